@@ -1,0 +1,68 @@
+// The arrows between the rooms of src/, checked on the compiled files: `npm run arrows` after a build. Type-only
+// imports are gone there, so a room may name another room's contract types but may not run its code.
+
+/** What each room may import at run time, besides itself and the contract in pool/endpoint. */
+const rooms = {
+  core: [],
+  config: ['core', 'scheduling'],
+  scheduling: ['core'],
+  admission: ['core', 'scheduling'],
+  request: ['core', 'scheduling', 'admission'],
+  response: ['core', 'scheduling', 'request'],
+  ingress: ['core', 'scheduling', 'admission', 'request', 'response'],
+  pool: ['core', 'config'],
+  operations: ['core', 'config'],
+  threads: ['core', 'config', 'scheduling', 'admission', 'request', 'response', 'ingress', 'pool', 'operations'],
+  gateway: ['core', 'config', 'scheduling', 'request', 'response', 'ingress'],
+  simulator: ['core', 'config', 'scheduling', 'request', 'response', 'ingress'],
+  cli: [
+    'core',
+    'config',
+    'scheduling',
+    'admission',
+    'request',
+    'response',
+    'ingress',
+    'pool',
+    'operations',
+    'threads',
+    'gateway',
+    'simulator',
+  ],
+};
+
+const arrows = Object.entries(rooms).map(([room, targets]) => ({
+  name: `${room}-imports`,
+  comment: `${room} may import ${[room, ...targets].join(', ')} and nothing else of the project`,
+  severity: 'error',
+  from: { path: `^dist/${room}/` },
+  to: { path: '^dist/', pathNot: [`^dist/(${[room, ...targets].join('|')})/`, '^dist/pool/endpoint\\.js$'] },
+}));
+
+module.exports = {
+  forbidden: [
+    ...arrows,
+    { name: 'no-cycles', severity: 'error', from: {}, to: { circular: true } },
+    {
+      name: 'known-rooms',
+      comment: 'a new room needs its arrows in this file',
+      severity: 'error',
+      from: { path: '^dist/', pathNot: `^dist/(${Object.keys(rooms).join('|')})/` },
+      to: {},
+    },
+    {
+      name: 'resolvable',
+      severity: 'error',
+      from: {},
+      to: { couldNotResolve: true },
+    },
+    {
+      name: 'installed-with-the-package',
+      comment: 'what the program imports must be among the dependencies, not the development dependencies',
+      severity: 'error',
+      from: { path: '^dist/' },
+      to: { dependencyTypes: ['npm-dev', 'npm-no-pkg', 'npm-unknown'] },
+    },
+  ],
+  options: { doNotFollow: { path: 'node_modules' } },
+};

@@ -1,0 +1,59 @@
+// Endpoint columns: what is known about each endpoint slot, one array per field.
+//
+// Owns: REGION_ENDPOINTS, ENDPOINT_COLUMNS arrays of P 32-bit cells (a 64-bit column takes two neighbours), and
+// REGION_ADAPTERS, 64 name hashes per slot and 16 remembered ones. Who writes what is said beside each column: "control" = the control thread,
+// "commit" = any thread under the commit lock, "index" = any thread under the index lock. All threads read without a
+// lock where a slightly old number does no harm.
+import { ENDPOINTS, P } from './memory';
+
+export const COLUMN_STATE: u32 = 0; // control: 0 free, 1 live, 2 draining (no new picks)
+export const COLUMN_GENERATION: u32 = 1; // control: counts the uses of the slot
+export const COLUMN_KNOWN: u32 = 2; // commit: SIGNAL_* bits that are known and fresh
+export const COLUMN_WAITING: u32 = 3; // commit, f32: requests waiting in the engine at the last scrape
+export const COLUMN_RUNNING: u32 = 4; // commit, f32: requests running at the last scrape
+export const COLUMN_KV_USAGE: u32 = 5; // commit, f32: share of the KV cache in use
+export const COLUMN_BLOCK_TOKENS: u32 = 6; // commit: engine's block size in tokens, 0 = unknown
+export const COLUMN_BLOCK_COUNT: u32 = 7; // commit: engine's KV blocks, 0 = unknown
+export const COLUMN_SLOTS_SEEN: u32 = 8; // commit, f32: requests that it can run at once, as far as scrapes told, 0 = unknown
+export const COLUMN_SCRAPE_EPOCH: u32 = 9; // commit: counts scrapes
+export const COLUMN_SINCE_SCRAPE: u32 = 10; // commit: dispatched since the last scrape and still in flight
+export const COLUMN_INFLIGHT: u32 = 11; // commit: requests in flight
+export const COLUMN_INFLIGHT_TOKENS: u32 = 12; // commit: uncached prompt tokens in flight
+export const COLUMN_ACTIVE_BLOCKS: u32 = 13; // index: unique prompt blocks in use by running requests
+export const COLUMN_OUTPUT_BLOCKS: u32 = 14; // commit: blocks grown by output
+export const COLUMN_EJECTION: u32 = 15; // commit: 0 in, 1 out, 2 out with one probe under way
+export const COLUMN_FAILURES: u32 = 16; // commit: consecutive upstream failures
+export const COLUMN_EJECTIONS: u32 = 17; // commit: consecutive ejections, for the growing time
+export const COLUMN_SIGNAL_TIME: u32 = 18; // commit, f64 (18, 19): milliseconds of the pool clock at the last good scrape
+export const COLUMN_EJECTED_UNTIL: u32 = 20; // commit, f64 (20, 21): milliseconds of the pool clock
+export const COLUMN_ADAPTERS_RUNNING: u32 = 22; // commit: LoRA adapters that the engine runs
+export const COLUMN_ADAPTERS_WAITING: u32 = 23; // commit
+export const COLUMN_ADAPTERS_MAX: u32 = 24; // commit
+export const COLUMN_PREFIX_BLOCKS: u32 = 25; // index: blocks that the prefix index says it holds
+export const COLUMN_PREFIX_CAPACITY: u32 = 26; // index: bound on the former, 0 = none
+export const COLUMN_COLD_OLDER: u32 = 27; // commit: slot + 1 that was sent a cold prompt before this one, 0 = none
+export const COLUMN_COLD_NEWER: u32 = 28; // commit: slot + 1 that was sent a cold prompt after this one, 0 = none
+export const COLUMN_ADAPTERS_SENT: u32 = 29; // commit: adapters remembered as sent there
+export const COLUMN_ATTRIBUTES: u32 = 32; // commit, 8 × f32 (32 .. 39): values of named attributes, NaN = unknown
+
+export const ATTRIBUTE_COLUMNS: u32 = 8;
+
+export const SIGNAL_WAITING: u32 = 1;
+export const SIGNAL_RUNNING: u32 = 2;
+export const SIGNAL_KV_USAGE: u32 = 4;
+export const SIGNAL_ADAPTERS: u32 = 8;
+
+/** Address of a column's first cell. */
+export function columnAddress(column: u32): usize {
+  return ENDPOINTS + ((<usize>column * P) << 2);
+}
+
+/** Address of a slot's 32-bit cell in a column. */
+export function cell(column: u32, slot: u32): usize {
+  return ENDPOINTS + ((<usize>column * P + slot) << 2);
+}
+
+/** Address of a slot's 64-bit cell in a column pair. */
+export function wideCell(column: u32, slot: u32): usize {
+  return ENDPOINTS + ((<usize>column * P) << 2) + ((<usize>slot) << 3);
+}

@@ -1,0 +1,107 @@
+// Exports, nothing else.
+
+export * from './endpoints';
+export * from './load/blocks';
+export { EJECTION_BASE_MS, EJECTION_FAILURES, EJECTION_LONGEST_MS } from './load/ejection';
+export { ledgerCheck, ledgerFull, ledgerUsed } from './load/ledger';
+export { lockAcquire, lockOwner, lockRelease, lockSeize } from './lock';
+export * from './memory';
+export * from './prefix/index';
+export {
+  PROMPT_CHAT,
+  PROMPT_COMPLETIONS,
+  PROMPT_CONVERSATIONS,
+  PROMPT_EMBEDDINGS,
+  PROMPT_IMAGES,
+  PROMPT_MESSAGES,
+  PROMPT_RESPONSES,
+  PROMPT_SGLANG,
+  PROMPT_TOKENS,
+  SCAN_IMAGE_TOKENS,
+} from './request/fields';
+export {
+  SCAN_REASON_BARE,
+  SCAN_REASON_BYTE,
+  SCAN_REASON_CLOSED,
+  SCAN_REASON_CONTROL,
+  SCAN_REASON_DEPTH,
+  SCAN_REASON_EMPTY,
+  SCAN_REASON_ENDED,
+  SCAN_REASON_ESCAPE,
+  SCAN_REASON_LENGTH,
+  SCAN_REASON_LITERAL,
+  SCAN_REASON_MESSAGE,
+  SCAN_REASON_NUMBER,
+  SCAN_REASON_TRAILING,
+  SCAN_REASON_UNICODE,
+} from './request/grammar';
+export { hashBlocks, hashBytesTo } from './request/hash';
+export * from './request/layout';
+export * from './request/scan';
+export {
+  FORM_ENGINE,
+  FORM_ENGINE_EMBED,
+  FORM_MESSAGES,
+  FORM_RESPONSES,
+  FORM_SGLANG,
+  FORM_USAGE,
+  FORM_VERTEX,
+  MODE_BODY,
+  MODE_EVENTS,
+  NAME_BYTES_MAX,
+  RESPONSE_SCAN_BYTES,
+  SCAN_EVENTS,
+  SCAN_USAGE,
+} from './response/layout';
+export { RESPONSE_EDIT_LIST, RESPONSE_EDITS, RESPONSE_HELD_FROM, RESPONSE_HOLD_NOTHING } from './response/rename';
+export {
+  responseFeed,
+  responseMessageBegin,
+  responseMessageEnd,
+  responseMessageFeed,
+  responseOpen,
+  responseScanAddress,
+} from './response/scan';
+export {
+  decide,
+  grow,
+  isCandidate,
+  noteOutcome,
+  prefillDone,
+  release,
+  releaseThread,
+  scoreOf,
+  threadCharges,
+} from './scheduling/decide';
+export {
+  COMPARE_EQUAL,
+  COMPARE_GREATER,
+  COMPARE_GREATER_OR_EQUAL,
+  COMPARE_LESS,
+  COMPARE_LESS_OR_EQUAL,
+  COMPARE_NOT_EQUAL,
+} from './scheduling/filters';
+export { hashKeyTo, labelAddress } from './scheduling/labels';
+export * from './scheduling/program';
+export {
+  endpointAdapters,
+  endpointAttribute,
+  endpointForget,
+  endpointOpen,
+  endpointSignals,
+  endpointStale,
+  endpointState,
+  initialise,
+  reclaimThread,
+} from './scheduling/publish';
+export {
+  VALUE_ACTIVE_REQUESTS,
+  VALUE_ACTIVE_TOKENS,
+  VALUE_ATTRIBUTE,
+  VALUE_KV_USAGE,
+  VALUE_NONE,
+  VALUE_RUNNING,
+  VALUE_WAITING,
+} from './scheduling/values';
+export * from './scrape/layout';
+export { scrapeAddress, scrapeBegin, scrapeEnd, scrapeFeed } from './scrape/scan';

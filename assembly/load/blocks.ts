@@ -1,0 +1,205 @@
+// Active blocks: which blocks running requests use on each endpoint, each counted once however many requests share it
+// (after NVIDIA Dynamo's PR 1731).
+//
+// Owns: COLUMN_ACTIVE_BLOCKS, and the pins of segments. Index lock held throughout, but by activeOf. What live requests
+// use is pinned, so eviction keeps it. A charge is named by its handle, the last segment and block of the prompt:
+// everything before is found by walking to the root, without the hashes.
+import { COLUMN_ACTIVE_BLOCKS, cell } from '../endpoints';
+import { lockAcquire, lockRelease } from '../lock';
+import { HASHES, HEADER, HEADER_INDEX_LOCK } from '../memory';
+import {
+  count,
+  counted,
+  HEAD_SEGMENT_TOP,
+  PREFIX_COUNTER_ACTIVE_ENTRIES,
+  PREFIX_COUNTER_ACTIVE_REFUSED,
+} from '../prefix/counters';
+import { CHAIN_LIMIT, HEAD, SEGMENT_MASK, SEGMENT_SHIFT, SLOT_LIMIT } from '../prefix/layout';
+import { addStep, beginPath, extendPath, followPath, stepSegment, steps, stepTo, tick } from '../prefix/path';
+import { prefixRepair } from '../prefix/repair';
+import { depthOf, lengthOf, parentOf, pin, pinsOf, segmentAt, trim, unpin } from '../prefix/segments';
+import {
+  activeEnd,
+  activeRecount,
+  activeRequests,
+  addEnd,
+  countRequest,
+  countsFit,
+  entriesClear,
+  entriesFit,
+  entriesRecount,
+  entryFind,
+  removeEnd,
+  wouldSpill,
+} from './active-entries';
+
+export { activeRequests };
+
+const PATIENCE: u32 = 100;
+
+function change(slot: u32, by: u32): void {
+  const at = cell(COLUMN_ACTIVE_BLOCKS, slot);
+  store<u32>(at, load<u32>(at) + by);
+}
+
+/** Charge the path found. @returns the handle */
+function charge(slot: u32, handle: u32): u32 {
+  let fresh: u32 = 0;
+  for (let step: u32 = 0; step < steps; step++) fresh += addEnd(stepSegment(step), slot, stepTo(step));
+  change(slot, fresh);
+  countRequest(1);
+  return handle;
+}
+
+/** Whether the entries of the path found have room for one request more on `slot`. */
+function chargeFits(slot: u32): bool {
+  if (!entriesFit(steps)) return false;
+  if (countsFit(steps)) return true;
+  let lists: u32 = 0;
+  for (let step: u32 = 0; step < steps; step++) lists += u32(wouldSpill(stepSegment(step), slot, stepTo(step)));
+  return countsFit(lists);
+}
+
+/**
+ * A request runs on `slot` with the first `blocks` blocks of HASHES.
+ * @returns the charge's handle, or 0 when there is no room: the request is not accounted, and counted as such
+ */
+export function activeAddLocked(slot: u32, blocks: u32): u32 {
+  if (slot >= SLOT_LIMIT || blocks == 0) return 0;
+  const whole = min(blocks, CHAIN_LIMIT);
+  tick();
+  beginPath(0, 0);
+  let found = followPath(HASHES, whole);
+  if (found < whole) found = extendPath(HASHES, found, whole);
+  if (found < whole || !chargeFits(slot)) {
+    if (steps != 0) trim(stepSegment(steps - 1));
+    count(PREFIX_COUNTER_ACTIVE_REFUSED, 1);
+    return 0;
+  }
+  const last = stepSegment(steps - 1);
+  pin(last);
+  return charge(slot, (last << SEGMENT_SHIFT) | (stepTo(steps - 1) - 1));
+}
+
+/** Whether a handle names a block that exists, `blocks` deep. */
+function isHandle(handle: u32, blocks: u32): bool {
+  const segment = handle >> SEGMENT_SHIFT;
+  const end = (handle & SEGMENT_MASK) + 1;
+  if (segment == 0 || segment > load<u32>(HEAD + HEAD_SEGMENT_TOP)) return false;
+  const at = segmentAt(segment);
+  return end <= lengthOf(at) && depthOf(at) + end == min(blocks, CHAIN_LIMIT);
+}
+
+/** The request of a handle ended. */
+export function activeRemoveLocked(slot: u32, handle: u32, blocks: u32): void {
+  if (slot >= SLOT_LIMIT || !isHandle(handle, blocks)) return;
+  const last = handle >> SEGMENT_SHIFT;
+  let segment = last;
+  let end = (handle & SEGMENT_MASK) + 1;
+  let gone: u32 = 0;
+  while (segment != 0) {
+    gone += removeEnd(segment, slot, end);
+    const at = segmentAt(segment);
+    segment = parentOf(at);
+    if (segment != 0) end = depthOf(at) - depthOf(segmentAt(segment));
+  }
+  change(slot, 0 - gone);
+  countRequest(-1);
+  unpin(last);
+  trim(last);
+}
+
+/**
+ * Follow the first `blocks` blocks of HASHES for activeOverlapOf.
+ */
+export function activeOverlapBegin(blocks: u32): void {
+  beginPath(0, 0);
+  followPath(HASHES, min(blocks, CHAIN_LIMIT));
+}
+
+/** How many blocks of the prompt that activeOverlapBegin followed are active on `slot`. */
+export function activeOverlapOf(slot: u32): u32 {
+  let overlap: u32 = 0;
+  for (let step: u32 = 0; step < steps; step++) {
+    const at = entryFind(stepSegment(step), slot);
+    if (at == 0) break;
+    const shared = min(activeEnd(at), stepTo(step));
+    overlap += shared;
+    if (shared < stepTo(step)) break;
+  }
+  return overlap;
+}
+
+/** How many of the first `blocks` blocks of HASHES are active on `slot`. */
+export function activeOverlap(slot: u32, blocks: u32): u32 {
+  activeOverlapBegin(blocks);
+  return activeOverlapOf(slot);
+}
+
+/** As activeAddLocked, for callers without the lock. @returns also 0 when the lock cannot be had in time */
+export function activeAdd(slot: u32, blocks: u32): u32 {
+  if (!lockAcquire(HEADER + HEADER_INDEX_LOCK, PATIENCE)) return 0;
+  const handle = activeAddLocked(slot, blocks);
+  lockRelease(HEADER + HEADER_INDEX_LOCK);
+  return handle;
+}
+
+/** As activeRemoveLocked, for callers without the lock. @returns 0, or -1 when the lock cannot be had: call again */
+export function activeRemove(slot: u32, handle: u32, blocks: u32): i32 {
+  if (!lockAcquire(HEADER + HEADER_INDEX_LOCK, PATIENCE)) return -1;
+  activeRemoveLocked(slot, handle, blocks);
+  lockRelease(HEADER + HEADER_INDEX_LOCK);
+  return 0;
+}
+
+/** Blocks active on a slot. */
+export function activeOf(slot: u32): u32 {
+  return slot < SLOT_LIMIT ? load<u32>(cell(COLUMN_ACTIVE_BLOCKS, slot)) : 0;
+}
+
+// ---- repair: the caller has seized the index lock from a dead thread and knows the live requests
+
+/** First step: the segments are put right, and nothing is active. */
+export function activeRepairBegin(): void {
+  prefixRepair();
+  entriesClear();
+  for (let slot: u32 = 0; slot < SLOT_LIMIT; slot++) store<u32>(cell(COLUMN_ACTIVE_BLOCKS, slot), 0);
+}
+
+/** Make the path found the way from a handle to the root, in this order. */
+function pathTo(handle: u32): void {
+  let end = (handle & SEGMENT_MASK) + 1;
+  let segment = handle >> SEGMENT_SHIFT;
+  beginPath(0, 0);
+  while (segment != 0) {
+    addStep(segment, end);
+    const at = segmentAt(segment);
+    segment = parentOf(at);
+    if (segment != 0) end = depthOf(at) - depthOf(segmentAt(segment));
+  }
+}
+
+/**
+ * Second step, for every live request: charge it again.
+ * @returns its handle, or 0 when its blocks did not survive: then it is not accounted any more
+ */
+export function activeRepairAdd(slot: u32, handle: u32, blocks: u32): u32 {
+  if (slot >= SLOT_LIMIT || !isHandle(handle, blocks)) return 0;
+  pathTo(handle);
+  if (!chargeFits(slot)) return 0;
+  pin(handle >> SEGMENT_SHIFT);
+  return charge(slot, handle);
+}
+
+/** Check the invariants of the active blocks. @returns 0, or the number of the first that does not hold */
+export function activeCheck(): u32 {
+  const used = entriesRecount();
+  if (used == u32.MAX_VALUE) return 60;
+  if (<i64>used != counted(PREFIX_COUNTER_ACTIVE_ENTRIES)) return 61;
+  for (let slot: u32 = 0; slot < SLOT_LIMIT; slot++) if (activeRecount(slot) != activeOf(slot)) return 62;
+  let pins: u32 = 0;
+  for (let segment: u32 = 1; segment <= load<u32>(HEAD + HEAD_SEGMENT_TOP); segment++) {
+    if (lengthOf(segmentAt(segment)) != 0) pins += pinsOf(segmentAt(segment));
+  }
+  return pins == activeRequests() ? 0 : 63;
+}

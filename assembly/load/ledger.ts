@@ -1,0 +1,297 @@
+// The ledger: what was charged to endpoints and not released yet.
+//
+// Owns: REGION_LEDGER (64 bytes of common head, 64 bytes of head per thread, R entries of 64 bytes) and the load columns of REGION_ENDPOINTS
+// (INFLIGHT, INFLIGHT_TOKENS, SINCE_SCRAPE, OUTPUT_BLOCKS). All under the commit lock, but for an entry's handle
+// of active blocks, which is written under the index lock by the thread that owns the entry.
+//
+//   common head    +0 free list (entry + 1)
+//   thread's head  +0 own free list (entry + 1) · +4 its length · +8 charges less releases made by this thread
+//                  +12 charges refused because the ledger was full
+//   entry  +0 state 0 free, 1 charged · +4 thread · +8 slot · +12 slot generation · +16 ticket generation
+//          +20 tokens · +24 handle of active blocks · +28 blocks behind the handle · +32 output blocks
+//          +36 scrape epoch at the charge · +40 flags · +44 priority · +48 f64 time · +56 next free (entry + 1)
+//
+// Invariant (ledgerCheck): each load column equals the sum over the live entries of its slot and generation.
+import {
+  COLUMN_GENERATION,
+  COLUMN_INFLIGHT,
+  COLUMN_INFLIGHT_TOKENS,
+  COLUMN_OUTPUT_BLOCKS,
+  COLUMN_SCRAPE_EPOCH,
+  COLUMN_SINCE_SCRAPE,
+  cell,
+  columnAddress,
+} from '../endpoints';
+import { K, LEDGER, LEDGER_ENTRY_BYTES, P, R, THREAD } from '../memory';
+
+const ENTRY_STATE: usize = 0;
+const ENTRY_THREAD: usize = 4;
+const ENTRY_SLOT: usize = 8;
+const ENTRY_SLOT_GENERATION: usize = 12;
+const ENTRY_GENERATION: usize = 16;
+const ENTRY_TOKENS: usize = 20;
+const ENTRY_HANDLE: usize = 24;
+const ENTRY_BLOCKS: usize = 28;
+const ENTRY_OUTPUT_BLOCKS: usize = 32;
+const ENTRY_EPOCH: usize = 36;
+const ENTRY_FLAGS: usize = 40;
+const ENTRY_PRIORITY: usize = 44;
+const ENTRY_TIME: usize = 48;
+const ENTRY_NEXT: usize = 56;
+
+export const ENTRY_PROBE: u32 = 1;
+
+const HEAD_FREE: usize = 0;
+const HEAD_LENGTH: usize = 4;
+const HEAD_USED: usize = 8;
+const HEAD_FULL: usize = 12;
+
+/** Entries that a thread keeps for itself at most, so that its charges touch no other thread's cache lines. */
+const OWN_ENTRIES: u32 = 64;
+
+function headOf(thread: u32): usize {
+  return LEDGER + 64 + ((<usize>thread) << 6);
+}
+
+/** Requests charged and not released. */
+export function ledgerUsed(): u32 {
+  let used: u32 = 0;
+  for (let thread: u32 = 0; thread < K; thread++) used += load<u32>(headOf(thread), HEAD_USED);
+  return used;
+}
+
+/** Charges refused because the ledger was full. */
+export function ledgerFull(): u32 {
+  let full: u32 = 0;
+  for (let thread: u32 = 0; thread < K; thread++) full += load<u32>(headOf(thread), HEAD_FULL);
+  return full;
+}
+
+/** Take an entry from the own free list, or from the common one. @returns ticket, 0 = none is left */
+function takeEntry(): u32 {
+  const head = headOf(THREAD);
+  let ticket = load<u32>(head, HEAD_FREE);
+  if (ticket != 0) {
+    store<u32>(head, load<u32>(entryAt(ticket - 1), ENTRY_NEXT), HEAD_FREE);
+    store<u32>(head, load<u32>(head, HEAD_LENGTH) - 1, HEAD_LENGTH);
+    return ticket;
+  }
+  ticket = load<u32>(LEDGER, HEAD_FREE);
+  if (ticket != 0) store<u32>(LEDGER, load<u32>(entryAt(ticket - 1), ENTRY_NEXT), HEAD_FREE);
+  return ticket;
+}
+
+/** Give an entry back. The control thread charges nothing, so it keeps nothing. */
+function giveEntry(ticket: u32): void {
+  const head = headOf(THREAD);
+  const own = THREAD != 0 && load<u32>(head, HEAD_LENGTH) < OWN_ENTRIES;
+  const list = own ? head : LEDGER;
+  store<u32>(entryAt(ticket - 1), load<u32>(list, HEAD_FREE), ENTRY_NEXT);
+  store<u32>(list, ticket, HEAD_FREE);
+  if (own) store<u32>(head, load<u32>(head, HEAD_LENGTH) + 1, HEAD_LENGTH);
+}
+
+export function entryAt(index: u32): usize {
+  return LEDGER + 64 + ((<usize>K) << 6) + <usize>index * LEDGER_ENTRY_BYTES;
+}
+
+export function entryHandle(entry: usize): u32 {
+  return load<u32>(entry, ENTRY_HANDLE);
+}
+export function entryBlocks(entry: usize): u32 {
+  return load<u32>(entry, ENTRY_BLOCKS);
+}
+export function entrySlot(entry: usize): u32 {
+  return load<u32>(entry, ENTRY_SLOT);
+}
+export function entrySlotGeneration(entry: usize): u32 {
+  return load<u32>(entry, ENTRY_SLOT_GENERATION);
+}
+export function entryThread(entry: usize): u32 {
+  return load<u32>(entry, ENTRY_THREAD);
+}
+export function entryFlags(entry: usize): u32 {
+  return load<u32>(entry, ENTRY_FLAGS);
+}
+export function entryGeneration(entry: usize): u32 {
+  return load<u32>(entry, ENTRY_GENERATION);
+}
+export function entryCharged(entry: usize): bool {
+  return load<u32>(entry, ENTRY_STATE) == 1;
+}
+export function entrySetHandle(entry: usize, handle: u32, blocks: u32): void {
+  store<u32>(entry, handle, ENTRY_HANDLE);
+  store<u32>(entry, blocks, ENTRY_BLOCKS);
+}
+
+/** The slot still belongs to the endpoint that was charged. */
+function current(entry: usize): bool {
+  return load<u32>(cell(COLUMN_GENERATION, load<u32>(entry, ENTRY_SLOT))) == load<u32>(entry, ENTRY_SLOT_GENERATION);
+}
+
+function add(column: u32, slot: u32, by: u32): void {
+  const at = cell(column, slot);
+  store<u32>(at, load<u32>(at) + by);
+}
+
+/** Entry of a ticket, or 0 when the ticket is not ours any more. */
+export function entryOf(ticket: u32, generation: u32): usize {
+  if (ticket == 0 || ticket > R) return 0;
+  const entry = entryAt(ticket - 1);
+  return load<u32>(entry, ENTRY_STATE) == 1 && load<u32>(entry, ENTRY_GENERATION) == generation ? entry : 0;
+}
+
+/** Link every entry into the free list; creator only. */
+export function ledgerInitialise(): void {
+  for (let i: u32 = 0; i < R; i++) store<u32>(entryAt(i), i + 1 < R ? i + 2 : 0, ENTRY_NEXT);
+  store<u32>(LEDGER, 1, HEAD_FREE);
+}
+
+/**
+ * Charge a request to a slot. Commit lock held.
+ * @returns the ticket (entry + 1), or 0 when the ledger is full: the request is routed all the same, and counted
+ */
+export function charge(slot: u32, tokens: u32, flags: u32, priority: i32, now: f64): u32 {
+  const head = headOf(THREAD);
+  const ticket = takeEntry();
+  if (ticket == 0) {
+    store<u32>(head, load<u32>(head, HEAD_FULL) + 1, HEAD_FULL);
+    return 0;
+  }
+  const entry = entryAt(ticket - 1);
+  store<u32>(head, load<u32>(head, HEAD_USED) + 1, HEAD_USED);
+  store<u32>(entry, THREAD, ENTRY_THREAD);
+  store<u32>(entry, slot, ENTRY_SLOT);
+  store<u32>(entry, load<u32>(cell(COLUMN_GENERATION, slot)), ENTRY_SLOT_GENERATION);
+  store<u32>(entry, load<u32>(entry, ENTRY_GENERATION) + 1, ENTRY_GENERATION);
+  store<u32>(entry, tokens, ENTRY_TOKENS);
+  store<u64>(entry, 0, ENTRY_HANDLE);
+  store<u32>(entry, 0, ENTRY_OUTPUT_BLOCKS);
+  store<u32>(entry, load<u32>(cell(COLUMN_SCRAPE_EPOCH, slot)), ENTRY_EPOCH);
+  store<u32>(entry, flags, ENTRY_FLAGS);
+  store<i32>(entry, priority, ENTRY_PRIORITY);
+  store<f64>(entry, now, ENTRY_TIME);
+  // The state comes last: a thread that dies before this line has charged nothing that the repair would count.
+  atomic.store<u32>(entry, 1, ENTRY_STATE);
+  addLoad(entry, 1, tokens);
+  return ticket;
+}
+
+function addLoad(entry: usize, requests: u32, tokens: u32): void {
+  const slot = load<u32>(entry, ENTRY_SLOT);
+  add(COLUMN_INFLIGHT, slot, requests);
+  add(COLUMN_INFLIGHT_TOKENS, slot, tokens);
+  if (load<u32>(entry, ENTRY_EPOCH) == load<u32>(cell(COLUMN_SCRAPE_EPOCH, slot)))
+    add(COLUMN_SINCE_SCRAPE, slot, requests);
+}
+
+/** The prefill is over: its tokens leave the load. Commit lock held. */
+export function releaseTokens(entry: usize): void {
+  const tokens = load<u32>(entry, ENTRY_TOKENS);
+  store<u32>(entry, 0, ENTRY_TOKENS);
+  if (current(entry)) add(COLUMN_INFLIGHT_TOKENS, load<u32>(entry, ENTRY_SLOT), 0 - tokens);
+}
+
+/** The output has grown to `blocks` blocks. Commit lock held. */
+export function growOutput(entry: usize, blocks: u32): void {
+  const before = load<u32>(entry, ENTRY_OUTPUT_BLOCKS);
+  if (blocks <= before) return;
+  store<u32>(entry, blocks, ENTRY_OUTPUT_BLOCKS);
+  if (current(entry)) add(COLUMN_OUTPUT_BLOCKS, load<u32>(entry, ENTRY_SLOT), blocks - before);
+}
+
+/** Take an entry out of the load and give it back to the free list. Commit lock held; its active blocks are gone already. */
+export function releaseEntry(entry: usize): void {
+  if (current(entry)) {
+    const slot = load<u32>(entry, ENTRY_SLOT);
+    addLoad(entry, u32.MAX_VALUE, 0 - load<u32>(entry, ENTRY_TOKENS));
+    add(COLUMN_OUTPUT_BLOCKS, slot, 0 - load<u32>(entry, ENTRY_OUTPUT_BLOCKS));
+  }
+  atomic.store<u32>(entry, 0, ENTRY_STATE);
+  const head = headOf(THREAD);
+  giveEntry(<u32>((entry - entryAt(0)) / LEDGER_ENTRY_BYTES) + 1);
+  store<u32>(head, load<u32>(head, HEAD_USED) - 1, HEAD_USED);
+}
+
+/** Zero the load columns of a slot that changes hands; entries of the old generation count no more. Commit lock held. */
+export function clearLoad(slot: u32): void {
+  store<u32>(cell(COLUMN_INFLIGHT, slot), 0);
+  store<u32>(cell(COLUMN_INFLIGHT_TOKENS, slot), 0);
+  store<u32>(cell(COLUMN_SINCE_SCRAPE, slot), 0);
+  store<u32>(cell(COLUMN_OUTPUT_BLOCKS, slot), 0);
+}
+
+/**
+ * Recompute every load column and the free lists from the entries, after a thread died inside the commit lock.
+ * Commit lock held (seized).
+ */
+export function ledgerRepair(): void {
+  for (let slot: u32 = 0; slot < P; slot++) clearLoad(slot);
+  let free: u32 = 0;
+  let used: u32 = 0;
+  for (let i = R; i > 0; i--) {
+    const entry = entryAt(i - 1);
+    if (load<u32>(entry, ENTRY_STATE) == 1) {
+      used++;
+      if (!current(entry)) continue;
+      addLoad(entry, 1, load<u32>(entry, ENTRY_TOKENS));
+      add(COLUMN_OUTPUT_BLOCKS, load<u32>(entry, ENTRY_SLOT), load<u32>(entry, ENTRY_OUTPUT_BLOCKS));
+    } else {
+      store<u32>(entry, free, ENTRY_NEXT);
+      free = i;
+    }
+  }
+  for (let thread: u32 = 0; thread < K; thread++) {
+    store<u64>(headOf(thread), 0, HEAD_FREE);
+    store<u32>(headOf(thread), thread == 0 ? used : 0, HEAD_USED);
+  }
+  store<u32>(LEDGER, free, HEAD_FREE);
+}
+
+function columnSum(column: u32): u64 {
+  const base = columnAddress(column);
+  let sum: u64 = 0;
+  for (let slot: u32 = 0; slot < P; slot++) sum += load<u32>(base + ((<usize>slot) << 2));
+  return sum;
+}
+
+function listLength(list: usize): u32 {
+  let length: u32 = 0;
+  let at = load<u32>(list, HEAD_FREE);
+  while (at != 0 && length <= R) {
+    length++;
+    at = load<u32>(entryAt(at - 1), ENTRY_NEXT);
+  }
+  return length;
+}
+
+/**
+ * Check that the columns equal the live entries. Commit lock held, or nobody else at work.
+ * @returns 0, or the first thing that does not add up: 1 requests, 2 tokens, 3 output blocks, 4 entries in use, 5 free lists
+ */
+export function ledgerCheck(): u32 {
+  let requests: u64 = 0;
+  let tokens: u64 = 0;
+  let output: u64 = 0;
+  let used: u32 = 0;
+  for (let i: u32 = 0; i < R; i++) {
+    const entry = entryAt(i);
+    if (load<u32>(entry, ENTRY_STATE) != 1) continue;
+    used++;
+    if (!current(entry)) continue;
+    requests++;
+    tokens += load<u32>(entry, ENTRY_TOKENS);
+    output += load<u32>(entry, ENTRY_OUTPUT_BLOCKS);
+  }
+  if (columnSum(COLUMN_INFLIGHT) != requests) return 1;
+  if (columnSum(COLUMN_INFLIGHT_TOKENS) != tokens) return 2;
+  if (columnSum(COLUMN_OUTPUT_BLOCKS) != output) return 3;
+  if (ledgerUsed() != used) return 4;
+  let free = listLength(LEDGER);
+  for (let thread: u32 = 0; thread < K; thread++) {
+    const own = listLength(headOf(thread));
+    if (own != load<u32>(headOf(thread), HEAD_LENGTH)) return 5;
+    free += own;
+  }
+  return free + used == R ? 0 : 5;
+}

@@ -1,0 +1,76 @@
+// Locks in shared memory that name their owner.
+//
+// Owns: the lock words in the header page (HEADER_COMMIT_LOCK, HEADER_INDEX_LOCK), each alone on 128 bytes:
+//   +0  u32  owner: 0 = free, else thread + 1
+//   +8  u32  who sleeps on it: a bit per thread, modulo 32 (atomic). A bit too few costs a sleeper 1 ms, one too many
+//            a needless notify.
+//   +64 u32  intent: what the owner is doing, for the one who repairs after its death (under the lock); on a line of
+//            its own, since those who spin read the first one
+// Order: the commit lock is never taken while the index lock is held, and the index lock is never taken while the
+// commit lock is held. A thread that is killed inside keeps the word; the control thread repairs what the lock
+// guards and then frees it.
+//
+// Spinning bridges what a lock is held for (under 1 µs each time); then sleep with a time-out. Pure futex waiting and
+// pure spinning both collapse, the one under contention, the other when threads outnumber the cores.
+import { THREAD } from './memory';
+
+const SPINS: i32 = 100;
+const PAUSE: i32 = 400; // turns between two looks, so that the owner's line is not torn from it all the time
+const SLEEP_NS: i64 = 1_000_000; // 1 ms: then the owner is looked at again
+
+export const LOCK_INTENT: usize = 64;
+
+/** A counter that the compiler cannot do without. */
+let pauseTurns: i32 = 0;
+
+function lockTry(lock: usize): bool {
+  if (atomic.load<u32>(lock) != 0 || atomic.cmpxchg<u32>(lock, 0, THREAD + 1) != 0) return false;
+  return true;
+}
+
+/**
+ * Take a lock, waiting at most about `sleeps` milliseconds after the spinning.
+ * @returns true when it is ours; false when it stayed somebody else's for the whole time.
+ */
+export function lockAcquire(lock: usize, sleeps: u32): bool {
+  for (let i = 0; i < SPINS; i++) {
+    if (lockTry(lock)) return true;
+    for (pauseTurns = PAUSE; pauseTurns > 0; ) pauseTurns--;
+  }
+  const bit: u32 = 1 << (THREAD & 31);
+  atomic.or<u32>(lock, bit, 8);
+  let taken = false;
+  for (let i: u32 = 0; i < sleeps && !taken; i++) {
+    const seen = atomic.load<u32>(lock);
+    if (seen != 0) atomic.wait<u32>(lock, seen, SLEEP_NS);
+    taken = lockTry(lock);
+  }
+  atomic.and<u32>(lock, ~bit, 8);
+  return taken || lockTry(lock);
+}
+
+/** Give a lock back; wakes one sleeper when there is one. */
+export function lockRelease(lock: usize): void {
+  if (load<u32>(lock, LOCK_INTENT) != 0) store<u32>(lock, 0, LOCK_INTENT);
+  atomic.store<u32>(lock, 0);
+  if (atomic.load<u32>(lock, 8) != 0) atomic.notify(lock, 1);
+}
+
+/** Say what the owner is about to do (0 = nothing half done), for the repair after its death. */
+export function lockIntent(lock: usize, intent: u32): void {
+  atomic.store<u32>(lock, intent, LOCK_INTENT);
+}
+
+/** The owner's thread + 1, or 0. */
+export function lockOwner(lock: usize): u32 {
+  return atomic.load<u32>(lock);
+}
+
+/**
+ * Take over a lock from a dead thread, so that what it guards can be repaired; a dead sleeper is forgotten.
+ * @returns true when `dead` held it and it is ours now.
+ */
+export function lockSeize(lock: usize, dead: u32): bool {
+  atomic.and<u32>(lock, ~(1 << (dead & 31)), 8);
+  return atomic.cmpxchg<u32>(lock, dead + 1, THREAD + 1) == dead + 1;
+}

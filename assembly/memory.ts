@@ -1,0 +1,284 @@
+// The map of a pool's shared memory: the one source of every region's place and size.
+//
+// Owns: the header page (65,536 .. 131,072) and the table of regions in it. Written once, by the thread that creates
+// the memory, before any other thread attaches; only the counters and lock words in it change afterwards, each under
+// the rule written beside it. Every region is described where it is laid out; `REGION_*` constants are exported so that
+// the TypeScript face and `npm run memory-map` read the same numbers as the code.
+//
+//   0 ........ 65,535   never used: the compiler may place static data there, which every instantiation writes again
+//   65,536 ... 131,071  header: magic, sizes, region table (+512), locks (+4,096), pool words (+8,192)
+//   131,072 ..          regions in the order of their numbers, each on a 64 KiB boundary
+import { activeBind, activeRegionBytes } from './load/layout';
+import { prefixBind, prefixRegionBytes } from './prefix/layout';
+import { scanRegionBytes } from './request/layout';
+import { responseRegionBytes } from './response/layout';
+
+export const HEADER: usize = 65536;
+export const MAGIC: u32 = 0x4d535450; // "PTSM", little-endian
+export const LAYOUT_VERSION: u32 = 1;
+
+// Header words (u32). Sizes are set by the creator and never change.
+export const HEADER_MAGIC: usize = 0;
+export const HEADER_VERSION: usize = 4;
+export const HEADER_ENDPOINTS: usize = 8; // P, endpoint slots, a multiple of 64, at most 4,096
+export const HEADER_INDEX_BLOCKS: usize = 12; // N, unique blocks in the prefix index
+export const HEADER_REQUESTS: usize = 16; // R, live requests in the ledger
+export const HEADER_CHAIN_BLOCKS: usize = 20; // C, longest prompt in blocks, at most 65,535
+export const HEADER_THREADS: usize = 24; // K, threads that may attach; 0 is the control thread
+export const HEADER_SCANS: usize = 28; // request and response scans open at once, per thread
+export const HEADER_HASH_SEED_LOW: usize = 32; // random per pool, so that nobody can construct collisions
+export const HEADER_HASH_SEED_HIGH: usize = 36;
+export const HEADER_TELEMETRY_BYTES: usize = 40; // bytes of telemetry cells per thread
+export const HEADER_TOTAL_BYTES_LOW: usize = 48; // result of plan(), u64
+export const HEADER_REGIONS: usize = 512; // u32 offset / 65,536 and u32 pages of every region, 8 bytes each
+
+// Locks, each alone on 128 bytes: owner word, acquire count, waiters, intent (see lock.ts).
+export const HEADER_COMMIT_LOCK: usize = 4096; // endpoints' load columns, ledger
+export const HEADER_INDEX_LOCK: usize = 4096 + 128; // prefix index, active blocks
+
+// Pool words.
+export const HEADER_POOL: usize = 8192;
+
+export const REGION_ENDPOINTS: u32 = 0; // columns of signals and load per endpoint slot (endpoints.ts says who writes each)
+export const REGION_LEDGER: u32 = 1; // requests in flight and what they are charged; commit lock
+export const REGION_PROGRAMS: u32 = 2; // compiled scheduling profiles; written by the control thread, published by one store
+export const REGION_MASKS: u32 = 3; // sets of endpoint slots for label filters; written by the control thread
+export const REGION_PREFIX: u32 = 4; // prefix index: which endpoint holds which blocks; index lock, readers without a lock
+export const REGION_ACTIVE: u32 = 5; // blocks in use by running requests, per endpoint; index lock
+export const REGION_THREADS: u32 = 6; // each thread's input, output, request and scratch columns; only that thread
+export const REGION_SCANS: u32 = 7; // open request scans, per thread; only that thread
+export const REGION_RESPONSES: u32 = 8; // open response scans, per thread; only that thread
+export const REGION_TELEMETRY: u32 = 9; // counters and histograms, per thread; written by that thread, read by the control thread
+export const REGION_DECISIONS: u32 = 10; // ring of the last decisions; commit lock
+export const REGION_ADAPTERS: u32 = 11; // name hashes of LoRA adapters per endpoint; commit lock
+export const REGION_LABELS: u32 = 12; // what labels say about each endpoint, as numbers; written by the control thread
+export const REGION_COUNT: u32 = 13;
+
+// Endpoint columns: one array per field, ENDPOINT_COLUMNS arrays of P 32-bit (or 64-bit, two columns) cells.
+export const ENDPOINT_COLUMNS: u32 = 40;
+
+// Ledger: 64 bytes of common head, 64 bytes of head per thread, then R entries of 64 bytes.
+export const LEDGER_ENTRY_BYTES: usize = 64;
+
+// Adapters: 64 name hashes (u64) per slot, running ones first, then waiting ones.
+export const ADAPTERS_PER_ENDPOINT: u32 = 64;
+// Behind them 16 name hashes per slot of the adapters sent there last, newest first (load/adapters.ts).
+export const ADAPTERS_REMEMBERED: u32 = 16;
+
+// Labels: LABEL_COLUMNS pairs of columns of P 32-bit cells: the two halves of a hash, or the ends of a range.
+export const LABEL_COLUMNS: u32 = 16;
+
+// Programs: PROGRAM_COUNT programs of 64 bytes of head and PROGRAM_OPS operations of 64 bytes.
+export const PROGRAM_COUNT: u32 = 64;
+export const PROGRAM_OPS: u32 = 63;
+export const PROGRAM_BYTES: usize = 4096;
+
+// Masks over endpoint slots, kept by the control thread for label filters.
+export const MASK_COUNT: u32 = 256;
+
+// Decision rings: one per thread, DECISION_COUNT records of 64 bytes behind a 64-byte head.
+export const DECISION_COUNT: u32 = 1024;
+export const DECISION_BYTES: usize = 64;
+export const DECISION_RING_BYTES: usize = 64 + 1024 * 64;
+
+// One thread's own area. Only its thread touches it (the control thread after the thread's death).
+export const THREAD_INPUT_BYTES: usize = 262144; // bytes handed from the host to a scanner in one call
+export const THREAD_OUTPUT_BYTES: usize = 262144 + 65536; // bytes handed back (a rename may make them longer)
+export const THREAD_REQUEST_BYTES: usize = 65536; // the request and the answer of decide (see scheduling/decide.ts)
+export const HOST_COLUMNS: u32 = 16; // columns that host plugins fill
+export const EXPLAIN_COLUMNS: u32 = 64; // one column per operation when a decision is explained
+
+/** Addresses of this instance; set by attach(), constant afterwards. */
+export let P: u32 = 0;
+export let R: u32 = 0;
+export let C: u32 = 0;
+export let N: u32 = 0;
+export let K: u32 = 0;
+export let SCANS: u32 = 0;
+export let THREAD: u32 = 0;
+export let HASH_SEED: u64 = 0;
+export let ENDPOINTS: usize = 0;
+export let LEDGER: usize = 0;
+export let PROGRAMS: usize = 0;
+export let MASKS: usize = 0;
+export let PREFIX: usize = 0;
+export let ACTIVE: usize = 0;
+export let SCAN_REGION: usize = 0; // this thread's part
+export let RESPONSE_REGION: usize = 0; // this thread's part
+export let DECISIONS: usize = 0; // this thread's ring
+export let ADAPTERS: usize = 0;
+export let LABELS: usize = 0;
+export let INPUT: usize = 0;
+export let OUTPUT: usize = 0;
+export let REQUEST: usize = 0;
+export let SUBSET: usize = 0; // P/8 bytes: the subset mask of the request
+export let MATCH: usize = 0; // u32 × P: blocks matched, contiguous from block 0
+export let OVERLAP: usize = 0; // u32 × P: of the prompt's blocks, those already active on the endpoint
+export let SCORE: usize = 0; // f32 × P: weighted sum
+export let KEYS: usize = 0; // f32 × P: scratch of scorers and pickers
+export let CANDIDATES: usize = 0; // u32 × P: slots still in the race
+export let KEPT: usize = 0; // i32 × P: scratch of filters
+export let HOST: usize = 0; // f32 × P × HOST_COLUMNS
+export let EXPLAIN: usize = 0; // f32 × P × EXPLAIN_COLUMNS
+export let HASHES: usize = 0; // u64 × (C + 8): the chain hashes of the prompt
+
+function pages(bytes: u64): u32 {
+  return <u32>((bytes + 65535) >> 16);
+}
+
+function threadBytes(p: u32, c: u32): u64 {
+  let bytes: u64 = THREAD_INPUT_BYTES + THREAD_OUTPUT_BYTES + THREAD_REQUEST_BYTES;
+  bytes += 4096; // subset mask, up to 4,096 slots = 512 bytes, padded
+  bytes += <u64>p * 4 * (6 + HOST_COLUMNS + EXPLAIN_COLUMNS);
+  bytes += (<u64>c + 8) * 8;
+  return (bytes + 65535) & ~(<u64>65535);
+}
+
+/** Bytes of region `region` for the sizes that stand in the header. */
+function regionBytes(region: u32): u64 {
+  const p = load<u32>(HEADER + HEADER_ENDPOINTS);
+  const n = load<u32>(HEADER + HEADER_INDEX_BLOCKS);
+  const r = load<u32>(HEADER + HEADER_REQUESTS);
+  const c = load<u32>(HEADER + HEADER_CHAIN_BLOCKS);
+  const k = load<u32>(HEADER + HEADER_THREADS);
+  const s = load<u32>(HEADER + HEADER_SCANS);
+  if (region == REGION_ENDPOINTS) return <u64>p * 4 * ENDPOINT_COLUMNS;
+  if (region == REGION_LEDGER) return 64 + <u64>k * 64 + <u64>r * LEDGER_ENTRY_BYTES;
+  if (region == REGION_PROGRAMS) return <u64>PROGRAM_COUNT * PROGRAM_BYTES;
+  if (region == REGION_MASKS) return <u64>MASK_COUNT * (p >> 3);
+  if (region == REGION_PREFIX) return prefixRegionBytes(p, n, c, k);
+  if (region == REGION_ACTIVE) return activeRegionBytes(p, r, c);
+  if (region == REGION_THREADS) return <u64>k * threadBytes(p, c);
+  if (region == REGION_SCANS) return <u64>k * scanRegionBytes(s, c);
+  if (region == REGION_RESPONSES) return <u64>k * responseRegionBytes(s);
+  if (region == REGION_TELEMETRY) return <u64>k * load<u32>(HEADER + HEADER_TELEMETRY_BYTES);
+  if (region == REGION_ADAPTERS) return <u64>p * (ADAPTERS_PER_ENDPOINT + ADAPTERS_REMEMBERED) * 8;
+  if (region == REGION_LABELS) return <u64>p * LABEL_COLUMNS * 8;
+  if (region == REGION_DECISIONS) return <u64>k * DECISION_RING_BYTES;
+  return 0;
+}
+
+/**
+ * Lay out the regions for the sizes in the header and write the region table.
+ * @returns pages of 64 KiB that the whole memory needs, or 0 when they do not fit into 4 GiB.
+ */
+export function plan(): u32 {
+  let page: u64 = 2;
+  for (let i: u32 = 0; i < REGION_COUNT; i++) {
+    const size = pages(regionBytes(i));
+    const at = HEADER + HEADER_REGIONS + ((<usize>i) << 3);
+    store<u32>(at, <u32>page);
+    store<u32>(at, size, 4);
+    page += size;
+  }
+  return page > 65535 ? 0 : <u32>page;
+}
+
+/** Address of a region's first byte. */
+export function regionAddress(region: u32): usize {
+  return (<usize>load<u32>(HEADER + HEADER_REGIONS + ((<usize>region) << 3))) << 16;
+}
+
+/** Size of a region in bytes, rounded up to whole pages. */
+export function regionSize(region: u32): u32 {
+  return load<u32>(HEADER + HEADER_REGIONS + ((<usize>region) << 3), 4) << 16;
+}
+
+/** Address of a thread's own area (input, output, request, columns, hashes: in this order). */
+export function threadAddress(thread: u32): usize {
+  return (
+    regionAddress(REGION_THREADS) +
+    <usize>(<u64>thread * threadBytes(load<u32>(HEADER + HEADER_ENDPOINTS), load<u32>(HEADER + HEADER_CHAIN_BLOCKS)))
+  );
+}
+
+/** Address of a thread's telemetry cells. */
+export function telemetryAddress(thread: u32): usize {
+  return regionAddress(REGION_TELEMETRY) + <usize>thread * load<u32>(HEADER + HEADER_TELEMETRY_BYTES);
+}
+
+/**
+ * Bind this instance to the memory as thread `thread`.
+ * @returns 0, or 1 when the memory carries another magic or layout version, 2 when the thread number is out of range.
+ */
+export function attach(thread: u32): u32 {
+  if (load<u32>(HEADER + HEADER_MAGIC) != MAGIC || load<u32>(HEADER + HEADER_VERSION) != LAYOUT_VERSION) return 1;
+  P = load<u32>(HEADER + HEADER_ENDPOINTS);
+  N = load<u32>(HEADER + HEADER_INDEX_BLOCKS);
+  R = load<u32>(HEADER + HEADER_REQUESTS);
+  C = load<u32>(HEADER + HEADER_CHAIN_BLOCKS);
+  K = load<u32>(HEADER + HEADER_THREADS);
+  SCANS = load<u32>(HEADER + HEADER_SCANS);
+  if (thread >= K) return 2;
+  THREAD = thread;
+  HASH_SEED = load<u64>(HEADER + HEADER_HASH_SEED_LOW);
+  ENDPOINTS = regionAddress(REGION_ENDPOINTS);
+  LEDGER = regionAddress(REGION_LEDGER);
+  PROGRAMS = regionAddress(REGION_PROGRAMS);
+  MASKS = regionAddress(REGION_MASKS);
+  PREFIX = regionAddress(REGION_PREFIX);
+  ACTIVE = regionAddress(REGION_ACTIVE);
+  DECISIONS = regionAddress(REGION_DECISIONS) + <usize>thread * DECISION_RING_BYTES;
+  ADAPTERS = regionAddress(REGION_ADAPTERS);
+  LABELS = regionAddress(REGION_LABELS);
+  SCAN_REGION = regionAddress(REGION_SCANS) + <usize>(<u64>thread * scanRegionBytes(SCANS, C));
+  RESPONSE_REGION = regionAddress(REGION_RESPONSES) + <usize>(<u64>thread * responseRegionBytes(SCANS));
+  let at = threadAddress(thread);
+  const column = <usize>P * 4;
+  INPUT = at;
+  at += THREAD_INPUT_BYTES;
+  OUTPUT = at;
+  at += THREAD_OUTPUT_BYTES;
+  REQUEST = at;
+  at += THREAD_REQUEST_BYTES;
+  SUBSET = at;
+  at += 4096;
+  MATCH = at;
+  at += column;
+  OVERLAP = at;
+  at += column;
+  SCORE = at;
+  at += column;
+  KEYS = at;
+  at += column;
+  CANDIDATES = at;
+  at += column;
+  KEPT = at;
+  at += column;
+  HOST = at;
+  at += column * HOST_COLUMNS;
+  EXPLAIN = at;
+  at += column * EXPLAIN_COLUMNS;
+  HASHES = at;
+  prefixBind(PREFIX, P, N, C, thread);
+  activeBind(ACTIVE, R, C);
+  return 0;
+}
+
+export function inputAddress(): usize {
+  return INPUT;
+}
+export function outputAddress(): usize {
+  return OUTPUT;
+}
+export function requestAddress(): usize {
+  return REQUEST;
+}
+export function subsetAddress(): usize {
+  return SUBSET;
+}
+export function matchAddress(): usize {
+  return MATCH;
+}
+export function scoreAddress(): usize {
+  return SCORE;
+}
+export function hostAddress(): usize {
+  return HOST;
+}
+export function explainAddress(): usize {
+  return EXPLAIN;
+}
+export function hashesAddress(): usize {
+  return HASHES;
+}

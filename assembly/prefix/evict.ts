@@ -1,0 +1,220 @@
+// Eviction: the least recently used blocks go first, and of those the ones at the ends of chains.
+//
+// Owns: the victims part of the scratch in REGION_PREFIX: VICTIMS × (u64 age key, u32 segment), oldest first. Index lock
+// held throughout. One pass over the segments (or over those where one endpoint may hold something) collects many
+// victims, so that a full index pays for a pass once in many insertions.
+//
+// A lookup touches every segment on its way and an insertion every segment of its path, so a parent is never older than
+// its child; with the depth in the key's low bits the oldest keys are always ends of chains.
+import { COLUMN_PREFIX_BLOCKS, cell } from '../endpoints';
+import { count, counted, HEAD_SEGMENT_TOP, HEAD_TICK, PREFIX_COUNTER_BLOCKS, PREFIX_COUNTER_EVICTED } from './counters';
+import { BLOCK_LIMIT, GROUP_SHIFT, HEAD, MEMBER_WORDS, MEMBERS, SCRATCH, STAMPS, VICTIMS } from './layout';
+import {
+  changeRange,
+  depthOf,
+  evictTail,
+  heldEndBy,
+  isLeaf,
+  lengthOf,
+  parentOf,
+  segmentAt,
+  segmentsFree,
+  spanList,
+  spanSet,
+  spansOf,
+  trim,
+} from './segments';
+import { setReferences, setsFree } from './sets';
+
+const KEYS: usize = 1024;
+const NUMBERS: usize = 1024 + ((<usize>VICTIMS) << 3);
+
+let victims: u32 = 0;
+
+/** Oldest first; of the same age, the deepest first. */
+function ageKey(segment: u32, at: usize): u64 {
+  const age = load<u32>(HEAD + HEAD_TICK) + 1 - load<u32>(STAMPS + ((<usize>segment) << 2));
+  return ((<u64>(0xffffffff - age)) << 16) | (0xffff - <u64>depthOf(at));
+}
+
+function keyAt(i: u32): u64 {
+  return load<u64>(SCRATCH + KEYS + ((<usize>i) << 3));
+}
+
+function victimAt(i: u32): u32 {
+  return load<u32>(SCRATCH + NUMBERS + ((<usize>i) << 2));
+}
+
+function isCandidate(key: u64): bool {
+  return victims < VICTIMS || key < keyAt(victims - 1);
+}
+
+/** Keep the VICTIMS oldest, sorted. */
+function addVictim(key: u64, segment: u32): void {
+  let low: u32 = 0;
+  let high = victims;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (keyAt(middle) <= key) low = middle + 1;
+    else high = middle;
+  }
+  if (victims < VICTIMS) victims++;
+  const behind = victims - 1 - low;
+  const keys = SCRATCH + KEYS + ((<usize>low) << 3);
+  const numbers = SCRATCH + NUMBERS + ((<usize>low) << 2);
+  memory.copy(keys + 8, keys, (<usize>behind) << 3);
+  memory.copy(numbers + 4, numbers, (<usize>behind) << 2);
+  store<u64>(keys, key);
+  store<u32>(numbers, segment);
+}
+
+/** Whether one of the segment's sets is named by it alone, so that evicting it frees a set. */
+function ownsSet(at: usize): bool {
+  const list = spanList(at);
+  const spans = spansOf(at);
+  for (let i: u32 = 0; i < spans; i++) {
+    const set = spanSet(load<u32>(list + ((<usize>i) << 2)));
+    if (set != 0 && setReferences(set) == 1) return true;
+  }
+  return false;
+}
+
+function collectLeaves(owningSets: bool): void {
+  const top = load<u32>(HEAD + HEAD_SEGMENT_TOP);
+  victims = 0;
+  for (let segment: u32 = 1; segment <= top; segment++) {
+    const at = segmentAt(segment);
+    const key = ageKey(segment, at);
+    if (!isCandidate(key) || lengthOf(at) == 0 || !isLeaf(at)) continue;
+    if (owningSets && !ownsSet(at)) continue;
+    addVictim(key, segment);
+  }
+}
+
+/** A segment lost its last child: it is never older than the child was, so its turn comes later. */
+function addBared(segment: u32): void {
+  const at = segmentAt(segment);
+  if (lengthOf(at) == 0 || !isLeaf(at)) return;
+  const key = ageKey(segment, at);
+  if (isCandidate(key)) addVictim(key, segment);
+}
+
+/** Evict leaves until `blocks` fit, a segment is free if one is wanted, and `sets` sets are free. */
+function evictLeaves(blocks: u32, wantSegment: bool, sets: u32): void {
+  for (;;) {
+    const forSets = setsFree() < sets;
+    collectLeaves(forSets);
+    if (victims == 0) return;
+    for (let i: u32 = 0; i < victims; i++) {
+      const used = <u32>counted(PREFIX_COUNTER_BLOCKS);
+      const over = used + blocks > BLOCK_LIMIT ? used + blocks - BLOCK_LIMIT : 0;
+      const room = over == 0 && (!wantSegment || segmentsFree());
+      if (room && setsFree() >= sets) return;
+      const segment = victimAt(i);
+      const at = segmentAt(segment);
+      if (lengthOf(at) == 0 || !isLeaf(at)) continue;
+      const whole = forSets || (wantSegment && !segmentsFree());
+      const parent = parentOf(at);
+      evictTail(segment, whole ? lengthOf(at) : over);
+      if (parent != 0 && lengthOf(at) == 0) addBared(parent);
+    }
+  }
+}
+
+/** A sixty-fourth part is evicted at once, so that not every insertion pays for a pass. */
+function slack(limit: u32): u32 {
+  return limit < 4096 ? 0 : limit >> 6;
+}
+
+/**
+ * Make room for new content.
+ * @returns how many of `blocks` fit; 0 also when a segment is wanted and none can be had
+ */
+export function makeRoom(blocks: u32, wantSegment: bool): u32 {
+  const used = <u32>counted(PREFIX_COUNTER_BLOCKS);
+  if (used + blocks <= BLOCK_LIMIT && (!wantSegment || segmentsFree())) return blocks;
+  evictLeaves(min(blocks + slack(BLOCK_LIMIT), BLOCK_LIMIT), wantSegment, 0);
+  if (wantSegment && !segmentsFree()) return 0;
+  return min(blocks, BLOCK_LIMIT - <u32>counted(PREFIX_COUNTER_BLOCKS));
+}
+
+/** Free sets that one operation may need at one segment: every span may split and change. */
+const SETS_AT_ONCE: u32 = 72;
+
+/** See to it that one segment's change finds its sets, as far as eviction can. The segment must be pinned. */
+export function makeSets(): void {
+  if (setsFree() < SETS_AT_ONCE) evictLeaves(0, false, SETS_AT_ONCE);
+}
+
+// ---- one endpoint
+
+/** Visit the segments where `slot` may hold something and collect its oldest; forget groups where it holds nothing. */
+function collectHeld(slot: u32): void {
+  const top = load<u32>(HEAD + HEAD_SEGMENT_TOP);
+  const row = MEMBERS + ((<usize>slot * MEMBER_WORDS) << 3);
+  victims = 0;
+  for (let word: u32 = 0; word < MEMBER_WORDS; word++) {
+    let rest = load<u64>(row + ((<usize>word) << 3));
+    while (rest != 0) {
+      const bit = <u32>ctz(rest);
+      rest &= rest - 1;
+      const first = ((word << 6) + bit) << GROUP_SHIFT;
+      let holds = false;
+      for (let segment = first; segment < first + (1 << GROUP_SHIFT) && segment <= top; segment++) {
+        const at = segmentAt(segment);
+        if (lengthOf(at) == 0 || heldEndBy(at, slot) == 0) continue;
+        holds = true;
+        const key = ageKey(segment, at);
+        if (isCandidate(key)) addVictim(key, segment);
+      }
+      if (!holds) {
+        const at = row + ((<usize>word) << 3);
+        store<u64>(at, load<u64>(at) & ~((<u64>1) << bit));
+      }
+    }
+  }
+}
+
+/** Evict the least recently used blocks of one endpoint until it holds at most `most`. */
+export function evictHeld(slot: u32, most: u32): void {
+  const held = cell(COLUMN_PREFIX_BLOCKS, slot);
+  if (load<u32>(held) <= most) return;
+  const target = most - min(most, slack(most));
+  while (load<u32>(held) > target) {
+    collectHeld(slot);
+    if (victims == 0) return;
+    for (let i: u32 = 0; i < victims && load<u32>(held) > target; i++) evictFrom(victimAt(i), slot, target);
+  }
+}
+
+function evictFrom(segment: u32, slot: u32, target: u32): void {
+  const held = cell(COLUMN_PREFIX_BLOCKS, slot);
+  const at = segmentAt(segment);
+  while (load<u32>(held) > target) {
+    const end = heldEndBy(at, slot);
+    if (end == 0) return;
+    const over = load<u32>(held) - target;
+    const gone = changeRange(segment, over >= end ? 0 : end - over, end, slot, false);
+    count(PREFIX_COUNTER_EVICTED, gone);
+    if (gone == 0) return;
+  }
+  trim(segment);
+}
+
+/** Take everything from one endpoint, one visit to each segment where it may hold something. @returns blocks that it held */
+export function dropHeld(slot: u32): u32 {
+  const before = load<u32>(cell(COLUMN_PREFIX_BLOCKS, slot));
+  const top = load<u32>(HEAD + HEAD_SEGMENT_TOP);
+  const row = MEMBERS + ((<usize>slot * MEMBER_WORDS) << 3);
+  for (let word: u32 = 0; word < MEMBER_WORDS; word++) {
+    const at = row + ((<usize>word) << 3);
+    for (let rest = load<u64>(at); rest != 0; rest &= rest - 1) {
+      const first = ((word << 6) + <u32>ctz(rest)) << GROUP_SHIFT;
+      for (let segment = first; segment < first + (1 << GROUP_SHIFT) && segment <= top; segment++) {
+        if (changeRange(segment, 0, lengthOf(segmentAt(segment)), slot, false) != 0) trim(segment);
+      }
+    }
+    store<u64>(at, 0);
+  }
+  return before - load<u32>(cell(COLUMN_PREFIX_BLOCKS, slot));
+}

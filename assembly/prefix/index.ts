@@ -1,0 +1,37 @@
+// What the prefix index offers to the rest of the core, nothing else.
+
+import { HEAD } from './layout';
+
+export { prefixCheck } from './check';
+export * from './counters';
+export {
+  EVENT_PARENT,
+  EVENT_REMOVE,
+  PREFIX_BUSY,
+  prefixApply,
+  prefixInsert,
+  prefixRemove,
+  prefixRemoveEndpoint,
+  prefixSetCapacity,
+  prefixStore,
+} from './locked';
+export { prefixMatch, prefixMatchAt } from './match';
+export { prefixRepair, prefixRepairRest } from './repair';
+export {
+  prefixClearLocked,
+  prefixHeld,
+  prefixInsertLocked,
+  prefixRemoveEndpointLocked,
+  prefixRemoveLocked,
+  prefixSetCapacityLocked,
+  prefixStoreLocked,
+} from './store';
+export { tailInsertLocked, tailMatch } from './tails';
+
+/** Address of the index's head: free lists, tick, counters. */
+export function prefixHeadAddress(): usize {
+  return HEAD;
+}
+
+/** Prepare a fresh memory, which is all zero: an empty index is all zero too. */
+export function prefixInitialise(): void {}

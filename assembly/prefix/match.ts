@@ -1,0 +1,226 @@
+// The lookup: how many blocks of the prompt, contiguous from the first, each endpoint holds. No lock.
+//
+// Owns: this thread's part of REGION_PREFIX: VISITED, 16 bytes per segment visited (u32 segment, version, depth), and
+// ALIVE, the bitmap of endpoints that hold everything so far. Writes MATCH and, plainly, the stamps of the segments it used.
+//
+// A segment that changes while it is read is found out at the end: the versions of all segments visited are compared
+// once more. If they stand, the answer was true at one moment; if not, the lookup begins again, at most TRIES times, and
+// then answers with the part before the first segment that changed: less than the truth, never more.
+import { HASHES, MATCH } from '../memory';
+import { countShared, HEAD_TICK, PREFIX_COUNTER_GIVE_UPS, PREFIX_COUNTER_RETRIES } from './counters';
+import {
+  ALIVE,
+  CHAIN_LIMIT,
+  GUESSES,
+  HEAD,
+  OVERFLOW_COUNT,
+  SEGMENT_BLOCKS,
+  SEGMENT_MASK,
+  SEGMENT_SHIFT,
+  SET_COUNT,
+  SET_WORDS,
+  SLOT_LIMIT,
+  STAMPS,
+  VISITED,
+} from './layout';
+import { agree } from './path';
+import {
+  depthOf,
+  firstOf,
+  INLINE_SPANS,
+  lengthOf,
+  overflowList,
+  parentOf,
+  segmentAt,
+  spanEnd,
+  spanSet,
+  spansOf,
+} from './segments';
+import { setBits } from './sets';
+import { tableFind, tableGuess } from './table';
+
+const TRIES: u32 = 64;
+/** Windows whose heads are looked up together, so that their cache misses overlap. */
+const AHEAD: u32 = 8; // a power of two: windows AHEAD apart share a guess's place
+const NOBODY: u32 = 0xffffffff;
+
+let visited: u32 = 0;
+let lastSet: u32 = NOBODY; // set that ALIVE was narrowed with last
+let begun: bool = false; // ALIVE holds something
+let anyAlive: bool = false;
+let longest: u32 = 0;
+let touched: u32 = 0; // keeps the loads ahead from being optimised away
+
+function noteDropped(word: u32, dropped: u64, depth: u32): void {
+  while (dropped != 0) {
+    store<u32>(MATCH + ((<usize>((word << 6) + <u32>ctz(dropped))) << 2), depth);
+    dropped &= dropped - 1;
+  }
+}
+
+/** Only the endpoints of `set` hold the block at `depth`; the others' matches end there. */
+function narrow(set: u32, depth: u32): void {
+  if (set == lastSet) return;
+  lastSet = set;
+  const bits = setBits(set);
+  let any: u64 = 0;
+  for (let word: u32 = 0; word < SET_WORDS; word++) {
+    const at = (<usize>word) << 3;
+    const holders = load<u64>(bits + at);
+    const alive = load<u64>(ALIVE + at);
+    const left = begun ? alive & holders : holders;
+    if (begun && left != alive) {
+      noteDropped(word, alive & ~holders, depth);
+      longest = depth;
+    }
+    store<u64>(ALIVE + at, left);
+    any |= left;
+  }
+  begun = true;
+  anyAlive = any != 0;
+}
+
+/** Narrow by the spans over the first `blocks` blocks of a segment at `depth`. */
+function narrowBySpans(at: usize, depth: u32, blocks: u32): void {
+  const spans = min(spansOf(at), SEGMENT_BLOCKS);
+  // A writer may be at work here: what is read may be nonsense, but must not lead out of the memory.
+  if (spans > INLINE_SPANS && load<u32>(at, 40) > OVERFLOW_COUNT) return narrow(0, depth);
+  const list = spans <= INLINE_SPANS ? at + 40 : overflowList(load<u32>(at, 40));
+  let from: u32 = 0;
+  for (let i: u32 = 0; i < spans; i++) {
+    const span = load<u32>(list + ((<usize>i) << 2));
+    narrow(spanSet(span) < SET_COUNT ? spanSet(span) : 0, depth + from);
+    from = spanEnd(span);
+    if (from >= blocks || !anyAlive) return;
+  }
+  narrow(0, depth + from);
+}
+
+function guessOf(depth: u32): usize {
+  return GUESSES + ((<usize>((depth >> SEGMENT_SHIFT) & (AHEAD - 1))) << 2);
+}
+
+/** Find where the next windows' heads probably stand, and touch their headers. */
+function lookAhead(from: usize, depth: u32, blocks: u32): void {
+  for (let i: u32 = 0; i < AHEAD && depth < blocks; i++) {
+    const location = tableGuess(load<u64>(from + ((<usize>depth) << 3)));
+    store<u32>(guessOf(depth), location);
+    touched ^= load<u32>(segmentAt(location >> SEGMENT_SHIFT));
+    depth += SEGMENT_BLOCKS;
+  }
+}
+
+/** Location of the block with a hash: the one guessed ahead when it proves right. */
+function locate(hash: u64, depth: u32, ahead: u32): u32 {
+  if ((depth & SEGMENT_MASK) == 0 && depth < ahead) {
+    const guess = load<u32>(guessOf(depth));
+    if (guess != 0 && (guess & SEGMENT_MASK) == 0 && firstOf(segmentAt(guess >> SEGMENT_SHIFT)) == hash) return guess;
+  }
+  return tableFind(hash);
+}
+
+/** Note the segment's version. @returns false when it is changing right now */
+function visit(segment: u32, at: usize, depth: u32): bool {
+  const version = atomic.load<u32>(at);
+  const note = VISITED + ((<usize>visited) << 4);
+  store<u32>(note, segment);
+  store<u32>(note, version, 4);
+  store<u32>(note, depth, 8);
+  visited++;
+  const stamp = STAMPS + ((<usize>segment) << 2);
+  const now = load<u32>(HEAD + HEAD_TICK) + 1;
+  if (load<u32>(stamp) != now) store<u32>(stamp, now);
+  return (version & 1) == 0;
+}
+
+/** Walk the chain and narrow. @returns blocks walked while somebody held them */
+function walk(from: usize, blocks: u32): u32 {
+  let depth: u32 = 0;
+  let parent: u32 = 0;
+  let ahead: u32 = 0;
+  while (depth < blocks) {
+    if (depth >= ahead && (depth & SEGMENT_MASK) == 0 && blocks - depth > SEGMENT_BLOCKS) {
+      lookAhead(from, depth, blocks);
+      ahead = depth + AHEAD * SEGMENT_BLOCKS;
+    }
+    const hashes = from + ((<usize>depth) << 3);
+    const hash = load<u64>(hashes);
+    const location = locate(hash, depth, ahead);
+    if (location == 0 || (location & SEGMENT_MASK) != 0) return depth;
+    const segment = location >> SEGMENT_SHIFT;
+    const at = segmentAt(segment);
+    if (!visit(segment, at, depth)) return depth;
+    if (firstOf(at) != hash || depthOf(at) != depth || parentOf(at) != parent) return depth;
+    const most = min(min(lengthOf(at), SEGMENT_BLOCKS), blocks - depth);
+    if (most == 0) return depth;
+    const same = agree(at, 0, hashes, most);
+    narrowBySpans(at, depth, same);
+    if (!anyAlive) return depth;
+    depth += same;
+    parent = segment;
+  }
+  return depth;
+}
+
+/** @returns number of visited segments that stood still, from the first */
+function settled(): u32 {
+  // What was read must have been read before the versions are: an atomic addition to a word of our own is a full
+  // barrier on every machine (asc 0.28 cannot emit a fence).
+  atomic.add<u32>(ALIVE + ((<usize>SET_WORDS) << 3), 1);
+  for (let i: u32 = 0; i < visited; i++) {
+    const note = VISITED + ((<usize>i) << 4);
+    const version = load<u32>(note, 4);
+    if ((version & 1) != 0 || atomic.load<u32>(segmentAt(load<u32>(note))) != version) return i;
+  }
+  return visited;
+}
+
+function matchOnce(from: usize, blocks: u32): void {
+  memory.fill(MATCH, 0, (<usize>SLOT_LIMIT) << 2);
+  visited = 0;
+  lastSet = NOBODY;
+  begun = false;
+  anyAlive = false;
+  longest = 0;
+  const depth = walk(from, blocks);
+  if (!anyAlive) return;
+  longest = depth;
+  for (let word: u32 = 0; word < SET_WORDS; word++) {
+    noteDropped(word, load<u64>(ALIVE + ((<usize>word) << 3)), depth);
+  }
+}
+
+/** Cut every match at the depth of the first segment that did not stand still. */
+function cutMatches(steady: u32): u32 {
+  const depth = load<u32>(VISITED + ((<usize>steady) << 4), 8);
+  let most: u32 = 0;
+  for (let slot: u32 = 0; slot < SLOT_LIMIT; slot++) {
+    const at = MATCH + ((<usize>slot) << 2);
+    const matched = min(load<u32>(at), depth);
+    store<u32>(at, matched);
+    most = max(most, matched);
+  }
+  return most;
+}
+
+/** Look up the first `blocks` hashes of HASHES, as prefixMatchAt. */
+export function prefixMatch(blocks: u32): u32 {
+  return prefixMatchAt(HASHES, blocks);
+}
+
+/**
+ * Look up `blocks` hashes at an address; MATCH gets, for every slot, the blocks it holds without a gap from the first one.
+ * @returns the largest of them
+ */
+export function prefixMatchAt(hashes: usize, blocks: u32): u32 {
+  const whole = min(blocks, CHAIN_LIMIT);
+  let steady: u32 = 0;
+  for (let i: u32 = 0; i < TRIES; i++) {
+    matchOnce(hashes, whole);
+    steady = settled();
+    if (steady == visited) return longest;
+    countShared(PREFIX_COUNTER_RETRIES);
+  }
+  countShared(PREFIX_COUNTER_GIVE_UPS);
+  return cutMatches(steady);
+}

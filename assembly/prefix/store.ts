@@ -1,0 +1,196 @@
+// Changes to the prefix index: what was placed somewhere, and what engines say.
+//
+// Owns nothing by itself; every function here needs the index lock. Hashes stand in this thread's HASHES area.
+import { COLUMN_PREFIX_BLOCKS, COLUMN_PREFIX_CAPACITY, cell } from '../endpoints';
+import { HASHES } from '../memory';
+import {
+  count,
+  PREFIX_COUNTER_CONFLICTS,
+  PREFIX_COUNTER_ORPHANS,
+  PREFIX_COUNTER_REMOVED,
+  PREFIX_COUNTER_STORED,
+} from './counters';
+import { dropHeld, evictHeld, makeSets } from './evict';
+import { CHAIN_LIMIT, SEGMENT_MASK, SEGMENT_SHIFT, SLOT_LIMIT } from './layout';
+import { beginPath, extendPath, followPath, stepFrom, stepSegment, steps, stepTo, tick, touch } from './path';
+import {
+  changeRange,
+  contentOf,
+  depthOf,
+  holdsRange,
+  lengthOf,
+  parentOf,
+  pin,
+  register,
+  registeredOf,
+  segmentAt,
+  trim,
+  unpin,
+} from './segments';
+import { tableFind } from './table';
+import { forgetTails } from './tails';
+
+/** `slot` holds the blocks of one step of the path. @returns false when not all of them could be entered */
+function holdStep(step: u32, slot: u32): bool {
+  const segment = stepSegment(step);
+  const at = segmentAt(segment);
+  const from = stepFrom(step);
+  const to = stepTo(step);
+  if (holdsRange(at, from, to, slot)) return true;
+  makeSets();
+  let known = to;
+  if (registeredOf(at) < to) known = register(segment, to);
+  if (known > from) held += changeRange(segment, from, known, slot, true);
+  if (known < to) count(PREFIX_COUNTER_CONFLICTS, to - known);
+  return known >= to;
+}
+
+let held: u32 = 0; // blocks newly held, of the path under way
+
+/** `slot` holds the whole path. @returns blocks for which this is new */
+function holdPath(slot: u32): u32 {
+  held = 0;
+  if (steps == 0) return 0;
+  const last = stepSegment(steps - 1);
+  pin(last);
+  for (let step: u32 = 0; step < steps; step++) if (!holdStep(step, slot)) break;
+  unpin(last);
+  trim(last);
+  count(PREFIX_COUNTER_STORED, held);
+  return held;
+}
+
+/** Store `blocks` hashes behind the path that has been begun. @returns blocks newly held */
+function storeBehind(slot: u32, hashes: usize, blocks: u32): u32 {
+  const found = followPath(hashes, blocks);
+  if (found < blocks) extendPath(hashes, found, blocks);
+  const fresh = holdPath(slot);
+  const capacity = load<u32>(cell(COLUMN_PREFIX_CAPACITY, slot));
+  if (capacity != 0) evictHeld(slot, capacity);
+  return fresh;
+}
+
+/**
+ * Believe that `slot` holds (or will hold) the first `blocks` blocks of the prompt. Beyond the index or the endpoint's
+ * capacity the least recently used blocks make room; what still does not fit is not stored.
+ * @returns blocks newly stored for the slot
+ */
+export function prefixInsertLocked(slot: u32, blocks: u32): u32 {
+  if (slot >= SLOT_LIMIT || blocks == 0) return 0;
+  tick();
+  const capacity = load<u32>(cell(COLUMN_PREFIX_CAPACITY, slot));
+  let whole = min(blocks, CHAIN_LIMIT);
+  if (capacity != 0) whole = min(whole, capacity);
+  beginPath(0, 0);
+  return storeBehind(slot, HASHES, whole);
+}
+
+/** Touch the chain above a segment, so that no block looks older than what hangs on it. */
+function touchAbove(segment: u32): void {
+  for (let at = parentOf(segmentAt(segment)); at != 0; at = parentOf(segmentAt(at))) touch(at);
+}
+
+/**
+ * An engine says that it stored `blocks` blocks at `hashes`, behind the block whose hash stands at `parentPointer`
+ * (hasParent) or at the beginning of a prompt. Behind an unknown parent nothing can be matched: counted, not stored.
+ * @returns blocks newly stored for the slot
+ */
+export function prefixStoreAt(slot: u32, hasParent: u32, parentPointer: usize, hashes: usize, blocks: u32): u32 {
+  if (slot >= SLOT_LIMIT || blocks == 0) return 0;
+  tick();
+  let segment: u32 = 0;
+  let position: u32 = 0;
+  let depth: u32 = 0;
+  if (hasParent != 0) {
+    const location = tableFind(load<u64>(parentPointer));
+    if (location == 0) {
+      count(PREFIX_COUNTER_ORPHANS, blocks);
+      return 0;
+    }
+    segment = location >> SEGMENT_SHIFT;
+    position = (location & SEGMENT_MASK) + 1;
+    depth = depthOf(segmentAt(segment)) + position;
+    if (load<u32>(cell(COLUMN_PREFIX_CAPACITY, slot)) != 0) touchAbove(segment);
+  }
+  const whole = depth >= CHAIN_LIMIT ? 0 : min(blocks, CHAIN_LIMIT - depth);
+  beginPath(segment, position);
+  return storeBehind(slot, hashes, whole);
+}
+
+/** As prefixStoreAt, with the hashes in HASHES. */
+export function prefixStoreLocked(slot: u32, hasParent: u32, parentPointer: usize, blocks: u32): u32 {
+  return prefixStoreAt(slot, hasParent, parentPointer, HASHES, min(blocks, CHAIN_LIMIT));
+}
+
+/** How many of the hashes from `i` on follow one another in the segment from `position` on. */
+function runLength(at: usize, position: u32, hashes: usize, i: u32, blocks: u32): u32 {
+  const most = min(registeredOf(at) - position, blocks - i);
+  const content = contentOf(at) + ((<usize>position) << 3);
+  const wanted = hashes + ((<usize>i) << 3);
+  let run: u32 = 1;
+  while (run < most && load<u64>(content + ((<usize>run) << 3)) == load<u64>(wanted + ((<usize>run) << 3))) run++;
+  return run;
+}
+
+/**
+ * An engine says that it gave up `blocks` blocks at `hashes`, in any order.
+ * @returns blocks that the slot held and holds no more
+ */
+export function prefixRemoveAt(slot: u32, hashes: usize, blocks: u32): u32 {
+  if (slot >= SLOT_LIMIT) return 0;
+  tick();
+  let removed: u32 = 0;
+  let i: u32 = 0;
+  while (i < blocks) {
+    const location = tableFind(load<u64>(hashes + ((<usize>i) << 3)));
+    if (location == 0) {
+      i++;
+      continue;
+    }
+    const segment = location >> SEGMENT_SHIFT;
+    const position = location & SEGMENT_MASK;
+    const run = runLength(segmentAt(segment), position, hashes, i, blocks);
+    pin(segment);
+    makeSets();
+    removed += changeRange(segment, position, position + run, slot, false);
+    unpin(segment);
+    trim(segment);
+    i += run;
+  }
+  count(PREFIX_COUNTER_REMOVED, removed);
+  return removed;
+}
+
+/** As prefixRemoveAt, with the hashes in HASHES. */
+export function prefixRemoveLocked(slot: u32, blocks: u32): u32 {
+  return prefixRemoveAt(slot, HASHES, min(blocks, CHAIN_LIMIT));
+}
+
+/** The endpoint holds nothing any more (its engine cleared its cache). @returns blocks that it held */
+export function prefixClearLocked(slot: u32): u32 {
+  if (slot >= SLOT_LIMIT) return 0;
+  tick();
+  forgetTails(slot);
+  const removed = dropHeld(slot);
+  count(PREFIX_COUNTER_REMOVED, removed);
+  return removed;
+}
+
+/** The endpoint is gone: it holds nothing, and the slot's next user has no capacity of its own yet. @returns as above */
+export function prefixRemoveEndpointLocked(slot: u32): u32 {
+  if (slot >= SLOT_LIMIT) return 0;
+  store<u32>(cell(COLUMN_PREFIX_CAPACITY, slot), 0);
+  return prefixClearLocked(slot);
+}
+
+/** Bound the blocks of one endpoint; 0 = no bound of its own. Evicts at once what is over it. */
+export function prefixSetCapacityLocked(slot: u32, blocks: u32): void {
+  if (slot >= SLOT_LIMIT) return;
+  store<u32>(cell(COLUMN_PREFIX_CAPACITY, slot), blocks);
+  if (blocks != 0) evictHeld(slot, blocks);
+}
+
+/** Blocks that the index says a slot holds. */
+export function prefixHeld(slot: u32): u32 {
+  return slot < SLOT_LIMIT ? load<u32>(cell(COLUMN_PREFIX_BLOCKS, slot)) : 0;
+}

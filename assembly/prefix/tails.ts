@@ -1,0 +1,73 @@
+// Tails: the partial last blocks of prompts, which no other block can follow.
+//
+// Owns: the tails and tail-epoch parts of REGION_PREFIX. Written under the index lock, read by anyone. A bucket of 128
+// bytes has eight entries of two words, `hash ^ data` and `data`: a reader that comes between two writes gets a pair that
+// does not give the hash it looks for (Hyatt, "A lock-less transposition table implementation"), so it may miss an entry
+// but never believe a wrong one. The table forgets its oldest entries when a bucket is full.
+//   data: slot (12 bits) · epoch of the slot's clearing (19 bits) · generation of the slot (32 bits) · 1
+import { COLUMN_GENERATION, cell } from '../endpoints';
+import { MATCH } from '../memory';
+import { count, PREFIX_COUNTER_TAILS } from './counters';
+import { SLOT_LIMIT, TAIL_BUCKETS, TAIL_EPOCHS, TAILS } from './layout';
+
+const ENTRIES: u32 = 8;
+const GOLDEN: u64 = 0x9e3779b97f4a7c15;
+const EPOCH_MASK: u64 = 0x7ffff;
+
+function bucketOf(hash: u64): usize {
+  const mixed = hash * GOLDEN;
+  return TAILS + ((<usize>(((mixed >> 32) * <u64>TAIL_BUCKETS) >> 32)) << 7);
+}
+
+function dataOf(slot: u32): u64 {
+  const epoch = <u64>load<u32>(TAIL_EPOCHS + ((<usize>slot) << 2)) & EPOCH_MASK;
+  const generation = <u64>load<u32>(cell(COLUMN_GENERATION, slot));
+  return <u64>slot | (epoch << 12) | (generation << 31) | ((<u64>1) << 63);
+}
+
+/** Believe that `slot` holds the tail whose hash stands at `hashPointer`. */
+export function tailInsertLocked(slot: u32, hashPointer: usize): void {
+  if (slot >= SLOT_LIMIT) return;
+  const hash = load<u64>(hashPointer);
+  const data = dataOf(slot);
+  const bucket = bucketOf(hash);
+  let last: u32 = ENTRIES - 1;
+  for (let i: u32 = 0; i < ENTRIES; i++) {
+    const at = bucket + ((<usize>i) << 4);
+    const known = load<u64>(at, 8);
+    if (known == data && (load<u64>(at) ^ known) == hash) {
+      if (i == 0) return;
+      last = i;
+      break;
+    }
+    if (known == 0) {
+      last = i;
+      break;
+    }
+  }
+  memory.copy(bucket + 16, bucket, (<usize>last) << 4);
+  store<u64>(bucket, data, 8);
+  store<u64>(bucket, hash ^ data);
+  count(PREFIX_COUNTER_TAILS, 1);
+}
+
+/** One block more for every slot that matches all of the prompt's `wholeBlocks` and holds its tail. */
+export function tailMatch(hashPointer: usize, wholeBlocks: u32): void {
+  const hash = load<u64>(hashPointer);
+  const bucket = bucketOf(hash);
+  for (let i: u32 = 0; i < ENTRIES; i++) {
+    const at = bucket + ((<usize>i) << 4);
+    const data = load<u64>(at, 8);
+    if (data == 0 || (load<u64>(at) ^ data) != hash) continue;
+    const slot = <u32>data & 0xfff;
+    const matched = MATCH + ((<usize>slot) << 2);
+    if (slot >= SLOT_LIMIT || data != dataOf(slot) || load<u32>(matched) != wholeBlocks) continue;
+    store<u32>(matched, wholeBlocks + 1);
+  }
+}
+
+/** Every tail of a slot is forgotten, without a look at the table. */
+export function forgetTails(slot: u32): void {
+  const at = TAIL_EPOCHS + ((<usize>slot) << 2);
+  store<u32>(at, load<u32>(at) + 1);
+}

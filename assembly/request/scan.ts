@@ -1,0 +1,206 @@
+// Scans of request bodies: opened, fed, finished, read, chained, closed.
+//
+// Owns: the list of scan states in this thread's part of REGION_SCANS (layout.ts). No lock: all of it belongs to one
+// thread.
+import { HASH_SEED, INPUT, SCAN_REGION, SCANS, THREAD_INPUT_BYTES } from '../memory';
+import { contentChain, contentClose, contentOpen, contentStart, contentTail } from './content';
+import {
+  ENVELOPE_EMBED,
+  ENVELOPE_GENERATE,
+  ENVELOPE_NONE,
+  ENVELOPE_VERTEX,
+  envelopeBegin,
+  envelopeEnd,
+  envelopeFeed,
+} from './envelope';
+import {
+  PROMPT_CHAT,
+  PROMPT_RESPONSES,
+  PROMPT_SGLANG,
+  promptBytes,
+  SHAPE_BAD,
+  SHAPE_EMPTY,
+  SHAPE_MISSING,
+} from './fields';
+import { grammarEnd, grammarFeed, SCAN_REASON_CLOSED, SCAN_REASON_LENGTH } from './grammar';
+import { hashBytes, hashLink } from './hash';
+import {
+  SCAN_BLOCK,
+  SCAN_BYTES,
+  SCAN_CLEARED,
+  SCAN_ENVELOPE,
+  SCAN_FAULT,
+  SCAN_HEAD_BYTES,
+  SCAN_HEAD_FREE,
+  SCAN_HEAD_FRESH,
+  SCAN_HEAD_NAME,
+  SCAN_HEAD_OPEN,
+  SCAN_KIND,
+  SCAN_OPEN,
+  SCAN_POSITION,
+  SCAN_PROMPT_END,
+  SCAN_REASON,
+  SCAN_SALT_HASH,
+  SCAN_SHAPE,
+} from './layout';
+
+// Kinds beyond those of fields.ts: what the message in an envelope holds.
+export const PROMPT_ENGINE: u32 = 9; // vLLM's GenerateRequest
+export const PROMPT_ENGINE_EMBED: u32 = 10; // vLLM's EmbedRequest
+export const PROMPT_VERTEX_CHAT: u32 = 11;
+export const PROMPT_VERTEX_RESPONSES: u32 = 12;
+const PROMPT_KINDS: u32 = 13;
+
+export const SCAN_FLAW_MISSING: u32 = 1; // no prompt
+export const SCAN_FLAW_EMPTY: u32 = 2; // a prompt without elements
+export const SCAN_FLAW_SHAPE: u32 = 4; // a prompt of a shape that is not allowed
+export const SCAN_FLAW_SYSTEM: u32 = 8; // these three are FAULT_* three bits up
+export const SCAN_FLAW_SALT: u32 = 16;
+export const SCAN_FLAW_STREAM: u32 = 32;
+
+// ------------------------------------------------------------------------------------------------ life of a scan
+
+function envelopeOf(kind: u32): u32 {
+  if (kind <= PROMPT_SGLANG) return ENVELOPE_NONE;
+  if (kind == PROMPT_ENGINE) return ENVELOPE_GENERATE;
+  return kind == PROMPT_ENGINE_EMBED ? ENVELOPE_EMBED : ENVELOPE_VERTEX;
+}
+
+/** Give every scan of this thread up: for a thread that starts where another one died. */
+export function scanReset(): void {
+  memory.fill(SCAN_REGION, 0, SCAN_HEAD_NAME);
+}
+
+/** Address of an open scan's state, 0 when no open scan has the number. */
+export function scanAddress(id: u32): usize {
+  if (id >= load<u32>(SCAN_REGION, SCAN_HEAD_FRESH)) return 0;
+  const scan = SCAN_REGION + SCAN_HEAD_BYTES + <usize>id * SCAN_BYTES;
+  return load<u32>(scan, SCAN_BLOCK) != 0 ? scan : 0;
+}
+
+/** Address of the head of this thread's scans (SCAN_HEAD_*). */
+export function scanHeadAddress(): usize {
+  return SCAN_REGION;
+}
+
+/**
+ * Open a scan.
+ * @param kind PROMPT_*
+ * @param blockBytes bytes of prompt content per block, at least 1.
+ * @returns its number, -1 when SCANS are open already, -2 when an argument is out of range.
+ */
+export function scanOpen(kind: u32, blockBytes: u32): i32 {
+  if (kind >= PROMPT_KINDS || blockBytes == 0) return -2;
+  let id = load<u32>(SCAN_REGION, SCAN_HEAD_FREE);
+  if (id != 0) {
+    id--;
+    store<u32>(
+      SCAN_REGION,
+      load<u32>(SCAN_REGION + SCAN_HEAD_BYTES + <usize>id * SCAN_BYTES, SCAN_OPEN),
+      SCAN_HEAD_FREE,
+    );
+  } else {
+    id = load<u32>(SCAN_REGION, SCAN_HEAD_FRESH);
+    if (id >= SCANS) return -1;
+    store<u32>(SCAN_REGION, id + 1, SCAN_HEAD_FRESH);
+  }
+  store<u32>(SCAN_REGION, load<u32>(SCAN_REGION, SCAN_HEAD_OPEN) + 1, SCAN_HEAD_OPEN);
+  const scan = SCAN_REGION + SCAN_HEAD_BYTES + <usize>id * SCAN_BYTES;
+  memory.fill(scan, 0, SCAN_CLEARED);
+  store<u32>(scan, 1, SCAN_OPEN);
+  store<u32>(
+    scan,
+    kind <= PROMPT_SGLANG ? kind : kind == PROMPT_VERTEX_RESPONSES ? PROMPT_RESPONSES : PROMPT_CHAT,
+    SCAN_KIND,
+  );
+  store<u32>(scan, blockBytes, SCAN_BLOCK);
+  contentOpen(scan);
+  const envelope = envelopeOf(kind);
+  if (envelope != ENVELOPE_NONE) envelopeBegin(scan, envelope);
+  return <i32>id;
+}
+
+/** Close a scan and give back what it holds; does nothing when no open scan has the number. */
+export function scanClose(id: u32): void {
+  const scan = scanAddress(id);
+  if (scan == 0) return;
+  contentStart();
+  contentClose(scan);
+  store<u32>(scan, 0, SCAN_BLOCK);
+  store<u32>(scan, load<u32>(SCAN_REGION, SCAN_HEAD_FREE), SCAN_OPEN);
+  store<u32>(SCAN_REGION, id + 1, SCAN_HEAD_FREE);
+  store<u32>(SCAN_REGION, load<u32>(SCAN_REGION, SCAN_HEAD_OPEN) - 1, SCAN_HEAD_OPEN);
+}
+
+/**
+ * Scan the next `length` bytes of the body, which lie in INPUT.
+ * @returns 0, or the reason why the body is refused (SCAN_REASON_*, then and for every later feed).
+ */
+export function scanFeed(id: u32, length: u32): u32 {
+  const scan = scanAddress(id);
+  if (scan == 0) return SCAN_REASON_CLOSED;
+  const refused = load<u32>(scan, SCAN_REASON);
+  if (refused != 0) return refused;
+  if (length > <u32>THREAD_INPUT_BYTES || length > u32.MAX_VALUE - load<u32>(scan, SCAN_POSITION)) {
+    store<u32>(scan, SCAN_REASON_LENGTH, SCAN_REASON);
+    return SCAN_REASON_LENGTH;
+  }
+  if (load<u32>(scan, SCAN_ENVELOPE) == ENVELOPE_NONE) return grammarFeed(scan, INPUT, length);
+  const reason = envelopeFeed(scan, length);
+  store<u32>(scan, reason, SCAN_REASON);
+  return reason;
+}
+
+/**
+ * The body has ended.
+ * @returns 0 when it was one JSON document, or the reason why it is refused.
+ */
+export function scanFinish(id: u32): u32 {
+  const scan = scanAddress(id);
+  if (scan == 0) return SCAN_REASON_CLOSED;
+  const refused = load<u32>(scan, SCAN_REASON);
+  if (refused != 0) return refused;
+  const reason = load<u32>(scan, SCAN_ENVELOPE) == ENVELOPE_NONE ? grammarEnd(scan) : envelopeEnd(scan);
+  store<u32>(scan, reason, SCAN_REASON);
+  return reason;
+}
+
+// --------------------------------------------------------------------------------------------------- the results
+
+/** What is wrong with the fields of the body (SCAN_FLAW_*, bits); 0 when an engine would take them. */
+export function scanFlaws(id: u32): u32 {
+  const scan = scanAddress(id);
+  if (scan == 0) return 0;
+  const others = load<u32>(scan, SCAN_FAULT) << 3;
+  if (load<u32>(scan, SCAN_PROMPT_END) != 0) return others;
+  const shape = load<u32>(scan, SCAN_SHAPE);
+  if (shape == SHAPE_EMPTY) return others | SCAN_FLAW_EMPTY;
+  return others | (shape == SHAPE_BAD ? SCAN_FLAW_SHAPE : SCAN_FLAW_MISSING);
+}
+
+/** Bytes of prompt content, tools and system included: four of them are one estimated token. */
+export function scanPromptBytes(id: u32): u32 {
+  const scan = scanAddress(id);
+  return scan == 0 ? 0 : promptBytes(scan);
+}
+
+/**
+ * Write the chain hashes of the prompt to HASHES (u64 each): whole blocks, then the tail if scanTail() says so. The
+ * root stands for the pool's seed, the bytes at `name` (the target model) and the cache salt. Behind it come the blocks
+ * of tools, of system and of the prompt's content.
+ * @returns whole blocks, at most C.
+ */
+export function scanChain(id: u32, name: usize, length: u32): u32 {
+  const scan = scanAddress(id);
+  if (scan == 0) return 0;
+  contentStart();
+  let root = hashLink(HASH_SEED, hashBytes(name, length));
+  root = hashLink(root, load<u64>(scan, SCAN_SALT_HASH));
+  return contentChain(scan, root);
+}
+
+/** 1 when a last block of at least one byte, but not whole, follows the whole ones in the chain. */
+export function scanTail(id: u32): u32 {
+  const scan = scanAddress(id);
+  return scan != 0 && contentTail(scan) ? 1 : 0;
+}

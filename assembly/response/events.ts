@@ -1,0 +1,224 @@
+// Server-sent events: lines, "data:" fields, [DONE], and the JSON document in each of them.
+//
+// Owns: the line words of a response scan (layout.ts); its own thread only, no lock.
+//
+// One data line is one event: every engine writes its JSON on one line. Lines end with CR, LF or both. Most events hold
+// nothing of interest, so a line that is wholly in the piece is first searched for the two members that matter; the
+// JSON reader runs only where one may stand (a \u could spell any name, so it counts as one).
+import { jsonBegin, jsonComplete, jsonEnd, jsonIgnored, readJson } from './json';
+import { SCAN_EVENTS, SCAN_LINE, SCAN_LINE_MATCHED, SCAN_NAME_BYTES, SCAN_SCRATCH } from './layout';
+
+const LINE_FIELD: u32 = 0; // matching "data:"
+const LINE_OTHER: u32 = 1; // nothing of interest up to the end of the line
+const LINE_DATA: u32 = 2; // before the document, or inside what may be [DONE]
+const LINE_DOCUMENT: u32 = 3;
+
+const DATA: u64 = 0x3a61746164; // "data:", little-endian
+const DATA_BYTES: u32 = 5;
+const DONE: u64 = 0x5d454e4f445b; // "[DONE]"
+const DONE_BYTES: u32 = 6;
+const USAGE: u64 = 0x22656761737522; // "usage" with its quotes
+const MODEL: u64 = 0x226c65646f6d22; // "model" with its quotes
+const META: u64 = 0x695f6174656d22; // the beginning of "meta_info", with its quote
+const MEMBER_MASK: u64 = 0xffffffffffffff; // all are seven bytes
+
+let LAST_MODEL: usize = 0; // where the last "model" of the line searched stands, 0 = nowhere
+
+/** A new stream begins. */
+export function eventsBegin(at: usize): void {
+  store<u32>(at, 0, SCAN_EVENTS);
+  lineBegin(at);
+}
+
+function lineBegin(at: usize): void {
+  store<u32>(at, LINE_FIELD, SCAN_LINE);
+  store<u32>(at, 0, SCAN_LINE_MATCHED);
+}
+
+/**
+ * A new chunk of the answer begins at `start`. Some servers end an event with its chunk and leave the line's end out: a
+ * chunk that begins with "data:" after a whole document is a new line.
+ */
+export function eventsResume(at: usize, start: usize, end: usize): void {
+  if (load<u32>(at, SCAN_LINE) != LINE_DOCUMENT || !jsonComplete(at)) return;
+  if (start + DATA_BYTES > end || (load<u64>(start) & 0xffffffffff) != DATA) return;
+  jsonEnd(at);
+  lineBegin(at);
+}
+
+/** Read the bytes [start, end) of the stream. */
+export function readEvents(at: usize, start: usize, end: usize): void {
+  let p = start;
+  while (p < end) {
+    const line = load<u32>(at, SCAN_LINE);
+    if (line == LINE_FIELD) p = readField(at, p, end);
+    else if (line == LINE_DATA) p = readData(at, p, end);
+    else if (line == LINE_DOCUMENT) p = readDocument(at, p, lineEnd(p, end), end, end);
+    else p = lineClose(at, lineEnd(p, end), end);
+  }
+}
+
+/** The stream has ended; its last line may lack its end. */
+export function eventsEnd(at: usize): void {
+  const line = load<u32>(at, SCAN_LINE);
+  if (line == LINE_DATA) countUnlessDone(at);
+  else if (line == LINE_DOCUMENT) jsonEnd(at);
+  store<u32>(at, LINE_OTHER, SCAN_LINE);
+}
+
+function isLineEnd(c: u32): bool {
+  return c == 0x0a || c == 0x0d;
+}
+
+/** The line ends at `p`, if that is before the piece's end. */
+function lineClose(at: usize, p: usize, end: usize): usize {
+  if (p >= end) return end;
+  lineBegin(at);
+  return p + 1;
+}
+
+function readField(at: usize, p: usize, end: usize): usize {
+  const matched = load<u32>(at, SCAN_LINE_MATCHED);
+  if (matched == 0 && p + DATA_BYTES <= end && (load<u64>(p) & 0xffffffffff) == DATA) {
+    store<u32>(at, LINE_DATA, SCAN_LINE);
+    return p + DATA_BYTES;
+  }
+  const c = <u32>load<u8>(p);
+  if (isLineEnd(c)) {
+    lineBegin(at);
+  } else if (<u64>c != ((DATA >> ((<u64>matched) << 3)) & 0xff)) {
+    store<u32>(at, LINE_OTHER, SCAN_LINE);
+  } else if (matched + 1 == DATA_BYTES) {
+    store<u32>(at, LINE_DATA, SCAN_LINE);
+    store<u32>(at, 0, SCAN_LINE_MATCHED);
+  } else {
+    store<u32>(at, matched + 1, SCAN_LINE_MATCHED);
+  }
+  return p + 1;
+}
+
+function countEvent(at: usize): void {
+  store<u32>(at, load<u32>(at, SCAN_EVENTS) + 1, SCAN_EVENTS);
+}
+
+function countUnlessDone(at: usize): void {
+  if (load<u32>(at, SCAN_LINE_MATCHED) != DONE_BYTES) countEvent(at);
+}
+
+function readData(at: usize, p: usize, end: usize): usize {
+  const matched = load<u32>(at, SCAN_LINE_MATCHED);
+  const c = <u32>load<u8>(p);
+  if (isLineEnd(c)) {
+    countUnlessDone(at);
+    lineBegin(at);
+    return p + 1;
+  }
+  if ((c == 0x20 || c == 0x09) && (matched == 0 || matched == DONE_BYTES)) return p + 1;
+  if (matched < DONE_BYTES && <u64>c == ((DONE >> ((<u64>matched) << 3)) & 0xff)) {
+    store<u32>(at, matched + 1, SCAN_LINE_MATCHED);
+    return p + 1;
+  }
+  countEvent(at);
+  return openDocument(at, p, end, matched);
+}
+
+/** The event's document goes on at `p`, after `matched` bytes that could have been [DONE]. */
+function openDocument(at: usize, p: usize, end: usize, matched: u32): usize {
+  if (matched > 1) {
+    store<u32>(at, LINE_OTHER, SCAN_LINE); // "[D" begins no JSON
+    return p;
+  }
+  jsonBegin(at);
+  store<u32>(at, LINE_DOCUMENT, SCAN_LINE);
+  if (matched == 1) {
+    openBracket(at);
+    return p;
+  }
+  LAST_MODEL = 0;
+  const line = searchLine(p, end, load<u32>(at, SCAN_NAME_BYTES) != 0);
+  if (line < end) {
+    if (LAST_MODEL == 0) return lineClose(at, line, end);
+    return readDocument(at, p, line, end, LAST_MODEL);
+  }
+  return readDocument(at, p, lineEnd(p, end), end, end);
+}
+
+/** Feed the "[" that was kept back because it could have begun [DONE]. */
+function openBracket(at: usize): void {
+  const scratch = at + SCAN_SCRATCH;
+  store<u8>(scratch, 0x5b);
+  readJson(at, scratch, scratch + 1, scratch + 1);
+}
+
+/** Read the document's bytes [p, line); when the line's end is in the piece, the document ends there. */
+function readDocument(at: usize, p: usize, line: usize, end: usize, quiet: usize): usize {
+  readJson(at, p, line, quiet);
+  if (line == end) {
+    if (jsonIgnored(at)) store<u32>(at, LINE_OTHER, SCAN_LINE);
+    return end;
+  }
+  jsonEnd(at);
+  return lineClose(at, line, end);
+}
+
+/** Address of the first CR or LF in [p, end), else `end`. */
+function lineEnd(start: usize, end: usize): usize {
+  const feeds = i8x16.splat(0x0a);
+  const returns = i8x16.splat(0x0d);
+  for (let p = start; p < end; p += 16) {
+    const v = v128.load(p);
+    const bits = i8x16.bitmask(v128.or(i8x16.eq(v, feeds), i8x16.eq(v, returns)));
+    if (bits != 0) return min(p + <usize>ctz(bits), end);
+  }
+  return end;
+}
+
+/**
+ * Search a whole line for members of interest; LAST_MODEL says where the last "model" stands when names are wanted.
+ * @returns the line's end when the JSON reader can be spared everything behind LAST_MODEL; `end` when the line is not
+ * wholly there, or may hold a usage object.
+ */
+function searchLine(start: usize, end: usize, names: bool): usize {
+  const quotes = i8x16.splat(0x22);
+  const backslashes = i8x16.splat(0x5c);
+  const us = i8x16.splat(0x75);
+  const ms = i8x16.splat(0x6d);
+  const feeds = i8x16.splat(0x0a);
+  const returns = i8x16.splat(0x0d);
+  for (let p = start; p < end; p += 16) {
+    const v = v128.load(p);
+    const next = v128.load(p + 1);
+    const u = i8x16.eq(next, us);
+    const quote = v128.and(i8x16.eq(v, quotes), v128.or(u, i8x16.eq(next, ms)));
+    const escape = v128.and(i8x16.eq(v, backslashes), u);
+    const ends = v128.or(i8x16.eq(v, feeds), i8x16.eq(v, returns));
+    let bits = i8x16.bitmask(v128.or(v128.or(quote, escape), ends));
+    for (; bits != 0; bits &= bits - 1) {
+      const q = p + <usize>ctz(bits);
+      if (q >= end) return end;
+      const c = <u32>load<u8>(q);
+      if (isLineEnd(c)) return q;
+      if (c != 0x22) return end; // \u
+      const member = load<u64>(q) & MEMBER_MASK;
+      if (member == USAGE) {
+        if (opensObject(q + 7, end)) return end;
+      } else if (member == META) {
+        return end;
+      } else if (names && member == MODEL) {
+        LAST_MODEL = q;
+      }
+    }
+  }
+  return end;
+}
+
+/** The bytes from `p` on are a colon and an opening brace (or the piece ends before that is known). */
+function opensObject(start: usize, end: usize): bool {
+  let p = start;
+  while (p < end && <u32>load<u8>(p) == 0x20) p++;
+  if (p >= end) return true;
+  if (<u32>load<u8>(p) != 0x3a) return <u32>load<u8>(p) == 0x09;
+  p++;
+  while (p < end && <u32>load<u8>(p) == 0x20) p++;
+  return p >= end || <u32>load<u8>(p) == 0x7b || <u32>load<u8>(p) == 0x09;
+}

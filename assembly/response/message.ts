@@ -1,0 +1,128 @@
+// Answers that are protobuf messages: those of vLLM's engine service, and google.api.HttpBody of Vertex AI with JSON or
+// server-sent events in it.
+//
+// Owns: the protobuf words of a response scan (layout.ts); its own thread only, no lock. The gRPC frames around the
+// messages are the host's: it knows which are compressed.
+//
+// The messages (field numbers):
+//   GenerateResponse (vllm.grpc.engine)  chunk 1 { prompt_tokens 2, completion_tokens 3, cached_tokens 4 },
+//                                        complete 2 { prompt_tokens 3, completion_tokens 4, cached_tokens 5 }
+//   EmbedResponse                        prompt_tokens 2
+//   HttpBody                             data 2
+import {
+  WIRE_BAD,
+  WIRE_LENGTH,
+  WIRE_NUMBER,
+  WIRE_PAUSE,
+  WIRE_PIECE,
+  wireBegin,
+  wireComplete,
+  wireEnter,
+  wireFeed,
+  wireField,
+  wireFrom,
+  wireLevel,
+  wireNext,
+  wireNumber,
+  wireParent,
+  wireTake,
+  wireTo,
+} from '../protobuf/reader';
+import { eventsBegin, eventsEnd, eventsResume, readEvents } from './events';
+import { jsonBegin, jsonComplete, jsonEnd, readJson } from './json';
+import {
+  FORM_ENGINE,
+  FORM_ENGINE_EMBED,
+  FORM_VERTEX,
+  MODE_BODY,
+  MODE_EVENTS,
+  MODE_UNKNOWN,
+  SCAN_EVENTS,
+  SCAN_FORM,
+  SCAN_MODE,
+  SCAN_STAGED,
+  SCAN_WIRE,
+} from './layout';
+import { usageClose, usageCommit, usageCount, usageOpen } from './usage';
+
+/** The next message begins. */
+export function messageBegin(at: usize): void {
+  wireBegin(at + SCAN_WIRE);
+  if (load<u32>(at, SCAN_MODE) != MODE_EVENTS) store<u32>(at, load<u32>(at, SCAN_EVENTS) + 1, SCAN_EVENTS);
+  if (load<u32>(at, SCAN_FORM) == FORM_VERTEX) return;
+  store<u32>(at, 0, SCAN_STAGED);
+  usageOpen(at, 1);
+}
+
+/** Read the bytes [start, end) of the message. What comes behind bytes that are no message is not looked at. */
+export function readMessage(at: usize, start: usize, end: usize): void {
+  const wire = at + SCAN_WIRE;
+  const vertex = load<u32>(at, SCAN_FORM) == FORM_VERTEX;
+  wireFeed(start, end);
+  while (true) {
+    const found = wireNext(wire);
+    if (found == WIRE_PAUSE || found == WIRE_BAD) return;
+    if (vertex) readBody(at, wire, found);
+    else if (found == WIRE_NUMBER) readCount(at, wire);
+    else if (found == WIRE_LENGTH && wireLevel(wire) == 0 && load<u32>(at, SCAN_FORM) == FORM_ENGINE) {
+      if (wireField(wire) <= 2) wireEnter(wire);
+    }
+  }
+}
+
+function readCount(at: usize, wire: usize): void {
+  const field = wireField(wire);
+  if (load<u32>(at, SCAN_FORM) == FORM_ENGINE_EMBED) {
+    if (wireLevel(wire) == 0 && field == 2) usageCount(at, 0, wireNumber(wire));
+    return;
+  }
+  if (wireLevel(wire) != 1) return;
+  // The counters of a complete answer have numbers one above those of a chunk.
+  const first: u32 = wireParent(wire, 1) == 1 ? 2 : 3;
+  if (field < first || field > first + 2) return;
+  const count = field - first;
+  usageCount(at, count == 2 ? 3 : count, wireNumber(wire));
+}
+
+/** The message is complete: what it said about usage counts. */
+export function messageEnd(at: usize): void {
+  if (load<u32>(at, SCAN_FORM) == FORM_VERTEX) {
+    if (load<u32>(at, SCAN_MODE) != MODE_BODY || !jsonComplete(at)) return;
+    jsonEnd(at);
+    jsonBegin(at);
+  } else if (wireComplete(at + SCAN_WIRE)) {
+    usageClose(at);
+    usageCommit(at);
+  }
+}
+
+/** The answer has ended. */
+export function messagesEnd(at: usize): void {
+  const mode = load<u32>(at, SCAN_MODE);
+  if (load<u32>(at, SCAN_FORM) == FORM_VERTEX && mode == MODE_EVENTS) eventsEnd(at);
+}
+
+function readBody(at: usize, wire: usize, found: u32): void {
+  if (found == WIRE_LENGTH && wireField(wire) == 2) wireTake(wire);
+  if (found != WIRE_PIECE) return;
+  const from = wireFrom();
+  const to = wireTo();
+  if (load<u32>(at, SCAN_MODE) == MODE_UNKNOWN && !chooseMode(at, from, to)) return;
+  if (load<u32>(at, SCAN_MODE) == MODE_BODY) {
+    readJson(at, from, to, to);
+    return;
+  }
+  eventsResume(at, from, to);
+  readEvents(at, from, to);
+}
+
+/** The first byte that is no white space says what the messages hold. @returns false while there is none. */
+function chooseMode(at: usize, from: usize, to: usize): bool {
+  while (from < to && <u32>load<u8>(from) <= 0x20) from++;
+  if (from == to) return false;
+  const json = <u32>load<u8>(from) == 0x7b || <u32>load<u8>(from) == 0x5b;
+  store<u32>(at, json ? MODE_BODY : MODE_EVENTS, SCAN_MODE);
+  if (json) jsonBegin(at);
+  else eventsBegin(at);
+  return true;
+}

@@ -1,0 +1,82 @@
+// Response scans: what the host calls.
+//
+// Owns: this thread's part of REGION_RESPONSES (layout.ts); its own thread only, no lock. Which scans are open is known
+// to the host; the core only fills and reads them.
+import { INPUT, RESPONSE_REGION } from '../memory';
+import { eventsBegin, eventsEnd, eventsResume, readEvents } from './events';
+import { jsonBegin, jsonEnd, readJson } from './json';
+import {
+  FORM_ENGINE,
+  FORM_VERTEX,
+  MODE_BODY,
+  MODE_UNKNOWN,
+  RESPONSE_SCAN_BYTES,
+  SCAN_FORM,
+  SCAN_HOLDING,
+  SCAN_MODE,
+  SCAN_NAME,
+  SCAN_NAME_BYTES,
+} from './layout';
+import { messageBegin, messageEnd, messagesEnd, readMessage } from './message';
+import { renameBegin, renameEnd } from './rename';
+import { usageReset } from './usage';
+
+/** Address of response scan `id` of this thread. */
+export function responseScanAddress(id: u32): usize {
+  return RESPONSE_REGION + <usize>id * RESPONSE_SCAN_BYTES;
+}
+
+/**
+ * Begin a scan of an answer of `form` (FORM_*) in `mode` (MODE_EVENTS or MODE_BODY; of no matter for answers of
+ * messages). The name to rename is the first `nameBytes` bytes of INPUT; 0 = none, as it must be for messages.
+ */
+export function responseOpen(id: u32, form: u32, mode: u32, nameBytes: u32): void {
+  const at = responseScanAddress(id);
+  store<u32>(at, form, SCAN_FORM);
+  store<u32>(at, form == FORM_VERTEX ? MODE_UNKNOWN : form >= FORM_ENGINE ? MODE_BODY : mode, SCAN_MODE);
+  store<u32>(at, nameBytes, SCAN_NAME_BYTES);
+  store<u32>(at, 0, SCAN_HOLDING);
+  memory.copy(at + SCAN_NAME, INPUT, nameBytes);
+  usageReset(at);
+  eventsBegin(at);
+  jsonBegin(at);
+}
+
+/** Of an answer of messages the next message begins. */
+export function responseMessageBegin(id: u32): void {
+  messageBegin(responseScanAddress(id));
+}
+
+/** That message is complete. */
+export function responseMessageEnd(id: u32): void {
+  messageEnd(responseScanAddress(id));
+}
+
+/** Read the next `length` bytes of the message, which stand at INPUT; `last` = 1 when the answer ends with them. */
+export function responseMessageFeed(id: u32, length: u32, last: u32): void {
+  const at = responseScanAddress(id);
+  renameBegin(INPUT);
+  if (length > 0) readMessage(at, INPUT, INPUT + length);
+  if (last != 0) messagesEnd(at);
+}
+
+/**
+ * Read the answer's next `length` bytes, which stand at INPUT; `last` = 1 when the answer ends with them.
+ * @returns 0 when they can be passed on as they are, 1 when OUTPUT says what to change or to hold back.
+ */
+export function responseFeed(id: u32, length: u32, last: u32): u32 {
+  const at = responseScanAddress(id);
+  const body = load<u32>(at, SCAN_MODE) == MODE_BODY;
+  const end = INPUT + length;
+  renameBegin(INPUT);
+  if (body) readJson(at, INPUT, end, end);
+  else {
+    eventsResume(at, INPUT, end);
+    readEvents(at, INPUT, end);
+  }
+  if (last != 0) {
+    if (body) jsonEnd(at);
+    else eventsEnd(at);
+  }
+  return renameEnd(at);
+}

@@ -1,0 +1,109 @@
+// Which endpoints may serve the request.
+//
+// Owns: the thread's CANDIDATES column (i32 per slot: -1 = candidate, 0 = not), written by its own thread. Reads the
+// state and ejection columns; called under the commit lock.
+import { COLUMN_EJECTED_UNTIL, COLUMN_EJECTION, COLUMN_STATE, cell, columnAddress, wideCell } from '../endpoints';
+import { CANDIDATES, HEADER, HEADER_POOL, HOST, MASKS, P, SUBSET } from '../memory';
+import { POOL_EJECTION_OFF, POOL_SLOTS_USED } from './program';
+
+/** Slots in use, rounded up to a multiple of 4 (the width of the column loops). */
+export function slotsUsed(): u32 {
+  return (load<u32>(HEADER + HEADER_POOL + POOL_SLOTS_USED) + 3) & ~3;
+}
+
+/** An endpoint that is out may be probed once its time is over, one request at a time. */
+function admitted(slot: u32, now: f64): bool {
+  const ejection = load<u32>(cell(COLUMN_EJECTION, slot));
+  return ejection == 0 || (ejection == 1 && now >= load<f64>(wideCell(COLUMN_EJECTED_UNTIL, slot)));
+}
+
+/**
+ * Mark the live endpoints that are not ejected.
+ * @param all take ejected ones too (all out means all in)
+ * @returns how many
+ */
+function markLive(used: u32, now: f64, all: bool): u32 {
+  const states = columnAddress(COLUMN_STATE);
+  const ejections = columnAddress(COLUMN_EJECTION);
+  const zero = i32x4.splat(0);
+  const live = i32x4.splat(1);
+  let count: u32 = 0;
+  for (let i: u32 = 0; i < used; i += 4) {
+    const at = (<usize>i) << 2;
+    let mask = i32x4.eq(v128.load(states + at), live);
+    const out = v128.load(ejections + at);
+    if (!all && v128.any_true(out)) {
+      for (let j: u32 = i; j < i + 4; j++) {
+        const ok = load<u32>(cell(COLUMN_STATE, j)) == 1 && admitted(j, now);
+        store<i32>(CANDIDATES + ((<usize>j) << 2), ok ? -1 : 0);
+        count += u32(ok);
+      }
+      continue;
+    }
+    v128.store(CANDIDATES + at, mask);
+    count += <u32>popcnt<i32>(i32x4.bitmask(mask));
+  }
+  return count;
+}
+
+/** Mark the live endpoints of the subset mask. */
+function markSubset(used: u32, now: f64, all: bool): u32 {
+  memory.fill(CANDIDATES, 0, (<usize>used) << 2);
+  let count: u32 = 0;
+  for (let word: u32 = 0; word < (used + 63) >> 6; word++) {
+    let bits = load<u64>(SUBSET + ((<usize>word) << 3));
+    while (bits != 0) {
+      const slot = (word << 6) + <u32>ctz<u64>(bits);
+      bits &= bits - 1;
+      if (slot >= used || load<u32>(cell(COLUMN_STATE, slot)) != 1) continue;
+      if (!all && !admitted(slot, now)) continue;
+      store<i32>(CANDIDATES + ((<usize>slot) << 2), -1);
+      count++;
+    }
+  }
+  return count;
+}
+
+/** Fill the CANDIDATES column; when every live endpoint is ejected, all of them are candidates. */
+export function markCandidates(used: u32, now: f64, subset: bool): u32 {
+  const off = load<u32>(HEADER + HEADER_POOL + POOL_EJECTION_OFF) != 0;
+  const count = subset ? markSubset(used, now, off) : markLive(used, now, off);
+  if (count != 0 || off) return count;
+  return subset ? markSubset(used, now, true) : markLive(used, now, true);
+}
+
+/** Keep the candidates of a mask. @returns how many are left */
+export function filterByMask(used: u32, mask: u32): u32 {
+  const words = MASKS + <usize>mask * (P >> 3);
+  let count: u32 = 0;
+  for (let i: u32 = 0; i < used; i++) {
+    const at = CANDIDATES + ((<usize>i) << 2);
+    if (load<i32>(at) == 0) continue;
+    if ((load<u32>(words + ((<usize>(i >> 5)) << 2)) & (1 << (i & 31))) == 0) store<i32>(at, 0);
+    else count++;
+  }
+  return count;
+}
+
+/** Candidates of four slots that a host column keeps: above 0, which NaN is not. */
+function keptByHost(values: usize, at: usize, zero: v128): v128 {
+  return v128.and(v128.load(CANDIDATES + at), f32x4.gt(v128.load(values + at), zero));
+}
+
+/**
+ * Keep the candidates whose cell in a host column is above 0.
+ * @param keepAll when none would be left, leave all `before` candidates as they are
+ * @returns how many are left
+ */
+export function filterByHost(used: u32, column: u32, keepAll: bool, before: u32): u32 {
+  const values = HOST + <usize>column * P * 4;
+  const end = (<usize>used) << 2;
+  const zero = f32x4.splat(0);
+  let count: u32 = 0;
+  for (let at: usize = 0; at < end; at += 16) {
+    count += <u32>popcnt<i32>(i32x4.bitmask(keptByHost(values, at, zero)));
+  }
+  if (count == 0 && keepAll) return before;
+  for (let at: usize = 0; at < end; at += 16) v128.store(CANDIDATES + at, keptByHost(values, at, zero));
+  return count;
+}

@@ -1,0 +1,119 @@
+// What all scorers share: how a column of raw scores is clamped, weighted and added.
+//
+// Owns: the thread's SCORE and KEYS columns (and, when a decision is explained, EXPLAIN), written by its own thread.
+import { CANDIDATES, EXPLAIN, KEYS, P, SCORE } from '../memory';
+
+export const NEVER: f32 = <f32>3.4e38;
+
+/** Weight of the column, and where its explanation goes (0 = nowhere). */
+export let weight: f32 = 0;
+let explanation: usize = 0;
+
+// Vector constants that V8 would load again in every turn of a loop; as variables, set by columnBegin(), they stay in
+// registers.
+export let zeroValue: f32 = 1;
+export let oneValue: f32 = 0;
+
+/**
+ * Begin a scorer's column.
+ * @param explainColumn column of the explanation, -1 = none
+ */
+export function columnBegin(factor: f32, used: u32, explainColumn: i32): void {
+  weight = factor;
+  zeroValue = 0;
+  oneValue = 1;
+  explanation = explainColumn < 0 ? 0 : EXPLAIN + <usize>explainColumn * P * 4;
+  if (explanation != 0) memory.copy(explanation, SCORE, (<usize>used) << 2);
+}
+
+/** End it: when the decision is explained, the column is worked out once more from what it added. */
+export function columnEnd(used: u32): void {
+  if (explanation == 0) return;
+  const before = explanation;
+  const factor = f32x4.splat(weight == 0 ? <f32>0 : <f32>1 / weight);
+  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+    const added = f32x4.sub(v128.load(SCORE + at), v128.load(before + at));
+    v128.store(before + at, f32x4.mul(added, factor));
+  }
+}
+
+/** Add the raw scores of four slots, clamped to [0, 1]. */
+export function addScores(scores: usize, raw: v128, zero: v128, one: v128, factor: v128): void {
+  const score = f32x4.pmin(f32x4.pmax(raw, zero), one);
+  v128.store(scores, f32x4.add(v128.load(scores), f32x4.mul(score, factor)));
+}
+
+/** Add the scores in KEYS. */
+export function addKeys(used: u32): void {
+  const keys = KEYS;
+  const scores = SCORE;
+  const zero = f32x4.splat(zeroValue);
+  const one = f32x4.splat(oneValue);
+  const factor = f32x4.splat(weight);
+  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+    addScores(scores + at, v128.load(keys + at), zero, one, factor);
+  }
+}
+
+/** The same score for everyone. */
+export function addConstant(used: u32, score: f32): void {
+  const scores = SCORE;
+  const added = f32x4.splat(score * weight);
+  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+    v128.store(scores + at, f32x4.add(v128.load(scores + at), added));
+  }
+}
+
+/** Turn the costs in KEYS into scores there: (max - cost) / (max - min) over the candidates; all equal = 1. */
+export function scoreCosts(used: u32): void {
+  const keys = KEYS;
+  const candidates = CANDIDATES;
+  const never = f32x4.splat(NEVER);
+  const lowest = f32x4.neg(never);
+  const end = (<usize>used) << 2;
+  let low = never;
+  let high = lowest;
+  for (let at: usize = 0; at < end; at += 16) {
+    const cost = v128.load(keys + at);
+    const lanes = v128.load(candidates + at);
+    low = f32x4.pmin(low, v128.bitselect(cost, never, lanes));
+    high = f32x4.pmax(high, v128.bitselect(cost, lowest, lanes));
+  }
+  const top = laneMax(high);
+  const range = top - laneMin(low);
+  const best = f32x4.splat(range > 0 ? top : <f32>1);
+  const scale = f32x4.splat(range > 0 ? <f32>1 / range : <f32>0);
+  const base = f32x4.splat(range > 0 ? <f32>0 : <f32>1);
+  for (let at: usize = 0; at < end; at += 16) {
+    v128.store(keys + at, f32x4.add(base, f32x4.mul(f32x4.sub(best, v128.load(keys + at)), scale)));
+  }
+}
+
+export function laneSum(v: v128): f32 {
+  return f32x4.extract_lane(v, 0) + f32x4.extract_lane(v, 1) + f32x4.extract_lane(v, 2) + f32x4.extract_lane(v, 3);
+}
+
+export function laneMin(v: v128): f32 {
+  return min(
+    min(f32x4.extract_lane(v, 0), f32x4.extract_lane(v, 1)),
+    min(f32x4.extract_lane(v, 2), f32x4.extract_lane(v, 3)),
+  );
+}
+
+export function laneMax(v: v128): f32 {
+  return max(
+    max(f32x4.extract_lane(v, 0), f32x4.extract_lane(v, 1)),
+    max(f32x4.extract_lane(v, 2), f32x4.extract_lane(v, 3)),
+  );
+}
+
+export function laneSumOfIntegers(v: v128): i32 {
+  return i32x4.extract_lane(v, 0) + i32x4.extract_lane(v, 1) + i32x4.extract_lane(v, 2) + i32x4.extract_lane(v, 3);
+}
+
+export function laneMinOfIntegers(v: v128): i32 {
+  return min(
+    min(i32x4.extract_lane(v, 0), i32x4.extract_lane(v, 1)),
+    min(i32x4.extract_lane(v, 2), i32x4.extract_lane(v, 3)),
+  );
+}

@@ -1,0 +1,338 @@
+// One decision: match without a lock, then filter, score, pick and charge in one step under the commit lock, then store
+// what the picked endpoint will hold under the index lock.
+//
+// Owns: the thread's own columns and answer, and its decision ring (written by its thread only). The two locks are taken
+// one after the other, never together.
+import { COLUMN_ACTIVE_BLOCKS, COLUMN_GENERATION, COLUMN_STATE, cell } from '../endpoints';
+import { activeAddLocked, activeOverlapBegin, activeOverlapOf, activeRemoveLocked } from '../load/blocks';
+import { beginProbe, endProbe, noteFailure, noteSuccess } from '../load/ejection';
+import {
+  charge,
+  ENTRY_PROBE,
+  entryAt,
+  entryBlocks,
+  entryCharged,
+  entryFlags,
+  entryGeneration,
+  entryHandle,
+  entryOf,
+  entrySetHandle,
+  entrySlot,
+  entrySlotGeneration,
+  entryThread,
+  growOutput,
+  releaseEntry,
+  releaseTokens,
+} from '../load/ledger';
+import { lockAcquire, lockRelease } from '../lock';
+import {
+  CANDIDATES,
+  DECISION_BYTES,
+  DECISION_COUNT,
+  DECISIONS,
+  EXPLAIN_COLUMNS,
+  HASHES,
+  HEADER,
+  HEADER_COMMIT_LOCK,
+  HEADER_INDEX_LOCK,
+  MATCH,
+  OVERLAP,
+  P,
+  R,
+  REQUEST,
+  SCORE,
+  THREAD,
+} from '../memory';
+import { prefixInsertLocked, prefixMatch, tailInsertLocked, tailMatch } from '../prefix/index';
+import { filterByHost, markCandidates, slotsUsed } from './candidates';
+import { filter } from './filters';
+import { noteSent } from './history-scorers';
+import { pick } from './pickers';
+import {
+  ANSWER_CANDIDATES,
+  ANSWER_COUNT,
+  ANSWER_MATCHED,
+  ANSWER_PICKS,
+  ANSWER_SCORE,
+  ANSWER_TICKET,
+  ANSWER_TICKET_GENERATION,
+  ANSWER_TOTAL,
+  ANSWER_UNCACHED_TOKENS,
+  activeProgram,
+  DECIDE_BUSY,
+  DECIDE_EXPLAIN,
+  DECIDE_FILTERED,
+  DECIDE_NO_CANDIDATES,
+  DECIDE_NO_PROGRAM,
+  DECIDE_SUBSET,
+  DECIDE_TAIL,
+  DECIDE_UNCHARGED,
+  DECIDED,
+  OP_FILTER_HOST,
+  OP_FILTER_LAST,
+  OP_PICK_MAX_SCORE,
+  PROGRAM_INSERTS,
+  PROGRAM_NEEDS_MATCH,
+  PROGRAM_NEEDS_OVERLAP,
+  REQUEST_BLOCK_TOKENS,
+  REQUEST_BLOCKS,
+  REQUEST_FLAGS,
+  REQUEST_NOW,
+  REQUEST_OUTPUT_TOKENS,
+  REQUEST_PRIORITY,
+  REQUEST_PROFILE,
+  REQUEST_PROMPT_TOKENS,
+} from './program';
+import { score } from './scorers';
+
+/**
+ * Longest wait for a lock, in sleeps of 1 ms. A shard outwaits the repair of a dead owner; the control thread, which has
+ * to do that repair, gives up soon and comes again.
+ */
+function patience(): u32 {
+  return THREAD == 0 ? 20 : 2000;
+}
+
+function get(offset: usize): u32 {
+  return load<u32>(REQUEST + offset);
+}
+
+function put(offset: usize, value: u32): void {
+  store<u32>(REQUEST + offset, value);
+}
+
+/** Blocks held and blocks active, per endpoint. */
+function matchPrompt(needs: u32, blocks: u32, tail: bool, used: u32): void {
+  if ((needs & PROGRAM_NEEDS_MATCH) != 0 && (blocks != 0 || tail)) {
+    if (blocks != 0) prefixMatch(blocks);
+    else memory.fill(MATCH, 0, (<usize>used) << 2);
+    if (tail) tailMatch(HASHES + ((<usize>blocks) << 3), blocks);
+  } else {
+    memory.fill(MATCH, 0, (<usize>used) << 2);
+  }
+  if ((needs & PROGRAM_NEEDS_OVERLAP) == 0) return;
+  memory.fill(OVERLAP, 0, (<usize>used) << 2);
+  if (blocks == 0 || !lockAcquire(HEADER + HEADER_INDEX_LOCK, patience())) return;
+  activeOverlapBegin(blocks);
+  // What is active on an endpoint is held by it too, so only endpoints with a match can overlap.
+  for (let slot: u32 = 0; slot < used; slot++) {
+    if (load<u32>(MATCH + ((<usize>slot) << 2)) == 0 || load<u32>(cell(COLUMN_ACTIVE_BLOCKS, slot)) == 0) continue;
+    store<u32>(OVERLAP + ((<usize>slot) << 2), activeOverlapOf(slot));
+  }
+  lockRelease(HEADER + HEADER_INDEX_LOCK);
+}
+
+/** Run the program's operations. Commit lock held. @returns a DECIDE_* status */
+function run(program: usize, flags: u32, used: u32, total: u32): u32 {
+  let candidates = markCandidates(used, load<f64>(REQUEST + REQUEST_NOW), (flags & DECIDE_SUBSET) != 0);
+  put(ANSWER_CANDIDATES, candidates);
+  if (candidates == 0) return DECIDE_NO_CANDIDATES;
+  memory.fill(SCORE, 0, (<usize>used) << 2);
+  const operations = load<u32>(program);
+  for (let i: u32 = 0; i < operations; i++) {
+    const op = program + 64 + ((<usize>i) << 6);
+    const code = load<u32>(op);
+    if (code == OP_FILTER_HOST) {
+      candidates = filterByHost(used, <u32>load<f32>(op, 8), load<f32>(op, 12) != 0, candidates);
+      put(ANSWER_CANDIDATES, candidates);
+      if (candidates == 0) return DECIDE_FILTERED;
+    } else if (code <= OP_FILTER_LAST) {
+      candidates = filter(op, code, used, total, candidates);
+      put(ANSWER_CANDIDATES, candidates);
+      if (candidates == 0) return DECIDE_FILTERED;
+    } else if (code >= OP_PICK_MAX_SCORE) {
+      put(ANSWER_COUNT, pick(op, code, used, candidates));
+    } else {
+      score(op, code, used, total, (flags & DECIDE_EXPLAIN) != 0 && i < EXPLAIN_COLUMNS ? <i32>i : -1);
+    }
+  }
+  return DECIDED;
+}
+
+/** Charge the first pick. Commit lock held. */
+function chargePick(slot: u32, needs: u32): void {
+  const cached = get(ANSWER_MATCHED) * get(REQUEST_BLOCK_TOKENS);
+  const prompt = get(REQUEST_PROMPT_TOKENS);
+  const tokens = (prompt > cached ? prompt - cached : 0) + get(REQUEST_OUTPUT_TOKENS);
+  put(ANSWER_UNCACHED_TOKENS, tokens);
+  const probe = beginProbe(slot);
+  const ticket = charge(slot, tokens, probe, load<i32>(REQUEST + REQUEST_PRIORITY), load<f64>(REQUEST + REQUEST_NOW));
+  if (ticket == 0 && probe != 0) endProbe(slot);
+  noteSent(needs, slot);
+  put(ANSWER_TICKET, ticket);
+  put(ANSWER_TICKET_GENERATION, ticket == 0 ? 0 : entryGeneration(entryAt(ticket - 1)));
+}
+
+/** Account the prompt's blocks on the picked endpoint and believe that it will hold them. Takes the index lock. */
+function storePick(slot: u32, blocks: u32, tail: bool, needs: u32): void {
+  if ((blocks == 0 && !tail) || !lockAcquire(HEADER + HEADER_INDEX_LOCK, patience())) return;
+  if ((needs & PROGRAM_INSERTS) != 0) {
+    if (blocks != 0) prefixInsertLocked(slot, blocks);
+    if (tail) tailInsertLocked(slot, HASHES + ((<usize>blocks) << 3));
+  }
+  const ticket = get(ANSWER_TICKET);
+  if (ticket != 0 && blocks != 0) {
+    entrySetHandle(entryAt(ticket - 1), activeAddLocked(slot, blocks), blocks);
+  }
+  lockRelease(HEADER + HEADER_INDEX_LOCK);
+}
+
+function record(status: u32): void {
+  const number = load<u32>(DECISIONS);
+  const at = DECISIONS + 64 + <usize>(number % DECISION_COUNT) * DECISION_BYTES;
+  store<f64>(at, load<f64>(REQUEST + REQUEST_NOW));
+  store<u32>(at, THREAD, 8);
+  store<u32>(at, status, 12);
+  store<u32>(at, get(REQUEST_PROFILE), 16);
+  store<u32>(at, get(ANSWER_COUNT) == 0 ? u32.MAX_VALUE : get(ANSWER_PICKS), 20);
+  store<u32>(at, get(ANSWER_CANDIDATES), 24);
+  store<u32>(at, get(ANSWER_MATCHED), 28);
+  store<u32>(at, get(ANSWER_TOTAL), 32);
+  store<f32>(at, load<f32>(REQUEST + ANSWER_SCORE), 36);
+  store<u32>(at, get(REQUEST_PROMPT_TOKENS), 40);
+  store<u32>(at, get(ANSWER_UNCACHED_TOKENS), 44);
+  // The count comes last: a reader takes only records that are whole.
+  atomic.store<u32>(DECISIONS, number + 1);
+}
+
+function clearAnswer(total: u32): void {
+  put(ANSWER_COUNT, 0);
+  put(ANSWER_TICKET, 0);
+  put(ANSWER_TICKET_GENERATION, 0);
+  put(ANSWER_MATCHED, 0);
+  put(ANSWER_TOTAL, total);
+  put(ANSWER_CANDIDATES, 0);
+  put(ANSWER_UNCACHED_TOKENS, 0);
+  store<f32>(REQUEST + ANSWER_SCORE, 0);
+}
+
+/**
+ * Decide the request that stands in this thread's REQUEST area (REQUEST_* fields, hashes in HASHES, subset mask in SUBSET).
+ * @returns DECIDED or why not; the ANSWER_* fields say the rest
+ */
+export function decide(): u32 {
+  const flags = get(REQUEST_FLAGS);
+  const blocks = get(REQUEST_BLOCKS);
+  const tail = (flags & DECIDE_TAIL) != 0;
+  const total = blocks + u32(tail);
+  clearAnswer(total);
+  const program = activeProgram(get(REQUEST_PROFILE));
+  if (program == 0) return DECIDE_NO_PROGRAM;
+  const needs = load<u32>(program, 4);
+  const used = slotsUsed();
+  matchPrompt(needs, blocks, tail, used);
+  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, patience())) return DECIDE_BUSY;
+  const status = run(program, flags, used, total);
+  const slot = get(ANSWER_PICKS);
+  const picked = status == DECIDED && get(ANSWER_COUNT) != 0;
+  if (picked) {
+    put(ANSWER_MATCHED, load<u32>(MATCH + ((<usize>slot) << 2)));
+    store<f32>(REQUEST + ANSWER_SCORE, load<f32>(SCORE + ((<usize>slot) << 2)));
+    if ((flags & DECIDE_UNCHARGED) == 0) chargePick(slot, needs);
+  }
+  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  if (picked && (flags & DECIDE_UNCHARGED) == 0) storePick(slot, blocks, tail, needs);
+  record(status);
+  return status;
+}
+
+/** Give back the active blocks of an entry. Takes the index lock. */
+function releaseBlocks(entry: usize): bool {
+  if (entryHandle(entry) == 0) return true;
+  if (!lockAcquire(HEADER + HEADER_INDEX_LOCK, patience())) return false;
+  const handle = entryHandle(entry);
+  if (handle != 0) {
+    activeRemoveLocked(entrySlot(entry), handle, entryBlocks(entry));
+    entrySetHandle(entry, 0, 0);
+  }
+  lockRelease(HEADER + HEADER_INDEX_LOCK);
+  return true;
+}
+
+/**
+ * Release everything that a ticket holds; a ticket that is gone already is no error.
+ * @returns 0 released, 1 not held, 2 a lock could not be had in time: call again
+ */
+export function release(ticket: u32, generation: u32): u32 {
+  const entry = entryOf(ticket, generation);
+  if (entry == 0) return 1;
+  if (!releaseBlocks(entry)) return 2;
+  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, patience())) return 2;
+  if ((entryFlags(entry) & ENTRY_PROBE) != 0 && ownsSlot(entry)) endProbe(entrySlot(entry));
+  releaseEntry(entry);
+  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  return 0;
+}
+
+function ownsSlot(entry: usize): bool {
+  return load<u32>(cell(COLUMN_GENERATION, entrySlot(entry))) == entrySlotGeneration(entry);
+}
+
+/** The first output came: the prompt's tokens leave the load. @returns as release */
+export function prefillDone(ticket: u32, generation: u32): u32 {
+  const entry = entryOf(ticket, generation);
+  if (entry == 0) return 1;
+  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, patience())) return 2;
+  releaseTokens(entry);
+  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  return 0;
+}
+
+/** The output fills `blocks` blocks. @returns as release */
+export function grow(ticket: u32, generation: u32, blocks: u32): u32 {
+  const entry = entryOf(ticket, generation);
+  if (entry == 0) return 1;
+  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, patience())) return 2;
+  growOutput(entry, blocks);
+  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  return 0;
+}
+
+/**
+ * How an endpoint answered, for its ejection.
+ * @returns 1 when this failure ejected it, else 0
+ */
+export function noteOutcome(slot: u32, slotGeneration: u32, failed: u32, now: f64): u32 {
+  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, patience())) return 0;
+  let ejected: u32 = 0;
+  if (load<u32>(cell(COLUMN_GENERATION, slot)) == slotGeneration && load<u32>(cell(COLUMN_STATE, slot)) != 0) {
+    if (failed != 0) ejected = noteFailure(slot, now);
+    else noteSuccess(slot);
+  }
+  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  return ejected;
+}
+
+/**
+ * Release every charge of a thread that died; its locks must have been repaired before.
+ * @returns how many
+ */
+export function releaseThread(thread: u32): u32 {
+  let count: u32 = 0;
+  for (let i: u32 = 0; i < R; i++) {
+    const entry = entryAt(i);
+    if (!entryCharged(entry) || entryThread(entry) != thread) continue;
+    if (release(i + 1, entryGeneration(entry)) == 0) count++;
+  }
+  return count;
+}
+
+/** How many charges a thread holds. */
+export function threadCharges(thread: u32): u32 {
+  let count: u32 = 0;
+  for (let i: u32 = 0; i < R; i++) {
+    const entry = entryAt(i);
+    if (entryCharged(entry) && entryThread(entry) == thread) count++;
+  }
+  return count;
+}
+
+/** Weighted score of a slot in the decision just made on this thread. */
+export function scoreOf(slot: u32): f32 {
+  return slot < P ? load<f32>(SCORE + ((<usize>slot) << 2)) : 0;
+}
+
+/** Whether a slot is still marked in the CANDIDATES column of the decision just made on this thread. */
+export function isCandidate(slot: u32): bool {
+  return slot < P && load<i32>(CANDIDATES + ((<usize>slot) << 2)) != 0;
+}

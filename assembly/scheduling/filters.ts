@@ -1,0 +1,295 @@
+// Filters over numbers: each keeps some of the candidates.
+//
+// Owns: the thread's CANDIDATES and KEPT columns, written by its own thread; KEYS is scratch. Reads the endpoint columns
+// under the commit lock. Formulas are llm-d-router's (docs/compatibility.md) unless said.
+import {
+  COLUMN_INFLIGHT,
+  COLUMN_INFLIGHT_TOKENS,
+  COLUMN_KNOWN,
+  COLUMN_KV_USAGE,
+  COLUMN_RUNNING,
+  COLUMN_SIGNAL_TIME,
+  columnAddress,
+  SIGNAL_KV_USAGE,
+  SIGNAL_RUNNING,
+  SIGNAL_WAITING,
+} from '../endpoints';
+import { CANDIDATES, KEPT, KEYS, MATCH, P, REQUEST } from '../memory';
+import { filterByMask } from './candidates';
+import { laneMin, laneSumOfIntegers, NEVER } from './column';
+import { labelAddress, RANGE_ABSENT } from './labels';
+import {
+  OP_FILTER_CONCURRENCY,
+  OP_FILTER_CONTEXT_LENGTH,
+  OP_FILTER_LOWEST,
+  OP_FILTER_MASK,
+  OP_FILTER_PREFIX_AFFINITY,
+  OP_FILTER_RANGE,
+  OP_FILTER_STICKY,
+  OP_FILTER_THRESHOLD,
+  OP_FILTER_UNSATURATED,
+  OP_FILTER_UTILIZATION,
+  REQUEST_NOW,
+  randomFloat,
+} from './program';
+import { promptTokens, valueKeys, waitingKeys } from './values';
+
+export const COMPARE_LESS: u32 = 0;
+export const COMPARE_LESS_OR_EQUAL: u32 = 1;
+export const COMPARE_GREATER: u32 = 2;
+export const COMPARE_GREATER_OR_EQUAL: u32 = 3;
+export const COMPARE_EQUAL: u32 = 4;
+export const COMPARE_NOT_EQUAL: u32 = 5;
+
+function compare(operator: u32, value: v128, limit: v128): v128 {
+  if (operator == COMPARE_LESS) return f32x4.lt(value, limit);
+  if (operator == COMPARE_LESS_OR_EQUAL) return f32x4.le(value, limit);
+  if (operator == COMPARE_GREATER) return f32x4.gt(value, limit);
+  if (operator == COMPARE_GREATER_OR_EQUAL) return f32x4.ge(value, limit);
+  return operator == COMPARE_EQUAL ? f32x4.eq(value, limit) : f32x4.ne(value, limit);
+}
+
+/**
+ * Make what KEPT marks the candidates.
+ * @param all leave the candidates as they are when KEPT marks none of them
+ * @returns how many are left
+ */
+function take(used: u32, candidates: u32, all: bool): u32 {
+  const end = (<usize>used) << 2;
+  let total = i32x4.splat(0);
+  for (let at: usize = 0; at < end; at += 16) {
+    const kept = v128.and(v128.load(KEPT + at), v128.load(CANDIDATES + at));
+    v128.store(KEPT + at, kept);
+    total = i32x4.sub(total, kept);
+  }
+  const count = <u32>laneSumOfIntegers(total);
+  if (count == 0 && all) return candidates;
+  if (count != candidates) memory.copy(CANDIDATES, KEPT, end);
+  return count;
+}
+
+/** Mark the endpoints whose value in KEYS compares with the limit; those without a value as `missing` says. */
+function keepCompared(used: u32, operator: u32, limit: f32, missing: bool): void {
+  const bound = f32x4.splat(limit);
+  const absent = i32x4.splat(missing ? -1 : 0);
+  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+    const value = v128.load(KEYS + at);
+    v128.store(KEPT + at, v128.bitselect(compare(operator, value, bound), absent, f32x4.eq(value, value)));
+  }
+}
+
+function keepRange(used: u32, least: f32, most: f32, missing: bool): void {
+  const low = f32x4.splat(least);
+  const high = f32x4.splat(most);
+  const absent = i32x4.splat(missing ? -1 : 0);
+  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+    const value = v128.load(KEYS + at);
+    const inside = v128.and(f32x4.ge(value, low), f32x4.le(value, high));
+    v128.store(KEPT + at, v128.bitselect(inside, absent, f32x4.eq(value, value)));
+  }
+}
+
+/** Candidates with a value in KEYS whose order-preserving integer is at most `bound`. */
+function countUpTo(used: u32, bound: i32): u32 {
+  const most = i32x4.splat(bound);
+  const magnitude = i32x4.splat(0x7fffffff);
+  let total = i32x4.splat(0);
+  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+    const value = v128.load(KEYS + at);
+    const ordered = v128.xor(value, v128.and(i32x4.shr_s(value, 31), magnitude));
+    const lanes = v128.and(v128.load(CANDIDATES + at), f32x4.eq(value, value));
+    total = i32x4.sub(total, v128.and(lanes, i32x4.le_s(ordered, most)));
+  }
+  return <u32>laneSumOfIntegers(total);
+}
+
+/**
+ * The wanted-th smallest value in KEYS among the candidates, by bisection over the bits of the floats (whose order is that
+ * of integers once the negative ones are turned round): 32 counts, no scratch, no branch per endpoint.
+ */
+function rankedValue(used: u32, wanted: u32): f32 {
+  let low: i64 = i32.MIN_VALUE;
+  let high: i64 = i32.MAX_VALUE;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (countUpTo(used, <i32>middle) >= wanted) high = middle;
+    else low = middle + 1;
+  }
+  const ordered = <i32>low;
+  return reinterpret<f32>(ordered ^ ((ordered >> 31) & 0x7fffffff));
+}
+
+/** Keep the `count` lowest values (or a share of them, rounded up), and those equal to the last of them. */
+function keepLowest(used: u32, sign: f32, count: f32, share: f32, missing: bool): void {
+  const turn = f32x4.splat(sign);
+  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+    v128.store(KEYS + at, f32x4.mul(v128.load(KEYS + at), turn));
+  }
+  const present = countUpTo(used, i32.MAX_VALUE);
+  // A share like 0.1 is a little more in f32 than it says; without the slack 10 % of 10 would be 2.
+  const wanted = max<u32>(count > 0 ? <u32>count : <u32>ceil<f32>(share * <f32>present - <f32>1e-4), 1);
+  const limit = present == 0 ? <f32>0 : rankedValue(used, min(wanted, present));
+  keepCompared(used, COMPARE_LESS_OR_EQUAL, limit, missing);
+}
+
+/** Every named value at most its limit; what is unknown counts as 0. */
+function keepUtilized(used: u32, op: usize): void {
+  const active = columnAddress(COLUMN_INFLIGHT);
+  const running = columnAddress(COLUMN_RUNNING);
+  const usage = columnAddress(COLUMN_KV_USAGE);
+  const known = columnAddress(COLUMN_KNOWN);
+  const waits = i32x4.splat(SIGNAL_WAITING);
+  const runs = i32x4.splat(SIGNAL_RUNNING);
+  const uses = i32x4.splat(SIGNAL_KV_USAGE);
+  const mostActive = v128.load32_splat(op, 8);
+  const mostRunning = v128.load32_splat(op, 12);
+  const mostWaiting = v128.load32_splat(op, 16);
+  const mostUsage = v128.load32_splat(op, 20);
+  waitingKeys(used);
+  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+    const bits = v128.load(known + at);
+    const waiting = v128.and(v128.load(KEYS + at), i32x4.eq(v128.and(bits, waits), waits));
+    const run = v128.and(v128.load(running + at), i32x4.eq(v128.and(bits, runs), runs));
+    const use = v128.and(v128.load(usage + at), i32x4.eq(v128.and(bits, uses), uses));
+    const requests = f32x4.convert_i32x4_s(v128.load(active + at));
+    const own = v128.and(f32x4.le(requests, mostActive), f32x4.le(run, mostRunning));
+    v128.store(KEPT + at, v128.and(own, v128.and(f32x4.le(waiting, mostWaiting), f32x4.le(use, mostUsage))));
+  }
+}
+
+/** utilization-detector as a filter: fresh signals, and both below their limits. */
+function keepUnsaturated(used: u32, waitingLimit: f32, usageLimit: f32, stalenessMs: f32): void {
+  const usage = columnAddress(COLUMN_KV_USAGE);
+  const known = columnAddress(COLUMN_KNOWN);
+  const times = columnAddress(COLUMN_SIGNAL_TIME);
+  const oldest = f64x2.splat(load<f64>(REQUEST + REQUEST_NOW) - <f64>stalenessMs);
+  const both = i32x4.splat(SIGNAL_WAITING | SIGNAL_KV_USAGE);
+  const mostWaiting = f32x4.splat(waitingLimit);
+  const mostUsage = f32x4.splat(usageLimit);
+  waitingKeys(used);
+  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+    const early = f64x2.ge(v128.load(times + at * 2), oldest);
+    const late = f64x2.ge(v128.load(times + at * 2, 16), oldest);
+    const fresh = v128.shuffle<i32>(early, late, 0, 2, 4, 6);
+    const calm = v128.and(f32x4.lt(v128.load(KEYS + at), mostWaiting), f32x4.lt(v128.load(usage + at), mostUsage));
+    const seen = i32x4.eq(v128.and(v128.load(known + at), both), both);
+    v128.store(KEPT + at, v128.and(fresh, v128.and(seen, calm)));
+  }
+}
+
+function keepConcurrency(used: u32, mostRequests: f32, mostTokens: f32): void {
+  const inflight = columnAddress(COLUMN_INFLIGHT);
+  const tokens = columnAddress(COLUMN_INFLIGHT_TOKENS);
+  const requests = f32x4.splat(mostRequests);
+  const limit = f32x4.splat(mostTokens);
+  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+    const few = f32x4.lt(f32x4.convert_i32x4_s(v128.load(inflight + at)), requests);
+    v128.store(KEPT + at, v128.and(few, f32x4.lt(f32x4.convert_i32x4_s(v128.load(tokens + at)), limit)));
+  }
+}
+
+/** The label's range holds the length of the prompt, or there is no label. */
+function keepContextLength(used: u32, column: u32): void {
+  const first = labelAddress(column);
+  const second = first + ((<usize>P) << 2);
+  const length = f32x4.splat(promptTokens());
+  const absent = f32x4.splat(RANGE_ABSENT);
+  const zero = f32x4.splat(0);
+  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+    const least = v128.load(first + at);
+    const above = v128.and(f32x4.ge(least, zero), f32x4.le(least, length));
+    const inside = v128.and(above, f32x4.le(length, v128.load(second + at)));
+    v128.store(KEPT + at, v128.or(inside, f32x4.eq(least, absent)));
+  }
+}
+
+/** Blocks from which on an endpoint holds a share of the prompt. */
+function holdersFrom(total: u32, threshold: f32): f32 {
+  // The ratio is compared in blocks: matched ≥ threshold × total. The slack makes 0.8 × 5 blocks 4 and not 4.0000001.
+  return threshold * <f32>total - <f32>1e-3;
+}
+
+/**
+ * Keep those that hold the prefix, unless it pays to leave them: none holds it, a throw of the dice, or the time until
+ * their first token would be longer than elsewhere by more than the penalty. The time is that of the tokens in flight.
+ */
+function filterPrefixAffinity(op: usize, used: u32, total: u32, candidates: u32): u32 {
+  if (candidates <= 1 || total == 0) return candidates;
+  const exploration = load<f32>(op, 12);
+  if (exploration > 0 && randomFloat() < exploration) return candidates;
+  const threshold = f32x4.splat(holdersFrom(total, load<f32>(op, 8)));
+  const tokens = columnAddress(COLUMN_INFLIGHT_TOKENS);
+  const never = f32x4.splat(NEVER);
+  let there = never;
+  let elsewhere = never;
+  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+    const holds = f32x4.ge(f32x4.convert_i32x4_s(v128.load(MATCH + at)), threshold);
+    const some = v128.load(CANDIDATES + at);
+    const busy = f32x4.convert_i32x4_s(v128.load(tokens + at));
+    there = f32x4.pmin(there, v128.bitselect(busy, never, v128.and(some, holds)));
+    elsewhere = f32x4.pmin(elsewhere, v128.bitselect(busy, never, v128.andnot(some, holds)));
+    v128.store(KEPT + at, holds);
+  }
+  const penalty = laneMin(there) - laneMin(elsewhere);
+  if (penalty > 0 && penalty / load<f32>(op, 20) > load<f32>(op, 16) / 1000) return candidates;
+  return take(used, candidates, true);
+}
+
+/**
+ * Sticky until saturated (llm-d, token-aware routing, August 2026): the holders of the prefix whose tokens in flight are at
+ * most the limit; without any, everyone below the limit; without any, everyone.
+ */
+function filterSticky(op: usize, used: u32, total: u32, candidates: u32): u32 {
+  const threshold = f32x4.splat(total == 0 ? NEVER : max<f32>(holdersFrom(total, load<f32>(op, 8)), 1));
+  const limit = f32x4.splat(load<f32>(op, 12));
+  const tokens = columnAddress(COLUMN_INFLIGHT_TOKENS);
+  let holders = i32x4.splat(0);
+  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+    const free = f32x4.le(f32x4.convert_i32x4_s(v128.load(tokens + at)), limit);
+    const holds = f32x4.ge(f32x4.convert_i32x4_s(v128.load(MATCH + at)), threshold);
+    const some = v128.and(v128.load(CANDIDATES + at), free);
+    holders = v128.or(holders, v128.and(some, holds));
+    v128.store(KEPT + at, v128.and(some, holds));
+    v128.store(KEYS + at, some);
+  }
+  if (!v128.any_true(holders)) memory.copy(KEPT, KEYS, (<usize>used) << 2);
+  return take(used, candidates, true);
+}
+
+/**
+ * Run filter operation `op` (code and parameters as in program.ts).
+ * @param total blocks of the prompt
+ * @param candidates how many there are
+ * @returns how many are left
+ */
+export function filter(op: usize, code: u32, used: u32, total: u32, candidates: u32): u32 {
+  const a = load<f32>(op, 8);
+  const b = load<f32>(op, 12);
+  const c = load<f32>(op, 16);
+  if (code == OP_FILTER_MASK) return filterByMask(used, <u32>a);
+  if (code == OP_FILTER_PREFIX_AFFINITY) return filterPrefixAffinity(op, used, total, candidates);
+  if (code == OP_FILTER_STICKY) return filterSticky(op, used, total, candidates);
+  let all = false;
+  if (code == OP_FILTER_THRESHOLD) {
+    valueKeys(<u32>a, used);
+    keepCompared(used, <u32>b, c, load<f32>(op, 20) != 0);
+    all = load<f32>(op, 24) != 0;
+  } else if (code == OP_FILTER_RANGE) {
+    valueKeys(<u32>a, used);
+    keepRange(used, b, c, load<f32>(op, 20) != 0);
+    all = load<f32>(op, 24) != 0;
+  } else if (code == OP_FILTER_LOWEST) {
+    valueKeys(<u32>a, used);
+    keepLowest(used, b, c, load<f32>(op, 20), load<f32>(op, 24) != 0);
+    all = load<f32>(op, 28) != 0;
+  } else if (code == OP_FILTER_UTILIZATION) {
+    keepUtilized(used, op);
+    all = load<f32>(op, 24) != 0;
+  } else if (code == OP_FILTER_CONTEXT_LENGTH) keepContextLength(used, <u32>a);
+  else if (code == OP_FILTER_UNSATURATED) {
+    keepUnsaturated(used, a, b, c);
+    all = true;
+  } else if (code == OP_FILTER_CONCURRENCY) keepConcurrency(used, a, b);
+  else return candidates;
+  return take(used, candidates, all);
+}

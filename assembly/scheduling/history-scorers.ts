@@ -1,0 +1,62 @@
+// Scorers that look at what was sent where before, and what they need noted once a request is placed.
+//
+// Owns: the thread's KEYS and SCORE columns, written by its own thread; changes the histories (load/cold.ts,
+// load/adapters.ts) under the commit lock, in the same step as the charge.
+import { adapterScore, adapterSent } from '../load/adapters';
+import { coldRanks, coldSent } from '../load/cold';
+import { CANDIDATES, KEYS, MATCH, REQUEST } from '../memory';
+import { addConstant, addKeys } from './column';
+import {
+  DECIDE_BASE_MODEL,
+  PROGRAM_NOTES_ADAPTER,
+  PROGRAM_NOTES_COLD,
+  REQUEST_ADAPTER,
+  REQUEST_FLAGS,
+} from './program';
+
+/** Endpoints that the scorer of this decision remembers; 0 = the prompt is not cold. */
+let coldSize: u32 = 0;
+
+function anybodyHolds(used: u32): bool {
+  let some = i32x4.splat(0);
+  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+    some = v128.or(some, v128.and(v128.load(CANDIDATES + at), v128.load(MATCH + at)));
+  }
+  return v128.any_true(some);
+}
+
+/**
+ * A prompt that some candidate holds in part: 0.5 for everyone. Else 1 - rank / (n - 1), those never used first, then
+ * those used longest ago; one candidate scores 1 (no-hit-lru-scorer).
+ */
+export function scoreNoHit(used: u32, size: u32): void {
+  coldSize = 0;
+  if (anybodyHolds(used)) return addConstant(used, 0.5);
+  coldSize = size;
+  const count = coldRanks(used);
+  const scale = f32x4.splat(count > 1 ? <f32>1 / <f32>(count - 1) : <f32>0);
+  const one = f32x4.splat(1);
+  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+    v128.store(KEYS + at, f32x4.sub(one, f32x4.mul(v128.load(KEYS + at), scale)));
+  }
+  addKeys(used);
+}
+
+/** Affinity to the endpoints that have the request's adapter; a base model is 0.5 for everyone (lora-affinity-scorer). */
+export function scoreAdapter(used: u32, remember: bool): void {
+  if ((load<u32>(REQUEST + REQUEST_FLAGS) & DECIDE_BASE_MODEL) != 0) return addConstant(used, 0.5);
+  const wanted = load<u64>(REQUEST + REQUEST_ADAPTER);
+  for (let slot: u32 = 0; slot < used; slot++) {
+    const at = (<usize>slot) << 2;
+    if (load<i32>(CANDIDATES + at) == 0) continue;
+    store<f32>(KEYS + at, adapterScore(slot, wanted, remember));
+  }
+  addKeys(used);
+}
+
+/** The request goes to an endpoint: note what the program's scorers will want to know. Commit lock held. */
+export function noteSent(needs: u32, slot: u32): void {
+  if ((needs & PROGRAM_NOTES_COLD) != 0 && coldSize != 0) coldSent(slot, coldSize);
+  if ((needs & PROGRAM_NOTES_ADAPTER) == 0) return;
+  if ((load<u32>(REQUEST + REQUEST_FLAGS) & DECIDE_BASE_MODEL) == 0) adapterSent(slot);
+}

@@ -1,0 +1,63 @@
+// Pickers: from weighted scores to the endpoints, in order of preference.
+//
+// Owns: the picks in the thread's answer; uses KEYS as scratch. Called under the commit lock by the thread itself.
+import { CANDIDATES, KEYS, SCORE } from '../memory';
+import { pickBestOf, pickLeastRequest, pickRoundRobin } from './choices';
+import { naturalLog } from './logarithm';
+import { pickHighest, putPick } from './picks';
+import {
+  MAX_PICKS,
+  OP_PICK_BEST_OF,
+  OP_PICK_LEAST_REQUEST,
+  OP_PICK_MAX_SCORE,
+  OP_PICK_RANDOM,
+  OP_PICK_ROUND_ROBIN,
+  random,
+  randomFloat,
+} from './program';
+
+/** Pick the `count` highest keys, each removed from the race once picked. */
+function pickInOrder(used: u32, keys: usize, count: u32): u32 {
+  let picked: u32 = 0;
+  while (picked < count) {
+    const slot = pickHighest(used, keys);
+    if (slot == u32.MAX_VALUE) break;
+    putPick(picked++, slot);
+    if (picked < count) store<i32>(CANDIDATES + ((<usize>slot) << 2), 0);
+  }
+  return picked;
+}
+
+/** Uniform: a random key for everyone. */
+function randomKeys(used: u32): void {
+  for (let i: u32 = 0; i < used; i++) {
+    const at = (<usize>i) << 2;
+    if (load<i32>(CANDIDATES + at) != 0) store<f32>(KEYS + at, randomFloat());
+  }
+}
+
+/** A-Res (Efraimidis and Spirakis 2006): key = U^(1/score), here as its logarithm; score ≤ 0 comes last, by lot. */
+function weightedKeys(used: u32): void {
+  for (let i: u32 = 0; i < used; i++) {
+    const at = (<usize>i) << 2;
+    if (load<i32>(CANDIDATES + at) == 0) continue;
+    const weight = load<f32>(SCORE + at);
+    const uniform = (<f64>(random() >> 11) + 0.5) * (1.0 / 9007199254740992.0);
+    store<f32>(KEYS + at, weight > 0 ? <f32>(naturalLog(uniform) / <f64>weight) : <f32>(-1e37 * (1 + uniform)));
+  }
+}
+
+/**
+ * Run picker operation `op` over the candidates.
+ * @returns how many endpoints were picked; candidates that were picked before the last may be unmarked
+ */
+export function pick(op: usize, code: u32, used: u32, candidates: u32): u32 {
+  const wanted = min(min(<u32>max(<i32>load<f32>(op, 8), 1), candidates), MAX_PICKS);
+  if (code == OP_PICK_MAX_SCORE) return pickInOrder(used, SCORE, wanted);
+  if (code == OP_PICK_BEST_OF) return pickBestOf(used, candidates, wanted, max<u32>(<u32>load<f32>(op, 12), 1));
+  if (code == OP_PICK_LEAST_REQUEST) return pickLeastRequest(used, wanted);
+  if (code == OP_PICK_ROUND_ROBIN) return pickRoundRobin(used, candidates, wanted);
+  if (code == OP_PICK_RANDOM) randomKeys(used);
+  else weightedKeys(used);
+  return pickInOrder(used, KEYS, wanted);
+}

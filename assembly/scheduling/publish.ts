@@ -1,0 +1,237 @@
+// What the control thread writes: endpoints coming and going, their signals, and the repair after a thread's death.
+//
+// Owns: the columns STATE and GENERATION and the pool words SLOTS_USED and LIVE (control thread only); writes the signal
+// columns under the commit lock. Nothing here is called by a shard.
+import {
+  ATTRIBUTE_COLUMNS,
+  COLUMN_ADAPTERS_MAX,
+  COLUMN_ADAPTERS_RUNNING,
+  COLUMN_ADAPTERS_WAITING,
+  COLUMN_ATTRIBUTES,
+  COLUMN_BLOCK_COUNT,
+  COLUMN_BLOCK_TOKENS,
+  COLUMN_EJECTIONS,
+  COLUMN_FAILURES,
+  COLUMN_GENERATION,
+  COLUMN_KNOWN,
+  COLUMN_KV_USAGE,
+  COLUMN_RUNNING,
+  COLUMN_SCRAPE_EPOCH,
+  COLUMN_SIGNAL_TIME,
+  COLUMN_SINCE_SCRAPE,
+  COLUMN_SLOTS_SEEN,
+  COLUMN_STATE,
+  COLUMN_WAITING,
+  cell,
+  SIGNAL_RUNNING,
+  SIGNAL_WAITING,
+  wideCell,
+} from '../endpoints';
+import { adaptersForget } from '../load/adapters';
+import { activeRepairAdd, activeRepairBegin } from '../load/blocks';
+import { coldForget, coldRepair } from '../load/cold';
+import { beginProbe, ejectionRepair, readmit } from '../load/ejection';
+import {
+  clearLoad,
+  ENTRY_PROBE,
+  entryAt,
+  entryBlocks,
+  entryCharged,
+  entryFlags,
+  entryHandle,
+  entrySetHandle,
+  entrySlot,
+  entryThread,
+  ledgerInitialise,
+  ledgerRepair,
+} from '../load/ledger';
+import { lockAcquire, lockRelease, lockSeize } from '../lock';
+import { HEADER, HEADER_COMMIT_LOCK, HEADER_INDEX_LOCK, HEADER_POOL, P, R } from '../memory';
+import { prefixInitialise, prefixRemoveEndpointLocked, prefixRepairRest } from '../prefix/index';
+import { releaseThread } from './decide';
+import { POOL_EPOCH, POOL_LIVE, POOL_SLOTS_SEEN, POOL_SLOTS_USED } from './program';
+
+/** The control thread must not stop for long: it is the one that repairs. */
+const SHORT: u32 = 20;
+
+/** Prepare every structure of a fresh memory; called once, by the creator. */
+export function initialise(): void {
+  ledgerInitialise();
+  prefixInitialise();
+}
+
+function updateUsed(): void {
+  let used: u32 = 0;
+  let live: u32 = 0;
+  for (let slot: u32 = 0; slot < P; slot++) {
+    const state = load<u32>(cell(COLUMN_STATE, slot));
+    if (state != 0) used = slot + 1;
+    if (state == 1) live++;
+  }
+  store<u32>(HEADER + HEADER_POOL + POOL_LIVE, live);
+  store<u32>(HEADER + HEADER_POOL + POOL_SLOTS_USED, used);
+}
+
+/**
+ * Give a free slot to an endpoint: nothing known, nothing charged. It is not picked before endpointState says live.
+ * @returns 0, or 1 when the lock could not be had: call again
+ */
+export function endpointOpen(slot: u32, generation: u32): u32 {
+  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, SHORT)) return 1;
+  store<u32>(cell(COLUMN_GENERATION, slot), generation);
+  clearLoad(slot);
+  clearSignals(slot);
+  coldForget(slot);
+  adaptersForget(slot);
+  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  return 0;
+}
+
+function clearSignals(slot: u32): void {
+  store<u32>(cell(COLUMN_KNOWN, slot), 0);
+  store<f32>(cell(COLUMN_WAITING, slot), 0);
+  store<f32>(cell(COLUMN_RUNNING, slot), 0);
+  store<f32>(cell(COLUMN_KV_USAGE, slot), 0);
+  store<f32>(cell(COLUMN_SLOTS_SEEN, slot), 0);
+  store<u32>(cell(COLUMN_BLOCK_TOKENS, slot), 0);
+  store<u32>(cell(COLUMN_BLOCK_COUNT, slot), 0);
+  store<u32>(cell(COLUMN_ADAPTERS_RUNNING, slot), 0);
+  store<u32>(cell(COLUMN_ADAPTERS_WAITING, slot), 0);
+  store<u32>(cell(COLUMN_ADAPTERS_MAX, slot), 0);
+  store<u32>(cell(COLUMN_FAILURES, slot), 0);
+  store<u32>(cell(COLUMN_EJECTIONS, slot), 0);
+  store<f64>(wideCell(COLUMN_SIGNAL_TIME, slot), 0);
+  clearAttributes(slot);
+}
+
+function clearAttributes(slot: u32): void {
+  for (let i: u32 = 0; i < ATTRIBUTE_COLUMNS; i++) store<f32>(cell(COLUMN_ATTRIBUTES + i, slot), NaN);
+}
+
+/** Let an endpoint be picked (1), keep it from new picks (2), or free its slot (0). @returns as endpointOpen */
+export function endpointState(slot: u32, state: u32): u32 {
+  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, SHORT)) return 1;
+  if (state != 1) readmit(slot);
+  store<u32>(cell(COLUMN_STATE, slot), state);
+  updateUsed();
+  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  return 0;
+}
+
+/** Forget what a removed endpoint held. @returns as endpointOpen */
+export function endpointForget(slot: u32): u32 {
+  if (!lockAcquire(HEADER + HEADER_INDEX_LOCK, SHORT)) return 1;
+  prefixRemoveEndpointLocked(slot);
+  lockRelease(HEADER + HEADER_INDEX_LOCK);
+  return 0;
+}
+
+/**
+ * Write the signals of one scrape. `known` says which values are known (SIGNAL_* bits).
+ * @returns as endpointOpen
+ */
+export function endpointSignals(
+  slot: u32,
+  known: u32,
+  waiting: f32,
+  running: f32,
+  kvUsage: f32,
+  blockTokens: u32,
+  blockCount: u32,
+  now: f64,
+): u32 {
+  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, SHORT)) return 1;
+  store<u32>(cell(COLUMN_KNOWN, slot), known);
+  store<f32>(cell(COLUMN_WAITING, slot), waiting);
+  store<f32>(cell(COLUMN_RUNNING, slot), running);
+  store<f32>(cell(COLUMN_KV_USAGE, slot), kvUsage);
+  store<u32>(cell(COLUMN_BLOCK_TOKENS, slot), blockTokens);
+  store<u32>(cell(COLUMN_BLOCK_COUNT, slot), blockCount);
+  store<f64>(wideCell(COLUMN_SIGNAL_TIME, slot), now);
+  store<u32>(cell(COLUMN_SCRAPE_EPOCH, slot), load<u32>(cell(COLUMN_SCRAPE_EPOCH, slot)) + 1);
+  store<u32>(cell(COLUMN_SINCE_SCRAPE, slot), 0);
+  const both = SIGNAL_WAITING | SIGNAL_RUNNING;
+  if ((known & both) == both) noteSlots(slot, waiting, running);
+  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  return 0;
+}
+
+/**
+ * How many requests an endpoint can run at once: what runs while others wait, and at least what ever ran with nothing
+ * waiting. The largest of the pool stands for endpoints that have not shown theirs.
+ */
+function noteSlots(slot: u32, waiting: f32, running: f32): void {
+  const own = cell(COLUMN_SLOTS_SEEN, slot);
+  if (running > 0 && (waiting > 0 || running > load<f32>(own))) store<f32>(own, running);
+  const pool = HEADER + HEADER_POOL + POOL_SLOTS_SEEN;
+  if (load<f32>(own) > load<f32>(pool)) store<f32>(pool, load<f32>(own));
+}
+
+/** Write how many adapters an engine runs, has waiting, and can hold; their hashes stand in REGION_ADAPTERS already. */
+export function endpointAdapters(slot: u32, running: u32, waiting: u32, most: u32): u32 {
+  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, SHORT)) return 1;
+  store<u32>(cell(COLUMN_ADAPTERS_RUNNING, slot), running);
+  store<u32>(cell(COLUMN_ADAPTERS_WAITING, slot), waiting);
+  store<u32>(cell(COLUMN_ADAPTERS_MAX, slot), most);
+  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  return 0;
+}
+
+/** Write the value of a named attribute; NaN = unknown. @returns as endpointOpen */
+export function endpointAttribute(slot: u32, attribute: u32, value: f32): u32 {
+  if (attribute >= ATTRIBUTE_COLUMNS) return 0;
+  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, SHORT)) return 1;
+  store<f32>(cell(COLUMN_ATTRIBUTES + attribute, slot), value);
+  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  return 0;
+}
+
+/** The signals are too old: unknown from now on. @returns as endpointOpen */
+export function endpointStale(slot: u32): u32 {
+  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, SHORT)) return 1;
+  store<u32>(cell(COLUMN_KNOWN, slot), 0);
+  clearAttributes(slot);
+  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  return 0;
+}
+
+/** Rebuild what the index lock guards from segments and ledger, without the dead thread's requests. Lock seized. */
+function repairIndex(dead: u32): void {
+  activeRepairBegin();
+  for (let i: u32 = 0; i < R; i++) {
+    const entry = entryAt(i);
+    const handle = entryHandle(entry);
+    if (!entryCharged(entry) || handle == 0) continue;
+    const kept = entryThread(entry) == dead ? 0 : activeRepairAdd(entrySlot(entry), handle, entryBlocks(entry));
+    entrySetHandle(entry, kept, kept == 0 ? 0 : entryBlocks(entry));
+  }
+  prefixRepairRest();
+}
+
+/**
+ * Clean up after thread `dead`: repair what it left half done inside a lock, free the lock, release its charges.
+ * The caller is sure that the thread runs no more.
+ * @returns number of charges released
+ */
+export function reclaimThread(dead: u32): u32 {
+  const commit = HEADER + HEADER_COMMIT_LOCK;
+  const index = HEADER + HEADER_INDEX_LOCK;
+  if (lockSeize(commit, dead)) {
+    ledgerRepair();
+    ejectionRepair();
+    coldRepair();
+    for (let i: u32 = 0; i < R; i++) {
+      const entry = entryAt(i);
+      if (entryCharged(entry) && (entryFlags(entry) & ENTRY_PROBE) != 0) beginProbe(entrySlot(entry));
+    }
+    lockRelease(commit);
+  }
+  if (lockSeize(index, dead)) {
+    repairIndex(dead);
+    lockRelease(index);
+  }
+  const released = releaseThread(dead);
+  const epoch = HEADER + HEADER_POOL + POOL_EPOCH;
+  store<u32>(epoch, load<u32>(epoch) + 1);
+  return released;
+}

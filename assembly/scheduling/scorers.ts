@@ -1,0 +1,281 @@
+// Scorers: one column of scores in [0, 1] per operation, weighted and added to SCORE.
+//
+// Owns: the thread's SCORE and KEYS columns, written by its own thread. Reads the endpoint columns under the commit lock.
+// Formulas are llm-d-router's (docs/compatibility.md) unless said. An endpoint whose signal is unknown gets the mean of
+// the known ones: neither idle nor full, and never the best. Scorers by affinity, by cost and by history have files of
+// their own.
+import {
+  COLUMN_INFLIGHT,
+  COLUMN_INFLIGHT_TOKENS,
+  COLUMN_KNOWN,
+  COLUMN_KV_USAGE,
+  COLUMN_RUNNING,
+  columnAddress,
+  SIGNAL_KV_USAGE,
+  SIGNAL_RUNNING,
+  SIGNAL_WAITING,
+} from '../endpoints';
+import { CANDIDATES, HOST, KEYS, MATCH, P, REQUEST, SCORE } from '../memory';
+import {
+  scoreAttribute,
+  scoreCacheAware,
+  scoreContextLength,
+  scoreHeaderLabel,
+  scoreRendezvous,
+  scoreRing,
+} from './affinity-scorers';
+import {
+  addConstant,
+  addKeys,
+  addScores,
+  columnBegin,
+  columnEnd,
+  laneMax,
+  laneMin,
+  laneSum,
+  NEVER,
+  oneValue,
+  weight,
+  zeroValue,
+} from './column';
+import { scoreActiveBlocks, scoreLMetric } from './cost-scorers';
+import { scoreAdapter, scoreNoHit } from './history-scorers';
+import {
+  OP_SCORE_ACTIVE_BLOCKS,
+  OP_SCORE_ACTIVE_REQUEST,
+  OP_SCORE_ADAPTER,
+  OP_SCORE_ATTRIBUTE,
+  OP_SCORE_CACHE_AWARE,
+  OP_SCORE_CONSISTENT_HASH,
+  OP_SCORE_CONTEXT_LENGTH,
+  OP_SCORE_HEADER_LABEL,
+  OP_SCORE_HOST,
+  OP_SCORE_KV_USAGE,
+  OP_SCORE_LMETRIC,
+  OP_SCORE_LOAD_AWARE,
+  OP_SCORE_NO_HIT_LRU,
+  OP_SCORE_PREFIX,
+  OP_SCORE_QUEUE,
+  OP_SCORE_RENDEZVOUS,
+  OP_SCORE_RUNNING,
+  OP_SCORE_TOKEN_LOAD,
+  REQUEST_OUTPUT_TOKENS,
+} from './program';
+import { blockTokens, promptTokens, uncachedTokens, waitingKeys } from './values';
+
+/** Candidates of four slots whose signal is known, as a lane mask. */
+function knownLanes(candidates: v128, known: v128, signal: v128): v128 {
+  return v128.and(candidates, i32x4.eq(v128.and(known, signal), signal));
+}
+
+/** Range, sum and number of the known values of the candidates. */
+let low: f32 = 0;
+let high: f32 = 0;
+let sum: f32 = 0;
+let count: f32 = 0;
+
+/** Gather the range of a column's known values. */
+function gather(used: u32, values: usize, signal: u32): void {
+  const candidates = CANDIDATES;
+  const known = columnAddress(COLUMN_KNOWN);
+  const bit = i32x4.splat(<i32>signal);
+  const never = f32x4.splat(NEVER);
+  const zero = f32x4.splat(zeroValue);
+  const one = f32x4.splat(oneValue);
+  const lowest = f32x4.neg(never);
+  let least = never;
+  let most = lowest;
+  let total = zero;
+  let number = zero;
+  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+    const value = v128.load(values + at);
+    const lanes = knownLanes(v128.load(candidates + at), v128.load(known + at), bit);
+    least = f32x4.pmin(least, v128.bitselect(value, never, lanes));
+    most = f32x4.pmax(most, v128.bitselect(value, lowest, lanes));
+    total = f32x4.add(total, v128.and(value, lanes));
+    number = f32x4.add(number, v128.and(one, lanes));
+  }
+  low = laneMin(least);
+  high = laneMax(most);
+  sum = laneSum(total);
+  count = laneSum(number);
+}
+
+/**
+ * (max - value) / (max - min) over the known candidates; all equal = 1 (queue-scorer, running-requests-size-scorer).
+ * @param values column of f32
+ */
+function scoreFewest(used: u32, values: usize, signal: u32): void {
+  gather(used, values, signal);
+  const range = high - low;
+  if (count == 0 || range <= 0) return addConstant(used, 1);
+  const candidates = CANDIDATES;
+  const known = columnAddress(COLUMN_KNOWN);
+  const scores = SCORE;
+  const bit = i32x4.splat(<i32>signal);
+  const zero = f32x4.splat(zeroValue);
+  const one = f32x4.splat(oneValue);
+  const factor = f32x4.splat(weight);
+  const scale = f32x4.splat(<f32>1 / range);
+  const best = f32x4.splat(high);
+  const neutral = f32x4.splat((high - sum / count) / range);
+  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+    const lanes = knownLanes(v128.load(candidates + at), v128.load(known + at), bit);
+    const raw = f32x4.mul(f32x4.sub(best, v128.load(values + at)), scale);
+    addScores(scores + at, v128.bitselect(raw, neutral, lanes), zero, one, factor);
+  }
+}
+
+/** Add the scores in KEYS; an endpoint whose signal is unknown gets the mean of the others, `alone` when none is known. */
+function addKnown(used: u32, signal: u32, alone: f32): void {
+  const candidates = CANDIDATES;
+  const known = columnAddress(COLUMN_KNOWN);
+  const keys = KEYS;
+  const scores = SCORE;
+  const bit = i32x4.splat(<i32>signal);
+  const zero = f32x4.splat(zeroValue);
+  const one = f32x4.splat(oneValue);
+  const factor = f32x4.splat(weight);
+  let total = zero;
+  let number = zero;
+  let unknown = i32x4.splat(0);
+  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+    const some = v128.load(candidates + at);
+    const lanes = knownLanes(some, v128.load(known + at), bit);
+    const raw = v128.and(f32x4.pmin(f32x4.pmax(v128.load(keys + at), zero), one), lanes);
+    v128.store(scores + at, f32x4.add(v128.load(scores + at), f32x4.mul(raw, factor)));
+    total = f32x4.add(total, raw);
+    number = f32x4.add(number, v128.and(one, lanes));
+    unknown = v128.or(unknown, v128.andnot(some, lanes));
+  }
+  if (!v128.any_true(unknown)) return;
+  const n = laneSum(number);
+  const neutral = f32x4.splat((n == 0 ? alone : laneSum(total) / n) * weight);
+  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+    const some = v128.load(candidates + at);
+    const lanes = v128.andnot(some, knownLanes(some, v128.load(known + at), bit));
+    v128.store(scores + at, f32x4.add(v128.load(scores + at), v128.and(neutral, lanes)));
+  }
+}
+
+/** 1 - usage; unknown = mean of the known, 1 when none is known. */
+function scoreKvUsage(used: u32): void {
+  const usage = columnAddress(COLUMN_KV_USAGE);
+  const keys = KEYS;
+  const one = f32x4.splat(oneValue);
+  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+    v128.store(keys + at, f32x4.sub(one, v128.load(usage + at)));
+  }
+  addKnown(used, SIGNAL_KV_USAGE, 1);
+}
+
+/** (1 - w) · match/total + w · min(1, match·block/scale)² */
+function scorePrefix(used: u32, total: u32, lengthWeight: f32, scaleTokens: f32, blockTokens: f32): void {
+  if (total == 0) return;
+  const ratio = f32x4.splat((<f32>1 - lengthWeight) / <f32>total);
+  const scores = SCORE;
+  const zero = f32x4.splat(zeroValue);
+  const one = f32x4.splat(oneValue);
+  const factor = f32x4.splat(weight);
+  const length = f32x4.splat(scaleTokens > 0 ? blockTokens / scaleTokens : 0);
+  const share = f32x4.splat(lengthWeight);
+  const matches = MATCH;
+  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+    const match = f32x4.convert_i32x4_s(v128.load(matches + at));
+    const reach = f32x4.pmin(one, f32x4.mul(match, length));
+    const raw = f32x4.add(f32x4.mul(match, ratio), f32x4.mul(share, f32x4.mul(reach, reach)));
+    addScores(scores + at, raw, zero, one, factor);
+  }
+}
+
+/** count ≤ idle → 1, else (max - count)/max × busy. */
+function scoreActiveRequest(used: u32, idle: f32, busy: f32): void {
+  const inflight = columnAddress(COLUMN_INFLIGHT);
+  const candidates = CANDIDATES;
+  const end = (<usize>used) << 2;
+  let high = f32x4.splat(0);
+  for (let at: usize = 0; at < end; at += 16) {
+    const count = f32x4.convert_i32x4_s(v128.load(inflight + at));
+    high = f32x4.pmax(high, v128.and(count, v128.load(candidates + at)));
+  }
+  const most = laneMax(high);
+  const top = f32x4.splat(most);
+  const scale = f32x4.splat(most > 0 ? busy / most : 0);
+  const scores = SCORE;
+  const zero = f32x4.splat(zeroValue);
+  const one = f32x4.splat(oneValue);
+  const factor = f32x4.splat(weight);
+  const limit = f32x4.splat(idle);
+  for (let at: usize = 0; at < end; at += 16) {
+    const count = f32x4.convert_i32x4_s(v128.load(inflight + at));
+    const score = f32x4.mul(f32x4.sub(top, count), scale);
+    addScores(scores + at, v128.bitselect(one, score, f32x4.le(count, limit)), zero, one, factor);
+  }
+}
+
+/** 1 - min(tokens in flight + own uncached (and estimated output) tokens, T)/T */
+function scoreTokenLoad(used: u32, threshold: f32): void {
+  const inflight = columnAddress(COLUMN_INFLIGHT_TOKENS);
+  const scores = SCORE;
+  const zero = f32x4.splat(zeroValue);
+  const one = f32x4.splat(oneValue);
+  const factor = f32x4.splat(weight);
+  const prompt = f32x4.splat(promptTokens());
+  const block = f32x4.splat(blockTokens());
+  const output = f32x4.splat(<f32>load<u32>(REQUEST + REQUEST_OUTPUT_TOKENS));
+  const scale = f32x4.splat(<f32>1 / threshold);
+  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+    const own = f32x4.add(uncachedTokens(at, prompt, block, zero), output);
+    const tokens = f32x4.add(f32x4.convert_i32x4_s(v128.load(inflight + at)), own);
+    addScores(scores + at, f32x4.sub(one, f32x4.pmin(one, f32x4.mul(tokens, scale))), zero, one, factor);
+  }
+}
+
+/** Nothing waiting → 0.5, else 0.5 · (1 - min(waiting, T)/T); unknown = mean of the known. */
+function scoreLoadAware(used: u32, threshold: f32): void {
+  const half = f32x4.splat(0.5);
+  const one = f32x4.splat(1);
+  const scale = f32x4.splat(<f32>1 / threshold);
+  waitingKeys(used);
+  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+    const share = f32x4.pmin(one, f32x4.mul(v128.load(KEYS + at), scale));
+    v128.store(KEYS + at, f32x4.mul(half, f32x4.sub(one, share)));
+  }
+  addKnown(used, SIGNAL_WAITING, 0.5);
+}
+
+function scoreHostColumn(used: u32, column: u32): void {
+  memory.copy(KEYS, HOST + <usize>column * P * 4, (<usize>used) << 2);
+  addKeys(used);
+}
+
+/**
+ * Run scorer operation `op` (code and parameters as in program.ts) and add its column.
+ * @param explainColumn column of the explanation, -1 = none
+ */
+export function score(op: usize, code: u32, used: u32, total: u32, explainColumn: i32): void {
+  const a = load<f32>(op, 8);
+  const b = load<f32>(op, 12);
+  columnBegin(load<f32>(op, 4), used, explainColumn);
+  if (code == OP_SCORE_QUEUE) {
+    waitingKeys(used);
+    scoreFewest(used, KEYS, SIGNAL_WAITING);
+  } else if (code == OP_SCORE_RUNNING) scoreFewest(used, columnAddress(COLUMN_RUNNING), SIGNAL_RUNNING);
+  else if (code == OP_SCORE_KV_USAGE) scoreKvUsage(used);
+  else if (code == OP_SCORE_PREFIX) scorePrefix(used, total, a, b, load<f32>(op, 16));
+  else if (code == OP_SCORE_ACTIVE_REQUEST) scoreActiveRequest(used, a, b);
+  else if (code == OP_SCORE_TOKEN_LOAD) scoreTokenLoad(used, a);
+  else if (code == OP_SCORE_ACTIVE_BLOCKS) scoreActiveBlocks(op, used, total);
+  else if (code == OP_SCORE_LOAD_AWARE) scoreLoadAware(used, a);
+  else if (code == OP_SCORE_ADAPTER) scoreAdapter(used, a != 0);
+  else if (code == OP_SCORE_HOST) scoreHostColumn(used, <u32>a);
+  else if (code == OP_SCORE_HEADER_LABEL) scoreHeaderLabel(used, <u32>a, <u32>b);
+  else if (code == OP_SCORE_ATTRIBUTE) scoreAttribute(op, used);
+  else if (code == OP_SCORE_NO_HIT_LRU) scoreNoHit(used, <u32>a);
+  else if (code == OP_SCORE_CONTEXT_LENGTH) scoreContextLength(used, <u32>a);
+  else if (code == OP_SCORE_RENDEZVOUS) scoreRendezvous(used, <u32>a, <u32>b, load<f32>(op, 16));
+  else if (code == OP_SCORE_CONSISTENT_HASH) scoreRing(used, <u32>a, <u32>b, load<f32>(op, 16), <u32>load<f32>(op, 20));
+  else if (code == OP_SCORE_LMETRIC) scoreLMetric(used);
+  else if (code == OP_SCORE_CACHE_AWARE) scoreCacheAware(used, total, a, b, load<f32>(op, 16));
+  columnEnd(used);
+}

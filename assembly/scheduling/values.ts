@@ -1,0 +1,119 @@
+// One number per endpoint, whatever it comes from: what the filters and scorers of named values look at.
+//
+// Owns: nothing; fills the thread's KEYS column from the endpoint columns, which it reads under the commit lock.
+import {
+  ATTRIBUTE_COLUMNS,
+  COLUMN_ATTRIBUTES,
+  COLUMN_INFLIGHT,
+  COLUMN_INFLIGHT_TOKENS,
+  COLUMN_KNOWN,
+  COLUMN_KV_USAGE,
+  COLUMN_RUNNING,
+  COLUMN_SINCE_SCRAPE,
+  COLUMN_SLOTS_SEEN,
+  COLUMN_WAITING,
+  columnAddress,
+  SIGNAL_KV_USAGE,
+  SIGNAL_RUNNING,
+  SIGNAL_WAITING,
+} from '../endpoints';
+import { HEADER, HEADER_POOL, KEYS, MATCH, REQUEST } from '../memory';
+import { POOL_SLOTS_SEEN, REQUEST_BLOCK_TOKENS, REQUEST_PROMPT_TOKENS } from './program';
+
+export const VALUE_NONE: u32 = 0; // nobody has it
+export const VALUE_ACTIVE_REQUESTS: u32 = 1; // requests in flight from here
+export const VALUE_ACTIVE_TOKENS: u32 = 2; // uncached prompt tokens in flight from here
+export const VALUE_WAITING: u32 = 3; // requests waiting in the engine, as predicted for now
+export const VALUE_RUNNING: u32 = 4; // requests running in the engine
+export const VALUE_KV_USAGE: u32 = 5; // share of the KV cache in use
+export const VALUE_ATTRIBUTE: u32 = 8; // and up: attribute columns
+
+/**
+ * Waiting requests as predicted for now (architecture §6): the scraped count plus what was dispatched since that scrape
+ * and is still in flight, as far as the engine cannot have started it. An endpoint that has not shown how many it runs at
+ * once is taken to be like the largest that has; when none has, it starts everything. (Taking the unknown as unlimited
+ * while others have shown theirs sends a whole burst to the endpoint that is scraped last.)
+ */
+function predictWaiting(waiting: v128, running: v128, since: v128, slots: v128): v128 {
+  const zero = f32x4.splat(0);
+  const over = f32x4.pmax(zero, f32x4.sub(f32x4.add(running, since), slots));
+  const started = v128.and(over, f32x4.gt(slots, zero));
+  return v128.bitselect(f32x4.add(waiting, since), started, f32x4.gt(waiting, zero));
+}
+
+/** Fill KEYS with the predicted waiting counts. */
+export function waitingKeys(used: u32): void {
+  const waiting = columnAddress(COLUMN_WAITING);
+  const running = columnAddress(COLUMN_RUNNING);
+  const since = columnAddress(COLUMN_SINCE_SCRAPE);
+  const slots = columnAddress(COLUMN_SLOTS_SEEN);
+  const keys = KEYS;
+  const zero = f32x4.splat(0);
+  const usual = f32x4.splat(load<f32>(HEADER + HEADER_POOL + POOL_SLOTS_SEEN));
+  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+    const own = v128.load(slots + at);
+    const value = predictWaiting(
+      v128.load(waiting + at),
+      v128.load(running + at),
+      f32x4.convert_i32x4_s(v128.load(since + at)),
+      v128.bitselect(own, usual, f32x4.gt(own, zero)),
+    );
+    v128.store(keys + at, value);
+  }
+}
+
+/** NaN for every endpoint whose signal is unknown. */
+function blankUnknown(used: u32, signal: u32): void {
+  const known = columnAddress(COLUMN_KNOWN);
+  const keys = KEYS;
+  const bit = i32x4.splat(<i32>signal);
+  const unknown = f32x4.splat(NaN);
+  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+    const lanes = i32x4.eq(v128.and(v128.load(known + at), bit), bit);
+    v128.store(keys + at, v128.bitselect(v128.load(keys + at), unknown, lanes));
+  }
+}
+
+function countKeys(used: u32, column: u32): void {
+  const counts = columnAddress(column);
+  const keys = KEYS;
+  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+    v128.store(keys + at, f32x4.convert_i32x4_s(v128.load(counts + at)));
+  }
+}
+
+/** Fill KEYS with a VALUE_* of every endpoint; NaN where it is unknown. */
+export function valueKeys(source: u32, used: u32): void {
+  const bytes = (<usize>used) << 2;
+  if (source == VALUE_ACTIVE_REQUESTS) countKeys(used, COLUMN_INFLIGHT);
+  else if (source == VALUE_ACTIVE_TOKENS) countKeys(used, COLUMN_INFLIGHT_TOKENS);
+  else if (source == VALUE_WAITING) {
+    waitingKeys(used);
+    blankUnknown(used, SIGNAL_WAITING);
+  } else if (source == VALUE_RUNNING) {
+    memory.copy(KEYS, columnAddress(COLUMN_RUNNING), bytes);
+    blankUnknown(used, SIGNAL_RUNNING);
+  } else if (source == VALUE_KV_USAGE) {
+    memory.copy(KEYS, columnAddress(COLUMN_KV_USAGE), bytes);
+    blankUnknown(used, SIGNAL_KV_USAGE);
+  } else if (source >= VALUE_ATTRIBUTE && source < VALUE_ATTRIBUTE + ATTRIBUTE_COLUMNS) {
+    memory.copy(KEYS, columnAddress(COLUMN_ATTRIBUTES + source - VALUE_ATTRIBUTE), bytes);
+  } else {
+    const unknown = f32x4.splat(NaN);
+    for (let at: usize = 0; at < bytes; at += 16) v128.store(KEYS + at, unknown);
+  }
+}
+
+/** Prompt tokens of the request that four endpoints do not hold. */
+export function uncachedTokens(at: usize, prompt: v128, block: v128, zero: v128): v128 {
+  const cached = f32x4.mul(f32x4.convert_i32x4_s(v128.load(MATCH + at)), block);
+  return f32x4.pmax(zero, f32x4.sub(prompt, cached));
+}
+
+export function promptTokens(): f32 {
+  return <f32>load<u32>(REQUEST + REQUEST_PROMPT_TOKENS);
+}
+
+export function blockTokens(): f32 {
+  return <f32>load<u32>(REQUEST + REQUEST_BLOCK_TOKENS);
+}

@@ -1,0 +1,39 @@
+/** One benchmark: a name like `match/64-blocks`, and how to make ready what it measures. */
+export interface Bench {
+  /** `area/case`, lower case. */
+  readonly name: string;
+  /** Prepare once; called only when the benchmark was chosen. */
+  setup(): Promise<Prepared>;
+}
+
+export interface Prepared {
+  /** What is measured. */
+  run(): void | Promise<void>;
+  /** How many operations one `run` does; figures are per operation. Default 1. Give short operations a loop. */
+  readonly opsPerRun?: number;
+  teardown?(): void | Promise<void>;
+}
+
+/** One measured figure: a line of `--json`. */
+export interface BenchResult {
+  readonly name: string;
+  /** Of the time of one operation. */
+  readonly median: number;
+  readonly p99: number;
+  readonly unit: 'ns';
+  /** Measured runs, without the warm-up. */
+  readonly runs: number;
+  readonly node: string;
+  readonly commit: string;
+}
+
+/** Three digits are more than such measurements hold. */
+export function round(value: number): number {
+  return Number(value.toPrecision(3));
+}
+
+/** Nanoseconds in the unit that reads best. */
+export function timeText(ns: number): string {
+  if (ns >= 1e6) return `${round(ns / 1e6)} ms`;
+  return ns >= 1e3 ? `${round(ns / 1e3)} µs` : `${round(ns)} ns`;
+}

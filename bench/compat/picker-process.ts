@@ -1,0 +1,100 @@
+// One picker as a process of its own: the incumbent or this project's, with the same flags.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { freePorts } from '../../dist/cli/port.js';
+
+const READY_WITHIN_MS = 20_000;
+
+export interface Endpoint {
+  readonly name: string;
+  readonly address: string;
+  readonly port: number;
+  readonly labels: Readonly<Record<string, string>>;
+}
+
+/** The files that both pickers are started with. `text` is a configuration that names `file-discovery` nowhere. */
+export function writeHouse(folder: string, text: string, endpoints: readonly Endpoint[]): string {
+  const entries = endpoints.map((each) => JSON.stringify({ ...each, port: String(each.port) }));
+  const file = join(folder, 'endpoints.yaml');
+  writeFileSync(file, `endpoints:\n${entries.map((entry) => `- ${entry}\n`).join('')}`);
+  const discovery = `plugins:\n- {type: file-discovery, name: discovery, parameters: {path: ${JSON.stringify(file)}}}\n`;
+  const configuration = join(folder, 'configuration.yaml');
+  const tail = 'dataLayer:\n  discovery: {pluginRef: discovery}\n';
+  writeFileSync(configuration, text.replace(/^plugins:\n/m, discovery) + tail);
+  return configuration;
+}
+
+export class PickerProcess {
+  readonly port: number;
+  readonly #child: ChildProcess;
+  readonly #metricsPort: number;
+  #words = '';
+
+  private constructor(child: ChildProcess, port: number, metricsPort: number) {
+    this.#child = child;
+    this.port = port;
+    this.#metricsPort = metricsPort;
+    const listen = (piece: Buffer) => {
+      this.#words = (this.#words + piece.toString()).slice(-4000);
+    };
+    child.stdout!.on('data', listen);
+    child.stderr!.on('data', listen);
+  }
+
+  /** @throws with the last words of a picker that does not start. */
+  static async start(command: readonly string[], configuration: string, endpoints: number): Promise<PickerProcess> {
+    const [port, health, metrics] = await freePorts(3);
+    const [program, ...before] = command;
+    const flags = [
+      `--config-file=${configuration}`,
+      `--grpc-port=${port}`,
+      `--grpc-health-port=${health}`,
+      `--metrics-port=${metrics}`,
+      '--pool-name=compat',
+      '--secure-serving=false',
+      '--metrics-endpoint-auth=false',
+      '--tracing=false',
+      '--emit-endpoint-scores',
+      '--allow-experimental-plugins',
+      '--refresh-prometheus-metrics-interval=100ms',
+    ];
+    const child = spawn(program!, [...before, ...flags], { stdio: ['ignore', 'pipe', 'pipe'] });
+    const picker = new PickerProcess(child, port!, metrics!);
+    await picker.#ready(endpoints);
+    return picker;
+  }
+
+  async #ready(endpoints: number): Promise<void> {
+    const until = performance.now() + READY_WITHIN_MS;
+    while ((await this.#endpoints()) !== endpoints) {
+      if (this.#child.exitCode !== null) throw new Error(this.#lastWords());
+      if (performance.now() > until) {
+        this.stop();
+        throw new Error(`not ready in ${READY_WITHIN_MS / 1000} s: ${this.#lastWords()}`);
+      }
+      await pause(50);
+    }
+  }
+
+  async #endpoints(): Promise<number | undefined> {
+    try {
+      const page = await (await fetch(`http://127.0.0.1:${this.#metricsPort}/metrics`)).text();
+      const value = /^llm_d_epp_ready_endpoints(?:\{[^}]*\})? (\S+)$/m.exec(page)?.[1];
+      return value === undefined ? undefined : Number(value);
+    } catch {
+      return undefined;
+    }
+  }
+
+  #lastWords(): string {
+    const lines = this.#words.split('\n').filter((line) => line.trim() !== '');
+    const complaint = lines.findLast((line) => /error|fail/i.test(line)) ?? lines.at(-1) ?? 'it said nothing';
+    return complaint.slice(0, 400);
+  }
+
+  stop(): void {
+    this.#child.kill('SIGKILL');
+  }
+}

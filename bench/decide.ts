@@ -1,0 +1,120 @@
+// One whole decision: hash a 4 KB prompt, match, filter, score, pick, charge, and release it again.
+import { Worker } from 'node:worker_threads';
+import {
+  attachCore,
+  createPoolMemory,
+  Decider,
+  defaultPoolSizes,
+  EndpointTable,
+  type PoolMemory,
+  ProgramTable,
+} from '../dist/core/index.js';
+
+const blockBytes = 256;
+const promptBytes = 4096;
+const prompts = 512;
+
+const defaultProfile = [
+  { code: 'OP_SCORE_QUEUE', weight: 2, parameters: [] },
+  { code: 'OP_SCORE_KV_USAGE', weight: 2, parameters: [] },
+  { code: 'OP_SCORE_PREFIX', weight: 3, parameters: [0, 8192, 64] },
+  { code: 'OP_PICK_MAX_SCORE', weight: 1, parameters: [1] },
+];
+
+/** A pool with the default profile, every endpoint live with its own signals. */
+function makePool(endpoints: number): PoolMemory {
+  const pool = createPoolMemory({ ...defaultPoolSizes, endpoints, threads: 4 });
+  const control = attachCore(pool, 0);
+  const table = new EndpointTable(control);
+  new ProgramTable(control).publish(0, defaultProfile, { inserts: true });
+  for (let slot = 0; slot < endpoints; slot++) {
+    table.open(slot, 1);
+    table.setState(slot, 'live');
+    table.publish(slot, { waiting: slot % 7, running: slot % 13, kvUsage: (slot % 10) / 20 }, 1);
+  }
+  return pool;
+}
+
+/** Prompts of 4 KB: 16 shared beginnings of 2 KB, then text of their own. */
+function makePrompts(): Uint8Array[] {
+  return Array.from({ length: prompts }, (_, i) => {
+    const bytes = new Uint8Array(promptBytes);
+    for (let k = 0; k < promptBytes; k++) bytes[k] = 97 + (((k < 2048 ? i % 16 : i) * 31 + k * 7) % 26);
+    return bytes;
+  });
+}
+
+/** The work of one decision on one thread. */
+export function decisions(pool: PoolMemory, thread: number): () => void {
+  const core = attachCore(pool, thread);
+  const decider = new Decider(core, BigInt(thread));
+  const texts = makePrompts();
+  const input = core.call.inputAddress!() >>> 0;
+  // fill() is a plain memory copy; set() into shared memory is several times slower.
+  const memory = Buffer.from(pool.memory.buffer);
+  let next = thread * 17;
+  const request = {
+    profile: 0,
+    blocks: promptBytes / blockBytes,
+    tail: false,
+    blockTokens: 64,
+    promptTokens: promptBytes / 4,
+    outputTokens: 0,
+    priority: 0,
+    adapter: 'model',
+    nowMs: 1,
+    subset: undefined,
+    charged: true,
+    explained: false,
+  };
+  return () => {
+    memory.fill(texts[next++ % prompts]!, input, input + promptBytes);
+    core.call.hashBlocks!(promptBytes, blockBytes);
+    const { ticket, ticketGeneration } = decider.decide(request);
+    decider.release(ticket, ticketGeneration);
+  };
+}
+
+export const benches = [
+  ...[64, 512, 4096].map((endpoints) => ({
+    name: `decide/chat-4k/${endpoints}`,
+    async setup() {
+      return { run: decisions(makePool(endpoints), 1) };
+    },
+  })),
+  ...[1, 2].map((threads) => ({
+    name: `threads/decide-${threads}`,
+    setup: () => deciders(threads),
+  })),
+];
+
+const roundDecisions = 20_000;
+
+/** `threads` worker threads decide on one pool; a run is one round of all of them. */
+async function deciders(threads: number) {
+  const pool = makePool(64);
+  const state = new Int32Array(new SharedArrayBuffer(64));
+  const workers = Array.from(
+    { length: threads },
+    (_, i) =>
+      new Worker(new URL('./decide-worker.mjs', import.meta.url), {
+        workerData: { pool, thread: i + 1, state, decisions: roundDecisions },
+      }),
+  );
+  await Promise.all(workers.map((worker) => new Promise((resolve) => worker.once('message', resolve))));
+  return {
+    opsPerRun: roundDecisions * threads,
+    run: async () => {
+      Atomics.store(state, 1, 0);
+      Atomics.add(state, 0, 1);
+      Atomics.notify(state, 0);
+      for (let done = 0; done < threads; done = Atomics.load(state, 1)) {
+        const waiting = Atomics.waitAsync(state, 1, done, 10_000);
+        if (waiting.async) await waiting.value;
+      }
+    },
+    teardown: async () => {
+      await Promise.all(workers.map((worker) => worker.terminate()));
+    },
+  };
+}

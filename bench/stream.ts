@@ -1,0 +1,161 @@
+/**
+ * One whole ext_proc exchange in-process: decoding, the stream machine and the replies, without sockets. Scanner,
+ * scheduler and recorder answer from memory, so the figure is the protocol's own share of a request.
+ */
+import { decodeProcessRequest } from '../dist/ingress/codec/process-request.js';
+import { createStreamOpener } from '../dist/ingress/opener.js';
+import type { ProcessStream } from '../dist/ingress/transport.js';
+import { createDialects, DEFAULT_PARSERS } from '../dist/request/dialects.js';
+import { RequestRules } from '../dist/request/rules.js';
+import type { RequestRecorder } from '../dist/response/recorder.js';
+import type { Charge, Placement } from '../dist/scheduling/types.js';
+import { requestBody, requestHeaders, responseBody, responseHeaders } from '../test/ingress/envoy-messages.ts';
+
+export interface Bench {
+  readonly name: string;
+  setup(): Promise<{ run: () => void }>;
+}
+
+/** Twelve headers, 4 KB of chat in two body messages, an answer of one chunk. */
+function exchange(): readonly Buffer[] {
+  const body = Buffer.from(
+    JSON.stringify({ model: 'llama', messages: [{ role: 'user', content: 'x'.repeat(4_000) }], max_tokens: 100 }),
+  );
+  const headers = {
+    ':method': 'POST',
+    ':path': '/v1/chat/completions',
+    ':authority': 'models.example.com',
+    ':scheme': 'https',
+    'content-type': 'application/json',
+    'content-length': String(body.length),
+    'user-agent': 'bench/1.0',
+    authorization: `Bearer ${'k'.repeat(40)}`,
+    accept: '*/*',
+    'x-request-id': '7f6c0f4e-8e3a-4d0c-9d29-4d2a5b7c1d10',
+    'x-forwarded-for': '10.1.2.3',
+    'x-llm-d-inference-fairness-id': 'team-a',
+  };
+  return [
+    requestHeaders(headers),
+    requestBody(body.subarray(0, 2_048), false),
+    requestBody(body.subarray(2_048)),
+    responseHeaders({ ':status': '200', 'content-type': 'application/json' }),
+    responseBody(Buffer.alloc(200, 'y'), true),
+  ];
+}
+
+const nothing = (): void => undefined;
+
+const QUIET: RequestRecorder = {
+  series: () => 0,
+  routed: nothing,
+  failed: nothing,
+  running: nothing,
+  tokens: nothing,
+  firstToken: nothing,
+  interTokenLatency: nothing,
+  responseEnded: nothing,
+  scheduled: nothing,
+  prefix: nothing,
+  processing: nothing,
+  rewritten: nothing,
+  streamOpened: nothing,
+  streamClosed: nothing,
+  overloaded: nothing,
+};
+
+const CHARGE: Charge = { prefillDone: nothing, grow: nothing, release: nothing, outcome: nothing };
+
+function placements(): readonly Placement[] {
+  return Array.from({ length: 64 }, (_, slot) => {
+    const address = `10.0.0.${slot}`;
+    const endpoint = { id: `default/${slot}`, name: `${slot}`, namespace: 'default', address, port: 8_000, labels: {} };
+    return {
+      kind: 'placed',
+      endpoints: [{ slot, address: `${address}:8000`, endpoint }],
+      charge: CHARGE,
+      matchedBlocks: 0,
+      totalBlocks: 16,
+      matchedTokens: 0,
+      scores: undefined,
+    };
+  });
+}
+
+const SCAN_RESULT = {
+  model: 'llama',
+  modelSpan: { start: 9, end: 16 },
+  stream: false,
+  maxOutputTokens: 100,
+  promptSpan: { start: 20, end: 4_050 },
+  promptBytes: 4_030,
+  toolsSpan: undefined,
+  cacheSalt: undefined,
+  isObject: true,
+  flaw: undefined,
+};
+const USAGE = { promptTokens: 1_000, completionTokens: 20, totalTokens: 1_020, cachedTokens: -1 };
+
+async function streamBench(): Promise<{ run: () => void }> {
+  const endpoints = placements();
+  let turn = 0;
+  const open = createStreamOpener({
+    scanner: {
+      open: () => 0,
+      feed: () => true,
+      finish: () => true,
+      result: () => SCAN_RESULT,
+      refusal: () => undefined,
+      close: nothing,
+    },
+    responses: { open: () => 0, feed: (_id, chunk) => chunk, usage: () => USAGE, events: () => 0, close: nothing },
+    scheduler: { schedule: () => endpoints[turn++ % endpoints.length]! },
+    dialects: createDialects(DEFAULT_PARSERS),
+    rules: new RequestRules(),
+    admission: { admit: () => 'admitted' },
+    recorder: QUIET,
+    limits: { maxRequestBodyBytes: 67_108_864, maxStreams: 1_000, maxBufferedBytes: 1e9 },
+    emitScores: false,
+    ignoreSubset: false,
+    blockBytes: () => 256,
+    // Standing still keeps the gate of new work open: there is no event loop to share here.
+    now: () => 0,
+    random: Math.random,
+    log: { error: nothing, warn: nothing },
+  });
+  const messages = exchange();
+  let sent = 0;
+  const stream: ProcessStream = {
+    send: (reply) => {
+      sent += reply.length;
+    },
+    end: nothing,
+    fail: (code, message) => {
+      throw new Error(`stream failed with ${code}: ${message}`);
+    },
+    pendingBytes: 0,
+  };
+  return {
+    run: () => {
+      const handler = open(stream);
+      for (const message of messages) handler.message(message);
+      handler.halfClosed();
+      handler.closed(false);
+      if (sent === 0) throw new Error('nothing was answered');
+    },
+  };
+}
+
+async function decodeBench(): Promise<{ run: () => void }> {
+  const messages = exchange();
+  return {
+    run: () => {
+      for (const message of messages) decodeProcessRequest(message);
+    },
+  };
+}
+
+export const benches: readonly Bench[] = [
+  { name: 'stream/chat-4k', setup: streamBench },
+  { name: 'stream/decode', setup: decodeBench },
+];

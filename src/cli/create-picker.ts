@@ -1,0 +1,153 @@
+import { randomBytes, X509Certificate } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import type { Piscina } from 'piscina';
+import { stringify } from 'yaml';
+import { builtinPlugins } from '../config/builtin-plugins.js';
+import { type ConfigurationSource, type LoadOptions, loadConfiguration } from '../config/load.js';
+import { loadPluginModules, resolvePluginModule } from '../config/plugin-modules.js';
+import { readCertificate, selfSignedCertificate } from '../ingress/certificate.js';
+import type { TlsMaterial } from '../ingress/transport.js';
+import { createLogger, type Logger, type LogOptions } from '../operations/log.js';
+import { OPEN_METRICS_WARNING } from '../operations/telemetry/metrics-server.js';
+import { Picker } from '../threads/picker.js';
+import type { PickerOptions } from '../threads/picker-options.js';
+import { requireDiscovery, type ServeFlags } from './flags.js';
+import { everyAddress } from './port.js';
+
+/** gRPC's own default for one message. */
+const defaultMessageBytes = 4 * 1024 * 1024;
+
+/** The configuration with every default written out, as YAML (`--print-effective-config`). */
+export async function effectiveConfiguration(flags: ServeFlags): Promise<string> {
+  const options = loadOptions(flags, (await plugins(flags)).registry);
+  return stringify(loadConfiguration(configurationSource(flags), options).effective);
+}
+
+/**
+ * A picker as the flags and their configuration want it, not started yet.
+ * @param failed called when a running picker cannot go on
+ * @param shardThreads `startShardThreads(flags.shards)`; the picker ends them, and so does a failure
+ * @throws {Error} one line, when the configuration or a file that it names cannot be used
+ */
+export async function createPicker(
+  flags: ServeFlags,
+  failed: (error: Error) => void,
+  shardThreads: Piscina,
+): Promise<{ readonly picker: Picker; readonly log: Logger }> {
+  try {
+    const { modules, registry } = await plugins(flags);
+    const configuration = loadConfiguration(configurationSource(flags), loadOptions(flags, registry));
+    requireDiscovery(flags, configuration.discovery !== undefined);
+    const logOptions: LogOptions = { verbosity: flags.v, zapLogLevel: flags.zapLogLevel, zapEncoder: flags.zapEncoder };
+    const log = createLogger(logOptions);
+    for (const warning of [...flags.warnings, ...configuration.warnings]) log.warn(warning);
+    if (flags.metricsEndpointAuth && !flags.metricsClientCaFile) log.warn(OPEN_METRICS_WARNING);
+    const given = await fromFlags(flags);
+    return {
+      picker: new Picker({
+        ...given,
+        configuration,
+        followed: followedConfiguration(flags, registry),
+        pluginModules: modules,
+        shardThreads,
+        log,
+        logOptions,
+        failed,
+      }),
+      log,
+    };
+  } catch (error) {
+    await shardThreads.destroy();
+    throw error;
+  }
+}
+
+function configurationSource({ configFile, configText }: ServeFlags): ConfigurationSource {
+  return { file: configFile, text: configText };
+}
+
+function loadOptions({ allowExperimentalPlugins }: ServeFlags, registry: LoadOptions['registry']): LoadOptions {
+  return { allowExperimental: allowExperimentalPlugins, registry };
+}
+
+/** The built-in plugins and those of `--plugin`. */
+async function plugins(flags: ServeFlags) {
+  const modules = flags.plugin.map((name) => resolvePluginModule(name, process.cwd()));
+  const registry = [...builtinPlugins, ...(await loadPluginModules(modules, builtinPlugins))];
+  return { modules, registry };
+}
+
+function followedConfiguration(flags: ServeFlags, registry: LoadOptions['registry']): PickerOptions['followed'] {
+  if (!flags.configFile || !flags.watchConfig) return undefined;
+  return { file: flags.configFile, load: loadOptions(flags, registry) };
+}
+
+type FromFlags = Omit<
+  PickerOptions,
+  'configuration' | 'followed' | 'pluginModules' | 'shardThreads' | 'log' | 'logOptions' | 'failed'
+>;
+
+async function fromFlags(flags: ServeFlags): Promise<FromFlags> {
+  return {
+    host: await everyAddress(),
+    grpcPort: flags.grpcPort,
+    healthPort: flags.grpcHealthPort,
+    metricsPort: flags.metricsPort,
+    metricsTls: metricsTls(flags),
+    tls: flags.secureServing ? await servingTls(flags) : undefined,
+    certificateFolder: flags.enableCertReload ? flags.certPath || undefined : undefined,
+    maxReceiveBytes: flags.grpcMaxRecvMsgSize ?? defaultMessageBytes,
+    maxSendBytes: flags.grpcMaxSendMsgSize ?? Number.MAX_SAFE_INTEGER,
+    poolName: flags.poolName || 'default',
+    shards: flags.shards,
+    maxEndpoints: flags.maxEndpoints,
+    indexBlocks: flags.indexBlocks,
+    maxRequestBodyBytes: flags.maxRequestBodySize,
+    maxStreams: flags.maxStreams,
+    maxBufferedBytes: flags.maxBufferedBytes,
+    emitScores: flags.emitEndpointScores,
+    ignoreSubset: flags.disableEndpointSubsetFilter,
+    requireModelMatch: flags.requireModelMatch,
+    ejection: !flags.disableEndpointEjection,
+    refreshMetricsMs: flags.refreshMetricsInterval,
+    stalenessMs: flags.metricsStalenessThreshold,
+    streamMetrics: flags.enableGrpcStreamMetrics,
+    seed: flags.seed === undefined ? randomBytes(8).readBigUInt64LE() : BigInt(flags.seed),
+    version: packageVersion(),
+    commit: process.env.POINTSMAN_COMMIT ?? 'unknown',
+  };
+}
+
+async function servingTls(flags: ServeFlags): Promise<TlsMaterial> {
+  const pair = flags.certPath ? readCertificate(flags.certPath, 'cert-path') : await selfSignedCertificate();
+  return {
+    ...pair,
+    minVersion: flags.tlsMinVersion,
+    ciphers: flags.tlsCipherSuites.length === 0 ? undefined : flags.tlsCipherSuites.join(':'),
+  };
+}
+
+function metricsTls(flags: ServeFlags): PickerOptions['metricsTls'] {
+  if (!flags.metricsCertDir) return undefined;
+  const pair = readCertificate(flags.metricsCertDir, 'metrics-cert-dir');
+  return flags.metricsClientCaFile ? { ...pair, clientCa: clientAuthority(flags.metricsClientCaFile) } : pair;
+}
+
+function clientAuthority(path: string): string {
+  try {
+    const pem = readFileSync(path, 'utf8');
+    new X509Certificate(pem);
+    return pem;
+  } catch (error) {
+    throw new Error(`--metrics-client-ca-file: ${path} is no PEM certificate that can be read: ${text(error)}`);
+  }
+}
+
+function text(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+function packageVersion(): string {
+  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
+  return (JSON.parse(text) as { version: string }).version;
+}

@@ -1,0 +1,63 @@
+import { columns } from '../program-text.js';
+import type { ExplainedEndpoint, ExplainedProfile, Explanation } from './explanation.js';
+
+/** An explanation for people: the request, then a table for each profile. */
+export function explanationText(explanation: Explanation): string {
+  if (explanation.kind === 'rejected') return `rejected with ${explanation.status}: ${explanation.message}\n`;
+  const { request, saturation, shed, profiles } = explanation;
+  const rewritten = request.rewriteRule === undefined ? '' : ` (rewrite rule "${request.rewriteRule}")`;
+  const lines = columns([
+    ['path', `${request.path}, read by ${request.parser}`],
+    [
+      'model',
+      request.model === request.targetModel ? request.model : `${request.model} → ${request.targetModel}${rewritten}`,
+    ],
+    ['prompt', `about ${request.promptTokens} tokens, ${request.promptBlocks} blocks`],
+    ['priority', `${request.priority}, flow ${request.fairnessId}`],
+    ['saturation', `${round(saturation)}${shed ? ': a request of negative priority is turned away (429)' : ''}`],
+  ]);
+  return `${[lines.join('\n'), ...profiles.map(profileText)].join('\n\n')}\n`;
+}
+
+function profileText(profile: ExplainedProfile): string {
+  const { name, scorers, endpoints } = profile;
+  const heads = [
+    'endpoint',
+    'address',
+    ...scorers.map((scorer) => `${scorer.name} ×${scorer.weight}`),
+    'total',
+    'cached',
+    '',
+  ];
+  const rows = endpoints.map((endpoint) => endpointRow(endpoint, scorers));
+  return [`profile "${name}"`, ...columns([heads, ...rows]).map((row) => `  ${row}`), verdict(profile)].join('\n');
+}
+
+function endpointRow(endpoint: ExplainedEndpoint, scorers: ExplainedProfile['scorers']): string[] {
+  const { name, address, removedBy, scores, total, cachedTokens, rank } = endpoint;
+  const note =
+    removedBy !== undefined
+      ? `out: ${removedBy}`
+      : rank === 1
+        ? 'picked'
+        : rank === undefined
+          ? ''
+          : `fallback ${rank - 1}`;
+  const cells = scorers.map((scorer) => round(scores[scorer.name]));
+  return [name, address, ...cells, round(total), cachedTokens === 0 ? '' : `${cachedTokens} tokens`, note];
+}
+
+function verdict({ status, picker, endpoints, best }: ExplainedProfile): string {
+  if (status === 'filtered') return '  no pick: the filters left no endpoint (429)';
+  if (status !== 'decided') return '  no pick: there is no endpoint for the request (503)';
+  const names = endpoints
+    .filter(({ rank }) => rank !== undefined)
+    .sort((a, b) => a.rank! - b.rank!)
+    .map(({ address }) => address);
+  const chance = best > 1 ? `; ${best} endpoints share the highest total` : '';
+  return `  ${picker} picks ${names.join(', ')}${chance}`;
+}
+
+function round(value: number | undefined): string {
+  return value === undefined ? '–' : String(Math.round(value * 10_000) / 10_000);
+}

@@ -1,0 +1,355 @@
+import { saturation } from '../../admission/saturation.js';
+import type { LoadedConfiguration } from '../../config/load.js';
+import { Decider, type DecisionRequest } from '../../core/decider.js';
+import { EndpointTable } from '../../core/endpoint-table.js';
+import { attachCore, type CoreInstance, createPoolMemory, defaultPoolSizes } from '../../core/memory.js';
+import { PrefixIndex } from '../../core/prefix-index.js';
+import { ProgramTable } from '../../core/programs.js';
+import { RequestScanner } from '../../core/request-scanner.js';
+import { type Endpoint, endpointAddress, type PoolState } from '../../pool/endpoint.js';
+import { requestPath } from '../../request/control-headers.js';
+import { createDialects, type Dialect, type ParserName } from '../../request/dialects.js';
+import { STATUS_OF_CODE } from '../../request/rejections.js';
+import { RequestBody } from '../../request/request-body.js';
+import { RequestRules } from '../../request/rules.js';
+import { requesterOf, type UnderstoodRequest, understand, understandOpaque } from '../../request/understand.js';
+import { EndpointDirectory } from '../../scheduling/endpoint-directory.js';
+import type { CompiledProfile, Rejection, RequestHeaders } from '../../scheduling/types.js';
+import { seededRandom } from '../../threads/seeded-random.js';
+import { operationKind } from '../program-text.js';
+import type { EndpointState } from './signals-file.js';
+
+export interface ExplainInput {
+  readonly configuration: LoadedConfiguration;
+  readonly pool: PoolState;
+  /** One for each endpoint of the pool, in their order. */
+  readonly states: readonly EndpointState[];
+  readonly headers: ReadonlyMap<string, string>;
+  readonly body: Uint8Array;
+  /** Addresses that the proxy allows; undefined = all. */
+  readonly subset: readonly string[] | undefined;
+  readonly seed: bigint;
+}
+
+/** What one profile makes of one endpoint. */
+export interface ExplainedEndpoint {
+  readonly name: string;
+  readonly address: string;
+  /** Why it is out: the name of the filter, or `subset`. */
+  readonly removedBy: string | undefined;
+  /** Score in [0, 1] by name of the scorer, before its weight. */
+  readonly scores: Readonly<Record<string, number>>;
+  /** Weighted sum of the scores. */
+  readonly total: number | undefined;
+  readonly cachedTokens: number;
+  /** 1 = picked, further numbers = fallbacks in their order. */
+  readonly rank: number | undefined;
+}
+
+export interface ExplainedProfile {
+  readonly name: string;
+  readonly status: string;
+  readonly scorers: readonly { readonly name: string; readonly weight: number }[];
+  readonly picker: string;
+  readonly endpoints: readonly ExplainedEndpoint[];
+  /** Candidates that share the highest total; above 1 the picker may choose any of them. */
+  readonly best: number;
+}
+
+export interface ExplainedRequest {
+  readonly path: string;
+  readonly parser: string;
+  readonly model: string;
+  readonly targetModel: string;
+  readonly rewriteRule: string | undefined;
+  readonly priority: number;
+  readonly fairnessId: string;
+  readonly promptTokens: number;
+  readonly promptBlocks: number;
+}
+
+export type Explanation =
+  | { readonly kind: 'rejected'; readonly code: string; readonly status: number; readonly message: string }
+  | {
+      readonly kind: 'explained';
+      readonly request: ExplainedRequest;
+      /** Of the endpoints that the request may use; from 1 on requests of negative priority are turned away. */
+      readonly saturation: number;
+      readonly shed: boolean;
+      readonly profiles: readonly ExplainedProfile[];
+    };
+
+/** Bytes that stand for one token (token-producer, estimate mode). */
+const bytesPerToken = 4;
+/** The clock stands still: all signals are of this moment. */
+const NOW_MS = 1;
+/** Threads of the pool memory: one that writes, one that decides. */
+const WRITER = 0;
+const DECIDER = 1;
+
+/**
+ * Decide one request in a pool made for it alone, by the same core, scanner and rules as the picker, and tell what each
+ * operation did. Nothing is opened and nothing is kept.
+ */
+export function explain(input: ExplainInput): Explanation {
+  const bench = new ExplainBench(input);
+  try {
+    return bench.explain();
+  } finally {
+    bench.close();
+  }
+}
+
+class ExplainBench {
+  readonly #input: ExplainInput;
+  readonly #control: CoreInstance;
+  readonly #core: CoreInstance;
+  readonly #table: EndpointTable;
+  readonly #programs: ProgramTable;
+  readonly #scanner: RequestScanner;
+  readonly #directory = new EndpointDirectory();
+  readonly #blockTokens: number;
+  #body: RequestBody | undefined;
+
+  constructor(input: ExplainInput) {
+    this.#input = input;
+    this.#blockTokens = input.configuration.scheduling.prefix?.blockTokens ?? 64;
+    const inFlight = input.states.reduce((sum, state) => sum + state.inFlightRequests, 0);
+    const memory = createPoolMemory(
+      {
+        ...defaultPoolSizes,
+        endpoints: Math.max(64, input.pool.endpoints.length),
+        indexBlocks: 65_536,
+        requests: Math.max(1024, inFlight),
+        threads: 2,
+        scans: 4,
+        telemetryBytes: 65_536,
+      },
+      { hashSeed: 0n },
+    );
+    this.#control = attachCore(memory, WRITER);
+    this.#core = attachCore(memory, DECIDER);
+    this.#table = new EndpointTable(this.#control);
+    this.#programs = new ProgramTable(this.#control);
+    this.#scanner = new RequestScanner(this.#core);
+  }
+
+  close(): void {
+    this.#body?.close();
+  }
+
+  explain(): Explanation {
+    const { configuration, pool, headers } = this.#input;
+    this.#openEndpoints();
+    const rules = new RequestRules(pool);
+    const requestHeaders: RequestHeaders = headers;
+    const path = requestPath(requestHeaders);
+    const dialect = createDialects(configuration.parsers as readonly ParserName[]).find(path);
+    if ('kind' in dialect) return rejected(dialect);
+    const understood = this.#understand(dialect, rules, requestHeaders);
+    if (understood.kind === 'rejected') return rejected(understood);
+    const prompt = this.#prompt(understood);
+    this.#chargeInFlight();
+    const subset = this.#input.subset === undefined ? undefined : this.#directory.resolve(this.#input.subset);
+    const full = this.#saturation(subset);
+    const decision: Omit<DecisionRequest, 'profile'> = {
+      blocks: prompt.blocks,
+      tail: prompt.tail,
+      blockTokens: this.#blockTokens,
+      promptTokens: prompt.tokens,
+      outputTokens: 0,
+      priority: understood.priority,
+      adapter: understood.targetModel,
+      nowMs: NOW_MS,
+      subset,
+      charged: false,
+      explained: true,
+    };
+    return {
+      kind: 'explained',
+      request: {
+        path,
+        parser: dialect.parser,
+        model: understood.model,
+        targetModel: understood.targetModel,
+        rewriteRule: understood.rewriteRule,
+        priority: understood.priority,
+        fairnessId: understood.fairnessId,
+        promptTokens: prompt.tokens,
+        promptBlocks: prompt.blocks + (prompt.tail ? 1 : 0),
+      },
+      saturation: full,
+      shed: understood.priority < 0 && full >= 1,
+      profiles: configuration.scheduling.profiles.map((profile) => this.#profile(profile, decision)),
+    };
+  }
+
+  #openEndpoints(): void {
+    const { pool, states, configuration } = this.#input;
+    const { prefix, masks } = configuration.scheduling;
+    this.#directory.apply(
+      pool.endpoints.map((endpoint, slot) => ({ slot, generation: 1, endpoint })),
+      [],
+    );
+    for (const [slot, state] of states.entries()) {
+      this.#table.open(slot, 1);
+      if (prefix !== undefined) this.#table.setCapacity(slot, prefix.capacityBlocks);
+      this.#table.setState(slot, 'live');
+      this.#table.publish(
+        slot,
+        {
+          waiting: state.waitingRequests,
+          running: state.runningRequests,
+          kvUsage: state.kvUsage,
+          adapters: state.loraAdapters,
+        },
+        NOW_MS,
+      );
+    }
+    for (const [mask, { accepts }] of masks.entries()) {
+      const slots = [...pool.endpoints.keys()].filter((slot) => accepts(pool.endpoints[slot]!.labels));
+      this.#table.setMask(mask, slots);
+    }
+  }
+
+  #understand(dialect: Dialect, rules: RequestRules, headers: RequestHeaders): UnderstoodRequest | Rejection {
+    const { body } = this.#input;
+    const requester = requesterOf(headers, rules);
+    if (body.length === 0) return understandOpaque(requester);
+    const limit = Number.MAX_SAFE_INTEGER;
+    this.#body = new RequestBody(dialect, this.#scanner, this.#blockTokens * bytesPerToken, limit);
+    const refused = this.#body.append(body);
+    if (refused !== undefined) return refused;
+    const scan = this.#body.finish();
+    if (scan === undefined) return understandOpaque(requester);
+    if ('kind' in scan) return scan;
+    return understand(scan, dialect, headers, requester, rules, seededRandom(this.#input.seed));
+  }
+
+  /** Write the prompt's hashes for the decisions, and believe the endpoints to hold what their states say. */
+  #prompt({ promptBytes, targetModel }: UnderstoodRequest) {
+    const { configuration, states } = this.#input;
+    const { prefix } = configuration.scheduling;
+    const tokens = Math.ceil(promptBytes / bytesPerToken);
+    const scan = this.#body?.scan ?? -1;
+    if (scan < 0 || prefix === undefined) return { blocks: 0, tail: false, tokens };
+    const chain = this.#scanner.chain(scan, targetModel);
+    const blocks = Math.min(chain.blocks, prefix.maxBlocks);
+    const index = new PrefixIndex(this.#core);
+    for (const [slot, { cachedTokens }] of states.entries()) {
+      const held = Math.min(Math.floor(cachedTokens / this.#blockTokens), blocks);
+      if (held > 0) index.insert(slot, held);
+    }
+    return { blocks, tail: chain.tail && chain.blocks < prefix.maxBlocks, tokens };
+  }
+
+  /** Requests in flight, charged one by one as the picker does. */
+  #chargeInFlight(): void {
+    const only = [{ code: 'OP_PICK_RANDOM', weight: 1, parameters: [1] }];
+    this.#programs.publish(0, only, { inserts: false });
+    const decider = new Decider(this.#core, this.#input.seed);
+    for (const [slot, { inFlightRequests, inFlightTokens }] of this.#input.states.entries()) {
+      for (let i = 0; i < inFlightRequests; i++) {
+        decider.decide({
+          profile: 0,
+          blocks: 0,
+          tail: false,
+          blockTokens: this.#blockTokens,
+          promptTokens: i === 0 ? inFlightTokens : 0,
+          outputTokens: 0,
+          priority: 0,
+          adapter: '',
+          nowMs: NOW_MS,
+          subset: [slot],
+          charged: true,
+          explained: false,
+        });
+      }
+    }
+  }
+
+  #saturation(subset: readonly number[] | undefined): number {
+    const settings = this.#input.configuration.saturationDetector;
+    if (settings === undefined) return 0;
+    return saturation(this.#table, subset ?? this.#directory.slots(), settings, NOW_MS);
+  }
+
+  #profile(profile: CompiledProfile, request: Omit<DecisionRequest, 'profile'>): ExplainedProfile {
+    const removedBy = this.#removals(profile, request);
+    const decider = this.#decider(profile);
+    const { status, slots } = decider.decide({ ...request, profile: 0 });
+    const picks = [...slots];
+    const scorers = [...profile.operations.entries()].filter(([, operation]) => operationKind(operation) === 'scorer');
+    const endpoints = this.#input.pool.endpoints.map((endpoint, slot) => {
+      const out = removedBy.get(slot);
+      const position = picks.indexOf(slot);
+      return {
+        ...named(endpoint),
+        removedBy: out,
+        scores: Object.fromEntries(
+          out === undefined ? scorers.map(([at, { name }]) => [name, decider.explainedOf(at, slot)]) : [],
+        ),
+        total: out === undefined ? decider.scoreOf(slot) : undefined,
+        cachedTokens: Math.min(decider.matchedOf(slot) * this.#blockTokens, request.promptTokens),
+        rank: position < 0 ? undefined : position + 1,
+      };
+    });
+    return {
+      name: profile.name,
+      status,
+      scorers: scorers.map(([, { name, weight }]) => ({ name, weight })),
+      picker: profile.operations.find((operation) => operationKind(operation) === 'picker')?.name ?? '',
+      endpoints,
+      best: shareOfBest(endpoints),
+    };
+  }
+
+  /**
+   * Which operation took each slot out: the program is run up to every filter in turn, each time with the same seed, so
+   * that every run draws what the whole one draws.
+   */
+  #removals(profile: CompiledProfile, request: Omit<DecisionRequest, 'profile'>): ReadonlyMap<number, string> {
+    const removed = new Map<number, string>();
+    const note = (operations: CompiledProfile['operations'], reason: string) => {
+      const left = this.#candidates({ name: profile.name, operations }, request);
+      for (const slot of this.#input.pool.endpoints.keys()) {
+        if (!left.has(slot) && !removed.has(slot)) removed.set(slot, reason);
+      }
+    };
+    note([], 'subset');
+    for (const [at, operation] of profile.operations.entries()) {
+      if (operationKind(operation) === 'filter') note(profile.operations.slice(0, at + 1), operation.name);
+    }
+    return removed;
+  }
+
+  #candidates(profile: CompiledProfile, request: Omit<DecisionRequest, 'profile'>): ReadonlySet<number> {
+    const decider = this.#decider(profile);
+    const { status } = decider.decide({ ...request, profile: 0 });
+    if (status !== 'decided') return new Set();
+    return new Set([...this.#input.pool.endpoints.keys()].filter((slot) => decider.isCandidate(slot)));
+  }
+
+  /** A decider with the first numbers of the seed, and the profile as the only program. */
+  #decider({ operations }: CompiledProfile): Decider {
+    this.#programs.publish(0, operations, { inserts: this.#input.configuration.scheduling.prefix !== undefined });
+    return new Decider(this.#core, this.#input.seed);
+  }
+}
+
+function named(endpoint: Endpoint): { readonly name: string; readonly address: string } {
+  return { name: endpoint.name, address: endpointAddress(endpoint) };
+}
+
+/** Totals are sums of 32-bit numbers; what differs by less than this is equal to the eye. */
+const SAME_TOTAL = 1e-6;
+
+function shareOfBest(endpoints: readonly ExplainedEndpoint[]): number {
+  const totals = endpoints.flatMap(({ total }) => (total === undefined ? [] : [total]));
+  const best = Math.max(...totals);
+  return totals.filter((total) => best - total < SAME_TOTAL).length;
+}
+
+function rejected({ code, message }: Rejection): Explanation {
+  return { kind: 'rejected', code, status: STATUS_OF_CODE[code], message };
+}

@@ -1,0 +1,259 @@
+import type { FlagParser } from './flag-values.js';
+import {
+  parseBoolean,
+  parseBytes,
+  parseChoice,
+  parseCipherSuites,
+  parseFlagDuration,
+  parseInteger,
+  parseMessageSize,
+  parseMovedMetric,
+  parseOptionalInteger,
+  parseOptionalText,
+  parsePort,
+  parseTargetPorts,
+  parseText,
+  parseTexts,
+  parseTlsVersion,
+  parseZapLevel,
+} from './flag-values.js';
+
+/** One command-line flag. */
+export interface Flag<Value> {
+  readonly group: string;
+  /** What stands for the value in the help; undefined = a boolean flag, which may stand alone. */
+  readonly placeholder: string | undefined;
+  readonly initial: Value;
+  /** The default as the help shows it; undefined = nothing worth showing. */
+  readonly shown: string | undefined;
+  readonly doc: string;
+  /** Throws FlagError. A method, so that flags of different values fit one table. */
+  parse(...given: Parameters<FlagParser<Value>>): Value;
+}
+
+const PORTS = 'Ports';
+const TLS = 'Transport security';
+const POOL = 'Pool';
+const CONFIGURATION = 'Configuration';
+const SIGNALS = 'Signals and decisions';
+const LIMITS = 'Limits';
+const LIFE = 'Life of the process';
+const OBSERVING = 'Logs, metrics, traces';
+const MOVED = 'No longer supported (refused when set)';
+
+const MEBIBYTE = 1024 * 1024;
+
+function flag<Value>(
+  group: string,
+  placeholder: string,
+  initial: Value,
+  shown: string | undefined,
+  parse: FlagParser<Value>,
+  doc: string,
+): Flag<Value> {
+  return { group, placeholder, initial, shown, doc, parse };
+}
+
+function toggle(group: string, initial: boolean, doc: string): Flag<boolean> {
+  return { group, placeholder: undefined, initial, shown: String(initial), doc, parse: parseBoolean };
+}
+
+function optionalText(group: string, placeholder: string, doc: string): Flag<string | undefined> {
+  return flag<string | undefined>(group, placeholder, undefined, undefined, parseOptionalText, doc);
+}
+
+function movedMetric(): Flag<undefined> {
+  return flag(MOVED, '<name>', undefined, undefined, parseMovedMetric, 'Metric names stand in the configuration now.');
+}
+
+const messageSize = (doc: string) =>
+  flag<number | undefined>(LIMITS, '<size>', undefined, undefined, parseMessageSize, doc);
+
+/** Every flag of `pointsman serve`, by name, in the order of the help. */
+export const SERVE_FLAGS = {
+  'grpc-port': flag(PORTS, '<port>', 9002, '9002', parsePort, 'Port of ext_proc.'),
+  'grpc-health-port': flag(PORTS, '<port>', 9003, '9003', parsePort, 'Port of gRPC health.'),
+  'metrics-port': flag(PORTS, '<port>', 9090, '9090', parsePort, 'Port of the Prometheus metrics.'),
+
+  'secure-serving': toggle(TLS, true, 'Serve ext_proc over TLS, self-signed without --cert-path.'),
+  'cert-path': optionalText(TLS, '<directory>', 'Directory with tls.crt and tls.key.'),
+  'enable-cert-reload': toggle(TLS, false, 'Load the certificate again when its files change.'),
+  'tls-min-version': flag<'TLSv1.2' | 'TLSv1.3' | undefined>(
+    TLS,
+    '<version>',
+    undefined,
+    undefined,
+    parseTlsVersion,
+    'VersionTLS12 or VersionTLS13.',
+  ),
+  'tls-cipher-suites': flag<readonly string[]>(
+    TLS,
+    '<names>',
+    [],
+    undefined,
+    parseCipherSuites,
+    'Cipher suites by their Go names, with commas.',
+  ),
+  'metrics-endpoint-auth': toggle(TLS, true, 'Ask Kubernetes who may read the metrics.'),
+  'metrics-client-ca-file': optionalText(TLS, '<file>', 'Clients of the metrics port need a certificate of these CAs.'),
+  'metrics-cert-dir': optionalText(TLS, '<directory>', 'Directory with tls.crt and tls.key of the metrics port.'),
+
+  'pool-name': flag(POOL, '<name>', '', undefined, parseText, 'Name of the InferencePool, and label of the metrics.'),
+  'pool-namespace': flag(POOL, '<name>', '', '$NAMESPACE, else default', parseText, 'Namespace of the pool.'),
+  'pool-group': flag(
+    POOL,
+    '<group>',
+    'inference.networking.k8s.io',
+    'inference.networking.k8s.io',
+    parseText,
+    'API group of the InferencePool.',
+  ),
+  'endpoint-selector': flag(POOL, '<selector>', '', undefined, parseText, 'Labels of the endpoints, without a pool.'),
+  'endpoint-target-ports': flag<readonly number[]>(
+    POOL,
+    '<ports>',
+    [],
+    undefined,
+    parseTargetPorts,
+    'One to eight ports of each selected endpoint.',
+  ),
+
+  'config-file': optionalText(CONFIGURATION, '<file>', 'EndpointPickerConfig, YAML or JSON.'),
+  'config-text': optionalText(CONFIGURATION, '<text>', 'EndpointPickerConfig itself.'),
+  'watch-config': toggle(CONFIGURATION, true, 'Load --config-file again when it changes.'),
+  'print-effective-config': toggle(CONFIGURATION, false, 'Print the configuration with all defaults, and end.'),
+  plugin: flag<readonly string[]>(
+    CONFIGURATION,
+    '<module>',
+    [],
+    undefined,
+    parseTexts,
+    'Module with plugins of your own, ./file.js or a package; may be given several times.',
+  ),
+  'allow-experimental-plugins': toggle(CONFIGURATION, false, 'Load plugins of Alpha stability.'),
+
+  'refresh-metrics-interval': flag(
+    SIGNALS,
+    '<duration>',
+    50,
+    '50ms',
+    parseFlagDuration(0),
+    'Time between two scrapes of an endpoint, at least 50ms.',
+  ),
+  'metrics-staleness-threshold': flag(
+    SIGNALS,
+    '<duration>',
+    2000,
+    '2s',
+    parseFlagDuration(1e-6),
+    'Age from which on signals count as unknown.',
+  ),
+  'require-model-match': toggle(SIGNALS, false, 'Answer 404 to models that no objective and no rewrite rule names.'),
+  'disable-endpoint-subset-filter': toggle(SIGNALS, false, "Ignore the proxy's subset hint."),
+  'disable-endpoint-ejection': toggle(SIGNALS, false, 'Keep endpoints that fail among the picks.'),
+  'emit-endpoint-scores': toggle(SIGNALS, false, 'Tell the proxy the scores of all candidates.'),
+  seed: flag<number | undefined>(
+    SIGNALS,
+    '<number>',
+    undefined,
+    undefined,
+    parseOptionalInteger(0, 2 ** 32 - 1),
+    'Same seed, same input: same picks.',
+  ),
+
+  shards: flag(LIMITS, '<number>', 1, '1', parseInteger(1, 64), 'Threads that serve ext_proc.'),
+  'max-streams': flag(
+    LIMITS,
+    '<number>',
+    10_000,
+    '10000',
+    parseInteger(1, 1_000_000),
+    'Open ext_proc streams; more get a quick 503.',
+  ),
+  'max-request-body-size': flag(LIMITS, '<size>', 64 * MEBIBYTE, '64Mi', parseBytes, 'Larger bodies get a 413.'),
+  'max-buffered-bytes': flag(LIMITS, '<size>', 512 * MEBIBYTE, '512Mi', parseBytes, 'Request bytes held at once.'),
+  'max-endpoints': flag(LIMITS, '<number>', 512, '512', parseInteger(1, 4096), 'Endpoint slots of the pool.'),
+  'index-blocks': flag(
+    LIMITS,
+    '<number>',
+    1_048_576,
+    '1048576',
+    parseInteger(1024, 2 ** 28),
+    'Different blocks that the prefix index can hold.',
+  ),
+  'grpc-max-recv-msg-size': messageSize('Largest message from the proxy, such as 10Mi.'),
+  'grpc-max-send-msg-size': messageSize('Largest message to the proxy.'),
+
+  'drain-timeout': flag(
+    LIFE,
+    '<duration>',
+    30_000,
+    '30s',
+    parseFlagDuration(0),
+    'Time that open streams get to finish after SIGTERM.',
+  ),
+  'health-checking': toggle(LIFE, false, 'No effect: gRPC health is always served on the ext_proc port too.'),
+  'ha-enable-leader-election': toggle(LIFE, false, 'Elect a leader among replicas through Kubernetes.'),
+
+  v: flag(OBSERVING, '<number>', 2, '2', parseInteger(0, 100), 'Log level: 2 default, 3 verbose, 4 debug, 5 trace.'),
+  'zap-log-level': flag<string | undefined>(
+    OBSERVING,
+    '<level>',
+    undefined,
+    undefined,
+    parseZapLevel,
+    'debug, info, error, panic or a number; goes before --v.',
+  ),
+  'zap-encoder': flag(
+    OBSERVING,
+    '<format>',
+    'json',
+    'json',
+    parseChoice(['json', 'console'] as const),
+    'Format of the log.',
+  ),
+  'zap-devel': toggle(OBSERVING, false, 'Accepted for compatibility, without effect.'),
+  'zap-stacktrace-level': flag<string>(
+    OBSERVING,
+    '<level>',
+    'error',
+    undefined,
+    parseChoice<string>(['info', 'error', 'panic']),
+    'Accepted for compatibility, without effect.',
+  ),
+  'zap-time-encoding': flag<string>(
+    OBSERVING,
+    '<format>',
+    'epoch',
+    undefined,
+    parseChoice<string>(['epoch', 'millis', 'nano', 'nanos', 'iso8601', 'rfc3339', 'rfc3339nano']),
+    'Accepted for compatibility, without effect.',
+  ),
+  'refresh-prometheus-metrics-interval': flag(
+    OBSERVING,
+    '<duration>',
+    5000,
+    '5s',
+    parseFlagDuration(1e-6),
+    "Time between two updates of the pool's gauges.",
+  ),
+  'enable-grpc-stream-metrics': toggle(OBSERVING, false, 'Metrics of every gRPC stream.'),
+  'enable-pprof': toggle(OBSERVING, true, 'Profiles on the metrics port.'),
+  tracing: toggle(OBSERVING, true, 'OpenTelemetry traces.'),
+
+  'total-queued-requests-metric': movedMetric(),
+  'total-running-requests-metric': movedMetric(),
+  'kv-cache-usage-percentage-metric': movedMetric(),
+  'lora-info-metric': movedMetric(),
+  'cache-info-metric': movedMetric(),
+};
+
+type Table = typeof SERVE_FLAGS;
+type CamelCase<Name extends string> = Name extends `${infer Head}-${infer Tail}`
+  ? `${Head}${Capitalize<CamelCase<Tail>>}`
+  : Name;
+
+/** The values of all flags by name in camel case: sizes in bytes, durations in milliseconds. */
+export type ServeFlagValues = {
+  readonly [Name in keyof Table as CamelCase<Name>]: Table[Name] extends Flag<infer Value> ? Value : never;
+};

@@ -1,0 +1,129 @@
+import { DURATION_EXPECTED, parseDuration } from '../config/duration.js';
+import { didYouMean } from '../config/nearest-name.js';
+import { parseQuantity } from '../config/quantity.js';
+import { OPENSSL_CIPHERS } from './cipher-suites.js';
+import { FlagError } from './flag-error.js';
+
+/** What a flag's text means. `previous` is the value so far, for flags that may be given several times. */
+export type FlagParser<Value> = (text: string, flag: string, previous: Value) => Value;
+
+/** Longest time a timer can be set for in Node.js, a little under 25 days. */
+const LONGEST_DURATION_MS = 2 ** 31 - 1;
+/** Length prefixes of gRPC messages have 32 bits. */
+const LARGEST_MESSAGE = 2 ** 32 - 1;
+
+const BOOLEANS: ReadonlyMap<string, boolean> = new Map([
+  ...['1', 't', 'T', 'TRUE', 'true', 'True'].map((text) => [text, true] as const),
+  ...['0', 'f', 'F', 'FALSE', 'false', 'False'].map((text) => [text, false] as const),
+]);
+
+function refuse(flag: string, expected: string, text: string, hint = ''): never {
+  throw new FlagError(`--${flag}: ${expected}, got ${JSON.stringify(text)}${hint}`);
+}
+
+export function parseText(text: string): string {
+  return text;
+}
+
+/** One value for each time that the flag is given. */
+export function parseTexts(text: string, _flag: string, previous: readonly string[]): readonly string[] {
+  return [...previous, text];
+}
+
+/** An empty text is the same as no flag. */
+export function parseOptionalText(text: string): string | undefined {
+  return text === '' ? undefined : text;
+}
+
+export function parseBoolean(text: string, flag: string): boolean {
+  return BOOLEANS.get(text) ?? refuse(flag, 'expected true or false', text);
+}
+
+/** A whole number in [least, most]. */
+export function parseInteger(least: number, most: number): FlagParser<number> {
+  return (text, flag) => {
+    const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
+    return value >= least && value <= most ? value : refuse(flag, `expected a number from ${least} to ${most}`, text);
+  };
+}
+
+export function parseOptionalInteger(least: number, most: number): FlagParser<number | undefined> {
+  const parse = parseInteger(least, most);
+  return (text, flag) => parse(text, flag, 0);
+}
+
+/** Port 0 lets the system choose. */
+export const parsePort = parseInteger(0, 65_535);
+
+/** Milliseconds, at least `least`. */
+export function parseFlagDuration(least: number): FlagParser<number> {
+  return (text, flag) => {
+    const value = parseDuration(text) ?? refuse(flag, DURATION_EXPECTED, text);
+    if (value < least) refuse(flag, least === 0 ? 'must not be negative' : 'must be longer than 0', text);
+    if (value > LONGEST_DURATION_MS) refuse(flag, 'must be at most 596h', text);
+    return value;
+  };
+}
+
+/** Bytes: a quantity, also with a B at its end (`10MiB`, `20MB`). */
+export function parseBytes(text: string, flag: string): number {
+  const value = parseQuantity(text.replace(/(?<=[kMGTP]i?)B$/, ''));
+  if (value === undefined) return refuse(flag, 'expected a size such as 10Mi, 20MB or 1048576', text);
+  if (value <= 0) return refuse(flag, 'must be greater than 0', text);
+  return value;
+}
+
+/** Bytes of a gRPC message; sizes that no gRPC message can have mean the largest that one can. */
+export function parseMessageSize(text: string, flag: string): number | undefined {
+  return text === '' ? undefined : Math.min(parseBytes(text, flag), LARGEST_MESSAGE);
+}
+
+export function parseChoice<Name extends string>(names: readonly Name[]): FlagParser<Name> {
+  return (text, flag) =>
+    names.find((name) => name === text) ??
+    refuse(flag, `expected one of ${names.join(', ')}`, text, didYouMean(text, names));
+}
+
+const TLS_VERSIONS = { VersionTLS12: 'TLSv1.2', VersionTLS13: 'TLSv1.3' } as const;
+
+/** Node.js's name of a TLS version that is given by Go's. */
+export function parseTlsVersion(text: string, flag: string): 'TLSv1.2' | 'TLSv1.3' | undefined {
+  if (text === '') return undefined;
+  return TLS_VERSIONS[parseChoice(['VersionTLS12', 'VersionTLS13'])(text, flag, 'VersionTLS12')];
+}
+
+/** OpenSSL's names of cipher suites that are given by Go's, in a list with commas. */
+export function parseCipherSuites(text: string, flag: string, previous: readonly string[]): readonly string[] {
+  const names = text.split(',').filter((name) => name !== '');
+  return [...previous, ...names.map((name) => openSslCipher(name.trim(), flag))];
+}
+
+function openSslCipher(name: string, flag: string): string {
+  const known = OPENSSL_CIPHERS.get(name);
+  if (known !== undefined) return known;
+  const hint = didYouMean(name, OPENSSL_CIPHERS.keys()) || '; expected a name such as TLS_AES_128_GCM_SHA256';
+  throw new FlagError(`--${flag}: unknown cipher suite ${JSON.stringify(name)}${hint}`);
+}
+
+/** One to eight ports, each kept once. */
+export function parseTargetPorts(text: string, flag: string, previous: readonly number[]): readonly number[] {
+  const parse = parseInteger(1, 65_535);
+  const given = text.split(',').filter((part) => part !== '');
+  const ports = [...new Set([...previous, ...given.map((part) => parse(part.trim(), flag, 0))])];
+  if (ports.length > 8) refuse(flag, 'expected at most 8 ports', text);
+  return ports;
+}
+
+/** A zap log level: a name, or a positive number for a verbosity. */
+export function parseZapLevel(text: string, flag: string): string {
+  const names = ['debug', 'info', 'error', 'panic'];
+  if (names.includes(text) || /^[1-9]\d*$/.test(text)) return text;
+  return refuse(flag, `expected one of ${names.join(', ')} or a number above 0`, text);
+}
+
+/** Flags that name metrics moved into the configuration; giving one is an error. */
+export function parseMovedMetric(_text: string, flag: string): undefined {
+  throw new FlagError(
+    `--${flag} is no longer supported: set engineConfigs of the core-metrics-extractor plugin instead`,
+  );
+}

@@ -1,0 +1,199 @@
+import { Command, CommanderError, Option } from 'commander';
+import { didYouMean } from '../config/nearest-name.js';
+import { FlagError } from './flag-error.js';
+import { type Flag, SERVE_FLAGS, type ServeFlagValues } from './flag-table.js';
+
+export { FlagError } from './flag-error.js';
+
+/** Scrapes closer together than this cost more than they tell. */
+const LEAST_REFRESH_MS = 50;
+const HELP_COLUMNS = 110;
+
+export type LogLevel = 'fatal' | 'error' | 'info' | 'debug' | 'trace';
+
+/** The command line of `pointsman serve`: sizes in bytes, durations in milliseconds. */
+export interface ServeFlags extends ServeFlagValues {
+  readonly logLevel: LogLevel;
+  /** Environment variable POD_NAME. */
+  readonly podName: string | undefined;
+  /** One line each, to be logged once. */
+  readonly warnings: readonly string[];
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/**
+ * Read the flags of `pointsman serve` (without the command's own name), or its help text when the flags ask for it.
+ * Flags may be written as Go programs take them: one or two dashes, `--flag=value` or `--flag value`, booleans alone or
+ * with `=true` and `=false`. Throws FlagError.
+ */
+export function parseServeFlags(argv: readonly string[], env: Environment): ServeFlags | { readonly help: string } {
+  if (asksForHelp(argv)) return { help: serveHelp() };
+  const { command, read } = serveCommand();
+  try {
+    command.parse(uniformArguments(argv), { from: 'user' });
+  } catch (error) {
+    if (error instanceof CommanderError) throw new FlagError(error.message.replaceAll(/\s*\n\s*/g, ' '));
+    throw error;
+  }
+  const values = read();
+  refuseContradictions(values);
+  return {
+    ...values,
+    poolNamespace: values.poolNamespace || env.NAMESPACE || 'default',
+    refreshMetricsInterval: Math.max(LEAST_REFRESH_MS, values.refreshMetricsInterval),
+    logLevel: logLevel(values),
+    podName: env.POD_NAME || undefined,
+    warnings: warningsOf(values),
+  };
+}
+
+/** Throws FlagError unless the configuration says where endpoints come from: the Kubernetes modes do not exist yet. */
+export function requireDiscovery(flags: Pick<ServeFlags, 'poolName' | 'endpointSelector'>, configured: boolean): void {
+  if (configured) return;
+  const remedy = 'name a file-discovery plugin in dataLayer.discovery of the configuration';
+  const given = flags.poolName ? '--pool-name' : flags.endpointSelector ? '--endpoint-selector' : undefined;
+  throw new FlagError(
+    given === undefined
+      ? `no source of endpoints: ${remedy}`
+      : `${given}: discovery through Kubernetes follows in a later release; for now ${remedy}`,
+  );
+}
+
+function table(): [string, Flag<unknown>][] {
+  return Object.entries(SERVE_FLAGS) as [string, Flag<unknown>][];
+}
+
+function isHelp(argument: string): boolean {
+  return argument === '-h' || argument === '--help' || argument === '-help';
+}
+
+/** Help wins over everything else, but the text of a flag's value is not asked for help. */
+function asksForHelp(argv: readonly string[]): boolean {
+  return argv.some((argument, index) => isHelp(argument) && !takesNext(argv[index - 1]));
+}
+
+function takesNext(argument: string | undefined): boolean {
+  if (argument === undefined || !argument.startsWith('-') || argument.includes('=')) return false;
+  return definition(argument.replace(/^--?/, ''))?.placeholder !== undefined;
+}
+
+function definition(name: string): Flag<unknown> | undefined {
+  return Object.hasOwn(SERVE_FLAGS, name) ? SERVE_FLAGS[name as keyof typeof SERVE_FLAGS] : undefined;
+}
+
+/** Every argument as `--flag=value`. */
+function uniformArguments(argv: readonly string[]): string[] {
+  const uniform: string[] = [];
+  for (let index = 0; index < argv.length; index++) {
+    const argument = argv[index]!;
+    const match = /^--?([^=-][^=]*)(?:=(.*))?$/s.exec(argument);
+    if (match === null) throw unexpectedArgument(argument, argv[index - 1]);
+    const name = match[1]!;
+    const flag = definition(name);
+    if (flag === undefined) throw unknownFlag(name);
+    let value = match[2];
+    if (value === undefined && flag.placeholder === undefined) value = 'true';
+    value ??= argv[++index];
+    if (value === undefined) throw new FlagError(`--${name}: needs a value: --${name}=${flag.placeholder}`);
+    uniform.push(`--${name}=${value}`);
+  }
+  return uniform;
+}
+
+function unknownFlag(name: string): FlagError {
+  return new FlagError(`unknown flag --${name}${didYouMean(name, Object.keys(SERVE_FLAGS)) || '; see --help'}`);
+}
+
+function unexpectedArgument(argument: string, before: string | undefined): FlagError {
+  const name = before?.replace(/^--?/, '') ?? '';
+  const hint = definition(name)?.placeholder === undefined && definition(name) ? `; write --${name}=${argument}` : '';
+  return new FlagError(`unexpected argument ${JSON.stringify(argument)}${hint || '; see --help'}`);
+}
+
+/** The command line of `serve`, and the values that it holds once it has been parsed. */
+function serveCommand(): { readonly command: Command; readonly read: () => ServeFlagValues } {
+  const command = new Command('pointsman serve')
+    .description('Pick the model server for every request that a proxy asks about (the default command).')
+    .usage('[flags]')
+    .exitOverride()
+    .helpOption(false)
+    .configureOutput({ writeErr: () => {}, getOutHelpWidth: () => HELP_COLUMNS });
+  // Kept here and not by the command, which cannot tell a value of undefined from an empty text.
+  const values: Record<string, unknown> = {};
+  for (const [name, flag] of table()) {
+    const option = new Option(`--${name} ${flag.placeholder ?? '<boolean>'}`, flag.doc).helpGroup(`${flag.group}:`);
+    const key = option.attributeName();
+    values[key] = flag.initial;
+    option.default(flag.initial, flag.shown).argParser((text: string) => {
+      values[key] = flag.parse(text, name, values[key]);
+      return text;
+    });
+    command.addOption(option);
+  }
+  return { command, read: () => values as unknown as ServeFlagValues };
+}
+
+function serveHelp(): string {
+  const command = serveCommand().command.configureHelp({
+    optionTerm: (option) => option.flags.replace(' <boolean>', '[=false]'),
+    optionDescription: (option) => {
+      const shown = option.defaultValueDescription;
+      return shown === undefined ? option.description : `${option.description} (${shown})`;
+    },
+  });
+  command.addHelpText(
+    'after',
+    '\nDurations: 50ms, 30s, 2m. Sizes: 64Mi, 20MB, 1048576. Environment: NAMESPACE, POD_NAME.\n',
+  );
+  let text = '';
+  command.configureOutput({ writeOut: (part) => (text += part) });
+  command.outputHelp();
+  return text;
+}
+
+function refuseContradictions(values: ServeFlagValues): void {
+  if (values.configFile && values.configText) {
+    throw new FlagError('--config-file and --config-text exclude each other: give only one of them');
+  }
+  if (values.poolName && values.endpointSelector) {
+    throw new FlagError('--pool-name and --endpoint-selector exclude each other: give only one of them');
+  }
+  if (values.endpointSelector && values.endpointTargetPorts.length === 0) {
+    throw new FlagError('--endpoint-selector needs the ports of the endpoints: add --endpoint-target-ports');
+  }
+  if (values.metricsClientCaFile && !values.metricsCertDir) {
+    throw new FlagError('--metrics-client-ca-file needs TLS on the metrics port: add --metrics-cert-dir');
+  }
+  if (values.metricsCertDir && !values.metricsEndpointAuth && !values.metricsClientCaFile) {
+    throw new FlagError(
+      '--metrics-cert-dir without any authentication: add --metrics-client-ca-file or --metrics-endpoint-auth',
+    );
+  }
+}
+
+function warningsOf(values: ServeFlagValues): readonly string[] {
+  const warnings: string[] = [];
+  if (values.refreshMetricsInterval < LEAST_REFRESH_MS) {
+    const given = `${values.refreshMetricsInterval}ms`;
+    warnings.push(`--refresh-metrics-interval=${given} is clamped to ${LEAST_REFRESH_MS}ms`);
+  }
+  if (values.haEnableLeaderElection) {
+    warnings.push('--ha-enable-leader-election has no effect: it needs Kubernetes, which follows in a later release');
+  }
+  if (values.endpointTargetPorts.length > 0 && !values.endpointSelector) {
+    warnings.push('--endpoint-target-ports has no effect without --endpoint-selector');
+  }
+  if (values.enableCertReload && !values.certPath) {
+    warnings.push('--enable-cert-reload has no effect without --cert-path');
+  }
+  return warnings;
+}
+
+function logLevel({ v, zapLogLevel }: ServeFlagValues): LogLevel {
+  if (zapLogLevel === 'panic') return 'fatal';
+  if (zapLogLevel === 'error' || zapLogLevel === 'info' || zapLogLevel === 'debug') return zapLogLevel;
+  const verbosity = zapLogLevel === undefined ? v : Number(zapLogLevel);
+  if (verbosity >= 5) return 'trace';
+  return verbosity >= 3 ? 'debug' : 'info';
+}

@@ -1,0 +1,61 @@
+import { Command, InvalidArgumentError } from 'commander';
+import { startGateway } from '../gateway/gateway.js';
+import { parseDestination } from '../gateway/headers.js';
+import { listenFailure, portNumber } from './port.js';
+
+interface GatewayFlags {
+  readonly host: string;
+  readonly port: number;
+  readonly picker: { host: string; port: number };
+  readonly failOpen: boolean;
+  readonly endpoint: string[];
+}
+
+/**
+ * `pointsman gateway`: the embedded development gateway in front of a picker that runs already. Resolves after SIGINT
+ * or SIGTERM.
+ * @throws {Error} one line, when the port cannot be bound.
+ */
+export async function runGateway(argv: readonly string[]): Promise<void> {
+  const command = gatewayCommand();
+  command.parse([...argv], { from: 'user' });
+  const flags = command.opts<GatewayFlags>();
+  if (flags.failOpen && flags.endpoint.length === 0) {
+    command.error('error: --fail-open needs the model servers to spread over: --endpoint <host:port>, once for each');
+  }
+  const gateway = await startGateway({ ...flags, endpoints: flags.endpoint }).catch((error: unknown) => {
+    throw new Error(listenFailure(error, flags.port));
+  });
+  console.log(`gateway on http://${gateway.address}:${gateway.port}, picker ${flags.picker.host}:${flags.picker.port}`);
+  await new Promise<void>((resolve) => {
+    process.once('SIGINT', resolve);
+    process.once('SIGTERM', resolve);
+  });
+  await gateway.stop();
+}
+
+function gatewayCommand(): Command {
+  return new Command('pointsman gateway')
+    .description(
+      'A small HTTP proxy that asks a picker over ext_proc, as Envoy does. For development, not for production.',
+    )
+    .option('--host <address>', 'address to listen on', '127.0.0.1')
+    .option('--port <port>', 'port to listen on', portNumber, 8081)
+    .option('--picker <host:port>', 'ext_proc address of the picker (plain text)', hostAndPort, {
+      host: '127.0.0.1',
+      port: 9002,
+    })
+    .option('--fail-open', 'without the picker, spread requests over the endpoints instead of answering 500', false)
+    .option('--endpoint <host:port>', 'a model server for --fail-open; may be repeated', collect, []);
+}
+
+function hostAndPort(text: string): { host: string; port: number } {
+  const place = parseDestination(text);
+  if (place === undefined) throw new InvalidArgumentError('write host:port, as in 127.0.0.1:9002');
+  return place;
+}
+
+function collect(endpoint: string, earlier: string[]): string[] {
+  hostAndPort(endpoint);
+  return [...earlier, endpoint];
+}

@@ -1,0 +1,68 @@
+import { Command } from 'commander';
+import { builtinPlugins } from '../config/builtin-plugins.js';
+import { type Findings, findings } from '../config/findings.js';
+import { BUILTIN_ENGINES } from '../pool/engines/builtin-engines.js';
+import { programText } from './program-text.js';
+
+interface LintFlags {
+  readonly strict: boolean;
+  readonly json: boolean;
+  readonly allowExperimentalPlugins: boolean;
+}
+
+/** `pointsman lint`: errors and warnings of a configuration file and the program it makes. @returns the exit code */
+export async function runLint(argv: readonly string[]): Promise<number> {
+  const command = lintCommand();
+  command.parse([...argv], { from: 'user' });
+  const flags = command.opts<LintFlags>();
+  const found = findings(
+    { file: command.args[0]! },
+    { registry: builtinPlugins, allowExperimental: flags.allowExperimentalPlugins, engines: BUILTIN_ENGINES },
+  );
+  process.stdout.write(flags.json ? `${JSON.stringify(lintReport(found), null, 2)}\n` : lintText(found));
+  return found.errors.length > 0 || (flags.strict && found.warnings.length > 0) ? 1 : 0;
+}
+
+function lintCommand(): Command {
+  return new Command('pointsman lint')
+    .description('Check a configuration file without starting anything, and show what it makes the picker do.')
+    .argument('<file>', 'EndpointPickerConfig, YAML or JSON')
+    .option('--strict', 'warnings count as errors', false)
+    .option('--allow-experimental-plugins', 'as the flag of pointsman serve', false)
+    .option('--json', 'print one JSON document', false)
+    .addHelpText('after', '\nExit code: 0 without errors, 1 with errors (with --strict: or warnings).\n');
+}
+
+/** `file:line:column: error: …`, which editors and CI systems know how to read. */
+const PLACE = /^(.*?:\d+:\d+): /s;
+
+/** Findings as lines for people, and behind them the program. */
+export function lintText({ errors, warnings, configuration }: Findings): string {
+  const lines = [
+    ...errors.map(({ message }) => marked(message, 'error')),
+    ...warnings.map((warning) => marked(warning, 'warning')),
+    summary(errors.length, warnings.length),
+  ];
+  if (configuration !== undefined) lines.push('', programText(configuration));
+  return `${lines.join('\n')}\n`;
+}
+
+function marked(message: string, mark: string): string {
+  const place = PLACE.exec(message);
+  return place === null ? `${mark}: ${message}` : `${place[1]}: ${mark}: ${message.slice(place[0].length)}`;
+}
+
+function summary(errors: number, warnings: number): string {
+  const count = (number: number, what: string) => `${number} ${what}${number === 1 ? '' : 's'}`;
+  return `${count(errors, 'error')}, ${count(warnings, 'warning')}`;
+}
+
+/** Findings as data; the effective configuration is missing when there are errors. */
+export function lintReport({ errors, warnings, configuration }: Findings) {
+  return {
+    errors: errors.map(({ message, field, place }) => ({ message, field, line: place?.line, column: place?.column })),
+    warnings,
+    profiles: configuration?.scheduling.profiles,
+    effective: configuration?.effective,
+  };
+}

@@ -1,0 +1,38 @@
+const usage = `pointsman - an endpoint picker for LLM inference gateways
+
+  pointsman [serve] [flags]   answer ext_proc requests (the default; the flags are the incumbent's)
+  pointsman demo              picker, gateway, simulated model servers and a short load, all on this machine
+  pointsman lint <file>       errors and warnings of a configuration, and the program it makes
+  pointsman explain <file>    scores, filters and pick for one request, without a pool
+  pointsman schema            JSON Schema of configurations, for editors
+  pointsman gateway           a small HTTP proxy that asks a picker, for development
+  pointsman <command> --help  the command's flags
+`;
+
+/** Run the command line. Errors end with one line on standard error and exit code 1. */
+export async function main(argv: readonly string[]): Promise<void> {
+  exitWithParent();
+  const [first, ...rest] = argv;
+  try {
+    if (first === 'demo') process.exitCode = await (await import('./demo.js')).runDemo(rest);
+    else if (first === 'gateway') await (await import('./gateway.js')).runGateway(rest);
+    else if (first === 'lint') process.exitCode = await (await import('./lint.js')).runLint(rest);
+    else if (first === 'explain') process.exitCode = await (await import('./explain.js')).runExplain(rest);
+    else if (first === 'schema') await (await import('./schema.js')).runSchema(rest);
+    else if (first === 'serve') await (await import('./serve.js')).runServe(rest);
+    else if (first === 'help') process.stdout.write(usage);
+    else if (first === undefined || first.startsWith('-')) await (await import('./serve.js')).runServe([...argv]);
+    else throw new Error(`unknown command "${first}": use serve, demo, lint, explain, schema or gateway`);
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    process.stderr.write(`pointsman: ${message.trim().replaceAll(/\s*\n\s*/g, ' ')}\n`);
+    process.exit(1);
+  }
+}
+
+/** Started by the launcher on behalf of an older Node.js: when that process is gone, so are we. */
+function exitWithParent(): void {
+  if (process.env.POINTSMAN_PARENT !== '1' || process.channel === undefined) return;
+  process.on('disconnect', () => process.exit(1));
+  process.channel?.unref();
+}

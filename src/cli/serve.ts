@@ -1,0 +1,50 @@
+import type { Logger } from '../operations/log.js';
+import type { Picker } from '../threads/picker.js';
+import { startShardThreads } from '../threads/shard-threads.js';
+import { parseServeFlags } from './flags.js';
+
+/** `pointsman serve`: run a picker until SIGTERM or SIGINT. */
+export async function runServe(argv: readonly string[]): Promise<void> {
+  const flags = parseServeFlags(argv, process.env);
+  if ('help' in flags) {
+    process.stdout.write(flags.help);
+    return;
+  }
+  if (flags.printEffectiveConfig) {
+    process.stdout.write(await (await import('./create-picker.js')).effectiveConfiguration(flags));
+    return;
+  }
+  // The shard threads load by themselves while this thread loads the rest and reads the configuration.
+  const shardThreads = startShardThreads(flags.shards);
+  const { createPicker } = await import('./create-picker.js');
+  const { picker, log } = await createPicker(flags, failed, shardThreads);
+  stopOnSignal(picker, flags.drainTimeout, log);
+  const ports = await picker.start();
+  log.info(ports, 'pointsman is serving');
+}
+
+/** The picker cannot go on: whoever started the process starts it again. */
+function failed(error: Error): void {
+  process.stderr.write(`pointsman: ${error.message}\n`);
+  process.exit(1);
+}
+
+/** SIGTERM and SIGINT: not ready at once, streams finish, exit 0. A second signal breaks the streams off, exit 1. */
+function stopOnSignal(picker: Picker, drainMs: number, log: Logger): void {
+  let signals = 0;
+  const stop = (signal: string) => {
+    signals++;
+    if (signals > 2) process.exit(1);
+    const timeMs = signals === 1 ? drainMs : 0;
+    log.info({ signal, drainMs: timeMs }, 'draining: streams finish, new ones are not wanted');
+    picker.stop(timeMs).then(
+      () => process.exit(signals === 1 ? 0 : 1),
+      (error: unknown) => {
+        log.error({ error: error instanceof Error ? error.message : String(error) }, 'the drain failed');
+        process.exit(1);
+      },
+    );
+  };
+  process.on('SIGTERM', stop);
+  process.on('SIGINT', stop);
+}

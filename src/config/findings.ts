@@ -1,0 +1,68 @@
+import type { ConfigurationDocument } from './document.js';
+import { ConfigurationError } from './error.js';
+import { type EngineSignals, type IdleContext, idleSettings } from './idle-settings.js';
+import {
+  type ConfigurationSource,
+  type LoadedConfiguration,
+  type LoadOptions,
+  loadDocument,
+  readDocument,
+} from './load.js';
+import { PluginSet } from './plugin-set.js';
+import { endpointPickerConfig } from './schema.js';
+import { violations } from './validation.js';
+
+/** All that can be said about a configuration before it runs. */
+export interface Findings {
+  /** In the order of the file. */
+  readonly errors: readonly ConfigurationError[];
+  /** What loads but has no effect or will not load for ever; one line each, with its place. */
+  readonly warnings: readonly string[];
+  /** Undefined when there are errors. */
+  readonly configuration: LoadedConfiguration | undefined;
+}
+
+export interface FindingsOptions extends LoadOptions {
+  /** Engines whose metrics are known without being configured. */
+  readonly engines: readonly EngineSignals[];
+}
+
+/**
+ * Look through a configuration without starting anything. A document that cannot be parsed has one error; then all
+ * errors of its shape are told, then all of its plugins, then the first one of what refers to them.
+ */
+export function findings(source: ConfigurationSource, options: FindingsOptions): Findings {
+  try {
+    const document = readDocument(source);
+    const errors = [...shapeErrors(document, options)].sort(byPlace);
+    if (errors.length > 0) return { errors, warnings: [], configuration: undefined };
+    const configuration = loadDocument(document, options);
+    const context: IdleContext = {
+      document,
+      config: endpointPickerConfig.parse(document.data),
+      configuration,
+      ...options,
+    };
+    const warnings = [...configuration.warnings, ...idleSettings(context)].sort((a, b) => offset(a) - offset(b));
+    return { errors, warnings, configuration };
+  } catch (error) {
+    if (!(error instanceof ConfigurationError)) throw error;
+    return { errors: [error], warnings: [], configuration: undefined };
+  }
+}
+
+function shapeErrors(document: ConfigurationDocument, options: LoadOptions): readonly ConfigurationError[] {
+  const parsed = endpointPickerConfig.safeParse(document.data);
+  if (!parsed.success) return violations(endpointPickerConfig, document.data, document);
+  return new PluginSet(document, options.registry, options.allowExperimental).loadUsable(parsed.data.plugins);
+}
+
+/** A number that grows with the place at the beginning of a warning. */
+function offset(warning: string): number {
+  const [, line, column] = /:(\d+):(\d+): /.exec(warning) ?? [];
+  return Number(line ?? 0) * 1e6 + Number(column ?? 0);
+}
+
+function byPlace(a: ConfigurationError, b: ConfigurationError): number {
+  return (a.place?.line ?? 0) - (b.place?.line ?? 0) || (a.place?.column ?? 0) - (b.place?.column ?? 0);
+}

@@ -1,0 +1,206 @@
+import { readFileSync } from 'node:fs';
+import { compileScheduling, ProgramTooLarge, sharedPrefixSettings } from '../scheduling/compile.js';
+import { MissingProducer, missingProducers } from '../scheduling/data-graph.js';
+import type { PluginDefinition } from '../scheduling/plugin.js';
+import type { CompiledScheduling } from '../scheduling/types.js';
+import {
+  type DataLayer,
+  type DiscoverySettings,
+  type ExtractorSettings,
+  type MetricsSourceSettings,
+  resolveDataLayer,
+} from './data-layer.js';
+import { DEFAULT_CONFIGURATION } from './default-configuration.js';
+import { ConfigurationDocument } from './document.js';
+import { ConfigurationError } from './error.js';
+import { resolveFeatureGates } from './feature-gates.js';
+import { resolveFlowControl } from './flow-control.js';
+import { didYouMean } from './nearest-name.js';
+import { resolveParsers } from './parsers.js';
+import { type LoadedPlugin, PluginSet } from './plugin-set.js';
+import { type ResolvedProfile, resolveCustomScheduler, resolveProfileHandler, resolveProfiles } from './profiles.js';
+import { resolveSaturationDetector, type SaturationSettings, saturationSettings } from './saturation.js';
+import { type EndpointPickerConfig, endpointPickerConfig } from './schema.js';
+import { shown, validate } from './validation.js';
+
+const API_VERSION = 'llm-d.ai/v1alpha1';
+const DEPRECATED_API_VERSION = 'inference.networking.x-k8s.io/v1alpha1';
+const KIND = 'EndpointPickerConfig';
+
+/** Where the configuration comes from; neither = the default configuration. */
+export interface ConfigurationSource {
+  readonly file?: string | undefined;
+  readonly text?: string | undefined;
+}
+
+export interface LoadOptions {
+  /** Load plugins of Alpha stability. */
+  readonly allowExperimental: boolean;
+  readonly registry: readonly PluginDefinition[];
+}
+
+/** A checked configuration with every default filled in. */
+export interface LoadedConfiguration {
+  readonly scheduling: CompiledScheduling;
+  /** Types of the parsers in the order in which they are asked. */
+  readonly parsers: readonly string[];
+  readonly discovery: DiscoverySettings | undefined;
+  readonly metricsSource: MetricsSourceSettings;
+  readonly extractor: ExtractorSettings;
+  readonly saturationDetector: SaturationSettings | undefined;
+  readonly gates: ReadonlyMap<string, boolean>;
+  /** One line each, to be logged once. */
+  readonly warnings: readonly string[];
+  /** The configuration with all defaults, as a document that loads to the same result. */
+  readonly effective: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * Load, check and compile a configuration. Throws ConfigurationError, whose message is one line with the place, the
+ * field, what is wrong and what would be right.
+ */
+export function loadConfiguration(source: ConfigurationSource, options: LoadOptions): LoadedConfiguration {
+  return loadDocument(readDocument(source), options);
+}
+
+/** As `loadConfiguration`, of a document that has been read already. */
+export function loadDocument(document: ConfigurationDocument, options: LoadOptions): LoadedConfiguration {
+  const config = validate(endpointPickerConfig, document.data, document);
+  const warnings: string[] = [];
+  checkVersion(config, document, warnings);
+  const gates = resolveFeatureGates(config.featureGates, document);
+  const plugins = new PluginSet(document, options.registry, options.allowExperimental);
+  plugins.load(config.plugins);
+
+  const profiles = resolveProfiles(config, plugins, document, warnings);
+  resolveProfileHandler(profiles, plugins, document);
+  resolveCustomScheduler(config, plugins, document, warnings);
+  const detector = resolveSaturationDetector(config, plugins, document, warnings);
+  const flowControlOn = gates.get('flowControl') ?? false;
+  const flowControl = resolveFlowControl(config, flowControlOn, plugins, document, warnings);
+  const parsers = resolveParsers(config, plugins, document, warnings);
+  const dataLayer = resolveDataLayer(config, plugins, document, warnings);
+  addMissingProducers(plugins, options.registry, document);
+
+  return {
+    scheduling: compile(profiles, plugins, document, warnings),
+    parsers: parsers.map((parser) => parser.definition.type),
+    discovery: dataLayer.discovery,
+    metricsSource: dataLayer.metricsSource,
+    extractor: dataLayer.extractor,
+    saturationDetector: saturationSettings(detector),
+    gates,
+    warnings: [...plugins.warnings, ...warnings],
+    effective: effectiveDocument(config, { gates, plugins, profiles, parsers, dataLayer, flowControl, detector }),
+  };
+}
+
+/** Read and parse a configuration. Throws ConfigurationError when there is no document to be had. */
+export function readDocument({ file, text }: ConfigurationSource): ConfigurationDocument {
+  if (file && text) {
+    throw new ConfigurationError('--config-file and --config-text exclude each other: give only one of them');
+  }
+  if (text) return new ConfigurationDocument(text, '--config-text');
+  if (!file) return new ConfigurationDocument(DEFAULT_CONFIGURATION, 'default configuration');
+  try {
+    return new ConfigurationDocument(readFileSync(file, 'utf8'), file);
+  } catch (error) {
+    if (error instanceof ConfigurationError) throw error;
+    throw new ConfigurationError(`--config-file: cannot read the configuration: ${(error as Error).message}`);
+  }
+}
+
+function checkVersion(config: EndpointPickerConfig, document: ConfigurationDocument, warnings: string[]): void {
+  for (const [field, assumed] of [
+    ['apiVersion', API_VERSION],
+    ['kind', KIND],
+  ] as const) {
+    if (config[field] === undefined) warnings.push(document.warning([field], `is missing: ${assumed} is assumed`));
+  }
+  if (config.apiVersion === DEPRECATED_API_VERSION) {
+    warnings.push(document.warning(['apiVersion'], `${DEPRECATED_API_VERSION} is deprecated: use ${API_VERSION}`));
+  } else if (config.apiVersion !== undefined && config.apiVersion !== API_VERSION) {
+    const hint = didYouMean(config.apiVersion, [API_VERSION]);
+    throw document.error(['apiVersion'], `expected ${API_VERSION}, got ${shown(config.apiVersion)}${hint}`);
+  }
+  if (config.kind !== undefined && config.kind !== KIND) {
+    throw document.error(['kind'], `expected ${KIND}, got ${shown(config.kind)}`);
+  }
+}
+
+function addMissingProducers(
+  plugins: PluginSet,
+  registry: readonly PluginDefinition[],
+  document: ConfigurationDocument,
+): void {
+  try {
+    for (const producer of missingProducers(plugins.list(), registry)) plugins.ensure(producer.type);
+  } catch (error) {
+    if (!(error instanceof MissingProducer)) throw error;
+    const consumer = plugins.list().find((plugin) => plugin.name === error.plugin);
+    throw document.error(consumer?.path ?? [], error.message);
+  }
+}
+
+function compile(
+  profiles: readonly ResolvedProfile[],
+  plugins: PluginSet,
+  document: ConfigurationDocument,
+  warnings: string[],
+): CompiledScheduling {
+  const producers = plugins.list('producer');
+  const shared = sharedPrefixSettings(producers);
+  if (shared !== undefined && shared.ignored.length > 0) {
+    const names = shared.ignored.map((name) => `"${name}"`).join(', ');
+    const text = `all prefix producers share one index, set up by "${shared.from}": the parameters of ${names} have no effect`;
+    warnings.push(document.warning(['plugins'], text));
+  }
+  try {
+    return compileScheduling(profiles, producers, plugins.list());
+  } catch (error) {
+    if (!(error instanceof ProgramTooLarge)) throw error;
+    throw document.error(['schedulingProfiles'], error.message);
+  }
+}
+
+interface Resolved {
+  readonly gates: ReadonlyMap<string, boolean>;
+  readonly plugins: PluginSet;
+  readonly profiles: readonly ResolvedProfile[];
+  readonly parsers: readonly LoadedPlugin[];
+  readonly dataLayer: DataLayer;
+  readonly flowControl: Readonly<Record<string, unknown>> | undefined;
+  readonly detector: LoadedPlugin;
+}
+
+function effectiveDocument(config: EndpointPickerConfig, resolved: Resolved): Readonly<Record<string, unknown>> {
+  const reference = (plugin: { readonly name: string }) => ({ pluginRef: plugin.name });
+  const discovery = config.dataLayer?.discovery;
+  return {
+    apiVersion: API_VERSION,
+    kind: KIND,
+    featureGates: [...resolved.gates].map(([name, on]) => `${name}=${on}`),
+    plugins: resolved.plugins.list().map(({ name, definition, parameters }) => ({
+      type: definition.type,
+      name,
+      parameters,
+    })),
+    schedulingProfiles: resolved.profiles.map((profile) => ({
+      name: profile.name,
+      plugins: profile.plugins.map((plugin) => ({
+        ...reference(plugin),
+        ...(plugin.definition.kinds.includes('scorer') ? { weight: plugin.weight } : {}),
+      })),
+    })),
+    dataLayer: {
+      injectDefaults: config.dataLayer?.injectDefaults ?? true,
+      sources: resolved.dataLayer.sources.map(({ source, extractors }) => ({
+        ...reference(source),
+        extractors: extractors.map(reference),
+      })),
+      ...(discovery === undefined ? {} : { discovery }),
+    },
+    flowControl: { ...resolved.flowControl, saturationDetector: reference(resolved.detector) },
+    requestHandler: { parsers: resolved.parsers.map(reference) },
+  };
+}

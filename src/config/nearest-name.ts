@@ -1,0 +1,54 @@
+/** More edits than this are another word, not a slip of the keyboard. */
+const MOST_EDITS = 3;
+/** Shorter pieces occur in too many names to mean one of them. */
+const LEAST_PIECE = 5;
+
+/** The name that `given` was probably meant to be: a few edits away, or one that contains it. Case does not count. */
+export function nearestName(given: string, names: Iterable<string>): string | undefined {
+  const list = [...names];
+  return fewEditsAway(given, list) ?? containing(given, list);
+}
+
+function containing(given: string, names: readonly string[]): string | undefined {
+  if (given.length < LEAST_PIECE) return undefined;
+  return names.find((name) => name.toLowerCase().includes(given.toLowerCase()));
+}
+
+function fewEditsAway(given: string, names: readonly string[]): string | undefined {
+  let best: string | undefined;
+  let bestDistance = Math.min(MOST_EDITS, Math.max(1, Math.floor(given.length / 3))) + 1;
+  for (const name of names) {
+    const distance = editDistance(given.toLowerCase(), name.toLowerCase());
+    if (distance < bestDistance) {
+      best = name;
+      bestDistance = distance;
+    }
+  }
+  return best;
+}
+
+/** `; did you mean "x"?` or nothing: the end of a message about an unknown name. */
+export function didYouMean(given: string, names: Iterable<string>): string {
+  const name = nearestName(given, names);
+  return name === undefined ? '' : `; did you mean "${name}"?`;
+}
+
+/** Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b` (optimal string alignment). */
+function editDistance(a: string, b: string): number {
+  let beforeLast: number[] = [];
+  let last = Array.from({ length: b.length + 1 }, (_, column) => column);
+  for (let row = 1; row <= a.length; row++) {
+    const current = [row];
+    for (let column = 1; column <= b.length; column++) {
+      const replaced = last[column - 1]! + (a[row - 1] === b[column - 1] ? 0 : 1);
+      let cost = Math.min(replaced, last[column]! + 1, current[column - 1]! + 1);
+      if (row > 1 && column > 1 && a[row - 1] === b[column - 2] && a[row - 2] === b[column - 1]) {
+        cost = Math.min(cost, beforeLast[column - 2]! + 1);
+      }
+      current.push(cost);
+    }
+    beforeLast = last;
+    last = current;
+  }
+  return last[b.length]!;
+}

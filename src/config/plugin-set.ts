@@ -1,0 +1,127 @@
+import type { ConfiguredPlugin, PluginDefinition, PluginKind } from '../scheduling/plugin.js';
+import type { ConfigurationDocument, Path } from './document.js';
+import { ConfigurationError } from './error.js';
+import { didYouMean } from './nearest-name.js';
+import type { EndpointPickerConfig } from './schema.js';
+import { violations } from './validation.js';
+
+/** A plugin of the configuration and where it stands there; plugins added by default stand nowhere. */
+export interface LoadedPlugin extends ConfiguredPlugin {
+  readonly path: Path | undefined;
+}
+
+/** The plugins of one configuration by name, in the order of the file, those added by default behind them. */
+export class PluginSet {
+  readonly warnings: string[] = [];
+  readonly #plugins = new Map<string, LoadedPlugin>();
+  readonly #document: ConfigurationDocument;
+  readonly #registry: readonly PluginDefinition[];
+  readonly #allowExperimental: boolean;
+
+  constructor(document: ConfigurationDocument, registry: readonly PluginDefinition[], allowExperimental: boolean) {
+    this.#document = document;
+    this.#registry = registry;
+    this.#allowExperimental = allowExperimental;
+  }
+
+  /** All plugins, or those of one kind. */
+  list(kind?: PluginKind): readonly LoadedPlugin[] {
+    const all = [...this.#plugins.values()];
+    return kind === undefined ? all : all.filter((plugin) => plugin.definition.kinds.includes(kind));
+  }
+
+  /** Load the `plugins` section. Throws ConfigurationError at the first entry that cannot be used. */
+  load(entries: EndpointPickerConfig['plugins']): void {
+    for (const [index, entry] of entries.entries()) {
+      const [problem] = this.#loadEntry(entry, index);
+      if (problem !== undefined) throw problem;
+    }
+  }
+
+  /** Load what can be used of the `plugins` section, and say what is wrong with the rest. */
+  loadUsable(entries: EndpointPickerConfig['plugins']): readonly ConfigurationError[] {
+    return entries.flatMap((entry, index) => this.#loadEntry(entry, index));
+  }
+
+  #loadEntry(entry: EndpointPickerConfig['plugins'][number], index: number): readonly ConfigurationError[] {
+    const path = ['plugins', index];
+    const definition = this.#registry.find((candidate) => candidate.type === entry.type);
+    if (definition === undefined) return [this.#unknownType(entry.type, path)];
+    const name = entry.name || entry.type;
+    if (this.#plugins.has(name)) {
+      const place = [...path, entry.name ? 'name' : 'type'];
+      return [this.#document.error(place, `plugin name "${name}" is already taken: give this one another name`)];
+    }
+    const experimental = this.#experimental(name, definition, path);
+    if (experimental !== undefined) return [experimental];
+    const place = [...path, 'parameters'];
+    const given = definition.parameters.safeParse(entry.parameters ?? {});
+    if (!given.success) {
+      return violations(definition.parameters, entry.parameters ?? {}, this.#document, place, entry.type);
+    }
+    this.#advise(name, definition, given.data, path);
+    this.#plugins.set(name, { name, definition, parameters: given.data, path });
+    return [];
+  }
+
+  #unknownType(type: string, path: Path): ConfigurationError {
+    const hint = didYouMean(
+      type,
+      this.#registry.map((each) => each.type),
+    );
+    return this.#document.error([...path, 'type'], `unknown plugin type "${type}"${hint}`);
+  }
+
+  /** The plugin that is named like its type `type`, added with default parameters when there is none. */
+  ensure(type: string): LoadedPlugin {
+    const present = this.#plugins.get(type);
+    if (present !== undefined) return present;
+    const definition = this.#registry.find((candidate) => candidate.type === type);
+    if (definition === undefined) throw new ConfigurationError(`the registry lacks the default plugin "${type}"`);
+    const experimental = this.#experimental(type, definition, []);
+    if (experimental !== undefined) throw experimental;
+    const added: LoadedPlugin = {
+      name: type,
+      definition,
+      parameters: definition.parameters.parse({}),
+      path: undefined,
+    };
+    this.#plugins.set(type, added);
+    return added;
+  }
+
+  /** The plugin that the reference at `path` names. Throws ConfigurationError unless it exists and is of one of `kinds`. */
+  resolve(name: string, kinds: readonly PluginKind[], path: Path): LoadedPlugin {
+    const plugin = this.#plugins.get(name);
+    if (plugin === undefined) throw this.#document.error(path, `plugin "${name}" is not defined${this.#remedy(name)}`);
+    if (!plugin.definition.kinds.some((kind) => kinds.includes(kind))) {
+      const is = plugin.definition.kinds.join(' and ');
+      throw this.#document.error(path, `plugin "${name}" is of kind ${is}, expected ${kinds.join(', ')}`);
+    }
+    return plugin;
+  }
+
+  #remedy(name: string): string {
+    if (this.#registry.some((definition) => definition.type === name)) return `: add "- type: ${name}" to plugins`;
+    return didYouMean(name, this.#plugins.keys()) || ': add it to plugins';
+  }
+
+  #experimental(name: string, definition: PluginDefinition, path: Path): ConfigurationError | undefined {
+    if (definition.stability !== 'Alpha' || this.#allowExperimental) return undefined;
+    return this.#document.error(
+      path,
+      `plugin "${name}" of type "${definition.type}" has Alpha stability level, ` +
+        'but command line flag --allow-experimental-plugins is not set',
+    );
+  }
+
+  #advise(name: string, definition: PluginDefinition, parameters: unknown, path: Path): void {
+    if (definition.deprecated !== undefined) {
+      const text = `plugin type "${definition.type}" is deprecated: use "${definition.deprecated.replacement}"`;
+      this.warnings.push(this.#document.warning([...path, 'type'], text));
+    }
+    for (const text of definition.advise?.(parameters) ?? []) {
+      this.warnings.push(this.#document.warning([...path, 'parameters'], `${name}: ${text}`));
+    }
+  }
+}

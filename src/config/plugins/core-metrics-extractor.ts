@@ -1,0 +1,61 @@
+import { z } from 'zod';
+import { definePlugin } from '../../scheduling/plugin.js';
+
+/** Engines whose metric names are built in. */
+const BUILTIN_ENGINES = ['vllm', 'sglang', 'trtllm-serve', 'triton-tensorrt-llm', 'triton'];
+
+/** `name` or `name{label=value,…}`, values with or without quotes. */
+const SPEC = /^[a-zA-Z_:][a-zA-Z0-9_:]*(\{\s*([a-zA-Z_]\w*\s*=\s*("[^"]*"|[^",{}]*)\s*(,\s*|(?=\})))*\})?$/;
+
+const spec = z.string().regex(SPEC, { error: 'expected a metric such as name or name{label=value}' });
+
+const engine = z.strictObject({
+  name: z.string().min(1).describe("Engine, as the endpoint's label names it."),
+  queuedRequestsSpec: spec.optional().describe('Waiting requests.'),
+  runningRequestsSpec: spec.optional().describe('Running requests.'),
+  kvUsageSpec: spec.optional().describe('Share of the KV cache in use.'),
+  loraSpec: spec.optional().describe('LoRA adapters, in labels.'),
+  cacheInfoSpec: spec.optional().describe('Cache geometry, in labels.'),
+  cacheBlockSizeLabelName: z.string().optional().describe('Label of cacheInfoSpec with the tokens of a block.'),
+  cacheNumBlocksLabelName: z.string().optional().describe('Label of cacheInfoSpec with the number of blocks.'),
+  cacheBlockSizeSpec: spec.optional().describe('Tokens of a block, as a value.'),
+  cacheNumBlocksSpec: spec.optional().describe('Number of blocks, as a value.'),
+  customMetrics: z
+    .array(
+      z.strictObject({
+        attributeKey: z.string().min(1).describe('Name that plugins read it by.'),
+        metricSpec: spec.describe('The metric.'),
+      }),
+    )
+    .default([])
+    .describe('Further metrics that plugins may read by name.'),
+});
+
+export const coreMetricsExtractorParameters = z
+  .strictObject({
+    engineLabelKey: z.string().min(1).default('llm-d.ai/engine-type').describe('Endpoint label that names the engine.'),
+    defaultEngine: z.string().min(1).default('vllm').describe('Engine of endpoints without that label.'),
+    engineConfigs: z.array(engine).default([]).describe('Further engines, or other metric names for known ones.'),
+  })
+  .refine((given) => new Set(given.engineConfigs.map((each) => each.name)).size === given.engineConfigs.length, {
+    path: ['engineConfigs'],
+    error: 'every engine may stand there once',
+  })
+  .refine((given) => knownEngines(given.engineConfigs).includes(given.defaultEngine), {
+    path: ['defaultEngine'],
+    error: `must be one of ${BUILTIN_ENGINES.join(', ')} or a name from engineConfigs`,
+  });
+
+export type EngineConfig = z.output<typeof engine>;
+
+function knownEngines(configured: readonly EngineConfig[]): readonly string[] {
+  return [...BUILTIN_ENGINES, ...configured.map((each) => each.name)];
+}
+
+export const coreMetricsExtractor = definePlugin({
+  type: 'core-metrics-extractor',
+  kinds: ['extractor'],
+  stability: 'Stable',
+  doc: 'Reads waiting and running requests, KV usage, LoRA adapters and cache geometry from a metrics page.',
+  parameters: coreMetricsExtractorParameters,
+});

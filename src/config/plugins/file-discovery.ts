@@ -1,0 +1,15 @@
+import { z } from 'zod';
+import { definePlugin } from '../../scheduling/plugin.js';
+
+export const fileDiscoveryParameters = z.strictObject({
+  path: z.string().min(1).describe('YAML or JSON file with the endpoints; relative to the working directory.'),
+  watchFile: z.boolean().default(false).describe('Load the file again when it changes.'),
+});
+
+export const fileDiscovery = definePlugin({
+  type: 'file-discovery',
+  kinds: ['discovery'],
+  stability: 'Beta',
+  doc: 'Takes the endpoints of the pool from a file.',
+  parameters: fileDiscoveryParameters,
+});

@@ -1,0 +1,111 @@
+import type { PluginDefinition, PluginKind } from '../scheduling/plugin.js';
+import type { LoadedConfiguration } from './load.js';
+
+/** What a running picker can make of a new configuration. */
+export interface ReloadPlan {
+  /** Whether the two configurations differ at all. */
+  readonly changed: boolean;
+  /** What only a restart can change; a few words each. Empty = the new configuration can take the old one's place. */
+  readonly restart: readonly string[];
+}
+
+/** Plugins of these kinds are compiled to programs or to settings that the shards take while they run. */
+const LIVE_KINDS: ReadonlySet<PluginKind> = new Set([
+  'filter',
+  'scorer',
+  'picker',
+  'producer',
+  'parser',
+  'saturation-detector',
+]);
+
+/** Parts of the compiled scheduling that a reload carries over. Whatever else there is needs a restart when it changes. */
+const LIVE_PARTS: ReadonlySet<string> = new Set(['profiles', 'masks', 'prefix', 'estimateOutput', 'prefixProducer']);
+
+/** Tokens of a block when nothing produces prefix matches; the shards count with it all the same. */
+const PLAIN_BLOCK_TOKENS = 64;
+
+/** Compare the configuration that runs with one that has been loaded beside it. */
+export function planReload(
+  running: LoadedConfiguration,
+  next: LoadedConfiguration,
+  registry: readonly PluginDefinition[],
+): ReloadPlan {
+  const restart = [
+    ...changedPlugins(running, next, registry),
+    ...changedProfiles(running, next),
+    ...changedParts(running, next),
+  ];
+  return { changed: !same(running.effective, next.effective), restart };
+}
+
+interface EffectivePlugin {
+  readonly type: string;
+  readonly name: string;
+}
+
+function changedPlugins(
+  running: LoadedConfiguration,
+  next: LoadedConfiguration,
+  registry: readonly PluginDefinition[],
+): readonly string[] {
+  const before = standingPlugins(running, registry);
+  const after = standingPlugins(next, registry);
+  const names = new Set([...before.keys(), ...after.keys()]);
+  return [...names].flatMap((name) => {
+    const [old, now] = [before.get(name), after.get(name)];
+    if (same(old, now)) return [];
+    const what = old === undefined ? 'is new' : now === undefined ? 'is gone' : 'has changed';
+    return [`plugin "${name}" (${(now ?? old)!.type}) ${what}`];
+  });
+}
+
+/** Plugins that are set up once, when the picker starts. */
+function standingPlugins({ effective }: LoadedConfiguration, registry: readonly PluginDefinition[]) {
+  const plugins = (effective.plugins as readonly EffectivePlugin[]).filter(({ type }) => {
+    const kinds = registry.find((definition) => definition.type === type)?.kinds ?? [];
+    return !kinds.every((kind) => LIVE_KINDS.has(kind));
+  });
+  return new Map(plugins.map((plugin) => [plugin.name, plugin]));
+}
+
+/** A handler knows its profiles by name and the core by number, so only the one profile of a configuration may be renamed. */
+function changedProfiles(running: LoadedConfiguration, next: LoadedConfiguration): readonly string[] {
+  const [before, after] = [profileNames(running), profileNames(next)];
+  if (before.length === 1 && after.length === 1) return [];
+  return same(before, after) ? [] : ['schedulingProfiles has other profiles'];
+}
+
+function profileNames({ scheduling }: LoadedConfiguration): readonly string[] {
+  return scheduling.profiles.map(({ name }) => name);
+}
+
+function changedParts(running: LoadedConfiguration, next: LoadedConfiguration): readonly string[] {
+  const differs = (read: (configuration: LoadedConfiguration) => unknown) => !same(read(running), read(next));
+  return [
+    ...(differs(({ discovery }) => discovery) ? ['dataLayer.discovery has changed'] : []),
+    ...(differs((each) => [each.metricsSource, each.extractor]) ? ['dataLayer.sources has changed'] : []),
+    ...(differs(({ gates }) => [...gates]) ? ['featureGates has changed'] : []),
+    ...(differs(queues) ? ['flowControl has changed'] : []),
+    ...(differs(blockTokens) ? ['the size of prefix blocks has changed'] : []),
+    ...(differs(standingParts) ? ['plugins that run on the shards have changed'] : []),
+  ];
+}
+
+/** The saturation detector stands in the section too, but has nothing to do with queues. */
+function queues({ effective }: LoadedConfiguration): unknown {
+  const { saturationDetector: _detector, ...rest } = effective.flowControl as Readonly<Record<string, unknown>>;
+  return rest;
+}
+
+function blockTokens({ scheduling }: LoadedConfiguration): number {
+  return scheduling.prefix?.blockTokens ?? PLAIN_BLOCK_TOKENS;
+}
+
+function standingParts({ scheduling }: LoadedConfiguration): unknown {
+  return Object.entries(scheduling).filter(([part]) => !LIVE_PARTS.has(part));
+}
+
+function same(a: unknown, b: unknown): boolean {
+  return JSON.stringify(a) === JSON.stringify(b);
+}

@@ -1,0 +1,97 @@
+import { z } from 'zod';
+import { duration } from './duration.js';
+import { quantity } from './quantity.js';
+
+const name = z.string().min(1);
+const reference = z.strictObject({ pluginRef: name.describe('Name of a plugin from plugins.') });
+
+const plugin = z.strictObject({
+  type: name.describe('Type of the plugin: what it is.'),
+  name: z.string().optional().describe('What references call it; its type when absent.'),
+  parameters: z.record(z.string(), z.unknown()).optional().describe('Parameters of the type.'),
+});
+
+const schedulingProfile = z.strictObject({
+  name: name.describe('What the profile handler calls it.'),
+  plugins: z
+    .array(
+      z.strictObject({
+        pluginRef: name.describe('Name of a filter, scorer or picker from plugins.'),
+        weight: z.number().optional().describe('Weight of a scorer; 1 when absent. Without effect on other kinds.'),
+      }),
+    )
+    .default([])
+    .describe('Filters, scorers and at most one picker; a decision runs them in this order of kinds.'),
+});
+
+const dataLayer = z.strictObject({
+  injectDefaults: z
+    .boolean()
+    .default(true)
+    .describe('Fetch metrics with metrics-data-source and core-metrics-extractor when no source does.'),
+  sources: z
+    .array(
+      z.strictObject({
+        pluginRef: name.describe('Name of a data source from plugins.'),
+        extractors: z.array(reference).default([]).describe('What reads the data of the source.'),
+      }),
+    )
+    .default([])
+    .describe('Where the signals of endpoints come from.'),
+  discovery: reference.optional().describe('Where the endpoints come from.'),
+  peerDiscovery: reference.optional().describe('Refused: there are no peer discovery plugins.'),
+  crossReplicaSyncerPluginRef: z.string().optional().describe('Refused: there are no replica syncers.'),
+  crossReplicaSyncInterval: duration.optional().describe('Without effect: there are no replica syncers.'),
+});
+
+const priorityBand = z.strictObject({
+  priority: z.int().optional().describe('Priority of the band; 0 when absent. Without effect in the default bands.'),
+  maxBytes: quantity.optional().describe('Request bytes that may wait in the band; 0 or absent = 1000000000.'),
+  maxRequests: quantity.optional().describe('Requests that may wait in the band; 0 or absent = 5000.'),
+  fairnessPolicyRef: z.string().optional().describe('How flows share the band; global-strict-fairness-policy.'),
+  orderingPolicyRef: z.string().optional().describe('Which request of a flow goes first; fcfs-ordering-policy.'),
+});
+
+const flowControl = z.strictObject({
+  maxBytes: quantity.optional().describe('Request bytes that may wait in all bands together; 0 or absent = no bound.'),
+  maxRequests: quantity.optional().describe('Requests that may wait in all bands together; 0 or absent = no bound.'),
+  defaultRequestTTL: duration.optional().describe('Longest wait of a request; 60s.'),
+  noEndpointRequestTTL: duration.optional().describe('Longest wait while there are no endpoints; defaultRequestTTL.'),
+  defaultPriorityBand: priorityBand.optional().describe('Bands that are not listed.'),
+  defaultNegativePriorityBand: priorityBand.optional().describe('Bands below 0 that are not listed.'),
+  priorityBands: z.array(priorityBand).default([]).describe('One entry for each priority with settings of its own.'),
+  usageLimitPolicyPluginRef: z.string().optional().describe('How full the pool may get; static-usage-limit-policy.'),
+  saturationDetector: reference
+    .optional()
+    .describe('How full the pool is; utilization-detector. Needs no feature gate.'),
+  enableEviction: z.boolean().default(false).describe('Let waiting requests of higher priority push out running ones.'),
+});
+
+/** An EndpointPickerConfig as it stands in the file. References and plugin parameters are checked later. */
+export const endpointPickerConfig = z.strictObject({
+  apiVersion: z.string().optional().describe('llm-d.ai/v1alpha1.'),
+  kind: z.string().optional().describe('EndpointPickerConfig.'),
+  featureGates: z.array(z.string()).default([]).describe('Features to turn on or off: name, name=true or name=false.'),
+  plugins: z.array(plugin).default([]).describe('Every plugin with its parameters. Names are unique.'),
+  schedulingProfiles: z
+    .array(schedulingProfile)
+    .default([])
+    .describe('How endpoints are chosen. Absent = one profile of every filter, scorer and picker in plugins.'),
+  dataLayer: dataLayer.optional().describe('Endpoints and their signals.'),
+  flowControl: flowControl.optional().describe('Queues in front of the pool.'),
+  requestHandler: z
+    .strictObject({
+      parsers: z
+        .array(reference)
+        .default([])
+        .describe('Parsers in the order in which they are asked; openai-parser and passthrough-parser.'),
+    })
+    .optional()
+    .describe('How requests are read.'),
+  saturationDetector: reference.optional().describe('Deprecated place of flowControl.saturationDetector.'),
+  parser: reference.optional().describe('Deprecated place of requestHandler.parsers.'),
+});
+
+export type EndpointPickerConfig = z.output<typeof endpointPickerConfig>;
+export type PriorityBandConfig = z.output<typeof priorityBand>;
+export type FlowControlConfig = z.output<typeof flowControl>;

@@ -1,0 +1,224 @@
+import { hashKey } from './label-hash.js';
+import type { CoreInstance } from './memory.js';
+
+/** What a decision is asked. The chain hashes stand in the thread's HASHES area already (RequestScanner.chain). */
+export interface DecisionRequest {
+  readonly profile: number;
+  /** Whole blocks whose hashes stand in HASHES, and whether the partial last block's follows. */
+  readonly blocks: number;
+  readonly tail: boolean;
+  readonly blockTokens: number;
+  readonly promptTokens: number;
+  readonly outputTokens: number;
+  readonly priority: number;
+  /** Model name that is compared with the adapters of the endpoints. */
+  readonly adapter: string;
+  readonly nowMs: number;
+  /** Slots that may be picked; undefined = all. */
+  readonly subset: readonly number[] | undefined;
+  readonly charged: boolean;
+  readonly explained: boolean;
+  /** Values of the headers that the programs look at, in their order; undefined = absent. */
+  readonly keys?: readonly (string | undefined)[] | undefined;
+  /** The model is a base model, no adapter. */
+  readonly baseModel?: boolean | undefined;
+}
+
+export type DecisionStatus = 'decided' | 'no-candidates' | 'filtered' | 'busy' | 'no-program';
+
+/** The answer. The object belongs to the Decider and is overwritten by the next decision. */
+export interface Decision {
+  status: DecisionStatus;
+  readonly slots: number[];
+  /** 0 = not charged (the ledger is full, or it was not asked). */
+  ticket: number;
+  ticketGeneration: number;
+  matchedBlocks: number;
+  totalBlocks: number;
+  candidates: number;
+  score: number;
+  uncachedTokens: number;
+}
+
+/** By the number that the core gives. */
+export const decisionStatuses: readonly DecisionStatus[] = [
+  'decided',
+  'no-candidates',
+  'filtered',
+  'busy',
+  'no-program',
+];
+
+/** One thread's face of `decide` and of the charges that it makes. */
+export class Decider {
+  readonly #core: CoreInstance;
+  readonly #request: number;
+  readonly #subset: number;
+  readonly #offset: ReturnType<typeof offsets>;
+  readonly #decision: Decision = {
+    status: 'decided',
+    slots: [],
+    ticket: 0,
+    ticketGeneration: 0,
+    matchedBlocks: 0,
+    totalBlocks: 0,
+    candidates: 0,
+    score: 0,
+    uncachedTokens: 0,
+  };
+  #adapter = '';
+  readonly #keys: (string | undefined)[] = [];
+
+  /** @param seed 64-bit seed of this thread's generator: the same seed gives the same picks. */
+  constructor(core: CoreInstance, seed: bigint) {
+    this.#core = core;
+    this.#request = core.call.requestAddress!() >>> 0;
+    this.#subset = core.call.subsetAddress!() >>> 0;
+    this.#offset = offsets(core, this.#request);
+    const random = this.#request + core.constant.REQUEST_RANDOM!;
+    core.view.setBigUint64(random, splitMix(seed), true);
+    core.view.setBigUint64(random + 8, splitMix(seed + 0x9e3779b97f4a7c15n), true);
+    this.#writeAdapter('');
+  }
+
+  decide(request: DecisionRequest): Decision {
+    const { u32, i32, view, call, constant } = this.#core;
+    const at = this.#offset;
+    let flags = request.tail ? constant.DECIDE_TAIL! : 0;
+    if (!request.charged) flags |= constant.DECIDE_UNCHARGED!;
+    if (request.explained) flags |= constant.DECIDE_EXPLAIN!;
+    if (request.subset !== undefined) {
+      flags |= constant.DECIDE_SUBSET!;
+      this.#writeSubset(request.subset);
+    }
+    u32[at.profile] = request.profile;
+    u32[at.flags] = flags;
+    u32[at.blocks] = request.blocks;
+    u32[at.promptTokens] = request.promptTokens;
+    u32[at.outputTokens] = request.outputTokens;
+    i32[at.priority] = request.priority;
+    u32[at.blockTokens] = request.blockTokens;
+    view.setFloat64(at.now, request.nowMs, true);
+    if (request.baseModel === true) u32[at.flags]! |= constant.DECIDE_BASE_MODEL!;
+    if (request.keys !== undefined) this.#writeKeys(request.keys);
+    if (request.adapter !== this.#adapter) this.#writeAdapter(request.adapter);
+    return this.#read(call.decide!());
+  }
+
+  #read(status: number): Decision {
+    const { u32, f32 } = this.#core;
+    const at = this.#offset;
+    const decision = this.#decision;
+    const count = u32[at.count]!;
+    decision.status = decisionStatuses[status]!;
+    decision.slots.length = 0;
+    for (let i = 0; i < count; i++) decision.slots.push(u32[at.picks + i]!);
+    decision.ticket = u32[at.ticket]!;
+    decision.ticketGeneration = u32[at.ticketGeneration]!;
+    decision.matchedBlocks = u32[at.matched]!;
+    decision.totalBlocks = u32[at.total]!;
+    decision.candidates = u32[at.candidates]!;
+    decision.score = f32[at.score]!;
+    decision.uncachedTokens = u32[at.uncachedTokens]!;
+    return decision;
+  }
+
+  #writeSubset(slots: readonly number[]): void {
+    const { bytes, sizes } = this.#core;
+    bytes.fill(0, this.#subset, this.#subset + (sizes.endpoints >> 3));
+    for (const slot of slots) bytes[this.#subset + (slot >> 3)]! |= 1 << (slot & 7);
+  }
+
+  #writeKeys(keys: readonly (string | undefined)[]): void {
+    const { constant } = this.#core;
+    for (const [i, text] of keys.slice(0, constant.MAX_KEYS!).entries()) {
+      if (text !== this.#keys[i]) hashKey(this.#core, text, this.#request + constant.REQUEST_KEYS! + i * 8);
+      this.#keys[i] = text;
+    }
+  }
+
+  #writeAdapter(name: string): void {
+    const { bytes, call, constant } = this.#core;
+    const input = call.inputAddress!() >>> 0;
+    const { written } = encoder.encodeInto(name.slice(0, 1024), scratch);
+    bytes.set(scratch.subarray(0, written), input);
+    call.hashBytesTo!(input, written, this.#request + constant.REQUEST_ADAPTER!);
+    this.#adapter = name;
+  }
+
+  /** Weighted score of a slot in the last decision of this thread. */
+  scoreOf(slot: number): number {
+    return this.#core.call.scoreOf!(slot);
+  }
+
+  /** Whether the filters of the last decision left the slot in the race and it was not picked before the last pick. */
+  isCandidate(slot: number): boolean {
+    return this.#core.call.isCandidate!(slot) === 1;
+  }
+
+  /** What one operation, a scorer, gave a slot in the last decision, before its weight; the decision was `explained`. */
+  explainedOf(operation: number, slot: number): number {
+    const { call, f32, sizes } = this.#core;
+    return f32[((call.explainAddress!() >>> 0) >>> 2) + operation * sizes.endpoints + slot]!;
+  }
+
+  /** Blocks of the last decision's prompt that a slot holds. */
+  matchedOf(slot: number): number {
+    return this.#core.u32[((this.#core.call.matchAddress!() >>> 0) >>> 2) + slot]!;
+  }
+
+  /** Release a charge. @returns false when a lock could not be had in time: call again. */
+  release(ticket: number, generation: number): boolean {
+    return this.#core.call.release!(ticket, generation) !== 2;
+  }
+
+  /** The first output came: the prompt's tokens leave the load. */
+  prefillDone(ticket: number, generation: number): void {
+    this.#core.call.prefillDone!(ticket, generation);
+  }
+
+  /** The output fills `blocks` blocks. */
+  grow(ticket: number, generation: number, blocks: number): void {
+    this.#core.call.grow!(ticket, generation, blocks);
+  }
+
+  /** How an endpoint answered. @returns whether this failure ejected it. */
+  noteOutcome(slot: number, slotGeneration: number, failed: boolean, nowMs: number): boolean {
+    return this.#core.call.noteOutcome!(slot, slotGeneration, failed ? 1 : 0, nowMs) === 1;
+  }
+}
+
+const encoder = new TextEncoder();
+const scratch = new Uint8Array(4096);
+
+function offsets(core: CoreInstance, request: number) {
+  const word = (name: string) => (request + core.constant[name]!) >>> 2;
+  return {
+    profile: word('REQUEST_PROFILE'),
+    flags: word('REQUEST_FLAGS'),
+    blocks: word('REQUEST_BLOCKS'),
+    promptTokens: word('REQUEST_PROMPT_TOKENS'),
+    outputTokens: word('REQUEST_OUTPUT_TOKENS'),
+    priority: word('REQUEST_PRIORITY'),
+    blockTokens: word('REQUEST_BLOCK_TOKENS'),
+    now: request + core.constant.REQUEST_NOW!,
+    count: word('ANSWER_COUNT'),
+    ticket: word('ANSWER_TICKET'),
+    ticketGeneration: word('ANSWER_TICKET_GENERATION'),
+    matched: word('ANSWER_MATCHED'),
+    total: word('ANSWER_TOTAL'),
+    candidates: word('ANSWER_CANDIDATES'),
+    score: word('ANSWER_SCORE'),
+    uncachedTokens: word('ANSWER_UNCACHED_TOKENS'),
+    picks: word('ANSWER_PICKS'),
+  };
+}
+
+/** SplitMix64 (Steele, Lea, Flood 2014): spreads a small seed over 64 bits. */
+function splitMix(seed: bigint): bigint {
+  const mask = 0xffffffffffffffffn;
+  let z = (seed + 0x9e3779b97f4a7c15n) & mask;
+  z = ((z ^ (z >> 30n)) * 0xbf58476d1ce4e5b9n) & mask;
+  z = ((z ^ (z >> 27n)) * 0x94d049bb133111ebn) & mask;
+  return z ^ (z >> 31n);
+}

@@ -1,0 +1,230 @@
+import type { CoreInstance } from './memory.js';
+
+/** One metric that is wanted from a metrics page. */
+export interface WantedMetric {
+  /** The sample's name, matched exactly. 1 to 1,024 bytes. */
+  readonly name: string;
+  /** Labels that must all match; an empty value also matches a series without the label. At most 8. */
+  readonly labels?: Readonly<Record<string, string>> | undefined;
+  /** What becomes of several series: their sum, the largest, or the labels of the one with the largest value. */
+  readonly aggregate: 'sum' | 'max' | 'latest-labels';
+  /** With `latest-labels`: the labels whose values are wanted. At most 8. */
+  readonly wantLabels?: readonly string[] | undefined;
+}
+
+/** What a page says about the wanted metrics, in the order of the query. */
+export interface ExpositionResult {
+  /** Whether any series with a finite value matched. */
+  readonly found: readonly boolean[];
+  /** Sum or maximum of the finite sample values; NaN when not found. */
+  readonly values: Float64Array;
+  /** With `latest-labels`: the wanted label values, '' for a label that the series lacks; undefined when not found. */
+  readonly labels: readonly (readonly string[] | undefined)[];
+  /** Lines of wanted metrics that could not be used: malformed, or longer than the scanner can carry (512 KiB). */
+  readonly unusable: number;
+}
+
+const defaultPageBytes = 16 << 20;
+const longestName = 1024;
+const encoder = new TextEncoder();
+
+/**
+ * Takes the wanted metrics out of Prometheus or OpenMetrics text, fed in any pieces.
+ *
+ * At most one per thread and core, and one page at a time: its memory is a part of the thread's shared memory. Values that
+ * are NaN or infinite count as unknown.
+ */
+export class ExpositionScanner {
+  readonly #core: CoreInstance;
+  readonly #at: number;
+  readonly #input: number;
+  readonly #pieceBytes: number;
+  readonly #text: Buffer;
+  /** Query number by its JSON, so that compiling the same one again takes no further place. */
+  readonly #numbers = new Map<string, number>();
+  readonly #queries: (readonly WantedMetric[])[] = [];
+  #query: readonly WantedMetric[] | undefined;
+  #bytesLeft = 0;
+
+  constructor(core: CoreInstance) {
+    this.#core = core;
+    this.#at = core.call.scrapeAddress!() >>> 0;
+    this.#input = core.call.inputAddress!() >>> 0;
+    this.#pieceBytes = core.constant.THREAD_INPUT_BYTES!;
+    this.#text = Buffer.from(core.memory.buffer as unknown as ArrayBuffer);
+  }
+
+  /**
+   * Prepare a query; the same one gets the same number.
+   * @returns its number for `begin`.
+   * @throws RangeError naming the bound when the query is too large or there are too many.
+   */
+  compile(wanted: readonly WantedMetric[]): number {
+    const key = JSON.stringify(wanted);
+    const known = this.#numbers.get(key);
+    if (known !== undefined) return known;
+    const { constant } = this.#core;
+    const number = this.#queries.length;
+    if (number === constant.SCRAPE_QUERIES)
+      throw new RangeError(`more than ${number} different metric queries: use fewer engine configurations`);
+    const address = this.#at + constant.SCRAPE_QUERY_LIST! + number * constant.QUERY_BYTES!;
+    writeQuery(this.#core, address, wanted);
+    this.#queries.push(structuredClone(wanted));
+    this.#numbers.set(key, number);
+    return number;
+  }
+
+  /**
+   * Begin a page; one that was not ended is forgotten.
+   * @param query a number from `compile`.
+   * @param pageBytes the longest page that is accepted.
+   * @throws RangeError when there is no such query.
+   */
+  begin(query: number, pageBytes: number = defaultPageBytes): void {
+    const wanted = this.#queries[query];
+    if (!wanted) throw new RangeError(`there is no metric query ${query}`);
+    this.#query = wanted;
+    this.#bytesLeft = pageBytes;
+    this.#core.call.scrapeBegin!(query);
+  }
+
+  /**
+   * Read the page's next bytes.
+   * @throws RangeError when the page is longer than `begin` allowed; the page is then over.
+   */
+  feed(chunk: Uint8Array): void {
+    if (!this.#query) throw new RangeError('no metrics page is open: call begin first');
+    this.#bytesLeft -= chunk.length;
+    if (this.#bytesLeft < 0) {
+      this.#query = undefined;
+      throw new RangeError('the metrics page is longer than allowed: raise the page limit');
+    }
+    for (let at = 0; at < chunk.length; at += this.#pieceBytes) {
+      const piece = chunk.length <= this.#pieceBytes ? chunk : chunk.subarray(at, at + this.#pieceBytes);
+      this.#core.bytes.set(piece, this.#input);
+      this.#core.call.scrapeFeed!(piece.length);
+    }
+  }
+
+  /**
+   * End the page.
+   * @throws RangeError when none is open.
+   */
+  end(): ExpositionResult {
+    const query = this.#query;
+    if (!query) throw new RangeError('no metrics page is open: call begin first');
+    this.#query = undefined;
+    const { call, constant, u32, f64 } = this.#core;
+    call.scrapeEnd!();
+    const values = new Float64Array(query.length).fill(Number.NaN);
+    const found: boolean[] = [];
+    const labels: (readonly string[] | undefined)[] = [];
+    let capture = 0;
+    for (const [i, metric] of query.entries()) {
+      const at = this.#at + constant.SCRAPE_RESULTS! + i * constant.SCRAPE_RESULT_BYTES!;
+      const isFound = u32[(at + constant.SCRAPE_RESULT_FOUND!) >>> 2] === 1;
+      found.push(isFound);
+      if (isFound) values[i] = f64[(at + constant.SCRAPE_RESULT_VALUE!) >>> 3]!;
+      const wantsLabels = metric.aggregate === 'latest-labels';
+      labels.push(isFound && wantsLabels ? this.#labels(at, metric.wantLabels?.length ?? 0, capture) : undefined);
+      if (wantsLabels) capture++;
+    }
+    return { found, values, labels, unusable: u32[(this.#at + constant.SCRAPE_UNUSABLE!) >>> 2]! };
+  }
+
+  #labels(result: number, count: number, capture: number): string[] {
+    const { constant, u32 } = this.#core;
+    const base = this.#at + constant.SCRAPE_CAPTURES! + capture * constant.SCRAPE_CAPTURE_BYTES!;
+    return Array.from({ length: count }, (_, i) => {
+      const span = (result + constant.SCRAPE_RESULT_LABELS! + i * 8) >>> 2;
+      const start = base + u32[span]!;
+      return this.#text.toString('utf8', start, start + u32[span + 1]!);
+    });
+  }
+}
+
+/** Write a query into the core's memory at `address` (the layout is assembly/scrape/layout.ts). */
+function writeQuery(core: CoreInstance, address: number, wanted: readonly WantedMetric[]): void {
+  const { constant, view } = core;
+  atMost('metrics', wanted.length, constant.QUERY_METRICS!);
+  const labelMetrics = wanted.filter((metric) => metric.aggregate === 'latest-labels').length;
+  atMost('metrics whose labels are wanted', labelMetrics, constant.QUERY_LABEL_METRICS!);
+  const text = new QueryText(constant.QUERY_TEXT_BYTES!);
+  let capture = 0;
+  for (const [i, metric] of wanted.entries()) {
+    const at = address + constant.QUERY_METRIC_LIST! + i * constant.QUERY_METRIC_BYTES!;
+    writeMetric(core, at, metric, text);
+    view.setUint32(at + constant.METRIC_CAPTURE!, capture, true);
+    if (metric.aggregate === 'latest-labels') capture++;
+  }
+  core.bytes.set(text.bytes, address + constant.QUERY_TEXT!);
+  view.setUint32(address + constant.QUERY_COUNT!, wanted.length, true);
+}
+
+const aggregates = {
+  sum: 'AGGREGATE_SUM',
+  max: 'AGGREGATE_MAX',
+  'latest-labels': 'AGGREGATE_LATEST_LABELS',
+} as const;
+
+function writeMetric({ constant, view, bytes }: CoreInstance, at: number, metric: WantedMetric, text: QueryText): void {
+  const name = encoder.encode(metric.name);
+  if (name.length === 0 || name.length > longestName)
+    throw new RangeError(`the metric name "${metric.name.slice(0, 40)}" must have 1 to ${longestName} bytes`);
+  const matchers = Object.entries(metric.labels ?? {});
+  const wantLabels = metric.aggregate === 'latest-labels' ? (metric.wantLabels ?? []) : [];
+  atMost(`labels of ${metric.name} to match`, matchers.length, constant.METRIC_MATCHERS!);
+  atMost(`wanted labels of ${metric.name}`, wantLabels.length, constant.METRIC_LABELS!);
+  const put = (word: string, value: number) => view.setUint32(at + constant[word]!, value, true);
+  const head = Math.min(8, name.length);
+  bytes.fill(0, at, at + constant.QUERY_METRIC_BYTES!);
+  bytes.set(name.subarray(0, head), at + constant.METRIC_HEAD!);
+  bytes.fill(0xff, at + constant.METRIC_HEAD_MASK!, at + constant.METRIC_HEAD_MASK! + head);
+  put('METRIC_NAME', text.put([name]));
+  put('METRIC_NAME_BYTES', name.length);
+  put('METRIC_AGGREGATE', constant[aggregates[metric.aggregate]]!);
+  put('METRIC_MATCHER_COUNT', matchers.length);
+  put('METRIC_MATCHER_LIST', text.put(matchers.flatMap(([label, value]) => counted(label, value))));
+  put('METRIC_LABEL_COUNT', wantLabels.length);
+  put('METRIC_LABEL_LIST', text.put(wantLabels.flatMap((label) => counted(label))));
+  put(
+    'METRIC_ABSENT_MATCH',
+    matchers.reduce((bits, [, value], i) => (value === '' ? bits | (1 << i) : bits), 0),
+  );
+}
+
+function atMost(what: string, count: number, bound: number): void {
+  if (count > bound) throw new RangeError(`a metric query may have at most ${bound} ${what}, not ${count}`);
+}
+
+/** The lengths of the texts as 16-bit numbers, then the texts. */
+function counted(...texts: readonly string[]): Uint8Array[] {
+  const encoded = texts.map((text) => encoder.encode(text));
+  return [new Uint8Array(Uint16Array.from(encoded, (text) => text.length).buffer), ...encoded];
+}
+
+/** The names and values of a query, one behind the other. */
+class QueryText {
+  readonly #room: Uint8Array;
+  #used = 0;
+
+  constructor(bytes: number) {
+    this.#room = new Uint8Array(bytes);
+  }
+
+  get bytes(): Uint8Array {
+    return this.#room.subarray(0, this.#used);
+  }
+
+  /** Append; returns the offset of the first byte. */
+  put(parts: readonly Uint8Array[]): number {
+    const offset = this.#used;
+    for (const part of parts) {
+      if (this.#used + part.length > this.#room.length)
+        throw new RangeError(`the names and labels of a metric query may have at most ${this.#room.length} bytes`);
+      this.#room.set(part, this.#used);
+      this.#used += part.length;
+    }
+    return offset;
+  }
+}

@@ -1,0 +1,49 @@
+import type { CoreInstance } from './memory.js';
+
+/** The endpoint columns that host plugins may read, one cell per slot. Other threads write them: views, not copies. */
+export interface EndpointColumns {
+  readonly known: Uint32Array;
+  readonly waiting: Float32Array;
+  readonly running: Float32Array;
+  readonly kvUsage: Float32Array;
+  readonly inflight: Uint32Array;
+  readonly inflightTokens: Uint32Array;
+  /** Bits of `known`. */
+  readonly signals: { readonly waiting: number; readonly running: number; readonly kvUsage: number };
+}
+
+/** Views of the endpoint columns of a pool. */
+export function endpointColumns(core: CoreInstance): EndpointColumns {
+  const { call, constant, sizes, u32, f32 } = core;
+  const region = (call.regionAddress!(constant.REGION_ENDPOINTS!) >>> 0) >>> 2;
+  const column = <Cells extends Uint32Array | Float32Array>(cells: Cells, name: string): Cells => {
+    const start = region + constant[name]! * sizes.endpoints;
+    return cells.subarray(start, start + sizes.endpoints) as Cells;
+  };
+  return {
+    known: column(u32, 'COLUMN_KNOWN'),
+    waiting: column(f32, 'COLUMN_WAITING'),
+    running: column(f32, 'COLUMN_RUNNING'),
+    kvUsage: column(f32, 'COLUMN_KV_USAGE'),
+    inflight: column(u32, 'COLUMN_INFLIGHT'),
+    inflightTokens: column(u32, 'COLUMN_INFLIGHT_TOKENS'),
+    signals: {
+      waiting: constant.SIGNAL_WAITING!,
+      running: constant.SIGNAL_RUNNING!,
+      kvUsage: constant.SIGNAL_KV_USAGE!,
+    },
+  };
+}
+
+/**
+ * A column of this thread that OP_FILTER_HOST and OP_SCORE_HOST read, one cell per slot.
+ * @throws RangeError when there is no column of that number.
+ */
+export function hostColumn(core: CoreInstance, column: number): Float32Array {
+  const { call, constant, sizes, f32 } = core;
+  if (!Number.isInteger(column) || column < 0 || column >= constant.HOST_COLUMNS!) {
+    throw new RangeError(`there are ${constant.HOST_COLUMNS} host columns, none has the number ${column}`);
+  }
+  const start = ((call.hostAddress!() >>> 0) >>> 2) + column * sizes.endpoints;
+  return f32.subarray(start, start + sizes.endpoints);
+}

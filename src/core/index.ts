@@ -1,0 +1,23 @@
+// The public face of the decision core (`pointsman/core`): embed it in another router, or microbenchmark it.
+export {
+  Decider,
+  type Decision,
+  type DecisionRequest,
+  type DecisionStatus,
+} from './decider.js';
+export { DecisionLog, type DecisionRecord } from './decision-log.js';
+export { type EndpointReading, type EndpointSignals, EndpointTable } from './endpoint-table.js';
+export {
+  attachCore,
+  type CoreInstance,
+  createPoolMemory,
+  defaultPoolSizes,
+  loadCoreModule,
+  type PoolMemory,
+  type PoolSizes,
+} from './memory.js';
+export { IndexBusyError, PrefixIndex } from './prefix-index.js';
+export { type Operation, type ProgramOptions, ProgramTable } from './programs.js';
+export { RequestScanner } from './request-scanner.js';
+export { ResponseScanner, type ResponseScanOptions } from './response-scanner.js';
+export { PromptKind, type RequestScanResult, type ScanRefusal, type Span, type Usage } from './types.js';

@@ -1,0 +1,170 @@
+import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+
+/** Sizes of one pool's shared memory. All are bounds: nothing grows after the memory was made. */
+export interface PoolSizes {
+  /** Endpoint slots; rounded up to a multiple of 64, at most 4,096. */
+  readonly endpoints: number;
+  /** Unique blocks that the prefix index can hold. */
+  readonly indexBlocks: number;
+  /** Requests in flight that the ledger can hold. */
+  readonly requests: number;
+  /** Longest prompt in blocks; what is longer is matched by its first blocks. At most 65,535. */
+  readonly chainBlocks: number;
+  /** Threads that may attach, the control thread (0) included. */
+  readonly threads: number;
+  /** Request scans and response scans open at once, per thread. */
+  readonly scans: number;
+  /** Bytes of telemetry cells per thread. */
+  readonly telemetryBytes: number;
+}
+
+export const defaultPoolSizes: PoolSizes = {
+  endpoints: 512,
+  indexBlocks: 1_048_576,
+  requests: 16_384,
+  chainBlocks: 8_192,
+  threads: 16,
+  scans: 4_096,
+  telemetryBytes: 4 << 20,
+};
+
+/** What a thread needs to attach: travels as worker data, nothing in it is copied but the handles. */
+export interface PoolMemory {
+  readonly memory: WebAssembly.Memory;
+  readonly module: WebAssembly.Module;
+}
+
+/** The functions of the Wasm module, as numbers in and out. */
+export type CoreFunctions = Record<string, (...args: number[]) => number>;
+
+/** One thread's instance of the core over a pool's memory. */
+export interface CoreInstance {
+  readonly thread: number;
+  readonly sizes: PoolSizes;
+  readonly memory: WebAssembly.Memory;
+  /** Exported functions by name. */
+  readonly call: CoreFunctions;
+  /** Exported constants (offsets, sizes, codes) by name. */
+  readonly constant: Readonly<Record<string, number>>;
+  readonly bytes: Uint8Array;
+  readonly view: DataView;
+  readonly u32: Uint32Array;
+  readonly i32: Int32Array;
+  readonly f32: Float32Array;
+  readonly f64: Float64Array;
+}
+
+const sizeWords: ReadonlyArray<readonly [keyof PoolSizes, string]> = [
+  ['endpoints', 'HEADER_ENDPOINTS'],
+  ['indexBlocks', 'HEADER_INDEX_BLOCKS'],
+  ['requests', 'HEADER_REQUESTS'],
+  ['chainBlocks', 'HEADER_CHAIN_BLOCKS'],
+  ['threads', 'HEADER_THREADS'],
+  ['scans', 'HEADER_SCANS'],
+  ['telemetryBytes', 'HEADER_TELEMETRY_BYTES'],
+];
+
+const wasmUrl = new URL('./core.wasm', import.meta.url);
+
+/**
+ * Compile the core's Wasm module.
+ * @throws when the build is missing, with the command that makes it.
+ */
+export function loadCoreModule(url: URL = wasmUrl): WebAssembly.Module {
+  let bytes: Buffer;
+  try {
+    bytes = readFileSync(url);
+  } catch (cause) {
+    throw new Error(`the Wasm build is missing (${url.pathname}): run "npm run build"`, { cause });
+  }
+  return new WebAssembly.Module(new Uint8Array(bytes));
+}
+
+/**
+ * Make the shared memory of a pool at its full size and lay out its regions.
+ * @param hashSeed 64-bit seed of the block hashes; random unless a test or a replay gives one.
+ * @throws RangeError when a size is out of range or the whole does not fit into 4 GiB.
+ */
+export function createPoolMemory(
+  sizes: PoolSizes = defaultPoolSizes,
+  options: { readonly module?: WebAssembly.Module; readonly hashSeed?: bigint } = {},
+): PoolMemory {
+  checkSizes(sizes);
+  const module = options.module ?? loadCoreModule();
+  const seed = options.hashSeed ?? randomBytes(8).readBigUInt64LE();
+  const probe = new WebAssembly.Memory({ initial: 2, maximum: 2, shared: true });
+  const pages = writeHeader(probe, module, sizes, seed);
+  if (pages === 0) throw new RangeError('the pool memory would need more than 4 GiB: lower indexBlocks or endpoints');
+  const memory = new WebAssembly.Memory({ initial: pages, maximum: pages, shared: true });
+  writeHeader(memory, module, sizes, seed);
+  const pool = { memory, module };
+  attachCore(pool, 0).call.initialise?.();
+  return pool;
+}
+
+function checkSizes(sizes: PoolSizes): void {
+  for (const [name] of sizeWords) {
+    if (!Number.isInteger(sizes[name]) || sizes[name] < 1)
+      throw new RangeError(`${name} must be a whole number of at least 1`);
+  }
+  if (sizes.endpoints > 4096) throw new RangeError('endpoints must be at most 4096');
+  if (sizes.chainBlocks > 65_535) throw new RangeError('chainBlocks must be at most 65535');
+}
+
+function writeHeader(memory: WebAssembly.Memory, module: WebAssembly.Module, sizes: PoolSizes, seed: bigint): number {
+  const { functions, constants } = instantiate(memory, module);
+  const view = new DataView(memory.buffer);
+  const put = (word: string, value: number) => view.setUint32(constants.HEADER! + constants[word]!, value, true);
+  put('HEADER_MAGIC', constants.MAGIC!);
+  put('HEADER_VERSION', constants.LAYOUT_VERSION!);
+  for (const [name, word] of sizeWords) put(word, sizes[name]);
+  put('HEADER_ENDPOINTS', (sizes.endpoints + 63) & ~63);
+  view.setBigUint64(constants.HEADER! + constants.HEADER_HASH_SEED_LOW!, seed, true);
+  return functions.plan!() >>> 0;
+}
+
+function instantiate(memory: WebAssembly.Memory, module: WebAssembly.Module) {
+  const abort = () => {
+    throw new Error('the core aborted');
+  };
+  const { exports } = new WebAssembly.Instance(module, { env: { memory, abort } });
+  const functions: CoreFunctions = {};
+  const constants: Record<string, number> = {};
+  for (const [name, value] of Object.entries(exports)) {
+    if (typeof value === 'function') functions[name] = value as (...args: number[]) => number;
+    else if (value instanceof WebAssembly.Global && typeof value.value === 'number') {
+      constants[name] = value.value < 0 && !name.startsWith('STATUS') ? value.value >>> 0 : value.value;
+    }
+  }
+  return { functions, constants };
+}
+
+/**
+ * Attach this thread to a pool's memory.
+ * @param thread 0 for the control thread, else a number below `threads` that no other live thread uses.
+ * @throws when the memory was laid out by another version of the module.
+ */
+export function attachCore(pool: PoolMemory, thread: number): CoreInstance {
+  const { functions, constants } = instantiate(pool.memory, pool.module);
+  const refused = functions.attach!(thread);
+  if (refused === 1) throw new Error('the shared memory was laid out by another version of the core');
+  if (refused === 2) throw new RangeError(`thread ${thread} is out of range: raise "threads"`);
+  const { buffer } = pool.memory;
+  const view = new DataView(buffer);
+  const size = (word: string) => view.getUint32(constants.HEADER! + constants[word]!, true);
+  const sizes = Object.fromEntries(sizeWords.map(([name, word]) => [name, size(word)])) as unknown as PoolSizes;
+  return {
+    thread,
+    sizes,
+    memory: pool.memory,
+    call: functions,
+    constant: constants,
+    bytes: new Uint8Array(buffer),
+    view,
+    u32: new Uint32Array(buffer),
+    i32: new Int32Array(buffer),
+    f32: new Float32Array(buffer),
+    f64: new Float64Array(buffer),
+  };
+}

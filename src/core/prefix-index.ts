@@ -1,0 +1,162 @@
+import type { CoreInstance } from './memory.js';
+
+/** What the prefix index has done and holds; the numbers of `PREFIX_COUNTER_*` in assembly/prefix/counters.ts. */
+export interface PrefixCounters {
+  /** Unique blocks kept. */
+  readonly blocks: number;
+  readonly segments: number;
+  /** Different sets of holders. */
+  readonly sets: number;
+  /** (block, endpoint) pairs held. */
+  readonly memberships: number;
+  readonly stored: number;
+  readonly removed: number;
+  readonly evicted: number;
+  /** Pairs lost to a full table of sets or spans, or to a repair. */
+  readonly dropped: number;
+  /** Blocks of events whose parent was not known. */
+  readonly orphans: number;
+  /** Blocks not stored because their hash stands elsewhere already. */
+  readonly conflicts: number;
+  /** Blocks not stored for want of room. */
+  readonly refused: number;
+  /** Lookups cut short because writers came between too often. */
+  readonly giveUps: number;
+  readonly retries: number;
+  readonly tails: number;
+  readonly activeEntries: number;
+  /** Requests whose active blocks were not accounted. */
+  readonly activeRefused: number;
+  readonly repairs: number;
+  readonly cleared: number;
+}
+
+const counterWords: ReadonlyArray<readonly [keyof PrefixCounters, string]> = [
+  ['blocks', 'PREFIX_COUNTER_BLOCKS'],
+  ['segments', 'PREFIX_COUNTER_SEGMENTS'],
+  ['sets', 'PREFIX_COUNTER_SETS'],
+  ['memberships', 'PREFIX_COUNTER_MEMBERSHIPS'],
+  ['stored', 'PREFIX_COUNTER_STORED'],
+  ['removed', 'PREFIX_COUNTER_REMOVED'],
+  ['evicted', 'PREFIX_COUNTER_EVICTED'],
+  ['dropped', 'PREFIX_COUNTER_DROPPED'],
+  ['orphans', 'PREFIX_COUNTER_ORPHANS'],
+  ['conflicts', 'PREFIX_COUNTER_CONFLICTS'],
+  ['refused', 'PREFIX_COUNTER_REFUSED'],
+  ['giveUps', 'PREFIX_COUNTER_GIVE_UPS'],
+  ['retries', 'PREFIX_COUNTER_RETRIES'],
+  ['tails', 'PREFIX_COUNTER_TAILS'],
+  ['activeEntries', 'PREFIX_COUNTER_ACTIVE_ENTRIES'],
+  ['activeRefused', 'PREFIX_COUNTER_ACTIVE_REFUSED'],
+  ['repairs', 'PREFIX_COUNTER_REPAIRS'],
+  ['cleared', 'PREFIX_COUNTER_CLEARED'],
+];
+
+/** Another thread holds the index lock for too long; nothing was changed and the call may be repeated. */
+export class IndexBusyError extends Error {
+  override name = 'IndexBusyError';
+}
+
+/**
+ * The prefix index through one thread's instance of the core: which endpoint slot holds which blocks.
+ *
+ * A block is named by its chain hash, which stands for the block and everything before it. Lookups take no lock; changes
+ * take the index lock and throw IndexBusyError when it cannot be had in about 100 ms.
+ */
+export class PrefixIndex {
+  readonly #core: CoreInstance;
+  readonly #hashes: BigUint64Array;
+  readonly #matched: Uint32Array;
+  readonly #hashAddress: number;
+  readonly #parent: BigUint64Array;
+  readonly #parentAddress: number;
+
+  constructor(core: CoreInstance) {
+    this.#core = core;
+    this.#hashAddress = core.call.hashesAddress!() >>> 0;
+    const { buffer } = core.memory;
+    // Behind the longest chain there are eight words to spare: the last one takes an event's parent.
+    this.#parentAddress = this.#hashAddress + (core.sizes.chainBlocks + 7) * 8;
+    this.#hashes = new BigUint64Array(buffer, this.#hashAddress, core.sizes.chainBlocks);
+    this.#parent = new BigUint64Array(buffer, this.#parentAddress, 1);
+    this.#matched = new Uint32Array(buffer, core.call.matchAddress!() >>> 0, core.sizes.endpoints);
+  }
+
+  /** Blocks that one call can take: the longest chain. */
+  get longest(): number {
+    return this.#hashes.length;
+  }
+
+  /**
+   * Put a chain's hashes where the next call reads them.
+   * @throws RangeError when there are more than `longest`.
+   */
+  writeHashes(hashes: BigUint64Array): void {
+    if (hashes.length > this.#hashes.length) {
+      throw new RangeError(`${hashes.length} blocks do not fit: chainBlocks is ${this.#hashes.length}`);
+    }
+    this.#hashes.set(hashes);
+  }
+
+  /**
+   * Look up the first `blocks` written hashes.
+   * @returns for every slot the blocks it holds without a gap from the first one; a view, overwritten by the next lookup
+   */
+  match(blocks: number): Uint32Array {
+    this.#core.call.prefixMatch!(blocks);
+    return this.#matched;
+  }
+
+  /** Believe that `slot` holds the first `blocks` written hashes. @returns blocks new to the slot */
+  insert(slot: number, blocks: number): number {
+    return this.#answer(this.#core.call.prefixInsert!(this.#slot(slot), blocks));
+  }
+
+  /**
+   * An engine stored the first `blocks` written hashes behind `parent` (undefined = at the beginning of a prompt).
+   * @returns blocks new to the slot; 0 when the parent is not known
+   */
+  store(slot: number, parent: bigint | undefined, blocks: number): number {
+    if (parent !== undefined) this.#parent[0] = parent;
+    const hasParent = parent === undefined ? 0 : 1;
+    return this.#answer(this.#core.call.prefixStore!(this.#slot(slot), hasParent, this.#parentAddress, blocks));
+  }
+
+  /** An engine gave up the first `blocks` written hashes. @returns blocks that the slot held */
+  remove(slot: number, blocks: number): number {
+    return this.#answer(this.#core.call.prefixRemove!(this.#slot(slot), blocks));
+  }
+
+  /** Forget everything about an endpoint. @returns blocks that it held */
+  removeEndpoint(slot: number): number {
+    return this.#answer(this.#core.call.prefixRemoveEndpoint!(this.#slot(slot)));
+  }
+
+  /** Bound the blocks of one endpoint; 0 = no bound but the index's own. */
+  setCapacity(slot: number, blocks: number): void {
+    this.#answer(this.#core.call.prefixSetCapacity!(this.#slot(slot), blocks));
+  }
+
+  /** Blocks that the index says the slot holds. */
+  held(slot: number): number {
+    return this.#core.call.prefixHeld!(this.#slot(slot)) >>> 0;
+  }
+
+  counters(): PrefixCounters {
+    const { call, constant } = this.#core;
+    const values = counterWords.map(([name, word]) => [name, call.prefixCounter!(constant[word]!)]);
+    return Object.fromEntries(values) as PrefixCounters;
+  }
+
+  #slot(slot: number): number {
+    if (!(Number.isInteger(slot) && slot >= 0 && slot < this.#matched.length)) {
+      throw new RangeError(`slot ${slot} is out of range: the pool has ${this.#matched.length} endpoint slots`);
+    }
+    return slot;
+  }
+
+  #answer(result: number): number {
+    if (result === this.#core.constant.PREFIX_BUSY) throw new IndexBusyError('the index lock could not be had in time');
+    return result;
+  }
+}

@@ -1,0 +1,92 @@
+import type { CoreInstance } from './memory.js';
+
+/** One operation of a program: the name of an `OP_*` constant of the core, its weight and its numbers. */
+export interface Operation {
+  readonly code: string;
+  readonly weight: number;
+  readonly parameters: readonly number[];
+}
+
+export interface ProgramOptions {
+  /** Believe that the picked endpoint will hold the prompt (the approximate prefix cache). */
+  readonly inserts: boolean;
+}
+
+/**
+ * Writes programs into shared memory and publishes them. Control thread only. A new program goes into a place that no
+ * profile runs, then one atomic store makes it the profile's.
+ */
+export class ProgramTable {
+  readonly #core: CoreInstance;
+  readonly #places: number;
+  readonly #profiles: Int32Array;
+
+  constructor(core: CoreInstance) {
+    this.#core = core;
+    this.#places = core.call.regionAddress!(core.constant.REGION_PROGRAMS!) >>> 0;
+    const pool = core.constant.HEADER! + core.constant.HEADER_POOL! + core.constant.POOL_PROFILES!;
+    this.#profiles = core.i32.subarray(pool >>> 2, (pool >>> 2) + core.constant.MAX_PROFILES!);
+  }
+
+  /**
+   * Publish a program for a profile.
+   * @throws RangeError when the profile or the number of operations is out of range, or an operation is not the core's.
+   */
+  publish(profile: number, operations: readonly Operation[], options: ProgramOptions): void {
+    const { constant } = this.#core;
+    if (profile < 0 || profile >= constant.MAX_PROFILES!)
+      throw new RangeError(`at most ${constant.MAX_PROFILES} profiles`);
+    if (operations.length > constant.PROGRAM_OPS!)
+      throw new RangeError(`a profile may have at most ${constant.PROGRAM_OPS} plugins`);
+    const number = this.#unusedPlace();
+    this.#write(this.#places + number * constant.PROGRAM_BYTES!, operations, options);
+    Atomics.store(this.#profiles, profile, number);
+  }
+
+  #unusedPlace(): number {
+    const used = new Set(Array.from(this.#profiles.keys(), (i) => Atomics.load(this.#profiles, i)));
+    // The place used last is not taken at once: a decision that has just read its number may still run it.
+    for (let i = 1; i < this.#core.constant.PROGRAM_COUNT!; i++) {
+      const place = ((this.#last + i) % (this.#core.constant.PROGRAM_COUNT! - 1)) + 1;
+      if (!used.has(place)) {
+        this.#last = place;
+        return place;
+      }
+    }
+    throw new RangeError('no place is left for another program');
+  }
+
+  #last = 0;
+
+  #write(at: number, operations: readonly Operation[], options: ProgramOptions): void {
+    const { constant, view } = this.#core;
+    let needs = options.inserts ? constant.PROGRAM_INSERTS! | constant.PROGRAM_NEEDS_MATCH! : 0;
+    for (const [i, operation] of operations.entries()) {
+      const code = constant[operation.code];
+      if (code === undefined || !operation.code.startsWith('OP_'))
+        throw new RangeError(`the core has no operation ${operation.code}`);
+      if (operation.parameters.length > 8) throw new RangeError(`${operation.code} takes at most 8 parameters`);
+      if (readsMatches.has(operation.code)) needs |= constant.PROGRAM_NEEDS_MATCH!;
+      if (operation.code === 'OP_SCORE_ACTIVE_BLOCKS') needs |= constant.PROGRAM_NEEDS_OVERLAP!;
+      if (operation.code === 'OP_SCORE_NO_HIT_LRU') needs |= constant.PROGRAM_NOTES_COLD!;
+      if (operation.code === 'OP_SCORE_ADAPTER' && operation.parameters[0]) needs |= constant.PROGRAM_NOTES_ADAPTER!;
+      const op = at + 64 + i * 64;
+      view.setUint32(op, code, true);
+      view.setFloat32(op + 4, operation.weight, true);
+      for (let k = 0; k < 8; k++) view.setFloat32(op + 8 + k * 4, operation.parameters[k] ?? 0, true);
+    }
+    view.setUint32(at, operations.length, true);
+    view.setUint32(at + 4, needs, true);
+  }
+}
+
+const readsMatches = new Set([
+  'OP_FILTER_PREFIX_AFFINITY',
+  'OP_FILTER_STICKY',
+  'OP_SCORE_PREFIX',
+  'OP_SCORE_TOKEN_LOAD',
+  'OP_SCORE_ACTIVE_BLOCKS',
+  'OP_SCORE_NO_HIT_LRU',
+  'OP_SCORE_LMETRIC',
+  'OP_SCORE_CACHE_AWARE',
+]);

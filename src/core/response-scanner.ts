@@ -1,0 +1,230 @@
+import { GrpcFrames } from './grpc-frames.js';
+import type { CoreInstance } from './memory.js';
+import { AnswerForm, type Usage } from './types.js';
+
+/** How an answer is read. */
+export interface ResponseScanOptions {
+  /** The answer is a stream of server-sent events; else one JSON document. */
+  readonly streaming: boolean;
+  /** How it tells its usage; `usage` when absent. Answers in gRPC frames are never renamed. */
+  readonly form?: AnswerForm;
+  /** The model name to change back; without it, or when a name is longer than 1,024 bytes, nothing is changed. */
+  readonly renameFrom?: string | undefined;
+  /** What stands in its place. */
+  readonly renameTo?: string | undefined;
+}
+
+/** Most bytes of a compressed gRPC message, packed or not; the usage in a longer one stays unknown. */
+const MAX_PACKED_BYTES = 1024 * 1024;
+
+const encoder = new TextEncoder();
+const nothing = new Uint8Array(0);
+
+/**
+ * Reads answers as they pass: token usage, number of events, and the model name changed back.
+ *
+ * At most one per thread and core, since its scans live in the thread's part of shared memory (as many as the pool's
+ * `scans`). Bytes are copied into the core and stay as they are; where the name must change, the host splices.
+ */
+export class ResponseScanner {
+  readonly #core: CoreInstance;
+  readonly #free: Int32Array;
+  #freeCount: number;
+  readonly #open: Uint8Array;
+  /** JSON of the other name, quotes included, per scan. */
+  readonly #replacement: (Uint8Array | undefined)[] = [];
+  /** Raw bytes of a model name that may still turn out to be the one to change, per scan. */
+  readonly #held: (Uint8Array | undefined)[] = [];
+  /** Frames of the answers that have them, per scan. */
+  readonly #frames: (GrpcFrames | undefined)[] = [];
+  readonly #input: number;
+  readonly #output: number;
+  readonly #pieceBytes: number;
+
+  constructor(core: CoreInstance) {
+    const { scans } = core.sizes;
+    this.#core = core;
+    this.#input = core.call.inputAddress!() >>> 0;
+    this.#output = core.call.outputAddress!() >>> 0;
+    this.#pieceBytes = core.constant.THREAD_INPUT_BYTES!;
+    this.#open = new Uint8Array(scans);
+    this.#free = Int32Array.from({ length: scans }, (_, i) => scans - 1 - i);
+    this.#freeCount = scans;
+  }
+
+  /** Scans that can still be opened. */
+  get free(): number {
+    return this.#freeCount;
+  }
+
+  /**
+   * Begin to read an answer.
+   * @returns the scan's number, or -1 when as many answers as the pool's `scans` are open on this thread.
+   */
+  open(options: ResponseScanOptions): number {
+    if (this.#freeCount === 0) return -1;
+    const id = this.#free[--this.#freeCount]!;
+    const { call, constant } = this.#core;
+    this.#open[id] = 1;
+    const form = options.form ?? AnswerForm.usage;
+    const framed = form >= AnswerForm.engine;
+    this.#frames[id] = framed ? new GrpcFrames(MAX_PACKED_BYTES) : undefined;
+    const nameBytes = framed ? 0 : this.#setRename(id, options.renameFrom, options.renameTo);
+    call.responseOpen!(id, form, options.streaming ? constant.MODE_EVENTS! : constant.MODE_BODY!, nameBytes);
+    return id;
+  }
+
+  /** Put the name to look for into INPUT; returns its length, 0 when nothing is to be changed. */
+  #setRename(id: number, from: string | undefined, to: string | undefined): number {
+    this.#replacement[id] = undefined;
+    if (!from || !to || from === to) return 0;
+    const longest = this.#core.constant.NAME_BYTES_MAX!;
+    const name = encoder.encode(from);
+    if (name.length > longest || Buffer.byteLength(to) > longest) return 0;
+    this.#core.bytes.set(name, this.#input);
+    this.#replacement[id] = encoder.encode(JSON.stringify(to));
+    return name.length;
+  }
+
+  /**
+   * Read the answer's next bytes.
+   * @param end the answer ends with this chunk (which may be empty).
+   * @returns what to forward: the same object when nothing changes. A model name cut by the chunk's end is held back
+   *   while it may be the one to change (at most 6 raw bytes for each byte of the name, and its quotes).
+   * @throws RangeError when the scan is not open.
+   */
+  feed(id: number, chunk: Uint8Array, end: boolean): Uint8Array {
+    this.#check(id);
+    const frames = this.#frames[id];
+    if (frames !== undefined) return this.#feedFrames(id, frames, chunk, end);
+    if (chunk.length <= this.#pieceBytes) return this.#feedPiece(id, chunk, end);
+    const parts: Uint8Array[] = [];
+    let changed = false;
+    for (let at = 0; at < chunk.length; at += this.#pieceBytes) {
+      const piece = chunk.subarray(at, at + this.#pieceBytes);
+      const out = this.#feedPiece(id, piece, end && at + this.#pieceBytes >= chunk.length);
+      changed ||= out !== piece;
+      parts.push(out);
+    }
+    return changed ? Buffer.concat(parts) : chunk;
+  }
+
+  #feedFrames(id: number, frames: GrpcFrames, chunk: Uint8Array, end: boolean): Uint8Array {
+    const { call, bytes } = this.#core;
+    frames.feed(chunk, {
+      messageBegin: () => call.responseMessageBegin!(id),
+      piece: (message) => {
+        for (let at = 0; at < message.length; at += this.#pieceBytes) {
+          const piece = message.subarray(at, at + this.#pieceBytes);
+          bytes.set(piece, this.#input);
+          call.responseMessageFeed!(id, piece.length, 0);
+        }
+        return true;
+      },
+      messageEnd: () => {
+        call.responseMessageEnd!(id);
+        return true;
+      },
+    });
+    if (end) call.responseMessageFeed!(id, 0, 1);
+    return chunk;
+  }
+
+  #feedPiece(id: number, piece: Uint8Array, end: boolean): Uint8Array {
+    this.#core.bytes.set(piece, this.#input);
+    const changes = this.#core.call.responseFeed!(id, piece.length, end ? 1 : 0);
+    return changes === 0 && this.#held[id] === undefined ? piece : this.#splice(id, piece);
+  }
+
+  /** Build what to forward from the bytes held so far, the piece and the edits that the core wrote to OUTPUT. */
+  #splice(id: number, piece: Uint8Array): Uint8Array {
+    const { view, constant } = this.#core;
+    const held = this.#held[id] ?? nothing;
+    const raw = held.length === 0 ? piece : Buffer.concat([held, piece]);
+    const heldFrom = view.getInt32(this.#output + constant.RESPONSE_HELD_FROM!, true);
+    const until = heldFrom === constant.RESPONSE_HOLD_NOTHING ? raw.length : position(heldFrom, held.length);
+    this.#held[id] = until < raw.length ? new Uint8Array(raw.subarray(until)) : undefined;
+
+    const edits = view.getUint32(this.#output + constant.RESPONSE_EDITS!, true);
+    return edits === 0
+      ? raw.subarray(0, until)
+      : this.#replace(raw.subarray(0, until), edits, held.length, this.#replacement[id]!);
+  }
+
+  /** Put the other name in the place of each edit in OUTPUT, whose offsets count from the byte behind `held` ones. */
+  #replace(raw: Uint8Array, edits: number, held: number, replacement: Uint8Array): Uint8Array {
+    const { view, constant } = this.#core;
+    const list = this.#output + constant.RESPONSE_EDIT_LIST!;
+    const end = list + edits * 8;
+    let length = raw.length + edits * replacement.length;
+    for (let at = list; at < end; at += 8)
+      length -= position(view.getInt32(at + 4, true), held) - position(view.getInt32(at, true), held);
+    const out = Buffer.allocUnsafe(length);
+    let from = 0;
+    let to = 0;
+    for (let at = list; at < end; at += 8) {
+      const start = position(view.getInt32(at, true), held);
+      out.set(raw.subarray(from, start), to);
+      to += start - from;
+      out.set(replacement, to);
+      to += replacement.length;
+      from = position(view.getInt32(at + 4, true), held);
+    }
+    out.set(raw.subarray(from), to);
+    return out;
+  }
+
+  /** Bytes that are held back at the moment. */
+  held(id: number): number {
+    this.#check(id);
+    return this.#held[id]?.length ?? 0;
+  }
+
+  /**
+   * Token usage of all documents that have ended and were JSON; unknown parts are -1.
+   * @throws RangeError when the scan is not open.
+   */
+  usage(id: number): Usage {
+    this.#check(id);
+    const { f64, constant } = this.#core;
+    const at = (this.#address(id) + constant.SCAN_USAGE!) >>> 3;
+    return {
+      promptTokens: f64[at]!,
+      completionTokens: f64[at + 1]!,
+      totalTokens: f64[at + 2]!,
+      cachedTokens: f64[at + 3]!,
+    };
+  }
+
+  /**
+   * Events of a stream: its `data:` lines without `[DONE]`. 0 for a JSON document.
+   * @throws RangeError when the scan is not open.
+   */
+  events(id: number): number {
+    this.#check(id);
+    return this.#core.u32[(this.#address(id) + this.#core.constant.SCAN_EVENTS!) >>> 2]!;
+  }
+
+  /** Free the scan. Bytes still held back are dropped: end the answer with `feed(…, true)` first. Closing twice does nothing. */
+  close(id: number): void {
+    if (this.#open[id] !== 1) return;
+    this.#open[id] = 0;
+    this.#held[id] = undefined;
+    this.#replacement[id] = undefined;
+    this.#frames[id] = undefined;
+    this.#free[this.#freeCount++] = id;
+  }
+
+  #address(id: number): number {
+    return this.#core.call.responseScanAddress!(id) >>> 0;
+  }
+
+  #check(id: number): void {
+    if (this.#open[id] !== 1) throw new RangeError(`response scan ${id} is not open`);
+  }
+}
+
+/** Where an offset of the core lies behind `held` bytes: -1 stands for the first of these. */
+function position(offset: number, held: number): number {
+  return offset < 0 ? 0 : offset + held;
+}

@@ -1,0 +1,96 @@
+/** A byte range [start, end) of a request body, counted over all its chunks. */
+export interface Span {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** Where the prompt of a body is. The numbers are the core's (`PROMPT_*` in assembly/request/fields.ts and scan.ts). */
+export const PromptKind = {
+  completions: 0,
+  chat: 1,
+  responses: 2,
+  embeddings: 3,
+  conversations: 4,
+  images: 5,
+  /** Anthropic's messages, with `system` in front. */
+  messages: 6,
+  /** `token_ids` of vLLM's generate. */
+  tokens: 7,
+  /** `input_ids` of SGLang's generate. */
+  sglang: 8,
+  /** GenerateRequest of vLLM's engine service, in a gRPC frame. */
+  engine: 9,
+  /** EmbedRequest of the same. */
+  engineEmbed: 10,
+  /** A chat completions body in a Vertex AI message, in a gRPC frame. */
+  vertexChat: 11,
+  /** A responses body there. */
+  vertexResponses: 12,
+} as const;
+export type PromptKind = (typeof PromptKind)[keyof typeof PromptKind];
+
+/** What a scan found once the body has ended. Spans cover the raw JSON value, quotes and brackets included. */
+export interface RequestScanResult {
+  /** The decoded model name; undefined when the key is absent or no string. At most 1,024 bytes are kept. */
+  readonly model: string | undefined;
+  /** The last value of `model`, whatever its type. */
+  readonly modelSpan: Span | undefined;
+  readonly stream: boolean;
+  /** Client's bound on output tokens, by the rule of the prompt kind; undefined when absent, negative or fractional. */
+  readonly maxOutputTokens: number | undefined;
+  /** Span of the prompt value (prompt, messages, input or items); undefined when the key is absent or its shape is not allowed. */
+  readonly promptSpan: Span | undefined;
+  /** Bytes of prompt content that the hashes and the token estimate stand for (tools and system included). */
+  readonly promptBytes: number;
+  readonly toolsSpan: Span | undefined;
+  readonly cacheSalt: string | undefined;
+  /** The body is a JSON object, or a message that holds one. */
+  readonly isObject: boolean;
+  /** What an engine would refuse; undefined when nothing. */
+  readonly flaw: ScanFlaw | undefined;
+}
+
+/**
+ * A field of a wrong shape: no prompt, a prompt without elements, a prompt that is something else, Anthropic's `system`,
+ * SGLang's `extra_key` and `stream`. The first one in this order.
+ */
+export type ScanFlaw = 'missing' | 'empty' | 'shape' | 'system' | 'salt' | 'stream';
+
+/** Where and why a body cannot be read. */
+export interface ScanRefusal {
+  /**
+   * What is wrong: the gRPC frame, the message in it, or that the message holds no document. Absent when it is the JSON
+   * document itself; the position then counts from its first byte.
+   */
+  readonly layer?: 'frame' | 'message' | 'bare';
+  /** Byte offset of the first byte that cannot be part of a JSON document (or the length, when it ends too early). */
+  readonly position: number;
+  readonly reason: string;
+}
+
+/** How an answer tells its usage. The numbers are the core's (`FORM_*` in assembly/response/layout.ts). */
+export const AnswerForm = {
+  /** `usage` at the top: OpenAI, vLLM's generate. */
+  usage: 0,
+  /** OpenAI's responses: in a stream only that of `response.completed`. */
+  responses: 1,
+  /** Anthropic's messages. */
+  messages: 2,
+  /** `meta_info` of SGLang's generate; in a stream only with a `finish_reason`. */
+  sglang: 3,
+  /** GenerateResponse of vLLM's engine service, in gRPC frames. */
+  engine: 4,
+  /** EmbedResponse of the same. */
+  engineEmbed: 5,
+  /** google.api.HttpBody in gRPC frames, with JSON or server-sent events in it. */
+  vertex: 6,
+} as const;
+export type AnswerForm = (typeof AnswerForm)[keyof typeof AnswerForm];
+
+/** Token usage as an engine reported it; unknown parts are -1. */
+export interface Usage {
+  promptTokens: number;
+  completionTokens: number;
+  totalTokens: number;
+  cachedTokens: number;
+}

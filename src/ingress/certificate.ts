@@ -1,0 +1,48 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createSecureContext } from 'node:tls';
+import type { KeyPair } from './transport.js';
+
+/** Days that a certificate of our own is valid: as long as the incumbent's. */
+const validDays = 3650;
+
+/**
+ * A self-signed certificate for `--secure-serving` without `--cert-path`. Elliptic, because its key takes
+ * milliseconds to make where the incumbent's RSA-4096 takes seconds; proxies do not verify it either way.
+ */
+export async function selfSignedCertificate(): Promise<KeyPair> {
+  // Loaded here alone: most proxies speak plain text to a picker beside them, and the library takes a while.
+  const { generate } = await import('selfsigned');
+  const notAfterDate = new Date(Date.now() + validDays * 86_400_000);
+  const { private: key, cert } = await generate([{ name: 'organizationName', value: 'Inference Ext' }], {
+    keyType: 'ec',
+    curve: 'P-256',
+    algorithm: 'sha256',
+    notAfterDate,
+  });
+  return { key, cert };
+}
+
+/**
+ * Read tls.crt and tls.key of a folder, as Kubernetes mounts a TLS secret.
+ * @param flag that names the folder, for the message
+ * @throws with one line that names the flag and the file, also when the two are no usable pair.
+ */
+export function readCertificate(folder: string, flag: string): KeyPair {
+  const read = (file: string) => {
+    const path = join(folder, file);
+    try {
+      return readFileSync(path, 'utf8');
+    } catch (error) {
+      throw new Error(`--${flag}: ${path} cannot be read: ${(error as Error).message}`);
+    }
+  };
+  const pair = { cert: read('tls.crt'), key: read('tls.key') };
+  try {
+    createSecureContext(pair);
+  } catch (error) {
+    const why = (error as Error).message;
+    throw new Error(`--${flag}: tls.crt and tls.key of ${folder} are no PEM certificate with its key: ${why}`);
+  }
+  return pair;
+}

@@ -1,0 +1,103 @@
+import { HeaderMap, NO_HEADERS } from './header-map.js';
+import { type ProxyMetadata, readProxyMetadata } from './proxy-metadata.js';
+import { WireReader, WireType } from './wire.js';
+
+/** Which part of the HTTP exchange a message carries: the field numbers of `ProcessingRequest.request`. */
+export const Phase = {
+  none: 0,
+  requestHeaders: 2,
+  responseHeaders: 3,
+  requestBody: 4,
+  responseBody: 5,
+  requestTrailers: 6,
+  responseTrailers: 7,
+} as const;
+export type Phase = (typeof Phase)[keyof typeof Phase];
+
+/** A decoded `ProcessingRequest`. The body and the headers are views of the message's bytes. */
+export interface ProcessMessage extends ProxyMetadata {
+  phase: Phase;
+  headers: HeaderMap;
+  body: Buffer;
+  endOfStream: boolean;
+}
+
+const METADATA_CONTEXT = 8 * 8 + WireType.bytes;
+const HTTP_HEADERS_HEADERS = 1 * 8 + WireType.bytes;
+const HTTP_HEADERS_END_OF_STREAM = 3 * 8 + WireType.varint;
+const HTTP_BODY_BODY = 1 * 8 + WireType.bytes;
+const HTTP_BODY_END_OF_STREAM = 2 * 8 + WireType.varint;
+const NO_BODY = Buffer.alloc(0);
+
+/**
+ * Decode one `envoy.service.ext_proc.v3.ProcessingRequest` in one pass. Unknown fields are skipped; a message
+ * without a known phase decodes to `Phase.none`.
+ * @throws MalformedMessage when the bytes are no protobuf
+ */
+export function decodeProcessRequest(bytes: Uint8Array): ProcessMessage {
+  const reader = new WireReader(bytes);
+  const message: ProcessMessage = {
+    phase: Phase.none,
+    headers: NO_HEADERS,
+    body: NO_BODY,
+    endOfStream: false,
+    subset: undefined,
+    served: undefined,
+  };
+  while (reader.at < reader.end) {
+    const tag = reader.tag();
+    if (tag === METADATA_CONTEXT) {
+      const outer = reader.enter();
+      readProxyMetadata(reader, message);
+      reader.leave(outer);
+    } else if ((tag & 7) === WireType.bytes && tag >> 3 >= Phase.requestHeaders && tag >> 3 <= Phase.responseTrailers) {
+      const outer = reader.enter();
+      readPhase(reader, (tag >> 3) as Phase, message);
+      reader.leave(outer);
+    } else {
+      reader.skip(tag);
+    }
+  }
+  return message;
+}
+
+/** One member of the oneof; should a message carry several, the last one counts. */
+function readPhase(reader: WireReader, phase: Phase, message: ProcessMessage): void {
+  message.phase = phase;
+  message.endOfStream = false;
+  message.body = NO_BODY;
+  message.headers = NO_HEADERS;
+  if (phase === Phase.requestBody || phase === Phase.responseBody) readBody(reader, message);
+  else readHeaders(reader, message);
+}
+
+function readBody(reader: WireReader, message: ProcessMessage): void {
+  while (reader.at < reader.end) {
+    const tag = reader.tag();
+    if (tag === HTTP_BODY_BODY) {
+      const length = reader.length();
+      message.body = reader.bytes.subarray(reader.at, reader.at + length);
+      reader.at += length;
+    } else if (tag === HTTP_BODY_END_OF_STREAM) {
+      message.endOfStream = reader.varint() !== 0;
+    } else {
+      reader.skip(tag);
+    }
+  }
+}
+
+/** `HttpHeaders` and `HttpTrailers` agree in the field that both have. */
+function readHeaders(reader: WireReader, message: ProcessMessage): void {
+  while (reader.at < reader.end) {
+    const tag = reader.tag();
+    if (tag === HTTP_HEADERS_HEADERS) {
+      const outer = reader.enter();
+      message.headers = new HeaderMap(reader);
+      reader.leave(outer);
+    } else if (tag === HTTP_HEADERS_END_OF_STREAM) {
+      message.endOfStream = reader.varint() !== 0;
+    } else {
+      reader.skip(tag);
+    }
+  }
+}

@@ -1,0 +1,157 @@
+import { field, putVarint, text, varintField, varintSize } from './wire.js';
+
+/** Which reply: the field numbers of `ProcessingResponse.response`. */
+export const Reply = {
+  requestHeaders: 1,
+  responseHeaders: 2,
+  requestBody: 3,
+  responseBody: 4,
+  requestTrailers: 5,
+  responseTrailers: 6,
+  immediate: 7,
+} as const;
+
+/** Envoy takes at most 64 KiB in one streamed body reply; the incumbent cuts at this size too. */
+export const MAX_BODY_CHUNK = 62_000;
+
+/** `HeaderValueOption.append_action` OVERWRITE_IF_EXISTS_OR_ADD: a client's own header of that name never survives. */
+const OVERWRITE = varintField(3, 2);
+const CLEAR_ROUTE_CACHE = varintField(5, 1);
+const EMPTY = Buffer.alloc(0);
+
+/** One `set_headers` entry of a `HeaderMutation`. */
+export function setHeader(name: string, value: string): Buffer {
+  return field(1, field(1, field(1, text(name)), field(3, text(value))), OVERWRITE);
+}
+
+const CONTENT_LENGTH_NAME = Buffer.concat([field(1, text('Content-Length')), Buffer.from([0x1a])]);
+
+/** `setHeader('Content-Length', …)` in one allocation: this one is encoded for every request. */
+export function setContentLength(length: number): Buffer {
+  const digits = String(length);
+  const header = CONTENT_LENGTH_NAME.length + 1 + digits.length;
+  const bytes = Buffer.allocUnsafe(4 + header + OVERWRITE.length);
+  bytes[0] = 0x0a;
+  bytes[1] = 2 + header + OVERWRITE.length;
+  bytes[2] = 0x0a;
+  bytes[3] = header;
+  bytes.set(CONTENT_LENGTH_NAME, 4);
+  bytes[4 + CONTENT_LENGTH_NAME.length] = digits.length;
+  bytes.write(digits, 5 + CONTENT_LENGTH_NAME.length, 'latin1');
+  bytes.set(OVERWRITE, 4 + header);
+  return bytes;
+}
+
+/** One `remove_headers` entry of a `HeaderMutation`. */
+export function removeHeader(name: string): Buffer {
+  return field(2, text(name));
+}
+
+function headersReply(reply: number, mutations: readonly Buffer[], tail: Buffer, metadata: Buffer): Buffer {
+  let mutation = 0;
+  for (const part of mutations) mutation += part.length;
+  const common = 1 + varintSize(mutation) + mutation + tail.length;
+  const headers = 1 + varintSize(common) + common;
+  const bytes = Buffer.allocUnsafe(1 + varintSize(headers) + headers + metadata.length);
+  bytes[0] = reply * 8 + 2;
+  let at = putVarint(bytes, 1, headers);
+  bytes[at++] = 0x0a;
+  at = putVarint(bytes, at, common);
+  bytes[at++] = 0x12;
+  at = putVarint(bytes, at, mutation);
+  for (const part of mutations) {
+    bytes.set(part, at);
+    at += part.length;
+  }
+  bytes.set(tail, at);
+  bytes.set(metadata, at + tail.length);
+  return bytes;
+}
+
+/**
+ * The reply to the request headers.
+ * @param mutations entries of `setHeader` and `removeHeader`, the destination among them
+ * @param metadata the encoded `dynamic_metadata` field
+ */
+export function encodeRequestHeadersReply(mutations: readonly Buffer[], metadata: Buffer): Buffer {
+  return headersReply(Reply.requestHeaders, mutations, CLEAR_ROUTE_CACHE, metadata);
+}
+
+export function encodeResponseHeadersReply(mutations: readonly Buffer[]): Buffer {
+  return headersReply(Reply.responseHeaders, mutations, EMPTY, EMPTY);
+}
+
+/** An empty reply to trailers: they go on unchanged. @param metadata the encoded `dynamic_metadata` field */
+export function encodeTrailersReply(reply: 5 | 6, metadata: Buffer = EMPTY): Buffer {
+  return metadata.length === 0 ? field(reply) : Buffer.concat([field(reply), metadata]);
+}
+
+/**
+ * Hand body replies to `sink`: the bytes of `chunks` in messages of at most `MAX_BODY_CHUNK` bytes, the last one
+ * with `end_of_stream` as given. Without any bytes one empty message is sent.
+ * @param metadata the encoded `dynamic_metadata` field, for the last message
+ */
+export function encodeBodyReplies(
+  reply: 3 | 4,
+  chunks: readonly Uint8Array[],
+  endOfStream: boolean,
+  sink: { send(bytes: Uint8Array): void },
+  metadata: Buffer = EMPTY,
+): void {
+  let rest = 0;
+  for (const chunk of chunks) rest += chunk.length;
+  let index = 0;
+  let offset = 0;
+  do {
+    const length = Math.min(rest, MAX_BODY_CHUNK);
+    rest -= length;
+    const bytes = startBodyReply(reply, length, endOfStream && rest === 0);
+    let at = bytes.length - length;
+    const end = bytes.length;
+    while (at < end) {
+      const chunk = chunks[index]!;
+      const take = Math.min(chunk.length - offset, end - at);
+      bytes.set(take === chunk.length ? chunk : chunk.subarray(offset, offset + take), at);
+      at += take;
+      offset += take;
+      if (offset === chunk.length) {
+        index++;
+        offset = 0;
+      }
+    }
+    sink.send(rest === 0 && metadata.length > 0 ? Buffer.concat([bytes, metadata]) : bytes);
+  } while (rest > 0);
+}
+
+/** Everything of a body reply but the body, which fills the last `length` bytes. */
+function startBodyReply(reply: number, length: number, endOfStream: boolean): Buffer {
+  // StreamedBodyResponse puts end_of_stream before the body so that the body comes last; the order is free.
+  const streamed = (endOfStream ? 2 : 0) + (length > 0 ? 1 + varintSize(length) + length : 0);
+  const mutation = 1 + varintSize(streamed) + streamed;
+  const common = 1 + varintSize(mutation) + mutation;
+  const body = 1 + varintSize(common) + common;
+  const bytes = Buffer.allocUnsafe(1 + varintSize(body) + body);
+  bytes[0] = reply * 8 + 2;
+  let at = putVarint(bytes, 1, body);
+  bytes[at++] = 0x0a; // BodyResponse.response
+  at = putVarint(bytes, at, common);
+  bytes[at++] = 0x1a; // CommonResponse.body_mutation
+  at = putVarint(bytes, at, mutation);
+  bytes[at++] = 0x1a; // BodyMutation.streamed_response
+  at = putVarint(bytes, at, streamed);
+  if (endOfStream) {
+    bytes[at++] = 0x10;
+    bytes[at++] = 1;
+  }
+  if (length > 0) {
+    bytes[at++] = 0x0a;
+    putVarint(bytes, at, length);
+  }
+  return bytes;
+}
+
+/** An `ImmediateResponse`: the proxy answers its client with this and drops the request. */
+export function encodeImmediateReply(status: number, headers: readonly Buffer[], body: string): Buffer {
+  const mutation = headers.length > 0 ? field(2, ...headers) : EMPTY;
+  return field(Reply.immediate, field(1, varintField(1, status)), mutation, field(3, text(body)));
+}

@@ -1,0 +1,135 @@
+/** The bytes are no valid protobuf of the expected message. */
+export class MalformedMessage extends Error {
+  override readonly name = 'MalformedMessage';
+}
+
+/** Wire types of https://protobuf.dev/programming-guides/encoding/ that ext_proc uses. */
+export const WireType = { varint: 0, fixed64: 1, bytes: 2, fixed32: 5 } as const;
+
+/**
+ * A cursor over protobuf bytes. Nested messages are read by narrowing `end` and putting it back, so that decoding
+ * a message allocates one reader and nothing per field.
+ */
+export class WireReader {
+  readonly bytes: Buffer;
+  at: number;
+  end: number;
+
+  constructor(bytes: Uint8Array) {
+    this.bytes = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    this.at = 0;
+    this.end = this.bytes.length;
+  }
+
+  /** An unsigned varint of at most ten bytes. Exact up to 2^53, which is more than any length or flag here. */
+  varint(): number {
+    let value = 0;
+    let scale = 1;
+    for (let i = 0; i < 10; i++) {
+      if (this.at >= this.end) throw new MalformedMessage('a number is cut off');
+      const byte = this.bytes[this.at++]!;
+      value += (byte & 0x7f) * scale;
+      if (byte < 0x80) return value;
+      scale *= 128;
+    }
+    throw new MalformedMessage('a number has more than ten bytes');
+  }
+
+  /** A field's tag: number × 8 + wire type. */
+  tag(): number {
+    const tag = this.varint();
+    if (tag < 8 || tag > 0xffff_ffff) throw new MalformedMessage('a field has no valid number');
+    return tag;
+  }
+
+  /** Length of a length-delimited field; the field lies wholly inside the current message. */
+  length(): number {
+    const length = this.varint();
+    if (length > this.end - this.at) throw new MalformedMessage('a field is longer than its message');
+    return length;
+  }
+
+  /** Start a nested message; give the returned end back to `leave`. */
+  enter(): number {
+    const length = this.length();
+    const outer = this.end;
+    this.end = this.at + length;
+    return outer;
+  }
+
+  leave(outer: number): void {
+    this.at = this.end;
+    this.end = outer;
+  }
+
+  /** Step over the value of a field that nobody reads. */
+  skip(tag: number): void {
+    switch (tag & 7) {
+      case WireType.varint:
+        this.varint();
+        return;
+      case WireType.fixed64:
+        this.#advance(8);
+        return;
+      case WireType.bytes:
+        this.#advance(this.length());
+        return;
+      case WireType.fixed32:
+        this.#advance(4);
+        return;
+      default:
+        // Groups were never part of proto3.
+        throw new MalformedMessage(`wire type ${tag & 7} is not in use`);
+    }
+  }
+
+  #advance(count: number): void {
+    if (count > this.end - this.at) throw new MalformedMessage('a field is longer than its message');
+    this.at += count;
+  }
+}
+
+/** Bytes that a varint takes. */
+export function varintSize(value: number): number {
+  let size = 1;
+  for (let rest = value; rest > 127; rest = Math.floor(rest / 128)) size++;
+  return size;
+}
+
+/** Write a varint; returns the position behind it. */
+export function putVarint(target: Uint8Array, at: number, value: number): number {
+  let rest = value;
+  let position = at;
+  while (rest > 127) {
+    target[position++] = (rest % 128) | 0x80;
+    rest = Math.floor(rest / 128);
+  }
+  target[position++] = rest;
+  return position;
+}
+
+/** A length-delimited field around parts that are encoded already. For messages that are not on the hot path. */
+export function field(number: number, ...parts: readonly Uint8Array[]): Buffer {
+  let length = 0;
+  for (const part of parts) length += part.length;
+  const tag = number * 8 + WireType.bytes;
+  const result = Buffer.allocUnsafe(varintSize(tag) + varintSize(length) + length);
+  let at = putVarint(result, putVarint(result, 0, tag), length);
+  for (const part of parts) {
+    result.set(part, at);
+    at += part.length;
+  }
+  return result;
+}
+
+/** A varint field. */
+export function varintField(number: number, value: number): Buffer {
+  const result = Buffer.allocUnsafe(varintSize(number * 8) + varintSize(value));
+  putVarint(result, putVarint(result, 0, number * 8), value);
+  return result;
+}
+
+/** A string as UTF-8. */
+export function text(value: string): Buffer {
+  return Buffer.from(value, 'utf8');
+}

@@ -1,0 +1,48 @@
+import { DestinationTemplates } from './codec/destination.js';
+import { ExchangeStream, type SharedLoad } from './stream.js';
+import type { StreamLoad } from './stream-load.js';
+import type { StreamServices } from './stream-services.js';
+import type { ProcessHandler, ProcessStream } from './transport.js';
+import { WorkGate } from './work-gate.js';
+
+/** What a transport calls for every new stream, with a look at what the streams hold. */
+export interface StreamOpener {
+  (stream: ProcessStream): ProcessHandler;
+  load(): StreamLoad;
+}
+
+/** Endpoints (and lists of them) whose encoded form is kept: a large pool with some fallback lists. */
+const TEMPLATE_CAPACITY = 8_192;
+/** New requests of one turn run this long before messages of older ones are read again. */
+const NEW_WORK_SLICE_MS = 5;
+/** Far above a burst that clears in time, far below what would fill the memory. */
+const MAX_WAITING = 8_192;
+/** Who would wait longer is better served by another replica or a retry. */
+const MAX_WAIT_MS = 1_000;
+/** Streams beyond `maxStreams` that wait for the first message, to answer it with a 503. */
+const MAX_SILENT = 8_192;
+const GRPC_RESOURCE_EXHAUSTED = 8;
+
+/** Handler of a stream that has failed as it was opened. */
+const DEAF: ProcessHandler = { message: () => {}, halfClosed: () => {}, closed: () => {} };
+
+/** The entry of a shard: one handler for every ext_proc stream. */
+export function createStreamOpener(services: StreamServices): StreamOpener {
+  const load: SharedLoad = { openStreams: 0, bufferedBytes: 0, silentStreams: 0 };
+  const gate = new WorkGate({
+    now: services.now,
+    defer: (run) => setImmediate(run),
+    sliceMs: NEW_WORK_SLICE_MS,
+    maxWaiting: MAX_WAITING,
+    maxWaitMs: MAX_WAIT_MS,
+  });
+  const context = { services, load, gate, templates: new DestinationTemplates(TEMPLATE_CAPACITY) };
+  const open = (stream: ProcessStream): ProcessHandler => {
+    const refused = load.openStreams >= services.limits.maxStreams;
+    if (!refused || load.silentStreams < MAX_SILENT) return new ExchangeStream(context, stream, refused);
+    services.recorder.overloaded();
+    stream.fail(GRPC_RESOURCE_EXHAUSTED, 'too many streams');
+    return DEAF;
+  };
+  return Object.assign(open, { load: (): StreamLoad => ({ ...load, waiting: gate.waiting }) });
+}

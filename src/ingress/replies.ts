@@ -1,0 +1,72 @@
+import { isControlHeader } from '../request/control-headers.js';
+import { STATUS_OF_CODE } from '../request/rejections.js';
+import type { Placement, Rejection } from '../scheduling/types.js';
+import type { DestinationTemplates } from './codec/destination.js';
+import type { HeaderMap } from './codec/header-map.js';
+import {
+  encodeImmediateReply,
+  encodeRequestHeadersReply,
+  encodeResponseHeadersReply,
+  removeHeader,
+  setContentLength,
+  setHeader,
+} from './codec/process-response.js';
+
+/** The marker that tells a response came past the picker (the incumbent's). */
+const RESPONSE_MARKER = setHeader('x-went-into-resp-headers', 'true');
+const MARKER_ONLY = encodeResponseHeadersReply([RESPONSE_MARKER]);
+const MARKER_WITHOUT_LENGTH = encodeResponseHeadersReply([RESPONSE_MARKER, removeHeader('content-length')]);
+
+/** Comma list of the picked endpoints, in order of preference. */
+export function destinationOf(placement: Placement): string {
+  const { endpoints } = placement;
+  return endpoints.length === 1 ? endpoints[0]!.address : endpoints.map((endpoint) => endpoint.address).join(',');
+}
+
+/** What the header reply says beside the destination. */
+export interface HeaderReplyDetails {
+  /** Bytes of the outgoing body; 0 = none is announced. */
+  readonly contentLength: number;
+  /** Set when the request came without one. */
+  readonly generatedRequestId: string | undefined;
+  readonly emitScores: boolean;
+}
+
+/** The header reply of a placed request: destination, length, and the picker's own headers taken out. */
+export function placedReply(
+  templates: DestinationTemplates,
+  placement: Placement,
+  headers: HeaderMap,
+  details: HeaderReplyDetails,
+): Buffer {
+  const scores = details.emitScores ? placement.scores : undefined;
+  const destination = templates.encode(destinationOf(placement), scores);
+  const mutations = [destination.header];
+  if (details.contentLength > 0) mutations.push(setContentLength(details.contentLength));
+  if (details.generatedRequestId !== undefined) mutations.push(setHeader('x-request-id', details.generatedRequestId));
+  for (const name of headers.extensionNames()) if (isControlHeader(name)) mutations.push(removeHeader(name));
+  return encodeRequestHeadersReply(mutations, destination.metadata);
+}
+
+/**
+ * The header reply of a response.
+ * @param changesLength the announced length may become wrong
+ * @param added headers that plugins add, by lower-case name
+ */
+export function responseHeadReply(changesLength: boolean, added: ReadonlyMap<string, string> | undefined): Buffer {
+  if (added === undefined || added.size === 0) return changesLength ? MARKER_WITHOUT_LENGTH : MARKER_ONLY;
+  const mutations = [RESPONSE_MARKER, ...[...added].map(([name, value]) => setHeader(name, value))];
+  if (changesLength) mutations.push(removeHeader('content-length'));
+  return encodeResponseHeadersReply(mutations);
+}
+
+/** A rejection as the proxy's answer to its client. */
+export function rejectionReply(rejection: Rejection): Buffer {
+  const headers: Buffer[] = [];
+  if (rejection.reason !== undefined) headers.push(setHeader('x-llm-d-request-dropped-reason', rejection.reason));
+  if (rejection.retryAfterSeconds !== undefined) {
+    headers.push(setHeader('retry-after', String(rejection.retryAfterSeconds)));
+  }
+  const body = `inference error: ${rejection.code} - ${rejection.message}`;
+  return encodeImmediateReply(STATUS_OF_CODE[rejection.code], headers, body);
+}

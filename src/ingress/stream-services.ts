@@ -1,0 +1,40 @@
+import type { Admission } from '../admission/admission.js';
+import type { BodyScanner } from '../request/body-scanner.js';
+import type { Dialects } from '../request/dialects.js';
+import type { RequestRules } from '../request/rules.js';
+import type { RequestRecorder } from '../response/recorder.js';
+import type { ResponseScanner } from '../response/response-scanner.js';
+import type { HostPlugins } from '../scheduling/host/host-plugins.js';
+import type { Scheduler } from '../scheduling/types.js';
+import type { StreamLimits } from './stream-load.js';
+
+/** Where a stream reports what nobody expects. */
+export interface StreamLog {
+  error(details: object, message: string): void;
+  warn(details: object, message: string): void;
+}
+
+/** Everything that the streams of one shard share. */
+export interface StreamServices {
+  readonly scanner: BodyScanner;
+  readonly responses: ResponseScanner;
+  readonly scheduler: Scheduler;
+  /** Host plugins; undefined when the configuration has none. */
+  readonly plugins?: HostPlugins | undefined;
+  readonly dialects: Dialects;
+  readonly rules: RequestRules;
+  readonly admission: Admission;
+  readonly recorder: RequestRecorder;
+  readonly limits: StreamLimits;
+  /** Tell the proxy the scores of all candidates (`--emit-endpoint-scores`). */
+  readonly emitScores: boolean;
+  /** Do not look at the proxy's subset hint (`--disable-endpoint-subset-filter`). */
+  readonly ignoreSubset: boolean;
+  /** Prompt bytes of one hashed block. */
+  readonly blockBytes: () => number;
+  /** Milliseconds of a monotonic clock. */
+  readonly now: () => number;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+  readonly log: StreamLog;
+}

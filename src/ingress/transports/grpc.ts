@@ -1,0 +1,179 @@
+import type { ServerDuplexStream } from '@grpc/grpc-js';
+import type {
+  HealthSource,
+  KeyPair,
+  ProcessHandler,
+  ProcessStream,
+  Transport,
+  TransportOptions,
+} from '../transport.js';
+import { GrpcServer } from './grpc-server.js';
+import type { OutgoingMessage } from './prompt-call.js';
+import { within } from './within.js';
+
+const PROCESS_PATH = '/envoy.service.ext_proc.v3.ExternalProcessor/Process';
+
+/** A stream whose replies pile up is not read any more until half of them are gone. */
+const PAUSE_BYTES = 1024 * 1024;
+const RESUME_BYTES = PAUSE_BYTES / 2;
+
+type ProcessCall = ServerDuplexStream<Buffer, OutgoingMessage>;
+
+/** One ext_proc stream over grpc-js. */
+class GrpcStream implements ProcessStream {
+  readonly #call: ProcessCall;
+  #pending = 0;
+  #done = false;
+  #paused = false;
+  readonly #taken = (bytes: number): void => this.#onTaken(bytes);
+
+  constructor(call: ProcessCall) {
+    this.#call = call;
+  }
+
+  get pendingBytes(): number {
+    return this.#pending;
+  }
+
+  get done(): boolean {
+    return this.#done;
+  }
+
+  send(reply: Uint8Array): void {
+    if (this.#done) return;
+    const bytes = Buffer.isBuffer(reply) ? reply : Buffer.from(reply.buffer, reply.byteOffset, reply.byteLength);
+    this.#pending += bytes.length;
+    this.#call.write({ bytes, taken: this.#taken });
+    if (this.#pending > PAUSE_BYTES && !this.#paused) {
+      this.#paused = true;
+      this.#call.pause();
+    }
+  }
+
+  end(): void {
+    if (this.#done) return;
+    this.#done = true;
+    this.#call.end();
+  }
+
+  fail(code: number, message: string): void {
+    if (this.#done) return;
+    this.#done = true;
+    this.#call.emit('error', { code, details: message });
+  }
+
+  /** The call is over; nothing is sent any more. */
+  close(): void {
+    this.#done = true;
+    this.#pending = 0;
+  }
+
+  #onTaken(bytes: number): void {
+    this.#pending = Math.max(0, this.#pending - bytes);
+    if (this.#paused && this.#pending <= RESUME_BYTES) {
+      this.#paused = false;
+      this.#call.resume();
+    }
+  }
+}
+
+/** Connect one call with its handler. */
+function serve(call: ProcessCall, open: (stream: ProcessStream) => ProcessHandler, onClosed: () => void): void {
+  const stream = new GrpcStream(call);
+  const handler = open(stream);
+  let closed = false;
+  const close = (): void => {
+    if (closed) return;
+    closed = true;
+    const cancelled = !stream.done;
+    stream.close();
+    handler.closed(cancelled);
+    onClosed();
+  };
+  call.on('data', (bytes: Buffer) => {
+    if (!closed) handler.message(bytes);
+  });
+  call.on('end', () => {
+    if (!closed) handler.halfClosed();
+  });
+  // grpc-js reports the end of every call this way, also of one that we ended.
+  call.on('cancelled', close);
+}
+
+/** After the last stream of a drain, for connections that the peers do not close at once. */
+const FLUSH_MS = 250;
+
+/** For broken connections to be gone: a close that hangs must not keep a shard from ending. */
+const CLOSE_MS = 1_000;
+
+/** ext_proc over `@grpc/grpc-js`: the reference transport. */
+export class GrpcTransport implements Transport {
+  #server: GrpcServer | undefined;
+  #streams = 0;
+  #whenIdle: (() => void) | undefined;
+
+  async listen(
+    options: TransportOptions,
+    open: (stream: ProcessStream) => ProcessHandler,
+    health?: HealthSource,
+  ): Promise<number> {
+    const server = new GrpcServer(options);
+    const handler = (call: ProcessCall): void => {
+      this.#streams++;
+      serve(call, open, () => this.#streamClosed());
+    };
+    server.register(PROCESS_PATH, handler, 'bidi');
+    if (health !== undefined) server.serveHealth(health);
+    this.#server = server;
+    return server.listen(options);
+  }
+
+  replaceCertificate(pair: KeyPair): void {
+    this.#server?.replaceCertificate(pair);
+  }
+
+  async drain(timeoutMs: number): Promise<void> {
+    const server = this.#server;
+    if (server === undefined) return;
+    const flushed = server.drain(timeoutMs);
+    if (this.#streams > 0) await within(timeoutMs, new Promise<void>((resolve) => (this.#whenIdle = resolve)));
+    this.#whenIdle = undefined;
+    // What the last streams and watches say is still on its way out.
+    server.endHealth();
+    await within(FLUSH_MS, flushed);
+    // The last stream may have ended inside a read of its connection; closing that there would abort the process
+    // (nodejs/node#64850).
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+
+  async close(): Promise<void> {
+    if (this.#server !== undefined) await within(CLOSE_MS, this.#server.close());
+    this.#server = undefined;
+  }
+
+  #streamClosed(): void {
+    this.#streams--;
+    if (this.#streams === 0) this.#whenIdle?.();
+  }
+}
+
+/** A health service on a port of its own. */
+export interface HealthListener {
+  readonly port: number;
+  close(): Promise<void>;
+}
+
+/** Largest health message: a service name, or a list of a few. */
+const HEALTH_MESSAGE_BYTES = 64 * 1024;
+
+/** Serve `grpc.health.v1.Health` alone (port 9003). Rejects when the port cannot be bound. */
+export async function listenHealth(
+  options: Pick<TransportOptions, 'host' | 'port' | 'tls'> & { readonly reusePort?: boolean },
+  health: HealthSource,
+): Promise<HealthListener> {
+  const sizes = { maxReceiveBytes: HEALTH_MESSAGE_BYTES, maxSendBytes: HEALTH_MESSAGE_BYTES };
+  const server = new GrpcServer(sizes);
+  server.serveHealth(health);
+  const port = await server.listen({ ...sizes, ...options, reusePort: options.reusePort ?? false });
+  return { port, close: () => server.close() };
+}

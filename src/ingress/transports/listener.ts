@@ -1,0 +1,93 @@
+import { createServer, type Socket } from 'node:net';
+import { createServer as createTlsServer, type SecureContextOptions, type Server as TlsServer } from 'node:tls';
+import type { KeyPair, TlsMaterial } from '../transport.js';
+import { within } from './within.js';
+
+export interface ListenOptions {
+  readonly host: string;
+  readonly port: number;
+  /** Let several threads listen on the port; the kernel spreads connections. Needs Node 22.12 or newer. */
+  readonly reusePort: boolean;
+  /** Absent = plain text. */
+  readonly tls?: TlsMaterial | undefined;
+}
+
+/** A connection burst of a proxy with many workers must not be dropped by the kernel. */
+const BACKLOG = 1_024;
+
+/**
+ * A destroyed HTTP/2 session says good-bye and closes its socket itself. To take the socket away meanwhile trips an
+ * assertion of Node that aborts the process (`SubmitRstStream`: `!this->is_destroyed()`).
+ */
+const GOODBYE_MS = 100;
+
+/** A bound port and the connections that came through it. */
+export interface Listener {
+  readonly port: number;
+  /** Use another certificate for connections from now on; nothing to do without TLS. */
+  replaceCertificate(pair: KeyPair): void;
+  /** Accept no more; connections go on. Resolves when the last of them has ended. */
+  stop(): Promise<void>;
+  /** Accept no more and break every connection that does not end by itself; resolves when the port is free. */
+  close(): Promise<void>;
+}
+
+/**
+ * A listening socket whose connections, after the TLS handshake if there is one, go to `accept`.
+ * Rejects with a message that names the port.
+ */
+export async function listen(options: ListenOptions, accept: (socket: Socket) => void): Promise<Listener> {
+  const { tls } = options;
+  const secure = tls === undefined ? undefined : tlsServer(tls, accept);
+  const server = secure ?? createServer({ noDelay: true }, accept);
+  // With TLS these are the sockets underneath, so that a handshake that never ends does not outlive the listener.
+  const sockets = new Set<Socket>();
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) => reject(new Error(bindProblem(options, error))));
+    const { host, port, reusePort } = options;
+    server.listen({ host, port, reusePort, backlog: BACKLOG }, resolve);
+  });
+  server.removeAllListeners('error');
+  // A failed accept (no file descriptors left) concerns one connection; its peer sees it closed.
+  server.on('error', () => undefined);
+  const address = server.address();
+  return {
+    port: typeof address === 'object' && address !== null ? address.port : options.port,
+    replaceCertificate: (pair) => {
+      if (tls !== undefined) secure?.setSecureContext(secureContext({ ...tls, ...pair }));
+    },
+    stop: () => new Promise((resolve) => server.close(() => resolve())),
+    close: async () => {
+      // A server that has stopped already calls back with an error, which says the same.
+      const ended = new Promise<void>((resolve) => server.close(() => resolve()));
+      await within(GOODBYE_MS, ended);
+      for (const socket of sockets) socket.destroy();
+      await ended;
+    },
+  };
+}
+
+/** Rejects as `listen` does when somebody listens on the port already, also when they are ready to share it. */
+export async function assertFree(host: string, port: number): Promise<void> {
+  const listener = await listen({ host, port, reusePort: false }, (socket) => socket.destroy());
+  await listener.close();
+}
+
+function tlsServer(tls: TlsMaterial, accept: (socket: Socket) => void): TlsServer {
+  return createTlsServer({ ...secureContext(tls), ALPNProtocols: ['h2'], noDelay: true }, accept);
+}
+
+function secureContext({ key, cert, minVersion, ciphers }: TlsMaterial): SecureContextOptions {
+  return { key, cert, minVersion: minVersion ?? 'TLSv1.2', ...(ciphers === undefined ? {} : { ciphers }) };
+}
+
+function bindProblem(options: ListenOptions, error: NodeJS.ErrnoException): string {
+  const where = `${options.host.includes(':') ? `[${options.host}]` : options.host}:${options.port}`;
+  if (error.code === 'EADDRINUSE') return `port ${options.port} is in use (${where}): choose another or stop its owner`;
+  if (error.code === 'EACCES') return `port ${options.port} needs more rights (${where}): choose one above 1023`;
+  return `cannot listen on port ${options.port} (${where}): ${error.message}`;
+}

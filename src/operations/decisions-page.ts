@@ -1,0 +1,28 @@
+import type { DecisionLog } from '../core/decision-log.js';
+import type { Endpoint } from '../pool/endpoint.js';
+import type { Route } from './telemetry/metrics-server.js';
+
+const DECISIONS_DEFAULT = 100;
+const DECISIONS_MAX = 1000;
+
+/**
+ * `GET /debug/decisions?limit=n`: the last decisions as JSON, newest first. Nothing of a prompt is in them but its size.
+ */
+export function decisionsRoute(log: DecisionLog, endpointOf: (slot: number) => Endpoint | undefined): Route {
+  return (request, response) => {
+    const asked = Number(
+      new URL(request.url ?? '/', 'http://localhost').searchParams.get('limit') ?? DECISIONS_DEFAULT,
+    );
+    if (!Number.isInteger(asked) || asked < 1 || asked > DECISIONS_MAX) {
+      response.writeHead(400, { 'content-type': 'text/plain' });
+      response.end(`limit: must be a whole number from 1 to ${DECISIONS_MAX}\n`);
+      return;
+    }
+    const decisions = log.recent(asked).map(({ slot, ...record }) => ({
+      ...record,
+      endpoint: slot === undefined ? undefined : (endpointOf(slot)?.id ?? `slot ${slot}`),
+    }));
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.end(`${JSON.stringify({ decisions }, undefined, 2)}\n`);
+  };
+}

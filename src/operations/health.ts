@@ -1,0 +1,65 @@
+import type { HealthSource, ServingStatus } from '../ingress/transport.js';
+
+/** What readiness depends on. */
+export interface ReadinessInputs {
+  /** Discovery has loaded once. An empty pool is no reason to be unready: requests then get a clear 503. */
+  readonly discoveryLoaded: boolean;
+  /** All shards listen and have warmed up. */
+  readonly shardsReady: boolean;
+  /** The process was told to stop: streams finish, no new ones are wanted. */
+  readonly draining: boolean;
+}
+
+/**
+ * Does the process as a whole live? Asked by kubelets. Draining and discovery do not matter; a control thread that hangs
+ * cannot answer at all, and the kubelet's time-out says so.
+ */
+const LIVENESS = 'liveness';
+/** Names that ask for readiness; Envoy asks for the service that it uses, others for the empty name. */
+const READINESS = ['', 'readiness', 'envoy.service.ext_proc.v3.ExternalProcessor'];
+
+/** The health of the process, as gRPC health checks ask for it. */
+export class HealthState implements HealthSource {
+  #inputs: ReadinessInputs = { discoveryLoaded: false, shardsReady: false, draining: false };
+  readonly #watchers = new Set<() => void>();
+
+  /** Change some inputs; watchers hear of it when the readiness changes with them. */
+  update(inputs: Partial<ReadinessInputs>): void {
+    const before = this.ready;
+    this.#inputs = { ...this.#inputs, ...inputs };
+    if (before === this.ready) return;
+    for (const changed of [...this.#watchers]) changed();
+  }
+
+  get ready(): boolean {
+    const { discoveryLoaded, shardsReady, draining } = this.#inputs;
+    return discoveryLoaded && shardsReady && !draining;
+  }
+
+  /** The inputs that keep the process from being ready, in words. */
+  unreadyReasons(): string[] {
+    const { discoveryLoaded, shardsReady, draining } = this.#inputs;
+    const reasons: string[] = [];
+    if (!discoveryLoaded) reasons.push('discovery has not loaded yet');
+    if (!shardsReady) reasons.push('not all shards are listening');
+    if (draining) reasons.push('the process is draining');
+    return reasons;
+  }
+
+  status(service: string): ServingStatus {
+    if (service === LIVENESS) return 'SERVING';
+    if (READINESS.includes(service)) return this.ready ? 'SERVING' : 'NOT_SERVING';
+    return 'SERVICE_UNKNOWN';
+  }
+
+  services(): readonly string[] {
+    return [...READINESS, LIVENESS];
+  }
+
+  watch(changed: () => void): () => void {
+    // Each watcher is its own entry, also when one function watches twice.
+    const entry = () => changed();
+    this.#watchers.add(entry);
+    return () => this.#watchers.delete(entry);
+  }
+}

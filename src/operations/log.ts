@@ -1,0 +1,78 @@
+import { type DestinationStream, destination, type Level, type Logger, pino } from 'pino';
+
+export type { Logger } from 'pino';
+
+export interface LogOptions {
+  /** `--v`: 2 shows the usual, 3 more, 4 debugging, 5 everything. */
+  readonly verbosity: number;
+  /** `--zap-log-level`: debug, info, error, panic, or a number as `--v`; goes before `verbosity`. */
+  readonly zapLogLevel?: string | undefined;
+  /** `--zap-encoder`. */
+  readonly zapEncoder?: 'json' | 'console' | undefined;
+}
+
+const zapLevels = new Map<string, Level>([
+  ['debug', 'debug'],
+  ['info', 'info'],
+  ['warn', 'warn'],
+  ['error', 'error'],
+  ['panic', 'fatal'],
+]);
+
+function levelOfVerbosity(verbosity: number): Level {
+  if (verbosity >= 5) return 'trace';
+  return verbosity >= 3 ? 'debug' : 'info';
+}
+
+/** @throws when `--zap-log-level` is neither a level nor a number above 0. */
+export function logLevel(options: LogOptions): Level {
+  const { zapLogLevel } = options;
+  if (zapLogLevel === undefined || zapLogLevel === '') return levelOfVerbosity(options.verbosity);
+  const named = zapLevels.get(zapLogLevel.toLowerCase());
+  if (named) return named;
+  const number = Number(zapLogLevel);
+  if (Number.isInteger(number) && number > 0) return levelOfVerbosity(number);
+  throw new Error(
+    `--zap-log-level: "${zapLogLevel}" is no level: use debug, info, error, panic or a whole number above 0`,
+  );
+}
+
+/**
+ * The logger of this thread. Lines go to standard error, each written before the call returns: they are few (nothing
+ * is logged per request by default), and the last ones before a crash matter most.
+ */
+export function createLogger(
+  options: LogOptions,
+  output: DestinationStream = destination({ fd: 2, sync: true }),
+): Logger {
+  const stream = options.zapEncoder === 'console' ? consoleEncoder(output) : output;
+  return pino(
+    {
+      level: logLevel(options),
+      base: null,
+      messageKey: 'msg',
+      timestamp: () => `,"ts":${Date.now() / 1000}`,
+      formatters: { level: (label) => ({ level: label }) },
+    },
+    stream,
+  );
+}
+
+/** A logger whose lines say which part of the program speaks. */
+export function partLogger(logger: Logger, part: string): Logger {
+  return logger.child({ logger: part });
+}
+
+/** Turns JSON lines into `time LEVEL part message {fields}`, separated by tabs. */
+function consoleEncoder(output: DestinationStream): DestinationStream {
+  return {
+    write(line: string): void {
+      const { level, ts, logger, msg, ...fields } = JSON.parse(line) as Record<string, unknown>;
+      const parts = [new Date(Number(ts) * 1000).toISOString(), String(level).toUpperCase()];
+      if (logger !== undefined) parts.push(String(logger));
+      parts.push(String(msg ?? ''));
+      if (Object.keys(fields).length > 0) parts.push(JSON.stringify(fields));
+      output.write(`${parts.join('\t')}\n`);
+    },
+  };
+}

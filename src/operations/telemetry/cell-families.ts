@@ -1,0 +1,179 @@
+import type { CoreInstance } from '../../core/memory.js';
+import { boundText, headText, labelText, numberText } from './exposition-text.js';
+import { cellsOf, type Metric, type SeriesKind, seriesKinds, streamEndKind, streamKind } from './metric-table.js';
+import { type Series, SeriesReader } from './series-block.js';
+import { LABEL_VALUES_MAX, ValueCap } from './value-cap.js';
+
+/** One way of showing the series of a kind: which labels, under which names. */
+interface Projection {
+  readonly pick: readonly number[];
+  readonly names: readonly string[];
+  /** Label text → first cells of every thread's series (and of every series that differs in left-out labels). */
+  readonly groups: Map<string, number[]>;
+}
+
+interface Part {
+  readonly metric: Metric;
+  readonly kind: SeriesKind;
+  readonly projection: Projection;
+  /** Bucket texts, `+Inf` included. */
+  readonly bounds: readonly string[];
+  readonly fixed: string;
+}
+
+interface Family {
+  readonly name: string;
+  readonly head: string;
+  readonly parts: Part[];
+}
+
+/** Labels whose values clients choose. */
+const CAPPED_LABELS = ['model_name', 'target_model_name', 'target_model', 'fairness_id'];
+
+// A piece of text is handed out when it is this long, so that a large page never holds the thread for long.
+const PIECE_CHARACTERS = 32_768;
+
+/** Reads the cells of all threads and writes them as Prometheus text. For the control thread. */
+export class CellFamilies {
+  readonly #cells: Float64Array;
+  readonly #readers: readonly SeriesReader[];
+  readonly #families: readonly Family[];
+  readonly #projections = new Map<SeriesKind, Projection[]>();
+  readonly #caps = new Map(CAPPED_LABELS.map((label) => [label, new ValueCap(LABEL_VALUES_MAX)] as const));
+
+  /** @param streamMetrics show the metrics of ext_proc streams too. */
+  constructor(core: CoreInstance, streamMetrics: boolean) {
+    this.#cells = core.f64;
+    this.#readers = Array.from({ length: core.sizes.threads }, (_, thread) => new SeriesReader(core, thread));
+    this.#families = this.#plan(seriesKinds.filter((k) => streamMetrics || (k !== streamKind && k !== streamEndKind)));
+  }
+
+  #plan(kinds: readonly SeriesKind[]): Family[] {
+    const families = new Map<string, Family>();
+    const put = (name: string, help: string, part: Part) => {
+      let family = families.get(name);
+      if (!family) {
+        family = { name, head: headText(name, part.metric.type, help), parts: [] };
+        families.set(name, family);
+      }
+      family.parts.push(part);
+    };
+    for (const kind of kinds) {
+      const own = this.#projection(
+        kind,
+        kind.labels.map((label) => [label, label]),
+      );
+      for (const metric of kind.metrics) {
+        const bounds = metric.type === 'histogram' ? [...metric.buckets.map(boundText), '+Inf'] : [];
+        const fixed = metric.fixed ? labelText(...metric.fixed) : '';
+        put(metric.name, metric.help, { metric, kind, projection: own, bounds, fixed });
+        if (!metric.older) continue;
+        const projection = this.#projection(kind, metric.older.labels);
+        const help = `Older name of ${metric.name}. ${metric.help}`;
+        put(metric.older.name, help, { metric, kind, projection, bounds, fixed });
+      }
+    }
+    return [...families.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+  }
+
+  #projection(kind: SeriesKind, labels: readonly (readonly [string, string])[]): Projection {
+    const projections = this.#projections.get(kind) ?? [];
+    this.#projections.set(kind, projections);
+    const names = labels.map(([, shown]) => shown);
+    const same = projections.find((projection) => projection.names.join() === names.join());
+    if (same) return same;
+    const pick = labels.map(([label]) => kind.labels.indexOf(label));
+    const projection: Projection = { pick, names, groups: new Map() };
+    projections.push(projection);
+    return projection;
+  }
+
+  /** Take in the series that threads have added since the last page. */
+  #discover(): void {
+    for (const reader of this.#readers) for (const series of reader.fresh()) this.#group(series);
+  }
+
+  #group({ kind, values, base }: Series): void {
+    const capped = values.map((value, index) => this.#caps.get(kind.labels[index]!)?.admit(value) ?? value);
+    for (const { pick, names, groups } of this.#projections.get(kind) ?? []) {
+      const text = names.map((name, index) => labelText(name, capped[pick[index]!]!)).join(',');
+      const bases = groups.get(text);
+      if (bases) bases.push(base);
+      else groups.set(text, [base]);
+    }
+  }
+
+  /** Sum of one metric over all threads, for series whose labels match; for tests and the admin page. */
+  sum(name: string, labels: Readonly<Record<string, string>> = {}): number {
+    this.#discover();
+    let sum = 0;
+    for (const part of this.#families.find((family) => family.name === name)?.parts ?? []) {
+      for (const [text, bases] of part.projection.groups) {
+        const shown = part.fixed ? `${text},${part.fixed}` : text;
+        if (!Object.entries(labels).every(([label, value]) => shown.split(',').includes(labelText(label, value)))) {
+          continue;
+        }
+        const count = part.metric.type === 'histogram' ? part.bounds.length : 1;
+        for (const base of bases) {
+          for (let cell = 0; cell < count; cell++) sum += this.#cells[base + part.metric.offset + cell]!;
+        }
+      }
+    }
+    return sum;
+  }
+
+  /** The page, in pieces. Each series is consistent in itself; between two pieces the counting goes on. */
+  *pieces(): Generator<string> {
+    this.#discover();
+    let piece = '';
+    for (const family of this.#families) {
+      let open = false;
+      for (const part of family.parts) {
+        for (const [labels, bases] of part.projection.groups) {
+          const lines = this.#lines(family.name, part, labels, bases);
+          if (lines === '') continue;
+          piece += open ? lines : family.head + lines;
+          open = true;
+          if (piece.length < PIECE_CHARACTERS) continue;
+          yield piece;
+          piece = '';
+        }
+      }
+    }
+    if (piece !== '') yield piece;
+  }
+
+  /** The lines of one series; empty when nothing was ever counted in it and it has labels. */
+  #lines(name: string, part: Part, labels: string, bases: readonly number[]): string {
+    const { metric, kind } = part;
+    const values = new Float64Array(cellsOf(metric));
+    for (const base of bases) {
+      for (let cell = 0; cell < values.length; cell++) values[cell]! += this.#cells[base + metric.offset + cell]!;
+    }
+    if (metric.type === 'histogram') return histogramLines(name, part, labels, values);
+    if (values[0] === 0 && kind.labels.length > 0 && !this.#touched(part, bases)) return '';
+    return `${name}${labels === '' ? '' : `{${labels}}`} ${numberText(values[0]!)}\n`;
+  }
+
+  /** A gauge that is back at zero is still shown: its kind's first metric has counted something. */
+  #touched(part: Part, bases: readonly number[]): boolean {
+    return part.metric.type === 'gauge' && bases.some((base) => this.#cells[base] !== 0);
+  }
+}
+
+function histogramLines(name: string, part: Part, labels: string, values: Float64Array): string {
+  const { bounds, kind } = part;
+  let count = 0;
+  for (let cell = 0; cell < bounds.length; cell++) count += values[cell]!;
+  if (count === 0 && kind.labels.length > 0) return '';
+  const shown = labels !== '' && part.fixed !== '' ? `${labels},${part.fixed}` : labels + part.fixed;
+  const start = `${name}_bucket{${shown === '' ? '' : `${shown},`}le="`;
+  let text = '';
+  let upTo = 0;
+  for (let cell = 0; cell < bounds.length; cell++) {
+    upTo += values[cell]!;
+    text += `${start}${bounds[cell]}"} ${upTo}\n`;
+  }
+  const end = shown === '' ? '' : `{${shown}}`;
+  return `${text}${name}_sum${end} ${numberText(values[bounds.length]!)}\n${name}_count${end} ${count}\n`;
+}

@@ -1,0 +1,213 @@
+import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import type { CoreInstance } from '../../core/memory.js';
+import type { Endpoint } from '../../pool/endpoint.js';
+import { CellFamilies } from './cell-families.js';
+import { PREFIX_PRODUCER } from './metric-table.js';
+import { type PoolSummary, type Spread, summarisePool } from './pool-gauges.js';
+
+export interface ExpositionOptions {
+  /** The control thread's instance. */
+  readonly core: CoreInstance;
+  /** Value of the label `name` of the pool's gauges. */
+  readonly poolName: string;
+  /** Who sits in an endpoint slot now; undefined when the slot is free. */
+  readonly endpointOf: (slot: number) => Endpoint | undefined;
+  /** Show the metrics of ext_proc streams (`--enable-grpc-stream-metrics`). */
+  readonly streamMetrics: boolean;
+  /** The producer that fills the prefix index. */
+  readonly prefixProducer?: { readonly name: string; readonly type: string } | undefined;
+  readonly build: { readonly version: string; readonly commit: string; readonly buildRef: string };
+  /** Metrics of the process and of Node itself; on unless a test leaves them out. */
+  readonly processMetrics?: boolean;
+}
+
+/** One value of a metric that is read when the page is asked for. */
+export interface Sample {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly value: number;
+}
+
+/** A metric whose values are read from elsewhere when the page is asked for. */
+export interface ReadMetric {
+  readonly name: string;
+  readonly help: string;
+  /** Names of the labels; every sample has exactly these. */
+  readonly labels?: readonly string[];
+  /** The whole state: series that are no longer in it disappear. For a counter: totals that never fall. */
+  readonly read: () => Iterable<Sample>;
+}
+
+/** The metrics page: what threads count in shared memory, the pool's gauges, and whatever else is registered. */
+export class MetricsExposition {
+  readonly registry = new Registry();
+  readonly #cells: CellFamilies;
+  readonly #core: CoreInstance;
+  readonly #endpointOf: (slot: number) => Endpoint | undefined;
+  /** Read once per page. */
+  #pool: PoolSummary;
+
+  constructor(options: ExpositionOptions) {
+    this.#core = options.core;
+    this.#endpointOf = options.endpointOf;
+    this.#pool = summarisePool(options.core, options.endpointOf);
+    this.#cells = new CellFamilies(options.core, options.streamMetrics);
+    if (options.processMetrics !== false) collectDefaultMetrics({ register: this.registry });
+    this.#addInfo(options.build);
+    this.#addPoolGauges(options.poolName);
+    this.#addPrefixSize(options.prefixProducer ?? PREFIX_PRODUCER);
+  }
+
+  /** @throws when the name is taken. */
+  addGauge(metric: ReadMetric): void {
+    const { name, help, read } = metric;
+    const labelNames = [...(metric.labels ?? [])];
+    new Gauge({
+      name,
+      help,
+      labelNames,
+      registers: [this.registry],
+      collect() {
+        this.reset();
+        for (const { labels, value } of read()) this.set({ ...labels }, value);
+      },
+    });
+  }
+
+  /** @throws when the name is taken. */
+  addCounter(metric: ReadMetric): void {
+    const { name, help, read } = metric;
+    const labelNames = [...(metric.labels ?? [])];
+    new Counter({
+      name,
+      help,
+      labelNames,
+      registers: [this.registry],
+      collect() {
+        this.reset();
+        for (const { labels, value } of read()) this.inc({ ...labels }, value);
+      },
+    });
+  }
+
+  /** Sum of a metric that is counted in shared memory, over all threads and all series with these label values. */
+  sum(name: string, labels: Readonly<Record<string, string>> = {}): number {
+    return this.#cells.sum(name, labels);
+  }
+
+  /** The page in pieces of some tens of kilobytes, so that a large one need not be made in one go. */
+  async *pieces(): AsyncGenerator<string> {
+    yield* this.#cells.pieces();
+    this.#pool = summarisePool(this.#core, this.#endpointOf);
+    yield await this.registry.metrics();
+  }
+
+  /** The whole page. */
+  async text(): Promise<string> {
+    let text = '';
+    for await (const piece of this.pieces()) text += piece;
+    return text;
+  }
+
+  #addInfo({ version, commit, buildRef }: ExpositionOptions['build']): void {
+    const read = () => [{ labels: { commit, build_ref: buildRef }, value: 1 }];
+    const labels = ['commit', 'build_ref'];
+    this.addGauge({ name: 'llm_d_epp_info', help: 'The build that runs here.', labels, read });
+    this.addGauge({ name: 'inference_extension_info', help: 'Older name of llm_d_epp_info.', labels, read });
+    this.addGauge({
+      name: 'pointsman_info',
+      help: 'The version that runs here.',
+      labels: ['version'],
+      read: () => [{ labels: { version }, value: 1 }],
+    });
+  }
+
+  #addPoolGauges(poolName: string): void {
+    this.#addSpread(poolName, 'queue_size', 'requests waiting in the model servers', () => this.#pool.waiting);
+    this.#addSpread(poolName, 'running_requests', 'requests running in the model servers', () => this.#pool.running);
+    this.#addSpread(poolName, 'kv_cache_utilization', 'the share of the KV cache in use', () => this.#pool.kvUsage);
+    const ready = () => [{ labels: { name: poolName }, value: this.#pool.ready }];
+    const readyHelp = 'Endpoints whose signals are fresh.';
+    this.addGauge({ name: 'llm_d_epp_ready_endpoints', help: readyHelp, labels: ['name'], read: ready });
+    const olderReady = `Older name of llm_d_epp_ready_endpoints. ${readyHelp}`;
+    this.addGauge({ name: 'inference_pool_ready_pods', help: olderReady, labels: ['name'], read: ready });
+    this.#addQueueSizes(poolName);
+    this.#addInflight();
+  }
+
+  #addSpread(poolName: string, name: string, what: string, read: () => Spread | undefined): void {
+    const samples = (pick: (spread: Spread) => number) => () => {
+      const found = read();
+      return found ? [{ labels: { name: poolName }, value: pick(found) }] : [];
+    };
+    const labels = ['name'];
+    const mean = { help: `Mean of ${what}, over the ready endpoints.`, labels, read: samples((s) => s.mean) };
+    this.addGauge({ name: `llm_d_epp_average_${name}`, ...mean });
+    const olderHelp = `Older name of llm_d_epp_average_${name}. ${mean.help}`;
+    this.addGauge({ ...mean, name: `inference_pool_average_${name}`, help: olderHelp });
+    const help = `Standard deviation of ${what}, over the ready endpoints.`;
+    this.addGauge({ name: `llm_d_epp_std_dev_${name}`, help, labels, read: samples((s) => s.deviation) });
+  }
+
+  #addQueueSizes(poolName: string): void {
+    const help = 'Requests waiting in each model server.';
+    const each = (label: string) => () =>
+      this.#pool.endpoints.map(({ endpoint, waiting }) => ({
+        labels: { name: poolName, [label]: endpoint.name },
+        value: waiting,
+      }));
+    this.addGauge({
+      name: 'llm_d_epp_per_endpoint_queue_size',
+      help,
+      labels: ['name', 'model_server_endpoint'],
+      read: each('model_server_endpoint'),
+    });
+    this.addGauge({
+      name: 'inference_pool_per_pod_queue_size',
+      help: `Older name of llm_d_epp_per_endpoint_queue_size. ${help}`,
+      labels: ['name', 'model_server_pod'],
+      read: each('model_server_pod'),
+    });
+  }
+
+  #addInflight(): void {
+    // The ledger keeps these per endpoint, not per client: the two labels of the incumbent's series stay empty.
+    const fixed = { producer_name: 'inflight-load-producer', fairness_id: '', priority: '' };
+    const labels = ['endpoint_name', 'namespace', 'producer_name', 'fairness_id', 'priority'];
+    const each = (pick: (load: PoolSummary['endpoints'][number]) => number) => () =>
+      this.#pool.endpoints.map((load) => ({
+        labels: { endpoint_name: load.endpoint.name, namespace: load.endpoint.namespace, ...fixed },
+        value: pick(load),
+      }));
+    this.addGauge({
+      name: 'llm_d_epp_inflight_requests',
+      help: 'Requests placed on each endpoint that have not ended.',
+      labels,
+      read: each((load) => load.inflightRequests),
+    });
+    this.addGauge({
+      name: 'llm_d_epp_inflight_tokens',
+      help: 'Prompt tokens placed on each endpoint that are neither cached nor computed yet.',
+      labels,
+      read: each((load) => load.inflightTokens),
+    });
+  }
+
+  #addPrefixSize({ name, type }: { readonly name: string; readonly type: string }): void {
+    const { call, constant } = this.#core;
+    const size = (labels: Readonly<Record<string, string>>) => () => [
+      { labels, value: call.prefixCounter!(constant.PREFIX_COUNTER_MEMBERSHIPS!) >>> 0 },
+    ];
+    const help = 'Whole blocks in the prefix index, each counted once per endpoint that holds it.';
+    this.addGauge({
+      name: 'llm_d_epp_prefix_indexer_size',
+      help,
+      labels: ['plugin_name', 'plugin_type'],
+      read: size({ plugin_name: name, plugin_type: type }),
+    });
+    this.addGauge({
+      name: 'inference_extension_prefix_indexer_size',
+      help: `Older name of llm_d_epp_prefix_indexer_size. ${help}`,
+      read: size({}),
+    });
+  }
+}

@@ -1,0 +1,283 @@
+/**
+ * Every metric that is counted in shared memory: its name, labels, buckets and the cells it takes.
+ * The names, labels and buckets are those of the llm-d endpoint picker, so that its dashboards and alerts keep working;
+ * `older` is the name (and the label set) under which that picker also shows the metric for older dashboards.
+ */
+export interface OlderName {
+  readonly name: string;
+  /** The labels that the older name keeps, as `[label here, label there]`. */
+  readonly labels: readonly (readonly [string, string])[];
+}
+
+export interface Metric {
+  readonly name: string;
+  readonly type: 'counter' | 'gauge' | 'histogram';
+  readonly help: string;
+  /** Upper bounds in rising order; `+Inf` is added. Histograms only. */
+  readonly buckets: readonly number[];
+  /** A label with a fixed value, for metrics whose few values are known beforehand. */
+  readonly fixed: readonly [string, string] | undefined;
+  readonly older: OlderName | undefined;
+  /** First cell within the series. */
+  readonly offset: number;
+}
+
+/** A group of metrics with the same labels: their cells lie together and are found with one lookup. */
+export interface SeriesKind {
+  /** Number in the series directory in shared memory. */
+  readonly id: number;
+  readonly labels: readonly string[];
+  readonly metrics: readonly Metric[];
+  readonly cells: number;
+}
+
+type Draft = Omit<Metric, 'offset'>;
+
+/** Cells of a metric: a histogram has one per bucket, one for `+Inf` and one for the sum. */
+export function cellsOf(metric: Pick<Metric, 'type' | 'buckets'>): number {
+  return metric.type === 'histogram' ? metric.buckets.length + 2 : 1;
+}
+
+// Bucket sets. 32778 stands in the incumbent's tables where 32768 was meant; dashboards select buckets by their text,
+// so it stays.
+const durations = [
+  0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60, 120, 180, 240,
+  300, 360, 480, 600, 900, 1200, 1800, 2700, 3600,
+];
+const schedulingTimes = [0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1];
+const tokenCounts = [
+  1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32778, 65536, 131072, 262144, 524288, 1048576,
+];
+const timesPerToken = [
+  0.0005, 0.00205, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.125, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1, 2,
+];
+const normalisedTimes = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10];
+const interTokenTimes = [0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1, 2];
+const requestSizes = Array.from({ length: 25 }, (_, power) => 64 * 2 ** power);
+const responseSizes = [1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32778, 65536];
+const requestProcessingTimes = [
+  0.0005, 0.001, 0.002, 0.005, 0.01, 0.015, 0.025, 0.04, 0.06, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
+];
+const responseProcessingTimes = [
+  0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5,
+];
+const streamTimes = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 120, 300, 600];
+const ratios = [0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1];
+const hitSizes = [0, ...Array.from({ length: 13 }, (_, power) => 16 * 2 ** power)];
+
+const keep = (...labels: string[]) => labels.map((label) => [label, label] as const);
+const byModel = keep('model_name', 'target_model_name');
+
+function older(name: string, labels: OlderName['labels']): OlderName {
+  return { name, labels };
+}
+
+function counter(name: string, help: string, olderName?: OlderName): Draft {
+  return { name, type: 'counter', help, buckets: [], fixed: undefined, older: olderName };
+}
+
+function gauge(name: string, help: string, olderName?: OlderName): Draft {
+  return { name, type: 'gauge', help, buckets: [], fixed: undefined, older: olderName };
+}
+
+function histogram(
+  name: string,
+  help: string,
+  buckets: readonly number[],
+  olderName?: OlderName,
+  fixed?: readonly [string, string],
+): Draft {
+  return { name, type: 'histogram', help, buckets, fixed, older: olderName };
+}
+
+function place(drafts: readonly Draft[]): { metrics: readonly Metric[]; cells: number } {
+  let offset = 0;
+  const metrics = drafts.map((draft) => {
+    const metric = { ...draft, offset };
+    offset += cellsOf(draft);
+    return metric;
+  });
+  return { metrics, cells: offset };
+}
+
+function kind<Name extends string>(
+  id: number,
+  labels: readonly string[],
+  drafts: Readonly<Record<Name, Draft>>,
+): SeriesKind & { readonly at: Readonly<Record<Name, Metric>> } {
+  const names = Object.keys(drafts) as Name[];
+  const { metrics, cells } = place(names.map((name) => drafts[name]));
+  const at = Object.fromEntries(names.map((name, index) => [name, metrics[index]!])) as Record<Name, Metric>;
+  return { id, labels, metrics, cells, at };
+}
+
+const firstTokenHelp =
+  'Seconds from the arrival of a request to the first byte of its answer; the whole duration when it is not streamed.';
+const firstTokenBuckets = durations.slice(0, 24);
+
+export const requestKind = kind(1, ['fairness_id', 'model_name', 'priority', 'target_model_name'], {
+  total: counter(
+    'llm_d_epp_request_total',
+    'Requests that were given a destination.',
+    older('inference_objective_request_total', keep('model_name', 'priority', 'target_model_name')),
+  ),
+  running: gauge(
+    'llm_d_epp_request_running',
+    'Requests that were given a destination and whose answer has not ended.',
+    older('inference_objective_running_requests', keep('model_name')),
+  ),
+  requestBytes: histogram(
+    'llm_d_epp_request_size_bytes',
+    'Bytes of request bodies as they arrived.',
+    requestSizes,
+    older('inference_objective_request_sizes', byModel),
+  ),
+  responseBytes: histogram(
+    'llm_d_epp_response_size_bytes',
+    'Bytes of response bodies.',
+    responseSizes,
+    older('inference_objective_response_sizes', byModel),
+  ),
+  duration: histogram(
+    'llm_d_epp_request_duration_seconds',
+    'Seconds from the arrival of a request to the end of its answer.',
+    durations,
+    older('inference_objective_request_duration_seconds', byModel),
+  ),
+  inputTokens: histogram(
+    'llm_d_epp_request_input_tokens',
+    'Prompt tokens per request, as the model server reported them.',
+    tokenCounts,
+    older('inference_objective_input_tokens', byModel),
+  ),
+  outputTokens: histogram(
+    'llm_d_epp_request_output_tokens',
+    'Output tokens per request, as the model server reported them.',
+    tokenCounts.slice(0, 12),
+    older('inference_objective_output_tokens', byModel),
+  ),
+  cachedTokens: histogram(
+    'llm_d_epp_request_cached_tokens',
+    'Prompt tokens per request that the model server took from its cache, as it reported them.',
+    tokenCounts,
+    older('inference_objective_prompt_cached_tokens', byModel),
+  ),
+  normalisedTime: histogram(
+    'llm_d_epp_request_ntpot_seconds',
+    'Duration of a request divided by its output tokens.',
+    normalisedTimes,
+    older('inference_objective_normalized_time_per_output_token_seconds', byModel),
+  ),
+  firstTokenWhole: histogram('llm_d_epp_request_ttft_seconds', firstTokenHelp, firstTokenBuckets, undefined, [
+    'streaming',
+    'false',
+  ]),
+  firstTokenStreamed: histogram('llm_d_epp_request_ttft_seconds', firstTokenHelp, firstTokenBuckets, undefined, [
+    'streaming',
+    'true',
+  ]),
+  timePerToken: histogram(
+    'llm_d_epp_request_streaming_tpot_seconds',
+    'Seconds per output token after the first one, of streamed answers.',
+    timesPerToken,
+  ),
+  interTokenTime: histogram(
+    'llm_d_epp_request_streaming_itl_seconds',
+    'Seconds between two chunks of a streamed answer.',
+    interTokenTimes,
+  ),
+});
+
+export const errorKind = kind(2, ['error_code', ...requestKind.labels], {
+  total: counter(
+    'llm_d_epp_request_error_total',
+    'Requests that ended in an error.',
+    older('inference_objective_request_error_total', keep('error_code', 'model_name', 'target_model_name')),
+  ),
+});
+
+export const attemptKind = kind(3, ['endpoint_name', 'namespace', 'port', 'status', 'target_model_name'], {
+  total: counter(
+    'llm_d_epp_scheduler_attempts_total',
+    'Scheduling attempts.',
+    older('inference_extension_scheduler_attempts_total', [
+      ...keep('namespace'),
+      ['endpoint_name', 'pod_name'],
+      ...keep('port', 'status', 'target_model_name'),
+    ]),
+  ),
+});
+
+export const rewriteKind = kind(4, ['model_name', 'model_rewrite_name', 'target_model'], {
+  total: counter('llm_d_epp_model_rewrite_decisions_total', 'Model names that a rewrite rule replaced.'),
+});
+
+/** Labels of the metrics of the prefix index, unless the configuration names its producer otherwise. */
+export const PREFIX_PRODUCER = { name: 'approx-prefix-cache-producer', type: 'approx-prefix-cache-producer' } as const;
+
+export const prefixKind = kind(5, ['plugin_name', 'plugin_type'], {
+  ratio: histogram(
+    'llm_d_epp_prefix_indexer_hit_ratio',
+    'Share of the prompt, in blocks, that the best endpoint held.',
+    ratios,
+    older('inference_extension_prefix_indexer_hit_ratio', []),
+  ),
+  bytes: histogram(
+    'llm_d_epp_prefix_indexer_hit_bytes',
+    'Bytes of the prompt that the best endpoint held.',
+    hitSizes,
+    older('inference_extension_prefix_indexer_hit_bytes', []),
+  ),
+});
+
+export const threadKind = kind(6, [], {
+  decision: histogram(
+    'llm_d_epp_scheduler_e2e_duration_seconds',
+    'Seconds that one scheduling decision took.',
+    schedulingTimes,
+    older('inference_extension_scheduler_e2e_duration_seconds', []),
+  ),
+  requestPhase: histogram(
+    'llm_d_epp_request_processing_duration_seconds',
+    'Seconds that the picker itself spent on the request phase.',
+    requestProcessingTimes,
+  ),
+  responsePhase: histogram(
+    'llm_d_epp_response_processing_duration_seconds',
+    'Seconds that the picker itself spent on the response phase.',
+    responseProcessingTimes,
+  ),
+  overloaded: counter(
+    'pointsman_overload_rejections_total',
+    'Streams turned away because the picker itself had too much to do.',
+  ),
+});
+
+export const streamKind = kind(7, [], {
+  inflight: gauge('llm_d_epp_extproc_streams_inflight', 'ext_proc streams that are open.'),
+  duration: histogram(
+    'llm_d_epp_extproc_stream_duration_seconds',
+    'Seconds that ext_proc streams were open.',
+    streamTimes,
+  ),
+});
+
+export const streamEndKind = kind(8, ['code'], {
+  total: counter('llm_d_epp_extproc_streams_total', 'ext_proc streams that ended, by gRPC status.'),
+});
+
+export const pluginKind = kind(9, ['plugin'], {
+  failures: counter('pointsman_plugin_failures_total', 'Calls of host plugins that threw or took too long.'),
+});
+
+export const seriesKinds: readonly SeriesKind[] = [
+  requestKind,
+  errorKind,
+  attemptKind,
+  rewriteKind,
+  prefixKind,
+  threadKind,
+  streamKind,
+  streamEndKind,
+  pluginKind,
+];

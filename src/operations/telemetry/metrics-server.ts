@@ -1,0 +1,121 @@
+import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import type { MetricsExposition } from './exposition.js';
+
+/** Answers one path of the metrics port. */
+export type Route = (request: IncomingMessage, response: ServerResponse) => void | Promise<void>;
+
+export interface MetricsServerOptions {
+  readonly host: string;
+  readonly port: number;
+  readonly exposition: MetricsExposition;
+  /** PEM; absent = plain text. `clientCa` asks every client for a certificate. */
+  readonly tls?: { readonly key: string; readonly cert: string; readonly clientCa?: string | undefined } | undefined;
+  /** Further paths (debug pages). */
+  readonly routes?: ReadonlyMap<string, Route> | undefined;
+  /** Told when making a page failed. */
+  readonly report: (problem: string) => void;
+}
+
+export interface MetricsServer {
+  readonly port: number;
+  close(): Promise<void>;
+}
+
+/** To be logged at the start when `--metrics-endpoint-auth` is on, nobody can be asked, and no client certificate is needed. */
+export const OPEN_METRICS_WARNING =
+  'the metrics are open to everybody who reaches the port: --metrics-endpoint-auth asks Kubernetes, and there is none; ' +
+  'use --metrics-cert-dir with --metrics-client-ca-file to close them, or --metrics-endpoint-auth=false to silence this';
+
+const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
+const CONNECTIONS_MAX = 64;
+const REQUEST_TIMEOUT_MS = 30_000;
+
+/**
+ * Serve `GET /metrics`.
+ * @throws with one line that names the flag when the port cannot be bound.
+ */
+export async function startMetricsServer(options: MetricsServerOptions): Promise<MetricsServer> {
+  const listener: RequestListener = (request, response) => {
+    answer(options, request, response).catch((error: unknown) => {
+      options.report(`${pathOf(request)} failed: ${error instanceof Error ? error.message : String(error)}`);
+      if (!response.headersSent) response.writeHead(500, { 'content-type': 'text/plain' });
+      response.end();
+    });
+  };
+  const server = options.tls ? tlsServer(options.tls, listener) : createServer(listener);
+  server.maxConnections = CONNECTIONS_MAX;
+  server.requestTimeout = REQUEST_TIMEOUT_MS;
+  await listen(server, options.host, options.port);
+  return {
+    port: (server.address() as AddressInfo).port,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+function tlsServer(tls: NonNullable<MetricsServerOptions['tls']>, listener: RequestListener): Server {
+  const { key, cert, clientCa } = tls;
+  const client = clientCa === undefined ? {} : { ca: clientCa, requestCert: true, rejectUnauthorized: true };
+  return createTlsServer({ key, cert, minVersion: 'TLSv1.2', ...client }, listener);
+}
+
+function listen(server: Server, host: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      const reason =
+        error.code === 'EADDRINUSE' ? 'the port is already in use (address already in use)' : error.message;
+      reject(new Error(`cannot serve metrics on port ${port}: ${reason}; choose another with --metrics-port`));
+    });
+    server.listen(port, host, resolve);
+  });
+}
+
+async function answer(
+  options: MetricsServerOptions,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const path = pathOf(request);
+  const route = options.routes?.get(path);
+  if (route) return route(request, response);
+  if (path !== '/metrics') return plain(response, 404, 'not found\n');
+  if (request.method !== 'GET' && request.method !== 'HEAD') return plain(response, 405, 'only GET\n');
+  response.writeHead(200, { 'content-type': CONTENT_TYPE });
+  if (request.method === 'HEAD') {
+    response.end();
+    return;
+  }
+  for await (const piece of options.exposition.pieces()) {
+    if (response.destroyed) return;
+    if (!response.write(piece)) await drained(response);
+    // Between two pieces the thread's other work goes first.
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  response.end();
+}
+
+function pathOf(request: IncomingMessage): string {
+  return (request.url ?? '/').split('?', 1)[0]!;
+}
+
+function plain(response: ServerResponse, status: number, text: string): void {
+  response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8' });
+  response.end(text);
+}
+
+function drained(response: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      response.off('drain', done);
+      response.off('close', done);
+      resolve();
+    };
+    response.on('drain', done);
+    response.on('close', done);
+  });
+}

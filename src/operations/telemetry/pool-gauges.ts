@@ -1,0 +1,73 @@
+import type { CoreInstance } from '../../core/memory.js';
+import type { Endpoint } from '../../pool/endpoint.js';
+
+/** What the gauges of a pool say at one moment. */
+export interface PoolSummary {
+  /** Live endpoints whose signals are fresh. */
+  readonly ready: number;
+  /** Over the ready endpoints; undefined when there are none. */
+  readonly waiting: Spread | undefined;
+  readonly running: Spread | undefined;
+  readonly kvUsage: Spread | undefined;
+  readonly endpoints: readonly EndpointLoad[];
+}
+
+/** Mean and sample standard deviation (0 for a single value), both to two decimals as the incumbent shows them. */
+export interface Spread {
+  readonly mean: number;
+  readonly deviation: number;
+}
+
+export interface EndpointLoad {
+  readonly endpoint: Endpoint;
+  readonly waiting: number;
+  /** Requests that this picker has placed there and that have not ended, and their uncached prompt tokens. */
+  readonly inflightRequests: number;
+  readonly inflightTokens: number;
+}
+
+/** @returns undefined for an empty list. */
+export function spread(values: readonly number[]): Spread | undefined {
+  if (values.length === 0) return undefined;
+  const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
+  const squares = values.reduce((sum, value) => sum + (value - mean) ** 2, 0);
+  const deviation = values.length > 1 ? Math.sqrt(squares / (values.length - 1)) : 0;
+  return { mean: twoDecimals(mean), deviation: twoDecimals(deviation) };
+}
+
+function twoDecimals(value: number): number {
+  return Math.round(value * 100) / 100;
+}
+
+/** Read a pool's state from the endpoint columns. Without a lock: a gauge may be one scrape behind. */
+export function summarisePool(core: CoreInstance, endpointOf: (slot: number) => Endpoint | undefined): PoolSummary {
+  const { constant } = core;
+  const slots = core.sizes.endpoints;
+  const first = core.call.regionAddress!(constant.REGION_ENDPOINTS!) >>> 2;
+  const at = (column: string, slot: number) => first + constant[column]! * slots + slot;
+  const anySignal = constant.SIGNAL_WAITING! | constant.SIGNAL_RUNNING! | constant.SIGNAL_KV_USAGE!;
+  const waiting: number[] = [];
+  const running: number[] = [];
+  const kvUsage: number[] = [];
+  const endpoints: EndpointLoad[] = [];
+  let ready = 0;
+  for (let slot = 0; slot < slots; slot++) {
+    if (core.u32[at('COLUMN_STATE', slot)] !== 1) continue;
+    const endpoint = endpointOf(slot);
+    if (!endpoint) continue;
+    const known = core.u32[at('COLUMN_KNOWN', slot)]!;
+    const queue = core.f32[at('COLUMN_WAITING', slot)]!;
+    endpoints.push({
+      endpoint,
+      waiting: queue,
+      inflightRequests: core.u32[at('COLUMN_INFLIGHT', slot)]!,
+      inflightTokens: core.u32[at('COLUMN_INFLIGHT_TOKENS', slot)]!,
+    });
+    if ((known & anySignal) === 0) continue;
+    ready++;
+    if ((known & constant.SIGNAL_WAITING!) !== 0) waiting.push(queue);
+    if ((known & constant.SIGNAL_RUNNING!) !== 0) running.push(core.f32[at('COLUMN_RUNNING', slot)]!);
+    if ((known & constant.SIGNAL_KV_USAGE!) !== 0) kvUsage.push(core.f32[at('COLUMN_KV_USAGE', slot)]!);
+  }
+  return { ready, waiting: spread(waiting), running: spread(running), kvUsage: spread(kvUsage), endpoints };
+}

@@ -1,0 +1,306 @@
+import type { CoreInstance } from '../../core/memory.js';
+import type { Usage } from '../../core/types.js';
+import type { Endpoint } from '../../pool/endpoint.js';
+import type { RequestLabels, RequestRecorder, ResponseSummary } from '../../response/recorder.js';
+import {
+  attemptKind,
+  errorKind,
+  type Metric,
+  PREFIX_PRODUCER,
+  pluginKind,
+  prefixKind,
+  requestKind,
+  rewriteKind,
+  type SeriesKind,
+  seriesKinds,
+  streamEndKind,
+  streamKind,
+  threadKind,
+} from './metric-table.js';
+import { SeriesReader, SeriesWriter, seriesBytes } from './series-block.js';
+import { LABEL_VALUES_MAX, OTHER, ValueCap } from './value-cap.js';
+
+export interface ShardRecorderOptions {
+  /** Who sits in an endpoint slot now; undefined when the slot is free. */
+  readonly endpointOf: (slot: number) => Endpoint | undefined;
+  /** The plugin whose prefix matches are counted. */
+  readonly prefixProducer?: { readonly name: string; readonly type: string } | undefined;
+  /** Different values of a model or fairness label before `other` stands for the rest. */
+  readonly labelValuesMax?: number | undefined;
+}
+
+const request = requestKind.at;
+const thread = threadKind.at;
+const stream = streamKind.at;
+
+// Longer label values are cut: a client chooses some of them.
+const LABEL_CHARACTERS_MAX = 1024;
+
+const bounds = new Map<Metric, Float64Array>(
+  seriesKinds.flatMap((kind) => kind.metrics.map((metric) => [metric, Float64Array.from(metric.buckets)] as const)),
+);
+
+function boundsOf(metric: Metric): Float64Array {
+  return bounds.get(metric)!;
+}
+
+const limits = {
+  requestBytes: boundsOf(request.requestBytes),
+  responseBytes: boundsOf(request.responseBytes),
+  duration: boundsOf(request.duration),
+  tokens: boundsOf(request.inputTokens),
+  outputTokens: boundsOf(request.outputTokens),
+  normalisedTime: boundsOf(request.normalisedTime),
+  firstToken: boundsOf(request.firstTokenWhole),
+  timePerToken: boundsOf(request.timePerToken),
+  interTokenTime: boundsOf(request.interTokenTime),
+  decision: boundsOf(thread.decision),
+  requestPhase: boundsOf(thread.requestPhase),
+  responsePhase: boundsOf(thread.responsePhase),
+  stream: boundsOf(stream.duration),
+  ratio: boundsOf(prefixKind.at.ratio),
+  bytes: boundsOf(prefixKind.at.bytes),
+};
+
+/** Add one observation to the histogram whose cells start at `at`. What is no number is left out. */
+function observe(cells: Float64Array, at: number, limit: Float64Array, value: number): void {
+  if (!Number.isFinite(value)) return;
+  let low = 0;
+  let high = limit.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (value <= limit[middle]!) high = middle;
+    else low = middle + 1;
+  }
+  cells[at + low]! += 1;
+  cells[at + limit.length + 1]! += value;
+}
+
+/** The series of each kind that stands for all that found no room. It is made first, so that it always has room. */
+const overflowValues = new Map(
+  seriesKinds.map((kind) => [kind, kind.labels.map((label) => (label === 'priority' ? '0' : OTHER))] as const),
+);
+const overflowBytes = [...overflowValues].reduce((sum, [kind, values]) => sum + seriesBytes(kind, values), 0);
+
+/** Where a shard counts: cells of its own thread in shared memory. See RequestRecorder for what each call means. */
+export class ShardRecorder implements RequestRecorder {
+  readonly #cells: Float64Array;
+  readonly #writer: SeriesWriter;
+  readonly #options: ShardRecorderOptions;
+  /** First cell by kind and label values. */
+  readonly #known = new Map<SeriesKind, Map<string, number>>(seriesKinds.map((kind) => [kind, new Map()]));
+  readonly #requestValues = new Map<number, readonly string[]>();
+  readonly #errors = new Map<number, Map<string, number>>();
+  readonly #attempts = new Map<string, { endpoint: Endpoint | undefined; base: number }[]>();
+  readonly #models: ValueCap;
+  readonly #targets: ValueCap;
+  readonly #fairness: ValueCap;
+  readonly #thread: number;
+  readonly #streams: number;
+  readonly #prefix: number;
+  readonly #streamEnds = new Map<string, number>();
+  // The labels of the last request: a shard often serves one model for one client.
+  #lastModel = '';
+  #lastTarget = '';
+  #lastFairness = '';
+  #lastPriority = 0;
+  #lastSeries = -1;
+
+  /** @throws RangeError when the thread's telemetry block cannot hold even one series of each kind. */
+  constructor(core: CoreInstance, options: ShardRecorderOptions) {
+    this.#cells = core.f64;
+    this.#options = options;
+    const limit = options.labelValuesMax ?? LABEL_VALUES_MAX;
+    this.#models = new ValueCap(limit);
+    this.#targets = new ValueCap(limit);
+    this.#fairness = new ValueCap(limit);
+    this.#writer = new SeriesWriter(core);
+    this.#adopt(new SeriesReader(core, core.thread));
+    for (const [kind, values] of overflowValues) {
+      if (this.#find(kind, values) < 0) throw new RangeError(`telemetryBytes must be at least ${overflowBytes + 64}`);
+    }
+    const producer = options.prefixProducer ?? PREFIX_PRODUCER;
+    this.#thread = this.#resolve(threadKind, []);
+    this.#streams = this.#resolve(streamKind, []);
+    this.#prefix = this.#resolve(prefixKind, [producer.name, producer.type]);
+  }
+
+  /** Take over what an earlier thread of this number counted; what it had in flight is gone with it. */
+  #adopt(reader: SeriesReader): void {
+    for (const { kind, values, base } of reader.fresh()) {
+      this.#known.get(kind)!.set(values.join('\0'), base);
+      for (const metric of kind.metrics) if (metric.type === 'gauge') this.#cells[base + metric.offset] = 0;
+      if (kind === requestKind) {
+        this.#requestValues.set(base, values);
+        this.#fairness.admit(values[0]!);
+        this.#models.admit(values[1]!);
+        this.#targets.admit(values[3]!);
+      }
+    }
+  }
+
+  #find(kind: SeriesKind, values: readonly string[]): number {
+    const known = this.#known.get(kind)!;
+    const key = values.join('\0');
+    const found = known.get(key);
+    if (found !== undefined) return found;
+    const base = this.#writer.add(kind, values);
+    if (base < 0) return -1;
+    known.set(key, base);
+    if (kind === requestKind) this.#requestValues.set(base, values);
+    return base;
+  }
+
+  /** First cell of a series; of the series `other` when there is no room for a new one. */
+  #resolve(kind: SeriesKind, values: readonly string[]): number {
+    const cut = values.map((value) => value.slice(0, LABEL_CHARACTERS_MAX));
+    const found = this.#find(kind, cut);
+    return found >= 0 ? found : this.#find(kind, overflowValues.get(kind)!);
+  }
+
+  series(labels: RequestLabels): number {
+    if (
+      this.#lastSeries >= 0 &&
+      this.#lastModel === labels.model &&
+      this.#lastTarget === labels.target &&
+      this.#lastFairness === labels.fairness &&
+      this.#lastPriority === labels.priority
+    ) {
+      return this.#lastSeries;
+    }
+    this.#lastModel = labels.model;
+    this.#lastTarget = labels.target;
+    this.#lastFairness = labels.fairness;
+    this.#lastPriority = labels.priority;
+    const fairness = this.#fairness.admit(labels.fairness);
+    const model = this.#models.admit(labels.model);
+    const target = this.#targets.admit(labels.target);
+    const found = this.#known.get(requestKind)!.get(`${fairness}\0${model}\0${labels.priority}\0${target}`);
+    this.#lastSeries = found ?? this.#resolve(requestKind, [fairness, model, String(labels.priority), target]);
+    return this.#lastSeries;
+  }
+
+  routed(series: number, requestBytes: number): void {
+    this.#cells[series + request.total.offset]! += 1;
+    observe(this.#cells, series + request.requestBytes.offset, limits.requestBytes, requestBytes);
+  }
+
+  failed(series: number, code: string): void {
+    let byCode = this.#errors.get(series);
+    if (!byCode) {
+      byCode = new Map();
+      this.#errors.set(series, byCode);
+    }
+    let base = byCode.get(code);
+    if (base === undefined) {
+      base = this.#resolve(errorKind, [code, ...this.#requestValues.get(series)!]);
+      byCode.set(code, base);
+    }
+    this.#cells[base]! += 1;
+  }
+
+  running(series: number, by: number): void {
+    this.#cells[series + request.running.offset]! += by;
+  }
+
+  tokens(series: number, usage: Usage): void {
+    const cells = this.#cells;
+    if (usage.promptTokens > 0) {
+      observe(cells, series + request.inputTokens.offset, limits.tokens, usage.promptTokens);
+    }
+    if (usage.completionTokens > 0) {
+      observe(cells, series + request.outputTokens.offset, limits.outputTokens, usage.completionTokens);
+    }
+    // Zero cached tokens is news; no report (-1) is not.
+    if (usage.cachedTokens >= 0) {
+      observe(cells, series + request.cachedTokens.offset, limits.tokens, usage.cachedTokens);
+    }
+  }
+
+  firstToken(series: number, streaming: boolean, seconds: number): void {
+    const metric = streaming ? request.firstTokenStreamed : request.firstTokenWhole;
+    observe(this.#cells, series + metric.offset, limits.firstToken, seconds);
+  }
+
+  interTokenLatency(series: number, seconds: number): void {
+    observe(this.#cells, series + request.interTokenTime.offset, limits.interTokenTime, seconds);
+  }
+
+  responseEnded(series: number, summary: ResponseSummary): void {
+    const cells = this.#cells;
+    const { durationSeconds, firstTokenSeconds, usage } = summary;
+    observe(cells, series + request.duration.offset, limits.duration, durationSeconds);
+    observe(cells, series + request.responseBytes.offset, limits.responseBytes, summary.responseBytes);
+    const tokens = usage.completionTokens;
+    if (tokens > 0) {
+      observe(cells, series + request.normalisedTime.offset, limits.normalisedTime, durationSeconds / tokens);
+    }
+    if (summary.streaming && tokens > 1 && firstTokenSeconds !== undefined) {
+      const each = (durationSeconds - firstTokenSeconds) / (tokens - 1);
+      observe(cells, series + request.timePerToken.offset, limits.timePerToken, each);
+    }
+  }
+
+  scheduled(seconds: number, outcome: 'success' | 'failure', targetModel: string, slot: number): void {
+    observe(this.#cells, this.#thread + thread.decision.offset, limits.decision, seconds);
+    const target = this.#targets.admit(targetModel);
+    let bySlot = this.#attempts.get(target);
+    if (!bySlot) {
+      bySlot = [];
+      this.#attempts.set(target, bySlot);
+    }
+    const endpoint = slot >= 0 ? this.#options.endpointOf(slot) : undefined;
+    const index = outcome === 'failure' ? 0 : slot + 1;
+    let entry = bySlot[index];
+    if (!entry || entry.endpoint !== endpoint) {
+      const values = [endpoint?.name ?? '', endpoint?.namespace ?? '', endpoint ? String(endpoint.port) : ''];
+      entry = { endpoint, base: this.#resolve(attemptKind, [...values, outcome, target]) };
+      bySlot[index] = entry;
+    }
+    this.#cells[entry.base]! += 1;
+  }
+
+  prefix(matchedBlocks: number, totalBlocks: number, blockBytes: number): void {
+    if (totalBlocks > 0) {
+      observe(this.#cells, this.#prefix + prefixKind.at.ratio.offset, limits.ratio, matchedBlocks / totalBlocks);
+    }
+    observe(this.#cells, this.#prefix + prefixKind.at.bytes.offset, limits.bytes, matchedBlocks * blockBytes);
+  }
+
+  processing(phase: 'request' | 'response', seconds: number): void {
+    if (phase === 'request') {
+      observe(this.#cells, this.#thread + thread.requestPhase.offset, limits.requestPhase, seconds);
+    } else {
+      observe(this.#cells, this.#thread + thread.responsePhase.offset, limits.responsePhase, seconds);
+    }
+  }
+
+  rewritten(rule: string, model: string, target: string): void {
+    const base = this.#resolve(rewriteKind, [this.#models.admit(model), rule, this.#targets.admit(target)]);
+    this.#cells[base]! += 1;
+  }
+
+  streamOpened(): void {
+    this.#cells[this.#streams + stream.inflight.offset]! += 1;
+  }
+
+  streamClosed(code: string, seconds: number): void {
+    this.#cells[this.#streams + stream.inflight.offset]! -= 1;
+    observe(this.#cells, this.#streams + stream.duration.offset, limits.stream, seconds);
+    let ends = this.#streamEnds.get(code);
+    if (ends === undefined) {
+      ends = this.#resolve(streamEndKind, [code]);
+      this.#streamEnds.set(code, ends);
+    }
+    this.#cells[ends]! += 1;
+  }
+
+  overloaded(): void {
+    this.#cells[this.#thread + thread.overloaded.offset]! += 1;
+  }
+
+  /** A call of a host plugin failed. Not on the hot path: it should never happen. */
+  pluginFailed(plugin: string): void {
+    this.#cells[this.#resolve(pluginKind, [plugin])]! += 1;
+  }
+}

@@ -1,0 +1,167 @@
+import { type BigIntStats, type FSWatcher, watch } from 'node:fs';
+import { open, stat } from 'node:fs/promises';
+import { basename, dirname } from 'node:path';
+import { FILE_BYTES_MAX } from './endpoints-file.js';
+
+export interface FileWatchOptions {
+  /** Quiet after an event before the file is read, so that a file under way is not read half. Default 50. */
+  readonly settleMs?: number | undefined;
+  /** How often the file is looked at without any event. Default 1,000. */
+  readonly pollMs?: number | undefined;
+}
+
+/** How many settle times a reading may be put off by further events. */
+const SETTLE_TIMES_MAX = 10;
+
+/** File systems count time in steps (up to 2 s): a file changed this recently may have changed again unseen. */
+const RACY_NS = 3_000_000_000n;
+
+/** Read a whole file of bounded size as UTF-8. Rejects with one line that names the file. */
+export async function readBoundedFile(path: string): Promise<string> {
+  try {
+    // Opening a pipe or device could wait for ever: look first.
+    if (!(await stat(path)).isFile()) throw new Error('is not a regular file');
+    const file = await open(path, 'r');
+    try {
+      const buffer = Buffer.allocUnsafe(FILE_BYTES_MAX + 1);
+      let length = 0;
+      for (;;) {
+        const { bytesRead } = await file.read(buffer, length, buffer.length - length);
+        if (bytesRead === 0) break;
+        length += bytesRead;
+        if (length > FILE_BYTES_MAX) throw new Error(`is above ${FILE_BYTES_MAX} bytes`);
+      }
+      return new TextDecoder('utf-8', { fatal: true }).decode(buffer.subarray(0, length));
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    throw new Error(`${path}: ${reason(error)}`);
+  }
+}
+
+function reason(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  if ('code' in error && error.code === 'ENOENT') return 'does not exist: create it or correct the path';
+  if ('code' in error && error.code === 'EACCES') return 'may not be read: check its permissions';
+  if ('code' in error && error.code === 'ERR_ENCODING_INVALID_ENCODED_DATA') return 'is not UTF-8 text';
+  return error.message;
+}
+
+/**
+ * Calls `read` whenever a file may have changed: at once after events in its directory (a rename over it, a write into it, a
+ * ConfigMap's swapped link), and within `pollMs` where no event comes (network file systems, a directory that was replaced). `read`
+ * is never run twice at a time, and always once more after the last change.
+ */
+export class FileWatch {
+  readonly #path: string;
+  readonly #read: () => Promise<void>;
+  readonly #settleMs: number;
+  readonly #poll: NodeJS.Timeout;
+  #watcher: FSWatcher | undefined;
+  #watchedDirectory = '';
+  #settle: NodeJS.Timeout | undefined;
+  #firstEventMs = 0;
+  #seen = '';
+  #reading: Promise<void> | undefined;
+  #again = false;
+  #stopped = false;
+
+  constructor(path: string, options: FileWatchOptions, read: () => Promise<void>) {
+    this.#path = path;
+    this.#read = read;
+    this.#settleMs = options.settleMs ?? 50;
+    this.#poll = setInterval(() => void this.#look(), options.pollMs ?? 1_000);
+    this.#poll.unref();
+    void this.#look();
+  }
+
+  /** Ends when a reading under way has ended. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    clearInterval(this.#poll);
+    clearTimeout(this.#settle);
+    this.#watcher?.close();
+    await this.#reading;
+  }
+
+  /** Compare what the file system says with what it said when the file was last read. */
+  async #look(): Promise<void> {
+    await this.#watchDirectory();
+    const state = await fileState(this.#path);
+    if (!this.#stopped && state !== this.#seen) this.#readSoon();
+  }
+
+  async #watchDirectory(): Promise<void> {
+    const directory = dirname(this.#path);
+    const identity = await stat(directory, { bigint: true }).then(
+      ({ dev, ino }) => `${dev} ${ino}`,
+      () => '',
+    );
+    if (this.#stopped || identity === this.#watchedDirectory) return;
+    this.#watcher?.close();
+    this.#watcher = undefined;
+    this.#watchedDirectory = '';
+    if (identity === '') return;
+    try {
+      const name = basename(this.#path);
+      // Events of neighbours count only where they may move a link that leads to the file.
+      this.#watcher = watch(directory, { persistent: false }, (_, changed) => {
+        if (changed === null || changed === name || changed.startsWith('..')) this.#readSoon();
+      });
+      this.#watcher.on('error', () => {
+        this.#watchedDirectory = '';
+      });
+      this.#watchedDirectory = identity;
+      this.#readSoon();
+    } catch {
+      // No more watches to be had: the poll serves, and tries again.
+    }
+  }
+
+  /** After a while of quiet; a file that never rests is read all the same. */
+  #readSoon(): void {
+    const now = performance.now();
+    if (this.#settle === undefined) this.#firstEventMs = now;
+    else if (now - this.#firstEventMs > SETTLE_TIMES_MAX * this.#settleMs) return;
+    clearTimeout(this.#settle);
+    this.#settle = setTimeout(() => {
+      this.#settle = undefined;
+      this.#readNow();
+    }, this.#settleMs);
+  }
+
+  #readNow(): void {
+    if (this.#stopped) return;
+    if (this.#reading !== undefined) {
+      this.#again = true;
+      return;
+    }
+    this.#reading = this.#readOnce().finally(() => {
+      this.#reading = undefined;
+      if (this.#again) {
+        this.#again = false;
+        this.#readSoon();
+      }
+    });
+  }
+
+  async #readOnce(): Promise<void> {
+    // The state before the reading: what changes meanwhile differs from it and is read again.
+    this.#seen = await fileState(this.#path);
+    await this.#read();
+  }
+}
+
+/** A text that differs whenever the file has changed, and also at every look while its time cannot yet tell. */
+async function fileState(path: string): Promise<string> {
+  let state: BigIntStats;
+  try {
+    state = await stat(path, { bigint: true });
+  } catch (error) {
+    return String(error);
+  }
+  const now = BigInt(Date.now()) * 1_000_000n;
+  const racy = now - state.mtimeNs < RACY_NS ? ` ${now}` : '';
+  return `${state.dev} ${state.ino} ${state.size} ${state.mtimeNs} ${state.ctimeNs}${racy}`;
+}

@@ -1,0 +1,64 @@
+/**
+ * Where an engine's page shows each signal. The field names are those of the configuration (`engineConfigs` of
+ * core-metrics-extractor). A spec is `name` or `name{label=value,…}`; absent or empty = the engine does not tell.
+ */
+export interface EngineConfig {
+  readonly name: string;
+  readonly queuedRequestsSpec?: string | undefined;
+  readonly runningRequestsSpec?: string | undefined;
+  readonly kvUsageSpec?: string | undefined;
+  readonly loraSpec?: string | undefined;
+  /** An info metric whose labels hold block size and block count. */
+  readonly cacheInfoSpec?: string | undefined;
+  /** Default `block_size`. */
+  readonly cacheBlockSizeLabelName?: string | undefined;
+  /** Default `num_gpu_blocks`. */
+  readonly cacheNumBlocksLabelName?: string | undefined;
+  /** Block size and count as values of gauges; used where cacheInfoSpec is absent or not on the page. */
+  readonly cacheBlockSizeSpec?: string | undefined;
+  readonly cacheNumBlocksSpec?: string | undefined;
+  /** Further metrics that plugins may read by name. */
+  readonly customMetrics?: readonly { readonly attributeKey: string; readonly metricSpec: string }[] | undefined;
+}
+
+/** The engines known without configuration. */
+export const BUILTIN_ENGINES: readonly EngineConfig[] = [
+  {
+    name: 'vllm',
+    queuedRequestsSpec: 'vllm:num_requests_waiting',
+    runningRequestsSpec: 'vllm:num_requests_running',
+    kvUsageSpec: 'vllm:kv_cache_usage_perc',
+    loraSpec: 'vllm:lora_requests_info',
+    cacheInfoSpec: 'vllm:cache_config_info',
+  },
+  {
+    name: 'sglang',
+    queuedRequestsSpec: 'sglang:num_queue_reqs',
+    runningRequestsSpec: 'sglang:num_running_reqs',
+    kvUsageSpec: 'sglang:token_usage',
+    cacheInfoSpec: 'sglang:cache_config_info',
+    cacheBlockSizeLabelName: 'page_size',
+    cacheNumBlocksLabelName: 'num_pages',
+  },
+  {
+    name: 'trtllm-serve',
+    queuedRequestsSpec: 'trtllm_num_requests_waiting',
+    runningRequestsSpec: 'trtllm_num_requests_running',
+    kvUsageSpec: 'trtllm_kv_cache_utilization',
+    cacheBlockSizeSpec: 'trtllm_kv_cache_tokens_per_block',
+    cacheNumBlocksSpec: 'trtllm_kv_cache_max_blocks',
+  },
+  {
+    name: 'triton-tensorrt-llm',
+    queuedRequestsSpec: 'nv_trt_llm_request_metrics{request_type=waiting}',
+    runningRequestsSpec: 'nv_trt_llm_request_metrics{request_type=scheduled}',
+    kvUsageSpec: 'nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type=fraction}',
+    cacheBlockSizeSpec: 'nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type=tokens_per}',
+    cacheNumBlocksSpec: 'nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type=max}',
+  },
+  {
+    // Running requests stay unknown: `nv_inference_exec_count`, which others read here, counts batches since the start.
+    name: 'triton',
+    queuedRequestsSpec: 'nv_inference_pending_request_count',
+  },
+];

@@ -1,0 +1,134 @@
+import type { EndpointSignals } from '../../core/endpoint-table.js';
+import type { EngineConfig } from './builtin-engines.js';
+import { parseMetricSpec } from './metric-spec.js';
+
+/** One metric that a scan looks for, in the scanner's terms. */
+export interface WantedMetric {
+  readonly name: string;
+  readonly labels?: Readonly<Record<string, string>>;
+  /** Over several series of the name: their sum, their maximum, or the labels of the series with the largest value. */
+  readonly aggregate: 'sum' | 'max' | 'latest-labels';
+  readonly wantLabels?: readonly string[];
+}
+
+/** What a scan found: one element per wanted metric, in its order. */
+export interface ScannedPage {
+  readonly found: readonly boolean[];
+  readonly values: Float64Array;
+  readonly labels: readonly (readonly string[] | undefined)[];
+}
+
+export type Adapters = NonNullable<EndpointSignals['adapters']>;
+
+/** The adapters that an endpoint's last page told, kept so that equal labels are not parsed again. */
+export interface AdapterMemory {
+  labels: readonly string[] | undefined;
+  adapters: Adapters | undefined;
+}
+
+const ADAPTER_LABELS = ['running_lora_adapters', 'waiting_lora_adapters', 'max_lora'] as const;
+
+/** An engine's metrics, compiled to what the scanner wants, and the way back from a scanned page to signals. */
+export class Engine {
+  readonly name: string;
+  readonly wanted: readonly WantedMetric[];
+  /** Positions in `wanted`; -1 = the engine does not tell. */
+  readonly #waiting: number;
+  readonly #running: number;
+  readonly #kvUsage: number;
+  readonly #adapters: number;
+  readonly #cacheInfo: number;
+  readonly #blockTokens: number;
+  readonly #blockCount: number;
+  /** Of every attribute that plugins read; -1 = the engine does not tell it. */
+  readonly #attributes: readonly number[];
+
+  /**
+   * @param field where the configuration stands, for error messages
+   * @param attributes keys of the custom metrics that plugins read
+   */
+  constructor(config: EngineConfig, field: string, attributes: readonly string[] = []) {
+    const wanted: WantedMetric[] = [];
+    const want = (
+      key: Exclude<keyof EngineConfig, 'customMetrics'>,
+      aggregate: WantedMetric['aggregate'],
+      wantLabels?: readonly string[],
+    ) => {
+      const spec = config[key];
+      if (spec === undefined || spec === '') return -1;
+      const metric = parseMetricSpec(spec, `${field}.${key}`);
+      return wanted.push({ ...metric, aggregate, ...(wantLabels === undefined ? {} : { wantLabels }) }) - 1;
+    };
+    this.name = config.name;
+    this.#waiting = want('queuedRequestsSpec', 'sum');
+    this.#running = want('runningRequestsSpec', 'sum');
+    this.#kvUsage = want('kvUsageSpec', 'max');
+    this.#adapters = want('loraSpec', 'latest-labels', ADAPTER_LABELS);
+    this.#cacheInfo = want('cacheInfoSpec', 'latest-labels', [
+      config.cacheBlockSizeLabelName || 'block_size',
+      config.cacheNumBlocksLabelName || 'num_gpu_blocks',
+    ]);
+    this.#blockTokens = want('cacheBlockSizeSpec', 'max');
+    this.#blockCount = want('cacheNumBlocksSpec', 'max');
+    this.#attributes = attributes.map((attribute) => {
+      const at = config.customMetrics?.findIndex(({ attributeKey }) => attributeKey === attribute) ?? -1;
+      if (at < 0) return -1;
+      const metric = parseMetricSpec(config.customMetrics![at]!.metricSpec, `${field}.customMetrics[${at}].metricSpec`);
+      return wanted.push({ ...metric, aggregate: 'max' }) - 1;
+    });
+    this.wanted = wanted;
+  }
+
+  /** Signals of a scanned page. What is not on it, or is NaN, infinite or negative, is unknown. */
+  read(page: ScannedPage, memory: AdapterMemory): EndpointSignals {
+    const info = this.#cacheInfo < 0 ? undefined : page.labels[this.#cacheInfo];
+    return {
+      waiting: value(page, this.#waiting),
+      running: value(page, this.#running),
+      kvUsage: value(page, this.#kvUsage),
+      blockTokens: whole(info?.[0]) ?? whole(value(page, this.#blockTokens)),
+      blockCount: whole(info?.[1]) ?? whole(value(page, this.#blockCount)),
+      ...(this.#attributes.length === 0 ? {} : { attributes: this.#attributes.map((index) => finite(page, index)) }),
+      adapters: this.#adapters < 0 ? undefined : readAdapters(page.labels[this.#adapters], memory),
+    };
+  }
+}
+
+/** An attribute may be negative. */
+function finite(page: ScannedPage, index: number): number | undefined {
+  return index >= 0 && page.found[index] === true && Number.isFinite(page.values[index])
+    ? page.values[index]
+    : undefined;
+}
+
+function value(page: ScannedPage, index: number): number | undefined {
+  if (index < 0 || page.found[index] !== true) return undefined;
+  const number = page.values[index]!;
+  return number >= 0 && number < Number.POSITIVE_INFINITY ? number : undefined;
+}
+
+/** A whole number from 1 to 2^32 - 1; anything else ("None", 0, fractions) is unknown. */
+function whole(text: string | number | undefined): number | undefined {
+  const number = typeof text === 'string' ? (/^\d{1,10}$/.test(text) ? Number(text) : 0) : (text ?? 0);
+  return Number.isInteger(number) && number >= 1 && number <= 0xffff_ffff ? number : undefined;
+}
+
+/** Comma lists of adapter names; without `max_lora` the room for more is taken as none. */
+function readAdapters(labels: readonly string[] | undefined, memory: AdapterMemory): Adapters | undefined {
+  if (labels === undefined) return undefined;
+  const known = memory.labels;
+  if (known !== undefined && labels[0] === known[0] && labels[1] === known[1] && labels[2] === known[2]) {
+    return memory.adapters;
+  }
+  memory.labels = [...labels];
+  memory.adapters = { running: names(labels[0]), waiting: names(labels[1]), max: whole(labels[2]) ?? 0 };
+  return memory.adapters;
+}
+
+function names(list: string | undefined): string[] {
+  if (list === undefined || list === '') return [];
+  return list
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '');
+}

@@ -1,0 +1,322 @@
+import type { EndpointSignals } from '../../core/endpoint-table.js';
+import { type Endpoint, endpointAddress, type SlotAssignment } from '../endpoint.js';
+import type { EngineTable } from '../engines/engine-table.js';
+
+import { PageBuffers } from './page-buffers.js';
+import { type InformerLog, PageReader, type PageReading, type PageScanner } from './page-reader.js';
+import { backoffMs, nextPollMs, startsPerTick, tickMs } from './poll-schedule.js';
+import {
+  ScrapeConnection,
+  type ScrapeMeans,
+  type ScrapeTls,
+  type ScrapeTlsOptions,
+  scrapeTls,
+} from './scrape-connection.js';
+import { SCRAPE_FAULTS, ScrapeFault, type ScrapeFaultKind } from './scrape-fault.js';
+
+/** Where scraped signals go. Both answer false when they could not apply it now (the lock's owner has just died). */
+export interface SignalSink {
+  /** A good scrape: tried again with the next one after false. `adapters` is the same object as long as nothing changed. */
+  publish(slot: number, generation: number, signals: EndpointSignals, nowMs: number): boolean;
+  /** The published signals are too old: once, tried again at the next tick after false. */
+  stale(slot: number, generation: number): boolean;
+}
+
+export interface MetricsInformerOptions {
+  readonly scanner: PageScanner;
+  readonly sink: SignalSink;
+  readonly engines: EngineTable;
+  readonly log: InformerLog;
+  /** Default 50. */
+  readonly intervalMs?: number | undefined;
+  /** From the start of a scrape to its last byte. Default 1000. */
+  readonly timeoutMs?: number | undefined;
+  /** Default 8 MiB. */
+  readonly pageBytesMax?: number | undefined;
+  /** Without a good scrape for so long an endpoint's signals are unknown. Default 2000. */
+  readonly stalenessMs?: number | undefined;
+  /** Default http. */
+  readonly scheme?: 'http' | 'https' | undefined;
+  /** Default /metrics. */
+  readonly path?: string | undefined;
+  /** In place of the endpoint's own port. */
+  readonly port?: number | undefined;
+  /** Only used with https. By default any certificate is taken: model servers are met by IP and mostly sign for themselves. */
+  readonly tls?: ScrapeTlsOptions | undefined;
+  /** Milliseconds that never step back; also the time given to the sink. Default performance.now. */
+  readonly now?: (() => number) | undefined;
+  /** From [0, 1). Default Math.random. */
+  readonly random?: (() => number) | undefined;
+}
+
+/** Counts since the start. */
+export interface InformerCounts {
+  readonly scrapes: number;
+  /** Good scrapes of pages that held none of the wanted metrics. */
+  readonly pagesWithoutSignals: number;
+  /** Good scrapes that the sink could not take. */
+  readonly refused: number;
+  readonly faults: Readonly<Record<ScrapeFaultKind, number>>;
+}
+
+interface Target {
+  readonly slot: number;
+  readonly generation: number;
+  endpoint: Endpoint;
+  reading: PageReading;
+  readonly connection: ScrapeConnection;
+  dueMs: number;
+  /** Start of the scrape under way; undefined = none. */
+  startedMs: number | undefined;
+  /** There has been a good scrape. */
+  everScraped: boolean;
+  lastGoodMs: number;
+  failures: number;
+  lastFault: string;
+  /** Its signals are known to the sink. */
+  fresh: boolean;
+  /** Said once: the page has none of the engine's metrics. */
+  toldEmpty: boolean;
+}
+
+const READ_BYTES = 64 * 1024;
+/** The first poll of an endpoint comes this soon, whatever the interval. */
+const FIRST_POLL_MS_MAX = 50;
+
+/**
+ * Polls the metrics page of every endpoint and hands its signals to the sink (control thread). One timer serves all endpoints; polls
+ * of one endpoint never overlap; an endpoint that fails is asked less and less often, and its signals become unknown after
+ * `stalenessMs`.
+ */
+export class MetricsInformer {
+  readonly #sink: SignalSink;
+  readonly #reader: PageReader;
+  readonly #log: InformerLog;
+  readonly #intervalMs: number;
+  readonly #timeoutMs: number;
+  readonly #stalenessMs: number;
+  readonly #path: string;
+  readonly #port: number | undefined;
+  readonly #tls: ScrapeTls | undefined;
+  readonly #now: () => number;
+  readonly #random: () => number;
+  readonly #means: ScrapeMeans;
+  readonly #targets = new Map<number, Target>();
+  /** The same targets in polling order, and where the next tick goes on. */
+  #order: Target[] = [];
+  #cursor = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #scrapes = 0;
+  #pagesWithoutSignals = 0;
+  #refused = 0;
+  readonly #faults = Object.fromEntries(SCRAPE_FAULTS.map((kind) => [kind, 0])) as Record<ScrapeFaultKind, number>;
+
+  /** Throws RangeError on an option out of range. */
+  constructor(options: MetricsInformerOptions) {
+    this.#sink = options.sink;
+    this.#log = options.log;
+    this.#intervalMs = positive('intervalMs', options.intervalMs ?? 50);
+    this.#timeoutMs = positive('timeoutMs', options.timeoutMs ?? 1000);
+    this.#stalenessMs = positive('stalenessMs', options.stalenessMs ?? 2000);
+    this.#path = options.path ?? '/metrics';
+    if (!/^\/[\x21-\x7e]*$/.test(this.#path))
+      throw new RangeError('path: must begin with / and hold no blanks, as /metrics');
+    this.#port = options.port;
+    this.#tls = options.scheme === 'https' ? scrapeTls(options.tls ?? { insecureSkipVerify: true }) : undefined;
+    this.#now = options.now ?? (() => performance.now());
+    this.#random = options.random ?? Math.random;
+    this.#means = {
+      buffers: new PageBuffers(),
+      pageBytesMax: positive('pageBytesMax', options.pageBytesMax ?? 8 * 1024 * 1024),
+      readBuffer: Buffer.allocUnsafeSlow(READ_BYTES),
+    };
+    this.#reader = new PageReader(options.scanner, options.engines, this.#means.pageBytesMax, options.log);
+  }
+
+  get counts(): InformerCounts {
+    return {
+      scrapes: this.#scrapes,
+      pagesWithoutSignals: this.#pagesWithoutSignals,
+      refused: this.#refused,
+      faults: { ...this.#faults },
+    };
+  }
+
+  /** Poll exactly these endpoints from now on. Those that are polled already go on undisturbed. */
+  setEndpoints(endpoints: readonly SlotAssignment[]): void {
+    const wanted = new Map(endpoints.map((informed) => [informed.slot, informed]));
+    for (const [slot, target] of this.#targets) {
+      const next = wanted.get(slot);
+      if (next !== undefined && sameServer(next, target)) continue;
+      target.connection.close();
+      this.#targets.delete(slot);
+    }
+    for (const informed of wanted.values()) {
+      const target = this.#targets.get(informed.slot);
+      if (target === undefined) this.#targets.set(informed.slot, this.#open(informed));
+      else if (target.endpoint !== informed.endpoint) this.#relabel(target, informed.endpoint);
+    }
+    this.#order = [...this.#targets.values()];
+    this.#cursor = 0;
+    if (this.#order.length === 0) this.#stopTimer();
+    else this.#timer ??= setInterval(() => this.#tick(), tickMs(this.#intervalMs));
+  }
+
+  /** Stop polling and close every connection. `setEndpoints` starts it again. */
+  stop(): void {
+    this.setEndpoints([]);
+  }
+
+  #stopTimer(): void {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #open({ slot, generation, endpoint }: SlotAssignment): Target {
+    const now = this.#now();
+    const target: Target = {
+      slot,
+      generation,
+      endpoint,
+      reading: this.#reader.prepare(endpoint),
+      connection: new ScrapeConnection(
+        { host: endpoint.address, port: this.#port ?? endpoint.port, path: this.#path, tls: this.#tls },
+        this.#means,
+        (page) => this.#good(target, page),
+        (fault) => this.#failed(target, fault),
+      ),
+      dueMs: now + this.#random() * Math.min(this.#intervalMs, FIRST_POLL_MS_MAX),
+      startedMs: undefined,
+      everScraped: false,
+      lastGoodMs: now,
+      failures: 0,
+      lastFault: '',
+      fresh: false,
+      toldEmpty: false,
+    };
+    return target;
+  }
+
+  #relabel(target: Target, endpoint: Endpoint): void {
+    target.endpoint = endpoint;
+    target.reading = this.#reader.prepare(endpoint);
+    target.toldEmpty = false;
+  }
+
+  #tick(): void {
+    const now = this.#now();
+    // Half a tick early or half a tick late: on average in time.
+    const due = now + tickMs(this.#intervalMs) / 2;
+    const order = this.#order;
+    let starts = startsPerTick(order.length, this.#intervalMs);
+    let next = -1;
+    for (let i = 0; i < order.length; i += 1) {
+      const at = (this.#cursor + i) % order.length;
+      const target = order[at]!;
+      if (target.fresh && now - target.lastGoodMs >= this.#stalenessMs) this.#markStale(target);
+      if (target.startedMs !== undefined) {
+        if (now - target.startedMs >= this.#timeoutMs) this.#timeOut(target);
+      } else if (due >= target.dueMs) {
+        if (starts > 0) {
+          starts -= 1;
+          this.#request(target, now);
+        } else if (next < 0) next = at;
+      }
+    }
+    if (next >= 0) this.#cursor = next;
+  }
+
+  #request(target: Target, now: number): void {
+    target.startedMs = now;
+    try {
+      target.connection.request();
+    } catch (error) {
+      this.#failed(target, new ScrapeFault('connect', String(error)));
+    }
+  }
+
+  #timeOut(target: Target): void {
+    target.connection.close();
+    this.#failed(target, new ScrapeFault('timeout', `no complete page within ${this.#timeoutMs} ms`));
+  }
+
+  #good(target: Target, page: Uint8Array): void {
+    const now = this.#now();
+    let empty: boolean;
+    let applied: boolean;
+    try {
+      const read = this.#reader.read(target.reading, page);
+      empty = read.empty;
+      applied = this.#sink.publish(target.slot, target.generation, read.signals, now);
+    } catch (error) {
+      this.#failed(target, new ScrapeFault('scan', String(error)));
+      return;
+    }
+    this.#scrapes += 1;
+    if (!applied) this.#refused += 1;
+    if (empty) this.#tellEmpty(target);
+    if (target.failures > 0 && !target.fresh) {
+      this.#log.info(this.#fields(target), 'metrics are scraped again');
+    }
+    // The second poll comes after a random part of the interval, so that endpoints found together do not stay in step.
+    target.dueMs = target.everScraped
+      ? nextPollMs(target.startedMs!, this.#intervalMs, this.#random)
+      : target.startedMs! + this.#intervalMs * this.#random();
+    target.startedMs = undefined;
+    target.everScraped = true;
+    target.failures = 0;
+    if (applied) {
+      target.fresh = true;
+      target.lastGoodMs = now;
+    }
+  }
+
+  #tellEmpty(target: Target): void {
+    this.#pagesWithoutSignals += 1;
+    if (target.toldEmpty) return;
+    target.toldEmpty = true;
+    this.#log.warn(
+      this.#fields(target),
+      `the metrics page holds none of the metrics of engine ${target.reading.engine.name}: its signals stay unknown; label the endpoint with its engine or add it to engineConfigs`,
+    );
+  }
+
+  #failed(target: Target, fault: ScrapeFault): void {
+    const now = this.#now();
+    this.#faults[fault.kind] += 1;
+    target.startedMs = undefined;
+    target.failures += 1;
+    target.lastFault = fault.message;
+    target.dueMs = now + backoffMs(target.failures, this.#intervalMs, this.#random);
+    if (target.failures === 1 && !target.everScraped) {
+      this.#log.warn({ ...this.#fields(target), fault: fault.kind }, `metrics cannot be scraped yet: ${fault.message}`);
+    }
+  }
+
+  #markStale(target: Target): void {
+    if (!this.#sink.stale(target.slot, target.generation)) return;
+    target.fresh = false;
+    this.#log.warn(
+      this.#fields(target),
+      `no good scrape for ${this.#stalenessMs} ms, signals are unknown: ${target.lastFault || 'no answer yet'}`,
+    );
+  }
+
+  #fields(target: Target): object {
+    return { endpoint: target.endpoint.id, address: endpointAddress(target.endpoint) };
+  }
+}
+
+function sameServer(informed: SlotAssignment, target: Target): boolean {
+  const { generation, endpoint } = informed;
+  return (
+    generation === target.generation &&
+    endpoint.address === target.endpoint.address &&
+    endpoint.port === target.endpoint.port
+  );
+}
+
+function positive(name: string, value: number): number {
+  if (!(value > 0 && value < Number.POSITIVE_INFINITY)) throw new RangeError(`${name}: must be above 0`);
+  return value;
+}

@@ -1,0 +1,176 @@
+import { connect, type Socket, type TcpNetConnectOpts } from 'node:net';
+import { connect as connectTls, createSecureContext, type SecureContext } from 'node:tls';
+import type { PageBuffers } from './page-buffers.js';
+import { ResponseParser } from './response-parser.js';
+import { ScrapeFault } from './scrape-fault.js';
+
+/** How https servers are met. One for all connections: reading certificates is work. */
+export interface ScrapeTls {
+  readonly secureContext: SecureContext;
+  readonly rejectUnauthorized: boolean;
+}
+
+/** PEM texts and whether any certificate of the server is taken. */
+export interface ScrapeTlsOptions {
+  readonly insecureSkipVerify: boolean;
+  readonly ca?: string | undefined;
+  readonly cert?: string | undefined;
+  readonly key?: string | undefined;
+}
+
+/** Throws when a text is no PEM, or key and certificate do not belong together. */
+export function scrapeTls({ insecureSkipVerify, ca, cert, key }: ScrapeTlsOptions): ScrapeTls {
+  return { secureContext: createSecureContext({ ca, cert, key }), rejectUnauthorized: !insecureSkipVerify };
+}
+
+export interface ScrapeAddress {
+  /** IP literal, IPv6 without brackets. */
+  readonly host: string;
+  readonly port: number;
+  readonly path: string;
+  /** Present = https. */
+  readonly tls: ScrapeTls | undefined;
+}
+
+/** What a connection shares with the others of its thread. */
+export interface ScrapeMeans {
+  readonly buffers: PageBuffers;
+  readonly pageBytesMax: number;
+  /** Filled and read within one callback, so that one is enough for all sockets of a thread. */
+  readonly readBuffer: Buffer;
+}
+
+/**
+ * A keep-alive connection to one endpoint that asks for one page at a time: only what a scrape needs of HTTP/1.1, because
+ * scraping is the hot path of the control thread. It connects on demand and again after a failure.
+ */
+export class ScrapeConnection {
+  readonly #address: ScrapeAddress;
+  readonly #means: ScrapeMeans;
+  readonly #done: (page: Uint8Array) => void;
+  readonly #failed: (fault: ScrapeFault) => void;
+  readonly #request: Buffer;
+  readonly #parser: ResponseParser;
+  #socket: Socket | undefined;
+  #waiting = false;
+  /** The request went out on a connection that had served before: its server may have closed it meanwhile. */
+  #onUsed = false;
+  #served = 0;
+
+  /** Every `request` is answered by one call: `done` with the page (valid during the call) or `failed`. */
+  constructor(
+    address: ScrapeAddress,
+    means: ScrapeMeans,
+    done: (page: Uint8Array) => void,
+    failed: (fault: ScrapeFault) => void,
+  ) {
+    this.#address = address;
+    this.#means = means;
+    this.#done = done;
+    this.#failed = failed;
+    const host = address.host.includes(':') ? `[${address.host}]` : address.host;
+    this.#request = Buffer.from(
+      `GET ${address.path} HTTP/1.1\r\nHost: ${host}:${address.port}\r\nUser-Agent: pointsman\r\n` +
+        'Accept: text/plain;version=0.0.4\r\n\r\n',
+      'latin1',
+    );
+    this.#parser = new ResponseParser(means.buffers, means.pageBytesMax);
+  }
+
+  /** Ask for the page. Not to be called before the request before is answered. */
+  request(): void {
+    this.#waiting = true;
+    this.#onUsed = this.#socket !== undefined && this.#served > 0;
+    this.#socket ??= this.#connect();
+    this.#socket.write(this.#request);
+  }
+
+  /** Give up what is under way, without a call to `done` or `failed`. */
+  close(): void {
+    this.#waiting = false;
+    this.#drop();
+  }
+
+  #connect(): Socket {
+    const { host, port, tls } = this.#address;
+    this.#served = 0;
+    const options: TcpNetConnectOpts = {
+      host,
+      port,
+      noDelay: true,
+      onread: {
+        buffer: this.#means.readBuffer,
+        callback: (bytes, buffer) => this.#read(socket, bytes, buffer as Buffer),
+      },
+    };
+    const socket: Socket = tls === undefined ? connect(options) : connectTls({ ...options, ...tls });
+    let reached = false;
+    socket.on(tls === undefined ? 'connect' : 'secureConnect', () => {
+      reached = true;
+    });
+    socket.on('error', (error) => this.#lost(socket, new ScrapeFault(reached ? 'closed' : 'connect', error.message)));
+    socket.on('end', () => this.#ended(socket));
+    socket.on('close', () => this.#ended(socket));
+    return socket;
+  }
+
+  #drop(): void {
+    const socket = this.#socket;
+    this.#socket = undefined;
+    this.#parser.reset();
+    socket?.destroy();
+  }
+
+  #read(socket: Socket, length: number, buffer: Buffer): boolean {
+    if (socket !== this.#socket) return true;
+    if (!this.#waiting) {
+      // An answer that nobody asked for.
+      this.#drop();
+      return true;
+    }
+    try {
+      if (this.#parser.push(buffer, length)) this.#complete();
+    } catch (error) {
+      this.#lost(socket, asFault(error));
+    }
+    return true;
+  }
+
+  #ended(socket: Socket): void {
+    if (socket !== this.#socket) return;
+    if (!this.#waiting) {
+      this.#drop();
+      return;
+    }
+    try {
+      if (this.#parser.end()) this.#complete();
+    } catch (error) {
+      this.#lost(socket, asFault(error));
+    }
+  }
+
+  #complete(): void {
+    this.#waiting = false;
+    this.#served += 1;
+    try {
+      this.#done(this.#parser.page);
+    } finally {
+      if (this.#parser.keepAlive) this.#parser.reset();
+      else this.#drop();
+    }
+  }
+
+  #lost(socket: Socket, fault: ScrapeFault): void {
+    if (socket !== this.#socket) return;
+    const retry = this.#waiting && this.#onUsed && fault.kind === 'closed' && this.#parser.untouched;
+    const waiting = this.#waiting;
+    this.#waiting = false;
+    this.#drop();
+    if (retry) this.request();
+    else if (waiting) this.#failed(fault);
+  }
+}
+
+function asFault(error: unknown): ScrapeFault {
+  return error instanceof ScrapeFault ? error : new ScrapeFault('scan', String(error));
+}

@@ -1,0 +1,56 @@
+import type { RequestHeaders } from '../scheduling/types.js';
+
+/** Flow of requests that name none. */
+export const DEFAULT_FAIRNESS_ID = 'default-flow';
+/** Path of a request that tells none, as in the incumbent. */
+export const DEFAULT_PATH = '/v1/completions';
+
+/**
+ * Headers that speak to the picker or from it. They are taken out of the request, so that they do not reach the
+ * model server. The destination is not among them: it is overwritten.
+ */
+const CONTROL_HEADERS: ReadonlySet<string> = new Set([
+  'x-llm-d-inference-fairness-id',
+  'x-gateway-inference-fairness-id',
+  'x-llm-d-inference-objective',
+  'x-gateway-inference-objective',
+  'x-llm-d-model-name-rewrite',
+  'x-gateway-model-name-rewrite',
+  'x-llm-d-slo-ttft-ms',
+  'x-slo-ttft-ms',
+  'x-llm-d-slo-tpot-ms',
+  'x-slo-tpot-ms',
+  'x-gateway-destination-endpoint-subset',
+  'x-gateway-destination-endpoint-served',
+  'x-llm-d-request-dropped-reason',
+]);
+
+/** Whether a header (lower case) belongs to the picker. */
+export function isControlHeader(name: string): boolean {
+  return CONTROL_HEADERS.has(name);
+}
+
+/** The flow that a request names for itself. */
+export function namedFairnessId(headers: RequestHeaders): string | undefined {
+  return headers.get('x-llm-d-inference-fairness-id') || headers.get('x-gateway-inference-fairness-id') || undefined;
+}
+
+/** Tenant or session of a request: its flow in fairness and in the metrics. */
+export function fairnessId(headers: RequestHeaders): string {
+  return namedFairnessId(headers) ?? DEFAULT_FAIRNESS_ID;
+}
+
+/** Name of the objective that sets the priority. */
+export function objectiveName(headers: RequestHeaders): string | undefined {
+  return headers.get('x-llm-d-inference-objective') || headers.get('x-gateway-inference-objective');
+}
+
+/** Model name that the request asks to be sent upstream. */
+export function requestedRewrite(headers: RequestHeaders): string | undefined {
+  return headers.get('x-llm-d-model-name-rewrite') || headers.get('x-gateway-model-name-rewrite');
+}
+
+/** The path that decides on the dialect, query included. */
+export function requestPath(headers: RequestHeaders): string {
+  return headers.get(':path') || headers.get('x-original-path') || headers.get('x-forwarded-path') || DEFAULT_PATH;
+}

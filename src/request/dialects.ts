@@ -1,0 +1,170 @@
+import { AnswerForm, PromptKind } from '../core/types.js';
+import type { Rejection } from '../scheduling/types.js';
+import { type DialectErrors, errorsOf } from './dialect-errors.js';
+import { badRequest } from './rejections.js';
+
+/** How the body of one kind of request is read, and its answer. */
+interface Reading {
+  /** What the prompt is; undefined = the body is opaque: no model, no scan, no rewrite. */
+  readonly prompt: PromptKind | undefined;
+  /** The body names a model, which may be changed on the way up and is changed back on the way down. */
+  readonly namesModel: boolean;
+  /** How the answer tells its usage; undefined = the answer is not read. */
+  readonly answer: AnswerForm | undefined;
+  /** The answer is none of our business: the exchange is over when the request has its destination. */
+  readonly skipsResponse: boolean;
+  /** What a client reads when the body cannot be understood. */
+  readonly errors: DialectErrors;
+}
+
+/** A kind of request that a configured parser claims. */
+export interface Dialect extends Reading {
+  readonly parser: ParserName;
+}
+
+/** Finds the dialect of a path. */
+export interface Dialects {
+  /** A rejection when no parser claims the path, or the one that does cannot serve it. */
+  find(path: string): Dialect | Rejection;
+}
+
+/** A suffix of paths and what is behind it. */
+interface Claim {
+  readonly suffix: string;
+  readonly reading: Reading;
+  /** Where the suffix must begin: anywhere, with a segment of the path, or with the path. */
+  readonly match: 'suffix' | 'segments' | 'whole path';
+  /** Text for a path that ends like this but does not match. */
+  readonly unsupported: string;
+}
+
+function read(prompt: PromptKind, answer: AnswerForm, errors: DialectErrors, namesModel = true): Reading {
+  return { prompt, namesModel, answer, skipsResponse: false, errors };
+}
+
+function claim(suffix: string, reading: Reading): Claim {
+  return { suffix, reading, match: 'suffix', unsupported: '' };
+}
+
+function openai(prompt: PromptKind, name: string, field: string, answer: AnswerForm = AnswerForm.usage): Reading {
+  return read(prompt, answer, errorsOf.openai(name, field));
+}
+
+const CHAT = openai(PromptKind.chat, 'chat completions', 'valid messages');
+const COMPLETIONS = openai(PromptKind.completions, 'completions', 'prompt');
+const OPAQUE: Reading = {
+  prompt: undefined,
+  namesModel: false,
+  answer: undefined,
+  skipsResponse: false,
+  errors: errorsOf.openai('', ''),
+};
+
+function anthropic(suffix: string, reading: Reading): Claim {
+  return { suffix, reading, match: 'segments', unsupported: 'unsupported API endpoint' };
+}
+
+function vertex(method: string, prompt: PromptKind, name: string, field: string): Claim {
+  const errors = errorsOf.vertex(`${method}Request`, errorsOf.openai(name, field));
+  return claim(`PredictionService/${method}`, read(prompt, AnswerForm.vertex, errors, false));
+}
+
+/** The incumbent's table: the suffixes of paths that each parser claims, and what the bodies are. */
+const CLAIMS = {
+  'openai-parser': [
+    claim('chat/completions', CHAT),
+    claim('chat/completions/render', CHAT),
+    claim('completions', COMPLETIONS),
+    claim('completions/render', COMPLETIONS),
+    claim('embeddings', openai(PromptKind.embeddings, 'embeddings', 'input')),
+    claim('responses', openai(PromptKind.responses, 'responses', 'input', AnswerForm.responses)),
+    claim('conversations', openai(PromptKind.conversations, 'conversations', 'items')),
+    claim('images/generations', openai(PromptKind.images, 'images generations', 'prompt')),
+  ],
+  'anthropic-parser': [
+    anthropic('messages', read(PromptKind.messages, AnswerForm.messages, errorsOf.anthropic)),
+    anthropic('messages/count_tokens', { ...OPAQUE, skipsResponse: true }),
+  ],
+  'vllmhttp-parser': [claim('inference/v1/generate', read(PromptKind.tokens, AnswerForm.usage, errorsOf.vllmHttp))],
+  'sglanghttp-parser': [
+    {
+      suffix: 'generate',
+      reading: read(PromptKind.sglang, AnswerForm.sglang, errorsOf.sglang, false),
+      match: 'whole path',
+      unsupported: 'unsupported path',
+    },
+  ],
+  'vllmgrpc-parser': [
+    claim(
+      'vllm.grpc.engine.VllmEngine/Generate',
+      read(PromptKind.engine, AnswerForm.engine, errorsOf.engine('GenerateRequest'), false),
+    ),
+    claim(
+      'vllm.grpc.engine.VllmEngine/Embed',
+      read(PromptKind.engineEmbed, AnswerForm.engineEmbed, errorsOf.engine('EmbedRequest'), false),
+    ),
+  ],
+  'vertexai-parser': [
+    vertex('ChatCompletions', PromptKind.vertexChat, 'chat completions', 'valid messages'),
+    vertex('RawPredict', PromptKind.vertexResponses, 'responses', 'input'),
+    vertex('StreamRawPredict', PromptKind.vertexResponses, 'responses', 'input'),
+  ],
+  'passthrough-parser': [],
+} as const satisfies Record<string, readonly Claim[]>;
+
+export type ParserName = keyof typeof CLAIMS;
+
+/** What is configured when nothing is: every HTTP API that has a path of its own, and any other body unread. */
+export const DEFAULT_PARSERS: readonly ParserName[] = [
+  'openai-parser',
+  'anthropic-parser',
+  'vllmhttp-parser',
+  'passthrough-parser',
+];
+
+/** Whether a plugin type is a parser that the request path knows. */
+export function isParserName(type: string): type is ParserName {
+  return Object.hasOwn(CLAIMS, type);
+}
+
+/**
+ * Compile a list of parsers. The longest claimed suffix wins. A parser without claims takes every other path and ends
+ * the list; without one, paths that nobody claims have no dialect.
+ */
+export function createDialects(parsers: readonly ParserName[]): Dialects {
+  const claims: (Claim & { readonly dialect: Dialect })[] = [];
+  let fallback: Dialect | undefined;
+  for (const parser of new Set(parsers)) {
+    if (CLAIMS[parser].length === 0) {
+      fallback = { parser, ...OPAQUE };
+      break;
+    }
+    for (const claimed of CLAIMS[parser]) claims.push({ ...claimed, dialect: { parser, ...claimed.reading } });
+  }
+  claims.sort((a, b) => b.suffix.length - a.suffix.length);
+  return {
+    find(path) {
+      const plain = withoutQuery(path);
+      for (const claimed of claims) {
+        if (!plain.endsWith(claimed.suffix)) continue;
+        return serves(claimed, plain) ? claimed.dialect : badRequest(`${claimed.unsupported}: ${path}`);
+      }
+      return fallback ?? badRequest(`no parser registered matching path suffix for: ${path}`);
+    },
+  };
+}
+
+function serves({ match, suffix }: Claim, path: string): boolean {
+  const before = path.length - suffix.length;
+  if (match === 'suffix' || before === 0) return true;
+  if (path.charCodeAt(before - 1) !== 0x2f) return false;
+  return match === 'segments' || before === 1;
+}
+
+/** The path without its query and without slashes at its end. */
+function withoutQuery(path: string): string {
+  const query = path.indexOf('?');
+  let end = query < 0 ? path.length : query;
+  while (end > 0 && path.charCodeAt(end - 1) === 0x2f) end--;
+  return path.slice(0, end);
+}

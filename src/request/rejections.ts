@@ -1,0 +1,46 @@
+import type { Rejection, RejectionCode } from '../scheduling/types.js';
+
+/** HTTP status of every code (the incumbent's table, and 413 for a body over the bound). */
+export const STATUS_OF_CODE: Readonly<Record<RejectionCode, number>> = {
+  BadRequest: 400,
+  Unauthorized: 401,
+  Forbidden: 403,
+  NotFound: 404,
+  PreconditionFailed: 412,
+  PayloadTooLarge: 413,
+  ResourceExhausted: 429,
+  Internal: 500,
+  ServiceUnavailable: 503,
+};
+
+/** The client's request cannot be read. */
+export function badRequest(message: string): Rejection {
+  return { kind: 'rejected', code: 'BadRequest', message, reason: undefined };
+}
+
+/** Nothing in the pool's rules names the model, and something has to (`--require-model-match`). */
+export function unknownModel(model: string): Rejection {
+  const message = `model ${JSON.stringify(model)} is not served here: no objective and no rewrite rule names it`;
+  return { kind: 'rejected', code: 'NotFound', message, reason: undefined };
+}
+
+/** The body is over the bound of one request. */
+export function bodyTooLarge(bytes: number, limit: number): Rejection {
+  return {
+    kind: 'rejected',
+    code: 'PayloadTooLarge',
+    message: `request body of at least ${bytes} bytes is over the bound of ${limit} bytes (--max-request-body-size)`,
+    reason: undefined,
+  };
+}
+
+/** The picker itself has too much to do; the client may come again in a second. */
+export function overloaded(why: string): Rejection {
+  return {
+    kind: 'rejected',
+    code: 'ServiceUnavailable',
+    message: `picker overloaded: ${why}`,
+    reason: undefined,
+    retryAfterSeconds: 1,
+  };
+}

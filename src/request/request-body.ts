@@ -1,0 +1,84 @@
+import type { RequestScanResult } from '../core/types.js';
+import type { Rejection } from '../scheduling/types.js';
+import type { BodyScanner } from './body-scanner.js';
+import type { Dialect } from './dialects.js';
+import { badRequest, bodyTooLarge, overloaded } from './rejections.js';
+
+/**
+ * What a held chunk costs beside its bytes (its Buffer object and its place in the list, measured with many one-byte
+ * chunks). Counted, so that a body in tiny pieces cannot take more memory than it is charged for.
+ */
+export const CHUNK_OVERHEAD_BYTES = 128;
+
+/**
+ * A request body on its way in: the received slices, held without a copy, and the scan that reads them as they come.
+ * The scan takes one of the core's scan slots from the first byte until `close`.
+ */
+export class RequestBody {
+  readonly chunks: Uint8Array[] = [];
+  /** Bytes of the body so far. */
+  bytes = 0;
+  /** What holding them costs. */
+  heldBytes = 0;
+  readonly dialect: Dialect;
+  readonly #scanner: BodyScanner;
+  readonly #blockBytes: number;
+  readonly #limit: number;
+  #scan = -1;
+
+  /**
+   * @param blockBytes prompt bytes of one hashed block
+   * @param limit most bytes that a body may have
+   */
+  constructor(dialect: Dialect, scanner: BodyScanner, blockBytes: number, limit: number) {
+    this.dialect = dialect;
+    this.#scanner = scanner;
+    this.#blockBytes = blockBytes;
+    this.#limit = limit;
+  }
+
+  /** Id of the scan for the scheduler; -1 when the body is not read. */
+  get scan(): number {
+    return this.#scan;
+  }
+
+  /** Take the next slice. A rejection is final: the request is to be answered with it at once. */
+  append(chunk: Uint8Array): Rejection | undefined {
+    if (chunk.length === 0) return undefined;
+    this.bytes += chunk.length;
+    if (this.bytes > this.#limit) return bodyTooLarge(this.bytes, this.#limit);
+    this.chunks.push(chunk);
+    this.heldBytes += chunk.length + CHUNK_OVERHEAD_BYTES;
+    if (this.dialect.prompt === undefined) return undefined;
+    const refused = this.#open();
+    if (refused !== undefined) return refused;
+    return this.#scanner.feed(this.#scan, chunk) ? undefined : this.#unreadable();
+  }
+
+  /** The body has ended: what the scan found, or why there is nothing to find. Undefined for an opaque body. */
+  finish(): RequestScanResult | Rejection | undefined {
+    if (this.dialect.prompt === undefined) return undefined;
+    const refused = this.#open();
+    if (refused !== undefined) return refused;
+    if (!this.#scanner.finish(this.#scan)) return this.#unreadable();
+    const result = this.#scanner.result(this.#scan);
+    return result.isObject ? result : badRequest(this.dialect.errors.unreadable(undefined));
+  }
+
+  /** Give the scan slot and the slices back. Idempotent. */
+  close(): void {
+    if (this.#scan >= 0) this.#scanner.close(this.#scan);
+    this.#scan = -1;
+    this.chunks.length = 0;
+    this.heldBytes = 0;
+  }
+
+  #open(): Rejection | undefined {
+    if (this.#scan < 0) this.#scan = this.#scanner.open(this.dialect.prompt!, this.#blockBytes);
+    return this.#scan < 0 ? overloaded('too many request bodies are being read') : undefined;
+  }
+
+  #unreadable(): Rejection {
+    return badRequest(this.dialect.errors.unreadable(this.#scanner.refusal(this.#scan)));
+  }
+}

@@ -1,0 +1,93 @@
+import type { RequestScanResult, Span } from '../core/types.js';
+import type { Rejection, RequestHeaders } from '../scheduling/types.js';
+import { fairnessId, objectiveName, requestedRewrite } from './control-headers.js';
+import type { Dialect } from './dialects.js';
+import { badRequest, unknownModel } from './rejections.js';
+import type { RequestRules } from './rules.js';
+
+/** What the picker knows about a request before it decides. */
+export interface UnderstoodRequest {
+  readonly kind: 'understood';
+  /** What the client asked for and what goes upstream; both empty for an opaque body. */
+  readonly model: string;
+  readonly targetModel: string;
+  /** The rule that chose the target; undefined when none did. */
+  readonly rewriteRule: string | undefined;
+  /** Where the target goes in the body; undefined when the body stays as it is. */
+  readonly edit: ModelEdit | undefined;
+  readonly stream: boolean;
+  readonly maxOutputTokens: number | undefined;
+  readonly promptBytes: number;
+  readonly cacheSalt: string | undefined;
+  readonly priority: number;
+  readonly fairnessId: string;
+}
+
+/** A model name to write over a span of the body, or to insert as the object's first member. */
+export type ModelEdit = { readonly kind: 'replace'; readonly span: Span } | { readonly kind: 'insert' };
+
+/** Who asks, whatever the body says. */
+export interface Requester {
+  readonly priority: number;
+  readonly fairnessId: string;
+}
+
+/** Priority and flow of a request. */
+export function requesterOf(headers: RequestHeaders, rules: RequestRules): Requester {
+  return { priority: rules.priority(objectiveName(headers)), fairnessId: fairnessId(headers) };
+}
+
+/** A request whose body says nothing: header-only, or of a dialect that is not read. */
+export function understandOpaque(requester: Requester): UnderstoodRequest {
+  return {
+    kind: 'understood',
+    model: '',
+    targetModel: '',
+    rewriteRule: undefined,
+    edit: undefined,
+    stream: false,
+    maxOutputTokens: undefined,
+    promptBytes: 0,
+    cacheSalt: undefined,
+    ...requester,
+  };
+}
+
+/**
+ * Turn what the scan found into a request: shape, model and rewrite, in the order in which the incumbent checks them.
+ * @param random uniform in [0, 1), for rules with several targets
+ */
+export function understand(
+  scan: RequestScanResult,
+  dialect: Dialect,
+  headers: RequestHeaders,
+  requester: Requester,
+  rules: RequestRules,
+  random: () => number,
+): UnderstoodRequest | Rejection {
+  if (scan.flaw !== undefined) return badRequest(dialect.errors.unfit(scan.flaw));
+  if (!dialect.namesModel) return { ...understandOpaque(requester), ...payload(scan) };
+  const model = scan.model ?? '';
+  if (model !== '' && !rules.serves(model)) return unknownModel(model);
+  const rewritten = rules.rewrite(model, random);
+  const targetModel = rewritten?.target ?? (requestedRewrite(headers) || model);
+  if (targetModel === '') return badRequest('model not found in request body');
+  return {
+    kind: 'understood',
+    model,
+    targetModel,
+    rewriteRule: rewritten?.rule,
+    edit: targetModel === scan.model ? undefined : modelEdit(scan),
+    ...payload(scan),
+    ...requester,
+  };
+}
+
+function payload({ stream, maxOutputTokens, promptBytes, cacheSalt }: RequestScanResult) {
+  return { stream, maxOutputTokens, promptBytes, cacheSalt };
+}
+
+function modelEdit(scan: RequestScanResult): ModelEdit {
+  // A body without a model gets one as its first member. There is a member behind it: the prompt was found.
+  return scan.modelSpan === undefined ? { kind: 'insert' } : { kind: 'replace', span: scan.modelSpan };
+}

@@ -1,0 +1,53 @@
+import type { Usage } from '../core/types.js';
+
+/** The labels of the per-request metrics (M of the metric table). */
+export interface RequestLabels {
+  readonly model: string;
+  readonly target: string;
+  readonly fairness: string;
+  readonly priority: number;
+}
+
+/** What is known about an answer when it has ended. */
+export interface ResponseSummary {
+  readonly durationSeconds: number;
+  readonly responseBytes: number;
+  readonly streaming: boolean;
+  readonly usage: Usage;
+  /** Seconds from the request's arrival to the first body byte; undefined when none came. */
+  readonly firstTokenSeconds: number | undefined;
+  readonly status: number;
+}
+
+/**
+ * Where the request path counts things. The shard's implementation adds to cells in shared memory; nothing here
+ * allocates per call but `series`, which is called once per request.
+ */
+export interface RequestRecorder {
+  /** Index of the series of these labels; the bounded table answers with the series `other` when it is full. */
+  series(labels: RequestLabels): number;
+  /** The request phase was answered with a destination. */
+  routed(series: number, requestBytes: number): void;
+  /** The request was answered with an error, or its upstream failed. `code` as in `request_error_total`. */
+  failed(series: number, code: string): void;
+  /** `request_running` moves by `by` (+1 when routed, -1 at the end). */
+  running(series: number, by: number): void;
+  /** Input, output and cached tokens; once per answer. */
+  tokens(series: number, usage: Usage): void;
+  /** Seconds to the first byte of a streamed answer, or to the end of one that is not. */
+  firstToken(series: number, streaming: boolean, seconds: number): void;
+  interTokenLatency(series: number, seconds: number): void;
+  responseEnded(series: number, summary: ResponseSummary): void;
+  /** One scheduling attempt: how long the decision took and how it ended. */
+  scheduled(seconds: number, outcome: 'success' | 'failure', targetModel: string, slot: number): void;
+  /** Matched and all blocks of a prompt. */
+  prefix(matchedBlocks: number, totalBlocks: number, blockBytes: number): void;
+  /** Time spent in the request phase and in the response phase by the picker itself. */
+  processing(phase: 'request' | 'response', seconds: number): void;
+  rewritten(rule: string, model: string, target: string): void;
+  /** ext_proc streams: +1 when one opens; closed with its gRPC code and duration. */
+  streamOpened(): void;
+  streamClosed(code: string, seconds: number): void;
+  /** Requests that were turned away because the picker itself had too much to do. */
+  overloaded(): void;
+}

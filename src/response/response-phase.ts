@@ -1,0 +1,190 @@
+import type { AnswerForm, Usage } from '../core/types.js';
+import type { Charge } from '../scheduling/types.js';
+import type { RequestRecorder } from './recorder.js';
+import type { ResponseScanner } from './response-scanner.js';
+
+export interface ResponseServices {
+  readonly responses: ResponseScanner;
+  readonly recorder: RequestRecorder;
+  /** Milliseconds of a monotonic clock. */
+  readonly now: () => number;
+}
+
+/** What the response phase knows about the request; of a response without one, only `arrivedAt`. */
+export interface AnsweredRequest {
+  /** Series of the recorder. */
+  readonly series: number;
+  /** When the request came, by `now`. */
+  readonly arrivedAt: number;
+  /** Model names that the client and the engine use; equal or empty = nothing to rename. */
+  readonly model: string;
+  readonly targetModel: string;
+  /** The client asked for a stream. */
+  readonly stream: boolean;
+  /** How the dialect's answers tell their usage; undefined = the body means nothing to us. */
+  readonly answer: AnswerForm | undefined;
+  /** First choice of the decision; undefined when there was none. */
+  readonly destination: string | undefined;
+  readonly charge: Charge | undefined;
+}
+
+/** The head of a response as the proxy reports it. */
+export interface ResponseHead {
+  /** HTTP status; undefined when the proxy names none. */
+  readonly status: number | undefined;
+  readonly contentType: string | undefined;
+  /** `ip:port` that answered, when the proxy says so. */
+  readonly served: string | undefined;
+}
+
+const NO_BYTES = new Uint8Array(0);
+
+function isKnown(usage: Usage): boolean {
+  return usage.promptTokens >= 0 || usage.completionTokens >= 0 || usage.totalTokens >= 0 || usage.cachedTokens >= 0;
+}
+
+/**
+ * One response, watched while it passes: first token, usage, model name, outcome, and the end of the charge.
+ * Nothing is held back but the few bytes that a cut model name needs.
+ */
+export class ResponsePhase {
+  readonly #services: ResponseServices;
+  readonly #request: AnsweredRequest;
+  #streaming = false;
+  #scan = -1;
+  #ended = false;
+  #bytes = 0;
+  #events = 0;
+  #status = 0;
+  #firstByteAt: number | undefined;
+  #lastEventAt = 0;
+  #usage: Usage | undefined;
+
+  constructor(services: ResponseServices, request: AnsweredRequest, head: ResponseHead) {
+    this.#services = services;
+    this.#request = request;
+    this.#status = head.status ?? 0;
+    this.#streaming = request.stream || (head.contentType?.includes('text/event-stream') ?? false);
+    this.#judge(head);
+  }
+
+  /** The answer's length may change on the way: the announced one must not go on. */
+  get changesLength(): boolean {
+    return this.#renames;
+  }
+
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  /** What the answer said about its tokens; undefined before its end. */
+  get usage(): Usage | undefined {
+    return this.#usage;
+  }
+
+  get #renames(): boolean {
+    const { model, targetModel, answer } = this.#request;
+    return answer !== undefined && model !== '' && model !== targetModel;
+  }
+
+  /**
+   * The next bytes of the body; returns what to forward.
+   * @param end the body ends here
+   */
+  body(chunk: Uint8Array, end: boolean): Uint8Array {
+    if (chunk.length > 0 && this.#firstByteAt === undefined) this.#firstByte();
+    this.#bytes += chunk.length;
+    const forward = this.#scan < 0 ? chunk : this.#services.responses.feed(this.#scan, chunk, end);
+    // Rewritten bytes belong to the scanner until its next call; at the end it is called again.
+    const kept = forward === chunk ? chunk : forward.slice();
+    if (this.#scan >= 0 && this.#streaming) this.#countEvents();
+    if (end) this.end();
+    return kept;
+  }
+
+  /** The body ended with trailers; returns bytes that were held back. */
+  trailers(): Uint8Array {
+    if (this.#ended) return NO_BYTES;
+    // The bytes outlive the scan only as a copy.
+    const rest = this.#scan < 0 ? NO_BYTES : this.#services.responses.feed(this.#scan, NO_BYTES, true).slice();
+    this.end();
+    return rest;
+  }
+
+  /** The response is complete: record it and release its charge. Idempotent. */
+  end(): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    const { recorder, responses, now } = this.#services;
+    const { series, arrivedAt } = this.#request;
+    const usage: Usage =
+      this.#scan < 0
+        ? { promptTokens: -1, completionTokens: -1, totalTokens: -1, cachedTokens: -1 }
+        : responses.usage(this.#scan);
+    this.#usage = usage;
+    this.close();
+    if (isKnown(usage)) recorder.tokens(series, usage);
+    const durationSeconds = (now() - arrivedAt) / 1_000;
+    if (!this.#streaming && this.#firstByteAt !== undefined) recorder.firstToken(series, false, durationSeconds);
+    recorder.responseEnded(series, {
+      durationSeconds,
+      responseBytes: this.#bytes,
+      streaming: this.#streaming,
+      usage,
+      firstTokenSeconds: this.#firstByteAt === undefined ? undefined : (this.#firstByteAt - arrivedAt) / 1_000,
+      status: this.#status,
+    });
+  }
+
+  /** Give everything back, whether the response is complete or not. Idempotent. */
+  close(): void {
+    this.#ended = true;
+    if (this.#scan >= 0) this.#services.responses.close(this.#scan);
+    this.#scan = -1;
+    this.#request.charge?.release();
+  }
+
+  #judge(head: ResponseHead): void {
+    const { series, charge, destination } = this.#request;
+    if (head.status === undefined) return;
+    const failed = head.status < 200 || head.status >= 300;
+    if (failed) this.#services.recorder.failed(series, 'ModelServerError');
+    // When the proxy says that another endpoint answered, the status tells nothing about the one that is charged.
+    if (head.served !== undefined && head.served !== destination) return;
+    charge?.outcome(head.status >= 500 ? 'failure' : 'success');
+  }
+
+  #open(form: AnswerForm): void {
+    const { model, targetModel } = this.#request;
+    const streaming = this.#streaming;
+    this.#scan = this.#services.responses.open(
+      this.#renames ? { streaming, form, renameFrom: targetModel, renameTo: model } : { streaming, form },
+    );
+  }
+
+  #firstByte(): void {
+    const { recorder, now } = this.#services;
+    const { series, arrivedAt, charge, answer } = this.#request;
+    if (answer !== undefined) this.#open(answer);
+    this.#firstByteAt = now();
+    this.#lastEventAt = this.#firstByteAt;
+    charge?.prefillDone();
+    // An answer in one piece says nothing of its first token before it has ended (as the incumbent counts it).
+    if (this.#streaming) recorder.firstToken(series, true, (this.#firstByteAt - arrivedAt) / 1_000);
+  }
+
+  /** Every data event stands for one token; a chunk of several shares its time among them. */
+  #countEvents(): void {
+    const events = this.#services.responses.events(this.#scan);
+    const added = events - this.#events;
+    if (added <= 0) return;
+    const at = this.#services.now();
+    const first = this.#events === 0;
+    if (!first) {
+      this.#services.recorder.interTokenLatency(this.#request.series, (at - this.#lastEventAt) / 1_000 / added);
+    }
+    this.#events = events;
+    this.#lastEventAt = at;
+    this.#request.charge?.grow(events);
+  }
+}

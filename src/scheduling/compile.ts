@@ -1,0 +1,219 @@
+import type { CompileContext, ConfiguredPlugin, OutputEstimate } from './plugin.js';
+import type {
+  CompiledProfile,
+  CompiledScheduling,
+  HostPluginSettings,
+  LabelSpecification,
+  MaskSpecification,
+  PrefixSettings,
+  ProgramOperation,
+} from './types.js';
+
+/**
+ * Bounds of the core's tables: PROGRAM_COUNT, PROGRAM_OPS, MASK_COUNT, LABEL_COLUMNS and HOST_COLUMNS in
+ * assembly/memory.ts, ATTRIBUTE_COLUMNS in assembly/endpoints.ts, MAX_KEYS in assembly/scheduling/program.ts.
+ */
+const MAX_PROFILES = 64;
+const MAX_OPERATIONS = 63;
+const MAX_MASKS = 256;
+const MAX_LABELS = 16;
+const MAX_ATTRIBUTES = 8;
+const MAX_REQUEST_KEYS = 16;
+const MAX_HOST_COLUMNS = 16;
+
+/** A plugin in a profile; `weight` counts for scorers. */
+export interface ProfilePlugin extends ConfiguredPlugin {
+  readonly weight: number;
+}
+
+export interface Profile {
+  readonly name: string;
+  readonly plugins: readonly ProfilePlugin[];
+}
+
+/** Profiles do not fit the core's tables. */
+export class ProgramTooLarge extends Error {}
+
+/**
+ * Compile profiles to programs. In a program the filters come first, then the scorers, each in the order of the
+ * profile, then the one picker, wherever it stood. `producers` are all producers of the configuration, `plugins` all
+ * plugins: those that run on the shards are listed with the columns that they fill.
+ * Throws ProgramTooLarge when a table of the core would overflow.
+ */
+export function compileScheduling(
+  profiles: readonly Profile[],
+  producers: readonly ConfiguredPlugin[],
+  plugins: readonly ConfiguredPlugin[] = [],
+): CompiledScheduling {
+  if (profiles.length > MAX_PROFILES) {
+    throw new ProgramTooLarge(`${profiles.length} profiles, but at most ${MAX_PROFILES} can be held: remove some`);
+  }
+  const shared = sharedPrefixSettings(producers);
+  const prefix = shared?.settings;
+  const producer = producers.find(({ name }) => name === shared?.from);
+  const tables = new CoreTables();
+  return {
+    profiles: profiles.map((profile) => compileProfile(profile, prefix, tables)),
+    masks: tables.masks.entries,
+    labels: tables.labels.entries,
+    requestKeys: tables.requestKeys.entries,
+    attributes: tables.attributes.entries,
+    baseModels: baseModels(profiles),
+    prefix,
+    prefixProducer: producer && { name: producer.name, type: producer.definition.type },
+    estimateOutput: firstOutputEstimate(producers),
+    host: hostPlugins(plugins, tables),
+  };
+}
+
+/**
+ * All producers of prefix matches share the one prefix index; the one that asks for the largest capacity sets it up
+ * (the first of equals). Undefined when there is none.
+ */
+export function sharedPrefixSettings(
+  producers: readonly ConfiguredPlugin[],
+): { readonly settings: PrefixSettings; readonly from: string; readonly ignored: readonly string[] } | undefined {
+  const asked = producers.flatMap(({ name, definition, parameters }) =>
+    definition.prefixSettings === undefined ? [] : [{ name, settings: definition.prefixSettings(parameters) }],
+  );
+  if (asked.length === 0) return undefined;
+  const largest = asked.reduce((best, next) =>
+    next.settings.capacityBlocks > best.settings.capacityBlocks ? next : best,
+  );
+  const ignored = asked.filter((entry) => entry !== largest).map((entry) => entry.name);
+  return { settings: largest.settings, from: largest.name, ignored };
+}
+
+function firstOutputEstimate(producers: readonly ConfiguredPlugin[]): OutputEstimate | undefined {
+  for (const { definition, parameters } of producers) {
+    const estimate = definition.outputEstimate?.(parameters);
+    if (estimate !== undefined) return estimate;
+  }
+  return undefined;
+}
+
+function hostPlugins(plugins: readonly ConfiguredPlugin[], { columns }: CoreTables): readonly HostPluginSettings[] {
+  return plugins
+    .filter(({ definition }) => definition.host !== undefined || definition.scheduler !== undefined)
+    .map(({ name, definition, parameters }) => ({
+      name,
+      type: definition.type,
+      parameters,
+      filterColumn: columns.find('filter', name),
+      scoreColumn: columns.find('scorer', name),
+    }));
+}
+
+function baseModels(profiles: readonly Profile[]): readonly string[] {
+  const named = profiles.flatMap(({ plugins }) =>
+    plugins.flatMap(({ definition, parameters }) => definition.baseModels?.(parameters) ?? []),
+  );
+  return [...new Set(named)];
+}
+
+function compileProfile(profile: Profile, prefix: PrefixSettings | undefined, tables: CoreTables): CompiledProfile {
+  const operations = (['filter', 'scorer', 'picker'] as const).flatMap((kind) =>
+    profile.plugins
+      .filter((plugin) => plugin.definition.kinds.includes(kind))
+      .flatMap((plugin) => {
+        const weight = kind === 'scorer' ? plugin.weight : 1;
+        if (kind !== 'picker' && isHosted(plugin)) return [hostOperation(plugin, kind, weight, tables)];
+        return compileOperation(plugin, kind, weight, prefix, tables);
+      }),
+  );
+  if (operations.length > MAX_OPERATIONS) {
+    throw new ProgramTooLarge(
+      `profile "${profile.name}" has ${operations.length} plugins, but at most ${MAX_OPERATIONS} fit a program: remove some`,
+    );
+  }
+  return { name: profile.name, operations };
+}
+
+/** A host plugin fills a column, which the program reads. */
+function isHosted({ definition }: ProfilePlugin): boolean {
+  return definition.host !== undefined && definition.compile === undefined;
+}
+
+function hostOperation(
+  { name, definition }: ProfilePlugin,
+  kind: 'filter' | 'scorer',
+  weight: number,
+  { columns }: CoreTables,
+): ProgramOperation {
+  const column = columns.index(kind, name);
+  if (kind === 'scorer') return { code: 'OP_SCORE_HOST', name, weight, parameters: [column] };
+  const keepsAll = definition.whenNoneLeft === 'keep-all';
+  return { code: 'OP_FILTER_HOST', name, weight, parameters: [column, keepsAll ? 1 : 0] };
+}
+
+function compileOperation(
+  plugin: ProfilePlugin,
+  kind: CompileContext['kind'],
+  weight: number,
+  prefix: PrefixSettings | undefined,
+  { masks, labels, requestKeys, attributes }: CoreTables,
+): readonly ProgramOperation[] {
+  const context: CompileContext = {
+    name: plugin.name,
+    kind,
+    prefix,
+    mask: (key, accepts) => masks.index(key, { accepts }),
+    label: (key, read) => labels.index(key, { key, read }),
+    requestKey: (header) => requestKeys.index(header.toLowerCase(), header.toLowerCase()),
+    attribute: (name) => attributes.index(name, name),
+  };
+  const operation = plugin.definition.compile?.(plugin.parameters, weight, context);
+  return operation === undefined ? [] : [operation];
+}
+
+/** One bounded table of the core; equal keys share an entry. */
+class KeyedTable<Entry> {
+  readonly entries: Entry[] = [];
+  readonly #limit: number;
+  readonly #what: string;
+  readonly #indexes = new Map<string, number>();
+
+  constructor(limit: number, what: string) {
+    this.#limit = limit;
+    this.#what = what;
+  }
+
+  index(key: string, entry: Entry): number {
+    const known = this.#indexes.get(key);
+    if (known !== undefined) return known;
+    if (this.entries.length === this.#limit) {
+      throw new ProgramTooLarge(`more than ${this.#limit} different ${this.#what}: remove some`);
+    }
+    this.#indexes.set(key, this.entries.length);
+    return this.entries.push(entry) - 1;
+  }
+}
+
+/** Columns of host filters and scorers. A plugin in several profiles fills its column once. */
+class HostColumnTable {
+  readonly #indexes = new Map<string, number>();
+
+  index(kind: 'filter' | 'scorer', name: string): number {
+    const known = this.find(kind, name);
+    if (known !== undefined) return known;
+    const next = this.#indexes.size;
+    if (next === MAX_HOST_COLUMNS) {
+      throw new ProgramTooLarge(`more than ${MAX_HOST_COLUMNS} host filters and scorers: remove some`);
+    }
+    this.#indexes.set(`${kind} ${name}`, next);
+    return next;
+  }
+
+  find(kind: 'filter' | 'scorer', name: string): number | undefined {
+    return this.#indexes.get(`${kind} ${name}`);
+  }
+}
+
+/** What programs refer to by number, so that profiles with the same label rule or header share it. */
+class CoreTables {
+  readonly masks = new KeyedTable<MaskSpecification>(MAX_MASKS, 'label filters');
+  readonly labels = new KeyedTable<LabelSpecification>(MAX_LABELS, 'labels that scorers look at');
+  readonly requestKeys = new KeyedTable<string>(MAX_REQUEST_KEYS, 'request headers that scorers look at');
+  readonly attributes = new KeyedTable<string>(MAX_ATTRIBUTES, 'attributes of endpoints');
+  readonly columns = new HostColumnTable();
+}

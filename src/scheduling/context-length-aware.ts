@@ -1,0 +1,29 @@
+import { z } from 'zod';
+import { contextLengthRange } from './context-length-range.js';
+import { definePlugin } from './plugin.js';
+
+const parameters = z.strictObject({
+  label: z
+    .string()
+    .min(1)
+    .default('llm-d.ai/context-length-range')
+    .describe('Label of the endpoints with the range of prompt lengths that they are for, like 0-8000.'),
+  enableFiltering: z.boolean().default(false).describe('Also drop endpoints whose range does not hold the prompt.'),
+});
+
+export const contextLengthAware = definePlugin({
+  type: 'context-length-aware',
+  kinds: ['filter', 'scorer'],
+  stability: 'Beta',
+  doc:
+    'Sends prompts to endpoints that are meant for their length. In range: 0.3 + 0.7 × (0.7 / (1 + width / 10000) + 0.3 × ' +
+    '(max - length) / width); out of range: 0.3 / (1 + distance / 1000); no label 0.5; a label that is no range 0.',
+  parameters,
+  consumes: () => [{ key: 'prompt-tokens' }],
+  compile: ({ label, enableFiltering }, weight, context) => {
+    if (context.kind === 'filter' && !enableFiltering) return undefined;
+    const column = context.label(`range ${label}`, ({ labels }) => contextLengthRange(labels[label]));
+    const code = context.kind === 'filter' ? 'OP_FILTER_CONTEXT_LENGTH' : 'OP_SCORE_CONTEXT_LENGTH';
+    return { code, name: context.name, weight, parameters: [column] };
+  },
+});

@@ -1,0 +1,81 @@
+import { endpointAddress, type SlotAssignment } from '../pool/endpoint.js';
+import type { PickedEndpoint } from './types.js';
+
+interface Entry extends PickedEndpoint {
+  readonly generation: number;
+}
+
+/**
+ * A shard's copy of which endpoint sits in which slot. The control thread lets an endpoint be picked only after every
+ * shard has applied its assignment, so a picked slot is always known here.
+ */
+export class EndpointDirectory {
+  readonly #bySlot: (Entry | undefined)[] = [];
+  readonly #byAddress = new Map<string, number>();
+  readonly #byHost = new Map<string, number[]>();
+  readonly #byId = new Map<string, number>();
+  #slots: readonly number[] | undefined;
+
+  apply(added: readonly SlotAssignment[], removed: readonly number[]): void {
+    this.#slots = undefined;
+    for (const slot of removed) this.#drop(slot);
+    for (const { slot, generation, endpoint } of added) {
+      this.#drop(slot);
+      const address = endpointAddress(endpoint);
+      this.#bySlot[slot] = { slot, generation, endpoint, address };
+      this.#byAddress.set(address, slot);
+      this.#byId.set(endpoint.id, slot);
+      const host = this.#byHost.get(endpoint.address);
+      if (host === undefined) this.#byHost.set(endpoint.address, [slot]);
+      else host.push(slot);
+    }
+  }
+
+  #drop(slot: number): void {
+    const entry = this.#bySlot[slot];
+    if (entry === undefined) return;
+    this.#bySlot[slot] = undefined;
+    if (this.#byAddress.get(entry.address) === slot) this.#byAddress.delete(entry.address);
+    if (this.#byId.get(entry.endpoint.id) === slot) this.#byId.delete(entry.endpoint.id);
+    const host = this.#byHost.get(entry.endpoint.address)?.filter((other) => other !== slot) ?? [];
+    if (host.length === 0) this.#byHost.delete(entry.endpoint.address);
+    else this.#byHost.set(entry.endpoint.address, host);
+  }
+
+  at(slot: number): (PickedEndpoint & { readonly generation: number }) | undefined {
+    return this.#bySlot[slot];
+  }
+
+  /** Slot of the endpoint `namespace/name`. */
+  slotOf(id: string): number | undefined {
+    return this.#byId.get(id);
+  }
+
+  /** Slots with an endpoint, in rising order; the same array until the next change. */
+  slots(): readonly number[] {
+    this.#slots ??= this.entries().map(({ slot }) => slot);
+    return this.#slots;
+  }
+
+  entries(): PickedEndpoint[] {
+    return this.#bySlot.filter((entry) => entry !== undefined);
+  }
+
+  /**
+   * Slots of a subset hint: `ip:port` exact (IPv6 in brackets), a bare IP (IPv6 with or without brackets) = every port.
+   * Unknown addresses are left out.
+   */
+  resolve(subset: readonly string[]): number[] {
+    const slots: number[] = [];
+    for (const address of subset) {
+      const exact = this.#byAddress.get(address);
+      if (exact !== undefined) {
+        slots.push(exact);
+        continue;
+      }
+      const host = address.startsWith('[') && address.endsWith(']') ? address.slice(1, -1) : address;
+      slots.push(...(this.#byHost.get(host) ?? []));
+    }
+    return slots;
+  }
+}

@@ -1,0 +1,74 @@
+import { z } from 'zod';
+import { definePlugin } from '../plugin.js';
+
+const parameters = z
+  .strictObject({
+    affinityThreshold: z
+      .number()
+      .min(0)
+      .max(1)
+      .default(0.8)
+      .describe('Share of the prompt that an endpoint must hold for the request to stay with it.'),
+    explorationProbability: z
+      .number()
+      .min(0)
+      .max(1)
+      .default(0)
+      .describe('Share of the requests that may go anywhere, so that prefixes spread.'),
+    maxTTFTPenaltyMs: z
+      .number()
+      .min(0)
+      .default(18_000)
+      .describe('Milliseconds that the first token may come later than elsewhere before affinity is given up.'),
+    ttftSource: z
+      .enum(['prefillThroughput', 'latencyPredictor'])
+      .default('prefillThroughput')
+      .describe('Where the time until the first token comes from.'),
+    peakPrefillThroughput: z
+      .number()
+      .default(15_928)
+      .describe('Prompt tokens that an endpoint computes in a second; the default is Qwen3 32B on two H100.'),
+    prefixMatchInfoProducerName: z
+      .string()
+      .default('approx-prefix-cache-producer')
+      .describe('Name of the plugin that produces the prefix matches.'),
+    inFlightLoadProducerName: z
+      .string()
+      .default('inflight-load-producer')
+      .describe('Name of the plugin that counts in-flight load.'),
+    latencyPredictionInfoProducerName: z.string().optional().describe('Name of the plugin that predicts latency.'),
+  })
+  .refine((given) => given.ttftSource !== 'prefillThroughput' || given.peakPrefillThroughput > 0, {
+    error: 'peakPrefillThroughput must be above 0',
+  });
+
+const DEFAULT_THROUGHPUT = 15_928;
+
+export const prefixCacheAffinityFilter = definePlugin({
+  type: 'prefix-cache-affinity-filter',
+  kinds: ['filter'],
+  stability: 'Beta',
+  doc:
+    'Keeps the endpoints that hold at least affinityThreshold of the prompt, unless there is none, or the best of them ' +
+    'has more tokens in flight than the best of the others by maxTTFTPenaltyMs of prefill.',
+  parameters,
+  consumes: ({ prefixMatchInfoProducerName, inFlightLoadProducerName }) => [
+    { key: 'prefix-match', producer: prefixMatchInfoProducerName },
+    { key: 'in-flight-load', producer: inFlightLoadProducerName },
+  ],
+  advise: ({ ttftSource }) =>
+    ttftSource === 'latencyPredictor'
+      ? ['ttftSource latencyPredictor needs predictions, which nothing makes: prefillThroughput is used']
+      : [],
+  compile: (given, weight, { name }) => ({
+    code: 'OP_FILTER_PREFIX_AFFINITY',
+    name,
+    weight,
+    parameters: [
+      given.affinityThreshold,
+      given.explorationProbability,
+      given.maxTTFTPenaltyMs,
+      given.peakPrefillThroughput > 0 ? given.peakPrefillThroughput : DEFAULT_THROUGHPUT,
+    ],
+  }),
+});

@@ -1,0 +1,82 @@
+import type { PluginDefinition } from '../plugin.js';
+import type { HostPluginSettings, Placement, Rejection, ScheduleInput, Scheduler } from '../types.js';
+import type { SchedulerContext } from './hooks.js';
+import { guardOf, type HostServices, hostContext } from './host-plugins.js';
+import type { PluginGuard } from './plugin-guard.js';
+
+/**
+ * A scheduler from a plugin in the place of the profiles. When it fails, the request is decided by the profiles, and
+ * what it had charged already is released.
+ */
+export class CustomScheduler implements Scheduler {
+  readonly #custom: Scheduler;
+  readonly #profiles: Scheduler;
+  readonly #guard: PluginGuard;
+  /** Charges made in the call under way. */
+  readonly #placements: Placement[] = [];
+
+  /** @throws with one line that names the plugin, when it cannot be made. */
+  constructor(
+    { name, type, parameters }: HostPluginSettings,
+    definition: PluginDefinition,
+    profiles: Scheduler,
+    services: HostServices,
+  ) {
+    this.#profiles = profiles;
+    this.#guard = guardOf(name, definition.budgetMs, services);
+    const noted: Scheduler = { schedule: (input) => this.#note(profiles.schedule(input)) };
+    const context: SchedulerContext = {
+      ...hostContext(name, services),
+      endpoints: ({ subset }) => services.views.restrict(subset),
+      place: (request, slots) => place(request, slots, noted, services),
+      profiles: noted,
+    };
+    try {
+      this.#custom = definition.scheduler!(parameters, context);
+    } catch (error) {
+      throw new Error(`plugin "${name}" of type "${type}" does not start: ${(error as Error).message}`);
+    }
+  }
+
+  schedule(input: ScheduleInput): Placement | Rejection {
+    const outcome = this.#guard.run('schedule', () => checked(this.#custom.schedule(input)), undefined);
+    for (const placement of this.#placements) if (placement.charge !== chargeOf(outcome)) placement.charge.release();
+    this.#placements.length = 0;
+    return outcome ?? this.#profiles.schedule(input);
+  }
+
+  #note(outcome: Placement | Rejection): Placement | Rejection {
+    if (outcome.kind === 'placed') this.#placements.push(outcome);
+    return outcome;
+  }
+}
+
+function chargeOf(outcome: Placement | Rejection | undefined): Placement['charge'] | undefined {
+  return outcome?.kind === 'placed' ? outcome.charge : undefined;
+}
+
+function checked(outcome: Placement | Rejection): Placement | Rejection {
+  if (outcome?.kind === 'rejected') return outcome;
+  if (outcome?.kind === 'placed' && outcome.endpoints.length > 0) return outcome;
+  // A promise is for the guard to refuse.
+  if (typeof (outcome as { then?: unknown } | undefined)?.then === 'function') return outcome;
+  throw new Error('schedule() returned neither a placement nor a rejection');
+}
+
+/** Decide among the first slot alone, so that it is matched and charged like any pick; the others are fallbacks. */
+function place(
+  request: ScheduleInput,
+  slots: readonly number[],
+  profiles: Scheduler,
+  { views }: HostServices,
+): Placement | Rejection {
+  const endpoints = slots.map((slot) => {
+    const endpoint = views.at(slot);
+    if (endpoint === undefined) throw new RangeError(`nobody sits in slot ${slot}`);
+    return endpoint;
+  });
+  if (endpoints.length === 0) throw new RangeError('place() needs at least one slot');
+  const outcome = profiles.schedule({ ...request, subset: [endpoints[0]!.address] });
+  if (outcome.kind === 'rejected') return outcome;
+  return { ...outcome, endpoints: [outcome.endpoints[0]!, ...endpoints.slice(1)] };
+}

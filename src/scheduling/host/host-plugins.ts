@@ -1,0 +1,239 @@
+import type { Usage } from '../../core/types.js';
+import type { PluginDefinition } from '../plugin.js';
+import type {
+  HostPluginSettings,
+  PickedEndpoint,
+  Placement,
+  Rejection,
+  RequestHeaders,
+  ScheduleInput,
+} from '../types.js';
+import { AnswerHeaders } from './answer-headers.js';
+import { AnswerMetadata } from './answer-metadata.js';
+import type { HostContext, HostPlugin, PluginLog } from './hooks.js';
+import { HostedRequest } from './hosted-request.js';
+import { BUDGET_MS, PluginGuard } from './plugin-guard.js';
+import type { PoolViews } from './pool-views.js';
+
+/** What host plugins get from the shard that they run on. */
+export interface HostServices {
+  readonly views: PoolViews;
+  /** The thread's column of a number. */
+  readonly column: (index: number) => Float32Array;
+  /** Milliseconds of the pool clock, for the plugins. */
+  readonly clock: () => number;
+  /** Milliseconds of a monotonic clock, for their budgets. */
+  readonly now: () => number;
+  readonly random: () => number;
+  readonly log: PluginLog;
+  /** Counts a failure of a plugin. */
+  readonly failed: (plugin: string) => void;
+  /** Join a plugin's instances on the other shards (HostContext.share). */
+  readonly share: (plugin: string, receive: (message: unknown) => void) => (message: unknown) => void;
+}
+
+/** Hooks that are called for every request by all plugins that have them. */
+const SHARED_HOOKS = ['requestHeaders', 'screen', 'admit', 'placed', 'responseHeaders', 'report'] as const;
+type SharedHook = (typeof SHARED_HOOKS)[number];
+
+/** A plugin's instance on this shard. */
+interface Instance {
+  readonly plugin: HostPlugin;
+  readonly guard: PluginGuard;
+  readonly filterColumn: Float32Array | undefined;
+  readonly scoreColumn: Float32Array | undefined;
+}
+
+const screenedOut: Rejection = {
+  kind: 'rejected',
+  code: 'ServiceUnavailable',
+  message: 'screeners eliminated all endpoint candidates',
+  reason: 'rejected-no-endpoints',
+};
+
+/** The context of the factory of plugin `name`. */
+export function hostContext(name: string, services: HostServices): HostContext {
+  const { clock, random, log, share } = services;
+  return { name, now: clock, random, log, share: (receive) => share(name, receive) };
+}
+
+/** The guard of plugin `name`. */
+export function guardOf(name: string, budgetMs: number | undefined, services: HostServices): PluginGuard {
+  const { now, failed, log } = services;
+  return new PluginGuard({ name, budgetMs: budgetMs ?? BUDGET_MS, now, failed, log });
+}
+
+/** All host plugins of one shard, and every way in which the request path calls them. */
+export class HostPlugins {
+  readonly #services: HostServices;
+  readonly #instances: readonly Instance[];
+  readonly #hooked: ReadonlyMap<SharedHook, readonly Instance[]>;
+
+  /** @throws with one line that names the plugin, when it cannot be made. */
+  constructor(
+    settings: readonly HostPluginSettings[],
+    definitions: ReadonlyMap<string, PluginDefinition>,
+    services: HostServices,
+  ) {
+    this.#services = services;
+    this.#instances = settings.flatMap((each) => makeInstance(each, definitions.get(each.type), services));
+    this.#hooked = new Map(
+      SHARED_HOOKS.map((hook) => [hook, this.#instances.filter(({ plugin }) => plugin[hook] !== undefined)]),
+    );
+  }
+
+  get count(): number {
+    return this.#instances.length;
+  }
+
+  #with(hook: SharedHook): readonly Instance[] {
+    return this.#hooked.get(hook)!;
+  }
+
+  /** A new request, seen by the header processors. @param fairnessId of the request itself; undefined = it names none */
+  begin(headers: RequestHeaders, path: string, priority: number, fairnessId: string | undefined): HostedRequest {
+    const request = new HostedRequest(headers, path, priority, fairnessId);
+    for (const { plugin, guard } of this.#with('requestHeaders')) {
+      guard.run('requestHeaders', () => plugin.requestHeaders!(request), undefined);
+    }
+    return request;
+  }
+
+  /**
+   * Ask screeners and admitters.
+   * @returns the addresses that the request may use (undefined = all), or why it may not be placed
+   */
+  allow(request: HostedRequest, subset: readonly string[] | undefined): readonly string[] | undefined | Rejection {
+    const { views } = this.#services;
+    const screeners = this.#with('screen');
+    const admitters = this.#with('admit');
+    if (screeners.length === 0 && admitters.length === 0) return subset;
+    views.restrict(subset);
+    const all = views.slots;
+    let kept: readonly number[] = all;
+    for (const { plugin, guard } of screeners) {
+      const answer = guard.run('screen', () => plugin.screen!(request, views), undefined);
+      if (answer !== undefined) kept = kept.filter((slot) => answer.includes(slot));
+    }
+    // No endpoints at all is for the scheduler to say.
+    if (kept.length === 0 && all.length > 0) return screenedOut;
+    views.slots = kept;
+    for (const { plugin, guard } of admitters) {
+      const denial = guard.run('admit', () => plugin.admit!(request, views), undefined);
+      if (denial === undefined) continue;
+      const { code, message, reason, retryAfterSeconds } = denial;
+      return { kind: 'rejected', code, message: `request cannot be admitted: ${message}`, reason, retryAfterSeconds };
+    }
+    return kept === all ? subset : kept.map((slot) => views.at(slot)!.address);
+  }
+
+  /** Fill the columns of host filters and scorers for the decision to come. */
+  fill(request: HostedRequest, input: ScheduleInput): void {
+    request.understand(input);
+    this.#services.views.restrict(input.subset);
+    for (const { plugin, guard, filterColumn, scoreColumn } of this.#instances) {
+      if (filterColumn !== undefined) {
+        this.#fillColumn(guard, 'filter', filterColumn, 1, () =>
+          plugin.filter!(request, this.#services.views, filterColumn),
+        );
+      }
+      if (scoreColumn !== undefined) {
+        this.#fillColumn(guard, 'score', scoreColumn, 0, () =>
+          plugin.score!(request, this.#services.views, scoreColumn),
+        );
+      }
+    }
+  }
+
+  #fillColumn(guard: PluginGuard, hook: string, column: Float32Array, neutral: number, call: () => void): void {
+    const { views } = this.#services;
+    const { cells } = views;
+    column.fill(neutral, 0, cells);
+    const filled = guard.run(
+      hook,
+      () => {
+        const answer: unknown = call();
+        for (const slot of views.slots) if (Number.isNaN(column[slot])) throw new Error(`slot ${slot} has NaN`);
+        // A promise must reach the guard.
+        return answer === undefined ? true : (answer as true);
+      },
+      false,
+    );
+    if (!filled) column.fill(neutral, 0, cells);
+  }
+
+  /** Tell the plugins where a request was placed. */
+  placed(request: HostedRequest, placement: Placement, subset: readonly string[] | undefined): void {
+    const listeners = this.#with('placed');
+    if (listeners.length === 0) return;
+    const views = this.#services.views.restrict(subset);
+    for (const { plugin, guard } of listeners) {
+      guard.run('placed', () => plugin.placed!(request, placement, views), undefined);
+    }
+  }
+
+  /** Headers that plugins add to an answer. @param served address of the endpoint that answered, if the proxy says so */
+  responseHeaders(
+    request: HostedRequest,
+    placement: Placement,
+    head: {
+      readonly status: number | undefined;
+      readonly headers: RequestHeaders;
+      readonly served: string | undefined;
+    },
+  ): ReadonlyMap<string, string> {
+    const response = new AnswerHeaders(head.status, head.headers, answeredBy(placement, head.served));
+    for (const { plugin, guard } of this.#with('responseHeaders')) {
+      guard.run('responseHeaders', () => plugin.responseHeaders!(request, response), undefined);
+    }
+    return response.added;
+  }
+
+  /** What the reporters say about a finished answer, by namespace. */
+  report(request: HostedRequest, usage: Readonly<Usage>): AnswerMetadata['namespaces'] {
+    const metadata = new AnswerMetadata();
+    for (const { plugin, guard } of this.#with('report')) {
+      guard.run('report', () => plugin.report!(request, usage, metadata), undefined);
+    }
+    return metadata.namespaces;
+  }
+
+  /** The shard ends. */
+  close(): void {
+    for (const { plugin, guard } of this.#instances) guard.run('close', () => plugin.close?.(), undefined);
+  }
+}
+
+function answeredBy(placement: Placement, served: string | undefined): PickedEndpoint {
+  return placement.endpoints.find(({ address }) => address === served) ?? placement.endpoints[0]!;
+}
+
+function makeInstance(
+  { name, type, parameters, filterColumn, scoreColumn }: HostPluginSettings,
+  definition: PluginDefinition | undefined,
+  services: HostServices,
+): readonly Instance[] {
+  if (definition === undefined) throw new Error(`plugin "${name}": this thread knows no type "${type}"`);
+  if (definition.host === undefined) return [];
+  let plugin: HostPlugin;
+  try {
+    plugin = definition.host(parameters, hostContext(name, services));
+  } catch (error) {
+    throw new Error(`plugin "${name}" of type "${type}" does not start: ${(error as Error).message}`);
+  }
+  if (filterColumn !== undefined) requireHook(plugin, 'filter', name);
+  if (scoreColumn !== undefined) requireHook(plugin, 'score', name);
+  return [
+    {
+      plugin,
+      guard: guardOf(name, definition.budgetMs, services),
+      filterColumn: filterColumn === undefined ? undefined : services.column(filterColumn),
+      scoreColumn: scoreColumn === undefined ? undefined : services.column(scoreColumn),
+    },
+  ];
+}
+
+function requireHook(plugin: HostPlugin, hook: 'filter' | 'score', name: string): void {
+  if (plugin[hook] !== undefined) return;
+  throw new Error(`plugin "${name}" stands in a profile, but has no ${hook}(): add it, or take the kind away`);
+}

@@ -1,0 +1,28 @@
+import type { RequestHeaders, ScheduleInput } from '../types.js';
+import type { HostRequest } from './hooks.js';
+
+/** A request as host plugins see it; what only the body says is filled in before it is decided. */
+export class HostedRequest implements HostRequest {
+  readonly headers: RequestHeaders;
+  readonly path: string;
+  readonly priority: number;
+  readonly attributes = new Map<string, unknown>();
+  fairnessId: string | undefined;
+  model = '';
+  targetModel = '';
+  promptBytes = 0;
+
+  constructor(headers: RequestHeaders, path: string, priority: number, fairnessId: string | undefined) {
+    this.headers = headers;
+    this.path = path;
+    this.priority = priority;
+    this.fairnessId = fairnessId;
+  }
+
+  /** Add what the body said. */
+  understand(body: Pick<ScheduleInput, 'model' | 'targetModel' | 'promptBytes'>): void {
+    this.model = body.model;
+    this.targetModel = body.targetModel;
+    this.promptBytes = body.promptBytes;
+  }
+}

@@ -1,0 +1,23 @@
+import type { Placement, Rejection, ScheduleInput, Scheduler } from '../types.js';
+import type { HostPlugins } from './host-plugins.js';
+import { HostedRequest } from './hosted-request.js';
+
+/** A scheduler whose decisions host plugins take part in: before, as columns; after, as listeners. */
+export class HostedScheduler implements Scheduler {
+  readonly #inner: Scheduler;
+  readonly #plugins: HostPlugins;
+
+  constructor(inner: Scheduler, plugins: HostPlugins) {
+    this.#inner = inner;
+    this.#plugins = plugins;
+  }
+
+  schedule(input: ScheduleInput): Placement | Rejection {
+    const request = input.hosted;
+    if (!(request instanceof HostedRequest)) return this.#inner.schedule(input);
+    this.#plugins.fill(request, input);
+    const outcome = this.#inner.schedule(input);
+    if (outcome.kind === 'placed') this.#plugins.placed(request, outcome, input.subset);
+    return outcome;
+  }
+}

@@ -1,0 +1,73 @@
+import type { PluginLog } from './hooks.js';
+
+/** Failures in a row after which a plugin is not called any more. */
+export const FAILURES_MOST = 10;
+/**
+ * Far above what a hook needs, also when the system takes the processor away for a slice in between, and far below what a
+ * client would notice.
+ */
+export const BUDGET_MS = 20;
+
+export interface GuardOptions {
+  /** Configured name of the plugin. */
+  readonly name: string;
+  readonly budgetMs: number;
+  /** Milliseconds of a monotonic clock. */
+  readonly now: () => number;
+  /** Counts a failure. */
+  readonly failed: (plugin: string) => void;
+  readonly log: PluginLog;
+}
+
+/**
+ * Stands between the request path and one plugin: whatever a hook does, the request goes on. What a failed call would
+ * have answered is replaced by a neutral value; a plugin that keeps failing is switched off for good, with one log line.
+ */
+export class PluginGuard {
+  readonly #options: GuardOptions;
+  #inARow = 0;
+  #disabled = false;
+
+  constructor(options: GuardOptions) {
+    this.#options = options;
+  }
+
+  get disabled(): boolean {
+    return this.#disabled;
+  }
+
+  /** Call a hook; `neutral` is the answer of a plugin that failed or is switched off. */
+  run<Result>(hook: string, call: () => Result, neutral: Result): Result {
+    if (this.#disabled) return neutral;
+    const { now, budgetMs } = this.#options;
+    const startedAt = now();
+    let result: Result;
+    try {
+      result = call();
+    } catch (error) {
+      return this.#fail(hook, error instanceof Error ? error.message : String(error), neutral);
+    }
+    const took = now() - startedAt;
+    if (took > budgetMs) return this.#fail(hook, `took ${took.toFixed(1)} ms of ${budgetMs} ms`, neutral);
+    if (isPromise(result)) {
+      result.then(undefined, () => {});
+      return this.#fail(hook, 'returned a promise: hooks are synchronous', neutral);
+    }
+    this.#inARow = 0;
+    return result;
+  }
+
+  #fail<Result>(hook: string, why: string, neutral: Result): Result {
+    const { name, failed, log } = this.#options;
+    failed(name);
+    if (++this.#inARow < FAILURES_MOST) return neutral;
+    this.#disabled = true;
+    const details = { plugin: name, hook, failures: this.#inARow, error: why };
+    log.error(details, 'a plugin keeps failing: it is not called any more');
+    return neutral;
+  }
+}
+
+function isPromise(value: unknown): value is Promise<unknown> {
+  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function';
+}

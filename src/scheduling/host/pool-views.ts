@@ -1,0 +1,49 @@
+import type { EndpointColumns } from '../../core/host-columns.js';
+import type { EndpointDirectory } from '../endpoint-directory.js';
+import type { PickedEndpoint } from '../types.js';
+import type { EndpointViews } from './hooks.js';
+
+/** The pool as host plugins see it. One object for all requests of a shard; `restrict` says which one it is for. */
+export class PoolViews implements EndpointViews {
+  readonly #directory: EndpointDirectory;
+  readonly #columns: EndpointColumns;
+  readonly waiting: Float32Array;
+  readonly running: Float32Array;
+  readonly kvUsage: Float32Array;
+  readonly inflight: Uint32Array;
+  readonly inflightTokens: Uint32Array;
+  slots: readonly number[] = [];
+
+  constructor(directory: EndpointDirectory, columns: EndpointColumns) {
+    this.#directory = directory;
+    this.#columns = columns;
+    this.waiting = columns.waiting;
+    this.running = columns.running;
+    this.kvUsage = columns.kvUsage;
+    this.inflight = columns.inflight;
+    this.inflightTokens = columns.inflightTokens;
+  }
+
+  /** Show the endpoints of a subset hint; undefined = all. */
+  restrict(subset: readonly string[] | undefined): this {
+    this.slots = subset === undefined ? this.#directory.slots() : this.#directory.resolve(subset);
+    return this;
+  }
+
+  /** Cells of a column that decisions read: up to the highest slot in use, in whole vectors of four. */
+  get cells(): number {
+    return ((this.#directory.slots().at(-1) ?? -1) + 4) & ~3;
+  }
+
+  at(slot: number): PickedEndpoint | undefined {
+    return this.#directory.at(slot);
+  }
+
+  slotOf(id: string): number | undefined {
+    return this.#directory.slotOf(id);
+  }
+
+  isKnown(slot: number, signal: 'waiting' | 'running' | 'kvUsage'): boolean {
+    return (this.#columns.known[slot]! & this.#columns.signals[signal]) !== 0;
+  }
+}

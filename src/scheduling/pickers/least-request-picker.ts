@@ -1,0 +1,18 @@
+import { definePlugin } from '../plugin.js';
+import { endpointCount, picks } from './endpoint-count.js';
+
+export const leastRequestPicker = definePlugin({
+  type: 'least-request-picker',
+  kinds: ['picker'],
+  stability: 'Beta',
+  doc: 'Picks the endpoint with the fewest requests in flight from here; of those the highest score, then by lot.',
+  source: 'least request (Envoy LEAST_REQUEST, AIBrix least-request)',
+  parameters: endpointCount,
+  consumes: () => [{ key: 'in-flight-load' }],
+  compile: (parameters, weight, { name }) => ({
+    code: 'OP_PICK_LEAST_REQUEST',
+    name,
+    weight,
+    parameters: [picks(parameters)],
+  }),
+});

@@ -1,0 +1,16 @@
+import { definePlugin } from '../plugin.js';
+import { endpointCount, picks } from './endpoint-count.js';
+
+export const maxScorePicker = definePlugin({
+  type: 'max-score-picker',
+  kinds: ['picker'],
+  stability: 'Beta',
+  doc: 'Picks the endpoint with the highest score. Ties go to the endpoint with the fewest requests in flight, then by lot.',
+  parameters: endpointCount,
+  compile: (parameters, weight, { name }) => ({
+    code: 'OP_PICK_MAX_SCORE',
+    name,
+    weight,
+    parameters: [picks(parameters)],
+  }),
+});

@@ -1,0 +1,16 @@
+import { definePlugin } from '../plugin.js';
+import { endpointCount, picks } from './endpoint-count.js';
+
+export const weightedRandomPicker = definePlugin({
+  type: 'weighted-random-picker',
+  kinds: ['picker'],
+  stability: 'Beta',
+  doc: 'Picks at random, with chances in proportion to the scores. Score 0 is picked only when every score is 0.',
+  parameters: endpointCount,
+  compile: (parameters, weight, { name }) => ({
+    code: 'OP_PICK_WEIGHTED_RANDOM',
+    name,
+    weight,
+    parameters: [picks(parameters)],
+  }),
+});

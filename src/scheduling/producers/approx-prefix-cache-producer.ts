@@ -1,0 +1,66 @@
+import { z } from 'zod';
+import { definePlugin } from '../plugin.js';
+
+/** Smaller blocks cost memory without telling prompts apart any better; llm-d-router has the same floor. */
+const MIN_BLOCK_TOKENS = 64;
+const DEFAULT_BLOCK_TOKENS = 16;
+const DEFAULT_CAPACITY_BLOCKS = 31_250;
+/** Longest chain that the core can hold: HEADER_CHAIN_BLOCKS in assembly/memory.ts. */
+const MAX_CHAIN_BLOCKS = 65_535;
+
+const parameters = z.strictObject({
+  autoTune: z.boolean().default(true).describe('Take block size and capacity from the engines where they report them.'),
+  blockSizeTokens: z
+    .int()
+    .min(1)
+    .optional()
+    .describe(`Tokens in a block (${DEFAULT_BLOCK_TOKENS}); values below ${MIN_BLOCK_TOKENS} are raised to it.`),
+  blockSize: z.int().min(1).optional().describe('Deprecated name of blockSizeTokens.'),
+  maxPrefixTokensToMatch: z
+    .int()
+    .min(0)
+    .default(131_072)
+    .describe('Longest prefix that is compared, in tokens; 0 = use maxPrefixBlocksToMatch.'),
+  maxPrefixBlocksToMatch: z
+    .int()
+    .min(0)
+    .default(2048)
+    .describe('Longest prefix that is compared, in blocks, when the bound in tokens is 0; both 0 = no bound.'),
+  lruCapacityPerServer: z
+    .int()
+    .min(0)
+    .default(DEFAULT_CAPACITY_BLOCKS)
+    .describe('Blocks that one endpoint is believed to hold, when the engine does not say; 0 means the default.'),
+});
+
+type Parameters = z.output<typeof parameters>;
+
+function blockTokens(given: Parameters): number {
+  return Math.max(MIN_BLOCK_TOKENS, given.blockSizeTokens ?? given.blockSize ?? DEFAULT_BLOCK_TOKENS);
+}
+
+function maxBlocks(given: Parameters): number {
+  const asked =
+    given.maxPrefixTokensToMatch > 0
+      ? Math.max(1, Math.floor(given.maxPrefixTokensToMatch / blockTokens(given)))
+      : given.maxPrefixBlocksToMatch || MAX_CHAIN_BLOCKS;
+  return Math.min(asked, MAX_CHAIN_BLOCKS);
+}
+
+export const approxPrefixCacheProducer = definePlugin({
+  type: 'approx-prefix-cache-producer',
+  kinds: ['producer'],
+  stability: 'Beta',
+  doc: 'Remembers which endpoint was sent which prompt blocks, and finds the longest prefix of a prompt on each.',
+  parameters,
+  produces: ['prefix-match'],
+  defaultProducerOf: ['prefix-match'],
+  consumes: () => [{ key: 'prompt-tokens' }],
+  advise: ({ blockSize }) => (blockSize === undefined ? [] : ['blockSize is deprecated: use blockSizeTokens']),
+  prefixSettings: (given) => ({
+    blockTokens: blockTokens(given),
+    maxBlocks: maxBlocks(given),
+    capacityBlocks: given.lruCapacityPerServer || DEFAULT_CAPACITY_BLOCKS,
+    autoTune: given.autoTune,
+  }),
+});

@@ -1,0 +1,38 @@
+import { z } from 'zod';
+import type { DataNeed } from '../plugin.js';
+import { definePlugin } from '../plugin.js';
+
+const parameters = z.strictObject({
+  addEstimatedOutputTokens: z.boolean().default(false).describe('Count the expected output as well as the prompt.'),
+  outputRatio: z.number().min(0).default(1.5).describe('Expected output tokens for each prompt token.'),
+  maxEstimatedOutputTokens: z.int().min(0).optional().describe('Bound on the expected output of one request.'),
+  prefixMatchInfoProducerName: z
+    .string()
+    .optional()
+    .describe('Name of the plugin whose prefix matches are subtracted from the prompt.'),
+  syncCrossReplicaState: z
+    .boolean()
+    .default(true)
+    .describe('Share the counts with sister replicas, where replication is set up.'),
+});
+
+type Parameters = z.output<typeof parameters>;
+
+function needs({ prefixMatchInfoProducerName }: Parameters): readonly DataNeed[] {
+  const tokens: DataNeed = { key: 'prompt-tokens' };
+  if (prefixMatchInfoProducerName === undefined) return [tokens];
+  return [tokens, { key: 'prefix-match', producer: prefixMatchInfoProducerName }];
+}
+
+export const inflightLoadProducer = definePlugin({
+  type: 'inflight-load-producer',
+  kinds: ['producer'],
+  stability: 'Beta',
+  doc: 'Counts the requests and the uncached prompt tokens that are in flight to each endpoint from here.',
+  parameters,
+  produces: ['in-flight-load'],
+  defaultProducerOf: ['in-flight-load'],
+  consumes: needs,
+  outputEstimate: ({ addEstimatedOutputTokens, outputRatio, maxEstimatedOutputTokens }) =>
+    addEstimatedOutputTokens ? { ratio: outputRatio, maxTokens: maxEstimatedOutputTokens } : undefined,
+});

@@ -1,0 +1,91 @@
+import { probabilisticAdmitter } from './admitters/probabilistic-admitter.js';
+import { contextLengthAware } from './context-length-aware.js';
+import { byLabel } from './filters/by-label.js';
+import { byLabelSelector } from './filters/by-label-selector.js';
+import { decodeFilter } from './filters/decode-filter.js';
+import { encodeFilter } from './filters/encode-filter.js';
+import { endpointAttributeFilter } from './filters/endpoint-attribute-filter.js';
+import { labelSelectorFilter } from './filters/label-selector-filter.js';
+import { prefillFilter } from './filters/prefill-filter.js';
+import { prefixCacheAffinityFilter } from './filters/prefix-cache-affinity-filter.js';
+import { sessionAffinityFilter } from './filters/session-affinity-filter.js';
+import { stickyUntilSaturatedFilter } from './filters/sticky-until-saturated-filter.js';
+import { utilizationFilter } from './filters/utilization-filter.js';
+import { agentIdentity } from './header-processors/agent-identity.js';
+import { leastRequestPicker } from './pickers/least-request-picker.js';
+import { maxScorePicker } from './pickers/max-score-picker.js';
+import { powerOfTwoPicker } from './pickers/power-of-two-picker.js';
+import { randomPicker } from './pickers/random-picker.js';
+import { roundRobinPicker } from './pickers/round-robin-picker.js';
+import { weightedRandomPicker } from './pickers/weighted-random-picker.js';
+import type { PluginDefinition } from './plugin.js';
+import { approxPrefixCacheProducer } from './producers/approx-prefix-cache-producer.js';
+import { inflightLoadProducer } from './producers/inflight-load-producer.js';
+import { sessionIdProducer } from './producers/session-id-producer.js';
+import { tokenProducer } from './producers/token-producer.js';
+import { tokenizer } from './producers/tokenizer.js';
+import { singleProfileHandler } from './profile-handlers/single-profile-handler.js';
+import { activeBlocksScorer } from './scorers/active-blocks-scorer.js';
+import { activeRequestScorer } from './scorers/active-request-scorer.js';
+import { cacheAwareScorer } from './scorers/cache-aware-scorer.js';
+import { consistentHashScorer } from './scorers/consistent-hash-scorer.js';
+import { endpointAttributeScorer } from './scorers/endpoint-attribute-scorer.js';
+import { headerLabelAffinityScorer } from './scorers/header-label-affinity-scorer.js';
+import { kvCacheUtilizationScorer } from './scorers/kv-cache-utilization-scorer.js';
+import { lmetricScorer } from './scorers/lmetric-scorer.js';
+import { loadAwareScorer } from './scorers/load-aware-scorer.js';
+import { loraAffinityScorer } from './scorers/lora-affinity-scorer.js';
+import { noHitLruScorer } from './scorers/no-hit-lru-scorer.js';
+import { prefixCacheScorer } from './scorers/prefix-cache-scorer.js';
+import { queueScorer } from './scorers/queue-scorer.js';
+import { rendezvousHashScorer } from './scorers/rendezvous-hash-scorer.js';
+import { runningRequestsSizeScorer } from './scorers/running-requests-size-scorer.js';
+import { sessionAffinityScorer } from './scorers/session-affinity-scorer.js';
+import { tokenLoadScorer } from './scorers/token-load-scorer.js';
+
+/** Every plugin that takes part in scheduling. */
+export const schedulingPlugins: readonly PluginDefinition[] = [
+  decodeFilter,
+  prefillFilter,
+  encodeFilter,
+  endpointAttributeFilter,
+  utilizationFilter,
+  prefixCacheAffinityFilter,
+  stickyUntilSaturatedFilter,
+  labelSelectorFilter,
+  byLabelSelector,
+  byLabel,
+  queueScorer,
+  runningRequestsSizeScorer,
+  kvCacheUtilizationScorer,
+  prefixCacheScorer,
+  activeRequestScorer,
+  tokenLoadScorer,
+  activeBlocksScorer,
+  loadAwareScorer,
+  loraAffinityScorer,
+  contextLengthAware,
+  headerLabelAffinityScorer,
+  endpointAttributeScorer,
+  noHitLruScorer,
+  rendezvousHashScorer,
+  consistentHashScorer,
+  lmetricScorer,
+  cacheAwareScorer,
+  maxScorePicker,
+  randomPicker,
+  weightedRandomPicker,
+  powerOfTwoPicker,
+  leastRequestPicker,
+  roundRobinPicker,
+  approxPrefixCacheProducer,
+  inflightLoadProducer,
+  tokenProducer,
+  tokenizer,
+  singleProfileHandler,
+  sessionAffinityFilter,
+  sessionAffinityScorer,
+  sessionIdProducer,
+  agentIdentity,
+  probabilisticAdmitter,
+];

@@ -1,0 +1,31 @@
+import { z } from 'zod';
+import { definePlugin } from '../plugin.js';
+
+const parameters = z.strictObject({
+  idleThreshold: z.int().min(0).default(0).describe('In-flight requests up to which an endpoint counts as idle.'),
+  maxBusyScore: z.number().min(0).max(1).default(1).describe('Largest score of an endpoint that is not idle.'),
+  inFlightLoadProducerName: z
+    .string()
+    .default('inflight-load-producer')
+    .describe('Name of the plugin that counts in-flight load.'),
+  requestTimeout: z.string().optional().describe('Deprecated, has no effect.'),
+});
+
+export const activeRequestScorer = definePlugin({
+  type: 'active-request-scorer',
+  kinds: ['scorer'],
+  stability: 'Beta',
+  doc:
+    'Prefers endpoints with fewer requests in flight from here: 1 up to idleThreshold, else ' +
+    '(max - count) / max × maxBusyScore, max over the candidates.',
+  parameters,
+  consumes: ({ inFlightLoadProducerName }) => [{ key: 'in-flight-load', producer: inFlightLoadProducerName }],
+  advise: ({ requestTimeout }) =>
+    requestTimeout === undefined ? [] : ['requestTimeout is deprecated and has no effect: remove it'],
+  compile: ({ idleThreshold, maxBusyScore }, weight, { name }) => ({
+    code: 'OP_SCORE_ACTIVE_REQUEST',
+    name,
+    weight,
+    parameters: [idleThreshold, maxBusyScore],
+  }),
+});

@@ -1,0 +1,29 @@
+import { z } from 'zod';
+import { definePlugin } from '../plugin.js';
+
+const parameters = z.strictObject({
+  prefixMatchInfoProducerName: z
+    .string()
+    .default('approx-prefix-cache-producer')
+    .describe('Name of the plugin that produces the prefix matches.'),
+  inFlightLoadProducerName: z
+    .string()
+    .default('inflight-load-producer')
+    .describe('Name of the plugin that counts in-flight load.'),
+});
+
+export const lmetricScorer = definePlugin({
+  type: 'lmetric-scorer',
+  kinds: ['scorer'],
+  stability: 'Beta',
+  doc:
+    'Joins cache and load without weights: cost = (tokens in flight + uncached tokens of the request) × (requests in ' +
+    'flight + 1); the lowest scores 1, the highest 0.',
+  source: 'LMetric (arXiv 2603.15202; ai-dynamo/dynamo, pull request 11028)',
+  parameters,
+  consumes: ({ prefixMatchInfoProducerName, inFlightLoadProducerName }) => [
+    { key: 'prefix-match', producer: prefixMatchInfoProducerName },
+    { key: 'in-flight-load', producer: inFlightLoadProducerName },
+  ],
+  compile: (_parameters, weight, { name }) => ({ code: 'OP_SCORE_LMETRIC', name, weight, parameters: [] }),
+});

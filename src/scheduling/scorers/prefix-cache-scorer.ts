@@ -1,0 +1,33 @@
+import { z } from 'zod';
+import { definePlugin } from '../plugin.js';
+
+const parameters = z.strictObject({
+  prefixMatchInfoProducerName: z
+    .string()
+    .default('approx-prefix-cache-producer')
+    .describe('Name of the plugin that produces the prefix matches.'),
+  matchLengthWeight: z
+    .number()
+    .min(0)
+    .max(1)
+    .default(0)
+    .describe('Share of the score that comes from the length of the match rather than from its ratio.'),
+  matchLengthScaleTokens: z.int().min(1).default(8192).describe('Matched tokens at which the length part reaches 1.'),
+});
+
+export const prefixCacheScorer = definePlugin({
+  type: 'prefix-cache-scorer',
+  kinds: ['scorer'],
+  stability: 'Beta',
+  doc:
+    'Prefers endpoints that hold a longer prefix of the prompt, with w = matchLengthWeight: ' +
+    '(1 - w) × matched / total blocks + w × min(1, matched tokens / matchLengthScaleTokens)²; 0 without a prompt.',
+  parameters,
+  consumes: ({ prefixMatchInfoProducerName }) => [{ key: 'prefix-match', producer: prefixMatchInfoProducerName }],
+  compile: ({ matchLengthWeight, matchLengthScaleTokens }, weight, { name, prefix }) => ({
+    code: 'OP_SCORE_PREFIX',
+    name,
+    weight,
+    parameters: [matchLengthWeight, matchLengthScaleTokens, prefix?.blockTokens ?? 0],
+  }),
+});

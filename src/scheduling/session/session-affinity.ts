@@ -1,0 +1,160 @@
+import { readFileSync } from 'node:fs';
+import type { EndpointViews, HostContext, HostPlugin, HostRequest, HostResponse } from '../host/hooks.js';
+import type { PickedEndpoint, Placement } from '../types.js';
+import type { SessionAffinityParameters } from './session-affinity-parameters.js';
+import { SessionBindings } from './session-bindings.js';
+import { sessionAttribute } from './session-id.js';
+import { readableTokens, SignedTokens, type TokenFormat } from './session-token.js';
+
+/** Remembers where sessions went. */
+export interface SessionAffinity extends Pick<HostPlugin, 'placed' | 'responseHeaders'> {
+  /** Slot that the request should go to, among those that it may use. */
+  preferred(request: HostRequest, endpoints: EndpointViews): number | undefined;
+}
+
+/** The strategy that the parameters name. @throws when the key file cannot be read */
+export function sessionAffinity(parameters: SessionAffinityParameters, context: HostContext): SessionAffinity {
+  return parameters.strategy === 'session_id'
+    ? new BoundSessions(parameters, context)
+    : new TokenSessions(parameters.encodedEndpointHeaderConfig, parameters.profileName);
+}
+
+/** The pick that a session sticks to; undefined when that profile did not run. */
+function pickOf(placement: Placement, profile: string): PickedEndpoint | undefined {
+  if (profile === '') return placement.endpoints[0];
+  return (placement as { readonly picks?: ReadonlyMap<string, PickedEndpoint> }).picks?.get(profile);
+}
+
+function allowedSlot(id: string, endpoints: EndpointViews): number | undefined {
+  const slot = endpoints.slotOf(id);
+  return slot !== undefined && endpoints.slots.includes(slot) ? slot : undefined;
+}
+
+/** encoded_endpoint_header: the client carries the session; nothing is kept here. */
+class TokenSessions implements SessionAffinity {
+  readonly #header: string;
+  readonly #profile: string;
+  readonly #tokens: TokenFormat;
+
+  constructor(
+    { header, tokenFormat, keyFile }: SessionAffinityParameters['encodedEndpointHeaderConfig'],
+    profile: string,
+  ) {
+    this.#header = header.trim().toLowerCase() || 'x-session-token';
+    this.#profile = profile;
+    this.#tokens = tokenFormat === 'signed' ? new SignedTokens(readKey(keyFile!)) : readableTokens;
+  }
+
+  preferred(request: HostRequest, endpoints: EndpointViews): number | undefined {
+    const token = request.headers.get(this.#header);
+    if (token === undefined || token === '') return undefined;
+    const id = this.#tokens.decode(token, () => endpoints.slots.map((slot) => endpoints.at(slot)!.endpoint.id));
+    return id === undefined ? undefined : allowedSlot(id, endpoints);
+  }
+
+  /** With a profile of its own, the pick has to be remembered until the answer comes. */
+  placed(request: HostRequest, placement: Placement): void {
+    if (this.#profile === '') return;
+    const pick = pickOf(placement, this.#profile);
+    if (pick !== undefined) request.attributes.set(this.#attribute, pick.endpoint.id);
+  }
+
+  responseHeaders(request: HostRequest, response: HostResponse): void {
+    const id = this.#profile === '' ? response.endpoint.endpoint.id : request.attributes.get(this.#attribute);
+    if (typeof id === 'string') response.setHeader(this.#header, this.#tokens.encode(id));
+  }
+
+  get #attribute(): string {
+    return `session-affinity ${this.#header} ${this.#profile}`;
+  }
+}
+
+function readKey(file: string): Buffer {
+  try {
+    return Buffer.from(readFileSync(file, 'utf8').trim());
+  } catch (error) {
+    throw new Error(`keyFile: cannot be read: ${(error as Error).message}`);
+  }
+}
+
+/** A binding as the shards tell each other. */
+interface SharedBinding {
+  readonly session: string;
+  readonly endpoint: string;
+  readonly boundAt: number;
+  readonly usedAt: number;
+}
+
+/** session_id: the picker remembers where each session went, on all shards. */
+class BoundSessions implements SessionAffinity {
+  readonly #sources: SessionAffinityParameters['sessionIdConfig']['sources'];
+  readonly #profile: string;
+  readonly #bindings: SessionBindings;
+  readonly #now: () => number;
+  readonly #tell: (binding: SharedBinding) => void;
+  /** A use is told to the other shards this much later than the last one that they heard of. */
+  readonly #toldAgainMs: number;
+
+  constructor({ sessionIdConfig, profileName }: SessionAffinityParameters, context: HostContext) {
+    const { sources, evictionTtlSeconds, evictionSweepSeconds, maxSessions } = sessionIdConfig;
+    const ttlMs = (evictionTtlSeconds || 300) * 1_000;
+    this.#sources = sources.length > 0 ? sources : [{ header: 'x-session-id' }];
+    this.#profile = profileName;
+    this.#bindings = new SessionBindings({
+      capacity: maxSessions,
+      ttlMs,
+      sweepMs: (evictionSweepSeconds || 10) * 1_000,
+    });
+    this.#toldAgainMs = ttlMs / 10;
+    this.#now = context.now;
+    this.#tell = context.share((message) => this.#heard(message as SharedBinding));
+  }
+
+  preferred(request: HostRequest, endpoints: EndpointViews): number | undefined {
+    const session = this.#sessionOf(request);
+    const binding = session === undefined ? undefined : this.#bindings.find(session, this.#now());
+    return binding === undefined ? undefined : allowedSlot(binding.endpoint, endpoints);
+  }
+
+  /** A session moves only when its endpoint could not have been picked, not when a picker chose otherwise. */
+  placed(request: HostRequest, placement: Placement, endpoints: EndpointViews): void {
+    const session = this.#sessionOf(request);
+    const pick = pickOf(placement, this.#profile);
+    if (session === undefined || pick === undefined) return;
+    const nowMs = this.#now();
+    const binding = this.#bindings.find(session, nowMs);
+    const { id } = pick.endpoint;
+    if (binding === undefined || (binding.endpoint !== id && allowedSlot(binding.endpoint, endpoints) === undefined)) {
+      this.#bindings.bind(session, { endpoint: id, boundAt: nowMs, usedAt: nowMs }, nowMs);
+      this.#tell({ session, endpoint: id, boundAt: nowMs, usedAt: nowMs });
+    } else if (binding.endpoint === id) {
+      const { endpoint, boundAt, usedAt } = binding;
+      this.#bindings.touch(session, nowMs);
+      if (nowMs - usedAt > this.#toldAgainMs) this.#tell({ session, endpoint, boundAt, usedAt: nowMs });
+    }
+  }
+
+  /**
+   * Another shard bound or used a session. Every shard keeps the younger of two bindings, and of two of the same time
+   * the one with the lesser endpoint, so that all come to the same.
+   */
+  #heard({ session, endpoint, boundAt, usedAt }: SharedBinding): void {
+    const nowMs = this.#now();
+    const own = this.#bindings.find(session, nowMs);
+    if (own !== undefined && own.endpoint !== endpoint) {
+      if (own.boundAt > boundAt || (own.boundAt === boundAt && own.endpoint < endpoint)) return;
+    }
+    this.#bindings.bind(session, { endpoint, boundAt, usedAt: Math.max(usedAt, own?.usedAt ?? 0) }, nowMs);
+  }
+
+  #sessionOf(request: HostRequest): string | undefined {
+    for (const { header, attribute, producer } of this.#sources) {
+      const found =
+        header !== undefined && header !== ''
+          ? request.headers.get(header.trim().toLowerCase())
+          : request.attributes.get(attribute ?? sessionAttribute(producer ?? ''));
+      if (typeof found === 'string' && found.trim() !== '') return found.trim();
+    }
+    return undefined;
+  }
+}

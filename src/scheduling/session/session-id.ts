@@ -1,0 +1,15 @@
+/** Attribute under which the session-id-producer `name` leaves the session id: its own name, as agent-identity does. */
+export function sessionAttribute(name: string): string {
+  return name;
+}
+
+/** Value of a cookie in a `Cookie` header (RFC 6265 §4.2.1); quotes around it are not part of it. */
+export function cookieValue(header: string, name: string): string | undefined {
+  for (const pair of header.split(';')) {
+    const equals = pair.indexOf('=');
+    if (equals < 0 || pair.slice(0, equals).trim() !== name) continue;
+    const value = pair.slice(equals + 1).trim();
+    return value.length >= 2 && value.startsWith('"') && value.endsWith('"') ? value.slice(1, -1) : value;
+  }
+  return undefined;
+}

@@ -1,0 +1,199 @@
+import type { Endpoint } from '../pool/endpoint.js';
+import type { HostRequest } from './host/hooks.js';
+
+/** Request headers by lower-case name; of duplicates the last one. */
+export interface RequestHeaders {
+  get(name: string): string | undefined;
+}
+
+/** Everything that a decision needs to know about a request. */
+export interface ScheduleInput {
+  /** Id of the finished request scan on this thread, or -1 when there is no prompt (header-only, passthrough). */
+  readonly scan: number;
+  /** What the client asked for, and what goes upstream (after rewrite). Empty when the dialect has no model. */
+  readonly model: string;
+  readonly targetModel: string;
+  readonly cacheSalt: string | undefined;
+  readonly promptBytes: number;
+  readonly maxOutputTokens: number | undefined;
+  readonly priority: number;
+  readonly fairnessId: string;
+  /** Addresses (`ip:port` exact, bare IP = any port) that the proxy allows; undefined = no hint. */
+  readonly subset: readonly string[] | undefined;
+  readonly headers: RequestHeaders;
+  readonly path: string;
+  /** The request as host plugins see it; undefined when there are none. */
+  readonly hosted?: HostRequest | undefined;
+}
+
+export interface PickedEndpoint {
+  readonly slot: number;
+  /** `ip:port`, IPv6 in brackets. */
+  readonly address: string;
+  readonly endpoint: Endpoint;
+}
+
+/** What a placed request holds on its endpoint. Every method may be called in any order; each acts at most once. */
+export interface Charge {
+  /** The prefill is over (first response byte): its tokens leave the load. */
+  prefillDone(): void;
+  /** The output has reached `tokens` tokens: active blocks grow at block boundaries. */
+  grow(tokens: number): void;
+  /** Release everything. Idempotent. */
+  release(): void;
+  /**
+   * How the upstream answered, for the ejection of failing endpoints. First call wins.
+   * `failure`: 5xx, reset, or the proxy's own 503.
+   */
+  outcome(result: 'success' | 'failure'): void;
+}
+
+export interface Placement {
+  readonly kind: 'placed';
+  /** In order of preference, at least one. */
+  readonly endpoints: readonly PickedEndpoint[];
+  readonly charge: Charge;
+  readonly matchedBlocks: number;
+  readonly totalBlocks: number;
+  readonly matchedTokens: number;
+  /** Weighted score of every candidate by address; only when scores are emitted. */
+  readonly scores: ReadonlyMap<string, number> | undefined;
+}
+
+export type RejectionCode =
+  | 'BadRequest'
+  | 'Unauthorized'
+  | 'Forbidden'
+  | 'NotFound'
+  | 'PreconditionFailed'
+  | 'ResourceExhausted'
+  | 'Internal'
+  | 'ServiceUnavailable'
+  | 'PayloadTooLarge';
+
+export interface Rejection {
+  readonly kind: 'rejected';
+  readonly code: RejectionCode;
+  /** Text behind `inference error: <code> - `. */
+  readonly message: string;
+  /** Value of the drop-reason header; undefined = no header. */
+  readonly reason: string | undefined;
+  /** Seconds for a Retry-After header. */
+  readonly retryAfterSeconds?: number | undefined;
+}
+
+/** The decision of one request, on the shard's thread, synchronous. */
+export interface Scheduler {
+  schedule(input: ScheduleInput): Placement | Rejection;
+}
+
+/** One operation of a compiled profile. `code` names an exported constant of the core (`OP_*`). */
+export interface ProgramOperation {
+  readonly code:
+    | 'OP_FILTER_MASK'
+    | 'OP_FILTER_HOST'
+    | 'OP_SCORE_QUEUE'
+    | 'OP_SCORE_RUNNING'
+    | 'OP_SCORE_KV_USAGE'
+    | 'OP_SCORE_PREFIX'
+    | 'OP_SCORE_ACTIVE_REQUEST'
+    | 'OP_SCORE_TOKEN_LOAD'
+    | 'OP_SCORE_ACTIVE_BLOCKS'
+    | 'OP_SCORE_LOAD_AWARE'
+    | 'OP_SCORE_ADAPTER'
+    | 'OP_SCORE_HOST'
+    | 'OP_FILTER_THRESHOLD'
+    | 'OP_FILTER_RANGE'
+    | 'OP_FILTER_LOWEST'
+    | 'OP_FILTER_UTILIZATION'
+    | 'OP_FILTER_PREFIX_AFFINITY'
+    | 'OP_FILTER_CONTEXT_LENGTH'
+    | 'OP_FILTER_UNSATURATED'
+    | 'OP_FILTER_CONCURRENCY'
+    | 'OP_FILTER_STICKY'
+    | 'OP_SCORE_HEADER_LABEL'
+    | 'OP_SCORE_ATTRIBUTE'
+    | 'OP_SCORE_NO_HIT_LRU'
+    | 'OP_SCORE_CONTEXT_LENGTH'
+    | 'OP_SCORE_RENDEZVOUS'
+    | 'OP_SCORE_CONSISTENT_HASH'
+    | 'OP_SCORE_LMETRIC'
+    | 'OP_SCORE_CACHE_AWARE'
+    | 'OP_PICK_BEST_OF'
+    | 'OP_PICK_LEAST_REQUEST'
+    | 'OP_PICK_ROUND_ROBIN'
+    | 'OP_PICK_MAX_SCORE'
+    | 'OP_PICK_RANDOM'
+    | 'OP_PICK_WEIGHTED_RANDOM';
+  /** Configured name of the plugin, for explanations. */
+  readonly name: string;
+  /** Weight of a scorer; 1 otherwise. */
+  readonly weight: number;
+  /** Numbers in the order that the operation documents (assembly/scheduling/program.ts). At most 8. */
+  readonly parameters: readonly number[];
+}
+
+/** A set of endpoints that the control thread keeps as a mask: the parameter of OP_FILTER_MASK is its index. */
+export interface MaskSpecification {
+  readonly accepts: (labels: Readonly<Record<string, string>>) => boolean;
+}
+
+/** What one endpoint's labels or address say, as the core compares it. */
+export type LabelValue =
+  /** Compared by hash; undefined = the endpoint has none. */
+  | { readonly kind: 'text'; readonly text: string | undefined }
+  /** From `min` to `max`, both included; undefined = the endpoint has none, `bad` = its label is no range. */
+  | { readonly kind: 'range'; readonly range: { readonly min: number; readonly max: number } | 'bad' | undefined };
+
+/** A pair of columns that the control thread keeps: what an operation reads about every endpoint. */
+export interface LabelSpecification {
+  /** What it reads, in words; specifications with equal keys read the same. */
+  readonly key: string;
+  readonly read: (endpoint: Endpoint) => LabelValue;
+}
+
+/** A profile, compiled: plain data that the control thread writes into shared memory. */
+export interface CompiledProfile {
+  readonly name: string;
+  readonly operations: readonly ProgramOperation[];
+}
+
+/** Settings of the approximate prefix cache that every decision uses. */
+export interface PrefixSettings {
+  readonly blockTokens: number;
+  readonly maxBlocks: number;
+  /** Blocks that one endpoint may hold in the index, when the engine does not say. */
+  readonly capacityBlocks: number;
+  readonly autoTune: boolean;
+}
+
+/** A plugin that runs on the shards: plain data, from which each shard makes its own instance. */
+export interface HostPluginSettings {
+  readonly name: string;
+  readonly type: string;
+  readonly parameters: unknown;
+  /** Columns that its filter and its scorer fill; undefined = no profile uses them. */
+  readonly filterColumn: number | undefined;
+  readonly scoreColumn: number | undefined;
+}
+
+/** What the configuration's scheduling part compiles to. */
+export interface CompiledScheduling {
+  readonly profiles: readonly CompiledProfile[];
+  readonly masks: readonly MaskSpecification[];
+  readonly labels: readonly LabelSpecification[];
+  /** Request headers, in lower case, whose values the programs look at; a program names them by position. */
+  readonly requestKeys: readonly string[];
+  /** Named values that somebody has to write for every endpoint; a program names them by position. */
+  readonly attributes: readonly string[];
+  /** Model names that are no LoRA adapters. */
+  readonly baseModels: readonly string[];
+  /** Undefined when no plugin needs prefix matches. */
+  readonly prefix: PrefixSettings | undefined;
+  /** The plugin that set up the prefix index, as metrics name it. */
+  readonly prefixProducer: { readonly name: string; readonly type: string } | undefined;
+  /** Count output estimates as in-flight tokens (inflight-load-producer). */
+  readonly estimateOutput: { readonly ratio: number; readonly maxTokens: number | undefined } | undefined;
+  /** Plugins that run on the shards, in the order of the configuration. */
+  readonly host: readonly HostPluginSettings[];
+}

@@ -1,0 +1,303 @@
+import { BlockCache } from './block-cache.js';
+import { BLOCK_BYTES, BLOCK_TOKENS, blockHash, chainHashes, chainRoot, TOKEN_BYTES } from './block-hash.js';
+import { seededRandom } from './random.js';
+import { type EngineSpeed, H100_8B, stepMilliseconds } from './speed.js';
+
+/** What a simulated engine is: its speed, its memory, its scheduler's limits. */
+export interface EngineOptions {
+  readonly speed: EngineSpeed;
+  /** Everything happens this many times faster. */
+  readonly speedup: number;
+  /** Relative noise of a step's time, uniform in ±noise, drawn from the seeded generator. */
+  readonly noise: number;
+  /** KV memory in blocks of 16 tokens. */
+  readonly blocks: number;
+  /** Sequences in the running batch (vLLM: max_num_seqs). */
+  readonly maxRunning: number;
+  /** Requests that may wait; more are refused. */
+  readonly maxWaiting: number;
+  /** Tokens computed in one step (vLLM: max_num_batched_tokens). */
+  readonly maxStepTokens: number;
+  readonly seed: number;
+}
+
+/** An 8B model on an H100 with vLLM's serving defaults. */
+export const DEFAULT_ENGINE: EngineOptions = {
+  speed: H100_8B,
+  speedup: 1,
+  noise: 0.03,
+  blocks: 24_000,
+  maxRunning: 256,
+  maxWaiting: 4_096,
+  maxStepTokens: 8_192,
+  seed: 1,
+};
+
+export type FinishReason = 'stop' | 'length';
+
+/** What an engine is asked to do. */
+export interface SequenceRequest {
+  readonly model: string;
+  readonly prompt: Uint8Array;
+  /** Requests with different salts share no cached block. */
+  readonly salt: string;
+  readonly outputTokens: number;
+  readonly finishReason: FinishReason;
+}
+
+/** Hears what becomes of a sequence; called from `Engine.complete`. */
+export interface SequenceListener {
+  token(text: string, sequence: Sequence): void;
+  finished(sequence: Sequence): void;
+}
+
+/** One request inside the engine. Times are milliseconds of the engine's clock. */
+export interface Sequence {
+  readonly request: SequenceRequest;
+  readonly listener: SequenceListener;
+  readonly promptTokens: number;
+  readonly arrivedAt: number;
+  startedAt: number;
+  firstTokenAt: number;
+  lastTokenAt: number;
+  /** Prompt tokens that were cached when the sequence started. */
+  cachedTokens: number;
+  generatedTokens: number;
+  state: 'waiting' | 'running' | 'finished' | 'aborted';
+}
+
+/** The engine's own book-keeping of a sequence. */
+interface Slot extends Sequence {
+  /** The prompt, then the output as it is generated. */
+  readonly text: Buffer;
+  readonly totalBlocks: number;
+  computedTokens: number;
+  /** Hashes of the prompt's whole blocks before the start; of all filled blocks once it runs. */
+  promptHashes: number[];
+  filled: number[];
+  chain: number;
+}
+
+interface Part {
+  readonly slot: Slot;
+  readonly tokens: number;
+}
+
+/** One step under way: who computes how much, and how long it takes. */
+export interface Step {
+  readonly milliseconds: number;
+  readonly prefillTokens: number;
+  readonly decodeSequences: number;
+  readonly parts: readonly Part[];
+}
+
+/** Totals since the start; tokens unless said otherwise. */
+export interface EngineTotals {
+  prompt: number;
+  generated: number;
+  prefixQueries: number;
+  prefixHits: number;
+  finishedByStop: number;
+  finishedByLength: number;
+  aborted: number;
+}
+
+/** Four-byte words: one token each, so that the simulated tokenizer cuts the answer as the engine generated it. */
+const VOCABULARY = [
+  ' and',
+  ' the',
+  ' for',
+  ' you',
+  ' can',
+  ' not',
+  ' all',
+  ' one',
+  ' has',
+  ' was',
+  ' but',
+  ' out',
+  ' new',
+  ' way',
+  ' see',
+  ' two',
+];
+
+/**
+ * A continuous-batching engine without a clock of its own: `schedule` forms the next step and says how long it takes,
+ * `complete` applies it. First come, first served; running sequences go on before waiting ones start; prompts are
+ * computed in chunks under the step's token budget; a sequence starts only when all blocks it can ever need are free
+ * (so there is no preemption), and one that cannot start holds back those behind it.
+ */
+export class Engine {
+  readonly cache: BlockCache;
+  readonly totals: EngineTotals = {
+    prompt: 0,
+    generated: 0,
+    prefixQueries: 0,
+    prefixHits: 0,
+    finishedByStop: 0,
+    finishedByLength: 0,
+    aborted: 0,
+  };
+  readonly #options: EngineOptions;
+  readonly #random: () => number;
+  #waiting: Slot[] = [];
+  #running: Slot[] = [];
+
+  constructor(options: EngineOptions) {
+    this.#options = options;
+    this.#random = seededRandom(options.seed);
+    this.cache = new BlockCache(options.blocks);
+  }
+
+  get waiting(): readonly Sequence[] {
+    return this.#waiting;
+  }
+
+  get running(): readonly Sequence[] {
+    return this.#running;
+  }
+
+  /** Whether no more requests may wait. */
+  get full(): boolean {
+    return this.#waiting.length >= this.#options.maxWaiting;
+  }
+
+  /** Whether the memory could hold the request at all. */
+  fits(promptBytes: number, outputTokens: number): boolean {
+    return blocksOf(promptBytes, outputTokens) <= this.#options.blocks;
+  }
+
+  /** Queue a request at `now`. The caller has asked `full` and `fits`. */
+  submit(request: SequenceRequest, listener: SequenceListener, now: number): Sequence {
+    const text = Buffer.alloc(request.prompt.length + request.outputTokens * TOKEN_BYTES);
+    text.set(request.prompt);
+    const slot: Slot = {
+      request,
+      listener,
+      promptTokens: Math.max(1, Math.ceil(request.prompt.length / TOKEN_BYTES)),
+      arrivedAt: now,
+      startedAt: 0,
+      firstTokenAt: 0,
+      lastTokenAt: 0,
+      cachedTokens: 0,
+      generatedTokens: 0,
+      state: 'waiting',
+      text,
+      totalBlocks: blocksOf(request.prompt.length, request.outputTokens),
+      computedTokens: 0,
+      promptHashes: chainHashes(request.salt, request.prompt),
+      filled: [],
+      chain: 0,
+    };
+    this.#waiting.push(slot);
+    return slot;
+  }
+
+  /** The client is gone: forget the sequence and free its blocks. Harmless when it has ended. */
+  abort(sequence: Sequence): void {
+    if (sequence.state === 'waiting') this.#waiting = this.#waiting.filter((slot) => slot !== sequence);
+    else if (sequence.state === 'running') this.#leave(sequence as Slot);
+    else return;
+    sequence.state = 'aborted';
+    this.totals.aborted++;
+  }
+
+  /** Form the next step at `now`; undefined when there is nothing to do. */
+  schedule(now: number): Step | undefined {
+    let budget = this.#options.maxStepTokens;
+    const parts: Part[] = [];
+    let prefillTokens = 0;
+    let decodeSequences = 0;
+    const give = (slot: Slot) => {
+      const missing = slot.promptTokens - slot.computedTokens;
+      const tokens = Math.min(missing > 0 ? missing : 1, budget);
+      if (tokens === 0) return;
+      budget -= tokens;
+      if (missing > 0) prefillTokens += tokens;
+      else decodeSequences++;
+      parts.push({ slot, tokens });
+    };
+    for (const slot of this.#running) give(slot);
+    while (budget > 0 && this.#start(now)) give(this.#running.at(-1)!);
+    if (parts.length === 0) return undefined;
+    const { speed, speedup, noise } = this.#options;
+    const exact = stepMilliseconds(speed, { prefillTokens, decodeSequences }, speedup);
+    return {
+      milliseconds: exact * (1 + noise * (2 * this.#random() - 1)),
+      prefillTokens,
+      decodeSequences,
+      parts,
+    };
+  }
+
+  /** Apply a step that ended at `now`: fill blocks, emit tokens, finish sequences. */
+  complete(step: Step, now: number): void {
+    for (const { slot, tokens } of step.parts) {
+      if (slot.state !== 'running') continue;
+      slot.computedTokens += tokens;
+      this.#fillBlocks(slot);
+      if (slot.computedTokens >= slot.promptTokens) this.#emit(slot, now);
+    }
+  }
+
+  /** Move the first waiting sequence into the batch; false when it must wait or nobody waits. */
+  #start(now: number): boolean {
+    const slot = this.#waiting[0];
+    if (slot === undefined || this.#running.length >= this.#options.maxRunning) return false;
+    // At least one prompt token is always computed: the first output token needs its logits.
+    const usable = Math.floor((slot.promptTokens - 1) / BLOCK_TOKENS);
+    const matched = Math.min(this.cache.match(slot.promptHashes), usable);
+    if (!this.cache.take(slot.promptHashes, matched, slot.totalBlocks)) return false;
+    this.#waiting.shift();
+    slot.state = 'running';
+    slot.startedAt = now;
+    slot.filled = slot.promptHashes.slice(0, matched);
+    slot.chain = matched > 0 ? slot.promptHashes[matched - 1]! : chainRoot(slot.request.salt);
+    slot.cachedTokens = matched * BLOCK_TOKENS;
+    slot.computedTokens = slot.cachedTokens;
+    this.#running.push(slot);
+    this.totals.prompt += slot.promptTokens;
+    this.totals.prefixQueries += slot.promptTokens;
+    this.totals.prefixHits += slot.cachedTokens;
+    return true;
+  }
+
+  #fillBlocks(slot: Slot): void {
+    const known = slot.request.prompt.length + slot.generatedTokens * TOKEN_BYTES;
+    const bytes = Math.min(slot.computedTokens * TOKEN_BYTES, known);
+    const whole = Math.min(Math.floor(bytes / BLOCK_BYTES), slot.totalBlocks);
+    while (slot.filled.length < whole) {
+      slot.chain = blockHash(slot.chain, slot.text, slot.filled.length * BLOCK_BYTES);
+      this.cache.fill(slot.chain);
+      slot.filled.push(slot.chain);
+    }
+  }
+
+  #emit(slot: Slot, now: number): void {
+    const token = VOCABULARY[Math.floor(this.#random() * VOCABULARY.length)]!;
+    slot.text.write(token, slot.request.prompt.length + slot.generatedTokens * TOKEN_BYTES, 'latin1');
+    slot.generatedTokens++;
+    slot.lastTokenAt = now;
+    if (slot.generatedTokens === 1) slot.firstTokenAt = now;
+    this.totals.generated++;
+    const last = slot.generatedTokens === slot.request.outputTokens;
+    if (last) {
+      this.#leave(slot);
+      slot.state = 'finished';
+      if (slot.request.finishReason === 'stop') this.totals.finishedByStop++;
+      else this.totals.finishedByLength++;
+    }
+    slot.listener.token(token, slot);
+    if (last) slot.listener.finished(slot);
+  }
+
+  #leave(slot: Slot): void {
+    this.#running = this.#running.filter((other) => other !== slot);
+    this.cache.release(slot.filled, slot.totalBlocks - slot.filled.length);
+  }
+}
+
+function blocksOf(promptBytes: number, outputTokens: number): number {
+  return Math.max(1, Math.ceil((promptBytes + outputTokens * TOKEN_BYTES) / BLOCK_BYTES));
+}

@@ -1,0 +1,91 @@
+import type { SaturationSettings } from '../admission/saturation.js';
+import type { PoolMemory } from '../core/memory.js';
+import type { KeyPair, ServingStatus, TlsMaterial } from '../ingress/transport.js';
+import type { LogOptions } from '../operations/log.js';
+import type { ModelRewrite, SlotAssignment } from '../pool/endpoint.js';
+import type { CompiledScheduling, HostPluginSettings, PrefixSettings } from '../scheduling/types.js';
+
+/** Settings that a shard is started with. */
+export interface ShardSettings {
+  readonly host: string;
+  readonly port: number;
+  readonly reusePort: boolean;
+  readonly maxReceiveBytes: number;
+  readonly maxSendBytes: number;
+  readonly tls: TlsMaterial | undefined;
+  readonly parsers: readonly string[];
+  readonly prefix: PrefixSettings | undefined;
+  readonly requestKeys: readonly string[];
+  readonly baseModels: readonly string[];
+  readonly prefixProducer: CompiledScheduling['prefixProducer'];
+  readonly estimateOutput: { readonly ratio: number; readonly maxTokens: number | undefined } | undefined;
+  readonly maxRequestBodyBytes: number;
+  readonly maxStreams: number;
+  readonly maxBufferedBytes: number;
+  readonly emitScores: boolean;
+  readonly ignoreSubset: boolean;
+  readonly requireModelMatch: boolean;
+  readonly saturation: SaturationSettings;
+  readonly log: LogOptions;
+  readonly plugins: PluginSettings;
+}
+
+/** Host plugins of a shard. Definitions are code: the shard loads the modules that bring them itself. */
+export interface PluginSettings {
+  /** Addresses of the modules of third-party plugins (`--plugin`). */
+  readonly modules: readonly string[];
+  readonly configured: readonly HostPluginSettings[];
+  /** Name that the shards of one picker share, so that its plugins find each other and no others. */
+  readonly group: string;
+}
+
+/** The settings of a shard that a reload of the configuration can change. */
+export type ConfiguredSettings = Pick<ShardSettings, 'parsers' | 'prefix' | 'estimateOutput' | 'saturation'>;
+
+/** What a shard task is started with. Its message port is transferred along. */
+export interface ShardStart {
+  readonly thread: number;
+  readonly pool: PoolMemory;
+  readonly settings: ShardSettings;
+  readonly control: import('node:worker_threads').MessagePort;
+  /** Seed of the thread's generator, as a decimal string (a bigint of 64 bits). */
+  readonly seed: string;
+  readonly snapshot: PoolSnapshot;
+}
+
+/** What discovery says now, as a shard needs it. */
+export interface PoolSnapshot {
+  readonly version: number;
+  readonly assignments: readonly SlotAssignment[];
+  readonly rules: RulesMessage;
+  readonly health: readonly (readonly [string, ServingStatus])[];
+}
+
+export interface RulesMessage {
+  readonly objectives: readonly (readonly [string, number])[];
+  readonly rewrites: readonly ModelRewrite[];
+}
+
+/** Control thread → shard. */
+export type ToShard =
+  | {
+      readonly kind: 'endpoints';
+      readonly version: number;
+      readonly added: readonly SlotAssignment[];
+      readonly removed: readonly number[];
+    }
+  | ({ readonly kind: 'rules' } & RulesMessage)
+  | { readonly kind: 'health'; readonly statuses: readonly (readonly [string, ServingStatus])[] }
+  /** Requests from now on are read and decided by these settings. */
+  | { readonly kind: 'configured'; readonly settings: ConfiguredSettings }
+  /** Connections from now on get this certificate. */
+  | { readonly kind: 'certificate'; readonly pair: KeyPair }
+  | { readonly kind: 'drain'; readonly timeoutMs: number };
+
+/** Shard → control thread. */
+export type FromShard =
+  /** The task runs on this worker thread. */
+  | { readonly kind: 'started'; readonly threadId: number }
+  | { readonly kind: 'listening'; readonly port: number }
+  | { readonly kind: 'applied'; readonly version: number }
+  | { readonly kind: 'ejected'; readonly endpoint: string };

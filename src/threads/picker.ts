@@ -1,0 +1,249 @@
+import type { LoadedConfiguration } from '../config/load.js';
+import { DecisionLog } from '../core/decision-log.js';
+import { EndpointTable } from '../core/endpoint-table.js';
+import { attachCore, type CoreInstance, createPoolMemory, defaultPoolSizes, type PoolMemory } from '../core/memory.js';
+import type { HealthSource } from '../ingress/transport.js';
+import { listenHealth } from '../ingress/transports/grpc.js';
+import { decisionsRoute } from '../operations/decisions-page.js';
+import { HealthState } from '../operations/health.js';
+import { createFileDiscovery } from '../pool/discovery/file.js';
+import type { Discovery } from '../pool/endpoint.js';
+import { SlotTable } from '../pool/slots.js';
+import type { MetricsInformer } from '../pool/sources/metrics-informer.js';
+import { CertificateWatch } from './certificate-watch.js';
+import { ConfigurationReload, NO_RELOADS } from './configuration-reload.js';
+import { createInformer } from './informer.js';
+import { JobPool } from './job-pool.js';
+import type { FromShard } from './messages.js';
+import type { PickerOptions } from './picker-options.js';
+import { PoolController } from './pool-controller.js';
+import { ProgramPublisher } from './program-publisher.js';
+import { ShardPool } from './shard-pool.js';
+import { configuredSettings, shardSettings } from './shard-settings.js';
+
+/** Thread numbers beyond the control thread and the shards, for job threads that attach. */
+const jobThreads = 4;
+
+/** A picker in this process: control thread here, shards as worker threads. */
+export class Picker {
+  readonly #options: PickerOptions;
+  readonly memory: PoolMemory;
+  readonly shards: ShardPool;
+  readonly #core: CoreInstance;
+  readonly #table: EndpointTable;
+  readonly #controller: PoolController;
+  readonly #programs: ProgramPublisher;
+  readonly #reload: ConfigurationReload | undefined;
+  readonly #informer: MetricsInformer | undefined;
+  readonly #health = new HealthState();
+  readonly #jobs = new JobPool();
+  readonly #discovery: Discovery;
+  readonly #closers: (() => Promise<void> | void)[] = [];
+  #shardDeaths = 0;
+  #ejections = 0;
+
+  constructor(options: PickerOptions) {
+    this.#options = options;
+    const { configuration, log } = options;
+    this.memory = createPoolMemory({
+      ...defaultPoolSizes,
+      endpoints: options.maxEndpoints,
+      indexBlocks: options.indexBlocks,
+      threads: 1 + options.shards + jobThreads,
+    });
+    this.#core = attachCore(this.memory, 0);
+    this.#table = new EndpointTable(this.#core);
+    if (!options.ejection) this.#table.disableEjection();
+    this.#programs = new ProgramPublisher(this.#core);
+    const first = this.#programs.place(configuration.scheduling);
+    this.#programs.publish(first);
+    this.#discovery = createFileDiscovery({
+      ...configuration.discovery!,
+      read: (text, path) => this.#jobs.readEndpoints(text, path),
+    });
+    this.#closers.push(() => this.#jobs.stop());
+    this.shards = this.#makeShards();
+    this.#informer = createInformer(options, this.#core, {
+      publish: (slot, generation, signals, now) => this.#controller.publish(slot, generation, signals, now),
+      stale: (slot, generation) => this.#controller.stale(slot, generation),
+    });
+    this.#controller = new PoolController({
+      table: this.#table,
+      slots: new SlotTable(this.#core.sizes.endpoints),
+      settings: first,
+      labels: configuration.scheduling.labels,
+      broadcast: (message) => this.shards.broadcast(message),
+      applied: (version) => this.shards.hasApplied(version),
+      changed: (assignments) => this.#informer?.setEndpoints(assignments),
+      report: (problem) => log.error({ part: 'pool' }, problem),
+    });
+    this.#reload = this.#followConfiguration();
+  }
+
+  #followConfiguration(): ConfigurationReload | undefined {
+    const { followed, configuration, log } = this.#options;
+    if (followed === undefined) return undefined;
+    const reload = new ConfigurationReload({
+      followed,
+      running: configuration,
+      apply: (next) => this.reconfigure(next),
+      log,
+    });
+    this.#closers.push(() => reload.stop());
+    return reload;
+  }
+
+  /**
+   * Put a configuration in the place of the running one, which it must follow by `planReload` without a restart.
+   * Masks and shards come first, so that a program never runs without what it needs; each profile changes in one store.
+   * @throws RangeError when the core's tables cannot hold both for a moment; nothing has changed then
+   */
+  reconfigure(next: LoadedConfiguration): void {
+    const placed = this.#programs.place(next.scheduling);
+    this.#controller.configure(placed);
+    this.shards.replaceConfigured(configuredSettings(next));
+    this.#programs.publish(placed);
+  }
+
+  #makeShards(): ShardPool {
+    return new ShardPool({
+      shards: this.#options.shards,
+      workers: this.#options.shardThreads,
+      pool: this.memory,
+      control: this.#core,
+      settings: shardSettings(this.#options),
+      seed: this.#options.seed,
+      snapshot: () => ({
+        version: this.#controller.version,
+        assignments: this.#controller.assignments,
+        rules: this.#controller.rules,
+        health: statuses(this.#health),
+      }),
+      message: (_thread, message) => this.#receive(message),
+      died: (thread, reason, released) => {
+        this.#shardDeaths++;
+        this.#options.log.error(
+          { thread, reason, released },
+          'a shard died: its charges were released, it starts again',
+        );
+        this.#health.update({ shardsReady: this.shards.listening > 0 });
+      },
+      failed: (error) => this.#options.failed(error),
+    });
+  }
+
+  #receive(message: FromShard): void {
+    const { log } = this.#options;
+    if (message.kind === 'applied') this.#controller.acknowledged();
+    else if (message.kind === 'listening') {
+      this.#controller.acknowledged();
+      this.#health.update({ shardsReady: this.shards.listening === this.#options.shards });
+    } else if (message.kind === 'ejected') {
+      this.#ejections++;
+      log.warn({ endpoint: message.endpoint }, 'endpoint ejected: its answers failed repeatedly');
+    }
+  }
+
+  /**
+   * Load the endpoints, open the ports, start the shards.
+   * @returns the ports
+   * @throws with one clear line when a port is busy or discovery has nothing usable to start with
+   */
+  async start(): Promise<{ grpcPort: number; healthPort: number; metricsPort: number }> {
+    const { log, host, options } = { ...this.#options, options: this.#options };
+    try {
+      const state = await this.#discovery.start(
+        (next) => this.#controller.apply(next),
+        (problem) => log.error({ part: 'discovery' }, problem),
+      );
+      this.#closers.push(() => this.#discovery.stop());
+      this.#controller.apply(state);
+      this.#health.update({ discoveryLoaded: true });
+      this.#health.watch(() => this.shards.broadcast({ kind: 'health', statuses: statuses(this.#health) }));
+      const metrics = await this.#startMetrics();
+      const health = await listenHealth({ host, port: options.healthPort, tls: undefined }, this.#health);
+      this.#closers.push(() => health.close());
+      const grpcPort = await this.shards.start();
+      this.#followCertificate();
+      await this.#reload?.start();
+      return { grpcPort, healthPort: health.port, metricsPort: metrics };
+    } catch (error) {
+      await this.stop(0);
+      throw error;
+    }
+  }
+
+  #followCertificate(): void {
+    const { tls, certificateFolder, log } = this.#options;
+    if (tls === undefined || certificateFolder === undefined) return;
+    const watch = new CertificateWatch({
+      folder: certificateFolder,
+      flag: 'cert-path',
+      pair: tls,
+      changed: (pair) => {
+        this.shards.replaceCertificate(pair);
+        log.info({ part: 'certificate' }, 'new connections get the new certificate');
+      },
+      report: (problem) => log.error({ part: 'certificate' }, problem),
+    });
+    this.#closers.push(() => watch.stop());
+  }
+
+  async #startMetrics(): Promise<number> {
+    const { options, host, log } = { ...this.#options, options: this.#options };
+    // The page's library loads while the first shard starts.
+    const [{ MetricsExposition }, { startMetricsServer }, { addCoreMetrics }] = await Promise.all([
+      import('../operations/telemetry/exposition.js'),
+      import('../operations/telemetry/metrics-server.js'),
+      import('./core-metrics.js'),
+    ]);
+    const exposition = new MetricsExposition({
+      core: this.#core,
+      poolName: options.poolName,
+      endpointOf: (slot) => this.#controller.endpointOf(slot),
+      streamMetrics: options.streamMetrics,
+      prefixProducer: options.configuration.scheduling.prefixProducer,
+      build: { version: options.version, commit: options.commit, buildRef: `pointsman-${options.version}` },
+    });
+    addCoreMetrics(exposition, this.#core, {
+      shardDeaths: () => this.#shardDeaths,
+      ejections: () => this.#ejections,
+      scrapeErrors: () => this.#scrapeErrors(),
+      configReloads: () => this.#reload?.counts ?? NO_RELOADS,
+      endpoints: () =>
+        this.#controller.assignments.map(({ slot, endpoint }) => ({
+          name: endpoint.name,
+          reading: this.#table.read(slot),
+        })),
+    });
+    const server = await startMetricsServer({
+      host,
+      port: options.metricsPort,
+      exposition,
+      tls: options.metricsTls,
+      routes: new Map([
+        ['/debug/decisions', decisionsRoute(new DecisionLog(this.#core), (slot) => this.#controller.endpointOf(slot))],
+      ]),
+      report: (problem) => log.error({ part: 'metrics' }, problem),
+    });
+    this.#closers.push(() => server.close());
+    return server.port;
+  }
+
+  #scrapeErrors(): number {
+    if (this.#informer === undefined) return 0;
+    return Object.values(this.#informer.counts.faults).reduce((sum, count) => sum + count, 0);
+  }
+
+  /** Not ready at once; streams finish within `drainMs`; then everything is closed. May be called again to hurry. */
+  async stop(drainMs: number): Promise<void> {
+    this.#health.update({ draining: true });
+    await this.shards.stop(drainMs);
+    this.#informer?.stop();
+    for (const close of this.#closers.splice(0).reverse()) await close();
+  }
+}
+
+function statuses(health: HealthSource) {
+  return health.services().map((service) => [service, health.status(service)] as const);
+}

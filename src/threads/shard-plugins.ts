@@ -1,0 +1,83 @@
+import { loadPluginModules } from '../config/plugin-modules.js';
+import { endpointColumns, hostColumn } from '../core/host-columns.js';
+import type { CoreInstance } from '../core/memory.js';
+import type { EndpointDirectory } from '../scheduling/endpoint-directory.js';
+import { CustomScheduler } from '../scheduling/host/custom-scheduler.js';
+import type { PluginLog } from '../scheduling/host/hooks.js';
+import { HostPlugins, type HostServices } from '../scheduling/host/host-plugins.js';
+import { HostedScheduler } from '../scheduling/host/hosted-scheduler.js';
+import { PoolViews } from '../scheduling/host/pool-views.js';
+import type { PluginDefinition } from '../scheduling/plugin.js';
+import { schedulingPlugins } from '../scheduling/registry.js';
+import type { Scheduler } from '../scheduling/types.js';
+import type { PluginSettings } from './messages.js';
+import { PluginChannels } from './plugin-channel.js';
+import { poolClockMs } from './pool-clock.js';
+
+export interface ShardPluginOptions {
+  readonly core: CoreInstance;
+  readonly directory: EndpointDirectory;
+  readonly random: () => number;
+  readonly log: PluginLog;
+  /** Counts a failure of a plugin. */
+  readonly failed: (plugin: string) => void;
+}
+
+/** The definitions of all plugins that can run on a shard, by type. @throws ConfigurationError as loadPluginModules */
+export async function shardDefinitions(modules: readonly string[]): Promise<ReadonlyMap<string, PluginDefinition>> {
+  const definitions = [...schedulingPlugins, ...(await loadPluginModules(modules, schedulingPlugins))];
+  return new Map(definitions.map((definition) => [definition.type, definition]));
+}
+
+/** The host plugins of one shard. */
+export class ShardPlugins {
+  readonly #settings: PluginSettings;
+  readonly #definitions: ReadonlyMap<string, PluginDefinition>;
+  readonly #channels: PluginChannels;
+  readonly #services: HostServices;
+  /** Undefined when the configuration has none. */
+  readonly plugins: HostPlugins | undefined;
+
+  /** @throws with one line, when a plugin does not start. */
+  constructor(
+    settings: PluginSettings,
+    definitions: ReadonlyMap<string, PluginDefinition>,
+    { core, directory, random, log, failed }: ShardPluginOptions,
+  ) {
+    this.#settings = settings;
+    this.#definitions = definitions;
+    this.#channels = new PluginChannels(settings.group);
+    this.#services = {
+      views: new PoolViews(directory, endpointColumns(core)),
+      column: (index) => hostColumn(core, index),
+      clock: poolClockMs,
+      now: () => performance.now(),
+      random,
+      log,
+      failed,
+      share: (plugin, receive) => this.#channels.join(plugin, receive),
+    };
+    const plugins = new HostPlugins(settings.configured, definitions, this.#services);
+    this.plugins = plugins.count > 0 ? plugins : undefined;
+  }
+
+  /** The scheduler of the shard: that of the profiles, or a plugin's, with the host plugins around it. */
+  scheduler(profiles: Scheduler): Scheduler {
+    const inner = this.#custom(profiles) ?? profiles;
+    return this.plugins === undefined ? inner : new HostedScheduler(inner, this.plugins);
+  }
+
+  #custom(profiles: Scheduler): Scheduler | undefined {
+    for (const settings of this.#settings.configured) {
+      const definition = this.#definitions.get(settings.type);
+      if (definition?.scheduler === undefined) continue;
+      return new CustomScheduler(settings, definition, profiles, this.#services);
+    }
+    return undefined;
+  }
+
+  close(): void {
+    this.plugins?.close();
+    this.#channels.close();
+  }
+}

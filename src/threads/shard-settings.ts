@@ -1,0 +1,44 @@
+import { randomUUID } from 'node:crypto';
+import type { LoadedConfiguration } from '../config/load.js';
+import type { ConfiguredSettings, ShardSettings } from './messages.js';
+import type { PickerOptions } from './picker-options.js';
+
+/** What every shard is told; bounds of the whole process are divided among the shards. */
+export function shardSettings(options: PickerOptions): ShardSettings {
+  const { configuration, shards } = options;
+  return {
+    host: options.host,
+    port: options.grpcPort,
+    reusePort: shards > 1,
+    maxReceiveBytes: options.maxReceiveBytes,
+    maxSendBytes: options.maxSendBytes,
+    tls: options.tls,
+    ...configuredSettings(configuration),
+    requestKeys: configuration.scheduling.requestKeys,
+    baseModels: configuration.scheduling.baseModels,
+    prefixProducer: configuration.scheduling.prefixProducer,
+    plugins: { modules: options.pluginModules, configured: configuration.scheduling.host, group: randomUUID() },
+    maxRequestBodyBytes: options.maxRequestBodyBytes,
+    maxStreams: Math.ceil(options.maxStreams / shards),
+    maxBufferedBytes: Math.ceil(options.maxBufferedBytes / shards),
+    emitScores: options.emitScores,
+    ignoreSubset: options.ignoreSubset,
+    requireModelMatch: options.requireModelMatch,
+    log: options.logOptions,
+  };
+}
+
+/** The part of it that a configuration decides. */
+export function configuredSettings(configuration: LoadedConfiguration): ConfiguredSettings {
+  return {
+    parsers: configuration.parsers,
+    prefix: configuration.scheduling.prefix,
+    estimateOutput: configuration.scheduling.estimateOutput,
+    saturation: configuration.saturationDetector ?? {
+      type: 'utilization-detector',
+      queueDepthThreshold: 5,
+      kvCacheUtilThreshold: 0.8,
+      metricsStalenessMs: 200,
+    },
+  };
+}

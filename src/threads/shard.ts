@@ -1,0 +1,166 @@
+import { threadId } from 'node:worker_threads';
+import { LegacyAdmission } from '../admission/legacy-admission.js';
+import { saturation } from '../admission/saturation.js';
+import { Decider } from '../core/decider.js';
+import { EndpointTable } from '../core/endpoint-table.js';
+import { attachCore, type CoreInstance } from '../core/memory.js';
+import { RequestScanner } from '../core/request-scanner.js';
+import { ResponseScanner } from '../core/response-scanner.js';
+import { createStreamOpener } from '../ingress/opener.js';
+import { GrpcTransport } from '../ingress/transports/grpc.js';
+import { createLogger, type Logger } from '../operations/log.js';
+import { ShardRecorder } from '../operations/telemetry/shard-recorder.js';
+import { RequestRules } from '../request/rules.js';
+import { EndpointDirectory } from '../scheduling/endpoint-directory.js';
+import { CoreScheduler } from '../scheduling/scheduler.js';
+import { ConfiguredServices } from './configured-services.js';
+import type { FromShard, RulesMessage, ShardStart, ToShard } from './messages.js';
+import { MirroredHealth } from './mirrored-health.js';
+import { poolClockMs } from './pool-clock.js';
+import { seededRandom } from './seeded-random.js';
+import { ShardPlugins, shardDefinitions } from './shard-plugins.js';
+
+/** Bytes that stand for one token (token-producer, estimate mode). */
+const bytesPerToken = 4;
+/** Plugins draw from a row of their own, so that they do not change the picks. */
+const pluginSeed = 0x706c7567n;
+/** How long a release waits before it tries a lock again whose owner has died. */
+const releaseAgainMs = 5;
+
+/**
+ * A shard: ext_proc connections in, decisions out. Runs until it is told to drain and its streams have ended.
+ * Called by Piscina as a long-running task. Rejects with one line when the port cannot be bound, and with an exception
+ * that nobody caught.
+ */
+export async function shard(start: ShardStart): Promise<void> {
+  const { control, settings, snapshot } = start;
+  const send = (message: FromShard) => control.postMessage(message);
+  send({ kind: 'started', threadId });
+  const core = attachCore(start.pool, start.thread);
+  const directory = new EndpointDirectory();
+  directory.apply(snapshot.assignments, []);
+  const rules = new RequestRules(ruleState(snapshot.rules), settings.requireModelMatch);
+  const configured = new ConfiguredServices(settings);
+  const health = new MirroredHealth(snapshot.health);
+  const transport = new GrpcTransport();
+  const log = createLogger(settings.log);
+  const recorder = new ShardRecorder(core, {
+    endpointOf: (slot) => directory.at(slot)?.endpoint,
+    prefixProducer: settings.prefixProducer,
+  });
+  const plugins = new ShardPlugins(settings.plugins, await shardDefinitions(settings.plugins.modules), {
+    core,
+    directory,
+    random: seededRandom(BigInt(start.seed) + pluginSeed),
+    log,
+    failed: (plugin) => recorder.pluginFailed(plugin),
+  });
+  const open = createStreamOpener(
+    services({ core, start, directory, rules, configured, send, log, recorder, plugins }),
+  );
+  const drained = new Promise<void>((resolve, reject) => {
+    control.on('message', (message: ToShard) => {
+      if (message.kind === 'endpoints') {
+        directory.apply(message.added, message.removed);
+        send({ kind: 'applied', version: message.version });
+      } else if (message.kind === 'rules') rules.replace(ruleState(message));
+      else if (message.kind === 'health') health.replace(message.statuses);
+      else if (message.kind === 'configured') configured.replace(message.settings);
+      else if (message.kind === 'certificate') transport.replaceCertificate(message.pair);
+      else transport.drain(message.timeoutMs).then(resolve, reject);
+    });
+  });
+  const failure = uncaughtFailure();
+  const { host, port, reusePort, maxReceiveBytes, maxSendBytes, tls } = settings;
+  try {
+    const bound = await transport.listen({ host, port, reusePort, maxReceiveBytes, maxSendBytes, tls }, open, health);
+    send({ kind: 'applied', version: snapshot.version });
+    send({ kind: 'listening', port: bound });
+    await Promise.race([drained, failure]);
+  } finally {
+    await transport.close();
+    plugins.close();
+    control.close();
+  }
+}
+
+/**
+ * Rejects with an exception that nobody caught. The shard then closes its connections itself: a thread that ends while
+ * HTTP/2 is reading takes the whole process along (nodejs/node#38418), and so does closing in the middle of a read
+ * (nodejs/node#64850), hence the wait for the next turn.
+ */
+function uncaughtFailure(): Promise<never> {
+  return new Promise((_, reject) => {
+    process.on('uncaughtException', (error) => setImmediate(reject, error));
+  });
+}
+
+function ruleState(rules: RulesMessage) {
+  return { objectives: new Map(rules.objectives), rewrites: rules.rewrites };
+}
+
+interface ShardParts {
+  readonly core: CoreInstance;
+  readonly start: ShardStart;
+  readonly directory: EndpointDirectory;
+  readonly rules: RequestRules;
+  readonly configured: ConfiguredServices;
+  readonly send: (message: FromShard) => void;
+  readonly log: Logger;
+  readonly recorder: ShardRecorder;
+  readonly plugins: ShardPlugins;
+}
+
+function services({ core, start, directory, rules, configured, send, log, recorder, plugins }: ShardParts) {
+  const { settings } = start;
+  const seed = BigInt(start.seed);
+  const scanner = new RequestScanner(core);
+  const table = new EndpointTable(core);
+  const blockTokens = settings.prefix?.blockTokens ?? 64;
+  const scheduler = new CoreScheduler({
+    decider: new Decider(core, seed),
+    directory,
+    prompts: scanner,
+    get prefix() {
+      return configured.settings.prefix;
+    },
+    get estimateOutput() {
+      return configured.settings.estimateOutput;
+    },
+    requestKeys: settings.requestKeys,
+    baseModels: new Set(settings.baseModels),
+    blockTokens,
+    emitScores: settings.emitScores,
+    nowMs: poolClockMs,
+    later: releaseLater,
+    ejected: ({ endpoint }) => send({ kind: 'ejected', endpoint: endpoint.id }),
+  });
+  return {
+    scanner,
+    responses: new ResponseScanner(core),
+    scheduler: plugins.scheduler(scheduler),
+    plugins: plugins.plugins,
+    get dialects() {
+      return configured.dialects;
+    },
+    rules,
+    admission: new LegacyAdmission(({ subset }) => {
+      const slots = subset === undefined ? directory.slots() : directory.resolve(subset);
+      return saturation(table, slots, configured.settings.saturation, poolClockMs());
+    }),
+    recorder,
+    limits: settings,
+    emitScores: settings.emitScores,
+    ignoreSubset: settings.ignoreSubset,
+    blockBytes: () => blockTokens * bytesPerToken,
+    now: () => performance.now(),
+    random: seededRandom(seed),
+    log,
+  };
+}
+
+function releaseLater(again: () => boolean): void {
+  setTimeout(() => {
+    if (!again()) releaseLater(again);
+  }, releaseAgainMs).unref();
+}

@@ -1,0 +1,113 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { schemaText } from '../../dist/cli/schema.js';
+
+const program = new URL('../../bin/pointsman.js', import.meta.url).pathname;
+let folder: string;
+
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'pointsman-commands-'));
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+function file(name: string, text: string): string {
+  writeFileSync(join(folder, name), text);
+  return join(folder, name);
+}
+
+function pointsman(...argv: string[]) {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [program, ...argv], { encoding: 'utf8' });
+  return { status, stdout, stderr };
+}
+
+const HEAD = 'apiVersion: llm-d.ai/v1alpha1\nkind: EndpointPickerConfig\n';
+const GOOD = `${HEAD}plugins:\n- type: queue-scorer\n`;
+const IDLE = `${HEAD}plugins:\n- type: queue-scorer\n- type: inflight-load-producer\n`;
+const WRONG = `${HEAD}plugins:\n- type: queu-scorer\n`;
+
+describe('pointsman lint', () => {
+  it('ends with 0 for a good file and shows its program', () => {
+    const { status, stdout } = pointsman('lint', file('good.yaml', GOOD));
+    expect(status).toBe(0);
+    expect(stdout).toContain('0 errors, 0 warnings');
+    expect(stdout).toMatch(
+      /profile "default"\n {2}scorer +queue-scorer +weight 1 \(100 %\)\n {2}picker +max-score-picker/,
+    );
+  });
+
+  it('ends with 0 for warnings, with 1 under --strict', () => {
+    const path = file('idle.yaml', IDLE);
+    expect(pointsman('lint', path)).toMatchObject({
+      status: 0,
+      stdout: expect.stringContaining('idle.yaml:5:3: warning: '),
+    });
+    expect(pointsman('lint', '--strict', path).status).toBe(1);
+  });
+
+  it('ends with 1 for errors and gives them as data', () => {
+    const { status, stdout } = pointsman('lint', '--json', file('wrong.yaml', WRONG));
+    expect(status).toBe(1);
+    expect(JSON.parse(stdout)).toMatchObject({
+      errors: [{ field: 'plugins[0].type', line: 4, column: 9 }],
+      warnings: [],
+    });
+  });
+
+  it('ends with 1 for a file that does not exist', () => {
+    const { status, stdout } = pointsman('lint', join(folder, 'none.yaml'));
+    expect({ status, stdout }).toEqual({ status: 1, stdout: expect.stringContaining('none.yaml') });
+  });
+});
+
+describe('pointsman explain', () => {
+  it('prints a table or data for the request', () => {
+    const config = file('good.yaml', GOOD);
+    const eps = file(
+      'eps.yaml',
+      'endpoints:\n- {name: a, address: 10.0.0.1, port: 80}\n- {name: b, address: host-b, port: 81}\n',
+    );
+    const signals = file('signals.yaml', 'a: {waitingRequests: 1}\nb: {waitingRequests: 0}\n');
+    const request = file('request.json', '{"model":"m","prompt":"hello"}');
+    const argv = ['explain', config, '--request', request, '--endpoints', eps, '--signals', signals];
+    expect(pointsman(...argv)).toMatchObject({
+      status: 0,
+      stdout: expect.stringMatching(/ {2}b +host-b:81 +1 +1 +picked/),
+    });
+    const { stdout } = pointsman(...argv, '--json', '--header', 'X-LLM-D-Inference-Fairness-Id=team');
+    expect(JSON.parse(stdout)).toMatchObject({
+      request: { path: '/v1/completions', model: 'm', fairnessId: 'team' },
+      profiles: [{ endpoints: [{ rank: null }, { rank: 1 }].map(({ rank }) => (rank === null ? {} : { rank })) }],
+    });
+  });
+
+  it('without endpoints says which flag names them', () => {
+    const argv = ['explain', file('good.yaml', GOOD), '--request', file('request.json', '{}')];
+    expect(pointsman(...argv)).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining('--endpoints: name the file'),
+    });
+  });
+});
+
+describe('pointsman schema', () => {
+  it('prints the JSON Schema', () => {
+    expect(pointsman('schema')).toMatchObject({ status: 0, stdout: schemaText() });
+  });
+});
+
+describe('pointsman serve --print-effective-config', () => {
+  it('prints the configuration with all defaults, which loads to itself, and ends', () => {
+    const { status, stdout } = pointsman(
+      'serve',
+      `--config-file=${file('good.yaml', GOOD)}`,
+      '--print-effective-config',
+    );
+    expect(status).toBe(0);
+    expect(stdout).toContain('- type: max-score-picker\n');
+    const again = pointsman('serve', `--config-file=${file('again.yaml', stdout)}`, '--print-effective-config');
+    expect(again).toEqual({ status: 0, stdout, stderr: '' });
+  });
+});

@@ -1,0 +1,90 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { eventually } from '../gateway/client.ts';
+import { decodeReply, responseBody, responseHeaders } from '../ingress/envoy-messages.ts';
+import { checkHealth, collect, dialPicker, firstReply, type ProxyClient } from '../ingress/proxy-client.ts';
+import { ask, metric, type ServeProcess, Setting, startServe } from '../threads/serving.ts';
+
+const NOT_SERVING = 2;
+const UNAVAILABLE = 14;
+const cleanups: (() => unknown)[] = [];
+
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+async function start(...flags: string[]): Promise<ServeProcess> {
+  const setting = await Setting.create([{ name: 'server', port: 20_000 }]);
+  cleanups.push(() => setting.remove());
+  const serve = await startServe([...setting.flags, ...flags]);
+  cleanups.push(async () => {
+    serve.child.kill('SIGKILL');
+    await serve.ended;
+  });
+  return serve;
+}
+
+function dial(port: number): ProxyClient {
+  const client = dialPicker(port);
+  cleanups.push(() => client.close());
+  return client;
+}
+
+/** The states that a health watch has told. */
+function watched(port: number): number[] {
+  const states: number[] = [];
+  const watch = dial(port).watch(Buffer.alloc(0));
+  watch.on('error', () => undefined);
+  watch.on('data', (reply: Buffer) => states.push(reply[1]!));
+  return states;
+}
+
+describe.each([1, 2])('SIGTERM to a picker of %i shard(s)', (shards) => {
+  it('makes it not ready at once, lets open streams finish, keeps the metrics up, then exits with 0', async () => {
+    const serve = await start(`--shards=${shards}`);
+    const [onHealthPort, onGrpcPort] = [watched(serve.healthPort), watched(serve.grpcPort)];
+    await eventually('both watches have begun', () => onHealthPort.length === 1 && onGrpcPort.length === 1);
+    const call = ask(dial(serve.grpcPort), 'hello');
+    const reply = firstReply(call);
+    const collected = collect(call);
+    expect(decodeReply(await reply).kind).toBe('requestHeaders');
+    serve.child.kill('SIGTERM');
+    await eventually('both watches tell', () => onHealthPort.length === 2 && onGrpcPort.length === 2);
+    expect([onHealthPort[1], onGrpcPort[1]]).toEqual([NOT_SERVING, NOT_SERVING]);
+    expect(await checkHealth(dial(serve.healthPort), 'liveness')).toBe('SERVING');
+    expect(await metric(serve.metricsPort, 'pointsman_ledger_entries')).toBe(1);
+    expect((await collect(ask(dial(serve.grpcPort), 'too late'))).code).toBe(UNAVAILABLE);
+    call.write(responseHeaders({ ':status': '200', 'content-type': 'application/json' }));
+    call.write(responseBody('{}', true));
+    call.end();
+    expect((await collected).code).toBe(0);
+    expect(await serve.ended).toBe(0);
+  });
+});
+
+describe('a drain', () => {
+  it('is over at once without open streams', async () => {
+    const serve = await start('--drain-timeout=10m');
+    serve.child.kill('SIGINT');
+    expect(await serve.ended).toBe(0);
+  });
+
+  it('ends at its time-out, with streams that do not', async () => {
+    const serve = await start('--drain-timeout=200ms');
+    const call = ask(dial(serve.grpcPort), 'hello');
+    const collected = collect(call);
+    await firstReply(call);
+    serve.child.kill('SIGTERM');
+    expect(await serve.ended).toBe(0);
+    expect((await collected).code).not.toBe(0);
+  });
+
+  it('is cut short by a second signal, which is told from a good end by exit code 1', async () => {
+    const serve = await start('--drain-timeout=10m');
+    const call = ask(dial(serve.grpcPort), 'hello');
+    await firstReply(call);
+    serve.child.kill('SIGTERM');
+    await eventually('it drains', () => serve.log().includes('draining'));
+    serve.child.kill('SIGTERM');
+    expect(await serve.ended).toBe(1);
+  });
+});

@@ -1,0 +1,151 @@
+import { describe, expect, it } from 'vitest';
+import { type ExplainedProfile, type Explanation, explain } from '../../dist/cli/explain/explanation.js';
+import { explanationText } from '../../dist/cli/explain/explanation-text.js';
+import { readSignals } from '../../dist/cli/explain/signals-file.js';
+import type { Endpoint, PoolState } from '../../dist/pool/endpoint.js';
+import { load } from '../config/configuration-text.ts';
+
+function endpoint(name: string, host: number, labels: Record<string, string> = {}): Endpoint {
+  return { id: `default/${name}`, name, namespace: 'default', address: `10.0.0.${host}`, port: 8000, labels };
+}
+
+const endpoints = [endpoint('a', 1), endpoint('b', 2), endpoint('c', 3, { 'llm-d.ai/role': 'prefill' })];
+const pool: PoolState = { endpoints, objectives: new Map([['batch', -1]]), rewrites: [] };
+/** 1,000 characters of content: 250 tokens and some for the role. */
+const chat = { model: 'm', messages: [{ role: 'user', content: 'x'.repeat(1000) }] };
+
+interface Given {
+  readonly plugins: string;
+  readonly signals?: string;
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly pool?: PoolState;
+  readonly subset?: readonly string[];
+}
+
+function run(given: Given): Explanation {
+  const here = given.pool ?? pool;
+  return explain({
+    configuration: load(given.plugins),
+    pool: here,
+    states: readSignals(given.signals ?? '', 'signals.yaml', here.endpoints),
+    headers: new Map(Object.entries({ ':path': '/v1/chat/completions', ...given.headers })),
+    body: Buffer.from(JSON.stringify(given.body ?? chat)),
+    subset: given.subset,
+    seed: 1n,
+  });
+}
+
+function profileOf(explanation: Explanation): ExplainedProfile {
+  if (explanation.kind === 'rejected') throw new Error(explanation.message);
+  return explanation.profiles[0]!;
+}
+
+describe('an explanation', () => {
+  it('has the score of every scorer before its weight, the weighted total and the order of the picks', () => {
+    const { endpoints: rows, scorers } = profileOf(
+      run({
+        plugins: `plugins:
+- type: queue-scorer
+- type: kv-cache-utilization-scorer
+- {type: max-score-picker, parameters: {maxNumOfEndpoints: 2}}
+schedulingProfiles:
+- name: default
+  plugins: [{pluginRef: queue-scorer, weight: 2}, {pluginRef: kv-cache-utilization-scorer}, {pluginRef: max-score-picker}]
+`,
+        signals:
+          'a: {waitingRequests: 4, kvUsage: 0.5}\nb: {waitingRequests: 0, kvUsage: 0.75}\nc: {waitingRequests: 2, kvUsage: 0}',
+      }),
+    );
+    expect(scorers).toEqual([
+      { name: 'queue-scorer', weight: 2 },
+      { name: 'kv-cache-utilization-scorer', weight: 1 },
+    ]);
+    expect(rows.map(({ scores }) => scores)).toEqual([
+      { 'queue-scorer': 0, 'kv-cache-utilization-scorer': 0.5 },
+      { 'queue-scorer': 1, 'kv-cache-utilization-scorer': 0.25 },
+      { 'queue-scorer': 0.5, 'kv-cache-utilization-scorer': 1 },
+    ]);
+    expect(rows.map(({ total }) => total)).toEqual([0.5, 2.25, 2]);
+    expect(rows.map(({ rank }) => rank)).toEqual([undefined, 1, 2]);
+  });
+
+  it('names the filter that took an endpoint out, and the subset', () => {
+    const plugins = 'plugins:\n- type: decode-filter\n- type: queue-scorer\n';
+    const { endpoints: rows } = profileOf(run({ plugins, subset: ['10.0.0.1', '10.0.0.3:8000'] }));
+    expect(rows.map(({ removedBy }) => removedBy)).toEqual([undefined, 'subset', 'decode-filter']);
+    expect(rows.map(({ rank }) => rank)).toEqual([1, undefined, undefined]);
+  });
+
+  it('counts what endpoints hold of the prompt and what is in flight to them', () => {
+    const { endpoints: rows } = profileOf(
+      run({
+        plugins: 'plugins:\n- type: prefix-cache-scorer\n- type: active-request-scorer\n',
+        signals: 'a: {cachedTokens: 130}\nb: {inFlightRequests: 4}\nc: {inFlightRequests: 1, cachedTokens: 64}',
+      }),
+    );
+    // Blocks have 64 tokens; the prompt has four and a part.
+    expect(rows.map(({ cachedTokens }) => cachedTokens)).toEqual([128, 0, 64]);
+    expect(rows.map(({ scores }) => scores['active-request-scorer'])).toEqual([1, 0, 0.75]);
+  });
+
+  it('tells how many candidates share the highest total', () => {
+    expect(profileOf(run({ plugins: 'plugins:\n- type: queue-scorer\n' })).best).toBe(3);
+  });
+
+  it('says that the filters left no endpoint', () => {
+    const plugins =
+      'plugins:\n- {type: label-selector-filter, parameters: {matchLabels: {gpu: none}}}\n- type: queue-scorer\n';
+    const explanation = run({ plugins });
+    expect(profileOf(explanation).status).toBe('filtered');
+    expect(explanationText(explanation)).toContain('no pick: the filters left no endpoint (429)');
+  });
+
+  it('follows objectives and rewrites', () => {
+    const rewrites = [{ name: 'canary', models: ['m'], targets: [{ model: 'm-v2' }], age: 0 }];
+    const explanation = run({
+      plugins: 'plugins:\n- type: queue-scorer\n',
+      pool: { ...pool, rewrites },
+      headers: { 'x-llm-d-inference-objective': 'batch' },
+      signals:
+        'a: {waitingRequests: 9, kvUsage: 1}\nb: {waitingRequests: 9, kvUsage: 1}\nc: {waitingRequests: 9, kvUsage: 1}',
+    });
+    expect(explanation).toMatchObject({
+      request: { model: 'm', targetModel: 'm-v2', rewriteRule: 'canary', priority: -1 },
+      shed: true,
+    });
+    expect(explanationText(explanation)).toContain('model       m → m-v2 (rewrite rule "canary")');
+  });
+
+  it('of a body that cannot be read says so with the status', () => {
+    const explanation = run({ plugins: 'plugins:\n- type: queue-scorer\n', body: { model: 'm' } });
+    expect(explanation).toMatchObject({ kind: 'rejected', code: 'BadRequest', status: 400 });
+    expect(explanationText(explanation)).toMatch(/^rejected with 400: /);
+  });
+
+  it('is the same at every run with the same seed', () => {
+    const given = { plugins: 'plugins:\n- type: queue-scorer\n- type: random-picker\n' };
+    expect(run(given)).toEqual(run(given));
+  });
+});
+
+describe('a signals file', () => {
+  it('may name endpoints with their namespace', () => {
+    const [state] = readSignals('default/a: {waitingRequests: 3}', 'signals.yaml', endpoints);
+    expect(state).toEqual({ waitingRequests: 3, inFlightRequests: 0, inFlightTokens: 0, cachedTokens: 0 });
+  });
+
+  it('with an unknown endpoint is refused with its place and the nearest name', () => {
+    const pooled = [endpoint('server-0', 1), endpoint('server-1', 2)];
+    expect(() => readSignals('servr-0: {}', 'signals.yaml', pooled)).toThrow(
+      'signals.yaml:1:1: servr-0: there is no such endpoint; did you mean "server-0"?',
+    );
+  });
+
+  it('with a value out of range is refused', () => {
+    expect(() => readSignals('a: {kvUsage: 2}', 'signals.yaml', endpoints)).toThrow(
+      'signals.yaml:1:14: a.kvUsage: must be at most 1, got 2',
+    );
+    expect(() => readSignals('a: {inFlightRequests: 1001}', 'signals.yaml', endpoints)).toThrow(/must be at most 1000/);
+  });
+});

@@ -1,0 +1,20 @@
+import { readdirSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { builtinPlugins } from '../../dist/config/builtin-plugins.js';
+import { loadConfiguration } from '../../dist/config/load.js';
+
+const folder = new URL('../../examples/', import.meta.url).pathname;
+const files = readdirSync(folder).filter((name) => name.endsWith('.yaml') && !name.startsWith('endpoints'));
+
+describe('the sample configurations', () => {
+  it('are there', () => {
+    expect(files).toEqual(expect.arrayContaining(['active-blocks.yaml', 'labelled-pool.yaml', 'prefix-and-load.yaml']));
+  });
+
+  it.each(files)('%s loads without a warning and finds endpoints', (file) => {
+    const options = { allowExperimental: false, registry: builtinPlugins };
+    const configuration = loadConfiguration({ file: `${folder}${file}` }, options);
+    expect(configuration.warnings).toEqual([]);
+    expect(configuration.discovery?.type).toBe('file-discovery');
+  });
+});

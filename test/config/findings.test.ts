@@ -1,0 +1,155 @@
+import { describe, expect, it } from 'vitest';
+import { builtinPlugins } from '../../dist/config/builtin-plugins.js';
+import { findings } from '../../dist/config/findings.js';
+import { BUILTIN_ENGINES } from '../../dist/pool/engines/builtin-engines.js';
+
+const HEAD = 'apiVersion: llm-d.ai/v1alpha1\nkind: EndpointPickerConfig\n';
+
+function look(text: string) {
+  const options = { registry: builtinPlugins, allowExperimental: false, engines: BUILTIN_ENGINES };
+  const { errors, warnings } = findings({ text: HEAD + text }, options);
+  return { errors: errors.map(({ message }) => message), warnings };
+}
+
+describe('errors', () => {
+  it('tells all that is wrong with the plugins, in the order of the file, each with line and column', () => {
+    const { errors } = look(`plugins:
+- type: queu-scorer
+- type: load-aware-scorer
+  parameters: {threshold: many, extra: 1}
+- type: prefix-cache-scorer
+  parameters: {matchLengthWeight: 3}
+`);
+    expect(errors).toEqual([
+      '--config-text:4:9: plugins[0].type: unknown plugin type "queu-scorer"; did you mean "queue-scorer"?',
+      '--config-text:6:27: plugins[1].parameters.threshold: load-aware-scorer: expected a number, got "many"',
+      '--config-text:6:33: plugins[1].parameters.extra: load-aware-scorer: unknown field "extra"; valid here: threshold',
+      '--config-text:8:35: plugins[2].parameters.matchLengthWeight: prefix-cache-scorer: must be at most 1, got 3',
+    ]);
+  });
+
+  it('tells all that is wrong with the shape of the file', () => {
+    const { errors } = look('plugins: 1\nschedulingProfiles:\n- plugins: []\nfoo: 2\n');
+    expect(errors).toHaveLength(3);
+    expect(errors[0]).toContain(':3:10: plugins: expected a list, got 1');
+    expect(errors[1]).toContain(':5:3: schedulingProfiles[0].name: is required');
+    expect(errors[2]).toContain(':6:1: foo: unknown field "foo"');
+  });
+
+  it('tells the first reference that leads nowhere once plugins are right', () => {
+    const { errors } = look(
+      'plugins:\n- type: queue-scorer\nschedulingProfiles:\n- {name: a, plugins: [{pluginRef: x}]}\n',
+    );
+    expect(errors).toEqual([expect.stringContaining(':6:35: schedulingProfiles[0].plugins[0].pluginRef')]);
+  });
+
+  it('tells where a document that is no YAML breaks', () => {
+    expect(look('plugins: [\n').errors).toEqual([
+      expect.stringMatching(/^--config-text:\d+:\d+: not valid YAML or JSON/),
+    ]);
+  });
+});
+
+describe('warnings for what has no effect', () => {
+  it('a configuration that uses all it has gets none', () => {
+    expect(look('plugins:\n- type: queue-scorer\n- type: prefix-cache-scorer\n- type: max-score-picker\n')).toEqual({
+      errors: [],
+      warnings: [],
+    });
+  });
+
+  it('a plugin that nothing refers to', () => {
+    const { warnings } = look(`plugins:
+- type: queue-scorer
+- type: kv-cache-utilization-scorer
+schedulingProfiles:
+- {name: a, plugins: [{pluginRef: queue-scorer}]}
+`);
+    expect(warnings).toEqual([
+      '--config-text:5:3: plugins[1]: "kv-cache-utilization-scorer" is a scorer that nothing refers to: it has no effect',
+    ]);
+  });
+
+  it('a plugin that only another plugin names is referred to', () => {
+    const { warnings } = look(`plugins:
+- {type: approx-prefix-cache-producer, name: mine}
+- {type: prefix-cache-scorer, parameters: {prefixMatchInfoProducerName: mine}}
+`);
+    expect(warnings).toEqual([]);
+  });
+
+  it('a producer whose facts nobody takes', () => {
+    const { warnings } = look('plugins:\n- type: queue-scorer\n- type: inflight-load-producer\n');
+    expect(warnings).toEqual([
+      expect.stringContaining('"inflight-load-producer" produces in-flight-load, which nothing takes from it'),
+    ]);
+  });
+
+  it('a scorer whose signal nothing fetches', () => {
+    const { warnings } = look('plugins:\n- type: queue-scorer\ndataLayer: {injectDefaults: false}\n');
+    expect(warnings).toEqual([
+      '--config-text:4:3: plugins[0]: "queue-scorer" reads waiting requests, which nothing fetches: all endpoints are alike to it',
+    ]);
+  });
+
+  it('a scorer whose signal the default engine does not tell', () => {
+    const { warnings } = look(`plugins:
+- type: lora-affinity-scorer
+- type: metrics-data-source
+- {type: core-metrics-extractor, parameters: {defaultEngine: sglang}}
+dataLayer: {sources: [{pluginRef: metrics-data-source, extractors: [{pluginRef: core-metrics-extractor}]}]}
+`);
+    expect(warnings).toEqual([expect.stringContaining('which the default engine "sglang" does not tell')]);
+  });
+
+  it('scores under a picker that does not look at them, and weights of 0', () => {
+    const { warnings } = look(`plugins:
+- type: queue-scorer
+- type: random-picker
+schedulingProfiles:
+- {name: a, plugins: [{pluginRef: queue-scorer, weight: 0}, {pluginRef: random-picker}]}
+`);
+    expect(warnings).toEqual([
+      expect.stringContaining('"queue-scorer" has weight 0 in profile "a": its scores do not count'),
+      expect.stringContaining(
+        '"random-picker" of profile "a" picks at random: the scores of "queue-scorer" have no effect',
+      ),
+    ]);
+  });
+
+  it('a weight of a plugin that is no scorer', () => {
+    const { warnings } = look(`plugins:
+- type: decode-filter
+- type: queue-scorer
+schedulingProfiles:
+- {name: a, plugins: [{pluginRef: decode-filter, weight: 2}, {pluginRef: queue-scorer}]}
+`);
+    expect(warnings).toEqual([expect.stringContaining('only scorers have a weight, it is ignored')]);
+  });
+
+  it('a profile without a scorer', () => {
+    expect(look('plugins:\n- type: decode-filter\n').warnings).toEqual([
+      expect.stringContaining('profile "default" has no scorer: "max-score-picker" picks at random'),
+    ]);
+  });
+
+  it('a parser behind one that takes every request', () => {
+    const { warnings } = look(`plugins:
+- type: queue-scorer
+requestHandler: {parsers: [{pluginRef: passthrough-parser}, {pluginRef: openai-parser}]}
+`);
+    expect(warnings).toEqual([expect.stringContaining('it is never asked')]);
+  });
+
+  it('ignored sections, in the order of the file', () => {
+    const { warnings } = look(`plugins:
+- type: queue-scorer
+flowControl: {maxBytes: 3}
+dataLayer: {crossReplicaSyncInterval: 5s}
+`);
+    expect(warnings).toEqual([
+      expect.stringContaining(':5:14: flowControl: the flowControl feature gate is disabled'),
+      expect.stringContaining('dataLayer.crossReplicaSyncInterval: has no effect'),
+    ]);
+  });
+});

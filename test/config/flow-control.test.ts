@@ -1,0 +1,127 @@
+import { describe, expect, it } from 'vitest';
+import { load, refusal } from './configuration-text.js';
+
+const on = (section: string, plugins = '') => `featureGates: [flowControl]\n${plugins}flowControl: ${section}`;
+
+describe('flow control that is off', () => {
+  it('ignores its section with a warning', () => {
+    expect(load('flowControl: {maxBytes: "1024"}').warnings).toEqual([
+      '--config-text:3:14: flowControl: the flowControl feature gate is disabled: the section is ignored, except its saturationDetector',
+    ]);
+  });
+
+  it.each([
+    ['flowControl: {saturationDetector: {pluginRef: utilization-detector}}', []],
+    [
+      'saturationDetector: {pluginRef: utilization-detector}',
+      ['--config-text:3:21: saturationDetector: is deprecated: use flowControl.saturationDetector'],
+    ],
+  ])('does not warn about the gate when only a detector is set: %s', (body, warnings) => {
+    expect(load(body).warnings).toEqual(warnings);
+  });
+});
+
+describe('flow control that is on', () => {
+  it('says once that requests are admitted directly', () => {
+    const { warnings } = load(on('{enableEviction: true}'));
+    expect(warnings).toEqual([expect.stringContaining('has no queues yet: requests are admitted directly')]);
+  });
+
+  it('needs no section', () => {
+    expect(load('featureGates: [flowControl]').effective.flowControl).toMatchObject({
+      defaultRequestTTL: '60s',
+      noEndpointRequestTTL: '60s',
+    });
+  });
+
+  it('fills in bands, where 0 means the default', () => {
+    const { flowControl } = load(on('{priorityBands: [{priority: 1, maxBytes: 500Mi, maxRequests: "0"}]}')).effective;
+    expect(flowControl).toMatchObject({
+      priorityBands: [
+        {
+          priority: 1,
+          maxBytes: '500Mi',
+          maxRequests: 5000,
+          fairnessPolicyRef: 'global-strict-fairness-policy',
+          orderingPolicyRef: 'fcfs-ordering-policy',
+        },
+      ],
+    });
+  });
+
+  it.each([
+    '{maxBytes: 1Gi, maxRequests: 1k, defaultRequestTTL: 1m, noEndpointRequestTTL: 5m}',
+    '{defaultRequestTTL: 0s}',
+    '{defaultPriorityBand: {maxRequests: "10"}, defaultNegativePriorityBand: {maxRequests: 5}}',
+  ])('accepts %s', (section) => {
+    expect(load(on(section)).gates.get('flowControl')).toBe(true);
+  });
+
+  it('takes policies by their configured names', () => {
+    const plugins =
+      'plugins: [{type: fcfs-ordering-policy, name: order}, {type: global-strict-fairness-policy, name: fair}]\n';
+    const section = '{priorityBands: [{priority: 100, orderingPolicyRef: order, fairnessPolicyRef: fair}]}';
+    expect(load(on(section, plugins)).effective.flowControl).toMatchObject({
+      priorityBands: [{ orderingPolicyRef: 'order', fairnessPolicyRef: 'fair' }],
+    });
+  });
+
+  it.each([
+    ['{maxBytes: "-1"}', 'flowControl.maxBytes: global MaxBytes must be non-negative, got "-1"'],
+    ['{maxRequests: -1}', 'global MaxRequests must be non-negative'],
+    ['{priorityBands: [{priority: 1, maxBytes: "-1"}]}', 'priority band 1 MaxBytes must be non-negative'],
+    ['{priorityBands: [{priority: 1, maxRequests: "-1"}]}', 'priority band 1 MaxRequests must be non-negative'],
+    ['{defaultPriorityBand: {maxBytes: "-1"}}', 'default priority band MaxBytes must be non-negative'],
+    ['{defaultNegativePriorityBand: {maxBytes: "-1"}}', 'default negative priority band MaxBytes must be non-negative'],
+    ['{defaultRequestTTL: -1s}', 'DefaultRequestTTL cannot be negative'],
+    ['{noEndpointRequestTTL: -1s}', 'NoEndpointRequestTTL cannot be negative'],
+    ['{priorityBands: [{priority: 1}, {priority: 1}]}', 'flowControl.priorityBands[1].priority: duplicate priority 1'],
+    [
+      '{priorityBands: [{orderingPolicyRef: nope}]}',
+      'priorityBands[0].orderingPolicyRef: plugin "nope" is not defined',
+    ],
+    ['{priorityBands: [{fairnessPolicyRef: nope}]}', 'plugin "nope" is not defined'],
+    ['{priorityBands: [{orderingPolicyRef: static-usage-limit-policy}]}', 'expected ordering-policy'],
+    ['{usageLimitPolicyPluginRef: nope}', 'flowControl.usageLimitPolicyPluginRef: plugin "nope" is not defined'],
+  ])('refuses %s', (section, message) => {
+    expect(refusal(on(section))).toContain(message);
+  });
+});
+
+describe('the saturation detector', () => {
+  it('is the utilization detector by default', () => {
+    expect(load('').saturationDetector).toEqual({
+      type: 'utilization-detector',
+      queueDepthThreshold: 5,
+      kvCacheUtilThreshold: 0.8,
+      metricsStalenessMs: 200,
+      headroom: 0,
+    });
+  });
+
+  it('may be the concurrency detector, which brings its producer', () => {
+    const body =
+      'plugins: [{type: concurrency-detector, parameters: {concurrencyMode: hybrid, maxConcurrency: 10}}]\n' +
+      'flowControl: {saturationDetector: {pluginRef: concurrency-detector}}';
+    const { saturationDetector, effective } = load(body);
+    expect(saturationDetector).toEqual({
+      type: 'concurrency-detector',
+      mode: 'hybrid',
+      maxConcurrency: 10,
+      maxTokenConcurrency: 1_000_000,
+      headroom: 0,
+    });
+    expect((effective.plugins as { name: string }[]).map(({ name }) => name)).toContain('inflight-load-producer');
+  });
+
+  it.each([
+    ['flowControl: {saturationDetector: {pluginRef: no-detector}}', 'plugin "no-detector" is not defined'],
+    ['saturationDetector: {pluginRef: no-detector}', 'saturationDetector.pluginRef: plugin "no-detector"'],
+    [
+      'plugins: [{type: queue-scorer}]\nflowControl: {saturationDetector: {pluginRef: queue-scorer}}',
+      'plugin "queue-scorer" is of kind scorer, expected saturation-detector',
+    ],
+  ])('is refused: %j', (body, message) => {
+    expect(refusal(body)).toContain(message);
+  });
+});

@@ -1,0 +1,562 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { stringify } from 'yaml';
+import { builtinPlugins } from '../../dist/config/builtin-plugins.js';
+import { loadConfiguration } from '../../dist/config/load.js';
+import { load, refusal } from './configuration-text.js';
+
+const options = { allowExperimental: false, registry: builtinPlugins };
+const folder = mkdtempSync(join(tmpdir(), 'pointsman-config-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+function codes(configuration: ReturnType<typeof load>): readonly string[] {
+  return configuration.scheduling.profiles[0]!.operations.map((operation) => operation.code);
+}
+
+describe('the source of a configuration', () => {
+  it('is the default scheduling when nothing is given', () => {
+    const { scheduling } = loadConfiguration({}, options);
+    expect(scheduling.profiles[0]!.operations.map(({ code, weight }) => [code, weight])).toEqual([
+      ['OP_SCORE_QUEUE', 2],
+      ['OP_SCORE_KV_USAGE', 2],
+      ['OP_SCORE_PREFIX', 3],
+      ['OP_PICK_MAX_SCORE', 1],
+    ]);
+  });
+
+  it('takes an empty text or file name as not given', () => {
+    expect(loadConfiguration({ file: '', text: '' }, options).scheduling.profiles).toHaveLength(1);
+  });
+
+  it('may be a file, whose name stands in messages', () => {
+    const file = join(folder, 'broken.yaml');
+    writeFileSync(file, 'apiVersion: llm-d.ai/v1alpha1\nkind: Other\n');
+    expect(() => loadConfiguration({ file }, options)).toThrow(`${file}:2:7: kind: expected EndpointPickerConfig`);
+  });
+
+  it('may be JSON, indented with tabs', () => {
+    const file = join(folder, 'configuration.json');
+    const config = {
+      apiVersion: 'llm-d.ai/v1alpha1',
+      kind: 'EndpointPickerConfig',
+      plugins: [{ type: 'random-picker' }],
+    };
+    writeFileSync(file, JSON.stringify(config, null, '\t'));
+    expect(codes(loadConfiguration({ file }, options))).toEqual(['OP_PICK_RANDOM']);
+  });
+
+  it('refuses a file together with a text, naming both flags', () => {
+    expect(() => loadConfiguration({ file: 'a', text: 'b' }, options)).toThrow(/--config-file.*--config-text/);
+  });
+
+  it('refuses a file that cannot be read, naming the flag and the file', () => {
+    const file = join(folder, 'missing.yaml');
+    expect(() => loadConfiguration({ file }, options)).toThrow(/^--config-file: .*missing\.yaml/);
+  });
+});
+
+describe('the shape of a configuration', () => {
+  it.each([
+    ['a list', '- testing\n', '--config-text:1:1: expected a mapping, got a list'],
+    ['text that is no YAML', 'plugins: [\n', '--config-text:2:1: not valid YAML or JSON'],
+    ['another version', 'apiVersion: llm-d.ai/v2\nkind: EndpointPickerConfig\n', 'expected llm-d.ai/v1alpha1'],
+    ['two documents', 'a: 1\n---\nb: 1\n', 'not valid YAML or JSON'],
+    ['a key twice', 'a: 1\na: 2\n', '--config-text:2:1: not valid YAML or JSON'],
+  ])('refuses %s', (_name, text, message) => {
+    expect(() => loadConfiguration({ text }, options)).toThrow(message);
+  });
+
+  it('warns about the deprecated apiVersion', () => {
+    const text = 'apiVersion: inference.networking.x-k8s.io/v1alpha1\nkind: EndpointPickerConfig\n';
+    expect(loadConfiguration({ text }, options).warnings).toEqual([
+      '--config-text:1:13: apiVersion: inference.networking.x-k8s.io/v1alpha1 is deprecated: use llm-d.ai/v1alpha1',
+    ]);
+  });
+
+  it('assumes version and kind when they are missing, with a warning', () => {
+    expect(loadConfiguration({ text: 'plugins: []' }, options).warnings).toEqual([
+      '--config-text:1:1: apiVersion: is missing: llm-d.ai/v1alpha1 is assumed',
+      '--config-text:1:1: kind: is missing: EndpointPickerConfig is assumed',
+    ]);
+  });
+
+  it('takes a field without a value as absent', () => {
+    expect(codes(load('plugins:\n- type: queue-scorer\n  parameters:\nschedulingProfiles:\n'))).toEqual([
+      'OP_SCORE_QUEUE',
+      'OP_PICK_MAX_SCORE',
+    ]);
+  });
+
+  it.each([
+    ['plugns: []', '--config-text:3:1: plugns: unknown field "plugns"; did you mean "plugins"?'],
+    ['plugins:\n- {name: x}', '--config-text:4:3: plugins[0].type: is required'],
+    ['plugins: {}', '--config-text:3:10: plugins: expected a list, got a mapping'],
+    ['plugins:\n- {type: 1}', '--config-text:4:10: plugins[0].type: expected a string, got 1'],
+    ['plugins:\n- {type: queue-scorer, nme: a}', 'plugins[0].nme: unknown field "nme"; did you mean "name"?'],
+    ['dataLayer: {sorces: []}', 'dataLayer.sorces: unknown field "sorces"; did you mean "sources"?'],
+    ['schedulingProfiles:\n- {plugins: []}', 'schedulingProfiles[0].name: is required'],
+    [
+      'schedulingProfiles:\n- {name: a, plugins: [{weight: 1}]}',
+      'schedulingProfiles[0].plugins[0].pluginRef: is required',
+    ],
+    ['schedulingProfiles:\n- {name: a, plugins: [{pluginRef: ""}]}', 'pluginRef: must not be empty'],
+    [
+      'flowControl: {maxBytes: lots}',
+      'flowControl.maxBytes: expected a quantity such as 1Gi, 500Mi, 1k or 1000, got "lots"',
+    ],
+    ['flowControl: {maxBytes: true}', 'flowControl.maxBytes: expected a quantity'],
+    ['flowControl: {defaultRequestTTL: soon}', 'flowControl.defaultRequestTTL: expected a duration such as'],
+    [
+      'flowControl: {priorityBands: [{priority: 0.5}]}',
+      'flowControl.priorityBands[0].priority: expected a whole number',
+    ],
+  ])('refuses %j with place, field and remedy', (body, message) => {
+    expect(refusal(body)).toContain(message);
+  });
+
+  it('puts every refusal on one line', () => {
+    expect(refusal('plugins:\n- type: "a\n\n\n  b"')).not.toContain('\n');
+  });
+});
+
+describe('feature gates', () => {
+  it.each([
+    ['flowControl', 'flowControl', true],
+    ['flowControl=true', 'flowControl', true],
+    ['flowControl=false', 'flowControl', false],
+    ['haPopulateNonLeaderDatastore=false', 'haPopulateNonLeaderDatastore', false],
+    ['haPopulateNonLeaderDatastore', 'haPopulateNonLeaderDatastore', true],
+  ])('%s', (entry, name, value) => {
+    expect(load(`featureGates: [${entry}]`).gates.get(name)).toBe(value);
+  });
+
+  it('have their defaults', () => {
+    expect(Object.fromEntries(load('').gates)).toEqual({ flowControl: false, haPopulateNonLeaderDatastore: true });
+  });
+
+  it.each([
+    ['flowControll', 'featureGates[0]: unknown feature gate "flowControll"; did you mean "flowControl"?'],
+    ['noSuchGate', 'unknown feature gate "noSuchGate"; known: flowControl, haPopulateNonLeaderDatastore'],
+    ['flowControl=qwerty', 'feature gate flowControl must be true or false, got "qwerty"'],
+  ])('refuse %s', (entry, message) => {
+    expect(refusal(`featureGates: [${entry}]`)).toContain(message);
+  });
+});
+
+describe('plugins', () => {
+  it.each([
+    ['plugins: [{type: no-such-plugin}]', 'plugins[0].type: unknown plugin type "no-such-plugin"'],
+    ['plugins: [{type: queue-scorr}]', 'did you mean "queue-scorer"?'],
+    [
+      'plugins: [{type: queue-scorer}, {type: queue-scorer}]',
+      'plugins[1].type: plugin name "queue-scorer" is already taken',
+    ],
+    ['plugins: [{type: queue-scorer, name: a}, {type: random-picker, name: a}]', 'plugins[1].name: plugin name "a"'],
+    [
+      'plugins: [{type: queue-scorer, parameters: {x: 1}}]',
+      'plugins[0].parameters.x: queue-scorer takes no parameters',
+    ],
+    [
+      'plugins: [{type: load-aware-scorer, parameters: {treshold: 1}}]',
+      'plugins[0].parameters.treshold: load-aware-scorer: unknown field "treshold"; did you mean "threshold"?',
+    ],
+    [
+      'plugins:\n- type: load-aware-scorer\n  parameters:\n    threshold: many',
+      '--config-text:6:16: plugins[0].parameters.threshold: load-aware-scorer: expected a number, got "many"',
+    ],
+    ['plugins: [{type: prefix-cache-scorer, parameters: {matchLengthWeight: 1.5}}]', 'must be at most 1, got 1.5'],
+    ['plugins: [{type: file-discovery}]', 'plugins[0].parameters.path: file-discovery: is required'],
+    [
+      'plugins: [{type: label-selector-filter, parameters: {matchExpressions: [{key: a, operator: in}]}}]',
+      'expected one of In, NotIn, Exists, DoesNotExist, got "in"; did you mean "In"?',
+    ],
+    [
+      'plugins: [{type: label-selector-filter, parameters: {matchExpressions: [{key: a, operator: Exists, values: [b]}]}}]',
+      'Exists and DoesNotExist take none',
+    ],
+    ['plugins: [{type: by-label, parameters: {label: a}}]', 'needs at least one entry in validValues'],
+    ['plugins: [{type: active-blocks-scorer, parameters: {overlapWeight: -1}}]', 'must be at least 0, got -1'],
+    [
+      'plugins: [{type: token-producer, parameters: {vllm: {}}}]',
+      'unknown field "vllm"; valid here: modelName, estimate',
+    ],
+    ['plugins: [{type: token-producer, parameters: {estimate: {a: 1}}}]', 'unknown field "a": nothing can be set here'],
+    ['plugins: [{type: metrics-data-source, parameters: {interval: 0s}}]', 'must be longer than 0'],
+    ['plugins: [{type: metrics-data-source, parameters: {path: metrics}}]', 'must start with /'],
+    ['plugins: [{type: metrics-data-source, parameters: {clientKeyPath: a}}]', 'must be given together'],
+    ['plugins: [{type: core-metrics-extractor, parameters: {defaultEngine: vlm}}]', 'must be one of vllm, sglang'],
+    [
+      'plugins: [{type: core-metrics-extractor, parameters: {engineConfigs: [{name: a, kvUsageSpec: "a{"}]}}]',
+      'expected a metric such as name or name{label=value}',
+    ],
+    ['plugins: [{type: utilization-detector, parameters: {queueDepthThreshold: 0}}]', 'must be at least 1, got 0'],
+    ['plugins: [{type: utilization-detector, parameters: {kvCacheUtilThreshold: 0}}]', 'must be greater than 0, got 0'],
+    ['plugins: [{type: utilization-detector, parameters: {kvCacheUtilThreshold: 1.5}}]', 'must be at most 1, got 1.5'],
+    ['plugins: [{type: utilization-detector, parameters: {metricsStalenessThreshold: 0s}}]', 'must be longer than 0'],
+    ['plugins: [{type: utilization-detector, parameters: {headroom: -0.1}}]', 'must be at least 0, got -0.1'],
+    ['plugins: [{type: concurrency-detector, parameters: {maxConcurrency: 0}}]', 'must be at least 1, got 0'],
+    ['plugins: [{type: concurrency-detector, parameters: {maxTokenConcurrency: 0}}]', 'must be at least 1, got 0'],
+    ['plugins: [{type: concurrency-detector, parameters: {headroom: -1}}]', 'must be at least 0, got -1'],
+    [
+      'plugins: [{type: concurrency-detector, parameters: {concurrencyMode: x}}]',
+      'expected one of requests, tokens, hybrid',
+    ],
+  ])('refuse %j', (body, message) => {
+    expect(refusal(body)).toContain(message);
+  });
+
+  it('of a deprecated type load with a warning that names the replacement', () => {
+    expect(load('plugins: [{type: tokenizer}]').warnings).toEqual([
+      '--config-text:3:18: plugins[0].type: plugin type "tokenizer" is deprecated: use "token-producer"',
+    ]);
+  });
+
+  it.each([
+    [
+      '{type: approx-prefix-cache-producer, parameters: {blockSize: 64}}',
+      'blockSize is deprecated: use blockSizeTokens',
+    ],
+    ['{type: active-request-scorer, parameters: {requestTimeout: 5m}}', 'requestTimeout is deprecated'],
+    ['{type: single-profile-handler, parameters: {a: 1}}', 'takes no parameters: a has no effect'],
+    ['{type: utilization-detector, parameters: {headroom: 2}}', 'headroom 2 is large'],
+  ])('%s load with a warning', (plugin, warning) => {
+    expect(load(`plugins: [${plugin}]`).warnings[0]).toContain(warning);
+  });
+
+  it('of Alpha stability load only when experimental plugins are allowed', () => {
+    const alpha = {
+      ...builtinPlugins.find(({ type }) => type === 'queue-scorer')!,
+      type: 'new-scorer',
+      stability: 'Alpha',
+    };
+    const registry = [...builtinPlugins, alpha as (typeof builtinPlugins)[number]];
+    const text = 'apiVersion: llm-d.ai/v1alpha1\nkind: EndpointPickerConfig\nplugins: [{type: new-scorer, name: mine}]';
+    expect(() => loadConfiguration({ text }, { registry, allowExperimental: false })).toThrow(
+      'plugin "mine" of type "new-scorer" has Alpha stability level, but command line flag --allow-experimental-plugins is not set',
+    );
+    expect(codes(loadConfiguration({ text }, { registry, allowExperimental: true }))[0]).toBe('OP_SCORE_QUEUE');
+  });
+});
+
+describe('profiles', () => {
+  const plugins =
+    'plugins: [{type: max-score-picker, name: best}, {type: random-picker}, {type: queue-scorer, name: queue}]\n';
+
+  it('hold filters first, then scorers, then the picker, wherever they stand', () => {
+    const body = `plugins: [{type: random-picker}, {type: queue-scorer}, {type: decode-filter}, {type: prefill-filter}]
+schedulingProfiles:
+- name: any
+  plugins: [{pluginRef: random-picker}, {pluginRef: queue-scorer, weight: 1.5}, {pluginRef: prefill-filter}, {pluginRef: decode-filter}]`;
+    expect(load(body).scheduling.profiles).toEqual([
+      {
+        name: 'any',
+        operations: [
+          { code: 'OP_FILTER_MASK', name: 'prefill-filter', weight: 1, parameters: [0] },
+          { code: 'OP_FILTER_MASK', name: 'decode-filter', weight: 1, parameters: [1] },
+          { code: 'OP_SCORE_QUEUE', name: 'queue-scorer', weight: 1.5, parameters: [] },
+          { code: 'OP_PICK_RANDOM', name: 'random-picker', weight: 1, parameters: [1] },
+        ],
+      },
+    ]);
+  });
+
+  it('default to one of all filters, scorers and pickers in the order of the file', () => {
+    const body =
+      'plugins: [{type: token-load-scorer}, {type: random-picker}, {type: queue-scorer}, {type: decode-filter}]';
+    const { profiles } = load(body).scheduling;
+    expect(profiles).toHaveLength(1);
+    expect(profiles[0]!.name).toBe('default');
+    expect(profiles[0]!.operations.map(({ name }) => name)).toEqual([
+      'decode-filter',
+      'token-load-scorer',
+      'queue-scorer',
+      'random-picker',
+    ]);
+  });
+
+  it('without a picker take the first configured one', () => {
+    const body = `${plugins}schedulingProfiles: [{name: a, plugins: [{pluginRef: queue}]}]`;
+    expect(load(body).scheduling.profiles[0]!.operations.at(-1)!.name).toBe('best');
+  });
+
+  it('give a scorer without a weight the weight 1', () => {
+    const body = `${plugins}schedulingProfiles: [{name: a, plugins: [{pluginRef: queue}]}]`;
+    expect(load(body).scheduling.profiles[0]!.operations[0]!.weight).toBe(1);
+  });
+
+  it('ignore the weight of anything but a scorer, with a warning', () => {
+    const configuration = load(`${plugins}schedulingProfiles: [{name: a, plugins: [{pluginRef: best, weight: 5}]}]`);
+    expect(configuration.scheduling.profiles[0]!.operations[0]!.weight).toBe(1);
+    expect(configuration.warnings[0]).toContain('"best" is a picker: only scorers have a weight');
+  });
+
+  it('leave out what only works for all profiles, with a warning', () => {
+    const body =
+      'plugins: [{type: token-producer}]\nschedulingProfiles: [{name: a, plugins: [{pluginRef: token-producer}]}]';
+    const configuration = load(body);
+    expect(codes(configuration)).toEqual(['OP_PICK_MAX_SCORE']);
+    expect(configuration.warnings[0]).toContain('"token-producer" is a producer: it has no effect in a profile');
+  });
+
+  it.each([
+    [
+      '[{name: a, plugins: [{pluginRef: nope}]}]',
+      'schedulingProfiles[0].plugins[0].pluginRef: plugin "nope" is not defined',
+    ],
+    ['[{name: a, plugins: [{pluginRef: qeue}]}]', 'did you mean "queue"?'],
+    ['[{name: a, plugins: [{pluginRef: decode-filter}]}]', 'add "- type: decode-filter" to plugins'],
+    ['[{name: a}, {name: a}]', 'schedulingProfiles[1].name: profile "a" is defined twice'],
+    [
+      '[{name: a, plugins: [{pluginRef: best}, {pluginRef: random-picker}]}]',
+      'two pickers, "best" and "random-picker"',
+    ],
+    ['[{name: a}, {name: b}]', 'profiles "a", "b" need a profile handler'],
+  ])('refuse %s', (profiles, message) => {
+    expect(refusal(`${plugins}schedulingProfiles: ${profiles}`)).toContain(message);
+  });
+
+  it.each([
+    ['utilization-detector', 'OP_FILTER_UNSATURATED'],
+    ['concurrency-detector', 'OP_FILTER_CONCURRENCY'],
+  ])('may have the saturation detector %s as a filter', (type, code) => {
+    const body = `plugins: [{type: ${type}}]\nschedulingProfiles: [{name: a, plugins: [{pluginRef: ${type}}]}]`;
+    expect(codes(load(body))).toEqual([code, 'OP_PICK_MAX_SCORE']);
+  });
+
+  it('may name max-score-picker without listing it while no other picker is listed', () => {
+    const profiles = 'schedulingProfiles: [{name: a, plugins: [{pluginRef: max-score-picker}]}]';
+    expect(codes(load(profiles))).toEqual(['OP_PICK_MAX_SCORE']);
+    expect(refusal(`plugins: [{type: random-picker}]\n${profiles}`)).toContain(
+      'add "- type: max-score-picker" to plugins',
+    );
+  });
+
+  it('refuse two handlers', () => {
+    const body = 'plugins: [{type: single-profile-handler}, {type: single-profile-handler, name: second}]';
+    expect(refusal(body)).toContain('plugins[1]: "second" is a second profile handler beside "single-profile-handler"');
+  });
+
+  it('refuse several under the single profile handler', () => {
+    const body = 'plugins: [{type: single-profile-handler}]\nschedulingProfiles: [{name: a}, {name: b}]';
+    expect(refusal(body)).toContain('"single-profile-handler" runs one profile, but there are 2: "a", "b"');
+  });
+
+  it('refuse more plugins than a program can hold', () => {
+    const refs = Array.from({ length: 63 }, () => '{pluginRef: queue}').join(', ');
+    expect(refusal(`${plugins}schedulingProfiles: [{name: a, plugins: [${refs}]}]`)).toContain(
+      'at most 63 fit a program',
+    );
+  });
+
+  it('refuse more label filters than there are masks', () => {
+    const filters = Array.from(
+      { length: 257 },
+      (_, i) => `- {type: label-selector-filter, name: f${i}, parameters: {matchLabels: {a: "${i}"}}}`,
+    );
+    const profiles = Array.from({ length: 6 }, (_, p) => {
+      const refs = Array.from({ length: 50 }, (_, i) => `{pluginRef: f${Math.min(256, p * 50 + i)}}`);
+      return `- {name: p${p}, plugins: [${refs.join(', ')}]}`;
+    });
+    const handler = {
+      type: 'any-handler',
+      kinds: ['profile-handler'],
+      stability: 'Stable',
+      doc: '',
+      parameters: builtinPlugins[0]!.parameters,
+    };
+    const registry = [...builtinPlugins, handler as unknown as (typeof builtinPlugins)[number]];
+    const text = `apiVersion: llm-d.ai/v1alpha1\nkind: EndpointPickerConfig\nplugins:\n- {type: any-handler}\n${filters.join('\n')}\nschedulingProfiles:\n${profiles.join('\n')}`;
+    expect(() => loadConfiguration({ text }, { registry, allowExperimental: false })).toThrow(
+      'more than 256 different label filters',
+    );
+  });
+});
+
+describe('producers', () => {
+  const names = (body: string) => (load(body).effective.plugins as { name: string }[]).map(({ name }) => name);
+
+  it.each([
+    ['prefix-cache-scorer', ['approx-prefix-cache-producer', 'token-producer']],
+    ['active-blocks-scorer', ['approx-prefix-cache-producer', 'token-producer']],
+    ['token-load-scorer', ['inflight-load-producer', 'token-producer']],
+    ['active-request-scorer', ['inflight-load-producer', 'token-producer']],
+  ])('that %s needs are added, with what they need themselves', (scorer, expected) => {
+    expect(names(`plugins: [{type: ${scorer}}]`)).toEqual(expect.arrayContaining(expected));
+  });
+
+  it('are not added when they are configured', () => {
+    const body =
+      'plugins: [{type: prefix-cache-scorer}, {type: approx-prefix-cache-producer, parameters: {autoTune: false}}, {type: tokenizer}]';
+    expect(load(body).scheduling.prefix).toEqual({
+      blockTokens: 64,
+      maxBlocks: 2048,
+      capacityBlocks: 31_250,
+      autoTune: false,
+    });
+    expect(names(body)).not.toContain('token-producer');
+  });
+
+  it.each([
+    [
+      'nope',
+      'plugins[0]: plugin "prefix-cache-scorer" takes prefix-match from "nope", which is not defined in plugins',
+    ],
+    ['queue-scorer', 'takes prefix-match from "queue-scorer", but a queue-scorer does not produce it'],
+  ])('named %s are refused', (producer, message) => {
+    const scorer = `{type: prefix-cache-scorer, parameters: {prefixMatchInfoProducerName: ${producer}}}`;
+    expect(refusal(`plugins: [${scorer}, {type: queue-scorer}]`)).toContain(message);
+  });
+
+  it('of prefix matches share one index, the largest capacity counts, with a warning', () => {
+    const { scheduling, warnings } = load(`plugins:
+- {type: approx-prefix-cache-producer, name: small, parameters: {lruCapacityPerServer: 1000, autoTune: false}}
+- {type: prefix-cache-scorer}
+- {type: prefix-cache-scorer, name: other, parameters: {prefixMatchInfoProducerName: small}}`);
+    expect(scheduling.prefix).toMatchObject({ capacityBlocks: 31_250, autoTune: true });
+    expect(warnings).toEqual([
+      expect.stringContaining('set up by "approx-prefix-cache-producer": the parameters of "small" have no effect'),
+    ]);
+  });
+
+  it('count estimated output only when asked to', () => {
+    const estimate = (parameters: string) =>
+      load(`plugins: [{type: inflight-load-producer, parameters: ${parameters}}]`).scheduling.estimateOutput;
+    expect(estimate('{}')).toBeUndefined();
+    expect(estimate('{addEstimatedOutputTokens: true}')).toEqual({ ratio: 1.5, maxTokens: undefined });
+    expect(estimate('{addEstimatedOutputTokens: true, outputRatio: 2, maxEstimatedOutputTokens: 100}')).toEqual({
+      ratio: 2,
+      maxTokens: 100,
+    });
+  });
+});
+
+describe('parsers', () => {
+  it('default to OpenAI and, last, the one that takes everything', () => {
+    expect(load('').parsers).toEqual(['openai-parser', 'anthropic-parser', 'vllmhttp-parser', 'passthrough-parser']);
+  });
+
+  it('are asked in the order of the list', () => {
+    const body =
+      'plugins: [{type: openai-parser, name: o}, {type: passthrough-parser, name: p}]\nrequestHandler: {parsers: [{pluginRef: p}, {pluginRef: o}]}';
+    expect(load(body).parsers).toEqual(['passthrough-parser', 'openai-parser']);
+  });
+
+  it('of the default list may be named without being listed in plugins', () => {
+    expect(load('requestHandler: {parsers: [{pluginRef: passthrough-parser}]}').parsers).toEqual([
+      'passthrough-parser',
+    ]);
+  });
+
+  it('may be named in the deprecated field, with a warning', () => {
+    const { parsers, warnings } = load(
+      'plugins: [{type: passthrough-parser}]\nparser: {pluginRef: passthrough-parser}',
+    );
+    expect(parsers).toEqual(['passthrough-parser']);
+    expect(warnings).toEqual(['--config-text:4:9: parser: is deprecated: use requestHandler.parsers']);
+  });
+
+  it('of the new field win over the deprecated one', () => {
+    const body =
+      'plugins: [{type: openai-parser}, {type: passthrough-parser}]\nparser: {pluginRef: passthrough-parser}\nrequestHandler: {parsers: [{pluginRef: openai-parser}]}';
+    expect(load(body).parsers).toEqual(['openai-parser']);
+  });
+
+  it.each([
+    [
+      'requestHandler: {parsers: [{pluginRef: wrongParser}]}',
+      'requestHandler.parsers[0].pluginRef: plugin "wrongParser" is not defined',
+    ],
+    [
+      'plugins: [{type: queue-scorer}]\nrequestHandler: {parsers: [{pluginRef: queue-scorer}]}',
+      'plugin "queue-scorer" is of kind scorer, expected parser',
+    ],
+  ])('refuse %j', (body, message) => {
+    expect(refusal(body)).toContain(message);
+  });
+});
+
+describe('the data layer', () => {
+  it('finds endpoints in a file, relative to the working directory', () => {
+    const body =
+      'plugins: [{type: file-discovery, name: disc, parameters: {path: endpoints.yaml, watchFile: true}}]\ndataLayer: {discovery: {pluginRef: disc}}';
+    expect(load(body).discovery).toEqual({ type: 'file-discovery', path: resolve('endpoints.yaml'), watch: true });
+  });
+
+  it('has no discovery unless it is named', () => {
+    expect(load('plugins: [{type: file-discovery, parameters: {path: a}}]').discovery).toBeUndefined();
+  });
+
+  it('takes parameters of a listed metrics-data-source even when it is not named as source', () => {
+    const body = 'plugins: [{type: metrics-data-source, parameters: {scheme: https, port: 9100, interval: 1s}}]';
+    expect(load(body).metricsSource).toMatchObject({ enabled: true, scheme: 'https', port: 9100, intervalMs: 1000 });
+  });
+
+  it('fetches no metrics when the defaults are not injected', () => {
+    expect(load('dataLayer: {injectDefaults: false}').metricsSource.enabled).toBe(false);
+  });
+
+  it('fetches no metrics that nothing reads, with a warning', () => {
+    const { metricsSource, warnings } = load(
+      'plugins: [{type: metrics-data-source}]\ndataLayer: {sources: [{pluginRef: metrics-data-source}]}',
+    );
+    expect(metricsSource.enabled).toBe(false);
+    expect(warnings).toEqual([expect.stringContaining('has no core-metrics-extractor: no metrics are fetched')]);
+  });
+
+  it('reads the engine from the configured label, then from the older one', () => {
+    const body =
+      'plugins: [{type: core-metrics-extractor, parameters: {engineLabelKey: engine, defaultEngine: mine, engineConfigs: [{name: mine, queuedRequestsSpec: "waiting{kind=a}"}]}}]';
+    expect(load(body).extractor).toMatchObject({
+      engineLabelKeys: ['engine', 'inference.networking.k8s.io/engine-type'],
+      defaultEngine: 'mine',
+      engineConfigs: [{ name: 'mine', queuedRequestsSpec: 'waiting{kind=a}', customMetrics: [] }],
+    });
+  });
+
+  it.each([
+    ['dataLayer: {sources: [{pluginRef: nope}]}', 'dataLayer.sources[0].pluginRef: plugin "nope" is not defined'],
+    [
+      'plugins: [{type: metrics-data-source}]\ndataLayer: {sources: [{pluginRef: metrics-data-source, extractors: [{pluginRef: nope}]}]}',
+      'dataLayer.sources[0].extractors[0].pluginRef: plugin "nope" is not defined',
+    ],
+    ['dataLayer: {discovery: {pluginRef: nodisc}}', 'dataLayer.discovery.pluginRef: plugin "nodisc" is not defined'],
+    [
+      'plugins: [{type: queue-scorer}]\ndataLayer: {discovery: {pluginRef: queue-scorer}}',
+      'plugin "queue-scorer" is of kind scorer, expected discovery',
+    ],
+    [
+      'dataLayer: {peerDiscovery: {pluginRef: peers}}',
+      'plugin "peers" cannot be used: there are no peer discovery plugins',
+    ],
+    ['dataLayer: {crossReplicaSyncerPluginRef: sync}', 'plugin "sync" cannot be used: there are no replica syncers'],
+    [
+      'plugins: [{type: metrics-data-source}, {type: metrics-data-source, name: b}]\ndataLayer: {sources: [{pluginRef: b}, {pluginRef: metrics-data-source}]}',
+      '"b" and "metrics-data-source" are both of type metrics-data-source',
+    ],
+    [
+      'plugins: [{type: queue-scorer, name: metrics-data-source}]',
+      'plugin "metrics-data-source" is of kind scorer, expected data-source',
+    ],
+  ])('refuses %j', (body, message) => {
+    expect(refusal(body)).toContain(message);
+  });
+});
+
+describe('the effective configuration', () => {
+  it.each([
+    ['', 'no plugins'],
+    [
+      'featureGates: [flowControl]\nflowControl: {maxBytes: 1Gi, priorityBands: [{priority: 1, maxRequests: 10}]}',
+      'flow control',
+    ],
+    ['plugins: [{type: prefix-cache-scorer}, {type: decode-filter}, {type: random-picker}]', 'a default profile'],
+    ['dataLayer: {injectDefaults: false}', 'no metrics'],
+  ])('loads to itself: %s', (body) => {
+    const first = load(body);
+    const second = loadConfiguration({ text: stringify(first.effective) }, options);
+    expect(second.effective).toEqual(first.effective);
+    expect(second.scheduling.profiles).toEqual(first.scheduling.profiles);
+  });
+});

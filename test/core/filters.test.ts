@@ -1,0 +1,271 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { DecisionRequest, EndpointSignals, Operation } from '../../dist/core/index.js';
+import { makePool, pickMax, plainRequest, scorer } from './pool.js';
+import { prompt } from './pool-history.js';
+
+const WAITING = 3;
+const RUNNING = 4;
+const KV_USAGE = 5;
+const ATTRIBUTE = 8;
+const LESS = 0;
+const NOT_EQUAL = 5;
+const never = Number.POSITIVE_INFINITY;
+
+/** Slots that a filter leaves; undefined when it leaves none and the request is turned away. */
+function left(pool: ReturnType<typeof makePool>, slots: number, request: DecisionRequest = plainRequest) {
+  const { status } = pool.decider.decide({ ...request, charged: false });
+  if (status === 'filtered') return undefined;
+  return Array.from({ length: slots }, (_, slot) => slot).filter((slot) => pool.decider.isCandidate(slot));
+}
+
+function kept(operation: Operation, signals: readonly EndpointSignals[]) {
+  return left(makePool([operation, pickMax], signals), signals.length);
+}
+
+describe('endpoint-attribute-filter', () => {
+  const three = [{ waiting: 3 }, { waiting: 9 }, { waiting: 0 }, {}];
+
+  it('keeps values that compare with the limit, and endpoints without a value when it is told to', () => {
+    expect(kept(scorer('OP_FILTER_THRESHOLD', 1, WAITING, LESS, 3, 0, 0), three)).toEqual([2]);
+    expect(kept(scorer('OP_FILTER_THRESHOLD', 1, WAITING, LESS, 3, 1, 0), three)).toEqual([2, 3]);
+    expect(kept(scorer('OP_FILTER_THRESHOLD', 1, WAITING, NOT_EQUAL, 3, 0, 0), three)).toEqual([1, 2]);
+  });
+
+  it.each([
+    [0, [2]],
+    [1, [0, 2]],
+    [2, [1]],
+    [3, [0, 1]],
+    [4, [0]],
+    [5, [1, 2]],
+  ])('operator %d of less, at most, greater, at least, equal, not equal', (operator, expected) => {
+    expect(kept(scorer('OP_FILTER_THRESHOLD', 1, WAITING, operator, 3, 0, 0), three)).toEqual(expected);
+  });
+
+  it('turns the request away when none is left, or keeps all when it is told to', () => {
+    expect(kept(scorer('OP_FILTER_THRESHOLD', 1, WAITING, LESS, 0, 0, 0), three)).toBeUndefined();
+    expect(kept(scorer('OP_FILTER_THRESHOLD', 1, WAITING, LESS, 0, 0, 1), three)).toEqual([0, 1, 2, 3]);
+  });
+
+  it('keeps values between two bounds, both included', () => {
+    expect(kept(scorer('OP_FILTER_RANGE', 1, WAITING, 0, 3, 0, 0), three)).toEqual([0, 2]);
+    expect(kept(scorer('OP_FILTER_RANGE', 1, WAITING, 1, never, 1, 0), three)).toEqual([0, 1, 3]);
+  });
+
+  it('reads named values that were written for an endpoint, and forgets them when its signals are stale', () => {
+    const pool = makePool([scorer('OP_FILTER_THRESHOLD', 1, ATTRIBUTE + 7, LESS, 0, 0, 0), pickMax], [{}, {}, {}]);
+    expect(left(pool, 3)).toBeUndefined();
+    pool.table.setAttribute(0, 7, -0.5);
+    pool.table.setAttribute(1, 7, 0.5);
+    expect(left(pool, 3)).toEqual([0]);
+    pool.table.markStale(0);
+    expect(left(pool, 3)).toBeUndefined();
+  });
+
+  const values = fc.array(
+    fc.option(fc.double({ min: -100, max: 100, noNaN: true }).map(Math.fround), { nil: undefined, freq: 5 }),
+    { minLength: 1, maxLength: 30 },
+  );
+
+  it('keeps the k lowest or highest values and those equal to the last of them', () => {
+    fc.assert(
+      fc.property(values, fc.integer({ min: 1, max: 35 }), fc.boolean(), (given, k, lowest) => {
+        const sign = lowest ? 1 : -1;
+        const pool = makePool(
+          [scorer('OP_FILTER_LOWEST', 1, ATTRIBUTE, sign, k, 0, 0, 0), pickMax],
+          given.map(() => ({})),
+        );
+        for (const [slot, value] of given.entries()) pool.table.setAttribute(slot, 0, value);
+        const known = given.filter((value) => value !== undefined).sort((a, b) => sign * (a - b));
+        const limit = known[Math.min(k, known.length) - 1];
+        const expected = given.flatMap((value, slot) =>
+          value !== undefined && sign * value <= sign * limit! ? [slot] : [],
+        );
+        expect(left(pool, given.length)).toEqual(expected.length === 0 ? undefined : expected);
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  it('keeps a share of the endpoints, rounded up', () => {
+    const ten = Array.from({ length: 10 }, (_, i) => ({ kvUsage: i / 20 }));
+    expect(kept(scorer('OP_FILTER_LOWEST', 1, KV_USAGE, 1, 0, 0.1, 0, 0), ten)).toEqual([0]);
+    expect(kept(scorer('OP_FILTER_LOWEST', 1, KV_USAGE, -1, 0, 0.25, 0, 0), ten)).toEqual([7, 8, 9]);
+    expect(kept(scorer('OP_FILTER_LOWEST', 1, KV_USAGE, 1, 0, 1, 0, 0), ten)).toHaveLength(10);
+  });
+
+  it('judges one endpoint alone, and keeps all when all are equal', () => {
+    expect(kept(scorer('OP_FILTER_LOWEST', 1, RUNNING, 1, 1, 0, 0, 0), [{ running: 7 }])).toEqual([0]);
+    const equal = [{ running: 7 }, { running: 7 }, { running: 7 }];
+    expect(kept(scorer('OP_FILTER_LOWEST', 1, RUNNING, 1, 1, 0, 0, 0), equal)).toEqual([0, 1, 2]);
+  });
+});
+
+describe('utilization-filter', () => {
+  const pool = [
+    { waiting: 3, kvUsage: 0.2, running: 1 },
+    { waiting: 9, kvUsage: 0.5, running: 5 },
+    { waiting: 0, kvUsage: 0.9, running: 9 },
+    {},
+  ];
+
+  it('keeps endpoints that are at most so busy in every named way; what is unknown counts as 0', () => {
+    expect(kept(scorer('OP_FILTER_UTILIZATION', 1, never, never, 3, never, 0), pool)).toEqual([0, 2, 3]);
+    expect(kept(scorer('OP_FILTER_UTILIZATION', 1, never, 4, never, 0.5, 0), pool)).toEqual([0, 3]);
+  });
+
+  it('counts requests in flight from here', () => {
+    const { decider, ...rest } = makePool(
+      [scorer('OP_FILTER_UTILIZATION', 1, 1, never, never, never, 0), pickMax],
+      pool,
+    );
+    for (const slot of [0, 0, 1]) decider.decide({ ...plainRequest, subset: [slot] });
+    expect(left({ decider, ...rest }, 4)).toEqual([1, 2, 3]);
+  });
+
+  it('keeps all when none is left and it is told to', () => {
+    const busy = [{ waiting: 5 }, { waiting: 6 }];
+    expect(kept(scorer('OP_FILTER_UTILIZATION', 1, never, never, 4, never, 0), busy)).toBeUndefined();
+    expect(kept(scorer('OP_FILTER_UTILIZATION', 1, never, never, 4, never, 1), busy)).toEqual([0, 1]);
+  });
+});
+
+describe('utilization-detector as a filter', () => {
+  const filter = scorer('OP_FILTER_UNSATURATED', 1, 5, 0.8, 200);
+  const pool = () =>
+    makePool(
+      [filter, pickMax],
+      [
+        { waiting: 4, kvUsage: 0.2 },
+        { waiting: 5, kvUsage: 0.2 },
+        { waiting: 0, kvUsage: 0.8 },
+        { waiting: 0, kvUsage: 0.7 },
+        { waiting: 0 },
+      ],
+    );
+
+  it('keeps endpoints below both thresholds whose signals are known', () => {
+    expect(left(pool(), 5)).toEqual([0, 3]);
+  });
+
+  it('drops endpoints whose signals are older than the staleness threshold', () => {
+    const aged = pool();
+    aged.table.publish(3, { waiting: 0, kvUsage: 0 }, 1000);
+    expect(left(aged, 5, { ...plainRequest, nowMs: 1200 })).toEqual([3]);
+  });
+
+  it('keeps all when none is below', () => {
+    expect(left(pool(), 5, { ...plainRequest, nowMs: 10_000 })).toEqual([0, 1, 2, 3, 4]);
+  });
+});
+
+describe('concurrency-detector as a filter', () => {
+  function busy(...limits: number[]) {
+    const pool = makePool([scorer('OP_FILTER_CONCURRENCY', 1, ...limits), pickMax], [{}, {}, {}]);
+    for (const slot of [0, 0, 0, 1]) pool.decider.decide({ ...plainRequest, promptTokens: 10, subset: [slot] });
+    return left(pool, 3);
+  }
+
+  it('keeps endpoints with less in flight than the limits', () => {
+    expect(busy(4, never)).toEqual([0, 1, 2]);
+    const held = makePool([scorer('OP_FILTER_CONCURRENCY', 1, 2, never), pickMax], [{}, {}]);
+    for (const slot of [0, 0, 1]) held.decider.decide({ ...plainRequest, subset: [slot] });
+    expect(left(held, 2)).toEqual([1]);
+    expect(busy(never, 31)).toEqual([0, 1, 2]);
+  });
+
+  it('turns the request away when none is left', () => {
+    const held = makePool([scorer('OP_FILTER_CONCURRENCY', 1, never, 10), pickMax], [{}]);
+    held.decider.decide({ ...plainRequest, promptTokens: 10 });
+    expect(left(held, 1)).toBeUndefined();
+  });
+});
+
+describe('context-length-aware as a filter', () => {
+  it('keeps endpoints whose range holds the prompt or that have no label; a bad label drops them', () => {
+    const pool = makePool([scorer('OP_FILTER_CONTEXT_LENGTH', 1, 2), pickMax], [{}, {}, {}, {}, {}]);
+    const ranges = [undefined, { min: 0, max: 500 }, { min: 501, max: 900 }, 'bad', { min: 500, max: 500 }] as const;
+    for (const [slot, range] of ranges.entries()) pool.table.setLabelRange(2, slot, range);
+    expect(left(pool, 5, { ...plainRequest, promptTokens: 500 })).toEqual([0, 1, 4]);
+  });
+});
+
+/** A pool of three whose first endpoint was sent a prompt of 10 blocks. */
+function warm(filter: Operation) {
+  const pool = makePool([filter, pickMax], [{}, {}, {}]);
+  pool.programs.publish(0, [pickMax], { inserts: true });
+  const placed = pool.decider.decide({ ...plainRequest, ...prompt(pool.core, 1, 10), subset: [0] });
+  pool.decider.release(placed.ticket, placed.ticketGeneration);
+  pool.programs.publish(1, [filter, pickMax], { inserts: false });
+  pool.programs.publish(2, [pickMax], { inserts: false });
+  const load = (slot: number, promptTokens: number) =>
+    pool.decider.decide({ ...plainRequest, profile: 2, promptTokens, subset: [slot] });
+  const ask = (own: number, name = 1) =>
+    left(pool, 3, { ...plainRequest, ...prompt(pool.core, name, 10, own), profile: 1 });
+  return { ...pool, load, ask };
+}
+
+describe('prefix-cache-affinity-filter', () => {
+  const affinity = (threshold: number, exploration: number, penaltyMs: number) =>
+    scorer('OP_FILTER_PREFIX_AFFINITY', 1, threshold, exploration, penaltyMs, 1000);
+
+  it('keeps the endpoints that hold the threshold of the prompt', () => {
+    const pool = warm(affinity(0.8, 0, 1000));
+    expect(pool.ask(0)).toEqual([0]);
+    expect(pool.ask(2)).toEqual([0]);
+  });
+
+  it('keeps all when none holds that much', () => {
+    const pool = warm(affinity(0.8, 0, 1000));
+    expect(pool.ask(3)).toEqual([0, 1, 2]);
+    expect(pool.ask(0, 2)).toEqual([0, 1, 2]);
+  });
+
+  it('keeps all when the tokens in flight cost more than the penalty beyond the best of the others', () => {
+    const pool = warm(affinity(0.8, 0, 1000));
+    pool.load(0, 1000);
+    expect(pool.ask(0)).toEqual([0]);
+    pool.load(0, 1);
+    expect(pool.ask(0)).toEqual([0, 1, 2]);
+    pool.load(1, 500);
+    expect(pool.ask(0)).toEqual([0, 1, 2]);
+    pool.load(2, 500);
+    expect(pool.ask(0)).toEqual([0]);
+  });
+
+  it('lets a share of the requests explore', () => {
+    expect(warm(affinity(0.8, 1, 1000)).ask(0)).toEqual([0, 1, 2]);
+  });
+
+  it('does nothing to one endpoint alone', () => {
+    const pool = makePool([affinity(0.8, 0, 1000), pickMax], [{}]);
+    expect(left(pool, 1, { ...plainRequest, ...prompt(pool.core, 3, 4) })).toEqual([0]);
+  });
+});
+
+describe('sticky-until-saturated-filter', () => {
+  const sticky = scorer('OP_FILTER_STICKY', 1, 0.8, 1000);
+
+  it('stays with the holder up to the limit, however idle the others are', () => {
+    const pool = warm(sticky);
+    pool.load(0, 1000);
+    expect(pool.ask(0)).toEqual([0]);
+  });
+
+  it('then takes all that are not saturated, then all', () => {
+    const pool = warm(sticky);
+    pool.load(0, 1001);
+    expect(pool.ask(0)).toEqual([1, 2]);
+    pool.load(1, 1001);
+    expect(pool.ask(0)).toEqual([2]);
+    pool.load(2, 1001);
+    expect(pool.ask(0)).toEqual([0, 1, 2]);
+  });
+
+  it('takes all that are not saturated for a prompt that nobody holds', () => {
+    const pool = warm(sticky);
+    pool.load(1, 1001);
+    expect(pool.ask(0, 2)).toEqual([0, 2]);
+  });
+});

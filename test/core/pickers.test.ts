@@ -1,0 +1,95 @@
+import { describe, expect, it } from 'vitest';
+import { makePool, plainRequest, scorer } from './pool.js';
+
+const kv = (...usage: number[]) => usage.map((kvUsage) => ({ kvUsage }));
+const free = scorer('OP_SCORE_KV_USAGE');
+
+describe('power-of-two-picker', () => {
+  it('never picks the worst of three or more, and each other one at times', () => {
+    const { decider } = makePool([free, scorer('OP_PICK_BEST_OF', 1, 1, 2)], kv(0.9, 0.5, 0.1, 0.3));
+    const counts = [0, 0, 0, 0];
+    for (let i = 0; i < 600; i++) counts[decider.decide({ ...plainRequest, charged: false }).slots[0]!]!++;
+    // Of the six pairs the best is in three, the second in two more, the third in the last but one.
+    expect(counts[0]).toBe(0);
+    expect(counts[2]).toBeGreaterThan(240);
+    expect(counts[3]).toBeGreaterThan(140);
+    expect(counts[1]).toBeGreaterThan(50);
+  });
+
+  it('takes the one with fewer requests in flight of two with the same score', () => {
+    const { decider, table } = makePool([scorer('OP_PICK_BEST_OF', 1, 1, 2)], [{}, {}]);
+    for (let i = 0; i < 20; i++) decider.decide(plainRequest);
+    expect([table.read(0).inflight, table.read(1).inflight]).toEqual([10, 10]);
+  });
+
+  it('names several endpoints, each once, as many as there are', () => {
+    const { decider } = makePool([free, scorer('OP_PICK_BEST_OF', 1, 9, 2)], kv(0.9, 0.5, 0.1));
+    for (let i = 0; i < 20; i++) {
+      const { slots } = decider.decide({ ...plainRequest, charged: false });
+      expect([...slots].sort()).toEqual([0, 1, 2]);
+    }
+  });
+
+  it('takes one endpoint alone, and with many choices the best of all', () => {
+    const one = makePool([scorer('OP_PICK_BEST_OF', 1, 1, 2)], [{}]);
+    expect(one.decider.decide(plainRequest).slots).toEqual([0]);
+    const all = makePool([free, scorer('OP_PICK_BEST_OF', 1, 1, 64)], kv(0.9, 0.5, 0.1));
+    for (let i = 0; i < 10; i++) expect(all.decider.decide({ ...plainRequest, charged: false }).slots).toEqual([2]);
+  });
+});
+
+describe('least-request-picker', () => {
+  const pick = scorer('OP_PICK_LEAST_REQUEST', 1, 1);
+
+  it('picks the fewest requests in flight, whatever the scores', () => {
+    const { decider, table } = makePool([free, pick], kv(0, 0.9, 0.9));
+    for (let i = 0; i < 9; i++) decider.decide(plainRequest);
+    expect([0, 1, 2].map((slot) => table.read(slot).inflight)).toEqual([3, 3, 3]);
+  });
+
+  it('takes the highest score of those with equally few', () => {
+    const { decider } = makePool([free, pick], kv(0.5, 0.1, 0.3));
+    expect([0, 1, 2].map(() => decider.decide(plainRequest).slots[0])).toEqual([1, 2, 0]);
+  });
+
+  it('names several in the order of their requests, and leaves the race as it was', () => {
+    const { decider } = makePool([free, scorer('OP_PICK_LEAST_REQUEST', 1, 3)], kv(0.5, 0.1, 0.3));
+    for (const slot of [1, 1, 2]) decider.decide({ ...plainRequest, subset: [slot] });
+    expect(decider.decide(plainRequest).slots).toEqual([0, 2, 1]);
+  });
+});
+
+describe('round-robin-picker', () => {
+  const pick = scorer('OP_PICK_ROUND_ROBIN', 1, 1);
+  const four = [{}, {}, {}, {}];
+
+  it('takes the candidates one after the other', () => {
+    const { decider } = makePool([pick], four);
+    expect(Array.from({ length: 9 }, () => decider.decide(plainRequest).slots[0])).toEqual([0, 1, 2, 3, 0, 1, 2, 3, 0]);
+  });
+
+  it('goes on behind an endpoint that is no candidate', () => {
+    const { decider, table } = makePool([pick], four);
+    decider.decide(plainRequest);
+    table.setState(1, 'draining');
+    expect(Array.from({ length: 4 }, () => decider.decide(plainRequest).slots[0])).toEqual([2, 3, 0, 2]);
+    table.setState(3, 'free');
+    expect(decider.decide(plainRequest).slots).toEqual([0]);
+  });
+
+  it('keeps a turn for each profile, and does not move it for a decision that charges nothing', () => {
+    const { decider, programs } = makePool([pick], four);
+    programs.publish(1, [pick], { inserts: false });
+    decider.decide(plainRequest);
+    expect(decider.decide({ ...plainRequest, profile: 1 }).slots).toEqual([0]);
+    expect(decider.decide({ ...plainRequest, charged: false }).slots).toEqual([1]);
+    expect(decider.decide(plainRequest).slots).toEqual([1]);
+  });
+
+  it('names the following ones as fallbacks', () => {
+    const { decider } = makePool([scorer('OP_PICK_ROUND_ROBIN', 1, 3)], four);
+    expect(decider.decide(plainRequest).slots).toEqual([0, 1, 2]);
+    expect(decider.decide(plainRequest).slots).toEqual([1, 2, 3]);
+    expect(decider.decide(plainRequest).slots).toEqual([2, 3, 0]);
+  });
+});

@@ -1,0 +1,107 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { OWN_PICKER, type PickerProcess, startPickerProcess } from '../../dist/cli/demo/picker-process.js';
+import { freePorts } from '../../dist/cli/port.js';
+import { endpointsYaml } from '../../dist/simulator/server/fleet.js';
+import { type Configuration, type Envoy, startEnvoy } from './envoy.ts';
+
+/** What stands behind Envoy: simulated servers or the test's own backends. */
+export interface Server {
+  readonly name: string;
+  readonly address: string;
+  readonly port: number;
+  stop(): Promise<void>;
+}
+
+export interface HouseOptions {
+  readonly configuration?: Configuration;
+  /** `plugins` and `schedulingProfiles` as YAML; left out = the default profile. */
+  readonly profile?: string;
+  /** More flags for the picker. */
+  readonly flags?: readonly string[];
+}
+
+/** A picker and an Envoy in front of servers. */
+export interface House<S extends Server> {
+  readonly envoy: Envoy;
+  readonly servers: readonly S[];
+  picker: PickerProcess;
+  /** End the picker at once, as a crash does. */
+  killPicker(): Promise<void>;
+  /** Start it again on the same ports. */
+  restartPicker(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** The profile that a picker has without a configuration. */
+const DEFAULT_PROFILE = `plugins:
+- type: queue-scorer
+- type: kv-cache-utilization-scorer
+- type: prefix-cache-scorer
+schedulingProfiles:
+- name: default
+  plugins:
+  - {pluginRef: queue-scorer, weight: 2}
+  - {pluginRef: kv-cache-utilization-scorer, weight: 2}
+  - {pluginRef: prefix-cache-scorer, weight: 3}
+`;
+
+/** POINTSMAN_TEST_PICKER starts another picker that takes the same flags, to compare with. */
+const COMMAND = process.env.POINTSMAN_TEST_PICKER?.split(' ') ?? OWN_PICKER;
+
+/** Start a picker and an Envoy in front of `servers`. The house owns them all. */
+export async function startHouse<S extends Server>(
+  servers: readonly S[],
+  options: HouseOptions = {},
+): Promise<House<S>> {
+  const folder = await mkdtemp(join(tmpdir(), 'pointsman-house-'));
+  const configFile = await writeConfiguration(folder, servers, options.profile ?? DEFAULT_PROFILE);
+  const [grpcPort, healthPort, metricsPort] = await freePorts(3);
+  const start = () =>
+    startPickerProcess({
+      command: [...COMMAND, ...(options.flags ?? [])],
+      configFile,
+      grpcPort: grpcPort!,
+      healthPort: healthPort!,
+      metricsPort: metricsPort!,
+      endpoints: servers.length,
+    });
+  const picker = await start();
+  const ports = servers.map((server) => server.port);
+  const envoy = await startEnvoy(options.configuration ?? 'envoy.yaml', grpcPort!, ports);
+  const house: House<S> = {
+    envoy,
+    servers,
+    picker,
+    killPicker: () => house.picker.stop('SIGKILL'),
+    restartPicker: async () => {
+      house.picker = await start();
+    },
+    stop: async () => {
+      await envoy.stop();
+      await house.picker.stop('SIGKILL');
+      await Promise.all(servers.map((server) => server.stop()));
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+  return house;
+}
+
+async function writeConfiguration(folder: string, servers: readonly Server[], profile: string): Promise<string> {
+  const endpointsFile = join(folder, 'endpoints.yaml');
+  const configFile = join(folder, 'configuration.yaml');
+  await writeFile(endpointsFile, servers.length === 0 ? 'endpoints: []\n' : endpointsYaml(servers));
+  const discovery = `- type: file-discovery\n  parameters: {path: ${JSON.stringify(endpointsFile)}, watchFile: true}\n`;
+  const head = 'apiVersion: llm-d.ai/v1alpha1\nkind: EndpointPickerConfig\n';
+  const tail = 'dataLayer:\n  discovery: {pluginRef: file-discovery}\n';
+  await writeFile(configFile, `${head}${profile.replace('plugins:\n', `plugins:\n${discovery}`)}${tail}`);
+  return configFile;
+}
+
+/** Sum of a metric's series on the picker's page; 0 when it has none. */
+export async function pickerMetric(picker: PickerProcess, name: string): Promise<number> {
+  const page = await (await fetch(picker.metricsUrl)).text();
+  const series = page.matchAll(new RegExp(`^${name}(?:\\{[^}]*\\})? (\\S+)$`, 'gm'));
+  return [...series].reduce((sum, [, value]) => sum + Number(value), 0);
+}

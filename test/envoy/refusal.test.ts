@@ -1,0 +1,64 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Backend, startBackend } from '../gateway/backend.ts';
+import { ask, chatBody } from '../gateway/client.ts';
+import { skipReason } from './envoy.ts';
+import { type House, startHouse } from './house.ts';
+
+/** Only servers with the prefill role may serve, and none has it. */
+const NOBODY_FITS = `plugins:
+- type: prefill-filter
+- type: queue-scorer
+schedulingProfiles:
+- name: default
+  plugins:
+  - {pluginRef: prefill-filter}
+  - {pluginRef: queue-scorer, weight: 1}
+`;
+
+describe.skipIf(skipReason !== '')(`refusals reach the client through Envoy${skipReason}`, () => {
+  const houses: House<Backend>[] = [];
+  let ordinary: House<Backend>;
+  beforeAll(async () => {
+    ordinary = await startHouse([await startBackend('s0')], { flags: ['--max-request-body-size', '1048576'] });
+    houses.push(ordinary);
+  });
+  afterAll(async () => {
+    for (const house of houses) await house.stop();
+  });
+
+  test('400 for a body that is not JSON', async () => {
+    const answer = await ask(ordinary.envoy.port, { body: '{"model": "m", ' });
+    expect(answer.status).toBe(400);
+    expect(answer.body.toString()).toMatch(/^inference error: BadRequest - /);
+    expect(ordinary.servers[0]!.received).toHaveLength(0);
+  });
+
+  test('400 for a body without a model', async () => {
+    const answer = await ask(ordinary.envoy.port, { body: '{"messages":[{"role":"user","content":"hi"}]}' });
+    expect(answer.status).toBe(400);
+    expect(answer.body.toString()).toBe('inference error: BadRequest - model not found in request body');
+  });
+
+  test('413 for a body over the bound', async () => {
+    const answer = await ask(ordinary.envoy.port, { body: chatBody('x'.repeat(2 * 1024 * 1024)) });
+    expect(answer.status).toBe(413);
+    expect(answer.body.toString()).toMatch(/^inference error: /);
+    expect(ordinary.servers[0]!.received).toHaveLength(0);
+  });
+
+  test('429 when the filters leave no endpoint', async () => {
+    const house = await startHouse([await startBackend('s0')], { profile: NOBODY_FITS });
+    houses.push(house);
+    const answer = await ask(house.envoy.port, { body: chatBody('hi') });
+    expect(answer.status).toBe(429);
+    expect(answer.body.toString()).toMatch(/^inference error: ResourceExhausted - /);
+  });
+
+  test('503 when there are no endpoints', async () => {
+    const house = await startHouse<Backend>([]);
+    houses.push(house);
+    const answer = await ask(house.envoy.port, { body: chatBody('hi') });
+    expect(answer.status).toBe(503);
+    expect(answer.body.toString()).toContain('failed to find endpoint candidates');
+  });
+});

@@ -1,0 +1,59 @@
+import { describe, expect, test } from 'vitest';
+import { type Backend, type Behaviour, startBackend } from '../gateway/backend.ts';
+import { ask, chatBody, eventually, manyConnections } from '../gateway/client.ts';
+import { skipReason } from './envoy.ts';
+import { startHouse } from './house.ts';
+
+const SERVERS = 8;
+const REQUESTS = 1_000;
+
+/** Send all prompts at once, answer none before all have arrived; the requests that each server got. */
+async function burst(prompts: readonly string[]): Promise<number[]> {
+  let release = () => {};
+  const all = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const hold: Behaviour = async (_received, response) => {
+    await all;
+    response.end('{}');
+  };
+  const servers: Backend[] = [];
+  for (let index = 0; index < SERVERS; index++) servers.push(await startBackend(`s${index}`, hold));
+  const house = await startHouse(servers);
+  const counts = () => servers.map((server) => server.received.length);
+  const agent = manyConnections();
+  try {
+    const answers = prompts.map((prompt) => ask(house.envoy.port, { body: chatBody(prompt) }, agent));
+    const arrived = eventually('all requests arrive', () => counts().reduce((a, b) => a + b) === prompts.length);
+    await Promise.race([arrived, Promise.all(answers)]);
+    release();
+    const statuses = (await Promise.all(answers)).map((answer) => answer.status);
+    expect(statuses.every((status) => status === 200)).toBe(true);
+    return counts();
+  } finally {
+    release();
+    agent.destroy();
+    await house.stop();
+  }
+}
+
+describe.skipIf(skipReason !== '')(`a burst of ${REQUESTS} through Envoy${skipReason}`, () => {
+  test('of different prompts spreads over idle endpoints to within one of each other', async () => {
+    const counts = await burst(Array.from({ length: REQUESTS }, (_, index) => unique(index, 1_000)));
+    expect(Math.max(...counts) - Math.min(...counts)).toBeLessThanOrEqual(1);
+  });
+
+  test('with 16 shared system prompts loads the fullest endpoint at most twice as much as the emptiest', async () => {
+    const prompts = Array.from(
+      { length: REQUESTS },
+      (_, index) => `${unique(index % 16, 3_000)}${unique(index, 1_000)}`,
+    );
+    const counts = await burst(prompts);
+    expect(Math.max(...counts)).toBeLessThanOrEqual(2 * Math.min(...counts));
+  });
+});
+
+/** Text that differs from its first bytes on. */
+function unique(number: number, bytes: number): string {
+  return `${number} is my number. `.repeat(Math.ceil(bytes / 15)).slice(0, bytes);
+}

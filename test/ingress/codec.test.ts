@@ -1,0 +1,233 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { DestinationTemplates } from '../../dist/ingress/codec/destination.js';
+import { decodeProcessRequest, Phase } from '../../dist/ingress/codec/process-request.js';
+import {
+  encodeBodyReplies,
+  encodeImmediateReply,
+  encodeRequestHeadersReply,
+  encodeTrailersReply,
+  MAX_BODY_CHUNK,
+  setContentLength,
+  setHeader,
+} from '../../dist/ingress/codec/process-response.js';
+import { MalformedMessage } from '../../dist/ingress/codec/wire.js';
+import {
+  bytesField,
+  decodeReply,
+  numberField,
+  requestBody,
+  requestHeaders,
+  requestTrailers,
+  responseBody,
+  responseHeaders,
+  responseTrailers,
+  subset,
+} from './envoy-messages.js';
+
+const FUZZ_RUNS = Number(process.env.FUZZ_RUNS ?? 300);
+
+describe('decoding a ProcessingRequest', () => {
+  it('finds phase and end of stream of every message', () => {
+    const decoded = [
+      requestHeaders({}, true),
+      responseHeaders({}),
+      requestBody('x', true),
+      responseBody('y'),
+      requestTrailers(),
+      responseTrailers(),
+    ].map((bytes) => decodeProcessRequest(bytes));
+    expect(decoded.map((message) => [message.phase, message.endOfStream])).toEqual([
+      [Phase.requestHeaders, true],
+      [Phase.responseHeaders, false],
+      [Phase.requestBody, true],
+      [Phase.responseBody, false],
+      [Phase.requestTrailers, false],
+      [Phase.responseTrailers, false],
+    ]);
+  });
+
+  it('hands the body out as a view of the message', () => {
+    const bytes = requestBody('hello');
+    const { body } = decodeProcessRequest(bytes);
+    expect(body.toString()).toBe('hello');
+    expect(body.buffer).toBe(bytes.buffer);
+  });
+
+  it('reads header values from raw_value and from value', () => {
+    for (const inValue of [false, true]) {
+      const { headers } = decodeProcessRequest(requestHeaders({ ':path': '/v1/x' }, false, undefined, { inValue }));
+      expect(headers.get(':path')).toBe('/v1/x');
+    }
+  });
+
+  it('prefers raw_value over value', () => {
+    const header = bytesField(1, bytesField(1, 'a'), bytesField(2, 'plain'), bytesField(3, 'raw'));
+    const { headers } = decodeProcessRequest(bytesField(2, bytesField(1, header)));
+    expect(headers.get('a')).toBe('raw');
+  });
+
+  it('compares header names without case and lets the last duplicate win', () => {
+    const { headers } = decodeProcessRequest(
+      requestHeaders([
+        ['X-Thing', '1'],
+        ['x-thing', '2'],
+        ['x-thinh', '3'],
+      ]),
+    );
+    expect(headers.get('x-thing')).toBe('2');
+    expect(headers.get('x-absent')).toBeUndefined();
+  });
+
+  it('keeps UTF-8 in header values', () => {
+    expect(decodeProcessRequest(requestHeaders({ m: 'modèle-模型' })).headers.get('m')).toBe('modèle-模型');
+  });
+
+  it('indexes at most 1,024 headers', () => {
+    const many = Array.from({ length: 3_000 }, (_, i) => [`h${i}`, 'v'] as const);
+    expect(decodeProcessRequest(requestHeaders(many)).headers.count).toBe(1_024);
+  });
+
+  it.each([
+    ['a list', ['10.0.0.1:80', '10.0.0.2'], ['10.0.0.1:80', '10.0.0.2']],
+    ['an empty list', [], []],
+    ['a comma string with spaces and gaps', ' 10.0.0.1:80 ,, 10.0.0.2 ', ['10.0.0.1:80', '10.0.0.2']],
+    ['a comma string inside a list', ['a:1, b:2', 'c:3'], ['a:1', 'b:2', 'c:3']],
+    ['a list with numbers between', ['a:1', 7], ['a:1']],
+    ['a list of one number', [7], []],
+    ['an empty string', '', []],
+    ['a number', 7, []],
+    ['a null', null, undefined],
+  ] as const)('reads a subset hint given as %s', (_name, hint, expected) => {
+    expect(decodeProcessRequest(requestHeaders({}, false, subset(hint))).subset).toEqual(expected);
+  });
+
+  it.each([
+    ['no metadata', undefined],
+    ['empty metadata', {}],
+    ['another namespace', { other: { 'x-gateway-destination-endpoint-subset': ['a'] } }],
+    ['another key', { 'envoy.lb.subset_hint': { other: ['a'] } }],
+  ] as const)('takes %s for no hint', (_name, metadata) => {
+    expect(decodeProcessRequest(requestBody('', true, metadata)).subset).toBeUndefined();
+  });
+
+  it('reads the endpoint that served', () => {
+    const metadata = { 'envoy.lb': { 'x-gateway-destination-endpoint-served': '10.0.0.9:8000' } };
+    expect(decodeProcessRequest(responseHeaders({}, false, metadata)).served).toBe('10.0.0.9:8000');
+  });
+
+  it('skips unknown fields of every wire type', () => {
+    const unknown = Buffer.concat([
+      numberField(10, 1),
+      bytesField(900, 'x'),
+      Buffer.from([0x99, 0x01, 1, 2, 3, 4, 5, 6, 7, 8]),
+      Buffer.from([0x9d, 0x01, 1, 2, 3, 4]),
+    ]);
+    const decoded = decodeProcessRequest(Buffer.concat([unknown, requestBody('x'), unknown]));
+    expect([decoded.phase, decoded.body.toString()]).toEqual([Phase.requestBody, 'x']);
+  });
+
+  it('reads a message without a phase as none', () => {
+    expect(decodeProcessRequest(numberField(10, 1)).phase).toBe(Phase.none);
+  });
+
+  it('refuses every cut of a message or reads it, and never fails otherwise', () => {
+    const whole = requestHeaders({ ':path': '/v1/chat/completions', a: 'b' }, true, subset(['a:1', 'b:2', 3]));
+    for (let cut = 0; cut < whole.length; cut++) {
+      try {
+        decodeProcessRequest(whole.subarray(0, cut));
+      } catch (error) {
+        expect(error).toBeInstanceOf(MalformedMessage);
+      }
+    }
+  });
+
+  it('refuses or reads mutated and random bytes, and never fails otherwise', () => {
+    const seed = requestHeaders({ ':path': '/v1/completions' }, false, subset(['10.0.0.1:80']));
+    const mutated = fc.array(fc.tuple(fc.nat(seed.length - 1), fc.nat(255)), { maxLength: 8 }).map((changes) => {
+      const bytes = Buffer.from(seed);
+      for (const [at, byte] of changes) bytes[at] = byte;
+      return bytes;
+    });
+    const random = fc.uint8Array({ maxLength: 200 }).map((bytes) => Buffer.from(bytes));
+    fc.assert(
+      fc.property(fc.oneof(mutated, random), (bytes) => {
+        try {
+          decodeProcessRequest(bytes);
+        } catch (error) {
+          expect(error).toBeInstanceOf(MalformedMessage);
+        }
+      }),
+      { numRuns: FUZZ_RUNS },
+    );
+  });
+
+  it('refuses a number of more than ten bytes', () => {
+    expect(() => decodeProcessRequest(Buffer.alloc(12, 0xff))).toThrow(MalformedMessage);
+  });
+});
+
+describe('encoding a ProcessingResponse', () => {
+  it('names the destination in header and metadata alike', () => {
+    const { header, metadata } = new DestinationTemplates(4).encode('[fd00::1]:8000,10.0.0.2:8000', undefined);
+    const reply = decodeReply(encodeRequestHeadersReply([header], metadata));
+    expect(reply).toMatchObject({
+      kind: 'requestHeaders',
+      clearRouteCache: true,
+      headers: { 'x-gateway-destination-endpoint': '[fd00::1]:8000,10.0.0.2:8000' },
+      metadata: { 'envoy.lb': { 'x-gateway-destination-endpoint': '[fd00::1]:8000,10.0.0.2:8000' } },
+      appendActions: [2],
+    });
+  });
+
+  it('adds the scores of all candidates when they are given', () => {
+    const scores = new Map([
+      ['10.0.0.1:80', 2.5],
+      ['10.0.0.2:80', 0],
+    ]);
+    const { header, metadata } = new DestinationTemplates(4).encode('10.0.0.1:80', scores);
+    expect(decodeReply(encodeRequestHeadersReply([header], metadata)).metadata).toEqual({
+      'envoy.lb': {
+        'x-gateway-destination-endpoint': '10.0.0.1:80',
+        'x-gateway-destination-endpoint-scores': { '10.0.0.1:80': 2.5, '10.0.0.2:80': 0 },
+      },
+    });
+  });
+
+  it('keeps a bounded number of encoded destinations', () => {
+    const templates = new DestinationTemplates(3);
+    for (let i = 0; i < 10; i++) templates.encode(`10.0.0.${i}:80`, undefined);
+    expect(templates.size).toBe(3);
+  });
+
+  it('encodes Content-Length as any other header', () => {
+    for (const length of [1, 9_007_199_254_740_991]) {
+      expect(setContentLength(length)).toEqual(setHeader('Content-Length', String(length)));
+    }
+  });
+
+  it.each([0, 1, 100, MAX_BODY_CHUNK - 1, MAX_BODY_CHUNK, MAX_BODY_CHUNK + 1, 3 * MAX_BODY_CHUNK + 5])(
+    'cuts a body of %i bytes into replies of at most 62,000, the last of which ends the stream',
+    (length) => {
+      const body = Buffer.alloc(length, 'abcdefg');
+      const third = Math.floor(length / 3);
+      const chunks = [body.subarray(0, third), Buffer.alloc(0), body.subarray(third)];
+      const replies: ReturnType<typeof decodeReply>[] = [];
+      encodeBodyReplies(3, chunks, true, { send: (bytes) => replies.push(decodeReply(Buffer.from(bytes))) });
+      expect(Buffer.concat(replies.map((reply) => reply.body)).equals(body)).toBe(true);
+      expect(replies.every((reply) => reply.kind === 'requestBody' && reply.body.length <= MAX_BODY_CHUNK)).toBe(true);
+      expect(replies.map((reply) => reply.endOfStream)).toEqual(replies.map((_, i) => i === replies.length - 1));
+      expect(replies.length).toBe(Math.max(1, Math.ceil(length / MAX_BODY_CHUNK)));
+    },
+  );
+
+  it('encodes an immediate response with status, headers and body', () => {
+    const reply = decodeReply(encodeImmediateReply(503, [setHeader('retry-after', '1')], 'no'));
+    expect(reply).toMatchObject({ kind: 'immediate', status: 503, headers: { 'retry-after': '1' } });
+    expect(reply.body.toString()).toBe('no');
+  });
+
+  it('encodes an empty reply to trailers', () => {
+    expect(decodeReply(encodeTrailersReply(6)).kind).toBe('responseTrailers');
+  });
+});

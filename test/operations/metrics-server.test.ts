@@ -1,0 +1,92 @@
+import { request } from 'node:http';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { attachCore, createPoolMemory, defaultPoolSizes } from '../../dist/core/memory.js';
+import { MetricsExposition } from '../../dist/operations/telemetry/exposition.js';
+import { type MetricsServer, startMetricsServer } from '../../dist/operations/telemetry/metrics-server.js';
+import { ShardRecorder } from '../../dist/operations/telemetry/shard-recorder.js';
+
+const pool = createPoolMemory({ ...defaultPoolSizes, endpoints: 64, indexBlocks: 1024, requests: 64, threads: 2 });
+const exposition = new MetricsExposition({
+  core: attachCore(pool, 0),
+  poolName: 'epp',
+  endpointOf: () => undefined,
+  streamMetrics: true,
+  build: { version: '0', commit: '', buildRef: '' },
+});
+const problems: string[] = [];
+const routes = new Map([
+  ['/debug/state', (_request: unknown, response: { end(text: string): void }) => response.end('{}')],
+  [
+    '/debug/broken',
+    () => {
+      throw new Error('no state');
+    },
+  ],
+]);
+let server: MetricsServer;
+
+const start = (port = 0) =>
+  startMetricsServer({
+    host: '127.0.0.1',
+    port,
+    exposition,
+    routes,
+    report: (problem) => problems.push(problem),
+  });
+
+beforeEach(async () => {
+  problems.length = 0;
+  server = await start();
+});
+afterEach(() => server.close());
+
+const get = (path: string, init?: RequestInit) => fetch(`http://127.0.0.1:${server.port}${path}`, init);
+
+test('GET /metrics answers in the Prometheus text format, process metrics included', async () => {
+  const response = await get('/metrics');
+  expect(response.status).toBe(200);
+  expect(response.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8');
+  const text = await response.text();
+  expect(text).toContain('llm_d_epp_ready_endpoints{name="epp"} 0\n');
+  expect(text).toMatch(/^process_cpu_seconds_total [\d.e-]+$/m);
+});
+
+test('other paths are 404, other methods 405, extra routes are served', async () => {
+  expect((await get('/')).status).toBe(404);
+  expect((await get('/metrics', { method: 'POST' })).status).toBe(405);
+  expect(await (await get('/debug/state?x=1')).text()).toBe('{}');
+});
+
+test('a route that fails is a 500 and is reported, and the server goes on', async () => {
+  expect((await get('/debug/broken')).status).toBe(500);
+  expect(problems).toEqual(['/debug/broken failed: no state']);
+  expect((await get('/metrics')).status).toBe(200);
+});
+
+test('a page of many series arrives whole, and a client that leaves in the middle does no harm', async () => {
+  const recorder = new ShardRecorder(attachCore(pool, 1), { endpointOf: () => undefined });
+  for (let model = 0; model < 900; model++) {
+    const series = recorder.series({ model: `model-${model}`, target: '', fairness: 'f', priority: 0 });
+    recorder.routed(series, 1000);
+    recorder.firstToken(series, true, 0.1);
+  }
+  await new Promise<void>((resolve) => {
+    const leaving = request({ port: server.port, host: '127.0.0.1', path: '/metrics' }, (response) => {
+      response.once('data', () => {
+        leaving.destroy();
+        resolve();
+      });
+    });
+    leaving.end();
+  });
+  const text = await (await get('/metrics')).text();
+  expect(text.match(/^llm_d_epp_request_total\{/gm)).toHaveLength(900);
+  expect(text.endsWith('\n')).toBe(true);
+  expect(text).toContain('pointsman_info{version="0"} 1\n');
+});
+
+test('a busy port is one clear error that names the flag', async () => {
+  await expect(start(server.port)).rejects.toThrow(
+    `cannot serve metrics on port ${server.port}: the port is already in use (address already in use); choose another with --metrics-port`,
+  );
+});

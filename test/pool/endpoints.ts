@@ -1,0 +1,6 @@
+import type { Endpoint } from '../../dist/pool/endpoint.js';
+
+/** An endpoint of namespace `default`. */
+export function endpointOf(name: string, address: string, port: number, labels: Record<string, string> = {}): Endpoint {
+  return { id: `default/${name}`, name, namespace: 'default', address, port, labels };
+}

@@ -1,0 +1,181 @@
+import { describe, expect, it } from 'vitest';
+import { EngineTable } from '../../dist/pool/engines/engine-table.js';
+import { parseMetricSpec } from '../../dist/pool/engines/metric-spec.js';
+import { scanText } from './plain-scanner.js';
+
+const table = new EngineTable();
+
+/** Signals that an engine reads from a page. */
+function signalsOf(engineName: string, page: string, engines = table) {
+  const { engine } = engines.choose({ 'llm-d.ai/engine-type': engineName });
+  return engine.read(scanText(page, engine.wanted), { labels: undefined, adapters: undefined });
+}
+
+describe('built-in engines', () => {
+  const pages: Record<string, { page: string; running: number | undefined; blocks: boolean; kvUsage?: undefined }> = {
+    vllm: {
+      page: 'vllm:num_requests_waiting{model_name="m"} 3\nvllm:num_requests_running 4\nvllm:kv_cache_usage_perc 0.25\nvllm:cache_config_info{block_size="16",num_gpu_blocks="2048"} 1\n',
+      running: 4,
+      blocks: true,
+    },
+    sglang: {
+      page: 'sglang:num_queue_reqs 3\nsglang:num_running_reqs 4\nsglang:token_usage 0.25\nsglang:cache_config_info{page_size="16",num_pages="2048"} 1\n',
+      running: 4,
+      blocks: true,
+    },
+    'trtllm-serve': {
+      page: 'trtllm_num_requests_waiting 3\ntrtllm_num_requests_running 4\ntrtllm_kv_cache_utilization 0.25\ntrtllm_kv_cache_tokens_per_block 16\ntrtllm_kv_cache_max_blocks 2048\n',
+      running: 4,
+      blocks: true,
+    },
+    'triton-tensorrt-llm': {
+      page: 'nv_trt_llm_request_metrics{request_type="waiting"} 3\nnv_trt_llm_request_metrics{request_type="scheduled"} 4\nnv_trt_llm_kv_cache_block_metrics{kv_cache_block_type="fraction"} 0.25\nnv_trt_llm_kv_cache_block_metrics{kv_cache_block_type="tokens_per"} 16\nnv_trt_llm_kv_cache_block_metrics{kv_cache_block_type="max"} 2048\n',
+      running: 4,
+      blocks: true,
+    },
+  };
+  for (const [name, { page, running }] of Object.entries(pages)) {
+    it(`${name}: waiting, running, KV usage and cache size`, () => {
+      expect(signalsOf(name, page)).toMatchObject({
+        waiting: 3,
+        running,
+        kvUsage: 0.25,
+        blockTokens: 16,
+        blockCount: 2048,
+      });
+    });
+  }
+
+  it('triton: waiting only, because its execution count is no gauge of what runs', () => {
+    const signals = signalsOf('triton', 'nv_inference_pending_request_count 3\nnv_inference_exec_count 90000\n');
+    expect(signals).toMatchObject({ waiting: 3, running: undefined, kvUsage: undefined });
+  });
+});
+
+describe('signals of a page', () => {
+  it('sum the queues of several series and take the fullest cache', () => {
+    const page =
+      'vllm:num_requests_waiting{engine="0"} 1\nvllm:num_requests_waiting{engine="1"} 9\nvllm:num_requests_running{engine="0"} 2\nvllm:num_requests_running{engine="1"} 3\nvllm:kv_cache_usage_perc{engine="0"} 0.2\nvllm:kv_cache_usage_perc{engine="1"} 0.7\n';
+    expect(signalsOf('vllm', page)).toMatchObject({ waiting: 10, running: 5, kvUsage: 0.7 });
+  });
+
+  it('are unknown where the page has none', () => {
+    expect(signalsOf('vllm', 'other 1\n')).toEqual({
+      waiting: undefined,
+      running: undefined,
+      kvUsage: undefined,
+      blockTokens: undefined,
+      blockCount: undefined,
+      adapters: undefined,
+    });
+  });
+
+  for (const value of ['NaN', '+Inf', '-Inf', '-1']) {
+    it(`are unknown where the page says ${value}`, () => {
+      expect(signalsOf('vllm', `vllm:num_requests_waiting ${value}\nvllm:num_requests_running 1\n`)).toMatchObject({
+        waiting: undefined,
+        running: 1,
+      });
+    });
+  }
+
+  it('leave the cache size unknown where its label is no number', () => {
+    const page = 'vllm:cache_config_info{block_size="16",num_gpu_blocks="None"} 1\n';
+    expect(signalsOf('vllm', page)).toMatchObject({ blockTokens: 16, blockCount: undefined });
+  });
+
+  it('hold the adapters of the newest series', () => {
+    const series = (running: string, waiting: string, value: number) =>
+      `vllm:lora_requests_info{running_lora_adapters="${running}",waiting_lora_adapters="${waiting}",max_lora="4"} ${value}\n`;
+    const { adapters } = signalsOf('vllm', series('old', '', 100) + series('a, b', 'c', 200));
+    expect(adapters).toEqual({ running: ['a', 'b'], waiting: ['c'], max: 4 });
+  });
+
+  it('hold empty lists while no adapter is in use', () => {
+    const page =
+      'vllm:lora_requests_info{running_lora_adapters="",waiting_lora_adapters="",max_lora="2"} 1700000000.5\n';
+    expect(signalsOf('vllm', page).adapters).toEqual({ running: [], waiting: [], max: 2 });
+  });
+
+  it('give the same adapters object as long as the labels are the same', () => {
+    const { engine } = table.choose({});
+    const memory = { labels: undefined, adapters: undefined };
+    const page = (running: string) =>
+      scanText(
+        `vllm:lora_requests_info{running_lora_adapters="${running}",waiting_lora_adapters="",max_lora="2"} 1\n`,
+        engine.wanted,
+      );
+    const first = engine.read(page('a'), memory).adapters;
+    expect(engine.read(page('a'), memory).adapters).toBe(first);
+    expect(engine.read(page('b'), memory).adapters).toEqual({ running: ['b'], waiting: [], max: 2 });
+  });
+});
+
+describe('EngineTable', () => {
+  it('chooses by label, by the older label, and vllm without any', () => {
+    const name = (labels: Record<string, string>) => table.choose(labels).engine.name;
+    expect(name({ 'llm-d.ai/engine-type': 'sglang' })).toBe('sglang');
+    expect(name({ 'inference.networking.k8s.io/engine-type': 'triton' })).toBe('triton');
+    expect(name({ 'llm-d.ai/engine-type': 'sglang', 'inference.networking.k8s.io/engine-type': 'triton' })).toBe(
+      'sglang',
+    );
+    expect(name({})).toBe('vllm');
+  });
+
+  it('says that an engine is unknown and serves the default', () => {
+    const { engine, known, asked } = table.choose({ 'llm-d.ai/engine-type': 'mystery' });
+    expect([engine.name, known, asked]).toEqual(['vllm', false, 'mystery']);
+  });
+
+  it('takes configured engines, label and default', () => {
+    const engines = new EngineTable({
+      engineConfigs: [
+        { name: 'mine', queuedRequestsSpec: 'my_queue{kind=all}' },
+        { name: 'vllm', queuedRequestsSpec: 'other_queue', kvUsageSpec: '' },
+      ],
+      engineLabelKey: 'engine',
+      defaultEngine: 'mine',
+    });
+    expect(engines.choose({}).engine.wanted).toEqual([{ name: 'my_queue', labels: { kind: 'all' }, aggregate: 'sum' }]);
+    expect(engines.choose({ engine: 'vllm' }).engine.wanted.map((metric) => metric.name)).toEqual(['other_queue']);
+  });
+
+  const wrong: [string, ConstructorParameters<typeof EngineTable>[0]][] = [
+    ['engineConfigs[0].queuedRequestsSpec: "a b"', { engineConfigs: [{ name: 'x', queuedRequestsSpec: 'a b' }] }],
+    ['engineConfigs[0].name: is empty', { engineConfigs: [{ name: '' }] }],
+    ['engineConfigs[1].name: "x" stands twice', { engineConfigs: [{ name: 'x' }, { name: 'x' }] }],
+    ['defaultEngine: "nope" is unknown: choose one of vllm, sglang', { defaultEngine: 'nope' }],
+  ];
+  for (const [message, options] of wrong) {
+    it(`refuses with: ${message}`, () => {
+      expect(() => new EngineTable(options)).toThrow(message);
+    });
+  }
+});
+
+describe('parseMetricSpec', () => {
+  const good: [string, string, Record<string, string>][] = [
+    ['vllm:queue', 'vllm:queue', {}],
+    [' name{} ', 'name', {}],
+    ['name{a=b}', 'name', { a: 'b' }],
+    ['name{ a = b , c="d e" }', 'name', { a: 'b', c: 'd e' }],
+  ];
+  for (const [spec, name, labels] of good) {
+    it(`reads ${spec}`, () => expect(parseMetricSpec(spec, 'f')).toEqual({ name, labels }));
+  }
+  for (const spec of [
+    '',
+    '1a',
+    'a{',
+    'a{b}',
+    'a{b=}',
+    'a{b=c,}',
+    'a{b=c=d}',
+    'a{b=c}x',
+    'a{b=c,b=d}',
+    'a{b="c}',
+    'a{b:c=d}',
+  ]) {
+    it(`refuses ${spec || 'nothing'}`, () => expect(() => parseMetricSpec(spec, 'field')).toThrow(/^field: /));
+  }
+});

@@ -1,0 +1,68 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { memoryMap } from '../../scripts/memory-map.ts';
+
+const root = new URL('../../', import.meta.url).pathname;
+const text = (path: string) => readFileSync(join(root, path), 'utf8');
+const pages = [
+  'README.md',
+  'CONTRIBUTING.md',
+  'CHANGELOG.md',
+  ...readdirSync(join(root, 'docs')).map((f) => `docs/${f}`),
+].filter((path) => path.endsWith('.md'));
+
+describe('documents', () => {
+  test('the memory map is what the code says; "npm run memory-map" renews it', () => {
+    expect(text('docs/memory-map.md')).toBe(memoryMap());
+  });
+
+  test('every memory region, header word and endpoint column is on the map', () => {
+    const sources = text('assembly/memory.ts') + text('assembly/endpoints.ts');
+    const names = [...sources.matchAll(/^export const (?:REGION|HEADER|COLUMN)_(\w+):/gm)].map((match) => match[1]!);
+    const map = text('docs/memory-map.md');
+    expect(names.filter((name) => name !== 'COUNT' && !map.includes(`\`${name}\``))).toEqual([]);
+  });
+
+  test.each(pages)('%s has no dead link to a file of the project', (page) => {
+    const links = [...text(page).matchAll(/\]\((?!https?:|#|mailto:)([^)#\s]+)/g)].map((match) => match[1]!);
+    expect(links.filter((link) => !existsSync(join(root, dirname(page), link)))).toEqual([]);
+  });
+
+  test.each(pages)('%s names only npm scripts that exist', (page) => {
+    const { scripts } = JSON.parse(text('package.json')) as { scripts: Record<string, string> };
+    const named = [...text(page).matchAll(/npm run (?:-s )?([\w:-]+)/g)].map((match) => match[1]!);
+    expect(named.filter((name) => !(name in scripts))).toEqual([]);
+  });
+
+  test('the README shows the command that runs it and the command that tests it', () => {
+    const readme = text('README.md');
+    expect(readme).toContain('npm ci && npm start');
+    expect(readme).toContain('npm ci && npm test');
+  });
+
+  test('the licence is Apache 2.0, in full, in the file and in the package', () => {
+    const licence = text('LICENSE');
+    expect(licence).toContain('Apache License');
+    expect(licence).toContain('END OF TERMS AND CONDITIONS');
+    expect((JSON.parse(text('package.json')) as { license: string }).license).toBe('Apache-2.0');
+  });
+});
+
+describe('container image', () => {
+  const lines = text('Dockerfile').split('\n');
+  const finalStage = lines.slice(lines.findLastIndex((line) => line.startsWith('FROM '))).join('\n');
+
+  test('runs the program in exec form, so that the container arguments are the program’s', () => {
+    expect(finalStage).toContain('ENTRYPOINT ["node", "/app/bin/pointsman.js"]');
+    expect(finalStage).not.toMatch(/^CMD /m);
+  });
+
+  test('runs as a user that is not root, named by number', () => {
+    expect(finalStage).toMatch(/^USER 65532:65532$/m);
+  });
+
+  test('installs nothing in the final stage', () => {
+    expect(finalStage).not.toMatch(/^RUN .*(npm|apt)/m);
+  });
+});

@@ -1,0 +1,62 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+
+const bytes = readFileSync(new URL('../../dist/core/core.wasm', import.meta.url));
+const SECTION_IMPORT = 2;
+const SECTION_DATA = 11;
+
+/** One unsigned LEB128 number. */
+function leb(at: number): { value: number; next: number } {
+  let value = 0;
+  for (let shift = 0, next = at; ; shift += 7) {
+    const byte = bytes[next++]!;
+    value += (byte & 127) * 2 ** shift;
+    if (byte < 128) return { value, next };
+  }
+}
+
+function sections(): Map<number, Buffer> {
+  const found = new Map<number, Buffer>();
+  let at = 8;
+  while (at < bytes.length) {
+    const id = bytes[at]!;
+    const { value: size, next } = leb(at + 1);
+    found.set(id, bytes.subarray(next, next + size));
+    at = next + size;
+  }
+  return found;
+}
+
+/** Every function and global that src/ reads from the instance, by the way it reads them. */
+const expected = ['attach', 'plan', 'regionAddress', 'regionSize', 'telemetryAddress', 'threadAddress'];
+
+describe('the built Wasm module', () => {
+  const module = new WebAssembly.Module(new Uint8Array(bytes));
+
+  test('imports the shared memory, at most an abort, and nothing else', () => {
+    const imports = WebAssembly.Module.imports(module);
+    expect(imports.filter(({ kind }) => kind === 'memory')).toEqual([
+      { module: 'env', name: 'memory', kind: 'memory' },
+    ]);
+    const others = imports.filter(({ kind }) => kind !== 'memory').map(({ module: from, name }) => `${from}.${name}`);
+    expect(others.filter((name) => name !== 'env.abort')).toEqual([]);
+  });
+
+  test('declares its memory as shared', () => {
+    const text = sections().get(SECTION_IMPORT)!;
+    const at = text.indexOf(Buffer.from('\x06memory\x02', 'latin1'));
+    const flags = text[at + 8]!;
+    expect(flags & 2).toBe(2);
+  });
+
+  test('has no data segment: every further instance would write it again over live memory', () => {
+    expect(sections().has(SECTION_DATA)).toBe(false);
+  });
+
+  test('exports functions and numbers only, and the ones that the host cannot do without', () => {
+    const exports = WebAssembly.Module.exports(module);
+    expect(exports.filter(({ kind }) => kind !== 'function' && kind !== 'global')).toEqual([]);
+    const names = new Set(exports.map(({ name }) => name));
+    expect(expected.filter((name) => !names.has(name))).toEqual([]);
+  });
+});

@@ -1,0 +1,42 @@
+import { describe, expect, it } from 'vitest';
+import { createDialects, type Dialect } from '../../dist/request/dialects.js';
+import { CHUNK_OVERHEAD_BYTES, RequestBody } from '../../dist/request/request-body.js';
+import { PlainScanner } from '../ingress/shard-fakes.js';
+
+const DIALECT = createDialects(['openai-parser']).find('/v1/completions') as Dialect;
+const OPAQUE = createDialects(['passthrough-parser']).find('/') as Dialect;
+
+describe('a request body', () => {
+  it('holds its slices without copying them', () => {
+    const body = new RequestBody(DIALECT, new PlainScanner(), 256, 100);
+    const chunk = Buffer.from('{}');
+    body.append(chunk);
+    expect(body.chunks[0]).toBe(chunk);
+    expect([body.bytes, body.heldBytes]).toEqual([2, 2 + CHUNK_OVERHEAD_BYTES]);
+  });
+
+  it('takes a scan with its first byte, and gives it back once', () => {
+    const scanner = new PlainScanner();
+    const body = new RequestBody(DIALECT, scanner, 256, 100);
+    body.append(Buffer.alloc(0));
+    expect(scanner.open_.size).toBe(0);
+    body.append(Buffer.from('{'));
+    expect(scanner.open_.size).toBe(1);
+    body.close();
+    body.close();
+    expect([scanner.open_.size, body.scan, body.heldBytes]).toEqual([0, -1, 0]);
+  });
+
+  it('takes no scan when it is opaque', () => {
+    const scanner = new PlainScanner();
+    const body = new RequestBody(OPAQUE, scanner, 256, 100);
+    body.append(Buffer.from('{'));
+    expect([body.finish(), body.scan, scanner.open_.size]).toEqual([undefined, -1, 0]);
+  });
+
+  it('may have exactly as many bytes as the bound', () => {
+    const body = new RequestBody(OPAQUE, new PlainScanner(), 256, 4);
+    expect(body.append(Buffer.from('1234'))).toBeUndefined();
+    expect(body.append(Buffer.from('5'))).toMatchObject({ code: 'PayloadTooLarge' });
+  });
+});

@@ -1,0 +1,41 @@
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { builtinPlugins } from '../../dist/config/builtin-plugins.js';
+
+const types = builtinPlugins.map(({ type }) => type);
+
+describe('the built-in plugins', () => {
+  it('have different types', () => {
+    expect(new Set(types).size).toBe(types.length);
+  });
+
+  it.each(builtinPlugins.map((definition) => [definition.type, definition] as const))(
+    '%s is documented, strict, and names an existing replacement when it is deprecated',
+    (_type, definition) => {
+      expect(definition.doc).not.toBe('');
+      expect(definition.parameters).toBeInstanceOf(z.ZodObject);
+      const { shape } = definition.parameters as z.ZodObject;
+      for (const [field, schema] of Object.entries(shape)) {
+        expect(schema.description ?? '', `${definition.type}.${field}`).not.toBe('');
+      }
+      const lenient = definition.type === 'single-profile-handler';
+      expect(definition.parameters.safeParse({ 'no-such-field': 1 }).success).toBe(lenient);
+      if (definition.deprecated !== undefined) expect(types).toContain(definition.deprecated.replacement);
+    },
+  );
+
+  it.each(builtinPlugins.map((definition) => [definition.type, definition] as const))(
+    '%s compiles or fills a column exactly when it is a filter, scorer or picker',
+    (_type, definition) => {
+      const takesPart = definition.kinds.some((kind) => ['filter', 'scorer', 'picker'].includes(kind));
+      if (!takesPart) expect(definition.compile).toBeUndefined();
+      else expect(definition.compile ?? definition.host).toBeDefined();
+    },
+  );
+
+  it('produce what they are the default producers of', () => {
+    for (const definition of builtinPlugins) {
+      for (const key of definition.defaultProducerOf ?? []) expect(definition.produces).toContain(key);
+    }
+  });
+});

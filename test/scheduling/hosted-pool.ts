@@ -1,0 +1,148 @@
+import { endpointColumns, hostColumn } from '../../dist/core/host-columns.js';
+import type { EndpointSignals } from '../../dist/core/index.js';
+import { compileScheduling, type ProfilePlugin } from '../../dist/scheduling/compile.js';
+import { EndpointDirectory } from '../../dist/scheduling/endpoint-directory.js';
+import { CustomScheduler } from '../../dist/scheduling/host/custom-scheduler.js';
+import { HostPlugins, type HostServices } from '../../dist/scheduling/host/host-plugins.js';
+import type { HostedRequest } from '../../dist/scheduling/host/hosted-request.js';
+import { HostedScheduler } from '../../dist/scheduling/host/hosted-scheduler.js';
+import { PoolViews } from '../../dist/scheduling/host/pool-views.js';
+import { maxScorePicker } from '../../dist/scheduling/pickers/max-score-picker.js';
+import type { PluginDefinition } from '../../dist/scheduling/plugin.js';
+import { CoreScheduler } from '../../dist/scheduling/scheduler.js';
+import type { Placement, Rejection, ScheduleInput, Scheduler } from '../../dist/scheduling/types.js';
+import { makePool } from '../core/pool.ts';
+
+/** A plugin of a test's configuration: its definition with parameters, and a weight when a profile uses it. */
+export interface Use {
+  readonly definition: PluginDefinition;
+  readonly parameters?: unknown;
+  readonly name?: string;
+  readonly weight?: number;
+}
+
+export interface Asked {
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly subset?: readonly string[];
+  readonly priority?: number;
+  readonly fairnessId?: string;
+  readonly promptBytes?: number;
+}
+
+/** One shard's scheduling with host plugins over a real core: endpoints 10.0.0.1 … in slots 0 …, named pod-0 …. */
+export class HostedPool {
+  readonly directory = new EndpointDirectory();
+  readonly failures: string[] = [];
+  readonly logged: object[] = [];
+  readonly plugins: HostPlugins;
+  readonly scheduler: Scheduler;
+  readonly pool: ReturnType<typeof makePool>;
+  clock = 1_000;
+  /** What `random` answers. */
+  random = 0.5;
+  /** Messages to the other shards. */
+  readonly told: unknown[] = [];
+  /** Plays another shard. */
+  hear: (message: unknown) => void = () => {};
+
+  constructor(
+    uses: readonly Use[],
+    signals: readonly EndpointSignals[],
+    labels: readonly Record<string, string>[] = [],
+  ) {
+    const configured = uses.map(({ definition, parameters, name, weight }) => ({
+      name: name ?? definition.type,
+      definition,
+      parameters: definition.parameters.parse(parameters ?? {}),
+      weight: weight ?? 1,
+    }));
+    const picker: ProfilePlugin = {
+      name: 'max-score-picker',
+      definition: maxScorePicker,
+      parameters: maxScorePicker.parameters.parse({}),
+      weight: 1,
+    };
+    const compiled = compileScheduling([{ name: 'default', plugins: [...configured, picker] }], [], configured);
+    this.pool = makePool(compiled.profiles[0]!.operations, signals);
+    const { core, decider } = this.pool;
+    const assignments = signals.map((_, slot) => ({ slot, generation: 1, endpoint: endpointOf(slot, labels[slot]) }));
+    this.directory.apply(assignments, []);
+    const services: HostServices = {
+      views: new PoolViews(this.directory, endpointColumns(core)),
+      column: (index) => hostColumn(core, index),
+      clock: () => this.clock,
+      now: () => this.clock,
+      random: () => this.random,
+      log: { info: () => {}, warn: () => {}, error: (details) => this.logged.push(details) },
+      failed: (plugin) => this.failures.push(plugin),
+      share: (_plugin, receive) => {
+        this.hear = receive;
+        return (message) => this.told.push(message);
+      },
+    };
+    const definitions = new Map(uses.map(({ definition }) => [definition.type, definition]));
+    this.plugins = new HostPlugins(compiled.host, definitions, services);
+    const profiles = new CoreScheduler({
+      decider,
+      directory: this.directory,
+      prompts: { chain: () => ({ blocks: 0, tail: false }) },
+      prefix: undefined,
+      estimateOutput: undefined,
+      blockTokens: 64,
+      emitScores: true,
+      nowMs: () => this.clock,
+      later: () => {},
+      ejected: () => {},
+    });
+    const custom = compiled.host.find(({ type }) => definitions.get(type)?.scheduler !== undefined);
+    const inner =
+      custom === undefined ? profiles : new CustomScheduler(custom, definitions.get(custom.type)!, profiles, services);
+    this.scheduler = new HostedScheduler(inner, this.plugins);
+  }
+
+  begin({ headers = {}, priority = 0, fairnessId }: Asked = {}): HostedRequest {
+    return this.plugins.begin({ get: (name) => headers[name] }, '/v1/completions', priority, fairnessId);
+  }
+
+  /** Decide a request as the ingress does. */
+  schedule(asked: Asked = {}, hosted = this.begin(asked)): Placement | Rejection {
+    const subset = this.plugins.allow(hosted, asked.subset);
+    if (subset !== undefined && 'kind' in subset) return subset;
+    const input: ScheduleInput = {
+      scan: -1,
+      model: 'm',
+      targetModel: 'm',
+      cacheSalt: undefined,
+      promptBytes: asked.promptBytes ?? 0,
+      maxOutputTokens: undefined,
+      priority: hosted.priority,
+      fairnessId: hosted.fairnessId ?? 'default-flow',
+      subset,
+      headers: hosted.headers,
+      path: hosted.path,
+      hosted,
+    };
+    return this.scheduler.schedule(input);
+  }
+
+  /** Decide, and release at once: the name of the endpoint, or the code of the rejection. */
+  pick(asked: Asked = {}): string {
+    const outcome = this.schedule(asked);
+    if (outcome.kind === 'rejected') return outcome.code;
+    outcome.charge.release();
+    return outcome.endpoints[0]!.endpoint.name;
+  }
+
+  /** Names of `count` picks, each once, in order. */
+  picks(asked: Asked = {}, count = 40): string[] {
+    return [...new Set(Array.from({ length: count }, () => this.pick(asked)))].sort();
+  }
+}
+
+export function endpointOf(slot: number, labels: Readonly<Record<string, string>> = {}) {
+  const address = `10.0.0.${slot + 1}`;
+  return { id: `default/pod-${slot}`, name: `pod-${slot}`, namespace: 'default', address, port: 8000, labels };
+}
+
+export const idle = (count: number): EndpointSignals[] =>
+  Array.from({ length: count }, () => ({ waiting: 0, running: 0, kvUsage: 0 }));

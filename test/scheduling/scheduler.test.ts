@@ -1,0 +1,104 @@
+import { describe, expect, it } from 'vitest';
+import type { DecisionRequest, DecisionStatus } from '../../dist/core/decider.js';
+import { EndpointDirectory } from '../../dist/scheduling/endpoint-directory.js';
+import { CoreScheduler, type SchedulerOptions } from '../../dist/scheduling/scheduler.js';
+import type { ScheduleInput } from '../../dist/scheduling/types.js';
+
+const input: ScheduleInput = {
+  scan: -1,
+  model: 'm',
+  targetModel: 'm',
+  cacheSalt: undefined,
+  promptBytes: 40,
+  maxOutputTokens: undefined,
+  priority: 0,
+  fairnessId: 'default-flow',
+  subset: undefined,
+  headers: { get: () => undefined },
+  path: '/v1/completions',
+};
+
+/** A scheduler over a core that decides nothing: it notes what it is asked and answers with `status`. */
+function schedulerOver(status: DecisionStatus, requests: DecisionRequest[], options: Partial<SchedulerOptions> = {}) {
+  const decider = {
+    decide(request: DecisionRequest) {
+      requests.push(request);
+      return { status, slots: [] };
+    },
+  };
+  return new CoreScheduler({
+    decider: decider as unknown as SchedulerOptions['decider'],
+    directory: new EndpointDirectory(),
+    prompts: { chain: () => ({ blocks: 5, tail: true }) },
+    prefix: undefined,
+    estimateOutput: undefined,
+    blockTokens: 64,
+    emitScores: false,
+    nowMs: () => 0,
+    later: () => {},
+    ejected: () => {},
+    ...options,
+  });
+}
+
+/** What the core is asked for a request. */
+function asked(given: Partial<ScheduleInput>, options: Partial<SchedulerOptions> = {}): DecisionRequest {
+  const requests: DecisionRequest[] = [];
+  schedulerOver('no-candidates', requests, options).schedule({ ...input, ...given });
+  return requests[0]!;
+}
+
+describe('a request that cannot be placed', () => {
+  it.each([
+    [
+      'no-candidates',
+      'ServiceUnavailable',
+      'failed to find endpoint candidates for serving the request',
+      'rejected-no-endpoints',
+    ],
+    ['filtered', 'ResourceExhausted', 'no endpoints available for the given request', 'rejected-saturated'],
+    ['busy', 'ServiceUnavailable', 'the picker is repairing its state: try again', undefined],
+  ] as const)('because of %s is answered with %s', (status, code, message, reason) => {
+    expect(schedulerOver(status, []).schedule(input)).toMatchObject({ kind: 'rejected', code, message, reason });
+  });
+});
+
+describe('the tokens of a request', () => {
+  it.each([
+    [0, 0],
+    [1, 1],
+    [4, 1],
+    [5, 2],
+  ])('are a quarter of its %i prompt bytes, rounded up to %i', (promptBytes, promptTokens) => {
+    expect(asked({ promptBytes }).promptTokens).toBe(promptTokens);
+  });
+
+  it('have no output when none is estimated', () => {
+    expect(asked({ maxOutputTokens: 7 }).outputTokens).toBe(0);
+  });
+
+  it.each([
+    ['the ratio of the prompt', 40, undefined, undefined, 15],
+    ['half a token rounded up', 4, undefined, undefined, 2],
+    ["at most the client's bound", 40, 7, undefined, 7],
+    ['at most the configured bound', 40, 12, 9, 9],
+  ])('have an estimated output of %s', (_what, promptBytes, maxOutputTokens, maxTokens, outputTokens) => {
+    const estimateOutput = { ratio: 1.5, maxTokens };
+    expect(asked({ promptBytes, maxOutputTokens }, { estimateOutput }).outputTokens).toBe(outputTokens);
+  });
+});
+
+describe('the blocks of a request', () => {
+  const prefix = (maxBlocks: number) => ({ prefix: { capacityBlocks: 100, maxBlocks } as SchedulerOptions['prefix'] });
+
+  it('are none without a scan or without a prefix index', () => {
+    expect(asked({ scan: 1 })).toMatchObject({ blocks: 0, tail: false });
+    expect(asked({ scan: -1 }, prefix(10))).toMatchObject({ blocks: 0, tail: false });
+  });
+
+  it('are those of the chain, up to the bound; what is cut off has no tail', () => {
+    expect(asked({ scan: 1 }, prefix(10))).toMatchObject({ blocks: 5, tail: true });
+    expect(asked({ scan: 1 }, prefix(5))).toMatchObject({ blocks: 5, tail: false });
+    expect(asked({ scan: 1 }, prefix(3))).toMatchObject({ blocks: 3, tail: false });
+  });
+});

@@ -1,0 +1,107 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { type Gateway, startGateway } from '../../dist/gateway/gateway.js';
+import { type Fleet, startFleet } from '../../dist/simulator/server/fleet.js';
+import { ask, chatBody, eventually } from '../gateway/client.ts';
+import { metric, type ServeProcess, Setting, startServe } from './serving.ts';
+
+const cleanups: (() => unknown)[] = [];
+
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+interface House {
+  readonly fleet: Fleet;
+  readonly serve: ServeProcess;
+  readonly gateway: Gateway;
+}
+
+/** Four simulated servers behind a picker and the embedded gateway. */
+async function house(...flags: string[]): Promise<House> {
+  const fleet = await startFleet(4, { engine: { speedup: 100 } });
+  cleanups.push(() => fleet.stop());
+  const setting = await Setting.create(fleet.servers.map(({ name, port }) => ({ name, port })));
+  cleanups.push(() => setting.remove());
+  const serve = await startServe([...setting.flags, ...flags]);
+  cleanups.push(async () => {
+    serve.child.kill('SIGKILL');
+    await serve.ended;
+  });
+  const gateway = await startGateway({ port: 0, picker: { host: '127.0.0.1', port: serve.grpcPort } });
+  cleanups.push(() => gateway.stop());
+  return { fleet, serve, gateway };
+}
+
+let prompts = 0;
+/** One request after the other, none like another; resolves to their statuses. */
+async function requests({ gateway }: House, count: number): Promise<number[]> {
+  const statuses: number[] = [];
+  for (let i = 0; i < count; i++) {
+    const body = chatBody(`prompt ${prompts++} ${Math.random()}`, { max_tokens: 1 });
+    statuses.push((await ask(gateway.port, { body })).status);
+  }
+  return statuses;
+}
+
+const state = ({ serve }: House, server: string) =>
+  metric(serve.metricsPort, 'pointsman_endpoint_ejection_state', `endpoint="${server}"`);
+
+async function untilEjected(all: House, server: string): Promise<void> {
+  await eventually(`${server} is out`, async () => {
+    await requests(all, 4);
+    return (await state(all, server)) !== 0;
+  });
+}
+
+describe('an endpoint that answers 503', () => {
+  it('is taken out of the picks, counted and shown, and comes back by a probe when it has recovered', async () => {
+    const all = await house();
+    const failing = all.fleet.servers[0]!;
+    failing.failWith(503);
+    await untilEjected(all, failing.name);
+    expect(await metric(all.serve.metricsPort, 'pointsman_endpoint_ejections_total')).toBe(1);
+    expect(await metric(all.serve.metricsPort, 'pointsman_ejected_endpoints')).toBe(1);
+    expect(all.serve.log()).toContain('endpoint ejected');
+    const before = failing.stats().requests;
+    const statuses = await requests(all, 40);
+    const reached = failing.stats().requests - before;
+    // Whoever is out gets probes alone, at growing distances; only they may fail.
+    expect(reached).toBeLessThanOrEqual(4);
+    expect(statuses.filter((status) => status !== 200)).toHaveLength(reached);
+    failing.failWith(undefined);
+    await eventually('it is back', async () => {
+      await requests(all, 4);
+      return (await state(all, failing.name)) === 0;
+    });
+    expect(await metric(all.serve.metricsPort, 'pointsman_ejected_endpoints')).toBe(0);
+    const recovered = failing.stats().requests;
+    await eventually('it takes its share', async () => {
+      await requests(all, 4);
+      return failing.stats().requests > recovered + 2;
+    });
+  });
+
+  it('stays among the picks with --disable-endpoint-ejection', async () => {
+    const all = await house('--disable-endpoint-ejection');
+    const failing = all.fleet.servers[0]!;
+    failing.failWith(503);
+    await eventually('it was asked well beyond what ejects', async () => {
+      await requests(all, 4);
+      return failing.stats().requests >= 10;
+    });
+    expect(await state(all, failing.name)).toBe(0);
+    expect(await metric(all.serve.metricsPort, 'pointsman_endpoint_ejections_total')).toBe(0);
+  });
+});
+
+describe('an endpoint whose process is gone', () => {
+  it('is taken out of the picks', async () => {
+    const all = await house();
+    const gone = all.fleet.servers[1]!;
+    await gone.stop();
+    await untilEjected(all, gone.name);
+    const statuses = await requests(all, 20);
+    expect(statuses.filter((status) => status === 200).length).toBeGreaterThanOrEqual(17);
+    expect(await metric(all.serve.metricsPort, 'pointsman_ledger_entries')).toBe(0);
+  });
+});

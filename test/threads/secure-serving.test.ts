@@ -1,0 +1,127 @@
+import { once } from 'node:events';
+import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
+import { connect as connectTcp } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connect, type TLSSocket } from 'node:tls';
+import { credentials } from '@grpc/grpc-js';
+import { afterEach, describe, expect, it } from 'vitest';
+import { selfSignedCertificate } from '../../dist/ingress/certificate.js';
+import { eventually } from '../gateway/client.ts';
+import { decodeReply } from '../ingress/envoy-messages.ts';
+import { dialPicker } from '../ingress/proxy-client.ts';
+import { TEST_CERTIFICATE, TEST_KEY } from '../ingress/tls-material.ts';
+import { askAndEnd, type ServeProcess, Setting, startServe } from './serving.ts';
+
+const cleanups: (() => unknown)[] = [];
+
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+/** A picker whose ext_proc port speaks TLS. */
+async function start(...flags: string[]): Promise<ServeProcess> {
+  const setting = await Setting.create([{ name: 'server', port: 20_000 }]);
+  cleanups.push(() => setting.remove());
+  const plain = setting.flags.filter((flag) => !flag.startsWith('--secure-serving'));
+  const serve = await startServe([...plain, ...flags]);
+  cleanups.push(async () => {
+    serve.child.kill('SIGKILL');
+    await serve.ended;
+  });
+  return serve;
+}
+
+async function folderWith(key: string, cert: string): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'pointsman-certificate-'));
+  cleanups.push(() => rm(folder, { recursive: true, force: true }));
+  await write(folder, key, cert);
+  return folder;
+}
+
+async function write(folder: string, key: string, cert: string): Promise<void> {
+  for (const [name, text] of [
+    ['tls.crt', cert],
+    ['tls.key', key],
+  ] as const) {
+    await writeFile(join(folder, `${name}.next`), text);
+    await rename(join(folder, `${name}.next`), join(folder, name));
+  }
+}
+
+/** Connect with TLS, without looking at the certificate. */
+async function handshake(port: number, options: { readonly maxVersion?: 'TLSv1.2' } = {}): Promise<TLSSocket> {
+  const socket = connect({ host: '127.0.0.1', port, rejectUnauthorized: false, ALPNProtocols: ['h2'], ...options });
+  cleanups.push(() => socket.destroy());
+  await once(socket, 'secureConnect');
+  // The end of the process may reach it as a reset.
+  socket.on('error', () => undefined);
+  return socket;
+}
+
+async function servedFingerprint(port: number): Promise<string> {
+  return (await handshake(port)).getPeerCertificate().fingerprint256;
+}
+
+async function askSecurely(port: number, channel: ReturnType<typeof credentials.createSsl>): Promise<string> {
+  const client = dialPicker(port, channel);
+  cleanups.push(() => client.close());
+  const { replies } = await askAndEnd(client, 'hello');
+  return decodeReply(replies[0]!).kind;
+}
+
+describe('secure serving', () => {
+  it('is the default, with a certificate of its own for a proxy that does not look at it', async () => {
+    const serve = await start();
+    const unverified = credentials.createSsl(null, null, null, { rejectUnauthorized: false });
+    expect(await askSecurely(serve.grpcPort, unverified)).toBe('requestHeaders');
+  });
+
+  it('uses the pair of --cert-path, which a proxy can verify', async () => {
+    const serve = await start(`--cert-path=${await folderWith(TEST_KEY, TEST_CERTIFICATE)}`);
+    const verified = credentials.createSsl(Buffer.from(TEST_CERTIFICATE));
+    expect(await askSecurely(serve.grpcPort, verified)).toBe('requestHeaders');
+  });
+
+  it('takes no version below --tls-min-version', async () => {
+    const serve = await start('--tls-min-version=VersionTLS13');
+    expect((await handshake(serve.grpcPort)).getProtocol()).toBe('TLSv1.3');
+    await expect(handshake(serve.grpcPort, { maxVersion: 'TLSv1.2' })).rejects.toThrow(/alert|version/);
+  });
+
+  it('does not wait for a handshake that never comes when it drains', async () => {
+    const serve = await start('--drain-timeout=10m');
+    const silent = connectTcp(serve.grpcPort, '127.0.0.1');
+    await once(silent, 'connect');
+    // The end of the process may reach it as a reset.
+    silent.on('error', () => undefined);
+    cleanups.push(() => silent.destroy());
+    serve.child.kill('SIGTERM');
+    expect(await serve.ended).toBe(0);
+  });
+});
+
+describe.each([1, 2])('--enable-cert-reload with %i shard(s)', (shards) => {
+  it('gives new connections the new certificate and keeps those that stand; a broken pair changes nothing', async () => {
+    const folder = await folderWith(TEST_KEY, TEST_CERTIFICATE);
+    const serve = await start(`--cert-path=${folder}`, '--enable-cert-reload', `--shards=${shards}`);
+    const client = dialPicker(serve.grpcPort, credentials.createSsl(Buffer.from(TEST_CERTIFICATE)));
+    cleanups.push(() => client.close());
+    expect((await askAndEnd(client, 'before')).code).toBe(0);
+    const before = await servedFingerprint(serve.grpcPort);
+
+    await write(folder, 'no key', 'no certificate');
+    await eventually('the broken pair is reported', () => serve.log().includes('the certificate stays as it was'));
+    expect(await servedFingerprint(serve.grpcPort)).toBe(before);
+
+    const next = await selfSignedCertificate();
+    await write(folder, next.key, next.cert);
+    await eventually('the change is logged', () => serve.log().includes('new connections get the new certificate'));
+    await eventually('every shard serves it', async () => {
+      const served = await Promise.all(Array.from({ length: 8 }, () => servedFingerprint(serve.grpcPort)));
+      return served.every((fingerprint) => fingerprint !== before);
+    });
+    expect((await askAndEnd(client, 'after')).code).toBe(0);
+    expect(await askSecurely(serve.grpcPort, credentials.createSsl(Buffer.from(next.cert)))).toBe('requestHeaders');
+  });
+});
