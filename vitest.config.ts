@@ -4,6 +4,7 @@ import { CountingReporter } from './test/project/counting-reporter.ts';
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
+    setupFiles: ['test/project/property-seed.ts'],
     pool: 'forks',
     maxWorkers: 2,
     testTimeout: 30_000,

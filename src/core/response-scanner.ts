@@ -90,7 +90,8 @@ export class ResponseScanner {
    * Read the answer's next bytes.
    * @param end the answer ends with this chunk (which may be empty).
    * @returns what to forward: the same object when nothing changes. A model name cut by the chunk's end is held back
-   *   while it may be the one to change (at most 6 raw bytes for each byte of the name, and its quotes).
+   *   while it may be the one to change (at most 6 raw bytes for each byte of the name, and 12: its opening quote, and one
+   *   escaped character beyond the ASCII ones that is not yet whole).
    * @throws RangeError when the scan is not open.
    */
   feed(id: number, chunk: Uint8Array, end: boolean): Uint8Array {
