@@ -3,6 +3,7 @@ import { compileScheduling, ProgramTooLarge, sharedPrefixSettings } from '../sch
 import { MissingProducer, missingProducers } from '../scheduling/data-graph.js';
 import type { PluginDefinition } from '../scheduling/plugin.js';
 import type { CompiledScheduling } from '../scheduling/types.js';
+import type { AttributeSourceSettings, PageSettings } from './attribute-sources.js';
 import {
   type DataLayer,
   type DiscoverySettings,
@@ -47,6 +48,9 @@ export interface LoadedConfiguration {
   readonly discovery: DiscoverySettings | undefined;
   readonly metricsSource: MetricsSourceSettings;
   readonly extractor: ExtractorSettings;
+  readonly attributeSources: readonly AttributeSourceSettings[];
+  /** Undefined = nobody is asked for its models. */
+  readonly modelsSource: PageSettings | undefined;
   readonly saturationDetector: SaturationSettings | undefined;
   readonly gates: ReadonlyMap<string, boolean>;
   /** One line each, to be logged once. */
@@ -88,6 +92,8 @@ export function loadDocument(document: ConfigurationDocument, options: LoadOptio
     discovery: dataLayer.discovery,
     metricsSource: dataLayer.metricsSource,
     extractor: dataLayer.extractor,
+    attributeSources: dataLayer.attributeSources,
+    modelsSource: dataLayer.modelsSource,
     saturationDetector: saturationSettings(detector),
     gates,
     warnings: [...plugins.warnings, ...warnings],

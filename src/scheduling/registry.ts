@@ -7,6 +7,7 @@ import { encodeFilter } from './filters/encode-filter.js';
 import { endpointAttributeFilter } from './filters/endpoint-attribute-filter.js';
 import { headerBasedTestingFilter } from './filters/header-based-testing-filter.js';
 import { labelSelectorFilter } from './filters/label-selector-filter.js';
+import { multiclusterSessionAffinityFilter } from './filters/multicluster-session-affinity-filter.js';
 import { prefillFilter } from './filters/prefill-filter.js';
 import { prefixCacheAffinityFilter } from './filters/prefix-cache-affinity-filter.js';
 import { sessionAffinityFilter } from './filters/session-affinity-filter.js';
@@ -22,6 +23,7 @@ import { weightedRandomPicker } from './pickers/weighted-random-picker.js';
 import type { PluginDefinition } from './plugin.js';
 import { approxPrefixCacheProducer } from './producers/approx-prefix-cache-producer.js';
 import { inflightLoadProducer } from './producers/inflight-load-producer.js';
+import { multiclusterApproxPrefixCacheProducer } from './producers/multicluster-approx-prefix-cache-producer.js';
 import { sessionIdProducer } from './producers/session-id-producer.js';
 import { tokenProducer } from './producers/token-producer.js';
 import { tokenizer } from './producers/tokenizer.js';
@@ -38,6 +40,9 @@ import { kvCacheUtilizationScorer } from './scorers/kv-cache-utilization-scorer.
 import { lmetricScorer } from './scorers/lmetric-scorer.js';
 import { loadAwareScorer } from './scorers/load-aware-scorer.js';
 import { loraAffinityScorer } from './scorers/lora-affinity-scorer.js';
+import { multiclusterKvCacheUtilizationScorer } from './scorers/multicluster-kv-cache-utilization-scorer.js';
+import { multiclusterPrefixCacheScorer } from './scorers/multicluster-prefix-cache-scorer.js';
+import { multiclusterQueueScorer } from './scorers/multicluster-queue-scorer.js';
 import { noHitLruScorer } from './scorers/no-hit-lru-scorer.js';
 import { prefixCacheScorer } from './scorers/prefix-cache-scorer.js';
 import { queueScorer } from './scorers/queue-scorer.js';
@@ -92,6 +97,11 @@ export const schedulingPlugins: readonly PluginDefinition[] = [
   sessionIdProducer,
   agentIdentity,
   probabilisticAdmitter,
+  multiclusterSessionAffinityFilter,
+  multiclusterQueueScorer,
+  multiclusterKvCacheUtilizationScorer,
+  multiclusterPrefixCacheScorer,
+  multiclusterApproxPrefixCacheProducer,
   headerBasedTestingFilter,
   requestAttributeReporter,
   destinationEndpointServedVerifier,

@@ -9,16 +9,16 @@ import { HealthState } from '../operations/health.js';
 import { createFileDiscovery } from '../pool/discovery/file.js';
 import type { Discovery } from '../pool/endpoint.js';
 import { SlotTable } from '../pool/slots.js';
-import type { MetricsInformer } from '../pool/sources/metrics-informer.js';
 import { CertificateWatch } from './certificate-watch.js';
 import { ConfigurationReload, NO_RELOADS } from './configuration-reload.js';
-import { createInformer } from './informer.js';
+import { createInformers, type Informers } from './informers.js';
 import { JobPool } from './job-pool.js';
 import type { FromShard } from './messages.js';
 import type { PickerOptions } from './picker-options.js';
 import { PoolController } from './pool-controller.js';
 import { ProgramPublisher } from './program-publisher.js';
 import { addRolloutShares } from './rollout-shares.js';
+import { addServedModels } from './served-models.js';
 import { ShardPool } from './shard-pool.js';
 import { configuredSettings, shardSettings } from './shard-settings.js';
 
@@ -35,7 +35,7 @@ export class Picker {
   readonly #controller: PoolController;
   readonly #programs: ProgramPublisher;
   readonly #reload: ConfigurationReload | undefined;
-  readonly #informer: MetricsInformer | undefined;
+  readonly #informers: Informers;
   readonly #health = new HealthState();
   readonly #jobs = new JobPool();
   readonly #discovery: Discovery;
@@ -64,9 +64,10 @@ export class Picker {
     });
     this.#closers.push(() => this.#jobs.stop());
     this.shards = this.#makeShards();
-    this.#informer = createInformer(options, this.#core, {
+    this.#informers = createInformers(options, this.#core, {
       publish: (slot, generation, signals, now) => this.#controller.publish(slot, generation, signals, now),
       stale: (slot, generation) => this.#controller.stale(slot, generation),
+      attributes: (slot, generation, values) => this.#controller.publishAttributes(slot, generation, values),
     });
     this.#controller = new PoolController({
       table: this.#table,
@@ -75,7 +76,7 @@ export class Picker {
       labels: configuration.scheduling.labels,
       broadcast: (message) => this.shards.broadcast(message),
       applied: (version) => this.shards.hasApplied(version),
-      changed: (assignments) => this.#informer?.setEndpoints(assignments),
+      changed: (assignments) => this.#informers.setEndpoints(assignments),
       report: (problem) => log.error({ part: 'pool' }, problem),
     });
     this.#reload = this.#followConfiguration();
@@ -209,7 +210,7 @@ export class Picker {
     addCoreMetrics(exposition, this.#core, {
       shardDeaths: () => this.#shardDeaths,
       ejections: () => this.#ejections,
-      scrapeErrors: () => this.#scrapeErrors(),
+      scrapeErrors: () => this.#informers.failures,
       configReloads: () => this.#reload?.counts ?? NO_RELOADS,
       endpoints: () =>
         this.#controller.assignments.map(({ slot, endpoint }) => ({
@@ -217,6 +218,7 @@ export class Picker {
           reading: this.#table.read(slot),
         })),
     });
+    addServedModels(exposition, this.#informers, () => this.#controller.assignments.map(({ endpoint }) => endpoint));
     addRolloutShares(exposition, options.configuration.scheduling.host, () =>
       this.#controller.assignments.map(({ endpoint }) => endpoint),
     );
@@ -234,16 +236,11 @@ export class Picker {
     return server.port;
   }
 
-  #scrapeErrors(): number {
-    if (this.#informer === undefined) return 0;
-    return Object.values(this.#informer.counts.faults).reduce((sum, count) => sum + count, 0);
-  }
-
   /** Not ready at once; streams finish within `drainMs`; then everything is closed. May be called again to hurry. */
   async stop(drainMs: number): Promise<void> {
     this.#health.update({ draining: true });
     await this.shards.stop(drainMs);
-    this.#informer?.stop();
+    this.#informers.stop();
     for (const close of this.#closers.splice(0).reverse()) await close();
   }
 }

@@ -147,6 +147,12 @@ export class PoolController {
     table.setCapacity(slot, capacity);
   }
 
+  /** Named values by their column; undefined = unknown. @returns false when they could not be written now */
+  publishAttributes(slot: number, generation: number, values: ReadonlyMap<number, number | undefined>): boolean {
+    if (this.#assignments.get(slot)?.generation !== generation) return true;
+    return [...values].every(([attribute, value]) => this.#options.table.setAttribute(slot, attribute, value));
+  }
+
   /** @returns false when it could not be written now */
   stale(slot: number, generation: number): boolean {
     if (this.#assignments.get(slot)?.generation !== generation) return true;
