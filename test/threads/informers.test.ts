@@ -3,7 +3,12 @@ import { locate } from '../../dist/threads/informers.js';
 import { endpointOf } from '../pool/endpoints.js';
 
 const plain = { port: undefined, atNode: false, clusters: false };
-const at = (labels: Record<string, string>, where: Partial<typeof plain & { port: number }> = {}, hostName?: string) =>
+interface Where {
+  readonly port?: number;
+  readonly atNode?: boolean;
+  readonly clusters?: boolean;
+}
+const at = (labels: Record<string, string>, where: Where = {}, hostName?: string) =>
   locate({ ...endpointOf('a', '10.0.0.1', 8000, labels), hostName }, { ...plain, ...where });
 
 describe('where the page of an endpoint is', () => {
