@@ -7,20 +7,25 @@ import { PrefixIndex } from '../../core/prefix-index.js';
 import { ProgramTable } from '../../core/programs.js';
 import { RequestScanner } from '../../core/request-scanner.js';
 import { type Endpoint, endpointAddress, type PoolState } from '../../pool/endpoint.js';
-import { requestPath } from '../../request/control-headers.js';
+import { namedFairnessId, requestPath } from '../../request/control-headers.js';
 import { createDialects, type Dialect, type ParserName } from '../../request/dialects.js';
 import { STATUS_OF_CODE } from '../../request/rejections.js';
 import { RequestBody } from '../../request/request-body.js';
 import { RequestRules } from '../../request/rules.js';
 import { requesterOf, type UnderstoodRequest, understand, understandOpaque } from '../../request/understand.js';
 import { EndpointDirectory } from '../../scheduling/endpoint-directory.js';
+import type { PluginDefinition } from '../../scheduling/plugin.js';
 import type { CompiledProfile, Rejection, RequestHeaders } from '../../scheduling/types.js';
+import { writeLabels } from '../../threads/label-columns.js';
 import { seededRandom } from '../../threads/seeded-random.js';
 import { operationKind } from '../program-text.js';
+import { ExplainedPlugins } from './explained-plugins.js';
 import type { EndpointState } from './signals-file.js';
 
 export interface ExplainInput {
   readonly configuration: LoadedConfiguration;
+  /** Definitions of the plugins that the configuration was loaded with. */
+  readonly registry: readonly PluginDefinition[];
   readonly pool: PoolState;
   /** One for each endpoint of the pool, in their order. */
   readonly states: readonly EndpointState[];
@@ -76,6 +81,10 @@ export type Explanation =
       /** Of the endpoints that the request may use; from 1 on requests of negative priority are turned away. */
       readonly saturation: number;
       readonly shed: boolean;
+      /** A plugin that decides in the place of the profiles, which are what it may fall back on. */
+      readonly scheduler: string | undefined;
+      /** Host plugins of which a call failed: they had no say. */
+      readonly failedPlugins: readonly string[];
       readonly profiles: readonly ExplainedProfile[];
     };
 
@@ -109,6 +118,7 @@ class ExplainBench {
   readonly #scanner: RequestScanner;
   readonly #directory = new EndpointDirectory();
   readonly #blockTokens: number;
+  readonly #plugins: ExplainedPlugins;
   #body: RequestBody | undefined;
 
   constructor(input: ExplainInput) {
@@ -132,15 +142,24 @@ class ExplainBench {
     this.#table = new EndpointTable(this.#control);
     this.#programs = new ProgramTable(this.#control);
     this.#scanner = new RequestScanner(this.#core);
+    this.#openEndpoints();
+    this.#plugins = new ExplainedPlugins({
+      core: this.#core,
+      directory: this.#directory,
+      scheduling: input.configuration.scheduling,
+      registry: input.registry,
+      seed: input.seed,
+      nowMs: NOW_MS,
+    });
   }
 
   close(): void {
     this.#body?.close();
+    this.#plugins.close();
   }
 
   explain(): Explanation {
     const { configuration, pool, headers } = this.#input;
-    this.#openEndpoints();
     const rules = new RequestRules(pool);
     const requestHeaders: RequestHeaders = headers;
     const path = requestPath(requestHeaders);
@@ -150,8 +169,14 @@ class ExplainBench {
     if (understood.kind === 'rejected') return rejected(understood);
     const prompt = this.#prompt(understood);
     this.#chargeInFlight();
-    const subset = this.#input.subset === undefined ? undefined : this.#directory.resolve(this.#input.subset);
-    const full = this.#saturation(subset);
+    const hint = this.#input.subset;
+    const full = this.#saturation(hint === undefined ? undefined : this.#directory.resolve(hint));
+    const hosted = this.#plugins.begin(requestHeaders, path, understood.priority, namedFairnessId(requestHeaders));
+    const allowed = this.#plugins.allow(hosted, hint);
+    if (allowed !== undefined && 'kind' in allowed) return rejected(allowed);
+    this.#plugins.fill(hosted, understood, allowed, requestHeaders);
+    const subset = allowed === undefined ? undefined : this.#directory.resolve(allowed);
+    const { requestKeys, baseModels } = configuration.scheduling;
     const decision: Omit<DecisionRequest, 'profile'> = {
       blocks: prompt.blocks,
       tail: prompt.tail,
@@ -164,6 +189,8 @@ class ExplainBench {
       subset,
       charged: false,
       explained: true,
+      keys: requestKeys.map((header) => requestHeaders.get(header)),
+      baseModel: baseModels.includes(understood.targetModel),
     };
     return {
       kind: 'explained',
@@ -174,23 +201,23 @@ class ExplainBench {
         targetModel: understood.targetModel,
         rewriteRule: understood.rewriteRule,
         priority: understood.priority,
-        fairnessId: understood.fairnessId,
+        fairnessId: hosted.fairnessId ?? understood.fairnessId,
         promptTokens: prompt.tokens,
         promptBlocks: prompt.blocks + (prompt.tail ? 1 : 0),
       },
       saturation: full,
       shed: understood.priority < 0 && full >= 1,
+      scheduler: this.#plugins.scheduler,
+      failedPlugins: this.#plugins.failures,
       profiles: configuration.scheduling.profiles.map((profile) => this.#profile(profile, decision)),
     };
   }
 
   #openEndpoints(): void {
     const { pool, states, configuration } = this.#input;
-    const { prefix, masks } = configuration.scheduling;
-    this.#directory.apply(
-      pool.endpoints.map((endpoint, slot) => ({ slot, generation: 1, endpoint })),
-      [],
-    );
+    const { prefix, masks, labels, attributes } = configuration.scheduling;
+    const assignments = pool.endpoints.map((endpoint, slot) => ({ slot, generation: 1, endpoint }));
+    this.#directory.apply(assignments, []);
     for (const [slot, state] of states.entries()) {
       this.#table.open(slot, 1);
       if (prefix !== undefined) this.#table.setCapacity(slot, prefix.capacityBlocks);
@@ -202,10 +229,12 @@ class ExplainBench {
           running: state.runningRequests,
           kvUsage: state.kvUsage,
           adapters: state.loraAdapters,
+          attributes: attributes.map((attribute) => state.attributes[attribute]),
         },
         NOW_MS,
       );
     }
+    writeLabels(this.#table, labels, assignments);
     for (const [mask, { accepts }] of masks.entries()) {
       const slots = [...pool.endpoints.keys()].filter((slot) => accepts(pool.endpoints[slot]!.labels));
       this.#table.setMask(mask, slots);
@@ -316,7 +345,12 @@ class ExplainBench {
         if (!left.has(slot) && !removed.has(slot)) removed.set(slot, reason);
       }
     };
-    note([], 'subset');
+    const hint = this.#input.subset;
+    const allowed = new Set(hint === undefined ? [] : this.#directory.resolve(hint));
+    for (const slot of this.#input.pool.endpoints.keys()) {
+      if (hint !== undefined && !allowed.has(slot)) removed.set(slot, 'subset');
+    }
+    note([], 'screener');
     for (const [at, operation] of profile.operations.entries()) {
       if (operationKind(operation) === 'filter') note(profile.operations.slice(0, at + 1), operation.name);
     }
