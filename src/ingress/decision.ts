@@ -32,6 +32,7 @@ export function decide(services: StreamServices, input: DecisionInput): Placemen
     targetModel: request.targetModel,
     cacheSalt: request.cacheSalt,
     promptBytes: request.promptBytes,
+    media: request.media,
     maxOutputTokens: request.maxOutputTokens,
     priority,
     fairnessId,

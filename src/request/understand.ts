@@ -1,4 +1,4 @@
-import type { RequestScanResult, Span } from '../core/types.js';
+import type { Medium, RequestScanResult, Span } from '../core/types.js';
 import type { Rejection, RequestHeaders } from '../scheduling/types.js';
 import { fairnessId, objectiveName, requestedRewrite } from './control-headers.js';
 import type { Dialect } from './dialects.js';
@@ -19,6 +19,8 @@ export interface UnderstoodRequest {
   readonly maxOutputTokens: number | undefined;
   readonly promptBytes: number;
   readonly cacheSalt: string | undefined;
+  /** Different images, videos and sounds of the prompt. */
+  readonly media: readonly Medium[];
   readonly priority: number;
   readonly fairnessId: string;
 }
@@ -49,6 +51,7 @@ export function understandOpaque(requester: Requester): UnderstoodRequest {
     maxOutputTokens: undefined,
     promptBytes: 0,
     cacheSalt: undefined,
+    media: [],
     ...requester,
   };
 }
@@ -83,8 +86,8 @@ export function understand(
   };
 }
 
-function payload({ stream, maxOutputTokens, promptBytes, cacheSalt }: RequestScanResult) {
-  return { stream, maxOutputTokens, promptBytes, cacheSalt };
+function payload({ stream, maxOutputTokens, promptBytes, cacheSalt, media }: RequestScanResult) {
+  return { stream, maxOutputTokens, promptBytes, cacheSalt, media };
 }
 
 function modelEdit(scan: RequestScanResult): ModelEdit {

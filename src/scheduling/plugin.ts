@@ -39,7 +39,13 @@ export type PluginKind =
 export type Stability = 'Stable' | 'Beta' | 'Alpha';
 
 /** Facts about a request or its load that one plugin produces and others consume. */
-export type DataKey = 'prompt-tokens' | 'prefix-match' | 'in-flight-load' | 'session-id' | 'multicluster-load';
+export type DataKey =
+  | 'prompt-tokens'
+  | 'prefix-match'
+  | 'in-flight-load'
+  | 'session-id'
+  | 'multicluster-load'
+  | 'encoder-match';
 
 /** What the metrics of an endpoint tell about it. */
 export type EndpointSignal = 'waiting requests' | 'running requests' | 'KV usage' | 'LoRA adapters';

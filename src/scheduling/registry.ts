@@ -23,6 +23,7 @@ import { weightedRandomPicker } from './pickers/weighted-random-picker.js';
 import type { PluginDefinition } from './plugin.js';
 import { approxPrefixCacheProducer } from './producers/approx-prefix-cache-producer.js';
 import { inflightLoadProducer } from './producers/inflight-load-producer.js';
+import { mmEmbeddingsCacheProducer } from './producers/mm-embeddings-cache-producer.js';
 import { multiclusterApproxPrefixCacheProducer } from './producers/multicluster-approx-prefix-cache-producer.js';
 import { sessionIdProducer } from './producers/session-id-producer.js';
 import { tokenProducer } from './producers/token-producer.js';
@@ -40,6 +41,7 @@ import { kvCacheUtilizationScorer } from './scorers/kv-cache-utilization-scorer.
 import { lmetricScorer } from './scorers/lmetric-scorer.js';
 import { loadAwareScorer } from './scorers/load-aware-scorer.js';
 import { loraAffinityScorer } from './scorers/lora-affinity-scorer.js';
+import { mmEmbeddingsCacheScorer } from './scorers/mm-embeddings-cache-scorer.js';
 import { multiclusterKvCacheUtilizationScorer } from './scorers/multicluster-kv-cache-utilization-scorer.js';
 import { multiclusterPrefixCacheScorer } from './scorers/multicluster-prefix-cache-scorer.js';
 import { multiclusterQueueScorer } from './scorers/multicluster-queue-scorer.js';
@@ -102,6 +104,8 @@ export const schedulingPlugins: readonly PluginDefinition[] = [
   multiclusterKvCacheUtilizationScorer,
   multiclusterPrefixCacheScorer,
   multiclusterApproxPrefixCacheProducer,
+  mmEmbeddingsCacheProducer,
+  mmEmbeddingsCacheScorer,
   headerBasedTestingFilter,
   requestAttributeReporter,
   destinationEndpointServedVerifier,

@@ -1,4 +1,5 @@
 import type { Outcome } from '../core/label.js';
+import type { Medium } from '../core/types.js';
 import type { Endpoint } from '../pool/endpoint.js';
 import type { HostRequest } from './host/hooks.js';
 
@@ -16,6 +17,8 @@ export interface ScheduleInput {
   readonly targetModel: string;
   readonly cacheSalt: string | undefined;
   readonly promptBytes: number;
+  /** Different images, videos and sounds of the prompt; absent = none. */
+  readonly media?: readonly Medium[] | undefined;
   readonly maxOutputTokens: number | undefined;
   readonly priority: number;
   readonly fairnessId: string;

@@ -22,6 +22,7 @@ export interface ShardPluginOptions {
   /** Counts a failure of a plugin. */
   readonly failed: (plugin: string) => void;
   readonly count: HostServices['count'];
+  readonly observe: HostServices['observe'];
 }
 
 /** The definitions of all plugins that can run on a shard, by type. @throws ConfigurationError as loadPluginModules */
@@ -43,7 +44,7 @@ export class ShardPlugins {
   constructor(
     settings: PluginSettings,
     definitions: ReadonlyMap<string, PluginDefinition>,
-    { core, directory, random, log, failed, count }: ShardPluginOptions,
+    { core, directory, random, log, failed, count, observe }: ShardPluginOptions,
   ) {
     this.#settings = settings;
     this.#definitions = definitions;
@@ -57,6 +58,7 @@ export class ShardPlugins {
       log,
       failed,
       count,
+      observe,
       share: (plugin, receive) => this.#channels.join(plugin, receive),
     };
     const plugins = new HostPlugins(settings.configured, definitions, this.#services);

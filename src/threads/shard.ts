@@ -55,6 +55,7 @@ export async function shard(start: ShardStart): Promise<void> {
     log,
     failed: (plugin) => recorder.pluginFailed(plugin),
     count: (plugin, counter, labels) => recorder.pluginCounted(plugin, counter, labels),
+    observe: (plugin, histogram, value) => recorder.pluginObserved(plugin, histogram, value),
   });
   const open = createStreamOpener(
     services({ core, start, directory, rules, configured, send, log, recorder, plugins }),

@@ -1,5 +1,6 @@
 import { endpointColumns, hostColumn } from '../../dist/core/host-columns.js';
 import type { EndpointSignals } from '../../dist/core/index.js';
+import type { Medium } from '../../dist/core/types.js';
 import { compileScheduling, type ProfilePlugin } from '../../dist/scheduling/compile.js';
 import { EndpointDirectory } from '../../dist/scheduling/endpoint-directory.js';
 import { CustomScheduler } from '../../dist/scheduling/host/custom-scheduler.js';
@@ -27,6 +28,7 @@ export interface Asked {
   readonly priority?: number;
   readonly fairnessId?: string;
   readonly promptBytes?: number;
+  readonly media?: readonly Medium[];
 }
 
 /** One shard's scheduling with host plugins over a real core: endpoints 10.0.0.1 … in slots 0 …, named pod-0 …. */
@@ -79,6 +81,7 @@ export class HostedPool {
       failed: (plugin) => this.failures.push(plugin),
       count: (plugin, counter, labels) =>
         this.counted.push(`${counter}{${[plugin.name, ...Object.values(labels)].join()}}`),
+      observe: (plugin, histogram, value) => this.counted.push(`${histogram}{${plugin.name}} ${value}`),
       share: (_plugin, receive) => {
         this.hear = receive;
         return (message) => this.told.push(message);
@@ -118,6 +121,7 @@ export class HostedPool {
       targetModel: 'm',
       cacheSalt: undefined,
       promptBytes: asked.promptBytes ?? 0,
+      media: asked.media,
       maxOutputTokens: undefined,
       priority: hosted.priority,
       fairnessId: hosted.fairnessId ?? 'default-flow',

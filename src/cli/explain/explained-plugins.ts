@@ -43,6 +43,7 @@ export class ExplainedPlugins {
       log: { info: () => {}, warn: () => {}, error: () => {} },
       failed: (plugin) => this.failures.push(plugin),
       count: () => {},
+      observe: () => {},
       share: () => () => {},
     });
     this.scheduler = scheduling.host.find(({ type }) => definitions.get(type)?.scheduler !== undefined)?.name;
@@ -65,8 +66,8 @@ export class ExplainedPlugins {
     subset: readonly string[] | undefined,
     headers: RequestHeaders,
   ): void {
-    const { model, targetModel, cacheSalt, promptBytes, maxOutputTokens, priority, fairnessId } = request;
-    const body = { model, targetModel, cacheSalt, promptBytes, maxOutputTokens, priority, fairnessId };
+    const { model, targetModel, cacheSalt, promptBytes, media, maxOutputTokens, priority, fairnessId } = request;
+    const body = { model, targetModel, cacheSalt, promptBytes, media, maxOutputTokens, priority, fairnessId };
     this.#plugins.fill(hosted, { ...body, scan: -1, subset, headers, path: hosted.path, hosted });
   }
 

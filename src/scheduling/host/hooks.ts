@@ -1,4 +1,4 @@
-import type { Usage } from '../../core/types.js';
+import type { Medium, Usage } from '../../core/types.js';
 import type {
   PickedEndpoint,
   Placement,
@@ -27,6 +27,8 @@ export interface HostRequest {
   readonly model: string;
   readonly targetModel: string;
   readonly promptBytes: number;
+  /** Different images, videos and sounds of the prompt, at most 32; empty until the body is understood. */
+  readonly media: readonly Medium[];
   /** Below zero = sheddable. */
   readonly priority: number;
   /** Flow of the request in fairness and metrics; undefined = the request names none. Only `requestHeaders` may set it. */
@@ -93,6 +95,12 @@ export interface Admitter {
   admit(request: HostRequest, endpoints: EndpointViews): Denial | undefined;
 }
 
+/** Finds out something about a request for filters and scorers of other plugins. */
+export interface DataProducer {
+  /** Once per request, before any filter or scorer; what it finds goes to `request.attributes`. */
+  produce(request: HostRequest, endpoints: EndpointViews): void;
+}
+
 /** Keeps some of the endpoints. Needs the kind `filter`, and a reference in a profile. */
 export interface HostFilter {
   /**
@@ -156,6 +164,7 @@ export interface HostPlugin
   extends Partial<RequestHeaderProcessor>,
     Partial<Screener>,
     Partial<Admitter>,
+    Partial<DataProducer>,
     Partial<HostFilter>,
     Partial<HostScorer>,
     Partial<PlacementListener>,
@@ -176,7 +185,14 @@ export interface PluginLog {
  * Counters that plugins may add to. `event` is for all: `pointsman_plugin_events_total` with the labels `plugin` and
  * `event`, the one that the plugin gives. Label values are bounded to 1,000 per counter and shard.
  */
-export type PluginCounter = 'event' | 'disaggregatedset_strict_header_no_match';
+export type PluginCounter =
+  | 'event'
+  | 'disaggregatedset_strict_header_no_match'
+  | 'encoder_cache_queries'
+  | 'encoder_cache_hits';
+
+/** Histograms that plugins may add to. */
+export type PluginHistogram = 'encoder_cache_hit_ratio';
 
 /** What a plugin's factory is given. One call per shard, on the shard's thread, before its first request. */
 export interface HostContext {
@@ -189,6 +205,8 @@ export interface HostContext {
   readonly log: PluginLog;
   /** Add one to a counter of the metrics page (docs/plugins-howto.md names them). */
   readonly count: (counter: PluginCounter, labels: Readonly<Record<string, string>>) => void;
+  /** Observe a value of a histogram of the metrics page. */
+  readonly observe: (histogram: PluginHistogram, value: number) => void;
   /**
    * Join the instances of this plugin on the other shards: what one of them sends, `receive` gets on all others, in the
    * order in which that one sent it. Messages are structured clones. @returns the way to send

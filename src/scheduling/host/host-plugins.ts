@@ -10,7 +10,7 @@ import type {
 } from '../types.js';
 import { AnswerHeaders } from './answer-headers.js';
 import { AnswerMetadata } from './answer-metadata.js';
-import type { HostContext, HostPlugin, PluginCounter, PluginLog } from './hooks.js';
+import type { HostContext, HostPlugin, PluginCounter, PluginHistogram, PluginLog } from './hooks.js';
 import { HostedRequest } from './hosted-request.js';
 import { BUDGET_MS, PluginGuard } from './plugin-guard.js';
 import type { PoolViews } from './pool-views.js';
@@ -37,12 +37,14 @@ export interface HostServices {
   readonly failed: (plugin: string) => void;
   /** Adds one to a counter for a plugin (HostContext.count). */
   readonly count: (plugin: PluginIdentity, counter: PluginCounter, labels: Readonly<Record<string, string>>) => void;
+  /** Observes a value for a plugin (HostContext.observe). */
+  readonly observe: (plugin: PluginIdentity, histogram: PluginHistogram, value: number) => void;
   /** Join a plugin's instances on the other shards (HostContext.share). */
   readonly share: (plugin: string, receive: (message: unknown) => void) => (message: unknown) => void;
 }
 
 /** Hooks that are called for every request by all plugins that have them. */
-const SHARED_HOOKS = ['requestHeaders', 'screen', 'admit', 'placed', 'responseHeaders', 'report'] as const;
+const SHARED_HOOKS = ['requestHeaders', 'screen', 'admit', 'produce', 'placed', 'responseHeaders', 'report'] as const;
 type SharedHook = (typeof SHARED_HOOKS)[number];
 
 /** A plugin's instance on this shard. */
@@ -70,6 +72,7 @@ export function hostContext(plugin: PluginIdentity, services: HostServices): Hos
     random,
     log,
     count: (counter, labels) => services.count({ name, type }, counter, labels),
+    observe: (histogram, value) => services.observe({ name, type }, histogram, value),
     share: (receive) => services.share(name, receive),
   };
 }
@@ -147,7 +150,10 @@ export class HostPlugins {
   /** Fill the columns of host filters and scorers for the decision to come. */
   fill(request: HostedRequest, input: ScheduleInput): void {
     request.understand(input);
-    this.#services.views.restrict(input.subset);
+    const views = this.#services.views.restrict(input.subset);
+    for (const { plugin, guard } of this.#with('produce')) {
+      guard.run('produce', () => plugin.produce!(request, views), undefined);
+    }
     for (const { plugin, guard, filterColumn, scoreColumn } of this.#instances) {
       if (filterColumn !== undefined) {
         this.#fillColumn(guard, 'filter', filterColumn, 1, () =>

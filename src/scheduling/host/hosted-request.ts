@@ -1,3 +1,4 @@
+import type { Medium } from '../../core/types.js';
 import type { RequestHeaders, ScheduleInput } from '../types.js';
 import type { HostRequest } from './hooks.js';
 
@@ -11,6 +12,7 @@ export class HostedRequest implements HostRequest {
   model = '';
   targetModel = '';
   promptBytes = 0;
+  media: readonly Medium[] = [];
 
   constructor(headers: RequestHeaders, path: string, priority: number, fairnessId: string | undefined) {
     this.headers = headers;
@@ -20,9 +22,10 @@ export class HostedRequest implements HostRequest {
   }
 
   /** Add what the body said. */
-  understand(body: Pick<ScheduleInput, 'model' | 'targetModel' | 'promptBytes'>): void {
+  understand(body: Pick<ScheduleInput, 'model' | 'targetModel' | 'promptBytes' | 'media'>): void {
     this.model = body.model;
     this.targetModel = body.targetModel;
     this.promptBytes = body.promptBytes;
+    this.media = body.media ?? [];
   }
 }

@@ -1,0 +1,51 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { eventually } from '../gateway/client.ts';
+import { decodeReply, requestBody, requestHeaders } from '../ingress/envoy-messages.ts';
+import { firstReply } from '../ingress/proxy-client.ts';
+import { type FileEndpoint, metric, overConnection, Setting, startPicker } from './serving.ts';
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+const endpoints: FileEndpoint[] = [2, 3, 4, 5].map((last) => ({
+  name: `pod-${last}`,
+  address: `127.0.0.${last}`,
+  port: 9,
+}));
+
+/** Where a chat with these images goes. */
+function destination(port: number, ...urls: readonly string[]): Promise<string | undefined> {
+  const content = [
+    { type: 'text', text: 'what is this?' },
+    ...urls.map((url) => ({ type: 'image_url', image_url: { url } })),
+  ];
+  return overConnection(port, async (client) => {
+    const call = client.process();
+    call.on('error', () => undefined);
+    call.write(requestHeaders({ ':path': '/v1/chat/completions' }));
+    call.write(requestBody(JSON.stringify({ model: 'm', messages: [{ role: 'user', content }] })));
+    return decodeReply(await firstReply(call)).headers['x-gateway-destination-endpoint'];
+  });
+}
+
+describe('images that were sent before', () => {
+  it('go to the endpoint that has them, on every shard', async () => {
+    const setting = await Setting.create(endpoints, 'plugins:\n- type: mm-embeddings-cache-scorer\n');
+    cleanups.push(() => setting.remove());
+    const { picker, ports } = await startPicker([...setting.flags, '--shards=2']);
+    cleanups.push(() => picker.stop(0));
+    const first = await destination(ports.grpcPort, 'http://x/1.png');
+    const again = async (count: number) => {
+      const seen = new Set<string | undefined>();
+      for (let i = 0; i < count; i++) seen.add(await destination(ports.grpcPort, 'http://x/1.png'));
+      return [...seen];
+    };
+    // The other shard hears of it a moment later.
+    await eventually('both shards know', async () => (await again(8)).join() === first);
+    expect(await again(12)).toEqual([first]);
+    const queries = 'llm_d_epp_encoder_cache_queries_total';
+    expect(await metric(ports.metricsPort, queries, 'modality="image"')).toBeGreaterThan(20);
+  });
+});
