@@ -91,6 +91,7 @@ const SCAN_RESULT = {
   promptBytes: 4_030,
   toolsSpan: undefined,
   cacheSalt: undefined,
+  media: [],
   isObject: true,
   flaw: undefined,
 };
