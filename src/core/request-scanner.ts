@@ -263,6 +263,13 @@ export class RequestScanner {
     return { blocks, tail: call.scanTail!(id) === 1 };
   }
 
+  /** The same chain as a copy, the hash of the last block that is not whole included. */
+  chainHashes(id: number, model: string): BigUint64Array {
+    const { blocks, tail } = this.chain(id, model);
+    const { call, memory } = this.#core;
+    return new BigUint64Array(memory.buffer, call.hashesAddress!() >>> 0, blocks + (tail ? 1 : 0)).slice();
+  }
+
   /** Close a scan; its number may be given out again. */
   close(id: number): void {
     this.#state(id);

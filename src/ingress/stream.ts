@@ -48,6 +48,8 @@ type State =
   | 'waiting'
   /** The body of the request is coming; nothing has been answered. */
   | 'request body'
+  /** The request is understood, and a plugin lets it wait for others. */
+  | 'held'
   /** The request has its destination. */
   | 'request answered'
   | 'response body'
@@ -125,7 +127,7 @@ export class ExchangeStream implements ProcessHandler, GatedWork {
   halfClosed(): void {
     this.#halfClosed = true;
     // A stream that waits still gets its answer: a client may half-close right behind its messages.
-    if (this.#state !== 'waiting') this.#finish();
+    if (this.#state !== 'waiting' && this.#state !== 'held') this.#finish();
   }
 
   closed(cancelled: boolean): void {
@@ -202,7 +204,7 @@ export class ExchangeStream implements ProcessHandler, GatedWork {
   }
 
   get #awaitsAnswer(): boolean {
-    return this.#state === 'opened' || this.#state === 'request body';
+    return this.#state === 'opened' || this.#state === 'request body' || this.#state === 'held';
   }
 
   #requestHeaders(message: ProcessMessage) {
@@ -258,7 +260,37 @@ export class ExchangeStream implements ProcessHandler, GatedWork {
       if (understood.kind === 'rejected') return this.#reject(understood);
       this.#understood = understood;
     }
-    this.#place(endedBy);
+    if (!this.#holdForPlugins(endedBy)) this.#place(endedBy);
+  }
+
+  /** Ask the plugins whether the request shall wait for others. @returns whether it waits */
+  #holdForPlugins(endedBy: 'body' | 'trailers'): boolean {
+    const { services } = this.#context;
+    const { hosted } = this.#requester;
+    if (services.plugins === undefined || hosted === undefined) return false;
+    const { model, targetModel, promptBytes, media } = this.#understood!;
+    const subset = services.ignoreSubset ? undefined : this.#subset;
+    const input = { scan: this.#body?.scan ?? -1, model, targetModel, promptBytes, media, subset };
+    const wait = services.plugins.hold(hosted, input);
+    if (wait === undefined) return false;
+    this.#state = 'held';
+    wait.then(() => this.#letGo(endedBy));
+    return true;
+  }
+
+  /** The wait of a held request is over: decide. */
+  #letGo(endedBy: 'body' | 'trailers'): void {
+    if (this.#state !== 'held') return;
+    const { now, recorder } = this.#context.services;
+    const startedAt = now();
+    try {
+      this.#place(endedBy);
+    } catch (error) {
+      this.#broken(error);
+    }
+    this.#requestMs += now() - startedAt;
+    recorder.processing('request', this.#requestMs / 1_000);
+    if (this.#halfClosed) this.#finish();
   }
 
   /** The request is complete: decide and answer it. */

@@ -5,6 +5,7 @@ import type {
   HostPluginSettings,
   LabelSpecification,
   MaskSpecification,
+  MatchFormula,
   PrefixSettings,
   ProgramOperation,
 } from './types.js';
@@ -51,7 +52,7 @@ export function compileScheduling(
   const shared = sharedPrefixSettings(producers);
   const prefix = shared?.settings;
   const producer = producers.find(({ name }) => name === shared?.from);
-  const tables = new CoreTables();
+  const tables = new CoreTables(hostedMatches(plugins));
   return {
     profiles: profiles.map((profile) => compileProfile(profile, prefix, tables)),
     masks: tables.masks.entries,
@@ -92,6 +93,11 @@ function firstOutputEstimate(producers: readonly ConfiguredPlugin[]): OutputEsti
   return undefined;
 }
 
+/** Names of the producers whose matches a host plugin tells. */
+function hostedMatches(plugins: readonly ConfiguredPlugin[]): ReadonlySet<string> {
+  return new Set(plugins.flatMap(({ name, definition }) => (definition.hostsMatches ? [name] : [])));
+}
+
 function hostPlugins(plugins: readonly ConfiguredPlugin[], { columns }: CoreTables): readonly HostPluginSettings[] {
   return plugins
     .filter(({ definition }) => definition.host !== undefined || definition.scheduler !== undefined)
@@ -101,6 +107,7 @@ function hostPlugins(plugins: readonly ConfiguredPlugin[], { columns }: CoreTabl
       parameters,
       filterColumn: columns.find('filter', name),
       scoreColumn: columns.find('scorer', name),
+      matchColumns: columns.matchesOf(name),
     }));
 }
 
@@ -151,7 +158,7 @@ function compileOperation(
   kind: CompileContext['kind'],
   weight: number,
   prefix: PrefixSettings | undefined,
-  { masks, labels, requestKeys, attributes }: CoreTables,
+  { masks, labels, requestKeys, attributes, columns, hostedMatches: hosted }: CoreTables,
 ): readonly ProgramOperation[] {
   const context: CompileContext = {
     name: plugin.name,
@@ -159,6 +166,7 @@ function compileOperation(
     prefix,
     mask: (key, accepts) => masks.index(key, { accepts }),
     label: (key, read) => labels.index(key, { key, read }),
+    matchColumn: (producer, formula) => (hosted.has(producer) ? columns.match(producer, formula) : undefined),
     requestKey: (header) => requestKeys.index(header.toLowerCase(), header.toLowerCase()),
     attribute: (name) => attributes.index(name, name),
   };
@@ -192,16 +200,34 @@ class KeyedTable<Entry> {
 /** Columns of host filters and scorers. A plugin in several profiles fills its column once. */
 class HostColumnTable {
   readonly #indexes = new Map<string, number>();
+  /** By producer. */
+  readonly #matches = new Map<string, Map<number, MatchFormula>>();
 
   index(kind: 'filter' | 'scorer', name: string): number {
-    const known = this.find(kind, name);
+    return this.#at(`${kind} ${name}`);
+  }
+
+  #at(key: string): number {
+    const known = this.#indexes.get(key);
     if (known !== undefined) return known;
     const next = this.#indexes.size;
     if (next === MAX_HOST_COLUMNS) {
       throw new ProgramTooLarge(`more than ${MAX_HOST_COLUMNS} host filters and scorers: remove some`);
     }
-    this.#indexes.set(`${kind} ${name}`, next);
+    this.#indexes.set(key, next);
     return next;
+  }
+
+  /** Column of the matches of a producer, made scores by a formula. */
+  match(producer: string, formula: MatchFormula): number {
+    const column = this.#at(`match ${producer} ${JSON.stringify(formula)}`);
+    const columns = this.#matches.get(producer) ?? new Map<number, MatchFormula>();
+    this.#matches.set(producer, columns.set(column, formula));
+    return column;
+  }
+
+  matchesOf(producer: string): HostPluginSettings['matchColumns'] {
+    return [...(this.#matches.get(producer) ?? [])].map(([column, formula]) => ({ ...formula, column }));
   }
 
   find(kind: 'filter' | 'scorer', name: string): number | undefined {
@@ -216,4 +242,10 @@ class CoreTables {
   readonly requestKeys = new KeyedTable<string>(MAX_REQUEST_KEYS, 'request headers that scorers look at');
   readonly attributes = new KeyedTable<string>(MAX_ATTRIBUTES, 'attributes of endpoints');
   readonly columns = new HostColumnTable();
+  /** Producers of prefix matches that fill columns. */
+  readonly hostedMatches: ReadonlySet<string>;
+
+  constructor(hostedMatches: ReadonlySet<string>) {
+    this.hostedMatches = hostedMatches;
+  }
 }

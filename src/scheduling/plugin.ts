@@ -1,6 +1,13 @@
 import type { z } from 'zod';
 import type { HostContext, HostPlugin, SchedulerContext } from './host/hooks.js';
-import type { LabelSpecification, MaskSpecification, PrefixSettings, ProgramOperation, Scheduler } from './types.js';
+import type {
+  LabelSpecification,
+  MaskSpecification,
+  MatchFormula,
+  PrefixSettings,
+  ProgramOperation,
+  Scheduler,
+} from './types.js';
 
 export { z } from 'zod';
 export type * from './host/hooks.js';
@@ -75,6 +82,11 @@ export interface CompileContext {
   mask(key: string, accepts: MaskSpecification['accepts']): number;
   /** Index of a pair of label columns. Specifications with equal `key` share one. */
   label(key: string, read: LabelSpecification['read']): number;
+  /**
+   * Index of a host column that a producer of prefix matches fills with scores, from the share of the prompt that it says
+   * each endpoint holds; undefined when the matches of the named producer come from the prefix index.
+   */
+  matchColumn(producer: string, formula: MatchFormula): number | undefined;
   /** Index of a request header whose value a program looks at. */
   requestKey(header: string): number;
   /** Index of a named value of the endpoints that is no signal of the core. */
@@ -119,6 +131,8 @@ export interface PluginDefinition<Parameters = unknown> {
    * @throws with one line for the user; the picker does not start then.
    */
   host?(parameters: Parameters, context: HostContext): HostPlugin;
+  /** Set for producers of prefix matches whose host plugin tells them (`match`), rather than the prefix index. */
+  readonly hostsMatches?: boolean;
   /** Longest time in milliseconds that one hook of the host plugin may take (20). Slower counts as failed. */
   readonly budgetMs?: number;
   /** When the column of a host filter leaves no endpoint: reject the request (the default), or keep what was there. */

@@ -22,6 +22,7 @@ import { roundRobinPicker } from './pickers/round-robin-picker.js';
 import { weightedRandomPicker } from './pickers/weighted-random-picker.js';
 import type { PluginDefinition } from './plugin.js';
 import { approxPrefixCacheProducer } from './producers/approx-prefix-cache-producer.js';
+import { burstPrefixCacheProducer } from './producers/burst-prefix-cache-producer.js';
 import { inflightLoadProducer } from './producers/inflight-load-producer.js';
 import { mmEmbeddingsCacheProducer } from './producers/mm-embeddings-cache-producer.js';
 import { multiclusterApproxPrefixCacheProducer } from './producers/multicluster-approx-prefix-cache-producer.js';
@@ -104,6 +105,7 @@ export const schedulingPlugins: readonly PluginDefinition[] = [
   multiclusterKvCacheUtilizationScorer,
   multiclusterPrefixCacheScorer,
   multiclusterApproxPrefixCacheProducer,
+  burstPrefixCacheProducer,
   mmEmbeddingsCacheProducer,
   mmEmbeddingsCacheScorer,
   headerBasedTestingFilter,

@@ -183,6 +183,12 @@ export interface PrefixSettings {
   readonly autoTune: boolean;
 }
 
+/** How a match becomes a score, as prefix-cache-scorer does it: (1 - w) × share + w × min(1, tokens / scale)². */
+export interface MatchFormula {
+  readonly lengthWeight: number;
+  readonly scaleTokens: number;
+}
+
 /** A plugin that runs on the shards: plain data, from which each shard makes its own instance. */
 export interface HostPluginSettings {
   readonly name: string;
@@ -191,6 +197,8 @@ export interface HostPluginSettings {
   /** Columns that its filter and its scorer fill; undefined = no profile uses them. */
   readonly filterColumn: number | undefined;
   readonly scoreColumn: number | undefined;
+  /** Columns that its `match` fills, each by a formula of its own. */
+  readonly matchColumns: readonly (MatchFormula & { readonly column: number })[];
 }
 
 /** What the configuration's scheduling part compiles to. */

@@ -23,6 +23,7 @@ export interface ShardPluginOptions {
   readonly failed: (plugin: string) => void;
   readonly count: HostServices['count'];
   readonly observe: HostServices['observe'];
+  readonly prompts: HostServices['prompts'];
 }
 
 /** The definitions of all plugins that can run on a shard, by type. @throws ConfigurationError as loadPluginModules */
@@ -44,7 +45,7 @@ export class ShardPlugins {
   constructor(
     settings: PluginSettings,
     definitions: ReadonlyMap<string, PluginDefinition>,
-    { core, directory, random, log, failed, count, observe }: ShardPluginOptions,
+    { core, directory, random, log, failed, count, observe, prompts }: ShardPluginOptions,
   ) {
     this.#settings = settings;
     this.#definitions = definitions;
@@ -59,6 +60,7 @@ export class ShardPlugins {
       failed,
       count,
       observe,
+      prompts,
       share: (plugin, receive) => this.#channels.join(plugin, receive),
     };
     const plugins = new HostPlugins(settings.configured, definitions, this.#services);

@@ -22,6 +22,8 @@ import { ShardPlugins, shardDefinitions } from './shard-plugins.js';
 
 /** Bytes that stand for one token (token-producer, estimate mode). */
 const bytesPerToken = 4;
+/** Tokens of a block when nothing produces prefix matches. */
+const PLAIN_BLOCK_TOKENS = 64;
 /** Plugins draw from a row of their own, so that they do not change the picks. */
 const pluginSeed = 0x706c7567n;
 /** How long a release waits before it tries a lock again whose owner has died. */
@@ -48,6 +50,7 @@ export async function shard(start: ShardStart): Promise<void> {
     endpointOf: (slot) => directory.at(slot)?.endpoint,
     prefixProducer: settings.prefixProducer,
   });
+  const scanner = new RequestScanner(core);
   const plugins = new ShardPlugins(settings.plugins, await shardDefinitions(settings.plugins.modules), {
     core,
     directory,
@@ -56,9 +59,13 @@ export async function shard(start: ShardStart): Promise<void> {
     failed: (plugin) => recorder.pluginFailed(plugin),
     count: (plugin, counter, labels) => recorder.pluginCounted(plugin, counter, labels),
     observe: (plugin, histogram, value) => recorder.pluginObserved(plugin, histogram, value),
+    prompts: {
+      blockTokens: settings.prefix?.blockTokens ?? PLAIN_BLOCK_TOKENS,
+      chainHashes: (scan, model) => scanner.chainHashes(scan, model),
+    },
   });
   const open = createStreamOpener(
-    services({ core, start, directory, rules, configured, send, log, recorder, plugins }),
+    services({ core, start, directory, rules, configured, send, log, recorder, plugins, scanner }),
   );
   const drained = new Promise<void>((resolve, reject) => {
     control.on('message', (message: ToShard) => {
@@ -111,14 +118,14 @@ interface ShardParts {
   readonly log: Logger;
   readonly recorder: ShardRecorder;
   readonly plugins: ShardPlugins;
+  readonly scanner: RequestScanner;
 }
 
-function services({ core, start, directory, rules, configured, send, log, recorder, plugins }: ShardParts) {
+function services({ core, start, directory, rules, configured, send, log, recorder, plugins, scanner }: ShardParts) {
   const { settings } = start;
   const seed = BigInt(start.seed);
-  const scanner = new RequestScanner(core);
   const table = new EndpointTable(core);
-  const blockTokens = settings.prefix?.blockTokens ?? 64;
+  const blockTokens = settings.prefix?.blockTokens ?? PLAIN_BLOCK_TOKENS;
   const scheduler = new CoreScheduler({
     decider: new Decider(core, seed),
     directory,

@@ -14,6 +14,7 @@ function rule(type: string, parameters: Record<string, unknown> = {}) {
     label: () => 0,
     requestKey: () => 0,
     attribute: () => 0,
+    matchColumn: () => undefined,
     mask: (_key, accepts) => rules.push(accepts) - 1,
   };
   const operation = definition.compile?.(definition.parameters.parse(parameters), 1, context);

@@ -42,6 +42,8 @@ export class HostedPool {
   readonly scheduler: Scheduler;
   readonly pool: ReturnType<typeof makePool>;
   clock = 1_000;
+  /** Chains of prompts by the number of their scan. */
+  readonly chains: BigUint64Array[] = [];
   /** What `random` answers. */
   random = 0.5;
   /** Messages to the other shards. */
@@ -82,6 +84,7 @@ export class HostedPool {
       count: (plugin, counter, labels) =>
         this.counted.push(`${counter}{${[plugin.name, ...Object.values(labels)].join()}}`),
       observe: (plugin, histogram, value) => this.counted.push(`${histogram}{${plugin.name}} ${value}`),
+      prompts: { blockTokens: 64, chainHashes: (scan) => this.chains[scan] ?? new BigUint64Array() },
       share: (_plugin, receive) => {
         this.hear = receive;
         return (message) => this.told.push(message);

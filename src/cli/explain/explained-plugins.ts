@@ -44,6 +44,7 @@ export class ExplainedPlugins {
       failed: (plugin) => this.failures.push(plugin),
       count: () => {},
       observe: () => {},
+      prompts: { blockTokens: 64, chainHashes: () => new BigUint64Array() },
       share: () => () => {},
     });
     this.scheduler = scheduling.host.find(({ type }) => definitions.get(type)?.scheduler !== undefined)?.name;

@@ -29,6 +29,13 @@ export interface HostRequest {
   readonly promptBytes: number;
   /** Different images, videos and sounds of the prompt, at most 32; empty until the body is understood. */
   readonly media: readonly Medium[];
+  /** Tokens of one block of the prefix index. */
+  readonly blockTokens: number;
+  /**
+   * Chain hashes of the prompt, one per block and one for a last block that is not whole: each stands for everything up
+   * to its own, so prompts with an equal n-th hash begin with the same n blocks. Only `hold` may ask; empty without a prompt.
+   */
+  promptChain(): BigUint64Array;
   /** Below zero = sheddable. */
   readonly priority: number;
   /** Flow of the request in fairness and metrics; undefined = the request names none. Only `requestHeaders` may set it. */
@@ -101,6 +108,21 @@ export interface DataProducer {
   produce(request: HostRequest, endpoints: EndpointViews): void;
 }
 
+/** Lets requests wait for others. */
+export interface RequestHolder {
+  /**
+   * Once per request with a body, when it is understood and before admission: a promise holds the request until it
+   * settles, at most 15 seconds. Undefined = it goes on at once.
+   */
+  hold(request: HostRequest, endpoints: EndpointViews): Promise<void> | undefined;
+}
+
+/** Says which share of a prompt each endpoint holds. Needs `hostsMatches`, and a prefix-cache-scorer that names it. */
+export interface MatchTeller {
+  /** Fill `column`, which has one cell per slot and holds 0 everywhere, with shares in 0 … 1. Called as `filter`. */
+  match(request: HostRequest, endpoints: EndpointViews, column: Float32Array): void;
+}
+
 /** Keeps some of the endpoints. Needs the kind `filter`, and a reference in a profile. */
 export interface HostFilter {
   /**
@@ -164,7 +186,9 @@ export interface HostPlugin
   extends Partial<RequestHeaderProcessor>,
     Partial<Screener>,
     Partial<Admitter>,
+    Partial<RequestHolder>,
     Partial<DataProducer>,
+    Partial<MatchTeller>,
     Partial<HostFilter>,
     Partial<HostScorer>,
     Partial<PlacementListener>,

@@ -13,6 +13,9 @@ export class HostedRequest implements HostRequest {
   targetModel = '';
   promptBytes = 0;
   media: readonly Medium[] = [];
+  blockTokens = 0;
+  /** Set while the request may be held. */
+  chain: (() => BigUint64Array) | undefined;
 
   constructor(headers: RequestHeaders, path: string, priority: number, fairnessId: string | undefined) {
     this.headers = headers;
@@ -27,5 +30,9 @@ export class HostedRequest implements HostRequest {
     this.targetModel = body.targetModel;
     this.promptBytes = body.promptBytes;
     this.media = body.media ?? [];
+  }
+
+  promptChain(): BigUint64Array {
+    return this.chain?.() ?? new BigUint64Array();
   }
 }
