@@ -37,6 +37,10 @@ export const COLUMN_ADAPTERS_SENT: u32 = 29; // commit: adapters remembered as s
 export const COLUMN_STRICTEST_TPOT: u32 = 30; // commit, f32: least time per output token that a request in flight wants, ms, 0 = none
 export const COLUMN_STRICTEST_TICKET: u32 = 31; // commit: ticket of that request, head of a list in rising order, 0 = none
 export const COLUMN_ATTRIBUTES: u32 = 32; // commit, 8 × f32 (32 .. 39): values of named attributes, NaN = unknown
+export const COLUMN_PREFILL_TOKENS: u32 = 40; // commit: uncached prompt tokens of requests whose first output has not come
+export const COLUMN_PROMPT_TOKENS: u32 = 41; // commit: prompt tokens of requests in flight
+export const COLUMN_PREFILL_RATE: u32 = 42; // commit, f32: uncached tokens per millisecond sent there, decaying, at the time beside it
+export const COLUMN_PREFILL_RATE_TIME: u32 = 44; // commit, f64 (44, 45): milliseconds of the pool clock
 
 export const ATTRIBUTE_COLUMNS: u32 = 8;
 

@@ -8,11 +8,18 @@
 // A removal walks the list, an insertion the part below its own wish. Wishes are few different ones in practice, so an
 // insertion ends early, and a list is as long as an engine's batch.
 import { COLUMN_STRICTEST_TICKET, COLUMN_STRICTEST_TPOT, cell } from '../endpoints';
-import { entryAt, entryNext, entrySetNext, entryTpot } from './ledger';
+import { entryAt, entryNext, entrySetNext, entrySetTpot, entryTpot } from './ledger';
 
 function setHead(slot: u32, ticket: u32): void {
   store<u32>(cell(COLUMN_STRICTEST_TICKET, slot), ticket);
   store<f32>(cell(COLUMN_STRICTEST_TPOT, slot), ticket == 0 ? <f32>0 : entryTpot(entryAt(ticket - 1)));
+}
+
+/** The request of a ticket just charged wants a time per output token, in milliseconds. Commit lock held. */
+export function strictestNote(slot: u32, ticket: u32, wish: f32): void {
+  if (ticket == 0 || !(wish > 0)) return;
+  entrySetTpot(entryAt(ticket - 1), wish);
+  strictestAdd(slot, ticket);
 }
 
 /** Put a charged entry into the list of its slot. Commit lock held. */

@@ -123,19 +123,27 @@ function inHundredths(share: v128): v128 {
 /**
  * Score the slots that KEPT marks by their headrooms into KEYS, 0 for the rest. The arithmetic is in 64 bits, because the
  * rounding down to hundredths shows the last bit.
- * @param first weight of the time to first token; that of the time per output token is the rest to 1
+ * @param first weight of the time to first token
+ * @param second weight of the time per output token
  * @param most prefer what is left over instead of what fits tightly
  */
-function scoreBucket(used: u32, first: f64, most: bool): void {
+function scoreBucket(used: u32, first: f64, second: f64, most: bool): void {
   measure(HEADROOM_TTFT, used);
   const lowFirst = least;
   const rangeFirst = range;
   measure(HEADROOM_TPOT, used);
   const lowEach = least;
   const rangeEach = range;
-  let share = first;
-  if (rangeFirst <= SAME && rangeEach > SAME) share = 0;
-  else if (rangeEach <= SAME && rangeFirst > SAME) share = 1;
+  const sum = first + second;
+  let share = sum > 0 ? first / sum : 1;
+  let rest = sum > 0 ? second / sum : 0;
+  if (rangeFirst <= SAME && rangeEach > SAME) {
+    share = 0;
+    rest = 1;
+  } else if (rangeEach <= SAME && rangeFirst > SAME) {
+    share = 1;
+    rest = 0;
+  }
   const one = f64x2.splat(1);
   const ttft = predictedColumn(HEADROOM_TTFT);
   const tpot = predictedColumn(HEADROOM_TPOT);
@@ -143,7 +151,7 @@ function scoreBucket(used: u32, first: f64, most: bool): void {
     const left = f64x2.promote_low_f32x4(f32x4.abs(v128.load64_zero(ttft + at)));
     const each = f64x2.promote_low_f32x4(f32x4.abs(v128.load64_zero(tpot + at)));
     const a = f64x2.mul(f64x2.splat(share), normalised(left, lowFirst, rangeFirst));
-    const b = f64x2.mul(f64x2.splat(1 - share), normalised(each, lowEach, rangeEach));
+    const b = f64x2.mul(f64x2.splat(rest), normalised(each, lowEach, rangeEach));
     const combined = f64x2.add(a, b);
     const score = f32x4.demote_f64x2_zero(inHundredths(most ? combined : f64x2.sub(one, combined)));
     v128.store64_lane(KEYS + at, v128.and(score, v128.load64_zero(KEPT + at)), 0);
@@ -162,6 +170,11 @@ function scoreUnpredicted(used: u32, scored: u32): void {
   }
 }
 
+/** A weight as the configuration wrote it: programs carry 32 bits, in which 0.8 is a little more. Six decimals hold. */
+function written(op: usize, offset: usize): f64 {
+  return nearest<f64>(<f64>load<f32>(op + offset) * 1e6) / 1e6;
+}
+
 /** A known signal as it is, an unknown one as the mean of the known. */
 function signalOf(slot: u32, values: usize, signal: i32, mean: f32): f32 {
   const known = load<i32>(columnAddress(COLUMN_KNOWN) + ((<usize>slot) << 2));
@@ -174,6 +187,10 @@ function scoreComposite(op: usize, used: u32, total: u32): void {
   waitingKeys(used);
   const meanUsage = meanOfKnown(used, usage, SIGNAL_KV_USAGE);
   const meanWaiting = meanOfKnown(used, KEYS, SIGNAL_WAITING);
+  const weights = written(op, 20) + written(op, 24) + written(op, 28);
+  const cacheShare = weights > 0 ? written(op, 20) / weights : 1;
+  const queueShare = weights > 0 ? written(op, 24) / weights : 0;
+  const prefixShare = weights > 0 ? written(op, 28) / weights : 0;
   let longest: f64 = 0;
   for (let slot: u32 = 0; slot < used; slot++) {
     const candidate = load<i32>(CANDIDATES + ((<usize>slot) << 2)) != 0;
@@ -184,7 +201,7 @@ function scoreComposite(op: usize, used: u32, total: u32): void {
     const queue = longest > 0 ? (longest - waiting) / longest : 1;
     const free = 1 - <f64>signalOf(slot, usage, SIGNAL_KV_USAGE, meanUsage);
     const held = total == 0 ? <f64>0 : <f64>load<u32>(MATCH + ((<usize>slot) << 2)) / <f64>total;
-    const sum = <f64>load<f32>(op, 16) * free + <f64>load<f32>(op, 20) * queue + <f64>load<f32>(op, 24) * held;
+    const sum = cacheShare * free + queueShare * queue + prefixShare * held;
     store<f32>(KEYS + ((<usize>slot) << 2), <f32>(floor<f64>(100 * sum + 0.5) / 100));
   }
 }
@@ -203,7 +220,8 @@ export function scoreLatency(op: usize, used: u32, total: u32): void {
   let scored = markBucket(bucket, used);
   while (scored == 0 && ++bucket < BUCKETS) scored = markBucket(bucket, used);
   // Of failures the smallest is the best, whatever the strategy.
-  scoreBucket(used, <f64>load<f32>(op, 8), bucket == POSITIVE && load<f32>(op, 12) != 0);
+  const most = bucket == POSITIVE && load<f32>(op, 16) != 0;
+  scoreBucket(used, written(op, 8), written(op, 12), most);
   scoreUnpredicted(used, scored);
   addKeys(used);
 }

@@ -3,23 +3,23 @@
 // Owns: the thread's PREDICTED columns (f32 per slot, NaN = unknown), written by its own thread: the times in
 // milliseconds, and the headrooms (wanted less predicted). Reads the endpoint columns and REGION_PREDICTION under the
 // commit lock. The times come from the latency model or from the host, which writes them before decide (prediction
-// servers). The features are those that llm-d-router's predictor is given, in thousands of tokens where they are tokens.
+// servers). The features are those that llm-d-router's predictor is given, as the request's label keeps them
+// (load/features.ts), so that the model learns from what it predicts from.
 import {
   COLUMN_INFLIGHT,
-  COLUMN_INFLIGHT_TOKENS,
   COLUMN_KNOWN,
   COLUMN_KV_USAGE,
+  COLUMN_PREFILL_TOKENS,
   COLUMN_STRICTEST_TPOT,
-  cell,
+  COLUMN_WAITING,
   columnAddress,
   SIGNAL_KV_USAGE,
   SIGNAL_WAITING,
 } from '../endpoints';
 import { coefficientAddress, predictionReady } from '../load/coefficients';
-import { CANDIDATES, KEPT, KEYS, MASKS, MATCH, P, PREDICTED, PREDICTION_FEATURES, REQUEST } from '../memory';
+import { CANDIDATES, KEPT, KEYS, MASKS, MATCH, P, PREDICTED, REQUEST } from '../memory';
 import { laneSum } from './column';
 import {
-  ANSWER_FEATURES,
   ANSWER_TPOT,
   ANSWER_TTFT,
   PREDICT_BY_MODEL,
@@ -27,7 +27,7 @@ import {
   REQUEST_WANTED_TPOT,
   REQUEST_WANTED_TTFT,
 } from './program';
-import { blockTokens, promptTokens, uncachedTokens, waitingKeys } from './values';
+import { blockTokens, promptTokens, uncachedTokens } from './values';
 
 export const PREDICTED_TTFT: u32 = 0;
 export const PREDICTED_TPOT: u32 = 1;
@@ -35,7 +35,7 @@ export const HEADROOM_TTFT: u32 = 2;
 export const HEADROOM_TPOT: u32 = 3;
 
 // The features of an endpoint, in the order of the coefficients: 1, then
-//   1 uncached prompt tokens / 1000 · 2 tokens in flight / 1000 · 3 waiting requests, as predicted for now
+//   1 uncached prompt tokens / 1000 · 2 uncached tokens in flight without first output / 1000 · 3 waiting requests
 //   4 requests in flight from here · 5 share of the KV cache in use · 6 prompt tokens / 1000
 
 /** Address of a PREDICTED_* or HEADROOM_* column of this thread. */
@@ -72,8 +72,7 @@ function fillUnknown(used: u32, values: usize, signal: i32, to: usize): void {
 
 /** Waiting requests go to KEYS and the KV usage to KEPT, both without gaps. */
 function fillSignals(used: u32): void {
-  waitingKeys(used);
-  fillUnknown(used, KEYS, SIGNAL_WAITING, KEYS);
+  fillUnknown(used, columnAddress(COLUMN_WAITING), SIGNAL_WAITING, KEYS);
   fillUnknown(used, columnAddress(COLUMN_KV_USAGE), SIGNAL_KV_USAGE, KEPT);
 }
 
@@ -86,7 +85,7 @@ function predictColumn(used: u32, target: u32, keep: bool): void {
   const first = coefficientAddress(target, 0);
   const column = (<usize>P) << 2;
   const values = predictedColumn(target);
-  const tokens = columnAddress(COLUMN_INFLIGHT_TOKENS);
+  const tokens = columnAddress(COLUMN_PREFILL_TOKENS);
   const inflight = columnAddress(COLUMN_INFLIGHT);
   const zero = f32x4.splat(0);
   const thousandth = f32x4.splat(0.001);
@@ -182,23 +181,9 @@ export function clearPrediction(): void {
   store<f32>(REQUEST + ANSWER_TPOT, NaN);
 }
 
-function putFeature(feature: u32, value: f32): void {
-  store<f32>(REQUEST + ANSWER_FEATURES + ((<usize>feature) << 2), value);
-}
-
-/** Write what was predicted for a slot, and the features that it was predicted from; before the slot is charged. */
+/** Write what was predicted for a slot. */
 export function answerPrediction(slot: u32): void {
   const at = (<usize>slot) << 2;
   store<f32>(REQUEST + ANSWER_TTFT, load<f32>(predictedColumn(PREDICTED_TTFT) + at));
   store<f32>(REQUEST + ANSWER_TPOT, load<f32>(predictedColumn(PREDICTED_TPOT) + at));
-  const known = load<u32>(cell(COLUMN_KNOWN, slot));
-  const cached = <f32>load<u32>(MATCH + at) * blockTokens();
-  waitingKeys((slot + 4) & ~3);
-  putFeature(0, 1);
-  putFeature(1, max<f32>(promptTokens() - cached, 0) * 0.001);
-  putFeature(2, <f32>load<u32>(cell(COLUMN_INFLIGHT_TOKENS, slot)) * 0.001);
-  putFeature(3, (known & SIGNAL_WAITING) != 0 ? load<f32>(KEYS + at) : NaN);
-  putFeature(4, <f32>load<u32>(cell(COLUMN_INFLIGHT, slot)));
-  putFeature(5, (known & SIGNAL_KV_USAGE) != 0 ? load<f32>(cell(COLUMN_KV_USAGE, slot)) : NaN);
-  putFeature(PREDICTION_FEATURES - 1, promptTokens() * 0.001);
 }

@@ -5,7 +5,7 @@
 // area (only its thread touches it).
 //
 // A program: 64 bytes of head, then up to PROGRAM_OPS operations of 64 bytes.
-//   head  +0 u32 operations · +4 u32 PROGRAM_* needs
+//   head  +0 u32 operations · +4 u32 PROGRAM_* needs · +8 u32 tag, which labels carry (24 bits)
 //   op    +0 u32 code · +4 f32 weight · +8 f32 × 8 parameters
 import { HEADER, HEADER_POOL, PROGRAM_BYTES, PROGRAMS, REQUEST } from '../memory';
 
@@ -22,6 +22,7 @@ export const POOL_COLD_LENGTH: usize = 160; // u32
 export const POOL_TURNS: usize = 256; // 32 × u32: slot + 1 that each profile's round-robin-picker took last (commit lock)
 export const MAX_PROFILES: u32 = 32;
 
+export const PROGRAM_TAG: usize = 8;
 export const PROGRAM_NEEDS_MATCH: u32 = 1;
 export const PROGRAM_NEEDS_OVERLAP: u32 = 2;
 export const PROGRAM_INSERTS: u32 = 4; // believe that the picked endpoint will hold the prompt
@@ -71,7 +72,7 @@ export const OP_PICK_LAST: u32 = 63;
 export const OP_PREDICT: u32 = 80; // [PREDICT_*, 1 = single tokens are streamed, factor of the wanted times, mask of prefill endpoints + 1]
 export const OP_ADMIT_LATENCY: u32 = 81; // []
 export const OP_FILTER_TIER: u32 = 82; // [exploration]
-export const OP_SCORE_LATENCY: u32 = 83; // [weight of the time to first token, 1 = most headroom, weights of KV cache, queue, prefix]
+export const OP_SCORE_LATENCY: u32 = 83; // [weight of the time to first token, of that per output token, 1 = most headroom, weights of KV cache, queue, prefix]
 
 export const PREDICT_BY_MODEL: u32 = 0; // the latency model
 export const PREDICT_ON_HOST: u32 = 1; // what the host wrote into the PREDICTED columns
@@ -110,7 +111,6 @@ export const ANSWER_SCORE: usize = 88; // f32: weighted score of the first pick
 export const ANSWER_UNCACHED_TOKENS: usize = 92; // u32: tokens charged for the first pick
 export const ANSWER_TTFT: usize = 2176; // f32: time to first token predicted for the first pick, ms, NaN = nothing
 export const ANSWER_TPOT: usize = 2180; // f32: time per output token predicted for it
-export const ANSWER_FEATURES: usize = 2184; // f32 × PREDICTION_FEATURES: what they were predicted from
 export const ANSWER_PICKS: usize = 256; // u32 × MAX_PICKS: slots in order of preference
 export const MAX_PICKS: u32 = 64;
 

@@ -48,14 +48,14 @@ export function latencyScores(endpoints: readonly Predicted[], rules: LatencyRul
   const span = (values: number[]) => ({ low: Math.min(...values), range: Math.max(...values) - Math.min(...values) });
   const ttft = span(rooms.map((room) => Math.abs(room.ttft)));
   const tpot = span(rooms.map((room) => Math.abs(room.tpot)));
-  let share = sum <= 0 ? 1 : rules.ttftWeight / sum;
-  if (ttft.range <= 1e-9 && tpot.range > 1e-9) share = 0;
-  else if (tpot.range <= 1e-9 && ttft.range > 1e-9) share = 1;
+  let [share, rest] = sum <= 0 ? [1, 0] : [rules.ttftWeight / sum, rules.tpotWeight / sum];
+  if (ttft.range <= 1e-9 && tpot.range > 1e-9) [share, rest] = [0, 1];
+  else if (tpot.range <= 1e-9 && ttft.range > 1e-9) [share, rest] = [1, 0];
   const normal = (value: number, { low, range }: { low: number; range: number }) =>
     range <= 1e-9 ? 0.5 : (Math.abs(value) - low) / range;
   const scores = new Map(
     slots.map((slot, i) => {
-      const combined = share * normal(rooms[i]!.ttft, ttft) + (1 - share) * normal(rooms[i]!.tpot, tpot);
+      const combined = share * normal(rooms[i]!.ttft, ttft) + rest * normal(rooms[i]!.tpot, tpot);
       const most = positive && rules.strategy === 'most';
       const hundredths = Math.trunc((most ? combined : 1 - combined) * 100) + 1;
       return [slot, Math.min(hundredths / 100, 1)] as const;

@@ -10,11 +10,11 @@ const ON_HOST = 1;
 const STREAMED = 1;
 const LEAST = 0;
 const MOST = 1;
-const third = 1 / 3;
 
 const onHost = scorer('OP_PREDICT', 1, ON_HOST, STREAMED, 1, 0);
 const tier = (exploration = 0) => scorer('OP_FILTER_TIER', 1, exploration);
-const latency = (first = 0.8, strategy = LEAST) => scorer('OP_SCORE_LATENCY', 1, first, strategy, third, third, third);
+const latency = (first = 0.8, strategy = LEAST, second = 1 - first) =>
+  scorer('OP_SCORE_LATENCY', 1, first, second, strategy, 1, 1, 1);
 
 type Pair = readonly [ttft: number, tpot: number] | undefined;
 
@@ -225,8 +225,10 @@ describe('latency-scorer', () => {
   });
 
   it('counts the part of the prompt that is held when nothing is predicted', () => {
-    const pool = predicted([scorer('OP_SCORE_LATENCY', 1, 0.8, LEAST, 0, 0, 1)], [undefined, undefined]);
-    pool.programs.publish(0, [onHost, scorer('OP_SCORE_LATENCY', 1, 0.8, LEAST, 0, 0, 1), pickMax], { inserts: true });
+    const pool = predicted([scorer('OP_SCORE_LATENCY', 1, 0.8, 0.2, LEAST, 0, 0, 1)], [undefined, undefined]);
+    pool.programs.publish(0, [onHost, scorer('OP_SCORE_LATENCY', 1, 0.8, 0.2, LEAST, 0, 0, 1), pickMax], {
+      inserts: true,
+    });
     pool.decider.decide({ ...plainRequest, ...prompt(pool.core, 1, 3), subset: [1] });
     expect(scores(pool, 2, { ...looking, ...prompt(pool.core, 1, 3) })).toEqual([0, 1]);
   });
@@ -262,9 +264,8 @@ describe('latency-scorer', () => {
             wantedTpot,
           };
           const expected = latencyScores(endpoints, rules);
-          const sum = ttftWeight! + tpotWeight!;
           const pool = predicted(
-            [latency(sum <= 0 ? 1 : ttftWeight! / sum, strategy === 'most' ? MOST : LEAST)],
+            [latency(ttftWeight!, strategy === 'most' ? MOST : LEAST, tpotWeight!)],
             endpoints.map(({ ttft, tpot }) => (ttft === undefined || tpot === undefined ? undefined : [ttft, tpot])),
           );
           for (const [slot, { inflight }] of endpoints.entries()) for (let i = 0; i < inflight; i++) hold(pool, slot);
