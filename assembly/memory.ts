@@ -71,7 +71,7 @@ export const ADAPTERS_REMEMBERED: u32 = 16;
 export const LABEL_COLUMNS: u32 = 16;
 
 // Latency model: 64 bytes of head, the coefficients of an endpoint that is not known yet, then PREDICTION_COEFFICIENTS
-// columns of P 32-bit floats: those of the time to first token, then those of the time per output token.
+// columns of P 32-bit floats (time to first token, then time per output token), and one that says whether they were learned.
 export const PREDICTION_FEATURES: u32 = 7;
 export const PREDICTION_COEFFICIENTS: u32 = 14;
 export const PREDICTION_HEAD_BYTES: usize = 128;
@@ -171,7 +171,7 @@ function regionBytes(region: u32): u64 {
   if (region == REGION_TELEMETRY) return <u64>k * load<u32>(HEADER + HEADER_TELEMETRY_BYTES);
   if (region == REGION_ADAPTERS) return <u64>p * (ADAPTERS_PER_ENDPOINT + ADAPTERS_REMEMBERED) * 8;
   if (region == REGION_LABELS) return <u64>p * LABEL_COLUMNS * 8;
-  if (region == REGION_PREDICTION) return PREDICTION_HEAD_BYTES + <u64>p * PREDICTION_COEFFICIENTS * 4;
+  if (region == REGION_PREDICTION) return PREDICTION_HEAD_BYTES + <u64>p * (PREDICTION_COEFFICIENTS + 1) * 4;
   if (region == REGION_DECISIONS) return <u64>k * DECISION_RING_BYTES;
   if (region == REGION_LABEL_RING) return <u64>k * LABEL_RING_BYTES;
   return 0;

@@ -23,7 +23,8 @@ import {
   ANSWER_TPOT,
   ANSWER_TTFT,
   PREDICT_BY_MODEL,
-  PREDICT_ON_HOST,
+  PREDICT_NOTHING,
+  PREDICT_ON_HOST_OR_BY_MODEL,
   REQUEST_WANTED_TPOT,
   REQUEST_WANTED_TTFT,
 } from './program';
@@ -80,8 +81,8 @@ function weighted(coefficient: usize, feature: v128): v128 {
   return f32x4.mul(v128.load(coefficient), feature);
 }
 
-/** One predicted column from the model: the sum of coefficients × features, never below 0. */
-function predictColumn(used: u32, target: u32, keep: bool): void {
+/** What the host left open in a predicted column, from the model: the sum of coefficients × features, never below 0. */
+function predictColumn(used: u32, target: u32): void {
   const first = coefficientAddress(target, 0);
   const column = (<usize>P) << 2;
   const values = predictedColumn(target);
@@ -104,7 +105,7 @@ function predictColumn(used: u32, target: u32, keep: bool): void {
     sum = f32x4.add(sum, weighted(c + column * 6, length));
     const predicted = f32x4.max(sum, zero);
     const given = v128.load(values + at);
-    v128.store(values + at, keep ? v128.bitselect(given, predicted, f32x4.eq(given, given)) : predicted);
+    v128.store(values + at, v128.bitselect(given, predicted, f32x4.eq(given, given)));
   }
 }
 
@@ -163,12 +164,14 @@ function excusePrefill(used: u32, mask: u32): void {
 export function predict(op: usize, used: u32): void {
   const source = <u32>load<f32>(op, 8);
   const mask = <u32>load<f32>(op, 20);
-  if (source != PREDICT_ON_HOST) {
+  if (source == PREDICT_NOTHING || source == PREDICT_BY_MODEL) {
+    forgetColumn(used, PREDICTED_TTFT);
+    forgetColumn(used, PREDICTED_TPOT);
+  }
+  if ((source == PREDICT_BY_MODEL || source == PREDICT_ON_HOST_OR_BY_MODEL) && predictionReady()) {
     fillSignals(used);
-    for (let target: u32 = 0; target < 2; target++) {
-      if (predictionReady()) predictColumn(used, target, source != PREDICT_BY_MODEL);
-      else if (source == PREDICT_BY_MODEL) forgetColumn(used, target);
-    }
+    predictColumn(used, PREDICTED_TTFT);
+    predictColumn(used, PREDICTED_TPOT);
   }
   leaveTtft(used);
   leaveTpot(used, load<f32>(op, 12) != 0, load<f32>(op, 16));

@@ -77,6 +77,7 @@ export const OP_SCORE_LATENCY: u32 = 83; // [weight of the time to first token, 
 export const PREDICT_BY_MODEL: u32 = 0; // the latency model
 export const PREDICT_ON_HOST: u32 = 1; // what the host wrote into the PREDICTED columns
 export const PREDICT_ON_HOST_OR_BY_MODEL: u32 = 2; // the model where the host wrote NaN
+export const PREDICT_NOTHING: u32 = 3; // nobody
 
 // The request (host → decide).
 export const REQUEST_PROFILE: usize = 0; // u32

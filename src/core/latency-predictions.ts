@@ -30,10 +30,10 @@ export class CoefficientTable {
     this.#input = (core.call.inputAddress!() >>> 0) >>> 2;
   }
 
-  /** What holds for endpoints that nothing has been learned about; with `all`, for every endpoint of now as well. */
-  setUnknown(coefficients: LatencyCoefficients, all: boolean): boolean {
+  /** What holds for every endpoint that nothing has been learned about. */
+  setUnknown(coefficients: LatencyCoefficients): boolean {
     this.#write(coefficients);
-    return this.#core.call.predictionPrior!(all ? 1 : 0) === 0;
+    return this.#core.call.predictionPrior!() === 0;
   }
 
   /** What was learned about the endpoint in a slot; nothing happens when the slot has changed hands. */

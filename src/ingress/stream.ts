@@ -80,6 +80,7 @@ export class ExchangeStream implements ProcessHandler, GatedWork {
   #identified: KnownRequester | undefined;
   #understood: UnderstoodRequest | undefined;
   #placement: Placement | undefined;
+  #placedAt: number | undefined;
   #series = -1;
   #running = false;
   #response: ResponsePhase | undefined;
@@ -271,6 +272,7 @@ export class ExchangeStream implements ProcessHandler, GatedWork {
     const outcome = decide(services, { request, headers: this.#headers, scan, subset: this.#subset, hosted });
     if (outcome.kind === 'rejected') return this.#reject(outcome);
     this.#placement = outcome;
+    this.#placedAt = services.now();
     const { recorder } = services;
     if (request.rewriteRule !== undefined) {
       recorder.rewritten(request.rewriteRule, request.model, request.targetModel);
@@ -407,6 +409,8 @@ export class ExchangeStream implements ProcessHandler, GatedWork {
       answer: this.#answerForm,
       destination: placement === undefined ? undefined : destinationOf(placement),
       charge: placement?.charge,
+      placedAt: this.#placedAt,
+      prediction: placement?.prediction,
     };
   }
 

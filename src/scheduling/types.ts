@@ -61,6 +61,16 @@ export interface Charge {
   outcome(result: 'success' | 'failure'): void;
 }
 
+/** What was predicted for the endpoint that a request was placed on, and what the request wants, in milliseconds. */
+export interface LatencyPrediction {
+  /** Undefined = nothing was predicted. */
+  readonly ttftMs: number | undefined;
+  readonly tpotMs: number | undefined;
+  /** 0 = the request does not say. */
+  readonly wantedTtftMs: number;
+  readonly wantedTpotMs: number;
+}
+
 export interface Placement {
   readonly kind: 'placed';
   /** In order of preference, at least one. */
@@ -69,6 +79,8 @@ export interface Placement {
   readonly matchedBlocks: number;
   readonly totalBlocks: number;
   readonly matchedTokens: number;
+  /** Undefined when nothing predicts latency. */
+  readonly prediction?: LatencyPrediction | undefined;
   /** Weighted score of every candidate by address; only when scores are emitted. */
   readonly scores: ReadonlyMap<string, number> | undefined;
 }
@@ -132,6 +144,10 @@ export interface ProgramOperation {
     | 'OP_SCORE_CONSISTENT_HASH'
     | 'OP_SCORE_LMETRIC'
     | 'OP_SCORE_CACHE_AWARE'
+    | 'OP_PREDICT'
+    | 'OP_ADMIT_LATENCY'
+    | 'OP_FILTER_TIER'
+    | 'OP_SCORE_LATENCY'
     | 'OP_PICK_BEST_OF'
     | 'OP_PICK_LEAST_REQUEST'
     | 'OP_PICK_ROUND_ROBIN'
@@ -180,6 +196,46 @@ export interface PrefixSettings {
   readonly autoTune: boolean;
 }
 
+/** Servers that speak llm-d-router's prediction protocol, and how they are asked. */
+export interface PredictionServers {
+  /** Addresses; empty = the built-in model predicts, and only samples are sent. */
+  readonly prediction: readonly string[];
+  readonly training: string | undefined;
+  /** Rows of one caller's call at most; a larger pool is asked in several. */
+  readonly rowsMax: number;
+  /** Rows from which on a call does not wait for others to join it; 0 = no bound. */
+  readonly coalescedRowsMax: number;
+  /** Milliseconds that a call waits for others to join it. */
+  readonly coalesceMs: number;
+  /** Calls under way at once. */
+  readonly dispatchesMax: number;
+  /** Milliseconds after which a call is given up. */
+  readonly timeoutMs: number;
+  /** Samples of one flush at most, and milliseconds between two. */
+  readonly samplesMax: number;
+  readonly flushMs: number;
+}
+
+/** How latency is predicted. */
+export interface PredictionSettings {
+  /** Off = only learn. */
+  readonly predicts: boolean;
+  /** Answers are streamed: single tokens have a time. */
+  readonly streaming: boolean;
+  /** Factor of the wanted time per output token. */
+  readonly bufferFactor: number;
+  /** Label whose value `prefill` marks endpoints without output; empty = none. */
+  readonly roleLabel: string;
+  /** Undefined = the built-in model predicts, and no samples are sent. */
+  readonly servers: PredictionServers | undefined;
+  /** Milliseconds that a request waits for prediction servers. */
+  readonly waitMs: number;
+  /** The model predicts where the servers say nothing. */
+  readonly modelWhenServersFail: boolean;
+  /** What the model believes before it has learned. */
+  readonly prior: { readonly prefillTokensPerSecond: number; readonly tpotMs: number };
+}
+
 /** A plugin that runs on the shards: plain data, from which each shard makes its own instance. */
 export interface HostPluginSettings {
   readonly name: string;
@@ -207,6 +263,8 @@ export interface CompiledScheduling {
   readonly prefixProducer: { readonly name: string; readonly type: string } | undefined;
   /** Count output estimates as in-flight tokens (inflight-load-producer). */
   readonly estimateOutput: { readonly ratio: number; readonly maxTokens: number | undefined } | undefined;
+  /** Undefined when nothing predicts latency. */
+  readonly prediction: (PredictionSettings & { readonly name: string; readonly type: string }) | undefined;
   /** Plugins that run on the shards, in the order of the configuration. */
   readonly host: readonly HostPluginSettings[];
 }

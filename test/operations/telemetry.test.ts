@@ -11,7 +11,7 @@ import {
 import { PrefixIndex } from '../../dist/core/prefix-index.js';
 import { MetricsExposition } from '../../dist/operations/telemetry/exposition.js';
 import { boundText, labelText, numberText } from '../../dist/operations/telemetry/exposition-text.js';
-import { attemptKind, requestKind, seriesKinds } from '../../dist/operations/telemetry/metric-table.js';
+import { attemptKind, cellsOf, requestKind, seriesKinds } from '../../dist/operations/telemetry/metric-table.js';
 import { spread } from '../../dist/operations/telemetry/pool-gauges.js';
 import { ShardRecorder } from '../../dist/operations/telemetry/shard-recorder.js';
 import type { Endpoint } from '../../dist/pool/endpoint.js';
@@ -490,7 +490,7 @@ describe('the page', () => {
       let next = 0;
       for (const metric of kind.metrics) {
         expect(metric.offset).toBe(next);
-        next += metric.type === 'histogram' ? metric.buckets.length + 2 : 1;
+        next += cellsOf(metric);
         expect([...metric.buckets].sort((a, b) => a - b)).toEqual(metric.buckets);
       }
       expect(next).toBe(kind.cells);
