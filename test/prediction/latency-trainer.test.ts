@@ -14,9 +14,6 @@ const settings: PredictionSettings = {
   streaming: true,
   bufferFactor: 1,
   roleLabel: '',
-  servers: undefined,
-  waitMs: 400,
-  modelWhenServersFail: false,
   prior: { prefillTokensPerSecond: 20_000, tpotMs: 10 },
 };
 

@@ -91,12 +91,17 @@ describe('predicted latency over the wire', () => {
   it('latency-scorer learns which endpoint is fast, with no other process beside the picker', async () => {
     const house = await serve(['{type: latency-scorer}'], ['latency-scorer']);
     await untilLearned(house);
-    expect(await metric(house.ports.metricsPort, 'pointsman_prediction_observations_total', 'time="ttft"')).toBeGreaterThan(8);
+    const learned = () => metric(house.ports.metricsPort, 'pointsman_prediction_observations_total', 'time="ttft"');
+    await eventually('the answers have been learned', async () => ((await learned()) ?? 0) > 8);
     const labels = 'plugin_name="predicted-latency-producer"';
     const count = await metric(house.ports.metricsPort, 'llm_d_epp_request_predicted_ttft_seconds_count', labels);
     expect(count).toBeGreaterThan(8);
-    expect(await metric(house.ports.metricsPort, 'inference_objective_request_predicted_ttft_seconds_count')).toBe(count);
-    expect(await metric(house.ports.metricsPort, 'pointsman_prediction_accuracy_ratio_count', 'time="ttft"')).toBe(count);
+    expect(await metric(house.ports.metricsPort, 'inference_objective_request_predicted_ttft_seconds_count')).toBe(
+      count,
+    );
+    expect(await metric(house.ports.metricsPort, 'pointsman_prediction_accuracy_ratio_count', 'time="ttft"')).toBe(
+      count,
+    );
     const last = await metric(house.ports.metricsPort, 'llm_d_epp_inference_request_metric', 'type="predicted_ttft"');
     expect(last).toBeGreaterThan(0);
   });
