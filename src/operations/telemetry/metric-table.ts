@@ -350,6 +350,21 @@ export const predictionKind = kind(20, ['model_name', 'plugin_name', 'plugin_typ
   lastTpotTook: latestLatency('tpot_prediction_duration'),
   lastTpotMissed: latestLatency('tpot_slo_violation'),
 });
+/**
+ * Counters that host plugins add to, by the name that they give. The labels `plugin`, `plugin_name` and `plugin_type` are
+ * the plugin's own; the others come from it.
+ */
+export const pluginCounterKinds = {
+  event: kind(72, ['event', 'plugin'], {
+    total: counter('pointsman_plugin_events_total', 'What host plugins count about themselves.'),
+  }),
+  disaggregatedset_strict_header_no_match: kind(73, ['plugin_name', 'plugin_type', 'selector'], {
+    total: counter(
+      'llm_d_epp_disaggregatedset_strict_header_no_match_total',
+      'Requests whose strict header matched no endpoint.',
+    ),
+  }),
+} as const;
 
 export const seriesKinds: readonly SeriesKind[] = [
   requestKind,
@@ -362,4 +377,5 @@ export const seriesKinds: readonly SeriesKind[] = [
   streamEndKind,
   pluginKind,
   predictionKind,
+  ...Object.values(pluginCounterKinds),
 ];
