@@ -38,6 +38,7 @@ export {
 export { hashBlocks, hashBytesTo } from './request/hash';
 export * from './request/layout';
 export * from './request/scan';
+export * from './request/tokens';
 export {
   FORM_ENGINE,
   FORM_ENGINE_EMBED,

@@ -270,6 +270,13 @@ export const pluginKind = kind(9, ['plugin'], {
   failures: counter('pointsman_plugin_failures_total', 'Calls of host plugins that threw or took too long.'),
 });
 
+export const tokenKind = kind(40, ['outcome'], {
+  prompts: counter(
+    'pointsman_token_requests_total',
+    'Prompts whose tokens were asked for, by what came of it; all but `tokenised` were estimated.',
+  ),
+});
+
 export const seriesKinds: readonly SeriesKind[] = [
   requestKind,
   errorKind,
@@ -280,4 +287,5 @@ export const seriesKinds: readonly SeriesKind[] = [
   streamKind,
   streamEndKind,
   pluginKind,
+  tokenKind,
 ];
