@@ -57,6 +57,7 @@ export async function shard(start: ShardStart): Promise<void> {
     random: seededRandom(BigInt(start.seed) + pluginSeed),
     log,
     failed: (plugin) => recorder.pluginFailed(plugin),
+    count: (plugin, counter, labels) => recorder.pluginCounted(plugin, counter, labels),
   });
   const tokens = createTokenSource(settings.tokens, directory);
   const open = createStreamOpener(

@@ -276,6 +276,21 @@ export const tokenKind = kind(40, ['outcome'], {
     'Prompts whose tokens were asked for, by what came of it; all but `tokenised` were estimated.',
   ),
 });
+/**
+ * Counters that host plugins add to, by the name that they give. The labels `plugin`, `plugin_name` and `plugin_type` are
+ * the plugin's own; the others come from it.
+ */
+export const pluginCounterKinds = {
+  event: kind(72, ['event', 'plugin'], {
+    total: counter('pointsman_plugin_events_total', 'What host plugins count about themselves.'),
+  }),
+  disaggregatedset_strict_header_no_match: kind(73, ['plugin_name', 'plugin_type', 'selector'], {
+    total: counter(
+      'llm_d_epp_disaggregatedset_strict_header_no_match_total',
+      'Requests whose strict header matched no endpoint.',
+    ),
+  }),
+} as const;
 
 export const seriesKinds: readonly SeriesKind[] = [
   requestKind,
@@ -288,4 +303,5 @@ export const seriesKinds: readonly SeriesKind[] = [
   streamEndKind,
   pluginKind,
   tokenKind,
+  ...Object.values(pluginCounterKinds),
 ];
