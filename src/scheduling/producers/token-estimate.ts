@@ -65,6 +65,7 @@ const video = group(
 /** Parameters of the estimate. */
 export const estimate = z
   .strictObject({ image, video })
+  .optional()
   .describe(
     'Count four bytes of prompt as one token: no server is asked. What happens too when nothing is configured.',
   );

@@ -33,6 +33,7 @@ const udsTokenizerConfig = z
     socketFile: z.string().optional().describe('Where the socket is.'),
     useTCP: z.boolean().optional().describe('The socket is a TCP address.'),
   })
+  .optional()
   .describe('Deprecated, and not served: a tokeniser behind a Unix socket. Tokens are estimated.');
 
 const parameters = z
@@ -41,9 +42,9 @@ const parameters = z
       .string()
       .optional()
       .describe('Name of the model as the rendering server knows it. Alone it selects `vllm` with its defaults.'),
-    estimate: estimate.optional(),
+    estimate,
     vllm: vllm.optional().describe('Ask a vLLM server for the tokens of every prompt.'),
-    udsTokenizerConfig: udsTokenizerConfig.optional(),
+    udsTokenizerConfig,
   })
   .refine((given) => [given.estimate, given.vllm, given.udsTokenizerConfig].filter(Boolean).length <= 1, {
     error: 'only one of estimate, vllm or udsTokenizerConfig may be set',
