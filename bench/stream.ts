@@ -63,6 +63,7 @@ const QUIET: RequestRecorder = {
   rewritten: nothing,
   streamOpened: nothing,
   streamClosed: nothing,
+  tokenised: () => undefined,
   overloaded: nothing,
 };
 

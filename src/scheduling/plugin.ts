@@ -7,6 +7,7 @@ import type {
   PrefixSettings,
   ProgramOperation,
   Scheduler,
+  TokenSettings,
 } from './types.js';
 
 export { z } from 'zod';
@@ -130,6 +131,8 @@ export interface PluginDefinition<Parameters = unknown> {
   prefixSettings?(parameters: Parameters): PrefixSettings;
   /** How a producer of latency predictions comes to them. @throws with one line for the user */
   predictionSettings?(parameters: Parameters): PredictionSettings;
+  /** Where a producer of prompt tokens gets them from; undefined = it estimates. */
+  tokenSettings?(parameters: Parameters): TokenSettings | undefined;
   /** What a producer of in-flight load counts for output. */
   outputEstimate?(parameters: Parameters): OutputEstimate | undefined;
 }

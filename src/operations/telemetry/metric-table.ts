@@ -350,6 +350,13 @@ export const predictionKind = kind(20, ['model_name', 'plugin_name', 'plugin_typ
   lastTpotTook: latestLatency('tpot_prediction_duration'),
   lastTpotMissed: latestLatency('tpot_slo_violation'),
 });
+
+export const tokenKind = kind(40, ['outcome'], {
+  prompts: counter(
+    'pointsman_token_requests_total',
+    'Prompts whose tokens were asked for, by what came of it; all but `tokenised` were estimated.',
+  ),
+});
 /**
  * Counters that host plugins add to, by the name that they give. The labels `plugin`, `plugin_name` and `plugin_type` are
  * the plugin's own; the others come from it.
@@ -377,5 +384,6 @@ export const seriesKinds: readonly SeriesKind[] = [
   streamEndKind,
   pluginKind,
   predictionKind,
+  tokenKind,
   ...Object.values(pluginCounterKinds),
 ];

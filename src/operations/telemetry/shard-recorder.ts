@@ -19,6 +19,7 @@ import {
   streamEndKind,
   streamKind,
   threadKind,
+  tokenKind,
 } from './metric-table.js';
 import { SeriesReader, SeriesWriter, seriesBytes } from './series-block.js';
 import { LABEL_VALUES_MAX, OTHER, ValueCap } from './value-cap.js';
@@ -397,6 +398,10 @@ export class ShardRecorder implements RequestRecorder {
     this.#cells[base + metric.offset] = value;
     // A clock that all threads share, so that the page can tell whose value is the last one.
     this.#cells[base + metric.offset + 1] = performance.timeOrigin + performance.now();
+  }
+
+  tokenised(outcome: string): void {
+    this.#cells[this.#resolve(tokenKind, [outcome])]! += 1;
   }
 
   /** A call of a host plugin failed. Not on the hot path: it should never happen. */
