@@ -1,5 +1,5 @@
+import { durationMilliseconds } from '../scheduling/duration.js';
 import type { ConfigurationDocument, Path } from './document.js';
-import { durationMilliseconds } from './duration.js';
 import type { LoadedPlugin } from './plugin-set.js';
 import { dcgmDataSource, dcgmDataSourceParameters } from './plugins/dcgm-data-source.js';
 import { dcgmExtractor } from './plugins/dcgm-extractor.js';

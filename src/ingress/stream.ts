@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto';
+import type { PromptTokens } from '../core/token-chain.js';
 import { AnswerForm } from '../core/types.js';
 import { requestPath } from '../request/control-headers.js';
 import { writeModel } from '../request/model-edit.js';
 import { bodyTooLarge, overloaded } from '../request/rejections.js';
 import { CHUNK_OVERHEAD_BYTES, RequestBody } from '../request/request-body.js';
+import type { Tokenised } from '../request/tokens/token-source.js';
 import { type UnderstoodRequest, understand, understandOpaque } from '../request/understand.js';
 import { type AnsweredRequest, ResponsePhase } from '../response/response-phase.js';
 import type { Placement, Rejection } from '../scheduling/types.js';
@@ -48,6 +50,8 @@ type State =
   | 'waiting'
   /** The body of the request is coming; nothing has been answered. */
   | 'request body'
+  /** The body has ended; the tokens of its prompt are being found. */
+  | 'tokenising'
   /** The request is understood, and a plugin lets it wait for others. */
   | 'held'
   /** The request has its destination. */
@@ -81,7 +85,10 @@ export class ExchangeStream implements ProcessHandler, GatedWork {
   #body: RequestBody | undefined;
   #identified: KnownRequester | undefined;
   #understood: UnderstoodRequest | undefined;
+  /** Ends the search for the prompt's tokens. */
+  #tokenising: AbortController | undefined;
   #placement: Placement | undefined;
+  #placedAt: number | undefined;
   #series = -1;
   #running = false;
   #response: ResponsePhase | undefined;
@@ -127,7 +134,7 @@ export class ExchangeStream implements ProcessHandler, GatedWork {
   halfClosed(): void {
     this.#halfClosed = true;
     // A stream that waits still gets its answer: a client may half-close right behind its messages.
-    if (this.#state !== 'waiting' && this.#state !== 'held') this.#finish();
+    if (this.#state !== 'waiting' && !this.#isThoughtAbout) this.#finish();
   }
 
   closed(cancelled: boolean): void {
@@ -203,8 +210,13 @@ export class ExchangeStream implements ProcessHandler, GatedWork {
     if (wasOpen && !this.#awaitsAnswer) recorder.processing('request', this.#requestMs / 1_000);
   }
 
+  /** The request is complete, and its answer takes more than this turn. */
+  get #isThoughtAbout(): boolean {
+    return this.#state === 'tokenising' || this.#state === 'held';
+  }
+
   get #awaitsAnswer(): boolean {
-    return this.#state === 'opened' || this.#state === 'request body' || this.#state === 'held';
+    return this.#state === 'opened' || this.#state === 'request body' || this.#isThoughtAbout;
   }
 
   #requestHeaders(message: ProcessMessage) {
@@ -260,49 +272,77 @@ export class ExchangeStream implements ProcessHandler, GatedWork {
       if (understood.kind === 'rejected') return this.#reject(understood);
       this.#understood = understood;
     }
-    if (!this.#holdForPlugins(endedBy)) this.#place(endedBy);
+    if (!this.#tokenise(body, endedBy)) this.#placeOrHold(endedBy);
   }
 
-  /** Ask the plugins whether the request shall wait for others. @returns whether it waits */
-  #holdForPlugins(endedBy: 'body' | 'trailers'): boolean {
-    const { services } = this.#context;
-    const { hosted } = this.#requester;
-    if (services.plugins === undefined || hosted === undefined) return false;
-    const { model, targetModel, promptBytes, media } = this.#understood!;
-    const subset = services.ignoreSubset ? undefined : this.#subset;
-    const input = { scan: this.#body?.scan ?? -1, model, targetModel, promptBytes, media, subset };
-    const wait = services.plugins.hold(hosted, input);
-    if (wait === undefined) return false;
-    this.#state = 'held';
-    wait.then(() => this.#letGo(endedBy));
+  /** Ask for the tokens of the prompt, where somebody can tell them. @returns whether the request waits for them */
+  #tokenise(body: RequestBody, endedBy: 'body' | 'trailers'): boolean {
+    const { tokens } = this.#context.services;
+    const { prompt } = body.dialect;
+    const { modelPlace } = this.#understood!;
+    if (tokens === undefined || prompt === undefined || modelPlace === undefined || !tokens.reads(prompt)) return false;
+    this.#state = 'tokenising';
+    const waiting = new AbortController();
+    this.#tokenising = waiting;
+    tokens
+      .tokenise({ prompt, chunks: body.chunks, modelPlace }, waiting.signal)
+      .then((tokenised) => this.#tokenised(tokenised, endedBy));
     return true;
   }
 
-  /** The wait of a held request is over: decide. */
-  #letGo(endedBy: 'body' | 'trailers'): void {
-    if (this.#state !== 'held') return;
+  /** The tokens have come, or will not come: decide. */
+  #tokenised(tokenised: Tokenised, endedBy: 'body' | 'trailers'): void {
+    if (this.#state !== 'tokenising') return;
+    this.#tokenising = undefined;
+    this.#context.services.recorder.tokenised(tokenised.outcome);
+    const tokens = tokenised.outcome === 'tokenised' ? tokenised.tokens : undefined;
+    this.#goOn(() => this.#placeOrHold(endedBy, tokens));
+  }
+
+  /** Decide, unless a plugin lets the request wait for others. */
+  #placeOrHold(endedBy: 'body' | 'trailers', tokens?: PromptTokens): void {
+    const { services } = this.#context;
+    const { hosted } = this.#requester;
+    const { model, targetModel, promptBytes, media } = this.#understood!;
+    const subset = services.ignoreSubset ? undefined : this.#subset;
+    const input = { scan: this.#body?.scan ?? -1, model, targetModel, promptBytes, media, subset };
+    const wait = hosted === undefined ? undefined : services.plugins?.hold(hosted, input);
+    if (wait === undefined) {
+      this.#place(endedBy, tokens);
+      return;
+    }
+    this.#state = 'held';
+    wait.then(() => {
+      if (this.#state === 'held') this.#goOn(() => this.#place(endedBy, tokens));
+    });
+  }
+
+  /** What the request waited for has come: go on with it. */
+  #goOn(work: () => void): void {
     const { now, recorder } = this.#context.services;
     const startedAt = now();
     try {
-      this.#place(endedBy);
+      work();
     } catch (error) {
       this.#broken(error);
     }
     this.#requestMs += now() - startedAt;
+    if (this.#awaitsAnswer) return;
     recorder.processing('request', this.#requestMs / 1_000);
     if (this.#halfClosed) this.#finish();
   }
 
   /** The request is complete: decide and answer it. */
-  #place(endedBy: 'headers' | 'body' | 'trailers') {
+  #place(endedBy: 'headers' | 'body' | 'trailers', tokens?: PromptTokens) {
     const { services } = this.#context;
     const request = this.#understood!;
     const scan = this.#body?.scan ?? -1;
     this.#series = this.#seriesOf(request);
     const { hosted } = this.#requester;
-    const outcome = decide(services, { request, headers: this.#headers, scan, subset: this.#subset, hosted });
+    const outcome = decide(services, { request, headers: this.#headers, scan, tokens, subset: this.#subset, hosted });
     if (outcome.kind === 'rejected') return this.#reject(outcome);
     this.#placement = outcome;
+    this.#placedAt = services.now();
     const { recorder } = services;
     if (request.rewriteRule !== undefined) {
       recorder.rewritten(request.rewriteRule, request.model, request.targetModel);
@@ -439,6 +479,8 @@ export class ExchangeStream implements ProcessHandler, GatedWork {
       answer: this.#answerForm,
       destination: placement === undefined ? undefined : destinationOf(placement),
       charge: placement?.charge,
+      placedAt: this.#placedAt,
+      prediction: placement?.prediction,
     };
   }
 
@@ -481,6 +523,8 @@ export class ExchangeStream implements ProcessHandler, GatedWork {
   }
 
   #letGoOfBody(): void {
+    this.#tokenising?.abort();
+    this.#tokenising = undefined;
     this.#body?.close();
     this.#hold(0);
   }

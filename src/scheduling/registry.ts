@@ -1,3 +1,4 @@
+import { latencySloAdmitter } from './admitters/latency-slo-admitter.js';
 import { probabilisticAdmitter } from './admitters/probabilistic-admitter.js';
 import { contextLengthAware } from './context-length-aware.js';
 import { byLabel } from './filters/by-label.js';
@@ -11,6 +12,7 @@ import { multiclusterSessionAffinityFilter } from './filters/multicluster-sessio
 import { prefillFilter } from './filters/prefill-filter.js';
 import { prefixCacheAffinityFilter } from './filters/prefix-cache-affinity-filter.js';
 import { sessionAffinityFilter } from './filters/session-affinity-filter.js';
+import { sloHeadroomTierFilter } from './filters/slo-headroom-tier-filter.js';
 import { stickyUntilSaturatedFilter } from './filters/sticky-until-saturated-filter.js';
 import { utilizationFilter } from './filters/utilization-filter.js';
 import { agentIdentity } from './header-processors/agent-identity.js';
@@ -26,6 +28,7 @@ import { burstPrefixCacheProducer } from './producers/burst-prefix-cache-produce
 import { inflightLoadProducer } from './producers/inflight-load-producer.js';
 import { mmEmbeddingsCacheProducer } from './producers/mm-embeddings-cache-producer.js';
 import { multiclusterApproxPrefixCacheProducer } from './producers/multicluster-approx-prefix-cache-producer.js';
+import { predictedLatencyProducer } from './producers/predicted-latency-producer.js';
 import { sessionIdProducer } from './producers/session-id-producer.js';
 import { tokenProducer } from './producers/token-producer.js';
 import { tokenizer } from './producers/tokenizer.js';
@@ -39,6 +42,7 @@ import { consistentHashScorer } from './scorers/consistent-hash-scorer.js';
 import { endpointAttributeScorer } from './scorers/endpoint-attribute-scorer.js';
 import { headerLabelAffinityScorer } from './scorers/header-label-affinity-scorer.js';
 import { kvCacheUtilizationScorer } from './scorers/kv-cache-utilization-scorer.js';
+import { latencyScorer } from './scorers/latency-scorer.js';
 import { lmetricScorer } from './scorers/lmetric-scorer.js';
 import { loadAwareScorer } from './scorers/load-aware-scorer.js';
 import { loraAffinityScorer } from './scorers/lora-affinity-scorer.js';
@@ -108,6 +112,10 @@ export const schedulingPlugins: readonly PluginDefinition[] = [
   burstPrefixCacheProducer,
   mmEmbeddingsCacheProducer,
   mmEmbeddingsCacheScorer,
+  predictedLatencyProducer,
+  sloHeadroomTierFilter,
+  latencyScorer,
+  latencySloAdmitter,
   headerBasedTestingFilter,
   requestAttributeReporter,
   destinationEndpointServedVerifier,

@@ -2,11 +2,13 @@ import { saturation } from '../../admission/saturation.js';
 import type { LoadedConfiguration } from '../../config/load.js';
 import { Decider, type DecisionRequest } from '../../core/decider.js';
 import { EndpointTable } from '../../core/endpoint-table.js';
+import { CoefficientTable } from '../../core/latency-predictions.js';
 import { attachCore, type CoreInstance, createPoolMemory, defaultPoolSizes } from '../../core/memory.js';
 import { PrefixIndex } from '../../core/prefix-index.js';
 import { ProgramTable } from '../../core/programs.js';
 import { RequestScanner } from '../../core/request-scanner.js';
 import { type Endpoint, endpointAddress, type PoolState } from '../../pool/endpoint.js';
+import { latencyPriors, priorCoefficients } from '../../prediction/latency-priors.js';
 import { namedFairnessId, requestPath } from '../../request/control-headers.js';
 import { createDialects, type Dialect, type ParserName } from '../../request/dialects.js';
 import { STATUS_OF_CODE } from '../../request/rejections.js';
@@ -16,6 +18,7 @@ import { requesterOf, type UnderstoodRequest, understand, understandOpaque } fro
 import { EndpointDirectory } from '../../scheduling/endpoint-directory.js';
 import type { PluginDefinition } from '../../scheduling/plugin.js';
 import type { CompiledProfile, Rejection, RequestHeaders } from '../../scheduling/types.js';
+import { NOTHING_WANTED, wantedTimes } from '../../scheduling/wanted-times.js';
 import { writeLabels } from '../../threads/label-columns.js';
 import { seededRandom } from '../../threads/seeded-random.js';
 import { operationKind } from '../program-text.js';
@@ -176,7 +179,8 @@ class ExplainBench {
     if (allowed !== undefined && 'kind' in allowed) return rejected(allowed);
     this.#plugins.fill(hosted, understood, allowed, requestHeaders);
     const subset = allowed === undefined ? undefined : this.#directory.resolve(allowed);
-    const { requestKeys, baseModels } = configuration.scheduling;
+    const { requestKeys, baseModels, prediction } = configuration.scheduling;
+    const wanted = prediction === undefined ? NOTHING_WANTED : wantedTimes(requestHeaders);
     const decision: Omit<DecisionRequest, 'profile'> = {
       blocks: prompt.blocks,
       tail: prompt.tail,
@@ -185,6 +189,8 @@ class ExplainBench {
       outputTokens: 0,
       priority: understood.priority,
       adapter: understood.targetModel,
+      wantedTtftMs: wanted.ttftMs,
+      wantedTpotMs: wanted.tpotMs,
       nowMs: NOW_MS,
       subset,
       charged: false,
@@ -215,7 +221,11 @@ class ExplainBench {
 
   #openEndpoints(): void {
     const { pool, states, configuration } = this.#input;
-    const { prefix, masks, labels, attributes } = configuration.scheduling;
+    const { prefix, masks, labels, attributes, prediction } = configuration.scheduling;
+    // Nothing has been learned here: latency is predicted as for the first request of a picker.
+    if (prediction !== undefined) {
+      new CoefficientTable(this.#control).setUnknown(priorCoefficients(latencyPriors(prediction.prior)));
+    }
     const assignments = pool.endpoints.map((endpoint, slot) => ({ slot, generation: 1, endpoint }));
     this.#directory.apply(assignments, []);
     for (const [slot, state] of states.entries()) {

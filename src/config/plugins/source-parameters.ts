@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { duration, parseDuration } from '../duration.js';
+import { duration, parseDuration } from '../../scheduling/duration.js';
 
 const PORT = z.int().min(1).max(65_535).optional();
 
