@@ -10,7 +10,14 @@ const suite = suiteSchema.parse({
   workloads: [
     { name: 'a <b>', kind: 'separate', rate: 10, seconds: 10, output: { mean: 20 } },
     { name: 'c', kind: 'chat', rate: 5, seconds: 10, turns: 2 },
-    { name: 'shift', kind: 'sequence', parts: [{ workload: 'a <b>', seconds: 10 }, { workload: 'c', seconds: 10 }] },
+    {
+      name: 'shift',
+      kind: 'sequence',
+      parts: [
+        { workload: 'a <b>', seconds: 10 },
+        { workload: 'c', seconds: 10 },
+      ],
+    },
     { name: 'old numbers', kind: 'variant', of: 'c', fleet: { metrics: { scrapeMs: 5000 } } },
   ],
   policies: [{ name: 'default' }, { name: 'round-robin' }, { name: 'lmetric' }],

@@ -88,7 +88,9 @@ export function timelineFigure(
   const levels =
     high / low > 8 ? [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 40].filter((v) => v >= low && v <= high) : ticks(0, high, 4);
   const grid = levels.map(
-    (v) => rule(56, y(v), WIDTH - 20, y(v)) + text(48, y(v) + 4, Number(v.toPrecision(3)).toString(), 'text-anchor="end" class="soft"'),
+    (v) =>
+      rule(56, y(v), WIDTH - 20, y(v)) +
+      text(48, y(v) + 4, Number(v.toPrecision(3)).toString(), 'text-anchor="end" class="soft"'),
   );
   const times = ticks(0, seconds, 8).map((t) =>
     text(x(t), 320, `${Math.round(t)} s`, 'text-anchor="middle" class="soft"'),
