@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
+import { basename, dirname, extname, resolve } from 'node:path';
 import { Command, InvalidArgumentError } from 'commander';
+import { htmlReport } from '../simulator/report/html-report.js';
 import { type Comparison, compare } from '../simulator/suite/comparison.js';
 import { loadSuite } from '../simulator/suite/load-suite.js';
 import { type SweepProgress, sweep } from '../simulator/suite/sweep.js';
@@ -9,6 +10,7 @@ import { resultsCsv, resultsJson } from './simulate/results-file.js';
 interface SimulateFlags {
   readonly json?: string;
   readonly csv?: string;
+  readonly report?: string;
   readonly traces?: string;
   readonly jobs?: number;
   readonly quiet: boolean;
@@ -26,6 +28,9 @@ export async function runSimulate(argv: readonly string[]): Promise<number> {
   const results = await sweep(suite, folders, flags.jobs, flags.quiet ? () => {} : showProgress);
   const comparisons = compare(results, suite);
   if (flags.json !== undefined) writeFileSync(flags.json, resultsJson(suite, results, comparisons));
+  if (flags.report !== undefined) {
+    writeFileSync(flags.report, htmlReport(basename(path, extname(path)), suite, results, comparisons));
+  }
   if (flags.csv !== undefined) writeFileSync(flags.csv, resultsCsv(results));
   process.stdout.write(comparisonText(comparisons));
   return 0;
@@ -35,6 +40,7 @@ function simulateCommand(): Command {
   return new Command('pointsman simulate')
     .description('Run policies against each other on a simulated fleet and traffic; docs/simulation.md tells how.')
     .argument('<suite>', 'fleet, workloads and policies, YAML or JSON')
+    .option('--report <file>', 'write a self-contained HTML page')
     .option('--json <file>', 'write all results as one JSON document')
     .option('--csv <file>', 'write a line per run')
     .option('--traces <folder>', 'where the traces lie that the suite names; default: beside the suite')

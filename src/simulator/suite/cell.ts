@@ -4,6 +4,7 @@ import { builtinPlugins } from '../../config/builtin-plugins.js';
 import { loadConfiguration } from '../../config/load.js';
 import type { CompiledScheduling } from '../../scheduling/types.js';
 import { simulate } from '../fleet/simulation.js';
+import type { Workload } from '../fleet/workload.js';
 import { fleetOf } from './fleet-of.js';
 import { baselines } from './policies.js';
 import { type RunSummary, summarise } from './run-summary.js';
@@ -48,7 +49,7 @@ export function runCell(suite: Suite, cell: Cell, folders: SuiteFolders): CellRe
   const policy = suite.policies.find(({ name }) => name === cell.policy)!;
   const own = suite.workloads.find(({ name }) => name === cell.workload)?.fleet ?? {};
   const text = fleetSchema.parse({ ...suite.fleet, ...own });
-  const workload = workloadOf(suite, cell.workload, cell.seed, (path) => readTrace(resolve(folders.traces, path)));
+  const workload = trafficOf(suite, cell, folders);
   const { scheduling, kvEvents } = schedulingOf(policy, folders.suite);
   const fleet = fleetOf(
     kvEvents ? { ...text, kvEvents: text.kvEvents ?? { delayMs: 0, loss: 0 } } : text,
@@ -59,6 +60,17 @@ export function runCell(suite: Suite, cell: Cell, folders: SuiteFolders): CellRe
   const tookMs = performance.now() - begin;
   const summary = summarise(outcome, suite, workload.parts.length);
   return { ...cell, summary, simulated: outcome.requests.length, tookMs };
+}
+
+/** The traffic made last: the cells of one workload and seed follow each other. */
+let latest: { readonly key: string; readonly workload: Workload } | undefined;
+
+function trafficOf(suite: Suite, { workload: name, seed }: Cell, folders: SuiteFolders): Workload {
+  const key = `${suite.blockTokens} ${JSON.stringify(suite.workloads)} ${name} ${seed} ${folders.traces}`;
+  if (latest?.key === key) return latest.workload;
+  const workload = workloadOf(suite, name, seed, (path) => readTrace(resolve(folders.traces, path)));
+  latest = { key, workload };
+  return workload;
 }
 
 function readTrace(path: string): string {

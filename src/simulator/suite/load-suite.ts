@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { ConfigurationDocument } from '../../config/document.js';
 import { ConfigurationError } from '../../config/error.js';
 import { validate } from '../../config/validation.js';
-import { type Suite, suiteSchema } from './schema.js';
+import { fleetSchema, type Suite, suiteSchema } from './schema.js';
 
 /**
  * Read and check a suite.
@@ -18,6 +18,9 @@ export function loadSuite(path: string): Suite {
   const document = new ConfigurationDocument(text, path);
   const suite = validate(suiteSchema, document.data, document);
   checkNames(suite, document);
+  for (const [i, { fleet }] of suite.workloads.entries()) {
+    if (fleet !== undefined) validate(fleetSchema, fleet, document, ['workloads', i, 'fleet']);
+  }
   return suite;
 }
 

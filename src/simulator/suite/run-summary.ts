@@ -21,6 +21,8 @@ export interface RunSummary {
   readonly cost: number;
   /** The same by part of the workload; null = no request of it was measured. */
   readonly costByPart: readonly (number | null)[];
+  /** The same by time of arrival, all of the run, in equal windows; null = nothing arrived in it. */
+  readonly timeline: { readonly windowMs: number; readonly cost: readonly (number | null)[] };
   /** Share of the requests that met both objectives; long prompts have 0.5 s + prompt / 8,000 tokens per second. */
   readonly goodput: number;
   /** Prompt tokens found in a cache, over all. */
@@ -51,12 +53,28 @@ export function summarise(outcome: RunOutcome, suite: Suite, parts: number): Run
       const own = measured.filter((request) => request.part === part);
       return own.length === 0 ? null : cost(own);
     }),
+    timeline: timelineOf(outcome.requests, suite),
     goodput: mean(measured.map((request) => (metObjectives(request, suite) ? 1 : 0))),
     hitRatio: cached / Math.max(1, sum(served.map(({ promptTokens }) => promptTokens))),
     overBelief: sum(served.map(({ expectedTokens }) => expectedTokens)) / Math.max(1, cached) - 1,
     preemptions: outcome.preemptions,
     imbalance: Math.max(...outcome.busyMs) / Math.max(1e-9, mean(outcome.busyMs)),
   };
+}
+
+const WINDOWS = 100;
+
+function timelineOf(requests: readonly RequestOutcome[], suite: Suite): RunSummary['timeline'] {
+  const last = requests.reduce((latest, { arrivalMs }) => Math.max(latest, arrivalMs), 0);
+  const windowMs = Math.max(1, last / WINDOWS);
+  const sums = new Float64Array(WINDOWS);
+  const counts = new Float64Array(WINDOWS);
+  for (const request of requests) {
+    const window = Math.min(WINDOWS - 1, Math.floor(request.arrivalMs / windowMs));
+    sums[window]! += costOf(request, suite);
+    counts[window]! += 1;
+  }
+  return { windowMs, cost: Array.from(sums, (sum, i) => (counts[i] === 0 ? null : sum / counts[i]!)) };
 }
 
 export function costOf(request: RequestOutcome, { slo }: Suite): number {

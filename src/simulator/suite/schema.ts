@@ -105,6 +105,13 @@ const sequence = z.strictObject({
     .describe('Other workloads of the suite, one after the other.'),
 });
 
+const variant = z.strictObject({
+  name: common.name,
+  kind: z.literal('variant'),
+  of: z.string().min(1).describe('Workload of the suite whose traffic it has.'),
+  fleet: z.record(z.string(), z.unknown()).default({}).describe('Fields of the fleet that differ.'),
+});
+
 const plain = workloadKinds.map(({ kind, parameters }) =>
   z.strictObject({ ...common, kind: z.literal(kind), ...parameters.shape }),
 );
@@ -123,7 +130,11 @@ const policy = z.strictObject({
 export const suiteSchema = z.strictObject({
   blockTokens: z.int().min(1).default(64).describe('Tokens of a KV block and of a block of the prefix index.'),
   fleet: fleet.prefault({}),
-  workloads: z.array(z.discriminatedUnion('kind', [sequence, ...plain] as [typeof sequence, ...typeof plain])).min(1),
+  workloads: z
+    .array(
+      z.discriminatedUnion('kind', [sequence, variant, ...plain] as [typeof sequence, typeof variant, ...typeof plain]),
+    )
+    .min(1),
   run: z.array(z.string()).optional().describe('Names of the workloads to run; default: all.'),
   policies: z.array(policy).min(1),
   reference: z.string().default('default').describe('Policy that the others are compared with.'),

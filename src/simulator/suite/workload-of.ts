@@ -41,14 +41,29 @@ function workloadNamed(suite: Suite, name: string): SuiteWorkload {
   throw new Error(`there is no workload "${name}": the suite has ${suite.workloads.map((w) => w.name).join(', ')}`);
 }
 
-function partsOf(
-  suite: Suite,
-  workload: SuiteWorkload,
-): { readonly workload: SuiteWorkload; readonly seconds: number }[] {
-  if (workload.kind !== 'sequence') return [{ workload, seconds: workload.seconds }];
+/** The workload whose traffic `workload` has. */
+function trafficOf(suite: Suite, workload: SuiteWorkload): SuiteWorkload {
+  if (workload.kind !== 'variant') return workload;
+  const { of } = workload as Extract<SuiteWorkload, { kind: 'variant' }>;
+  const base = workloadNamed(suite, of);
+  if (base.kind === 'variant') throw new Error(`workload "${workload.name}": "${of}" is a variant itself`);
+  return base;
+}
+
+interface Part {
+  readonly workload: SuiteWorkload;
+  readonly seconds: number;
+}
+
+function partsOf(suite: Suite, named: SuiteWorkload): readonly Part[] {
+  const workload = trafficOf(suite, named);
+  if (workload.kind !== 'sequence') {
+    const { seconds } = workload as Exclude<SuiteWorkload, { kind: 'variant' }>;
+    return [{ workload, seconds }];
+  }
   const { parts } = workload as Extract<SuiteWorkload, { kind: 'sequence' }>;
   return parts.map((part) => {
-    const inner = workloadNamed(suite, part.workload);
+    const inner = trafficOf(suite, workloadNamed(suite, part.workload));
     if (inner.kind === 'sequence') throw new Error(`workload "${workload.name}": a part must not be a sequence itself`);
     return { workload: inner, seconds: part.seconds };
   });

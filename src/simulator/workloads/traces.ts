@@ -31,7 +31,7 @@ function jsonLines<Schema extends z.ZodType>(path: string, text: string, schema:
 
 /** Ids of blocks of a trace in the workload's blocks: each is cut into equal pieces. */
 class CutBlocks {
-  readonly #first = new Map<string, number>();
+  readonly #first = new Map<string | number, number>();
   readonly #pieces: number;
   readonly #context: GeneratorContext;
 
@@ -49,20 +49,23 @@ class CutBlocks {
     const { blockTokens, ids } = this.#context;
     const known = Math.min(Math.floor(promptTokens / blockTokens), blocks.length * this.#pieces);
     const chain = new Int32Array(Math.floor((promptTokens + outputTokens) / blockTokens));
-    for (let i = 0; i < known; i++)
-      chain[i] = this.#piece(String(blocks[Math.floor(i / this.#pieces)]!), i % this.#pieces);
+    for (let from = 0; from < known; from += this.#pieces) {
+      const first = this.#firstOf(blocks[from / this.#pieces]!);
+      const end = Math.min(known, from + this.#pieces);
+      for (let i = from; i < end; i++) chain[i] = first + i - from;
+    }
     const own = ids.take(chain.length - known);
     for (let i = known; i < chain.length; i++) chain[i] = own + i - known;
     return chain;
   }
 
-  #piece(block: string, piece: number): number {
+  #firstOf(block: string | number): number {
     let first = this.#first.get(block);
     if (first === undefined) {
       first = this.#context.ids.take(this.#pieces);
       this.#first.set(block, first);
     }
-    return first + piece;
+    return first;
   }
 }
 
