@@ -12,6 +12,7 @@ import { maxScorePicker } from '../../dist/scheduling/pickers/max-score-picker.j
 import type { PluginDefinition } from '../../dist/scheduling/plugin.js';
 import { CoreScheduler } from '../../dist/scheduling/scheduler.js';
 import type { Placement, Rejection, ScheduleInput, Scheduler } from '../../dist/scheduling/types.js';
+import { writeLabels } from '../../dist/threads/label-columns.js';
 import { makePool } from '../core/pool.ts';
 
 /** A plugin of a test's configuration: its definition with parameters, and a weight when a profile uses it. */
@@ -68,11 +69,18 @@ export class HostedPool {
       parameters: maxScorePicker.parameters.parse({}),
       weight: 1,
     };
-    const compiled = compileScheduling([{ name: 'default', plugins: [...configured, picker] }], [], configured);
+    const hasPicker = configured.some(({ definition }) => definition.kinds.includes('picker'));
+    const plugins = hasPicker ? configured : [...configured, picker];
+    const compiled = compileScheduling([{ name: 'default', plugins }], [], configured);
     this.pool = makePool(compiled.profiles[0]!.operations, signals);
     const { core, decider } = this.pool;
     const assignments = signals.map((_, slot) => ({ slot, generation: 1, endpoint: endpointOf(slot, labels[slot]) }));
     this.directory.apply(assignments, []);
+    for (const [mask, { accepts }] of compiled.masks.entries()) {
+      const slots = assignments.filter(({ endpoint }) => accepts(endpoint.labels)).map(({ slot }) => slot);
+      this.pool.table.setMask(mask, slots);
+    }
+    writeLabels(this.pool.table, compiled.labels, assignments);
     const services: HostServices = {
       views: new PoolViews(this.directory, endpointColumns(core)),
       column: (index) => hostColumn(core, index),
