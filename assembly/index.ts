@@ -71,6 +71,7 @@ export {
   release,
   releaseThread,
   scoreOf,
+  storePick,
   threadCharges,
 } from './scheduling/decide';
 export {

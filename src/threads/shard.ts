@@ -48,13 +48,18 @@ export async function shard(start: ShardStart): Promise<void> {
     endpointOf: (slot) => directory.at(slot)?.endpoint,
     prefixProducer: settings.prefixProducer,
   });
-  const plugins = new ShardPlugins(settings.plugins, await shardDefinitions(settings.plugins.modules), {
-    core,
-    directory,
-    random: seededRandom(BigInt(start.seed) + pluginSeed),
-    log,
-    failed: (plugin) => recorder.pluginFailed(plugin),
-  });
+  const plugins = new ShardPlugins(
+    settings.plugins,
+    settings.handler,
+    await shardDefinitions(settings.plugins.modules),
+    {
+      core,
+      directory,
+      random: seededRandom(BigInt(start.seed) + pluginSeed),
+      log,
+      failed: (plugin) => recorder.pluginFailed(plugin),
+    },
+  );
   const open = createStreamOpener(
     services({ core, start, directory, rules, configured, send, log, recorder, plugins }),
   );
@@ -120,6 +125,12 @@ function services({ core, start, directory, rules, configured, send, log, record
   const scheduler = new CoreScheduler({
     decider: new Decider(core, seed),
     directory,
+    get profiles() {
+      return configured.settings.profiles;
+    },
+    handler: plugins.profileHandler,
+    hostColumns: plugins.fillColumns,
+    staged: (stages, model) => recorder.staged(settings.handler, stages, model),
     prompts: scanner,
     get prefix() {
       return configured.settings.prefix;

@@ -9,6 +9,7 @@ import { HostedScheduler } from '../../dist/scheduling/host/hosted-scheduler.js'
 import { PoolViews } from '../../dist/scheduling/host/pool-views.js';
 import { maxScorePicker } from '../../dist/scheduling/pickers/max-score-picker.js';
 import type { PluginDefinition } from '../../dist/scheduling/plugin.js';
+import { singleProfileHandler } from '../../dist/scheduling/profile-handlers/single-profile-handler.js';
 import { CoreScheduler } from '../../dist/scheduling/scheduler.js';
 import type { Placement, Rejection, ScheduleInput, Scheduler } from '../../dist/scheduling/types.js';
 import { makePool } from '../core/pool.ts';
@@ -89,6 +90,9 @@ export class HostedPool {
       prefix: undefined,
       estimateOutput: undefined,
       blockTokens: 64,
+      profiles: ['default'],
+      handler: singleProfileHandler.profileHandler!({}, { name: 'single', decider: () => () => false }),
+      hostColumns: (input, profile) => this.plugins.fill(input, profile),
       emitScores: true,
       nowMs: () => this.clock,
       later: () => {},

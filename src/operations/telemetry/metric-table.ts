@@ -270,6 +270,25 @@ export const pluginKind = kind(9, ['plugin'], {
   failures: counter('pointsman_plugin_failures_total', 'Calls of host plugins that threw or took too long.'),
 });
 
+const stageLabels = ['decision_type', 'model_name', 'plugin_name', 'plugin_type'];
+const olderStageLabels = keep('decision_type', 'model_name');
+
+export const stagesKind = kind(20, stageLabels, {
+  total: counter(
+    'llm_d_epp_disagg_decision_total',
+    'Requests by the stages that disagg-profile-handler sent them through.',
+    older('llm_d_inference_scheduler_disagg_decision_total', olderStageLabels),
+  ),
+});
+
+export const prefillDecodeKind = kind(21, stageLabels, {
+  total: counter(
+    'llm_d_epp_pd_decision_total',
+    'Requests by the stages that pd-profile-handler sent them through.',
+    older('llm_d_inference_scheduler_pd_decision_total', olderStageLabels),
+  ),
+});
+
 export const seriesKinds: readonly SeriesKind[] = [
   requestKind,
   errorKind,
@@ -280,4 +299,6 @@ export const seriesKinds: readonly SeriesKind[] = [
   streamKind,
   streamEndKind,
   pluginKind,
+  stagesKind,
+  prefillDecodeKind,
 ];
