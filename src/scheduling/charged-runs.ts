@@ -96,9 +96,9 @@ export class ChargedRuns implements ProfileRuns {
     const first = directory.at(decision.slots[0]!);
     const { ticket, ticketGeneration: generation, matchedBlocks, totalBlocks } = decision;
     const held = { slot: first?.slot ?? -1, slotGeneration: first?.generation ?? 0, ticket, generation };
-    const charge = new LedgerCharge(this.#options, held, blockTokens);
+    const charge = new LedgerCharge(this.#options, held, blockTokens, this.#request.nowMs);
     if (endpoints.length === 0) {
-      charge.release();
+      charge.giveBack();
       return noEndpoints;
     }
     const pick: ChargedPick = {
@@ -131,7 +131,7 @@ export class ChargedRuns implements ProfileRuns {
 
   /** Give back whatever the runs have charged. */
   abandon(): void {
-    for (const { charge } of this.#picks) charge.release();
+    for (const { charge } of this.#picks) charge.giveBack();
     this.#picks.length = 0;
   }
 
@@ -148,8 +148,8 @@ export class ChargedRuns implements ProfileRuns {
   /** The request goes to its endpoints: believe that they will hold its prompt. @returns what it holds there */
   place(primary: ProfilePick): Charge {
     const { decider } = this.#options;
-    const before: Charge[] = [];
-    let answer: Charge | undefined;
+    const before: LedgerCharge[] = [];
+    let answer: LedgerCharge | undefined;
     for (const pick of this.#picks) {
       const { number, work, held, charge } = pick;
       if (work !== 'encode') decider.storePick(number, held.slot, held.ticket, held.generation);

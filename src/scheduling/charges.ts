@@ -1,6 +1,7 @@
 import type { Decider } from '../core/decider.js';
+import type { Measures } from '../core/label.js';
 import type { EndpointDirectory } from './endpoint-directory.js';
-import type { Charge, PickedEndpoint } from './types.js';
+import type { AnswerMeasures, Charge, PickedEndpoint } from './types.js';
 
 export interface ChargeOptions {
   readonly decider: Decider;
@@ -26,42 +27,77 @@ export interface LedgerTicket {
 export class LedgerCharge implements Charge {
   readonly #options: ChargeOptions;
   readonly #blockTokens: number;
+  readonly #decidedAtMs: number;
   readonly #held: LedgerTicket;
   #ticket: number;
+  #firstOutputAtMs: number | undefined;
+  #outputEvents = 0;
+  #answer: AnswerMeasures | undefined;
   #grownBlocks = 0;
   #prefilled = false;
   #reported = false;
 
-  constructor(options: ChargeOptions, held: LedgerTicket, blockTokens: number) {
+  constructor(options: ChargeOptions, held: LedgerTicket, blockTokens: number, decidedAtMs: number) {
     this.#options = options;
     this.#held = held;
     this.#ticket = held.ticket;
     this.#blockTokens = blockTokens;
+    this.#decidedAtMs = decidedAtMs;
   }
 
   prefillDone(): void {
     if (this.#prefilled || this.#ticket === 0) return;
     this.#prefilled = true;
+    const { decider, estimateOutput, nowMs } = this.#options;
+    this.#firstOutputAtMs = nowMs();
     // With output counted, the estimate stays until the end (inflight-load-producer).
-    if (this.#options.estimateOutput === undefined) {
-      this.#options.decider.prefillDone(this.#ticket, this.#held.generation);
-    }
+    decider.prefillDone(this.#ticket, this.#held.generation, estimateOutput !== undefined);
   }
 
   grow(tokens: number): void {
+    this.#outputEvents = tokens;
     const blocks = Math.floor(tokens / this.#blockTokens);
     if (blocks <= this.#grownBlocks || this.#ticket === 0) return;
     this.#grownBlocks = blocks;
     this.#options.decider.grow(this.#ticket, this.#held.generation, blocks);
   }
 
+  answered(answer: AnswerMeasures): void {
+    this.#answer ??= answer;
+  }
+
   release(): void {
+    if (this.#ticket === 0) return;
+    this.#options.decider.label(this.#ticket, this.#held.generation, this.#measures());
+    this.giveBack();
+  }
+
+  /** Release without a label: the endpoint did not answer the request. Idempotent. */
+  giveBack(): void {
     const ticket = this.#ticket;
     if (ticket === 0) return;
     this.#ticket = 0;
     const { generation } = this.#held;
     const { decider, later } = this.#options;
     if (!decider.release(ticket, generation)) later(() => decider.release(ticket, generation));
+  }
+
+  /** What the label says. An answer in one piece tells nothing of its first token; a stream's events stand for tokens. */
+  #measures(): Measures {
+    const now = this.#options.nowMs();
+    const answer = this.#answer;
+    const first = answer?.streamed === false ? undefined : this.#firstOutputAtMs;
+    const outputTokens = answer?.outputTokens ?? (this.#outputEvents > 0 ? this.#outputEvents : undefined);
+    const steps = (outputTokens ?? 0) - 1;
+    return {
+      outcome: answer?.outcome ?? 'aborted',
+      firstOutputMs: first === undefined ? undefined : first - this.#decidedAtMs,
+      perTokenMs: first === undefined || steps < 1 ? undefined : (now - first) / steps,
+      durationMs: now - this.#decidedAtMs,
+      outputTokens,
+      promptTokens: answer?.promptTokens,
+      cachedTokens: answer?.cachedTokens,
+    };
   }
 
   outcome(result: 'success' | 'failure'): void {
@@ -80,16 +116,16 @@ export class LedgerCharge implements Charge {
  * until the first token.
  */
 export class StagedCharge implements Charge {
-  readonly #answer: Charge;
-  readonly #before: readonly Charge[];
+  readonly #answer: LedgerCharge;
+  readonly #before: readonly LedgerCharge[];
 
-  constructor(answer: Charge, before: readonly Charge[]) {
+  constructor(answer: LedgerCharge, before: readonly LedgerCharge[]) {
     this.#answer = answer;
     this.#before = before;
   }
 
   prefillDone(): void {
-    for (const charge of this.#before) charge.release();
+    for (const charge of this.#before) charge.giveBack();
     this.#answer.prefillDone();
   }
 
@@ -98,8 +134,12 @@ export class StagedCharge implements Charge {
   }
 
   release(): void {
-    for (const charge of this.#before) charge.release();
+    for (const charge of this.#before) charge.giveBack();
     this.#answer.release();
+  }
+
+  answered(answer: AnswerMeasures): void {
+    this.#answer.answered(answer);
   }
 
   /** The status is that of the endpoint that answers; it tells nothing for sure about the others. */

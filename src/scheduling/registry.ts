@@ -7,6 +7,7 @@ import { byLabelSelector } from './filters/by-label-selector.js';
 import { decodeFilter } from './filters/decode-filter.js';
 import { encodeFilter } from './filters/encode-filter.js';
 import { endpointAttributeFilter } from './filters/endpoint-attribute-filter.js';
+import { headerBasedTestingFilter } from './filters/header-based-testing-filter.js';
 import { labelSelectorFilter } from './filters/label-selector-filter.js';
 import { prefillFilter } from './filters/prefill-filter.js';
 import { prefixCacheAffinityFilter } from './filters/prefix-cache-affinity-filter.js';
@@ -32,6 +33,8 @@ import { disaggProfileHandler } from './profile-handlers/disagg-profile-handler.
 import { headerProfileHandler } from './profile-handlers/header-profile-handler.js';
 import { pdProfileHandler } from './profile-handlers/pd-profile-handler.js';
 import { singleProfileHandler } from './profile-handlers/single-profile-handler.js';
+import { destinationEndpointServedVerifier } from './reporters/destination-endpoint-served-verifier.js';
+import { requestAttributeReporter } from './reporters/request-attribute-reporter.js';
 import { activeBlocksScorer } from './scorers/active-blocks-scorer.js';
 import { activeRequestScorer } from './scorers/active-request-scorer.js';
 import { cacheAwareScorer } from './scorers/cache-aware-scorer.js';
@@ -49,6 +52,7 @@ import { rendezvousHashScorer } from './scorers/rendezvous-hash-scorer.js';
 import { runningRequestsSizeScorer } from './scorers/running-requests-size-scorer.js';
 import { sessionAffinityScorer } from './scorers/session-affinity-scorer.js';
 import { tokenLoadScorer } from './scorers/token-load-scorer.js';
+import { disaggregatedsetRolloutScreener } from './screeners/disaggregatedset-rollout-screener.js';
 
 /** Every plugin that takes part in scheduling. */
 export const schedulingPlugins: readonly PluginDefinition[] = [
@@ -103,4 +107,8 @@ export const schedulingPlugins: readonly PluginDefinition[] = [
   sessionIdProducer,
   agentIdentity,
   probabilisticAdmitter,
+  headerBasedTestingFilter,
+  requestAttributeReporter,
+  destinationEndpointServedVerifier,
+  disaggregatedsetRolloutScreener,
 ];

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { LabelReader } from '../../dist/core/index.js';
 import type { Placement } from '../../dist/scheduling/types.js';
 import { load, refusal } from '../config/configuration-text.ts';
 import { ProfilePool, role } from './profile-pool.ts';
@@ -312,6 +313,18 @@ describe('the charges of a request with stages', () => {
       [0, 0],
       [0, 0],
     ]);
+  });
+
+  it('leave one label, that of the endpoint that answered', () => {
+    const each = pool(shape);
+    const reader = new LabelReader(each.control);
+    const slots: number[] = [];
+    const { charge } = each.place({ prompt });
+    charge.prefillDone();
+    charge.release();
+    each.schedule({ prompt: 'nobody has it', headers: { prefer: 'if-available' } });
+    reader.drain(({ slot }) => slots.push(slot));
+    expect(slots).toEqual([0]);
   });
 
   it('count estimated output only where it is made', () => {

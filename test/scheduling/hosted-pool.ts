@@ -9,10 +9,10 @@ import { HostedScheduler } from '../../dist/scheduling/host/hosted-scheduler.js'
 import { PoolViews } from '../../dist/scheduling/host/pool-views.js';
 import { maxScorePicker } from '../../dist/scheduling/pickers/max-score-picker.js';
 import type { PluginDefinition } from '../../dist/scheduling/plugin.js';
-import { singleProfileHandler } from '../../dist/scheduling/profile-handlers/single-profile-handler.js';
 import { CoreScheduler } from '../../dist/scheduling/scheduler.js';
 import type { Placement, Rejection, ScheduleInput, Scheduler } from '../../dist/scheduling/types.js';
 import { makePool } from '../core/pool.ts';
+import { singleProfile } from './single-profile.ts';
 
 /** A plugin of a test's configuration: its definition with parameters, and a weight when a profile uses it. */
 export interface Use {
@@ -34,6 +34,8 @@ export interface Asked {
 export class HostedPool {
   readonly directory = new EndpointDirectory();
   readonly failures: string[] = [];
+  /** `counter{label values}` of every count of a plugin. */
+  readonly counted: string[] = [];
   readonly logged: object[] = [];
   readonly plugins: HostPlugins;
   readonly scheduler: Scheduler;
@@ -76,6 +78,8 @@ export class HostedPool {
       random: () => this.random,
       log: { info: () => {}, warn: () => {}, error: (details) => this.logged.push(details) },
       failed: (plugin) => this.failures.push(plugin),
+      count: (plugin, counter, labels) =>
+        this.counted.push(`${counter}{${[plugin.name, ...Object.values(labels)].join()}}`),
       share: (_plugin, receive) => {
         this.hear = receive;
         return (message) => this.told.push(message);
@@ -90,8 +94,7 @@ export class HostedPool {
       prefix: undefined,
       estimateOutput: undefined,
       blockTokens: 64,
-      profiles: ['default'],
-      handler: singleProfileHandler.profileHandler!({}, { name: 'single', decider: () => () => false }),
+      ...singleProfile,
       hostColumns: (input, profile) => this.plugins.fill(input, profile),
       emitScores: true,
       nowMs: () => this.clock,

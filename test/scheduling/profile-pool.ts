@@ -81,6 +81,7 @@ export class ProfilePool {
       failed: (plugin) => {
         throw new Error(`plugin ${plugin} failed`);
       },
+      count: () => {},
       share: () => () => {},
     });
     this.#scanner = new RequestScanner(this.core);
