@@ -8,6 +8,7 @@ export interface QueuedRequest {
   readonly flow: string;
   /** Endpoint slots that may serve it, bit i of word i >> 5 for slot i; undefined = every endpoint of the pool. */
   readonly candidates: Uint32Array | undefined;
+  readonly promptTokens: number;
   /** Tokens of the prompt that no candidate is known to hold. */
   readonly uncachedTokens: number;
   /** Bound of the output that the request sets; 0 = none told. */
@@ -36,18 +37,21 @@ export type QueueOutcome =
   | 'EvictedOther';
 
 /** What a request ran into when it was refused at once. Closed, for labels. */
-export type RefusalCause =
-  | 'pool-requests'
-  | 'pool-bytes'
-  | 'pool-tokens'
-  | 'band-requests'
-  | 'band-bytes'
-  | 'band-tokens'
-  | 'too-many-flows'
-  | 'too-many-bands'
-  | 'too-many-waiting'
-  | 'tenant-limit'
-  | 'expected-wait';
+export const REFUSAL_CAUSES = [
+  'pool-requests',
+  'pool-bytes',
+  'pool-tokens',
+  'band-requests',
+  'band-bytes',
+  'band-tokens',
+  'too-many-flows',
+  'too-many-bands',
+  'too-many-waiting',
+  'tenant-limit',
+  'expected-wait',
+] as const;
+
+export type RefusalCause = (typeof REFUSAL_CAUSES)[number];
 
 /** Why the last `enqueue` gave no handle. Belongs to the machine and is overwritten by the next refusal. */
 export interface Refusal {
@@ -85,6 +89,9 @@ export type OnExpired = (
   priority: number,
 ) => void;
 
+/** A request leaves the queue because the queue ends. */
+export type OnEvicted = (handle: number, reference: number, priority: number) => void;
+
 /** Where a waiting request stands. */
 export interface QueuePosition {
   /** Requests of its band and of higher ones that wait before it at most. */
@@ -114,6 +121,7 @@ export interface BandSnapshot {
   readonly fairness: string;
   readonly ordering: string;
   readonly waiting: number;
+  readonly running: number;
   readonly bytes: number;
   readonly tokens: number;
   /** Share of the limits in use, 0 to 1; 0 without a limit. */
@@ -138,7 +146,7 @@ export interface FlowSnapshot {
   readonly outputEstimate: number;
 }
 
-/** Since the start. entered = dispatched + expired + cancelled + rejected later + waiting. */
+/** Since the start. entered = dispatched + expired + cancelled + evicted + waiting. */
 export interface QueueTotals {
   readonly entered: number;
   readonly refused: Readonly<Record<RefusalCause, number>>;
@@ -162,14 +170,19 @@ export interface Queues {
   readonly refusal: Readonly<Refusal>;
   readonly totals: QueueTotals;
 
+  /** Whether a tenant has a token bucket: then all of its requests must come through `enqueue`. */
+  limitsTenant(flow: string): boolean;
   /** @returns the handle of the request, or NO_HANDLE; then `refusal` says why */
   enqueue(request: QueuedRequest, nowMs: number): number;
   /** The client went away. @returns false when the request does not wait any more */
   cancel(handle: number, nowMs: number): boolean;
-  /** Grant to as many as can be placed, at most `most`. @returns how many were */
+  /**
+   * Grant to as many as can be placed, at most `most`. Call it after every other change; `tryGrant` must not call back.
+   * @returns how many were granted
+   */
   dispatch(tryGrant: TryGrant, nowMs: number, most: number): number;
   /** A granted request could not be used after all: back to the head of its flow, with its old deadline. @returns false when the handle is over */
-  requeue(handle: number, nowMs: number): boolean;
+  requeue(handle: number, candidates: Uint32Array | undefined, nowMs: number): boolean;
   /** A running request has generated so many tokens by now. */
   progress(handle: number, outputTokens: number, nowMs: number): void;
   /** A running request is over: its real output settles the account of its flow. A second call does nothing. */
@@ -180,10 +193,10 @@ export interface Queues {
   /** Any endpoint may have room. */
   openedAll(): void;
   /** An endpoint left the pool: nobody waits for it any more. */
-  endpointGone(slot: number, nowMs: number): void;
+  endpointGone(slot: number): void;
   /** Whether the pool has endpoints at all. At a change every wait begins anew with the budget of the new state. */
   poolEmpty(empty: boolean, nowMs: number): void;
-  /** Endpoint slots that a request waits for in a class that a dispatch found closed: whose room is worth a wake-up. */
+  /** Whether something waits that could not go to this endpoint: then room there is worth a dispatch. */
   closedFor(slot: number): boolean;
 
   /** When `expire` has something to do next; Infinity = never. */
@@ -191,9 +204,12 @@ export interface Queues {
   /** End the waits that are over, and those for the endpoint that holds a prefix. @returns how many left the queue */
   expire(nowMs: number, onExpired: OnExpired): number;
   /** Everything that waits leaves, in the order in which it would have been served; for a shutdown. */
-  evictAll(onEvicted: (handle: number, reference: number, priority: number) => void, nowMs: number): number;
-  /** New settings; everything that waits keeps its place, its deadline and its flow's account. */
-  configure(settings: FlowControlSettings, nowMs: number): void;
+  evictAll(onEvicted: OnEvicted, nowMs: number): number;
+  /**
+   * New settings; everything that waits keeps its place, its time of arrival and its flow's account.
+   * @returns false when there would be more bands than there may be, with those in use: nothing has changed then
+   */
+  configure(settings: FlowControlSettings, nowMs: number): boolean;
 
   /** Highest priority that waits; undefined = nothing waits. */
   highestWaiting(): number | undefined;
