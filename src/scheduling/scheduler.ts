@@ -1,9 +1,11 @@
-import type { Decider, DecisionRequest } from '../core/decider.js';
+import type { Decider, Decision, DecisionRequest } from '../core/decider.js';
 import type { Measures } from '../core/label.js';
+import type { PromptTokens } from '../core/token-chain.js';
 import type { EndpointDirectory } from './endpoint-directory.js';
 import type {
   AnswerMeasures,
   Charge,
+  LatencyPrediction,
   PickedEndpoint,
   Placement,
   PrefixSettings,
@@ -11,16 +13,30 @@ import type {
   ScheduleInput,
   Scheduler,
 } from './types.js';
+import { NOTHING_WANTED, wantedTimes } from './wanted-times.js';
+
+/** How many hashes of a prompt have been written for the next decision. */
+interface WrittenChain {
+  readonly blocks: number;
+  readonly tail: boolean;
+}
 
 /** The chain hashes of a scanned prompt, written for the next decision. */
 export interface PromptChain {
-  chain(id: number, model: string): { readonly blocks: number; readonly tail: boolean };
+  chain(id: number, model: string): WrittenChain;
+}
+
+/** The chain hashes of a prompt whose tokens are known, written for the next decision. */
+export interface PromptTokenChain {
+  chain(tokens: PromptTokens, model: string, salt: string | undefined, blockTokens: number): WrittenChain;
 }
 
 export interface SchedulerOptions {
   readonly decider: Decider;
   readonly directory: EndpointDirectory;
   readonly prompts: PromptChain;
+  /** Absent = what a tokeniser found counts, but the bytes are hashed. */
+  readonly tokens?: PromptTokenChain | undefined;
   readonly prefix: PrefixSettings | undefined;
   readonly estimateOutput: { readonly ratio: number; readonly maxTokens: number | undefined } | undefined;
   /** Request headers whose values the programs look at, in lower case. */
@@ -33,6 +49,8 @@ export interface SchedulerOptions {
   readonly nowMs: () => number;
   /** A charge could not be released because a dead thread holds the lock: try `again` soon. */
   readonly later: (again: () => boolean) => void;
+  /** Read what requests want from their headers: something predicts latency. */
+  readonly predicts?: boolean | undefined;
   /** An endpoint was ejected. */
   readonly ejected: (endpoint: PickedEndpoint) => void;
 }
@@ -52,6 +70,13 @@ const filteredOut: Rejection = {
   code: 'ResourceExhausted',
   message: 'no endpoints available for the given request',
   reason: 'rejected-saturated',
+};
+/** An admitter of the program said no; text as the incumbent's, status as all admitters here. */
+const denied: Rejection = {
+  kind: 'rejected',
+  code: 'ResourceExhausted',
+  message: 'request cannot be admitted: no valid endpoint available to serve the request',
+  reason: undefined,
 };
 const busy: Rejection = {
   kind: 'rejected',
@@ -75,6 +100,7 @@ export class CoreScheduler implements Scheduler {
     const decision = decider.decide(request);
     if (decision.status === 'filtered') return filteredOut;
     if (decision.status === 'no-candidates') return noEndpoints;
+    if (decision.status === 'denied') return denied;
     if (decision.status !== 'decided') return busy;
     const endpoints: PickedEndpoint[] = [];
     for (const slot of decision.slots) {
@@ -102,20 +128,15 @@ export class CoreScheduler implements Scheduler {
       matchedBlocks: decision.matchedBlocks,
       totalBlocks: decision.totalBlocks,
       matchedTokens: Math.min(decision.matchedBlocks * request.blockTokens, request.promptTokens),
+      prediction: this.#options.predicts ? predictionOf(decision, request) : undefined,
       scores: this.#options.emitScores ? this.#scores(decision.slots) : undefined,
     };
   }
 
   #request(input: ScheduleInput): DecisionRequest {
-    const { prompts, prefix, estimateOutput, directory } = this.#options;
-    const promptTokens = Math.ceil(input.promptBytes / bytesPerToken);
-    let blocks = 0;
-    let tail = false;
-    if (input.scan >= 0 && prefix !== undefined) {
-      const chain = prompts.chain(input.scan, input.targetModel);
-      blocks = Math.min(chain.blocks, prefix.maxBlocks);
-      tail = chain.tail && chain.blocks < prefix.maxBlocks;
-    }
+    const { estimateOutput, directory } = this.#options;
+    const promptTokens = input.tokens?.ids.length ?? Math.ceil(input.promptBytes / bytesPerToken);
+    const { blocks, tail } = this.#chain(input);
     let outputTokens = 0;
     if (estimateOutput !== undefined) {
       outputTokens = Math.min(
@@ -124,8 +145,11 @@ export class CoreScheduler implements Scheduler {
         estimateOutput.maxTokens ?? Number.MAX_SAFE_INTEGER,
       );
     }
+    const wanted = this.#options.predicts ? wantedTimes(input.headers) : NOTHING_WANTED;
     return {
       profile: 0,
+      wantedTtftMs: wanted.ttftMs,
+      wantedTpotMs: wanted.tpotMs,
       blocks,
       tail,
       blockTokens: this.#options.blockTokens,
@@ -142,6 +166,20 @@ export class CoreScheduler implements Scheduler {
     };
   }
 
+  /** Write the prompt's hashes for the decision: of its tokens where they are known, else of its bytes. */
+  #chain(input: ScheduleInput): WrittenChain {
+    const { prompts, tokens, prefix, blockTokens } = this.#options;
+    if (input.scan < 0 || prefix === undefined) return { blocks: 0, tail: false };
+    const chain =
+      input.tokens === undefined || tokens === undefined
+        ? prompts.chain(input.scan, input.targetModel)
+        : tokens.chain(input.tokens, input.targetModel, input.cacheSalt, blockTokens);
+    return {
+      blocks: Math.min(chain.blocks, prefix.maxBlocks),
+      tail: chain.tail && chain.blocks < prefix.maxBlocks,
+    };
+  }
+
   /** Scores of the candidates that the filters left; the picks were candidates too. */
   #scores(picks: readonly number[]): ReadonlyMap<string, number> {
     const { decider, directory } = this.#options;
@@ -151,6 +189,17 @@ export class CoreScheduler implements Scheduler {
     }
     return scores;
   }
+}
+
+/** What was predicted for the first pick, and what the request wants. */
+function predictionOf(decision: Decision, { wantedTtftMs = 0, wantedTpotMs = 0 }: DecisionRequest): LatencyPrediction {
+  const { predictedTtftMs, predictedTpotMs } = decision;
+  return {
+    ttftMs: Number.isNaN(predictedTtftMs) ? undefined : predictedTtftMs,
+    tpotMs: Number.isNaN(predictedTpotMs) ? undefined : predictedTpotMs,
+    wantedTtftMs,
+    wantedTpotMs,
+  };
 }
 
 /** What one request holds in the ledger. */
