@@ -55,19 +55,24 @@ export async function shard(start: ShardStart): Promise<void> {
     prediction: settings.prediction,
   });
   const scanner = new RequestScanner(core);
-  const plugins = new ShardPlugins(settings.plugins, await shardDefinitions(settings.plugins.modules), {
-    core,
-    directory,
-    random: seededRandom(BigInt(start.seed) + pluginSeed),
-    log,
-    failed: (plugin) => recorder.pluginFailed(plugin),
-    count: (plugin, counter, labels) => recorder.pluginCounted(plugin, counter, labels),
-    observe: (plugin, histogram, value) => recorder.pluginObserved(plugin, histogram, value),
-    prompts: {
-      blockTokens: settings.prefix?.blockTokens ?? PLAIN_BLOCK_TOKENS,
-      chainHashes: (scan, model) => scanner.chainHashes(scan, model),
+  const plugins = new ShardPlugins(
+    settings.plugins,
+    settings.handler,
+    await shardDefinitions(settings.plugins.modules),
+    {
+      core,
+      directory,
+      random: seededRandom(BigInt(start.seed) + pluginSeed),
+      log,
+      failed: (plugin) => recorder.pluginFailed(plugin),
+      count: (plugin, counter, labels) => recorder.pluginCounted(plugin, counter, labels),
+      observe: (plugin, histogram, value) => recorder.pluginObserved(plugin, histogram, value),
+      prompts: {
+        blockTokens: settings.prefix?.blockTokens ?? PLAIN_BLOCK_TOKENS,
+        chainHashes: (scan, model) => scanner.chainHashes(scan, model),
+      },
     },
-  });
+  );
   const tokens = createTokenSource(settings.tokens, directory);
   const open = createStreamOpener(
     services({ core, start, directory, rules, configured, send, log, recorder, plugins, scanner, tokens }),
@@ -137,6 +142,12 @@ function services(parts: ShardParts) {
   const scheduler = new CoreScheduler({
     decider: new Decider(core, seed),
     directory,
+    get profiles() {
+      return configured.settings.profiles;
+    },
+    handler: plugins.profileHandler,
+    hostColumns: plugins.fillColumns,
+    staged: (stages, model) => recorder.staged(settings.handler, stages, model),
     prompts: scanner,
     tokens: new TokenChain(core),
     get prefix() {

@@ -14,6 +14,7 @@ import { CoreScheduler } from '../../dist/scheduling/scheduler.js';
 import type { Placement, Rejection, ScheduleInput, Scheduler } from '../../dist/scheduling/types.js';
 import { writeLabels } from '../../dist/threads/label-columns.js';
 import { makePool } from '../core/pool.ts';
+import { singleProfile } from './single-profile.ts';
 
 /** A plugin of a test's configuration: its definition with parameters, and a weight when a profile uses it. */
 export interface Use {
@@ -107,6 +108,8 @@ export class HostedPool {
       prefix: undefined,
       estimateOutput: undefined,
       blockTokens: 64,
+      ...singleProfile,
+      hostColumns: (input, profile) => this.plugins.fill(input, profile),
       emitScores: true,
       nowMs: () => this.clock,
       later: () => {},

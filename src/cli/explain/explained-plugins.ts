@@ -60,16 +60,18 @@ export class ExplainedPlugins {
     return this.#plugins.allow(request, subset);
   }
 
-  /** Fill the columns that the programs read. */
+  /** Fill the columns that the program of a profile reads. */
   fill(
     hosted: HostedRequest,
     request: UnderstoodRequest,
     subset: readonly string[] | undefined,
     headers: RequestHeaders,
+    profile: string,
   ): void {
     const { model, targetModel, cacheSalt, promptBytes, media, maxOutputTokens, priority, fairnessId } = request;
     const body = { model, targetModel, cacheSalt, promptBytes, media, maxOutputTokens, priority, fairnessId };
-    this.#plugins.fill(hosted, { ...body, scan: -1, subset, headers, path: hosted.path, hosted });
+    hosted.understand(body);
+    this.#plugins.fill({ ...body, scan: -1, subset, headers, path: hosted.path, hosted }, profile);
   }
 
   close(): void {

@@ -177,7 +177,6 @@ class ExplainBench {
     const hosted = this.#plugins.begin(requestHeaders, path, understood.priority, namedFairnessId(requestHeaders));
     const allowed = this.#plugins.allow(hosted, hint);
     if (allowed !== undefined && 'kind' in allowed) return rejected(allowed);
-    this.#plugins.fill(hosted, understood, allowed, requestHeaders);
     const subset = allowed === undefined ? undefined : this.#directory.resolve(allowed);
     const { requestKeys, baseModels, prediction } = configuration.scheduling;
     const wanted = prediction === undefined ? NOTHING_WANTED : wantedTimes(requestHeaders);
@@ -215,7 +214,10 @@ class ExplainBench {
       shed: understood.priority < 0 && full >= 1,
       scheduler: this.#plugins.scheduler,
       failedPlugins: this.#plugins.failures,
-      profiles: configuration.scheduling.profiles.map((profile) => this.#profile(profile, decision)),
+      profiles: configuration.scheduling.profiles.map((profile) => {
+        this.#plugins.fill(hosted, understood, allowed, requestHeaders, profile.name);
+        return this.#profile(profile, decision);
+      }),
     };
   }
 

@@ -14,6 +14,9 @@ export class HostedRequest implements HostRequest {
   promptBytes = 0;
   media: readonly Medium[] = [];
   blockTokens = 0;
+  profile = '';
+  /** The producers have been asked. */
+  produced = false;
   /** Set while the request may be held. */
   chain: (() => BigUint64Array) | undefined;
 

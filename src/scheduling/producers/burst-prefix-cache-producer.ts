@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { EndpointViews, HostContext, HostPlugin, HostRequest } from '../host/hooks.js';
+import { PATIENT_BUDGET_MS } from '../host/plugin-guard.js';
 import { definePlugin } from '../plugin.js';
 import { assignBurst, type BurstRequest } from './burst/assignment.js';
 
@@ -128,5 +129,6 @@ export const burstPrefixCacheProducer = definePlugin({
   hostsMatches: true,
   advise: ({ blockSizeTokens }) =>
     blockSizeTokens === 64 ? [] : ['blockSizeTokens has no effect: the blocks of the prefix index count'],
+  budgetMs: PATIENT_BUDGET_MS,
   host: (given, context) => new BurstProducer(given, context),
 });

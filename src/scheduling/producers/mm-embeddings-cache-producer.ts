@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { EndpointViews, HostContext, HostPlugin, HostRequest } from '../host/hooks.js';
+import { PATIENT_BUDGET_MS } from '../host/plugin-guard.js';
 import { definePlugin } from '../plugin.js';
 import type { Placement } from '../types.js';
 import { MediaCache } from './media/media-cache.js';
@@ -94,5 +95,6 @@ export const mmEmbeddingsCacheProducer = definePlugin({
   parameters,
   produces: ['encoder-match'],
   defaultProducerOf: ['encoder-match'],
+  budgetMs: PATIENT_BUDGET_MS,
   host: ({ cacheSizeInMBPerServer }, context) => new MediaProducer(cacheSizeInMBPerServer, context),
 });

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { PATIENT_BUDGET_MS } from '../host/plugin-guard.js';
 import { definePlugin } from '../plugin.js';
 import { type MediaMatch, mediaMatchAttribute } from '../producers/media/media-match.js';
 
@@ -18,6 +19,7 @@ export const mmEmbeddingsCacheScorer = definePlugin({
     '0 for everyone when the prompt has none.',
   parameters,
   consumes: ({ producerName }) => [{ key: 'encoder-match', producer: producerName || 'mm-embeddings-cache-producer' }],
+  budgetMs: PATIENT_BUDGET_MS,
   host: ({ producerName }) => {
     const attribute = mediaMatchAttribute(producerName || 'mm-embeddings-cache-producer');
     return {
