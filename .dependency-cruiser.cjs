@@ -11,8 +11,9 @@ const rooms = {
   response: ['core', 'scheduling', 'request'],
   ingress: ['core', 'scheduling', 'admission', 'request', 'response'],
   pool: ['core', 'config'],
+  kvevents: ['core'],
   operations: ['core', 'config'],
-  threads: ['core', 'config', 'scheduling', 'admission', 'request', 'response', 'ingress', 'pool', 'operations'],
+  threads: ['core', 'config', 'scheduling', 'admission', 'request', 'response', 'ingress', 'pool', 'kvevents', 'operations'],
   gateway: ['core', 'config', 'scheduling', 'request', 'response', 'ingress'],
   simulator: ['core', 'config', 'scheduling', 'request', 'response', 'ingress'],
   cli: [

@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import type { HostContext, HostPlugin, SchedulerContext } from './host/hooks.js';
 import type {
+  KvEventSettings,
   LabelSpecification,
   MaskSpecification,
   PrefixSettings,
@@ -128,6 +129,8 @@ export interface PluginDefinition<Parameters = unknown> {
   scheduler?(parameters: Parameters, context: SchedulerContext): Scheduler;
   /** What a producer of prefix matches asks of the prefix index. */
   prefixSettings?(parameters: Parameters): PrefixSettings;
+  /** How a producer of prefix matches follows the events of engines. */
+  kvEventSettings?(parameters: Parameters): KvEventSettings;
   /** Where a producer of prompt tokens gets them from; undefined = it estimates. */
   tokenSettings?(parameters: Parameters): TokenSettings | undefined;
   /** What a producer of in-flight load counts for output. */

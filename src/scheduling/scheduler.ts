@@ -47,6 +47,11 @@ export interface SchedulerOptions {
   readonly nowMs: () => number;
   /** A charge could not be released because a dead thread holds the lock: try `again` soon. */
   readonly later: (again: () => boolean) => void;
+  /**
+   * A prompt was placed on a slot that held its first `from` blocks and is believed to hold all of them from now on. Called
+   * only where that belief ends (prefix.knownBy); the hashes stand in the thread's HASHES area.
+   */
+  readonly speculated?: ((slot: number, generation: number, from: number, blocks: number) => void) | undefined;
   /** An endpoint was ejected. */
   readonly ejected: (endpoint: PickedEndpoint) => void;
 }
@@ -109,6 +114,7 @@ export class CoreScheduler implements Scheduler {
       charge.release();
       return noEndpoints;
     }
+    if (primary !== undefined) this.#speculate(primary, decision.matchedBlocks, request.blocks);
     return {
       kind: 'placed',
       endpoints,
@@ -118,6 +124,11 @@ export class CoreScheduler implements Scheduler {
       matchedTokens: Math.min(decision.matchedBlocks * request.blockTokens, request.promptTokens),
       scores: this.#options.emitScores ? this.#scores(decision.slots) : undefined,
     };
+  }
+
+  #speculate({ slot, generation }: { slot: number; generation: number }, from: number, blocks: number): void {
+    const { prefix, speculated } = this.#options;
+    if (prefix?.knownBy === 'events and decisions' && from < blocks) speculated?.(slot, generation, from, blocks);
   }
 
   #request(input: ScheduleInput): DecisionRequest {
@@ -160,7 +171,8 @@ export class CoreScheduler implements Scheduler {
         : tokens.chain(input.tokens, input.targetModel, input.cacheSalt, blockTokens);
     return {
       blocks: Math.min(chain.blocks, prefix.maxBlocks),
-      tail: chain.tail && chain.blocks < prefix.maxBlocks,
+      // Engines tell of whole blocks only.
+      tail: chain.tail && chain.blocks < prefix.maxBlocks && !prefix.knownBy?.startsWith('events'),
     };
   }
 

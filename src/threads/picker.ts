@@ -4,6 +4,7 @@ import { EndpointTable } from '../core/endpoint-table.js';
 import { attachCore, type CoreInstance, createPoolMemory, defaultPoolSizes, type PoolMemory } from '../core/memory.js';
 import type { HealthSource } from '../ingress/transport.js';
 import { listenHealth } from '../ingress/transports/grpc.js';
+import type { EventFeed } from '../kvevents/event-feed.js';
 import { decisionsRoute } from '../operations/decisions-page.js';
 import { HealthState } from '../operations/health.js';
 import { createFileDiscovery } from '../pool/discovery/file.js';
@@ -14,6 +15,8 @@ import { CertificateWatch } from './certificate-watch.js';
 import { ConfigurationReload, NO_RELOADS } from './configuration-reload.js';
 import { createInformer } from './informer.js';
 import { JobPool } from './job-pool.js';
+import { addKvEventMetrics } from './kv-event-metrics.js';
+import { createEventFeed } from './kv-events.js';
 import type { FromShard } from './messages.js';
 import type { PickerOptions } from './picker-options.js';
 import { PoolController } from './pool-controller.js';
@@ -38,6 +41,7 @@ export class Picker {
   readonly #informer: MetricsInformer | undefined;
   readonly #health = new HealthState();
   readonly #jobs = new JobPool();
+  #events: EventFeed | undefined;
   readonly #discovery: Discovery;
   readonly #closers: (() => Promise<void> | void)[] = [];
   #shardDeaths = 0;
@@ -75,7 +79,10 @@ export class Picker {
       labels: configuration.scheduling.labels,
       broadcast: (message) => this.shards.broadcast(message),
       applied: (version) => this.shards.hasApplied(version),
-      changed: (assignments) => this.#informer?.setEndpoints(assignments),
+      changed: (assignments) => {
+        this.#informer?.setEndpoints(assignments);
+        this.#events?.setEndpoints(assignments);
+      },
       report: (problem) => log.error({ part: 'pool' }, problem),
     });
     this.#reload = this.#followConfiguration();
@@ -139,6 +146,8 @@ export class Picker {
     else if (message.kind === 'listening') {
       this.#controller.acknowledged();
       this.#health.update({ shardsReady: this.shards.listening === this.#options.shards });
+    } else if (message.kind === 'speculated') {
+      this.#events?.speculated(message.slot, message.generation, message.hashes);
     } else if (message.kind === 'ejected') {
       this.#ejections++;
       log.warn({ endpoint: message.endpoint }, 'endpoint ejected: its answers failed repeatedly');
@@ -153,6 +162,7 @@ export class Picker {
   async start(): Promise<{ grpcPort: number; healthPort: number; metricsPort: number }> {
     const { log, host, options } = { ...this.#options, options: this.#options };
     try {
+      await this.#followEvents();
       const state = await this.#discovery.start(
         (next) => this.#controller.apply(next),
         (problem) => log.error({ part: 'discovery' }, problem),
@@ -172,6 +182,19 @@ export class Picker {
       await this.stop(0);
       throw error;
     }
+  }
+
+  async #followEvents(): Promise<void> {
+    const { configuration, log } = this.#options;
+    const events = await createEventFeed({
+      scheduling: configuration.scheduling,
+      core: this.#core,
+      report: (problem) => log.warn({ part: 'KV events' }, problem),
+    });
+    if (events === undefined) return;
+    this.#events = events;
+    this.#closers.push(() => events.close());
+    await events.start();
   }
 
   #followCertificate(): void {
@@ -220,6 +243,7 @@ export class Picker {
     addRolloutShares(exposition, options.configuration.scheduling.host, () =>
       this.#controller.assignments.map(({ endpoint }) => endpoint),
     );
+    if (this.#events !== undefined) addKvEventMetrics(exposition, this.#events);
     const server = await startMetricsServer({
       host,
       port: options.metricsPort,

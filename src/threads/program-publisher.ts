@@ -37,7 +37,7 @@ export class ProgramPublisher {
   /** Let the profiles run these programs from now on; the masks must have been written. */
   publish({ profiles, firstMask, masks, prefix }: PlacedPrograms): void {
     for (const [profile, operations] of profiles.entries()) {
-      this.#table.publish(profile, operations, { inserts: prefix !== undefined });
+      this.#table.publish(profile, operations, { inserts: prefix !== undefined && prefix.knownBy !== 'events' });
     }
     this.#running = { firstMask, masks: masks.length };
   }

@@ -123,12 +123,15 @@ function services({ core, start, directory, rules, configured, send, log, record
   const seed = BigInt(start.seed);
   const scanner = new RequestScanner(core);
   const table = new EndpointTable(core);
+  const chain = new TokenChain(core);
   const blockTokens = settings.prefix?.blockTokens ?? 64;
   const scheduler = new CoreScheduler({
     decider: new Decider(core, seed),
     directory,
     prompts: scanner,
-    tokens: new TokenChain(core),
+    tokens: chain,
+    speculated: (slot, generation, from, blocks) =>
+      send({ kind: 'speculated', slot, generation, hashes: chain.hashes(from, blocks) }),
     get prefix() {
       return configured.settings.prefix;
     },
