@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { loadConfiguration } from '../../dist/config/load.js';
 import { builtinPlugins } from '../../dist/config/builtin-plugins.js';
+import { loadConfiguration } from '../../dist/config/load.js';
 import type { KvEventSettings } from '../../dist/scheduling/types.js';
 
 const load = (plugins: string, profile = 'prefix-cache-scorer') =>
@@ -12,7 +12,8 @@ const load = (plugins: string, profile = 'prefix-cache-scorer') =>
   );
 const SCORER = '{type: prefix-cache-scorer, parameters: {prefixMatchInfoProducerName: precise-prefix-cache-producer}}';
 const TOKENS = '{type: token-producer, parameters: {modelName: m}}';
-const producer = (parameters: string) => load(`${TOKENS}, {type: precise-prefix-cache-producer, parameters: ${parameters}}, ${SCORER}`);
+const producer = (parameters: string) =>
+  load(`${TOKENS}, {type: precise-prefix-cache-producer, parameters: ${parameters}}, ${SCORER}`);
 
 describe('precise-prefix-cache-producer', () => {
   it('follows every endpoint on port 5557, in blocks of 16 tokens', () => {
@@ -69,7 +70,9 @@ describe('precise-prefix-cache-producer', () => {
       `${TOKENS}, {type: approx-prefix-cache-producer}, {type: precise-prefix-cache-producer}, ${SCORER}`,
     );
     expect(scheduling.prefix?.blockTokens).toBe(16);
-    expect(warnings).toEqual([expect.stringContaining('the parameters of "approx-prefix-cache-producer" have no effect')]);
+    expect(warnings).toEqual([
+      expect.stringContaining('the parameters of "approx-prefix-cache-producer" have no effect'),
+    ]);
   });
 
   it.each([

@@ -24,6 +24,7 @@ function scheduling(masks: number, chosen: number): CompiledScheduling {
     attributes: [],
     baseModels: [],
     estimateOutput: undefined,
+    prediction: undefined,
   };
 }
 
