@@ -49,6 +49,8 @@ export class Picker {
   #events: EventFeed | undefined;
   readonly #discovery: Discovery;
   readonly #closers: (() => Promise<void> | void)[] = [];
+  /** Names of the profiles that run, by their numbers. */
+  #profiles: readonly string[];
   #shardDeaths = 0;
   #ejections = 0;
 
@@ -67,6 +69,7 @@ export class Picker {
     this.#programs = new ProgramPublisher(this.#core);
     const first = this.#programs.place(configuration.scheduling);
     this.#programs.publish(first);
+    this.#profiles = profileNames(configuration);
     this.#trainer = this.#learnLatency();
     this.#discovery = createFileDiscovery({
       ...configuration.discovery!,
@@ -128,6 +131,7 @@ export class Picker {
     this.#controller.configure(placed);
     this.shards.replaceConfigured(configuredSettings(next));
     this.#programs.publish(placed);
+    this.#profiles = profileNames(next);
   }
 
   #makeShards(): ShardPool {
@@ -268,7 +272,14 @@ export class Picker {
       exposition,
       tls: options.metricsTls,
       routes: new Map([
-        ['/debug/decisions', decisionsRoute(new DecisionLog(this.#core), (slot) => this.#controller.endpointOf(slot))],
+        [
+          '/debug/decisions',
+          decisionsRoute(
+            new DecisionLog(this.#core),
+            (slot) => this.#controller.endpointOf(slot),
+            (profile) => this.#profiles[profile],
+          ),
+        ],
       ]),
       report: (problem) => log.error({ part: 'metrics' }, problem),
     });
@@ -292,4 +303,8 @@ export class Picker {
 
 function statuses(health: HealthSource) {
   return health.services().map((service) => [service, health.status(service)] as const);
+}
+
+function profileNames({ scheduling }: LoadedConfiguration): readonly string[] {
+  return scheduling.profiles.map(({ name }) => name);
 }
