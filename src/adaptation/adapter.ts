@@ -1,5 +1,5 @@
 import type { AdaptationSettings } from '../config/adaptation.js';
-import { type CoefficientTable, type Coefficients, costTerms, type TermShares } from '../core/coefficients.js';
+import { type Coefficients, type CoefficientTable, costTerms, type TermShares } from '../core/coefficients.js';
 import type { Label } from '../core/label.js';
 import type { LabelReader } from '../core/label-reader.js';
 import { CostModel, type Fit } from './cost-model.js';
@@ -57,6 +57,7 @@ export interface AdapterReport {
 /** Labels that one tick takes at most, so that it ends soon; the rest comes with the next one. */
 const LABELS_PER_TICK = 10_000;
 const WRITE_EVERY_MS = 1000;
+const EVIDENCE_EVERY_MS = 2000;
 const TIMES = 500;
 /** Weight of the newest second in the decision shares. */
 const SHARE_RATE = 0.05;
@@ -85,6 +86,8 @@ export class Adapter {
   #usable = 1;
   #finished = 0;
   #agreement: number | undefined;
+  #evidence: Evidence | undefined;
+  #gatheredMs = 0;
   #rate = 0;
   #sharesBefore: TermShares | undefined;
   #shares: Record<(typeof costTerms)[number], number> | undefined;
@@ -117,7 +120,7 @@ export class Adapter {
     const count = labels.drain(this.#learn, LABELS_PER_TICK);
     if (passedMs > 0) this.#rate += (count / passedMs - this.#rate) * Math.min(1, passedMs / 20_000);
     this.#watchOverload();
-    const { epoch, transition } = this.#guard.tick(nowMs, () => this.#evidence());
+    const { epoch, transition } = this.#guard.tick(nowMs, () => this.#freshEvidence());
     if (transition?.to === 'fallback') this.#forgetAll();
     if (epoch || nowMs - this.#wroteMs >= WRITE_EVERY_MS) this.#write();
     if (epoch) drive(this.drive);
@@ -185,6 +188,7 @@ export class Adapter {
       this.#options.coefficients.writeEndpoint(slot, generation, 1, 1);
     }
     this.model.reset();
+    this.#evidence = undefined;
   }
 
   #watchOverload(): void {
@@ -192,7 +196,16 @@ export class Adapter {
     else this.#overloadedSinceMs ??= this.#nowMs;
   }
 
-  #evidence(): Evidence {
+  /** Sorting windows costs more than all the rest of a tick, so it is done only every EVIDENCE_EVERY_MS. */
+  #freshEvidence(): Evidence {
+    if (this.#evidence === undefined || this.#nowMs - this.#gatheredMs >= EVIDENCE_EVERY_MS) {
+      this.#evidence = this.#gather();
+      this.#gatheredMs = this.#nowMs;
+    }
+    return this.#evidence;
+  }
+
+  #gather(): Evidence {
     const { labels, correlation, bias } = this.model.fit;
     return {
       labels,
@@ -243,5 +256,8 @@ export class Adapter {
 
 function isSound(coefficients: Coefficients): boolean {
   const { baseMs, waitingMs, ...positive } = coefficients;
-  return [baseMs, waitingMs].every((value) => value >= 0 && Number.isFinite(value)) && Object.values(positive).every((value) => value > 0 && Number.isFinite(value));
+  return (
+    [baseMs, waitingMs].every((value) => value >= 0 && Number.isFinite(value)) &&
+    Object.values(positive).every((value) => value > 0 && Number.isFinite(value))
+  );
 }

@@ -249,22 +249,25 @@ export class CostModel {
     this.#perToken.learn(this.#perTokenInputs(label, this.speedOf(label.slot)), perTokenMs, this.#forget);
   }
 
-  /** An answer in one piece: each part is what the other, as predicted, leaves of the whole. */
+  /**
+   * An answer in one piece: both parts took longer or shorter than predicted in the same proportion. (What one part, as
+   * predicted, leaves of the whole is no measure of the other: its error is that of the larger part, and the two estimates
+   * then drive each other away.)
+   */
   #learnWhole(label: Label, endpoint: EndpointModel, output: number): void {
     const speed = this.speedOf(label.slot);
     const x = this.#firstOutputInputs(label, speed, this.#uncached(label, endpoint.reliability));
     const z = this.#perTokenInputs(label, speed);
     const firstMs = this.#firstOutput.predict(x);
     const perTokenMs = this.#perToken.predict(z);
-    const restForFirst = label.durationMs - output * perTokenMs;
-    if (restForFirst > 0) {
-      this.#noteFit(firstMs, restForFirst);
-      this.#firstOutput.learn(x, restForFirst, this.#forget, WHOLE_ANSWER_WEIGHT);
-    }
-    const restPerToken = (label.durationMs - firstMs) / output;
-    if (output < LEAST_OUTPUT || restPerToken <= 0) return;
-    this.#noteOutputTime(endpoint, label, restPerToken);
-    this.#perToken.learn(z, restPerToken, this.#forget, WHOLE_ANSWER_WEIGHT);
+    const expectedMs = firstMs + output * perTokenMs;
+    this.#noteFit(expectedMs, label.durationMs);
+    if (!(expectedMs > 0)) return;
+    const ratio = label.durationMs / expectedMs;
+    this.#firstOutput.learn(x, firstMs * ratio, this.#forget, WHOLE_ANSWER_WEIGHT);
+    if (output < LEAST_OUTPUT) return;
+    this.#noteOutputTime(endpoint, label, perTokenMs * ratio);
+    this.#perToken.learn(z, perTokenMs * ratio, this.#forget, WHOLE_ANSWER_WEIGHT);
   }
 
   /** Against what the pool's model says for an endpoint of usual speed. */

@@ -155,7 +155,9 @@ export class Guard {
     const from = this.#state;
     if (from === 'shadow') {
       const open = this.#obstacle(evidence) === undefined;
-      return open ? { from, to: 'canary', reason: 'the predictions rank endpoints well enough to try them' } : undefined;
+      return open
+        ? { from, to: 'canary', reason: 'the predictions rank endpoints well enough to try them' }
+        : undefined;
     }
     if (from === 'fallback') {
       if (nowMs < this.#resumeMs || this.#obstacle(evidence) !== undefined) return undefined;

@@ -52,7 +52,9 @@ const prior = z
     prefillPerThousandTokens: positiveDuration
       .default('55ms')
       .describe('Prefill time of 1,000 tokens that are not cached.'),
-    perWaitingRequest: positiveOrZero.default('5ms').describe('Delay by each request that the engine has waiting; at most 30ms.'),
+    perWaitingRequest: positiveOrZero
+      .default('5ms')
+      .describe('Delay by each request that the engine has waiting; at most 30ms.'),
     perOutputToken: positiveDuration.default('13ms').describe('Time per output token on an endpoint without load.'),
     perOutputTokenAndLoad: positiveDuration
       .default('4ms')

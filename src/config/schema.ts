@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { adaptationConfig } from './adaptation.js';
 import { duration } from './duration.js';
 import { quantity } from './quantity.js';
 
@@ -79,6 +80,7 @@ export const endpointPickerConfig = z.strictObject({
     .describe('How endpoints are chosen. Absent = one profile of every filter, scorer and picker in plugins.'),
   dataLayer: dataLayer.optional().describe('Endpoints and their signals.'),
   flowControl: flowControl.optional().describe('Queues in front of the pool.'),
+  adaptation: adaptationConfig.optional().describe('Learning what requests cost, from their latencies; mode shadow.'),
   requestHandler: z
     .strictObject({
       parsers: z

@@ -134,7 +134,10 @@ describe('marginal-cost-scorer', () => {
   });
 
   it('lets the prefill rate decay while nothing is sent', () => {
-    const { decider } = poolOf([{ ...idle, prefillRate: 10 }, { ...idle, inflight: 1 }]);
+    const { decider } = poolOf([
+      { ...idle, prefillRate: 10 },
+      { ...idle, inflight: 1 },
+    ]);
     const pick = (nowMs: number) =>
       decider.decide({ ...plainRequest, promptTokens: 2000, nowMs, charged: false }).slots[0];
     expect(pick(1000)).toBe(1);
@@ -191,15 +194,19 @@ describe('marginal-cost-scorer', () => {
   });
 
   it('spreads a burst of 1,000 prompts with 16 beginnings over 8 idle endpoints to within 15 %', () => {
-    const pool = makePool(scoring, Array.from({ length: 8 }, () => ({ waiting: 0, running: 0, kvUsage: 0 })), {
-      endpoints: 64,
-      indexBlocks: 65_536,
-      requests: 2048,
-      chainBlocks: 256,
-      threads: 2,
-      scans: 16,
-      telemetryBytes: 65_536,
-    });
+    const pool = makePool(
+      scoring,
+      Array.from({ length: 8 }, () => ({ waiting: 0, running: 0, kvUsage: 0 })),
+      {
+        endpoints: 64,
+        indexBlocks: 65_536,
+        requests: 2048,
+        chainBlocks: 256,
+        threads: 2,
+        scans: 16,
+        telemetryBytes: 65_536,
+      },
+    );
     pool.programs.publish(0, scoring, { inserts: true });
     new CoefficientTable(pool.control).write(usual);
     const hashes = (pool.core.call.hashesAddress!() >>> 0) >>> 3;
