@@ -4,19 +4,22 @@ import type { ProgramOperation } from './types.js';
  * Scorers whose subject marginal cost reckons with: load and cache. What others say (sessions, LoRA adapters, labels, plugins of
  * one's own) goes on beside it.
  */
-const REPLACED: ReadonlySet<ProgramOperation['code']> = new Set<ProgramOperation['code']>([
-  'OP_SCORE_QUEUE',
-  'OP_SCORE_RUNNING',
-  'OP_SCORE_KV_USAGE',
-  'OP_SCORE_PREFIX',
-  'OP_SCORE_ACTIVE_REQUEST',
-  'OP_SCORE_TOKEN_LOAD',
-  'OP_SCORE_ACTIVE_BLOCKS',
-  'OP_SCORE_LOAD_AWARE',
-  'OP_SCORE_NO_HIT_LRU',
-  'OP_SCORE_LMETRIC',
-  'OP_SCORE_CACHE_AWARE',
+const REPLACED: ReadonlyMap<ProgramOperation['code'], string> = new Map<ProgramOperation['code'], string>([
+  ['OP_SCORE_QUEUE', 'queue-scorer'],
+  ['OP_SCORE_RUNNING', 'running-requests-size-scorer'],
+  ['OP_SCORE_KV_USAGE', 'kv-cache-utilization-scorer'],
+  ['OP_SCORE_PREFIX', 'prefix-cache-scorer'],
+  ['OP_SCORE_ACTIVE_REQUEST', 'active-request-scorer'],
+  ['OP_SCORE_TOKEN_LOAD', 'token-load-scorer'],
+  ['OP_SCORE_ACTIVE_BLOCKS', 'active-blocks-scorer'],
+  ['OP_SCORE_LOAD_AWARE', 'load-aware-scorer'],
+  ['OP_SCORE_NO_HIT_LRU', 'no-hit-lru-scorer'],
+  ['OP_SCORE_LMETRIC', 'lmetric-scorer'],
+  ['OP_SCORE_CACHE_AWARE', 'cache-aware-scorer'],
 ]);
+
+/** Their plugin types. */
+export const replacedScorers: ReadonlySet<string> = new Set(REPLACED.values());
 
 type Operation = Pick<ProgramOperation, 'weight' | 'parameters'> & { readonly code: string };
 

@@ -1,5 +1,6 @@
 import { Adapter, type AdapterReport } from '../adaptation/adapter.js';
 import type { Transition } from '../adaptation/guard.js';
+import { believed, decodeState, encodeState } from '../adaptation/saved-state.js';
 import type { AdaptationSettings } from '../config/adaptation.js';
 import { CoefficientTable } from '../core/coefficients.js';
 import { EndpointTable } from '../core/endpoint-table.js';
@@ -8,6 +9,7 @@ import type { CoreInstance } from '../core/memory.js';
 import type { Logger } from '../operations/log.js';
 import type { ProgramVariant } from './program-publisher.js';
 import { seededRandom } from './seeded-random.js';
+import { StateFile } from './state-file.js';
 
 export interface AdaptationControlOptions {
   /** The control thread's instance. */
@@ -25,6 +27,7 @@ export interface AdaptationControlOptions {
 
 /** Labels are taken in four times a second: the rings hold many times as much at any rate that a thread can decide. */
 const TICK_MS = 250;
+const SAVE_MS = 30_000;
 /** The guard draws from a row of its own. */
 const GUARD_SEED = 0x6775617264n;
 
@@ -36,6 +39,11 @@ export class AdaptationControl {
   #settings: AdaptationSettings;
   #adapter: Adapter;
   #timer: NodeJS.Timeout | undefined;
+  #saveTimer: NodeJS.Timeout | undefined;
+  #file: StateFile | undefined;
+  /** Labels that stand in the file already. */
+  #savedLabels = 0;
+  #complaint = '';
 
   constructor(options: AdaptationControlOptions) {
     this.#options = options;
@@ -44,16 +52,24 @@ export class AdaptationControl {
     this.#settings = options.settings;
     this.#adapter = this.#make(options.settings);
     this.#adapter.start(options.now());
+    this.#file = fileOf(options.settings);
   }
 
-  /** Begin to take in labels. */
+  /** Take up what an earlier run has learned, and begin to take in labels. */
   async start(): Promise<void> {
+    await this.#restore();
     this.#timer = setInterval(() => this.#adapter.tick(this.#options.now()), TICK_MS).unref();
+    this.#saveTimer = setInterval(() => this.#save(), SAVE_MS).unref();
   }
 
+  /** Ends when what was learned is in its file. */
   async stop(): Promise<void> {
+    if (this.#timer === undefined) return;
     clearInterval(this.#timer);
+    clearInterval(this.#saveTimer);
     this.#timer = undefined;
+    this.#adapter.tick(this.#options.now());
+    await this.#save();
   }
 
   /** Go on by other settings; what was learned stays when the model's own settings do. */
@@ -62,6 +78,8 @@ export class AdaptationControl {
     const learned = this.#adapter.model.save();
     const keeps = JSON.stringify(settings.model.prior) === JSON.stringify(this.#settings.model.prior);
     this.#settings = settings;
+    this.#file = fileOf(settings);
+    this.#savedLabels = 0;
     this.#adapter = this.#make(settings);
     if (keeps && settings.mode !== 'off') this.#adapter.model.restore(learned, 1);
     this.#adapter.start(this.#options.now());
@@ -75,6 +93,38 @@ export class AdaptationControl {
 
   report(): AdapterReport {
     return this.#adapter.report();
+  }
+
+  async #restore(): Promise<void> {
+    const file = this.#file;
+    if (file === undefined) return;
+    try {
+      const text = await file.read();
+      if (text === undefined) return;
+      const saved = decodeState(text, this.#settings.model);
+      const share = believed(saved, Date.now());
+      if (!this.#adapter.model.restore(saved.model, share)) throw new Error('its numbers do not fit together');
+      this.#log.info({ file: file.path, believed: share }, 'goes on from what was learned before');
+    } catch (error) {
+      this.#log.warn({ file: file.path }, `learns from the beginning, the state file is not used: ${messageOf(error)}`);
+    }
+  }
+
+  async #save(): Promise<void> {
+    const file = this.#file;
+    const { learned } = this.#adapter.report().labels;
+    if (file === undefined || learned === this.#savedLabels) return;
+    try {
+      await file.write(encodeState(this.#adapter.model.save(), this.#settings.model, Date.now()));
+      this.#savedLabels = learned;
+      this.#complaint = '';
+    } catch (error) {
+      // The same complaint every half minute would only fill the log.
+      const complaint = messageOf(error);
+      if (complaint !== this.#complaint)
+        this.#log.error({ file: file.path }, `cannot keep what was learned: ${complaint}`);
+      this.#complaint = complaint;
+    }
   }
 
   #make(settings: AdaptationSettings): Adapter {
@@ -106,4 +156,12 @@ export class AdaptationControl {
     else if (to === 'canary') this.#log.info(details, `learned costs decide a fifth of the time: ${reason}`);
     else this.#log.info(details, `learned costs decide nearly always: ${reason}`);
   }
+}
+
+function fileOf({ mode, stateFile }: AdaptationSettings): StateFile | undefined {
+  return mode === 'off' || stateFile === undefined ? undefined : new StateFile(stateFile);
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }
