@@ -55,6 +55,7 @@ export {
 export { hashBlocks, hashBytesTo } from './request/hash';
 export * from './request/layout';
 export * from './request/scan';
+export * from './request/tokens';
 export * from './response/label-ring';
 export {
   FORM_ENGINE,

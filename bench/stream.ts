@@ -61,6 +61,7 @@ const QUIET: RequestRecorder = {
   rewritten: nothing,
   streamOpened: nothing,
   streamClosed: nothing,
+  tokenised: () => undefined,
   overloaded: nothing,
 };
 

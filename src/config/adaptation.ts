@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { duration, durationMilliseconds, parseDuration } from './duration.js';
+import { duration, durationMilliseconds, parseDuration } from '../scheduling/duration.js';
 
 /** off: nothing is learned · shadow: learned, not used · auto: used as far as the guard allows · always: used without a guard */
 export type AdaptationMode = 'off' | 'shadow' | 'auto' | 'always';

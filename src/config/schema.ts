@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import { duration } from '../scheduling/duration.js';
 import { adaptationConfig } from './adaptation.js';
-import { duration } from './duration.js';
 import { quantity } from './quantity.js';
 
 const name = z.string().min(1);

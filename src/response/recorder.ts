@@ -42,6 +42,8 @@ export interface RequestRecorder {
   scheduled(seconds: number, outcome: 'success' | 'failure', targetModel: string, slot: number): void;
   /** Matched and all blocks of a prompt. */
   prefix(matchedBlocks: number, totalBlocks: number, blockBytes: number): void;
+  /** A prompt whose tokens were asked for: `tokenised`, or why it was estimated. */
+  tokenised(outcome: 'tokenised' | 'late' | 'failed' | 'busy' | 'paused'): void;
   /** Time spent in the request phase and in the response phase by the picker itself. */
   processing(phase: 'request' | 'response', seconds: number): void;
   rewritten(rule: string, model: string, target: string): void;

@@ -7,6 +7,7 @@ import type {
   MaskSpecification,
   PrefixSettings,
   ProgramOperation,
+  TokenSettings,
 } from './types.js';
 
 /**
@@ -61,6 +62,7 @@ export function compileScheduling(
     baseModels: baseModels(profiles),
     prefix,
     prefixProducer: producer && { name: producer.name, type: producer.definition.type },
+    tokens: firstTokenSettings(producers),
     estimateOutput: firstOutputEstimate(producers),
     host: hostPlugins(plugins, tables),
   };
@@ -88,6 +90,14 @@ function firstOutputEstimate(producers: readonly ConfiguredPlugin[]): OutputEsti
   for (const { definition, parameters } of producers) {
     const estimate = definition.outputEstimate?.(parameters);
     if (estimate !== undefined) return estimate;
+  }
+  return undefined;
+}
+
+function firstTokenSettings(producers: readonly ConfiguredPlugin[]): TokenSettings | undefined {
+  for (const { definition, parameters } of producers) {
+    const settings = definition.tokenSettings?.(parameters);
+    if (settings !== undefined) return settings;
   }
   return undefined;
 }

@@ -1,6 +1,13 @@
 import type { z } from 'zod';
 import type { HostContext, HostPlugin, SchedulerContext } from './host/hooks.js';
-import type { LabelSpecification, MaskSpecification, PrefixSettings, ProgramOperation, Scheduler } from './types.js';
+import type {
+  LabelSpecification,
+  MaskSpecification,
+  PrefixSettings,
+  ProgramOperation,
+  Scheduler,
+  TokenSettings,
+} from './types.js';
 
 export { z } from 'zod';
 export type * from './host/hooks.js';
@@ -121,6 +128,8 @@ export interface PluginDefinition<Parameters = unknown> {
   scheduler?(parameters: Parameters, context: SchedulerContext): Scheduler;
   /** What a producer of prefix matches asks of the prefix index. */
   prefixSettings?(parameters: Parameters): PrefixSettings;
+  /** Where a producer of prompt tokens gets them from; undefined = it estimates. */
+  tokenSettings?(parameters: Parameters): TokenSettings | undefined;
   /** What a producer of in-flight load counts for output. */
   outputEstimate?(parameters: Parameters): OutputEstimate | undefined;
 }

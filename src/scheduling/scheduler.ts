@@ -1,5 +1,6 @@
 import type { Decider, DecisionRequest } from '../core/decider.js';
 import type { Measures } from '../core/label.js';
+import type { PromptTokens } from '../core/token-chain.js';
 import type { EndpointDirectory } from './endpoint-directory.js';
 import type {
   AnswerMeasures,
@@ -12,15 +13,28 @@ import type {
   Scheduler,
 } from './types.js';
 
+/** How many hashes of a prompt have been written for the next decision. */
+interface WrittenChain {
+  readonly blocks: number;
+  readonly tail: boolean;
+}
+
 /** The chain hashes of a scanned prompt, written for the next decision. */
 export interface PromptChain {
-  chain(id: number, model: string): { readonly blocks: number; readonly tail: boolean };
+  chain(id: number, model: string): WrittenChain;
+}
+
+/** The chain hashes of a prompt whose tokens are known, written for the next decision. */
+export interface PromptTokenChain {
+  chain(tokens: PromptTokens, model: string, salt: string | undefined, blockTokens: number): WrittenChain;
 }
 
 export interface SchedulerOptions {
   readonly decider: Decider;
   readonly directory: EndpointDirectory;
   readonly prompts: PromptChain;
+  /** Absent = what a tokeniser found counts, but the bytes are hashed. */
+  readonly tokens?: PromptTokenChain | undefined;
   readonly prefix: PrefixSettings | undefined;
   readonly estimateOutput: { readonly ratio: number; readonly maxTokens: number | undefined } | undefined;
   /** Request headers whose values the programs look at, in lower case. */
@@ -107,15 +121,9 @@ export class CoreScheduler implements Scheduler {
   }
 
   #request(input: ScheduleInput): DecisionRequest {
-    const { prompts, prefix, estimateOutput, directory } = this.#options;
-    const promptTokens = Math.ceil(input.promptBytes / bytesPerToken);
-    let blocks = 0;
-    let tail = false;
-    if (input.scan >= 0 && prefix !== undefined) {
-      const chain = prompts.chain(input.scan, input.targetModel);
-      blocks = Math.min(chain.blocks, prefix.maxBlocks);
-      tail = chain.tail && chain.blocks < prefix.maxBlocks;
-    }
+    const { estimateOutput, directory } = this.#options;
+    const promptTokens = input.tokens?.ids.length ?? Math.ceil(input.promptBytes / bytesPerToken);
+    const { blocks, tail } = this.#chain(input);
     let outputTokens = 0;
     if (estimateOutput !== undefined) {
       outputTokens = Math.min(
@@ -139,6 +147,20 @@ export class CoreScheduler implements Scheduler {
       explained: false,
       keys: this.#options.requestKeys?.map((header) => input.headers.get(header)),
       baseModel: this.#options.baseModels?.has(input.targetModel),
+    };
+  }
+
+  /** Write the prompt's hashes for the decision: of its tokens where they are known, else of its bytes. */
+  #chain(input: ScheduleInput): WrittenChain {
+    const { prompts, tokens, prefix, blockTokens } = this.#options;
+    if (input.scan < 0 || prefix === undefined) return { blocks: 0, tail: false };
+    const chain =
+      input.tokens === undefined || tokens === undefined
+        ? prompts.chain(input.scan, input.targetModel)
+        : tokens.chain(input.tokens, input.targetModel, input.cacheSalt, blockTokens);
+    return {
+      blocks: Math.min(chain.blocks, prefix.maxBlocks),
+      tail: chain.tail && chain.blocks < prefix.maxBlocks,
     };
   }
 

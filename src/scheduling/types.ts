@@ -1,4 +1,5 @@
 import type { Outcome } from '../core/label.js';
+import type { PromptTokens } from '../core/token-chain.js';
 import type { Endpoint } from '../pool/endpoint.js';
 import type { HostRequest } from './host/hooks.js';
 
@@ -16,6 +17,8 @@ export interface ScheduleInput {
   readonly targetModel: string;
   readonly cacheSalt: string | undefined;
   readonly promptBytes: number;
+  /** Tokens of the prompt as the model's tokeniser cuts it; undefined = they are estimated from `promptBytes`. */
+  readonly tokens?: PromptTokens | undefined;
   readonly maxOutputTokens: number | undefined;
   readonly priority: number;
   readonly fairnessId: string;
@@ -182,6 +185,21 @@ export interface PrefixSettings {
   readonly autoTune: boolean;
 }
 
+/** A server that renders prompts: vLLM's `/v1/completions/render` and `/v1/chat/completions/render`. */
+export interface RenderSettings {
+  readonly kind: 'render';
+  /** Base URL without a slash at its end; undefined = the endpoints of the pool in turn. */
+  readonly url: string | undefined;
+  /** Name of the model as that server knows it. */
+  readonly modelName: string;
+  /** Deadlines in milliseconds: of text, and of messages with parts, for which images may have to be fetched. */
+  readonly timeoutMs: number;
+  readonly partsTimeoutMs: number;
+}
+
+/** Where the tokens of prompts come from, instead of an estimate. */
+export type TokenSettings = RenderSettings;
+
 /** A plugin that runs on the shards: plain data, from which each shard makes its own instance. */
 export interface HostPluginSettings {
   readonly name: string;
@@ -207,6 +225,8 @@ export interface CompiledScheduling {
   readonly prefix: PrefixSettings | undefined;
   /** The plugin that set up the prefix index, as metrics name it. */
   readonly prefixProducer: { readonly name: string; readonly type: string } | undefined;
+  /** Undefined = tokens are estimated. */
+  readonly tokens?: TokenSettings | undefined;
   /** Count output estimates as in-flight tokens (inflight-load-producer). */
   readonly estimateOutput: { readonly ratio: number; readonly maxTokens: number | undefined } | undefined;
   /** Plugins that run on the shards, in the order of the configuration. */

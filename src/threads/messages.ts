@@ -3,7 +3,7 @@ import type { PoolMemory } from '../core/memory.js';
 import type { KeyPair, ServingStatus, TlsMaterial } from '../ingress/transport.js';
 import type { LogOptions } from '../operations/log.js';
 import type { ModelRewrite, SlotAssignment } from '../pool/endpoint.js';
-import type { CompiledScheduling, HostPluginSettings, PrefixSettings } from '../scheduling/types.js';
+import type { CompiledScheduling, HostPluginSettings, PrefixSettings, TokenSettings } from '../scheduling/types.js';
 
 /** Settings that a shard is started with. */
 export interface ShardSettings {
@@ -15,6 +15,7 @@ export interface ShardSettings {
   readonly tls: TlsMaterial | undefined;
   readonly parsers: readonly string[];
   readonly prefix: PrefixSettings | undefined;
+  readonly tokens: TokenSettings | undefined;
   readonly requestKeys: readonly string[];
   readonly baseModels: readonly string[];
   readonly prefixProducer: CompiledScheduling['prefixProducer'];

@@ -14,6 +14,7 @@ export function shardSettings(options: PickerOptions): ShardSettings {
     maxSendBytes: options.maxSendBytes,
     tls: options.tls,
     ...configuredSettings(configuration),
+    tokens: configuration.scheduling.tokens,
     requestKeys: configuration.scheduling.requestKeys,
     baseModels: configuration.scheduling.baseModels,
     prefixProducer: configuration.scheduling.prefixProducer,

@@ -6,11 +6,13 @@ import { EndpointTable } from '../core/endpoint-table.js';
 import { attachCore, type CoreInstance } from '../core/memory.js';
 import { RequestScanner } from '../core/request-scanner.js';
 import { ResponseScanner } from '../core/response-scanner.js';
+import { TokenChain } from '../core/token-chain.js';
 import { createStreamOpener } from '../ingress/opener.js';
 import { GrpcTransport } from '../ingress/transports/grpc.js';
 import { createLogger, type Logger } from '../operations/log.js';
 import { ShardRecorder } from '../operations/telemetry/shard-recorder.js';
 import { RequestRules } from '../request/rules.js';
+import type { TokenSource } from '../request/tokens/token-source.js';
 import { EndpointDirectory } from '../scheduling/endpoint-directory.js';
 import { CoreScheduler } from '../scheduling/scheduler.js';
 import { ConfiguredServices } from './configured-services.js';
@@ -19,6 +21,7 @@ import { MirroredHealth } from './mirrored-health.js';
 import { poolClockMs } from './pool-clock.js';
 import { seededRandom } from './seeded-random.js';
 import { ShardPlugins, shardDefinitions } from './shard-plugins.js';
+import { createTokenSource } from './token-sources.js';
 
 /** Bytes that stand for one token (token-producer, estimate mode). */
 const bytesPerToken = 4;
@@ -56,8 +59,9 @@ export async function shard(start: ShardStart): Promise<void> {
     failed: (plugin) => recorder.pluginFailed(plugin),
     count: (plugin, counter, labels) => recorder.pluginCounted(plugin, counter, labels),
   });
+  const tokens = createTokenSource(settings.tokens, directory);
   const open = createStreamOpener(
-    services({ core, start, directory, rules, configured, send, log, recorder, plugins }),
+    services({ core, start, directory, rules, configured, send, log, recorder, plugins, tokens }),
   );
   const drained = new Promise<void>((resolve, reject) => {
     control.on('message', (message: ToShard) => {
@@ -81,6 +85,7 @@ export async function shard(start: ShardStart): Promise<void> {
   } finally {
     await transport.close();
     plugins.close();
+    await tokens?.close();
     control.close();
   }
 }
@@ -110,9 +115,10 @@ interface ShardParts {
   readonly log: Logger;
   readonly recorder: ShardRecorder;
   readonly plugins: ShardPlugins;
+  readonly tokens: TokenSource | undefined;
 }
 
-function services({ core, start, directory, rules, configured, send, log, recorder, plugins }: ShardParts) {
+function services({ core, start, directory, rules, configured, send, log, recorder, plugins, tokens }: ShardParts) {
   const { settings } = start;
   const seed = BigInt(start.seed);
   const scanner = new RequestScanner(core);
@@ -122,6 +128,7 @@ function services({ core, start, directory, rules, configured, send, log, record
     decider: new Decider(core, seed),
     directory,
     prompts: scanner,
+    tokens: new TokenChain(core),
     get prefix() {
       return configured.settings.prefix;
     },
@@ -141,6 +148,7 @@ function services({ core, start, directory, rules, configured, send, log, record
     responses: new ResponseScanner(core),
     scheduler: plugins.scheduler(scheduler),
     plugins: plugins.plugins,
+    tokens,
     get dialects() {
       return configured.dialects;
     },

@@ -172,6 +172,9 @@ export class RecordedCalls implements RequestRecorder {
   processing(...rest: unknown[]): void {
     this.calls.push(['processing', ...rest]);
   }
+  tokenised(...rest: unknown[]): void {
+    this.calls.push(['tokenised', ...rest]);
+  }
   rewritten(...rest: unknown[]): void {
     this.calls.push(['rewritten', ...rest]);
   }

@@ -270,6 +270,12 @@ export const pluginKind = kind(9, ['plugin'], {
   failures: counter('pointsman_plugin_failures_total', 'Calls of host plugins that threw or took too long.'),
 });
 
+export const tokenKind = kind(40, ['outcome'], {
+  prompts: counter(
+    'pointsman_token_requests_total',
+    'Prompts whose tokens were asked for, by what came of it; all but `tokenised` were estimated.',
+  ),
+});
 /**
  * Counters that host plugins add to, by the name that they give. The labels `plugin`, `plugin_name` and `plugin_type` are
  * the plugin's own; the others come from it.
@@ -296,5 +302,6 @@ export const seriesKinds: readonly SeriesKind[] = [
   streamKind,
   streamEndKind,
   pluginKind,
+  tokenKind,
   ...Object.values(pluginCounterKinds),
 ];

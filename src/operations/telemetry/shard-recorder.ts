@@ -17,6 +17,7 @@ import {
   streamEndKind,
   streamKind,
   threadKind,
+  tokenKind,
 } from './metric-table.js';
 import { SeriesReader, SeriesWriter, seriesBytes } from './series-block.js';
 import { LABEL_VALUES_MAX, OTHER, ValueCap } from './value-cap.js';
@@ -302,6 +303,10 @@ export class ShardRecorder implements RequestRecorder {
 
   overloaded(): void {
     this.#cells[this.#thread + thread.overloaded.offset]! += 1;
+  }
+
+  tokenised(outcome: string): void {
+    this.#cells[this.#resolve(tokenKind, [outcome])]! += 1;
   }
 
   /** A call of a host plugin failed. Not on the hot path: it should never happen. */
