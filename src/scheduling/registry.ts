@@ -30,7 +30,11 @@ import { burstPrefixCacheProducer } from './producers/burst-prefix-cache-produce
 import { inflightLoadProducer } from './producers/inflight-load-producer.js';
 import { mmEmbeddingsCacheProducer } from './producers/mm-embeddings-cache-producer.js';
 import { multiclusterApproxPrefixCacheProducer } from './producers/multicluster-approx-prefix-cache-producer.js';
+
+import { precisePrefixCacheProducer } from './producers/precise-prefix-cache-producer.js';
+
 import { predictedLatencyProducer } from './producers/predicted-latency-producer.js';
+
 import { sessionIdProducer } from './producers/session-id-producer.js';
 import { tokenProducer } from './producers/token-producer.js';
 import { tokenizer } from './producers/tokenizer.js';
@@ -53,11 +57,13 @@ import { latencyScorer } from './scorers/latency-scorer.js';
 import { lmetricScorer } from './scorers/lmetric-scorer.js';
 import { loadAwareScorer } from './scorers/load-aware-scorer.js';
 import { loraAffinityScorer } from './scorers/lora-affinity-scorer.js';
+import { marginalCostScorer } from './scorers/marginal-cost-scorer.js';
 import { mmEmbeddingsCacheScorer } from './scorers/mm-embeddings-cache-scorer.js';
 import { multiclusterKvCacheUtilizationScorer } from './scorers/multicluster-kv-cache-utilization-scorer.js';
 import { multiclusterPrefixCacheScorer } from './scorers/multicluster-prefix-cache-scorer.js';
 import { multiclusterQueueScorer } from './scorers/multicluster-queue-scorer.js';
 import { noHitLruScorer } from './scorers/no-hit-lru-scorer.js';
+import { precisePrefixCacheScorer } from './scorers/precise-prefix-cache-scorer.js';
 import { prefixCacheScorer } from './scorers/prefix-cache-scorer.js';
 import { queueScorer } from './scorers/queue-scorer.js';
 import { rendezvousHashScorer } from './scorers/rendezvous-hash-scorer.js';
@@ -82,6 +88,7 @@ export const schedulingPlugins: readonly PluginDefinition[] = [
   runningRequestsSizeScorer,
   kvCacheUtilizationScorer,
   prefixCacheScorer,
+  precisePrefixCacheScorer,
   activeRequestScorer,
   tokenLoadScorer,
   activeBlocksScorer,
@@ -95,6 +102,7 @@ export const schedulingPlugins: readonly PluginDefinition[] = [
   consistentHashScorer,
   lmetricScorer,
   cacheAwareScorer,
+  marginalCostScorer,
   maxScorePicker,
   randomPicker,
   weightedRandomPicker,
@@ -102,6 +110,7 @@ export const schedulingPlugins: readonly PluginDefinition[] = [
   leastRequestPicker,
   roundRobinPicker,
   approxPrefixCacheProducer,
+  precisePrefixCacheProducer,
   inflightLoadProducer,
   tokenProducer,
   tokenizer,
