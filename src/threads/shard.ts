@@ -52,14 +52,19 @@ export async function shard(start: ShardStart): Promise<void> {
     prefixProducer: settings.prefixProducer,
     prediction: settings.prediction,
   });
-  const plugins = new ShardPlugins(settings.plugins, await shardDefinitions(settings.plugins.modules), {
-    core,
-    directory,
-    random: seededRandom(BigInt(start.seed) + pluginSeed),
-    log,
-    failed: (plugin) => recorder.pluginFailed(plugin),
-    count: (plugin, counter, labels) => recorder.pluginCounted(plugin, counter, labels),
-  });
+  const plugins = new ShardPlugins(
+    settings.plugins,
+    settings.handler,
+    await shardDefinitions(settings.plugins.modules),
+    {
+      core,
+      directory,
+      random: seededRandom(BigInt(start.seed) + pluginSeed),
+      log,
+      failed: (plugin) => recorder.pluginFailed(plugin),
+      count: (plugin, counter, labels) => recorder.pluginCounted(plugin, counter, labels),
+    },
+  );
   const tokens = await createTokenSource(settings.tokens, directory);
   const open = createStreamOpener(
     services({ core, start, directory, rules, configured, send, log, recorder, plugins, tokens }),
@@ -125,14 +130,23 @@ function services({ core, start, directory, rules, configured, send, log, record
   const scanner = new RequestScanner(core);
   const table = new EndpointTable(core);
   const chain = new TokenChain(core);
+  const speculated = (slot: number, generation: number, from: number, blocks: number) =>
+    send({ kind: 'speculated', slot, generation, hashes: chain.hashes(from, blocks) });
   const blockTokens = settings.prefix?.blockTokens ?? 64;
   const scheduler = new CoreScheduler({
     decider: new Decider(core, seed),
     directory,
+    get profiles() {
+      return configured.settings.profiles;
+    },
+    handler: plugins.profileHandler,
+    hostColumns: plugins.fillColumns,
+    staged: (stages, model) => recorder.staged(settings.handler, stages, model),
     prompts: scanner,
     tokens: chain,
-    speculated: (slot, generation, from, blocks) =>
-      send({ kind: 'speculated', slot, generation, hashes: chain.hashes(from, blocks) }),
+    get speculated() {
+      return configured.settings.prefix?.knownBy === 'events and decisions' ? speculated : undefined;
+    },
     get prefix() {
       return configured.settings.prefix;
     },
