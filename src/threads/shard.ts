@@ -73,7 +73,7 @@ export async function shard(start: ShardStart): Promise<void> {
       },
     },
   );
-  const tokens = createTokenSource(settings.tokens, directory);
+  const tokens = await createTokenSource(settings.tokens, directory);
   const open = createStreamOpener(
     services({ core, start, directory, rules, configured, send, log, recorder, plugins, scanner, tokens }),
   );
