@@ -72,9 +72,9 @@ import {
   DECIDE_UNCHARGED,
   DECIDE_UNSTORED,
   DECIDED,
+  isFilter,
+  isPicker,
   OP_FILTER_HOST,
-  OP_FILTER_LAST,
-  OP_PICK_MAX_SCORE,
   PROGRAM_INSERTS,
   PROGRAM_NEEDS_MATCH,
   PROGRAM_NEEDS_OVERLAP,
@@ -151,11 +151,11 @@ function run(program: usize, flags: u32, used: u32, total: u32): u32 {
       candidates = filterByHost(used, <u32>load<f32>(op, 8), load<f32>(op, 12) != 0, candidates);
       put(ANSWER_CANDIDATES, candidates);
       if (candidates == 0) return DECIDE_FILTERED;
-    } else if (code <= OP_FILTER_LAST) {
+    } else if (isFilter(code)) {
       candidates = filter(op, code, used, total, candidates);
       put(ANSWER_CANDIDATES, candidates);
       if (candidates == 0) return DECIDE_FILTERED;
-    } else if (code >= OP_PICK_MAX_SCORE) {
+    } else if (isPicker(code)) {
       put(ANSWER_COUNT, pick(op, code, used, candidates));
     } else {
       score(op, code, used, total, (flags & DECIDE_EXPLAIN) != 0 && i < EXPLAIN_COLUMNS ? <i32>i : -1);

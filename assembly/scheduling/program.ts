@@ -60,12 +60,16 @@ export const OP_SCORE_RENDEZVOUS: u32 = 30; // [request key, label column, load 
 export const OP_SCORE_CONSISTENT_HASH: u32 = 31; // [request key, label column, load factor, virtual nodes]
 export const OP_SCORE_LMETRIC: u32 = 32; // []
 export const OP_SCORE_CACHE_AWARE: u32 = 33; // [cache threshold, absolute threshold, relative threshold]
+// Label columns of host, rack, zone and region; compared with those of REQUEST_PEER.
+export const OP_FILTER_TOPOLOGY: u32 = 64; // [farthest level: 1 host, 2 rack, 3 zone, 4 region, host, rack, zone, region]
+export const OP_SCORE_TOPOLOGY: u32 = 67; // [host, rack, zone, region]
 export const OP_PICK_MAX_SCORE: u32 = 48; // [endpoints]
 export const OP_PICK_RANDOM: u32 = 49; // [endpoints]
 export const OP_PICK_WEIGHTED_RANDOM: u32 = 50; // [endpoints]
 export const OP_PICK_BEST_OF: u32 = 51; // [endpoints, choices]
 export const OP_PICK_LEAST_REQUEST: u32 = 52; // [endpoints]
 export const OP_PICK_ROUND_ROBIN: u32 = 53; // [endpoints]
+export const OP_PICK_LAST: u32 = 63;
 
 // The request (host → decide).
 export const REQUEST_PROFILE: usize = 0; // u32
@@ -107,6 +111,14 @@ export const DECIDE_NO_CANDIDATES: u32 = 1; // no live endpoint, or none in the 
 export const DECIDE_FILTERED: u32 = 2; // the filters left none
 export const DECIDE_BUSY: u32 = 3; // the commit lock could not be had in time
 export const DECIDE_NO_PROGRAM: u32 = 4; // the profile has no program
+
+export function isFilter(code: u32): bool {
+  return code <= OP_FILTER_LAST || code == OP_FILTER_TOPOLOGY;
+}
+
+export function isPicker(code: u32): bool {
+  return code >= OP_PICK_MAX_SCORE && code <= OP_PICK_LAST;
+}
 
 /** Address of the program that a profile runs now, or 0. */
 export function activeProgram(profile: u32): usize {

@@ -1,4 +1,4 @@
-import type { CompileContext, ConfiguredPlugin, OutputEstimate } from './plugin.js';
+import type { CompileContext, ConfiguredPlugin, OutputEstimate, TopologyLabels } from './plugin.js';
 import { singleProfileHandler } from './profile-handlers/single-profile-handler.js';
 import type {
   CompiledProfile,
@@ -54,7 +54,7 @@ export function compileScheduling(
   const shared = sharedPrefixSettings(producers);
   const prefix = shared?.settings;
   const producer = producers.find(({ name }) => name === shared?.from);
-  const tables = new CoreTables();
+  const tables = new CoreTables(plugins);
   return {
     profiles: profiles.map((profile) => compileProfile(profile, prefix, tables)),
     masks: tables.masks.entries,
@@ -178,7 +178,7 @@ function compileOperation(
   kind: CompileContext['kind'],
   weight: number,
   prefix: PrefixSettings | undefined,
-  { masks, labels, requestKeys, attributes }: CoreTables,
+  { masks, labels, requestKeys, attributes, topologies }: CoreTables,
 ): readonly ProgramOperation[] {
   const context: CompileContext = {
     name: plugin.name,
@@ -187,6 +187,7 @@ function compileOperation(
     mask: (key, accepts) => masks.index(key, { accepts }),
     label: (key, read) => labels.index(key, { key, read }),
     requestKey: (header) => requestKeys.index(header.toLowerCase(), header.toLowerCase()),
+    topology: (extractor) => topologies.get(extractor),
     attribute: (name) => attributes.index(name, name),
   };
   const operation = plugin.definition.compile?.(plugin.parameters, weight, context);
@@ -243,4 +244,14 @@ class CoreTables {
   readonly requestKeys = new KeyedTable<string>(MAX_REQUEST_KEYS, 'request headers that scorers look at');
   readonly attributes = new KeyedTable<string>(MAX_ATTRIBUTES, 'attributes of endpoints');
   readonly columns = new HostColumnTable();
+  /** Labels of each topology extractor, by its name. */
+  readonly topologies: ReadonlyMap<string, TopologyLabels>;
+
+  constructor(plugins: readonly ConfiguredPlugin[]) {
+    this.topologies = new Map(
+      plugins.flatMap(({ name, definition, parameters }) =>
+        definition.topologyLabels === undefined ? [] : [[name, definition.topologyLabels(parameters)] as const],
+      ),
+    );
+  }
 }

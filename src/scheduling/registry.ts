@@ -13,6 +13,7 @@ import { prefillFilter } from './filters/prefill-filter.js';
 import { prefixCacheAffinityFilter } from './filters/prefix-cache-affinity-filter.js';
 import { sessionAffinityFilter } from './filters/session-affinity-filter.js';
 import { stickyUntilSaturatedFilter } from './filters/sticky-until-saturated-filter.js';
+import { topologyAffinityFilter } from './filters/topology-affinity-filter.js';
 import { utilizationFilter } from './filters/utilization-filter.js';
 import { agentIdentity } from './header-processors/agent-identity.js';
 import { leastRequestPicker } from './pickers/least-request-picker.js';
@@ -52,6 +53,8 @@ import { rendezvousHashScorer } from './scorers/rendezvous-hash-scorer.js';
 import { runningRequestsSizeScorer } from './scorers/running-requests-size-scorer.js';
 import { sessionAffinityScorer } from './scorers/session-affinity-scorer.js';
 import { tokenLoadScorer } from './scorers/token-load-scorer.js';
+import { topologyAffinityScorer } from './scorers/topology-affinity-scorer.js';
+import { topologyExtractor } from './topology/topology-extractor.js';
 import { disaggregatedsetRolloutScreener } from './screeners/disaggregatedset-rollout-screener.js';
 
 /** Every plugin that takes part in scheduling. */
@@ -102,6 +105,9 @@ export const schedulingPlugins: readonly PluginDefinition[] = [
   dataParallelProfileHandler,
   alwaysDisaggPdDecider,
   prefixBasedPdDecider,
+  topologyExtractor,
+  topologyAffinityFilter,
+  topologyAffinityScorer,
   sessionAffinityFilter,
   sessionAffinityScorer,
   sessionIdProducer,
