@@ -2,6 +2,7 @@
 
 export * from './endpoints';
 export * from './load/blocks';
+export { predictionLearned, predictionPrior } from './load/coefficients';
 export { EJECTION_BASE_MS, EJECTION_FAILURES, EJECTION_LONGEST_MS } from './load/ejection';
 export {
   FEATURE_ACTIVE_BLOCKS,
@@ -55,6 +56,7 @@ export {
 export { hashBlocks, hashBytesTo } from './request/hash';
 export * from './request/layout';
 export * from './request/scan';
+export * from './request/tokens';
 export * from './response/label-ring';
 export {
   FORM_ENGINE,
@@ -101,6 +103,7 @@ export {
   COMPARE_NOT_EQUAL,
 } from './scheduling/filters';
 export { hashKeyTo, labelAddress } from './scheduling/labels';
+export { HEADROOM_TPOT, HEADROOM_TTFT, PREDICTED_TPOT, PREDICTED_TTFT } from './scheduling/predictions';
 export * from './scheduling/program';
 export {
   endpointAdapters,

@@ -55,12 +55,15 @@ const QUIET: RequestRecorder = {
   firstToken: nothing,
   interTokenLatency: nothing,
   responseEnded: nothing,
+  predicted: nothing,
+  predictionTook: nothing,
   scheduled: nothing,
   prefix: nothing,
   processing: nothing,
   rewritten: nothing,
   streamOpened: nothing,
   streamClosed: nothing,
+  tokenised: () => undefined,
   overloaded: nothing,
 };
 

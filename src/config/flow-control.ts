@@ -1,5 +1,5 @@
+import { durationMilliseconds } from '../scheduling/duration.js';
 import type { ConfigurationDocument, Path } from './document.js';
-import { durationMilliseconds } from './duration.js';
 import type { PluginSet } from './plugin-set.js';
 import { quantityValue } from './quantity.js';
 import type { EndpointPickerConfig, FlowControlConfig, PriorityBandConfig } from './schema.js';

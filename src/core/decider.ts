@@ -21,6 +21,9 @@ export interface DecisionRequest {
   readonly explained: boolean;
   /** Values of the headers that the programs look at, in their order; undefined = absent. */
   readonly keys?: readonly (string | undefined)[] | undefined;
+  /** Longest time to first token and per output token that the request wants, in milliseconds; undefined or 0 = it says nothing. */
+  readonly wantedTtftMs?: number | undefined;
+  readonly wantedTpotMs?: number | undefined;
   /** The model is a base model, no adapter. */
   readonly baseModel?: boolean | undefined;
   /** Charge, but do not store what the pick will hold before `storePick`: the request may fail in another profile. */
@@ -31,7 +34,7 @@ export interface DecisionRequest {
   readonly peer?: number | undefined;
 }
 
-export type DecisionStatus = 'decided' | 'no-candidates' | 'filtered' | 'busy' | 'no-program';
+export type DecisionStatus = 'decided' | 'no-candidates' | 'filtered' | 'busy' | 'no-program' | 'denied';
 
 /** The answer. The object belongs to the Decider and is overwritten by the next decision. */
 export interface Decision {
@@ -45,6 +48,9 @@ export interface Decision {
   candidates: number;
   score: number;
   uncachedTokens: number;
+  /** What was predicted for the first pick, in milliseconds; NaN = nothing. */
+  predictedTtftMs: number;
+  predictedTpotMs: number;
 }
 
 /** By the number that the core gives. */
@@ -54,6 +60,7 @@ export const decisionStatuses: readonly DecisionStatus[] = [
   'filtered',
   'busy',
   'no-program',
+  'denied',
 ];
 
 /** One thread's face of `decide` and of the charges that it makes. */
@@ -72,6 +79,8 @@ export class Decider {
     candidates: 0,
     score: 0,
     uncachedTokens: 0,
+    predictedTtftMs: Number.NaN,
+    predictedTpotMs: Number.NaN,
   };
   #adapter = '';
   readonly #keys: (string | undefined)[] = [];
@@ -89,7 +98,7 @@ export class Decider {
   }
 
   decide(request: DecisionRequest): Decision {
-    const { u32, i32, view, call, constant } = this.#core;
+    const { u32, i32, f32, view, call, constant } = this.#core;
     const at = this.#offset;
     let flags = request.tail ? constant.DECIDE_TAIL! : 0;
     if (!request.charged) flags |= constant.DECIDE_UNCHARGED!;
@@ -105,6 +114,8 @@ export class Decider {
     u32[at.outputTokens] = request.outputTokens;
     i32[at.priority] = request.priority;
     u32[at.blockTokens] = request.blockTokens;
+    f32[at.wantedTtft] = request.wantedTtftMs ?? 0;
+    f32[at.wantedTpot] = request.wantedTpotMs ?? 0;
     view.setFloat64(at.now, request.nowMs, true);
     if (request.baseModel === true) u32[at.flags]! |= constant.DECIDE_BASE_MODEL!;
     if (request.unstored === true) u32[at.flags]! |= constant.DECIDE_UNSTORED!;
@@ -130,6 +141,8 @@ export class Decider {
     decision.candidates = u32[at.candidates]!;
     decision.score = f32[at.score]!;
     decision.uncachedTokens = u32[at.uncachedTokens]!;
+    decision.predictedTtftMs = f32[at.predictedTtft]!;
+    decision.predictedTpotMs = f32[at.predictedTpot]!;
     return decision;
   }
 
@@ -250,6 +263,10 @@ function offsets(core: CoreInstance, request: number) {
     candidates: word('ANSWER_CANDIDATES'),
     score: word('ANSWER_SCORE'),
     uncachedTokens: word('ANSWER_UNCACHED_TOKENS'),
+    wantedTtft: word('REQUEST_WANTED_TTFT'),
+    wantedTpot: word('REQUEST_WANTED_TPOT'),
+    predictedTtft: word('ANSWER_TTFT'),
+    predictedTpot: word('ANSWER_TPOT'),
     picks: word('ANSWER_PICKS'),
   };
 }

@@ -1,3 +1,4 @@
+import type { PromptTokens } from '../core/token-chain.js';
 import { requestPath } from '../request/control-headers.js';
 import type { UnderstoodRequest } from '../request/understand.js';
 import type { HostedRequest } from '../scheduling/host/hosted-request.js';
@@ -10,6 +11,8 @@ export interface DecisionInput {
   readonly headers: RequestHeaders;
   /** Id of the finished scan, or -1. */
   readonly scan: number;
+  /** Tokens of the prompt; undefined = they are estimated. */
+  readonly tokens?: PromptTokens | undefined;
   /** The proxy's hint, from whichever message carried it last. */
   readonly subset: readonly string[] | undefined;
   /** The request as host plugins know it; undefined when there are none. */
@@ -32,6 +35,7 @@ export function decide(services: StreamServices, input: DecisionInput): Placemen
     targetModel: request.targetModel,
     cacheSalt: request.cacheSalt,
     promptBytes: request.promptBytes,
+    tokens: input.tokens,
     maxOutputTokens: request.maxOutputTokens,
     priority,
     fairnessId,

@@ -2,6 +2,7 @@ import type { Admission } from '../admission/admission.js';
 import type { BodyScanner } from '../request/body-scanner.js';
 import type { Dialects } from '../request/dialects.js';
 import type { RequestRules } from '../request/rules.js';
+import type { TokenSource } from '../request/tokens/token-source.js';
 import type { RequestRecorder } from '../response/recorder.js';
 import type { ResponseScanner } from '../response/response-scanner.js';
 import type { HostPlugins } from '../scheduling/host/host-plugins.js';
@@ -21,6 +22,8 @@ export interface StreamServices {
   readonly scheduler: Scheduler;
   /** Host plugins; undefined when the configuration has none. */
   readonly plugins?: HostPlugins | undefined;
+  /** Where the tokens of prompts come from; undefined = they are estimated. */
+  readonly tokens?: TokenSource | undefined;
   readonly dialects: Dialects;
   readonly rules: RequestRules;
   readonly admission: Admission;

@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto';
+import type { PromptTokens } from '../core/token-chain.js';
 import { AnswerForm } from '../core/types.js';
 import { requestPath } from '../request/control-headers.js';
 import { writeModel } from '../request/model-edit.js';
 import { bodyTooLarge, overloaded } from '../request/rejections.js';
 import { CHUNK_OVERHEAD_BYTES, RequestBody } from '../request/request-body.js';
+import type { Tokenised } from '../request/tokens/token-source.js';
 import { type UnderstoodRequest, understand, understandOpaque } from '../request/understand.js';
 import { type AnsweredRequest, ResponsePhase } from '../response/response-phase.js';
 import type { Placement, Rejection } from '../scheduling/types.js';
@@ -48,6 +50,8 @@ type State =
   | 'waiting'
   /** The body of the request is coming; nothing has been answered. */
   | 'request body'
+  /** The body has ended; the tokens of its prompt are being found. */
+  | 'tokenising'
   /** The request has its destination. */
   | 'request answered'
   | 'response body'
@@ -79,7 +83,10 @@ export class ExchangeStream implements ProcessHandler, GatedWork {
   #body: RequestBody | undefined;
   #identified: KnownRequester | undefined;
   #understood: UnderstoodRequest | undefined;
+  /** Ends the search for the prompt's tokens. */
+  #tokenising: AbortController | undefined;
   #placement: Placement | undefined;
+  #placedAt: number | undefined;
   #series = -1;
   #running = false;
   #response: ResponsePhase | undefined;
@@ -125,7 +132,7 @@ export class ExchangeStream implements ProcessHandler, GatedWork {
   halfClosed(): void {
     this.#halfClosed = true;
     // A stream that waits still gets its answer: a client may half-close right behind its messages.
-    if (this.#state !== 'waiting') this.#finish();
+    if (this.#state !== 'waiting' && this.#state !== 'tokenising') this.#finish();
   }
 
   closed(cancelled: boolean): void {
@@ -202,7 +209,7 @@ export class ExchangeStream implements ProcessHandler, GatedWork {
   }
 
   get #awaitsAnswer(): boolean {
-    return this.#state === 'opened' || this.#state === 'request body';
+    return this.#state === 'opened' || this.#state === 'request body' || this.#state === 'tokenising';
   }
 
   #requestHeaders(message: ProcessMessage) {
@@ -258,19 +265,52 @@ export class ExchangeStream implements ProcessHandler, GatedWork {
       if (understood.kind === 'rejected') return this.#reject(understood);
       this.#understood = understood;
     }
-    this.#place(endedBy);
+    if (!this.#tokenise(body, endedBy)) this.#place(endedBy);
+  }
+
+  /** Ask for the tokens of the prompt, where somebody can tell them. @returns whether the request waits for them */
+  #tokenise(body: RequestBody, endedBy: 'body' | 'trailers'): boolean {
+    const { tokens } = this.#context.services;
+    const { prompt } = body.dialect;
+    const { modelPlace } = this.#understood!;
+    if (tokens === undefined || prompt === undefined || modelPlace === undefined || !tokens.reads(prompt)) return false;
+    this.#state = 'tokenising';
+    const waiting = new AbortController();
+    this.#tokenising = waiting;
+    tokens
+      .tokenise({ prompt, chunks: body.chunks, modelPlace }, waiting.signal)
+      .then((tokenised) => this.#tokenised(tokenised, endedBy));
+    return true;
+  }
+
+  /** The tokens have come, or will not come: decide. */
+  #tokenised(tokenised: Tokenised, endedBy: 'body' | 'trailers'): void {
+    if (this.#state !== 'tokenising') return;
+    const { now, recorder } = this.#context.services;
+    this.#tokenising = undefined;
+    recorder.tokenised(tokenised.outcome);
+    const startedAt = now();
+    try {
+      this.#place(endedBy, tokenised.outcome === 'tokenised' ? tokenised.tokens : undefined);
+    } catch (error) {
+      this.#broken(error);
+    }
+    this.#requestMs += now() - startedAt;
+    recorder.processing('request', this.#requestMs / 1_000);
+    if (this.#halfClosed) this.#finish();
   }
 
   /** The request is complete: decide and answer it. */
-  #place(endedBy: 'headers' | 'body' | 'trailers') {
+  #place(endedBy: 'headers' | 'body' | 'trailers', tokens?: PromptTokens) {
     const { services } = this.#context;
     const request = this.#understood!;
     const scan = this.#body?.scan ?? -1;
     this.#series = this.#seriesOf(request);
     const { hosted } = this.#requester;
-    const outcome = decide(services, { request, headers: this.#headers, scan, subset: this.#subset, hosted });
+    const outcome = decide(services, { request, headers: this.#headers, scan, tokens, subset: this.#subset, hosted });
     if (outcome.kind === 'rejected') return this.#reject(outcome);
     this.#placement = outcome;
+    this.#placedAt = services.now();
     const { recorder } = services;
     if (request.rewriteRule !== undefined) {
       recorder.rewritten(request.rewriteRule, request.model, request.targetModel);
@@ -407,6 +447,8 @@ export class ExchangeStream implements ProcessHandler, GatedWork {
       answer: this.#answerForm,
       destination: placement === undefined ? undefined : destinationOf(placement),
       charge: placement?.charge,
+      placedAt: this.#placedAt,
+      prediction: placement?.prediction,
     };
   }
 
@@ -449,6 +491,8 @@ export class ExchangeStream implements ProcessHandler, GatedWork {
   }
 
   #letGoOfBody(): void {
+    this.#tokenising?.abort();
+    this.#tokenising = undefined;
     this.#body?.close();
     this.#hold(0);
   }

@@ -6,12 +6,15 @@ import { EndpointTable } from '../core/endpoint-table.js';
 import { attachCore, type CoreInstance } from '../core/memory.js';
 import { RequestScanner } from '../core/request-scanner.js';
 import { ResponseScanner } from '../core/response-scanner.js';
+import { TokenChain } from '../core/token-chain.js';
 import { createStreamOpener } from '../ingress/opener.js';
 import { GrpcTransport } from '../ingress/transports/grpc.js';
 import { createLogger, type Logger } from '../operations/log.js';
 import { ShardRecorder } from '../operations/telemetry/shard-recorder.js';
 import { RequestRules } from '../request/rules.js';
+import type { TokenSource } from '../request/tokens/token-source.js';
 import { EndpointDirectory } from '../scheduling/endpoint-directory.js';
+import { requestedProfile } from '../scheduling/profile-handlers/requested-profile.js';
 import { CoreScheduler } from '../scheduling/scheduler.js';
 import { ConfiguredServices } from './configured-services.js';
 import type { FromShard, RulesMessage, ShardStart, ToShard } from './messages.js';
@@ -19,6 +22,7 @@ import { MirroredHealth } from './mirrored-health.js';
 import { poolClockMs } from './pool-clock.js';
 import { seededRandom } from './seeded-random.js';
 import { ShardPlugins, shardDefinitions } from './shard-plugins.js';
+import { createTokenSource } from './token-sources.js';
 
 /** Bytes that stand for one token (token-producer, estimate mode). */
 const bytesPerToken = 4;
@@ -47,6 +51,7 @@ export async function shard(start: ShardStart): Promise<void> {
   const recorder = new ShardRecorder(core, {
     endpointOf: (slot) => directory.at(slot)?.endpoint,
     prefixProducer: settings.prefixProducer,
+    prediction: settings.prediction,
   });
   const plugins = new ShardPlugins(
     settings.plugins,
@@ -61,8 +66,9 @@ export async function shard(start: ShardStart): Promise<void> {
       count: (plugin, counter, labels) => recorder.pluginCounted(plugin, counter, labels),
     },
   );
+  const tokens = createTokenSource(settings.tokens, directory);
   const open = createStreamOpener(
-    services({ core, start, directory, rules, configured, send, log, recorder, plugins }),
+    services({ core, start, directory, rules, configured, send, log, recorder, plugins, tokens }),
   );
   const drained = new Promise<void>((resolve, reject) => {
     control.on('message', (message: ToShard) => {
@@ -86,6 +92,7 @@ export async function shard(start: ShardStart): Promise<void> {
   } finally {
     await transport.close();
     plugins.close();
+    await tokens?.close();
     control.close();
   }
 }
@@ -115,9 +122,10 @@ interface ShardParts {
   readonly log: Logger;
   readonly recorder: ShardRecorder;
   readonly plugins: ShardPlugins;
+  readonly tokens: TokenSource | undefined;
 }
 
-function services({ core, start, directory, rules, configured, send, log, recorder, plugins }: ShardParts) {
+function services({ core, start, directory, rules, configured, send, log, recorder, plugins, tokens }: ShardParts) {
   const { settings } = start;
   const seed = BigInt(start.seed);
   const scanner = new RequestScanner(core);
@@ -129,10 +137,11 @@ function services({ core, start, directory, rules, configured, send, log, record
     get profiles() {
       return configured.settings.profiles;
     },
-    handler: plugins.profileHandler,
+    handler: settings.allowProfileHeader ? requestedProfile(plugins.profileHandler) : plugins.profileHandler,
     hostColumns: plugins.fillColumns,
     staged: (stages, model) => recorder.staged(settings.handler, stages, model),
     prompts: scanner,
+    tokens: new TokenChain(core),
     get prefix() {
       return configured.settings.prefix;
     },
@@ -143,6 +152,7 @@ function services({ core, start, directory, rules, configured, send, log, record
     baseModels: new Set(settings.baseModels),
     blockTokens,
     emitScores: settings.emitScores,
+    predicts: settings.prediction !== undefined,
     nowMs: poolClockMs,
     later: releaseLater,
     ejected: ({ endpoint }) => send({ kind: 'ejected', endpoint: endpoint.id }),
@@ -152,6 +162,7 @@ function services({ core, start, directory, rules, configured, send, log, record
     responses: new ResponseScanner(core),
     scheduler: plugins.scheduler(scheduler),
     plugins: plugins.plugins,
+    tokens,
     get dialects() {
       return configured.dialects;
     },
