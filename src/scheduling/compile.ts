@@ -1,4 +1,4 @@
-import type { CompileContext, ConfiguredPlugin, OutputEstimate } from './plugin.js';
+import type { CompileContext, ConfiguredPlugin, OutputEstimate, TopologyLabels } from './plugin.js';
 import { openingOperations, predictionOf } from './prediction-operations.js';
 import { singleProfileHandler } from './profile-handlers/single-profile-handler.js';
 import type {
@@ -56,7 +56,7 @@ export function compileScheduling(
   const shared = sharedPrefixSettings(producers);
   const prefix = shared?.settings;
   const producer = producers.find(({ name }) => name === shared?.from);
-  const tables = new CoreTables(hostedMatches(plugins));
+  const tables = new CoreTables(plugins);
   const prediction = predictionOf(producers);
   const admitters = plugins.filter(({ definition }) => definition.kinds.includes('admitter'));
   const opening = (profile: Profile) =>
@@ -133,11 +133,6 @@ function firstOf<T>(
     if (found !== undefined) return found;
   }
   return undefined;
-}
-
-/** Names of the producers whose matches a host plugin tells. */
-function hostedMatches(plugins: readonly ConfiguredPlugin[]): ReadonlySet<string> {
-  return new Set(plugins.flatMap(({ name, definition }) => (definition.hostsMatches ? [name] : [])));
 }
 
 function hostPlugins(
@@ -224,7 +219,7 @@ function compileContext(
   name: string,
   kind: CompileContext['kind'],
   prefix: PrefixSettings | undefined,
-  { masks, labels, requestKeys, attributes, columns, hostedMatches: hosted }: CoreTables,
+  { masks, labels, requestKeys, attributes, topologies, columns, hostedMatches: hosted }: CoreTables,
 ): CompileContext {
   return {
     name,
@@ -234,6 +229,7 @@ function compileContext(
     label: (key, read) => labels.index(key, { key, read }),
     matchColumn: (producer, formula) => (hosted.has(producer) ? columns.match(producer, formula) : undefined),
     requestKey: (header) => requestKeys.index(header.toLowerCase(), header.toLowerCase()),
+    topology: (extractor) => topologies.get(extractor),
     attribute: (name) => attributes.index(name, name),
   };
 }
@@ -306,10 +302,17 @@ class CoreTables {
   readonly requestKeys = new KeyedTable<string>(MAX_REQUEST_KEYS, 'request headers that scorers look at');
   readonly attributes = new KeyedTable<string>(MAX_ATTRIBUTES, 'attributes of endpoints');
   readonly columns = new HostColumnTable();
-  /** Producers of prefix matches that fill columns. */
+  /** Labels of each topology extractor, by its name. */
+  readonly topologies: ReadonlyMap<string, TopologyLabels>;
+  /** Names of the producers of prefix matches that fill columns. */
   readonly hostedMatches: ReadonlySet<string>;
 
-  constructor(hostedMatches: ReadonlySet<string>) {
-    this.hostedMatches = hostedMatches;
+  constructor(plugins: readonly ConfiguredPlugin[]) {
+    this.hostedMatches = new Set(plugins.flatMap(({ name, definition }) => (definition.hostsMatches ? [name] : [])));
+    this.topologies = new Map(
+      plugins.flatMap(({ name, definition, parameters }) =>
+        definition.topologyLabels === undefined ? [] : [[name, definition.topologyLabels(parameters)] as const],
+      ),
+    );
   }
 }

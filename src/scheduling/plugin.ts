@@ -85,6 +85,14 @@ export interface OutputEstimate {
   readonly maxTokens: number | undefined;
 }
 
+/** Endpoint labels by what they name. */
+export interface TopologyLabels {
+  readonly hostname: string;
+  readonly rack: string;
+  readonly zone: string;
+  readonly region: string;
+}
+
 /** What a plugin may ask for while its profile is compiled. */
 export interface CompileContext {
   /** Configured name of the plugin. */
@@ -104,6 +112,8 @@ export interface CompileContext {
   matchColumn(producer: string, formula: MatchFormula): number | undefined;
   /** Index of a request header whose value a program looks at. */
   requestKey(header: string): number;
+  /** Labels that say where an endpoint is, as the topology-extractor of that name has them; undefined = there is none. */
+  topology(extractor: string): TopologyLabels | undefined;
   /** Index of a named value of the endpoints that is no signal of the core. */
   attribute(name: string): number;
 }
@@ -162,6 +172,8 @@ export interface PluginDefinition<Parameters = unknown> {
   handlerAdvice?(parameters: Parameters, profiles: readonly string[]): readonly string[];
   /** Makes a decider; kind `decider`. */
   decider?(parameters: Parameters): StageDecider;
+  /** Labels that a topology extractor reads. */
+  topologyLabels?(parameters: Parameters): TopologyLabels;
   /** What a producer of prefix matches asks of the prefix index. */
   prefixSettings?(parameters: Parameters): PrefixSettings;
   /** How a producer of prefix matches follows the events of engines. */
