@@ -86,6 +86,7 @@ export {
   decide,
   grow,
   isCandidate,
+  matchAhead,
   noteOutcome,
   prefillDone,
   release,

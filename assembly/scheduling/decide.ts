@@ -132,6 +132,11 @@ function matchPrompt(needs: u32, blocks: u32, tail: bool, used: u32): void {
   lockRelease(HEADER + HEADER_INDEX_LOCK);
 }
 
+/** Look up which endpoints hold what of a prompt, as the next decision will: fills MATCH. */
+export function matchAhead(blocks: u32, tail: u32): void {
+  matchPrompt(PROGRAM_NEEDS_MATCH, blocks, tail != 0, slotsUsed());
+}
+
 /** Run the program's operations. Commit lock held. @returns a DECIDE_* status */
 function run(program: usize, flags: u32, used: u32, total: u32): u32 {
   let candidates = markCandidates(used, load<f64>(REQUEST + REQUEST_NOW), (flags & DECIDE_SUBSET) != 0);

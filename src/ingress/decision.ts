@@ -2,7 +2,7 @@ import type { PromptTokens } from '../core/token-chain.js';
 import { requestPath } from '../request/control-headers.js';
 import type { UnderstoodRequest } from '../request/understand.js';
 import type { HostedRequest } from '../scheduling/host/hosted-request.js';
-import type { Placement, Rejection, RequestHeaders } from '../scheduling/types.js';
+import type { EndpointPredictions, Placement, Rejection, RequestHeaders, ScheduleInput } from '../scheduling/types.js';
 import type { StreamServices } from './stream-services.js';
 
 /** A request that is ready to be placed. */
@@ -13,6 +13,8 @@ export interface DecisionInput {
   readonly scan: number;
   /** Tokens of the prompt; undefined = they are estimated. */
   readonly tokens?: PromptTokens | undefined;
+  /** What prediction servers say about endpoints; undefined = nothing, or nobody asked. */
+  readonly predictions?: EndpointPredictions | undefined;
   /** The proxy's hint, from whichever message carried it last. */
   readonly subset: readonly string[] | undefined;
   /** The request as host plugins know it; undefined when there are none. */
@@ -21,7 +23,7 @@ export interface DecisionInput {
 
 /** Admit and schedule one request, and record both. */
 export function decide(services: StreamServices, input: DecisionInput): Placement | Rejection {
-  const { request, headers, hosted } = input;
+  const { request, hosted } = input;
   const hint = services.ignoreSubset ? undefined : input.subset;
   const { priority, fairnessId } = request;
   const admitted = services.admission.admit({ priority, fairnessId, subset: hint });
@@ -29,21 +31,7 @@ export function decide(services: StreamServices, input: DecisionInput): Placemen
   const subset = hosted === undefined ? hint : services.plugins?.allow(hosted, hint);
   if (subset !== undefined && 'kind' in subset) return subset;
   const startedAt = services.now();
-  const outcome = services.scheduler.schedule({
-    scan: input.scan,
-    model: request.model,
-    targetModel: request.targetModel,
-    cacheSalt: request.cacheSalt,
-    promptBytes: request.promptBytes,
-    tokens: input.tokens,
-    maxOutputTokens: request.maxOutputTokens,
-    priority,
-    fairnessId,
-    subset,
-    headers,
-    path: requestPath(headers),
-    hosted,
-  });
+  const outcome = services.scheduler.schedule(scheduleInput(input, subset));
   const seconds = (services.now() - startedAt) / 1_000;
   const { recorder } = services;
   if (outcome.kind === 'rejected') {
@@ -54,4 +42,25 @@ export function decide(services: StreamServices, input: DecisionInput): Placemen
   recorder.scheduled(seconds, 'success', request.targetModel, outcome.endpoints[0]!.slot);
   if (outcome.totalBlocks > 0) recorder.prefix(outcome.matchedBlocks, outcome.totalBlocks, services.blockBytes());
   return outcome;
+}
+
+/** A request as the scheduler takes it. @param subset the endpoints that it may use, by address; undefined = all */
+export function scheduleInput(input: DecisionInput, subset: readonly string[] | undefined): ScheduleInput {
+  const { request, headers, scan, tokens, predictions, hosted } = input;
+  return {
+    scan,
+    model: request.model,
+    targetModel: request.targetModel,
+    cacheSalt: request.cacheSalt,
+    promptBytes: request.promptBytes,
+    tokens,
+    predictions,
+    maxOutputTokens: request.maxOutputTokens,
+    priority: request.priority,
+    fairnessId: request.fairnessId,
+    subset,
+    headers,
+    path: requestPath(headers),
+    hosted,
+  };
 }

@@ -8,17 +8,17 @@ import { CHUNK_OVERHEAD_BYTES, RequestBody } from '../request/request-body.js';
 import type { Tokenised } from '../request/tokens/token-source.js';
 import { type UnderstoodRequest, understand, understandOpaque } from '../request/understand.js';
 import { type AnsweredRequest, ResponsePhase } from '../response/response-phase.js';
-import type { Placement, Rejection } from '../scheduling/types.js';
+import type { EndpointPredictions, Placement, Rejection } from '../scheduling/types.js';
 import type { DestinationTemplates } from './codec/destination.js';
 import { encodeMetadata } from './codec/dynamic-metadata.js';
 import { type HeaderMap, NO_HEADERS } from './codec/header-map.js';
 import { decodeProcessRequest, Phase, type ProcessMessage } from './codec/process-request.js';
 import { encodeBodyReplies, encodeTrailersReply, Reply } from './codec/process-response.js';
 import { MalformedMessage } from './codec/wire.js';
-import { decide } from './decision.js';
+import { type DecisionInput, decide, scheduleInput } from './decision.js';
 import { destinationOf, placedReply, rejectionReply, responseHeadReply } from './replies.js';
 import { identify, type KnownRequester } from './requester.js';
-import type { StreamServices } from './stream-services.js';
+import type { LatencyAnswer, StreamServices } from './stream-services.js';
 import type { ProcessHandler, ProcessStream } from './transport.js';
 import type { GatedWork, WorkGate } from './work-gate.js';
 
@@ -52,6 +52,8 @@ type State =
   | 'request body'
   /** The body has ended; the tokens of its prompt are being found. */
   | 'tokenising'
+  /** The latency of the endpoints is being predicted elsewhere. */
+  | 'predicting'
   /** The request has its destination. */
   | 'request answered'
   | 'response body'
@@ -85,6 +87,8 @@ export class ExchangeStream implements ProcessHandler, GatedWork {
   #understood: UnderstoodRequest | undefined;
   /** Ends the search for the prompt's tokens. */
   #tokenising: AbortController | undefined;
+  /** Ends the wait for predictions. */
+  #predicting: AbortController | undefined;
   #placement: Placement | undefined;
   #placedAt: number | undefined;
   #series = -1;
@@ -132,7 +136,7 @@ export class ExchangeStream implements ProcessHandler, GatedWork {
   halfClosed(): void {
     this.#halfClosed = true;
     // A stream that waits still gets its answer: a client may half-close right behind its messages.
-    if (this.#state !== 'waiting' && this.#state !== 'tokenising') this.#finish();
+    if (this.#state !== 'waiting' && !this.#isPrepared) this.#finish();
   }
 
   closed(cancelled: boolean): void {
@@ -209,7 +213,12 @@ export class ExchangeStream implements ProcessHandler, GatedWork {
   }
 
   get #awaitsAnswer(): boolean {
-    return this.#state === 'opened' || this.#state === 'request body' || this.#state === 'tokenising';
+    return this.#state === 'opened' || this.#state === 'request body' || this.#isPrepared;
+  }
+
+  /** The request has come whole, and others are at work on it. */
+  get #isPrepared(): boolean {
+    return this.#state === 'tokenising' || this.#state === 'predicting';
   }
 
   #requestHeaders(message: ProcessMessage) {
@@ -295,19 +304,59 @@ export class ExchangeStream implements ProcessHandler, GatedWork {
     } catch (error) {
       this.#broken(error);
     }
+    this.#prepared(startedAt);
+  }
+
+  /** A step that had to be waited for is over: the same for all that is behind it. */
+  #prepared(startedAt: number): void {
+    const { now, recorder } = this.#context.services;
     this.#requestMs += now() - startedAt;
+    if (this.#isPrepared) return;
     recorder.processing('request', this.#requestMs / 1_000);
     if (this.#halfClosed) this.#finish();
   }
 
-  /** The request is complete: decide and answer it. */
+  /** The request is complete: ask for predictions, where somebody makes them, then decide and answer it. */
   #place(endedBy: 'headers' | 'body' | 'trailers', tokens?: PromptTokens) {
+    const { latency, ignoreSubset } = this.#context.services;
+    if (latency === undefined) return this.#decide(endedBy, tokens, undefined);
+    this.#state = 'predicting';
+    const waiting = new AbortController();
+    this.#predicting = waiting;
+    const input = scheduleInput(this.#decisionInput(tokens, undefined), ignoreSubset ? undefined : this.#subset);
+    latency.predict(input, waiting.signal).then((answer) => this.#predicted(answer, endedBy, tokens));
+  }
+
+  /** Predictions have come, or will not come: decide. */
+  #predicted(answer: LatencyAnswer, endedBy: 'headers' | 'body' | 'trailers', tokens: PromptTokens | undefined): void {
+    if (this.#state !== 'predicting') return;
+    const { now } = this.#context.services;
+    this.#predicting = undefined;
+    const startedAt = now();
+    try {
+      this.#decide(endedBy, tokens, answer.predictions);
+    } catch (error) {
+      this.#broken(error);
+    }
+    this.#prepared(startedAt);
+  }
+
+  #decisionInput(tokens: PromptTokens | undefined, predictions: EndpointPredictions | undefined): DecisionInput {
+    const { hosted } = this.#requester;
+    const scan = this.#body?.scan ?? -1;
+    const subset = this.#subset;
+    return { request: this.#understood!, headers: this.#headers, scan, tokens, predictions, subset, hosted };
+  }
+
+  #decide(
+    endedBy: 'headers' | 'body' | 'trailers',
+    tokens: PromptTokens | undefined,
+    predictions: EndpointPredictions | undefined,
+  ) {
     const { services } = this.#context;
     const request = this.#understood!;
-    const scan = this.#body?.scan ?? -1;
     this.#series = this.#seriesOf(request);
-    const { hosted } = this.#requester;
-    const outcome = decide(services, { request, headers: this.#headers, scan, tokens, subset: this.#subset, hosted });
+    const outcome = decide(services, this.#decisionInput(tokens, predictions));
     if (outcome.kind === 'rejected') return this.#reject(outcome);
     this.#placement = outcome;
     this.#placedAt = services.now();
@@ -493,6 +542,8 @@ export class ExchangeStream implements ProcessHandler, GatedWork {
   #letGoOfBody(): void {
     this.#tokenising?.abort();
     this.#tokenising = undefined;
+    this.#predicting?.abort();
+    this.#predicting = undefined;
     this.#body?.close();
     this.#hold(0);
   }

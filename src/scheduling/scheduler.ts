@@ -1,15 +1,19 @@
 import type { Decider, Decision, DecisionRequest } from '../core/decider.js';
+import type { EndpointColumns } from '../core/host-columns.js';
 import type { Measures } from '../core/label.js';
 import type { PromptTokens } from '../core/token-chain.js';
 import type { EndpointDirectory } from './endpoint-directory.js';
+import type { ServedPredictions } from './served-predictions.js';
 import type {
   AnswerMeasures,
   Charge,
+  EndpointOutlook,
   LatencyPrediction,
   PickedEndpoint,
   Placement,
   PrefixSettings,
   Rejection,
+  RequestOutlook,
   ScheduleInput,
   Scheduler,
 } from './types.js';
@@ -51,6 +55,8 @@ export interface SchedulerOptions {
   readonly later: (again: () => boolean) => void;
   /** Read what requests want from their headers: something predicts latency. */
   readonly predicts?: boolean | undefined;
+  /** Set when prediction servers are asked: where their answers go, and what they are told from. */
+  readonly served?: { readonly predictions: ServedPredictions; readonly columns: EndpointColumns } | undefined;
   /** An endpoint was ejected. */
   readonly ejected: (endpoint: PickedEndpoint) => void;
 }
@@ -97,6 +103,7 @@ export class CoreScheduler implements Scheduler {
   schedule(input: ScheduleInput): Placement | Rejection {
     const { decider, directory } = this.#options;
     const request = this.#request(input);
+    this.#options.served?.predictions.write(input.predictions);
     const decision = decider.decide(request);
     if (decision.status === 'filtered') return filteredOut;
     if (decision.status === 'no-candidates') return noEndpoints;
@@ -133,9 +140,36 @@ export class CoreScheduler implements Scheduler {
     };
   }
 
+  /** What prediction servers are told about a request; undefined when none are asked. Writes its hashes, as `schedule`. */
+  outlook(input: ScheduleInput): RequestOutlook | undefined {
+    const { decider, directory, served } = this.#options;
+    if (served === undefined) return undefined;
+    const { blocks, tail } = this.#chain(input);
+    decider.matchAhead(blocks, tail);
+    const total = blocks + (tail ? 1 : 0);
+    const { known, signals, waiting, kvUsage, inflight, prefillTokens } = served.columns;
+    const slots = input.subset === undefined ? directory.slots() : directory.resolve(input.subset);
+    const endpoints = slots.flatMap((slot): EndpointOutlook[] => {
+      const entry = directory.at(slot);
+      if (entry === undefined) return [];
+      return [
+        {
+          slot,
+          endpoint: entry.endpoint,
+          waiting: (known[slot]! & signals.waiting) === 0 ? undefined : waiting[slot]!,
+          kvUsage: (known[slot]! & signals.kvUsage) === 0 ? undefined : kvUsage[slot]!,
+          inflight: inflight[slot]!,
+          prefillTokens: prefillTokens[slot]!,
+          held: total === 0 ? 0 : decider.matchedOf(slot) / total,
+        },
+      ];
+    });
+    return { promptTokens: promptTokensOf(input), endpoints };
+  }
+
   #request(input: ScheduleInput): DecisionRequest {
     const { estimateOutput, directory } = this.#options;
-    const promptTokens = input.tokens?.ids.length ?? Math.ceil(input.promptBytes / bytesPerToken);
+    const promptTokens = promptTokensOf(input);
     const { blocks, tail } = this.#chain(input);
     let outputTokens = 0;
     if (estimateOutput !== undefined) {
@@ -189,6 +223,10 @@ export class CoreScheduler implements Scheduler {
     }
     return scores;
   }
+}
+
+function promptTokensOf({ tokens, promptBytes }: ScheduleInput): number {
+  return tokens?.ids.length ?? Math.ceil(promptBytes / bytesPerToken);
 }
 
 /** What was predicted for the first pick, and what the request wants. */

@@ -11,6 +11,7 @@ import type { Discovery } from '../pool/endpoint.js';
 import { SlotTable } from '../pool/slots.js';
 import type { MetricsInformer } from '../pool/sources/metrics-informer.js';
 import { LatencyTrainer } from '../prediction/latency-trainer.js';
+import { TrainingClient } from '../prediction/servers/training-client.js';
 import { CertificateWatch } from './certificate-watch.js';
 import { ConfigurationReload, NO_RELOADS } from './configuration-reload.js';
 import { createInformer } from './informer.js';
@@ -40,6 +41,7 @@ export class Picker {
   readonly #programs: ProgramPublisher;
   readonly #reload: ConfigurationReload | undefined;
   readonly #trainer: LatencyTrainer | undefined;
+  readonly #training: TrainingClient | undefined;
   readonly #informer: MetricsInformer | undefined;
   readonly #health = new HealthState();
   readonly #jobs = new JobPool();
@@ -64,6 +66,7 @@ export class Picker {
     const first = this.#programs.place(configuration.scheduling);
     this.#programs.publish(first);
     this.#trainer = this.#learnLatency();
+    this.#training = this.#sendSamples();
     this.#discovery = createFileDiscovery({
       ...configuration.discovery!,
       read: (text, path) => this.#jobs.readEndpoints(text, path),
@@ -96,6 +99,24 @@ export class Picker {
     rounds.unref();
     this.#closers.push(() => clearInterval(rounds));
     return trainer;
+  }
+
+  #sendSamples(): TrainingClient | undefined {
+    const settings = this.#options.configuration.scheduling.prediction;
+    const servers = settings?.servers;
+    if (settings === undefined || servers?.training === undefined) return undefined;
+    const { streaming, roleLabel } = settings;
+    const training = new TrainingClient({
+      core: this.#core,
+      servers: { ...servers, training: servers.training },
+      streaming,
+      roleLabel,
+      endpointOf: (slot) => this.#controller.endpointOf(slot),
+      random: Math.random,
+      report: (problem) => this.#options.log.error({ part: 'prediction' }, problem),
+    });
+    this.#closers.push(() => training.stop());
+    return training;
   }
 
   #followConfiguration(): ConfigurationReload | undefined {
@@ -229,6 +250,7 @@ export class Picker {
       scrapeErrors: () => this.#scrapeErrors(),
       configReloads: () => this.#reload?.counts ?? NO_RELOADS,
       latencyTrainer: this.#trainer,
+      samplesLost: this.#training && (() => this.#training!.lost),
       endpoints: () =>
         this.#controller.assignments.map(({ slot, endpoint }) => ({
           name: endpoint.name,

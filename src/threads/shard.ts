@@ -16,6 +16,7 @@ import type { TokenSource } from '../request/tokens/token-source.js';
 import { EndpointDirectory } from '../scheduling/endpoint-directory.js';
 import { CoreScheduler } from '../scheduling/scheduler.js';
 import { ConfiguredServices } from './configured-services.js';
+import { createLatencySource, servedBy } from './latency-source.js';
 import type { FromShard, RulesMessage, ShardStart, ToShard } from './messages.js';
 import { MirroredHealth } from './mirrored-health.js';
 import { poolClockMs } from './pool-clock.js';
@@ -61,9 +62,8 @@ export async function shard(start: ShardStart): Promise<void> {
     count: (plugin, counter, labels) => recorder.pluginCounted(plugin, counter, labels),
   });
   const tokens = createTokenSource(settings.tokens, directory);
-  const open = createStreamOpener(
-    services({ core, start, directory, rules, configured, send, log, recorder, plugins, tokens }),
-  );
+  const shared = services({ core, start, directory, rules, configured, send, log, recorder, plugins, tokens });
+  const open = createStreamOpener(shared);
   const drained = new Promise<void>((resolve, reject) => {
     control.on('message', (message: ToShard) => {
       if (message.kind === 'endpoints') {
@@ -87,6 +87,7 @@ export async function shard(start: ShardStart): Promise<void> {
     await transport.close();
     plugins.close();
     await tokens?.close();
+    await shared.latency?.close();
     control.close();
   }
 }
@@ -141,6 +142,7 @@ function services({ core, start, directory, rules, configured, send, log, record
     blockTokens,
     emitScores: settings.emitScores,
     predicts: settings.prediction !== undefined,
+    served: servedBy(core, settings.prediction),
     nowMs: poolClockMs,
     later: releaseLater,
     ejected: ({ endpoint }) => send({ kind: 'ejected', endpoint: endpoint.id }),
@@ -151,6 +153,7 @@ function services({ core, start, directory, rules, configured, send, log, record
     scheduler: plugins.scheduler(scheduler),
     plugins: plugins.plugins,
     tokens,
+    latency: createLatencySource(settings.prediction, scheduler, recorder),
     get dialects() {
       return configured.dialects;
     },

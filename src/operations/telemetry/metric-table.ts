@@ -288,6 +288,13 @@ export const pluginKind = kind(9, ['plugin'], {
   failures: counter('pointsman_plugin_failures_total', 'Calls of host plugins that threw or took too long.'),
 });
 
+export const predictionServerKind = kind(21, ['outcome'], {
+  requests: counter(
+    'pointsman_prediction_server_requests_total',
+    'Requests that prediction servers were asked about, by what came of it; all but `predicted` and `partial` were decided without them.',
+  ),
+});
+
 const latencyNow = 'The last value of what its label says: seconds, or 1 where a request took longer than it wanted.';
 
 function latestLatency(type: string): Draft {
@@ -384,6 +391,7 @@ export const seriesKinds: readonly SeriesKind[] = [
   streamEndKind,
   pluginKind,
   predictionKind,
+  predictionServerKind,
   tokenKind,
   ...Object.values(pluginCounterKinds),
 ];
