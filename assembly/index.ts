@@ -92,6 +92,7 @@ export {
   release,
   releaseThread,
   scoreOf,
+  storePick,
   threadCharges,
 } from './scheduling/decide';
 export {

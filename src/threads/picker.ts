@@ -47,6 +47,8 @@ export class Picker {
   readonly #jobs = new JobPool();
   readonly #discovery: Discovery;
   readonly #closers: (() => Promise<void> | void)[] = [];
+  /** Names of the profiles that run, by their numbers. */
+  #profiles: readonly string[];
   #shardDeaths = 0;
   #ejections = 0;
 
@@ -65,6 +67,7 @@ export class Picker {
     this.#programs = new ProgramPublisher(this.#core);
     const first = this.#programs.place(configuration.scheduling);
     this.#programs.publish(first);
+    this.#profiles = profileNames(configuration);
     this.#trainer = this.#learnLatency();
     this.#training = this.#sendSamples();
     this.#discovery = createFileDiscovery({
@@ -142,6 +145,7 @@ export class Picker {
     this.#controller.configure(placed);
     this.shards.replaceConfigured(configuredSettings(next));
     this.#programs.publish(placed);
+    this.#profiles = profileNames(next);
   }
 
   #makeShards(): ShardPool {
@@ -266,7 +270,14 @@ export class Picker {
       exposition,
       tls: options.metricsTls,
       routes: new Map([
-        ['/debug/decisions', decisionsRoute(new DecisionLog(this.#core), (slot) => this.#controller.endpointOf(slot))],
+        [
+          '/debug/decisions',
+          decisionsRoute(
+            new DecisionLog(this.#core),
+            (slot) => this.#controller.endpointOf(slot),
+            (profile) => this.#profiles[profile],
+          ),
+        ],
       ]),
       report: (problem) => log.error({ part: 'metrics' }, problem),
     });
@@ -290,4 +301,8 @@ export class Picker {
 
 function statuses(health: HealthSource) {
   return health.services().map((service) => [service, health.status(service)] as const);
+}
+
+function profileNames({ scheduling }: LoadedConfiguration): readonly string[] {
+  return scheduling.profiles.map(({ name }) => name);
 }
