@@ -4,6 +4,7 @@ import { compileScheduling, ProgramTooLarge, sharedPrefixSettings } from '../sch
 import { MissingProducer, missingProducers } from '../scheduling/data-graph.js';
 import type { PluginDefinition } from '../scheduling/plugin.js';
 import type { CompiledScheduling } from '../scheduling/types.js';
+import { type AdaptationConfig, type AdaptationSettings, resolveAdaptation } from './adaptation.js';
 import {
   type DataLayer,
   type DiscoverySettings,
@@ -49,6 +50,7 @@ export interface LoadedConfiguration {
   readonly metricsSource: MetricsSourceSettings;
   readonly extractor: ExtractorSettings;
   readonly saturationDetector: SaturationSettings | undefined;
+  readonly adaptation: AdaptationSettings;
   /** What the queues are told; undefined = the feature gate is off and nothing waits. */
   readonly flowControl: FlowControlSettings | undefined;
   readonly gates: ReadonlyMap<string, boolean>;
@@ -85,6 +87,7 @@ export function loadDocument(document: ConfigurationDocument, options: LoadOptio
   const parsers = resolveParsers(config, plugins, document, warnings);
   const dataLayer = resolveDataLayer(config, plugins, document, warnings);
   addMissingProducers(plugins, options.registry, document);
+  const adaptation = resolveAdaptation(config.adaptation);
 
   return {
     scheduling: compile(profiles, handler, plugins, document, warnings),
@@ -93,10 +96,20 @@ export function loadDocument(document: ConfigurationDocument, options: LoadOptio
     metricsSource: dataLayer.metricsSource,
     extractor: dataLayer.extractor,
     saturationDetector: saturationSettings(detector),
+    adaptation: adaptation.settings,
     flowControl: flowControl?.settings,
     gates,
     warnings: [...plugins.warnings, ...warnings],
-    effective: effectiveDocument(config, { gates, plugins, profiles, parsers, dataLayer, flowControl, detector }),
+    effective: effectiveDocument(config, {
+      gates,
+      plugins,
+      profiles,
+      parsers,
+      dataLayer,
+      flowControl,
+      detector,
+      adaptation: adaptation.effective,
+    }),
   };
 }
 
@@ -186,6 +199,7 @@ interface Resolved {
   readonly dataLayer: DataLayer;
   readonly flowControl: ResolvedFlowControl | undefined;
   readonly detector: LoadedPlugin;
+  readonly adaptation: AdaptationConfig;
 }
 
 function effectiveDocument(config: EndpointPickerConfig, resolved: Resolved): Readonly<Record<string, unknown>> {
@@ -217,5 +231,6 @@ function effectiveDocument(config: EndpointPickerConfig, resolved: Resolved): Re
     },
     flowControl: { ...resolved.flowControl?.effective, saturationDetector: reference(resolved.detector) },
     requestHandler: { parsers: resolved.parsers.map(reference) },
+    adaptation: resolved.adaptation,
   };
 }

@@ -49,6 +49,7 @@ import { latencyScorer } from './scorers/latency-scorer.js';
 import { lmetricScorer } from './scorers/lmetric-scorer.js';
 import { loadAwareScorer } from './scorers/load-aware-scorer.js';
 import { loraAffinityScorer } from './scorers/lora-affinity-scorer.js';
+import { marginalCostScorer } from './scorers/marginal-cost-scorer.js';
 import { noHitLruScorer } from './scorers/no-hit-lru-scorer.js';
 import { prefixCacheScorer } from './scorers/prefix-cache-scorer.js';
 import { queueScorer } from './scorers/queue-scorer.js';
@@ -87,6 +88,7 @@ export const schedulingPlugins: readonly PluginDefinition[] = [
   consistentHashScorer,
   lmetricScorer,
   cacheAwareScorer,
+  marginalCostScorer,
   maxScorePicker,
   randomPicker,
   weightedRandomPicker,

@@ -183,6 +183,8 @@ export interface ProgramOperation {
     | 'OP_SCORE_CONSISTENT_HASH'
     | 'OP_SCORE_LMETRIC'
     | 'OP_SCORE_CACHE_AWARE'
+    | 'OP_SCORE_MARGINAL_COST'
+    | 'OP_WOULD_PICK'
     | 'OP_PREDICT'
     | 'OP_ADMIT_LATENCY'
     | 'OP_FILTER_TIER'
