@@ -2,7 +2,7 @@ import { endpointColumns } from '../core/host-columns.js';
 import { predictedColumns } from '../core/latency-predictions.js';
 import type { CoreInstance } from '../core/memory.js';
 import type { LatencySource } from '../ingress/stream-services.js';
-import { ServedLatency } from '../prediction/servers/served-latency.js';
+import type { ServedLatency } from '../prediction/servers/served-latency.js';
 import type { RequestRecorder } from '../response/recorder.js';
 import type { CoreScheduler, SchedulerOptions } from '../scheduling/scheduler.js';
 import { ServedPredictions } from '../scheduling/served-predictions.js';
@@ -30,15 +30,18 @@ export function createLatencySource(
   const servers = prediction?.servers;
   if (prediction === undefined || servers === undefined || !asksServers(prediction)) return undefined;
   const now = () => performance.now();
-  const latency = new ServedLatency({ ...prediction, servers }, now);
+  // The client is loaded only where servers are named.
+  const loading: Promise<ServedLatency> = import('../prediction/servers/served-latency.js').then(
+    (module) => new module.ServedLatency({ ...prediction, servers }, now),
+  );
   return {
-    close: () => latency.close(),
+    close: async () => (await loading).close(),
     async predict(input, signal) {
       const outlook = scheduler.outlook(input);
       if (outlook === undefined || outlook.endpoints.length === 0)
         return { outcome: 'predicted', predictions: undefined };
       const startedAt = now();
-      const answer = await latency.predict(outlook, signal);
+      const answer = await (await loading).predict(outlook, signal);
       const { model, targetModel, fairnessId, priority } = input;
       const labels = { model, target: targetModel, fairness: fairnessId, priority };
       recorder.predictionAsked(answer.outcome, labels, (now() - startedAt) / 1_000);

@@ -14,7 +14,7 @@ import type { Discovery } from '../pool/endpoint.js';
 import { SlotTable } from '../pool/slots.js';
 import type { MetricsInformer } from '../pool/sources/metrics-informer.js';
 import { LatencyTrainer } from '../prediction/latency-trainer.js';
-import { TrainingClient } from '../prediction/servers/training-client.js';
+import type { TrainingClient } from '../prediction/servers/training-client.js';
 import { AdaptationControl } from './adaptation-control.js';
 import { CertificateWatch } from './certificate-watch.js';
 import { ConfigurationReload, NO_RELOADS } from './configuration-reload.js';
@@ -49,7 +49,7 @@ export class Picker {
   readonly #adaptation: AdaptationControl;
   readonly #reload: ConfigurationReload | undefined;
   readonly #trainer: LatencyTrainer | undefined;
-  readonly #training: TrainingClient | undefined;
+  #training: TrainingClient | undefined;
   readonly #informer: MetricsInformer | undefined;
   readonly #health = new HealthState();
   readonly #jobs = new JobPool();
@@ -87,7 +87,6 @@ export class Picker {
     });
     this.#profiles = profileNames(configuration);
     this.#trainer = this.#learnLatency();
-    this.#training = this.#sendSamples();
     this.#discovery = createFileDiscovery({
       ...configuration.discovery!,
       read: (text, path) => this.#jobs.readEndpoints(text, path),
@@ -126,11 +125,12 @@ export class Picker {
     return trainer;
   }
 
-  #sendSamples(): TrainingClient | undefined {
+  async #sendSamples(): Promise<TrainingClient | undefined> {
     const settings = this.#options.configuration.scheduling.prediction;
     const servers = settings?.servers;
     if (settings === undefined || servers?.training === undefined) return undefined;
     const { streaming, roleLabel } = settings;
+    const { TrainingClient } = await import('../prediction/servers/training-client.js');
     const training = new TrainingClient({
       core: this.#core,
       servers: { ...servers, training: servers.training },
@@ -229,6 +229,7 @@ export class Picker {
       this.#controller.apply(state);
       this.#health.update({ discoveryLoaded: true });
       this.#health.watch(() => this.shards.broadcast({ kind: 'health', statuses: statuses(this.#health) }));
+      this.#training = await this.#sendSamples();
       const metrics = await this.#startMetrics();
       const health = await listenHealth({ host, port: options.healthPort, tls: undefined }, this.#health);
       this.#closers.push(() => health.close());
