@@ -27,6 +27,7 @@ import {
   SIGNAL_WAITING,
   wideCell,
 } from '../endpoints';
+import { gateOpened, gateScraped, gateSlotCleared, gateThreadDied } from '../gate/gate';
 import { adaptersForget } from '../load/adapters';
 import { activeRepairAdd, activeRepairBegin } from '../load/blocks';
 import { coldForget, coldRepair } from '../load/cold';
@@ -81,6 +82,7 @@ export function endpointOpen(slot: u32, generation: u32): u32 {
   store<u32>(cell(COLUMN_GENERATION, slot), generation);
   clearLoad(slot);
   clearSignals(slot);
+  gateSlotCleared(slot);
   coldForget(slot);
   adaptersForget(slot);
   lockRelease(HEADER + HEADER_COMMIT_LOCK);
@@ -115,6 +117,7 @@ export function endpointState(slot: u32, state: u32): u32 {
   store<u32>(cell(COLUMN_STATE, slot), state);
   updateUsed();
   lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  gateOpened();
   return 0;
 }
 
@@ -152,6 +155,7 @@ export function endpointSignals(
   store<u32>(cell(COLUMN_SINCE_SCRAPE, slot), 0);
   const both = SIGNAL_WAITING | SIGNAL_RUNNING;
   if ((known & both) == both) noteSlots(slot, waiting, running);
+  gateScraped(slot);
   lockRelease(HEADER + HEADER_COMMIT_LOCK);
   return 0;
 }
@@ -231,6 +235,7 @@ export function reclaimThread(dead: u32): u32 {
     lockRelease(index);
   }
   const released = releaseThread(dead);
+  gateThreadDied(dead);
   const epoch = HEADER + HEADER_POOL + POOL_EPOCH;
   store<u32>(epoch, load<u32>(epoch) + 1);
   return released;

@@ -22,9 +22,22 @@ export interface DecisionRequest {
   readonly keys?: readonly (string | undefined)[] | undefined;
   /** The model is a base model, no adapter. */
   readonly baseModel?: boolean | undefined;
+  /** Only where the gate has room; undefined = anywhere. Without an effect while the gate is off. */
+  readonly gate?: GateRequest | undefined;
 }
 
-export type DecisionStatus = 'decided' | 'no-candidates' | 'filtered' | 'busy' | 'no-program';
+/** What a gated decision needs to park its request. */
+export interface GateRequest {
+  /** Free parking slot, -1 = none. */
+  readonly parking: number;
+  /** A grant that the request came back with: its charge is given up for the decision's own. */
+  readonly held: { readonly ticket: number; readonly ticketGeneration: number } | undefined;
+  /** The first token of the answer will not be seen. */
+  readonly blind: boolean;
+}
+
+/** `parked`: it waits in the parking slot; `no-parking`: it would, but there is none. */
+export type DecisionStatus = 'decided' | 'no-candidates' | 'filtered' | 'busy' | 'no-program' | 'parked' | 'no-parking';
 
 /** The answer. The object belongs to the Decider and is overwritten by the next decision. */
 export interface Decision {
@@ -41,13 +54,15 @@ export interface Decision {
 }
 
 /** By the number that the core gives. */
-export const decisionStatuses: readonly DecisionStatus[] = [
-  'decided',
-  'no-candidates',
-  'filtered',
-  'busy',
-  'no-program',
-];
+export const decisionStatuses: Readonly<Record<number, DecisionStatus>> = {
+  0: 'decided',
+  1: 'no-candidates',
+  2: 'filtered',
+  3: 'busy',
+  4: 'no-program',
+  16: 'parked',
+  17: 'no-parking',
+};
 
 /** One thread's face of `decide` and of the charges that it makes. */
 export class Decider {
@@ -91,6 +106,7 @@ export class Decider {
       flags |= constant.DECIDE_SUBSET!;
       this.#writeSubset(request.subset);
     }
+    if (request.gate !== undefined) flags |= this.#writeGate(request.gate);
     u32[at.profile] = request.profile;
     u32[at.flags] = flags;
     u32[at.blocks] = request.blocks;
@@ -121,6 +137,16 @@ export class Decider {
     decision.score = f32[at.score]!;
     decision.uncachedTokens = u32[at.uncachedTokens]!;
     return decision;
+  }
+
+  /** @returns its flags */
+  #writeGate({ parking, held, blind }: GateRequest): number {
+    const { u32, constant } = this.#core;
+    const at = this.#offset;
+    u32[at.parking] = parking + 1;
+    u32[at.held] = held?.ticket ?? 0;
+    u32[at.heldGeneration] = held?.ticketGeneration ?? 0;
+    return constant.DECIDE_GATED! | (blind ? constant.DECIDE_BLIND! : 0);
   }
 
   #writeSubset(slots: readonly number[]): void {
@@ -173,13 +199,28 @@ export class Decider {
   }
 
   /** The first output came: the prompt's tokens leave the load. */
-  prefillDone(ticket: number, generation: number): void {
-    this.#core.call.prefillDone!(ticket, generation);
+  prefillDone(ticket: number, generation: number, nowMs: number): void {
+    this.#core.call.prefillDone!(ticket, generation, nowMs);
   }
 
-  /** The output fills `blocks` blocks. */
-  grow(ticket: number, generation: number, blocks: number): void {
-    this.#core.call.grow!(ticket, generation, blocks);
+  /** The first output came, but the prompt's tokens stay in the load: only the gate learns of it. */
+  prefillSeen(ticket: number, generation: number, nowMs: number): void {
+    this.#core.call.prefillSeen!(ticket, generation, nowMs);
+  }
+
+  /** The output has `tokens` tokens, which fill `blocks` blocks. */
+  grow(ticket: number, generation: number, blocks: number, tokens: number): void {
+    this.#core.call.grow!(ticket, generation, blocks, tokens);
+  }
+
+  /** A piece of output came `ms` milliseconds after the one before, for one token. */
+  stepped(slot: number, ms: number): void {
+    this.#core.call.gateStep!(slot, ms);
+  }
+
+  /** The answer is complete and has `tokens` tokens in all; `release` follows. */
+  complete(ticket: number, generation: number, tokens: number, nowMs: number): void {
+    this.#core.call.complete!(ticket, generation, tokens, nowMs);
   }
 
   /** How an endpoint answered. @returns whether this failure ejected it. */
@@ -202,6 +243,9 @@ function offsets(core: CoreInstance, request: number) {
     priority: word('REQUEST_PRIORITY'),
     blockTokens: word('REQUEST_BLOCK_TOKENS'),
     now: request + core.constant.REQUEST_NOW!,
+    parking: word('REQUEST_PARK'),
+    held: word('REQUEST_HELD'),
+    heldGeneration: word('REQUEST_HELD_GENERATION'),
     count: word('ANSWER_COUNT'),
     ticket: word('ANSWER_TICKET'),
     ticketGeneration: word('ANSWER_TICKET_GENERATION'),

@@ -181,16 +181,17 @@ class LedgerCharge implements Charge {
   prefillDone(): void {
     if (this.#prefilled || this.#ticket === 0) return;
     this.#prefilled = true;
+    const { decider, estimateOutput, nowMs } = this.#options;
     // With output counted, the estimate stays until the end (inflight-load-producer).
-    if (this.#options.estimateOutput === undefined)
-      this.#options.decider.prefillDone(this.#ticket, this.#ticketGeneration);
+    if (estimateOutput === undefined) decider.prefillDone(this.#ticket, this.#ticketGeneration, nowMs());
+    else decider.prefillSeen(this.#ticket, this.#ticketGeneration, nowMs());
   }
 
   grow(tokens: number): void {
     const blocks = Math.floor(tokens / this.#blockTokens);
     if (blocks <= this.#grownBlocks || this.#ticket === 0) return;
     this.#grownBlocks = blocks;
-    this.#options.decider.grow(this.#ticket, this.#ticketGeneration, blocks);
+    this.#options.decider.grow(this.#ticket, this.#ticketGeneration, blocks, tokens);
   }
 
   release(): void {
