@@ -35,6 +35,10 @@ export const COLUMN_COLD_OLDER: u32 = 27; // commit: slot + 1 that was sent a co
 export const COLUMN_COLD_NEWER: u32 = 28; // commit: slot + 1 that was sent a cold prompt after this one, 0 = none
 export const COLUMN_ADAPTERS_SENT: u32 = 29; // commit: adapters remembered as sent there
 export const COLUMN_ATTRIBUTES: u32 = 32; // commit, 8 × f32 (32 .. 39): values of named attributes, NaN = unknown
+export const COLUMN_PREFILL_TOKENS: u32 = 40; // commit: uncached prompt tokens of requests whose first output has not come
+export const COLUMN_PROMPT_TOKENS: u32 = 41; // commit: prompt tokens of requests in flight
+export const COLUMN_PREFILL_RATE: u32 = 42; // commit, f32: uncached tokens per millisecond sent there, decaying, at the time beside it
+export const COLUMN_PREFILL_RATE_TIME: u32 = 44; // commit, f64 (44, 45): milliseconds of the pool clock
 
 export const ATTRIBUTE_COLUMNS: u32 = 8;
 

@@ -36,6 +36,23 @@ export {
 } from './gate/parking';
 export * from './load/blocks';
 export { EJECTION_BASE_MS, EJECTION_FAILURES, EJECTION_LONGEST_MS } from './load/ejection';
+export {
+  FEATURE_ACTIVE_BLOCKS,
+  FEATURE_BEST_CACHED,
+  FEATURE_INFLIGHT,
+  FEATURE_KNOWN,
+  FEATURE_KV_USAGE,
+  FEATURE_MODEL,
+  FEATURE_PREFILL_AHEAD,
+  FEATURE_PREFILL_RATE,
+  FEATURE_PROMPT,
+  FEATURE_PROMPT_AHEAD,
+  FEATURE_RUNNING,
+  FEATURE_TAG,
+  FEATURE_UNCACHED,
+  FEATURE_WAITING,
+  PREFILL_RATE_MS,
+} from './load/features';
 export { ledgerCheck, ledgerFull, ledgerUsed } from './load/ledger';
 export { lockAcquire, lockOwner, lockRelease, lockSeize } from './lock';
 export * from './memory';
@@ -71,6 +88,7 @@ export {
 export { hashBlocks, hashBytesTo } from './request/hash';
 export * from './request/layout';
 export * from './request/scan';
+export * from './response/label-ring';
 export {
   FORM_ENGINE,
   FORM_ENGINE_EMBED,
@@ -102,7 +120,6 @@ export {
   isCandidate,
   noteOutcome,
   prefillDone,
-  prefillSeen,
   release,
   releaseThread,
   scoreOf,

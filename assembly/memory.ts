@@ -16,7 +16,7 @@ import { responseRegionBytes } from './response/layout';
 
 export const HEADER: usize = 65536;
 export const MAGIC: u32 = 0x4d535450; // "PTSM", little-endian
-export const LAYOUT_VERSION: u32 = 2;
+export const LAYOUT_VERSION: u32 = 3;
 
 // Header words (u32). Sizes are set by the creator and never change.
 export const HEADER_MAGIC: usize = 0;
@@ -53,14 +53,15 @@ export const REGION_TELEMETRY: u32 = 9; // counters and histograms, per thread; 
 export const REGION_DECISIONS: u32 = 10; // ring of the last decisions; commit lock
 export const REGION_ADAPTERS: u32 = 11; // name hashes of LoRA adapters per endpoint; commit lock
 export const REGION_LABELS: u32 = 12; // what labels say about each endpoint, as numbers; written by the control thread
-export const REGION_GATE: u32 = 13; // room on the endpoints and requests that wait for it; commit lock, rings without one
-export const REGION_COUNT: u32 = 14;
+export const REGION_LABEL_RING: u32 = 13; // ring of the last measured outcomes, per thread; written by that thread, read without a lock
+export const REGION_GATE: u32 = 14; // room on the endpoints and requests that wait for it; commit lock, rings without one
+export const REGION_COUNT: u32 = 15;
 
 // Endpoint columns: one array per field, ENDPOINT_COLUMNS arrays of P 32-bit (or 64-bit, two columns) cells.
-export const ENDPOINT_COLUMNS: u32 = 40;
+export const ENDPOINT_COLUMNS: u32 = 48;
 
-// Ledger: 64 bytes of common head, 64 bytes of head per thread, then R entries of 64 bytes.
-export const LEDGER_ENTRY_BYTES: usize = 64;
+// Ledger: 64 bytes of common head, 64 bytes of head per thread, then R entries: 64 bytes of charge and 64 of features.
+export const LEDGER_ENTRY_BYTES: usize = 128;
 
 // Adapters: 64 name hashes (u64) per slot, running ones first, then waiting ones.
 export const ADAPTERS_PER_ENDPOINT: u32 = 64;
@@ -82,6 +83,11 @@ export const MASK_COUNT: u32 = 256;
 export const DECISION_COUNT: u32 = 1024;
 export const DECISION_BYTES: usize = 64;
 export const DECISION_RING_BYTES: usize = 64 + 1024 * 64;
+
+// Label rings: one per thread, LABEL_COUNT records of 128 bytes behind a 64-byte head (response/label-ring.ts).
+export const LABEL_COUNT: u32 = 4096;
+export const LABEL_BYTES: usize = 128;
+export const LABEL_RING_BYTES: usize = 64 + 4096 * 128;
 
 // One thread's own area. Only its thread touches it (the control thread after the thread's death).
 export const THREAD_INPUT_BYTES: usize = 262144; // bytes handed from the host to a scanner in one call
@@ -108,6 +114,7 @@ export let ACTIVE: usize = 0;
 export let SCAN_REGION: usize = 0; // this thread's part
 export let RESPONSE_REGION: usize = 0; // this thread's part
 export let DECISIONS: usize = 0; // this thread's ring
+export let LABEL_RING: usize = 0; // this thread's ring
 export let ADAPTERS: usize = 0;
 export let LABELS: usize = 0;
 export let INPUT: usize = 0;
@@ -159,6 +166,7 @@ function regionBytes(region: u32): u64 {
   if (region == REGION_LABELS) return <u64>p * LABEL_COLUMNS * 8;
   if (region == REGION_GATE) return gateRegionBytes(p, r, k, s);
   if (region == REGION_DECISIONS) return <u64>k * DECISION_RING_BYTES;
+  if (region == REGION_LABEL_RING) return <u64>k * LABEL_RING_BYTES;
   return 0;
 }
 
@@ -223,6 +231,7 @@ export function attach(thread: u32): u32 {
   PREFIX = regionAddress(REGION_PREFIX);
   ACTIVE = regionAddress(REGION_ACTIVE);
   DECISIONS = regionAddress(REGION_DECISIONS) + <usize>thread * DECISION_RING_BYTES;
+  LABEL_RING = regionAddress(REGION_LABEL_RING) + <usize>thread * LABEL_RING_BYTES;
   ADAPTERS = regionAddress(REGION_ADAPTERS);
   LABELS = regionAddress(REGION_LABELS);
   SCAN_REGION = regionAddress(REGION_SCANS) + <usize>(<u64>thread * scanRegionBytes(SCANS, C));

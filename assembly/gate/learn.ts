@@ -23,6 +23,7 @@ import {
   SIGNAL_WAITING,
   wideCell,
 } from '../endpoints';
+import { decayed } from '../load/features';
 import { P } from '../memory';
 import {
   GATE,
@@ -78,6 +79,7 @@ const OUT_PRIOR_ENDS: f64 = 4;
 const OUT_PRIOR_TOKENS: f64 = 200;
 const RESERVE_PART: f64 = 0.6;
 const FOOT_HALF_LIFE: f64 = 70_000; // ms
+const LN2: f64 = 0.6931471805599453;
 const CAPACITY_WEIGHT: f32 = 0.1;
 const CAPACITY_USAGE: f32 = 0.3;
 const CAPACITY_MOST: f32 = 1e9;
@@ -191,7 +193,7 @@ function updateReserve(): void {
 function decayOutput(now: f64): void {
   const passed = now - load<f64>(GATE, GATE_OUT_TIME);
   if (!(passed >= 1_000)) return;
-  const factor = Math.exp(-passed / OUT_TIME);
+  const factor = decayed(passed / OUT_TIME);
   store<f64>(GATE, load<f64>(GATE, GATE_OUT_TOKENS) * factor, GATE_OUT_TOKENS);
   store<f64>(GATE, load<f64>(GATE, GATE_OUT_ENDS) * factor, GATE_OUT_ENDS);
   store<f64>(GATE, now, GATE_OUT_TIME);
@@ -214,7 +216,7 @@ export function learnEnd(now: f64): void {
 export function learnFoot(rank: u32, prompt: u32, now: f64): void {
   if (rank != 0) return;
   const passed = now - load<f64>(GATE, GATE_FOOT_TIME);
-  const faded = <f32>(<f64>load<f32>(GATE, GATE_FOOT) * (passed > 0 ? Math.pow(0.5, passed / FOOT_HALF_LIFE) : 1));
+  const faded = <f32>(<f64>load<f32>(GATE, GATE_FOOT) * decayed((passed * LN2) / FOOT_HALF_LIFE));
   store<f32>(GATE, max(faded, <f32>prompt + load<f32>(GATE, GATE_RESERVE)), GATE_FOOT);
   store<f64>(GATE, now, GATE_FOOT_TIME);
 }

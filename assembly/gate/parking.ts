@@ -9,7 +9,7 @@
 //                            └─ cancel (shard) → cancelled ────┘
 //
 // Every parked slot comes back exactly once. A shard that dies takes its slots along: the control thread frees them.
-import { COLUMN_INFLIGHT, cell } from '../endpoints';
+import { COLUMN_INFLIGHT, COLUMN_PREFILL_RATE, COLUMN_PREFILL_RATE_TIME, cell, wideCell } from '../endpoints';
 import { beginProbe } from '../load/ejection';
 import { charge, entryAt, entryGeneration, entrySetThread } from '../load/ledger';
 import { lockAcquire, lockRelease } from '../lock';
@@ -132,7 +132,22 @@ function grantLocked(at: usize, thread: u32, slot: u32, now: f64): void {
   const uncached = load<u32>(at, PARK_UNCACHED);
   const priority = load<i32>(at, PARK_PRIORITY);
   const alone = load<u32>(cell(COLUMN_INFLIGHT, slot)) == 0;
-  const ticket = charge(slot, uncached + load<u32>(at, PARK_OUTPUT), beginProbe(slot), priority, now);
+  const prompt = load<u32>(at, PARK_PROMPT);
+  const rate = load<f32>(cell(COLUMN_PREFILL_RATE, slot));
+  const rateTime = load<f64>(wideCell(COLUMN_PREFILL_RATE_TIME, slot));
+  const ticket = charge(
+    slot,
+    uncached + load<u32>(at, PARK_OUTPUT),
+    prompt,
+    uncached,
+    0,
+    beginProbe(slot),
+    priority,
+    now,
+  );
+  // What was sent there is counted when the shard decides for itself.
+  store<f32>(cell(COLUMN_PREFILL_RATE, slot), rate);
+  store<f64>(wideCell(COLUMN_PREFILL_RATE_TIME, slot), rateTime);
   store<u32>(at, slot, PARK_ENDPOINT);
   store<u32>(at, ticket, PARK_TICKET);
   store<u32>(at, ticket == 0 ? 0 : entryGeneration(entryAt(ticket - 1)), PARK_TICKET_GENERATION);
@@ -140,7 +155,7 @@ function grantLocked(at: usize, thread: u32, slot: u32, now: f64): void {
     entrySetThread(entryAt(ticket - 1), thread);
     // The blocks of the prompt are counted as active only when the shard takes the grant: until then it is plain.
     const blind = (load<u32>(at, PARK_FLAGS) & PARKED_BLIND) != 0;
-    noteCharge(ticket - 1, slot, priority, uncached, load<u32>(at, PARK_PROMPT), alone, blind);
+    noteCharge(ticket - 1, slot, priority, uncached, prompt, alone, blind);
   }
   leave(at, PARK_GRANTED);
 }

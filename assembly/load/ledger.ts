@@ -1,7 +1,7 @@
 // The ledger: what was charged to endpoints and not released yet.
 //
-// Owns: REGION_LEDGER (64 bytes of common head, 64 bytes of head per thread, R entries of 64 bytes) and the load columns of REGION_ENDPOINTS
-// (INFLIGHT, INFLIGHT_TOKENS, SINCE_SCRAPE, OUTPUT_BLOCKS). All under the commit lock, but for an entry's handle
+// Owns: REGION_LEDGER (64 bytes of common head, 64 bytes of head per thread, R entries of 128 bytes) and the load columns of REGION_ENDPOINTS
+// (INFLIGHT, INFLIGHT_TOKENS, PREFILL_TOKENS, PROMPT_TOKENS, SINCE_SCRAPE, OUTPUT_BLOCKS). All under the commit lock, but for an entry's handle
 // of active blocks, which is written under the index lock by the thread that owns the entry.
 //
 //   common head    +0 free list (entry + 1)
@@ -10,6 +10,7 @@
 //   entry  +0 state 0 free, 1 charged · +4 thread · +8 slot · +12 slot generation · +16 ticket generation
 //          +20 tokens · +24 handle of active blocks · +28 blocks behind the handle · +32 output blocks
 //          +36 scrape epoch at the charge · +40 flags · +44 priority · +48 f64 time · +56 next free (entry + 1)
+//          +64 64 bytes of features (features.ts)
 //
 // Invariant (ledgerCheck): each load column equals the sum over the live entries of its slot and generation.
 import {
@@ -17,6 +18,8 @@ import {
   COLUMN_INFLIGHT,
   COLUMN_INFLIGHT_TOKENS,
   COLUMN_OUTPUT_BLOCKS,
+  COLUMN_PREFILL_TOKENS,
+  COLUMN_PROMPT_TOKENS,
   COLUMN_SCRAPE_EPOCH,
   COLUMN_SINCE_SCRAPE,
   cell,
@@ -24,6 +27,7 @@ import {
 } from '../endpoints';
 import { gateReleased, gateRepair } from '../gate/gate';
 import { K, LEDGER, LEDGER_ENTRY_BYTES, P, R, THREAD } from '../memory';
+import { FEATURE_PREFILL, FEATURE_PROMPT, FEATURES, featuresNote, featuresOf } from './features';
 
 const ENTRY_STATE: usize = 0;
 const ENTRY_THREAD: usize = 4;
@@ -160,9 +164,21 @@ export function ledgerInitialise(): void {
 
 /**
  * Charge a request to a slot. Commit lock held.
+ * @param tokens what counts as in-flight tokens, estimated output included
+ * @param prompt tokens of the prompt, and `uncached` those of them that the endpoint does not hold
+ * @param tag what the request's label carries: profile and PROGRAM_TAG
  * @returns the ticket (entry + 1), or 0 when the ledger is full: the request is routed all the same, and counted
  */
-export function charge(slot: u32, tokens: u32, flags: u32, priority: i32, now: f64): u32 {
+export function charge(
+  slot: u32,
+  tokens: u32,
+  prompt: u32,
+  uncached: u32,
+  tag: u32,
+  flags: u32,
+  priority: i32,
+  now: f64,
+): u32 {
   const head = headOf(THREAD);
   const ticket = takeEntry();
   if (ticket == 0) {
@@ -182,21 +198,33 @@ export function charge(slot: u32, tokens: u32, flags: u32, priority: i32, now: f
   store<u32>(entry, flags, ENTRY_FLAGS);
   store<i32>(entry, priority, ENTRY_PRIORITY);
   store<f64>(entry, now, ENTRY_TIME);
+  featuresNote(featuresOf(entry), slot, prompt, uncached, tag, now);
   // The state comes last: a thread that dies before this line has charged nothing that the repair would count.
   atomic.store<u32>(entry, 1, ENTRY_STATE);
   addLoad(entry, 1, tokens);
   return ticket;
 }
 
+/** @param requests 1 to add the entry to its slot's load, u32.MAX_VALUE (-1) to take it out */
 function addLoad(entry: usize, requests: u32, tokens: u32): void {
   const slot = load<u32>(entry, ENTRY_SLOT);
   add(COLUMN_INFLIGHT, slot, requests);
   add(COLUMN_INFLIGHT_TOKENS, slot, tokens);
+  const sign = <i32>requests;
+  add(COLUMN_PREFILL_TOKENS, slot, <u32>(sign * load<i32>(entry, FEATURES + FEATURE_PREFILL)));
+  add(COLUMN_PROMPT_TOKENS, slot, <u32>(sign * load<i32>(entry, FEATURES + FEATURE_PROMPT)));
   if (load<u32>(entry, ENTRY_EPOCH) == load<u32>(cell(COLUMN_SCRAPE_EPOCH, slot)))
     add(COLUMN_SINCE_SCRAPE, slot, requests);
 }
 
-/** The prefill is over: its tokens leave the load. Commit lock held. */
+/** The prefill is over: its uncached tokens are no longer ahead of others. Commit lock held. */
+export function endPrefill(entry: usize): void {
+  const tokens = load<u32>(entry, FEATURES + FEATURE_PREFILL);
+  store<u32>(entry, 0, FEATURES + FEATURE_PREFILL);
+  if (current(entry)) add(COLUMN_PREFILL_TOKENS, load<u32>(entry, ENTRY_SLOT), 0 - tokens);
+}
+
+/** What was charged as in-flight tokens leaves the load. Commit lock held. */
 export function releaseTokens(entry: usize): void {
   const tokens = load<u32>(entry, ENTRY_TOKENS);
   store<u32>(entry, 0, ENTRY_TOKENS);
@@ -230,6 +258,8 @@ export function releaseEntry(entry: usize): void {
 export function clearLoad(slot: u32): void {
   store<u32>(cell(COLUMN_INFLIGHT, slot), 0);
   store<u32>(cell(COLUMN_INFLIGHT_TOKENS, slot), 0);
+  store<u32>(cell(COLUMN_PREFILL_TOKENS, slot), 0);
+  store<u32>(cell(COLUMN_PROMPT_TOKENS, slot), 0);
   store<u32>(cell(COLUMN_SINCE_SCRAPE, slot), 0);
   store<u32>(cell(COLUMN_OUTPUT_BLOCKS, slot), 0);
 }
@@ -281,12 +311,15 @@ function listLength(list: usize): u32 {
 
 /**
  * Check that the columns equal the live entries. Commit lock held, or nobody else at work.
- * @returns 0, or the first thing that does not add up: 1 requests, 2 tokens, 3 output blocks, 4 entries in use, 5 free lists
+ * @returns 0, or the first thing that does not add up: 1 requests, 2 tokens, 3 output blocks, 4 entries in use,
+ *   5 free lists, 6 prefill tokens, 7 prompt tokens
  */
 export function ledgerCheck(): u32 {
   let requests: u64 = 0;
   let tokens: u64 = 0;
   let output: u64 = 0;
+  let prefill: u64 = 0;
+  let prompt: u64 = 0;
   let used: u32 = 0;
   for (let i: u32 = 0; i < R; i++) {
     const entry = entryAt(i);
@@ -296,10 +329,14 @@ export function ledgerCheck(): u32 {
     requests++;
     tokens += load<u32>(entry, ENTRY_TOKENS);
     output += load<u32>(entry, ENTRY_OUTPUT_BLOCKS);
+    prefill += load<u32>(entry, FEATURES + FEATURE_PREFILL);
+    prompt += load<u32>(entry, FEATURES + FEATURE_PROMPT);
   }
   if (columnSum(COLUMN_INFLIGHT) != requests) return 1;
   if (columnSum(COLUMN_INFLIGHT_TOKENS) != tokens) return 2;
   if (columnSum(COLUMN_OUTPUT_BLOCKS) != output) return 3;
+  if (columnSum(COLUMN_PREFILL_TOKENS) != prefill) return 6;
+  if (columnSum(COLUMN_PROMPT_TOKENS) != prompt) return 7;
   if (ledgerUsed() != used) return 4;
   let free = listLength(LEDGER);
   for (let thread: u32 = 0; thread < K; thread++) {

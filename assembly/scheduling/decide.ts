@@ -8,9 +8,11 @@ import { gateCharged, gateEnded, gateFirstToken, gateOutput } from '../gate/gate
 import { parkedBy } from '../gate/parking';
 import { activeAddLocked, activeOverlapBegin, activeOverlapOf, activeRemoveLocked } from '../load/blocks';
 import { beginProbe, endProbe, noteFailure, noteSuccess } from '../load/ejection';
+import { featuresNoteBest, featuresOf } from '../load/features';
 import {
   charge,
   ENTRY_PROBE,
+  endPrefill,
   entryAt,
   entryBlocks,
   entryCharged,
@@ -78,6 +80,7 @@ import {
   PROGRAM_INSERTS,
   PROGRAM_NEEDS_MATCH,
   PROGRAM_NEEDS_OVERLAP,
+  PROGRAM_TAG,
   REQUEST_BLOCK_TOKENS,
   REQUEST_BLOCKS,
   REQUEST_FLAGS,
@@ -160,23 +163,43 @@ function run(program: usize, flags: u32, used: u32, total: u32, gated: bool): u3
   return DECIDED;
 }
 
+/** Most blocks of the prompt that any candidate holds. */
+function bestMatch(used: u32): u32 {
+  let most = i32x4.splat(0);
+  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+    most = i32x4.max_s(most, v128.and(v128.load(MATCH + at), v128.load(CANDIDATES + at)));
+  }
+  return <u32>(
+    max(
+      max(i32x4.extract_lane(most, 0), i32x4.extract_lane(most, 1)),
+      max(i32x4.extract_lane(most, 2), i32x4.extract_lane(most, 3)),
+    )
+  );
+}
+
 /** Charge the first pick. Commit lock held. */
-function chargePick(slot: u32, needs: u32): void {
-  const cached = get(ANSWER_MATCHED) * get(REQUEST_BLOCK_TOKENS);
+function chargePick(slot: u32, program: usize, used: u32): void {
+  const needs = load<u32>(program, 4);
+  const block = get(REQUEST_BLOCK_TOKENS);
+  const cached = get(ANSWER_MATCHED) * block;
   const prompt = get(REQUEST_PROMPT_TOKENS);
   const uncached = prompt > cached ? prompt - cached : 0;
   const tokens = uncached + get(REQUEST_OUTPUT_TOKENS);
   put(ANSWER_UNCACHED_TOKENS, tokens);
   const probe = beginProbe(slot);
+  const tag = get(REQUEST_PROFILE) | (load<u32>(program, PROGRAM_TAG) << 8);
   const priority = load<i32>(REQUEST + REQUEST_PRIORITY);
   const now = load<f64>(REQUEST + REQUEST_NOW);
-  const ticket = charge(slot, tokens, probe, priority, now);
+  const ticket = charge(slot, tokens, prompt, uncached, tag, probe, priority, now);
   if (ticket == 0 && probe != 0) endProbe(slot);
   const blind = (get(REQUEST_FLAGS) & DECIDE_BLIND) != 0;
   if (ticket != 0) gateCharged(ticket - 1, slot, priority, uncached, prompt, get(REQUEST_BLOCKS), blind, now);
   noteSent(needs, slot);
   put(ANSWER_TICKET, ticket);
   put(ANSWER_TICKET_GENERATION, ticket == 0 ? 0 : entryGeneration(entryAt(ticket - 1)));
+  if (ticket != 0 && (needs & PROGRAM_NEEDS_MATCH) != 0) {
+    featuresNoteBest(featuresOf(entryAt(ticket - 1)), min(bestMatch(used) * block, prompt));
+  }
 }
 
 /** Account the prompt's blocks on the picked endpoint and believe that it will hold them. Takes the index lock. */
@@ -245,7 +268,7 @@ export function decide(): u32 {
   if (picked) {
     put(ANSWER_MATCHED, load<u32>(MATCH + ((<usize>slot) << 2)));
     store<f32>(REQUEST + ANSWER_SCORE, load<f32>(SCORE + ((<usize>slot) << 2)));
-    if ((flags & DECIDE_UNCHARGED) == 0) chargePick(slot, needs);
+    if ((flags & DECIDE_UNCHARGED) == 0) chargePick(slot, program, used);
   }
   if (status == DECIDE_PARKED) status = gatePark(used);
   lockRelease(HEADER + HEADER_COMMIT_LOCK);
@@ -286,12 +309,18 @@ function ownsSlot(entry: usize): bool {
   return load<u32>(cell(COLUMN_GENERATION, entrySlot(entry))) == entrySlotGeneration(entry);
 }
 
-/** The first output came: the prompt's tokens leave the load. @param now pool clock @returns as release */
-export function prefillDone(ticket: u32, generation: u32, now: f64): u32 {
+/**
+ * The first output came: the prompt's tokens leave the load.
+ * @param keep 1 = what was charged as in-flight tokens stays until the end, since output is counted in it
+ * @param now pool clock
+ * @returns as release
+ */
+export function prefillDone(ticket: u32, generation: u32, keep: u32, now: f64): u32 {
   const entry = entryOf(ticket, generation);
   if (entry == 0) return 1;
   if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, patience())) return 2;
-  releaseTokens(entry);
+  endPrefill(entry);
+  if (keep == 0) releaseTokens(entry);
   gateFirstToken(ticket - 1, now);
   lockRelease(HEADER + HEADER_COMMIT_LOCK);
   return 0;
@@ -304,15 +333,6 @@ export function grow(ticket: u32, generation: u32, blocks: u32, tokens: u32): u3
   if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, patience())) return 2;
   growOutput(entry, blocks);
   gateOutput(ticket - 1, tokens);
-  lockRelease(HEADER + HEADER_COMMIT_LOCK);
-  return 0;
-}
-
-/** The first token is taken to have come, for the gate only: the load is counted on. @returns as release */
-export function prefillSeen(ticket: u32, generation: u32, now: f64): u32 {
-  if (entryOf(ticket, generation) == 0) return 1;
-  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, patience())) return 2;
-  gateFirstToken(ticket - 1, now);
   lockRelease(HEADER + HEADER_COMMIT_LOCK);
   return 0;
 }

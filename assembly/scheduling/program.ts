@@ -5,7 +5,7 @@
 // area (only its thread touches it).
 //
 // A program: 64 bytes of head, then up to PROGRAM_OPS operations of 64 bytes.
-//   head  +0 u32 operations · +4 u32 PROGRAM_* needs
+//   head  +0 u32 operations · +4 u32 PROGRAM_* needs · +8 u32 tag, which labels carry (24 bits)
 //   op    +0 u32 code · +4 f32 weight · +8 f32 × 8 parameters
 import { HEADER, HEADER_POOL, PROGRAM_BYTES, PROGRAMS, REQUEST } from '../memory';
 
@@ -22,6 +22,7 @@ export const POOL_COLD_LENGTH: usize = 160; // u32
 export const POOL_TURNS: usize = 256; // 32 × u32: slot + 1 that each profile's round-robin-picker took last (commit lock)
 export const MAX_PROFILES: u32 = 32;
 
+export const PROGRAM_TAG: usize = 8;
 export const PROGRAM_NEEDS_MATCH: u32 = 1;
 export const PROGRAM_NEEDS_OVERLAP: u32 = 2;
 export const PROGRAM_INSERTS: u32 = 4; // believe that the picked endpoint will hold the prompt

@@ -15,6 +15,8 @@ import {
   COLUMN_GENERATION,
   COLUMN_KNOWN,
   COLUMN_KV_USAGE,
+  COLUMN_PREFILL_RATE,
+  COLUMN_PREFILL_RATE_TIME,
   COLUMN_RUNNING,
   COLUMN_SCRAPE_EPOCH,
   COLUMN_SIGNAL_TIME,
@@ -103,6 +105,8 @@ function clearSignals(slot: u32): void {
   store<u32>(cell(COLUMN_FAILURES, slot), 0);
   store<u32>(cell(COLUMN_EJECTIONS, slot), 0);
   store<f64>(wideCell(COLUMN_SIGNAL_TIME, slot), 0);
+  store<f32>(cell(COLUMN_PREFILL_RATE, slot), 0);
+  store<f64>(wideCell(COLUMN_PREFILL_RATE_TIME, slot), 0);
   clearAttributes(slot);
 }
 

@@ -1,3 +1,4 @@
+import { type Measures, outcomes, UNKNOWN_COUNT } from './label.js';
 import { hashKey } from './label-hash.js';
 import type { CoreInstance } from './memory.js';
 
@@ -198,14 +199,33 @@ export class Decider {
     return this.#core.call.release!(ticket, generation) !== 2;
   }
 
-  /** The first output came: the prompt's tokens leave the load. */
-  prefillDone(ticket: number, generation: number, nowMs: number): void {
-    this.#core.call.prefillDone!(ticket, generation, nowMs);
+  /**
+   * The first output came: the prompt's tokens leave the load.
+   * @param keep leave the in-flight tokens charged until the release, because estimated output is counted in them
+   */
+  prefillDone(ticket: number, generation: number, nowMs: number, keep = false): void {
+    this.#core.call.prefillDone!(ticket, generation, keep ? 1 : 0, nowMs);
   }
 
-  /** The first output came, but the prompt's tokens stay in the load: only the gate learns of it. */
-  prefillSeen(ticket: number, generation: number, nowMs: number): void {
-    this.#core.call.prefillSeen!(ticket, generation, nowMs);
+  /**
+   * Write the label of a request into this thread's ring (LabelReader), before its charge is released; once per ticket.
+   * @returns false when the ticket is not held any more: nothing was written
+   */
+  label(ticket: number, generation: number, measures: Measures): boolean {
+    const { call } = this.#core;
+    return (
+      call.labelWrite!(
+        ticket,
+        generation,
+        outcomes.indexOf(measures.outcome),
+        measures.firstOutputMs ?? Number.NaN,
+        measures.perTokenMs ?? Number.NaN,
+        measures.durationMs,
+        measures.outputTokens ?? UNKNOWN_COUNT,
+        measures.promptTokens ?? UNKNOWN_COUNT,
+        measures.cachedTokens ?? UNKNOWN_COUNT,
+      ) === 0
+    );
   }
 
   /** The output has `tokens` tokens, which fill `blocks` blocks. */

@@ -7,6 +7,8 @@ export {
 } from './decider.js';
 export { DecisionLog, type DecisionRecord } from './decision-log.js';
 export { type EndpointReading, type EndpointSignals, EndpointTable } from './endpoint-table.js';
+export type { Label, Measures, Outcome } from './label.js';
+export { LabelReader } from './label-reader.js';
 export {
   attachCore,
   type CoreInstance,

@@ -10,6 +10,8 @@ export interface Operation {
 export interface ProgramOptions {
   /** Believe that the picked endpoint will hold the prompt (the approximate prefix cache). */
   readonly inserts: boolean;
+  /** Number below 2^24 that the labels of its decisions carry; 0 when absent. */
+  readonly tag?: number;
 }
 
 /**
@@ -77,6 +79,7 @@ export class ProgramTable {
     }
     view.setUint32(at, operations.length, true);
     view.setUint32(at + 4, needs, true);
+    view.setUint32(at + constant.PROGRAM_TAG!, options.tag ?? 0, true);
   }
 }
 

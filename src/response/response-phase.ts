@@ -1,5 +1,5 @@
 import type { AnswerForm, Usage } from '../core/types.js';
-import type { Charge } from '../scheduling/types.js';
+import type { AnswerMeasures, Charge } from '../scheduling/types.js';
 import type { RequestRecorder } from './recorder.js';
 import type { ResponseScanner } from './response-scanner.js';
 
@@ -39,6 +39,10 @@ export interface ResponseHead {
 
 const NO_BYTES = new Uint8Array(0);
 
+function counted(tokens: number): number | undefined {
+  return tokens < 0 ? undefined : tokens;
+}
+
 function isKnown(usage: Usage): boolean {
   return usage.promptTokens >= 0 || usage.completionTokens >= 0 || usage.totalTokens >= 0 || usage.cachedTokens >= 0;
 }
@@ -56,6 +60,7 @@ export class ResponsePhase {
   #bytes = 0;
   #events = 0;
   #status = 0;
+  #outcome: AnswerMeasures['outcome'] = 'completed';
   #firstByteAt: number | undefined;
   #lastEventAt = 0;
   #usage: Usage | undefined;
@@ -122,6 +127,13 @@ export class ResponsePhase {
         ? { promptTokens: -1, completionTokens: -1, totalTokens: -1, cachedTokens: -1 }
         : responses.usage(this.#scan);
     this.#usage = usage;
+    this.#request.charge?.answered?.({
+      outcome: this.#outcome,
+      streamed: this.#streaming,
+      outputTokens: counted(usage.completionTokens),
+      promptTokens: counted(usage.promptTokens),
+      cachedTokens: counted(usage.cachedTokens),
+    });
     this.close();
     if (isKnown(usage)) recorder.tokens(series, usage);
     const durationSeconds = (now() - arrivedAt) / 1_000;
@@ -149,8 +161,12 @@ export class ResponsePhase {
     if (head.status === undefined) return;
     const failed = head.status < 200 || head.status >= 300;
     if (failed) this.#services.recorder.failed(series, 'ModelServerError');
+    if (failed) this.#outcome = head.status >= 500 ? 'failed' : 'refused';
     // When the proxy says that another endpoint answered, the status tells nothing about the one that is charged.
-    if (head.served !== undefined && head.served !== destination) return;
+    if (head.served !== undefined && head.served !== destination) {
+      this.#outcome = 'diverted';
+      return;
+    }
     charge?.outcome(head.status >= 500 ? 'failure' : 'success');
   }
 

@@ -5,6 +5,7 @@ import { byLabelSelector } from './filters/by-label-selector.js';
 import { decodeFilter } from './filters/decode-filter.js';
 import { encodeFilter } from './filters/encode-filter.js';
 import { endpointAttributeFilter } from './filters/endpoint-attribute-filter.js';
+import { headerBasedTestingFilter } from './filters/header-based-testing-filter.js';
 import { labelSelectorFilter } from './filters/label-selector-filter.js';
 import { prefillFilter } from './filters/prefill-filter.js';
 import { prefixCacheAffinityFilter } from './filters/prefix-cache-affinity-filter.js';
@@ -25,6 +26,8 @@ import { sessionIdProducer } from './producers/session-id-producer.js';
 import { tokenProducer } from './producers/token-producer.js';
 import { tokenizer } from './producers/tokenizer.js';
 import { singleProfileHandler } from './profile-handlers/single-profile-handler.js';
+import { destinationEndpointServedVerifier } from './reporters/destination-endpoint-served-verifier.js';
+import { requestAttributeReporter } from './reporters/request-attribute-reporter.js';
 import { activeBlocksScorer } from './scorers/active-blocks-scorer.js';
 import { activeRequestScorer } from './scorers/active-request-scorer.js';
 import { cacheAwareScorer } from './scorers/cache-aware-scorer.js';
@@ -42,6 +45,7 @@ import { rendezvousHashScorer } from './scorers/rendezvous-hash-scorer.js';
 import { runningRequestsSizeScorer } from './scorers/running-requests-size-scorer.js';
 import { sessionAffinityScorer } from './scorers/session-affinity-scorer.js';
 import { tokenLoadScorer } from './scorers/token-load-scorer.js';
+import { disaggregatedsetRolloutScreener } from './screeners/disaggregatedset-rollout-screener.js';
 
 /** Every plugin that takes part in scheduling. */
 export const schedulingPlugins: readonly PluginDefinition[] = [
@@ -88,4 +92,8 @@ export const schedulingPlugins: readonly PluginDefinition[] = [
   sessionIdProducer,
   agentIdentity,
   probabilisticAdmitter,
+  headerBasedTestingFilter,
+  requestAttributeReporter,
+  destinationEndpointServedVerifier,
+  disaggregatedsetRolloutScreener,
 ];

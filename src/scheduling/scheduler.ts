@@ -1,6 +1,8 @@
 import type { Decider, DecisionRequest } from '../core/decider.js';
+import type { Measures } from '../core/label.js';
 import type { EndpointDirectory } from './endpoint-directory.js';
 import type {
+  AnswerMeasures,
   Charge,
   PickedEndpoint,
   Placement,
@@ -87,6 +89,7 @@ export class CoreScheduler implements Scheduler {
       decision.ticket,
       decision.ticketGeneration,
       request.blockTokens,
+      request.nowMs,
     );
     if (endpoints.length === 0) {
       charge.release();
@@ -157,6 +160,10 @@ class LedgerCharge implements Charge {
   readonly #slotGeneration: number;
   readonly #ticketGeneration: number;
   readonly #blockTokens: number;
+  readonly #decidedAtMs: number;
+  #firstOutputAtMs: number | undefined;
+  #outputEvents = 0;
+  #answer: AnswerMeasures | undefined;
   #ticket: number;
   #grownBlocks = 0;
   #prefilled = false;
@@ -169,6 +176,7 @@ class LedgerCharge implements Charge {
     ticket: number,
     ticketGeneration: number,
     blockTokens: number,
+    decidedAtMs: number,
   ) {
     this.#options = options;
     this.#slot = slot;
@@ -176,31 +184,57 @@ class LedgerCharge implements Charge {
     this.#ticket = ticket;
     this.#ticketGeneration = ticketGeneration;
     this.#blockTokens = blockTokens;
+    this.#decidedAtMs = decidedAtMs;
   }
 
   prefillDone(): void {
     if (this.#prefilled || this.#ticket === 0) return;
     this.#prefilled = true;
     const { decider, estimateOutput, nowMs } = this.#options;
+    this.#firstOutputAtMs = nowMs();
     // With output counted, the estimate stays until the end (inflight-load-producer).
-    if (estimateOutput === undefined) decider.prefillDone(this.#ticket, this.#ticketGeneration, nowMs());
-    else decider.prefillSeen(this.#ticket, this.#ticketGeneration, nowMs());
+    const keep = estimateOutput !== undefined;
+    decider.prefillDone(this.#ticket, this.#ticketGeneration, this.#firstOutputAtMs, keep);
   }
 
   grow(tokens: number): void {
+    this.#outputEvents = tokens;
     const blocks = Math.floor(tokens / this.#blockTokens);
     if (blocks <= this.#grownBlocks || this.#ticket === 0) return;
     this.#grownBlocks = blocks;
     this.#options.decider.grow(this.#ticket, this.#ticketGeneration, blocks, tokens);
   }
 
+  answered(answer: AnswerMeasures): void {
+    this.#answer ??= answer;
+  }
+
   release(): void {
     const ticket = this.#ticket;
     if (ticket === 0) return;
+    this.#options.decider.label(ticket, this.#ticketGeneration, this.#measures());
     this.#ticket = 0;
     const generation = this.#ticketGeneration;
     const { decider, later } = this.#options;
     if (!decider.release(ticket, generation)) later(() => decider.release(ticket, generation));
+  }
+
+  /** What the label says. An answer in one piece tells nothing of its first token; a stream's events stand for tokens. */
+  #measures(): Measures {
+    const now = this.#options.nowMs();
+    const answer = this.#answer;
+    const first = answer?.streamed === false ? undefined : this.#firstOutputAtMs;
+    const outputTokens = answer?.outputTokens ?? (this.#outputEvents > 0 ? this.#outputEvents : undefined);
+    const steps = (outputTokens ?? 0) - 1;
+    return {
+      outcome: answer?.outcome ?? 'aborted',
+      firstOutputMs: first === undefined ? undefined : first - this.#decidedAtMs,
+      perTokenMs: first === undefined || steps < 1 ? undefined : (now - first) / steps,
+      durationMs: now - this.#decidedAtMs,
+      outputTokens,
+      promptTokens: answer?.promptTokens,
+      cachedTokens: answer?.cachedTokens,
+    };
   }
 
   outcome(result: 'success' | 'failure'): void {

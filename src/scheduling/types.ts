@@ -1,3 +1,4 @@
+import type { Outcome } from '../core/label.js';
 import type { Endpoint } from '../pool/endpoint.js';
 import type { HostRequest } from './host/hooks.js';
 
@@ -33,12 +34,24 @@ export interface PickedEndpoint {
   readonly endpoint: Endpoint;
 }
 
+/** What an answer that has ended tells about its endpoint. Counts are undefined when nobody told them. */
+export interface AnswerMeasures {
+  readonly outcome: Exclude<Outcome, 'aborted'>;
+  /** The answer came as a stream, so that its first byte is the first output. */
+  readonly streamed: boolean;
+  readonly outputTokens: number | undefined;
+  readonly promptTokens: number | undefined;
+  readonly cachedTokens: number | undefined;
+}
+
 /** What a placed request holds on its endpoint. Every method may be called in any order; each acts at most once. */
 export interface Charge {
   /** The prefill is over (first response byte): its tokens leave the load. */
   prefillDone(): void;
   /** The output has reached `tokens` tokens: active blocks grow at block boundaries. */
   grow(tokens: number): void;
+  /** What the answer said at its end, for the request's label; a charge released without it is labelled as aborted. */
+  answered?(answer: AnswerMeasures): void;
   /** Release everything. Idempotent. */
   release(): void;
   /**

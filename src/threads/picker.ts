@@ -18,6 +18,7 @@ import type { FromShard } from './messages.js';
 import type { PickerOptions } from './picker-options.js';
 import { PoolController } from './pool-controller.js';
 import { ProgramPublisher } from './program-publisher.js';
+import { addRolloutShares } from './rollout-shares.js';
 import { ShardPool } from './shard-pool.js';
 import { configuredSettings, shardSettings } from './shard-settings.js';
 
@@ -216,6 +217,9 @@ export class Picker {
           reading: this.#table.read(slot),
         })),
     });
+    addRolloutShares(exposition, options.configuration.scheduling.host, () =>
+      this.#controller.assignments.map(({ endpoint }) => endpoint),
+    );
     const server = await startMetricsServer({
       host,
       port: options.metricsPort,

@@ -21,6 +21,7 @@ export interface ShardPluginOptions {
   readonly log: PluginLog;
   /** Counts a failure of a plugin. */
   readonly failed: (plugin: string) => void;
+  readonly count: HostServices['count'];
 }
 
 /** The definitions of all plugins that can run on a shard, by type. @throws ConfigurationError as loadPluginModules */
@@ -42,7 +43,7 @@ export class ShardPlugins {
   constructor(
     settings: PluginSettings,
     definitions: ReadonlyMap<string, PluginDefinition>,
-    { core, directory, random, log, failed }: ShardPluginOptions,
+    { core, directory, random, log, failed, count }: ShardPluginOptions,
   ) {
     this.#settings = settings;
     this.#definitions = definitions;
@@ -55,6 +56,7 @@ export class ShardPlugins {
       random,
       log,
       failed,
+      count,
       share: (plugin, receive) => this.#channels.join(plugin, receive),
     };
     const plugins = new HostPlugins(settings.configured, definitions, this.#services);

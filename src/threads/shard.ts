@@ -54,6 +54,7 @@ export async function shard(start: ShardStart): Promise<void> {
     random: seededRandom(BigInt(start.seed) + pluginSeed),
     log,
     failed: (plugin) => recorder.pluginFailed(plugin),
+    count: (plugin, counter, labels) => recorder.pluginCounted(plugin, counter, labels),
   });
   const open = createStreamOpener(
     services({ core, start, directory, rules, configured, send, log, recorder, plugins }),

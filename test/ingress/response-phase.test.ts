@@ -236,6 +236,32 @@ describe('the charge', () => {
     expect(shard.charges[0]).toMatchObject({ outcomes: [], releases: 1 });
   });
 
+  it.each([
+    ['200', SSE, 'completed', true],
+    ['200', JSON_ANSWER, 'completed', false],
+    ['404', JSON_ANSWER, 'refused', false],
+    ['503', JSON_ANSWER, 'failed', false],
+  ])('is told once, before its release, how a %s of %o ended', (status, headers, outcome, streamed) => {
+    const shard = new FakeShard();
+    routed(shard)
+      .say(responseHeaders({ ...headers, ':status': status }), responseBody('{}', true))
+      .close();
+    expect(shard.charges[0]?.answers).toMatchObject([{ outcome, streamed }]);
+  });
+
+  it('is told of a diversion when the proxy says that another endpoint answered', () => {
+    const shard = new FakeShard();
+    const served = { 'envoy.lb': { 'x-gateway-destination-endpoint-served': '10.9.9.9:1' } };
+    routed(shard).say(responseHeaders({ ':status': '200' }, false, served), responseBody('{}', true));
+    expect(shard.charges[0]?.answers).toMatchObject([{ outcome: 'diverted' }]);
+  });
+
+  it('is told nothing of an answer that did not end', () => {
+    const shard = new FakeShard();
+    routed(shard).say(responseHeaders(SSE), responseBody('data: 1\n\n')).close(true);
+    expect(shard.charges[0]).toMatchObject({ answers: [], releases: 1 });
+  });
+
   const steps: readonly Buffer[] = [
     requestHeaders(PATH),
     requestBody(BODY.slice(0, 9), false),

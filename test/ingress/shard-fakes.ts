@@ -8,7 +8,7 @@ import { createDialects, DEFAULT_PARSERS } from '../../dist/request/dialects.js'
 import { RequestRules } from '../../dist/request/rules.js';
 import type { RequestLabels, RequestRecorder } from '../../dist/response/recorder.js';
 import type { ResponseScanner, ResponseScanOptions } from '../../dist/response/response-scanner.js';
-import type { Charge, Placement, Rejection, ScheduleInput } from '../../dist/scheduling/types.js';
+import type { AnswerMeasures, Charge, Placement, Rejection, ScheduleInput } from '../../dist/scheduling/types.js';
 import { decodeReply, type ProxyReply } from './envoy-messages.js';
 
 const PROMPT_FIELD: Readonly<Partial<Record<PromptKind, string>>> = {
@@ -196,6 +196,7 @@ export class CountedCharge implements Charge {
   releases = 0;
   grown: number[] = [];
   outcomes: string[] = [];
+  answers: AnswerMeasures[] = [];
 
   prefillDone(): void {
     this.prefills++;
@@ -203,6 +204,10 @@ export class CountedCharge implements Charge {
   grow(tokens: number): void {
     if (this.releases > 0) throw new Error('a released charge grew');
     this.grown.push(tokens);
+  }
+  answered(answer: AnswerMeasures): void {
+    if (this.releases > 0) throw new Error('a released charge was answered');
+    this.answers.push(answer);
   }
   release(): void {
     if (this.releases === 0) this.releases++;

@@ -33,6 +33,8 @@ export interface Asked {
 export class HostedPool {
   readonly directory = new EndpointDirectory();
   readonly failures: string[] = [];
+  /** `counter{label values}` of every count of a plugin. */
+  readonly counted: string[] = [];
   readonly logged: object[] = [];
   readonly plugins: HostPlugins;
   readonly scheduler: Scheduler;
@@ -75,6 +77,8 @@ export class HostedPool {
       random: () => this.random,
       log: { info: () => {}, warn: () => {}, error: (details) => this.logged.push(details) },
       failed: (plugin) => this.failures.push(plugin),
+      count: (plugin, counter, labels) =>
+        this.counted.push(`${counter}{${[plugin.name, ...Object.values(labels)].join()}}`),
       share: (_plugin, receive) => {
         this.hear = receive;
         return (message) => this.told.push(message);

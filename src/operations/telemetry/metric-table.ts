@@ -270,6 +270,22 @@ export const pluginKind = kind(9, ['plugin'], {
   failures: counter('pointsman_plugin_failures_total', 'Calls of host plugins that threw or took too long.'),
 });
 
+/**
+ * Counters that host plugins add to, by the name that they give. The labels `plugin`, `plugin_name` and `plugin_type` are
+ * the plugin's own; the others come from it.
+ */
+export const pluginCounterKinds = {
+  event: kind(72, ['event', 'plugin'], {
+    total: counter('pointsman_plugin_events_total', 'What host plugins count about themselves.'),
+  }),
+  disaggregatedset_strict_header_no_match: kind(73, ['plugin_name', 'plugin_type', 'selector'], {
+    total: counter(
+      'llm_d_epp_disaggregatedset_strict_header_no_match_total',
+      'Requests whose strict header matched no endpoint.',
+    ),
+  }),
+} as const;
+
 export const seriesKinds: readonly SeriesKind[] = [
   requestKind,
   errorKind,
@@ -280,4 +296,5 @@ export const seriesKinds: readonly SeriesKind[] = [
   streamKind,
   streamEndKind,
   pluginKind,
+  ...Object.values(pluginCounterKinds),
 ];

@@ -7,6 +7,7 @@ import {
   errorKind,
   type Metric,
   PREFIX_PRODUCER,
+  pluginCounterKinds,
   pluginKind,
   prefixKind,
   requestKind,
@@ -95,6 +96,9 @@ export class ShardRecorder implements RequestRecorder {
   readonly #models: ValueCap;
   readonly #targets: ValueCap;
   readonly #fairness: ValueCap;
+  /** By counter and label. */
+  readonly #pluginLabels = new Map<string, ValueCap>();
+  readonly #labelValuesMax: number;
   readonly #thread: number;
   readonly #streams: number;
   readonly #prefix: number;
@@ -111,6 +115,7 @@ export class ShardRecorder implements RequestRecorder {
     this.#cells = core.f64;
     this.#options = options;
     const limit = options.labelValuesMax ?? LABEL_VALUES_MAX;
+    this.#labelValuesMax = limit;
     this.#models = new ValueCap(limit);
     this.#targets = new ValueCap(limit);
     this.#fairness = new ValueCap(limit);
@@ -302,5 +307,26 @@ export class ShardRecorder implements RequestRecorder {
   /** A call of a host plugin failed. Not on the hot path: it should never happen. */
   pluginFailed(plugin: string): void {
     this.#cells[this.#resolve(pluginKind, [plugin])]! += 1;
+  }
+
+  /** A host plugin counted something. Labels that it does not give are empty. */
+  pluginCounted(
+    plugin: { readonly name: string; readonly type: string },
+    counter: keyof typeof pluginCounterKinds,
+    labels: Readonly<Record<string, string>>,
+  ): void {
+    const counterKind = pluginCounterKinds[counter];
+    const values = counterKind.labels.map((label) => {
+      if (label === 'plugin' || label === 'plugin_name') return plugin.name;
+      return label === 'plugin_type' ? plugin.type : this.#pluginLabel(counter, label, labels[label] ?? '');
+    });
+    this.#cells[this.#resolve(counterKind, values)]! += 1;
+  }
+
+  #pluginLabel(counter: string, label: string, value: string): string {
+    const key = `${counter} ${label}`;
+    const cap = this.#pluginLabels.get(key) ?? new ValueCap(this.#labelValuesMax);
+    this.#pluginLabels.set(key, cap);
+    return cap.admit(value);
   }
 }

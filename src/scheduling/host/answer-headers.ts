@@ -10,12 +10,17 @@ export class AnswerHeaders implements HostResponse {
   readonly status: number | undefined;
   readonly headers: RequestHeaders;
   readonly endpoint: PickedEndpoint;
+  readonly served: string | undefined;
   /** Values by lower-case name. */
   readonly added = new Map<string, string>();
 
-  constructor(status: number | undefined, headers: RequestHeaders, endpoint: PickedEndpoint) {
+  constructor(
+    { status, headers, served }: Pick<HostResponse, 'status' | 'headers' | 'served'>,
+    endpoint: PickedEndpoint,
+  ) {
     this.status = status;
     this.headers = headers;
+    this.served = served;
     this.endpoint = endpoint;
   }
 

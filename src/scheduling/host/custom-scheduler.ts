@@ -26,7 +26,7 @@ export class CustomScheduler implements Scheduler {
     this.#guard = guardOf(name, definition.budgetMs, services);
     const noted: Scheduler = { schedule: (input) => this.#note(profiles.schedule(input)) };
     const context: SchedulerContext = {
-      ...hostContext(name, services),
+      ...hostContext({ name, type }, services),
       endpoints: ({ subset }) => services.views.restrict(subset),
       place: (request, slots) => place(request, slots, noted, services),
       profiles: noted,

@@ -42,6 +42,8 @@ export interface HostRequest {
 export interface EndpointViews {
   /** Slots that the request may use: all of the pool, or those of the proxy's subset hint. Do not keep or change it. */
   readonly slots: readonly number[];
+  /** Every slot of the pool, whatever the request may use; the same array until an endpoint comes or goes. */
+  readonly all: readonly number[];
   /** Who sits in a slot; undefined = nobody. */
   at(slot: number): PickedEndpoint | undefined;
   /** Slot of the endpoint `namespace/name`, whether or not the request may use it; undefined = it is gone. */
@@ -122,6 +124,8 @@ export interface HostResponse {
   readonly headers: RequestHeaders;
   /** Who answered: the endpoint that the proxy names as the one that served, else the first pick. */
   readonly endpoint: PickedEndpoint;
+  /** What the proxy names as the endpoint that served (`ip:port`), whether or not it was picked; undefined = nothing. */
+  readonly served: string | undefined;
   /**
    * Set a header of the answer to the client; the last of several values for a name counts.
    * @throws RangeError for what is no header name, is a pseudo header or `content-length`, or for control characters.
@@ -168,6 +172,12 @@ export interface PluginLog {
   error(details: object, message: string): void;
 }
 
+/**
+ * Counters that plugins may add to. `event` is for all: `pointsman_plugin_events_total` with the labels `plugin` and
+ * `event`, the one that the plugin gives. Label values are bounded to 1,000 per counter and shard.
+ */
+export type PluginCounter = 'event' | 'disaggregatedset_strict_header_no_match';
+
 /** What a plugin's factory is given. One call per shard, on the shard's thread, before its first request. */
 export interface HostContext {
   /** Configured name of the plugin. */
@@ -177,6 +187,8 @@ export interface HostContext {
   /** Uniform in [0, 1); with `--seed` the same sequence in every run. */
   readonly random: () => number;
   readonly log: PluginLog;
+  /** Add one to a counter of the metrics page (docs/plugins-howto.md names them). */
+  readonly count: (counter: PluginCounter, labels: Readonly<Record<string, string>>) => void;
   /**
    * Join the instances of this plugin on the other shards: what one of them sends, `receive` gets on all others, in the
    * order in which that one sent it. Messages are structured clones. @returns the way to send

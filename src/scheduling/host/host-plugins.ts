@@ -10,10 +10,17 @@ import type {
 } from '../types.js';
 import { AnswerHeaders } from './answer-headers.js';
 import { AnswerMetadata } from './answer-metadata.js';
-import type { HostContext, HostPlugin, PluginLog } from './hooks.js';
+import type { HostContext, HostPlugin, PluginCounter, PluginLog } from './hooks.js';
 import { HostedRequest } from './hosted-request.js';
 import { BUDGET_MS, PluginGuard } from './plugin-guard.js';
 import type { PoolViews } from './pool-views.js';
+
+/** A plugin as metrics name it. */
+export interface PluginIdentity {
+  /** Configured name. */
+  readonly name: string;
+  readonly type: string;
+}
 
 /** What host plugins get from the shard that they run on. */
 export interface HostServices {
@@ -28,6 +35,8 @@ export interface HostServices {
   readonly log: PluginLog;
   /** Counts a failure of a plugin. */
   readonly failed: (plugin: string) => void;
+  /** Adds one to a counter for a plugin (HostContext.count). */
+  readonly count: (plugin: PluginIdentity, counter: PluginCounter, labels: Readonly<Record<string, string>>) => void;
   /** Join a plugin's instances on the other shards (HostContext.share). */
   readonly share: (plugin: string, receive: (message: unknown) => void) => (message: unknown) => void;
 }
@@ -51,10 +60,18 @@ const screenedOut: Rejection = {
   reason: 'rejected-no-endpoints',
 };
 
-/** The context of the factory of plugin `name`. */
-export function hostContext(name: string, services: HostServices): HostContext {
-  const { clock, random, log, share } = services;
-  return { name, now: clock, random, log, share: (receive) => share(name, receive) };
+/** The context of the factory of a plugin. */
+export function hostContext(plugin: PluginIdentity, services: HostServices): HostContext {
+  const { clock, random, log } = services;
+  const { name, type } = plugin;
+  return {
+    name,
+    now: clock,
+    random,
+    log,
+    count: (counter, labels) => services.count({ name, type }, counter, labels),
+    share: (receive) => services.share(name, receive),
+  };
 }
 
 /** The guard of plugin `name`. */
@@ -182,7 +199,7 @@ export class HostPlugins {
       readonly served: string | undefined;
     },
   ): ReadonlyMap<string, string> {
-    const response = new AnswerHeaders(head.status, head.headers, answeredBy(placement, head.served));
+    const response = new AnswerHeaders(head, answeredBy(placement, head.served));
     for (const { plugin, guard } of this.#with('responseHeaders')) {
       guard.run('responseHeaders', () => plugin.responseHeaders!(request, response), undefined);
     }
@@ -217,7 +234,7 @@ function makeInstance(
   if (definition.host === undefined) return [];
   let plugin: HostPlugin;
   try {
-    plugin = definition.host(parameters, hostContext(name, services));
+    plugin = definition.host(parameters, hostContext({ name, type }, services));
   } catch (error) {
     throw new Error(`plugin "${name}" of type "${type}" does not start: ${(error as Error).message}`);
   }

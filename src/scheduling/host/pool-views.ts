@@ -14,6 +14,10 @@ export class PoolViews implements EndpointViews {
   readonly inflightTokens: Uint32Array;
   slots: readonly number[] = [];
 
+  get all(): readonly number[] {
+    return this.#directory.slots();
+  }
+
   constructor(directory: EndpointDirectory, columns: EndpointColumns) {
     this.#directory = directory;
     this.#columns = columns;

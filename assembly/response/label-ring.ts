@@ -1,0 +1,71 @@
+// The label ring: one record for each request that has ended, with what was known when it was decided and what came of it.
+//
+// Owns: REGION_LABEL_RING, one ring per thread, written by its thread only and read by anybody without a lock: the record
+// is whole before the count moves, and a reader that finds the count a round further throws its copy away.
+//
+//   ring    +0 u32 records ever written (atomic) · +64 LABEL_COUNT records of LABEL_BYTES
+//   record  +0 f64 time of the decision · +8 slot · +12 slot generation · +16 64 bytes of features (load/features.ts)
+//           +80 outcome · +84 f32 ms to the first output · +88 f32 ms per output token · +92 f32 ms to the end
+//           +96 output tokens · +100 prompt tokens and +104 cached tokens as the engine reported them
+//           +108 requests and +112 prompt tokens in flight on the endpoint at the end · +116 i32 priority
+//   Unknown times are NaN, unknown counts u32.MAX_VALUE.
+import { COLUMN_INFLIGHT, COLUMN_PROMPT_TOKENS, cell } from '../endpoints';
+import { FEATURES, FEATURES_BYTES } from '../load/features';
+import { entryOf, entryPriority, entrySlot, entrySlotGeneration, entryTime } from '../load/ledger';
+import { LABEL_BYTES, LABEL_COUNT, LABEL_RING } from '../memory';
+
+export const LABEL_FEATURES: usize = 16;
+export const LABEL_OUTCOME: usize = 80;
+export const LABEL_FIRST_OUTPUT: usize = 84;
+export const LABEL_PER_TOKEN: usize = 88;
+export const LABEL_DURATION: usize = 92;
+export const LABEL_OUTPUT_TOKENS: usize = 96;
+export const LABEL_PROMPT_TOKENS: usize = 100;
+export const LABEL_CACHED_TOKENS: usize = 104;
+export const LABEL_INFLIGHT_AT_END: usize = 108;
+export const LABEL_PROMPT_AT_END: usize = 112;
+export const LABEL_PRIORITY: usize = 116;
+
+export const OUTCOME_COMPLETED: u32 = 0; // a good answer, to its end
+export const OUTCOME_FAILED: u32 = 1; // the endpoint answered 5xx
+export const OUTCOME_REFUSED: u32 = 2; // any other answer that is no success
+export const OUTCOME_ABORTED: u32 = 3; // the stream ended before the answer did
+export const OUTCOME_DIVERTED: u32 = 4; // another endpoint than the one that is charged answered
+
+/**
+ * Write the label of a request that holds a ticket; its charge is still to be released. The caller asks once per ticket.
+ * @returns 0 written, 1 the ticket is not held (any more): nothing to say
+ */
+export function labelWrite(
+  ticket: u32,
+  generation: u32,
+  outcome: u32,
+  firstOutput: f32,
+  perToken: f32,
+  duration: f32,
+  outputTokens: u32,
+  promptTokens: u32,
+  cachedTokens: u32,
+): u32 {
+  const entry = entryOf(ticket, generation);
+  if (entry == 0) return 1;
+  const number = load<u32>(LABEL_RING);
+  const at = LABEL_RING + 64 + <usize>(number % LABEL_COUNT) * LABEL_BYTES;
+  const slot = entrySlot(entry);
+  store<f64>(at, entryTime(entry));
+  store<u32>(at, slot, 8);
+  store<u32>(at, entrySlotGeneration(entry), 12);
+  memory.copy(at + LABEL_FEATURES, entry + FEATURES, FEATURES_BYTES);
+  store<u32>(at, outcome, LABEL_OUTCOME);
+  store<f32>(at, firstOutput, LABEL_FIRST_OUTPUT);
+  store<f32>(at, perToken, LABEL_PER_TOKEN);
+  store<f32>(at, duration, LABEL_DURATION);
+  store<u32>(at, outputTokens, LABEL_OUTPUT_TOKENS);
+  store<u32>(at, promptTokens, LABEL_PROMPT_TOKENS);
+  store<u32>(at, cachedTokens, LABEL_CACHED_TOKENS);
+  store<u32>(at, load<u32>(cell(COLUMN_INFLIGHT, slot)), LABEL_INFLIGHT_AT_END);
+  store<u32>(at, load<u32>(cell(COLUMN_PROMPT_TOKENS, slot)), LABEL_PROMPT_AT_END);
+  store<i32>(at, entryPriority(entry), LABEL_PRIORITY);
+  atomic.store<u32>(LABEL_RING, number + 1);
+  return 0;
+}

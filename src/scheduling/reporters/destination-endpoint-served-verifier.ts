@@ -1,0 +1,20 @@
+import { z } from 'zod';
+import { definePlugin } from '../plugin.js';
+
+/** Header that the conformance tests of the Gateway API inference extension read. */
+const RESULT_HEADER = 'x-conformance-test-served-endpoint';
+
+export const destinationEndpointServedVerifier = definePlugin({
+  type: 'destination-endpoint-served-verifier',
+  kinds: ['reporter'],
+  stability: 'Beta',
+  doc:
+    'For conformance tests: tells the client, in the header x-conformance-test-served-endpoint, which endpoint the ' +
+    'proxy says has answered, or that the proxy did not say it.',
+  parameters: z.strictObject({}),
+  host: () => ({
+    responseHeaders: (_request, response) => {
+      response.setHeader(RESULT_HEADER, response.served ?? 'fail: missing destination endpoint served metadata');
+    },
+  }),
+});

@@ -1,0 +1,41 @@
+import { createRequire } from 'node:module';
+import type * as Cel from '@marcbachmann/cel-js';
+
+/** An expression over the usage of an answer. */
+export interface UsageExpression {
+  /** Type of the result as far as it is known beforehand; `dyn` = only the answer will tell. */
+  readonly type: string;
+  /** @throws when the usage lacks what the expression asks for, or types do not fit. */
+  evaluate(usage: Readonly<Record<string, unknown>>): unknown;
+}
+
+let library: typeof Cel | undefined;
+
+/** Loaded when the first expression is compiled: few configurations have one, and loading takes 20 ms. */
+function cel(): typeof Cel {
+  library ??= createRequire(import.meta.url)('@marcbachmann/cel-js') as typeof Cel;
+  return library;
+}
+
+/** Depth and size of an expression that a person writes by hand; more is refused. */
+const LIMITS = { maxAstNodes: 10_000, maxDepth: 100 };
+
+/**
+ * Compile an expression of the Common Expression Language (github.com/google/cel-spec) whose one variable is `usage`.
+ * @throws with one line that says what is wrong with it.
+ */
+export function compileExpression(text: string): UsageExpression {
+  const { Environment } = cel();
+  try {
+    const program = new Environment({ limits: LIMITS }).registerVariable('usage', 'dyn').parse(text);
+    const { valid, type, error } = program.check();
+    if (!valid) throw error;
+    return { type: type ?? 'dyn', evaluate: (usage) => program({ usage }) as unknown };
+  } catch (error) {
+    throw new Error(firstLine(error instanceof Error ? error.message : String(error)));
+  }
+}
+
+function firstLine(text: string): string {
+  return text.split('\n', 1)[0]!;
+}

@@ -1,0 +1,40 @@
+import type { LabelSelector } from '../filters/label-selector.js';
+
+/** The text form of a Kubernetes label selector cannot be read. */
+export class BadSelector extends Error {}
+
+/** Characters of label keys (with prefix) and values. */
+const KEY = /^([A-Za-z0-9][-A-Za-z0-9.]*\/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$/;
+const VALUE = /^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$/;
+const SET = /^(\S+)\s+(in|notin)\s*\(([^()]*)\)$/;
+
+type Requirement = LabelSelector['matchExpressions'][number];
+
+/**
+ * The rules of a selector as `kubectl -l` takes them: `a=b`, `a==b`, `a!=b`, `a in (b, c)`, `a notin (b, c)`, `a`, `!a`,
+ * with commas between them.
+ * @throws BadSelector that names the rule
+ */
+export function parseSelector(text: string): LabelSelector {
+  const rules = text.split(/,(?![^()]*\))/).map((rule) => rule.trim());
+  return { matchLabels: {}, matchExpressions: rules.map(requirement) };
+}
+
+function requirement(rule: string): Requirement {
+  const set = SET.exec(rule);
+  if (set !== null) {
+    const values = set[3]!.split(',').map((value) => value.trim());
+    return checked(rule, set[1]!, set[2] === 'in' ? 'In' : 'NotIn', values);
+  }
+  const [, key, operator, value] = /^([^=!]+?)\s*(==|=|!=)\s*([^=!]*)$/.exec(rule) ?? [];
+  if (key !== undefined) return checked(rule, key, operator === '!=' ? 'NotIn' : 'In', [value!]);
+  if (rule.startsWith('!')) return checked(rule, rule.slice(1).trim(), 'DoesNotExist', []);
+  return checked(rule, rule, 'Exists', []);
+}
+
+function checked(rule: string, key: string, operator: Requirement['operator'], values: string[]): Requirement {
+  if (!KEY.test(key) || !values.every((value) => VALUE.test(value))) {
+    throw new BadSelector(`"${rule}" is no rule of a label selector: write key=value, key in (a, b), key or !key`);
+  }
+  return { key, operator, values };
+}

@@ -1,0 +1,115 @@
+import { describe, expect, it } from 'vitest';
+import { type Label, LabelReader } from '../../dist/core/index.js';
+import { EndpointDirectory } from '../../dist/scheduling/endpoint-directory.js';
+import { CoreScheduler, type SchedulerOptions } from '../../dist/scheduling/scheduler.js';
+import type { AnswerMeasures, Placement } from '../../dist/scheduling/types.js';
+import { makePool, pickMax } from '../core/pool.js';
+
+/** A scheduler over one endpoint, with a clock that the test sets. */
+function scheduling(options: Partial<SchedulerOptions> = {}) {
+  const { control, decider } = makePool([pickMax], [{}]);
+  const reader = new LabelReader(control);
+  const clock = { ms: 1000 };
+  const directory = new EndpointDirectory();
+  const endpoint = { id: 'a', name: 'a', address: '10.0.0.1', port: 80, labels: {} };
+  directory.apply([{ slot: 0, generation: 1, endpoint } as never], []);
+  const scheduler = new CoreScheduler({
+    decider,
+    directory,
+    prompts: { chain: () => ({ blocks: 0, tail: false }) },
+    prefix: undefined,
+    estimateOutput: undefined,
+    blockTokens: 64,
+    emitScores: false,
+    nowMs: () => clock.ms,
+    later: () => {},
+    ejected: () => {},
+    ...options,
+  });
+  const place = () =>
+    (
+      scheduler.schedule({
+        scan: -1,
+        model: 'm',
+        targetModel: 'm',
+        cacheSalt: undefined,
+        promptBytes: 400,
+        maxOutputTokens: undefined,
+        priority: 0,
+        fairnessId: 'f',
+        subset: undefined,
+        headers: { get: () => undefined },
+        path: '/',
+      }) as Placement
+    ).charge;
+  const labels = () => {
+    const taken: Label[] = [];
+    reader.drain((label) => taken.push({ ...label }));
+    return taken;
+  };
+  return { clock, place, labels };
+}
+
+const answer: AnswerMeasures = {
+  outcome: 'completed',
+  streamed: true,
+  outputTokens: 11,
+  promptTokens: 100,
+  cachedTokens: 0,
+};
+
+describe('the label of a charge', () => {
+  it('measures a stream from the decision to its first output, and from there to its end per token', () => {
+    const { clock, place, labels } = scheduling();
+    const charge = place();
+    clock.ms = 1200;
+    charge.prefillDone();
+    clock.ms = 1700;
+    charge.answered!(answer);
+    charge.release();
+    const measured = { firstOutputMs: 200, perTokenMs: 50, durationMs: 700, outputTokens: 11, promptTokens: 100 };
+    expect(labels()).toMatchObject([{ outcome: 'completed', ...measured }]);
+  });
+
+  it('takes events for tokens when the engine reports no usage', () => {
+    const { clock, place, labels } = scheduling();
+    const charge = place();
+    charge.prefillDone();
+    charge.grow(5);
+    clock.ms = 1400;
+    charge.answered!({ ...answer, outputTokens: undefined });
+    charge.release();
+    expect(labels()).toMatchObject([{ outputTokens: 5, perTokenMs: 100 }]);
+  });
+
+  it('knows no first token of an answer in one piece', () => {
+    const { clock, place, labels } = scheduling();
+    const charge = place();
+    clock.ms = 1500;
+    charge.prefillDone();
+    charge.answered!({ ...answer, streamed: false });
+    charge.release();
+    expect(labels()).toMatchObject([{ firstOutputMs: undefined, perTokenMs: undefined, durationMs: 500 }]);
+  });
+
+  it('says that the request was aborted when no answer ended', () => {
+    const { place, labels } = scheduling();
+    place().release();
+    expect(labels()).toMatchObject([{ outcome: 'aborted', outputTokens: undefined }]);
+  });
+
+  it('is written once, however often the charge is released', () => {
+    const { place, labels } = scheduling();
+    const charge = place();
+    charge.release();
+    charge.release();
+    expect(labels()).toHaveLength(1);
+  });
+
+  it('leaves the prefill of others alone when estimated output keeps the tokens charged', () => {
+    const { place, labels } = scheduling({ estimateOutput: { ratio: 1, maxTokens: undefined } });
+    place().prefillDone();
+    place().release();
+    expect(labels()).toMatchObject([{ inflight: 1, prefillTokens: 0 }]);
+  });
+});

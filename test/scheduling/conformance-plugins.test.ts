@@ -1,0 +1,33 @@
+import { describe, expect, it } from 'vitest';
+import { headerBasedTestingFilter } from '../../dist/scheduling/filters/header-based-testing-filter.js';
+import { destinationEndpointServedVerifier } from '../../dist/scheduling/reporters/destination-endpoint-served-verifier.js';
+import { HostedPool, idle } from './hosted-pool.ts';
+
+describe('header-based-testing-filter', () => {
+  const pool = new HostedPool([{ definition: headerBasedTestingFilter }], idle(4));
+  const picks = (selection: string) => pool.picks({ headers: { 'test-epp-endpoint-selection': selection } });
+
+  it('keeps the endpoints that the header lists, by IP or with port', () => {
+    expect(picks('10.0.0.2')).toEqual(['pod-1']);
+    expect(picks('10.0.0.2:8000, 10.0.0.4')).toEqual(['pod-1', 'pod-3']);
+  });
+
+  it('keeps none for another port, an unknown address, an empty header or none', () => {
+    for (const selection of ['10.0.0.2:9', '10.9.9.9', '']) expect(picks(selection)).toEqual(['ResourceExhausted']);
+    expect(pool.picks()).toEqual(['ResourceExhausted']);
+  });
+});
+
+describe('destination-endpoint-served-verifier', () => {
+  it.each([
+    ['127.0.0.9:1', '127.0.0.9:1'],
+    [undefined, 'fail: missing destination endpoint served metadata'],
+  ])('tells the client what the proxy said: %s', (served, expected) => {
+    const pool = new HostedPool([{ definition: destinationEndpointServedVerifier }], idle(1));
+    const request = pool.begin();
+    const placement = pool.schedule({}, request);
+    if (placement.kind !== 'placed') throw new Error('not placed');
+    const added = pool.plugins.responseHeaders(request, placement, { status: 200, headers: new Map(), served });
+    expect(added.get('x-conformance-test-served-endpoint')).toBe(expected);
+  });
+});
