@@ -86,7 +86,11 @@ function sumPendingAgain(): void {
 
 /** The rank of a request; its band is made if it has none. */
 export function gateRank(priority: i32): u32 {
-  if (!bandKnown(priority) && bandAdd(priority)) sumPendingAgain();
+  if (!bandKnown(priority) && bandAdd(priority)) {
+    sumPendingAgain();
+    // What the new band may take is the control thread's to say.
+    ringControl();
+  }
   return rankOf(priority);
 }
 

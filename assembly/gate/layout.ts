@@ -122,6 +122,7 @@ export const PARK_CANCELLED: u32 = 4;
 export const PARKED_ANYWHERE: u32 = 1; // any endpoint will do, also one that comes later
 export const PARKED_BLIND: u32 = 2; // its first token will not be seen
 export const PARKED_BEFORE: u32 = 4; // it had a grant that it could not use
+export const PARKED_ASKS: u32 = 8; // it wants to know where it stands
 
 /** Addresses of this instance; set by gateBind(), constant afterwards. */
 export let GATE: usize = 0;

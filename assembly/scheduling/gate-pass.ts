@@ -16,6 +16,7 @@ import {
   DECIDE_NO_CANDIDATES,
   DECIDE_NO_PARKING,
   DECIDE_PARKED,
+  DECIDE_QUEUED,
   DECIDE_SUBSET,
   OP_FILTER_CONTEXT_LENGTH,
   OP_FILTER_HOST,
@@ -103,7 +104,7 @@ export function gatePass(used: u32, candidates: u32, live: u32): u32 {
   anywhere = candidates == live && (get(REQUEST_FLAGS) & DECIDE_SUBSET) == 0;
   const rank = gateRank(load<i32>(REQUEST + REQUEST_PRIORITY));
   closed = true;
-  if (!returned && mustWait(rank)) return 0;
+  if (!returned && (mustWait(rank) || (get(REQUEST_FLAGS) & DECIDE_QUEUED) != 0)) return 0;
   const prompt = get(REQUEST_PROMPT_TOKENS);
   const left = keepOpen(used, rank, prompt, prompt, held, load<f64>(REQUEST + REQUEST_NOW));
   closed = left != candidates;

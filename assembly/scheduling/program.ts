@@ -91,6 +91,7 @@ export const DECIDE_TAIL: u32 = 16; // a hash of the partial last block follows 
 export const DECIDE_BASE_MODEL: u32 = 32; // the model is a base model, no adapter
 export const DECIDE_GATED: u32 = 65536; // only where the gate has room; otherwise park
 export const DECIDE_BLIND: u32 = 131072; // the first token of the answer will not be seen
+export const DECIDE_QUEUED: u32 = 262144; // it has to go through the queues, whether there is room or not
 
 // The answer (decide → host).
 export const ANSWER_COUNT: usize = 64; // u32: endpoints picked

@@ -35,6 +35,8 @@ export interface GateRequest {
   readonly held: { readonly ticket: number; readonly ticketGeneration: number } | undefined;
   /** The first token of the answer will not be seen. */
   readonly blind: boolean;
+  /** It has to go through the queues, whether there is room or not. */
+  readonly queued?: boolean | undefined;
 }
 
 /** `parked`: it waits in the parking slot; `no-parking`: it would, but there is none. */
@@ -141,13 +143,14 @@ export class Decider {
   }
 
   /** @returns its flags */
-  #writeGate({ parking, held, blind }: GateRequest): number {
+  #writeGate({ parking, held, blind, queued }: GateRequest): number {
     const { u32, constant } = this.#core;
     const at = this.#offset;
     u32[at.parking] = parking + 1;
     u32[at.held] = held?.ticket ?? 0;
     u32[at.heldGeneration] = held?.ticketGeneration ?? 0;
-    return constant.DECIDE_GATED! | (blind ? constant.DECIDE_BLIND! : 0);
+    const flags = constant.DECIDE_GATED! | (blind ? constant.DECIDE_BLIND! : 0);
+    return queued === true ? flags | constant.DECIDE_QUEUED! : flags;
   }
 
   #writeSubset(slots: readonly number[]): void {

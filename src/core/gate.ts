@@ -35,7 +35,10 @@ export interface WaitingRequest {
   /** Endpoint slots that may serve it; undefined = every one, also those that come later. */
   readonly candidates: Uint32Array | undefined;
   readonly stickySlot: number;
+  /** It was granted before, as this handle, and could not use it. */
   readonly again: boolean;
+  readonly handle: number;
+  readonly wantsPosition: boolean;
 }
 
 /** What became of a grant. */
@@ -151,6 +154,8 @@ export class GateControl {
       candidates: anywhere ? undefined : this.#core.u32.slice(mask >>> 2, (mask + (sizes.endpoints >> 3)) >>> 2),
       stickySlot: view.getInt32(at + constant.PARK_STICKY!, true),
       again: (flags & constant.PARKED_BEFORE!) !== 0,
+      handle: number('PARK_HANDLE'),
+      wantsPosition: (flags & constant.PARKED_ASKS!) !== 0,
     };
   }
 

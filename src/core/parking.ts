@@ -13,8 +13,10 @@ export interface ParkedRequest {
   /** Output tokens that the client allows; undefined = not said. */
   readonly maxOutputTokens: number | undefined;
   readonly bodyBytes: number;
-  /** It had a grant before, which it could not use. */
-  readonly again: boolean;
+  /** Number that the queues gave it when it was granted before and could not use it; undefined = it comes anew. */
+  readonly handle: number | undefined;
+  /** It wants to know where it stands. */
+  readonly wantsPosition: boolean;
   /** Endpoint slot that holds its prefix and is worth a short wait, -1 = none. */
   readonly stickySlot: number;
 }
@@ -105,8 +107,11 @@ function describe({ constant, view, bytes }: CoreInstance, at: number, request: 
   number('PARK_MOST_OUTPUT', Math.min(request.maxOutputTokens ?? 0, 0xffff_ffff));
   number('PARK_BODY', Math.min(request.bodyBytes, 0xffff_ffff));
   view.setInt32(at + constant.PARK_STICKY!, request.stickySlot, true);
-  const flags = view.getUint32(at + constant.PARK_FLAGS!, true);
-  number('PARK_FLAGS', request.again ? flags | constant.PARKED_BEFORE! : flags);
+  let flags = view.getUint32(at + constant.PARK_FLAGS!, true);
+  if (request.handle !== undefined) flags |= constant.PARKED_BEFORE!;
+  if (request.wantsPosition) flags |= constant.PARKED_ASKS!;
+  number('PARK_FLAGS', flags);
+  number('PARK_HANDLE', request.handle ?? 0);
   const { written } = encoder.encodeInto(request.flow, scratch);
   const kept = Math.min(written, constant.PARK_FLOW_BYTES!);
   bytes.set(scratch.subarray(0, kept), at + constant.PARK_FLOW!);

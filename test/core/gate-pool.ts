@@ -10,7 +10,8 @@ export const describedRequest: ParkedRequest = {
   firstTokenDueMs: undefined,
   maxOutputTokens: undefined,
   bodyBytes: 100,
-  again: false,
+  handle: undefined,
+  wantsPosition: false,
   stickySlot: -1,
 };
 

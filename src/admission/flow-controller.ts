@@ -1,0 +1,332 @@
+import type { GateControl, GateSettings, WaitingRequest } from '../core/gate.js';
+import type { Ceilings } from './flow/ceilings.js';
+import type { GrantResult, QueueOutcome, QueuePosition, Queues } from './flow/queue-contract.js';
+import { NO_HANDLE } from './flow/queue-contract.js';
+import { outcomeNumber } from './queue-outcomes.js';
+
+/** How the flow controller is made. */
+export interface FlowControllerOptions {
+  readonly gate: GateControl;
+  readonly queues: Queues;
+  readonly ceilings: Ceilings;
+  /** Thread numbers of the shards. */
+  readonly shards: readonly number[];
+  /** Endpoint slots that take requests now. */
+  readonly slots: () => readonly number[];
+  /** Milliseconds of the pool clock. */
+  readonly nowMs: () => number;
+  /** A dispatch is over: how long it took, in seconds. */
+  readonly dispatched?: ((seconds: number) => void) | undefined;
+  /** Tokens of one block, and the part of every endpoint that this replica may fill. */
+  readonly blockTokens: number;
+  readonly share: number;
+}
+
+/** Where a waiting request is parked. */
+interface Place {
+  readonly thread: number;
+  readonly slot: number;
+}
+
+/** Grants in one turn of the event loop, so that nothing else waits for long. */
+const GRANTS_A_TURN = 256;
+/** Between two looks at what may have filled up, while something waits (flow-control design §1.2). */
+const LOOK_MS = 50;
+/** Until the lock of a thread that has just died is free. */
+const AGAIN_MS = 5;
+
+/**
+ * Lets waiting requests go on as soon as an endpoint has room: the queues say who is next, the gate whether there is room, and
+ * charges. Woken by the bell of the core, by deadlines, and by a look every 50 ms while something waits; nothing else ticks.
+ * Control thread only.
+ */
+export class FlowController {
+  readonly #options: FlowControllerOptions;
+  #ceilings: Ceilings;
+  /** By the queues' handle. */
+  readonly #waiting = new Map<number, Place>();
+  /** Handle by place: `thread * PLACES + slot`. */
+  readonly #handles = new Map<number, number>();
+  /** Thread by handle of a granted request that has not ended. */
+  readonly #running = new Map<number, number>();
+  /** Ceilings as the gate has them. */
+  readonly #written = new Map<number, number>();
+  readonly #grant = (handle: number, _reference: number, _priority: number, only: number): GrantResult =>
+    this.#tryGrant(handle, only);
+  #timer: NodeJS.Timeout | undefined;
+  #timerAt = Number.POSITIVE_INFINITY;
+  #lastLookMs = 0;
+  #more = false;
+  #again = false;
+  #closing = false;
+  #stopped = false;
+
+  constructor(options: FlowControllerOptions) {
+    this.#options = options;
+    this.#ceilings = options.ceilings;
+  }
+
+  /** Requests that wait. */
+  get waiting(): number {
+    return this.#options.queues.waiting;
+  }
+
+  /** The bell rang, or an endpoint came, went or may have room. */
+  wake(): void {
+    if (this.#stopped) return;
+    for (const thread of this.#options.shards) this.#collect(thread);
+    this.#serve();
+  }
+
+  /** Change how room is judged. @returns false when the core could not be written: call again */
+  configure(settings: GateSettings, ceilings: Ceilings): boolean {
+    const { gate, blockTokens, share, nowMs } = this.#options;
+    this.#ceilings = ceilings;
+    this.#written.clear();
+    return gate.configure(settings, blockTokens, share, nowMs());
+  }
+
+  /** The set of endpoints has changed. @param gone slots that were freed */
+  endpointsChanged(gone: readonly number[]): void {
+    const { queues, slots, nowMs } = this.#options;
+    for (const slot of gone) queues.endpointGone(slot);
+    queues.poolEmpty(slots().length === 0, nowMs());
+    this.wake();
+  }
+
+  /** A shard died: what it had waiting and running is gone. The core has been cleaned up already. */
+  shardDied(thread: number): void {
+    const { queues, nowMs } = this.#options;
+    const now = nowMs();
+    for (const [handle, place] of this.#waiting) {
+      if (place.thread !== thread) continue;
+      queues.cancel(handle, now);
+      this.#leave(handle, place);
+    }
+    for (const [handle, owner] of this.#running) {
+      if (owner !== thread) continue;
+      queues.end(handle, 0, now);
+      this.#running.delete(handle);
+    }
+    this.wake();
+  }
+
+  /** A granted request has generated so many tokens by now. */
+  progress(handle: number, outputTokens: number): void {
+    if (this.#running.has(handle)) this.#options.queues.progress(handle, outputTokens, this.#options.nowMs());
+  }
+
+  /** A granted request is over. */
+  ended(handle: number, outputTokens: number): void {
+    if (!this.#running.delete(handle)) return;
+    this.#options.queues.end(handle, outputTokens, this.#options.nowMs());
+  }
+
+  /** The picker ends: whoever still waits, or comes to wait from now on, is told so. */
+  close(): void {
+    const { queues, nowMs } = this.#options;
+    this.#closing = true;
+    queues.evictAll((handle) => this.#turnAway(handle, 'EvictedOther', 1), nowMs());
+  }
+
+  /** Not woken again. */
+  stop(): void {
+    this.#stopped = true;
+    clearTimeout(this.#timer);
+  }
+
+  // What comes from the shards.
+
+  #collect(thread: number): void {
+    this.#options.gate.collect(
+      thread,
+      (slot) => this.#parked(thread, slot),
+      (slot) => this.#cancelled(thread, slot),
+    );
+  }
+
+  #parked(thread: number, slot: number): void {
+    const { gate, queues, nowMs } = this.#options;
+    const now = nowMs();
+    const request = gate.read(thread, slot);
+    const handle = this.#closing ? NO_HANDLE : this.#enqueue(request, now);
+    if (handle === NO_HANDLE) {
+      const { outcome, retryAfterSeconds } = queues.refusal;
+      if (this.#closing) this.#reject({ thread, slot }, 'EvictedOther', 1);
+      else this.#reject({ thread, slot }, this.#refusalOutcome(outcome), retryAfterSeconds);
+      return;
+    }
+    this.#waiting.set(handle, { thread, slot });
+    this.#handles.set(placeNumber(thread, slot), handle);
+    const position: QueuePosition | undefined = request.wantsPosition ? queues.position(handle, now) : undefined;
+    gate.note(thread, slot, handle, position?.ahead ?? 0, position?.expectedWaitMs);
+  }
+
+  #refusalOutcome(outcome: 'RejectedCapacity' | 'RejectedNoEndpoints'): QueueOutcome {
+    return this.#options.slots().length === 0 ? 'RejectedNoEndpoints' : outcome;
+  }
+
+  /** @returns the handle, or NO_HANDLE */
+  #enqueue(request: WaitingRequest, now: number): number {
+    const { queues } = this.#options;
+    // Back from a grant that it could not use: to the head of its flow.
+    if (request.again && queues.requeue(request.handle, request.candidates, now)) {
+      this.#running.delete(request.handle);
+      return request.handle;
+    }
+    return queues.enqueue(
+      {
+        priority: request.priority,
+        flow: request.flow,
+        candidates: request.candidates,
+        promptTokens: request.promptTokens,
+        uncachedTokens: request.uncachedTokens,
+        maxTokens: request.maxOutputTokens,
+        bytes: request.bodyBytes,
+        deadlineMs: Number.isNaN(request.ttlMs) ? Number.POSITIVE_INFINITY : request.sinceMs + request.ttlMs,
+        firstTokenDueMs: Number.isNaN(request.firstTokenDueMs) ? Number.POSITIVE_INFINITY : request.firstTokenDueMs,
+        stickySlot: request.stickySlot,
+        reference: placeNumber(request.thread, request.slot),
+      },
+      now,
+    );
+  }
+
+  #cancelled(thread: number, slot: number): void {
+    const { gate, queues, nowMs } = this.#options;
+    const handle = this.#handles.get(placeNumber(thread, slot));
+    if (handle !== undefined) {
+      queues.cancel(handle, nowMs());
+      this.#leave(handle, { thread, slot });
+    }
+    gate.forgotten(thread, slot);
+  }
+
+  #leave(handle: number, { thread, slot }: Place): void {
+    this.#waiting.delete(handle);
+    this.#handles.delete(placeNumber(thread, slot));
+  }
+
+  // What goes back to them.
+
+  #serve(): void {
+    const { queues, nowMs, dispatched } = this.#options;
+    const startedAt = nowMs();
+    queues.expire(startedAt, (handle, _reference, outcome) => this.#turnAway(handle, outcome, 1));
+    this.#raiseCeilings(startedAt);
+    if (queues.waiting > 0) {
+      queues.openedAll();
+      queues.dispatch(this.#grant, startedAt, GRANTS_A_TURN);
+      dispatched?.((nowMs() - startedAt) / 1_000);
+      if (queues.unfinished) this.#serveMore();
+    }
+    this.#sleep(nowMs());
+  }
+
+  /** Go on in the next turn: messages and timers come first. */
+  #serveMore(): void {
+    if (this.#more) return;
+    this.#more = true;
+    setImmediate(() => {
+      this.#more = false;
+      this.wake();
+    });
+  }
+
+  #tryGrant(handle: number, only: number): GrantResult {
+    const { gate, nowMs } = this.#options;
+    const place = this.#waiting.get(handle)!;
+    const answer = gate.grant(place.thread, place.slot, only, nowMs());
+    switch (answer) {
+      case 'done':
+        this.#leave(handle, place);
+        this.#running.set(handle, place.thread);
+        return 'granted';
+      case 'gone':
+        this.#leave(handle, place);
+        return 'gone';
+      case 'busy':
+        this.#retry();
+        return 'later';
+      case 'nowhere':
+        return this.#nowhere(handle, place, only);
+      case 'closed':
+        return 'closed';
+    }
+  }
+
+  /** None of its endpoints is left, though the pool has others: waiting would not help. */
+  #nowhere(handle: number, place: Place, only: number): GrantResult {
+    if (only >= 0 || this.#options.slots().length === 0) return 'closed';
+    this.#leave(handle, place);
+    this.#reject(place, 'RejectedNoEndpoints', 1);
+    return 'gone';
+  }
+
+  #turnAway(handle: number, outcome: QueueOutcome, retryAfterSeconds: number): void {
+    const place = this.#waiting.get(handle);
+    if (place === undefined) return;
+    this.#leave(handle, place);
+    this.#reject(place, outcome, retryAfterSeconds);
+  }
+
+  #reject(place: Place, outcome: QueueOutcome, retryAfterSeconds: number): void {
+    const { gate } = this.#options;
+    const answer = gate.reject(place.thread, place.slot, outcomeNumber(outcome), retryAfterSeconds);
+    if (answer !== 'busy') return;
+    setTimeout(() => this.#reject(place, outcome, retryAfterSeconds), AGAIN_MS);
+  }
+
+  #retry(): void {
+    if (this.#again) return;
+    this.#again = true;
+    setTimeout(() => {
+      this.#again = false;
+      this.wake();
+    }, AGAIN_MS);
+  }
+
+  /** Tell the gate what every band may take. Those that have not changed are not written. */
+  #raiseCeilings(now: number): void {
+    const { gate, slots } = this.#options;
+    const bands = gate.waiting();
+    const saturation = gate.saturation(slots(), now) ?? 1;
+    const ceilings = this.#ceilings.at(
+      bands.map(({ priority }) => priority),
+      saturation,
+    );
+    for (const [rank, { priority }] of bands.entries()) {
+      const ceiling = ceilings[rank]!;
+      if (this.#written.get(priority) === ceiling) continue;
+      if (gate.setCeiling(priority, ceiling)) this.#written.set(priority, ceiling);
+    }
+  }
+
+  /** One timer for what comes next: a deadline, or the next look. */
+  #sleep(now: number): void {
+    const { queues } = this.#options;
+    const look = queues.waiting > 0 ? Math.max(this.#lastLookMs + LOOK_MS, now) : Number.POSITIVE_INFINITY;
+    const at = Math.min(queues.nextDeadline(), look);
+    if (at === this.#timerAt) return;
+    clearTimeout(this.#timer);
+    this.#timerAt = at;
+    if (at === Number.POSITIVE_INFINITY) return;
+    this.#timer = setTimeout(() => this.#due(), Math.ceil(Math.max(0, at - now)));
+    this.#timer.unref();
+  }
+
+  #due(): void {
+    const { gate, queues, nowMs } = this.#options;
+    this.#timerAt = Number.POSITIVE_INFINITY;
+    const now = nowMs();
+    if (queues.waiting > 0 && now >= this.#lastLookMs + LOOK_MS) {
+      gate.look(now, Math.min(now - this.#lastLookMs, 1_000));
+      this.#lastLookMs = now;
+    }
+    this.wake();
+  }
+}
+
+function placeNumber(thread: number, slot: number): number {
+  return thread * 65_536 + slot;
+}
