@@ -64,5 +64,5 @@ module.exports = {
       to: { dependencyTypes: ['npm-dev', 'npm-no-pkg', 'npm-unknown'] },
     },
   ],
-  options: { doNotFollow: { path: 'node_modules' } },
+  options: { doNotFollow: { path: 'node_modules' }, exclude: { path: '^dist/program/' } },
 };

@@ -107,7 +107,9 @@ export class PlainQueues {
     const heads = all.filter((each) => all.every((other) => !sameLane(each, other) || !before(other, each)));
     if (!heads.includes(item)) return false;
     if (fairness.kind === 'program-aware') {
-      const score = this.#scores(heads, fairness, nowMs);
+      const band = this.waiting.filter((each) => each.request.priority === highest);
+      const firsts = band.filter((each) => band.every((other) => !sameLane(each, other) || !before(other, each)));
+      const score = this.#scores(firsts, fairness, nowMs);
       return heads.every((each) => score(each) <= score(item) + 1e-9);
     }
     const own = this.flow(item);

@@ -18,8 +18,8 @@ export interface ProgramAwareSettings {
 
 /**
  * Least attained service as llm-d-router's program-aware-fairness: highest of
- * `serviceWeight · (1 − normalised service) + headWaitWeight · normalised wait of the head`, both normalised over the flows that
- * wait. Service is prompt tokens + 2 × output tokens and halves every half-life. Since all services fade alike, what is added
+ * `serviceWeight · (1 − normalised service) + headWaitWeight · normalised wait of the head`, both normalised over all flows of the
+ * band that wait. Service is prompt tokens + 2 × output tokens and halves every half-life. Since all services fade alike, what is added
  * later is written larger instead, and the order of flows changes only when one of them is served.
  */
 export class ProgramAware implements Fairness {
@@ -66,7 +66,7 @@ export class ProgramAware implements Fairness {
   }
 
   choose(low: number, high: number): number {
-    const slope = this.#slope(low, high);
+    const slope = this.#slope();
     let best = NONE;
     let bestValue = Number.POSITIVE_INFINITY;
     for (let word = 0; word < 2; word++) {
@@ -118,16 +118,14 @@ export class ProgramAware implements Fairness {
   }
 
   /** The score as a line: its constant part is the same for all lanes, and its sign is turned. */
-  #slope(low: number, high: number): Slope {
+  #slope(): Slope {
     let [least, most, earliest, latest] = [Infinity, -Infinity, Infinity, -Infinity];
-    for (let word = 0; word < 2; word++) {
-      for (let rest = word === 0 ? low : high; rest !== 0; rest &= rest - 1) {
-        const heap = this.#heaps[word * 32 + 31 - Math.clz32(rest & -rest)]!;
-        least = Math.min(least, heap.leastService);
-        most = Math.max(most, heap.mostService);
-        earliest = Math.min(earliest, heap.earliestHeadMs);
-        latest = Math.max(latest, heap.latestHeadMs);
-      }
+    for (const heap of this.#heaps) {
+      if (heap === undefined || heap.size === 0) continue;
+      least = Math.min(least, heap.leastService);
+      most = Math.max(most, heap.mostService);
+      earliest = Math.min(earliest, heap.earliestHeadMs);
+      latest = Math.max(latest, heap.latestHeadMs);
     }
     const { serviceWeight, headWaitWeight } = this.#settings;
     return {

@@ -1,0 +1,72 @@
+// Puts the program and what it imports into few files in dist/program/: a start reads a handful of files instead of some
+// nine hundred, and both threads' engines hold less. The compiled modules in dist/ stay as they are: they are the library,
+// and what the tests import.
+import { readFile } from 'node:fs/promises';
+import { dirname, relative, resolve, sep } from 'node:path';
+import { build, type Plugin } from 'esbuild';
+
+const dist = resolve(import.meta.dirname, '../dist');
+const program = resolve(dist, 'program');
+
+/** Each is started by its path: the command line by bin/, the others as the program of a thread. */
+const entries = ['cli/main.js', 'threads/shard.js', 'threads/job.js'];
+
+/** Modules that start a thread name its program beside them, so they must see the bundled one. */
+const threadStarters = new Set(['threads/shard-threads.js', 'threads/job-pool.js']);
+
+/**
+ * Packages that every start loads and that can be bundled. The others stay apart: they start threads from files of their
+ * own, bring native code, or are loaded only when a configuration or a flag asks for them.
+ */
+const bundled = ['@grpc/grpc-js', 'commander', 'pino', 'prom-client', 'undici', 'yaml', 'zod'];
+const manifest = JSON.parse(await readFile(resolve(dist, '../package.json'), 'utf8')) as {
+  readonly dependencies: Readonly<Record<string, string>>;
+};
+const apart = Object.keys(manifest.dependencies).filter((name) => !bundled.includes(name));
+
+/**
+ * A module keeps the address it had before: what it finds beside itself (the Wasm core, package.json) is found from the
+ * bundle as well.
+ */
+const addresses: Plugin = {
+  name: 'addresses',
+  setup(setup) {
+    setup.onLoad({ filter: /[\\/]dist[\\/].*\.js$/ }, async ({ path }) => {
+      if (!path.startsWith(dist + sep)) return undefined;
+      const source = await readFile(path, 'utf8');
+      const module = relative(dist, path).replaceAll(sep, '/');
+      const address = threadStarters.has(module)
+        ? '__program.href'
+        : `(new URL(${JSON.stringify(module)},__dist).href)`;
+      return { contents: source.replaceAll('import.meta.url', address), resolveDir: dirname(path), loader: 'js' };
+    });
+  },
+};
+
+/** Every file of the bundle says where it lies, for the modules' addresses and for CommonJS packages. */
+const banner = [
+  'import{createRequire as __createRequire}from"node:module";',
+  'const __dist=new URL("../",import.meta.url);',
+  'const __program=new URL("./",import.meta.url);',
+  'const require=__createRequire(import.meta.url);',
+].join('');
+
+await build({
+  entryPoints: entries.map((entry) => resolve(dist, entry)),
+  entryNames: '[name]',
+  chunkNames: 'part-[hash]',
+  outdir: program,
+  bundle: true,
+  splitting: true,
+  format: 'esm',
+  platform: 'node',
+  target: 'node22',
+  // Names stay, for stack traces that can be read.
+  minifyWhitespace: true,
+  minifySyntax: true,
+  legalComments: 'linked',
+  banner: { js: banner },
+  external: apart,
+  plugins: [addresses],
+  logLevel: 'warning',
+});
