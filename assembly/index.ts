@@ -123,6 +123,7 @@ export {
   release,
   releaseThread,
   scoreOf,
+  storePick,
   threadCharges,
 } from './scheduling/decide';
 export {

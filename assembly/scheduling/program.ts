@@ -77,6 +77,7 @@ export const REQUEST_PRIORITY: usize = 20; // i32
 export const REQUEST_NOW: usize = 24; // f64: milliseconds of the pool clock
 export const REQUEST_ADAPTER: usize = 32; // u64: hash of the target model name
 export const REQUEST_BLOCK_TOKENS: usize = 40; // u32
+export const REQUEST_PEER: usize = 44; // u32: slot + 1 that an earlier profile of the same request picked, 0 = none
 export const REQUEST_RANDOM: usize = 48; // 2 × u64: state of this thread's generator (xoroshiro128+)
 export const REQUEST_HELD: usize = 3072; // u32: ledger entry + 1 that a grant charged for this request, 0 = none
 export const REQUEST_HELD_GENERATION: usize = 3076; // u32
@@ -92,6 +93,8 @@ export const DECIDE_BASE_MODEL: u32 = 32; // the model is a base model, no adapt
 export const DECIDE_GATED: u32 = 65536; // only where the gate has room; otherwise park
 export const DECIDE_BLIND: u32 = 131072; // the first token of the answer will not be seen
 export const DECIDE_QUEUED: u32 = 262144; // it has to go through the queues, whether there is room or not
+export const DECIDE_UNSTORED: u32 = 256; // charge, but store nothing: storePick follows when the whole request is placed
+export const DECIDE_FURTHER: u32 = 512; // a further profile of the request decided last: what was matched for it still holds
 
 // The answer (decide → host).
 export const ANSWER_COUNT: usize = 64; // u32: endpoints picked

@@ -32,8 +32,10 @@ export interface WaitingLineOptions {
   readonly core: CoreInstance;
   /** A granted request has ended or made progress; several at a time, as handle and tokens in turn. */
   readonly tell: (ended: readonly number[], progressed: readonly number[]) => void;
-  /** A grant that nobody takes: its charge goes back. */
-  readonly giveBack: (grant: Grant) => void;
+  /** Release the charge of a grant, if it is still held. */
+  readonly release: (grant: Grant) => void;
+  /** Whether a tenant's requests have to go through the queues, because its use is limited. */
+  readonly mustQueue: (fairnessId: string) => boolean;
   /** A cancel met a lock whose owner has died: try `again` soon. */
   readonly later: (again: () => boolean) => void;
 }
@@ -71,6 +73,15 @@ export class WaitingLine {
   leave(slot: number): void {
     if (!this.#waiters.delete(slot)) return;
     if (!this.#parking.cancel(slot)) this.#options.later(() => this.#parking.cancel(slot));
+  }
+
+  mustQueue(fairnessId: string): boolean {
+    return this.#options.mustQueue(fairnessId);
+  }
+
+  /** Release the charge of a grant unless a decision has taken it over. */
+  giveBack(grant: Grant): void {
+    this.#options.release(grant);
   }
 
   /** A granted request has generated so many tokens by now. */
@@ -113,7 +124,7 @@ export class WaitingLine {
 
   /** The client left between the grant and now. */
   #unwanted(grant: Grant): void {
-    this.#options.giveBack(grant);
+    this.giveBack(grant);
     this.end(grant.handle, 0);
   }
 }

@@ -44,6 +44,10 @@ export function placedReply(
   const mutations = [destination.header];
   if (details.contentLength > 0) mutations.push(setContentLength(details.contentLength));
   if (details.generatedRequestId !== undefined) mutations.push(setHeader('x-request-id', details.generatedRequestId));
+  for (const [name, value] of placement.headers) {
+    if (value !== undefined) mutations.push(setHeader(name, value));
+    else if (headers.get(name) !== undefined) mutations.push(removeHeader(name));
+  }
   for (const name of headers.extensionNames()) if (isControlHeader(name)) mutations.push(removeHeader(name));
   return encodeRequestHeadersReply(mutations, destination.metadata);
 }
@@ -60,13 +64,17 @@ export function responseHeadReply(changesLength: boolean, added: ReadonlyMap<str
   return encodeResponseHeadersReply(mutations);
 }
 
-/** A rejection as the proxy's answer to its client. */
-export function rejectionReply(rejection: Rejection): Buffer {
+/**
+ * A rejection as the proxy's answer to its client.
+ * @param added further headers of the answer, by lower-case name
+ */
+export function rejectionReply(rejection: Rejection, added?: ReadonlyMap<string, string> | undefined): Buffer {
   const headers: Buffer[] = [];
   if (rejection.reason !== undefined) headers.push(setHeader('x-llm-d-request-dropped-reason', rejection.reason));
   if (rejection.retryAfterSeconds !== undefined) {
     headers.push(setHeader('retry-after', String(rejection.retryAfterSeconds)));
   }
+  for (const [name, value] of added ?? []) headers.push(setHeader(name, value));
   const body = `inference error: ${rejection.code} - ${rejection.message}`;
   return encodeImmediateReply(STATUS_OF_CODE[rejection.code], headers, body);
 }

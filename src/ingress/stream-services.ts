@@ -1,11 +1,12 @@
 import type { Admission } from '../admission/admission.js';
+import type { WaitingLine } from '../admission/waiting-line.js';
 import type { BodyScanner } from '../request/body-scanner.js';
 import type { Dialects } from '../request/dialects.js';
 import type { RequestRules } from '../request/rules.js';
 import type { RequestRecorder } from '../response/recorder.js';
 import type { ResponseScanner } from '../response/response-scanner.js';
 import type { HostPlugins } from '../scheduling/host/host-plugins.js';
-import type { Scheduler } from '../scheduling/types.js';
+import type { GatedScheduler } from '../scheduling/types.js';
 import type { StreamLimits } from './stream-load.js';
 
 /** Where a stream reports what nobody expects. */
@@ -18,7 +19,11 @@ export interface StreamLog {
 export interface StreamServices {
   readonly scanner: BodyScanner;
   readonly responses: ResponseScanner;
-  readonly scheduler: Scheduler;
+  readonly scheduler: GatedScheduler;
+  /** Where requests wait for an endpoint with room; undefined = flow control is off and nothing waits. */
+  readonly line?: WaitingLine | undefined;
+  /** Milliseconds of the clock that all threads share. */
+  readonly poolClock: () => number;
   /** Host plugins; undefined when the configuration has none. */
   readonly plugins?: HostPlugins | undefined;
   readonly dialects: Dialects;

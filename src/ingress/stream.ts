@@ -1,4 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import type { QueueOutcome } from '../admission/flow/queue-contract.js';
+import { queueRejection } from '../admission/queue-outcomes.js';
+import type { Grant, Waiter, WaitResult } from '../admission/waiting-line.js';
 import { AnswerForm } from '../core/types.js';
 import { requestPath } from '../request/control-headers.js';
 import { writeModel } from '../request/model-edit.js';
@@ -14,6 +17,7 @@ import { decodeProcessRequest, Phase, type ProcessMessage } from './codec/proces
 import { encodeBodyReplies, encodeTrailersReply, Reply } from './codec/process-response.js';
 import { MalformedMessage } from './codec/wire.js';
 import { decide } from './decision.js';
+import { QueuedRequest } from './queued-request.js';
 import { destinationOf, placedReply, rejectionReply, responseHeadReply } from './replies.js';
 import { identify, type KnownRequester } from './requester.js';
 import type { StreamServices } from './stream-services.js';
@@ -40,6 +44,9 @@ export interface StreamContext {
   readonly templates: DestinationTemplates;
 }
 
+/** The message that ended the request. */
+type EndOfRequest = 'headers' | 'body' | 'trailers';
+
 /** The order of one exchange. A response may come in any state before `finished`. */
 type State =
   /** Nothing has come yet. */
@@ -48,6 +55,8 @@ type State =
   | 'waiting'
   /** The body of the request is coming; nothing has been answered. */
   | 'request body'
+  /** The request is complete and waits for an endpoint with room. */
+  | 'queued'
   /** The request has its destination. */
   | 'request answered'
   | 'response body'
@@ -60,7 +69,7 @@ type State =
  * One ext_proc stream: one HTTP exchange. Holds the request until its body has ended, answers it once, then watches
  * the response pass. Whatever way the stream ends, its charge is released exactly once.
  */
-export class ExchangeStream implements ProcessHandler, GatedWork {
+export class ExchangeStream implements ProcessHandler, GatedWork, Waiter {
   readonly #context: StreamContext;
   readonly #stream: ProcessStream;
   readonly #openedAt: number;
@@ -80,6 +89,8 @@ export class ExchangeStream implements ProcessHandler, GatedWork {
   #identified: KnownRequester | undefined;
   #understood: UnderstoodRequest | undefined;
   #placement: Placement | undefined;
+  #endedBy: EndOfRequest = 'headers';
+  #queued: QueuedRequest | undefined;
   #series = -1;
   #running = false;
   #response: ResponsePhase | undefined;
@@ -130,6 +141,7 @@ export class ExchangeStream implements ProcessHandler, GatedWork {
 
   closed(cancelled: boolean): void {
     const { services, load } = this.#context;
+    this.#abandonQueue();
     if (cancelled && this.#closeCode === 'OK') this.#closeCode = 'Canceled';
     this.#state = 'finished';
     this.#release();
@@ -244,7 +256,7 @@ export class ExchangeStream implements ProcessHandler, GatedWork {
     this.#understandBody(body, 'trailers');
   }
 
-  #understandBody(body: RequestBody, endedBy: 'body' | 'trailers') {
+  #understandBody(body: RequestBody, endedBy: EndOfRequest) {
     const { services } = this.#context;
     const requester = this.#requester;
     const scan = body.finish();
@@ -262,13 +274,15 @@ export class ExchangeStream implements ProcessHandler, GatedWork {
   }
 
   /** The request is complete: decide and answer it. */
-  #place(endedBy: 'headers' | 'body' | 'trailers') {
+  #place(endedBy: EndOfRequest, grant?: Grant) {
     const { services } = this.#context;
     const request = this.#understood!;
     const scan = this.#body?.scan ?? -1;
+    this.#endedBy = endedBy;
     this.#series = this.#seriesOf(request);
     const { hosted } = this.#requester;
-    const outcome = decide(services, { request, headers: this.#headers, scan, subset: this.#subset, hosted });
+    const outcome = decide(services, { request, headers: this.#headers, scan, subset: this.#subset, hosted, grant });
+    if (outcome.kind === 'parked') return this.#enqueue(request, grant);
     if (outcome.kind === 'rejected') return this.#reject(outcome);
     this.#placement = outcome;
     const { recorder } = services;
@@ -284,8 +298,46 @@ export class ExchangeStream implements ProcessHandler, GatedWork {
     if (this.#body?.dialect.skipsResponse) this.#finish();
   }
 
+  /** Nobody has room: hold the request until somebody has. */
+  #enqueue(request: UnderstoodRequest, grant: Grant | undefined): void {
+    const { line, poolClock, recorder } = this.#context.services;
+    const bytes = this.#body?.bytes ?? 0;
+    this.#queued ??= new QueuedRequest(line!, this.#headers, bytes, poolClock());
+    this.#state = 'queued';
+    this.#queued.join(request, grant, this);
+    recorder.queued(this.#series, 1, bytes);
+  }
+
+  /** The wait is over: the request has a place to go to, or none to wait for. */
+  proceed(result: WaitResult): void {
+    if (this.#state !== 'queued') return;
+    const { poolClock } = this.#context.services;
+    this.#queued!.over(result, poolClock());
+    this.#leftQueue(result.kind === 'granted' ? 'Dispatched' : result.outcome);
+    this.#state = 'request body';
+    try {
+      if (result.kind === 'granted') this.#place(this.#endedBy, result.grant);
+      else this.#reject(queueRejection(result.outcome, result.retryAfterSeconds));
+    } catch (error) {
+      this.#broken(error);
+    }
+  }
+
+  #leftQueue(outcome: QueueOutcome): void {
+    const { recorder } = this.#context.services;
+    recorder.queued(this.#series, -1, this.#body?.bytes ?? 0);
+    recorder.queueLeft(this.#series, outcome, this.#queued!.waitedMs / 1_000);
+  }
+
+  /** The client went away while its request waited. */
+  #abandonQueue(): void {
+    if (this.#state !== 'queued') return;
+    this.#queued!.leave();
+    this.#leftQueue('EvictedContextCancelled');
+  }
+
   /** Header reply, body replies, trailers reply: whatever is owed, in this order and in one go. */
-  #answer(request: UnderstoodRequest, placement: Placement, endedBy: 'headers' | 'body' | 'trailers') {
+  #answer(request: UnderstoodRequest, placement: Placement, endedBy: EndOfRequest) {
     const { services, templates } = this.#context;
     const received = this.#body?.chunks ?? [];
     const chunks = request.edit === undefined ? received : writeModel(received, request.edit, request.targetModel);
@@ -314,7 +366,7 @@ export class ExchangeStream implements ProcessHandler, GatedWork {
   }
 
   #sendRejection(rejection: Rejection): void {
-    this.#stream.send(rejectionReply(rejection));
+    this.#stream.send(rejectionReply(rejection, this.#queued?.answerHeaders));
     this.#finish();
   }
 
@@ -354,6 +406,7 @@ export class ExchangeStream implements ProcessHandler, GatedWork {
   #responseHeaders(message: ProcessMessage) {
     if (this.#response !== undefined) return this.#fail('response headers came twice');
     // A proxy that answers before the body has ended (a timeout, another filter) wants no destination any more.
+    this.#abandonQueue();
     this.#letGoOfBody();
     const { headers } = message;
     const status = Number(headers.get(':status') ?? headers.get('status'));
@@ -374,9 +427,11 @@ export class ExchangeStream implements ProcessHandler, GatedWork {
     const { plugins } = this.#context.services;
     const hosted = this.#identified?.hosted;
     const placement = this.#placement;
-    if (plugins === undefined || hosted === undefined || placement === undefined) return undefined;
+    const wait = this.#queued?.answerHeaders;
+    if (plugins === undefined || hosted === undefined || placement === undefined) return wait;
     const head = { status: Number.isInteger(status) ? status : undefined, headers, served };
-    return plugins.responseHeaders(hosted, placement, head);
+    const added = plugins.responseHeaders(hosted, placement, head);
+    return wait === undefined ? added : new Map([...wait, ...(added ?? [])]);
   }
 
   /** What reporters say about the finished answer. */
@@ -466,6 +521,7 @@ export class ExchangeStream implements ProcessHandler, GatedWork {
   /** Release first: when the proxy hears of the end, nothing is held any more. */
   #finishWith(end: () => void): void {
     if (this.#state === 'finished') return;
+    this.#abandonQueue();
     this.#state = 'finished';
     this.#release();
     end();

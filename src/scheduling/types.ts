@@ -25,6 +25,20 @@ export interface ScheduleInput {
   readonly path: string;
   /** The request as host plugins see it; undefined when there are none. */
   readonly hosted?: HostRequest | undefined;
+  /** Flow control is on: the request goes only where there is room, and waits otherwise. */
+  readonly gate?: GateInput | undefined;
+}
+
+/** What a request needs to wait, and what it has after it did. */
+export interface GateInput {
+  /** Parking slot that it may take, -1 = none is free. */
+  readonly parking: number;
+  /** The charge of its grant; undefined when it comes anew. */
+  readonly held: { readonly ticket: number; readonly ticketGeneration: number } | undefined;
+  /** The first token of its answer will not be seen: the answer comes in one piece. */
+  readonly blind: boolean;
+  /** It has to go through the queues, whether there is room or not. */
+  readonly queued: boolean;
 }
 
 export interface PickedEndpoint {
@@ -50,6 +64,8 @@ export interface Charge {
   prefillDone(): void;
   /** The output has reached `tokens` tokens: active blocks grow at block boundaries. */
   grow(tokens: number): void;
+  /** A piece of output came `ms` milliseconds after the one before it, for each of its tokens. */
+  stepped(ms: number): void;
   /** What the answer said at its end, for the request's label; a charge released without it is labelled as aborted. */
   answered?(answer: AnswerMeasures): void;
   /** Release everything. Idempotent. */
@@ -63,9 +79,13 @@ export interface Charge {
 
 export interface Placement {
   readonly kind: 'placed';
-  /** In order of preference, at least one. */
+  /** Who answers the request: in order of preference, at least one. */
   readonly endpoints: readonly PickedEndpoint[];
+  /** What every profile that ran picked, by the profile's name: in order of preference, at least one. */
+  readonly picks: ReadonlyMap<string, readonly PickedEndpoint[]>;
   readonly charge: Charge;
+  /** Headers of the request that the model server is told; undefined = take out what the client sent. Lower case. */
+  readonly headers: ReadonlyMap<string, string | undefined>;
   readonly matchedBlocks: number;
   readonly totalBlocks: number;
   readonly matchedTokens: number;
@@ -95,9 +115,22 @@ export interface Rejection {
   readonly retryAfterSeconds?: number | undefined;
 }
 
+/** Fills the columns of host plugins for the profile that runs next. */
+export type HostColumnFiller = (input: ScheduleInput, profile: string) => void;
+
 /** The decision of one request, on the shard's thread, synchronous. */
 export interface Scheduler {
   schedule(input: ScheduleInput): Placement | Rejection;
+}
+
+/** No endpoint that the request may use has room: it waits in its parking slot. */
+export interface Parked {
+  readonly kind: 'parked';
+}
+
+/** The scheduler of a shard: requests that come with a `gate` may have to wait. */
+export interface GatedScheduler {
+  schedule(input: ScheduleInput): Placement | Rejection | Parked;
 }
 
 /** One operation of a compiled profile. `code` names an exported constant of the core (`OP_*`). */
@@ -188,6 +221,16 @@ export interface HostPluginSettings {
   /** Columns that its filter and its scorer fill; undefined = no profile uses them. */
   readonly filterColumn: number | undefined;
   readonly scoreColumn: number | undefined;
+  /** Names of the profiles that it stands in. */
+  readonly profiles: readonly string[];
+}
+
+/** The profile handler and the deciders that it may ask: plain data, from which each shard makes its own. */
+export interface HandlerSettings {
+  readonly name: string;
+  readonly type: string;
+  readonly parameters: unknown;
+  readonly deciders: readonly { readonly name: string; readonly type: string; readonly parameters: unknown }[];
 }
 
 /** What the configuration's scheduling part compiles to. */
@@ -207,6 +250,7 @@ export interface CompiledScheduling {
   readonly prefixProducer: { readonly name: string; readonly type: string } | undefined;
   /** Count output estimates as in-flight tokens (inflight-load-producer). */
   readonly estimateOutput: { readonly ratio: number; readonly maxTokens: number | undefined } | undefined;
+  readonly handler: HandlerSettings;
   /** Plugins that run on the shards, in the order of the configuration. */
   readonly host: readonly HostPluginSettings[];
 }

@@ -3,7 +3,7 @@ import type { PoolMemory } from '../core/memory.js';
 import type { KeyPair, ServingStatus, TlsMaterial } from '../ingress/transport.js';
 import type { LogOptions } from '../operations/log.js';
 import type { ModelRewrite, SlotAssignment } from '../pool/endpoint.js';
-import type { CompiledScheduling, HostPluginSettings, PrefixSettings } from '../scheduling/types.js';
+import type { CompiledScheduling, HandlerSettings, HostPluginSettings, PrefixSettings } from '../scheduling/types.js';
 
 /** Settings that a shard is started with. */
 export interface ShardSettings {
@@ -26,8 +26,21 @@ export interface ShardSettings {
   readonly ignoreSubset: boolean;
   readonly requireModelMatch: boolean;
   readonly saturation: SaturationSettings;
+  /** Requests wait where there is no room; undefined = flow control is off. */
+  readonly flowControl: ShardFlowControl | undefined;
   readonly log: LogOptions;
+  /** Value of the label `inference_pool`. */
+  readonly poolName: string;
   readonly plugins: PluginSettings;
+  /** Names of the profiles in the order of their numbers. */
+  readonly profiles: readonly string[];
+  readonly handler: HandlerSettings;
+}
+
+/** What a shard has to know about flow control. */
+export interface ShardFlowControl {
+  /** Fairness ids whose use is limited, so that all of their requests go through the queues; `*` = everybody's. */
+  readonly limitedTenants: readonly string[];
 }
 
 /** Host plugins of a shard. Definitions are code: the shard loads the modules that bring them itself. */
@@ -40,7 +53,10 @@ export interface PluginSettings {
 }
 
 /** The settings of a shard that a reload of the configuration can change. */
-export type ConfiguredSettings = Pick<ShardSettings, 'parsers' | 'prefix' | 'estimateOutput' | 'saturation'>;
+export type ConfiguredSettings = Pick<
+  ShardSettings,
+  'parsers' | 'profiles' | 'prefix' | 'estimateOutput' | 'saturation' | 'flowControl'
+>;
 
 /** What a shard task is started with. Its message port is transferred along. */
 export interface ShardStart {
@@ -88,4 +104,6 @@ export type FromShard =
   | { readonly kind: 'started'; readonly threadId: number }
   | { readonly kind: 'listening'; readonly port: number }
   | { readonly kind: 'applied'; readonly version: number }
-  | { readonly kind: 'ejected'; readonly endpoint: string };
+  | { readonly kind: 'ejected'; readonly endpoint: string }
+  /** Requests that came out of the queues: those that are over and those that go on, as handle and output tokens in turn. */
+  | { readonly kind: 'spent'; readonly ended: readonly number[]; readonly progressed: readonly number[] };

@@ -12,6 +12,7 @@ import { SlotTable } from '../pool/slots.js';
 import type { MetricsInformer } from '../pool/sources/metrics-informer.js';
 import { CertificateWatch } from './certificate-watch.js';
 import { ConfigurationReload, NO_RELOADS } from './configuration-reload.js';
+import { FlowControl } from './flow-control.js';
 import { createInformer } from './informer.js';
 import { JobPool } from './job-pool.js';
 import type { FromShard } from './messages.js';
@@ -40,6 +41,9 @@ export class Picker {
   readonly #jobs = new JobPool();
   readonly #discovery: Discovery;
   readonly #closers: (() => Promise<void> | void)[] = [];
+  /** Names of the profiles that run, by their numbers. */
+  #profiles: readonly string[];
+  readonly #flow: FlowControl | undefined;
   #shardDeaths = 0;
   #ejections = 0;
 
@@ -58,11 +62,13 @@ export class Picker {
     this.#programs = new ProgramPublisher(this.#core);
     const first = this.#programs.place(configuration.scheduling);
     this.#programs.publish(first);
+    this.#profiles = profileNames(configuration);
     this.#discovery = createFileDiscovery({
       ...configuration.discovery!,
       read: (text, path) => this.#jobs.readEndpoints(text, path),
     });
     this.#closers.push(() => this.#jobs.stop());
+    this.#flow = this.#startFlowControl();
     this.shards = this.#makeShards();
     this.#informer = createInformer(options, this.#core, {
       publish: (slot, generation, signals, now) => this.#controller.publish(slot, generation, signals, now),
@@ -75,10 +81,27 @@ export class Picker {
       labels: configuration.scheduling.labels,
       broadcast: (message) => this.shards.broadcast(message),
       applied: (version) => this.shards.hasApplied(version),
-      changed: (assignments) => this.#informer?.setEndpoints(assignments),
+      changed: (assignments, gone) => {
+        this.#informer?.setEndpoints(assignments);
+        this.#flow?.controller.endpointsChanged(gone);
+      },
       report: (problem) => log.error({ part: 'pool' }, problem),
     });
     this.#reload = this.#followConfiguration();
+  }
+
+  #startFlowControl(): FlowControl | undefined {
+    const { configuration, shards } = this.#options;
+    if (configuration.flowControl === undefined) return undefined;
+    const flow = new FlowControl({
+      core: this.#core,
+      configuration,
+      shards,
+      slots: () => this.#controller.assignments.map(({ slot }) => slot),
+      dispatched: () => undefined,
+    });
+    this.#closers.push(() => flow.stop());
+    return flow;
   }
 
   #followConfiguration(): ConfigurationReload | undefined {
@@ -101,9 +124,11 @@ export class Picker {
    */
   reconfigure(next: LoadedConfiguration): void {
     const placed = this.#programs.place(next.scheduling);
+    this.#flow?.configure(next);
     this.#controller.configure(placed);
     this.shards.replaceConfigured(configuredSettings(next));
     this.#programs.publish(placed);
+    this.#profiles = profileNames(next);
   }
 
   #makeShards(): ShardPool {
@@ -123,6 +148,7 @@ export class Picker {
       message: (_thread, message) => this.#receive(message),
       died: (thread, reason, released) => {
         this.#shardDeaths++;
+        this.#flow?.controller.shardDied(thread);
         this.#options.log.error(
           { thread, reason, released },
           'a shard died: its charges were released, it starts again',
@@ -139,7 +165,8 @@ export class Picker {
     else if (message.kind === 'listening') {
       this.#controller.acknowledged();
       this.#health.update({ shardsReady: this.shards.listening === this.#options.shards });
-    } else if (message.kind === 'ejected') {
+    } else if (message.kind === 'spent') this.#flow?.controller.spent(message.ended, message.progressed);
+    else if (message.kind === 'ejected') {
       this.#ejections++;
       log.warn({ endpoint: message.endpoint }, 'endpoint ejected: its answers failed repeatedly');
     }
@@ -226,7 +253,14 @@ export class Picker {
       exposition,
       tls: options.metricsTls,
       routes: new Map([
-        ['/debug/decisions', decisionsRoute(new DecisionLog(this.#core), (slot) => this.#controller.endpointOf(slot))],
+        [
+          '/debug/decisions',
+          decisionsRoute(
+            new DecisionLog(this.#core),
+            (slot) => this.#controller.endpointOf(slot),
+            (profile) => this.#profiles[profile],
+          ),
+        ],
       ]),
       report: (problem) => log.error({ part: 'metrics' }, problem),
     });
@@ -250,4 +284,8 @@ export class Picker {
 
 function statuses(health: HealthSource) {
   return health.services().map((service) => [service, health.status(service)] as const);
+}
+
+function profileNames({ scheduling }: LoadedConfiguration): readonly string[] {
+  return scheduling.profiles.map(({ name }) => name);
 }

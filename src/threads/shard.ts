@@ -1,6 +1,7 @@
 import { threadId } from 'node:worker_threads';
 import { LegacyAdmission } from '../admission/legacy-admission.js';
 import { saturation } from '../admission/saturation.js';
+import { WaitingLine } from '../admission/waiting-line.js';
 import { Decider } from '../core/decider.js';
 import { EndpointTable } from '../core/endpoint-table.js';
 import { attachCore, type CoreInstance } from '../core/memory.js';
@@ -47,17 +48,25 @@ export async function shard(start: ShardStart): Promise<void> {
   const recorder = new ShardRecorder(core, {
     endpointOf: (slot) => directory.at(slot)?.endpoint,
     prefixProducer: settings.prefixProducer,
+    poolName: settings.poolName,
   });
-  const plugins = new ShardPlugins(settings.plugins, await shardDefinitions(settings.plugins.modules), {
-    core,
-    directory,
-    random: seededRandom(BigInt(start.seed) + pluginSeed),
-    log,
-    failed: (plugin) => recorder.pluginFailed(plugin),
-    count: (plugin, counter, labels) => recorder.pluginCounted(plugin, counter, labels),
-  });
+  const plugins = new ShardPlugins(
+    settings.plugins,
+    settings.handler,
+    await shardDefinitions(settings.plugins.modules),
+    {
+      core,
+      directory,
+      random: seededRandom(BigInt(start.seed) + pluginSeed),
+      log,
+      failed: (plugin) => recorder.pluginFailed(plugin),
+      count: (plugin, counter, labels) => recorder.pluginCounted(plugin, counter, labels),
+    },
+  );
+  const decider = new Decider(core, BigInt(start.seed));
+  const line = waitingLine({ core, configured, decider, send });
   const open = createStreamOpener(
-    services({ core, start, directory, rules, configured, send, log, recorder, plugins }),
+    services({ core, start, directory, rules, configured, send, log, recorder, plugins, decider, line }),
   );
   const drained = new Promise<void>((resolve, reject) => {
     control.on('message', (message: ToShard) => {
@@ -81,6 +90,7 @@ export async function shard(start: ShardStart): Promise<void> {
   } finally {
     await transport.close();
     plugins.close();
+    line?.close();
     control.close();
   }
 }
@@ -110,17 +120,26 @@ interface ShardParts {
   readonly log: Logger;
   readonly recorder: ShardRecorder;
   readonly plugins: ShardPlugins;
+  readonly decider: Decider;
+  readonly line: WaitingLine | undefined;
 }
 
-function services({ core, start, directory, rules, configured, send, log, recorder, plugins }: ShardParts) {
+function services(parts: ShardParts) {
+  const { core, start, directory, rules, configured, send, log, recorder, plugins, decider, line } = parts;
   const { settings } = start;
   const seed = BigInt(start.seed);
   const scanner = new RequestScanner(core);
   const table = new EndpointTable(core);
   const blockTokens = settings.prefix?.blockTokens ?? 64;
   const scheduler = new CoreScheduler({
-    decider: new Decider(core, seed),
+    decider,
     directory,
+    get profiles() {
+      return configured.settings.profiles;
+    },
+    handler: plugins.profileHandler,
+    hostColumns: plugins.fillColumns,
+    staged: (stages, model) => recorder.staged(settings.handler, stages, model),
     prompts: scanner,
     get prefix() {
       return configured.settings.prefix;
@@ -141,11 +160,15 @@ function services({ core, start, directory, rules, configured, send, log, record
     responses: new ResponseScanner(core),
     scheduler: plugins.scheduler(scheduler),
     plugins: plugins.plugins,
+    line,
+    poolClock: poolClockMs,
     get dialects() {
       return configured.dialects;
     },
     rules,
     admission: new LegacyAdmission(({ subset }) => {
+      // With flow control nobody is turned away before the queues.
+      if (line !== undefined) return 0;
       const slots = subset === undefined ? directory.slots() : directory.resolve(subset);
       return saturation(table, slots, configured.settings.saturation, poolClockMs());
     }),
@@ -158,6 +181,26 @@ function services({ core, start, directory, rules, configured, send, log, record
     random: seededRandom(seed),
     log,
   };
+}
+
+/** Where requests wait; undefined while flow control is off, which only a restart changes. */
+function waitingLine({
+  core,
+  configured,
+  decider,
+  send,
+}: Pick<ShardParts, 'core' | 'configured' | 'decider' | 'send'>) {
+  if (configured.settings.flowControl === undefined) return undefined;
+  const limited = () => configured.settings.flowControl?.limitedTenants ?? [];
+  return new WaitingLine({
+    core,
+    tell: (ended, progressed) => send({ kind: 'spent', ended, progressed }),
+    release: ({ ticket, ticketGeneration }) => {
+      if (!decider.release(ticket, ticketGeneration)) releaseLater(() => decider.release(ticket, ticketGeneration));
+    },
+    mustQueue: (fairnessId) => limited().includes(fairnessId) || limited().includes('*'),
+    later: releaseLater,
+  });
 }
 
 function releaseLater(again: () => boolean): void {

@@ -9,11 +9,16 @@ import {
   PREFIX_PRODUCER,
   pluginCounterKinds,
   pluginKind,
+  prefillDecodeKind,
   prefixKind,
+  queueEndKind,
+  queueKind,
+  queueTotalKind,
   requestKind,
   rewriteKind,
   type SeriesKind,
   seriesKinds,
+  stagesKind,
   streamEndKind,
   streamKind,
   threadKind,
@@ -24,6 +29,8 @@ import { LABEL_VALUES_MAX, OTHER, ValueCap } from './value-cap.js';
 export interface ShardRecorderOptions {
   /** Who sits in an endpoint slot now; undefined when the slot is free. */
   readonly endpointOf: (slot: number) => Endpoint | undefined;
+  /** Value of `inference_pool`. */
+  readonly poolName?: string | undefined;
   /** The plugin whose prefix matches are counted. */
   readonly prefixProducer?: { readonly name: string; readonly type: string } | undefined;
   /** Different values of a model or fairness label before `other` stands for the rest. */
@@ -61,6 +68,7 @@ const limits = {
   stream: boundsOf(stream.duration),
   ratio: boundsOf(prefixKind.at.ratio),
   bytes: boundsOf(prefixKind.at.bytes),
+  queued: boundsOf(queueEndKind.at.duration),
 };
 
 /** Add one observation to the histogram whose cells start at `at`. What is no number is left out. */
@@ -204,6 +212,25 @@ export class ShardRecorder implements RequestRecorder {
     this.#cells[base]! += 1;
   }
 
+  queued(series: number, by: 1 | -1, bodyBytes: number): void {
+    const base = this.#resolve(queueKind, this.#queueValues(series));
+    this.#cells[base + queueKind.at.size.offset]! += by;
+    this.#cells[base + queueKind.at.bytes.offset]! += by * bodyBytes;
+  }
+
+  queueLeft(series: number, outcome: string, seconds: number): void {
+    const values = this.#queueValues(series);
+    const ends = this.#resolve(queueEndKind, [outcome, ...values]);
+    observe(this.#cells, ends + queueEndKind.at.duration.offset, limits.queued, seconds);
+    this.#cells[this.#resolve(queueTotalKind, [outcome, values[1]!, values[2]!])]! += 1;
+  }
+
+  /** Labels of a request's wait, from those of its series. */
+  #queueValues(series: number): readonly string[] {
+    const [fairness, model, priority, target] = this.#requestValues.get(series)!;
+    return [fairness!, priority!, this.#options.poolName ?? '', model!, target!];
+  }
+
   running(series: number, by: number): void {
     this.#cells[series + request.running.offset]! += by;
   }
@@ -283,6 +310,14 @@ export class ShardRecorder implements RequestRecorder {
   rewritten(rule: string, model: string, target: string): void {
     const base = this.#resolve(rewriteKind, [this.#models.admit(model), rule, this.#targets.admit(target)]);
     this.#cells[base]! += 1;
+  }
+
+  /** A profile handler has sent a request through these stages. */
+  staged(handler: { readonly name: string; readonly type: string }, stages: string, targetModel: string): void {
+    // pd-profile-handler counts under a name of its own, as in the incumbent.
+    const kind = handler.type === 'pd-profile-handler' ? prefillDecodeKind : stagesKind;
+    const model = this.#targets.admit(targetModel || 'unknown');
+    this.#cells[this.#resolve(kind, [stages, model, handler.name, handler.type])]! += 1;
   }
 
   streamOpened(): void {

@@ -1,0 +1,95 @@
+import { Ceilings } from '../admission/flow/ceilings.js';
+import { QueueMachine } from '../admission/flow/queue-machine.js';
+import type { FlowControlSettings } from '../admission/flow/settings.js';
+import { FlowController } from '../admission/flow-controller.js';
+import type { LoadedConfiguration } from '../config/load.js';
+import { Bell } from '../core/bell.js';
+import { GateControl, type GateSettings } from '../core/gate.js';
+import type { CoreInstance } from '../core/memory.js';
+import { poolClockMs } from './pool-clock.js';
+
+/** How long until a write is tried again that met the lock of a dead thread. */
+const AGAIN_MS = 5;
+
+/** Tokens of a block when nothing produces prefix matches. */
+const BLOCK_TOKENS = 64;
+
+export interface FlowControlOptions {
+  readonly core: CoreInstance;
+  readonly configuration: LoadedConfiguration;
+  readonly shards: number;
+  /** Endpoint slots that take requests now. */
+  readonly slots: () => readonly number[];
+  /** A dispatch is over, in seconds. */
+  readonly dispatched: (seconds: number) => void;
+}
+
+/** Flow control of a picker: the queues, the gate in the core, and the bell that wakes them. Control thread only. */
+export class FlowControl {
+  readonly controller: FlowController;
+  readonly gate: GateControl;
+  readonly queues: QueueMachine;
+  readonly #bell: Bell;
+
+  /** @throws Error when the gate cannot be opened: nobody else has the memory yet */
+  constructor({ core, configuration, shards, slots, dispatched }: FlowControlOptions) {
+    const settings = configuration.flowControl!;
+    this.gate = new GateControl(core);
+    this.queues = new QueueMachine(settings, poolClockMs());
+    this.controller = new FlowController({
+      gate: this.gate,
+      queues: this.queues,
+      ceilings: new Ceilings(settings.usageLimit),
+      shards: Array.from({ length: shards }, (_, index) => index + 1),
+      slots,
+      nowMs: poolClockMs,
+      dispatched,
+      blockTokens: configuration.scheduling.prefix?.blockTokens ?? BLOCK_TOKENS,
+      share: 1,
+    });
+    const ceilings = new Ceilings(settings.usageLimit);
+    if (!this.controller.configure(gateSettings(configuration), ceilings)) throw new Error('the gate stays locked');
+    this.queues.poolEmpty(true, poolClockMs());
+    this.#bell = new Bell(core, () => this.controller.wake());
+    this.#bell.start();
+  }
+
+  /**
+   * Follow a new configuration. What waits keeps its place.
+   * @throws RangeError when it has more bands than there may be, with those in use; nothing has changed then
+   */
+  configure(configuration: LoadedConfiguration): void {
+    const settings = configuration.flowControl!;
+    if (!this.queues.configure(settings, poolClockMs())) {
+      throw new RangeError('flowControl.priorityBands: too many bands, with those that are in use: restart');
+    }
+    this.#writeGate(gateSettings(configuration), settings);
+  }
+
+  #writeGate(gate: GateSettings, settings: FlowControlSettings): void {
+    const written = this.controller.configure(gate, new Ceilings(settings.usageLimit));
+    if (written) this.controller.wake();
+    else setTimeout(() => this.#writeGate(gate, settings), AGAIN_MS);
+  }
+
+  stop(): void {
+    this.controller.stop();
+    this.#bell.stop();
+  }
+}
+
+/** When an endpoint has room, by the configured saturation detector; learned without one of the incumbent's. */
+function gateSettings({ saturationDetector }: LoadedConfiguration): GateSettings {
+  if (saturationDetector === undefined) return { mode: 'learned' };
+  if (saturationDetector.type === 'concurrency-detector') {
+    const { mode, maxConcurrency, maxTokenConcurrency } = saturationDetector;
+    return { mode, maxRequests: maxConcurrency, maxTokens: maxTokenConcurrency };
+  }
+  const { queueDepthThreshold, kvCacheUtilThreshold, metricsStalenessMs } = saturationDetector;
+  return {
+    mode: 'utilization',
+    queueThreshold: queueDepthThreshold,
+    usageThreshold: kvCacheUtilThreshold,
+    stalenessMs: metricsStalenessMs,
+  };
+}
