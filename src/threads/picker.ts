@@ -68,7 +68,6 @@ export class Picker {
       read: (text, path) => this.#jobs.readEndpoints(text, path),
     });
     this.#closers.push(() => this.#jobs.stop());
-    this.#flow = this.#startFlowControl();
     this.shards = this.#makeShards();
     this.#informer = createInformer(options, this.#core, {
       publish: (slot, generation, signals, now) => this.#controller.publish(slot, generation, signals, now),
@@ -87,6 +86,7 @@ export class Picker {
       },
       report: (problem) => log.error({ part: 'pool' }, problem),
     });
+    this.#flow = this.#startFlowControl();
     this.#reload = this.#followConfiguration();
   }
 
