@@ -1,5 +1,5 @@
 import type { GateControl, GateSettings, WaitingRequest } from '../core/gate.js';
-import type { Ceilings } from './flow/ceilings.js';
+import { Ceilings } from './flow/ceilings.js';
 import type { GrantResult, QueueOutcome, QueuePosition, Queues } from './flow/queue-contract.js';
 import { NO_HANDLE } from './flow/queue-contract.js';
 import { outcomeNumber } from './queue-outcomes.js';
@@ -8,7 +8,6 @@ import { outcomeNumber } from './queue-outcomes.js';
 export interface FlowControllerOptions {
   readonly gate: GateControl;
   readonly queues: Queues;
-  readonly ceilings: Ceilings;
   /** Thread numbers of the shards. */
   readonly shards: readonly number[];
   /** Endpoint slots that take requests now. */
@@ -42,7 +41,7 @@ const AGAIN_MS = 5;
  */
 export class FlowController {
   readonly #options: FlowControllerOptions;
-  #ceilings: Ceilings;
+  #ceilings = new Ceilings({ kind: 'static', threshold: 1 });
   /** By the queues' handle. */
   readonly #waiting = new Map<number, Place>();
   /** Handle by place: `thread * PLACES + slot`. */
@@ -63,7 +62,6 @@ export class FlowController {
 
   constructor(options: FlowControllerOptions) {
     this.#options = options;
-    this.#ceilings = options.ceilings;
   }
 
   /** Requests that wait. */
@@ -86,11 +84,9 @@ export class FlowController {
     return gate.configure(settings, blockTokens, share, nowMs());
   }
 
-  /** The set of endpoints has changed. @param gone slots that were freed */
-  endpointsChanged(gone: readonly number[]): void {
-    const { queues, slots, nowMs } = this.#options;
-    for (const slot of gone) queues.endpointGone(slot);
-    queues.poolEmpty(slots().length === 0, nowMs());
+  /** Endpoints have left the pool. */
+  endpointsGone(slots: readonly number[]): void {
+    for (const slot of slots) this.#options.queues.endpointGone(slot);
     this.wake();
   }
 
@@ -126,7 +122,9 @@ export class FlowController {
   /** The picker ends: whoever still waits, or comes to wait from now on, is told so. */
   close(): void {
     const { queues, nowMs } = this.#options;
+    if (this.#closing) return;
     this.#closing = true;
+    this.wake();
     queues.evictAll((handle) => this.#turnAway(handle, 'EvictedOther', 1), nowMs());
   }
 
@@ -164,7 +162,7 @@ export class FlowController {
   }
 
   #refusalOutcome(outcome: 'RejectedCapacity' | 'RejectedNoEndpoints'): QueueOutcome {
-    return this.#options.slots().length === 0 ? 'RejectedNoEndpoints' : outcome;
+    return this.#options.gate.live === 0 ? 'RejectedNoEndpoints' : outcome;
   }
 
   /** @returns the handle, or NO_HANDLE */
@@ -211,8 +209,9 @@ export class FlowController {
   // What goes back to them.
 
   #serve(): void {
-    const { queues, nowMs, dispatched } = this.#options;
+    const { gate, queues, nowMs, dispatched } = this.#options;
     const startedAt = nowMs();
+    queues.poolEmpty(gate.live === 0, startedAt);
     queues.expire(startedAt, (handle, _reference, outcome) => this.#turnAway(handle, outcome, 1));
     this.#raiseCeilings(startedAt);
     if (queues.waiting > 0) {
@@ -258,7 +257,8 @@ export class FlowController {
 
   /** None of its endpoints is left, though the pool has others: waiting would not help. */
   #nowhere(handle: number, place: Place, only: number): GrantResult {
-    if (only >= 0 || this.#options.slots().length === 0) return 'closed';
+    const { gate } = this.#options;
+    if (only >= 0 || gate.live === 0 || gate.read(place.thread, place.slot).candidates === undefined) return 'closed';
     this.#leave(handle, place);
     this.#reject(place, 'RejectedNoEndpoints', 1);
     return 'gone';

@@ -110,6 +110,12 @@ export class GateControl {
     return this.#core.call.gateBandForget!(priority) === 1;
   }
 
+  /** Endpoints that may be picked now. */
+  get live(): number {
+    const { constant, u32 } = this.#core;
+    return u32[(constant.HEADER! + constant.HEADER_POOL! + constant.POOL_LIVE!) >>> 2]!;
+  }
+
   /** Requests that wait, by priority of their band, highest first. */
   waiting(): { readonly priority: number; readonly requests: number }[] {
     const { call, constant, view } = this.#core;

@@ -11,6 +11,9 @@ import { poolClockMs } from './pool-clock.js';
 /** How long until a write is tried again that met the lock of a dead thread. */
 const AGAIN_MS = 5;
 
+/** Before the end of a drain: for the answers to those that still wait. */
+const FAREWELL_MS = 500;
+
 /** Tokens of a block when nothing produces prefix matches. */
 const BLOCK_TOKENS = 64;
 
@@ -30,6 +33,7 @@ export class FlowControl {
   readonly gate: GateControl;
   readonly queues: QueueMachine;
   readonly #bell: Bell;
+  #closing: NodeJS.Timeout | undefined;
 
   /** @throws Error when the gate cannot be opened: nobody else has the memory yet */
   constructor({ core, configuration, shards, slots, dispatched }: FlowControlOptions) {
@@ -39,7 +43,6 @@ export class FlowControl {
     this.controller = new FlowController({
       gate: this.gate,
       queues: this.queues,
-      ceilings: new Ceilings(settings.usageLimit),
       shards: Array.from({ length: shards }, (_, index) => index + 1),
       slots,
       nowMs: poolClockMs,
@@ -49,7 +52,6 @@ export class FlowControl {
     });
     const ceilings = new Ceilings(settings.usageLimit);
     if (!this.controller.configure(gateSettings(configuration), ceilings)) throw new Error('the gate stays locked');
-    this.queues.poolEmpty(true, poolClockMs());
     this.#bell = new Bell(core, () => this.controller.wake());
     this.#bell.start();
   }
@@ -72,7 +74,14 @@ export class FlowControl {
     else setTimeout(() => this.#writeGate(gate, settings), AGAIN_MS);
   }
 
+  /** The picker ends in `drainMs`: what waits is served on, and what is left shortly before the end is told so. */
+  drain(drainMs: number): void {
+    clearTimeout(this.#closing);
+    this.#closing = setTimeout(() => this.controller.close(), Math.max(0, drainMs - Math.min(FAREWELL_MS, drainMs / 2)));
+  }
+
   stop(): void {
+    clearTimeout(this.#closing);
     this.controller.stop();
     this.#bell.stop();
   }

@@ -82,7 +82,7 @@ export class Picker {
       applied: (version) => this.shards.hasApplied(version),
       changed: (assignments, gone) => {
         this.#informer?.setEndpoints(assignments);
-        this.#flow?.controller.endpointsChanged(gone);
+        this.#flow?.controller.endpointsGone(gone);
       },
       report: (problem) => log.error({ part: 'pool' }, problem),
     });
@@ -276,6 +276,7 @@ export class Picker {
   /** Not ready at once; streams finish within `drainMs`; then everything is closed. May be called again to hurry. */
   async stop(drainMs: number): Promise<void> {
     this.#health.update({ draining: true });
+    this.#flow?.drain(drainMs);
     await this.shards.stop(drainMs);
     this.#informer?.stop();
     for (const close of this.#closers.splice(0).reverse()) await close();

@@ -56,7 +56,8 @@ function request(client: ProxyClient, prompt: string, headers: Readonly<Record<s
   return state;
 }
 
-const waiting = (ports: Ports) => metric(ports.metricsPort, 'llm_d_epp_flow_control_queue_size');
+/** Requests that wait; a gauge at 0 is not on the page. */
+const waiting = async (ports: Ports) => (await metric(ports.metricsPort, 'llm_d_epp_flow_control_queue_size')) ?? 0;
 
 describe('a request that finds no room', () => {
   it('waits, and goes to the endpoint that another one leaves', async () => {
@@ -184,7 +185,7 @@ describe('a shard that dies', () => {
     const calls = Array.from({ length: 12 }, (_, i) => request(dial(ports.grpcPort), `prompt ${i}`));
     await eventually('ten wait', async () => (await waiting(ports)) === 10);
     const ended = new Set<Call>();
-    for (const { call } of calls) call.on('close', () => ended.add(call));
+    for (const { call } of calls) call.on('status', () => ended.add(call));
     await picker.shards.workers.threads[0]!.terminate();
     await eventually('the shard is back', () => picker.shards.listening === 2);
     const alive = () => calls.filter(({ call }) => !ended.has(call));
