@@ -21,6 +21,15 @@ export interface FlowControllerOptions {
   readonly share: number;
 }
 
+/** What became of a waiting request, for people who look on. */
+export interface FlowEvent {
+  readonly timeMs: number;
+  readonly outcome: QueueOutcome;
+  readonly priority: number;
+  readonly flow: string;
+  readonly waitedMs: number;
+}
+
 /** Where a waiting request is parked. */
 interface Place {
   readonly thread: number;
@@ -31,6 +40,8 @@ interface Place {
 const GRANTS_A_TURN = 256;
 /** Between two looks at what may have filled up, while something waits (flow-control design §1.2). */
 const LOOK_MS = 50;
+/** Events that are kept for the debug page. */
+const EVENTS_KEPT = 64;
 /** Until the lock of a thread that has just died is free. */
 const AGAIN_MS = 5;
 
@@ -52,6 +63,7 @@ export class FlowController {
   readonly #written = new Map<number, number>();
   readonly #grant = (handle: number, _reference: number, _priority: number, only: number): GrantResult =>
     this.#tryGrant(handle, only);
+  readonly #events: FlowEvent[] = [];
   #timer: NodeJS.Timeout | undefined;
   #timerAt = Number.POSITIVE_INFINITY;
   #lastLookMs = 0;
@@ -67,6 +79,16 @@ export class FlowController {
   /** Requests that wait. */
   get waiting(): number {
     return this.#options.queues.waiting;
+  }
+
+  /** What became of the last requests that waited, newest first. */
+  get events(): readonly FlowEvent[] {
+    return this.#events.toReversed();
+  }
+
+  /** Part of every endpoint that a band may take, by priority. */
+  get ceilings(): ReadonlyMap<number, number> {
+    return this.#written;
   }
 
   /** The bell rang, or an endpoint came, went or may have room. */
@@ -239,6 +261,7 @@ export class FlowController {
     const answer = gate.grant(place.thread, place.slot, only, nowMs());
     switch (answer) {
       case 'done':
+        this.#note(place, 'Dispatched');
         this.#leave(handle, place);
         this.#running.set(handle, place.thread);
         return 'granted';
@@ -273,9 +296,18 @@ export class FlowController {
 
   #reject(place: Place, outcome: QueueOutcome, retryAfterSeconds: number): void {
     const { gate } = this.#options;
+    this.#note(place, outcome);
     const answer = gate.reject(place.thread, place.slot, outcomeNumber(outcome), retryAfterSeconds);
     if (answer !== 'busy') return;
     setTimeout(() => this.#reject(place, outcome, retryAfterSeconds), AGAIN_MS);
+  }
+
+  #note({ thread, slot }: Place, outcome: QueueOutcome): void {
+    const { gate, nowMs } = this.#options;
+    const { priority, flow, sinceMs } = gate.read(thread, slot);
+    const timeMs = nowMs();
+    this.#events.push({ timeMs, outcome, priority, flow, waitedMs: timeMs - sinceMs });
+    if (this.#events.length > EVENTS_KEPT) this.#events.shift();
   }
 
   #retry(): void {

@@ -48,13 +48,6 @@ export function resolveFlowControl(
     }
     return undefined;
   }
-  warnings.push(
-    document.warning(
-      ['featureGates'],
-      'flowControl is enabled, but this release has no queues yet: requests are admitted directly, ' +
-        'and bands, limits, time-outs and queue policies have no effect',
-    ),
-  );
   const given = more ? section : ownSection(plugins);
   checkSection(given, document);
   warnings.push(...idleSettings(given, document));

@@ -1,11 +1,13 @@
 import { Ceilings } from '../admission/flow/ceilings.js';
+import type { QueueSnapshot } from '../admission/flow/queue-contract.js';
 import { QueueMachine } from '../admission/flow/queue-machine.js';
-import type { FlowControlSettings } from '../admission/flow/settings.js';
+import type { FlowControlSettings, QueueLimits } from '../admission/flow/settings.js';
 import { FlowController } from '../admission/flow-controller.js';
 import type { LoadedConfiguration } from '../config/load.js';
 import { Bell } from '../core/bell.js';
 import { GateControl, type GateSettings } from '../core/gate.js';
 import type { CoreInstance } from '../core/memory.js';
+import { FLOWS_SHOWN, flowReport } from './flow-report.js';
 import { poolClockMs } from './pool-clock.js';
 
 /** How long until a write is tried again that met the lock of a dead thread. */
@@ -23,8 +25,6 @@ export interface FlowControlOptions {
   readonly shards: number;
   /** Endpoint slots that take requests now. */
   readonly slots: () => readonly number[];
-  /** A dispatch is over, in seconds. */
-  readonly dispatched: (seconds: number) => void;
 }
 
 /** Flow control of a picker: the queues, the gate in the core, and the bell that wakes them. Control thread only. */
@@ -33,11 +33,19 @@ export class FlowControl {
   readonly gate: GateControl;
   readonly queues: QueueMachine;
   readonly #bell: Bell;
+  readonly #slots: () => readonly number[];
+  #settings: FlowControlSettings;
+  #mode: string;
+  /** Hears how long each dispatch took, in seconds. */
+  dispatched: (seconds: number) => void = () => undefined;
   #closing: NodeJS.Timeout | undefined;
 
   /** @throws Error when the gate cannot be opened: nobody else has the memory yet */
-  constructor({ core, configuration, shards, slots, dispatched }: FlowControlOptions) {
+  constructor({ core, configuration, shards, slots }: FlowControlOptions) {
     const settings = configuration.flowControl!;
+    this.#settings = settings;
+    this.#slots = slots;
+    this.#mode = gateSettings(configuration).mode;
     this.gate = new GateControl(core);
     this.queues = new QueueMachine(settings, poolClockMs());
     this.controller = new FlowController({
@@ -46,7 +54,7 @@ export class FlowControl {
       shards: Array.from({ length: shards }, (_, index) => index + 1),
       slots,
       nowMs: poolClockMs,
-      dispatched,
+      dispatched: (seconds) => this.dispatched(seconds),
       blockTokens: configuration.scheduling.prefix?.blockTokens ?? BLOCK_TOKENS,
       share: 1,
     });
@@ -54,6 +62,37 @@ export class FlowControl {
     if (!this.controller.configure(gateSettings(configuration), ceilings)) throw new Error('the gate stays locked');
     this.#bell = new Bell(core, () => this.controller.wake());
     this.#bell.start();
+  }
+
+  get limits(): QueueLimits {
+    return this.#settings.limits;
+  }
+
+  /** Mean over the endpoints, 1 = full; undefined without endpoints. */
+  saturation(): number | undefined {
+    return this.gate.saturation(this.#slots(), poolClockMs());
+  }
+
+  /** @param flows most flows to tell of each band */
+  snapshot(flows: number): QueueSnapshot {
+    return this.queues.snapshot(poolClockMs(), flows);
+  }
+
+  /** What the debug page shows. @param describe name and requests in flight of a slot */
+  report(describe: (slot: number) => { readonly endpoint: string; readonly inflight: number }): object {
+    const now = poolClockMs();
+    return flowReport({
+      mode: this.#mode,
+      snapshot: this.snapshot(FLOWS_SHOWN),
+      ceilings: this.controller.ceilings,
+      saturation: this.saturation(),
+      endpoints: this.#slots().map((slot) => ({
+        ...describe(slot),
+        ...this.gate.room(slot),
+        saturation: this.gate.saturation([slot], now),
+      })),
+      events: this.controller.events,
+    });
   }
 
   /**
@@ -65,6 +104,8 @@ export class FlowControl {
     if (!this.queues.configure(settings, poolClockMs())) {
       throw new RangeError('flowControl.priorityBands: too many bands, with those that are in use: restart');
     }
+    this.#settings = settings;
+    this.#mode = gateSettings(configuration).mode;
     this.#writeGate(gateSettings(configuration), settings);
   }
 
@@ -77,7 +118,10 @@ export class FlowControl {
   /** The picker ends in `drainMs`: what waits is served on, and what is left shortly before the end is told so. */
   drain(drainMs: number): void {
     clearTimeout(this.#closing);
-    this.#closing = setTimeout(() => this.controller.close(), Math.max(0, drainMs - Math.min(FAREWELL_MS, drainMs / 2)));
+    this.#closing = setTimeout(
+      () => this.controller.close(),
+      Math.max(0, drainMs - Math.min(FAREWELL_MS, drainMs / 2)),
+    );
   }
 
   stop(): void {

@@ -5,7 +5,9 @@ import { attachCore, type CoreInstance, createPoolMemory, defaultPoolSizes, type
 import type { HealthSource } from '../ingress/transport.js';
 import { listenHealth } from '../ingress/transports/grpc.js';
 import { decisionsRoute } from '../operations/decisions-page.js';
+import { flowControlRoute } from '../operations/flow-control-page.js';
 import { HealthState } from '../operations/health.js';
+import type { Route } from '../operations/telemetry/metrics-server.js';
 import { createFileDiscovery } from '../pool/discovery/file.js';
 import type { Discovery } from '../pool/endpoint.js';
 import { SlotTable } from '../pool/slots.js';
@@ -13,6 +15,7 @@ import type { MetricsInformer } from '../pool/sources/metrics-informer.js';
 import { CertificateWatch } from './certificate-watch.js';
 import { ConfigurationReload, NO_RELOADS } from './configuration-reload.js';
 import { FlowControl } from './flow-control.js';
+import { addFlowMetrics } from './flow-metrics.js';
 import { createInformer } from './informer.js';
 import { JobPool } from './job-pool.js';
 import type { FromShard } from './messages.js';
@@ -98,7 +101,6 @@ export class Picker {
       configuration,
       shards,
       slots: () => this.#controller.assignments.map(({ slot }) => slot),
-      dispatched: () => undefined,
     });
     this.#closers.push(() => flow.stop());
     return flow;
@@ -247,12 +249,14 @@ export class Picker {
     addRolloutShares(exposition, options.configuration.scheduling.host, () =>
       this.#controller.assignments.map(({ endpoint }) => endpoint),
     );
+    if (this.#flow !== undefined) addFlowMetrics(exposition, this.#flow, options.poolName);
     const server = await startMetricsServer({
       host,
       port: options.metricsPort,
       exposition,
       tls: options.metricsTls,
       routes: new Map([
+        ...this.#flowRoutes(),
         [
           '/debug/decisions',
           decisionsRoute(
@@ -266,6 +270,16 @@ export class Picker {
     });
     this.#closers.push(() => server.close());
     return server.port;
+  }
+
+  #flowRoutes(): (readonly [string, Route])[] {
+    const flow = this.#flow;
+    if (flow === undefined) return [];
+    const describe = (slot: number) => ({
+      endpoint: this.#controller.endpointOf(slot)?.id ?? `slot ${slot}`,
+      inflight: this.#table.read(slot).inflight,
+    });
+    return [['/debug/flow-control', flowControlRoute(() => flow.report(describe))]];
   }
 
   #scrapeErrors(): number {

@@ -15,7 +15,11 @@ afterEach(async () => {
 
 /** A picker whose endpoints take `places` requests each, with further lines of the flowControl section. */
 async function start(
-  { places = 1, section = '', endpoints = ENDPOINTS }: { places?: number; section?: string; endpoints?: typeof ENDPOINTS },
+  {
+    places = 1,
+    section = '',
+    endpoints = ENDPOINTS,
+  }: { places?: number; section?: string; endpoints?: typeof ENDPOINTS },
   ...flags: string[]
 ): Promise<{ picker: Picker; ports: Ports; setting: Setting }> {
   const detector = `- {type: concurrency-detector, parameters: {maxConcurrency: ${places}}}\n`;
@@ -91,7 +95,9 @@ describe('a request that finds no room', () => {
       }
       await eventually('the next ones are placed', () => served.size === 20 || placed().length > served.size);
     }
-    expect(calls.every(({ reply }) => ADDRESSES.includes(reply!.headers['x-gateway-destination-endpoint']!))).toBe(true);
+    expect(calls.every(({ reply }) => ADDRESSES.includes(reply!.headers['x-gateway-destination-endpoint']!))).toBe(
+      true,
+    );
     await eventually('nothing is charged any more', async () => {
       return (await metric(ports.metricsPort, 'pointsman_ledger_entries')) === 0;
     });
