@@ -35,6 +35,7 @@ export {
   shardWakes,
 } from './gate/parking';
 export * from './load/blocks';
+export { predictionLearned, predictionPrior } from './load/coefficients';
 export { EJECTION_BASE_MS, EJECTION_FAILURES, EJECTION_LONGEST_MS } from './load/ejection';
 export {
   FEATURE_ACTIVE_BLOCKS,
@@ -88,6 +89,7 @@ export {
 export { hashBlocks, hashBytesTo } from './request/hash';
 export * from './request/layout';
 export * from './request/scan';
+export * from './request/tokens';
 export * from './response/label-ring';
 export {
   FORM_ENGINE,
@@ -135,6 +137,7 @@ export {
   COMPARE_NOT_EQUAL,
 } from './scheduling/filters';
 export { hashKeyTo, labelAddress } from './scheduling/labels';
+export { HEADROOM_TPOT, HEADROOM_TTFT, PREDICTED_TPOT, PREDICTED_TTFT } from './scheduling/predictions';
 export * from './scheduling/program';
 export {
   endpointAdapters,

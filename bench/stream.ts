@@ -55,12 +55,17 @@ const QUIET: RequestRecorder = {
   firstToken: nothing,
   interTokenLatency: nothing,
   responseEnded: nothing,
+  predicted: nothing,
+  predictionTook: nothing,
   scheduled: nothing,
   prefix: nothing,
   processing: nothing,
   rewritten: nothing,
+  queued: nothing,
+  queueLeft: nothing,
   streamOpened: nothing,
   streamClosed: nothing,
+  tokenised: () => undefined,
   overloaded: nothing,
 };
 

@@ -28,6 +28,7 @@ import {
   releaseEntry,
   releaseTokens,
 } from '../load/ledger';
+import { strictestNote } from '../load/strictest';
 import { lockAcquire, lockRelease } from '../lock';
 import {
   CANDIDATES,
@@ -52,7 +53,9 @@ import { filterByHost, markCandidates, slotsUsed } from './candidates';
 import { filter } from './filters';
 import { gateBegin, gateEmpty, gateLeftAll, gatePark, gatePass, mayServe } from './gate-pass';
 import { noteSent } from './history-scorers';
+import { admitByLatency } from './latency';
 import { pick } from './pickers';
+import { answerPrediction, clearPrediction, predict } from './predictions';
 import {
   ANSWER_CANDIDATES,
   ANSWER_COUNT,
@@ -66,6 +69,7 @@ import {
   activeProgram,
   DECIDE_BLIND,
   DECIDE_BUSY,
+  DECIDE_DENIED,
   DECIDE_EXPLAIN,
   DECIDE_FILTERED,
   DECIDE_FURTHER,
@@ -76,9 +80,11 @@ import {
   DECIDE_UNCHARGED,
   DECIDE_UNSTORED,
   DECIDED,
+  isFilter,
+  isPicker,
+  OP_ADMIT_LATENCY,
   OP_FILTER_HOST,
-  OP_FILTER_LAST,
-  OP_PICK_MAX_SCORE,
+  OP_PREDICT,
   PROGRAM_INSERTS,
   PROGRAM_NEEDS_MATCH,
   PROGRAM_NEEDS_OVERLAP,
@@ -91,6 +97,7 @@ import {
   REQUEST_PRIORITY,
   REQUEST_PROFILE,
   REQUEST_PROMPT_TOKENS,
+  REQUEST_WANTED_TPOT,
 } from './program';
 import { score } from './scorers';
 
@@ -149,6 +156,7 @@ function run(program: usize, flags: u32, used: u32, total: u32, gated: bool): u3
   const live = candidates;
   memory.fill(SCORE, 0, (<usize>used) << 2);
   const operations = load<u32>(program);
+  let predicted = false;
   for (let i: u32 = 0; i < operations; i++) {
     const op = program + 64 + ((<usize>i) << 6);
     const code = load<u32>(op);
@@ -162,12 +170,18 @@ function run(program: usize, flags: u32, used: u32, total: u32, gated: bool): u3
       candidates = filterByHost(used, <u32>load<f32>(op, 8), load<f32>(op, 12) != 0, candidates);
       put(ANSWER_CANDIDATES, candidates);
       if (candidates == 0) return gateLeftAll() ? DECIDE_FILTERED : DECIDE_PARKED;
-    } else if (code <= OP_FILTER_LAST) {
+    } else if (code == OP_PREDICT) {
+      predict(op, used);
+      predicted = true;
+    } else if (code == OP_ADMIT_LATENCY) {
+      if (!admitByLatency(used)) return DECIDE_DENIED;
+    } else if (isFilter(code)) {
       candidates = filter(op, code, used, total, candidates);
       put(ANSWER_CANDIDATES, candidates);
       if (candidates == 0) return gateLeftAll() ? DECIDE_FILTERED : DECIDE_PARKED;
-    } else if (code >= OP_PICK_MAX_SCORE) {
+    } else if (isPicker(code)) {
       put(ANSWER_COUNT, pick(op, code, used, candidates));
+      if (predicted && get(ANSWER_COUNT) != 0) answerPrediction(get(ANSWER_PICKS));
     } else {
       score(op, code, used, total, (flags & DECIDE_EXPLAIN) != 0 && i < EXPLAIN_COLUMNS ? <i32>i : -1);
     }
@@ -206,6 +220,7 @@ function chargePick(slot: u32, program: usize, used: u32): void {
   if (ticket == 0 && probe != 0) endProbe(slot);
   const blind = (get(REQUEST_FLAGS) & DECIDE_BLIND) != 0;
   if (ticket != 0) gateCharged(ticket - 1, slot, priority, uncached, prompt, get(REQUEST_BLOCKS), blind, now);
+  strictestNote(slot, ticket, load<f32>(REQUEST + REQUEST_WANTED_TPOT));
   noteSent(needs, slot);
   put(ANSWER_TICKET, ticket);
   put(ANSWER_TICKET_GENERATION, ticket == 0 ? 0 : entryGeneration(entryAt(ticket - 1)));
@@ -268,6 +283,7 @@ function clearAnswer(total: u32): void {
   put(ANSWER_CANDIDATES, 0);
   put(ANSWER_UNCACHED_TOKENS, 0);
   store<f32>(REQUEST + ANSWER_SCORE, 0);
+  clearPrediction();
 }
 
 /**

@@ -40,6 +40,7 @@ import {
 } from './column';
 import { scoreActiveBlocks, scoreLMetric } from './cost-scorers';
 import { scoreAdapter, scoreNoHit } from './history-scorers';
+import { scoreLatency } from './latency';
 import {
   OP_SCORE_ACTIVE_BLOCKS,
   OP_SCORE_ACTIVE_REQUEST,
@@ -51,6 +52,7 @@ import {
   OP_SCORE_HEADER_LABEL,
   OP_SCORE_HOST,
   OP_SCORE_KV_USAGE,
+  OP_SCORE_LATENCY,
   OP_SCORE_LMETRIC,
   OP_SCORE_LOAD_AWARE,
   OP_SCORE_NO_HIT_LRU,
@@ -277,5 +279,6 @@ export function score(op: usize, code: u32, used: u32, total: u32, explainColumn
   else if (code == OP_SCORE_CONSISTENT_HASH) scoreRing(used, <u32>a, <u32>b, load<f32>(op, 16), <u32>load<f32>(op, 20));
   else if (code == OP_SCORE_LMETRIC) scoreLMetric(used);
   else if (code == OP_SCORE_CACHE_AWARE) scoreCacheAware(used, total, a, b, load<f32>(op, 16));
+  else if (code == OP_SCORE_LATENCY) scoreLatency(op, used, total);
   columnEnd(used);
 }

@@ -37,7 +37,7 @@ export class QueuedCharge implements Charge {
   }
 
   stepped(ms: number): void {
-    this.#charge.stepped(ms);
+    this.#charge.stepped?.(ms);
   }
 
   answered(answer: AnswerMeasures): void {

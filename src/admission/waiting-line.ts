@@ -30,6 +30,8 @@ export interface Waiter {
 
 export interface WaitingLineOptions {
   readonly core: CoreInstance;
+  /** Milliseconds of the pool clock. */
+  readonly nowMs: () => number;
   /** A granted request has ended or made progress; several at a time, as handle and tokens in turn. */
   readonly tell: (ended: readonly number[], progressed: readonly number[]) => void;
   /** Release the charge of a grant, if it is still held. */
@@ -73,6 +75,11 @@ export class WaitingLine {
   leave(slot: number): void {
     if (!this.#waiters.delete(slot)) return;
     if (!this.#parking.cancel(slot)) this.#options.later(() => this.#parking.cancel(slot));
+  }
+
+  /** Milliseconds of the pool clock. */
+  nowMs(): number {
+    return this.#options.nowMs();
   }
 
   mustQueue(fairnessId: string): boolean {

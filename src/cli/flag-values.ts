@@ -1,6 +1,6 @@
-import { DURATION_EXPECTED, parseDuration } from '../config/duration.js';
 import { didYouMean } from '../config/nearest-name.js';
 import { parseQuantity } from '../config/quantity.js';
+import { DURATION_EXPECTED, parseDuration } from '../scheduling/duration.js';
 import { OPENSSL_CIPHERS } from './cipher-suites.js';
 import { FlagError } from './flag-error.js';
 

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
+import { durationMilliseconds } from '../scheduling/duration.js';
 import type { ConfigurationDocument, Path } from './document.js';
-import { durationMilliseconds } from './duration.js';
 import type { LoadedPlugin, PluginSet } from './plugin-set.js';
 import {
   coreMetricsExtractor,

@@ -1,6 +1,6 @@
 import type { BandSettings, FlowControlSettings, QueueLimits } from '../admission/flow/settings.js';
+import { durationMilliseconds } from '../scheduling/duration.js';
 import type { ConfigurationDocument, Path } from './document.js';
-import { durationMilliseconds } from './duration.js';
 import { fairnessSettings, orderingSettings, usageLimitSettings } from './flow-policies.js';
 import type { PluginSet } from './plugin-set.js';
 import { quantityValue } from './quantity.js';

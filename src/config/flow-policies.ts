@@ -1,5 +1,5 @@
 import type { FairnessSettings, OrderingSettings, UsageLimitSettings } from '../admission/flow/settings.js';
-import { durationMilliseconds } from './duration.js';
+import { durationMilliseconds } from '../scheduling/duration.js';
 import type { LoadedPlugin } from './plugin-set.js';
 import {
   deficitRoundRobinFairnessPolicy,

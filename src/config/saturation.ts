@@ -1,5 +1,5 @@
+import { durationMilliseconds } from '../scheduling/duration.js';
 import type { ConfigurationDocument, Path } from './document.js';
-import { durationMilliseconds } from './duration.js';
 import type { LoadedPlugin, PluginSet } from './plugin-set.js';
 import { concurrencyDetector, concurrencyDetectorParameters } from './plugins/concurrency-detector.js';
 import { learnedLimitDetector } from './plugins/learned-limit-detector.js';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { duration } from './duration.js';
+import { duration } from '../scheduling/duration.js';
 import { quantity } from './quantity.js';
 
 const name = z.string().min(1);

@@ -21,6 +21,9 @@ export interface DecisionRequest {
   readonly explained: boolean;
   /** Values of the headers that the programs look at, in their order; undefined = absent. */
   readonly keys?: readonly (string | undefined)[] | undefined;
+  /** Longest time to first token and per output token that the request wants, in milliseconds; undefined or 0 = it says nothing. */
+  readonly wantedTtftMs?: number | undefined;
+  readonly wantedTpotMs?: number | undefined;
   /** The model is a base model, no adapter. */
   readonly baseModel?: boolean | undefined;
   /** Only where the gate has room; undefined = anywhere. Without an effect while the gate is off. */
@@ -46,7 +49,15 @@ export interface GateRequest {
 }
 
 /** `parked`: it waits in the parking slot; `no-parking`: it would, but there is none. */
-export type DecisionStatus = 'decided' | 'no-candidates' | 'filtered' | 'busy' | 'no-program' | 'parked' | 'no-parking';
+export type DecisionStatus =
+  | 'decided'
+  | 'no-candidates'
+  | 'filtered'
+  | 'busy'
+  | 'no-program'
+  | 'denied'
+  | 'parked'
+  | 'no-parking';
 
 /** The answer. The object belongs to the Decider and is overwritten by the next decision. */
 export interface Decision {
@@ -60,6 +71,9 @@ export interface Decision {
   candidates: number;
   score: number;
   uncachedTokens: number;
+  /** What was predicted for the first pick, in milliseconds; NaN = nothing. */
+  predictedTtftMs: number;
+  predictedTpotMs: number;
 }
 
 /** By the number that the core gives. */
@@ -69,6 +83,7 @@ export const decisionStatuses: Readonly<Record<number, DecisionStatus>> = {
   2: 'filtered',
   3: 'busy',
   4: 'no-program',
+  5: 'denied',
   16: 'parked',
   17: 'no-parking',
 };
@@ -89,6 +104,8 @@ export class Decider {
     candidates: 0,
     score: 0,
     uncachedTokens: 0,
+    predictedTtftMs: Number.NaN,
+    predictedTpotMs: Number.NaN,
   };
   #adapter = '';
   readonly #keys: (string | undefined)[] = [];
@@ -106,7 +123,7 @@ export class Decider {
   }
 
   decide(request: DecisionRequest): Decision {
-    const { u32, i32, view, call, constant } = this.#core;
+    const { u32, i32, f32, view, call, constant } = this.#core;
     const at = this.#offset;
     let flags = request.tail ? constant.DECIDE_TAIL! : 0;
     if (!request.charged) flags |= constant.DECIDE_UNCHARGED!;
@@ -123,6 +140,8 @@ export class Decider {
     u32[at.outputTokens] = request.outputTokens;
     i32[at.priority] = request.priority;
     u32[at.blockTokens] = request.blockTokens;
+    f32[at.wantedTtft] = request.wantedTtftMs ?? 0;
+    f32[at.wantedTpot] = request.wantedTpotMs ?? 0;
     view.setFloat64(at.now, request.nowMs, true);
     if (request.baseModel === true) u32[at.flags]! |= constant.DECIDE_BASE_MODEL!;
     if (request.unstored === true) u32[at.flags]! |= constant.DECIDE_UNSTORED!;
@@ -148,6 +167,8 @@ export class Decider {
     decision.candidates = u32[at.candidates]!;
     decision.score = f32[at.score]!;
     decision.uncachedTokens = u32[at.uncachedTokens]!;
+    decision.predictedTtftMs = f32[at.predictedTtft]!;
+    decision.predictedTpotMs = f32[at.predictedTpot]!;
     return decision;
   }
 
@@ -292,6 +313,10 @@ function offsets(core: CoreInstance, request: number) {
     candidates: word('ANSWER_CANDIDATES'),
     score: word('ANSWER_SCORE'),
     uncachedTokens: word('ANSWER_UNCACHED_TOKENS'),
+    wantedTtft: word('REQUEST_WANTED_TTFT'),
+    wantedTpot: word('REQUEST_WANTED_TPOT'),
+    predictedTtft: word('ANSWER_TTFT'),
+    predictedTpot: word('ANSWER_TPOT'),
     picks: word('ANSWER_PICKS'),
   };
 }

@@ -1,5 +1,6 @@
 import { QueuedCharge } from '../admission/queued-charge.js';
 import type { Grant, WaitingLine } from '../admission/waiting-line.js';
+import type { PromptTokens } from '../core/token-chain.js';
 import { requestPath } from '../request/control-headers.js';
 import type { UnderstoodRequest } from '../request/understand.js';
 import type { HostedRequest } from '../scheduling/host/hosted-request.js';
@@ -12,6 +13,8 @@ export interface DecisionInput {
   readonly headers: RequestHeaders;
   /** Id of the finished scan, or -1. */
   readonly scan: number;
+  /** Tokens of the prompt; undefined = they are estimated. */
+  readonly tokens?: PromptTokens | undefined;
   /** The proxy's hint, from whichever message carried it last. */
   readonly subset: readonly string[] | undefined;
   /** The request as host plugins know it; undefined when there are none. */
@@ -55,6 +58,7 @@ function admitAndSchedule(services: StreamServices, input: DecisionInput): Place
     targetModel: request.targetModel,
     cacheSalt: request.cacheSalt,
     promptBytes: request.promptBytes,
+    tokens: input.tokens,
     maxOutputTokens: request.maxOutputTokens,
     priority,
     fairnessId,

@@ -18,13 +18,12 @@ export class QueuedRequest {
   #place: QueuePlace | undefined;
   #waitedMs = 0;
 
-  /** @param nowMs pool clock */
-  constructor(line: WaitingLine, headers: RequestHeaders, bodyBytes: number, nowMs: number) {
+  constructor(line: WaitingLine, headers: RequestHeaders, bodyBytes: number) {
     this.#line = line;
     this.#headers = headers;
     this.#bodyBytes = bodyBytes;
     this.#asked = headers.get(ASKS) !== undefined;
-    this.#sinceMs = nowMs;
+    this.#sinceMs = line.nowMs();
   }
 
   /**
@@ -49,12 +48,12 @@ export class QueuedRequest {
     );
   }
 
-  /** The wait is over. @param nowMs pool clock */
-  over(result: WaitResult, nowMs: number): void {
+  /** The wait is over. */
+  over(result: WaitResult): void {
     this.#slot = -1;
     // What it was told when it came first: later places are those of one that has been granted before.
     this.#place ??= result.place;
-    this.#waitedMs = nowMs - this.#sinceMs;
+    this.#waitedMs = this.#line.nowMs() - this.#sinceMs;
   }
 
   /** The client goes away. */

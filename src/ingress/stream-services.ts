@@ -3,6 +3,7 @@ import type { WaitingLine } from '../admission/waiting-line.js';
 import type { BodyScanner } from '../request/body-scanner.js';
 import type { Dialects } from '../request/dialects.js';
 import type { RequestRules } from '../request/rules.js';
+import type { TokenSource } from '../request/tokens/token-source.js';
 import type { RequestRecorder } from '../response/recorder.js';
 import type { ResponseScanner } from '../response/response-scanner.js';
 import type { HostPlugins } from '../scheduling/host/host-plugins.js';
@@ -22,10 +23,10 @@ export interface StreamServices {
   readonly scheduler: GatedScheduler;
   /** Where requests wait for an endpoint with room; undefined = flow control is off and nothing waits. */
   readonly line?: WaitingLine | undefined;
-  /** Milliseconds of the clock that all threads share. */
-  readonly poolClock: () => number;
   /** Host plugins; undefined when the configuration has none. */
   readonly plugins?: HostPlugins | undefined;
+  /** Where the tokens of prompts come from; undefined = they are estimated. */
+  readonly tokens?: TokenSource | undefined;
   readonly dialects: Dialects;
   readonly rules: RequestRules;
   readonly admission: Admission;

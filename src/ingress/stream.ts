@@ -2,11 +2,13 @@ import { randomUUID } from 'node:crypto';
 import type { QueueOutcome } from '../admission/flow/queue-contract.js';
 import { queueRejection } from '../admission/queue-outcomes.js';
 import type { Grant, Waiter, WaitResult } from '../admission/waiting-line.js';
+import type { PromptTokens } from '../core/token-chain.js';
 import { AnswerForm } from '../core/types.js';
 import { requestPath } from '../request/control-headers.js';
 import { writeModel } from '../request/model-edit.js';
 import { bodyTooLarge, overloaded } from '../request/rejections.js';
 import { CHUNK_OVERHEAD_BYTES, RequestBody } from '../request/request-body.js';
+import type { Tokenised } from '../request/tokens/token-source.js';
 import { type UnderstoodRequest, understand, understandOpaque } from '../request/understand.js';
 import { type AnsweredRequest, ResponsePhase } from '../response/response-phase.js';
 import type { Placement, Rejection } from '../scheduling/types.js';
@@ -57,6 +59,8 @@ type State =
   | 'request body'
   /** The request is complete and waits for an endpoint with room. */
   | 'queued'
+  /** The body has ended; the tokens of its prompt are being found. */
+  | 'tokenising'
   /** The request has its destination. */
   | 'request answered'
   | 'response body'
@@ -88,9 +92,13 @@ export class ExchangeStream implements ProcessHandler, GatedWork, Waiter {
   #body: RequestBody | undefined;
   #identified: KnownRequester | undefined;
   #understood: UnderstoodRequest | undefined;
+  /** Ends the search for the prompt's tokens. */
+  #tokenising: AbortController | undefined;
   #placement: Placement | undefined;
   #endedBy: EndOfRequest = 'headers';
   #queued: QueuedRequest | undefined;
+  #placedAt: number | undefined;
+  #tokens: PromptTokens | undefined;
   #series = -1;
   #running = false;
   #response: ResponsePhase | undefined;
@@ -136,7 +144,7 @@ export class ExchangeStream implements ProcessHandler, GatedWork, Waiter {
   halfClosed(): void {
     this.#halfClosed = true;
     // A stream that waits still gets its answer: a client may half-close right behind its messages.
-    if (this.#state !== 'waiting') this.#finish();
+    if (this.#state !== 'waiting' && this.#state !== 'tokenising') this.#finish();
   }
 
   closed(cancelled: boolean): void {
@@ -214,7 +222,7 @@ export class ExchangeStream implements ProcessHandler, GatedWork, Waiter {
   }
 
   get #awaitsAnswer(): boolean {
-    return this.#state === 'opened' || this.#state === 'request body';
+    return this.#state === 'opened' || this.#state === 'request body' || this.#state === 'tokenising';
   }
 
   #requestHeaders(message: ProcessMessage) {
@@ -270,7 +278,40 @@ export class ExchangeStream implements ProcessHandler, GatedWork, Waiter {
       if (understood.kind === 'rejected') return this.#reject(understood);
       this.#understood = understood;
     }
-    this.#place(endedBy);
+    if (!this.#tokenise(body, endedBy)) this.#place(endedBy);
+  }
+
+  /** Ask for the tokens of the prompt, where somebody can tell them. @returns whether the request waits for them */
+  #tokenise(body: RequestBody, endedBy: EndOfRequest): boolean {
+    const { tokens } = this.#context.services;
+    const { prompt } = body.dialect;
+    const { modelPlace } = this.#understood!;
+    if (tokens === undefined || prompt === undefined || modelPlace === undefined || !tokens.reads(prompt)) return false;
+    this.#state = 'tokenising';
+    const waiting = new AbortController();
+    this.#tokenising = waiting;
+    tokens
+      .tokenise({ prompt, chunks: body.chunks, modelPlace }, waiting.signal)
+      .then((tokenised) => this.#tokenised(tokenised, endedBy));
+    return true;
+  }
+
+  /** The tokens have come, or will not come: decide. */
+  #tokenised(tokenised: Tokenised, endedBy: EndOfRequest): void {
+    if (this.#state !== 'tokenising') return;
+    const { now, recorder } = this.#context.services;
+    this.#tokenising = undefined;
+    recorder.tokenised(tokenised.outcome);
+    const startedAt = now();
+    try {
+      this.#tokens = tokenised.outcome === 'tokenised' ? tokenised.tokens : undefined;
+      this.#place(endedBy);
+    } catch (error) {
+      this.#broken(error);
+    }
+    this.#requestMs += now() - startedAt;
+    recorder.processing('request', this.#requestMs / 1_000);
+    if (this.#halfClosed) this.#finish();
   }
 
   /** The request is complete: decide and answer it. */
@@ -281,10 +322,13 @@ export class ExchangeStream implements ProcessHandler, GatedWork, Waiter {
     this.#endedBy = endedBy;
     this.#series = this.#seriesOf(request);
     const { hosted } = this.#requester;
-    const outcome = decide(services, { request, headers: this.#headers, scan, subset: this.#subset, hosted, grant });
+    const tokens = this.#tokens;
+    const known = { request, headers: this.#headers, scan, tokens, subset: this.#subset, hosted };
+    const outcome = decide(services, { ...known, grant });
     if (outcome.kind === 'parked') return this.#enqueue(request, grant);
     if (outcome.kind === 'rejected') return this.#reject(outcome);
     this.#placement = outcome;
+    this.#placedAt = services.now();
     const { recorder } = services;
     if (request.rewriteRule !== undefined) {
       recorder.rewritten(request.rewriteRule, request.model, request.targetModel);
@@ -300,9 +344,9 @@ export class ExchangeStream implements ProcessHandler, GatedWork, Waiter {
 
   /** Nobody has room: hold the request until somebody has. */
   #enqueue(request: UnderstoodRequest, grant: Grant | undefined): void {
-    const { line, poolClock, recorder } = this.#context.services;
+    const { line, recorder } = this.#context.services;
     const bytes = this.#body?.bytes ?? 0;
-    this.#queued ??= new QueuedRequest(line!, this.#headers, bytes, poolClock());
+    this.#queued ??= new QueuedRequest(line!, this.#headers, bytes);
     this.#state = 'queued';
     this.#queued.join(request, grant, this);
     recorder.queued(this.#series, 1, bytes);
@@ -311,8 +355,7 @@ export class ExchangeStream implements ProcessHandler, GatedWork, Waiter {
   /** The wait is over: the request has a place to go to, or none to wait for. */
   proceed(result: WaitResult): void {
     if (this.#state !== 'queued') return;
-    const { poolClock } = this.#context.services;
-    this.#queued!.over(result, poolClock());
+    this.#queued!.over(result);
     this.#leftQueue(result.kind === 'granted' ? 'Dispatched' : result.outcome);
     this.#state = 'request body';
     try {
@@ -462,6 +505,8 @@ export class ExchangeStream implements ProcessHandler, GatedWork, Waiter {
       answer: this.#answerForm,
       destination: placement === undefined ? undefined : destinationOf(placement),
       charge: placement?.charge,
+      placedAt: this.#placedAt,
+      prediction: placement?.prediction,
     };
   }
 
@@ -504,6 +549,8 @@ export class ExchangeStream implements ProcessHandler, GatedWork, Waiter {
   }
 
   #letGoOfBody(): void {
+    this.#tokenising?.abort();
+    this.#tokenising = undefined;
     this.#body?.close();
     this.#hold(0);
   }

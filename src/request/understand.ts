@@ -15,6 +15,8 @@ export interface UnderstoodRequest {
   readonly rewriteRule: string | undefined;
   /** Where the target goes in the body; undefined when the body stays as it is. */
   readonly edit: ModelEdit | undefined;
+  /** Where the model's name stands, whether it changes or not; undefined where the dialect has none. */
+  readonly modelPlace: ModelEdit | undefined;
   readonly stream: boolean;
   readonly maxOutputTokens: number | undefined;
   readonly promptBytes: number;
@@ -45,6 +47,7 @@ export function understandOpaque(requester: Requester): UnderstoodRequest {
     targetModel: '',
     rewriteRule: undefined,
     edit: undefined,
+    modelPlace: undefined,
     stream: false,
     maxOutputTokens: undefined,
     promptBytes: 0,
@@ -72,12 +75,14 @@ export function understand(
   const rewritten = rules.rewrite(model, random);
   const targetModel = rewritten?.target ?? (requestedRewrite(headers) || model);
   if (targetModel === '') return badRequest('model not found in request body');
+  const modelPlace = placeOfModel(scan);
   return {
     kind: 'understood',
     model,
     targetModel,
     rewriteRule: rewritten?.rule,
-    edit: targetModel === scan.model ? undefined : modelEdit(scan),
+    edit: targetModel === scan.model ? undefined : modelPlace,
+    modelPlace,
     ...payload(scan),
     ...requester,
   };
@@ -87,7 +92,7 @@ function payload({ stream, maxOutputTokens, promptBytes, cacheSalt }: RequestSca
   return { stream, maxOutputTokens, promptBytes, cacheSalt };
 }
 
-function modelEdit(scan: RequestScanResult): ModelEdit {
+function placeOfModel(scan: RequestScanResult): ModelEdit {
   // A body without a model gets one as its first member. There is a member behind it: the prompt was found.
   return scan.modelSpan === undefined ? { kind: 'insert' } : { kind: 'replace', span: scan.modelSpan };
 }

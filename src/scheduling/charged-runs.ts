@@ -1,12 +1,14 @@
 import type { Decision, DecisionRequest } from '../core/decider.js';
 import { type ChargeOptions, LedgerCharge, type LedgerTicket, StagedCharge } from './charges.js';
 import type { PickWork, ProfilePick, ProfileRuns } from './profile-handler.js';
-import type { Charge, HostColumnFiller, PickedEndpoint, Rejection, ScheduleInput } from './types.js';
+import type { Charge, HostColumnFiller, LatencyPrediction, PickedEndpoint, Rejection, ScheduleInput } from './types.js';
 
 export interface RunOptions extends ChargeOptions {
   /** Names of the profiles; their place is their number in the core. */
   readonly profiles: readonly string[];
   readonly emitScores: boolean;
+  /** Read what requests want from their headers: something predicts latency. */
+  readonly predicts?: boolean | undefined;
   readonly hostColumns?: HostColumnFiller | undefined;
 }
 
@@ -31,6 +33,13 @@ const noRoom: Rejection = {
   reason: 'rejected-saturated',
   retryAfterSeconds: 1,
 };
+/** An admitter of the program said no; text as the incumbent's, status as all admitters here. */
+const denied: Rejection = {
+  kind: 'rejected',
+  code: 'ResourceExhausted',
+  message: 'request cannot be admitted: no valid endpoint available to serve the request',
+  reason: undefined,
+};
 const busy: Rejection = {
   kind: 'rejected',
   code: 'ServiceUnavailable',
@@ -45,6 +54,7 @@ interface ChargedPick extends ProfilePick {
   readonly work: PickWork;
   readonly held: LedgerTicket;
   readonly charge: LedgerCharge;
+  readonly prediction: LatencyPrediction | undefined;
   readonly scores: ReadonlyMap<string, number> | undefined;
 }
 
@@ -100,6 +110,7 @@ export class ChargedRuns implements ProfileRuns {
     if (decision.status === 'no-candidates') return noEndpoints;
     if (decision.status === 'parked') this.#parked = true;
     if (decision.status === 'parked' || decision.status === 'no-parking') return noRoom;
+    if (decision.status === 'denied') return denied;
     if (decision.status !== 'decided') return busy;
     return this.#charged(number, work, decision);
   }
@@ -131,6 +142,7 @@ export class ChargedRuns implements ProfileRuns {
       work,
       held,
       charge,
+      prediction: this.#options.predicts ? predictionOf(decision, this.#request) : undefined,
       // The columns of the core are those of the last decision.
       scores: emitScores && work === 'answer' ? this.#scores(decision.slots) : undefined,
     };
@@ -159,6 +171,11 @@ export class ChargedRuns implements ProfileRuns {
     return new Map(this.#picks.map(({ profile, endpoints }) => [profile, endpoints]));
   }
 
+  /** What was predicted for the endpoint of `primary`; undefined when nothing predicts. */
+  predictionOf(primary: ProfilePick): LatencyPrediction | undefined {
+    return this.#picks.find((pick) => pick === primary)?.prediction;
+  }
+
   /** Weighted scores of the profile that `primary` is of; undefined unless scores are emitted. */
   scoresOf(primary: ProfilePick): ReadonlyMap<string, number> | undefined {
     return this.#picks.find((pick) => pick === primary)?.scores;
@@ -178,4 +195,15 @@ export class ChargedRuns implements ProfileRuns {
     if (answer === undefined) throw new RangeError('the primary pick is none of the request');
     return before.length === 0 ? answer : new StagedCharge(answer, before);
   }
+}
+
+/** What was predicted for the first pick, and what the request wants. */
+function predictionOf(decision: Decision, { wantedTtftMs = 0, wantedTpotMs = 0 }: DecisionRequest): LatencyPrediction {
+  const { predictedTtftMs, predictedTpotMs } = decision;
+  return {
+    ttftMs: Number.isNaN(predictedTtftMs) ? undefined : predictedTtftMs,
+    tpotMs: Number.isNaN(predictedTpotMs) ? undefined : predictedTpotMs,
+    wantedTtftMs,
+    wantedTpotMs,
+  };
 }

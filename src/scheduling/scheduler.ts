@@ -1,4 +1,5 @@
 import type { DecisionRequest } from '../core/decider.js';
+import type { PromptTokens } from '../core/token-chain.js';
 import { endpointAddress } from '../pool/endpoint.js';
 import { ChargedRuns, type RunOptions } from './charged-runs.js';
 import type { ProfileHandler, StagesUsed } from './profile-handler.js';
@@ -11,15 +12,29 @@ import type {
   Rejection,
   ScheduleInput,
 } from './types.js';
+import { NOTHING_WANTED, wantedTimes } from './wanted-times.js';
+
+/** How many hashes of a prompt have been written for the next decision. */
+interface WrittenChain {
+  readonly blocks: number;
+  readonly tail: boolean;
+}
 
 /** The chain hashes of a scanned prompt, written for the next decision. */
 export interface PromptChain {
-  chain(id: number, model: string): { readonly blocks: number; readonly tail: boolean };
+  chain(id: number, model: string): WrittenChain;
+}
+
+/** The chain hashes of a prompt whose tokens are known, written for the next decision. */
+export interface PromptTokenChain {
+  chain(tokens: PromptTokens, model: string, salt: string | undefined, blockTokens: number): WrittenChain;
 }
 
 export interface SchedulerOptions extends RunOptions {
   readonly handler: ProfileHandler;
   readonly prompts: PromptChain;
+  /** Absent = what a tokeniser found counts, but the bytes are hashed. */
+  readonly tokens?: PromptTokenChain | undefined;
   readonly prefix: PrefixSettings | undefined;
   /** Request headers whose values the programs look at, in lower case. */
   readonly requestKeys?: readonly string[];
@@ -71,20 +86,15 @@ export class CoreScheduler implements GatedScheduler {
       matchedBlocks,
       totalBlocks,
       matchedTokens,
+      prediction: runs.predictionOf(primary),
       scores: runs.scoresOf(primary),
     };
   }
 
   #request(input: ScheduleInput): DecisionRequest {
-    const { prompts, prefix, estimateOutput, directory } = this.#options;
-    const promptTokens = Math.ceil(input.promptBytes / bytesPerToken);
-    let blocks = 0;
-    let tail = false;
-    if (input.scan >= 0 && prefix !== undefined) {
-      const chain = prompts.chain(input.scan, input.targetModel);
-      blocks = Math.min(chain.blocks, prefix.maxBlocks);
-      tail = chain.tail && chain.blocks < prefix.maxBlocks;
-    }
+    const { estimateOutput, directory } = this.#options;
+    const promptTokens = input.tokens?.ids.length ?? Math.ceil(input.promptBytes / bytesPerToken);
+    const { blocks, tail } = this.#chain(input);
     let outputTokens = 0;
     if (estimateOutput !== undefined) {
       outputTokens = Math.min(
@@ -93,8 +103,11 @@ export class CoreScheduler implements GatedScheduler {
         estimateOutput.maxTokens ?? Number.MAX_SAFE_INTEGER,
       );
     }
+    const wanted = this.#options.predicts ? wantedTimes(input.headers) : NOTHING_WANTED;
     return {
       profile: 0,
+      wantedTtftMs: wanted.ttftMs,
+      wantedTpotMs: wanted.tpotMs,
       blocks,
       tail,
       blockTokens: this.#options.blockTokens,
@@ -108,6 +121,20 @@ export class CoreScheduler implements GatedScheduler {
       explained: false,
       keys: this.#options.requestKeys?.map((header) => input.headers.get(header)),
       baseModel: this.#options.baseModels?.has(input.targetModel),
+    };
+  }
+
+  /** Write the prompt's hashes for the decision: of its tokens where they are known, else of its bytes. */
+  #chain(input: ScheduleInput): WrittenChain {
+    const { prompts, tokens, prefix, blockTokens } = this.#options;
+    if (input.scan < 0 || prefix === undefined) return { blocks: 0, tail: false };
+    const chain =
+      input.tokens === undefined || tokens === undefined
+        ? prompts.chain(input.scan, input.targetModel)
+        : tokens.chain(input.tokens, input.targetModel, input.cacheSalt, blockTokens);
+    return {
+      blocks: Math.min(chain.blocks, prefix.maxBlocks),
+      tail: chain.tail && chain.blocks < prefix.maxBlocks,
     };
   }
 }

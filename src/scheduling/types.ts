@@ -1,4 +1,5 @@
 import type { Outcome } from '../core/label.js';
+import type { PromptTokens } from '../core/token-chain.js';
 import type { Endpoint } from '../pool/endpoint.js';
 import type { HostRequest } from './host/hooks.js';
 
@@ -16,6 +17,8 @@ export interface ScheduleInput {
   readonly targetModel: string;
   readonly cacheSalt: string | undefined;
   readonly promptBytes: number;
+  /** Tokens of the prompt as the model's tokeniser cuts it; undefined = they are estimated from `promptBytes`. */
+  readonly tokens?: PromptTokens | undefined;
   readonly maxOutputTokens: number | undefined;
   readonly priority: number;
   readonly fairnessId: string;
@@ -65,7 +68,7 @@ export interface Charge {
   /** The output has reached `tokens` tokens: active blocks grow at block boundaries. */
   grow(tokens: number): void;
   /** A piece of output came `ms` milliseconds after the one before it, for each of its tokens. */
-  stepped(ms: number): void;
+  stepped?(ms: number): void;
   /** What the answer said at its end, for the request's label; a charge released without it is labelled as aborted. */
   answered?(answer: AnswerMeasures): void;
   /** Release everything. Idempotent. */
@@ -75,6 +78,16 @@ export interface Charge {
    * `failure`: 5xx, reset, or the proxy's own 503.
    */
   outcome(result: 'success' | 'failure'): void;
+}
+
+/** What was predicted for the endpoint that a request was placed on, and what the request wants, in milliseconds. */
+export interface LatencyPrediction {
+  /** Undefined = nothing was predicted. */
+  readonly ttftMs: number | undefined;
+  readonly tpotMs: number | undefined;
+  /** 0 = the request does not say. */
+  readonly wantedTtftMs: number;
+  readonly wantedTpotMs: number;
 }
 
 export interface Placement {
@@ -89,6 +102,8 @@ export interface Placement {
   readonly matchedBlocks: number;
   readonly totalBlocks: number;
   readonly matchedTokens: number;
+  /** Undefined when nothing predicts latency. */
+  readonly prediction?: LatencyPrediction | undefined;
   /** Weighted score of every candidate by address; only when scores are emitted. */
   readonly scores: ReadonlyMap<string, number> | undefined;
 }
@@ -165,6 +180,10 @@ export interface ProgramOperation {
     | 'OP_SCORE_CONSISTENT_HASH'
     | 'OP_SCORE_LMETRIC'
     | 'OP_SCORE_CACHE_AWARE'
+    | 'OP_PREDICT'
+    | 'OP_ADMIT_LATENCY'
+    | 'OP_FILTER_TIER'
+    | 'OP_SCORE_LATENCY'
     | 'OP_PICK_BEST_OF'
     | 'OP_PICK_LEAST_REQUEST'
     | 'OP_PICK_ROUND_ROBIN'
@@ -213,6 +232,35 @@ export interface PrefixSettings {
   readonly autoTune: boolean;
 }
 
+/** How latency is predicted. */
+export interface PredictionSettings {
+  /** Off = only learn. */
+  readonly predicts: boolean;
+  /** Answers are streamed: single tokens have a time. */
+  readonly streaming: boolean;
+  /** Factor of the wanted time per output token. */
+  readonly bufferFactor: number;
+  /** Label whose value `prefill` marks endpoints without output; empty = none. */
+  readonly roleLabel: string;
+  /** What the model believes before it has learned. */
+  readonly prior: { readonly prefillTokensPerSecond: number; readonly tpotMs: number };
+}
+
+/** A server that renders prompts: vLLM's `/v1/completions/render` and `/v1/chat/completions/render`. */
+export interface RenderSettings {
+  readonly kind: 'render';
+  /** Base URL without a slash at its end; undefined = the endpoints of the pool in turn. */
+  readonly url: string | undefined;
+  /** Name of the model as that server knows it. */
+  readonly modelName: string;
+  /** Deadlines in milliseconds: of text, and of messages with parts, for which images may have to be fetched. */
+  readonly timeoutMs: number;
+  readonly partsTimeoutMs: number;
+}
+
+/** Where the tokens of prompts come from, instead of an estimate. */
+export type TokenSettings = RenderSettings;
+
 /** A plugin that runs on the shards: plain data, from which each shard makes its own instance. */
 export interface HostPluginSettings {
   readonly name: string;
@@ -248,9 +296,13 @@ export interface CompiledScheduling {
   readonly prefix: PrefixSettings | undefined;
   /** The plugin that set up the prefix index, as metrics name it. */
   readonly prefixProducer: { readonly name: string; readonly type: string } | undefined;
+  /** Undefined = tokens are estimated. */
+  readonly tokens?: TokenSettings | undefined;
   /** Count output estimates as in-flight tokens (inflight-load-producer). */
   readonly estimateOutput: { readonly ratio: number; readonly maxTokens: number | undefined } | undefined;
   readonly handler: HandlerSettings;
+  /** Undefined when nothing predicts latency. */
+  readonly prediction: (PredictionSettings & { readonly name: string; readonly type: string }) | undefined;
   /** Plugins that run on the shards, in the order of the configuration. */
   readonly host: readonly HostPluginSettings[];
 }

@@ -3,7 +3,13 @@ import type { PoolMemory } from '../core/memory.js';
 import type { KeyPair, ServingStatus, TlsMaterial } from '../ingress/transport.js';
 import type { LogOptions } from '../operations/log.js';
 import type { ModelRewrite, SlotAssignment } from '../pool/endpoint.js';
-import type { CompiledScheduling, HandlerSettings, HostPluginSettings, PrefixSettings } from '../scheduling/types.js';
+import type {
+  CompiledScheduling,
+  HandlerSettings,
+  HostPluginSettings,
+  PrefixSettings,
+  TokenSettings,
+} from '../scheduling/types.js';
 
 /** Settings that a shard is started with. */
 export interface ShardSettings {
@@ -15,9 +21,11 @@ export interface ShardSettings {
   readonly tls: TlsMaterial | undefined;
   readonly parsers: readonly string[];
   readonly prefix: PrefixSettings | undefined;
+  readonly tokens: TokenSettings | undefined;
   readonly requestKeys: readonly string[];
   readonly baseModels: readonly string[];
   readonly prefixProducer: CompiledScheduling['prefixProducer'];
+  readonly prediction: CompiledScheduling['prediction'];
   readonly estimateOutput: { readonly ratio: number; readonly maxTokens: number | undefined } | undefined;
   readonly maxRequestBodyBytes: number;
   readonly maxStreams: number;

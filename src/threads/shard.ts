@@ -7,11 +7,13 @@ import { EndpointTable } from '../core/endpoint-table.js';
 import { attachCore, type CoreInstance } from '../core/memory.js';
 import { RequestScanner } from '../core/request-scanner.js';
 import { ResponseScanner } from '../core/response-scanner.js';
+import { TokenChain } from '../core/token-chain.js';
 import { createStreamOpener } from '../ingress/opener.js';
 import { GrpcTransport } from '../ingress/transports/grpc.js';
 import { createLogger, type Logger } from '../operations/log.js';
 import { ShardRecorder } from '../operations/telemetry/shard-recorder.js';
 import { RequestRules } from '../request/rules.js';
+import type { TokenSource } from '../request/tokens/token-source.js';
 import { EndpointDirectory } from '../scheduling/endpoint-directory.js';
 import { CoreScheduler } from '../scheduling/scheduler.js';
 import { ConfiguredServices } from './configured-services.js';
@@ -20,6 +22,7 @@ import { MirroredHealth } from './mirrored-health.js';
 import { poolClockMs } from './pool-clock.js';
 import { seededRandom } from './seeded-random.js';
 import { ShardPlugins, shardDefinitions } from './shard-plugins.js';
+import { createTokenSource } from './token-sources.js';
 
 /** Bytes that stand for one token (token-producer, estimate mode). */
 const bytesPerToken = 4;
@@ -49,6 +52,7 @@ export async function shard(start: ShardStart): Promise<void> {
     endpointOf: (slot) => directory.at(slot)?.endpoint,
     prefixProducer: settings.prefixProducer,
     poolName: settings.poolName,
+    prediction: settings.prediction,
   });
   const plugins = new ShardPlugins(
     settings.plugins,
@@ -65,8 +69,9 @@ export async function shard(start: ShardStart): Promise<void> {
   );
   const decider = new Decider(core, BigInt(start.seed));
   const line = waitingLine({ core, configured, decider, send });
+  const tokens = createTokenSource(settings.tokens, directory);
   const open = createStreamOpener(
-    services({ core, start, directory, rules, configured, send, log, recorder, plugins, decider, line }),
+    services({ core, start, directory, rules, configured, send, log, recorder, plugins, tokens, decider, line }),
   );
   const drained = new Promise<void>((resolve, reject) => {
     control.on('message', (message: ToShard) => {
@@ -91,6 +96,7 @@ export async function shard(start: ShardStart): Promise<void> {
     await transport.close();
     plugins.close();
     line?.close();
+    await tokens?.close();
     control.close();
   }
 }
@@ -120,12 +126,13 @@ interface ShardParts {
   readonly log: Logger;
   readonly recorder: ShardRecorder;
   readonly plugins: ShardPlugins;
+  readonly tokens: TokenSource | undefined;
   readonly decider: Decider;
   readonly line: WaitingLine | undefined;
 }
 
 function services(parts: ShardParts) {
-  const { core, start, directory, rules, configured, send, log, recorder, plugins, decider, line } = parts;
+  const { core, start, directory, rules, configured, send, log, recorder, plugins, tokens, decider, line } = parts;
   const { settings } = start;
   const seed = BigInt(start.seed);
   const scanner = new RequestScanner(core);
@@ -141,6 +148,7 @@ function services(parts: ShardParts) {
     hostColumns: plugins.fillColumns,
     staged: (stages, model) => recorder.staged(settings.handler, stages, model),
     prompts: scanner,
+    tokens: new TokenChain(core),
     get prefix() {
       return configured.settings.prefix;
     },
@@ -151,6 +159,7 @@ function services(parts: ShardParts) {
     baseModels: new Set(settings.baseModels),
     blockTokens,
     emitScores: settings.emitScores,
+    predicts: settings.prediction !== undefined,
     nowMs: poolClockMs,
     later: releaseLater,
     ejected: ({ endpoint }) => send({ kind: 'ejected', endpoint: endpoint.id }),
@@ -161,7 +170,7 @@ function services(parts: ShardParts) {
     scheduler: plugins.scheduler(scheduler),
     plugins: plugins.plugins,
     line,
-    poolClock: poolClockMs,
+    tokens,
     get dialects() {
       return configured.dialects;
     },
@@ -194,6 +203,7 @@ function waitingLine({
   const limited = () => configured.settings.flowControl?.limitedTenants ?? [];
   return new WaitingLine({
     core,
+    nowMs: poolClockMs,
     tell: (ended, progressed) => send({ kind: 'spent', ended, progressed }),
     release: ({ ticket, ticketGeneration }) => {
       if (!decider.release(ticket, ticketGeneration)) releaseLater(() => decider.release(ticket, ticketGeneration));

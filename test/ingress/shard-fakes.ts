@@ -163,6 +163,12 @@ export class RecordedCalls implements RequestRecorder {
   responseEnded(...rest: unknown[]): void {
     this.calls.push(['responseEnded', ...rest]);
   }
+  predicted(...rest: unknown[]): void {
+    this.calls.push(['predicted', ...rest]);
+  }
+  predictionTook(...rest: unknown[]): void {
+    this.calls.push(['predictionTook', ...rest]);
+  }
   scheduled(...rest: unknown[]): void {
     this.calls.push(['scheduled', ...rest]);
   }
@@ -171,6 +177,9 @@ export class RecordedCalls implements RequestRecorder {
   }
   processing(...rest: unknown[]): void {
     this.calls.push(['processing', ...rest]);
+  }
+  tokenised(...rest: unknown[]): void {
+    this.calls.push(['tokenised', ...rest]);
   }
   rewritten(...rest: unknown[]): void {
     this.calls.push(['rewritten', ...rest]);
@@ -181,6 +190,14 @@ export class RecordedCalls implements RequestRecorder {
   streamClosed(...rest: unknown[]): void {
     this.calls.push(['streamClosed', ...rest]);
   }
+  queued(series: number, by: 1 | -1, bodyBytes: number): void {
+    this.calls.push(['queued', series, by, bodyBytes]);
+  }
+
+  queueLeft(series: number, outcome: string, seconds: number): void {
+    this.calls.push(['queueLeft', series, outcome, seconds]);
+  }
+
   overloaded(): void {
     this.calls.push(['overloaded']);
   }

@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import { duration, parseDuration } from '../../scheduling/duration.js';
 import { definePlugin } from '../../scheduling/plugin.js';
-import { duration, parseDuration } from '../duration.js';
 
 export const shortestFirstParameters = z.strictObject({
   msPerToken: z

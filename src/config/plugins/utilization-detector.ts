@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import { duration, durationMilliseconds, parseDuration } from '../../scheduling/duration.js';
 import { definePlugin } from '../../scheduling/plugin.js';
-import { duration, durationMilliseconds, parseDuration } from '../duration.js';
 
 export const utilizationDetectorParameters = z.strictObject({
   queueDepthThreshold: z.int().min(1).default(5).describe('Waiting requests at which an endpoint is saturated.'),

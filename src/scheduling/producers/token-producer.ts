@@ -1,17 +1,99 @@
 import { z } from 'zod';
+import { duration, durationMilliseconds, parseDuration } from '../duration.js';
 import { definePlugin } from '../plugin.js';
+import type { TokenSettings } from '../types.js';
+import { estimate } from './token-estimate.js';
 
-const parameters = z.strictObject({
-  modelName: z.string().optional().describe('Accepted for compatibility; an estimate needs no model.'),
-  estimate: z.strictObject({}).default({}).describe('Count four bytes of prompt as one token. The only mode so far.'),
+/** Deadline of a text, and of messages with parts, when none (or none above zero) is given; the incumbent's. */
+const DEFAULT_TIMEOUT = '5s';
+const DEFAULT_PARTS_TIMEOUT = '30s';
+const DEFAULT_URL = 'http://localhost:8000';
+
+const vllm = z.strictObject({
+  url: z
+    .url({ protocol: /^https?$/, error: 'expected the base URL of a server, such as http://localhost:8000' })
+    .default(DEFAULT_URL)
+    .describe('Base URL of the server that renders prompts: a sidecar, a service, or one model server.'),
+  servingEndpoints: z
+    .boolean()
+    .default(false)
+    .describe('Let the endpoints of the pool render in turn, instead of the server at `url`.'),
+  timeout: duration
+    .default(DEFAULT_TIMEOUT)
+    .describe(`Longest wait for the tokens of a text; ${DEFAULT_TIMEOUT} when not above 0.`),
+  mmTimeout: duration
+    .default(DEFAULT_PARTS_TIMEOUT)
+    .describe(
+      `The same for messages that consist of parts, such as images; ${DEFAULT_PARTS_TIMEOUT} when not above 0.`,
+    ),
 });
+
+const udsTokenizerConfig = z
+  .strictObject({
+    socketFile: z.string().optional().describe('Where the socket is.'),
+    useTCP: z.boolean().optional().describe('The socket is a TCP address.'),
+  })
+  .optional()
+  .describe('Deprecated, and not served: a tokeniser behind a Unix socket. Tokens are estimated.');
+
+const parameters = z
+  .strictObject({
+    modelName: z
+      .string()
+      .optional()
+      .describe('Name of the model as the rendering server knows it. Alone it selects `vllm` with its defaults.'),
+    estimate,
+    vllm: vllm.optional().describe('Ask a vLLM server for the tokens of every prompt.'),
+    udsTokenizerConfig,
+  })
+  .refine((given) => [given.estimate, given.vllm, given.udsTokenizerConfig].filter(Boolean).length <= 1, {
+    error: 'only one of estimate, vllm or udsTokenizerConfig may be set',
+  })
+  .refine(({ vllm, modelName }) => vllm === undefined || Boolean(modelName), {
+    error: 'vllm needs modelName, the name of the model as the rendering server knows it',
+  });
+
+type Parameters = z.output<typeof parameters>;
+
+function milliseconds(text: string, otherwise: string): number {
+  const given = durationMilliseconds(text);
+  return given > 0 ? given : parseDuration(otherwise)!;
+}
+
+function tokenSettings(given: Parameters): TokenSettings | undefined {
+  if (given.estimate !== undefined || given.udsTokenizerConfig !== undefined || !given.modelName) return undefined;
+  const { url, servingEndpoints, timeout, mmTimeout } = given.vllm ?? vllm.parse({});
+  return {
+    kind: 'render',
+    url: servingEndpoints ? undefined : url.replace(/\/+$/, ''),
+    modelName: given.modelName,
+    timeoutMs: milliseconds(timeout, DEFAULT_TIMEOUT),
+    partsTimeoutMs: milliseconds(mmTimeout, DEFAULT_PARTS_TIMEOUT),
+  };
+}
+
+function advise({ udsTokenizerConfig, estimate }: Parameters): readonly string[] {
+  return [
+    ...(udsTokenizerConfig === undefined
+      ? []
+      : ['udsTokenizerConfig is deprecated and not served: tokens are estimated; use vllm']),
+    ...(estimate?.image === undefined && estimate?.video === undefined
+      ? []
+      : ['estimate.image and estimate.video have no effect: an image counts as 225 tokens, other parts by their JSON']),
+  ];
+}
 
 export const tokenProducer = definePlugin({
   type: 'token-producer',
   kinds: ['producer'],
   stability: 'Beta',
-  doc: 'Says how many tokens a prompt has: an estimate of four bytes for a token, counted while the body arrives.',
+  doc:
+    'Says which tokens a prompt has. Without parameters an estimate: four bytes for a token, counted while the body ' +
+    'arrives. With `vllm`, a vLLM server renders and tokenises every chat and completion; a prompt that it cannot ' +
+    'tokenise in time is estimated, and counted as such.',
   parameters,
   produces: ['prompt-tokens'],
   defaultProducerOf: ['prompt-tokens'],
+  advise,
+  tokenSettings,
 });

@@ -1,0 +1,133 @@
+import type { CoreInstance } from './memory.js';
+
+/** Something among the tokens that is no text: an image, a clip. Its tokens are placeholders, alike for all of them. */
+export interface PromptFeature {
+  /** Tells it from every other: a digest, as the engine names it. */
+  readonly identifier: string;
+  /** Its placeholders, in tokens from the beginning of the prompt. */
+  readonly offset: number;
+  readonly length: number;
+}
+
+/** The tokens of a prompt, as the model's tokeniser cuts it. */
+export interface PromptTokens {
+  readonly ids: Uint32Array;
+  /** In the order of their offsets. */
+  readonly features: readonly PromptFeature[];
+}
+
+/** Names that are mixed into blocks, by number of the block among those that are added together. */
+export type BlockExtras = ReadonlyMap<number, readonly string[]>;
+
+/** Bytes of a model name that count, as in a request scan (SCAN_HEAD_NAME_BYTES). */
+const NAME_BYTES = 4032;
+
+/**
+ * Chain hashes of prompts whose tokens are known, written into the thread's HASHES area: what stands there is
+ * overwritten by the next chain, scan or event of the thread, so a chain is used in the turn in which it is made.
+ */
+export class TokenChain {
+  readonly #core: CoreInstance;
+  readonly #input: number;
+  readonly #inputTokens: number;
+  readonly #text: Buffer;
+  readonly #hashes: BigUint64Array;
+
+  constructor(core: CoreInstance) {
+    this.#core = core;
+    this.#input = core.call.inputAddress!() >>> 0;
+    this.#inputTokens = core.constant.THREAD_INPUT_BYTES! >>> 2;
+    this.#text = Buffer.from(core.memory.buffer);
+    const { chainBlocks } = core.sizes;
+    this.#hashes = new BigUint64Array(core.memory.buffer, core.call.hashesAddress!() >>> 0, chainBlocks);
+  }
+
+  /** Most blocks that a chain can have. */
+  get longest(): number {
+    return this.#hashes.length;
+  }
+
+  /** The hash of block `index`; a tail's stands behind the whole blocks. */
+  hash(index: number): bigint {
+    return this.#hashes[index]!;
+  }
+
+  /**
+   * Chain a whole prompt.
+   * @returns its whole blocks, at most `longest`, and whether the hash of a last block that is not whole follows them
+   */
+  chain(
+    { ids, features }: PromptTokens,
+    model: string,
+    salt: string | undefined,
+    blockTokens: number,
+  ): { readonly blocks: number; readonly tail: boolean } {
+    this.begin(model, salt);
+    const extras = extrasOf(features, blockTokens);
+    const blocks = this.add(ids, blockTokens, extras);
+    const rest = blocks * blockTokens;
+    const whole = Math.floor(ids.length / blockTokens);
+    const left = ids.length - rest;
+    if (blocks < whole || left === 0 || left > this.#inputTokens) return { blocks, tail: false };
+    this.#mix(extras.get(whole));
+    this.#writeTokens(ids, rest, ids.length);
+    return { blocks, tail: this.#core.call.tokenChainTail!(left * 4) === 1 };
+  }
+
+  /** Begin at the root of a model (or adapter) name. */
+  begin(model: string, salt: string | undefined): void {
+    const name = this.#text.write(model, this.#input, NAME_BYTES, 'utf8');
+    const salted = salt === undefined ? -1 : this.#text.write(salt, this.#input + name, this.#inputTokens, 'utf8');
+    this.#core.call.tokenChainBegin!(name, salted);
+  }
+
+  /** Begin behind a block that has been chained before. */
+  resume(parent: bigint): void {
+    this.#core.view.setBigUint64(this.#input, parent, true);
+    this.#core.call.tokenChainResume!();
+  }
+
+  /** Append the whole blocks of `tokens`. @returns blocks of the chain so far, at most `longest` */
+  add(tokens: Uint32Array, blockTokens: number, extras: BlockExtras): number {
+    const { call } = this.#core;
+    const whole = Math.floor(tokens.length / blockTokens);
+    const most = Math.floor(this.#inputTokens / blockTokens);
+    // A block that does not fit into INPUT is not hashed: nothing is matched then.
+    if (most === 0) return 0;
+    let blocks = 0;
+    let at = 0;
+    while (at < whole) {
+      this.#mix(extras.get(at));
+      let end = Math.min(whole, at + most);
+      for (let next = at + 1; next < end; next++) if (extras.has(next)) end = next;
+      this.#writeTokens(tokens, at * blockTokens, end * blockTokens);
+      blocks = call.tokenChainAdd!((end - at) * blockTokens * 4, blockTokens * 4);
+      at = end;
+    }
+    return blocks;
+  }
+
+  #mix(names: readonly string[] | undefined): void {
+    for (const name of names ?? []) {
+      this.#core.call.tokenChainMix!(this.#text.write(name, this.#input, this.#inputTokens, 'utf8'));
+    }
+  }
+
+  #writeTokens(tokens: Uint32Array, from: number, to: number): void {
+    this.#core.u32.set(tokens.subarray(from, to), this.#input >>> 2);
+  }
+}
+
+/** Which features overlap which blocks of a prompt. */
+function extrasOf(features: readonly PromptFeature[], blockTokens: number): BlockExtras {
+  const extras = new Map<number, string[]>();
+  for (const { identifier, offset, length } of features) {
+    const last = Math.floor((offset + length - 1) / blockTokens);
+    for (let block = Math.floor(offset / blockTokens); block <= last; block++) {
+      const names = extras.get(block);
+      if (names === undefined) extras.set(block, [identifier]);
+      else if (!names.includes(identifier)) names.push(identifier);
+    }
+  }
+  return extras;
+}

@@ -1,0 +1,41 @@
+/** Failures in a row after which a source is left alone. */
+const FAILURES = 5;
+const FIRST_PAUSE_MS = 1_000;
+const LONGEST_PAUSE_MS = 30_000;
+
+/**
+ * Leaves a source alone that fails again and again, for a time that doubles: requests then do not wait for what will not
+ * come. After each pause one request tries.
+ */
+export class FailurePause {
+  readonly #now: () => number;
+  #failures = 0;
+  #until = 0;
+  #length = FIRST_PAUSE_MS;
+
+  /** @param now milliseconds of a monotonic clock */
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  /** Whether a request may try now; during a pause nobody, after it one until it has told how it went. */
+  admits(): boolean {
+    if (this.#failures < FAILURES) return true;
+    const now = this.#now();
+    if (now < this.#until) return false;
+    this.#until = now + this.#length;
+    return true;
+  }
+
+  succeeded(): void {
+    this.#failures = 0;
+    this.#length = FIRST_PAUSE_MS;
+  }
+
+  failed(): void {
+    this.#failures++;
+    if (this.#failures < FAILURES) return;
+    if (this.#failures > FAILURES) this.#length = Math.min(LONGEST_PAUSE_MS, this.#length * 2);
+    this.#until = this.#now() + this.#length;
+  }
+}

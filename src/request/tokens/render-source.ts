@@ -1,0 +1,106 @@
+import { Agent } from 'undici';
+import { PromptKind } from '../../core/types.js';
+import type { RenderSettings } from '../../scheduling/types.js';
+import { writeModel } from '../model-edit.js';
+import { FailurePause } from './failure-pause.js';
+import { renderedTokens } from './rendered-tokens.js';
+import type { PromptBody, Tokenised, TokenSource } from './token-source.js';
+
+/** Idle connections that stay open to one server, and how long; the incumbent's numbers. */
+const CONNECTIONS = 16;
+const KEEP_ALIVE_MS = 90_000;
+/** Prompts that may wait for their tokens on one shard: what is beyond would wait longer than it is worth. */
+const OPEN_MOST = 256;
+/** A token takes at most eleven characters of the answer, and no model has windows of more than some millions. */
+const ANSWER_BYTES_MOST = 64 * 1024 * 1024;
+
+const PATHS: ReadonlyMap<PromptKind, string> = new Map([
+  [PromptKind.completions, '/v1/completions/render'],
+  [PromptKind.chat, '/v1/chat/completions/render'],
+]);
+
+/** Fields that a message has only when it consists of parts that have to be fetched or decoded. */
+const PART_FIELDS = ['"image_url"', '"video_url"', '"audio_url"', '"input_audio"'].map((field) => Buffer.from(field));
+
+/** The server judged the prompt, not itself. */
+class RefusedPrompt extends Error {}
+
+/** Asks vLLM's render endpoints for the tokens of prompts: the body goes there as it is, with the model's name changed. */
+export class RenderSource implements TokenSource {
+  readonly #settings: RenderSettings;
+  readonly #target: () => string | undefined;
+  readonly #pause: FailurePause;
+  readonly #agent = new Agent({ connections: CONNECTIONS, pipelining: 1, keepAliveTimeout: KEEP_ALIVE_MS });
+  #open = 0;
+
+  /**
+   * @param target base URL of the next endpoint to ask, where the settings name no URL; undefined = there is none
+   * @param now milliseconds of a monotonic clock
+   */
+  constructor(settings: RenderSettings, target: () => string | undefined, now: () => number) {
+    this.#settings = settings;
+    this.#target = target;
+    this.#pause = new FailurePause(now);
+  }
+
+  reads(prompt: PromptKind): boolean {
+    return PATHS.has(prompt);
+  }
+
+  async tokenise(body: PromptBody, signal: AbortSignal): Promise<Tokenised> {
+    if (this.#open >= OPEN_MOST) return { outcome: 'busy', why: `${OPEN_MOST} prompts wait for their tokens already` };
+    const base = this.#settings.url ?? this.#target();
+    if (base === undefined) return { outcome: 'failed', why: 'no endpoint could render the prompt' };
+    if (!this.#pause.admits()) return { outcome: 'paused', why: `${base} has failed too often: it is left alone` };
+    const payload = Buffer.concat(writeModel(body.chunks, body.modelPlace, this.#settings.modelName));
+    const deadline = AbortSignal.timeout(this.#deadline(payload));
+    this.#open++;
+    try {
+      const text = await this.#ask(base, PATHS.get(body.prompt)!, payload, AbortSignal.any([signal, deadline]));
+      const tokens = renderedTokens(text);
+      this.#pause.succeeded();
+      return { outcome: 'tokenised', tokens };
+    } catch (error) {
+      // A client that went away, or sent what no model takes, says nothing about the server.
+      if (!signal.aborted && !(error instanceof RefusedPrompt)) this.#pause.failed();
+      const outcome = deadline.aborted ? 'late' : 'failed';
+      return { outcome, why: `${base} has not rendered a prompt: ${(error as Error).message}` };
+    } finally {
+      this.#open--;
+    }
+  }
+
+  #deadline(payload: Buffer): number {
+    const { timeoutMs, partsTimeoutMs } = this.#settings;
+    return PART_FIELDS.some((field) => payload.includes(field)) ? partsTimeoutMs : timeoutMs;
+  }
+
+  async #ask(base: string, path: string, payload: Buffer, signal: AbortSignal): Promise<string> {
+    const url = new URL(base + path);
+    const { statusCode, body } = await this.#agent.request({
+      origin: url.origin,
+      path: url.pathname,
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: payload,
+      signal,
+    });
+    if (statusCode !== 200) {
+      await body.dump();
+      const refused = statusCode === 400 || statusCode === 413 || statusCode === 422;
+      throw refused ? new RefusedPrompt(`status ${statusCode}`) : new Error(`status ${statusCode}`);
+    }
+    const pieces: Buffer[] = [];
+    let bytes = 0;
+    for await (const piece of body as AsyncIterable<Buffer>) {
+      pieces.push(piece);
+      bytes += piece.length;
+      if (bytes > ANSWER_BYTES_MOST) throw new Error(`an answer of more than ${ANSWER_BYTES_MOST} bytes`);
+    }
+    return Buffer.concat(pieces).toString('utf8');
+  }
+
+  close(): Promise<void> {
+    return this.#agent.destroy();
+  }
+}

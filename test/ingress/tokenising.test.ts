@@ -1,0 +1,125 @@
+import { describe, expect, it } from 'vitest';
+import { PromptKind } from '../../dist/core/types.js';
+import type { PromptBody, Tokenised, TokenSource } from '../../dist/request/tokens/token-source.js';
+import { requestBody, requestHeaders, responseHeaders } from './envoy-messages.js';
+import { FakeShard, NO_ENDPOINTS, type ShardSetup } from './shard-fakes.js';
+
+const PATH = { ':path': '/v1/completions', 'x-request-id': 'r1' };
+const BODY = '{"model":"m","prompt":"hello"}';
+const TOKENS = { ids: Uint32Array.of(1, 2, 3), features: [] };
+
+/** Answers when it is told to. */
+class SlowSource implements TokenSource {
+  readonly asked: {
+    readonly body: PromptBody;
+    readonly signal: AbortSignal;
+    readonly answer: (t: Tokenised) => void;
+  }[] = [];
+
+  reads(prompt: PromptKind): boolean {
+    return prompt !== PromptKind.embeddings;
+  }
+  tokenise(body: PromptBody, signal: AbortSignal): Promise<Tokenised> {
+    return new Promise((answer) => this.asked.push({ body, signal, answer }));
+  }
+  async close(): Promise<void> {}
+
+  /** Answer the first question and let the stream go on. */
+  async answer(tokenised: Tokenised): Promise<void> {
+    this.asked[0]!.answer(tokenised);
+    await Promise.resolve();
+    await Promise.resolve();
+  }
+}
+
+function waiting(setup: ShardSetup = {}) {
+  const source = new SlowSource();
+  const shard: FakeShard = new FakeShard({ ...setup, services: { ...setup.services, tokens: source } });
+  const proxy = shard.open().say(requestHeaders(PATH), requestBody(BODY));
+  return { source, shard, proxy };
+}
+
+describe('a prompt whose tokens are asked for', () => {
+  it('is decided with them when they have come', async () => {
+    const { source, shard, proxy } = waiting();
+    expect(proxy.replies).toEqual([]);
+    const { body } = source.asked[0]!;
+    expect(Buffer.concat([...body.chunks]).toString()).toBe(BODY);
+    expect(body).toMatchObject({ prompt: PromptKind.completions, modelPlace: { kind: 'replace' } });
+    await source.answer({ outcome: 'tokenised', tokens: TOKENS });
+    expect(proxy.kinds).toEqual(['requestHeaders', 'requestBody']);
+    expect(shard.decisions[0]?.tokens).toEqual(TOKENS);
+    expect(shard.recorder.named('tokenised')).toEqual([['tokenised', 'tokenised']]);
+    expect(shard.recorder.named('processing')).toHaveLength(1);
+    expect(shard.scanner.open_.size).toBe(0);
+  });
+
+  it('is decided by its estimate when they do not come', async () => {
+    const { source, shard, proxy } = waiting();
+    await source.answer({ outcome: 'late', why: 'too slow' });
+    expect(proxy.kinds).toEqual(['requestHeaders', 'requestBody']);
+    expect(shard.decisions[0]?.tokens).toBeUndefined();
+    expect(shard.recorder.named('tokenised')).toEqual([['tokenised', 'late']]);
+  });
+
+  it('is refused like any other', async () => {
+    const { source, proxy } = waiting({ schedule: () => NO_ENDPOINTS });
+    await source.answer({ outcome: 'tokenised', tokens: TOKENS });
+    expect(proxy.rejection?.status).toBe(503);
+    expect(proxy.ending).toBe('ended');
+  });
+
+  it('gets its answer when the proxy has half-closed meanwhile', async () => {
+    const { source, proxy } = waiting();
+    proxy.halfClose();
+    expect(proxy.ending).toBe('open');
+    await source.answer({ outcome: 'tokenised', tokens: TOKENS });
+    expect(proxy.kinds).toEqual(['requestHeaders', 'requestBody']);
+    expect(proxy.ending).toBe('ended');
+  });
+
+  it('is given up when the stream is gone: the search ends and nothing is decided', async () => {
+    const { source, shard, proxy } = waiting();
+    proxy.close(true);
+    expect(source.asked[0]!.signal.aborted).toBe(true);
+    await source.answer({ outcome: 'tokenised', tokens: TOKENS });
+    expect(shard.decisions).toEqual([]);
+    expect(shard.scanner.open_.size).toBe(0);
+    expect(shard.opener.load()).toMatchObject({ openStreams: 0, bufferedBytes: 0 });
+  });
+
+  it('is not decided any more when the proxy has answered by itself', async () => {
+    const { source, shard, proxy } = waiting();
+    proxy.say(responseHeaders({ ':status': '504' }));
+    expect(source.asked[0]!.signal.aborted).toBe(true);
+    await source.answer({ outcome: 'tokenised', tokens: TOKENS });
+    expect(shard.decisions).toEqual([]);
+    expect(proxy.kinds).toEqual(['responseHeaders']);
+  });
+
+  it('holds its bytes against the bound of the shard', () => {
+    const { shard } = waiting();
+    expect(shard.opener.load().bufferedBytes).toBeGreaterThan(BODY.length);
+  });
+
+  it('breaks its own stream only, when the decision throws', async () => {
+    const { source, shard, proxy } = waiting({
+      schedule: () => {
+        throw new Error('oh');
+      },
+    });
+    await source.answer({ outcome: 'tokenised', tokens: TOKENS });
+    expect(proxy.ending).toMatchObject({ message: 'internal error' });
+    expect(shard.scanner.open_.size).toBe(0);
+  });
+});
+
+it('a prompt that the source does not read is decided at once', () => {
+  const source = new SlowSource();
+  const shard = new FakeShard({ services: { tokens: source } });
+  const proxy = shard
+    .open()
+    .say(requestHeaders({ ':path': '/v1/embeddings' }), requestBody('{"model":"m","input":"x"}'));
+  expect(proxy.kinds).toEqual(['requestHeaders', 'requestBody']);
+  expect(source.asked).toEqual([]);
+});

@@ -1,0 +1,61 @@
+import { describe, expect, it } from 'vitest';
+import { tokenProducer } from '../../dist/scheduling/producers/token-producer.js';
+import type { RenderSettings } from '../../dist/scheduling/types.js';
+
+const settings = (parameters: object) => tokenProducer.tokenSettings!(tokenProducer.parameters.parse(parameters));
+const problem = (parameters: object) => tokenProducer.parameters.safeParse(parameters).error?.issues[0]?.message;
+
+describe('token-producer', () => {
+  it('estimates when it is told nothing, or to', () => {
+    expect(settings({})).toBeUndefined();
+    expect(settings({ estimate: {} })).toBeUndefined();
+    expect(settings({ estimate: {}, modelName: 'm' })).toBeUndefined();
+  });
+
+  it('asks the default server when a model is named', () => {
+    const expected: RenderSettings = {
+      kind: 'render',
+      url: 'http://localhost:8000',
+      modelName: 'm',
+      timeoutMs: 5_000,
+      partsTimeoutMs: 30_000,
+    };
+    expect(settings({ modelName: 'm' })).toEqual(expected);
+    expect(settings({ modelName: 'm', vllm: {} })).toEqual(expected);
+  });
+
+  it('takes URL and deadlines; a deadline that is not above zero means the default', () => {
+    expect(settings({ modelName: 'm', vllm: { url: 'https://r:1/x/', timeout: '1s', mmTimeout: '0s' } })).toEqual({
+      kind: 'render',
+      url: 'https://r:1/x',
+      modelName: 'm',
+      timeoutMs: 1_000,
+      partsTimeoutMs: 30_000,
+    });
+    expect(settings({ modelName: 'm', vllm: { timeout: '-5s' } })).toMatchObject({ timeoutMs: 5_000 });
+  });
+
+  it('lets the endpoints of the pool render', () => {
+    expect(settings({ modelName: 'm', vllm: { servingEndpoints: true } })).toMatchObject({ url: undefined });
+  });
+
+  it.each<[object, string]>([
+    [{ vllm: {} }, 'vllm needs modelName'],
+    [{ vllm: {}, modelName: '' }, 'vllm needs modelName'],
+    [{ modelName: 'm', vllm: {}, estimate: {} }, 'only one of'],
+    [{ modelName: 'm', vllm: { timeout: 'soon' } }, 'duration'],
+    [{ modelName: 'm', vllm: { url: 'nonsense' } }, 'base URL'],
+    [{ estimate: { image: { mode: 'guess' } } }, 'Invalid option'],
+  ])('refuses %j', (parameters, message) => {
+    expect(problem(parameters)).toContain(message);
+  });
+
+  it('says what it takes but does not do', () => {
+    const advice = (parameters: object) => tokenProducer.advise!(tokenProducer.parameters.parse(parameters));
+    expect(advice({})).toEqual([]);
+    expect(advice({ udsTokenizerConfig: { socketFile: '/x' } })).toEqual([expect.stringContaining('deprecated')]);
+    expect(advice({ estimate: { image: { mode: 'static', static: { staticToken: 5 } } } })).toEqual([
+      expect.stringContaining('no effect'),
+    ]);
+  });
+});
