@@ -8,7 +8,7 @@ import { gateCharged, gateEnded, gateFirstToken, gateOutput } from '../gate/gate
 import { parkedBy } from '../gate/parking';
 import { activeAddLocked, activeOverlapBegin, activeOverlapOf, activeRemoveLocked } from '../load/blocks';
 import { beginProbe, endProbe, noteFailure, noteSuccess } from '../load/ejection';
-import { featuresNoteBest, featuresOf } from '../load/features';
+import { featuresNoteBest, featuresNoteWouldPick, featuresOf } from '../load/features';
 import {
   charge,
   ENTRY_PROBE,
@@ -54,6 +54,7 @@ import { filter } from './filters';
 import { gateBegin, gateEmpty, gateLeftAll, gatePark, gatePass, mayServe } from './gate-pass';
 import { noteSent } from './history-scorers';
 import { admitByLatency } from './latency';
+import { wouldPick } from './marginal-cost';
 import { pick } from './pickers';
 import { answerPrediction, clearPrediction, predict } from './predictions';
 import {
@@ -66,6 +67,7 @@ import {
   ANSWER_TICKET_GENERATION,
   ANSWER_TOTAL,
   ANSWER_UNCACHED_TOKENS,
+  ANSWER_WOULD_PICK,
   activeProgram,
   DECIDE_BLIND,
   DECIDE_BUSY,
@@ -85,6 +87,7 @@ import {
   OP_ADMIT_LATENCY,
   OP_FILTER_HOST,
   OP_PREDICT,
+  OP_WOULD_PICK,
   PROGRAM_INSERTS,
   PROGRAM_NEEDS_MATCH,
   PROGRAM_NEEDS_OVERLAP,
@@ -179,6 +182,8 @@ function run(program: usize, flags: u32, used: u32, total: u32, gated: bool): u3
       candidates = filter(op, code, used, total, candidates);
       put(ANSWER_CANDIDATES, candidates);
       if (candidates == 0) return gateLeftAll() ? DECIDE_FILTERED : DECIDE_PARKED;
+    } else if (code == OP_WOULD_PICK) {
+      wouldPick(used);
     } else if (isPicker(code)) {
       put(ANSWER_COUNT, pick(op, code, used, candidates));
       if (predicted && get(ANSWER_COUNT) != 0) answerPrediction(get(ANSWER_PICKS));
@@ -224,6 +229,7 @@ function chargePick(slot: u32, program: usize, used: u32): void {
   noteSent(needs, slot);
   put(ANSWER_TICKET, ticket);
   put(ANSWER_TICKET_GENERATION, ticket == 0 ? 0 : entryGeneration(entryAt(ticket - 1)));
+  if (ticket != 0) featuresNoteWouldPick(featuresOf(entryAt(ticket - 1)), get(ANSWER_WOULD_PICK));
   if (ticket != 0 && (needs & PROGRAM_NEEDS_MATCH) != 0) {
     featuresNoteBest(featuresOf(entryAt(ticket - 1)), min(bestMatch(used) * block, prompt));
   }
@@ -282,6 +288,7 @@ function clearAnswer(total: u32): void {
   put(ANSWER_TOTAL, total);
   put(ANSWER_CANDIDATES, 0);
   put(ANSWER_UNCACHED_TOKENS, 0);
+  put(ANSWER_WOULD_PICK, 0);
   store<f32>(REQUEST + ANSWER_SCORE, 0);
   clearPrediction();
 }

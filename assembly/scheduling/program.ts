@@ -60,6 +60,8 @@ export const OP_SCORE_RENDEZVOUS: u32 = 30; // [request key, label column, load 
 export const OP_SCORE_CONSISTENT_HASH: u32 = 31; // [request key, label column, load factor, virtual nodes]
 export const OP_SCORE_LMETRIC: u32 = 32; // []
 export const OP_SCORE_CACHE_AWARE: u32 = 33; // [cache threshold, absolute threshold, relative threshold]
+export const OP_SCORE_MARGINAL_COST: u32 = 96; // []
+export const OP_WOULD_PICK: u32 = 97; // []: note what marginal cost would pick
 export const OP_PICK_MAX_SCORE: u32 = 48; // [endpoints]
 export const OP_PICK_RANDOM: u32 = 49; // [endpoints]
 export const OP_PICK_WEIGHTED_RANDOM: u32 = 50; // [endpoints]
@@ -119,6 +121,7 @@ export const ANSWER_TOTAL: usize = 80; // u32: blocks of the prompt, tail includ
 export const ANSWER_CANDIDATES: usize = 84; // u32: endpoints left after the filters
 export const ANSWER_SCORE: usize = 88; // f32: weighted score of the first pick
 export const ANSWER_UNCACHED_TOKENS: usize = 92; // u32: tokens charged for the first pick
+export const ANSWER_WOULD_PICK: usize = 96; // u32: slot + 1 that marginal cost would pick, 0 = it was not asked
 export const ANSWER_TTFT: usize = 2176; // f32: time to first token predicted for the first pick, ms, NaN = nothing
 export const ANSWER_TPOT: usize = 2180; // f32: time per output token predicted for it
 export const ANSWER_PICKS: usize = 256; // u32 × MAX_PICKS: slots in order of preference

@@ -137,6 +137,9 @@ function services(parts: ShardParts) {
   const seed = BigInt(start.seed);
   const scanner = new RequestScanner(core);
   const table = new EndpointTable(core);
+  const chain = new TokenChain(core);
+  const speculated = (slot: number, generation: number, from: number, blocks: number) =>
+    send({ kind: 'speculated', slot, generation, hashes: chain.hashes(from, blocks) });
   const blockTokens = settings.prefix?.blockTokens ?? 64;
   const scheduler = new CoreScheduler({
     decider,
@@ -148,7 +151,10 @@ function services(parts: ShardParts) {
     hostColumns: plugins.fillColumns,
     staged: (stages, model) => recorder.staged(settings.handler, stages, model),
     prompts: scanner,
-    tokens: new TokenChain(core),
+    tokens: chain,
+    get speculated() {
+      return configured.settings.prefix?.knownBy === 'events and decisions' ? speculated : undefined;
+    },
     get prefix() {
       return configured.settings.prefix;
     },
