@@ -69,7 +69,7 @@ export async function shard(start: ShardStart): Promise<void> {
   );
   const decider = new Decider(core, BigInt(start.seed));
   const line = waitingLine({ core, configured, decider, send });
-  const tokens = createTokenSource(settings.tokens, directory);
+  const tokens = await createTokenSource(settings.tokens, directory);
   const open = createStreamOpener(
     services({ core, start, directory, rules, configured, send, log, recorder, plugins, tokens, decider, line }),
   );
