@@ -61,6 +61,8 @@ const QUIET: RequestRecorder = {
   prefix: nothing,
   processing: nothing,
   rewritten: nothing,
+  queued: nothing,
+  queueLeft: nothing,
   streamOpened: nothing,
   streamClosed: nothing,
   tokenised: () => undefined,

@@ -1,4 +1,5 @@
 import type { Admission } from '../admission/admission.js';
+import type { WaitingLine } from '../admission/waiting-line.js';
 import type { BodyScanner } from '../request/body-scanner.js';
 import type { Dialects } from '../request/dialects.js';
 import type { RequestRules } from '../request/rules.js';
@@ -6,7 +7,7 @@ import type { TokenSource } from '../request/tokens/token-source.js';
 import type { RequestRecorder } from '../response/recorder.js';
 import type { ResponseScanner } from '../response/response-scanner.js';
 import type { HostPlugins } from '../scheduling/host/host-plugins.js';
-import type { EndpointPredictions, ScheduleInput, Scheduler } from '../scheduling/types.js';
+import type { EndpointPredictions, GatedScheduler, ScheduleInput } from '../scheduling/types.js';
 import type { StreamLimits } from './stream-load.js';
 
 /** Where a stream reports what nobody expects. */
@@ -32,7 +33,9 @@ export interface LatencySource {
 export interface StreamServices {
   readonly scanner: BodyScanner;
   readonly responses: ResponseScanner;
-  readonly scheduler: Scheduler;
+  readonly scheduler: GatedScheduler;
+  /** Where requests wait for an endpoint with room; undefined = flow control is off and nothing waits. */
+  readonly line?: WaitingLine | undefined;
   /** Host plugins; undefined when the configuration has none. */
   readonly plugins?: HostPlugins | undefined;
   /** Where the tokens of prompts come from; undefined = they are estimated. */

@@ -60,6 +60,10 @@ export interface RequestRecorder {
   /** Time spent in the request phase and in the response phase by the picker itself. */
   processing(phase: 'request' | 'response', seconds: number): void;
   rewritten(rule: string, model: string, target: string): void;
+  /** A request waits for an endpoint with room (+1), or does not any more (-1). */
+  queued(series: number, by: 1 | -1, bodyBytes: number): void;
+  /** How a wait ended (`QueueOutcome`), and how long it was. */
+  queueLeft(series: number, outcome: string, seconds: number): void;
   /** ext_proc streams: +1 when one opens; closed with its gRPC code and duration. */
   streamOpened(): void;
   streamClosed(code: string, seconds: number): void;

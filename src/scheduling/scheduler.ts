@@ -7,13 +7,14 @@ import type { ProfileHandler, StagesUsed } from './profile-handler.js';
 import type { ServedPredictions } from './served-predictions.js';
 import type {
   EndpointOutlook,
+  GatedScheduler,
+  Parked,
   PickedEndpoint,
   Placement,
   PrefixSettings,
   Rejection,
   RequestOutlook,
   ScheduleInput,
-  Scheduler,
 } from './types.js';
 import { NOTHING_WANTED, wantedTimes } from './wanted-times.js';
 
@@ -55,14 +56,14 @@ export interface SchedulerOptions extends RunOptions {
 const bytesPerToken = 4;
 
 /** The scheduler of a shard: the profile handler runs profiles, each by one call into the core. */
-export class CoreScheduler implements Scheduler {
+export class CoreScheduler implements GatedScheduler {
   readonly #options: SchedulerOptions;
 
   constructor(options: SchedulerOptions) {
     this.#options = options;
   }
 
-  schedule(input: ScheduleInput): Placement | Rejection {
+  schedule(input: ScheduleInput): Placement | Rejection | Parked {
     this.#options.served?.predictions.write(input.predictions);
     const runs = new ChargedRuns(this.#options, input, this.#request(input));
     let outcome: Placement | Rejection | undefined;
@@ -72,7 +73,7 @@ export class CoreScheduler implements Scheduler {
       // A rejection, or an exception on the way.
       if (outcome?.kind !== 'placed') runs.abandon();
     }
-    return outcome;
+    return runs.parked ? PARKED : outcome;
   }
 
   #handled(runs: ChargedRuns): Placement | Rejection {
@@ -176,6 +177,8 @@ export class CoreScheduler implements Scheduler {
 function promptTokensOf({ tokens, promptBytes }: ScheduleInput): number {
   return tokens?.ids.length ?? Math.ceil(promptBytes / bytesPerToken);
 }
+
+const PARKED: Parked = { kind: 'parked' };
 
 const NO_HEADERS: ReadonlyMap<string, string | undefined> = new Map();
 

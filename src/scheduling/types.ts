@@ -58,6 +58,20 @@ export interface ScheduleInput {
   readonly path: string;
   /** The request as host plugins see it; undefined when there are none. */
   readonly hosted?: HostRequest | undefined;
+  /** Flow control is on: the request goes only where there is room, and waits otherwise. */
+  readonly gate?: GateInput | undefined;
+}
+
+/** What a request needs to wait, and what it has after it did. */
+export interface GateInput {
+  /** Parking slot that it may take, -1 = none is free. */
+  readonly parking: number;
+  /** The charge of its grant; undefined when it comes anew. */
+  readonly held: { readonly ticket: number; readonly ticketGeneration: number } | undefined;
+  /** The first token of its answer will not be seen: the answer comes in one piece. */
+  readonly blind: boolean;
+  /** It has to go through the queues, whether there is room or not. */
+  readonly queued: boolean;
 }
 
 export interface PickedEndpoint {
@@ -83,6 +97,8 @@ export interface Charge {
   prefillDone(): void;
   /** The output has reached `tokens` tokens: active blocks grow at block boundaries. */
   grow(tokens: number): void;
+  /** A piece of output came `ms` milliseconds after the one before it, for each of its tokens. */
+  stepped?(ms: number): void;
   /** What the answer said at its end, for the request's label; a charge released without it is labelled as aborted. */
   answered?(answer: AnswerMeasures): void;
   /** Release everything. Idempotent. */
@@ -150,6 +166,16 @@ export type HostColumnFiller = (input: ScheduleInput, profile: string) => void;
 /** The decision of one request, on the shard's thread, synchronous. */
 export interface Scheduler {
   schedule(input: ScheduleInput): Placement | Rejection;
+}
+
+/** No endpoint that the request may use has room: it waits in its parking slot. */
+export interface Parked {
+  readonly kind: 'parked';
+}
+
+/** The scheduler of a shard: requests that come with a `gate` may have to wait. */
+export interface GatedScheduler {
+  schedule(input: ScheduleInput): Placement | Rejection | Parked;
 }
 
 /** One operation of a compiled profile. `code` names an exported constant of the core (`OP_*`). */

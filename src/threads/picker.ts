@@ -8,7 +8,9 @@ import { listenHealth } from '../ingress/transports/grpc.js';
 import type { EventFeed } from '../kvevents/event-feed.js';
 import { adaptationRoute } from '../operations/adaptation-page.js';
 import { decisionsRoute } from '../operations/decisions-page.js';
+import { flowControlRoute } from '../operations/flow-control-page.js';
 import { HealthState } from '../operations/health.js';
+import type { Route } from '../operations/telemetry/metrics-server.js';
 import { createFileDiscovery } from '../pool/discovery/file.js';
 import type { Discovery } from '../pool/endpoint.js';
 import { SlotTable } from '../pool/slots.js';
@@ -18,6 +20,8 @@ import type { TrainingClient } from '../prediction/servers/training-client.js';
 import { AdaptationControl } from './adaptation-control.js';
 import { CertificateWatch } from './certificate-watch.js';
 import { ConfigurationReload, NO_RELOADS } from './configuration-reload.js';
+import { FlowControl } from './flow-control.js';
+import { addFlowMetrics } from './flow-metrics.js';
 import { createInformer } from './informer.js';
 import { JobPool } from './job-pool.js';
 import { addKvEventMetrics } from './kv-event-metrics.js';
@@ -58,6 +62,7 @@ export class Picker {
   readonly #closers: (() => Promise<void> | void)[] = [];
   /** Names of the profiles that run, by their numbers. */
   #profiles: readonly string[];
+  readonly #flow: FlowControl | undefined;
   #shardDeaths = 0;
   #ejections = 0;
 
@@ -104,14 +109,29 @@ export class Picker {
       labels: configuration.scheduling.labels,
       broadcast: (message) => this.shards.broadcast(message),
       applied: (version) => this.shards.hasApplied(version),
-      changed: (assignments) => {
+      changed: (assignments, gone) => {
         this.#informer?.setEndpoints(assignments);
         this.#events?.setEndpoints(assignments);
         this.#adaptation.keepOnly(new Set(assignments.map(({ slot }) => slot)));
+        this.#flow?.controller.endpointsGone(gone);
       },
       report: (problem) => log.error({ part: 'pool' }, problem),
     });
+    this.#flow = this.#startFlowControl();
     this.#reload = this.#followConfiguration();
+  }
+
+  #startFlowControl(): FlowControl | undefined {
+    const { configuration, shards } = this.#options;
+    if (configuration.flowControl === undefined) return undefined;
+    const flow = new FlowControl({
+      core: this.#core,
+      configuration,
+      shards,
+      slots: () => this.#controller.assignments.map(({ slot }) => slot),
+    });
+    this.#closers.push(() => flow.stop());
+    return flow;
   }
 
   /** Before the first endpoint is opened, so that it is predicted from its first request on. */
@@ -164,6 +184,7 @@ export class Picker {
    */
   reconfigure(next: LoadedConfiguration): void {
     const placed = this.#programs.place(next.scheduling);
+    this.#flow?.configure(next);
     this.#controller.configure(placed);
     this.shards.replaceConfigured(configuredSettings(next));
     this.#programs.publish(placed);
@@ -188,6 +209,7 @@ export class Picker {
       message: (_thread, message) => this.#receive(message),
       died: (thread, reason, released) => {
         this.#shardDeaths++;
+        this.#flow?.controller.shardDied(thread);
         this.#options.log.error(
           { thread, reason, released },
           'a shard died: its charges were released, it starts again',
@@ -204,7 +226,8 @@ export class Picker {
     else if (message.kind === 'listening') {
       this.#controller.acknowledged();
       this.#health.update({ shardsReady: this.shards.listening === this.#options.shards });
-    } else if (message.kind === 'speculated') {
+    } else if (message.kind === 'spent') this.#flow?.controller.spent(message.ended, message.progressed);
+    else if (message.kind === 'speculated') {
       this.#events?.speculated(message.slot, message.generation, message.hashes);
     } else if (message.kind === 'ejected') {
       this.#ejections++;
@@ -308,6 +331,7 @@ export class Picker {
     addRolloutShares(exposition, options.configuration.scheduling.host, () =>
       this.#controller.assignments.map(({ endpoint }) => endpoint),
     );
+    if (this.#flow !== undefined) addFlowMetrics(exposition, this.#flow, options.poolName);
     if (this.#events !== undefined) addKvEventMetrics(exposition, this.#events);
     const adaptation = () =>
       shownAdaptation(this.#adaptation.report(), (slot) => this.#controller.endpointOf(slot)?.name ?? `slot ${slot}`);
@@ -318,6 +342,7 @@ export class Picker {
       exposition,
       tls: options.metricsTls,
       routes: new Map([
+        ...this.#flowRoutes(),
         ['/debug/adaptation', adaptationRoute(adaptation)],
         [
           '/debug/decisions',
@@ -334,6 +359,16 @@ export class Picker {
     return server.port;
   }
 
+  #flowRoutes(): (readonly [string, Route])[] {
+    const flow = this.#flow;
+    if (flow === undefined) return [];
+    const describe = (slot: number) => ({
+      endpoint: this.#controller.endpointOf(slot)?.id ?? `slot ${slot}`,
+      inflight: this.#table.read(slot).inflight,
+    });
+    return [['/debug/flow-control', flowControlRoute(() => flow.report(describe))]];
+  }
+
   #scrapeErrors(): number {
     if (this.#informer === undefined) return 0;
     return Object.values(this.#informer.counts.faults).reduce((sum, count) => sum + count, 0);
@@ -342,6 +377,7 @@ export class Picker {
   /** Not ready at once; streams finish within `drainMs`; then everything is closed. May be called again to hurry. */
   async stop(drainMs: number): Promise<void> {
     this.#health.update({ draining: true });
+    this.#flow?.drain(drainMs);
     await this.shards.stop(drainMs);
     this.#informer?.stop();
     for (const close of this.#closers.splice(0).reverse()) await close();
