@@ -12,6 +12,7 @@ import { fcfsOrderingPolicy } from './plugins/fcfs-ordering-policy.js';
 import { fileDiscovery } from './plugins/file-discovery.js';
 import { globalStrictFairnessPolicy } from './plugins/global-strict-fairness-policy.js';
 import { k8sNotificationSource } from './plugins/k8s-notification-source.js';
+import { learnedLimitDetector } from './plugins/learned-limit-detector.js';
 import { metricsDataSource } from './plugins/metrics-data-source.js';
 import { modelsDataExtractor } from './plugins/models-data-extractor.js';
 import { modelsDataSource } from './plugins/models-data-source.js';
@@ -58,6 +59,7 @@ export const builtinPlugins: readonly PluginDefinition[] = [
   multiclusterMetricsExtractor,
   utilizationDetector,
   concurrencyDetector,
+  learnedLimitDetector,
   fcfsOrderingPolicy,
   edfOrderingPolicy,
   sloDeadlineOrderingPolicy,
