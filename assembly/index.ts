@@ -119,6 +119,7 @@ export {
   sharesAddress,
 } from './scheduling/marginal-cost';
 export * from './scheduling/program';
+export { PROJECTION_COSTS, PROJECTION_PRODUCTS } from './scheduling/projection';
 export {
   endpointAdapters,
   endpointAttribute,

@@ -50,7 +50,7 @@ import { prefixInsertLocked, prefixMatch, tailInsertLocked, tailMatch } from '..
 import { filterByHost, markCandidates, slotsUsed } from './candidates';
 import { filter } from './filters';
 import { noteSent } from './history-scorers';
-import { wouldPick } from './marginal-cost';
+import { nextIsSampled, wouldPick } from './marginal-cost';
 import { pick } from './pickers';
 import {
   ANSWER_CANDIDATES,
@@ -81,6 +81,7 @@ import {
   PROGRAM_INSERTS,
   PROGRAM_NEEDS_MATCH,
   PROGRAM_NEEDS_OVERLAP,
+  PROGRAM_PROJECTS,
   PROGRAM_TAG,
   REQUEST_BLOCK_TOKENS,
   REQUEST_BLOCKS,
@@ -137,6 +138,8 @@ function run(program: usize, flags: u32, used: u32, total: u32): u32 {
   if (candidates == 0) return DECIDE_NO_CANDIDATES;
   memory.fill(SCORE, 0, (<usize>used) << 2);
   const operations = load<u32>(program);
+  const projected = load<u32>(program, PROGRAM_PROJECTS) != 0 && nextIsSampled();
+  const explained = projected || (flags & DECIDE_EXPLAIN) != 0;
   for (let i: u32 = 0; i < operations; i++) {
     const op = program + 64 + ((<usize>i) << 6);
     const code = load<u32>(op);
@@ -149,11 +152,11 @@ function run(program: usize, flags: u32, used: u32, total: u32): u32 {
       put(ANSWER_CANDIDATES, candidates);
       if (candidates == 0) return DECIDE_FILTERED;
     } else if (code == OP_WOULD_PICK) {
-      wouldPick(used);
+      wouldPick(op, used);
     } else if (code >= OP_PICK_MAX_SCORE && code <= OP_PICK_LAST) {
       put(ANSWER_COUNT, pick(op, code, used, candidates));
     } else {
-      score(op, code, used, total, (flags & DECIDE_EXPLAIN) != 0 && i < EXPLAIN_COLUMNS ? <i32>i : -1);
+      score(op, code, used, total, explained && i < EXPLAIN_COLUMNS ? <i32>i : -1);
     }
   }
   return DECIDED;
