@@ -55,6 +55,8 @@ const QUIET: RequestRecorder = {
   firstToken: nothing,
   interTokenLatency: nothing,
   responseEnded: nothing,
+  predicted: nothing,
+  predictionTook: nothing,
   scheduled: nothing,
   prefix: nothing,
   processing: nothing,

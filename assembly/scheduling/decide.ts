@@ -6,7 +6,7 @@
 import { COLUMN_ACTIVE_BLOCKS, COLUMN_GENERATION, COLUMN_STATE, cell } from '../endpoints';
 import { activeAddLocked, activeOverlapBegin, activeOverlapOf, activeRemoveLocked } from '../load/blocks';
 import { beginProbe, endProbe, noteFailure, noteSuccess } from '../load/ejection';
-import { featuresNoteBest, featuresOf } from '../load/features';
+import { featuresNoteBest, featuresNoteWouldPick, featuresOf } from '../load/features';
 import {
   charge,
   ENTRY_PROBE,
@@ -17,7 +17,6 @@ import {
   entryFlags,
   entryGeneration,
   entryHandle,
-  entryNoteWouldPick,
   entryOf,
   entrySetHandle,
   entrySlot,
@@ -27,6 +26,7 @@ import {
   releaseEntry,
   releaseTokens,
 } from '../load/ledger';
+import { strictestNote } from '../load/strictest';
 import { lockAcquire, lockRelease } from '../lock';
 import {
   CANDIDATES,
@@ -50,8 +50,10 @@ import { prefixInsertLocked, prefixMatch, tailInsertLocked, tailMatch } from '..
 import { filterByHost, markCandidates, slotsUsed } from './candidates';
 import { filter } from './filters';
 import { noteSent } from './history-scorers';
+import { admitByLatency } from './latency';
 import { nextIsSampled, wouldPick } from './marginal-cost';
 import { pick } from './pickers';
+import { answerPrediction, clearPrediction, predict } from './predictions';
 import {
   ANSWER_CANDIDATES,
   ANSWER_COUNT,
@@ -65,6 +67,7 @@ import {
   ANSWER_WOULD_PICK,
   activeProgram,
   DECIDE_BUSY,
+  DECIDE_DENIED,
   DECIDE_EXPLAIN,
   DECIDE_FILTERED,
   DECIDE_NO_CANDIDATES,
@@ -73,10 +76,11 @@ import {
   DECIDE_TAIL,
   DECIDE_UNCHARGED,
   DECIDED,
+  isFilter,
+  isPicker,
+  OP_ADMIT_LATENCY,
   OP_FILTER_HOST,
-  OP_FILTER_LAST,
-  OP_PICK_LAST,
-  OP_PICK_MAX_SCORE,
+  OP_PREDICT,
   OP_WOULD_PICK,
   PROGRAM_INSERTS,
   PROGRAM_NEEDS_MATCH,
@@ -91,6 +95,7 @@ import {
   REQUEST_PRIORITY,
   REQUEST_PROFILE,
   REQUEST_PROMPT_TOKENS,
+  REQUEST_WANTED_TPOT,
 } from './program';
 import { score } from './scorers';
 
@@ -140,6 +145,7 @@ function run(program: usize, flags: u32, used: u32, total: u32): u32 {
   const operations = load<u32>(program);
   const projected = load<u32>(program, PROGRAM_PROJECTS) != 0 && nextIsSampled();
   const explained = projected || (flags & DECIDE_EXPLAIN) != 0;
+  let predicted = false;
   for (let i: u32 = 0; i < operations; i++) {
     const op = program + 64 + ((<usize>i) << 6);
     const code = load<u32>(op);
@@ -147,14 +153,20 @@ function run(program: usize, flags: u32, used: u32, total: u32): u32 {
       candidates = filterByHost(used, <u32>load<f32>(op, 8), load<f32>(op, 12) != 0, candidates);
       put(ANSWER_CANDIDATES, candidates);
       if (candidates == 0) return DECIDE_FILTERED;
-    } else if (code <= OP_FILTER_LAST) {
+    } else if (code == OP_PREDICT) {
+      predict(op, used);
+      predicted = true;
+    } else if (code == OP_ADMIT_LATENCY) {
+      if (!admitByLatency(used)) return DECIDE_DENIED;
+    } else if (isFilter(code)) {
       candidates = filter(op, code, used, total, candidates);
       put(ANSWER_CANDIDATES, candidates);
       if (candidates == 0) return DECIDE_FILTERED;
     } else if (code == OP_WOULD_PICK) {
       wouldPick(op, used);
-    } else if (code >= OP_PICK_MAX_SCORE && code <= OP_PICK_LAST) {
+    } else if (isPicker(code)) {
       put(ANSWER_COUNT, pick(op, code, used, candidates));
+      if (predicted && get(ANSWER_COUNT) != 0) answerPrediction(get(ANSWER_PICKS));
     } else {
       score(op, code, used, total, explained && i < EXPLAIN_COLUMNS ? <i32>i : -1);
     }
@@ -190,10 +202,11 @@ function chargePick(slot: u32, program: usize, used: u32): void {
   const now = load<f64>(REQUEST + REQUEST_NOW);
   const ticket = charge(slot, tokens, prompt, uncached, tag, probe, load<i32>(REQUEST + REQUEST_PRIORITY), now);
   if (ticket == 0 && probe != 0) endProbe(slot);
+  strictestNote(slot, ticket, load<f32>(REQUEST + REQUEST_WANTED_TPOT));
   noteSent(needs, slot);
   put(ANSWER_TICKET, ticket);
   put(ANSWER_TICKET_GENERATION, ticket == 0 ? 0 : entryGeneration(entryAt(ticket - 1)));
-  if (ticket != 0) entryNoteWouldPick(entryAt(ticket - 1), get(ANSWER_WOULD_PICK));
+  if (ticket != 0) featuresNoteWouldPick(featuresOf(entryAt(ticket - 1)), get(ANSWER_WOULD_PICK));
   if (ticket != 0 && (needs & PROGRAM_NEEDS_MATCH) != 0) {
     featuresNoteBest(featuresOf(entryAt(ticket - 1)), min(bestMatch(used) * block, prompt));
   }
@@ -241,6 +254,7 @@ function clearAnswer(total: u32): void {
   put(ANSWER_UNCACHED_TOKENS, 0);
   put(ANSWER_WOULD_PICK, 0);
   store<f32>(REQUEST + ANSWER_SCORE, 0);
+  clearPrediction();
 }
 
 /**

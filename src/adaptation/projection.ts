@@ -66,7 +66,7 @@ export class Projection {
     this.#samples = this.#samples * kept + fresh;
     for (let i = 0; i < this.#size; i++) {
       for (let j = 0; j < this.#size; j++) {
-        const added = sums.products[i]![j]! - (before?.products[i]![j] ?? 0);
+        const added = sums.products[i]![j]! - (before?.products[i]?.[j] ?? 0);
         const at = i * this.#size + j;
         this.#products[at] = this.#products[at]! * kept + added;
       }

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import type { FlowControlSettings } from '../admission/flow/settings.js';
 import { compileScheduling, ProgramTooLarge, sharedPrefixSettings } from '../scheduling/compile.js';
 import { MissingProducer, missingProducers } from '../scheduling/data-graph.js';
 import type { PluginDefinition } from '../scheduling/plugin.js';
@@ -15,7 +16,7 @@ import { DEFAULT_CONFIGURATION } from './default-configuration.js';
 import { ConfigurationDocument } from './document.js';
 import { ConfigurationError } from './error.js';
 import { resolveFeatureGates } from './feature-gates.js';
-import { resolveFlowControl } from './flow-control.js';
+import { type ResolvedFlowControl, resolveFlowControl } from './flow-control.js';
 import { didYouMean } from './nearest-name.js';
 import { resolveParsers } from './parsers.js';
 import { type LoadedPlugin, PluginSet } from './plugin-set.js';
@@ -50,6 +51,8 @@ export interface LoadedConfiguration {
   readonly extractor: ExtractorSettings;
   readonly saturationDetector: SaturationSettings | undefined;
   readonly adaptation: AdaptationSettings;
+  /** What the queues are told; undefined = the feature gate is off and nothing waits. */
+  readonly flowControl: FlowControlSettings | undefined;
   readonly gates: ReadonlyMap<string, boolean>;
   /** One line each, to be logged once. */
   readonly warnings: readonly string[];
@@ -93,6 +96,7 @@ export function loadDocument(document: ConfigurationDocument, options: LoadOptio
     extractor: dataLayer.extractor,
     saturationDetector: saturationSettings(detector),
     adaptation: adaptation.settings,
+    flowControl: flowControl?.settings,
     gates,
     warnings: [...plugins.warnings, ...warnings],
     effective: effectiveDocument(config, {
@@ -182,7 +186,7 @@ interface Resolved {
   readonly profiles: readonly ResolvedProfile[];
   readonly parsers: readonly LoadedPlugin[];
   readonly dataLayer: DataLayer;
-  readonly flowControl: Readonly<Record<string, unknown>> | undefined;
+  readonly flowControl: ResolvedFlowControl | undefined;
   readonly detector: LoadedPlugin;
   readonly adaptation: AdaptationConfig;
 }
@@ -214,7 +218,7 @@ function effectiveDocument(config: EndpointPickerConfig, resolved: Resolved): Re
       })),
       ...(discovery === undefined ? {} : { discovery }),
     },
-    flowControl: { ...resolved.flowControl, saturationDetector: reference(resolved.detector) },
+    flowControl: { ...resolved.flowControl?.effective, saturationDetector: reference(resolved.detector) },
     requestHandler: { parsers: resolved.parsers.map(reference) },
     adaptation: resolved.adaptation,
   };

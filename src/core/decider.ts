@@ -21,14 +21,14 @@ export interface DecisionRequest {
   readonly explained: boolean;
   /** Values of the headers that the programs look at, in their order; undefined = absent. */
   readonly keys?: readonly (string | undefined)[] | undefined;
-  /** Targets of this request that marginal cost reckons with; undefined = those of the coefficients. */
-  readonly firstOutputTargetMs?: number | undefined;
-  readonly perTokenTargetMs?: number | undefined;
+  /** Longest time to first token and per output token that the request wants, in milliseconds; undefined or 0 = it says nothing. */
+  readonly wantedTtftMs?: number | undefined;
+  readonly wantedTpotMs?: number | undefined;
   /** The model is a base model, no adapter. */
   readonly baseModel?: boolean | undefined;
 }
 
-export type DecisionStatus = 'decided' | 'no-candidates' | 'filtered' | 'busy' | 'no-program';
+export type DecisionStatus = 'decided' | 'no-candidates' | 'filtered' | 'busy' | 'no-program' | 'denied';
 
 /** The answer. The object belongs to the Decider and is overwritten by the next decision. */
 export interface Decision {
@@ -44,6 +44,9 @@ export interface Decision {
   uncachedTokens: number;
   /** Slot that marginal cost would have picked; undefined when the program does not ask. */
   wouldPick: number | undefined;
+  /** What was predicted for the first pick, in milliseconds; NaN = nothing. */
+  predictedTtftMs: number;
+  predictedTpotMs: number;
 }
 
 /** By the number that the core gives. */
@@ -53,6 +56,7 @@ export const decisionStatuses: readonly DecisionStatus[] = [
   'filtered',
   'busy',
   'no-program',
+  'denied',
 ];
 
 /** One thread's face of `decide` and of the charges that it makes. */
@@ -72,6 +76,8 @@ export class Decider {
     score: 0,
     uncachedTokens: 0,
     wouldPick: undefined,
+    predictedTtftMs: Number.NaN,
+    predictedTpotMs: Number.NaN,
   };
   #adapter = '';
   readonly #keys: (string | undefined)[] = [];
@@ -105,8 +111,8 @@ export class Decider {
     u32[at.outputTokens] = request.outputTokens;
     i32[at.priority] = request.priority;
     u32[at.blockTokens] = request.blockTokens;
-    f32[at.firstOutputTarget] = request.firstOutputTargetMs ?? 0;
-    f32[at.perTokenTarget] = request.perTokenTargetMs ?? 0;
+    f32[at.wantedTtft] = request.wantedTtftMs ?? 0;
+    f32[at.wantedTpot] = request.wantedTpotMs ?? 0;
     view.setFloat64(at.now, request.nowMs, true);
     if (request.baseModel === true) u32[at.flags]! |= constant.DECIDE_BASE_MODEL!;
     if (request.keys !== undefined) this.#writeKeys(request.keys);
@@ -131,6 +137,8 @@ export class Decider {
     decision.uncachedTokens = u32[at.uncachedTokens]!;
     const wouldPick = u32[at.wouldPick]!;
     decision.wouldPick = wouldPick === 0 ? undefined : wouldPick - 1;
+    decision.predictedTtftMs = f32[at.predictedTtft]!;
+    decision.predictedTpotMs = f32[at.predictedTpot]!;
     return decision;
   }
 
@@ -237,8 +245,6 @@ function offsets(core: CoreInstance, request: number) {
     priority: word('REQUEST_PRIORITY'),
     blockTokens: word('REQUEST_BLOCK_TOKENS'),
     now: request + core.constant.REQUEST_NOW!,
-    firstOutputTarget: word('REQUEST_FIRST_OUTPUT_TARGET'),
-    perTokenTarget: word('REQUEST_PER_TOKEN_TARGET'),
     wouldPick: word('ANSWER_WOULD_PICK'),
     count: word('ANSWER_COUNT'),
     ticket: word('ANSWER_TICKET'),
@@ -248,6 +254,10 @@ function offsets(core: CoreInstance, request: number) {
     candidates: word('ANSWER_CANDIDATES'),
     score: word('ANSWER_SCORE'),
     uncachedTokens: word('ANSWER_UNCACHED_TOKENS'),
+    wantedTtft: word('REQUEST_WANTED_TTFT'),
+    wantedTpot: word('REQUEST_WANTED_TPOT'),
+    predictedTtft: word('ANSWER_TTFT'),
+    predictedTpot: word('ANSWER_TPOT'),
     picks: word('ANSWER_PICKS'),
   };
 }

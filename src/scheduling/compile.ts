@@ -1,4 +1,5 @@
 import type { CompileContext, ConfiguredPlugin, OutputEstimate } from './plugin.js';
+import { openingOperations, predictionOf } from './prediction-operations.js';
 import type {
   CompiledProfile,
   CompiledScheduling,
@@ -36,7 +37,7 @@ export interface Profile {
 export class ProgramTooLarge extends Error {}
 
 /**
- * Compile profiles to programs. In a program the filters come first, then the scorers, each in the order of the
+ * Compile profiles to programs. In a program the prediction and the admitters come first, then the filters, then the scorers, each in the order of the
  * profile, then the one picker, wherever it stood. `producers` are all producers of the configuration, `plugins` all
  * plugins: those that run on the shards are listed with the columns that they fill.
  * Throws ProgramTooLarge when a table of the core would overflow.
@@ -53,8 +54,14 @@ export function compileScheduling(
   const prefix = shared?.settings;
   const producer = producers.find(({ name }) => name === shared?.from);
   const tables = new CoreTables();
+  const prediction = predictionOf(producers);
+  const admitters = plugins.filter(({ definition }) => definition.kinds.includes('admitter'));
+  const opening = (profile: Profile) =>
+    openingOperations(profile.plugins, admitters, prediction, ({ name }) =>
+      compileContext(name, 'admitter', prefix, tables),
+    );
   return {
-    profiles: profiles.map((profile) => compileProfile(profile, prefix, tables)),
+    profiles: profiles.map((profile) => compileProfile(profile, opening(profile), prefix, tables)),
     masks: tables.masks.entries,
     labels: tables.labels.entries,
     requestKeys: tables.requestKeys.entries,
@@ -64,6 +71,7 @@ export function compileScheduling(
     prefixProducer: producer && { name: producer.name, type: producer.definition.type },
     tokens: firstTokenSettings(producers),
     estimateOutput: firstOutputEstimate(producers),
+    prediction,
     host: hostPlugins(plugins, tables),
   };
 }
@@ -121,8 +129,13 @@ function baseModels(profiles: readonly Profile[]): readonly string[] {
   return [...new Set(named)];
 }
 
-function compileProfile(profile: Profile, prefix: PrefixSettings | undefined, tables: CoreTables): CompiledProfile {
-  const operations = (['filter', 'scorer', 'picker'] as const).flatMap((kind) =>
+function compileProfile(
+  profile: Profile,
+  opening: readonly ProgramOperation[],
+  prefix: PrefixSettings | undefined,
+  tables: CoreTables,
+): CompiledProfile {
+  const members = (['filter', 'scorer', 'picker'] as const).flatMap((kind) =>
     profile.plugins
       .filter((plugin) => plugin.definition.kinds.includes(kind))
       .flatMap((plugin) => {
@@ -131,6 +144,7 @@ function compileProfile(profile: Profile, prefix: PrefixSettings | undefined, ta
         return compileOperation(plugin, kind, weight, prefix, tables);
       }),
   );
+  const operations = [...opening, ...members];
   if (operations.length > MAX_OPERATIONS) {
     throw new ProgramTooLarge(
       `profile "${profile.name}" has ${operations.length} plugins, but at most ${MAX_OPERATIONS} fit a program: remove some`,
@@ -161,10 +175,21 @@ function compileOperation(
   kind: CompileContext['kind'],
   weight: number,
   prefix: PrefixSettings | undefined,
-  { masks, labels, requestKeys, attributes }: CoreTables,
+  tables: CoreTables,
 ): readonly ProgramOperation[] {
-  const context: CompileContext = {
-    name: plugin.name,
+  const context = compileContext(plugin.name, kind, prefix, tables);
+  const operation = plugin.definition.compile?.(plugin.parameters, weight, context);
+  return operation === undefined ? [] : [operation];
+}
+
+function compileContext(
+  name: string,
+  kind: CompileContext['kind'],
+  prefix: PrefixSettings | undefined,
+  { masks, labels, requestKeys, attributes }: CoreTables,
+): CompileContext {
+  return {
+    name,
     kind,
     prefix,
     mask: (key, accepts) => masks.index(key, { accepts }),
@@ -172,8 +197,6 @@ function compileOperation(
     requestKey: (header) => requestKeys.index(header.toLowerCase(), header.toLowerCase()),
     attribute: (name) => attributes.index(name, name),
   };
-  const operation = plugin.definition.compile?.(plugin.parameters, weight, context);
-  return operation === undefined ? [] : [operation];
 }
 
 /** One bounded table of the core; equal keys share an entry. */

@@ -3,6 +3,7 @@ import type { HostContext, HostPlugin, SchedulerContext } from './host/hooks.js'
 import type {
   LabelSpecification,
   MaskSpecification,
+  PredictionSettings,
   PrefixSettings,
   ProgramOperation,
   Scheduler,
@@ -46,7 +47,7 @@ export type PluginKind =
 export type Stability = 'Stable' | 'Beta' | 'Alpha';
 
 /** Facts about a request or its load that one plugin produces and others consume. */
-export type DataKey = 'prompt-tokens' | 'prefix-match' | 'in-flight-load' | 'session-id';
+export type DataKey = 'prompt-tokens' | 'prefix-match' | 'in-flight-load' | 'session-id' | 'latency-prediction';
 
 /** What the metrics of an endpoint tell about it. */
 export type EndpointSignal = 'waiting requests' | 'running requests' | 'KV usage' | 'LoRA adapters';
@@ -69,7 +70,7 @@ export interface CompileContext {
   /** Configured name of the plugin. */
   readonly name: string;
   /** What the plugin is compiled as. */
-  readonly kind: 'filter' | 'scorer' | 'picker';
+  readonly kind: 'filter' | 'scorer' | 'picker' | 'admitter';
   /** Settings of the prefix index; undefined when nothing produces prefix matches. */
   readonly prefix: PrefixSettings | undefined;
   /** Index of the endpoint mask for a label rule. Rules with equal `key` share one mask. */
@@ -108,8 +109,8 @@ export interface PluginDefinition<Parameters = unknown> {
   /** One line for each setting that loads but deserves a word: deprecated fields, odd values. */
   advise?(parameters: Parameters): readonly string[];
   /**
-   * Operation of the program: filters, scorers and pickers. `weight` is 1 for all but scorers. Undefined = nothing to do
-   * with these parameters.
+   * Operation of the program: filters, scorers, pickers, and admitters, which come first in every profile. `weight` is 1
+   * for all but scorers. Undefined = nothing to do with these parameters.
    */
   compile?(parameters: Parameters, weight: number, context: CompileContext): ProgramOperation | undefined;
   /** Model names that the parameters say are no LoRA adapters. */
@@ -128,6 +129,8 @@ export interface PluginDefinition<Parameters = unknown> {
   scheduler?(parameters: Parameters, context: SchedulerContext): Scheduler;
   /** What a producer of prefix matches asks of the prefix index. */
   prefixSettings?(parameters: Parameters): PrefixSettings;
+  /** How a producer of latency predictions comes to them. @throws with one line for the user */
+  predictionSettings?(parameters: Parameters): PredictionSettings;
   /** Where a producer of prompt tokens gets them from; undefined = it estimates. */
   tokenSettings?(parameters: Parameters): TokenSettings | undefined;
   /** What a producer of in-flight load counts for output. */

@@ -1,3 +1,4 @@
+import { latencySloAdmitter } from './admitters/latency-slo-admitter.js';
 import { probabilisticAdmitter } from './admitters/probabilistic-admitter.js';
 import { contextLengthAware } from './context-length-aware.js';
 import { byLabel } from './filters/by-label.js';
@@ -10,6 +11,7 @@ import { labelSelectorFilter } from './filters/label-selector-filter.js';
 import { prefillFilter } from './filters/prefill-filter.js';
 import { prefixCacheAffinityFilter } from './filters/prefix-cache-affinity-filter.js';
 import { sessionAffinityFilter } from './filters/session-affinity-filter.js';
+import { sloHeadroomTierFilter } from './filters/slo-headroom-tier-filter.js';
 import { stickyUntilSaturatedFilter } from './filters/sticky-until-saturated-filter.js';
 import { utilizationFilter } from './filters/utilization-filter.js';
 import { agentIdentity } from './header-processors/agent-identity.js';
@@ -22,6 +24,7 @@ import { weightedRandomPicker } from './pickers/weighted-random-picker.js';
 import type { PluginDefinition } from './plugin.js';
 import { approxPrefixCacheProducer } from './producers/approx-prefix-cache-producer.js';
 import { inflightLoadProducer } from './producers/inflight-load-producer.js';
+import { predictedLatencyProducer } from './producers/predicted-latency-producer.js';
 import { sessionIdProducer } from './producers/session-id-producer.js';
 import { tokenProducer } from './producers/token-producer.js';
 import { tokenizer } from './producers/tokenizer.js';
@@ -35,6 +38,7 @@ import { consistentHashScorer } from './scorers/consistent-hash-scorer.js';
 import { endpointAttributeScorer } from './scorers/endpoint-attribute-scorer.js';
 import { headerLabelAffinityScorer } from './scorers/header-label-affinity-scorer.js';
 import { kvCacheUtilizationScorer } from './scorers/kv-cache-utilization-scorer.js';
+import { latencyScorer } from './scorers/latency-scorer.js';
 import { lmetricScorer } from './scorers/lmetric-scorer.js';
 import { loadAwareScorer } from './scorers/load-aware-scorer.js';
 import { loraAffinityScorer } from './scorers/lora-affinity-scorer.js';
@@ -94,6 +98,10 @@ export const schedulingPlugins: readonly PluginDefinition[] = [
   sessionIdProducer,
   agentIdentity,
   probabilisticAdmitter,
+  predictedLatencyProducer,
+  sloHeadroomTierFilter,
+  latencyScorer,
+  latencySloAdmitter,
   headerBasedTestingFilter,
   requestAttributeReporter,
   destinationEndpointServedVerifier,

@@ -1,10 +1,11 @@
-import type { Decider, DecisionRequest } from '../core/decider.js';
+import type { Decider, Decision, DecisionRequest } from '../core/decider.js';
 import type { Measures } from '../core/label.js';
 import type { PromptTokens } from '../core/token-chain.js';
 import type { EndpointDirectory } from './endpoint-directory.js';
 import type {
   AnswerMeasures,
   Charge,
+  LatencyPrediction,
   PickedEndpoint,
   Placement,
   PrefixSettings,
@@ -12,6 +13,7 @@ import type {
   ScheduleInput,
   Scheduler,
 } from './types.js';
+import { NOTHING_WANTED, wantedTimes } from './wanted-times.js';
 
 /** How many hashes of a prompt have been written for the next decision. */
 interface WrittenChain {
@@ -47,6 +49,8 @@ export interface SchedulerOptions {
   readonly nowMs: () => number;
   /** A charge could not be released because a dead thread holds the lock: try `again` soon. */
   readonly later: (again: () => boolean) => void;
+  /** Read what requests want from their headers: something predicts latency. */
+  readonly predicts?: boolean | undefined;
   /** An endpoint was ejected. */
   readonly ejected: (endpoint: PickedEndpoint) => void;
 }
@@ -66,6 +70,13 @@ const filteredOut: Rejection = {
   code: 'ResourceExhausted',
   message: 'no endpoints available for the given request',
   reason: 'rejected-saturated',
+};
+/** An admitter of the program said no; text as the incumbent's, status as all admitters here. */
+const denied: Rejection = {
+  kind: 'rejected',
+  code: 'ResourceExhausted',
+  message: 'request cannot be admitted: no valid endpoint available to serve the request',
+  reason: undefined,
 };
 const busy: Rejection = {
   kind: 'rejected',
@@ -89,6 +100,7 @@ export class CoreScheduler implements Scheduler {
     const decision = decider.decide(request);
     if (decision.status === 'filtered') return filteredOut;
     if (decision.status === 'no-candidates') return noEndpoints;
+    if (decision.status === 'denied') return denied;
     if (decision.status !== 'decided') return busy;
     const endpoints: PickedEndpoint[] = [];
     for (const slot of decision.slots) {
@@ -116,6 +128,7 @@ export class CoreScheduler implements Scheduler {
       matchedBlocks: decision.matchedBlocks,
       totalBlocks: decision.totalBlocks,
       matchedTokens: Math.min(decision.matchedBlocks * request.blockTokens, request.promptTokens),
+      prediction: this.#options.predicts ? predictionOf(decision, request) : undefined,
       scores: this.#options.emitScores ? this.#scores(decision.slots) : undefined,
     };
   }
@@ -132,8 +145,11 @@ export class CoreScheduler implements Scheduler {
         estimateOutput.maxTokens ?? Number.MAX_SAFE_INTEGER,
       );
     }
+    const wanted = this.#options.predicts ? wantedTimes(input.headers) : NOTHING_WANTED;
     return {
       profile: 0,
+      wantedTtftMs: wanted.ttftMs,
+      wantedTpotMs: wanted.tpotMs,
       blocks,
       tail,
       blockTokens: this.#options.blockTokens,
@@ -173,6 +189,17 @@ export class CoreScheduler implements Scheduler {
     }
     return scores;
   }
+}
+
+/** What was predicted for the first pick, and what the request wants. */
+function predictionOf(decision: Decision, { wantedTtftMs = 0, wantedTpotMs = 0 }: DecisionRequest): LatencyPrediction {
+  const { predictedTtftMs, predictedTpotMs } = decision;
+  return {
+    ttftMs: Number.isNaN(predictedTtftMs) ? undefined : predictedTtftMs,
+    tpotMs: Number.isNaN(predictedTpotMs) ? undefined : predictedTpotMs,
+    wantedTtftMs,
+    wantedTpotMs,
+  };
 }
 
 /** What one request holds in the ledger. */

@@ -64,6 +64,16 @@ export interface Charge {
   outcome(result: 'success' | 'failure'): void;
 }
 
+/** What was predicted for the endpoint that a request was placed on, and what the request wants, in milliseconds. */
+export interface LatencyPrediction {
+  /** Undefined = nothing was predicted. */
+  readonly ttftMs: number | undefined;
+  readonly tpotMs: number | undefined;
+  /** 0 = the request does not say. */
+  readonly wantedTtftMs: number;
+  readonly wantedTpotMs: number;
+}
+
 export interface Placement {
   readonly kind: 'placed';
   /** In order of preference, at least one. */
@@ -72,6 +82,8 @@ export interface Placement {
   readonly matchedBlocks: number;
   readonly totalBlocks: number;
   readonly matchedTokens: number;
+  /** Undefined when nothing predicts latency. */
+  readonly prediction?: LatencyPrediction | undefined;
   /** Weighted score of every candidate by address; only when scores are emitted. */
   readonly scores: ReadonlyMap<string, number> | undefined;
 }
@@ -137,6 +149,10 @@ export interface ProgramOperation {
     | 'OP_SCORE_CACHE_AWARE'
     | 'OP_SCORE_MARGINAL_COST'
     | 'OP_WOULD_PICK'
+    | 'OP_PREDICT'
+    | 'OP_ADMIT_LATENCY'
+    | 'OP_FILTER_TIER'
+    | 'OP_SCORE_LATENCY'
     | 'OP_PICK_BEST_OF'
     | 'OP_PICK_LEAST_REQUEST'
     | 'OP_PICK_ROUND_ROBIN'
@@ -185,6 +201,20 @@ export interface PrefixSettings {
   readonly autoTune: boolean;
 }
 
+/** How latency is predicted. */
+export interface PredictionSettings {
+  /** Off = only learn. */
+  readonly predicts: boolean;
+  /** Answers are streamed: single tokens have a time. */
+  readonly streaming: boolean;
+  /** Factor of the wanted time per output token. */
+  readonly bufferFactor: number;
+  /** Label whose value `prefill` marks endpoints without output; empty = none. */
+  readonly roleLabel: string;
+  /** What the model believes before it has learned. */
+  readonly prior: { readonly prefillTokensPerSecond: number; readonly tpotMs: number };
+}
+
 /** A server that renders prompts: vLLM's `/v1/completions/render` and `/v1/chat/completions/render`. */
 export interface RenderSettings {
   readonly kind: 'render';
@@ -229,6 +259,8 @@ export interface CompiledScheduling {
   readonly tokens?: TokenSettings | undefined;
   /** Count output estimates as in-flight tokens (inflight-load-producer). */
   readonly estimateOutput: { readonly ratio: number; readonly maxTokens: number | undefined } | undefined;
+  /** Undefined when nothing predicts latency. */
+  readonly prediction: (PredictionSettings & { readonly name: string; readonly type: string }) | undefined;
   /** Plugins that run on the shards, in the order of the configuration. */
   readonly host: readonly HostPluginSettings[];
 }

@@ -19,6 +19,7 @@ export interface ShardSettings {
   readonly requestKeys: readonly string[];
   readonly baseModels: readonly string[];
   readonly prefixProducer: CompiledScheduling['prefixProducer'];
+  readonly prediction: CompiledScheduling['prediction'];
   readonly estimateOutput: { readonly ratio: number; readonly maxTokens: number | undefined } | undefined;
   readonly maxRequestBodyBytes: number;
   readonly maxStreams: number;

@@ -12,6 +12,7 @@ import { createFileDiscovery } from '../pool/discovery/file.js';
 import type { Discovery } from '../pool/endpoint.js';
 import { SlotTable } from '../pool/slots.js';
 import type { MetricsInformer } from '../pool/sources/metrics-informer.js';
+import { LatencyTrainer } from '../prediction/latency-trainer.js';
 import { AdaptationControl } from './adaptation-control.js';
 import { CertificateWatch } from './certificate-watch.js';
 import { ConfigurationReload, NO_RELOADS } from './configuration-reload.js';
@@ -29,6 +30,9 @@ import { configuredSettings, shardSettings } from './shard-settings.js';
 /** Thread numbers beyond the control thread and the shards, for job threads that attach. */
 const jobThreads = 4;
 
+/** Between two rounds of learning: an answer counts for the requests a moment later. */
+const learnEveryMs = 250;
+
 /** A picker in this process: control thread here, shards as worker threads. */
 export class Picker {
   readonly #options: PickerOptions;
@@ -40,6 +44,7 @@ export class Picker {
   readonly #programs: ProgramPublisher;
   readonly #adaptation: AdaptationControl;
   readonly #reload: ConfigurationReload | undefined;
+  readonly #trainer: LatencyTrainer | undefined;
   readonly #informer: MetricsInformer | undefined;
   readonly #health = new HealthState();
   readonly #jobs = new JobPool();
@@ -67,11 +72,13 @@ export class Picker {
       core: this.#core,
       settings: configuration.adaptation,
       run: (variant) => this.#programs.run(variant),
+      projected: () => this.#programs.projected,
       slots: () => this.#controller.assignments.map(({ slot }) => slot),
       seed: options.seed,
       now: poolClockMs,
       log,
     });
+    this.#trainer = this.#learnLatency();
     this.#discovery = createFileDiscovery({
       ...configuration.discovery!,
       read: (text, path) => this.#jobs.readEndpoints(text, path),
@@ -96,6 +103,17 @@ export class Picker {
       report: (problem) => log.error({ part: 'pool' }, problem),
     });
     this.#reload = this.#followConfiguration();
+  }
+
+  /** Before the first endpoint is opened, so that it is predicted from its first request on. */
+  #learnLatency(): LatencyTrainer | undefined {
+    const settings = this.#options.configuration.scheduling.prediction;
+    if (settings === undefined) return undefined;
+    const trainer = new LatencyTrainer({ core: this.#core, settings });
+    const rounds = setInterval(() => trainer.learn(), learnEveryMs);
+    rounds.unref();
+    this.#closers.push(() => clearInterval(rounds));
+    return trainer;
   }
 
   #followConfiguration(): ConfigurationReload | undefined {
@@ -233,6 +251,7 @@ export class Picker {
       ejections: () => this.#ejections,
       scrapeErrors: () => this.#scrapeErrors(),
       configReloads: () => this.#reload?.counts ?? NO_RELOADS,
+      latencyTrainer: this.#trainer,
       endpoints: () =>
         this.#controller.assignments.map(({ slot, endpoint }) => ({
           name: endpoint.name,

@@ -18,6 +18,7 @@ export function shardSettings(options: PickerOptions): ShardSettings {
     requestKeys: configuration.scheduling.requestKeys,
     baseModels: configuration.scheduling.baseModels,
     prefixProducer: configuration.scheduling.prefixProducer,
+    prediction: configuration.scheduling.prediction,
     plugins: { modules: options.pluginModules, configured: configuration.scheduling.host, group: randomUUID() },
     maxRequestBodyBytes: options.maxRequestBodyBytes,
     maxStreams: Math.ceil(options.maxStreams / shards),

@@ -50,6 +50,7 @@ export async function shard(start: ShardStart): Promise<void> {
   const recorder = new ShardRecorder(core, {
     endpointOf: (slot) => directory.at(slot)?.endpoint,
     prefixProducer: settings.prefixProducer,
+    prediction: settings.prediction,
   });
   const plugins = new ShardPlugins(settings.plugins, await shardDefinitions(settings.plugins.modules), {
     core,
@@ -139,6 +140,7 @@ function services({ core, start, directory, rules, configured, send, log, record
     baseModels: new Set(settings.baseModels),
     blockTokens,
     emitScores: settings.emitScores,
+    predicts: settings.prediction !== undefined,
     nowMs: poolClockMs,
     later: releaseLater,
     ejected: ({ endpoint }) => send({ kind: 'ejected', endpoint: endpoint.id }),

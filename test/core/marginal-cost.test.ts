@@ -180,14 +180,14 @@ describe('marginal-cost-scorer', () => {
       { ...idle, prefillTokens: 10_000, promptTokens: 10_000, inflight: 1 },
       { ...idle, inflight: 60, promptTokens: 200_000 },
     ];
-    const pick = (firstOutputTargetMs: number, perTokenTargetMs: number) =>
+    const pick = (wantedTtftMs: number, wantedTpotMs: number) =>
       poolOf(endpoints).decider.decide({
         ...plainRequest,
         promptTokens: 500,
         nowMs: 1000,
         charged: false,
-        firstOutputTargetMs,
-        perTokenTargetMs,
+        wantedTtftMs,
+        wantedTpotMs,
       }).slots[0];
     expect(pick(200, 1000)).toBe(1);
     expect(pick(60_000, 10)).toBe(0);
@@ -264,6 +264,31 @@ describe('what marginal cost would pick', () => {
   it('is the slot that the scorer would have picked', () => {
     const { decider } = poolOf([{ ...idle, speed: 2 }, idle, { ...idle, speed: 3 }], usual, shadowed);
     expect(decider.decide({ ...plainRequest, promptTokens: 100, charged: false }).wouldPick).toBe(1);
+  });
+
+  it('sums up, in sampled decisions, how the scorers go together with cost, without changing a pick', () => {
+    const noting = scorer('OP_WOULD_PICK', 1, 2, 0, 1);
+    const projecting = [classical[0]!, classical[1]!, noting, pickMax];
+    const endpoints = [0, 1, 2, 3].map((i) => ({ ...idle, waiting: i, kvUsage: (3 - i) / 10, inflight: i * 3 }));
+    const run = (operations: typeof classical) => {
+      const { decider, control } = poolOf(endpoints, { ...usual, missPrice: 1 }, operations);
+      const picks = Array.from({ length: 32 }, () => {
+        const { slots, score } = decider.decide({ ...plainRequest, promptTokens: 500, charged: false });
+        return [...slots, score];
+      });
+      return { picks, sums: new CoefficientTable(control).projection() };
+    };
+    const { picks, sums } = run(projecting);
+    expect(picks).toEqual(run(classical).picks);
+    expect(sums.samples).toBe(2);
+    // Scores of the queue: 1, 2/3, 1/3, 0; of the cache: 0.7, 0.8, 0.9, 1.
+    const centred = [0.5, 1 / 6, -1 / 6, -0.5];
+    const squares = centred.reduce((sum, value) => sum + value * value, 0);
+    expect(sums.products[0]![0]! / sums.products[1]![1]!).toBeCloseTo(squares / (squares * 0.09), 2);
+    expect(sums.products[0]![1]! / sums.products[0]![0]!).toBeCloseTo(-0.3, 3);
+    // The cost falls with the score of the queue.
+    expect(sums.costs[0]!).toBeLessThan(0);
+    expect(sums.products[2]).toEqual([0, 0, 0, 0, 0, 0, 0]);
   });
 
   it('is unknown when the program does not ask', () => {

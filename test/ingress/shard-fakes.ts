@@ -163,6 +163,12 @@ export class RecordedCalls implements RequestRecorder {
   responseEnded(...rest: unknown[]): void {
     this.calls.push(['responseEnded', ...rest]);
   }
+  predicted(...rest: unknown[]): void {
+    this.calls.push(['predicted', ...rest]);
+  }
+  predictionTook(...rest: unknown[]): void {
+    this.calls.push(['predictionTook', ...rest]);
+  }
   scheduled(...rest: unknown[]): void {
     this.calls.push(['scheduled', ...rest]);
   }

@@ -25,9 +25,9 @@ describe('the built-in plugins', () => {
   );
 
   it.each(builtinPlugins.map((definition) => [definition.type, definition] as const))(
-    '%s compiles or fills a column exactly when it is a filter, scorer or picker',
+    '%s compiles or fills a column exactly when it decides: a filter, scorer, picker or admitter',
     (_type, definition) => {
-      const takesPart = definition.kinds.some((kind) => ['filter', 'scorer', 'picker'].includes(kind));
+      const takesPart = definition.kinds.some((kind) => ['filter', 'scorer', 'picker', 'admitter'].includes(kind));
       if (!takesPart) expect(definition.compile).toBeUndefined();
       else expect(definition.compile ?? definition.host).toBeDefined();
     },

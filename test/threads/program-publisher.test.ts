@@ -27,6 +27,7 @@ function scheduling(masks: number, chosen: number): CompiledScheduling {
     attributes: [],
     baseModels: [],
     estimateOutput: undefined,
+    prediction: undefined,
   };
 }
 
