@@ -91,6 +91,7 @@ export {
   release,
   releaseThread,
   scoreOf,
+  storePick,
   threadCharges,
 } from './scheduling/decide';
 export {

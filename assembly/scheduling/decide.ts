@@ -70,11 +70,13 @@ import {
   DECIDE_DENIED,
   DECIDE_EXPLAIN,
   DECIDE_FILTERED,
+  DECIDE_FURTHER,
   DECIDE_NO_CANDIDATES,
   DECIDE_NO_PROGRAM,
   DECIDE_SUBSET,
   DECIDE_TAIL,
   DECIDE_UNCHARGED,
+  DECIDE_UNSTORED,
   DECIDED,
   isFilter,
   isPicker,
@@ -115,8 +117,18 @@ function put(offset: usize, value: u32): void {
   store<u32>(REQUEST + offset, value);
 }
 
-/** Blocks held and blocks active, per endpoint. */
-function matchPrompt(needs: u32, blocks: u32, tail: bool, used: u32): void {
+/** Needs that MATCH and OVERLAP meet for the request decided last on this thread. */
+let met: u32 = 0;
+
+const NEEDS_COLUMNS: u32 = PROGRAM_NEEDS_MATCH | PROGRAM_NEEDS_OVERLAP;
+
+/**
+ * Blocks held and blocks active, per endpoint. All profiles of a request see the same columns: what its own earlier
+ * picks will hold is nothing that an endpoint holds already.
+ */
+function matchPrompt(needs: u32, blocks: u32, tail: bool, used: u32, further: bool): void {
+  if (further && (needs & NEEDS_COLUMNS & ~met) == 0) return;
+  met = needs & NEEDS_COLUMNS;
   if ((needs & PROGRAM_NEEDS_MATCH) != 0 && (blocks != 0 || tail)) {
     if (blocks != 0) prefixMatch(blocks);
     else memory.fill(MATCH, 0, (<usize>used) << 2);
@@ -212,18 +224,30 @@ function chargePick(slot: u32, program: usize, used: u32): void {
   }
 }
 
-/** Account the prompt's blocks on the picked endpoint and believe that it will hold them. Takes the index lock. */
-function storePick(slot: u32, blocks: u32, tail: bool, needs: u32): void {
+/**
+ * Account the prompt's blocks on the picked endpoint and believe that it will hold them. Takes the index lock.
+ * @param entry ledger entry of the pick, 0 = it is not charged
+ */
+function storePrompt(slot: u32, entry: usize, inserts: bool): void {
+  const blocks = get(REQUEST_BLOCKS);
+  const tail = (get(REQUEST_FLAGS) & DECIDE_TAIL) != 0;
   if ((blocks == 0 && !tail) || !lockAcquire(HEADER + HEADER_INDEX_LOCK, patience())) return;
-  if ((needs & PROGRAM_INSERTS) != 0) {
+  if (inserts) {
     if (blocks != 0) prefixInsertLocked(slot, blocks);
     if (tail) tailInsertLocked(slot, HASHES + ((<usize>blocks) << 3));
   }
-  const ticket = get(ANSWER_TICKET);
-  if (ticket != 0 && blocks != 0) {
-    entrySetHandle(entryAt(ticket - 1), activeAddLocked(slot, blocks), blocks);
-  }
+  if (entry != 0 && blocks != 0) entrySetHandle(entry, activeAddLocked(slot, blocks), blocks);
   lockRelease(HEADER + HEADER_INDEX_LOCK);
+}
+
+/**
+ * Store what a pick of a DECIDE_UNSTORED decision left out. The prompt of that request is still the one in this thread's
+ * REQUEST and HASHES areas.
+ */
+export function storePick(profile: u32, slot: u32, ticket: u32, generation: u32): void {
+  const program = activeProgram(profile);
+  if (program == 0 || slot >= P) return;
+  storePrompt(slot, entryOf(ticket, generation), (load<u32>(program, 4) & PROGRAM_INSERTS) != 0);
 }
 
 function record(status: u32): void {
@@ -240,6 +264,7 @@ function record(status: u32): void {
   store<f32>(at, load<f32>(REQUEST + ANSWER_SCORE), 36);
   store<u32>(at, get(REQUEST_PROMPT_TOKENS), 40);
   store<u32>(at, get(ANSWER_UNCACHED_TOKENS), 44);
+  store<u32>(at, u32((get(REQUEST_FLAGS) & DECIDE_FURTHER) != 0), 48);
   // The count comes last: a reader takes only records that are whole.
   atomic.store<u32>(DECISIONS, number + 1);
 }
@@ -271,7 +296,7 @@ export function decide(): u32 {
   if (program == 0) return DECIDE_NO_PROGRAM;
   const needs = load<u32>(program, 4);
   const used = slotsUsed();
-  matchPrompt(needs, blocks, tail, used);
+  matchPrompt(needs, blocks, tail, used, (flags & DECIDE_FURTHER) != 0);
   if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, patience())) return DECIDE_BUSY;
   const status = run(program, flags, used, total);
   const slot = get(ANSWER_PICKS);
@@ -282,7 +307,10 @@ export function decide(): u32 {
     if ((flags & DECIDE_UNCHARGED) == 0) chargePick(slot, program, used);
   }
   lockRelease(HEADER + HEADER_COMMIT_LOCK);
-  if (picked && (flags & DECIDE_UNCHARGED) == 0) storePick(slot, blocks, tail, needs);
+  if (picked && (flags & (DECIDE_UNCHARGED | DECIDE_UNSTORED)) == 0) {
+    const ticket = get(ANSWER_TICKET);
+    storePrompt(slot, ticket == 0 ? 0 : entryAt(ticket - 1), (needs & PROGRAM_INSERTS) != 0);
+  }
   record(status);
   return status;
 }

@@ -93,6 +93,7 @@ export const REQUEST_PRIORITY: usize = 20; // i32
 export const REQUEST_NOW: usize = 24; // f64: milliseconds of the pool clock
 export const REQUEST_ADAPTER: usize = 32; // u64: hash of the target model name
 export const REQUEST_BLOCK_TOKENS: usize = 40; // u32
+export const REQUEST_PEER: usize = 44; // u32: slot + 1 that an earlier profile of the same request picked, 0 = none
 export const REQUEST_RANDOM: usize = 48; // 2 × u64: state of this thread's generator (xoroshiro128+)
 export const REQUEST_KEYS: usize = 1024; // u64 × MAX_KEYS: hashes of the header values that the profiles look at, 0 = absent
 export const MAX_KEYS: u32 = 16;
@@ -104,6 +105,8 @@ export const DECIDE_UNCHARGED: u32 = 2; // look, but charge nothing and insert n
 export const DECIDE_EXPLAIN: u32 = 8; // write every operation's column
 export const DECIDE_TAIL: u32 = 16; // a hash of the partial last block follows the whole ones
 export const DECIDE_BASE_MODEL: u32 = 32; // the model is a base model, no adapter
+export const DECIDE_UNSTORED: u32 = 256; // charge, but store nothing: storePick follows when the whole request is placed
+export const DECIDE_FURTHER: u32 = 512; // a further profile of the request decided last: what was matched for it still holds
 
 // The answer (decide → host).
 export const ANSWER_COUNT: usize = 64; // u32: endpoints picked

@@ -78,7 +78,8 @@ export function loadDocument(document: ConfigurationDocument, options: LoadOptio
   plugins.load(config.plugins);
 
   const profiles = resolveProfiles(config, plugins, document, warnings);
-  resolveProfileHandler(profiles, plugins, document);
+  const handler = resolveProfileHandler(profiles, plugins, document, warnings);
+  resolveReferences(plugins);
   resolveCustomScheduler(config, plugins, document, warnings);
   const detector = resolveSaturationDetector(config, plugins, document, warnings);
   const flowControlOn = gates.get('flowControl') ?? false;
@@ -89,7 +90,7 @@ export function loadDocument(document: ConfigurationDocument, options: LoadOptio
   const adaptation = resolveAdaptation(config.adaptation);
 
   return {
-    scheduling: compile(profiles, plugins, document, warnings),
+    scheduling: compile(profiles, handler, plugins, document, warnings),
     parsers: parsers.map((parser) => parser.definition.type),
     discovery: dataLayer.discovery,
     metricsSource: dataLayer.metricsSource,
@@ -159,8 +160,18 @@ function addMissingProducers(
   }
 }
 
+/** Every plugin that another one's parameters name must be there. */
+function resolveReferences(plugins: PluginSet): void {
+  for (const { definition, parameters, path } of plugins.list()) {
+    for (const reference of definition.references?.(parameters) ?? []) {
+      plugins.resolve(reference.name, reference.kinds, [...(path ?? []), 'parameters', ...reference.path]);
+    }
+  }
+}
+
 function compile(
   profiles: readonly ResolvedProfile[],
+  handler: LoadedPlugin,
   plugins: PluginSet,
   document: ConfigurationDocument,
   warnings: string[],
@@ -173,7 +184,7 @@ function compile(
     warnings.push(document.warning(['plugins'], text));
   }
   try {
-    return compileScheduling(profiles, producers, plugins.list());
+    return compileScheduling(profiles, producers, plugins.list(), handler);
   } catch (error) {
     if (!(error instanceof ProgramTooLarge)) throw error;
     throw document.error(['schedulingProfiles'], error.message);

@@ -26,6 +26,12 @@ export interface DecisionRequest {
   readonly wantedTpotMs?: number | undefined;
   /** The model is a base model, no adapter. */
   readonly baseModel?: boolean | undefined;
+  /** Charge, but do not store what the pick will hold before `storePick`: the request may fail in another profile. */
+  readonly unstored?: boolean | undefined;
+  /** The request of the last decision, in a further profile: what was matched for it still holds. */
+  readonly further?: boolean | undefined;
+  /** Slot that an earlier profile of the request picked; topology operations compare with it. */
+  readonly peer?: number | undefined;
 }
 
 export type DecisionStatus = 'decided' | 'no-candidates' | 'filtered' | 'busy' | 'no-program' | 'denied';
@@ -115,6 +121,9 @@ export class Decider {
     f32[at.wantedTpot] = request.wantedTpotMs ?? 0;
     view.setFloat64(at.now, request.nowMs, true);
     if (request.baseModel === true) u32[at.flags]! |= constant.DECIDE_BASE_MODEL!;
+    if (request.unstored === true) u32[at.flags]! |= constant.DECIDE_UNSTORED!;
+    if (request.further === true) u32[at.flags]! |= constant.DECIDE_FURTHER!;
+    u32[at.peer] = request.peer === undefined ? 0 : request.peer + 1;
     if (request.keys !== undefined) this.#writeKeys(request.keys);
     if (request.adapter !== this.#adapter) this.#writeAdapter(request.adapter);
     return this.#read(call.decide!());
@@ -186,6 +195,11 @@ export class Decider {
     return this.#core.u32[((this.#core.call.matchAddress!() >>> 0) >>> 2) + slot]!;
   }
 
+  /** Store what a pick of an `unstored` decision will hold; the request is still the one decided last. */
+  storePick(profile: number, slot: number, ticket: number, generation: number): void {
+    this.#core.call.storePick!(profile, slot, ticket, generation);
+  }
+
   /** Release a charge. @returns false when a lock could not be had in time: call again. */
   release(ticket: number, generation: number): boolean {
     return this.#core.call.release!(ticket, generation) !== 2;
@@ -244,6 +258,7 @@ function offsets(core: CoreInstance, request: number) {
     outputTokens: word('REQUEST_OUTPUT_TOKENS'),
     priority: word('REQUEST_PRIORITY'),
     blockTokens: word('REQUEST_BLOCK_TOKENS'),
+    peer: word('REQUEST_PEER'),
     now: request + core.constant.REQUEST_NOW!,
     wouldPick: word('ANSWER_WOULD_PICK'),
     count: word('ANSWER_COUNT'),

@@ -50,6 +50,8 @@ export class Picker {
   readonly #jobs = new JobPool();
   readonly #discovery: Discovery;
   readonly #closers: (() => Promise<void> | void)[] = [];
+  /** Names of the profiles that run, by their numbers. */
+  #profiles: readonly string[];
   #shardDeaths = 0;
   #ejections = 0;
 
@@ -78,6 +80,7 @@ export class Picker {
       now: poolClockMs,
       log,
     });
+    this.#profiles = profileNames(configuration);
     this.#trainer = this.#learnLatency();
     this.#discovery = createFileDiscovery({
       ...configuration.discovery!,
@@ -140,6 +143,7 @@ export class Picker {
     this.shards.replaceConfigured(configuredSettings(next));
     this.#programs.publish(placed);
     this.#adaptation.configure(next.adaptation);
+    this.#profiles = profileNames(next);
   }
 
   #makeShards(): ShardPool {
@@ -270,8 +274,15 @@ export class Picker {
       exposition,
       tls: options.metricsTls,
       routes: new Map([
-        ['/debug/decisions', decisionsRoute(new DecisionLog(this.#core), (slot) => this.#controller.endpointOf(slot))],
         ['/debug/adaptation', adaptationRoute(adaptation)],
+        [
+          '/debug/decisions',
+          decisionsRoute(
+            new DecisionLog(this.#core),
+            (slot) => this.#controller.endpointOf(slot),
+            (profile) => this.#profiles[profile],
+          ),
+        ],
       ]),
       report: (problem) => log.error({ part: 'metrics' }, problem),
     });
@@ -295,4 +306,8 @@ export class Picker {
 
 function statuses(health: HealthSource) {
   return health.services().map((service) => [service, health.status(service)] as const);
+}
+
+function profileNames({ scheduling }: LoadedConfiguration): readonly string[] {
+  return scheduling.profiles.map(({ name }) => name);
 }
