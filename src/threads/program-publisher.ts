@@ -70,7 +70,7 @@ export class ProgramPublisher {
     const variant = this.#variant;
     for (const [profile, operations] of profiles.entries()) {
       this.#table.publish(profile, this.#variantOf(operations, profile), {
-        inserts: prefix !== undefined,
+        inserts: prefix !== undefined && prefix.knownBy !== 'events',
         tag: variant.tag,
       });
     }
