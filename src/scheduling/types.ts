@@ -256,8 +256,19 @@ export interface RenderSettings {
   readonly partsTimeoutMs: number;
 }
 
+/** The tokeniser files of the model, in a folder. */
+export interface LocalTokenSettings {
+  readonly kind: 'local';
+  /** Absolute path. */
+  readonly folder: string;
+  /** Deadline in milliseconds. */
+  readonly timeoutMs: number;
+  /** Threads that cut prompts, for each shard. */
+  readonly threads: number;
+}
+
 /** Where the tokens of prompts come from, instead of an estimate. */
-export type TokenSettings = RenderSettings;
+export type TokenSettings = RenderSettings | LocalTokenSettings;
 
 /** A plugin that runs on the shards: plain data, from which each shard makes its own instance. */
 export interface HostPluginSettings {

@@ -65,7 +65,7 @@ export async function shard(start: ShardStart): Promise<void> {
       count: (plugin, counter, labels) => recorder.pluginCounted(plugin, counter, labels),
     },
   );
-  const tokens = createTokenSource(settings.tokens, directory);
+  const tokens = await createTokenSource(settings.tokens, directory);
   const open = createStreamOpener(
     services({ core, start, directory, rules, configured, send, log, recorder, plugins, tokens }),
   );
