@@ -129,7 +129,7 @@ describe('marginal-cost-scorer', () => {
           for (const [slot, score] of expected.entries()) expect(decider.scoreOf(slot)).toBeCloseTo(score, 3);
         },
       ),
-      { numRuns: 150 },
+      { numRuns: 40 },
     );
   });
 
@@ -257,7 +257,7 @@ describe('what marginal cost would pick', () => {
         };
         expect(run(shadowed)).toEqual(run(classical));
       }),
-      { numRuns: 40 },
+      { numRuns: 10 },
     );
   });
 
