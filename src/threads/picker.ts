@@ -85,6 +85,7 @@ export class Picker {
       core: this.#core,
       settings: configuration.adaptation,
       run: (variant) => this.#programs.run(variant),
+      projected: () => this.#programs.projected,
       slots: () => this.#controller.assignments.map(({ slot }) => slot),
       seed: options.seed,
       now: poolClockMs,
