@@ -4,7 +4,7 @@ import { endpointAddress } from '../pool/endpoint.js';
 import { ChargedRuns, type RunOptions } from './charged-runs.js';
 import type { ProfileHandler, StagesUsed } from './profile-handler.js';
 import type { PickedEndpoint, Placement, PrefixSettings, Rejection, ScheduleInput, Scheduler } from './types.js';
-import { NOTHING_WANTED, wantedTimes } from './wanted-times.js';
+import { wantedTimes } from './wanted-times.js';
 
 /** How many hashes of a prompt have been written for the next decision. */
 interface WrittenChain {
@@ -95,7 +95,7 @@ export class CoreScheduler implements Scheduler {
         estimateOutput.maxTokens ?? Number.MAX_SAFE_INTEGER,
       );
     }
-    const wanted = this.#options.predicts ? wantedTimes(input.headers) : NOTHING_WANTED;
+    const wanted = wantedTimes(input.headers);
     return {
       profile: 0,
       wantedTtftMs: wanted.ttftMs,

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { defaultAdaptation } from '../../dist/config/adaptation.js';
 import { type Coefficients, CoefficientTable, EndpointTable } from '../../dist/core/index.js';
 import { type CostInput, marginalCosts } from './marginal-cost-model.ts';
 import { makePool, pickMax, plainRequest, scorer } from './pool.js';
@@ -131,6 +132,16 @@ describe('marginal-cost-scorer', () => {
       ),
       { numRuns: 40 },
     );
+  });
+
+  it('assumes the defaults of the configuration until somebody writes coefficients', () => {
+    const { control } = makePool(scoring, []);
+    const at = (control.call.coefficientsAddress!() >>> 0) >>> 2;
+    const { prior, ...model } = defaultAdaptation().model;
+    expect([...control.f32.subarray(at, at + 10)]).toEqual([
+      ...[prior.baseMs, prior.prefillMsPerKiloToken, prior.waitingMs, prior.stepMs, prior.growthMs],
+      ...[model.missPrice, prior.outputTokens, model.firstOutputTargetMs, model.perTokenTargetMs, model.slots],
+    ]);
   });
 
   it('lets the prefill rate decay while nothing is sent', () => {
