@@ -423,3 +423,16 @@ describe('a new configuration', () => {
     expect(queue.machine.waiting).toBe(20);
   });
 });
+
+describe('memory', () => {
+  it('of a waiting request is less than 1 KB with its lane and its flow, and is all there from the start', () => {
+    const requests = 2 ** 15;
+    const before = process.memoryUsage().arrayBuffers;
+    const machine = new QueueMachine(settings({ ttlMs: 1_000 }), 0, { requests, flows: requests });
+    const bytes = process.memoryUsage().arrayBuffers - before;
+    expect(bytes / requests).toBeLessThan(1_024);
+    for (let i = 0; i < requests; i++) machine.enqueue(request({ flow: `f${i}`, reference: i }), 0);
+    expect(machine.waiting).toBe(requests);
+    expect(machine.enqueue(request(), 0)).toBe(NO_HANDLE);
+  });
+});
