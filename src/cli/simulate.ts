@@ -1,0 +1,86 @@
+import { writeFileSync } from 'node:fs';
+import { basename, dirname, extname, resolve } from 'node:path';
+import { Command, InvalidArgumentError } from 'commander';
+import { htmlReport } from '../simulator/report/html-report.js';
+import { type Comparison, compare } from '../simulator/suite/comparison.js';
+import { loadSuite } from '../simulator/suite/load-suite.js';
+import { type SweepProgress, sweep } from '../simulator/suite/sweep.js';
+import { resultsCsv, resultsJson } from './simulate/results-file.js';
+
+interface SimulateFlags {
+  readonly json?: string;
+  readonly csv?: string;
+  readonly report?: string;
+  readonly traces?: string;
+  readonly jobs?: number;
+  readonly quiet: boolean;
+}
+
+/** `pointsman simulate`: policies against each other on a simulated fleet. @returns the exit code */
+export async function runSimulate(argv: readonly string[]): Promise<number> {
+  const command = simulateCommand();
+  command.parse([...argv], { from: 'user' });
+  const path = command.args[0]!;
+  const flags = command.opts<SimulateFlags>();
+  const suite = loadSuite(path);
+  const folder = dirname(resolve(path));
+  const folders = { suite: folder, traces: flags.traces === undefined ? folder : resolve(flags.traces) };
+  const results = await sweep(suite, folders, flags.jobs, flags.quiet ? () => {} : showProgress);
+  const comparisons = compare(results, suite);
+  if (flags.json !== undefined) writeFileSync(flags.json, resultsJson(suite, results, comparisons));
+  if (flags.report !== undefined) {
+    writeFileSync(flags.report, htmlReport(basename(path, extname(path)), suite, results, comparisons));
+  }
+  if (flags.csv !== undefined) writeFileSync(flags.csv, resultsCsv(results));
+  process.stdout.write(comparisonText(comparisons));
+  return 0;
+}
+
+function simulateCommand(): Command {
+  return new Command('pointsman simulate')
+    .description('Run policies against each other on a simulated fleet and traffic; docs/simulation.md tells how.')
+    .argument('<suite>', 'fleet, workloads and policies, YAML or JSON')
+    .option('--report <file>', 'write a self-contained HTML page')
+    .option('--json <file>', 'write all results as one JSON document')
+    .option('--csv <file>', 'write a line per run')
+    .option('--traces <folder>', 'where the traces lie that the suite names; default: beside the suite')
+    .option('--jobs <number>', 'runs at the same time; default: one per core', wholeNumber)
+    .option('--quiet', 'show no progress', false);
+}
+
+function wholeNumber(text: string): number {
+  const number = Number(text);
+  if (!Number.isInteger(number) || number < 1) throw new InvalidArgumentError('write a whole number of at least 1');
+  return number;
+}
+
+const BAR = 30;
+
+/** A bar with an estimate of what is left; a line for every tenth when nobody watches. */
+function showProgress({ done, of, leftSeconds }: SweepProgress): void {
+  const left = leftSeconds === undefined ? '' : `, about ${Math.ceil(leftSeconds)} s left`;
+  if (process.stderr.isTTY) {
+    const full = Math.round((BAR * done) / of);
+    process.stderr.write(`\r[${'#'.repeat(full)}${'.'.repeat(BAR - full)}] ${done}/${of} runs${left}   `);
+    if (done === of) process.stderr.write('\n');
+  } else if (done === of || Math.floor((10 * done) / of) > Math.floor((10 * (done - 1)) / of)) {
+    process.stderr.write(`${done}/${of} runs${left}\n`);
+  }
+}
+
+/** One block of lines per workload, best policy first. */
+export function comparisonText(comparisons: readonly Comparison[]): string {
+  const workloads = [...new Set(comparisons.map(({ workload }) => workload))];
+  const percent = (share: number) => `${share >= 0 ? '+' : ''}${(100 * share).toFixed(1)} %`;
+  return workloads
+    .map((workload) => {
+      const rows = comparisons.filter((row) => row.workload === workload).sort((a, b) => a.cost - b.cost);
+      const lines = rows.map(({ policy, cost, change, low, high, verdict }) => {
+        const against =
+          verdict === 'reference' ? 'reference' : `${percent(change)}  [${percent(low)}, ${percent(high)}]  ${verdict}`;
+        return `  ${policy.padEnd(18)} ${cost.toFixed(3).padStart(8)}  ${against}`;
+      });
+      return `${workload}\n${lines.join('\n')}\n`;
+    })
+    .join('\n');
+}

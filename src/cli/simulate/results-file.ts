@@ -1,0 +1,28 @@
+import type { CellResult } from '../../simulator/suite/cell.js';
+import type { Comparison } from '../../simulator/suite/comparison.js';
+import type { Suite } from '../../simulator/suite/schema.js';
+
+/** Everything of a sweep as one JSON document, the suite with all defaults included. */
+export function resultsJson(suite: Suite, results: readonly CellResult[], comparisons: readonly Comparison[]): string {
+  return `${JSON.stringify({ suite, comparisons, runs: results }, null, 1)}\n`;
+}
+
+/** A line per run; times in milliseconds. */
+export function resultsCsv(results: readonly CellResult[]): string {
+  const spreads = ['ttft', 'tpot', 'e2e'] as const;
+  const points = ['mean', 'p50', 'p90', 'p99'] as const;
+  const single = ['cost', 'goodput', 'hitRatio', 'overBelief', 'preemptions', 'imbalance', 'requests', 'lost'] as const;
+  const head = ['workload', 'policy', 'seed', ...single, ...spreads.flatMap((s) => points.map((p) => `${s}_${p}`))];
+  const lines = results.map(({ workload, policy, seed, summary }) => [
+    quoted(workload),
+    quoted(policy),
+    seed,
+    ...single.map((name) => summary[name]),
+    ...spreads.flatMap((s) => points.map((p) => summary[s][p])),
+  ]);
+  return `${[head, ...lines].map((line) => line.join(',')).join('\n')}\n`;
+}
+
+function quoted(text: string): string {
+  return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}

@@ -1,0 +1,260 @@
+import { KvBlocks } from './kv-blocks.js';
+import type { StepTime, StepWork } from './step-time.js';
+
+/** Size and limits of one engine. */
+export interface EngineLimits {
+  /** Tokens of one KV block. */
+  readonly blockTokens: number;
+  /** KV blocks. */
+  readonly blocks: number;
+  /** Most tokens in one step. */
+  readonly maxBatchedTokens: number;
+  /** Most sequences that run at once. */
+  readonly maxSequences: number;
+  /** Most prompt tokens of one sequence in a step. */
+  readonly longPrefillTokens: number;
+}
+
+/** What an engine is asked to do. */
+export interface EngineRequest {
+  readonly promptTokens: number;
+  /** At least 1. */
+  readonly outputTokens: number;
+  /** Contents of the full blocks of prompt and output, first to last. */
+  readonly chain: Int32Array;
+}
+
+/** A request inside an engine. */
+export class Sequence<Request extends EngineRequest = EngineRequest> {
+  readonly request: Request;
+  /** Tokens whose KV entries stand in the cache. */
+  computed = 0;
+  generated = 0;
+  /** Prompt tokens that the first schedule found in the cache; -1 = not scheduled yet. */
+  cachedTokens = -1;
+  /** Tokens that the current step computes. */
+  scheduled = 0;
+  readonly blocks: Int32Array;
+  held = 0;
+  /** Blocks whose contents the cache knows. */
+  filled = 0;
+  preemptions = 0;
+
+  constructor(request: Request, blockTokens: number) {
+    this.request = request;
+    this.blocks = new Int32Array(Math.ceil((request.promptTokens + request.outputTokens) / blockTokens));
+  }
+}
+
+/** Hears what becomes of the sequences. All calls come from `endStep`, in the order of the batch. */
+export interface EngineListener<Request extends EngineRequest> {
+  /** One more token came; the first and the last one are told as well. */
+  token(sequence: Sequence<Request>): void;
+  finished(sequence: Sequence<Request>): void;
+}
+
+/**
+ * One engine, step by step, with the scheduling of vLLM v1: running sequences first and in their order, prompts in pieces
+ * under a common budget of tokens, the last running sequence is preempted when blocks run out and begins again, waiting
+ * sequences join in their order while budget, places and blocks last. Knows no clock: `beginStep` says how long the step
+ * takes, `endStep` ends it.
+ */
+export class Engine<Request extends EngineRequest = EngineRequest> {
+  readonly limits: EngineLimits;
+  readonly kv: KvBlocks;
+  /** Factor on the speed of every step. */
+  speed = 1;
+  preemptions = 0;
+  steps = 0;
+  readonly #stepTime: StepTime;
+  readonly #waiting: Sequence<Request>[] = [];
+  readonly #running: Sequence<Request>[] = [];
+  readonly #work: StepWork = {
+    tokens: 0,
+    prefillTokens: 0,
+    prefillPairs: 0,
+    decodes: 0,
+    decodeContext: 0,
+    rows: 0,
+  };
+
+  /** @param contents one more than the largest content id of any request */
+  constructor(limits: EngineLimits, stepTime: StepTime, contents: number) {
+    this.limits = limits;
+    this.#stepTime = stepTime;
+    this.kv = new KvBlocks(limits.blocks, contents);
+  }
+
+  get waiting(): number {
+    return this.#waiting.length;
+  }
+
+  get running(): number {
+    return this.#running.length;
+  }
+
+  /** @returns undefined when the request can never fit into the KV cache */
+  submit(request: Request): Sequence<Request> | undefined {
+    const sequence = new Sequence(request, this.limits.blockTokens);
+    if (sequence.blocks.length > this.limits.blocks) return undefined;
+    this.#waiting.push(sequence);
+    return sequence;
+  }
+
+  /** Take a sequence out, wherever it is; a step under way goes on without it. Not from a listener. */
+  abort(sequence: Sequence<Request>): void {
+    for (const row of [this.#waiting, this.#running]) {
+      const at = row.indexOf(sequence);
+      if (at >= 0) row.splice(at, 1);
+    }
+    this.#giveBack(sequence);
+  }
+
+  /** Everything is lost: sequences, and what the cache held. @returns the sequences that were lost */
+  crash(): readonly Sequence<Request>[] {
+    const lost = [...this.#running.splice(0), ...this.#waiting.splice(0)];
+    for (const sequence of lost) this.#giveBack(sequence);
+    this.kv.clear();
+    return lost;
+  }
+
+  /** Schedule a step. @returns its milliseconds, 0 when there is nothing to do */
+  beginStep(): number {
+    const work = this.#work;
+    work.tokens = work.prefillTokens = work.prefillPairs = work.decodes = work.decodeContext = work.rows = 0;
+    const before = this.preemptions;
+    const left = this.#continueRunning(this.limits.maxBatchedTokens);
+    if (this.preemptions === before) this.#admitWaiting(left);
+    if (work.tokens === 0) return 0;
+    this.steps++;
+    return this.#stepTime(work) / this.speed;
+  }
+
+  /** @returns what is left of the budget */
+  #continueRunning(budget: number): number {
+    const running = this.#running;
+    let left = budget;
+    for (let i = 0; i < running.length; i++) {
+      const sequence = running[i]!;
+      const tokens = Math.min(this.#missing(sequence), left, this.limits.longPrefillTokens);
+      sequence.scheduled = 0;
+      if (tokens === 0) continue;
+      if (!this.#makeRoom(sequence, tokens)) break;
+      this.#schedule(sequence, tokens);
+      left -= tokens;
+    }
+    return left;
+  }
+
+  /** Tokens whose KV entries are not computed yet. */
+  #missing(sequence: Sequence<Request>): number {
+    return sequence.request.promptTokens + sequence.generated - sequence.computed;
+  }
+
+  /** Blocks for `tokens` more tokens, if need be those of the last running sequences. @returns false when it was itself the last */
+  #makeRoom(sequence: Sequence<Request>, tokens: number): boolean {
+    const wanted = Math.ceil((sequence.computed + tokens) / this.limits.blockTokens) - sequence.held;
+    while (this.kv.free < wanted) {
+      const victim = this.#running.pop()!;
+      this.#preempt(victim);
+      if (victim === sequence) return false;
+    }
+    for (let i = 0; i < wanted; i++) sequence.blocks[sequence.held++] = this.kv.take();
+    return true;
+  }
+
+  #preempt(sequence: Sequence<Request>): void {
+    this.#giveBack(sequence);
+    sequence.preemptions++;
+    this.preemptions++;
+    this.#waiting.unshift(sequence);
+  }
+
+  /** Blocks go back last first, so that the end of a prompt is forgotten before its beginning. */
+  #giveBack(sequence: Sequence<Request>): void {
+    while (sequence.held > 0) this.kv.release(sequence.blocks[--sequence.held]!);
+    sequence.computed = 0;
+    sequence.scheduled = 0;
+    sequence.filled = 0;
+  }
+
+  #admitWaiting(budget: number): void {
+    let left = budget;
+    while (left > 0 && this.#waiting.length > 0 && this.#running.length < this.limits.maxSequences) {
+      const sequence = this.#waiting[0]!;
+      const tokens = this.#tryAdmit(sequence, left);
+      if (tokens === 0) return;
+      this.#waiting.shift();
+      this.#running.push(sequence);
+      this.#schedule(sequence, tokens);
+      left -= tokens;
+    }
+  }
+
+  /** Pin what is cached of the prompt and take blocks for the next piece. @returns tokens of that piece, 0 = no room */
+  #tryAdmit(sequence: Sequence<Request>, budget: number): number {
+    const { blockTokens, longPrefillTokens } = this.limits;
+    const { promptTokens, chain } = sequence.request;
+    const total = promptTokens + sequence.generated;
+    // The last token is always computed: its output is wanted.
+    const hit = this.kv.cachedRun(chain, Math.floor((total - 1) / blockTokens));
+    const tokens = Math.min(total - hit * blockTokens, budget, longPrefillTokens);
+    const fresh = Math.ceil((hit * blockTokens + tokens) / blockTokens) - hit;
+    if (fresh + this.kv.unusedOf(chain, hit) > this.kv.free) return 0;
+    for (let i = 0; i < hit; i++) sequence.blocks[i] = this.kv.share(chain[i]!);
+    for (let i = hit; i < hit + fresh; i++) sequence.blocks[i] = this.kv.take();
+    sequence.held = hit + fresh;
+    sequence.filled = hit;
+    sequence.computed = hit * blockTokens;
+    if (sequence.cachedTokens < 0) sequence.cachedTokens = Math.min(sequence.computed, promptTokens);
+    return tokens;
+  }
+
+  #schedule(sequence: Sequence<Request>, tokens: number): void {
+    const work = this.#work;
+    const context = sequence.computed;
+    sequence.scheduled = tokens;
+    work.tokens += tokens;
+    if (tokens === 1 && sequence.generated > 0 && this.#missing(sequence) === 1) {
+      work.decodes++;
+      work.decodeContext += context;
+      work.rows++;
+    } else {
+      work.prefillTokens += tokens;
+      work.prefillPairs += tokens * (context + tokens / 2);
+      if (tokens === this.#missing(sequence)) work.rows++;
+    }
+    this.#fill(sequence, context + tokens);
+  }
+
+  /** Blocks that the step fills can be shared from the moment it is scheduled, as in vLLM. */
+  #fill(sequence: Sequence<Request>, tokens: number): void {
+    const { chain } = sequence.request;
+    const full = Math.min(Math.floor(tokens / this.limits.blockTokens), chain.length);
+    for (; sequence.filled < full; sequence.filled++) {
+      const at = sequence.filled;
+      this.kv.fill(sequence.blocks[at]!, chain[at]!, at === 0 ? -1 : chain[at - 1]!);
+    }
+  }
+
+  /** The step is over: tokens come out, sequences end. */
+  endStep(listener: EngineListener<Request>): void {
+    const running = this.#running;
+    let kept = 0;
+    const done: Sequence<Request>[] = [];
+    for (const sequence of running) {
+      sequence.computed += sequence.scheduled;
+      const produced = sequence.scheduled > 0 && this.#missing(sequence) === 0;
+      sequence.scheduled = 0;
+      if (produced) sequence.generated++;
+      if (produced && sequence.generated === sequence.request.outputTokens) done.push(sequence);
+      else running[kept++] = sequence;
+      if (produced) listener.token(sequence);
+    }
+    running.length = kept;
+    for (const sequence of done) {
+      this.#giveBack(sequence);
+      listener.finished(sequence);
+    }
+  }
+}

@@ -1,0 +1,89 @@
+import type { EngineLimits } from './engine.js';
+import type { StepTime } from './step-time.js';
+
+/** One simulated model server. */
+export interface EndpointSettings {
+  readonly limits: EngineLimits;
+  readonly stepTime: StepTime;
+  /** Factor on its speed for the whole run. */
+  readonly speed: number;
+  readonly labels: Readonly<Record<string, string>>;
+  /** When it joins and leaves the pool, milliseconds; it serves what it has when it leaves. */
+  readonly joinMs: number;
+  readonly leaveMs: number;
+}
+
+/** What happens to an endpoint at a time. */
+export type Incident =
+  | {
+      readonly kind: 'slow';
+      readonly endpoint: number;
+      readonly atMs: number;
+      readonly forMs: number;
+      readonly factor: number;
+    }
+  | { readonly kind: 'crash'; readonly endpoint: number; readonly atMs: number; readonly forMs: number };
+
+/** How an endpoint's load becomes known. */
+export interface MetricsSettings {
+  /** Milliseconds between two scrapes of an endpoint by a picker, and how much they vary (share). */
+  readonly scrapeMs: number;
+  readonly jitter: number;
+  /** How old the numbers are that an engine shows. */
+  readonly lagMs: number;
+  /** Share of the scrapes that fail. */
+  readonly failures: number;
+}
+
+/** The prefix index is fed by the engines' events instead of by what was sent. */
+export interface KvEventSettings {
+  readonly delayMs: number;
+  /** Share of the events that are lost. */
+  readonly loss: number;
+}
+
+/** Pickers in front of the fleet; requests go to them in turn. */
+export interface PickerSettings {
+  readonly replicas: number;
+  /** What replicas tell each other: nothing, requests in flight, or those and the blocks that were sent. */
+  readonly sharing: 'none' | 'load' | 'all';
+  readonly sharingDelayMs: number;
+}
+
+export interface ClientSettings {
+  /** Milliseconds after which a client hangs up; 0 = never. */
+  readonly timeoutMs: number;
+  /** How often a failed request is sent again, and how long before it (doubled each time). */
+  readonly retries: number;
+  readonly backoffMs: number;
+}
+
+/** A fleet and what happens to it. */
+export interface FleetSettings {
+  readonly endpoints: readonly EndpointSettings[];
+  readonly incidents: readonly Incident[];
+  readonly metrics: MetricsSettings;
+  readonly kvEvents: KvEventSettings | undefined;
+  readonly pickers: PickerSettings;
+  readonly client: ClientSettings;
+  /** Milliseconds between the client's request and the engine, decision included. */
+  readonly pathMs: number;
+  /** Standard deviation of the logarithm of a step's time. */
+  readonly stepNoise: number;
+  /** Pauses as of a garbage collector: their share of the time, and how long one takes. */
+  readonly pauseShare: number;
+  readonly pauseMs: number;
+}
+
+/** What is usual: scrapes every 50 ms, no lag, steps that vary by 3 %, one picker, no hang-ups. */
+export const usualFleet: Omit<FleetSettings, 'endpoints'> = {
+  incidents: [],
+  metrics: { scrapeMs: 50, jitter: 0.1, lagMs: 0, failures: 0 },
+  kvEvents: undefined,
+  pickers: { replicas: 1, sharing: 'none', sharingDelayMs: 0 },
+  client: { timeoutMs: 0, retries: 2, backoffMs: 100 },
+  pathMs: 1,
+  stepNoise: 0.03,
+  pauseShare: 0,
+  pauseMs: 200,
+};

@@ -1,0 +1,150 @@
+const NONE = -1;
+
+/** Hears what the prefix cache of an engine gains and loses. Contents are ids of chained blocks. */
+export interface CacheListener {
+  /** `parent`: the content before it, -1 at the beginning of a prompt. */
+  stored(content: number, parent: number): void;
+  removed(content: number): void;
+}
+
+/**
+ * The KV blocks of one engine with its prefix cache, as vLLM v1 keeps them: every block in use is counted, a block that
+ * nobody uses keeps its content and waits in a row, and the block at the head of the row, the one that waits longest,
+ * is taken and loses its content when a new one is needed.
+ *
+ * A content is the id of a block of tokens after exactly the blocks before it; ids are small whole numbers.
+ */
+export class KvBlocks {
+  readonly count: number;
+  /** Physical block that holds a content, plus one. */
+  readonly #holder: Int32Array;
+  /** Content of a physical block. */
+  readonly #content: Int32Array;
+  readonly #users: Int32Array;
+  /** The row of unused blocks; entry `count` is its sentinel. */
+  readonly #next: Int32Array;
+  readonly #previous: Int32Array;
+  #free: number;
+  #listener: CacheListener | undefined;
+
+  /**
+   * @param count physical blocks
+   * @param contents one more than the largest content id
+   */
+  constructor(count: number, contents: number) {
+    this.count = count;
+    this.#holder = new Int32Array(contents);
+    this.#content = new Int32Array(count).fill(NONE);
+    this.#users = new Int32Array(count);
+    this.#next = new Int32Array(count + 1);
+    this.#previous = new Int32Array(count + 1);
+    this.#free = count;
+    for (let i = 0; i <= count; i++) {
+      this.#next[i] = i === count ? 0 : i + 1;
+      this.#previous[i] = i === 0 ? count : i - 1;
+    }
+  }
+
+  listen(listener: CacheListener): void {
+    this.#listener = listener;
+  }
+
+  /** Blocks that nobody uses, cached ones included. */
+  get free(): number {
+    return this.#free;
+  }
+
+  /** Share of the blocks in use. */
+  get usage(): number {
+    return 1 - this.#free / this.count;
+  }
+
+  /** How many of the first `most` contents of a chain are cached without a gap. */
+  cachedRun(chain: Int32Array, most: number): number {
+    const end = Math.min(most, chain.length);
+    let run = 0;
+    while (run < end && this.#holder[chain[run]!]! !== 0) run++;
+    return run;
+  }
+
+  /** How many of the first `blocks` contents, all cached, are in no use: using them takes them from the free ones. */
+  unusedOf(chain: Int32Array, blocks: number): number {
+    let unused = 0;
+    for (let i = 0; i < blocks; i++) if (this.#users[this.#holder[chain[i]!]! - 1] === 0) unused++;
+    return unused;
+  }
+
+  /** Use the block that holds a cached content. @returns the block */
+  share(content: number): number {
+    const block = this.#holder[content]! - 1;
+    if (this.#users[block]!++ === 0) this.#unlink(block);
+    return block;
+  }
+
+  /** Use a free block; the caller has looked at `free`. @returns the block */
+  take(): number {
+    const block = this.#next[this.count]!;
+    this.#unlink(block);
+    this.#forget(block);
+    this.#users[block] = 1;
+    return block;
+  }
+
+  /** A block is full: it holds `content` from now on, unless another one does already. */
+  fill(block: number, content: number, parent: number): void {
+    if (this.#holder[content] !== 0) return;
+    this.#holder[content] = block + 1;
+    this.#content[block] = content;
+    this.#listener?.stored(content, parent);
+  }
+
+  /** Stop using a block. When nobody else uses it, it goes to the end of the row. */
+  release(block: number): void {
+    if (--this.#users[block]! > 0) return;
+    const last = this.#previous[this.count]!;
+    this.#next[last] = block;
+    this.#previous[block] = last;
+    this.#next[block] = this.count;
+    this.#previous[this.count] = block;
+    this.#free++;
+  }
+
+  /** Forget every content that nobody uses. */
+  clear(): void {
+    for (let block = 0; block < this.count; block++) if (this.#users[block] === 0) this.#forget(block);
+  }
+
+  #unlink(block: number): void {
+    const next = this.#next[block]!;
+    const previous = this.#previous[block]!;
+    this.#next[previous] = next;
+    this.#previous[next] = previous;
+    this.#free--;
+  }
+
+  #forget(block: number): void {
+    const content = this.#content[block]!;
+    if (content === NONE) return;
+    this.#content[block] = NONE;
+    this.#holder[content] = 0;
+    this.#listener?.removed(content);
+  }
+
+  /** Used blocks and free ones add up, the row has as many as are free, and holders and contents agree. For tests. */
+  check(): string | undefined {
+    let length = 0;
+    for (let at = this.#next[this.count]!; at !== this.count; at = this.#next[at]!) {
+      if (this.#users[at] !== 0) return `block ${at} waits and is in use`;
+      length++;
+    }
+    if (length !== this.#free) return `${length} blocks wait, ${this.#free} are counted as free`;
+    const used = this.#users.reduce((sum, users) => sum + (users > 0 ? 1 : 0), 0);
+    if (used + length !== this.count) return `${used} used and ${length} free blocks are not ${this.count}`;
+    for (let block = 0; block < this.count; block++) {
+      const content = this.#content[block]!;
+      if (content !== NONE && this.#holder[content] !== block + 1)
+        return `block ${block} is not the holder of ${content}`;
+    }
+    return undefined;
+  }
+}

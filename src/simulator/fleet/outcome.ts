@@ -1,0 +1,31 @@
+/** What became of one request. Times are the client's, in milliseconds. */
+export interface RequestOutcome {
+  readonly part: number;
+  readonly session: number;
+  readonly arrivalMs: number;
+  readonly status: 'served' | 'rejected' | 'failed' | 'timeout';
+  /** The endpoint that served it, -1 = none. */
+  readonly endpoint: number;
+  readonly promptTokens: number;
+  readonly outputTokens: number;
+  /** Prompt tokens found in the engine's cache, and those that the picker expected there. */
+  readonly cachedTokens: number;
+  readonly expectedTokens: number;
+  readonly ttftMs: number;
+  /** Mean time between two tokens; 0 when there was only one. */
+  readonly tpotMs: number;
+  readonly e2eMs: number;
+  readonly attempts: number;
+}
+
+/** What happened in one run. */
+export interface RunOutcome {
+  /** In the order in which they ended. */
+  readonly requests: readonly RequestOutcome[];
+  readonly preemptions: number;
+  readonly steps: number;
+  /** Milliseconds of computing, per endpoint. */
+  readonly busyMs: readonly number[];
+  readonly endMs: number;
+  readonly decisions: number;
+}

@@ -1,0 +1,320 @@
+import { Decider, type Decision } from '../../core/decider.js';
+import { EndpointTable } from '../../core/endpoint-table.js';
+import {
+  attachCore,
+  type CoreInstance,
+  createPoolMemory,
+  defaultPoolSizes,
+  loadCoreModule,
+} from '../../core/memory.js';
+import { PrefixIndex } from '../../core/prefix-index.js';
+import { ProgramTable } from '../../core/programs.js';
+import type { CompiledScheduling } from '../../scheduling/types.js';
+import type { LoadSample } from './endpoint.js';
+import type { EndpointSettings, KvEventSettings } from './fleet-settings.js';
+
+/** What one request holds in one picker's ledger. */
+export interface SimulatedCharge {
+  readonly slot: number;
+  readonly ticket: number;
+  readonly generation: number;
+  /** Prompt tokens that the picker believed to be cached there. */
+  readonly matchedTokens: number;
+  readonly uncachedTokens: number;
+}
+
+/** A request as a picker sees it. */
+export interface PickerRequest {
+  readonly promptTokens: number;
+  readonly chain: Int32Array;
+  /** Stands for the values of all headers that the profile looks at. */
+  readonly session: number;
+}
+
+export type PickOutcome = SimulatedCharge | 'rejected' | 'unavailable';
+
+/** Threads of the pool memory: one that writes signals, one that decides. */
+const WRITER = 0;
+const DECIDER = 1;
+const PROFILE = 0;
+/** A profile that takes the one endpoint of the subset: what a sister replica has decided. */
+const MIRROR = 1;
+const FIRST_GENERATION = 1;
+
+/**
+ * One picker replica: the real core over a memory of its own, with the compiled profile of a configuration, in simulated
+ * time. What the picker's threads do around it (scrapes, responses) is done by the simulation.
+ */
+export class SimulatedPicker {
+  readonly #scheduling: CompiledScheduling;
+  readonly #endpoints: readonly EndpointSettings[];
+  readonly #core: CoreInstance;
+  readonly #table: EndpointTable;
+  readonly #decider: Decider;
+  readonly #index: PrefixIndex;
+  readonly #blockTokens: number;
+  /** Blocks of the workload in one block of the picker. */
+  readonly #group: number;
+  readonly #hashes: BigUint64Array;
+  readonly #hashWords: Uint32Array;
+
+  /**
+   * @param blockTokens tokens of the workload's blocks
+   * @throws Error when the configuration needs something that the simulation does not have
+   */
+  constructor(
+    scheduling: CompiledScheduling,
+    endpoints: readonly EndpointSettings[],
+    blockTokens: number,
+    events: KvEventSettings | undefined,
+    seed: number,
+  ) {
+    refuseUnsimulated(scheduling);
+    this.#scheduling = scheduling;
+    this.#endpoints = endpoints;
+    this.#blockTokens = scheduling.prefix?.blockTokens ?? blockTokens;
+    this.#group = this.#blockTokens / blockTokens;
+    checkBlocks(this.#blockTokens, blockTokens, events);
+    const held = endpoints.reduce(
+      (sum, { limits }) => sum + (limits.blocks * limits.blockTokens) / this.#blockTokens,
+      0,
+    );
+    const memory = createPoolMemory(
+      {
+        ...defaultPoolSizes,
+        endpoints: Math.max(64, endpoints.length),
+        indexBlocks: Math.max(65_536, Math.ceil(2 * held)),
+        threads: 2,
+        scans: 4,
+        telemetryBytes: 65_536,
+      },
+      { hashSeed: 0n, module: coreModule() },
+    );
+    const control = attachCore(memory, WRITER);
+    this.#core = attachCore(memory, DECIDER);
+    this.#table = new EndpointTable(control);
+    this.#decider = new Decider(this.#core, BigInt(seed));
+    this.#index = new PrefixIndex(this.#core);
+    this.#hashes = new BigUint64Array(this.#index.longest);
+    this.#hashWords = new Uint32Array(this.#hashes.buffer);
+    const programs = new ProgramTable(control);
+    const inserts = scheduling.prefix !== undefined && events === undefined;
+    programs.publish(PROFILE, scheduling.profiles[0]!.operations, { inserts });
+    programs.publish(MIRROR, [{ code: 'OP_PICK_RANDOM', weight: 1, parameters: [1] }], { inserts });
+    this.#open();
+  }
+
+  #open(): void {
+    const { masks, labels, prefix } = this.#scheduling;
+    for (const [slot, { limits }] of this.#endpoints.entries()) {
+      this.#table.open(slot, FIRST_GENERATION);
+      if (prefix === undefined) continue;
+      const own = Math.floor((limits.blocks * limits.blockTokens) / prefix.blockTokens);
+      this.#table.setCapacity(slot, prefix.autoTune ? own : prefix.capacityBlocks);
+    }
+    for (const [mask, { accepts }] of masks.entries()) {
+      this.#table.setMask(
+        mask,
+        [...this.#endpoints.keys()].filter((slot) => accepts(this.#endpoints[slot]!.labels)),
+      );
+    }
+    for (const [column, { read }] of labels.entries()) {
+      for (const [slot, { labels: own }] of this.#endpoints.entries()) {
+        const value = read({
+          id: `sim/${slot}`,
+          name: `${slot}`,
+          namespace: 'sim',
+          address: `10.0.0.${slot}`,
+          port: 8000,
+          labels: own,
+        });
+        if (value.kind === 'text') this.#table.setLabelText(column, slot, value.text);
+        else this.#table.setLabelRange(column, slot, value.range);
+      }
+    }
+  }
+
+  setState(slot: number, state: 'live' | 'draining'): void {
+    this.#table.setState(slot, state);
+  }
+
+  publish(slot: number, sample: LoadSample, nowMs: number): void {
+    const { blockTokens, blocks } = this.#endpoints[slot]!.limits;
+    this.#table.publish(
+      slot,
+      { waiting: sample.waiting, running: sample.running, kvUsage: sample.kvUsage, blockTokens, blockCount: blocks },
+      nowMs,
+    );
+  }
+
+  markStale(slot: number): void {
+    this.#table.markStale(slot);
+  }
+
+  pick(request: PickerRequest, nowMs: number): PickOutcome {
+    const decision = this.#decide(PROFILE, request, nowMs, undefined, request.promptTokens);
+    if (decision.status === 'decided') return this.#charge(decision);
+    return decision.status === 'filtered' ? 'rejected' : 'unavailable';
+  }
+
+  /** Charge what a sister replica decided. `blocks`: the prefix index hears of it too. */
+  mirror(
+    request: PickerRequest,
+    { slot, uncachedTokens }: SimulatedCharge,
+    blocks: boolean,
+    nowMs: number,
+  ): SimulatedCharge {
+    const seen = blocks ? request : { ...request, chain: NO_BLOCKS };
+    const tokens = blocks ? request.promptTokens : uncachedTokens;
+    return this.#charge(this.#decide(MIRROR, seen, nowMs, [slot], tokens));
+  }
+
+  #decide(
+    profile: number,
+    request: PickerRequest,
+    nowMs: number,
+    subset: readonly number[] | undefined,
+    tokens: number,
+  ) {
+    const { prefix, estimateOutput, requestKeys } = this.#scheduling;
+    const blocks = prefix === undefined ? 0 : this.#writePrompt(request, prefix.maxBlocks);
+    return this.#decider.decide({
+      profile,
+      blocks,
+      tail: false,
+      blockTokens: this.#blockTokens,
+      promptTokens: tokens,
+      outputTokens:
+        estimateOutput === undefined
+          ? 0
+          : Math.min(Math.round(tokens * estimateOutput.ratio), estimateOutput.maxTokens ?? Number.MAX_SAFE_INTEGER),
+      priority: 0,
+      adapter: '',
+      nowMs,
+      subset,
+      charged: true,
+      explained: false,
+      keys: requestKeys.length === 0 ? undefined : requestKeys.map(() => String(request.session)),
+    });
+  }
+
+  #charge(decision: Decision): SimulatedCharge {
+    return {
+      slot: decision.slots[0] ?? -1,
+      ticket: decision.ticket,
+      generation: decision.ticketGeneration,
+      matchedTokens: decision.matchedBlocks * this.#blockTokens,
+      uncachedTokens: decision.uncachedTokens,
+    };
+  }
+
+  /** @returns blocks of the prompt whose hashes were written */
+  #writePrompt({ promptTokens, chain }: PickerRequest, most: number): number {
+    const whole = Math.floor(promptTokens / this.#blockTokens);
+    const blocks = Math.min(whole, Math.floor(chain.length / this.#group), most, this.#hashes.length);
+    for (let i = 0; i < blocks; i++) this.#hash(i, chain[(i + 1) * this.#group - 1]!);
+    this.#index.writeHashes(this.#hashes.subarray(0, blocks));
+    return blocks;
+  }
+
+  /** A hash that stands for a content in every replica: two rounds of the mixer of MurmurHash3 (Austin Appleby). */
+  #hash(at: number, content: number): void {
+    const low = mixed(content + 0x9e3779b9);
+    this.#hashWords[2 * at] = low;
+    this.#hashWords[2 * at + 1] = mixed(low ^ 0x85ebca6b) | 1;
+  }
+
+  firstToken({ ticket, generation }: SimulatedCharge): void {
+    // With output counted, the estimate stays until the end, as in the picker.
+    if (ticket !== 0 && this.#scheduling.estimateOutput === undefined) this.#decider.prefillDone(ticket, generation);
+  }
+
+  grow({ ticket, generation }: SimulatedCharge, tokens: number): void {
+    if (ticket !== 0) this.#decider.grow(ticket, generation, Math.floor(tokens / this.#blockTokens));
+  }
+
+  release({ ticket, generation }: SimulatedCharge): void {
+    if (ticket !== 0) this.#decider.release(ticket, generation);
+  }
+
+  outcome({ slot }: SimulatedCharge, failed: boolean, nowMs: number): void {
+    this.#decider.noteOutcome(slot, FIRST_GENERATION, failed, nowMs);
+  }
+
+  /** An engine stored blocks behind `parent`, -1 = at the beginning of a prompt. */
+  stored(slot: number, parent: number, contents: readonly number[]): void {
+    let before = parent;
+    for (let from = 0; from < contents.length; from += this.#hashes.length - 1) {
+      const piece = contents.slice(from, from + this.#hashes.length - 1);
+      this.#hash(0, before);
+      const behind = before < 0 ? undefined : this.#hashes[0]!;
+      for (const [i, content] of piece.entries()) this.#hash(i, content);
+      this.#index.writeHashes(this.#hashes.subarray(0, piece.length));
+      this.#index.store(slot, behind, piece.length);
+      before = piece.at(-1)!;
+    }
+  }
+
+  removed(slot: number, contents: readonly number[]): void {
+    for (let from = 0; from < contents.length; from += this.#hashes.length) {
+      const piece = contents.slice(from, from + this.#hashes.length);
+      for (const [i, content] of piece.entries()) this.#hash(i, content);
+      this.#index.writeHashes(this.#hashes.subarray(0, piece.length));
+      this.#index.remove(slot, piece.length);
+    }
+  }
+
+  cleared(slot: number): void {
+    this.#index.removeEndpoint(slot);
+  }
+
+  /** Requests in flight by slot as the ledger counts them. */
+  inflight(slot: number): number {
+    return this.#table.read(slot).inflight;
+  }
+}
+
+let compiled: WebAssembly.Module | undefined;
+
+/** One compiled module serves all pickers of the process. */
+function coreModule(): WebAssembly.Module {
+  compiled ??= loadCoreModule();
+  return compiled;
+}
+
+const NO_BLOCKS = new Int32Array(0);
+
+function mixed(value: number): number {
+  let mix = value | 0;
+  mix = Math.imul(mix ^ (mix >>> 16), 0x85ebca6b);
+  mix = Math.imul(mix ^ (mix >>> 13), 0xc2b2ae35);
+  return (mix ^ (mix >>> 16)) >>> 0;
+}
+
+function refuseUnsimulated({ profiles, host, attributes }: CompiledScheduling): void {
+  if (profiles.length !== 1) {
+    throw new Error(`the configuration has ${profiles.length} profiles: the fleet simulation runs exactly one`);
+  }
+  const hosted = host.find(({ filterColumn, scoreColumn }) => filterColumn !== undefined || scoreColumn !== undefined);
+  if (hosted !== undefined) {
+    throw new Error(
+      `the configuration uses "${hosted.name}", which runs on the picker's threads: it cannot be simulated`,
+    );
+  }
+  if (attributes.length > 0) {
+    throw new Error(
+      `the configuration reads the attribute "${attributes[0]}" of endpoints, which simulated engines do not have`,
+    );
+  }
+}
+
+function checkBlocks(own: number, workload: number, events: KvEventSettings | undefined): void {
+  if (own % workload !== 0) {
+    throw new Error(
+      `the picker's blocks of ${own} tokens are no multiple of the workload's of ${workload}: change blockTokens`,
+    );
+  }
+  if (events !== undefined && own !== workload) {
+    throw new Error(`KV events need equal blocks: the picker has ${own} tokens in one, the engines ${workload}`);
+  }
+}

@@ -1,0 +1,310 @@
+import type { CompiledScheduling } from '../../scheduling/types.js';
+import { SimulatedEndpoint } from './endpoint.js';
+import type { EngineListener, EngineRequest, Sequence } from './engine.js';
+import { EventQueue } from './events.js';
+import type { FleetSettings, Incident } from './fleet-settings.js';
+import { KvEventFeed } from './kv-event-feed.js';
+import type { RequestOutcome, RunOutcome } from './outcome.js';
+import { type SimulatedCharge, SimulatedPicker } from './picker.js';
+import { RandomStream } from './random-stream.js';
+import { requestsOf, type Session, type Turn, type Workload } from './workload.js';
+
+/** A request on its way: what the client sent, where it went, what is charged for it. */
+interface Flight extends EngineRequest {
+  readonly turn: Turn;
+  readonly session: number;
+  readonly sentMs: number;
+  attempts: number;
+  endpoint: number;
+  picker: number;
+  charge: SimulatedCharge | undefined;
+  /** Prompt tokens that the picker believed to be cached. */
+  expected: number;
+  /** Charges at sister replicas, by their number. */
+  readonly mirrors: Map<number, SimulatedCharge>;
+  sequence: Sequence<Flight> | undefined;
+  firstTokenMs: number;
+  over: boolean;
+}
+
+/** Signals that are older than this are unknown: the picker's `--metrics-staleness-threshold`. */
+const STALE_MS = 2_000;
+
+/**
+ * One run of a workload over a fleet behind pickers that decide with `scheduling`. Deterministic: equal arguments give
+ * equal outcomes.
+ * @throws Error when the configuration cannot be simulated
+ */
+export function simulate(
+  workload: Workload,
+  scheduling: CompiledScheduling,
+  fleet: FleetSettings,
+  seed: number,
+): RunOutcome {
+  return new Simulation(workload, scheduling, fleet, seed).run();
+}
+
+class Simulation implements EngineListener<Flight> {
+  readonly #workload: Workload;
+  readonly #fleet: FleetSettings;
+  readonly #events = new EventQueue();
+  readonly #endpoints: readonly SimulatedEndpoint<Flight>[];
+  readonly #feeds: readonly (KvEventFeed | undefined)[];
+  readonly #pickers: readonly SimulatedPicker[];
+  readonly #random: RandomStream;
+  readonly #outcomes: RequestOutcome[] = [];
+  readonly #lastGoodScrape: number[][];
+  readonly #expected: number;
+  #nextPicker = 0;
+  #decisions = 0;
+
+  constructor(workload: Workload, scheduling: CompiledScheduling, fleet: FleetSettings, seed: number) {
+    this.#workload = workload;
+    this.#fleet = fleet;
+    this.#expected = requestsOf(workload);
+    this.#random = new RandomStream(seed, 'fleet');
+    const { endpoints, kvEvents, pickers } = fleet;
+    this.#pickers = Array.from(
+      { length: pickers.replicas },
+      (_, replica) =>
+        new SimulatedPicker(scheduling, endpoints, workload.blockTokens, kvEvents, seed * 1_000 + replica),
+    );
+    this.#endpoints = endpoints.map((settings, slot) => {
+      const random = new RandomStream(seed, `endpoint ${slot}`);
+      const stepped = () => this.#feeds[slot]?.flush();
+      return new SimulatedEndpoint<Flight>(settings, fleet, workload.contents, this.#events, random, this, stepped);
+    });
+    this.#feeds = this.#endpoints.map(({ engine }, slot) => {
+      if (kvEvents === undefined) return undefined;
+      const random = new RandomStream(seed, `events ${slot}`);
+      const feed = new KvEventFeed(slot, kvEvents, this.#pickers, this.#events, random);
+      engine.kv.listen(feed);
+      return feed;
+    });
+    this.#lastGoodScrape = this.#pickers.map(() => endpoints.map(() => 0));
+  }
+
+  run(): RunOutcome {
+    for (const [slot, { joinMs, leaveMs }] of this.#fleet.endpoints.entries()) {
+      this.#events.at(joinMs, () => this.#join(slot));
+      if (Number.isFinite(leaveMs)) this.#events.at(leaveMs, () => this.#leave(slot));
+    }
+    for (const incident of this.#fleet.incidents) this.#events.at(incident.atMs, () => this.#happen(incident));
+    for (const [number, session] of this.#workload.sessions.entries()) {
+      this.#events.at(session.startMs, () => this.#send(number, session, 0));
+    }
+    while (this.#outcomes.length < this.#expected && this.#events.next());
+    return {
+      requests: this.#outcomes,
+      preemptions: this.#endpoints.reduce((sum, { engine }) => sum + engine.preemptions, 0),
+      steps: this.#endpoints.reduce((sum, { engine }) => sum + engine.steps, 0),
+      busyMs: this.#endpoints.map(({ busyMs }) => busyMs),
+      endMs: this.#events.nowMs,
+      decisions: this.#decisions,
+    };
+  }
+
+  // What happens to endpoints.
+
+  #join(slot: number): void {
+    for (const picker of this.#pickers) picker.setState(slot, 'live');
+    const { scrapeMs } = this.#fleet.metrics;
+    for (const replica of this.#pickers.keys()) {
+      this.#events.after(this.#random.uniform() * scrapeMs, () => this.#scrape(replica, slot));
+    }
+  }
+
+  #leave(slot: number): void {
+    for (const picker of this.#pickers) picker.setState(slot, 'draining');
+  }
+
+  #happen(incident: Incident): void {
+    const endpoint = this.#endpoints[incident.endpoint]!;
+    if (incident.kind === 'slow') {
+      endpoint.engine.speed *= incident.factor;
+      this.#events.after(incident.forMs, () => {
+        endpoint.engine.speed /= incident.factor;
+      });
+      return;
+    }
+    for (const { request } of endpoint.crash()) this.#failed(request);
+    this.#feeds[incident.endpoint]?.clear();
+    this.#events.after(incident.forMs, () => endpoint.restart());
+  }
+
+  #scrape(replica: number, slot: number): void {
+    const { scrapeMs, jitter, failures } = this.#fleet.metrics;
+    const endpoint = this.#endpoints[slot]!;
+    const now = this.#events.nowMs;
+    const good = endpoint.up && !(failures > 0 && this.#random.uniform() < failures);
+    const last = this.#lastGoodScrape[replica]!;
+    if (good) {
+      this.#pickers[replica]!.publish(slot, endpoint.shown(), now);
+      last[slot] = now;
+    } else if (now - last[slot]! >= Math.max(STALE_MS, 2 * scrapeMs)) this.#pickers[replica]!.markStale(slot);
+    const until = scrapeMs * (1 + jitter * (2 * this.#random.uniform() - 1));
+    this.#events.after(until, () => this.#scrape(replica, slot));
+  }
+
+  // The way of a request.
+
+  #send(number: number, session: Session, turnNumber: number): void {
+    const turn = session.turns[turnNumber]!;
+    const flight: Flight = {
+      promptTokens: turn.promptTokens,
+      outputTokens: turn.outputTokens,
+      chain: turn.chain,
+      turn,
+      session: number,
+      sentMs: this.#events.nowMs,
+      attempts: 0,
+      endpoint: -1,
+      picker: -1,
+      charge: undefined,
+      expected: 0,
+      mirrors: new Map(),
+      sequence: undefined,
+      firstTokenMs: -1,
+      over: false,
+    };
+    const { timeoutMs } = this.#fleet.client;
+    if (timeoutMs > 0) this.#events.after(timeoutMs, () => this.#hangUp(flight));
+    this.#dispatch(flight);
+  }
+
+  #dispatch(flight: Flight): void {
+    const replica = this.#nextPicker;
+    this.#nextPicker = (replica + 1) % this.#pickers.length;
+    flight.attempts++;
+    this.#decisions++;
+    const picked = this.#pickers[replica]!.pick(flight, this.#events.nowMs);
+    if (picked === 'rejected') this.#end(flight, 'rejected');
+    else if (picked === 'unavailable') this.#retry(flight);
+    else this.#place(flight, replica, picked);
+  }
+
+  #place(flight: Flight, replica: number, picked: SimulatedCharge): void {
+    flight.picker = replica;
+    flight.charge = picked;
+    flight.expected = picked.matchedTokens;
+    flight.endpoint = picked.slot;
+    this.#tellSisters(flight, picked);
+    this.#events.after(this.#fleet.pathMs, () => this.#arrive(flight));
+  }
+
+  #tellSisters(flight: Flight, charge: SimulatedCharge): void {
+    const { sharing, sharingDelayMs } = this.#fleet.pickers;
+    if (sharing === 'none') return;
+    const attempt = flight.attempts;
+    for (const [sister, picker] of this.#pickers.entries()) {
+      if (sister === flight.picker) continue;
+      this.#events.after(sharingDelayMs, () => {
+        if (flight.over || flight.attempts !== attempt) return;
+        flight.mirrors.set(sister, picker.mirror(flight, charge, sharing === 'all', this.#events.nowMs));
+      });
+    }
+  }
+
+  #arrive(flight: Flight): void {
+    if (flight.over) return;
+    const endpoint = this.#endpoints[flight.endpoint]!;
+    if (!endpoint.up) {
+      this.#failed(flight);
+      return;
+    }
+    flight.sequence = endpoint.submit(flight);
+    // Longer than the whole KV cache: no endpoint of this kind can serve it.
+    if (flight.sequence === undefined) this.#end(flight, 'failed');
+  }
+
+  token({ request: flight, generated }: Sequence<Flight>): void {
+    const { blockTokens } = this.#workload;
+    if (generated === 1) {
+      // A request that was begun anew after a crash keeps the first token that its client saw.
+      if (flight.firstTokenMs < 0) flight.firstTokenMs = this.#events.nowMs;
+      this.#pickers[flight.picker]!.firstToken(flight.charge!);
+      this.#toMirrors(flight, (picker, charge) => picker.firstToken(charge));
+    } else if (generated % blockTokens === 0) {
+      this.#pickers[flight.picker]!.grow(flight.charge!, generated);
+    }
+  }
+
+  finished({ request: flight }: Sequence<Flight>): void {
+    this.#pickers[flight.picker]!.outcome(flight.charge!, false, this.#events.nowMs);
+    this.#end(flight, 'served');
+  }
+
+  /** Its endpoint is down: say so to the picker, give back the charge and try again. */
+  #failed(flight: Flight): void {
+    if (flight.charge !== undefined) {
+      this.#pickers[flight.picker]!.outcome(flight.charge, true, this.#events.nowMs);
+    }
+    this.#release(flight);
+    flight.sequence = undefined;
+    this.#retry(flight);
+  }
+
+  #retry(flight: Flight): void {
+    const { retries, backoffMs } = this.#fleet.client;
+    if (flight.attempts > retries) {
+      this.#end(flight, 'failed');
+      return;
+    }
+    this.#events.after(backoffMs * 2 ** (flight.attempts - 1), () => {
+      if (!flight.over) this.#dispatch(flight);
+    });
+  }
+
+  #hangUp(flight: Flight): void {
+    if (flight.over) return;
+    if (flight.sequence !== undefined) this.#endpoints[flight.endpoint]!.engine.abort(flight.sequence);
+    this.#end(flight, 'timeout');
+  }
+
+  #end(flight: Flight, status: RequestOutcome['status']): void {
+    flight.over = true;
+    this.#release(flight);
+    const now = this.#events.nowMs;
+    const { outputTokens } = flight.turn;
+    const served = status === 'served';
+    this.#outcomes.push({
+      part: this.#workload.sessions[flight.session]!.part,
+      session: flight.session,
+      arrivalMs: flight.sentMs,
+      status,
+      endpoint: served ? flight.endpoint : -1,
+      promptTokens: flight.promptTokens,
+      outputTokens,
+      cachedTokens: Math.max(0, flight.sequence?.cachedTokens ?? 0),
+      expectedTokens: Math.min(flight.expected, flight.promptTokens),
+      ttftMs: served ? flight.firstTokenMs - flight.sentMs : 0,
+      tpotMs: served && outputTokens > 1 ? (now - flight.firstTokenMs) / (outputTokens - 1) : 0,
+      e2eMs: now - flight.sentMs,
+      attempts: flight.attempts,
+    });
+    this.#continueSession(flight);
+  }
+
+  /** The next turn comes after the client has thought, also when this one was not served. */
+  #continueSession(flight: Flight): void {
+    const session = this.#workload.sessions[flight.session]!;
+    const next = session.turns.indexOf(flight.turn) + 1;
+    if (next >= session.turns.length) return;
+    this.#events.after(session.turns[next]!.thinkMs, () => this.#send(flight.session, session, next));
+  }
+
+  #release(flight: Flight): void {
+    const { charge } = flight;
+    flight.charge = undefined;
+    if (charge !== undefined) this.#pickers[flight.picker]!.release(charge);
+    this.#toMirrors(flight, (picker, mirrored) => picker.release(mirrored));
+    flight.mirrors.clear();
+  }
+
+  /** Sisters hear of it after the delay. */
+  #toMirrors(flight: Flight, tell: (picker: SimulatedPicker, charge: SimulatedCharge) => void): void {
+    for (const [sister, charge] of flight.mirrors) {
+      this.#events.after(this.#fleet.pickers.sharingDelayMs, () => tell(this.#pickers[sister]!, charge));
+    }
+  }
+}

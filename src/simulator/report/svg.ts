@@ -1,0 +1,51 @@
+/** Text that may stand in HTML and SVG. */
+export function escaped(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
+}
+
+/** +3.4 %, −12 %; one digit behind the point below 10 %. */
+export function percent(share: number): string {
+  const value = 100 * share;
+  const text = Math.abs(value) < 9.95 ? Math.abs(value).toFixed(1) : Math.abs(value).toFixed(0);
+  const sign = Number(text) === 0 ? '±' : value < 0 ? '−' : '+';
+  return `${sign}${text} %`;
+}
+
+/** Maps a number to a coordinate. */
+export type Scale = (value: number) => number;
+
+export function linear(from: readonly [number, number], to: readonly [number, number]): Scale {
+  const slope = (to[1] - to[0]) / (from[1] - from[0] || 1);
+  return (value) => to[0] + (value - from[0]) * slope;
+}
+
+export function logarithmic(from: readonly [number, number], to: readonly [number, number]): Scale {
+  const scale = linear([Math.log(from[0]), Math.log(from[1])], to);
+  return (value) => scale(Math.log(value));
+}
+
+/** Round numbers from `low` to `high`, about `count` of them. */
+export function ticks(low: number, high: number, count: number): number[] {
+  const rough = (high - low) / count || 1;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((factor) => factor * power).find((candidate) => candidate >= rough)!;
+  const first = Math.ceil(low / step) * step;
+  return Array.from({ length: Math.max(0, Math.floor((high - first) / step + 1e-9) + 1) }, (_, i) => first + i * step);
+}
+
+/** Coordinates with one digit are enough for the eye. */
+export function at(value: number): string {
+  return (Math.round(value * 10) / 10).toString();
+}
+
+export function figure(width: number, height: number, label: string, body: string): string {
+  return `<svg viewBox="0 0 ${width} ${height}" role="img" aria-label="${escaped(label)}">${body}</svg>`;
+}
+
+export function text(x: number, y: number, content: string, attributes = ''): string {
+  return `<text x="${at(x)}" y="${at(y)}" ${attributes}>${escaped(content)}</text>`;
+}
+
+export function rule(x1: number, y1: number, x2: number, y2: number, attributes = 'class="grid"'): string {
+  return `<line x1="${at(x1)}" y1="${at(y1)}" x2="${at(x2)}" y2="${at(y2)}" ${attributes}/>`;
+}

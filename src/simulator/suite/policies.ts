@@ -1,0 +1,104 @@
+/** A rival to compare with: a configuration as users write them, with the source of the rule. */
+export interface Baseline {
+  readonly name: string;
+  readonly doc: string;
+  readonly configuration: string;
+  /** The prefix index is fed by the engines' events. */
+  readonly kvEvents?: boolean;
+}
+
+type Entry = readonly [type: string, weight?: number, parameters?: Readonly<Record<string, unknown>>];
+
+/** The text of a configuration with one profile. */
+function profile(...entries: readonly Entry[]): string {
+  return JSON.stringify({
+    apiVersion: 'llm-d.ai/v1alpha1',
+    kind: 'EndpointPickerConfig',
+    plugins: entries.map(([type, , parameters]) => ({ type, ...(parameters === undefined ? {} : { parameters }) })),
+    schedulingProfiles: [
+      {
+        name: 'default',
+        plugins: entries
+          .filter(([type]) => !type.endsWith('-producer'))
+          .map(([pluginRef, weight]) => ({ pluginRef, ...(weight === undefined ? {} : { weight }) })),
+      },
+    ],
+  });
+}
+
+const weighted = (queue: number, kv: number, prefix: number) =>
+  profile(['queue-scorer', queue], ['kv-cache-utilization-scorer', kv], ['prefix-cache-scorer', prefix]);
+
+export const baselines: readonly Baseline[] = [
+  { name: 'default', doc: "llm-d's queue 2, KV 2, prefix 3: the reference", configuration: weighted(2, 2, 3) },
+  { name: 'equal', doc: 'queue 1, KV 1, prefix 1', configuration: weighted(1, 1, 1) },
+  {
+    name: 'precise',
+    doc: 'queue 2, KV 1, prefix 1 over an index fed by the engines’ events',
+    configuration: weighted(2, 1, 1),
+    kvEvents: true,
+  },
+  { name: 'prefix-heavy', doc: 'queue 1, KV 1, prefix 8', configuration: weighted(1, 1, 8) },
+  {
+    name: 'load-only',
+    doc: 'queue 2, KV 2',
+    configuration: profile(['queue-scorer', 2], ['kv-cache-utilization-scorer', 2]),
+  },
+  { name: 'round-robin', doc: 'endpoints in turn', configuration: profile(['round-robin-picker']) },
+  { name: 'random', doc: 'any endpoint', configuration: profile(['random-picker']) },
+  { name: 'least-request', doc: 'fewest requests in flight', configuration: profile(['least-request-picker']) },
+  {
+    name: 'two-choices',
+    doc: 'the less loaded of two drawn at random',
+    configuration: profile(['power-of-two-picker']),
+  },
+  {
+    name: 'active-prefix',
+    doc: 'active requests 1, prefix 1',
+    configuration: profile(['active-request-scorer', 1], ['prefix-cache-scorer', 1]),
+  },
+  {
+    name: 'active-prefix-3',
+    doc: 'active requests 1, prefix 3',
+    configuration: profile(['active-request-scorer', 1], ['prefix-cache-scorer', 3]),
+  },
+  {
+    name: 'sticky',
+    doc: 'holders until they are saturated, among them the fewest tokens (llm-d, August 2026)',
+    configuration: profile(['sticky-until-saturated-filter'], ['token-load-scorer', 1]),
+  },
+  {
+    name: 'sticky-active',
+    doc: 'holders until they are saturated, among them the fewest requests',
+    configuration: profile(['sticky-until-saturated-filter'], ['active-request-scorer', 1]),
+  },
+  {
+    name: 'fewest-tokens',
+    doc: 'fewest uncached prompt tokens pending, this request included (LPWL)',
+    configuration: profile(['approx-prefix-cache-producer'], ['token-load-scorer', 1]),
+  },
+  {
+    name: 'lmetric',
+    doc: 'pending tokens × requests (arXiv 2603.15202)',
+    configuration: profile(['lmetric-scorer', 1]),
+  },
+  {
+    name: 'dynamo',
+    doc: "Dynamo's cost: prefill blocks + active blocks, unique",
+    configuration: profile(['active-blocks-scorer', 1, { countPrefillInFlight: true }]),
+  },
+  {
+    name: 'dynamo-8',
+    doc: "Dynamo's cost with prefill × 8",
+    configuration: profile(['active-blocks-scorer', 1, { overlapWeight: 8, countPrefillInFlight: true }]),
+  },
+  {
+    name: 'smg',
+    doc: 'SGLang gateway, cache_aware: match above 0.5, overload above 32 and 1.1 × the mean',
+    configuration: profile([
+      'cache-aware-scorer',
+      1,
+      { cacheThreshold: 0.5, balanceAbsThreshold: 32, balanceRelThreshold: 1.1 },
+    ]),
+  },
+];

@@ -1,0 +1,109 @@
+import type { RequestOutcome, RunOutcome } from '../fleet/outcome.js';
+import type { Suite } from './schema.js';
+
+/** Mean and percentiles in milliseconds. */
+export interface Spread {
+  readonly mean: number;
+  readonly p50: number;
+  readonly p90: number;
+  readonly p99: number;
+}
+
+/** What one run came to, after the warm-up. */
+export interface RunSummary {
+  readonly requests: number;
+  /** Rejected, failed and timed out. */
+  readonly lost: number;
+  readonly ttft: Spread;
+  readonly tpot: Spread;
+  readonly e2e: Spread;
+  /** Mean over the requests of TTFT / its objective + TPOT / its objective; one that was not served counts 20. */
+  readonly cost: number;
+  /** The same by part of the workload; null = no request of it was measured. */
+  readonly costByPart: readonly (number | null)[];
+  /** The same by time of arrival, all of the run, in equal windows; null = nothing arrived in it. */
+  readonly timeline: { readonly windowMs: number; readonly cost: readonly (number | null)[] };
+  /** Share of the requests that met both objectives; long prompts have 0.5 s + prompt / 8,000 tokens per second. */
+  readonly goodput: number;
+  /** Prompt tokens found in a cache, over all. */
+  readonly hitRatio: number;
+  /** Expected cached tokens over found ones - 1; how far the picker's index is off. */
+  readonly overBelief: number;
+  readonly preemptions: number;
+  /** Busiest endpoint over the mean, by time of computing. */
+  readonly imbalance: number;
+}
+
+/** A request that was not served, and the bound of each part of the cost (design: min(·, 20)). */
+const LOST_COST = 20;
+
+export function summarise(outcome: RunOutcome, suite: Suite, parts: number): RunSummary {
+  const measured = afterWarmup(outcome.requests, suite.warmup);
+  const served = measured.filter(({ status }) => status === 'served');
+  const cost = (requests: readonly RequestOutcome[]) => mean(requests.map((request) => costOf(request, suite)));
+  const cached = sum(served.map(({ cachedTokens }) => cachedTokens));
+  return {
+    requests: measured.length,
+    lost: measured.length - served.length,
+    ttft: spread(served.map(({ ttftMs }) => ttftMs)),
+    tpot: spread(served.filter(({ outputTokens }) => outputTokens > 1).map(({ tpotMs }) => tpotMs)),
+    e2e: spread(served.map(({ e2eMs }) => e2eMs)),
+    cost: cost(measured),
+    costByPart: Array.from({ length: parts }, (_, part) => {
+      const own = measured.filter((request) => request.part === part);
+      return own.length === 0 ? null : cost(own);
+    }),
+    timeline: timelineOf(outcome.requests, suite),
+    goodput: mean(measured.map((request) => (metObjectives(request, suite) ? 1 : 0))),
+    hitRatio: cached / Math.max(1, sum(served.map(({ promptTokens }) => promptTokens))),
+    overBelief: sum(served.map(({ expectedTokens }) => expectedTokens)) / Math.max(1, cached) - 1,
+    preemptions: outcome.preemptions,
+    imbalance: Math.max(...outcome.busyMs) / Math.max(1e-9, mean(outcome.busyMs)),
+  };
+}
+
+const WINDOWS = 100;
+
+function timelineOf(requests: readonly RequestOutcome[], suite: Suite): RunSummary['timeline'] {
+  const last = requests.reduce((latest, { arrivalMs }) => Math.max(latest, arrivalMs), 0);
+  const windowMs = Math.max(1, last / WINDOWS);
+  const sums = new Float64Array(WINDOWS);
+  const counts = new Float64Array(WINDOWS);
+  for (const request of requests) {
+    const window = Math.min(WINDOWS - 1, Math.floor(request.arrivalMs / windowMs));
+    sums[window]! += costOf(request, suite);
+    counts[window]! += 1;
+  }
+  return { windowMs, cost: Array.from(sums, (sum, i) => (counts[i] === 0 ? null : sum / counts[i]!)) };
+}
+
+export function costOf(request: RequestOutcome, { slo }: Suite): number {
+  if (request.status !== 'served') return LOST_COST;
+  return Math.min(request.ttftMs / slo.ttftMs, LOST_COST) + Math.min(request.tpotMs / slo.tpotMs, LOST_COST);
+}
+
+function metObjectives({ status, ttftMs, tpotMs, promptTokens }: RequestOutcome, { slo }: Suite): boolean {
+  const patience = Math.max(slo.ttftMs, 500 + promptTokens / 8);
+  return status === 'served' && ttftMs <= patience && tpotMs <= slo.tpotMs;
+}
+
+/** By arrival; the shorter of so many seconds and so many requests is left out. */
+function afterWarmup(requests: readonly RequestOutcome[], warmup: Suite['warmup']): RequestOutcome[] {
+  const sorted = [...requests].sort((a, b) => a.arrivalMs - b.arrivalMs);
+  const bySeconds = sorted.findIndex(({ arrivalMs }) => arrivalMs >= warmup.seconds * 1e3);
+  return sorted.slice(Math.min(bySeconds < 0 ? sorted.length : bySeconds, warmup.requests));
+}
+
+function spread(values: readonly number[]): Spread {
+  const sorted = [...values].sort((a, b) => a - b);
+  const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? 0;
+  return { mean: mean(sorted), p50: at(0.5), p90: at(0.9), p99: at(0.99) };
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
+}
+
+function mean(values: readonly number[]): number {
+  return values.length === 0 ? 0 : sum(values) / values.length;
+}

@@ -1,0 +1,158 @@
+import { z } from 'zod';
+import { type RandomStream, ZipfRanks } from '../fleet/random-stream.js';
+import type { Session, Turn } from '../fleet/workload.js';
+import { arrivals } from './arrivals.js';
+import { defineWorkload } from './generator.js';
+import { arrivalFields, drawLength, type Length, length } from './parameters.js';
+import type { GrowingText } from './text.js';
+
+interface Dialogue {
+  readonly turns: number;
+  readonly first: Length;
+  readonly prompt: Length;
+  readonly output: Length;
+  readonly thinkMs: () => number;
+  /** Longest context; a dialogue ends before it. */
+  readonly most: number;
+}
+
+/** A dialogue over a beginning: every turn sends all that was said before. */
+function dialogue(beginning: GrowingText, settings: Dialogue, startMs: number, random: RandomStream): Session {
+  const text = beginning.copy();
+  const lengths: Omit<Turn, 'chain'>[] = [];
+  const ends: number[] = [];
+  for (let turn = 0; turn < settings.turns; turn++) {
+    const prompt = drawLength(turn === 0 ? settings.first : settings.prompt, random);
+    const outputTokens = drawLength(settings.output, random);
+    if (turn > 0 && text.tokens + prompt + outputTokens > settings.most) break;
+    const promptTokens = text.append(prompt).tokens;
+    ends.push(text.append(outputTokens).tokens);
+    lengths.push({ promptTokens, outputTokens, thinkMs: turn === 0 ? 0 : settings.thinkMs() });
+  }
+  // All turns look into one chain: each is the beginning of the next.
+  const chain = text.chain();
+  const turns = lengths.map((turn, i) => ({ ...turn, chain: chain.subarray(0, text.blocksIn(ends[i]!)) }));
+  return { startMs, part: 0, turns };
+}
+
+export const chat = defineWorkload({
+  kind: 'chat',
+  doc: 'Conversations of several turns, closed loop: the next turn comes after the last answer and a pause to think.',
+  parameters: z.strictObject({
+    ...arrivalFields(2),
+    prompts: z.int().min(1).default(20).describe('Different system prompts.'),
+    popularity: z.number().min(0).default(1).describe('Zipf exponent of the system prompts.'),
+    system: length(1000, 0.5, 16_000),
+    turns: z.number().min(1).default(6).describe('Mean turns (geometric).'),
+    prompt: length(180, 1, 8_000),
+    output: length(250, 0.7, 4_000),
+    thinkSeconds: z.number().min(0).default(10).describe('Mean pause before the next turn (exponential).'),
+    longest: z.int().min(1).default(32_000).describe('Context at which a conversation ends.'),
+  }),
+  generate(given, context) {
+    const { random, seconds } = context;
+    const systems = Array.from({ length: given.prompts }, () =>
+      context.text().append(drawLength(given.system, random)),
+    );
+    const ranks = new ZipfRanks(given.prompts, given.popularity);
+    return arrivals(given, seconds, random).map((at) =>
+      dialogue(
+        systems[ranks.draw(random)]!,
+        {
+          turns: geometric(given.turns, random),
+          first: given.prompt,
+          prompt: given.prompt,
+          output: given.output,
+          thinkMs: () => random.exponential(given.thinkSeconds * 1e3),
+          most: given.longest,
+        },
+        at,
+        random,
+      ),
+    );
+  },
+});
+
+export const agentic = defineWorkload({
+  kind: 'agentic',
+  doc: 'Coding agents, closed loop: a long shared system prompt with tools, dozens of turns that add tool results, contexts of tens of thousands of tokens (shape of the WEKA agentic traces).',
+  parameters: z.strictObject({
+    ...arrivalFields(0.04),
+    tools: z.int().min(1).default(4).describe('Different sets of system prompt and tools.'),
+    system: length(15_000, 0.2, 40_000),
+    task: length(6_000, 1, 60_000),
+    turns: z.number().min(1).default(30).describe('Mean turns (geometric).'),
+    result: length(1_800, 1.2, 30_000),
+    output: length(439, 0.9, 4_000),
+    thinkSeconds: z.number().min(0).default(10).describe('Median pause before the next turn.'),
+    thinkMost: z.number().min(0).default(30).describe('Longer pauses are cut to this; seconds.'),
+    longest: z.int().min(1).default(131_000).describe('Context at which a session ends.'),
+  }),
+  generate(given, context) {
+    const { random, seconds } = context;
+    const systems = Array.from({ length: given.tools }, () => context.text().append(drawLength(given.system, random)));
+    return arrivals(given, seconds, random).map((at) =>
+      dialogue(
+        systems[random.below(given.tools)]!,
+        {
+          turns: geometric(given.turns, random),
+          first: given.task,
+          prompt: given.result,
+          output: given.output,
+          // Pauses of agents are heavy-tailed: p50 10 s, p90 166 s in the traces, a sigma of 2.2.
+          thinkMs: () => 1e3 * Math.min(given.thinkMost, given.thinkSeconds * Math.exp(2.2 * random.normal())),
+          most: given.longest,
+        },
+        at,
+        random,
+      ),
+    );
+  },
+});
+
+export const toolCalls = defineWorkload({
+  kind: 'tool-calls',
+  doc: 'Tool agents as independent requests: a tool prompt by popularity and a history of its own (lengths of the Mooncake toolagent trace: 8,596 in, 182 out).',
+  parameters: z.strictObject({
+    ...arrivalFields(6),
+    tools: z.int().min(1).default(60).describe('Different tool prompts.'),
+    popularity: z.number().min(0).default(1.2).describe('Zipf exponent of the tool prompts.'),
+    shared: length(5_000, 0.5, 60_000),
+    prompt: length(3_600, 1, 60_000),
+    output: length(182, 0.8, 4_000),
+  }),
+  generate(given, context) {
+    const { random, seconds } = context;
+    const beginnings = Array.from({ length: given.tools }, () =>
+      context.text().append(drawLength(given.shared, random)),
+    );
+    const ranks = new ZipfRanks(given.tools, given.popularity);
+    return arrivals(given, seconds, random).map((at) =>
+      dialogue(beginnings[ranks.draw(random)]!, oneTurn(given), at, random),
+    );
+  },
+});
+
+export const reasoning = defineWorkload({
+  kind: 'reasoning',
+  doc: 'Short questions and long answers: decoding is all that counts.',
+  parameters: z.strictObject({
+    ...arrivalFields(5),
+    prompt: length(400, 0.6, 8_000),
+    output: length(2_000, 0.6, 16_000),
+  }),
+  generate(given, context) {
+    return arrivals(given, context.seconds, context.random).map((at) =>
+      dialogue(context.text(), oneTurn(given), at, context.random),
+    );
+  },
+});
+
+function oneTurn({ prompt, output }: { readonly prompt: Length; readonly output: Length }): Dialogue {
+  return { turns: 1, first: prompt, prompt, output, thinkMs: () => 0, most: Number.POSITIVE_INFINITY };
+}
+
+function geometric(mean: number, random: RandomStream): number {
+  if (mean <= 1) return 1;
+  return 1 + Math.floor(Math.log(1 - random.uniform()) / Math.log(1 - 1 / mean));
+}

@@ -1,0 +1,185 @@
+import { describe, expect, test } from 'vitest';
+import { builtinPlugins } from '../../../dist/config/builtin-plugins.js';
+import { loadConfiguration } from '../../../dist/config/load.js';
+import { type FleetSettings, usualFleet } from '../../../dist/simulator/fleet/fleet-settings.js';
+import { HARDWARE } from '../../../dist/simulator/fleet/hardware.js';
+import { RandomStream } from '../../../dist/simulator/fleet/random-stream.js';
+import { simulate } from '../../../dist/simulator/fleet/simulation.js';
+import { fittedStepTime } from '../../../dist/simulator/fleet/step-time.js';
+import { idealHitRatio, type Session, type Workload } from '../../../dist/simulator/fleet/workload.js';
+import { baselines } from '../../../dist/simulator/suite/policies.js';
+import { ContentIds, GrowingText } from '../../../dist/simulator/workloads/text.js';
+
+const schedulingOf = (name: string) =>
+  loadConfiguration(
+    { text: baselines.find((baseline) => baseline.name === name)!.configuration },
+    { allowExperimental: true, registry: builtinPlugins },
+  ).scheduling;
+
+const hardware = HARDWARE['llama-8b-h100']!;
+
+function fleet(endpoints: number, changed: Partial<FleetSettings> = {}, kvTokens = 131_072): FleetSettings {
+  const endpoint = {
+    limits: {
+      blockTokens: 64,
+      blocks: kvTokens / 64,
+      maxBatchedTokens: 8192,
+      maxSequences: 256,
+      longPrefillTokens: 8192,
+    },
+    stepTime: fittedStepTime(hardware.constants),
+    speed: 1,
+    labels: {},
+    joinMs: 0,
+    leaveMs: Number.POSITIVE_INFINITY,
+  };
+  return { ...usualFleet, endpoints: Array.from({ length: endpoints }, () => endpoint), ...changed };
+}
+
+/** `count` requests over `groups` shared beginnings of 2,000 tokens, one every `gapMs`. */
+function traffic(count: number, gapMs: number, groups = 8, seed = 1): Workload {
+  const random = new RandomStream(seed, 'traffic');
+  const ids = new ContentIds();
+  const beginnings = Array.from({ length: groups }, () => new GrowingText(64, ids).append(2_000));
+  let startMs = 0;
+  const sessions = Array.from({ length: count }, (): Session => {
+    startMs += random.exponential(gapMs);
+    const text = beginnings[random.below(groups)]!.copy().append(200 + random.below(400));
+    const promptTokens = text.tokens;
+    const outputTokens = 20 + random.below(80);
+    const chain = text.append(outputTokens).chain();
+    return { startMs, part: 0, turns: [{ promptTokens, outputTokens, chain, thinkMs: 0 }] };
+  });
+  return { blockTokens: 64, contents: ids.end + 1, sessions, parts: ['traffic'] };
+}
+
+const mean = (values: readonly number[]) => values.reduce((a, b) => a + b, 0) / values.length;
+
+describe('a simulated fleet behind the real core', () => {
+  test('same seed, same bytes; another seed, other ones', () => {
+    const once = JSON.stringify(simulate(traffic(300, 20), schedulingOf('default'), fleet(4), 7));
+    expect(JSON.stringify(simulate(traffic(300, 20), schedulingOf('default'), fleet(4), 7))).toBe(once);
+    expect(JSON.stringify(simulate(traffic(300, 20), schedulingOf('default'), fleet(4), 8))).not.toBe(once);
+  });
+
+  test('every request is served once, on an endpoint of the fleet', () => {
+    const { requests, decisions } = simulate(traffic(400, 10), schedulingOf('lmetric'), fleet(3), 1);
+    expect(requests).toHaveLength(400);
+    expect(decisions).toBe(400);
+    expect(requests.every(({ status, endpoint }) => status === 'served' && endpoint >= 0 && endpoint < 3)).toBe(true);
+    expect(requests.every(({ ttftMs, e2eMs }) => ttftMs > 0 && e2eMs >= ttftMs)).toBe(true);
+  });
+
+  test('more endpoints are never slower under round robin', () => {
+    const times = [2, 4, 8].map((endpoints) =>
+      mean(
+        simulate(traffic(600, 8), schedulingOf('round-robin'), fleet(endpoints, { stepNoise: 0 }), 1).requests.map(
+          ({ e2eMs }) => e2eMs,
+        ),
+      ),
+    );
+    expect(times[1]).toBeLessThan(times[0]!);
+    expect(times[2]).toBeLessThanOrEqual(times[1]! * 1.01);
+  });
+
+  test('one endpoint with an endless cache finds what an endless cache can find', () => {
+    // Far apart in time, so that every request finds what those before it left.
+    const workload = traffic(200, 5_000);
+    const { requests } = simulate(workload, schedulingOf('default'), fleet(1, {}, 6_400_000), 1);
+    const found = mean(requests.map((r) => r.cachedTokens)) / mean(requests.map((r) => r.promptTokens));
+    expect(found).toBeCloseTo(idealHitRatio(workload), 10);
+  });
+
+  test('prefix affinity finds more in the caches than round robin', () => {
+    const hits = ['default', 'round-robin'].map((name) =>
+      mean(simulate(traffic(500, 30, 40), schedulingOf(name), fleet(4), 1).requests.map((r) => r.cachedTokens)),
+    );
+    expect(hits[0]).toBeGreaterThan(1.2 * hits[1]!);
+  });
+
+  test('KV events tell the index what the engines hold, output included', () => {
+    const events = fleet(4, { kvEvents: { delayMs: 0, loss: 0 } });
+    const { requests } = simulate(traffic(400, 30), schedulingOf('precise'), events, 1);
+    expect(mean(requests.map((r) => r.cachedTokens))).toBeGreaterThan(1_500);
+    // Within one block of the truth, but for what happens on the way.
+    expect(mean(requests.map((r) => Math.abs(r.expectedTokens - r.cachedTokens)))).toBeLessThan(64);
+  });
+
+  test('isolated replicas know less than replicas that share', () => {
+    const replicas = (sharing: 'none' | 'all') => fleet(4, { pickers: { replicas: 3, sharing, sharingDelayMs: 1 } });
+    const [shared, isolated] = (['all', 'none'] as const).map((sharing) =>
+      mean(
+        simulate(traffic(300, 30, 60), schedulingOf('default'), replicas(sharing), 1).requests.map(
+          (r) => r.cachedTokens,
+        ),
+      ),
+    );
+    expect(shared).toBeGreaterThan(1.1 * isolated!);
+  });
+
+  test('a crash loses nothing that the client sends again', () => {
+    const crashed = fleet(3, { incidents: [{ kind: 'crash', endpoint: 1, atMs: 2_000, forMs: 3_000 }] });
+    const { requests } = simulate(traffic(500, 15), schedulingOf('default'), crashed, 1);
+    expect(requests.filter(({ status }) => status !== 'served')).toEqual([]);
+    expect(requests.some(({ attempts }) => attempts > 1)).toBe(true);
+    const during = requests.filter((r) => r.arrivalMs > 2_500 && r.arrivalMs < 4_500 && r.endpoint === 1);
+    expect(during.length).toBeLessThan(10);
+  });
+
+  test('a slow endpoint gets fewer requests from a policy that looks at load', () => {
+    const slowed = fleet(4, { incidents: [{ kind: 'slow', endpoint: 0, atMs: 0, forMs: 1e9, factor: 0.3 }] });
+    const { requests } = simulate(traffic(600, 8, 400), schedulingOf('least-request'), slowed, 1);
+    expect(requests.filter(({ endpoint }) => endpoint === 0).length).toBeLessThan(120);
+  });
+
+  test('endpoints that join late and leave early get requests only in between', () => {
+    const { endpoints } = fleet(3);
+    const changing = {
+      ...fleet(3),
+      endpoints: [endpoints[0]!, endpoints[1]!, { ...endpoints[2]!, joinMs: 2_000, leaveMs: 4_000 }],
+    };
+    const { requests } = simulate(traffic(500, 12), schedulingOf('least-request'), changing, 1);
+    const own = requests.filter(({ endpoint }) => endpoint === 2);
+    expect(own.length).toBeGreaterThan(20);
+    expect(own.every(({ arrivalMs }) => arrivalMs >= 2_000 && arrivalMs <= 4_000)).toBe(true);
+  });
+
+  test('turns of a session follow each other', () => {
+    const ids = new ContentIds();
+    const text = new GrowingText(64, ids).append(3_000);
+    const chain = text.chain();
+    const turns = [1_000, 2_000, 2_900].map((promptTokens) => ({
+      promptTokens,
+      outputTokens: 50,
+      chain: chain.subarray(0, Math.floor((promptTokens + 50) / 64)),
+      thinkMs: 500,
+    }));
+    const workload = {
+      blockTokens: 64,
+      contents: ids.end + 1,
+      sessions: [{ startMs: 0, turns, part: 0 }],
+      parts: ['s'],
+    };
+    const { requests } = simulate(workload, schedulingOf('default'), fleet(4), 1);
+    for (const [i, request] of requests.slice(1).entries()) {
+      expect(request.arrivalMs).toBeCloseTo(requests[i]!.arrivalMs + requests[i]!.e2eMs + 500, 6);
+    }
+    expect(requests.map(({ cachedTokens }) => cachedTokens > 0)).toEqual([false, true, true]);
+  });
+
+  test('clients that hang up free their endpoint', () => {
+    const impatient = fleet(1, { client: { timeoutMs: 400, retries: 0, backoffMs: 0 } });
+    const { requests } = simulate(traffic(200, 4, 200), schedulingOf('default'), impatient, 1);
+    const gone = requests.filter(({ status }) => status === 'timeout');
+    expect(gone.length).toBeGreaterThan(20);
+    expect(gone.every(({ e2eMs }) => Math.abs(e2eMs - 400) < 1e-6)).toBe(true);
+    expect(requests).toHaveLength(200);
+  });
+
+  test.each([['blocks', { ...traffic(2, 1), blockTokens: 48 }, 'no multiple']])(
+    'what cannot be simulated is said: %s',
+    (_what, workload, message) => {
+      expect(() => simulate(workload, schedulingOf('default'), fleet(2), 1)).toThrow(message);
+    },
+  );
+});

@@ -1,0 +1,70 @@
+import { describe, expect, test } from 'vitest';
+import { htmlReport } from '../../dist/simulator/report/html-report.js';
+import { percent, ticks } from '../../dist/simulator/report/svg.js';
+import { cellsOf, runCell } from '../../dist/simulator/suite/cell.js';
+import { compare } from '../../dist/simulator/suite/comparison.js';
+import { suiteSchema } from '../../dist/simulator/suite/schema.js';
+
+const suite = suiteSchema.parse({
+  fleet: { hardware: 'llama-8b-h100', endpoints: 2 },
+  workloads: [
+    { name: 'a <b>', kind: 'separate', rate: 10, seconds: 10, output: { mean: 20 } },
+    { name: 'c', kind: 'chat', rate: 5, seconds: 10, turns: 2 },
+    {
+      name: 'shift',
+      kind: 'sequence',
+      parts: [
+        { workload: 'a <b>', seconds: 10 },
+        { workload: 'c', seconds: 10 },
+      ],
+    },
+    { name: 'old numbers', kind: 'variant', of: 'c', fleet: { metrics: { scrapeMs: 5000 } } },
+  ],
+  policies: [{ name: 'default' }, { name: 'round-robin' }, { name: 'lmetric' }],
+  warmup: { requests: 0 },
+  seeds: 2,
+});
+const folders = { suite: '.', traces: '.' };
+const results = cellsOf(suite).map((cell) => runCell(suite, cell, folders));
+const page = htmlReport('Test & report', suite, results, compare(results, suite));
+
+describe('the report of a suite', () => {
+  test('is one page that loads nothing', () => {
+    expect(page).toMatch(/^<!doctype html>/);
+    expect(page).not.toMatch(/<script|<link|src=|url\(|https?:/);
+  });
+
+  test('escapes what the suite says', () => {
+    expect(page).toContain('Test &amp; report');
+    expect(page).toContain('a &lt;b&gt;');
+    expect(page).not.toContain('a <b>');
+  });
+
+  test('shows every workload and policy, the shift over time, and the variant', () => {
+    for (const name of ['shift', 'old numbers', 'default', 'round-robin', 'lmetric']) expect(page).toContain(name);
+    expect(page).toContain('When traffic shifts: shift');
+    expect(page).toContain('The same traffic under other conditions: c');
+  });
+
+  test('has a best policy in every row, and no number that is none', () => {
+    expect(page.match(/<td class="best"/g)!.length).toBeGreaterThanOrEqual(4);
+    expect(page).not.toMatch(/NaN|undefined|Infinity/);
+  });
+
+  test('is for light and dark readers', () => {
+    expect(page).toContain('prefers-color-scheme:dark');
+  });
+
+  test.each([
+    [0.034, '+3.4 %'],
+    [-0.12, '−12 %'],
+    [0.0001, '±0.0 %'],
+  ])('writes %d as %s', (share, text) => {
+    expect(percent(share)).toBe(text);
+  });
+
+  test('puts ticks on round numbers', () => {
+    expect(ticks(0, 0.9, 4).map((t) => Number(t.toFixed(6)))).toEqual([0, 0.5]);
+    expect(ticks(0, 1000, 5)).toEqual([0, 200, 400, 600, 800, 1000]);
+  });
+});
