@@ -76,7 +76,9 @@ function placements(): readonly Placement[] {
     return {
       kind: 'placed',
       endpoints: [{ slot, address: `${address}:8000`, endpoint }],
+      picks: new Map(),
       charge: CHARGE,
+      headers: new Map(),
       matchedBlocks: 0,
       totalBlocks: 16,
       matchedTokens: 0,

@@ -60,6 +60,8 @@ export const OP_SCORE_RENDEZVOUS: u32 = 30; // [request key, label column, load 
 export const OP_SCORE_CONSISTENT_HASH: u32 = 31; // [request key, label column, load factor, virtual nodes]
 export const OP_SCORE_LMETRIC: u32 = 32; // []
 export const OP_SCORE_CACHE_AWARE: u32 = 33; // [cache threshold, absolute threshold, relative threshold]
+export const OP_SCORE_MARGINAL_COST: u32 = 96; // []
+export const OP_WOULD_PICK: u32 = 97; // []: note what marginal cost would pick
 export const OP_PICK_MAX_SCORE: u32 = 48; // [endpoints]
 export const OP_PICK_RANDOM: u32 = 49; // [endpoints]
 export const OP_PICK_WEIGHTED_RANDOM: u32 = 50; // [endpoints]
@@ -89,6 +91,7 @@ export const REQUEST_PRIORITY: usize = 20; // i32
 export const REQUEST_NOW: usize = 24; // f64: milliseconds of the pool clock
 export const REQUEST_ADAPTER: usize = 32; // u64: hash of the target model name
 export const REQUEST_BLOCK_TOKENS: usize = 40; // u32
+export const REQUEST_PEER: usize = 44; // u32: slot + 1 that an earlier profile of the same request picked, 0 = none
 export const REQUEST_RANDOM: usize = 48; // 2 × u64: state of this thread's generator (xoroshiro128+)
 export const REQUEST_KEYS: usize = 1024; // u64 × MAX_KEYS: hashes of the header values that the profiles look at, 0 = absent
 export const MAX_KEYS: u32 = 16;
@@ -100,6 +103,8 @@ export const DECIDE_UNCHARGED: u32 = 2; // look, but charge nothing and insert n
 export const DECIDE_EXPLAIN: u32 = 8; // write every operation's column
 export const DECIDE_TAIL: u32 = 16; // a hash of the partial last block follows the whole ones
 export const DECIDE_BASE_MODEL: u32 = 32; // the model is a base model, no adapter
+export const DECIDE_UNSTORED: u32 = 256; // charge, but store nothing: storePick follows when the whole request is placed
+export const DECIDE_FURTHER: u32 = 512; // a further profile of the request decided last: what was matched for it still holds
 
 // The answer (decide → host).
 export const ANSWER_COUNT: usize = 64; // u32: endpoints picked
@@ -110,6 +115,7 @@ export const ANSWER_TOTAL: usize = 80; // u32: blocks of the prompt, tail includ
 export const ANSWER_CANDIDATES: usize = 84; // u32: endpoints left after the filters
 export const ANSWER_SCORE: usize = 88; // f32: weighted score of the first pick
 export const ANSWER_UNCACHED_TOKENS: usize = 92; // u32: tokens charged for the first pick
+export const ANSWER_WOULD_PICK: usize = 96; // u32: slot + 1 that marginal cost would pick, 0 = it was not asked
 export const ANSWER_TTFT: usize = 2176; // f32: time to first token predicted for the first pick, ms, NaN = nothing
 export const ANSWER_TPOT: usize = 2180; // f32: time per output token predicted for it
 export const ANSWER_PICKS: usize = 256; // u32 × MAX_PICKS: slots in order of preference

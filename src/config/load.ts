@@ -4,6 +4,7 @@ import { compileScheduling, ProgramTooLarge, sharedPrefixSettings } from '../sch
 import { MissingProducer, missingProducers } from '../scheduling/data-graph.js';
 import type { PluginDefinition } from '../scheduling/plugin.js';
 import type { CompiledScheduling } from '../scheduling/types.js';
+import { type AdaptationConfig, type AdaptationSettings, resolveAdaptation } from './adaptation.js';
 import {
   type DataLayer,
   type DiscoverySettings,
@@ -49,6 +50,7 @@ export interface LoadedConfiguration {
   readonly metricsSource: MetricsSourceSettings;
   readonly extractor: ExtractorSettings;
   readonly saturationDetector: SaturationSettings | undefined;
+  readonly adaptation: AdaptationSettings;
   /** What the queues are told; undefined = the feature gate is off and nothing waits. */
   readonly flowControl: FlowControlSettings | undefined;
   readonly gates: ReadonlyMap<string, boolean>;
@@ -76,7 +78,8 @@ export function loadDocument(document: ConfigurationDocument, options: LoadOptio
   plugins.load(config.plugins);
 
   const profiles = resolveProfiles(config, plugins, document, warnings);
-  resolveProfileHandler(profiles, plugins, document);
+  const handler = resolveProfileHandler(profiles, plugins, document, warnings);
+  resolveReferences(plugins);
   resolveCustomScheduler(config, plugins, document, warnings);
   const detector = resolveSaturationDetector(config, plugins, document, warnings);
   const flowControlOn = gates.get('flowControl') ?? false;
@@ -84,18 +87,29 @@ export function loadDocument(document: ConfigurationDocument, options: LoadOptio
   const parsers = resolveParsers(config, plugins, document, warnings);
   const dataLayer = resolveDataLayer(config, plugins, document, warnings);
   addMissingProducers(plugins, options.registry, document);
+  const adaptation = resolveAdaptation(config.adaptation);
 
   return {
-    scheduling: compile(profiles, plugins, document, warnings),
+    scheduling: compile(profiles, handler, plugins, document, warnings),
     parsers: parsers.map((parser) => parser.definition.type),
     discovery: dataLayer.discovery,
     metricsSource: dataLayer.metricsSource,
     extractor: dataLayer.extractor,
     saturationDetector: saturationSettings(detector),
+    adaptation: adaptation.settings,
     flowControl: flowControl?.settings,
     gates,
     warnings: [...plugins.warnings, ...warnings],
-    effective: effectiveDocument(config, { gates, plugins, profiles, parsers, dataLayer, flowControl, detector }),
+    effective: effectiveDocument(config, {
+      gates,
+      plugins,
+      profiles,
+      parsers,
+      dataLayer,
+      flowControl,
+      detector,
+      adaptation: adaptation.effective,
+    }),
   };
 }
 
@@ -146,8 +160,18 @@ function addMissingProducers(
   }
 }
 
+/** Every plugin that another one's parameters name must be there. */
+function resolveReferences(plugins: PluginSet): void {
+  for (const { definition, parameters, path } of plugins.list()) {
+    for (const reference of definition.references?.(parameters) ?? []) {
+      plugins.resolve(reference.name, reference.kinds, [...(path ?? []), 'parameters', ...reference.path]);
+    }
+  }
+}
+
 function compile(
   profiles: readonly ResolvedProfile[],
+  handler: LoadedPlugin,
   plugins: PluginSet,
   document: ConfigurationDocument,
   warnings: string[],
@@ -160,7 +184,7 @@ function compile(
     warnings.push(document.warning(['plugins'], text));
   }
   try {
-    return compileScheduling(profiles, producers, plugins.list());
+    return compileScheduling(profiles, producers, plugins.list(), handler);
   } catch (error) {
     if (!(error instanceof ProgramTooLarge)) throw error;
     throw document.error(['schedulingProfiles'], error.message);
@@ -175,6 +199,7 @@ interface Resolved {
   readonly dataLayer: DataLayer;
   readonly flowControl: ResolvedFlowControl | undefined;
   readonly detector: LoadedPlugin;
+  readonly adaptation: AdaptationConfig;
 }
 
 function effectiveDocument(config: EndpointPickerConfig, resolved: Resolved): Readonly<Record<string, unknown>> {
@@ -206,5 +231,6 @@ function effectiveDocument(config: EndpointPickerConfig, resolved: Resolved): Re
     },
     flowControl: { ...resolved.flowControl?.effective, saturationDetector: reference(resolved.detector) },
     requestHandler: { parsers: resolved.parsers.map(reference) },
+    adaptation: resolved.adaptation,
   };
 }

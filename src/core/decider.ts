@@ -26,6 +26,12 @@ export interface DecisionRequest {
   readonly wantedTpotMs?: number | undefined;
   /** The model is a base model, no adapter. */
   readonly baseModel?: boolean | undefined;
+  /** Charge, but do not store what the pick will hold before `storePick`: the request may fail in another profile. */
+  readonly unstored?: boolean | undefined;
+  /** The request of the last decision, in a further profile: what was matched for it still holds. */
+  readonly further?: boolean | undefined;
+  /** Slot that an earlier profile of the request picked; topology operations compare with it. */
+  readonly peer?: number | undefined;
 }
 
 export type DecisionStatus = 'decided' | 'no-candidates' | 'filtered' | 'busy' | 'no-program' | 'denied';
@@ -42,6 +48,8 @@ export interface Decision {
   candidates: number;
   score: number;
   uncachedTokens: number;
+  /** Slot that marginal cost would have picked; undefined when the program does not ask. */
+  wouldPick: number | undefined;
   /** What was predicted for the first pick, in milliseconds; NaN = nothing. */
   predictedTtftMs: number;
   predictedTpotMs: number;
@@ -73,6 +81,7 @@ export class Decider {
     candidates: 0,
     score: 0,
     uncachedTokens: 0,
+    wouldPick: undefined,
     predictedTtftMs: Number.NaN,
     predictedTpotMs: Number.NaN,
   };
@@ -112,6 +121,9 @@ export class Decider {
     f32[at.wantedTpot] = request.wantedTpotMs ?? 0;
     view.setFloat64(at.now, request.nowMs, true);
     if (request.baseModel === true) u32[at.flags]! |= constant.DECIDE_BASE_MODEL!;
+    if (request.unstored === true) u32[at.flags]! |= constant.DECIDE_UNSTORED!;
+    if (request.further === true) u32[at.flags]! |= constant.DECIDE_FURTHER!;
+    u32[at.peer] = request.peer === undefined ? 0 : request.peer + 1;
     if (request.keys !== undefined) this.#writeKeys(request.keys);
     if (request.adapter !== this.#adapter) this.#writeAdapter(request.adapter);
     return this.#read(call.decide!());
@@ -132,6 +144,8 @@ export class Decider {
     decision.candidates = u32[at.candidates]!;
     decision.score = f32[at.score]!;
     decision.uncachedTokens = u32[at.uncachedTokens]!;
+    const wouldPick = u32[at.wouldPick]!;
+    decision.wouldPick = wouldPick === 0 ? undefined : wouldPick - 1;
     decision.predictedTtftMs = f32[at.predictedTtft]!;
     decision.predictedTpotMs = f32[at.predictedTpot]!;
     return decision;
@@ -179,6 +193,11 @@ export class Decider {
   /** Blocks of the last decision's prompt that a slot holds. */
   matchedOf(slot: number): number {
     return this.#core.u32[((this.#core.call.matchAddress!() >>> 0) >>> 2) + slot]!;
+  }
+
+  /** Store what a pick of an `unstored` decision will hold; the request is still the one decided last. */
+  storePick(profile: number, slot: number, ticket: number, generation: number): void {
+    this.#core.call.storePick!(profile, slot, ticket, generation);
   }
 
   /** Release a charge. @returns false when a lock could not be had in time: call again. */
@@ -239,7 +258,9 @@ function offsets(core: CoreInstance, request: number) {
     outputTokens: word('REQUEST_OUTPUT_TOKENS'),
     priority: word('REQUEST_PRIORITY'),
     blockTokens: word('REQUEST_BLOCK_TOKENS'),
+    peer: word('REQUEST_PEER'),
     now: request + core.constant.REQUEST_NOW!,
+    wouldPick: word('ANSWER_WOULD_PICK'),
     count: word('ANSWER_COUNT'),
     ticket: word('ANSWER_TICKET'),
     ticketGeneration: word('ANSWER_TICKET_GENERATION'),

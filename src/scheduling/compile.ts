@@ -1,8 +1,10 @@
 import type { CompileContext, ConfiguredPlugin, OutputEstimate } from './plugin.js';
 import { openingOperations, predictionOf } from './prediction-operations.js';
+import { singleProfileHandler } from './profile-handlers/single-profile-handler.js';
 import type {
   CompiledProfile,
   CompiledScheduling,
+  HandlerSettings,
   HostPluginSettings,
   LabelSpecification,
   MaskSpecification,
@@ -12,10 +14,10 @@ import type {
 } from './types.js';
 
 /**
- * Bounds of the core's tables: PROGRAM_COUNT, PROGRAM_OPS, MASK_COUNT, LABEL_COLUMNS and HOST_COLUMNS in
+ * Bounds of the core's tables: MAX_PROFILES in assembly/scheduling/program.ts, PROGRAM_OPS, MASK_COUNT, LABEL_COLUMNS and HOST_COLUMNS in
  * assembly/memory.ts, ATTRIBUTE_COLUMNS in assembly/endpoints.ts, MAX_KEYS in assembly/scheduling/program.ts.
  */
-const MAX_PROFILES = 64;
+const MAX_PROFILES = 32;
 const MAX_OPERATIONS = 63;
 const MAX_MASKS = 256;
 const MAX_LABELS = 16;
@@ -39,13 +41,14 @@ export class ProgramTooLarge extends Error {}
 /**
  * Compile profiles to programs. In a program the prediction and the admitters come first, then the filters, then the scorers, each in the order of the
  * profile, then the one picker, wherever it stood. `producers` are all producers of the configuration, `plugins` all
- * plugins: those that run on the shards are listed with the columns that they fill.
+ * plugins: those that run on the shards are listed with the columns that they fill. `handler` chooses among the profiles.
  * Throws ProgramTooLarge when a table of the core would overflow.
  */
 export function compileScheduling(
   profiles: readonly Profile[],
   producers: readonly ConfiguredPlugin[],
   plugins: readonly ConfiguredPlugin[] = [],
+  handler: ConfiguredPlugin = onlyProfile,
 ): CompiledScheduling {
   if (profiles.length > MAX_PROFILES) {
     throw new ProgramTooLarge(`${profiles.length} profiles, but at most ${MAX_PROFILES} can be held: remove some`);
@@ -71,9 +74,26 @@ export function compileScheduling(
     prefixProducer: producer && { name: producer.name, type: producer.definition.type },
     tokens: firstTokenSettings(producers),
     estimateOutput: firstOutputEstimate(producers),
+    handler: handlerSettings(handler, plugins),
     prediction,
-    host: hostPlugins(plugins, tables),
+    host: hostPlugins(plugins, profiles, tables),
   };
+}
+
+const onlyProfile: ConfiguredPlugin = {
+  name: singleProfileHandler.type,
+  definition: singleProfileHandler,
+  parameters: {},
+};
+
+function handlerSettings(
+  { name, definition, parameters }: ConfiguredPlugin,
+  plugins: readonly ConfiguredPlugin[],
+): HandlerSettings {
+  const deciders = plugins
+    .filter((plugin) => plugin.definition.decider !== undefined)
+    .map((plugin) => ({ name: plugin.name, type: plugin.definition.type, parameters: plugin.parameters }));
+  return { name, type: definition.type, parameters, deciders };
 }
 
 /**
@@ -110,7 +130,11 @@ function firstTokenSettings(producers: readonly ConfiguredPlugin[]): TokenSettin
   return undefined;
 }
 
-function hostPlugins(plugins: readonly ConfiguredPlugin[], { columns }: CoreTables): readonly HostPluginSettings[] {
+function hostPlugins(
+  plugins: readonly ConfiguredPlugin[],
+  profiles: readonly Profile[],
+  { columns }: CoreTables,
+): readonly HostPluginSettings[] {
   return plugins
     .filter(({ definition }) => definition.host !== undefined || definition.scheduler !== undefined)
     .map(({ name, definition, parameters }) => ({
@@ -119,6 +143,9 @@ function hostPlugins(plugins: readonly ConfiguredPlugin[], { columns }: CoreTabl
       parameters,
       filterColumn: columns.find('filter', name),
       scoreColumn: columns.find('scorer', name),
+      profiles: profiles
+        .filter((profile) => profile.plugins.some((each) => each.name === name))
+        .map((each) => each.name),
     }));
 }
 
@@ -222,7 +249,7 @@ class KeyedTable<Entry> {
   }
 }
 
-/** Columns of host filters and scorers. A plugin in several profiles fills its column once. */
+/** Columns of host filters and scorers. A plugin in several profiles fills its column anew for each. */
 class HostColumnTable {
   readonly #indexes = new Map<string, number>();
 

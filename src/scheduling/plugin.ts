@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import type { HostContext, HostPlugin, SchedulerContext } from './host/hooks.js';
+import type { HandlerContext, ProfileHandler, StageDecider } from './profile-handler.js';
 import type {
   LabelSpecification,
   MaskSpecification,
@@ -29,6 +30,7 @@ export type PluginKind =
   | 'picker'
   | 'producer'
   | 'profile-handler'
+  | 'decider'
   | 'header-processor'
   | 'screener'
   | 'admitter'
@@ -57,6 +59,15 @@ export interface DataNeed {
   readonly key: DataKey;
   /** Configured name of the producer to take it from; undefined = whichever plugin produces it. */
   readonly producer?: string | undefined;
+}
+
+/** Another plugin that the parameters name. */
+export interface PluginReference {
+  /** Configured name. */
+  readonly name: string;
+  /** Where the name stands in the parameters; for a default, where it would stand. */
+  readonly path: readonly string[];
+  readonly kinds: readonly PluginKind[];
 }
 
 /** Count estimated output as in-flight tokens: `ratio` × prompt tokens, at most `maxTokens`. */
@@ -127,6 +138,14 @@ export interface PluginDefinition<Parameters = unknown> {
   readonly whenNoneLeft?: 'reject' | 'keep-all';
   /** Makes the scheduler that takes the place of the profiles; kind `scheduler`. Called as `host`. */
   scheduler?(parameters: Parameters, context: SchedulerContext): Scheduler;
+  /** Plugins that the parameters name; each must be configured and be of one of its kinds. */
+  references?(parameters: Parameters): readonly PluginReference[];
+  /** Makes the part of a profile handler that runs on the shards; kind `profile-handler`. */
+  profileHandler?(parameters: Parameters, context: HandlerContext): ProfileHandler;
+  /** What a profile handler does with the profiles of these names, one line each: what will not work, first of all. */
+  handlerAdvice?(parameters: Parameters, profiles: readonly string[]): readonly string[];
+  /** Makes a decider; kind `decider`. */
+  decider?(parameters: Parameters): StageDecider;
   /** What a producer of prefix matches asks of the prefix index. */
   prefixSettings?(parameters: Parameters): PrefixSettings;
   /** How a producer of latency predictions comes to them. @throws with one line for the user */

@@ -1,6 +1,8 @@
 import { latencySloAdmitter } from './admitters/latency-slo-admitter.js';
 import { probabilisticAdmitter } from './admitters/probabilistic-admitter.js';
 import { contextLengthAware } from './context-length-aware.js';
+import { alwaysDisaggPdDecider } from './deciders/always-disagg-pd-decider.js';
+import { prefixBasedPdDecider } from './deciders/prefix-based-pd-decider.js';
 import { byLabel } from './filters/by-label.js';
 import { byLabelSelector } from './filters/by-label-selector.js';
 import { decodeFilter } from './filters/decode-filter.js';
@@ -28,6 +30,11 @@ import { predictedLatencyProducer } from './producers/predicted-latency-producer
 import { sessionIdProducer } from './producers/session-id-producer.js';
 import { tokenProducer } from './producers/token-producer.js';
 import { tokenizer } from './producers/tokenizer.js';
+import { dataParallelProfileHandler } from './profile-handlers/data-parallel-profile-handler.js';
+import { disaggHeadersHandler, prefillHeaderHandler } from './profile-handlers/disagg-headers-handler.js';
+import { disaggProfileHandler } from './profile-handlers/disagg-profile-handler.js';
+import { headerProfileHandler } from './profile-handlers/header-profile-handler.js';
+import { pdProfileHandler } from './profile-handlers/pd-profile-handler.js';
 import { singleProfileHandler } from './profile-handlers/single-profile-handler.js';
 import { destinationEndpointServedVerifier } from './reporters/destination-endpoint-served-verifier.js';
 import { requestAttributeReporter } from './reporters/request-attribute-reporter.js';
@@ -42,6 +49,7 @@ import { latencyScorer } from './scorers/latency-scorer.js';
 import { lmetricScorer } from './scorers/lmetric-scorer.js';
 import { loadAwareScorer } from './scorers/load-aware-scorer.js';
 import { loraAffinityScorer } from './scorers/lora-affinity-scorer.js';
+import { marginalCostScorer } from './scorers/marginal-cost-scorer.js';
 import { noHitLruScorer } from './scorers/no-hit-lru-scorer.js';
 import { prefixCacheScorer } from './scorers/prefix-cache-scorer.js';
 import { queueScorer } from './scorers/queue-scorer.js';
@@ -80,6 +88,7 @@ export const schedulingPlugins: readonly PluginDefinition[] = [
   consistentHashScorer,
   lmetricScorer,
   cacheAwareScorer,
+  marginalCostScorer,
   maxScorePicker,
   randomPicker,
   weightedRandomPicker,
@@ -91,6 +100,14 @@ export const schedulingPlugins: readonly PluginDefinition[] = [
   tokenProducer,
   tokenizer,
   singleProfileHandler,
+  disaggProfileHandler,
+  pdProfileHandler,
+  disaggHeadersHandler,
+  prefillHeaderHandler,
+  headerProfileHandler,
+  dataParallelProfileHandler,
+  alwaysDisaggPdDecider,
+  prefixBasedPdDecider,
   sessionAffinityFilter,
   sessionAffinityScorer,
   sessionIdProducer,

@@ -76,9 +76,13 @@ export interface LatencyPrediction {
 
 export interface Placement {
   readonly kind: 'placed';
-  /** In order of preference, at least one. */
+  /** Who answers the request: in order of preference, at least one. */
   readonly endpoints: readonly PickedEndpoint[];
+  /** What every profile that ran picked, by the profile's name: in order of preference, at least one. */
+  readonly picks: ReadonlyMap<string, readonly PickedEndpoint[]>;
   readonly charge: Charge;
+  /** Headers of the request that the model server is told; undefined = take out what the client sent. Lower case. */
+  readonly headers: ReadonlyMap<string, string | undefined>;
   readonly matchedBlocks: number;
   readonly totalBlocks: number;
   readonly matchedTokens: number;
@@ -109,6 +113,9 @@ export interface Rejection {
   /** Seconds for a Retry-After header. */
   readonly retryAfterSeconds?: number | undefined;
 }
+
+/** Fills the columns of host plugins for the profile that runs next. */
+export type HostColumnFiller = (input: ScheduleInput, profile: string) => void;
 
 /** The decision of one request, on the shard's thread, synchronous. */
 export interface Scheduler {
@@ -147,6 +154,8 @@ export interface ProgramOperation {
     | 'OP_SCORE_CONSISTENT_HASH'
     | 'OP_SCORE_LMETRIC'
     | 'OP_SCORE_CACHE_AWARE'
+    | 'OP_SCORE_MARGINAL_COST'
+    | 'OP_WOULD_PICK'
     | 'OP_PREDICT'
     | 'OP_ADMIT_LATENCY'
     | 'OP_FILTER_TIER'
@@ -236,6 +245,16 @@ export interface HostPluginSettings {
   /** Columns that its filter and its scorer fill; undefined = no profile uses them. */
   readonly filterColumn: number | undefined;
   readonly scoreColumn: number | undefined;
+  /** Names of the profiles that it stands in. */
+  readonly profiles: readonly string[];
+}
+
+/** The profile handler and the deciders that it may ask: plain data, from which each shard makes its own. */
+export interface HandlerSettings {
+  readonly name: string;
+  readonly type: string;
+  readonly parameters: unknown;
+  readonly deciders: readonly { readonly name: string; readonly type: string; readonly parameters: unknown }[];
 }
 
 /** What the configuration's scheduling part compiles to. */
@@ -257,6 +276,7 @@ export interface CompiledScheduling {
   readonly tokens?: TokenSettings | undefined;
   /** Count output estimates as in-flight tokens (inflight-load-producer). */
   readonly estimateOutput: { readonly ratio: number; readonly maxTokens: number | undefined } | undefined;
+  readonly handler: HandlerSettings;
   /** Undefined when nothing predicts latency. */
   readonly prediction: (PredictionSettings & { readonly name: string; readonly type: string }) | undefined;
   /** Plugins that run on the shards, in the order of the configuration. */

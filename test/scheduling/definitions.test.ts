@@ -18,7 +18,7 @@ describe('the built-in plugins', () => {
       for (const [field, schema] of Object.entries(shape)) {
         expect(schema.description ?? '', `${definition.type}.${field}`).not.toBe('');
       }
-      const lenient = definition.type === 'single-profile-handler';
+      const lenient = /^(single-profile-handler|always-disagg-.*-decider)$/.test(definition.type);
       expect(definition.parameters.safeParse({ 'no-such-field': 1 }).success).toBe(lenient);
       if (definition.deprecated !== undefined) expect(types).toContain(definition.deprecated.replacement);
     },

@@ -288,6 +288,25 @@ export const pluginKind = kind(9, ['plugin'], {
   failures: counter('pointsman_plugin_failures_total', 'Calls of host plugins that threw or took too long.'),
 });
 
+const stageLabels = ['decision_type', 'model_name', 'plugin_name', 'plugin_type'];
+const olderStageLabels = keep('decision_type', 'model_name');
+
+export const stagesKind = kind(64, stageLabels, {
+  total: counter(
+    'llm_d_epp_disagg_decision_total',
+    'Requests by the stages that disagg-profile-handler sent them through.',
+    older('llm_d_inference_scheduler_disagg_decision_total', olderStageLabels),
+  ),
+});
+
+export const prefillDecodeKind = kind(65, stageLabels, {
+  total: counter(
+    'llm_d_epp_pd_decision_total',
+    'Requests by the stages that pd-profile-handler sent them through.',
+    older('llm_d_inference_scheduler_pd_decision_total', olderStageLabels),
+  ),
+});
+
 const latencyNow = 'The last value of what its label says: seconds, or 1 where a request took longer than it wanted.';
 
 function latestLatency(type: string): Draft {
@@ -383,6 +402,8 @@ export const seriesKinds: readonly SeriesKind[] = [
   streamKind,
   streamEndKind,
   pluginKind,
+  stagesKind,
+  prefillDecodeKind,
   predictionKind,
   tokenKind,
   ...Object.values(pluginCounterKinds),

@@ -11,11 +11,13 @@ import {
   pluginCounterKinds,
   pluginKind,
   predictionKind,
+  prefillDecodeKind,
   prefixKind,
   requestKind,
   rewriteKind,
   type SeriesKind,
   seriesKinds,
+  stagesKind,
   streamEndKind,
   streamKind,
   threadKind,
@@ -319,6 +321,14 @@ export class ShardRecorder implements RequestRecorder {
   rewritten(rule: string, model: string, target: string): void {
     const base = this.#resolve(rewriteKind, [this.#models.admit(model), rule, this.#targets.admit(target)]);
     this.#cells[base]! += 1;
+  }
+
+  /** A profile handler has sent a request through these stages. */
+  staged(handler: { readonly name: string; readonly type: string }, stages: string, targetModel: string): void {
+    // pd-profile-handler counts under a name of its own, as in the incumbent.
+    const kind = handler.type === 'pd-profile-handler' ? prefillDecodeKind : stagesKind;
+    const model = this.#targets.admit(targetModel || 'unknown');
+    this.#cells[this.#resolve(kind, [stages, model, handler.name, handler.type])]! += 1;
   }
 
   streamOpened(): void {
