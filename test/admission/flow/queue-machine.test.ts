@@ -169,6 +169,22 @@ describe('flows', () => {
     expect(queue.machine.flowCount).toBe(1);
   });
 
+  it('are known exactly once, also when a request comes back from its grant or the policies change', () => {
+    const fairness = { kind: 'round-robin' } as const;
+    const queue = new Queue({}, { requests: 64, flows: 16 });
+    queue.machine.cancel(queue.add({ flow: 'idle' }), 0);
+    const handle = queue.add({ flow: 'back' });
+    queue.serve(1);
+    const other = queue.add({ flow: 'idle' });
+    queue.machine.requeue(handle, undefined, 0);
+    queue.machine.cancel(other, 0);
+    queue.machine.configure(settings({ fallback: { ...PLAIN_BAND, fairness } }), 0);
+    queue.machine.cancel(handle, 0);
+    queue.nowMs = 300_000;
+    queue.add({ flow: 'new' });
+    expect(queue.machine.flowCount).toBe(1);
+  });
+
   it('make room for a new one when they are idle, the longest idle first', () => {
     const queue = new Queue({}, { requests: 8, flows: 2 });
     queue.machine.cancel(queue.add({ flow: 'a' }), 0);
