@@ -22,6 +22,7 @@ interface DemoFlags {
   readonly metricsPort: number;
   readonly once: boolean;
   readonly overload: boolean;
+  readonly seconds: number;
   readonly picker?: string;
 }
 
@@ -33,9 +34,6 @@ const SYSTEM_PROMPTS = 4;
  * busy for a third of a second.
  */
 const OVERLOAD = {
-  seconds: 16,
-  floodFrom: 4,
-  floodTo: 10,
   interactivePerSecond: 3,
   batchPerSecond: 60,
   promptBytes: 16_000,
@@ -78,7 +76,7 @@ export async function runDemo(argv: readonly string[]): Promise<number> {
     console.log(`  picker         ext_proc on 127.0.0.1:${picker.grpcPort}, metrics ${picker.metricsUrl}`);
     console.log(`  gateway        ${url}\n`);
     const died = picker.ended.then((line) => Promise.reject(new Error(line)));
-    const show = flags.overload ? showOverload(url, fleet, picker) : showLoad(url, flags, fleet);
+    const show = flags.overload ? showOverload(url, flags, fleet, picker) : showLoad(url, flags, fleet);
     const failed = await Promise.race([show, interrupted, died]);
     if (typeof failed === 'string') return 0;
     if (flags.once) return failed > 0 ? 1 : 0;
@@ -165,15 +163,17 @@ async function showLoad(url: string, flags: DemoFlags, fleet: Fleet): Promise<nu
 }
 
 /** Run the overload and print its table; resolves to the number of interactive requests that failed. */
-async function showOverload(url: string, fleet: Fleet, picker: PickerProcess): Promise<number> {
+async function showOverload(url: string, flags: DemoFlags, fleet: Fleet, picker: PickerProcess): Promise<number> {
   const table = new OverloadTable();
-  const { batchPerSecond, interactivePerSecond, floodFrom, floodTo } = OVERLOAD;
+  const { batchPerSecond, interactivePerSecond } = OVERLOAD;
+  const { seconds } = flags;
+  const [floodFrom, floodTo] = [1 + Math.floor(seconds / 4), 1 + Math.floor(0.6 * seconds)];
   console.log(
     `  ${interactivePerSecond} interactive requests a second; from second ${floodFrom} to ${floodTo} (*) ` +
       `${batchPerSecond} batch requests a second, far more than the servers can take\n`,
   );
   console.log(table.head());
-  const totals = await runOverload({ url, model: MODEL, ...OVERLOAD }, async (second) => {
+  const totals = await runOverload({ url, model: MODEL, seconds, floodFrom, floodTo, ...OVERLOAD }, async (second) => {
     const inServers = fleet.servers.reduce((sum, server) => sum + server.stats().waiting, 0);
     console.log(table.row(second, [await waitingRequests(picker.metricsUrl), inServers]));
   });
@@ -209,6 +209,7 @@ function demoCommand(): Command {
     .option('--grpc-port <port>', "port of the picker's ext_proc; 0 = a free one", portNumber, 0)
     .option('--metrics-port <port>', "port of the picker's metrics; 0 = a free one", portNumber, 0)
     .option('--overload', 'a flood of batch requests beside interactive ones, with flow control on', false)
+    .option('--seconds <count>', 'length of the overload', atLeastOne, 16)
     .option('--once', 'end after the load', false)
     .option('--picker <command>', 'another picker to start instead, given the flags that llm-d understands');
 }
