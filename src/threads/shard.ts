@@ -15,6 +15,7 @@ import { ShardRecorder } from '../operations/telemetry/shard-recorder.js';
 import { RequestRules } from '../request/rules.js';
 import type { TokenSource } from '../request/tokens/token-source.js';
 import { EndpointDirectory } from '../scheduling/endpoint-directory.js';
+import { requestedProfile } from '../scheduling/profile-handlers/requested-profile.js';
 import { CoreScheduler } from '../scheduling/scheduler.js';
 import { ConfiguredServices } from './configured-services.js';
 import type { FromShard, RulesMessage, ShardStart, ToShard } from './messages.js';
@@ -147,7 +148,7 @@ function services(parts: ShardParts) {
     get profiles() {
       return configured.settings.profiles;
     },
-    handler: plugins.profileHandler,
+    handler: settings.allowProfileHeader ? requestedProfile(plugins.profileHandler) : plugins.profileHandler,
     hostColumns: plugins.fillColumns,
     staged: (stages, model) => recorder.staged(settings.handler, stages, model),
     prompts: scanner,
