@@ -120,6 +120,7 @@ export {
   decide,
   grow,
   isCandidate,
+  matchAhead,
   noteOutcome,
   prefillDone,
   release,
@@ -156,6 +157,7 @@ export {
 } from './scheduling/marginal-cost';
 export { HEADROOM_TPOT, HEADROOM_TTFT, PREDICTED_TPOT, PREDICTED_TTFT } from './scheduling/predictions';
 export * from './scheduling/program';
+export { PROJECTION_COSTS, PROJECTION_PRODUCTS } from './scheduling/projection';
 export {
   endpointAdapters,
   endpointAttribute,

@@ -100,6 +100,9 @@ export const LABEL_RING_BYTES: usize = 64 + 4096 * 128;
 // Coefficients of the cost model, then one area per thread (scheduling/marginal-cost.ts).
 export const COEFFICIENT_BYTES: usize = 256;
 export const SHARE_BYTES: usize = 64;
+export const PROJECTION_BYTES: usize = 768;
+/** Scorers of a profile that a projection takes in. */
+export const PROJECTION_SCORERS: u32 = 7;
 
 // One thread's own area. Only its thread touches it (the control thread after the thread's death).
 export const THREAD_INPUT_BYTES: usize = 262144; // bytes handed from the host to a scanner in one call
@@ -183,7 +186,7 @@ function regionBytes(region: u32): u64 {
   if (region == REGION_GATE) return gateRegionBytes(p, r, k, s);
   if (region == REGION_PREDICTION) return PREDICTION_HEAD_BYTES + <u64>p * (PREDICTION_COEFFICIENTS + 1) * 4;
   if (region == REGION_DECISIONS) return <u64>k * DECISION_RING_BYTES;
-  if (region == REGION_COEFFICIENTS) return COEFFICIENT_BYTES + <u64>k * SHARE_BYTES;
+  if (region == REGION_COEFFICIENTS) return COEFFICIENT_BYTES + <u64>k * (SHARE_BYTES + PROJECTION_BYTES);
   if (region == REGION_LABEL_RING) return <u64>k * LABEL_RING_BYTES;
   return 0;
 }

@@ -56,7 +56,7 @@ const QUIET: RequestRecorder = {
   interTokenLatency: nothing,
   responseEnded: nothing,
   predicted: nothing,
-  predictionTook: nothing,
+  predictionAsked: nothing,
   scheduled: nothing,
   prefix: nothing,
   processing: nothing,

@@ -54,7 +54,7 @@ import { filter } from './filters';
 import { gateBegin, gateEmpty, gateLeftAll, gatePark, gatePass, mayServe } from './gate-pass';
 import { noteSent } from './history-scorers';
 import { admitByLatency } from './latency';
-import { wouldPick } from './marginal-cost';
+import { nextIsSampled, wouldPick } from './marginal-cost';
 import { pick } from './pickers';
 import { answerPrediction, clearPrediction, predict } from './predictions';
 import {
@@ -91,6 +91,7 @@ import {
   PROGRAM_INSERTS,
   PROGRAM_NEEDS_MATCH,
   PROGRAM_NEEDS_OVERLAP,
+  PROGRAM_PROJECTS,
   PROGRAM_TAG,
   REQUEST_BLOCK_TOKENS,
   REQUEST_BLOCKS,
@@ -151,6 +152,11 @@ function matchPrompt(needs: u32, blocks: u32, tail: bool, used: u32, further: bo
   lockRelease(HEADER + HEADER_INDEX_LOCK);
 }
 
+/** Look up which endpoints hold what of a prompt, as the next decision will: fills MATCH. */
+export function matchAhead(blocks: u32, tail: u32): void {
+  matchPrompt(PROGRAM_NEEDS_MATCH, blocks, tail != 0, slotsUsed(), false);
+}
+
 /** Run the program's operations. Commit lock held. @returns a DECIDE_* status */
 function run(program: usize, flags: u32, used: u32, total: u32, gated: bool): u32 {
   let candidates = markCandidates(used, load<f64>(REQUEST + REQUEST_NOW), (flags & DECIDE_SUBSET) != 0);
@@ -159,6 +165,8 @@ function run(program: usize, flags: u32, used: u32, total: u32, gated: bool): u3
   const live = candidates;
   memory.fill(SCORE, 0, (<usize>used) << 2);
   const operations = load<u32>(program);
+  const projected = load<u32>(program, PROGRAM_PROJECTS) != 0 && nextIsSampled();
+  const explained = projected || (flags & DECIDE_EXPLAIN) != 0;
   let predicted = false;
   for (let i: u32 = 0; i < operations; i++) {
     const op = program + 64 + ((<usize>i) << 6);
@@ -183,12 +191,12 @@ function run(program: usize, flags: u32, used: u32, total: u32, gated: bool): u3
       put(ANSWER_CANDIDATES, candidates);
       if (candidates == 0) return gateLeftAll() ? DECIDE_FILTERED : DECIDE_PARKED;
     } else if (code == OP_WOULD_PICK) {
-      wouldPick(used);
+      wouldPick(op, used);
     } else if (isPicker(code)) {
       put(ANSWER_COUNT, pick(op, code, used, candidates));
       if (predicted && get(ANSWER_COUNT) != 0) answerPrediction(get(ANSWER_PICKS));
     } else {
-      score(op, code, used, total, (flags & DECIDE_EXPLAIN) != 0 && i < EXPLAIN_COLUMNS ? <i32>i : -1);
+      score(op, code, used, total, explained && i < EXPLAIN_COLUMNS ? <i32>i : -1);
     }
   }
   return DECIDED;

@@ -6,6 +6,7 @@
 //
 // A program: 64 bytes of head, then up to PROGRAM_OPS operations of 64 bytes.
 //   head  +0 u32 operations · +4 u32 PROGRAM_* needs · +8 u32 tag, which labels carry (24 bits)
+//         +12 u32 1 = the columns of sampled decisions are kept for a projection
 //   op    +0 u32 code · +4 f32 weight · +8 f32 × 8 parameters
 import { HEADER, HEADER_POOL, PROGRAM_BYTES, PROGRAMS, REQUEST } from '../memory';
 
@@ -23,6 +24,7 @@ export const POOL_TURNS: usize = 256; // 32 × u32: slot + 1 that each profile's
 export const MAX_PROFILES: u32 = 32;
 
 export const PROGRAM_TAG: usize = 8;
+export const PROGRAM_PROJECTS: usize = 12;
 export const PROGRAM_NEEDS_MATCH: u32 = 1;
 export const PROGRAM_NEEDS_OVERLAP: u32 = 2;
 export const PROGRAM_INSERTS: u32 = 4; // believe that the picked endpoint will hold the prompt
@@ -64,7 +66,7 @@ export const OP_SCORE_CACHE_AWARE: u32 = 33; // [cache threshold, absolute thres
 export const OP_FILTER_TOPOLOGY: u32 = 64; // [farthest level: 1 host, 2 rack, 3 zone, 4 region, host, rack, zone, region]
 export const OP_SCORE_TOPOLOGY: u32 = 67; // [host, rack, zone, region]
 export const OP_SCORE_MARGINAL_COST: u32 = 96; // []
-export const OP_WOULD_PICK: u32 = 97; // []: note what marginal cost would pick
+export const OP_WOULD_PICK: u32 = 97; // [scorers, number of the operation of each]: note what marginal cost would pick; the scorers are projected
 export const OP_PICK_MAX_SCORE: u32 = 48; // [endpoints]
 export const OP_PICK_RANDOM: u32 = 49; // [endpoints]
 export const OP_PICK_WEIGHTED_RANDOM: u32 = 50; // [endpoints]

@@ -227,6 +227,11 @@ export class Decider {
     return f32[((call.explainAddress!() >>> 0) >>> 2) + operation * sizes.endpoints + slot]!;
   }
 
+  /** Look up who holds what of a prompt whose hashes are written, without deciding; `matchedOf` tells. */
+  matchAhead(blocks: number, tail: boolean): void {
+    this.#core.call.matchAhead!(blocks, tail ? 1 : 0);
+  }
+
   /** Blocks of the last decision's prompt that a slot holds. */
   matchedOf(slot: number): number {
     return this.#core.u32[((this.#core.call.matchAddress!() >>> 0) >>> 2) + slot]!;

@@ -4,7 +4,15 @@ import type { PromptTokens } from '../core/token-chain.js';
 import { requestPath } from '../request/control-headers.js';
 import type { UnderstoodRequest } from '../request/understand.js';
 import type { HostedRequest } from '../scheduling/host/hosted-request.js';
-import type { GateInput, Parked, Placement, Rejection, RequestHeaders } from '../scheduling/types.js';
+import type {
+  EndpointPredictions,
+  GateInput,
+  Parked,
+  Placement,
+  Rejection,
+  RequestHeaders,
+  ScheduleInput,
+} from '../scheduling/types.js';
 import type { StreamServices } from './stream-services.js';
 
 /** A request that is ready to be placed. */
@@ -15,6 +23,8 @@ export interface DecisionInput {
   readonly scan: number;
   /** Tokens of the prompt; undefined = they are estimated. */
   readonly tokens?: PromptTokens | undefined;
+  /** What prediction servers say about endpoints; undefined = nothing, or nobody asked. */
+  readonly predictions?: EndpointPredictions | undefined;
   /** The proxy's hint, from whichever message carried it last. */
   readonly subset: readonly string[] | undefined;
   /** The request as host plugins know it; undefined when there are none. */
@@ -44,7 +54,7 @@ function gateOf(line: WaitingLine | undefined, { request, grant }: DecisionInput
 }
 
 function admitAndSchedule(services: StreamServices, input: DecisionInput): Placement | Rejection | Parked {
-  const { request, headers, hosted } = input;
+  const { request, hosted } = input;
   const hint = services.ignoreSubset ? undefined : input.subset;
   const { priority, fairnessId } = request;
   const admitted = services.admission.admit({ priority, fairnessId, subset: hint });
@@ -52,22 +62,7 @@ function admitAndSchedule(services: StreamServices, input: DecisionInput): Place
   const subset = hosted === undefined ? hint : services.plugins?.allow(hosted, hint);
   if (subset !== undefined && 'kind' in subset) return subset;
   const startedAt = services.now();
-  const outcome = services.scheduler.schedule({
-    scan: input.scan,
-    model: request.model,
-    targetModel: request.targetModel,
-    cacheSalt: request.cacheSalt,
-    promptBytes: request.promptBytes,
-    tokens: input.tokens,
-    maxOutputTokens: request.maxOutputTokens,
-    priority,
-    fairnessId,
-    subset,
-    headers,
-    path: requestPath(headers),
-    hosted,
-    gate: gateOf(services.line, input),
-  });
+  const outcome = services.scheduler.schedule({ ...scheduleInput(input, subset), gate: gateOf(services.line, input) });
   if (outcome.kind === 'parked') return outcome;
   const seconds = (services.now() - startedAt) / 1_000;
   const { recorder } = services;
@@ -79,4 +74,25 @@ function admitAndSchedule(services: StreamServices, input: DecisionInput): Place
   recorder.scheduled(seconds, 'success', request.targetModel, outcome.endpoints[0]!.slot);
   if (outcome.totalBlocks > 0) recorder.prefix(outcome.matchedBlocks, outcome.totalBlocks, services.blockBytes());
   return outcome;
+}
+
+/** A request as the scheduler takes it. @param subset the endpoints that it may use, by address; undefined = all */
+export function scheduleInput(input: DecisionInput, subset: readonly string[] | undefined): ScheduleInput {
+  const { request, headers, scan, tokens, predictions, hosted } = input;
+  return {
+    scan,
+    model: request.model,
+    targetModel: request.targetModel,
+    cacheSalt: request.cacheSalt,
+    promptBytes: request.promptBytes,
+    tokens,
+    predictions,
+    maxOutputTokens: request.maxOutputTokens,
+    priority: request.priority,
+    fairnessId: request.fairnessId,
+    subset,
+    headers,
+    path: requestPath(headers),
+    hosted,
+  };
 }

@@ -7,13 +7,26 @@ import type { TokenSource } from '../request/tokens/token-source.js';
 import type { RequestRecorder } from '../response/recorder.js';
 import type { ResponseScanner } from '../response/response-scanner.js';
 import type { HostPlugins } from '../scheduling/host/host-plugins.js';
-import type { GatedScheduler } from '../scheduling/types.js';
+import type { EndpointPredictions, GatedScheduler, ScheduleInput } from '../scheduling/types.js';
 import type { StreamLimits } from './stream-load.js';
 
 /** Where a stream reports what nobody expects. */
 export interface StreamLog {
   error(details: object, message: string): void;
   warn(details: object, message: string): void;
+}
+
+/** What prediction servers said about a request. */
+export interface LatencyAnswer {
+  /** How it went, for the metrics. */
+  readonly outcome: string;
+  readonly predictions: EndpointPredictions | undefined;
+}
+
+/** Knows more about the latency of endpoints than this thread can work out. */
+export interface LatencySource {
+  /** Never rejects. @param signal the request went away */
+  predict(input: ScheduleInput, signal: AbortSignal): Promise<LatencyAnswer>;
 }
 
 /** Everything that the streams of one shard share. */
@@ -27,6 +40,8 @@ export interface StreamServices {
   readonly plugins?: HostPlugins | undefined;
   /** Where the tokens of prompts come from; undefined = they are estimated. */
   readonly tokens?: TokenSource | undefined;
+  /** Asks prediction servers about a request; undefined = there are none. */
+  readonly latency?: LatencySource | undefined;
   readonly dialects: Dialects;
   readonly rules: RequestRules;
   readonly admission: Admission;

@@ -11,18 +11,18 @@ import { CHUNK_OVERHEAD_BYTES, RequestBody } from '../request/request-body.js';
 import type { Tokenised } from '../request/tokens/token-source.js';
 import { type UnderstoodRequest, understand, understandOpaque } from '../request/understand.js';
 import { type AnsweredRequest, ResponsePhase } from '../response/response-phase.js';
-import type { Placement, Rejection } from '../scheduling/types.js';
+import type { EndpointPredictions, Placement, Rejection } from '../scheduling/types.js';
 import type { DestinationTemplates } from './codec/destination.js';
 import { encodeMetadata } from './codec/dynamic-metadata.js';
 import { type HeaderMap, NO_HEADERS } from './codec/header-map.js';
 import { decodeProcessRequest, Phase, type ProcessMessage } from './codec/process-request.js';
 import { encodeBodyReplies, encodeTrailersReply, Reply } from './codec/process-response.js';
 import { MalformedMessage } from './codec/wire.js';
-import { decide } from './decision.js';
+import { type DecisionInput, decide, scheduleInput } from './decision.js';
 import { QueuedRequest } from './queued-request.js';
 import { destinationOf, placedReply, rejectionReply, responseHeadReply } from './replies.js';
 import { identify, type KnownRequester } from './requester.js';
-import type { StreamServices } from './stream-services.js';
+import type { LatencyAnswer, StreamServices } from './stream-services.js';
 import type { ProcessHandler, ProcessStream } from './transport.js';
 import type { GatedWork, WorkGate } from './work-gate.js';
 
@@ -61,6 +61,8 @@ type State =
   | 'queued'
   /** The body has ended; the tokens of its prompt are being found. */
   | 'tokenising'
+  /** The latency of the endpoints is being predicted elsewhere. */
+  | 'predicting'
   /** The request has its destination. */
   | 'request answered'
   | 'response body'
@@ -94,11 +96,16 @@ export class ExchangeStream implements ProcessHandler, GatedWork, Waiter {
   #understood: UnderstoodRequest | undefined;
   /** Ends the search for the prompt's tokens. */
   #tokenising: AbortController | undefined;
+  /** Ends the wait for predictions. */
+  #predicting: AbortController | undefined;
   #placement: Placement | undefined;
   #endedBy: EndOfRequest = 'headers';
   #queued: QueuedRequest | undefined;
   #placedAt: number | undefined;
   #tokens: PromptTokens | undefined;
+  /** Prediction servers were asked, and what they said. */
+  #asked = false;
+  #predictions: EndpointPredictions | undefined;
   #series = -1;
   #running = false;
   #response: ResponsePhase | undefined;
@@ -144,7 +151,7 @@ export class ExchangeStream implements ProcessHandler, GatedWork, Waiter {
   halfClosed(): void {
     this.#halfClosed = true;
     // A stream that waits still gets its answer: a client may half-close right behind its messages.
-    if (this.#state !== 'waiting' && this.#state !== 'tokenising') this.#finish();
+    if (this.#state !== 'waiting' && !this.#isPrepared) this.#finish();
   }
 
   closed(cancelled: boolean): void {
@@ -222,7 +229,12 @@ export class ExchangeStream implements ProcessHandler, GatedWork, Waiter {
   }
 
   get #awaitsAnswer(): boolean {
-    return this.#state === 'opened' || this.#state === 'request body' || this.#state === 'tokenising';
+    return this.#state === 'opened' || this.#state === 'request body' || this.#isPrepared;
+  }
+
+  /** The request has come whole, and others are at work on it. */
+  get #isPrepared(): boolean {
+    return this.#state === 'tokenising' || this.#state === 'predicting';
   }
 
   #requestHeaders(message: ProcessMessage) {
@@ -309,22 +321,61 @@ export class ExchangeStream implements ProcessHandler, GatedWork, Waiter {
     } catch (error) {
       this.#broken(error);
     }
+    this.#prepared(startedAt);
+  }
+
+  /** A step that had to be waited for is over: the same for all that is behind it. */
+  #prepared(startedAt: number): void {
+    const { now, recorder } = this.#context.services;
     this.#requestMs += now() - startedAt;
+    if (this.#isPrepared) return;
     recorder.processing('request', this.#requestMs / 1_000);
     if (this.#halfClosed) this.#finish();
   }
 
+  /** Ask prediction servers, where there are any, once. @returns whether the request waits for them */
+  #predict(endedBy: EndOfRequest): boolean {
+    const { latency, ignoreSubset } = this.#context.services;
+    if (latency === undefined || this.#asked) return false;
+    this.#asked = true;
+    this.#state = 'predicting';
+    const waiting = new AbortController();
+    this.#predicting = waiting;
+    const input = scheduleInput(this.#decisionInput(), ignoreSubset ? undefined : this.#subset);
+    latency.predict(input, waiting.signal).then((answer) => this.#predicted(answer, endedBy));
+    return true;
+  }
+
+  /** Predictions have come, or will not come: decide. */
+  #predicted(answer: LatencyAnswer, endedBy: EndOfRequest): void {
+    if (this.#state !== 'predicting') return;
+    const { now } = this.#context.services;
+    this.#predicting = undefined;
+    this.#predictions = answer.predictions;
+    const startedAt = now();
+    try {
+      this.#place(endedBy);
+    } catch (error) {
+      this.#broken(error);
+    }
+    this.#prepared(startedAt);
+  }
+
+  #decisionInput(): DecisionInput {
+    const { hosted } = this.#requester;
+    const [tokens, predictions, subset] = [this.#tokens, this.#predictions, this.#subset];
+    const scan = this.#body?.scan ?? -1;
+    return { request: this.#understood!, headers: this.#headers, scan, tokens, predictions, subset, hosted };
+  }
+
   /** The request is complete: decide and answer it. */
   #place(endedBy: EndOfRequest, grant?: Grant) {
+    if (this.#predict(endedBy)) return;
     const { services } = this.#context;
     const request = this.#understood!;
-    const scan = this.#body?.scan ?? -1;
     this.#endedBy = endedBy;
     this.#series = this.#seriesOf(request);
-    const { hosted } = this.#requester;
-    const tokens = this.#tokens;
-    const known = { request, headers: this.#headers, scan, tokens, subset: this.#subset, hosted };
-    const outcome = decide(services, { ...known, grant });
+    const outcome = decide(services, { ...this.#decisionInput(), grant });
     if (outcome.kind === 'parked') return this.#enqueue(request, grant);
     if (outcome.kind === 'rejected') return this.#reject(outcome);
     this.#placement = outcome;
@@ -551,6 +602,8 @@ export class ExchangeStream implements ProcessHandler, GatedWork, Waiter {
   #letGoOfBody(): void {
     this.#tokenising?.abort();
     this.#tokenising = undefined;
+    this.#predicting?.abort();
+    this.#predicting = undefined;
     this.#body?.close();
     this.#hold(0);
   }

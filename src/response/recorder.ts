@@ -49,8 +49,8 @@ export interface RequestRecorder {
   responseEnded(series: number, summary: ResponseSummary): void;
   /** A request with a prediction was answered well: compare the two, and both with what the request wants. */
   predicted(series: number, prediction: LatencyPrediction, observed: ObservedLatency): void;
-  /** Prediction servers have answered for a request. */
-  predictionTook(labels: RequestLabels, seconds: number): void;
+  /** Prediction servers were asked for a request: what came of it, and how long it took. */
+  predictionAsked(outcome: string, labels: RequestLabels, seconds: number): void;
   /** One scheduling attempt: how long the decision took and how it ended. */
   scheduled(seconds: number, outcome: 'success' | 'failure', targetModel: string, slot: number): void;
   /** Matched and all blocks of a prompt. */

@@ -1,15 +1,19 @@
 import type { DecisionRequest } from '../core/decider.js';
+import type { EndpointColumns } from '../core/host-columns.js';
 import type { PromptTokens } from '../core/token-chain.js';
 import { endpointAddress } from '../pool/endpoint.js';
 import { ChargedRuns, type RunOptions } from './charged-runs.js';
 import type { ProfileHandler, StagesUsed } from './profile-handler.js';
+import type { ServedPredictions } from './served-predictions.js';
 import type {
+  EndpointOutlook,
   GatedScheduler,
   Parked,
   PickedEndpoint,
   Placement,
   PrefixSettings,
   Rejection,
+  RequestOutlook,
   ScheduleInput,
 } from './types.js';
 import { NOTHING_WANTED, wantedTimes } from './wanted-times.js';
@@ -42,6 +46,8 @@ export interface SchedulerOptions extends RunOptions {
   readonly baseModels?: ReadonlySet<string>;
   /** Tokens of one block. */
   readonly blockTokens: number;
+  /** Set when prediction servers are asked: where their answers go, and what they are told from. */
+  readonly served?: { readonly predictions: ServedPredictions; readonly columns: EndpointColumns } | undefined;
   /** The handler has sent a request through these stages. */
   readonly staged?: ((stages: StagesUsed, targetModel: string) => void) | undefined;
 }
@@ -58,6 +64,7 @@ export class CoreScheduler implements GatedScheduler {
   }
 
   schedule(input: ScheduleInput): Placement | Rejection | Parked {
+    this.#options.served?.predictions.write(input.predictions);
     const runs = new ChargedRuns(this.#options, input, this.#request(input));
     let outcome: Placement | Rejection | undefined;
     try {
@@ -91,9 +98,36 @@ export class CoreScheduler implements GatedScheduler {
     };
   }
 
+  /** What prediction servers are told about a request; undefined when none are asked. Writes its hashes, as `schedule`. */
+  outlook(input: ScheduleInput): RequestOutlook | undefined {
+    const { decider, directory, served } = this.#options;
+    if (served === undefined) return undefined;
+    const { blocks, tail } = this.#chain(input);
+    decider.matchAhead(blocks, tail);
+    const total = blocks + (tail ? 1 : 0);
+    const { known, signals, waiting, kvUsage, inflight, prefillTokens } = served.columns;
+    const slots = input.subset === undefined ? directory.slots() : directory.resolve(input.subset);
+    const endpoints = slots.flatMap((slot): EndpointOutlook[] => {
+      const entry = directory.at(slot);
+      if (entry === undefined) return [];
+      return [
+        {
+          slot,
+          endpoint: entry.endpoint,
+          waiting: (known[slot]! & signals.waiting) === 0 ? undefined : waiting[slot]!,
+          kvUsage: (known[slot]! & signals.kvUsage) === 0 ? undefined : kvUsage[slot]!,
+          inflight: inflight[slot]!,
+          prefillTokens: prefillTokens[slot]!,
+          held: total === 0 ? 0 : decider.matchedOf(slot) / total,
+        },
+      ];
+    });
+    return { promptTokens: promptTokensOf(input), endpoints };
+  }
+
   #request(input: ScheduleInput): DecisionRequest {
     const { estimateOutput, directory } = this.#options;
-    const promptTokens = input.tokens?.ids.length ?? Math.ceil(input.promptBytes / bytesPerToken);
+    const promptTokens = promptTokensOf(input);
     const { blocks, tail } = this.#chain(input);
     let outputTokens = 0;
     if (estimateOutput !== undefined) {
@@ -138,6 +172,10 @@ export class CoreScheduler implements GatedScheduler {
       tail: chain.tail && chain.blocks < prefix.maxBlocks && !prefix.knownBy?.startsWith('events'),
     };
   }
+}
+
+function promptTokensOf({ tokens, promptBytes }: ScheduleInput): number {
+  return tokens?.ids.length ?? Math.ceil(promptBytes / bytesPerToken);
 }
 
 const PARKED: Parked = { kind: 'parked' };

@@ -16,6 +16,7 @@ import type { Discovery } from '../pool/endpoint.js';
 import { SlotTable } from '../pool/slots.js';
 import type { MetricsInformer } from '../pool/sources/metrics-informer.js';
 import { LatencyTrainer } from '../prediction/latency-trainer.js';
+import type { TrainingClient } from '../prediction/servers/training-client.js';
 import { AdaptationControl } from './adaptation-control.js';
 import { CertificateWatch } from './certificate-watch.js';
 import { ConfigurationReload, NO_RELOADS } from './configuration-reload.js';
@@ -52,6 +53,7 @@ export class Picker {
   readonly #adaptation: AdaptationControl;
   readonly #reload: ConfigurationReload | undefined;
   readonly #trainer: LatencyTrainer | undefined;
+  #training: TrainingClient | undefined;
   readonly #informer: MetricsInformer | undefined;
   readonly #health = new HealthState();
   readonly #jobs = new JobPool();
@@ -83,6 +85,7 @@ export class Picker {
       core: this.#core,
       settings: configuration.adaptation,
       run: (variant) => this.#programs.run(variant),
+      projected: () => this.#programs.projected,
       slots: () => this.#controller.assignments.map(({ slot }) => slot),
       seed: options.seed,
       now: poolClockMs,
@@ -141,6 +144,25 @@ export class Picker {
     rounds.unref();
     this.#closers.push(() => clearInterval(rounds));
     return trainer;
+  }
+
+  async #sendSamples(): Promise<TrainingClient | undefined> {
+    const settings = this.#options.configuration.scheduling.prediction;
+    const servers = settings?.servers;
+    if (settings === undefined || servers?.training === undefined) return undefined;
+    const { streaming, roleLabel } = settings;
+    const { TrainingClient } = await import('../prediction/servers/training-client.js');
+    const training = new TrainingClient({
+      core: this.#core,
+      servers: { ...servers, training: servers.training },
+      streaming,
+      roleLabel,
+      endpointOf: (slot) => this.#controller.endpointOf(slot),
+      random: Math.random,
+      report: (problem) => this.#options.log.error({ part: 'prediction' }, problem),
+    });
+    this.#closers.push(() => training.stop());
+    return training;
   }
 
   #followConfiguration(): ConfigurationReload | undefined {
@@ -231,6 +253,7 @@ export class Picker {
       this.#controller.apply(state);
       this.#health.update({ discoveryLoaded: true });
       this.#health.watch(() => this.shards.broadcast({ kind: 'health', statuses: statuses(this.#health) }));
+      this.#training = await this.#sendSamples();
       const metrics = await this.#startMetrics();
       const health = await listenHealth({ host, port: options.healthPort, tls: undefined }, this.#health);
       this.#closers.push(() => health.close());
@@ -299,6 +322,7 @@ export class Picker {
       scrapeErrors: () => this.#scrapeErrors(),
       configReloads: () => this.#reload?.counts ?? NO_RELOADS,
       latencyTrainer: this.#trainer,
+      samplesLost: this.#training && (() => this.#training!.lost),
       endpoints: () =>
         this.#controller.assignments.map(({ slot, endpoint }) => ({
           name: endpoint.name,

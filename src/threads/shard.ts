@@ -18,6 +18,7 @@ import { EndpointDirectory } from '../scheduling/endpoint-directory.js';
 import { requestedProfile } from '../scheduling/profile-handlers/requested-profile.js';
 import { CoreScheduler } from '../scheduling/scheduler.js';
 import { ConfiguredServices } from './configured-services.js';
+import { createLatencySource, servedBy } from './latency-source.js';
 import type { FromShard, RulesMessage, ShardStart, ToShard } from './messages.js';
 import { MirroredHealth } from './mirrored-health.js';
 import { poolClockMs } from './pool-clock.js';
@@ -71,9 +72,21 @@ export async function shard(start: ShardStart): Promise<void> {
   const decider = new Decider(core, BigInt(start.seed));
   const line = waitingLine({ core, configured, decider, send });
   const tokens = await createTokenSource(settings.tokens, directory);
-  const open = createStreamOpener(
-    services({ core, start, directory, rules, configured, send, log, recorder, plugins, tokens, decider, line }),
-  );
+  const shared = services({
+    core,
+    start,
+    directory,
+    rules,
+    configured,
+    send,
+    log,
+    recorder,
+    plugins,
+    tokens,
+    decider,
+    line,
+  });
+  const open = createStreamOpener(shared);
   const drained = new Promise<void>((resolve, reject) => {
     control.on('message', (message: ToShard) => {
       if (message.kind === 'endpoints') {
@@ -98,6 +111,7 @@ export async function shard(start: ShardStart): Promise<void> {
     plugins.close();
     line?.close();
     await tokens?.close();
+    await shared.latency?.close();
     control.close();
   }
 }
@@ -167,6 +181,7 @@ function services(parts: ShardParts) {
     blockTokens,
     emitScores: settings.emitScores,
     predicts: settings.prediction !== undefined,
+    served: servedBy(core, settings.prediction),
     nowMs: poolClockMs,
     later: releaseLater,
     ejected: ({ endpoint }) => send({ kind: 'ejected', endpoint: endpoint.id }),
@@ -178,6 +193,7 @@ function services(parts: ShardParts) {
     plugins: plugins.plugins,
     line,
     tokens,
+    latency: createLatencySource(settings.prediction, scheduler, recorder),
     get dialects() {
       return configured.dialects;
     },

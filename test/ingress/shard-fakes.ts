@@ -166,8 +166,8 @@ export class RecordedCalls implements RequestRecorder {
   predicted(...rest: unknown[]): void {
     this.calls.push(['predicted', ...rest]);
   }
-  predictionTook(...rest: unknown[]): void {
-    this.calls.push(['predictionTook', ...rest]);
+  predictionAsked(...rest: unknown[]): void {
+    this.calls.push(['predictionAsked', ...rest]);
   }
   scheduled(...rest: unknown[]): void {
     this.calls.push(['scheduled', ...rest]);

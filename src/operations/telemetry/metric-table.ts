@@ -289,6 +289,13 @@ export const pluginKind = kind(9, ['plugin'], {
   failures: counter('pointsman_plugin_failures_total', 'Calls of host plugins that threw or took too long.'),
 });
 
+export const predictionServerKind = kind(21, ['outcome'], {
+  requests: counter(
+    'pointsman_prediction_server_requests_total',
+    'Requests that prediction servers were asked about, by what came of it; all but `predicted` and `partial` were decided without them.',
+  ),
+});
+
 const stageLabels = ['decision_type', 'model_name', 'plugin_name', 'plugin_type'];
 const olderStageLabels = keep('decision_type', 'model_name');
 
@@ -437,6 +444,7 @@ export const seriesKinds: readonly SeriesKind[] = [
   stagesKind,
   prefillDecodeKind,
   predictionKind,
+  predictionServerKind,
   tokenKind,
   ...Object.values(pluginCounterKinds),
 ];

@@ -11,6 +11,7 @@ import {
   pluginCounterKinds,
   pluginKind,
   predictionKind,
+  predictionServerKind,
   prefillDecodeKind,
   prefixKind,
   queueEndKind,
@@ -386,9 +387,11 @@ export class ShardRecorder implements RequestRecorder {
     }
   }
 
-  predictionTook(labels: RequestLabels, seconds: number): void {
+  predictionAsked(outcome: string, labels: RequestLabels, seconds: number): void {
     const { prediction: plugin } = this.#options;
     if (plugin === undefined) return;
+    this.#cells[this.#resolve(predictionServerKind, [outcome])]! += 1;
+    if (outcome !== 'predicted' && outcome !== 'partial') return;
     const base = this.#predictionSeries(this.series(labels), plugin);
     for (const { took, lastTook } of [ttftCells, tpotCells]) {
       observe(this.#cells, base + took.offset, limits.predictionTook, seconds);
