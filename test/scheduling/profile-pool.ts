@@ -9,9 +9,10 @@ import { HostPlugins } from '../../dist/scheduling/host/host-plugins.js';
 import { HostedScheduler } from '../../dist/scheduling/host/hosted-scheduler.js';
 import { PoolViews } from '../../dist/scheduling/host/pool-views.js';
 import type { PluginDefinition } from '../../dist/scheduling/plugin.js';
+import type { ProfileHandler } from '../../dist/scheduling/profile-handler.js';
 import { makeProfileHandler } from '../../dist/scheduling/profile-handlers/make-profile-handler.js';
 import { CoreScheduler } from '../../dist/scheduling/scheduler.js';
-import type { Placement, Rejection, ScheduleInput, Scheduler } from '../../dist/scheduling/types.js';
+import type { GatedScheduler, Placement, Rejection, ScheduleInput } from '../../dist/scheduling/types.js';
 import { ProgramPublisher } from '../../dist/threads/program-publisher.js';
 import { smallSizes } from '../core/pool.ts';
 import { endpointOf } from './hosted-pool.ts';
@@ -33,7 +34,7 @@ export class ProfilePool {
   readonly control: CoreInstance;
   readonly core: CoreInstance;
   readonly table: EndpointTable;
-  readonly scheduler: Scheduler;
+  readonly scheduler: GatedScheduler;
   /** Stages of the requests so far, with their models. */
   readonly staged: string[] = [];
   readonly #scanner: RequestScanner;
@@ -44,6 +45,7 @@ export class ProfilePool {
     { scheduling }: LoadedConfiguration,
     labels: readonly Readonly<Record<string, string>>[],
     more: readonly PluginDefinition[] = [],
+    wrap: (handler: ProfileHandler) => ProfileHandler = (handler) => handler,
   ) {
     const memory = createPoolMemory(smallSizes, { hashSeed: 7n });
     this.control = attachCore(memory, 0);
@@ -90,7 +92,7 @@ export class ProfilePool {
       decider: new Decider(this.core, 42n),
       directory,
       profiles: scheduling.profiles.map(({ name }) => name),
-      handler: makeProfileHandler(scheduling.handler, definitions),
+      handler: wrap(makeProfileHandler(scheduling.handler, definitions)),
       hostColumns: (input, profile) => this.#plugins.fill(input, profile),
       prompts: this.#scanner,
       prefix: scheduling.prefix,
@@ -128,7 +130,9 @@ export class ProfilePool {
       hosted,
     };
     try {
-      return this.scheduler.schedule(input);
+      const outcome = this.scheduler.schedule(input);
+      if (outcome.kind === 'parked') throw new Error('parked without a gate');
+      return outcome;
     } finally {
       this.#scanner.close(scan);
     }
