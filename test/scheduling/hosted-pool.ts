@@ -1,8 +1,8 @@
 import { CostModel } from '../../dist/adaptation/cost-model.js';
 import { defaultAdaptation } from '../../dist/config/adaptation.js';
+import { CoefficientTable } from '../../dist/core/coefficients.js';
 import { endpointColumns, hostColumn } from '../../dist/core/host-columns.js';
 import type { EndpointSignals } from '../../dist/core/index.js';
-import { CoefficientTable } from '../../dist/core/coefficients.js';
 import type { Medium } from '../../dist/core/types.js';
 import { compileScheduling, type ProfilePlugin } from '../../dist/scheduling/compile.js';
 import { EndpointDirectory } from '../../dist/scheduling/endpoint-directory.js';
