@@ -1,6 +1,6 @@
 import { CostModel } from '../../dist/adaptation/cost-model.js';
 import { defaultAdaptation } from '../../dist/config/adaptation.js';
-import { CoefficientTable } from '../../dist/core/coefficients.js';
+import { CostTable } from '../../dist/core/coefficients.js';
 import { endpointColumns, hostColumn } from '../../dist/core/host-columns.js';
 import type { EndpointSignals } from '../../dist/core/index.js';
 import type { Medium } from '../../dist/core/types.js';
@@ -78,7 +78,7 @@ export class HostedPool {
     const compiled = compileScheduling([{ name: 'default', plugins }], [], configured);
     this.pool = makePool(compiled.profiles[0]!.operations, signals);
     const { core, decider } = this.pool;
-    new CoefficientTable(this.pool.control).write(new CostModel(defaultAdaptation().model).coefficients);
+    new CostTable(this.pool.control).write(new CostModel(defaultAdaptation().model).coefficients);
     const assignments = signals.map((_, slot) => ({ slot, generation: 1, endpoint: endpointOf(slot, labels[slot]) }));
     this.directory.apply(assignments, []);
     for (const [mask, { accepts }] of compiled.masks.entries()) {
