@@ -35,6 +35,7 @@ export function decide(services: StreamServices, input: DecisionInput): Placemen
     targetModel: request.targetModel,
     cacheSalt: request.cacheSalt,
     promptBytes: request.promptBytes,
+    hasMedia: request.hasMedia,
     tokens: input.tokens,
     maxOutputTokens: request.maxOutputTokens,
     priority,
