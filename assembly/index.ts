@@ -103,8 +103,26 @@ export {
   COMPARE_NOT_EQUAL,
 } from './scheduling/filters';
 export { hashKeyTo, labelAddress } from './scheduling/labels';
+export {
+  COEFFICIENT_BASE,
+  COEFFICIENT_FIRST_OUTPUT_TARGET,
+  COEFFICIENT_GROWTH,
+  COEFFICIENT_MISS_PRICE,
+  COEFFICIENT_OUTPUT,
+  COEFFICIENT_PER_TOKEN_TARGET,
+  COEFFICIENT_PREFILL,
+  COEFFICIENT_SLOTS,
+  COEFFICIENT_STEP,
+  COEFFICIENT_WAITING,
+  coefficientsAddress,
+  coefficientsWrite,
+  endpointCost,
+  SHARE_TERMS,
+  sharesAddress,
+} from './scheduling/marginal-cost';
 export { HEADROOM_TPOT, HEADROOM_TTFT, PREDICTED_TPOT, PREDICTED_TTFT } from './scheduling/predictions';
 export * from './scheduling/program';
+export { PROJECTION_COSTS, PROJECTION_PRODUCTS } from './scheduling/projection';
 export {
   endpointAdapters,
   endpointAttribute,

@@ -6,7 +6,7 @@
 import { COLUMN_ACTIVE_BLOCKS, COLUMN_GENERATION, COLUMN_STATE, cell } from '../endpoints';
 import { activeAddLocked, activeOverlapBegin, activeOverlapOf, activeRemoveLocked } from '../load/blocks';
 import { beginProbe, endProbe, noteFailure, noteSuccess } from '../load/ejection';
-import { featuresNoteBest, featuresOf } from '../load/features';
+import { featuresNoteBest, featuresNoteWouldPick, featuresOf } from '../load/features';
 import {
   charge,
   ENTRY_PROBE,
@@ -51,6 +51,7 @@ import { filterByHost, markCandidates, slotsUsed } from './candidates';
 import { filter } from './filters';
 import { noteSent } from './history-scorers';
 import { admitByLatency } from './latency';
+import { nextIsSampled, wouldPick } from './marginal-cost';
 import { pick } from './pickers';
 import { answerPrediction, clearPrediction, predict } from './predictions';
 import {
@@ -63,6 +64,7 @@ import {
   ANSWER_TICKET_GENERATION,
   ANSWER_TOTAL,
   ANSWER_UNCACHED_TOKENS,
+  ANSWER_WOULD_PICK,
   activeProgram,
   DECIDE_BUSY,
   DECIDE_DENIED,
@@ -81,9 +83,11 @@ import {
   OP_ADMIT_LATENCY,
   OP_FILTER_HOST,
   OP_PREDICT,
+  OP_WOULD_PICK,
   PROGRAM_INSERTS,
   PROGRAM_NEEDS_MATCH,
   PROGRAM_NEEDS_OVERLAP,
+  PROGRAM_PROJECTS,
   PROGRAM_TAG,
   REQUEST_BLOCK_TOKENS,
   REQUEST_BLOCKS,
@@ -151,6 +155,8 @@ function run(program: usize, flags: u32, used: u32, total: u32): u32 {
   if (candidates == 0) return DECIDE_NO_CANDIDATES;
   memory.fill(SCORE, 0, (<usize>used) << 2);
   const operations = load<u32>(program);
+  const projected = load<u32>(program, PROGRAM_PROJECTS) != 0 && nextIsSampled();
+  const explained = projected || (flags & DECIDE_EXPLAIN) != 0;
   let predicted = false;
   for (let i: u32 = 0; i < operations; i++) {
     const op = program + 64 + ((<usize>i) << 6);
@@ -168,11 +174,13 @@ function run(program: usize, flags: u32, used: u32, total: u32): u32 {
       candidates = filter(op, code, used, total, candidates);
       put(ANSWER_CANDIDATES, candidates);
       if (candidates == 0) return DECIDE_FILTERED;
+    } else if (code == OP_WOULD_PICK) {
+      wouldPick(op, used);
     } else if (isPicker(code)) {
       put(ANSWER_COUNT, pick(op, code, used, candidates));
       if (predicted && get(ANSWER_COUNT) != 0) answerPrediction(get(ANSWER_PICKS));
     } else {
-      score(op, code, used, total, (flags & DECIDE_EXPLAIN) != 0 && i < EXPLAIN_COLUMNS ? <i32>i : -1);
+      score(op, code, used, total, explained && i < EXPLAIN_COLUMNS ? <i32>i : -1);
     }
   }
   return DECIDED;
@@ -210,6 +218,7 @@ function chargePick(slot: u32, program: usize, used: u32): void {
   noteSent(needs, slot);
   put(ANSWER_TICKET, ticket);
   put(ANSWER_TICKET_GENERATION, ticket == 0 ? 0 : entryGeneration(entryAt(ticket - 1)));
+  if (ticket != 0) featuresNoteWouldPick(featuresOf(entryAt(ticket - 1)), get(ANSWER_WOULD_PICK));
   if (ticket != 0 && (needs & PROGRAM_NEEDS_MATCH) != 0) {
     featuresNoteBest(featuresOf(entryAt(ticket - 1)), min(bestMatch(used) * block, prompt));
   }
@@ -268,6 +277,7 @@ function clearAnswer(total: u32): void {
   put(ANSWER_TOTAL, total);
   put(ANSWER_CANDIDATES, 0);
   put(ANSWER_UNCACHED_TOKENS, 0);
+  put(ANSWER_WOULD_PICK, 0);
   store<f32>(REQUEST + ANSWER_SCORE, 0);
   clearPrediction();
 }

@@ -6,6 +6,7 @@
 //
 // A program: 64 bytes of head, then up to PROGRAM_OPS operations of 64 bytes.
 //   head  +0 u32 operations · +4 u32 PROGRAM_* needs · +8 u32 tag, which labels carry (24 bits)
+//         +12 u32 1 = the columns of sampled decisions are kept for a projection
 //   op    +0 u32 code · +4 f32 weight · +8 f32 × 8 parameters
 import { HEADER, HEADER_POOL, PROGRAM_BYTES, PROGRAMS, REQUEST } from '../memory';
 
@@ -23,6 +24,7 @@ export const POOL_TURNS: usize = 256; // 32 × u32: slot + 1 that each profile's
 export const MAX_PROFILES: u32 = 32;
 
 export const PROGRAM_TAG: usize = 8;
+export const PROGRAM_PROJECTS: usize = 12;
 export const PROGRAM_NEEDS_MATCH: u32 = 1;
 export const PROGRAM_NEEDS_OVERLAP: u32 = 2;
 export const PROGRAM_INSERTS: u32 = 4; // believe that the picked endpoint will hold the prompt
@@ -63,6 +65,8 @@ export const OP_SCORE_CACHE_AWARE: u32 = 33; // [cache threshold, absolute thres
 // Label columns of host, rack, zone and region; compared with those of REQUEST_PEER.
 export const OP_FILTER_TOPOLOGY: u32 = 64; // [farthest level: 1 host, 2 rack, 3 zone, 4 region, host, rack, zone, region]
 export const OP_SCORE_TOPOLOGY: u32 = 67; // [host, rack, zone, region]
+export const OP_SCORE_MARGINAL_COST: u32 = 96; // []
+export const OP_WOULD_PICK: u32 = 97; // [scorers, number of the operation of each]: note what marginal cost would pick; the scorers are projected
 export const OP_PICK_MAX_SCORE: u32 = 48; // [endpoints]
 export const OP_PICK_RANDOM: u32 = 49; // [endpoints]
 export const OP_PICK_WEIGHTED_RANDOM: u32 = 50; // [endpoints]
@@ -116,6 +120,7 @@ export const ANSWER_TOTAL: usize = 80; // u32: blocks of the prompt, tail includ
 export const ANSWER_CANDIDATES: usize = 84; // u32: endpoints left after the filters
 export const ANSWER_SCORE: usize = 88; // f32: weighted score of the first pick
 export const ANSWER_UNCACHED_TOKENS: usize = 92; // u32: tokens charged for the first pick
+export const ANSWER_WOULD_PICK: usize = 96; // u32: slot + 1 that marginal cost would pick, 0 = it was not asked
 export const ANSWER_TTFT: usize = 2176; // f32: time to first token predicted for the first pick, ms, NaN = nothing
 export const ANSWER_TPOT: usize = 2180; // f32: time per output token predicted for it
 export const ANSWER_PICKS: usize = 256; // u32 × MAX_PICKS: slots in order of preference

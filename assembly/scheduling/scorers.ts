@@ -41,6 +41,7 @@ import {
 import { scoreActiveBlocks, scoreLMetric } from './cost-scorers';
 import { scoreAdapter, scoreNoHit } from './history-scorers';
 import { scoreLatency } from './latency';
+import { scoreMarginalCost } from './marginal-cost';
 import {
   OP_SCORE_ACTIVE_BLOCKS,
   OP_SCORE_ACTIVE_REQUEST,
@@ -55,6 +56,7 @@ import {
   OP_SCORE_LATENCY,
   OP_SCORE_LMETRIC,
   OP_SCORE_LOAD_AWARE,
+  OP_SCORE_MARGINAL_COST,
   OP_SCORE_NO_HIT_LRU,
   OP_SCORE_PREFIX,
   OP_SCORE_QUEUE,
@@ -282,6 +284,7 @@ export function score(op: usize, code: u32, used: u32, total: u32, explainColumn
   else if (code == OP_SCORE_LMETRIC) scoreLMetric(used);
   else if (code == OP_SCORE_TOPOLOGY) scoreNear(op, used);
   else if (code == OP_SCORE_CACHE_AWARE) scoreCacheAware(used, total, a, b, load<f32>(op, 16));
+  else if (code == OP_SCORE_MARGINAL_COST) scoreMarginalCost(used);
   else if (code == OP_SCORE_LATENCY) scoreLatency(op, used, total);
   columnEnd(used);
 }

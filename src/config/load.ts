@@ -4,6 +4,7 @@ import { compileScheduling, ProgramTooLarge, sharedPrefixSettings } from '../sch
 import { MissingProducer, missingProducers } from '../scheduling/data-graph.js';
 import type { PluginDefinition } from '../scheduling/plugin.js';
 import type { CompiledScheduling } from '../scheduling/types.js';
+import { type AdaptationConfig, type AdaptationSettings, resolveAdaptation } from './adaptation.js';
 import {
   type DataLayer,
   type DiscoverySettings,
@@ -49,6 +50,7 @@ export interface LoadedConfiguration {
   readonly metricsSource: MetricsSourceSettings;
   readonly extractor: ExtractorSettings;
   readonly saturationDetector: SaturationSettings | undefined;
+  readonly adaptation: AdaptationSettings;
   /** What the queues are told; undefined = the feature gate is off and nothing waits. */
   readonly flowControl: FlowControlSettings | undefined;
   readonly gates: ReadonlyMap<string, boolean>;
@@ -85,6 +87,7 @@ export function loadDocument(document: ConfigurationDocument, options: LoadOptio
   const parsers = resolveParsers(config, plugins, document, warnings);
   const dataLayer = resolveDataLayer(config, plugins, document, warnings);
   addMissingProducers(plugins, options.registry, document);
+  const adaptation = resolveAdaptation(config.adaptation);
 
   return {
     scheduling: compile(profiles, handler, plugins, document, warnings),
@@ -93,10 +96,20 @@ export function loadDocument(document: ConfigurationDocument, options: LoadOptio
     metricsSource: dataLayer.metricsSource,
     extractor: dataLayer.extractor,
     saturationDetector: saturationSettings(detector),
+    adaptation: adaptation.settings,
     flowControl: flowControl?.settings,
     gates,
     warnings: [...plugins.warnings, ...warnings],
-    effective: effectiveDocument(config, { gates, plugins, profiles, parsers, dataLayer, flowControl, detector }),
+    effective: effectiveDocument(config, {
+      gates,
+      plugins,
+      profiles,
+      parsers,
+      dataLayer,
+      flowControl,
+      detector,
+      adaptation: adaptation.effective,
+    }),
   };
 }
 
@@ -171,11 +184,26 @@ function compile(
     warnings.push(document.warning(['plugins'], text));
   }
   try {
-    return compileScheduling(profiles, producers, plugins.list(), handler);
+    const scheduling = compileScheduling(profiles, producers, plugins.list(), handler);
+    warnOfEstimates(scheduling, document, warnings);
+    return scheduling;
   } catch (error) {
     if (!(error instanceof ProgramTooLarge)) throw error;
     throw document.error(['schedulingProfiles'], error.message);
   }
+}
+
+/** Engines tell of their own tokens: blocks of an estimate never match them. */
+function warnOfEstimates(
+  { kvEvents, tokens }: CompiledScheduling,
+  document: ConfigurationDocument,
+  warnings: string[],
+): void {
+  if (kvEvents === undefined || tokens !== undefined) return;
+  const text =
+    'prefixes are known by KV events, but tokens are estimated: only prompts that bring token ids will match; give ' +
+    'token-producer a modelName and vllm';
+  warnings.push(document.warning(['plugins'], text));
 }
 
 interface Resolved {
@@ -186,6 +214,7 @@ interface Resolved {
   readonly dataLayer: DataLayer;
   readonly flowControl: ResolvedFlowControl | undefined;
   readonly detector: LoadedPlugin;
+  readonly adaptation: AdaptationConfig;
 }
 
 function effectiveDocument(config: EndpointPickerConfig, resolved: Resolved): Readonly<Record<string, unknown>> {
@@ -217,5 +246,6 @@ function effectiveDocument(config: EndpointPickerConfig, resolved: Resolved): Re
     },
     flowControl: { ...resolved.flowControl?.effective, saturationDetector: reference(resolved.detector) },
     requestHandler: { parsers: resolved.parsers.map(reference) },
+    adaptation: resolved.adaptation,
   };
 }

@@ -48,6 +48,8 @@ export interface Decision {
   candidates: number;
   score: number;
   uncachedTokens: number;
+  /** Slot that marginal cost would have picked; undefined when the program does not ask. */
+  wouldPick: number | undefined;
   /** What was predicted for the first pick, in milliseconds; NaN = nothing. */
   predictedTtftMs: number;
   predictedTpotMs: number;
@@ -79,6 +81,7 @@ export class Decider {
     candidates: 0,
     score: 0,
     uncachedTokens: 0,
+    wouldPick: undefined,
     predictedTtftMs: Number.NaN,
     predictedTpotMs: Number.NaN,
   };
@@ -141,6 +144,8 @@ export class Decider {
     decision.candidates = u32[at.candidates]!;
     decision.score = f32[at.score]!;
     decision.uncachedTokens = u32[at.uncachedTokens]!;
+    const wouldPick = u32[at.wouldPick]!;
+    decision.wouldPick = wouldPick === 0 ? undefined : wouldPick - 1;
     decision.predictedTtftMs = f32[at.predictedTtft]!;
     decision.predictedTpotMs = f32[at.predictedTpot]!;
     return decision;
@@ -255,6 +260,7 @@ function offsets(core: CoreInstance, request: number) {
     blockTokens: word('REQUEST_BLOCK_TOKENS'),
     peer: word('REQUEST_PEER'),
     now: request + core.constant.REQUEST_NOW!,
+    wouldPick: word('ANSWER_WOULD_PICK'),
     count: word('ANSWER_COUNT'),
     ticket: word('ANSWER_TICKET'),
     ticketGeneration: word('ANSWER_TICKET_GENERATION'),

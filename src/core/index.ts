@@ -1,5 +1,13 @@
 // The public face of the decision core (`pointsman/core`): embed it in another router, or microbenchmark it.
 export {
+  type Coefficients,
+  CoefficientTable,
+  type CostTerm,
+  costTerms,
+  type ProjectionSums,
+  type TermShares,
+} from './coefficients.js';
+export {
   Decider,
   type Decision,
   type DecisionRequest,

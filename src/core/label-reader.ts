@@ -112,6 +112,8 @@ export class LabelReader {
     const label = this.#label;
     const tag = view.getUint32(at + constant.FEATURE_TAG!, true);
     const bits = view.getUint32(at + constant.FEATURE_KNOWN!, true);
+    const wouldPick = bits >>> 16;
+    label.wouldPick = wouldPick === 0 ? undefined : wouldPick - 1;
     const signal = (bit: number, offset: number) =>
       (bits & bit) === 0 ? undefined : view.getFloat32(at + offset, true);
     label.profile = tag & 0xff;

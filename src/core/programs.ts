@@ -80,6 +80,8 @@ export class ProgramTable {
     view.setUint32(at, operations.length, true);
     view.setUint32(at + 4, needs, true);
     view.setUint32(at + constant.PROGRAM_TAG!, options.tag ?? 0, true);
+    const projects = operations.some(({ code, parameters }) => code === 'OP_WOULD_PICK' && parameters[0]! > 0);
+    view.setUint32(at + constant.PROGRAM_PROJECTS!, projects ? 1 : 0, true);
   }
 }
 
@@ -94,4 +96,6 @@ const readsMatches = new Set([
   'OP_SCORE_NO_HIT_LRU',
   'OP_SCORE_LMETRIC',
   'OP_SCORE_CACHE_AWARE',
+  'OP_SCORE_MARGINAL_COST',
+  'OP_WOULD_PICK',
 ]);

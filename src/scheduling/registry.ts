@@ -28,7 +28,11 @@ import { weightedRandomPicker } from './pickers/weighted-random-picker.js';
 import type { PluginDefinition } from './plugin.js';
 import { approxPrefixCacheProducer } from './producers/approx-prefix-cache-producer.js';
 import { inflightLoadProducer } from './producers/inflight-load-producer.js';
+
+import { precisePrefixCacheProducer } from './producers/precise-prefix-cache-producer.js';
+
 import { predictedLatencyProducer } from './producers/predicted-latency-producer.js';
+
 import { sessionIdProducer } from './producers/session-id-producer.js';
 import { tokenProducer } from './producers/token-producer.js';
 import { tokenizer } from './producers/tokenizer.js';
@@ -51,7 +55,9 @@ import { latencyScorer } from './scorers/latency-scorer.js';
 import { lmetricScorer } from './scorers/lmetric-scorer.js';
 import { loadAwareScorer } from './scorers/load-aware-scorer.js';
 import { loraAffinityScorer } from './scorers/lora-affinity-scorer.js';
+import { marginalCostScorer } from './scorers/marginal-cost-scorer.js';
 import { noHitLruScorer } from './scorers/no-hit-lru-scorer.js';
+import { precisePrefixCacheScorer } from './scorers/precise-prefix-cache-scorer.js';
 import { prefixCacheScorer } from './scorers/prefix-cache-scorer.js';
 import { queueScorer } from './scorers/queue-scorer.js';
 import { rendezvousHashScorer } from './scorers/rendezvous-hash-scorer.js';
@@ -78,6 +84,7 @@ export const schedulingPlugins: readonly PluginDefinition[] = [
   runningRequestsSizeScorer,
   kvCacheUtilizationScorer,
   prefixCacheScorer,
+  precisePrefixCacheScorer,
   activeRequestScorer,
   tokenLoadScorer,
   activeBlocksScorer,
@@ -91,6 +98,7 @@ export const schedulingPlugins: readonly PluginDefinition[] = [
   consistentHashScorer,
   lmetricScorer,
   cacheAwareScorer,
+  marginalCostScorer,
   maxScorePicker,
   randomPicker,
   weightedRandomPicker,
@@ -98,6 +106,7 @@ export const schedulingPlugins: readonly PluginDefinition[] = [
   leastRequestPicker,
   roundRobinPicker,
   approxPrefixCacheProducer,
+  precisePrefixCacheProducer,
   inflightLoadProducer,
   tokenProducer,
   tokenizer,

@@ -1,9 +1,12 @@
+import { shownAdaptation } from '../adaptation/explained.js';
 import type { LoadedConfiguration } from '../config/load.js';
 import { DecisionLog } from '../core/decision-log.js';
 import { EndpointTable } from '../core/endpoint-table.js';
 import { attachCore, type CoreInstance, createPoolMemory, defaultPoolSizes, type PoolMemory } from '../core/memory.js';
 import type { HealthSource } from '../ingress/transport.js';
 import { listenHealth } from '../ingress/transports/grpc.js';
+import type { EventFeed } from '../kvevents/event-feed.js';
+import { adaptationRoute } from '../operations/adaptation-page.js';
 import { decisionsRoute } from '../operations/decisions-page.js';
 import { HealthState } from '../operations/health.js';
 import { createFileDiscovery } from '../pool/discovery/file.js';
@@ -11,12 +14,16 @@ import type { Discovery } from '../pool/endpoint.js';
 import { SlotTable } from '../pool/slots.js';
 import type { MetricsInformer } from '../pool/sources/metrics-informer.js';
 import { LatencyTrainer } from '../prediction/latency-trainer.js';
+import { AdaptationControl } from './adaptation-control.js';
 import { CertificateWatch } from './certificate-watch.js';
 import { ConfigurationReload, NO_RELOADS } from './configuration-reload.js';
 import { createInformer } from './informer.js';
 import { JobPool } from './job-pool.js';
+import { addKvEventMetrics } from './kv-event-metrics.js';
+import { createEventFeed } from './kv-events.js';
 import type { FromShard } from './messages.js';
 import type { PickerOptions } from './picker-options.js';
+import { poolClockMs } from './pool-clock.js';
 import { PoolController } from './pool-controller.js';
 import { ProgramPublisher } from './program-publisher.js';
 import { addRolloutShares } from './rollout-shares.js';
@@ -38,11 +45,13 @@ export class Picker {
   readonly #table: EndpointTable;
   readonly #controller: PoolController;
   readonly #programs: ProgramPublisher;
+  readonly #adaptation: AdaptationControl;
   readonly #reload: ConfigurationReload | undefined;
   readonly #trainer: LatencyTrainer | undefined;
   readonly #informer: MetricsInformer | undefined;
   readonly #health = new HealthState();
   readonly #jobs = new JobPool();
+  #events: EventFeed | undefined;
   readonly #discovery: Discovery;
   readonly #closers: (() => Promise<void> | void)[] = [];
   /** Names of the profiles that run, by their numbers. */
@@ -65,6 +74,16 @@ export class Picker {
     this.#programs = new ProgramPublisher(this.#core);
     const first = this.#programs.place(configuration.scheduling);
     this.#programs.publish(first);
+    this.#adaptation = new AdaptationControl({
+      core: this.#core,
+      settings: configuration.adaptation,
+      run: (variant) => this.#programs.run(variant),
+      projected: () => this.#programs.projected,
+      slots: () => this.#controller.assignments.map(({ slot }) => slot),
+      seed: options.seed,
+      now: poolClockMs,
+      log,
+    });
     this.#profiles = profileNames(configuration);
     this.#trainer = this.#learnLatency();
     this.#discovery = createFileDiscovery({
@@ -84,7 +103,11 @@ export class Picker {
       labels: configuration.scheduling.labels,
       broadcast: (message) => this.shards.broadcast(message),
       applied: (version) => this.shards.hasApplied(version),
-      changed: (assignments) => this.#informer?.setEndpoints(assignments),
+      changed: (assignments) => {
+        this.#informer?.setEndpoints(assignments);
+        this.#events?.setEndpoints(assignments);
+        this.#adaptation.keepOnly(new Set(assignments.map(({ slot }) => slot)));
+      },
       report: (problem) => log.error({ part: 'pool' }, problem),
     });
     this.#reload = this.#followConfiguration();
@@ -124,6 +147,7 @@ export class Picker {
     this.#controller.configure(placed);
     this.shards.replaceConfigured(configuredSettings(next));
     this.#programs.publish(placed);
+    this.#adaptation.configure(next.adaptation);
     this.#profiles = profileNames(next);
   }
 
@@ -160,6 +184,8 @@ export class Picker {
     else if (message.kind === 'listening') {
       this.#controller.acknowledged();
       this.#health.update({ shardsReady: this.shards.listening === this.#options.shards });
+    } else if (message.kind === 'speculated') {
+      this.#events?.speculated(message.slot, message.generation, message.hashes);
     } else if (message.kind === 'ejected') {
       this.#ejections++;
       log.warn({ endpoint: message.endpoint }, 'endpoint ejected: its answers failed repeatedly');
@@ -174,6 +200,7 @@ export class Picker {
   async start(): Promise<{ grpcPort: number; healthPort: number; metricsPort: number }> {
     const { log, host, options } = { ...this.#options, options: this.#options };
     try {
+      await this.#followEvents();
       const state = await this.#discovery.start(
         (next) => this.#controller.apply(next),
         (problem) => log.error({ part: 'discovery' }, problem),
@@ -186,6 +213,8 @@ export class Picker {
       const health = await listenHealth({ host, port: options.healthPort, tls: undefined }, this.#health);
       this.#closers.push(() => health.close());
       const grpcPort = await this.shards.start();
+      await this.#adaptation.start();
+      this.#closers.push(() => this.#adaptation.stop());
       this.#followCertificate();
       await this.#reload?.start();
       return { grpcPort, healthPort: health.port, metricsPort: metrics };
@@ -193,6 +222,19 @@ export class Picker {
       await this.stop(0);
       throw error;
     }
+  }
+
+  async #followEvents(): Promise<void> {
+    const { configuration, log } = this.#options;
+    const events = await createEventFeed({
+      scheduling: configuration.scheduling,
+      core: this.#core,
+      report: (problem) => log.warn({ part: 'KV events' }, problem),
+    });
+    if (events === undefined) return;
+    this.#events = events;
+    this.#closers.push(() => events.close());
+    await events.start();
   }
 
   #followCertificate(): void {
@@ -214,11 +256,13 @@ export class Picker {
   async #startMetrics(): Promise<number> {
     const { options, host, log } = { ...this.#options, options: this.#options };
     // The page's library loads while the first shard starts.
-    const [{ MetricsExposition }, { startMetricsServer }, { addCoreMetrics }] = await Promise.all([
-      import('../operations/telemetry/exposition.js'),
-      import('../operations/telemetry/metrics-server.js'),
-      import('./core-metrics.js'),
-    ]);
+    const [{ MetricsExposition }, { startMetricsServer }, { addCoreMetrics }, { addAdaptationMetrics }] =
+      await Promise.all([
+        import('../operations/telemetry/exposition.js'),
+        import('../operations/telemetry/metrics-server.js'),
+        import('./core-metrics.js'),
+        import('../operations/adaptation-metrics.js'),
+      ]);
     const exposition = new MetricsExposition({
       core: this.#core,
       poolName: options.poolName,
@@ -242,12 +286,17 @@ export class Picker {
     addRolloutShares(exposition, options.configuration.scheduling.host, () =>
       this.#controller.assignments.map(({ endpoint }) => endpoint),
     );
+    if (this.#events !== undefined) addKvEventMetrics(exposition, this.#events);
+    const adaptation = () =>
+      shownAdaptation(this.#adaptation.report(), (slot) => this.#controller.endpointOf(slot)?.name ?? `slot ${slot}`);
+    addAdaptationMetrics(exposition, adaptation);
     const server = await startMetricsServer({
       host,
       port: options.metricsPort,
       exposition,
       tls: options.metricsTls,
       routes: new Map([
+        ['/debug/adaptation', adaptationRoute(adaptation)],
         [
           '/debug/decisions',
           decisionsRoute(

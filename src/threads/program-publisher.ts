@@ -1,5 +1,12 @@
 import type { CoreInstance } from '../core/memory.js';
 import { type Operation, ProgramTable } from '../core/programs.js';
+import {
+  canLearn,
+  learnedProgram,
+  observedProgram,
+  projectedProgram,
+  projectedScorers,
+} from '../scheduling/learned-profile.js';
 import type { CompiledScheduling } from '../scheduling/types.js';
 import type { PoolSettings } from './pool-controller.js';
 
@@ -10,6 +17,16 @@ export interface PlacedPrograms extends PoolSettings {
 }
 
 /**
+ * How the programs are run. Tags are what the labels of their decisions carry.
+ * configured: as they are · observed: as they are, while marginal cost looks on · learned: by marginal cost ·
+ * projected: by their own scorers with other weights
+ */
+export type ProgramVariant =
+  | { readonly kind: 'configured' | 'learned'; readonly tag: number }
+  | { readonly kind: 'observed'; readonly tag: number; readonly projects?: boolean }
+  | { readonly kind: 'projected'; readonly tag: number; readonly weights: readonly number[] };
+
+/**
  * Publishes the compiled profiles. A new set of programs gets masks that the running set does not use, so that a
  * decision sees either all of the old configuration or all of the new one. Control thread only.
  */
@@ -17,6 +34,8 @@ export class ProgramPublisher {
   readonly #table: ProgramTable;
   readonly #maskCount: number;
   #running = { firstMask: 0, masks: 0 };
+  #placed: PlacedPrograms | undefined;
+  #variant: ProgramVariant = { kind: 'configured', tag: 0 };
 
   constructor(core: CoreInstance) {
     this.#table = new ProgramTable(core);
@@ -35,11 +54,48 @@ export class ProgramPublisher {
   }
 
   /** Let the profiles run these programs from now on; the masks must have been written. */
-  publish({ profiles, firstMask, masks, prefix }: PlacedPrograms): void {
+  publish(placed: PlacedPrograms): void {
+    this.#placed = placed;
+    this.#write(placed);
+    this.#running = { firstMask: placed.firstMask, masks: placed.masks.length };
+  }
+
+  /** Run the profiles in this variant from now on. */
+  run(variant: ProgramVariant): void {
+    this.#variant = variant;
+    if (this.#placed !== undefined) this.#write(this.#placed);
+  }
+
+  #write({ profiles, prefix }: PlacedPrograms): void {
+    const variant = this.#variant;
     for (const [profile, operations] of profiles.entries()) {
-      this.#table.publish(profile, operations, { inserts: prefix !== undefined });
+      this.#table.publish(profile, this.#variantOf(operations, profile), {
+        inserts: prefix !== undefined && prefix.knownBy !== 'events',
+        tag: variant.tag,
+      });
     }
-    this.#running = { firstMask, masks: masks.length };
+  }
+
+  /** Configured weights of the scorers that a projection moves, in the order of the sums; empty = none does. */
+  get projected(): readonly number[] {
+    const operations = this.#placed?.profiles[this.#projectedProfile] ?? [];
+    return projectedScorers(operations).map((i) => operations[i]!.weight);
+  }
+
+  /** The first profile that can learn: the sums of several would be about different scorers. */
+  get #projectedProfile(): number {
+    return this.#placed?.profiles.findIndex(canLearn) ?? -1;
+  }
+
+  #variantOf(operations: readonly Operation[], profile: number): readonly Operation[] {
+    const variant = this.#variant;
+    const projects = profile === this.#projectedProfile;
+    if (variant.kind === 'learned') return learnedProgram(operations);
+    if (variant.kind === 'projected') {
+      return projects ? projectedProgram(operations, variant.weights) : observedProgram(operations);
+    }
+    if (variant.kind === 'observed') return observedProgram(operations, projects && variant.projects === true);
+    return operations;
   }
 
   #roomFor(masks: number): number {

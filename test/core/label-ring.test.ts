@@ -117,7 +117,7 @@ describe('a label', () => {
         const { prefillRate } = drained(reader)[0]!;
         expect(Math.abs(prefillRate - expected)).toBeLessThanOrEqual(expected * 1e-5 + 1e-30);
       }),
-      { numRuns: 50 },
+      { numRuns: 20 },
     );
   });
 
