@@ -74,8 +74,8 @@ import {
   SCAN_TYPE_NEXT,
   SCAN_VALUE_START,
 } from './layout';
-import { mediaNote, mediaReset, typeBegin, typeTake } from './media';
 import { isDigit, LETTER_F, LETTER_N, LETTER_T, OPEN_ARRAY, OPEN_OBJECT, QUOTE } from './lexemes';
+import { mediaNote, mediaReset, typeBegin, typeTake } from './media';
 
 export const PROMPT_COMPLETIONS: u32 = 0;
 export const PROMPT_CHAT: u32 = 1;

@@ -39,7 +39,11 @@ describe('a prompt has media', () => {
 
   it.each([
     ['an image', { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'aGk=' } }, true],
-    ['the result of a tool', { type: 'tool_result', content: [{ type: 'image', source: { type: 'url', url: 'x' } }] }, true],
+    [
+      'the result of a tool',
+      { type: 'tool_result', content: [{ type: 'image', source: { type: 'url', url: 'x' } }] },
+      true,
+    ],
     ['text', { type: 'text', text: 'hi' }, false],
     ['a document', { type: 'document', source: { type: 'url', url: 'x' } }, false],
   ])('in Anthropic messages by %s', (_what, part, media) => {
@@ -57,13 +61,15 @@ describe('a prompt has media', () => {
     const tokens = { model: 'm', token_ids: [1, 2] };
     expect(seesMedia(PromptKind.tokens, { ...tokens, features: { mm_hashes: { image: ['a'] } } })).toBe(true);
     expect(seesMedia(PromptKind.tokens, { features: { mm_hashes: { image: ['a'] } }, ...tokens })).toBe(true);
-    for (const features of [undefined, null, {}]) expect(seesMedia(PromptKind.tokens, { ...tokens, features })).toBe(false);
+    for (const features of [undefined, null, {}])
+      expect(seesMedia(PromptKind.tokens, { ...tokens, features })).toBe(false);
   });
 
   it('not by tools, and only by the last of several prompts', () => {
     const tools = [{ type: 'image', function: { type: 'image_url' } }];
     expect(seesMedia(PromptKind.chat, { tools, ...messages({ type: 'text', text: 'hi' }) })).toBe(false);
-    const twice = '{"messages":[{"role":"user","content":[{"type":"image_url"}]}],"messages":[{"role":"user","content":"x"}]}';
+    const twice =
+      '{"messages":[{"role":"user","content":[{"type":"image_url"}]}],"messages":[{"role":"user","content":"x"}]}';
     expect(scan(PromptKind.chat, [Buffer.from(twice)]).result!.hasMedia).toBe(false);
   });
 });

@@ -1,5 +1,5 @@
-import { definePlugin } from '../plugin.js';
 import { ignoredParameters } from '../ignored-parameters.js';
+import { definePlugin } from '../plugin.js';
 
 export const alwaysDisaggMultimodalDecider = definePlugin({
   type: 'always-disagg-multimodal-decider',
