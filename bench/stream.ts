@@ -99,6 +99,7 @@ const SCAN_RESULT = {
   toolsSpan: undefined,
   cacheSalt: undefined,
   media: [],
+  hasMedia: false,
   isObject: true,
   flaw: undefined,
 };

@@ -92,7 +92,11 @@ export const SCAN_MEDIA_KINDS: usize = 3920; // u8 × SCAN_MAX_MEDIA: MEDIUM_* o
 // In the order of the chain.
 export const SCAN_FIRST_SEGMENT: usize = SCAN_TOOLS_SEGMENT;
 export const SCAN_LAST_SEGMENT: usize = SCAN_PROMPT_SEGMENT;
-export const SCAN_BYTES: usize = 3952;
+export const SCAN_MEDIA_SEEN: usize = 3952; // the prompt has images, audio or video; these four are cleared by contentOpen
+export const SCAN_TYPE_NEXT: usize = 3956; // the next value is that of a `type` inside of a value taken raw
+export const SCAN_TYPE_LENGTH: usize = 3960; // bytes kept of the type under way
+export const SCAN_TYPE: usize = 3968; // 16 bytes, zero padded
+export const SCAN_BYTES: usize = 3984;
 
 // A segment: content that is hashed by itself, so that it does not matter in which order the body brings them. u32
 // unless said otherwise; only the first five words are cleared when a scan is opened.

@@ -243,6 +243,7 @@ export class RequestScanner {
       toolsSpan: this.#span(state, at.toolsSpan),
       cacheSalt: this.#word(state, at.saltKnown) === 1 ? this.#string(state, at.salt) : undefined,
       media: this.#word(state, at.promptSpan.end) === 0 ? NO_MEDIA : this.#media(state),
+      hasMedia: this.#core.call.scanMediaSeen!(id) === 1,
       isObject: this.#word(state, at.isObject) === 1,
       flaw: this.#flaw(id),
     };

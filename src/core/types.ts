@@ -53,6 +53,8 @@ export interface RequestScanResult {
   readonly cacheSalt: string | undefined;
   /** Different images, videos and sounds of the prompt, at most 32; empty for kinds whose parts are not read. */
   readonly media: readonly Medium[];
+  /** The prompt has images, audio or video. */
+  readonly hasMedia: boolean;
   /** The body is a JSON object, or a message that holds one. */
   readonly isObject: boolean;
   /** What an engine would refuse; undefined when nothing. */

@@ -86,6 +86,7 @@ export function scheduleInput(input: DecisionInput, subset: readonly string[] | 
     cacheSalt: request.cacheSalt,
     promptBytes: request.promptBytes,
     media: request.media,
+    hasMedia: request.hasMedia,
     tokens,
     predictions,
     maxOutputTokens: request.maxOutputTokens,

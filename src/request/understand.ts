@@ -20,6 +20,8 @@ export interface UnderstoodRequest {
   readonly stream: boolean;
   readonly maxOutputTokens: number | undefined;
   readonly promptBytes: number;
+  /** The prompt has images, audio or video. */
+  readonly hasMedia: boolean;
   readonly cacheSalt: string | undefined;
   /** Different images, videos and sounds of the prompt. */
   readonly media: readonly Medium[];
@@ -53,6 +55,7 @@ export function understandOpaque(requester: Requester): UnderstoodRequest {
     stream: false,
     maxOutputTokens: undefined,
     promptBytes: 0,
+    hasMedia: false,
     cacheSalt: undefined,
     media: [],
     ...requester,
@@ -91,8 +94,8 @@ export function understand(
   };
 }
 
-function payload({ stream, maxOutputTokens, promptBytes, cacheSalt, media }: RequestScanResult) {
-  return { stream, maxOutputTokens, promptBytes, cacheSalt, media };
+function payload({ stream, maxOutputTokens, promptBytes, hasMedia, cacheSalt, media }: RequestScanResult) {
+  return { stream, maxOutputTokens, promptBytes, hasMedia, cacheSalt, media };
 }
 
 function placeOfModel(scan: RequestScanResult): ModelEdit {

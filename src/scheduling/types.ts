@@ -48,6 +48,8 @@ export interface ScheduleInput {
   readonly promptBytes: number;
   /** Different images, videos and sounds of the prompt; absent = none. */
   readonly media?: readonly Medium[] | undefined;
+  /** The prompt has images, audio or video; absent = no. */
+  readonly hasMedia?: boolean | undefined;
   /** Tokens of the prompt as the model's tokeniser cuts it; undefined = they are estimated from `promptBytes`. */
   readonly tokens?: PromptTokens | undefined;
   /** What prediction servers say about endpoints; undefined = nothing, or nobody asked. */

@@ -73,6 +73,7 @@ export class PlainScanner implements BodyScanner {
       toolsSpan: undefined,
       cacheSalt: undefined,
       media: [],
+      hasMedia: false,
       isObject,
       flaw: members[field] === undefined ? 'missing' : undefined,
     };
