@@ -101,6 +101,23 @@ export {
   COMPARE_NOT_EQUAL,
 } from './scheduling/filters';
 export { hashKeyTo, labelAddress } from './scheduling/labels';
+export {
+  COEFFICIENT_BASE,
+  COEFFICIENT_FIRST_OUTPUT_TARGET,
+  COEFFICIENT_GROWTH,
+  COEFFICIENT_MISS_PRICE,
+  COEFFICIENT_OUTPUT,
+  COEFFICIENT_PER_TOKEN_TARGET,
+  COEFFICIENT_PREFILL,
+  COEFFICIENT_SLOTS,
+  COEFFICIENT_STEP,
+  COEFFICIENT_WAITING,
+  coefficientsAddress,
+  coefficientsWrite,
+  endpointCost,
+  SHARE_TERMS,
+  sharesAddress,
+} from './scheduling/marginal-cost';
 export * from './scheduling/program';
 export {
   endpointAdapters,

@@ -15,7 +15,7 @@ import { responseRegionBytes } from './response/layout';
 
 export const HEADER: usize = 65536;
 export const MAGIC: u32 = 0x4d535450; // "PTSM", little-endian
-export const LAYOUT_VERSION: u32 = 2;
+export const LAYOUT_VERSION: u32 = 3;
 
 // Header words (u32). Sizes are set by the creator and never change.
 export const HEADER_MAGIC: usize = 0;
@@ -53,7 +53,8 @@ export const REGION_DECISIONS: u32 = 10; // ring of the last decisions; commit l
 export const REGION_ADAPTERS: u32 = 11; // name hashes of LoRA adapters per endpoint; commit lock
 export const REGION_LABELS: u32 = 12; // what labels say about each endpoint, as numbers; written by the control thread
 export const REGION_LABEL_RING: u32 = 13; // ring of the last measured outcomes, per thread; written by that thread, read without a lock
-export const REGION_COUNT: u32 = 14;
+export const REGION_COEFFICIENTS: u32 = 14; // what the cost model has learned, and what its terms decided; commit lock
+export const REGION_COUNT: u32 = 15;
 
 // Endpoint columns: one array per field, ENDPOINT_COLUMNS arrays of P 32-bit (or 64-bit, two columns) cells.
 export const ENDPOINT_COLUMNS: u32 = 48;
@@ -87,6 +88,10 @@ export const LABEL_COUNT: u32 = 4096;
 export const LABEL_BYTES: usize = 128;
 export const LABEL_RING_BYTES: usize = 64 + 4096 * 128;
 
+// Coefficients of the cost model, then one area per thread (scheduling/marginal-cost.ts).
+export const COEFFICIENT_BYTES: usize = 256;
+export const SHARE_BYTES: usize = 64;
+
 // One thread's own area. Only its thread touches it (the control thread after the thread's death).
 export const THREAD_INPUT_BYTES: usize = 262144; // bytes handed from the host to a scanner in one call
 export const THREAD_OUTPUT_BYTES: usize = 262144 + 65536; // bytes handed back (a rename may make them longer)
@@ -113,6 +118,7 @@ export let SCAN_REGION: usize = 0; // this thread's part
 export let RESPONSE_REGION: usize = 0; // this thread's part
 export let DECISIONS: usize = 0; // this thread's ring
 export let LABEL_RING: usize = 0; // this thread's ring
+export let COEFFICIENTS: usize = 0;
 export let ADAPTERS: usize = 0;
 export let LABELS: usize = 0;
 export let INPUT: usize = 0;
@@ -162,6 +168,7 @@ function regionBytes(region: u32): u64 {
   if (region == REGION_ADAPTERS) return <u64>p * (ADAPTERS_PER_ENDPOINT + ADAPTERS_REMEMBERED) * 8;
   if (region == REGION_LABELS) return <u64>p * LABEL_COLUMNS * 8;
   if (region == REGION_DECISIONS) return <u64>k * DECISION_RING_BYTES;
+  if (region == REGION_COEFFICIENTS) return COEFFICIENT_BYTES + <u64>k * SHARE_BYTES;
   if (region == REGION_LABEL_RING) return <u64>k * LABEL_RING_BYTES;
   return 0;
 }
@@ -228,6 +235,7 @@ export function attach(thread: u32): u32 {
   ACTIVE = regionAddress(REGION_ACTIVE);
   DECISIONS = regionAddress(REGION_DECISIONS) + <usize>thread * DECISION_RING_BYTES;
   LABEL_RING = regionAddress(REGION_LABEL_RING) + <usize>thread * LABEL_RING_BYTES;
+  COEFFICIENTS = regionAddress(REGION_COEFFICIENTS);
   ADAPTERS = regionAddress(REGION_ADAPTERS);
   LABELS = regionAddress(REGION_LABELS);
   SCAN_REGION = regionAddress(REGION_SCANS) + <usize>(<u64>thread * scanRegionBytes(SCANS, C));

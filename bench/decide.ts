@@ -2,6 +2,7 @@
 import { Worker } from 'node:worker_threads';
 import {
   attachCore,
+  CoefficientTable,
   createPoolMemory,
   Decider,
   defaultPoolSizes,
@@ -14,19 +15,39 @@ const blockBytes = 256;
 const promptBytes = 4096;
 const prompts = 512;
 
+const pickMax = { code: 'OP_PICK_MAX_SCORE', weight: 1, parameters: [1] };
+
 const defaultProfile = [
   { code: 'OP_SCORE_QUEUE', weight: 2, parameters: [] },
   { code: 'OP_SCORE_KV_USAGE', weight: 2, parameters: [] },
   { code: 'OP_SCORE_PREFIX', weight: 3, parameters: [0, 8192, 64] },
-  { code: 'OP_PICK_MAX_SCORE', weight: 1, parameters: [1] },
+  pickMax,
 ];
 
-/** A pool with the default profile, every endpoint live with its own signals. */
-function makePool(endpoints: number): PoolMemory {
+/** The default profile while marginal cost looks on, and marginal cost in the place of its scorers. */
+const shadowProfile = [...defaultProfile.slice(0, 3), { code: 'OP_WOULD_PICK', weight: 1, parameters: [] }, pickMax];
+const marginalProfile = [{ code: 'OP_SCORE_MARGINAL_COST', weight: 1, parameters: [] }, pickMax];
+
+const coefficients = {
+  baseMs: 25,
+  prefillMsPerKiloToken: 55,
+  waitingMs: 5,
+  stepMs: 13,
+  growthMs: 4,
+  missPrice: 1.5,
+  outputTokens: 200,
+  firstOutputTargetMs: 2000,
+  perTokenTargetMs: 60,
+  slots: 256,
+};
+
+/** A pool with a profile, every endpoint live with its own signals. */
+function makePool(endpoints: number, profile = defaultProfile): PoolMemory {
   const pool = createPoolMemory({ ...defaultPoolSizes, endpoints, threads: 4 });
   const control = attachCore(pool, 0);
   const table = new EndpointTable(control);
-  new ProgramTable(control).publish(0, defaultProfile, { inserts: true });
+  new ProgramTable(control).publish(0, profile, { inserts: true });
+  new CoefficientTable(control).write(coefficients);
   for (let slot = 0; slot < endpoints; slot++) {
     table.open(slot, 1);
     table.setState(slot, 'live');
@@ -76,6 +97,14 @@ export function decisions(pool: PoolMemory, thread: number): () => void {
 }
 
 export const benches = [
+  ...Object.entries({ shadow: shadowProfile, 'marginal-cost': marginalProfile }).flatMap(([what, profile]) =>
+    [64, 100].map((endpoints) => ({
+      name: `decide/chat-4k/${endpoints}/${what}`,
+      async setup() {
+        return { run: decisions(makePool(endpoints, profile), 1) };
+      },
+    })),
+  ),
   ...[64, 512, 4096].map((endpoints) => ({
     name: `decide/chat-4k/${endpoints}`,
     async setup() {

@@ -10,6 +10,7 @@
 //   entry  +0 state 0 free, 1 charged · +4 thread · +8 slot · +12 slot generation · +16 ticket generation
 //          +20 tokens · +24 handle of active blocks · +28 blocks behind the handle · +32 output blocks
 //          +36 scrape epoch at the charge · +40 flags · +44 priority · +48 f64 time · +56 next free (entry + 1)
+//          +60 slot + 1 that marginal cost would have picked
 //          +64 64 bytes of features (features.ts)
 //
 // Invariant (ledgerCheck): each load column equals the sum over the live entries of its slot and generation.
@@ -42,6 +43,7 @@ const ENTRY_FLAGS: usize = 40;
 const ENTRY_PRIORITY: usize = 44;
 const ENTRY_TIME: usize = 48;
 const ENTRY_NEXT: usize = 56;
+const ENTRY_WOULD_PICK: usize = 60;
 
 export const ENTRY_PROBE: u32 = 1;
 
@@ -125,6 +127,12 @@ export function entryTime(entry: usize): f64 {
 }
 export function entryPriority(entry: usize): i32 {
   return load<i32>(entry, ENTRY_PRIORITY);
+}
+export function entryNoteWouldPick(entry: usize, slot: u32): void {
+  store<u32>(entry, slot, ENTRY_WOULD_PICK);
+}
+export function entryWouldPick(entry: usize): u32 {
+  return load<u32>(entry, ENTRY_WOULD_PICK);
 }
 export function entryCharged(entry: usize): bool {
   return load<u32>(entry, ENTRY_STATE) == 1;

@@ -17,6 +17,7 @@ import {
   entryFlags,
   entryGeneration,
   entryHandle,
+  entryNoteWouldPick,
   entryOf,
   entrySetHandle,
   entrySlot,
@@ -49,6 +50,7 @@ import { prefixInsertLocked, prefixMatch, tailInsertLocked, tailMatch } from '..
 import { filterByHost, markCandidates, slotsUsed } from './candidates';
 import { filter } from './filters';
 import { noteSent } from './history-scorers';
+import { wouldPick } from './marginal-cost';
 import { pick } from './pickers';
 import {
   ANSWER_CANDIDATES,
@@ -60,6 +62,7 @@ import {
   ANSWER_TICKET_GENERATION,
   ANSWER_TOTAL,
   ANSWER_UNCACHED_TOKENS,
+  ANSWER_WOULD_PICK,
   activeProgram,
   DECIDE_BUSY,
   DECIDE_EXPLAIN,
@@ -72,7 +75,9 @@ import {
   DECIDED,
   OP_FILTER_HOST,
   OP_FILTER_LAST,
+  OP_PICK_LAST,
   OP_PICK_MAX_SCORE,
+  OP_WOULD_PICK,
   PROGRAM_INSERTS,
   PROGRAM_NEEDS_MATCH,
   PROGRAM_NEEDS_OVERLAP,
@@ -143,7 +148,9 @@ function run(program: usize, flags: u32, used: u32, total: u32): u32 {
       candidates = filter(op, code, used, total, candidates);
       put(ANSWER_CANDIDATES, candidates);
       if (candidates == 0) return DECIDE_FILTERED;
-    } else if (code >= OP_PICK_MAX_SCORE) {
+    } else if (code == OP_WOULD_PICK) {
+      wouldPick(used);
+    } else if (code >= OP_PICK_MAX_SCORE && code <= OP_PICK_LAST) {
       put(ANSWER_COUNT, pick(op, code, used, candidates));
     } else {
       score(op, code, used, total, (flags & DECIDE_EXPLAIN) != 0 && i < EXPLAIN_COLUMNS ? <i32>i : -1);
@@ -183,6 +190,7 @@ function chargePick(slot: u32, program: usize, used: u32): void {
   noteSent(needs, slot);
   put(ANSWER_TICKET, ticket);
   put(ANSWER_TICKET_GENERATION, ticket == 0 ? 0 : entryGeneration(entryAt(ticket - 1)));
+  if (ticket != 0) entryNoteWouldPick(entryAt(ticket - 1), get(ANSWER_WOULD_PICK));
   if (ticket != 0 && (needs & PROGRAM_NEEDS_MATCH) != 0) {
     featuresNoteBest(featuresOf(entryAt(ticket - 1)), min(bestMatch(used) * block, prompt));
   }
@@ -228,6 +236,7 @@ function clearAnswer(total: u32): void {
   put(ANSWER_TOTAL, total);
   put(ANSWER_CANDIDATES, 0);
   put(ANSWER_UNCACHED_TOKENS, 0);
+  put(ANSWER_WOULD_PICK, 0);
   store<f32>(REQUEST + ANSWER_SCORE, 0);
 }
 

@@ -60,12 +60,15 @@ export const OP_SCORE_RENDEZVOUS: u32 = 30; // [request key, label column, load 
 export const OP_SCORE_CONSISTENT_HASH: u32 = 31; // [request key, label column, load factor, virtual nodes]
 export const OP_SCORE_LMETRIC: u32 = 32; // []
 export const OP_SCORE_CACHE_AWARE: u32 = 33; // [cache threshold, absolute threshold, relative threshold]
+export const OP_SCORE_MARGINAL_COST: u32 = 96; // []
+export const OP_WOULD_PICK: u32 = 97; // []: note what marginal cost would pick
 export const OP_PICK_MAX_SCORE: u32 = 48; // [endpoints]
 export const OP_PICK_RANDOM: u32 = 49; // [endpoints]
 export const OP_PICK_WEIGHTED_RANDOM: u32 = 50; // [endpoints]
 export const OP_PICK_BEST_OF: u32 = 51; // [endpoints, choices]
 export const OP_PICK_LEAST_REQUEST: u32 = 52; // [endpoints]
 export const OP_PICK_ROUND_ROBIN: u32 = 53; // [endpoints]
+export const OP_PICK_LAST: u32 = 63;
 
 // The request (host → decide).
 export const REQUEST_PROFILE: usize = 0; // u32
@@ -78,6 +81,8 @@ export const REQUEST_NOW: usize = 24; // f64: milliseconds of the pool clock
 export const REQUEST_ADAPTER: usize = 32; // u64: hash of the target model name
 export const REQUEST_BLOCK_TOKENS: usize = 40; // u32
 export const REQUEST_RANDOM: usize = 48; // 2 × u64: state of this thread's generator (xoroshiro128+)
+export const REQUEST_FIRST_OUTPUT_TARGET: usize = 640; // f32: ms, 0 = that of the coefficients
+export const REQUEST_PER_TOKEN_TARGET: usize = 644; // f32: ms, 0 = that of the coefficients
 export const REQUEST_KEYS: usize = 1024; // u64 × MAX_KEYS: hashes of the header values that the profiles look at, 0 = absent
 export const MAX_KEYS: u32 = 16;
 
@@ -96,6 +101,7 @@ export const ANSWER_TOTAL: usize = 80; // u32: blocks of the prompt, tail includ
 export const ANSWER_CANDIDATES: usize = 84; // u32: endpoints left after the filters
 export const ANSWER_SCORE: usize = 88; // f32: weighted score of the first pick
 export const ANSWER_UNCACHED_TOKENS: usize = 92; // u32: tokens charged for the first pick
+export const ANSWER_WOULD_PICK: usize = 96; // u32: slot + 1 that marginal cost would pick, 0 = it was not asked
 export const ANSWER_PICKS: usize = 256; // u32 × MAX_PICKS: slots in order of preference
 export const MAX_PICKS: u32 = 64;
 

@@ -13,6 +13,7 @@ import {
   COLUMN_EJECTIONS,
   COLUMN_FAILURES,
   COLUMN_GENERATION,
+  COLUMN_HIT_RELIABILITY,
   COLUMN_KNOWN,
   COLUMN_KV_USAGE,
   COLUMN_PREFILL_RATE,
@@ -22,6 +23,7 @@ import {
   COLUMN_SIGNAL_TIME,
   COLUMN_SINCE_SCRAPE,
   COLUMN_SLOTS_SEEN,
+  COLUMN_SPEED,
   COLUMN_STATE,
   COLUMN_WAITING,
   cell,
@@ -103,6 +105,8 @@ function clearSignals(slot: u32): void {
   store<u32>(cell(COLUMN_FAILURES, slot), 0);
   store<u32>(cell(COLUMN_EJECTIONS, slot), 0);
   store<f64>(wideCell(COLUMN_SIGNAL_TIME, slot), 0);
+  store<f32>(cell(COLUMN_SPEED, slot), 0);
+  store<f32>(cell(COLUMN_HIT_RELIABILITY, slot), 0);
   store<f32>(cell(COLUMN_PREFILL_RATE, slot), 0);
   store<f64>(wideCell(COLUMN_PREFILL_RATE_TIME, slot), 0);
   clearAttributes(slot);

@@ -40,6 +40,7 @@ import {
 } from './column';
 import { scoreActiveBlocks, scoreLMetric } from './cost-scorers';
 import { scoreAdapter, scoreNoHit } from './history-scorers';
+import { scoreMarginalCost } from './marginal-cost';
 import {
   OP_SCORE_ACTIVE_BLOCKS,
   OP_SCORE_ACTIVE_REQUEST,
@@ -53,6 +54,7 @@ import {
   OP_SCORE_KV_USAGE,
   OP_SCORE_LMETRIC,
   OP_SCORE_LOAD_AWARE,
+  OP_SCORE_MARGINAL_COST,
   OP_SCORE_NO_HIT_LRU,
   OP_SCORE_PREFIX,
   OP_SCORE_QUEUE,
@@ -277,5 +279,6 @@ export function score(op: usize, code: u32, used: u32, total: u32, explainColumn
   else if (code == OP_SCORE_CONSISTENT_HASH) scoreRing(used, <u32>a, <u32>b, load<f32>(op, 16), <u32>load<f32>(op, 20));
   else if (code == OP_SCORE_LMETRIC) scoreLMetric(used);
   else if (code == OP_SCORE_CACHE_AWARE) scoreCacheAware(used, total, a, b, load<f32>(op, 16));
+  else if (code == OP_SCORE_MARGINAL_COST) scoreMarginalCost(used);
   columnEnd(used);
 }

@@ -6,6 +6,7 @@ const usage = `pointsman - an endpoint picker for LLM inference gateways
   pointsman explain <file>    scores, filters and pick for one request, without a pool
   pointsman schema            JSON Schema of configurations, for editors
   pointsman simulate <suite>  policies against each other on a simulated fleet
+  pointsman weights export    what was learned about costs, as a configuration
   pointsman gateway           a small HTTP proxy that asks a picker, for development
   pointsman <command> --help  the command's flags
 `;
@@ -20,11 +21,15 @@ export async function main(argv: readonly string[]): Promise<void> {
     else if (first === 'lint') process.exitCode = await (await import('./lint.js')).runLint(rest);
     else if (first === 'explain') process.exitCode = await (await import('./explain.js')).runExplain(rest);
     else if (first === 'simulate') process.exitCode = await (await import('./simulate.js')).runSimulate(rest);
+    else if (first === 'weights') await (await import('./weights.js')).runWeights(rest);
     else if (first === 'schema') await (await import('./schema.js')).runSchema(rest);
     else if (first === 'serve') await (await import('./serve.js')).runServe(rest);
     else if (first === 'help') process.stdout.write(usage);
     else if (first === undefined || first.startsWith('-')) await (await import('./serve.js')).runServe([...argv]);
-    else throw new Error(`unknown command "${first}": use serve, demo, lint, explain, schema, simulate or gateway`);
+    else
+      throw new Error(
+        `unknown command "${first}": use serve, demo, lint, explain, schema, simulate, weights or gateway`,
+      );
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
     process.stderr.write(`pointsman: ${message.trim().replaceAll(/\s*\n\s*/g, ' ')}\n`);

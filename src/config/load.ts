@@ -3,6 +3,7 @@ import { compileScheduling, ProgramTooLarge, sharedPrefixSettings } from '../sch
 import { MissingProducer, missingProducers } from '../scheduling/data-graph.js';
 import type { PluginDefinition } from '../scheduling/plugin.js';
 import type { CompiledScheduling } from '../scheduling/types.js';
+import { type AdaptationConfig, type AdaptationSettings, resolveAdaptation } from './adaptation.js';
 import {
   type DataLayer,
   type DiscoverySettings,
@@ -48,6 +49,7 @@ export interface LoadedConfiguration {
   readonly metricsSource: MetricsSourceSettings;
   readonly extractor: ExtractorSettings;
   readonly saturationDetector: SaturationSettings | undefined;
+  readonly adaptation: AdaptationSettings;
   readonly gates: ReadonlyMap<string, boolean>;
   /** One line each, to be logged once. */
   readonly warnings: readonly string[];
@@ -81,6 +83,7 @@ export function loadDocument(document: ConfigurationDocument, options: LoadOptio
   const parsers = resolveParsers(config, plugins, document, warnings);
   const dataLayer = resolveDataLayer(config, plugins, document, warnings);
   addMissingProducers(plugins, options.registry, document);
+  const adaptation = resolveAdaptation(config.adaptation);
 
   return {
     scheduling: compile(profiles, plugins, document, warnings),
@@ -89,9 +92,19 @@ export function loadDocument(document: ConfigurationDocument, options: LoadOptio
     metricsSource: dataLayer.metricsSource,
     extractor: dataLayer.extractor,
     saturationDetector: saturationSettings(detector),
+    adaptation: adaptation.settings,
     gates,
     warnings: [...plugins.warnings, ...warnings],
-    effective: effectiveDocument(config, { gates, plugins, profiles, parsers, dataLayer, flowControl, detector }),
+    effective: effectiveDocument(config, {
+      gates,
+      plugins,
+      profiles,
+      parsers,
+      dataLayer,
+      flowControl,
+      detector,
+      adaptation: adaptation.effective,
+    }),
   };
 }
 
@@ -171,6 +184,7 @@ interface Resolved {
   readonly dataLayer: DataLayer;
   readonly flowControl: Readonly<Record<string, unknown>> | undefined;
   readonly detector: LoadedPlugin;
+  readonly adaptation: AdaptationConfig;
 }
 
 function effectiveDocument(config: EndpointPickerConfig, resolved: Resolved): Readonly<Record<string, unknown>> {
@@ -202,5 +216,6 @@ function effectiveDocument(config: EndpointPickerConfig, resolved: Resolved): Re
     },
     flowControl: { ...resolved.flowControl, saturationDetector: reference(resolved.detector) },
     requestHandler: { parsers: resolved.parsers.map(reference) },
+    adaptation: resolved.adaptation,
   };
 }

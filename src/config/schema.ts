@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { duration } from '../scheduling/duration.js';
+import { adaptationConfig } from './adaptation.js';
 import { quantity } from './quantity.js';
 
 const name = z.string().min(1);
@@ -79,6 +80,7 @@ export const endpointPickerConfig = z.strictObject({
     .describe('How endpoints are chosen. Absent = one profile of every filter, scorer and picker in plugins.'),
   dataLayer: dataLayer.optional().describe('Endpoints and their signals.'),
   flowControl: flowControl.optional().describe('Queues in front of the pool.'),
+  adaptation: adaptationConfig.optional().describe('Learning what requests cost, from their latencies; mode shadow.'),
   requestHandler: z
     .strictObject({
       parsers: z

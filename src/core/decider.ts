@@ -21,6 +21,9 @@ export interface DecisionRequest {
   readonly explained: boolean;
   /** Values of the headers that the programs look at, in their order; undefined = absent. */
   readonly keys?: readonly (string | undefined)[] | undefined;
+  /** Targets of this request that marginal cost reckons with; undefined = those of the coefficients. */
+  readonly firstOutputTargetMs?: number | undefined;
+  readonly perTokenTargetMs?: number | undefined;
   /** The model is a base model, no adapter. */
   readonly baseModel?: boolean | undefined;
 }
@@ -39,6 +42,8 @@ export interface Decision {
   candidates: number;
   score: number;
   uncachedTokens: number;
+  /** Slot that marginal cost would have picked; undefined when the program does not ask. */
+  wouldPick: number | undefined;
 }
 
 /** By the number that the core gives. */
@@ -66,6 +71,7 @@ export class Decider {
     candidates: 0,
     score: 0,
     uncachedTokens: 0,
+    wouldPick: undefined,
   };
   #adapter = '';
   readonly #keys: (string | undefined)[] = [];
@@ -83,7 +89,7 @@ export class Decider {
   }
 
   decide(request: DecisionRequest): Decision {
-    const { u32, i32, view, call, constant } = this.#core;
+    const { u32, i32, f32, view, call, constant } = this.#core;
     const at = this.#offset;
     let flags = request.tail ? constant.DECIDE_TAIL! : 0;
     if (!request.charged) flags |= constant.DECIDE_UNCHARGED!;
@@ -99,6 +105,8 @@ export class Decider {
     u32[at.outputTokens] = request.outputTokens;
     i32[at.priority] = request.priority;
     u32[at.blockTokens] = request.blockTokens;
+    f32[at.firstOutputTarget] = request.firstOutputTargetMs ?? 0;
+    f32[at.perTokenTarget] = request.perTokenTargetMs ?? 0;
     view.setFloat64(at.now, request.nowMs, true);
     if (request.baseModel === true) u32[at.flags]! |= constant.DECIDE_BASE_MODEL!;
     if (request.keys !== undefined) this.#writeKeys(request.keys);
@@ -121,6 +129,8 @@ export class Decider {
     decision.candidates = u32[at.candidates]!;
     decision.score = f32[at.score]!;
     decision.uncachedTokens = u32[at.uncachedTokens]!;
+    const wouldPick = u32[at.wouldPick]!;
+    decision.wouldPick = wouldPick === 0 ? undefined : wouldPick - 1;
     return decision;
   }
 
@@ -227,6 +237,9 @@ function offsets(core: CoreInstance, request: number) {
     priority: word('REQUEST_PRIORITY'),
     blockTokens: word('REQUEST_BLOCK_TOKENS'),
     now: request + core.constant.REQUEST_NOW!,
+    firstOutputTarget: word('REQUEST_FIRST_OUTPUT_TARGET'),
+    perTokenTarget: word('REQUEST_PER_TOKEN_TARGET'),
+    wouldPick: word('ANSWER_WOULD_PICK'),
     count: word('ANSWER_COUNT'),
     ticket: word('ANSWER_TICKET'),
     ticketGeneration: word('ANSWER_TICKET_GENERATION'),

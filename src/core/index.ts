@@ -1,4 +1,5 @@
 // The public face of the decision core (`pointsman/core`): embed it in another router, or microbenchmark it.
+export { type Coefficients, CoefficientTable, type CostTerm, costTerms, type TermShares } from './coefficients.js';
 export {
   Decider,
   type Decision,

@@ -104,6 +104,8 @@ export class LabelReader {
     label.cachedTokens = counted(view.getUint32(at + constant.LABEL_CACHED_TOKENS!, true));
     label.inflightAtEnd = view.getUint32(at + constant.LABEL_INFLIGHT_AT_END!, true);
     label.promptTokensAtEnd = view.getUint32(at + constant.LABEL_PROMPT_AT_END!, true);
+    const wouldPick = view.getUint32(at + constant.LABEL_WOULD_PICK!, true);
+    label.wouldPick = wouldPick === 0 ? undefined : wouldPick - 1;
     label.priority = view.getInt32(at + constant.LABEL_PRIORITY!, true);
   }
 

@@ -53,6 +53,8 @@ export interface Label {
   /** Uncached tokens per millisecond that were sent there, decaying over PREFILL_RATE_MS. */
   prefillRate: number;
   activeBlocks: number;
+  /** Slot that marginal cost would have picked; undefined when the program did not ask. */
+  wouldPick: number | undefined;
   outcome: Outcome;
   firstOutputMs: number | undefined;
   perTokenMs: number | undefined;

@@ -92,4 +92,6 @@ const readsMatches = new Set([
   'OP_SCORE_NO_HIT_LRU',
   'OP_SCORE_LMETRIC',
   'OP_SCORE_CACHE_AWARE',
+  'OP_SCORE_MARGINAL_COST',
+  'OP_WOULD_PICK',
 ]);

@@ -38,6 +38,7 @@ import { kvCacheUtilizationScorer } from './scorers/kv-cache-utilization-scorer.
 import { lmetricScorer } from './scorers/lmetric-scorer.js';
 import { loadAwareScorer } from './scorers/load-aware-scorer.js';
 import { loraAffinityScorer } from './scorers/lora-affinity-scorer.js';
+import { marginalCostScorer } from './scorers/marginal-cost-scorer.js';
 import { noHitLruScorer } from './scorers/no-hit-lru-scorer.js';
 import { prefixCacheScorer } from './scorers/prefix-cache-scorer.js';
 import { queueScorer } from './scorers/queue-scorer.js';
@@ -76,6 +77,7 @@ export const schedulingPlugins: readonly PluginDefinition[] = [
   consistentHashScorer,
   lmetricScorer,
   cacheAwareScorer,
+  marginalCostScorer,
   maxScorePicker,
   randomPicker,
   weightedRandomPicker,

@@ -135,6 +135,8 @@ export interface ProgramOperation {
     | 'OP_SCORE_CONSISTENT_HASH'
     | 'OP_SCORE_LMETRIC'
     | 'OP_SCORE_CACHE_AWARE'
+    | 'OP_SCORE_MARGINAL_COST'
+    | 'OP_WOULD_PICK'
     | 'OP_PICK_BEST_OF'
     | 'OP_PICK_LEAST_REQUEST'
     | 'OP_PICK_ROUND_ROBIN'

@@ -1,21 +1,25 @@
+import { shownAdaptation } from '../adaptation/explained.js';
 import type { LoadedConfiguration } from '../config/load.js';
 import { DecisionLog } from '../core/decision-log.js';
 import { EndpointTable } from '../core/endpoint-table.js';
 import { attachCore, type CoreInstance, createPoolMemory, defaultPoolSizes, type PoolMemory } from '../core/memory.js';
 import type { HealthSource } from '../ingress/transport.js';
 import { listenHealth } from '../ingress/transports/grpc.js';
+import { adaptationRoute } from '../operations/adaptation-page.js';
 import { decisionsRoute } from '../operations/decisions-page.js';
 import { HealthState } from '../operations/health.js';
 import { createFileDiscovery } from '../pool/discovery/file.js';
 import type { Discovery } from '../pool/endpoint.js';
 import { SlotTable } from '../pool/slots.js';
 import type { MetricsInformer } from '../pool/sources/metrics-informer.js';
+import { AdaptationControl } from './adaptation-control.js';
 import { CertificateWatch } from './certificate-watch.js';
 import { ConfigurationReload, NO_RELOADS } from './configuration-reload.js';
 import { createInformer } from './informer.js';
 import { JobPool } from './job-pool.js';
 import type { FromShard } from './messages.js';
 import type { PickerOptions } from './picker-options.js';
+import { poolClockMs } from './pool-clock.js';
 import { PoolController } from './pool-controller.js';
 import { ProgramPublisher } from './program-publisher.js';
 import { addRolloutShares } from './rollout-shares.js';
@@ -34,6 +38,7 @@ export class Picker {
   readonly #table: EndpointTable;
   readonly #controller: PoolController;
   readonly #programs: ProgramPublisher;
+  readonly #adaptation: AdaptationControl;
   readonly #reload: ConfigurationReload | undefined;
   readonly #informer: MetricsInformer | undefined;
   readonly #health = new HealthState();
@@ -58,6 +63,15 @@ export class Picker {
     this.#programs = new ProgramPublisher(this.#core);
     const first = this.#programs.place(configuration.scheduling);
     this.#programs.publish(first);
+    this.#adaptation = new AdaptationControl({
+      core: this.#core,
+      settings: configuration.adaptation,
+      run: (variant) => this.#programs.run(variant),
+      slots: () => this.#controller.assignments.map(({ slot }) => slot),
+      seed: options.seed,
+      now: poolClockMs,
+      log,
+    });
     this.#discovery = createFileDiscovery({
       ...configuration.discovery!,
       read: (text, path) => this.#jobs.readEndpoints(text, path),
@@ -75,7 +89,10 @@ export class Picker {
       labels: configuration.scheduling.labels,
       broadcast: (message) => this.shards.broadcast(message),
       applied: (version) => this.shards.hasApplied(version),
-      changed: (assignments) => this.#informer?.setEndpoints(assignments),
+      changed: (assignments) => {
+        this.#informer?.setEndpoints(assignments);
+        this.#adaptation.keepOnly(new Set(assignments.map(({ slot }) => slot)));
+      },
       report: (problem) => log.error({ part: 'pool' }, problem),
     });
     this.#reload = this.#followConfiguration();
@@ -104,6 +121,7 @@ export class Picker {
     this.#controller.configure(placed);
     this.shards.replaceConfigured(configuredSettings(next));
     this.#programs.publish(placed);
+    this.#adaptation.configure(next.adaptation);
   }
 
   #makeShards(): ShardPool {
@@ -165,6 +183,8 @@ export class Picker {
       const health = await listenHealth({ host, port: options.healthPort, tls: undefined }, this.#health);
       this.#closers.push(() => health.close());
       const grpcPort = await this.shards.start();
+      await this.#adaptation.start();
+      this.#closers.push(() => this.#adaptation.stop());
       this.#followCertificate();
       await this.#reload?.start();
       return { grpcPort, healthPort: health.port, metricsPort: metrics };
@@ -193,11 +213,13 @@ export class Picker {
   async #startMetrics(): Promise<number> {
     const { options, host, log } = { ...this.#options, options: this.#options };
     // The page's library loads while the first shard starts.
-    const [{ MetricsExposition }, { startMetricsServer }, { addCoreMetrics }] = await Promise.all([
-      import('../operations/telemetry/exposition.js'),
-      import('../operations/telemetry/metrics-server.js'),
-      import('./core-metrics.js'),
-    ]);
+    const [{ MetricsExposition }, { startMetricsServer }, { addCoreMetrics }, { addAdaptationMetrics }] =
+      await Promise.all([
+        import('../operations/telemetry/exposition.js'),
+        import('../operations/telemetry/metrics-server.js'),
+        import('./core-metrics.js'),
+        import('../operations/adaptation-metrics.js'),
+      ]);
     const exposition = new MetricsExposition({
       core: this.#core,
       poolName: options.poolName,
@@ -220,6 +242,9 @@ export class Picker {
     addRolloutShares(exposition, options.configuration.scheduling.host, () =>
       this.#controller.assignments.map(({ endpoint }) => endpoint),
     );
+    const adaptation = () =>
+      shownAdaptation(this.#adaptation.report(), (slot) => this.#controller.endpointOf(slot)?.name ?? `slot ${slot}`);
+    addAdaptationMetrics(exposition, adaptation);
     const server = await startMetricsServer({
       host,
       port: options.metricsPort,
@@ -227,6 +252,7 @@ export class Picker {
       tls: options.metricsTls,
       routes: new Map([
         ['/debug/decisions', decisionsRoute(new DecisionLog(this.#core), (slot) => this.#controller.endpointOf(slot))],
+        ['/debug/adaptation', adaptationRoute(adaptation)],
       ]),
       report: (problem) => log.error({ part: 'metrics' }, problem),
     });

@@ -1,5 +1,6 @@
 import type { CoreInstance } from '../core/memory.js';
 import { type Operation, ProgramTable } from '../core/programs.js';
+import { learnedProgram, observedProgram } from '../scheduling/learned-profile.js';
 import type { CompiledScheduling } from '../scheduling/types.js';
 import type { PoolSettings } from './pool-controller.js';
 
@@ -7,6 +8,13 @@ import type { PoolSettings } from './pool-controller.js';
 export interface PlacedPrograms extends PoolSettings {
   /** Operations by number of the profile. */
   readonly profiles: readonly (readonly Operation[])[];
+}
+
+/** How the programs are run: as configured, as configured while marginal cost looks on, or with marginal cost. */
+export interface ProgramVariant {
+  readonly kind: 'configured' | 'observed' | 'learned';
+  /** What the labels of its decisions carry. */
+  readonly tag: number;
 }
 
 /**
@@ -17,6 +25,8 @@ export class ProgramPublisher {
   readonly #table: ProgramTable;
   readonly #maskCount: number;
   #running = { firstMask: 0, masks: 0 };
+  #placed: PlacedPrograms | undefined;
+  #variant: ProgramVariant = { kind: 'configured', tag: 0 };
 
   constructor(core: CoreInstance) {
     this.#table = new ProgramTable(core);
@@ -35,11 +45,23 @@ export class ProgramPublisher {
   }
 
   /** Let the profiles run these programs from now on; the masks must have been written. */
-  publish({ profiles, firstMask, masks, prefix }: PlacedPrograms): void {
+  publish(placed: PlacedPrograms): void {
+    this.#placed = placed;
+    this.#write(placed);
+    this.#running = { firstMask: placed.firstMask, masks: placed.masks.length };
+  }
+
+  /** Run the profiles in this variant from now on. */
+  run(variant: ProgramVariant): void {
+    this.#variant = variant;
+    if (this.#placed !== undefined) this.#write(this.#placed);
+  }
+
+  #write({ profiles, prefix }: PlacedPrograms): void {
+    const { kind, tag } = this.#variant;
     for (const [profile, operations] of profiles.entries()) {
-      this.#table.publish(profile, operations, { inserts: prefix !== undefined });
+      this.#table.publish(profile, variantOf(operations, kind), { inserts: prefix !== undefined, tag });
     }
-    this.#running = { firstMask, masks: masks.length };
   }
 
   #roomFor(masks: number): number {
@@ -49,6 +71,11 @@ export class ProgramPublisher {
     const most = Math.floor(this.#maskCount / 2);
     throw new RangeError(`no room for ${masks} label filters beside ${used} others: restart, or use at most ${most}`);
   }
+}
+
+function variantOf(operations: readonly Operation[], kind: ProgramVariant['kind']): readonly Operation[] {
+  if (kind === 'learned') return learnedProgram(operations);
+  return kind === 'observed' ? observedProgram(operations) : operations;
 }
 
 function withMasksFrom(first: number, operation: Operation): Operation {

@@ -1,4 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { CostModel } from '../../dist/adaptation/cost-model.js';
+import { defaultAdaptation } from '../../dist/config/adaptation.js';
+import { CoefficientTable } from '../../dist/core/index.js';
 import type { CompiledScheduling } from '../../dist/scheduling/types.js';
 import { ProgramPublisher } from '../../dist/threads/program-publisher.js';
 import { makePool, plainRequest } from '../core/pool.ts';
@@ -62,5 +65,59 @@ describe('programs that follow each other', () => {
       'no room for 57 label filters beside 200 others: restart, or use at most 128',
     );
     expect(publisher.place(scheduling(56, 0)).firstMask).toBe(200);
+  });
+});
+
+describe('the variant of the programs', () => {
+  const classical: CompiledScheduling = {
+    ...scheduling(0, 0),
+    profiles: [
+      {
+        name: 'default',
+        operations: [
+          { code: 'OP_SCORE_QUEUE', name: 'queue', weight: 2, parameters: [] },
+          { code: 'OP_SCORE_KV_USAGE', name: 'kv', weight: 2, parameters: [] },
+          { code: 'OP_PICK_MAX_SCORE', name: 'picker', weight: 1, parameters: [1] },
+        ],
+      },
+    ],
+  };
+  const signals = Array.from({ length: 12 }, (_, i) => ({ waiting: (i * 7) % 5, kvUsage: ((i * 3) % 10) / 10 }));
+
+  /** What 200 decisions come to: picks, scores, and what marginal cost would have picked. */
+  function decisions(prepare: (publisher: ProgramPublisher) => void) {
+    const { control, decider } = makePool([], signals);
+    new CoefficientTable(control).write(new CostModel(defaultAdaptation().model).coefficients);
+    const publisher = new ProgramPublisher(control);
+    prepare(publisher);
+    return Array.from({ length: 200 }, (_, i) => {
+      const { slots, score, wouldPick } = decider.decide({ ...plainRequest, promptTokens: i * 31, nowMs: i });
+      return { slots: [...slots], score, wouldPick };
+    });
+  }
+  const picks = (made: ReturnType<typeof decisions>) => made.map(({ slots, score }) => ({ slots, score }));
+
+  it('changes no pick and no score while costs are only observed, and none at all when adaptation is off', () => {
+    const plain = decisions((publisher) => publisher.publish(publisher.place(classical)));
+    const off = decisions((publisher) => {
+      publisher.publish(publisher.place(classical));
+      publisher.run({ kind: 'configured', tag: 0 });
+    });
+    const observed = decisions((publisher) => {
+      publisher.publish(publisher.place(classical));
+      publisher.run({ kind: 'observed', tag: 7 });
+    });
+    expect(off).toEqual(plain);
+    expect(picks(observed)).toEqual(picks(plain));
+    expect(plain.every(({ wouldPick }) => wouldPick === undefined)).toBe(true);
+    expect(observed.every(({ wouldPick }) => wouldPick !== undefined)).toBe(true);
+  });
+
+  it('stays when other programs take the place of the running ones', () => {
+    const before = decisions((publisher) => {
+      publisher.run({ kind: 'observed', tag: 1 });
+      publisher.publish(publisher.place(classical));
+    });
+    expect(before[0]!.wouldPick).toBeDefined();
   });
 });

@@ -1,0 +1,330 @@
+// The marginal cost of one more request on every endpoint: its own waiting and output time there, and what it adds to
+// the waiting and output time of others, each as a share of its target. The coefficients are learned elsewhere.
+//
+// Owns: REGION_COEFFICIENTS (256 bytes of coefficients, written by the control thread under the commit lock, then 64 bytes
+// of shares per thread, added to by that thread under the commit lock and read by anybody), the columns SPEED and
+// HIT_RELIABILITY (control thread, commit lock), and the thread's KEYS column while it scores.
+//
+//   u  = (P - reliability × cached)/1000, thousands of tokens to prefill · q = the same of requests without first output
+//   O  = usual output tokens · n = requests in flight · K = (their prompts + n (O/2 + 130))/1e5 · ΔK = (P + O/2 + 130)/1e5
+//   ρ  = min(0.9, s c r), share of time that the endpoint prefills · a = 1 + clamp((mean KV usage - 0.7)/0.2, 0, 1)
+//   m  = μ / (1 - ρ) / (1 - min(0.9, KV usage))^a · step = s (d + g (K + ΔK))
+//   cost = s (θ0 + c (q + u m) + w W)/T      own first output, and the queue and evictions that it causes
+//        + s n c u/(O P')                    stall of n running outputs by its prefill
+//        + step/P' + s n g ΔK/P'             own output, slower steps of the n others
+//        + max(0, n + 1 - slots) O step/slots/T                        beyond what runs at once
+//        + max(0, tokens held + u - 0.95 C)/max(O, held/running) O step/n/T   beyond the KV cache
+// T and P' are the targets for the first output and per output token; 130 tokens stand for what one running request costs
+// a step besides its KV cache.
+import {
+  COLUMN_BLOCK_COUNT,
+  COLUMN_BLOCK_TOKENS,
+  COLUMN_GENERATION,
+  COLUMN_HIT_RELIABILITY,
+  COLUMN_INFLIGHT,
+  COLUMN_KNOWN,
+  COLUMN_KV_USAGE,
+  COLUMN_PREFILL_RATE,
+  COLUMN_PREFILL_RATE_TIME,
+  COLUMN_PREFILL_TOKENS,
+  COLUMN_PROMPT_TOKENS,
+  COLUMN_RUNNING,
+  COLUMN_SLOTS_SEEN,
+  COLUMN_SPEED,
+  COLUMN_WAITING,
+  cell,
+  columnAddress,
+  SIGNAL_KV_USAGE,
+  SIGNAL_RUNNING,
+  SIGNAL_WAITING,
+} from '../endpoints';
+import { PREFILL_RATE_MS } from '../load/features';
+import { lockAcquire, lockRelease } from '../lock';
+import {
+  CANDIDATES,
+  COEFFICIENT_BYTES,
+  COEFFICIENTS,
+  EXPLAIN,
+  EXPLAIN_COLUMNS,
+  HEADER,
+  HEADER_COMMIT_LOCK,
+  KEYS,
+  MATCH,
+  P,
+  REQUEST,
+  SHARE_BYTES,
+  THREAD,
+} from '../memory';
+import { addKeys, laneMax, laneMin, laneSum, NEVER, scoreCosts } from './column';
+import { exponential2, power } from './exponential';
+import { ANSWER_WOULD_PICK, REQUEST_FIRST_OUTPUT_TARGET, REQUEST_NOW, REQUEST_PER_TOKEN_TARGET } from './program';
+import { blockTokens, promptTokens } from './values';
+
+// Coefficients, f32 each.
+export const COEFFICIENT_BASE: usize = 0; // θ0, ms
+export const COEFFICIENT_PREFILL: usize = 4; // c, ms per 1,000 uncached tokens
+export const COEFFICIENT_WAITING: usize = 8; // w, ms per request that the engine has waiting
+export const COEFFICIENT_STEP: usize = 12; // d, ms per output token
+export const COEFFICIENT_GROWTH: usize = 16; // g, ms per output token and 100,000 tokens in flight
+export const COEFFICIENT_MISS_PRICE: usize = 20; // μ
+export const COEFFICIENT_OUTPUT: usize = 24; // O, tokens
+export const COEFFICIENT_FIRST_OUTPUT_TARGET: usize = 28; // T, ms
+export const COEFFICIENT_PER_TOKEN_TARGET: usize = 32; // P', ms
+export const COEFFICIENT_SLOTS: usize = 36; // requests that every endpoint runs at once at least
+
+// Shares of a thread, f64 each: sampled decisions, then the sum of each term's share of the range of all terms.
+export const SHARE_SAMPLES: usize = 0;
+export const SHARE_TERMS: u32 = 5; // context, queue, waiting, decode, capacity
+const SHARE_CALLS: usize = 56; // u32: decisions so far, to take every SAMPLE_EVERYth
+const SAMPLE_EVERY: u32 = 16;
+
+/** KV-equivalent tokens of a running request besides its own. */
+const SLOT_TOKENS: f32 = 130;
+const KV_TOKENS: f32 = 1e5;
+const MOST_BUSY: f32 = 0.9;
+const MOST_KV: f32 = 0.9;
+const RAMP_FROM: f32 = 0.7;
+const RAMP_WIDTH: f32 = 0.2;
+const KV_LIMIT: f32 = 0.95;
+
+function coefficient(offset: usize): f32 {
+  return load<f32>(COEFFICIENTS + offset);
+}
+
+/** Means of the known waiting counts and KV usages of the candidates, 0 when none is known. */
+let meanWaiting: f32 = 0;
+let meanUsage: f32 = 0;
+
+function knownMean(used: u32, column: u32, signal: u32): f32 {
+  const values = columnAddress(column);
+  const known = columnAddress(COLUMN_KNOWN);
+  const bit = i32x4.splat(<i32>signal);
+  const one = f32x4.splat(1);
+  let sum = f32x4.splat(0);
+  let count = f32x4.splat(0);
+  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+    const lanes = v128.and(v128.load(CANDIDATES + at), i32x4.eq(v128.and(v128.load(known + at), bit), bit));
+    sum = f32x4.add(sum, v128.and(v128.load(values + at), lanes));
+    count = f32x4.add(count, v128.and(one, lanes));
+  }
+  const number = laneSum(count);
+  return number == 0 ? 0 : laneSum(sum) / number;
+}
+
+/** Prefill rates of four slots now, uncached tokens per millisecond. */
+function rates(at: usize, now: v128): v128 {
+  const times = columnAddress(COLUMN_PREFILL_RATE_TIME) + (at << 1);
+  const scale = f64x2.splat(-1.4426950408889634 / PREFILL_RATE_MS);
+  const first = f32x4.demote_f64x2_zero(f64x2.mul(f64x2.sub(now, v128.load(times)), scale));
+  const second = f32x4.demote_f64x2_zero(f64x2.mul(f64x2.sub(now, v128.load(times, 16)), scale));
+  const exponents = v128.shuffle<f32>(first, second, 0, 1, 4, 5);
+  return f32x4.mul(v128.load(columnAddress(COLUMN_PREFILL_RATE) + at), exponential2(exponents));
+}
+
+/** A column of four slots whose unknown values are the mean. */
+function signalOr(values: usize, at: usize, known: v128, signal: u32, mean: f32): v128 {
+  const bit = i32x4.splat(<i32>signal);
+  return v128.bitselect(v128.load(values + at), f32x4.splat(mean), i32x4.eq(v128.and(known, bit), bit));
+}
+
+/** A column of factors of four slots, where 0 stands for 1. */
+function factor(column: u32, at: usize): v128 {
+  const value = v128.load(columnAddress(column) + at);
+  const zero = f32x4.splat(0);
+  return v128.bitselect(value, f32x4.splat(1), f32x4.gt(value, zero));
+}
+
+function terms(index: u32): usize {
+  return EXPLAIN + <usize>(EXPLAIN_COLUMNS - SHARE_TERMS + index) * P * 4;
+}
+
+/**
+ * Fill KEYS with the costs; with `sampled` also the columns terms(0 .. SHARE_TERMS - 1), which an explanation of a program
+ * as long as it may be would need.
+ */
+function costs(used: u32, sampled: bool): void {
+  const zero = f32x4.splat(0);
+  const one = f32x4.splat(1);
+  const thousandth = f32x4.splat(0.001);
+  const base = f32x4.splat(coefficient(COEFFICIENT_BASE));
+  const prefill = f32x4.splat(coefficient(COEFFICIENT_PREFILL));
+  const perWaiting = f32x4.splat(coefficient(COEFFICIENT_WAITING));
+  const perStep = f32x4.splat(coefficient(COEFFICIENT_STEP));
+  const growth = f32x4.splat(coefficient(COEFFICIENT_GROWTH));
+  const miss = f32x4.splat(coefficient(COEFFICIENT_MISS_PRICE));
+  const outputs = max<f32>(coefficient(COEFFICIENT_OUTPUT), 1);
+  const output = f32x4.splat(outputs);
+  const ownFirst = load<f32>(REQUEST + REQUEST_FIRST_OUTPUT_TARGET);
+  const ownToken = load<f32>(REQUEST + REQUEST_PER_TOKEN_TARGET);
+  const perFirst = f32x4.splat(<f32>1 / (ownFirst > 0 ? ownFirst : coefficient(COEFFICIENT_FIRST_OUTPUT_TARGET)));
+  const perToken = f32x4.splat(<f32>1 / (ownToken > 0 ? ownToken : coefficient(COEFFICIENT_PER_TOKEN_TARGET)));
+  const leastSlots = f32x4.splat(max<f32>(coefficient(COEFFICIENT_SLOTS), 1));
+  const prompt = f32x4.splat(promptTokens());
+  const block = f32x4.splat(blockTokens());
+  const perRequest = outputs / 2 + SLOT_TOKENS;
+  const requestTokens = f32x4.splat(perRequest / KV_TOKENS);
+  const perKv = f32x4.splat(<f32>1 / KV_TOKENS);
+  const added = f32x4.splat((promptTokens() + perRequest) / KV_TOKENS);
+  const now = f64x2.splat(load<f64>(REQUEST + REQUEST_NOW));
+  meanWaiting = knownMean(used, COLUMN_WAITING, SIGNAL_WAITING);
+  meanUsage = knownMean(used, COLUMN_KV_USAGE, SIGNAL_KV_USAGE);
+  const exponent = <f32>1 + min<f32>(max<f32>((meanUsage - RAMP_FROM) / RAMP_WIDTH, 0), 1);
+  const waitings = columnAddress(COLUMN_WAITING);
+  const usages = columnAddress(COLUMN_KV_USAGE);
+  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+    const known = v128.load(columnAddress(COLUMN_KNOWN) + at);
+    const speed = factor(COLUMN_SPEED, at);
+    const n = f32x4.convert_i32x4_s(v128.load(columnAddress(COLUMN_INFLIGHT) + at));
+    const q = f32x4.mul(f32x4.convert_i32x4_s(v128.load(columnAddress(COLUMN_PREFILL_TOKENS) + at)), thousandth);
+    const waiting = signalOr(waitings, at, known, SIGNAL_WAITING, meanWaiting);
+    const usage = f32x4.pmax(zero, signalOr(usages, at, known, SIGNAL_KV_USAGE, meanUsage));
+    const held = f32x4.pmin(prompt, f32x4.mul(f32x4.convert_i32x4_s(v128.load(MATCH + at)), block));
+    const cached = f32x4.mul(held, factor(COLUMN_HIT_RELIABILITY, at));
+    const u = f32x4.mul(f32x4.pmax(zero, f32x4.sub(prompt, cached)), thousandth);
+    const busy = f32x4.mul(f32x4.mul(f32x4.mul(speed, prefill), thousandth), rates(at, now));
+    const idle = f32x4.sub(one, f32x4.pmin(f32x4.splat(MOST_BUSY), busy));
+    const free = f32x4.sub(one, f32x4.pmin(f32x4.splat(MOST_KV), usage));
+    const tightness = exponent == 1 ? free : power(free, exponent);
+    const m = f32x4.div(miss, f32x4.mul(idle, tightness));
+    const inPrompts = f32x4.mul(f32x4.convert_i32x4_s(v128.load(columnAddress(COLUMN_PROMPT_TOKENS) + at)), perKv);
+    const tokens = f32x4.add(inPrompts, f32x4.mul(n, requestTokens));
+    const step = f32x4.mul(speed, f32x4.add(perStep, f32x4.mul(growth, f32x4.add(tokens, added))));
+
+    const work = f32x4.mul(speed, f32x4.mul(prefill, u));
+    const stall = f32x4.mul(f32x4.div(f32x4.mul(n, work), output), perToken);
+    const context = f32x4.add(f32x4.mul(f32x4.mul(work, m), perFirst), stall);
+    const fixed = f32x4.mul(f32x4.mul(speed, base), perFirst);
+    const queue = f32x4.mul(f32x4.mul(f32x4.mul(speed, prefill), q), perFirst);
+    const wait = f32x4.mul(f32x4.mul(f32x4.mul(speed, perWaiting), waiting), perFirst);
+    const slower = f32x4.mul(f32x4.mul(f32x4.mul(speed, n), growth), added);
+    const decode = f32x4.mul(f32x4.add(step, slower), perToken);
+
+    const slots = f32x4.pmax(leastSlots, v128.load(columnAddress(COLUMN_SLOTS_SEEN) + at));
+    const over = f32x4.pmax(zero, f32x4.sub(f32x4.add(n, one), slots));
+    const turns = f32x4.div(f32x4.mul(over, output), slots);
+    const beyond = f32x4.add(turns, kvTurns(at, n, u, q, waiting, usage, known, output));
+    const capacity = f32x4.mul(f32x4.mul(beyond, step), perFirst);
+    const social = f32x4.add(f32x4.add(context, queue), f32x4.add(wait, decode));
+    v128.store(KEYS + at, f32x4.add(f32x4.add(fixed, social), capacity));
+    if (!sampled) continue;
+    v128.store(terms(0) + at, context);
+    v128.store(terms(1) + at, queue);
+    v128.store(terms(2) + at, wait);
+    v128.store(terms(3) + at, decode);
+    v128.store(terms(4) + at, capacity);
+  }
+}
+
+/** Steps that the request waits because the KV cache is full: the tokens beyond it, in requests, times the steps of one. */
+function kvTurns(at: usize, n: v128, u: v128, q: v128, waiting: v128, usage: v128, known: v128, output: v128): v128 {
+  const zero = f32x4.splat(0);
+  const one = f32x4.splat(1);
+  const thousand = f32x4.splat(1000);
+  const counts = f32x4.convert_i32x4_s(v128.load(columnAddress(COLUMN_BLOCK_COUNT) + at));
+  const size = f32x4.convert_i32x4_s(v128.load(columnAddress(COLUMN_BLOCK_TOKENS) + at));
+  const capacity = f32x4.mul(counts, size);
+  const held = f32x4.mul(usage, capacity);
+  const queued = v128.and(f32x4.mul(q, thousand), f32x4.gt(waiting, zero));
+  const wanted = f32x4.add(held, f32x4.add(queued, f32x4.mul(u, thousand)));
+  const over = f32x4.pmax(zero, f32x4.sub(wanted, f32x4.mul(capacity, f32x4.splat(KV_LIMIT))));
+  const bit = i32x4.splat(<i32>SIGNAL_RUNNING);
+  const scraped = v128.load(columnAddress(COLUMN_RUNNING) + at);
+  const running = v128.bitselect(scraped, n, i32x4.eq(v128.and(known, bit), bit));
+  const each = f32x4.pmax(output, f32x4.div(held, f32x4.pmax(one, running)));
+  const turns = f32x4.div(f32x4.mul(f32x4.div(over, each), output), f32x4.pmax(one, n));
+  return v128.and(turns, f32x4.gt(capacity, zero));
+}
+
+/** Fill KEYS, and at times note how much each term had to say. */
+function weigh(used: u32): void {
+  const shares = sharesAddress(THREAD);
+  const calls = load<u32>(shares, SHARE_CALLS);
+  store<u32>(shares, calls + 1, SHARE_CALLS);
+  const sampled = calls % SAMPLE_EVERY == 0;
+  costs(used, sampled);
+  if (sampled) noteShares(used, shares);
+}
+
+/** Range of a column over the candidates. */
+function range(used: u32, column: usize): f32 {
+  const never = f32x4.splat(NEVER);
+  const lowest = f32x4.neg(never);
+  let low = never;
+  let high = lowest;
+  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+    const value = v128.load(column + at);
+    const lanes = v128.load(CANDIDATES + at);
+    low = f32x4.pmin(low, v128.bitselect(value, never, lanes));
+    high = f32x4.pmax(high, v128.bitselect(value, lowest, lanes));
+  }
+  return laneMax(high) - laneMin(low);
+}
+
+/** Add each term's range, as a share of the sum of the ranges. Candidates that differ in nothing say nothing. */
+function noteShares(used: u32, shares: usize): void {
+  let sum: f32 = 0;
+  for (let i: u32 = 0; i < SHARE_TERMS; i++) sum += range(used, terms(i));
+  if (!(sum > 0)) return;
+  store<f64>(shares, load<f64>(shares, SHARE_SAMPLES) + 1, SHARE_SAMPLES);
+  for (let i: u32 = 0; i < SHARE_TERMS; i++) {
+    const at = shares + 8 + ((<usize>i) << 3);
+    store<f64>(at, load<f64>(at) + <f64>(range(used, terms(i)) / sum));
+  }
+}
+
+/** marginal-cost-scorer: the cheapest candidate scores 1, the dearest 0. */
+export function scoreMarginalCost(used: u32): void {
+  weigh(used);
+  scoreCosts(used);
+  addKeys(used);
+}
+
+/** Say in the answer which candidate would be the cheapest; nothing else changes. Commit lock held. */
+export function wouldPick(used: u32): void {
+  weigh(used);
+  let best: f32 = NEVER;
+  let slot: u32 = 0;
+  for (let i: u32 = 0; i < used; i++) {
+    const at = (<usize>i) << 2;
+    if (load<i32>(CANDIDATES + at) == 0 || !(load<f32>(KEYS + at) < best)) continue;
+    best = load<f32>(KEYS + at);
+    slot = i + 1;
+  }
+  store<u32>(REQUEST + ANSWER_WOULD_PICK, slot);
+}
+
+export function coefficientsAddress(): usize {
+  return COEFFICIENTS;
+}
+
+/** Address of a thread's shares. */
+export function sharesAddress(thread: u32): usize {
+  return COEFFICIENTS + COEFFICIENT_BYTES + <usize>thread * SHARE_BYTES;
+}
+
+/**
+ * Write all coefficients at once; the control thread has put them, in the order above, at `from`.
+ * @returns 0, or 1 when the lock could not be had: call again
+ */
+export function coefficientsWrite(from: usize): u32 {
+  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, 20)) return 1;
+  memory.copy(COEFFICIENTS, from, COEFFICIENT_SLOTS + 4);
+  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  return 0;
+}
+
+/**
+ * Write how slow an endpoint is (1 = as the others, 2 = everything takes twice as long; 0 = 1), and what share of the
+ * tokens that the prefix index says it holds it turns out to hold. Nothing happens when the slot has changed hands.
+ * @returns as coefficientsWrite
+ */
+export function endpointCost(slot: u32, generation: u32, speed: f32, reliability: f32): u32 {
+  if (slot >= P) return 0;
+  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, 20)) return 1;
+  if (load<u32>(cell(COLUMN_GENERATION, slot)) == generation) {
+    store<f32>(cell(COLUMN_SPEED, slot), speed);
+    store<f32>(cell(COLUMN_HIT_RELIABILITY, slot), reliability);
+  }
+  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  return 0;
+}

@@ -1,0 +1,263 @@
+import type { AdaptationSettings } from '../config/adaptation.js';
+import { type Coefficients, type CoefficientTable, costTerms, type TermShares } from '../core/coefficients.js';
+import type { Label } from '../core/label.js';
+import type { LabelReader } from '../core/label-reader.js';
+import { CostModel, type Fit } from './cost-model.js';
+import type { Arm, ArmRecord } from './epochs.js';
+import { type Evidence, Guard, type GuardState, type Transition } from './guard.js';
+import { requestCost } from './request-cost.js';
+import { Window } from './window.js';
+
+/** Who decides, and the tag that the labels of its decisions are to carry. */
+export interface Drive {
+  readonly arm: Arm;
+  readonly tag: number;
+}
+
+export interface AdapterOptions {
+  readonly settings: AdaptationSettings;
+  readonly labels: Pick<LabelReader, 'drain' | 'lost'>;
+  readonly coefficients: Pick<CoefficientTable, 'write' | 'writeEndpoint' | 'shares'>;
+  /** Let this arm decide from now on. */
+  readonly drive: (drive: Drive) => void;
+  /** Requests wait on every live endpoint, as their last scrapes said. */
+  readonly overloaded: () => boolean;
+  /** The guard has changed its state. */
+  readonly changed: (transition: Transition) => void;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+}
+
+/** How often a term told endpoints apart, of late. */
+export type DecisionShares = Readonly<Record<(typeof costTerms)[number], number>>;
+
+/** Everything that can be told about the adaptation, as plain data. */
+export interface AdapterReport {
+  readonly mode: AdaptationSettings['mode'];
+  readonly state: GuardState;
+  readonly arm: Arm;
+  readonly epoch: number;
+  readonly standsAside: boolean;
+  readonly risked: number;
+  readonly fallbacks: number;
+  readonly arms: Readonly<Record<Arm, ArmRecord>>;
+  readonly fit: Fit;
+  readonly alarms: number;
+  readonly coefficients: Coefficients;
+  /** Undefined until decisions have been sampled. */
+  readonly shares: DecisionShares | undefined;
+  /** Terms with a share below one percent for five minutes. */
+  readonly inactive: readonly (typeof costTerms)[number][];
+  /** Share of the decisions in which the other arm would have picked the same endpoint; undefined = not asked. */
+  readonly agreement: number | undefined;
+  readonly labels: { readonly learned: number; readonly ignored: number; readonly lost: number };
+  readonly endpoints: readonly { readonly slot: number; readonly speed: number; readonly reliability: number }[];
+}
+
+/** Labels that one tick takes at most, so that it ends soon; the rest comes with the next one. */
+const LABELS_PER_TICK = 10_000;
+const WRITE_EVERY_MS = 1000;
+const EVIDENCE_EVERY_MS = 2000;
+const TIMES = 500;
+/** Weight of the newest second in the decision shares. */
+const SHARE_RATE = 0.05;
+const INACTIVE_BELOW = 0.01;
+const INACTIVE_AFTER_MS = 300_000;
+const AGREEMENT_MEMORY = 500;
+/** The share of usable labels is judged over about this many requests, once there are this many. */
+const USABLE_MEMORY = 500;
+
+/**
+ * The whole of the adaptation of one pool: takes in labels, keeps the model and the guard, writes the coefficients and says who
+ * decides. It has no clock and no timers: whoever owns it calls `tick`, in real time or in simulated.
+ */
+export class Adapter {
+  readonly #options: AdapterOptions;
+  readonly #guard: Guard;
+  readonly model: CostModel;
+  readonly #durations = new Window(TIMES);
+  readonly #firstOutputs = new Window(TIMES);
+  readonly #learn: (label: Label) => void;
+  #nowMs = 0;
+  #wroteMs = Number.NEGATIVE_INFINITY;
+  #overloadedSinceMs: number | undefined;
+  #learned = 0;
+  #ignored = 0;
+  #usable = 1;
+  #finished = 0;
+  #agreement: number | undefined;
+  #evidence: Evidence | undefined;
+  #gatheredMs = 0;
+  #rate = 0;
+  #sharesBefore: TermShares | undefined;
+  #shares: Record<(typeof costTerms)[number], number> | undefined;
+  readonly #quietSinceMs = new Map<(typeof costTerms)[number], number>();
+
+  constructor(options: AdapterOptions) {
+    const { settings, random } = options;
+    this.#options = options;
+    this.model = new CostModel(settings.model);
+    this.#guard = new Guard(settings.mode, settings.guard, random);
+    this.#learn = (label) => this.#take(label);
+  }
+
+  /** Begin: write what is assumed, and say who decides. */
+  start(nowMs: number): void {
+    this.#nowMs = nowMs;
+    this.#write();
+    this.#options.drive(this.drive);
+  }
+
+  get drive(): Drive {
+    return { arm: this.#guard.arm, tag: this.#guard.epoch };
+  }
+
+  /** Go on to `nowMs`, milliseconds of the clock that labels are written by; several times a second. */
+  tick(nowMs: number): void {
+    const { labels, drive, changed } = this.#options;
+    const passedMs = nowMs - this.#nowMs;
+    this.#nowMs = nowMs;
+    const count = labels.drain(this.#learn, LABELS_PER_TICK);
+    if (passedMs > 0) this.#rate += (count / passedMs - this.#rate) * Math.min(1, passedMs / 20_000);
+    this.#watchOverload();
+    const { epoch, transition } = this.#guard.tick(nowMs, () => this.#freshEvidence());
+    if (transition?.to === 'fallback') this.#forgetAll();
+    if (epoch || nowMs - this.#wroteMs >= WRITE_EVERY_MS) this.#write();
+    if (epoch) drive(this.drive);
+    if (transition !== undefined) changed(transition);
+  }
+
+  /** An endpoint has left its slot. */
+  forget(slot: number): void {
+    this.model.forget(slot);
+  }
+
+  report(): AdapterReport {
+    const guard = this.#guard;
+    return {
+      mode: this.#options.settings.mode,
+      state: guard.state,
+      arm: guard.arm,
+      epoch: guard.epoch,
+      standsAside: guard.standsAside,
+      risked: guard.risked,
+      fallbacks: guard.fallbacks,
+      arms: { static: guard.record('static'), learned: guard.record('learned') },
+      fit: this.model.fit,
+      alarms: this.model.alarms,
+      coefficients: this.model.coefficients,
+      shares: this.#shares,
+      inactive: this.#inactive,
+      agreement: this.#agreement,
+      labels: { learned: this.#learned, ignored: this.#ignored, lost: this.#options.labels.lost },
+      endpoints: [...this.model.endpoints].map(([slot, { reliability }]) => ({
+        slot,
+        speed: this.model.speedOf(slot),
+        reliability,
+      })),
+    };
+  }
+
+  #take(label: Label): void {
+    const { settings } = this.#options;
+    const known = this.model.learn(label);
+    if (known) this.#learned++;
+    else this.#ignored++;
+    // A client that leaves or asks for what does not exist says nothing about how well labels come.
+    if (label.outcome === 'completed' || label.outcome === 'diverted') this.#noteUsable(known);
+    if (label.outcome === 'completed') this.#durations.add(label.durationMs);
+    if (label.firstOutputMs !== undefined) this.#firstOutputs.add(label.firstOutputMs);
+    if (label.wouldPick !== undefined) this.#noteAgreement(label.wouldPick === label.slot);
+    const cost = requestCost(label, settings.model);
+    if (cost !== undefined) this.#guard.note(label.tag, label.timeMs, cost.cost, cost.reference);
+  }
+
+  #noteUsable(known: boolean): void {
+    this.#finished++;
+    this.#usable += (Number(known) - this.#usable) / Math.min(this.#finished, USABLE_MEMORY);
+  }
+
+  #noteAgreement(same: boolean): void {
+    this.#agreement ??= Number(same);
+    this.#agreement += (Number(same) - this.#agreement) / AGREEMENT_MEMORY;
+  }
+
+  /** Back to what is assumed, for the endpoints too. */
+  #forgetAll(): void {
+    for (const [slot, { generation }] of this.model.endpoints) {
+      this.#options.coefficients.writeEndpoint(slot, generation, 1, 1);
+    }
+    this.model.reset();
+    this.#evidence = undefined;
+  }
+
+  #watchOverload(): void {
+    if (!this.#options.overloaded()) this.#overloadedSinceMs = undefined;
+    else this.#overloadedSinceMs ??= this.#nowMs;
+  }
+
+  /** Sorting windows costs more than all the rest of a tick, so it is done only every EVIDENCE_EVERY_MS. */
+  #freshEvidence(): Evidence {
+    if (this.#evidence === undefined || this.#nowMs - this.#gatheredMs >= EVIDENCE_EVERY_MS) {
+      this.#evidence = this.#gather();
+      this.#gatheredMs = this.#nowMs;
+    }
+    return this.#evidence;
+  }
+
+  #gather(): Evidence {
+    const { labels, correlation, bias } = this.model.fit;
+    return {
+      labels,
+      correlation,
+      bias,
+      labelledShare: this.#finished < USABLE_MEMORY ? undefined : this.#usable,
+      sound: isSound(this.model.coefficients),
+      overloadedMs: this.#overloadedSinceMs === undefined ? 0 : this.#nowMs - this.#overloadedSinceMs,
+      durationMs: this.#durations.quantile(0.9),
+      firstOutputMs: this.#firstOutputs.quantile(0.9),
+      labelRate: this.#rate,
+    };
+  }
+
+  /** What cannot be written now, because a dead thread holds the lock, is written the next time. */
+  #write(): void {
+    const { coefficients } = this.#options;
+    const current = this.model.coefficients;
+    if (isSound(current)) coefficients.write(current);
+    for (const [slot, { generation, reliability }] of this.model.endpoints) {
+      coefficients.writeEndpoint(slot, generation, this.model.speedOf(slot), reliability);
+    }
+    this.#noteShares(coefficients.shares());
+    this.#wroteMs = this.#nowMs;
+  }
+
+  #noteShares(now: TermShares): void {
+    const before = this.#sharesBefore;
+    this.#sharesBefore = now;
+    const samples = before === undefined ? now.samples : now.samples - before.samples;
+    if (samples <= 0) return;
+    for (const term of costTerms) {
+      const share = (now.sums[term] - (before?.sums[term] ?? 0)) / samples;
+      this.#shares ??= { context: share, queue: share, waiting: share, decode: share, capacity: share };
+      this.#shares[term] += (share - this.#shares[term]) * SHARE_RATE;
+      if (this.#shares[term] >= INACTIVE_BELOW) this.#quietSinceMs.delete(term);
+      else if (!this.#quietSinceMs.has(term)) this.#quietSinceMs.set(term, this.#nowMs);
+    }
+  }
+
+  get #inactive() {
+    return costTerms.filter((term) => {
+      const since = this.#quietSinceMs.get(term);
+      return since !== undefined && this.#nowMs - since >= INACTIVE_AFTER_MS;
+    });
+  }
+}
+
+function isSound(coefficients: Coefficients): boolean {
+  const { baseMs, waitingMs, ...positive } = coefficients;
+  return (
+    [baseMs, waitingMs].every((value) => value >= 0 && Number.isFinite(value)) &&
+    Object.values(positive).every((value) => value > 0 && Number.isFinite(value))
+  );
+}

@@ -1,0 +1,327 @@
+import type { CostModelSettings } from '../config/adaptation.js';
+import type { Coefficients } from '../core/coefficients.js';
+import type { Label } from '../core/label.js';
+import { ChangeDetector } from './change-detector.js';
+import { EndpointModel } from './endpoint-model.js';
+import { AnchoredRidge, type RidgeState } from './ridge.js';
+import { rankCorrelation, Window } from './window.js';
+
+/** What the model says a request takes, in milliseconds. */
+export interface Prediction {
+  readonly firstOutputMs: number;
+  readonly perTokenMs: number;
+}
+
+/** How good the predictions of the time to the first output have been over the last WINDOW labels. */
+export interface Fit {
+  /** Labels that were learned from since the last reset. */
+  readonly labels: number;
+  /** Spearman's rank correlation of predicted and observed; undefined while it cannot be told. */
+  readonly correlation: number | undefined;
+  /** Median of ln(observed/predicted); undefined without observations. */
+  readonly bias: number | undefined;
+}
+
+/** The model as plain data, without its endpoints: they are not the same after a restart. */
+export interface CostModelState {
+  readonly firstOutput: RidgeState;
+  readonly perToken: RidgeState;
+  readonly outputTokens: number;
+}
+
+const WINDOW = 500;
+/** Requests with fewer output tokens say nothing about the time per token. */
+const LEAST_OUTPUT = 8;
+/** Tokens that a running request counts besides its own, and the unit of K (assembly/scheduling/marginal-cost.ts). */
+const SLOT_TOKENS = 130;
+const KV_TOKENS = 1e5;
+const MOST_BUSY = 0.9;
+/** Predictions below these count as these when errors are weighed. */
+const FIRST_OUTPUT_FLOOR_MS = 20;
+const PER_TOKEN_FLOOR_MS = 5;
+/** An answer in one piece tells first output and output only together. */
+const WHOLE_ANSWER_WEIGHT = 0.3;
+/** After an alarm everything older loses its weight quickly, for so many labels. */
+const QUICK_FORGET = 0.995;
+const QUICK_LABELS = 200;
+const KEPT_AFTER_ALARM = 0.3;
+/** Memory of an estimator: the labels of two minutes, at least 500 and at most 5,000. */
+const MEMORY_MS = 120_000;
+const LEAST_MEMORY = 500;
+const MOST_MEMORY = 5000;
+/** Memory of the mean output length, in requests. */
+const OUTPUT_MEMORY = 200;
+/** Time between labels is averaged over about this many. */
+const RATE_MEMORY = 100;
+
+/**
+ * Learns, from finished requests, what a token of prefill, a waiting request, an output token and a busy endpoint cost in
+ * time, how slow each endpoint is, and how far the prefix index can be believed. Time comes with the labels.
+ */
+export class CostModel {
+  readonly #settings: CostModelSettings;
+  readonly #firstOutput: AnchoredRidge;
+  readonly #perToken: AnchoredRidge;
+  readonly #changes = new ChangeDetector();
+  readonly #endpoints = new Map<number, EndpointModel>();
+  readonly #predicted = new Window(WINDOW);
+  readonly #observed = new Window(WINDOW);
+  readonly #bias = new Window(WINDOW);
+  #outputTokens: number;
+  #outputs = 0;
+  #labels = 0;
+  #quickLeft = 0;
+  /** Of all endpoints; kept along, since every label asks for the mean. */
+  #slownessSum = 0;
+  #lastMs: number | undefined;
+  #gapMs = 0;
+  #alarms = 0;
+
+  constructor(settings: CostModelSettings) {
+    const { prior } = settings;
+    this.#settings = settings;
+    this.#outputTokens = prior.outputTokens;
+    this.#firstOutput = new AnchoredRidge(
+      [
+        { prior: prior.baseMs, low: 0, high: 500, anchor: 50 / 200 ** 2 },
+        // About one observation: the prior counts only until something has been seen.
+        within(prior.prefillMsPerKiloToken, 10, 1 / prior.prefillMsPerKiloToken ** 2),
+        // Bounded: a larger price drives a spiral of queue, avoidance, misses and more queue.
+        { prior: Math.min(prior.waitingMs, 30), low: 0, high: 30, anchor: 50 / 200 ** 2 },
+      ],
+      FIRST_OUTPUT_FLOOR_MS,
+    );
+    this.#perToken = new AnchoredRidge(
+      [within(prior.stepMs, 5, 15 / prior.stepMs ** 2), within(prior.growthMs, 8, 15 / prior.growthMs ** 2)],
+      PER_TOKEN_FLOOR_MS,
+    );
+  }
+
+  /** Take in a finished request; what ended otherwise than well is not learned from. @returns whether it was */
+  learn(label: Label): boolean {
+    if (label.outcome !== 'completed') return false;
+    const endpoint = this.#endpointOf(label.slot, label.slotGeneration);
+    if (endpoint === undefined) return false;
+    this.#clock(label.timeMs + label.durationMs);
+    const output = label.outputTokens;
+    if (output !== undefined && output > 0) this.#noteOutput(output);
+    endpoint.noteCached(label);
+    if (label.firstOutputMs !== undefined) this.#learnStream(label, endpoint, label.firstOutputMs);
+    else if (output !== undefined && output > 0) this.#learnWhole(label, endpoint, output);
+    else return false;
+    this.#labels++;
+    if (this.#quickLeft > 0) this.#quickLeft--;
+    return true;
+  }
+
+  /** What the label's request should have taken, as the model stands now. */
+  predict(label: Label): Prediction {
+    const endpoint = this.#endpoints.get(label.slot);
+    const fits = endpoint !== undefined && endpoint.generation === label.slotGeneration;
+    const speed = fits ? this.speedOf(label.slot) : 1;
+    const uncached = this.#uncached(label, fits ? endpoint.reliability : 1);
+    return {
+      firstOutputMs: this.#firstOutput.predict(this.#firstOutputInputs(label, speed, uncached)),
+      perTokenMs: this.#perToken.predict(this.#perTokenInputs(label, speed)),
+    };
+  }
+
+  get coefficients(): Coefficients {
+    const [baseMs, prefillMsPerKiloToken, waitingMs] = this.#firstOutput.theta;
+    const [stepMs, growthMs] = this.#perToken.theta;
+    const { missPrice, firstOutputTargetMs, perTokenTargetMs, slots } = this.#settings;
+    return {
+      baseMs: baseMs!,
+      prefillMsPerKiloToken: prefillMsPerKiloToken!,
+      waitingMs: waitingMs!,
+      stepMs: stepMs!,
+      growthMs: growthMs!,
+      missPrice,
+      outputTokens: this.#outputTokens,
+      firstOutputTargetMs,
+      perTokenTargetMs,
+      slots,
+    };
+  }
+
+  /** Slots that labels have come from, with the generation that they are known under. */
+  get endpoints(): ReadonlyMap<number, { readonly generation: number; readonly reliability: number }> {
+    return this.#endpoints;
+  }
+
+  /** How much longer output takes on an endpoint than on the others; 1 when that cannot be told from noise. */
+  speedOf(slot: number): number {
+    const endpoint = this.#endpoints.get(slot);
+    if (endpoint === undefined) return 1;
+    return endpoint.speed(this.#slownessSum / this.#endpoints.size);
+  }
+
+  get fit(): Fit {
+    return {
+      labels: this.#labels,
+      correlation: this.#labels === 0 ? undefined : rankCorrelation(this.#predicted.values(), this.#observed.values()),
+      bias: this.#bias.quantile(0.5),
+    };
+  }
+
+  /** Times that the detector found the latencies changed. */
+  get alarms(): number {
+    return this.#alarms;
+  }
+
+  /** Forget an endpoint that has left. */
+  forget(slot: number): void {
+    this.#endpoints.delete(slot);
+    this.#sumSlowness();
+  }
+
+  /** Back to the prior; endpoints too. */
+  reset(): void {
+    this.#firstOutput.reset();
+    this.#perToken.reset();
+    this.#changes.reset();
+    this.#endpoints.clear();
+    this.#slownessSum = 0;
+    for (const window of [this.#predicted, this.#observed, this.#bias]) window.clear();
+    this.#labels = 0;
+    this.#quickLeft = 0;
+  }
+
+  save(): CostModelState {
+    return {
+      firstOutput: this.#firstOutput.save(),
+      perToken: this.#perToken.save(),
+      outputTokens: this.#outputTokens,
+    };
+  }
+
+  /** Go on from a saved state, of which `share` is still believed. @returns false when it does not fit */
+  restore(state: CostModelState, share: number): boolean {
+    if (!(state.outputTokens > 0 && Number.isFinite(state.outputTokens))) return false;
+    if (!this.#firstOutput.restore(state.firstOutput, share)) return false;
+    if (!this.#perToken.restore(state.perToken, share)) {
+      this.#firstOutput.reset();
+      return false;
+    }
+    this.#outputTokens = state.outputTokens;
+    return true;
+  }
+
+  #endpointOf(slot: number, generation: number): EndpointModel | undefined {
+    const known = this.#endpoints.get(slot);
+    if (known?.generation === generation) return known;
+    // A late label of an endpoint that has left says nothing about the one that sits there now.
+    if (known !== undefined && known.generation > generation) return undefined;
+    const fresh = new EndpointModel(generation);
+    this.#endpoints.set(slot, fresh);
+    this.#sumSlowness();
+    return fresh;
+  }
+
+  /** Labels per millisecond, for the length of the memory. */
+  #clock(nowMs: number): void {
+    if (this.#lastMs !== undefined) {
+      const gap = Math.max(0, nowMs - this.#lastMs);
+      this.#gapMs += (gap - this.#gapMs) / RATE_MEMORY;
+    }
+    this.#lastMs = nowMs;
+  }
+
+  get #forget(): number {
+    if (this.#quickLeft > 0) return QUICK_FORGET;
+    const perMemory = this.#gapMs > 0 ? MEMORY_MS / this.#gapMs : MOST_MEMORY;
+    return Math.exp(-1 / Math.min(MOST_MEMORY, Math.max(LEAST_MEMORY, perMemory)));
+  }
+
+  #noteOutput(tokens: number): void {
+    this.#outputs++;
+    this.#outputTokens += (tokens - this.#outputTokens) / Math.min(OUTPUT_MEMORY, this.#outputs + 10);
+  }
+
+  #learnStream(label: Label, endpoint: EndpointModel, observedMs: number): void {
+    const speed = this.speedOf(label.slot);
+    const x = this.#firstOutputInputs(label, speed, this.#uncached(label, endpoint.reliability));
+    this.#noteFit(this.#firstOutput.predict(x), observedMs);
+    this.#firstOutput.learn(x, observedMs, this.#forget);
+    const { perTokenMs, outputTokens } = label;
+    if (perTokenMs === undefined || outputTokens === undefined || outputTokens < LEAST_OUTPUT) return;
+    this.#noteOutputTime(endpoint, label, perTokenMs);
+    this.#perToken.learn(this.#perTokenInputs(label, this.speedOf(label.slot)), perTokenMs, this.#forget);
+  }
+
+  /**
+   * An answer in one piece: both parts took longer or shorter than predicted in the same proportion. (What one part, as
+   * predicted, leaves of the whole is no measure of the other: its error is that of the larger part, and the two estimates
+   * then drive each other away.)
+   */
+  #learnWhole(label: Label, endpoint: EndpointModel, output: number): void {
+    const speed = this.speedOf(label.slot);
+    const x = this.#firstOutputInputs(label, speed, this.#uncached(label, endpoint.reliability));
+    const z = this.#perTokenInputs(label, speed);
+    const firstMs = this.#firstOutput.predict(x);
+    const perTokenMs = this.#perToken.predict(z);
+    const expectedMs = firstMs + output * perTokenMs;
+    this.#noteFit(expectedMs, label.durationMs);
+    if (!(expectedMs > 0)) return;
+    const ratio = label.durationMs / expectedMs;
+    this.#firstOutput.learn(x, firstMs * ratio, this.#forget, WHOLE_ANSWER_WEIGHT);
+    if (output < LEAST_OUTPUT) return;
+    this.#noteOutputTime(endpoint, label, perTokenMs * ratio);
+    this.#perToken.learn(z, perTokenMs * ratio, this.#forget, WHOLE_ANSWER_WEIGHT);
+  }
+
+  /** Against what the pool's model says for an endpoint of usual speed. */
+  #noteOutputTime(endpoint: EndpointModel, label: Label, observedMs: number): void {
+    const before = endpoint.slowness;
+    endpoint.noteOutputTime(observedMs, this.#perToken.predict(this.#perTokenInputs(label, 1)));
+    this.#slownessSum += endpoint.slowness - before;
+  }
+
+  #sumSlowness(): void {
+    this.#slownessSum = 0;
+    for (const { slowness } of this.#endpoints.values()) this.#slownessSum += slowness;
+  }
+
+  #noteFit(predictedMs: number, observedMs: number): void {
+    this.#predicted.add(predictedMs);
+    this.#observed.add(observedMs);
+    const z = Math.log(Math.max(observedMs, 0.1) / Math.max(predictedMs, 0.1));
+    this.#bias.add(z);
+    if (!this.#changes.observe(z)) return;
+    this.#alarms++;
+    this.#quickLeft = QUICK_LABELS;
+    this.#firstOutput.soften(KEPT_AFTER_ALARM);
+    this.#perToken.soften(KEPT_AFTER_ALARM);
+  }
+
+  /** Tokens that had to be computed: what the engine reports, or what the index promised as far as it can be believed. */
+  #uncached(label: Label, reliability: number): number {
+    const { promptTokens, uncachedTokens, cachedTokens, reportedPromptTokens } = label;
+    if (cachedTokens !== undefined && reportedPromptTokens) {
+      return promptTokens * Math.max(0, 1 - cachedTokens / reportedPromptTokens);
+    }
+    return Math.max(0, promptTokens - reliability * (promptTokens - uncachedTokens));
+  }
+
+  /** Linear in (θ0, c, w): one, thousands of tokens to prefill, requests waiting. */
+  #firstOutputInputs(label: Label, speed: number, uncached: number): number[] {
+    return [speed, (speed * (label.prefillTokens + uncached)) / 1000, speed * (label.waiting ?? 0)];
+  }
+
+  /** Linear in (d, g): one, and K as the mean of its values at the decision and at the end. */
+  #perTokenInputs(label: Label, speed: number): number[] {
+    const prefill = this.#firstOutput.theta[1]!;
+    const busy = Math.min(MOST_BUSY, (speed * prefill * label.prefillRate) / 1000);
+    const perRequest = this.#outputTokens / 2 + SLOT_TOKENS;
+    const tokens = (prompts: number, requests: number) => (prompts + requests * perRequest) / KV_TOKENS;
+    const before = tokens(label.promptTokensInFlight + label.promptTokens, label.inflight + 1);
+    const after = tokens(label.promptTokensAtEnd, label.inflightAtEnd);
+    const scale = speed / (1 - busy);
+    return [scale, (scale * (before + after)) / 2];
+  }
+}
+
+/** A term that may lie up to a factor away from its prior. */
+function within(prior: number, factor: number, anchor: number) {
+  return { prior, low: prior / factor, high: prior * factor, anchor };
+}

@@ -1,0 +1,57 @@
+import { z } from 'zod';
+import type { CostModelSettings } from '../config/adaptation.js';
+import type { CostModelState } from './cost-model.js';
+
+/** What was learned, as it is kept in a file. */
+export interface SavedState {
+  readonly savedAtMs: number;
+  readonly model: CostModelState;
+}
+
+/** Rises when a file of before means something else. */
+const VERSION = 1;
+/** Half of what was learned is believed when it is this old. */
+const HALF_LIFE_MS = 6 * 3_600_000;
+
+const ridge = z.strictObject({
+  matrix: z.array(z.number()),
+  vector: z.array(z.number()),
+  count: z.number(),
+});
+const file = z.strictObject({
+  version: z.literal(VERSION),
+  savedAtMs: z.number(),
+  /** The assumptions that the estimators are anchored to: with others the numbers mean something else. */
+  prior: z.record(z.string(), z.number()),
+  model: z.strictObject({ firstOutput: ridge, perToken: ridge, outputTokens: z.number() }),
+});
+
+/** Text of the file. @param nowMs milliseconds since 1970 */
+export function encodeState(model: CostModelState, { prior }: CostModelSettings, nowMs: number): string {
+  return `${JSON.stringify({ version: VERSION, savedAtMs: nowMs, prior, model })}\n`;
+}
+
+/**
+ * Read a file's text.
+ * @throws with a few words when it is no state, of another version, or does not fit the settings
+ */
+export function decodeState(text: string, { prior }: CostModelSettings): SavedState {
+  let data: unknown;
+  try {
+    data = JSON.parse(text);
+  } catch {
+    throw new Error('it is no JSON');
+  }
+  const version = (data as { version?: unknown } | null)?.version;
+  if (version !== VERSION) throw new Error(`it has version ${String(version)}, and ${VERSION} is expected`);
+  const parsed = file.safeParse(data);
+  if (!parsed.success) throw new Error(`${parsed.error.issues[0]!.path.join('.')} is not what it should be`);
+  const other = Object.entries(prior).find(([name, value]) => parsed.data.prior[name] !== value);
+  if (other !== undefined) throw new Error(`it was learned from another adaptation.prior (${other[0]} differs)`);
+  return { savedAtMs: parsed.data.savedAtMs, model: parsed.data.model };
+}
+
+/** Share of a saved state that is still believed, 0 … 1. */
+export function believed({ savedAtMs }: SavedState, nowMs: number): number {
+  return 0.5 ** (Math.max(0, nowMs - savedAtMs) / HALF_LIFE_MS);
+}

@@ -1,0 +1,163 @@
+import { z } from 'zod';
+import { duration, durationMilliseconds, parseDuration } from '../scheduling/duration.js';
+
+/** off: nothing is learned · shadow: learned, not used · auto: used as far as the guard allows · always: used without a guard */
+export type AdaptationMode = 'off' | 'shadow' | 'auto' | 'always';
+
+/** What the cost model starts with, and what it is not to learn. Times in milliseconds. */
+export interface CostModelSettings {
+  readonly firstOutputTargetMs: number;
+  readonly perTokenTargetMs: number;
+  readonly missPrice: number;
+  readonly slots: number;
+  readonly prior: {
+    readonly baseMs: number;
+    readonly prefillMsPerKiloToken: number;
+    readonly waitingMs: number;
+    readonly stepMs: number;
+    readonly growthMs: number;
+    readonly outputTokens: number;
+  };
+}
+
+/** When learned decisions may be used. */
+export interface GuardSettings {
+  /** Shortest length of an epoch. */
+  readonly epochMs: number;
+  /** Loss against the static configuration that is accepted, as a share of its cost. */
+  readonly budget: number;
+  /** Labels before anything is tried. */
+  readonly labels: number;
+  /** Rank correlation of predicted and observed times before anything is tried. */
+  readonly correlation: number;
+  /** Shortest wait after a fallback; it doubles each time up to twelvefold. */
+  readonly pauseMs: number;
+}
+
+export interface AdaptationSettings {
+  readonly mode: AdaptationMode;
+  readonly model: CostModelSettings;
+  readonly guard: GuardSettings;
+  /** Where the learned state is kept; undefined = it is not. */
+  readonly stateFile: string | undefined;
+}
+
+const positiveDuration = duration.refine((text) => (parseDuration(text) ?? 1) > 0, { error: 'must be longer than 0' });
+
+const positiveOrZero = duration.refine((text) => (parseDuration(text) ?? 0) >= 0, { error: 'must not be negative' });
+
+const prior = z
+  .strictObject({
+    baseLatency: positiveOrZero.default('25ms').describe('Time to a first output that nothing delays.'),
+    prefillPerThousandTokens: positiveDuration
+      .default('55ms')
+      .describe('Prefill time of 1,000 tokens that are not cached.'),
+    perWaitingRequest: positiveOrZero
+      .default('5ms')
+      .describe('Delay by each request that the engine has waiting; at most 30ms.'),
+    perOutputToken: positiveDuration.default('13ms').describe('Time per output token on an endpoint without load.'),
+    perOutputTokenAndLoad: positiveDuration
+      .default('4ms')
+      .describe('What 100,000 tokens in flight add to every output token.'),
+    outputTokens: z.int().min(1).default(200).describe('Output tokens of a usual request.'),
+  })
+  .prefault({});
+
+const guard = z
+  .strictObject({
+    epoch: positiveDuration.default('20s').describe('Shortest time for which one way of deciding is kept.'),
+    budget: z
+      .number()
+      .gt(0)
+      .max(1)
+      .default(0.05)
+      .describe('Loss against the configured weights that may be risked, as a share of their cost.'),
+    labels: z.int().min(1).default(500).describe('Finished requests to learn from before anything is tried.'),
+    correlation: z
+      .number()
+      .min(-1)
+      .max(1)
+      .default(0.3)
+      .describe('Rank correlation of predicted and observed times to first output before anything is tried.'),
+    pause: positiveDuration
+      .default('5m')
+      .describe('Wait before the next try after a fallback; it doubles with every further one, up to twelvefold.'),
+  })
+  .prefault({});
+
+/** The section `adaptation` as it stands in the file. */
+export const adaptationConfig = z.strictObject({
+  mode: z
+    .enum(['off', 'shadow', 'auto', 'always'])
+    .default('shadow')
+    .describe(
+      'off = nothing is learned; shadow = costs are learned and reported, the configured weights decide; auto = learned ' +
+        'costs decide as far as the guard finds them no worse; always = they decide without a guard.',
+    ),
+  timeToFirstToken: positiveDuration
+    .default('2s')
+    .describe('What a request should take to its first output; with timePerOutputToken the exchange rate of the two.'),
+  timePerOutputToken: positiveDuration.default('60ms').describe('What each further output token should take.'),
+  missPrice: z
+    .number()
+    .min(0.1)
+    .max(10)
+    .default(1.5)
+    .describe('How much more a token outside the cache costs than its own prefill: what it evicts, and the next turn.'),
+  runningRequests: z
+    .int()
+    .min(1)
+    .default(256)
+    .describe('Requests that every endpoint runs at once at least (max-num-seqs of vLLM).'),
+  prior: prior.describe('What is assumed until something has been learned.'),
+  guard: guard.describe('When learned costs may decide.'),
+  stateFile: z
+    .string()
+    .min(1)
+    .optional()
+    .describe('File that keeps what was learned over a restart; absent = it is learned again.'),
+});
+
+export type AdaptationConfig = z.output<typeof adaptationConfig>;
+
+/** The section with every default filled in. */
+export function resolveAdaptation(config: AdaptationConfig | undefined): {
+  readonly settings: AdaptationSettings;
+  readonly effective: AdaptationConfig;
+} {
+  const effective = config ?? adaptationConfig.parse({});
+  const { prior: assumed, guard: guarded } = effective;
+  return {
+    effective,
+    settings: {
+      mode: effective.mode,
+      model: {
+        firstOutputTargetMs: durationMilliseconds(effective.timeToFirstToken),
+        perTokenTargetMs: durationMilliseconds(effective.timePerOutputToken),
+        missPrice: effective.missPrice,
+        slots: effective.runningRequests,
+        prior: {
+          baseMs: durationMilliseconds(assumed.baseLatency),
+          prefillMsPerKiloToken: durationMilliseconds(assumed.prefillPerThousandTokens),
+          waitingMs: durationMilliseconds(assumed.perWaitingRequest),
+          stepMs: durationMilliseconds(assumed.perOutputToken),
+          growthMs: durationMilliseconds(assumed.perOutputTokenAndLoad),
+          outputTokens: assumed.outputTokens,
+        },
+      },
+      guard: {
+        epochMs: durationMilliseconds(guarded.epoch),
+        budget: guarded.budget,
+        labels: guarded.labels,
+        correlation: guarded.correlation,
+        pauseMs: durationMilliseconds(guarded.pause),
+      },
+      stateFile: effective.stateFile,
+    },
+  };
+}
+
+/** The settings of a configuration that does not mention adaptation. */
+export function defaultAdaptation(): AdaptationSettings {
+  return resolveAdaptation(undefined).settings;
+}

@@ -1,0 +1,83 @@
+import type { CoreInstance } from './memory.js';
+
+/** What the cost of one more request is reckoned with (assembly/scheduling/marginal-cost.ts has the formula). */
+export interface Coefficients {
+  /** Milliseconds to a first output that nothing delays. */
+  readonly baseMs: number;
+  /** Milliseconds of prefill per 1,000 tokens that are not cached. */
+  readonly prefillMsPerKiloToken: number;
+  /** Milliseconds of waiting per request that the engine has waiting. */
+  readonly waitingMs: number;
+  /** Milliseconds per output token on an endpoint without load. */
+  readonly stepMs: number;
+  /** Milliseconds that 100,000 tokens in flight add to every output token. */
+  readonly growthMs: number;
+  /** How much more than its own time a missed token costs: what it takes from others and from the next turn. */
+  readonly missPrice: number;
+  /** Output tokens of a usual request. */
+  readonly outputTokens: number;
+  /** What a request should take to its first output, and per output token: the exchange rate between the two. */
+  readonly firstOutputTargetMs: number;
+  readonly perTokenTargetMs: number;
+  /** Requests that every endpoint runs at once at least. */
+  readonly slots: number;
+}
+
+/** The terms of the cost, in the order of the core. */
+export const costTerms = ['context', 'queue', 'waiting', 'decode', 'capacity'] as const;
+export type CostTerm = (typeof costTerms)[number];
+
+/** How much each term told the candidates apart, in sampled decisions. */
+export interface TermShares {
+  readonly samples: number;
+  /** Sum over the samples of each term's range as a share of the sum of all ranges. */
+  readonly sums: Readonly<Record<CostTerm, number>>;
+}
+
+/** The control thread's face of the cost model's numbers. A write that cannot have the lock at once answers false. */
+export class CoefficientTable {
+  readonly #core: CoreInstance;
+
+  constructor(core: CoreInstance) {
+    this.#core = core;
+  }
+
+  /** Put coefficients in the place of the ones that decisions use; all of them or none. */
+  write(given: Coefficients): boolean {
+    const { call, constant, view } = this.#core;
+    const at = call.inputAddress!() >>> 0;
+    const put = (name: string, value: number) => view.setFloat32(at + constant[`COEFFICIENT_${name}`]!, value, true);
+    put('BASE', given.baseMs);
+    put('PREFILL', given.prefillMsPerKiloToken);
+    put('WAITING', given.waitingMs);
+    put('STEP', given.stepMs);
+    put('GROWTH', given.growthMs);
+    put('MISS_PRICE', given.missPrice);
+    put('OUTPUT', given.outputTokens);
+    put('FIRST_OUTPUT_TARGET', given.firstOutputTargetMs);
+    put('PER_TOKEN_TARGET', given.perTokenTargetMs);
+    put('SLOTS', given.slots);
+    return call.coefficientsWrite!(at) === 0;
+  }
+
+  /**
+   * Set how slow an endpoint is (1 = as the others, 2 = everything takes twice as long) and what share of the tokens that it is
+   * thought to hold it does hold. Without effect when the slot belongs to somebody else by now.
+   */
+  writeEndpoint(slot: number, generation: number, speed: number, reliability: number): boolean {
+    return this.#core.call.endpointCost!(slot, generation, speed, reliability) === 0;
+  }
+
+  /** Shares since the pool was made, over all threads. */
+  shares(): TermShares {
+    const { call, f64, sizes } = this.#core;
+    const sums = { context: 0, queue: 0, waiting: 0, decode: 0, capacity: 0 };
+    let samples = 0;
+    for (let thread = 0; thread < sizes.threads; thread++) {
+      const at = (call.sharesAddress!(thread) >>> 0) >>> 3;
+      samples += f64[at]!;
+      for (const [i, term] of costTerms.entries()) sums[term] += f64[at + 1 + i]!;
+    }
+    return { samples, sums };
+  }
+}

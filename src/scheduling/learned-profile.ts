@@ -1,0 +1,56 @@
+import type { ProgramOperation } from './types.js';
+
+/**
+ * Scorers whose subject marginal cost reckons with: load and cache. What others say (sessions, LoRA adapters, labels, plugins of
+ * one's own) goes on beside it.
+ */
+const REPLACED: ReadonlyMap<ProgramOperation['code'], string> = new Map<ProgramOperation['code'], string>([
+  ['OP_SCORE_QUEUE', 'queue-scorer'],
+  ['OP_SCORE_RUNNING', 'running-requests-size-scorer'],
+  ['OP_SCORE_KV_USAGE', 'kv-cache-utilization-scorer'],
+  ['OP_SCORE_PREFIX', 'prefix-cache-scorer'],
+  ['OP_SCORE_ACTIVE_REQUEST', 'active-request-scorer'],
+  ['OP_SCORE_TOKEN_LOAD', 'token-load-scorer'],
+  ['OP_SCORE_ACTIVE_BLOCKS', 'active-blocks-scorer'],
+  ['OP_SCORE_LOAD_AWARE', 'load-aware-scorer'],
+  ['OP_SCORE_NO_HIT_LRU', 'no-hit-lru-scorer'],
+  ['OP_SCORE_LMETRIC', 'lmetric-scorer'],
+  ['OP_SCORE_CACHE_AWARE', 'cache-aware-scorer'],
+]);
+
+/** Their plugin types. */
+export const replacedScorers: ReadonlySet<string> = new Set(REPLACED.values());
+
+type Operation = Pick<ProgramOperation, 'weight' | 'parameters'> & { readonly code: string };
+
+/** Whether marginal cost can take the place of scorers of this program. */
+export function canLearn(operations: readonly Operation[]): boolean {
+  return operations.some(isReplaced) && !operations.some(({ code }) => code === 'OP_SCORE_MARGINAL_COST');
+}
+
+/** The program with one scorer of marginal cost, of the weight of all scorers whose place it takes. */
+export function learnedProgram(operations: readonly Operation[]): readonly Operation[] {
+  if (!canLearn(operations)) return operations;
+  const weight = operations.filter(isReplaced).reduce((sum, operation) => sum + operation.weight, 0);
+  const at = operations.findIndex(isReplaced);
+  return operations.flatMap((operation, i) => {
+    if (i === at) return [{ code: 'OP_SCORE_MARGINAL_COST', weight: weight > 0 ? weight : 1, parameters: [] }];
+    return isReplaced(operation) ? [] : [operation];
+  });
+}
+
+/** The program as it is, with a note in each decision of what marginal cost would have picked. */
+export function observedProgram(operations: readonly Operation[]): readonly Operation[] {
+  if (!canLearn(operations) || operations.length >= MAX_OPERATIONS) return operations;
+  const at = operations.findIndex(({ code }) => code.startsWith('OP_PICK'));
+  if (at < 0) return operations;
+  const note = { code: 'OP_WOULD_PICK', weight: 1, parameters: [] };
+  return [...operations.slice(0, at), note, ...operations.slice(at)];
+}
+
+/** Bound of the core (PROGRAM_OPS in assembly/memory.ts). */
+const MAX_OPERATIONS = 63;
+
+function isReplaced({ code }: Operation): boolean {
+  return REPLACED.has(code as ProgramOperation['code']);
+}

@@ -1,0 +1,38 @@
+import { readFile, rename, writeFile } from 'node:fs/promises';
+
+/** A file that is replaced as a whole: a reader finds the old text or the new one, also after a crash. */
+export class StateFile {
+  readonly #path: string;
+  /** Writes follow each other. */
+  #last: Promise<void> = Promise.resolve();
+
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  get path(): string {
+    return this.#path;
+  }
+
+  /** The text; undefined when there is no file. @throws when it cannot be read */
+  async read(): Promise<string | undefined> {
+    try {
+      return await readFile(this.#path, 'utf8');
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+      throw error;
+    }
+  }
+
+  /** @throws when it cannot be written; the old text is still there then */
+  write(text: string): Promise<void> {
+    const next = async () => {
+      const beside = `${this.#path}.new`;
+      await writeFile(beside, text, { flush: true });
+      await rename(beside, this.#path);
+    };
+    const written = this.#last.then(next, next);
+    this.#last = written.catch(() => undefined);
+    return written;
+  }
+}

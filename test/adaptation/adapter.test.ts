@@ -1,0 +1,176 @@
+import { describe, expect, it } from 'vitest';
+import { Adapter, type Drive } from '../../dist/adaptation/adapter.js';
+import { effectiveWeights, shownAdaptation } from '../../dist/adaptation/explained.js';
+import type { Transition } from '../../dist/adaptation/guard.js';
+import type { AdaptationSettings } from '../../dist/config/adaptation.js';
+import type { Coefficients, CostTerm, Label } from '../../dist/core/index.js';
+import { label, measured, row, usual, type World } from './labels.ts';
+
+const world: World = { baseMs: 40, prefillMs: 30, stepMs: 20, growthMs: 6, noise: 0.15 };
+
+/** An adapter over labels that a test hands in, and whatever it writes. */
+function adapting(settings: Partial<AdaptationSettings> = {}) {
+  const waiting: Label[] = [];
+  const written: Coefficients[] = [];
+  const endpoints = new Map<number, { generation: number; speed: number; reliability: number }>();
+  const drives: Drive[] = [];
+  const transitions: Transition[] = [];
+  const shares = { samples: 0, sums: { context: 0, queue: 0, waiting: 0, decode: 0, capacity: 0 } };
+  const state = { overloaded: false };
+  const adapter = new Adapter({
+    settings: { ...usual, ...settings },
+    labels: {
+      lost: 3,
+      drain(visit, limit = Number.POSITIVE_INFINITY) {
+        const taken = waiting.splice(0, limit);
+        for (const each of taken) visit(each);
+        return taken.length;
+      },
+    },
+    coefficients: {
+      write: (given) => written.push(given) > 0,
+      writeEndpoint(slot, generation, speed, reliability) {
+        endpoints.set(slot, { generation, speed, reliability });
+        return true;
+      },
+      shares: () => structuredClone(shares),
+    },
+    drive: (drive) => drives.push(drive),
+    overloaded: () => state.overloaded,
+    changed: (transition) => transitions.push(transition),
+    random: row(3),
+  });
+  adapter.start(0);
+  return { adapter, waiting, written, endpoints, drives, transitions, shares, state };
+}
+
+type Adapting = ReturnType<typeof adapting>;
+
+/** `minutes` of ten requests a second, as the arm that drives gets them. */
+function live(all: Adapting, minutes: number, truth: (arm: Drive['arm']) => World, fromMs = 0, seed = 1): number {
+  const random = row(seed);
+  const end = fromMs + minutes * 60_000;
+  for (let nowMs = fromMs + 250; nowMs <= end; nowMs += 250) {
+    const { arm, tag } = all.adapter.drive;
+    for (let i = 0; i < 3; i++) {
+      const made = measured(truth(arm), random, { tag });
+      all.waiting.push({ ...made, timeMs: nowMs - 100 });
+    }
+    all.adapter.tick(nowMs);
+  }
+  return end;
+}
+
+describe('the adapter', () => {
+  it('begins with what is assumed and the configured weights in charge', () => {
+    const { written, drives } = adapting();
+    expect(written).toMatchObject([{ prefillMsPerKiloToken: 55, stepMs: 13 }]);
+    expect(drives).toEqual([{ arm: 'static', tag: 1 }]);
+  });
+
+  it('writes what it has learned, and how slow each endpoint is, once a second', () => {
+    const all = adapting();
+    live(all, 3, () => ({ ...world, speeds: { 1: 2 } }));
+    expect(all.written.length).toBe(181);
+    expect(all.written.at(-1)!.prefillMsPerKiloToken).toBeGreaterThan(25);
+    expect(all.written.at(-1)!.prefillMsPerKiloToken).toBeLessThan(45);
+    expect([...all.endpoints.keys()].sort()).toEqual([0, 1, 2, 3]);
+    expect(all.endpoints.get(1)!.speed).toBeGreaterThan(1.5);
+  });
+
+  it('only looks on in mode shadow, however good its predictions are', () => {
+    const all = adapting();
+    live(all, 20, () => world);
+    expect(all.adapter.report()).toMatchObject({ mode: 'shadow', state: 'shadow', arm: 'static' });
+    expect(all.adapter.report().fit.correlation).toBeGreaterThan(0.9);
+    expect(all.drives).toHaveLength(1);
+  });
+
+  it('drives in mode auto when it is better, and says so', () => {
+    const all = adapting({ mode: 'auto' });
+    const better = { ...world, baseMs: 30, prefillMs: 22, stepMs: 17 };
+    live(all, 60, (arm) => (arm === 'learned' ? better : world));
+    expect(all.transitions.map(({ to }) => to)).toEqual(['canary', 'active']);
+    expect(all.drives.filter(({ arm }) => arm === 'learned').length).toBeGreaterThan(50);
+    expect(new Set(all.drives.map(({ tag }) => tag)).size).toBe(all.drives.length);
+  });
+
+  it('forgets everything when it falls back, the endpoints too', () => {
+    const all = adapting({ mode: 'auto' });
+    const uneven = { ...world, speeds: { 1: 2 } };
+    const end = live(all, 30, () => uneven);
+    expect(all.adapter.report().state).not.toBe('shadow');
+    // Every answer takes the same time now, whatever the model says.
+    for (let i = 1; i <= 100 && all.adapter.report().state !== 'fallback'; i++) {
+      const { tag } = all.adapter.drive;
+      const random = row(i);
+      for (let k = 0; k < 50; k++) {
+        all.waiting.push({ ...measured(uneven, random, { tag }), firstOutputMs: 20 + 1000 * random() });
+      }
+      all.adapter.tick(end + i * 250);
+    }
+    expect(all.transitions.at(-1)).toMatchObject({ to: 'fallback' });
+    expect(all.adapter.report().fit.labels).toBe(0);
+    expect(all.endpoints.get(1)).toEqual({ generation: 1, speed: 1, reliability: 1 });
+    expect(all.written.at(-1)).toMatchObject({ prefillMsPerKiloToken: 55 });
+  });
+
+  it('stands aside while requests wait everywhere for half a minute', () => {
+    const all = adapting({ mode: 'auto' });
+    const end = live(all, 30, (arm) => (arm === 'learned' ? { ...world, prefillMs: 22, stepMs: 15 } : world));
+    all.state.overloaded = true;
+    live(all, 1, () => world, end);
+    expect(all.adapter.report()).toMatchObject({ standsAside: true, arm: 'static' });
+  });
+
+  it('counts labels that it cannot learn from, and tells what was lost', () => {
+    const all = adapting();
+    all.waiting.push(label(), label({ outcome: 'aborted' }), label({ outcome: 'failed' }));
+    all.adapter.tick(250);
+    expect(all.adapter.report().labels).toEqual({ learned: 1, ignored: 2, lost: 3 });
+  });
+
+  it('tells how often both ways of deciding agree', () => {
+    const all = adapting();
+    for (let i = 0; i < 4000; i++) all.waiting.push(label({ slot: 1, wouldPick: i % 4 === 0 ? 2 : 1 }));
+    all.adapter.tick(250);
+    expect(all.adapter.report().agreement).toBeCloseTo(0.75, 1);
+  });
+
+  it('names terms that have told nobody apart for five minutes, with the scorers that look at them', () => {
+    const all = adapting();
+    const busy: CostTerm[] = ['context', 'decode'];
+    for (let second = 1; second <= 500; second++) {
+      all.shares.samples += 10;
+      for (const term of busy) all.shares.sums[term] += 5;
+      // The queue had something to say in the beginning.
+      if (second < 60) all.shares.sums.queue += 2;
+      all.adapter.tick(second * 1000);
+      if (second === 299) expect(all.adapter.report().inactive).toEqual([]);
+    }
+    const shown = shownAdaptation(all.adapter.report(), (slot) => `server-${slot}`);
+    expect(shown.shares!.context).toBeCloseTo(0.5, 1);
+    expect(shown.inactive.map(({ term }) => term)).toEqual(['queue', 'waiting', 'capacity']);
+    expect(shown.inactive[1]!.scorers).toContain('queue-scorer');
+  });
+
+  it('leaves the coefficients in place when the model has nothing sound to say', () => {
+    const all = adapting();
+    for (let i = 0; i < 100; i++) all.waiting.push(label({ firstOutputMs: Number.NaN, perTokenMs: Number.NaN }));
+    all.adapter.tick(1000);
+    expect(all.written.at(-1)!.prefillMsPerKiloToken).toBeCloseTo(55, 6);
+    expect(all.written.at(-1)!.stepMs).toBeCloseTo(13, 6);
+  });
+});
+
+describe('effective weights', () => {
+  it('are the costs of one unit of what a scorer looks at, in targets', () => {
+    const { coefficients } = adapting().adapter.model;
+    const weights = effectiveWeights(coefficients);
+    expect(weights.context).toBeCloseTo((55 * 1.5) / 2000, 9);
+    expect(weights.queue).toBeCloseTo(55 / 2000, 9);
+    expect(weights.waiting).toBeCloseTo(5 / 2000, 9);
+    expect(weights.activeRequest).toBeCloseTo((230 / 1e5) * (4 / 60), 9);
+    expect(weights.kvTokens).toBeCloseTo(4 / 60, 9);
+  });
+});

@@ -1,0 +1,170 @@
+import { describe, expect, it } from 'vitest';
+import { type Evidence, Guard, type Transition } from '../../dist/adaptation/guard.js';
+import { row, usual } from './labels.ts';
+
+const good: Evidence = {
+  labels: 1000,
+  correlation: 0.8,
+  bias: 0,
+  labelledShare: 1,
+  sound: true,
+  overloadedMs: 0,
+  durationMs: 2000,
+  firstOutputMs: 100,
+  labelRate: 0.05,
+};
+
+interface Course {
+  readonly guard: Guard;
+  readonly transitions: readonly Transition[];
+  /** Requests by arm, and the sum of their ln(cost) beyond what they would have cost with the configured weights. */
+  readonly requests: { static: number; learned: number };
+  readonly lost: number;
+}
+
+/**
+ * Let a guard live through `minutes` with a request every 100 ms, whose cost is 1 with the configured weights and `gain` with
+ * the learned ones, each with much noise.
+ */
+function live(
+  gain: number | ((minute: number) => number),
+  minutes: number,
+  options: { evidence?: (minute: number) => Partial<Evidence>; guard?: Guard; seed?: number; fromMs?: number } = {},
+): Course {
+  const random = row(options.seed ?? 7);
+  const guard = options.guard ?? new Guard('auto', usual.guard, row(11));
+  const transitions: Transition[] = [];
+  const requests = { static: 0, learned: 0 };
+  let lost = 0;
+  const from = options.fromMs ?? 0;
+  for (let nowMs = from; nowMs < from + minutes * 60_000; nowMs += 500) {
+    const minute = (nowMs - from) / 60_000;
+    const { transition } = guard.tick(nowMs, () => ({ ...good, ...options.evidence?.(minute) }));
+    if (transition !== undefined) transitions.push(transition);
+    const factor = guard.arm === 'learned' ? (typeof gain === 'number' ? gain : gain(minute)) : 1;
+    for (let i = 0; i < 5; i++) {
+      requests[guard.arm]++;
+      lost += factor - 1;
+      guard.note(guard.epoch, nowMs, factor * Math.exp(random() - 0.5), 1);
+    }
+  }
+  return { guard, transitions, requests, lost: lost / (requests.static + requests.learned) };
+}
+
+const path = ({ transitions }: Course) => transitions.map(({ to }) => to);
+
+describe('the guard', () => {
+  it.each(['off', 'shadow'] as const)('never lets learned costs decide in mode %s', (mode) => {
+    const course = live(0.5, 60, { guard: new Guard(mode, usual.guard, row(1)) });
+    expect(course.requests.learned).toBe(0);
+    expect(course.guard.state).toBe('shadow');
+  });
+
+  it('always lets them decide in mode always', () => {
+    const course = live(2, 10, { guard: new Guard('always', usual.guard, row(1)) });
+    expect(course.requests.static).toBe(0);
+  });
+
+  it('stays in shadow until there are labels enough and the predictions rank them', () => {
+    const early = live(0.8, 60, { evidence: () => ({ labels: 499 }) });
+    const blind = live(0.8, 60, { evidence: () => ({ correlation: 0.3 }) });
+    const unknown = live(0.8, 60, { evidence: () => ({ correlation: undefined }) });
+    for (const { guard, requests } of [early, blind, unknown]) {
+      expect(guard.state).toBe('shadow');
+      expect(requests.learned).toBe(0);
+    }
+  });
+
+  it('goes by way of the canary to nearly always when learned costs are better', () => {
+    const course = live(0.85, 120);
+    expect(path(course)).toEqual(['canary', 'active']);
+    const late = live(0.85, 60, { guard: course.guard, fromMs: 7_200_000 });
+    expect(late.requests.learned / (late.requests.static + late.requests.learned)).toBeGreaterThan(0.85);
+  });
+
+  it('loses at most the budget when learned costs are far worse', () => {
+    for (const seed of [1, 2, 3, 4, 5]) {
+      const course = live(1.6, 120, { seed, guard: new Guard('auto', usual.guard, row(seed)) });
+      expect(course.lost).toBeLessThan(0.05);
+      expect(path(course)).not.toContain('active');
+    }
+  });
+
+  it('takes them back when they become worse, and waits longer after every fallback', () => {
+    const course = live((minute) => (minute < 90 ? 0.85 : 2), 400);
+    expect(path(course).slice(0, 3)).toEqual(['canary', 'active', 'fallback']);
+    expect(course.guard.fallbacks).toBeGreaterThanOrEqual(2);
+    expect(course.lost).toBeLessThan(0.05);
+  });
+
+  it.each([
+    ['a coefficient that is no number', { sound: false }],
+    ['predictions that do not rank', { correlation: 0.05 }],
+    ['predictions five times too short', { bias: Math.log(5) }],
+    ['predictions five times too long', { bias: -Math.log(5) }],
+    ['labels of less than half of the requests', { labelledShare: 0.4 }],
+  ])('falls back at once because of %s', (_what, trouble) => {
+    const { guard } = live(0.85, 120);
+    expect(guard.state).toBe('active');
+    const at = 7_200_000;
+    const { transition, epoch } = guard.tick(at, () => ({ ...good, ...trouble }));
+    expect(transition).toMatchObject({ from: 'active', to: 'fallback' });
+    expect(epoch).toBe(true);
+    expect(guard.arm).toBe('static');
+    // The pause after the first fallback is five minutes; trouble that lasts keeps it longer.
+    expect(guard.tick(at + 299_000, () => good).transition).toBeUndefined();
+    expect(guard.tick(at + 300_000, () => ({ ...good, ...trouble })).transition).toBeUndefined();
+    expect(guard.tick(at + 301_000, () => good).transition?.to).toBe('canary');
+  });
+
+  it('stands aside while the whole pool is overloaded for half a minute, without falling back', () => {
+    const { guard } = live(0.85, 120);
+    guard.tick(7_200_000, () => ({ ...good, overloadedMs: 30_000 }));
+    expect([guard.state, guard.arm, guard.standsAside]).toEqual(['active', 'static', true]);
+    guard.tick(7_200_250, () => good);
+    expect(guard.standsAside).toBe(false);
+  });
+
+  it('gives every epoch a number of its own and says when one begins', () => {
+    const guard = new Guard('auto', usual.guard, row(1));
+    const numbers = [guard.epoch];
+    for (let nowMs = 0; nowMs < 600_000; nowMs += 250) {
+      if (guard.tick(nowMs, () => good).epoch) numbers.push(guard.epoch);
+    }
+    expect(numbers).toEqual(numbers.map((_, i) => i + 1));
+    // 20 s give or take a quarter.
+    expect(numbers.length).toBeGreaterThan(600 / 25);
+    expect(numbers.length).toBeLessThan(600 / 14);
+  });
+
+  it('gives long requests and rare ones longer epochs', () => {
+    const epochs = (evidence: Partial<Evidence>) => {
+      const guard = new Guard('auto', usual.guard, () => 0.5);
+      let count = 0;
+      for (let nowMs = 0; nowMs < 1_200_000; nowMs += 250) {
+        if (guard.tick(nowMs, () => ({ ...good, ...evidence })).epoch) count++;
+      }
+      return count;
+    };
+    expect(epochs({})).toBe(60);
+    expect(epochs({ durationMs: 20_000 })).toBe(20);
+    expect(epochs({ labelRate: 0.002 })).toBe(12);
+    expect(epochs({ labelRate: 0.00001 })).toBe(4);
+  });
+
+  it('does not count requests that met what the other arm left behind', () => {
+    const guard = new Guard('auto', usual.guard, () => 0.5);
+    const results = () => guard.record('static').epochs;
+    guard.tick(0, () => good);
+    for (let nowMs = 0; nowMs < 60_000; nowMs += 250) {
+      guard.tick(nowMs, () => good);
+      guard.note(guard.epoch, nowMs, 1, 1);
+    }
+    expect(results()).toBe(2);
+    const before = results();
+    // Late notes of an epoch that was judged change nothing.
+    for (let i = 0; i < 100; i++) guard.note(2, 0, 100, 1);
+    expect(results()).toBe(before);
+    expect(guard.record('static').mean).toBeCloseTo(0, 6);
+  });
+});

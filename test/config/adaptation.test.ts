@@ -1,0 +1,62 @@
+import { describe, expect, it } from 'vitest';
+import { builtinPlugins } from '../../dist/config/builtin-plugins.js';
+import { loadConfiguration } from '../../dist/config/load.js';
+import { planReload } from '../../dist/config/reload.js';
+
+const options = { allowExperimental: false, registry: builtinPlugins };
+const head = 'apiVersion: llm-d.ai/v1alpha1\nkind: EndpointPickerConfig\n';
+const load = (section: string) => loadConfiguration({ text: head + section }, options);
+
+describe('the section adaptation', () => {
+  it('is shadow when it is absent', () => {
+    expect(load('').adaptation.mode).toBe('shadow');
+  });
+
+  it('drives with one line', () => {
+    const { adaptation } = load('adaptation: {mode: auto}\n');
+    expect(adaptation).toMatchObject({
+      mode: 'auto',
+      model: { firstOutputTargetMs: 2000, perTokenTargetMs: 60, missPrice: 1.5, slots: 256 },
+      guard: { epochMs: 20_000, budget: 0.05, labels: 500, correlation: 0.3, pauseMs: 300_000 },
+      stateFile: undefined,
+    });
+  });
+
+  it('takes durations and numbers', () => {
+    const section =
+      'adaptation: {timeToFirstToken: 500ms, timePerOutputToken: 0.02s, runningRequests: 64,\n' +
+      '  prior: {baseLatency: 0s, prefillPerThousandTokens: 22ms}, guard: {epoch: 1m, budget: 0.1}}\n';
+    expect(load(section).adaptation).toMatchObject({
+      model: {
+        firstOutputTargetMs: 500,
+        perTokenTargetMs: 20,
+        slots: 64,
+        prior: { baseMs: 0, prefillMsPerKiloToken: 22, stepMs: 13 },
+      },
+      guard: { epochMs: 60_000, budget: 0.1 },
+    });
+  });
+
+  it('stands in the effective configuration, which loads to the same', () => {
+    const { effective, adaptation } = load('adaptation: {mode: auto, guard: {labels: 9}}\n');
+    expect(effective.adaptation).toMatchObject({ mode: 'auto', timeToFirstToken: '2s', guard: { labels: 9 } });
+    expect(loadConfiguration({ text: JSON.stringify(effective) }, options).adaptation).toEqual(adaptation);
+  });
+
+  it.each([
+    ['adaptation: {mode: full}\n', /adaptation\.mode.*"?off"?.*"?auto"?/],
+    ['adaptation: {mod: auto}\n', /mod\b.*mode/],
+    ['adaptation: {timeToFirstToken: 0s}\n', /adaptation\.timeToFirstToken.*longer than 0/],
+    ['adaptation: {timeToFirstToken: fast}\n', /adaptation\.timeToFirstToken.*expected a duration/],
+    ['adaptation: {prior: {baseLatency: -1ms}}\n', /adaptation\.prior\.baseLatency.*must not be negative/],
+    ['adaptation: {guard: {budget: 0}}\n', /adaptation\.guard\.budget/],
+    ['adaptation: {missPrice: 100}\n', /adaptation\.missPrice/],
+  ])('refuses %s', (section, message) => {
+    expect(() => load(section)).toThrow(message);
+  });
+
+  it('changes without a restart', () => {
+    const plan = planReload(load(''), load('adaptation: {mode: auto}\n'), builtinPlugins);
+    expect(plan).toEqual({ changed: true, restart: [] });
+  });
+});

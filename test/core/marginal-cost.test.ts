@@ -1,0 +1,273 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { type Coefficients, CoefficientTable, EndpointTable } from '../../dist/core/index.js';
+import { type CostInput, marginalCosts } from './marginal-cost-model.ts';
+import { makePool, pickMax, plainRequest, scorer } from './pool.js';
+
+const usual: Coefficients = {
+  baseMs: 25,
+  prefillMsPerKiloToken: 55,
+  waitingMs: 5,
+  stepMs: 13,
+  growthMs: 4,
+  missPrice: 1.5,
+  outputTokens: 200,
+  firstOutputTargetMs: 2000,
+  perTokenTargetMs: 60,
+  slots: 256,
+};
+
+const BLOCK = 64;
+const scoring = [scorer('OP_SCORE_MARGINAL_COST'), pickMax];
+
+/** Write a state into the columns that only decisions and scrapes write otherwise. */
+function setState(pool: ReturnType<typeof makePool>, slot: number, given: CostInput, nowMs: number): void {
+  const { control } = pool;
+  const { constant, view, sizes } = control;
+  const columns = control.call.regionAddress!(constant.REGION_ENDPOINTS!) >>> 0;
+  const at = (column: string) => columns + (constant[column]! * sizes.endpoints + slot) * 4;
+  view.setUint32(at('COLUMN_INFLIGHT'), given.inflight, true);
+  view.setUint32(at('COLUMN_PREFILL_TOKENS'), given.prefillTokens, true);
+  view.setUint32(at('COLUMN_PROMPT_TOKENS'), given.promptTokens, true);
+  view.setFloat32(at('COLUMN_PREFILL_RATE'), given.prefillRate, true);
+  view.setFloat32(at('COLUMN_SLOTS_SEEN'), given.slotsSeen, true);
+  const times = columns + constant.COLUMN_PREFILL_RATE_TIME! * sizes.endpoints * 4 + slot * 8;
+  view.setFloat64(times, nowMs, true);
+  new CoefficientTable(control).writeEndpoint(slot, 1, given.speed, given.reliability);
+}
+
+/** A pool in this state; `cachedTokens` is what the prefix index says of a prompt of `blocks` blocks. */
+function poolOf(endpoints: readonly CostInput[], coefficients = usual, operations = scoring) {
+  const signals = endpoints.map((e) => ({
+    waiting: e.waiting,
+    running: e.running,
+    kvUsage: e.kvUsage,
+    blockTokens: e.kvCapacity === 0 ? 0 : 16,
+    blockCount: e.kvCapacity / 16,
+  }));
+  const pool = makePool(operations, signals);
+  pool.programs.publish(0, operations, { inserts: true });
+  new CoefficientTable(pool.control).write(coefficients);
+  const hashes = (pool.core.call.hashesAddress!() >>> 0) >>> 3;
+  const chain = new BigUint64Array(pool.memory.memory.buffer);
+  for (let i = 0; i < 64; i++) chain[hashes + i] = BigInt(i + 1) * 0x9e3779b97f4a7c15n;
+  for (const [slot, { cachedTokens }] of endpoints.entries()) {
+    const blocks = cachedTokens / BLOCK;
+    if (blocks === 0) continue;
+    const { ticket, ticketGeneration } = pool.decider.decide({ ...plainRequest, blocks, subset: [slot] });
+    pool.decider.release(ticket, ticketGeneration);
+  }
+  for (const [slot, endpoint] of endpoints.entries()) setState(pool, slot, endpoint, 1000);
+  return pool;
+}
+
+const idle: CostInput = {
+  cachedTokens: 0,
+  inflight: 0,
+  prefillTokens: 0,
+  promptTokens: 0,
+  prefillRate: 0,
+  waiting: 0,
+  running: 0,
+  kvUsage: 0,
+  kvCapacity: 300_000,
+  slotsSeen: 0,
+  speed: 1,
+  reliability: 1,
+};
+
+const ratio = (min: number, max: number) =>
+  fc.float({ min: Math.fround(min), max: Math.fround(max), noNaN: true, noDefaultInfinity: true });
+const optional = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined, freq: 6 });
+const state: fc.Arbitrary<CostInput> = fc.record({
+  cachedTokens: fc.integer({ min: 0, max: 64 }).map((blocks) => blocks * BLOCK),
+  inflight: fc.integer({ min: 0, max: 400 }),
+  prefillTokens: fc.integer({ min: 0, max: 200_000 }),
+  promptTokens: fc.integer({ min: 0, max: 500_000 }),
+  prefillRate: ratio(0, 40),
+  waiting: optional(fc.integer({ min: 0, max: 100 })),
+  running: optional(fc.integer({ min: 0, max: 300 })),
+  kvUsage: optional(ratio(0, 1)),
+  kvCapacity: fc.constantFrom(0, 300_000, 64_000),
+  slotsSeen: fc.integer({ min: 0, max: 300 }),
+  speed: ratio(0.3, 3.3),
+  reliability: ratio(0.5, 1.1),
+});
+const coefficients: fc.Arbitrary<Coefficients> = fc.record({
+  baseMs: ratio(0, 500),
+  prefillMsPerKiloToken: ratio(5, 500),
+  waitingMs: ratio(0, 30),
+  stepMs: ratio(3, 60),
+  growthMs: ratio(0.5, 32),
+  missPrice: ratio(0.5, 3),
+  outputTokens: fc.integer({ min: 1, max: 5000 }),
+  firstOutputTargetMs: ratio(50, 60_000),
+  perTokenTargetMs: ratio(5, 1000),
+  slots: fc.integer({ min: 1, max: 512 }),
+});
+
+/** (most - cost)/(most - least), all equal = 1. */
+function scoresOf(costs: readonly number[]): number[] {
+  const most = Math.max(...costs);
+  const span = most - Math.min(...costs);
+  return costs.map((cost) => (span === 0 ? 1 : (most - cost) / span));
+}
+
+describe('marginal-cost-scorer', () => {
+  it('agrees with the formula in plain TypeScript over random states, prompts and coefficients', () => {
+    fc.assert(
+      fc.property(
+        fc.array(state, { minLength: 2, maxLength: 24 }),
+        coefficients,
+        fc.integer({ min: 1, max: 64 }),
+        (endpoints, given, blocks) => {
+          const { decider } = poolOf(endpoints, given);
+          const promptTokens = blocks * BLOCK;
+          decider.decide({ ...plainRequest, blocks, promptTokens, nowMs: 1000, charged: false });
+          const matched = endpoints.map((e) => ({ ...e, cachedTokens: Math.min(e.cachedTokens, promptTokens) }));
+          const expected = scoresOf(marginalCosts(given, promptTokens, matched));
+          for (const [slot, score] of expected.entries()) expect(decider.scoreOf(slot)).toBeCloseTo(score, 3);
+        },
+      ),
+      { numRuns: 150 },
+    );
+  });
+
+  it('lets the prefill rate decay while nothing is sent', () => {
+    const { decider } = poolOf([
+      { ...idle, prefillRate: 10 },
+      { ...idle, inflight: 1 },
+    ]);
+    const pick = (nowMs: number) =>
+      decider.decide({ ...plainRequest, promptTokens: 2000, nowMs, charged: false }).slots[0];
+    expect(pick(1000)).toBe(1);
+    expect(pick(500_000)).toBe(0);
+  });
+
+  it('gives every endpoint the best score when all are alike, and one endpoint alone', () => {
+    for (const count of [1, 5]) {
+      const { decider } = poolOf(Array.from({ length: count }, () => idle));
+      decider.decide({ ...plainRequest, promptTokens: 100, charged: false });
+      for (let slot = 0; slot < count; slot++) expect(decider.scoreOf(slot)).toBe(1);
+    }
+  });
+
+  it('takes an endpoint without signals for one as the mean of the others', () => {
+    const silent = { ...idle, waiting: undefined, running: undefined, kvUsage: undefined };
+    const { decider } = poolOf([silent, { ...idle, waiting: 10 }, { ...idle, waiting: 0 }]);
+    decider.decide({ ...plainRequest, promptTokens: 100, charged: false });
+    expect([0, 1, 2].map((slot) => decider.scoreOf(slot))).toEqual([expect.closeTo(0.5, 3), 0, 1]);
+  });
+
+  it('sends a prompt to whom it is cached, until too much is ahead of it there', () => {
+    const cached = { ...idle, cachedTokens: 64 * BLOCK };
+    const request = { ...plainRequest, blocks: 64, promptTokens: 64 * BLOCK, charged: false };
+    expect(poolOf([idle, cached]).decider.decide(request).slots).toEqual([1]);
+    const busy = { ...cached, inflight: 3, prefillTokens: 20_000, promptTokens: 20_000 };
+    expect(poolOf([idle, busy]).decider.decide(request).slots).toEqual([0]);
+  });
+
+  it('avoids an endpoint that is known to be slow', () => {
+    const { decider } = poolOf([{ ...idle, speed: 2 }, idle]);
+    for (let i = 0; i < 5; i++) {
+      expect(decider.decide({ ...plainRequest, promptTokens: 500, charged: false }).slots).toEqual([1]);
+    }
+  });
+
+  it('weighs first output against output by the targets of the request', () => {
+    // Much to prefill first on the one, many running requests on the other.
+    const endpoints = [
+      { ...idle, prefillTokens: 10_000, promptTokens: 10_000, inflight: 1 },
+      { ...idle, inflight: 60, promptTokens: 200_000 },
+    ];
+    const pick = (firstOutputTargetMs: number, perTokenTargetMs: number) =>
+      poolOf(endpoints).decider.decide({
+        ...plainRequest,
+        promptTokens: 500,
+        nowMs: 1000,
+        charged: false,
+        firstOutputTargetMs,
+        perTokenTargetMs,
+      }).slots[0];
+    expect(pick(200, 1000)).toBe(1);
+    expect(pick(60_000, 10)).toBe(0);
+  });
+
+  it('spreads a burst of 1,000 prompts with 16 beginnings over 8 idle endpoints to within 15 %', () => {
+    const pool = makePool(
+      scoring,
+      Array.from({ length: 8 }, () => ({ waiting: 0, running: 0, kvUsage: 0 })),
+      {
+        endpoints: 64,
+        indexBlocks: 65_536,
+        requests: 2048,
+        chainBlocks: 256,
+        threads: 2,
+        scans: 16,
+        telemetryBytes: 65_536,
+      },
+    );
+    pool.programs.publish(0, scoring, { inserts: true });
+    new CoefficientTable(pool.control).write(usual);
+    const hashes = (pool.core.call.hashesAddress!() >>> 0) >>> 3;
+    const chain = new BigUint64Array(pool.memory.memory.buffer);
+    for (let i = 0; i < 1000; i++) {
+      for (let block = 0; block < 20; block++) {
+        const owner = block < 16 ? i % 16 : 1000 + i;
+        chain[hashes + block] = BigInt.asUintN(64, BigInt(owner * 100 + block + 1) * 0x9e3779b97f4a7c15n);
+      }
+      pool.decider.decide({ ...plainRequest, blocks: 20, promptTokens: 20 * BLOCK, nowMs: 1000 + i / 10 });
+    }
+    const table = new EndpointTable(pool.control);
+    const counts = Array.from({ length: 8 }, (_, slot) => table.read(slot).inflight);
+    expect(Math.max(...counts) / Math.min(...counts)).toBeLessThanOrEqual(1.15);
+  });
+
+  it('tells how much each term told the candidates apart', () => {
+    const pool = poolOf([{ ...idle, waiting: 10 }, idle]);
+    for (let i = 0; i < 64; i++) pool.decider.decide({ ...plainRequest, promptTokens: 100, charged: false });
+    const { samples, sums } = new CoefficientTable(pool.control).shares();
+    expect(samples).toBe(4);
+    expect(sums).toMatchObject({ context: 0, queue: 0, decode: 0, capacity: 0 });
+    expect(sums.waiting).toBeCloseTo(4, 6);
+  });
+
+  it('leaves the numbers of a slot that has changed hands alone', () => {
+    const pool = poolOf([idle, idle]);
+    const table = new CoefficientTable(pool.control);
+    table.writeEndpoint(0, 2, 3, 1);
+    pool.decider.decide({ ...plainRequest, promptTokens: 100, charged: false });
+    expect([0, 1].map((slot) => pool.decider.scoreOf(slot))).toEqual([1, 1]);
+  });
+});
+
+describe('what marginal cost would pick', () => {
+  const classical = [scorer('OP_SCORE_QUEUE', 2), scorer('OP_SCORE_KV_USAGE', 2), pickMax];
+  const shadowed = [classical[0]!, classical[1]!, scorer('OP_WOULD_PICK'), pickMax];
+
+  it('is told without changing a single pick', () => {
+    fc.assert(
+      fc.property(fc.array(state, { minLength: 2, maxLength: 12 }), coefficients, (endpoints, given) => {
+        const run = (operations: typeof classical) => {
+          const { decider } = poolOf(endpoints, given, operations);
+          return Array.from({ length: 30 }, (_, i) => {
+            const { slots, score } = decider.decide({ ...plainRequest, promptTokens: i * 50, nowMs: 1000 + i });
+            return [...slots, score];
+          });
+        };
+        expect(run(shadowed)).toEqual(run(classical));
+      }),
+      { numRuns: 40 },
+    );
+  });
+
+  it('is the slot that the scorer would have picked', () => {
+    const { decider } = poolOf([{ ...idle, speed: 2 }, idle, { ...idle, speed: 3 }], usual, shadowed);
+    expect(decider.decide({ ...plainRequest, promptTokens: 100, charged: false }).wouldPick).toBe(1);
+  });
+
+  it('is unknown when the program does not ask', () => {
+    const { decider } = poolOf([idle], usual, classical);
+    expect(decider.decide({ ...plainRequest, charged: false }).wouldPick).toBeUndefined();
+  });
+});

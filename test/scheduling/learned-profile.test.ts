@@ -1,0 +1,44 @@
+import { describe, expect, it } from 'vitest';
+import { canLearn, learnedProgram, observedProgram } from '../../dist/scheduling/learned-profile.js';
+
+const operation = (code: string, weight = 1, ...parameters: number[]) => ({ code, weight, parameters });
+const filter = operation('OP_FILTER_MASK', 1, 0);
+const queue = operation('OP_SCORE_QUEUE', 2);
+const prefix = operation('OP_SCORE_PREFIX', 3, 0, 8192, 64);
+const adapter = operation('OP_SCORE_ADAPTER', 4, 0);
+const pick = operation('OP_PICK_MAX_SCORE', 1, 1);
+const marginal = operation('OP_SCORE_MARGINAL_COST');
+
+describe('a learned program', () => {
+  it('has marginal cost in the place of load and cache, with their weight together', () => {
+    const learned = learnedProgram([filter, queue, adapter, prefix, pick]);
+    expect(learned).toEqual([filter, operation('OP_SCORE_MARGINAL_COST', 5), adapter, pick]);
+  });
+
+  it('keeps what has nothing to do with cost as it is', () => {
+    for (const program of [
+      [filter, pick],
+      [adapter, pick],
+      [marginal, queue, pick],
+    ]) {
+      expect(canLearn(program)).toBe(false);
+      expect(learnedProgram(program)).toEqual(program);
+      expect(observedProgram(program)).toEqual(program);
+    }
+  });
+
+  it('gives weight 1 to marginal cost when the scorers had none', () => {
+    expect(learnedProgram([operation('OP_SCORE_QUEUE', 0), pick])).toEqual([marginal, pick]);
+  });
+});
+
+describe('an observed program', () => {
+  it('asks before the pick, and changes nothing else', () => {
+    expect(observedProgram([queue, prefix, pick])).toEqual([queue, prefix, operation('OP_WOULD_PICK'), pick]);
+  });
+
+  it('does not ask when there is no room left for it', () => {
+    const full = [...Array.from({ length: 62 }, () => queue), pick];
+    expect(observedProgram(full)).toBe(full);
+  });
+});

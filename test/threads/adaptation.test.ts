@@ -1,0 +1,132 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { type Gateway, startGateway } from '../../dist/gateway/gateway.js';
+import { type ModelServer, startModelServer } from '../../dist/simulator/server/model-server.js';
+import { ask, chatBody, eventually, manyConnections } from '../gateway/client.ts';
+import { firstReply } from '../ingress/proxy-client.ts';
+import { metric, overConnection, ask as place, Setting, startPicker } from './serving.ts';
+
+const cleanups: (() => unknown)[] = [];
+
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+const defaultProfile = `plugins:
+- type: queue-scorer
+- type: kv-cache-utilization-scorer
+- type: prefix-cache-scorer
+`;
+
+interface House {
+  readonly servers: readonly ModelServer[];
+  readonly gateway: Gateway;
+  readonly metricsPort: number;
+}
+
+/** Simulated servers of the given speeds behind a picker and the embedded gateway. */
+async function house(speedups: readonly number[], section: string, profile = defaultProfile): Promise<House> {
+  const servers = await Promise.all(
+    speedups.map((speedup, i) => startModelServer({ name: `server-${i}`, engine: { speedup, seed: i + 1 } })),
+  );
+  cleanups.push(() => Promise.all(servers.map((server) => server.stop())));
+  const setting = await Setting.create(
+    servers.map(({ name, port }) => ({ name, port })),
+    `${profile}${section}`,
+  );
+  cleanups.push(() => setting.remove());
+  const { picker, ports } = await startPicker(setting.flags);
+  cleanups.push(() => picker.stop(0));
+  const gateway = await startGateway({ port: 0, picker: { host: '127.0.0.1', port: ports.grpcPort } });
+  cleanups.push(() => gateway.stop());
+  return { servers, gateway, metricsPort: ports.metricsPort };
+}
+
+/** `count` streamed answers, some at a time, no prompt like another. */
+async function stream({ gateway }: House, count: number): Promise<void> {
+  const agent = manyConnections();
+  let next = 0;
+  const one = async () => {
+    while (next < count) {
+      const body = chatBody(`${next++} ${'word '.repeat(100 + ((next * 37) % 400))}`, {
+        stream: true,
+        max_tokens: 24,
+        stream_options: { include_usage: true },
+      });
+      expect((await ask(gateway.port, { body }, agent)).status).toBe(200);
+    }
+  };
+  await Promise.all(Array.from({ length: 8 }, one));
+  agent.destroy();
+}
+
+interface Shown {
+  readonly mode: string;
+  readonly state: string;
+  readonly arm: string;
+  readonly labels: { readonly learned: number };
+  readonly coefficients: { readonly stepMs: number };
+  readonly agreement: number | undefined;
+  readonly endpoints: readonly { readonly endpoint: string; readonly speed: number }[];
+}
+
+async function shown({ metricsPort }: House): Promise<Shown> {
+  return (await (await fetch(`http://127.0.0.1:${metricsPort}/debug/adaptation`)).json()) as Shown;
+}
+
+const speedOf = ({ endpoints }: Shown, name: string) => endpoints.find(({ endpoint }) => endpoint === name)?.speed ?? 1;
+
+describe('adaptation', () => {
+  it('finds in shadow which of the servers is slow, from the answers that pass', async () => {
+    const all = await house([2, 2, 0.7, 2], 'adaptation: {mode: shadow}\n');
+    await eventually(
+      'the slow one is known',
+      async () => {
+        await stream(all, 40);
+        const now = await shown(all);
+        return speedOf(now, 'server-2') > 1.3 && now.labels.learned >= 120;
+      },
+      60_000,
+    );
+    const now = await shown(all);
+    expect(now).toMatchObject({ mode: 'shadow', state: 'shadow', arm: 'static' });
+    for (const name of ['server-0', 'server-1', 'server-3']) {
+      expect(speedOf(now, name)).toBeLessThan(speedOf(now, 'server-2'));
+    }
+    expect(now.agreement).toBeGreaterThan(0);
+    expect(await metric(all.metricsPort, 'pointsman_adaptation_driving')).toBe(0);
+    expect(
+      await metric(all.metricsPort, 'pointsman_adaptation_endpoint_slowness', 'endpoint="server-2"'),
+    ).toBeGreaterThan(1.3);
+    expect(await metric(all.metricsPort, 'pointsman_adaptation_labels_total', 'outcome="lost"')).toBe(0);
+  });
+
+  it('learns nothing when it is off', async () => {
+    const all = await house([50, 50], 'adaptation: {mode: "off"}\n');
+    await stream(all, 20);
+    expect(await shown(all)).toMatchObject({ mode: 'off', arm: 'static', labels: { learned: 0 }, endpoints: [] });
+    expect(await metric(all.metricsPort, 'pointsman_adaptation_state', 'state="off"')).toBe(1);
+  });
+});
+
+describe('a burst of 1,000 requests with 16 beginnings over 8 idle endpoints', () => {
+  it('ends with the fullest at most 15 % above the emptiest when learned costs decide', async () => {
+    const endpoints = Array.from({ length: 8 }, (_, i) => ({ name: `e${i}`, address: `127.0.3.${i + 1}`, port: 9 }));
+    const setting = await Setting.create(endpoints, `${defaultProfile}adaptation: {mode: always}\n`);
+    cleanups.push(() => setting.remove());
+    const { picker, ports } = await startPicker([...setting.flags, '--refresh-metrics-interval=1h']);
+    cleanups.push(() => picker.stop(0));
+    const counts = new Map<string, number>();
+    await overConnection(ports.grpcPort, async (client) => {
+      const beginnings = Array.from({ length: 16 }, (_, i) => `system prompt ${i} `.repeat(300));
+      // The streams stay open: nothing of the burst has ended while it is decided.
+      const calls = Array.from({ length: 1000 }, (_, i) => place(client, `${beginnings[i % 16]} question ${i}`));
+      for (const reply of await Promise.all(calls.map((call) => firstReply(call)))) {
+        const address = /127\.0\.3\.\d/.exec(reply.toString('latin1'))?.[0] ?? 'none';
+        counts.set(address, (counts.get(address) ?? 0) + 1);
+      }
+      for (const call of calls) call.cancel();
+    });
+    expect(counts.size).toBe(8);
+    expect(Math.max(...counts.values()) / Math.min(...counts.values())).toBeLessThanOrEqual(1.15);
+  });
+});
