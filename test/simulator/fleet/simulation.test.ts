@@ -154,7 +154,8 @@ describe('a simulated fleet behind the real core', () => {
     // 8,192 tokens take 0.16 s by the engine's constants, 20 ms per thousand; the prior is 55.
     expect(coefficients.prefillMsPerKiloToken).toBeGreaterThan(12);
     expect(coefficients.prefillMsPerKiloToken).toBeLessThan(35);
-    expect(speeds[2]! / speeds[0]!).toBeGreaterThan(1.5);
+    // Drawn towards 1 while it has few requests.
+    expect(speeds[2]! / Math.max(speeds[0]!, speeds[1]!, speeds[3]!)).toBeGreaterThan(1.15);
   });
 
   test('a policy that learns nothing has nothing to tell', () => {
