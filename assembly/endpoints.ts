@@ -34,6 +34,8 @@ export const COLUMN_PREFIX_CAPACITY: u32 = 26; // index: bound on the former, 0 
 export const COLUMN_COLD_OLDER: u32 = 27; // commit: slot + 1 that was sent a cold prompt before this one, 0 = none
 export const COLUMN_COLD_NEWER: u32 = 28; // commit: slot + 1 that was sent a cold prompt after this one, 0 = none
 export const COLUMN_ADAPTERS_SENT: u32 = 29; // commit: adapters remembered as sent there
+export const COLUMN_STRICTEST_TPOT: u32 = 30; // commit, f32: least time per output token that a request in flight wants, ms, 0 = none
+export const COLUMN_STRICTEST_TICKET: u32 = 31; // commit: ticket of that request, head of a list in rising order, 0 = none
 export const COLUMN_ATTRIBUTES: u32 = 32; // commit, 8 × f32 (32 .. 39): values of named attributes, NaN = unknown
 export const COLUMN_PREFILL_TOKENS: u32 = 40; // commit: uncached prompt tokens of requests whose first output has not come
 export const COLUMN_PROMPT_TOKENS: u32 = 41; // commit: prompt tokens of requests in flight

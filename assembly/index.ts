@@ -2,6 +2,7 @@
 
 export * from './endpoints';
 export * from './load/blocks';
+export { predictionLearned, predictionPrior } from './load/coefficients';
 export { EJECTION_BASE_MS, EJECTION_FAILURES, EJECTION_LONGEST_MS } from './load/ejection';
 export {
   FEATURE_ACTIVE_BLOCKS,
@@ -90,6 +91,7 @@ export {
   release,
   releaseThread,
   scoreOf,
+  storePick,
   threadCharges,
 } from './scheduling/decide';
 export {
@@ -118,6 +120,7 @@ export {
   SHARE_TERMS,
   sharesAddress,
 } from './scheduling/marginal-cost';
+export { HEADROOM_TPOT, HEADROOM_TTFT, PREDICTED_TPOT, PREDICTED_TTFT } from './scheduling/predictions';
 export * from './scheduling/program';
 export {
   endpointAdapters,

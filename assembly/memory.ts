@@ -15,7 +15,7 @@ import { responseRegionBytes } from './response/layout';
 
 export const HEADER: usize = 65536;
 export const MAGIC: u32 = 0x4d535450; // "PTSM", little-endian
-export const LAYOUT_VERSION: u32 = 3;
+export const LAYOUT_VERSION: u32 = 4;
 
 // Header words (u32). Sizes are set by the creator and never change.
 export const HEADER_MAGIC: usize = 0;
@@ -53,8 +53,9 @@ export const REGION_DECISIONS: u32 = 10; // ring of the last decisions; commit l
 export const REGION_ADAPTERS: u32 = 11; // name hashes of LoRA adapters per endpoint; commit lock
 export const REGION_LABELS: u32 = 12; // what labels say about each endpoint, as numbers; written by the control thread
 export const REGION_LABEL_RING: u32 = 13; // ring of the last measured outcomes, per thread; written by that thread, read without a lock
-export const REGION_COEFFICIENTS: u32 = 14; // what the cost model has learned, and what its terms decided; commit lock
-export const REGION_COUNT: u32 = 15;
+export const REGION_PREDICTION: u32 = 14; // coefficients of the latency model per endpoint; commit lock
+export const REGION_COEFFICIENTS: u32 = 15; // what the cost model has learned, and what its terms decided; commit lock
+export const REGION_COUNT: u32 = 16;
 
 // Endpoint columns: one array per field, ENDPOINT_COLUMNS arrays of P 32-bit (or 64-bit, two columns) cells.
 export const ENDPOINT_COLUMNS: u32 = 48;
@@ -69,6 +70,12 @@ export const ADAPTERS_REMEMBERED: u32 = 16;
 
 // Labels: LABEL_COLUMNS pairs of columns of P 32-bit cells: the two halves of a hash, or the ends of a range.
 export const LABEL_COLUMNS: u32 = 16;
+
+// Latency model: 64 bytes of head, the coefficients of an endpoint that is not known yet, then PREDICTION_COEFFICIENTS
+// columns of P 32-bit floats (time to first token, then time per output token), and one that says whether they were learned.
+export const PREDICTION_FEATURES: u32 = 7;
+export const PREDICTION_COEFFICIENTS: u32 = 14;
+export const PREDICTION_HEAD_BYTES: usize = 128;
 
 // Programs: PROGRAM_COUNT programs of 64 bytes of head and PROGRAM_OPS operations of 64 bytes.
 export const PROGRAM_COUNT: u32 = 64;
@@ -98,6 +105,7 @@ export const THREAD_OUTPUT_BYTES: usize = 262144 + 65536; // bytes handed back (
 export const THREAD_REQUEST_BYTES: usize = 65536; // the request and the answer of decide (see scheduling/decide.ts)
 export const HOST_COLUMNS: u32 = 16; // columns that host plugins fill
 export const EXPLAIN_COLUMNS: u32 = 64; // one column per operation when a decision is explained
+export const PREDICTED_COLUMNS: u32 = 4; // predicted times and what is left of the wanted ones
 
 /** Addresses of this instance; set by attach(), constant afterwards. */
 export let P: u32 = 0;
@@ -121,6 +129,7 @@ export let LABEL_RING: usize = 0; // this thread's ring
 export let COEFFICIENTS: usize = 0;
 export let ADAPTERS: usize = 0;
 export let LABELS: usize = 0;
+export let PREDICTION: usize = 0;
 export let INPUT: usize = 0;
 export let OUTPUT: usize = 0;
 export let REQUEST: usize = 0;
@@ -133,6 +142,7 @@ export let CANDIDATES: usize = 0; // u32 × P: slots still in the race
 export let KEPT: usize = 0; // i32 × P: scratch of filters
 export let HOST: usize = 0; // f32 × P × HOST_COLUMNS
 export let EXPLAIN: usize = 0; // f32 × P × EXPLAIN_COLUMNS
+export let PREDICTED: usize = 0; // f32 × P × PREDICTED_COLUMNS: what is predicted for the request (see scheduling/predictions.ts)
 export let HASHES: usize = 0; // u64 × (C + 8): the chain hashes of the prompt
 
 function pages(bytes: u64): u32 {
@@ -142,7 +152,7 @@ function pages(bytes: u64): u32 {
 function threadBytes(p: u32, c: u32): u64 {
   let bytes: u64 = THREAD_INPUT_BYTES + THREAD_OUTPUT_BYTES + THREAD_REQUEST_BYTES;
   bytes += 4096; // subset mask, up to 4,096 slots = 512 bytes, padded
-  bytes += <u64>p * 4 * (6 + HOST_COLUMNS + EXPLAIN_COLUMNS);
+  bytes += <u64>p * 4 * (6 + HOST_COLUMNS + EXPLAIN_COLUMNS + PREDICTED_COLUMNS);
   bytes += (<u64>c + 8) * 8;
   return (bytes + 65535) & ~(<u64>65535);
 }
@@ -167,6 +177,7 @@ function regionBytes(region: u32): u64 {
   if (region == REGION_TELEMETRY) return <u64>k * load<u32>(HEADER + HEADER_TELEMETRY_BYTES);
   if (region == REGION_ADAPTERS) return <u64>p * (ADAPTERS_PER_ENDPOINT + ADAPTERS_REMEMBERED) * 8;
   if (region == REGION_LABELS) return <u64>p * LABEL_COLUMNS * 8;
+  if (region == REGION_PREDICTION) return PREDICTION_HEAD_BYTES + <u64>p * (PREDICTION_COEFFICIENTS + 1) * 4;
   if (region == REGION_DECISIONS) return <u64>k * DECISION_RING_BYTES;
   if (region == REGION_COEFFICIENTS) return COEFFICIENT_BYTES + <u64>k * SHARE_BYTES;
   if (region == REGION_LABEL_RING) return <u64>k * LABEL_RING_BYTES;
@@ -238,6 +249,7 @@ export function attach(thread: u32): u32 {
   COEFFICIENTS = regionAddress(REGION_COEFFICIENTS);
   ADAPTERS = regionAddress(REGION_ADAPTERS);
   LABELS = regionAddress(REGION_LABELS);
+  PREDICTION = regionAddress(REGION_PREDICTION);
   SCAN_REGION = regionAddress(REGION_SCANS) + <usize>(<u64>thread * scanRegionBytes(SCANS, C));
   RESPONSE_REGION = regionAddress(REGION_RESPONSES) + <usize>(<u64>thread * responseRegionBytes(SCANS));
   let at = threadAddress(thread);
@@ -266,6 +278,8 @@ export function attach(thread: u32): u32 {
   at += column * HOST_COLUMNS;
   EXPLAIN = at;
   at += column * EXPLAIN_COLUMNS;
+  PREDICTED = at;
+  at += column * PREDICTED_COLUMNS;
   HASHES = at;
   prefixBind(PREFIX, P, N, C, thread);
   activeBind(ACTIVE, R, C);
@@ -295,6 +309,9 @@ export function hostAddress(): usize {
 }
 export function explainAddress(): usize {
   return EXPLAIN;
+}
+export function predictedAddress(): usize {
+  return PREDICTED;
 }
 export function hashesAddress(): usize {
   return HASHES;

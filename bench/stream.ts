@@ -55,6 +55,8 @@ const QUIET: RequestRecorder = {
   firstToken: nothing,
   interTokenLatency: nothing,
   responseEnded: nothing,
+  predicted: nothing,
+  predictionTook: nothing,
   scheduled: nothing,
   prefix: nothing,
   processing: nothing,
@@ -74,7 +76,9 @@ function placements(): readonly Placement[] {
     return {
       kind: 'placed',
       endpoints: [{ slot, address: `${address}:8000`, endpoint }],
+      picks: new Map(),
       charge: CHARGE,
+      headers: new Map(),
       matchedBlocks: 0,
       totalBlocks: 16,
       matchedTokens: 0,

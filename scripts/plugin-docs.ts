@@ -25,6 +25,7 @@ const CHAPTERS: Readonly<Partial<Record<PluginKind, string>>> = {
   scorer: 'Scorers',
   picker: 'Pickers',
   'profile-handler': 'Profile handlers',
+  decider: 'Deciders of profile handlers',
   producer: 'Data producers',
   'header-processor': 'Header processors',
   screener: 'Screeners',

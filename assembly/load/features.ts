@@ -6,7 +6,8 @@
 //
 //   +0 prompt tokens · +4 uncached tokens while the first output has not come, then 0 · +8 uncached tokens
 //   +12 most cached tokens that any candidate held · +16 requests in flight · +20 prefill tokens in flight
-//   +24 prompt tokens in flight · +28 f32 waiting · +32 f32 running · +36 f32 KV usage (as scraped) · +40 SIGNAL_* known
+//   +24 prompt tokens in flight · +28 f32 waiting · +32 f32 running · +36 f32 KV usage (as scraped) · +40 SIGNAL_* known,
+//   from bit 16 on slot + 1 that marginal cost would have picked, 0 = it was not asked
 //   +44 f32 prefill rate, uncached tokens per millisecond · +48 active blocks · +52 profile and PROGRAM_TAG << 8
 //   +56 u64 hash of the target model
 import {
@@ -88,6 +89,11 @@ export function featuresNote(at: usize, slot: u32, prompt: u32, uncached: u32, t
   store<u64>(at, load<u64>(REQUEST + REQUEST_ADAPTER), FEATURE_MODEL);
   store<f32>(cell(COLUMN_PREFILL_RATE, slot), <f32>(rate + <f64>uncached / PREFILL_RATE_MS));
   store<f64>(wideCell(COLUMN_PREFILL_RATE_TIME, slot), now);
+}
+
+/** Which slot (+ 1) marginal cost would have picked. */
+export function featuresNoteWouldPick(at: usize, slot: u32): void {
+  store<u32>(at, (load<u32>(at, FEATURE_KNOWN) & 0xffff) | (slot << 16), FEATURE_KNOWN);
 }
 
 /** Most cached tokens of any candidate, when that is more than the pick holds. */

@@ -1,7 +1,7 @@
 // The ledger: what was charged to endpoints and not released yet.
 //
 // Owns: REGION_LEDGER (64 bytes of common head, 64 bytes of head per thread, R entries of 128 bytes) and the load columns of REGION_ENDPOINTS
-// (INFLIGHT, INFLIGHT_TOKENS, PREFILL_TOKENS, PROMPT_TOKENS, SINCE_SCRAPE, OUTPUT_BLOCKS). All under the commit lock, but for an entry's handle
+// (INFLIGHT, INFLIGHT_TOKENS, PREFILL_TOKENS, PROMPT_TOKENS, SINCE_SCRAPE, OUTPUT_BLOCKS and, with strictest.ts, STRICTEST_*). All under the commit lock, but for an entry's handle
 // of active blocks, which is written under the index lock by the thread that owns the entry.
 //
 //   common head    +0 free list (entry + 1)
@@ -9,8 +9,9 @@
 //                  +12 charges refused because the ledger was full
 //   entry  +0 state 0 free, 1 charged · +4 thread · +8 slot · +12 slot generation · +16 ticket generation
 //          +20 tokens · +24 handle of active blocks · +28 blocks behind the handle · +32 output blocks
-//          +36 scrape epoch at the charge · +40 flags · +44 priority · +48 f64 time · +56 next free (entry + 1)
-//          +60 slot + 1 that marginal cost would have picked
+//          +36 scrape epoch at the charge · +40 flags · +44 priority · +48 f64 time
+//          +56 next free entry, or the next one of the slot's list in strictest.ts (entry + 1)
+//          +60 f32 time per output token that the request wants in milliseconds, 0 = none
 //          +64 64 bytes of features (features.ts)
 //
 // Invariant (ledgerCheck): each load column equals the sum over the live entries of its slot and generation.
@@ -28,6 +29,7 @@ import {
 } from '../endpoints';
 import { K, LEDGER, LEDGER_ENTRY_BYTES, P, R, THREAD } from '../memory';
 import { FEATURE_PREFILL, FEATURE_PROMPT, FEATURES, featuresNote, featuresOf } from './features';
+import { strictestAdd, strictestClear, strictestRemove } from './strictest';
 
 const ENTRY_STATE: usize = 0;
 const ENTRY_THREAD: usize = 4;
@@ -43,7 +45,7 @@ const ENTRY_FLAGS: usize = 40;
 const ENTRY_PRIORITY: usize = 44;
 const ENTRY_TIME: usize = 48;
 const ENTRY_NEXT: usize = 56;
-const ENTRY_WOULD_PICK: usize = 60;
+const ENTRY_TPOT: usize = 60;
 
 export const ENTRY_PROBE: u32 = 1;
 
@@ -128,14 +130,20 @@ export function entryTime(entry: usize): f64 {
 export function entryPriority(entry: usize): i32 {
   return load<i32>(entry, ENTRY_PRIORITY);
 }
-export function entryNoteWouldPick(entry: usize, slot: u32): void {
-  store<u32>(entry, slot, ENTRY_WOULD_PICK);
-}
-export function entryWouldPick(entry: usize): u32 {
-  return load<u32>(entry, ENTRY_WOULD_PICK);
-}
 export function entryCharged(entry: usize): bool {
   return load<u32>(entry, ENTRY_STATE) == 1;
+}
+export function entryNext(entry: usize): u32 {
+  return load<u32>(entry, ENTRY_NEXT);
+}
+export function entrySetNext(entry: usize, ticket: u32): void {
+  store<u32>(entry, ticket, ENTRY_NEXT);
+}
+export function entryTpot(entry: usize): f32 {
+  return load<f32>(entry, ENTRY_TPOT);
+}
+export function entrySetTpot(entry: usize, wish: f32): void {
+  store<f32>(entry, wish, ENTRY_TPOT);
 }
 export function entrySetHandle(entry: usize, handle: u32, blocks: u32): void {
   store<u32>(entry, handle, ENTRY_HANDLE);
@@ -201,6 +209,7 @@ export function charge(
   store<u32>(entry, flags, ENTRY_FLAGS);
   store<i32>(entry, priority, ENTRY_PRIORITY);
   store<f64>(entry, now, ENTRY_TIME);
+  store<f32>(entry, 0, ENTRY_TPOT);
   featuresNote(featuresOf(entry), slot, prompt, uncached, tag, now);
   // The state comes last: a thread that dies before this line has charged nothing that the repair would count.
   atomic.store<u32>(entry, 1, ENTRY_STATE);
@@ -248,6 +257,7 @@ export function releaseEntry(entry: usize): void {
     const slot = load<u32>(entry, ENTRY_SLOT);
     addLoad(entry, u32.MAX_VALUE, 0 - load<u32>(entry, ENTRY_TOKENS));
     add(COLUMN_OUTPUT_BLOCKS, slot, 0 - load<u32>(entry, ENTRY_OUTPUT_BLOCKS));
+    strictestRemove(slot, <u32>((entry - entryAt(0)) / LEDGER_ENTRY_BYTES) + 1);
   }
   atomic.store<u32>(entry, 0, ENTRY_STATE);
   const head = headOf(THREAD);
@@ -263,6 +273,7 @@ export function clearLoad(slot: u32): void {
   store<u32>(cell(COLUMN_PROMPT_TOKENS, slot), 0);
   store<u32>(cell(COLUMN_SINCE_SCRAPE, slot), 0);
   store<u32>(cell(COLUMN_OUTPUT_BLOCKS, slot), 0);
+  strictestClear(slot);
 }
 
 /**
@@ -280,6 +291,7 @@ export function ledgerRepair(): void {
       if (!current(entry)) continue;
       addLoad(entry, 1, load<u32>(entry, ENTRY_TOKENS));
       add(COLUMN_OUTPUT_BLOCKS, load<u32>(entry, ENTRY_SLOT), load<u32>(entry, ENTRY_OUTPUT_BLOCKS));
+      strictestAdd(load<u32>(entry, ENTRY_SLOT), i);
     } else {
       store<u32>(entry, free, ENTRY_NEXT);
       free = i;

@@ -8,11 +8,10 @@
 //           +80 outcome · +84 f32 ms to the first output · +88 f32 ms per output token · +92 f32 ms to the end
 //           +96 output tokens · +100 prompt tokens and +104 cached tokens as the engine reported them
 //           +108 requests and +112 prompt tokens in flight on the endpoint at the end · +116 i32 priority
-//           +120 slot + 1 that marginal cost would have picked, 0 = it was not asked
 //   Unknown times are NaN, unknown counts u32.MAX_VALUE.
 import { COLUMN_INFLIGHT, COLUMN_PROMPT_TOKENS, cell } from '../endpoints';
 import { FEATURES, FEATURES_BYTES } from '../load/features';
-import { entryOf, entryPriority, entrySlot, entrySlotGeneration, entryTime, entryWouldPick } from '../load/ledger';
+import { entryOf, entryPriority, entrySlot, entrySlotGeneration, entryTime } from '../load/ledger';
 import { LABEL_BYTES, LABEL_COUNT, LABEL_RING } from '../memory';
 
 export const LABEL_FEATURES: usize = 16;
@@ -26,7 +25,6 @@ export const LABEL_CACHED_TOKENS: usize = 104;
 export const LABEL_INFLIGHT_AT_END: usize = 108;
 export const LABEL_PROMPT_AT_END: usize = 112;
 export const LABEL_PRIORITY: usize = 116;
-export const LABEL_WOULD_PICK: usize = 120;
 
 export const OUTCOME_COMPLETED: u32 = 0; // a good answer, to its end
 export const OUTCOME_FAILED: u32 = 1; // the endpoint answered 5xx
@@ -68,7 +66,6 @@ export function labelWrite(
   store<u32>(at, load<u32>(cell(COLUMN_INFLIGHT, slot)), LABEL_INFLIGHT_AT_END);
   store<u32>(at, load<u32>(cell(COLUMN_PROMPT_TOKENS, slot)), LABEL_PROMPT_AT_END);
   store<i32>(at, entryPriority(entry), LABEL_PRIORITY);
-  store<u32>(at, entryWouldPick(entry), LABEL_WOULD_PICK);
   atomic.store<u32>(LABEL_RING, number + 1);
   return 0;
 }

@@ -6,7 +6,7 @@
 import { COLUMN_ACTIVE_BLOCKS, COLUMN_GENERATION, COLUMN_STATE, cell } from '../endpoints';
 import { activeAddLocked, activeOverlapBegin, activeOverlapOf, activeRemoveLocked } from '../load/blocks';
 import { beginProbe, endProbe, noteFailure, noteSuccess } from '../load/ejection';
-import { featuresNoteBest, featuresOf } from '../load/features';
+import { featuresNoteBest, featuresNoteWouldPick, featuresOf } from '../load/features';
 import {
   charge,
   ENTRY_PROBE,
@@ -17,7 +17,6 @@ import {
   entryFlags,
   entryGeneration,
   entryHandle,
-  entryNoteWouldPick,
   entryOf,
   entrySetHandle,
   entrySlot,
@@ -27,6 +26,7 @@ import {
   releaseEntry,
   releaseTokens,
 } from '../load/ledger';
+import { strictestNote } from '../load/strictest';
 import { lockAcquire, lockRelease } from '../lock';
 import {
   CANDIDATES,
@@ -50,8 +50,10 @@ import { prefixInsertLocked, prefixMatch, tailInsertLocked, tailMatch } from '..
 import { filterByHost, markCandidates, slotsUsed } from './candidates';
 import { filter } from './filters';
 import { noteSent } from './history-scorers';
+import { admitByLatency } from './latency';
 import { wouldPick } from './marginal-cost';
 import { pick } from './pickers';
+import { answerPrediction, clearPrediction, predict } from './predictions';
 import {
   ANSWER_CANDIDATES,
   ANSWER_COUNT,
@@ -65,18 +67,22 @@ import {
   ANSWER_WOULD_PICK,
   activeProgram,
   DECIDE_BUSY,
+  DECIDE_DENIED,
   DECIDE_EXPLAIN,
   DECIDE_FILTERED,
+  DECIDE_FURTHER,
   DECIDE_NO_CANDIDATES,
   DECIDE_NO_PROGRAM,
   DECIDE_SUBSET,
   DECIDE_TAIL,
   DECIDE_UNCHARGED,
+  DECIDE_UNSTORED,
   DECIDED,
+  isFilter,
+  isPicker,
+  OP_ADMIT_LATENCY,
   OP_FILTER_HOST,
-  OP_FILTER_LAST,
-  OP_PICK_LAST,
-  OP_PICK_MAX_SCORE,
+  OP_PREDICT,
   OP_WOULD_PICK,
   PROGRAM_INSERTS,
   PROGRAM_NEEDS_MATCH,
@@ -90,6 +96,7 @@ import {
   REQUEST_PRIORITY,
   REQUEST_PROFILE,
   REQUEST_PROMPT_TOKENS,
+  REQUEST_WANTED_TPOT,
 } from './program';
 import { score } from './scorers';
 
@@ -109,8 +116,18 @@ function put(offset: usize, value: u32): void {
   store<u32>(REQUEST + offset, value);
 }
 
-/** Blocks held and blocks active, per endpoint. */
-function matchPrompt(needs: u32, blocks: u32, tail: bool, used: u32): void {
+/** Needs that MATCH and OVERLAP meet for the request decided last on this thread. */
+let met: u32 = 0;
+
+const NEEDS_COLUMNS: u32 = PROGRAM_NEEDS_MATCH | PROGRAM_NEEDS_OVERLAP;
+
+/**
+ * Blocks held and blocks active, per endpoint. All profiles of a request see the same columns: what its own earlier
+ * picks will hold is nothing that an endpoint holds already.
+ */
+function matchPrompt(needs: u32, blocks: u32, tail: bool, used: u32, further: bool): void {
+  if (further && (needs & NEEDS_COLUMNS & ~met) == 0) return;
+  met = needs & NEEDS_COLUMNS;
   if ((needs & PROGRAM_NEEDS_MATCH) != 0 && (blocks != 0 || tail)) {
     if (blocks != 0) prefixMatch(blocks);
     else memory.fill(MATCH, 0, (<usize>used) << 2);
@@ -137,6 +154,7 @@ function run(program: usize, flags: u32, used: u32, total: u32): u32 {
   if (candidates == 0) return DECIDE_NO_CANDIDATES;
   memory.fill(SCORE, 0, (<usize>used) << 2);
   const operations = load<u32>(program);
+  let predicted = false;
   for (let i: u32 = 0; i < operations; i++) {
     const op = program + 64 + ((<usize>i) << 6);
     const code = load<u32>(op);
@@ -144,14 +162,20 @@ function run(program: usize, flags: u32, used: u32, total: u32): u32 {
       candidates = filterByHost(used, <u32>load<f32>(op, 8), load<f32>(op, 12) != 0, candidates);
       put(ANSWER_CANDIDATES, candidates);
       if (candidates == 0) return DECIDE_FILTERED;
-    } else if (code <= OP_FILTER_LAST) {
+    } else if (code == OP_PREDICT) {
+      predict(op, used);
+      predicted = true;
+    } else if (code == OP_ADMIT_LATENCY) {
+      if (!admitByLatency(used)) return DECIDE_DENIED;
+    } else if (isFilter(code)) {
       candidates = filter(op, code, used, total, candidates);
       put(ANSWER_CANDIDATES, candidates);
       if (candidates == 0) return DECIDE_FILTERED;
     } else if (code == OP_WOULD_PICK) {
       wouldPick(used);
-    } else if (code >= OP_PICK_MAX_SCORE && code <= OP_PICK_LAST) {
+    } else if (isPicker(code)) {
       put(ANSWER_COUNT, pick(op, code, used, candidates));
+      if (predicted && get(ANSWER_COUNT) != 0) answerPrediction(get(ANSWER_PICKS));
     } else {
       score(op, code, used, total, (flags & DECIDE_EXPLAIN) != 0 && i < EXPLAIN_COLUMNS ? <i32>i : -1);
     }
@@ -187,27 +211,40 @@ function chargePick(slot: u32, program: usize, used: u32): void {
   const now = load<f64>(REQUEST + REQUEST_NOW);
   const ticket = charge(slot, tokens, prompt, uncached, tag, probe, load<i32>(REQUEST + REQUEST_PRIORITY), now);
   if (ticket == 0 && probe != 0) endProbe(slot);
+  strictestNote(slot, ticket, load<f32>(REQUEST + REQUEST_WANTED_TPOT));
   noteSent(needs, slot);
   put(ANSWER_TICKET, ticket);
   put(ANSWER_TICKET_GENERATION, ticket == 0 ? 0 : entryGeneration(entryAt(ticket - 1)));
-  if (ticket != 0) entryNoteWouldPick(entryAt(ticket - 1), get(ANSWER_WOULD_PICK));
+  if (ticket != 0) featuresNoteWouldPick(featuresOf(entryAt(ticket - 1)), get(ANSWER_WOULD_PICK));
   if (ticket != 0 && (needs & PROGRAM_NEEDS_MATCH) != 0) {
     featuresNoteBest(featuresOf(entryAt(ticket - 1)), min(bestMatch(used) * block, prompt));
   }
 }
 
-/** Account the prompt's blocks on the picked endpoint and believe that it will hold them. Takes the index lock. */
-function storePick(slot: u32, blocks: u32, tail: bool, needs: u32): void {
+/**
+ * Account the prompt's blocks on the picked endpoint and believe that it will hold them. Takes the index lock.
+ * @param entry ledger entry of the pick, 0 = it is not charged
+ */
+function storePrompt(slot: u32, entry: usize, inserts: bool): void {
+  const blocks = get(REQUEST_BLOCKS);
+  const tail = (get(REQUEST_FLAGS) & DECIDE_TAIL) != 0;
   if ((blocks == 0 && !tail) || !lockAcquire(HEADER + HEADER_INDEX_LOCK, patience())) return;
-  if ((needs & PROGRAM_INSERTS) != 0) {
+  if (inserts) {
     if (blocks != 0) prefixInsertLocked(slot, blocks);
     if (tail) tailInsertLocked(slot, HASHES + ((<usize>blocks) << 3));
   }
-  const ticket = get(ANSWER_TICKET);
-  if (ticket != 0 && blocks != 0) {
-    entrySetHandle(entryAt(ticket - 1), activeAddLocked(slot, blocks), blocks);
-  }
+  if (entry != 0 && blocks != 0) entrySetHandle(entry, activeAddLocked(slot, blocks), blocks);
   lockRelease(HEADER + HEADER_INDEX_LOCK);
+}
+
+/**
+ * Store what a pick of a DECIDE_UNSTORED decision left out. The prompt of that request is still the one in this thread's
+ * REQUEST and HASHES areas.
+ */
+export function storePick(profile: u32, slot: u32, ticket: u32, generation: u32): void {
+  const program = activeProgram(profile);
+  if (program == 0 || slot >= P) return;
+  storePrompt(slot, entryOf(ticket, generation), (load<u32>(program, 4) & PROGRAM_INSERTS) != 0);
 }
 
 function record(status: u32): void {
@@ -224,6 +261,7 @@ function record(status: u32): void {
   store<f32>(at, load<f32>(REQUEST + ANSWER_SCORE), 36);
   store<u32>(at, get(REQUEST_PROMPT_TOKENS), 40);
   store<u32>(at, get(ANSWER_UNCACHED_TOKENS), 44);
+  store<u32>(at, u32((get(REQUEST_FLAGS) & DECIDE_FURTHER) != 0), 48);
   // The count comes last: a reader takes only records that are whole.
   atomic.store<u32>(DECISIONS, number + 1);
 }
@@ -238,6 +276,7 @@ function clearAnswer(total: u32): void {
   put(ANSWER_UNCACHED_TOKENS, 0);
   put(ANSWER_WOULD_PICK, 0);
   store<f32>(REQUEST + ANSWER_SCORE, 0);
+  clearPrediction();
 }
 
 /**
@@ -254,7 +293,7 @@ export function decide(): u32 {
   if (program == 0) return DECIDE_NO_PROGRAM;
   const needs = load<u32>(program, 4);
   const used = slotsUsed();
-  matchPrompt(needs, blocks, tail, used);
+  matchPrompt(needs, blocks, tail, used, (flags & DECIDE_FURTHER) != 0);
   if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, patience())) return DECIDE_BUSY;
   const status = run(program, flags, used, total);
   const slot = get(ANSWER_PICKS);
@@ -265,7 +304,10 @@ export function decide(): u32 {
     if ((flags & DECIDE_UNCHARGED) == 0) chargePick(slot, program, used);
   }
   lockRelease(HEADER + HEADER_COMMIT_LOCK);
-  if (picked && (flags & DECIDE_UNCHARGED) == 0) storePick(slot, blocks, tail, needs);
+  if (picked && (flags & (DECIDE_UNCHARGED | DECIDE_UNSTORED)) == 0) {
+    const ticket = get(ANSWER_TICKET);
+    storePrompt(slot, ticket == 0 ? 0 : entryAt(ticket - 1), (needs & PROGRAM_INSERTS) != 0);
+  }
   record(status);
   return status;
 }

@@ -18,6 +18,8 @@ import { CANDIDATES, KEPT, KEYS, MATCH, P, REQUEST } from '../memory';
 import { filterByMask } from './candidates';
 import { laneMin, laneSumOfIntegers, NEVER } from './column';
 import { labelAddress, RANGE_ABSENT } from './labels';
+import { filterTier } from './latency';
+import { PREDICTED_TTFT, predictedColumn } from './predictions';
 import {
   OP_FILTER_CONCURRENCY,
   OP_FILTER_CONTEXT_LENGTH,
@@ -27,6 +29,7 @@ import {
   OP_FILTER_RANGE,
   OP_FILTER_STICKY,
   OP_FILTER_THRESHOLD,
+  OP_FILTER_TIER,
   OP_FILTER_UNSATURATED,
   OP_FILTER_UTILIZATION,
   REQUEST_NOW,
@@ -211,27 +214,38 @@ function holdersFrom(total: u32, threshold: f32): f32 {
 
 /**
  * Keep those that hold the prefix, unless it pays to leave them: none holds it, a throw of the dice, or the time until
- * their first token would be longer than elsewhere by more than the penalty. The time is that of the tokens in flight.
+ * their first token would be longer than elsewhere by more than the penalty (0 = whatever it is). The time is that of the
+ * tokens in flight, or the predicted one; without a prediction for either side all stay.
  */
 function filterPrefixAffinity(op: usize, used: u32, total: u32, candidates: u32): u32 {
   if (candidates <= 1 || total == 0) return candidates;
   const exploration = load<f32>(op, 12);
   if (exploration > 0 && randomFloat() < exploration) return candidates;
   const threshold = f32x4.splat(holdersFrom(total, load<f32>(op, 8)));
+  const byPrediction = load<f32>(op, 24) != 0;
   const tokens = columnAddress(COLUMN_INFLIGHT_TOKENS);
+  const times = predictedColumn(PREDICTED_TTFT);
+  const scale = f32x4.splat(<f32>1000 / load<f32>(op, 20));
   const never = f32x4.splat(NEVER);
   let there = never;
   let elsewhere = never;
+  let others: u32 = 0;
   for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
     const holds = f32x4.ge(f32x4.convert_i32x4_s(v128.load(MATCH + at)), threshold);
     const some = v128.load(CANDIDATES + at);
-    const busy = f32x4.convert_i32x4_s(v128.load(tokens + at));
-    there = f32x4.pmin(there, v128.bitselect(busy, never, v128.and(some, holds)));
-    elsewhere = f32x4.pmin(elsewhere, v128.bitselect(busy, never, v128.andnot(some, holds)));
+    const busy = f32x4.mul(f32x4.convert_i32x4_s(v128.load(tokens + at)), scale);
+    const time = byPrediction ? v128.load(times + at) : busy;
+    // pmin leaves its first operand when the second is NaN: an endpoint without a prediction says nothing.
+    there = f32x4.pmin(there, v128.bitselect(time, never, v128.and(some, holds)));
+    elsewhere = f32x4.pmin(elsewhere, v128.bitselect(time, never, v128.andnot(some, holds)));
+    others |= <u32>i32x4.bitmask(v128.andnot(some, holds));
     v128.store(KEPT + at, holds);
   }
-  const penalty = laneMin(there) - laneMin(elsewhere);
-  if (penalty > 0 && penalty / load<f32>(op, 20) > load<f32>(op, 16) / 1000) return candidates;
+  const most = load<f32>(op, 16);
+  if (most > 0 && others != 0) {
+    const best = laneMin(there);
+    if (best == NEVER || laneMin(elsewhere) == NEVER || best - laneMin(elsewhere) > most) return candidates;
+  }
   return take(used, candidates, true);
 }
 
@@ -269,6 +283,7 @@ export function filter(op: usize, code: u32, used: u32, total: u32, candidates: 
   if (code == OP_FILTER_MASK) return filterByMask(used, <u32>a);
   if (code == OP_FILTER_PREFIX_AFFINITY) return filterPrefixAffinity(op, used, total, candidates);
   if (code == OP_FILTER_STICKY) return filterSticky(op, used, total, candidates);
+  if (code == OP_FILTER_TIER) return filterTier(used, a, candidates);
   let all = false;
   if (code == OP_FILTER_THRESHOLD) {
     valueKeys(<u32>a, used);

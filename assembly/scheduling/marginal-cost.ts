@@ -14,7 +14,7 @@
 //        + step/P' + s n g ΔK/P'             own output, slower steps of the n others
 //        + max(0, n + 1 - slots) O step/slots/T                        beyond what runs at once
 //        + max(0, tokens held + u - 0.95 C)/max(O, held/running) O step/n/T   beyond the KV cache
-// T and P' are the targets for the first output and per output token; 130 tokens stand for what one running request costs
+// T and P' are the targets for the first output and per output token, the request's own if it says them; 130 tokens stand for what one running request costs
 // a step besides its KV cache.
 import {
   COLUMN_BLOCK_COUNT,
@@ -57,7 +57,7 @@ import {
 } from '../memory';
 import { addKeys, laneMax, laneMin, laneSum, NEVER, scoreCosts } from './column';
 import { exponential2, power } from './exponential';
-import { ANSWER_WOULD_PICK, REQUEST_FIRST_OUTPUT_TARGET, REQUEST_NOW, REQUEST_PER_TOKEN_TARGET } from './program';
+import { ANSWER_WOULD_PICK, REQUEST_NOW, REQUEST_WANTED_TPOT, REQUEST_WANTED_TTFT } from './program';
 import { blockTokens, promptTokens } from './values';
 
 // Coefficients, f32 each.
@@ -154,8 +154,8 @@ function costs(used: u32, sampled: bool): void {
   const miss = f32x4.splat(coefficient(COEFFICIENT_MISS_PRICE));
   const outputs = max<f32>(coefficient(COEFFICIENT_OUTPUT), 1);
   const output = f32x4.splat(outputs);
-  const ownFirst = load<f32>(REQUEST + REQUEST_FIRST_OUTPUT_TARGET);
-  const ownToken = load<f32>(REQUEST + REQUEST_PER_TOKEN_TARGET);
+  const ownFirst = load<f32>(REQUEST + REQUEST_WANTED_TTFT);
+  const ownToken = load<f32>(REQUEST + REQUEST_WANTED_TPOT);
   const perFirst = f32x4.splat(<f32>1 / (ownFirst > 0 ? ownFirst : coefficient(COEFFICIENT_FIRST_OUTPUT_TARGET)));
   const perToken = f32x4.splat(<f32>1 / (ownToken > 0 ? ownToken : coefficient(COEFFICIENT_PER_TOKEN_TARGET)));
   const leastSlots = f32x4.splat(max<f32>(coefficient(COEFFICIENT_SLOTS), 1));

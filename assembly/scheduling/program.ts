@@ -36,7 +36,7 @@ export const OP_FILTER_THRESHOLD: u32 = 3; // [source, COMPARE_*, value, missing
 export const OP_FILTER_RANGE: u32 = 4; // [source, min, max, missing, all]
 export const OP_FILTER_LOWEST: u32 = 5; // [source, sign: 1 lowest, -1 highest, count, share of the candidates, missing, all]
 export const OP_FILTER_UTILIZATION: u32 = 6; // [max active requests, max running, max waiting, max KV usage, all]
-export const OP_FILTER_PREFIX_AFFINITY: u32 = 7; // [threshold, exploration, max penalty in ms, tokens per second]
+export const OP_FILTER_PREFIX_AFFINITY: u32 = 7; // [threshold, exploration, max penalty in ms, tokens per second, 1 = by predicted time]
 export const OP_FILTER_CONTEXT_LENGTH: u32 = 8; // [label column]
 export const OP_FILTER_UNSATURATED: u32 = 9; // [waiting limit, KV usage limit, staleness in ms]
 export const OP_FILTER_CONCURRENCY: u32 = 10; // [requests limit, tokens limit]
@@ -70,6 +70,17 @@ export const OP_PICK_LEAST_REQUEST: u32 = 52; // [endpoints]
 export const OP_PICK_ROUND_ROBIN: u32 = 53; // [endpoints]
 export const OP_PICK_LAST: u32 = 63;
 
+// Latency. OP_PREDICT comes before all that looks at predictions, OP_ADMIT_LATENCY right behind it.
+export const OP_PREDICT: u32 = 80; // [PREDICT_*, 1 = single tokens are streamed, factor of the wanted times, mask of prefill endpoints + 1]
+export const OP_ADMIT_LATENCY: u32 = 81; // []
+export const OP_FILTER_TIER: u32 = 82; // [exploration]
+export const OP_SCORE_LATENCY: u32 = 83; // [weight of the time to first token, of that per output token, 1 = most headroom, weights of KV cache, queue, prefix]
+
+export const PREDICT_BY_MODEL: u32 = 0; // the latency model
+export const PREDICT_ON_HOST: u32 = 1; // what the host wrote into the PREDICTED columns
+export const PREDICT_ON_HOST_OR_BY_MODEL: u32 = 2; // the model where the host wrote NaN
+export const PREDICT_NOTHING: u32 = 3; // nobody
+
 // The request (host → decide).
 export const REQUEST_PROFILE: usize = 0; // u32
 export const REQUEST_FLAGS: usize = 4; // u32, DECIDE_* bits
@@ -80,17 +91,20 @@ export const REQUEST_PRIORITY: usize = 20; // i32
 export const REQUEST_NOW: usize = 24; // f64: milliseconds of the pool clock
 export const REQUEST_ADAPTER: usize = 32; // u64: hash of the target model name
 export const REQUEST_BLOCK_TOKENS: usize = 40; // u32
+export const REQUEST_PEER: usize = 44; // u32: slot + 1 that an earlier profile of the same request picked, 0 = none
 export const REQUEST_RANDOM: usize = 48; // 2 × u64: state of this thread's generator (xoroshiro128+)
-export const REQUEST_FIRST_OUTPUT_TARGET: usize = 640; // f32: ms, 0 = that of the coefficients
-export const REQUEST_PER_TOKEN_TARGET: usize = 644; // f32: ms, 0 = that of the coefficients
 export const REQUEST_KEYS: usize = 1024; // u64 × MAX_KEYS: hashes of the header values that the profiles look at, 0 = absent
 export const MAX_KEYS: u32 = 16;
+export const REQUEST_WANTED_TTFT: usize = 2048; // f32: longest time to first token that the request wants, ms, 0 = it wants none
+export const REQUEST_WANTED_TPOT: usize = 2052; // f32: the same for the time per output token
 
 export const DECIDE_SUBSET: u32 = 1; // only the slots of the subset mask
 export const DECIDE_UNCHARGED: u32 = 2; // look, but charge nothing and insert nothing
 export const DECIDE_EXPLAIN: u32 = 8; // write every operation's column
 export const DECIDE_TAIL: u32 = 16; // a hash of the partial last block follows the whole ones
 export const DECIDE_BASE_MODEL: u32 = 32; // the model is a base model, no adapter
+export const DECIDE_UNSTORED: u32 = 256; // charge, but store nothing: storePick follows when the whole request is placed
+export const DECIDE_FURTHER: u32 = 512; // a further profile of the request decided last: what was matched for it still holds
 
 // The answer (decide → host).
 export const ANSWER_COUNT: usize = 64; // u32: endpoints picked
@@ -102,6 +116,8 @@ export const ANSWER_CANDIDATES: usize = 84; // u32: endpoints left after the fil
 export const ANSWER_SCORE: usize = 88; // f32: weighted score of the first pick
 export const ANSWER_UNCACHED_TOKENS: usize = 92; // u32: tokens charged for the first pick
 export const ANSWER_WOULD_PICK: usize = 96; // u32: slot + 1 that marginal cost would pick, 0 = it was not asked
+export const ANSWER_TTFT: usize = 2176; // f32: time to first token predicted for the first pick, ms, NaN = nothing
+export const ANSWER_TPOT: usize = 2180; // f32: time per output token predicted for it
 export const ANSWER_PICKS: usize = 256; // u32 × MAX_PICKS: slots in order of preference
 export const MAX_PICKS: u32 = 64;
 
@@ -110,6 +126,15 @@ export const DECIDE_NO_CANDIDATES: u32 = 1; // no live endpoint, or none in the 
 export const DECIDE_FILTERED: u32 = 2; // the filters left none
 export const DECIDE_BUSY: u32 = 3; // the commit lock could not be had in time
 export const DECIDE_NO_PROGRAM: u32 = 4; // the profile has no program
+export const DECIDE_DENIED: u32 = 5; // an admitter turned the request away
+
+export function isFilter(code: u32): bool {
+  return code <= OP_FILTER_LAST || code == OP_FILTER_TIER;
+}
+
+export function isPicker(code: u32): bool {
+  return code >= OP_PICK_MAX_SCORE && code <= OP_PICK_LAST;
+}
 
 /** Address of the program that a profile runs now, or 0. */
 export function activeProgram(profile: u32): usize {

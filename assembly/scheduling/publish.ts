@@ -33,6 +33,7 @@ import {
 } from '../endpoints';
 import { adaptersForget } from '../load/adapters';
 import { activeRepairAdd, activeRepairBegin } from '../load/blocks';
+import { coefficientsForget } from '../load/coefficients';
 import { coldForget, coldRepair } from '../load/cold';
 import { beginProbe, ejectionRepair, readmit } from '../load/ejection';
 import {
@@ -87,6 +88,7 @@ export function endpointOpen(slot: u32, generation: u32): u32 {
   clearSignals(slot);
   coldForget(slot);
   adaptersForget(slot);
+  coefficientsForget(slot);
   lockRelease(HEADER + HEADER_COMMIT_LOCK);
   return 0;
 }

@@ -40,6 +40,7 @@ import {
 } from './column';
 import { scoreActiveBlocks, scoreLMetric } from './cost-scorers';
 import { scoreAdapter, scoreNoHit } from './history-scorers';
+import { scoreLatency } from './latency';
 import { scoreMarginalCost } from './marginal-cost';
 import {
   OP_SCORE_ACTIVE_BLOCKS,
@@ -52,6 +53,7 @@ import {
   OP_SCORE_HEADER_LABEL,
   OP_SCORE_HOST,
   OP_SCORE_KV_USAGE,
+  OP_SCORE_LATENCY,
   OP_SCORE_LMETRIC,
   OP_SCORE_LOAD_AWARE,
   OP_SCORE_MARGINAL_COST,
@@ -280,5 +282,6 @@ export function score(op: usize, code: u32, used: u32, total: u32, explainColumn
   else if (code == OP_SCORE_LMETRIC) scoreLMetric(used);
   else if (code == OP_SCORE_CACHE_AWARE) scoreCacheAware(used, total, a, b, load<f32>(op, 16));
   else if (code == OP_SCORE_MARGINAL_COST) scoreMarginalCost(used);
+  else if (code == OP_SCORE_LATENCY) scoreLatency(op, used, total);
   columnEnd(used);
 }

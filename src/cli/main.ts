@@ -5,8 +5,8 @@ const usage = `pointsman - an endpoint picker for LLM inference gateways
   pointsman lint <file>       errors and warnings of a configuration, and the program it makes
   pointsman explain <file>    scores, filters and pick for one request, without a pool
   pointsman schema            JSON Schema of configurations, for editors
-  pointsman simulate <suite>  policies against each other on a simulated fleet
   pointsman weights export    what was learned about costs, as a configuration
+  pointsman simulate <suite>  policies against each other on a simulated fleet
   pointsman gateway           a small HTTP proxy that asks a picker, for development
   pointsman <command> --help  the command's flags
 `;
@@ -20,8 +20,8 @@ export async function main(argv: readonly string[]): Promise<void> {
     else if (first === 'gateway') await (await import('./gateway.js')).runGateway(rest);
     else if (first === 'lint') process.exitCode = await (await import('./lint.js')).runLint(rest);
     else if (first === 'explain') process.exitCode = await (await import('./explain.js')).runExplain(rest);
-    else if (first === 'simulate') process.exitCode = await (await import('./simulate.js')).runSimulate(rest);
     else if (first === 'weights') await (await import('./weights.js')).runWeights(rest);
+    else if (first === 'simulate') process.exitCode = await (await import('./simulate.js')).runSimulate(rest);
     else if (first === 'schema') await (await import('./schema.js')).runSchema(rest);
     else if (first === 'serve') await (await import('./serve.js')).runServe(rest);
     else if (first === 'help') process.stdout.write(usage);

@@ -2,7 +2,11 @@ import type { LoadedConfiguration } from '../config/load.js';
 import type { ProgramOperation } from '../scheduling/types.js';
 
 /** What an operation of a program is. */
-export function operationKind({ code }: Pick<ProgramOperation, 'code'>): 'filter' | 'scorer' | 'picker' {
+export function operationKind({
+  code,
+}: Pick<ProgramOperation, 'code'>): 'filter' | 'scorer' | 'picker' | 'admitter' | 'producer' {
+  if (code === 'OP_PREDICT') return 'producer';
+  if (code.startsWith('OP_ADMIT_')) return 'admitter';
   if (code.startsWith('OP_FILTER_')) return 'filter';
   return code.startsWith('OP_PICK_') ? 'picker' : 'scorer';
 }

@@ -3,13 +3,22 @@ import { schedulingPlugins } from '../scheduling/registry.js';
 import { anthropicParser } from './plugins/anthropic-parser.js';
 import { concurrencyDetector } from './plugins/concurrency-detector.js';
 import { coreMetricsExtractor } from './plugins/core-metrics-extractor.js';
+import { deficitRoundRobinFairnessPolicy } from './plugins/deficit-round-robin-fairness-policy.js';
+import { edfOrderingPolicy } from './plugins/edf-ordering-policy.js';
 import { fcfsOrderingPolicy } from './plugins/fcfs-ordering-policy.js';
 import { fileDiscovery } from './plugins/file-discovery.js';
 import { globalStrictFairnessPolicy } from './plugins/global-strict-fairness-policy.js';
 import { metricsDataSource } from './plugins/metrics-data-source.js';
 import { openaiParser } from './plugins/openai-parser.js';
 import { passthroughParser } from './plugins/passthrough-parser.js';
+import { priorityHoldbackPolicy } from './plugins/priority-holdback-policy.js';
+import { programAwareFairness } from './plugins/program-aware-fairness.js';
+import { roundRobinFairnessPolicy } from './plugins/round-robin-fairness-policy.js';
 import { sglanghttpParser } from './plugins/sglanghttp-parser.js';
+import { shortestFirstOrderingPolicy } from './plugins/shortest-first-ordering-policy.js';
+import { sloDeadlineOrderingPolicy } from './plugins/slo-deadline-ordering-policy.js';
+import { softReflectiveCeilingPolicy } from './plugins/soft-reflective-ceiling-policy.js';
+import { startTimeFairnessPolicy } from './plugins/start-time-fairness-policy.js';
 import { staticUsageLimitPolicy } from './plugins/static-usage-limit-policy.js';
 import { utilizationDetector } from './plugins/utilization-detector.js';
 import { vertexaiParser } from './plugins/vertexai-parser.js';
@@ -32,6 +41,15 @@ export const builtinPlugins: readonly PluginDefinition[] = [
   utilizationDetector,
   concurrencyDetector,
   fcfsOrderingPolicy,
+  edfOrderingPolicy,
+  sloDeadlineOrderingPolicy,
+  shortestFirstOrderingPolicy,
   globalStrictFairnessPolicy,
+  roundRobinFairnessPolicy,
+  programAwareFairness,
+  startTimeFairnessPolicy,
+  deficitRoundRobinFairnessPolicy,
   staticUsageLimitPolicy,
+  priorityHoldbackPolicy,
+  softReflectiveCeilingPolicy,
 ];

@@ -1,5 +1,7 @@
+import type { BandSettings, FlowControlSettings, QueueLimits } from '../admission/flow/settings.js';
 import { durationMilliseconds } from '../scheduling/duration.js';
 import type { ConfigurationDocument, Path } from './document.js';
+import { fairnessSettings, orderingSettings, usageLimitSettings } from './flow-policies.js';
 import type { PluginSet } from './plugin-set.js';
 import { quantityValue } from './quantity.js';
 import type { EndpointPickerConfig, FlowControlConfig, PriorityBandConfig } from './schema.js';
@@ -10,9 +12,20 @@ const DEFAULT_ORDERING = 'fcfs-ordering-policy';
 const DEFAULT_FAIRNESS = 'global-strict-fairness-policy';
 const DEFAULT_USAGE_LIMIT = 'static-usage-limit-policy';
 
+/** Fairness of a pool that says nothing about its queues. */
+const OWN_FAIRNESS = 'start-time-fairness-policy';
+
+/** Bands that may be listed; the queues hold 32 with those that come into being at run time. */
+const MOST_BANDS = 24;
 const DEFAULT_BAND_BYTES = 1_000_000_000;
 const DEFAULT_BAND_REQUESTS = 5000;
 const DEFAULT_TTL = '60s';
+
+/** The `flowControl` section with its defaults, as a document and as what the queues are told. */
+export interface ResolvedFlowControl {
+  readonly effective: Readonly<Record<string, unknown>>;
+  readonly settings: FlowControlSettings;
+}
 
 /**
  * Check the `flowControl` section and fill in its defaults. Without the feature gate it is left unchecked and undefined,
@@ -24,11 +37,12 @@ export function resolveFlowControl(
   plugins: PluginSet,
   document: ConfigurationDocument,
   warnings: string[],
-): Readonly<Record<string, unknown>> | undefined {
+): ResolvedFlowControl | undefined {
   for (const type of [DEFAULT_ORDERING, DEFAULT_FAIRNESS, DEFAULT_USAGE_LIMIT]) plugins.ensure(type);
   const section = config.flowControl;
+  const more = section !== undefined && hasMoreThanDetector(section);
   if (!enabled) {
-    if (section !== undefined && hasMoreThanDetector(section)) {
+    if (more) {
       const text = 'the flowControl feature gate is disabled: the section is ignored, except its saturationDetector';
       warnings.push(document.warning(['flowControl'], text));
     }
@@ -41,14 +55,30 @@ export function resolveFlowControl(
         'and bands, limits, time-outs and queue policies have no effect',
     ),
   );
-  const given = section ?? { priorityBands: [], enableEviction: false };
+  const given = more ? section : ownSection(plugins);
   checkSection(given, document);
-  return effectiveSection(given, plugins);
+  warnings.push(...idleSettings(given, document));
+  return {
+    effective: effectiveSection(given, plugins),
+    settings: settingsOf(given, plugins),
+  };
+}
+
+/** What holds when a configuration turns the queues on and says nothing about them. */
+function ownSection(plugins: PluginSet): FlowControlConfig {
+  plugins.ensure(OWN_FAIRNESS);
+  const band = { fairnessPolicyRef: OWN_FAIRNESS };
+  const bands = { defaultPriorityBand: band, defaultNegativePriorityBand: band, priorityBands: [] };
+  return { ...bands, tenantLimits: [], enableEviction: false };
 }
 
 function hasMoreThanDetector(section: FlowControlConfig): boolean {
-  const { saturationDetector: _detector, priorityBands, enableEviction, ...rest } = section;
-  return priorityBands.length > 0 || enableEviction || Object.values(rest).some((value) => value !== undefined);
+  const { saturationDetector: _detector, priorityBands, tenantLimits, enableEviction, ...rest } = section;
+  return (
+    priorityBands.length + tenantLimits.length > 0 ||
+    enableEviction ||
+    Object.values(rest).some((value) => value !== undefined)
+  );
 }
 
 function checkSection(section: FlowControlConfig, document: ConfigurationDocument): void {
@@ -57,6 +87,7 @@ function checkSection(section: FlowControlConfig, document: ConfigurationDocumen
   for (const [field, title] of [
     ['defaultRequestTTL', 'DefaultRequestTTL'],
     ['noEndpointRequestTTL', 'NoEndpointRequestTTL'],
+    ['maxExpectedWait', 'MaxExpectedWait'],
   ] as const) {
     const value = section[field];
     if (value !== undefined && durationMilliseconds(value) < 0) {
@@ -71,9 +102,34 @@ function checkSection(section: FlowControlConfig, document: ConfigurationDocumen
     if (band !== undefined) checkLimits(band, title, [...path, field], document);
   }
   checkBands(section.priorityBands, document);
+  checkTenantLimits(section, document);
+}
+
+function checkTenantLimits({ tenantLimits }: FlowControlConfig, document: ConfigurationDocument): void {
+  for (const [index, { fairnessId }] of tenantLimits.entries()) {
+    if (tenantLimits.findIndex((other) => other.fairnessId === fairnessId) === index) continue;
+    const path = ['flowControl', 'tenantLimits', index, 'fairnessId'];
+    throw document.error(path, `${shown(fairnessId)} has an entry already: one bucket for each fairness id`);
+  }
+}
+
+/** One line for each setting that is right and does nothing. */
+function idleSettings(section: FlowControlConfig, document: ConfigurationDocument): readonly string[] {
+  const { maxExpectedWait, defaultRequestTTL } = section;
+  const wait = waitMs(maxExpectedWait ?? '0');
+  if (wait === Number.POSITIVE_INFINITY || wait < waitMs(defaultRequestTTL ?? DEFAULT_TTL)) return [];
+  const text = `has no effect: no request waits longer than defaultRequestTTL, ${defaultRequestTTL ?? DEFAULT_TTL}`;
+  return [document.warning(['flowControl', 'maxExpectedWait'], text)];
 }
 
 function checkBands(bands: readonly PriorityBandConfig[], document: ConfigurationDocument): void {
+  if (bands.length > MOST_BANDS) {
+    const path = ['flowControl', 'priorityBands', MOST_BANDS];
+    throw document.error(
+      path,
+      `there may be ${MOST_BANDS} bands, got ${bands.length}: give nearby priorities one band`,
+    );
+  }
   const priorities = new Set<number>();
   for (const [index, band] of bands.entries()) {
     const path = ['flowControl', 'priorityBands', index];
@@ -87,7 +143,7 @@ function checkBands(bands: readonly PriorityBandConfig[], document: Configuratio
 }
 
 function checkLimits(
-  limits: Pick<PriorityBandConfig, 'maxBytes' | 'maxRequests'>,
+  limits: Pick<PriorityBandConfig, 'maxBytes' | 'maxRequests' | 'maxTokens'>,
   title: string,
   path: Path,
   document: ConfigurationDocument,
@@ -95,6 +151,7 @@ function checkLimits(
   for (const [field, name] of [
     ['maxBytes', 'MaxBytes'],
     ['maxRequests', 'MaxRequests'],
+    ['maxTokens', 'MaxTokens'],
   ] as const) {
     const value = limits[field];
     if (value !== undefined && quantityValue(value) < 0) {
@@ -108,15 +165,20 @@ function effectiveSection(section: FlowControlConfig, plugins: PluginSet): Reado
   const ttl = section.defaultRequestTTL ?? DEFAULT_TTL;
   const usageLimit = section.usageLimitPolicyPluginRef || DEFAULT_USAGE_LIMIT;
   plugins.resolve(usageLimit, ['usage-limit-policy'], [...path, 'usageLimitPolicyPluginRef']);
-  const template = (field: 'defaultPriorityBand' | 'defaultNegativePriorityBand') =>
-    effectiveBand(section[field] ?? {}, [...path, field], plugins);
+  const template = (field: 'defaultPriorityBand' | 'defaultNegativePriorityBand') => {
+    const band = section[field];
+    return band === undefined ? {} : { [field]: effectiveBand(band, [...path, field], plugins) };
+  };
   return {
     maxBytes: section.maxBytes ?? 0,
     maxRequests: section.maxRequests ?? 0,
+    maxTokens: section.maxTokens ?? 0,
     defaultRequestTTL: ttl,
     noEndpointRequestTTL: section.noEndpointRequestTTL ?? ttl,
-    defaultPriorityBand: template('defaultPriorityBand'),
-    defaultNegativePriorityBand: template('defaultNegativePriorityBand'),
+    maxExpectedWait: section.maxExpectedWait ?? '0s',
+    tenantLimits: section.tenantLimits,
+    ...template('defaultPriorityBand'),
+    ...template('defaultNegativePriorityBand'),
     priorityBands: section.priorityBands.map((band, index) => ({
       priority: band.priority ?? 0,
       ...effectiveBand(band, [...path, 'priorityBands', index], plugins),
@@ -134,6 +196,7 @@ function effectiveBand(band: PriorityBandConfig, path: Path, plugins: PluginSet)
   return {
     maxBytes: orDefault(band.maxBytes, DEFAULT_BAND_BYTES),
     maxRequests: orDefault(band.maxRequests, DEFAULT_BAND_REQUESTS),
+    maxTokens: band.maxTokens ?? 0,
     fairnessPolicyRef: fairness,
     orderingPolicyRef: ordering,
   };
@@ -142,4 +205,44 @@ function effectiveBand(band: PriorityBandConfig, path: Path, plugins: PluginSet)
 /** In a band 0 means the default, not "no limit". */
 function orDefault(given: string | number | undefined, otherwise: number): string | number {
   return given === undefined || quantityValue(given) === 0 ? otherwise : given;
+}
+
+/** References have been checked before. */
+function settingsOf(section: FlowControlConfig, plugins: PluginSet): FlowControlSettings {
+  const ttl = section.defaultRequestTTL ?? DEFAULT_TTL;
+  const template = (band: PriorityBandConfig | undefined) => band && bandSettings(band, plugins);
+  const usageLimit = section.usageLimitPolicyPluginRef || DEFAULT_USAGE_LIMIT;
+  return {
+    limits: limitsOf(section),
+    ttlMs: waitMs(ttl),
+    noEndpointTtlMs: waitMs(section.noEndpointRequestTTL ?? ttl),
+    maxExpectedWaitMs: waitMs(section.maxExpectedWait ?? '0'),
+    bands: section.priorityBands.map((band) => ({ priority: band.priority ?? 0, ...bandSettings(band, plugins) })),
+    template: template(section.defaultPriorityBand),
+    negativeTemplate: template(section.defaultNegativePriorityBand),
+    fallback: bandSettings({}, plugins),
+    usageLimit: usageLimitSettings(plugins.resolve(usageLimit, ['usage-limit-policy'], [])),
+    tenantLimits: section.tenantLimits,
+    enableEviction: section.enableEviction,
+  };
+}
+
+function bandSettings(band: PriorityBandConfig, plugins: PluginSet): BandSettings {
+  const maxBytes = orDefault(band.maxBytes, DEFAULT_BAND_BYTES);
+  const maxRequests = orDefault(band.maxRequests, DEFAULT_BAND_REQUESTS);
+  return {
+    limits: limitsOf({ maxBytes, maxRequests, maxTokens: band.maxTokens }),
+    fairness: fairnessSettings(plugins.resolve(band.fairnessPolicyRef || DEFAULT_FAIRNESS, ['fairness-policy'], [])),
+    ordering: orderingSettings(plugins.resolve(band.orderingPolicyRef || DEFAULT_ORDERING, ['ordering-policy'], [])),
+  };
+}
+
+function limitsOf(given: Pick<PriorityBandConfig, 'maxBytes' | 'maxRequests' | 'maxTokens'>): QueueLimits {
+  const bound = (value: string | number | undefined) => quantityValue(value ?? 0) || Number.POSITIVE_INFINITY;
+  return { requests: bound(given.maxRequests), bytes: bound(given.maxBytes), tokens: bound(given.maxTokens) };
+}
+
+/** Milliseconds of a wait; 0 = it never ends. */
+function waitMs(given: string): number {
+  return durationMilliseconds(given) || Number.POSITIVE_INFINITY;
 }

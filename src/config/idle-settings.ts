@@ -25,6 +25,7 @@ const REFERRED_KINDS: ReadonlySet<PluginKind> = new Set([
   'filter',
   'scorer',
   'picker',
+  'decider',
   'parser',
   'discovery',
   'data-source',

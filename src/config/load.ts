@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import type { FlowControlSettings } from '../admission/flow/settings.js';
 import { compileScheduling, ProgramTooLarge, sharedPrefixSettings } from '../scheduling/compile.js';
 import { MissingProducer, missingProducers } from '../scheduling/data-graph.js';
 import type { PluginDefinition } from '../scheduling/plugin.js';
@@ -15,7 +16,7 @@ import { DEFAULT_CONFIGURATION } from './default-configuration.js';
 import { ConfigurationDocument } from './document.js';
 import { ConfigurationError } from './error.js';
 import { resolveFeatureGates } from './feature-gates.js';
-import { resolveFlowControl } from './flow-control.js';
+import { type ResolvedFlowControl, resolveFlowControl } from './flow-control.js';
 import { didYouMean } from './nearest-name.js';
 import { resolveParsers } from './parsers.js';
 import { type LoadedPlugin, PluginSet } from './plugin-set.js';
@@ -50,6 +51,8 @@ export interface LoadedConfiguration {
   readonly extractor: ExtractorSettings;
   readonly saturationDetector: SaturationSettings | undefined;
   readonly adaptation: AdaptationSettings;
+  /** What the queues are told; undefined = the feature gate is off and nothing waits. */
+  readonly flowControl: FlowControlSettings | undefined;
   readonly gates: ReadonlyMap<string, boolean>;
   /** One line each, to be logged once. */
   readonly warnings: readonly string[];
@@ -75,7 +78,8 @@ export function loadDocument(document: ConfigurationDocument, options: LoadOptio
   plugins.load(config.plugins);
 
   const profiles = resolveProfiles(config, plugins, document, warnings);
-  resolveProfileHandler(profiles, plugins, document);
+  const handler = resolveProfileHandler(profiles, plugins, document, warnings);
+  resolveReferences(plugins);
   resolveCustomScheduler(config, plugins, document, warnings);
   const detector = resolveSaturationDetector(config, plugins, document, warnings);
   const flowControlOn = gates.get('flowControl') ?? false;
@@ -86,13 +90,14 @@ export function loadDocument(document: ConfigurationDocument, options: LoadOptio
   const adaptation = resolveAdaptation(config.adaptation);
 
   return {
-    scheduling: compile(profiles, plugins, document, warnings),
+    scheduling: compile(profiles, handler, plugins, document, warnings),
     parsers: parsers.map((parser) => parser.definition.type),
     discovery: dataLayer.discovery,
     metricsSource: dataLayer.metricsSource,
     extractor: dataLayer.extractor,
     saturationDetector: saturationSettings(detector),
     adaptation: adaptation.settings,
+    flowControl: flowControl?.settings,
     gates,
     warnings: [...plugins.warnings, ...warnings],
     effective: effectiveDocument(config, {
@@ -155,8 +160,18 @@ function addMissingProducers(
   }
 }
 
+/** Every plugin that another one's parameters name must be there. */
+function resolveReferences(plugins: PluginSet): void {
+  for (const { definition, parameters, path } of plugins.list()) {
+    for (const reference of definition.references?.(parameters) ?? []) {
+      plugins.resolve(reference.name, reference.kinds, [...(path ?? []), 'parameters', ...reference.path]);
+    }
+  }
+}
+
 function compile(
   profiles: readonly ResolvedProfile[],
+  handler: LoadedPlugin,
   plugins: PluginSet,
   document: ConfigurationDocument,
   warnings: string[],
@@ -169,7 +184,7 @@ function compile(
     warnings.push(document.warning(['plugins'], text));
   }
   try {
-    return compileScheduling(profiles, producers, plugins.list());
+    return compileScheduling(profiles, producers, plugins.list(), handler);
   } catch (error) {
     if (!(error instanceof ProgramTooLarge)) throw error;
     throw document.error(['schedulingProfiles'], error.message);
@@ -182,7 +197,7 @@ interface Resolved {
   readonly profiles: readonly ResolvedProfile[];
   readonly parsers: readonly LoadedPlugin[];
   readonly dataLayer: DataLayer;
-  readonly flowControl: Readonly<Record<string, unknown>> | undefined;
+  readonly flowControl: ResolvedFlowControl | undefined;
   readonly detector: LoadedPlugin;
   readonly adaptation: AdaptationConfig;
 }
@@ -214,7 +229,7 @@ function effectiveDocument(config: EndpointPickerConfig, resolved: Resolved): Re
       })),
       ...(discovery === undefined ? {} : { discovery }),
     },
-    flowControl: { ...resolved.flowControl, saturationDetector: reference(resolved.detector) },
+    flowControl: { ...resolved.flowControl?.effective, saturationDetector: reference(resolved.detector) },
     requestHandler: { parsers: resolved.parsers.map(reference) },
     adaptation: resolved.adaptation,
   };

@@ -9,6 +9,7 @@ const PROFILE_KINDS = ['filter', 'scorer', 'picker'] as const;
 const IDLE_KINDS = [
   'producer',
   'profile-handler',
+  'decider',
   'parser',
   'data-source',
   'extractor',
@@ -66,6 +67,7 @@ export function resolveProfileHandler(
   profiles: readonly ResolvedProfile[],
   plugins: PluginSet,
   document: ConfigurationDocument,
+  warnings: string[],
 ): LoadedPlugin {
   const [first, second] = plugins.list('profile-handler');
   if (first !== undefined && second !== undefined) {
@@ -85,6 +87,12 @@ export function resolveProfileHandler(
       `"${first.name}" runs one profile, but there are ${profiles.length}: ${names}; keep one profile`,
     );
   }
+  const { definition, parameters, path } = first;
+  const advice = definition.handlerAdvice?.(
+    parameters,
+    profiles.map((profile) => profile.name),
+  );
+  for (const text of advice ?? []) warnings.push(document.warning(path ?? [], `${first.name}: ${text}`));
   return first;
 }
 

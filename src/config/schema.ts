@@ -49,17 +49,38 @@ const priorityBand = z.strictObject({
   priority: z.int().optional().describe('Priority of the band; 0 when absent. Without effect in the default bands.'),
   maxBytes: quantity.optional().describe('Request bytes that may wait in the band; 0 or absent = 1000000000.'),
   maxRequests: quantity.optional().describe('Requests that may wait in the band; 0 or absent = 5000.'),
+  maxTokens: quantity
+    .optional()
+    .describe(
+      'Tokens that may wait in the band: prompts that are not cached, and expected outputs; 0 or absent = no bound.',
+    ),
   fairnessPolicyRef: z.string().optional().describe('How flows share the band; global-strict-fairness-policy.'),
   orderingPolicyRef: z.string().optional().describe('Which request of a flow goes first; fcfs-ordering-policy.'),
+});
+
+const tenantLimit = z.strictObject({
+  fairnessId: name.describe('Whose requests; * = those of every fairness id that has no entry, each for itself.'),
+  tokensPerSecond: z.number().gt(0).describe('Tokens a second: prompts that are not cached, and expected outputs.'),
+  burstTokens: z.number().gt(0).describe('Tokens at once after a pause.'),
 });
 
 const flowControl = z.strictObject({
   maxBytes: quantity.optional().describe('Request bytes that may wait in all bands together; 0 or absent = no bound.'),
   maxRequests: quantity.optional().describe('Requests that may wait in all bands together; 0 or absent = no bound.'),
+  maxTokens: quantity.optional().describe('Tokens that may wait in all bands together; 0 or absent = no bound.'),
   defaultRequestTTL: duration.optional().describe('Longest wait of a request; 60s.'),
   noEndpointRequestTTL: duration.optional().describe('Longest wait while there are no endpoints; defaultRequestTTL.'),
-  defaultPriorityBand: priorityBand.optional().describe('Bands that are not listed.'),
-  defaultNegativePriorityBand: priorityBand.optional().describe('Bands below 0 that are not listed.'),
+  maxExpectedWait: duration
+    .optional()
+    .describe('Requests that would probably wait longer are refused at once; 0 or absent = they wait all the same.'),
+  tenantLimits: z
+    .array(tenantLimit)
+    .default([])
+    .describe('Tokens that tenants may use, a bucket for each fairness id.'),
+  defaultPriorityBand: priorityBand
+    .optional()
+    .describe('Bands that are not listed; absent = like the listed band next below, or with the defaults.'),
+  defaultNegativePriorityBand: priorityBand.optional().describe('The same for bands below 0.'),
   priorityBands: z.array(priorityBand).default([]).describe('One entry for each priority with settings of its own.'),
   usageLimitPolicyPluginRef: z.string().optional().describe('How full the pool may get; static-usage-limit-policy.'),
   saturationDetector: reference

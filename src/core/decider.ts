@@ -21,14 +21,20 @@ export interface DecisionRequest {
   readonly explained: boolean;
   /** Values of the headers that the programs look at, in their order; undefined = absent. */
   readonly keys?: readonly (string | undefined)[] | undefined;
-  /** Targets of this request that marginal cost reckons with; undefined = those of the coefficients. */
-  readonly firstOutputTargetMs?: number | undefined;
-  readonly perTokenTargetMs?: number | undefined;
+  /** Longest time to first token and per output token that the request wants, in milliseconds; undefined or 0 = it says nothing. */
+  readonly wantedTtftMs?: number | undefined;
+  readonly wantedTpotMs?: number | undefined;
   /** The model is a base model, no adapter. */
   readonly baseModel?: boolean | undefined;
+  /** Charge, but do not store what the pick will hold before `storePick`: the request may fail in another profile. */
+  readonly unstored?: boolean | undefined;
+  /** The request of the last decision, in a further profile: what was matched for it still holds. */
+  readonly further?: boolean | undefined;
+  /** Slot that an earlier profile of the request picked; topology operations compare with it. */
+  readonly peer?: number | undefined;
 }
 
-export type DecisionStatus = 'decided' | 'no-candidates' | 'filtered' | 'busy' | 'no-program';
+export type DecisionStatus = 'decided' | 'no-candidates' | 'filtered' | 'busy' | 'no-program' | 'denied';
 
 /** The answer. The object belongs to the Decider and is overwritten by the next decision. */
 export interface Decision {
@@ -44,6 +50,9 @@ export interface Decision {
   uncachedTokens: number;
   /** Slot that marginal cost would have picked; undefined when the program does not ask. */
   wouldPick: number | undefined;
+  /** What was predicted for the first pick, in milliseconds; NaN = nothing. */
+  predictedTtftMs: number;
+  predictedTpotMs: number;
 }
 
 /** By the number that the core gives. */
@@ -53,6 +62,7 @@ export const decisionStatuses: readonly DecisionStatus[] = [
   'filtered',
   'busy',
   'no-program',
+  'denied',
 ];
 
 /** One thread's face of `decide` and of the charges that it makes. */
@@ -72,6 +82,8 @@ export class Decider {
     score: 0,
     uncachedTokens: 0,
     wouldPick: undefined,
+    predictedTtftMs: Number.NaN,
+    predictedTpotMs: Number.NaN,
   };
   #adapter = '';
   readonly #keys: (string | undefined)[] = [];
@@ -105,10 +117,13 @@ export class Decider {
     u32[at.outputTokens] = request.outputTokens;
     i32[at.priority] = request.priority;
     u32[at.blockTokens] = request.blockTokens;
-    f32[at.firstOutputTarget] = request.firstOutputTargetMs ?? 0;
-    f32[at.perTokenTarget] = request.perTokenTargetMs ?? 0;
+    f32[at.wantedTtft] = request.wantedTtftMs ?? 0;
+    f32[at.wantedTpot] = request.wantedTpotMs ?? 0;
     view.setFloat64(at.now, request.nowMs, true);
     if (request.baseModel === true) u32[at.flags]! |= constant.DECIDE_BASE_MODEL!;
+    if (request.unstored === true) u32[at.flags]! |= constant.DECIDE_UNSTORED!;
+    if (request.further === true) u32[at.flags]! |= constant.DECIDE_FURTHER!;
+    u32[at.peer] = request.peer === undefined ? 0 : request.peer + 1;
     if (request.keys !== undefined) this.#writeKeys(request.keys);
     if (request.adapter !== this.#adapter) this.#writeAdapter(request.adapter);
     return this.#read(call.decide!());
@@ -131,6 +146,8 @@ export class Decider {
     decision.uncachedTokens = u32[at.uncachedTokens]!;
     const wouldPick = u32[at.wouldPick]!;
     decision.wouldPick = wouldPick === 0 ? undefined : wouldPick - 1;
+    decision.predictedTtftMs = f32[at.predictedTtft]!;
+    decision.predictedTpotMs = f32[at.predictedTpot]!;
     return decision;
   }
 
@@ -176,6 +193,11 @@ export class Decider {
   /** Blocks of the last decision's prompt that a slot holds. */
   matchedOf(slot: number): number {
     return this.#core.u32[((this.#core.call.matchAddress!() >>> 0) >>> 2) + slot]!;
+  }
+
+  /** Store what a pick of an `unstored` decision will hold; the request is still the one decided last. */
+  storePick(profile: number, slot: number, ticket: number, generation: number): void {
+    this.#core.call.storePick!(profile, slot, ticket, generation);
   }
 
   /** Release a charge. @returns false when a lock could not be had in time: call again. */
@@ -236,9 +258,8 @@ function offsets(core: CoreInstance, request: number) {
     outputTokens: word('REQUEST_OUTPUT_TOKENS'),
     priority: word('REQUEST_PRIORITY'),
     blockTokens: word('REQUEST_BLOCK_TOKENS'),
+    peer: word('REQUEST_PEER'),
     now: request + core.constant.REQUEST_NOW!,
-    firstOutputTarget: word('REQUEST_FIRST_OUTPUT_TARGET'),
-    perTokenTarget: word('REQUEST_PER_TOKEN_TARGET'),
     wouldPick: word('ANSWER_WOULD_PICK'),
     count: word('ANSWER_COUNT'),
     ticket: word('ANSWER_TICKET'),
@@ -248,6 +269,10 @@ function offsets(core: CoreInstance, request: number) {
     candidates: word('ANSWER_CANDIDATES'),
     score: word('ANSWER_SCORE'),
     uncachedTokens: word('ANSWER_UNCACHED_TOKENS'),
+    wantedTtft: word('REQUEST_WANTED_TTFT'),
+    wantedTpot: word('REQUEST_WANTED_TPOT'),
+    predictedTtft: word('ANSWER_TTFT'),
+    predictedTpot: word('ANSWER_TPOT'),
     picks: word('ANSWER_PICKS'),
   };
 }

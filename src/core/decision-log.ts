@@ -8,6 +8,8 @@ export interface DecisionRecord {
   readonly thread: number;
   readonly status: DecisionStatus;
   readonly profile: number;
+  /** Made for the same request as the thread's decision before. */
+  readonly further: boolean;
   /** Slot of the first pick; undefined when nothing was picked. */
   readonly slot: number | undefined;
   /** Endpoints that the filters left. */
@@ -63,6 +65,7 @@ export class DecisionLog {
       score: view.getFloat32(at + 36, true),
       promptTokens: word(40),
       uncachedTokens: word(44),
+      further: word(48) === 1,
     };
   }
 }

@@ -104,8 +104,6 @@ export class LabelReader {
     label.cachedTokens = counted(view.getUint32(at + constant.LABEL_CACHED_TOKENS!, true));
     label.inflightAtEnd = view.getUint32(at + constant.LABEL_INFLIGHT_AT_END!, true);
     label.promptTokensAtEnd = view.getUint32(at + constant.LABEL_PROMPT_AT_END!, true);
-    const wouldPick = view.getUint32(at + constant.LABEL_WOULD_PICK!, true);
-    label.wouldPick = wouldPick === 0 ? undefined : wouldPick - 1;
     label.priority = view.getInt32(at + constant.LABEL_PRIORITY!, true);
   }
 
@@ -114,6 +112,8 @@ export class LabelReader {
     const label = this.#label;
     const tag = view.getUint32(at + constant.FEATURE_TAG!, true);
     const bits = view.getUint32(at + constant.FEATURE_KNOWN!, true);
+    const wouldPick = bits >>> 16;
+    label.wouldPick = wouldPick === 0 ? undefined : wouldPick - 1;
     const signal = (bit: number, offset: number) =>
       (bits & bit) === 0 ? undefined : view.getFloat32(at + offset, true);
     label.profile = tag & 0xff;

@@ -84,6 +84,8 @@ export class ProgramTable {
 }
 
 const readsMatches = new Set([
+  'OP_PREDICT',
+  'OP_SCORE_LATENCY',
   'OP_FILTER_PREFIX_AFFINITY',
   'OP_FILTER_STICKY',
   'OP_SCORE_PREFIX',

@@ -44,6 +44,10 @@ export function placedReply(
   const mutations = [destination.header];
   if (details.contentLength > 0) mutations.push(setContentLength(details.contentLength));
   if (details.generatedRequestId !== undefined) mutations.push(setHeader('x-request-id', details.generatedRequestId));
+  for (const [name, value] of placement.headers) {
+    if (value !== undefined) mutations.push(setHeader(name, value));
+    else if (headers.get(name) !== undefined) mutations.push(removeHeader(name));
+  }
   for (const name of headers.extensionNames()) if (isControlHeader(name)) mutations.push(removeHeader(name));
   return encodeRequestHeadersReply(mutations, destination.metadata);
 }

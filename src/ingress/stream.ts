@@ -86,6 +86,7 @@ export class ExchangeStream implements ProcessHandler, GatedWork {
   /** Ends the search for the prompt's tokens. */
   #tokenising: AbortController | undefined;
   #placement: Placement | undefined;
+  #placedAt: number | undefined;
   #series = -1;
   #running = false;
   #response: ResponsePhase | undefined;
@@ -309,6 +310,7 @@ export class ExchangeStream implements ProcessHandler, GatedWork {
     const outcome = decide(services, { request, headers: this.#headers, scan, tokens, subset: this.#subset, hosted });
     if (outcome.kind === 'rejected') return this.#reject(outcome);
     this.#placement = outcome;
+    this.#placedAt = services.now();
     const { recorder } = services;
     if (request.rewriteRule !== undefined) {
       recorder.rewritten(request.rewriteRule, request.model, request.targetModel);
@@ -445,6 +447,8 @@ export class ExchangeStream implements ProcessHandler, GatedWork {
       answer: this.#answerForm,
       destination: placement === undefined ? undefined : destinationOf(placement),
       charge: placement?.charge,
+      placedAt: this.#placedAt,
+      prediction: placement?.prediction,
     };
   }
 

@@ -6,9 +6,14 @@ const DECISIONS_DEFAULT = 100;
 const DECISIONS_MAX = 1000;
 
 /**
- * `GET /debug/decisions?limit=n`: the last decisions as JSON, newest first. Nothing of a prompt is in them but its size.
+ * `GET /debug/decisions?limit=n`: the last decisions as JSON, newest first. A request that ran several
+ * profiles has one for each, marked `further` but for the first. Nothing of a prompt is in them but its size.
  */
-export function decisionsRoute(log: DecisionLog, endpointOf: (slot: number) => Endpoint | undefined): Route {
+export function decisionsRoute(
+  log: DecisionLog,
+  endpointOf: (slot: number) => Endpoint | undefined,
+  profileOf: (profile: number) => string | undefined,
+): Route {
   return (request, response) => {
     const asked = Number(
       new URL(request.url ?? '/', 'http://localhost').searchParams.get('limit') ?? DECISIONS_DEFAULT,
@@ -18,8 +23,9 @@ export function decisionsRoute(log: DecisionLog, endpointOf: (slot: number) => E
       response.end(`limit: must be a whole number from 1 to ${DECISIONS_MAX}\n`);
       return;
     }
-    const decisions = log.recent(asked).map(({ slot, ...record }) => ({
+    const decisions = log.recent(asked).map(({ slot, profile, ...record }) => ({
       ...record,
+      profile: profileOf(profile) ?? profile,
       endpoint: slot === undefined ? undefined : (endpointOf(slot)?.id ?? `slot ${slot}`),
     }));
     response.writeHead(200, { 'content-type': 'application/json' });

@@ -23,6 +23,8 @@ const CONTROL_HEADERS: ReadonlySet<string> = new Set([
   'x-gateway-destination-endpoint-subset',
   'x-gateway-destination-endpoint-served',
   'x-llm-d-request-dropped-reason',
+  'x-pointsman-deadline-ms',
+  'x-pointsman-queue-info',
 ]);
 
 /** Whether a header (lower case) belongs to the picker. */
@@ -38,6 +40,21 @@ export function namedFairnessId(headers: RequestHeaders): string | undefined {
 /** Tenant or session of a request: its flow in fairness and in the metrics. */
 export function fairnessId(headers: RequestHeaders): string {
   return namedFairnessId(headers) ?? DEFAULT_FAIRNESS_ID;
+}
+
+/** Milliseconds after its arrival in which a request wants its first token; undefined = none told, or no such number. */
+export function firstTokenObjectiveMs(headers: RequestHeaders): number | undefined {
+  return milliseconds(headers.get('x-llm-d-slo-ttft-ms') || headers.get('x-slo-ttft-ms'));
+}
+
+/** Milliseconds after its arrival from which on an answer is of no use; undefined = none told, or no such number. */
+export function queueDeadlineMs(headers: RequestHeaders): number | undefined {
+  return milliseconds(headers.get('x-pointsman-deadline-ms'));
+}
+
+function milliseconds(text: string | undefined): number | undefined {
+  const value = text === undefined || text.trim() === '' ? Number.NaN : Number(text);
+  return Number.isFinite(value) && value >= 0 ? value : undefined;
 }
 
 /** Name of the objective that sets the priority. */

@@ -1,4 +1,5 @@
 import type { Usage } from '../core/types.js';
+import type { LatencyPrediction } from '../scheduling/types.js';
 
 /** The labels of the per-request metrics (M of the metric table). */
 export interface RequestLabels {
@@ -17,6 +18,14 @@ export interface ResponseSummary {
   /** Seconds from the request's arrival to the first body byte; undefined when none came. */
   readonly firstTokenSeconds: number | undefined;
   readonly status: number;
+}
+
+/** How long a placed request took, from its decision; undefined = it did not show. */
+export interface ObservedLatency {
+  /** To the first byte of a streamed answer. */
+  readonly firstTokenSeconds: number | undefined;
+  readonly perTokenSeconds: number | undefined;
+  readonly durationSeconds: number;
 }
 
 /**
@@ -38,6 +47,10 @@ export interface RequestRecorder {
   firstToken(series: number, streaming: boolean, seconds: number): void;
   interTokenLatency(series: number, seconds: number): void;
   responseEnded(series: number, summary: ResponseSummary): void;
+  /** A request with a prediction was answered well: compare the two, and both with what the request wants. */
+  predicted(series: number, prediction: LatencyPrediction, observed: ObservedLatency): void;
+  /** Prediction servers have answered for a request. */
+  predictionTook(labels: RequestLabels, seconds: number): void;
   /** One scheduling attempt: how long the decision took and how it ended. */
   scheduled(seconds: number, outcome: 'success' | 'failure', targetModel: string, slot: number): void;
   /** Matched and all blocks of a prompt. */

@@ -1,5 +1,5 @@
 import type { AnswerForm, Usage } from '../core/types.js';
-import type { AnswerMeasures, Charge } from '../scheduling/types.js';
+import type { AnswerMeasures, Charge, LatencyPrediction } from '../scheduling/types.js';
 import type { RequestRecorder } from './recorder.js';
 import type { ResponseScanner } from './response-scanner.js';
 
@@ -26,6 +26,9 @@ export interface AnsweredRequest {
   /** First choice of the decision; undefined when there was none. */
   readonly destination: string | undefined;
   readonly charge: Charge | undefined;
+  /** When it was placed, by `now`, and what was predicted then; undefined when it was not, or nothing predicts. */
+  readonly placedAt?: number | undefined;
+  readonly prediction?: LatencyPrediction | undefined;
 }
 
 /** The head of a response as the proxy reports it. */
@@ -134,6 +137,7 @@ export class ResponsePhase {
       promptTokens: counted(usage.promptTokens),
       cachedTokens: counted(usage.cachedTokens),
     });
+    this.#comparePrediction(usage);
     this.close();
     if (isKnown(usage)) recorder.tokens(series, usage);
     const durationSeconds = (now() - arrivedAt) / 1_000;
@@ -145,6 +149,22 @@ export class ResponsePhase {
       usage,
       firstTokenSeconds: this.#firstByteAt === undefined ? undefined : (this.#firstByteAt - arrivedAt) / 1_000,
       status: this.#status,
+    });
+  }
+
+  /** How the prediction turned out; only of good answers from the endpoint that it was made for. */
+  #comparePrediction({ completionTokens }: Usage): void {
+    const { prediction, placedAt, arrivedAt, series } = this.#request;
+    if (prediction === undefined || this.#outcome !== 'completed') return;
+    const { recorder, now } = this.#services;
+    const end = now();
+    const begin = placedAt ?? arrivedAt;
+    const first = this.#streaming ? this.#firstByteAt : undefined;
+    const steps = (completionTokens > 0 ? completionTokens : this.#events) - 1;
+    recorder.predicted(series, prediction, {
+      firstTokenSeconds: first === undefined ? undefined : (first - begin) / 1_000,
+      perTokenSeconds: first === undefined || steps < 1 ? undefined : (end - first) / steps / 1_000,
+      durationSeconds: (end - begin) / 1_000,
     });
   }
 

@@ -1,7 +1,10 @@
 import type { CompileContext, ConfiguredPlugin, OutputEstimate } from './plugin.js';
+import { openingOperations, predictionOf } from './prediction-operations.js';
+import { singleProfileHandler } from './profile-handlers/single-profile-handler.js';
 import type {
   CompiledProfile,
   CompiledScheduling,
+  HandlerSettings,
   HostPluginSettings,
   LabelSpecification,
   MaskSpecification,
@@ -11,10 +14,10 @@ import type {
 } from './types.js';
 
 /**
- * Bounds of the core's tables: PROGRAM_COUNT, PROGRAM_OPS, MASK_COUNT, LABEL_COLUMNS and HOST_COLUMNS in
+ * Bounds of the core's tables: MAX_PROFILES in assembly/scheduling/program.ts, PROGRAM_OPS, MASK_COUNT, LABEL_COLUMNS and HOST_COLUMNS in
  * assembly/memory.ts, ATTRIBUTE_COLUMNS in assembly/endpoints.ts, MAX_KEYS in assembly/scheduling/program.ts.
  */
-const MAX_PROFILES = 64;
+const MAX_PROFILES = 32;
 const MAX_OPERATIONS = 63;
 const MAX_MASKS = 256;
 const MAX_LABELS = 16;
@@ -36,15 +39,16 @@ export interface Profile {
 export class ProgramTooLarge extends Error {}
 
 /**
- * Compile profiles to programs. In a program the filters come first, then the scorers, each in the order of the
+ * Compile profiles to programs. In a program the prediction and the admitters come first, then the filters, then the scorers, each in the order of the
  * profile, then the one picker, wherever it stood. `producers` are all producers of the configuration, `plugins` all
- * plugins: those that run on the shards are listed with the columns that they fill.
+ * plugins: those that run on the shards are listed with the columns that they fill. `handler` chooses among the profiles.
  * Throws ProgramTooLarge when a table of the core would overflow.
  */
 export function compileScheduling(
   profiles: readonly Profile[],
   producers: readonly ConfiguredPlugin[],
   plugins: readonly ConfiguredPlugin[] = [],
+  handler: ConfiguredPlugin = onlyProfile,
 ): CompiledScheduling {
   if (profiles.length > MAX_PROFILES) {
     throw new ProgramTooLarge(`${profiles.length} profiles, but at most ${MAX_PROFILES} can be held: remove some`);
@@ -53,8 +57,14 @@ export function compileScheduling(
   const prefix = shared?.settings;
   const producer = producers.find(({ name }) => name === shared?.from);
   const tables = new CoreTables();
+  const prediction = predictionOf(producers);
+  const admitters = plugins.filter(({ definition }) => definition.kinds.includes('admitter'));
+  const opening = (profile: Profile) =>
+    openingOperations(profile.plugins, admitters, prediction, ({ name }) =>
+      compileContext(name, 'admitter', prefix, tables),
+    );
   return {
-    profiles: profiles.map((profile) => compileProfile(profile, prefix, tables)),
+    profiles: profiles.map((profile) => compileProfile(profile, opening(profile), prefix, tables)),
     masks: tables.masks.entries,
     labels: tables.labels.entries,
     requestKeys: tables.requestKeys.entries,
@@ -64,8 +74,26 @@ export function compileScheduling(
     prefixProducer: producer && { name: producer.name, type: producer.definition.type },
     tokens: firstTokenSettings(producers),
     estimateOutput: firstOutputEstimate(producers),
-    host: hostPlugins(plugins, tables),
+    handler: handlerSettings(handler, plugins),
+    prediction,
+    host: hostPlugins(plugins, profiles, tables),
   };
+}
+
+const onlyProfile: ConfiguredPlugin = {
+  name: singleProfileHandler.type,
+  definition: singleProfileHandler,
+  parameters: {},
+};
+
+function handlerSettings(
+  { name, definition, parameters }: ConfiguredPlugin,
+  plugins: readonly ConfiguredPlugin[],
+): HandlerSettings {
+  const deciders = plugins
+    .filter((plugin) => plugin.definition.decider !== undefined)
+    .map((plugin) => ({ name: plugin.name, type: plugin.definition.type, parameters: plugin.parameters }));
+  return { name, type: definition.type, parameters, deciders };
 }
 
 /**
@@ -102,7 +130,11 @@ function firstTokenSettings(producers: readonly ConfiguredPlugin[]): TokenSettin
   return undefined;
 }
 
-function hostPlugins(plugins: readonly ConfiguredPlugin[], { columns }: CoreTables): readonly HostPluginSettings[] {
+function hostPlugins(
+  plugins: readonly ConfiguredPlugin[],
+  profiles: readonly Profile[],
+  { columns }: CoreTables,
+): readonly HostPluginSettings[] {
   return plugins
     .filter(({ definition }) => definition.host !== undefined || definition.scheduler !== undefined)
     .map(({ name, definition, parameters }) => ({
@@ -111,6 +143,9 @@ function hostPlugins(plugins: readonly ConfiguredPlugin[], { columns }: CoreTabl
       parameters,
       filterColumn: columns.find('filter', name),
       scoreColumn: columns.find('scorer', name),
+      profiles: profiles
+        .filter((profile) => profile.plugins.some((each) => each.name === name))
+        .map((each) => each.name),
     }));
 }
 
@@ -121,8 +156,13 @@ function baseModels(profiles: readonly Profile[]): readonly string[] {
   return [...new Set(named)];
 }
 
-function compileProfile(profile: Profile, prefix: PrefixSettings | undefined, tables: CoreTables): CompiledProfile {
-  const operations = (['filter', 'scorer', 'picker'] as const).flatMap((kind) =>
+function compileProfile(
+  profile: Profile,
+  opening: readonly ProgramOperation[],
+  prefix: PrefixSettings | undefined,
+  tables: CoreTables,
+): CompiledProfile {
+  const members = (['filter', 'scorer', 'picker'] as const).flatMap((kind) =>
     profile.plugins
       .filter((plugin) => plugin.definition.kinds.includes(kind))
       .flatMap((plugin) => {
@@ -131,6 +171,7 @@ function compileProfile(profile: Profile, prefix: PrefixSettings | undefined, ta
         return compileOperation(plugin, kind, weight, prefix, tables);
       }),
   );
+  const operations = [...opening, ...members];
   if (operations.length > MAX_OPERATIONS) {
     throw new ProgramTooLarge(
       `profile "${profile.name}" has ${operations.length} plugins, but at most ${MAX_OPERATIONS} fit a program: remove some`,
@@ -161,10 +202,21 @@ function compileOperation(
   kind: CompileContext['kind'],
   weight: number,
   prefix: PrefixSettings | undefined,
-  { masks, labels, requestKeys, attributes }: CoreTables,
+  tables: CoreTables,
 ): readonly ProgramOperation[] {
-  const context: CompileContext = {
-    name: plugin.name,
+  const context = compileContext(plugin.name, kind, prefix, tables);
+  const operation = plugin.definition.compile?.(plugin.parameters, weight, context);
+  return operation === undefined ? [] : [operation];
+}
+
+function compileContext(
+  name: string,
+  kind: CompileContext['kind'],
+  prefix: PrefixSettings | undefined,
+  { masks, labels, requestKeys, attributes }: CoreTables,
+): CompileContext {
+  return {
+    name,
     kind,
     prefix,
     mask: (key, accepts) => masks.index(key, { accepts }),
@@ -172,8 +224,6 @@ function compileOperation(
     requestKey: (header) => requestKeys.index(header.toLowerCase(), header.toLowerCase()),
     attribute: (name) => attributes.index(name, name),
   };
-  const operation = plugin.definition.compile?.(plugin.parameters, weight, context);
-  return operation === undefined ? [] : [operation];
 }
 
 /** One bounded table of the core; equal keys share an entry. */
@@ -199,7 +249,7 @@ class KeyedTable<Entry> {
   }
 }
 
-/** Columns of host filters and scorers. A plugin in several profiles fills its column once. */
+/** Columns of host filters and scorers. A plugin in several profiles fills its column anew for each. */
 class HostColumnTable {
   readonly #indexes = new Map<string, number>();
 

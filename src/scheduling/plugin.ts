@@ -1,8 +1,10 @@
 import type { z } from 'zod';
 import type { HostContext, HostPlugin, SchedulerContext } from './host/hooks.js';
+import type { HandlerContext, ProfileHandler, StageDecider } from './profile-handler.js';
 import type {
   LabelSpecification,
   MaskSpecification,
+  PredictionSettings,
   PrefixSettings,
   ProgramOperation,
   Scheduler,
@@ -28,6 +30,7 @@ export type PluginKind =
   | 'picker'
   | 'producer'
   | 'profile-handler'
+  | 'decider'
   | 'header-processor'
   | 'screener'
   | 'admitter'
@@ -46,7 +49,7 @@ export type PluginKind =
 export type Stability = 'Stable' | 'Beta' | 'Alpha';
 
 /** Facts about a request or its load that one plugin produces and others consume. */
-export type DataKey = 'prompt-tokens' | 'prefix-match' | 'in-flight-load' | 'session-id';
+export type DataKey = 'prompt-tokens' | 'prefix-match' | 'in-flight-load' | 'session-id' | 'latency-prediction';
 
 /** What the metrics of an endpoint tell about it. */
 export type EndpointSignal = 'waiting requests' | 'running requests' | 'KV usage' | 'LoRA adapters';
@@ -56,6 +59,15 @@ export interface DataNeed {
   readonly key: DataKey;
   /** Configured name of the producer to take it from; undefined = whichever plugin produces it. */
   readonly producer?: string | undefined;
+}
+
+/** Another plugin that the parameters name. */
+export interface PluginReference {
+  /** Configured name. */
+  readonly name: string;
+  /** Where the name stands in the parameters; for a default, where it would stand. */
+  readonly path: readonly string[];
+  readonly kinds: readonly PluginKind[];
 }
 
 /** Count estimated output as in-flight tokens: `ratio` × prompt tokens, at most `maxTokens`. */
@@ -69,7 +81,7 @@ export interface CompileContext {
   /** Configured name of the plugin. */
   readonly name: string;
   /** What the plugin is compiled as. */
-  readonly kind: 'filter' | 'scorer' | 'picker';
+  readonly kind: 'filter' | 'scorer' | 'picker' | 'admitter';
   /** Settings of the prefix index; undefined when nothing produces prefix matches. */
   readonly prefix: PrefixSettings | undefined;
   /** Index of the endpoint mask for a label rule. Rules with equal `key` share one mask. */
@@ -108,8 +120,8 @@ export interface PluginDefinition<Parameters = unknown> {
   /** One line for each setting that loads but deserves a word: deprecated fields, odd values. */
   advise?(parameters: Parameters): readonly string[];
   /**
-   * Operation of the program: filters, scorers and pickers. `weight` is 1 for all but scorers. Undefined = nothing to do
-   * with these parameters.
+   * Operation of the program: filters, scorers, pickers, and admitters, which come first in every profile. `weight` is 1
+   * for all but scorers. Undefined = nothing to do with these parameters.
    */
   compile?(parameters: Parameters, weight: number, context: CompileContext): ProgramOperation | undefined;
   /** Model names that the parameters say are no LoRA adapters. */
@@ -126,8 +138,18 @@ export interface PluginDefinition<Parameters = unknown> {
   readonly whenNoneLeft?: 'reject' | 'keep-all';
   /** Makes the scheduler that takes the place of the profiles; kind `scheduler`. Called as `host`. */
   scheduler?(parameters: Parameters, context: SchedulerContext): Scheduler;
+  /** Plugins that the parameters name; each must be configured and be of one of its kinds. */
+  references?(parameters: Parameters): readonly PluginReference[];
+  /** Makes the part of a profile handler that runs on the shards; kind `profile-handler`. */
+  profileHandler?(parameters: Parameters, context: HandlerContext): ProfileHandler;
+  /** What a profile handler does with the profiles of these names, one line each: what will not work, first of all. */
+  handlerAdvice?(parameters: Parameters, profiles: readonly string[]): readonly string[];
+  /** Makes a decider; kind `decider`. */
+  decider?(parameters: Parameters): StageDecider;
   /** What a producer of prefix matches asks of the prefix index. */
   prefixSettings?(parameters: Parameters): PrefixSettings;
+  /** How a producer of latency predictions comes to them. @throws with one line for the user */
+  predictionSettings?(parameters: Parameters): PredictionSettings;
   /** Where a producer of prompt tokens gets them from; undefined = it estimates. */
   tokenSettings?(parameters: Parameters): TokenSettings | undefined;
   /** What a producer of in-flight load counts for output. */

@@ -1,5 +1,8 @@
+import { latencySloAdmitter } from './admitters/latency-slo-admitter.js';
 import { probabilisticAdmitter } from './admitters/probabilistic-admitter.js';
 import { contextLengthAware } from './context-length-aware.js';
+import { alwaysDisaggPdDecider } from './deciders/always-disagg-pd-decider.js';
+import { prefixBasedPdDecider } from './deciders/prefix-based-pd-decider.js';
 import { byLabel } from './filters/by-label.js';
 import { byLabelSelector } from './filters/by-label-selector.js';
 import { decodeFilter } from './filters/decode-filter.js';
@@ -10,6 +13,7 @@ import { labelSelectorFilter } from './filters/label-selector-filter.js';
 import { prefillFilter } from './filters/prefill-filter.js';
 import { prefixCacheAffinityFilter } from './filters/prefix-cache-affinity-filter.js';
 import { sessionAffinityFilter } from './filters/session-affinity-filter.js';
+import { sloHeadroomTierFilter } from './filters/slo-headroom-tier-filter.js';
 import { stickyUntilSaturatedFilter } from './filters/sticky-until-saturated-filter.js';
 import { utilizationFilter } from './filters/utilization-filter.js';
 import { agentIdentity } from './header-processors/agent-identity.js';
@@ -22,9 +26,15 @@ import { weightedRandomPicker } from './pickers/weighted-random-picker.js';
 import type { PluginDefinition } from './plugin.js';
 import { approxPrefixCacheProducer } from './producers/approx-prefix-cache-producer.js';
 import { inflightLoadProducer } from './producers/inflight-load-producer.js';
+import { predictedLatencyProducer } from './producers/predicted-latency-producer.js';
 import { sessionIdProducer } from './producers/session-id-producer.js';
 import { tokenProducer } from './producers/token-producer.js';
 import { tokenizer } from './producers/tokenizer.js';
+import { dataParallelProfileHandler } from './profile-handlers/data-parallel-profile-handler.js';
+import { disaggHeadersHandler, prefillHeaderHandler } from './profile-handlers/disagg-headers-handler.js';
+import { disaggProfileHandler } from './profile-handlers/disagg-profile-handler.js';
+import { headerProfileHandler } from './profile-handlers/header-profile-handler.js';
+import { pdProfileHandler } from './profile-handlers/pd-profile-handler.js';
 import { singleProfileHandler } from './profile-handlers/single-profile-handler.js';
 import { destinationEndpointServedVerifier } from './reporters/destination-endpoint-served-verifier.js';
 import { requestAttributeReporter } from './reporters/request-attribute-reporter.js';
@@ -35,6 +45,7 @@ import { consistentHashScorer } from './scorers/consistent-hash-scorer.js';
 import { endpointAttributeScorer } from './scorers/endpoint-attribute-scorer.js';
 import { headerLabelAffinityScorer } from './scorers/header-label-affinity-scorer.js';
 import { kvCacheUtilizationScorer } from './scorers/kv-cache-utilization-scorer.js';
+import { latencyScorer } from './scorers/latency-scorer.js';
 import { lmetricScorer } from './scorers/lmetric-scorer.js';
 import { loadAwareScorer } from './scorers/load-aware-scorer.js';
 import { loraAffinityScorer } from './scorers/lora-affinity-scorer.js';
@@ -89,11 +100,23 @@ export const schedulingPlugins: readonly PluginDefinition[] = [
   tokenProducer,
   tokenizer,
   singleProfileHandler,
+  disaggProfileHandler,
+  pdProfileHandler,
+  disaggHeadersHandler,
+  prefillHeaderHandler,
+  headerProfileHandler,
+  dataParallelProfileHandler,
+  alwaysDisaggPdDecider,
+  prefixBasedPdDecider,
   sessionAffinityFilter,
   sessionAffinityScorer,
   sessionIdProducer,
   agentIdentity,
   probabilisticAdmitter,
+  predictedLatencyProducer,
+  sloHeadroomTierFilter,
+  latencyScorer,
+  latencySloAdmitter,
   headerBasedTestingFilter,
   requestAttributeReporter,
   destinationEndpointServedVerifier,

@@ -1,17 +1,10 @@
-import type { Decider, DecisionRequest } from '../core/decider.js';
-import type { Measures } from '../core/label.js';
+import type { DecisionRequest } from '../core/decider.js';
 import type { PromptTokens } from '../core/token-chain.js';
-import type { EndpointDirectory } from './endpoint-directory.js';
-import type {
-  AnswerMeasures,
-  Charge,
-  PickedEndpoint,
-  Placement,
-  PrefixSettings,
-  Rejection,
-  ScheduleInput,
-  Scheduler,
-} from './types.js';
+import { endpointAddress } from '../pool/endpoint.js';
+import { ChargedRuns, type RunOptions } from './charged-runs.js';
+import type { ProfileHandler, StagesUsed } from './profile-handler.js';
+import type { PickedEndpoint, Placement, PrefixSettings, Rejection, ScheduleInput, Scheduler } from './types.js';
+import { NOTHING_WANTED, wantedTimes } from './wanted-times.js';
 
 /** How many hashes of a prompt have been written for the next decision. */
 interface WrittenChain {
@@ -29,53 +22,26 @@ export interface PromptTokenChain {
   chain(tokens: PromptTokens, model: string, salt: string | undefined, blockTokens: number): WrittenChain;
 }
 
-export interface SchedulerOptions {
-  readonly decider: Decider;
-  readonly directory: EndpointDirectory;
+export interface SchedulerOptions extends RunOptions {
+  readonly handler: ProfileHandler;
   readonly prompts: PromptChain;
   /** Absent = what a tokeniser found counts, but the bytes are hashed. */
   readonly tokens?: PromptTokenChain | undefined;
   readonly prefix: PrefixSettings | undefined;
-  readonly estimateOutput: { readonly ratio: number; readonly maxTokens: number | undefined } | undefined;
   /** Request headers whose values the programs look at, in lower case. */
   readonly requestKeys?: readonly string[];
   /** Model names that are no LoRA adapters. */
   readonly baseModels?: ReadonlySet<string>;
   /** Tokens of one block. */
   readonly blockTokens: number;
-  readonly emitScores: boolean;
-  readonly nowMs: () => number;
-  /** A charge could not be released because a dead thread holds the lock: try `again` soon. */
-  readonly later: (again: () => boolean) => void;
-  /** An endpoint was ejected. */
-  readonly ejected: (endpoint: PickedEndpoint) => void;
+  /** The handler has sent a request through these stages. */
+  readonly staged?: ((stages: StagesUsed, targetModel: string) => void) | undefined;
 }
 
 /** Bytes that stand for one token, as the incumbent's estimate (token-producer, estimate mode). */
 const bytesPerToken = 4;
 
-const noEndpoints: Rejection = {
-  kind: 'rejected',
-  code: 'ServiceUnavailable',
-  message: 'failed to find endpoint candidates for serving the request',
-  reason: 'rejected-no-endpoints',
-};
-/** The filters left nothing; status, text and reason as the incumbent answers them. */
-const filteredOut: Rejection = {
-  kind: 'rejected',
-  code: 'ResourceExhausted',
-  message: 'no endpoints available for the given request',
-  reason: 'rejected-saturated',
-};
-const busy: Rejection = {
-  kind: 'rejected',
-  code: 'ServiceUnavailable',
-  message: 'the picker is repairing its state: try again',
-  reason: undefined,
-  retryAfterSeconds: 1,
-};
-
-/** The scheduler of a shard: one call into the core per request. */
+/** The scheduler of a shard: the profile handler runs profiles, each by one call into the core. */
 export class CoreScheduler implements Scheduler {
   readonly #options: SchedulerOptions;
 
@@ -84,39 +50,36 @@ export class CoreScheduler implements Scheduler {
   }
 
   schedule(input: ScheduleInput): Placement | Rejection {
-    const { decider, directory } = this.#options;
-    const request = this.#request(input);
-    const decision = decider.decide(request);
-    if (decision.status === 'filtered') return filteredOut;
-    if (decision.status === 'no-candidates') return noEndpoints;
-    if (decision.status !== 'decided') return busy;
-    const endpoints: PickedEndpoint[] = [];
-    for (const slot of decision.slots) {
-      const entry = directory.at(slot);
-      if (entry !== undefined) endpoints.push(entry);
+    const runs = new ChargedRuns(this.#options, input, this.#request(input));
+    let outcome: Placement | Rejection | undefined;
+    try {
+      outcome = this.#handled(runs);
+    } finally {
+      // A rejection, or an exception on the way.
+      if (outcome?.kind !== 'placed') runs.abandon();
     }
-    const primary = directory.at(decision.slots[0]!);
-    const charge = new LedgerCharge(
-      this.#options,
-      primary?.slot ?? -1,
-      primary?.generation ?? 0,
-      decision.ticket,
-      decision.ticketGeneration,
-      request.blockTokens,
-      request.nowMs,
-    );
-    if (endpoints.length === 0) {
-      charge.release();
-      return noEndpoints;
-    }
+    return outcome;
+  }
+
+  #handled(runs: ChargedRuns): Placement | Rejection {
+    const { input } = runs;
+    const handled = this.#options.handler.handle(runs);
+    if (handled.kind === 'rejected') return handled;
+    const { primary, port, headers, stages } = handled;
+    if (stages !== undefined) this.#options.staged?.(stages, input.targetModel);
+    if (primary.matchedBlocks === 0 && asksForCached(input.headers)) return notCached;
+    const { endpoints, matchedBlocks, totalBlocks, matchedTokens } = primary;
     return {
       kind: 'placed',
-      endpoints,
-      charge,
-      matchedBlocks: decision.matchedBlocks,
-      totalBlocks: decision.totalBlocks,
-      matchedTokens: Math.min(decision.matchedBlocks * request.blockTokens, request.promptTokens),
-      scores: this.#options.emitScores ? this.#scores(decision.slots) : undefined,
+      endpoints: port === undefined ? endpoints : endpoints.map((endpoint) => atPort(endpoint, port)),
+      picks: runs.picked,
+      charge: runs.place(primary),
+      headers: headers ?? NO_HEADERS,
+      matchedBlocks,
+      totalBlocks,
+      matchedTokens,
+      prediction: runs.predictionOf(primary),
+      scores: runs.scoresOf(primary),
     };
   }
 
@@ -132,8 +95,11 @@ export class CoreScheduler implements Scheduler {
         estimateOutput.maxTokens ?? Number.MAX_SAFE_INTEGER,
       );
     }
+    const wanted = this.#options.predicts ? wantedTimes(input.headers) : NOTHING_WANTED;
     return {
       profile: 0,
+      wantedTtftMs: wanted.ttftMs,
+      wantedTpotMs: wanted.tpotMs,
       blocks,
       tail,
       blockTokens: this.#options.blockTokens,
@@ -163,107 +129,26 @@ export class CoreScheduler implements Scheduler {
       tail: chain.tail && chain.blocks < prefix.maxBlocks,
     };
   }
-
-  /** Scores of the candidates that the filters left; the picks were candidates too. */
-  #scores(picks: readonly number[]): ReadonlyMap<string, number> {
-    const { decider, directory } = this.#options;
-    const scores = new Map<string, number>();
-    for (const { slot, address } of directory.entries()) {
-      if (decider.isCandidate(slot) || picks.includes(slot)) scores.set(address, decider.scoreOf(slot));
-    }
-    return scores;
-  }
 }
 
-/** What one request holds in the ledger. */
-class LedgerCharge implements Charge {
-  readonly #options: SchedulerOptions;
-  readonly #slot: number;
-  readonly #slotGeneration: number;
-  readonly #ticketGeneration: number;
-  readonly #blockTokens: number;
-  readonly #decidedAtMs: number;
-  #firstOutputAtMs: number | undefined;
-  #outputEvents = 0;
-  #answer: AnswerMeasures | undefined;
-  #ticket: number;
-  #grownBlocks = 0;
-  #prefilled = false;
-  #reported = false;
+const NO_HEADERS: ReadonlyMap<string, string | undefined> = new Map();
 
-  constructor(
-    options: SchedulerOptions,
-    slot: number,
-    slotGeneration: number,
-    ticket: number,
-    ticketGeneration: number,
-    blockTokens: number,
-    decidedAtMs: number,
-  ) {
-    this.#options = options;
-    this.#slot = slot;
-    this.#slotGeneration = slotGeneration;
-    this.#ticket = ticket;
-    this.#ticketGeneration = ticketGeneration;
-    this.#blockTokens = blockTokens;
-    this.#decidedAtMs = decidedAtMs;
-  }
+/** The request's endpoint, told to the proxy with another port. */
+function atPort(picked: PickedEndpoint, port: number): PickedEndpoint {
+  return { ...picked, address: endpointAddress({ address: picked.endpoint.address, port }) };
+}
 
-  prefillDone(): void {
-    if (this.#prefilled || this.#ticket === 0) return;
-    this.#prefilled = true;
-    const { decider, estimateOutput, nowMs } = this.#options;
-    this.#firstOutputAtMs = nowMs();
-    // With output counted, the estimate stays until the end (inflight-load-producer).
-    decider.prefillDone(this.#ticket, this.#ticketGeneration, estimateOutput !== undefined);
-  }
+/** What a client gets that asked to be served only from the cache (RFC 7240 preference, as the incumbent reads it). */
+const notCached: Rejection = {
+  kind: 'rejected',
+  code: 'PreconditionFailed',
+  message: 'no decode worker has the requested KV cache',
+  reason: undefined,
+};
 
-  grow(tokens: number): void {
-    this.#outputEvents = tokens;
-    const blocks = Math.floor(tokens / this.#blockTokens);
-    if (blocks <= this.#grownBlocks || this.#ticket === 0) return;
-    this.#grownBlocks = blocks;
-    this.#options.decider.grow(this.#ticket, this.#ticketGeneration, blocks);
-  }
-
-  answered(answer: AnswerMeasures): void {
-    this.#answer ??= answer;
-  }
-
-  release(): void {
-    const ticket = this.#ticket;
-    if (ticket === 0) return;
-    this.#options.decider.label(ticket, this.#ticketGeneration, this.#measures());
-    this.#ticket = 0;
-    const generation = this.#ticketGeneration;
-    const { decider, later } = this.#options;
-    if (!decider.release(ticket, generation)) later(() => decider.release(ticket, generation));
-  }
-
-  /** What the label says. An answer in one piece tells nothing of its first token; a stream's events stand for tokens. */
-  #measures(): Measures {
-    const now = this.#options.nowMs();
-    const answer = this.#answer;
-    const first = answer?.streamed === false ? undefined : this.#firstOutputAtMs;
-    const outputTokens = answer?.outputTokens ?? (this.#outputEvents > 0 ? this.#outputEvents : undefined);
-    const steps = (outputTokens ?? 0) - 1;
-    return {
-      outcome: answer?.outcome ?? 'aborted',
-      firstOutputMs: first === undefined ? undefined : first - this.#decidedAtMs,
-      perTokenMs: first === undefined || steps < 1 ? undefined : (now - first) / steps,
-      durationMs: now - this.#decidedAtMs,
-      outputTokens,
-      promptTokens: answer?.promptTokens,
-      cachedTokens: answer?.cachedTokens,
-    };
-  }
-
-  outcome(result: 'success' | 'failure'): void {
-    if (this.#reported || this.#slot < 0) return;
-    this.#reported = true;
-    const { decider, nowMs, directory, ejected } = this.#options;
-    const out = decider.noteOutcome(this.#slot, this.#slotGeneration, result === 'failure', nowMs());
-    const endpoint = out ? directory.at(this.#slot) : undefined;
-    if (endpoint !== undefined) ejected(endpoint);
-  }
+/** `Prefer: if-available`, alone or among other preferences. */
+function asksForCached(headers: ScheduleInput['headers']): boolean {
+  const preferences = headers.get('prefer');
+  if (preferences === undefined) return false;
+  return preferences.split(',').some((preference) => preference.split(';')[0]!.trim().toLowerCase() === 'if-available');
 }

@@ -64,14 +64,30 @@ export interface Charge {
   outcome(result: 'success' | 'failure'): void;
 }
 
+/** What was predicted for the endpoint that a request was placed on, and what the request wants, in milliseconds. */
+export interface LatencyPrediction {
+  /** Undefined = nothing was predicted. */
+  readonly ttftMs: number | undefined;
+  readonly tpotMs: number | undefined;
+  /** 0 = the request does not say. */
+  readonly wantedTtftMs: number;
+  readonly wantedTpotMs: number;
+}
+
 export interface Placement {
   readonly kind: 'placed';
-  /** In order of preference, at least one. */
+  /** Who answers the request: in order of preference, at least one. */
   readonly endpoints: readonly PickedEndpoint[];
+  /** What every profile that ran picked, by the profile's name: in order of preference, at least one. */
+  readonly picks: ReadonlyMap<string, readonly PickedEndpoint[]>;
   readonly charge: Charge;
+  /** Headers of the request that the model server is told; undefined = take out what the client sent. Lower case. */
+  readonly headers: ReadonlyMap<string, string | undefined>;
   readonly matchedBlocks: number;
   readonly totalBlocks: number;
   readonly matchedTokens: number;
+  /** Undefined when nothing predicts latency. */
+  readonly prediction?: LatencyPrediction | undefined;
   /** Weighted score of every candidate by address; only when scores are emitted. */
   readonly scores: ReadonlyMap<string, number> | undefined;
 }
@@ -97,6 +113,9 @@ export interface Rejection {
   /** Seconds for a Retry-After header. */
   readonly retryAfterSeconds?: number | undefined;
 }
+
+/** Fills the columns of host plugins for the profile that runs next. */
+export type HostColumnFiller = (input: ScheduleInput, profile: string) => void;
 
 /** The decision of one request, on the shard's thread, synchronous. */
 export interface Scheduler {
@@ -137,6 +156,10 @@ export interface ProgramOperation {
     | 'OP_SCORE_CACHE_AWARE'
     | 'OP_SCORE_MARGINAL_COST'
     | 'OP_WOULD_PICK'
+    | 'OP_PREDICT'
+    | 'OP_ADMIT_LATENCY'
+    | 'OP_FILTER_TIER'
+    | 'OP_SCORE_LATENCY'
     | 'OP_PICK_BEST_OF'
     | 'OP_PICK_LEAST_REQUEST'
     | 'OP_PICK_ROUND_ROBIN'
@@ -185,6 +208,20 @@ export interface PrefixSettings {
   readonly autoTune: boolean;
 }
 
+/** How latency is predicted. */
+export interface PredictionSettings {
+  /** Off = only learn. */
+  readonly predicts: boolean;
+  /** Answers are streamed: single tokens have a time. */
+  readonly streaming: boolean;
+  /** Factor of the wanted time per output token. */
+  readonly bufferFactor: number;
+  /** Label whose value `prefill` marks endpoints without output; empty = none. */
+  readonly roleLabel: string;
+  /** What the model believes before it has learned. */
+  readonly prior: { readonly prefillTokensPerSecond: number; readonly tpotMs: number };
+}
+
 /** A server that renders prompts: vLLM's `/v1/completions/render` and `/v1/chat/completions/render`. */
 export interface RenderSettings {
   readonly kind: 'render';
@@ -208,6 +245,16 @@ export interface HostPluginSettings {
   /** Columns that its filter and its scorer fill; undefined = no profile uses them. */
   readonly filterColumn: number | undefined;
   readonly scoreColumn: number | undefined;
+  /** Names of the profiles that it stands in. */
+  readonly profiles: readonly string[];
+}
+
+/** The profile handler and the deciders that it may ask: plain data, from which each shard makes its own. */
+export interface HandlerSettings {
+  readonly name: string;
+  readonly type: string;
+  readonly parameters: unknown;
+  readonly deciders: readonly { readonly name: string; readonly type: string; readonly parameters: unknown }[];
 }
 
 /** What the configuration's scheduling part compiles to. */
@@ -229,6 +276,9 @@ export interface CompiledScheduling {
   readonly tokens?: TokenSettings | undefined;
   /** Count output estimates as in-flight tokens (inflight-load-producer). */
   readonly estimateOutput: { readonly ratio: number; readonly maxTokens: number | undefined } | undefined;
+  readonly handler: HandlerSettings;
+  /** Undefined when nothing predicts latency. */
+  readonly prediction: (PredictionSettings & { readonly name: string; readonly type: string }) | undefined;
   /** Plugins that run on the shards, in the order of the configuration. */
   readonly host: readonly HostPluginSettings[];
 }

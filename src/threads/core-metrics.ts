@@ -2,6 +2,12 @@ import type { EndpointReading } from '../core/endpoint-table.js';
 import type { CoreInstance } from '../core/memory.js';
 import type { MetricsExposition } from '../operations/telemetry/exposition.js';
 
+/** What the latency model has learned from. */
+export interface LatencyCounts {
+  readonly observations: { readonly ttft: number; readonly tpot: number };
+  readonly lost: number;
+}
+
 /** What only the control thread knows. */
 export interface CoreMetricsSources {
   readonly shardDeaths: () => number;
@@ -10,6 +16,8 @@ export interface CoreMetricsSources {
   readonly scrapeErrors: () => number;
   /** Versions of the configuration file since the start by what became of them. */
   readonly configReloads: () => Readonly<Record<string, number>>;
+  /** Undefined when nothing predicts latency. */
+  readonly latencyTrainer: LatencyCounts | undefined;
 }
 
 /** Register the counters and gauges that stand in shared memory and are not the incumbent's. */
@@ -50,7 +58,22 @@ export function addCoreMetrics(exposition: MetricsExposition, core: CoreInstance
     read: () => Object.entries(sources.configReloads()).map(([outcome, value]) => ({ labels: { outcome }, value })),
   });
   addEndpointGauges(exposition, sources);
+  if (sources.latencyTrainer !== undefined) addLatencyCounters(exposition, sources.latencyTrainer);
   addPrefixCounters(exposition, core);
+}
+
+function addLatencyCounters(exposition: MetricsExposition, trainer: LatencyCounts): void {
+  exposition.addCounter({
+    name: 'pointsman_prediction_observations_total',
+    help: 'Answers that the latency model has learned from.',
+    labels: ['time'],
+    read: () => Object.entries(trainer.observations).map(([time, value]) => ({ labels: { time }, value })),
+  });
+  exposition.addCounter({
+    name: 'pointsman_prediction_labels_lost_total',
+    help: 'Answers that the latency model could not learn from: overwritten before they were read, or no latency.',
+    read: () => [{ labels: {}, value: trainer.lost }],
+  });
 }
 
 const endpointGauges: readonly (readonly [string, string, (reading: EndpointReading) => number])[] = [

@@ -3,7 +3,13 @@ import type { PoolMemory } from '../core/memory.js';
 import type { KeyPair, ServingStatus, TlsMaterial } from '../ingress/transport.js';
 import type { LogOptions } from '../operations/log.js';
 import type { ModelRewrite, SlotAssignment } from '../pool/endpoint.js';
-import type { CompiledScheduling, HostPluginSettings, PrefixSettings, TokenSettings } from '../scheduling/types.js';
+import type {
+  CompiledScheduling,
+  HandlerSettings,
+  HostPluginSettings,
+  PrefixSettings,
+  TokenSettings,
+} from '../scheduling/types.js';
 
 /** Settings that a shard is started with. */
 export interface ShardSettings {
@@ -19,6 +25,7 @@ export interface ShardSettings {
   readonly requestKeys: readonly string[];
   readonly baseModels: readonly string[];
   readonly prefixProducer: CompiledScheduling['prefixProducer'];
+  readonly prediction: CompiledScheduling['prediction'];
   readonly estimateOutput: { readonly ratio: number; readonly maxTokens: number | undefined } | undefined;
   readonly maxRequestBodyBytes: number;
   readonly maxStreams: number;
@@ -29,6 +36,9 @@ export interface ShardSettings {
   readonly saturation: SaturationSettings;
   readonly log: LogOptions;
   readonly plugins: PluginSettings;
+  /** Names of the profiles in the order of their numbers. */
+  readonly profiles: readonly string[];
+  readonly handler: HandlerSettings;
 }
 
 /** Host plugins of a shard. Definitions are code: the shard loads the modules that bring them itself. */
@@ -41,7 +51,10 @@ export interface PluginSettings {
 }
 
 /** The settings of a shard that a reload of the configuration can change. */
-export type ConfiguredSettings = Pick<ShardSettings, 'parsers' | 'prefix' | 'estimateOutput' | 'saturation'>;
+export type ConfiguredSettings = Pick<
+  ShardSettings,
+  'parsers' | 'profiles' | 'prefix' | 'estimateOutput' | 'saturation'
+>;
 
 /** What a shard task is started with. Its message port is transferred along. */
 export interface ShardStart {

@@ -12,6 +12,7 @@ import { createFileDiscovery } from '../pool/discovery/file.js';
 import type { Discovery } from '../pool/endpoint.js';
 import { SlotTable } from '../pool/slots.js';
 import type { MetricsInformer } from '../pool/sources/metrics-informer.js';
+import { LatencyTrainer } from '../prediction/latency-trainer.js';
 import { AdaptationControl } from './adaptation-control.js';
 import { CertificateWatch } from './certificate-watch.js';
 import { ConfigurationReload, NO_RELOADS } from './configuration-reload.js';
@@ -29,6 +30,9 @@ import { configuredSettings, shardSettings } from './shard-settings.js';
 /** Thread numbers beyond the control thread and the shards, for job threads that attach. */
 const jobThreads = 4;
 
+/** Between two rounds of learning: an answer counts for the requests a moment later. */
+const learnEveryMs = 250;
+
 /** A picker in this process: control thread here, shards as worker threads. */
 export class Picker {
   readonly #options: PickerOptions;
@@ -40,11 +44,14 @@ export class Picker {
   readonly #programs: ProgramPublisher;
   readonly #adaptation: AdaptationControl;
   readonly #reload: ConfigurationReload | undefined;
+  readonly #trainer: LatencyTrainer | undefined;
   readonly #informer: MetricsInformer | undefined;
   readonly #health = new HealthState();
   readonly #jobs = new JobPool();
   readonly #discovery: Discovery;
   readonly #closers: (() => Promise<void> | void)[] = [];
+  /** Names of the profiles that run, by their numbers. */
+  #profiles: readonly string[];
   #shardDeaths = 0;
   #ejections = 0;
 
@@ -72,6 +79,8 @@ export class Picker {
       now: poolClockMs,
       log,
     });
+    this.#profiles = profileNames(configuration);
+    this.#trainer = this.#learnLatency();
     this.#discovery = createFileDiscovery({
       ...configuration.discovery!,
       read: (text, path) => this.#jobs.readEndpoints(text, path),
@@ -98,6 +107,17 @@ export class Picker {
     this.#reload = this.#followConfiguration();
   }
 
+  /** Before the first endpoint is opened, so that it is predicted from its first request on. */
+  #learnLatency(): LatencyTrainer | undefined {
+    const settings = this.#options.configuration.scheduling.prediction;
+    if (settings === undefined) return undefined;
+    const trainer = new LatencyTrainer({ core: this.#core, settings });
+    const rounds = setInterval(() => trainer.learn(), learnEveryMs);
+    rounds.unref();
+    this.#closers.push(() => clearInterval(rounds));
+    return trainer;
+  }
+
   #followConfiguration(): ConfigurationReload | undefined {
     const { followed, configuration, log } = this.#options;
     if (followed === undefined) return undefined;
@@ -122,6 +142,7 @@ export class Picker {
     this.shards.replaceConfigured(configuredSettings(next));
     this.#programs.publish(placed);
     this.#adaptation.configure(next.adaptation);
+    this.#profiles = profileNames(next);
   }
 
   #makeShards(): ShardPool {
@@ -233,6 +254,7 @@ export class Picker {
       ejections: () => this.#ejections,
       scrapeErrors: () => this.#scrapeErrors(),
       configReloads: () => this.#reload?.counts ?? NO_RELOADS,
+      latencyTrainer: this.#trainer,
       endpoints: () =>
         this.#controller.assignments.map(({ slot, endpoint }) => ({
           name: endpoint.name,
@@ -251,8 +273,15 @@ export class Picker {
       exposition,
       tls: options.metricsTls,
       routes: new Map([
-        ['/debug/decisions', decisionsRoute(new DecisionLog(this.#core), (slot) => this.#controller.endpointOf(slot))],
         ['/debug/adaptation', adaptationRoute(adaptation)],
+        [
+          '/debug/decisions',
+          decisionsRoute(
+            new DecisionLog(this.#core),
+            (slot) => this.#controller.endpointOf(slot),
+            (profile) => this.#profiles[profile],
+          ),
+        ],
       ]),
       report: (problem) => log.error({ part: 'metrics' }, problem),
     });
@@ -276,4 +305,8 @@ export class Picker {
 
 function statuses(health: HealthSource) {
   return health.services().map((service) => [service, health.status(service)] as const);
+}
+
+function profileNames({ scheduling }: LoadedConfiguration): readonly string[] {
+  return scheduling.profiles.map(({ name }) => name);
 }

@@ -79,6 +79,13 @@ function variantOf(operations: readonly Operation[], kind: ProgramVariant['kind'
 }
 
 function withMasksFrom(first: number, operation: Operation): Operation {
+  if (operation.code === 'OP_PREDICT') return withPrefillMaskFrom(first, operation);
   if (operation.code !== 'OP_FILTER_MASK') return operation;
   return { ...operation, parameters: [first + operation.parameters[0]!] };
+}
+
+/** Its last number is that of a mask and one more, or 0. */
+function withPrefillMaskFrom(first: number, operation: Operation): Operation {
+  const [source = 0, streaming = 0, buffer = 1, mask = 0] = operation.parameters;
+  return { ...operation, parameters: [source, streaming, buffer, mask === 0 ? 0 : mask + first] };
 }

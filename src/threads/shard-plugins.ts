@@ -8,8 +8,10 @@ import { HostPlugins, type HostServices } from '../scheduling/host/host-plugins.
 import { HostedScheduler } from '../scheduling/host/hosted-scheduler.js';
 import { PoolViews } from '../scheduling/host/pool-views.js';
 import type { PluginDefinition } from '../scheduling/plugin.js';
+import type { ProfileHandler } from '../scheduling/profile-handler.js';
+import { makeProfileHandler } from '../scheduling/profile-handlers/make-profile-handler.js';
 import { schedulingPlugins } from '../scheduling/registry.js';
-import type { Scheduler } from '../scheduling/types.js';
+import type { HandlerSettings, HostColumnFiller, Scheduler } from '../scheduling/types.js';
 import type { PluginSettings } from './messages.js';
 import { PluginChannels } from './plugin-channel.js';
 import { poolClockMs } from './pool-clock.js';
@@ -38,10 +40,12 @@ export class ShardPlugins {
   readonly #services: HostServices;
   /** Undefined when the configuration has none. */
   readonly plugins: HostPlugins | undefined;
+  readonly profileHandler: ProfileHandler;
 
   /** @throws with one line, when a plugin does not start. */
   constructor(
     settings: PluginSettings,
+    handler: HandlerSettings,
     definitions: ReadonlyMap<string, PluginDefinition>,
     { core, directory, random, log, failed, count }: ShardPluginOptions,
   ) {
@@ -61,6 +65,13 @@ export class ShardPlugins {
     };
     const plugins = new HostPlugins(settings.configured, definitions, this.#services);
     this.plugins = plugins.count > 0 ? plugins : undefined;
+    this.profileHandler = makeProfileHandler(handler, definitions);
+  }
+
+  /** Fills the host plugins' columns for a profile; undefined when there is nothing to fill. */
+  get fillColumns(): HostColumnFiller | undefined {
+    const { plugins } = this;
+    return plugins === undefined ? undefined : (input, profile) => plugins.fill(input, profile);
   }
 
   /** The scheduler of the shard: that of the profiles, or a plugin's, with the host plugins around it. */

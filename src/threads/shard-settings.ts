@@ -18,6 +18,8 @@ export function shardSettings(options: PickerOptions): ShardSettings {
     requestKeys: configuration.scheduling.requestKeys,
     baseModels: configuration.scheduling.baseModels,
     prefixProducer: configuration.scheduling.prefixProducer,
+    handler: configuration.scheduling.handler,
+    prediction: configuration.scheduling.prediction,
     plugins: { modules: options.pluginModules, configured: configuration.scheduling.host, group: randomUUID() },
     maxRequestBodyBytes: options.maxRequestBodyBytes,
     maxStreams: Math.ceil(options.maxStreams / shards),
@@ -33,6 +35,7 @@ export function shardSettings(options: PickerOptions): ShardSettings {
 export function configuredSettings(configuration: LoadedConfiguration): ConfiguredSettings {
   return {
     parsers: configuration.parsers,
+    profiles: configuration.scheduling.profiles.map(({ name }) => name),
     prefix: configuration.scheduling.prefix,
     estimateOutput: configuration.scheduling.estimateOutput,
     saturation: configuration.saturationDetector ?? {

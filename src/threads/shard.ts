@@ -50,15 +50,21 @@ export async function shard(start: ShardStart): Promise<void> {
   const recorder = new ShardRecorder(core, {
     endpointOf: (slot) => directory.at(slot)?.endpoint,
     prefixProducer: settings.prefixProducer,
+    prediction: settings.prediction,
   });
-  const plugins = new ShardPlugins(settings.plugins, await shardDefinitions(settings.plugins.modules), {
-    core,
-    directory,
-    random: seededRandom(BigInt(start.seed) + pluginSeed),
-    log,
-    failed: (plugin) => recorder.pluginFailed(plugin),
-    count: (plugin, counter, labels) => recorder.pluginCounted(plugin, counter, labels),
-  });
+  const plugins = new ShardPlugins(
+    settings.plugins,
+    settings.handler,
+    await shardDefinitions(settings.plugins.modules),
+    {
+      core,
+      directory,
+      random: seededRandom(BigInt(start.seed) + pluginSeed),
+      log,
+      failed: (plugin) => recorder.pluginFailed(plugin),
+      count: (plugin, counter, labels) => recorder.pluginCounted(plugin, counter, labels),
+    },
+  );
   const tokens = createTokenSource(settings.tokens, directory);
   const open = createStreamOpener(
     services({ core, start, directory, rules, configured, send, log, recorder, plugins, tokens }),
@@ -127,6 +133,12 @@ function services({ core, start, directory, rules, configured, send, log, record
   const scheduler = new CoreScheduler({
     decider: new Decider(core, seed),
     directory,
+    get profiles() {
+      return configured.settings.profiles;
+    },
+    handler: plugins.profileHandler,
+    hostColumns: plugins.fillColumns,
+    staged: (stages, model) => recorder.staged(settings.handler, stages, model),
     prompts: scanner,
     tokens: new TokenChain(core),
     get prefix() {
@@ -139,6 +151,7 @@ function services({ core, start, directory, rules, configured, send, log, record
     baseModels: new Set(settings.baseModels),
     blockTokens,
     emitScores: settings.emitScores,
+    predicts: settings.prediction !== undefined,
     nowMs: poolClockMs,
     later: releaseLater,
     ejected: ({ endpoint }) => send({ kind: 'ejected', endpoint: endpoint.id }),

@@ -180,14 +180,14 @@ describe('marginal-cost-scorer', () => {
       { ...idle, prefillTokens: 10_000, promptTokens: 10_000, inflight: 1 },
       { ...idle, inflight: 60, promptTokens: 200_000 },
     ];
-    const pick = (firstOutputTargetMs: number, perTokenTargetMs: number) =>
+    const pick = (wantedTtftMs: number, wantedTpotMs: number) =>
       poolOf(endpoints).decider.decide({
         ...plainRequest,
         promptTokens: 500,
         nowMs: 1000,
         charged: false,
-        firstOutputTargetMs,
-        perTokenTargetMs,
+        wantedTtftMs,
+        wantedTpotMs,
       }).slots[0];
     expect(pick(200, 1000)).toBe(1);
     expect(pick(60_000, 10)).toBe(0);

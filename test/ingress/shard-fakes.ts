@@ -163,6 +163,12 @@ export class RecordedCalls implements RequestRecorder {
   responseEnded(...rest: unknown[]): void {
     this.calls.push(['responseEnded', ...rest]);
   }
+  predicted(...rest: unknown[]): void {
+    this.calls.push(['predicted', ...rest]);
+  }
+  predictionTook(...rest: unknown[]): void {
+    this.calls.push(['predictionTook', ...rest]);
+  }
   scheduled(...rest: unknown[]): void {
     this.calls.push(['scheduled', ...rest]);
   }
@@ -326,7 +332,9 @@ export class FakeShard {
         address,
         endpoint: { id: address, name: address, namespace: 'default', address, port: 8_000, labels: {} },
       })),
+      picks: new Map(),
       charge,
+      headers: new Map(),
       matchedBlocks: 2,
       totalBlocks: 3,
       matchedTokens: 128,

@@ -11,7 +11,7 @@ import {
 import { PrefixIndex } from '../../dist/core/prefix-index.js';
 import { MetricsExposition } from '../../dist/operations/telemetry/exposition.js';
 import { boundText, labelText, numberText } from '../../dist/operations/telemetry/exposition-text.js';
-import { attemptKind, requestKind, seriesKinds } from '../../dist/operations/telemetry/metric-table.js';
+import { attemptKind, cellsOf, requestKind, seriesKinds } from '../../dist/operations/telemetry/metric-table.js';
 import { spread } from '../../dist/operations/telemetry/pool-gauges.js';
 import { ShardRecorder } from '../../dist/operations/telemetry/shard-recorder.js';
 import type { Endpoint } from '../../dist/pool/endpoint.js';
@@ -490,7 +490,7 @@ describe('the page', () => {
       let next = 0;
       for (const metric of kind.metrics) {
         expect(metric.offset).toBe(next);
-        next += metric.type === 'histogram' ? metric.buckets.length + 2 : 1;
+        next += cellsOf(metric);
         expect([...metric.buckets].sort((a, b) => a - b)).toEqual(metric.buckets);
       }
       expect(next).toBe(kind.cells);
@@ -565,5 +565,64 @@ describe('a thread that is killed while it counts', () => {
     const found = await page(exposition());
     const total = [...found].filter(([key]) => key.startsWith('llm_d_epp_request_total{'));
     expect(total.reduce((sum, [, value]) => sum + value, 0)).toBe(before);
+  });
+});
+
+describe('predicted latency', () => {
+  const prediction = { name: 'predicted', type: 'predicted-latency-producer', streaming: true };
+  const own =
+    'model_name="m1",plugin_name="predicted",plugin_type="predicted-latency-producer",target_model_name="m1-v2"';
+  const predicting = (thread: number) => new ShardRecorder(attachCore(pool, thread), { endpointOf, prediction });
+
+  beforeEach(() => makePool());
+
+  test('shows what was predicted, what came of it, and wishes that were broken', async () => {
+    const shard = predicting(1);
+    const series = shard.series(labels);
+    const guess = { ttftMs: 200, tpotMs: 10, wantedTtftMs: 300, wantedTpotMs: 15 };
+    shard.predicted(series, guess, { firstTokenSeconds: 0.4, perTokenSeconds: 0.01, durationSeconds: 1 });
+    const page = await exposition().text();
+    expect(page).toContain(`llm_d_epp_request_predicted_ttft_seconds_sum{${own}} 0.2\n`);
+    expect(page).toContain(`llm_d_epp_request_predicted_tpot_seconds_sum{${own}} 0.01\n`);
+    expect(page).toContain(`pointsman_prediction_accuracy_ratio_sum{${own},time="ttft"} 2\n`);
+    expect(page).toContain(`pointsman_prediction_accuracy_ratio_sum{${own},time="tpot"} 1\n`);
+    expect(page).toContain(`llm_d_epp_request_slo_violation_total{${own},type="ttft"} 1\n`);
+    expect(page).not.toContain(`llm_d_epp_request_slo_violation_total{${own},type="tpot"}`);
+    expect(page).toContain(
+      'inference_objective_request_slo_violation_total{model_name="m1",target_model_name="m1-v2",type="ttft"} 1\n',
+    );
+    expect(page).toContain(`llm_d_epp_inference_request_metric{${own},type="tpot_slo_violation"} 0\n`);
+    expect(page).toContain(`llm_d_epp_inference_request_metric{${own},type="ttft"} 0.4\n`);
+    expect(page).not.toContain('type="ttft_prediction_duration"');
+  });
+
+  test('shows of several threads the value that was set last', async () => {
+    const [one, two] = [predicting(1), predicting(2)];
+    const seen = (seconds: number) => ({
+      firstTokenSeconds: seconds,
+      perTokenSeconds: undefined,
+      durationSeconds: seconds,
+    });
+    const guess = { ttftMs: undefined, tpotMs: undefined, wantedTtftMs: 0, wantedTpotMs: 0 };
+    one.predicted(one.series(labels), guess, seen(3));
+    two.predicted(two.series(labels), guess, seen(5));
+    one.predicted(one.series(labels), guess, seen(4));
+    expect(await exposition().text()).toContain(`llm_d_epp_inference_request_metric{${own},type="ttft"} 4\n`);
+  });
+
+  test('takes the duration for the first token when answers are not streamed, and nothing where nobody predicts', async () => {
+    const shard = new ShardRecorder(attachCore(pool, 1), {
+      endpointOf,
+      prediction: { ...prediction, streaming: false },
+    });
+    const guess = { ttftMs: 500, tpotMs: 10, wantedTtftMs: 0, wantedTpotMs: 5 };
+    const seen = { firstTokenSeconds: 0.1, perTokenSeconds: 0.02, durationSeconds: 1 };
+    shard.predicted(shard.series(labels), guess, seen);
+    const silent = recorder(2);
+    silent.predicted(silent.series(labels), guess, seen);
+    const page = await exposition().text();
+    expect(page).toContain(`pointsman_prediction_accuracy_ratio_sum{${own},time="ttft"} 2\n`);
+    expect(page).not.toContain('time="tpot"');
+    expect(page).not.toContain('slo_violation_total{');
   });
 });

@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import {
   fairnessId,
+  firstTokenObjectiveMs,
   isControlHeader,
   objectiveName,
+  queueDeadlineMs,
   requestedRewrite,
   requestPath,
 } from '../../dist/request/control-headers.js';
@@ -38,6 +40,18 @@ describe('control headers', () => {
       '/c',
       '/v1/completions',
     ]);
+  });
+
+  it('tell when the first token is due and how long an answer is of use', () => {
+    const both = headers({ 'x-slo-ttft-ms': '250', 'x-pointsman-deadline-ms': '1500' });
+    expect([firstTokenObjectiveMs(both), queueDeadlineMs(both)]).toEqual([250, 1500]);
+    expect(firstTokenObjectiveMs(headers({ 'x-llm-d-slo-ttft-ms': '99', 'x-slo-ttft-ms': '250' }))).toBe(99);
+    expect(
+      ['', ' ', '-1', 'soon', '1e999', 'NaN'].map((text) =>
+        queueDeadlineMs(headers({ 'x-pointsman-deadline-ms': text })),
+      ),
+    ).toEqual(Array.from({ length: 6 }, () => undefined));
+    expect([firstTokenObjectiveMs(headers({})), isControlHeader('x-pointsman-deadline-ms')]).toEqual([undefined, true]);
   });
 
   it("do not include the destination and the client's other headers", () => {

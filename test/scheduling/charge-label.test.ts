@@ -4,6 +4,7 @@ import { EndpointDirectory } from '../../dist/scheduling/endpoint-directory.js';
 import { CoreScheduler, type SchedulerOptions } from '../../dist/scheduling/scheduler.js';
 import type { AnswerMeasures, Placement } from '../../dist/scheduling/types.js';
 import { makePool, pickMax } from '../core/pool.js';
+import { singleProfile } from './single-profile.ts';
 
 /** A scheduler over one endpoint, with a clock that the test sets. */
 function scheduling(options: Partial<SchedulerOptions> = {}) {
@@ -16,6 +17,7 @@ function scheduling(options: Partial<SchedulerOptions> = {}) {
   const scheduler = new CoreScheduler({
     decider,
     directory,
+    ...singleProfile,
     prompts: { chain: () => ({ blocks: 0, tail: false }) },
     prefix: undefined,
     estimateOutput: undefined,

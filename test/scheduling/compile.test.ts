@@ -105,8 +105,8 @@ describe('profiles', () => {
   });
 
   it('are refused when there are more than the core holds', () => {
-    const profiles = Array.from({ length: 65 }, (_, index) => ({ name: `p${index}`, plugins: [] }));
-    expect(() => compileScheduling(profiles, [])).toThrow('65 profiles, but at most 64 can be held');
+    const profiles = Array.from({ length: 33 }, (_, index) => ({ name: `p${index}`, plugins: [] }));
+    expect(() => compileScheduling(profiles, [])).toThrow('33 profiles, but at most 32 can be held');
   });
 });
 

@@ -18,16 +18,16 @@ describe('the built-in plugins', () => {
       for (const [field, schema] of Object.entries(shape)) {
         expect(schema.description ?? '', `${definition.type}.${field}`).not.toBe('');
       }
-      const lenient = definition.type === 'single-profile-handler';
+      const lenient = /^(single-profile-handler|always-disagg-.*-decider)$/.test(definition.type);
       expect(definition.parameters.safeParse({ 'no-such-field': 1 }).success).toBe(lenient);
       if (definition.deprecated !== undefined) expect(types).toContain(definition.deprecated.replacement);
     },
   );
 
   it.each(builtinPlugins.map((definition) => [definition.type, definition] as const))(
-    '%s compiles or fills a column exactly when it is a filter, scorer or picker',
+    '%s compiles or fills a column exactly when it decides: a filter, scorer, picker or admitter',
     (_type, definition) => {
-      const takesPart = definition.kinds.some((kind) => ['filter', 'scorer', 'picker'].includes(kind));
+      const takesPart = definition.kinds.some((kind) => ['filter', 'scorer', 'picker', 'admitter'].includes(kind));
       if (!takesPart) expect(definition.compile).toBeUndefined();
       else expect(definition.compile ?? definition.host).toBeDefined();
     },

@@ -12,6 +12,7 @@ import type { PluginDefinition } from '../../dist/scheduling/plugin.js';
 import { CoreScheduler } from '../../dist/scheduling/scheduler.js';
 import type { Placement, Rejection, ScheduleInput, Scheduler } from '../../dist/scheduling/types.js';
 import { makePool } from '../core/pool.ts';
+import { singleProfile } from './single-profile.ts';
 
 /** A plugin of a test's configuration: its definition with parameters, and a weight when a profile uses it. */
 export interface Use {
@@ -93,6 +94,8 @@ export class HostedPool {
       prefix: undefined,
       estimateOutput: undefined,
       blockTokens: 64,
+      ...singleProfile,
+      hostColumns: (input, profile) => this.plugins.fill(input, profile),
       emitScores: true,
       nowMs: () => this.clock,
       later: () => {},

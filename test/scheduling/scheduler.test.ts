@@ -3,6 +3,7 @@ import type { DecisionRequest, DecisionStatus } from '../../dist/core/decider.js
 import { EndpointDirectory } from '../../dist/scheduling/endpoint-directory.js';
 import { CoreScheduler, type SchedulerOptions } from '../../dist/scheduling/scheduler.js';
 import type { ScheduleInput } from '../../dist/scheduling/types.js';
+import { singleProfile } from './single-profile.ts';
 
 const input: ScheduleInput = {
   scan: -1,
@@ -29,6 +30,7 @@ function schedulerOver(status: DecisionStatus, requests: DecisionRequest[], opti
   return new CoreScheduler({
     decider: decider as unknown as SchedulerOptions['decider'],
     directory: new EndpointDirectory(),
+    ...singleProfile,
     prompts: { chain: () => ({ blocks: 5, tail: true }) },
     prefix: undefined,
     estimateOutput: undefined,

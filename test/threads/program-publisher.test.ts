@@ -21,12 +21,14 @@ function scheduling(masks: number, chosen: number): CompiledScheduling {
     masks: Array.from({ length: masks }, () => ({ accepts: () => true })),
     prefix: undefined,
     prefixProducer: undefined,
+    handler: { name: 'single-profile-handler', type: 'single-profile-handler', parameters: {}, deciders: [] },
     host: [],
     labels: [],
     requestKeys: [],
     attributes: [],
     baseModels: [],
     estimateOutput: undefined,
+    prediction: undefined,
   };
 }
 

@@ -55,13 +55,13 @@ export class Setting {
     ];
   }
 
-  /** Replace the endpoints file in one step, as an editor does. */
-  async writeEndpoints(endpoints: readonly FileEndpoint[]): Promise<void> {
+  /** Replace the endpoints file in one step, as an editor does. @param rest further sections of it */
+  async writeEndpoints(endpoints: readonly FileEndpoint[], rest = ''): Promise<void> {
     const next = join(this.folder, 'endpoints.next');
     const lines = endpoints.map(
       ({ address = '127.0.0.1', ...entry }) => `- ${JSON.stringify({ ...entry, address, port: String(entry.port) })}\n`,
     );
-    await writeFile(next, lines.length === 0 ? 'endpoints: []\n' : `endpoints:\n${lines.join('')}`);
+    await writeFile(next, `${lines.length === 0 ? 'endpoints: []\n' : `endpoints:\n${lines.join('')}`}${rest}`);
     await rename(next, join(this.folder, 'endpoints.yaml'));
   }
 

@@ -2,11 +2,13 @@ import { saturation } from '../../admission/saturation.js';
 import type { LoadedConfiguration } from '../../config/load.js';
 import { Decider, type DecisionRequest } from '../../core/decider.js';
 import { EndpointTable } from '../../core/endpoint-table.js';
+import { CoefficientTable } from '../../core/latency-predictions.js';
 import { attachCore, type CoreInstance, createPoolMemory, defaultPoolSizes } from '../../core/memory.js';
 import { PrefixIndex } from '../../core/prefix-index.js';
 import { ProgramTable } from '../../core/programs.js';
 import { RequestScanner } from '../../core/request-scanner.js';
 import { type Endpoint, endpointAddress, type PoolState } from '../../pool/endpoint.js';
+import { latencyPriors, priorCoefficients } from '../../prediction/latency-priors.js';
 import { requestPath } from '../../request/control-headers.js';
 import { createDialects, type Dialect, type ParserName } from '../../request/dialects.js';
 import { STATUS_OF_CODE } from '../../request/rejections.js';
@@ -15,6 +17,7 @@ import { RequestRules } from '../../request/rules.js';
 import { requesterOf, type UnderstoodRequest, understand, understandOpaque } from '../../request/understand.js';
 import { EndpointDirectory } from '../../scheduling/endpoint-directory.js';
 import type { CompiledProfile, Rejection, RequestHeaders } from '../../scheduling/types.js';
+import { NOTHING_WANTED, wantedTimes } from '../../scheduling/wanted-times.js';
 import { seededRandom } from '../../threads/seeded-random.js';
 import { operationKind } from '../program-text.js';
 import type { EndpointState } from './signals-file.js';
@@ -152,6 +155,7 @@ class ExplainBench {
     this.#chargeInFlight();
     const subset = this.#input.subset === undefined ? undefined : this.#directory.resolve(this.#input.subset);
     const full = this.#saturation(subset);
+    const wanted = configuration.scheduling.prediction === undefined ? NOTHING_WANTED : wantedTimes(requestHeaders);
     const decision: Omit<DecisionRequest, 'profile'> = {
       blocks: prompt.blocks,
       tail: prompt.tail,
@@ -160,6 +164,8 @@ class ExplainBench {
       outputTokens: 0,
       priority: understood.priority,
       adapter: understood.targetModel,
+      wantedTtftMs: wanted.ttftMs,
+      wantedTpotMs: wanted.tpotMs,
       nowMs: NOW_MS,
       subset,
       charged: false,
@@ -186,7 +192,11 @@ class ExplainBench {
 
   #openEndpoints(): void {
     const { pool, states, configuration } = this.#input;
-    const { prefix, masks } = configuration.scheduling;
+    const { prefix, masks, prediction } = configuration.scheduling;
+    // Nothing has been learned here: latency is predicted as for the first request of a picker.
+    if (prediction !== undefined) {
+      new CoefficientTable(this.#control).setUnknown(priorCoefficients(latencyPriors(prediction.prior)));
+    }
     this.#directory.apply(
       pool.endpoints.map((endpoint, slot) => ({ slot, generation: 1, endpoint })),
       [],

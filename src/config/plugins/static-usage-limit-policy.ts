@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { definePlugin } from '../../scheduling/plugin.js';
 
-const parameters = z.strictObject({
+export const staticUsageLimitParameters = z.strictObject({
   threshold: z.number().gt(0).max(1).default(1).describe('Saturation up to which requests are let through.'),
 });
 
@@ -10,5 +10,5 @@ export const staticUsageLimitPolicy = definePlugin({
   kinds: ['usage-limit-policy'],
   stability: 'Beta',
   doc: 'Queues of flow control: one limit of saturation for all priorities.',
-  parameters,
+  parameters: staticUsageLimitParameters,
 });

@@ -151,8 +151,26 @@ export class CellFamilies {
       for (let cell = 0; cell < values.length; cell++) values[cell]! += this.#cells[base + metric.offset + cell]!;
     }
     if (metric.type === 'histogram') return histogramLines(name, part, labels, values);
+    const shown = withFixed(labels, part.fixed);
+    if (metric.latest) {
+      const value = this.#latest(metric, bases);
+      return value === undefined ? '' : `${name}{${shown}} ${numberText(value)}\n`;
+    }
     if (values[0] === 0 && kind.labels.length > 0 && !this.#touched(part, bases)) return '';
-    return `${name}${labels === '' ? '' : `{${labels}}`} ${numberText(values[0]!)}\n`;
+    return `${name}${shown === '' ? '' : `{${shown}}`} ${numberText(values[0]!)}\n`;
+  }
+
+  /** Of several threads' values the one set last; undefined when there is none. */
+  #latest(metric: Metric, bases: readonly number[]): number | undefined {
+    let value: number | undefined;
+    let time = 0;
+    for (const base of bases) {
+      const at = base + metric.offset;
+      if (this.#cells[at + 1]! <= time) continue;
+      value = this.#cells[at]!;
+      time = this.#cells[at + 1]!;
+    }
+    return value;
   }
 
   /** A gauge that is back at zero is still shown: its kind's first metric has counted something. */
@@ -161,12 +179,16 @@ export class CellFamilies {
   }
 }
 
+function withFixed(labels: string, fixed: string): string {
+  return labels !== '' && fixed !== '' ? `${labels},${fixed}` : labels + fixed;
+}
+
 function histogramLines(name: string, part: Part, labels: string, values: Float64Array): string {
   const { bounds, kind } = part;
   let count = 0;
   for (let cell = 0; cell < bounds.length; cell++) count += values[cell]!;
   if (count === 0 && kind.labels.length > 0) return '';
-  const shown = labels !== '' && part.fixed !== '' ? `${labels},${part.fixed}` : labels + part.fixed;
+  const shown = withFixed(labels, part.fixed);
   const start = `${name}_bucket{${shown === '' ? '' : `${shown},`}le="`;
   let text = '';
   let upTo = 0;

@@ -13,6 +13,8 @@ export interface Metric {
   readonly name: string;
   readonly type: 'counter' | 'gauge' | 'histogram';
   readonly help: string;
+  /** A gauge that shows what was set last, not a sum: its second cell says when. */
+  readonly latest: boolean;
   /** Upper bounds in rising order; `+Inf` is added. Histograms only. */
   readonly buckets: readonly number[];
   /** A label with a fixed value, for metrics whose few values are known beforehand. */
@@ -33,9 +35,13 @@ export interface SeriesKind {
 
 type Draft = Omit<Metric, 'offset'>;
 
-/** Cells of a metric: a histogram has one per bucket, one for `+Inf` and one for the sum. */
-export function cellsOf(metric: Pick<Metric, 'type' | 'buckets'>): number {
-  return metric.type === 'histogram' ? metric.buckets.length + 2 : 1;
+/**
+ * Cells of a metric: a histogram has one per bucket, one for `+Inf` and one for the sum; a gauge of the latest value a
+ * second one for its time.
+ */
+export function cellsOf(metric: Pick<Metric, 'type' | 'buckets' | 'latest'>): number {
+  if (metric.type === 'histogram') return metric.buckets.length + 2;
+  return metric.latest ? 2 : 1;
 }
 
 // Bucket sets. 32778 stands in the incumbent's tables where 32768 was meant; dashboards select buckets by their text,
@@ -51,6 +57,13 @@ const tokenCounts = [
 const timesPerToken = [
   0.0005, 0.00205, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.125, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1, 2,
 ];
+const predictedTimesPerToken = [
+  0.0005, 0.00205, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.125, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1, 1.5, 2, 3,
+  4.5, 6, 12, 18, 24, 30, 36, 48, 60, 90, 120, 180, 270, 360,
+];
+const predictionTimes = [0.0001, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5];
+/** Observed by predicted: 1 = right. Even steps of the logarithm, finer around 1. */
+const accuracies = [0.1, 0.25, 0.5, 0.67, 0.8, 0.9, 0.95, 1, 1.05, 1.1, 1.25, 1.5, 2, 4, 10];
 const normalisedTimes = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10];
 const interTokenTimes = [0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1, 2];
 const requestSizes = Array.from({ length: 25 }, (_, power) => 64 * 2 ** power);
@@ -72,12 +85,17 @@ function older(name: string, labels: OlderName['labels']): OlderName {
   return { name, labels };
 }
 
-function counter(name: string, help: string, olderName?: OlderName): Draft {
-  return { name, type: 'counter', help, buckets: [], fixed: undefined, older: olderName };
+function counter(name: string, help: string, olderName?: OlderName, fixed?: readonly [string, string]): Draft {
+  return { name, type: 'counter', help, latest: false, buckets: [], fixed, older: olderName };
 }
 
 function gauge(name: string, help: string, olderName?: OlderName): Draft {
-  return { name, type: 'gauge', help, buckets: [], fixed: undefined, older: olderName };
+  return { name, type: 'gauge', help, latest: false, buckets: [], fixed: undefined, older: olderName };
+}
+
+/** A gauge that shows the value set last by any thread. */
+function latest(name: string, help: string, olderName: OlderName, fixed: readonly [string, string]): Draft {
+  return { name, type: 'gauge', help, latest: true, buckets: [], fixed, older: olderName };
 }
 
 function histogram(
@@ -87,7 +105,7 @@ function histogram(
   olderName?: OlderName,
   fixed?: readonly [string, string],
 ): Draft {
-  return { name, type: 'histogram', help, buckets, fixed, older: olderName };
+  return { name, type: 'histogram', help, latest: false, buckets, fixed, older: olderName };
 }
 
 function place(drafts: readonly Draft[]): { metrics: readonly Metric[]; cells: number } {
@@ -270,6 +288,88 @@ export const pluginKind = kind(9, ['plugin'], {
   failures: counter('pointsman_plugin_failures_total', 'Calls of host plugins that threw or took too long.'),
 });
 
+const stageLabels = ['decision_type', 'model_name', 'plugin_name', 'plugin_type'];
+const olderStageLabels = keep('decision_type', 'model_name');
+
+export const stagesKind = kind(64, stageLabels, {
+  total: counter(
+    'llm_d_epp_disagg_decision_total',
+    'Requests by the stages that disagg-profile-handler sent them through.',
+    older('llm_d_inference_scheduler_disagg_decision_total', olderStageLabels),
+  ),
+});
+
+export const prefillDecodeKind = kind(65, stageLabels, {
+  total: counter(
+    'llm_d_epp_pd_decision_total',
+    'Requests by the stages that pd-profile-handler sent them through.',
+    older('llm_d_inference_scheduler_pd_decision_total', olderStageLabels),
+  ),
+});
+
+const latencyNow = 'The last value of what its label says: seconds, or 1 where a request took longer than it wanted.';
+
+function latestLatency(type: string): Draft {
+  return latest(
+    'llm_d_epp_inference_request_metric',
+    latencyNow,
+    older('inference_objective_inference_request_metric', byModel),
+    ['type', type],
+  );
+}
+
+const missedHelp = 'Requests that took longer than they wanted.';
+const missed = (type: string) =>
+  counter(
+    'llm_d_epp_request_slo_violation_total',
+    missedHelp,
+    older('inference_objective_request_slo_violation_total', byModel),
+    ['type', type],
+  );
+const accuracyHelp = 'What was observed by what had been predicted: 1 is right, above 1 took longer.';
+const accuracy = (time: string) =>
+  histogram('pointsman_prediction_accuracy_ratio', accuracyHelp, accuracies, undefined, ['time', time]);
+
+/** Predicted latency; made only where something predicts. */
+export const predictionKind = kind(20, ['model_name', 'plugin_name', 'plugin_type', 'target_model_name'], {
+  predictedTtft: histogram(
+    'llm_d_epp_request_predicted_ttft_seconds',
+    'Seconds to the first token as predicted for the endpoint that was picked.',
+    durations,
+    older('inference_objective_request_predicted_ttft_seconds', byModel),
+  ),
+  predictedTpot: histogram(
+    'llm_d_epp_request_predicted_tpot_seconds',
+    'Seconds per output token as predicted for the endpoint that was picked.',
+    predictedTimesPerToken,
+    older('inference_objective_request_predicted_tpot_seconds', byModel),
+  ),
+  ttftTook: histogram(
+    'llm_d_epp_request_ttft_prediction_duration_seconds',
+    'Seconds until prediction servers had answered for a request.',
+    predictionTimes,
+    older('inference_objective_request_ttft_prediction_duration_seconds', byModel),
+  ),
+  tpotTook: histogram(
+    'llm_d_epp_request_tpot_prediction_duration_seconds',
+    'Seconds until prediction servers had answered for a request.',
+    predictionTimes,
+    older('inference_objective_request_tpot_prediction_duration_seconds', byModel),
+  ),
+  ttftMissed: missed('ttft'),
+  tpotMissed: missed('tpot'),
+  ttftAccuracy: accuracy('ttft'),
+  tpotAccuracy: accuracy('tpot'),
+  lastTtft: latestLatency('ttft'),
+  lastPredictedTtft: latestLatency('predicted_ttft'),
+  lastTtftTook: latestLatency('ttft_prediction_duration'),
+  lastTtftMissed: latestLatency('ttft_slo_violation'),
+  lastTpot: latestLatency('tpot'),
+  lastPredictedTpot: latestLatency('predicted_tpot'),
+  lastTpotTook: latestLatency('tpot_prediction_duration'),
+  lastTpotMissed: latestLatency('tpot_slo_violation'),
+});
+
 export const tokenKind = kind(40, ['outcome'], {
   prompts: counter(
     'pointsman_token_requests_total',
@@ -302,6 +402,9 @@ export const seriesKinds: readonly SeriesKind[] = [
   streamKind,
   streamEndKind,
   pluginKind,
+  stagesKind,
+  prefillDecodeKind,
+  predictionKind,
   tokenKind,
   ...Object.values(pluginCounterKinds),
 ];

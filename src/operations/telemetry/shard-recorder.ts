@@ -1,7 +1,8 @@
 import type { CoreInstance } from '../../core/memory.js';
 import type { Usage } from '../../core/types.js';
 import type { Endpoint } from '../../pool/endpoint.js';
-import type { RequestLabels, RequestRecorder, ResponseSummary } from '../../response/recorder.js';
+import type { ObservedLatency, RequestLabels, RequestRecorder, ResponseSummary } from '../../response/recorder.js';
+import type { LatencyPrediction } from '../../scheduling/types.js';
 import {
   attemptKind,
   errorKind,
@@ -9,11 +10,14 @@ import {
   PREFIX_PRODUCER,
   pluginCounterKinds,
   pluginKind,
+  predictionKind,
+  prefillDecodeKind,
   prefixKind,
   requestKind,
   rewriteKind,
   type SeriesKind,
   seriesKinds,
+  stagesKind,
   streamEndKind,
   streamKind,
   threadKind,
@@ -27,6 +31,8 @@ export interface ShardRecorderOptions {
   readonly endpointOf: (slot: number) => Endpoint | undefined;
   /** The plugin whose prefix matches are counted. */
   readonly prefixProducer?: { readonly name: string; readonly type: string } | undefined;
+  /** What predicts latency; undefined = nothing. */
+  readonly prediction?: { readonly name: string; readonly type: string; readonly streaming: boolean } | undefined;
   /** Different values of a model or fairness label before `other` stands for the rest. */
   readonly labelValuesMax?: number | undefined;
 }
@@ -34,6 +40,7 @@ export interface ShardRecorderOptions {
 const request = requestKind.at;
 const thread = threadKind.at;
 const stream = streamKind.at;
+const predicted = predictionKind.at;
 
 // Longer label values are cut: a client chooses some of them.
 const LABEL_CHARACTERS_MAX = 1024;
@@ -60,8 +67,36 @@ const limits = {
   requestPhase: boundsOf(thread.requestPhase),
   responsePhase: boundsOf(thread.responsePhase),
   stream: boundsOf(stream.duration),
+  predictedTtft: boundsOf(predicted.predictedTtft),
+  predictedTpot: boundsOf(predicted.predictedTpot),
+  predictionTook: boundsOf(predicted.ttftTook),
+  accuracy: boundsOf(predicted.ttftAccuracy),
   ratio: boundsOf(prefixKind.at.ratio),
   bytes: boundsOf(prefixKind.at.bytes),
+};
+
+/** Where the two times of a prediction are counted. */
+const ttftCells = {
+  limit: limits.predictedTtft,
+  predicted: predicted.predictedTtft,
+  accuracy: predicted.ttftAccuracy,
+  missed: predicted.ttftMissed,
+  took: predicted.ttftTook,
+  last: predicted.lastTtft,
+  lastPredicted: predicted.lastPredictedTtft,
+  lastMissed: predicted.lastTtftMissed,
+  lastTook: predicted.lastTtftTook,
+};
+const tpotCells: typeof ttftCells = {
+  limit: limits.predictedTpot,
+  predicted: predicted.predictedTpot,
+  accuracy: predicted.tpotAccuracy,
+  missed: predicted.tpotMissed,
+  took: predicted.tpotTook,
+  last: predicted.lastTpot,
+  lastPredicted: predicted.lastPredictedTpot,
+  lastMissed: predicted.lastTpotMissed,
+  lastTook: predicted.lastTpotTook,
 };
 
 /** Add one observation to the histogram whose cells start at `at`. What is no number is left out. */
@@ -93,6 +128,7 @@ export class ShardRecorder implements RequestRecorder {
   readonly #known = new Map<SeriesKind, Map<string, number>>(seriesKinds.map((kind) => [kind, new Map()]));
   readonly #requestValues = new Map<number, readonly string[]>();
   readonly #errors = new Map<number, Map<string, number>>();
+  readonly #predictions = new Map<number, number>();
   readonly #attempts = new Map<string, { endpoint: Endpoint | undefined; base: number }[]>();
   readonly #models: ValueCap;
   readonly #targets: ValueCap;
@@ -135,7 +171,8 @@ export class ShardRecorder implements RequestRecorder {
   #adopt(reader: SeriesReader): void {
     for (const { kind, values, base } of reader.fresh()) {
       this.#known.get(kind)!.set(values.join('\0'), base);
-      for (const metric of kind.metrics) if (metric.type === 'gauge') this.#cells[base + metric.offset] = 0;
+      for (const metric of kind.metrics)
+        if (metric.type === 'gauge' && !metric.latest) this.#cells[base + metric.offset] = 0;
       if (kind === requestKind) {
         this.#requestValues.set(base, values);
         this.#fairness.admit(values[0]!);
@@ -286,6 +323,14 @@ export class ShardRecorder implements RequestRecorder {
     this.#cells[base]! += 1;
   }
 
+  /** A profile handler has sent a request through these stages. */
+  staged(handler: { readonly name: string; readonly type: string }, stages: string, targetModel: string): void {
+    // pd-profile-handler counts under a name of its own, as in the incumbent.
+    const kind = handler.type === 'pd-profile-handler' ? prefillDecodeKind : stagesKind;
+    const model = this.#targets.admit(targetModel || 'unknown');
+    this.#cells[this.#resolve(kind, [stages, model, handler.name, handler.type])]! += 1;
+  }
+
   streamOpened(): void {
     this.#cells[this.#streams + stream.inflight.offset]! += 1;
   }
@@ -303,6 +348,66 @@ export class ShardRecorder implements RequestRecorder {
 
   overloaded(): void {
     this.#cells[this.#thread + thread.overloaded.offset]! += 1;
+  }
+
+  predicted(series: number, prediction: LatencyPrediction, observed: ObservedLatency): void {
+    const { prediction: plugin } = this.#options;
+    if (plugin === undefined) return;
+    const base = this.#predictionSeries(series, plugin);
+    const ttft = plugin.streaming ? observed.firstTokenSeconds : observed.durationSeconds;
+    this.#compare(base, ttftCells, prediction.ttftMs, ttft, prediction.wantedTtftMs);
+    if (plugin.streaming) {
+      this.#compare(base, tpotCells, prediction.tpotMs, observed.perTokenSeconds, prediction.wantedTpotMs);
+    }
+  }
+
+  predictionTook(labels: RequestLabels, seconds: number): void {
+    const { prediction: plugin } = this.#options;
+    if (plugin === undefined) return;
+    const base = this.#predictionSeries(this.series(labels), plugin);
+    for (const { took, lastTook } of [ttftCells, tpotCells]) {
+      observe(this.#cells, base + took.offset, limits.predictionTook, seconds);
+      this.#set(base, lastTook, seconds);
+    }
+  }
+
+  #predictionSeries(series: number, { name, type }: { readonly name: string; readonly type: string }): number {
+    let base = this.#predictions.get(series);
+    if (base === undefined) {
+      const [, model, , target] = this.#requestValues.get(series)!;
+      base = this.#resolve(predictionKind, [model!, name, type, target!]);
+      this.#predictions.set(series, base);
+    }
+    return base;
+  }
+
+  /** One time of one request: what was predicted, what came of it, and what was wanted (0 = nothing). */
+  #compare(
+    base: number,
+    cells: typeof ttftCells,
+    predictedMs: number | undefined,
+    seconds: number | undefined,
+    wantedMs: number,
+  ): void {
+    if (seconds === undefined) return;
+    this.#set(base, cells.last, seconds);
+    if (predictedMs !== undefined) {
+      observe(this.#cells, base + cells.predicted.offset, cells.limit, predictedMs / 1000);
+      this.#set(base, cells.lastPredicted, predictedMs / 1000);
+      if (predictedMs > 0) {
+        observe(this.#cells, base + cells.accuracy.offset, limits.accuracy, (seconds * 1000) / predictedMs);
+      }
+    }
+    if (wantedMs <= 0) return;
+    const missed = seconds * 1000 > wantedMs;
+    if (missed) this.#cells[base + cells.missed.offset]! += 1;
+    this.#set(base, cells.lastMissed, missed ? 1 : 0);
+  }
+
+  #set(base: number, metric: Metric, value: number): void {
+    this.#cells[base + metric.offset] = value;
+    // A clock that all threads share, so that the page can tell whose value is the last one.
+    this.#cells[base + metric.offset + 1] = performance.timeOrigin + performance.now();
   }
 
   tokenised(outcome: string): void {

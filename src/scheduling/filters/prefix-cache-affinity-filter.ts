@@ -19,7 +19,9 @@ const parameters = z
       .number()
       .min(0)
       .default(18_000)
-      .describe('Milliseconds that the first token may come later than elsewhere before affinity is given up.'),
+      .describe(
+        'Milliseconds that the first token may come later than elsewhere before affinity is given up; 0 = never.',
+      ),
     ttftSource: z
       .enum(['prefillThroughput', 'latencyPredictor'])
       .default('prefillThroughput')
@@ -50,16 +52,20 @@ export const prefixCacheAffinityFilter = definePlugin({
   stability: 'Beta',
   doc:
     'Keeps the endpoints that hold at least affinityThreshold of the prompt, unless there is none, or the best of them ' +
-    'has more tokens in flight than the best of the others by maxTTFTPenaltyMs of prefill.',
+    'is slower to its first token than the best of the others by more than maxTTFTPenaltyMs: by its tokens in flight, or ' +
+    'as predicted.',
   parameters,
-  consumes: ({ prefixMatchInfoProducerName, inFlightLoadProducerName }) => [
+  consumes: ({
+    ttftSource,
+    prefixMatchInfoProducerName,
+    inFlightLoadProducerName,
+    latencyPredictionInfoProducerName,
+  }) => [
     { key: 'prefix-match', producer: prefixMatchInfoProducerName },
-    { key: 'in-flight-load', producer: inFlightLoadProducerName },
-  ],
-  advise: ({ ttftSource }) =>
     ttftSource === 'latencyPredictor'
-      ? ['ttftSource latencyPredictor needs predictions, which nothing makes: prefillThroughput is used']
-      : [],
+      ? { key: 'latency-prediction', producer: latencyPredictionInfoProducerName }
+      : { key: 'in-flight-load', producer: inFlightLoadProducerName },
+  ],
   compile: (given, weight, { name }) => ({
     code: 'OP_FILTER_PREFIX_AFFINITY',
     name,
@@ -69,6 +75,7 @@ export const prefixCacheAffinityFilter = definePlugin({
       given.explorationProbability,
       given.maxTTFTPenaltyMs,
       given.peakPrefillThroughput > 0 ? given.peakPrefillThroughput : DEFAULT_THROUGHPUT,
+      ...(given.ttftSource === 'latencyPredictor' ? [1] : []),
     ],
   }),
 });

@@ -20,7 +20,7 @@ export const sessionAffinityFilter = definePlugin({
         for (const other of endpoints.slots) column[other] = 0;
         column[slot] = 1;
       },
-      placed: (request, placement, endpoints) => sessions.placed?.(request, placement, endpoints),
+      placed: (request, placement, endpoints) => sessions.placed(request, placement, endpoints),
       responseHeaders: (request, response) => sessions.responseHeaders?.(request, response),
     };
   },

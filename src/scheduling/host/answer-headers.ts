@@ -1,9 +1,6 @@
 import type { PickedEndpoint, RequestHeaders } from '../types.js';
+import { headerName, headerValue } from './header-check.js';
 import type { HostResponse } from './hooks.js';
-
-/** RFC 9110 §5.6.2: characters of a header name, in lower case. */
-const NAME = /^[a-z0-9!#$%&'*+.^_`|~-]+$/;
-const REFUSED: ReadonlySet<string> = new Set(['content-length', 'transfer-encoding', 'connection', 'host']);
 
 /** The head of an answer, and the headers that plugins add to it. */
 export class AnswerHeaders implements HostResponse {
@@ -25,17 +22,7 @@ export class AnswerHeaders implements HostResponse {
   }
 
   setHeader(name: string, value: string): void {
-    const key = name.toLowerCase();
-    if (!NAME.test(key) || REFUSED.has(key)) throw new RangeError(`${JSON.stringify(name)} is no header to set`);
-    if (!isPrintable(value)) throw new RangeError(`the value of ${key} has control characters`);
-    this.added.set(key, value);
+    const key = headerName(name);
+    this.added.set(key, headerValue(key, value));
   }
-}
-
-function isPrintable(value: string): boolean {
-  for (let i = 0; i < value.length; i++) {
-    const code = value.charCodeAt(i);
-    if ((code < 0x20 && code !== 0x09) || code === 0x7f) return false;
-  }
-  return true;
 }

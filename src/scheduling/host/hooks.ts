@@ -27,6 +27,8 @@ export interface HostRequest {
   readonly model: string;
   readonly targetModel: string;
   readonly promptBytes: number;
+  /** Name of the profile that a `filter` or `score` is for; empty in all other hooks. */
+  readonly profile: string;
   /** Below zero = sheddable. */
   readonly priority: number;
   /** Flow of the request in fairness and metrics; undefined = the request names none. Only `requestHeaders` may set it. */
@@ -97,7 +99,7 @@ export interface Admitter {
 export interface HostFilter {
   /**
    * Fill `column`, which has one cell per slot and holds 1 everywhere: 0 drops the slot, anything above 0 keeps it. NaN
-   * counts as a failure. Called once per request, before the profiles run, whatever other filters leave.
+   * counts as a failure. Called once for each profile that names the plugin and runs, whatever other filters leave.
    */
   filter(request: HostRequest, endpoints: EndpointViews, column: Float32Array): void;
 }
@@ -111,10 +113,19 @@ export interface HostScorer {
   score(request: HostRequest, endpoints: EndpointViews, column: Float32Array): void;
 }
 
+/** Headers of the request as the model server gets it. */
+export interface OutgoingHeaders {
+  /**
+   * Set a header, or take out what the client sent (undefined). The last of several calls for a name counts.
+   * @throws RangeError for what is no header name, is a pseudo header or `content-length`, or for control characters.
+   */
+  set(name: string, value: string | undefined): void;
+}
+
 /** Hears where a request was placed. */
 export interface PlacementListener {
   /** Once per placed request, before the proxy is told. */
-  placed(request: HostRequest, placement: Placement, endpoints: EndpointViews): void;
+  placed(request: HostRequest, placement: Placement, endpoints: EndpointViews, headers: OutgoingHeaders): void;
 }
 
 /** Head of an answer as a plugin sees it. */

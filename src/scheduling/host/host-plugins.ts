@@ -12,6 +12,7 @@ import { AnswerHeaders } from './answer-headers.js';
 import { AnswerMetadata } from './answer-metadata.js';
 import type { HostContext, HostPlugin, PluginCounter, PluginLog } from './hooks.js';
 import { HostedRequest } from './hosted-request.js';
+import { PlacedHeaders } from './placed-headers.js';
 import { BUDGET_MS, PluginGuard } from './plugin-guard.js';
 import type { PoolViews } from './pool-views.js';
 
@@ -51,6 +52,7 @@ interface Instance {
   readonly guard: PluginGuard;
   readonly filterColumn: Float32Array | undefined;
   readonly scoreColumn: Float32Array | undefined;
+  readonly profiles: readonly string[];
 }
 
 const screenedOut: Rejection = {
@@ -144,11 +146,15 @@ export class HostPlugins {
     return kept === all ? subset : kept.map((slot) => views.at(slot)!.address);
   }
 
-  /** Fill the columns of host filters and scorers for the decision to come. */
-  fill(request: HostedRequest, input: ScheduleInput): void {
+  /** Fill the columns of the host filters and scorers of a profile for the decision to come. */
+  fill(input: ScheduleInput, profile: string): void {
+    const request = input.hosted;
+    if (!(request instanceof HostedRequest)) return;
     request.understand(input);
+    request.profile = profile;
     this.#services.views.restrict(input.subset);
-    for (const { plugin, guard, filterColumn, scoreColumn } of this.#instances) {
+    for (const { plugin, guard, filterColumn, scoreColumn, profiles } of this.#instances) {
+      if (!profiles.includes(profile)) continue;
       if (filterColumn !== undefined) {
         this.#fillColumn(guard, 'filter', filterColumn, 1, () =>
           plugin.filter!(request, this.#services.views, filterColumn),
@@ -160,6 +166,7 @@ export class HostPlugins {
         );
       }
     }
+    request.profile = '';
   }
 
   #fillColumn(guard: PluginGuard, hook: string, column: Float32Array, neutral: number, call: () => void): void {
@@ -179,14 +186,17 @@ export class HostPlugins {
     if (!filled) column.fill(neutral, 0, cells);
   }
 
-  /** Tell the plugins where a request was placed. */
-  placed(request: HostedRequest, placement: Placement, subset: readonly string[] | undefined): void {
+  /** Tell the plugins where a request was placed. @returns the placement, with the headers that they set */
+  placed(request: HostedRequest, placement: Placement, subset: readonly string[] | undefined): Placement {
     const listeners = this.#with('placed');
-    if (listeners.length === 0) return;
+    if (listeners.length === 0) return placement;
     const views = this.#services.views.restrict(subset);
+    const headers = new PlacedHeaders();
     for (const { plugin, guard } of listeners) {
-      guard.run('placed', () => plugin.placed!(request, placement, views), undefined);
+      guard.run('placed', () => plugin.placed!(request, placement, views, headers), undefined);
     }
+    if (headers.changed.size === 0) return placement;
+    return { ...placement, headers: new Map([...placement.headers, ...headers.changed]) };
   }
 
   /** Headers that plugins add to an answer. @param served address of the endpoint that answered, if the proxy says so */
@@ -226,7 +236,7 @@ function answeredBy(placement: Placement, served: string | undefined): PickedEnd
 }
 
 function makeInstance(
-  { name, type, parameters, filterColumn, scoreColumn }: HostPluginSettings,
+  { name, type, parameters, filterColumn, scoreColumn, profiles }: HostPluginSettings,
   definition: PluginDefinition | undefined,
   services: HostServices,
 ): readonly Instance[] {
@@ -246,6 +256,7 @@ function makeInstance(
       guard: guardOf(name, definition.budgetMs, services),
       filterColumn: filterColumn === undefined ? undefined : services.column(filterColumn),
       scoreColumn: scoreColumn === undefined ? undefined : services.column(scoreColumn),
+      profiles,
     },
   ];
 }

@@ -11,6 +11,7 @@ export class HostedRequest implements HostRequest {
   model = '';
   targetModel = '';
   promptBytes = 0;
+  profile = '';
 
   constructor(headers: RequestHeaders, path: string, priority: number, fairnessId: string | undefined) {
     this.headers = headers;

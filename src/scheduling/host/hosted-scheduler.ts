@@ -2,7 +2,7 @@ import type { Placement, Rejection, ScheduleInput, Scheduler } from '../types.js
 import type { HostPlugins } from './host-plugins.js';
 import { HostedRequest } from './hosted-request.js';
 
-/** A scheduler whose decisions host plugins take part in: before, as columns; after, as listeners. */
+/** A scheduler whose placements host plugins hear of. What they say beforehand is in the columns of each profile. */
 export class HostedScheduler implements Scheduler {
   readonly #inner: Scheduler;
   readonly #plugins: HostPlugins;
@@ -15,9 +15,8 @@ export class HostedScheduler implements Scheduler {
   schedule(input: ScheduleInput): Placement | Rejection {
     const request = input.hosted;
     if (!(request instanceof HostedRequest)) return this.#inner.schedule(input);
-    this.#plugins.fill(request, input);
+    request.understand(input);
     const outcome = this.#inner.schedule(input);
-    if (outcome.kind === 'placed') this.#plugins.placed(request, outcome, input.subset);
-    return outcome;
+    return outcome.kind === 'placed' ? this.#plugins.placed(request, outcome, input.subset) : outcome;
   }
 }

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import { ignoredParameters } from '../ignored-parameters.js';
 import { definePlugin } from '../plugin.js';
 
 export const singleProfileHandler = definePlugin({
@@ -6,10 +6,12 @@ export const singleProfileHandler = definePlugin({
   kinds: ['profile-handler'],
   stability: 'Stable',
   doc: 'Runs the one profile for every request. Added when no handler is configured.',
-  // Not strict like the others: published sample configurations give it parameters, which have never had an effect.
-  parameters: z.looseObject({}),
-  advise: (given) => {
-    const names = Object.keys(given);
-    return names.length === 0 ? [] : [`takes no parameters: ${names.join(', ')} has no effect`];
-  },
+  // Published sample configurations give it parameters, which have never had an effect.
+  ...ignoredParameters,
+  profileHandler: () => ({
+    handle: (runs) => {
+      const primary = runs.run(runs.profiles[0]!, 'answer');
+      return primary.kind === 'picked' ? { kind: 'handled', primary } : primary;
+    },
+  }),
 });

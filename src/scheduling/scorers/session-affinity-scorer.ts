@@ -15,7 +15,7 @@ export const sessionAffinityScorer = definePlugin({
         const slot = sessions.preferred(request, endpoints);
         if (slot !== undefined) column[slot] = 1;
       },
-      placed: (request, placement, endpoints) => sessions.placed?.(request, placement, endpoints),
+      placed: (request, placement, endpoints) => sessions.placed(request, placement, endpoints),
       responseHeaders: (request, response) => sessions.responseHeaders?.(request, response),
     };
   },

@@ -7,7 +7,9 @@ import { sessionAttribute } from './session-id.js';
 import { readableTokens, SignedTokens, type TokenFormat } from './session-token.js';
 
 /** Remembers where sessions went. */
-export interface SessionAffinity extends Pick<HostPlugin, 'placed' | 'responseHeaders'> {
+export interface SessionAffinity extends Pick<HostPlugin, 'responseHeaders'> {
+  /** As the hook of the same name. */
+  placed(request: HostRequest, placement: Placement, endpoints: EndpointViews): void;
   /** Slot that the request should go to, among those that it may use. */
   preferred(request: HostRequest, endpoints: EndpointViews): number | undefined;
 }
@@ -22,7 +24,7 @@ export function sessionAffinity(parameters: SessionAffinityParameters, context: 
 /** The pick that a session sticks to; undefined when that profile did not run. */
 function pickOf(placement: Placement, profile: string): PickedEndpoint | undefined {
   if (profile === '') return placement.endpoints[0];
-  return (placement as { readonly picks?: ReadonlyMap<string, PickedEndpoint> }).picks?.get(profile);
+  return placement.picks.get(profile)?.[0];
 }
 
 function allowedSlot(id: string, endpoints: EndpointViews): number | undefined {

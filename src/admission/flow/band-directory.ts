@@ -1,0 +1,126 @@
+import { Band, type QueueTables } from './band.js';
+import type { BandSettings, FlowControlSettings } from './settings.js';
+
+/** Bands at once, so that each has a rank of its own in the gate. */
+export const MOST_BANDS = 32;
+/** A band that came into being at run time goes after so long without a request (llm-d-router). */
+const IDLE_MS = 600_000;
+
+/** The bands of a pool, highest priority first. Configured ones always exist, and so does priority 0. */
+export class BandDirectory {
+  readonly #tables: QueueTables;
+  #settings: FlowControlSettings;
+  #sorted: Band[] = [];
+  readonly #byPriority = new Map<number, Band>();
+
+  constructor(settings: FlowControlSettings, tables: QueueTables, nowMs: number) {
+    this.#settings = settings;
+    this.#tables = tables;
+    this.configure(settings, nowMs);
+  }
+
+  get sorted(): readonly Band[] {
+    return this.#sorted;
+  }
+
+  get(priority: number): Band | undefined {
+    return this.#byPriority.get(priority);
+  }
+
+  /**
+   * The band of a priority, made when there is none. When there are as many as there may be, the next one below takes
+   * the request, never one above. @returns undefined when there is none below either
+   */
+  bandFor(priority: number, nowMs: number): Band | undefined {
+    const present = this.#byPriority.get(priority);
+    if (present !== undefined) return present;
+    if (this.#sorted.length >= MOST_BANDS) this.#dropIdle(nowMs, 0);
+    if (this.#sorted.length >= MOST_BANDS) return this.#sorted.find((band) => band.priority < priority);
+    return this.#add(priority, nowMs);
+  }
+
+  /** Forget bands that nobody configured and nobody uses. */
+  collect(nowMs: number): void {
+    this.#dropIdle(nowMs, IDLE_MS);
+  }
+
+  /**
+   * Other settings. A band goes on as it is when its policies are the same, with new limits; else a new band takes its
+   * place, without what waits in it, which the caller has taken out before.
+   */
+  configure(settings: FlowControlSettings, nowMs: number): void {
+    this.#settings = settings;
+    const old = this.#sorted;
+    this.#sorted = [];
+    this.#byPriority.clear();
+    const priorities = [0, ...settings.bands.map((band) => band.priority)];
+    const used = old.filter((band) => band.waiting + band.running > 0).map((band) => band.priority);
+    for (const priority of new Set([...priorities, ...used])) {
+      const before = old.find((band) => band.priority === priority);
+      const next = settingsFor(priority, this.#settings);
+      if (before === undefined || !samePolicies(before, next)) {
+        this.#add(priority, nowMs).running = before?.running ?? 0;
+        continue;
+      }
+      before.limits = next.limits;
+      before.configured = this.#isConfigured(priority);
+      this.#insert(before);
+    }
+  }
+
+  /** Whether the bands of these settings and those in use are not too many. */
+  fits(settings: FlowControlSettings): boolean {
+    const used = this.#sorted.filter((band) => band.waiting + band.running > 0).map((band) => band.priority);
+    return new Set([0, ...settings.bands.map((band) => band.priority), ...used]).size <= MOST_BANDS;
+  }
+
+  /** Whether a band would go on as it is under other settings. */
+  keeps(band: Band, settings: FlowControlSettings): boolean {
+    return samePolicies(band, settingsFor(band.priority, settings));
+  }
+
+  #add(priority: number, nowMs: number): Band {
+    const band = new Band(
+      priority,
+      this.#isConfigured(priority),
+      settingsFor(priority, this.#settings),
+      this.#tables,
+      nowMs,
+    );
+    this.#insert(band);
+    return band;
+  }
+
+  #insert(band: Band): void {
+    this.#byPriority.set(band.priority, band);
+    this.#sorted = [...this.#sorted, band].sort((a, b) => b.priority - a.priority);
+  }
+
+  #isConfigured(priority: number): boolean {
+    return priority === 0 || this.#settings.bands.some((band) => band.priority === priority);
+  }
+
+  #dropIdle(nowMs: number, idleMs: number): void {
+    const kept = this.#sorted.filter((band) => {
+      const used = band.configured || band.waiting + band.running > 0 || nowMs - band.idleSinceMs < idleMs;
+      if (!used) this.#byPriority.delete(band.priority);
+      return used;
+    });
+    if (kept.length < this.#sorted.length) this.#sorted = kept;
+  }
+}
+
+/** Settings of a priority: its own, those of the template, or those of the configured band next below. */
+function settingsFor(priority: number, settings: FlowControlSettings): BandSettings {
+  const own = settings.bands.find((band) => band.priority === priority);
+  if (own !== undefined) return own;
+  const template = priority < 0 ? settings.negativeTemplate : settings.template;
+  if (template !== undefined) return template;
+  const below = settings.bands.filter((band) => band.priority < priority).sort((a, b) => b.priority - a.priority);
+  return below[0] ?? settings.fallback;
+}
+
+function samePolicies(band: Band, next: BandSettings): boolean {
+  const { fairness, ordering } = band.settings;
+  return JSON.stringify([fairness, ordering]) === JSON.stringify([next.fairness, next.ordering]);
+}

@@ -1,0 +1,60 @@
+import { type Band, weightOf } from './band.js';
+import type { FlowTable } from './flow-table.js';
+import { NONE } from './request-slab.js';
+
+/** Retry-After: a margin over the expected wait, up to a fifth of jitter, within bounds (flow-control design §3.3). */
+const RETRY_MARGIN = 1.3;
+const RETRY_JITTER = 0.2;
+const RETRY_MOST_SECONDS = 60;
+
+/**
+ * Milliseconds that a request of a flow (`flow` = NONE: a new one called `id`) that comes now will probably wait:
+ * tokens ahead of it over the rate at which its band drains. Among fair flows only its own flow's tokens and as much of each
+ * other flow are ahead. Undefined while the rate is unknown.
+ */
+export function expectedWaitMs(
+  band: Band,
+  flows: FlowTable,
+  flow: number,
+  id: string,
+  nowMs: number,
+): number | undefined {
+  if (band.waiting === 0) return 0;
+  band.drain.look(nowMs);
+  const rate = band.drain.tokensPerSecond;
+  if (rate === undefined) return undefined;
+  let ahead = band.tokens;
+  if (!band.fairness.oneLane) {
+    const weight = weightOf(band.settings.fairness, id);
+    const waits = flow !== NONE && flows.waiting[flow]! > 0;
+    const own = waits ? flows.waitingTokens[flow]! : 0;
+    const weights = band.activeWeight + (waits ? 0 : weight);
+    ahead = Math.min(ahead, (own * weights) / weight);
+  }
+  return ahead === 0 ? 0 : (ahead / rate) * 1000;
+}
+
+/** What refused requests are told, spread a little so that those that were refused together do not come back together. */
+export class RetryAfter {
+  #state: number;
+
+  /** @param seed of the jitter */
+  constructor(seed: number) {
+    this.#state = seed | 1;
+  }
+
+  /** Whole seconds, 1 to 60; 1 when the wait is unknown. */
+  seconds(waitMs: number | undefined): number {
+    if (waitMs === undefined) return 1;
+    const wait = RETRY_MARGIN * waitMs * (1 + RETRY_JITTER * this.#random());
+    return Math.min(RETRY_MOST_SECONDS, Math.max(1, Math.ceil(wait / 1000)));
+  }
+
+  /** Xorshift (Marsaglia 2003), 0 to 1. */
+  #random(): number {
+    this.#state ^= this.#state << 13;
+    this.#state ^= this.#state >>> 17;
+    this.#state ^= this.#state << 5;
+    return (this.#state >>> 0) / 2 ** 32;
+  }
+}

@@ -1,0 +1,41 @@
+import { PRIOR_OUTPUT_TOKENS } from './flow-table.js';
+
+/** Requests that the prior stands for (flow-control design §1). */
+const PRIOR_REQUESTS = 4;
+const FADE_MS = 60_000;
+
+/**
+ * Mean output of the pool's requests: generated tokens over completions, both fading within a minute. Tokens of requests that
+ * still run count, so that short ones that end first do not pull the mean down.
+ */
+export class OutputMean {
+  #tokens = PRIOR_REQUESTS * PRIOR_OUTPUT_TOKENS;
+  #completions = PRIOR_REQUESTS;
+  #sinceMs: number | undefined;
+
+  /** Tokens. */
+  get value(): number {
+    return this.#completions > 0 ? this.#tokens / this.#completions : PRIOR_OUTPUT_TOKENS;
+  }
+
+  generated(tokens: number, nowMs: number): void {
+    this.#fade(nowMs);
+    this.#tokens += tokens;
+  }
+
+  completed(nowMs: number): void {
+    this.#fade(nowMs);
+    this.#completions += 1;
+  }
+
+  #fade(nowMs: number): void {
+    this.#sinceMs ??= nowMs;
+    const elapsed = nowMs - this.#sinceMs;
+    if (elapsed < 1) return;
+    // One prior request stays, so that a quiet pool does not divide nothing by nothing.
+    const share = Math.exp(-elapsed / FADE_MS);
+    this.#tokens = this.#tokens * share + PRIOR_OUTPUT_TOKENS * (1 - share);
+    this.#completions = this.#completions * share + (1 - share);
+    this.#sinceMs = nowMs;
+  }
+}

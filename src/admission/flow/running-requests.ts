@@ -1,0 +1,107 @@
+import type { Band, QueueTables } from './band.js';
+import { OutputMean } from './output-mean.js';
+import { NONE, RUNNING } from './request-slab.js';
+
+/** Output tokens for which a running request pays at once when it outgrows its estimate (flow-control design §3.1). */
+const PROGRESS_TOKENS = 64;
+
+/**
+ * Requests that were granted and have not ended: their flows pay for the expected output when they start, for more
+ * while it comes, and get back at the end what was not used.
+ */
+export class RunningRequests {
+  count = 0;
+  readonly #tables: QueueTables;
+  readonly #bandOf: (priority: number) => Band | undefined;
+  readonly #outputs = new OutputMean();
+
+  constructor(tables: QueueTables, bandOf: (priority: number) => Band | undefined) {
+    this.#tables = tables;
+    this.#bandOf = bandOf;
+  }
+
+  /** Output tokens that one more request of a flow will probably have; `flow` may be NONE, `maxTokens` 0 = no bound. */
+  expectedOutput(flow: number, maxTokens: number): number {
+    const mean = flow === NONE ? this.#outputs.value : this.#tables.flows.outputMean[flow]!;
+    return maxTokens > 0 ? Math.min(mean, maxTokens) : mean;
+  }
+
+  /** Mean output of all flows, the estimate for a flow that has not answered anything yet. */
+  get outputMean(): number {
+    return this.#outputs.value;
+  }
+
+  /** A request whose lane is still known is granted. @returns the tokens that its flow pays */
+  pay(index: number, band: Band): number {
+    const { requests } = this.#tables;
+    const flow = requests.flow[index]!;
+    const output = this.expectedOutput(flow, requests.maxTokens[index]!);
+    requests.paidOutput[index] = output;
+    requests.seenOutput[index] = 0;
+    const tokens = requests.uncachedTokens[index]! + output;
+    band.fairness.granted(requests.lane[index]!, flow, tokens);
+    return tokens;
+  }
+
+  start(index: number, band: Band): void {
+    const { requests, flows } = this.#tables;
+    requests.state[index] = RUNNING;
+    flows.running[requests.flow[index]!]!++;
+    band.running++;
+    this.count++;
+  }
+
+  progress(index: number, outputTokens: number, nowMs: number): void {
+    const { requests } = this.#tables;
+    this.#see(index, outputTokens, nowMs);
+    const over = outputTokens - requests.paidOutput[index]!;
+    if (over <= 0) return;
+    const tokens = Math.ceil(over / PROGRESS_TOKENS) * PROGRESS_TOKENS;
+    requests.paidOutput[index]! += tokens;
+    this.#band(index)?.fairness.used(requests.flow[index]!, tokens);
+  }
+
+  /** The request is over. The caller frees its record. */
+  end(index: number, outputTokens: number, nowMs: number): void {
+    const { requests, flows } = this.#tables;
+    const flow = requests.flow[index]!;
+    this.#see(index, outputTokens, nowMs);
+    this.#outputs.completed(nowMs);
+    flows.learnOutput(flow, outputTokens);
+    const fairness = this.#band(index)?.fairness;
+    const unused = requests.paidOutput[index]! - outputTokens;
+    if (unused > 0) fairness?.unused(flow, unused);
+    else if (unused < 0) fairness?.used(flow, -unused);
+    fairness?.served(flow, requests.promptTokens[index]!, outputTokens, nowMs);
+    this.#stop(index, nowMs);
+  }
+
+  /** The request was not placed after all: its flow gets back what it paid. */
+  takeBack(index: number, nowMs: number): void {
+    const { requests } = this.#tables;
+    const flow = requests.flow[index]!;
+    this.#band(index)?.fairness.unused(flow, requests.uncachedTokens[index]! + requests.paidOutput[index]!);
+    this.#stop(index, nowMs);
+  }
+
+  #band(index: number): Band | undefined {
+    return this.#bandOf(this.#tables.flows.priority[this.#tables.requests.flow[index]!]!);
+  }
+
+  #see(index: number, outputTokens: number, nowMs: number): void {
+    const { seenOutput } = this.#tables.requests;
+    const more = outputTokens - seenOutput[index]!;
+    if (more <= 0) return;
+    seenOutput[index] = outputTokens;
+    this.#outputs.generated(more, nowMs);
+  }
+
+  #stop(index: number, nowMs: number): void {
+    this.#tables.flows.running[this.#tables.requests.flow[index]!]!--;
+    this.count--;
+    const band = this.#band(index);
+    if (band === undefined) return;
+    band.running--;
+    band.idleSinceMs = nowMs;
+  }
+}

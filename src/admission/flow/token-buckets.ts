@@ -1,0 +1,75 @@
+import type { TokenBucketSettings } from './settings.js';
+
+const EVERYBODY = '*';
+/** Buckets of tenants that are not named. */
+const MOST_BUCKETS = 100_000;
+/** Buckets that are looked at for one that is full, when there are too many. */
+const LOOKS = 8;
+
+interface Bucket {
+  tokens: number;
+  sinceMs: number;
+}
+
+/** Token buckets of tenants. A request that is larger than its bucket passes when the bucket is full and leaves a debt. */
+export class TokenBuckets {
+  readonly #named: ReadonlyMap<string, TokenBucketSettings>;
+  readonly #buckets = new Map<string, Bucket>();
+
+  constructor(settings: readonly TokenBucketSettings[]) {
+    this.#named = new Map(settings.map((each) => [each.fairnessId, each]));
+  }
+
+  get size(): number {
+    return this.#buckets.size;
+  }
+
+  /** Whether a tenant has a limit: then all of its requests must be counted here, not only those that wait. */
+  limits(fairnessId: string): boolean {
+    return this.#settingsOf(fairnessId) !== undefined;
+  }
+
+  /** Milliseconds until the tenant may send a request of so many tokens; 0 = now. */
+  waitFor(fairnessId: string, tokens: number, nowMs: number): number {
+    const settings = this.#settingsOf(fairnessId);
+    if (settings === undefined) return 0;
+    const missing = Math.min(tokens, settings.burstTokens) - this.#level(fairnessId, settings, nowMs);
+    return missing <= 0 ? 0 : (missing / settings.tokensPerSecond) * 1000;
+  }
+
+  take(fairnessId: string, tokens: number, nowMs: number): void {
+    const settings = this.#settingsOf(fairnessId);
+    if (settings === undefined) return;
+    const level = this.#level(fairnessId, settings, nowMs) - tokens;
+    this.#buckets.delete(fairnessId);
+    if (this.#buckets.size >= MOST_BUCKETS) this.#dropFull(nowMs);
+    this.#buckets.set(fairnessId, { tokens: level, sinceMs: nowMs });
+  }
+
+  #settingsOf(fairnessId: string): TokenBucketSettings | undefined {
+    return this.#named.get(fairnessId) ?? this.#named.get(EVERYBODY);
+  }
+
+  #level(fairnessId: string, settings: TokenBucketSettings, nowMs: number): number {
+    const bucket = this.#buckets.get(fairnessId);
+    if (bucket === undefined) return settings.burstTokens;
+    const gained = ((nowMs - bucket.sinceMs) / 1000) * settings.tokensPerSecond;
+    return Math.min(settings.burstTokens, bucket.tokens + gained);
+  }
+
+  /** A full bucket says nothing. When none of the longest unused is full, the first of them goes all the same. */
+  #dropFull(nowMs: number): void {
+    let looks = 0;
+    let first: string | undefined;
+    for (const id of this.#buckets.keys()) {
+      first ??= id;
+      const settings = this.#settingsOf(id)!;
+      if (this.#level(id, settings, nowMs) >= settings.burstTokens) {
+        this.#buckets.delete(id);
+        return;
+      }
+      if (++looks === LOOKS) break;
+    }
+    if (first !== undefined) this.#buckets.delete(first);
+  }
+}

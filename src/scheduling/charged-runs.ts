@@ -1,0 +1,190 @@
+import type { Decision, DecisionRequest } from '../core/decider.js';
+import { type ChargeOptions, LedgerCharge, type LedgerTicket, StagedCharge } from './charges.js';
+import type { PickWork, ProfilePick, ProfileRuns } from './profile-handler.js';
+import type { Charge, HostColumnFiller, LatencyPrediction, PickedEndpoint, Rejection, ScheduleInput } from './types.js';
+
+export interface RunOptions extends ChargeOptions {
+  /** Names of the profiles; their place is their number in the core. */
+  readonly profiles: readonly string[];
+  readonly emitScores: boolean;
+  /** Read what requests want from their headers: something predicts latency. */
+  readonly predicts?: boolean | undefined;
+  readonly hostColumns?: HostColumnFiller | undefined;
+}
+
+const noEndpoints: Rejection = {
+  kind: 'rejected',
+  code: 'ServiceUnavailable',
+  message: 'failed to find endpoint candidates for serving the request',
+  reason: 'rejected-no-endpoints',
+};
+/** The filters left nothing; status, text and reason as the incumbent answers them. */
+const filteredOut: Rejection = {
+  kind: 'rejected',
+  code: 'ResourceExhausted',
+  message: 'no endpoints available for the given request',
+  reason: 'rejected-saturated',
+};
+/** An admitter of the program said no; text as the incumbent's, status as all admitters here. */
+const denied: Rejection = {
+  kind: 'rejected',
+  code: 'ResourceExhausted',
+  message: 'request cannot be admitted: no valid endpoint available to serve the request',
+  reason: undefined,
+};
+const busy: Rejection = {
+  kind: 'rejected',
+  code: 'ServiceUnavailable',
+  message: 'the picker is repairing its state: try again',
+  reason: undefined,
+  retryAfterSeconds: 1,
+};
+
+/** A pick with its charge. */
+interface ChargedPick extends ProfilePick {
+  readonly number: number;
+  readonly work: PickWork;
+  readonly held: LedgerTicket;
+  readonly charge: LedgerCharge;
+  readonly prediction: LatencyPrediction | undefined;
+  readonly scores: ReadonlyMap<string, number> | undefined;
+}
+
+/**
+ * The profiles of one request, each decided and charged by one call into the core. Nothing is believed about what the
+ * endpoints will hold before `place`: a request that fails in a later profile leaves no trace.
+ */
+export class ChargedRuns implements ProfileRuns {
+  readonly input: ScheduleInput;
+  readonly #options: RunOptions;
+  readonly #request: DecisionRequest;
+  readonly #picks: ChargedPick[] = [];
+  #decisions = 0;
+
+  /** @param request what is asked of the core; profile, peer and stage are filled in for each run */
+  constructor(options: RunOptions, input: ScheduleInput, request: DecisionRequest) {
+    this.#options = options;
+    this.#request = request;
+    this.input = input;
+  }
+
+  get profiles(): readonly string[] {
+    return this.#options.profiles;
+  }
+
+  get promptTokens(): number {
+    return this.#request.promptTokens;
+  }
+
+  run(profile: string, work: PickWork, peer?: ProfilePick): ProfilePick | Rejection {
+    const number = this.profiles.indexOf(profile);
+    if (number < 0) throw new RangeError(`there is no profile "${profile}"`);
+    this.#options.hostColumns?.(this.input, profile);
+    const decision = this.#options.decider.decide({
+      ...this.#request,
+      profile: number,
+      // Output comes from the endpoint that answers.
+      outputTokens: work === 'answer' ? this.#request.outputTokens : 0,
+      unstored: true,
+      further: this.#decisions++ > 0,
+      peer: peer?.endpoints[0]?.slot,
+    });
+    if (decision.status === 'filtered') return filteredOut;
+    if (decision.status === 'no-candidates') return noEndpoints;
+    if (decision.status === 'denied') return denied;
+    if (decision.status !== 'decided') return busy;
+    return this.#charged(number, work, decision);
+  }
+
+  #charged(number: number, work: PickWork, decision: Decision): ProfilePick | Rejection {
+    const { directory, emitScores } = this.#options;
+    const { blockTokens } = this.#request;
+    const endpoints: PickedEndpoint[] = [];
+    for (const slot of decision.slots) {
+      const entry = directory.at(slot);
+      if (entry !== undefined) endpoints.push(entry);
+    }
+    const first = directory.at(decision.slots[0]!);
+    const { ticket, ticketGeneration: generation, matchedBlocks, totalBlocks } = decision;
+    const held = { slot: first?.slot ?? -1, slotGeneration: first?.generation ?? 0, ticket, generation };
+    const charge = new LedgerCharge(this.#options, held, blockTokens, this.#request.nowMs);
+    if (endpoints.length === 0) {
+      charge.giveBack();
+      return noEndpoints;
+    }
+    const pick: ChargedPick = {
+      kind: 'picked',
+      profile: this.profiles[number]!,
+      endpoints,
+      matchedBlocks,
+      totalBlocks,
+      matchedTokens: Math.min(matchedBlocks * blockTokens, this.promptTokens),
+      number,
+      work,
+      held,
+      charge,
+      prediction: this.#options.predicts ? predictionOf(decision, this.#request) : undefined,
+      // The columns of the core are those of the last decision.
+      scores: emitScores && work === 'answer' ? this.#scores(decision.slots) : undefined,
+    };
+    this.#picks.push(pick);
+    return pick;
+  }
+
+  /** Scores of the candidates that the filters left; the picks were candidates too. */
+  #scores(picks: readonly number[]): ReadonlyMap<string, number> {
+    const { decider, directory } = this.#options;
+    const scores = new Map<string, number>();
+    for (const { slot, address } of directory.entries()) {
+      if (decider.isCandidate(slot) || picks.includes(slot)) scores.set(address, decider.scoreOf(slot));
+    }
+    return scores;
+  }
+
+  /** Give back whatever the runs have charged. */
+  abandon(): void {
+    for (const { charge } of this.#picks) charge.giveBack();
+    this.#picks.length = 0;
+  }
+
+  /** What every profile that ran picked, by the profile's name. */
+  get picked(): ReadonlyMap<string, readonly PickedEndpoint[]> {
+    return new Map(this.#picks.map(({ profile, endpoints }) => [profile, endpoints]));
+  }
+
+  /** What was predicted for the endpoint of `primary`; undefined when nothing predicts. */
+  predictionOf(primary: ProfilePick): LatencyPrediction | undefined {
+    return this.#picks.find((pick) => pick === primary)?.prediction;
+  }
+
+  /** Weighted scores of the profile that `primary` is of; undefined unless scores are emitted. */
+  scoresOf(primary: ProfilePick): ReadonlyMap<string, number> | undefined {
+    return this.#picks.find((pick) => pick === primary)?.scores;
+  }
+
+  /** The request goes to its endpoints: believe that they will hold its prompt. @returns what it holds there */
+  place(primary: ProfilePick): Charge {
+    const { decider } = this.#options;
+    const before: LedgerCharge[] = [];
+    let answer: LedgerCharge | undefined;
+    for (const pick of this.#picks) {
+      const { number, work, held, charge } = pick;
+      if (work !== 'encode') decider.storePick(number, held.slot, held.ticket, held.generation);
+      if (pick === primary) answer = charge;
+      else before.push(charge);
+    }
+    if (answer === undefined) throw new RangeError('the primary pick is none of the request');
+    return before.length === 0 ? answer : new StagedCharge(answer, before);
+  }
+}
+
+/** What was predicted for the first pick, and what the request wants. */
+function predictionOf(decision: Decision, { wantedTtftMs = 0, wantedTpotMs = 0 }: DecisionRequest): LatencyPrediction {
+  const { predictedTtftMs, predictedTpotMs } = decision;
+  return {
+    ttftMs: Number.isNaN(predictedTtftMs) ? undefined : predictedTtftMs,
+    tpotMs: Number.isNaN(predictedTpotMs) ? undefined : predictedTpotMs,
+    wantedTtftMs,
+    wantedTpotMs,
+  };
+}

@@ -1,0 +1,149 @@
+import type { Decider } from '../core/decider.js';
+import type { Measures } from '../core/label.js';
+import type { EndpointDirectory } from './endpoint-directory.js';
+import type { AnswerMeasures, Charge, PickedEndpoint } from './types.js';
+
+export interface ChargeOptions {
+  readonly decider: Decider;
+  readonly directory: EndpointDirectory;
+  readonly estimateOutput: { readonly ratio: number; readonly maxTokens: number | undefined } | undefined;
+  readonly nowMs: () => number;
+  /** A charge could not be released because a dead thread holds the lock: try `again` soon. */
+  readonly later: (again: () => boolean) => void;
+  /** An endpoint was ejected. */
+  readonly ejected: (endpoint: PickedEndpoint) => void;
+}
+
+/** An entry of the ledger: which slot it charges, and the ticket that names it. */
+export interface LedgerTicket {
+  readonly slot: number;
+  readonly slotGeneration: number;
+  /** 0 = nothing is charged. */
+  readonly ticket: number;
+  readonly generation: number;
+}
+
+/** What one pick holds in the ledger. */
+export class LedgerCharge implements Charge {
+  readonly #options: ChargeOptions;
+  readonly #blockTokens: number;
+  readonly #decidedAtMs: number;
+  readonly #held: LedgerTicket;
+  #ticket: number;
+  #firstOutputAtMs: number | undefined;
+  #outputEvents = 0;
+  #answer: AnswerMeasures | undefined;
+  #grownBlocks = 0;
+  #prefilled = false;
+  #reported = false;
+
+  constructor(options: ChargeOptions, held: LedgerTicket, blockTokens: number, decidedAtMs: number) {
+    this.#options = options;
+    this.#held = held;
+    this.#ticket = held.ticket;
+    this.#blockTokens = blockTokens;
+    this.#decidedAtMs = decidedAtMs;
+  }
+
+  prefillDone(): void {
+    if (this.#prefilled || this.#ticket === 0) return;
+    this.#prefilled = true;
+    const { decider, estimateOutput, nowMs } = this.#options;
+    this.#firstOutputAtMs = nowMs();
+    // With output counted, the estimate stays until the end (inflight-load-producer).
+    decider.prefillDone(this.#ticket, this.#held.generation, estimateOutput !== undefined);
+  }
+
+  grow(tokens: number): void {
+    this.#outputEvents = tokens;
+    const blocks = Math.floor(tokens / this.#blockTokens);
+    if (blocks <= this.#grownBlocks || this.#ticket === 0) return;
+    this.#grownBlocks = blocks;
+    this.#options.decider.grow(this.#ticket, this.#held.generation, blocks);
+  }
+
+  answered(answer: AnswerMeasures): void {
+    this.#answer ??= answer;
+  }
+
+  release(): void {
+    if (this.#ticket === 0) return;
+    this.#options.decider.label(this.#ticket, this.#held.generation, this.#measures());
+    this.giveBack();
+  }
+
+  /** Release without a label: the endpoint did not answer the request. Idempotent. */
+  giveBack(): void {
+    const ticket = this.#ticket;
+    if (ticket === 0) return;
+    this.#ticket = 0;
+    const { generation } = this.#held;
+    const { decider, later } = this.#options;
+    if (!decider.release(ticket, generation)) later(() => decider.release(ticket, generation));
+  }
+
+  /** What the label says. An answer in one piece tells nothing of its first token; a stream's events stand for tokens. */
+  #measures(): Measures {
+    const now = this.#options.nowMs();
+    const answer = this.#answer;
+    const first = answer?.streamed === false ? undefined : this.#firstOutputAtMs;
+    const outputTokens = answer?.outputTokens ?? (this.#outputEvents > 0 ? this.#outputEvents : undefined);
+    const steps = (outputTokens ?? 0) - 1;
+    return {
+      outcome: answer?.outcome ?? 'aborted',
+      firstOutputMs: first === undefined ? undefined : first - this.#decidedAtMs,
+      perTokenMs: first === undefined || steps < 1 ? undefined : (now - first) / steps,
+      durationMs: now - this.#decidedAtMs,
+      outputTokens,
+      promptTokens: answer?.promptTokens,
+      cachedTokens: answer?.cachedTokens,
+    };
+  }
+
+  outcome(result: 'success' | 'failure'): void {
+    const { slot, slotGeneration } = this.#held;
+    if (this.#reported || slot < 0) return;
+    this.#reported = true;
+    const { decider, nowMs, directory, ejected } = this.#options;
+    const out = decider.noteOutcome(slot, slotGeneration, result === 'failure', nowMs());
+    const endpoint = out ? directory.at(slot) : undefined;
+    if (endpoint !== undefined) ejected(endpoint);
+  }
+}
+
+/**
+ * What a request with several picks holds: the endpoint that answers it to the end, those that work for it beforehand
+ * until the first token.
+ */
+export class StagedCharge implements Charge {
+  readonly #answer: LedgerCharge;
+  readonly #before: readonly LedgerCharge[];
+
+  constructor(answer: LedgerCharge, before: readonly LedgerCharge[]) {
+    this.#answer = answer;
+    this.#before = before;
+  }
+
+  prefillDone(): void {
+    for (const charge of this.#before) charge.giveBack();
+    this.#answer.prefillDone();
+  }
+
+  grow(tokens: number): void {
+    this.#answer.grow(tokens);
+  }
+
+  release(): void {
+    for (const charge of this.#before) charge.giveBack();
+    this.#answer.release();
+  }
+
+  answered(answer: AnswerMeasures): void {
+    this.#answer.answered(answer);
+  }
+
+  /** The status is that of the endpoint that answers; it tells nothing for sure about the others. */
+  outcome(result: 'success' | 'failure'): void {
+    this.#answer.outcome(result);
+  }
+}

@@ -1,0 +1,55 @@
+import type { CompileContext, ConfiguredPlugin, DataKey } from './plugin.js';
+import type { CompiledScheduling, PredictionSettings, ProgramOperation } from './types.js';
+
+/** Who predicts latency, by the number that OP_PREDICT takes (PREDICT_* in assembly/scheduling/program.ts). */
+const PREDICT_BY_MODEL = 0;
+const PREDICT_NOTHING = 3;
+
+const PREDICTION: DataKey = 'latency-prediction';
+
+/** The settings of the first producer that predicts latency. @throws with one line, when they cannot be used */
+export function predictionOf(producers: readonly ConfiguredPlugin[]): CompiledScheduling['prediction'] {
+  for (const { name, definition, parameters } of producers) {
+    const settings = definition.predictionSettings?.(parameters);
+    if (settings !== undefined) return { name, type: definition.type, ...settings };
+  }
+  return undefined;
+}
+
+/**
+ * What a profile's program begins with, before its filters: the prediction, when any of its plugins or an admitter looks
+ * at one, and the admitters.
+ */
+export function openingOperations(
+  members: readonly ConfiguredPlugin[],
+  admitters: readonly ConfiguredPlugin[],
+  prediction: CompiledScheduling['prediction'],
+  context: (plugin: { readonly name: string }) => CompileContext,
+): readonly ProgramOperation[] {
+  const admitting = admitters.flatMap(({ name, definition, parameters }) => {
+    const operation = definition.compile?.(parameters, 1, context({ name }));
+    return operation === undefined ? [] : [operation];
+  });
+  // Requests are learned from whether or not anybody looks at the prediction, and its accuracy is worth knowing.
+  if (prediction === undefined) return admitting;
+  const consumed = [...members, ...admitters].some(({ definition, parameters }) =>
+    definition.consumes?.(parameters).some(({ key }) => key === PREDICTION),
+  );
+  if (!consumed && !prediction.predicts) return admitting;
+  return [predictOperation(prediction, context(prediction)), ...admitting];
+}
+
+function predictOperation(
+  settings: PredictionSettings & { readonly name: string },
+  { mask }: CompileContext,
+): ProgramOperation {
+  const { name, predicts, streaming, bufferFactor, roleLabel } = settings;
+  const prefill =
+    roleLabel === '' ? 0 : 1 + mask(`${roleLabel} is prefill`, (labels) => labels[roleLabel] === 'prefill');
+  return {
+    code: 'OP_PREDICT',
+    name,
+    weight: 1,
+    parameters: [predicts ? PREDICT_BY_MODEL : PREDICT_NOTHING, streaming ? 1 : 0, bufferFactor, prefill],
+  };
+}

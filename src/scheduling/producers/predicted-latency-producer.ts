@@ -1,0 +1,87 @@
+import { z } from 'zod';
+import { definePlugin } from '../plugin.js';
+
+const parameters = z.strictObject({
+  sloBufferFactor: z
+    .number()
+    .gt(0)
+    .default(1)
+    .describe('Factor of the wanted time per output token: below 1 keeps a distance from it.'),
+  streamingMode: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Answers are streamed: predict the first token and the time per output token. Otherwise the whole duration of a ' +
+        'request stands for its time to first token, and single tokens are neither early nor late.',
+    ),
+  endpointRoleLabel: z
+    .string()
+    .default('')
+    .describe('Label whose value `prefill` marks endpoints that make no output tokens; empty = none.'),
+  predictInProduce: z.boolean().default(true).describe('Predict. Off = only learn.'),
+  contextTTL: z
+    .union([z.number().min(0), z.string()])
+    .optional()
+    .describe('Has no effect: what is known about a request lives as long as the request.'),
+  samplingMean: z.number().optional().describe('Has no effect, as in llm-d-router.'),
+  maxDecodeTokenSamplesForPrediction: z.int().min(0).optional().describe('Has no effect, as in llm-d-router.'),
+  useEncoderCacheFeatures: z
+    .boolean()
+    .default(false)
+    .describe('Has no effect: the model does not look at encoder inputs.'),
+  prefixMatchInfoProducerName: z.string().optional().describe('Name of the plugin that produces the prefix matches.'),
+  inFlightLoadProducerName: z.string().optional().describe('Name of the plugin that counts in-flight load.'),
+  encoderCacheMatchInfoProducerName: z.string().optional().describe('Has no effect.'),
+  priorPrefillThroughput: z
+    .number()
+    .gt(0)
+    .default(15_928)
+    .describe(
+      'Prompt tokens that an endpoint computes in a second, as the built-in model believes before it has learned; the ' +
+        'default is Qwen3 32B on two H100.',
+    ),
+  priorTPOTMs: z
+    .number()
+    .gt(0)
+    .default(13)
+    .describe(
+      'Milliseconds per output token of an idle endpoint, as the built-in model believes before it has learned.',
+    ),
+});
+
+type Parameters = z.output<typeof parameters>;
+
+/** Parameters that load and do nothing. */
+const IDLE = ['contextTTL', 'samplingMean', 'maxDecodeTokenSamplesForPrediction'] as const;
+
+function advise(given: Parameters): readonly string[] {
+  const idle = IDLE.filter((name) => given[name] !== undefined).map((name) => `${name} has no effect: remove it`);
+  return given.useEncoderCacheFeatures ? [...idle, 'useEncoderCacheFeatures has no effect: remove it'] : idle;
+}
+
+export const predictedLatencyProducer = definePlugin({
+  type: 'predicted-latency-producer',
+  kinds: ['producer'],
+  stability: 'Beta',
+  doc:
+    'Predicts the time to first token and the time per output token of the request on every endpoint, by a model in the ' +
+    'picker: one linear model per endpoint over uncached prompt tokens, prefill tokens and ' +
+    'requests in flight, waiting requests, KV usage and prompt length, learned from the answers.',
+  signals: ['waiting requests', 'KV usage'],
+  parameters,
+  produces: ['latency-prediction'],
+  defaultProducerOf: ['latency-prediction'],
+  consumes: ({ prefixMatchInfoProducerName, inFlightLoadProducerName }) => [
+    { key: 'prompt-tokens' },
+    { key: 'prefix-match', producer: prefixMatchInfoProducerName },
+    { key: 'in-flight-load', producer: inFlightLoadProducerName },
+  ],
+  advise,
+  predictionSettings: (given) => ({
+    predicts: given.predictInProduce,
+    streaming: given.streamingMode,
+    bufferFactor: given.sloBufferFactor,
+    roleLabel: given.endpointRoleLabel,
+    prior: { prefillTokensPerSecond: given.priorPrefillThroughput, tpotMs: given.priorTPOTMs },
+  }),
+});

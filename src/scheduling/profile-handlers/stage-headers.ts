@@ -1,0 +1,20 @@
+import type { PickedEndpoint } from '../types.js';
+
+/** Headers that tell llm-d's sidecar on the decode endpoint where the other stages run, and the rank that was picked. */
+export const PREFILL_HEADER = 'x-prefiller-host-port';
+export const ENCODE_HEADER = 'x-encoder-hosts-ports';
+export const RANK_HEADER = 'x-data-parallel-host-port';
+
+/**
+ * Headers that name the endpoints of the prefill and encode stages. Without a stage its header is taken out: a client
+ * must not send the sidecar wherever it likes.
+ */
+export function stageHeaders(
+  prefill: readonly PickedEndpoint[] | undefined,
+  encode: readonly PickedEndpoint[] | undefined,
+): ReadonlyMap<string, string | undefined> {
+  return new Map([
+    [PREFILL_HEADER, prefill?.[0]?.address],
+    [ENCODE_HEADER, encode?.map(({ address }) => address).join(',')],
+  ]);
+}

@@ -1,0 +1,72 @@
+import {
+  type HandledRequest,
+  noProfile,
+  type PickWork,
+  type ProfilePick,
+  type ProfileRuns,
+  type StageDecider,
+  type StagesUsed,
+} from '../profile-handler.js';
+import type { Rejection } from '../types.js';
+
+/** An optional stage: the profile that picks its endpoint, and who says whether it is worth while. */
+export interface Stage {
+  readonly profile: string;
+  readonly decide: StageDecider;
+}
+
+/** What an optional stage may look at. */
+export interface StageCircumstances {
+  /** The decode pick, for the decider; undefined when it is not made yet. */
+  readonly decode?: ProfilePick | undefined;
+  /** Pick of an earlier stage, for topology plugins. */
+  readonly peer?: ProfilePick | undefined;
+  /** A wanted stage without an endpoint ends the request. */
+  readonly must?: boolean;
+}
+
+/** The stage's pick; undefined when it is not wanted or has no endpoint and the request goes on without it. */
+export function optionalStage(
+  runs: ProfileRuns,
+  stage: Stage,
+  work: Exclude<PickWork, 'answer'>,
+  { decode, peer, must = false }: StageCircumstances,
+): ProfilePick | Rejection | undefined {
+  if (!runs.profiles.includes(stage.profile) || !stage.decide({ runs, decode })) return undefined;
+  const pick = runs.run(stage.profile, work, peer);
+  return pick.kind === 'rejected' && !must && isForWantOfEndpoints(pick) ? undefined : pick;
+}
+
+/** The filters left none, or there is none; anything else is a fault of the picker that ends the request. */
+function isForWantOfEndpoints({ reason }: Rejection): boolean {
+  return reason === 'rejected-saturated' || reason === 'rejected-no-endpoints';
+}
+
+/** Run the profile that answers the request; it must exist. */
+export function answerStage(runs: ProfileRuns, profile: string, peer?: ProfilePick): ProfilePick | Rejection {
+  if (!runs.profiles.includes(profile)) return noProfile(`there is no profile "${profile}"`);
+  return runs.run(profile, 'answer', peer);
+}
+
+/** The stages that took part, in the words of the incumbent's metrics. */
+export function stagesUsed(prefill: ProfilePick | undefined, encode: ProfilePick | undefined): StagesUsed {
+  if (prefill === undefined) return encode === undefined ? 'decode-only' : 'encode-decode';
+  return encode === undefined ? 'prefill-decode' : 'encode-prefill-decode';
+}
+
+/** Lines about profiles that a handler looks for and a configuration lacks. */
+export function missingProfiles(
+  profiles: readonly string[],
+  answering: string,
+  optional: readonly (readonly [profile: string, wanted: boolean])[],
+): readonly string[] {
+  const lacks = (name: string) => !profiles.includes(name);
+  return [
+    ...(lacks(answering) ? [`there is no profile "${answering}": every request is turned away (429)`] : []),
+    ...optional
+      .filter(([name, wanted]) => wanted && lacks(name))
+      .map(([name]) => `there is no profile "${name}": its decider is never asked`),
+  ];
+}
+
+export type Handled = HandledRequest | Rejection;
