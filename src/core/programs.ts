@@ -94,4 +94,6 @@ const readsMatches = new Set([
   'OP_SCORE_NO_HIT_LRU',
   'OP_SCORE_LMETRIC',
   'OP_SCORE_CACHE_AWARE',
+  'OP_SCORE_PREFIX_BALANCE',
+  'OP_SCORE_EXPLOIT_EXPLORE',
 ]);

@@ -101,4 +101,14 @@ export const baselines: readonly Baseline[] = [
       { cacheThreshold: 0.5, balanceAbsThreshold: 32, balanceRelThreshold: 1.1 },
     ]),
   },
+  {
+    name: 'aibrix',
+    doc: 'AIBrix prefix-cache: longest match within two deviations of the mean, fewest requests when out of balance',
+    configuration: profile(['prefix-balance-scorer', 1]),
+  },
+  {
+    name: 'preble',
+    doc: "Preble's E2: exploit the least loaded holder, or explore by load and tokens to compute",
+    configuration: profile(['exploit-explore-scorer', 1]),
+  },
 ];
