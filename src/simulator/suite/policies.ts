@@ -122,4 +122,14 @@ export const baselines: readonly Baseline[] = [
     doc: 'the default, and marginal cost as far as the guard allows',
     configuration: learning({ mode: 'auto' }, ...DEFAULT_SCORERS),
   },
+  {
+    name: 'aibrix',
+    doc: 'AIBrix prefix-cache: longest match within two deviations of the mean, fewest requests when out of balance',
+    configuration: profile(['prefix-balance-scorer', 1]),
+  },
+  {
+    name: 'preble',
+    doc: "Preble's E2: exploit the least loaded holder, or explore by load and tokens to compute",
+    configuration: profile(['exploit-explore-scorer', 1]),
+  },
 ];
