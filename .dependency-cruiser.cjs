@@ -12,9 +12,10 @@ const rooms = {
   response: ['core', 'scheduling', 'request'],
   ingress: ['core', 'scheduling', 'admission', 'request', 'response'],
   pool: ['core', 'config'],
+  kvevents: ['core'],
   operations: ['core', 'config'],
   adaptation: ['core', 'config'],
-  threads: ['core', 'config', 'scheduling', 'admission', 'request', 'response', 'ingress', 'pool', 'operations', 'adaptation', 'prediction'],
+  threads: ['core', 'config', 'scheduling', 'admission', 'request', 'response', 'ingress', 'pool', 'kvevents', 'operations', 'adaptation', 'prediction'],
   gateway: ['core', 'config', 'scheduling', 'request', 'response', 'ingress'],
   simulator: ['core', 'config', 'scheduling', 'request', 'response', 'ingress', 'adaptation'],
   cli: [

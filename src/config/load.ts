@@ -184,11 +184,26 @@ function compile(
     warnings.push(document.warning(['plugins'], text));
   }
   try {
-    return compileScheduling(profiles, producers, plugins.list(), handler);
+    const scheduling = compileScheduling(profiles, producers, plugins.list(), handler);
+    warnOfEstimates(scheduling, document, warnings);
+    return scheduling;
   } catch (error) {
     if (!(error instanceof ProgramTooLarge)) throw error;
     throw document.error(['schedulingProfiles'], error.message);
   }
+}
+
+/** Engines tell of their own tokens: blocks of an estimate never match them. */
+function warnOfEstimates(
+  { kvEvents, tokens }: CompiledScheduling,
+  document: ConfigurationDocument,
+  warnings: string[],
+): void {
+  if (kvEvents === undefined || tokens !== undefined) return;
+  const text =
+    'prefixes are known by KV events, but tokens are estimated: only prompts that bring token ids will match; give ' +
+    'token-producer a modelName and vllm';
+  warnings.push(document.warning(['plugins'], text));
 }
 
 interface Resolved {

@@ -52,6 +52,11 @@ export class TokenChain {
     return this.#hashes[index]!;
   }
 
+  /** A copy of the hashes from `from` up to `to`, not included. */
+  hashes(from: number, to: number): BigUint64Array<ArrayBuffer> {
+    return BigUint64Array.from(this.#hashes.subarray(from, to));
+  }
+
   /**
    * Chain a whole prompt.
    * @returns its whole blocks, at most `longest`, and whether the hash of a last block that is not whole follows them

@@ -10,6 +10,11 @@ export interface RunOptions extends ChargeOptions {
   /** Read what requests want from their headers: something predicts latency. */
   readonly predicts?: boolean | undefined;
   readonly hostColumns?: HostColumnFiller | undefined;
+  /**
+   * A prompt was placed on a slot that held its first `from` blocks and is believed to hold all of them from now on. Set
+   * only where that belief ends (PrefixSettings.knownBy); the hashes stand in the thread's HASHES area.
+   */
+  readonly speculated?: ((slot: number, generation: number, from: number, blocks: number) => void) | undefined;
 }
 
 const noEndpoints: Rejection = {
@@ -169,12 +174,22 @@ export class ChargedRuns implements ProfileRuns {
     let answer: LedgerCharge | undefined;
     for (const pick of this.#picks) {
       const { number, work, held, charge } = pick;
-      if (work !== 'encode') decider.storePick(number, held.slot, held.ticket, held.generation);
+      if (work !== 'encode') {
+        decider.storePick(number, held.slot, held.ticket, held.generation);
+        this.#speculate(pick);
+      }
       if (pick === primary) answer = charge;
       else before.push(charge);
     }
     if (answer === undefined) throw new RangeError('the primary pick is none of the request');
     return before.length === 0 ? answer : new StagedCharge(answer, before);
+  }
+
+  #speculate({ held, matchedBlocks }: ChargedPick): void {
+    const { blocks } = this.#request;
+    if (matchedBlocks < blocks && held.slot >= 0) {
+      this.#options.speculated?.(held.slot, held.slotGeneration, matchedBlocks, blocks);
+    }
   }
 }
 

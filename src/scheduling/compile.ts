@@ -10,7 +10,6 @@ import type {
   MaskSpecification,
   PrefixSettings,
   ProgramOperation,
-  TokenSettings,
 } from './types.js';
 
 /**
@@ -72,7 +71,8 @@ export function compileScheduling(
     baseModels: baseModels(profiles),
     prefix,
     prefixProducer: producer && { name: producer.name, type: producer.definition.type },
-    tokens: firstTokenSettings(producers),
+    kvEvents: firstOf(producers, ({ definition, parameters }) => definition.kvEventSettings?.(parameters)),
+    tokens: firstOf(producers, ({ definition, parameters }) => definition.tokenSettings?.(parameters)),
     estimateOutput: firstOutputEstimate(producers),
     handler: handlerSettings(handler, plugins),
     prediction,
@@ -97,8 +97,8 @@ function handlerSettings(
 }
 
 /**
- * All producers of prefix matches share the one prefix index; the one that asks for the largest capacity sets it up
- * (the first of equals). Undefined when there is none.
+ * All producers of prefix matches share the one prefix index. One that follows the engines' events sets it up, since it
+ * knows best; else the one that asks for the largest capacity (the first of equals). Undefined when there is none.
  */
 export function sharedPrefixSettings(
   producers: readonly ConfiguredPlugin[],
@@ -110,8 +110,9 @@ export function sharedPrefixSettings(
   const largest = asked.reduce((best, next) =>
     next.settings.capacityBlocks > best.settings.capacityBlocks ? next : best,
   );
-  const ignored = asked.filter((entry) => entry !== largest).map((entry) => entry.name);
-  return { settings: largest.settings, from: largest.name, ignored };
+  const chosen = asked.find(({ settings }) => settings.knownBy?.startsWith('events')) ?? largest;
+  const ignored = asked.filter((entry) => entry !== chosen).map((entry) => entry.name);
+  return { settings: chosen.settings, from: chosen.name, ignored };
 }
 
 function firstOutputEstimate(producers: readonly ConfiguredPlugin[]): OutputEstimate | undefined {
@@ -122,10 +123,13 @@ function firstOutputEstimate(producers: readonly ConfiguredPlugin[]): OutputEsti
   return undefined;
 }
 
-function firstTokenSettings(producers: readonly ConfiguredPlugin[]): TokenSettings | undefined {
-  for (const { definition, parameters } of producers) {
-    const settings = definition.tokenSettings?.(parameters);
-    if (settings !== undefined) return settings;
+function firstOf<T>(
+  producers: readonly ConfiguredPlugin[],
+  read: (producer: ConfiguredPlugin) => T | undefined,
+): T | undefined {
+  for (const producer of producers) {
+    const found = read(producer);
+    if (found !== undefined) return found;
   }
   return undefined;
 }

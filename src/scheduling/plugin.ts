@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import type { HostContext, HostPlugin, SchedulerContext } from './host/hooks.js';
 import type { HandlerContext, ProfileHandler, StageDecider } from './profile-handler.js';
 import type {
+  KvEventSettings,
   LabelSpecification,
   MaskSpecification,
   PredictionSettings,
@@ -148,6 +149,8 @@ export interface PluginDefinition<Parameters = unknown> {
   decider?(parameters: Parameters): StageDecider;
   /** What a producer of prefix matches asks of the prefix index. */
   prefixSettings?(parameters: Parameters): PrefixSettings;
+  /** How a producer of prefix matches follows the events of engines. */
+  kvEventSettings?(parameters: Parameters): KvEventSettings;
   /** How a producer of latency predictions comes to them. @throws with one line for the user */
   predictionSettings?(parameters: Parameters): PredictionSettings;
   /** Where a producer of prompt tokens gets them from; undefined = it estimates. */

@@ -26,7 +26,11 @@ import { weightedRandomPicker } from './pickers/weighted-random-picker.js';
 import type { PluginDefinition } from './plugin.js';
 import { approxPrefixCacheProducer } from './producers/approx-prefix-cache-producer.js';
 import { inflightLoadProducer } from './producers/inflight-load-producer.js';
+
+import { precisePrefixCacheProducer } from './producers/precise-prefix-cache-producer.js';
+
 import { predictedLatencyProducer } from './producers/predicted-latency-producer.js';
+
 import { sessionIdProducer } from './producers/session-id-producer.js';
 import { tokenProducer } from './producers/token-producer.js';
 import { tokenizer } from './producers/tokenizer.js';
@@ -52,6 +56,7 @@ import { loadAwareScorer } from './scorers/load-aware-scorer.js';
 import { loraAffinityScorer } from './scorers/lora-affinity-scorer.js';
 import { marginalCostScorer } from './scorers/marginal-cost-scorer.js';
 import { noHitLruScorer } from './scorers/no-hit-lru-scorer.js';
+import { precisePrefixCacheScorer } from './scorers/precise-prefix-cache-scorer.js';
 import { prefixBalanceScorer } from './scorers/prefix-balance-scorer.js';
 import { prefixCacheScorer } from './scorers/prefix-cache-scorer.js';
 import { queueScorer } from './scorers/queue-scorer.js';
@@ -77,6 +82,7 @@ export const schedulingPlugins: readonly PluginDefinition[] = [
   runningRequestsSizeScorer,
   kvCacheUtilizationScorer,
   prefixCacheScorer,
+  precisePrefixCacheScorer,
   activeRequestScorer,
   tokenLoadScorer,
   activeBlocksScorer,
@@ -100,6 +106,7 @@ export const schedulingPlugins: readonly PluginDefinition[] = [
   leastRequestPicker,
   roundRobinPicker,
   approxPrefixCacheProducer,
+  precisePrefixCacheProducer,
   inflightLoadProducer,
   tokenProducer,
   tokenizer,

@@ -126,7 +126,8 @@ export class CoreScheduler implements Scheduler {
         : tokens.chain(input.tokens, input.targetModel, input.cacheSalt, blockTokens);
     return {
       blocks: Math.min(chain.blocks, prefix.maxBlocks),
-      tail: chain.tail && chain.blocks < prefix.maxBlocks,
+      // Engines tell of whole blocks only.
+      tail: chain.tail && chain.blocks < prefix.maxBlocks && !prefix.knownBy?.startsWith('events'),
     };
   }
 }

@@ -1,6 +1,7 @@
 import type { Outcome } from '../core/label.js';
 import type { PromptTokens } from '../core/token-chain.js';
 import type { Endpoint } from '../pool/endpoint.js';
+import type { LabelSelector } from './filters/label-selector.js';
 import type { HostRequest } from './host/hooks.js';
 
 /** Request headers by lower-case name; of duplicates the last one. */
@@ -208,6 +209,27 @@ export interface PrefixSettings {
   /** Blocks that one endpoint may hold in the index, when the engine does not say. */
   readonly capacityBlocks: number;
   readonly autoTune: boolean;
+  /**
+   * What tells who holds which blocks: what was sent there (the default), what the engines say, or what they say and,
+   * for a while, what was sent there.
+   */
+  readonly knownBy?: 'decisions' | 'events' | 'events and decisions' | undefined;
+}
+
+/** How the events of engines are followed. */
+export interface KvEventSettings {
+  /** Where engines connect to; undefined = nowhere. */
+  readonly bind: string | undefined;
+  /** Ports on which every endpoint publishes and replays; undefined = they are not asked. */
+  readonly connect: { readonly port: number; readonly replayPort: number | undefined } | undefined;
+  readonly topicFilter: string;
+  /** Model that the engines serve, where their topics do not say it. */
+  readonly model: string | undefined;
+  /** Endpoints that publish, as a Kubernetes selector, and their namespace; undefined = all. */
+  readonly selector: LabelSelector | undefined;
+  readonly namespace: string | undefined;
+  /** How long a block counts as held that was only sent to an endpoint; undefined = not at all. */
+  readonly speculativeTtlMs: number | undefined;
 }
 
 /** How latency is predicted. */
@@ -236,8 +258,19 @@ export interface RenderSettings {
   readonly partsTimeoutMs: number;
 }
 
+/** The tokeniser files of the model, in a folder. */
+export interface LocalTokenSettings {
+  readonly kind: 'local';
+  /** Absolute path. */
+  readonly folder: string;
+  /** Deadline in milliseconds. */
+  readonly timeoutMs: number;
+  /** Threads that cut prompts, for each shard. */
+  readonly threads: number;
+}
+
 /** Where the tokens of prompts come from, instead of an estimate. */
-export type TokenSettings = RenderSettings;
+export type TokenSettings = RenderSettings | LocalTokenSettings;
 
 /** A plugin that runs on the shards: plain data, from which each shard makes its own instance. */
 export interface HostPluginSettings {
@@ -274,6 +307,8 @@ export interface CompiledScheduling {
   readonly prefix: PrefixSettings | undefined;
   /** The plugin that set up the prefix index, as metrics name it. */
   readonly prefixProducer: { readonly name: string; readonly type: string } | undefined;
+  /** Undefined = no events of engines are followed. */
+  readonly kvEvents?: KvEventSettings | undefined;
   /** Undefined = tokens are estimated. */
   readonly tokens?: TokenSettings | undefined;
   /** Count output estimates as in-flight tokens (inflight-load-producer). */

@@ -1,5 +1,6 @@
 import { Piscina } from 'piscina';
 import { type EndpointsFile, readEndpointsFile } from '../pool/discovery/endpoints-file.js';
+import type { TokeniserThreads } from '../request/tokens/local-source.js';
 
 /** Job threads end after this long without work. */
 const idleMs = 5_000;
@@ -37,4 +38,22 @@ export class JobPool {
   async stop(): Promise<void> {
     await this.#workers?.destroy();
   }
+}
+
+/** Threads that cut prompts into tokens for one shard. They stay: reading a model's files takes about a second. */
+export function startTokeniserThreads(count: number): TokeniserThreads {
+  const workers = new Piscina({
+    filename: new URL('./job.js', import.meta.url).href,
+    minThreads: count,
+    maxThreads: count,
+    idleTimeout: Number.POSITIVE_INFINITY,
+    recordTiming: false,
+  });
+  return {
+    run: (task) => workers.run(task, { name: 'tokenise' }) as Promise<Uint32Array>,
+    get waiting() {
+      return workers.queueSize;
+    },
+    close: () => workers.destroy(),
+  };
 }

@@ -102,4 +102,11 @@ export type FromShard =
   | { readonly kind: 'started'; readonly threadId: number }
   | { readonly kind: 'listening'; readonly port: number }
   | { readonly kind: 'applied'; readonly version: number }
+  /** A prompt was sent to an endpoint that did not hold these of its blocks yet; only where that is counted. */
+  | {
+      readonly kind: 'speculated';
+      readonly slot: number;
+      readonly generation: number;
+      readonly hashes: BigUint64Array;
+    }
   | { readonly kind: 'ejected'; readonly endpoint: string };

@@ -5,6 +5,7 @@ import { EndpointTable } from '../core/endpoint-table.js';
 import { attachCore, type CoreInstance, createPoolMemory, defaultPoolSizes, type PoolMemory } from '../core/memory.js';
 import type { HealthSource } from '../ingress/transport.js';
 import { listenHealth } from '../ingress/transports/grpc.js';
+import type { EventFeed } from '../kvevents/event-feed.js';
 import { adaptationRoute } from '../operations/adaptation-page.js';
 import { decisionsRoute } from '../operations/decisions-page.js';
 import { HealthState } from '../operations/health.js';
@@ -18,6 +19,8 @@ import { CertificateWatch } from './certificate-watch.js';
 import { ConfigurationReload, NO_RELOADS } from './configuration-reload.js';
 import { createInformer } from './informer.js';
 import { JobPool } from './job-pool.js';
+import { addKvEventMetrics } from './kv-event-metrics.js';
+import { createEventFeed } from './kv-events.js';
 import type { FromShard } from './messages.js';
 import type { PickerOptions } from './picker-options.js';
 import { poolClockMs } from './pool-clock.js';
@@ -48,6 +51,7 @@ export class Picker {
   readonly #informer: MetricsInformer | undefined;
   readonly #health = new HealthState();
   readonly #jobs = new JobPool();
+  #events: EventFeed | undefined;
   readonly #discovery: Discovery;
   readonly #closers: (() => Promise<void> | void)[] = [];
   /** Names of the profiles that run, by their numbers. */
@@ -100,6 +104,7 @@ export class Picker {
       applied: (version) => this.shards.hasApplied(version),
       changed: (assignments) => {
         this.#informer?.setEndpoints(assignments);
+        this.#events?.setEndpoints(assignments);
         this.#adaptation.keepOnly(new Set(assignments.map(({ slot }) => slot)));
       },
       report: (problem) => log.error({ part: 'pool' }, problem),
@@ -178,6 +183,8 @@ export class Picker {
     else if (message.kind === 'listening') {
       this.#controller.acknowledged();
       this.#health.update({ shardsReady: this.shards.listening === this.#options.shards });
+    } else if (message.kind === 'speculated') {
+      this.#events?.speculated(message.slot, message.generation, message.hashes);
     } else if (message.kind === 'ejected') {
       this.#ejections++;
       log.warn({ endpoint: message.endpoint }, 'endpoint ejected: its answers failed repeatedly');
@@ -192,6 +199,7 @@ export class Picker {
   async start(): Promise<{ grpcPort: number; healthPort: number; metricsPort: number }> {
     const { log, host, options } = { ...this.#options, options: this.#options };
     try {
+      await this.#followEvents();
       const state = await this.#discovery.start(
         (next) => this.#controller.apply(next),
         (problem) => log.error({ part: 'discovery' }, problem),
@@ -213,6 +221,19 @@ export class Picker {
       await this.stop(0);
       throw error;
     }
+  }
+
+  async #followEvents(): Promise<void> {
+    const { configuration, log } = this.#options;
+    const events = await createEventFeed({
+      scheduling: configuration.scheduling,
+      core: this.#core,
+      report: (problem) => log.warn({ part: 'KV events' }, problem),
+    });
+    if (events === undefined) return;
+    this.#events = events;
+    this.#closers.push(() => events.close());
+    await events.start();
   }
 
   #followCertificate(): void {
@@ -264,6 +285,7 @@ export class Picker {
     addRolloutShares(exposition, options.configuration.scheduling.host, () =>
       this.#controller.assignments.map(({ endpoint }) => endpoint),
     );
+    if (this.#events !== undefined) addKvEventMetrics(exposition, this.#events);
     const adaptation = () =>
       shownAdaptation(this.#adaptation.report(), (slot) => this.#controller.endpointOf(slot)?.name ?? `slot ${slot}`);
     addAdaptationMetrics(exposition, adaptation);

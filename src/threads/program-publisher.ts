@@ -60,7 +60,10 @@ export class ProgramPublisher {
   #write({ profiles, prefix }: PlacedPrograms): void {
     const { kind, tag } = this.#variant;
     for (const [profile, operations] of profiles.entries()) {
-      this.#table.publish(profile, variantOf(operations, kind), { inserts: prefix !== undefined, tag });
+      this.#table.publish(profile, variantOf(operations, kind), {
+        inserts: prefix !== undefined && prefix.knownBy !== 'events',
+        tag,
+      });
     }
   }
 

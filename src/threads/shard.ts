@@ -65,7 +65,7 @@ export async function shard(start: ShardStart): Promise<void> {
       count: (plugin, counter, labels) => recorder.pluginCounted(plugin, counter, labels),
     },
   );
-  const tokens = createTokenSource(settings.tokens, directory);
+  const tokens = await createTokenSource(settings.tokens, directory);
   const open = createStreamOpener(
     services({ core, start, directory, rules, configured, send, log, recorder, plugins, tokens }),
   );
@@ -129,6 +129,9 @@ function services({ core, start, directory, rules, configured, send, log, record
   const seed = BigInt(start.seed);
   const scanner = new RequestScanner(core);
   const table = new EndpointTable(core);
+  const chain = new TokenChain(core);
+  const speculated = (slot: number, generation: number, from: number, blocks: number) =>
+    send({ kind: 'speculated', slot, generation, hashes: chain.hashes(from, blocks) });
   const blockTokens = settings.prefix?.blockTokens ?? 64;
   const scheduler = new CoreScheduler({
     decider: new Decider(core, seed),
@@ -140,7 +143,10 @@ function services({ core, start, directory, rules, configured, send, log, record
     hostColumns: plugins.fillColumns,
     staged: (stages, model) => recorder.staged(settings.handler, stages, model),
     prompts: scanner,
-    tokens: new TokenChain(core),
+    tokens: chain,
+    get speculated() {
+      return configured.settings.prefix?.knownBy === 'events and decisions' ? speculated : undefined;
+    },
     get prefix() {
       return configured.settings.prefix;
     },

@@ -39,7 +39,23 @@ describe('token-producer', () => {
     expect(settings({ modelName: 'm', vllm: { servingEndpoints: true } })).toMatchObject({ url: undefined });
   });
 
+  it('reads the tokeniser files of a folder', () => {
+    expect(settings({ local: { path: '/models/m/' } })).toEqual({
+      kind: 'local',
+      folder: '/models/m',
+      timeoutMs: 1_000,
+      threads: 1,
+    });
+    expect(settings({ local: { path: 'm', timeout: '2s', threads: 4 }, modelName: 'm' })).toMatchObject({
+      folder: `${process.cwd()}/m`,
+      timeoutMs: 2_000,
+      threads: 4,
+    });
+  });
+
   it.each<[object, string]>([
+    [{ local: { path: '' } }, 'the folder that holds tokenizer.json'],
+    [{ local: { path: 'm' }, estimate: {} }, 'only one of'],
     [{ vllm: {} }, 'vllm needs modelName'],
     [{ vllm: {}, modelName: '' }, 'vllm needs modelName'],
     [{ modelName: 'm', vllm: {}, estimate: {} }, 'only one of'],

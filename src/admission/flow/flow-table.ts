@@ -32,6 +32,8 @@ export class FlowTable {
   readonly outputMean: Float64Array;
   readonly #outputs: Int32Array;
   readonly #idleSinceMs: Float64Array;
+  /** 1 = stands in the list of idle flows, longest idle first. */
+  readonly #listed: Uint8Array;
   readonly #idleNext: Int32Array;
   readonly #idlePrevious: Int32Array;
   readonly #byBand = new Map<number, Map<string, number>>();
@@ -56,6 +58,7 @@ export class FlowTable {
     this.outputMean = new Float64Array(capacity);
     this.#outputs = new Int32Array(capacity);
     this.#idleSinceMs = new Float64Array(capacity);
+    this.#listed = new Uint8Array(capacity);
     this.#idleNext = new Int32Array(capacity);
     this.#idlePrevious = new Int32Array(capacity);
   }
@@ -100,18 +103,19 @@ export class FlowTable {
       this.#byBand.set(priority, band);
     }
     band.set(id, flow);
-    this.#idle(flow, nowMs);
+    this.#list(flow, nowMs);
     return flow;
   }
 
   /** The flow gets a request. */
   hold(flow: number): void {
-    if (this.#isIdle(flow)) this.#unlink(flow);
+    if (this.#listed[flow] === 1) this.#unlist(flow);
   }
 
   /** A request of the flow has left; with the last one the flow falls idle. */
   release(flow: number, nowMs: number): void {
-    if (this.waiting[flow] === 0 && this.running[flow] === 0) this.#idle(flow, nowMs);
+    const idle = this.waiting[flow] === 0 && this.running[flow] === 0;
+    if (idle && this.#listed[flow] === 0) this.#list(flow, nowMs);
   }
 
   /** Forget flows that have been idle since before `beforeMs`, at most `most`. */
@@ -130,11 +134,8 @@ export class FlowTable {
     this.outputMean[flow]! += weight * (tokens - this.outputMean[flow]!);
   }
 
-  #isIdle(flow: number): boolean {
-    return this.waiting[flow] === 0 && this.running[flow] === 0;
-  }
-
-  #idle(flow: number, nowMs: number): void {
+  #list(flow: number, nowMs: number): void {
+    this.#listed[flow] = 1;
     this.#idleSinceMs[flow] = nowMs;
     this.#idleNext[flow] = NONE;
     this.#idlePrevious[flow] = this.#idleLast;
@@ -143,7 +144,8 @@ export class FlowTable {
     this.#idleLast = flow;
   }
 
-  #unlink(flow: number): void {
+  #unlist(flow: number): void {
+    this.#listed[flow] = 0;
     const before = this.#idlePrevious[flow]!;
     const after = this.#idleNext[flow]!;
     if (before === NONE) this.#idleFirst = after;
@@ -153,7 +155,7 @@ export class FlowTable {
   }
 
   #close(flow: number): void {
-    this.#unlink(flow);
+    this.#unlist(flow);
     const priority = this.priority[flow]!;
     const band = this.#byBand.get(priority)!;
     band.delete(this.id[flow]!);

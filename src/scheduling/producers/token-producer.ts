@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import { z } from 'zod';
 import { duration, durationMilliseconds, parseDuration } from '../duration.js';
 import { definePlugin } from '../plugin.js';
@@ -7,6 +8,7 @@ import { estimate } from './token-estimate.js';
 /** Deadline of a text, and of messages with parts, when none (or none above zero) is given; the incumbent's. */
 const DEFAULT_TIMEOUT = '5s';
 const DEFAULT_PARTS_TIMEOUT = '30s';
+const DEFAULT_LOCAL_TIMEOUT = '1s';
 const DEFAULT_URL = 'http://localhost:8000';
 
 const vllm = z.strictObject({
@@ -28,6 +30,18 @@ const vllm = z.strictObject({
     ),
 });
 
+const local = z
+  .strictObject({
+    path: z
+      .string()
+      .min(1, 'expected the folder that holds tokenizer.json')
+      .describe('Folder with tokenizer.json and, for chats, tokenizer_config.json or chat_template.jinja.'),
+    timeout: duration.default(DEFAULT_LOCAL_TIMEOUT).describe('Longest wait for the tokens of a prompt.'),
+    threads: z.int().min(1).max(8).default(1).describe('Threads that cut prompts, for each shard.'),
+  })
+  .optional()
+  .describe("Cut every chat and completion by the model's own tokeniser files, on threads beside the shards.");
+
 const udsTokenizerConfig = z
   .strictObject({
     socketFile: z.string().optional().describe('Where the socket is.'),
@@ -44,10 +58,11 @@ const parameters = z
       .describe('Name of the model as the rendering server knows it. Alone it selects `vllm` with its defaults.'),
     estimate,
     vllm: vllm.optional().describe('Ask a vLLM server for the tokens of every prompt.'),
+    local,
     udsTokenizerConfig,
   })
-  .refine((given) => [given.estimate, given.vllm, given.udsTokenizerConfig].filter(Boolean).length <= 1, {
-    error: 'only one of estimate, vllm or udsTokenizerConfig may be set',
+  .refine((given) => [given.estimate, given.vllm, given.local, given.udsTokenizerConfig].filter(Boolean).length <= 1, {
+    error: 'only one of estimate, vllm, local or udsTokenizerConfig may be set',
   })
   .refine(({ vllm, modelName }) => vllm === undefined || Boolean(modelName), {
     error: 'vllm needs modelName, the name of the model as the rendering server knows it',
@@ -61,6 +76,10 @@ function milliseconds(text: string, otherwise: string): number {
 }
 
 function tokenSettings(given: Parameters): TokenSettings | undefined {
+  if (given.local !== undefined) {
+    const { path, timeout, threads } = given.local;
+    return { kind: 'local', folder: resolve(path), timeoutMs: milliseconds(timeout, DEFAULT_LOCAL_TIMEOUT), threads };
+  }
   if (given.estimate !== undefined || given.udsTokenizerConfig !== undefined || !given.modelName) return undefined;
   const { url, servingEndpoints, timeout, mmTimeout } = given.vllm ?? vllm.parse({});
   return {
@@ -89,8 +108,8 @@ export const tokenProducer = definePlugin({
   stability: 'Beta',
   doc:
     'Says which tokens a prompt has. Without parameters an estimate: four bytes for a token, counted while the body ' +
-    'arrives. With `vllm`, a vLLM server renders and tokenises every chat and completion; a prompt that it cannot ' +
-    'tokenise in time is estimated, and counted as such.',
+    'arrives. With `vllm`, a vLLM server renders and tokenises every chat and completion; with `local`, the tokeniser ' +
+    'files of the model do. A prompt that is not tokenised in time is estimated, and counted as such.',
   parameters,
   produces: ['prompt-tokens'],
   defaultProducerOf: ['prompt-tokens'],

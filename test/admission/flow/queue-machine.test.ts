@@ -169,6 +169,22 @@ describe('flows', () => {
     expect(queue.machine.flowCount).toBe(1);
   });
 
+  it('are known exactly once, also when a request comes back from its grant or the policies change', () => {
+    const fairness = { kind: 'round-robin' } as const;
+    const queue = new Queue({}, { requests: 64, flows: 16 });
+    queue.machine.cancel(queue.add({ flow: 'idle' }), 0);
+    const handle = queue.add({ flow: 'back' });
+    queue.serve(1);
+    const other = queue.add({ flow: 'idle' });
+    queue.machine.requeue(handle, undefined, 0);
+    queue.machine.cancel(other, 0);
+    queue.machine.configure(settings({ fallback: { ...PLAIN_BAND, fairness } }), 0);
+    queue.machine.cancel(handle, 0);
+    queue.nowMs = 300_000;
+    queue.add({ flow: 'new' });
+    expect(queue.machine.flowCount).toBe(1);
+  });
+
   it('make room for a new one when they are idle, the longest idle first', () => {
     const queue = new Queue({}, { requests: 8, flows: 2 });
     queue.machine.cancel(queue.add({ flow: 'a' }), 0);
@@ -421,5 +437,18 @@ describe('a new configuration', () => {
     const bands = Array.from({ length: 24 }, (_, i) => ({ priority: -1 - i, ...PLAIN_BAND }));
     expect(queue.machine.configure(settings({ bands }), 0)).toBe(false);
     expect(queue.machine.waiting).toBe(20);
+  });
+});
+
+describe('memory', () => {
+  it('of a waiting request is less than 1 KB with its lane and its flow, and is all there from the start', () => {
+    const requests = 2 ** 15;
+    const before = process.memoryUsage().arrayBuffers;
+    const machine = new QueueMachine(settings({ ttlMs: 1_000 }), 0, { requests, flows: requests });
+    const bytes = process.memoryUsage().arrayBuffers - before;
+    expect(bytes / requests).toBeLessThan(1_024);
+    for (let i = 0; i < requests; i++) machine.enqueue(request({ flow: `f${i}`, reference: i }), 0);
+    expect(machine.waiting).toBe(requests);
+    expect(machine.enqueue(request(), 0)).toBe(NO_HANDLE);
   });
 });

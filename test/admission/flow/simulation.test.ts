@@ -5,7 +5,7 @@ import { simulate } from './simulation.js';
 /** POINTSMAN_STRESS=50 plays fifty times as much, POINTSMAN_REPLAY=seed one history. */
 const STRESS = Number(process.env.POINTSMAN_STRESS ?? 1);
 const REPLAY = process.env.POINTSMAN_REPLAY;
-const EVENTS = 1_000;
+const EVENTS = 600;
 const HISTORIES = Math.ceil(2 * STRESS);
 
 const WEIGHTS = { f0: 2, f1: 0.5 };

@@ -271,6 +271,17 @@ class Simulation {
       classes: [],
     });
     expect(this.machine.nextDeadline()).toBe(Infinity);
+    this.forget();
+  }
+
+  /** Long after the last request no flow is known but the one that asks. */
+  forget(): void {
+    this.nowMs += 300_001;
+    for (let i = 0; i < 8; i++) {
+      const handle = this.machine.enqueue(request({ flow: 'last' }), this.nowMs);
+      this.machine.cancel(handle, this.nowMs);
+    }
+    expect(this.machine.flowCount).toBe(1);
   }
 }
 

@@ -1,0 +1,111 @@
+import { Subscriber } from 'zeromq';
+import type { EngineBlocks } from './engine-blocks.js';
+import type { EventCounts } from './event-counts.js';
+import { EventStream } from './event-stream.js';
+import { type EventMessage, eventMessage, topicParts } from './frames.js';
+import { MESSAGE_BYTES, WAITING_MESSAGES, whenFree } from './subscription.js';
+import type { TurnSlice } from './turn-slice.js';
+
+/** Who publishes under a topic. */
+export interface Publisher {
+  readonly slot: number;
+  readonly generation: number;
+  readonly blocks: EngineBlocks;
+}
+
+export interface BoundSocketOptions {
+  /** Where the engines connect to: `tcp://*:5557`. */
+  readonly address: string;
+  readonly topicFilter: string;
+  readonly model: string | undefined;
+  /** The endpoint that a topic names; undefined = none of the pool. */
+  readonly publisher: (endpoint: string) => Publisher | undefined;
+  readonly counts: EventCounts;
+  readonly slice: TurnSlice;
+  readonly report: (problem: string) => void;
+}
+
+/** Topics that are followed; engines have one or a few each. */
+const TOPICS_MOST = 8_192;
+
+/** One socket to which engines connect; their topics say which endpoint they are. Lost events cannot be fetched here. */
+export class BoundSocket {
+  readonly #options: BoundSocketOptions;
+  readonly #socket = new Subscriber({
+    linger: 0,
+    receiveHighWaterMark: WAITING_MESSAGES,
+    maxMessageSize: MESSAGE_BYTES,
+  });
+  readonly #streams = new Map<string, Publisher & { readonly stream: EventStream }>();
+
+  constructor(options: BoundSocketOptions) {
+    this.#options = options;
+  }
+
+  /** @throws when the address cannot be bound */
+  async open(): Promise<void> {
+    const { address, topicFilter } = this.#options;
+    try {
+      await this.#socket.bind(address);
+    } catch (error) {
+      throw new Error(`kvEventsConfig.zmqEndpoint: ${address} cannot be bound: ${(error as Error).message}`);
+    }
+    this.#socket.subscribe(topicFilter);
+    void this.#follow();
+  }
+
+  /** The address with the port that was chosen. */
+  get address(): string | null {
+    return this.#socket.lastEndpoint;
+  }
+
+  /** An endpoint is gone: what its topics told is forgotten. */
+  forget(slot: number): void {
+    for (const [topic, stream] of this.#streams) if (stream.slot === slot) this.#streams.delete(topic);
+  }
+
+  close(): void {
+    this.#socket.close();
+  }
+
+  async #follow(): Promise<void> {
+    const { slice, counts, report } = this.#options;
+    for await (const frames of this.#socket) {
+      await slice.share();
+      const message = eventMessage(frames);
+      try {
+        if (message === undefined) counts.drop('malformed');
+        else await this.#receive(message);
+      } catch (error) {
+        report(`an event could not be applied: ${(error as Error).message}`);
+      }
+    }
+  }
+
+  async #receive(message: EventMessage): Promise<void> {
+    const { counts } = this.#options;
+    const { endpoint, model = this.#options.model } = topicParts(message.topic);
+    const stream = endpoint === undefined ? undefined : this.#streamOf(message.topic, endpoint);
+    if (stream === undefined) {
+      counts.drop('unknown endpoint');
+      return;
+    }
+    const first = stream.next === undefined;
+    const apply = () => whenFree(() => stream.receive(message.number, message.payload, model));
+    if ((await apply()).kind === 'done') return;
+    if (!first) counts.gaps++;
+    await whenFree(() => stream.giveUp(message.number));
+    await apply();
+  }
+
+  #streamOf(topic: string, endpoint: string): EventStream | undefined {
+    const publisher = this.#options.publisher(endpoint);
+    if (publisher === undefined) return undefined;
+    const known = this.#streams.get(topic);
+    if (known?.blocks === publisher.blocks) return known.stream;
+    if (known === undefined && this.#streams.size >= TOPICS_MOST) return undefined;
+    const stream = new EventStream(publisher.blocks, this.#options.counts);
+    this.#streams.set(topic, { ...publisher, stream });
+    return stream;
+  }
+}

@@ -1,0 +1,40 @@
+/** Why something that an engine said is not in the prefix index. */
+export type DropReason =
+  /** The block before it is not known: its message was lost, or came before the picker. */
+  | 'unknown parent'
+  /** Blocks of the engine are not a multiple of the index's. */
+  | 'block size'
+  /** The tokens are missing, or not as many as the blocks hold. */
+  | 'tokens'
+  /** The engine does not say which adapter the blocks belong to. */
+  | 'unnamed adapter'
+  /** Neither the topic nor the configuration says which model the blocks belong to. */
+  | 'unnamed model'
+  /** A cache of another kind (sliding window, state space …), from which no prefix can be taken. */
+  | 'cache kind'
+  /** The endpoint has as many blocks in the index's tables as it may have. */
+  | 'no room'
+  /** An event of a kind that is not known. */
+  | 'unknown event'
+  /** A message that cannot be read. */
+  | 'malformed'
+  /** A topic that names no endpoint of the pool. */
+  | 'unknown endpoint';
+
+/** What the event feed has done, since the start. */
+export class EventCounts {
+  messages = 0;
+  storedBlocks = 0;
+  removedBlocks = 0;
+  clears = 0;
+  gaps = 0;
+  restarts = 0;
+  speculated = 0;
+  expired = 0;
+  readonly replays = { complete: 0, incomplete: 0, failed: 0 };
+  readonly dropped = new Map<DropReason, number>();
+
+  drop(reason: DropReason, count = 1): void {
+    this.dropped.set(reason, (this.dropped.get(reason) ?? 0) + count);
+  }
+}

@@ -1,0 +1,208 @@
+import type { PrefixIndex } from '../core/prefix-index.js';
+import { IndexBusyError } from '../core/prefix-index.js';
+import type { TokenChain } from '../core/token-chain.js';
+import { endpointAddress, type SlotAssignment } from '../pool/endpoint.js';
+import { BoundSocket, type Publisher } from './bound-socket.js';
+import { EngineBlocks } from './engine-blocks.js';
+import { EventCounts } from './event-counts.js';
+import { EventStream } from './event-stream.js';
+import { ReplayTurns } from './replay.js';
+import { Speculations } from './speculations.js';
+import { Subscription, type SubscriptionState } from './subscription.js';
+import { TurnSlice } from './turn-slice.js';
+
+/** What the configuration says about the events of engines. */
+export interface EventFeedSettings {
+  /** Tokens of one block of the index. */
+  readonly blockTokens: number;
+  /** Where engines connect to; undefined = nowhere. */
+  readonly bind: string | undefined;
+  /** Ports on which every endpoint publishes; undefined = they are not asked. */
+  readonly connect: { readonly port: number; readonly replayPort: number | undefined } | undefined;
+  readonly topicFilter: string;
+  /** Model that the engines serve, where their topics do not say it. */
+  readonly model: string | undefined;
+  /** How long a block counts as held that was only sent to an endpoint; undefined = not at all. */
+  readonly speculativeTtlMs: number | undefined;
+}
+
+export interface EventFeedOptions {
+  readonly settings: EventFeedSettings;
+  /** Whether an endpoint publishes events. */
+  readonly publishes: (endpoint: SlotAssignment['endpoint']) => boolean;
+  readonly index: PrefixIndex;
+  readonly chain: TokenChain;
+  /** Blocks of the engine that one endpoint may have. */
+  readonly blocksMost: number;
+  readonly report: (problem: string) => void;
+}
+
+/** What is known about the events of one endpoint. */
+export interface FeedReading {
+  readonly endpoint: string;
+  readonly state: SubscriptionState;
+  /** Blocks of the engine that it is known to hold. */
+  readonly blocks: number;
+}
+
+interface Watched {
+  readonly assignment: SlotAssignment;
+  readonly blocks: EngineBlocks;
+  readonly subscription: Subscription | undefined;
+}
+
+/** Between two tries to take expired blocks out of the index. */
+const BUSY_AGAIN_MS = 5;
+
+/** Keeps the prefix index at what the engines say they hold. On the control thread, the only writer besides decisions. */
+export class EventFeed {
+  readonly #options: EventFeedOptions;
+  readonly counts = new EventCounts();
+  readonly #watched = new Map<number, Watched>();
+  /** What topics may call an endpoint; undefined = several are called so. */
+  readonly #names = new Map<string, Watched | undefined>();
+  readonly #slice = new TurnSlice();
+  readonly #turns = new ReplayTurns();
+  readonly #bound: BoundSocket | undefined;
+  readonly #speculations: Speculations | undefined;
+  readonly #problems = new Map<string, string>();
+
+  constructor(options: EventFeedOptions) {
+    this.#options = options;
+    const { bind, speculativeTtlMs, topicFilter, model } = options.settings;
+    if (speculativeTtlMs !== undefined) {
+      const expired = this.#expire.bind(this);
+      this.#speculations = new Speculations(speculativeTtlMs, () => performance.now(), expired);
+    }
+    if (bind === undefined) return;
+    this.#bound = new BoundSocket({
+      address: bind,
+      topicFilter,
+      model,
+      publisher: (endpoint) => this.#publisher(endpoint),
+      counts: this.counts,
+      slice: this.#slice,
+      report: (problem) => this.#report(bind, problem),
+    });
+  }
+
+  /** @throws when the configured address cannot be bound */
+  async start(): Promise<void> {
+    await this.#bound?.open();
+  }
+
+  /** Address of the bound socket, with the port that was chosen; null when there is none. */
+  get address(): string | null {
+    return this.#bound?.address ?? null;
+  }
+
+  /** Follow these endpoints and no others. What an endpoint held that is gone has left the index with its slot. */
+  setEndpoints(assignments: readonly SlotAssignment[]): void {
+    const current = new Map(assignments.map((assignment) => [assignment.slot, assignment]));
+    for (const [slot, { assignment, subscription }] of this.#watched) {
+      const now = current.get(slot);
+      if (now?.generation === assignment.generation && this.#isFollowed(now)) continue;
+      subscription?.close();
+      this.#bound?.forget(slot);
+      this.#watched.delete(slot);
+      this.#problems.delete(assignment.endpoint.id);
+    }
+    for (const assignment of assignments) {
+      if (this.#isFollowed(assignment) && !this.#watched.has(assignment.slot)) this.#watch(assignment);
+    }
+    this.#nameEndpoints();
+  }
+
+  #isFollowed({ endpoint }: SlotAssignment): boolean {
+    return this.#options.publishes(endpoint);
+  }
+
+  #watch(assignment: SlotAssignment): void {
+    const { index, chain, blocksMost, settings } = this.#options;
+    const services = { index, chain, blockTokens: settings.blockTokens, blocksMost, counts: this.counts };
+    const blocks = new EngineBlocks(assignment.slot, services);
+    this.#watched.set(assignment.slot, { assignment, blocks, subscription: this.#subscribe(assignment, blocks) });
+  }
+
+  #subscribe({ endpoint }: SlotAssignment, blocks: EngineBlocks): Subscription | undefined {
+    const { connect, topicFilter, model } = this.#options.settings;
+    if (connect === undefined) return undefined;
+    const rank = rankOf(endpoint.name);
+    const at = (port: number) => `tcp://${endpointAddress({ address: endpoint.address, port: port + rank })}`;
+    return new Subscription({
+      address: at(connect.port),
+      replayAddress: connect.replayPort === undefined ? undefined : at(connect.replayPort),
+      topicFilter,
+      model,
+      stream: new EventStream(blocks, this.counts),
+      counts: this.counts,
+      slice: this.#slice,
+      turns: this.#turns,
+      report: (problem) => this.#report(endpoint.id, problem),
+    });
+  }
+
+  /** A topic names an endpoint by `ip:port`, by its name, or by its IP when only one endpoint has it. */
+  #publisher(named: string): Publisher | undefined {
+    const found = this.#names.get(named);
+    if (found === undefined) return undefined;
+    const { slot, generation } = found.assignment;
+    return { slot, generation, blocks: found.blocks };
+  }
+
+  #nameEndpoints(): void {
+    this.#names.clear();
+    for (const watched of this.#watched.values()) {
+      const { endpoint } = watched.assignment;
+      for (const name of [endpointAddress(endpoint), endpoint.name, endpoint.address]) {
+        this.#names.set(name, this.#names.has(name) ? undefined : watched);
+      }
+    }
+  }
+
+  /** A prompt was sent to an endpoint, which will hold these blocks soon. */
+  speculated(slot: number, generation: number, hashes: BigUint64Array): void {
+    if (this.#speculations === undefined) return;
+    this.counts.speculated += hashes.length;
+    this.#speculations.add(slot, generation, hashes);
+  }
+
+  #expire(slot: number, generation: number, hashes: BigUint64Array): void {
+    const watched = this.#watched.get(slot);
+    // The endpoint is gone, and with it everything that it was believed to hold.
+    if (watched?.assignment.generation !== generation) return;
+    try {
+      this.counts.expired += watched.blocks.dropUnconfirmed(hashes);
+    } catch (error) {
+      if (!(error instanceof IndexBusyError)) throw error;
+      setTimeout(() => this.#expire(slot, generation, hashes), BUSY_AGAIN_MS).unref();
+    }
+  }
+
+  readings(): readonly FeedReading[] {
+    return [...this.#watched.values()].map(({ assignment, blocks, subscription }) => ({
+      endpoint: assignment.endpoint.name,
+      state: subscription?.state ?? (blocks.size > 0 ? 'live' : 'waiting'),
+      blocks: blocks.size,
+    }));
+  }
+
+  /** The same problem of the same endpoint is told once. */
+  #report(source: string, problem: string): void {
+    if (this.#problems.get(source) === problem) return;
+    this.#problems.set(source, problem);
+    this.#options.report(`${source}: ${problem}`);
+  }
+
+  close(): void {
+    for (const { subscription } of this.#watched.values()) subscription?.close();
+    this.#watched.clear();
+    this.#bound?.close();
+    this.#speculations?.close();
+  }
+}
+
+/** Engines with several data-parallel ranks publish each on a port of its own; discovery names them `…-rank-<n>`. */
+function rankOf(name: string): number {
+  return Number(/-rank-(\d+)$/.exec(name)?.[1] ?? 0);
+}

@@ -1,0 +1,78 @@
+import { decodeEvents } from './decode.js';
+import type { EngineBlocks } from './engine-blocks.js';
+import { MalformedEvents } from './event.js';
+import type { EventCounts } from './event-counts.js';
+
+/** What is to be done about a live message before the next one. */
+export type Arrival =
+  /** It was applied, or has been applied before. */
+  | { readonly kind: 'done' }
+  /** Messages from `from` on, up to this one, were lost. Nothing was applied. */
+  | { readonly kind: 'gap'; readonly from: number };
+
+/**
+ * The numbered messages of one publisher, applied to the blocks of its endpoint in order. A publisher that begins to count
+ * anew has been restarted, and with it the engine: what it held is gone.
+ *
+ * A call that throws IndexBusyError may be made again with the same message.
+ */
+export class EventStream {
+  readonly #blocks: EngineBlocks;
+  readonly #counts: EventCounts;
+  /** Number of the last live message; undefined = none has come. */
+  #live: number | undefined;
+  /** Number up to which everything is applied, or given up. */
+  #applied: number | undefined;
+
+  constructor(blocks: EngineBlocks, counts: EventCounts) {
+    this.#blocks = blocks;
+    this.#counts = counts;
+  }
+
+  /** Number of the message that is due next; undefined = none has come. */
+  get next(): number | undefined {
+    return this.#applied === undefined ? undefined : this.#applied + 1;
+  }
+
+  /** A live message. @param model what the topic or the configuration says that the engine serves */
+  receive(number: number, payload: Uint8Array, model: string | undefined): Arrival {
+    if (this.#live !== undefined && this.#applied !== undefined && number < this.#live) {
+      this.#blocks.clear();
+      this.#counts.restarts++;
+      this.#applied = number - 1;
+      this.#live = number;
+    }
+    if (this.#applied === undefined && number > 1) return { kind: 'gap', from: 0 };
+    if (this.#applied !== undefined && number > this.#applied + 1) return { kind: 'gap', from: this.#applied + 1 };
+    if (this.#applied === undefined || number > this.#applied) this.#apply(number, payload, model);
+    this.#live = number;
+    return { kind: 'done' };
+  }
+
+  /** A message that was sent again because it had been lost. */
+  replay(number: number, payload: Uint8Array, model: string | undefined): void {
+    if (this.#applied !== undefined && number <= this.#applied) return;
+    // The publisher has forgotten what came before: removals may be among it.
+    if (this.#applied !== undefined && number > this.#applied + 1) this.#blocks.clear();
+    this.#apply(number, payload, model);
+  }
+
+  /** What is missing before message `number` cannot be had: forget what it might have changed, and go on. */
+  giveUp(number: number): void {
+    if (this.#applied !== undefined) this.#blocks.clear();
+    this.#applied = number - 1;
+  }
+
+  #apply(number: number, payload: Uint8Array, model: string | undefined): void {
+    this.#counts.messages++;
+    try {
+      this.#blocks.apply(decodeEvents(payload), model);
+    } catch (error) {
+      if (!(error instanceof MalformedEvents)) throw error;
+      // As good as lost: there may have been removals in it.
+      this.#counts.drop('malformed');
+      this.#blocks.clear();
+    }
+    this.#applied = number;
+  }
+}

@@ -1,0 +1,46 @@
+/** What an engine says about its KV cache. Hashes are the engine's own; they name blocks and nothing else. */
+export type KvEvent =
+  | {
+      readonly kind: 'stored';
+      readonly hashes: readonly bigint[];
+      /** Undefined = the blocks stand at the beginning of a prompt. */
+      readonly parent: bigint | undefined;
+      readonly tokens: Uint32Array;
+      /** Tokens of one block of the engine. */
+      readonly blockTokens: number;
+      readonly tier: Tier;
+      /** Name of the LoRA adapter; undefined = the base model. `unnamed` = one whose name the engine does not tell. */
+      readonly adapter: string | undefined | { readonly unnamed: true };
+      /** What a block holds besides its tokens, one list for each block; empty = nothing anywhere. */
+      readonly extras: readonly BlockExtra[];
+      readonly group: number | undefined;
+      /** What the group caches (`full_attention`, `sliding_window` …); undefined = the engine does not tell. */
+      readonly groupKind: string | undefined;
+    }
+  | {
+      readonly kind: 'removed';
+      readonly hashes: readonly bigint[];
+      readonly tier: Tier;
+      readonly group: number | undefined;
+    }
+  | { readonly kind: 'cleared' };
+
+/** Where a block lies. What is none of these counts as `other`. */
+export type Tier = 'gpu' | 'cpu' | 'other';
+
+/** What makes a block differ from another with the same tokens. */
+export interface BlockExtra {
+  /** Digests of images and the like, in the order in which they stand in the block. */
+  readonly names: readonly string[];
+  readonly salt: string | undefined;
+}
+
+/** The events of one message. */
+export interface KvBatch {
+  readonly events: readonly KvEvent[];
+  /** Events of kinds that came to the engines after this was written. */
+  readonly unknown: number;
+}
+
+/** A message that is not what the engines send. */
+export class MalformedEvents extends Error {}

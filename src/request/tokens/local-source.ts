@@ -1,0 +1,72 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { PromptKind } from '../../core/types.js';
+import type { LocalTokenSettings } from '../../scheduling/types.js';
+import type { PromptBody, Tokenised, TokenSource } from './token-source.js';
+
+/** What a job thread is asked. */
+export interface TokeniseTask {
+  readonly folder: string;
+  /** `load` only reads the files. */
+  readonly what: 'load' | 'completion' | 'chat';
+  readonly body: Uint8Array;
+}
+
+/** Threads that do it. */
+export interface TokeniserThreads {
+  /** Rejects with one line when the files or the prompt cannot be read. */
+  run(task: TokeniseTask): Promise<Uint32Array>;
+  /** Tasks that wait for a thread. */
+  readonly waiting: number;
+  close(): Promise<void>;
+}
+
+/** Prompts that may wait on one shard: what is beyond would wait longer than it is worth. */
+const WAITING_MOST = 64;
+
+/** Cuts prompts by the model's own tokeniser files, on threads of its own. */
+export class LocalSource implements TokenSource {
+  readonly #settings: LocalTokenSettings;
+  readonly #threads: TokeniserThreads;
+
+  constructor(settings: LocalTokenSettings, threads: TokeniserThreads) {
+    this.#settings = settings;
+    this.#threads = threads;
+  }
+
+  /** Read the files. @throws with one line that names the parameter */
+  async prepare(): Promise<void> {
+    const { folder } = this.#settings;
+    try {
+      await this.#threads.run({ folder, what: 'load', body: new Uint8Array(0) });
+    } catch (error) {
+      throw new Error(`token-producer: local.path: ${(error as Error).message}`);
+    }
+  }
+
+  reads(prompt: PromptKind): boolean {
+    return prompt === PromptKind.completions || prompt === PromptKind.chat;
+  }
+
+  async tokenise({ prompt, chunks }: PromptBody, signal: AbortSignal): Promise<Tokenised> {
+    if (this.#threads.waiting >= WAITING_MOST) return { outcome: 'busy', why: `${WAITING_MOST} prompts wait already` };
+    const { folder, timeoutMs } = this.#settings;
+    const what = prompt === PromptKind.chat ? 'chat' : 'completion';
+    // The threads go on with a prompt that nobody waits for any more: ending them would cost the files they have read.
+    const over = new AbortController();
+    const late = sleep(timeoutMs, undefined, { signal: AbortSignal.any([signal, over.signal]) }).then(
+      (): Tokenised => ({ outcome: 'late', why: `not cut within ${timeoutMs} ms` }),
+      (): Tokenised => ({ outcome: 'failed', why: 'nobody waits for it' }),
+    );
+    const cut = this.#threads.run({ folder, what, body: Buffer.concat(chunks) }).then(
+      (ids): Tokenised => ({ outcome: 'tokenised', tokens: { ids, features: [] } }),
+      (error: Error): Tokenised => ({ outcome: 'failed', why: error.message }),
+    );
+    const first = await Promise.race([cut, late]);
+    over.abort();
+    return first;
+  }
+
+  close(): Promise<void> {
+    return this.#threads.close();
+  }
+}

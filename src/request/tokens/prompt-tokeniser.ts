@@ -1,0 +1,194 @@
+import { Template } from '@huggingface/jinja';
+import { Tokenizer } from '@huggingface/tokenizers';
+import { SegmentCache } from './segment-cache.js';
+
+/** The files of a model, as Hugging Face lays them out. */
+export interface TokeniserFiles {
+  /** `tokenizer.json`, parsed. */
+  readonly tokenizer: object;
+  /** `tokenizer_config.json`, parsed; empty when the model has none. */
+  readonly config: Readonly<Record<string, unknown>>;
+  /** `chat_template.jinja`; undefined = the template stands in the configuration, or there is none. */
+  readonly template: string | undefined;
+}
+
+/** A prompt that this tokeniser cannot cut as the engine would. */
+export class UnreadablePrompt extends Error {}
+
+/** A request body, parsed. */
+type Body = Readonly<Record<string, unknown>>;
+
+/** Bytes that remembered segments may take on one thread. */
+const CACHE_BYTES = 64 * 1024 * 1024;
+/** Shorter texts are cut as fast as they are looked up. */
+const REMEMBERED_CHARACTERS = 32;
+
+/**
+ * Cuts prompts into the tokens of one model: template, special tokens, text between them.
+ *
+ * Special tokens are cut out of a text before anything else looks at it, so the ids of a text are the ids of the pieces
+ * between them, one behind the other. The pieces are remembered: of a conversation that has grown only what is new is
+ * cut. Whether this holds for a model is tried when it is loaded; where it does not, texts are cut as a whole.
+ */
+export class PromptTokeniser {
+  readonly #tokenizer: Tokenizer;
+  readonly #config: Readonly<Record<string, unknown>>;
+  readonly #templates: ReadonlyMap<string, Template>;
+  readonly #special: ReadonlyMap<string, number>;
+  readonly #cut: RegExp | undefined;
+  readonly #cache = new SegmentCache(CACHE_BYTES);
+  /** What goes before and behind a text that is to have special tokens around it; undefined = cannot be told apart. */
+  readonly #frame: { readonly before: readonly number[]; readonly behind: readonly number[] } | undefined;
+
+  constructor({ tokenizer, config, template }: TokeniserFiles) {
+    this.#tokenizer = new Tokenizer(tokenizer, config);
+    this.#config = config;
+    this.#templates = templatesOf(config, template);
+    this.#special = specialTokens(this.#tokenizer);
+    this.#cut = this.#cutsAtSpecialTokens();
+    this.#frame = this.#findFrame();
+  }
+
+  /** Whether pieces of texts are remembered. */
+  get remembers(): boolean {
+    return this.#cut !== undefined;
+  }
+
+  /** Tokens of a completions body. @throws UnreadablePrompt */
+  completion(body: Body): Uint32Array {
+    const { prompt, add_special_tokens: special = true } = body;
+    if (typeof prompt === 'string') return this.#framed(prompt, special !== false);
+    if (!Array.isArray(prompt)) throw new UnreadablePrompt('the prompt is neither a text nor a list');
+    if (prompt.every((id) => typeof id === 'number')) return Uint32Array.from(prompt as number[]);
+    return concatenated(
+      prompt.map((one) =>
+        Array.isArray(one) ? Uint32Array.from(one as number[]) : this.#framed(String(one), special !== false),
+      ),
+    );
+  }
+
+  /** Tokens of a chat completions body, as the model's template renders it. @throws UnreadablePrompt */
+  chat(body: Body): Uint32Array {
+    if (body.continue_final_message === true) throw new UnreadablePrompt('continue_final_message is not rendered here');
+    const text = this.#rendered(body);
+    return this.#framed(text, body.add_special_tokens === true);
+  }
+
+  #rendered(body: Body): string {
+    const { messages, tools, documents, chat_template: own, chat_template_kwargs: extra } = body;
+    if (!Array.isArray(messages)) throw new UnreadablePrompt('messages is no list');
+    const template =
+      typeof own === 'string'
+        ? new Template(own)
+        : (this.#templates.get(Array.isArray(tools) ? 'tool_use' : 'default') ?? this.#templates.get('default'));
+    if (template === undefined) throw new UnreadablePrompt('the model has no chat template');
+    return template.render({
+      ...this.#specialNames(),
+      ...(typeof extra === 'object' && extra !== null ? extra : {}),
+      messages: messages.map(plainMessage),
+      ...(Array.isArray(tools) ? { tools } : {}),
+      ...(Array.isArray(documents) ? { documents } : {}),
+      add_generation_prompt: body.add_generation_prompt ?? true,
+    });
+  }
+
+  /** `bos_token` and the like, for templates. */
+  #specialNames(): Readonly<Record<string, string>> {
+    const named = Object.entries(this.#config).flatMap(([name, value]) => {
+      if (!name.endsWith('_token')) return [];
+      const text = typeof value === 'string' ? value : (value as { content?: unknown } | null)?.content;
+      return typeof text === 'string' ? [[name, text] as const] : [];
+    });
+    return Object.fromEntries(named);
+  }
+
+  #framed(text: string, special: boolean): Uint32Array {
+    if (!special) return this.#ids(text);
+    if (this.#frame === undefined) return this.#encoded(text, true);
+    return concatenated([Uint32Array.from(this.#frame.before), this.#ids(text), Uint32Array.from(this.#frame.behind)]);
+  }
+
+  #ids(text: string): Uint32Array {
+    return this.#cut === undefined ? this.#encoded(text, false) : this.#pieces(text, this.#cut);
+  }
+
+  #pieces(text: string, cut: RegExp): Uint32Array {
+    const make = (piece: string) => this.#encoded(piece, false);
+    // The expression has one group, so split() keeps the special tokens between the pieces.
+    const parts = text.split(cut).filter((piece) => piece !== '');
+    return concatenated(
+      parts.map((piece) => {
+        const special = this.#special.get(piece);
+        if (special !== undefined) return Uint32Array.of(special);
+        return piece.length < REMEMBERED_CHARACTERS ? make(piece) : this.#cache.ids(piece, make);
+      }),
+    );
+  }
+
+  #encoded(text: string, special: boolean): Uint32Array {
+    return Uint32Array.from(this.#tokenizer.encode(text, { add_special_tokens: special }).ids);
+  }
+
+  /** The expression that finds special tokens, unless cutting there gives other ids than cutting the whole text. */
+  #cutsAtSpecialTokens(): RegExp | undefined {
+    const tokens = [...this.#special.keys()].sort((a, b) => b.length - a.length);
+    if (tokens.length === 0) return undefined;
+    const cut = new RegExp(`(${tokens.map((token) => token.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&')).join('|')})`, 'u');
+    const [one, other] = [tokens[0]!, tokens.at(-1)!];
+    const trial = `Two  words${one}\nuser text, one line ${other} and\n\n more${one}${other}  end `;
+    const whole = this.#encoded(trial, false);
+    const pieces = this.#pieces(trial, cut);
+    return whole.length === pieces.length && whole.every((id, index) => id === pieces[index]) ? cut : undefined;
+  }
+
+  #findFrame(): { readonly before: readonly number[]; readonly behind: readonly number[] } | undefined {
+    const plain = [...this.#encoded('word', false)];
+    const framed = [...this.#encoded('word', true)];
+    for (let at = 0; at + plain.length <= framed.length; at++) {
+      if (!plain.every((id, index) => framed[at + index] === id)) continue;
+      return { before: framed.slice(0, at), behind: framed.slice(at + plain.length) };
+    }
+    return undefined;
+  }
+}
+
+/** Added tokens that are found in a text as they stand, whatever is around them. */
+function specialTokens(tokenizer: Tokenizer): ReadonlyMap<string, number> {
+  const found = [...tokenizer.get_added_tokens_decoder()].filter(
+    ([, token]) => !token.lstrip && !token.rstrip && !token.single_word && !token.normalized,
+  );
+  return new Map(found.map(([id, { content }]) => [content, id]));
+}
+
+function templatesOf(
+  config: Readonly<Record<string, unknown>>,
+  file: string | undefined,
+): ReadonlyMap<string, Template> {
+  const given: unknown = file ?? config.chat_template;
+  if (typeof given === 'string') return new Map([['default', new Template(given)]]);
+  if (!Array.isArray(given)) return new Map();
+  const named = given as readonly { readonly name: string; readonly template: string }[];
+  return new Map(named.map(({ name, template }) => [name, new Template(template)]));
+}
+
+/** Parts of text become one text, as vLLM makes it; others have placeholders that only the engine knows. */
+function plainMessage(message: unknown): unknown {
+  const { content } = (message ?? {}) as { readonly content?: unknown };
+  if (!Array.isArray(content)) return message;
+  const texts = content.map((part: unknown) => {
+    const { text } = (part ?? {}) as { readonly text?: unknown };
+    if (typeof text !== 'string') throw new UnreadablePrompt('a message has a part that is no text');
+    return text;
+  });
+  return { ...(message as object), content: texts.join('\n') };
+}
+
+function concatenated(pieces: readonly Uint32Array[]): Uint32Array {
+  const ids = new Uint32Array(pieces.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const piece of pieces) {
+    ids.set(piece, at);
+    at += piece.length;
+  }
+  return ids;
+}

@@ -1,0 +1,191 @@
+import { z } from 'zod';
+import { duration, durationMilliseconds } from '../duration.js';
+import type { LabelSelector } from '../filters/label-selector.js';
+import { BadSelector, parseSelector } from '../screeners/selector-text.js';
+import type { KvEventSettings, PrefixSettings } from '../types.js';
+
+/** The incumbent's defaults. */
+const DEFAULT_BLOCK_TOKENS = 16;
+const DEFAULT_PORT = 5557;
+const DEFAULT_TOPIC_FILTER = 'kv@';
+const DEFAULT_TTL = '2s';
+/** Longest chain that the core can hold: HEADER_CHAIN_BLOCKS in assembly/memory.ts. */
+const MAX_CHAIN_BLOCKS = 65_535;
+/** Largest block that the core hashes in one piece: THREAD_INPUT_BYTES in assembly/memory.ts, four bytes a token. */
+const MAX_BLOCK_TOKENS = 65_536;
+
+const unused = 'Accepted for compatibility, without effect:';
+
+const tokenProcessorConfig = z
+  .strictObject({
+    blockSizeTokens: z
+      .int()
+      .min(0)
+      .max(MAX_BLOCK_TOKENS)
+      .default(0)
+      .describe(`Tokens in a block, of which the engine's blocks are a multiple; 0 = ${DEFAULT_BLOCK_TOKENS}.`),
+    blockSize: z.int().min(0).max(MAX_BLOCK_TOKENS).optional().describe('Deprecated name of blockSizeTokens.'),
+    hashSeed: z.string().optional().describe(`${unused} no hash is shared with anybody.`),
+    hashAlgorithm: z.enum(['cbor-fnv', 'xxh64']).optional().describe(`${unused} there is one algorithm.`),
+  })
+  .prefault({})
+  .describe('How prompts and events are cut into blocks.');
+
+const kvBlockIndexConfig = z
+  .strictObject({
+    inMemoryConfig: z
+      .strictObject({
+        size: z.int().optional().describe(`${unused} see --index-blocks.`),
+        podCacheSize: z.int().optional().describe(`${unused} every endpoint that holds a block is known.`),
+      })
+      .optional()
+      .describe(`${unused} the index is in shared memory, of a fixed size.`),
+    costAwareMemoryConfig: z
+      .strictObject({ size: z.string().optional().describe(`${unused} see --index-blocks.`) })
+      .optional()
+      .describe(`${unused} the index is in shared memory, of a fixed size.`),
+    redisConfig: z
+      .looseObject({ address: z.string().optional().describe('Address of the Redis or Valkey server.') })
+      .optional()
+      .describe('Not served: the index is in this process.'),
+    enableMetrics: z.boolean().optional().describe(`${unused} the metrics of the index are always there.`),
+    metricsLoggingInterval: z.number().optional().describe(`${unused} metrics are not logged.`),
+  })
+  .optional()
+  .describe('Where the index is kept.');
+
+const tiers = z
+  .array(
+    z.strictObject({
+      name: z.string().optional().describe('gpu, cpu …'),
+      weight: z.number().optional().describe('What a block there counts.'),
+    }),
+  )
+  .optional()
+  .describe(`${unused} a block counts as held, wherever the engine keeps it.`);
+
+const podDiscoveryConfig = z
+  .strictObject({
+    podLabelSelector: z
+      .string()
+      .default('')
+      .refine((text) => selectorProblem(text) === undefined, { error: ({ input }) => selectorProblem(String(input)) })
+      .describe('Endpoints that publish, as a Kubernetes label selector (a=b, c in (d, e)); empty = all of the pool.'),
+    podNamespace: z.string().default('').describe('Namespace of the endpoints that publish; empty = any.'),
+    socketPort: z
+      .int()
+      .min(0)
+      .max(65_535)
+      .default(DEFAULT_PORT)
+      .describe('Port on which an endpoint publishes; data-parallel rank n on this one + n.'),
+    replaySocketPort: z
+      .int()
+      .max(65_535)
+      .default(0)
+      .describe('Port on which lost events can be had again, + the rank; 0 or less = nowhere.'),
+  })
+  .prefault({})
+  .describe('How the engines are found.');
+
+const kvEventsConfig = z
+  .strictObject({
+    discoverPods: z.boolean().default(true).describe('Connect to every endpoint of the pool.'),
+    podDiscoveryConfig,
+    zmqEndpoint: z
+      .string()
+      .default('')
+      .describe('Address to listen on, for engines that connect by themselves (tcp://*:5557); empty = none.'),
+    topicFilter: z.string().default(DEFAULT_TOPIC_FILTER).describe('Beginning of the topics that count.'),
+    modelName: z
+      .string()
+      .default('')
+      .describe('Model of the pool, for engines whose topics do not name it (kv@<endpoint>@<model>).'),
+    concurrency: z.int().optional().describe(`${unused} events are applied by one thread.`),
+    engineType: z.enum(['vllm', 'sglang']).optional().describe(`${unused} the formats are told apart by themselves.`),
+  })
+  .prefault({})
+  .describe('Where the events come from.');
+
+/** Fields of the parameters of both plugins. */
+export const preciseFields = {
+  tokenProcessorConfig,
+  kvEventsConfig,
+  speculativeIndexing: z
+    .boolean()
+    .default(false)
+    .describe('Count the blocks of a prompt as held where it was sent, until the engine tells of them.'),
+  speculativeTTL: duration.default(DEFAULT_TTL).describe(`Longest time of that; ${DEFAULT_TTL} when not above 0.`),
+};
+
+export const indexerFields = {
+  kvBlockIndexConfig,
+  kvCacheBackendConfigs: tiers,
+};
+
+type PreciseParameters = z.output<z.ZodObject<typeof preciseFields>> & {
+  readonly indexerConfig?: z.output<z.ZodObject<typeof indexerFields>> | undefined;
+};
+
+function selectorProblem(text: string): string | undefined {
+  if (text === '') return undefined;
+  try {
+    parseSelector(text);
+    return undefined;
+  } catch (error) {
+    if (error instanceof BadSelector) return error.message;
+    throw error;
+  }
+}
+
+function selector(text: string): LabelSelector | undefined {
+  return text === '' ? undefined : parseSelector(text);
+}
+
+export function precisePrefixSettings({
+  tokenProcessorConfig,
+  speculativeIndexing,
+}: PreciseParameters): PrefixSettings {
+  const { blockSizeTokens, blockSize } = tokenProcessorConfig;
+  return {
+    blockTokens: blockSizeTokens || blockSize || DEFAULT_BLOCK_TOKENS,
+    maxBlocks: MAX_CHAIN_BLOCKS,
+    // What an endpoint holds, and gives up, is for its engine to say.
+    capacityBlocks: 0,
+    autoTune: false,
+    knownBy: speculativeIndexing ? 'events and decisions' : 'events',
+  };
+}
+
+export function preciseEventSettings(given: PreciseParameters): KvEventSettings {
+  const { discoverPods, podDiscoveryConfig, zmqEndpoint, topicFilter, modelName } = given.kvEventsConfig;
+  const { podLabelSelector, podNamespace, socketPort, replaySocketPort } = podDiscoveryConfig;
+  const ttl = durationMilliseconds(given.speculativeTTL);
+  return {
+    bind: zmqEndpoint || undefined,
+    connect: discoverPods
+      ? { port: socketPort || DEFAULT_PORT, replayPort: replaySocketPort > 0 ? replaySocketPort : undefined }
+      : undefined,
+    topicFilter,
+    model: modelName || undefined,
+    selector: selector(podLabelSelector),
+    namespace: podNamespace || undefined,
+    speculativeTtlMs: given.speculativeIndexing ? (ttl > 0 ? ttl : durationMilliseconds(DEFAULT_TTL)) : undefined,
+  };
+}
+
+/** One line for each setting that loads and does nothing, and for what would follow no engine. */
+export function preciseAdvice(given: PreciseParameters): readonly string[] {
+  const { tokenProcessorConfig, kvEventsConfig, indexerConfig } = given;
+  const advice: string[] = [];
+  if (tokenProcessorConfig.blockSize !== undefined) advice.push('blockSize is deprecated: use blockSizeTokens');
+  if (indexerConfig?.kvBlockIndexConfig?.redisConfig !== undefined) {
+    advice.push('redisConfig is not served: the index is in this process');
+  }
+  if (indexerConfig?.kvCacheBackendConfigs !== undefined) {
+    advice.push('kvCacheBackendConfigs has no effect: a block counts as held, wherever the engine keeps it');
+  }
+  if (!kvEventsConfig.discoverPods && kvEventsConfig.zmqEndpoint === '') {
+    advice.push('no events can come: discoverPods is false and zmqEndpoint is empty');
+  }
+  return advice;
+}

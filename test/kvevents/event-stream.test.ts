@@ -1,0 +1,86 @@
+import { describe, expect, it } from 'vitest';
+import { EventStream } from '../../dist/kvevents/event-stream.js';
+import { payload, removed, run, stored } from './engine-publisher.ts';
+import { eventPool } from './pool.ts';
+
+/** Message n stores block n + 1 of one long prompt. */
+const message = (number: number) => payload(stored([number + 1], number === 0 ? null : number, run(number * 4, 4), 4));
+
+function stream() {
+  const pool = eventPool();
+  const made = new EventStream(pool.blocks(), pool.counts);
+  const receive = (number: number, bytes = message(number)) => made.receive(number, bytes, 'm');
+  return { ...pool, made, receive, held: () => pool.matched(run(0, 400))[0] };
+}
+
+describe('the messages of one engine', () => {
+  it.each([0, 1])('begin with number %i', (first) => {
+    const { receive, counts } = stream();
+    expect(receive(first, message(0))).toEqual({ kind: 'done' });
+    expect(receive(first + 1, message(1))).toEqual({ kind: 'done' });
+    expect(counts.messages).toBe(2);
+  });
+
+  it('that begin later lack what came before', () => {
+    const { receive } = stream();
+    expect(receive(7)).toEqual({ kind: 'gap', from: 0 });
+  });
+
+  it('are applied once, however often they come', () => {
+    const { receive, counts, held } = stream();
+    for (const number of [0, 1, 1]) expect(receive(number)).toEqual({ kind: 'done' });
+    expect(counts.messages).toBe(2);
+    expect(held()).toBe(2);
+  });
+
+  it('lack what is missing in their numbers, which a replay brings', () => {
+    const { receive, made, held, counts } = stream();
+    receive(0);
+    expect(receive(4)).toEqual({ kind: 'gap', from: 1 });
+    for (const number of [0, 1, 2, 3, 4, 5]) made.replay(number, message(number), 'm');
+    expect(receive(4)).toEqual({ kind: 'done' });
+    expect(receive(5)).toEqual({ kind: 'done' });
+    expect(receive(6)).toEqual({ kind: 'done' });
+    expect(held()).toBe(7);
+    expect(counts.messages).toBe(7);
+  });
+
+  it('that the engine has forgotten leave nothing that may be wrong', () => {
+    const { receive, made, matched } = stream();
+    receive(0);
+    expect(receive(9).kind).toBe('gap');
+    made.replay(8, payload(stored([50], null, run(800, 4), 4)), 'm');
+    expect(matched(run(0, 4))[0]).toBe(0);
+    expect(matched(run(800, 4))[0]).toBe(1);
+  });
+
+  it('that nobody can bring are given up, with what they might have removed', () => {
+    const { receive, made, held, matched } = stream();
+    receive(0);
+    expect(receive(9).kind).toBe('gap');
+    made.giveUp(9);
+    expect(receive(9, payload(stored([50], null, run(800, 4), 4)))).toEqual({ kind: 'done' });
+    expect(held()).toBe(0);
+    expect(matched(run(800, 4))[0]).toBe(1);
+  });
+
+  it('that count anew come from an engine that was restarted: what it held is gone', () => {
+    const { receive, counts, held } = stream();
+    for (const number of [0, 1, 2]) receive(number);
+    expect(receive(0, payload(removed([77])))).toEqual({ kind: 'done' });
+    expect(held()).toBe(0);
+    expect(counts.restarts).toBe(1);
+    receive(1, message(0));
+    expect(held()).toBe(1);
+  });
+
+  it('that cannot be read are as good as lost', () => {
+    const { receive, held, dropped } = stream();
+    receive(0);
+    expect(receive(1, Buffer.from([0xc1]))).toEqual({ kind: 'done' });
+    expect(held()).toBe(0);
+    expect(dropped()).toEqual({ malformed: 1 });
+    expect(receive(2, message(0))).toEqual({ kind: 'done' });
+    expect(held()).toBe(1);
+  });
+});

@@ -1,0 +1,37 @@
+import { describe, expect, it } from 'vitest';
+import { SegmentCache } from '../../../dist/request/tokens/segment-cache.js';
+
+describe('remembered pieces of text', () => {
+  it('are made once', () => {
+    const cache = new SegmentCache(10_000);
+    let made = 0;
+    const make = (text: string) => Uint32Array.of(text.length + 0 * made++);
+    for (let i = 0; i < 3; i++) expect(cache.ids('abc', make)).toEqual(Uint32Array.of(3));
+    expect(made).toBe(1);
+  });
+
+  it('take no more than their bound; the one used longest ago goes first', () => {
+    const cache = new SegmentCache(1_000);
+    const made: string[] = [];
+    const ids = (text: string) =>
+      cache.ids(text, () => {
+        made.push(text);
+        return new Uint32Array(20);
+      });
+    for (const text of ['a', 'b', 'c']) ids(text);
+    ids('a');
+    ids('d');
+    ids('e');
+    expect(cache.bytes).toBeLessThanOrEqual(1_000);
+    made.length = 0;
+    ids('a');
+    ids('b');
+    expect(made).toEqual(['b']);
+  });
+
+  it('that are too large alone are not kept', () => {
+    const cache = new SegmentCache(100);
+    expect(cache.ids('x', () => new Uint32Array(100))).toHaveLength(100);
+    expect(cache.bytes).toBe(0);
+  });
+});
