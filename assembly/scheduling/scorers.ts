@@ -65,9 +65,11 @@ import {
   OP_SCORE_RENDEZVOUS,
   OP_SCORE_RUNNING,
   OP_SCORE_TOKEN_LOAD,
+  OP_SCORE_TOPOLOGY,
   REQUEST_OUTPUT_TOKENS,
 } from './program';
 import { scoreExploitExplore, scorePrefixBalance } from './threshold-scorers';
+import { scoreNear } from './topology';
 import { blockTokens, promptTokens, uncachedTokens, waitingKeys } from './values';
 
 /** Candidates of four slots whose signal is known, as a lane mask. */
@@ -285,6 +287,7 @@ export function score(op: usize, code: u32, used: u32, total: u32, explainColumn
   else if (code == OP_SCORE_LMETRIC) scoreLMetric(used);
   else if (code == OP_SCORE_PREFIX_BALANCE) scorePrefixBalance(used, total, a, b);
   else if (code == OP_SCORE_EXPLOIT_EXPLORE) scoreExploitExplore(used, a);
+  else if (code == OP_SCORE_TOPOLOGY) scoreNear(op, used);
   else if (code == OP_SCORE_CACHE_AWARE) scoreCacheAware(used, total, a, b, load<f32>(op, 16));
   else if (code == OP_SCORE_MARGINAL_COST) scoreMarginalCost(used);
   else if (code == OP_SCORE_LATENCY) scoreLatency(op, used, total);
