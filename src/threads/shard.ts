@@ -1,6 +1,7 @@
 import { threadId } from 'node:worker_threads';
 import { LegacyAdmission } from '../admission/legacy-admission.js';
 import { saturation } from '../admission/saturation.js';
+import { WaitingLine } from '../admission/waiting-line.js';
 import { Decider } from '../core/decider.js';
 import { EndpointTable } from '../core/endpoint-table.js';
 import { attachCore, type CoreInstance } from '../core/memory.js';
@@ -17,6 +18,7 @@ import { EndpointDirectory } from '../scheduling/endpoint-directory.js';
 import { requestedProfile } from '../scheduling/profile-handlers/requested-profile.js';
 import { CoreScheduler } from '../scheduling/scheduler.js';
 import { ConfiguredServices } from './configured-services.js';
+import { createLatencySource, servedBy } from './latency-source.js';
 import type { FromShard, RulesMessage, ShardStart, ToShard } from './messages.js';
 import { MirroredHealth } from './mirrored-health.js';
 import { poolClockMs } from './pool-clock.js';
@@ -51,6 +53,7 @@ export async function shard(start: ShardStart): Promise<void> {
   const recorder = new ShardRecorder(core, {
     endpointOf: (slot) => directory.at(slot)?.endpoint,
     prefixProducer: settings.prefixProducer,
+    poolName: settings.poolName,
     prediction: settings.prediction,
   });
   const plugins = new ShardPlugins(
@@ -66,10 +69,24 @@ export async function shard(start: ShardStart): Promise<void> {
       count: (plugin, counter, labels) => recorder.pluginCounted(plugin, counter, labels),
     },
   );
+  const decider = new Decider(core, BigInt(start.seed));
+  const line = waitingLine({ core, configured, decider, send });
   const tokens = await createTokenSource(settings.tokens, directory);
-  const open = createStreamOpener(
-    services({ core, start, directory, rules, configured, send, log, recorder, plugins, tokens }),
-  );
+  const shared = services({
+    core,
+    start,
+    directory,
+    rules,
+    configured,
+    send,
+    log,
+    recorder,
+    plugins,
+    tokens,
+    decider,
+    line,
+  });
+  const open = createStreamOpener(shared);
   const drained = new Promise<void>((resolve, reject) => {
     control.on('message', (message: ToShard) => {
       if (message.kind === 'endpoints') {
@@ -92,7 +109,9 @@ export async function shard(start: ShardStart): Promise<void> {
   } finally {
     await transport.close();
     plugins.close();
+    line?.close();
     await tokens?.close();
+    await shared.latency?.close();
     control.close();
   }
 }
@@ -123,9 +142,12 @@ interface ShardParts {
   readonly recorder: ShardRecorder;
   readonly plugins: ShardPlugins;
   readonly tokens: TokenSource | undefined;
+  readonly decider: Decider;
+  readonly line: WaitingLine | undefined;
 }
 
-function services({ core, start, directory, rules, configured, send, log, recorder, plugins, tokens }: ShardParts) {
+function services(parts: ShardParts) {
+  const { core, start, directory, rules, configured, send, log, recorder, plugins, tokens, decider, line } = parts;
   const { settings } = start;
   const seed = BigInt(start.seed);
   const scanner = new RequestScanner(core);
@@ -135,7 +157,7 @@ function services({ core, start, directory, rules, configured, send, log, record
     send({ kind: 'speculated', slot, generation, hashes: chain.hashes(from, blocks) });
   const blockTokens = settings.prefix?.blockTokens ?? 64;
   const scheduler = new CoreScheduler({
-    decider: new Decider(core, seed),
+    decider,
     directory,
     get profiles() {
       return configured.settings.profiles;
@@ -159,6 +181,7 @@ function services({ core, start, directory, rules, configured, send, log, record
     blockTokens,
     emitScores: settings.emitScores,
     predicts: settings.prediction !== undefined,
+    served: servedBy(core, settings.prediction),
     nowMs: poolClockMs,
     later: releaseLater,
     ejected: ({ endpoint }) => send({ kind: 'ejected', endpoint: endpoint.id }),
@@ -168,12 +191,16 @@ function services({ core, start, directory, rules, configured, send, log, record
     responses: new ResponseScanner(core),
     scheduler: plugins.scheduler(scheduler),
     plugins: plugins.plugins,
+    line,
     tokens,
+    latency: createLatencySource(settings.prediction, scheduler, recorder),
     get dialects() {
       return configured.dialects;
     },
     rules,
     admission: new LegacyAdmission(({ subset }) => {
+      // With flow control nobody is turned away before the queues.
+      if (line !== undefined) return 0;
       const slots = subset === undefined ? directory.slots() : directory.resolve(subset);
       return saturation(table, slots, configured.settings.saturation, poolClockMs());
     }),
@@ -186,6 +213,27 @@ function services({ core, start, directory, rules, configured, send, log, record
     random: seededRandom(seed),
     log,
   };
+}
+
+/** Where requests wait; undefined while flow control is off, which only a restart changes. */
+function waitingLine({
+  core,
+  configured,
+  decider,
+  send,
+}: Pick<ShardParts, 'core' | 'configured' | 'decider' | 'send'>) {
+  if (configured.settings.flowControl === undefined) return undefined;
+  const limited = () => configured.settings.flowControl?.limitedTenants ?? [];
+  return new WaitingLine({
+    core,
+    nowMs: poolClockMs,
+    tell: (ended, progressed) => send({ kind: 'spent', ended, progressed }),
+    release: ({ ticket, ticketGeneration }) => {
+      if (!decider.release(ticket, ticketGeneration)) releaseLater(() => decider.release(ticket, ticketGeneration));
+    },
+    mustQueue: (fairnessId) => limited().includes(fairnessId) || limited().includes('*'),
+    later: releaseLater,
+  });
 }
 
 function releaseLater(again: () => boolean): void {

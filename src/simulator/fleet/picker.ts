@@ -264,10 +264,10 @@ export class SimulatedPicker {
     this.#hashWords[2 * at + 1] = mixed(low ^ 0x85ebca6b) | 1;
   }
 
-  firstToken({ ticket, generation }: SimulatedCharge): void {
+  firstToken({ ticket, generation }: SimulatedCharge, nowMs: number): void {
     // With output counted, the estimate stays until the end, as in the picker.
     const keep = this.#scheduling.estimateOutput !== undefined;
-    if (ticket !== 0) this.#decider.prefillDone(ticket, generation, keep);
+    if (ticket !== 0) this.#decider.prefillDone(ticket, generation, nowMs, keep);
   }
 
   /** What came of a request; before its charge is released. */
@@ -276,7 +276,7 @@ export class SimulatedPicker {
   }
 
   grow({ ticket, generation }: SimulatedCharge, tokens: number): void {
-    if (ticket !== 0) this.#decider.grow(ticket, generation, Math.floor(tokens / this.#blockTokens));
+    if (ticket !== 0) this.#decider.grow(ticket, generation, Math.floor(tokens / this.#blockTokens), tokens);
   }
 
   release({ ticket, generation }: SimulatedCharge): void {

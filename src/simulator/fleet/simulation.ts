@@ -238,8 +238,8 @@ class Simulation implements EngineListener<Flight> {
     if (generated === 1) {
       // A request that was begun anew after a crash keeps the first token that its client saw.
       if (flight.firstTokenMs < 0) flight.firstTokenMs = this.#events.nowMs;
-      this.#pickers[flight.picker]!.firstToken(flight.charge!);
-      this.#toMirrors(flight, (picker, charge) => picker.firstToken(charge));
+      this.#pickers[flight.picker]!.firstToken(flight.charge!, this.#events.nowMs);
+      this.#toMirrors(flight, (picker, charge) => picker.firstToken(charge, this.#events.nowMs));
     } else if (generated % blockTokens === 0) {
       this.#pickers[flight.picker]!.grow(flight.charge!, generated);
     }
