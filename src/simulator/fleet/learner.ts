@@ -1,6 +1,6 @@
 import { Adapter, type AdapterReport, type Drive } from '../../adaptation/adapter.js';
 import type { AdaptationSettings } from '../../config/adaptation.js';
-import { CoefficientTable } from '../../core/coefficients.js';
+import { CostTable } from '../../core/coefficients.js';
 import { LabelReader } from '../../core/label-reader.js';
 import type { CoreInstance } from '../../core/memory.js';
 import type { RandomStream } from './random-stream.js';
@@ -43,7 +43,7 @@ export class Learner {
     this.#adapter = new Adapter({
       settings,
       labels: new LabelReader(core),
-      coefficients: new CoefficientTable(core),
+      coefficients: new CostTable(core),
       drive,
       overloaded,
       changed: ({ to, reason }) => this.transitions.push({ timeMs: this.#nowMs, to, reason }),

@@ -87,6 +87,11 @@ export class SimulatedPicker {
     seed: number,
   ) {
     refuseUnsimulated(scheduling);
+    if (adaptation.mode !== 'off' && adaptation.drive === 'weights') {
+      throw new Error(
+        'adaptation: drive "weights" cannot be simulated: leave it out, so that learned costs decide themselves',
+      );
+    }
     this.#scheduling = scheduling;
     this.#endpoints = endpoints;
     this.#blockTokens = scheduling.prefix?.blockTokens ?? blockTokens;
