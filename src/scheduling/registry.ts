@@ -1,6 +1,7 @@
 import { latencySloAdmitter } from './admitters/latency-slo-admitter.js';
 import { probabilisticAdmitter } from './admitters/probabilistic-admitter.js';
 import { contextLengthAware } from './context-length-aware.js';
+import { alwaysDisaggMultimodalDecider } from './deciders/always-disagg-multimodal-decider.js';
 import { alwaysDisaggPdDecider } from './deciders/always-disagg-pd-decider.js';
 import { prefixBasedPdDecider } from './deciders/prefix-based-pd-decider.js';
 import { byLabel } from './filters/by-label.js';
@@ -121,6 +122,7 @@ export const schedulingPlugins: readonly PluginDefinition[] = [
   headerProfileHandler,
   dataParallelProfileHandler,
   alwaysDisaggPdDecider,
+  alwaysDisaggMultimodalDecider,
   prefixBasedPdDecider,
   topologyExtractor,
   topologyAffinityFilter,

@@ -45,6 +45,8 @@ export interface ScheduleInput {
   readonly targetModel: string;
   readonly cacheSalt: string | undefined;
   readonly promptBytes: number;
+  /** The prompt has images, audio or video; absent = no. */
+  readonly hasMedia?: boolean | undefined;
   /** Tokens of the prompt as the model's tokeniser cuts it; undefined = they are estimated from `promptBytes`. */
   readonly tokens?: PromptTokens | undefined;
   /** What prediction servers say about endpoints; undefined = nothing, or nobody asked. */
