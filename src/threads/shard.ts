@@ -16,6 +16,7 @@ import type { TokenSource } from '../request/tokens/token-source.js';
 import { EndpointDirectory } from '../scheduling/endpoint-directory.js';
 import { CoreScheduler } from '../scheduling/scheduler.js';
 import { ConfiguredServices } from './configured-services.js';
+import { LateReleases } from './late-releases.js';
 import type { FromShard, RulesMessage, ShardStart, ToShard } from './messages.js';
 import { MirroredHealth } from './mirrored-health.js';
 import { poolClockMs } from './pool-clock.js';
@@ -27,8 +28,6 @@ import { createTokenSource } from './token-sources.js';
 const bytesPerToken = 4;
 /** Plugins draw from a row of their own, so that they do not change the picks. */
 const pluginSeed = 0x706c7567n;
-/** How long a release waits before it tries a lock again whose owner has died. */
-const releaseAgainMs = 5;
 
 /**
  * A shard: ext_proc connections in, decisions out. Runs until it is told to drain and its streams have ended.
@@ -84,7 +83,8 @@ export async function shard(start: ShardStart): Promise<void> {
   const failure = uncaughtFailure();
   const { host, port, reusePort, maxReceiveBytes, maxSendBytes, tls } = settings;
   try {
-    const bound = await transport.listen({ host, port, reusePort, maxReceiveBytes, maxSendBytes, tls }, open, health);
+    const listening = { host, port, flag: 'grpc-port', reusePort, maxReceiveBytes, maxSendBytes, tls };
+    const bound = await transport.listen(listening, open, health);
     send({ kind: 'applied', version: snapshot.version });
     send({ kind: 'listening', port: bound });
     await Promise.race([drained, failure]);
@@ -130,6 +130,7 @@ function services({ core, start, directory, rules, configured, send, log, record
   const scanner = new RequestScanner(core);
   const table = new EndpointTable(core);
   const chain = new TokenChain(core);
+  const late = new LateReleases();
   const speculated = (slot: number, generation: number, from: number, blocks: number) =>
     send({ kind: 'speculated', slot, generation, hashes: chain.hashes(from, blocks) });
   const blockTokens = settings.prefix?.blockTokens ?? 64;
@@ -159,7 +160,7 @@ function services({ core, start, directory, rules, configured, send, log, record
     emitScores: settings.emitScores,
     predicts: settings.prediction !== undefined,
     nowMs: poolClockMs,
-    later: releaseLater,
+    later: (again) => late.add(again),
     ejected: ({ endpoint }) => send({ kind: 'ejected', endpoint: endpoint.id }),
   });
   return {
@@ -185,10 +186,4 @@ function services({ core, start, directory, rules, configured, send, log, record
     random: seededRandom(seed),
     log,
   };
-}
-
-function releaseLater(again: () => boolean): void {
-  setTimeout(() => {
-    if (!again()) releaseLater(again);
-  }, releaseAgainMs).unref();
 }
