@@ -30,11 +30,13 @@ import {
   OP_FILTER_STICKY,
   OP_FILTER_THRESHOLD,
   OP_FILTER_TIER,
+  OP_FILTER_TOPOLOGY,
   OP_FILTER_UNSATURATED,
   OP_FILTER_UTILIZATION,
   REQUEST_NOW,
   randomFloat,
 } from './program';
+import { keepNear } from './topology';
 import { promptTokens, valueKeys, waitingKeys } from './values';
 
 export const COMPARE_LESS: u32 = 0;
@@ -303,6 +305,9 @@ export function filter(op: usize, code: u32, used: u32, total: u32, candidates: 
   } else if (code == OP_FILTER_CONTEXT_LENGTH) keepContextLength(used, <u32>a);
   else if (code == OP_FILTER_UNSATURATED) {
     keepUnsaturated(used, a, b, c);
+    all = true;
+  } else if (code == OP_FILTER_TOPOLOGY) {
+    if (!keepNear(op, used)) return candidates;
     all = true;
   } else if (code == OP_FILTER_CONCURRENCY) keepConcurrency(used, a, b);
   else return candidates;

@@ -60,6 +60,9 @@ export const OP_SCORE_RENDEZVOUS: u32 = 30; // [request key, label column, load 
 export const OP_SCORE_CONSISTENT_HASH: u32 = 31; // [request key, label column, load factor, virtual nodes]
 export const OP_SCORE_LMETRIC: u32 = 32; // []
 export const OP_SCORE_CACHE_AWARE: u32 = 33; // [cache threshold, absolute threshold, relative threshold]
+// Label columns of host, rack, zone and region; compared with those of REQUEST_PEER.
+export const OP_FILTER_TOPOLOGY: u32 = 64; // [farthest level: 1 host, 2 rack, 3 zone, 4 region, host, rack, zone, region]
+export const OP_SCORE_TOPOLOGY: u32 = 67; // [host, rack, zone, region]
 export const OP_SCORE_MARGINAL_COST: u32 = 96; // []
 export const OP_WOULD_PICK: u32 = 97; // []: note what marginal cost would pick
 export const OP_PICK_MAX_SCORE: u32 = 48; // [endpoints]
@@ -129,7 +132,7 @@ export const DECIDE_NO_PROGRAM: u32 = 4; // the profile has no program
 export const DECIDE_DENIED: u32 = 5; // an admitter turned the request away
 
 export function isFilter(code: u32): bool {
-  return code <= OP_FILTER_LAST || code == OP_FILTER_TIER;
+  return code <= OP_FILTER_LAST || code == OP_FILTER_TIER || code == OP_FILTER_TOPOLOGY;
 }
 
 export function isPicker(code: u32): bool {

@@ -63,8 +63,10 @@ import {
   OP_SCORE_RENDEZVOUS,
   OP_SCORE_RUNNING,
   OP_SCORE_TOKEN_LOAD,
+  OP_SCORE_TOPOLOGY,
   REQUEST_OUTPUT_TOKENS,
 } from './program';
+import { scoreNear } from './topology';
 import { blockTokens, promptTokens, uncachedTokens, waitingKeys } from './values';
 
 /** Candidates of four slots whose signal is known, as a lane mask. */
@@ -280,6 +282,7 @@ export function score(op: usize, code: u32, used: u32, total: u32, explainColumn
   else if (code == OP_SCORE_RENDEZVOUS) scoreRendezvous(used, <u32>a, <u32>b, load<f32>(op, 16));
   else if (code == OP_SCORE_CONSISTENT_HASH) scoreRing(used, <u32>a, <u32>b, load<f32>(op, 16), <u32>load<f32>(op, 20));
   else if (code == OP_SCORE_LMETRIC) scoreLMetric(used);
+  else if (code == OP_SCORE_TOPOLOGY) scoreNear(op, used);
   else if (code == OP_SCORE_CACHE_AWARE) scoreCacheAware(used, total, a, b, load<f32>(op, 16));
   else if (code == OP_SCORE_MARGINAL_COST) scoreMarginalCost(used);
   else if (code == OP_SCORE_LATENCY) scoreLatency(op, used, total);

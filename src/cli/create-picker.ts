@@ -109,6 +109,7 @@ async function fromFlags(flags: ServeFlags): Promise<FromFlags> {
     ignoreSubset: flags.disableEndpointSubsetFilter,
     requireModelMatch: flags.requireModelMatch,
     ejection: !flags.disableEndpointEjection,
+    allowProfileHeader: flags.allowProfileHeader,
     refreshMetricsMs: flags.refreshMetricsInterval,
     stalenessMs: flags.metricsStalenessThreshold,
     streamMetrics: flags.enableGrpcStreamMetrics,

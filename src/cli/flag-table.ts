@@ -151,6 +151,11 @@ export const SERVE_FLAGS = {
   'require-model-match': toggle(SIGNALS, false, 'Answer 404 to models that no objective and no rewrite rule names.'),
   'disable-endpoint-subset-filter': toggle(SIGNALS, false, "Ignore the proxy's subset hint."),
   'disable-endpoint-ejection': toggle(SIGNALS, false, 'Keep endpoints that fail among the picks.'),
+  'allow-profile-header': toggle(
+    SIGNALS,
+    false,
+    'Let requests choose their scheduling profile with the header x-pointsman-profile.',
+  ),
   'emit-endpoint-scores': toggle(SIGNALS, false, 'Tell the proxy the scores of all candidates.'),
   seed: flag<number | undefined>(
     SIGNALS,

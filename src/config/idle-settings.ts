@@ -91,7 +91,8 @@ function unreferencedPlugins(context: IdleContext): readonly string[] {
   const { plugins: _plugins, ...sections } = effectiveOf(context);
   const all = usedPlugins(context);
   return all.flatMap(({ name, definition, path }) => {
-    if (path === undefined || !definition.kinds.every((kind) => REFERRED_KINDS.has(kind))) return [];
+    const acts = definition.topologyLabels !== undefined || !definition.kinds.every((kind) => REFERRED_KINDS.has(kind));
+    if (path === undefined || acts) return [];
     const elsewhere = all.filter((other) => other.name !== name).map(({ parameters }) => parameters);
     if (mentions([sections, elsewhere], name)) return [];
     const kinds = definition.kinds.join(' and ');

@@ -1,4 +1,4 @@
-import type { CompileContext, ConfiguredPlugin, OutputEstimate } from './plugin.js';
+import type { CompileContext, ConfiguredPlugin, OutputEstimate, TopologyLabels } from './plugin.js';
 import { openingOperations, predictionOf } from './prediction-operations.js';
 import { singleProfileHandler } from './profile-handlers/single-profile-handler.js';
 import type {
@@ -55,7 +55,7 @@ export function compileScheduling(
   const shared = sharedPrefixSettings(producers);
   const prefix = shared?.settings;
   const producer = producers.find(({ name }) => name === shared?.from);
-  const tables = new CoreTables();
+  const tables = new CoreTables(plugins);
   const prediction = predictionOf(producers);
   const admitters = plugins.filter(({ definition }) => definition.kinds.includes('admitter'));
   const opening = (profile: Profile) =>
@@ -217,7 +217,7 @@ function compileContext(
   name: string,
   kind: CompileContext['kind'],
   prefix: PrefixSettings | undefined,
-  { masks, labels, requestKeys, attributes }: CoreTables,
+  { masks, labels, requestKeys, attributes, topologies }: CoreTables,
 ): CompileContext {
   return {
     name,
@@ -226,6 +226,7 @@ function compileContext(
     mask: (key, accepts) => masks.index(key, { accepts }),
     label: (key, read) => labels.index(key, { key, read }),
     requestKey: (header) => requestKeys.index(header.toLowerCase(), header.toLowerCase()),
+    topology: (extractor) => topologies.get(extractor),
     attribute: (name) => attributes.index(name, name),
   };
 }
@@ -280,4 +281,14 @@ class CoreTables {
   readonly requestKeys = new KeyedTable<string>(MAX_REQUEST_KEYS, 'request headers that scorers look at');
   readonly attributes = new KeyedTable<string>(MAX_ATTRIBUTES, 'attributes of endpoints');
   readonly columns = new HostColumnTable();
+  /** Labels of each topology extractor, by its name. */
+  readonly topologies: ReadonlyMap<string, TopologyLabels>;
+
+  constructor(plugins: readonly ConfiguredPlugin[]) {
+    this.topologies = new Map(
+      plugins.flatMap(({ name, definition, parameters }) =>
+        definition.topologyLabels === undefined ? [] : [[name, definition.topologyLabels(parameters)] as const],
+      ),
+    );
+  }
 }

@@ -77,6 +77,14 @@ export interface OutputEstimate {
   readonly maxTokens: number | undefined;
 }
 
+/** Endpoint labels by what they name. */
+export interface TopologyLabels {
+  readonly hostname: string;
+  readonly rack: string;
+  readonly zone: string;
+  readonly region: string;
+}
+
 /** What a plugin may ask for while its profile is compiled. */
 export interface CompileContext {
   /** Configured name of the plugin. */
@@ -91,6 +99,8 @@ export interface CompileContext {
   label(key: string, read: LabelSpecification['read']): number;
   /** Index of a request header whose value a program looks at. */
   requestKey(header: string): number;
+  /** Labels that say where an endpoint is, as the topology-extractor of that name has them; undefined = there is none. */
+  topology(extractor: string): TopologyLabels | undefined;
   /** Index of a named value of the endpoints that is no signal of the core. */
   attribute(name: string): number;
 }
@@ -147,6 +157,8 @@ export interface PluginDefinition<Parameters = unknown> {
   handlerAdvice?(parameters: Parameters, profiles: readonly string[]): readonly string[];
   /** Makes a decider; kind `decider`. */
   decider?(parameters: Parameters): StageDecider;
+  /** Labels that a topology extractor reads. */
+  topologyLabels?(parameters: Parameters): TopologyLabels;
   /** What a producer of prefix matches asks of the prefix index. */
   prefixSettings?(parameters: Parameters): PrefixSettings;
   /** How a producer of prefix matches follows the events of engines. */

@@ -15,6 +15,7 @@ import { prefixCacheAffinityFilter } from './filters/prefix-cache-affinity-filte
 import { sessionAffinityFilter } from './filters/session-affinity-filter.js';
 import { sloHeadroomTierFilter } from './filters/slo-headroom-tier-filter.js';
 import { stickyUntilSaturatedFilter } from './filters/sticky-until-saturated-filter.js';
+import { topologyAffinityFilter } from './filters/topology-affinity-filter.js';
 import { utilizationFilter } from './filters/utilization-filter.js';
 import { agentIdentity } from './header-processors/agent-identity.js';
 import { leastRequestPicker } from './pickers/least-request-picker.js';
@@ -62,7 +63,9 @@ import { rendezvousHashScorer } from './scorers/rendezvous-hash-scorer.js';
 import { runningRequestsSizeScorer } from './scorers/running-requests-size-scorer.js';
 import { sessionAffinityScorer } from './scorers/session-affinity-scorer.js';
 import { tokenLoadScorer } from './scorers/token-load-scorer.js';
+import { topologyAffinityScorer } from './scorers/topology-affinity-scorer.js';
 import { disaggregatedsetRolloutScreener } from './screeners/disaggregatedset-rollout-screener.js';
+import { topologyExtractor } from './topology/topology-extractor.js';
 
 /** Every plugin that takes part in scheduling. */
 export const schedulingPlugins: readonly PluginDefinition[] = [
@@ -115,6 +118,9 @@ export const schedulingPlugins: readonly PluginDefinition[] = [
   dataParallelProfileHandler,
   alwaysDisaggPdDecider,
   prefixBasedPdDecider,
+  topologyExtractor,
+  topologyAffinityFilter,
+  topologyAffinityScorer,
   sessionAffinityFilter,
   sessionAffinityScorer,
   sessionIdProducer,

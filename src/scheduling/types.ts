@@ -155,6 +155,8 @@ export interface ProgramOperation {
     | 'OP_SCORE_CONSISTENT_HASH'
     | 'OP_SCORE_LMETRIC'
     | 'OP_SCORE_CACHE_AWARE'
+    | 'OP_FILTER_TOPOLOGY'
+    | 'OP_SCORE_TOPOLOGY'
     | 'OP_SCORE_MARGINAL_COST'
     | 'OP_WOULD_PICK'
     | 'OP_PREDICT'

@@ -32,6 +32,8 @@ export interface ShardSettings {
   readonly maxBufferedBytes: number;
   readonly emitScores: boolean;
   readonly ignoreSubset: boolean;
+  /** Let requests choose their profile with a header. */
+  readonly allowProfileHeader: boolean;
   readonly requireModelMatch: boolean;
   readonly saturation: SaturationSettings;
   readonly log: LogOptions;

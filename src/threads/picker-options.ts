@@ -35,6 +35,8 @@ export interface PickerOptions {
   readonly maxBufferedBytes: number;
   readonly emitScores: boolean;
   readonly ignoreSubset: boolean;
+  /** Let requests choose their profile with a header. */
+  readonly allowProfileHeader: boolean;
   /** Answer 404 to models that no objective and no rewrite rule names. */
   readonly requireModelMatch: boolean;
   readonly ejection: boolean;

@@ -26,6 +26,7 @@ export function shardSettings(options: PickerOptions): ShardSettings {
     maxBufferedBytes: Math.ceil(options.maxBufferedBytes / shards),
     emitScores: options.emitScores,
     ignoreSubset: options.ignoreSubset,
+    allowProfileHeader: options.allowProfileHeader,
     requireModelMatch: options.requireModelMatch,
     log: options.logOptions,
   };

@@ -14,6 +14,7 @@ import { ShardRecorder } from '../operations/telemetry/shard-recorder.js';
 import { RequestRules } from '../request/rules.js';
 import type { TokenSource } from '../request/tokens/token-source.js';
 import { EndpointDirectory } from '../scheduling/endpoint-directory.js';
+import { requestedProfile } from '../scheduling/profile-handlers/requested-profile.js';
 import { CoreScheduler } from '../scheduling/scheduler.js';
 import { ConfiguredServices } from './configured-services.js';
 import { LateReleases } from './late-releases.js';
@@ -140,7 +141,7 @@ function services({ core, start, directory, rules, configured, send, log, record
     get profiles() {
       return configured.settings.profiles;
     },
-    handler: plugins.profileHandler,
+    handler: settings.allowProfileHeader ? requestedProfile(plugins.profileHandler) : plugins.profileHandler,
     hostColumns: plugins.fillColumns,
     staged: (stages, model) => recorder.staged(settings.handler, stages, model),
     prompts: scanner,

@@ -89,6 +89,7 @@ describe('a flag', () => {
     [['--secure-serving'], { secureServing: true }],
     [['--secure-serving', '--tracing=false'], { secureServing: true, tracing: false }],
     [['--emit-endpoint-scores=true'], { emitEndpointScores: true }],
+    [['--allow-profile-header'], { allowProfileHeader: true }],
     [['--cert-path=/certs', '--enable-cert-reload'], { certPath: '/certs', enableCertReload: true }],
     [['--tls-min-version=VersionTLS12'], { tlsMinVersion: 'TLSv1.2' }],
     [['--tls-min-version=VersionTLS13'], { tlsMinVersion: 'TLSv1.3' }],

@@ -13,6 +13,7 @@ function rule(type: string, parameters: Record<string, unknown> = {}) {
     prefix: undefined,
     label: () => 0,
     requestKey: () => 0,
+    topology: () => undefined,
     attribute: () => 0,
     mask: (_key, accepts) => rules.push(accepts) - 1,
   };

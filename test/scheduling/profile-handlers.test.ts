@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { builtinPlugins } from '../../dist/config/builtin-plugins.js';
 import { loadConfiguration } from '../../dist/config/load.js';
 import { definePlugin, z } from '../../dist/scheduling/plugin.js';
+import { requestedProfile } from '../../dist/scheduling/profile-handlers/requested-profile.js';
 import { load, refusal } from '../config/configuration-text.ts';
 import { ProfilePool, role } from './profile-pool.ts';
 
@@ -223,5 +224,28 @@ describe('session affinity with a profileName', () => {
     const seen = Array.from({ length: 10 }, () => each.picks({ headers }).prefill);
     expect(new Set(seen)).toEqual(new Set([first.prefill]));
     expect(first.prefill).not.toBe(first.decode);
+  });
+});
+
+describe('x-pointsman-profile', () => {
+  const handler = '{type: disagg-profile-handler, parameters: {deciders: {prefill: always-disagg-pd-decider}}}';
+  const pool = () => new ProfilePool(load(text(handler)), ROLES, [], requestedProfile);
+
+  it('runs the profile that the request asks for, alone, and takes out what a client told the sidecar', () => {
+    const placement = pool().place({ headers: { 'x-pointsman-profile': ' prefill ' } });
+    expect([...placement.picks.keys()]).toEqual(['prefill']);
+    expect(placement.endpoints[0]!.endpoint.name).toBe('pod-1');
+    expect([...placement.headers.values()]).toEqual([undefined, undefined]);
+  });
+
+  it.each(['', '  '])('leaves the decision to the handler when it says "%s"', (value) => {
+    expect(Object.keys(pool().picks({ headers: { 'x-pointsman-profile': value } }))).toEqual(['decode', 'prefill']);
+  });
+
+  it('is a 400 for an unknown profile, which names those that there are', () => {
+    expect(pool().schedule({ headers: { 'x-pointsman-profile': 'x' } })).toMatchObject({
+      code: 'BadRequest',
+      message: 'x-pointsman-profile: there is no profile "x"; there are decode, prefill',
+    });
   });
 });

@@ -9,6 +9,7 @@ import { HostPlugins } from '../../dist/scheduling/host/host-plugins.js';
 import { HostedScheduler } from '../../dist/scheduling/host/hosted-scheduler.js';
 import { PoolViews } from '../../dist/scheduling/host/pool-views.js';
 import type { PluginDefinition } from '../../dist/scheduling/plugin.js';
+import type { ProfileHandler } from '../../dist/scheduling/profile-handler.js';
 import { makeProfileHandler } from '../../dist/scheduling/profile-handlers/make-profile-handler.js';
 import { CoreScheduler } from '../../dist/scheduling/scheduler.js';
 import type { Placement, Rejection, ScheduleInput, Scheduler } from '../../dist/scheduling/types.js';
@@ -44,6 +45,7 @@ export class ProfilePool {
     { scheduling }: LoadedConfiguration,
     labels: readonly Readonly<Record<string, string>>[],
     more: readonly PluginDefinition[] = [],
+    wrap: (handler: ProfileHandler) => ProfileHandler = (handler) => handler,
   ) {
     const memory = createPoolMemory(smallSizes, { hashSeed: 7n });
     this.control = attachCore(memory, 0);
@@ -90,7 +92,7 @@ export class ProfilePool {
       decider: new Decider(this.core, 42n),
       directory,
       profiles: scheduling.profiles.map(({ name }) => name),
-      handler: makeProfileHandler(scheduling.handler, definitions),
+      handler: wrap(makeProfileHandler(scheduling.handler, definitions)),
       hostColumns: (input, profile) => this.#plugins.fill(input, profile),
       prompts: this.#scanner,
       prefix: scheduling.prefix,

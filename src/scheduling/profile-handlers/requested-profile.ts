@@ -1,0 +1,22 @@
+import type { ProfileHandler } from '../profile-handler.js';
+import { stageHeaders } from './stage-headers.js';
+
+/** Header with which a client asks for one profile (`--allow-profile-header`). */
+export const PROFILE_HEADER = 'x-pointsman-profile';
+
+/** Runs the profile that the request asks for, alone; the configured handler decides for requests that ask for none. */
+export function requestedProfile(configured: ProfileHandler): ProfileHandler {
+  return {
+    handle: (runs) => {
+      const asked = runs.input.headers.get(PROFILE_HEADER)?.trim();
+      if (asked === undefined || asked === '') return configured.handle(runs);
+      if (!runs.profiles.includes(asked)) {
+        const message = `${PROFILE_HEADER}: there is no profile ${JSON.stringify(asked)}; there are ${runs.profiles.join(', ')}`;
+        return { kind: 'rejected', code: 'BadRequest', message, reason: undefined };
+      }
+      const primary = runs.run(asked, 'answer');
+      if (primary.kind === 'rejected') return primary;
+      return { kind: 'handled', primary, headers: stageHeaders(undefined, undefined) };
+    },
+  };
+}
