@@ -6,7 +6,7 @@ const rooms = {
   core: [],
   config: ['core', 'scheduling'],
   scheduling: ['core'],
-  prediction: ['core', 'scheduling'],
+  prediction: ['core', 'scheduling', 'request'],
   admission: ['core', 'scheduling'],
   request: ['core', 'scheduling', 'admission'],
   response: ['core', 'scheduling', 'request'],

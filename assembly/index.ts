@@ -1,6 +1,39 @@
 // Exports, nothing else.
 
 export * from './endpoints';
+export {
+  gateBand,
+  gateBandForget,
+  gateCeiling,
+  gateCheck,
+  gateConfigure,
+  gateLook,
+  gateRanks,
+  gateSaturation,
+  gateStep,
+  gateWaiting,
+} from './gate/gate';
+export * from './gate/layout';
+export {
+  bellAddress,
+  controlDozes,
+  controlWakes,
+  GRANT_BUSY,
+  GRANT_CLOSED,
+  GRANT_DONE,
+  GRANT_GONE,
+  GRANT_NOWHERE,
+  parkAnnounce,
+  parkCancel,
+  parkForgotten,
+  parkFree,
+  parkGrant,
+  parkNext,
+  parkReject,
+  parkReturned,
+  shardDozes,
+  shardWakes,
+} from './gate/parking';
 export * from './load/blocks';
 export { predictionLearned, predictionPrior } from './load/coefficients';
 export { EJECTION_BASE_MS, EJECTION_FAILURES, EJECTION_LONGEST_MS } from './load/ejection';
@@ -83,9 +116,11 @@ export {
   responseScanAddress,
 } from './response/scan';
 export {
+  complete,
   decide,
   grow,
   isCandidate,
+  matchAhead,
   noteOutcome,
   prefillDone,
   release,
@@ -122,6 +157,7 @@ export {
 } from './scheduling/marginal-cost';
 export { HEADROOM_TPOT, HEADROOM_TTFT, PREDICTED_TPOT, PREDICTED_TTFT } from './scheduling/predictions';
 export * from './scheduling/program';
+export { PROJECTION_COSTS, PROJECTION_PRODUCTS } from './scheduling/projection';
 export {
   endpointAdapters,
   endpointAttribute,

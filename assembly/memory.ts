@@ -8,6 +8,7 @@
 //   0 ........ 65,535   never used: the compiler may place static data there, which every instantiation writes again
 //   65,536 ... 131,071  header: magic, sizes, region table (+512), locks (+4,096), pool words (+8,192)
 //   131,072 ..          regions in the order of their numbers, each on a 64 KiB boundary
+import { gateBind, gateRegionBytes } from './gate/layout';
 import { activeBind, activeRegionBytes } from './load/layout';
 import { prefixBind, prefixRegionBytes } from './prefix/layout';
 import { scanRegionBytes } from './request/layout';
@@ -15,7 +16,7 @@ import { responseRegionBytes } from './response/layout';
 
 export const HEADER: usize = 65536;
 export const MAGIC: u32 = 0x4d535450; // "PTSM", little-endian
-export const LAYOUT_VERSION: u32 = 4;
+export const LAYOUT_VERSION: u32 = 5;
 
 // Header words (u32). Sizes are set by the creator and never change.
 export const HEADER_MAGIC: usize = 0;
@@ -55,7 +56,8 @@ export const REGION_LABELS: u32 = 12; // what labels say about each endpoint, as
 export const REGION_LABEL_RING: u32 = 13; // ring of the last measured outcomes, per thread; written by that thread, read without a lock
 export const REGION_PREDICTION: u32 = 14; // coefficients of the latency model per endpoint; commit lock
 export const REGION_COEFFICIENTS: u32 = 15; // what the cost model has learned, and what its terms decided; commit lock
-export const REGION_COUNT: u32 = 16;
+export const REGION_GATE: u32 = 16; // room on the endpoints and requests that wait for it; commit lock, rings without one
+export const REGION_COUNT: u32 = 17;
 
 // Endpoint columns: one array per field, ENDPOINT_COLUMNS arrays of P 32-bit (or 64-bit, two columns) cells.
 export const ENDPOINT_COLUMNS: u32 = 48;
@@ -98,6 +100,9 @@ export const LABEL_RING_BYTES: usize = 64 + 4096 * 128;
 // Coefficients of the cost model, then one area per thread (scheduling/marginal-cost.ts).
 export const COEFFICIENT_BYTES: usize = 256;
 export const SHARE_BYTES: usize = 64;
+export const PROJECTION_BYTES: usize = 768;
+/** Scorers of a profile that a projection takes in. */
+export const PROJECTION_SCORERS: u32 = 7;
 
 // One thread's own area. Only its thread touches it (the control thread after the thread's death).
 export const THREAD_INPUT_BYTES: usize = 262144; // bytes handed from the host to a scanner in one call
@@ -134,6 +139,7 @@ export let INPUT: usize = 0;
 export let OUTPUT: usize = 0;
 export let REQUEST: usize = 0;
 export let SUBSET: usize = 0; // P/8 bytes: the subset mask of the request
+export let CLASS: usize = 0; // P/8 bytes: the slots that may serve it, whether they have room or not
 export let MATCH: usize = 0; // u32 × P: blocks matched, contiguous from block 0
 export let OVERLAP: usize = 0; // u32 × P: of the prompt's blocks, those already active on the endpoint
 export let SCORE: usize = 0; // f32 × P: weighted sum
@@ -151,7 +157,7 @@ function pages(bytes: u64): u32 {
 
 function threadBytes(p: u32, c: u32): u64 {
   let bytes: u64 = THREAD_INPUT_BYTES + THREAD_OUTPUT_BYTES + THREAD_REQUEST_BYTES;
-  bytes += 4096; // subset mask, up to 4,096 slots = 512 bytes, padded
+  bytes += 4096; // subset mask and class mask, up to 4,096 slots = 512 bytes each, padded
   bytes += <u64>p * 4 * (6 + HOST_COLUMNS + EXPLAIN_COLUMNS + PREDICTED_COLUMNS);
   bytes += (<u64>c + 8) * 8;
   return (bytes + 65535) & ~(<u64>65535);
@@ -177,9 +183,10 @@ function regionBytes(region: u32): u64 {
   if (region == REGION_TELEMETRY) return <u64>k * load<u32>(HEADER + HEADER_TELEMETRY_BYTES);
   if (region == REGION_ADAPTERS) return <u64>p * (ADAPTERS_PER_ENDPOINT + ADAPTERS_REMEMBERED) * 8;
   if (region == REGION_LABELS) return <u64>p * LABEL_COLUMNS * 8;
+  if (region == REGION_GATE) return gateRegionBytes(p, r, k, s);
   if (region == REGION_PREDICTION) return PREDICTION_HEAD_BYTES + <u64>p * (PREDICTION_COEFFICIENTS + 1) * 4;
   if (region == REGION_DECISIONS) return <u64>k * DECISION_RING_BYTES;
-  if (region == REGION_COEFFICIENTS) return COEFFICIENT_BYTES + <u64>k * SHARE_BYTES;
+  if (region == REGION_COEFFICIENTS) return COEFFICIENT_BYTES + <u64>k * (SHARE_BYTES + PROJECTION_BYTES);
   if (region == REGION_LABEL_RING) return <u64>k * LABEL_RING_BYTES;
   return 0;
 }
@@ -261,6 +268,7 @@ export function attach(thread: u32): u32 {
   REQUEST = at;
   at += THREAD_REQUEST_BYTES;
   SUBSET = at;
+  CLASS = at + 1024;
   at += 4096;
   MATCH = at;
   at += column;
@@ -283,6 +291,7 @@ export function attach(thread: u32): u32 {
   HASHES = at;
   prefixBind(PREFIX, P, N, C, thread);
   activeBind(ACTIVE, R, C);
+  gateBind(regionAddress(REGION_GATE));
   return 0;
 }
 

@@ -27,6 +27,7 @@ import {
   cell,
   columnAddress,
 } from '../endpoints';
+import { gateReleased, gateRepair } from '../gate/gate';
 import { K, LEDGER, LEDGER_ENTRY_BYTES, P, R, THREAD } from '../memory';
 import { FEATURE_PREFILL, FEATURE_PROMPT, FEATURES, featuresNote, featuresOf } from './features';
 import { strictestAdd, strictestClear, strictestRemove } from './strictest';
@@ -124,11 +125,15 @@ export function entryFlags(entry: usize): u32 {
 export function entryGeneration(entry: usize): u32 {
   return load<u32>(entry, ENTRY_GENERATION);
 }
+export function entryPriority(entry: usize): i32 {
+  return load<i32>(entry, ENTRY_PRIORITY);
+}
 export function entryTime(entry: usize): f64 {
   return load<f64>(entry, ENTRY_TIME);
 }
-export function entryPriority(entry: usize): i32 {
-  return load<i32>(entry, ENTRY_PRIORITY);
+/** The charge belongs to another thread than the one that made it. Commit lock held. */
+export function entrySetThread(entry: usize, thread: u32): void {
+  store<u32>(entry, thread, ENTRY_THREAD);
 }
 export function entryCharged(entry: usize): bool {
   return load<u32>(entry, ENTRY_STATE) == 1;
@@ -253,6 +258,8 @@ export function growOutput(entry: usize, blocks: u32): void {
 
 /** Take an entry out of the load and give it back to the free list. Commit lock held; its active blocks are gone already. */
 export function releaseEntry(entry: usize): void {
+  const index = <u32>((entry - entryAt(0)) / LEDGER_ENTRY_BYTES);
+  gateReleased(index);
   if (current(entry)) {
     const slot = load<u32>(entry, ENTRY_SLOT);
     addLoad(entry, u32.MAX_VALUE, 0 - load<u32>(entry, ENTRY_TOKENS));
@@ -261,7 +268,7 @@ export function releaseEntry(entry: usize): void {
   }
   atomic.store<u32>(entry, 0, ENTRY_STATE);
   const head = headOf(THREAD);
-  giveEntry(<u32>((entry - entryAt(0)) / LEDGER_ENTRY_BYTES) + 1);
+  giveEntry(index + 1);
   store<u32>(head, load<u32>(head, HEAD_USED) - 1, HEAD_USED);
 }
 
@@ -302,6 +309,7 @@ export function ledgerRepair(): void {
     store<u32>(headOf(thread), thread == 0 ? used : 0, HEAD_USED);
   }
   store<u32>(LEDGER, free, HEAD_FREE);
+  gateRepair();
 }
 
 function columnSum(column: u32): u64 {

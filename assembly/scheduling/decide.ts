@@ -4,6 +4,8 @@
 // Owns: the thread's own columns and answer, and its decision ring (written by its thread only). The two locks are taken
 // one after the other, never together.
 import { COLUMN_ACTIVE_BLOCKS, COLUMN_GENERATION, COLUMN_STATE, cell } from '../endpoints';
+import { gateCharged, gateEnded, gateFirstToken, gateOutput } from '../gate/gate';
+import { parkedBy } from '../gate/parking';
 import { activeAddLocked, activeOverlapBegin, activeOverlapOf, activeRemoveLocked } from '../load/blocks';
 import { beginProbe, endProbe, noteFailure, noteSuccess } from '../load/ejection';
 import { featuresNoteBest, featuresNoteWouldPick, featuresOf } from '../load/features';
@@ -49,9 +51,10 @@ import {
 import { prefixInsertLocked, prefixMatch, tailInsertLocked, tailMatch } from '../prefix/index';
 import { filterByHost, markCandidates, slotsUsed } from './candidates';
 import { filter } from './filters';
+import { gateBegin, gateEmpty, gateLeftAll, gatePark, gatePass, mayServe } from './gate-pass';
 import { noteSent } from './history-scorers';
 import { admitByLatency } from './latency';
-import { wouldPick } from './marginal-cost';
+import { nextIsSampled, wouldPick } from './marginal-cost';
 import { pick } from './pickers';
 import { answerPrediction, clearPrediction, predict } from './predictions';
 import {
@@ -66,13 +69,14 @@ import {
   ANSWER_UNCACHED_TOKENS,
   ANSWER_WOULD_PICK,
   activeProgram,
+  DECIDE_BLIND,
   DECIDE_BUSY,
   DECIDE_DENIED,
   DECIDE_EXPLAIN,
   DECIDE_FILTERED,
   DECIDE_FURTHER,
-  DECIDE_NO_CANDIDATES,
   DECIDE_NO_PROGRAM,
+  DECIDE_PARKED,
   DECIDE_SUBSET,
   DECIDE_TAIL,
   DECIDE_UNCHARGED,
@@ -87,6 +91,7 @@ import {
   PROGRAM_INSERTS,
   PROGRAM_NEEDS_MATCH,
   PROGRAM_NEEDS_OVERLAP,
+  PROGRAM_PROJECTS,
   PROGRAM_TAG,
   REQUEST_BLOCK_TOKENS,
   REQUEST_BLOCKS,
@@ -147,21 +152,35 @@ function matchPrompt(needs: u32, blocks: u32, tail: bool, used: u32, further: bo
   lockRelease(HEADER + HEADER_INDEX_LOCK);
 }
 
+/** Look up which endpoints hold what of a prompt, as the next decision will: fills MATCH. */
+export function matchAhead(blocks: u32, tail: u32): void {
+  matchPrompt(PROGRAM_NEEDS_MATCH, blocks, tail != 0, slotsUsed(), false);
+}
+
 /** Run the program's operations. Commit lock held. @returns a DECIDE_* status */
-function run(program: usize, flags: u32, used: u32, total: u32): u32 {
+function run(program: usize, flags: u32, used: u32, total: u32, gated: bool): u32 {
   let candidates = markCandidates(used, load<f64>(REQUEST + REQUEST_NOW), (flags & DECIDE_SUBSET) != 0);
   put(ANSWER_CANDIDATES, candidates);
-  if (candidates == 0) return DECIDE_NO_CANDIDATES;
+  if (candidates == 0) return gateEmpty(gated);
+  const live = candidates;
   memory.fill(SCORE, 0, (<usize>used) << 2);
   const operations = load<u32>(program);
+  const projected = load<u32>(program, PROGRAM_PROJECTS) != 0 && nextIsSampled();
+  const explained = projected || (flags & DECIDE_EXPLAIN) != 0;
   let predicted = false;
   for (let i: u32 = 0; i < operations; i++) {
     const op = program + 64 + ((<usize>i) << 6);
     const code = load<u32>(op);
+    if (gated && !mayServe(code)) {
+      gated = false;
+      candidates = gatePass(used, candidates, live);
+      put(ANSWER_CANDIDATES, candidates);
+      if (candidates == 0) return DECIDE_PARKED;
+    }
     if (code == OP_FILTER_HOST) {
       candidates = filterByHost(used, <u32>load<f32>(op, 8), load<f32>(op, 12) != 0, candidates);
       put(ANSWER_CANDIDATES, candidates);
-      if (candidates == 0) return DECIDE_FILTERED;
+      if (candidates == 0) return gateLeftAll() ? DECIDE_FILTERED : DECIDE_PARKED;
     } else if (code == OP_PREDICT) {
       predict(op, used);
       predicted = true;
@@ -170,14 +189,14 @@ function run(program: usize, flags: u32, used: u32, total: u32): u32 {
     } else if (isFilter(code)) {
       candidates = filter(op, code, used, total, candidates);
       put(ANSWER_CANDIDATES, candidates);
-      if (candidates == 0) return DECIDE_FILTERED;
+      if (candidates == 0) return gateLeftAll() ? DECIDE_FILTERED : DECIDE_PARKED;
     } else if (code == OP_WOULD_PICK) {
-      wouldPick(used);
+      wouldPick(op, used);
     } else if (isPicker(code)) {
       put(ANSWER_COUNT, pick(op, code, used, candidates));
       if (predicted && get(ANSWER_COUNT) != 0) answerPrediction(get(ANSWER_PICKS));
     } else {
-      score(op, code, used, total, (flags & DECIDE_EXPLAIN) != 0 && i < EXPLAIN_COLUMNS ? <i32>i : -1);
+      score(op, code, used, total, explained && i < EXPLAIN_COLUMNS ? <i32>i : -1);
     }
   }
   return DECIDED;
@@ -208,9 +227,12 @@ function chargePick(slot: u32, program: usize, used: u32): void {
   put(ANSWER_UNCACHED_TOKENS, tokens);
   const probe = beginProbe(slot);
   const tag = get(REQUEST_PROFILE) | (load<u32>(program, PROGRAM_TAG) << 8);
+  const priority = load<i32>(REQUEST + REQUEST_PRIORITY);
   const now = load<f64>(REQUEST + REQUEST_NOW);
-  const ticket = charge(slot, tokens, prompt, uncached, tag, probe, load<i32>(REQUEST + REQUEST_PRIORITY), now);
+  const ticket = charge(slot, tokens, prompt, uncached, tag, probe, priority, now);
   if (ticket == 0 && probe != 0) endProbe(slot);
+  const blind = (get(REQUEST_FLAGS) & DECIDE_BLIND) != 0;
+  if (ticket != 0) gateCharged(ticket - 1, slot, priority, uncached, prompt, get(REQUEST_BLOCKS), blind, now);
   strictestNote(slot, ticket, load<f32>(REQUEST + REQUEST_WANTED_TPOT));
   noteSent(needs, slot);
   put(ANSWER_TICKET, ticket);
@@ -295,7 +317,8 @@ export function decide(): u32 {
   const used = slotsUsed();
   matchPrompt(needs, blocks, tail, used, (flags & DECIDE_FURTHER) != 0);
   if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, patience())) return DECIDE_BUSY;
-  const status = run(program, flags, used, total);
+  const gated = gateBegin(flags);
+  let status = run(program, flags, used, total, gated);
   const slot = get(ANSWER_PICKS);
   const picked = status == DECIDED && get(ANSWER_COUNT) != 0;
   if (picked) {
@@ -303,6 +326,7 @@ export function decide(): u32 {
     store<f32>(REQUEST + ANSWER_SCORE, load<f32>(SCORE + ((<usize>slot) << 2)));
     if ((flags & DECIDE_UNCHARGED) == 0) chargePick(slot, program, used);
   }
+  if (status == DECIDE_PARKED) status = gatePark(used);
   lockRelease(HEADER + HEADER_COMMIT_LOCK);
   if (picked && (flags & (DECIDE_UNCHARGED | DECIDE_UNSTORED)) == 0) {
     const ticket = get(ANSWER_TICKET);
@@ -347,24 +371,36 @@ function ownsSlot(entry: usize): bool {
 /**
  * The first output came: the prompt's tokens leave the load.
  * @param keep 1 = what was charged as in-flight tokens stays until the end, since output is counted in it
+ * @param now pool clock
  * @returns as release
  */
-export function prefillDone(ticket: u32, generation: u32, keep: u32): u32 {
+export function prefillDone(ticket: u32, generation: u32, keep: u32, now: f64): u32 {
   const entry = entryOf(ticket, generation);
   if (entry == 0) return 1;
   if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, patience())) return 2;
   endPrefill(entry);
   if (keep == 0) releaseTokens(entry);
+  gateFirstToken(ticket - 1, now);
   lockRelease(HEADER + HEADER_COMMIT_LOCK);
   return 0;
 }
 
-/** The output fills `blocks` blocks. @returns as release */
-export function grow(ticket: u32, generation: u32, blocks: u32): u32 {
+/** The output has `tokens` tokens, which fill `blocks` blocks. @returns as release */
+export function grow(ticket: u32, generation: u32, blocks: u32, tokens: u32): u32 {
   const entry = entryOf(ticket, generation);
   if (entry == 0) return 1;
   if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, patience())) return 2;
   growOutput(entry, blocks);
+  gateOutput(ticket - 1, tokens);
+  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  return 0;
+}
+
+/** The answer is complete and has `tokens` tokens in all; its charge is released right after. @returns as release */
+export function complete(ticket: u32, generation: u32, tokens: u32, now: f64): u32 {
+  if (entryOf(ticket, generation) == 0) return 1;
+  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, patience())) return 2;
+  gateEnded(ticket - 1, tokens, now);
   lockRelease(HEADER + HEADER_COMMIT_LOCK);
   return 0;
 }
@@ -398,9 +434,9 @@ export function releaseThread(thread: u32): u32 {
   return count;
 }
 
-/** How many charges a thread holds. */
+/** How many charges and parking slots a thread holds. */
 export function threadCharges(thread: u32): u32 {
-  let count: u32 = 0;
+  let count = parkedBy(thread);
   for (let i: u32 = 0; i < R; i++) {
     const entry = entryAt(i);
     if (entryCharged(entry) && entryThread(entry) == thread) count++;

@@ -1,8 +1,8 @@
 // The marginal cost of one more request on every endpoint: its own waiting and output time there, and what it adds to
 // the waiting and output time of others, each as a share of its target. The coefficients are learned elsewhere.
 //
-// Owns: REGION_COEFFICIENTS (256 bytes of coefficients, written by the control thread under the commit lock, then 64 bytes
-// of shares per thread, added to by that thread under the commit lock and read by anybody), the columns SPEED and
+// Owns: REGION_COEFFICIENTS (256 bytes of coefficients, written by the control thread under the commit lock, then per thread
+// 64 bytes of shares, added to by that thread under the commit lock and read by anybody, and what projection.ts owns), the columns SPEED and
 // HIT_RELIABILITY (control thread, commit lock), and the thread's KEYS column while it scores.
 //
 //   u  = (P - reliability × cached)/1000, thousands of tokens to prefill · q = the same of requests without first output
@@ -51,6 +51,7 @@ import {
   KEYS,
   MATCH,
   P,
+  PROJECTION_BYTES,
   REQUEST,
   SHARE_BYTES,
   THREAD,
@@ -58,6 +59,7 @@ import {
 import { addKeys, laneMax, laneMin, laneSum, NEVER, scoreCosts } from './column';
 import { exponential2, power } from './exponential';
 import { ANSWER_WOULD_PICK, REQUEST_NOW, REQUEST_WANTED_TPOT, REQUEST_WANTED_TTFT } from './program';
+import { noteProjection } from './projection';
 import { blockTokens, promptTokens } from './values';
 
 // Coefficients, f32 each.
@@ -235,14 +237,19 @@ function kvTurns(at: usize, n: v128, u: v128, q: v128, waiting: v128, usage: v12
   return v128.and(turns, f32x4.gt(capacity, zero));
 }
 
-/** Fill KEYS, and at times note how much each term had to say. */
-function weigh(used: u32): void {
+/** Whether the next decision of this thread that asks for marginal cost is a sampled one. */
+export function nextIsSampled(): bool {
+  return load<u32>(sharesAddress(THREAD), SHARE_CALLS) % SAMPLE_EVERY == 0;
+}
+
+/** Fill KEYS, and at times note how much each term had to say. @returns whether this was such a time */
+function weigh(used: u32): bool {
+  const sampled = nextIsSampled();
   const shares = sharesAddress(THREAD);
-  const calls = load<u32>(shares, SHARE_CALLS);
-  store<u32>(shares, calls + 1, SHARE_CALLS);
-  const sampled = calls % SAMPLE_EVERY == 0;
+  store<u32>(shares, load<u32>(shares, SHARE_CALLS) + 1, SHARE_CALLS);
   costs(used, sampled);
   if (sampled) noteShares(used, shares);
+  return sampled;
 }
 
 /** Range of a column over the candidates. */
@@ -280,8 +287,9 @@ export function scoreMarginalCost(used: u32): void {
 }
 
 /** Say in the answer which candidate would be the cheapest; nothing else changes. Commit lock held. */
-export function wouldPick(used: u32): void {
-  weigh(used);
+export function wouldPick(op: usize, used: u32): void {
+  const sampled = weigh(used);
+  if (sampled && load<f32>(op, 8) > 0) noteProjection(op, used, sharesAddress(THREAD) + SHARE_BYTES, range(used, KEYS));
   let best: f32 = NEVER;
   let slot: u32 = 0;
   for (let i: u32 = 0; i < used; i++) {
@@ -299,7 +307,7 @@ export function coefficientsAddress(): usize {
 
 /** Address of a thread's shares. */
 export function sharesAddress(thread: u32): usize {
-  return COEFFICIENTS + COEFFICIENT_BYTES + <usize>thread * SHARE_BYTES;
+  return COEFFICIENTS + COEFFICIENT_BYTES + <usize>thread * (SHARE_BYTES + PROJECTION_BYTES);
 }
 
 /**

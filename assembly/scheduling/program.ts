@@ -6,6 +6,7 @@
 //
 // A program: 64 bytes of head, then up to PROGRAM_OPS operations of 64 bytes.
 //   head  +0 u32 operations · +4 u32 PROGRAM_* needs · +8 u32 tag, which labels carry (24 bits)
+//         +12 u32 1 = the columns of sampled decisions are kept for a projection
 //   op    +0 u32 code · +4 f32 weight · +8 f32 × 8 parameters
 import { HEADER, HEADER_POOL, PROGRAM_BYTES, PROGRAMS, REQUEST } from '../memory';
 
@@ -23,6 +24,7 @@ export const POOL_TURNS: usize = 256; // 32 × u32: slot + 1 that each profile's
 export const MAX_PROFILES: u32 = 32;
 
 export const PROGRAM_TAG: usize = 8;
+export const PROGRAM_PROJECTS: usize = 12;
 export const PROGRAM_NEEDS_MATCH: u32 = 1;
 export const PROGRAM_NEEDS_OVERLAP: u32 = 2;
 export const PROGRAM_INSERTS: u32 = 4; // believe that the picked endpoint will hold the prompt
@@ -64,7 +66,7 @@ export const OP_SCORE_CACHE_AWARE: u32 = 33; // [cache threshold, absolute thres
 export const OP_FILTER_TOPOLOGY: u32 = 64; // [farthest level: 1 host, 2 rack, 3 zone, 4 region, host, rack, zone, region]
 export const OP_SCORE_TOPOLOGY: u32 = 67; // [host, rack, zone, region]
 export const OP_SCORE_MARGINAL_COST: u32 = 96; // []
-export const OP_WOULD_PICK: u32 = 97; // []: note what marginal cost would pick
+export const OP_WOULD_PICK: u32 = 97; // [scorers, number of the operation of each]: note what marginal cost would pick; the scorers are projected
 export const OP_PICK_MAX_SCORE: u32 = 48; // [endpoints]
 export const OP_PICK_RANDOM: u32 = 49; // [endpoints]
 export const OP_PICK_WEIGHTED_RANDOM: u32 = 50; // [endpoints]
@@ -96,6 +98,9 @@ export const REQUEST_ADAPTER: usize = 32; // u64: hash of the target model name
 export const REQUEST_BLOCK_TOKENS: usize = 40; // u32
 export const REQUEST_PEER: usize = 44; // u32: slot + 1 that an earlier profile of the same request picked, 0 = none
 export const REQUEST_RANDOM: usize = 48; // 2 × u64: state of this thread's generator (xoroshiro128+)
+export const REQUEST_HELD: usize = 3072; // u32: ledger entry + 1 that a grant charged for this request, 0 = none
+export const REQUEST_HELD_GENERATION: usize = 3076; // u32
+export const REQUEST_PARK: usize = 3080; // u32: free parking slot + 1, 0 = none is left
 export const REQUEST_KEYS: usize = 1024; // u64 × MAX_KEYS: hashes of the header values that the profiles look at, 0 = absent
 export const MAX_KEYS: u32 = 16;
 export const REQUEST_WANTED_TTFT: usize = 2048; // f32: longest time to first token that the request wants, ms, 0 = it wants none
@@ -106,6 +111,9 @@ export const DECIDE_UNCHARGED: u32 = 2; // look, but charge nothing and insert n
 export const DECIDE_EXPLAIN: u32 = 8; // write every operation's column
 export const DECIDE_TAIL: u32 = 16; // a hash of the partial last block follows the whole ones
 export const DECIDE_BASE_MODEL: u32 = 32; // the model is a base model, no adapter
+export const DECIDE_GATED: u32 = 65536; // only where the gate has room; otherwise park
+export const DECIDE_BLIND: u32 = 131072; // the first token of the answer will not be seen
+export const DECIDE_QUEUED: u32 = 262144; // it has to go through the queues, whether there is room or not
 export const DECIDE_UNSTORED: u32 = 256; // charge, but store nothing: storePick follows when the whole request is placed
 export const DECIDE_FURTHER: u32 = 512; // a further profile of the request decided last: what was matched for it still holds
 
@@ -130,6 +138,8 @@ export const DECIDE_FILTERED: u32 = 2; // the filters left none
 export const DECIDE_BUSY: u32 = 3; // the commit lock could not be had in time
 export const DECIDE_NO_PROGRAM: u32 = 4; // the profile has no program
 export const DECIDE_DENIED: u32 = 5; // an admitter turned the request away
+export const DECIDE_PARKED: u32 = 16; // no room: it waits in the parking slot
+export const DECIDE_NO_PARKING: u32 = 17; // no room, and no parking slot either
 
 export function isFilter(code: u32): bool {
   return code <= OP_FILTER_LAST || code == OP_FILTER_TIER || code == OP_FILTER_TOPOLOGY;

@@ -31,6 +31,7 @@ import {
   SIGNAL_WAITING,
   wideCell,
 } from '../endpoints';
+import { gateOpened, gateScraped, gateSlotCleared, gateThreadDied } from '../gate/gate';
 import { adaptersForget } from '../load/adapters';
 import { activeRepairAdd, activeRepairBegin } from '../load/blocks';
 import { coefficientsForget } from '../load/coefficients';
@@ -86,6 +87,7 @@ export function endpointOpen(slot: u32, generation: u32): u32 {
   store<u32>(cell(COLUMN_GENERATION, slot), generation);
   clearLoad(slot);
   clearSignals(slot);
+  gateSlotCleared(slot);
   coldForget(slot);
   adaptersForget(slot);
   coefficientsForget(slot);
@@ -125,6 +127,7 @@ export function endpointState(slot: u32, state: u32): u32 {
   store<u32>(cell(COLUMN_STATE, slot), state);
   updateUsed();
   lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  gateOpened();
   return 0;
 }
 
@@ -162,6 +165,7 @@ export function endpointSignals(
   store<u32>(cell(COLUMN_SINCE_SCRAPE, slot), 0);
   const both = SIGNAL_WAITING | SIGNAL_RUNNING;
   if ((known & both) == both) noteSlots(slot, waiting, running);
+  gateScraped(slot);
   lockRelease(HEADER + HEADER_COMMIT_LOCK);
   return 0;
 }
@@ -241,6 +245,7 @@ export function reclaimThread(dead: u32): u32 {
     lockRelease(index);
   }
   const released = releaseThread(dead);
+  gateThreadDied(dead);
   const epoch = HEADER + HEADER_POOL + POOL_EPOCH;
   store<u32>(epoch, load<u32>(epoch) + 1);
   return released;

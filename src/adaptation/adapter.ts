@@ -5,6 +5,7 @@ import type { LabelReader } from '../core/label-reader.js';
 import { CostModel, type Fit } from './cost-model.js';
 import type { Arm, ArmRecord } from './epochs.js';
 import { type Evidence, Guard, type GuardState, type Transition } from './guard.js';
+import { Projection } from './projection.js';
 import { requestCost } from './request-cost.js';
 import { Window } from './window.js';
 
@@ -12,12 +13,16 @@ import { Window } from './window.js';
 export interface Drive {
   readonly arm: Arm;
   readonly tag: number;
+  /** Weights of the projected scorers; undefined = marginal cost itself decides, when it does. */
+  readonly weights?: readonly number[] | undefined;
 }
 
 export interface AdapterOptions {
   readonly settings: AdaptationSettings;
   readonly labels: Pick<LabelReader, 'drain' | 'lost'>;
-  readonly coefficients: Pick<CoefficientTable, 'write' | 'writeEndpoint' | 'shares'>;
+  readonly coefficients: Pick<CoefficientTable, 'write' | 'writeEndpoint' | 'shares' | 'projection'>;
+  /** Configured weights of the scorers that a projection moves; with `drive: weights` only. */
+  readonly projected?: readonly number[] | undefined;
   /** Let this arm decide from now on. */
   readonly drive: (drive: Drive) => void;
   /** Requests wait on every live endpoint, as their last scrapes said. */
@@ -51,6 +56,8 @@ export interface AdapterReport {
   /** Share of the decisions in which the other arm would have picked the same endpoint; undefined = not asked. */
   readonly agreement: number | undefined;
   readonly labels: { readonly learned: number; readonly ignored: number; readonly lost: number };
+  /** Weights that come nearest to marginal cost, and the decisions that they rest on; with `drive: weights` only. */
+  readonly projection: { readonly weights: readonly number[]; readonly samples: number } | undefined;
   readonly endpoints: readonly { readonly slot: number; readonly speed: number; readonly reliability: number }[];
 }
 
@@ -78,6 +85,7 @@ export class Adapter {
   readonly #durations = new Window(TIMES);
   readonly #firstOutputs = new Window(TIMES);
   readonly #learn: (label: Label) => void;
+  readonly #projection: Projection | undefined;
   #nowMs = 0;
   #wroteMs = Number.NEGATIVE_INFINITY;
   #overloadedSinceMs: number | undefined;
@@ -99,6 +107,8 @@ export class Adapter {
     this.model = new CostModel(settings.model);
     this.#guard = new Guard(settings.mode, settings.guard, random);
     this.#learn = (label) => this.#take(label);
+    const projected = settings.drive === 'weights' ? options.projected : undefined;
+    if (projected !== undefined && projected.length > 0) this.#projection = new Projection(projected);
   }
 
   /** Begin: write what is assumed, and say who decides. */
@@ -109,7 +119,7 @@ export class Adapter {
   }
 
   get drive(): Drive {
-    return { arm: this.#guard.arm, tag: this.#guard.epoch };
+    return { arm: this.#guard.arm, tag: this.#guard.epoch, weights: this.#projection?.weights };
   }
 
   /** Go on to `nowMs`, milliseconds of the clock that labels are written by; several times a second. */
@@ -122,8 +132,10 @@ export class Adapter {
     this.#watchOverload();
     const { epoch, transition } = this.#guard.tick(nowMs, () => this.#freshEvidence());
     if (transition?.to === 'fallback') this.#forgetAll();
-    if (epoch || nowMs - this.#wroteMs >= WRITE_EVERY_MS) this.#write();
-    if (epoch) drive(this.drive);
+    const due = nowMs - this.#wroteMs >= WRITE_EVERY_MS;
+    if (epoch || due) this.#write();
+    const moved = due && this.#guard.arm === 'learned' && this.#projection !== undefined;
+    if (epoch || moved) drive(this.drive);
     if (transition !== undefined) changed(transition);
   }
 
@@ -148,6 +160,10 @@ export class Adapter {
       coefficients: this.model.coefficients,
       shares: this.#shares,
       inactive: this.#inactive,
+      projection:
+        this.#projection === undefined
+          ? undefined
+          : { weights: this.#projection.weights, samples: this.#projection.samples },
       agreement: this.#agreement,
       labels: { learned: this.#learned, ignored: this.#ignored, lost: this.#options.labels.lost },
       endpoints: [...this.model.endpoints].map(([slot, { reliability }]) => ({
@@ -188,6 +204,7 @@ export class Adapter {
       this.#options.coefficients.writeEndpoint(slot, generation, 1, 1);
     }
     this.model.reset();
+    this.#projection?.reset();
     this.#evidence = undefined;
   }
 
@@ -229,6 +246,8 @@ export class Adapter {
       coefficients.writeEndpoint(slot, generation, this.model.speedOf(slot), reliability);
     }
     this.#noteShares(coefficients.shares());
+    const seconds = Number.isFinite(this.#wroteMs) ? (this.#nowMs - this.#wroteMs) / 1000 : 0;
+    this.#projection?.update(coefficients.projection(), seconds);
     this.#wroteMs = this.#nowMs;
   }
 

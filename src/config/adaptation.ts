@@ -4,6 +4,9 @@ import { duration, durationMilliseconds, parseDuration } from '../scheduling/dur
 /** off: nothing is learned · shadow: learned, not used · auto: used as far as the guard allows · always: used without a guard */
 export type AdaptationMode = 'off' | 'shadow' | 'auto' | 'always';
 
+/** marginal-cost: one scorer in the place of load and cache scorers · weights: those scorers with fitted weights */
+export type AdaptationDrive = 'marginal-cost' | 'weights';
+
 /** What the cost model starts with, and what it is not to learn. Times in milliseconds. */
 export interface CostModelSettings {
   readonly firstOutputTargetMs: number;
@@ -36,6 +39,7 @@ export interface GuardSettings {
 
 export interface AdaptationSettings {
   readonly mode: AdaptationMode;
+  readonly drive: AdaptationDrive;
   readonly model: CostModelSettings;
   readonly guard: GuardSettings;
   /** Where the learned state is kept; undefined = it is not. */
@@ -94,6 +98,13 @@ export const adaptationConfig = z.strictObject({
       'off = nothing is learned; shadow = costs are learned and reported, the configured weights decide; auto = learned ' +
         'costs decide as far as the guard finds them no worse; always = they decide without a guard.',
     ),
+  drive: z
+    .enum(['marginal-cost', 'weights'])
+    .default('marginal-cost')
+    .describe(
+      'How learned costs decide: marginal-cost = by themselves; weights = through the scorers of the profile, with the ' +
+        'weights that come nearest to them.',
+    ),
   timeToFirstToken: positiveDuration
     .default('2s')
     .describe('What a request should take to its first output; with timePerOutputToken the exchange rate of the two.'),
@@ -131,6 +142,7 @@ export function resolveAdaptation(config: AdaptationConfig | undefined): {
     effective,
     settings: {
       mode: effective.mode,
+      drive: effective.drive,
       model: {
         firstOutputTargetMs: durationMilliseconds(effective.timeToFirstToken),
         perTokenTargetMs: durationMilliseconds(effective.timePerOutputToken),

@@ -8,6 +8,7 @@ import { edfOrderingPolicy } from './plugins/edf-ordering-policy.js';
 import { fcfsOrderingPolicy } from './plugins/fcfs-ordering-policy.js';
 import { fileDiscovery } from './plugins/file-discovery.js';
 import { globalStrictFairnessPolicy } from './plugins/global-strict-fairness-policy.js';
+import { learnedLimitDetector } from './plugins/learned-limit-detector.js';
 import { metricsDataSource } from './plugins/metrics-data-source.js';
 import { openaiParser } from './plugins/openai-parser.js';
 import { passthroughParser } from './plugins/passthrough-parser.js';
@@ -40,6 +41,7 @@ export const builtinPlugins: readonly PluginDefinition[] = [
   coreMetricsExtractor,
   utilizationDetector,
   concurrencyDetector,
+  learnedLimitDetector,
   fcfsOrderingPolicy,
   edfOrderingPolicy,
   sloDeadlineOrderingPolicy,

@@ -48,13 +48,6 @@ export function resolveFlowControl(
     }
     return undefined;
   }
-  warnings.push(
-    document.warning(
-      ['featureGates'],
-      'flowControl is enabled, but this release has no queues yet: requests are admitted directly, ' +
-        'and bands, limits, time-outs and queue policies have no effect',
-    ),
-  );
   const given = more ? section : ownSection(plugins);
   checkSection(given, document);
   warnings.push(...idleSettings(given, document));
@@ -115,11 +108,16 @@ function checkTenantLimits({ tenantLimits }: FlowControlConfig, document: Config
 
 /** One line for each setting that is right and does nothing. */
 function idleSettings(section: FlowControlConfig, document: ConfigurationDocument): readonly string[] {
+  const idle: string[] = [];
+  if (section.enableEviction) {
+    const text = 'has no effect: this release never ends a request that runs';
+    idle.push(document.warning(['flowControl', 'enableEviction'], text));
+  }
   const { maxExpectedWait, defaultRequestTTL } = section;
   const wait = waitMs(maxExpectedWait ?? '0');
-  if (wait === Number.POSITIVE_INFINITY || wait < waitMs(defaultRequestTTL ?? DEFAULT_TTL)) return [];
+  if (wait === Number.POSITIVE_INFINITY || wait < waitMs(defaultRequestTTL ?? DEFAULT_TTL)) return idle;
   const text = `has no effect: no request waits longer than defaultRequestTTL, ${defaultRequestTTL ?? DEFAULT_TTL}`;
-  return [document.warning(['flowControl', 'maxExpectedWait'], text)];
+  return [...idle, document.warning(['flowControl', 'maxExpectedWait'], text)];
 }
 
 function checkBands(bands: readonly PriorityBandConfig[], document: ConfigurationDocument): void {

@@ -81,8 +81,8 @@ export function loadDocument(document: ConfigurationDocument, options: LoadOptio
   const handler = resolveProfileHandler(profiles, plugins, document, warnings);
   resolveReferences(plugins);
   resolveCustomScheduler(config, plugins, document, warnings);
-  const detector = resolveSaturationDetector(config, plugins, document, warnings);
   const flowControlOn = gates.get('flowControl') ?? false;
+  const detector = resolveSaturationDetector(config, flowControlOn, plugins, document, warnings);
   const flowControl = resolveFlowControl(config, flowControlOn, plugins, document, warnings);
   const parsers = resolveParsers(config, plugins, document, warnings);
   const dataLayer = resolveDataLayer(config, plugins, document, warnings);

@@ -1,7 +1,8 @@
 import { durationMilliseconds } from '../scheduling/duration.js';
-import type { ConfigurationDocument } from './document.js';
+import type { ConfigurationDocument, Path } from './document.js';
 import type { LoadedPlugin, PluginSet } from './plugin-set.js';
 import { concurrencyDetector, concurrencyDetectorParameters } from './plugins/concurrency-detector.js';
+import { learnedLimitDetector } from './plugins/learned-limit-detector.js';
 import { utilizationDetector, utilizationDetectorParameters } from './plugins/utilization-detector.js';
 import type { EndpointPickerConfig } from './schema.js';
 
@@ -22,9 +23,13 @@ export type SaturationSettings =
       readonly headroom: number;
     };
 
-/** The configured saturation detector; `utilization-detector` when none is. */
+/**
+ * The configured saturation detector; when none is, `utilization-detector`, or `learned-limit-detector` with flow control.
+ * @param flowControl whether its feature gate is on
+ */
 export function resolveSaturationDetector(
   config: EndpointPickerConfig,
+  flowControl: boolean,
   plugins: PluginSet,
   document: ConfigurationDocument,
   warnings: string[],
@@ -38,14 +43,23 @@ export function resolveSaturationDetector(
   }
   if (current !== undefined) {
     const path = ['flowControl', 'saturationDetector', 'pluginRef'];
-    return plugins.resolve(current.pluginRef, ['saturation-detector'], path);
+    return checkLearned(plugins.resolve(current.pluginRef, ['saturation-detector'], path), flowControl, path, document);
   }
   const old = config.saturationDetector?.pluginRef;
-  if (old === undefined) return plugins.ensure(utilizationDetector.type);
-  return plugins.resolve(old, ['saturation-detector'], ['saturationDetector', 'pluginRef']);
+  if (old === undefined) return plugins.ensure(flowControl ? learnedLimitDetector.type : utilizationDetector.type);
+  const path = ['saturationDetector', 'pluginRef'];
+  return checkLearned(plugins.resolve(old, ['saturation-detector'], path), flowControl, path, document);
 }
 
-/** Settings of a detector; undefined when it is not one of the built-in ones. */
+function checkLearned(detector: LoadedPlugin, flowControl: boolean, path: Path, document: ConfigurationDocument) {
+  if (flowControl || detector.definition !== learnedLimitDetector) return detector;
+  throw document.error(
+    path,
+    `${learnedLimitDetector.type} works with flow control only: set the feature gate flowControl, or name another detector`,
+  );
+}
+
+/** Settings of a detector of the incumbent's; undefined for others: then room is learned. */
 export function saturationSettings({ definition, parameters }: LoadedPlugin): SaturationSettings | undefined {
   if (definition === utilizationDetector) {
     const { metricsStalenessThreshold, ...given } = utilizationDetectorParameters.parse(parameters);

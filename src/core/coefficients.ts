@@ -34,6 +34,15 @@ export interface TermShares {
   readonly sums: Readonly<Record<CostTerm, number>>;
 }
 
+/** How the scorers' columns of a profile go together with marginal cost, summed over sampled decisions. */
+export interface ProjectionSums {
+  readonly samples: number;
+  /** Products of columns i and j, each without its mean. */
+  readonly products: readonly (readonly number[])[];
+  /** Products of column i and cost. */
+  readonly costs: readonly number[];
+}
+
 /** The control thread's face of the cost model's numbers. A write that cannot have the lock at once answers false. */
 export class CoefficientTable {
   readonly #core: CoreInstance;
@@ -79,5 +88,23 @@ export class CoefficientTable {
       for (const [i, term] of costTerms.entries()) sums[term] += f64[at + 1 + i]!;
     }
     return { samples, sums };
+  }
+
+  /** Sums since the pool was made, over all threads; rows and columns beyond a program's scorers are 0. */
+  projection(): ProjectionSums {
+    const { call, constant, f64, sizes } = this.#core;
+    const size = constant.PROJECTION_SCORERS!;
+    const products = Array.from({ length: size }, () => new Array<number>(size).fill(0));
+    const costs = new Array<number>(size).fill(0);
+    let samples = 0;
+    for (let thread = 0; thread < sizes.threads; thread++) {
+      const at = ((call.sharesAddress!(thread) >>> 0) + constant.SHARE_BYTES!) >>> 3;
+      samples += f64[at]!;
+      for (let i = 0; i < size; i++) {
+        for (let j = 0; j < size; j++) products[i]![j]! += f64[at + (constant.PROJECTION_PRODUCTS! >>> 3) + i * 8 + j]!;
+        costs[i]! += f64[at + (constant.PROJECTION_COSTS! >>> 3) + i]!;
+      }
+    }
+    return { samples, products, costs };
   }
 }

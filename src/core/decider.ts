@@ -26,6 +26,8 @@ export interface DecisionRequest {
   readonly wantedTpotMs?: number | undefined;
   /** The model is a base model, no adapter. */
   readonly baseModel?: boolean | undefined;
+  /** Only where the gate has room; undefined = anywhere. Without an effect while the gate is off. */
+  readonly gate?: GateRequest | undefined;
   /** Charge, but do not store what the pick will hold before `storePick`: the request may fail in another profile. */
   readonly unstored?: boolean | undefined;
   /** The request of the last decision, in a further profile: what was matched for it still holds. */
@@ -34,7 +36,28 @@ export interface DecisionRequest {
   readonly peer?: number | undefined;
 }
 
-export type DecisionStatus = 'decided' | 'no-candidates' | 'filtered' | 'busy' | 'no-program' | 'denied';
+/** What a gated decision needs to park its request. */
+export interface GateRequest {
+  /** Free parking slot, -1 = none. */
+  readonly parking: number;
+  /** A grant that the request came back with: its charge is given up for the decision's own. */
+  readonly held: { readonly ticket: number; readonly ticketGeneration: number } | undefined;
+  /** The first token of the answer will not be seen. */
+  readonly blind: boolean;
+  /** It has to go through the queues, whether there is room or not. */
+  readonly queued?: boolean | undefined;
+}
+
+/** `parked`: it waits in the parking slot; `no-parking`: it would, but there is none. */
+export type DecisionStatus =
+  | 'decided'
+  | 'no-candidates'
+  | 'filtered'
+  | 'busy'
+  | 'no-program'
+  | 'denied'
+  | 'parked'
+  | 'no-parking';
 
 /** The answer. The object belongs to the Decider and is overwritten by the next decision. */
 export interface Decision {
@@ -56,14 +79,16 @@ export interface Decision {
 }
 
 /** By the number that the core gives. */
-export const decisionStatuses: readonly DecisionStatus[] = [
-  'decided',
-  'no-candidates',
-  'filtered',
-  'busy',
-  'no-program',
-  'denied',
-];
+export const decisionStatuses: Readonly<Record<number, DecisionStatus>> = {
+  0: 'decided',
+  1: 'no-candidates',
+  2: 'filtered',
+  3: 'busy',
+  4: 'no-program',
+  5: 'denied',
+  16: 'parked',
+  17: 'no-parking',
+};
 
 /** One thread's face of `decide` and of the charges that it makes. */
 export class Decider {
@@ -110,6 +135,7 @@ export class Decider {
       flags |= constant.DECIDE_SUBSET!;
       this.#writeSubset(request.subset);
     }
+    if (request.gate !== undefined) flags |= this.#writeGate(request.gate);
     u32[at.profile] = request.profile;
     u32[at.flags] = flags;
     u32[at.blocks] = request.blocks;
@@ -151,6 +177,17 @@ export class Decider {
     return decision;
   }
 
+  /** @returns its flags */
+  #writeGate({ parking, held, blind, queued }: GateRequest): number {
+    const { u32, constant } = this.#core;
+    const at = this.#offset;
+    u32[at.parking] = parking + 1;
+    u32[at.held] = held?.ticket ?? 0;
+    u32[at.heldGeneration] = held?.ticketGeneration ?? 0;
+    const flags = constant.DECIDE_GATED! | (blind ? constant.DECIDE_BLIND! : 0);
+    return queued === true ? flags | constant.DECIDE_QUEUED! : flags;
+  }
+
   #writeSubset(slots: readonly number[]): void {
     const { bytes, sizes } = this.#core;
     bytes.fill(0, this.#subset, this.#subset + (sizes.endpoints >> 3));
@@ -190,6 +227,11 @@ export class Decider {
     return f32[((call.explainAddress!() >>> 0) >>> 2) + operation * sizes.endpoints + slot]!;
   }
 
+  /** Look up who holds what of a prompt whose hashes are written, without deciding; `matchedOf` tells. */
+  matchAhead(blocks: number, tail: boolean): void {
+    this.#core.call.matchAhead!(blocks, tail ? 1 : 0);
+  }
+
   /** Blocks of the last decision's prompt that a slot holds. */
   matchedOf(slot: number): number {
     return this.#core.u32[((this.#core.call.matchAddress!() >>> 0) >>> 2) + slot]!;
@@ -209,8 +251,8 @@ export class Decider {
    * The first output came: the prompt's tokens leave the load.
    * @param keep leave the in-flight tokens charged until the release, because estimated output is counted in them
    */
-  prefillDone(ticket: number, generation: number, keep = false): void {
-    this.#core.call.prefillDone!(ticket, generation, keep ? 1 : 0);
+  prefillDone(ticket: number, generation: number, nowMs: number, keep = false): void {
+    this.#core.call.prefillDone!(ticket, generation, keep ? 1 : 0, nowMs);
   }
 
   /**
@@ -234,9 +276,19 @@ export class Decider {
     );
   }
 
-  /** The output fills `blocks` blocks. */
-  grow(ticket: number, generation: number, blocks: number): void {
-    this.#core.call.grow!(ticket, generation, blocks);
+  /** The output has `tokens` tokens, which fill `blocks` blocks. */
+  grow(ticket: number, generation: number, blocks: number, tokens: number): void {
+    this.#core.call.grow!(ticket, generation, blocks, tokens);
+  }
+
+  /** A piece of output came `ms` milliseconds after the one before, for one token. */
+  stepped(slot: number, ms: number): void {
+    this.#core.call.gateStep!(slot, ms);
+  }
+
+  /** The answer is complete and has `tokens` tokens in all; `release` follows. */
+  complete(ticket: number, generation: number, tokens: number, nowMs: number): void {
+    this.#core.call.complete!(ticket, generation, tokens, nowMs);
   }
 
   /** How an endpoint answered. @returns whether this failure ejected it. */
@@ -260,6 +312,9 @@ function offsets(core: CoreInstance, request: number) {
     blockTokens: word('REQUEST_BLOCK_TOKENS'),
     peer: word('REQUEST_PEER'),
     now: request + core.constant.REQUEST_NOW!,
+    parking: word('REQUEST_PARK'),
+    held: word('REQUEST_HELD'),
+    heldGeneration: word('REQUEST_HELD_GENERATION'),
     wouldPick: word('ANSWER_WOULD_PICK'),
     count: word('ANSWER_COUNT'),
     ticket: word('ANSWER_TICKET'),

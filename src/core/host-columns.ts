@@ -8,6 +8,7 @@ export interface EndpointColumns {
   readonly kvUsage: Float32Array;
   readonly inflight: Uint32Array;
   readonly inflightTokens: Uint32Array;
+  readonly prefillTokens: Uint32Array;
   /** Bits of `known`. */
   readonly signals: { readonly waiting: number; readonly running: number; readonly kvUsage: number };
 }
@@ -27,6 +28,7 @@ export function endpointColumns(core: CoreInstance): EndpointColumns {
     kvUsage: column(f32, 'COLUMN_KV_USAGE'),
     inflight: column(u32, 'COLUMN_INFLIGHT'),
     inflightTokens: column(u32, 'COLUMN_INFLIGHT_TOKENS'),
+    prefillTokens: column(u32, 'COLUMN_PREFILL_TOKENS'),
     signals: {
       waiting: constant.SIGNAL_WAITING!,
       running: constant.SIGNAL_RUNNING!,

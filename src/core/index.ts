@@ -1,5 +1,12 @@
 // The public face of the decision core (`pointsman/core`): embed it in another router, or microbenchmark it.
-export { type Coefficients, CoefficientTable, type CostTerm, costTerms, type TermShares } from './coefficients.js';
+export {
+  type Coefficients,
+  CoefficientTable,
+  type CostTerm,
+  costTerms,
+  type ProjectionSums,
+  type TermShares,
+} from './coefficients.js';
 export {
   Decider,
   type Decision,

@@ -80,6 +80,8 @@ export class ProgramTable {
     view.setUint32(at, operations.length, true);
     view.setUint32(at + 4, needs, true);
     view.setUint32(at + constant.PROGRAM_TAG!, options.tag ?? 0, true);
+    const projects = operations.some(({ code, parameters }) => code === 'OP_WOULD_PICK' && parameters[0]! > 0);
+    view.setUint32(at + constant.PROGRAM_PROJECTS!, projects ? 1 : 0, true);
   }
 }
 

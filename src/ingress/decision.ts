@@ -1,8 +1,18 @@
+import { QueuedCharge } from '../admission/queued-charge.js';
+import type { Grant, WaitingLine } from '../admission/waiting-line.js';
 import type { PromptTokens } from '../core/token-chain.js';
 import { requestPath } from '../request/control-headers.js';
 import type { UnderstoodRequest } from '../request/understand.js';
 import type { HostedRequest } from '../scheduling/host/hosted-request.js';
-import type { Placement, Rejection, RequestHeaders } from '../scheduling/types.js';
+import type {
+  EndpointPredictions,
+  GateInput,
+  Parked,
+  Placement,
+  Rejection,
+  RequestHeaders,
+  ScheduleInput,
+} from '../scheduling/types.js';
 import type { StreamServices } from './stream-services.js';
 
 /** A request that is ready to be placed. */
@@ -13,15 +23,38 @@ export interface DecisionInput {
   readonly scan: number;
   /** Tokens of the prompt; undefined = they are estimated. */
   readonly tokens?: PromptTokens | undefined;
+  /** What prediction servers say about endpoints; undefined = nothing, or nobody asked. */
+  readonly predictions?: EndpointPredictions | undefined;
   /** The proxy's hint, from whichever message carried it last. */
   readonly subset: readonly string[] | undefined;
   /** The request as host plugins know it; undefined when there are none. */
   readonly hosted: HostedRequest | undefined;
+  /** The request has waited and may go on: an endpoint is charged for it already. */
+  readonly grant?: Grant | undefined;
 }
 
-/** Admit and schedule one request, and record both. */
-export function decide(services: StreamServices, input: DecisionInput): Placement | Rejection {
-  const { request, headers, hosted } = input;
+/** Admit and schedule one request, and record both. A grant that was not used is given back. */
+export function decide(services: StreamServices, input: DecisionInput): Placement | Rejection | Parked {
+  const { grant } = input;
+  const { line } = services;
+  const outcome = admitAndSchedule(services, input);
+  if (grant === undefined || line === undefined) return outcome;
+  // What the decision took is another ticket by now.
+  line.giveBack(grant);
+  if (outcome.kind === 'placed') {
+    return { ...outcome, charge: new QueuedCharge(outcome.charge, line, grant.handle) };
+  }
+  if (outcome.kind === 'rejected') line.end(grant.handle, 0);
+  return outcome;
+}
+
+function gateOf(line: WaitingLine | undefined, { request, grant }: DecisionInput): GateInput | undefined {
+  if (line === undefined) return undefined;
+  return { parking: line.parking, held: grant, blind: !request.stream, queued: line.mustQueue(request.fairnessId) };
+}
+
+function admitAndSchedule(services: StreamServices, input: DecisionInput): Placement | Rejection | Parked {
+  const { request, hosted } = input;
   const hint = services.ignoreSubset ? undefined : input.subset;
   const { priority, fairnessId } = request;
   const admitted = services.admission.admit({ priority, fairnessId, subset: hint });
@@ -29,21 +62,8 @@ export function decide(services: StreamServices, input: DecisionInput): Placemen
   const subset = hosted === undefined ? hint : services.plugins?.allow(hosted, hint);
   if (subset !== undefined && 'kind' in subset) return subset;
   const startedAt = services.now();
-  const outcome = services.scheduler.schedule({
-    scan: input.scan,
-    model: request.model,
-    targetModel: request.targetModel,
-    cacheSalt: request.cacheSalt,
-    promptBytes: request.promptBytes,
-    tokens: input.tokens,
-    maxOutputTokens: request.maxOutputTokens,
-    priority,
-    fairnessId,
-    subset,
-    headers,
-    path: requestPath(headers),
-    hosted,
-  });
+  const outcome = services.scheduler.schedule({ ...scheduleInput(input, subset), gate: gateOf(services.line, input) });
+  if (outcome.kind === 'parked') return outcome;
   const seconds = (services.now() - startedAt) / 1_000;
   const { recorder } = services;
   if (outcome.kind === 'rejected') {
@@ -54,4 +74,25 @@ export function decide(services: StreamServices, input: DecisionInput): Placemen
   recorder.scheduled(seconds, 'success', request.targetModel, outcome.endpoints[0]!.slot);
   if (outcome.totalBlocks > 0) recorder.prefix(outcome.matchedBlocks, outcome.totalBlocks, services.blockBytes());
   return outcome;
+}
+
+/** A request as the scheduler takes it. @param subset the endpoints that it may use, by address; undefined = all */
+export function scheduleInput(input: DecisionInput, subset: readonly string[] | undefined): ScheduleInput {
+  const { request, headers, scan, tokens, predictions, hosted } = input;
+  return {
+    scan,
+    model: request.model,
+    targetModel: request.targetModel,
+    cacheSalt: request.cacheSalt,
+    promptBytes: request.promptBytes,
+    tokens,
+    predictions,
+    maxOutputTokens: request.maxOutputTokens,
+    priority: request.priority,
+    fairnessId: request.fairnessId,
+    subset,
+    headers,
+    path: requestPath(headers),
+    hosted,
+  };
 }

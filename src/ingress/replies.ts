@@ -64,13 +64,17 @@ export function responseHeadReply(changesLength: boolean, added: ReadonlyMap<str
   return encodeResponseHeadersReply(mutations);
 }
 
-/** A rejection as the proxy's answer to its client. */
-export function rejectionReply(rejection: Rejection): Buffer {
+/**
+ * A rejection as the proxy's answer to its client.
+ * @param added further headers of the answer, by lower-case name
+ */
+export function rejectionReply(rejection: Rejection, added?: ReadonlyMap<string, string> | undefined): Buffer {
   const headers: Buffer[] = [];
   if (rejection.reason !== undefined) headers.push(setHeader('x-llm-d-request-dropped-reason', rejection.reason));
   if (rejection.retryAfterSeconds !== undefined) {
     headers.push(setHeader('retry-after', String(rejection.retryAfterSeconds)));
   }
+  for (const [name, value] of added ?? []) headers.push(setHeader(name, value));
   const body = `inference error: ${rejection.code} - ${rejection.message}`;
   return encodeImmediateReply(STATUS_OF_CODE[rejection.code], headers, body);
 }

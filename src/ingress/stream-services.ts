@@ -1,4 +1,5 @@
 import type { Admission } from '../admission/admission.js';
+import type { WaitingLine } from '../admission/waiting-line.js';
 import type { BodyScanner } from '../request/body-scanner.js';
 import type { Dialects } from '../request/dialects.js';
 import type { RequestRules } from '../request/rules.js';
@@ -6,7 +7,7 @@ import type { TokenSource } from '../request/tokens/token-source.js';
 import type { RequestRecorder } from '../response/recorder.js';
 import type { ResponseScanner } from '../response/response-scanner.js';
 import type { HostPlugins } from '../scheduling/host/host-plugins.js';
-import type { Scheduler } from '../scheduling/types.js';
+import type { EndpointPredictions, GatedScheduler, ScheduleInput } from '../scheduling/types.js';
 import type { StreamLimits } from './stream-load.js';
 
 /** Where a stream reports what nobody expects. */
@@ -15,15 +16,32 @@ export interface StreamLog {
   warn(details: object, message: string): void;
 }
 
+/** What prediction servers said about a request. */
+export interface LatencyAnswer {
+  /** How it went, for the metrics. */
+  readonly outcome: string;
+  readonly predictions: EndpointPredictions | undefined;
+}
+
+/** Knows more about the latency of endpoints than this thread can work out. */
+export interface LatencySource {
+  /** Never rejects. @param signal the request went away */
+  predict(input: ScheduleInput, signal: AbortSignal): Promise<LatencyAnswer>;
+}
+
 /** Everything that the streams of one shard share. */
 export interface StreamServices {
   readonly scanner: BodyScanner;
   readonly responses: ResponseScanner;
-  readonly scheduler: Scheduler;
+  readonly scheduler: GatedScheduler;
+  /** Where requests wait for an endpoint with room; undefined = flow control is off and nothing waits. */
+  readonly line?: WaitingLine | undefined;
   /** Host plugins; undefined when the configuration has none. */
   readonly plugins?: HostPlugins | undefined;
   /** Where the tokens of prompts come from; undefined = they are estimated. */
   readonly tokens?: TokenSource | undefined;
+  /** Asks prediction servers about a request; undefined = there are none. */
+  readonly latency?: LatencySource | undefined;
   readonly dialects: Dialects;
   readonly rules: RequestRules;
   readonly admission: Admission;

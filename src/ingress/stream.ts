@@ -1,4 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import type { QueueOutcome } from '../admission/flow/queue-contract.js';
+import { queueRejection } from '../admission/queue-outcomes.js';
+import type { Grant, Waiter, WaitResult } from '../admission/waiting-line.js';
 import type { PromptTokens } from '../core/token-chain.js';
 import { AnswerForm } from '../core/types.js';
 import { requestPath } from '../request/control-headers.js';
@@ -8,17 +11,18 @@ import { CHUNK_OVERHEAD_BYTES, RequestBody } from '../request/request-body.js';
 import type { Tokenised } from '../request/tokens/token-source.js';
 import { type UnderstoodRequest, understand, understandOpaque } from '../request/understand.js';
 import { type AnsweredRequest, ResponsePhase } from '../response/response-phase.js';
-import type { Placement, Rejection } from '../scheduling/types.js';
+import type { EndpointPredictions, Placement, Rejection } from '../scheduling/types.js';
 import type { DestinationTemplates } from './codec/destination.js';
 import { encodeMetadata } from './codec/dynamic-metadata.js';
 import { type HeaderMap, NO_HEADERS } from './codec/header-map.js';
 import { decodeProcessRequest, Phase, type ProcessMessage } from './codec/process-request.js';
 import { encodeBodyReplies, encodeTrailersReply, Reply } from './codec/process-response.js';
 import { MalformedMessage } from './codec/wire.js';
-import { decide } from './decision.js';
+import { type DecisionInput, decide, scheduleInput } from './decision.js';
+import { QueuedRequest } from './queued-request.js';
 import { destinationOf, placedReply, rejectionReply, responseHeadReply } from './replies.js';
 import { identify, type KnownRequester } from './requester.js';
-import type { StreamServices } from './stream-services.js';
+import type { LatencyAnswer, StreamServices } from './stream-services.js';
 import type { ProcessHandler, ProcessStream } from './transport.js';
 import type { GatedWork, WorkGate } from './work-gate.js';
 
@@ -42,6 +46,9 @@ export interface StreamContext {
   readonly templates: DestinationTemplates;
 }
 
+/** The message that ended the request. */
+type EndOfRequest = 'headers' | 'body' | 'trailers';
+
 /** The order of one exchange. A response may come in any state before `finished`. */
 type State =
   /** Nothing has come yet. */
@@ -50,8 +57,12 @@ type State =
   | 'waiting'
   /** The body of the request is coming; nothing has been answered. */
   | 'request body'
+  /** The request is complete and waits for an endpoint with room. */
+  | 'queued'
   /** The body has ended; the tokens of its prompt are being found. */
   | 'tokenising'
+  /** The latency of the endpoints is being predicted elsewhere. */
+  | 'predicting'
   /** The request has its destination. */
   | 'request answered'
   | 'response body'
@@ -64,7 +75,7 @@ type State =
  * One ext_proc stream: one HTTP exchange. Holds the request until its body has ended, answers it once, then watches
  * the response pass. Whatever way the stream ends, its charge is released exactly once.
  */
-export class ExchangeStream implements ProcessHandler, GatedWork {
+export class ExchangeStream implements ProcessHandler, GatedWork, Waiter {
   readonly #context: StreamContext;
   readonly #stream: ProcessStream;
   readonly #openedAt: number;
@@ -85,8 +96,16 @@ export class ExchangeStream implements ProcessHandler, GatedWork {
   #understood: UnderstoodRequest | undefined;
   /** Ends the search for the prompt's tokens. */
   #tokenising: AbortController | undefined;
+  /** Ends the wait for predictions. */
+  #predicting: AbortController | undefined;
   #placement: Placement | undefined;
+  #endedBy: EndOfRequest = 'headers';
+  #queued: QueuedRequest | undefined;
   #placedAt: number | undefined;
+  #tokens: PromptTokens | undefined;
+  /** Prediction servers were asked, and what they said. */
+  #asked = false;
+  #predictions: EndpointPredictions | undefined;
   #series = -1;
   #running = false;
   #response: ResponsePhase | undefined;
@@ -132,11 +151,12 @@ export class ExchangeStream implements ProcessHandler, GatedWork {
   halfClosed(): void {
     this.#halfClosed = true;
     // A stream that waits still gets its answer: a client may half-close right behind its messages.
-    if (this.#state !== 'waiting' && this.#state !== 'tokenising') this.#finish();
+    if (this.#state !== 'waiting' && !this.#isPrepared) this.#finish();
   }
 
   closed(cancelled: boolean): void {
     const { services, load } = this.#context;
+    this.#abandonQueue();
     if (cancelled && this.#closeCode === 'OK') this.#closeCode = 'Canceled';
     this.#state = 'finished';
     this.#release();
@@ -209,7 +229,12 @@ export class ExchangeStream implements ProcessHandler, GatedWork {
   }
 
   get #awaitsAnswer(): boolean {
-    return this.#state === 'opened' || this.#state === 'request body' || this.#state === 'tokenising';
+    return this.#state === 'opened' || this.#state === 'request body' || this.#isPrepared;
+  }
+
+  /** The request has come whole, and others are at work on it. */
+  get #isPrepared(): boolean {
+    return this.#state === 'tokenising' || this.#state === 'predicting';
   }
 
   #requestHeaders(message: ProcessMessage) {
@@ -251,7 +276,7 @@ export class ExchangeStream implements ProcessHandler, GatedWork {
     this.#understandBody(body, 'trailers');
   }
 
-  #understandBody(body: RequestBody, endedBy: 'body' | 'trailers') {
+  #understandBody(body: RequestBody, endedBy: EndOfRequest) {
     const { services } = this.#context;
     const requester = this.#requester;
     const scan = body.finish();
@@ -269,7 +294,7 @@ export class ExchangeStream implements ProcessHandler, GatedWork {
   }
 
   /** Ask for the tokens of the prompt, where somebody can tell them. @returns whether the request waits for them */
-  #tokenise(body: RequestBody, endedBy: 'body' | 'trailers'): boolean {
+  #tokenise(body: RequestBody, endedBy: EndOfRequest): boolean {
     const { tokens } = this.#context.services;
     const { prompt } = body.dialect;
     const { modelPlace } = this.#understood!;
@@ -284,30 +309,74 @@ export class ExchangeStream implements ProcessHandler, GatedWork {
   }
 
   /** The tokens have come, or will not come: decide. */
-  #tokenised(tokenised: Tokenised, endedBy: 'body' | 'trailers'): void {
+  #tokenised(tokenised: Tokenised, endedBy: EndOfRequest): void {
     if (this.#state !== 'tokenising') return;
     const { now, recorder } = this.#context.services;
     this.#tokenising = undefined;
     recorder.tokenised(tokenised.outcome);
     const startedAt = now();
     try {
-      this.#place(endedBy, tokenised.outcome === 'tokenised' ? tokenised.tokens : undefined);
+      this.#tokens = tokenised.outcome === 'tokenised' ? tokenised.tokens : undefined;
+      this.#place(endedBy);
     } catch (error) {
       this.#broken(error);
     }
+    this.#prepared(startedAt);
+  }
+
+  /** A step that had to be waited for is over: the same for all that is behind it. */
+  #prepared(startedAt: number): void {
+    const { now, recorder } = this.#context.services;
     this.#requestMs += now() - startedAt;
+    if (this.#isPrepared) return;
     recorder.processing('request', this.#requestMs / 1_000);
     if (this.#halfClosed) this.#finish();
   }
 
+  /** Ask prediction servers, where there are any, once. @returns whether the request waits for them */
+  #predict(endedBy: EndOfRequest): boolean {
+    const { latency, ignoreSubset } = this.#context.services;
+    if (latency === undefined || this.#asked) return false;
+    this.#asked = true;
+    this.#state = 'predicting';
+    const waiting = new AbortController();
+    this.#predicting = waiting;
+    const input = scheduleInput(this.#decisionInput(), ignoreSubset ? undefined : this.#subset);
+    latency.predict(input, waiting.signal).then((answer) => this.#predicted(answer, endedBy));
+    return true;
+  }
+
+  /** Predictions have come, or will not come: decide. */
+  #predicted(answer: LatencyAnswer, endedBy: EndOfRequest): void {
+    if (this.#state !== 'predicting') return;
+    const { now } = this.#context.services;
+    this.#predicting = undefined;
+    this.#predictions = answer.predictions;
+    const startedAt = now();
+    try {
+      this.#place(endedBy);
+    } catch (error) {
+      this.#broken(error);
+    }
+    this.#prepared(startedAt);
+  }
+
+  #decisionInput(): DecisionInput {
+    const { hosted } = this.#requester;
+    const [tokens, predictions, subset] = [this.#tokens, this.#predictions, this.#subset];
+    const scan = this.#body?.scan ?? -1;
+    return { request: this.#understood!, headers: this.#headers, scan, tokens, predictions, subset, hosted };
+  }
+
   /** The request is complete: decide and answer it. */
-  #place(endedBy: 'headers' | 'body' | 'trailers', tokens?: PromptTokens) {
+  #place(endedBy: EndOfRequest, grant?: Grant) {
+    if (this.#predict(endedBy)) return;
     const { services } = this.#context;
     const request = this.#understood!;
-    const scan = this.#body?.scan ?? -1;
+    this.#endedBy = endedBy;
     this.#series = this.#seriesOf(request);
-    const { hosted } = this.#requester;
-    const outcome = decide(services, { request, headers: this.#headers, scan, tokens, subset: this.#subset, hosted });
+    const outcome = decide(services, { ...this.#decisionInput(), grant });
+    if (outcome.kind === 'parked') return this.#enqueue(request, grant);
     if (outcome.kind === 'rejected') return this.#reject(outcome);
     this.#placement = outcome;
     this.#placedAt = services.now();
@@ -324,8 +393,45 @@ export class ExchangeStream implements ProcessHandler, GatedWork {
     if (this.#body?.dialect.skipsResponse) this.#finish();
   }
 
+  /** Nobody has room: hold the request until somebody has. */
+  #enqueue(request: UnderstoodRequest, grant: Grant | undefined): void {
+    const { line, recorder } = this.#context.services;
+    const bytes = this.#body?.bytes ?? 0;
+    this.#queued ??= new QueuedRequest(line!, this.#headers, bytes);
+    this.#state = 'queued';
+    this.#queued.join(request, grant, this);
+    recorder.queued(this.#series, 1, bytes);
+  }
+
+  /** The wait is over: the request has a place to go to, or none to wait for. */
+  proceed(result: WaitResult): void {
+    if (this.#state !== 'queued') return;
+    this.#queued!.over(result);
+    this.#leftQueue(result.kind === 'granted' ? 'Dispatched' : result.outcome);
+    this.#state = 'request body';
+    try {
+      if (result.kind === 'granted') this.#place(this.#endedBy, result.grant);
+      else this.#reject(queueRejection(result.outcome, result.retryAfterSeconds));
+    } catch (error) {
+      this.#broken(error);
+    }
+  }
+
+  #leftQueue(outcome: QueueOutcome): void {
+    const { recorder } = this.#context.services;
+    recorder.queued(this.#series, -1, this.#body?.bytes ?? 0);
+    recorder.queueLeft(this.#series, outcome, this.#queued!.waitedMs / 1_000);
+  }
+
+  /** The client went away while its request waited. */
+  #abandonQueue(): void {
+    if (this.#state !== 'queued') return;
+    this.#queued!.leave();
+    this.#leftQueue('EvictedContextCancelled');
+  }
+
   /** Header reply, body replies, trailers reply: whatever is owed, in this order and in one go. */
-  #answer(request: UnderstoodRequest, placement: Placement, endedBy: 'headers' | 'body' | 'trailers') {
+  #answer(request: UnderstoodRequest, placement: Placement, endedBy: EndOfRequest) {
     const { services, templates } = this.#context;
     const received = this.#body?.chunks ?? [];
     const chunks = request.edit === undefined ? received : writeModel(received, request.edit, request.targetModel);
@@ -354,7 +460,7 @@ export class ExchangeStream implements ProcessHandler, GatedWork {
   }
 
   #sendRejection(rejection: Rejection): void {
-    this.#stream.send(rejectionReply(rejection));
+    this.#stream.send(rejectionReply(rejection, this.#queued?.answerHeaders));
     this.#finish();
   }
 
@@ -394,6 +500,7 @@ export class ExchangeStream implements ProcessHandler, GatedWork {
   #responseHeaders(message: ProcessMessage) {
     if (this.#response !== undefined) return this.#fail('response headers came twice');
     // A proxy that answers before the body has ended (a timeout, another filter) wants no destination any more.
+    this.#abandonQueue();
     this.#letGoOfBody();
     const { headers } = message;
     const status = Number(headers.get(':status') ?? headers.get('status'));
@@ -414,9 +521,11 @@ export class ExchangeStream implements ProcessHandler, GatedWork {
     const { plugins } = this.#context.services;
     const hosted = this.#identified?.hosted;
     const placement = this.#placement;
-    if (plugins === undefined || hosted === undefined || placement === undefined) return undefined;
+    const wait = this.#queued?.answerHeaders;
+    if (plugins === undefined || hosted === undefined || placement === undefined) return wait;
     const head = { status: Number.isInteger(status) ? status : undefined, headers, served };
-    return plugins.responseHeaders(hosted, placement, head);
+    const added = plugins.responseHeaders(hosted, placement, head);
+    return wait === undefined ? added : new Map([...wait, ...(added ?? [])]);
   }
 
   /** What reporters say about the finished answer. */
@@ -493,6 +602,8 @@ export class ExchangeStream implements ProcessHandler, GatedWork {
   #letGoOfBody(): void {
     this.#tokenising?.abort();
     this.#tokenising = undefined;
+    this.#predicting?.abort();
+    this.#predicting = undefined;
     this.#body?.close();
     this.#hold(0);
   }
@@ -510,6 +621,7 @@ export class ExchangeStream implements ProcessHandler, GatedWork {
   /** Release first: when the proxy hears of the end, nothing is held any more. */
   #finishWith(end: () => void): void {
     if (this.#state === 'finished') return;
+    this.#abandonQueue();
     this.#state = 'finished';
     this.#release();
     end();

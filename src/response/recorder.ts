@@ -49,8 +49,8 @@ export interface RequestRecorder {
   responseEnded(series: number, summary: ResponseSummary): void;
   /** A request with a prediction was answered well: compare the two, and both with what the request wants. */
   predicted(series: number, prediction: LatencyPrediction, observed: ObservedLatency): void;
-  /** Prediction servers have answered for a request. */
-  predictionTook(labels: RequestLabels, seconds: number): void;
+  /** Prediction servers were asked for a request: what came of it, and how long it took. */
+  predictionAsked(outcome: string, labels: RequestLabels, seconds: number): void;
   /** One scheduling attempt: how long the decision took and how it ended. */
   scheduled(seconds: number, outcome: 'success' | 'failure', targetModel: string, slot: number): void;
   /** Matched and all blocks of a prompt. */
@@ -60,6 +60,10 @@ export interface RequestRecorder {
   /** Time spent in the request phase and in the response phase by the picker itself. */
   processing(phase: 'request' | 'response', seconds: number): void;
   rewritten(rule: string, model: string, target: string): void;
+  /** A request waits for an endpoint with room (+1), or does not any more (-1). */
+  queued(series: number, by: 1 | -1, bodyBytes: number): void;
+  /** How a wait ended (`QueueOutcome`), and how long it was. */
+  queueLeft(series: number, outcome: string, seconds: number): void;
   /** ext_proc streams: +1 when one opens; closed with its gRPC code and duration. */
   streamOpened(): void;
   streamClosed(code: string, seconds: number): void;

@@ -217,7 +217,9 @@ export class ResponsePhase {
     const at = this.#services.now();
     const first = this.#events === 0;
     if (!first) {
-      this.#services.recorder.interTokenLatency(this.#request.series, (at - this.#lastEventAt) / 1_000 / added);
+      const eachMs = (at - this.#lastEventAt) / added;
+      this.#services.recorder.interTokenLatency(this.#request.series, eachMs / 1_000);
+      this.#request.charge?.stepped?.(eachMs);
     }
     this.#events = events;
     this.#lastEventAt = at;

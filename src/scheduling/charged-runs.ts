@@ -30,6 +30,14 @@ const filteredOut: Rejection = {
   message: 'no endpoints available for the given request',
   reason: 'rejected-saturated',
 };
+/** The gate has closed, and there is no parking slot to wait in. */
+const noRoom: Rejection = {
+  kind: 'rejected',
+  code: 'ResourceExhausted',
+  message: 'request rejected pre-queue: queue at capacity',
+  reason: 'rejected-saturated',
+  retryAfterSeconds: 1,
+};
 /** An admitter of the program said no; text as the incumbent's, status as all admitters here. */
 const denied: Rejection = {
   kind: 'rejected',
@@ -65,6 +73,7 @@ export class ChargedRuns implements ProfileRuns {
   readonly #request: DecisionRequest;
   readonly #picks: ChargedPick[] = [];
   #decisions = 0;
+  #parked = false;
 
   /** @param request what is asked of the core; profile, peer and stage are filled in for each run */
   constructor(options: RunOptions, input: ScheduleInput, request: DecisionRequest) {
@@ -81,7 +90,13 @@ export class ChargedRuns implements ProfileRuns {
     return this.#request.promptTokens;
   }
 
+  /** The request waits: whatever else was charged for it is to be given back. */
+  get parked(): boolean {
+    return this.#parked;
+  }
+
   run(profile: string, work: PickWork, peer?: ProfilePick): ProfilePick | Rejection {
+    if (this.#parked) return noRoom;
     const number = this.profiles.indexOf(profile);
     if (number < 0) throw new RangeError(`there is no profile "${profile}"`);
     this.#options.hostColumns?.(this.input, profile);
@@ -91,11 +106,15 @@ export class ChargedRuns implements ProfileRuns {
       // Output comes from the endpoint that answers.
       outputTokens: work === 'answer' ? this.#request.outputTokens : 0,
       unstored: true,
+      // The first profile finds the place that the others go with.
+      gate: this.#decisions === 0 ? this.input.gate : undefined,
       further: this.#decisions++ > 0,
       peer: peer?.endpoints[0]?.slot,
     });
     if (decision.status === 'filtered') return filteredOut;
     if (decision.status === 'no-candidates') return noEndpoints;
+    if (decision.status === 'parked') this.#parked = true;
+    if (decision.status === 'parked' || decision.status === 'no-parking') return noRoom;
     if (decision.status === 'denied') return denied;
     if (decision.status !== 'decided') return busy;
     return this.#charged(number, work, decision);

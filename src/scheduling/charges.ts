@@ -51,7 +51,8 @@ export class LedgerCharge implements Charge {
     const { decider, estimateOutput, nowMs } = this.#options;
     this.#firstOutputAtMs = nowMs();
     // With output counted, the estimate stays until the end (inflight-load-producer).
-    decider.prefillDone(this.#ticket, this.#held.generation, estimateOutput !== undefined);
+    const keep = estimateOutput !== undefined;
+    decider.prefillDone(this.#ticket, this.#held.generation, this.#firstOutputAtMs, keep);
   }
 
   grow(tokens: number): void {
@@ -59,7 +60,11 @@ export class LedgerCharge implements Charge {
     const blocks = Math.floor(tokens / this.#blockTokens);
     if (blocks <= this.#grownBlocks || this.#ticket === 0) return;
     this.#grownBlocks = blocks;
-    this.#options.decider.grow(this.#ticket, this.#held.generation, blocks);
+    this.#options.decider.grow(this.#ticket, this.#held.generation, blocks, tokens);
+  }
+
+  stepped(ms: number): void {
+    if (this.#ticket !== 0) this.#options.decider.stepped(this.#held.slot, ms);
   }
 
   answered(answer: AnswerMeasures): void {
@@ -68,7 +73,13 @@ export class LedgerCharge implements Charge {
 
   release(): void {
     if (this.#ticket === 0) return;
-    this.#options.decider.label(this.#ticket, this.#held.generation, this.#measures());
+    const { decider } = this.#options;
+    const measures = this.#measures();
+    decider.label(this.#ticket, this.#held.generation, measures);
+    if (measures.outcome !== 'aborted') {
+      const tokens = measures.outputTokens ?? 0;
+      decider.complete(this.#ticket, this.#held.generation, tokens, this.#options.nowMs());
+    }
     this.giveBack();
   }
 
@@ -131,6 +142,10 @@ export class StagedCharge implements Charge {
 
   grow(tokens: number): void {
     this.#answer.grow(tokens);
+  }
+
+  stepped(ms: number): void {
+    this.#answer.stepped(ms);
   }
 
   release(): void {

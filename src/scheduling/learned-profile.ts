@@ -39,17 +39,41 @@ export function learnedProgram(operations: readonly Operation[]): readonly Opera
   });
 }
 
-/** The program as it is, with a note in each decision of what marginal cost would have picked. */
-export function observedProgram(operations: readonly Operation[]): readonly Operation[] {
+/**
+ * The program as it is, with a note in each decision of what marginal cost would have picked.
+ * @param projects sum up how its scorers go together with marginal cost, for `projectedProgram`
+ */
+export function observedProgram(operations: readonly Operation[], projects = false): readonly Operation[] {
   if (!canLearn(operations) || operations.length >= MAX_OPERATIONS) return operations;
   const at = operations.findIndex(({ code }) => code.startsWith('OP_PICK'));
   if (at < 0) return operations;
-  const note = { code: 'OP_WOULD_PICK', weight: 1, parameters: [] };
+  const scorers = projects ? projectedScorers(operations) : [];
+  const note = { code: 'OP_WOULD_PICK', weight: 1, parameters: [scorers.length, ...scorers] };
   return [...operations.slice(0, at), note, ...operations.slice(at)];
 }
 
-/** Bound of the core (PROGRAM_OPS in assembly/memory.ts). */
+/** Numbers of the operations whose weights a projection moves. */
+export function projectedScorers(operations: readonly Operation[]): readonly number[] {
+  return operations
+    .flatMap((operation, i) => (isReplaced(operation) && operation.weight > 0 && i < LAST_COLUMN ? [i] : []))
+    .slice(0, MOST_PROJECTED);
+}
+
+/** The program with other weights for its projected scorers, in their order. */
+export function projectedProgram(operations: readonly Operation[], weights: readonly number[]): readonly Operation[] {
+  const scorers = projectedScorers(operations);
+  if (scorers.length !== weights.length) return observedProgram(operations, true);
+  const weighed = operations.map((operation, i) => {
+    const index = scorers.indexOf(i);
+    return index < 0 ? operation : { ...operation, weight: weights[index]! };
+  });
+  return observedProgram(weighed, true);
+}
+
+/** Bounds of the core: PROGRAM_OPS and PROJECTION_SCORERS in assembly/memory.ts, and its columns for explanations. */
 const MAX_OPERATIONS = 63;
+const MOST_PROJECTED = 7;
+const LAST_COLUMN = 59;
 
 function isReplaced({ code }: Operation): boolean {
   return REPLACED.has(code as ProgramOperation['code']);

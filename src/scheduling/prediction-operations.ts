@@ -3,6 +3,8 @@ import type { CompiledScheduling, PredictionSettings, ProgramOperation } from '.
 
 /** Who predicts latency, by the number that OP_PREDICT takes (PREDICT_* in assembly/scheduling/program.ts). */
 const PREDICT_BY_MODEL = 0;
+const PREDICT_ON_HOST = 1;
+const PREDICT_ON_HOST_OR_BY_MODEL = 2;
 const PREDICT_NOTHING = 3;
 
 const PREDICTION: DataKey = 'latency-prediction';
@@ -43,13 +45,19 @@ function predictOperation(
   settings: PredictionSettings & { readonly name: string },
   { mask }: CompileContext,
 ): ProgramOperation {
-  const { name, predicts, streaming, bufferFactor, roleLabel } = settings;
+  const { name, streaming, bufferFactor, roleLabel } = settings;
   const prefill =
     roleLabel === '' ? 0 : 1 + mask(`${roleLabel} is prefill`, (labels) => labels[roleLabel] === 'prefill');
   return {
     code: 'OP_PREDICT',
     name,
     weight: 1,
-    parameters: [predicts ? PREDICT_BY_MODEL : PREDICT_NOTHING, streaming ? 1 : 0, bufferFactor, prefill],
+    parameters: [sourceOf(settings), streaming ? 1 : 0, bufferFactor, prefill],
   };
+}
+
+function sourceOf({ predicts, servers, modelWhenServersFail }: PredictionSettings): number {
+  if (!predicts) return PREDICT_NOTHING;
+  if (servers === undefined || servers.prediction.length === 0) return PREDICT_BY_MODEL;
+  return modelWhenServersFail ? PREDICT_ON_HOST_OR_BY_MODEL : PREDICT_ON_HOST;
 }

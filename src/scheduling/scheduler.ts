@@ -1,9 +1,21 @@
 import type { DecisionRequest } from '../core/decider.js';
+import type { EndpointColumns } from '../core/host-columns.js';
 import type { PromptTokens } from '../core/token-chain.js';
 import { endpointAddress } from '../pool/endpoint.js';
 import { ChargedRuns, type RunOptions } from './charged-runs.js';
 import type { ProfileHandler, StagesUsed } from './profile-handler.js';
-import type { PickedEndpoint, Placement, PrefixSettings, Rejection, ScheduleInput, Scheduler } from './types.js';
+import type { ServedPredictions } from './served-predictions.js';
+import type {
+  EndpointOutlook,
+  GatedScheduler,
+  Parked,
+  PickedEndpoint,
+  Placement,
+  PrefixSettings,
+  Rejection,
+  RequestOutlook,
+  ScheduleInput,
+} from './types.js';
 import { NOTHING_WANTED, wantedTimes } from './wanted-times.js';
 
 /** How many hashes of a prompt have been written for the next decision. */
@@ -34,6 +46,8 @@ export interface SchedulerOptions extends RunOptions {
   readonly baseModels?: ReadonlySet<string>;
   /** Tokens of one block. */
   readonly blockTokens: number;
+  /** Set when prediction servers are asked: where their answers go, and what they are told from. */
+  readonly served?: { readonly predictions: ServedPredictions; readonly columns: EndpointColumns } | undefined;
   /** The handler has sent a request through these stages. */
   readonly staged?: ((stages: StagesUsed, targetModel: string) => void) | undefined;
 }
@@ -42,14 +56,15 @@ export interface SchedulerOptions extends RunOptions {
 const bytesPerToken = 4;
 
 /** The scheduler of a shard: the profile handler runs profiles, each by one call into the core. */
-export class CoreScheduler implements Scheduler {
+export class CoreScheduler implements GatedScheduler {
   readonly #options: SchedulerOptions;
 
   constructor(options: SchedulerOptions) {
     this.#options = options;
   }
 
-  schedule(input: ScheduleInput): Placement | Rejection {
+  schedule(input: ScheduleInput): Placement | Rejection | Parked {
+    this.#options.served?.predictions.write(input.predictions);
     const runs = new ChargedRuns(this.#options, input, this.#request(input));
     let outcome: Placement | Rejection | undefined;
     try {
@@ -58,7 +73,7 @@ export class CoreScheduler implements Scheduler {
       // A rejection, or an exception on the way.
       if (outcome?.kind !== 'placed') runs.abandon();
     }
-    return outcome;
+    return runs.parked ? PARKED : outcome;
   }
 
   #handled(runs: ChargedRuns): Placement | Rejection {
@@ -83,9 +98,36 @@ export class CoreScheduler implements Scheduler {
     };
   }
 
+  /** What prediction servers are told about a request; undefined when none are asked. Writes its hashes, as `schedule`. */
+  outlook(input: ScheduleInput): RequestOutlook | undefined {
+    const { decider, directory, served } = this.#options;
+    if (served === undefined) return undefined;
+    const { blocks, tail } = this.#chain(input);
+    decider.matchAhead(blocks, tail);
+    const total = blocks + (tail ? 1 : 0);
+    const { known, signals, waiting, kvUsage, inflight, prefillTokens } = served.columns;
+    const slots = input.subset === undefined ? directory.slots() : directory.resolve(input.subset);
+    const endpoints = slots.flatMap((slot): EndpointOutlook[] => {
+      const entry = directory.at(slot);
+      if (entry === undefined) return [];
+      return [
+        {
+          slot,
+          endpoint: entry.endpoint,
+          waiting: (known[slot]! & signals.waiting) === 0 ? undefined : waiting[slot]!,
+          kvUsage: (known[slot]! & signals.kvUsage) === 0 ? undefined : kvUsage[slot]!,
+          inflight: inflight[slot]!,
+          prefillTokens: prefillTokens[slot]!,
+          held: total === 0 ? 0 : decider.matchedOf(slot) / total,
+        },
+      ];
+    });
+    return { promptTokens: promptTokensOf(input), endpoints };
+  }
+
   #request(input: ScheduleInput): DecisionRequest {
     const { estimateOutput, directory } = this.#options;
-    const promptTokens = input.tokens?.ids.length ?? Math.ceil(input.promptBytes / bytesPerToken);
+    const promptTokens = promptTokensOf(input);
     const { blocks, tail } = this.#chain(input);
     let outputTokens = 0;
     if (estimateOutput !== undefined) {
@@ -131,6 +173,12 @@ export class CoreScheduler implements Scheduler {
     };
   }
 }
+
+function promptTokensOf({ tokens, promptBytes }: ScheduleInput): number {
+  return tokens?.ids.length ?? Math.ceil(promptBytes / bytesPerToken);
+}
+
+const PARKED: Parked = { kind: 'parked' };
 
 const NO_HEADERS: ReadonlyMap<string, string | undefined> = new Map();
 

@@ -9,6 +9,33 @@ export interface RequestHeaders {
   get(name: string): string | undefined;
 }
 
+/** Predicted times of endpoints, by position in `slots`, in milliseconds; both NaN = nothing is known of that one. */
+export interface EndpointPredictions {
+  readonly slots: readonly number[];
+  readonly ttftMs: Float64Array;
+  readonly tpotMs: Float64Array;
+}
+
+/** What is known about one endpoint for one request, before the decision. */
+export interface EndpointOutlook {
+  readonly slot: number;
+  readonly endpoint: Endpoint;
+  /** As scraped; undefined when unknown. */
+  readonly waiting: number | undefined;
+  readonly kvUsage: number | undefined;
+  /** Requests, and uncached prompt tokens without a first output, in flight from here. */
+  readonly inflight: number;
+  readonly prefillTokens: number;
+  /** Share of the prompt, in blocks, that it is thought to hold. */
+  readonly held: number;
+}
+
+/** What prediction servers are told about a request. */
+export interface RequestOutlook {
+  readonly promptTokens: number;
+  readonly endpoints: readonly EndpointOutlook[];
+}
+
 /** Everything that a decision needs to know about a request. */
 export interface ScheduleInput {
   /** Id of the finished request scan on this thread, or -1 when there is no prompt (header-only, passthrough). */
@@ -20,6 +47,8 @@ export interface ScheduleInput {
   readonly promptBytes: number;
   /** Tokens of the prompt as the model's tokeniser cuts it; undefined = they are estimated from `promptBytes`. */
   readonly tokens?: PromptTokens | undefined;
+  /** What prediction servers say about endpoints; undefined = nothing, or nobody asked. */
+  readonly predictions?: EndpointPredictions | undefined;
   readonly maxOutputTokens: number | undefined;
   readonly priority: number;
   readonly fairnessId: string;
@@ -29,6 +58,20 @@ export interface ScheduleInput {
   readonly path: string;
   /** The request as host plugins see it; undefined when there are none. */
   readonly hosted?: HostRequest | undefined;
+  /** Flow control is on: the request goes only where there is room, and waits otherwise. */
+  readonly gate?: GateInput | undefined;
+}
+
+/** What a request needs to wait, and what it has after it did. */
+export interface GateInput {
+  /** Parking slot that it may take, -1 = none is free. */
+  readonly parking: number;
+  /** The charge of its grant; undefined when it comes anew. */
+  readonly held: { readonly ticket: number; readonly ticketGeneration: number } | undefined;
+  /** The first token of its answer will not be seen: the answer comes in one piece. */
+  readonly blind: boolean;
+  /** It has to go through the queues, whether there is room or not. */
+  readonly queued: boolean;
 }
 
 export interface PickedEndpoint {
@@ -54,6 +97,8 @@ export interface Charge {
   prefillDone(): void;
   /** The output has reached `tokens` tokens: active blocks grow at block boundaries. */
   grow(tokens: number): void;
+  /** A piece of output came `ms` milliseconds after the one before it, for each of its tokens. */
+  stepped?(ms: number): void;
   /** What the answer said at its end, for the request's label; a charge released without it is labelled as aborted. */
   answered?(answer: AnswerMeasures): void;
   /** Release everything. Idempotent. */
@@ -121,6 +166,16 @@ export type HostColumnFiller = (input: ScheduleInput, profile: string) => void;
 /** The decision of one request, on the shard's thread, synchronous. */
 export interface Scheduler {
   schedule(input: ScheduleInput): Placement | Rejection;
+}
+
+/** No endpoint that the request may use has room: it waits in its parking slot. */
+export interface Parked {
+  readonly kind: 'parked';
+}
+
+/** The scheduler of a shard: requests that come with a `gate` may have to wait. */
+export interface GatedScheduler {
+  schedule(input: ScheduleInput): Placement | Rejection | Parked;
 }
 
 /** One operation of a compiled profile. `code` names an exported constant of the core (`OP_*`). */
@@ -232,6 +287,26 @@ export interface KvEventSettings {
   readonly speculativeTtlMs: number | undefined;
 }
 
+/** Servers that speak llm-d-router's prediction protocol, and how they are asked. */
+export interface PredictionServers {
+  /** Addresses; empty = the built-in model predicts, and only samples are sent. */
+  readonly prediction: readonly string[];
+  readonly training: string | undefined;
+  /** Rows of one caller's call at most; a larger pool is asked in several. */
+  readonly rowsMax: number;
+  /** Rows from which on a call does not wait for others to join it; 0 = no bound. */
+  readonly coalescedRowsMax: number;
+  /** Milliseconds that a call waits for others to join it. */
+  readonly coalesceMs: number;
+  /** Calls under way at once. */
+  readonly dispatchesMax: number;
+  /** Milliseconds after which a call is given up. */
+  readonly timeoutMs: number;
+  /** Samples of one flush at most, and milliseconds between two. */
+  readonly samplesMax: number;
+  readonly flushMs: number;
+}
+
 /** How latency is predicted. */
 export interface PredictionSettings {
   /** Off = only learn. */
@@ -242,6 +317,12 @@ export interface PredictionSettings {
   readonly bufferFactor: number;
   /** Label whose value `prefill` marks endpoints without output; empty = none. */
   readonly roleLabel: string;
+  /** Undefined = the built-in model predicts, and no samples are sent. */
+  readonly servers: PredictionServers | undefined;
+  /** Milliseconds that a request waits for prediction servers. */
+  readonly waitMs: number;
+  /** The model predicts where the servers say nothing. */
+  readonly modelWhenServersFail: boolean;
   /** What the model believes before it has learned. */
   readonly prior: { readonly prefillTokensPerSecond: number; readonly tpotMs: number };
 }

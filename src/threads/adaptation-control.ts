@@ -17,6 +17,8 @@ export interface AdaptationControlOptions {
   readonly settings: AdaptationSettings;
   /** Let the profiles run in this variant from now on. */
   readonly run: (variant: ProgramVariant) => void;
+  /** Configured weights of the scorers that a projection moves (ProgramPublisher.projected). */
+  readonly projected: () => readonly number[];
   /** Slots of the live endpoints. */
   readonly slots: () => readonly number[];
   readonly seed: bigint;
@@ -37,6 +39,7 @@ export class AdaptationControl {
   readonly #log: Logger;
   readonly #table: EndpointTable;
   #settings: AdaptationSettings;
+  #projected: readonly number[];
   #adapter: Adapter;
   #timer: NodeJS.Timeout | undefined;
   #saveTimer: NodeJS.Timeout | undefined;
@@ -50,6 +53,7 @@ export class AdaptationControl {
     this.#log = options.log.child({ part: 'adaptation' });
     this.#table = new EndpointTable(options.core);
     this.#settings = options.settings;
+    this.#projected = options.projected();
     this.#adapter = this.#make(options.settings);
     this.#adapter.start(options.now());
     this.#file = fileOf(options.settings);
@@ -74,7 +78,10 @@ export class AdaptationControl {
 
   /** Go on by other settings; what was learned stays when the model's own settings do. */
   configure(settings: AdaptationSettings): void {
-    if (JSON.stringify(settings) === JSON.stringify(this.#settings)) return;
+    const projected = this.#options.projected();
+    const same = JSON.stringify([settings, projected]) === JSON.stringify([this.#settings, this.#projected]);
+    if (same) return;
+    this.#projected = projected;
     const learned = this.#adapter.model.save();
     const keeps = JSON.stringify(settings.model.prior) === JSON.stringify(this.#settings.model.prior);
     this.#settings = settings;
@@ -134,9 +141,11 @@ export class AdaptationControl {
       settings,
       labels: off ? { drain: () => 0, lost: 0 } : new LabelReader(core),
       coefficients: new CoefficientTable(core),
-      drive: ({ arm, tag }) => {
+      projected: this.#options.projected(),
+      drive: ({ arm, tag, weights }) => {
         if (off) run({ kind: 'configured', tag: 0 });
-        else run({ kind: arm === 'learned' ? 'learned' : 'observed', tag });
+        else if (arm === 'static') run({ kind: 'observed', tag, projects: weights !== undefined });
+        else run(weights === undefined ? { kind: 'learned', tag } : { kind: 'projected', tag, weights });
       },
       overloaded: () => this.#overloaded(),
       changed: (transition) => this.#tell(transition),

@@ -18,6 +18,8 @@ export interface CoreMetricsSources {
   readonly configReloads: () => Readonly<Record<string, number>>;
   /** Undefined when nothing predicts latency. */
   readonly latencyTrainer: LatencyCounts | undefined;
+  /** Samples that the training server did not take; undefined when there is none. */
+  readonly samplesLost: (() => number) | undefined;
 }
 
 /** Register the counters and gauges that stand in shared memory and are not the incumbent's. */
@@ -59,6 +61,10 @@ export function addCoreMetrics(exposition: MetricsExposition, core: CoreInstance
   });
   addEndpointGauges(exposition, sources);
   if (sources.latencyTrainer !== undefined) addLatencyCounters(exposition, sources.latencyTrainer);
+  const { samplesLost } = sources;
+  if (samplesLost !== undefined) {
+    counter('prediction_samples_lost_total', 'Samples that the training server did not take.', value(samplesLost));
+  }
   addPrefixCounters(exposition, core);
 }
 

@@ -36,11 +36,21 @@ export interface ShardSettings {
   readonly allowProfileHeader: boolean;
   readonly requireModelMatch: boolean;
   readonly saturation: SaturationSettings;
+  /** Requests wait where there is no room; undefined = flow control is off. */
+  readonly flowControl: ShardFlowControl | undefined;
   readonly log: LogOptions;
+  /** Value of the label `inference_pool`. */
+  readonly poolName: string;
   readonly plugins: PluginSettings;
   /** Names of the profiles in the order of their numbers. */
   readonly profiles: readonly string[];
   readonly handler: HandlerSettings;
+}
+
+/** What a shard has to know about flow control. */
+export interface ShardFlowControl {
+  /** Fairness ids whose use is limited, so that all of their requests go through the queues; `*` = everybody's. */
+  readonly limitedTenants: readonly string[];
 }
 
 /** Host plugins of a shard. Definitions are code: the shard loads the modules that bring them itself. */
@@ -55,7 +65,7 @@ export interface PluginSettings {
 /** The settings of a shard that a reload of the configuration can change. */
 export type ConfiguredSettings = Pick<
   ShardSettings,
-  'parsers' | 'profiles' | 'prefix' | 'estimateOutput' | 'saturation'
+  'parsers' | 'profiles' | 'prefix' | 'estimateOutput' | 'saturation' | 'flowControl'
 >;
 
 /** What a shard task is started with. Its message port is transferred along. */
@@ -111,4 +121,6 @@ export type FromShard =
       readonly generation: number;
       readonly hashes: BigUint64Array;
     }
-  | { readonly kind: 'ejected'; readonly endpoint: string };
+  | { readonly kind: 'ejected'; readonly endpoint: string }
+  /** Requests that came out of the queues: those that are over and those that go on, as handle and output tokens in turn. */
+  | { readonly kind: 'spent'; readonly ended: readonly number[]; readonly progressed: readonly number[] };

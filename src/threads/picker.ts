@@ -8,15 +8,20 @@ import { listenHealth } from '../ingress/transports/grpc.js';
 import type { EventFeed } from '../kvevents/event-feed.js';
 import { adaptationRoute } from '../operations/adaptation-page.js';
 import { decisionsRoute } from '../operations/decisions-page.js';
+import { flowControlRoute } from '../operations/flow-control-page.js';
 import { HealthState } from '../operations/health.js';
+import type { Route } from '../operations/telemetry/metrics-server.js';
 import { createFileDiscovery } from '../pool/discovery/file.js';
 import type { Discovery } from '../pool/endpoint.js';
 import { SlotTable } from '../pool/slots.js';
 import type { MetricsInformer } from '../pool/sources/metrics-informer.js';
 import { LatencyTrainer } from '../prediction/latency-trainer.js';
+import type { TrainingClient } from '../prediction/servers/training-client.js';
 import { AdaptationControl } from './adaptation-control.js';
 import { CertificateWatch } from './certificate-watch.js';
 import { ConfigurationReload, NO_RELOADS } from './configuration-reload.js';
+import { FlowControl } from './flow-control.js';
+import { addFlowMetrics } from './flow-metrics.js';
 import { createInformer } from './informer.js';
 import { JobPool } from './job-pool.js';
 import { addKvEventMetrics } from './kv-event-metrics.js';
@@ -48,6 +53,7 @@ export class Picker {
   readonly #adaptation: AdaptationControl;
   readonly #reload: ConfigurationReload | undefined;
   readonly #trainer: LatencyTrainer | undefined;
+  #training: TrainingClient | undefined;
   readonly #informer: MetricsInformer | undefined;
   readonly #health = new HealthState();
   readonly #jobs = new JobPool();
@@ -56,6 +62,7 @@ export class Picker {
   readonly #closers: (() => Promise<void> | void)[] = [];
   /** Names of the profiles that run, by their numbers. */
   #profiles: readonly string[];
+  readonly #flow: FlowControl | undefined;
   #shardDeaths = 0;
   #ejections = 0;
 
@@ -78,6 +85,7 @@ export class Picker {
       core: this.#core,
       settings: configuration.adaptation,
       run: (variant) => this.#programs.run(variant),
+      projected: () => this.#programs.projected,
       slots: () => this.#controller.assignments.map(({ slot }) => slot),
       seed: options.seed,
       now: poolClockMs,
@@ -102,14 +110,29 @@ export class Picker {
       labels: configuration.scheduling.labels,
       broadcast: (message) => this.shards.broadcast(message),
       applied: (version) => this.shards.hasApplied(version),
-      changed: (assignments) => {
+      changed: (assignments, gone) => {
         this.#informer?.setEndpoints(assignments);
         this.#events?.setEndpoints(assignments);
         this.#adaptation.keepOnly(new Set(assignments.map(({ slot }) => slot)));
+        this.#flow?.controller.endpointsGone(gone);
       },
       report: (problem) => log.error({ part: 'pool' }, problem),
     });
+    this.#flow = this.#startFlowControl();
     this.#reload = this.#followConfiguration();
+  }
+
+  #startFlowControl(): FlowControl | undefined {
+    const { configuration, shards } = this.#options;
+    if (configuration.flowControl === undefined) return undefined;
+    const flow = new FlowControl({
+      core: this.#core,
+      configuration,
+      shards,
+      slots: () => this.#controller.assignments.map(({ slot }) => slot),
+    });
+    this.#closers.push(() => flow.stop());
+    return flow;
   }
 
   /** Before the first endpoint is opened, so that it is predicted from its first request on. */
@@ -121,6 +144,25 @@ export class Picker {
     rounds.unref();
     this.#closers.push(() => clearInterval(rounds));
     return trainer;
+  }
+
+  async #sendSamples(): Promise<TrainingClient | undefined> {
+    const settings = this.#options.configuration.scheduling.prediction;
+    const servers = settings?.servers;
+    if (settings === undefined || servers?.training === undefined) return undefined;
+    const { streaming, roleLabel } = settings;
+    const { TrainingClient } = await import('../prediction/servers/training-client.js');
+    const training = new TrainingClient({
+      core: this.#core,
+      servers: { ...servers, training: servers.training },
+      streaming,
+      roleLabel,
+      endpointOf: (slot) => this.#controller.endpointOf(slot),
+      random: Math.random,
+      report: (problem) => this.#options.log.error({ part: 'prediction' }, problem),
+    });
+    this.#closers.push(() => training.stop());
+    return training;
   }
 
   #followConfiguration(): ConfigurationReload | undefined {
@@ -143,6 +185,7 @@ export class Picker {
    */
   reconfigure(next: LoadedConfiguration): void {
     const placed = this.#programs.place(next.scheduling);
+    this.#flow?.configure(next);
     this.#controller.configure(placed);
     this.shards.replaceConfigured(configuredSettings(next));
     this.#programs.publish(placed);
@@ -167,6 +210,7 @@ export class Picker {
       message: (_thread, message) => this.#receive(message),
       died: (thread, reason, released) => {
         this.#shardDeaths++;
+        this.#flow?.controller.shardDied(thread);
         this.#options.log.error(
           { thread, reason, released },
           'a shard died: its charges were released, it starts again',
@@ -183,7 +227,8 @@ export class Picker {
     else if (message.kind === 'listening') {
       this.#controller.acknowledged();
       this.#health.update({ shardsReady: this.shards.listening === this.#options.shards });
-    } else if (message.kind === 'speculated') {
+    } else if (message.kind === 'spent') this.#flow?.controller.spent(message.ended, message.progressed);
+    else if (message.kind === 'speculated') {
       this.#events?.speculated(message.slot, message.generation, message.hashes);
     } else if (message.kind === 'ejected') {
       this.#ejections++;
@@ -208,6 +253,7 @@ export class Picker {
       this.#controller.apply(state);
       this.#health.update({ discoveryLoaded: true });
       this.#health.watch(() => this.shards.broadcast({ kind: 'health', statuses: statuses(this.#health) }));
+      this.#training = await this.#sendSamples();
       const metrics = await this.#startMetrics();
       const health = await listenHealth(
         { host, port: options.healthPort, flag: 'grpc-health-port', tls: undefined },
@@ -279,6 +325,7 @@ export class Picker {
       scrapeErrors: () => this.#scrapeErrors(),
       configReloads: () => this.#reload?.counts ?? NO_RELOADS,
       latencyTrainer: this.#trainer,
+      samplesLost: this.#training && (() => this.#training!.lost),
       endpoints: () =>
         this.#controller.assignments.map(({ slot, endpoint }) => ({
           name: endpoint.name,
@@ -288,6 +335,7 @@ export class Picker {
     addRolloutShares(exposition, options.configuration.scheduling.host, () =>
       this.#controller.assignments.map(({ endpoint }) => endpoint),
     );
+    if (this.#flow !== undefined) addFlowMetrics(exposition, this.#flow, options.poolName);
     if (this.#events !== undefined) addKvEventMetrics(exposition, this.#events);
     const adaptation = () =>
       shownAdaptation(this.#adaptation.report(), (slot) => this.#controller.endpointOf(slot)?.name ?? `slot ${slot}`);
@@ -298,6 +346,7 @@ export class Picker {
       exposition,
       tls: options.metricsTls,
       routes: new Map([
+        ...this.#flowRoutes(),
         ['/debug/adaptation', adaptationRoute(adaptation)],
         [
           '/debug/decisions',
@@ -314,6 +363,16 @@ export class Picker {
     return server.port;
   }
 
+  #flowRoutes(): (readonly [string, Route])[] {
+    const flow = this.#flow;
+    if (flow === undefined) return [];
+    const describe = (slot: number) => ({
+      endpoint: this.#controller.endpointOf(slot)?.id ?? `slot ${slot}`,
+      inflight: this.#table.read(slot).inflight,
+    });
+    return [['/debug/flow-control', flowControlRoute(() => flow.report(describe))]];
+  }
+
   #scrapeErrors(): number {
     if (this.#informer === undefined) return 0;
     return Object.values(this.#informer.counts.faults).reduce((sum, count) => sum + count, 0);
@@ -322,6 +381,7 @@ export class Picker {
   /** Not ready at once; streams finish within `drainMs`; then everything is closed. May be called again to hurry. */
   async stop(drainMs: number): Promise<void> {
     this.#health.update({ draining: true });
+    this.#flow?.drain(drainMs);
     await this.shards.stop(drainMs);
     this.#informer?.stop();
     for (const close of this.#closers.splice(0).reverse()) await close();

@@ -22,7 +22,7 @@ export interface PoolControllerOptions {
   /** Whether every shard has applied this version. */
   readonly applied: (version: number) => boolean;
   /** The set of endpoints that take requests has changed. */
-  readonly changed: (assignments: readonly SlotAssignment[]) => void;
+  readonly changed: (assignments: readonly SlotAssignment[], gone: readonly number[]) => void;
   readonly report: (problem: string) => void;
 }
 
@@ -97,7 +97,10 @@ export class PoolController {
     });
     this.#waiting.push({ version: this.#version, added: change.added });
     this.acknowledged();
-    this.#options.changed(this.assignments);
+    this.#options.changed(
+      this.assignments,
+      change.removed.map(({ slot }) => slot),
+    );
   }
 
   /** A shard has applied a version: endpoints that all shards know become live. */

@@ -1,6 +1,12 @@
 import type { CoreInstance } from '../core/memory.js';
 import { type Operation, ProgramTable } from '../core/programs.js';
-import { learnedProgram, observedProgram } from '../scheduling/learned-profile.js';
+import {
+  canLearn,
+  learnedProgram,
+  observedProgram,
+  projectedProgram,
+  projectedScorers,
+} from '../scheduling/learned-profile.js';
 import type { CompiledScheduling } from '../scheduling/types.js';
 import type { PoolSettings } from './pool-controller.js';
 
@@ -10,12 +16,15 @@ export interface PlacedPrograms extends PoolSettings {
   readonly profiles: readonly (readonly Operation[])[];
 }
 
-/** How the programs are run: as configured, as configured while marginal cost looks on, or with marginal cost. */
-export interface ProgramVariant {
-  readonly kind: 'configured' | 'observed' | 'learned';
-  /** What the labels of its decisions carry. */
-  readonly tag: number;
-}
+/**
+ * How the programs are run. Tags are what the labels of their decisions carry.
+ * configured: as they are · observed: as they are, while marginal cost looks on · learned: by marginal cost ·
+ * projected: by their own scorers with other weights
+ */
+export type ProgramVariant =
+  | { readonly kind: 'configured' | 'learned'; readonly tag: number }
+  | { readonly kind: 'observed'; readonly tag: number; readonly projects?: boolean }
+  | { readonly kind: 'projected'; readonly tag: number; readonly weights: readonly number[] };
 
 /**
  * Publishes the compiled profiles. A new set of programs gets masks that the running set does not use, so that a
@@ -58,13 +67,35 @@ export class ProgramPublisher {
   }
 
   #write({ profiles, prefix }: PlacedPrograms): void {
-    const { kind, tag } = this.#variant;
+    const variant = this.#variant;
     for (const [profile, operations] of profiles.entries()) {
-      this.#table.publish(profile, variantOf(operations, kind), {
+      this.#table.publish(profile, this.#variantOf(operations, profile), {
         inserts: prefix !== undefined && prefix.knownBy !== 'events',
-        tag,
+        tag: variant.tag,
       });
     }
+  }
+
+  /** Configured weights of the scorers that a projection moves, in the order of the sums; empty = none does. */
+  get projected(): readonly number[] {
+    const operations = this.#placed?.profiles[this.#projectedProfile] ?? [];
+    return projectedScorers(operations).map((i) => operations[i]!.weight);
+  }
+
+  /** The first profile that can learn: the sums of several would be about different scorers. */
+  get #projectedProfile(): number {
+    return this.#placed?.profiles.findIndex(canLearn) ?? -1;
+  }
+
+  #variantOf(operations: readonly Operation[], profile: number): readonly Operation[] {
+    const variant = this.#variant;
+    const projects = profile === this.#projectedProfile;
+    if (variant.kind === 'learned') return learnedProgram(operations);
+    if (variant.kind === 'projected') {
+      return projects ? projectedProgram(operations, variant.weights) : observedProgram(operations);
+    }
+    if (variant.kind === 'observed') return observedProgram(operations, projects && variant.projects === true);
+    return operations;
   }
 
   #roomFor(masks: number): number {
@@ -74,11 +105,6 @@ export class ProgramPublisher {
     const most = Math.floor(this.#maskCount / 2);
     throw new RangeError(`no room for ${masks} label filters beside ${used} others: restart, or use at most ${most}`);
   }
-}
-
-function variantOf(operations: readonly Operation[], kind: ProgramVariant['kind']): readonly Operation[] {
-  if (kind === 'learned') return learnedProgram(operations);
-  return kind === 'observed' ? observedProgram(operations) : operations;
 }
 
 function withMasksFrom(first: number, operation: Operation): Operation {

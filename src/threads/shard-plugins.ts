@@ -11,7 +11,7 @@ import type { PluginDefinition } from '../scheduling/plugin.js';
 import type { ProfileHandler } from '../scheduling/profile-handler.js';
 import { makeProfileHandler } from '../scheduling/profile-handlers/make-profile-handler.js';
 import { schedulingPlugins } from '../scheduling/registry.js';
-import type { HandlerSettings, HostColumnFiller, Scheduler } from '../scheduling/types.js';
+import type { GatedScheduler, HandlerSettings, HostColumnFiller } from '../scheduling/types.js';
 import type { PluginSettings } from './messages.js';
 import { PluginChannels } from './plugin-channel.js';
 import { poolClockMs } from './pool-clock.js';
@@ -75,12 +75,12 @@ export class ShardPlugins {
   }
 
   /** The scheduler of the shard: that of the profiles, or a plugin's, with the host plugins around it. */
-  scheduler(profiles: Scheduler): Scheduler {
+  scheduler(profiles: GatedScheduler): GatedScheduler {
     const inner = this.#custom(profiles) ?? profiles;
     return this.plugins === undefined ? inner : new HostedScheduler(inner, this.plugins);
   }
 
-  #custom(profiles: Scheduler): Scheduler | undefined {
+  #custom(profiles: GatedScheduler): GatedScheduler | undefined {
     for (const settings of this.#settings.configured) {
       const definition = this.#definitions.get(settings.type);
       if (definition?.scheduler === undefined) continue;

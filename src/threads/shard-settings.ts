@@ -29,16 +29,19 @@ export function shardSettings(options: PickerOptions): ShardSettings {
     allowProfileHeader: options.allowProfileHeader,
     requireModelMatch: options.requireModelMatch,
     log: options.logOptions,
+    poolName: options.poolName,
   };
 }
 
 /** The part of it that a configuration decides. */
 export function configuredSettings(configuration: LoadedConfiguration): ConfiguredSettings {
+  const { flowControl } = configuration;
   return {
     parsers: configuration.parsers,
     profiles: configuration.scheduling.profiles.map(({ name }) => name),
     prefix: configuration.scheduling.prefix,
     estimateOutput: configuration.scheduling.estimateOutput,
+    flowControl: flowControl && { limitedTenants: flowControl.tenantLimits.map(({ fairnessId }) => fairnessId) },
     saturation: configuration.saturationDetector ?? {
       type: 'utilization-detector',
       queueDepthThreshold: 5,

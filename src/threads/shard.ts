@@ -1,6 +1,7 @@
 import { threadId } from 'node:worker_threads';
 import { LegacyAdmission } from '../admission/legacy-admission.js';
 import { saturation } from '../admission/saturation.js';
+import { WaitingLine } from '../admission/waiting-line.js';
 import { Decider } from '../core/decider.js';
 import { EndpointTable } from '../core/endpoint-table.js';
 import { attachCore, type CoreInstance } from '../core/memory.js';
@@ -18,6 +19,7 @@ import { requestedProfile } from '../scheduling/profile-handlers/requested-profi
 import { CoreScheduler } from '../scheduling/scheduler.js';
 import { ConfiguredServices } from './configured-services.js';
 import { LateReleases } from './late-releases.js';
+import { createLatencySource, servedBy } from './latency-source.js';
 import type { FromShard, RulesMessage, ShardStart, ToShard } from './messages.js';
 import { MirroredHealth } from './mirrored-health.js';
 import { poolClockMs } from './pool-clock.js';
@@ -50,6 +52,7 @@ export async function shard(start: ShardStart): Promise<void> {
   const recorder = new ShardRecorder(core, {
     endpointOf: (slot) => directory.at(slot)?.endpoint,
     prefixProducer: settings.prefixProducer,
+    poolName: settings.poolName,
     prediction: settings.prediction,
   });
   const plugins = new ShardPlugins(
@@ -65,10 +68,26 @@ export async function shard(start: ShardStart): Promise<void> {
       count: (plugin, counter, labels) => recorder.pluginCounted(plugin, counter, labels),
     },
   );
+  const decider = new Decider(core, BigInt(start.seed));
+  const late = new LateReleases();
+  const line = waitingLine({ core, configured, decider, send, late });
   const tokens = await createTokenSource(settings.tokens, directory);
-  const open = createStreamOpener(
-    services({ core, start, directory, rules, configured, send, log, recorder, plugins, tokens }),
-  );
+  const shared = services({
+    core,
+    start,
+    directory,
+    rules,
+    configured,
+    send,
+    log,
+    recorder,
+    plugins,
+    tokens,
+    decider,
+    late,
+    line,
+  });
+  const open = createStreamOpener(shared);
   const drained = new Promise<void>((resolve, reject) => {
     control.on('message', (message: ToShard) => {
       if (message.kind === 'endpoints') {
@@ -92,7 +111,9 @@ export async function shard(start: ShardStart): Promise<void> {
   } finally {
     await transport.close();
     plugins.close();
+    line?.close();
     await tokens?.close();
+    await shared.latency?.close();
     control.close();
   }
 }
@@ -123,20 +144,24 @@ interface ShardParts {
   readonly recorder: ShardRecorder;
   readonly plugins: ShardPlugins;
   readonly tokens: TokenSource | undefined;
+  readonly decider: Decider;
+  readonly late: LateReleases;
+  readonly line: WaitingLine | undefined;
 }
 
-function services({ core, start, directory, rules, configured, send, log, recorder, plugins, tokens }: ShardParts) {
+function services(parts: ShardParts) {
+  const { core, start, directory, rules, configured, send, log, recorder, plugins, tokens, decider, late, line } =
+    parts;
   const { settings } = start;
   const seed = BigInt(start.seed);
   const scanner = new RequestScanner(core);
   const table = new EndpointTable(core);
   const chain = new TokenChain(core);
-  const late = new LateReleases();
   const speculated = (slot: number, generation: number, from: number, blocks: number) =>
     send({ kind: 'speculated', slot, generation, hashes: chain.hashes(from, blocks) });
   const blockTokens = settings.prefix?.blockTokens ?? 64;
   const scheduler = new CoreScheduler({
-    decider: new Decider(core, seed),
+    decider,
     directory,
     get profiles() {
       return configured.settings.profiles;
@@ -160,6 +185,7 @@ function services({ core, start, directory, rules, configured, send, log, record
     blockTokens,
     emitScores: settings.emitScores,
     predicts: settings.prediction !== undefined,
+    served: servedBy(core, settings.prediction),
     nowMs: poolClockMs,
     later: (again) => late.add(again),
     ejected: ({ endpoint }) => send({ kind: 'ejected', endpoint: endpoint.id }),
@@ -169,12 +195,16 @@ function services({ core, start, directory, rules, configured, send, log, record
     responses: new ResponseScanner(core),
     scheduler: plugins.scheduler(scheduler),
     plugins: plugins.plugins,
+    line,
     tokens,
+    latency: createLatencySource(settings.prediction, scheduler, recorder),
     get dialects() {
       return configured.dialects;
     },
     rules,
     admission: new LegacyAdmission(({ subset }) => {
+      // With flow control nobody is turned away before the queues.
+      if (line !== undefined) return 0;
       const slots = subset === undefined ? directory.slots() : directory.resolve(subset);
       return saturation(table, slots, configured.settings.saturation, poolClockMs());
     }),
@@ -187,4 +217,26 @@ function services({ core, start, directory, rules, configured, send, log, record
     random: seededRandom(seed),
     log,
   };
+}
+
+/** Where requests wait; undefined while flow control is off, which only a restart changes. */
+function waitingLine({
+  core,
+  configured,
+  decider,
+  send,
+  late,
+}: Pick<ShardParts, 'core' | 'configured' | 'decider' | 'send' | 'late'>) {
+  if (configured.settings.flowControl === undefined) return undefined;
+  const limited = () => configured.settings.flowControl?.limitedTenants ?? [];
+  return new WaitingLine({
+    core,
+    nowMs: poolClockMs,
+    tell: (ended, progressed) => send({ kind: 'spent', ended, progressed }),
+    release: ({ ticket, ticketGeneration }) => {
+      if (!decider.release(ticket, ticketGeneration)) late.add(() => decider.release(ticket, ticketGeneration));
+    },
+    mustQueue: (fairnessId) => limited().includes(fairnessId) || limited().includes('*'),
+    later: (again) => late.add(again),
+  });
 }

@@ -16,6 +16,14 @@ function adapting(settings: Partial<AdaptationSettings> = {}) {
   const drives: Drive[] = [];
   const transitions: Transition[] = [];
   const shares = { samples: 0, sums: { context: 0, queue: 0, waiting: 0, decode: 0, capacity: 0 } };
+  const sums = {
+    samples: 0,
+    products: [
+      [0, 0],
+      [0, 0],
+    ],
+    costs: [0, 0],
+  };
   const state = { overloaded: false };
   const adapter = new Adapter({
     settings: { ...usual, ...settings },
@@ -34,14 +42,16 @@ function adapting(settings: Partial<AdaptationSettings> = {}) {
         return true;
       },
       shares: () => structuredClone(shares),
+      projection: () => structuredClone(sums),
     },
     drive: (drive) => drives.push(drive),
     overloaded: () => state.overloaded,
     changed: (transition) => transitions.push(transition),
     random: row(3),
+    projected: [2, 3],
   });
   adapter.start(0);
-  return { adapter, waiting, written, endpoints, drives, transitions, shares, state };
+  return { adapter, waiting, written, endpoints, drives, transitions, shares, sums, state };
 }
 
 type Adapting = ReturnType<typeof adapting>;
@@ -152,6 +162,23 @@ describe('the adapter', () => {
     expect(shown.shares!.context).toBeCloseTo(0.5, 1);
     expect(shown.inactive.map(({ term }) => term)).toEqual(['queue', 'waiting', 'capacity']);
     expect(shown.inactive[1]!.scorers).toContain('queue-scorer');
+  });
+
+  it('drives through weights when it is told to, and moves them once a second', () => {
+    const all = adapting({ mode: 'always', drive: 'weights' });
+    expect(all.drives).toEqual([{ arm: 'learned', tag: 1, weights: [2, 3] }]);
+    for (let second = 1; second <= 60; second++) {
+      all.sums.samples += 30;
+      all.sums.products[0]![0]! += 30;
+      all.sums.products[1]![1]! += 30;
+      all.sums.costs[0]! -= 30;
+      all.sums.costs[1]! -= 3;
+      all.adapter.tick(second * 1000);
+    }
+    expect(all.drives).toHaveLength(61);
+    const [first, second] = all.drives.at(-1)!.weights!;
+    expect(first! / second!).toBeGreaterThan(5);
+    expect(all.adapter.report().projection!.samples).toBeGreaterThan(400);
   });
 
   it('leaves the coefficients in place when the model has nothing sound to say', () => {

@@ -22,9 +22,9 @@ describe('flow control that is off', () => {
 });
 
 describe('flow control that is on', () => {
-  it('says once that requests are admitted directly', () => {
+  it('says that running requests are not ended', () => {
     const { warnings } = load(on('{enableEviction: true}'));
-    expect(warnings).toEqual([expect.stringContaining('has no queues yet: requests are admitted directly')]);
+    expect(warnings).toEqual([expect.stringContaining('enableEviction: has no effect')]);
   });
 
   it('needs no section', () => {

@@ -35,8 +35,8 @@ for (let round = 0; round < rounds && Atomics.load(flags, 1) === 0; round++) {
   const blocks = writeChain(round);
   const { ticket, ticketGeneration } = decider.decide({ ...request, blocks, promptTokens: blocks * 64 });
   held.push({ ticket, generation: ticketGeneration });
-  if (round % 3 === 0) decider.grow(ticket, ticketGeneration, round % 7);
-  if (round % 2 === 0) decider.prefillDone(ticket, ticketGeneration);
+  if (round % 3 === 0) decider.grow(ticket, ticketGeneration, round % 7, (round % 7) * 64);
+  if (round % 2 === 0) decider.prefillDone(ticket, ticketGeneration, 1);
   if (held.length > 20) {
     const done = held.splice((round * 13) % held.length, 1)[0]!;
     decider.release(done.ticket, done.generation);

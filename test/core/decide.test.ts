@@ -112,8 +112,8 @@ describe('charges', () => {
             if (action <= 1 || held === undefined) {
               const decision = decider.decide({ ...plainRequest, promptTokens: number });
               live.push({ ticket: decision.ticket, generation: decision.ticketGeneration });
-            } else if (action === 2) decider.prefillDone(held.ticket, held.generation);
-            else if (action === 3) decider.grow(held.ticket, held.generation, number % 9);
+            } else if (action === 2) decider.prefillDone(held.ticket, held.generation, 1);
+            else if (action === 3) decider.grow(held.ticket, held.generation, number % 9, (number % 9) * 64);
             else {
               decider.release(held.ticket, held.generation);
               if (action === 5) decider.release(held.ticket, held.generation);

@@ -129,7 +129,7 @@ describe('marginal-cost-scorer', () => {
           for (const [slot, score] of expected.entries()) expect(decider.scoreOf(slot)).toBeCloseTo(score, 3);
         },
       ),
-      { numRuns: 150 },
+      { numRuns: 40 },
     );
   });
 
@@ -257,13 +257,38 @@ describe('what marginal cost would pick', () => {
         };
         expect(run(shadowed)).toEqual(run(classical));
       }),
-      { numRuns: 40 },
+      { numRuns: 10 },
     );
   });
 
   it('is the slot that the scorer would have picked', () => {
     const { decider } = poolOf([{ ...idle, speed: 2 }, idle, { ...idle, speed: 3 }], usual, shadowed);
     expect(decider.decide({ ...plainRequest, promptTokens: 100, charged: false }).wouldPick).toBe(1);
+  });
+
+  it('sums up, in sampled decisions, how the scorers go together with cost, without changing a pick', () => {
+    const noting = scorer('OP_WOULD_PICK', 1, 2, 0, 1);
+    const projecting = [classical[0]!, classical[1]!, noting, pickMax];
+    const endpoints = [0, 1, 2, 3].map((i) => ({ ...idle, waiting: i, kvUsage: (3 - i) / 10, inflight: i * 3 }));
+    const run = (operations: typeof classical) => {
+      const { decider, control } = poolOf(endpoints, { ...usual, missPrice: 1 }, operations);
+      const picks = Array.from({ length: 32 }, () => {
+        const { slots, score } = decider.decide({ ...plainRequest, promptTokens: 500, charged: false });
+        return [...slots, score];
+      });
+      return { picks, sums: new CoefficientTable(control).projection() };
+    };
+    const { picks, sums } = run(projecting);
+    expect(picks).toEqual(run(classical).picks);
+    expect(sums.samples).toBe(2);
+    // Scores of the queue: 1, 2/3, 1/3, 0; of the cache: 0.7, 0.8, 0.9, 1.
+    const centred = [0.5, 1 / 6, -1 / 6, -0.5];
+    const squares = centred.reduce((sum, value) => sum + value * value, 0);
+    expect(sums.products[0]![0]! / sums.products[1]![1]!).toBeCloseTo(squares / (squares * 0.09), 2);
+    expect(sums.products[0]![1]! / sums.products[0]![0]!).toBeCloseTo(-0.3, 3);
+    // The cost falls with the score of the queue.
+    expect(sums.costs[0]!).toBeLessThan(0);
+    expect(sums.products[2]).toEqual([0, 0, 0, 0, 0, 0, 0]);
   });
 
   it('is unknown when the program does not ask', () => {

@@ -166,8 +166,8 @@ export class RecordedCalls implements RequestRecorder {
   predicted(...rest: unknown[]): void {
     this.calls.push(['predicted', ...rest]);
   }
-  predictionTook(...rest: unknown[]): void {
-    this.calls.push(['predictionTook', ...rest]);
+  predictionAsked(...rest: unknown[]): void {
+    this.calls.push(['predictionAsked', ...rest]);
   }
   scheduled(...rest: unknown[]): void {
     this.calls.push(['scheduled', ...rest]);
@@ -190,6 +190,14 @@ export class RecordedCalls implements RequestRecorder {
   streamClosed(...rest: unknown[]): void {
     this.calls.push(['streamClosed', ...rest]);
   }
+  queued(series: number, by: 1 | -1, bodyBytes: number): void {
+    this.calls.push(['queued', series, by, bodyBytes]);
+  }
+
+  queueLeft(series: number, outcome: string, seconds: number): void {
+    this.calls.push(['queueLeft', series, outcome, seconds]);
+  }
+
   overloaded(): void {
     this.calls.push(['overloaded']);
   }

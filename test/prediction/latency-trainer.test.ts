@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Operation } from '../../dist/core/index.js';
+import { predictedColumns } from '../../dist/core/latency-predictions.js';
 import { LatencyTrainer } from '../../dist/prediction/latency-trainer.js';
+import { ServedPredictions } from '../../dist/scheduling/served-predictions.js';
 import type { PredictionSettings } from '../../dist/scheduling/types.js';
 import { makePool, pickMax, plainRequest, scorer } from '../core/pool.ts';
 import { prompt } from '../core/pool-history.ts';
@@ -14,6 +16,9 @@ const settings: PredictionSettings = {
   streaming: true,
   bufferFactor: 1,
   roleLabel: '',
+  servers: undefined,
+  waitMs: 400,
+  modelWhenServersFail: false,
   prior: { prefillTokensPerSecond: 20_000, tpotMs: 10 },
 };
 
@@ -47,6 +52,19 @@ describe('the trainer', () => {
     const { decide } = house();
     // 25 ms, and 1,000 tokens of 50 ms; 10 ms per token.
     expect(decide(0)).toMatchObject({ predictedTtftMs: 75, predictedTpotMs: 10 });
+  });
+
+  it('fills what prediction servers left open, when it is to help them out', () => {
+    const { programs, core, decide } = house(2);
+    const ON_HOST_OR_BY_MODEL = 2;
+    programs.publish(0, [scorer('OP_PREDICT', 1, ON_HOST_OR_BY_MODEL, 1, 1, 0), pickMax], { inserts: false });
+    const served = new ServedPredictions(predictedColumns(core));
+    served.write({ slots: [1], ttftMs: Float64Array.of(7), tpotMs: Float64Array.of(3) });
+    expect(decide(1)).toMatchObject({ predictedTtftMs: 7, predictedTpotMs: 3 });
+    served.write({ slots: [1], ttftMs: Float64Array.of(7), tpotMs: Float64Array.of(3) });
+    expect(decide(0)).toMatchObject({ predictedTtftMs: 75, predictedTpotMs: 10 });
+    served.write(undefined);
+    expect(decide(1)).toMatchObject({ predictedTtftMs: 75, predictedTpotMs: 10 });
   });
 
   it('predicts nothing where nobody has written coefficients', () => {

@@ -10,7 +10,7 @@ import { PoolViews } from '../../dist/scheduling/host/pool-views.js';
 import { maxScorePicker } from '../../dist/scheduling/pickers/max-score-picker.js';
 import type { PluginDefinition } from '../../dist/scheduling/plugin.js';
 import { CoreScheduler } from '../../dist/scheduling/scheduler.js';
-import type { Placement, Rejection, ScheduleInput, Scheduler } from '../../dist/scheduling/types.js';
+import type { GatedScheduler, Placement, Rejection, ScheduleInput } from '../../dist/scheduling/types.js';
 import { makePool } from '../core/pool.ts';
 import { singleProfile } from './single-profile.ts';
 
@@ -38,7 +38,7 @@ export class HostedPool {
   readonly counted: string[] = [];
   readonly logged: object[] = [];
   readonly plugins: HostPlugins;
-  readonly scheduler: Scheduler;
+  readonly scheduler: GatedScheduler;
   readonly pool: ReturnType<typeof makePool>;
   clock = 1_000;
   /** What `random` answers. */
@@ -129,7 +129,9 @@ export class HostedPool {
       path: hosted.path,
       hosted,
     };
-    return this.scheduler.schedule(input);
+    const outcome = this.scheduler.schedule(input);
+    if (outcome.kind === 'parked') throw new Error('parked without a gate');
+    return outcome;
   }
 
   /** Decide, and release at once: the name of the endpoint, or the code of the rejection. */

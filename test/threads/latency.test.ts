@@ -5,6 +5,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../gateway/client.ts';
 import { decodeReply, responseBody, responseHeaders } from '../ingress/envoy-messages.ts';
 import { collect, dialPicker, firstReply, type ProxyClient } from '../ingress/proxy-client.ts';
+import { PredictionServer } from '../prediction/prediction-server.ts';
 import { ask, metric, type Ports, Setting, startPicker } from './serving.ts';
 
 const NAMES = ['fast', 'slow'] as const;
@@ -146,5 +147,54 @@ describe('predicted latency over the wire', () => {
     );
     const wish = { 'x-llm-d-slo-ttft-ms': '2000', 'x-llm-d-slo-tpot-ms': '50' };
     for (const name of await destinations(house, 6, wish)) expect(NAMES).toContain(name);
+  });
+});
+
+describe('prediction servers', () => {
+  /** Knows the two by their KV cache, which the test sets apart. */
+  async function withServers(parameters = '') {
+    const server = await PredictionServer.start();
+    cleanups.push(() => server.close());
+    const urls = `predictionServerURLs: ["${server.url}"], trainingServerURL: "${server.url}"`;
+    const house = await serve(
+      [`{type: predicted-latency-producer, parameters: {${urls}${parameters}}}`, '{type: latency-scorer}'],
+      ['latency-scorer'],
+    );
+    return { server, house };
+  }
+
+  it('decide where a request goes, and are sent what came of it', async () => {
+    const { server, house } = await withServers();
+    // The rows come in the order of the slots: fast, slow.
+    server.answer = (rows) => rows.map((_, i) => ({ ttft_ms: i === 1 ? 5 : 500, tpot_ms: 1 }));
+    expect(await destinations(house, 6)).toEqual(Array.from({ length: 6 }, () => 'slow'));
+    server.answer = (rows) => rows.map((_, i) => ({ ttft_ms: i === 1 ? 500 : 5, tpot_ms: 1 }));
+    expect(await destinations(house, 6)).toEqual(Array.from({ length: 6 }, () => 'fast'));
+    expect(server.calls.every(({ rows }) => rows.length === 2 && Number(rows[0]!.input_token_length) > 0)).toBe(true);
+    await eventually('samples were sent', () => server.samples.length >= 12);
+    const { metricsPort } = house.ports;
+    expect(await metric(metricsPort, 'pointsman_prediction_server_requests_total', 'outcome="predicted"')).toBe(12);
+    expect(await metric(metricsPort, 'llm_d_epp_request_ttft_prediction_duration_seconds_count')).toBe(12);
+    expect(
+      await metric(metricsPort, 'llm_d_epp_inference_request_metric', 'type="tpot_prediction_duration"'),
+    ).toBeGreaterThan(0);
+  });
+
+  it('that do not answer in time, or not at all, cost no request', async () => {
+    const { server, house } = await withServers(', predictionTimeoutMs: 50');
+    server.held = new Promise(() => {});
+    expect(NAMES).toContain(await request(house));
+    await server.close();
+    for (const name of await destinations(house, 8)) expect(NAMES).toContain(name);
+    const { metricsPort } = house.ports;
+    expect(await metric(metricsPort, 'pointsman_prediction_server_requests_total', 'outcome="late"')).toBeGreaterThan(
+      0,
+    );
+    expect(await metric(metricsPort, 'pointsman_prediction_server_requests_total', 'outcome="failed"')).toBeGreaterThan(
+      0,
+    );
+    expect(await metric(metricsPort, 'pointsman_prediction_server_requests_total', 'outcome="paused"')).toBeGreaterThan(
+      0,
+    );
   });
 });

@@ -1,4 +1,4 @@
-import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { CoreInstance } from '../../core/memory.js';
 import type { Endpoint } from '../../pool/endpoint.js';
 import { CellFamilies } from './cell-families.js';
@@ -71,6 +71,17 @@ export class MetricsExposition {
         for (const { labels, value } of read()) this.set({ ...labels }, value);
       },
     });
+  }
+
+  /** @returns what is called with each observation @throws when the name is taken. */
+  addHistogram(metric: {
+    readonly name: string;
+    readonly help: string;
+    readonly buckets: readonly number[];
+  }): (value: number) => void {
+    const { name, help, buckets } = metric;
+    const histogram = new Histogram({ name, help, buckets: [...buckets], registers: [this.registry] });
+    return (value) => histogram.observe(value);
   }
 
   /** @throws when the name is taken. */

@@ -75,6 +75,7 @@ const responseProcessingTimes = [
   0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5,
 ];
 const streamTimes = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 120, 300, 600];
+const queueTimes = [0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 const ratios = [0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1];
 const hitSizes = [0, ...Array.from({ length: 13 }, (_, power) => 16 * 2 ** power)];
 
@@ -288,6 +289,13 @@ export const pluginKind = kind(9, ['plugin'], {
   failures: counter('pointsman_plugin_failures_total', 'Calls of host plugins that threw or took too long.'),
 });
 
+export const predictionServerKind = kind(21, ['outcome'], {
+  requests: counter(
+    'pointsman_prediction_server_requests_total',
+    'Requests that prediction servers were asked about, by what came of it; all but `predicted` and `partial` were decided without them.',
+  ),
+});
+
 const stageLabels = ['decision_type', 'model_name', 'plugin_name', 'plugin_type'];
 const olderStageLabels = keep('decision_type', 'model_name');
 
@@ -392,6 +400,34 @@ export const pluginCounterKinds = {
   }),
 } as const;
 
+const queueLabels = ['fairness_id', 'priority', 'inference_pool', 'model_name', 'target_model_name'] as const;
+const olderQueue = (name: string, ...labels: string[]) =>
+  older(`inference_extension_flow_control_${name}`, keep(...labels));
+
+/** What waits, while flow control is on. */
+export const queueKind = kind(88, queueLabels, {
+  size: gauge('llm_d_epp_flow_control_queue_size', 'Requests that wait.', olderQueue('queue_size', ...queueLabels)),
+  bytes: gauge(
+    'llm_d_epp_flow_control_queue_bytes',
+    'Bytes of the bodies of requests that wait.',
+    olderQueue('queue_bytes', ...queueLabels),
+  ),
+});
+
+/** How waits ended. */
+export const queueEndKind = kind(89, ['outcome', ...queueLabels], {
+  duration: histogram(
+    'llm_d_epp_flow_control_request_queue_duration_seconds',
+    'Seconds that requests waited, by how the wait ended.',
+    queueTimes,
+    olderQueue('request_queue_duration_seconds', 'outcome', ...queueLabels),
+  ),
+});
+
+export const queueTotalKind = kind(90, ['outcome', 'priority', 'inference_pool'], {
+  total: counter('llm_d_epp_flow_control_requests_total', 'Requests by what flow control did with them.'),
+});
+
 export const seriesKinds: readonly SeriesKind[] = [
   requestKind,
   errorKind,
@@ -402,9 +438,13 @@ export const seriesKinds: readonly SeriesKind[] = [
   streamKind,
   streamEndKind,
   pluginKind,
+  queueKind,
+  queueEndKind,
+  queueTotalKind,
   stagesKind,
   prefillDecodeKind,
   predictionKind,
+  predictionServerKind,
   tokenKind,
   ...Object.values(pluginCounterKinds),
 ];

@@ -11,8 +11,12 @@ import {
   pluginCounterKinds,
   pluginKind,
   predictionKind,
+  predictionServerKind,
   prefillDecodeKind,
   prefixKind,
+  queueEndKind,
+  queueKind,
+  queueTotalKind,
   requestKind,
   rewriteKind,
   type SeriesKind,
@@ -29,6 +33,8 @@ import { LABEL_VALUES_MAX, OTHER, ValueCap } from './value-cap.js';
 export interface ShardRecorderOptions {
   /** Who sits in an endpoint slot now; undefined when the slot is free. */
   readonly endpointOf: (slot: number) => Endpoint | undefined;
+  /** Value of `inference_pool`. */
+  readonly poolName?: string | undefined;
   /** The plugin whose prefix matches are counted. */
   readonly prefixProducer?: { readonly name: string; readonly type: string } | undefined;
   /** What predicts latency; undefined = nothing. */
@@ -73,6 +79,7 @@ const limits = {
   accuracy: boundsOf(predicted.ttftAccuracy),
   ratio: boundsOf(prefixKind.at.ratio),
   bytes: boundsOf(prefixKind.at.bytes),
+  queued: boundsOf(queueEndKind.at.duration),
 };
 
 /** Where the two times of a prediction are counted. */
@@ -242,6 +249,25 @@ export class ShardRecorder implements RequestRecorder {
     this.#cells[base]! += 1;
   }
 
+  queued(series: number, by: 1 | -1, bodyBytes: number): void {
+    const base = this.#resolve(queueKind, this.#queueValues(series));
+    this.#cells[base + queueKind.at.size.offset]! += by;
+    this.#cells[base + queueKind.at.bytes.offset]! += by * bodyBytes;
+  }
+
+  queueLeft(series: number, outcome: string, seconds: number): void {
+    const values = this.#queueValues(series);
+    const ends = this.#resolve(queueEndKind, [outcome, ...values]);
+    observe(this.#cells, ends + queueEndKind.at.duration.offset, limits.queued, seconds);
+    this.#cells[this.#resolve(queueTotalKind, [outcome, values[1]!, values[2]!])]! += 1;
+  }
+
+  /** Labels of a request's wait, from those of its series. */
+  #queueValues(series: number): readonly string[] {
+    const [fairness, model, priority, target] = this.#requestValues.get(series)!;
+    return [fairness!, priority!, this.#options.poolName ?? '', model!, target!];
+  }
+
   running(series: number, by: number): void {
     this.#cells[series + request.running.offset]! += by;
   }
@@ -361,9 +387,11 @@ export class ShardRecorder implements RequestRecorder {
     }
   }
 
-  predictionTook(labels: RequestLabels, seconds: number): void {
+  predictionAsked(outcome: string, labels: RequestLabels, seconds: number): void {
     const { prediction: plugin } = this.#options;
     if (plugin === undefined) return;
+    this.#cells[this.#resolve(predictionServerKind, [outcome])]! += 1;
+    if (outcome !== 'predicted' && outcome !== 'partial') return;
     const base = this.#predictionSeries(this.series(labels), plugin);
     for (const { took, lastTook } of [ttftCells, tpotCells]) {
       observe(this.#cells, base + took.offset, limits.predictionTook, seconds);

@@ -1,5 +1,5 @@
 import type { PluginDefinition } from '../plugin.js';
-import type { HostPluginSettings, Placement, Rejection, ScheduleInput, Scheduler } from '../types.js';
+import type { GatedScheduler, HostPluginSettings, Placement, Rejection, ScheduleInput, Scheduler } from '../types.js';
 import type { SchedulerContext } from './hooks.js';
 import { guardOf, type HostServices, hostContext } from './host-plugins.js';
 import type { PluginGuard } from './plugin-guard.js';
@@ -19,12 +19,12 @@ export class CustomScheduler implements Scheduler {
   constructor(
     { name, type, parameters }: HostPluginSettings,
     definition: PluginDefinition,
-    profiles: Scheduler,
+    profiles: GatedScheduler,
     services: HostServices,
   ) {
-    this.#profiles = profiles;
+    this.#profiles = ungated(profiles);
     this.#guard = guardOf(name, definition.budgetMs, services);
-    const noted: Scheduler = { schedule: (input) => this.#note(profiles.schedule(input)) };
+    const noted: Scheduler = { schedule: (input) => this.#note(this.#profiles.schedule(input)) };
     const context: SchedulerContext = {
       ...hostContext({ name, type }, services),
       endpoints: ({ subset }) => services.views.restrict(subset),
@@ -49,6 +49,17 @@ export class CustomScheduler implements Scheduler {
     if (outcome.kind === 'placed') this.#placements.push(outcome);
     return outcome;
   }
+}
+
+/** A scheduler of its own decides what waits: its requests do not queue. */
+function ungated(profiles: GatedScheduler): Scheduler {
+  return {
+    schedule(input) {
+      const outcome = profiles.schedule({ ...input, gate: undefined });
+      if (outcome.kind === 'parked') throw new Error('a request without a gate was parked');
+      return outcome;
+    },
+  };
 }
 
 function chargeOf(outcome: Placement | Rejection | undefined): Placement['charge'] | undefined {

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { definePlugin } from '../plugin.js';
+import { predictionServers } from './prediction-servers.js';
 
 const parameters = z.strictObject({
   sloBufferFactor: z
@@ -18,7 +19,10 @@ const parameters = z.strictObject({
     .string()
     .default('')
     .describe('Label whose value `prefill` marks endpoints that make no output tokens; empty = none.'),
-  predictInProduce: z.boolean().default(true).describe('Predict. Off = only learn.'),
+  predictInProduce: z
+    .boolean()
+    .default(true)
+    .describe('Predict. Off = only learn, and send training samples if a training server is named.'),
   contextTTL: z
     .union([z.number().min(0), z.string()])
     .optional()
@@ -28,10 +32,33 @@ const parameters = z.strictObject({
   useEncoderCacheFeatures: z
     .boolean()
     .default(false)
-    .describe('Has no effect: the model does not look at encoder inputs.'),
+    .describe('Has no effect: sizes of encoder inputs are given to prediction servers as 0.'),
   prefixMatchInfoProducerName: z.string().optional().describe('Name of the plugin that produces the prefix matches.'),
   inFlightLoadProducerName: z.string().optional().describe('Name of the plugin that counts in-flight load.'),
   encoderCacheMatchInfoProducerName: z.string().optional().describe('Has no effect.'),
+  predictionServerURLs: z
+    .array(z.string())
+    .optional()
+    .describe(
+      "Addresses of prediction servers that speak llm-d-router's protocol; one is drawn for each call. Absent = those of " +
+        'the environment variable PREDICTION_SERVER_URL, separated by commas. Without any the built-in model predicts.',
+    ),
+  trainingServerURL: z
+    .string()
+    .optional()
+    .describe('Address of the training server. Absent = that of TRAINING_SERVER_URL. Without one no samples are sent.'),
+  predictionTimeoutMs: z
+    .number()
+    .gt(0)
+    .default(400)
+    .describe('Milliseconds that a request waits for prediction servers; after that it is decided without them.'),
+  predictWhenServersFail: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Let the built-in model predict for endpoints that prediction servers say nothing about. Off = nothing is ' +
+        'predicted for them, as in llm-d-router.',
+    ),
   priorPrefillThroughput: z
     .number()
     .gt(0)
@@ -64,8 +91,8 @@ export const predictedLatencyProducer = definePlugin({
   kinds: ['producer'],
   stability: 'Beta',
   doc:
-    'Predicts the time to first token and the time per output token of the request on every endpoint, by a model in the ' +
-    'picker: one linear model per endpoint over uncached prompt tokens, prefill tokens and ' +
+    'Predicts the time to first token and the time per output token of the request on every endpoint. Without prediction ' +
+    'servers a model in the picker does it: one linear model per endpoint over uncached prompt tokens, prefill tokens and ' +
     'requests in flight, waiting requests, KV usage and prompt length, learned from the answers.',
   signals: ['waiting requests', 'KV usage'],
   parameters,
@@ -82,6 +109,9 @@ export const predictedLatencyProducer = definePlugin({
     streaming: given.streamingMode,
     bufferFactor: given.sloBufferFactor,
     roleLabel: given.endpointRoleLabel,
+    servers: predictionServers(given, process.env),
+    waitMs: given.predictionTimeoutMs,
+    modelWhenServersFail: given.predictWhenServersFail,
     prior: { prefillTokensPerSecond: given.priorPrefillThroughput, tpotMs: given.priorTPOTMs },
   }),
 });

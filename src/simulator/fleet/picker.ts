@@ -226,11 +226,11 @@ export class SimulatedPicker {
 
   firstToken({ ticket, generation }: SimulatedCharge): void {
     // With output counted, the estimate stays until the end, as in the picker.
-    if (ticket !== 0 && this.#scheduling.estimateOutput === undefined) this.#decider.prefillDone(ticket, generation);
+    if (ticket !== 0 && this.#scheduling.estimateOutput === undefined) this.#decider.prefillDone(ticket, generation, 0);
   }
 
   grow({ ticket, generation }: SimulatedCharge, tokens: number): void {
-    if (ticket !== 0) this.#decider.grow(ticket, generation, Math.floor(tokens / this.#blockTokens));
+    if (ticket !== 0) this.#decider.grow(ticket, generation, Math.floor(tokens / this.#blockTokens), tokens);
   }
 
   release({ ticket, generation }: SimulatedCharge): void {

@@ -1,0 +1,107 @@
+// Priority bands and what waits in them.
+//
+// Owns: the band table, the waiting counts and the ceilings in the head of REGION_GATE. Commit lock held throughout.
+//
+// A band is a priority; its rank is its place in the table, 0 = highest. Pending work is counted "nested": a band's columns
+// hold its own work and that of higher bands, so that what waits below never closes the window above.
+import { GATE, GATE_BANDS, GATE_CEILINGS, GATE_PRIORITIES, GATE_RANKS, GATE_WAIT_MASK, GATE_WAITING } from './layout';
+
+function priorityOf(rank: u32): i32 {
+  return load<i32>(GATE + ((<usize>rank) << 2), GATE_PRIORITIES);
+}
+
+/** Bands of higher priority than `priority`: the rank that it has or would get. */
+function placeOf(priority: i32): u32 {
+  const bands = load<u32>(GATE, GATE_BANDS);
+  let rank: u32 = 0;
+  while (rank < bands && priorityOf(rank) > priority) rank++;
+  return rank;
+}
+
+/** Rank of a priority; one without a band goes with the next band below, or with the lowest. */
+export function rankOf(priority: i32): u32 {
+  const rank = placeOf(priority);
+  const bands = load<u32>(GATE, GATE_BANDS);
+  return rank < bands ? rank : bands == 0 ? 0 : bands - 1;
+}
+
+/** Priority of the band that `priority` is counted in. */
+export function bandOf(priority: i32): i32 {
+  return load<u32>(GATE, GATE_BANDS) == 0 ? priority : priorityOf(rankOf(priority));
+}
+
+export function bandKnown(priority: i32): bool {
+  const rank = placeOf(priority);
+  return rank < load<u32>(GATE, GATE_BANDS) && priorityOf(rank) == priority;
+}
+
+function move(table: usize, from: u32, to: u32, count: u32): void {
+  const at = GATE + table;
+  memory.copy(at + ((<usize>to) << 2), at + ((<usize>from) << 2), (<usize>count) << 2);
+}
+
+/**
+ * Add a band for a priority that has none. The pending columns must be summed again afterwards.
+ * @returns false when the table is full or the band is there
+ */
+export function bandAdd(priority: i32): bool {
+  const bands = load<u32>(GATE, GATE_BANDS);
+  if (bands >= GATE_RANKS || bandKnown(priority)) return false;
+  const rank = placeOf(priority);
+  const at = GATE + ((<usize>rank) << 2);
+  for (let table: usize = GATE_PRIORITIES; table <= GATE_CEILINGS; table += GATE_WAITING - GATE_PRIORITIES) {
+    move(table, rank, rank + 1, bands - rank);
+  }
+  store<i32>(at, priority, GATE_PRIORITIES);
+  store<u32>(at, 0, GATE_WAITING);
+  // Until somebody says otherwise it may take what its neighbour may; the lowest one of all takes everything.
+  if (bands == 0) store<f32>(at, 1, GATE_CEILINGS);
+  else if (rank == bands) store<f32>(at, load<f32>(at - 4, GATE_CEILINGS), GATE_CEILINGS);
+  store<u32>(GATE, bands + 1, GATE_BANDS);
+  waitMaskUpdate();
+  return true;
+}
+
+/** Remove a band in which nothing waits. The pending columns must be summed again afterwards. @returns false otherwise */
+export function bandRemove(priority: i32): bool {
+  const rank = placeOf(priority);
+  const bands = load<u32>(GATE, GATE_BANDS);
+  if (!bandKnown(priority) || load<u32>(GATE + ((<usize>rank) << 2), GATE_WAITING) != 0) return false;
+  for (let table: usize = GATE_PRIORITIES; table <= GATE_CEILINGS; table += GATE_WAITING - GATE_PRIORITIES) {
+    move(table, rank + 1, rank, bands - rank - 1);
+  }
+  store<u32>(GATE, bands - 1, GATE_BANDS);
+  waitMaskUpdate();
+  return true;
+}
+
+function waitMaskUpdate(): void {
+  let mask: u32 = 0;
+  const bands = load<u32>(GATE, GATE_BANDS);
+  for (let rank: u32 = 0; rank < bands; rank++) {
+    if (load<u32>(GATE + ((<usize>rank) << 2), GATE_WAITING) != 0) mask |= 1 << rank;
+  }
+  atomic.store<u32>(GATE, mask, GATE_WAIT_MASK);
+}
+
+/** One request more (1) or less (-1) waits in a band. */
+export function waitingAdd(priority: i32, by: i32): void {
+  const at = GATE + ((<usize>rankOf(priority)) << 2);
+  store<u32>(at, load<u32>(at, GATE_WAITING) + by, GATE_WAITING);
+  waitMaskUpdate();
+}
+
+/** Nothing waits: before the counts are made again from the parking slots. */
+export function waitingClear(): void {
+  memory.fill(GATE + GATE_WAITING, 0, GATE_RANKS * 4);
+  waitMaskUpdate();
+}
+
+export function waitingIn(rank: u32): u32 {
+  return rank < GATE_RANKS ? load<u32>(GATE + ((<usize>rank) << 2), GATE_WAITING) : 0;
+}
+
+/** Whether a request of this rank would overtake one that waits. */
+export function mustWait(rank: u32): bool {
+  return (load<u32>(GATE, GATE_WAIT_MASK) & ((2 << rank) - 1)) != 0;
+}

@@ -1,0 +1,349 @@
+// The gate as the rest of the core sees it: the events of a charge, the settings, the look, the repair.
+//
+// Owns: the settings in the head of REGION_GATE (control thread, under the commit lock). Everything here is called with the commit
+// lock held, unless it takes it itself.
+import { COLUMN_GENERATION, COLUMN_INFLIGHT, cell } from '../endpoints';
+import { entryAt, entryCharged, entryPriority, entrySlot, entrySlotGeneration, entryTime } from '../load/ledger';
+import { lockAcquire, lockRelease } from '../lock';
+import { HEADER, HEADER_COMMIT_LOCK, KEYS, P, R, SUBSET } from '../memory';
+import { slotsUsed } from '../scheduling/candidates';
+import { bandAdd, bandKnown, bandRemove, rankOf, waitingIn } from './bands';
+import { saturationKeys } from './conditions';
+import {
+  GATE,
+  GATE_BANDS,
+  GATE_BLOCK_TOKENS,
+  GATE_CEILINGS,
+  GATE_MODE,
+  GATE_OFF,
+  GATE_QUEUE_THRESHOLD,
+  GATE_RANKS,
+  GATE_REQUESTS,
+  GATE_SHARE,
+  GATE_STALENESS,
+  GATE_TOKENS,
+  GATE_USAGE_THRESHOLD,
+  GATE_WAIT_MASK,
+  gateOn,
+  NOTE_ALONE,
+  NOTE_BLIND,
+  NOTE_OUTPUT,
+  NOTE_PENDING,
+  NOTE_STATE,
+  noteAt,
+  ROOM_KV_NOW,
+  ROOM_OVERDUE,
+  ROOM_PENDING,
+  ROOM_PENDING_COUNT,
+  room,
+} from './layout';
+import {
+  expectedFirstToken,
+  isOverdue,
+  learnBegin,
+  learnCapacity,
+  learnEnd,
+  learnFirstToken,
+  learnFoot,
+  learnForget,
+  learnLook,
+  learnOutput,
+  learnStep,
+  stretch,
+} from './learn';
+import {
+  noteCharge,
+  noteFirstToken,
+  noteForget,
+  noteOutput,
+  noteRecount,
+  noteRelease,
+  notesClear,
+  plainTokens,
+  roomSum,
+} from './notes';
+import { parkAbandon, parkRecount } from './parking';
+import { ringControl } from './rings';
+
+const SHORT: u32 = 20;
+
+/** Something may have room now: wake the control thread when somebody waits for that. */
+export function gateOpened(): void {
+  if (gateOn() && atomic.load<u32>(GATE, GATE_WAIT_MASK) != 0) ringControl();
+}
+
+function slotIsCurrent(entry: usize): bool {
+  return load<u32>(cell(COLUMN_GENERATION, entrySlot(entry))) == entrySlotGeneration(entry);
+}
+
+function sumPendingAgain(): void {
+  for (let slot: u32 = 0; slot < P; slot++) notesClear(slot);
+  for (let i: u32 = 0; i < R; i++) {
+    const entry = entryAt(i);
+    if (entryCharged(entry) && slotIsCurrent(entry)) noteRecount(i, entrySlot(entry), entryPriority(entry));
+  }
+}
+
+/** The rank of a request; its band is made if it has none. */
+export function gateRank(priority: i32): u32 {
+  if (!bandKnown(priority) && bandAdd(priority)) {
+    sumPendingAgain();
+    // What the new band may take is the control thread's to say.
+    ringControl();
+  }
+  return rankOf(priority);
+}
+
+/**
+ * A request was charged to `slot` as ledger entry `index`.
+ * @param uncached prompt tokens that the endpoint does not hold
+ * @param blocks whole blocks of the prompt
+ */
+export function gateCharged(
+  index: u32,
+  slot: u32,
+  priority: i32,
+  uncached: u32,
+  prompt: u32,
+  blocks: u32,
+  blind: bool,
+  now: f64,
+): void {
+  if (!gateOn()) {
+    noteForget(index);
+    return;
+  }
+  const alone = load<u32>(cell(COLUMN_INFLIGHT, slot)) == 1;
+  noteCharge(index, slot, priority, uncached, plainTokens(prompt, blocks), alone, blind);
+  learnFoot(rankOf(priority), prompt, now);
+}
+
+/** The first token of an entry came. */
+export function gateFirstToken(index: u32, now: f64): void {
+  if (!gateOn()) return;
+  const entry = entryAt(index);
+  const current = slotIsCurrent(entry);
+  const state = noteFirstToken(index, entrySlot(entry), entryPriority(entry), current);
+  if (state == 0) return;
+  if (current && (state & NOTE_BLIND) == 0 && now > 0) {
+    learnFirstToken(index, entrySlot(entry), now - entryTime(entry), (state & NOTE_ALONE) != 0);
+  }
+  gateOpened();
+}
+
+/** The output of an entry has grown to `tokens`. */
+export function gateOutput(index: u32, tokens: u32): void {
+  if (!gateOn()) return;
+  const entry = entryAt(index);
+  const grown = noteOutput(index, entrySlot(entry), tokens, slotIsCurrent(entry));
+  if (grown != 0) learnOutput(grown);
+}
+
+/** A piece of output came `ms` after the one before. Takes no lock. */
+export function gateStep(slot: u32, ms: f32): void {
+  if (gateOn() && slot < P) learnStep(slot, ms);
+}
+
+/** The answer of an entry is complete and has `tokens` tokens. */
+export function gateEnded(index: u32, tokens: u32, now: f64): void {
+  if (!gateOn()) return;
+  gateOutput(index, tokens);
+  if (load<u32>(noteAt(index), NOTE_OUTPUT) != 0) learnEnd(now);
+}
+
+/** An entry is about to be released; it is still charged. */
+export function gateReleased(index: u32): void {
+  if (!gateOn()) return;
+  const entry = entryAt(index);
+  noteRelease(index, entrySlot(entry), entryPriority(entry), slotIsCurrent(entry));
+  gateOpened();
+}
+
+/** A slot got another endpoint. */
+export function gateSlotCleared(slot: u32): void {
+  if (!gateOn()) return;
+  notesClear(slot);
+  learnForget(slot);
+}
+
+/** A scrape of a slot was written. */
+export function gateScraped(slot: u32): void {
+  if (!gateOn()) return;
+  learnCapacity(slot);
+  gateOpened();
+}
+
+/** The columns are summed again from the ledger's entries, and the waiting counts from the parking slots. */
+export function gateRepair(): void {
+  if (!gateOn()) return;
+  sumPendingAgain();
+  parkRecount();
+}
+
+/** A thread died: what it had parked is gone. Takes the commit lock. @returns false when it could not be had */
+export function gateThreadDied(thread: u32): bool {
+  if (!gateOn()) return true;
+  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, SHORT)) return false;
+  parkAbandon(thread);
+  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  gateOpened();
+  return true;
+}
+
+// ----------------------------------------------------------------------------------------------- the control thread's face
+
+/**
+ * Open, close or change the gate. Takes the commit lock.
+ * @param mode GATE_*
+ * @param share part of every endpoint that this replica may fill
+ * @returns 0, or 1 when the lock could not be had: call again
+ */
+export function gateConfigure(
+  mode: u32,
+  blockTokens: u32,
+  share: f32,
+  queueThreshold: f32,
+  usageThreshold: f32,
+  staleness: f32,
+  requests: f32,
+  tokens: f32,
+  now: f64,
+): u32 {
+  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, SHORT)) return 1;
+  const before = load<u32>(GATE, GATE_MODE);
+  if (before == GATE_OFF && mode != GATE_OFF) {
+    // What was charged before is counted by the ledger alone.
+    for (let i: u32 = 0; i < R; i++) noteForget(i);
+    store<u32>(GATE, mode, GATE_MODE);
+    for (let slot: u32 = 0; slot < P; slot++) notesClear(slot);
+    learnBegin(now);
+  }
+  store<u32>(GATE, mode, GATE_MODE);
+  store<u32>(GATE, blockTokens, GATE_BLOCK_TOKENS);
+  store<f32>(GATE, share, GATE_SHARE);
+  store<f32>(GATE, queueThreshold, GATE_QUEUE_THRESHOLD);
+  store<f32>(GATE, usageThreshold, GATE_USAGE_THRESHOLD);
+  store<f32>(GATE, staleness, GATE_STALENESS);
+  store<f32>(GATE, requests, GATE_REQUESTS);
+  store<f32>(GATE, tokens, GATE_TOKENS);
+  for (let slot: u32 = 0; slot < P; slot++) if (mode != GATE_OFF) learnCapacity(slot);
+  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  gateOpened();
+  return 0;
+}
+
+/** Make sure that a band is in the table. @returns its rank, or -1 when the lock could not be had */
+export function gateBand(priority: i32): i32 {
+  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, SHORT)) return -1;
+  const rank = gateRank(priority);
+  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  return <i32>rank;
+}
+
+/** Take a band out in which nothing waits. @returns 1 when it is gone */
+export function gateBandForget(priority: i32): u32 {
+  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, SHORT)) return 0;
+  const gone = bandRemove(priority);
+  if (gone) sumPendingAgain();
+  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  return u32(gone);
+}
+
+/** What a band may take of every endpoint, 1 = everything. @returns 1 when it was written */
+export function gateCeiling(priority: i32, ceiling: f32): u32 {
+  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, SHORT)) return 0;
+  const rank = gateRank(priority);
+  const at = GATE + ((<usize>rank) << 2);
+  const raised = ceiling > load<f32>(at, GATE_CEILINGS);
+  store<f32>(at, ceiling, GATE_CEILINGS);
+  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  if (raised) gateOpened();
+  return 1;
+}
+
+/** Requests that wait in the band of a rank. */
+export function gateWaiting(rank: u32): u32 {
+  return waitingIn(rank);
+}
+
+/**
+ * Saturation of the live endpoints in this thread's SUBSET mask: their mean; 1 or more = full. Takes no lock.
+ * @returns -1 when there are none
+ */
+export function gateSaturation(now: f64): f32 {
+  if (!gateOn()) return -1;
+  const used = slotsUsed();
+  saturationKeys(used, now);
+  let sum: f32 = 0;
+  let count: f32 = 0;
+  for (let slot: u32 = 0; slot < used; slot++) {
+    if ((load<u32>(SUBSET + ((<usize>(slot >> 5)) << 2)) & (1 << (slot & 31))) == 0) continue;
+    sum += load<f32>(KEYS + ((<usize>slot) << 2));
+    count += 1;
+  }
+  return count == 0 ? -1 : sum / count;
+}
+
+/** Find the late ones, and let those go whose first token cannot be seen. Commit lock held. */
+function lookAtCharges(now: f64): void {
+  for (let slot: u32 = 0; slot < P; slot++) store<u32>(room(ROOM_OVERDUE, slot), 0);
+  for (let i: u32 = 0; i < R; i++) {
+    const state = load<u32>(noteAt(i), NOTE_STATE);
+    if ((state & NOTE_PENDING) == 0) continue;
+    const entry = entryAt(i);
+    if (!entryCharged(entry) || !slotIsCurrent(entry)) continue;
+    const slot = entrySlot(entry);
+    const age = now - entryTime(entry);
+    if ((state & NOTE_BLIND) != 0) {
+      if (age < <f64>expectedFirstToken(i, slot)) continue;
+      noteFirstToken(i, slot, entryPriority(entry), true);
+      stretch(slot, now);
+    } else if (isOverdue(i, slot, age, now)) {
+      store<u32>(room(ROOM_OVERDUE, slot), load<u32>(room(ROOM_OVERDUE, slot)) + 1);
+    }
+  }
+}
+
+/**
+ * The look at what may have filled up, every 50 ms while something waits. Takes the commit lock.
+ * @param now pool clock
+ * @param passed ms since the last look
+ * @returns 0, or 1 when the lock could not be had
+ */
+export function gateLook(now: f64, passed: f64): u32 {
+  if (!gateOn()) return 0;
+  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, SHORT)) return 1;
+  lookAtCharges(now);
+  const used = slotsUsed();
+  for (let slot: u32 = 0; slot < used; slot++) learnLook(slot, now, passed);
+  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  return 0;
+}
+
+/**
+ * Check that the columns equal the notes of the live entries and the waiting counts the parking slots. Commit lock held, or nobody
+ * else at work.
+ * @returns 0, or the first thing that does not add up: 1 pending tokens, 2 pending requests, 3 tokens in the cache
+ */
+export function gateCheck(): u32 {
+  if (!gateOn()) return 0;
+  const bands = load<u32>(GATE, GATE_BANDS);
+  let tokens: u64 = 0;
+  let requests: u64 = 0;
+  let held: u64 = 0;
+  const lowest = bands == 0 ? 0 : bands - 1;
+  const tokensBefore = roomSum(ROOM_PENDING + lowest);
+  const requestsBefore = roomSum(ROOM_PENDING_COUNT + lowest);
+  const heldBefore = roomSum(ROOM_KV_NOW);
+  sumPendingAgain();
+  tokens = roomSum(ROOM_PENDING + lowest);
+  requests = roomSum(ROOM_PENDING_COUNT + lowest);
+  held = roomSum(ROOM_KV_NOW);
+  if (tokens != tokensBefore) return 1;
+  if (requests != requestsBefore) return 2;
+  return held == heldBefore ? 0 : 3;
+}
+
+export function gateRanks(): u32 {
+  return min(load<u32>(GATE, GATE_BANDS), GATE_RANKS);
+}

@@ -1,0 +1,317 @@
+// What the gate learns, so that nobody has to guess a number: step time, time per token, the limit of requests in flight, the size
+// of a KV cache, the usual output.
+//
+// Owns: the columns WINDOW, STEP, TOKEN_MS, LIMIT, CAPACITY, FULL_LOOKS, OCCUPANCY, HOLD, BASE, CUT_AT, STRETCH and OVERDUE of
+// REGION_GATE and the learned words of its head. Commit lock held, but for learnStep(). All of it is clamped: no signal of an
+// engine, however wrong, makes a number that is not finite or out of its range.
+//
+// The rules and constants come from our simulations of five engines under seven loads, and the reasons are in docs/flow-control.md.
+import {
+  COLUMN_ACTIVE_BLOCKS,
+  COLUMN_BLOCK_COUNT,
+  COLUMN_BLOCK_TOKENS,
+  COLUMN_INFLIGHT,
+  COLUMN_KNOWN,
+  COLUMN_KV_USAGE,
+  COLUMN_RUNNING,
+  COLUMN_SIGNAL_TIME,
+  COLUMN_STATE,
+  COLUMN_WAITING,
+  cell,
+  SIGNAL_KV_USAGE,
+  SIGNAL_RUNNING,
+  SIGNAL_WAITING,
+  wideCell,
+} from '../endpoints';
+import { decayed } from '../load/features';
+import { P } from '../memory';
+import {
+  GATE,
+  GATE_BANDS,
+  GATE_BLOCK_TOKENS,
+  GATE_FOOT,
+  GATE_FOOT_TIME,
+  GATE_OUT_ENDS,
+  GATE_OUT_TIME,
+  GATE_OUT_TOKENS,
+  GATE_POOL_STEP,
+  GATE_POOL_TOKEN_MS,
+  GATE_RESERVE,
+  NOTE_AHEAD,
+  NOTE_UNCACHED,
+  noteAt,
+  ROOM_BASE,
+  ROOM_BLOCKED,
+  ROOM_CAPACITY,
+  ROOM_CUT_AT,
+  ROOM_FULL_LOOKS,
+  ROOM_HOLD,
+  ROOM_KV_NOW,
+  ROOM_LIMIT,
+  ROOM_OCCUPANCY,
+  ROOM_OVERDUE,
+  ROOM_PENDING_COUNT,
+  ROOM_STEP,
+  ROOM_STRETCH,
+  ROOM_TOKEN_MS,
+  ROOM_WINDOW,
+  room,
+  wideRoom,
+} from './layout';
+
+const STEP_WEIGHT: f32 = 0.05;
+const STEP_UNKNOWN: f32 = 20; // ms
+const STEP_LEAST: f32 = 0.1;
+const STEP_MOST: f32 = 10_000;
+const TOKEN_UNKNOWN: f32 = 0.05; // ms
+const TOKEN_LEAST: f32 = 0.03;
+const TOKEN_MOST: f32 = 1_000;
+const TOKEN_FIRST_WEIGHT: f32 = 0.5;
+const TOKEN_WEIGHT: f32 = 0.1;
+/** A shorter prefill says more about the step than about its tokens. */
+const TOKEN_PREFILL: u32 = 300;
+const BASE_WEIGHT: f32 = 0.2;
+const BASE_MOST: f32 = 60_000;
+const WINDOW_LEAST: f32 = 40; // ms
+const WINDOW_MOST: f32 = 400;
+const OUT_TIME: f64 = 60_000; // ms
+const OUT_PRIOR_ENDS: f64 = 4;
+const OUT_PRIOR_TOKENS: f64 = 200;
+const RESERVE_PART: f64 = 0.6;
+const FOOT_HALF_LIFE: f64 = 70_000; // ms
+const LN2: f64 = 0.6931471805599453;
+const CAPACITY_WEIGHT: f32 = 0.1;
+const CAPACITY_USAGE: f32 = 0.3;
+const CAPACITY_MOST: f32 = 1e9;
+const FRESH: f64 = 1_000; // ms: older signals say nothing about now
+const CUT_PAUSE: f64 = 1_000; // ms
+const CUT_FACTOR: f32 = 0.97;
+const LIMIT_LEAST: f32 = 4;
+const LIMIT_MOST: f32 = 1e6;
+const HOLD_FIRST: f32 = 10_000; // ms
+const HOLD_MOST: f32 = 80_000;
+const SAME_WALL: f32 = 0.03;
+const GROWTH: f32 = 0.01; // of the limit, per second
+const STRETCH_LEAST: f32 = 0.5;
+const STRETCH_MOST: f32 = 4;
+
+function known(value: f32, otherwise: f32): f32 {
+  return value > 0 ? value : otherwise;
+}
+
+function clamp(value: f32, least: f32, most: f32): f32 {
+  // NaN compares false with everything: it becomes the lower bound.
+  return value >= least ? (value <= most ? value : most) : least;
+}
+
+/** The engine's step time: its own, the pool's, or a guess. */
+function stepOf(slot: u32): f32 {
+  return known(load<f32>(room(ROOM_STEP, slot)), known(load<f32>(GATE, GATE_POOL_STEP), STEP_UNKNOWN));
+}
+
+function tokenMsOf(slot: u32): f32 {
+  return known(load<f32>(room(ROOM_TOKEN_MS, slot)), known(load<f32>(GATE, GATE_POOL_TOKEN_MS), TOKEN_UNKNOWN));
+}
+
+/** One step's worth of prefill. */
+function updateWindow(slot: u32): void {
+  store<f32>(room(ROOM_WINDOW, slot), clamp(stepOf(slot), WINDOW_LEAST, WINDOW_MOST) / tokenMsOf(slot));
+}
+
+/** Nothing is known about the endpoint of a slot. */
+export function learnForget(slot: u32): void {
+  for (let column: u32 = ROOM_WINDOW; column <= ROOM_OVERDUE; column++) {
+    // The tokens in the cache are not learned: they belong to the notes.
+    if (column != ROOM_KV_NOW && column != ROOM_KV_NOW + 1) store<u32>(room(column, slot), 0);
+  }
+  store<f32>(room(ROOM_LIMIT, slot), Infinity);
+  store<f32>(room(ROOM_STRETCH, slot), 1);
+  store<f32>(room(ROOM_HOLD, slot), HOLD_FIRST);
+  updateWindow(slot);
+}
+
+/** Nothing is known about anything. */
+export function learnBegin(now: f64): void {
+  store<f64>(GATE, 0, GATE_OUT_TOKENS);
+  store<f64>(GATE, 0, GATE_OUT_ENDS);
+  store<f64>(GATE, now, GATE_OUT_TIME);
+  store<f32>(GATE, 0, GATE_FOOT);
+  store<f32>(GATE, 0, GATE_POOL_STEP);
+  store<f32>(GATE, 0, GATE_POOL_TOKEN_MS);
+  updateReserve();
+  for (let slot: u32 = 0; slot < P; slot++) learnForget(slot);
+}
+
+function mix(at: usize, sample: f32, weight: f32): void {
+  const before = load<f32>(at);
+  store<f32>(at, before > 0 ? before + weight * (sample - before) : sample);
+}
+
+/** Time between two pieces of output. Without a lock: two threads that write at once lose one of many samples. */
+export function learnStep(slot: u32, ms: f32): void {
+  if (!(ms > 0)) return;
+  const sample = clamp(ms, STEP_LEAST, STEP_MOST);
+  mix(room(ROOM_STEP, slot), sample, STEP_WEIGHT);
+  mix(GATE + GATE_POOL_STEP, sample, STEP_WEIGHT);
+  updateWindow(slot);
+}
+
+/** A sample moves the value by no more than a factor of 2. */
+function mixToken(at: usize, sample: f32): void {
+  const before = load<f32>(at);
+  const from = known(before, TOKEN_UNKNOWN);
+  const weight = before > 0 ? TOKEN_WEIGHT : TOKEN_FIRST_WEIGHT;
+  const near = clamp(sample, from / 2, from * 2);
+  store<f32>(at, clamp(from + weight * (near - from), TOKEN_LEAST, TOKEN_MOST));
+}
+
+/** A first token came that nothing was ahead of. @param alone nothing at all was on the endpoint then */
+export function learnFirstToken(index: u32, slot: u32, ttft: f64, alone: bool): void {
+  const note = noteAt(index);
+  const uncached = load<u32>(note, NOTE_UNCACHED);
+  if (!(ttft > 0) || load<u32>(note, NOTE_AHEAD) != 0) return;
+  const time = <f32>min(ttft, <f64>BASE_MOST);
+  if (uncached > TOKEN_PREFILL) {
+    const sample = (time - stepOf(slot)) / <f32>uncached;
+    if (load<f32>(room(ROOM_TOKEN_MS, slot)) <= 0) {
+      store<f32>(room(ROOM_TOKEN_MS, slot), known(load<f32>(GATE, GATE_POOL_TOKEN_MS), 0));
+    }
+    mixToken(room(ROOM_TOKEN_MS, slot), sample);
+    mixToken(GATE + GATE_POOL_TOKEN_MS, sample);
+    updateWindow(slot);
+  }
+  if (alone) mix(room(ROOM_BASE, slot), max<f32>(1, time - tokenMsOf(slot) * <f32>uncached), BASE_WEIGHT);
+}
+
+function updateReserve(): void {
+  const tokens = load<f64>(GATE, GATE_OUT_TOKENS) + OUT_PRIOR_ENDS * OUT_PRIOR_TOKENS;
+  const mean = tokens / (load<f64>(GATE, GATE_OUT_ENDS) + OUT_PRIOR_ENDS);
+  store<f32>(GATE, <f32>(RESERVE_PART * mean), GATE_RESERVE);
+}
+
+/** Let the past fade. @param now pool clock, ms */
+function decayOutput(now: f64): void {
+  const passed = now - load<f64>(GATE, GATE_OUT_TIME);
+  if (!(passed >= 1_000)) return;
+  const factor = decayed(passed / OUT_TIME);
+  store<f64>(GATE, load<f64>(GATE, GATE_OUT_TOKENS) * factor, GATE_OUT_TOKENS);
+  store<f64>(GATE, load<f64>(GATE, GATE_OUT_ENDS) * factor, GATE_OUT_ENDS);
+  store<f64>(GATE, now, GATE_OUT_TIME);
+}
+
+/** Tokens were generated: those of unfinished requests count too, so that the short ones, which end first, do not mislead. */
+export function learnOutput(tokens: u32): void {
+  store<f64>(GATE, load<f64>(GATE, GATE_OUT_TOKENS) + <f64>tokens, GATE_OUT_TOKENS);
+  updateReserve();
+}
+
+/** A request that generated something is complete. */
+export function learnEnd(now: f64): void {
+  decayOutput(now);
+  store<f64>(GATE, load<f64>(GATE, GATE_OUT_ENDS) + 1, GATE_OUT_ENDS);
+  updateReserve();
+}
+
+/** A request of the highest band was charged: lower bands leave room for the next one. */
+export function learnFoot(rank: u32, prompt: u32, now: f64): void {
+  if (rank != 0) return;
+  const passed = now - load<f64>(GATE, GATE_FOOT_TIME);
+  const faded = <f32>(<f64>load<f32>(GATE, GATE_FOOT) * decayed((passed * LN2) / FOOT_HALF_LIFE));
+  store<f32>(GATE, max(faded, <f32>prompt + load<f32>(GATE, GATE_RESERVE)), GATE_FOOT);
+  store<f64>(GATE, now, GATE_FOOT_TIME);
+}
+
+/** A scrape came: how large the KV cache is, told by the engine or worked out from its usage. */
+export function learnCapacity(slot: u32): void {
+  const told = <f32>load<u32>(cell(COLUMN_BLOCK_TOKENS, slot)) * <f32>load<u32>(cell(COLUMN_BLOCK_COUNT, slot));
+  const at = room(ROOM_CAPACITY, slot);
+  if (told > 0) {
+    store<f32>(at, min(told, CAPACITY_MOST));
+    return;
+  }
+  const usage = load<f32>(cell(COLUMN_KV_USAGE, slot));
+  if ((load<u32>(cell(COLUMN_KNOWN, slot)) & SIGNAL_KV_USAGE) == 0 || !(usage > CAPACITY_USAGE && usage <= 1)) return;
+  const held = load<u32>(cell(COLUMN_ACTIVE_BLOCKS, slot)) * load<u32>(GATE, GATE_BLOCK_TOKENS);
+  const sample = <f32>(held + load<u32>(room(ROOM_KV_NOW, slot))) / usage;
+  if (sample > 0) mix(at, min(sample, CAPACITY_MOST), CAPACITY_WEIGHT);
+}
+
+// ------------------------------------------------------------------------------------ the look, every 50 ms while something waits
+
+function freshSignals(slot: u32, now: f64): bool {
+  const at = load<f64>(wideCell(COLUMN_SIGNAL_TIME, slot));
+  return at > 0 && now - at <= FRESH;
+}
+
+/** When the first token was to be expected, in ms after the charge. */
+export function expectedFirstToken(index: u32, slot: u32): f32 {
+  const note = noteAt(index);
+  const tokens = <f32>load<u32>(note, NOTE_UNCACHED) + <f32>load<u32>(note, NOTE_AHEAD);
+  return 2 * stepOf(slot) + tokenMsOf(slot) * tokens;
+}
+
+/** A pending request is late: its engine has no slot for it. */
+export function isOverdue(index: u32, slot: u32, age: f64, now: f64): bool {
+  const least = load<f32>(room(ROOM_BASE, slot));
+  const slack: f32 = freshSignals(slot, now) ? 1 : 1.75;
+  return age > <f64>((2 * max(expectedFirstToken(index, slot), least) + 20) * slack);
+}
+
+function lowestPendingCount(slot: u32): u32 {
+  const bands = load<u32>(GATE, GATE_BANDS);
+  return bands == 0 ? 0 : load<u32>(room(ROOM_PENDING_COUNT + bands - 1, slot));
+}
+
+/** The engine queues: what we sent is late, or more waits there than we have pending. */
+function looksFull(slot: u32, now: f64): bool {
+  const overdue = load<u32>(room(ROOM_OVERDUE, slot)) != 0;
+  if (!freshSignals(slot, now) || (load<u32>(cell(COLUMN_KNOWN, slot)) & SIGNAL_WAITING) == 0) return overdue;
+  const waiting = load<f32>(cell(COLUMN_WAITING, slot));
+  return (overdue && waiting > 0) || waiting > <f32>lowestPendingCount(slot) + 1;
+}
+
+/** Cut to what runs now, less a little: one cut is right, and a wall that is found again is believed for longer. */
+function cut(slot: u32, now: f64): void {
+  const at = wideRoom(ROOM_CUT_AT, slot);
+  if (load<f64>(at) > 0 && now - load<f64>(at) < CUT_PAUSE) return;
+  const scraped = freshSignals(slot, now) && (load<u32>(cell(COLUMN_KNOWN, slot)) & SIGNAL_RUNNING) != 0;
+  const inflight = load<u32>(cell(COLUMN_INFLIGHT, slot));
+  const started = inflight - min(inflight, lowestPendingCount(slot));
+  const running = clamp(scraped ? load<f32>(cell(COLUMN_RUNNING, slot)) : <f32>started, 0, LIMIT_MOST);
+  const before = load<f32>(room(ROOM_OCCUPANCY, slot));
+  const same = before > 0 && abs(running - before) <= before * SAME_WALL;
+  const hold = room(ROOM_HOLD, slot);
+  store<f32>(hold, same ? min(HOLD_MOST, 2 * load<f32>(hold)) : HOLD_FIRST);
+  store<f32>(room(ROOM_OCCUPANCY, slot), running);
+  store<f32>(room(ROOM_LIMIT, slot), max(LIMIT_LEAST, CUT_FACTOR * running));
+  store<f64>(at, now);
+}
+
+/** After its rest a limit that was what blocked grows by a percent a second. */
+function grow(slot: u32, now: f64, passed: f64): void {
+  const limit = load<f32>(room(ROOM_LIMIT, slot));
+  const rested = now - load<f64>(wideRoom(ROOM_CUT_AT, slot)) >= <f64>load<f32>(room(ROOM_HOLD, slot));
+  if (limit > LIMIT_MOST || !rested || load<u32>(room(ROOM_BLOCKED, slot)) == 0) return;
+  const more = max<f32>(1, GROWTH * limit) * <f32>(clamp(<f32>passed, 0, 1_000) / 1_000);
+  store<f32>(room(ROOM_LIMIT, slot), min(LIMIT_MOST, limit + more));
+}
+
+/** Where first tokens cannot be seen the window follows the engine's own queue. */
+export function stretch(slot: u32, now: f64): void {
+  if (!freshSignals(slot, now) || (load<u32>(cell(COLUMN_KNOWN, slot)) & SIGNAL_WAITING) == 0) return;
+  const at = room(ROOM_STRETCH, slot);
+  const waiting = load<f32>(cell(COLUMN_WAITING, slot));
+  if (waiting > 1) store<f32>(at, clamp(load<f32>(at) * 0.95, STRETCH_LEAST, STRETCH_MOST));
+  else if (waiting == 0) store<f32>(at, clamp(load<f32>(at) * 1.02, STRETCH_LEAST, STRETCH_MOST));
+}
+
+/** Look at one endpoint. @param passed ms since the last look */
+export function learnLook(slot: u32, now: f64, passed: f64): void {
+  if (load<u32>(cell(COLUMN_STATE, slot)) == 0) return;
+  const looks = room(ROOM_FULL_LOOKS, slot);
+  const full = looksFull(slot, now);
+  store<u32>(looks, full ? min<u32>(load<u32>(looks) + 1, 2) : 0);
+  if (load<u32>(looks) >= 2) cut(slot, now);
+  else grow(slot, now, passed);
+  store<u32>(room(ROOM_BLOCKED, slot), 0);
+}

@@ -1,0 +1,266 @@
+// Requests that wait: how a shard parks one, how the control thread lets it go on or turns it away, how it is given up.
+//
+// Owns: the parking slots and the sets of slots behind them. A slot's state changes under the commit lock only, together with
+// the count of its band, and with the charge when it is a grant: so every race between a grant, a cancel and another
+// request is decided by who has the lock first, and there is no moment in which a promise is not backed by a charge.
+//
+//   free ─ park (shard) → waiting ─ grant (control) → granted ─┐
+//                            ├─ reject (control) → rejected ───┼─ back through the return ring → free (shard)
+//                            └─ cancel (shard) → cancelled ────┘
+//
+// Every parked slot comes back exactly once. A shard that dies takes its slots along: the control thread frees them.
+import { COLUMN_INFLIGHT, COLUMN_PREFILL_RATE, COLUMN_PREFILL_RATE_TIME, cell, wideCell } from '../endpoints';
+import { beginProbe } from '../load/ejection';
+import { charge, entryAt, entryGeneration, entrySetThread } from '../load/ledger';
+import { lockAcquire, lockRelease } from '../lock';
+import { CANDIDATES, HEADER, HEADER_COMMIT_LOCK, K, MATCH, P, SCANS, SUBSET, THREAD } from '../memory';
+import { markCandidates, slotsUsed } from '../scheduling/candidates';
+import { bandOf, rankOf, waitingAdd, waitingClear } from './bands';
+import { keepOpen } from './conditions';
+import {
+  GATE,
+  GATE_ASLEEP,
+  GATE_BELL,
+  gateOn,
+  PARK_CANCELLED,
+  PARK_ENDPOINT,
+  PARK_FLAGS,
+  PARK_FREE,
+  PARK_GRANTED,
+  PARK_OUTPUT,
+  PARK_PRIORITY,
+  PARK_PROMPT,
+  PARK_RANKED,
+  PARK_REJECTED,
+  PARK_STATE,
+  PARK_TICKET,
+  PARK_TICKET_GENERATION,
+  PARK_UNCACHED,
+  PARK_WAITING,
+  PARKED_ANYWHERE,
+  PARKED_BLIND,
+  parkAddress,
+  parkMaskAddress,
+  parkRing,
+  RING_ASLEEP,
+  returnRing,
+} from './layout';
+import { noteCharge } from './notes';
+import { ringClear, ringControl, ringPop, ringPush, ringShard } from './rings';
+
+/** Bit of a number in a park ring: the shard gave the slot up. */
+const RING_CANCEL: u32 = 1 << 30;
+/** As EndpointTable's writes: the control thread must not stop for long. */
+const SHORT: u32 = 20;
+const LONG: u32 = 2000;
+
+export const GRANT_DONE: u32 = 0;
+export const GRANT_CLOSED: u32 = 1; // no endpoint that it may use is open
+export const GRANT_GONE: u32 = 2; // it does not wait any more
+export const GRANT_BUSY: u32 = 3; // the commit lock could not be had in time
+export const GRANT_NOWHERE: u32 = 4; // no endpoint that it may use is left
+
+/** The waiting request takes its place: state and count in one step. Commit lock held. */
+export function parkLocked(slot: u32, priority: i32, anywhere: bool, blind: bool): void {
+  const at = parkAddress(THREAD, slot);
+  store<i32>(at, priority, PARK_PRIORITY);
+  store<i32>(at, bandOf(priority), PARK_RANKED);
+  store<u32>(at, (anywhere ? PARKED_ANYWHERE : 0) | (blind ? PARKED_BLIND : 0), PARK_FLAGS);
+  // The state first: a repair counts the waiting ones by it.
+  atomic.store<u32>(at, PARK_WAITING, PARK_STATE);
+  waitingAdd(load<i32>(at, PARK_RANKED), 1);
+}
+
+/** Tell the control thread of a parked slot whose description is complete. Shard only. */
+export function parkAnnounce(slot: u32): void {
+  ringPush(parkRing(THREAD), 2 * SCANS, slot);
+  ringControl();
+}
+
+function leave(at: usize, state: u32): void {
+  atomic.store<u32>(at, state, PARK_STATE);
+  waitingAdd(load<i32>(at, PARK_RANKED), -1);
+}
+
+/**
+ * Give a waiting request up. Shard only.
+ * @returns 0 done, 1 it is granted or rejected already: that comes through the ring, 2 the lock could not be had: call again
+ */
+export function parkCancel(slot: u32): u32 {
+  const at = parkAddress(THREAD, slot);
+  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, LONG)) return 2;
+  const waits = load<u32>(at, PARK_STATE) == PARK_WAITING;
+  if (waits) leave(at, PARK_CANCELLED);
+  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  if (!waits) return 1;
+  ringPush(parkRing(THREAD), 2 * SCANS, slot | RING_CANCEL);
+  ringControl();
+  return 0;
+}
+
+/** A slot that came back can be used again. Shard only. */
+export function parkFree(slot: u32): void {
+  atomic.store<u32>(parkAddress(THREAD, slot), PARK_FREE, PARK_STATE);
+}
+
+/** The next slot that comes back to this shard, or -1. */
+export function parkReturned(): i32 {
+  return ringPop(returnRing(THREAD), SCANS);
+}
+
+/** The next number of a shard's park ring, or -1. Bit 30 = given up. Control thread only. */
+export function parkNext(thread: u32): i32 {
+  return ringPop(parkRing(thread), 2 * SCANS);
+}
+
+/** The open endpoint with the fewest requests in flight. Its own scores decide when the shard takes the grant. */
+function leastBusy(used: u32): u32 {
+  let best: u32 = u32.MAX_VALUE;
+  let least: u32 = u32.MAX_VALUE;
+  for (let slot: u32 = 0; slot < used; slot++) {
+    if (load<i32>(CANDIDATES + ((<usize>slot) << 2)) == 0) continue;
+    const requests = load<u32>(cell(COLUMN_INFLIGHT, slot));
+    if (requests >= least) continue;
+    best = slot;
+    least = requests;
+  }
+  return best;
+}
+
+/** Charge a waiting request to an endpoint in the name of its shard. Commit lock held. */
+function grantLocked(at: usize, thread: u32, slot: u32, now: f64): void {
+  const uncached = load<u32>(at, PARK_UNCACHED);
+  const priority = load<i32>(at, PARK_PRIORITY);
+  const alone = load<u32>(cell(COLUMN_INFLIGHT, slot)) == 0;
+  const prompt = load<u32>(at, PARK_PROMPT);
+  const rate = load<f32>(cell(COLUMN_PREFILL_RATE, slot));
+  const rateTime = load<f64>(wideCell(COLUMN_PREFILL_RATE_TIME, slot));
+  const ticket = charge(
+    slot,
+    uncached + load<u32>(at, PARK_OUTPUT),
+    prompt,
+    uncached,
+    0,
+    beginProbe(slot),
+    priority,
+    now,
+  );
+  // What was sent there is counted when the shard decides for itself.
+  store<f32>(cell(COLUMN_PREFILL_RATE, slot), rate);
+  store<f64>(wideCell(COLUMN_PREFILL_RATE_TIME, slot), rateTime);
+  store<u32>(at, slot, PARK_ENDPOINT);
+  store<u32>(at, ticket, PARK_TICKET);
+  store<u32>(at, ticket == 0 ? 0 : entryGeneration(entryAt(ticket - 1)), PARK_TICKET_GENERATION);
+  if (ticket != 0) {
+    entrySetThread(entryAt(ticket - 1), thread);
+    // The blocks of the prompt are counted as active only when the shard takes the grant: until then it is plain.
+    const blind = (load<u32>(at, PARK_FLAGS) & PARKED_BLIND) != 0;
+    noteCharge(ticket - 1, slot, priority, uncached, prompt, alone, blind);
+  }
+  leave(at, PARK_GRANTED);
+}
+
+function giveBack(thread: u32, slot: u32): void {
+  ringPush(returnRing(thread), SCANS, slot);
+  ringShard(returnRing(thread));
+}
+
+/**
+ * Let a waiting request go on if an endpoint that it may use is open. Control thread only.
+ * @param only the one endpoint slot that it waits for, -1 = any that it may use
+ * @param now pool clock
+ * @returns GRANT_*
+ */
+export function parkGrant(thread: u32, slot: u32, only: i32, now: f64): u32 {
+  const at = parkAddress(thread, slot);
+  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, SHORT)) return GRANT_BUSY;
+  let result = GRANT_GONE;
+  if (load<u32>(at, PARK_STATE) == PARK_WAITING) {
+    const used = slotsUsed();
+    const anywhere = (load<u32>(at, PARK_FLAGS) & PARKED_ANYWHERE) != 0;
+    if (only >= 0) {
+      memory.fill(SUBSET, 0, P >> 3);
+      store<u8>(SUBSET + (only >> 3), <u8>((<u32>1) << (only & 7)));
+    } else if (!anywhere) memory.copy(SUBSET, parkMaskAddress(thread, slot), P >> 3);
+    const candidates = markCandidates(used, now, only >= 0 || !anywhere);
+    const prompt = load<u32>(at, PARK_PROMPT);
+    const rank = rankOf(load<i32>(at, PARK_PRIORITY));
+    result = candidates == 0 ? GRANT_NOWHERE : GRANT_CLOSED;
+    memory.fill(MATCH, 0, (<usize>used) << 2);
+    if (candidates != 0 && (!gateOn() || keepOpen(used, rank, load<u32>(at, PARK_UNCACHED), prompt, 0, now) != 0)) {
+      grantLocked(at, thread, leastBusy(used), now);
+      result = GRANT_DONE;
+    }
+  }
+  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  if (result == GRANT_DONE) giveBack(thread, slot);
+  return result;
+}
+
+/** Turn a waiting request away; the reason stands in the slot already. Control thread only. @returns as parkGrant */
+export function parkReject(thread: u32, slot: u32): u32 {
+  const at = parkAddress(thread, slot);
+  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, SHORT)) return GRANT_BUSY;
+  const waits = load<u32>(at, PARK_STATE) == PARK_WAITING;
+  if (waits) leave(at, PARK_REJECTED);
+  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  if (!waits) return GRANT_GONE;
+  giveBack(thread, slot);
+  return GRANT_DONE;
+}
+
+/** The control thread has forgotten a request that was given up: its slot may go back. */
+export function parkForgotten(thread: u32, slot: u32): void {
+  giveBack(thread, slot);
+}
+
+/** Count the waiting requests again from the parking slots. Commit lock held. */
+export function parkRecount(): void {
+  waitingClear();
+  for (let thread: u32 = 1; thread < K; thread++) {
+    for (let slot: u32 = 0; slot < SCANS; slot++) {
+      const at = parkAddress(thread, slot);
+      if (load<u32>(at, PARK_STATE) == PARK_WAITING) waitingAdd(load<i32>(at, PARK_RANKED), 1);
+    }
+  }
+}
+
+/** Parking slots that a thread has in use. */
+export function parkedBy(thread: u32): u32 {
+  if (!gateOn()) return 0;
+  let count: u32 = 0;
+  for (let slot: u32 = 0; slot < SCANS; slot++) {
+    count += u32(load<u32>(parkAddress(thread, slot), PARK_STATE) != PARK_FREE);
+  }
+  return count;
+}
+
+/** A shard died: free its slots and empty its rings. Commit lock held; its charges are released with the ledger's. */
+export function parkAbandon(thread: u32): void {
+  for (let slot: u32 = 0; slot < SCANS; slot++) atomic.store<u32>(parkAddress(thread, slot), PARK_FREE, PARK_STATE);
+  ringClear(parkRing(thread));
+  ringClear(returnRing(thread));
+  parkRecount();
+}
+
+/** The control thread is about to sleep: whoever changes something from now on rings. */
+export function controlDozes(): void {
+  atomic.store<u32>(GATE, 1, GATE_ASLEEP);
+}
+
+export function controlWakes(): void {
+  atomic.store<u32>(GATE, 0, GATE_ASLEEP);
+}
+
+/** Address of the bell word of the control thread (0) or of a shard. */
+export function bellAddress(thread: u32): usize {
+  return thread == 0 ? GATE + GATE_BELL : returnRing(thread) + 128;
+}
+
+export function shardDozes(): void {
+  atomic.store<u32>(returnRing(THREAD), 1, RING_ASLEEP);
+}
+
+export function shardWakes(): void {
+  atomic.store<u32>(returnRing(THREAD), 0, RING_ASLEEP);
+}

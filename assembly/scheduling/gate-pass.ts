@@ -1,0 +1,144 @@
+// The gate inside a decision: who may serve the request at all, who of them has room, and what happens when nobody has.
+//
+// Owns: the thread's CLASS mask, written by its own thread. Commit lock held throughout: reservation and pick are one step.
+import { COLUMN_GENERATION, cell } from '../endpoints';
+import { mustWait } from '../gate/bands';
+import { keepOpen } from '../gate/conditions';
+import { gateRank } from '../gate/gate';
+import { gateOn, PARK_OUTPUT, PARK_PROMPT, PARK_UNCACHED, parkAddress, parkMaskAddress } from '../gate/layout';
+import { parkLocked } from '../gate/parking';
+import { endProbe } from '../load/ejection';
+import { ENTRY_PROBE, entryFlags, entryOf, entrySlot, entrySlotGeneration, releaseEntry } from '../load/ledger';
+import { CANDIDATES, CLASS, HEADER, HEADER_POOL, MATCH, P, REQUEST, THREAD } from '../memory';
+import {
+  DECIDE_BLIND,
+  DECIDE_GATED,
+  DECIDE_NO_CANDIDATES,
+  DECIDE_NO_PARKING,
+  DECIDE_PARKED,
+  DECIDE_QUEUED,
+  DECIDE_SUBSET,
+  OP_FILTER_CONTEXT_LENGTH,
+  OP_FILTER_HOST,
+  OP_FILTER_MASK,
+  POOL_LIVE,
+  REQUEST_BLOCK_TOKENS,
+  REQUEST_FLAGS,
+  REQUEST_HELD,
+  REQUEST_HELD_GENERATION,
+  REQUEST_NOW,
+  REQUEST_OUTPUT_TOKENS,
+  REQUEST_PARK,
+  REQUEST_PRIORITY,
+  REQUEST_PROMPT_TOKENS,
+} from './program';
+
+/** Slot + 1 that a grant held for this request, 0 = none. Scratch of one decision. */
+let held: u32 = 0;
+/** The request came back with a grant. */
+let returned: bool = false;
+/** The gate has closed some of the endpoints that may serve the request. */
+let closed: bool = false;
+/** Every live endpoint may serve it, so one that comes later may too. */
+let anywhere: bool = false;
+
+function get(offset: usize): u32 {
+  return load<u32>(REQUEST + offset);
+}
+
+/** Filters that say who may serve a request at all, whatever the load is; the gate looks at what these leave. */
+export function mayServe(code: u32): bool {
+  return code == OP_FILTER_MASK || code == OP_FILTER_HOST || code == OP_FILTER_CONTEXT_LENGTH;
+}
+
+/** Give back what a grant charged: the decision charges anew, perhaps elsewhere. Nobody can take the place in between. */
+function releaseHeld(): void {
+  const ticket = get(REQUEST_HELD);
+  returned = ticket != 0;
+  const entry = entryOf(ticket, get(REQUEST_HELD_GENERATION));
+  if (entry == 0) return;
+  const slot = entrySlot(entry);
+  if (load<u32>(cell(COLUMN_GENERATION, slot)) == entrySlotGeneration(entry)) {
+    held = slot + 1;
+    if ((entryFlags(entry) & ENTRY_PROBE) != 0) endProbe(slot);
+  }
+  releaseEntry(entry);
+}
+
+/** Begin a decision. @returns whether it is gated */
+export function gateBegin(flags: u32): bool {
+  held = 0;
+  closed = false;
+  returned = false;
+  if ((flags & DECIDE_GATED) == 0) return false;
+  releaseHeld();
+  return gateOn();
+}
+
+/** Remember who may serve the request, for the case that it has to wait. */
+function writeClass(used: u32): void {
+  memory.fill(CLASS, 0, P >> 3);
+  for (let i: u32 = 0; i < used; i += 4) {
+    const bits = <u32>i32x4.bitmask(v128.load(CANDIDATES + ((<usize>i) << 2)));
+    const at = CLASS + (i >> 3);
+    store<u8>(at, load<u8>(at) | <u8>(bits << (i & 7)));
+  }
+}
+
+/** The pool is empty: the request waits for the first endpoint that comes. @returns DECIDE_PARKED, or DECIDE_NO_CANDIDATES */
+export function gateEmpty(gated: bool): u32 {
+  if (!gated || load<u32>(HEADER + HEADER_POOL + POOL_LIVE) != 0) return DECIDE_NO_CANDIDATES;
+  gateRank(load<i32>(REQUEST + REQUEST_PRIORITY));
+  memory.fill(CLASS, 0, P >> 3);
+  anywhere = true;
+  return DECIDE_PARKED;
+}
+
+/**
+ * Keep the candidates that have room; none for a request that would overtake one that waits.
+ * @param live how many there were before any filter
+ * @returns how many are left
+ */
+export function gatePass(used: u32, candidates: u32, live: u32): u32 {
+  writeClass(used);
+  anywhere = candidates == live && (get(REQUEST_FLAGS) & DECIDE_SUBSET) == 0;
+  const rank = gateRank(load<i32>(REQUEST + REQUEST_PRIORITY));
+  closed = true;
+  if (!returned && (mustWait(rank) || (get(REQUEST_FLAGS) & DECIDE_QUEUED) != 0)) return 0;
+  const prompt = get(REQUEST_PROMPT_TOKENS);
+  const left = keepOpen(used, rank, prompt, prompt, held, load<f64>(REQUEST + REQUEST_NOW));
+  closed = left != candidates;
+  return left;
+}
+
+/** Whether it was not for the gate that no candidate is left. */
+export function gateLeftAll(): bool {
+  return !closed;
+}
+
+/** Prompt tokens that the endpoint which holds most of it does not hold. */
+function leastUncached(used: u32): u32 {
+  let most: u32 = 0;
+  for (let slot: u32 = 0; slot < used; slot++) {
+    if ((load<u32>(CLASS + ((<usize>(slot >> 5)) << 2)) & (1 << (slot & 31))) == 0) continue;
+    most = max(most, load<u32>(MATCH + ((<usize>slot) << 2)));
+  }
+  const cached = most * get(REQUEST_BLOCK_TOKENS);
+  const prompt = get(REQUEST_PROMPT_TOKENS);
+  return prompt > cached ? prompt - cached : 0;
+}
+
+/** Nobody has room: the request takes its parking slot. @returns DECIDE_PARKED, or DECIDE_NO_PARKING */
+export function gatePark(used: u32): u32 {
+  const place = get(REQUEST_PARK);
+  if (place == 0) return DECIDE_NO_PARKING;
+  const slot = place - 1;
+  const at = parkAddress(THREAD, slot);
+  memory.copy(parkMaskAddress(THREAD, slot), CLASS, P >> 3);
+  store<u32>(at, get(REQUEST_PROMPT_TOKENS), PARK_PROMPT);
+  store<u32>(at, leastUncached(used), PARK_UNCACHED);
+  store<u32>(at, get(REQUEST_OUTPUT_TOKENS), PARK_OUTPUT);
+  const blind = (get(REQUEST_FLAGS) & DECIDE_BLIND) != 0;
+  parkLocked(slot, load<i32>(REQUEST + REQUEST_PRIORITY), anywhere, blind);
+  return DECIDE_PARKED;
+}

@@ -1,0 +1,67 @@
+// What the gate costs a decision that it lets through: the same decision with the gate off and on, in one run.
+
+import { GateControl, type GateSettings } from '../dist/core/gate.js';
+import {
+  attachCore,
+  createPoolMemory,
+  Decider,
+  defaultPoolSizes,
+  EndpointTable,
+  ProgramTable,
+} from '../dist/core/index.js';
+
+const profile = [
+  { code: 'OP_SCORE_QUEUE', weight: 2, parameters: [] },
+  { code: 'OP_SCORE_KV_USAGE', weight: 2, parameters: [] },
+  { code: 'OP_PICK_MAX_SCORE', weight: 1, parameters: [1] },
+];
+
+const modes: Readonly<Record<string, GateSettings>> = {
+  off: { mode: 'off' },
+  learned: { mode: 'learned' },
+  concurrency: { mode: 'requests', maxRequests: 100, maxTokens: 1 },
+  utilization: { mode: 'utilization', queueThreshold: 5, usageThreshold: 0.8, stalenessMs: 1e9 },
+};
+
+/** One decision, charged and released again. */
+function decision(endpoints: number, settings: GateSettings): () => void {
+  const pool = createPoolMemory({ ...defaultPoolSizes, endpoints, threads: 2 });
+  const control = attachCore(pool, 0);
+  const table = new EndpointTable(control);
+  new ProgramTable(control).publish(0, profile, { inserts: false });
+  for (let slot = 0; slot < endpoints; slot++) {
+    table.open(slot, 1);
+    table.setState(slot, 'live');
+    table.publish(slot, { waiting: slot % 4, running: slot % 13, kvUsage: (slot % 10) / 20 }, 1);
+  }
+  new GateControl(control).configure(settings, 64, 1, 1);
+  const decider = new Decider(attachCore(pool, 1), 1n);
+  const request = {
+    profile: 0,
+    blocks: 0,
+    tail: false,
+    blockTokens: 64,
+    promptTokens: 100,
+    outputTokens: 0,
+    priority: 0,
+    adapter: 'model',
+    nowMs: 1,
+    subset: undefined,
+    charged: true,
+    explained: false,
+    gate: { parking: 0, held: undefined, blind: false },
+  };
+  return () => {
+    const { ticket, ticketGeneration } = decider.decide(request);
+    decider.release(ticket, ticketGeneration);
+  };
+}
+
+export const benches = [8, 64].flatMap((endpoints) =>
+  Object.entries(modes).map(([mode, settings]) => ({
+    name: `gate/${mode}/${endpoints}`,
+    setup() {
+      return { run: decision(endpoints, settings) };
+    },
+  })),
+);

@@ -1,0 +1,121 @@
+import type { ProjectionSums } from '../core/coefficients.js';
+
+/** Sampled decisions that the fit looks back over. */
+const MEMORY = 512;
+/** Decisions before anything moves. */
+const LEAST_SAMPLES = 64;
+/** Pull towards the weights of before, as a share of the mean product of a column with itself. */
+const INERTIA = 0.05;
+const SWEEPS = 30;
+/** A weight changes by at most this share per second. */
+const MOST_CHANGE = 0.1;
+/** Share of the sum that every weight keeps, so that it can be seen and come back. */
+const LEAST_SHARE = 0.005;
+
+/**
+ * Weights for a profile's own scorers that come nearest to marginal cost: the least squares fit of Σ weight × score to
+ * -cost over the last sampled decisions, each centred over its candidates. Weights are at least 0, move slowly, and keep
+ * the sum of the configured ones, since only their proportions decide.
+ */
+export class Projection {
+  readonly #configured: readonly number[];
+  readonly #size: number;
+  readonly #products: Float64Array;
+  readonly #costs: Float64Array;
+  #samples = 0;
+  #before: ProjectionSums | undefined;
+  #weights: number[];
+
+  /** @param configured weights of the scorers that may move, in the order of the sums */
+  constructor(configured: readonly number[]) {
+    this.#configured = configured;
+    this.#size = configured.length;
+    this.#products = new Float64Array(this.#size ** 2);
+    this.#costs = new Float64Array(this.#size);
+    this.#weights = [...configured];
+  }
+
+  get weights(): readonly number[] {
+    return this.#weights;
+  }
+
+  /** Decisions that the weights rest on. */
+  get samples(): number {
+    return this.#samples;
+  }
+
+  /** Take in what was summed up since the last call, `seconds` ago, and move the weights. */
+  update(sums: ProjectionSums, seconds: number): void {
+    const before = this.#before;
+    this.#before = sums;
+    const fresh = sums.samples - (before?.samples ?? 0);
+    if (fresh > 0) this.#add(sums, before, fresh);
+    if (this.#samples >= LEAST_SAMPLES) this.#move(this.#fit(), seconds);
+  }
+
+  /** Back to the configured weights. */
+  reset(): void {
+    this.#weights = [...this.#configured];
+    this.#products.fill(0);
+    this.#costs.fill(0);
+    this.#samples = 0;
+  }
+
+  #add(sums: ProjectionSums, before: ProjectionSums | undefined, fresh: number): void {
+    const kept = MEMORY / (MEMORY + fresh);
+    this.#samples = this.#samples * kept + fresh;
+    for (let i = 0; i < this.#size; i++) {
+      for (let j = 0; j < this.#size; j++) {
+        const added = sums.products[i]![j]! - (before?.products[i]?.[j] ?? 0);
+        const at = i * this.#size + j;
+        this.#products[at] = this.#products[at]! * kept + added;
+      }
+      this.#costs[i] = this.#costs[i]! * kept + sums.costs[i]! - (before?.costs[i] ?? 0);
+    }
+  }
+
+  /** Coordinate descent on wᵀGw + 2 wᵀh + ε‖w - w₀‖², w ≥ 0, where w₀ are the weights of now, brought to the scale of cost. */
+  #fit(): number[] {
+    const size = this.#size;
+    let trace = 0;
+    for (let i = 0; i < size; i++) trace += this.#products[i * size + i]!;
+    if (!(trace > 0)) return this.#weights;
+    const epsilon = (INERTIA * trace) / size;
+    const scale = this.#scaleOf(this.#weights);
+    const fitted = this.#weights.map((weight) => weight * scale);
+    const from = [...fitted];
+    for (let sweep = 0; sweep < SWEEPS; sweep++) {
+      for (let i = 0; i < size; i++) {
+        let rest = epsilon * from[i]! - this.#costs[i]!;
+        for (let j = 0; j < size; j++) if (j !== i) rest -= this.#products[i * size + j]! * fitted[j]!;
+        fitted[i] = Math.max(0, rest / (this.#products[i * size + i]! + epsilon));
+      }
+    }
+    return fitted;
+  }
+
+  /** Factor that brings weights of these proportions nearest to cost; 0 when they point away from it. */
+  #scaleOf(weights: readonly number[]): number {
+    let along = 0;
+    let squared = 0;
+    for (const [i, weight] of weights.entries()) {
+      along -= weight * this.#costs[i]!;
+      for (const [j, other] of weights.entries()) squared += weight * other * this.#products[i * this.#size + j]!;
+    }
+    return squared > 0 ? Math.max(0, along / squared) : 0;
+  }
+
+  #move(target: readonly number[], seconds: number): void {
+    const total = this.#configured.reduce((sum, weight) => sum + weight, 0);
+    const sum = target.reduce((all, weight) => all + weight, 0);
+    if (!(sum > 0) || !Number.isFinite(sum)) return;
+    const least = LEAST_SHARE * total;
+    const most = (1 + MOST_CHANGE) ** seconds;
+    const moved = this.#weights.map((weight, i) => {
+      const wanted = Math.max(least, (target[i]! / sum) * total);
+      return Math.min(weight * most, Math.max(weight / most, wanted));
+    });
+    const movedSum = moved.reduce((all, weight) => all + weight, 0);
+    this.#weights = moved.map((weight) => Math.max(least, (weight / movedSum) * total));
+  }
+}

@@ -1,0 +1,58 @@
+import type { AnswerMeasures, Charge } from '../scheduling/types.js';
+
+/** Who accounts for what queued requests cost. */
+export interface QueueAccount {
+  progress(handle: number, outputTokens: number): void;
+  end(handle: number, outputTokens: number): void;
+}
+
+/** Output is told in pieces of so many tokens (flow-control design §3.1). */
+const PROGRESS_TOKENS = 64;
+
+/** The charge of a request that came out of the queues: its flow pays for what it really generates. */
+export class QueuedCharge implements Charge {
+  readonly #charge: Charge;
+  readonly #account: QueueAccount;
+  readonly #handle: number;
+  #tokens = 0;
+  #told = 0;
+  #ended = false;
+
+  constructor(charge: Charge, account: QueueAccount, handle: number) {
+    this.#charge = charge;
+    this.#account = account;
+    this.#handle = handle;
+  }
+
+  prefillDone(): void {
+    this.#charge.prefillDone();
+  }
+
+  grow(tokens: number): void {
+    this.#charge.grow(tokens);
+    this.#tokens = tokens;
+    if (tokens < this.#told + PROGRESS_TOKENS) return;
+    this.#told = tokens;
+    this.#account.progress(this.#handle, tokens);
+  }
+
+  stepped(ms: number): void {
+    this.#charge.stepped?.(ms);
+  }
+
+  answered(answer: AnswerMeasures): void {
+    this.#charge.answered?.(answer);
+    this.#tokens = answer.outputTokens ?? this.#tokens;
+  }
+
+  outcome(result: 'success' | 'failure'): void {
+    this.#charge.outcome(result);
+  }
+
+  release(): void {
+    this.#charge.release();
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#account.end(this.#handle, this.#tokens);
+  }
+}

@@ -1,0 +1,227 @@
+import type { CoreInstance } from './memory.js';
+
+/** When an endpoint has room (assembly/gate/conditions.ts). */
+export type GateSettings =
+  | { readonly mode: 'off' }
+  /** Learned window, limit and cache size. */
+  | { readonly mode: 'learned' }
+  | {
+      readonly mode: 'utilization';
+      readonly queueThreshold: number;
+      readonly usageThreshold: number;
+      readonly stalenessMs: number;
+    }
+  | {
+      readonly mode: 'requests' | 'tokens' | 'hybrid';
+      readonly maxRequests: number;
+      readonly maxTokens: number;
+    };
+
+/** A parked request as the control thread reads it. */
+export interface WaitingRequest {
+  readonly thread: number;
+  readonly slot: number;
+  readonly priority: number;
+  readonly promptTokens: number;
+  readonly uncachedTokens: number;
+  readonly maxOutputTokens: number;
+  readonly bodyBytes: number;
+  readonly sinceMs: number;
+  /** NaN = as configured. */
+  readonly ttlMs: number;
+  /** NaN = no objective. */
+  readonly firstTokenDueMs: number;
+  readonly flow: string;
+  /** Endpoint slots that may serve it; undefined = every one, also those that come later. */
+  readonly candidates: Uint32Array | undefined;
+  readonly stickySlot: number;
+  /** It was granted before, as this handle, and could not use it. */
+  readonly again: boolean;
+  readonly handle: number;
+  readonly wantsPosition: boolean;
+}
+
+/** What became of a grant. */
+export type GrantAnswer = 'done' | 'closed' | 'gone' | 'busy' | 'nowhere';
+
+/** What the gate has learned about an endpoint. */
+export interface Room {
+  /** Uncached tokens that may be pending. */
+  readonly window: number;
+  readonly pendingTokens: number;
+  readonly pendingRequests: number;
+  /** Infinity until the first cut. */
+  readonly limit: number;
+  /** Tokens that the KV cache holds, 0 = unknown. */
+  readonly capacity: number;
+  readonly stepMs: number;
+  readonly tokenMs: number;
+  readonly overdue: number;
+}
+
+const answers: readonly GrantAnswer[] = ['done', 'closed', 'gone', 'busy', 'nowhere'];
+const CANCELLED = 1 << 30;
+
+/** The control thread's face of the gate. Writes answer false when the lock could not be had: call again. */
+export class GateControl {
+  readonly #core: CoreInstance;
+  readonly #subset: number;
+
+  constructor(core: CoreInstance) {
+    this.#core = core;
+    this.#subset = core.call.subsetAddress!() >>> 0;
+  }
+
+  /** @param share part of every endpoint that this replica may fill, above 0 and at most 1 */
+  configure(settings: GateSettings, blockTokens: number, share: number, nowMs: number): boolean {
+    const { call, constant } = this.#core;
+    const codes = {
+      off: constant.GATE_OFF,
+      learned: constant.GATE_LEARNED,
+      utilization: constant.GATE_UTILIZATION,
+      requests: constant.GATE_CONCURRENCY_REQUESTS,
+      tokens: constant.GATE_CONCURRENCY_TOKENS,
+      hybrid: constant.GATE_CONCURRENCY_HYBRID,
+    };
+    const used = { queueThreshold: 1, usageThreshold: 1, stalenessMs: 0, maxRequests: 1, maxTokens: 1, ...settings };
+    const { queueThreshold, usageThreshold, stalenessMs, maxRequests, maxTokens } = used;
+    const mode = codes[settings.mode]!;
+    const refused = call.gateConfigure!(
+      mode,
+      blockTokens,
+      share,
+      queueThreshold,
+      usageThreshold,
+      stalenessMs,
+      maxRequests,
+      maxTokens,
+      nowMs,
+    );
+    return refused === 0;
+  }
+
+  /** What a band may take of every endpoint: 1 = all of it, 0 = nothing. */
+  setCeiling(priority: number, ceiling: number): boolean {
+    return this.#core.call.gateCeiling!(priority, ceiling) === 1;
+  }
+
+  /** Forget a band in which nothing waits. @returns false when something waits or the lock could not be had */
+  forgetBand(priority: number): boolean {
+    return this.#core.call.gateBandForget!(priority) === 1;
+  }
+
+  /** Endpoints that may be picked now. */
+  get live(): number {
+    const { constant, u32 } = this.#core;
+    return u32[(constant.HEADER! + constant.HEADER_POOL! + constant.POOL_LIVE!) >>> 2]!;
+  }
+
+  /** Requests that wait, by priority of their band, highest first. */
+  waiting(): { readonly priority: number; readonly requests: number }[] {
+    const { call, constant, view } = this.#core;
+    const at = call.gateAddress!() >>> 0;
+    return Array.from({ length: call.gateRanks!() }, (_, rank) => ({
+      priority: view.getInt32(at + constant.GATE_PRIORITIES! + rank * 4, true),
+      requests: view.getUint32(at + constant.GATE_WAITING! + rank * 4, true),
+    }));
+  }
+
+  /** Take everything that a shard has left in its ring. */
+  collect(thread: number, parked: (slot: number) => void, cancelled: (slot: number) => void): void {
+    const { call } = this.#core;
+    for (let number = call.parkNext!(thread); number >= 0; number = call.parkNext!(thread)) {
+      if ((number & CANCELLED) !== 0) cancelled(number & ~CANCELLED);
+      else parked(number);
+    }
+  }
+
+  read(thread: number, slot: number): WaitingRequest {
+    const { call, constant, view, bytes, sizes } = this.#core;
+    const at = call.parkAddress!(thread, slot) >>> 0;
+    const number = (name: string) => view.getUint32(at + constant[name]!, true);
+    const time = (name: string) => view.getFloat64(at + constant[name]!, true);
+    const flags = number('PARK_FLAGS');
+    const name = at + constant.PARK_FLOW!;
+    const anywhere = (flags & constant.PARKED_ANYWHERE!) !== 0;
+    const mask = call.parkMaskAddress!(thread, slot) >>> 0;
+    return {
+      thread,
+      slot,
+      priority: view.getInt32(at + constant.PARK_PRIORITY!, true),
+      promptTokens: number('PARK_PROMPT'),
+      uncachedTokens: number('PARK_UNCACHED'),
+      maxOutputTokens: number('PARK_MOST_OUTPUT'),
+      bodyBytes: number('PARK_BODY'),
+      sinceMs: time('PARK_SINCE'),
+      ttlMs: time('PARK_TTL'),
+      firstTokenDueMs: time('PARK_DEADLINE'),
+      // Copied: a decoder takes no shared memory.
+      flow: decoder.decode(bytes.slice(name, name + number('PARK_FLOW_LENGTH'))),
+      candidates: anywhere ? undefined : this.#core.u32.slice(mask >>> 2, (mask + (sizes.endpoints >> 3)) >>> 2),
+      stickySlot: view.getInt32(at + constant.PARK_STICKY!, true),
+      again: (flags & constant.PARKED_BEFORE!) !== 0,
+      handle: number('PARK_HANDLE'),
+      wantsPosition: (flags & constant.PARKED_ASKS!) !== 0,
+    };
+  }
+
+  /** Note what the queues call a parked request and where it stands, for its shard. */
+  note(thread: number, slot: number, handle: number, ahead: number, expectedWaitMs: number | undefined): void {
+    const { call, constant, view } = this.#core;
+    const at = call.parkAddress!(thread, slot) >>> 0;
+    view.setUint32(at + constant.PARK_HANDLE!, handle, true);
+    view.setUint32(at + constant.PARK_POSITION!, ahead, true);
+    view.setFloat32(at + constant.PARK_EXPECTED!, expectedWaitMs ?? Number.NaN, true);
+  }
+
+  /** Charge a waiting request to an open endpoint and send it back to its shard. @param only endpoint slot, -1 = any */
+  grant(thread: number, slot: number, only: number, nowMs: number): GrantAnswer {
+    return answers[this.#core.call.parkGrant!(thread, slot, only, nowMs)]!;
+  }
+
+  /** Turn a waiting request away. @param outcome a number that the shard understands */
+  reject(thread: number, slot: number, outcome: number, retryAfterSeconds: number): GrantAnswer {
+    const { call, constant, view } = this.#core;
+    const at = call.parkAddress!(thread, slot) >>> 0;
+    view.setUint32(at + constant.PARK_OUTCOME!, outcome, true);
+    view.setFloat32(at + constant.PARK_RETRY!, retryAfterSeconds, true);
+    return answers[call.parkReject!(thread, slot)]!;
+  }
+
+  /** A request that was given up is out of the queues: its slot goes back. */
+  forgotten(thread: number, slot: number): void {
+    this.#core.call.parkForgotten!(thread, slot);
+  }
+
+  /** Look at what may have filled up; every 50 ms while something waits. */
+  look(nowMs: number, passedMs: number): boolean {
+    return this.#core.call.gateLook!(nowMs, passedMs) === 0;
+  }
+
+  /** Mean saturation of the endpoints in `slots`, 1 or more = full; undefined without endpoints. */
+  saturation(slots: Iterable<number>, nowMs: number): number | undefined {
+    const { bytes, sizes, call } = this.#core;
+    bytes.fill(0, this.#subset, this.#subset + (sizes.endpoints >> 3));
+    for (const slot of slots) bytes[this.#subset + (slot >> 3)]! |= 1 << (slot & 7);
+    const value = call.gateSaturation!(nowMs);
+    return value < 0 ? undefined : value;
+  }
+
+  room(slot: number): Room {
+    const { call, constant, u32, f32 } = this.#core;
+    const cell = (name: string) => (call.room!(constant[name]!, slot) >>> 0) >>> 2;
+    const lowest = Math.max(0, call.gateRanks!() - 1) * this.#core.sizes.endpoints;
+    return {
+      window: f32[cell('ROOM_WINDOW')]!,
+      pendingTokens: u32[cell('ROOM_PENDING') + lowest]!,
+      pendingRequests: u32[cell('ROOM_PENDING_COUNT') + lowest]!,
+      limit: f32[cell('ROOM_LIMIT')]!,
+      capacity: f32[cell('ROOM_CAPACITY')]!,
+      stepMs: f32[cell('ROOM_STEP')]!,
+      tokenMs: f32[cell('ROOM_TOKEN_MS')]!,
+      overdue: u32[cell('ROOM_OVERDUE')]!,
+    };
+  }
+}
+
+const decoder = new TextDecoder();

@@ -1,0 +1,148 @@
+import type { CoreInstance } from './memory.js';
+
+/** What a shard says about a request that has to wait; the core has noted its size and who may serve it already. */
+export interface ParkedRequest {
+  /** Name of its flow within the priority. */
+  readonly flow: string;
+  /** Milliseconds of the pool clock when it began to wait. */
+  readonly sinceMs: number;
+  /** Milliseconds that it may wait; undefined = as configured. */
+  readonly ttlMs: number | undefined;
+  /** Pool clock when its first token is due; undefined = no objective. */
+  readonly firstTokenDueMs: number | undefined;
+  /** Output tokens that the client allows; undefined = not said. */
+  readonly maxOutputTokens: number | undefined;
+  readonly bodyBytes: number;
+  /** Number that the queues gave it when it was granted before and could not use it; undefined = it comes anew. */
+  readonly handle: number | undefined;
+  /** It wants to know where it stands. */
+  readonly wantsPosition: boolean;
+  /** Endpoint slot that holds its prefix and is worth a short wait, -1 = none. */
+  readonly stickySlot: number;
+}
+
+/** How a parked request came back. */
+export type Return =
+  | {
+      readonly kind: 'granted';
+      /** Number that the queues gave it. */
+      readonly handle: number;
+      readonly endpoint: number;
+      readonly ticket: number;
+      readonly ticketGeneration: number;
+    }
+  | { readonly kind: 'rejected'; readonly outcome: number; readonly retryAfterSeconds: number }
+  | { readonly kind: 'cancelled' };
+
+/** Where a request stood when it was queued. */
+export interface QueuePlace {
+  readonly ahead: number;
+  /** Milliseconds; undefined = unknown then. */
+  readonly expectedWaitMs: number | undefined;
+}
+
+/** Core words that say nothing. */
+const NOTHING = Number.NaN;
+
+/** One shard's face of its parking slots: requests that wait for an endpoint with room. */
+export class ShardParking {
+  readonly #core: CoreInstance;
+  readonly #free: number[];
+  #waiting = 0;
+
+  constructor(core: CoreInstance) {
+    this.#core = core;
+    this.#free = Array.from({ length: core.sizes.scans }, (_, slot) => core.sizes.scans - 1 - slot);
+  }
+
+  /** A slot that the next decision may park its request in, -1 = none is free. It stays free until `announce`. */
+  get next(): number {
+    return this.#free.at(-1) ?? -1;
+  }
+
+  /** Requests that wait. */
+  get waiting(): number {
+    return this.#waiting;
+  }
+
+  /** A decision has parked its request in `next`: describe it, and let the control thread know. @returns the slot */
+  announce(request: ParkedRequest): number {
+    const slot = this.#free.pop()!;
+    const { call } = this.#core;
+    this.#waiting++;
+    describe(this.#core, call.parkAddress!(this.#core.thread, slot) >>> 0, request);
+    call.parkAnnounce!(slot);
+    return slot;
+  }
+
+  /**
+   * The client went away. The slot comes back as any other; when it was granted meanwhile, as granted.
+   * @returns false when a lock could not be had in time: call again
+   */
+  cancel(slot: number): boolean {
+    return this.#core.call.parkCancel!(slot) !== 2;
+  }
+
+  /** Take back every slot that has come back. */
+  collect(returned: (slot: number, result: Return, place: QueuePlace) => void): void {
+    const { call } = this.#core;
+    for (let slot = call.parkReturned!(); slot >= 0; slot = call.parkReturned!()) {
+      const address = call.parkAddress!(this.#core.thread, slot) >>> 0;
+      const result = readReturn(this.#core, address);
+      const place = readPlace(this.#core, address);
+      call.parkFree!(slot);
+      this.#free.push(slot);
+      this.#waiting--;
+      returned(slot, result, place);
+    }
+  }
+}
+
+function describe({ constant, view, bytes }: CoreInstance, at: number, request: ParkedRequest): void {
+  const number = (name: string, value: number) => view.setUint32(at + constant[name]!, value, true);
+  const time = (name: string, value: number) => view.setFloat64(at + constant[name]!, value, true);
+  time('PARK_SINCE', request.sinceMs);
+  time('PARK_TTL', request.ttlMs ?? NOTHING);
+  time('PARK_DEADLINE', request.firstTokenDueMs ?? NOTHING);
+  number('PARK_MOST_OUTPUT', Math.min(request.maxOutputTokens ?? 0, 0xffff_ffff));
+  number('PARK_BODY', Math.min(request.bodyBytes, 0xffff_ffff));
+  view.setInt32(at + constant.PARK_STICKY!, request.stickySlot, true);
+  let flags = view.getUint32(at + constant.PARK_FLAGS!, true);
+  if (request.handle !== undefined) flags |= constant.PARKED_BEFORE!;
+  if (request.wantsPosition) flags |= constant.PARKED_ASKS!;
+  number('PARK_FLAGS', flags);
+  number('PARK_HANDLE', request.handle ?? 0);
+  const { written } = encoder.encodeInto(request.flow, scratch);
+  const kept = Math.min(written, constant.PARK_FLOW_BYTES!);
+  bytes.set(scratch.subarray(0, kept), at + constant.PARK_FLOW!);
+  number('PARK_FLOW_LENGTH', kept);
+}
+
+function readReturn({ constant, view }: CoreInstance, at: number): Return {
+  const number = (name: string) => view.getUint32(at + constant[name]!, true);
+  const state = number('PARK_STATE');
+  if (state === constant.PARK_GRANTED) {
+    return {
+      kind: 'granted',
+      handle: number('PARK_HANDLE'),
+      endpoint: number('PARK_ENDPOINT'),
+      ticket: number('PARK_TICKET'),
+      ticketGeneration: number('PARK_TICKET_GENERATION'),
+    };
+  }
+  if (state === constant.PARK_CANCELLED) return { kind: 'cancelled' };
+  const retryAfterSeconds = view.getFloat32(at + constant.PARK_RETRY!, true);
+  return { kind: 'rejected', outcome: number('PARK_OUTCOME'), retryAfterSeconds };
+}
+
+function readPlace({ constant, view }: CoreInstance, at: number): QueuePlace {
+  const expected = view.getFloat32(at + constant.PARK_EXPECTED!, true);
+  return {
+    ahead: view.getUint32(at + constant.PARK_POSITION!, true),
+    expectedWaitMs: Number.isNaN(expected) ? undefined : expected,
+  };
+}
+
+const encoder = new TextEncoder();
+/** Three bytes of UTF-8 for each of the 256 that are kept is more than enough to find the cut. */
+const scratch = new Uint8Array(1024);

@@ -1,0 +1,140 @@
+import { Agent } from 'undici';
+import type { Label } from '../../core/label.js';
+import { LabelReader } from '../../core/label-reader.js';
+import type { CoreInstance } from '../../core/memory.js';
+import type { Endpoint } from '../../pool/endpoint.js';
+import type { PredictionServers } from '../../scheduling/types.js';
+import type { PredictionRow } from './prediction-wire.js';
+
+/** One measured time, as llm-d-router's training server takes it: of the two times one is 0. */
+interface TrainingEntry extends PredictionRow {
+  readonly actual_ttft_ms: number;
+  readonly actual_tpot_ms: number;
+  readonly timestamp: string;
+}
+
+export interface TrainingClientOptions {
+  /** The control thread's instance. */
+  readonly core: CoreInstance;
+  readonly servers: PredictionServers & { readonly training: string };
+  readonly streaming: boolean;
+  readonly roleLabel: string;
+  readonly endpointOf: (slot: number) => Endpoint | undefined;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+  /** Samples could not be delivered; one line. Once until they can be again. */
+  readonly report: (problem: string) => void;
+}
+
+/** Sends what finished requests have shown to the training server, in one call each flush. */
+export class TrainingClient {
+  readonly #options: TrainingClientOptions;
+  readonly #reader: LabelReader;
+  readonly #agent = new Agent({ connections: 1, pipelining: 1 });
+  readonly #timer: NodeJS.Timeout;
+  #sending: Promise<void> | undefined;
+  #failing = false;
+  #lost = 0;
+
+  constructor(options: TrainingClientOptions) {
+    this.#options = options;
+    this.#reader = new LabelReader(options.core);
+    this.#timer = setInterval(() => this.flush(), options.servers.flushMs);
+    this.#timer.unref();
+  }
+
+  /** Samples that the server did not take. */
+  get lost(): number {
+    return this.#lost;
+  }
+
+  /** Send what has been finished since the last flush, unless the last one is still under way. */
+  flush(): Promise<void> {
+    this.#sending ??= this.#send(this.#samples()).finally(() => {
+      this.#sending = undefined;
+    });
+    return this.#sending;
+  }
+
+  /** Of more samples than a flush takes, a fair draw: each has the same chance (reservoir sampling). */
+  #samples(): readonly TrainingEntry[] {
+    const { servers, random } = this.#options;
+    const kept: TrainingEntry[] = [];
+    let seen = 0;
+    this.#reader.drain((label) => {
+      for (const entry of this.#entries(label)) {
+        seen++;
+        if (kept.length < servers.samplesMax) kept.push(entry);
+        else {
+          const place = Math.floor(random() * seen);
+          if (place < servers.samplesMax) kept[place] = entry;
+        }
+      }
+    });
+    return kept;
+  }
+
+  #entries(label: Label): readonly TrainingEntry[] {
+    if (label.outcome !== 'completed') return [];
+    const { streaming } = this.#options;
+    const ttftMs = streaming ? label.firstOutputMs : label.durationMs;
+    const tpotMs = streaming ? label.perTokenMs : undefined;
+    const row = this.#row(label);
+    return [
+      ...(ttftMs === undefined || ttftMs <= 0 ? [] : [{ ...row, actual_ttft_ms: ttftMs, actual_tpot_ms: 0 }]),
+      ...(tpotMs === undefined || tpotMs <= 0
+        ? []
+        : [{ ...row, prefix_cache_score: 0, actual_ttft_ms: 0, actual_tpot_ms: tpotMs }]),
+    ];
+  }
+
+  #row(label: Label): PredictionRow & { readonly timestamp: string } {
+    const { roleLabel, endpointOf } = this.#options;
+    const role = roleLabel === '' ? undefined : endpointOf(label.slot)?.labels[roleLabel];
+    const { promptTokens, uncachedTokens } = label;
+    return {
+      kv_cache_percentage: Math.min(Math.max(label.kvUsage ?? 0, 0), 1),
+      input_token_length: promptTokens,
+      num_request_waiting: Math.max(0, Math.round(label.waiting ?? 0)),
+      num_request_running: label.inflight,
+      num_tokens_generated: 0,
+      prefix_cache_score: promptTokens === 0 ? 0 : Math.max(0, 1 - uncachedTokens / promptTokens),
+      encoder_input_size: 0,
+      encoder_matched_size: 0,
+      ...(role === undefined || role === '' ? {} : { pod_type: role }),
+      prefill_tokens_in_flight: label.prefillTokens,
+      decode_tokens_in_flight: 0,
+      timestamp: new Date(label.timeMs + label.durationMs).toISOString(),
+    };
+  }
+
+  async #send(entries: readonly TrainingEntry[]): Promise<void> {
+    if (entries.length === 0) return;
+    const { training, timeoutMs } = this.#options.servers;
+    const url = new URL(`${training}/add_training_data_bulk`);
+    try {
+      const { statusCode, body } = await this.#agent.request({
+        origin: url.origin,
+        path: url.pathname,
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ entries }),
+        signal: AbortSignal.timeout(timeoutMs),
+      });
+      await body.dump();
+      if (statusCode < 200 || statusCode >= 300) throw new Error(`status ${statusCode}`);
+      this.#failing = false;
+    } catch (error) {
+      this.#lost += entries.length;
+      if (!this.#failing) this.#options.report(`${url.origin} takes no samples: ${(error as Error).message}`);
+      this.#failing = true;
+    }
+  }
+
+  /** Send no more; a flush that is under way is given up. */
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#agent.destroy();
+    await this.#sending;
+  }
+}

@@ -1,0 +1,229 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import type { Picker } from '../../dist/threads/picker.js';
+import { eventually } from '../gateway/client.ts';
+import { decodeReply, responseBody, responseHeaders } from '../ingress/envoy-messages.ts';
+import { type Call, dialPicker, firstReply, type ProxyClient } from '../ingress/proxy-client.ts';
+import { ask, metric, type Ports, Setting, startPicker } from './serving.ts';
+
+const ENDPOINTS = Array.from({ length: 2 }, (_, index) => ({ name: `server-${index}`, port: 20_000 + index }));
+const ADDRESSES = ['127.0.0.1:20000', '127.0.0.1:20001'];
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+/** A picker whose endpoints take `places` requests each, with further lines of the flowControl section. */
+async function start(
+  {
+    places = 1,
+    section = '',
+    endpoints = ENDPOINTS,
+  }: { places?: number; section?: string; endpoints?: typeof ENDPOINTS },
+  ...flags: string[]
+): Promise<{ picker: Picker; ports: Ports; setting: Setting }> {
+  const detector = `- {type: concurrency-detector, parameters: {maxConcurrency: ${places}}}\n`;
+  const profile =
+    `featureGates: [flowControl]\nplugins:\n${detector}- type: queue-scorer\n- type: max-score-picker\n` +
+    'schedulingProfiles: [{name: default, plugins: [{pluginRef: queue-scorer}, {pluginRef: max-score-picker}]}]\n' +
+    `flowControl:\n  saturationDetector: {pluginRef: concurrency-detector}\n${section}`;
+  const setting = await Setting.create(endpoints, profile);
+  cleanups.push(() => setting.remove());
+  const started = await startPicker([...setting.flags, ...flags]);
+  cleanups.push(() => started.picker.stop(0));
+  return { ...started, setting };
+}
+
+function dial(port: number): ProxyClient {
+  const client = dialPicker(port);
+  cleanups.push(() => client.close());
+  return client;
+}
+
+/** Tell the picker that a request was answered. */
+function answer(call: Call): void {
+  call.write(responseHeaders({ ':status': '200', 'content-type': 'application/json' }));
+  call.write(responseBody('{}', true));
+  call.end();
+}
+
+/** A request, and its first answer when it has one. */
+function request(client: ProxyClient, prompt: string, headers: Readonly<Record<string, string>> = {}) {
+  const call = ask(client, prompt, headers);
+  const state: { call: Call; reply: ReturnType<typeof decodeReply> | undefined } = { call, reply: undefined };
+  firstReply(call).then(
+    (reply) => {
+      state.reply = decodeReply(reply);
+    },
+    () => undefined,
+  );
+  return state;
+}
+
+/** Requests that wait; a gauge at 0 is not on the page. */
+const waiting = async (ports: Ports) => (await metric(ports.metricsPort, 'llm_d_epp_flow_control_queue_size')) ?? 0;
+
+describe('a request that finds no room', () => {
+  it('waits, and goes to the endpoint that another one leaves', async () => {
+    const { ports } = await start({});
+    const client = dial(ports.grpcPort);
+    const first = [request(client, 'a'), request(client, 'b')];
+    await eventually('both are placed', () => first.every(({ reply }) => reply !== undefined));
+    const third = request(client, 'c');
+    await eventually('it waits', async () => (await waiting(ports)) === 1);
+    expect(third.reply).toBeUndefined();
+    const left = first[1]!.reply!.headers['x-gateway-destination-endpoint'];
+    answer(first[1]!.call);
+    await eventually('it goes on', () => third.reply !== undefined);
+    expect(third.reply!.headers['x-gateway-destination-endpoint']).toBe(left);
+    expect(await waiting(ports)).toBe(0);
+    expect(await metric(ports.metricsPort, 'llm_d_epp_flow_control_requests_total', 'outcome="Dispatched"')).toBe(1);
+  });
+
+  it('waits across shards: never are more placed than there are places', async () => {
+    const { ports } = await start({ places: 2 }, '--shards=2');
+    const calls = Array.from({ length: 20 }, (_, i) => request(dial(ports.grpcPort), `prompt ${i}`));
+    const placed = () => calls.filter(({ reply }) => reply !== undefined);
+    await eventually('the places are taken', async () => placed().length === 4 && (await waiting(ports)) === 16);
+    const served = new Set<Call>();
+    while (served.size < 20) {
+      expect(await metric(ports.metricsPort, 'pointsman_ledger_entries')).toBeLessThanOrEqual(4);
+      const next = placed().filter(({ call }) => !served.has(call));
+      for (const { call } of next) {
+        served.add(call);
+        answer(call);
+      }
+      await eventually('the next ones are placed', () => served.size === 20 || placed().length > served.size);
+    }
+    expect(calls.every(({ reply }) => ADDRESSES.includes(reply!.headers['x-gateway-destination-endpoint']!))).toBe(
+      true,
+    );
+    await eventually('nothing is charged any more', async () => {
+      return (await metric(ports.metricsPort, 'pointsman_ledger_entries')) === 0;
+    });
+  });
+
+  it('is told how it waited when it asks', async () => {
+    const { ports } = await start({});
+    const client = dial(ports.grpcPort);
+    const first = [request(client, 'a'), request(client, 'b')];
+    await eventually('both are placed', () => first.every(({ reply }) => reply !== undefined));
+    const third = request(client, 'c', { 'x-pointsman-queue-info': '1' });
+    await eventually('it waits', async () => (await waiting(ports)) === 1);
+    answer(first[0]!.call);
+    await eventually('it goes on', () => third.reply !== undefined);
+    const replies: Buffer[] = [];
+    third.call.on('data', (reply: Buffer) => replies.push(reply));
+    third.call.write(responseHeaders({ ':status': '200', 'content-type': 'application/json' }));
+    await eventually('its answer passes', () => replies.some((reply) => decodeReply(reply).kind === 'responseHeaders'));
+    const { headers } = decodeReply(replies.find((reply) => decodeReply(reply).kind === 'responseHeaders')!);
+    expect(headers['x-pointsman-queue-position']).toBe('0');
+    expect(Number(headers['x-pointsman-queue-wait-ms'])).toBeGreaterThan(0);
+  });
+
+  it('leaves the queue when its client goes away', async () => {
+    const { ports } = await start({});
+    const client = dial(ports.grpcPort);
+    const first = [request(client, 'a'), request(client, 'b')];
+    await eventually('both are placed', () => first.every(({ reply }) => reply !== undefined));
+    const [gone, stays] = [request(client, 'c'), request(client, 'd')];
+    await eventually('two wait', async () => (await waiting(ports)) === 2);
+    gone.call.cancel();
+    await eventually('one waits', async () => (await waiting(ports)) === 1);
+    answer(first[0]!.call);
+    await eventually('the other one goes on', () => stays.reply !== undefined);
+    const outcome = 'outcome="EvictedContextCancelled"';
+    expect(await metric(ports.metricsPort, 'llm_d_epp_flow_control_requests_total', outcome)).toBe(1);
+  });
+
+  it('is turned away when its time is over', async () => {
+    const { ports } = await start({ section: '  defaultRequestTTL: 100ms\n' });
+    const client = dial(ports.grpcPort);
+    const first = [request(client, 'a'), request(client, 'b')];
+    await eventually('both are placed', () => first.every(({ reply }) => reply !== undefined));
+    const third = request(client, 'c');
+    await eventually('it is answered', () => third.reply !== undefined);
+    expect(third.reply).toMatchObject({ kind: 'immediate', status: 429 });
+    expect(third.reply!.headers).toMatchObject({
+      'x-llm-d-request-dropped-reason': 'rejected-ttl-expired',
+      'retry-after': '1',
+    });
+  });
+
+  it('is turned away when the band is full', async () => {
+    const section = '  priorityBands: [{priority: 0, maxRequests: 1}]\n';
+    const { ports } = await start({ section });
+    const client = dial(ports.grpcPort);
+    const first = [request(client, 'a'), request(client, 'b')];
+    await eventually('both are placed', () => first.every(({ reply }) => reply !== undefined));
+    request(client, 'c');
+    await eventually('it waits', async () => (await waiting(ports)) === 1);
+    const fourth = request(client, 'd');
+    await eventually('it is answered', () => fourth.reply !== undefined);
+    expect(fourth.reply).toMatchObject({ kind: 'immediate', status: 429 });
+    expect(fourth.reply!.headers).toMatchObject({ 'x-llm-d-request-dropped-reason': 'rejected-saturated' });
+  });
+});
+
+describe('a pool without endpoints', () => {
+  it('holds requests until an endpoint comes', async () => {
+    const { ports, setting } = await start({ endpoints: [] });
+    const client = dial(ports.grpcPort);
+    const calls = [request(client, 'a'), request(client, 'b')];
+    await eventually('both wait', async () => (await waiting(ports)) === 2);
+    await setting.writeEndpoints(ENDPOINTS);
+    await eventually('both go on', () => calls.every(({ reply }) => reply !== undefined));
+    expect(calls.map(({ reply }) => reply!.headers['x-gateway-destination-endpoint']).sort()).toEqual(ADDRESSES);
+  });
+
+  it('answers 503 when none comes in time', async () => {
+    const { ports } = await start({ endpoints: [], section: '  noEndpointRequestTTL: 50ms\n' });
+    const call = request(dial(ports.grpcPort), 'a');
+    await eventually('it is answered', () => call.reply !== undefined);
+    expect(call.reply).toMatchObject({ kind: 'immediate', status: 503 });
+    expect(call.reply!.headers).toMatchObject({ 'x-llm-d-request-dropped-reason': 'rejected-no-endpoints' });
+  });
+});
+
+describe('a shard that dies', () => {
+  it('takes only its own waiting requests along', async () => {
+    const { picker, ports } = await start({}, '--shards=2');
+    const calls = Array.from({ length: 12 }, (_, i) => request(dial(ports.grpcPort), `prompt ${i}`));
+    await eventually('ten wait', async () => (await waiting(ports)) === 10);
+    const ended = new Set<Call>();
+    for (const { call } of calls) call.on('status', () => ended.add(call));
+    await picker.shards.workers.threads[0]!.terminate();
+    await eventually('the shard is back', () => picker.shards.listening === 2);
+    const alive = () => calls.filter(({ call }) => !ended.has(call));
+    const served = new Set<Call>();
+    await eventually('everyone else is served', () => {
+      for (const { call, reply } of alive()) {
+        if (reply === undefined || served.has(call)) continue;
+        served.add(call);
+        answer(call);
+      }
+      return alive().every(({ call }) => served.has(call));
+    });
+    await eventually('nothing is left', async () => {
+      return (await waiting(ports)) === 0 && (await metric(ports.metricsPort, 'pointsman_ledger_entries')) === 0;
+    });
+  });
+});
+
+describe('a drain', () => {
+  it('serves on what waits, and tells the rest at its end', async () => {
+    const { picker, ports } = await start({});
+    const client = dial(ports.grpcPort);
+    const first = [request(client, 'a'), request(client, 'b')];
+    await eventually('both are placed', () => first.every(({ reply }) => reply !== undefined));
+    const [third, fourth] = [request(client, 'c'), request(client, 'd')];
+    await eventually('two wait', async () => (await waiting(ports)) === 2);
+    const stopped = picker.stop(1_500);
+    answer(first[0]!.call);
+    await eventually('the queue is served on', () => third.reply?.kind === 'requestHeaders');
+    await eventually('the rest is told', () => fourth.reply !== undefined);
+    expect(fourth.reply).toMatchObject({ kind: 'immediate', status: 503 });
+    expect(fourth.reply!.headers).toMatchObject({ 'x-llm-d-request-dropped-reason': 'rejected-shutting-down' });
+    await stopped;
+  });
+});
