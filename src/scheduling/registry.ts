@@ -53,6 +53,7 @@ import { activeRequestScorer } from './scorers/active-request-scorer.js';
 import { cacheAwareScorer } from './scorers/cache-aware-scorer.js';
 import { consistentHashScorer } from './scorers/consistent-hash-scorer.js';
 import { endpointAttributeScorer } from './scorers/endpoint-attribute-scorer.js';
+import { exploitExploreScorer } from './scorers/exploit-explore-scorer.js';
 import { headerLabelAffinityScorer } from './scorers/header-label-affinity-scorer.js';
 import { kvCacheUtilizationScorer } from './scorers/kv-cache-utilization-scorer.js';
 import { latencyScorer } from './scorers/latency-scorer.js';
@@ -66,6 +67,7 @@ import { multiclusterPrefixCacheScorer } from './scorers/multicluster-prefix-cac
 import { multiclusterQueueScorer } from './scorers/multicluster-queue-scorer.js';
 import { noHitLruScorer } from './scorers/no-hit-lru-scorer.js';
 import { precisePrefixCacheScorer } from './scorers/precise-prefix-cache-scorer.js';
+import { prefixBalanceScorer } from './scorers/prefix-balance-scorer.js';
 import { prefixCacheScorer } from './scorers/prefix-cache-scorer.js';
 import { queueScorer } from './scorers/queue-scorer.js';
 import { rendezvousHashScorer } from './scorers/rendezvous-hash-scorer.js';
@@ -107,6 +109,8 @@ export const schedulingPlugins: readonly PluginDefinition[] = [
   lmetricScorer,
   cacheAwareScorer,
   marginalCostScorer,
+  prefixBalanceScorer,
+  exploitExploreScorer,
   maxScorePicker,
   randomPicker,
   weightedRandomPicker,

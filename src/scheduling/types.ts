@@ -219,6 +219,8 @@ export interface ProgramOperation {
     | 'OP_SCORE_TOPOLOGY'
     | 'OP_SCORE_MARGINAL_COST'
     | 'OP_WOULD_PICK'
+    | 'OP_SCORE_PREFIX_BALANCE'
+    | 'OP_SCORE_EXPLOIT_EXPLORE'
     | 'OP_PREDICT'
     | 'OP_ADMIT_LATENCY'
     | 'OP_FILTER_TIER'

@@ -256,7 +256,10 @@ export class Picker {
       this.#health.watch(() => this.shards.broadcast({ kind: 'health', statuses: statuses(this.#health) }));
       this.#training = await this.#sendSamples();
       const metrics = await this.#startMetrics();
-      const health = await listenHealth({ host, port: options.healthPort, tls: undefined }, this.#health);
+      const health = await listenHealth(
+        { host, port: options.healthPort, flag: 'grpc-health-port', tls: undefined },
+        this.#health,
+      );
       this.#closers.push(() => health.close());
       const grpcPort = await this.shards.start();
       await this.#adaptation.start();

@@ -18,6 +18,7 @@ import { EndpointDirectory } from '../scheduling/endpoint-directory.js';
 import { requestedProfile } from '../scheduling/profile-handlers/requested-profile.js';
 import { CoreScheduler } from '../scheduling/scheduler.js';
 import { ConfiguredServices } from './configured-services.js';
+import { LateReleases } from './late-releases.js';
 import { createLatencySource, servedBy } from './latency-source.js';
 import type { FromShard, RulesMessage, ShardStart, ToShard } from './messages.js';
 import { MirroredHealth } from './mirrored-health.js';
@@ -32,8 +33,6 @@ const bytesPerToken = 4;
 const PLAIN_BLOCK_TOKENS = 64;
 /** Plugins draw from a row of their own, so that they do not change the picks. */
 const pluginSeed = 0x706c7567n;
-/** How long a release waits before it tries a lock again whose owner has died. */
-const releaseAgainMs = 5;
 
 /**
  * A shard: ext_proc connections in, decisions out. Runs until it is told to drain and its streams have ended.
@@ -78,7 +77,8 @@ export async function shard(start: ShardStart): Promise<void> {
     },
   );
   const decider = new Decider(core, BigInt(start.seed));
-  const line = waitingLine({ core, configured, decider, send });
+  const late = new LateReleases();
+  const line = waitingLine({ core, configured, decider, send, late });
   const tokens = await createTokenSource(settings.tokens, directory);
   const shared = services({
     core,
@@ -93,6 +93,7 @@ export async function shard(start: ShardStart): Promise<void> {
     scanner,
     tokens,
     decider,
+    late,
     line,
   });
   const open = createStreamOpener(shared);
@@ -111,7 +112,8 @@ export async function shard(start: ShardStart): Promise<void> {
   const failure = uncaughtFailure();
   const { host, port, reusePort, maxReceiveBytes, maxSendBytes, tls } = settings;
   try {
-    const bound = await transport.listen({ host, port, reusePort, maxReceiveBytes, maxSendBytes, tls }, open, health);
+    const listening = { host, port, flag: 'grpc-port', reusePort, maxReceiveBytes, maxSendBytes, tls };
+    const bound = await transport.listen(listening, open, health);
     send({ kind: 'applied', version: snapshot.version });
     send({ kind: 'listening', port: bound });
     await Promise.race([drained, failure]);
@@ -153,12 +155,13 @@ interface ShardParts {
   readonly scanner: RequestScanner;
   readonly tokens: TokenSource | undefined;
   readonly decider: Decider;
+  readonly late: LateReleases;
   readonly line: WaitingLine | undefined;
 }
 
 function services(parts: ShardParts) {
   const { core, start, directory, rules, configured, send, log, recorder, plugins, scanner } = parts;
-  const { tokens, decider, line } = parts;
+  const { tokens, decider, late, line } = parts;
   const { settings } = start;
   const seed = BigInt(start.seed);
   const table = new EndpointTable(core);
@@ -193,7 +196,7 @@ function services(parts: ShardParts) {
     predicts: settings.prediction !== undefined,
     served: servedBy(core, settings.prediction),
     nowMs: poolClockMs,
-    later: releaseLater,
+    later: (again) => late.add(again),
     ejected: ({ endpoint }) => send({ kind: 'ejected', endpoint: endpoint.id }),
   });
   return {
@@ -231,7 +234,8 @@ function waitingLine({
   configured,
   decider,
   send,
-}: Pick<ShardParts, 'core' | 'configured' | 'decider' | 'send'>) {
+  late,
+}: Pick<ShardParts, 'core' | 'configured' | 'decider' | 'send' | 'late'>) {
   if (configured.settings.flowControl === undefined) return undefined;
   const limited = () => configured.settings.flowControl?.limitedTenants ?? [];
   return new WaitingLine({
@@ -239,15 +243,9 @@ function waitingLine({
     nowMs: poolClockMs,
     tell: (ended, progressed) => send({ kind: 'spent', ended, progressed }),
     release: ({ ticket, ticketGeneration }) => {
-      if (!decider.release(ticket, ticketGeneration)) releaseLater(() => decider.release(ticket, ticketGeneration));
+      if (!decider.release(ticket, ticketGeneration)) late.add(() => decider.release(ticket, ticketGeneration));
     },
     mustQueue: (fairnessId) => limited().includes(fairnessId) || limited().includes('*'),
-    later: releaseLater,
+    later: (again) => late.add(again),
   });
-}
-
-function releaseLater(again: () => boolean): void {
-  setTimeout(() => {
-    if (!again()) releaseLater(again);
-  }, releaseAgainMs).unref();
 }
