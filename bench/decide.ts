@@ -2,7 +2,7 @@
 import { Worker } from 'node:worker_threads';
 import {
   attachCore,
-  CoefficientTable,
+  CostTable,
   createPoolMemory,
   Decider,
   defaultPoolSizes,
@@ -47,7 +47,7 @@ function makePool(endpoints: number, profile = defaultProfile): PoolMemory {
   const control = attachCore(pool, 0);
   const table = new EndpointTable(control);
   new ProgramTable(control).publish(0, profile, { inserts: true });
-  new CoefficientTable(control).write(coefficients);
+  new CostTable(control).write(coefficients);
   for (let slot = 0; slot < endpoints; slot++) {
     table.open(slot, 1);
     table.setState(slot, 'live');

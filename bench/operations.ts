@@ -10,6 +10,7 @@ import {
   type Operation,
   ProgramTable,
 } from '../dist/core/index.js';
+import { CoefficientTable } from '../dist/core/latency-predictions.js';
 import type { Bench } from './bench.ts';
 
 const decisionsPerRun = 32;
@@ -47,6 +48,9 @@ const operations: Readonly<Record<string, readonly number[]>> = {
   OP_SCORE_CONSISTENT_HASH: [0, 1, 1.25, 32],
   OP_SCORE_LMETRIC: [],
   OP_SCORE_CACHE_AWARE: [0.3, 64, 1.5],
+  OP_PREDICT: [0, 1, 1, 0],
+  OP_FILTER_TIER: [0.01],
+  OP_SCORE_LATENCY: [0.8, 0.2, 0, 1, 1, 1],
   OP_PICK_RANDOM: [1],
   OP_PICK_WEIGHTED_RANDOM: [1],
   OP_PICK_BEST_OF: [1, 2],
@@ -54,9 +58,14 @@ const operations: Readonly<Record<string, readonly number[]>> = {
   OP_PICK_ROUND_ROBIN: [1],
 };
 
+/** They look at what OP_PREDICT has filled: its time is in theirs. */
+const afterPrediction = new Set(['OP_FILTER_TIER', 'OP_SCORE_LATENCY']);
+
 function program(code: string): Operation[] {
   if (code === 'frame') return [pickHighest];
   const operation = { code, weight: 1, parameters: operations[code]! };
+  const predict = { code: 'OP_PREDICT', weight: 1, parameters: operations.OP_PREDICT! };
+  if (afterPrediction.has(code)) return [predict, operation, pickHighest];
   return code.startsWith('OP_PICK') ? [operation] : [operation, pickHighest];
 }
 
@@ -66,6 +75,7 @@ function decisions(endpoints: number, code: string): () => void {
   const control = attachCore(pool, 0);
   const table = new EndpointTable(control);
   new ProgramTable(control).publish(0, program(code), { inserts: false });
+  new CoefficientTable(control).setUnknown({ ttft: [25, 60, 60, 5, 1, 10, 1], tpot: [13, 0, 1, 0, 0.1, 5, 0] });
   for (let slot = 0; slot < endpoints; slot++) {
     table.open(slot, 1);
     table.setState(slot, 'live');

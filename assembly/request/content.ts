@@ -38,6 +38,7 @@ import {
   scanPagesOffset,
 } from './layout';
 import { lexemesStart } from './lexemes';
+import { mediaReset } from './media';
 
 /** What tokens and images add may be longer than their JSON: hash what is pending before OUTPUT can overflow. */
 const PENDING_MAX: usize = 32768;
@@ -62,6 +63,7 @@ export function contentOpen(scan: usize): void {
   clear(scan + SCAN_SYSTEM_SEGMENT);
   clear(scan + SCAN_PROMPT_SEGMENT);
   store<u32>(scan, <u32>SCAN_PROMPT_SEGMENT, SCAN_SEGMENT);
+  mediaReset(scan);
 }
 
 /** Give the pages of all segments back. */

@@ -63,6 +63,7 @@ import {
   SCAN_SALT_HASH,
   SCAN_SALT_KNOWN,
   SCAN_SALT_LENGTH,
+  SCAN_SEGMENT,
   SCAN_SHAPE,
   SCAN_SINK,
   SCAN_STREAM,
@@ -70,9 +71,11 @@ import {
   SCAN_TOOLS_END,
   SCAN_TOOLS_SEGMENT,
   SCAN_TOOLS_START,
+  SCAN_TYPE_NEXT,
   SCAN_VALUE_START,
 } from './layout';
 import { isDigit, LETTER_F, LETTER_N, LETTER_T, OPEN_ARRAY, OPEN_OBJECT, QUOTE } from './lexemes';
+import { mediaNote, mediaReset, typeBegin, typeTake } from './media';
 
 export const PROMPT_COMPLETIONS: u32 = 0;
 export const PROMPT_CHAT: u32 = 1;
@@ -98,6 +101,8 @@ const SINK_TOKEN: u32 = 6;
 const SINK_LIMIT_FIRST: u32 = 7;
 const SINK_LIMIT_SECOND: u32 = 8;
 const SINK_NOTICE: u32 = 9; // a system text that may turn out to be the billing notice
+export const SINK_TYPE: u32 = 20; // what a part of the prompt is
+export const SINK_NESTED_KEY: u32 = 21; // a key inside of a value of the prompt that is taken raw
 
 // Where the raw bytes of a value under way go.
 const RAW_NONE: u32 = 0;
@@ -119,6 +124,8 @@ const ROLE_CONTENT: u32 = 10;
 const ROLE_IMAGE: u32 = 11;
 const ROLE_PART: u32 = 12;
 const ROLE_SAMPLING: u32 = 13;
+const ROLE_TYPE: u32 = 20;
+const ROLE_FEATURES: u32 = 21;
 
 // Shapes of the prompt value.
 export const SHAPE_MISSING: u32 = 0; // no such key, or null
@@ -181,6 +188,7 @@ function bodyRole(scan: usize, length: u32, word: u64): u32 {
     if (word == 0x74706d6f7270) return kind == PROMPT_COMPLETIONS || kind == PROMPT_IMAGES ? ROLE_PROMPT : ROLE_NONE; // prompt
     if (word == 0x6d6574737973) return kind == PROMPT_RESPONSES ? ROLE_NONE : ROLE_SYSTEM; // system
   } else if (length == 8) {
+    if (word == 0x7365727574616566) return kind == PROMPT_TOKENS ? ROLE_FEATURES : ROLE_NONE; // features
     if (word == 0x736567617373656d) return kind == PROMPT_CHAT || kind == PROMPT_MESSAGES ? ROLE_PROMPT : ROLE_NONE; // messages
   } else if (length == 9) {
     const last = <u32>load<u64>(scan, SCAN_KEY + 8);
@@ -246,7 +254,7 @@ function messageRole(length: u32, word: u64): u32 {
 /** `cache_control` moves from turn to turn and says nothing about the prompt; every other value of a part counts. */
 function partRole(scan: usize, length: u32, word: u64): u32 {
   if (length == 4 && word == 0x74786574) return ROLE_TEXT; // text
-  if (length == 4 && word == 0x65707974) return ROLE_NONE; // type
+  if (length == 4 && word == 0x65707974) return inSystem(scan) ? ROLE_NONE : ROLE_TYPE; // type
   const rest = load<u64>(scan, SCAN_KEY + 8);
   if (length == 13 && word == 0x6f635f6568636163 && rest == 0x6c6f72746e) return ROLE_NONE; // cache_control
   if (load<u32>(scan, SCAN_KIND) == PROMPT_MESSAGES) {
@@ -380,6 +388,11 @@ function fieldEnd(scan: usize, role: u32, position: u32): void {
     case ROLE_SYSTEM:
       contentSwitch(scan, SCAN_PROMPT_SEGMENT);
       break;
+    case ROLE_FEATURES:
+      // An object with something in it.
+      mediaReset(scan);
+      if (position - start > 4) mediaNote(scan);
+      break;
     case ROLE_SALT:
       if (load<u32>(scan, SCAN_SALT_KNOWN) == 0) break;
       store<u64>(scan, streamHash(scan + SCAN_ASIDE_STREAM), SCAN_SALT_HASH);
@@ -405,6 +418,7 @@ function rawPromptMayBegin(kind: u32, byte: u32): bool {
 function promptBegin(scan: usize, byte: u32, at: usize): bool {
   const kind = load<u32>(scan, SCAN_KIND);
   contentReset(scan);
+  if (kind != PROMPT_TOKENS) mediaReset(scan);
   store<u32>(scan, 0, SCAN_PROMPT_END);
   const text = kind == PROMPT_COMPLETIONS || kind == PROMPT_IMAGES;
   let shape = SHAPE_BAD;
@@ -506,8 +520,38 @@ function messageValueBegin(scan: usize, role: u32, byte: u32): bool {
 
 function partValueBegin(scan: usize, role: u32, byte: u32, at: usize): void {
   if (role == ROLE_NONE || byte == LETTER_N) return;
+  if (role == ROLE_TYPE) {
+    if (byte == QUOTE) beginType(scan);
+    return;
+  }
   if (role == ROLE_TEXT && byte == QUOTE) store<u32>(scan, SINK_PROMPT, SCAN_SINK);
   else beginRaw(scan, role == ROLE_IMAGE ? RAW_ASIDE : RAW_PROMPT, at);
+}
+
+function beginType(scan: usize): void {
+  store<u32>(scan, SINK_TYPE, SCAN_SINK);
+  typeBegin(scan);
+}
+
+// ------------------------------------------------------------------------ inside of values that are taken raw
+
+/** Whether keys inside of the value under way are looked at: it is a part of the prompt that is taken raw. */
+export function looksInside(scan: usize): bool {
+  return load<u32>(scan, SCAN_RAW) == RAW_PROMPT && load<u32>(scan, SCAN_SEGMENT) == <u32>SCAN_PROMPT_SEGMENT;
+}
+
+/** Such a key has ended. */
+export function nestedKeyEnd(scan: usize): void {
+  const type = load<u32>(scan, SCAN_KEY_LENGTH) == 4 && load<u64>(scan, SCAN_KEY) == 0x65707974;
+  store<u32>(scan, type, SCAN_TYPE_NEXT);
+}
+
+/** A value inside begins. */
+export function nestedValueBegin(scan: usize, byte: u32): void {
+  store<u32>(scan, SINK_NONE, SCAN_SINK);
+  if (load<u32>(scan, SCAN_TYPE_NEXT) == 0) return;
+  store<u32>(scan, 0, SCAN_TYPE_NEXT);
+  if (byte == QUOTE) beginType(scan);
 }
 
 // ------------------------------------------------------------------------------------------- what they hold
@@ -537,7 +581,11 @@ export function takeString(scan: usize, sink: u32, from: usize, length: u32): vo
     case SINK_NOTICE:
       takeNotice(scan, from, length);
       break;
+    case SINK_TYPE:
+      typeTake(scan, from, length);
+      break;
     case SINK_KEY:
+    case SINK_NESTED_KEY:
       store<u32>(
         scan,
         keep(scan + SCAN_KEY, load<u32>(scan, SCAN_KEY_LENGTH), SCAN_MAX_KEY, from, length),

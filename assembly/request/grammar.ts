@@ -10,11 +10,16 @@ import {
   fieldsPause,
   fieldsStart,
   keyEnd,
+  looksInside,
+  nestedKeyEnd,
+  nestedValueBegin,
   numberEnd,
   SINK_KEY,
+  SINK_NESTED_KEY,
   SINK_NONE,
   SINK_OTHER_KEY,
   SINK_PROMPT,
+  SINK_TYPE,
   takeNumber,
   takeString,
   valueBegin,
@@ -63,6 +68,7 @@ import {
   writeCodePoint,
   ZERO,
 } from './lexemes';
+import { typeEnd } from './media';
 
 export const SCAN_REASON_BYTE: u32 = 1; // a byte that cannot stand here
 export const SCAN_REASON_CONTROL: u32 = 2; // a raw control byte in a string
@@ -198,7 +204,7 @@ function stepValue(scan: usize, first: bool): u32 {
   if (first && byte == CLOSE_ARRAY) return closeContainer(scan);
   let child = false;
   if (depth == tracked) child = valueBegin(scan, depth, byte, at, position());
-  else store<u32>(scan, SINK_NONE, SCAN_SINK);
+  else nestedValueBegin(scan, byte);
   if (byte == QUOTE) {
     at++;
     return stepString(scan);
@@ -259,17 +265,19 @@ function stepKey(scan: usize, first: bool): u32 {
   if (first && byte == CLOSE_OBJECT) return closeContainer(scan);
   if (byte != QUOTE) return refuse(SCAN_REASON_BYTE);
   at++;
-  if (depth != tracked) {
+  const nested = depth != tracked;
+  if (nested && !looksInside(scan)) {
     store<u32>(scan, SINK_OTHER_KEY, SCAN_SINK);
     return LEX_STRING;
   }
   v128.store(scan, i64x2.splat(0), SCAN_KEY);
   v128.store(scan, i64x2.splat(0), SCAN_KEY + 16);
   if (shortKey(scan)) {
-    keyEnd(scan, depth);
+    if (nested) nestedKeyEnd(scan);
+    else keyEnd(scan, depth);
     return stepColon(scan);
   }
-  store<u32>(scan, SINK_KEY, SCAN_SINK);
+  store<u32>(scan, nested ? SINK_NESTED_KEY : SINK_KEY, SCAN_SINK);
   store<u32>(scan, 0, SCAN_KEY_LENGTH);
   return LEX_STRING;
 }
@@ -317,6 +325,11 @@ function stepString(scan: usize): u32 {
       keyEnd(scan, depth);
       return LEX_COLON;
     }
+    if (sink == SINK_NESTED_KEY) {
+      nestedKeyEnd(scan);
+      return LEX_COLON;
+    }
+    if (sink == SINK_TYPE) typeEnd(scan);
     return sink == SINK_OTHER_KEY ? LEX_COLON : afterValue(scan);
   }
   if (byte != BACKSLASH) return refuse(SCAN_REASON_CONTROL);

@@ -88,7 +88,11 @@ export const SCAN_PROMPT_SEGMENT: usize = 3048;
 // In the order of the chain.
 export const SCAN_FIRST_SEGMENT: usize = SCAN_TOOLS_SEGMENT;
 export const SCAN_LAST_SEGMENT: usize = SCAN_PROMPT_SEGMENT;
-export const SCAN_BYTES: usize = 3656;
+export const SCAN_MEDIA_SEEN: usize = 3656; // the prompt has images, audio or video; these four are cleared by contentOpen
+export const SCAN_TYPE_NEXT: usize = 3660; // the next value is that of a `type` inside of a value taken raw
+export const SCAN_TYPE_LENGTH: usize = 3664; // bytes kept of the type under way
+export const SCAN_TYPE: usize = 3672; // 16 bytes, zero padded
+export const SCAN_BYTES: usize = 3688;
 
 // A segment: content that is hashed by itself, so that it does not matter in which order the body brings them. u32
 // unless said otherwise; only the first five words are cleared when a scan is opened.

@@ -36,6 +36,7 @@ import {
   SCAN_HEAD_NAME,
   SCAN_HEAD_OPEN,
   SCAN_KIND,
+  SCAN_MEDIA_SEEN,
   SCAN_OPEN,
   SCAN_POSITION,
   SCAN_PROMPT_END,
@@ -176,6 +177,12 @@ export function scanFlaws(id: u32): u32 {
   const shape = load<u32>(scan, SCAN_SHAPE);
   if (shape == SHAPE_EMPTY) return others | SCAN_FLAW_EMPTY;
   return others | (shape == SHAPE_BAD ? SCAN_FLAW_SHAPE : SCAN_FLAW_MISSING);
+}
+
+/** Whether the prompt has images, audio or video. */
+export function scanMediaSeen(id: u32): u32 {
+  const scan = scanAddress(id);
+  return scan == 0 ? 0 : load<u32>(scan, SCAN_MEDIA_SEEN);
 }
 
 /** Bytes of prompt content, tools and system included: four of them are one estimated token. */

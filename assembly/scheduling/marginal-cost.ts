@@ -52,7 +52,9 @@ import {
   MATCH,
   P,
   PROJECTION_BYTES,
+  REGION_COEFFICIENTS,
   REQUEST,
+  regionAddress,
   SHARE_BYTES,
   THREAD,
 } from '../memory';
@@ -299,6 +301,21 @@ export function wouldPick(op: usize, used: u32): void {
     slot = i + 1;
   }
   store<u32>(REQUEST + ANSWER_WOULD_PICK, slot);
+}
+
+/** What is assumed of a pool before anybody writes coefficients (defaults of the section adaptation). Creator only. */
+export function coefficientsInitialise(): void {
+  const at = regionAddress(REGION_COEFFICIENTS);
+  store<f32>(at, 25, COEFFICIENT_BASE);
+  store<f32>(at, 55, COEFFICIENT_PREFILL);
+  store<f32>(at, 5, COEFFICIENT_WAITING);
+  store<f32>(at, 13, COEFFICIENT_STEP);
+  store<f32>(at, 4, COEFFICIENT_GROWTH);
+  store<f32>(at, 1.5, COEFFICIENT_MISS_PRICE);
+  store<f32>(at, 200, COEFFICIENT_OUTPUT);
+  store<f32>(at, 2000, COEFFICIENT_FIRST_OUTPUT_TARGET);
+  store<f32>(at, 60, COEFFICIENT_PER_TOKEN_TARGET);
+  store<f32>(at, 256, COEFFICIENT_SLOTS);
 }
 
 export function coefficientsAddress(): usize {

@@ -55,6 +55,7 @@ import { lockAcquire, lockRelease, lockSeize } from '../lock';
 import { HEADER, HEADER_COMMIT_LOCK, HEADER_INDEX_LOCK, HEADER_POOL, P, R } from '../memory';
 import { prefixInitialise, prefixRemoveEndpointLocked, prefixRepairRest } from '../prefix/index';
 import { releaseThread } from './decide';
+import { coefficientsInitialise } from './marginal-cost';
 import { POOL_EPOCH, POOL_LIVE, POOL_SLOTS_SEEN, POOL_SLOTS_USED } from './program';
 
 /** The control thread must not stop for long: it is the one that repairs. */
@@ -64,6 +65,7 @@ const SHORT: u32 = 20;
 export function initialise(): void {
   ledgerInitialise();
   prefixInitialise();
+  coefficientsInitialise();
 }
 
 function updateUsed(): void {

@@ -1,5 +1,5 @@
 import type { AdaptationSettings } from '../config/adaptation.js';
-import { type Coefficients, type CoefficientTable, costTerms, type TermShares } from '../core/coefficients.js';
+import { type Coefficients, type CostTable, costTerms, type TermShares } from '../core/coefficients.js';
 import type { Label } from '../core/label.js';
 import type { LabelReader } from '../core/label-reader.js';
 import { CostModel, type Fit } from './cost-model.js';
@@ -20,7 +20,7 @@ export interface Drive {
 export interface AdapterOptions {
   readonly settings: AdaptationSettings;
   readonly labels: Pick<LabelReader, 'drain' | 'lost'>;
-  readonly coefficients: Pick<CoefficientTable, 'write' | 'writeEndpoint' | 'shares' | 'projection'>;
+  readonly coefficients: Pick<CostTable, 'write' | 'writeEndpoint' | 'shares' | 'projection'>;
   /** Configured weights of the scorers that a projection moves; with `drive: weights` only. */
   readonly projected?: readonly number[] | undefined;
   /** Let this arm decide from now on. */

@@ -6,8 +6,10 @@ import { type Gateway, startGateway } from '../gateway/gateway.js';
 import { type Fleet, startFleet } from '../simulator/server/fleet.js';
 import { L40S_8B } from '../simulator/server/speed.js';
 import { runLoad } from './demo/load.js';
+import { runOverload } from './demo/overload.js';
 import { type PickerProcess, startPickerProcess } from './demo/picker-process.js';
-import { TurnTable } from './demo/report.js';
+import { OverloadTable, TurnTable } from './demo/report.js';
+import { waitingRequests } from './demo/waiting-requests.js';
 import { freePorts, listenFailure, portNumber } from './port.js';
 
 interface DemoFlags {
@@ -19,11 +21,39 @@ interface DemoFlags {
   readonly grpcPort: number;
   readonly metricsPort: number;
   readonly once: boolean;
+  readonly overload: boolean;
+  readonly seconds: number;
   readonly picker?: string;
 }
 
 const MODEL = 'demo-model';
 const SYSTEM_PROMPTS = 4;
+
+/**
+ * A flood of some six times what four servers can take: at the speed of an L40S a prompt of 4,000 tokens keeps one of them
+ * busy for a third of a second.
+ */
+const OVERLOAD = {
+  interactivePerSecond: 3,
+  batchPerSecond: 60,
+  promptBytes: 16_000,
+  answerTokens: 8,
+};
+
+/** Interactive requests go first; a batch request that would wait longer than a few seconds is told so at once. */
+const OVERLOAD_SETTINGS = `featureGates: [flowControl]
+flowControl:
+  defaultRequestTTL: 10s
+  maxExpectedWait: 5s
+  priorityBands:
+  - {priority: 10, fairnessPolicyRef: start-time-fairness-policy}
+  - {priority: -10, fairnessPolicyRef: start-time-fairness-policy}
+`;
+const OVERLOAD_PLUGINS = '- type: start-time-fairness-policy\n';
+const OBJECTIVES = `objectives:
+- {name: interactive, priority: 10}
+- {name: batch, priority: -10}
+`;
 
 /**
  * `pointsman demo`: simulated model servers, the picker, the embedded gateway and a short load of conversations.
@@ -46,10 +76,12 @@ export async function runDemo(argv: readonly string[]): Promise<number> {
     console.log(`  picker         ext_proc on 127.0.0.1:${picker.grpcPort}, metrics ${picker.metricsUrl}`);
     console.log(`  gateway        ${url}\n`);
     const died = picker.ended.then((line) => Promise.reject(new Error(line)));
-    const failed = await Promise.race([showLoad(url, flags, fleet), interrupted, died]);
+    const show = flags.overload ? showOverload(url, flags, fleet, picker) : showLoad(url, flags, fleet);
+    const failed = await Promise.race([show, interrupted, died]);
     if (typeof failed === 'string') return 0;
     if (flags.once) return failed > 0 ? 1 : 0;
-    console.log(whatToLookAt(url, picker.metricsUrl));
+    if (!flags.overload) console.log(whatToLookAt(url, picker.metricsUrl));
+    else console.log('\n  Ctrl-C ends everything.');
     await Promise.race([interrupted, died]);
     return 0;
   } catch (error) {
@@ -69,7 +101,7 @@ async function startHouse(
   stops.push(() => fleet.stop());
   const folder = await mkdtemp(join(tmpdir(), 'pointsman-demo-'));
   stops.push(() => rm(folder, { recursive: true, force: true }));
-  const configFile = await writeConfiguration(folder, fleet);
+  const configFile = await writeConfiguration(folder, fleet, flags.overload);
   const [grpcPort, healthPort, metricsPort] = await freePorts(3);
   const picker = await startPickerProcess({
     command: flags.picker?.split(/\s+/),
@@ -85,17 +117,17 @@ async function startHouse(
   return { fleet, picker, gateway };
 }
 
-/** The default profile, with discovery from a file; returns the path of the configuration. */
-async function writeConfiguration(folder: string, fleet: Fleet): Promise<string> {
+/** The default profile, with discovery from a file, and with queues for an overload; returns the path of the configuration. */
+async function writeConfiguration(folder: string, fleet: Fleet, overload: boolean): Promise<string> {
   const endpointsFile = join(folder, 'endpoints.yaml');
   const configFile = join(folder, 'configuration.yaml');
-  await writeFile(endpointsFile, fleet.endpointsYaml());
+  await writeFile(endpointsFile, `${fleet.endpointsYaml()}${OBJECTIVES}`);
   await writeFile(
     configFile,
     `apiVersion: llm-d.ai/v1alpha1
 kind: EndpointPickerConfig
-plugins:
-- type: file-discovery
+${overload ? OVERLOAD_SETTINGS : ''}plugins:
+${overload ? OVERLOAD_PLUGINS : ''}- type: file-discovery
   parameters: {path: ${JSON.stringify(endpointsFile)}, watchFile: true}
 - type: queue-scorer
 - type: kv-cache-utilization-scorer
@@ -130,6 +162,28 @@ async function showLoad(url: string, flags: DemoFlags, fleet: Fleet): Promise<nu
   return errors.length;
 }
 
+/** Run the overload and print its table; resolves to the number of interactive requests that failed. */
+async function showOverload(url: string, flags: DemoFlags, fleet: Fleet, picker: PickerProcess): Promise<number> {
+  const table = new OverloadTable();
+  const { batchPerSecond, interactivePerSecond } = OVERLOAD;
+  const { seconds } = flags;
+  const [floodFrom, floodTo] = [1 + Math.floor(seconds / 4), 1 + Math.floor(0.6 * seconds)];
+  console.log(
+    `  ${interactivePerSecond} interactive requests a second; from second ${floodFrom} to ${floodTo} (*) ` +
+      `${batchPerSecond} batch requests a second, far more than the servers can take\n`,
+  );
+  console.log(table.head());
+  const totals = await runOverload({ url, model: MODEL, seconds, floodFrom, floodTo, ...OVERLOAD }, async (second) => {
+    const inServers = fleet.servers.reduce((sum, server) => sum + server.stats().waiting, 0);
+    console.log(table.row(second, [await waitingRequests(picker.metricsUrl), inServers]));
+  });
+  const { interactive, interactiveFailed, batchAnswered, batchRefused } = totals;
+  console.log(`\n  ${interactive} interactive requests answered, ${interactiveFailed.length} failed`);
+  console.log(`  ${batchAnswered} batch requests answered, ${batchRefused} told to come again later`);
+  for (const error of new Set(interactiveFailed)) console.error(`  failed: ${error}`);
+  return interactiveFailed.length;
+}
+
 function whatToLookAt(url: string, metricsUrl: string): string {
   return `
   Later turns find their prompt cached: the picker sends a conversation back to the server that has it.
@@ -154,6 +208,8 @@ function demoCommand(): Command {
     .option('--speedup <factor>', 'how much faster than an L40S the servers compute', positive, 1)
     .option('--grpc-port <port>', "port of the picker's ext_proc; 0 = a free one", portNumber, 0)
     .option('--metrics-port <port>', "port of the picker's metrics; 0 = a free one", portNumber, 0)
+    .option('--overload', 'a flood of batch requests beside interactive ones, with flow control on', false)
+    .option('--seconds <count>', 'length of the overload', atLeastOne, 16)
     .option('--once', 'end after the load', false)
     .option('--picker <command>', 'another picker to start instead, given the flags that llm-d understands');
 }

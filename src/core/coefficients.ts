@@ -44,7 +44,7 @@ export interface ProjectionSums {
 }
 
 /** The control thread's face of the cost model's numbers. A write that cannot have the lock at once answers false. */
-export class CoefficientTable {
+export class CostTable {
   readonly #core: CoreInstance;
 
   constructor(core: CoreInstance) {

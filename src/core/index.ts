@@ -1,7 +1,7 @@
 // The public face of the decision core (`pointsman/core`): embed it in another router, or microbenchmark it.
 export {
   type Coefficients,
-  CoefficientTable,
+  CostTable,
   type CostTerm,
   costTerms,
   type ProjectionSums,

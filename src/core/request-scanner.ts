@@ -228,6 +228,7 @@ export class RequestScanner {
       promptBytes: this.#core.call.scanPromptBytes!(id) >>> 0,
       toolsSpan: this.#span(state, at.toolsSpan),
       cacheSalt: this.#word(state, at.saltKnown) === 1 ? this.#string(state, at.salt) : undefined,
+      hasMedia: this.#core.call.scanMediaSeen!(id) === 1,
       isObject: this.#word(state, at.isObject) === 1,
       flaw: this.#flaw(id),
     };

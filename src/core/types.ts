@@ -44,6 +44,8 @@ export interface RequestScanResult {
   readonly promptBytes: number;
   readonly toolsSpan: Span | undefined;
   readonly cacheSalt: string | undefined;
+  /** The prompt has images, audio or video. */
+  readonly hasMedia: boolean;
   /** The body is a JSON object, or a message that holds one. */
   readonly isObject: boolean;
   /** What an engine would refuse; undefined when nothing. */

@@ -20,6 +20,8 @@ export interface UnderstoodRequest {
   readonly stream: boolean;
   readonly maxOutputTokens: number | undefined;
   readonly promptBytes: number;
+  /** The prompt has images, audio or video. */
+  readonly hasMedia: boolean;
   readonly cacheSalt: string | undefined;
   readonly priority: number;
   readonly fairnessId: string;
@@ -51,6 +53,7 @@ export function understandOpaque(requester: Requester): UnderstoodRequest {
     stream: false,
     maxOutputTokens: undefined,
     promptBytes: 0,
+    hasMedia: false,
     cacheSalt: undefined,
     ...requester,
   };
@@ -88,8 +91,8 @@ export function understand(
   };
 }
 
-function payload({ stream, maxOutputTokens, promptBytes, cacheSalt }: RequestScanResult) {
-  return { stream, maxOutputTokens, promptBytes, cacheSalt };
+function payload({ stream, maxOutputTokens, promptBytes, hasMedia, cacheSalt }: RequestScanResult) {
+  return { stream, maxOutputTokens, promptBytes, hasMedia, cacheSalt };
 }
 
 function placeOfModel(scan: RequestScanResult): ModelEdit {

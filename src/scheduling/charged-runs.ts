@@ -7,7 +7,7 @@ export interface RunOptions extends ChargeOptions {
   /** Names of the profiles; their place is their number in the core. */
   readonly profiles: readonly string[];
   readonly emitScores: boolean;
-  /** Read what requests want from their headers: something predicts latency. */
+  /** Something predicts latency: placements tell what, beside what their requests want. */
   readonly predicts?: boolean | undefined;
   readonly hostColumns?: HostColumnFiller | undefined;
   /**

@@ -1,6 +1,7 @@
 import { latencySloAdmitter } from './admitters/latency-slo-admitter.js';
 import { probabilisticAdmitter } from './admitters/probabilistic-admitter.js';
 import { contextLengthAware } from './context-length-aware.js';
+import { alwaysDisaggMultimodalDecider } from './deciders/always-disagg-multimodal-decider.js';
 import { alwaysDisaggPdDecider } from './deciders/always-disagg-pd-decider.js';
 import { prefixBasedPdDecider } from './deciders/prefix-based-pd-decider.js';
 import { byLabel } from './filters/by-label.js';
@@ -48,6 +49,7 @@ import { activeRequestScorer } from './scorers/active-request-scorer.js';
 import { cacheAwareScorer } from './scorers/cache-aware-scorer.js';
 import { consistentHashScorer } from './scorers/consistent-hash-scorer.js';
 import { endpointAttributeScorer } from './scorers/endpoint-attribute-scorer.js';
+import { exploitExploreScorer } from './scorers/exploit-explore-scorer.js';
 import { headerLabelAffinityScorer } from './scorers/header-label-affinity-scorer.js';
 import { kvCacheUtilizationScorer } from './scorers/kv-cache-utilization-scorer.js';
 import { latencyScorer } from './scorers/latency-scorer.js';
@@ -57,6 +59,7 @@ import { loraAffinityScorer } from './scorers/lora-affinity-scorer.js';
 import { marginalCostScorer } from './scorers/marginal-cost-scorer.js';
 import { noHitLruScorer } from './scorers/no-hit-lru-scorer.js';
 import { precisePrefixCacheScorer } from './scorers/precise-prefix-cache-scorer.js';
+import { prefixBalanceScorer } from './scorers/prefix-balance-scorer.js';
 import { prefixCacheScorer } from './scorers/prefix-cache-scorer.js';
 import { queueScorer } from './scorers/queue-scorer.js';
 import { rendezvousHashScorer } from './scorers/rendezvous-hash-scorer.js';
@@ -98,6 +101,8 @@ export const schedulingPlugins: readonly PluginDefinition[] = [
   lmetricScorer,
   cacheAwareScorer,
   marginalCostScorer,
+  prefixBalanceScorer,
+  exploitExploreScorer,
   maxScorePicker,
   randomPicker,
   weightedRandomPicker,
@@ -117,6 +122,7 @@ export const schedulingPlugins: readonly PluginDefinition[] = [
   headerProfileHandler,
   dataParallelProfileHandler,
   alwaysDisaggPdDecider,
+  alwaysDisaggMultimodalDecider,
   prefixBasedPdDecider,
   topologyExtractor,
   topologyAffinityFilter,

@@ -16,7 +16,7 @@ import type {
   RequestOutlook,
   ScheduleInput,
 } from './types.js';
-import { NOTHING_WANTED, wantedTimes } from './wanted-times.js';
+import { wantedTimes } from './wanted-times.js';
 
 /** How many hashes of a prompt have been written for the next decision. */
 interface WrittenChain {
@@ -137,7 +137,7 @@ export class CoreScheduler implements GatedScheduler {
         estimateOutput.maxTokens ?? Number.MAX_SAFE_INTEGER,
       );
     }
-    const wanted = this.#options.predicts ? wantedTimes(input.headers) : NOTHING_WANTED;
+    const wanted = wantedTimes(input.headers);
     return {
       profile: 0,
       wantedTtftMs: wanted.ttftMs,

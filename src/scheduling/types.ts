@@ -45,6 +45,8 @@ export interface ScheduleInput {
   readonly targetModel: string;
   readonly cacheSalt: string | undefined;
   readonly promptBytes: number;
+  /** The prompt has images, audio or video; absent = no. */
+  readonly hasMedia?: boolean | undefined;
   /** Tokens of the prompt as the model's tokeniser cuts it; undefined = they are estimated from `promptBytes`. */
   readonly tokens?: PromptTokens | undefined;
   /** What prediction servers say about endpoints; undefined = nothing, or nobody asked. */
@@ -214,6 +216,8 @@ export interface ProgramOperation {
     | 'OP_SCORE_TOPOLOGY'
     | 'OP_SCORE_MARGINAL_COST'
     | 'OP_WOULD_PICK'
+    | 'OP_SCORE_PREFIX_BALANCE'
+    | 'OP_SCORE_EXPLOIT_EXPLORE'
     | 'OP_PREDICT'
     | 'OP_ADMIT_LATENCY'
     | 'OP_FILTER_TIER'

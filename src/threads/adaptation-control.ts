@@ -2,7 +2,7 @@ import { Adapter, type AdapterReport } from '../adaptation/adapter.js';
 import type { Transition } from '../adaptation/guard.js';
 import { believed, decodeState, encodeState } from '../adaptation/saved-state.js';
 import type { AdaptationSettings } from '../config/adaptation.js';
-import { CoefficientTable } from '../core/coefficients.js';
+import { CostTable } from '../core/coefficients.js';
 import { EndpointTable } from '../core/endpoint-table.js';
 import { LabelReader } from '../core/label-reader.js';
 import type { CoreInstance } from '../core/memory.js';
@@ -140,7 +140,7 @@ export class AdaptationControl {
     return new Adapter({
       settings,
       labels: off ? { drain: () => 0, lost: 0 } : new LabelReader(core),
-      coefficients: new CoefficientTable(core),
+      coefficients: new CostTable(core),
       projected: this.#options.projected(),
       drive: ({ arm, tag, weights }) => {
         if (off) run({ kind: 'configured', tag: 0 });

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type Coefficients, CoefficientTable, EndpointTable } from '../../dist/core/index.js';
+import { defaultAdaptation } from '../../dist/config/adaptation.js';
+import { type Coefficients, CostTable, EndpointTable } from '../../dist/core/index.js';
 import { type CostInput, marginalCosts } from './marginal-cost-model.ts';
 import { makePool, pickMax, plainRequest, scorer } from './pool.js';
 
@@ -33,7 +34,7 @@ function setState(pool: ReturnType<typeof makePool>, slot: number, given: CostIn
   view.setFloat32(at('COLUMN_SLOTS_SEEN'), given.slotsSeen, true);
   const times = columns + constant.COLUMN_PREFILL_RATE_TIME! * sizes.endpoints * 4 + slot * 8;
   view.setFloat64(times, nowMs, true);
-  new CoefficientTable(control).writeEndpoint(slot, 1, given.speed, given.reliability);
+  new CostTable(control).writeEndpoint(slot, 1, given.speed, given.reliability);
 }
 
 /** A pool in this state; `cachedTokens` is what the prefix index says of a prompt of `blocks` blocks. */
@@ -47,7 +48,7 @@ function poolOf(endpoints: readonly CostInput[], coefficients = usual, operation
   }));
   const pool = makePool(operations, signals);
   pool.programs.publish(0, operations, { inserts: true });
-  new CoefficientTable(pool.control).write(coefficients);
+  new CostTable(pool.control).write(coefficients);
   const hashes = (pool.core.call.hashesAddress!() >>> 0) >>> 3;
   const chain = new BigUint64Array(pool.memory.memory.buffer);
   for (let i = 0; i < 64; i++) chain[hashes + i] = BigInt(i + 1) * 0x9e3779b97f4a7c15n;
@@ -133,6 +134,16 @@ describe('marginal-cost-scorer', () => {
     );
   });
 
+  it('assumes the defaults of the configuration until somebody writes coefficients', () => {
+    const { control } = makePool(scoring, []);
+    const at = (control.call.coefficientsAddress!() >>> 0) >>> 2;
+    const { prior, ...model } = defaultAdaptation().model;
+    expect([...control.f32.subarray(at, at + 10)]).toEqual([
+      ...[prior.baseMs, prior.prefillMsPerKiloToken, prior.waitingMs, prior.stepMs, prior.growthMs],
+      ...[model.missPrice, prior.outputTokens, model.firstOutputTargetMs, model.perTokenTargetMs, model.slots],
+    ]);
+  });
+
   it('lets the prefill rate decay while nothing is sent', () => {
     const { decider } = poolOf([
       { ...idle, prefillRate: 10 },
@@ -208,7 +219,7 @@ describe('marginal-cost-scorer', () => {
       },
     );
     pool.programs.publish(0, scoring, { inserts: true });
-    new CoefficientTable(pool.control).write(usual);
+    new CostTable(pool.control).write(usual);
     const hashes = (pool.core.call.hashesAddress!() >>> 0) >>> 3;
     const chain = new BigUint64Array(pool.memory.memory.buffer);
     for (let i = 0; i < 1000; i++) {
@@ -226,7 +237,7 @@ describe('marginal-cost-scorer', () => {
   it('tells how much each term told the candidates apart', () => {
     const pool = poolOf([{ ...idle, waiting: 10 }, idle]);
     for (let i = 0; i < 64; i++) pool.decider.decide({ ...plainRequest, promptTokens: 100, charged: false });
-    const { samples, sums } = new CoefficientTable(pool.control).shares();
+    const { samples, sums } = new CostTable(pool.control).shares();
     expect(samples).toBe(4);
     expect(sums).toMatchObject({ context: 0, queue: 0, decode: 0, capacity: 0 });
     expect(sums.waiting).toBeCloseTo(4, 6);
@@ -234,7 +245,7 @@ describe('marginal-cost-scorer', () => {
 
   it('leaves the numbers of a slot that has changed hands alone', () => {
     const pool = poolOf([idle, idle]);
-    const table = new CoefficientTable(pool.control);
+    const table = new CostTable(pool.control);
     table.writeEndpoint(0, 2, 3, 1);
     pool.decider.decide({ ...plainRequest, promptTokens: 100, charged: false });
     expect([0, 1].map((slot) => pool.decider.scoreOf(slot))).toEqual([1, 1]);
@@ -276,7 +287,7 @@ describe('what marginal cost would pick', () => {
         const { slots, score } = decider.decide({ ...plainRequest, promptTokens: 500, charged: false });
         return [...slots, score];
       });
-      return { picks, sums: new CoefficientTable(control).projection() };
+      return { picks, sums: new CostTable(control).projection() };
     };
     const { picks, sums } = run(projecting);
     expect(picks).toEqual(run(classical).picks);

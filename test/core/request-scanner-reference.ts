@@ -80,6 +80,9 @@ const limitKeys: ReadonlyArray<readonly string[]> = [
   ['max_new_tokens'],
 ];
 
+/** A part that says that it is no text. Good enough for random documents: none of their texts looks like one. */
+const MEDIUM = /"type"\s*:\s*"(image|video|audio|image_url|video_url|audio_url|input_image|input_audio|input_video)"/;
+
 export interface Expected {
   readonly result: RequestScanResult;
   readonly content: Buffer;
@@ -128,6 +131,7 @@ export function expectedScan(kind: PromptKind, body: Buffer, seed: bigint): Expe
       promptBytes: (content?.length ?? 0) + (tools ? tools.end - tools.start : 0) + (systemBytes?.length ?? 0),
       toolsSpan: span(tools),
       cacheSalt: string(saltKey),
+      hasMedia: prompt !== undefined && MEDIUM.test(raw(prompt).toString()),
       isObject,
       flaw: expectedFlaw(),
     },

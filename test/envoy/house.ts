@@ -18,6 +18,8 @@ export interface HouseOptions {
   readonly configuration?: Configuration;
   /** `plugins` and `schedulingProfiles` as YAML; left out = the default profile. */
   readonly profile?: string;
+  /** `objectives` of the endpoints file as YAML. */
+  readonly objectives?: string;
   /** More flags for the picker. */
   readonly flags?: readonly string[];
 }
@@ -27,6 +29,8 @@ export interface House<S extends Server> {
   readonly envoy: Envoy;
   readonly servers: readonly S[];
   picker: PickerProcess;
+  /** From now on the pool has these servers and no others. */
+  setPool(servers: readonly Server[]): Promise<void>;
   /** End the picker at once, as a crash does. */
   killPicker(): Promise<void>;
   /** Start it again on the same ports. */
@@ -56,7 +60,10 @@ export async function startHouse<S extends Server>(
   options: HouseOptions = {},
 ): Promise<House<S>> {
   const folder = await mkdtemp(join(tmpdir(), 'pointsman-house-'));
-  const configFile = await writeConfiguration(folder, servers, options.profile ?? DEFAULT_PROFILE);
+  const endpointsFile = join(folder, 'endpoints.yaml');
+  const setPool = (pool: readonly Server[]) => writePool(endpointsFile, pool, options.objectives ?? '');
+  await setPool(servers);
+  const configFile = await writeConfiguration(folder, endpointsFile, options.profile ?? DEFAULT_PROFILE);
   const [grpcPort, healthPort, metricsPort] = await freePorts(3);
   const start = () =>
     startPickerProcess({
@@ -74,6 +81,7 @@ export async function startHouse<S extends Server>(
     envoy,
     servers,
     picker,
+    setPool,
     killPicker: () => house.picker.stop('SIGKILL'),
     restartPicker: async () => {
       house.picker = await start();
@@ -88,10 +96,12 @@ export async function startHouse<S extends Server>(
   return house;
 }
 
-async function writeConfiguration(folder: string, servers: readonly Server[], profile: string): Promise<string> {
-  const endpointsFile = join(folder, 'endpoints.yaml');
+async function writePool(endpointsFile: string, servers: readonly Server[], objectives: string): Promise<void> {
+  await writeFile(endpointsFile, `${servers.length === 0 ? 'endpoints: []\n' : endpointsYaml(servers)}${objectives}`);
+}
+
+async function writeConfiguration(folder: string, endpointsFile: string, profile: string): Promise<string> {
   const configFile = join(folder, 'configuration.yaml');
-  await writeFile(endpointsFile, servers.length === 0 ? 'endpoints: []\n' : endpointsYaml(servers));
   const discovery = `- type: file-discovery\n  parameters: {path: ${JSON.stringify(endpointsFile)}, watchFile: true}\n`;
   const head = 'apiVersion: llm-d.ai/v1alpha1\nkind: EndpointPickerConfig\n';
   const tail = 'dataLayer:\n  discovery: {pluginRef: file-discovery}\n';

@@ -255,6 +255,18 @@ describe('prefix-based-pd-decider', () => {
   });
 });
 
+describe('always-disagg-multimodal-decider', () => {
+  it('has the media of a request encoded elsewhere', () => {
+    const each = pool({
+      handler: '{deciders: {encode: always-disagg-multimodal-decider}}',
+      plugins: ['{type: always-disagg-multimodal-decider}'],
+    });
+    expect(each.picks({ hasMedia: true })).toEqual({ decode: 'pod-0', encode: 'pod-2' });
+    expect(each.picks({ hasMedia: false })).toEqual({ decode: 'pod-0' });
+    expect(each.staged).toEqual(['encode-decode m', 'decode-only m']);
+  });
+});
+
 describe('a request that asks for the cache only', () => {
   const prompt = 'k'.repeat(2000);
 

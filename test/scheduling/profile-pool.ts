@@ -24,6 +24,7 @@ export interface ProfileAsked {
   readonly prompt?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly subset?: readonly string[];
+  readonly hasMedia?: boolean;
 }
 
 /**
@@ -109,7 +110,7 @@ export class ProfilePool {
   }
 
   /** Decide a completions request; its charges are held until they are released. */
-  schedule({ prompt = 'hello', headers = {}, subset }: ProfileAsked = {}): Placement | Rejection {
+  schedule({ prompt = 'hello', headers = {}, subset, hasMedia }: ProfileAsked = {}): Placement | Rejection {
     const scan = this.#scanner.open(PromptKind.completions, this.#blockTokens * 4);
     this.#scanner.feed(scan, Buffer.from(JSON.stringify({ model: 'm', prompt })));
     this.#scanner.finish(scan);
@@ -121,6 +122,7 @@ export class ProfilePool {
       targetModel: 'm',
       cacheSalt: undefined,
       promptBytes: prompt.length,
+      hasMedia,
       maxOutputTokens: undefined,
       priority: 0,
       fairnessId: 'default-flow',

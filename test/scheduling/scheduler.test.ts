@@ -104,3 +104,14 @@ describe('the blocks of a request', () => {
     expect(asked({ scan: 1 }, prefix(3))).toMatchObject({ blocks: 3, tail: false });
   });
 });
+
+describe('the times that a request wants', () => {
+  it('go to the core from its headers, whether or not something predicts latency', () => {
+    const headers = new Map([
+      ['x-llm-d-slo-ttft-ms', '300'],
+      ['x-slo-tpot-ms', '25'],
+    ]);
+    expect(asked({ headers })).toMatchObject({ wantedTtftMs: 300, wantedTpotMs: 25 });
+    expect(asked({})).toMatchObject({ wantedTtftMs: 0, wantedTpotMs: 0 });
+  });
+});

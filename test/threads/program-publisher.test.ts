@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { CostModel } from '../../dist/adaptation/cost-model.js';
 import { defaultAdaptation } from '../../dist/config/adaptation.js';
-import { CoefficientTable } from '../../dist/core/index.js';
+import { CostTable } from '../../dist/core/index.js';
 import type { CompiledScheduling } from '../../dist/scheduling/types.js';
 import { ProgramPublisher } from '../../dist/threads/program-publisher.js';
 import { makePool, plainRequest } from '../core/pool.ts';
@@ -89,7 +89,7 @@ describe('the variant of the programs', () => {
   /** What 200 decisions come to: picks, scores, and what marginal cost would have picked. */
   function decisions(prepare: (publisher: ProgramPublisher) => void) {
     const { control, decider } = makePool([], signals);
-    new CoefficientTable(control).write(new CostModel(defaultAdaptation().model).coefficients);
+    new CostTable(control).write(new CostModel(defaultAdaptation().model).coefficients);
     const publisher = new ProgramPublisher(control);
     prepare(publisher);
     return Array.from({ length: 200 }, (_, i) => {

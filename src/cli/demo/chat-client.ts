@@ -28,11 +28,12 @@ export async function chat(
   model: string,
   messages: readonly Message[],
   tokens: number,
+  headers: Readonly<Record<string, string>> = {},
 ): Promise<ChatOutcome> {
   const start = performance.now();
   const response = await fetch(`${url}/v1/chat/completions`, {
     method: 'POST',
-    headers: { 'content-type': 'application/json' },
+    headers: { 'content-type': 'application/json', ...headers },
     body: JSON.stringify({
       model,
       messages,

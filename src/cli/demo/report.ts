@@ -1,18 +1,51 @@
 import type { TurnOutcome } from './load.js';
+import type { OverloadSecond } from './overload.js';
 
-const HEAD = ['turn', 'requests', 'errors', 'mean TTFT', 'cached prompt', 'requests per server'];
+const TURN_HEAD = ['turn', 'requests', 'errors', 'mean TTFT', 'cached prompt', 'requests per server'];
+const SECOND_HEAD = [
+  'second',
+  'interactive',
+  'mean TTFT',
+  'largest',
+  'batch done',
+  'refused',
+  'wait in Pointsman',
+  'wait in the servers',
+];
+
+/** Lines of a table, its columns aligned to the right but for the last one. */
+class Table {
+  readonly #widths: readonly number[];
+  readonly #head: readonly string[];
+
+  constructor(head: readonly string[]) {
+    this.#head = head;
+    this.#widths = head.map((title) => title.length);
+  }
+
+  head(): string {
+    return this.line(this.#head);
+  }
+
+  line(cells: readonly string[]): string {
+    const padded = cells.map((cell, column) =>
+      column === cells.length - 1 ? cell : cell.padStart(this.#widths[column]!),
+    );
+    return `  ${padded.join('   ')}`;
+  }
+}
 
 /** The lines of the demo's table: one per turn, columns aligned. */
 export class TurnTable {
   readonly #servers: readonly string[];
-  readonly #widths = HEAD.map((title) => title.length);
+  readonly #table = new Table(TURN_HEAD);
 
   constructor(servers: readonly string[]) {
     this.#servers = servers;
   }
 
   head(): string {
-    return this.#line(HEAD);
+    return this.#table.head();
   }
 
   row({ turn, answered, errors }: TurnOutcome): string {
@@ -21,7 +54,7 @@ export class TurnTable {
     const meanMs = answered.length === 0 ? 0 : sum(answered.map((outcome) => outcome.firstTokenMs)) / answered.length;
     const counts = this.#servers.map((server) => answered.filter((outcome) => outcome.server === server).length);
     const share = prompt === 0 ? 0 : (100 * cached) / prompt;
-    return this.#line([
+    return this.#table.line([
       String(turn),
       String(answered.length + errors.length),
       String(errors.length),
@@ -30,12 +63,32 @@ export class TurnTable {
       counts.join('  '),
     ]);
   }
+}
 
-  #line(cells: readonly string[]): string {
-    const padded = cells.map((cell, column) =>
-      column === cells.length - 1 ? cell : cell.padStart(this.#widths[column]!),
-    );
-    return `  ${padded.join('   ')}`;
+/** The lines of the overload: one per second. */
+export class OverloadTable {
+  readonly #table = new Table(SECOND_HEAD);
+
+  head(): string {
+    return this.#table.head();
+  }
+
+  /** @param waiting requests that wait in the picker, and in all servers together */
+  row(
+    { second, flood, firstTokensMs, batchAnswered, refused }: OverloadSecond,
+    waiting: readonly [number, number],
+  ): string {
+    const mean = firstTokensMs.length === 0 ? 0 : sum(firstTokensMs) / firstTokensMs.length;
+    return this.#table.line([
+      `${flood ? '*' : ' '}${second}`,
+      String(firstTokensMs.length),
+      `${mean.toFixed(0)} ms`,
+      `${Math.max(0, ...firstTokensMs).toFixed(0)} ms`,
+      String(batchAnswered),
+      String(refused),
+      String(waiting[0]),
+      String(waiting[1]),
+    ]);
   }
 }
 

@@ -1,5 +1,7 @@
+import { CostModel } from '../../adaptation/cost-model.js';
 import { saturation } from '../../admission/saturation.js';
 import type { LoadedConfiguration } from '../../config/load.js';
+import { CostTable } from '../../core/coefficients.js';
 import { Decider, type DecisionRequest } from '../../core/decider.js';
 import { EndpointTable } from '../../core/endpoint-table.js';
 import { CoefficientTable } from '../../core/latency-predictions.js';
@@ -134,6 +136,7 @@ class ExplainBench {
     this.#core = attachCore(memory, DECIDER);
     this.#table = new EndpointTable(this.#control);
     this.#programs = new ProgramTable(this.#control);
+    new CostTable(this.#control).write(new CostModel(input.configuration.adaptation.model).coefficients);
     this.#scanner = new RequestScanner(this.#core);
   }
 

@@ -1,0 +1,58 @@
+// Whether a prompt has parts that are no text: images, audio, video.
+//
+// Owns: SCAN_MEDIA_SEEN and the type under way (SCAN_TYPE…) in this thread's part of REGION_SCANS. No lock: all of it
+// belongs to one thread.
+//
+// A part says what it is in `type`, however deep in the prompt it lies (in a list of parts, in the result of a tool, among
+// the items of the responses API). vLLM's generate has `features` beside its token ids instead.
+import { SCAN_MEDIA_SEEN, SCAN_TYPE, SCAN_TYPE_LENGTH, SCAN_TYPE_NEXT } from './layout';
+
+/** Longest name of a type that matters, input_audio and input_image, and one more: what is longer is none. */
+const LONGEST: u32 = 12;
+
+/** A prompt begins: nothing has been seen of it. */
+export function mediaReset(scan: usize): void {
+  store<u32>(scan, 0, SCAN_MEDIA_SEEN);
+  store<u32>(scan, 0, SCAN_TYPE_NEXT);
+}
+
+/** The prompt has media, whatever they are. */
+export function mediaNote(scan: usize): void {
+  store<u32>(scan, 1, SCAN_MEDIA_SEEN);
+}
+
+/** A string begins that is the value of `type`. */
+export function typeBegin(scan: usize): void {
+  store<u32>(scan, 0, SCAN_TYPE_LENGTH);
+  v128.store(scan, i64x2.splat(0), SCAN_TYPE);
+}
+
+/** Take decoded bytes of it. */
+export function typeTake(scan: usize, from: usize, length: u32): void {
+  let at = load<u32>(scan, SCAN_TYPE_LENGTH);
+  for (let i: u32 = 0; i < length && at < LONGEST; i++) {
+    store<u8>(scan + SCAN_TYPE + <usize>at, load<u8>(from + <usize>i));
+    at++;
+  }
+  store<u32>(scan, at, SCAN_TYPE_LENGTH);
+}
+
+/** It has ended. */
+export function typeEnd(scan: usize): void {
+  if (isMedium(load<u32>(scan, SCAN_TYPE_LENGTH), load<u64>(scan, SCAN_TYPE), load<u64>(scan, SCAN_TYPE + 8))) {
+    mediaNote(scan);
+  }
+}
+
+// Names as little-endian words: 0x6567616d69 is "image".
+function isMedium(length: u32, word: u64, rest: u64): bool {
+  if (length == 5) return word == 0x6567616d69 || word == 0x6f65646976 || word == 0x6f69647561; // image, video, audio
+  if (length == 9) {
+    if (rest != 0x6c) return false;
+    return word == 0x72755f6567616d69 || word == 0x72755f6f65646976 || word == 0x72755f6f69647561; // …_url
+  }
+  if (length != 11) return false;
+  if (word == 0x6d695f7475706e69) return rest == 0x656761; // input_image
+  if (word == 0x75615f7475706e69) return rest == 0x6f6964; // input_audio
+  return word == 0x69765f7475706e69 && rest == 0x6f6564; // input_video
+}
