@@ -1,11 +1,12 @@
-import { Unpackr } from 'msgpackr';
+import { Decoder } from '@msgpack/msgpack';
 import { type BlockExtra, type KvBatch, type KvEvent, MalformedEvents, type Tier } from './event.js';
 
 // The messages of vLLM and SGLang: msgpack of `[time, events, rank?]`, or a map with these names. An event is a list
 // that begins with its tag (vLLM before 2026-06, SGLang) or a map with the tag under `type`. Positions and names of the
 // fields: vllm/distributed/kv_events.py, sglang/srt/disaggregation/kv_events.py. Trailing fields may be left out.
 
-const unpackr = new Unpackr({ mapsAsObjects: true, useRecords: false, int64AsType: 'bigint' });
+// Hashes are 64-bit numbers, which JavaScript's numbers do not hold.
+const decoder = new Decoder({ useBigInt64: true });
 
 const STORED_FIELDS = [
   'type',
@@ -28,7 +29,7 @@ type Fields = Readonly<Record<string, unknown>>;
 export function decodeEvents(payload: Uint8Array): KvBatch {
   let batch: unknown;
   try {
-    batch = unpackr.unpack(payload);
+    batch = decoder.decode(payload);
   } catch (error) {
     throw new MalformedEvents(`no msgpack: ${(error as Error).message}`);
   }

@@ -1,7 +1,7 @@
-import { Packr } from 'msgpackr';
+import { Encoder } from '@msgpack/msgpack';
 import { Publisher, Router } from 'zeromq';
 
-const packr = new Packr({ useRecords: false });
+const encoder = new Encoder({ useBigInt64: true });
 
 /** An event as a list, the older of the two forms. */
 export const stored = (
@@ -19,8 +19,8 @@ export const removed = (hashes: readonly (number | bigint)[], ...rest: readonly 
 export const cleared = ['AllBlocksCleared'];
 
 /** The bytes of a message with these events. */
-export const payload = (...events: readonly unknown[]): Buffer => packr.pack([1_700_000_000.5, events, 0]);
-export const packed = (value: unknown): Buffer => packr.pack(value);
+export const payload = (...events: readonly unknown[]): Buffer => packed([1_700_000_000.5, events, 0]);
+export const packed = (value: unknown): Buffer => Buffer.from(encoder.encode(value));
 
 /** Tokens `from`, `from` + 1 … */
 export const run = (from: number, count: number): number[] => Array.from({ length: count }, (_, i) => from + i);
