@@ -10,7 +10,7 @@ import { ExpositionScanner } from '../dist/core/exposition-scanner.js';
 import { attachCore, createPoolMemory, defaultPoolSizes, EndpointTable } from '../dist/core/index.js';
 import { EngineTable } from '../dist/pool/engines/engine-table.js';
 import { MetricsInformer, type SignalSink } from '../dist/pool/sources/metrics-informer.js';
-import type { PageScanner } from '../dist/pool/sources/page-reader.js';
+import { PageReader, type PageScanner } from '../dist/pool/sources/page-reader.js';
 
 const ENDPOINTS = Number(process.env.ENDPOINTS ?? 100);
 const MEASURE_SECONDS = Number(process.env.MEASURE_SECONDS ?? 5);
@@ -65,7 +65,11 @@ async function measureBoth() {
 }
 
 async function measure(name: string, port: number, scanner: PageScanner, sink: SignalSink) {
-  const informer = new MetricsInformer({ scanner, sink, engines: new EngineTable(), log: { info() {}, warn() {} } });
+  const informer = new MetricsInformer({
+    reader: new PageReader(scanner, new EngineTable(), 8 << 20, { info() {}, warn() {} }),
+    sink,
+    log: { info() {}, warn() {} },
+  });
   informer.setEndpoints(
     Array.from({ length: ENDPOINTS }, (_, slot) => ({
       slot,

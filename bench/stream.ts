@@ -98,6 +98,7 @@ const SCAN_RESULT = {
   promptBytes: 4_030,
   toolsSpan: undefined,
   cacheSalt: undefined,
+  media: [],
   hasMedia: false,
   isObject: true,
   flaw: undefined,

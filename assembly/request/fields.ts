@@ -44,8 +44,13 @@ import {
   SCAN_LIMIT_SECOND_LENGTH,
   SCAN_MAX_KEY,
   SCAN_MAX_LIMIT,
+  SCAN_MAX_MEDIA,
   SCAN_MAX_MODEL,
   SCAN_MAX_SALT,
+  SCAN_MEDIA,
+  SCAN_MEDIA_COUNT,
+  SCAN_MEDIA_KINDS,
+  SCAN_MEDIUM,
   SCAN_MODEL,
   SCAN_MODEL_END,
   SCAN_MODEL_KNOWN,
@@ -108,6 +113,7 @@ export const SINK_NESTED_KEY: u32 = 21; // a key inside of a value of the prompt
 const RAW_NONE: u32 = 0;
 const RAW_PROMPT: u32 = 1;
 const RAW_ASIDE: u32 = 2;
+const RAW_BOTH: u32 = 3; // to the prompt, and aside for the hash of a medium
 
 // Roles of values, by key.
 const ROLE_NONE: u32 = 0;
@@ -124,6 +130,13 @@ const ROLE_CONTENT: u32 = 10;
 const ROLE_IMAGE: u32 = 11;
 const ROLE_PART: u32 = 12;
 const ROLE_SAMPLING: u32 = 13;
+const ROLE_VIDEO: u32 = 14;
+const ROLE_AUDIO: u32 = 15;
+
+// Media by what they are.
+export const MEDIUM_IMAGE: u32 = 1;
+export const MEDIUM_VIDEO: u32 = 2;
+export const MEDIUM_AUDIO: u32 = 3;
 const ROLE_TYPE: u32 = 20;
 const ROLE_FEATURES: u32 = 21;
 
@@ -261,6 +274,9 @@ function partRole(scan: usize, length: u32, word: u64): u32 {
     return length == 6 && word == 0x656372756f73 && !inSystem(scan) ? ROLE_IMAGE : ROLE_PART; // source
   }
   if (length == 9 && word == 0x72755f6567616d69 && rest == 0x6c) return ROLE_IMAGE; // image_url
+  if (length == 9 && word == 0x72755f6f65646976 && rest == 0x6c) return ROLE_VIDEO; // video_url
+  if (length == 9 && word == 0x72755f6f69647561 && rest == 0x6c) return ROLE_AUDIO; // audio_url
+  if (length == 11 && word == 0x75615f7475706e69 && rest == 0x6f6964) return ROLE_AUDIO; // input_audio
   return ROLE_PART;
 }
 
@@ -309,9 +325,23 @@ export function valueEnd(scan: usize, depth: u32, at: usize, position: u32): voi
   }
   if (load<u32>(scan, SCAN_NOTICE) != 0) noticeEnd(scan);
   if (depth == 1) fieldEnd(scan, load<u8>(scan, SCAN_ROLES + 1), position);
-  else if (depth == 5 && raw == RAW_ASIDE) {
-    contentTokens(scan, <u32>streamHash(scan + SCAN_ASIDE_STREAM), SCAN_IMAGE_TOKENS);
+  else if (depth == 5 && raw >= RAW_ASIDE) {
+    const hash = streamHash(scan + SCAN_ASIDE_STREAM);
+    noteMedium(scan, hash);
+    if (raw == RAW_ASIDE) contentTokens(scan, <u32>hash, SCAN_IMAGE_TOKENS);
   }
+}
+
+/** Remember a medium of the prompt; one that came before is not counted again, and those beyond the bound are left out. */
+function noteMedium(scan: usize, hash: u64): void {
+  const count = load<u32>(scan, SCAN_MEDIA_COUNT);
+  for (let i: u32 = 0; i < count; i++) {
+    if (load<u64>(scan + SCAN_MEDIA + ((<usize>i) << 3)) == hash) return;
+  }
+  if (count == SCAN_MAX_MEDIA) return;
+  store<u64>(scan + SCAN_MEDIA + ((<usize>count) << 3), hash);
+  store<u8>(scan + SCAN_MEDIA_KINDS + <usize>count, <u8>load<u32>(scan, SCAN_MEDIUM));
+  store<u32>(scan, count + 1, SCAN_MEDIA_COUNT);
 }
 
 /** A top-level value begins: the last one of a name wins, so what an earlier one left is forgotten first. */
@@ -420,6 +450,7 @@ function promptBegin(scan: usize, byte: u32, at: usize): bool {
   contentReset(scan);
   if (kind != PROMPT_TOKENS) mediaReset(scan);
   store<u32>(scan, 0, SCAN_PROMPT_END);
+  store<u32>(scan, 0, SCAN_MEDIA_COUNT);
   const text = kind == PROMPT_COMPLETIONS || kind == PROMPT_IMAGES;
   let shape = SHAPE_BAD;
   let list = false;
@@ -525,7 +556,15 @@ function partValueBegin(scan: usize, role: u32, byte: u32, at: usize): void {
     return;
   }
   if (role == ROLE_TEXT && byte == QUOTE) store<u32>(scan, SINK_PROMPT, SCAN_SINK);
-  else beginRaw(scan, role == ROLE_IMAGE ? RAW_ASIDE : RAW_PROMPT, at);
+  else if (role == ROLE_IMAGE) beginMedium(scan, MEDIUM_IMAGE, RAW_ASIDE, at);
+  else if (role == ROLE_VIDEO) beginMedium(scan, MEDIUM_VIDEO, RAW_BOTH, at);
+  else if (role == ROLE_AUDIO) beginMedium(scan, MEDIUM_AUDIO, RAW_BOTH, at);
+  else beginRaw(scan, RAW_PROMPT, at);
+}
+
+function beginMedium(scan: usize, medium: u32, raw: u32, at: usize): void {
+  store<u32>(scan, medium, SCAN_MEDIUM);
+  beginRaw(scan, raw, at);
 }
 
 function beginType(scan: usize): void {
@@ -559,17 +598,15 @@ export function nestedValueBegin(scan: usize, byte: u32): void {
 function beginRaw(scan: usize, raw: u32, at: usize): void {
   store<u32>(scan, raw, SCAN_RAW);
   rawFrom = at;
-  if (raw == RAW_ASIDE) streamReset(scan + SCAN_ASIDE_STREAM);
+  if (raw >= RAW_ASIDE) streamReset(scan + SCAN_ASIDE_STREAM);
 }
 
 function takeRaw(scan: usize, at: usize): void {
   const length = <u32>(at - rawFrom);
   if (length == 0) return;
-  if (load<u32>(scan, SCAN_RAW) == RAW_PROMPT) {
-    contentRaw(scan, rawFrom, length);
-    return;
-  }
-  streamAbsorb(scan + SCAN_ASIDE_STREAM, rawFrom, length);
+  const raw = load<u32>(scan, SCAN_RAW);
+  if (raw != RAW_ASIDE) contentRaw(scan, rawFrom, length);
+  if (raw != RAW_PROMPT) streamAbsorb(scan + SCAN_ASIDE_STREAM, rawFrom, length);
 }
 
 /** Take decoded bytes of the string under way (prompt strings in bulk go to contentString instead). */

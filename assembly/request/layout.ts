@@ -76,23 +76,27 @@ export const SCAN_SALT_HASH: usize = 200; // u64, 0 = none
 export const SCAN_ASIDE_STREAM: usize = 208; // hash stream of the cache salt or image under way
 export const SCAN_DECODED: usize = 280; // 8 bytes: UTF-8 of one escape
 export const SCAN_WIRE: usize = 288; // 72 bytes: state of the protobuf reader
-export const SCAN_CLEARED: usize = 360;
-export const SCAN_BITS: usize = 360; // 64 bytes: one bit per open bracket, 1 = object
-export const SCAN_LIMIT_FIRST: usize = 424; // 64 bytes
-export const SCAN_LIMIT_SECOND: usize = 488; // 64 bytes
-export const SCAN_SALT: usize = 552; // 256 bytes
-export const SCAN_MODEL: usize = 808; // 1,024 bytes
-export const SCAN_TOOLS_SEGMENT: usize = 1832;
-export const SCAN_SYSTEM_SEGMENT: usize = 2440;
-export const SCAN_PROMPT_SEGMENT: usize = 3048;
+export const SCAN_MEDIA_COUNT: usize = 360; // different media in the prompt, at most SCAN_MAX_MEDIA
+export const SCAN_MEDIUM: usize = 364; // what the value under way is, if it is a medium (MEDIUM_*)
+export const SCAN_CLEARED: usize = 368;
+export const SCAN_BITS: usize = 368; // 64 bytes: one bit per open bracket, 1 = object
+export const SCAN_LIMIT_FIRST: usize = 432; // 64 bytes
+export const SCAN_LIMIT_SECOND: usize = 496; // 64 bytes
+export const SCAN_SALT: usize = 560; // 256 bytes
+export const SCAN_MODEL: usize = 816; // 1,024 bytes
+export const SCAN_TOOLS_SEGMENT: usize = 1840;
+export const SCAN_SYSTEM_SEGMENT: usize = 2448;
+export const SCAN_PROMPT_SEGMENT: usize = 3056;
+export const SCAN_MEDIA: usize = 3664; // u64 × SCAN_MAX_MEDIA: hashes of the media
+export const SCAN_MEDIA_KINDS: usize = 3920; // u8 × SCAN_MAX_MEDIA: MEDIUM_* of each
 // In the order of the chain.
 export const SCAN_FIRST_SEGMENT: usize = SCAN_TOOLS_SEGMENT;
 export const SCAN_LAST_SEGMENT: usize = SCAN_PROMPT_SEGMENT;
-export const SCAN_MEDIA_SEEN: usize = 3656; // the prompt has images, audio or video; these four are cleared by contentOpen
-export const SCAN_TYPE_NEXT: usize = 3660; // the next value is that of a `type` inside of a value taken raw
-export const SCAN_TYPE_LENGTH: usize = 3664; // bytes kept of the type under way
-export const SCAN_TYPE: usize = 3672; // 16 bytes, zero padded
-export const SCAN_BYTES: usize = 3688;
+export const SCAN_MEDIA_SEEN: usize = 3952; // the prompt has images, audio or video; these four are cleared by contentOpen
+export const SCAN_TYPE_NEXT: usize = 3956; // the next value is that of a `type` inside of a value taken raw
+export const SCAN_TYPE_LENGTH: usize = 3960; // bytes kept of the type under way
+export const SCAN_TYPE: usize = 3968; // 16 bytes, zero padded
+export const SCAN_BYTES: usize = 3984;
 
 // A segment: content that is hashed by itself, so that it does not matter in which order the body brings them. u32
 // unless said otherwise; only the first five words are cleared when a scan is opened.
@@ -110,6 +114,7 @@ export const SCAN_MAX_KEY: u32 = 32;
 export const SCAN_MAX_LIMIT: u32 = 64;
 export const SCAN_MAX_SALT: u32 = 256;
 export const SCAN_MAX_MODEL: u32 = 1024;
+export const SCAN_MAX_MEDIA: u32 = 32;
 export const SEGMENT_INLINE_HASHES: u32 = 64;
 export const SCAN_PAGE_HASHES: u32 = 512;
 export const SCAN_PAGE_BYTES: usize = 4096;

@@ -86,6 +86,10 @@ export const PREDICT_ON_HOST: u32 = 1; // what the host wrote into the PREDICTED
 export const PREDICT_ON_HOST_OR_BY_MODEL: u32 = 2; // the model where the host wrote NaN
 export const PREDICT_NOTHING: u32 = 3; // nobody
 
+// Affinity up to a threshold.
+export const OP_SCORE_PREFIX_BALANCE: u32 = 104; // [imbalance in requests, standard deviations]
+export const OP_SCORE_EXPLOIT_EXPLORE: u32 = 105; // [tokens that a request in flight counts as]
+
 // The request (host → decide).
 export const REQUEST_PROFILE: usize = 0; // u32
 export const REQUEST_FLAGS: usize = 4; // u32, DECIDE_* bits

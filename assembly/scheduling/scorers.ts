@@ -50,6 +50,7 @@ import {
   OP_SCORE_CACHE_AWARE,
   OP_SCORE_CONSISTENT_HASH,
   OP_SCORE_CONTEXT_LENGTH,
+  OP_SCORE_EXPLOIT_EXPLORE,
   OP_SCORE_HEADER_LABEL,
   OP_SCORE_HOST,
   OP_SCORE_KV_USAGE,
@@ -59,6 +60,7 @@ import {
   OP_SCORE_MARGINAL_COST,
   OP_SCORE_NO_HIT_LRU,
   OP_SCORE_PREFIX,
+  OP_SCORE_PREFIX_BALANCE,
   OP_SCORE_QUEUE,
   OP_SCORE_RENDEZVOUS,
   OP_SCORE_RUNNING,
@@ -66,6 +68,7 @@ import {
   OP_SCORE_TOPOLOGY,
   REQUEST_OUTPUT_TOKENS,
 } from './program';
+import { scoreExploitExplore, scorePrefixBalance } from './threshold-scorers';
 import { scoreNear } from './topology';
 import { blockTokens, promptTokens, uncachedTokens, waitingKeys } from './values';
 
@@ -282,6 +285,8 @@ export function score(op: usize, code: u32, used: u32, total: u32, explainColumn
   else if (code == OP_SCORE_RENDEZVOUS) scoreRendezvous(used, <u32>a, <u32>b, load<f32>(op, 16));
   else if (code == OP_SCORE_CONSISTENT_HASH) scoreRing(used, <u32>a, <u32>b, load<f32>(op, 16), <u32>load<f32>(op, 20));
   else if (code == OP_SCORE_LMETRIC) scoreLMetric(used);
+  else if (code == OP_SCORE_PREFIX_BALANCE) scorePrefixBalance(used, total, a, b);
+  else if (code == OP_SCORE_EXPLOIT_EXPLORE) scoreExploitExplore(used, a);
   else if (code == OP_SCORE_TOPOLOGY) scoreNear(op, used);
   else if (code == OP_SCORE_CACHE_AWARE) scoreCacheAware(used, total, a, b, load<f32>(op, 16));
   else if (code == OP_SCORE_MARGINAL_COST) scoreMarginalCost(used);

@@ -2,9 +2,7 @@ import { randomBytes, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Piscina } from 'piscina';
 import { stringify } from 'yaml';
-import { builtinPlugins } from '../config/builtin-plugins.js';
 import { type ConfigurationSource, type LoadOptions, loadConfiguration } from '../config/load.js';
-import { loadPluginModules, resolvePluginModule } from '../config/plugin-modules.js';
 import { readCertificate, selfSignedCertificate } from '../ingress/certificate.js';
 import type { TlsMaterial } from '../ingress/transport.js';
 import { createLogger, type Logger, type LogOptions } from '../operations/log.js';
@@ -12,6 +10,7 @@ import { OPEN_METRICS_WARNING } from '../operations/telemetry/metrics-server.js'
 import { Picker } from '../threads/picker.js';
 import type { PickerOptions } from '../threads/picker-options.js';
 import { requireDiscovery, type ServeFlags } from './flags.js';
+import { pluginRegistry } from './plugin-registry.js';
 import { everyAddress } from './port.js';
 
 /** gRPC's own default for one message. */
@@ -19,7 +18,7 @@ const defaultMessageBytes = 4 * 1024 * 1024;
 
 /** The configuration with every default written out, as YAML (`--print-effective-config`). */
 export async function effectiveConfiguration(flags: ServeFlags): Promise<string> {
-  const options = loadOptions(flags, (await plugins(flags)).registry);
+  const options = loadOptions(flags, (await pluginRegistry(flags.plugin)).registry);
   return stringify(loadConfiguration(configurationSource(flags), options).effective);
 }
 
@@ -35,7 +34,7 @@ export async function createPicker(
   shardThreads: Piscina,
 ): Promise<{ readonly picker: Picker; readonly log: Logger }> {
   try {
-    const { modules, registry } = await plugins(flags);
+    const { modules, registry } = await pluginRegistry(flags.plugin);
     const configuration = loadConfiguration(configurationSource(flags), loadOptions(flags, registry));
     requireDiscovery(flags, configuration.discovery !== undefined);
     const logOptions: LogOptions = { verbosity: flags.v, zapLogLevel: flags.zapLogLevel, zapEncoder: flags.zapEncoder };
@@ -68,13 +67,6 @@ function configurationSource({ configFile, configText }: ServeFlags): Configurat
 
 function loadOptions({ allowExperimentalPlugins }: ServeFlags, registry: LoadOptions['registry']): LoadOptions {
   return { allowExperimental: allowExperimentalPlugins, registry };
-}
-
-/** The built-in plugins and those of `--plugin`. */
-async function plugins(flags: ServeFlags) {
-  const modules = flags.plugin.map((name) => resolvePluginModule(name, process.cwd()));
-  const registry = [...builtinPlugins, ...(await loadPluginModules(modules, builtinPlugins))];
-  return { modules, registry };
 }
 
 function followedConfiguration(flags: ServeFlags, registry: LoadOptions['registry']): PickerOptions['followed'] {

@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { Command, InvalidArgumentError } from 'commander';
-import { builtinPlugins } from '../config/builtin-plugins.js';
 import { loadConfiguration } from '../config/load.js';
 import { type EndpointsFile, readEndpointsFile } from '../pool/discovery/endpoints-file.js';
 import type { PoolState } from '../pool/endpoint.js';
 import { explain } from './explain/explanation.js';
 import { explanationText } from './explain/explanation-text.js';
 import { readSignals } from './explain/signals-file.js';
+import { pluginRegistry, repeated } from './plugin-registry.js';
 
 interface ExplainFlags {
   readonly request: string;
@@ -17,6 +17,7 @@ interface ExplainFlags {
   readonly seed: bigint;
   readonly json: boolean;
   readonly allowExperimentalPlugins: boolean;
+  readonly plugin: readonly string[];
 }
 
 /** `pointsman explain`: what the picker would do with one request, and why. @returns the exit code */
@@ -24,9 +25,10 @@ export async function runExplain(argv: readonly string[]): Promise<number> {
   const command = explainCommand();
   command.parse([...argv], { from: 'user' });
   const flags = command.opts<ExplainFlags>();
+  const { registry } = await pluginRegistry(flags.plugin);
   const configuration = loadConfiguration(
     { file: command.args[0]! },
-    { registry: builtinPlugins, allowExperimental: flags.allowExperimentalPlugins },
+    { registry, allowExperimental: flags.allowExperimentalPlugins },
   );
   const endpointsPath = flags.endpoints ?? configuration.discovery?.path;
   if (endpointsPath === undefined) throw new Error('--endpoints: name the file with the endpoints');
@@ -35,6 +37,7 @@ export async function runExplain(argv: readonly string[]): Promise<number> {
   const body = Buffer.from(readText('--request', flags.request));
   const explanation = explain({
     configuration,
+    registry,
     pool,
     states: readSignals(signals, flags.signals ?? '', pool.endpoints),
     headers: withPath(flags.header, body),
@@ -57,6 +60,7 @@ function explainCommand(): Command {
     .option('--subset <addresses>', "the proxy's subset hint: ip:port or ip, with commas", list)
     .option('--seed <number>', 'seed of random choices', seed, 0n)
     .option('--allow-experimental-plugins', 'as the flag of pointsman serve', false)
+    .option('--plugin <module>', 'as the flag of pointsman serve; may be repeated', repeated, [])
     .option('--json', 'print one JSON document', false)
     .addHelpText('after', `${SIGNALS_HELP}\nExit code: 0 when the request is read, 1 when it is rejected.\n`);
 }
@@ -65,6 +69,7 @@ const SIGNALS_HELP = `
 A signals file, every field of it optional:
   server-0: {waitingRequests: 3, runningRequests: 8, kvUsage: 0.5, cachedTokens: 4096}
   server-1: {loraAdapters: {running: [a], waiting: [], max: 4}, inFlightRequests: 2, inFlightTokens: 900}
+  server-2: {attributes: {GPUUtilization: 0.4}}
 
 Without --header :path=… the path is guessed from the body: messages, input or prompt.
 `;

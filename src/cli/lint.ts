@@ -1,13 +1,14 @@
 import { Command } from 'commander';
-import { builtinPlugins } from '../config/builtin-plugins.js';
 import { type Findings, findings } from '../config/findings.js';
 import { BUILTIN_ENGINES } from '../pool/engines/builtin-engines.js';
+import { pluginRegistry, repeated } from './plugin-registry.js';
 import { programText } from './program-text.js';
 
 interface LintFlags {
   readonly strict: boolean;
   readonly json: boolean;
   readonly allowExperimentalPlugins: boolean;
+  readonly plugin: readonly string[];
 }
 
 /** `pointsman lint`: errors and warnings of a configuration file and the program it makes. @returns the exit code */
@@ -15,9 +16,10 @@ export async function runLint(argv: readonly string[]): Promise<number> {
   const command = lintCommand();
   command.parse([...argv], { from: 'user' });
   const flags = command.opts<LintFlags>();
+  const { registry } = await pluginRegistry(flags.plugin);
   const found = findings(
     { file: command.args[0]! },
-    { registry: builtinPlugins, allowExperimental: flags.allowExperimentalPlugins, engines: BUILTIN_ENGINES },
+    { registry, allowExperimental: flags.allowExperimentalPlugins, engines: BUILTIN_ENGINES },
   );
   process.stdout.write(flags.json ? `${JSON.stringify(lintReport(found), null, 2)}\n` : lintText(found));
   return found.errors.length > 0 || (flags.strict && found.warnings.length > 0) ? 1 : 0;
@@ -29,6 +31,7 @@ function lintCommand(): Command {
     .argument('<file>', 'EndpointPickerConfig, YAML or JSON')
     .option('--strict', 'warnings count as errors', false)
     .option('--allow-experimental-plugins', 'as the flag of pointsman serve', false)
+    .option('--plugin <module>', 'as the flag of pointsman serve; may be repeated', repeated, [])
     .option('--json', 'print one JSON document', false)
     .addHelpText('after', '\nExit code: 0 without errors, 1 with errors (with --strict: or warnings).\n');
 }

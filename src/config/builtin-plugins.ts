@@ -3,13 +3,22 @@ import { schedulingPlugins } from '../scheduling/registry.js';
 import { anthropicParser } from './plugins/anthropic-parser.js';
 import { concurrencyDetector } from './plugins/concurrency-detector.js';
 import { coreMetricsExtractor } from './plugins/core-metrics-extractor.js';
+import { dcgmDataSource } from './plugins/dcgm-data-source.js';
+import { dcgmExtractor } from './plugins/dcgm-extractor.js';
 import { deficitRoundRobinFairnessPolicy } from './plugins/deficit-round-robin-fairness-policy.js';
 import { edfOrderingPolicy } from './plugins/edf-ordering-policy.js';
+import { endpointNotificationSource } from './plugins/endpoint-notification-source.js';
 import { fcfsOrderingPolicy } from './plugins/fcfs-ordering-policy.js';
 import { fileDiscovery } from './plugins/file-discovery.js';
 import { globalStrictFairnessPolicy } from './plugins/global-strict-fairness-policy.js';
+import { k8sNotificationSource } from './plugins/k8s-notification-source.js';
 import { learnedLimitDetector } from './plugins/learned-limit-detector.js';
 import { metricsDataSource } from './plugins/metrics-data-source.js';
+import { modelsDataExtractor } from './plugins/models-data-extractor.js';
+import { modelsDataSource } from './plugins/models-data-source.js';
+import { multiclusterFileDiscovery } from './plugins/multicluster-file-discovery.js';
+import { multiclusterMetricsDataSource } from './plugins/multicluster-metrics-data-source.js';
+import { multiclusterMetricsExtractor } from './plugins/multicluster-metrics-extractor.js';
 import { openaiParser } from './plugins/openai-parser.js';
 import { passthroughParser } from './plugins/passthrough-parser.js';
 import { priorityHoldbackPolicy } from './plugins/priority-holdback-policy.js';
@@ -39,6 +48,15 @@ export const builtinPlugins: readonly PluginDefinition[] = [
   fileDiscovery,
   metricsDataSource,
   coreMetricsExtractor,
+  dcgmDataSource,
+  dcgmExtractor,
+  endpointNotificationSource,
+  k8sNotificationSource,
+  modelsDataExtractor,
+  modelsDataSource,
+  multiclusterFileDiscovery,
+  multiclusterMetricsDataSource,
+  multiclusterMetricsExtractor,
   utilizationDetector,
   concurrencyDetector,
   learnedLimitDetector,

@@ -1,5 +1,10 @@
 import { resolve } from 'node:path';
-import { durationMilliseconds } from '../scheduling/duration.js';
+import {
+  type AttributeSourceSettings,
+  type PageSettings,
+  pageSettings,
+  resolveAttributeSources,
+} from './attribute-sources.js';
 import type { ConfigurationDocument, Path } from './document.js';
 import type { LoadedPlugin, PluginSet } from './plugin-set.js';
 import {
@@ -9,28 +14,21 @@ import {
 } from './plugins/core-metrics-extractor.js';
 import { fileDiscovery, fileDiscoveryParameters } from './plugins/file-discovery.js';
 import { metricsDataSource, metricsDataSourceParameters } from './plugins/metrics-data-source.js';
+import { modelsDataExtractor } from './plugins/models-data-extractor.js';
+import { modelsDataSource, modelsDataSourceParameters } from './plugins/models-data-source.js';
+import { multiclusterFileDiscovery } from './plugins/multicluster-file-discovery.js';
 import type { EndpointPickerConfig } from './schema.js';
 
 /** Where the endpoints come from. `path` is absolute. */
 export interface DiscoverySettings {
-  readonly type: 'file-discovery';
+  readonly type: 'file-discovery' | 'multicluster-file-discovery';
   readonly path: string;
   readonly watch: boolean;
 }
 
 /** How the metrics of endpoints are fetched; nothing is fetched unless `enabled`. */
-export interface MetricsSourceSettings {
+export interface MetricsSourceSettings extends PageSettings {
   readonly enabled: boolean;
-  readonly scheme: 'http' | 'https';
-  readonly path: string;
-  /** Undefined = the endpoint's own port. */
-  readonly port: number | undefined;
-  readonly insecureSkipVerify: boolean;
-  readonly caCertPath: string | undefined;
-  readonly clientCertPath: string | undefined;
-  readonly clientKeyPath: string | undefined;
-  /** Undefined = `--refresh-metrics-interval`. */
-  readonly intervalMs: number | undefined;
 }
 
 /** How a metrics page is read. */
@@ -52,6 +50,8 @@ export interface DataLayer {
   readonly discovery: DiscoverySettings | undefined;
   readonly metricsSource: MetricsSourceSettings;
   readonly extractor: ExtractorSettings;
+  readonly attributeSources: readonly AttributeSourceSettings[];
+  readonly modelsSource: PageSettings | undefined;
 }
 
 /** Label with the engine's name that older deployments use. */
@@ -83,6 +83,8 @@ export function resolveDataLayer(
     discovery: resolveDiscovery(config, plugins),
     metricsSource: metricsSourceSettings(metrics?.source, extractor !== undefined),
     extractor: extractorSettings(extractor),
+    attributeSources: resolveAttributeSources(sources, document, warnings),
+    modelsSource: modelsSourceSettings(sources, document, warnings),
   };
 }
 
@@ -124,24 +126,31 @@ function resolveDiscovery(config: EndpointPickerConfig, plugins: PluginSet): Dis
   if (reference === undefined) return undefined;
   const path = ['dataLayer', 'discovery', 'pluginRef'];
   const { definition, parameters } = plugins.resolve(reference.pluginRef, ['discovery'], path);
-  if (definition !== fileDiscovery) return undefined;
+  const type = definition === fileDiscovery ? 'file-discovery' : 'multicluster-file-discovery';
+  if (definition !== fileDiscovery && definition !== multiclusterFileDiscovery) return undefined;
   const given = fileDiscoveryParameters.parse(parameters);
-  return { type: 'file-discovery', path: resolve(given.path), watch: given.watchFile };
+  return { type, path: resolve(given.path), watch: given.watchFile };
 }
 
 function metricsSourceSettings(source: LoadedPlugin | undefined, enabled: boolean): MetricsSourceSettings {
-  const given = metricsDataSourceParameters.parse(source?.parameters ?? {});
-  return {
-    enabled,
-    scheme: given.scheme,
-    path: given.path,
-    port: given.port,
-    insecureSkipVerify: given.insecureSkipVerify,
-    caCertPath: given.caCertPath,
-    clientCertPath: given.clientCertPath,
-    clientKeyPath: given.clientKeyPath,
-    intervalMs: given.interval === undefined ? undefined : durationMilliseconds(given.interval),
-  };
+  return { enabled, ...pageSettings(metricsDataSourceParameters.parse(source?.parameters ?? {})) };
+}
+
+/** Where the lists of models are fetched; undefined unless a models-data-source is wired to its extractor. */
+function modelsSourceSettings(
+  sources: readonly DataSource[],
+  document: ConfigurationDocument,
+  warnings: string[],
+): PageSettings | undefined {
+  const listed = sources.filter(({ source }) => source.definition === modelsDataSource);
+  const wired = listed.filter(({ extractors }) =>
+    extractors.some(({ definition }) => definition === modelsDataExtractor),
+  );
+  for (const { source } of listed.filter((each) => each !== wired[0])) {
+    const why = wired.length === 0 ? 'has no models-data-extractor' : `comes after "${wired[0]!.source.name}"`;
+    warnings.push(document.warning(['dataLayer', 'sources'], `"${source.name}" ${why}: it is not fetched`));
+  }
+  return wired[0] && pageSettings(modelsDataSourceParameters.parse(wired[0].source.parameters));
 }
 
 function extractorSettings(extractor: LoadedPlugin | undefined): ExtractorSettings {

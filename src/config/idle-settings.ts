@@ -50,6 +50,7 @@ export function idleSettings(context: IdleContext): readonly string[] {
     ...unreferencedPlugins(context),
     ...unusedProducers(context),
     ...scorersWithoutSignal(context),
+    ...unwrittenAttributes(context),
     ...idleScores(context),
     ...parsersBehindTheLast(context),
     ...syncInterval(context),
@@ -132,6 +133,20 @@ function scorersWithoutSignal(context: IdleContext): readonly string[] {
     const text = `"${name}" reads ${missing.join(' and ')}, which ${why}: all endpoints are alike to it`;
     return [context.document.warning(path, text)];
   });
+}
+
+/** Attributes that filters and scorers read and no source tells. */
+function unwrittenAttributes({ document, configuration }: IdleContext): readonly string[] {
+  const { scheduling, extractor, attributeSources } = configuration;
+  const written = new Set([
+    ...extractor.engineConfigs.flatMap(({ customMetrics }) => customMetrics.map(({ attributeKey }) => attributeKey)),
+    ...attributeSources.flatMap(({ metrics }) => metrics.map(({ attribute }) => attribute)),
+  ]);
+  return scheduling.attributes
+    .filter((attribute) => !written.has(attribute))
+    .map((attribute) =>
+      document.warning(['plugins'], `nothing tells the attribute "${attribute}": it is unknown of all endpoints`),
+    );
 }
 
 /** Scores that nobody looks at, and weights that take a scorer out. */

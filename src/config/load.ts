@@ -5,6 +5,7 @@ import { MissingProducer, missingProducers } from '../scheduling/data-graph.js';
 import type { PluginDefinition } from '../scheduling/plugin.js';
 import type { CompiledScheduling } from '../scheduling/types.js';
 import { type AdaptationConfig, type AdaptationSettings, resolveAdaptation } from './adaptation.js';
+import type { AttributeSourceSettings, PageSettings } from './attribute-sources.js';
 import {
   type DataLayer,
   type DiscoverySettings,
@@ -49,6 +50,9 @@ export interface LoadedConfiguration {
   readonly discovery: DiscoverySettings | undefined;
   readonly metricsSource: MetricsSourceSettings;
   readonly extractor: ExtractorSettings;
+  readonly attributeSources: readonly AttributeSourceSettings[];
+  /** Undefined = nobody is asked for its models. */
+  readonly modelsSource: PageSettings | undefined;
   readonly saturationDetector: SaturationSettings | undefined;
   readonly adaptation: AdaptationSettings;
   /** What the queues are told; undefined = the feature gate is off and nothing waits. */
@@ -95,6 +99,8 @@ export function loadDocument(document: ConfigurationDocument, options: LoadOptio
     discovery: dataLayer.discovery,
     metricsSource: dataLayer.metricsSource,
     extractor: dataLayer.extractor,
+    attributeSources: dataLayer.attributeSources,
+    modelsSource: dataLayer.modelsSource,
     saturationDetector: saturationSettings(detector),
     adaptation: adaptation.settings,
     flowControl: flowControl?.settings,

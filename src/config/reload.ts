@@ -84,7 +84,9 @@ function changedParts(running: LoadedConfiguration, next: LoadedConfiguration): 
   const differs = (read: (configuration: LoadedConfiguration) => unknown) => !same(read(running), read(next));
   return [
     ...(differs(({ discovery }) => discovery) ? ['dataLayer.discovery has changed'] : []),
-    ...(differs((each) => [each.metricsSource, each.extractor]) ? ['dataLayer.sources has changed'] : []),
+    ...(differs((each) => [each.metricsSource, each.extractor, each.attributeSources, each.modelsSource])
+      ? ['dataLayer.sources has changed']
+      : []),
     ...(differs(({ gates }) => [...gates]) ? ['featureGates has changed'] : []),
     ...(differs(queues) ? ['flowControl has changed'] : []),
     ...(differs(blockTokens) ? ['the size of prefix blocks has changed'] : []),

@@ -8,8 +8,8 @@ export interface EndpointSignals {
   readonly kvUsage?: number | undefined;
   readonly blockTokens?: number | undefined;
   readonly blockCount?: number | undefined;
-  /** Named values in the order that the configuration gave them; undefined = unknown. */
-  readonly attributes?: readonly (number | undefined)[] | undefined;
+  /** Named values in the order that the configuration gave them; undefined = unknown, null = others write it. */
+  readonly attributes?: readonly (number | undefined | null)[] | undefined;
   readonly adapters?:
     | { readonly running: readonly string[]; readonly waiting: readonly string[]; readonly max: number }
     | undefined;
@@ -85,7 +85,7 @@ export class EndpointTable {
       this.#writeAdapters(slot, signals.adapters);
     }
     for (const [attribute, value] of (signals.attributes ?? []).entries()) {
-      if (!this.setAttribute(slot, attribute, value)) return false;
+      if (value !== null && !this.setAttribute(slot, attribute, value)) return false;
     }
     const refused = this.#core.call.endpointSignals!(
       slot,

@@ -75,6 +75,20 @@ export class ExpositionScanner {
   }
 
   /**
+   * Put a query in the place of another one, for pages that are asked something different each time.
+   * @param query a number from `compile`, which nobody else uses.
+   * @throws RangeError as `compile`.
+   */
+  recompile(query: number, wanted: readonly WantedMetric[]): void {
+    const before = this.#queries[query];
+    if (before === undefined) throw new RangeError(`there is no metric query ${query}`);
+    const { constant } = this.#core;
+    writeQuery(this.#core, this.#at + constant.SCRAPE_QUERY_LIST! + query * constant.QUERY_BYTES!, wanted);
+    this.#numbers.delete(JSON.stringify(before));
+    this.#queries[query] = wanted;
+  }
+
+  /**
    * Begin a page; one that was not ended is forgotten.
    * @param query a number from `compile`.
    * @param pageBytes the longest page that is accepted.

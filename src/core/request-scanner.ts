@@ -1,6 +1,13 @@
 import { type FrameFault, GrpcFrames } from './grpc-frames.js';
 import type { CoreInstance } from './memory.js';
-import { PromptKind, type RequestScanResult, type ScanFlaw, type ScanRefusal, type Span } from './types.js';
+import {
+  type Medium,
+  PromptKind,
+  type RequestScanResult,
+  type ScanFlaw,
+  type ScanRefusal,
+  type Span,
+} from './types.js';
 
 /** Chain hashes of a prompt, as scanner.chain() left them in the thread's HASHES area. */
 export interface PromptChain {
@@ -37,6 +44,9 @@ function stateLayout(constant: Readonly<Record<string, number>>) {
     salt: text('SCAN_SALT', 'SCAN_MAX_SALT'),
     promptSpan: span('SCAN_PROMPT'),
     toolsSpan: span('SCAN_TOOLS'),
+    mediaCount: constant.SCAN_MEDIA_COUNT!,
+    media: constant.SCAN_MEDIA!,
+    mediaKinds: constant.SCAN_MEDIA_KINDS!,
     limitFirst: text('SCAN_LIMIT_FIRST', 'SCAN_MAX_LIMIT'),
     limitSecond: text('SCAN_LIMIT_SECOND', 'SCAN_MAX_LIMIT'),
   };
@@ -45,6 +55,10 @@ type StateLayout = ReturnType<typeof stateLayout>;
 
 /** Bytes from which on Buffer.fill copies faster than Uint8Array.set. */
 const SHORT_PIECE = 128;
+
+const NO_MEDIA: readonly Medium[] = [];
+/** By MEDIUM_* in assembly/request/fields.ts; nothing has the number 0. */
+const MODALITIES = [undefined, 'image', 'video', 'audio'] as const;
 
 const reasons: Readonly<Record<string, string>> = {
   SCAN_REASON_BYTE: 'unexpected byte',
@@ -228,6 +242,7 @@ export class RequestScanner {
       promptBytes: this.#core.call.scanPromptBytes!(id) >>> 0,
       toolsSpan: this.#span(state, at.toolsSpan),
       cacheSalt: this.#word(state, at.saltKnown) === 1 ? this.#string(state, at.salt) : undefined,
+      media: this.#word(state, at.promptSpan.end) === 0 ? NO_MEDIA : this.#media(state),
       hasMedia: this.#core.call.scanMediaSeen!(id) === 1,
       isObject: this.#word(state, at.isObject) === 1,
       flaw: this.#flaw(id),
@@ -249,6 +264,13 @@ export class RequestScanner {
     return { blocks, tail: call.scanTail!(id) === 1 };
   }
 
+  /** The same chain as a copy, the hash of the last block that is not whole included. */
+  chainHashes(id: number, model: string): BigUint64Array {
+    const { blocks, tail } = this.chain(id, model);
+    const { call, memory } = this.#core;
+    return new BigUint64Array(memory.buffer, call.hashesAddress!() >>> 0, blocks + (tail ? 1 : 0)).slice();
+  }
+
   /** Close a scan; its number may be given out again. */
   close(id: number): void {
     this.#state(id);
@@ -264,6 +286,16 @@ export class RequestScanner {
 
   #word(state: number, offset: number): number {
     return this.#core.view.getUint32(state + offset, true);
+  }
+
+  #media(state: number): readonly Medium[] {
+    const count = this.#word(state, this.#at.mediaCount);
+    if (count === 0) return NO_MEDIA;
+    const { view } = this.#core;
+    return Array.from({ length: count }, (_, i) => ({
+      hash: view.getBigUint64(state + this.#at.media + i * 8, true),
+      modality: MODALITIES[view.getUint8(state + this.#at.mediaKinds + i)]!,
+    }));
   }
 
   /** Spans end behind their first byte at the earliest, so an end of 0 says that there is none. */

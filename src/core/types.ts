@@ -29,6 +29,13 @@ export const PromptKind = {
 } as const;
 export type PromptKind = (typeof PromptKind)[keyof typeof PromptKind];
 
+/** An image, video or sound of a prompt. */
+export interface Medium {
+  /** Of its URL or data, as the body writes it; equal on all threads of a pool, and only there. */
+  readonly hash: bigint;
+  readonly modality: 'image' | 'video' | 'audio';
+}
+
 /** What a scan found once the body has ended. Spans cover the raw JSON value, quotes and brackets included. */
 export interface RequestScanResult {
   /** The decoded model name; undefined when the key is absent or no string. At most 1,024 bytes are kept. */
@@ -44,6 +51,8 @@ export interface RequestScanResult {
   readonly promptBytes: number;
   readonly toolsSpan: Span | undefined;
   readonly cacheSalt: string | undefined;
+  /** Different images, videos and sounds of the prompt, at most 32; empty for kinds whose parts are not read. */
+  readonly media: readonly Medium[];
   /** The prompt has images, audio or video. */
   readonly hasMedia: boolean;
   /** The body is a JSON object, or a message that holds one. */

@@ -85,6 +85,7 @@ export function scheduleInput(input: DecisionInput, subset: readonly string[] | 
     targetModel: request.targetModel,
     cacheSalt: request.cacheSalt,
     promptBytes: request.promptBytes,
+    media: request.media,
     hasMedia: request.hasMedia,
     tokens,
     predictions,

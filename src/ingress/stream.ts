@@ -61,6 +61,8 @@ type State =
   | 'queued'
   /** The body has ended; the tokens of its prompt are being found. */
   | 'tokenising'
+  /** The request is understood, and a plugin lets it wait for others. */
+  | 'held'
   /** The latency of the endpoints is being predicted elsewhere. */
   | 'predicting'
   /** The request has its destination. */
@@ -234,7 +236,7 @@ export class ExchangeStream implements ProcessHandler, GatedWork, Waiter {
 
   /** The request has come whole, and others are at work on it. */
   get #isPrepared(): boolean {
-    return this.#state === 'tokenising' || this.#state === 'predicting';
+    return this.#state === 'tokenising' || this.#state === 'held' || this.#state === 'predicting';
   }
 
   #requestHeaders(message: ProcessMessage) {
@@ -290,7 +292,7 @@ export class ExchangeStream implements ProcessHandler, GatedWork, Waiter {
       if (understood.kind === 'rejected') return this.#reject(understood);
       this.#understood = understood;
     }
-    if (!this.#tokenise(body, endedBy)) this.#place(endedBy);
+    if (!this.#tokenise(body, endedBy)) this.#placeOrHold(endedBy);
   }
 
   /** Ask for the tokens of the prompt, where somebody can tell them. @returns whether the request waits for them */
@@ -311,22 +313,41 @@ export class ExchangeStream implements ProcessHandler, GatedWork, Waiter {
   /** The tokens have come, or will not come: decide. */
   #tokenised(tokenised: Tokenised, endedBy: EndOfRequest): void {
     if (this.#state !== 'tokenising') return;
-    const { now, recorder } = this.#context.services;
     this.#tokenising = undefined;
-    recorder.tokenised(tokenised.outcome);
+    this.#context.services.recorder.tokenised(tokenised.outcome);
+    this.#goOn(() => {
+      this.#tokens = tokenised.outcome === 'tokenised' ? tokenised.tokens : undefined;
+      this.#placeOrHold(endedBy);
+    });
+  }
+
+  /** Decide, unless a plugin lets the request wait for others. */
+  #placeOrHold(endedBy: EndOfRequest): void {
+    const { services } = this.#context;
+    const { hosted } = this.#requester;
+    const { model, targetModel, promptBytes, media } = this.#understood!;
+    const subset = services.ignoreSubset ? undefined : this.#subset;
+    const input = { scan: this.#body?.scan ?? -1, model, targetModel, promptBytes, media, subset };
+    const wait = hosted === undefined ? undefined : services.plugins?.hold(hosted, input);
+    if (wait === undefined) {
+      this.#place(endedBy);
+      return;
+    }
+    this.#state = 'held';
+    wait.then(() => {
+      if (this.#state === 'held') this.#goOn(() => this.#place(endedBy));
+    });
+  }
+
+  /** What the request waited for has come: go on with it. */
+  #goOn(work: () => void): void {
+    const { now, recorder } = this.#context.services;
     const startedAt = now();
     try {
-      this.#tokens = tokenised.outcome === 'tokenised' ? tokenised.tokens : undefined;
-      this.#place(endedBy);
+      work();
     } catch (error) {
       this.#broken(error);
     }
-    this.#prepared(startedAt);
-  }
-
-  /** A step that had to be waited for is over: the same for all that is behind it. */
-  #prepared(startedAt: number): void {
-    const { now, recorder } = this.#context.services;
     this.#requestMs += now() - startedAt;
     if (this.#isPrepared) return;
     recorder.processing('request', this.#requestMs / 1_000);
@@ -349,16 +370,9 @@ export class ExchangeStream implements ProcessHandler, GatedWork, Waiter {
   /** Predictions have come, or will not come: decide. */
   #predicted(answer: LatencyAnswer, endedBy: EndOfRequest): void {
     if (this.#state !== 'predicting') return;
-    const { now } = this.#context.services;
     this.#predicting = undefined;
     this.#predictions = answer.predictions;
-    const startedAt = now();
-    try {
-      this.#place(endedBy);
-    } catch (error) {
-      this.#broken(error);
-    }
-    this.#prepared(startedAt);
+    this.#goOn(() => this.#place(endedBy));
   }
 
   #decisionInput(): DecisionInput {

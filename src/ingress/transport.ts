@@ -26,6 +26,8 @@ export interface ProcessHandler {
 export interface TransportOptions {
   readonly host: string;
   readonly port: number;
+  /** Flag that chooses the port, without dashes: for the message when it cannot be had. */
+  readonly flag?: string | undefined;
   /** Several shards listen on one port. */
   readonly reusePort: boolean;
   readonly maxReceiveBytes: number;

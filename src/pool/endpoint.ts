@@ -7,6 +7,8 @@ export interface Endpoint {
   /** IP literal (IPv6 without brackets): host names are resolved before they come here. */
   readonly address: string;
   readonly port: number;
+  /** The name that the address was found under; absent = the address was given as such. */
+  readonly hostName?: string | undefined;
   readonly labels: Readonly<Record<string, string>>;
 }
 

@@ -1,4 +1,4 @@
-import type { RequestScanResult, Span } from '../core/types.js';
+import type { Medium, RequestScanResult, Span } from '../core/types.js';
 import type { Rejection, RequestHeaders } from '../scheduling/types.js';
 import { fairnessId, objectiveName, requestedRewrite } from './control-headers.js';
 import type { Dialect } from './dialects.js';
@@ -23,6 +23,8 @@ export interface UnderstoodRequest {
   /** The prompt has images, audio or video. */
   readonly hasMedia: boolean;
   readonly cacheSalt: string | undefined;
+  /** Different images, videos and sounds of the prompt. */
+  readonly media: readonly Medium[];
   readonly priority: number;
   readonly fairnessId: string;
 }
@@ -55,6 +57,7 @@ export function understandOpaque(requester: Requester): UnderstoodRequest {
     promptBytes: 0,
     hasMedia: false,
     cacheSalt: undefined,
+    media: [],
     ...requester,
   };
 }
@@ -91,8 +94,8 @@ export function understand(
   };
 }
 
-function payload({ stream, maxOutputTokens, promptBytes, hasMedia, cacheSalt }: RequestScanResult) {
-  return { stream, maxOutputTokens, promptBytes, hasMedia, cacheSalt };
+function payload({ stream, maxOutputTokens, promptBytes, hasMedia, cacheSalt, media }: RequestScanResult) {
+  return { stream, maxOutputTokens, promptBytes, hasMedia, cacheSalt, media };
 }
 
 function placeOfModel(scan: RequestScanResult): ModelEdit {

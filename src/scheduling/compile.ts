@@ -8,6 +8,7 @@ import type {
   HostPluginSettings,
   LabelSpecification,
   MaskSpecification,
+  MatchFormula,
   PrefixSettings,
   ProgramOperation,
 } from './types.js';
@@ -147,6 +148,7 @@ function hostPlugins(
       parameters,
       filterColumn: columns.find('filter', name),
       scoreColumn: columns.find('scorer', name),
+      matchColumns: columns.matchesOf(name),
       profiles: profiles
         .filter((profile) => profile.plugins.some((each) => each.name === name))
         .map((each) => each.name),
@@ -217,7 +219,7 @@ function compileContext(
   name: string,
   kind: CompileContext['kind'],
   prefix: PrefixSettings | undefined,
-  { masks, labels, requestKeys, attributes, topologies }: CoreTables,
+  { masks, labels, requestKeys, attributes, topologies, columns, hostedMatches: hosted }: CoreTables,
 ): CompileContext {
   return {
     name,
@@ -225,6 +227,7 @@ function compileContext(
     prefix,
     mask: (key, accepts) => masks.index(key, { accepts }),
     label: (key, read) => labels.index(key, { key, read }),
+    matchColumn: (producer, formula) => (hosted.has(producer) ? columns.match(producer, formula) : undefined),
     requestKey: (header) => requestKeys.index(header.toLowerCase(), header.toLowerCase()),
     topology: (extractor) => topologies.get(extractor),
     attribute: (name) => attributes.index(name, name),
@@ -257,16 +260,34 @@ class KeyedTable<Entry> {
 /** Columns of host filters and scorers. A plugin in several profiles fills its column anew for each. */
 class HostColumnTable {
   readonly #indexes = new Map<string, number>();
+  /** By producer. */
+  readonly #matches = new Map<string, Map<number, MatchFormula>>();
 
   index(kind: 'filter' | 'scorer', name: string): number {
-    const known = this.find(kind, name);
+    return this.#at(`${kind} ${name}`);
+  }
+
+  #at(key: string): number {
+    const known = this.#indexes.get(key);
     if (known !== undefined) return known;
     const next = this.#indexes.size;
     if (next === MAX_HOST_COLUMNS) {
       throw new ProgramTooLarge(`more than ${MAX_HOST_COLUMNS} host filters and scorers: remove some`);
     }
-    this.#indexes.set(`${kind} ${name}`, next);
+    this.#indexes.set(key, next);
     return next;
+  }
+
+  /** Column of the matches of a producer, made scores by a formula. */
+  match(producer: string, formula: MatchFormula): number {
+    const column = this.#at(`match ${producer} ${JSON.stringify(formula)}`);
+    const columns = this.#matches.get(producer) ?? new Map<number, MatchFormula>();
+    this.#matches.set(producer, columns.set(column, formula));
+    return column;
+  }
+
+  matchesOf(producer: string): HostPluginSettings['matchColumns'] {
+    return [...(this.#matches.get(producer) ?? [])].map(([column, formula]) => ({ ...formula, column }));
   }
 
   find(kind: 'filter' | 'scorer', name: string): number | undefined {
@@ -283,8 +304,11 @@ class CoreTables {
   readonly columns = new HostColumnTable();
   /** Labels of each topology extractor, by its name. */
   readonly topologies: ReadonlyMap<string, TopologyLabels>;
+  /** Names of the producers of prefix matches that fill columns. */
+  readonly hostedMatches: ReadonlySet<string>;
 
   constructor(plugins: readonly ConfiguredPlugin[]) {
+    this.hostedMatches = new Set(plugins.flatMap(({ name, definition }) => (definition.hostsMatches ? [name] : [])));
     this.topologies = new Map(
       plugins.flatMap(({ name, definition, parameters }) =>
         definition.topologyLabels === undefined ? [] : [[name, definition.topologyLabels(parameters)] as const],

@@ -54,8 +54,11 @@ function produces(definition: PluginDefinition, key: DataKey): boolean {
 }
 
 function defaultProducer(consumer: string, need: DataNeed, registry: readonly PluginDefinition[]): PluginDefinition {
-  const definition = registry.find((candidate) => candidate.defaultProducerOf?.includes(need.key));
-  if (definition !== undefined && (need.producer === undefined || need.producer === definition.type)) return definition;
+  const definition = registry.find(
+    ({ type, defaultProducerOf }) =>
+      defaultProducerOf?.includes(need.key) && (need.producer === undefined || need.producer === type),
+  );
+  if (definition !== undefined) return definition;
   throw new MissingProducer(
     consumer,
     need.producer === undefined

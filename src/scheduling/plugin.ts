@@ -5,6 +5,7 @@ import type {
   KvEventSettings,
   LabelSpecification,
   MaskSpecification,
+  MatchFormula,
   PredictionSettings,
   PrefixSettings,
   ProgramOperation,
@@ -50,7 +51,14 @@ export type PluginKind =
 export type Stability = 'Stable' | 'Beta' | 'Alpha';
 
 /** Facts about a request or its load that one plugin produces and others consume. */
-export type DataKey = 'prompt-tokens' | 'prefix-match' | 'in-flight-load' | 'session-id' | 'latency-prediction';
+export type DataKey =
+  | 'prompt-tokens'
+  | 'prefix-match'
+  | 'in-flight-load'
+  | 'session-id'
+  | 'latency-prediction'
+  | 'multicluster-load'
+  | 'encoder-match';
 
 /** What the metrics of an endpoint tell about it. */
 export type EndpointSignal = 'waiting requests' | 'running requests' | 'KV usage' | 'LoRA adapters';
@@ -97,6 +105,11 @@ export interface CompileContext {
   mask(key: string, accepts: MaskSpecification['accepts']): number;
   /** Index of a pair of label columns. Specifications with equal `key` share one. */
   label(key: string, read: LabelSpecification['read']): number;
+  /**
+   * Index of a host column that a producer of prefix matches fills with scores, from the share of the prompt that it says
+   * each endpoint holds; undefined when the matches of the named producer come from the prefix index.
+   */
+  matchColumn(producer: string, formula: MatchFormula): number | undefined;
   /** Index of a request header whose value a program looks at. */
   requestKey(header: string): number;
   /** Labels that say where an endpoint is, as the topology-extractor of that name has them; undefined = there is none. */
@@ -143,6 +156,8 @@ export interface PluginDefinition<Parameters = unknown> {
    * @throws with one line for the user; the picker does not start then.
    */
   host?(parameters: Parameters, context: HostContext): HostPlugin;
+  /** Set for producers of prefix matches whose host plugin tells them (`match`), rather than the prefix index. */
+  readonly hostsMatches?: boolean;
   /** Longest time in milliseconds that one hook of the host plugin may take (20). Slower counts as failed. */
   readonly budgetMs?: number;
   /** When the column of a host filter leaves no endpoint: reject the request (the default), or keep what was there. */

@@ -11,6 +11,7 @@ import { encodeFilter } from './filters/encode-filter.js';
 import { endpointAttributeFilter } from './filters/endpoint-attribute-filter.js';
 import { headerBasedTestingFilter } from './filters/header-based-testing-filter.js';
 import { labelSelectorFilter } from './filters/label-selector-filter.js';
+import { multiclusterSessionAffinityFilter } from './filters/multicluster-session-affinity-filter.js';
 import { prefillFilter } from './filters/prefill-filter.js';
 import { prefixCacheAffinityFilter } from './filters/prefix-cache-affinity-filter.js';
 import { sessionAffinityFilter } from './filters/session-affinity-filter.js';
@@ -27,7 +28,10 @@ import { roundRobinPicker } from './pickers/round-robin-picker.js';
 import { weightedRandomPicker } from './pickers/weighted-random-picker.js';
 import type { PluginDefinition } from './plugin.js';
 import { approxPrefixCacheProducer } from './producers/approx-prefix-cache-producer.js';
+import { burstPrefixCacheProducer } from './producers/burst-prefix-cache-producer.js';
 import { inflightLoadProducer } from './producers/inflight-load-producer.js';
+import { mmEmbeddingsCacheProducer } from './producers/mm-embeddings-cache-producer.js';
+import { multiclusterApproxPrefixCacheProducer } from './producers/multicluster-approx-prefix-cache-producer.js';
 
 import { precisePrefixCacheProducer } from './producers/precise-prefix-cache-producer.js';
 
@@ -49,6 +53,7 @@ import { activeRequestScorer } from './scorers/active-request-scorer.js';
 import { cacheAwareScorer } from './scorers/cache-aware-scorer.js';
 import { consistentHashScorer } from './scorers/consistent-hash-scorer.js';
 import { endpointAttributeScorer } from './scorers/endpoint-attribute-scorer.js';
+import { exploitExploreScorer } from './scorers/exploit-explore-scorer.js';
 import { headerLabelAffinityScorer } from './scorers/header-label-affinity-scorer.js';
 import { kvCacheUtilizationScorer } from './scorers/kv-cache-utilization-scorer.js';
 import { latencyScorer } from './scorers/latency-scorer.js';
@@ -56,8 +61,13 @@ import { lmetricScorer } from './scorers/lmetric-scorer.js';
 import { loadAwareScorer } from './scorers/load-aware-scorer.js';
 import { loraAffinityScorer } from './scorers/lora-affinity-scorer.js';
 import { marginalCostScorer } from './scorers/marginal-cost-scorer.js';
+import { mmEmbeddingsCacheScorer } from './scorers/mm-embeddings-cache-scorer.js';
+import { multiclusterKvCacheUtilizationScorer } from './scorers/multicluster-kv-cache-utilization-scorer.js';
+import { multiclusterPrefixCacheScorer } from './scorers/multicluster-prefix-cache-scorer.js';
+import { multiclusterQueueScorer } from './scorers/multicluster-queue-scorer.js';
 import { noHitLruScorer } from './scorers/no-hit-lru-scorer.js';
 import { precisePrefixCacheScorer } from './scorers/precise-prefix-cache-scorer.js';
+import { prefixBalanceScorer } from './scorers/prefix-balance-scorer.js';
 import { prefixCacheScorer } from './scorers/prefix-cache-scorer.js';
 import { queueScorer } from './scorers/queue-scorer.js';
 import { rendezvousHashScorer } from './scorers/rendezvous-hash-scorer.js';
@@ -99,6 +109,8 @@ export const schedulingPlugins: readonly PluginDefinition[] = [
   lmetricScorer,
   cacheAwareScorer,
   marginalCostScorer,
+  prefixBalanceScorer,
+  exploitExploreScorer,
   maxScorePicker,
   randomPicker,
   weightedRandomPicker,
@@ -128,6 +140,14 @@ export const schedulingPlugins: readonly PluginDefinition[] = [
   sessionIdProducer,
   agentIdentity,
   probabilisticAdmitter,
+  multiclusterSessionAffinityFilter,
+  multiclusterQueueScorer,
+  multiclusterKvCacheUtilizationScorer,
+  multiclusterPrefixCacheScorer,
+  multiclusterApproxPrefixCacheProducer,
+  burstPrefixCacheProducer,
+  mmEmbeddingsCacheProducer,
+  mmEmbeddingsCacheScorer,
   predictedLatencyProducer,
   sloHeadroomTierFilter,
   latencyScorer,

@@ -1,5 +1,6 @@
 import type { Outcome } from '../core/label.js';
 import type { PromptTokens } from '../core/token-chain.js';
+import type { Medium } from '../core/types.js';
 import type { Endpoint } from '../pool/endpoint.js';
 import type { LabelSelector } from './filters/label-selector.js';
 import type { HostRequest } from './host/hooks.js';
@@ -45,6 +46,8 @@ export interface ScheduleInput {
   readonly targetModel: string;
   readonly cacheSalt: string | undefined;
   readonly promptBytes: number;
+  /** Different images, videos and sounds of the prompt; absent = none. */
+  readonly media?: readonly Medium[] | undefined;
   /** The prompt has images, audio or video; absent = no. */
   readonly hasMedia?: boolean | undefined;
   /** Tokens of the prompt as the model's tokeniser cuts it; undefined = they are estimated from `promptBytes`. */
@@ -216,6 +219,8 @@ export interface ProgramOperation {
     | 'OP_SCORE_TOPOLOGY'
     | 'OP_SCORE_MARGINAL_COST'
     | 'OP_WOULD_PICK'
+    | 'OP_SCORE_PREFIX_BALANCE'
+    | 'OP_SCORE_EXPLOIT_EXPLORE'
     | 'OP_PREDICT'
     | 'OP_ADMIT_LATENCY'
     | 'OP_FILTER_TIER'
@@ -287,6 +292,12 @@ export interface KvEventSettings {
   readonly namespace: string | undefined;
   /** How long a block counts as held that was only sent to an endpoint; undefined = not at all. */
   readonly speculativeTtlMs: number | undefined;
+}
+
+/** How a match becomes a score, as prefix-cache-scorer does it: (1 - w) × share + w × min(1, tokens / scale)². */
+export interface MatchFormula {
+  readonly lengthWeight: number;
+  readonly scaleTokens: number;
 }
 
 /** Servers that speak llm-d-router's prediction protocol, and how they are asked. */
@@ -363,6 +374,8 @@ export interface HostPluginSettings {
   /** Columns that its filter and its scorer fill; undefined = no profile uses them. */
   readonly filterColumn: number | undefined;
   readonly scoreColumn: number | undefined;
+  /** Columns that its `match` fills, each by a formula of its own. */
+  readonly matchColumns: readonly (MatchFormula & { readonly column: number })[];
   /** Names of the profiles that it stands in. */
   readonly profiles: readonly string[];
 }

@@ -14,7 +14,6 @@ import type { Route } from '../operations/telemetry/metrics-server.js';
 import { createFileDiscovery } from '../pool/discovery/file.js';
 import type { Discovery } from '../pool/endpoint.js';
 import { SlotTable } from '../pool/slots.js';
-import type { MetricsInformer } from '../pool/sources/metrics-informer.js';
 import { LatencyTrainer } from '../prediction/latency-trainer.js';
 import type { TrainingClient } from '../prediction/servers/training-client.js';
 import { AdaptationControl } from './adaptation-control.js';
@@ -22,7 +21,7 @@ import { CertificateWatch } from './certificate-watch.js';
 import { ConfigurationReload, NO_RELOADS } from './configuration-reload.js';
 import { FlowControl } from './flow-control.js';
 import { addFlowMetrics } from './flow-metrics.js';
-import { createInformer } from './informer.js';
+import { createInformers, type Informers } from './informers.js';
 import { JobPool } from './job-pool.js';
 import { addKvEventMetrics } from './kv-event-metrics.js';
 import { createEventFeed } from './kv-events.js';
@@ -32,6 +31,7 @@ import { poolClockMs } from './pool-clock.js';
 import { PoolController } from './pool-controller.js';
 import { ProgramPublisher } from './program-publisher.js';
 import { addRolloutShares } from './rollout-shares.js';
+import { addServedModels } from './served-models.js';
 import { ShardPool } from './shard-pool.js';
 import { configuredSettings, shardSettings } from './shard-settings.js';
 
@@ -54,7 +54,7 @@ export class Picker {
   readonly #reload: ConfigurationReload | undefined;
   readonly #trainer: LatencyTrainer | undefined;
   #training: TrainingClient | undefined;
-  readonly #informer: MetricsInformer | undefined;
+  readonly #informers: Informers;
   readonly #health = new HealthState();
   readonly #jobs = new JobPool();
   #events: EventFeed | undefined;
@@ -99,9 +99,10 @@ export class Picker {
     });
     this.#closers.push(() => this.#jobs.stop());
     this.shards = this.#makeShards();
-    this.#informer = createInformer(options, this.#core, {
+    this.#informers = createInformers(options, this.#core, {
       publish: (slot, generation, signals, now) => this.#controller.publish(slot, generation, signals, now),
       stale: (slot, generation) => this.#controller.stale(slot, generation),
+      attributes: (slot, generation, values) => this.#controller.publishAttributes(slot, generation, values),
     });
     this.#controller = new PoolController({
       table: this.#table,
@@ -111,7 +112,7 @@ export class Picker {
       broadcast: (message) => this.shards.broadcast(message),
       applied: (version) => this.shards.hasApplied(version),
       changed: (assignments, gone) => {
-        this.#informer?.setEndpoints(assignments);
+        this.#informers.setEndpoints(assignments);
         this.#events?.setEndpoints(assignments);
         this.#adaptation.keepOnly(new Set(assignments.map(({ slot }) => slot)));
         this.#flow?.controller.endpointsGone(gone);
@@ -255,7 +256,10 @@ export class Picker {
       this.#health.watch(() => this.shards.broadcast({ kind: 'health', statuses: statuses(this.#health) }));
       this.#training = await this.#sendSamples();
       const metrics = await this.#startMetrics();
-      const health = await listenHealth({ host, port: options.healthPort, tls: undefined }, this.#health);
+      const health = await listenHealth(
+        { host, port: options.healthPort, flag: 'grpc-health-port', tls: undefined },
+        this.#health,
+      );
       this.#closers.push(() => health.close());
       const grpcPort = await this.shards.start();
       await this.#adaptation.start();
@@ -319,7 +323,7 @@ export class Picker {
     addCoreMetrics(exposition, this.#core, {
       shardDeaths: () => this.#shardDeaths,
       ejections: () => this.#ejections,
-      scrapeErrors: () => this.#scrapeErrors(),
+      scrapeErrors: () => this.#informers.failures,
       configReloads: () => this.#reload?.counts ?? NO_RELOADS,
       latencyTrainer: this.#trainer,
       samplesLost: this.#training && (() => this.#training!.lost),
@@ -329,6 +333,7 @@ export class Picker {
           reading: this.#table.read(slot),
         })),
     });
+    addServedModels(exposition, this.#informers, () => this.#controller.assignments.map(({ endpoint }) => endpoint));
     addRolloutShares(exposition, options.configuration.scheduling.host, () =>
       this.#controller.assignments.map(({ endpoint }) => endpoint),
     );
@@ -370,17 +375,12 @@ export class Picker {
     return [['/debug/flow-control', flowControlRoute(() => flow.report(describe))]];
   }
 
-  #scrapeErrors(): number {
-    if (this.#informer === undefined) return 0;
-    return Object.values(this.#informer.counts.faults).reduce((sum, count) => sum + count, 0);
-  }
-
   /** Not ready at once; streams finish within `drainMs`; then everything is closed. May be called again to hurry. */
   async stop(drainMs: number): Promise<void> {
     this.#health.update({ draining: true });
     this.#flow?.drain(drainMs);
     await this.shards.stop(drainMs);
-    this.#informer?.stop();
+    this.#informers.stop();
     for (const close of this.#closers.splice(0).reverse()) await close();
   }
 }

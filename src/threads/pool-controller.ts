@@ -2,6 +2,7 @@ import type { EndpointSignals, EndpointTable } from '../core/endpoint-table.js';
 import type { Endpoint, PoolState, SlotAssignment } from '../pool/endpoint.js';
 import type { SlotTable } from '../pool/slots.js';
 import type { LabelSpecification, MaskSpecification, PrefixSettings } from '../scheduling/types.js';
+import { writeLabels } from './label-columns.js';
 import type { RulesMessage, ToShard } from './messages.js';
 
 /** What the configuration says about the columns that this thread writes. */
@@ -87,7 +88,7 @@ export class PoolController {
     this.#rules = { objectives: [...state.objectives], rewrites: state.rewrites };
     this.#version++;
     this.#updateMasks();
-    this.#updateLabels([...change.added, ...change.changed]);
+    writeLabels(this.#options.table, this.#options.labels, [...change.added, ...change.changed]);
     broadcast({ kind: 'rules', ...this.#rules });
     broadcast({
       kind: 'endpoints',
@@ -150,21 +151,16 @@ export class PoolController {
     table.setCapacity(slot, capacity);
   }
 
+  /** Named values by their column; undefined = unknown. @returns false when they could not be written now */
+  publishAttributes(slot: number, generation: number, values: ReadonlyMap<number, number | undefined>): boolean {
+    if (this.#assignments.get(slot)?.generation !== generation) return true;
+    return [...values].every(([attribute, value]) => this.#options.table.setAttribute(slot, attribute, value));
+  }
+
   /** @returns false when it could not be written now */
   stale(slot: number, generation: number): boolean {
     if (this.#assignments.get(slot)?.generation !== generation) return true;
     return this.#options.table.markStale(slot);
-  }
-
-  #updateLabels(assignments: readonly SlotAssignment[]): void {
-    const { labels, table } = this.#options;
-    for (const [column, { read }] of labels.entries()) {
-      for (const { slot, endpoint } of assignments) {
-        const value = read(endpoint);
-        if (value.kind === 'text') table.setLabelText(column, slot, value.text);
-        else table.setLabelRange(column, slot, value.range);
-      }
-    }
   }
 
   #updateMasks(): void {

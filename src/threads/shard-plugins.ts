@@ -24,6 +24,8 @@ export interface ShardPluginOptions {
   /** Counts a failure of a plugin. */
   readonly failed: (plugin: string) => void;
   readonly count: HostServices['count'];
+  readonly observe: HostServices['observe'];
+  readonly prompts: HostServices['prompts'];
 }
 
 /** The definitions of all plugins that can run on a shard, by type. @throws ConfigurationError as loadPluginModules */
@@ -47,7 +49,7 @@ export class ShardPlugins {
     settings: PluginSettings,
     handler: HandlerSettings,
     definitions: ReadonlyMap<string, PluginDefinition>,
-    { core, directory, random, log, failed, count }: ShardPluginOptions,
+    { core, directory, random, log, failed, count, observe, prompts }: ShardPluginOptions,
   ) {
     this.#settings = settings;
     this.#definitions = definitions;
@@ -61,6 +63,8 @@ export class ShardPlugins {
       log,
       failed,
       count,
+      observe,
+      prompts,
       share: (plugin, receive) => this.#channels.join(plugin, receive),
     };
     const plugins = new HostPlugins(settings.configured, definitions, this.#services);

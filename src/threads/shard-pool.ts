@@ -73,7 +73,7 @@ export class ShardPool {
   async start(): Promise<number> {
     const { host, port, reusePort } = this.#settings;
     // Sockets that share a port would share it with a stranger's, too.
-    if (reusePort && port !== 0) await assertFree(host, port);
+    if (reusePort && port !== 0) await assertFree(host, port, 'grpc-port');
     const start = Promise.withResolvers<void>();
     this.#start = start;
     // The first one binds, so that port 0 becomes one number for all and a busy port is told once.

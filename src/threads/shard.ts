@@ -18,6 +18,7 @@ import { EndpointDirectory } from '../scheduling/endpoint-directory.js';
 import { requestedProfile } from '../scheduling/profile-handlers/requested-profile.js';
 import { CoreScheduler } from '../scheduling/scheduler.js';
 import { ConfiguredServices } from './configured-services.js';
+import { LateReleases } from './late-releases.js';
 import { createLatencySource, servedBy } from './latency-source.js';
 import type { FromShard, RulesMessage, ShardStart, ToShard } from './messages.js';
 import { MirroredHealth } from './mirrored-health.js';
@@ -28,10 +29,10 @@ import { createTokenSource } from './token-sources.js';
 
 /** Bytes that stand for one token (token-producer, estimate mode). */
 const bytesPerToken = 4;
+/** Tokens of a block when nothing produces prefix matches. */
+const PLAIN_BLOCK_TOKENS = 64;
 /** Plugins draw from a row of their own, so that they do not change the picks. */
 const pluginSeed = 0x706c7567n;
-/** How long a release waits before it tries a lock again whose owner has died. */
-const releaseAgainMs = 5;
 
 /**
  * A shard: ext_proc connections in, decisions out. Runs until it is told to drain and its streams have ended.
@@ -56,6 +57,7 @@ export async function shard(start: ShardStart): Promise<void> {
     poolName: settings.poolName,
     prediction: settings.prediction,
   });
+  const scanner = new RequestScanner(core);
   const plugins = new ShardPlugins(
     settings.plugins,
     settings.handler,
@@ -67,10 +69,16 @@ export async function shard(start: ShardStart): Promise<void> {
       log,
       failed: (plugin) => recorder.pluginFailed(plugin),
       count: (plugin, counter, labels) => recorder.pluginCounted(plugin, counter, labels),
+      observe: (plugin, histogram, value) => recorder.pluginObserved(plugin, histogram, value),
+      prompts: {
+        blockTokens: settings.prefix?.blockTokens ?? PLAIN_BLOCK_TOKENS,
+        chainHashes: (scan, model) => scanner.chainHashes(scan, model),
+      },
     },
   );
   const decider = new Decider(core, BigInt(start.seed));
-  const line = waitingLine({ core, configured, decider, send });
+  const late = new LateReleases();
+  const line = waitingLine({ core, configured, decider, send, late });
   const tokens = await createTokenSource(settings.tokens, directory);
   const shared = services({
     core,
@@ -82,8 +90,10 @@ export async function shard(start: ShardStart): Promise<void> {
     log,
     recorder,
     plugins,
+    scanner,
     tokens,
     decider,
+    late,
     line,
   });
   const open = createStreamOpener(shared);
@@ -102,7 +112,8 @@ export async function shard(start: ShardStart): Promise<void> {
   const failure = uncaughtFailure();
   const { host, port, reusePort, maxReceiveBytes, maxSendBytes, tls } = settings;
   try {
-    const bound = await transport.listen({ host, port, reusePort, maxReceiveBytes, maxSendBytes, tls }, open, health);
+    const listening = { host, port, flag: 'grpc-port', reusePort, maxReceiveBytes, maxSendBytes, tls };
+    const bound = await transport.listen(listening, open, health);
     send({ kind: 'applied', version: snapshot.version });
     send({ kind: 'listening', port: bound });
     await Promise.race([drained, failure]);
@@ -141,21 +152,23 @@ interface ShardParts {
   readonly log: Logger;
   readonly recorder: ShardRecorder;
   readonly plugins: ShardPlugins;
+  readonly scanner: RequestScanner;
   readonly tokens: TokenSource | undefined;
   readonly decider: Decider;
+  readonly late: LateReleases;
   readonly line: WaitingLine | undefined;
 }
 
 function services(parts: ShardParts) {
-  const { core, start, directory, rules, configured, send, log, recorder, plugins, tokens, decider, line } = parts;
+  const { core, start, directory, rules, configured, send, log, recorder, plugins, scanner } = parts;
+  const { tokens, decider, late, line } = parts;
   const { settings } = start;
   const seed = BigInt(start.seed);
-  const scanner = new RequestScanner(core);
   const table = new EndpointTable(core);
   const chain = new TokenChain(core);
   const speculated = (slot: number, generation: number, from: number, blocks: number) =>
     send({ kind: 'speculated', slot, generation, hashes: chain.hashes(from, blocks) });
-  const blockTokens = settings.prefix?.blockTokens ?? 64;
+  const blockTokens = settings.prefix?.blockTokens ?? PLAIN_BLOCK_TOKENS;
   const scheduler = new CoreScheduler({
     decider,
     directory,
@@ -183,7 +196,7 @@ function services(parts: ShardParts) {
     predicts: settings.prediction !== undefined,
     served: servedBy(core, settings.prediction),
     nowMs: poolClockMs,
-    later: releaseLater,
+    later: (again) => late.add(again),
     ejected: ({ endpoint }) => send({ kind: 'ejected', endpoint: endpoint.id }),
   });
   return {
@@ -221,7 +234,8 @@ function waitingLine({
   configured,
   decider,
   send,
-}: Pick<ShardParts, 'core' | 'configured' | 'decider' | 'send'>) {
+  late,
+}: Pick<ShardParts, 'core' | 'configured' | 'decider' | 'send' | 'late'>) {
   if (configured.settings.flowControl === undefined) return undefined;
   const limited = () => configured.settings.flowControl?.limitedTenants ?? [];
   return new WaitingLine({
@@ -229,15 +243,9 @@ function waitingLine({
     nowMs: poolClockMs,
     tell: (ended, progressed) => send({ kind: 'spent', ended, progressed }),
     release: ({ ticket, ticketGeneration }) => {
-      if (!decider.release(ticket, ticketGeneration)) releaseLater(() => decider.release(ticket, ticketGeneration));
+      if (!decider.release(ticket, ticketGeneration)) late.add(() => decider.release(ticket, ticketGeneration));
     },
     mustQueue: (fairnessId) => limited().includes(fairnessId) || limited().includes('*'),
-    later: releaseLater,
+    later: (again) => late.add(again),
   });
-}
-
-function releaseLater(again: () => boolean): void {
-  setTimeout(() => {
-    if (!again()) releaseLater(again);
-  }, releaseAgainMs).unref();
 }

@@ -83,6 +83,32 @@ describe('pointsman explain', () => {
     });
   });
 
+  it('knows the plugins of --plugin, as lint does', () => {
+    const plugin = new URL('../../examples/plugins/short-first-scorer.js', import.meta.url).pathname;
+    const config = file('custom.yaml', `${HEAD}plugins:\n- {type: short-first-scorer, parameters: {promptBytes: 0}}\n`);
+    const eps = file(
+      'two.yaml',
+      'endpoints:\n- {name: a, address: 10.0.0.1, port: 80}\n- {name: b, address: 10.0.0.2, port: 80}\n',
+    );
+    const signals = file('load.yaml', 'a: {inFlightRequests: 1, inFlightTokens: 8192}\n');
+    const request = file('request.json', '{"model":"m","prompt":"hello"}');
+    expect(pointsman('lint', config).status).toBe(1);
+    expect(pointsman('lint', config, '--plugin', plugin).stdout).toMatch(/scorer +short-first-scorer +weight 1/);
+    const argv = [
+      'explain',
+      config,
+      '--plugin',
+      plugin,
+      '--request',
+      request,
+      '--endpoints',
+      eps,
+      '--signals',
+      signals,
+    ];
+    expect(pointsman(...argv).stdout).toMatch(/ {2}a +10\.0\.0\.1:80 +0\.5 +0\.5\n {2}b +10\.0\.0\.2:80 +1 +1 +picked/);
+  });
+
   it('without endpoints says which flag names them', () => {
     const argv = ['explain', file('good.yaml', GOOD), '--request', file('request.json', '{}')];
     expect(pointsman(...argv)).toMatchObject({

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { type ExplainedProfile, type Explanation, explain } from '../../dist/cli/explain/explanation.js';
 import { explanationText } from '../../dist/cli/explain/explanation-text.js';
 import { readSignals } from '../../dist/cli/explain/signals-file.js';
+import { builtinPlugins } from '../../dist/config/builtin-plugins.js';
 import type { Endpoint, PoolState } from '../../dist/pool/endpoint.js';
 import { load } from '../config/configuration-text.ts';
 
@@ -26,7 +27,8 @@ interface Given {
 function run(given: Given): Explanation {
   const here = given.pool ?? pool;
   return explain({
-    configuration: load(given.plugins),
+    configuration: load(given.plugins, true),
+    registry: builtinPlugins,
     pool: here,
     states: readSignals(given.signals ?? '', 'signals.yaml', here.endpoints),
     headers: new Map(Object.entries({ ':path': '/v1/chat/completions', ...given.headers })),
@@ -132,7 +134,13 @@ schedulingProfiles:
 describe('a signals file', () => {
   it('may name endpoints with their namespace', () => {
     const [state] = readSignals('default/a: {waitingRequests: 3}', 'signals.yaml', endpoints);
-    expect(state).toEqual({ waitingRequests: 3, inFlightRequests: 0, inFlightTokens: 0, cachedTokens: 0 });
+    expect(state).toEqual({
+      attributes: {},
+      waitingRequests: 3,
+      inFlightRequests: 0,
+      inFlightTokens: 0,
+      cachedTokens: 0,
+    });
   });
 
   it('with an unknown endpoint is refused with its place and the nearest name', () => {
@@ -147,5 +155,76 @@ describe('a signals file', () => {
       'signals.yaml:1:14: a.kvUsage: must be at most 1, got 2',
     );
     expect(() => readSignals('a: {inFlightRequests: 1001}', 'signals.yaml', endpoints)).toThrow(/must be at most 1000/);
+  });
+});
+
+describe('an explanation of host plugins, labels and attributes', () => {
+  it('shows the scores of labels, attributes and host plugins', () => {
+    const labelled: PoolState = {
+      ...pool,
+      endpoints: [endpoint('a', 1, { slice: 'one' }), endpoint('b', 2, { slice: 'two' })],
+    };
+    const { endpoints: rows } = profileOf(
+      run({
+        pool: labelled,
+        plugins: `plugins:
+- {type: header-label-affinity-scorer, parameters: {headerName: X-Slice, labelKey: slice}}
+- {type: session-affinity-scorer}
+- {type: endpoint-attribute-scorer, parameters: {attributeKey: GPUUtilization, algorithm: {type: linear_lower_is_better, normalization: {fixedRange: {min: 0, max: 1}}}}}
+`,
+        headers: { 'x-slice': 'two', 'x-session-token': Buffer.from('default/a').toString('base64') },
+        signals: 'a: {attributes: {GPUUtilization: 0.25}}',
+      }),
+    );
+    expect(rows.map(({ scores }) => scores)).toEqual([
+      { 'header-label-affinity-scorer': 0, 'session-affinity-scorer': 1, 'endpoint-attribute-scorer': 0.75 },
+      { 'header-label-affinity-scorer': 1, 'session-affinity-scorer': 0, 'endpoint-attribute-scorer': 0 },
+    ]);
+  });
+
+  it('names host filters and screeners that took an endpoint out', () => {
+    const roles = (role: string) => ({
+      'disaggregatedset.x-k8s.io/revision': role === 'x' ? 'b' : 'a',
+      'disaggregatedset.x-k8s.io/role': role,
+    });
+    const plugins = `plugins:
+- {type: header-based-testing-filter}
+- type: disaggregatedset-rollout-screener
+  parameters: {scope: {labelSelector: '!none'}, revisionGating: {mode: sum, requireRoles: {values: [p, d]}}}
+`;
+    const labelled = ['p', 'd', 'x'].map((role, i) => endpoint(role, i + 1, roles(role)));
+    const { endpoints: rows } = profileOf(
+      run({
+        pool: { ...pool, endpoints: labelled },
+        plugins,
+        headers: { 'test-epp-endpoint-selection': '10.0.0.2' },
+      }),
+    );
+    expect(rows.map(({ removedBy }) => removedBy)).toEqual(['header-based-testing-filter', undefined, 'screener']);
+  });
+
+  it('says what an admitter or a screener answers', () => {
+    const admitter = run({
+      plugins: 'plugins:\n- {type: probabilistic-admitter}\n',
+      headers: { 'x-llm-d-inference-objective': 'batch' },
+    });
+    expect(admitter).toMatchObject({
+      kind: 'rejected',
+      status: 429,
+      message: expect.stringContaining('system saturated'),
+    });
+    const screener = run({
+      plugins:
+        'plugins:\n- {type: disaggregatedset-rollout-screener, parameters: {scope: {labelSelector: a}, revisionGating: {mode: sum, requireRoles: {values: [p]}}}}\n',
+    });
+    expect(screener).toMatchObject({ kind: 'rejected', status: 503 });
+  });
+
+  it('names the flow that a header processor finds', () => {
+    const explained = run({
+      plugins: 'plugins:\n- {type: agent-identity}\n',
+      headers: { 'x-claude-code-session-id': 'session-1' },
+    });
+    expect(explained).toMatchObject({ request: { fairnessId: 'session-1' } });
   });
 });

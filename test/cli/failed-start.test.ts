@@ -47,7 +47,7 @@ const serve = (...flags: string[]) => failure(['serve', ...setting.flags, ...fla
 describe('a start that fails says why in one line and exits with 1', () => {
   it('on an unknown command', async () => {
     expect(await failure(['sevre'])).toBe(
-      'unknown command "sevre": use serve, demo, lint, explain, schema, simulate or gateway',
+      'unknown command "sevre": use serve, demo, lint, explain, schema, simulate, weights or gateway',
     );
   });
 
@@ -96,12 +96,16 @@ describe('a start that fails says why in one line and exits with 1', () => {
 
   it.each(['grpc-port', 'grpc-health-port', 'metrics-port'])('on a busy --%s', async (flag) => {
     const port = await busyPort();
-    expect(await serve(`--${flag}=${port}`)).toContain(`port ${port}`);
+    const said = await serve(`--${flag}=${port}`);
+    expect(said).toContain(`port ${port}`);
+    expect(said).toContain(`choose another with --${flag}`);
   });
 
   it('on a busy port that several shards would share', async () => {
     const port = await busyPort();
-    expect(await serve(`--grpc-port=${port}`, '--shards=2')).toMatch(new RegExp(`^port ${port} is in use`));
+    expect(await serve(`--grpc-port=${port}`, '--shards=2')).toMatch(
+      new RegExp(`^port ${port} is in use .*choose another with --grpc-port`),
+    );
   });
 
   it('on a certificate that cannot be read or used', async () => {

@@ -478,6 +478,68 @@ describe('parsers', () => {
 });
 
 describe('the data layer', () => {
+  const GPU = 'plugins: [{type: dcgm-data-source, name: gpu}, {type: dcgm-extractor}, {type: models-data-extractor}]\n';
+  const sources = (...extractors: string[]) =>
+    `dataLayer: {sources: [{pluginRef: gpu, extractors: [${extractors.map((name) => `{pluginRef: ${name}}`).join()}]}]}`;
+
+  it('may fetch further attributes of endpoints', () => {
+    const { attributeSources } = load(GPU + sources('dcgm-extractor'), true);
+    expect(attributeSources).toMatchObject([
+      { name: 'gpu', atNode: false, page: { scheme: 'http', path: '/metrics', port: 9400 } },
+    ]);
+    expect(attributeSources[0]!.metrics.map(({ attribute }) => attribute)).toEqual(['GPUUtilization']);
+  });
+
+  it('does not fetch what no extractor of the right type reads, and says so', () => {
+    for (const wired of [sources(), sources('models-data-extractor')]) {
+      const { attributeSources, warnings } = load(GPU + wired, true);
+      expect(attributeSources).toEqual([]);
+      expect(warnings).toEqual([expect.stringContaining('"gpu" has no extractor that reads a dcgm-data-source')]);
+    }
+  });
+
+  it('asks for models once, where an extractor reads them', () => {
+    const plugins =
+      'plugins: [{type: models-data-source, name: a}, {type: models-data-source, name: b}, {type: models-data-extractor}]\n';
+    const wired = (names: string) =>
+      `dataLayer: {sources: [${names
+        .split('')
+        .map((name) => `{pluginRef: ${name}, extractors: [{pluginRef: models-data-extractor}]}`)
+        .join()}]}`;
+    expect(load(plugins + wired('a')).modelsSource).toMatchObject({ path: '/v1/models', scheme: 'http' });
+    const both = load(plugins + wired('ab'));
+    expect(both.warnings).toEqual([expect.stringContaining('"b" comes after "a": it is not fetched')]);
+    const none = load(`${plugins}dataLayer: {sources: [{pluginRef: a}]}`);
+    expect(none.modelsSource).toBeUndefined();
+    expect(none.warnings).toEqual([expect.stringContaining('"a" has no models-data-extractor')]);
+  });
+
+  it('accepts the notification sources of llm-d-router, which have nothing to do', () => {
+    const { warnings } = load(
+      'plugins: [{type: endpoint-notification-source}, {type: k8s-notification-source, parameters: {version: v1, kind: Pod}}]\ndataLayer: {sources: [{pluginRef: endpoint-notification-source}, {pluginRef: k8s-notification-source}]}',
+    );
+    expect(warnings).toEqual([expect.stringContaining('no extractor reads it')]);
+    expect(refusal('plugins: [{type: k8s-notification-source}]')).toContain(
+      'parameters.version: k8s-notification-source: is required',
+    );
+  });
+
+  it('of clusters needs somebody who tells their load', () => {
+    const plugins = (extractor: string) =>
+      `plugins: [{type: multicluster-queue-scorer}, {type: multicluster-metrics-data-source}${extractor}]\n`;
+    expect(() => load(plugins(''), true)).toThrow('needs multicluster-load, which no plugin produces');
+    const wired = load(
+      `${plugins(', {type: multicluster-metrics-extractor}')}dataLayer: {sources: [{pluginRef: multicluster-metrics-data-source, extractors: [{pluginRef: multicluster-metrics-extractor}]}]}`,
+      true,
+    );
+    expect(wired.attributeSources).toMatchObject([{ page: { scheme: 'https', insecureSkipVerify: false } }]);
+  });
+
+  it('adds the prefix producer of clusters for their scorer', () => {
+    const { scheduling } = load('plugins: [{type: multicluster-prefix-cache-scorer}]', true);
+    expect(scheduling.prefixProducer?.type).toBe('multicluster-approx-prefix-cache-producer');
+  });
+
   it('finds endpoints in a file, relative to the working directory', () => {
     const body =
       'plugins: [{type: file-discovery, name: disc, parameters: {path: endpoints.yaml, watchFile: true}}]\ndataLayer: {discovery: {pluginRef: disc}}';

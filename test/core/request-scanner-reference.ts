@@ -1,5 +1,5 @@
 // What a scan must find, worked out slowly: the body is parsed into a tree that keeps duplicate keys and byte ranges.
-import { PromptKind, type RequestScanResult, type ScanFlaw, type Span } from '../../dist/core/types.js';
+import { type Medium, PromptKind, type RequestScanResult, type ScanFlaw, type Span } from '../../dist/core/types.js';
 import { contentHash, requestChain } from './block-hash-reference.ts';
 
 type Node = Span & {
@@ -131,6 +131,7 @@ export function expectedScan(kind: PromptKind, body: Buffer, seed: bigint): Expe
       promptBytes: (content?.length ?? 0) + (tools ? tools.end - tools.start : 0) + (systemBytes?.length ?? 0),
       toolsSpan: span(tools),
       cacheSalt: string(saltKey),
+      media: content === undefined ? [] : promptMedia(kind, prompt!, raw, seed),
       hasMedia: prompt !== undefined && MEDIUM.test(raw(prompt).toString()),
       isObject,
       flaw: expectedFlaw(),
@@ -236,6 +237,31 @@ function partContent(image: string | undefined, part: Node, raw: Raw, seed: bigi
     if (key === image) return [words(Number(contentHash(seed, raw(value)) & 0xffffffffn), 225)];
     return [raw(value)];
   });
+}
+
+const MEDIA: Readonly<Record<string, Medium['modality']>> = {
+  image_url: 'image',
+  video_url: 'video',
+  audio_url: 'audio',
+  input_audio: 'audio',
+};
+
+/** Different media of the prompt, at most 32. */
+function promptMedia(kind: PromptKind, prompt: Node, raw: Raw, seed: bigint): Medium[] {
+  if (kind !== PromptKind.chat && kind !== PromptKind.messages) return [];
+  const found = new Map<bigint, Medium>();
+  for (const message of prompt.items!) {
+    for (const [name, content] of message.entries ?? []) {
+      if (name !== 'content') continue;
+      for (const [key, value] of (content.items ?? []).flatMap((part) => part.entries ?? [])) {
+        const modality = kind === PromptKind.chat ? MEDIA[key] : key === 'source' ? 'image' : undefined;
+        if (modality === undefined || raw(value).toString() === 'null') continue;
+        const hash = contentHash(seed, raw(value));
+        if (!found.has(hash) && found.size < 32) found.set(hash, { hash, modality });
+      }
+    }
+  }
+  return [...found.values()];
 }
 
 function isSystem(system: Node): boolean {

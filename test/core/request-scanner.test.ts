@@ -99,6 +99,19 @@ describe('the chain of a scan', () => {
     expect(second.result!.promptBytes).toBe(first.result!.promptBytes);
   });
 
+  it('lists images, videos and sounds, each different one once and at most 32', () => {
+    const url = (name: string) => ({ type: 'image_url', image_url: { url: name } });
+    const video = { type: 'video_url', video_url: { url: 'c' } };
+    const sound = { type: 'input_audio', input_audio: { data: 'd', format: 'wav' } };
+    const media = (content: readonly object[]) =>
+      found(PromptKind.chat, { messages: [{ role: 'user', content }] }).result!.media;
+    const some = media([url('a'), url('b'), { type: 'text', text: 'x' }, url('a'), video, sound]);
+    expect(some.map(({ modality }) => modality)).toEqual(['image', 'image', 'video', 'audio']);
+    expect(new Set(some.map(({ hash }) => hash)).size).toBe(4);
+    expect(media(Array.from({ length: 40 }, (_, i) => url(`${i}`)))).toHaveLength(32);
+    expect(media([{ type: 'text', text: 'x' }])).toEqual([]);
+  });
+
   it('does not depend on where a client puts its cache_control', () => {
     const part = (more: object) => [{ role: 'user', content: [{ type: 'text', text: long, ...more }] }];
     expect(chatHashes(part({ cache_control: { type: 'ephemeral' } }))).toEqual(chatHashes(part({})));

@@ -72,6 +72,7 @@ export class PlainScanner implements BodyScanner {
       promptBytes: JSON.stringify(members[field] ?? '').length,
       toolsSpan: undefined,
       cacheSalt: undefined,
+      media: [],
       hasMedia: false,
       isObject,
       flaw: members[field] === undefined ? 'missing' : undefined,

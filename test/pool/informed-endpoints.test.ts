@@ -6,6 +6,7 @@ import { attachCore, createPoolMemory, EndpointTable } from '../../dist/core/ind
 import { EngineTable } from '../../dist/pool/engines/engine-table.js';
 import { SlotTable } from '../../dist/pool/slots.js';
 import { MetricsInformer } from '../../dist/pool/sources/metrics-informer.js';
+import { PageReader } from '../../dist/pool/sources/page-reader.js';
 import { smallSizes } from '../core/pool.js';
 import { endpointOf } from './endpoints.js';
 
@@ -34,8 +35,7 @@ describe('informed endpoints', () => {
     for (const { slot, generation } of added) table.open(slot, generation);
     const read = await new Promise<ReturnType<EndpointTable['read']>>((resolve) => {
       const informer = new MetricsInformer({
-        scanner: new ExpositionScanner(core),
-        engines: new EngineTable(),
+        reader: new PageReader(new ExpositionScanner(core), new EngineTable(), 8 << 20, { info() {}, warn() {} }),
         log: { info() {}, warn() {} },
         now: () => 1234,
         sink: {

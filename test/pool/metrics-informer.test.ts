@@ -6,6 +6,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import type { EndpointSignals } from '../../dist/core/endpoint-table.js';
 import { EngineTable } from '../../dist/pool/engines/engine-table.js';
 import { MetricsInformer, type MetricsInformerOptions } from '../../dist/pool/sources/metrics-informer.js';
+import { PageReader } from '../../dist/pool/sources/page-reader.js';
 import { CERTIFICATE, CERTIFICATE_KEY } from './certificate.js';
 import { endpointOf } from './endpoints.js';
 import { makePlainScanner } from './plain-scanner.js';
@@ -84,8 +85,7 @@ function inform(options: Partial<MetricsInformerOptions> = {}) {
     wake();
   };
   const informer = new MetricsInformer({
-    scanner: makePlainScanner(),
-    engines: new EngineTable(),
+    reader: new PageReader(makePlainScanner(), new EngineTable(), 8 << 20, { info: log, warn: log }),
     log: { info: log, warn: log },
     intervalMs: 10,
     sink: {
@@ -144,7 +144,7 @@ describe('MetricsInformer', () => {
 
   it('scrapes another port than the endpoint serves on when told so', async () => {
     const { port } = await serve(answerPage(2));
-    const { published, until, poll } = inform({ port });
+    const { published, until, poll } = inform({ locate: () => ({ host: '127.0.0.1', port }) });
     poll(1);
     await until(() => published.length > 0);
     expect(published[0]?.signals.waiting).toBe(2);

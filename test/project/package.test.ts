@@ -56,12 +56,14 @@ describe('the packed package', () => {
     expect(stdout).toContain('serve');
   });
 
-  test('lets a program import pointsman/core, and nothing that is not exported', async () => {
+  test('lets a program import pointsman/core and pointsman/picker, and nothing that is not exported', async () => {
     const say = (module: string) => `console.log(typeof (await import('${module}')))`;
     const { stdout } = await run(process.execPath, ['--input-type=module', '-e', say('pointsman/core')], {
       cwd: folder,
     });
     expect(stdout.trim()).toBe('object');
+    const picker = await run(process.execPath, ['--input-type=module', '-e', say('pointsman/picker')], { cwd: folder });
+    expect(picker.stdout.trim()).toBe('object');
     const closed = run(process.execPath, ['--input-type=module', '-e', say('pointsman/dist/core/memory.js')], {
       cwd: folder,
     });

@@ -41,6 +41,8 @@ describe('a plugin', () => {
     ['rendezvous-hash-scorer', {}, ['OP_SCORE_RENDEZVOUS', 0, 0, 1.25]],
     ['consistent-hash-scorer', { loadFactor: 0 }, ['OP_SCORE_CONSISTENT_HASH', 0, 0, 0, 32]],
     ['cache-aware-scorer', {}, ['OP_SCORE_CACHE_AWARE', 0.3, 64, 1.5]],
+    ['prefix-balance-scorer', {}, ['OP_SCORE_PREFIX_BALANCE', 16, 2]],
+    ['exploit-explore-scorer', {}, ['OP_SCORE_EXPLOIT_EXPLORE', 300]],
     ['prefix-cache-affinity-filter', {}, ['OP_FILTER_PREFIX_AFFINITY', 0.8, 0, 18_000, 15_928]],
     ['sticky-until-saturated-filter', {}, ['OP_FILTER_STICKY', 0.8, 286_720]],
     ['power-of-two-picker', {}, ['OP_PICK_BEST_OF', 1, 2]],

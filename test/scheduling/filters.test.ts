@@ -15,6 +15,7 @@ function rule(type: string, parameters: Record<string, unknown> = {}) {
     requestKey: () => 0,
     topology: () => undefined,
     attribute: () => 0,
+    matchColumn: () => undefined,
     mask: (_key, accepts) => rules.push(accepts) - 1,
   };
   const operation = definition.compile?.(definition.parameters.parse(parameters), 1, context);

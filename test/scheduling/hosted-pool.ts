@@ -1,5 +1,9 @@
+import { CostModel } from '../../dist/adaptation/cost-model.js';
+import { defaultAdaptation } from '../../dist/config/adaptation.js';
+import { CostTable } from '../../dist/core/coefficients.js';
 import { endpointColumns, hostColumn } from '../../dist/core/host-columns.js';
 import type { EndpointSignals } from '../../dist/core/index.js';
+import type { Medium } from '../../dist/core/types.js';
 import { compileScheduling, type ProfilePlugin } from '../../dist/scheduling/compile.js';
 import { EndpointDirectory } from '../../dist/scheduling/endpoint-directory.js';
 import { CustomScheduler } from '../../dist/scheduling/host/custom-scheduler.js';
@@ -11,6 +15,7 @@ import { maxScorePicker } from '../../dist/scheduling/pickers/max-score-picker.j
 import type { PluginDefinition } from '../../dist/scheduling/plugin.js';
 import { CoreScheduler } from '../../dist/scheduling/scheduler.js';
 import type { GatedScheduler, Placement, Rejection, ScheduleInput } from '../../dist/scheduling/types.js';
+import { writeLabels } from '../../dist/threads/label-columns.js';
 import { makePool } from '../core/pool.ts';
 import { singleProfile } from './single-profile.ts';
 
@@ -28,6 +33,7 @@ export interface Asked {
   readonly priority?: number;
   readonly fairnessId?: string;
   readonly promptBytes?: number;
+  readonly media?: readonly Medium[];
 }
 
 /** One shard's scheduling with host plugins over a real core: endpoints 10.0.0.1 … in slots 0 …, named pod-0 …. */
@@ -41,6 +47,8 @@ export class HostedPool {
   readonly scheduler: GatedScheduler;
   readonly pool: ReturnType<typeof makePool>;
   clock = 1_000;
+  /** Chains of prompts by the number of their scan. */
+  readonly chains: BigUint64Array[] = [];
   /** What `random` answers. */
   random = 0.5;
   /** Messages to the other shards. */
@@ -65,11 +73,19 @@ export class HostedPool {
       parameters: maxScorePicker.parameters.parse({}),
       weight: 1,
     };
-    const compiled = compileScheduling([{ name: 'default', plugins: [...configured, picker] }], [], configured);
+    const hasPicker = configured.some(({ definition }) => definition.kinds.includes('picker'));
+    const plugins = hasPicker ? configured : [...configured, picker];
+    const compiled = compileScheduling([{ name: 'default', plugins }], [], configured);
     this.pool = makePool(compiled.profiles[0]!.operations, signals);
     const { core, decider } = this.pool;
+    new CostTable(this.pool.control).write(new CostModel(defaultAdaptation().model).coefficients);
     const assignments = signals.map((_, slot) => ({ slot, generation: 1, endpoint: endpointOf(slot, labels[slot]) }));
     this.directory.apply(assignments, []);
+    for (const [mask, { accepts }] of compiled.masks.entries()) {
+      const slots = assignments.filter(({ endpoint }) => accepts(endpoint.labels)).map(({ slot }) => slot);
+      this.pool.table.setMask(mask, slots);
+    }
+    writeLabels(this.pool.table, compiled.labels, assignments);
     const services: HostServices = {
       views: new PoolViews(this.directory, endpointColumns(core)),
       column: (index) => hostColumn(core, index),
@@ -80,6 +96,8 @@ export class HostedPool {
       failed: (plugin) => this.failures.push(plugin),
       count: (plugin, counter, labels) =>
         this.counted.push(`${counter}{${[plugin.name, ...Object.values(labels)].join()}}`),
+      observe: (plugin, histogram, value) => this.counted.push(`${histogram}{${plugin.name}} ${value}`),
+      prompts: { blockTokens: 64, chainHashes: (scan) => this.chains[scan] ?? new BigUint64Array() },
       share: (_plugin, receive) => {
         this.hear = receive;
         return (message) => this.told.push(message);
@@ -121,6 +139,7 @@ export class HostedPool {
       targetModel: 'm',
       cacheSalt: undefined,
       promptBytes: asked.promptBytes ?? 0,
+      media: asked.media,
       maxOutputTokens: undefined,
       priority: hosted.priority,
       fairnessId: hosted.fairnessId ?? 'default-flow',

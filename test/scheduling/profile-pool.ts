@@ -85,6 +85,8 @@ export class ProfilePool {
         throw new Error(`plugin ${plugin} failed`);
       },
       count: () => {},
+      observe: () => {},
+      prompts: { blockTokens: 64, chainHashes: () => new BigUint64Array() },
       share: () => () => {},
     });
     this.#scanner = new RequestScanner(this.core);

@@ -20,7 +20,7 @@ const suite = suiteSchema.parse({
     },
     { name: 'old numbers', kind: 'variant', of: 'c', fleet: { metrics: { scrapeMs: 5000 } } },
   ],
-  policies: [{ name: 'default' }, { name: 'round-robin' }, { name: 'lmetric' }],
+  policies: [{ name: 'default' }, { name: 'round-robin' }, { name: 'lmetric' }, { name: 'learned' }],
   warmup: { requests: 0 },
   seeds: 2,
 });
@@ -44,6 +44,11 @@ describe('the report of a suite', () => {
     for (const name of ['shift', 'old numbers', 'default', 'round-robin', 'lmetric']) expect(page).toContain(name);
     expect(page).toContain('When traffic shifts: shift');
     expect(page).toContain('The same traffic under other conditions: c');
+  });
+
+  test('shows what decided while a policy learned', () => {
+    expect(page).toContain('What decided under learned');
+    expect(page).toMatch(/<path d="M[^"]*Z" fill="var\(--c0\)" fill-opacity=".8"><title>context/);
   });
 
   test('has a best policy in every row, and no number that is none', () => {

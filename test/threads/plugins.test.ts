@@ -137,16 +137,19 @@ describe('over the wire', () => {
     expect(homes.size).toBeGreaterThan(1);
   });
 
-  it.each(['prefix-cache-affinity-filter', 'sticky-until-saturated-filter', 'cache-aware-scorer'])(
-    '%s sends a prompt where it was sent before',
-    async (type) => {
-      const { destinations } = await serve([`{type: ${type}}`], [type]);
-      for (const word of ['first', 'second', 'third', 'fourth']) {
-        const seen = await destinations(5, `${word} `.repeat(200));
-        expect(new Set(seen).size).toBe(1);
-      }
-    },
-  );
+  it.each([
+    'prefix-cache-affinity-filter',
+    'sticky-until-saturated-filter',
+    'cache-aware-scorer',
+    'prefix-balance-scorer',
+    'exploit-explore-scorer',
+  ])('%s sends a prompt where it was sent before', async (type) => {
+    const { destinations } = await serve([`{type: ${type}}`], [type]);
+    for (const word of ['first', 'second', 'third', 'fourth']) {
+      const seen = await destinations(5, `${word} `.repeat(200));
+      expect(new Set(seen).size).toBe(1);
+    }
+  });
 
   it('no-hit-lru-scorer sends new prompts round', async () => {
     const { destinations } = await serve(['{type: no-hit-lru-scorer}'], ['no-hit-lru-scorer']);

@@ -1,9 +1,9 @@
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { decodeReply, requestBody, requestHeaders } from '../ingress/envoy-messages.ts';
+import { decodeReply, requestBody, requestHeaders, responseBody, responseHeaders } from '../ingress/envoy-messages.ts';
 import { collect, dialPicker, type ProxyClient } from '../ingress/proxy-client.ts';
-import { Setting, startPicker } from './serving.ts';
+import { metric, type Ports, Setting, startPicker } from './serving.ts';
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
@@ -13,12 +13,19 @@ afterEach(async () => {
 const RULES = `objectives:
 - {name: important, priority: 5}
 rewrites:
+- name: adapters
+  models: [base]
+  targets: [{model: lora-a, weight: 1}, {model: lora-b, weight: 1}]
 - name: split
   models: [food]
   targets: [{model: food-v1, weight: 3}, {model: food-v2, weight: 1}]
 `;
 
 async function start(...flags: string[]): Promise<ProxyClient> {
+  return (await startWithPorts(...flags)).client;
+}
+
+async function startWithPorts(...flags: string[]): Promise<{ readonly client: ProxyClient; readonly ports: Ports }> {
   const setting = await Setting.create([{ name: 'a', port: 20_001 }]);
   cleanups.push(() => setting.remove());
   const file = join(setting.folder, 'endpoints.yaml');
@@ -28,7 +35,7 @@ async function start(...flags: string[]): Promise<ProxyClient> {
   cleanups.push(() => picker.stop(0));
   const client = dialPicker(ports.grpcPort);
   cleanups.push(() => client.close());
-  return client;
+  return { client, ports };
 }
 
 /** Status of the answer (0 = routed) and the body that goes on, as text. */
@@ -75,5 +82,34 @@ describe('--seed', () => {
     const share = first.filter((model) => model === 'food-v1').length / first.length;
     expect(share).toBeGreaterThan(0.5);
     expect(share).toBeLessThan(0.95);
+  });
+});
+
+describe('a split of one model over two adapters', () => {
+  it('counts by the model that was asked for and the one that serves, and hides the second from the client', async () => {
+    const { client, ports } = await startWithPorts('--seed=3');
+    const served = new Map<string, number>();
+    for (let i = 0; i < 12; i++) {
+      const call = client.process();
+      const collected = collect(call);
+      call.write(requestHeaders({ ':path': '/v1/completions', 'x-llm-d-inference-objective': 'important' }));
+      call.write(requestBody('{"model":"base","prompt":"x"}'));
+      call.write(responseHeaders({ ':status': '200', 'content-type': 'application/json' }));
+      call.write(responseBody('{"model":"lora-a","choices":[]}'.replace('lora-a', i % 2 ? 'lora-a' : 'lora-b'), true));
+      call.end();
+      const replies = (await collected).replies.map(decodeReply);
+      const asked = replies.filter(({ kind }) => kind === 'requestBody').map(({ body }) => body.toString());
+      const { model } = JSON.parse(asked.join('')) as { model: string };
+      served.set(model, (served.get(model) ?? 0) + 1);
+      const answer = replies.filter(({ kind }) => kind === 'responseBody').map(({ body }) => body.toString());
+      if (model === (i % 2 ? 'lora-a' : 'lora-b')) expect(JSON.parse(answer.join('')).model).toBe('base');
+    }
+    expect([...served.keys()].sort()).toEqual(['lora-a', 'lora-b']);
+    for (const [model, count] of served) {
+      const requests = `model_name="base",priority="5",target_model_name="${model}"`;
+      expect(await metric(ports.metricsPort, 'llm_d_epp_request_total', requests)).toBe(count);
+      const rewrites = `model_name="base",model_rewrite_name="adapters",target_model="${model}"`;
+      expect(await metric(ports.metricsPort, 'llm_d_epp_model_rewrite_decisions_total', rewrites)).toBe(count);
+    }
   });
 });

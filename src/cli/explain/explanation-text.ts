@@ -4,7 +4,7 @@ import type { ExplainedEndpoint, ExplainedProfile, Explanation } from './explana
 /** An explanation for people: the request, then a table for each profile. */
 export function explanationText(explanation: Explanation): string {
   if (explanation.kind === 'rejected') return `rejected with ${explanation.status}: ${explanation.message}\n`;
-  const { request, saturation, shed, profiles } = explanation;
+  const { request, saturation, shed, scheduler, failedPlugins, profiles } = explanation;
   const rewritten = request.rewriteRule === undefined ? '' : ` (rewrite rule "${request.rewriteRule}")`;
   const lines = columns([
     ['path', `${request.path}, read by ${request.parser}`],
@@ -14,6 +14,8 @@ export function explanationText(explanation: Explanation): string {
     ],
     ['prompt', `about ${request.promptTokens} tokens, ${request.promptBlocks} blocks`],
     ['priority', `${request.priority}, flow ${request.fairnessId}`],
+    ...(scheduler === undefined ? [] : [['scheduler', `${scheduler} decides; the profiles are what it may ask`]]),
+    ...(failedPlugins.length === 0 ? [] : [['failed', `${failedPlugins.join(', ')}: had no say`]]),
     ['saturation', `${round(saturation)}${shed ? ': a request of negative priority is turned away (429)' : ''}`],
   ]);
   return `${[lines.join('\n'), ...profiles.map(profileText)].join('\n\n')}\n`;

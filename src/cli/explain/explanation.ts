@@ -11,21 +11,26 @@ import { ProgramTable } from '../../core/programs.js';
 import { RequestScanner } from '../../core/request-scanner.js';
 import { type Endpoint, endpointAddress, type PoolState } from '../../pool/endpoint.js';
 import { latencyPriors, priorCoefficients } from '../../prediction/latency-priors.js';
-import { requestPath } from '../../request/control-headers.js';
+import { namedFairnessId, requestPath } from '../../request/control-headers.js';
 import { createDialects, type Dialect, type ParserName } from '../../request/dialects.js';
 import { STATUS_OF_CODE } from '../../request/rejections.js';
 import { RequestBody } from '../../request/request-body.js';
 import { RequestRules } from '../../request/rules.js';
 import { requesterOf, type UnderstoodRequest, understand, understandOpaque } from '../../request/understand.js';
 import { EndpointDirectory } from '../../scheduling/endpoint-directory.js';
+import type { PluginDefinition } from '../../scheduling/plugin.js';
 import type { CompiledProfile, Rejection, RequestHeaders } from '../../scheduling/types.js';
 import { NOTHING_WANTED, wantedTimes } from '../../scheduling/wanted-times.js';
+import { writeLabels } from '../../threads/label-columns.js';
 import { seededRandom } from '../../threads/seeded-random.js';
 import { operationKind } from '../program-text.js';
+import { ExplainedPlugins } from './explained-plugins.js';
 import type { EndpointState } from './signals-file.js';
 
 export interface ExplainInput {
   readonly configuration: LoadedConfiguration;
+  /** Definitions of the plugins that the configuration was loaded with. */
+  readonly registry: readonly PluginDefinition[];
   readonly pool: PoolState;
   /** One for each endpoint of the pool, in their order. */
   readonly states: readonly EndpointState[];
@@ -81,6 +86,10 @@ export type Explanation =
       /** Of the endpoints that the request may use; from 1 on requests of negative priority are turned away. */
       readonly saturation: number;
       readonly shed: boolean;
+      /** A plugin that decides in the place of the profiles, which are what it may fall back on. */
+      readonly scheduler: string | undefined;
+      /** Host plugins of which a call failed: they had no say. */
+      readonly failedPlugins: readonly string[];
       readonly profiles: readonly ExplainedProfile[];
     };
 
@@ -114,6 +123,7 @@ class ExplainBench {
   readonly #scanner: RequestScanner;
   readonly #directory = new EndpointDirectory();
   readonly #blockTokens: number;
+  readonly #plugins: ExplainedPlugins;
   #body: RequestBody | undefined;
 
   constructor(input: ExplainInput) {
@@ -138,15 +148,24 @@ class ExplainBench {
     this.#programs = new ProgramTable(this.#control);
     new CostTable(this.#control).write(new CostModel(input.configuration.adaptation.model).coefficients);
     this.#scanner = new RequestScanner(this.#core);
+    this.#openEndpoints();
+    this.#plugins = new ExplainedPlugins({
+      core: this.#core,
+      directory: this.#directory,
+      scheduling: input.configuration.scheduling,
+      registry: input.registry,
+      seed: input.seed,
+      nowMs: NOW_MS,
+    });
   }
 
   close(): void {
     this.#body?.close();
+    this.#plugins.close();
   }
 
   explain(): Explanation {
     const { configuration, pool, headers } = this.#input;
-    this.#openEndpoints();
     const rules = new RequestRules(pool);
     const requestHeaders: RequestHeaders = headers;
     const path = requestPath(requestHeaders);
@@ -156,9 +175,14 @@ class ExplainBench {
     if (understood.kind === 'rejected') return rejected(understood);
     const prompt = this.#prompt(understood);
     this.#chargeInFlight();
-    const subset = this.#input.subset === undefined ? undefined : this.#directory.resolve(this.#input.subset);
-    const full = this.#saturation(subset);
-    const wanted = configuration.scheduling.prediction === undefined ? NOTHING_WANTED : wantedTimes(requestHeaders);
+    const hint = this.#input.subset;
+    const full = this.#saturation(hint === undefined ? undefined : this.#directory.resolve(hint));
+    const hosted = this.#plugins.begin(requestHeaders, path, understood.priority, namedFairnessId(requestHeaders));
+    const allowed = this.#plugins.allow(hosted, hint);
+    if (allowed !== undefined && 'kind' in allowed) return rejected(allowed);
+    const subset = allowed === undefined ? undefined : this.#directory.resolve(allowed);
+    const { requestKeys, baseModels, prediction } = configuration.scheduling;
+    const wanted = prediction === undefined ? NOTHING_WANTED : wantedTimes(requestHeaders);
     const decision: Omit<DecisionRequest, 'profile'> = {
       blocks: prompt.blocks,
       tail: prompt.tail,
@@ -173,6 +197,8 @@ class ExplainBench {
       subset,
       charged: false,
       explained: true,
+      keys: requestKeys.map((header) => requestHeaders.get(header)),
+      baseModel: baseModels.includes(understood.targetModel),
     };
     return {
       kind: 'explained',
@@ -183,27 +209,30 @@ class ExplainBench {
         targetModel: understood.targetModel,
         rewriteRule: understood.rewriteRule,
         priority: understood.priority,
-        fairnessId: understood.fairnessId,
+        fairnessId: hosted.fairnessId ?? understood.fairnessId,
         promptTokens: prompt.tokens,
         promptBlocks: prompt.blocks + (prompt.tail ? 1 : 0),
       },
       saturation: full,
       shed: understood.priority < 0 && full >= 1,
-      profiles: configuration.scheduling.profiles.map((profile) => this.#profile(profile, decision)),
+      scheduler: this.#plugins.scheduler,
+      failedPlugins: this.#plugins.failures,
+      profiles: configuration.scheduling.profiles.map((profile) => {
+        this.#plugins.fill(hosted, understood, allowed, requestHeaders, profile.name);
+        return this.#profile(profile, decision);
+      }),
     };
   }
 
   #openEndpoints(): void {
     const { pool, states, configuration } = this.#input;
-    const { prefix, masks, prediction } = configuration.scheduling;
+    const { prefix, masks, labels, attributes, prediction } = configuration.scheduling;
     // Nothing has been learned here: latency is predicted as for the first request of a picker.
     if (prediction !== undefined) {
       new CoefficientTable(this.#control).setUnknown(priorCoefficients(latencyPriors(prediction.prior)));
     }
-    this.#directory.apply(
-      pool.endpoints.map((endpoint, slot) => ({ slot, generation: 1, endpoint })),
-      [],
-    );
+    const assignments = pool.endpoints.map((endpoint, slot) => ({ slot, generation: 1, endpoint }));
+    this.#directory.apply(assignments, []);
     for (const [slot, state] of states.entries()) {
       this.#table.open(slot, 1);
       if (prefix !== undefined) this.#table.setCapacity(slot, prefix.capacityBlocks);
@@ -215,10 +244,12 @@ class ExplainBench {
           running: state.runningRequests,
           kvUsage: state.kvUsage,
           adapters: state.loraAdapters,
+          attributes: attributes.map((attribute) => state.attributes[attribute]),
         },
         NOW_MS,
       );
     }
+    writeLabels(this.#table, labels, assignments);
     for (const [mask, { accepts }] of masks.entries()) {
       const slots = [...pool.endpoints.keys()].filter((slot) => accepts(pool.endpoints[slot]!.labels));
       this.#table.setMask(mask, slots);
@@ -329,7 +360,12 @@ class ExplainBench {
         if (!left.has(slot) && !removed.has(slot)) removed.set(slot, reason);
       }
     };
-    note([], 'subset');
+    const hint = this.#input.subset;
+    const allowed = new Set(hint === undefined ? [] : this.#directory.resolve(hint));
+    for (const slot of this.#input.pool.endpoints.keys()) {
+      if (hint !== undefined && !allowed.has(slot)) removed.set(slot, 'subset');
+    }
+    note([], 'screener');
     for (const [at, operation] of profile.operations.entries()) {
       if (operationKind(operation) === 'filter') note(profile.operations.slice(0, at + 1), operation.name);
     }

@@ -24,6 +24,8 @@ const endpointState = z.strictObject({
   inFlightRequests: z.int().min(0).max(1000).default(0),
   inFlightTokens: count.default(0),
   cachedTokens: count.default(0),
+  // Of the configuration's custom metrics and further sources.
+  attributes: z.record(z.string(), z.number()).default({}),
 });
 
 /** What is known about an endpoint at the time of a decision; absent signals are unknown. */

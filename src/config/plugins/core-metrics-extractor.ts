@@ -7,24 +7,25 @@ const BUILTIN_ENGINES = ['vllm', 'sglang', 'trtllm-serve', 'triton-tensorrt-llm'
 /** `name` or `name{label=value,…}`, values with or without quotes. */
 const SPEC = /^[a-zA-Z_:][a-zA-Z0-9_:]*(\{\s*([a-zA-Z_]\w*\s*=\s*("[^"]*"|[^",{}]*)\s*(,\s*|(?=\})))*\})?$/;
 
-const spec = z.string().regex(SPEC, { error: 'expected a metric such as name or name{label=value}' });
+/** A metric, as specs of engines and extractors name it. */
+export const metricSpec = z.string().regex(SPEC, { error: 'expected a metric such as name or name{label=value}' });
 
 const engine = z.strictObject({
   name: z.string().min(1).describe("Engine, as the endpoint's label names it."),
-  queuedRequestsSpec: spec.optional().describe('Waiting requests.'),
-  runningRequestsSpec: spec.optional().describe('Running requests.'),
-  kvUsageSpec: spec.optional().describe('Share of the KV cache in use.'),
-  loraSpec: spec.optional().describe('LoRA adapters, in labels.'),
-  cacheInfoSpec: spec.optional().describe('Cache geometry, in labels.'),
+  queuedRequestsSpec: metricSpec.optional().describe('Waiting requests.'),
+  runningRequestsSpec: metricSpec.optional().describe('Running requests.'),
+  kvUsageSpec: metricSpec.optional().describe('Share of the KV cache in use.'),
+  loraSpec: metricSpec.optional().describe('LoRA adapters, in labels.'),
+  cacheInfoSpec: metricSpec.optional().describe('Cache geometry, in labels.'),
   cacheBlockSizeLabelName: z.string().optional().describe('Label of cacheInfoSpec with the tokens of a block.'),
   cacheNumBlocksLabelName: z.string().optional().describe('Label of cacheInfoSpec with the number of blocks.'),
-  cacheBlockSizeSpec: spec.optional().describe('Tokens of a block, as a value.'),
-  cacheNumBlocksSpec: spec.optional().describe('Number of blocks, as a value.'),
+  cacheBlockSizeSpec: metricSpec.optional().describe('Tokens of a block, as a value.'),
+  cacheNumBlocksSpec: metricSpec.optional().describe('Number of blocks, as a value.'),
   customMetrics: z
     .array(
       z.strictObject({
         attributeKey: z.string().min(1).describe('Name that plugins read it by.'),
-        metricSpec: spec.describe('The metric.'),
+        metricSpec: metricSpec.describe('The metric.'),
       }),
     )
     .default([])

@@ -168,7 +168,7 @@ const HEALTH_MESSAGE_BYTES = 64 * 1024;
 
 /** Serve `grpc.health.v1.Health` alone (port 9003). Rejects when the port cannot be bound. */
 export async function listenHealth(
-  options: Pick<TransportOptions, 'host' | 'port' | 'tls'> & { readonly reusePort?: boolean },
+  options: Pick<TransportOptions, 'host' | 'port' | 'flag' | 'tls'> & { readonly reusePort?: boolean },
   health: HealthSource,
 ): Promise<HealthListener> {
   const sizes = { maxReceiveBytes: HEALTH_MESSAGE_BYTES, maxSendBytes: HEALTH_MESSAGE_BYTES };

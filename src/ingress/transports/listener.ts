@@ -6,6 +6,8 @@ import { within } from './within.js';
 export interface ListenOptions {
   readonly host: string;
   readonly port: number;
+  /** Flag that chooses the port, without dashes: for the message when it cannot be had. */
+  readonly flag?: string | undefined;
   /** Let several threads listen on the port; the kernel spreads connections. Needs Node 22.12 or newer. */
   readonly reusePort: boolean;
   /** Absent = plain text. */
@@ -72,8 +74,8 @@ export async function listen(options: ListenOptions, accept: (socket: Socket) =>
 }
 
 /** Rejects as `listen` does when somebody listens on the port already, also when they are ready to share it. */
-export async function assertFree(host: string, port: number): Promise<void> {
-  const listener = await listen({ host, port, reusePort: false }, (socket) => socket.destroy());
+export async function assertFree(host: string, port: number, flag: string): Promise<void> {
+  const listener = await listen({ host, port, flag, reusePort: false }, (socket) => socket.destroy());
   await listener.close();
 }
 
@@ -85,9 +87,13 @@ function secureContext({ key, cert, minVersion, ciphers }: TlsMaterial): SecureC
   return { key, cert, minVersion: minVersion ?? 'TLSv1.2', ...(ciphers === undefined ? {} : { ciphers }) };
 }
 
-function bindProblem(options: ListenOptions, error: NodeJS.ErrnoException): string {
-  const where = `${options.host.includes(':') ? `[${options.host}]` : options.host}:${options.port}`;
-  if (error.code === 'EADDRINUSE') return `port ${options.port} is in use (${where}): choose another or stop its owner`;
-  if (error.code === 'EACCES') return `port ${options.port} needs more rights (${where}): choose one above 1023`;
-  return `cannot listen on port ${options.port} (${where}): ${error.message}`;
+function bindProblem({ host, port, flag }: ListenOptions, error: NodeJS.ErrnoException): string {
+  const where = `${host.includes(':') ? `[${host}]` : host}:${port}`;
+  const remedy = flag === undefined ? '' : ` with --${flag}`;
+  if (error.code === 'EADDRINUSE') {
+    return `port ${port} is in use (${where}): choose another${remedy} or stop its owner`;
+  }
+  if (error.code === 'EACCES') return `port ${port} needs more rights (${where}): choose one above 1023${remedy}`;
+  const chosen = flag === undefined ? '' : ` (--${flag})`;
+  return `cannot listen on port ${port} (${where}): ${error.message}${chosen}`;
 }

@@ -398,6 +398,27 @@ export const pluginCounterKinds = {
       'Requests whose strict header matched no endpoint.',
     ),
   }),
+  encoder_cache_queries: kind(74, ['modality', 'plugin_name', 'plugin_type'], {
+    total: counter('llm_d_epp_encoder_cache_queries_total', 'Images, videos and sounds that were looked up.'),
+  }),
+  encoder_cache_hits: kind(75, ['modality', 'plugin_name', 'plugin_type', 'pod'], {
+    total: counter(
+      'llm_d_epp_encoder_cache_hits_total',
+      'Images, videos and sounds that an endpoint was believed to have encoded, by endpoint.',
+    ),
+  }),
+} as const;
+
+/** Histograms that host plugins add to, by the name that they give. */
+export const pluginHistogramKinds = {
+  encoder_cache_hit_ratio: kind(76, ['plugin_name', 'plugin_type'], {
+    ratio: histogram(
+      'llm_d_epp_encoder_cache_hit_ratio',
+      'Share of the media of a request that an endpoint is believed to have encoded, for every endpoint.',
+      ratios,
+      older('inference_extension_encoder_cache_hit_ratio', []),
+    ),
+  }),
 } as const;
 
 const queueLabels = ['fairness_id', 'priority', 'inference_pool', 'model_name', 'target_model_name'] as const;
@@ -447,4 +468,5 @@ export const seriesKinds: readonly SeriesKind[] = [
   predictionServerKind,
   tokenKind,
   ...Object.values(pluginCounterKinds),
+  ...Object.values(pluginHistogramKinds),
 ];

@@ -9,6 +9,7 @@ import {
   type Metric,
   PREFIX_PRODUCER,
   pluginCounterKinds,
+  pluginHistogramKinds,
   pluginKind,
   predictionKind,
   predictionServerKind,
@@ -459,6 +460,18 @@ export class ShardRecorder implements RequestRecorder {
       return label === 'plugin_type' ? plugin.type : this.#pluginLabel(counter, label, labels[label] ?? '');
     });
     this.#cells[this.#resolve(counterKind, values)]! += 1;
+  }
+
+  /** A host plugin observed a value. */
+  pluginObserved(
+    { name, type }: { readonly name: string; readonly type: string },
+    histogram: keyof typeof pluginHistogramKinds,
+    value: number,
+  ): void {
+    const histogramKind = pluginHistogramKinds[histogram];
+    const metric = histogramKind.metrics[0]!;
+    const base = this.#resolve(histogramKind, [name, type]);
+    observe(this.#cells, base + metric.offset, boundsOf(metric), value);
   }
 
   #pluginLabel(counter: string, label: string, value: string): string {

@@ -120,7 +120,9 @@ class FileDiscovery implements Discovery {
     const endpoints: Endpoint[] = [];
     for (const { id, name, namespace, host, port, labels } of file.endpoints) {
       const address = 'ip' in host ? host.ip : this.#hosts?.address(host.hostName);
-      if (address !== undefined) endpoints.push({ id, name, namespace, address, port, labels });
+      if (address === undefined) continue;
+      const hostName = 'hostName' in host ? { hostName: host.hostName } : {};
+      endpoints.push({ id, name, namespace, address, port, ...hostName, labels });
     }
     return { endpoints, objectives: file.objectives, rewrites: file.rewrites };
   }

@@ -6,8 +6,8 @@ export interface EngineTableOptions {
   readonly engineConfigs?: readonly EngineConfig[] | undefined;
   /** Endpoint label that names the engine. Default `llm-d.ai/engine-type`; the older name is read where it is absent. */
   readonly engineLabelKey?: string | undefined;
-  /** Keys of the custom metrics that plugins read. */
-  readonly attributes?: readonly string[] | undefined;
+  /** Keys of the custom metrics that plugins read; null = a value that comes from elsewhere. */
+  readonly attributes?: readonly (string | null)[] | undefined;
   /** Engine of endpoints without that label. Default `vllm`. */
   readonly defaultEngine?: string | undefined;
 }

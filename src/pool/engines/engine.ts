@@ -40,14 +40,14 @@ export class Engine {
   readonly #cacheInfo: number;
   readonly #blockTokens: number;
   readonly #blockCount: number;
-  /** Of every attribute that plugins read; -1 = the engine does not tell it. */
-  readonly #attributes: readonly number[];
+  /** Of every attribute that plugins read; -1 = the engine does not tell it, null = it comes from elsewhere. */
+  readonly #attributes: readonly (number | null)[];
 
   /**
    * @param field where the configuration stands, for error messages
-   * @param attributes keys of the custom metrics that plugins read
+   * @param attributes keys of the custom metrics that plugins read; null = a value that comes from elsewhere
    */
-  constructor(config: EngineConfig, field: string, attributes: readonly string[] = []) {
+  constructor(config: EngineConfig, field: string, attributes: readonly (string | null)[] = []) {
     const wanted: WantedMetric[] = [];
     const want = (
       key: Exclude<keyof EngineConfig, 'customMetrics'>,
@@ -71,6 +71,7 @@ export class Engine {
     this.#blockTokens = want('cacheBlockSizeSpec', 'max');
     this.#blockCount = want('cacheNumBlocksSpec', 'max');
     this.#attributes = attributes.map((attribute) => {
+      if (attribute === null) return null;
       const at = config.customMetrics?.findIndex(({ attributeKey }) => attributeKey === attribute) ?? -1;
       if (at < 0) return -1;
       const metric = parseMetricSpec(config.customMetrics![at]!.metricSpec, `${field}.customMetrics[${at}].metricSpec`);
@@ -88,7 +89,9 @@ export class Engine {
       kvUsage: value(page, this.#kvUsage),
       blockTokens: whole(info?.[0]) ?? whole(value(page, this.#blockTokens)),
       blockCount: whole(info?.[1]) ?? whole(value(page, this.#blockCount)),
-      ...(this.#attributes.length === 0 ? {} : { attributes: this.#attributes.map((index) => finite(page, index)) }),
+      ...(this.#attributes.length === 0
+        ? {}
+        : { attributes: this.#attributes.map((index) => (index === null ? null : finite(page, index))) }),
       adapters: this.#adapters < 0 ? undefined : readAdapters(page.labels[this.#adapters], memory),
     };
   }

@@ -1,9 +1,6 @@
 import type { EndpointSignals } from '../../core/endpoint-table.js';
 import { type Endpoint, endpointAddress, type SlotAssignment } from '../endpoint.js';
-import type { EngineTable } from '../engines/engine-table.js';
-
 import { PageBuffers } from './page-buffers.js';
-import { type InformerLog, PageReader, type PageReading, type PageScanner } from './page-reader.js';
 import { backoffMs, nextPollMs, startsPerTick, tickMs } from './poll-schedule.js';
 import {
   ScrapeConnection,
@@ -13,6 +10,7 @@ import {
   scrapeTls,
 } from './scrape-connection.js';
 import { SCRAPE_FAULTS, ScrapeFault, type ScrapeFaultKind } from './scrape-fault.js';
+import type { InformerLog, SignalReader } from './signal-reader.js';
 
 /** Where scraped signals go. Both answer false when they could not apply it now (the lock's owner has just died). */
 export interface SignalSink {
@@ -23,9 +21,8 @@ export interface SignalSink {
 }
 
 export interface MetricsInformerOptions {
-  readonly scanner: PageScanner;
+  readonly reader: SignalReader;
   readonly sink: SignalSink;
-  readonly engines: EngineTable;
   readonly log: InformerLog;
   /** Default 50. */
   readonly intervalMs?: number | undefined;
@@ -39,14 +36,23 @@ export interface MetricsInformerOptions {
   readonly scheme?: 'http' | 'https' | undefined;
   /** Default /metrics. */
   readonly path?: string | undefined;
-  /** In place of the endpoint's own port. */
-  readonly port?: number | undefined;
+  /** Where an endpoint's page is; its own address and port unless said otherwise. */
+  readonly locate?: ((endpoint: Endpoint) => PageLocation) | undefined;
   /** Only used with https. By default any certificate is taken: model servers are met by IP and mostly sign for themselves. */
   readonly tls?: ScrapeTlsOptions | undefined;
   /** Milliseconds that never step back; also the time given to the sink. Default performance.now. */
   readonly now?: (() => number) | undefined;
   /** From [0, 1). Default Math.random. */
   readonly random?: (() => number) | undefined;
+}
+
+/** Where a page is fetched. */
+export interface PageLocation {
+  /** IP literal or host name. */
+  readonly host: string;
+  readonly port: number;
+  /** Name that the certificate must be for; absent = `host`. */
+  readonly serverName?: string | undefined;
 }
 
 /** Counts since the start. */
@@ -63,7 +69,7 @@ interface Target {
   readonly slot: number;
   readonly generation: number;
   endpoint: Endpoint;
-  reading: PageReading;
+  reading: unknown;
   readonly connection: ScrapeConnection;
   dueMs: number;
   /** Start of the scrape under way; undefined = none. */
@@ -90,13 +96,13 @@ const FIRST_POLL_MS_MAX = 50;
  */
 export class MetricsInformer {
   readonly #sink: SignalSink;
-  readonly #reader: PageReader;
+  readonly #reader: SignalReader;
   readonly #log: InformerLog;
   readonly #intervalMs: number;
   readonly #timeoutMs: number;
   readonly #stalenessMs: number;
   readonly #path: string;
-  readonly #port: number | undefined;
+  readonly #locate: (endpoint: Endpoint) => PageLocation;
   readonly #tls: ScrapeTls | undefined;
   readonly #now: () => number;
   readonly #random: () => number;
@@ -121,7 +127,7 @@ export class MetricsInformer {
     this.#path = options.path ?? '/metrics';
     if (!/^\/[\x21-\x7e]*$/.test(this.#path))
       throw new RangeError('path: must begin with / and hold no blanks, as /metrics');
-    this.#port = options.port;
+    this.#locate = options.locate ?? (({ address, port, hostName }) => ({ host: address, port, serverName: hostName }));
     this.#tls = options.scheme === 'https' ? scrapeTls(options.tls ?? { insecureSkipVerify: true }) : undefined;
     this.#now = options.now ?? (() => performance.now());
     this.#random = options.random ?? Math.random;
@@ -130,7 +136,7 @@ export class MetricsInformer {
       pageBytesMax: positive('pageBytesMax', options.pageBytesMax ?? 8 * 1024 * 1024),
       readBuffer: Buffer.allocUnsafeSlow(READ_BYTES),
     };
-    this.#reader = new PageReader(options.scanner, options.engines, this.#means.pageBytesMax, options.log);
+    this.#reader = options.reader;
   }
 
   get counts(): InformerCounts {
@@ -180,7 +186,7 @@ export class MetricsInformer {
       endpoint,
       reading: this.#reader.prepare(endpoint),
       connection: new ScrapeConnection(
-        { host: endpoint.address, port: this.#port ?? endpoint.port, path: this.#path, tls: this.#tls },
+        { ...this.#locate(endpoint), path: this.#path, tls: this.#tls },
         this.#means,
         (page) => this.#good(target, page),
         (fault) => this.#failed(target, fault),
@@ -275,10 +281,7 @@ export class MetricsInformer {
     this.#pagesWithoutSignals += 1;
     if (target.toldEmpty) return;
     target.toldEmpty = true;
-    this.#log.warn(
-      this.#fields(target),
-      `the metrics page holds none of the metrics of engine ${target.reading.engine.name}: its signals stay unknown; label the endpoint with its engine or add it to engineConfigs`,
-    );
+    this.#log.warn(this.#fields(target), this.#reader.nothingFound(target.reading));
   }
 
   #failed(target: Target, fault: ScrapeFault): void {

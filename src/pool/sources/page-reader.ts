@@ -2,6 +2,7 @@ import type { EndpointSignals } from '../../core/endpoint-table.js';
 import type { Endpoint } from '../endpoint.js';
 import type { AdapterMemory, Engine, ScannedPage, WantedMetric } from '../engines/engine.js';
 import type { EngineTable } from '../engines/engine-table.js';
+import type { InformerLog, SignalReader } from './signal-reader.js';
 
 /** The scanner of the exposition format, one scan at a time per thread. */
 export interface PageScanner {
@@ -10,11 +11,6 @@ export interface PageScanner {
   begin(query: number, pageBytes: number): void;
   feed(chunk: Uint8Array): void;
   end(): ScannedPage;
-}
-
-export interface InformerLog {
-  info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
 }
 
 /** How one endpoint's pages are read. */
@@ -28,7 +24,7 @@ export interface PageReading {
 const UNKNOWN_ENGINES_MAX = 100;
 
 /** Turns a metrics page into signals, as the endpoint's engine writes it. */
-export class PageReader {
+export class PageReader implements SignalReader<PageReading> {
   readonly #scanner: PageScanner;
   readonly #engines: EngineTable;
   readonly #pageBytesMax: number;
@@ -58,6 +54,13 @@ export class PageReader {
     this.#scanner.feed(page);
     const scanned = this.#scanner.end();
     return { signals: reading.engine.read(scanned, reading.adapters), empty: !scanned.found.includes(true) };
+  }
+
+  nothingFound({ engine }: PageReading): string {
+    return (
+      `the metrics page holds none of the metrics of engine ${engine.name}: its signals stay unknown; ` +
+      'label the endpoint with its engine or add it to engineConfigs'
+    );
   }
 
   #tellUnknown(endpoint: Endpoint, asked: string, engine: Engine): void {

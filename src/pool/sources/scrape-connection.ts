@@ -1,4 +1,4 @@
-import { connect, type Socket, type TcpNetConnectOpts } from 'node:net';
+import { connect, isIP, type Socket, type TcpNetConnectOpts } from 'node:net';
 import { connect as connectTls, createSecureContext, type SecureContext } from 'node:tls';
 import type { PageBuffers } from './page-buffers.js';
 import { ResponseParser } from './response-parser.js';
@@ -24,8 +24,10 @@ export function scrapeTls({ insecureSkipVerify, ca, cert, key }: ScrapeTlsOption
 }
 
 export interface ScrapeAddress {
-  /** IP literal, IPv6 without brackets. */
+  /** IP literal (IPv6 without brackets) or host name. */
   readonly host: string;
+  /** Name that the server's certificate must be for; absent = `host`. */
+  readonly serverName?: string | undefined;
   readonly port: number;
   readonly path: string;
   /** Present = https. */
@@ -70,7 +72,7 @@ export class ScrapeConnection {
     this.#failed = failed;
     const host = address.host.includes(':') ? `[${address.host}]` : address.host;
     this.#request = Buffer.from(
-      `GET ${address.path} HTTP/1.1\r\nHost: ${host}:${address.port}\r\nUser-Agent: pointsman\r\n` +
+      `GET ${address.path} HTTP/1.1\r\nHost: ${address.serverName ?? host}:${address.port}\r\nUser-Agent: pointsman\r\n` +
         'Accept: text/plain;version=0.0.4\r\n\r\n',
       'latin1',
     );
@@ -92,7 +94,7 @@ export class ScrapeConnection {
   }
 
   #connect(): Socket {
-    const { host, port, tls } = this.#address;
+    const { host, port, tls, serverName } = this.#address;
     this.#served = 0;
     const options: TcpNetConnectOpts = {
       host,
@@ -103,7 +105,8 @@ export class ScrapeConnection {
         callback: (bytes, buffer) => this.#read(socket, bytes, buffer as Buffer),
       },
     };
-    const socket: Socket = tls === undefined ? connect(options) : connectTls({ ...options, ...tls });
+    const socket: Socket =
+      tls === undefined ? connect(options) : connectTls({ ...options, ...tls, ...serverNameOf(serverName ?? host) });
     let reached = false;
     socket.on(tls === undefined ? 'connect' : 'secureConnect', () => {
       reached = true;
@@ -169,6 +172,11 @@ export class ScrapeConnection {
     if (retry) this.request();
     else if (waiting) this.#failed(fault);
   }
+}
+
+/** A name is sent to the server and checked; an IP address is only checked. */
+function serverNameOf(host: string): { readonly servername?: string } {
+  return isIP(host) === 0 ? { servername: host } : {};
 }
 
 function asFault(error: unknown): ScrapeFault {

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { PATIENT_BUDGET_MS } from '../host/plugin-guard.js';
 import { definePlugin } from '../plugin.js';
 
 /** Header of the conformance tests of the Gateway API inference extension. */
@@ -12,6 +13,7 @@ export const headerBasedTestingFilter = definePlugin({
     'For conformance tests: keeps the endpoints that the header test-epp-endpoint-selection lists, as IP addresses or ' +
     'ip:port with commas between them. Without the header none is left, so every other request is refused.',
   parameters: z.strictObject({}),
+  budgetMs: PATIENT_BUDGET_MS,
   host: () => ({
     filter: ({ headers }, endpoints, column) => {
       const named = new Set((headers.get(SELECTION_HEADER) ?? '').split(',').map((part) => part.trim()));

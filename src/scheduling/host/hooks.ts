@@ -1,4 +1,4 @@
-import type { Usage } from '../../core/types.js';
+import type { Medium, Usage } from '../../core/types.js';
 import type {
   PickedEndpoint,
   Placement,
@@ -27,6 +27,15 @@ export interface HostRequest {
   readonly model: string;
   readonly targetModel: string;
   readonly promptBytes: number;
+  /** Different images, videos and sounds of the prompt, at most 32; empty until the body is understood. */
+  readonly media: readonly Medium[];
+  /** Tokens of one block of the prefix index. */
+  readonly blockTokens: number;
+  /**
+   * Chain hashes of the prompt, one per block and one for a last block that is not whole: each stands for everything up
+   * to its own, so prompts with an equal n-th hash begin with the same n blocks. Only `hold` may ask; empty without a prompt.
+   */
+  promptChain(): BigUint64Array;
   /** Name of the profile that a `filter` or `score` is for; empty in all other hooks. */
   readonly profile: string;
   /** Below zero = sheddable. */
@@ -93,6 +102,27 @@ export interface Denial {
 export interface Admitter {
   /** Once per request, after the screeners; undefined = admitted. The first denial counts. */
   admit(request: HostRequest, endpoints: EndpointViews): Denial | undefined;
+}
+
+/** Finds out something about a request for filters and scorers of other plugins. */
+export interface DataProducer {
+  /** Once per request, before any filter or scorer; what it finds goes to `request.attributes`. */
+  produce(request: HostRequest, endpoints: EndpointViews): void;
+}
+
+/** Lets requests wait for others. */
+export interface RequestHolder {
+  /**
+   * Once per request with a body, when it is understood and before admission: a promise holds the request until it
+   * settles, at most 15 seconds. Undefined = it goes on at once.
+   */
+  hold(request: HostRequest, endpoints: EndpointViews): Promise<void> | undefined;
+}
+
+/** Says which share of a prompt each endpoint holds. Needs `hostsMatches`, and a prefix-cache-scorer that names it. */
+export interface MatchTeller {
+  /** Fill `column`, which has one cell per slot and holds 0 everywhere, with shares in 0 … 1. Called as `filter`. */
+  match(request: HostRequest, endpoints: EndpointViews, column: Float32Array): void;
 }
 
 /** Keeps some of the endpoints. Needs the kind `filter`, and a reference in a profile. */
@@ -167,6 +197,9 @@ export interface HostPlugin
   extends Partial<RequestHeaderProcessor>,
     Partial<Screener>,
     Partial<Admitter>,
+    Partial<RequestHolder>,
+    Partial<DataProducer>,
+    Partial<MatchTeller>,
     Partial<HostFilter>,
     Partial<HostScorer>,
     Partial<PlacementListener>,
@@ -187,7 +220,14 @@ export interface PluginLog {
  * Counters that plugins may add to. `event` is for all: `pointsman_plugin_events_total` with the labels `plugin` and
  * `event`, the one that the plugin gives. Label values are bounded to 1,000 per counter and shard.
  */
-export type PluginCounter = 'event' | 'disaggregatedset_strict_header_no_match';
+export type PluginCounter =
+  | 'event'
+  | 'disaggregatedset_strict_header_no_match'
+  | 'encoder_cache_queries'
+  | 'encoder_cache_hits';
+
+/** Histograms that plugins may add to. */
+export type PluginHistogram = 'encoder_cache_hit_ratio';
 
 /** What a plugin's factory is given. One call per shard, on the shard's thread, before its first request. */
 export interface HostContext {
@@ -200,6 +240,8 @@ export interface HostContext {
   readonly log: PluginLog;
   /** Add one to a counter of the metrics page (docs/plugins-howto.md names them). */
   readonly count: (counter: PluginCounter, labels: Readonly<Record<string, string>>) => void;
+  /** Observe a value of a histogram of the metrics page. */
+  readonly observe: (histogram: PluginHistogram, value: number) => void;
   /**
    * Join the instances of this plugin on the other shards: what one of them sends, `receive` gets on all others, in the
    * order in which that one sent it. Messages are structured clones. @returns the way to send

@@ -2,6 +2,7 @@ import type { Usage } from '../../core/types.js';
 import type { PluginDefinition } from '../plugin.js';
 import type {
   HostPluginSettings,
+  MatchFormula,
   PickedEndpoint,
   Placement,
   Rejection,
@@ -10,7 +11,7 @@ import type {
 } from '../types.js';
 import { AnswerHeaders } from './answer-headers.js';
 import { AnswerMetadata } from './answer-metadata.js';
-import type { HostContext, HostPlugin, PluginCounter, PluginLog } from './hooks.js';
+import type { HostContext, HostPlugin, PluginCounter, PluginHistogram, PluginLog } from './hooks.js';
 import { HostedRequest } from './hosted-request.js';
 import { PlacedHeaders } from './placed-headers.js';
 import { BUDGET_MS, PluginGuard } from './plugin-guard.js';
@@ -22,6 +23,16 @@ export interface PluginIdentity {
   readonly name: string;
   readonly type: string;
 }
+
+/** Where the chains of prompts come from. */
+export interface HostedPrompts {
+  readonly blockTokens: number;
+  /** Chain hashes of a finished scan, as RequestScanner.chainHashes. */
+  chainHashes(scan: number, model: string): BigUint64Array;
+}
+
+/** Longest time that requests are held, whatever the promise of a plugin says. */
+export const HOLD_MS_MOST = 15_000;
 
 /** What host plugins get from the shard that they run on. */
 export interface HostServices {
@@ -38,12 +49,27 @@ export interface HostServices {
   readonly failed: (plugin: string) => void;
   /** Adds one to a counter for a plugin (HostContext.count). */
   readonly count: (plugin: PluginIdentity, counter: PluginCounter, labels: Readonly<Record<string, string>>) => void;
+  /** Observes a value for a plugin (HostContext.observe). */
+  readonly observe: (plugin: PluginIdentity, histogram: PluginHistogram, value: number) => void;
+  readonly prompts: HostedPrompts;
   /** Join a plugin's instances on the other shards (HostContext.share). */
   readonly share: (plugin: string, receive: (message: unknown) => void) => (message: unknown) => void;
 }
 
+/** Bytes that stand for one token (token-producer, estimate mode). */
+const BYTES_PER_TOKEN = 4;
+
 /** Hooks that are called for every request by all plugins that have them. */
-const SHARED_HOOKS = ['requestHeaders', 'screen', 'admit', 'placed', 'responseHeaders', 'report'] as const;
+const SHARED_HOOKS = [
+  'requestHeaders',
+  'hold',
+  'screen',
+  'admit',
+  'produce',
+  'placed',
+  'responseHeaders',
+  'report',
+] as const;
 type SharedHook = (typeof SHARED_HOOKS)[number];
 
 /** A plugin's instance on this shard. */
@@ -52,6 +78,7 @@ interface Instance {
   readonly guard: PluginGuard;
   readonly filterColumn: Float32Array | undefined;
   readonly scoreColumn: Float32Array | undefined;
+  readonly matchColumns: readonly (MatchFormula & { readonly cells: Float32Array })[];
   readonly profiles: readonly string[];
 }
 
@@ -72,6 +99,7 @@ export function hostContext(plugin: PluginIdentity, services: HostServices): Hos
     random,
     log,
     count: (counter, labels) => services.count({ name, type }, counter, labels),
+    observe: (histogram, value) => services.observe({ name, type }, histogram, value),
     share: (receive) => services.share(name, receive),
   };
 }
@@ -119,6 +147,30 @@ export class HostPlugins {
   }
 
   /**
+   * Ask the plugins whether the request shall wait.
+   * @returns settles, and never rejects, when it may go on; undefined = at once
+   */
+  hold(request: HostedRequest, input: HeldInput): Promise<void> | undefined {
+    const holders = this.#with('hold');
+    if (holders.length === 0) return undefined;
+    const { views, prompts } = this.#services;
+    request.understand(input);
+    request.blockTokens = prompts.blockTokens;
+    request.chain = () => (input.scan < 0 ? new BigUint64Array() : prompts.chainHashes(input.scan, input.targetModel));
+    views.restrict(input.subset);
+    const waits: Promise<void>[] = [];
+    for (const { plugin, guard } of holders) {
+      guard.run(
+        'hold',
+        () => void waits.push(...[plugin.hold!(request, views)].filter((wait) => wait !== undefined)),
+        undefined,
+      );
+    }
+    request.chain = undefined;
+    return waits.length === 0 ? undefined : atMost(HOLD_MS_MOST, Promise.allSettled(waits));
+  }
+
+  /**
    * Ask screeners and admitters.
    * @returns the addresses that the request may use (undefined = all), or why it may not be placed
    */
@@ -152,7 +204,9 @@ export class HostPlugins {
     if (!(request instanceof HostedRequest)) return;
     request.understand(input);
     request.profile = profile;
-    this.#services.views.restrict(input.subset);
+    const views = this.#services.views.restrict(input.subset);
+    this.#produce(request, views);
+    for (const instance of this.#instances) this.#fillMatches(instance, request, input);
     for (const { plugin, guard, filterColumn, scoreColumn, profiles } of this.#instances) {
       if (!profiles.includes(profile)) continue;
       if (filterColumn !== undefined) {
@@ -167,6 +221,30 @@ export class HostPlugins {
       }
     }
     request.profile = '';
+  }
+
+  /** Once per request, whatever profiles run. */
+  #produce(request: HostedRequest, views: PoolViews): void {
+    if (request.produced) return;
+    request.produced = true;
+    for (const { plugin, guard } of this.#with('produce')) {
+      guard.run('produce', () => plugin.produce!(request, views), undefined);
+    }
+  }
+
+  /** The shares that a producer tells, made scores by the formula of every scorer that reads them. */
+  #fillMatches({ plugin, guard, matchColumns }: Instance, request: HostedRequest, input: ScheduleInput): void {
+    const { views } = this.#services;
+    const promptTokens = input.promptBytes / BYTES_PER_TOKEN;
+    for (const { cells, lengthWeight, scaleTokens } of matchColumns) {
+      this.#fillColumn(guard, 'match', cells, 0, () => plugin.match!(request, views, cells));
+      if (lengthWeight === 0) continue;
+      for (const slot of views.slots) {
+        const share = cells[slot]!;
+        const length = Math.min(1, (share * promptTokens) / scaleTokens);
+        cells[slot] = (1 - lengthWeight) * share + lengthWeight * length * length;
+      }
+    }
   }
 
   #fillColumn(guard: PluginGuard, hook: string, column: Float32Array, neutral: number, call: () => void): void {
@@ -231,12 +309,26 @@ export class HostPlugins {
   }
 }
 
+/** What `hold` is asked about. */
+type HeldInput = Pick<ScheduleInput, 'scan' | 'model' | 'targetModel' | 'promptBytes' | 'media' | 'subset'>;
+
+/** Settles with `waits`, or after so many milliseconds. */
+function atMost(ms: number, waits: Promise<unknown>): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    waits.then(() => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+}
+
 function answeredBy(placement: Placement, served: string | undefined): PickedEndpoint {
   return placement.endpoints.find(({ address }) => address === served) ?? placement.endpoints[0]!;
 }
 
 function makeInstance(
-  { name, type, parameters, filterColumn, scoreColumn, profiles }: HostPluginSettings,
+  { name, type, parameters, filterColumn, scoreColumn, matchColumns, profiles }: HostPluginSettings,
   definition: PluginDefinition | undefined,
   services: HostServices,
 ): readonly Instance[] {
@@ -250,18 +342,20 @@ function makeInstance(
   }
   if (filterColumn !== undefined) requireHook(plugin, 'filter', name);
   if (scoreColumn !== undefined) requireHook(plugin, 'score', name);
+  if (matchColumns.length > 0) requireHook(plugin, 'match', name);
   return [
     {
       plugin,
       guard: guardOf(name, definition.budgetMs, services),
       filterColumn: filterColumn === undefined ? undefined : services.column(filterColumn),
       scoreColumn: scoreColumn === undefined ? undefined : services.column(scoreColumn),
+      matchColumns: matchColumns.map(({ column, ...formula }) => ({ ...formula, cells: services.column(column) })),
       profiles,
     },
   ];
 }
 
-function requireHook(plugin: HostPlugin, hook: 'filter' | 'score', name: string): void {
+function requireHook(plugin: HostPlugin, hook: 'filter' | 'score' | 'match', name: string): void {
   if (plugin[hook] !== undefined) return;
   throw new Error(`plugin "${name}" stands in a profile, but has no ${hook}(): add it, or take the kind away`);
 }

@@ -1,3 +1,4 @@
+import type { Medium } from '../../core/types.js';
 import type { RequestHeaders, ScheduleInput } from '../types.js';
 import type { HostRequest } from './hooks.js';
 
@@ -11,7 +12,13 @@ export class HostedRequest implements HostRequest {
   model = '';
   targetModel = '';
   promptBytes = 0;
+  media: readonly Medium[] = [];
+  blockTokens = 0;
   profile = '';
+  /** The producers have been asked. */
+  produced = false;
+  /** Set while the request may be held. */
+  chain: (() => BigUint64Array) | undefined;
 
   constructor(headers: RequestHeaders, path: string, priority: number, fairnessId: string | undefined) {
     this.headers = headers;
@@ -21,9 +28,14 @@ export class HostedRequest implements HostRequest {
   }
 
   /** Add what the body said. */
-  understand(body: Pick<ScheduleInput, 'model' | 'targetModel' | 'promptBytes'>): void {
+  understand(body: Pick<ScheduleInput, 'model' | 'targetModel' | 'promptBytes' | 'media'>): void {
     this.model = body.model;
     this.targetModel = body.targetModel;
     this.promptBytes = body.promptBytes;
+    this.media = body.media ?? [];
+  }
+
+  promptChain(): BigUint64Array {
+    return this.chain?.() ?? new BigUint64Array();
   }
 }

@@ -7,6 +7,11 @@ export const FAILURES_MOST = 10;
  * client would notice.
  */
 export const BUDGET_MS = 20;
+/**
+ * For built-in plugins, whose hooks are known to be short: what takes longer than BUDGET_MS there is a machine that gives
+ * the thread no time, and without their answer a request would go where it must not.
+ */
+export const PATIENT_BUDGET_MS = 1_000;
 
 export interface GuardOptions {
   /** Configured name of the plugin. */

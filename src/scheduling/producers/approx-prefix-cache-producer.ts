@@ -8,7 +8,7 @@ const DEFAULT_CAPACITY_BLOCKS = 31_250;
 /** Longest chain that the core can hold: HEADER_CHAIN_BLOCKS in assembly/memory.ts. */
 const MAX_CHAIN_BLOCKS = 65_535;
 
-const parameters = z.strictObject({
+export const approxPrefixCacheProducerParameters = z.strictObject({
   autoTune: z.boolean().default(true).describe('Take block size and capacity from the engines where they report them.'),
   blockSizeTokens: z
     .int()
@@ -33,7 +33,7 @@ const parameters = z.strictObject({
     .describe('Blocks that one endpoint is believed to hold, when the engine does not say; 0 means the default.'),
 });
 
-type Parameters = z.output<typeof parameters>;
+type Parameters = z.output<typeof approxPrefixCacheProducerParameters>;
 
 function blockTokens(given: Parameters): number {
   return Math.max(MIN_BLOCK_TOKENS, given.blockSizeTokens ?? given.blockSize ?? DEFAULT_BLOCK_TOKENS);
@@ -52,7 +52,7 @@ export const approxPrefixCacheProducer = definePlugin({
   kinds: ['producer'],
   stability: 'Beta',
   doc: 'Remembers which endpoint was sent which prompt blocks, and finds the longest prefix of a prompt on each.',
-  parameters,
+  parameters: approxPrefixCacheProducerParameters,
   produces: ['prefix-match'],
   defaultProducerOf: ['prefix-match'],
   consumes: () => [{ key: 'prompt-tokens' }],

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { PATIENT_BUDGET_MS } from '../host/plugin-guard.js';
 import { definePlugin } from '../plugin.js';
 
 /** Header that the conformance tests of the Gateway API inference extension read. */
@@ -12,6 +13,7 @@ export const destinationEndpointServedVerifier = definePlugin({
     'For conformance tests: tells the client, in the header x-conformance-test-served-endpoint, which endpoint the ' +
     'proxy says has answered, or that the proxy did not say it.',
   parameters: z.strictObject({}),
+  budgetMs: PATIENT_BUDGET_MS,
   host: () => ({
     responseHeaders: (_request, response) => {
       response.setHeader(RESULT_HEADER, response.served ?? 'fail: missing destination endpoint served metadata');

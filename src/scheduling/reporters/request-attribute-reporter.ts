@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Usage } from '../../core/types.js';
+import { PATIENT_BUDGET_MS } from '../host/plugin-guard.js';
 import { definePlugin } from '../plugin.js';
 import { compileExpression } from './expression.js';
 
@@ -83,6 +84,7 @@ export const requestAttributeReporter = definePlugin({
         return [`"${text}" fails with a usual usage (${why}): numbers of usage are doubles, write 1.0 for 1`];
       }
     }),
+  budgetMs: PATIENT_BUDGET_MS,
   host: ({ attributes }, { log, name }) => {
     const { key, expression, condition } = attributes[0]!;
     const value = compileExpression(expression);

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { definePlugin } from '../plugin.js';
 
-const parameters = z.strictObject({
+export const prefixCacheScorerParameters = z.strictObject({
   prefixMatchInfoProducerName: z
     .string()
     .default('approx-prefix-cache-producer')
@@ -22,12 +22,14 @@ export const prefixCacheScorer = definePlugin({
   doc:
     'Prefers endpoints that hold a longer prefix of the prompt, with w = matchLengthWeight: ' +
     '(1 - w) × matched / total blocks + w × min(1, matched tokens / matchLengthScaleTokens)²; 0 without a prompt.',
-  parameters,
+  parameters: prefixCacheScorerParameters,
   consumes: ({ prefixMatchInfoProducerName }) => [{ key: 'prefix-match', producer: prefixMatchInfoProducerName }],
-  compile: ({ matchLengthWeight, matchLengthScaleTokens }, weight, { name, prefix }) => ({
-    code: 'OP_SCORE_PREFIX',
-    name,
-    weight,
-    parameters: [matchLengthWeight, matchLengthScaleTokens, prefix?.blockTokens ?? 0],
-  }),
+  compile: (given, weight, { name, prefix, matchColumn }) => {
+    const { prefixMatchInfoProducerName, matchLengthWeight, matchLengthScaleTokens } = given;
+    const formula = { lengthWeight: matchLengthWeight, scaleTokens: matchLengthScaleTokens };
+    const column = matchColumn(prefixMatchInfoProducerName, formula);
+    if (column !== undefined) return { code: 'OP_SCORE_HOST', name, weight, parameters: [column] };
+    const parameters = [matchLengthWeight, matchLengthScaleTokens, prefix?.blockTokens ?? 0];
+    return { code: 'OP_SCORE_PREFIX', name, weight, parameters };
+  },
 });

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { selectorAccepts } from '../filters/label-selector.js';
 import type { EndpointViews, HostContext, HostPlugin, HostRequest, HostResponse } from '../host/hooks.js';
+import { PATIENT_BUDGET_MS } from '../host/plugin-guard.js';
 import { definePlugin } from '../plugin.js';
 import { drawRevision, revisionShares } from './revision-shares.js';
 import { BadSelector, parseSelector } from './selector-text.js';
@@ -160,5 +161,6 @@ export const disaggregatedsetRolloutScreener = definePlugin({
     'left out, one of the others is drawn by its share of endpoints, and the answer names it in a header. A request ' +
     'that brings such a header goes to that revision or is refused with 503.',
   parameters,
+  budgetMs: PATIENT_BUDGET_MS,
   host: (given, context) => new RolloutScreener(given, context),
 });

@@ -11,6 +11,8 @@ export interface EndpointSettings {
   /** When it joins and leaves the pool, milliseconds; it serves what it has when it leaves. */
   readonly joinMs: number;
   readonly leaveMs: number;
+  /** It always shows that it has nothing to do. */
+  readonly lies: boolean;
 }
 
 /** What happens to an endpoint at a time. */
@@ -58,6 +60,13 @@ export interface ClientSettings {
   readonly backoffMs: number;
 }
 
+/** What happens to labels, by which pickers learn, on their way. */
+export interface LabelSettings {
+  /** Share that is lost, and share whose times are off by a factor from 0.1 to 10. */
+  readonly lost: number;
+  readonly distorted: number;
+}
+
 /** A fleet and what happens to it. */
 export interface FleetSettings {
   readonly endpoints: readonly EndpointSettings[];
@@ -66,6 +75,7 @@ export interface FleetSettings {
   readonly kvEvents: KvEventSettings | undefined;
   readonly pickers: PickerSettings;
   readonly client: ClientSettings;
+  readonly labels: LabelSettings;
   /** Milliseconds between the client's request and the engine, decision included. */
   readonly pathMs: number;
   /** Standard deviation of the logarithm of a step's time. */
@@ -82,6 +92,7 @@ export const usualFleet: Omit<FleetSettings, 'endpoints'> = {
   kvEvents: undefined,
   pickers: { replicas: 1, sharing: 'none', sharingDelayMs: 0 },
   client: { timeoutMs: 0, retries: 2, backoffMs: 100 },
+  labels: { lost: 0, distorted: 0 },
   pathMs: 1,
   stepNoise: 0.03,
   pauseShare: 0,

@@ -1,3 +1,5 @@
+import type { LearnerSample } from './learner.js';
+
 /** What became of one request. Times are the client's, in milliseconds. */
 export interface RequestOutcome {
   readonly part: number;
@@ -28,4 +30,9 @@ export interface RunOutcome {
   readonly busyMs: readonly number[];
   readonly endMs: number;
   readonly decisions: number;
+  /** Of the first picker; undefined when it learns nothing. */
+  readonly learning: readonly LearnerSample[] | undefined;
+  readonly transitions:
+    | readonly { readonly timeMs: number; readonly to: string; readonly reason: string }[]
+    | undefined;
 }

@@ -1,5 +1,7 @@
+import type { AdaptationSettings } from '../../config/adaptation.js';
 import { Decider, type Decision } from '../../core/decider.js';
 import { EndpointTable } from '../../core/endpoint-table.js';
+import type { Measures } from '../../core/label.js';
 import {
   attachCore,
   type CoreInstance,
@@ -8,10 +10,13 @@ import {
   loadCoreModule,
 } from '../../core/memory.js';
 import { PrefixIndex } from '../../core/prefix-index.js';
-import { ProgramTable } from '../../core/programs.js';
+import { type Operation, ProgramTable } from '../../core/programs.js';
+import { learnedProgram, observedProgram } from '../../scheduling/learned-profile.js';
 import type { CompiledScheduling } from '../../scheduling/types.js';
 import type { LoadSample } from './endpoint.js';
 import type { EndpointSettings, KvEventSettings } from './fleet-settings.js';
+import { Learner } from './learner.js';
+import { RandomStream } from './random-stream.js';
 
 /** What one request holds in one picker's ledger. */
 export interface SimulatedCharge {
@@ -21,6 +26,12 @@ export interface SimulatedCharge {
   /** Prompt tokens that the picker believed to be cached there. */
   readonly matchedTokens: number;
   readonly uncachedTokens: number;
+}
+
+/** What a picker runs: the part of a loaded configuration that takes part in decisions. */
+export interface PickerConfiguration {
+  readonly scheduling: CompiledScheduling;
+  readonly adaptation: AdaptationSettings;
 }
 
 /** A request as a picker sees it. */
@@ -40,6 +51,8 @@ const PROFILE = 0;
 /** A profile that takes the one endpoint of the subset: what a sister replica has decided. */
 const MIRROR = 1;
 const FIRST_GENERATION = 1;
+/** COLUMN_STATE in assembly/endpoints.ts. */
+const LIVE = 1;
 
 /**
  * One picker replica: the real core over a memory of its own, with the compiled profile of a configuration, in simulated
@@ -57,19 +70,28 @@ export class SimulatedPicker {
   readonly #group: number;
   readonly #hashes: BigUint64Array;
   readonly #hashWords: Uint32Array;
+  readonly #programs: ProgramTable;
+  readonly #inserts: boolean;
+  /** Undefined when the configuration learns nothing. */
+  readonly learner: Learner | undefined;
 
   /**
    * @param blockTokens tokens of the workload's blocks
    * @throws Error when the configuration needs something that the simulation does not have
    */
   constructor(
-    scheduling: CompiledScheduling,
+    { scheduling, adaptation }: PickerConfiguration,
     endpoints: readonly EndpointSettings[],
     blockTokens: number,
     events: KvEventSettings | undefined,
     seed: number,
   ) {
     refuseUnsimulated(scheduling);
+    if (adaptation.mode !== 'off' && adaptation.drive === 'weights') {
+      throw new Error(
+        'adaptation: drive "weights" cannot be simulated: leave it out, so that learned costs decide themselves',
+      );
+    }
     this.#scheduling = scheduling;
     this.#endpoints = endpoints;
     this.#blockTokens = scheduling.prefix?.blockTokens ?? blockTokens;
@@ -97,11 +119,34 @@ export class SimulatedPicker {
     this.#index = new PrefixIndex(this.#core);
     this.#hashes = new BigUint64Array(this.#index.longest);
     this.#hashWords = new Uint32Array(this.#hashes.buffer);
-    const programs = new ProgramTable(control);
-    const inserts = scheduling.prefix !== undefined && events === undefined;
-    programs.publish(PROFILE, scheduling.profiles[0]!.operations, { inserts });
-    programs.publish(MIRROR, [{ code: 'OP_PICK_RANDOM', weight: 1, parameters: [1] }], { inserts });
+    this.#programs = new ProgramTable(control);
+    this.#inserts = scheduling.prefix !== undefined && events === undefined;
+    this.#programs.publish(PROFILE, scheduling.profiles[0]!.operations, { inserts: this.#inserts });
+    this.#programs.publish(MIRROR, [{ code: 'OP_PICK_RANDOM', weight: 1, parameters: [1] }], {
+      inserts: this.#inserts,
+    });
     this.#open();
+    if (adaptation.mode === 'off') return;
+    this.learner = new Learner({
+      core: control,
+      settings: adaptation,
+      random: new RandomStream(seed, 'learner'),
+      drive: ({ arm, tag }) => this.#run(arm === 'learned' ? learnedProgram : observedProgram, tag),
+      overloaded: () => this.#overloaded(),
+    });
+  }
+
+  #run(variant: (operations: readonly Operation[]) => readonly Operation[], tag: number): void {
+    const { operations } = this.#scheduling.profiles[0]!;
+    this.#programs.publish(PROFILE, variant(operations), { inserts: this.#inserts, tag });
+  }
+
+  /** Requests wait on every live endpoint. */
+  #overloaded(): boolean {
+    const live = [...this.#endpoints.keys()]
+      .map((slot) => this.#table.read(slot))
+      .filter(({ state }) => state === LIVE);
+    return live.length > 0 && live.every(({ waiting }) => (waiting ?? 0) > 0);
   }
 
   #open(): void {
@@ -224,9 +269,15 @@ export class SimulatedPicker {
     this.#hashWords[2 * at + 1] = mixed(low ^ 0x85ebca6b) | 1;
   }
 
-  firstToken({ ticket, generation }: SimulatedCharge): void {
+  firstToken({ ticket, generation }: SimulatedCharge, nowMs: number): void {
     // With output counted, the estimate stays until the end, as in the picker.
-    if (ticket !== 0 && this.#scheduling.estimateOutput === undefined) this.#decider.prefillDone(ticket, generation, 0);
+    const keep = this.#scheduling.estimateOutput !== undefined;
+    if (ticket !== 0) this.#decider.prefillDone(ticket, generation, nowMs, keep);
+  }
+
+  /** What came of a request; before its charge is released. */
+  label({ ticket, generation }: SimulatedCharge, measures: Measures): void {
+    if (ticket !== 0 && this.learner !== undefined) this.#decider.label(ticket, generation, measures);
   }
 
   grow({ ticket, generation }: SimulatedCharge, tokens: number): void {

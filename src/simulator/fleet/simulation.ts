@@ -1,11 +1,11 @@
-import type { CompiledScheduling } from '../../scheduling/types.js';
-import { SimulatedEndpoint } from './endpoint.js';
+import { type LoadSample, SimulatedEndpoint } from './endpoint.js';
 import type { EngineListener, EngineRequest, Sequence } from './engine.js';
 import { EventQueue } from './events.js';
 import type { FleetSettings, Incident } from './fleet-settings.js';
 import { KvEventFeed } from './kv-event-feed.js';
+import { LEARNER_TICK_MS } from './learner.js';
 import type { RequestOutcome, RunOutcome } from './outcome.js';
-import { type SimulatedCharge, SimulatedPicker } from './picker.js';
+import { type PickerConfiguration, type SimulatedCharge, SimulatedPicker } from './picker.js';
 import { RandomStream } from './random-stream.js';
 import { requestsOf, type Session, type Turn, type Workload } from './workload.js';
 
@@ -18,6 +18,7 @@ interface Flight extends EngineRequest {
   endpoint: number;
   picker: number;
   charge: SimulatedCharge | undefined;
+  decidedMs: number;
   /** Prompt tokens that the picker believed to be cached. */
   expected: number;
   /** Charges at sister replicas, by their number. */
@@ -27,21 +28,24 @@ interface Flight extends EngineRequest {
   over: boolean;
 }
 
+/** What an endpoint that lies shows. */
+const IDLE: LoadSample = { timeMs: 0, waiting: 0, running: 0, kvUsage: 0 };
+
 /** Signals that are older than this are unknown: the picker's `--metrics-staleness-threshold`. */
 const STALE_MS = 2_000;
 
 /**
- * One run of a workload over a fleet behind pickers that decide with `scheduling`. Deterministic: equal arguments give
+ * One run of a workload over a fleet behind pickers that decide by `configuration`. Deterministic: equal arguments give
  * equal outcomes.
  * @throws Error when the configuration cannot be simulated
  */
 export function simulate(
   workload: Workload,
-  scheduling: CompiledScheduling,
+  configuration: PickerConfiguration,
   fleet: FleetSettings,
   seed: number,
 ): RunOutcome {
-  return new Simulation(workload, scheduling, fleet, seed).run();
+  return new Simulation(workload, configuration, fleet, seed).run();
 }
 
 class Simulation implements EngineListener<Flight> {
@@ -53,12 +57,13 @@ class Simulation implements EngineListener<Flight> {
   readonly #pickers: readonly SimulatedPicker[];
   readonly #random: RandomStream;
   readonly #outcomes: RequestOutcome[] = [];
+  readonly #labelRandom: RandomStream;
   readonly #lastGoodScrape: number[][];
   readonly #expected: number;
   #nextPicker = 0;
   #decisions = 0;
 
-  constructor(workload: Workload, scheduling: CompiledScheduling, fleet: FleetSettings, seed: number) {
+  constructor(workload: Workload, configuration: PickerConfiguration, fleet: FleetSettings, seed: number) {
     this.#workload = workload;
     this.#fleet = fleet;
     this.#expected = requestsOf(workload);
@@ -67,7 +72,7 @@ class Simulation implements EngineListener<Flight> {
     this.#pickers = Array.from(
       { length: pickers.replicas },
       (_, replica) =>
-        new SimulatedPicker(scheduling, endpoints, workload.blockTokens, kvEvents, seed * 1_000 + replica),
+        new SimulatedPicker(configuration, endpoints, workload.blockTokens, kvEvents, seed * 1_000 + replica),
     );
     this.#endpoints = endpoints.map((settings, slot) => {
       const random = new RandomStream(seed, `endpoint ${slot}`);
@@ -81,6 +86,7 @@ class Simulation implements EngineListener<Flight> {
       engine.kv.listen(feed);
       return feed;
     });
+    this.#labelRandom = new RandomStream(seed, 'labels');
     this.#lastGoodScrape = this.#pickers.map(() => endpoints.map(() => 0));
   }
 
@@ -93,6 +99,7 @@ class Simulation implements EngineListener<Flight> {
     for (const [number, session] of this.#workload.sessions.entries()) {
       this.#events.at(session.startMs, () => this.#send(number, session, 0));
     }
+    if (this.#pickers.some(({ learner }) => learner !== undefined)) this.#tickLearners();
     while (this.#outcomes.length < this.#expected && this.#events.next());
     return {
       requests: this.#outcomes,
@@ -101,7 +108,14 @@ class Simulation implements EngineListener<Flight> {
       busyMs: this.#endpoints.map(({ busyMs }) => busyMs),
       endMs: this.#events.nowMs,
       decisions: this.#decisions,
+      learning: this.#pickers[0]!.learner?.samples,
+      transitions: this.#pickers[0]!.learner?.transitions,
     };
+  }
+
+  #tickLearners(): void {
+    for (const { learner } of this.#pickers) learner?.tick(this.#events.nowMs);
+    this.#events.after(LEARNER_TICK_MS, () => this.#tickLearners());
   }
 
   // What happens to endpoints.
@@ -139,7 +153,7 @@ class Simulation implements EngineListener<Flight> {
     const good = endpoint.up && !(failures > 0 && this.#random.uniform() < failures);
     const last = this.#lastGoodScrape[replica]!;
     if (good) {
-      this.#pickers[replica]!.publish(slot, endpoint.shown(), now);
+      this.#pickers[replica]!.publish(slot, endpoint.settings.lies ? IDLE : endpoint.shown(), now);
       last[slot] = now;
     } else if (now - last[slot]! >= Math.max(STALE_MS, 2 * scrapeMs)) this.#pickers[replica]!.markStale(slot);
     const until = scrapeMs * (1 + jitter * (2 * this.#random.uniform() - 1));
@@ -161,6 +175,7 @@ class Simulation implements EngineListener<Flight> {
       endpoint: -1,
       picker: -1,
       charge: undefined,
+      decidedMs: 0,
       expected: 0,
       mirrors: new Map(),
       sequence: undefined,
@@ -187,6 +202,7 @@ class Simulation implements EngineListener<Flight> {
     flight.picker = replica;
     flight.charge = picked;
     flight.expected = picked.matchedTokens;
+    flight.decidedMs = this.#events.nowMs;
     flight.endpoint = picked.slot;
     this.#tellSisters(flight, picked);
     this.#events.after(this.#fleet.pathMs, () => this.#arrive(flight));
@@ -222,8 +238,8 @@ class Simulation implements EngineListener<Flight> {
     if (generated === 1) {
       // A request that was begun anew after a crash keeps the first token that its client saw.
       if (flight.firstTokenMs < 0) flight.firstTokenMs = this.#events.nowMs;
-      this.#pickers[flight.picker]!.firstToken(flight.charge!);
-      this.#toMirrors(flight, (picker, charge) => picker.firstToken(charge));
+      this.#pickers[flight.picker]!.firstToken(flight.charge!, this.#events.nowMs);
+      this.#toMirrors(flight, (picker, charge) => picker.firstToken(charge, this.#events.nowMs));
     } else if (generated % blockTokens === 0) {
       this.#pickers[flight.picker]!.grow(flight.charge!, generated);
     }
@@ -231,7 +247,28 @@ class Simulation implements EngineListener<Flight> {
 
   finished({ request: flight }: Sequence<Flight>): void {
     this.#pickers[flight.picker]!.outcome(flight.charge!, false, this.#events.nowMs);
+    this.#label(flight);
     this.#end(flight, 'served');
+  }
+
+  /** Tell the learner what was measured, unless the label is lost; a distorted one is off by up to ten times. */
+  #label(flight: Flight): void {
+    const { lost, distorted } = this.#fleet.labels;
+    if (lost > 0 && this.#labelRandom.uniform() < lost) return;
+    const wrong = distorted > 0 && this.#labelRandom.uniform() < distorted;
+    const factor = () => (wrong ? 10 ** (2 * this.#labelRandom.uniform() - 1) : 1);
+    const now = this.#events.nowMs;
+    const { promptTokens, outputTokens, firstTokenMs, decidedMs } = flight;
+    const cachedTokens = Math.max(0, flight.sequence!.cachedTokens);
+    this.#pickers[flight.picker]!.label(flight.charge!, {
+      outcome: 'completed',
+      firstOutputMs: (firstTokenMs - decidedMs) * factor(),
+      perTokenMs: outputTokens > 1 ? ((now - firstTokenMs) / (outputTokens - 1)) * factor() : undefined,
+      durationMs: now - decidedMs,
+      outputTokens,
+      promptTokens,
+      cachedTokens,
+    });
   }
 
   /** Its endpoint is down: say so to the picker, give back the charge and try again. */

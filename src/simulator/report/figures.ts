@@ -1,3 +1,4 @@
+import { costTerms } from '../../core/coefficients.js';
 import type { CellResult } from '../suite/cell.js';
 import type { Comparison } from '../suite/comparison.js';
 import { hue } from './style.js';
@@ -166,4 +167,39 @@ export function variantsFigure(
     }),
   ]);
   return legend(policies) + figure(WIDTH, height, `Cost of the variants of ${base}`, [...grid, ...bars].join(''));
+}
+
+/** What told endpoints apart, over time: the shares of the terms of the learned cost, one above the other. */
+export function sharesFigure(
+  samples: NonNullable<CellResult['learning']>,
+  workload: string,
+  parts: readonly { readonly name: string; readonly seconds: number }[],
+): string {
+  const seconds = parts.reduce((sum, part) => sum + part.seconds, 0);
+  const known = samples.filter(({ timeMs, shares }) => shares !== undefined && timeMs <= seconds * 1e3);
+  if (known.length < 2) return '<p class="note">Too short: nothing was sampled.</p>';
+  const x = linear([0, seconds], [56, WIDTH - 20]);
+  const y = linear([0, 1], [220, 34]);
+  const below = new Float64Array(known.length);
+  const areas = costTerms.map((term, number) => {
+    const lower = known.map(({ timeMs }, i) => `${at(x(timeMs / 1e3))} ${at(y(below[i]!))}`);
+    for (const [i, { shares }] of known.entries()) below[i]! += shares![term];
+    const upper = known.map(({ timeMs }, i) => `${at(x(timeMs / 1e3))} ${at(y(below[i]!))}`);
+    return `<path d="M${upper.join('L')}L${lower.reverse().join('L')}Z" fill="${hue(number)}" fill-opacity=".8"><title>${term}</title></path>`;
+  });
+  const grid = [0, 0.5, 1].map((v) => text(48, y(v) + 4, `${100 * v} %`, 'text-anchor="end" class="soft"'));
+  const times = ticks(0, seconds, 8).map((t) =>
+    text(x(t), 240, `${Math.round(t)} s`, 'text-anchor="middle" class="soft"'),
+  );
+  let start = 0;
+  const borders = parts.map(({ name, seconds: own }, i) => {
+    const from = start;
+    start += own;
+    return (
+      (from === 0 ? '' : rule(x(from), 4, x(from), 220, 'class="axis" stroke-dasharray="3 3"')) +
+      text(x(from) + 6, i % 2 === 0 ? 12 : 26, name, 'class="soft"')
+    );
+  });
+  const label = `Shares of the terms of the learned cost over time of ${workload}`;
+  return legend(costTerms) + figure(WIDTH, 246, label, [...areas, ...grid, ...times, ...borders].join(''));
 }

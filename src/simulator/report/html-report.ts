@@ -1,7 +1,7 @@
 import type { CellResult } from '../suite/cell.js';
 import type { Comparison } from '../suite/comparison.js';
 import type { Suite, SuiteWorkload } from '../suite/schema.js';
-import { regretFigure, timelineFigure, variantsFigure } from './figures.js';
+import { regretFigure, sharesFigure, timelineFigure, variantsFigure } from './figures.js';
 import { style } from './style.js';
 import { escaped, percent } from './svg.js';
 
@@ -110,10 +110,27 @@ function timelineSections(
     if (workload.kind !== 'sequence') return [];
     const { parts } = workload as Extract<SuiteWorkload, { kind: 'sequence' }>;
     const named = parts.map(({ workload: part, seconds }) => ({ name: part, seconds }));
+    const figure = timelineFigure(results, name, lines(policies, suite), named);
     return [
-      `<h2>When traffic shifts: ${escaped(name)}</h2><p>Cost by time of arrival, mean over the seeds.</p><div class="card">${timelineFigure(results, name, lines(policies, suite), named)}</div>`,
+      `<h2>When traffic shifts: ${escaped(name)}</h2><p>Cost by time of arrival, mean over the seeds.</p><div class="card">${figure}</div>`,
+      ...learnedSections(suite, results, name, named),
     ];
   });
+}
+
+/** Effective weights of every policy that learns, in the first seed. */
+function learnedSections(
+  suite: Suite,
+  results: readonly CellResult[],
+  workload: string,
+  parts: readonly { readonly name: string; readonly seconds: number }[],
+): string[] {
+  return results
+    .filter((run) => run.workload === workload && run.seed === suite.firstSeed && run.learning !== undefined)
+    .map(
+      ({ policy, learning }) =>
+        `<h3>What decided under ${escaped(policy)}</h3><p class="note">Share of each term of the learned cost in telling endpoints apart, seed ${suite.firstSeed}.</p><div class="card">${sharesFigure(learning!, workload, parts)}</div>`,
+    );
 }
 
 function variantSections(

@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { builtinPlugins } from '../../config/builtin-plugins.js';
 import { loadConfiguration } from '../../config/load.js';
-import type { CompiledScheduling } from '../../scheduling/types.js';
+import type { RunOutcome } from '../fleet/outcome.js';
+import type { PickerConfiguration } from '../fleet/picker.js';
 import { simulate } from '../fleet/simulation.js';
 import type { Workload } from '../fleet/workload.js';
 import { fleetOf } from './fleet-of.js';
@@ -29,6 +30,8 @@ export interface CellResult extends Cell {
   /** Requests of the whole run and how long the machine took, for the speed of the simulator. */
   readonly simulated: number;
   readonly tookMs: number;
+  readonly learning: RunOutcome['learning'];
+  readonly transitions: RunOutcome['transitions'];
 }
 
 /** Every pair of workload and policy with every seed, all policies of a pair's traffic next to each other. */
@@ -50,16 +53,17 @@ export function runCell(suite: Suite, cell: Cell, folders: SuiteFolders): CellRe
   const own = suite.workloads.find(({ name }) => name === cell.workload)?.fleet ?? {};
   const text = fleetSchema.parse({ ...suite.fleet, ...own });
   const workload = trafficOf(suite, cell, folders);
-  const { scheduling, kvEvents } = schedulingOf(policy, folders.suite);
+  const { configuration, kvEvents } = configurationOf(policy, folders.suite);
   const fleet = fleetOf(
     kvEvents ? { ...text, kvEvents: text.kvEvents ?? { delayMs: 0, loss: 0 } } : text,
     suite.blockTokens,
   );
   const begin = performance.now();
-  const outcome = simulate(workload, scheduling, fleet, cell.seed);
+  const outcome = simulate(workload, configuration, fleet, cell.seed);
   const tookMs = performance.now() - begin;
+  const { learning, transitions } = outcome;
   const summary = summarise(outcome, suite, workload.parts.length);
-  return { ...cell, summary, simulated: outcome.requests.length, tookMs };
+  return { ...cell, summary, simulated: outcome.requests.length, tookMs, learning, transitions };
 }
 
 /** The traffic made last: the cells of one workload and seed follow each other. */
@@ -82,23 +86,23 @@ function readTrace(path: string): string {
 }
 
 /**
- * The compiled profile of a policy.
+ * The configuration of a policy; a baseline learns nothing unless it says so.
  * @throws ConfigurationError with the place of the mistake, Error for a baseline that there is not
  */
-export function schedulingOf(
+export function configurationOf(
   policy: SuitePolicy,
   folder: string,
-): { readonly scheduling: CompiledScheduling; readonly kvEvents: boolean } {
+): { readonly configuration: PickerConfiguration; readonly kvEvents: boolean } {
   const options = { allowExperimental: true, registry: builtinPlugins };
   if (policy.configuration !== undefined) {
-    const { scheduling } = loadConfiguration({ file: resolve(folder, policy.configuration) }, options);
-    return { scheduling, kvEvents: policy.kvEvents ?? false };
+    const configuration = loadConfiguration({ file: resolve(folder, policy.configuration) }, options);
+    return { configuration, kvEvents: policy.kvEvents ?? false };
   }
   const baseline = baselines.find(({ name }) => name === policy.name);
   if (baseline === undefined) {
     const known = baselines.map(({ name }) => name).join(', ');
     throw new Error(`there is no baseline "${policy.name}": give a configuration, or one of ${known}`);
   }
-  const { scheduling } = loadConfiguration({ text: baseline.configuration }, options);
-  return { scheduling, kvEvents: policy.kvEvents ?? baseline.kvEvents ?? false };
+  const configuration = loadConfiguration({ text: baseline.configuration }, options);
+  return { configuration, kvEvents: policy.kvEvents ?? baseline.kvEvents ?? false };
 }

@@ -19,12 +19,15 @@ const USUAL_SEQUENCES = 256;
  */
 export function fleetOf(text: FleetText, blockTokens: number): FleetSettings {
   const groups =
-    text.groups.length > 0 ? text.groups : [{ count: text.endpoints, speed: 1, labels: {}, joinSeconds: 0 }];
-  const endpoints = groups.flatMap(({ count, speed, labels, joinSeconds, ...group }): EndpointSettings[] => {
+    text.groups.length > 0
+      ? text.groups
+      : [{ count: text.endpoints, speed: 1, labels: {}, joinSeconds: 0, lies: false }];
+  const endpoints = groups.flatMap(({ count, speed, labels, joinSeconds, lies, ...group }): EndpointSettings[] => {
     const settings: EndpointSettings = {
       ...engineOf({ ...text, ...defined(group) }, text.truth, blockTokens),
       speed,
       labels,
+      lies,
       joinMs: joinSeconds * 1e3,
       leaveMs: 'leaveSeconds' in group && group.leaveSeconds !== undefined ? group.leaveSeconds * 1e3 : Infinity,
     };
@@ -42,6 +45,7 @@ export function fleetOf(text: FleetText, blockTokens: number): FleetSettings {
     kvEvents: text.kvEvents,
     pickers: text.pickers,
     client: text.client,
+    labels: text.labels,
     pathMs: text.pathMs,
     stepNoise: text.stepNoise,
     pauseShare: text.pauseShare,

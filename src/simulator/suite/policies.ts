@@ -9,9 +9,14 @@ export interface Baseline {
 
 type Entry = readonly [type: string, weight?: number, parameters?: Readonly<Record<string, unknown>>];
 
-/** The text of a configuration with one profile. */
+/** The text of a configuration with one profile, which learns nothing. */
 function profile(...entries: readonly Entry[]): string {
+  return learning({ mode: 'off' }, ...entries);
+}
+
+function learning(adaptation: Readonly<Record<string, unknown>>, ...entries: readonly Entry[]): string {
   return JSON.stringify({
+    adaptation,
     apiVersion: 'llm-d.ai/v1alpha1',
     kind: 'EndpointPickerConfig',
     plugins: entries.map(([type, , parameters]) => ({ type, ...(parameters === undefined ? {} : { parameters }) })),
@@ -25,6 +30,12 @@ function profile(...entries: readonly Entry[]): string {
     ],
   });
 }
+
+const DEFAULT_SCORERS: readonly Entry[] = [
+  ['queue-scorer', 2],
+  ['kv-cache-utilization-scorer', 2],
+  ['prefix-cache-scorer', 3],
+];
 
 const weighted = (queue: number, kv: number, prefix: number) =>
   profile(['queue-scorer', queue], ['kv-cache-utilization-scorer', kv], ['prefix-cache-scorer', prefix]);
@@ -100,5 +111,25 @@ export const baselines: readonly Baseline[] = [
       1,
       { cacheThreshold: 0.5, balanceAbsThreshold: 32, balanceRelThreshold: 1.1 },
     ]),
+  },
+  {
+    name: 'learned',
+    doc: 'marginal cost with learned coefficients, without a guard, from the first request',
+    configuration: learning({ mode: 'always' }, ...DEFAULT_SCORERS),
+  },
+  {
+    name: 'guarded',
+    doc: 'the default, and marginal cost as far as the guard allows',
+    configuration: learning({ mode: 'auto' }, ...DEFAULT_SCORERS),
+  },
+  {
+    name: 'aibrix',
+    doc: 'AIBrix prefix-cache: longest match within two deviations of the mean, fewest requests when out of balance',
+    configuration: profile(['prefix-balance-scorer', 1]),
+  },
+  {
+    name: 'preble',
+    doc: "Preble's E2: exploit the least loaded holder, or explore by load and tokens to compute",
+    configuration: profile(['exploit-explore-scorer', 1]),
   },
 ];

@@ -42,6 +42,7 @@ const group = z.strictObject({
   labels: z.record(z.string(), z.string()).default({}).describe('Labels of the endpoints.'),
   joinSeconds: z.number().min(0).default(0).describe('When they join the pool.'),
   leaveSeconds: positive.optional().describe('When they leave it; default: never.'),
+  lies: z.boolean().default(false).describe('They always show that they have nothing to do.'),
 });
 
 const incident = z.strictObject({
@@ -81,6 +82,12 @@ const fleet = z.strictObject({
       timeoutMs: z.number().min(0).default(0).describe('Clients hang up after this; 0 = never.'),
       retries: z.int().min(0).max(10).default(2),
       backoffMs: z.number().min(0).default(100),
+    })
+    .prefault({}),
+  labels: z
+    .strictObject({
+      lost: share.default(0).describe('Share of the measurements that pickers never learn of.'),
+      distorted: share.default(0).describe('Share of them whose times are off by a factor from 0.1 to 10.'),
     })
     .prefault({}),
   incidents: z.array(incident).default([]),

@@ -1,0 +1,80 @@
+import { endpointColumns, hostColumn } from '../../core/host-columns.js';
+import type { CoreInstance } from '../../core/memory.js';
+import type { UnderstoodRequest } from '../../request/understand.js';
+import type { EndpointDirectory } from '../../scheduling/endpoint-directory.js';
+import { HostPlugins } from '../../scheduling/host/host-plugins.js';
+import type { HostedRequest } from '../../scheduling/host/hosted-request.js';
+import { PoolViews } from '../../scheduling/host/pool-views.js';
+import type { PluginDefinition } from '../../scheduling/plugin.js';
+import type { CompiledScheduling, Rejection, RequestHeaders } from '../../scheduling/types.js';
+import { seededRandom } from '../../threads/seeded-random.js';
+
+/** Plugins draw from a row of their own, as on a shard. */
+const PLUGIN_SEED = 0x706c7567n;
+
+export interface ExplainedPluginsOptions {
+  readonly core: CoreInstance;
+  readonly directory: EndpointDirectory;
+  readonly scheduling: CompiledScheduling;
+  readonly registry: readonly PluginDefinition[];
+  readonly seed: bigint;
+  readonly nowMs: number;
+}
+
+/** Host plugins in an explanation: the same calls as on a shard, with nobody to share with and nothing to count. */
+export class ExplainedPlugins {
+  readonly #plugins: HostPlugins;
+  /** One line for every call that failed. */
+  readonly failures: string[] = [];
+  /** Name of the scheduler that decides in the place of the profiles. */
+  readonly scheduler: string | undefined;
+
+  /** @throws with one line when a plugin does not start. */
+  constructor({ core, directory, scheduling, registry, seed, nowMs }: ExplainedPluginsOptions) {
+    const definitions = new Map(registry.map((definition) => [definition.type, definition]));
+    const random = seededRandom(seed + PLUGIN_SEED);
+    this.#plugins = new HostPlugins(scheduling.host, definitions, {
+      views: new PoolViews(directory, endpointColumns(core)),
+      column: (index) => hostColumn(core, index),
+      clock: () => nowMs,
+      // No call takes time here: a first call, which compiles, would often be too slow.
+      now: () => 0,
+      random,
+      log: { info: () => {}, warn: () => {}, error: () => {} },
+      failed: (plugin) => this.failures.push(plugin),
+      count: () => {},
+      observe: () => {},
+      prompts: { blockTokens: 64, chainHashes: () => new BigUint64Array() },
+      share: () => () => {},
+    });
+    this.scheduler = scheduling.host.find(({ type }) => definitions.get(type)?.scheduler !== undefined)?.name;
+  }
+
+  /** The request, seen by the header processors. */
+  begin(headers: RequestHeaders, path: string, priority: number, fairnessId: string | undefined): HostedRequest {
+    return this.#plugins.begin(headers, path, priority, fairnessId);
+  }
+
+  /** Ask screeners and admitters. @returns addresses that are left (undefined = all), or the refusal */
+  allow(request: HostedRequest, subset: readonly string[] | undefined): readonly string[] | undefined | Rejection {
+    return this.#plugins.allow(request, subset);
+  }
+
+  /** Fill the columns that the program of a profile reads. */
+  fill(
+    hosted: HostedRequest,
+    request: UnderstoodRequest,
+    subset: readonly string[] | undefined,
+    headers: RequestHeaders,
+    profile: string,
+  ): void {
+    const { model, targetModel, cacheSalt, promptBytes, media, maxOutputTokens, priority, fairnessId } = request;
+    const body = { model, targetModel, cacheSalt, promptBytes, media, maxOutputTokens, priority, fairnessId };
+    hosted.understand(body);
+    this.#plugins.fill({ ...body, scan: -1, subset, headers, path: hosted.path, hosted }, profile);
+  }
+
+  close(): void {
+    this.#plugins.close();
+  }
+}

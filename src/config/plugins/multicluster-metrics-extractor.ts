@@ -1,0 +1,23 @@
+import { z } from 'zod';
+import { definePlugin } from '../../scheduling/plugin.js';
+import { metricSpec } from './core-metrics-extractor.js';
+
+export const multiclusterMetricsExtractorParameters = z.strictObject({
+  kvCacheUtilizationMetric: metricSpec
+    .default('llm_d_epp_average_kv_cache_utilization')
+    .describe('Share of the KV cache in use, over the cluster.'),
+  queueSizeMetric: metricSpec
+    .default('llm_d_epp_average_queue_size')
+    .describe('Waiting requests per model server, over the cluster.'),
+});
+
+export const multiclusterMetricsExtractor = definePlugin({
+  type: 'multicluster-metrics-extractor',
+  kinds: ['extractor'],
+  stability: 'Alpha',
+  doc:
+    'Reads what the endpoint picker of another cluster says about its pool: the attributes ' +
+    'llm-d.ai/multicluster-kv-cache-utilization and llm-d.ai/multicluster-queue-size.',
+  parameters: multiclusterMetricsExtractorParameters,
+  produces: ['multicluster-load'],
+});

@@ -1,0 +1,43 @@
+import { z } from 'zod';
+import { duration, parseDuration } from '../../scheduling/duration.js';
+
+const PORT = z.int().min(1).max(65_535).optional();
+
+/** Parameters that sources which are fetched over HTTP share, each with its own defaults. */
+export function httpSource({ path, what }: { readonly path: string; readonly what: string }) {
+  return {
+    path: z.string().startsWith('/', { error: 'must start with /' }).default(path).describe(`Path of the ${what}.`),
+    interval: duration
+      .refine((text) => (parseDuration(text) ?? 1) > 0, { error: 'must be longer than 0' })
+      .optional()
+      .describe('Time between two fetches; --refresh-metrics-interval when absent.'),
+  };
+}
+
+export function portField(what: string) {
+  return PORT.describe(`Port of the ${what}; the endpoint's own when absent.`);
+}
+
+export function schemeField(assumed: 'http' | 'https', what: string) {
+  return z.enum(['http', 'https']).default(assumed).describe(`How the ${what} is fetched.`);
+}
+
+/** What is asked of the server's certificate, and shown to it. */
+export function certificates(skipVerify: boolean) {
+  return {
+    insecureSkipVerify: z.boolean().default(skipVerify).describe('Accept any certificate (https).'),
+    caCertPath: z.string().optional().describe('Certificates to check the server against (https).'),
+    clientCertPath: z.string().optional().describe('Client certificate (https).'),
+    clientKeyPath: z.string().optional().describe('Key of the client certificate (https).'),
+  };
+}
+
+/** For a refinement of schemas with `certificates`. */
+export function hasWholeClientCertificate(given: {
+  readonly clientCertPath?: string | undefined;
+  readonly clientKeyPath?: string | undefined;
+}): boolean {
+  return (given.clientCertPath === undefined) === (given.clientKeyPath === undefined);
+}
+
+export const WHOLE_CLIENT_CERTIFICATE = { error: 'clientCertPath and clientKeyPath must be given together' };

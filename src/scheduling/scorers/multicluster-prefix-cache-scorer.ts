@@ -1,0 +1,19 @@
+import { definePlugin } from '../plugin.js';
+import { prefixCacheScorer, prefixCacheScorerParameters } from './prefix-cache-scorer.js';
+
+const parameters = prefixCacheScorerParameters.extend({
+  prefixMatchInfoProducerName: prefixCacheScorerParameters.shape.prefixMatchInfoProducerName
+    .unwrap()
+    .default('multicluster-approx-prefix-cache-producer')
+    .describe('Name of the plugin that produces the prefix matches.'),
+});
+
+export const multiclusterPrefixCacheScorer = definePlugin({
+  type: 'multicluster-prefix-cache-scorer',
+  kinds: ['scorer'],
+  stability: 'Alpha',
+  doc: 'Prefers clusters that were sent a longer prefix of the prompt; the formula is that of prefix-cache-scorer.',
+  parameters,
+  consumes: (given) => prefixCacheScorer.consumes!(given),
+  compile: (given, weight, context) => prefixCacheScorer.compile!(given, weight, context),
+});

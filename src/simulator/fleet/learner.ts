@@ -1,0 +1,74 @@
+import { Adapter, type AdapterReport, type Drive } from '../../adaptation/adapter.js';
+import type { AdaptationSettings } from '../../config/adaptation.js';
+import { CostTable } from '../../core/coefficients.js';
+import { LabelReader } from '../../core/label-reader.js';
+import type { CoreInstance } from '../../core/memory.js';
+import type { RandomStream } from './random-stream.js';
+
+export interface LearnerOptions {
+  /** The instance that writes signals: what the control thread is in the picker. */
+  readonly core: CoreInstance;
+  readonly settings: AdaptationSettings;
+  readonly random: RandomStream;
+  readonly drive: (drive: Drive) => void;
+  readonly overloaded: () => boolean;
+}
+
+/** The state of the learning at a time, for reports. */
+export interface LearnerSample {
+  readonly timeMs: number;
+  readonly state: AdapterReport['state'];
+  readonly arm: AdapterReport['arm'];
+  readonly coefficients: AdapterReport['coefficients'];
+  readonly shares: AdapterReport['shares'];
+  /** How slow every endpoint is, by its number: 2 = everything takes twice as long as in the pool. */
+  readonly speeds: readonly number[];
+  readonly labels: number;
+  readonly correlation: number | undefined;
+}
+
+/** As often as the picker's control thread does it. */
+export const LEARNER_TICK_MS = 250;
+const SAMPLE_MS = 5_000;
+
+/** The picker's own adapter in simulated time, and what it went through. */
+export class Learner {
+  readonly samples: LearnerSample[] = [];
+  /** Changes of the guard's state. */
+  readonly transitions: { readonly timeMs: number; readonly to: string; readonly reason: string }[] = [];
+  readonly #adapter: Adapter;
+  #nowMs = 0;
+
+  constructor({ core, settings, random, drive, overloaded }: LearnerOptions) {
+    this.#adapter = new Adapter({
+      settings,
+      labels: new LabelReader(core),
+      coefficients: new CostTable(core),
+      drive,
+      overloaded,
+      changed: ({ to, reason }) => this.transitions.push({ timeMs: this.#nowMs, to, reason }),
+      random: () => random.uniform(),
+    });
+    this.#adapter.start(0);
+  }
+
+  tick(nowMs: number): void {
+    this.#nowMs = nowMs;
+    this.#adapter.tick(nowMs);
+    if (nowMs >= this.samples.length * SAMPLE_MS) this.samples.push(this.#sample(nowMs));
+  }
+
+  #sample(timeMs: number): LearnerSample {
+    const { state, arm, coefficients, shares, endpoints, labels, fit } = this.#adapter.report();
+    return {
+      timeMs,
+      state,
+      arm,
+      coefficients: { ...coefficients },
+      shares: shares === undefined ? undefined : { ...shares },
+      speeds: [...endpoints].sort((a, b) => a.slot - b.slot).map(({ speed }) => speed),
+      labels: labels.learned,
+      correlation: fit.correlation,
+    };
+  }
+}

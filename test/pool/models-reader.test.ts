@@ -1,0 +1,53 @@
+import { describe, expect, it } from 'vitest';
+import { ModelsReader, SERVED_MODELS_MOST } from '../../dist/pool/sources/models-reader.js';
+import { endpointOf } from './endpoints.js';
+
+const endpoint = endpointOf('a', '127.0.0.1', 1);
+
+function read(body: unknown, reader = new ModelsReader()) {
+  const page = Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
+  return { reader, ...reader.read(reader.prepare(endpoint), page) };
+}
+
+describe('the list of models of an endpoint', () => {
+  it('holds models and adapters with their base model', () => {
+    const { reader, empty } = read({
+      object: 'list',
+      data: [
+        { id: 'llama', object: 'model', parent: null },
+        { id: 'lora', parent: 'llama' },
+      ],
+    });
+    expect(reader.models.get('default/a')).toEqual([
+      { id: 'llama', parent: '' },
+      { id: 'lora', parent: 'llama' },
+    ]);
+    expect(empty).toBe(false);
+  });
+
+  it('may be empty', () => {
+    expect(read({ data: [] }).empty).toBe(true);
+  });
+
+  it('is bounded in models and in the length of a name', () => {
+    const data = Array.from({ length: SERVED_MODELS_MOST + 10 }, (_, i) => ({ id: `${i}${'x'.repeat(1_000)}` }));
+    const models = read({ data }).reader.models.get('default/a')!;
+    expect(models).toHaveLength(SERVED_MODELS_MOST);
+    expect(models[0]!.id).toHaveLength(256);
+  });
+
+  it.each(['', 'no JSON', '{"data": 3}', '{"data": [{"name": "a"}]}'])(
+    'that is %s is a fault, and the last one stays',
+    (body) => {
+      const { reader } = read({ data: [{ id: 'm' }] });
+      expect(() => read(body, reader)).toThrow();
+      expect(reader.models.get('default/a')).toHaveLength(1);
+    },
+  );
+
+  it('goes with the endpoint', () => {
+    const { reader } = read({ data: [{ id: 'm' }] });
+    reader.forget('default/a');
+    expect(reader.models.size).toBe(0);
+  });
+});

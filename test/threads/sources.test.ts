@@ -1,0 +1,169 @@
+import { once } from 'node:events';
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, describe, expect, it } from 'vitest';
+import { eventually } from '../gateway/client.ts';
+import { decodeReply } from '../ingress/envoy-messages.ts';
+import { dialPicker, firstReply } from '../ingress/proxy-client.ts';
+import { ask, type FileEndpoint, metric, type Ports, Setting, startPicker } from './serving.ts';
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+/** A server on a free port of 127.0.0.1. */
+async function serve(listener: RequestListener): Promise<number> {
+  const server = createServer(listener);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  cleanups.push(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return (server.address() as AddressInfo).port;
+}
+
+async function start(endpoints: readonly FileEndpoint[], plugins: string, dataLayer: string): Promise<Ports> {
+  const setting = await Setting.create(endpoints, plugins);
+  cleanups.push(() => setting.remove());
+  const { readFile, writeFile } = await import('node:fs/promises');
+  const text = await readFile(setting.configFile, 'utf8');
+  await writeFile(setting.configFile, `${text}  ${dataLayer}\n`);
+  const { picker, ports } = await startPicker([
+    ...setting.flags,
+    '--allow-experimental-plugins',
+    '--emit-endpoint-scores',
+  ]);
+  cleanups.push(() => picker.stop(0));
+  return ports;
+}
+
+/** Scores of the endpoints of one request, by the end of their address. */
+async function scores({ grpcPort }: Ports): Promise<Readonly<Record<string, number>> | number | undefined> {
+  const client = dialPicker(grpcPort);
+  try {
+    const reply = decodeReply(await firstReply(ask(client, 'hello')));
+    if (reply.kind === 'immediate') return reply.status;
+    const metadata = reply.metadata as Readonly<
+      Record<string, Readonly<Record<string, Readonly<Record<string, number>>>>>
+    >;
+    return metadata['envoy.lb']!['x-gateway-destination-endpoint-scores'];
+  } finally {
+    client.close();
+  }
+}
+
+describe('the GPU utilization that DCGM tells', () => {
+  it('filters and scores endpoints', async () => {
+    // One exporter for the node: its page names the pods.
+    const gpu: Record<string, number> = { a: 20, b: 60, c: 95 };
+    const port = await serve((_request, response) => {
+      const lines = Object.entries(gpu).map(([pod, value]) => `DCGM_FI_DEV_GPU_UTIL{gpu="0",pod="${pod}"} ${value}\n`);
+      response.end(lines.join(''));
+    });
+    const endpoints = ['a', 'b', 'c'].map((name, i) => ({
+      name,
+      address: `127.0.0.${i + 2}`,
+      port: 9,
+      labels: { nodeAddress: '127.0.0.1' },
+    }));
+    const ports = await start(
+      endpoints,
+      `plugins:
+- {type: dcgm-data-source, name: source, parameters: {port: ${port}, useNodeAddress: true, interval: 20ms}}
+- {type: dcgm-extractor}
+- {type: endpoint-attribute-filter, parameters: {attribute: GPUUtilization, producer: dcgm-extractor, onMissing: Fail, algorithm: {type: threshold, threshold: {operator: LessThanOrEqual, value: 0.9}}}}
+- {type: endpoint-attribute-scorer, parameters: {attributeKey: GPUUtilization, producer: dcgm-extractor, algorithm: {type: linear_lower_is_better, normalization: {fixedRange: {min: 0, max: 1}}}}}
+`,
+      'sources: [{pluginRef: source, extractors: [{pluginRef: dcgm-extractor}]}]',
+    );
+    let seen: unknown;
+    await eventually('the GPUs are known', async () => {
+      seen = await scores(ports);
+      return typeof seen === 'object' && Object.keys(seen!).length === 2;
+    });
+    expect(seen).toEqual({ '127.0.0.2:9': expect.closeTo(0.8, 5), '127.0.0.3:9': expect.closeTo(0.4, 5) });
+    gpu.b = 0;
+    await eventually('a change is seen', async () => {
+      seen = await scores(ports);
+      return (seen as Record<string, number>)['127.0.0.3:9'] === 1;
+    });
+  });
+});
+
+describe('the load of clusters', () => {
+  it('is what their pickers tell, where their labels say', async () => {
+    const load = [
+      [2, 0.25],
+      [6, 0.5],
+    ] as const;
+    const ports = await Promise.all(
+      load.map(([queue, cache]) =>
+        serve((_request, response) =>
+          response.end(
+            `llm_d_epp_average_queue_size{name="p"} ${queue}\nllm_d_epp_average_kv_cache_utilization{name="p"} ${cache}\n`,
+          ),
+        ),
+      ),
+    );
+    const clusters = [...ports, 1].map((port, i) => ({
+      name: `cluster-${i}`,
+      address: `127.0.0.${i + 2}`,
+      port: 9,
+      labels: { metricsAddress: '127.0.0.1', metricsPort: String(port) },
+    }));
+    const setting = await Setting.create(clusters, 'plugins:\n');
+    cleanups.push(() => setting.remove());
+    const { writeFile } = await import('node:fs/promises');
+    await writeFile(
+      setting.configFile,
+      `apiVersion: llm-d.ai/v1alpha1
+kind: EndpointPickerConfig
+plugins:
+- {type: multicluster-file-discovery, name: clusters, parameters: {path: ${JSON.stringify(`${setting.folder}/endpoints.yaml`)}}}
+- {type: multicluster-metrics-data-source, parameters: {scheme: http, interval: 20ms}}
+- {type: multicluster-metrics-extractor}
+- {type: multicluster-session-affinity-filter}
+- {type: multicluster-queue-scorer}
+- {type: multicluster-kv-cache-utilization-scorer}
+schedulingProfiles:
+- name: p
+  plugins:
+  - {pluginRef: multicluster-session-affinity-filter}
+  - {pluginRef: multicluster-queue-scorer, weight: 10}
+  - {pluginRef: multicluster-kv-cache-utilization-scorer}
+dataLayer:
+  discovery: {pluginRef: clusters}
+  sources: [{pluginRef: multicluster-metrics-data-source, extractors: [{pluginRef: multicluster-metrics-extractor}]}]
+`,
+    );
+    const flags = [...setting.flags, '--allow-experimental-plugins', '--emit-endpoint-scores'];
+    const { picker, ports: picked } = await startPicker(flags);
+    cleanups.push(() => picker.stop(0));
+    let seen: unknown;
+    await eventually('both clusters are known', async () => {
+      seen = await scores(picked);
+      return Object.values(seen as object).filter((score) => score > 0).length === 2;
+    });
+    // (6 - 2) / (6 - 2) × 10 + (1 - 0.25), and 0 × 10 + (1 - 0.5); the cluster that does not answer gets nothing.
+    expect(seen).toEqual({ '127.0.0.2:9': 10.75, '127.0.0.3:9': 0.5, '127.0.0.4:9': 0 });
+  });
+});
+
+describe('the models of endpoints', () => {
+  it('stand on the metrics page', async () => {
+    const port = await serve((request, response) =>
+      response.end(
+        request.url === '/v1/models' ? '{"object":"list","data":[{"id":"llama"},{"id":"lora","parent":"llama"}]}' : '',
+      ),
+    );
+    const { metricsPort } = await start(
+      [{ name: 'a', port }],
+      'plugins:\n- {type: models-data-source, parameters: {interval: 20ms}}\n- {type: models-data-extractor}\n',
+      'sources: [{pluginRef: models-data-source, extractors: [{pluginRef: models-data-extractor}]}]',
+    );
+    await eventually('the models are known', async () => (await metric(metricsPort, 'pointsman_endpoint_model')) === 2);
+    expect(await metric(metricsPort, 'pointsman_endpoint_model', 'model="lora",parent="llama"')).toBe(1);
+  });
+});
