@@ -9,6 +9,8 @@ export interface EndpointColumns {
   readonly inflight: Uint32Array;
   readonly inflightTokens: Uint32Array;
   readonly prefillTokens: Uint32Array;
+  /** Blocks of this thread's last decided prompt that each slot held before it. */
+  readonly matched: Uint32Array;
   /** Bits of `known`. */
   readonly signals: { readonly waiting: number; readonly running: number; readonly kvUsage: number };
 }
@@ -29,12 +31,18 @@ export function endpointColumns(core: CoreInstance): EndpointColumns {
     inflight: column(u32, 'COLUMN_INFLIGHT'),
     inflightTokens: column(u32, 'COLUMN_INFLIGHT_TOKENS'),
     prefillTokens: column(u32, 'COLUMN_PREFILL_TOKENS'),
+    matched: matchColumn(core),
     signals: {
       waiting: constant.SIGNAL_WAITING!,
       running: constant.SIGNAL_RUNNING!,
       kvUsage: constant.SIGNAL_KV_USAGE!,
     },
   };
+}
+
+function matchColumn({ call, sizes, u32 }: CoreInstance): Uint32Array {
+  const start = (call.matchAddress!() >>> 0) >>> 2;
+  return u32.subarray(start, start + sizes.endpoints);
 }
 
 /**

@@ -10,6 +10,8 @@ export interface Operation {
 export interface ProgramOptions {
   /** Believe that the picked endpoint will hold the prompt (the approximate prefix cache). */
   readonly inserts: boolean;
+  /** Look up who holds what of the prompt even when no operation reads it, because a host plugin may. */
+  readonly matches?: boolean;
   /** Number below 2^24 that the labels of its decisions carry; 0 when absent. */
   readonly tag?: number;
 }
@@ -63,6 +65,7 @@ export class ProgramTable {
   #write(at: number, operations: readonly Operation[], options: ProgramOptions): void {
     const { constant, view } = this.#core;
     let needs = options.inserts ? constant.PROGRAM_INSERTS! | constant.PROGRAM_NEEDS_MATCH! : 0;
+    if (options.matches === true) needs |= constant.PROGRAM_NEEDS_MATCH!;
     for (const [i, operation] of operations.entries()) {
       const code = constant[operation.code];
       if (code === undefined || !operation.code.startsWith('OP_'))

@@ -33,6 +33,7 @@ import { inflightLoadProducer } from './producers/inflight-load-producer.js';
 import { mmEmbeddingsCacheProducer } from './producers/mm-embeddings-cache-producer.js';
 import { multiclusterApproxPrefixCacheProducer } from './producers/multicluster-approx-prefix-cache-producer.js';
 
+import { p2pSourceProducer } from './producers/p2p-source-producer.js';
 import { precisePrefixCacheProducer } from './producers/precise-prefix-cache-producer.js';
 
 import { predictedLatencyProducer } from './producers/predicted-latency-producer.js';
@@ -146,6 +147,7 @@ export const schedulingPlugins: readonly PluginDefinition[] = [
   multiclusterPrefixCacheScorer,
   multiclusterApproxPrefixCacheProducer,
   burstPrefixCacheProducer,
+  p2pSourceProducer,
   mmEmbeddingsCacheProducer,
   mmEmbeddingsCacheScorer,
   predictedLatencyProducer,

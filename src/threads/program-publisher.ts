@@ -71,6 +71,7 @@ export class ProgramPublisher {
     for (const [profile, operations] of profiles.entries()) {
       this.#table.publish(profile, this.#variantOf(operations, profile), {
         inserts: prefix !== undefined && prefix.knownBy !== 'events',
+        matches: prefix !== undefined,
         tag: variant.tag,
       });
     }

@@ -29,7 +29,7 @@ export interface HostRequest {
   readonly promptBytes: number;
   /** Different images, videos and sounds of the prompt, at most 32; empty until the body is understood. */
   readonly media: readonly Medium[];
-  /** Tokens of one block of the prefix index. */
+  /** Tokens of one block of the prefix index; known in `hold` and `placed`. */
   readonly blockTokens: number;
   /**
    * Chain hashes of the prompt, one per block and one for a last block that is not whole: each stands for everything up
@@ -67,6 +67,11 @@ export interface EndpointViews {
   /** Requests and uncached prompt tokens that this picker has in flight there. */
   readonly inflight: Uint32Array;
   readonly inflightTokens: Uint32Array;
+  /**
+   * Blocks at the beginning of the prompt that the prefix index says each slot held before this request. Only in `placed`,
+   * and only for plugins that consume `prefix-match`.
+   */
+  readonly matchedBlocks: Uint32Array;
   /** Whether the engine's signal is known and fresh. */
   isKnown(slot: number, signal: 'waiting' | 'running' | 'kvUsage'): boolean;
 }

@@ -269,6 +269,7 @@ export class HostPlugins {
     const listeners = this.#with('placed');
     if (listeners.length === 0) return placement;
     const views = this.#services.views.restrict(subset);
+    request.blockTokens = this.#services.prompts.blockTokens;
     const headers = new PlacedHeaders();
     for (const { plugin, guard } of listeners) {
       guard.run('placed', () => plugin.placed!(request, placement, views, headers), undefined);

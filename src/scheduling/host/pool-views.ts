@@ -12,6 +12,7 @@ export class PoolViews implements EndpointViews {
   readonly kvUsage: Float32Array;
   readonly inflight: Uint32Array;
   readonly inflightTokens: Uint32Array;
+  readonly matchedBlocks: Uint32Array;
   slots: readonly number[] = [];
 
   get all(): readonly number[] {
@@ -26,6 +27,7 @@ export class PoolViews implements EndpointViews {
     this.kvUsage = columns.kvUsage;
     this.inflight = columns.inflight;
     this.inflightTokens = columns.inflightTokens;
+    this.matchedBlocks = columns.matched;
   }
 
   /** Show the endpoints of a subset hint; undefined = all. */
