@@ -34,6 +34,14 @@ export {
   shardDozes,
   shardWakes,
 } from './gate/parking';
+export {
+  isHeld,
+  revocationLost,
+  revoke,
+  revokedGeneration,
+  revokedPriority,
+  revokedThread,
+} from './gate/revocation';
 export * from './load/blocks';
 export { predictionLearned, predictionPrior } from './load/coefficients';
 export { EJECTION_BASE_MS, EJECTION_FAILURES, EJECTION_LONGEST_MS } from './load/ejection';

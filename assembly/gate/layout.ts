@@ -77,6 +77,8 @@ export const NOTE_COUNTED: u32 = 1;
 export const NOTE_PENDING: u32 = 2; // no first token yet
 export const NOTE_ALONE: u32 = 4; // nothing else was on the endpoint at the charge
 export const NOTE_BLIND: u32 = 8; // the first token cannot be seen
+export const NOTE_REVOKED: u32 = 16; // to be ended for a request of a higher band: never chosen again
+export const NOTE_LOST: u32 = 32; // it has not ended in time: its room is not counted on
 
 // Rings: +0 written (u32, atomic), +64 read (u32, atomic), +128 bell of the reader, +192 asleep, +256 numbers.
 export const RING_WRITTEN: usize = 0;

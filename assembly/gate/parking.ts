@@ -166,6 +166,20 @@ function giveBack(thread: u32, slot: u32): void {
 }
 
 /**
+ * Mark the endpoints that a waiting request may use. Commit lock held. Control thread only.
+ * @param only the one endpoint slot that it waits for, -1 = any that it may use
+ * @returns how many
+ */
+export function parkCandidates(thread: u32, slot: u32, used: u32, only: i32, now: f64): u32 {
+  const anywhere = (load<u32>(parkAddress(thread, slot), PARK_FLAGS) & PARKED_ANYWHERE) != 0;
+  if (only >= 0) {
+    memory.fill(SUBSET, 0, P >> 3);
+    store<u8>(SUBSET + (only >> 3), <u8>((<u32>1) << (only & 7)));
+  } else if (!anywhere) memory.copy(SUBSET, parkMaskAddress(thread, slot), P >> 3);
+  return markCandidates(used, now, only >= 0 || !anywhere);
+}
+
+/**
  * Let a waiting request go on if an endpoint that it may use is open. Control thread only.
  * @param only the one endpoint slot that it waits for, -1 = any that it may use
  * @param now pool clock
@@ -177,12 +191,7 @@ export function parkGrant(thread: u32, slot: u32, only: i32, now: f64): u32 {
   let result = GRANT_GONE;
   if (load<u32>(at, PARK_STATE) == PARK_WAITING) {
     const used = slotsUsed();
-    const anywhere = (load<u32>(at, PARK_FLAGS) & PARKED_ANYWHERE) != 0;
-    if (only >= 0) {
-      memory.fill(SUBSET, 0, P >> 3);
-      store<u8>(SUBSET + (only >> 3), <u8>((<u32>1) << (only & 7)));
-    } else if (!anywhere) memory.copy(SUBSET, parkMaskAddress(thread, slot), P >> 3);
-    const candidates = markCandidates(used, now, only >= 0 || !anywhere);
+    const candidates = parkCandidates(thread, slot, used, only, now);
     const prompt = load<u32>(at, PARK_PROMPT);
     const rank = rankOf(load<i32>(at, PARK_PRIORITY));
     result = candidates == 0 ? GRANT_NOWHERE : GRANT_CLOSED;

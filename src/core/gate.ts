@@ -44,6 +44,15 @@ export interface WaitingRequest {
 /** What became of a grant. */
 export type GrantAnswer = 'done' | 'closed' | 'gone' | 'busy' | 'nowhere';
 
+/** A running request that is to be ended for one of a higher band. */
+export interface Revoked {
+  /** The shard that it runs on. */
+  readonly thread: number;
+  readonly ticket: number;
+  readonly ticketGeneration: number;
+  readonly priority: number;
+}
+
 /** What the gate has learned about an endpoint. */
 export interface Room {
   /** Uncached tokens that may be pending. */
@@ -191,6 +200,28 @@ export class GateControl {
   /** A request that was given up is out of the queues: its slot goes back. */
   forgotten(thread: number, slot: number): void {
     this.#core.call.parkForgotten!(thread, slot);
+  }
+
+  /**
+   * Choose a running request whose end helps a waiting one that no endpoint takes (assembly/gate/revocation.ts). It is chosen
+   * once only; its shard has to be told. Undefined = there is none, or it would not help, or the lock could not be had.
+   */
+  revoke(thread: number, slot: number, nowMs: number): Revoked | undefined {
+    const { call } = this.#core;
+    const ticket = call.revoke!(thread, slot, nowMs) >>> 0;
+    if (ticket === 0) return undefined;
+    const ticketGeneration = call.revokedGeneration!() >>> 0;
+    return { thread: call.revokedThread!(), ticket, ticketGeneration, priority: call.revokedPriority!() };
+  }
+
+  /** Whether a request still has its charge. */
+  isHeld({ ticket, ticketGeneration }: Revoked): boolean {
+    return this.#core.call.isHeld!(ticket, ticketGeneration) === 1;
+  }
+
+  /** A request that was to be ended has not ended in time: do not count on its room any more. */
+  revocationLost({ ticket, ticketGeneration }: Revoked): boolean {
+    return this.#core.call.revocationLost!(ticket, ticketGeneration) === 0;
   }
 
   /** Look at what may have filled up; every 50 ms while something waits. */

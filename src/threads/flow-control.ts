@@ -5,10 +5,11 @@ import type { FlowControlSettings, QueueLimits } from '../admission/flow/setting
 import { FlowController } from '../admission/flow-controller.js';
 import type { LoadedConfiguration } from '../config/load.js';
 import { Bell } from '../core/bell.js';
-import { GateControl, type GateSettings } from '../core/gate.js';
+import { GateControl, type GateSettings, type Revoked } from '../core/gate.js';
 import type { CoreInstance } from '../core/memory.js';
 import { FLOWS_SHOWN, flowReport } from './flow-report.js';
 import { poolClockMs } from './pool-clock.js';
+import { RevocationCounts, type RevocationDemand } from './revocation-counts.js';
 
 /** How long until a write is tried again that met the lock of a dead thread. */
 const AGAIN_MS = 5;
@@ -25,6 +26,8 @@ export interface FlowControlOptions {
   readonly shards: number;
   /** Endpoint slots that take requests now. */
   readonly slots: () => readonly number[];
+  /** Tell its shard to end a request. */
+  readonly revoke: (revoked: Revoked) => void;
 }
 
 /** Flow control of a picker: the queues, the gate in the core, and the bell that wakes them. Control thread only. */
@@ -32,6 +35,8 @@ export class FlowControl {
   readonly controller: FlowController;
   readonly gate: GateControl;
   readonly queues: QueueMachine;
+  readonly revocations = new RevocationCounts();
+  readonly #core: CoreInstance;
   readonly #bell: Bell;
   readonly #slots: () => readonly number[];
   #settings: FlowControlSettings;
@@ -41,9 +46,10 @@ export class FlowControl {
   #closing: NodeJS.Timeout | undefined;
 
   /** @throws Error when the gate cannot be opened: nobody else has the memory yet */
-  constructor({ core, configuration, shards, slots }: FlowControlOptions) {
+  constructor({ core, configuration, shards, slots, revoke }: FlowControlOptions) {
     const settings = configuration.flowControl!;
     this.#settings = settings;
+    this.#core = core;
     this.#slots = slots;
     this.#mode = gateSettings(configuration).mode;
     this.gate = new GateControl(core);
@@ -55,13 +61,24 @@ export class FlowControl {
       slots,
       nowMs: poolClockMs,
       dispatched: (seconds) => this.dispatched(seconds),
+      revocations: {
+        tell: revoke,
+        issued: (priority) => this.revocations.issued(priority, this.#demandOf(priority)),
+        ended: (how, seconds) => this.revocations.ended(how, seconds),
+      },
       blockTokens: configuration.scheduling.prefix?.blockTokens ?? BLOCK_TOKENS,
       share: 1,
     });
+    this.controller.revokes = settings.enableEviction;
     const ceilings = new Ceilings(settings.usageLimit);
     if (!this.controller.configure(gateSettings(configuration), ceilings)) throw new Error('the gate stays locked');
     this.#bell = new Bell(core, () => this.controller.wake());
     this.#bell.start();
+  }
+
+  #demandOf(priority: number): RevocationDemand {
+    const ceiling = this.controller.ceilings.get(priority) ?? 1;
+    return { saturation: this.saturation() ?? 1, ceiling, inflight: this.#core.call.ledgerUsed!() };
   }
 
   get limits(): QueueLimits {
@@ -110,6 +127,7 @@ export class FlowControl {
   }
 
   #writeGate(gate: GateSettings, settings: FlowControlSettings): void {
+    this.controller.revokes = settings.enableEviction;
     const written = this.controller.configure(gate, new Ceilings(settings.usageLimit));
     if (written) this.controller.wake();
     else setTimeout(() => this.#writeGate(gate, settings), AGAIN_MS);

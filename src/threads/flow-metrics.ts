@@ -25,6 +25,7 @@ export function addFlowMetrics(exposition: MetricsExposition, flow: FlowControl,
   gauge('capacity_utilization_requests', 'Share of a band that requests take.', used, bands('requestsUsed'));
   gauge('capacity_utilization_bytes', 'Share of a band that bodies take.', used, bands('bytesUsed'));
   addGlobal(gauge, flow, pool);
+  flow.revocations.register(exposition, pool);
   flow.dispatched = exposition.addHistogram({
     name: 'llm_d_epp_flow_control_dispatch_cycle_duration_seconds',
     help: 'Seconds that a dispatch of waiting requests took.',

@@ -131,6 +131,8 @@ export class Picker {
       configuration,
       shards,
       slots: () => this.#controller.assignments.map(({ slot }) => slot),
+      revoke: ({ thread, ticket, ticketGeneration: generation }) =>
+        this.shards.tell(thread, { kind: 'revoke', ticket, generation }),
     });
     this.#closers.push(() => flow.stop());
     return flow;
@@ -228,7 +230,7 @@ export class Picker {
     else if (message.kind === 'listening') {
       this.#controller.acknowledged();
       this.#health.update({ shardsReady: this.shards.listening === this.#options.shards });
-    } else if (message.kind === 'spent') this.#flow?.controller.spent(message.ended, message.progressed);
+    } else if (message.kind === 'spent') this.#flow?.controller.spent(message);
     else if (message.kind === 'speculated') {
       this.#events?.speculated(message.slot, message.generation, message.hashes);
     } else if (message.kind === 'ejected') {

@@ -41,7 +41,10 @@ export function configuredSettings(configuration: LoadedConfiguration): Configur
     profiles: configuration.scheduling.profiles.map(({ name }) => name),
     prefix: configuration.scheduling.prefix,
     estimateOutput: configuration.scheduling.estimateOutput,
-    flowControl: flowControl && { limitedTenants: flowControl.tenantLimits.map(({ fairnessId }) => fairnessId) },
+    flowControl: flowControl && {
+      limitedTenants: flowControl.tenantLimits.map(({ fairnessId }) => fairnessId),
+      revokes: flowControl.enableEviction,
+    },
     saturation: configuration.saturationDetector ?? {
       type: 'utilization-detector',
       queueDepthThreshold: 5,

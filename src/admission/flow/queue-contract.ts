@@ -187,6 +187,8 @@ export interface Queues {
   progress(handle: number, outputTokens: number, nowMs: number): void;
   /** A running request is over: its real output settles the account of its flow. A second call does nothing. */
   end(handle: number, outputTokens: number, nowMs: number): void;
+  /** A running request was ended for one of a higher band: its flow gets back what it has paid for it. */
+  refund(handle: number, nowMs: number): void;
 
   /** An endpoint may have room: a first token came, a request ended, a limit was lifted, it came up. */
   opened(slot: number): void;
@@ -211,6 +213,8 @@ export interface Queues {
    */
   configure(settings: FlowControlSettings, nowMs: number): boolean;
 
+  /** Visit the first request of every class that found no endpoint, highest band first, until `visit` says no. */
+  blocked(visit: (handle: number, priority: number) => boolean): void;
   /** Highest priority that waits; undefined = nothing waits. */
   highestWaiting(): number | undefined;
   /** Priorities that have a band, highest first. */

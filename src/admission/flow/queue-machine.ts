@@ -233,6 +233,13 @@ export class QueueMachine implements Queues {
     this.#free(index, nowMs);
   }
 
+  refund(handle: number, nowMs: number): void {
+    const index = this.#tables.requests.find(handle, RUNNING);
+    if (index === NONE) return;
+    this.#running.takeBack(index, nowMs);
+    this.#free(index, nowMs);
+  }
+
   opened(slot: number): void {
     this.#stopped = false;
     const { classes } = this.#room;
@@ -335,6 +342,18 @@ export class QueueMachine implements Queues {
       flows.service[flow] = 0;
       if (!kept) flows.credit[flow] = 0;
       if (next !== undefined) flows.weight[flow] = weightOf(next, flows.id[flow]!);
+    }
+  }
+
+  blocked(visit: (handle: number, priority: number) => boolean): void {
+    const { requests, lanes } = this.#tables;
+    for (const band of this.#bands.sorted) {
+      if (band.waiting === 0) continue;
+      for (const classOf of band.closedClasses()) {
+        const index = lanes.head[band.headOf(classOf)]!;
+        // One that waits for the endpoint that holds its prefix goes elsewhere soon.
+        if (requests.stickySlot[index] === NONE && !visit(requests.handleOf(index), band.priority)) return;
+      }
     }
   }
 

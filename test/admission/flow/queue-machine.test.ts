@@ -498,3 +498,67 @@ describe('memory', () => {
     expect(machine.enqueue(request(), 0)).toBe(NO_HANDLE);
   });
 });
+
+describe('requests that no endpoint takes', () => {
+  const headsOf = ({ machine }: Queue, most = 9) => {
+    const heads: [number, number][] = [];
+    machine.blocked((handle, priority) => heads.push([handle, priority]) < most);
+    return heads;
+  };
+
+  it('are told by the first one of every set of candidates, highest band first', () => {
+    const queue = new Queue();
+    const [low, high] = [queue.add({ priority: -1 }), queue.add({ priority: 5, candidates: slots(1) })];
+    queue.add({ priority: 5, candidates: slots(1) });
+    const other = queue.add({ priority: 5, candidates: slots(2) });
+    expect(headsOf(queue)).toEqual([]);
+    queue.serve(9, []);
+    expect(headsOf(queue)).toEqual([
+      [high, 5],
+      [other, 5],
+      [low, -1],
+    ]);
+    expect(headsOf(queue, 1)).toEqual([[high, 5]]);
+  });
+
+  it('are not those whose class has opened again', () => {
+    const queue = new Queue();
+    queue.add({ candidates: slots(1) });
+    queue.serve(9, []);
+    queue.machine.opened(1);
+    expect(headsOf(queue)).toEqual([]);
+  });
+});
+
+describe('a running request that is ended for another one', () => {
+  /** How many of flow a's requests are among the next eight, when its first large one has come to an end somehow. */
+  const servedAfter = (end: (queue: Queue, first: number) => void) => {
+    const queue = new Queue({ fallback: { ...PLAIN_BAND, fairness: { kind: 'start-time', weights: {} } } });
+    const first = queue.add({ flow: 'a', uncachedTokens: 1_000, maxTokens: 200 });
+    queue.add({ flow: 'b', reference: 100 });
+    queue.serve(1);
+    for (let i = 0; i < 8; i++) {
+      queue.add({ flow: 'a', uncachedTokens: 100, maxTokens: 200, reference: i });
+      queue.add({ flow: 'b', uncachedTokens: 100, maxTokens: 200, reference: 100 + i });
+    }
+    end(queue, first);
+    expect(queue.machine.running).toBe(0);
+    return queue.serve(8).filter((reference) => reference < 100).length;
+  };
+
+  it('gives its flow back everything that it has paid for it', () => {
+    const refunded = servedAfter(({ machine }, first) => machine.refund(first, 0));
+    const paid = servedAfter(({ machine }, first) => machine.end(first, 200, 0));
+    expect(refunded).toBeGreaterThan(paid);
+  });
+
+  it('is given back once', () => {
+    const once = servedAfter(({ machine }, first) => machine.refund(first, 0));
+    const twice = servedAfter(({ machine }, first) => {
+      machine.refund(first, 0);
+      machine.refund(first, 0);
+      machine.end(first, 0, 0);
+    });
+    expect(twice).toBe(once);
+  });
+});
