@@ -391,6 +391,7 @@ export class ExchangeStream implements ProcessHandler, GatedWork, Waiter {
     this.#series = this.#seriesOf(request);
     const outcome = decide(services, { ...this.#decisionInput(), grant });
     if (outcome.kind === 'parked') return this.#enqueue(request, grant);
+    this.#passedQueue(outcome);
     if (outcome.kind === 'rejected') return this.#reject(outcome);
     this.#placement = outcome;
     this.#placedAt = services.now();
@@ -421,7 +422,9 @@ export class ExchangeStream implements ProcessHandler, GatedWork, Waiter {
   proceed(result: WaitResult): void {
     if (this.#state !== 'queued') return;
     this.#queued!.over(result);
-    this.#leftQueue(result.kind === 'granted' ? 'Dispatched' : result.outcome);
+    this.#leaveQueue();
+    // A grant counts when it could be used.
+    if (result.kind !== 'granted') this.#countWait(result.outcome);
     this.#state = 'request body';
     try {
       if (result.kind === 'granted') this.#place(this.#endedBy, result.grant);
@@ -431,17 +434,29 @@ export class ExchangeStream implements ProcessHandler, GatedWork, Waiter {
     }
   }
 
-  #leftQueue(outcome: QueueOutcome): void {
-    const { recorder } = this.#context.services;
-    recorder.queued(this.#series, -1, this.#body?.bytes ?? 0);
-    recorder.queueLeft(this.#series, outcome, this.#queued!.waitedMs / 1_000);
+  #leaveQueue(): void {
+    this.#context.services.recorder.queued(this.#series, -1, this.#body?.bytes ?? 0);
+  }
+
+  #countWait(outcome: QueueOutcome): void {
+    this.#context.services.recorder.queueLeft(this.#series, outcome, (this.#queued?.waitedMs ?? 0) / 1_000);
+  }
+
+  /** Flow control, if it is on, has let a request go on, after a wait or without one, or could not even let it wait. */
+  #passedQueue(outcome: Placement | Rejection): void {
+    const { line, recorder } = this.#context.services;
+    if (line === undefined) return;
+    const unparked = outcome.kind === 'rejected' && outcome.unparked === true;
+    if (unparked) recorder.unparked(this.#series);
+    this.#countWait(unparked ? 'RejectedCapacity' : 'Dispatched');
   }
 
   /** The client went away while its request waited. */
   #abandonQueue(): void {
     if (this.#state !== 'queued') return;
     this.#queued!.leave();
-    this.#leftQueue('EvictedContextCancelled');
+    this.#leaveQueue();
+    this.#countWait('EvictedContextCancelled');
   }
 
   /** Header reply, body replies, trailers reply: whatever is owed, in this order and in one go. */
