@@ -1,67 +1,11 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Picker } from '../../dist/threads/picker.js';
 import { eventually } from '../gateway/client.ts';
-import { decodeReply, responseBody, responseHeaders } from '../ingress/envoy-messages.ts';
-import { type Call, dialPicker, firstReply, type ProxyClient } from '../ingress/proxy-client.ts';
-import { ask, metric, type Ports, Setting, startPicker } from './serving.ts';
+import { decodeReply, responseHeaders } from '../ingress/envoy-messages.ts';
+import type { Call } from '../ingress/proxy-client.ts';
+import { ADDRESSES, answer, cleanUp, dial, ENDPOINTS, request, start, waiting } from './queued-requests.ts';
+import { metric } from './serving.ts';
 
-const ENDPOINTS = Array.from({ length: 2 }, (_, index) => ({ name: `server-${index}`, port: 20_000 + index }));
-const ADDRESSES = ['127.0.0.1:20000', '127.0.0.1:20001'];
-
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
-
-/** A picker whose endpoints take `places` requests each, with further lines of the flowControl section. */
-async function start(
-  {
-    places = 1,
-    section = '',
-    endpoints = ENDPOINTS,
-  }: { places?: number; section?: string; endpoints?: typeof ENDPOINTS },
-  ...flags: string[]
-): Promise<{ picker: Picker; ports: Ports; setting: Setting }> {
-  const detector = `- {type: concurrency-detector, parameters: {maxConcurrency: ${places}}}\n`;
-  const profile =
-    `featureGates: [flowControl]\nplugins:\n${detector}- type: queue-scorer\n- type: max-score-picker\n` +
-    'schedulingProfiles: [{name: default, plugins: [{pluginRef: queue-scorer}, {pluginRef: max-score-picker}]}]\n' +
-    `flowControl:\n  saturationDetector: {pluginRef: concurrency-detector}\n${section}`;
-  const setting = await Setting.create(endpoints, profile);
-  cleanups.push(() => setting.remove());
-  const started = await startPicker([...setting.flags, ...flags]);
-  cleanups.push(() => started.picker.stop(0));
-  return { ...started, setting };
-}
-
-function dial(port: number): ProxyClient {
-  const client = dialPicker(port);
-  cleanups.push(() => client.close());
-  return client;
-}
-
-/** Tell the picker that a request was answered. */
-function answer(call: Call): void {
-  call.write(responseHeaders({ ':status': '200', 'content-type': 'application/json' }));
-  call.write(responseBody('{}', true));
-  call.end();
-}
-
-/** A request, and its first answer when it has one. */
-function request(client: ProxyClient, prompt: string, headers: Readonly<Record<string, string>> = {}) {
-  const call = ask(client, prompt, headers);
-  const state: { call: Call; reply: ReturnType<typeof decodeReply> | undefined } = { call, reply: undefined };
-  firstReply(call).then(
-    (reply) => {
-      state.reply = decodeReply(reply);
-    },
-    () => undefined,
-  );
-  return state;
-}
-
-/** Requests that wait; a gauge at 0 is not on the page. */
-const waiting = async (ports: Ports) => (await metric(ports.metricsPort, 'llm_d_epp_flow_control_queue_size')) ?? 0;
+afterEach(cleanUp);
 
 describe('a request that finds no room', () => {
   it('waits, and goes to the endpoint that another one leaves', async () => {
