@@ -21,7 +21,7 @@ describe('a request that finds no room', () => {
     await eventually('it goes on', () => third.reply !== undefined);
     expect(third.reply!.headers['x-gateway-destination-endpoint']).toBe(left);
     expect(await waiting(ports)).toBe(0);
-    expect(await metric(ports.metricsPort, 'llm_d_epp_flow_control_requests_total', 'outcome="Dispatched"')).toBe(1);
+    expect(await metric(ports.metricsPort, 'llm_d_epp_flow_control_requests_total', 'outcome="Dispatched"')).toBe(3);
   });
 
   it('waits across shards: never are more placed than there are places', async () => {
