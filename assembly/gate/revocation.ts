@@ -37,6 +37,7 @@ import {
   LOW_SHARE,
   saturationKeys,
 } from './conditions';
+import { queuesForeign } from './foreign';
 import {
   GATE,
   GATE_BLOCK_TOKENS,
@@ -142,6 +143,8 @@ function measure(used: u32, rank: u32, prompt: u32, now: f64): bool {
   memory.fill(OVERLAP, 0, (<usize>used) << 2);
   memory.fill(MATCH, 0, (<usize>used) << 2);
   for (let slot: u32 = 0; slot < used; slot++) {
+    // What leaves an engine with a queue that is not ours makes room for that queue.
+    if (queuesForeign(slot)) store<i32>(CANDIDATES + ((<usize>slot) << 2), 0);
     if (!isCandidate(slot)) continue;
     if (mode == GATE_LEARNED) measureLearned(slot, rank, prompt);
     else measureDetected(slot, mode, rank);

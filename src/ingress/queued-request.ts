@@ -63,8 +63,9 @@ export class QueuedRequest implements Waiter {
   proceed(result: WaitResult): void {
     // What it was told when it came first: later places are those of one that has been granted before.
     this.#place ??= result.place;
-    this.#waitedMs = this.#options.line.nowMs() - this.#sinceMs;
-    this.#left(result.kind === 'granted' ? 'Dispatched' : result.outcome);
+    this.#left();
+    // A grant counts when it could be used.
+    if (result.kind !== 'granted') this.#count(result.outcome);
     this.#options.over(result);
   }
 
@@ -72,14 +73,25 @@ export class QueuedRequest implements Waiter {
   leave(): void {
     if (this.#slot < 0) return;
     this.#options.line.leave(this.#slot);
-    this.#left('EvictedContextCancelled');
+    this.#left();
+    this.#count('EvictedContextCancelled');
   }
 
-  #left(outcome: QueueOutcome): void {
-    const { recorder, series, bodyBytes } = this.#options;
+  #left(): void {
+    const { line, recorder, series, bodyBytes } = this.#options;
     this.#slot = -1;
+    this.#waitedMs = line.nowMs() - this.#sinceMs;
     recorder.queued(series, -1, bodyBytes);
+  }
+
+  #count(outcome: QueueOutcome): void {
+    const { recorder, series } = this.#options;
     recorder.queueLeft(series, outcome, this.#waitedMs / 1_000);
+  }
+
+  /** Milliseconds from the first parking to the end of the last wait. */
+  get waitedMs(): number {
+    return this.#waitedMs;
   }
 
   /** Headers of the answer that tell of the wait; undefined unless the client asked. */

@@ -194,7 +194,9 @@ export class RequestPhase {
     const { headers, body, subset, requester } = this.#reader;
     const [tokens, predictions] = [this.#tokens, this.#predictions];
     const { hosted } = requester;
-    return { request: this.#understood!, headers, scan: body?.scan ?? -1, tokens, predictions, subset, hosted };
+    const bodyBytes = body?.bytes ?? 0;
+    const scan = body?.scan ?? -1;
+    return { request: this.#understood!, headers, scan, bodyBytes, tokens, predictions, subset, hosted };
   }
 
   /** Everything is known: decide and answer. */
@@ -204,6 +206,7 @@ export class RequestPhase {
     this.#series = this.#seriesOf(request);
     const outcome = decide(services, { ...this.#decisionInput(), grant });
     if (outcome.kind === 'parked') return this.#enqueue(request, grant);
+    this.#countPassage(outcome);
     if (outcome.kind === 'rejected') return this.#reject(outcome);
     this.#placement = outcome;
     this.#placedAt = services.now();
@@ -212,6 +215,16 @@ export class RequestPhase {
     answerPlaced(this.#exchange, this.#reader, request, outcome);
     this.#close();
     if (this.#reader.body?.dialect.skipsResponse) this.#exchange.finish();
+  }
+
+  /** Flow control, if it is on, has let the request go on, after a wait or without one, or could not even let it wait. */
+  #countPassage(outcome: Placement | Rejection): void {
+    const { line, recorder } = this.#exchange.context.services;
+    if (line === undefined) return;
+    const unparked = outcome.kind === 'rejected' && outcome.unparked === true;
+    if (unparked) recorder.unparked(this.#series);
+    const waitedMs = this.#queued?.waitedMs ?? 0;
+    recorder.queueLeft(this.#series, unparked ? 'RejectedCapacity' : 'Dispatched', waitedMs / 1_000);
   }
 
   #recordPlaced({ rewriteRule, model, targetModel }: UnderstoodRequest): void {

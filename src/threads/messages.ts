@@ -53,6 +53,8 @@ export interface ShardSettings {
 export interface ShardFlowControl {
   /** Fairness ids whose use is limited, so that all of their requests go through the queues; `*` = everybody's. */
   readonly limitedTenants: readonly string[];
+  /** Bytes of the largest body that every band can hold; a request with a larger one goes to the queues, which judge it. */
+  readonly largestBody: number;
   /** Running requests may be ended for others of a higher band. */
   readonly revokes: boolean;
 }

@@ -130,7 +130,8 @@ export class Picker {
       core: this.#core,
       configuration,
       shards,
-      slots: () => this.#controller.assignments.map(({ slot }) => slot),
+      pool: () => this.#controller.assignments,
+      signals: (slot) => this.#table.read(slot),
       revoke: ({ thread, ticket, ticketGeneration: generation }) =>
         this.shards.tell(thread, { kind: 'revoke', ticket, generation }),
     });

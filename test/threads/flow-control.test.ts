@@ -21,7 +21,7 @@ describe('a request that finds no room', () => {
     await eventually('it goes on', () => third.reply !== undefined);
     expect(third.reply!.headers['x-gateway-destination-endpoint']).toBe(left);
     expect(await waiting(ports)).toBe(0);
-    expect(await metric(ports.metricsPort, 'llm_d_epp_flow_control_requests_total', 'outcome="Dispatched"')).toBe(1);
+    expect(await metric(ports.metricsPort, 'llm_d_epp_flow_control_requests_total', 'outcome="Dispatched"')).toBe(3);
   });
 
   it('waits across shards: never are more placed than there are places', async () => {
@@ -126,6 +126,19 @@ describe('a pool without endpoints', () => {
     await eventually('it is answered', () => call.reply !== undefined);
     expect(call.reply).toMatchObject({ kind: 'immediate', status: 503 });
     expect(call.reply!.headers).toMatchObject({ 'x-llm-d-request-dropped-reason': 'rejected-no-endpoints' });
+  });
+});
+
+describe('a request whose body is larger than its band may hold', () => {
+  it('is turned away although an endpoint is free', async () => {
+    const { ports } = await start({ section: '  maxBytes: "100"\n' });
+    const client = dial(ports.grpcPort);
+    const small = request(client, 'a');
+    await eventually('a small one is placed', () => small.reply?.kind === 'requestHeaders');
+    const large = request(client, 'a hundred bytes and more '.repeat(4));
+    await eventually('it is answered', () => large.reply !== undefined);
+    expect(large.reply).toMatchObject({ kind: 'immediate', status: 429 });
+    expect(large.reply!.headers).toMatchObject({ 'x-llm-d-request-dropped-reason': 'rejected-saturated' });
   });
 });
 

@@ -153,9 +153,13 @@ export function askAndEnd(client: ProxyClient, prompt: string, headers: Readonly
   return collected;
 }
 
+export async function metricsPage(port: number): Promise<string> {
+  return (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+}
+
 /** Sum of a metric's series that carry `labels` (as text, `name="value"`); undefined when there is none. */
 export async function metric(port: number, name: string, labels = ''): Promise<number | undefined> {
-  const page = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+  const page = await metricsPage(port);
   const series = [...page.matchAll(new RegExp(`^${name}(\\{[^}]*\\})? (\\S+)$`, 'gm'))].filter(([line]) =>
     line.includes(labels),
   );
