@@ -107,6 +107,13 @@ export class FlowTable {
     return flow;
   }
 
+  /** Flows of a band begin their accounts anew. */
+  clearAccounts(priority: number): void {
+    for (const flow of this.ofBand(priority)) {
+      for (const column of [this.tag, this.tie, this.credit, this.service]) column[flow] = 0;
+    }
+  }
+
   /** The flow gets a request. */
   hold(flow: number): void {
     if (this.#listed[flow] === 1) this.#unlist(flow);
