@@ -32,10 +32,7 @@ describe('the parking protocol, in every order of its steps', () => {
 
 describe('the explorer finds a protocol that', () => {
   const scene = SCENES['two shards and one place']!;
-  const faulty =
-    (fault: Scene['fault'], given: Scene = scene) =>
-    () =>
-      explore(gateProtocol({ ...given, fault }), MOST);
+  const faulty = (fault: NonNullable<Scene['fault']>) => () => explore(gateProtocol({ ...scene, fault }), MOST);
 
   it('forgets who sleeps when it rings', () => {
     expect(faulty('bell takes the sleeper away')).toThrow(/^nothing goes on, and request \d is parked: shard/);
