@@ -88,8 +88,10 @@ describe('a request of a high band that finds no place', () => {
     expect(batch.last.body.toString()).toBe('request evicted by flow control');
     expect(batch.last.headers).toMatchObject({ 'x-llm-d-request-dropped-reason': 'evicted' });
     await eventually('its stream has ended', () => batch.code === 0);
+    await eventually('its end is known', async () => {
+      return (await metric(ports.metricsPort, ended, 'outcome="confirmed"')) === 1;
+    });
     expect(await metric(ports.metricsPort, issued, 'priority="10"')).toBe(1);
-    expect(await metric(ports.metricsPort, ended, 'outcome="confirmed"')).toBe(1);
     const confirmed = 'llm_d_epp_flow_control_revocation_confirmation_seconds_count';
     expect(await metric(ports.metricsPort, confirmed)).toBe(1);
     expect(await metric(ports.metricsPort, 'pointsman_ledger_entries')).toBe(1);
@@ -129,7 +131,9 @@ describe('a request of a high band that finds no place', () => {
     const interactive = Array.from({ length: 8 }, (_, i) => new Asked(clientOf(ports), 'interactive', `other ${i}`));
     await eventually('all are placed', () => interactive.every(({ placed }) => placed));
     expect(batch.every(({ last }) => last.kind === 'immediate' && last.status === 429)).toBe(true);
-    expect(await metric(ports.metricsPort, ended, 'outcome="confirmed"')).toBe(8);
+    await eventually('all ends are known', async () => {
+      return (await metric(ports.metricsPort, ended, 'outcome="confirmed"')) === 8;
+    });
     expect(await metric(ports.metricsPort, 'pointsman_ledger_entries')).toBe(8);
   });
 
