@@ -52,6 +52,8 @@ export interface Room {
   readonly pendingRequests: number;
   /** Infinity until the first cut. */
   readonly limit: number;
+  /** The engine queues requests that this picker did not send: nothing more goes there until it does not. */
+  readonly foreignQueue: boolean;
   /** Tokens that the KV cache holds, 0 = unknown. */
   readonly capacity: number;
   readonly stepMs: number;
@@ -165,11 +167,16 @@ export class GateControl {
     };
   }
 
-  /** Note what the queues call a parked request and where it stands, for its shard. */
-  note(thread: number, slot: number, handle: number, ahead: number, expectedWaitMs: number | undefined): void {
+  /** Note what the queues call a parked request, for its shard. */
+  name(thread: number, slot: number, handle: number): void {
+    const { call, constant, view } = this.#core;
+    view.setUint32((call.parkAddress!(thread, slot) >>> 0) + constant.PARK_HANDLE!, handle, true);
+  }
+
+  /** Note where a parked request stands, or would stand, for its client. @param expectedWaitMs undefined = unknown */
+  tell(thread: number, slot: number, ahead: number, expectedWaitMs: number | undefined): void {
     const { call, constant, view } = this.#core;
     const at = call.parkAddress!(thread, slot) >>> 0;
-    view.setUint32(at + constant.PARK_HANDLE!, handle, true);
     view.setUint32(at + constant.PARK_POSITION!, ahead, true);
     view.setFloat32(at + constant.PARK_EXPECTED!, expectedWaitMs ?? Number.NaN, true);
   }
@@ -215,7 +222,8 @@ export class GateControl {
       window: f32[cell('ROOM_WINDOW')]!,
       pendingTokens: u32[cell('ROOM_PENDING') + lowest]!,
       pendingRequests: u32[cell('ROOM_PENDING_COUNT') + lowest]!,
-      limit: f32[cell('ROOM_LIMIT')]!,
+      limit: f32[cell('ROOM_LEARNED_LIMIT')]!,
+      foreignQueue: f32[cell('ROOM_LIMIT')] === 0,
       capacity: f32[cell('ROOM_CAPACITY')]!,
       stepMs: f32[cell('ROOM_STEP')]!,
       tokenMs: f32[cell('ROOM_TOKEN_MS')]!,

@@ -183,7 +183,9 @@ export class RequestPhase {
     const { headers, body, subset, requester } = this.#reader;
     const [tokens, predictions] = [this.#tokens, this.#predictions];
     const { hosted } = requester;
-    return { request: this.#understood!, headers, scan: body?.scan ?? -1, tokens, predictions, subset, hosted };
+    const bodyBytes = body?.bytes ?? 0;
+    const scan = body?.scan ?? -1;
+    return { request: this.#understood!, headers, scan, bodyBytes, tokens, predictions, subset, hosted };
   }
 
   /** Everything is known: decide and answer. */

@@ -129,6 +129,19 @@ describe('a pool without endpoints', () => {
   });
 });
 
+describe('a request whose body is larger than its band may hold', () => {
+  it('is turned away although an endpoint is free', async () => {
+    const { ports } = await start({ section: '  maxBytes: "100"\n' });
+    const client = dial(ports.grpcPort);
+    const small = request(client, 'a');
+    await eventually('a small one is placed', () => small.reply?.kind === 'requestHeaders');
+    const large = request(client, 'a hundred bytes and more '.repeat(4));
+    await eventually('it is answered', () => large.reply !== undefined);
+    expect(large.reply).toMatchObject({ kind: 'immediate', status: 429 });
+    expect(large.reply!.headers).toMatchObject({ 'x-llm-d-request-dropped-reason': 'rejected-saturated' });
+  });
+});
+
 describe('a shard that dies', () => {
   it('takes only its own waiting requests along', async () => {
     const { picker, ports } = await start({}, '--shards=2');

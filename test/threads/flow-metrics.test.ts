@@ -32,6 +32,14 @@ describe('the metrics of flow control', () => {
     expect(await flow(ports, 'request_queue_duration_seconds_bucket', `${ended},inference_pool`)).toBeGreaterThan(2);
   });
 
+  it('show an empty queue as zero, once a request of its flow has passed', async () => {
+    const { ports, running, queued } = await queue({}, 1);
+    expect([await flow(ports, 'queue_size'), (await flow(ports, 'queue_bytes'))! > 0]).toEqual([1, true]);
+    answer(running[0]!.call);
+    await eventually('it goes on', () => queued[0]!.reply !== undefined);
+    expect([await flow(ports, 'queue_size'), await flow(ports, 'queue_bytes')]).toEqual([0, 0]);
+  });
+
   it('show how long requests take into the queue, and what became of them there', async () => {
     const { ports, client } = await queue({ section: '  maxRequests: 1\n' }, 1);
     const refused = request(client, 'more');

@@ -47,8 +47,9 @@ export class BandDirectory {
   /**
    * Other settings. A band goes on as it is when its policies are the same, with new limits; else a new band takes its
    * place, without what waits in it, which the caller has taken out before.
+   * @param stay priorities whose band is needed besides those that are configured or used
    */
-  configure(settings: FlowControlSettings, nowMs: number): void {
+  configure(settings: FlowControlSettings, nowMs: number, stay: Iterable<number> = []): void {
     const before = this.#settings;
     this.#settings = settings;
     const old = this.#sorted;
@@ -56,7 +57,7 @@ export class BandDirectory {
     this.#byPriority.clear();
     const priorities = [0, ...settings.bands.map((band) => band.priority)];
     const used = old.filter((band) => band.waiting + band.running > 0).map((band) => band.priority);
-    for (const priority of new Set([...priorities, ...used])) {
+    for (const priority of new Set([...priorities, ...used, ...stay])) {
       const band = old.find((each) => each.priority === priority);
       if (band === undefined || !goesOn(band, before, settings)) {
         this.#add(priority, nowMs).running = band?.running ?? 0;
@@ -66,7 +67,7 @@ export class BandDirectory {
       band.configured = this.#isConfigured(priority);
       this.#insert(band);
     }
-    for (const { priority } of old) if (!this.#byPriority.has(priority)) this.#tables.flows.clearAccounts(priority);
+    for (const { priority } of old) if (!this.#byPriority.has(priority)) this.#tables.flows.forgetBand(priority);
   }
 
   /** Whether the bands of these settings and those in use are not too many. */
@@ -97,10 +98,10 @@ export class BandDirectory {
     this.#sorted = [...this.#sorted, band].sort((a, b) => b.priority - a.priority);
   }
 
-  /** What its flows were served says nothing to a band that is made anew. */
+  /** What its flows were served, and their weights, say nothing to a band that is made anew. */
   #forget(priority: number): void {
     this.#byPriority.delete(priority);
-    this.#tables.flows.clearAccounts(priority);
+    this.#tables.flows.forgetBand(priority);
   }
 
   #isConfigured(priority: number): boolean {

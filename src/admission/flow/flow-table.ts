@@ -107,11 +107,9 @@ export class FlowTable {
     return flow;
   }
 
-  /** Flows of a band begin their accounts anew. */
-  clearAccounts(priority: number): void {
-    for (const flow of this.ofBand(priority)) {
-      for (const column of [this.tag, this.tie, this.credit, this.service]) column[flow] = 0;
-    }
+  /** Forget the flows of a band that has gone; all of them are idle. */
+  forgetBand(priority: number): void {
+    for (const flow of [...this.ofBand(priority)]) this.#close(flow);
   }
 
   /** The flow gets a request. */

@@ -219,6 +219,7 @@ export class ShardRecorder implements RequestRecorder {
       };
       queue.ends.set(outcome, end);
     }
+    this.#cells[queue.waiting + queueKind.at.left.offset]! += 1;
     observe(this.#cells, end.duration + queueEndKind.at.duration.offset, limits.queued, seconds);
     this.#cells[end.total]! += 1;
   }
