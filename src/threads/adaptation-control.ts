@@ -99,7 +99,8 @@ export class AdaptationControl {
   /** These endpoints are live now: new ones begin as fast as others of their hardware, those that have left are forgotten. */
   meet(live: readonly SlotAssignment[]): void {
     this.#live = live;
-    const { hardwareLabel } = this.#settings;
+    const { hardwareLabel, mode } = this.#settings;
+    if (mode === 'off') return;
     this.#adapter.model.meet(
       live.map(({ slot, generation, endpoint: { labels } }) => ({
         slot,
