@@ -3,8 +3,9 @@ import { basename, dirname, extname, resolve } from 'node:path';
 import { Command, InvalidArgumentError } from 'commander';
 import { htmlReport } from '../simulator/report/html-report.js';
 import { type Comparison, compare } from '../simulator/suite/comparison.js';
+import { KeptCells } from '../simulator/suite/kept-cells.js';
 import { loadSuite } from '../simulator/suite/load-suite.js';
-import { type SweepProgress, sweep } from '../simulator/suite/sweep.js';
+import { evaluate, type SweepProgress } from '../simulator/suite/sweep.js';
 import { resultsCsv, resultsJson } from './simulate/results-file.js';
 
 interface SimulateFlags {
@@ -13,6 +14,7 @@ interface SimulateFlags {
   readonly report?: string;
   readonly traces?: string;
   readonly jobs?: number;
+  readonly resume?: string;
   readonly quiet: boolean;
 }
 
@@ -22,10 +24,14 @@ export async function runSimulate(argv: readonly string[]): Promise<number> {
   command.parse([...argv], { from: 'user' });
   const path = command.args[0]!;
   const flags = command.opts<SimulateFlags>();
-  const suite = loadSuite(path);
+  const written = loadSuite(path);
   const folder = dirname(resolve(path));
   const folders = { suite: folder, traces: flags.traces === undefined ? folder : resolve(flags.traces) };
-  const results = await sweep(suite, folders, flags.jobs, flags.quiet ? () => {} : showProgress);
+  const { suite, results } = await evaluate(written, folders, {
+    jobs: flags.jobs,
+    kept: flags.resume === undefined ? undefined : new KeptCells(flags.resume),
+    progress: flags.quiet ? () => {} : showProgress,
+  });
   const comparisons = compare(results, suite);
   if (flags.json !== undefined) writeFileSync(flags.json, resultsJson(suite, results, comparisons));
   if (flags.report !== undefined) {
@@ -45,6 +51,7 @@ function simulateCommand(): Command {
     .option('--csv <file>', 'write a line per run')
     .option('--traces <folder>', 'where the traces lie that the suite names; default: beside the suite')
     .option('--jobs <number>', 'runs at the same time; default: one per core', wholeNumber)
+    .option('--resume <file>', 'keep the result of every run in this file, and take from it what was run before')
     .option('--quiet', 'show no progress', false);
 }
 

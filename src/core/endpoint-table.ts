@@ -129,6 +129,15 @@ export class EndpointTable {
     this.#core.call.prefixSetCapacity!(slot, blocks);
   }
 
+  /**
+   * Take all endpoints as having had nothing to prefill of late: for experiments that decide without that knowledge. Plain
+   * stores, so nobody else may use the memory.
+   */
+  forgetPrefillRates(): void {
+    const first = this.#cell('COLUMN_PREFILL_RATE', 0) >>> 2;
+    this.#core.f32.fill(0, first, first + this.#core.sizes.endpoints);
+  }
+
   read(slot: number): EndpointReading {
     const known = this.#u32('COLUMN_KNOWN', slot);
     const { SIGNAL_WAITING, SIGNAL_RUNNING, SIGNAL_KV_USAGE, COLUMN_SIGNAL_TIME } = this.#core.constant;

@@ -104,12 +104,74 @@ describe('a suite', () => {
   });
 });
 
+describe('a sweep that is resumed', () => {
+  const runs = async (suite: object, name: string) => {
+    const kept = join(folder, name);
+    const json = join(folder, 'resumed.json');
+    await runSimulate([suiteFile(JSON.stringify(suite)), '--json', json, '--quiet', '--jobs', '1', '--resume', kept]);
+    const { runs: results } = JSON.parse(readFileSync(json, 'utf8')) as { runs: { tookMs: number }[] };
+    return { results, lines: readFileSync(kept, 'utf8').trim().split('\n').length };
+  };
+
+  test('runs nothing again, and only what is new when it has grown', async () => {
+    const first = await runs(small, 'kept');
+    const again = await runs(small, 'kept');
+    // A run that was made again would have taken another time.
+    expect(again).toEqual(first);
+    const grown = await runs({ ...small, policies: [...small.policies, { name: 'lmetric' }], seeds: 3 }, 'kept');
+    expect([first.lines, grown.lines, grown.results.length]).toEqual([4, 9, 9]);
+    const other = { ...small, fleet: { ...small.fleet, endpoints: 3 }, policies: [{ name: 'default' }], seeds: 1 };
+    expect((await runs(other, 'kept')).lines).toBe(10);
+  });
+
+  test('goes on behind a line that was cut off, and refuses a file of something else', async () => {
+    await runs(small, 'cut');
+    const path = join(folder, 'cut');
+    const text = readFileSync(path, 'utf8');
+    writeFileSync(path, text.slice(0, -40));
+    expect((await runs(small, 'cut')).results).toHaveLength(4);
+    writeFileSync(path, 'workload,policy\nw,default\n');
+    await expect(runs(small, 'cut')).rejects.toThrow(/cut:1: this is no result of a run/);
+  });
+});
+
+describe('a suite with an oracle', () => {
+  test('shows the best of the grid as one more policy, with the weights that were chosen', async () => {
+    const json = join(folder, 'oracle.json');
+    const oracle = { scorers: { 'queue-scorer': [0, 1], 'prefix-cache-scorer': [1] }, seeds: 1 };
+    const path = suiteFile(JSON.stringify({ ...small, oracle }));
+    await runSimulate([path, '--json', json, '--quiet', '--jobs', '1']);
+    const { suite, comparisons } = JSON.parse(readFileSync(json, 'utf8'));
+    expect(comparisons.map(({ policy }: { policy: string }) => policy)).toContain('grid-oracle');
+    expect(suite.policies.at(-1).weightsByWorkload.w['prefix-cache-scorer']).toBe(1);
+  });
+});
+
+describe('a suite that looks for capacity', () => {
+  test('finds the load at which goodput falls below the mark, and more of it for a larger fleet', () => {
+    const [two, four] = [2, 4].map((endpoints) => {
+      const suite = suiteSchema.parse({
+        ...small,
+        fleet: { ...small.fleet, endpoints },
+        workloads: [{ ...small.workloads[0]!, rate: 20, seconds: 15 }],
+        capacity: { from: 0.5, to: 16, steps: 5 },
+        slo: { ttftMs: 300, tpotMs: 30 },
+      });
+      return runCell(suite, { workload: 'w', policy: 'default', seed: 1 }, { suite: folder, traces: folder });
+    });
+    expect(two!.capacity!.load).toBeGreaterThan(0.5);
+    expect(four!.capacity!.load).toBeGreaterThan(1.4 * two!.capacity!.load);
+    expect(four!.summary.goodput).toBeGreaterThanOrEqual(0.9);
+    expect(four!.capacity!.requestsPerSecond).toBeGreaterThan(two!.capacity!.requestsPerSecond);
+  });
+});
+
 describe('a comparison', () => {
   const result = (policy: string, seed: number, cost: number) =>
     ({ workload: 'w', policy, seed, summary: { cost }, simulated: 1, tookMs: 1 }) as never;
   const suite = suiteSchema.parse({
     ...small,
-    policies: [{ name: 'default' }, { name: 'a' }, { name: 'b' }, { name: 'c' }],
+    policies: [{ name: 'default' }, { name: 'a' }, { name: 'b' }, { name: 'c' }, { name: 'd' }],
   });
 
   test('is paired by seed: a policy that is always a tenth better wins although seeds differ by far', () => {
@@ -120,12 +182,31 @@ describe('a comparison', () => {
         result('a', seed, 0.9 * cost),
         result('b', seed, 1.01 * cost),
         result('c', seed, 1.3 * cost),
+        result('d', seed, (seed % 2 === 0 ? 0.7 : 1.4) * cost),
       ]),
       suite,
     );
-    expect(rows.map(({ verdict }) => verdict)).toEqual(['reference', 'win', 'tie', 'loss']);
+    expect(rows.map(({ verdict }) => verdict)).toEqual(['reference', 'win', 'tie', 'loss', 'open']);
     expect(rows[1]!.change).toBeCloseTo(-0.1, 6);
-    expect(rows.map(({ regret }) => Number(regret.toFixed(3)))).toEqual([0.111, 0, 0.122, 0.444]);
+    expect(rows.map(({ regret }) => Number(regret.toFixed(3)))).toEqual([0.111, 0, 0.122, 0.444, 0.418]);
+  });
+
+  test('of many workloads asks for more than one of few', () => {
+    const shaky = [0.9, 0.97, 0.92, 0.99, 0.93];
+    const rows = (workloads: number) =>
+      compare(
+        Array.from({ length: workloads }, (_, w) =>
+          shaky.flatMap((factor, seed) => [
+            { ...(result('default', seed, 1) as object), workload: `w${w}` } as never,
+            { ...(result('a', seed, factor) as object), workload: `w${w}` } as never,
+          ]),
+        ).flat(),
+        suiteSchema.parse({ ...small, policies: [{ name: 'default' }, { name: 'a' }] }),
+      );
+    expect(rows(1).map(({ verdict }) => verdict)).toEqual(['reference', 'win']);
+    expect(rows(8).map(({ verdict }) => verdict)).toEqual(
+      Array.from({ length: 8 }, () => ['reference', 'open']).flat(),
+    );
   });
 
   test('the interval of equal values is that value; that of different ones lies around their mean', () => {

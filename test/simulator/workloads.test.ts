@@ -40,6 +40,19 @@ const make = (workload: object, seed = 1) => workloadOf(suite({ name: 'w', ...wo
 const print = ({ sessions }: Workload) =>
   sessions.map(({ startMs, turns }) => `${startMs} ${turns.map((t) => `${t.promptTokens}/${t.chain.at(-1)}`)}`).join();
 
+describe('questions about documents', () => {
+  test('come as is published of the trace that they stand for', () => {
+    const workloads = [1, 2, 3].map((seed) => make({ kind: 'documents', seconds: 1022 }, seed));
+    const turns = workloads.flatMap(({ sessions }) => sessions.flatMap((session) => session.turns));
+    const mean = (values: number[]) => values.reduce((a, b) => a + b, 0) / values.length;
+    // Mooncake, synthetic trace: 3,993 requests in 1,022 s, 15,325 in, 149 out, 65 % of the tokens seen before.
+    expect(Math.abs(turns.length / 3 / 3993 - 1)).toBeLessThan(0.1);
+    expect(Math.abs(mean(turns.map((turn) => turn.promptTokens)) / 15_325 - 1)).toBeLessThan(0.08);
+    expect(Math.abs(mean(turns.map((turn) => turn.outputTokens)) / 149 - 1)).toBeLessThan(0.08);
+    expect(Math.abs(mean(workloads.map(idealHitRatio)) - 0.651)).toBeLessThan(0.05);
+  });
+});
+
 describe('traffic of a suite', () => {
   const generated = workloadKinds.filter(({ parameters }) => !('path' in parameters.shape)).map(({ kind }) => kind);
 

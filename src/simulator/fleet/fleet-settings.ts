@@ -62,9 +62,10 @@ export interface ClientSettings {
 
 /** What happens to labels, by which pickers learn, on their way. */
 export interface LabelSettings {
-  /** Share that is lost, and share whose times are off by a factor from 0.1 to 10. */
+  /** Share that is lost, share whose times are off by a factor from 0.1 to 10, and share with the times of another request. */
   readonly lost: number;
   readonly distorted: number;
+  readonly shuffled: number;
 }
 
 /** A fleet and what happens to it. */
@@ -92,7 +93,7 @@ export const usualFleet: Omit<FleetSettings, 'endpoints'> = {
   kvEvents: undefined,
   pickers: { replicas: 1, sharing: 'none', sharingDelayMs: 0 },
   client: { timeoutMs: 0, retries: 2, backoffMs: 100 },
-  labels: { lost: 0, distorted: 0 },
+  labels: { lost: 0, distorted: 0, shuffled: 0 },
   pathMs: 1,
   stepNoise: 0.03,
   pauseShare: 0,

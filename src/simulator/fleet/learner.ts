@@ -1,8 +1,9 @@
-import { Adapter, type AdapterReport, type Drive } from '../../adaptation/adapter.js';
+import { Adapter, type AdapterOptions, type AdapterReport, type Drive } from '../../adaptation/adapter.js';
 import type { AdaptationSettings } from '../../config/adaptation.js';
 import { CostTable } from '../../core/coefficients.js';
 import { LabelReader } from '../../core/label-reader.js';
 import type { CoreInstance } from '../../core/memory.js';
+import type { Ablation, Alteration } from './ablation.js';
 import type { RandomStream } from './random-stream.js';
 
 export interface LearnerOptions {
@@ -10,6 +11,9 @@ export interface LearnerOptions {
   readonly core: CoreInstance;
   readonly settings: AdaptationSettings;
   readonly random: RandomStream;
+  /** Configured weights of the scorers that a projection moves. */
+  readonly projected: readonly number[];
+  readonly ablation: Ablation | undefined;
   readonly drive: (drive: Drive) => void;
   readonly overloaded: () => boolean;
 }
@@ -39,17 +43,31 @@ export class Learner {
   readonly #adapter: Adapter;
   #nowMs = 0;
 
-  constructor({ core, settings, random, drive, overloaded }: LearnerOptions) {
+  constructor({ core, settings, random, ablation, ...options }: LearnerOptions) {
+    const reader = new LabelReader(core);
+    const alteration = ablation?.alter?.(random);
     this.#adapter = new Adapter({
+      ...options,
       settings,
-      labels: new LabelReader(core),
-      coefficients: new CostTable(core),
-      drive,
-      overloaded,
+      labels: alteration === undefined ? reader : this.#overheard(reader, alteration),
+      coefficients: alteredTable(new CostTable(core), ablation?.ignoresSpeed === true, alteration),
       changed: ({ to, reason }) => this.transitions.push({ timeMs: this.#nowMs, to, reason }),
       random: () => random.uniform(),
     });
     this.#adapter.start(0);
+  }
+
+  #overheard(reader: LabelReader, alteration: Alteration): AdapterOptions['labels'] {
+    return {
+      drain: (take, most) =>
+        reader.drain((label) => {
+          alteration.note(label, this.#adapter.model.speedOf(label.slot));
+          take(label);
+        }, most),
+      get lost() {
+        return reader.lost;
+      },
+    };
   }
 
   tick(nowMs: number): void {
@@ -71,4 +89,19 @@ export class Learner {
       correlation: fit.correlation,
     };
   }
+}
+
+/** The table, with another hand on what is written. */
+function alteredTable(
+  table: CostTable,
+  ignoresSpeed: boolean,
+  alteration: Alteration | undefined,
+): AdapterOptions['coefficients'] {
+  return {
+    write: (learned) => table.write(alteration === undefined ? learned : alteration.adjust(learned)),
+    writeEndpoint: (slot, generation, speed, reliability) =>
+      table.writeEndpoint(slot, generation, ignoresSpeed ? 1 : speed, reliability),
+    shares: () => table.shares(),
+    projection: () => table.projection(),
+  };
 }

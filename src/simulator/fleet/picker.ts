@@ -1,4 +1,6 @@
+import type { Drive } from '../../adaptation/adapter.js';
 import type { AdaptationSettings } from '../../config/adaptation.js';
+import { CostTable } from '../../core/coefficients.js';
 import { Decider, type Decision } from '../../core/decider.js';
 import { EndpointTable } from '../../core/endpoint-table.js';
 import type { Measures } from '../../core/label.js';
@@ -11,12 +13,19 @@ import {
 } from '../../core/memory.js';
 import { PrefixIndex } from '../../core/prefix-index.js';
 import { type Operation, ProgramTable } from '../../core/programs.js';
-import { learnedProgram, observedProgram } from '../../scheduling/learned-profile.js';
+import {
+  learnedProgram,
+  observedProgram,
+  projectedProgram,
+  projectedScorers,
+} from '../../scheduling/learned-profile.js';
 import type { CompiledScheduling } from '../../scheduling/types.js';
+import type { Ablation } from './ablation.js';
 import type { LoadSample } from './endpoint.js';
 import type { EndpointSettings, KvEventSettings } from './fleet-settings.js';
 import { Learner } from './learner.js';
 import { RandomStream } from './random-stream.js';
+import { trueCosts } from './true-costs.js';
 
 /** What one request holds in one picker's ledger. */
 export interface SimulatedCharge {
@@ -32,6 +41,10 @@ export interface SimulatedCharge {
 export interface PickerConfiguration {
   readonly scheduling: CompiledScheduling;
   readonly adaptation: AdaptationSettings;
+  /** Marginal cost is reckoned with the true costs of the engines; the prefix index hears of sent prompts and of events. */
+  readonly omniscient?: boolean | undefined;
+  /** What is done otherwise than the picker does it. */
+  readonly ablation?: Ablation | undefined;
 }
 
 /** A request as a picker sees it. */
@@ -48,7 +61,7 @@ export type PickOutcome = SimulatedCharge | 'rejected' | 'unavailable';
 const WRITER = 0;
 const DECIDER = 1;
 const PROFILE = 0;
-/** A profile that takes the one endpoint of the subset: what a sister replica has decided. */
+/** A profile that takes any endpoint of the subset: the one that a sister replica has chosen, or one by lot. */
 const MIRROR = 1;
 const FIRST_GENERATION = 1;
 /** COLUMN_STATE in assembly/endpoints.ts. */
@@ -72,26 +85,25 @@ export class SimulatedPicker {
   readonly #hashWords: Uint32Array;
   readonly #programs: ProgramTable;
   readonly #inserts: boolean;
+  readonly #ablation: Ablation | undefined;
+  readonly #random: RandomStream;
   /** Undefined when the configuration learns nothing. */
   readonly learner: Learner | undefined;
 
   /**
    * @param blockTokens tokens of the workload's blocks
+   * @param outputTokens mean of the workload, for who knows the true costs
    * @throws Error when the configuration needs something that the simulation does not have
    */
   constructor(
-    { scheduling, adaptation }: PickerConfiguration,
+    { scheduling, adaptation, omniscient, ablation }: PickerConfiguration,
     endpoints: readonly EndpointSettings[],
     blockTokens: number,
+    outputTokens: number,
     events: KvEventSettings | undefined,
     seed: number,
   ) {
     refuseUnsimulated(scheduling);
-    if (adaptation.mode !== 'off' && adaptation.drive === 'weights') {
-      throw new Error(
-        'adaptation: drive "weights" cannot be simulated: leave it out, so that learned costs decide themselves',
-      );
-    }
     this.#scheduling = scheduling;
     this.#endpoints = endpoints;
     this.#blockTokens = scheduling.prefix?.blockTokens ?? blockTokens;
@@ -120,20 +132,40 @@ export class SimulatedPicker {
     this.#hashes = new BigUint64Array(this.#index.longest);
     this.#hashWords = new Uint32Array(this.#hashes.buffer);
     this.#programs = new ProgramTable(control);
-    this.#inserts = scheduling.prefix !== undefined && events === undefined;
+    this.#inserts = scheduling.prefix !== undefined && (events === undefined || omniscient === true);
+    this.#ablation = ablation;
+    this.#random = new RandomStream(seed, 'exploration');
     this.#programs.publish(PROFILE, scheduling.profiles[0]!.operations, { inserts: this.#inserts });
     this.#programs.publish(MIRROR, [{ code: 'OP_PICK_RANDOM', weight: 1, parameters: [1] }], {
       inserts: this.#inserts,
     });
     this.#open();
+    if (omniscient === true) this.#knowCosts(control, adaptation, outputTokens);
     if (adaptation.mode === 'off') return;
+    const { operations } = scheduling.profiles[0]!;
     this.learner = new Learner({
       core: control,
       settings: adaptation,
       random: new RandomStream(seed, 'learner'),
-      drive: ({ arm, tag }) => this.#run(arm === 'learned' ? learnedProgram : observedProgram, tag),
+      projected: projectedScorers(operations).map((i) => operations[i]!.weight),
+      ablation,
+      drive: (drive) => this.#drive(drive, adaptation.drive === 'weights'),
       overloaded: () => this.#overloaded(),
     });
+  }
+
+  /** As the picker's control thread follows the adapter. */
+  #drive({ arm, tag, weights }: Drive, projects: boolean): void {
+    if (arm === 'static') this.#run((operations) => observedProgram(operations, projects), tag);
+    else if (weights !== undefined) this.#run((operations) => projectedProgram(operations, weights), tag);
+    else this.#run(learnedProgram, tag);
+  }
+
+  #knowCosts(control: CoreInstance, { model }: AdaptationSettings, outputTokens: number): void {
+    const { coefficients, speeds } = trueCosts(this.#endpoints, model, outputTokens);
+    const table = new CostTable(control);
+    table.write(coefficients);
+    for (const [slot, speed] of speeds.entries()) table.writeEndpoint(slot, FIRST_GENERATION, speed, 1);
   }
 
   #run(variant: (operations: readonly Operation[]) => readonly Operation[], tag: number): void {
@@ -187,7 +219,13 @@ export class SimulatedPicker {
     const { blockTokens, blocks } = this.#endpoints[slot]!.limits;
     this.#table.publish(
       slot,
-      { waiting: sample.waiting, running: sample.running, kvUsage: sample.kvUsage, blockTokens, blockCount: blocks },
+      {
+        waiting: sample.waiting,
+        running: sample.running,
+        kvUsage: this.#ablation?.hidesKvUsage === true ? 0 : sample.kvUsage,
+        blockTokens,
+        blockCount: blocks,
+      },
       nowMs,
     );
   }
@@ -197,7 +235,10 @@ export class SimulatedPicker {
   }
 
   pick(request: PickerRequest, nowMs: number): PickOutcome {
-    const decision = this.#decide(PROFILE, request, nowMs, undefined, request.promptTokens);
+    const { hidesPrefillRate, explores } = this.#ablation ?? {};
+    if (hidesPrefillRate === true) this.#table.forgetPrefillRates();
+    const anywhere = explores !== undefined && this.#random.uniform() < explores;
+    const decision = this.#decide(anywhere ? MIRROR : PROFILE, request, nowMs, undefined, request.promptTokens);
     if (decision.status === 'decided') return this.#charge(decision);
     return decision.status === 'filtered' ? 'rejected' : 'unavailable';
   }

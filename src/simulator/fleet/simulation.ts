@@ -7,7 +7,7 @@ import { LEARNER_TICK_MS } from './learner.js';
 import type { RequestOutcome, RunOutcome } from './outcome.js';
 import { type PickerConfiguration, type SimulatedCharge, SimulatedPicker } from './picker.js';
 import { RandomStream } from './random-stream.js';
-import { requestsOf, type Session, type Turn, type Workload } from './workload.js';
+import { meanOutputTokens, requestsOf, type Session, type Turn, type Workload } from './workload.js';
 
 /** A request on its way: what the client sent, where it went, what is charged for it. */
 interface Flight extends EngineRequest {
@@ -26,6 +26,13 @@ interface Flight extends EngineRequest {
   sequence: Sequence<Flight> | undefined;
   firstTokenMs: number;
   over: boolean;
+}
+
+/** What was measured of one answer. */
+interface LabelTimes {
+  readonly firstOutputMs: number;
+  readonly perTokenMs: number | undefined;
+  readonly durationMs: number;
 }
 
 /** What an endpoint that lies shows. */
@@ -59,6 +66,7 @@ class Simulation implements EngineListener<Flight> {
   readonly #outcomes: RequestOutcome[] = [];
   readonly #labelRandom: RandomStream;
   readonly #lastGoodScrape: number[][];
+  #latestTimes: LabelTimes | undefined;
   readonly #expected: number;
   #nextPicker = 0;
   #decisions = 0;
@@ -69,10 +77,18 @@ class Simulation implements EngineListener<Flight> {
     this.#expected = requestsOf(workload);
     this.#random = new RandomStream(seed, 'fleet');
     const { endpoints, kvEvents, pickers } = fleet;
+    const outputTokens = meanOutputTokens(workload);
     this.#pickers = Array.from(
       { length: pickers.replicas },
       (_, replica) =>
-        new SimulatedPicker(configuration, endpoints, workload.blockTokens, kvEvents, seed * 1_000 + replica),
+        new SimulatedPicker(
+          configuration,
+          endpoints,
+          workload.blockTokens,
+          outputTokens,
+          kvEvents,
+          seed * 1_000 + replica,
+        ),
     );
     this.#endpoints = endpoints.map((settings, slot) => {
       const random = new RandomStream(seed, `endpoint ${slot}`);
@@ -251,24 +267,41 @@ class Simulation implements EngineListener<Flight> {
     this.#end(flight, 'served');
   }
 
-  /** Tell the learner what was measured, unless the label is lost; a distorted one is off by up to ten times. */
+  /** Tell the learner what was measured, unless the label is lost. */
   #label(flight: Flight): void {
-    const { lost, distorted } = this.#fleet.labels;
+    const { lost } = this.#fleet.labels;
     if (lost > 0 && this.#labelRandom.uniform() < lost) return;
-    const wrong = distorted > 0 && this.#labelRandom.uniform() < distorted;
-    const factor = () => (wrong ? 10 ** (2 * this.#labelRandom.uniform() - 1) : 1);
     const now = this.#events.nowMs;
     const { promptTokens, outputTokens, firstTokenMs, decidedMs } = flight;
     const cachedTokens = Math.max(0, flight.sequence!.cachedTokens);
+    const times = this.#spoilt({
+      firstOutputMs: firstTokenMs - decidedMs,
+      perTokenMs: outputTokens > 1 ? (now - firstTokenMs) / (outputTokens - 1) : undefined,
+      durationMs: now - decidedMs,
+    });
     this.#pickers[flight.picker]!.label(flight.charge!, {
       outcome: 'completed',
-      firstOutputMs: (firstTokenMs - decidedMs) * factor(),
-      perTokenMs: outputTokens > 1 ? ((now - firstTokenMs) / (outputTokens - 1)) * factor() : undefined,
-      durationMs: now - decidedMs,
+      ...times,
       outputTokens,
       promptTokens,
       cachedTokens,
     });
+  }
+
+  /** Some labels have the times of the request before; a distorted one is off by up to ten times. */
+  #spoilt(own: LabelTimes): LabelTimes {
+    const { distorted, shuffled } = this.#fleet.labels;
+    const before = this.#latestTimes ?? own;
+    this.#latestTimes = own;
+    if (shuffled > 0 && this.#labelRandom.uniform() < shuffled) return before;
+    if (!(distorted > 0 && this.#labelRandom.uniform() < distorted)) return own;
+    const factor = () => 10 ** (2 * this.#labelRandom.uniform() - 1);
+    const firstOutputMs = own.firstOutputMs * factor();
+    return {
+      ...own,
+      firstOutputMs,
+      perTokenMs: own.perTokenMs === undefined ? undefined : own.perTokenMs * factor(),
+    };
   }
 
   /** Its endpoint is down: say so to the picker, give back the charge and try again. */

@@ -33,6 +33,14 @@ export function requestsOf(workload: Workload): number {
   return workload.sessions.reduce((sum, { turns }) => sum + turns.length, 0);
 }
 
+export function meanOutputTokens(workload: Workload): number {
+  const tokens = workload.sessions.reduce(
+    (sum, { turns }) => sum + turns.reduce((own, { outputTokens }) => own + outputTokens, 0),
+    0,
+  );
+  return tokens / Math.max(1, requestsOf(workload));
+}
+
 /** Prompt tokens that an endless cache would have held already, over all prompt tokens. */
 export function idealHitRatio(workload: Workload): number {
   const seen = new Uint8Array(workload.contents);

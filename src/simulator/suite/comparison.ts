@@ -1,6 +1,7 @@
 import { RandomStream } from '../fleet/random-stream.js';
 import type { CellResult } from './cell.js';
 import type { Suite } from './schema.js';
+import { holm, pairedP } from './significance.js';
 
 /** How one policy did on one workload, over its seeds. */
 export interface Comparison {
@@ -13,19 +14,25 @@ export interface Comparison {
   readonly change: number;
   readonly low: number;
   readonly high: number;
+  /** Chance of such a change when there is none, by the paired t-test, corrected for the number of workloads (Holm). */
+  readonly p: number;
   /** Cost over that of the best policy of this workload - 1. */
   readonly regret: number;
-  readonly verdict: 'win' | 'tie' | 'loss' | 'reference';
+  readonly verdict: Verdict;
 }
 
-/** A change within this is no difference in practice (design: tie = interval inside ±2 %). */
+/** open: neither a tie nor a difference that the seeds could show. */
+export type Verdict = 'win' | 'tie' | 'loss' | 'open' | 'reference';
+
+/** A change whose whole interval is within this is no difference in practice. */
 const TIE = 0.02;
 const RESAMPLES = 10_000;
+const SIGNIFICANT = 0.05;
 
 /** Compare all policies with the reference, workload by workload, on equal seeds. */
 export function compare(results: readonly CellResult[], suite: Suite): Comparison[] {
   const workloads = [...new Set(results.map(({ workload }) => workload))];
-  return workloads.flatMap((workload) => {
+  const rows = workloads.flatMap((workload) => {
     const rows = suite.policies.map(({ name }) => ({
       policy: name,
       costs: results.filter((r) => r.workload === workload && r.policy === name).map(({ summary }) => summary.cost),
@@ -44,10 +51,23 @@ export function compare(results: readonly CellResult[], suite: Suite): Compariso
         change: Math.exp(mean(ratios)) - 1,
         low: Math.exp(low) - 1,
         high: Math.exp(high) - 1,
+        p: pairedP(ratios),
         regret: cost / best - 1,
-        verdict: policy === suite.reference ? 'reference' : verdict(Math.exp(low) - 1, Math.exp(high) - 1),
+        verdict: policy === suite.reference ? 'reference' : 'open',
       };
     });
+  });
+  return suite.policies
+    .flatMap(({ name }) => judged(rows.filter(({ policy }) => policy === name)))
+    .sort((a, b) => workloads.indexOf(a.workload) - workloads.indexOf(b.workload));
+}
+
+/** One policy on all workloads: as many chances to look better than it is. */
+function judged(rows: readonly Comparison[]): Comparison[] {
+  const corrected = holm(rows.map(({ p }) => p));
+  return rows.map((row, i) => {
+    const p = corrected[i]!;
+    return { ...row, p, verdict: row.verdict === 'reference' ? row.verdict : verdict(row.low, row.high, p) };
   });
 }
 
@@ -62,11 +82,12 @@ export function interval(values: readonly number[], name: string): { readonly lo
   return { low: means[Math.floor(0.025 * RESAMPLES)]!, high: means[Math.floor(0.975 * RESAMPLES)]! };
 }
 
-/** Better or worse when the whole interval is on one side, a tie when it lies within ±2 % or over the middle. */
-function verdict(low: number, high: number): Comparison['verdict'] {
+/** A tie when the whole interval lies within ±2 %; better or worse when it is on one side and the test agrees. */
+function verdict(low: number, high: number, p: number): Verdict {
   if (low >= -TIE && high <= TIE) return 'tie';
+  if (p >= SIGNIFICANT) return 'open';
   if (high < 0) return 'win';
-  return low > 0 ? 'loss' : 'tie';
+  return low > 0 ? 'loss' : 'open';
 }
 
 function mean(values: readonly number[]): number {

@@ -1,3 +1,6 @@
+import { type Ablation, evolvedWeights, shortestFirstToken, untied, withoutDecode } from '../fleet/ablation.js';
+import type { ScorerWeights } from './schema.js';
+
 /** A rival to compare with: a configuration as users write them, with the source of the rule. */
 export interface Baseline {
   readonly name: string;
@@ -5,6 +8,9 @@ export interface Baseline {
   readonly configuration: string;
   /** The prefix index is fed by the engines' events. */
   readonly kvEvents?: boolean;
+  /** It knows everything at once: true costs, caches, load. Not a rule that anybody could run. */
+  readonly omniscient?: boolean;
+  readonly ablation?: Ablation;
 }
 
 type Entry = readonly [type: string, weight?: number, parameters?: Readonly<Record<string, unknown>>];
@@ -31,6 +37,11 @@ function learning(adaptation: Readonly<Record<string, unknown>>, ...entries: rea
   });
 }
 
+/** The text of a configuration that weighs scorers and learns nothing. Scorers of weight 0 are left out. */
+export function weightedProfile(weights: ScorerWeights): string {
+  return profile(...Object.entries(weights).filter(([, weight]) => weight > 0));
+}
+
 const DEFAULT_SCORERS: readonly Entry[] = [
   ['queue-scorer', 2],
   ['kv-cache-utilization-scorer', 2],
@@ -39,6 +50,10 @@ const DEFAULT_SCORERS: readonly Entry[] = [
 
 const weighted = (queue: number, kv: number, prefix: number) =>
   profile(['queue-scorer', queue], ['kv-cache-utilization-scorer', kv], ['prefix-cache-scorer', prefix]);
+
+function ablated(name: string, doc: string, ablation: Ablation): Baseline {
+  return { name, doc, configuration: learning({ mode: 'always' }, ...DEFAULT_SCORERS), ablation };
+}
 
 export const baselines: readonly Baseline[] = [
   { name: 'default', doc: "llm-d's queue 2, KV 2, prefix 3: the reference", configuration: weighted(2, 2, 3) },
@@ -122,6 +137,33 @@ export const baselines: readonly Baseline[] = [
     doc: 'the default, and marginal cost as far as the guard allows',
     configuration: learning({ mode: 'auto' }, ...DEFAULT_SCORERS),
   },
+  {
+    name: 'projected',
+    doc: 'the default’s own scorers with weights fitted to learned costs, without a guard',
+    configuration: learning({ mode: 'always', drive: 'weights' }, ...DEFAULT_SCORERS),
+  },
+  {
+    name: 'constant-oracle',
+    doc: 'marginal cost with the true constants of the engines, caches and load known at once: a reference',
+    configuration: profile(['marginal-cost-scorer', 1]),
+    omniscient: true,
+  },
+  ablated('no-busy-price', 'learned, without 1/(1 - ρ)', { hidesPrefillRate: true }),
+  ablated('no-kv-price', 'learned, without the price of the last KV blocks', { hidesKvUsage: true }),
+  ablated('no-decode', 'learned, without what requests add to each other’s steps', withoutDecode),
+  ablated('no-speed', 'learned, all endpoints taken as equally fast', { ignoresSpeed: true }),
+  ablated('untied', 'learned, with prices of their own for own tokens and for tokens ahead', untied),
+  ablated('explore-1', 'learned, and 1 % of the requests anywhere', { explores: 0.01 }),
+  ablated(
+    'shortest-ttft',
+    'shortest predicted time to first token, selfishly (Mooncake’s rule, learned)',
+    shortestFirstToken,
+  ),
+  ablated(
+    'gorgo',
+    'GORGO: uncached and queued tokens, weights by an evolution strategy (arXiv 2602.11688)',
+    evolvedWeights,
+  ),
   {
     name: 'aibrix',
     doc: 'AIBrix prefix-cache: longest match within two deviations of the mean, fewest requests when out of balance',

@@ -23,6 +23,8 @@ export interface RunSummary {
   readonly costByPart: readonly (number | null)[];
   /** The same by time of arrival, all of the run, in equal windows; null = nothing arrived in it. */
   readonly timeline: { readonly windowMs: number; readonly cost: readonly (number | null)[] };
+  /** Requests that came per second. */
+  readonly requestsPerSecond: number;
   /** Share of the requests that met both objectives; long prompts have 0.5 s + prompt / 8,000 tokens per second. */
   readonly goodput: number;
   /** Prompt tokens found in a cache, over all. */
@@ -54,12 +56,19 @@ export function summarise(outcome: RunOutcome, suite: Suite, parts: number): Run
       return own.length === 0 ? null : cost(own);
     }),
     timeline: timelineOf(outcome.requests, suite),
+    requestsPerSecond: rateOf(measured),
     goodput: mean(measured.map((request) => (metObjectives(request, suite) ? 1 : 0))),
     hitRatio: cached / Math.max(1, sum(served.map(({ promptTokens }) => promptTokens))),
     overBelief: sum(served.map(({ expectedTokens }) => expectedTokens)) / Math.max(1, cached) - 1,
     preemptions: outcome.preemptions,
     imbalance: Math.max(...outcome.busyMs) / Math.max(1e-9, mean(outcome.busyMs)),
   };
+}
+
+function rateOf(requests: readonly RequestOutcome[]): number {
+  if (requests.length < 2) return 0;
+  const times = requests.map(({ arrivalMs }) => arrivalMs);
+  return ((requests.length - 1) * 1e3) / Math.max(1e-9, times.at(-1)! - times[0]!);
 }
 
 const WINDOWS = 100;

@@ -88,6 +88,7 @@ const fleet = z.strictObject({
     .strictObject({
       lost: share.default(0).describe('Share of the measurements that pickers never learn of.'),
       distorted: share.default(0).describe('Share of them whose times are off by a factor from 0.1 to 10.'),
+      shuffled: share.default(0).describe('Share of them whose times are those of the request before.'),
     })
     .prefault({}),
   incidents: z.array(incident).default([]),
@@ -101,6 +102,10 @@ const common = {
   name: z.string().min(1).describe('Name in the report.'),
   seconds: positive.default(300).describe('Length of the traffic in simulated seconds.'),
   fleet: z.record(z.string(), z.unknown()).optional().describe('Fields of the fleet that differ for this workload.'),
+  tuning: z
+    .record(z.string(), z.unknown())
+    .default({})
+    .describe('Fields of this workload that differ where the oracle is chosen, such as the half of a trace.'),
 };
 
 const sequence = z.strictObject({
@@ -116,6 +121,7 @@ const variant = z.strictObject({
   name: common.name,
   kind: z.literal('variant'),
   of: z.string().min(1).describe('Workload of the suite whose traffic it has.'),
+  load: positive.default(1).describe('Factor on the rate of that traffic.'),
   fleet: z.record(z.string(), z.unknown()).default({}).describe('Fields of the fleet that differ.'),
 });
 
@@ -123,15 +129,35 @@ const plain = workloadKinds.map(({ kind, parameters }) =>
   z.strictObject({ ...common, kind: z.literal(kind), ...parameters.shape }),
 );
 
+const weights = z.record(z.string().min(1), z.number().min(0));
+
 const policy = z.strictObject({
   name: z.string().min(1).describe('Name in the report; of a baseline: which one.'),
   configuration: z
     .string()
     .min(1)
     .optional()
-    .describe('EndpointPickerConfig, relative to the suite; absent = baseline.'),
+    .describe('EndpointPickerConfig, relative to the suite; absent = weights or a baseline.'),
+  weights: weights.optional().describe('A profile of these scorers: type of the plugin and weight.'),
+  weightsByWorkload: z
+    .record(z.string().min(1), weights)
+    .optional()
+    .describe('The same for single workloads, by their names.'),
   kvEvents: z.boolean().optional().describe('Feed its index by events of the engines.'),
 });
+
+const oracle = z
+  .strictObject({
+    name: z.string().min(1).default('grid-oracle').describe('Name of the policy in the report.'),
+    scorers: z
+      .record(z.string().min(1), z.array(z.number().min(0)).min(1))
+      .describe('Types of scorers, each with the weights to try; all combinations are tried, equal proportions once.'),
+    firstSeed: z.int().min(1).default(1001),
+    seeds: z.int().min(1).max(100).default(2).describe('Runs by which it is chosen; other seeds than the suite’s.'),
+  })
+  .describe(
+    'One more policy: the best of a grid of weights, chosen for each workload on other seeds than it is shown with.',
+  );
 
 /** A suite: fleet, traffic and policies that `pointsman simulate` crosses. */
 export const suiteSchema = z.strictObject({
@@ -144,6 +170,16 @@ export const suiteSchema = z.strictObject({
     .min(1),
   run: z.array(z.string()).optional().describe('Names of the workloads to run; default: all.'),
   policies: z.array(policy).min(1),
+  oracle: oracle.optional(),
+  capacity: z
+    .strictObject({
+      goodput: share.default(0.9).describe('Share of the requests that must meet both objectives.'),
+      from: positive.default(0.25).describe('Lowest and highest factor on the rate of a workload that is looked at.'),
+      to: positive.default(4),
+      steps: z.int().min(1).max(20).default(8).describe('Halvings of the range between them.'),
+    })
+    .optional()
+    .describe('Look for the most load that each policy carries, by bisection, instead of comparing costs.'),
   reference: z.string().default('default').describe('Policy that the others are compared with.'),
   seeds: z.int().min(1).max(1000).default(3).describe('Runs of each pair, with seeds 1, 2, ….'),
   firstSeed: z.int().min(1).default(1),
@@ -159,3 +195,4 @@ export type FleetText = z.output<typeof fleet>;
 export type Suite = z.output<typeof suiteSchema>;
 export type SuiteWorkload = Suite['workloads'][number];
 export type SuitePolicy = Suite['policies'][number];
+export type ScorerWeights = z.output<typeof weights>;

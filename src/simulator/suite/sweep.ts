@@ -1,6 +1,8 @@
 import { availableParallelism } from 'node:os';
 import { Piscina } from 'piscina';
 import { type CellResult, cellsOf, type SuiteFolders } from './cell.js';
+import { tuningSuite, withOracle } from './grid-oracle.js';
+import type { KeptCells } from './kept-cells.js';
 import type { Suite } from './schema.js';
 
 export interface SweepProgress {
@@ -8,6 +10,29 @@ export interface SweepProgress {
   readonly of: number;
   /** Estimate of the seconds that are left; undefined before the first cell is done. */
   readonly leftSeconds: number | undefined;
+}
+
+export interface SweepOptions {
+  /** Runs at the same time; undefined = one per core. */
+  readonly jobs: number | undefined;
+  /** Results of before, and where new ones go. */
+  readonly kept: KeptCells | undefined;
+  readonly progress: (now: SweepProgress) => void;
+}
+
+/**
+ * Run a suite; one with an oracle first chooses it. @returns the suite as it ran, with the oracle, and its results
+ * @throws the first cell's error
+ */
+export async function evaluate(
+  suite: Suite,
+  folders: SuiteFolders,
+  options: SweepOptions,
+): Promise<{ readonly suite: Suite; readonly results: CellResult[] }> {
+  if (suite.oracle === undefined) return { suite, results: await sweep(suite, folders, options) };
+  const tuned = await sweep(tuningSuite(suite, suite.oracle), folders, options);
+  const whole = withOracle(suite, suite.oracle, tuned);
+  return { suite: whole, results: await sweep(whole, folders, options) };
 }
 
 /**
@@ -18,24 +43,28 @@ export interface SweepProgress {
 export async function sweep(
   suite: Suite,
   folders: SuiteFolders,
-  jobs: number | undefined,
-  progress: (now: SweepProgress) => void,
+  { jobs, kept, progress }: SweepOptions,
 ): Promise<CellResult[]> {
-  const cells = cellsOf(suite);
+  const cells = cellsOf(suite).map((cell) => ({ cell, known: kept?.find(suite, cell, folders) }));
+  const before = cells.filter(({ known }) => known !== undefined).length;
+  const missing = cells.length - before;
+  if (missing === 0) return cells.flatMap(({ known }) => known ?? []);
   const pool = new Piscina({
     filename: new URL('./sweep-job.js', import.meta.url).href,
     minThreads: 1,
-    maxThreads: Math.max(1, Math.min(jobs ?? availableParallelism(), cells.length)),
+    maxThreads: Math.max(1, Math.min(jobs ?? availableParallelism(), missing)),
     recordTiming: false,
   });
   const begin = performance.now();
-  let done = 0;
+  let done = before;
   try {
     return await Promise.all(
-      cells.map(async (cell) => {
+      cells.map(async ({ cell, known }) => {
+        if (known !== undefined) return known;
         const result = (await pool.run({ suite, cell, folders }, { name: 'cell' })) as CellResult;
+        kept?.add(suite, result, folders);
         done++;
-        const leftSeconds = ((performance.now() - begin) / done / 1e3) * (cells.length - done);
+        const leftSeconds = ((performance.now() - begin) / (done - before) / 1e3) * (cells.length - done);
         progress({ done, of: cells.length, leftSeconds });
         return result;
       }),

@@ -7,12 +7,20 @@ import type { Suite, SuiteWorkload } from './schema.js';
 /**
  * The traffic of one workload of a suite. Equal seed, equal traffic.
  * @param read reads a trace
+ * @param load factor on its rate
  * @throws Error when a trace cannot be read or a part names no workload
  */
-export function workloadOf(suite: Suite, name: string, seed: number, read: (path: string) => string): Workload {
+export function workloadOf(
+  suite: Suite,
+  name: string,
+  seed: number,
+  read: (path: string) => string,
+  load = 1,
+): Workload {
   const ids = new ContentIds();
   const chosen = workloadNamed(suite, name);
-  const parts = partsOf(suite, chosen);
+  const factor = load * ('load' in chosen ? chosen.load : 1);
+  const parts = partsOf(suite, chosen).map((part) => ({ ...part, workload: atLoad(part.workload, factor) }));
   let startSeconds = 0;
   const sessions = parts.flatMap(({ workload, seconds }, part) => {
     const offset = startSeconds * 1e3;
@@ -67,6 +75,13 @@ function partsOf(suite: Suite, named: SuiteWorkload): readonly Part[] {
     if (inner.kind === 'sequence') throw new Error(`workload "${workload.name}": a part must not be a sequence itself`);
     return { workload: inner, seconds: part.seconds };
   });
+}
+
+/** The workload at another rate; which requests come, one after the other, is drawn anew. */
+function atLoad(workload: SuiteWorkload, factor: number): SuiteWorkload {
+  const { rate, speedup } = workload as { readonly rate?: number; readonly speedup?: number };
+  const faster = { ...(rate && { rate: rate * factor }), ...(speedup && { speedup: speedup * factor }) };
+  return { ...workload, ...faster };
 }
 
 function generate(

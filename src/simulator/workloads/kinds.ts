@@ -1,12 +1,13 @@
 import { agentic, chat, reasoning, toolCalls } from './conversations.js';
 import type { WorkloadKind } from './generator.js';
-import { crowd, separate, sharedPrefix, tenants } from './single-requests.js';
+import { crowd, documents, separate, sharedPrefix, tenants } from './single-requests.js';
 import { azure, jsonl, mooncake } from './traces.js';
 
 /** Every kind of traffic that a suite can name. */
 export const workloadKinds: readonly WorkloadKind[] = [
   sharedPrefix,
   separate,
+  documents,
   chat,
   agentic,
   reasoning,

@@ -39,6 +39,44 @@ export const sharedPrefix = defineWorkload({
   },
 });
 
+export const documents = defineWorkload({
+  kind: 'documents',
+  doc: "Questions about long documents that come back. Fitted to what is published of Mooncake's synthetic trace: 15,325 tokens in, 149 out, 65 % of the tokens seen before, and the hits of one cache of 2.6, 5.1 and 10.2 million tokens (28, 42 and 57 %).",
+  parameters: z.strictObject({
+    ...arrivalFields(3.91),
+    document: length(15_100, 0.9, 120_000),
+    questions: z.number().min(1).default(3.9).describe('Mean questions about a document (geometric).'),
+    againSeconds: z.number().gt(0).default(140).describe('Mean time until the next question about it (gamma).'),
+    againVariation: z.number().min(0.1).max(10).default(1.2).describe('Coefficient of variation of that time.'),
+    prompt: length(225, 0.8, 4_000),
+    output: length(149, 0.8, 4_000),
+  }),
+  generate(given, { random, seconds, text }) {
+    // Documents that came before the beginning are still asked about, so that the first minutes are like the others.
+    const again = () => random.gamma(given.againSeconds * 1e3, given.againVariation);
+    const before = LEAD * given.againSeconds;
+    const flow = { ...given, rate: given.rate / given.questions, curve: shifted(given.curve, before) };
+    const sessions = arrivals(flow, seconds + before, random).flatMap((at) => {
+      const document = text().append(drawLength(given.document, random));
+      const asked: Session[] = [];
+      for (let time = at - before * 1e3; time < seconds * 1e3; time += again()) {
+        const own = request(document, drawLength(given.prompt, random), drawLength(given.output, random), time);
+        if (time >= 0) asked.push(own);
+        if (random.uniform() < 1 / given.questions) break;
+      }
+      return asked;
+    });
+    return sessions.sort((a, b) => a.startMs - b.startMs);
+  },
+});
+
+/** Mean times between questions after which a document's questions have nearly all been asked. */
+const LEAD = 6;
+
+function shifted(curve: readonly (readonly [number, number])[], seconds: number): (readonly [number, number])[] {
+  return curve.map(([second, factor]) => [second + seconds, factor]);
+}
+
 export const separate = defineWorkload({
   kind: 'separate',
   doc: 'Requests that share nothing (lengths as of the Azure conversation trace of 2023: 1,155 in, 211 out).',

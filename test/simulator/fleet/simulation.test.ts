@@ -158,6 +158,48 @@ describe('a simulated fleet behind the real core', () => {
     expect(speeds[2]! / Math.max(speeds[0]!, speeds[1]!, speeds[3]!)).toBeGreaterThan(1.15);
   });
 
+  test('a tenth of explored requests is worse than none', () => {
+    const cost = (explores: number) =>
+      mean(
+        simulate(traffic(800, 8), { ...configurationOf('learned'), ablation: { explores } }, fleet(4), 3).requests.map(
+          ({ ttftMs }) => ttftMs,
+        ),
+      );
+    expect(cost(0.3)).toBeGreaterThan(cost(0));
+  });
+
+  test.each(baselines.filter(({ ablation }) => ablation !== undefined).map(({ name, ablation }) => [name, ablation!]))(
+    'an ablation decides otherwise than what it is taken from: %s',
+    (_name, ablation) => {
+      const slots = (changed: object) =>
+        simulate(
+          traffic(1_500, 6),
+          { ...configurationOf('learned'), ...changed },
+          {
+            ...fleet(4, {}, 32_768),
+            endpoints: fleet(4, {}, 32_768).endpoints.map((e, i) => ({ ...e, speed: i === 0 ? 0.5 : 1 })),
+          },
+          3,
+        ).requests.map(({ endpoint }) => endpoint);
+      expect(slots({ ablation })).not.toEqual(slots({}));
+    },
+  );
+
+  test('weights that are fitted to learned costs move the profile’s own scorers', () => {
+    const { adaptation, scheduling } = configurationOf('default');
+    const driven = { scheduling, adaptation: { ...adaptation, mode: 'always' as const, drive: 'weights' as const } };
+    const slots = (configuration: typeof driven) =>
+      simulate(traffic(2_000, 8), configuration, fleet(4), 3).requests.map(({ endpoint }) => endpoint);
+    expect(slots(driven)).not.toEqual(slots({ scheduling, adaptation } as never));
+  });
+
+  test('labels with the times of other requests teach nothing true', () => {
+    const labels = { lost: 0, distorted: 0, shuffled: 1 };
+    const correlation = (changed: Partial<FleetSettings>) =>
+      simulate(traffic(1_500, 8), configurationOf('learned'), fleet(4, changed), 3).learning!.at(-1)!.correlation!;
+    expect(correlation({ labels })).toBeLessThan(correlation({}) - 0.2);
+  });
+
   test('a policy that learns nothing has nothing to tell', () => {
     expect(simulate(traffic(50, 20), configurationOf('default'), fleet(2), 1).learning).toBeUndefined();
   });
@@ -171,7 +213,7 @@ describe('a simulated fleet behind the real core', () => {
   });
 
   test('labels that are lost are not learned from', () => {
-    const lossy = fleet(4, { labels: { lost: 0.5, distorted: 0 } });
+    const lossy = fleet(4, { labels: { lost: 0.5, distorted: 0, shuffled: 0 } });
     const { learning } = simulate(traffic(1_000, 12), configurationOf('learned'), lossy, 1);
     expect(learning!.at(-1)!.labels).toBeLessThan(600);
     expect(learning!.at(-1)!.labels).toBeGreaterThan(350);

@@ -1,0 +1,115 @@
+import { AnchoredRidge } from '../../adaptation/ridge.js';
+import type { Coefficients } from '../../core/coefficients.js';
+import type { Label } from '../../core/label.js';
+import type { RandomStream } from './random-stream.js';
+import { WeightSearch } from './weight-search.js';
+
+/** What stands between the learner and the decisions of one picker. */
+export interface Alteration {
+  /** A label, before the learner takes it. */
+  note(label: Label, speed: number): void;
+  adjust(learned: Coefficients): Coefficients;
+}
+
+/** Learned costs of which something is taken away or done otherwise, to see what it is worth. */
+export interface Ablation {
+  /** Decisions do not know how busy endpoints are with prefill: no 1/(1 - ρ). */
+  readonly hidesPrefillRate?: boolean;
+  /** Decisions do not know how full KV caches are: no price of the last tokens, and nothing beyond the cache. */
+  readonly hidesKvUsage?: boolean;
+  /** All endpoints count as equally fast. */
+  readonly ignoresSpeed?: boolean;
+  /** Share of the requests that go anywhere. */
+  readonly explores?: number;
+  /** One for each picker. */
+  readonly alter?: (random: RandomStream) => Alteration;
+}
+
+/** Small enough to say nothing, and still a coefficient that the core accepts. */
+const NEXT_TO_NOTHING = 1e-6;
+/** So many output tokens that the stall of one is nothing. */
+const ENDLESS = 1e9;
+
+/** An alteration that has no state. */
+function adjusted(adjust: (learned: Coefficients) => Coefficients): () => Alteration {
+  return () => ({ note: () => {}, adjust });
+}
+
+/** Own waiting and prefill alone: what a request would choose that thinks of nobody else. */
+function selfish(learned: Coefficients): Coefficients {
+  return { ...learned, missPrice: 1, stepMs: NEXT_TO_NOTHING, growthMs: NEXT_TO_NOTHING, outputTokens: ENDLESS };
+}
+
+/** Learned costs without the growth of steps by load. */
+export const withoutDecode: Ablation = { alter: adjusted((learned) => ({ ...learned, growthMs: NEXT_TO_NOTHING })) };
+
+/** The shortest expected time to first token, by the learned model: Mooncake's rule with what was learned. */
+export const shortestFirstToken: Ablation = { hidesPrefillRate: true, hidesKvUsage: true, alter: adjusted(selfish) };
+
+/**
+ * GORGO (arXiv 2602.11688): uncached and queued tokens, linearly, with weights found by an evolution strategy over
+ * the 95th percentile of the time to first token. Only the proportion of the two decides where no endpoint is farther
+ * away than another, so one number is searched.
+ */
+export const evolvedWeights: Ablation = {
+  hidesPrefillRate: true,
+  hidesKvUsage: true,
+  ignoresSpeed: true,
+  alter: (random) => {
+    const search = new WeightSearch(random);
+    return {
+      note: ({ firstOutputMs }) => {
+        if (firstOutputMs !== undefined) search.note(firstOutputMs);
+      },
+      adjust: (learned) => ({ ...selfish(learned), waitingMs: 0, missPrice: search.value }),
+    };
+  },
+};
+
+/** Own tokens and tokens ahead have prices of their own, learned side by side. */
+export const untied: Ablation = { alter: () => new UntiedPrices() };
+
+/** As in the cost model: what is assumed of a nuisance term, and predictions below this count as this. */
+const NUISANCE = 50 / 200 ** 2;
+const FLOOR_MS = 20;
+const FORGET = 0.9995;
+const USUAL_PREFILL_MS = 55;
+
+class UntiedPrices implements Alteration {
+  readonly #ridge = new AnchoredRidge(
+    [
+      { prior: 25, low: 0, high: 500, anchor: NUISANCE },
+      price(),
+      price(),
+      { prior: 5, low: 0, high: 30, anchor: NUISANCE },
+    ],
+    FLOOR_MS,
+  );
+
+  note(label: Label, speed: number): void {
+    const { firstOutputMs, promptTokens, cachedTokens, prefillTokens, waiting } = label;
+    if (label.outcome !== 'completed' || firstOutputMs === undefined || cachedTokens === undefined) return;
+    const own = Math.max(0, promptTokens - cachedTokens) / 1e3;
+    this.#ridge.learn(
+      [speed, (speed * prefillTokens) / 1e3, speed * own, speed * (waiting ?? 0)],
+      firstOutputMs,
+      FORGET,
+    );
+  }
+
+  /** The core has one price, and a factor on the request's own tokens: their product is the second price. */
+  adjust(learned: Coefficients): Coefficients {
+    const [baseMs, ahead, own, waitingMs] = this.#ridge.theta;
+    const missPrice = (learned.missPrice * own!) / ahead!;
+    return { ...learned, baseMs: baseMs!, prefillMsPerKiloToken: ahead!, waitingMs: waitingMs!, missPrice };
+  }
+}
+
+function price() {
+  return {
+    prior: USUAL_PREFILL_MS,
+    low: USUAL_PREFILL_MS / 10,
+    high: USUAL_PREFILL_MS * 10,
+    anchor: 1 / USUAL_PREFILL_MS ** 2,
+  };
+}
