@@ -207,7 +207,7 @@ export function parkGrant(thread: u32, slot: u32, only: i32, now: f64): u32 {
     const sticky = load<i32>(at, PARK_STICKY);
     const flags = load<u32>(at, PARK_FLAGS);
     const waits = only < 0 && (flags & PARKED_ASIDE) == 0 && isMarked(sticky, used) && !isTop(rank);
-    if (candidates != 0 && (!gateOn() || keepOpen(used, rank, load<u32>(at, PARK_UNCACHED), prompt, 0, now) != 0)) {
+    if (candidates != 0 && (!gateOn() || keepOpen(used, rank, load<u32>(at, PARK_UNCACHED), prompt, now) != 0)) {
       const held = isMarked(sticky, used);
       if (waits && !held) {
         store<u32>(at, flags | PARKED_ASIDE, PARK_FLAGS);

@@ -3,7 +3,7 @@
 // Owns: the thread's CLASS mask, written by its own thread. Commit lock held throughout: reservation and pick are one step.
 import { COLUMN_GENERATION, cell } from '../endpoints';
 import { isTop, mustWait } from '../gate/bands';
-import { keepOpen } from '../gate/conditions';
+import { markOpen } from '../gate/conditions';
 import { gateRank } from '../gate/gate';
 import {
   gateOn,
@@ -17,7 +17,7 @@ import {
 import { parkLocked } from '../gate/parking';
 import { endProbe } from '../load/ejection';
 import { ENTRY_PROBE, entryFlags, entryOf, entrySlot, entrySlotGeneration, releaseEntry } from '../load/ledger';
-import { CANDIDATES, CLASS, HEADER, HEADER_POOL, MATCH, P, REQUEST, THREAD } from '../memory';
+import { CANDIDATES, CLASS, HEADER, HEADER_POOL, KEPT, MATCH, P, REQUEST, THREAD } from '../memory';
 import {
   DECIDE_BLIND,
   DECIDE_GATED,
@@ -118,18 +118,21 @@ export function gateEmpty(gated: bool): u32 {
  * @returns how many are left
  */
 export function gatePass(used: u32, candidates: u32, live: u32): u32 {
-  writeClass(used);
   anywhere = candidates == live && (get(REQUEST_FLAGS) & DECIDE_SUBSET) == 0;
   const rank = gateRank(load<i32>(REQUEST + REQUEST_PRIORITY));
-  closed = true;
-  if (!returned && (mustWait(rank) || (get(REQUEST_FLAGS) & DECIDE_QUEUED) != 0)) return 0;
+  const waits = !returned && (mustWait(rank) || (get(REQUEST_FLAGS) & DECIDE_QUEUED) != 0);
   const prompt = get(REQUEST_PROMPT_TOKENS);
-  const left = keepOpen(used, rank, prompt, prompt, held, load<f64>(REQUEST + REQUEST_NOW));
+  const left = waits ? 0 : markOpen(used, rank, prompt, prompt, held, load<f64>(REQUEST + REQUEST_NOW));
   closed = left != candidates;
-  if (!closed || left == 0 || returned || isTop(rank) || get(REQUEST_PARK) == 0) return left;
-  sticky = findSticky(used, true);
+  if (!closed) return left;
+  // Only a request that has lost an endpoint to the gate may have to wait for it.
+  writeClass(used);
+  if (left == 0) return 0;
+  if (!returned && !isTop(rank) && get(REQUEST_PARK) != 0) sticky = findSticky(used, true);
   aside = sticky != 0;
-  return aside ? 0 : left;
+  if (aside) return 0;
+  memory.copy(CANDIDATES, KEPT, (<usize>used) << 2);
+  return left;
 }
 
 function isInClass(slot: u32): bool {
@@ -139,7 +142,7 @@ function isInClass(slot: u32): bool {
 /**
  * The endpoint that is worth a short wait, of those that may serve the request: it holds most of the prompt, and
  * STICKY_TOKENS more than any other.
- * @param closedOnly look for it among the closed ones, and compare with the open ones
+ * @param closedOnly look for it among those that KEPT does not mark, and compare with those that it marks
  * @returns slot + 1, 0 = there is none
  */
 function findSticky(used: u32, closedOnly: bool): u32 {
@@ -149,8 +152,8 @@ function findSticky(used: u32, closedOnly: bool): u32 {
   for (let slot: u32 = 0; slot < used; slot++) {
     if (!isInClass(slot)) continue;
     const held = load<u32>(MATCH + ((<usize>slot) << 2));
-    const open = load<i32>(CANDIDATES + ((<usize>slot) << 2)) != 0;
-    if ((closedOnly && open) || held <= most) {
+    const open = closedOnly && load<i32>(KEPT + ((<usize>slot) << 2)) != 0;
+    if (open || held <= most) {
       if (!closedOnly || open) others = max(others, held);
       continue;
     }

@@ -451,7 +451,7 @@ export const queueTotalKind = kind(90, ['outcome', 'priority', 'inference_pool']
   total: counter('llm_d_epp_flow_control_requests_total', 'Requests by what flow control did with them.'),
 });
 
-/** How long requests take to get into the queues. Counted by the control thread. */
+/** How long requests take to get into the queues. Counted by the control thread; by shards, at 0, where nothing had to wait. */
 export const enqueueKind = kind(91, ['fairness_id', 'outcome', 'priority'], {
   duration: histogram(
     'llm_d_epp_flow_control_request_enqueue_duration_seconds',
