@@ -23,6 +23,7 @@ export {
   GRANT_DONE,
   GRANT_GONE,
   GRANT_NOWHERE,
+  GRANT_STICKS,
   parkAnnounce,
   parkCancel,
   parkForgotten,

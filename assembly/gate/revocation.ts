@@ -257,7 +257,7 @@ function choose(thread: u32, parked: u32, now: f64): i32 {
   const prompt = load<u32>(at, PARK_PROMPT);
   if (ceilingOf(rank) <= 0 || parkCandidates(thread, parked, used, -1, now) == 0) return -1;
   memory.fill(MATCH, 0, (<usize>used) << 2);
-  if (keepOpen(used, rank, load<u32>(at, PARK_UNCACHED), prompt, 0, now) != 0) return -1;
+  if (keepOpen(used, rank, load<u32>(at, PARK_UNCACHED), prompt, now) != 0) return -1;
   parkCandidates(thread, parked, used, -1, now);
   if (!measure(used, rank, prompt, now)) return -1;
   sumRevocable(rank);

@@ -253,7 +253,8 @@ export class FlowController {
         bytes: request.bodyBytes,
         deadlineMs: Number.isNaN(request.ttlMs) ? Number.POSITIVE_INFINITY : request.sinceMs + request.ttlMs,
         firstTokenDueMs: Number.isNaN(request.firstTokenDueMs) ? Number.POSITIVE_INFINITY : request.firstTokenDueMs,
-        stickySlot: request.stickySlot,
+        stickySlot: request.aside ? request.prefixSlot : -1,
+        prefixSlot: request.prefixSlot,
         reference: placeNumber(request.thread, request.slot),
       },
       now,
@@ -325,7 +326,8 @@ export class FlowController {
       case 'nowhere':
         return this.#nowhere(handle, place, only);
       case 'closed':
-        return 'closed';
+      case 'sticks':
+        return answer;
     }
   }
 

@@ -34,7 +34,10 @@ export interface WaitingRequest {
   readonly flow: string;
   /** Endpoint slots that may serve it; undefined = every one, also those that come later. */
   readonly candidates: Uint32Array | undefined;
-  readonly stickySlot: number;
+  /** Endpoint slot that holds its prefix and is worth a short wait, -1 = none. */
+  readonly prefixSlot: number;
+  /** It waits for that one although another is open. */
+  readonly aside: boolean;
   /** It was granted before, as this handle, and could not use it. */
   readonly again: boolean;
   readonly handle: number;
@@ -42,7 +45,7 @@ export interface WaitingRequest {
 }
 
 /** What became of a grant. */
-export type GrantAnswer = 'done' | 'closed' | 'gone' | 'busy' | 'nowhere';
+export type GrantAnswer = 'done' | 'closed' | 'gone' | 'busy' | 'nowhere' | 'sticks';
 
 /** A running request that is to be ended for one of a higher band. */
 export interface Revoked {
@@ -70,7 +73,7 @@ export interface Room {
   readonly overdue: number;
 }
 
-const answers: readonly GrantAnswer[] = ['done', 'closed', 'gone', 'busy', 'nowhere'];
+const answers: readonly GrantAnswer[] = ['done', 'closed', 'gone', 'busy', 'nowhere', 'sticks'];
 const CANCELLED = 1 << 30;
 
 /** The control thread's face of the gate. Writes answer false when the lock could not be had: call again. */
@@ -169,7 +172,8 @@ export class GateControl {
       // Copied: a decoder takes no shared memory.
       flow: decoder.decode(bytes.slice(name, name + number('PARK_FLOW_LENGTH'))),
       candidates: anywhere ? undefined : this.#core.u32.slice(mask >>> 2, (mask + (sizes.endpoints >> 3)) >>> 2),
-      stickySlot: view.getInt32(at + constant.PARK_STICKY!, true),
+      prefixSlot: view.getInt32(at + constant.PARK_STICKY!, true),
+      aside: (flags & constant.PARKED_ASIDE!) !== 0,
       again: (flags & constant.PARKED_BEFORE!) !== 0,
       handle: number('PARK_HANDLE'),
       wantsPosition: (flags & constant.PARKED_ASKS!) !== 0,

@@ -190,6 +190,10 @@ export class QueueMachine implements Queues {
   #passOver(index: number, band: Band, result: Exclude<GrantResult, 'granted'>, nowMs: number): boolean {
     const { requests, lanes } = this.#tables;
     if (result === 'gone') return this.cancel(requests.handleOf(index), nowMs);
+    if (result === 'sticks') {
+      this.#room.setAside(index, requests.prefixSlot[index]!, band, nowMs);
+      return true;
+    }
     if (result !== 'closed') {
       this.#stopped = true;
       return false;
@@ -466,6 +470,7 @@ export class QueueMachine implements Queues {
     requests.maxTokens[index] = request.maxTokens;
     requests.tokens[index] = tokens;
     requests.stickySlot[index] = NONE;
+    requests.prefixSlot[index] = request.prefixSlot ?? NONE;
     requests.ownClass[index] = this.#room.classes.find(request.candidates);
   }
 
@@ -483,7 +488,7 @@ export class QueueMachine implements Queues {
     const { sorted } = this.#bands;
     // The highest of several bands would lose more by the wait than the prefix saves (flow-control design §6.3).
     if (stickySlot < 0 || (sorted.length > 1 && sorted[0] === band)) return own;
-    const only = this.#room.stick(index, stickySlot);
+    const only = this.#room.stick(index, stickySlot, this.#tables.requests.enqueuedMs[index]!);
     return only === NONE ? own : only;
   }
 

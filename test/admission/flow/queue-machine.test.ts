@@ -562,3 +562,59 @@ describe('a running request that is ended for another one', () => {
     expect(twice).toBe(once);
   });
 });
+
+describe('a request whose turn comes while the endpoint that holds its prefix is closed', () => {
+  const stuck = () => {
+    const queue = new Queue();
+    queue.add({ reference: 1, prefixSlot: 2 });
+    const asked: [number, number][] = [];
+    /** Slot 2 is closed; the request sticks to it once. */
+    const serve = (open2 = false) => {
+      queue.machine.openedAll();
+      queue.machine.dispatch(
+        (_handle, reference, _priority, onlySlot): GrantResult => {
+          asked.push([reference, onlySlot]);
+          if (onlySlot === 2 && !open2) return 'closed';
+          return reference === 1 && onlySlot < 0 && asked.length === 1 ? 'sticks' : 'granted';
+        },
+        queue.nowMs,
+        256,
+      );
+    };
+    return { queue, asked, serve };
+  };
+
+  it('waits for that one beside the others, who pass', () => {
+    const { queue, asked, serve } = stuck();
+    queue.add({ reference: 5 });
+    serve();
+    expect(asked.map(([reference]) => reference)).toContain(5);
+    expect([queue.machine.waiting, queue.machine.totals.dispatched]).toEqual([1, 1]);
+    serve(true);
+    expect([queue.machine.waiting, queue.machine.totals.dispatched]).toEqual([0, 2]);
+  });
+
+  it('goes anywhere after half a second', () => {
+    const { queue, asked, serve } = stuck();
+    queue.nowMs = 1_000;
+    serve();
+    expect(queue.machine.nextDeadline()).toBe(1_500);
+    queue.nowMs = 1_499;
+    queue.expire();
+    serve();
+    expect(queue.machine.waiting).toBe(1);
+    queue.nowMs = 1_500;
+    queue.expire();
+    serve();
+    expect(queue.machine.waiting).toBe(0);
+    expect(asked.at(-1)).toEqual([1, -1]);
+  });
+
+  it('waits no longer when that endpoint leaves the pool', () => {
+    const { queue, serve } = stuck();
+    serve();
+    queue.machine.endpointGone(2);
+    serve();
+    expect(queue.machine.waiting).toBe(0);
+  });
+});
