@@ -59,18 +59,6 @@ export { lockAcquire, lockOwner, lockRelease, lockSeize } from './lock';
 export * from './memory';
 export * from './prefix/index';
 export {
-  PROMPT_CHAT,
-  PROMPT_COMPLETIONS,
-  PROMPT_CONVERSATIONS,
-  PROMPT_EMBEDDINGS,
-  PROMPT_IMAGES,
-  PROMPT_MESSAGES,
-  PROMPT_RESPONSES,
-  PROMPT_SGLANG,
-  PROMPT_TOKENS,
-  SCAN_IMAGE_TOKENS,
-} from './request/fields';
-export {
   SCAN_REASON_BARE,
   SCAN_REASON_BYTE,
   SCAN_REASON_CLOSED,
@@ -87,7 +75,19 @@ export {
   SCAN_REASON_UNICODE,
 } from './request/grammar';
 export { hashBlocks, hashBytesTo } from './request/hash';
+export {
+  PROMPT_CHAT,
+  PROMPT_COMPLETIONS,
+  PROMPT_CONVERSATIONS,
+  PROMPT_EMBEDDINGS,
+  PROMPT_IMAGES,
+  PROMPT_MESSAGES,
+  PROMPT_RESPONSES,
+  PROMPT_SGLANG,
+  PROMPT_TOKENS,
+} from './request/kinds';
 export * from './request/layout';
+export { SCAN_IMAGE_TOKENS } from './request/messages';
 export * from './request/scan';
 export * from './request/tokens';
 export * from './response/label-ring';

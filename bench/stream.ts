@@ -62,6 +62,7 @@ const QUIET: RequestRecorder = {
   processing: nothing,
   rewritten: nothing,
   queued: nothing,
+  unparked: nothing,
   queueLeft: nothing,
   streamOpened: nothing,
   streamClosed: nothing,

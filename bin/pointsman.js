@@ -1,7 +1,8 @@
 #!/usr/bin/env node
 // Starts the program; on a Node.js that is too old it hands over to the one that the project brings along.
 import { spawn } from 'node:child_process';
-import { createRequire, enableCompileCache } from 'node:module';
+// Older versions lack some of its names; asked for one by one, they could not even hand over.
+import * as nodeModule from 'node:module';
 import { fileURLToPath } from 'node:url';
 
 const [major, minor] = process.versions.node.split('.').map(Number);
@@ -9,13 +10,13 @@ if (major > 22 || (major === 22 && minor >= 12)) {
   // Compiled code is kept beside the program, where nobody can write who could not change the program itself. In a place
   // that cannot be written to nothing is kept. Threads learn of it by the environment.
   process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL('../dist/program/compiled', import.meta.url));
-  enableCompileCache(process.env.NODE_COMPILE_CACHE);
+  nodeModule.enableCompileCache(process.env.NODE_COMPILE_CACHE);
   const { main } = await import('../dist/program/main.js');
   await main(process.argv.slice(2));
 } else {
   let newer;
   try {
-    newer = createRequire(import.meta.url).resolve('node/bin/node');
+    newer = nodeModule.createRequire(import.meta.url).resolve('node/bin/node');
   } catch {
     console.error(`pointsman needs Node.js 22.12 or newer; this is ${process.versions.node}`);
     process.exit(1);

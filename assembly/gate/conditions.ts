@@ -6,7 +6,8 @@
 // The rule of GATE_LEARNED, per endpoint (the ledger leads, scraped metrics only correct what it learns):
 //   (1) nothing pending of this band or higher ones, or pending + uncached ≤ window: the engine takes new work between
 //       steps only, so one step's worth of prefill is the least that never starves it
-//   (2) requests in flight + 1 ≤ learned limit (higher bands a little more): an engine out of slots
+//   (2) requests in flight + 1 ≤ learned limit (higher bands a little more): an engine out of slots; the limit is 0 while the
+//       engine queues requests that this picker did not send
 //   (3) nothing in flight, or tokens in the KV cache with this request ≤ capacity, every output at its reserve at least, less
 //       room for the highest band's next request
 // Between the lowest and the highest band the bounds are interpolated by rank. Ceilings scale what a band may take.
@@ -172,7 +173,8 @@ function learnedSaturation(slot: u32): f32 {
   const lowest = bands == 0 ? 0 : bands - 1;
   const window = load<f32>(room(ROOM_WINDOW, slot)) * load<f32>(room(ROOM_STRETCH, slot));
   let most = <f32>load<u32>(room(ROOM_PENDING + lowest, slot)) / window;
-  most = max(most, <f32>load<u32>(cell(COLUMN_INFLIGHT, slot)) / load<f32>(room(ROOM_LIMIT, slot)));
+  const limit = load<f32>(room(ROOM_LIMIT, slot));
+  most = max(most, limit > 0 ? <f32>load<u32>(cell(COLUMN_INFLIGHT, slot)) / limit : 1);
   const capacity = load<f32>(room(ROOM_CAPACITY, slot)) * LOW_SHARE;
   if (capacity <= 0) return most;
   const held = load<u32>(cell(COLUMN_ACTIVE_BLOCKS, slot)) * load<u32>(GATE, GATE_BLOCK_TOKENS);

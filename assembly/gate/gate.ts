@@ -48,6 +48,7 @@ import {
   learnForget,
   learnLook,
   learnOutput,
+  learnScrape,
   learnStep,
   stretch,
 } from './learn';
@@ -169,7 +170,7 @@ export function gateSlotCleared(slot: u32): void {
 /** A scrape of a slot was written. */
 export function gateScraped(slot: u32): void {
   if (!gateOn()) return;
-  learnCapacity(slot);
+  learnScrape(slot);
   gateOpened();
 }
 

@@ -48,7 +48,7 @@ export const GATE_CONCURRENCY_HYBRID: u32 = 5;
 export const ROOM_WINDOW: u32 = 0; // tokens that may be pending
 export const ROOM_STEP: u32 = 1; // engine step time in ms, 0 = no sample; written without a lock, a lost sample does no harm
 export const ROOM_TOKEN_MS: u32 = 2; // ms per uncached token, 0 = no sample
-export const ROOM_LIMIT: u32 = 3; // requests in flight at most, infinite until the first cut
+export const ROOM_LIMIT: u32 = 3; // requests in flight at most: the learned limit, or 0 while the engine queues others' requests
 export const ROOM_CAPACITY: u32 = 4; // tokens that the KV cache holds, 0 = unknown
 export const ROOM_KV_NOW: u32 = 5; // u32: tokens in flight outside of whole prompt blocks: prompt ends and output so far
 export const ROOM_KV_RESERVED: u32 = 6; // u32: the same with every output counted at its reserve at least
@@ -62,7 +62,12 @@ export const ROOM_STRETCH: u32 = 14; // factor on the window where first tokens 
 export const ROOM_OVERDUE: u32 = 15; // u32: pending requests that took too long, of the control thread's last look
 export const ROOM_PENDING: u32 = 16; // u32 × GATE_RANKS: uncached tokens without a first token, of this band and higher ones
 export const ROOM_PENDING_COUNT: u32 = 48; // u32 × GATE_RANKS: their requests
-export const GATE_COLUMNS: u32 = 80;
+export const ROOM_LEARNED_LIMIT: u32 = 80; // infinite until the first cut
+export const ROOM_PEAK: u32 = 81; // u32: most requests that were pending at a time, of this stretch of seconds
+export const ROOM_PEAK_AT: u32 = 82; // f64 (82, 83): when it began, pool clock
+export const ROOM_PEAK_BEFORE: u32 = 84; // u32: the same of the stretch before
+export const ROOM_FOREIGN: u32 = 85; // u32: scrapes in a row that showed a queue that is not ours
+export const GATE_COLUMNS: u32 = 86;
 
 // Notes, u32 unless said otherwise.
 export const NOTE_STATE: usize = 0; // NOTE_* bits, 0 = the gate does not count the entry

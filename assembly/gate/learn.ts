@@ -1,7 +1,7 @@
 // What the gate learns, so that nobody has to guess a number: step time, time per token, the limit of requests in flight, the size
 // of a KV cache, the usual output.
 //
-// Owns: the columns WINDOW, STEP, TOKEN_MS, LIMIT, CAPACITY, FULL_LOOKS, OCCUPANCY, HOLD, BASE, CUT_AT, STRETCH and OVERDUE of
+// Owns: the columns WINDOW, STEP, TOKEN_MS, LIMIT, LEARNED_LIMIT, CAPACITY, FULL_LOOKS, OCCUPANCY, HOLD, BASE, CUT_AT, STRETCH and OVERDUE of
 // REGION_GATE and the learned words of its head. Commit lock held, but for learnStep(). All of it is clamped: no signal of an
 // engine, however wrong, makes a number that is not finite or out of its range.
 //
@@ -25,6 +25,7 @@ import {
 } from '../endpoints';
 import { decayed } from '../load/features';
 import { P } from '../memory';
+import { foreignForget, foreignScraped, foreignStale, queuesForeign } from './foreign';
 import {
   GATE,
   GATE_BANDS,
@@ -47,6 +48,7 @@ import {
   ROOM_FULL_LOOKS,
   ROOM_HOLD,
   ROOM_KV_NOW,
+  ROOM_LEARNED_LIMIT,
   ROOM_LIMIT,
   ROOM_OCCUPANCY,
   ROOM_OVERDUE,
@@ -125,6 +127,8 @@ export function learnForget(slot: u32): void {
     if (column != ROOM_KV_NOW && column != ROOM_KV_NOW + 1) store<u32>(room(column, slot), 0);
   }
   store<f32>(room(ROOM_LIMIT, slot), Infinity);
+  store<f32>(room(ROOM_LEARNED_LIMIT, slot), Infinity);
+  foreignForget(slot);
   store<f32>(room(ROOM_STRETCH, slot), 1);
   store<f32>(room(ROOM_HOLD, slot), HOLD_FIRST);
   updateWindow(slot);
@@ -283,17 +287,17 @@ function cut(slot: u32, now: f64): void {
   const hold = room(ROOM_HOLD, slot);
   store<f32>(hold, same ? min(HOLD_MOST, 2 * load<f32>(hold)) : HOLD_FIRST);
   store<f32>(room(ROOM_OCCUPANCY, slot), running);
-  store<f32>(room(ROOM_LIMIT, slot), max(LIMIT_LEAST, CUT_FACTOR * running));
+  store<f32>(room(ROOM_LEARNED_LIMIT, slot), max(LIMIT_LEAST, CUT_FACTOR * running));
   store<f64>(at, now);
 }
 
 /** After its rest a limit that was what blocked grows by a percent a second. */
 function grow(slot: u32, now: f64, passed: f64): void {
-  const limit = load<f32>(room(ROOM_LIMIT, slot));
+  const limit = load<f32>(room(ROOM_LEARNED_LIMIT, slot));
   const rested = now - load<f64>(wideRoom(ROOM_CUT_AT, slot)) >= <f64>load<f32>(room(ROOM_HOLD, slot));
   if (limit > LIMIT_MOST || !rested || load<u32>(room(ROOM_BLOCKED, slot)) == 0) return;
   const more = max<f32>(1, GROWTH * limit) * <f32>(clamp(<f32>passed, 0, 1_000) / 1_000);
-  store<f32>(room(ROOM_LIMIT, slot), min(LIMIT_MOST, limit + more));
+  store<f32>(room(ROOM_LEARNED_LIMIT, slot), min(LIMIT_MOST, limit + more));
 }
 
 /** Where first tokens cannot be seen the window follows the engine's own queue. */
@@ -305,13 +309,27 @@ export function stretch(slot: u32, now: f64): void {
   else if (waiting == 0) store<f32>(at, clamp(load<f32>(at) * 1.02, STRETCH_LEAST, STRETCH_MOST));
 }
 
+/** Nothing goes behind a queue of others' requests. */
+function updateLimit(slot: u32): void {
+  store<f32>(room(ROOM_LIMIT, slot), queuesForeign(slot) ? 0 : load<f32>(room(ROOM_LEARNED_LIMIT, slot)));
+}
+
+/** A scrape came: what it says about the KV cache, and about requests that are not ours. */
+export function learnScrape(slot: u32): void {
+  learnCapacity(slot);
+  foreignScraped(slot, lowestPendingCount(slot));
+  updateLimit(slot);
+}
+
 /** Look at one endpoint. @param passed ms since the last look */
 export function learnLook(slot: u32, now: f64, passed: f64): void {
   if (load<u32>(cell(COLUMN_STATE, slot)) == 0) return;
   const looks = room(ROOM_FULL_LOOKS, slot);
   const full = looksFull(slot, now);
   store<u32>(looks, full ? min<u32>(load<u32>(looks) + 1, 2) : 0);
+  if (!freshSignals(slot, now)) foreignStale(slot);
   if (load<u32>(looks) >= 2) cut(slot, now);
-  else grow(slot, now, passed);
+  else if (!queuesForeign(slot)) grow(slot, now, passed);
+  updateLimit(slot);
   store<u32>(room(ROOM_BLOCKED, slot), 0);
 }

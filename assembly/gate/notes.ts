@@ -4,6 +4,7 @@
 // throughout. Invariant (gateCheck): each column is the sum over the notes of the live ledger entries of its slot.
 import { P } from '../memory';
 import { rankOf } from './bands';
+import { foreignPending } from './foreign';
 import {
   GATE,
   GATE_BANDS,
@@ -41,6 +42,7 @@ function addPending(slot: u32, priority: i32, tokens: u32, sign: i32): void {
     add(ROOM_PENDING + rank, slot, tokens * sign);
     add(ROOM_PENDING_COUNT + rank, slot, sign);
   }
+  if (sign > 0 && bands != 0) foreignPending(slot, load<u32>(room(ROOM_PENDING_COUNT + bands - 1, slot)));
 }
 
 function addTokens(slot: u32, note: usize, sign: i32): void {

@@ -3,9 +3,11 @@
 // Owns: the rings and the bell words of REGION_GATE. No lock: the writer owns WRITTEN and the numbers before it, the reader
 // READ. A ring holds more numbers than can be on their way at once, so it cannot be full.
 //
-// Nobody is woken in vain and nobody sleeps on: a reader says that it is asleep and then looks once more; a writer leaves
-// its number, counts the bell, and then looks whether somebody is asleep. One of the two sees the other, because all of these
-// words are atomic and sequentially consistent.
+// Nobody sleeps on: a reader says that it is asleep and then looks once more; a writer leaves its number, counts the bell, and
+// then looks whether somebody is asleep. One of the two sees the other, because all of these words are atomic and
+// sequentially consistent. Only the reader takes its word back. A writer that did would be too early for a reader that is
+// about to wait, or be killed before it notifies, and whoever rings after it would take the reader to be awake
+// (test/core/gate-protocol.test.ts has the steps).
 import {
   GATE,
   GATE_ASLEEP,
@@ -46,7 +48,7 @@ export function ringClear(ring: usize): void {
 
 function ring(bell: usize, asleep: usize): void {
   atomic.add<u32>(bell, 1);
-  if (atomic.load<u32>(asleep) != 0 && atomic.xchg<u32>(asleep, 0) != 0) atomic.notify(bell, -1);
+  if (atomic.load<u32>(asleep) != 0) atomic.notify(bell, -1);
 }
 
 /** The control thread has something to look at. */

@@ -1,30 +1,14 @@
 // The grammar of JSON as a machine that takes a body in pieces and accepts exactly what JSON.parse accepts.
 //
 // Owns: in this thread's part of REGION_SCANS where the grammar stands in each scan. No lock: all of it belongs to one
-// thread. What keys and values mean is not known here: fields.ts is told of those in tracked containers. Nothing is kept
+// thread. What keys and values mean is not known here: keys.ts and fields.ts are told of those in tracked containers. Nothing is kept
 // in a Wasm global between two feeds, so a scan may rest at any byte: inside an escape, a number, a literal, a UTF-8
 // sequence (those are never taken apart: invalid UTF-8 in strings is accepted, as JSON.parse accepts the replacement
 // characters that decoding would have put there).
 import { contentEnd, contentMove, contentStart } from './content';
-import {
-  fieldsPause,
-  fieldsStart,
-  keyEnd,
-  looksInside,
-  nestedKeyEnd,
-  nestedValueBegin,
-  numberEnd,
-  SINK_KEY,
-  SINK_NESTED_KEY,
-  SINK_NONE,
-  SINK_OTHER_KEY,
-  SINK_PROMPT,
-  SINK_TYPE,
-  takeNumber,
-  takeString,
-  valueBegin,
-  valueEnd,
-} from './fields';
+import { valueBegin, valueEnd } from './fields';
+import { numberEnd, takeNumber, takeString } from './kept';
+import { keyEnd } from './keys';
 import {
   SCAN_BITS,
   SCAN_DECODED,
@@ -69,6 +53,9 @@ import {
   ZERO,
 } from './lexemes';
 import { typeEnd } from './media';
+import { looksInside, nestedKeyEnd, nestedValueBegin } from './messages';
+import { rawPause, rawStart } from './raw';
+import { SINK_KEY, SINK_NESTED_KEY, SINK_NONE, SINK_OTHER_KEY, SINK_PROMPT, SINK_TYPE } from './sinks';
 
 export const SCAN_REASON_BYTE: u32 = 1; // a byte that cannot stand here
 export const SCAN_REASON_CONTROL: u32 = 2; // a raw control byte in a string
@@ -131,10 +118,10 @@ export function grammarFeed(scan: usize, from: usize, length: u32): u32 {
   depth = load<u32>(scan, SCAN_DEPTH);
   tracked = load<u32>(scan, SCAN_TRACKED);
   contentStart();
-  fieldsStart(at);
+  rawStart(at);
   let lex = load<u32>(scan, SCAN_LEX);
   while (at < end && lex != LEX_REFUSED) lex = step(scan, lex);
-  fieldsPause(scan, at);
+  rawPause(scan, at);
   store<u32>(scan, lex, SCAN_LEX);
   store<u32>(scan, depth, SCAN_DEPTH);
   store<u32>(scan, tracked, SCAN_TRACKED);

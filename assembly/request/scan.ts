@@ -13,17 +13,10 @@ import {
   envelopeEnd,
   envelopeFeed,
 } from './envelope';
-import {
-  PROMPT_CHAT,
-  PROMPT_RESPONSES,
-  PROMPT_SGLANG,
-  promptBytes,
-  SHAPE_BAD,
-  SHAPE_EMPTY,
-  SHAPE_MISSING,
-} from './fields';
+import { promptBytes } from './fields';
 import { grammarEnd, grammarFeed, SCAN_REASON_CLOSED, SCAN_REASON_LENGTH } from './grammar';
 import { hashBytes, hashLink } from './hash';
+import { PROMPT_CHAT, PROMPT_RESPONSES, PROMPT_SGLANG } from './kinds';
 import {
   SCAN_BLOCK,
   SCAN_BYTES,
@@ -44,6 +37,7 @@ import {
   SCAN_SALT_HASH,
   SCAN_SHAPE,
 } from './layout';
+import { SHAPE_BAD, SHAPE_EMPTY, SHAPE_MISSING } from './shapes';
 
 // Kinds beyond those of fields.ts: what the message in an envelope holds.
 export const PROMPT_ENGINE: u32 = 9; // vLLM's GenerateRequest

@@ -2,9 +2,9 @@ import type { AdaptationSettings } from '../config/adaptation.js';
 import { type Coefficients, type CostTable, costTerms, type TermShares } from '../core/coefficients.js';
 import type { Label } from '../core/label.js';
 import type { LabelReader } from '../core/label-reader.js';
+import type { Arm, Estimate } from './comparison.js';
 import { CostModel, type Fit } from './cost-model.js';
-import type { Arm, ArmRecord } from './epochs.js';
-import { type Evidence, Guard, type GuardState, type Transition } from './guard.js';
+import { type ArmRecord, type Evidence, Guard, type GuardState, type Transition } from './guard.js';
 import { Projection } from './projection.js';
 import { requestCost } from './request-cost.js';
 import { Window } from './window.js';
@@ -46,6 +46,8 @@ export interface AdapterReport {
   readonly risked: number;
   readonly fallbacks: number;
   readonly arms: Readonly<Record<Arm, ArmRecord>>;
+  /** ln(cost with learned costs / cost with the configured weights), with half the width of its 95 % interval. */
+  readonly gap: Estimate;
   readonly fit: Fit;
   readonly alarms: number;
   readonly coefficients: Coefficients;
@@ -155,6 +157,7 @@ export class Adapter {
       risked: guard.risked,
       fallbacks: guard.fallbacks,
       arms: { static: guard.record('static'), learned: guard.record('learned') },
+      gap: guard.gap,
       fit: this.model.fit,
       alarms: this.model.alarms,
       coefficients: this.model.coefficients,
@@ -185,7 +188,7 @@ export class Adapter {
     if (label.firstOutputMs !== undefined) this.#firstOutputs.add(label.firstOutputMs);
     if (label.wouldPick !== undefined) this.#noteAgreement(label.wouldPick === label.slot);
     const cost = requestCost(label, settings.model);
-    if (cost !== undefined) this.#guard.note(label.tag, label.timeMs, cost.cost, cost.reference);
+    if (cost !== undefined) this.#guard.note(label.tag, label.timeMs, cost);
   }
 
   #noteUsable(known: boolean): void {

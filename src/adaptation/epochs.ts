@@ -1,20 +1,5 @@
-/** Who decides: the configured weights, or the learned costs. */
-export type Arm = 'static' | 'learned';
-
-/** What one arm's epochs came to: their number, and mean and half width of the confidence interval of ln(cost/reference). */
-export interface ArmRecord {
-  readonly epochs: number;
-  readonly mean: number;
-  readonly halfWidth: number;
-}
-
-/** Later epochs count more; `epochs` is the plain number. */
-interface Sums {
-  epochs: number;
-  count: number;
-  sum: number;
-  squares: number;
-}
+import type { Arm, EpochResult } from './comparison.js';
+import type { RequestCost } from './request-cost.js';
 
 interface Epoch {
   readonly number: number;
@@ -25,80 +10,103 @@ interface Epoch {
   requests: number;
   cost: number;
   reference: number;
+  promptTokens: number;
+  /** Burn-in included. */
+  readonly all: { requests: number; cost: number; reference: number };
 }
 
-/** Weight that an epoch keeps with every later one. */
-const FADE = 0.98;
 /** Open epochs that are kept; the oldest is judged by what it has. */
 const MOST_OPEN = 64;
 /** An epoch with fewer requests says nothing. */
 const LEAST_REQUESTS = 20;
-/** Variance that is assumed of an epoch's result, and how many epochs that assumption is worth (measured: sd 0.03 … 0.26). */
-const USUAL_VARIANCE = 0.04;
-const USUAL_EPOCHS = 2;
+/** Twice the standard deviation of ln(cost/reference) of single requests (measured with the simulator: 0.3 … 1). */
+const TWO_DEVIATIONS = 2;
 
 /**
- * The results of epochs in which one arm decided everything. Requests belong to the epoch in which they were decided,
+ * The epochs under way, in each of which one arm decides everything. Requests belong to the epoch in which they were decided,
  * however late they end. An epoch's result is ln(mean cost/mean reference), which takes out what its requests were.
  */
-export class EpochRecords {
+export class OpenEpochs {
   readonly #open: Epoch[] = [];
-  readonly #sums: Record<Arm, Sums> = { static: noSums(), learned: noSums() };
 
-  begin(number: number, arm: Arm, countsFromMs: number): void {
-    this.#open.push({ number, arm, countsFromMs, endMs: Number.POSITIVE_INFINITY, requests: 0, cost: 0, reference: 0 });
-    if (this.#open.length > MOST_OPEN) this.#judge(this.#open.shift()!);
+  /** @returns the epoch that had to be judged early, because there are too many */
+  begin(number: number, arm: Arm, countsFromMs: number): EpochResult | undefined {
+    this.#open.push({
+      number,
+      arm,
+      countsFromMs,
+      endMs: Number.POSITIVE_INFINITY,
+      requests: 0,
+      cost: 0,
+      reference: 0,
+      promptTokens: 0,
+      all: { requests: 0, cost: 0, reference: 0 },
+    });
+    return this.#open.length > MOST_OPEN ? resultOf(this.#open.shift()!) : undefined;
   }
 
   end(number: number, nowMs: number): void {
-    const epoch = this.#open.find((each) => each.number === number);
+    const epoch = this.#find(number);
     if (epoch !== undefined) epoch.endMs = nowMs;
   }
 
   /** A request of an epoch came to this cost; epochs that have been judged already take no more. */
-  note(number: number, decidedAtMs: number, cost: number, reference: number): void {
-    const epoch = this.#open.find((each) => each.number === number);
-    if (epoch === undefined || decidedAtMs < epoch.countsFromMs) return;
+  note(number: number, decidedAtMs: number, { cost, reference, promptTokens }: RequestCost): void {
+    const epoch = this.#find(number);
+    if (epoch === undefined) return;
+    epoch.all.requests++;
+    epoch.all.cost += cost;
+    epoch.all.reference += reference;
+    if (decidedAtMs < epoch.countsFromMs) return;
     epoch.requests++;
     epoch.cost += cost;
     epoch.reference += reference;
+    epoch.promptTokens += promptTokens;
   }
 
-  /** Judge what ended before `endedBeforeMs`: their late requests have come in by now. */
-  judge(endedBeforeMs: number): void {
-    while (this.#open.length > 0 && this.#open[0]!.endMs < endedBeforeMs) this.#judge(this.#open.shift()!);
+  /** Results of what ended before `endedBeforeMs`: their late requests have come in by now. */
+  judge(endedBeforeMs: number): readonly EpochResult[] {
+    const results: EpochResult[] = [];
+    while (this.#open.length > 0 && this.#open[0]!.endMs < endedBeforeMs) {
+      const result = resultOf(this.#open.shift()!);
+      if (result !== undefined) results.push(result);
+    }
+    return results;
   }
 
-  of(arm: Arm): ArmRecord {
-    const { epochs, count, sum, squares } = this.#sums[arm];
-    const mean = count === 0 ? 0 : sum / count;
-    const variance = count === 0 ? USUAL_VARIANCE : Math.max(0, squares / count - mean * mean);
-    const shrunk = (count * variance + USUAL_EPOCHS * USUAL_VARIANCE) / (count + USUAL_EPOCHS);
-    return { epochs, mean, halfWidth: 2 * Math.sqrt(shrunk / Math.max(count, 1)) };
+  has(arm: Arm): boolean {
+    return this.#open.some((epoch) => epoch.arm === arm);
   }
 
-  /** Forget the arm's results: what it stands for has changed. Its open epochs are dropped. */
+  /** The highest ln(mean cost/mean reference) so far of an arm's epochs, each less what chance may add to it. */
+  worstSoFar(arm: Arm): number {
+    let worst = Number.NEGATIVE_INFINITY;
+    for (const { arm: own, all } of this.#open) {
+      if (own !== arm || all.requests < LEAST_REQUESTS || !(all.reference > 0)) continue;
+      worst = Math.max(worst, Math.log(all.cost / all.reference) - TWO_DEVIATIONS / Math.sqrt(all.requests));
+    }
+    return worst;
+  }
+
+  /** Drop an arm's epochs: what it stands for has changed. */
   forget(arm: Arm): void {
-    this.#sums[arm] = noSums();
     for (let i = this.#open.length - 1; i >= 0; i--) if (this.#open[i]!.arm === arm) this.#open.splice(i, 1);
   }
 
-  #judge({ arm, requests, cost, reference }: Epoch): void {
-    if (requests < LEAST_REQUESTS || !(cost > 0) || !(reference > 0)) return;
-    const result = Math.log(cost / reference);
-    for (const each of Object.values(this.#sums)) {
-      each.count *= FADE;
-      each.sum *= FADE;
-      each.squares *= FADE;
-    }
-    const own = this.#sums[arm];
-    own.epochs++;
-    own.count++;
-    own.sum += result;
-    own.squares += result * result;
+  #find(number: number): Epoch | undefined {
+    return this.#open.find((each) => each.number === number);
   }
 }
 
-function noSums(): Sums {
-  return { epochs: 0, count: 0, sum: 0, squares: 0 };
+function resultOf(epoch: Epoch): EpochResult | undefined {
+  const { arm, requests, cost, reference, promptTokens, countsFromMs, endMs } = epoch;
+  const seconds = (endMs - countsFromMs) / 1000;
+  if (requests < LEAST_REQUESTS || !(cost > 0) || !(reference > 0) || !(promptTokens > 0)) return undefined;
+  if (!(seconds > 0) || !Number.isFinite(seconds)) return undefined;
+  return {
+    arm,
+    result: Math.log(cost / reference),
+    promptTokens: promptTokens / seconds,
+    requests: requests / seconds,
+  };
 }

@@ -1,11 +1,18 @@
 import type { AdaptationMode, GuardSettings } from '../config/adaptation.js';
-import { type Arm, type ArmRecord, EpochRecords } from './epochs.js';
+import { type Arm, Comparison, type Estimate } from './comparison.js';
+import { OpenEpochs } from './epochs.js';
+import type { RequestCost } from './request-cost.js';
 
 /**
- * shadow: the configured weights decide · canary: learned costs decide a fifth of the time · active: nearly always ·
+ * shadow: the configured weights decide · canary: learned costs decide at most half of the time · active: nearly always ·
  * fallback: the configured weights decide again, for a while
  */
 export type GuardState = 'shadow' | 'canary' | 'active' | 'fallback';
+
+/** What one arm's epochs came to, in ln(cost/reference). */
+export interface ArmRecord extends Estimate {
+  readonly epochs: number;
+}
 
 /** What the guard is told at every tick. */
 export interface Evidence {
@@ -35,8 +42,7 @@ export interface Transition {
   readonly reason: string;
 }
 
-/** Share of the epochs in which learned costs decide. */
-const CANARY_SHARE = 0.2;
+/** Share of the epochs in which learned costs decide, once they are trusted. */
 const ACTIVE_SHARE = 0.95;
 /** Once this many epochs are in and nothing was lost, two epochs in a hundred are enough to compare with. */
 const STABLE_SHARE = 0.98;
@@ -46,7 +52,14 @@ const SLACK_EPOCHS = 5;
 /** The budget looks back over about a hundred epochs, so that a long calm time does not pay for a bad one. */
 const BUDGET_FADE = 0.99;
 /** Epochs of the learned arm before it may become active. */
-const LEAST_EPOCHS = 3;
+const LEAST_EPOCHS = 2;
+/**
+ * Worse beyond chance, in half widths of the interval of 95 %. A try is given up lightly, since it comes again and what it
+ * scatters over the caches costs for long; what has been proven is given up when chance would do it once in 400 times.
+ */
+const BEYOND_CHANCE = { canary: 1, active: 1.5 } as const;
+/** The end of an epoch that costs so much more than the last one of the configured weights is not waited for. */
+const ALARMING = Math.log(1.35);
 const LEAST_CORRELATION = 0.1;
 const LEAST_LABELS_FOR_BIAS = 300;
 const MOST_BIAS = Math.log(4);
@@ -58,22 +71,29 @@ const LONGEST_PAUSE = 12;
 const LONGEST_EPOCH = 15;
 
 /**
- * Decides, epoch by epoch, whether learned costs may drive: first nowhere, then a fifth of the time, then nearly always, and
- * not at all for a while when they are worse or the model is not to be trusted. Whole epochs are given to one arm and compared
- * in time, because arms that share endpoints spoil each other's results (Bojinov et al. 2009.00148; 2110.00118).
- * Time is an argument; the guard has no clock and no timer.
+ * Decides, epoch by epoch, whether learned costs may drive: first nowhere, then in turn with the configured weights as far as
+ * the budget goes, then nearly always, and not at all for a while when they are worse or the model is not to be trusted.
+ * Whole epochs are given to one arm and compared in time, because arms that share endpoints spoil each other's results
+ * (Bojinov et al. 2009.00148; 2110.00118). Time is an argument; the guard has no clock and no timer.
  */
 export class Guard {
   readonly #settings: GuardSettings;
   readonly #mode: AdaptationMode;
   readonly #random: () => number;
-  readonly #records = new EpochRecords();
+  readonly #open = new OpenEpochs();
+  readonly #comparison = new Comparison();
   #state: GuardState = 'shadow';
   #arm: Arm;
   #epoch = 1;
   #epochEndsMs: number | undefined;
+  /** out: has begun, and its requests are not all back. */
+  #probe: 'due' | 'out' | 'over' = 'due';
+  /** Arms of the rest of a pair. */
+  #turns: Arm[] = [];
   #learnedEpochs = 0;
   #epochs = 0;
+  /** What the tries before the last fallback may have lost. */
+  #lostBefore = 0;
   #fallbacks = 0;
   #resumeMs = 0;
   #standsAside = false;
@@ -111,7 +131,15 @@ export class Guard {
   }
 
   record(arm: Arm): ArmRecord {
-    return this.#records.of(arm);
+    const { level, gap } = this.#comparison;
+    const epochs = this.#comparison.epochs(arm);
+    if (arm === 'static') return { epochs, ...level };
+    return { epochs, mean: level.mean + gap.mean, halfWidth: gap.halfWidth };
+  }
+
+  /** ln(cost with learned costs / cost with the configured weights). */
+  get gap(): Estimate {
+    return this.#comparison.gap;
   }
 
   /** Share of the loss budget that has been risked, 0 … 1 and above; learned costs decide only below 1. */
@@ -119,9 +147,9 @@ export class Guard {
     return this.#loss(this.#learnedEpochs) / this.#allowance;
   }
 
-  /** A request came to this cost, beside what a request of its kind should cost. */
-  note(epoch: number, decidedAtMs: number, cost: number, reference: number): void {
-    this.#records.note(epoch, decidedAtMs, cost, reference);
+  /** A request that was decided in `epoch` came to this. */
+  note(epoch: number, decidedAtMs: number, cost: RequestCost): void {
+    this.#open.note(epoch, decidedAtMs, cost);
   }
 
   /**
@@ -134,7 +162,7 @@ export class Guard {
   ): { readonly epoch: boolean; readonly transition: Transition | undefined } {
     if (this.#mode !== 'auto') return { epoch: false, transition: undefined };
     const evidence = gather();
-    this.#records.judge(nowMs - this.#grace(evidence));
+    for (const result of this.#open.judge(nowMs - this.#grace(evidence))) this.#comparison.add(result);
     const transition = this.#transition(nowMs, evidence);
     if (transition !== undefined) this.#state = transition.to;
     const asideBefore = this.#standsAside;
@@ -163,7 +191,7 @@ export class Guard {
       if (nowMs < this.#resumeMs || this.#obstacle(evidence) !== undefined) return undefined;
       return { from, to: 'canary', reason: 'the pause is over and the predictions hold again' };
     }
-    const alarm = this.#alarm(evidence) ?? this.#worse();
+    const alarm = this.#alarm(evidence) ?? this.#worse(from);
     if (alarm !== undefined) {
       this.#fallBack(nowMs);
       return { from, to: 'fallback', reason: alarm };
@@ -198,72 +226,91 @@ export class Guard {
   }
 
   /** The learned costs are worse beyond chance. */
-  #worse(): string | undefined {
-    const learned = this.#records.of('learned');
-    const fixed = this.#records.of('static');
-    if (learned.epochs < 1 || fixed.epochs < 1) return undefined;
-    if (learned.mean - learned.halfWidth <= fixed.mean + fixed.halfWidth) return undefined;
-    const percent = Math.round((Math.exp(learned.mean - fixed.mean) - 1) * 100);
-    return `requests cost ${percent} % more than with the configured weights`;
+  #worse(state: 'canary' | 'active'): string | undefined {
+    const { gap, latest } = this.#comparison;
+    const excess = latest === undefined ? 0 : this.#open.worstSoFar('learned') - latest;
+    if (excess > ALARMING) {
+      return `requests cost ${Math.exp(excess).toFixed(1)} times as much as they did with the configured weights just before`;
+    }
+    if (this.#comparison.epochs('learned') === 0 || gap.mean <= BEYOND_CHANCE[state] * gap.halfWidth) return undefined;
+    return `requests cost ${Math.round(Math.expm1(gap.mean) * 100)} % more than with the configured weights`;
   }
 
   #proven(): boolean {
-    const learned = this.#records.of('learned');
-    const fixed = this.#records.of('static');
-    if (learned.epochs < LEAST_EPOCHS || fixed.epochs < LEAST_EPOCHS) return false;
-    return learned.mean + learned.halfWidth < fixed.mean + Math.log1p(this.#settings.budget);
+    const { gap } = this.#comparison;
+    if (this.#comparison.epochs('learned') < LEAST_EPOCHS) return false;
+    return gap.mean + gap.halfWidth < Math.log1p(this.#settings.budget);
   }
 
   #fallBack(nowMs: number): void {
     const factor = Math.min(LONGEST_PAUSE, 2 ** this.#fallbacks);
     this.#fallbacks++;
     this.#resumeMs = nowMs + this.#settings.pauseMs * factor;
-    this.#records.forget('learned');
+    this.#lostBefore = this.#loss(this.#learnedEpochs);
+    this.#learnedEpochs = 0;
+    this.#turns = [];
+    this.#probe = 'due';
+    this.#comparison.forgetGap();
+    this.#open.forget('learned');
   }
 
   #beginEpoch(nowMs: number, evidence: Evidence): void {
     const before = this.#arm;
-    this.#records.end(this.#epoch, nowMs);
+    this.#open.end(this.#epoch, nowMs);
+    if (this.#probe === 'out' && !this.#open.has('learned')) this.#probe = 'over';
     this.#arm = this.#nextArm();
+    const probes = this.#arm === 'learned' && this.#probe === 'due';
+    if (probes) this.#probe = 'out';
     this.#epoch = this.#epoch >= 0xff_ffff ? 1 : this.#epoch + 1;
     this.#epochs = BUDGET_FADE * this.#epochs + 1;
     this.#learnedEpochs = BUDGET_FADE * this.#learnedEpochs + Number(this.#arm === 'learned');
-    const length = this.#epochLength(evidence);
+    this.#lostBefore *= BUDGET_FADE;
+    const length = probes ? this.#settings.epochMs : this.#epochLength(evidence);
     this.#epochEndsMs = nowMs + length;
     const burnIn = before === this.#arm ? 0 : Math.max(length / 3, evidence.firstOutputMs ?? 0);
-    this.#records.begin(this.#epoch, this.#arm, nowMs + burnIn);
+    const early = this.#open.begin(this.#epoch, this.#arm, nowMs + burnIn);
+    if (early !== undefined) this.#comparison.add(early);
   }
 
   #nextArm(): Arm {
     if (!this.#driving || this.#standsAside) return 'static';
+    const turn = this.#turn();
     // Conservative rule (after Kazerouni et al. 1611.06426): the loss that is possible so far must fit the budget.
-    if (this.#loss(this.#learnedEpochs + 1) > this.#allowance) return 'static';
-    return this.#random() < this.#share ? 'learned' : 'static';
+    return turn === 'learned' && this.#loss(this.#learnedEpochs + 1) > this.#allowance ? 'static' : turn;
   }
 
-  get #share(): number {
-    if (this.#state === 'canary') return CANARY_SHARE;
-    return this.#learnedEpochs >= STABLE_EPOCHS ? STABLE_SHARE : ACTIVE_SHARE;
+  /**
+   * A try begins with a short probe, whose requests are waited for; then come pairs of one epoch each, in random order
+   * (randomised blocks), so that a trend favours neither.
+   */
+  #turn(): Arm {
+    if (this.#state === 'canary') {
+      if (this.#probe === 'due') return 'learned';
+      if (this.#probe === 'out') return 'static';
+      if (this.#turns.length === 0) {
+        this.#turns = this.#random() < 0.5 ? ['learned', 'static'] : ['static', 'learned'];
+      }
+      return this.#turns.shift()!;
+    }
+    const share = this.#learnedEpochs >= STABLE_EPOCHS ? STABLE_SHARE : ACTIVE_SHARE;
+    return this.#random() < share ? 'learned' : 'static';
   }
 
-  /** What `epochs` of the learned arm may have lost at most, in ln(cost). */
+  /** What `epochs` of the learned arm, and the tries before, may have lost at most, in epochs of the configured weights. */
   #loss(epochs: number): number {
-    const learned = this.#records.of('learned');
-    const fixed = this.#records.of('static');
-    // Nothing is known of an arm that has not played: it is taken to be like the other one, with all its uncertainty.
-    const gap = learned.epochs === 0 ? 0 : learned.mean - fixed.mean;
-    return epochs * Math.max(0, gap + learned.halfWidth + fixed.halfWidth);
+    const { mean, halfWidth } = this.#comparison.gap;
+    return this.#lostBefore + epochs * Math.max(0, Math.expm1(mean + halfWidth));
   }
 
   get #allowance(): number {
-    return Math.log1p(this.#settings.budget) * (this.#epochs + SLACK_EPOCHS);
+    return this.#settings.budget * (this.#epochs + SLACK_EPOCHS);
   }
 
-  /** Long enough for three long requests and for two hundred, give or take a quarter so that nothing keeps step with it. */
+  /** Long enough for two long requests and for two hundred, give or take a quarter so that nothing keeps step with it. */
   #epochLength({ durationMs, labelRate }: Evidence): number {
     const { epochMs } = this.#settings;
     const forRequests = labelRate > 0 ? LEAST_REQUESTS_PER_EPOCH / labelRate : epochMs;
-    const wanted = Math.max(epochMs, 3 * (durationMs ?? 0), forRequests);
+    const wanted = Math.max(epochMs, 2 * (durationMs ?? 0), forRequests);
     return Math.min(wanted, LONGEST_EPOCH * epochMs) * (0.75 + 0.5 * this.#random());
   }
 

@@ -5,6 +5,7 @@ import type { Label } from '../core/label.js';
 export interface RequestCost {
   readonly cost: number;
   readonly reference: number;
+  readonly promptTokens: number;
 }
 
 /** Times beyond this many targets are all the same: the request has failed its user. */
@@ -20,12 +21,13 @@ export function requestCost(label: Label, settings: CostModelSettings): RequestC
   const uncached = Math.max(0, label.promptTokens - label.bestCachedTokens) / 1000;
   const firstMs = prior.baseMs + prior.prefillMsPerKiloToken * uncached;
   const both = firstMs / firstOutputTargetMs + prior.stepMs / perTokenTargetMs;
-  if (label.outcome === 'failed') return { cost: MOST, reference: both };
+  const { promptTokens } = label;
+  if (label.outcome === 'failed') return { cost: MOST, reference: both, promptTokens };
   if (label.outcome !== 'completed') return undefined;
   if (label.firstOutputMs === undefined) return wholeCost(label, settings, firstMs);
   const first = Math.min(label.firstOutputMs / firstOutputTargetMs, MOST);
-  if (label.perTokenMs === undefined) return { cost: first, reference: firstMs / firstOutputTargetMs };
-  return { cost: first + Math.min(label.perTokenMs / perTokenTargetMs, MOST), reference: both };
+  if (label.perTokenMs === undefined) return { cost: first, reference: firstMs / firstOutputTargetMs, promptTokens };
+  return { cost: first + Math.min(label.perTokenMs / perTokenTargetMs, MOST), reference: both, promptTokens };
 }
 
 /** An answer in one piece, against the target of all its parts together; twice, as the other has two parts. */
@@ -37,5 +39,6 @@ function wholeCost(label: Label, settings: CostModelSettings, firstMs: number): 
   return {
     cost: 2 * Math.min(label.durationMs / targetMs, MOST),
     reference: (2 * (firstMs + output * prior.stepMs)) / targetMs,
+    promptTokens: label.promptTokens,
   };
 }

@@ -1,6 +1,6 @@
 import type { GateControl, GateSettings, WaitingRequest } from '../core/gate.js';
 import { Ceilings } from './flow/ceilings.js';
-import type { GrantResult, QueueOutcome, QueuePosition, Queues } from './flow/queue-contract.js';
+import type { GrantResult, QueueOutcome, QueuePosition, Queues, RefusalCause } from './flow/queue-contract.js';
 import { NO_HANDLE } from './flow/queue-contract.js';
 import { outcomeNumber } from './queue-outcomes.js';
 
@@ -10,15 +10,24 @@ export interface FlowControllerOptions {
   readonly queues: Queues;
   /** Thread numbers of the shards. */
   readonly shards: readonly number[];
-  /** Endpoint slots that take requests now. */
-  readonly slots: () => readonly number[];
   /** Milliseconds of the pool clock. */
   readonly nowMs: () => number;
-  /** A dispatch is over: how long it took, in seconds. */
-  readonly dispatched?: ((seconds: number) => void) | undefined;
+  /** How full the pool is for the ceilings, 1 = full; undefined without endpoints. */
+  readonly saturation: () => number | undefined;
+  readonly counts: FlowCounts;
   /** Tokens of one block, and the part of every endpoint that this replica may fill. */
   readonly blockTokens: number;
   readonly share: number;
+}
+
+/** Where the controller counts what happens. */
+export interface FlowCounts {
+  /** A dispatch is over: how long it took, in seconds. */
+  dispatched(seconds: number): void;
+  /** A request has come. @param outcome undefined = it waits @param seconds from the decision to park it until now */
+  arrived(flow: string, priority: number, outcome: QueueOutcome | undefined, seconds: number): void;
+  /** A request was not let in. */
+  refused(cause: RefusalCause, priority: number): void;
 }
 
 /** What became of a waiting request, for people who look on. */
@@ -28,6 +37,8 @@ export interface FlowEvent {
   readonly priority: number;
   readonly flow: string;
   readonly waitedMs: number;
+  /** The bound that kept it out; undefined when it was let in. */
+  readonly cause: RefusalCause | undefined;
 }
 
 /** Where a waiting request is parked. */
@@ -167,24 +178,32 @@ export class FlowController {
   }
 
   #parked(thread: number, slot: number): void {
-    const { gate, queues, nowMs } = this.#options;
+    const { gate, queues, counts, nowMs } = this.#options;
     const now = nowMs();
     const request = gate.read(thread, slot);
     const handle = this.#closing ? NO_HANDLE : this.#enqueue(request, now);
     if (handle === NO_HANDLE) {
-      const { outcome, retryAfterSeconds } = queues.refusal;
-      if (this.#closing) this.#reject({ thread, slot }, 'EvictedOther', 1);
-      else this.#reject({ thread, slot }, this.#refusalOutcome(outcome), retryAfterSeconds);
+      this.#refuse({ thread, slot }, request, now);
       return;
     }
+    if (!request.again) counts.arrived(request.flow, request.priority, undefined, (now - request.sinceMs) / 1_000);
     this.#waiting.set(handle, { thread, slot });
     this.#handles.set(placeNumber(thread, slot), handle);
     const position: QueuePosition | undefined = request.wantsPosition ? queues.position(handle, now) : undefined;
     gate.note(thread, slot, handle, position?.ahead ?? 0, position?.expectedWaitMs);
   }
 
-  #refusalOutcome(outcome: 'RejectedCapacity' | 'RejectedNoEndpoints'): QueueOutcome {
-    return this.#options.gate.live === 0 ? 'RejectedNoEndpoints' : outcome;
+  #refuse(place: Place, { flow, priority, sinceMs }: WaitingRequest, now: number): void {
+    const { gate, queues, counts } = this.#options;
+    if (this.#closing) {
+      this.#reject(place, 'EvictedOther', 1);
+      return;
+    }
+    const { cause, retryAfterSeconds } = queues.refusal;
+    const outcome = gate.live === 0 ? 'RejectedNoEndpoints' : queues.refusal.outcome;
+    counts.arrived(flow, priority, outcome, (now - sinceMs) / 1_000);
+    counts.refused(cause, priority);
+    this.#reject(place, outcome, retryAfterSeconds, cause);
   }
 
   /** @returns the handle, or NO_HANDLE */
@@ -231,15 +250,15 @@ export class FlowController {
   // What goes back to them.
 
   #serve(): void {
-    const { gate, queues, nowMs, dispatched } = this.#options;
+    const { gate, queues, nowMs, counts } = this.#options;
     const startedAt = nowMs();
     queues.poolEmpty(gate.live === 0, startedAt);
     queues.expire(startedAt, (handle, _reference, outcome) => this.#turnAway(handle, outcome, 1));
-    this.#raiseCeilings(startedAt);
+    this.#raiseCeilings();
     if (queues.waiting > 0) {
       queues.openedAll();
       queues.dispatch(this.#grant, startedAt, GRANTS_A_TURN);
-      dispatched?.((nowMs() - startedAt) / 1_000);
+      counts.dispatched((nowMs() - startedAt) / 1_000);
       if (queues.unfinished) this.#serveMore();
     }
     this.#sleep(nowMs());
@@ -294,19 +313,21 @@ export class FlowController {
     this.#reject(place, outcome, retryAfterSeconds);
   }
 
-  #reject(place: Place, outcome: QueueOutcome, retryAfterSeconds: number): void {
-    const { gate } = this.#options;
-    this.#note(place, outcome);
-    const answer = gate.reject(place.thread, place.slot, outcomeNumber(outcome), retryAfterSeconds);
-    if (answer !== 'busy') return;
-    setTimeout(() => this.#reject(place, outcome, retryAfterSeconds), AGAIN_MS);
+  #reject(place: Place, outcome: QueueOutcome, retryAfterSeconds: number, cause?: RefusalCause): void {
+    this.#note(place, outcome, cause);
+    this.#answer(place, outcome, retryAfterSeconds);
   }
 
-  #note({ thread, slot }: Place, outcome: QueueOutcome): void {
+  #answer(place: Place, outcome: QueueOutcome, retryAfterSeconds: number): void {
+    const answer = this.#options.gate.reject(place.thread, place.slot, outcomeNumber(outcome), retryAfterSeconds);
+    if (answer === 'busy') setTimeout(() => this.#answer(place, outcome, retryAfterSeconds), AGAIN_MS);
+  }
+
+  #note({ thread, slot }: Place, outcome: QueueOutcome, cause?: RefusalCause): void {
     const { gate, nowMs } = this.#options;
     const { priority, flow, sinceMs } = gate.read(thread, slot);
     const timeMs = nowMs();
-    this.#events.push({ timeMs, outcome, priority, flow, waitedMs: timeMs - sinceMs });
+    this.#events.push({ timeMs, outcome, priority, flow, waitedMs: timeMs - sinceMs, cause });
     if (this.#events.length > EVENTS_KEPT) this.#events.shift();
   }
 
@@ -320,13 +341,12 @@ export class FlowController {
   }
 
   /** Tell the gate what every band may take. Those that have not changed are not written. */
-  #raiseCeilings(now: number): void {
-    const { gate, slots } = this.#options;
+  #raiseCeilings(): void {
+    const { gate, saturation } = this.#options;
     const bands = gate.waiting();
-    const saturation = gate.saturation(slots(), now) ?? 1;
     const ceilings = this.#ceilings.at(
       bands.map(({ priority }) => priority),
-      saturation,
+      saturation() ?? 1,
     );
     for (const [rank, { priority }] of bands.entries()) {
       const ceiling = ceilings[rank]!;

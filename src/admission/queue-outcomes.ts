@@ -42,7 +42,8 @@ const ANSWERS: Readonly<Record<Exclude<QueueOutcome, 'Dispatched'>, Omit<Rejecti
   EvictedNoEndpoints: {
     code: 'ServiceUnavailable',
     message:
-      'request timed out in queue and no endpoints are available: request evicted from queue: request TTL expired',
+      'request timed out in queue and no endpoints are available: request evicted from queue: request TTL expired: ' +
+      'no endpoints available',
     reason: 'rejected-no-endpoints',
   },
   EvictedContextCancelled: {
@@ -52,7 +53,7 @@ const ANSWERS: Readonly<Record<Exclude<QueueOutcome, 'Dispatched'>, Omit<Rejecti
   },
   EvictedOther: {
     code: 'ServiceUnavailable',
-    message: 'flow controller shutting down: request evicted from queue: flow controller is shutting down',
+    message: 'flow controller shutting down: request evicted from queue: flow controller is not running',
     reason: 'rejected-shutting-down',
   },
 };

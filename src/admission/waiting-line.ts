@@ -36,8 +36,8 @@ export interface WaitingLineOptions {
   readonly tell: (ended: readonly number[], progressed: readonly number[]) => void;
   /** Release the charge of a grant, if it is still held. */
   readonly release: (grant: Grant) => void;
-  /** Whether a tenant's requests have to go through the queues, because its use is limited. */
-  readonly mustQueue: (fairnessId: string) => boolean;
+  /** Whether a request has to go through the queues, because its tenant's use is limited or its body is too large for a band. */
+  readonly mustQueue: (fairnessId: string, bodyBytes: number) => boolean;
   /** A cancel met a lock whose owner has died: try `again` soon. */
   readonly later: (again: () => boolean) => void;
 }
@@ -82,8 +82,8 @@ export class WaitingLine {
     return this.#options.nowMs();
   }
 
-  mustQueue(fairnessId: string): boolean {
-    return this.#options.mustQueue(fairnessId);
+  mustQueue(fairnessId: string, bodyBytes: number): boolean {
+    return this.#options.mustQueue(fairnessId, bodyBytes);
   }
 
   /** Release the charge of a grant unless a decision has taken it over. */

@@ -1,16 +1,13 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { Command, InvalidArgumentError } from 'commander';
-import { type Gateway, startGateway } from '../gateway/gateway.js';
-import { type Fleet, startFleet } from '../simulator/server/fleet.js';
+import { Command, InvalidArgumentError, Option } from 'commander';
+import type { AdaptationMode } from '../config/adaptation.js';
 import { L40S_8B } from '../simulator/server/speed.js';
+import { type House, type HouseOptions, MODEL, startHouse } from './demo/house.js';
 import { runLoad } from './demo/load.js';
 import { runOverload } from './demo/overload.js';
-import { type PickerProcess, startPickerProcess } from './demo/picker-process.js';
 import { OverloadTable, TurnTable } from './demo/report.js';
+import { showShift } from './demo/shift/show.js';
 import { waitingRequests } from './demo/waiting-requests.js';
-import { freePorts, listenFailure, portNumber } from './port.js';
+import { listenFailure, portNumber } from './port.js';
 
 interface DemoFlags {
   readonly port: number;
@@ -22,12 +19,16 @@ interface DemoFlags {
   readonly metricsPort: number;
   readonly once: boolean;
   readonly overload: boolean;
-  readonly seconds: number;
+  readonly shift: boolean;
+  readonly mode: AdaptationMode;
+  readonly seed: number;
+  readonly seconds?: number;
   readonly picker?: string;
 }
 
-const MODEL = 'demo-model';
 const SYSTEM_PROMPTS = 4;
+const OVERLOAD_SECONDS = 16;
+const SHIFT_SECONDS = 60;
 
 /**
  * A flood of some six times what four servers can take: at the speed of an L40S a prompt of 4,000 tokens keeps one of them
@@ -63,90 +64,61 @@ export async function runDemo(argv: readonly string[]): Promise<number> {
   const command = demoCommand();
   command.parse([...argv], { from: 'user' });
   const flags = command.opts<DemoFlags>();
-  const stops: (() => Promise<unknown>)[] = [];
-  const interrupted = new Promise<string>((resolve) => {
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve(signal));
+  const houses: House[] = [];
+  const ending = new AbortController();
+  const interrupted = new Promise<undefined>((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve(undefined));
   });
   try {
-    const { gateway, picker, fleet } = await startHouse(flags, stops);
-    const url = `http://${gateway.address}:${gateway.port}`;
-    console.log(
-      `\n  model servers  ${fleet.servers.length} simulated, on ${fleet.servers.map((s) => s.port).join(', ')}`,
-    );
-    console.log(`  picker         ext_proc on 127.0.0.1:${picker.grpcPort}, metrics ${picker.metricsUrl}`);
-    console.log(`  gateway        ${url}\n`);
-    const died = picker.ended.then((line) => Promise.reject(new Error(line)));
-    const show = flags.overload ? showOverload(url, flags, fleet, picker) : showLoad(url, flags, fleet);
-    const failed = await Promise.race([show, interrupted, died]);
-    if (typeof failed === 'string') return 0;
-    if (flags.once) return failed > 0 ? 1 : 0;
-    if (!flags.overload) console.log(whatToLookAt(url, picker.metricsUrl));
-    else console.log('\n  Ctrl-C ends everything.');
-    await Promise.race([interrupted, died]);
+    const show = flags.shift ? shift(flags, houses, ending.signal) : oneHouse(flags, houses);
+    const failed = await Promise.race([show, interrupted]);
+    if (failed === undefined) return 0;
+    if (flags.once || flags.shift) return failed > 0 ? 1 : 0;
+    await Promise.race([interrupted, houses[0]!.picker.ended.then((line) => Promise.reject(new Error(line)))]);
     return 0;
   } catch (error) {
     console.error(`demo: ${listenFailure(error, flags.port)}`);
     return 1;
   } finally {
-    for (const stop of stops.reverse()) await stop();
+    ending.abort();
+    for (const house of houses) await house.stop();
   }
 }
 
-/** Start everything; what was started is in `stops`, also when a later part fails. */
-async function startHouse(
-  flags: DemoFlags,
-  stops: (() => Promise<unknown>)[],
-): Promise<{ fleet: Fleet; picker: PickerProcess; gateway: Gateway }> {
-  const fleet = await startFleet(flags.servers, { model: MODEL, engine: { speed: L40S_8B, speedup: flags.speedup } });
-  stops.push(() => fleet.stop());
-  const folder = await mkdtemp(join(tmpdir(), 'pointsman-demo-'));
-  stops.push(() => rm(folder, { recursive: true, force: true }));
-  const configFile = await writeConfiguration(folder, fleet, flags.overload);
-  const [grpcPort, healthPort, metricsPort] = await freePorts(3);
-  const picker = await startPickerProcess({
-    command: flags.picker?.split(/\s+/),
-    configFile,
-    grpcPort: flags.grpcPort || grpcPort!,
-    healthPort: healthPort!,
-    metricsPort: flags.metricsPort || metricsPort!,
-    endpoints: flags.servers,
-  });
-  stops.push(() => picker.stop());
-  const gateway = await startGateway({ port: flags.port, picker: { host: '127.0.0.1', port: picker.grpcPort } });
-  stops.push(() => gateway.stop());
-  return { fleet, picker, gateway };
+/** The load or the overload; resolves to the number of failed requests. */
+async function oneHouse(flags: DemoFlags, houses: House[]): Promise<number> {
+  const house = await startHouse(houseOptions(flags));
+  houses.push(house);
+  const { fleet, picker, url } = house;
+  const ports = fleet.servers.map((server) => server.port).join(', ');
+  console.log(`\n  model servers  ${fleet.servers.length} simulated, on ${ports}`);
+  console.log(`  picker         ext_proc on 127.0.0.1:${picker.grpcPort}, metrics ${picker.metricsUrl}`);
+  console.log(`  gateway        ${url}\n`);
+  const died = picker.ended.then((line) => Promise.reject(new Error(line)));
+  const failed = await Promise.race([flags.overload ? showOverload(house, flags) : showLoad(house, flags), died]);
+  if (!flags.once) console.log(flags.overload ? '\n  Ctrl-C ends everything.' : whatToLookAt(url, picker.metricsUrl));
+  return failed;
 }
 
-/** The default profile, with discovery from a file, and with queues for an overload; returns the path of the configuration. */
-async function writeConfiguration(folder: string, fleet: Fleet, overload: boolean): Promise<string> {
-  const endpointsFile = join(folder, 'endpoints.yaml');
-  const configFile = join(folder, 'configuration.yaml');
-  await writeFile(endpointsFile, `${fleet.endpointsYaml()}${OBJECTIVES}`);
-  await writeFile(
-    configFile,
-    `apiVersion: llm-d.ai/v1alpha1
-kind: EndpointPickerConfig
-${overload ? OVERLOAD_SETTINGS : ''}plugins:
-${overload ? OVERLOAD_PLUGINS : ''}- type: file-discovery
-  parameters: {path: ${JSON.stringify(endpointsFile)}, watchFile: true}
-- type: queue-scorer
-- type: kv-cache-utilization-scorer
-- type: prefix-cache-scorer
-schedulingProfiles:
-- name: default
-  plugins:
-  - {pluginRef: queue-scorer, weight: 2}
-  - {pluginRef: kv-cache-utilization-scorer, weight: 2}
-  - {pluginRef: prefix-cache-scorer, weight: 3}
-dataLayer:
-  discovery: {pluginRef: file-discovery}
-`,
-  );
-  return configFile;
+/** The shift, which ends by itself; resolves to the number of failed requests. */
+function shift(flags: DemoFlags, houses: House[], signal: AbortSignal): Promise<number> {
+  if (flags.picker !== undefined) throw new Error('--shift compares two ways of this picker: leave --picker out');
+  const { servers, speedup, mode, seed, port, grpcPort, metricsPort, seconds = SHIFT_SECONDS } = flags;
+  const started = (both: readonly House[]) => houses.push(...both);
+  return showShift({ servers, speedup, mode, seed, seconds, port, grpcPort, metricsPort, signal, started });
+}
+
+/** How a house for the conversations or the overload is made. */
+function houseOptions(flags: DemoFlags): HouseOptions {
+  const { servers, speedup, port, grpcPort, metricsPort, picker } = flags;
+  const ports = { port, grpcPort, metricsPort };
+  const overload = flags.overload ? { settings: OVERLOAD_SETTINGS, plugins: OVERLOAD_PLUGINS } : {};
+  const engine = { speed: L40S_8B, speedup };
+  return { servers, engine, ...ports, picker: picker?.split(/\s+/), objectives: OBJECTIVES, ...overload };
 }
 
 /** Run the load and print its table; resolves to the number of failed requests. */
-async function showLoad(url: string, flags: DemoFlags, fleet: Fleet): Promise<number> {
+async function showLoad({ url, fleet }: House, flags: DemoFlags): Promise<number> {
   const table = new TurnTable(fleet.servers.map((server) => server.name));
   console.log(
     `  ${flags.conversations} conversations, ${SYSTEM_PROMPTS} shared system prompts, ${flags.turns} turns\n`,
@@ -163,10 +135,10 @@ async function showLoad(url: string, flags: DemoFlags, fleet: Fleet): Promise<nu
 }
 
 /** Run the overload and print its table; resolves to the number of interactive requests that failed. */
-async function showOverload(url: string, flags: DemoFlags, fleet: Fleet, picker: PickerProcess): Promise<number> {
+async function showOverload({ url, fleet, picker }: House, flags: DemoFlags): Promise<number> {
   const table = new OverloadTable();
   const { batchPerSecond, interactivePerSecond } = OVERLOAD;
-  const { seconds } = flags;
+  const { seconds = OVERLOAD_SECONDS } = flags;
   const [floodFrom, floodTo] = [1 + Math.floor(seconds / 4), 1 + Math.floor(0.6 * seconds)];
   console.log(
     `  ${interactivePerSecond} interactive requests a second; from second ${floodFrom} to ${floodTo} (*) ` +
@@ -209,7 +181,18 @@ function demoCommand(): Command {
     .option('--grpc-port <port>', "port of the picker's ext_proc; 0 = a free one", portNumber, 0)
     .option('--metrics-port <port>', "port of the picker's metrics; 0 = a free one", portNumber, 0)
     .option('--overload', 'a flood of batch requests beside interactive ones, with flow control on', false)
-    .option('--seconds <count>', 'length of the overload', atLeastOne, 16)
+    .option('--shift', 'traffic that changes, to two pools: one by the configured weights, one by learned costs', false)
+    .addOption(
+      new Option('--mode <mode>', 'how learned costs decide in the second pool of the shift')
+        .choices(['auto', 'always'])
+        .default('always'),
+    )
+    .option('--seed <number>', 'of the shifting traffic, its servers and pickers', atLeastOne, 1)
+    .option(
+      '--seconds <count>',
+      `length of the overload (default: ${OVERLOAD_SECONDS}) or of the shift (default: ${SHIFT_SECONDS})`,
+      atLeastOne,
+    )
     .option('--once', 'end after the load', false)
     .option('--picker <command>', 'another picker to start instead, given the flags that llm-d understands');
 }

@@ -9,7 +9,7 @@ export interface ReloadPlan {
   readonly restart: readonly string[];
 }
 
-/** Plugins of these kinds are compiled to programs or to settings that the shards take while they run. */
+/** Plugins of these kinds are compiled to programs or to settings that shards and queues take while they run. */
 const LIVE_KINDS: ReadonlySet<PluginKind> = new Set([
   'filter',
   'scorer',
@@ -17,6 +17,9 @@ const LIVE_KINDS: ReadonlySet<PluginKind> = new Set([
   'producer',
   'parser',
   'saturation-detector',
+  'fairness-policy',
+  'ordering-policy',
+  'usage-limit-policy',
 ]);
 
 /** Parts of the compiled scheduling that a reload carries over. Whatever else there is needs a restart when it changes. */
@@ -87,17 +90,16 @@ function changedParts(running: LoadedConfiguration, next: LoadedConfiguration): 
     ...(differs((each) => [each.metricsSource, each.extractor, each.attributeSources, each.modelsSource])
       ? ['dataLayer.sources has changed']
       : []),
-    ...(differs(({ gates }) => [...gates]) ? ['featureGates has changed'] : []),
-    ...(differs(queues) ? ['flowControl has changed'] : []),
+    ...changedGates(running, next),
     ...(differs(blockTokens) ? ['the size of prefix blocks has changed'] : []),
     ...(differs(standingParts) ? ['plugins that run on the shards have changed'] : []),
   ];
 }
 
-/** The saturation detector stands in the section too, but has nothing to do with queues. */
-function queues({ effective }: LoadedConfiguration): unknown {
-  const { saturationDetector: _detector, ...rest } = effective.flowControl as Readonly<Record<string, unknown>>;
-  return rest;
+/** Also flowControl: shards lay out their wait and the core its gate once, while nothing is under way. */
+function changedGates(running: LoadedConfiguration, next: LoadedConfiguration): readonly string[] {
+  const changed = [...next.gates].filter(([name, on]) => running.gates.get(name) !== on);
+  return changed.map(([name, on]) => `feature gate ${name} has been turned ${on ? 'on' : 'off'}`);
 }
 
 function blockTokens({ scheduling }: LoadedConfiguration): number {

@@ -33,6 +33,8 @@ export class Bell {
   #listen(): void {
     const { call, i32, thread } = this.#core;
     while (!this.#stopped) {
+      if (thread === 0) call.controlWakes!();
+      else call.shardWakes!();
       const seen = Atomics.load(i32, this.#index);
       this.#look();
       if (thread === 0) call.controlDozes!();

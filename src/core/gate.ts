@@ -52,6 +52,8 @@ export interface Room {
   readonly pendingRequests: number;
   /** Infinity until the first cut. */
   readonly limit: number;
+  /** The engine queues requests that this picker did not send: nothing more goes there until it does not. */
+  readonly foreignQueue: boolean;
   /** Tokens that the KV cache holds, 0 = unknown. */
   readonly capacity: number;
   readonly stepMs: number;
@@ -215,7 +217,8 @@ export class GateControl {
       window: f32[cell('ROOM_WINDOW')]!,
       pendingTokens: u32[cell('ROOM_PENDING') + lowest]!,
       pendingRequests: u32[cell('ROOM_PENDING_COUNT') + lowest]!,
-      limit: f32[cell('ROOM_LIMIT')]!,
+      limit: f32[cell('ROOM_LEARNED_LIMIT')]!,
+      foreignQueue: f32[cell('ROOM_LIMIT')] === 0,
       capacity: f32[cell('ROOM_CAPACITY')]!,
       stepMs: f32[cell('ROOM_STEP')]!,
       tokenMs: f32[cell('ROOM_TOKEN_MS')]!,

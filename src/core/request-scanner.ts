@@ -57,7 +57,7 @@ type StateLayout = ReturnType<typeof stateLayout>;
 const SHORT_PIECE = 128;
 
 const NO_MEDIA: readonly Medium[] = [];
-/** By MEDIUM_* in assembly/request/fields.ts; nothing has the number 0. */
+/** By MEDIUM_* in assembly/request/messages.ts; nothing has the number 0. */
 const MODALITIES = [undefined, 'image', 'video', 'audio'] as const;
 
 const reasons: Readonly<Record<string, string>> = {

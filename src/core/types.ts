@@ -4,7 +4,7 @@ export interface Span {
   readonly end: number;
 }
 
-/** Where the prompt of a body is. The numbers are the core's (`PROMPT_*` in assembly/request/fields.ts and scan.ts). */
+/** Where the prompt of a body is. The numbers are the core's (`PROMPT_*` in assembly/request/kinds.ts and scan.ts). */
 export const PromptKind = {
   completions: 0,
   chat: 1,

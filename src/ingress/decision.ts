@@ -21,6 +21,7 @@ export interface DecisionInput {
   readonly headers: RequestHeaders;
   /** Id of the finished scan, or -1. */
   readonly scan: number;
+  readonly bodyBytes: number;
   /** Tokens of the prompt; undefined = they are estimated. */
   readonly tokens?: PromptTokens | undefined;
   /** What prediction servers say about endpoints; undefined = nothing, or nobody asked. */
@@ -48,9 +49,10 @@ export function decide(services: StreamServices, input: DecisionInput): Placemen
   return outcome;
 }
 
-function gateOf(line: WaitingLine | undefined, { request, grant }: DecisionInput): GateInput | undefined {
+function gateOf(line: WaitingLine | undefined, { request, bodyBytes, grant }: DecisionInput): GateInput | undefined {
   if (line === undefined) return undefined;
-  return { parking: line.parking, held: grant, blind: !request.stream, queued: line.mustQueue(request.fairnessId) };
+  const queued = line.mustQueue(request.fairnessId, bodyBytes);
+  return { parking: line.parking, held: grant, blind: !request.stream, queued };
 }
 
 function admitAndSchedule(services: StreamServices, input: DecisionInput): Placement | Rejection | Parked {

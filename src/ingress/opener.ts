@@ -1,6 +1,6 @@
 import { DestinationTemplates } from './codec/destination.js';
-import { ExchangeStream, type SharedLoad } from './stream.js';
-import type { StreamLoad } from './stream-load.js';
+import { ExchangeStream } from './stream.js';
+import type { SharedLoad, StreamLoad } from './stream-load.js';
 import type { StreamServices } from './stream-services.js';
 import type { ProcessHandler, ProcessStream } from './transport.js';
 import { WorkGate } from './work-gate.js';

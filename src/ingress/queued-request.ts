@@ -1,65 +1,92 @@
+import type { QueueOutcome } from '../admission/flow/queue-contract.js';
 import type { Grant, Waiter, WaitingLine, WaitResult } from '../admission/waiting-line.js';
 import type { QueuePlace } from '../core/parking.js';
 import { firstTokenObjectiveMs, queueDeadlineMs } from '../request/control-headers.js';
 import type { UnderstoodRequest } from '../request/understand.js';
+import type { RequestRecorder } from '../response/recorder.js';
 import type { RequestHeaders } from '../scheduling/types.js';
 
 /** The header by which a client asks to be told where it stood and how long it waited. */
 const ASKS = 'x-pointsman-queue-info';
 
-/** The wait of one request, from its first parking until it has an endpoint or an answer. */
-export class QueuedRequest {
-  readonly #line: WaitingLine;
+/** What the wait of a request is made of. */
+export interface QueuedRequestOptions {
+  readonly line: WaitingLine;
+  readonly recorder: RequestRecorder;
+  /** Series of the recorder. */
+  readonly series: number;
+  readonly headers: RequestHeaders;
+  readonly bodyBytes: number;
+  /** A wait is over: the request has a place to go to, or none to wait for. Not called after `leave`. */
+  readonly over: (result: WaitResult) => void;
+}
+
+/** The waits of one request, from its first parking until it has an endpoint or an answer. */
+export class QueuedRequest implements Waiter {
+  readonly #options: QueuedRequestOptions;
   readonly #asked: boolean;
   readonly #sinceMs: number;
-  readonly #headers: RequestHeaders;
-  readonly #bodyBytes: number;
   #slot = -1;
   #place: QueuePlace | undefined;
   #waitedMs = 0;
 
-  constructor(line: WaitingLine, headers: RequestHeaders, bodyBytes: number) {
-    this.#line = line;
-    this.#headers = headers;
-    this.#bodyBytes = bodyBytes;
-    this.#asked = headers.get(ASKS) !== undefined;
-    this.#sinceMs = line.nowMs();
+  constructor(options: QueuedRequestOptions) {
+    this.#options = options;
+    this.#asked = options.headers.get(ASKS) !== undefined;
+    this.#sinceMs = options.line.nowMs();
   }
 
   /**
    * The decision just made has parked the request.
    * @param grant one that it could not use: it goes to the head of its flow
    */
-  join(request: UnderstoodRequest, grant: Grant | undefined, waiter: Waiter): void {
-    const objective = firstTokenObjectiveMs(this.#headers);
-    this.#slot = this.#line.join(
+  join(request: UnderstoodRequest, grant: Grant | undefined): void {
+    const { line, recorder, series, headers, bodyBytes } = this.#options;
+    const objective = firstTokenObjectiveMs(headers);
+    this.#slot = line.join(
       {
         flow: request.fairnessId,
         sinceMs: this.#sinceMs,
-        ttlMs: queueDeadlineMs(this.#headers),
+        ttlMs: queueDeadlineMs(headers),
         firstTokenDueMs: objective === undefined ? undefined : this.#sinceMs + objective,
         maxOutputTokens: request.maxOutputTokens,
-        bodyBytes: this.#bodyBytes,
+        bodyBytes,
         handle: grant?.handle,
         wantsPosition: this.#asked,
         stickySlot: -1,
       },
-      waiter,
+      this,
     );
+    recorder.queued(series, 1, bodyBytes);
   }
 
-  /** The wait is over. */
-  over(result: WaitResult): void {
-    this.#slot = -1;
+  proceed(result: WaitResult): void {
     // What it was told when it came first: later places are those of one that has been granted before.
     this.#place ??= result.place;
-    this.#waitedMs = this.#line.nowMs() - this.#sinceMs;
+    this.#left();
+    // A grant counts when it could be used.
+    if (result.kind !== 'granted') this.#count(result.outcome);
+    this.#options.over(result);
   }
 
   /** The client goes away. */
   leave(): void {
-    if (this.#slot >= 0) this.#line.leave(this.#slot);
+    if (this.#slot < 0) return;
+    this.#options.line.leave(this.#slot);
+    this.#left();
+    this.#count('EvictedContextCancelled');
+  }
+
+  #left(): void {
+    const { line, recorder, series, bodyBytes } = this.#options;
     this.#slot = -1;
+    this.#waitedMs = line.nowMs() - this.#sinceMs;
+    recorder.queued(series, -1, bodyBytes);
+  }
+
+  #count(outcome: QueueOutcome): void {
+    const { recorder, series } = this.#options;
+    recorder.queueLeft(series, outcome, this.#waitedMs / 1_000);
   }
 
   /** Milliseconds from the first parking to the end of the last wait. */

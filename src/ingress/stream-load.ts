@@ -8,12 +8,16 @@ export interface StreamLimits {
   readonly maxBufferedBytes: number;
 }
 
+/** What all streams of a shard count together. */
+export interface SharedLoad {
+  openStreams: number;
+  bufferedBytes: number;
+  /** Streams over the bound that have sent nothing yet, so that they could not be answered. */
+  silentStreams: number;
+}
+
 /** What a shard's streams hold now. */
-export interface StreamLoad {
-  readonly openStreams: number;
-  readonly bufferedBytes: number;
-  /** Streams over the bound that have sent nothing yet. */
-  readonly silentStreams: number;
+export interface StreamLoad extends Readonly<SharedLoad> {
   /** Streams that wait for their turn. */
   readonly waiting: number;
 }

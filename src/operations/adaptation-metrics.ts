@@ -55,6 +55,12 @@ export function addAdaptationMetrics(exposition: MetricsExposition, read: () => 
     static: arms.static.mean,
     learned: arms.learned.mean,
   }));
+  each(
+    'cost_gap',
+    'ln(cost with learned costs / cost with the configured weights), and the ends of its 95 % interval.',
+    'bound',
+    ({ gap: { mean, halfWidth } }) => ({ mean, low: mean - halfWidth, high: mean + halfWidth }),
+  );
   counters(exposition, read);
 }
 

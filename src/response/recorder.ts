@@ -1,3 +1,4 @@
+import type { QueueOutcome } from '../admission/flow/queue-contract.js';
 import type { Usage } from '../core/types.js';
 import type { LatencyPrediction } from '../scheduling/types.js';
 
@@ -62,8 +63,10 @@ export interface RequestRecorder {
   rewritten(rule: string, model: string, target: string): void;
   /** A request waits for an endpoint with room (+1), or does not any more (-1). */
   queued(series: number, by: 1 | -1, bodyBytes: number): void;
-  /** How a wait ended (`QueueOutcome`), and how long it was. */
-  queueLeft(series: number, outcome: string, seconds: number): void;
+  /** What flow control did with a request, and how many seconds it waited. */
+  queueLeft(series: number, outcome: QueueOutcome, seconds: number): void;
+  /** A request found no room, and no parking slot to wait in. */
+  unparked(series: number): void;
   /** ext_proc streams: +1 when one opens; closed with its gRPC code and duration. */
   streamOpened(): void;
   streamClosed(code: string, seconds: number): void;

@@ -37,6 +37,7 @@ const noRoom: Rejection = {
   message: 'request rejected pre-queue: queue at capacity',
   reason: 'rejected-saturated',
   retryAfterSeconds: 1,
+  unparked: true,
 };
 /** An admitter of the program said no; text as the incumbent's, status as all admitters here. */
 const denied: Rejection = {

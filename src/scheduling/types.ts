@@ -163,6 +163,8 @@ export interface Rejection {
   readonly reason: string | undefined;
   /** Seconds for a Retry-After header. */
   readonly retryAfterSeconds?: number | undefined;
+  /** No endpoint has room, and there was no parking slot to wait in. */
+  readonly unparked?: boolean | undefined;
 }
 
 /** Fills the columns of host plugins for the profile that runs next. */

@@ -159,10 +159,11 @@ export class AdaptationControl {
   }
 
   #tell({ from, to, reason }: Transition): void {
-    const { fit, arms } = this.#adapter.report();
-    const details = { from, to, labels: fit.labels, correlation: fit.correlation, arms };
+    const { fit, arms, gap } = this.#adapter.report();
+    const details = { from, to, labels: fit.labels, correlation: fit.correlation, gap, arms };
     if (to === 'fallback') this.#log.warn(details, `the configured weights decide again: ${reason}`);
-    else if (to === 'canary') this.#log.info(details, `learned costs decide a fifth of the time: ${reason}`);
+    else if (to === 'canary')
+      this.#log.info(details, `learned costs are tried in turn with the configured weights: ${reason}`);
     else this.#log.info(details, `learned costs decide nearly always: ${reason}`);
   }
 }

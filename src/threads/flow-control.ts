@@ -5,10 +5,13 @@ import type { FlowControlSettings, QueueLimits } from '../admission/flow/setting
 import { FlowController } from '../admission/flow-controller.js';
 import type { LoadedConfiguration } from '../config/load.js';
 import { Bell } from '../core/bell.js';
+import type { EndpointReading } from '../core/endpoint-table.js';
 import { GateControl, type GateSettings } from '../core/gate.js';
 import type { CoreInstance } from '../core/memory.js';
+import { EnqueueRecorder } from '../operations/telemetry/enqueue-recorder.js';
 import { FLOWS_SHOWN, flowReport } from './flow-report.js';
 import { poolClockMs } from './pool-clock.js';
+import { type PoolSlot, poolStages } from './pool-stages.js';
 
 /** How long until a write is tried again that met the lock of a dead thread. */
 const AGAIN_MS = 5;
@@ -23,9 +26,25 @@ export interface FlowControlOptions {
   readonly core: CoreInstance;
   readonly configuration: LoadedConfiguration;
   readonly shards: number;
-  /** Endpoint slots that take requests now. */
-  readonly slots: () => readonly number[];
+  /** Endpoints that take requests now. */
+  readonly pool: () => readonly PoolSlot[];
+  /** What endpoints have told. */
+  readonly signals: (slot: number) => Signals;
 }
+
+/** Saturation of the pool, 1 = full, by the halves of a request; the gate counts with the fuller one. */
+export interface StageSaturation {
+  /** Undefined when no endpoint does this half. */
+  readonly prefill: number | undefined;
+  readonly decode: number | undefined;
+  /** Undefined without endpoints. */
+  readonly effective: number | undefined;
+}
+
+type Signals = Pick<EndpointReading, 'waiting' | 'kvUsage' | 'signalTimeMs'>;
+
+/** Signals that are older say nothing about now to the learned limit (assembly/gate/learn.ts). */
+const FRESH_MS = 1_000;
 
 /** Flow control of a picker: the queues, the gate in the core, and the bell that wakes them. Control thread only. */
 export class FlowControl {
@@ -33,33 +52,40 @@ export class FlowControl {
   readonly gate: GateControl;
   readonly queues: QueueMachine;
   readonly #bell: Bell;
-  readonly #slots: () => readonly number[];
+  readonly #pool: () => readonly PoolSlot[];
+  readonly #signals: (slot: number) => Signals;
   #settings: FlowControlSettings;
-  #mode: string;
+  #gate: GateSettings;
   /** Hears how long each dispatch took, in seconds. */
   dispatched: (seconds: number) => void = () => undefined;
   #closing: NodeJS.Timeout | undefined;
 
   /** @throws Error when the gate cannot be opened: nobody else has the memory yet */
-  constructor({ core, configuration, shards, slots }: FlowControlOptions) {
+  constructor({ core, configuration, shards, pool, signals }: FlowControlOptions) {
     const settings = configuration.flowControl!;
+    const counts = new EnqueueRecorder(core);
     this.#settings = settings;
-    this.#slots = slots;
-    this.#mode = gateSettings(configuration).mode;
+    this.#pool = pool;
+    this.#signals = signals;
+    this.#gate = gateSettings(configuration);
     this.gate = new GateControl(core);
     this.queues = new QueueMachine(settings, poolClockMs());
     this.controller = new FlowController({
       gate: this.gate,
       queues: this.queues,
       shards: Array.from({ length: shards }, (_, index) => index + 1),
-      slots,
+      saturation: () => this.saturation().effective,
       nowMs: poolClockMs,
-      dispatched: (seconds) => this.dispatched(seconds),
+      counts: {
+        dispatched: (seconds) => this.dispatched(seconds),
+        arrived: (flow, priority, outcome, seconds) => counts.arrived(flow, priority, outcome, seconds),
+        refused: (cause, priority) => counts.refused(cause, priority),
+      },
       blockTokens: configuration.scheduling.prefix?.blockTokens ?? BLOCK_TOKENS,
       share: 1,
     });
     const ceilings = new Ceilings(settings.usageLimit);
-    if (!this.controller.configure(gateSettings(configuration), ceilings)) throw new Error('the gate stays locked');
+    if (!this.controller.configure(this.#gate, ceilings)) throw new Error('the gate stays locked');
     this.#bell = new Bell(core, () => this.controller.wake());
     this.#bell.start();
   }
@@ -68,9 +94,30 @@ export class FlowControl {
     return this.#settings.limits;
   }
 
-  /** Mean over the endpoints, 1 = full; undefined without endpoints. */
-  saturation(): number | undefined {
-    return this.gate.saturation(this.#slots(), poolClockMs());
+  /** Means over the endpoints; without endpoints that take part in a half of requests, of all there are. */
+  saturation(): StageSaturation {
+    const now = poolClockMs();
+    const pool = this.#pool();
+    const stages = poolStages(pool);
+    const prefill = this.gate.saturation(stages.prefill, now);
+    const decode = this.gate.saturation(stages.decode, now);
+    const fuller = Math.max(prefill ?? 0, decode ?? 0);
+    if (prefill !== undefined || decode !== undefined) return { prefill, decode, effective: fuller };
+    const slots = pool.map(({ slot }) => slot);
+    return { prefill, decode, effective: this.gate.saturation(slots, now) };
+  }
+
+  /** Endpoints whose signals the detector cannot use, missing or too old; undefined when it uses none. */
+  staleEndpoints(): { readonly detector: string; readonly endpoints: number } | undefined {
+    const { mode } = this.#gate;
+    if (mode !== 'utilization' && mode !== 'learned') return undefined;
+    const detector = mode === 'utilization' ? 'utilization-detector' : 'learned-limit-detector';
+    const oldest = poolClockMs() - (mode === 'utilization' ? this.#gate.stalenessMs : FRESH_MS);
+    const stale = this.#pool().filter(({ slot }) => {
+      const { waiting, kvUsage, signalTimeMs } = this.#signals(slot);
+      return waiting === undefined || kvUsage === undefined || signalTimeMs < oldest;
+    });
+    return { detector, endpoints: stale.length };
   }
 
   /** @param flows most flows to tell of each band */
@@ -82,11 +129,11 @@ export class FlowControl {
   report(describe: (slot: number) => { readonly endpoint: string; readonly inflight: number }): object {
     const now = poolClockMs();
     return flowReport({
-      mode: this.#mode,
+      mode: this.#gate.mode,
       snapshot: this.snapshot(FLOWS_SHOWN),
       ceilings: this.controller.ceilings,
-      saturation: this.saturation(),
-      endpoints: this.#slots().map((slot) => ({
+      saturation: this.saturation().effective,
+      endpoints: this.#pool().map(({ slot }) => ({
         ...describe(slot),
         ...this.gate.room(slot),
         saturation: this.gate.saturation([slot], now),
@@ -105,8 +152,8 @@ export class FlowControl {
       throw new RangeError('flowControl.priorityBands: too many bands, with those that are in use: restart');
     }
     this.#settings = settings;
-    this.#mode = gateSettings(configuration).mode;
-    this.#writeGate(gateSettings(configuration), settings);
+    this.#gate = gateSettings(configuration);
+    this.#writeGate(this.#gate, settings);
   }
 
   #writeGate(gate: GateSettings, settings: FlowControlSettings): void {

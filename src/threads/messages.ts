@@ -51,6 +51,8 @@ export interface ShardSettings {
 export interface ShardFlowControl {
   /** Fairness ids whose use is limited, so that all of their requests go through the queues; `*` = everybody's. */
   readonly limitedTenants: readonly string[];
+  /** Bytes of the largest body that every band can hold; a request with a larger one goes to the queues, which judge it. */
+  readonly largestBody: number;
 }
 
 /** Host plugins of a shard. Definitions are code: the shard loads the modules that bring them itself. */

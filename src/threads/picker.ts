@@ -130,7 +130,8 @@ export class Picker {
       core: this.#core,
       configuration,
       shards,
-      slots: () => this.#controller.assignments.map(({ slot }) => slot),
+      pool: () => this.#controller.assignments,
+      signals: (slot) => this.#table.read(slot),
     });
     this.#closers.push(() => flow.stop());
     return flow;

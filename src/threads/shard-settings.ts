@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import type { FlowControlSettings } from '../admission/flow/settings.js';
 import type { LoadedConfiguration } from '../config/load.js';
-import type { ConfiguredSettings, ShardSettings } from './messages.js';
+import type { ConfiguredSettings, ShardFlowControl, ShardSettings } from './messages.js';
 import type { PickerOptions } from './picker-options.js';
 
 /** What every shard is told; bounds of the whole process are divided among the shards. */
@@ -41,12 +42,21 @@ export function configuredSettings(configuration: LoadedConfiguration): Configur
     profiles: configuration.scheduling.profiles.map(({ name }) => name),
     prefix: configuration.scheduling.prefix,
     estimateOutput: configuration.scheduling.estimateOutput,
-    flowControl: flowControl && { limitedTenants: flowControl.tenantLimits.map(({ fairnessId }) => fairnessId) },
+    flowControl: flowControl && shardFlowControl(flowControl),
     saturation: configuration.saturationDetector ?? {
       type: 'utilization-detector',
       queueDepthThreshold: 5,
       kvCacheUtilThreshold: 0.8,
       metricsStalenessMs: 200,
     },
+  };
+}
+
+function shardFlowControl(settings: FlowControlSettings): ShardFlowControl {
+  const { limits, bands, template, negativeTemplate, fallback } = settings;
+  const all = [...bands, fallback, ...[template, negativeTemplate].filter((band) => band !== undefined)];
+  return {
+    limitedTenants: settings.tenantLimits.map(({ fairnessId }) => fairnessId),
+    largestBody: Math.min(limits.bytes, ...all.map((band) => band.limits.bytes)),
   };
 }

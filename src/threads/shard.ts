@@ -238,6 +238,7 @@ function waitingLine({
 }: Pick<ShardParts, 'core' | 'configured' | 'decider' | 'send' | 'late'>) {
   if (configured.settings.flowControl === undefined) return undefined;
   const limited = () => configured.settings.flowControl?.limitedTenants ?? [];
+  const largestBody = () => configured.settings.flowControl?.largestBody ?? Number.POSITIVE_INFINITY;
   return new WaitingLine({
     core,
     nowMs: poolClockMs,
@@ -245,7 +246,8 @@ function waitingLine({
     release: ({ ticket, ticketGeneration }) => {
       if (!decider.release(ticket, ticketGeneration)) late.add(() => decider.release(ticket, ticketGeneration));
     },
-    mustQueue: (fairnessId) => limited().includes(fairnessId) || limited().includes('*'),
+    mustQueue: (fairnessId, bodyBytes) =>
+      limited().includes(fairnessId) || limited().includes('*') || bodyBytes > largestBody(),
     later: (again) => late.add(again),
   });
 }

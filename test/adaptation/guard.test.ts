@@ -29,27 +29,38 @@ interface Course {
 function live(
   gain: number | ((minute: number) => number),
   minutes: number,
-  options: { evidence?: (minute: number) => Partial<Evidence>; guard?: Guard; seed?: number; fromMs?: number } = {},
+  options: {
+    evidence?: (minute: number) => Partial<Evidence>;
+    guard?: Guard;
+    seed?: number;
+    fromMs?: number;
+    /** Standard deviation, about, of what all requests of ten seconds have in common. */
+    weather?: number;
+  } = {},
 ): Course {
   const random = row(options.seed ?? 7);
   const guard = options.guard ?? new Guard('auto', usual.guard, row(11));
   const transitions: Transition[] = [];
   const requests = { static: 0, learned: 0 };
   let lost = 0;
+  let weather = 1;
   const from = options.fromMs ?? 0;
   for (let nowMs = from; nowMs < from + minutes * 60_000; nowMs += 500) {
     const minute = (nowMs - from) / 60_000;
     const { transition } = guard.tick(nowMs, () => ({ ...good, ...options.evidence?.(minute) }));
     if (transition !== undefined) transitions.push(transition);
+    if (nowMs % 10_000 === 0) weather = Math.exp((options.weather ?? 0) * (random() + random() + random() - 1.5) * 2);
     const factor = guard.arm === 'learned' ? (typeof gain === 'number' ? gain : gain(minute)) : 1;
     for (let i = 0; i < 5; i++) {
       requests[guard.arm]++;
       lost += factor - 1;
-      guard.note(guard.epoch, nowMs, factor * Math.exp(random() - 0.5), 1);
+      guard.note(guard.epoch, nowMs, costing(weather * factor * Math.exp(random() - 0.5)));
     }
   }
   return { guard, transitions, requests, lost: lost / (requests.static + requests.learned) };
 }
+
+const costing = (cost: number) => ({ cost, reference: 1, promptTokens: 1000 });
 
 const path = ({ transitions }: Course) => transitions.map(({ to }) => to);
 
@@ -82,12 +93,45 @@ describe('the guard', () => {
     expect(late.requests.learned / (late.requests.static + late.requests.learned)).toBeGreaterThan(0.85);
   });
 
-  it('loses at most the budget when learned costs are far worse', () => {
-    for (const seed of [1, 2, 3, 4, 5]) {
-      const course = live(1.6, 120, { seed, guard: new Guard('auto', usual.guard, row(seed)) });
-      expect(course.lost).toBeLessThan(0.05);
-      expect(path(course)).not.toContain('active');
+  it('trusts learned costs that are a tenth better within five minutes of ten requests a second', () => {
+    for (const seed of [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]) {
+      const course = live(0.9, 5, { seed, weather: 0.05, guard: new Guard('auto', usual.guard, row(seed)) });
+      expect(path(course)).toEqual(['canary', 'active']);
     }
+  });
+
+  it.each([1.02, 1.1, 1.3, 1.6, 3, 10])(
+    'loses at most the budget in half an hour when they cost %s times as much',
+    (gain) => {
+      for (const [seed, weather] of [0, 0.05, 0.1, 0.2].flatMap((each) =>
+        [1, 2, 3, 4, 5].map((seed) => [seed, each] as const),
+      )) {
+        const course = live(gain, 30, { seed, weather, guard: new Guard('auto', usual.guard, row(seed)) });
+        expect(course.lost).toBeLessThan(0.05);
+        if (gain > 1.1) expect(path(course)).not.toContain('active');
+      }
+    },
+  );
+
+  it('ends an epoch at once that costs far more than the one before', () => {
+    const course = live(4, 3);
+    // The probe of twenty seconds is not even over when it is taken back.
+    expect(path(course)).toEqual(['canary', 'fallback']);
+    expect(course.requests.learned).toBeLessThan(100);
+  });
+
+  it('does not take a trend for a loss', () => {
+    // Costs double in an hour, whoever decides.
+    const guard = new Guard('auto', usual.guard, row(3));
+    const random = row(4);
+    const seen: string[] = [];
+    for (let nowMs = 0; nowMs < 3_600_000; nowMs += 500) {
+      const { transition } = guard.tick(nowMs, () => good);
+      if (transition !== undefined) seen.push(transition.to);
+      const trend = 2 ** (nowMs / 3_600_000);
+      for (let i = 0; i < 5; i++) guard.note(guard.epoch, nowMs, costing(trend * Math.exp(random() - 0.5)));
+    }
+    expect(seen).toEqual(['canary', 'active']);
   });
 
   it('takes them back when they become worse, and waits longer after every fallback', () => {
@@ -142,12 +186,13 @@ describe('the guard', () => {
       const guard = new Guard('auto', usual.guard, () => 0.5);
       let count = 0;
       for (let nowMs = 0; nowMs < 1_200_000; nowMs += 250) {
-        if (guard.tick(nowMs, () => ({ ...good, ...evidence })).epoch) count++;
+        // In shadow: a probe has a length of its own.
+        if (guard.tick(nowMs, () => ({ ...good, labels: 0, ...evidence })).epoch) count++;
       }
       return count;
     };
     expect(epochs({})).toBe(60);
-    expect(epochs({ durationMs: 20_000 })).toBe(20);
+    expect(epochs({ durationMs: 20_000 })).toBe(30);
     expect(epochs({ labelRate: 0.002 })).toBe(12);
     expect(epochs({ labelRate: 0.00001 })).toBe(4);
   });
@@ -158,13 +203,14 @@ describe('the guard', () => {
     guard.tick(0, () => good);
     for (let nowMs = 0; nowMs < 60_000; nowMs += 250) {
       guard.tick(nowMs, () => good);
-      guard.note(guard.epoch, nowMs, 1, 1);
+      guard.note(guard.epoch, nowMs, costing(1));
     }
     expect(results()).toBe(2);
     const before = results();
     // Late notes of an epoch that was judged change nothing.
-    for (let i = 0; i < 100; i++) guard.note(2, 0, 100, 1);
+    for (let i = 0; i < 100; i++) guard.note(2, 0, costing(100));
     expect(results()).toBe(before);
     expect(guard.record('static').mean).toBeCloseTo(0, 6);
+    expect(guard.gap.mean).toBeCloseTo(0, 6);
   });
 });

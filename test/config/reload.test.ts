@@ -32,6 +32,24 @@ describe('a running picker takes over', () => {
     expect(plan(BASE, after)).toEqual({ changed: true, restart: [] });
   });
 
+  it.each([
+    [
+      'limits, times to live and bands',
+      'flowControl: {maxRequests: 9, defaultRequestTTL: 3s, priorityBands: [{priority: 3}]}\n',
+    ],
+    [
+      'policies of queues',
+      '- {type: start-time-fairness-policy, parameters: {weights: {gold: 4}}}\n- type: edf-ordering-policy\n' +
+        '- {type: static-usage-limit-policy, parameters: {threshold: 0.9}}\n' +
+        'flowControl: {usageLimitPolicyPluginRef: static-usage-limit-policy, priorityBands: ' +
+        '[{priority: 0, fairnessPolicyRef: start-time-fairness-policy, orderingPolicyRef: edf-ordering-policy}]}\n',
+    ],
+    ['what tenants may use', 'flowControl: {tenantLimits: [{fairnessId: a, tokensPerSecond: 1, burstTokens: 1}]}\n'],
+  ])('%s, while flow control is on', (_what, section) => {
+    const gate = 'featureGates: [flowControl]\n';
+    expect(plan(gate + BASE, gate + BASE + section)).toEqual({ changed: true, restart: [] });
+  });
+
   it('nothing when only comments and order of fields differ', () => {
     expect(plan(BASE, `# a comment\n${BASE}featureGates: []\n`)).toEqual({ changed: false, restart: [] });
   });
@@ -52,7 +70,16 @@ describe('a restart is needed for', () => {
       ),
       ['plugin "metrics-data-source" (metrics-data-source) has changed', 'dataLayer.sources has changed'],
     ],
-    ['feature gates', `${BASE}featureGates: [haPopulateNonLeaderDatastore=false]\n`, ['featureGates has changed']],
+    [
+      'feature gates',
+      `${BASE}featureGates: [haPopulateNonLeaderDatastore=false]\n`,
+      ['feature gate haPopulateNonLeaderDatastore has been turned off'],
+    ],
+    [
+      'flow control',
+      `${BASE}featureGates: [flowControl]\nflowControl: {maxRequests: 9}\n`,
+      ['feature gate flowControl has been turned on'],
+    ],
     [
       'the size of prefix blocks',
       `${BASE}- {type: approx-prefix-cache-producer, parameters: {blockSizeTokens: 128}}\n`,

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { OWN_PICKER, type PickerProcess, startPickerProcess } from '../../dist/cli/demo/picker-process.js';
 import { freePorts } from '../../dist/cli/port.js';
+import { DEFAULT_PLUGINS, DEFAULT_PROFILES } from '../../dist/config/default-configuration.js';
 import { endpointsYaml } from '../../dist/simulator/server/fleet.js';
 import { type Configuration, type Envoy, startEnvoy } from './envoy.ts';
 
@@ -38,18 +39,7 @@ export interface House<S extends Server> {
   stop(): Promise<void>;
 }
 
-/** The profile that a picker has without a configuration. */
-const DEFAULT_PROFILE = `plugins:
-- type: queue-scorer
-- type: kv-cache-utilization-scorer
-- type: prefix-cache-scorer
-schedulingProfiles:
-- name: default
-  plugins:
-  - {pluginRef: queue-scorer, weight: 2}
-  - {pluginRef: kv-cache-utilization-scorer, weight: 2}
-  - {pluginRef: prefix-cache-scorer, weight: 3}
-`;
+const DEFAULT_PROFILE = `plugins:\n${DEFAULT_PLUGINS}${DEFAULT_PROFILES}`;
 
 /** POINTSMAN_TEST_PICKER starts another picker that takes the same flags, to compare with. */
 const COMMAND = process.env.POINTSMAN_TEST_PICKER?.split(' ') ?? OWN_PICKER;

@@ -196,6 +196,10 @@ export class RecordedCalls implements RequestRecorder {
     this.calls.push(['queued', series, by, bodyBytes]);
   }
 
+  unparked(series: number): void {
+    this.calls.push(['unparked', series]);
+  }
+
   queueLeft(series: number, outcome: string, seconds: number): void {
     this.calls.push(['queueLeft', series, outcome, seconds]);
   }

@@ -43,6 +43,17 @@ describe('timing', () => {
     expect(drain(subject)).toBeCloseTo((28.4 + 2 * 6.5) / 10, 6);
   });
 
+  test('a slow-down stretches every step that begins after it, and ends', () => {
+    const times = [1, 2, 1].map((factor) => {
+      const subject = engine();
+      subject.slowdown = factor;
+      subject.submit(request(text('a', 1_000), 3), silent, 0);
+      return drain(subject);
+    });
+    expect(times[1]).toBeCloseTo(2 * times[0]!, 6);
+    expect(times[2]).toBe(times[0]);
+  });
+
   test('a prompt over the budget is computed in chunks, and running sequences decode beside it', () => {
     const subject = engine({ maxStepTokens: 512 });
     subject.submit(request(text('short', 16), 50), silent, 0);

@@ -1,5 +1,3 @@
-import { rename, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Picker } from '../../dist/threads/picker.js';
 import { eventually } from '../gateway/client.ts';
@@ -36,16 +34,7 @@ async function start(profile: string, ...flags: string[]): Promise<House> {
   return { setting, picker, ports, client };
 }
 
-/** Replace the configuration file in one step, with the discovery that it had. */
-async function configure({ setting }: House, profile: string): Promise<void> {
-  const path = JSON.stringify(join(setting.folder, 'endpoints.yaml'));
-  const discovery = `- type: file-discovery\n  parameters: {path: ${path}, watchFile: true}\n`;
-  const tail = 'dataLayer:\n  discovery: {pluginRef: file-discovery}\n';
-  const head = 'apiVersion: llm-d.ai/v1alpha1\nkind: EndpointPickerConfig\n';
-  const next = join(setting.folder, 'configuration.next');
-  await writeFile(next, head + profile.replace('plugins:\n', `plugins:\n${discovery}`) + tail);
-  await rename(next, setting.configFile);
-}
+const configure = ({ setting }: House, profile: string) => setting.configure(profile);
 
 async function reloads({ ports }: House, outcome: string): Promise<number | undefined> {
   return metric(ports.metricsPort, 'pointsman_config_reloads_total', `outcome="${outcome}"`);

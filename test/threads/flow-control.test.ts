@@ -1,67 +1,11 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Picker } from '../../dist/threads/picker.js';
 import { eventually } from '../gateway/client.ts';
-import { decodeReply, responseBody, responseHeaders } from '../ingress/envoy-messages.ts';
-import { type Call, dialPicker, firstReply, type ProxyClient } from '../ingress/proxy-client.ts';
-import { ask, metric, type Ports, Setting, startPicker } from './serving.ts';
+import { decodeReply, responseHeaders } from '../ingress/envoy-messages.ts';
+import type { Call } from '../ingress/proxy-client.ts';
+import { ADDRESSES, answer, cleanUp, dial, ENDPOINTS, request, start, waiting } from './queued-requests.ts';
+import { metric } from './serving.ts';
 
-const ENDPOINTS = Array.from({ length: 2 }, (_, index) => ({ name: `server-${index}`, port: 20_000 + index }));
-const ADDRESSES = ['127.0.0.1:20000', '127.0.0.1:20001'];
-
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
-
-/** A picker whose endpoints take `places` requests each, with further lines of the flowControl section. */
-async function start(
-  {
-    places = 1,
-    section = '',
-    endpoints = ENDPOINTS,
-  }: { places?: number; section?: string; endpoints?: typeof ENDPOINTS },
-  ...flags: string[]
-): Promise<{ picker: Picker; ports: Ports; setting: Setting }> {
-  const detector = `- {type: concurrency-detector, parameters: {maxConcurrency: ${places}}}\n`;
-  const profile =
-    `featureGates: [flowControl]\nplugins:\n${detector}- type: queue-scorer\n- type: max-score-picker\n` +
-    'schedulingProfiles: [{name: default, plugins: [{pluginRef: queue-scorer}, {pluginRef: max-score-picker}]}]\n' +
-    `flowControl:\n  saturationDetector: {pluginRef: concurrency-detector}\n${section}`;
-  const setting = await Setting.create(endpoints, profile);
-  cleanups.push(() => setting.remove());
-  const started = await startPicker([...setting.flags, ...flags]);
-  cleanups.push(() => started.picker.stop(0));
-  return { ...started, setting };
-}
-
-function dial(port: number): ProxyClient {
-  const client = dialPicker(port);
-  cleanups.push(() => client.close());
-  return client;
-}
-
-/** Tell the picker that a request was answered. */
-function answer(call: Call): void {
-  call.write(responseHeaders({ ':status': '200', 'content-type': 'application/json' }));
-  call.write(responseBody('{}', true));
-  call.end();
-}
-
-/** A request, and its first answer when it has one. */
-function request(client: ProxyClient, prompt: string, headers: Readonly<Record<string, string>> = {}) {
-  const call = ask(client, prompt, headers);
-  const state: { call: Call; reply: ReturnType<typeof decodeReply> | undefined } = { call, reply: undefined };
-  firstReply(call).then(
-    (reply) => {
-      state.reply = decodeReply(reply);
-    },
-    () => undefined,
-  );
-  return state;
-}
-
-/** Requests that wait; a gauge at 0 is not on the page. */
-const waiting = async (ports: Ports) => (await metric(ports.metricsPort, 'llm_d_epp_flow_control_queue_size')) ?? 0;
+afterEach(cleanUp);
 
 describe('a request that finds no room', () => {
   it('waits, and goes to the endpoint that another one leaves', async () => {
@@ -77,7 +21,7 @@ describe('a request that finds no room', () => {
     await eventually('it goes on', () => third.reply !== undefined);
     expect(third.reply!.headers['x-gateway-destination-endpoint']).toBe(left);
     expect(await waiting(ports)).toBe(0);
-    expect(await metric(ports.metricsPort, 'llm_d_epp_flow_control_requests_total', 'outcome="Dispatched"')).toBe(1);
+    expect(await metric(ports.metricsPort, 'llm_d_epp_flow_control_requests_total', 'outcome="Dispatched"')).toBe(3);
   });
 
   it('waits across shards: never are more placed than there are places', async () => {
@@ -182,6 +126,19 @@ describe('a pool without endpoints', () => {
     await eventually('it is answered', () => call.reply !== undefined);
     expect(call.reply).toMatchObject({ kind: 'immediate', status: 503 });
     expect(call.reply!.headers).toMatchObject({ 'x-llm-d-request-dropped-reason': 'rejected-no-endpoints' });
+  });
+});
+
+describe('a request whose body is larger than its band may hold', () => {
+  it('is turned away although an endpoint is free', async () => {
+    const { ports } = await start({ section: '  maxBytes: "100"\n' });
+    const client = dial(ports.grpcPort);
+    const small = request(client, 'a');
+    await eventually('a small one is placed', () => small.reply?.kind === 'requestHeaders');
+    const large = request(client, 'a hundred bytes and more '.repeat(4));
+    await eventually('it is answered', () => large.reply !== undefined);
+    expect(large.reply).toMatchObject({ kind: 'immediate', status: 429 });
+    expect(large.reply!.headers).toMatchObject({ 'x-llm-d-request-dropped-reason': 'rejected-saturated' });
   });
 });
 

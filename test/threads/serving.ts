@@ -34,11 +34,7 @@ export class Setting {
   static async create(endpoints: readonly FileEndpoint[], profile = 'plugins:\n'): Promise<Setting> {
     const setting = new Setting(await mkdtemp(join(tmpdir(), 'pointsman-serving-')));
     await setting.writeEndpoints(endpoints);
-    const path = JSON.stringify(join(setting.folder, 'endpoints.yaml'));
-    const discovery = `- type: file-discovery\n  parameters: {path: ${path}, watchFile: true}\n`;
-    const head = 'apiVersion: llm-d.ai/v1alpha1\nkind: EndpointPickerConfig\n';
-    const tail = 'dataLayer:\n  discovery: {pluginRef: file-discovery}\n';
-    await writeFile(setting.configFile, head + profile.replace('plugins:\n', `plugins:\n${discovery}`) + tail);
+    await setting.configure(profile);
     return setting;
   }
 
@@ -53,6 +49,17 @@ export class Setting {
       ...['--grpc-port=0', '--grpc-health-port=0', '--metrics-port=0'],
       ...['--metrics-endpoint-auth=false', '--secure-serving=false'],
     ];
+  }
+
+  /** Write the configuration file in one step; discovery is by file. @param profile as for `create` */
+  async configure(profile: string): Promise<void> {
+    const path = JSON.stringify(join(this.folder, 'endpoints.yaml'));
+    const discovery = `- type: file-discovery\n  parameters: {path: ${path}, watchFile: true}\n`;
+    const head = 'apiVersion: llm-d.ai/v1alpha1\nkind: EndpointPickerConfig\n';
+    const tail = 'dataLayer:\n  discovery: {pluginRef: file-discovery}\n';
+    const next = join(this.folder, 'configuration.next');
+    await writeFile(next, head + profile.replace('plugins:\n', `plugins:\n${discovery}`) + tail);
+    await rename(next, this.configFile);
   }
 
   /** Replace the endpoints file in one step, as an editor does. @param rest further sections of it */
@@ -146,9 +153,13 @@ export function askAndEnd(client: ProxyClient, prompt: string, headers: Readonly
   return collected;
 }
 
+export async function metricsPage(port: number): Promise<string> {
+  return (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+}
+
 /** Sum of a metric's series that carry `labels` (as text, `name="value"`); undefined when there is none. */
 export async function metric(port: number, name: string, labels = ''): Promise<number | undefined> {
-  const page = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+  const page = await metricsPage(port);
   const series = [...page.matchAll(new RegExp(`^${name}(\\{[^}]*\\})? (\\S+)$`, 'gm'))].filter(([line]) =>
     line.includes(labels),
   );

@@ -47,25 +47,27 @@ export class BandDirectory {
   /**
    * Other settings. A band goes on as it is when its policies are the same, with new limits; else a new band takes its
    * place, without what waits in it, which the caller has taken out before.
+   * @param stay priorities whose band is needed besides those that are configured or used
    */
-  configure(settings: FlowControlSettings, nowMs: number): void {
+  configure(settings: FlowControlSettings, nowMs: number, stay: Iterable<number> = []): void {
+    const before = this.#settings;
     this.#settings = settings;
     const old = this.#sorted;
     this.#sorted = [];
     this.#byPriority.clear();
     const priorities = [0, ...settings.bands.map((band) => band.priority)];
     const used = old.filter((band) => band.waiting + band.running > 0).map((band) => band.priority);
-    for (const priority of new Set([...priorities, ...used])) {
-      const before = old.find((band) => band.priority === priority);
-      const next = settingsFor(priority, this.#settings);
-      if (before === undefined || !samePolicies(before, next)) {
-        this.#add(priority, nowMs).running = before?.running ?? 0;
+    for (const priority of new Set([...priorities, ...used, ...stay])) {
+      const band = old.find((each) => each.priority === priority);
+      if (band === undefined || !goesOn(band, before, settings)) {
+        this.#add(priority, nowMs).running = band?.running ?? 0;
         continue;
       }
-      before.limits = next.limits;
-      before.configured = this.#isConfigured(priority);
-      this.#insert(before);
+      band.limits = settingsFor(priority, settings).limits;
+      band.configured = this.#isConfigured(priority);
+      this.#insert(band);
     }
+    for (const { priority } of old) if (!this.#byPriority.has(priority)) this.#tables.flows.forgetBand(priority);
   }
 
   /** Whether the bands of these settings and those in use are not too many. */
@@ -76,7 +78,7 @@ export class BandDirectory {
 
   /** Whether a band would go on as it is under other settings. */
   keeps(band: Band, settings: FlowControlSettings): boolean {
-    return samePolicies(band, settingsFor(band.priority, settings));
+    return goesOn(band, this.#settings, settings);
   }
 
   #add(priority: number, nowMs: number): Band {
@@ -96,6 +98,12 @@ export class BandDirectory {
     this.#sorted = [...this.#sorted, band].sort((a, b) => b.priority - a.priority);
   }
 
+  /** What its flows were served, and their weights, say nothing to a band that is made anew. */
+  #forget(priority: number): void {
+    this.#byPriority.delete(priority);
+    this.#tables.flows.forgetBand(priority);
+  }
+
   #isConfigured(priority: number): boolean {
     return priority === 0 || this.#settings.bands.some((band) => band.priority === priority);
   }
@@ -103,7 +111,7 @@ export class BandDirectory {
   #dropIdle(nowMs: number, idleMs: number): void {
     const kept = this.#sorted.filter((band) => {
       const used = band.configured || band.waiting + band.running > 0 || nowMs - band.idleSinceMs < idleMs;
-      if (!used) this.#byPriority.delete(band.priority);
+      if (!used) this.#forget(band.priority);
       return used;
     });
     if (kept.length < this.#sorted.length) this.#sorted = kept;
@@ -120,7 +128,10 @@ function settingsFor(priority: number, settings: FlowControlSettings): BandSetti
   return below[0] ?? settings.fallback;
 }
 
-function samePolicies(band: Band, next: BandSettings): boolean {
+/** Whether a band's requests stand right under other settings: deadlines depend on the time to live too. */
+function goesOn(band: Band, before: FlowControlSettings, next: FlowControlSettings): boolean {
   const { fairness, ordering } = band.settings;
-  return JSON.stringify([fairness, ordering]) === JSON.stringify([next.fairness, next.ordering]);
+  const other = settingsFor(band.priority, next);
+  if (JSON.stringify([fairness, ordering]) !== JSON.stringify([other.fairness, other.ordering])) return false;
+  return ordering.kind !== 'deadline' || before.ttlMs === next.ttlMs;
 }

@@ -107,6 +107,11 @@ export class FlowTable {
     return flow;
   }
 
+  /** Forget the flows of a band that has gone; all of them are idle. */
+  forgetBand(priority: number): void {
+    for (const flow of [...this.ofBand(priority)]) this.#close(flow);
+  }
+
   /** The flow gets a request. */
   hold(flow: number): void {
     if (this.#listed[flow] === 1) this.#unlist(flow);

@@ -127,6 +127,7 @@ export interface BandSnapshot {
   /** Share of the limits in use, 0 to 1; 0 without a limit. */
   readonly requestsUsed: number;
   readonly bytesUsed: number;
+  readonly tokensUsed: number;
   readonly tokensPerSecond: number | undefined;
   /** Classes whose first request found no endpoint. */
   readonly closedClasses: readonly number[];

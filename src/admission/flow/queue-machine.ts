@@ -304,12 +304,10 @@ export class QueueMachine implements Queues {
     const { requests } = this.#tables;
     const replaced = this.#bands.sorted.filter((band) => !this.#bands.keeps(band, settings));
     const moved = this.#room.indices().filter((index) => replaced.includes(this.#bandOf(index)));
-    const priorities = new Set(replaced.map((band) => band.priority));
-    const used = [...priorities].filter((priority) => this.#bands.get(priority)!.waiting > 0);
+    const used = new Set(moved.map((index) => this.#bandOf(index).priority));
     for (const index of moved) this.#room.leave(index, this.#bandOf(index), nowMs);
     this.#settings = settings;
-    this.#bands.configure(settings, nowMs);
-    for (const priority of used) this.#bands.bandFor(priority, nowMs);
+    this.#bands.configure(settings, nowMs, used);
     for (const band of replaced) this.#adoptAccounts(band);
     for (const index of moved) {
       const band = this.#bandOf(index);

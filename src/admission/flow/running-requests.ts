@@ -61,10 +61,11 @@ export class RunningRequests {
     this.#band(index)?.fairness.used(requests.flow[index]!, tokens);
   }
 
-  /** The request is over. The caller frees its record. */
-  end(index: number, outputTokens: number, nowMs: number): void {
+  /** The request is over; output that has come is not taken back. The caller frees its record. */
+  end(index: number, toldTokens: number, nowMs: number): void {
     const { requests, flows } = this.#tables;
     const flow = requests.flow[index]!;
+    const outputTokens = Math.max(toldTokens, requests.seenOutput[index]!);
     this.#see(index, outputTokens, nowMs);
     this.#outputs.completed(nowMs);
     flows.learnOutput(flow, outputTokens);

@@ -6,8 +6,7 @@ import { NONE } from './request-slab.js';
 /** @param mostFlows flows to tell of, those with most waiting */
 export function bandSnapshot(band: Band, tables: QueueTables, nowMs: number, mostFlows: number): BandSnapshot {
   const { flows } = tables;
-  const all = [...flows.ofBand(band.priority)];
-  const shown = all.sort((a, b) => flows.waiting[b]! - flows.waiting[a]!).slice(0, mostFlows);
+  const shown = mostWaiting(flows.ofBand(band.priority), flows.waiting, mostFlows);
   return {
     priority: band.priority,
     configured: band.configured,
@@ -19,11 +18,26 @@ export function bandSnapshot(band: Band, tables: QueueTables, nowMs: number, mos
     tokens: band.tokens,
     requestsUsed: share(band.waiting, band.limits.requests),
     bytesUsed: share(band.bytes, band.limits.bytes),
+    tokensUsed: share(band.tokens, band.limits.tokens),
     tokensPerSecond: band.drain.tokensPerSecond,
     closedClasses: band.closedClasses(),
     flows: shown.map((flow) => flowSnapshot(flow, tables, nowMs)),
-    flowCount: all.length,
+    flowCount: flows.countOfBand(band.priority),
   };
+}
+
+/** The flows with most waiting, most first. Looks at each flow once: there may be 100,000. */
+function mostWaiting(all: Iterable<number>, waiting: Int32Array, most: number): readonly number[] {
+  const found: number[] = [];
+  if (most === 0) return found;
+  for (const flow of all) {
+    if (found.length === most && waiting[flow]! <= waiting[found[most - 1]!]!) continue;
+    if (found.length === most) found.pop();
+    let place = found.length;
+    while (place > 0 && waiting[found[place - 1]!]! < waiting[flow]!) place--;
+    found.splice(place, 0, flow);
+  }
+  return found;
 }
 
 export function classSnapshots(classes: ClassTable): QueueSnapshot['classes'] {

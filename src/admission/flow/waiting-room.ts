@@ -102,11 +102,16 @@ export class WaitingRoom {
   /** The class of one endpoint alone, for a while: the request waits there first. NONE when there is no class to be had. */
   stick(index: number, slot: number): number {
     if (slot >= MOST_SLOTS) return NONE;
-    this.#onlySlot[slot >> 5] = 1 << (slot & 31);
-    const only = this.classes.findExact(this.#onlySlot);
-    this.#onlySlot[slot >> 5] = 0;
     const { requests } = this.#tables;
-    if (only === NONE || only === requests.ownClass[index]) return NONE;
+    const { members } = this.classes;
+    const ownClass = requests.ownClass[index]!;
+    this.#onlySlot[slot >> 5] = 1 << (slot & 31);
+    // The request is no member of its own class yet: without this the number could be taken away from it.
+    members[ownClass]!++;
+    const only = this.classes.findExact(this.#onlySlot);
+    members[ownClass]!--;
+    this.#onlySlot[slot >> 5] = 0;
+    if (only === NONE || only === ownClass) return NONE;
     requests.stickySlot[index] = slot;
     this.#stickyEnds.set(index, requests.enqueuedMs[index]! + STICKY_WAIT_MS);
     return only;

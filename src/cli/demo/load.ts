@@ -1,4 +1,5 @@
 import { type ChatOutcome, chat, type Message } from './chat-client.js';
+import { prose } from './prose.js';
 
 export interface LoadOptions {
   readonly url: string;
@@ -51,9 +52,4 @@ function opening(index: number, options: LoadOptions): Message[] {
     { role: 'system', content: system },
     { role: 'user', content: prose(`document of conversation ${index}`, OPENING_BYTES) },
   ];
-}
-
-/** Text of the given size that says its own name over and over. */
-function prose(name: string, bytes: number): string {
-  return `This is the ${name}. `.repeat(Math.ceil(bytes / (name.length + 14))).slice(0, bytes);
 }

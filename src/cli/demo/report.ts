@@ -1,5 +1,6 @@
 import type { TurnOutcome } from './load.js';
 import type { OverloadSecond } from './overload.js';
+import { Table } from './table.js';
 
 const TURN_HEAD = ['turn', 'requests', 'errors', 'mean TTFT', 'cached prompt', 'requests per server'];
 const SECOND_HEAD = [
@@ -12,28 +13,6 @@ const SECOND_HEAD = [
   'wait in Pointsman',
   'wait in the servers',
 ];
-
-/** Lines of a table, its columns aligned to the right but for the last one. */
-class Table {
-  readonly #widths: readonly number[];
-  readonly #head: readonly string[];
-
-  constructor(head: readonly string[]) {
-    this.#head = head;
-    this.#widths = head.map((title) => title.length);
-  }
-
-  head(): string {
-    return this.line(this.#head);
-  }
-
-  line(cells: readonly string[]): string {
-    const padded = cells.map((cell, column) =>
-      column === cells.length - 1 ? cell : cell.padStart(this.#widths[column]!),
-    );
-    return `  ${padded.join('   ')}`;
-  }
-}
 
 /** The lines of the demo's table: one per turn, columns aligned. */
 export class TurnTable {

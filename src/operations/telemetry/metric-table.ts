@@ -75,7 +75,7 @@ const responseProcessingTimes = [
   0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5,
 ];
 const streamTimes = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 120, 300, 600];
-const queueTimes = [0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
+const queueTimes = [0.0001, 0.0005, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 const ratios = [0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1];
 const hitSizes = [0, ...Array.from({ length: 13 }, (_, power) => 16 * 2 ** power)];
 
@@ -449,6 +449,23 @@ export const queueTotalKind = kind(90, ['outcome', 'priority', 'inference_pool']
   total: counter('llm_d_epp_flow_control_requests_total', 'Requests by what flow control did with them.'),
 });
 
+/** How long requests take to get into the queues. Counted by the control thread. */
+export const enqueueKind = kind(91, ['fairness_id', 'outcome', 'priority'], {
+  duration: histogram(
+    'llm_d_epp_flow_control_request_enqueue_duration_seconds',
+    'Seconds from the decision that a request waits until it stands in a queue, or was refused there.',
+    schedulingTimes,
+    olderQueue('request_enqueue_duration_seconds', 'fairness_id', 'outcome', 'priority'),
+  ),
+});
+
+export const refusalKind = kind(92, ['cause', 'priority'], {
+  total: counter(
+    'pointsman_flow_control_refusals_total',
+    'Requests that were not let into a queue, by the bound they met.',
+  ),
+});
+
 export const seriesKinds: readonly SeriesKind[] = [
   requestKind,
   errorKind,
@@ -462,6 +479,8 @@ export const seriesKinds: readonly SeriesKind[] = [
   queueKind,
   queueEndKind,
   queueTotalKind,
+  enqueueKind,
+  refusalKind,
   stagesKind,
   prefillDecodeKind,
   predictionKind,

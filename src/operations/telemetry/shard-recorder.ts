@@ -1,8 +1,10 @@
+import type { QueueOutcome } from '../../admission/flow/queue-contract.js';
 import type { CoreInstance } from '../../core/memory.js';
 import type { Usage } from '../../core/types.js';
 import type { Endpoint } from '../../pool/endpoint.js';
 import type { ObservedLatency, RequestLabels, RequestRecorder, ResponseSummary } from '../../response/recorder.js';
 import type { LatencyPrediction } from '../../scheduling/types.js';
+import { boundsOf, observe } from './histogram-cells.js';
 import {
   attemptKind,
   errorKind,
@@ -18,9 +20,9 @@ import {
   queueEndKind,
   queueKind,
   queueTotalKind,
+  refusalKind,
   requestKind,
   rewriteKind,
-  type SeriesKind,
   seriesKinds,
   stagesKind,
   streamEndKind,
@@ -28,8 +30,8 @@ import {
   threadKind,
   tokenKind,
 } from './metric-table.js';
-import { SeriesReader, SeriesWriter, seriesBytes } from './series-block.js';
-import { LABEL_VALUES_MAX, OTHER, ValueCap } from './value-cap.js';
+import { SeriesTable } from './series-table.js';
+import { LABEL_VALUES_MAX, ValueCap } from './value-cap.js';
 
 export interface ShardRecorderOptions {
   /** Who sits in an endpoint slot now; undefined when the slot is free. */
@@ -48,17 +50,6 @@ const request = requestKind.at;
 const thread = threadKind.at;
 const stream = streamKind.at;
 const predicted = predictionKind.at;
-
-// Longer label values are cut: a client chooses some of them.
-const LABEL_CHARACTERS_MAX = 1024;
-
-const bounds = new Map<Metric, Float64Array>(
-  seriesKinds.flatMap((kind) => kind.metrics.map((metric) => [metric, Float64Array.from(metric.buckets)] as const)),
-);
-
-function boundsOf(metric: Metric): Float64Array {
-  return bounds.get(metric)!;
-}
 
 const limits = {
   requestBytes: boundsOf(request.requestBytes),
@@ -107,34 +98,20 @@ const tpotCells: typeof ttftCells = {
   lastTook: predicted.lastTpotTook,
 };
 
-/** Add one observation to the histogram whose cells start at `at`. What is no number is left out. */
-function observe(cells: Float64Array, at: number, limit: Float64Array, value: number): void {
-  if (!Number.isFinite(value)) return;
-  let low = 0;
-  let high = limit.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (value <= limit[middle]!) high = middle;
-    else low = middle + 1;
-  }
-  cells[at + low]! += 1;
-  cells[at + limit.length + 1]! += value;
+/** First cells of what is counted of the waits of one series' requests. */
+interface QueueCells {
+  /** Values of the labels of `queueKind`. */
+  readonly values: readonly string[];
+  readonly waiting: number;
+  readonly ends: Map<QueueOutcome, { readonly duration: number; readonly total: number }>;
 }
-
-/** The series of each kind that stands for all that found no room. It is made first, so that it always has room. */
-const overflowValues = new Map(
-  seriesKinds.map((kind) => [kind, kind.labels.map((label) => (label === 'priority' ? '0' : OTHER))] as const),
-);
-const overflowBytes = [...overflowValues].reduce((sum, [kind, values]) => sum + seriesBytes(kind, values), 0);
 
 /** Where a shard counts: cells of its own thread in shared memory. See RequestRecorder for what each call means. */
 export class ShardRecorder implements RequestRecorder {
   readonly #cells: Float64Array;
-  readonly #writer: SeriesWriter;
+  readonly #series: SeriesTable;
   readonly #options: ShardRecorderOptions;
-  /** First cell by kind and label values. */
-  readonly #known = new Map<SeriesKind, Map<string, number>>(seriesKinds.map((kind) => [kind, new Map()]));
-  readonly #requestValues = new Map<number, readonly string[]>();
+  readonly #queues = new Map<number, QueueCells>();
   readonly #errors = new Map<number, Map<string, number>>();
   readonly #predictions = new Map<number, number>();
   readonly #attempts = new Map<string, { endpoint: Endpoint | undefined; base: number }[]>();
@@ -164,49 +141,24 @@ export class ShardRecorder implements RequestRecorder {
     this.#models = new ValueCap(limit);
     this.#targets = new ValueCap(limit);
     this.#fairness = new ValueCap(limit);
-    this.#writer = new SeriesWriter(core);
-    this.#adopt(new SeriesReader(core, core.thread));
-    for (const [kind, values] of overflowValues) {
-      if (this.#find(kind, values) < 0) throw new RangeError(`telemetryBytes must be at least ${overflowBytes + 64}`);
-    }
+    this.#series = new SeriesTable(core, seriesKinds);
+    this.#adopt();
     const producer = options.prefixProducer ?? PREFIX_PRODUCER;
-    this.#thread = this.#resolve(threadKind, []);
-    this.#streams = this.#resolve(streamKind, []);
-    this.#prefix = this.#resolve(prefixKind, [producer.name, producer.type]);
+    this.#thread = this.#series.resolve(threadKind, []);
+    this.#streams = this.#series.resolve(streamKind, []);
+    this.#prefix = this.#series.resolve(prefixKind, [producer.name, producer.type]);
   }
 
   /** Take over what an earlier thread of this number counted; what it had in flight is gone with it. */
-  #adopt(reader: SeriesReader): void {
-    for (const { kind, values, base } of reader.fresh()) {
-      this.#known.get(kind)!.set(values.join('\0'), base);
+  #adopt(): void {
+    for (const { kind, values, base } of this.#series.adopted) {
       for (const metric of kind.metrics)
         if (metric.type === 'gauge' && !metric.latest) this.#cells[base + metric.offset] = 0;
-      if (kind === requestKind) {
-        this.#requestValues.set(base, values);
-        this.#fairness.admit(values[0]!);
-        this.#models.admit(values[1]!);
-        this.#targets.admit(values[3]!);
-      }
+      if (kind !== requestKind) continue;
+      this.#fairness.admit(values[0]!);
+      this.#models.admit(values[1]!);
+      this.#targets.admit(values[3]!);
     }
-  }
-
-  #find(kind: SeriesKind, values: readonly string[]): number {
-    const known = this.#known.get(kind)!;
-    const key = values.join('\0');
-    const found = known.get(key);
-    if (found !== undefined) return found;
-    const base = this.#writer.add(kind, values);
-    if (base < 0) return -1;
-    known.set(key, base);
-    if (kind === requestKind) this.#requestValues.set(base, values);
-    return base;
-  }
-
-  /** First cell of a series; of the series `other` when there is no room for a new one. */
-  #resolve(kind: SeriesKind, values: readonly string[]): number {
-    const cut = values.map((value) => value.slice(0, LABEL_CHARACTERS_MAX));
-    const found = this.#find(kind, cut);
-    return found >= 0 ? found : this.#find(kind, overflowValues.get(kind)!);
   }
 
   series(labels: RequestLabels): number {
@@ -226,8 +178,8 @@ export class ShardRecorder implements RequestRecorder {
     const fairness = this.#fairness.admit(labels.fairness);
     const model = this.#models.admit(labels.model);
     const target = this.#targets.admit(labels.target);
-    const found = this.#known.get(requestKind)!.get(`${fairness}\0${model}\0${labels.priority}\0${target}`);
-    this.#lastSeries = found ?? this.#resolve(requestKind, [fairness, model, String(labels.priority), target]);
+    const found = this.#series.known(requestKind, `${fairness}\0${model}\0${labels.priority}\0${target}`);
+    this.#lastSeries = found ?? this.#series.resolve(requestKind, [fairness, model, String(labels.priority), target]);
     return this.#lastSeries;
   }
 
@@ -244,29 +196,48 @@ export class ShardRecorder implements RequestRecorder {
     }
     let base = byCode.get(code);
     if (base === undefined) {
-      base = this.#resolve(errorKind, [code, ...this.#requestValues.get(series)!]);
+      base = this.#series.resolve(errorKind, [code, ...this.#series.valuesOf(series)]);
       byCode.set(code, base);
     }
     this.#cells[base]! += 1;
   }
 
   queued(series: number, by: 1 | -1, bodyBytes: number): void {
-    const base = this.#resolve(queueKind, this.#queueValues(series));
-    this.#cells[base + queueKind.at.size.offset]! += by;
-    this.#cells[base + queueKind.at.bytes.offset]! += by * bodyBytes;
+    const { waiting } = this.#queueOf(series);
+    this.#cells[waiting + queueKind.at.size.offset]! += by;
+    this.#cells[waiting + queueKind.at.bytes.offset]! += by * bodyBytes;
   }
 
-  queueLeft(series: number, outcome: string, seconds: number): void {
-    const values = this.#queueValues(series);
-    const ends = this.#resolve(queueEndKind, [outcome, ...values]);
-    observe(this.#cells, ends + queueEndKind.at.duration.offset, limits.queued, seconds);
-    this.#cells[this.#resolve(queueTotalKind, [outcome, values[1]!, values[2]!])]! += 1;
+  queueLeft(series: number, outcome: QueueOutcome, seconds: number): void {
+    const queue = this.#queueOf(series);
+    let end = queue.ends.get(outcome);
+    if (end === undefined) {
+      const [, priority, pool] = queue.values;
+      end = {
+        duration: this.#series.resolve(queueEndKind, [outcome, ...queue.values]),
+        total: this.#series.resolve(queueTotalKind, [outcome, priority!, pool!]),
+      };
+      queue.ends.set(outcome, end);
+    }
+    observe(this.#cells, end.duration + queueEndKind.at.duration.offset, limits.queued, seconds);
+    this.#cells[end.total]! += 1;
   }
 
-  /** Labels of a request's wait, from those of its series. */
-  #queueValues(series: number): readonly string[] {
-    const [fairness, model, priority, target] = this.#requestValues.get(series)!;
-    return [fairness!, priority!, this.#options.poolName ?? '', model!, target!];
+  unparked(series: number): void {
+    const [, , priority] = this.#series.valuesOf(series);
+    this.#cells[this.#series.resolve(refusalKind, ['no-parking-slot', priority!])]! += 1;
+  }
+
+  /** Where the waits of a series' requests are counted. */
+  #queueOf(series: number): QueueCells {
+    let queue = this.#queues.get(series);
+    if (queue === undefined) {
+      const [fairness, model, priority, target] = this.#series.valuesOf(series);
+      const values = [fairness!, priority!, this.#options.poolName ?? '', model!, target!];
+      queue = { values, waiting: this.#series.resolve(queueKind, values), ends: new Map() };
+      this.#queues.set(series, queue);
+    }
+    return queue;
   }
 
   running(series: number, by: number): void {
@@ -324,7 +295,7 @@ export class ShardRecorder implements RequestRecorder {
     let entry = bySlot[index];
     if (!entry || entry.endpoint !== endpoint) {
       const values = [endpoint?.name ?? '', endpoint?.namespace ?? '', endpoint ? String(endpoint.port) : ''];
-      entry = { endpoint, base: this.#resolve(attemptKind, [...values, outcome, target]) };
+      entry = { endpoint, base: this.#series.resolve(attemptKind, [...values, outcome, target]) };
       bySlot[index] = entry;
     }
     this.#cells[entry.base]! += 1;
@@ -346,7 +317,7 @@ export class ShardRecorder implements RequestRecorder {
   }
 
   rewritten(rule: string, model: string, target: string): void {
-    const base = this.#resolve(rewriteKind, [this.#models.admit(model), rule, this.#targets.admit(target)]);
+    const base = this.#series.resolve(rewriteKind, [this.#models.admit(model), rule, this.#targets.admit(target)]);
     this.#cells[base]! += 1;
   }
 
@@ -355,7 +326,7 @@ export class ShardRecorder implements RequestRecorder {
     // pd-profile-handler counts under a name of its own, as in the incumbent.
     const kind = handler.type === 'pd-profile-handler' ? prefillDecodeKind : stagesKind;
     const model = this.#targets.admit(targetModel || 'unknown');
-    this.#cells[this.#resolve(kind, [stages, model, handler.name, handler.type])]! += 1;
+    this.#cells[this.#series.resolve(kind, [stages, model, handler.name, handler.type])]! += 1;
   }
 
   streamOpened(): void {
@@ -367,7 +338,7 @@ export class ShardRecorder implements RequestRecorder {
     observe(this.#cells, this.#streams + stream.duration.offset, limits.stream, seconds);
     let ends = this.#streamEnds.get(code);
     if (ends === undefined) {
-      ends = this.#resolve(streamEndKind, [code]);
+      ends = this.#series.resolve(streamEndKind, [code]);
       this.#streamEnds.set(code, ends);
     }
     this.#cells[ends]! += 1;
@@ -391,7 +362,7 @@ export class ShardRecorder implements RequestRecorder {
   predictionAsked(outcome: string, labels: RequestLabels, seconds: number): void {
     const { prediction: plugin } = this.#options;
     if (plugin === undefined) return;
-    this.#cells[this.#resolve(predictionServerKind, [outcome])]! += 1;
+    this.#cells[this.#series.resolve(predictionServerKind, [outcome])]! += 1;
     if (outcome !== 'predicted' && outcome !== 'partial') return;
     const base = this.#predictionSeries(this.series(labels), plugin);
     for (const { took, lastTook } of [ttftCells, tpotCells]) {
@@ -403,8 +374,8 @@ export class ShardRecorder implements RequestRecorder {
   #predictionSeries(series: number, { name, type }: { readonly name: string; readonly type: string }): number {
     let base = this.#predictions.get(series);
     if (base === undefined) {
-      const [, model, , target] = this.#requestValues.get(series)!;
-      base = this.#resolve(predictionKind, [model!, name, type, target!]);
+      const [, model, , target] = this.#series.valuesOf(series);
+      base = this.#series.resolve(predictionKind, [model!, name, type, target!]);
       this.#predictions.set(series, base);
     }
     return base;
@@ -440,12 +411,12 @@ export class ShardRecorder implements RequestRecorder {
   }
 
   tokenised(outcome: string): void {
-    this.#cells[this.#resolve(tokenKind, [outcome])]! += 1;
+    this.#cells[this.#series.resolve(tokenKind, [outcome])]! += 1;
   }
 
   /** A call of a host plugin failed. Not on the hot path: it should never happen. */
   pluginFailed(plugin: string): void {
-    this.#cells[this.#resolve(pluginKind, [plugin])]! += 1;
+    this.#cells[this.#series.resolve(pluginKind, [plugin])]! += 1;
   }
 
   /** A host plugin counted something. Labels that it does not give are empty. */
@@ -459,7 +430,7 @@ export class ShardRecorder implements RequestRecorder {
       if (label === 'plugin' || label === 'plugin_name') return plugin.name;
       return label === 'plugin_type' ? plugin.type : this.#pluginLabel(counter, label, labels[label] ?? '');
     });
-    this.#cells[this.#resolve(counterKind, values)]! += 1;
+    this.#cells[this.#series.resolve(counterKind, values)]! += 1;
   }
 
   /** A host plugin observed a value. */
@@ -470,7 +441,7 @@ export class ShardRecorder implements RequestRecorder {
   ): void {
     const histogramKind = pluginHistogramKinds[histogram];
     const metric = histogramKind.metrics[0]!;
-    const base = this.#resolve(histogramKind, [name, type]);
+    const base = this.#series.resolve(histogramKind, [name, type]);
     observe(this.#cells, base + metric.offset, boundsOf(metric), value);
   }
 

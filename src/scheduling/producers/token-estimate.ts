@@ -1,7 +1,7 @@
 import { z } from 'zod';
 
 // The incumbent's parameters of the estimate of images and videos. They load, so that its configurations do; the core
-// counts 225 tokens for an image, and other parts by the bytes of their JSON (assembly/request/fields.ts).
+// counts 225 tokens for an image, and other parts by the bytes of their JSON (assembly/request/messages.ts).
 
 const whole = (meaning: string) => z.int().optional().describe(meaning);
 const number = (meaning: string) => z.number().optional().describe(meaning);

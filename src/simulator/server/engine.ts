@@ -139,6 +139,8 @@ export class Engine {
     finishedByLength: 0,
     aborted: 0,
   };
+  /** Every step from now on takes this many times as long as its speed says: a throttled GPU. */
+  slowdown = 1;
   readonly #options: EngineOptions;
   readonly #random: () => number;
   #waiting: Slot[] = [];
@@ -222,7 +224,7 @@ export class Engine {
     while (budget > 0 && this.#start(now)) give(this.#running.at(-1)!);
     if (parts.length === 0) return undefined;
     const { speed, speedup, noise } = this.#options;
-    const exact = stepMilliseconds(speed, { prefillTokens, decodeSequences }, speedup);
+    const exact = stepMilliseconds(speed, { prefillTokens, decodeSequences }, speedup) * this.slowdown;
     return {
       milliseconds: exact * (1 + noise * (2 * this.#random() - 1)),
       prefillTokens,

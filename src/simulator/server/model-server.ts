@@ -43,6 +43,8 @@ export interface ModelServer {
   stats(): ModelServerStats;
   /** From now on answer every generation request with this status (a fault), or again as usual. */
   failWith(status: number | undefined): void;
+  /** From now on every step takes `factor` times as long, as on a throttled GPU; 1 = as usual. Above 0. */
+  slowDown(factor: number): void;
   /** Close the port and drop every connection, as a killed server does. */
   stop(): Promise<void>;
 }
@@ -71,6 +73,7 @@ export async function startModelServer(options: ModelServerOptions = {}): Promis
     failWith: (status) => {
       served.fault = status;
     },
+    slowDown: (factor) => served.slowDown(factor),
     stop: () => {
       served.pacing.stop();
       return new Promise((resolve) => {
@@ -122,6 +125,10 @@ class ServedEngine {
       blocksUsed: cache.used,
       blocksCached: cache.cached,
     };
+  }
+
+  slowDown(factor: number): void {
+    this.#engine.slowdown = factor;
   }
 
   handle(request: IncomingMessage, response: ServerResponse): void {

@@ -431,6 +431,52 @@ describe('a new configuration', () => {
     expect(queue.serve(3).sort()).toEqual([11, 20, 30]);
   });
 
+  it('never promotes what waits in a band that it removes', () => {
+    const queue = new Queue({ bands: [10, 5].map((priority) => ({ priority, ...PLAIN_BAND })) });
+    const references = [...[5, 10, 7, 0].entries()].map(([reference, priority]) => queue.add({ reference, priority }));
+    queue.machine.configure(settings({ bands: [{ priority: 5, ...PLAIN_BAND }] }), 0);
+    expect(references).not.toContain(NO_HANDLE);
+    expect(queue.machine.priorities()).toEqual([10, 7, 5, 0]);
+    expect(queue.serve(9)).toEqual([1, 2, 0, 3]);
+  });
+
+  it('gives a removed band the settings of the template, or of the band next below', () => {
+    const band = { priority: 10, ...PLAIN_BAND, fairness: fair };
+    const below = { priority: 5, ...PLAIN_BAND, ordering: { kind: 'deadline' } } as const;
+    const queue = new Queue({ bands: [band] });
+    queue.add({ priority: 10 });
+    queue.machine.configure(settings({ bands: [below] }), 0);
+    const shown = () => queue.machine.snapshot(0, 0).bands[0]!;
+    expect(shown()).toMatchObject({ priority: 10, configured: false, ordering: 'deadline', fairness: 'global-strict' });
+    queue.machine.configure(settings({ bands: [below], template: { ...PLAIN_BAND, fairness: fair } }), 0);
+    expect(shown()).toMatchObject({ priority: 10, waiting: 1, ordering: 'arrival', fairness: 'start-time' });
+  });
+
+  it('with another time to live puts deadlines in order anew, of what waits too', () => {
+    const ordering = { kind: 'deadline' } as const;
+    const fallback = { ...PLAIN_BAND, ordering };
+    const queue = new Queue({ ttlMs: 60_000, fallback });
+    queue.add({ reference: 1 });
+    queue.machine.configure(settings({ ttlMs: 10_000, fallback }), 2_000);
+    queue.nowMs = 5_000;
+    queue.add({ reference: 2 });
+    expect(queue.machine.nextDeadline()).toBe(10_000);
+    expect(queue.serve(9)).toEqual([1, 2]);
+  });
+
+  it('leaves no debt behind in a band that it drops', () => {
+    const fallback = { ...PLAIN_BAND, fairness: fair };
+    const queue = new Queue({ fallback });
+    const handle = queue.add({ priority: 4, flow: 'served', uncachedTokens: 9_000 });
+    queue.serve(9);
+    queue.machine.end(handle, 0, 0);
+    queue.machine.configure(settings({ fallback, ttlMs: 1_000 }), 0);
+    expect(queue.machine.priorities()).toEqual([0]);
+    for (const reference of [1, 2]) queue.add({ priority: 4, flow: 'new', reference, uncachedTokens: 5 });
+    queue.add({ priority: 4, flow: 'served', reference: 3 });
+    expect(queue.serve(2)).toEqual([1, 3]);
+  });
+
   it('that would make too many bands is refused and changes nothing', () => {
     const queue = new Queue();
     for (let priority = 1; priority <= 20; priority++) queue.add({ priority });

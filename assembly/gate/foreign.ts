@@ -1,0 +1,60 @@
+// Whether an engine queues what this picker did not send: other pickers' requests, or those of a picker that was just restarted.
+//
+// Owns: the columns PEAK, PEAK_BEFORE, PEAK_AT and FOREIGN of REGION_GATE. Commit lock held.
+//
+// The ledger cannot see such a queue, so scraped metrics must: an engine that reports more waiting requests than were pending
+// here at any time of the last seconds has a queue that is not ours, and a request that is sent now would stand behind it. What
+// was pending some seconds ago is asked too, because engines report their queue late: then the queue reported is our own of then.
+import { COLUMN_KNOWN, COLUMN_SIGNAL_TIME, COLUMN_WAITING, cell, SIGNAL_WAITING, wideCell } from '../endpoints';
+import { GATE, GATE_SHARE, ROOM_FOREIGN, ROOM_PEAK, ROOM_PEAK_AT, ROOM_PEAK_BEFORE, room, wideRoom } from './layout';
+
+/** So many more than ours are a queue: where llm-d-router's utilization-detector calls an endpoint full, too. */
+const QUEUE: f32 = 5;
+/** Scrapes in a row that must show it: a step of the engine may take in all that waited at one moment. */
+export const FOREIGN_SCRAPES: u32 = 2;
+/** For how long the most that was pending is remembered at least, ms. */
+const PEAK_TIME: f64 = 10_000;
+
+/** Nothing is known about the endpoint of a slot. */
+export function foreignForget(slot: u32): void {
+  store<u32>(room(ROOM_PEAK, slot), 0);
+  store<u32>(room(ROOM_PEAK_BEFORE, slot), 0);
+  store<f64>(wideRoom(ROOM_PEAK_AT, slot), 0);
+  store<u32>(room(ROOM_FOREIGN, slot), 0);
+}
+
+/** So many requests are pending now. */
+export function foreignPending(slot: u32, count: u32): void {
+  const at = room(ROOM_PEAK, slot);
+  if (count > load<u32>(at)) store<u32>(at, count);
+}
+
+/** The most of two stretches of time is kept: of this one and the one before. @param count requests pending now */
+function turnPeak(slot: u32, count: u32, now: f64): void {
+  const since = wideRoom(ROOM_PEAK_AT, slot);
+  if (now - load<f64>(since) < PEAK_TIME) return;
+  store<f64>(since, now);
+  store<u32>(room(ROOM_PEAK_BEFORE, slot), load<u32>(room(ROOM_PEAK, slot)));
+  store<u32>(room(ROOM_PEAK, slot), count);
+}
+
+/** A scrape was written. @param count requests pending now */
+export function foreignScraped(slot: u32, count: u32): void {
+  turnPeak(slot, count, load<f64>(wideCell(COLUMN_SIGNAL_TIME, slot)));
+  const most = max(load<u32>(room(ROOM_PEAK, slot)), load<u32>(room(ROOM_PEAK_BEFORE, slot)));
+  const known = (load<u32>(cell(COLUMN_KNOWN, slot)) & SIGNAL_WAITING) != 0;
+  // Replicas that share the endpoint are expected to have as much there, each its share.
+  const expected = <f32>most / load<f32>(GATE, GATE_SHARE) + QUEUE;
+  const more = known && load<f32>(cell(COLUMN_WAITING, slot)) >= expected;
+  const looks = room(ROOM_FOREIGN, slot);
+  store<u32>(looks, more ? min<u32>(load<u32>(looks) + 1, FOREIGN_SCRAPES) : 0);
+}
+
+/** The signals are too old to go by. */
+export function foreignStale(slot: u32): void {
+  store<u32>(room(ROOM_FOREIGN, slot), 0);
+}
+
+export function queuesForeign(slot: u32): bool {
+  return load<u32>(room(ROOM_FOREIGN, slot)) >= FOREIGN_SCRAPES;
+}

@@ -1,0 +1,40 @@
+// Values whose bytes are taken as they are: to the prompt, aside for the hash of a medium, or both.
+//
+// Owns: in this thread's part of REGION_SCANS, SCAN_RAW and the stream aside. No lock: all of it belongs to one thread.
+import { contentFlush, contentRaw } from './content';
+import { streamAbsorb, streamReset } from './hash';
+import { SCAN_ASIDE_STREAM, SCAN_RAW } from './layout';
+
+// Where the raw bytes of a value under way go.
+export const RAW_NONE: u32 = 0;
+export const RAW_PROMPT: u32 = 1;
+export const RAW_ASIDE: u32 = 2;
+export const RAW_BOTH: u32 = 3; // to the prompt, and aside for the hash of a medium
+
+/** Address of the first raw byte, in this feed, of the value under way that is taken raw. */
+let rawFrom: usize = 0;
+
+/** Begin a feed whose bytes start at `at`. */
+export function rawStart(at: usize): void {
+  rawFrom = at;
+}
+
+/** End a feed: take the raw bytes of a value that goes on in the next one. */
+export function rawPause(scan: usize, at: usize): void {
+  if (load<u32>(scan, SCAN_RAW) != RAW_NONE) takeRaw(scan, at);
+  contentFlush(scan);
+}
+
+export function beginRaw(scan: usize, raw: u32, at: usize): void {
+  store<u32>(scan, raw, SCAN_RAW);
+  rawFrom = at;
+  if (raw >= RAW_ASIDE) streamReset(scan + SCAN_ASIDE_STREAM);
+}
+
+export function takeRaw(scan: usize, at: usize): void {
+  const length = <u32>(at - rawFrom);
+  if (length == 0) return;
+  const raw = load<u32>(scan, SCAN_RAW);
+  if (raw != RAW_ASIDE) contentRaw(scan, rawFrom, length);
+  if (raw != RAW_PROMPT) streamAbsorb(scan + SCAN_ASIDE_STREAM, rawFrom, length);
+}

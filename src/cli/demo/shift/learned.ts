@@ -1,0 +1,12 @@
+import type { ShownAdaptation } from '../../../adaptation/explained.js';
+
+/**
+ * What the picker's page of learned costs says now.
+ * @throws {Error} naming the status, when there is no such page.
+ */
+export async function learnedCosts(metricsUrl: string): Promise<ShownAdaptation> {
+  const url = new URL('/debug/adaptation', metricsUrl);
+  const response = await fetch(url);
+  if (!response.ok) throw new Error(`${url} answers with status ${response.status}`);
+  return (await response.json()) as ShownAdaptation;
+}

@@ -1,0 +1,121 @@
+import type { EffectiveWeights, ShownAdaptation } from '../../../adaptation/explained.js';
+import { Table } from '../table.js';
+import type { Figures } from './figures.js';
+import type { ShiftRun, ShiftWindow } from './shift.js';
+import { PHASES } from './traffic.js';
+
+const WIDEST_PHASE = Math.max(...PHASES.map(({ name }) => name.length));
+const LIVE_HEAD = [
+  'second',
+  'phase'.padEnd(WIDEST_PHASE),
+  'decides   ',
+  'answered',
+  'TTFT p50',
+  'TTFT p99',
+  'cached',
+  'fullest/emptiest',
+  'cost',
+  'guard   ',
+  'weights: context  queue  waiting  request  KV',
+];
+const END_HEAD = [
+  'phase'.padEnd(WIDEST_PHASE),
+  'decides   ',
+  'answered',
+  'TTFT p50',
+  'TTFT p99',
+  'cached',
+  'fullest/emptiest',
+  'to server-0',
+  ' cost',
+  'cost against the other',
+];
+
+/** The lines of the shift while it runs: in every window one for each pool. */
+export class LiveTable {
+  readonly #table = new Table(LIVE_HEAD);
+
+  head(): string {
+    return this.#table.head();
+  }
+
+  rows({ second, phase, pools }: ShiftWindow): string {
+    const row = ({ figures, learned }: ShiftWindow['pools'][number], index: number) =>
+      this.#table.line([
+        index === 0 ? second.toFixed(0) : '',
+        index === 0 ? PHASES[phase]!.name : '',
+        decides(learned),
+        `${figures.answered}${figures.failed > 0 ? ` (${figures.failed} failed)` : ''}`,
+        milliseconds(figures.firstTokenP50),
+        milliseconds(figures.firstTokenP99),
+        percent(figures.cached),
+        ratio(figures.imbalance),
+        decimals(figures.cost, 2),
+        learned.state,
+        weightsText(learned.effectiveWeights),
+      ]);
+    return pools.map(row).join('\n');
+  }
+}
+
+/** Two pools side by side, phase by phase and then in all: each line of the second with its cost against the first's. */
+export function comparison(first: ShiftRun, second: ShiftRun): string {
+  const table = new Table(END_HEAD);
+  const pair = (phase: string, ours: Figures, theirs: Figures) => [
+    table.line([phase, first.name, ...cells(ours), '']),
+    table.line(['', second.name, ...cells(theirs), signedPercent(theirs.cost / ours.cost - 1)]),
+  ];
+  const phases = PHASES.flatMap(({ name }, phase) => pair(name, first.phases[phase]!, second.phases[phase]!));
+  return [table.head(), ...phases, ...pair('all', first.whole, second.whole)].join('\n');
+}
+
+/** How the learned weights have moved, and what the guard makes of it. */
+export function learnedText({ name, before, after }: ShiftRun): string {
+  const { labels, fit, arm, state, fallbacks } = after;
+  const correlation = fit.correlation === undefined ? 'unknown' : decimals(fit.correlation, 2);
+  return `  ${name}: learned from ${labels.learned} requests; predicted and observed times to first token rank alike with ${correlation}
+    weights  ${weightsText(before.effectiveWeights)}  →  ${weightsText(after.effectiveWeights)}
+    guard    ${state}, ${arm === 'learned' ? 'learned costs decide' : 'the configured weights decide'}, taken back ${fallbacks} times`;
+}
+
+function cells(figures: Figures): string[] {
+  return [
+    String(figures.answered),
+    milliseconds(figures.firstTokenP50),
+    milliseconds(figures.firstTokenP99),
+    percent(figures.cached),
+    ratio(figures.imbalance),
+    percent(figures.firstServer),
+    decimals(figures.cost, 3),
+  ];
+}
+
+function decides({ arm }: ShownAdaptation): string {
+  return arm === 'learned' ? 'learned' : 'configured';
+}
+
+/** Cost of one unit of what each kind of scorer looks at, in thousandths of a target. */
+function weightsText(weights: EffectiveWeights): string {
+  const { context, queue, waiting, activeRequest, kvTokens } = weights;
+  return [context, queue, waiting, activeRequest, kvTokens].map((weight) => decimals(1_000 * weight, 1)).join('  ');
+}
+
+function decimals(value: number, places: number): string {
+  return Number.isFinite(value) ? value.toFixed(places) : '–';
+}
+
+function milliseconds(value: number): string {
+  return Number.isFinite(value) ? `${value.toFixed(0)} ms` : '–';
+}
+
+function percent(share: number): string {
+  return Number.isFinite(share) ? `${(100 * share).toFixed(0)} %` : '–';
+}
+
+function signedPercent(share: number): string {
+  return Number.isFinite(share) ? `${share < 0 ? '−' : '+'}${Math.abs(100 * share).toFixed(1)} %` : '–';
+}
+
+function ratio(value: number): string {
+  return Number.isFinite(value) ? value.toFixed(2) : '–';
+}

@@ -1,0 +1,175 @@
+import type { ShownAdaptation } from '../../../adaptation/explained.js';
+import { type AdaptationMode, defaultAdaptation } from '../../../config/adaptation.js';
+import { L40S_8B } from '../../../simulator/server/speed.js';
+import { type House, MODEL, startHouse } from '../house.js';
+import { OWN_PICKER } from '../picker-process.js';
+import { type Figures, figuresOf } from './figures.js';
+import { learnedCosts } from './learned.js';
+import { type RequestOutcome, runPlan } from './run.js';
+import { PHASES, type PlannedRequest } from './traffic.js';
+
+/** One of the pools that get the same traffic. Ports: 0 = a free one. */
+export interface ShiftPool {
+  readonly name: string;
+  readonly mode: AdaptationMode;
+  readonly port: number;
+  readonly grpcPort: number;
+  readonly metricsPort: number;
+}
+
+export interface ShiftOptions {
+  readonly pools: readonly ShiftPool[];
+  readonly plan: readonly PlannedRequest[];
+  /** Of the servers and the pickers. */
+  readonly seed: number;
+  readonly servers: number;
+  readonly speedup: number;
+  /** Path of an Envoy; undefined = embedded gateways ask the pickers. */
+  readonly envoy: string | undefined;
+  /** Every so many milliseconds `show` hears what happened meanwhile. */
+  readonly windowMs: number;
+  /** Ends the run before its time: nothing more is sent. */
+  readonly signal: AbortSignal;
+  /** Told of all pools when all are up. */
+  readonly started: (houses: readonly House[]) => void;
+  readonly show: (window: ShiftWindow) => void;
+}
+
+/** What happened in one window of time, pool by pool. */
+export interface ShiftWindow {
+  readonly second: number;
+  readonly phase: number;
+  readonly pools: readonly { readonly figures: Figures; readonly learned: ShownAdaptation }[];
+}
+
+/** What one pool came to. */
+export interface ShiftRun {
+  readonly name: string;
+  readonly phases: readonly Figures[];
+  readonly whole: Figures;
+  /** The picker's page of learned costs before the first and after the last request. */
+  readonly before: ShownAdaptation;
+  readonly after: ShownAdaptation;
+  readonly outcomes: readonly RequestOutcome[];
+}
+
+/** KV memory of an L40S with this model: (0.9 × 48 GB - weights - activations) / 128 KiB per token, in blocks of 16 tokens. */
+const BLOCKS = 10_000;
+
+/**
+ * Send the plan to several pools at once, each with servers, a picker and a proxy of its own. All at once and not one after
+ * another: whatever else the machine does meanwhile, it does to all of them.
+ */
+export async function runShift(options: ShiftOptions): Promise<ShiftRun[]> {
+  const observed: ObservedPool[] = [];
+  try {
+    for (const pool of options.pools) observed.push(await ObservedPool.start(pool, options));
+    options.started(observed.map(({ house }) => house));
+    await sendAll(options, observed);
+    return await Promise.all(observed.map((pool) => pool.result()));
+  } finally {
+    await Promise.all(observed.map(({ house }) => house.stop()));
+  }
+}
+
+async function sendAll({ plan, windowMs, show, signal }: ShiftOptions, pools: readonly ObservedPool[]): Promise<void> {
+  const start = performance.now();
+  const windows = everyWindow(windowMs, async () => {
+    const second = (performance.now() - start) / 1_000;
+    const { phase } = pools[0]!;
+    show({ second, phase, pools: await Promise.all(pools.map((pool) => pool.window())) });
+  });
+  const died = pools.map(({ house }) => house.picker.ended.then((line) => Promise.reject(new Error(line))));
+  try {
+    await Promise.race([Promise.all(pools.map((pool) => pool.send(plan, signal))), ...died]);
+  } finally {
+    await windows.stop();
+  }
+}
+
+/** A pool with what was seen of it. */
+class ObservedPool {
+  readonly house: House;
+  phase = 0;
+  readonly #name: string;
+  readonly #before: ShownAdaptation;
+  readonly #outcomes: RequestOutcome[] = [];
+  #shown = 0;
+
+  constructor(name: string, house: House, before: ShownAdaptation) {
+    this.#name = name;
+    this.house = house;
+    this.#before = before;
+  }
+
+  static async start(pool: ShiftPool, { seed, servers, speedup, envoy }: ShiftOptions): Promise<ObservedPool> {
+    const { name, mode, port, grpcPort, metricsPort } = pool;
+    const house = await startHouse({
+      servers,
+      engine: { speed: L40S_8B, speedup, seed, blocks: BLOCKS },
+      port,
+      grpcPort,
+      metricsPort,
+      envoy,
+      picker: [...OWN_PICKER, '--seed', String(seed)],
+      settings: `adaptation: {mode: ${mode}}\n`,
+    });
+    return new ObservedPool(name, house, await learnedCosts(house.picker.metricsUrl));
+  }
+
+  send(plan: readonly PlannedRequest[], signal: AbortSignal): Promise<void> {
+    return runPlan({
+      url: this.house.url,
+      model: MODEL,
+      plan,
+      signal,
+      enter: (phase) => {
+        this.phase = phase;
+        this.house.fleet.servers[0]!.slowDown(PHASES[phase]!.slowdown);
+      },
+      hear: (outcome) => this.#outcomes.push(outcome),
+    });
+  }
+
+  /** What ended since the last call. */
+  async window(): Promise<ShiftWindow['pools'][number]> {
+    const figures = this.#figures(this.#outcomes.slice(this.#shown));
+    this.#shown = this.#outcomes.length;
+    return { figures, learned: await learnedCosts(this.house.picker.metricsUrl) };
+  }
+
+  async result(): Promise<ShiftRun> {
+    const phases = PHASES.map((_, index) =>
+      this.#figures(this.#outcomes.filter(({ planned }) => planned.phase === index)),
+    );
+    return {
+      name: this.#name,
+      phases,
+      whole: this.#figures(this.#outcomes),
+      before: this.#before,
+      after: await learnedCosts(this.house.picker.metricsUrl),
+      outcomes: this.#outcomes,
+    };
+  }
+
+  #figures(outcomes: readonly RequestOutcome[]): Figures {
+    const servers = this.house.fleet.servers.map(({ name }) => name);
+    return figuresOf(outcomes, servers, defaultAdaptation().model);
+  }
+}
+
+/** Call `act` every so often, one call at a time; `stop` waits for the call that runs, and throws what one has thrown. */
+function everyWindow(windowMs: number, act: () => Promise<void>): { stop(): Promise<void> } {
+  let running = Promise.resolve();
+  const timer = setInterval(() => {
+    running = running.then(act);
+    // Told by stop; until then it must not end the process.
+    running.catch(() => clearInterval(timer));
+  }, windowMs);
+  return {
+    stop: () => {
+      clearInterval(timer);
+      return running;
+    },
+  };
+}

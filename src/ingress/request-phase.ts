@@ -1,0 +1,338 @@
+import { queueRejection } from '../admission/queue-outcomes.js';
+import type { Grant, WaitResult } from '../admission/waiting-line.js';
+import type { PromptTokens } from '../core/token-chain.js';
+import { AnswerForm } from '../core/types.js';
+import type { UnderstoodRequest } from '../request/understand.js';
+import type { AnsweredRequest } from '../response/response-phase.js';
+import type { HostResponse } from '../scheduling/host/hooks.js';
+import type { HostedRequest } from '../scheduling/host/hosted-request.js';
+import type { EndpointPredictions, Placement, Rejection } from '../scheduling/types.js';
+import { NO_HEADERS } from './codec/header-map.js';
+import { Phase, type ProcessMessage } from './codec/process-request.js';
+import { type DecisionInput, decide, scheduleInput } from './decision.js';
+import type { Exchange } from './exchange.js';
+import { answerPlaced } from './placed-answer.js';
+import { QueuedRequest } from './queued-request.js';
+import { destinationOf, rejectionReply } from './replies.js';
+import { RequestReader } from './request-reader.js';
+import { askForTokens } from './tokenising.js';
+
+type State =
+  /** The request is coming; nothing has been answered. */
+  | 'reading'
+  /** It is complete, and something that the decision needs is being found out. */
+  | 'preparing'
+  /** It waits for an endpoint with room. */
+  | 'queued'
+  /** It has its answer, or nobody wants one any more. */
+  | 'over';
+
+/**
+ * The request half of an exchange: read until it is complete, prepared, placed, and answered once. What it holds on its
+ * endpoint lasts until `release`.
+ */
+export class RequestPhase {
+  readonly #exchange: Exchange;
+  readonly #reader: RequestReader;
+  #state: State = 'reading';
+  #understood: UnderstoodRequest | undefined;
+  /** Ends what the request is being prepared with; every preparation has its own. */
+  #preparing: AbortController | undefined;
+  #tokens: PromptTokens | undefined;
+  #predictions: EndpointPredictions | undefined;
+  #queued: QueuedRequest | undefined;
+  #placement: Placement | undefined;
+  #placedAt: number | undefined;
+  #series = -1;
+  #running = false;
+  #spentMs = 0;
+
+  constructor(exchange: Exchange) {
+    this.#exchange = exchange;
+    this.#reader = new RequestReader(exchange.context.services);
+  }
+
+  /** One message of the request; the time that the picker itself spends on them is recorded with its answer. */
+  message(message: ProcessMessage): void {
+    const { now } = this.#exchange.context.services;
+    const wasOpen = this.#awaitsAnswer;
+    const startedAt = now();
+    this.#read(message);
+    this.#spentMs += now() - startedAt;
+    if (wasOpen) this.#recordSpent();
+  }
+
+  /** The request has come whole, and others are at work on it. */
+  get isPrepared(): boolean {
+    return this.#state === 'preparing';
+  }
+
+  /** The request as host plugins know it; undefined when there are none, or nobody has asked who sent it. */
+  get hosted(): HostedRequest | undefined {
+    return this.#reader.known?.hosted;
+  }
+
+  /** Nobody wants an answer to the request any more: it leaves the queue, and its body is let go. Idempotent. */
+  giveUp(): void {
+    if (this.#state === 'queued') this.#queued!.leave();
+    this.#close();
+  }
+
+  /** Release what the request holds on its endpoint. Idempotent. */
+  release(): void {
+    this.#placement?.charge.release();
+    if (this.#running) this.#exchange.context.services.recorder.running(this.#series, -1);
+    this.#running = false;
+  }
+
+  // Reading.
+
+  #read(message: ProcessMessage) {
+    const reading = this.#reader.read(message);
+    if (reading !== 'more' && reading !== 'complete') {
+      return reading.kind === 'fault' ? this.#exchange.fail(reading.why) : this.#reject(reading);
+    }
+    if (this.#state !== 'reading') return;
+    const { body } = this.#reader;
+    if (message.phase === Phase.requestBody && !this.#exchange.hold(body!.heldBytes)) {
+      return this.#exchange.turnAway('too many request bytes are held');
+    }
+    if (reading === 'complete') this.#understand();
+  }
+
+  #understand() {
+    const understood = this.#reader.understand();
+    if (understood.kind === 'rejected') return this.#reject(understood);
+    this.#understood = understood;
+    // A request that ends with its headers has nothing that a tokeniser or a plugin could look at.
+    if (this.#reader.body === undefined) this.#predict();
+    else this.#tokenise();
+  }
+
+  // Preparing: tokens of the prompt, the word of plugins that let it wait for others, predictions, one after another.
+
+  #tokenise() {
+    const { services } = this.#exchange.context;
+    const answer = askForTokens(services, this.#reader.body!, this.#understood!, this.#begin);
+    if (answer === undefined) return this.#holdBack();
+    this.#prepare(answer, (tokens) => {
+      this.#tokens = tokens;
+      this.#holdBack();
+    });
+  }
+
+  #holdBack() {
+    const { plugins, ignoreSubset } = this.#exchange.context.services;
+    const { hosted } = this.#reader.requester;
+    if (plugins === undefined || hosted === undefined) return this.#predict();
+    const { model, targetModel, promptBytes, media } = this.#understood!;
+    const subset = ignoreSubset ? undefined : this.#reader.subset;
+    const input = { scan: this.#reader.body?.scan ?? -1, model, targetModel, promptBytes, media, subset };
+    const wait = plugins.hold(hosted, input);
+    if (wait === undefined) return this.#predict();
+    this.#begin();
+    this.#prepare(wait, () => this.#predict());
+  }
+
+  #predict() {
+    const { latency, ignoreSubset } = this.#exchange.context.services;
+    if (latency === undefined) return this.#place();
+    const input = this.#decisionInput();
+    const asked = scheduleInput(input, ignoreSubset ? undefined : input.subset);
+    this.#prepare(latency.predict(asked, this.#begin()), ({ predictions }) => {
+      this.#predictions = predictions;
+      this.#place();
+    });
+  }
+
+  /** A preparation begins. @returns the signal that ends it */
+  readonly #begin = (): AbortSignal => {
+    this.#preparing = new AbortController();
+    this.#state = 'preparing';
+    return this.#preparing.signal;
+  };
+
+  /** Go on with what the preparation that has begun finds, unless it is given up. */
+  #prepare<Found>(answer: Promise<Found>, next: (found: Found) => void): void {
+    const mine = this.#preparing;
+    answer.then((found) => {
+      if (this.#preparing === mine) this.#goOn(() => next(found));
+    });
+  }
+
+  /** What the request waited for has come: go on with it. */
+  #goOn(work: () => void): void {
+    const { now } = this.#exchange.context.services;
+    const startedAt = now();
+    this.#preparing = undefined;
+    this.#state = 'reading';
+    try {
+      work();
+    } catch (error) {
+      this.#exchange.broken(error);
+    }
+    this.#spentMs += now() - startedAt;
+    if (this.isPrepared) return;
+    this.#recordSpent();
+    if (this.#exchange.isHalfClosed) this.#exchange.finish();
+  }
+
+  // Placing.
+
+  #decisionInput(): DecisionInput {
+    const { headers, body, subset, requester } = this.#reader;
+    const [tokens, predictions] = [this.#tokens, this.#predictions];
+    const { hosted } = requester;
+    const bodyBytes = body?.bytes ?? 0;
+    const scan = body?.scan ?? -1;
+    return { request: this.#understood!, headers, scan, bodyBytes, tokens, predictions, subset, hosted };
+  }
+
+  /** Everything is known: decide and answer. */
+  #place(grant?: Grant) {
+    const { services } = this.#exchange.context;
+    const request = this.#understood!;
+    this.#series = this.#seriesOf(request);
+    const outcome = decide(services, { ...this.#decisionInput(), grant });
+    if (outcome.kind === 'parked') return this.#enqueue(request, grant);
+    this.#countPassage(outcome);
+    if (outcome.kind === 'rejected') return this.#reject(outcome);
+    this.#placement = outcome;
+    this.#placedAt = services.now();
+    this.#recordPlaced(request);
+    answerPlaced(this.#exchange, this.#reader, request, outcome);
+    this.#close();
+    if (this.#reader.body?.dialect.skipsResponse) this.#exchange.finish();
+  }
+
+  /** Flow control, if it is on, has let the request go on, after a wait or without one, or could not even let it wait. */
+  #countPassage(outcome: Placement | Rejection): void {
+    const { line, recorder } = this.#exchange.context.services;
+    if (line === undefined) return;
+    const unparked = outcome.kind === 'rejected' && outcome.unparked === true;
+    if (unparked) recorder.unparked(this.#series);
+    const waitedMs = this.#queued?.waitedMs ?? 0;
+    recorder.queueLeft(this.#series, unparked ? 'RejectedCapacity' : 'Dispatched', waitedMs / 1_000);
+  }
+
+  #recordPlaced({ rewriteRule, model, targetModel }: UnderstoodRequest): void {
+    const { recorder } = this.#exchange.context.services;
+    if (rewriteRule !== undefined) recorder.rewritten(rewriteRule, model, targetModel);
+    recorder.routed(this.#series, this.#reader.body?.bytes ?? 0);
+    recorder.running(this.#series, 1);
+    this.#running = true;
+  }
+
+  /** Nobody has room: hold the request until somebody has. */
+  #enqueue(request: UnderstoodRequest, grant: Grant | undefined): void {
+    const { line, recorder } = this.#exchange.context.services;
+    const { headers, body } = this.#reader;
+    this.#queued ??= new QueuedRequest({
+      line: line!,
+      recorder,
+      series: this.#series,
+      headers,
+      bodyBytes: body?.bytes ?? 0,
+      over: (result) => this.#proceed(result),
+    });
+    this.#state = 'queued';
+    this.#queued.join(request, grant);
+  }
+
+  #proceed(result: WaitResult): void {
+    this.#state = 'reading';
+    try {
+      if (result.kind === 'granted') this.#place(result.grant);
+      else this.#reject(queueRejection(result.outcome, result.retryAfterSeconds));
+    } catch (error) {
+      this.#exchange.broken(error);
+    }
+  }
+
+  /** Answer the request with an error; the exchange is over. */
+  #reject(rejection: Rejection): void {
+    if (this.#series < 0) this.#series = this.#seriesOf(this.#understood);
+    this.#exchange.context.services.recorder.failed(this.#series, rejection.code);
+    this.sendRejection(rejection);
+  }
+
+  /** As a rejection that is none of the request's own. */
+  sendRejection(rejection: Rejection): void {
+    this.#exchange.stream.send(rejectionReply(rejection, this.#queued?.answerHeaders));
+    this.#exchange.finish();
+  }
+
+  // What the response has to know.
+
+  /** The request as the one that a response answers. */
+  answered(): AnsweredRequest {
+    if (this.#series < 0) this.#series = this.#seriesOfUnplaced();
+    const request = this.#understood;
+    const placement = this.#placement;
+    return {
+      series: this.#series,
+      arrivedAt: this.#exchange.openedAt,
+      model: request?.model ?? '',
+      targetModel: request?.targetModel ?? '',
+      stream: request?.stream ?? false,
+      answer: this.#answerForm,
+      destination: placement === undefined ? undefined : destinationOf(placement),
+      charge: placement?.charge,
+      placedAt: this.#placedAt,
+      prediction: placement?.prediction,
+    };
+  }
+
+  /** Headers that are added to the answer: how the request waited, and what plugins say. */
+  addedHeaders(head: Pick<HostResponse, 'status' | 'headers' | 'served'>): ReadonlyMap<string, string> | undefined {
+    const { plugins } = this.#exchange.context.services;
+    const placement = this.#placement;
+    const { hosted } = this;
+    const wait = this.#queued?.answerHeaders;
+    if (plugins === undefined || hosted === undefined || placement === undefined) return wait;
+    const added = plugins.responseHeaders(hosted, placement, head);
+    return wait === undefined ? added : new Map([...wait, ...(added ?? [])]);
+  }
+
+  /** How the answer is read. Without a request phase nothing says that it is not one of the usual ones. */
+  get #answerForm(): AnswerForm | undefined {
+    const { body, headers } = this.#reader;
+    if (body !== undefined) return body.dialect.answer;
+    return headers === NO_HEADERS ? AnswerForm.usage : undefined;
+  }
+
+  #seriesOf(request: UnderstoodRequest | undefined): number {
+    const { fairnessId, priority } = request ?? this.#reader.requester;
+    return this.#exchange.context.services.recorder.series({
+      model: request?.model ?? '',
+      target: request?.targetModel ?? '',
+      fairness: fairnessId,
+      priority,
+    });
+  }
+
+  #seriesOfUnplaced(): number {
+    if (this.#reader.headers !== NO_HEADERS) return this.#seriesOf(this.#understood);
+    return this.#exchange.context.services.recorder.series({ model: '', target: '', fairness: '', priority: 0 });
+  }
+
+  // The end.
+
+  get #awaitsAnswer(): boolean {
+    return this.#state === 'reading' || this.#state === 'preparing';
+  }
+
+  #recordSpent(): void {
+    if (!this.#awaitsAnswer) this.#exchange.context.services.recorder.processing('request', this.#spentMs / 1_000);
+  }
+
+  /** Nothing of the request is needed any more. */
+  #close(): void {
+    this.#state = 'over';
+    this.#preparing?.abort();
+    this.#preparing = undefined;
+    this.#reader.stop();
+    this.#reader.body?.close();
+    this.#exchange.hold(0);
+  }
+}

@@ -1,0 +1,114 @@
+import { requestPath } from '../request/control-headers.js';
+import { bodyTooLarge } from '../request/rejections.js';
+import { RequestBody } from '../request/request-body.js';
+import { type UnderstoodRequest, understand, understandOpaque } from '../request/understand.js';
+import type { Rejection } from '../scheduling/types.js';
+import { type HeaderMap, NO_HEADERS } from './codec/header-map.js';
+import { Phase, type ProcessMessage } from './codec/process-request.js';
+import { identify, type KnownRequester } from './requester.js';
+import type { StreamServices } from './stream-services.js';
+
+/** The message that ended the request. */
+export type EndOfRequest = 'headers' | 'body' | 'trailers';
+
+/** What a message of the request leads to. */
+export type Reading =
+  /** More of it will come, or the message means nothing here. */
+  | 'more'
+  /** It has come whole: `understand` it. */
+  | 'complete'
+  | Rejection
+  /** The peer broke the order of the protocol. */
+  | { readonly kind: 'fault'; readonly why: string };
+
+/** A request on its way in: headers, body or none, trailers or none, in this order, each at most once. */
+export class RequestReader {
+  /** Of the request; none before they have come. */
+  headers: HeaderMap = NO_HEADERS;
+  /** The proxy's hint, from whichever message carried it last. */
+  subset: readonly string[] | undefined;
+  body: RequestBody | undefined;
+  endedBy: EndOfRequest = 'headers';
+  readonly #services: StreamServices;
+  #requester: KnownRequester | undefined;
+  #state: 'expected' | 'body' | 'complete' = 'expected';
+
+  constructor(services: StreamServices) {
+    this.#services = services;
+  }
+
+  read(message: ProcessMessage): Reading {
+    if (message.phase === Phase.requestHeaders) return this.#readHeaders(message);
+    if (message.phase === Phase.requestBody) return this.#readBody(message);
+    return this.#readTrailers(message);
+  }
+
+  /** What follows means nothing. */
+  stop(): void {
+    this.#state = 'complete';
+  }
+
+  /** What the complete request is, or why it cannot be served. */
+  understand(): UnderstoodRequest | Rejection {
+    const { requester, body } = this;
+    const scan = body?.finish();
+    if (body === undefined || scan === undefined) return understandOpaque(requester);
+    if ('kind' in scan) return scan;
+    const { rules, random } = this.#services;
+    return understand(scan, body.dialect, this.headers, requester, rules, random);
+  }
+
+  /** Who asks; header processors run once. */
+  get requester(): KnownRequester {
+    this.#requester ??= identify(this.#services, this.headers);
+    return this.#requester;
+  }
+
+  /** As `requester`, if anybody has asked for it. */
+  get known(): KnownRequester | undefined {
+    return this.#requester;
+  }
+
+  #readHeaders(message: ProcessMessage): Reading {
+    if (this.#state !== 'expected') return fault('request headers came twice or too late');
+    this.headers = message.headers;
+    this.subset = message.subset;
+    if (message.endOfStream) return this.#complete('headers');
+    const { dialects, limits, scanner, blockBytes } = this.#services;
+    const dialect = dialects.find(requestPath(message.headers));
+    if ('kind' in dialect) return dialect;
+    const limit = limits.maxRequestBodyBytes;
+    const announced = Number(message.headers.get('content-length'));
+    if (announced > limit) return bodyTooLarge(announced, limit);
+    this.body = new RequestBody(dialect, scanner, blockBytes(), limit);
+    this.#state = 'body';
+    return 'more';
+  }
+
+  #readBody(message: ProcessMessage): Reading {
+    if (this.#state === 'expected') return fault('a request body came before its headers');
+    if (this.#state !== 'body') return 'more';
+    if (message.subset !== undefined) this.subset = message.subset;
+    const refused = this.body!.append(message.body);
+    if (refused !== undefined) return refused;
+    return message.endOfStream ? this.#complete('body') : 'more';
+  }
+
+  /** Trailers end a body whose last chunk did not; behind a finished body they mean nothing. */
+  #readTrailers(message: ProcessMessage): Reading {
+    if (this.#state === 'expected') return fault('request trailers came before the headers');
+    if (this.#state !== 'body') return 'more';
+    if (message.subset !== undefined) this.subset = message.subset;
+    return this.#complete('trailers');
+  }
+
+  #complete(endedBy: EndOfRequest): Reading {
+    this.endedBy = endedBy;
+    this.#state = 'complete';
+    return 'complete';
+  }
+}
+
+function fault(why: string): Reading {
+  return { kind: 'fault', why };
+}

@@ -1,0 +1,85 @@
+import { ResponsePhase } from '../response/response-phase.js';
+import { encodeMetadata } from './codec/dynamic-metadata.js';
+import { Phase, type ProcessMessage } from './codec/process-request.js';
+import { encodeBodyReplies, encodeTrailersReply, Reply } from './codec/process-response.js';
+import type { Exchange } from './exchange.js';
+import { responseHeadReply } from './replies.js';
+import type { RequestPhase } from './request-phase.js';
+
+/** The response half of an exchange: what the proxy reports of the answer, watched and passed on in its order. */
+export class ResponseRelay {
+  readonly #exchange: Exchange;
+  readonly #request: RequestPhase;
+  #response: ResponsePhase | undefined;
+  #spentMs = 0;
+
+  constructor(exchange: Exchange, request: RequestPhase) {
+    this.#exchange = exchange;
+    this.#request = request;
+  }
+
+  /** One message of the response; the time that the picker itself spends on them is recorded at its end. */
+  message(message: ProcessMessage): void {
+    const { now, recorder } = this.#exchange.context.services;
+    const wasOver = this.#isOver;
+    const startedAt = now();
+    if (message.phase === Phase.responseHeaders) this.#headers(message);
+    else if (message.phase === Phase.responseBody) this.#body(message);
+    else this.#trailers();
+    this.#spentMs += now() - startedAt;
+    if (!wasOver && this.#isOver) recorder.processing('response', this.#spentMs / 1_000);
+  }
+
+  /** Give everything back, however far the response is. Idempotent. */
+  close(): void {
+    this.#response?.close();
+  }
+
+  get #isOver(): boolean {
+    return this.#response?.usage !== undefined;
+  }
+
+  #headers(message: ProcessMessage) {
+    if (this.#response !== undefined) return this.#exchange.fail('response headers came twice');
+    // A proxy that answers before the body has ended (a timeout, another filter) wants no destination any more.
+    this.#request.giveUp();
+    const { headers, served } = message;
+    const code = Number(headers.get(':status') ?? headers.get('status'));
+    const status = Number.isInteger(code) ? code : undefined;
+    const contentType = headers.get('content-type');
+    const { services } = this.#exchange.context;
+    const response = new ResponsePhase(services, this.#request.answered(), { status, contentType, served });
+    this.#response = response;
+    if (message.endOfStream) response.end();
+    const changesLength = response.changesLength && !message.endOfStream;
+    const added = this.#request.addedHeaders({ status, headers, served });
+    this.#exchange.stream.send(responseHeadReply(changesLength, added));
+  }
+
+  #body(message: ProcessMessage) {
+    const response = this.#response;
+    if (response === undefined) return this.#exchange.fail('a response body came before its headers');
+    if (response.ended) return;
+    const forward = response.body(message.body, message.endOfStream);
+    const metadata = message.endOfStream ? this.#reported(response) : undefined;
+    encodeBodyReplies(Reply.responseBody, [forward], message.endOfStream, this.#exchange.stream, metadata);
+  }
+
+  #trailers() {
+    const response = this.#response;
+    if (response === undefined) return this.#exchange.fail('response trailers came before the headers');
+    if (response.ended) return;
+    const { stream } = this.#exchange;
+    const rest = response.trailers();
+    if (rest.length > 0) encodeBodyReplies(Reply.responseBody, [rest], false, stream);
+    stream.send(encodeTrailersReply(Reply.responseTrailers, this.#reported(response)));
+  }
+
+  /** What reporters say about the finished answer. */
+  #reported({ usage }: ResponsePhase): Buffer | undefined {
+    const { plugins } = this.#exchange.context.services;
+    const { hosted } = this.#request;
+    if (plugins === undefined || hosted === undefined || usage === undefined) return undefined;
+    return encodeMetadata(plugins.report(hosted, usage));
+  }
+}

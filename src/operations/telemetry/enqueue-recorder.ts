@@ -1,0 +1,36 @@
+import type { QueueOutcome, RefusalCause } from '../../admission/flow/queue-contract.js';
+import type { CoreInstance } from '../../core/memory.js';
+import { boundsOf, observe } from './histogram-cells.js';
+import { enqueueKind, refusalKind } from './metric-table.js';
+import { SeriesTable } from './series-table.js';
+import { LABEL_VALUES_MAX, ValueCap } from './value-cap.js';
+
+/** What a request that stands in a queue is counted as (llm-d-router's label). */
+const QUEUED = 'NotYetFinalized';
+
+const limit = boundsOf(enqueueKind.at.duration);
+
+/** Counts how requests get into the queues. For the control thread, in cells of its own. */
+export class EnqueueRecorder {
+  readonly #cells: Float64Array;
+  readonly #series: SeriesTable;
+  readonly #fairness = new ValueCap(LABEL_VALUES_MAX);
+
+  /** @throws RangeError when the thread's telemetry block is too small */
+  constructor(core: CoreInstance) {
+    this.#cells = core.f64;
+    this.#series = new SeriesTable(core, [enqueueKind, refusalKind]);
+    for (const { kind, values } of this.#series.adopted) if (kind === enqueueKind) this.#fairness.admit(values[0]!);
+  }
+
+  /** @param outcome how its wait ended at once; undefined = it waits */
+  arrived(flow: string, priority: number, outcome: QueueOutcome | undefined, seconds: number): void {
+    const values = [this.#fairness.admit(flow), outcome ?? QUEUED, String(priority)];
+    const base = this.#series.resolve(enqueueKind, values);
+    observe(this.#cells, base + enqueueKind.at.duration.offset, limit, seconds);
+  }
+
+  refused(cause: RefusalCause, priority: number): void {
+    this.#cells[this.#series.resolve(refusalKind, [cause, String(priority)])]! += 1;
+  }
+}

@@ -1,0 +1,103 @@
+import { describe, expect, it } from 'vitest';
+import type { GateSettings } from '../../dist/core/gate.js';
+import { makeGate } from './gate-pool.ts';
+
+const learned: GateSettings = { mode: 'learned' };
+
+/** One endpoint that reports so many waiting requests, scrape after scrape, every 50 ms. */
+function reporting(...waiting: number[]) {
+  const pool = makeGate(learned, [{}]);
+  let nowMs = 1000;
+  const scrape = (count: number) => {
+    nowMs += 50;
+    pool.table.publish(0, { waiting: count, running: 8, kvUsage: 0 }, nowMs);
+  };
+  for (const count of waiting) scrape(count);
+  const at = (ms: number) => {
+    nowMs = ms;
+  };
+  const shard = pool.shard(1);
+  const ask = (request = {}) => shard.ask({ nowMs, ...request });
+  return { ...pool, scrape, ask, decider: shard.decider, at };
+}
+
+describe('an engine that queues requests which this picker did not send', () => {
+  it('gets nothing more when two scrapes in a row show it', () => {
+    expect(reporting(10).ask().status).toBe('decided');
+    expect(reporting(10, 0, 10).ask().status).toBe('decided');
+    expect(reporting(10, 10).ask().status).toBe('parked');
+  });
+
+  it('is left alone below five such requests', () => {
+    expect(reporting(4, 4, 4).ask().status).toBe('decided');
+    expect(reporting(5, 5).ask().status).toBe('parked');
+  });
+
+  it('is open again as soon as a scrape shows that they are gone', () => {
+    const { ask, scrape, gate } = reporting(10, 10);
+    const waiting = ask();
+    expect(gate.grant(1, waiting.parked, -1, 1200)).toBe('closed');
+    scrape(0);
+    expect(gate.grant(1, waiting.parked, -1, 1200)).toBe('done');
+  });
+
+  it('is open again when its signals are older than a second: unknown metrics do not shut it', () => {
+    const { ask, gate } = reporting(10, 10);
+    const waiting = ask();
+    gate.look(1500, 50);
+    expect(gate.grant(1, waiting.parked, -1, 1500)).toBe('closed');
+    gate.look(2200, 50);
+    expect(gate.grant(1, waiting.parked, -1, 2200)).toBe('done');
+  });
+
+  it('lets two of the highest of several bands past', () => {
+    const { ask, gate } = reporting(10, 10);
+    gate.setCeiling(10, 1);
+    gate.setCeiling(0, 1);
+    expect(ask({ priority: 0 }).status).toBe('parked');
+    expect(ask({ priority: 10 }).status).toBe('decided');
+    expect(ask({ priority: 10 }).status).toBe('decided');
+    expect(ask({ priority: 10 }).status).toBe('parked');
+  });
+
+  it('shows as full', () => {
+    const { gate } = reporting(10, 10);
+    expect(gate.saturation([0], 1100)).toBeGreaterThanOrEqual(1);
+    expect(gate.room(0)).toMatchObject({ foreignQueue: true, limit: Number.POSITIVE_INFINITY });
+  });
+});
+
+describe('a queue that is our own', () => {
+  const small = { promptTokens: 1 };
+
+  it('closes nothing: so many were pending here', () => {
+    const { ask, scrape } = reporting();
+    for (let i = 0; i < 10; i++) expect(ask(small).status).toBe('decided');
+    scrape(10);
+    scrape(10);
+    expect(ask(small).status).toBe('decided');
+  });
+
+  it('closes nothing when the engine reports it late', () => {
+    const { ask, scrape, decider, at } = reporting();
+    const sent = Array.from({ length: 10 }, () => ask(small));
+    for (const { ticket, ticketGeneration } of sent) decider.release(ticket, ticketGeneration);
+    at(8000);
+    scrape(10);
+    scrape(10);
+    expect(ask(small).status).toBe('decided');
+  });
+
+  it('is forgotten after some 20 s', () => {
+    const { ask, scrape, decider, at } = reporting(0);
+    const sent = Array.from({ length: 10 }, () => ask(small));
+    for (const { ticket, ticketGeneration } of sent) decider.release(ticket, ticketGeneration);
+    for (const ms of [12_000, 23_000, 34_000]) {
+      at(ms);
+      scrape(0);
+    }
+    scrape(10);
+    scrape(10);
+    expect(ask(small).status).toBe('parked');
+  });
+});
