@@ -64,6 +64,7 @@ const QUIET: RequestRecorder = {
   queued: nothing,
   unparked: nothing,
   queueLeft: nothing,
+  passedQueue: nothing,
   streamOpened: nothing,
   streamClosed: nothing,
   tokenised: () => undefined,

@@ -158,7 +158,10 @@ export class FlowController {
     if (this.#closing) return;
     this.#closing = true;
     this.wake();
-    queues.evictAll((handle) => this.#turnAway(handle, 'EvictedOther', 1), nowMs());
+    queues.evictAll(
+      (handle, _reference, _priority, seconds) => this.#turnAway(handle, 'EvictedOther', seconds),
+      nowMs(),
+    );
   }
 
   /** Not woken again. */
@@ -189,11 +192,15 @@ export class FlowController {
     if (!request.again) counts.arrived(request.flow, request.priority, undefined, (now - request.sinceMs) / 1_000);
     this.#waiting.set(handle, { thread, slot });
     this.#handles.set(placeNumber(thread, slot), handle);
-    const position: QueuePosition | undefined = request.wantsPosition ? queues.position(handle, now) : undefined;
-    gate.note(thread, slot, handle, position?.ahead ?? 0, position?.expectedWaitMs);
+    gate.name(thread, slot, handle);
+    if (request.wantsPosition) this.#tell({ thread, slot }, queues.position(handle, now));
   }
 
-  #refuse(place: Place, { flow, priority, sinceMs }: WaitingRequest, now: number): void {
+  #tell({ thread, slot }: Place, position: QueuePosition | undefined): void {
+    if (position !== undefined) this.#options.gate.tell(thread, slot, position.ahead, position.expectedWaitMs);
+  }
+
+  #refuse(place: Place, { flow, priority, sinceMs, wantsPosition }: WaitingRequest, now: number): void {
     const { gate, queues, counts } = this.#options;
     if (this.#closing) {
       this.#reject(place, 'EvictedOther', 1);
@@ -203,6 +210,7 @@ export class FlowController {
     const outcome = gate.live === 0 ? 'RejectedNoEndpoints' : queues.refusal.outcome;
     counts.arrived(flow, priority, outcome, (now - sinceMs) / 1_000);
     counts.refused(cause, priority);
+    if (wantsPosition) this.#tell(place, queues.outlook(priority, flow, now));
     this.#reject(place, outcome, retryAfterSeconds, cause);
   }
 
@@ -253,7 +261,9 @@ export class FlowController {
     const { gate, queues, nowMs, counts } = this.#options;
     const startedAt = nowMs();
     queues.poolEmpty(gate.live === 0, startedAt);
-    queues.expire(startedAt, (handle, _reference, outcome) => this.#turnAway(handle, outcome, 1));
+    queues.expire(startedAt, (handle, _reference, outcome, _priority, seconds) =>
+      this.#turnAway(handle, outcome, seconds),
+    );
     this.#raiseCeilings();
     if (queues.waiting > 0) {
       queues.openedAll();
@@ -299,10 +309,11 @@ export class FlowController {
 
   /** None of its endpoints is left, though the pool has others: waiting would not help. */
   #nowhere(handle: number, place: Place, only: number): GrantResult {
-    const { gate } = this.#options;
+    const { gate, queues, nowMs } = this.#options;
     if (only >= 0 || gate.live === 0 || gate.read(place.thread, place.slot).candidates === undefined) return 'closed';
+    const seconds = queues.retryAfterSeconds(handle, nowMs());
     this.#leave(handle, place);
-    this.#reject(place, 'RejectedNoEndpoints', 1);
+    this.#reject(place, 'RejectedNoEndpoints', seconds);
     return 'gone';
   }
 

@@ -228,8 +228,9 @@ function settingsOf(section: FlowControlConfig, plugins: PluginSet): FlowControl
 function bandSettings(band: PriorityBandConfig, plugins: PluginSet): BandSettings {
   const maxBytes = orDefault(band.maxBytes, DEFAULT_BAND_BYTES);
   const maxRequests = orDefault(band.maxRequests, DEFAULT_BAND_REQUESTS);
+  const limits = limitsOf({ maxBytes, maxRequests, maxTokens: band.maxTokens });
   return {
-    limits: limitsOf({ maxBytes, maxRequests, maxTokens: band.maxTokens }),
+    limits: { ...limits, tokensByRate: limits.tokens === Number.POSITIVE_INFINITY },
     fairness: fairnessSettings(plugins.resolve(band.fairnessPolicyRef || DEFAULT_FAIRNESS, ['fairness-policy'], [])),
     ordering: orderingSettings(plugins.resolve(band.orderingPolicyRef || DEFAULT_ORDERING, ['ordering-policy'], [])),
   };

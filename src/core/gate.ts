@@ -167,11 +167,16 @@ export class GateControl {
     };
   }
 
-  /** Note what the queues call a parked request and where it stands, for its shard. */
-  note(thread: number, slot: number, handle: number, ahead: number, expectedWaitMs: number | undefined): void {
+  /** Note what the queues call a parked request, for its shard. */
+  name(thread: number, slot: number, handle: number): void {
+    const { call, constant, view } = this.#core;
+    view.setUint32((call.parkAddress!(thread, slot) >>> 0) + constant.PARK_HANDLE!, handle, true);
+  }
+
+  /** Note where a parked request stands, or would stand, for its client. @param expectedWaitMs undefined = unknown */
+  tell(thread: number, slot: number, ahead: number, expectedWaitMs: number | undefined): void {
     const { call, constant, view } = this.#core;
     const at = call.parkAddress!(thread, slot) >>> 0;
-    view.setUint32(at + constant.PARK_HANDLE!, handle, true);
     view.setUint32(at + constant.PARK_POSITION!, ahead, true);
     view.setFloat32(at + constant.PARK_EXPECTED!, expectedWaitMs ?? Number.NaN, true);
   }

@@ -34,15 +34,17 @@ export type Return =
   | { readonly kind: 'rejected'; readonly outcome: number; readonly retryAfterSeconds: number }
   | { readonly kind: 'cancelled' };
 
-/** Where a request stood when it was queued. */
+/** Where a request stood when it was queued, or would have stood. */
 export interface QueuePlace {
-  readonly ahead: number;
+  /** Requests; undefined = nobody looked. */
+  readonly ahead: number | undefined;
   /** Milliseconds; undefined = unknown then. */
   readonly expectedWaitMs: number | undefined;
 }
 
 /** Core words that say nothing. */
 const NOTHING = Number.NaN;
+const NO_POSITION = 0xffff_ffff;
 
 /** One shard's face of its parking slots: requests that wait for an endpoint with room. */
 export class ShardParking {
@@ -112,6 +114,8 @@ function describe({ constant, view, bytes }: CoreInstance, at: number, request: 
   if (request.wantsPosition) flags |= constant.PARKED_ASKS!;
   number('PARK_FLAGS', flags);
   number('PARK_HANDLE', request.handle ?? 0);
+  number('PARK_POSITION', NO_POSITION);
+  view.setFloat32(at + constant.PARK_EXPECTED!, NOTHING, true);
   const { written } = encoder.encodeInto(request.flow, scratch);
   const kept = Math.min(written, constant.PARK_FLOW_BYTES!);
   bytes.set(scratch.subarray(0, kept), at + constant.PARK_FLOW!);
@@ -137,8 +141,9 @@ function readReturn({ constant, view }: CoreInstance, at: number): Return {
 
 function readPlace({ constant, view }: CoreInstance, at: number): QueuePlace {
   const expected = view.getFloat32(at + constant.PARK_EXPECTED!, true);
+  const ahead = view.getUint32(at + constant.PARK_POSITION!, true);
   return {
-    ahead: view.getUint32(at + constant.PARK_POSITION!, true),
+    ahead: ahead === NO_POSITION ? undefined : ahead,
     expectedWaitMs: Number.isNaN(expected) ? undefined : expected,
   };
 }

@@ -99,8 +99,8 @@ export class QueuedRequest implements Waiter {
     if (!this.#asked) return undefined;
     const headers = new Map([['x-pointsman-queue-wait-ms', String(Math.round(this.#waitedMs))]]);
     if (this.#place === undefined) return headers;
-    headers.set('x-pointsman-queue-position', String(this.#place.ahead));
-    const expected = this.#place.expectedWaitMs;
+    const { ahead, expectedWaitMs: expected } = this.#place;
+    if (ahead !== undefined) headers.set('x-pointsman-queue-position', String(ahead));
     if (expected !== undefined) headers.set('x-pointsman-queue-expected-wait-ms', String(Math.round(expected)));
     return headers;
   }

@@ -211,8 +211,9 @@ export class RequestPhase {
     if (line === undefined) return;
     const unparked = outcome.kind === 'rejected' && outcome.unparked === true;
     if (unparked) recorder.unparked(this.#series);
-    const waitedMs = this.#queued?.waitedMs ?? 0;
-    recorder.queueLeft(this.#series, unparked ? 'RejectedCapacity' : 'Dispatched', waitedMs / 1_000);
+    const outcomeName = unparked ? 'RejectedCapacity' : 'Dispatched';
+    if (this.#queued === undefined) recorder.passedQueue(this.#series, outcomeName);
+    else recorder.queueLeft(this.#series, outcomeName, this.#queued.waitedMs / 1_000);
   }
 
   #recordPlaced({ rewriteRule, model, targetModel }: UnderstoodRequest): void {

@@ -65,6 +65,8 @@ export interface RequestRecorder {
   queued(series: number, by: 1 | -1, bodyBytes: number): void;
   /** What flow control did with a request, and how many seconds it waited. */
   queueLeft(series: number, outcome: QueueOutcome, seconds: number): void;
+  /** What flow control did with a request at once: it never stood in a queue. */
+  passedQueue(series: number, outcome: QueueOutcome): void;
   /** A request found no room, and no parking slot to wait in. */
   unparked(series: number): void;
   /** ext_proc streams: +1 when one opens; closed with its gRPC code and duration. */

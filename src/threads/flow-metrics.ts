@@ -1,4 +1,3 @@
-import type { QueueLimits } from '../admission/flow/settings.js';
 import type { MetricsExposition, ReadMetric } from '../operations/telemetry/exposition.js';
 import type { FlowControl } from './flow-control.js';
 
@@ -85,7 +84,7 @@ function addBands(exposition: MetricsExposition, flow: FlowControl, pool: string
 
 /** Shares of the bounds of all bands together; absent without such a bound. */
 function addWhole(exposition: MetricsExposition, flow: FlowControl, pool: string): void {
-  const share = (limit: keyof QueueLimits, used: 'waiting' | 'bytes') => () => {
+  const share = (limit: 'requests' | 'bytes', used: 'waiting' | 'bytes') => () => {
     const most = flow.limits[limit];
     if (most === Number.POSITIVE_INFINITY) return [];
     return [{ labels: { inference_pool: pool }, value: flow.snapshot(0)[used] / most }];

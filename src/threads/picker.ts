@@ -38,6 +38,14 @@ import { configuredSettings, shardSettings } from './shard-settings.js';
 /** Thread numbers beyond the control thread and the shards, for job threads that attach. */
 const jobThreads = 4;
 
+/** Scans and parking slots of all threads together, most of them of no use to anyone: some 8 KB each, where they are used. */
+const mostScans = 131_072;
+
+/** As many for each shard as it may have streams, so that neither a scan nor a parking slot is what runs out first. */
+function scansOf(maxStreams: number, shards: number): number {
+  return Math.min(Math.ceil(maxStreams / shards), Math.floor(mostScans / (1 + shards + jobThreads)));
+}
+
 /** Between two rounds of learning: an answer counts for the requests a moment later. */
 const learnEveryMs = 250;
 
@@ -74,6 +82,7 @@ export class Picker {
       endpoints: options.maxEndpoints,
       indexBlocks: options.indexBlocks,
       threads: 1 + options.shards + jobThreads,
+      scans: scansOf(options.maxStreams, options.shards),
     });
     this.#core = attachCore(this.memory, 0);
     this.#table = new EndpointTable(this.#core);

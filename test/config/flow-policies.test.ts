@@ -25,7 +25,7 @@ describe('what the queues are told', () => {
       bands: [
         {
           priority: 3,
-          limits: { requests: 5_000, bytes: 1e9, tokens: Infinity },
+          limits: { requests: 5_000, bytes: 1e9, tokens: Infinity, tokensByRate: true },
           fairness: { kind: 'global-strict' },
           ordering: { kind: 'arrival' },
         },
@@ -33,7 +33,7 @@ describe('what the queues are told', () => {
       template: undefined,
       negativeTemplate: undefined,
       fallback: {
-        limits: { requests: 5_000, bytes: 1e9, tokens: Infinity },
+        limits: { requests: 5_000, bytes: 1e9, tokens: Infinity, tokensByRate: true },
         fairness: { kind: 'global-strict' },
         ordering: { kind: 'arrival' },
       },
@@ -50,7 +50,7 @@ describe('what the queues are told', () => {
     const { limits, bands } = settings(section);
     expect([limits, bands[0]!.limits]).toEqual([
       { requests: 1_000, bytes: 2 ** 30, tokens: 2e6 },
-      { requests: 10, bytes: 5_120, tokens: 300 },
+      { requests: 10, bytes: 5_120, tokens: 300, tokensByRate: false },
     ]);
   });
 

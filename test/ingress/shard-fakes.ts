@@ -200,6 +200,10 @@ export class RecordedCalls implements RequestRecorder {
     this.calls.push(['unparked', series]);
   }
 
+  passedQueue(series: number, outcome: string): void {
+    this.calls.push(['passedQueue', series, outcome]);
+  }
+
   queueLeft(series: number, outcome: string, seconds: number): void {
     this.calls.push(['queueLeft', series, outcome, seconds]);
   }

@@ -32,15 +32,24 @@ describe('the metrics of flow control', () => {
     expect(await flow(ports, 'request_queue_duration_seconds_bucket', `${ended},inference_pool`)).toBeGreaterThan(2);
   });
 
+  it('show an empty queue as zero, once a request of its flow has passed', async () => {
+    const { ports, running, queued } = await queue({}, 1);
+    expect([await flow(ports, 'queue_size'), (await flow(ports, 'queue_bytes'))! > 0]).toEqual([1, true]);
+    answer(running[0]!.call);
+    await eventually('it goes on', () => queued[0]!.reply !== undefined);
+    expect([await flow(ports, 'queue_size'), await flow(ports, 'queue_bytes')]).toEqual([0, 0]);
+  });
+
   it('show how long requests take into the queue, and what became of them there', async () => {
     const { ports, client } = await queue({ section: '  maxRequests: 1\n' }, 1);
     const refused = request(client, 'more');
     await eventually('one is refused', () => refused.reply !== undefined);
     const count = (outcome: string) =>
       flow(ports, 'request_enqueue_duration_seconds_count', `outcome="${outcome}",priority="0"`);
-    expect([await count('NotYetFinalized'), await count('RejectedCapacity')]).toEqual([1, 1]);
+    // Two passed at once, one waits.
+    expect([await count('NotYetFinalized'), await count('RejectedCapacity')]).toEqual([3, 1]);
     const older = 'inference_extension_flow_control_request_enqueue_duration_seconds_count';
-    expect(await metric(ports.metricsPort, older)).toBe(2);
+    expect(await metric(ports.metricsPort, older)).toBe(4);
   });
 
   it.each([

@@ -71,6 +71,6 @@ export function request(client: ProxyClient, prompt: string, headers: Readonly<R
   return state;
 }
 
-/** Requests that wait; a gauge at 0 is not on the page. */
+/** Requests that wait; a flow that nothing was heard of yet has no gauge. */
 export const waiting = async (ports: Ports) =>
   (await metric(ports.metricsPort, 'llm_d_epp_flow_control_queue_size')) ?? 0;

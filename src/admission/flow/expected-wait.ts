@@ -8,9 +8,29 @@ const RETRY_JITTER = 0.2;
 const RETRY_MOST_SECONDS = 60;
 
 /**
- * Milliseconds that a request of a flow (`flow` = NONE: a new one called `id`) that comes now will probably wait:
- * tokens ahead of it over the rate at which its band drains. Among fair flows only its own flow's tokens and as much of each
- * other flow are ahead. Undefined while the rate is unknown.
+ * Tokens that go before a request of a flow (`flow` = NONE: a new one called `id`) that comes now. Among fair flows only its
+ * own flow's tokens and as much of each other flow.
+ */
+export function tokensAhead(band: Band, flows: FlowTable, flow: number, id: string): number {
+  if (band.fairness.oneLane) return band.tokens;
+  const weight = weightOf(band.settings.fairness, id);
+  const waits = flow !== NONE && flows.waiting[flow]! > 0;
+  const own = waits ? flows.waitingTokens[flow]! : 0;
+  const weights = band.activeWeight + (waits ? 0 : weight);
+  return Math.min(band.tokens, (own * weights) / weight);
+}
+
+/** Milliseconds until so many tokens have left a band; undefined while its rate is unknown. */
+export function drainMs(band: Band, tokens: number, nowMs: number): number | undefined {
+  if (tokens === 0) return 0;
+  band.drain.look(nowMs);
+  const rate = band.drain.tokensPerSecond;
+  return rate === undefined ? undefined : (tokens / rate) * 1000;
+}
+
+/**
+ * Milliseconds that a request of a flow that comes now will probably wait: what goes before it over the rate at which its band
+ * drains. Undefined while the rate is unknown.
  */
 export function expectedWaitMs(
   band: Band,
@@ -21,17 +41,8 @@ export function expectedWaitMs(
 ): number | undefined {
   if (band.waiting === 0) return 0;
   band.drain.look(nowMs);
-  const rate = band.drain.tokensPerSecond;
-  if (rate === undefined) return undefined;
-  let ahead = band.tokens;
-  if (!band.fairness.oneLane) {
-    const weight = weightOf(band.settings.fairness, id);
-    const waits = flow !== NONE && flows.waiting[flow]! > 0;
-    const own = waits ? flows.waitingTokens[flow]! : 0;
-    const weights = band.activeWeight + (waits ? 0 : weight);
-    ahead = Math.min(ahead, (own * weights) / weight);
-  }
-  return ahead === 0 ? 0 : (ahead / rate) * 1000;
+  if (band.drain.tokensPerSecond === undefined) return undefined;
+  return drainMs(band, tokensAhead(band, flows, flow, id), nowMs);
 }
 
 /** What refused requests are told, spread a little so that those that were refused together do not come back together. */

@@ -81,16 +81,17 @@ export type GrantResult = 'granted' | 'closed' | 'stopped' | 'gone' | 'later';
  */
 export type TryGrant = (handle: number, reference: number, priority: number, onlySlot: number) => GrantResult;
 
-/** A request leaves the queue without having been placed. */
+/** A request leaves the queue without having been placed. @param retryAfterSeconds whole seconds, 1 to 60 */
 export type OnExpired = (
   handle: number,
   reference: number,
   outcome: 'EvictedTTL' | 'EvictedNoEndpoints',
   priority: number,
+  retryAfterSeconds: number,
 ) => void;
 
-/** A request leaves the queue because the queue ends. */
-export type OnEvicted = (handle: number, reference: number, priority: number) => void;
+/** A request leaves the queue because the queue ends. @param retryAfterSeconds whole seconds, 1 to 60 */
+export type OnEvicted = (handle: number, reference: number, priority: number, retryAfterSeconds: number) => void;
 
 /** Where a waiting request stands. */
 export interface QueuePosition {
@@ -217,6 +218,12 @@ export interface Queues {
   /** Priorities that have a band, highest first. */
   priorities(): readonly number[];
   position(handle: number, nowMs: number): QueuePosition | undefined;
+  /** Where a request of a flow would stand that came now; undefined when its band does not exist. */
+  outlook(priority: number, flow: string, nowMs: number): QueuePosition | undefined;
+  /** Seconds after which a request that waits and is turned away may come again: 1 to 60, from what its band drains. */
+  retryAfterSeconds(handle: number, nowMs: number): number;
+  /** Milliseconds until everything that waits in a band has left it at its present rate; undefined = unknown. */
+  drainMs(priority: number, nowMs: number): number | undefined;
   /** @param flows most flows to tell of each band */
   snapshot(nowMs: number, flows: number): QueueSnapshot;
 }

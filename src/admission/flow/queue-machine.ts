@@ -1,7 +1,7 @@
 import { type Band, type QueueTables, weightOf } from './band.js';
 import { BandDirectory } from './band-directory.js';
 import { OVERFLOW } from './class-table.js';
-import { expectedWaitMs, RetryAfter } from './expected-wait.js';
+import { drainMs, expectedWaitMs, RetryAfter, tokensAhead } from './expected-wait.js';
 import { FlowTable } from './flow-table.js';
 import { Lanes } from './lanes.js';
 import {
@@ -114,6 +114,9 @@ export class QueueMachine implements Queues {
     const waitMs = expectedWaitMs(band, flows, flow, request.flow, nowMs);
     const bound = this.#brokenBound(band, request.bytes, tokens, waitMs);
     if (bound !== undefined) return this.#refuse(bound, waitMs);
+    if (this.#isBeyondRate(band, tokensAhead(band, flows, flow, request.flow), nowMs)) {
+      return this.#refuse('band-tokens', waitMs);
+    }
     const bucketMs = this.#buckets.waitFor(request.flow, tokens, nowMs);
     if (bucketMs > 0) return this.#refuse('tenant-limit', bucketMs);
     if (requests.live === requests.capacity) return this.#refuse('too-many-waiting', waitMs);
@@ -275,10 +278,11 @@ export class QueueMachine implements Queues {
       const nowhere = room.poolEmpty || room.classes.isEmpty(requests.ownClass[index]!);
       const [handle, reference] = [requests.handleOf(index), requests.reference[index]!];
       const { priority } = this.#bandOf(index);
+      const retryAfterSeconds = this.retryAfterSeconds(handle, nowMs);
       this.#remove(index, nowMs);
       this.totals.expired++;
       expired++;
-      onExpired(handle, reference, nowhere ? 'EvictedNoEndpoints' : 'EvictedTTL', priority);
+      onExpired(handle, reference, nowhere ? 'EvictedNoEndpoints' : 'EvictedTTL', priority, retryAfterSeconds);
     }
     return expired;
   }
@@ -287,13 +291,16 @@ export class QueueMachine implements Queues {
     const { requests, lanes } = this.#tables;
     let evicted = 0;
     for (const band of this.#bands.sorted) {
+      let tokens = 0;
       while (band.waiting > 0) {
         const index = lanes.head[band.fairness.choose(band.filledLow, band.filledHigh)]!;
         const [handle, reference] = [requests.handleOf(index), requests.reference[index]!];
+        tokens += requests.tokens[index]!;
         this.#remove(index, nowMs);
         this.totals.evicted++;
         evicted++;
-        onEvicted(handle, reference, band.priority);
+        // They come back, here or elsewhere, as they would have been served.
+        onEvicted(handle, reference, band.priority, this.#retryAfter.seconds(drainMs(band, tokens, nowMs)));
       }
     }
     return evicted;
@@ -350,9 +357,33 @@ export class QueueMachine implements Queues {
     if (index === NONE) return undefined;
     const flow = requests.flow[index]!;
     const band = this.#bandOf(index);
-    const others = this.#bands.sorted.filter(({ priority }) => priority >= band.priority);
-    const ahead = others.reduce((sum, { waiting }) => sum + waiting, -1);
-    return { ahead, expectedWaitMs: expectedWaitMs(band, flows, flow, flows.id[flow]!, nowMs) };
+    return {
+      ahead: this.#waitingFrom(band) - 1,
+      expectedWaitMs: expectedWaitMs(band, flows, flow, flows.id[flow]!, nowMs),
+    };
+  }
+
+  outlook(priority: number, id: string, nowMs: number): QueuePosition | undefined {
+    const { flows } = this.#tables;
+    const band = this.#bands.get(priority);
+    if (band === undefined) return undefined;
+    const expected = expectedWaitMs(band, flows, flows.find(priority, id), id, nowMs);
+    return { ahead: this.#waitingFrom(band), expectedWaitMs: expected };
+  }
+
+  /** Requests that wait in a band and above it. */
+  #waitingFrom({ priority }: Band): number {
+    const above = this.#bands.sorted.filter((band) => band.priority >= priority);
+    return above.reduce((sum, { waiting }) => sum + waiting, 0);
+  }
+
+  retryAfterSeconds(handle: number, nowMs: number): number {
+    return this.#retryAfter.seconds(this.position(handle, nowMs)?.expectedWaitMs);
+  }
+
+  drainMs(priority: number, nowMs: number): number | undefined {
+    const band = this.#bands.get(priority);
+    return band === undefined ? undefined : drainMs(band, band.tokens, nowMs);
   }
 
   snapshot(nowMs: number, flows: number): QueueSnapshot {
@@ -384,6 +415,14 @@ export class QueueMachine implements Queues {
     if (band.tokens + tokens > limits.tokens) return 'band-tokens';
     if (waitMs !== undefined && waitMs > maxExpectedWaitMs) return 'expected-wait';
     return undefined;
+  }
+
+  /** Whether so many tokens ahead are more than a band without a bound on them may drain in time. */
+  #isBeyondRate({ limits, drain }: Band, ahead: number, nowMs: number): boolean {
+    if (limits.tokensByRate !== true || limits.tokens !== Number.POSITIVE_INFINITY || this.#room.poolEmpty)
+      return false;
+    const rate = drain.bestPerSecond(nowMs);
+    return rate !== undefined && ahead > (rate * this.#settings.ttlMs) / 1_000;
   }
 
   #refuse(cause: RefusalCause, waitMs: number | undefined): number {

@@ -40,6 +40,11 @@ export interface QueueLimits {
   readonly bytes: number;
   /** Tokens of prompts that are not cached, and of expected outputs. */
   readonly tokens: number;
+  /**
+   * Of a band without a bound on tokens: no more may be ahead of a request than its band drains within the time to live at the
+   * best rate of the last minutes. Unbounded while the pool is empty, the rate unknown or the time to live endless.
+   */
+  readonly tokensByRate?: boolean;
 }
 
 /** What bands of one kind are like. */

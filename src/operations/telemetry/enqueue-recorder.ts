@@ -5,8 +5,13 @@ import { enqueueKind, refusalKind } from './metric-table.js';
 import { SeriesTable } from './series-table.js';
 import { LABEL_VALUES_MAX, ValueCap } from './value-cap.js';
 
-/** What a request that stands in a queue is counted as (llm-d-router's label). */
+/** What a request that was let in is counted as (llm-d-router's label). */
 const QUEUED = 'NotYetFinalized';
+
+/** The label of a request by what became of it when it came. */
+export function enqueueOutcome(outcome: QueueOutcome | undefined): string {
+  return outcome === undefined || outcome === 'Dispatched' ? QUEUED : outcome;
+}
 
 const limit = boundsOf(enqueueKind.at.duration);
 
@@ -25,7 +30,7 @@ export class EnqueueRecorder {
 
   /** @param outcome how its wait ended at once; undefined = it waits */
   arrived(flow: string, priority: number, outcome: QueueOutcome | undefined, seconds: number): void {
-    const values = [this.#fairness.admit(flow), outcome ?? QUEUED, String(priority)];
+    const values = [this.#fairness.admit(flow), enqueueOutcome(outcome), String(priority)];
     const base = this.#series.resolve(enqueueKind, values);
     observe(this.#cells, base + enqueueKind.at.duration.offset, limit, seconds);
   }

@@ -427,6 +427,8 @@ const olderQueue = (name: string, ...labels: string[]) =>
 
 /** What waits, while flow control is on. */
 export const queueKind = kind(88, queueLabels, {
+  // The first one: while it has counted, the gauges are shown at zero too, so that they do not vanish with the queue.
+  left: counter('pointsman_flow_control_flow_requests_total', 'Requests that flow control is done with, by flow.'),
   size: gauge('llm_d_epp_flow_control_queue_size', 'Requests that wait.', olderQueue('queue_size', ...queueLabels)),
   bytes: gauge(
     'llm_d_epp_flow_control_queue_bytes',
@@ -449,7 +451,7 @@ export const queueTotalKind = kind(90, ['outcome', 'priority', 'inference_pool']
   total: counter('llm_d_epp_flow_control_requests_total', 'Requests by what flow control did with them.'),
 });
 
-/** How long requests take to get into the queues. Counted by the control thread. */
+/** How long requests take to get into the queues. Counted by the control thread; by shards, at 0, where nothing had to wait. */
 export const enqueueKind = kind(91, ['fairness_id', 'outcome', 'priority'], {
   duration: histogram(
     'llm_d_epp_flow_control_request_enqueue_duration_seconds',

@@ -4,9 +4,11 @@ import type { Usage } from '../../core/types.js';
 import type { Endpoint } from '../../pool/endpoint.js';
 import type { ObservedLatency, RequestLabels, RequestRecorder, ResponseSummary } from '../../response/recorder.js';
 import type { LatencyPrediction } from '../../scheduling/types.js';
+import { enqueueOutcome } from './enqueue-recorder.js';
 import { boundsOf, observe } from './histogram-cells.js';
 import {
   attemptKind,
+  enqueueKind,
   errorKind,
   type Metric,
   PREFIX_PRODUCER,
@@ -72,6 +74,7 @@ const limits = {
   ratio: boundsOf(prefixKind.at.ratio),
   bytes: boundsOf(prefixKind.at.bytes),
   queued: boundsOf(queueEndKind.at.duration),
+  entered: boundsOf(enqueueKind.at.duration),
 };
 
 /** Where the two times of a prediction are counted. */
@@ -103,6 +106,8 @@ interface QueueCells {
   /** Values of the labels of `queueKind`. */
   readonly values: readonly string[];
   readonly waiting: number;
+  /** Of requests that never stood in a queue. */
+  readonly entered: Map<QueueOutcome, number>;
   readonly ends: Map<QueueOutcome, { readonly duration: number; readonly total: number }>;
 }
 
@@ -219,8 +224,21 @@ export class ShardRecorder implements RequestRecorder {
       };
       queue.ends.set(outcome, end);
     }
+    this.#cells[queue.waiting + queueKind.at.left.offset]! += 1;
     observe(this.#cells, end.duration + queueEndKind.at.duration.offset, limits.queued, seconds);
     this.#cells[end.total]! += 1;
+  }
+
+  passedQueue(series: number, outcome: QueueOutcome): void {
+    const queue = this.#queueOf(series);
+    let entered = queue.entered.get(outcome);
+    if (entered === undefined) {
+      const [fairness, priority] = queue.values;
+      entered = this.#series.resolve(enqueueKind, [fairness!, enqueueOutcome(outcome), priority!]);
+      queue.entered.set(outcome, entered);
+    }
+    observe(this.#cells, entered + enqueueKind.at.duration.offset, limits.entered, 0);
+    this.queueLeft(series, outcome, 0);
   }
 
   unparked(series: number): void {
@@ -234,7 +252,7 @@ export class ShardRecorder implements RequestRecorder {
     if (queue === undefined) {
       const [fairness, model, priority, target] = this.#series.valuesOf(series);
       const values = [fairness!, priority!, this.#options.poolName ?? '', model!, target!];
-      queue = { values, waiting: this.#series.resolve(queueKind, values), ends: new Map() };
+      queue = { values, waiting: this.#series.resolve(queueKind, values), entered: new Map(), ends: new Map() };
       this.#queues.set(series, queue);
     }
     return queue;

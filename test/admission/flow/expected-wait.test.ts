@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { RetryAfter } from '../../../dist/admission/flow/expected-wait.js';
 import { NO_HANDLE } from '../../../dist/admission/flow/queue-contract.js';
 import { QueueMachine } from '../../../dist/admission/flow/queue-machine.js';
-import type { FlowControlSettings } from '../../../dist/admission/flow/settings.js';
+import type { BandSettings, FlowControlSettings } from '../../../dist/admission/flow/settings.js';
 import { TokenBuckets } from '../../../dist/admission/flow/token-buckets.js';
 import { PLAIN_BAND, request, settings } from './settings.js';
 
@@ -100,5 +100,76 @@ describe('token buckets', () => {
     expect([ask(), ask()]).toEqual([NO_HANDLE, NO_HANDLE]);
     expect(queue.refusal).toEqual({ outcome: 'RejectedCapacity', cause: 'tenant-limit', retryAfterSeconds: 2 });
     expect(queue.enqueue(request({ flow: 'f', uncachedTokens: 199 }), 0)).not.toBe(NO_HANDLE);
+  });
+});
+
+describe('a band without a bound on tokens', () => {
+  const limits = { ...PLAIN_BAND.limits, tokensByRate: true };
+  const ordering = PLAIN_BAND.ordering;
+  const byRate = (ttlMs: number, fairness: BandSettings['fairness'] = { kind: 'global-strict' }) => ({
+    ttlMs,
+    fallback: { limits, ordering, fairness },
+  });
+
+  it('takes what it drains within the time to live, and no more', () => {
+    // 1,000 requests wait, ten leave a second.
+    expect(backlog(byRate(120_000)).enqueue(request(), 5_000)).not.toBe(NO_HANDLE);
+    const queue = backlog(byRate(50_000));
+    expect(queue.enqueue(request(), 5_000)).toBe(NO_HANDLE);
+    expect(queue.refusal).toEqual({ outcome: 'RejectedCapacity', cause: 'band-tokens', retryAfterSeconds: 60 });
+  });
+
+  it('does so by the best rate of the last minutes, so that a pool that stands still a while loses nobody', () => {
+    const queue = backlog(byRate(120_000));
+    expect(queue.position(queue.enqueue(request(), 5_000), 15_000)!.expectedWaitMs!).toBeGreaterThan(500_000);
+    expect(queue.enqueue(request(), 15_000)).not.toBe(NO_HANDLE);
+    expect(queue.enqueue(request(), 125_000)).toBe(NO_HANDLE);
+  });
+
+  it('takes a fair flow for what is ahead of it, whatever others have waiting', () => {
+    const queue = backlog(byRate(50_000, { kind: 'start-time', weights: {} }));
+    expect(queue.enqueue(request({ flow: 'f0' }), 5_000)).toBe(NO_HANDLE);
+    expect(queue.enqueue(request({ flow: 'new' }), 5_000)).not.toBe(NO_HANDLE);
+  });
+
+  it('takes everything while the rate is unknown, the pool is empty or waits have no end', () => {
+    const unknown = new QueueMachine(settings(byRate(1)), 0, { requests: 64, flows: 8 });
+    for (let i = 0; i < 9; i++) expect(unknown.enqueue(request({ uncachedTokens: 1e6 }), 0)).not.toBe(NO_HANDLE);
+    const empty = backlog(byRate(50_000));
+    empty.poolEmpty(true, 5_000);
+    expect(empty.enqueue(request(), 5_000)).not.toBe(NO_HANDLE);
+    expect(backlog(byRate(Infinity)).enqueue(request(), 5_000)).not.toBe(NO_HANDLE);
+  });
+});
+
+describe('whoever is turned away from the queue', () => {
+  it('is told when to come again: when its time is over, what its band would need', () => {
+    const queue = backlog({ ttlMs: 5_001 });
+    const told: number[] = [];
+    queue.expire(5_001, (_handle, _reference, _outcome, _priority, seconds) => told.push(seconds));
+    expect(told).toHaveLength(1_000);
+    expect(told[0]).toBe(60);
+    // What is left before the last ones is soon gone.
+    expect(told.at(-1)).toBe(1);
+  });
+
+  it('is told so at a shutdown too, in the order of service', () => {
+    const queue = backlog();
+    const told: number[] = [];
+    queue.evictAll((_handle, _reference, _priority, seconds) => told.push(seconds), 5_000);
+    expect(told).toHaveLength(1_000);
+    expect(told[0]).toBe(1);
+    // 200 requests at ten a second: 20 s, with a margin of 30 % and up to 20 % of jitter.
+    expect(told[199]).toBeGreaterThanOrEqual(24);
+    expect(told[199]).toBeLessThanOrEqual(34);
+    expect(told.at(-1)).toBe(60);
+  });
+
+  it('is told 1 second when nothing is known', () => {
+    const queue = new QueueMachine(settings({ ttlMs: 10 }), 0, { requests: 64, flows: 8 });
+    queue.enqueue(request(), 0);
+    queue.expire(10, (_handle, _reference, outcome, _priority, seconds) =>
+      expect([outcome, seconds]).toEqual(['EvictedTTL', 1]),
+    );
   });
 });
