@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { basename, dirname, extname, resolve } from 'node:path';
 import { Command, InvalidArgumentError } from 'commander';
 import { htmlReport } from '../simulator/report/html-report.js';
+import { type CapacityComparison, compareCapacity } from '../simulator/suite/capacity-comparison.js';
 import { type Comparison, compare } from '../simulator/suite/comparison.js';
 import { KeptCells } from '../simulator/suite/kept-cells.js';
 import { loadSuite } from '../simulator/suite/load-suite.js';
@@ -38,7 +39,9 @@ export async function runSimulate(argv: readonly string[]): Promise<number> {
     writeFileSync(flags.report, htmlReport(basename(path, extname(path)), suite, results, comparisons));
   }
   if (flags.csv !== undefined) writeFileSync(flags.csv, resultsCsv(results));
-  process.stdout.write(comparisonText(comparisons));
+  process.stdout.write(
+    suite.capacity === undefined ? comparisonText(comparisons) : capacityText(compareCapacity(results, suite)),
+  );
   return 0;
 }
 
@@ -75,10 +78,26 @@ function showProgress({ done, of, leftSeconds }: SweepProgress): void {
   }
 }
 
+/** One block of lines per workload, the policy that carries most first. */
+export function capacityText(rows: readonly CapacityComparison[]): string {
+  const workloads = [...new Set(rows.map(({ workload }) => workload))];
+  return workloads
+    .map((workload) => {
+      const own = rows.filter((row) => row.workload === workload).sort((a, b) => b.rate - a.rate);
+      const lines = own.map(({ policy, rate, change, low, high }) => {
+        const against = Number.isNaN(change) ? '' : `${percent(change)}  [${percent(low)}, ${percent(high)}]`;
+        return `  ${policy.padEnd(18)} ${rate.toFixed(2).padStart(8)} requests/s  ${against}`;
+      });
+      return `${workload}\n${lines.join('\n')}\n`;
+    })
+    .join('\n');
+}
+
+const percent = (share: number) => `${share >= 0 ? '+' : ''}${(100 * share).toFixed(1)} %`;
+
 /** One block of lines per workload, best policy first. */
 export function comparisonText(comparisons: readonly Comparison[]): string {
   const workloads = [...new Set(comparisons.map(({ workload }) => workload))];
-  const percent = (share: number) => `${share >= 0 ? '+' : ''}${(100 * share).toFixed(1)} %`;
   return workloads
     .map((workload) => {
       const rows = comparisons.filter((row) => row.workload === workload).sort((a, b) => a.cost - b.cost);
