@@ -141,11 +141,6 @@ export class Adapter {
     if (transition !== undefined) changed(transition);
   }
 
-  /** An endpoint has left its slot. */
-  forget(slot: number): void {
-    this.model.forget(slot);
-  }
-
   report(): AdapterReport {
     const guard = this.#guard;
     return {

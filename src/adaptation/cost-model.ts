@@ -2,7 +2,8 @@ import type { CostModelSettings } from '../config/adaptation.js';
 import type { Coefficients } from '../core/coefficients.js';
 import type { Label } from '../core/label.js';
 import { ChangeDetector } from './change-detector.js';
-import { EndpointModel } from './endpoint-model.js';
+import type { EndpointModel } from './endpoint-model.js';
+import { EndpointSpeeds, type LiveEndpoint } from './endpoint-speeds.js';
 import { AnchoredRidge, type RidgeState } from './ridge.js';
 import { rankCorrelation, Window } from './window.js';
 
@@ -63,7 +64,7 @@ export class CostModel {
   readonly #firstOutput: AnchoredRidge;
   readonly #perToken: AnchoredRidge;
   readonly #changes = new ChangeDetector();
-  readonly #endpoints = new Map<number, EndpointModel>();
+  readonly #endpoints = new EndpointSpeeds();
   readonly #predicted = new Window(WINDOW);
   readonly #observed = new Window(WINDOW);
   readonly #bias = new Window(WINDOW);
@@ -71,8 +72,6 @@ export class CostModel {
   #outputs = 0;
   #labels = 0;
   #quickLeft = 0;
-  /** Of all endpoints; kept along, since every label asks for the mean. */
-  #slownessSum = 0;
   #lastMs: number | undefined;
   #gapMs = 0;
   #alarms = 0;
@@ -100,7 +99,8 @@ export class CostModel {
   /** Take in a finished request; what ended otherwise than well is not learned from. @returns whether it was */
   learn(label: Label): boolean {
     if (label.outcome !== 'completed') return false;
-    const endpoint = this.#endpointOf(label.slot, label.slotGeneration);
+    const endpoint = this.#endpoints.modelOf(label.slot, label.slotGeneration);
+    // A late label of an endpoint that has left says nothing about the one that sits there now.
     if (endpoint === undefined) return false;
     this.#clock(label.timeMs + label.durationMs);
     const output = label.outputTokens;
@@ -116,7 +116,7 @@ export class CostModel {
 
   /** What the label's request should have taken, as the model stands now. */
   predict(label: Label): Prediction {
-    const endpoint = this.#endpoints.get(label.slot);
+    const endpoint = this.#endpoints.at(label.slot);
     const fits = endpoint !== undefined && endpoint.generation === label.slotGeneration;
     const speed = fits ? this.speedOf(label.slot) : 1;
     const uncached = this.#uncached(label, fits ? endpoint.reliability : 1);
@@ -144,16 +144,19 @@ export class CostModel {
     };
   }
 
-  /** Slots that labels have come from, with the generation that they are known under. */
+  /** These endpoints are live now. */
+  meet(live: readonly LiveEndpoint[]): void {
+    this.#endpoints.meet(live);
+  }
+
+  /** Endpoints by slot, with the generation that they are known under. */
   get endpoints(): ReadonlyMap<number, { readonly generation: number; readonly reliability: number }> {
-    return this.#endpoints;
+    return this.#endpoints.models;
   }
 
   /** How much longer output takes on an endpoint than on the others; 1 when that cannot be told from noise. */
   speedOf(slot: number): number {
-    const endpoint = this.#endpoints.get(slot);
-    if (endpoint === undefined) return 1;
-    return endpoint.speed(this.#slownessSum / this.#endpoints.size);
+    return this.#endpoints.of(slot);
   }
 
   get fit(): Fit {
@@ -169,19 +172,12 @@ export class CostModel {
     return this.#alarms;
   }
 
-  /** Forget an endpoint that has left. */
-  forget(slot: number): void {
-    this.#endpoints.delete(slot);
-    this.#sumSlowness();
-  }
-
-  /** Back to the prior; endpoints too. */
+  /** Back to the prior, and all endpoints equally fast. */
   reset(): void {
     this.#firstOutput.reset();
     this.#perToken.reset();
     this.#changes.reset();
-    this.#endpoints.clear();
-    this.#slownessSum = 0;
+    this.#endpoints.reset();
     for (const window of [this.#predicted, this.#observed, this.#bias]) window.clear();
     this.#labels = 0;
     this.#quickLeft = 0;
@@ -205,17 +201,6 @@ export class CostModel {
     }
     this.#outputTokens = state.outputTokens;
     return true;
-  }
-
-  #endpointOf(slot: number, generation: number): EndpointModel | undefined {
-    const known = this.#endpoints.get(slot);
-    if (known?.generation === generation) return known;
-    // A late label of an endpoint that has left says nothing about the one that sits there now.
-    if (known !== undefined && known.generation > generation) return undefined;
-    const fresh = new EndpointModel(generation);
-    this.#endpoints.set(slot, fresh);
-    this.#sumSlowness();
-    return fresh;
   }
 
   /** Labels per millisecond, for the length of the memory. */
@@ -272,14 +257,8 @@ export class CostModel {
 
   /** Against what the pool's model says for an endpoint of usual speed. */
   #noteOutputTime(endpoint: EndpointModel, label: Label, observedMs: number): void {
-    const before = endpoint.slowness;
-    endpoint.noteOutputTime(observedMs, this.#perToken.predict(this.#perTokenInputs(label, 1)));
-    this.#slownessSum += endpoint.slowness - before;
-  }
-
-  #sumSlowness(): void {
-    this.#slownessSum = 0;
-    for (const { slowness } of this.#endpoints.values()) this.#slownessSum += slowness;
+    const expectedMs = this.#perToken.predict(this.#perTokenInputs(label, 1));
+    this.#endpoints.note(endpoint, observedMs, expectedMs, label.timeMs + label.durationMs);
   }
 
   #noteFit(predictedMs: number, observedMs: number): void {

@@ -4,20 +4,15 @@ import { ChangeDetector } from './change-detector.js';
 const FADE = 0.99;
 /** Residuals count at most threefold, so that one stalled request does not make an endpoint slow. */
 const MOST_RATIO = 3;
-/** Weight of the assumption that an endpoint is like the others, in requests. */
-const SHRINK = 20;
-/** Differences below e^0.12 = 13 % are noise in a pool of equal machines. */
-const GATE = 0.12;
-/** Beyond a factor of e^1.2 = 3.3 an endpoint is out of order rather than slow. */
-const FARTHEST = 1.2;
 const CACHE_FADE = 0.98;
 const LEAST_RELIABLE = 0.5;
 const MOST_RELIABLE = 1.1;
 
-/** What is learned about one endpoint: its speed and how far the prefix index is right about it. */
+/** What is seen of one endpoint: how long its output takes, and how far the prefix index is right about it. */
 export class EndpointModel {
   readonly generation: number;
   readonly #changes = new ChangeDetector();
+  #heardMs = Number.NEGATIVE_INFINITY;
   #observed = 0;
   #expected = 0;
   #reported = 0;
@@ -27,15 +22,14 @@ export class EndpointModel {
     this.generation = generation;
   }
 
-  /** Logarithm of how much longer its output takes than the pool's model says, drawn towards 0. */
-  get slowness(): number {
-    return Math.log((this.#observed + SHRINK) / (this.#expected + SHRINK));
+  /** Output times observed and expected, in requests of the usual time; older ones count less. */
+  get evidence(): { readonly observed: number; readonly expected: number } {
+    return { observed: this.#observed, expected: this.#expected };
   }
 
-  /** @param mean slowness of all endpoints. @returns factor on all times; 1 when it is within the noise */
-  speed(mean: number): number {
-    const own = this.slowness - mean;
-    return Math.abs(own) > GATE ? Math.exp(Math.min(FARTHEST, Math.max(-FARTHEST, own))) : 1;
+  /** Time of the last output time, milliseconds of the labels' clock. */
+  get heardMs(): number {
+    return this.#heardMs;
   }
 
   /** Share of the tokens thought to be cached here that were, 0.5 … 1.1; 1 while the engine does not report them. */
@@ -48,8 +42,9 @@ export class EndpointModel {
    * Time per output token beside what the pool's model says for an endpoint of usual speed. (Not the time to first output:
    * its errors mistake wrong beliefs about the cache for slowness.)
    */
-  noteOutputTime(observedMs: number, expectedMs: number): void {
+  noteOutputTime(observedMs: number, expectedMs: number, nowMs: number): void {
     if (!(expectedMs > 0) || !(observedMs > 0)) return;
+    this.#heardMs = nowMs;
     const ratio = observedMs / expectedMs;
     this.#observed = FADE * this.#observed + Math.min(MOST_RATIO, ratio);
     this.#expected = FADE * this.#expected + 1;

@@ -31,7 +31,7 @@ export function effectiveWeights(given: Coefficients): EffectiveWeights {
 
 /** Scorers of today's configurations that look at what a term is about. */
 export const scorersOf: Readonly<Record<CostTerm, readonly string[]>> = {
-  context: ['prefix-cache-scorer', 'no-hit-lru-scorer'],
+  context: ['prefix-cache-scorer', 'no-hit-lru-scorer', 'prefix-balance-scorer', 'exploit-explore-scorer'],
   queue: ['token-load-scorer', 'lmetric-scorer'],
   waiting: ['queue-scorer', 'load-aware-scorer'],
   decode: ['running-requests-size-scorer', 'active-request-scorer', 'active-blocks-scorer'],

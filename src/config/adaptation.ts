@@ -42,6 +42,8 @@ export interface AdaptationSettings {
   readonly drive: AdaptationDrive;
   readonly model: CostModelSettings;
   readonly guard: GuardSettings;
+  /** Label of endpoints that says what machine they run on; undefined = they are all of one kind. */
+  readonly hardwareLabel: string | undefined;
   /** Where the learned state is kept; undefined = it is not. */
   readonly stateFile: string | undefined;
 }
@@ -120,6 +122,14 @@ export const adaptationConfig = z.strictObject({
     .min(1)
     .default(256)
     .describe('Requests that every endpoint runs at once at least (max-num-seqs of vLLM).'),
+  hardwareLabel: z
+    .string()
+    .min(1)
+    .optional()
+    .describe(
+      'Label of endpoints that names their hardware: a new endpoint is taken to be as fast as the others of its hardware; ' +
+        'absent = as fast as the pool.',
+    ),
   prior: prior.describe('What is assumed until something has been learned.'),
   guard: guard.describe('When learned costs may decide.'),
   stateFile: z
@@ -164,6 +174,7 @@ export function resolveAdaptation(config: AdaptationConfig | undefined): {
         correlation: guarded.correlation,
         pauseMs: durationMilliseconds(guarded.pause),
       },
+      hardwareLabel: effective.hardwareLabel,
       stateFile: effective.stateFile,
     },
   };

@@ -16,6 +16,8 @@ const REPLACED: ReadonlyMap<ProgramOperation['code'], string> = new Map<ProgramO
   ['OP_SCORE_NO_HIT_LRU', 'no-hit-lru-scorer'],
   ['OP_SCORE_LMETRIC', 'lmetric-scorer'],
   ['OP_SCORE_CACHE_AWARE', 'cache-aware-scorer'],
+  ['OP_SCORE_PREFIX_BALANCE', 'prefix-balance-scorer'],
+  ['OP_SCORE_EXPLOIT_EXPLORE', 'exploit-explore-scorer'],
 ]);
 
 /** Their plugin types. */

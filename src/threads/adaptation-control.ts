@@ -7,6 +7,7 @@ import { EndpointTable } from '../core/endpoint-table.js';
 import { LabelReader } from '../core/label-reader.js';
 import type { CoreInstance } from '../core/memory.js';
 import type { Logger } from '../operations/log.js';
+import type { SlotAssignment } from '../pool/endpoint.js';
 import type { ProgramVariant } from './program-publisher.js';
 import { seededRandom } from './seeded-random.js';
 import { StateFile } from './state-file.js';
@@ -41,6 +42,7 @@ export class AdaptationControl {
   #settings: AdaptationSettings;
   #projected: readonly number[];
   #adapter: Adapter;
+  #live: readonly SlotAssignment[] = [];
   #timer: NodeJS.Timeout | undefined;
   #saveTimer: NodeJS.Timeout | undefined;
   #file: StateFile | undefined;
@@ -89,13 +91,23 @@ export class AdaptationControl {
     this.#savedLabels = 0;
     this.#adapter = this.#make(settings);
     if (keeps && settings.mode !== 'off') this.#adapter.model.restore(learned, 1);
+    this.meet(this.#live);
     this.#adapter.start(this.#options.now());
     this.#log.info({ mode: settings.mode }, 'adaptation goes on with other settings');
   }
 
-  /** Forget endpoints that have left. */
-  keepOnly(slots: ReadonlySet<number>): void {
-    for (const slot of this.#adapter.model.endpoints.keys()) if (!slots.has(slot)) this.#adapter.forget(slot);
+  /** These endpoints are live now: new ones begin as fast as others of their hardware, those that have left are forgotten. */
+  meet(live: readonly SlotAssignment[]): void {
+    this.#live = live;
+    const { hardwareLabel, mode } = this.#settings;
+    if (mode === 'off') return;
+    this.#adapter.model.meet(
+      live.map(({ slot, generation, endpoint: { labels } }) => ({
+        slot,
+        generation,
+        hardware: hardwareLabel === undefined ? '' : (labels[hardwareLabel] ?? ''),
+      })),
+    );
   }
 
   report(): AdapterReport {

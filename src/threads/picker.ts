@@ -123,7 +123,7 @@ export class Picker {
       changed: (assignments, gone) => {
         this.#informers.setEndpoints(assignments);
         this.#events?.setEndpoints(assignments);
-        this.#adaptation.keepOnly(new Set(assignments.map(({ slot }) => slot)));
+        this.#adaptation.meet(assignments);
         this.#flow?.controller.endpointsGone(gone);
       },
       report: (problem) => log.error({ part: 'pool' }, problem),

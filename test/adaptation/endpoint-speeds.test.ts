@@ -1,0 +1,82 @@
+import { describe, expect, it } from 'vitest';
+import { EndpointSpeeds } from '../../dist/adaptation/endpoint-speeds.js';
+
+const live = (hardware: readonly string[]) => hardware.map((each, slot) => ({ slot, generation: 1, hardware: each }));
+
+/** `times` requests on every slot that has a ratio of observed and expected time per token. */
+function seen(speeds: EndpointSpeeds, ratios: Readonly<Record<number, number>>, times = 200, fromMs = 0): void {
+  for (let i = 0; i < times; i++) {
+    for (const [slot, ratio] of Object.entries(ratios)) {
+      speeds.note(speeds.modelOf(Number(slot), 1)!, 10 * ratio, 10, fromMs + i * 100);
+    }
+  }
+}
+
+describe('the speeds of endpoints', () => {
+  it('lets a new endpoint begin as fast as the others of its hardware', () => {
+    const speeds = new EndpointSpeeds();
+    const before = live(['fast', 'fast', 'fast', 'slow', 'slow']);
+    speeds.meet(before);
+    seen(speeds, { 0: 0.8, 1: 0.8, 2: 0.8, 3: 1.6, 4: 1.6 });
+    speeds.meet([
+      ...before,
+      { slot: 5, generation: 1, hardware: 'slow' },
+      { slot: 6, generation: 1, hardware: 'fast' },
+    ]);
+    expect(speeds.of(5) / speeds.of(6)).toBeCloseTo(2, 0);
+    expect(speeds.of(5)).toBeCloseTo(speeds.of(4), 1);
+    expect(speeds.of(6)).toBeCloseTo(speeds.of(0), 1);
+  });
+
+  it('takes an endpoint of unknown hardware to be like the pool', () => {
+    const speeds = new EndpointSpeeds();
+    speeds.meet(live(['', '']));
+    expect([speeds.of(0), speeds.of(1), speeds.of(7)]).toEqual([1, 1, 1]);
+  });
+
+  it('tries an endpoint again that was slow and has not been heard of for a minute', () => {
+    const speeds = new EndpointSpeeds();
+    speeds.meet(live(['', '', '', '']));
+    seen(speeds, { 0: 1, 1: 1, 2: 1, 3: 2.5 });
+    expect(speeds.of(3)).toBeGreaterThan(1.5);
+    // 20 s end at 20,000 ms; a minute later the others have gone on.
+    seen(speeds, { 0: 1, 1: 1, 2: 1 }, 200, 60_000);
+    expect(speeds.of(3)).toBeGreaterThan(1.5);
+    seen(speeds, { 0: 1, 1: 1, 2: 1 }, 200, 80_500);
+    expect(speeds.of(3)).toBe(1);
+    // One request that is slow again is enough.
+    seen(speeds, { 0: 1, 1: 1, 2: 1, 3: 2.5 }, 2, 101_000);
+    expect(speeds.of(3)).toBeGreaterThan(1.5);
+  });
+
+  it('does not take a fast endpoint for slower because it is silent', () => {
+    const speeds = new EndpointSpeeds();
+    speeds.meet(live(['', '', '', '']));
+    seen(speeds, { 0: 1, 1: 1, 2: 1, 3: 0.5 });
+    const before = speeds.of(3);
+    seen(speeds, { 0: 1, 1: 1, 2: 1 }, 200, 200_000);
+    expect(before).toBeLessThan(0.8);
+    expect(speeds.of(3)).toBeLessThan(0.8);
+  });
+
+  it('forgets who has left, and begins anew with who takes over the slot', () => {
+    const speeds = new EndpointSpeeds();
+    speeds.meet(live(['', '', '']));
+    seen(speeds, { 0: 1, 1: 1, 2: 2 });
+    speeds.meet([...live(['', '']), { slot: 2, generation: 2, hardware: '' }]);
+    expect(speeds.of(2)).toBe(1);
+    expect(speeds.modelOf(2, 1)).toBeUndefined();
+    speeds.meet(live(['']));
+    expect([...speeds.models.keys()]).toEqual([0]);
+  });
+
+  it('keeps the hardware when what was seen is thrown away', () => {
+    const speeds = new EndpointSpeeds();
+    speeds.meet(live(['a', 'a', 'b']));
+    seen(speeds, { 0: 1, 1: 1, 2: 2 });
+    speeds.reset();
+    expect(speeds.of(2)).toBe(1);
+    seen(speeds, { 0: 1, 1: 1, 2: 2 });
+    expect(speeds.of(2)).toBeGreaterThan(1.4);
+  });
+});
