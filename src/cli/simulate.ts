@@ -6,10 +6,14 @@ import { type CapacityComparison, compareCapacity } from '../simulator/suite/cap
 import { type Comparison, compare } from '../simulator/suite/comparison.js';
 import { KeptCells } from '../simulator/suite/kept-cells.js';
 import { loadSuite } from '../simulator/suite/load-suite.js';
+import { narrowed, type Part } from '../simulator/suite/narrowed.js';
 import { evaluate, type SweepProgress } from '../simulator/suite/sweep.js';
 import { resultsCsv, resultsJson } from './simulate/results-file.js';
 
 interface SimulateFlags {
+  readonly policies?: readonly string[];
+  readonly workloads?: readonly string[];
+  readonly seeds?: number;
   readonly json?: string;
   readonly csv?: string;
   readonly report?: string;
@@ -25,7 +29,7 @@ export async function runSimulate(argv: readonly string[]): Promise<number> {
   command.parse([...argv], { from: 'user' });
   const path = command.args[0]!;
   const flags = command.opts<SimulateFlags>();
-  const written = loadSuite(path);
+  const written = narrowed(loadSuite(path), partOf(flags));
   const folder = dirname(resolve(path));
   const folders = { suite: folder, traces: flags.traces === undefined ? folder : resolve(flags.traces) };
   const { suite, results } = await evaluate(written, folders, {
@@ -54,8 +58,19 @@ function simulateCommand(): Command {
     .option('--csv <file>', 'write a line per run')
     .option('--traces <folder>', 'where the traces lie that the suite names; default: beside the suite')
     .option('--jobs <number>', 'runs at the same time; default: one per core', wholeNumber)
+    .option('--policies <names>', 'run only these of its policies, separated by commas, and the reference', names)
+    .option('--workloads <names>', 'run only these of its workloads, separated by commas', names)
+    .option('--seeds <number>', 'run so many seeds', wholeNumber)
     .option('--resume <file>', 'keep the result of every run in this file, and take from it what was run before')
     .option('--quiet', 'show no progress', false);
+}
+
+function partOf({ policies, workloads, seeds }: SimulateFlags): Part {
+  return { policies, workloads, seeds };
+}
+
+function names(text: string): readonly string[] {
+  return text.split(',').map((name) => name.trim());
 }
 
 function wholeNumber(text: string): number {
