@@ -187,7 +187,7 @@ export function parkGrant(thread: u32, slot: u32, only: i32, now: f64): u32 {
     const rank = rankOf(load<i32>(at, PARK_PRIORITY));
     result = candidates == 0 ? GRANT_NOWHERE : GRANT_CLOSED;
     memory.fill(MATCH, 0, (<usize>used) << 2);
-    if (candidates != 0 && (!gateOn() || keepOpen(used, rank, load<u32>(at, PARK_UNCACHED), prompt, 0, now) != 0)) {
+    if (candidates != 0 && (!gateOn() || keepOpen(used, rank, load<u32>(at, PARK_UNCACHED), prompt, now) != 0)) {
       grantLocked(at, thread, leastBusy(used), now);
       result = GRANT_DONE;
     }

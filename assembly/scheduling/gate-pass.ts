@@ -3,13 +3,13 @@
 // Owns: the thread's CLASS mask, written by its own thread. Commit lock held throughout: reservation and pick are one step.
 import { COLUMN_GENERATION, cell } from '../endpoints';
 import { mustWait } from '../gate/bands';
-import { keepOpen } from '../gate/conditions';
+import { markOpen } from '../gate/conditions';
 import { gateRank } from '../gate/gate';
 import { gateOn, PARK_OUTPUT, PARK_PROMPT, PARK_UNCACHED, parkAddress, parkMaskAddress } from '../gate/layout';
 import { parkLocked } from '../gate/parking';
 import { endProbe } from '../load/ejection';
 import { ENTRY_PROBE, entryFlags, entryOf, entrySlot, entrySlotGeneration, releaseEntry } from '../load/ledger';
-import { CANDIDATES, CLASS, HEADER, HEADER_POOL, MATCH, P, REQUEST, THREAD } from '../memory';
+import { CANDIDATES, CLASS, HEADER, HEADER_POOL, KEPT, MATCH, P, REQUEST, THREAD } from '../memory';
 import {
   DECIDE_BLIND,
   DECIDE_GATED,
@@ -100,14 +100,16 @@ export function gateEmpty(gated: bool): u32 {
  * @returns how many are left
  */
 export function gatePass(used: u32, candidates: u32, live: u32): u32 {
-  writeClass(used);
   anywhere = candidates == live && (get(REQUEST_FLAGS) & DECIDE_SUBSET) == 0;
   const rank = gateRank(load<i32>(REQUEST + REQUEST_PRIORITY));
-  closed = true;
-  if (!returned && (mustWait(rank) || (get(REQUEST_FLAGS) & DECIDE_QUEUED) != 0)) return 0;
+  const waits = !returned && (mustWait(rank) || (get(REQUEST_FLAGS) & DECIDE_QUEUED) != 0);
   const prompt = get(REQUEST_PROMPT_TOKENS);
-  const left = keepOpen(used, rank, prompt, prompt, held, load<f64>(REQUEST + REQUEST_NOW));
+  const left = waits ? 0 : markOpen(used, rank, prompt, prompt, held, load<f64>(REQUEST + REQUEST_NOW));
   closed = left != candidates;
+  if (!closed) return left;
+  // Only a request that has lost an endpoint to the gate may have to wait for it.
+  writeClass(used);
+  if (left != 0) memory.copy(CANDIDATES, KEPT, (<usize>used) << 2);
   return left;
 }
 
