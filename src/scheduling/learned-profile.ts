@@ -46,7 +46,7 @@ export function learnedProgram(operations: readonly Operation[]): readonly Opera
  * @param projects sum up how its scorers go together with marginal cost, for `projectedProgram`
  */
 export function observedProgram(operations: readonly Operation[], projects = false): readonly Operation[] {
-  if (!canLearn(operations) || operations.length >= MAX_OPERATIONS) return operations;
+  if (!canLearn(operations)) return operations;
   const at = operations.findIndex(({ code }) => code.startsWith('OP_PICK'));
   if (at < 0) return operations;
   const scorers = projects ? projectedScorers(operations) : [];
@@ -57,7 +57,7 @@ export function observedProgram(operations: readonly Operation[], projects = fal
 /** Numbers of the operations whose weights a projection moves. */
 export function projectedScorers(operations: readonly Operation[]): readonly number[] {
   return operations
-    .flatMap((operation, i) => (isReplaced(operation) && operation.weight > 0 && i < LAST_COLUMN ? [i] : []))
+    .flatMap((operation, i) => (isReplaced(operation) && operation.weight > 0 ? [i] : []))
     .slice(0, MOST_PROJECTED);
 }
 
@@ -72,10 +72,8 @@ export function projectedProgram(operations: readonly Operation[], weights: read
   return observedProgram(weighed, true);
 }
 
-/** Bounds of the core: PROGRAM_OPS and PROJECTION_SCORERS in assembly/memory.ts, and its columns for explanations. */
-const MAX_OPERATIONS = 63;
+/** Bound of the core: PROJECTION_SCORERS in assembly/memory.ts. */
 const MOST_PROJECTED = 7;
-const LAST_COLUMN = 59;
 
 function isReplaced({ code }: Operation): boolean {
   return REPLACED.has(code as ProgramOperation['code']);
