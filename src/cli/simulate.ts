@@ -2,13 +2,18 @@ import { writeFileSync } from 'node:fs';
 import { basename, dirname, extname, resolve } from 'node:path';
 import { Command, InvalidArgumentError } from 'commander';
 import { htmlReport } from '../simulator/report/html-report.js';
+import { type CapacityComparison, compareCapacity } from '../simulator/suite/capacity-comparison.js';
 import { type Comparison, compare } from '../simulator/suite/comparison.js';
 import { KeptCells } from '../simulator/suite/kept-cells.js';
 import { loadSuite } from '../simulator/suite/load-suite.js';
+import { narrowed, type Part } from '../simulator/suite/narrowed.js';
 import { evaluate, type SweepProgress } from '../simulator/suite/sweep.js';
 import { resultsCsv, resultsJson } from './simulate/results-file.js';
 
 interface SimulateFlags {
+  readonly policies?: readonly string[];
+  readonly workloads?: readonly string[];
+  readonly seeds?: number;
   readonly json?: string;
   readonly csv?: string;
   readonly report?: string;
@@ -24,7 +29,7 @@ export async function runSimulate(argv: readonly string[]): Promise<number> {
   command.parse([...argv], { from: 'user' });
   const path = command.args[0]!;
   const flags = command.opts<SimulateFlags>();
-  const written = loadSuite(path);
+  const written = narrowed(loadSuite(path), partOf(flags));
   const folder = dirname(resolve(path));
   const folders = { suite: folder, traces: flags.traces === undefined ? folder : resolve(flags.traces) };
   const { suite, results } = await evaluate(written, folders, {
@@ -38,7 +43,9 @@ export async function runSimulate(argv: readonly string[]): Promise<number> {
     writeFileSync(flags.report, htmlReport(basename(path, extname(path)), suite, results, comparisons));
   }
   if (flags.csv !== undefined) writeFileSync(flags.csv, resultsCsv(results));
-  process.stdout.write(comparisonText(comparisons));
+  process.stdout.write(
+    suite.capacity === undefined ? comparisonText(comparisons) : capacityText(compareCapacity(results, suite)),
+  );
   return 0;
 }
 
@@ -51,8 +58,19 @@ function simulateCommand(): Command {
     .option('--csv <file>', 'write a line per run')
     .option('--traces <folder>', 'where the traces lie that the suite names; default: beside the suite')
     .option('--jobs <number>', 'runs at the same time; default: one per core', wholeNumber)
+    .option('--policies <names>', 'run only these of its policies, separated by commas, and the reference', names)
+    .option('--workloads <names>', 'run only these of its workloads, separated by commas', names)
+    .option('--seeds <number>', 'run so many seeds', wholeNumber)
     .option('--resume <file>', 'keep the result of every run in this file, and take from it what was run before')
     .option('--quiet', 'show no progress', false);
+}
+
+function partOf({ policies, workloads, seeds }: SimulateFlags): Part {
+  return { policies, workloads, seeds };
+}
+
+function names(text: string): readonly string[] {
+  return text.split(',').map((name) => name.trim());
 }
 
 function wholeNumber(text: string): number {
@@ -75,10 +93,26 @@ function showProgress({ done, of, leftSeconds }: SweepProgress): void {
   }
 }
 
+/** One block of lines per workload, the policy that carries most first. */
+export function capacityText(rows: readonly CapacityComparison[]): string {
+  const workloads = [...new Set(rows.map(({ workload }) => workload))];
+  return workloads
+    .map((workload) => {
+      const own = rows.filter((row) => row.workload === workload).sort((a, b) => b.rate - a.rate);
+      const lines = own.map(({ policy, rate, change, low, high }) => {
+        const against = Number.isNaN(change) ? '' : `${percent(change)}  [${percent(low)}, ${percent(high)}]`;
+        return `  ${policy.padEnd(18)} ${rate.toFixed(2).padStart(8)} requests/s  ${against}`;
+      });
+      return `${workload}\n${lines.join('\n')}\n`;
+    })
+    .join('\n');
+}
+
+const percent = (share: number) => `${share >= 0 ? '+' : ''}${(100 * share).toFixed(1)} %`;
+
 /** One block of lines per workload, best policy first. */
 export function comparisonText(comparisons: readonly Comparison[]): string {
   const workloads = [...new Set(comparisons.map(({ workload }) => workload))];
-  const percent = (share: number) => `${share >= 0 ? '+' : ''}${(100 * share).toFixed(1)} %`;
   return workloads
     .map((workload) => {
       const rows = comparisons.filter((row) => row.workload === workload).sort((a, b) => a.cost - b.cost);

@@ -56,6 +56,27 @@ describe('the report of a suite', () => {
     expect(page).not.toMatch(/NaN|undefined|Infinity/);
   });
 
+  test('says how often each policy won, how soon it adapted, and how far a variant ranks as its base does', () => {
+    expect(page).toContain('<th>wins</th><th>ties</th><th>open</th><th>losses</th>');
+    expect(page).toContain('reached after');
+    expect(page).toMatch(/Rank agreement of the policies with c .*old numbers -?[01]\.\d\d/);
+  });
+
+  test('shows every seed as a dot', () => {
+    const dots = page.match(/<circle [^>]*r="2.6"/g)!;
+    // Three policies beside the reference on four workloads with two seeds.
+    expect(dots).toHaveLength(24);
+  });
+
+  test('of a search for capacity shows what each policy carries, and no costs', () => {
+    const searching = suiteSchema.parse({ ...suite, run: ['c'], capacity: { from: 0.5, to: 2, steps: 1 } });
+    const found = cellsOf(searching).map((cell) => runCell(searching, cell, folders));
+    const carried = htmlReport('capacity', searching, found, compare(found, searching));
+    expect(carried).toContain('How much load each policy carries');
+    expect(carried).not.toContain('Who is best where');
+    expect(carried).not.toMatch(/NaN|undefined|Infinity/);
+  });
+
   test('is for light and dark readers', () => {
     expect(page).toContain('prefers-color-scheme:dark');
   });

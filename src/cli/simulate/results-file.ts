@@ -1,17 +1,35 @@
+import { adaptationSpeed } from '../../simulator/suite/adaptation-speed.js';
+import { compareCapacity } from '../../simulator/suite/capacity-comparison.js';
 import type { CellResult } from '../../simulator/suite/cell.js';
 import type { Comparison } from '../../simulator/suite/comparison.js';
 import type { Suite } from '../../simulator/suite/schema.js';
 
 /** Everything of a sweep as one JSON document, the suite with all defaults included. */
 export function resultsJson(suite: Suite, results: readonly CellResult[], comparisons: readonly Comparison[]): string {
-  return `${JSON.stringify({ suite, comparisons, runs: results }, null, 1)}\n`;
+  const capacities = suite.capacity === undefined ? undefined : compareCapacity(results, suite);
+  const speeds = suite.policies.flatMap(({ name }) =>
+    results.some(({ policy, learning }) => policy === name && learning !== undefined)
+      ? adaptationSpeed(results, suite, name).map((speed) => ({ policy: name, ...speed }))
+      : [],
+  );
+  return `${JSON.stringify({ suite, comparisons, capacities, speeds, runs: results }, null, 1)}\n`;
 }
 
 /** A line per run; times in milliseconds. */
 export function resultsCsv(results: readonly CellResult[]): string {
   const spreads = ['ttft', 'tpot', 'e2e'] as const;
   const points = ['mean', 'p50', 'p90', 'p99'] as const;
-  const single = ['cost', 'goodput', 'hitRatio', 'overBelief', 'preemptions', 'imbalance', 'requests', 'lost'] as const;
+  const single = [
+    'cost',
+    'goodput',
+    'hitRatio',
+    'overBelief',
+    'preemptions',
+    'imbalance',
+    'requests',
+    'requestsPerSecond',
+    'lost',
+  ] as const;
   const head = ['workload', 'policy', 'seed', ...single, ...spreads.flatMap((s) => points.map((p) => `${s}_${p}`))];
   const lines = results.map(({ workload, policy, seed, summary }) => [
     quoted(workload),

@@ -1,6 +1,10 @@
+import { adaptationSpeed } from '../suite/adaptation-speed.js';
+import { compareCapacity } from '../suite/capacity-comparison.js';
 import type { CellResult } from '../suite/cell.js';
 import type { Comparison } from '../suite/comparison.js';
 import type { Suite, SuiteWorkload } from '../suite/schema.js';
+import { kendall } from '../suite/significance.js';
+import { capacityTable, regretCurves, seedDots } from './comparison-figures.js';
 import { regretFigure, sharesFigure, timelineFigure, variantsFigure } from './figures.js';
 import { style } from './style.js';
 import { escaped, percent } from './svg.js';
@@ -19,11 +23,15 @@ export function htmlReport(
   const policies = byMeanRegret(comparisons, suite);
   const sections = [
     facts(suite, results, workloads),
-    heatTable(comparisons, workloads, policies, suite),
-    regretSection(comparisons, policies),
-    ...timelineSections(suite, results, workloads, policies),
-    ...variantSections(suite, comparisons, workloads, policies),
-    changeTable(comparisons, workloads, suite),
+    ...(suite.capacity === undefined
+      ? [
+          heatTable(comparisons, workloads, policies, suite),
+          regretSection(comparisons, policies, suite),
+          ...timelineSections(suite, results, workloads, policies),
+          ...variantSections(suite, comparisons, workloads, policies),
+          changeTable(comparisons, workloads, policies, suite),
+        ]
+      : [capacitySection(suite, results)]),
     metricsTables(results, workloads, policies),
     suiteSection(suite),
   ];
@@ -87,10 +95,18 @@ function heatTable(
 <div class="card"><table class="heat"><thead><tr><th>workload</th>${head}</tr></thead><tbody>${rows.join('')}<tr><td>mean</td>${means.join('')}</tr></tbody></table></div>`;
 }
 
-function regretSection(comparisons: readonly Comparison[], policies: readonly string[]): string {
+function regretSection(comparisons: readonly Comparison[], policies: readonly string[], suite: Suite): string {
   return `<h2>How wrong a choice can be</h2>
 <p>A dot per workload: how much dearer the policy is than the best one there. The bar is the mean; policies stand in the order of their worst workload.</p>
-<div class="card">${regretFigure(comparisons, policies)}</div>`;
+<div class="card">${regretFigure(comparisons, policies)}</div>
+<p>The same as a distribution: on what share of the workloads a policy is within how much of the best.</p>
+<div class="card">${regretCurves(comparisons, lines(policies, suite))}</div>`;
+}
+
+function capacitySection(suite: Suite, results: readonly CellResult[]): string {
+  return `<h2>How much load each policy carries</h2>
+<p>Requests per second at which ${100 * suite.capacity!.goodput} % of the requests still met both objectives, found by bisection; mean over ${suite.seeds} seeds, and the change against ${escaped(suite.reference)} with its 95 % interval.</p>
+<div class="card">${capacityTable(compareCapacity(results, suite), suite.reference)}</div>`;
 }
 
 /** Policies worth a line: the best ones, and always the reference. */
@@ -110,23 +126,47 @@ function timelineSections(
     if (workload.kind !== 'sequence') return [];
     const { parts } = workload as Extract<SuiteWorkload, { kind: 'sequence' }>;
     const named = parts.map(({ workload: part, seconds }) => ({ name: part, seconds }));
-    const figure = timelineFigure(results, name, lines(policies, suite), named);
+    const shown = lines(policies, suite);
+    const figure = timelineFigure(results, name, shown, named);
     return [
       `<h2>When traffic shifts: ${escaped(name)}</h2><p>Cost by time of arrival, mean over the seeds.</p><div class="card">${figure}</div>`,
-      ...learnedSections(suite, results, name, named),
+      speedTable(suite, results, name, shown),
+      ...learnedSections(suite, results, name, named, shown),
     ];
   });
 }
 
-/** Effective weights of every policy that learns, in the first seed. */
+/** How soon the policies that learn had their gain after every shift. */
+function speedTable(
+  suite: Suite,
+  results: readonly CellResult[],
+  workload: string,
+  policies: readonly string[],
+): string {
+  const learning = policies.filter((policy) => results.some((run) => run.policy === policy && run.learning));
+  if (learning.length === 0) return '';
+  const rows = learning.flatMap((policy) =>
+    adaptationSpeed(results, suite, policy)
+      .filter((speed) => speed.workload === workload)
+      .map(({ part, steady, seconds }) => {
+        const reached = seconds === undefined ? '–' : `${seconds.toFixed(0)} s`;
+        return `<tr><td>${escaped(policy)}</td><td>${escaped(part)}</td><td>${percent(Math.exp(steady) - 1)}</td><td>${reached}</td></tr>`;
+      }),
+  );
+  return `<h3>How soon</h3><p class="note">Change of the cost against ${escaped(suite.reference)} in the second half of each part, and the time after its beginning at which a span of 30 s first had 90 % of it. Without a gain of 2 % there is nothing to reach.</p><div class="card"><table><thead><tr><th>policy</th><th>part</th><th>steady change</th><th>reached after</th></tr></thead><tbody>${rows.join('')}</tbody></table></div>`;
+}
+
+/** Effective weights of every policy shown that learns, in the first seed. */
 function learnedSections(
   suite: Suite,
   results: readonly CellResult[],
   workload: string,
   parts: readonly { readonly name: string; readonly seconds: number }[],
+  policies: readonly string[],
 ): string[] {
   return results
     .filter((run) => run.workload === workload && run.seed === suite.firstSeed && run.learning !== undefined)
+    .filter(({ policy }) => policies.includes(policy))
     .map(
       ({ policy, learning }) =>
         `<h3>What decided under ${escaped(policy)}</h3><p class="note">Share of each term of the learned cost in telling endpoints apart, seed ${suite.firstSeed}.</p><div class="card">${sharesFigure(learning!, workload, parts)}</div>`,
@@ -146,12 +186,36 @@ function variantSections(
       .filter((name) => workloads.includes(name));
     if (variants.length === 0) return [];
     return [
-      `<h2>The same traffic under other conditions: ${escaped(base)}</h2><p>Cost of each variant over the cost of ${escaped(base)} itself, policy by policy.</p><div class="card">${variantsFigure(comparisons, base, variants, lines(policies, suite))}</div>`,
+      `<h2>The same traffic under other conditions: ${escaped(base)}</h2><p>Cost of each variant over the cost of ${escaped(base)} itself, policy by policy.</p><div class="card">${variantsFigure(comparisons, base, variants, lines(policies, suite))}</div>${agreements(comparisons, base, variants, policies)}`,
     ];
   });
 }
 
-function changeTable(comparisons: readonly Comparison[], workloads: readonly string[], suite: Suite): string {
+/** How far a variant ranks the policies as its base does. */
+function agreements(
+  comparisons: readonly Comparison[],
+  base: string,
+  variants: readonly string[],
+  policies: readonly string[],
+): string {
+  if (policies.length < 3) return '';
+  const costs = (workload: string) => policies.map((policy) => find(comparisons, workload, policy).cost);
+  const texts = variants.map((variant) => `${escaped(variant)} ${kendall(costs(base), costs(variant)).toFixed(2)}`);
+  return `<p class="note">Rank agreement of the policies with ${escaped(base)} (Kendall's τ-b, 1 = the same order): ${texts.join(' · ')}.</p>`;
+}
+
+/** Policies that are shown seed by seed. */
+const MOST_SHOWN = 4;
+
+function changeTable(
+  comparisons: readonly Comparison[],
+  workloads: readonly string[],
+  policies: readonly string[],
+  suite: Suite,
+): string {
+  const shown = policies.filter((policy) => policy !== suite.reference).slice(0, MOST_SHOWN);
+  const dots =
+    shown.length === 0 ? '' : `<div class="card">${seedDots(comparisons, workloads, shown, suite.reference)}</div>`;
   const rows = workloads.flatMap((workload) =>
     comparisons
       .filter((row) => row.workload === workload && row.verdict !== 'reference')
@@ -161,8 +225,22 @@ function changeTable(comparisons: readonly Comparison[], workloads: readonly str
       ),
   );
   return `<h2>Against ${escaped(suite.reference)}</h2>
-<p>Mean of the paired log ratios over ${suite.seeds} seeds with its 95 % bootstrap interval. A tie is an interval within ±2 % or over zero.</p>
+<p>Mean of the paired log ratios over ${suite.seeds} seeds with its 95 % bootstrap interval. Tie: the interval lies within ±2 %. Win or loss: it lies on one side, and the paired t-test agrees after Holm's correction for the number of workloads. Open: neither.</p>
+${verdictCounts(comparisons, policies, suite)}${dots}
 <details><summary>all pairs, with the cost of every seed</summary><div class="card"><table><thead><tr><th>workload</th><th style="text-align:left">policy</th><th>change</th><th>95 % interval</th><th>verdict</th><th>cost by seed</th></tr></thead><tbody>${rows.join('')}</tbody></table></div></details>`;
+}
+
+function verdictCounts(comparisons: readonly Comparison[], policies: readonly string[], suite: Suite): string {
+  const kinds = ['win', 'tie', 'open', 'loss'] as const;
+  const rows = policies
+    .filter((policy) => policy !== suite.reference)
+    .map((policy) => {
+      const own = comparisons.filter((row) => row.policy === policy);
+      const counts = kinds.map((kind) => `<td>${own.filter(({ verdict }) => verdict === kind).length}</td>`);
+      return `<tr><td>${escaped(policy)}</td>${counts.join('')}</tr>`;
+    });
+  const head = ['wins', 'ties', 'open', 'losses'].map((name) => `<th>${name}</th>`).join('');
+  return `<div class="card"><table><thead><tr><th>policy</th>${head}</tr></thead><tbody>${rows.join('')}</tbody></table></div>`;
 }
 
 function metricsTables(

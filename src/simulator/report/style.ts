@@ -9,13 +9,15 @@ export const style = `
 --c0:#5aa9e6;--c1:#f08c3c;--c2:#35c29c;--c3:#e08cc0;--c4:#d8b84a;--c5:#8cc8ee;--c6:#b09cf0;--c7:#a8a8a8}}
 *{box-sizing:border-box}
 body{margin:0;background:var(--page);color:var(--ink);font:15px/1.5 system-ui,sans-serif}
-main{max-width:1180px;margin:0 auto;padding:32px 20px 64px}
+main{max-width:1240px;margin:0 auto;padding:32px 20px 64px}
 h1{font-size:26px;margin:0 0 4px}h2{font-size:19px;margin:40px 0 4px}h3{font-size:15px;margin:20px 0 4px}
 p{margin:4px 0 12px;max-width:78ch}.soft,.note{color:var(--soft)}.note{font-size:13px}
 .card{background:var(--card);border:1px solid var(--faint);border-radius:8px;padding:14px 16px;overflow-x:auto;margin:8px 0}
 table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:13px}
 th,td{padding:5px 7px;text-align:right;white-space:nowrap}th:first-child,td:first-child{text-align:left}
 th{font-weight:600;color:var(--soft);vertical-align:bottom}tbody tr{border-top:1px solid var(--faint)}
+.heat th:not(:first-child){writing-mode:vertical-rl;text-align:left;padding:5px 2px}
+.heat td{padding:5px 3px;font-size:11px}
 .heat td.best{outline:2px solid rgb(var(--good));outline-offset:-2px;border-radius:4px;font-weight:600}
 .heat th.reference{color:var(--ink)}
 .facts{display:flex;flex-wrap:wrap;gap:10px;margin:16px 0}
