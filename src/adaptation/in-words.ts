@@ -11,10 +11,11 @@ export function adaptationInWords(shown: Omit<ShownAdaptation, 'inWords'>): stri
 
 type Shown = Omit<ShownAdaptation, 'inWords'>;
 
-function whoDecides({ mode, arm, state, why }: Shown): string {
-  if (mode === 'always') return 'Learned costs decide, without a guard (mode: always).';
+function whoDecides({ mode, arm, state, why, rules }: Shown): string {
+  const learned = rules === undefined ? 'Learned costs decide' : `The rule "${rules.current}" decides`;
+  if (mode === 'always') return `${learned}, without a guard (mode: always).`;
   if (arm === 'learned') {
-    return `Learned costs decide${state === 'canary' ? ' this epoch, in turn with the configured weights, until they are proven' : ''}.`;
+    return `${learned}${state === 'canary' ? ' this epoch, in turn with the configured weights, until they are proven' : ''}.`;
   }
   return `The configured weights decide: ${why ?? 'learned costs may not yet'}.`;
 }

@@ -42,6 +42,11 @@ describe('adaptation in words', () => {
     ]);
   });
 
+  it('names the rule that decides', () => {
+    const rules = { current: 'sticky', records: [] };
+    expect(adaptationInWords({ ...shown, rules })[0]).toBe('The rule "sticky" decides.');
+  });
+
   it('says why the configured weights decide although learned costs may', () => {
     const turn = { ...shown, arm: 'static' as const, why: 'it is the turn of the configured weights, to compare with' };
     expect(adaptationInWords(turn)[0]).toBe(

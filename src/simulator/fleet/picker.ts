@@ -19,6 +19,7 @@ import {
   projectedProgram,
   projectedScorers,
 } from '../../scheduling/learned-profile.js';
+import { ruledProgram, rules } from '../../scheduling/rules.js';
 import type { CompiledScheduling } from '../../scheduling/types.js';
 import type { Ablation } from './ablation.js';
 import type { LoadSample } from './endpoint.js';
@@ -147,6 +148,7 @@ export class SimulatedPicker {
       core: control,
       settings: adaptation,
       random: new RandomStream(seed, 'learner'),
+      rules: rules.map(({ name }) => name),
       projected: projectedScorers(operations).map((i) => operations[i]!.weight),
       ablation,
       drive: (drive) => this.#drive(drive, adaptation.drive === 'weights'),
@@ -155,8 +157,9 @@ export class SimulatedPicker {
   }
 
   /** As the picker's control thread follows the adapter. */
-  #drive({ arm, tag, weights }: Drive, projects: boolean): void {
+  #drive({ arm, tag, weights, rule }: Drive, projects: boolean): void {
     if (arm === 'static') this.#run((operations) => observedProgram(operations, projects), tag);
+    else if (rule !== undefined) this.#run((operations) => ruledProgram(operations, rule), tag);
     else if (weights !== undefined) this.#run((operations) => projectedProgram(operations, weights), tag);
     else this.#run(learnedProgram, tag);
   }

@@ -143,6 +143,11 @@ export const baselines: readonly Baseline[] = [
     configuration: learning({ mode: 'always', drive: 'weights' }, ...DEFAULT_SCORERS),
   },
   {
+    name: 'ducb-4',
+    doc: 'the default and three other rules in turn by discounted upper confidence bounds, without a guard (arXiv 0805.3415)',
+    configuration: learning({ mode: 'always', drive: 'rules' }, ...DEFAULT_SCORERS),
+  },
+  {
     name: 'constant-oracle',
     doc: 'marginal cost with the true constants of the engines, caches and load known at once: a reference',
     configuration: profile(['marginal-cost-scorer', 1]),
