@@ -60,15 +60,15 @@ import {
 } from './layout';
 
 /** Part of a KV cache that the lowest and the highest band may fill, and what they leave for the highest's next. */
-const LOW_SHARE: f32 = 0.95;
-const HIGH_SHARE: f32 = 0.99;
-const FOOT_ROOM: f32 = 1.2;
+export const LOW_SHARE: f32 = 0.95;
+export const HIGH_SHARE: f32 = 0.99;
+export const FOOT_ROOM: f32 = 1.2;
 /** What the highest band may have beyond the learned limit. */
-const HIGH_FACTOR: f32 = 0.06;
-const HIGH_MORE: f32 = 2;
+export const HIGH_FACTOR: f32 = 0.06;
+export const HIGH_MORE: f32 = 2;
 
 /** 0 for the highest band, 1 for the lowest; a band alone is a lowest one. */
-function depth(rank: u32): f32 {
+export function depth(rank: u32): f32 {
   const bands = load<u32>(GATE, GATE_BANDS);
   return bands <= 1 ? 1 : <f32>rank / <f32>(bands - 1);
 }
