@@ -76,7 +76,8 @@ export function foreignStale(slot: u32): void {
   store<u32>(room(ROOM_FOREIGN, slot), 0);
 }
 
-function queuesForeign(slot: u32): bool {
+/** The engine of a slot queues requests that are not ours. */
+export function queuesForeign(slot: u32): bool {
   return load<u32>(room(ROOM_FOREIGN, slot)) >= FOREIGN_SCRAPES;
 }
 
