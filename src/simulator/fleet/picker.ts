@@ -21,6 +21,7 @@ import {
 } from '../../scheduling/learned-profile.js';
 import type { CompiledScheduling } from '../../scheduling/types.js';
 import type { Ablation } from './ablation.js';
+import { ArmEpochs } from './arm-epochs.js';
 import type { LoadSample } from './endpoint.js';
 import type { EndpointSettings, KvEventSettings } from './fleet-settings.js';
 import { Learner } from './learner.js';
@@ -45,6 +46,8 @@ export interface PickerConfiguration {
   readonly omniscient?: boolean | undefined;
   /** What is done otherwise than the picker does it. */
   readonly ablation?: Ablation | undefined;
+  /** Profiles that decide in turn, as a bandit has it, in the place of `scheduling`'s own. */
+  readonly arms?: readonly CompiledScheduling[] | undefined;
 }
 
 /** A request as a picker sees it. */
@@ -87,6 +90,7 @@ export class SimulatedPicker {
   readonly #inserts: boolean;
   readonly #ablation: Ablation | undefined;
   readonly #random: RandomStream;
+  readonly #arms: ArmEpochs | undefined;
   /** Undefined when the configuration learns nothing. */
   readonly learner: Learner | undefined;
 
@@ -96,7 +100,7 @@ export class SimulatedPicker {
    * @throws Error when the configuration needs something that the simulation does not have
    */
   constructor(
-    { scheduling, adaptation, omniscient, ablation }: PickerConfiguration,
+    { scheduling, adaptation, omniscient, ablation, arms }: PickerConfiguration,
     endpoints: readonly EndpointSettings[],
     blockTokens: number,
     outputTokens: number,
@@ -141,6 +145,7 @@ export class SimulatedPicker {
     });
     this.#open();
     if (omniscient === true) this.#knowCosts(control, adaptation, outputTokens);
+    if (arms !== undefined) this.#arms = this.#takeTurns(control, adaptation, arms);
     if (adaptation.mode === 'off') return;
     const { operations } = scheduling.profiles[0]!;
     this.learner = new Learner({
@@ -152,6 +157,24 @@ export class SimulatedPicker {
       drive: (drive) => this.#drive(drive, adaptation.drive === 'weights'),
       overloaded: () => this.#overloaded(),
     });
+  }
+
+  #takeTurns(control: CoreInstance, { model }: AdaptationSettings, arms: readonly CompiledScheduling[]): ArmEpochs {
+    return new ArmEpochs(control, model, arms.length, (arm, tag) => {
+      const { operations } = arms[arm]!.profiles[0]!;
+      this.#programs.publish(PROFILE, operations, { inserts: this.#inserts, tag });
+    });
+  }
+
+  /** Whether it has anything to do with time. */
+  get ticks(): boolean {
+    return this.learner !== undefined || this.#arms !== undefined;
+  }
+
+  /** What the control thread does several times a second. */
+  tick(nowMs: number): void {
+    this.learner?.tick(nowMs);
+    this.#arms?.tick(nowMs);
   }
 
   /** As the picker's control thread follows the adapter. */
@@ -318,7 +341,7 @@ export class SimulatedPicker {
 
   /** What came of a request; before its charge is released. */
   label({ ticket, generation }: SimulatedCharge, measures: Measures): void {
-    if (ticket !== 0 && this.learner !== undefined) this.#decider.label(ticket, generation, measures);
+    if (ticket !== 0 && this.ticks) this.#decider.label(ticket, generation, measures);
   }
 
   grow({ ticket, generation }: SimulatedCharge, tokens: number): void {

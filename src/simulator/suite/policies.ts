@@ -1,4 +1,11 @@
-import { type Ablation, evolvedWeights, shortestFirstToken, untied, withoutDecode } from '../fleet/ablation.js';
+import {
+  type Ablation,
+  evolvedWeights,
+  plainLeastSquares,
+  shortestFirstToken,
+  untied,
+  withoutDecode,
+} from '../fleet/ablation.js';
 import type { ScorerWeights } from './schema.js';
 
 /** A rival to compare with: a configuration as users write them, with the source of the rule. */
@@ -11,6 +18,8 @@ export interface Baseline {
   /** It knows everything at once: true costs, caches, load. Not a rule that anybody could run. */
   readonly omniscient?: boolean;
   readonly ablation?: Ablation;
+  /** Configurations that decide in turn, as a bandit has it. */
+  readonly arms?: readonly string[];
 }
 
 type Entry = readonly [type: string, weight?: number, parameters?: Readonly<Record<string, unknown>>];
@@ -153,6 +162,11 @@ export const baselines: readonly Baseline[] = [
   ablated('no-decode', 'learned, without what requests add to each other’s steps', withoutDecode),
   ablated('no-speed', 'learned, all endpoints taken as equally fast', { ignoresSpeed: true }),
   ablated('untied', 'learned, with prices of their own for own tokens and for tokens ahead', untied),
+  ablated(
+    'plain-rls',
+    'learned, by plain recursive least squares in the place of the anchored ridge',
+    plainLeastSquares,
+  ),
   ablated('explore-1', 'learned, and 1 % of the requests anywhere', { explores: 0.01 }),
   ablated(
     'shortest-ttft',
@@ -164,6 +178,17 @@ export const baselines: readonly Baseline[] = [
     'GORGO: uncached and queued tokens, weights by an evolution strategy (arXiv 2602.11688)',
     evolvedWeights,
   ),
+  {
+    name: 'ducb-4',
+    doc: 'discounted UCB over four fixed rules, an epoch of 30 s each: the default, active 4 · prefix 4 · queue 1, lmetric, dynamo-8',
+    configuration: weighted(2, 2, 3),
+    arms: [
+      weighted(2, 2, 3),
+      profile(['active-request-scorer', 4], ['prefix-cache-scorer', 4], ['queue-scorer', 1]),
+      profile(['lmetric-scorer', 1]),
+      profile(['active-blocks-scorer', 1, { overlapWeight: 8, countPrefillInFlight: true }]),
+    ],
+  },
   {
     name: 'aibrix',
     doc: 'AIBrix prefix-cache: longest match within two deviations of the mean, fewest requests when out of balance',
