@@ -4,11 +4,12 @@
 /** What each room may import at run time, besides itself and the contract in pool/endpoint. */
 const rooms = {
   core: [],
+  remote: [],
   config: ['core', 'scheduling'],
   scheduling: ['core'],
-  prediction: ['core', 'scheduling', 'request'],
+  prediction: ['core', 'scheduling', 'request', 'remote'],
   admission: ['core', 'scheduling'],
-  request: ['core', 'scheduling', 'admission'],
+  request: ['core', 'scheduling', 'admission', 'remote'],
   response: ['core', 'scheduling', 'request'],
   ingress: ['core', 'scheduling', 'admission', 'request', 'response'],
   pool: ['core', 'config'],

@@ -1,6 +1,6 @@
 // Which endpoints a request may go to now.
 //
-// Owns: nothing but the thread's CANDIDATES column and, of REGION_GATE, the BLOCKED column. Commit lock held throughout: what is
+// Owns: nothing but the thread's KEPT and KEYS columns and, of REGION_GATE, the BLOCKED column. Commit lock held throughout: what is
 // open here is charged before anybody else looks, so that no two requests take the last place.
 //
 // The rule of GATE_LEARNED, per endpoint (the ledger leads, scraped metrics only correct what it learns):
@@ -25,7 +25,8 @@ import {
   SIGNAL_WAITING,
   wideCell,
 } from '../endpoints';
-import { CANDIDATES, KEYS, MATCH } from '../memory';
+import { CANDIDATES, KEPT, KEYS, MATCH } from '../memory';
+import { laneSumOfIntegers } from '../scheduling/column';
 import { waitingKeys } from '../scheduling/values';
 import {
   GATE,
@@ -59,15 +60,15 @@ import {
 } from './layout';
 
 /** Part of a KV cache that the lowest and the highest band may fill, and what they leave for the highest's next. */
-const LOW_SHARE: f32 = 0.95;
-const HIGH_SHARE: f32 = 0.99;
-const FOOT_ROOM: f32 = 1.2;
+export const LOW_SHARE: f32 = 0.95;
+export const HIGH_SHARE: f32 = 0.99;
+export const FOOT_ROOM: f32 = 1.2;
 /** What the highest band may have beyond the learned limit. */
-const HIGH_FACTOR: f32 = 0.06;
-const HIGH_MORE: f32 = 2;
+export const HIGH_FACTOR: f32 = 0.06;
+export const HIGH_MORE: f32 = 2;
 
 /** 0 for the highest band, 1 for the lowest; a band alone is a lowest one. */
-function depth(rank: u32): f32 {
+export function depth(rank: u32): f32 {
   const bands = load<u32>(GATE, GATE_BANDS);
   return bands <= 1 ? 1 : <f32>rank / <f32>(bands - 1);
 }
@@ -76,81 +77,112 @@ export function ceilingOf(rank: u32): f32 {
   return load<f32>(GATE + ((<usize>rank) << 2), GATE_CEILINGS) * load<f32>(GATE, GATE_SHARE);
 }
 
-/** Uncached tokens of the request on four endpoints. */
-function uncached(at: usize, prompt: v128, block: v128): v128 {
-  const held = f32x4.mul(f32x4.convert_i32x4_s(v128.load(MATCH + at)), block);
-  return f32x4.pmax(f32x4.splat(0), f32x4.sub(prompt, held));
-}
+// The three conditions of the learned rule, one loop each: together they need more vector constants than there are registers,
+// and one loop would load them again in every turn.
 
-/** Keep the candidates that the learned rule leaves open. @returns whether any is left */
-function keepLearned(used: u32, rank: u32, prefill: u32, promptTokens: u32): bool {
-  const deep = depth(rank);
-  const ceiling = ceilingOf(rank);
-  const reserve = load<f32>(GATE, GATE_RESERVE);
-  const foot = rank == 0 ? <f32>0 : load<f32>(GATE, GATE_FOOT) * FOOT_ROOM * deep;
+/** (1): mark in KEPT the candidates with nothing pending, or with room in the window. */
+function keepByWindow(used: u32, rank: u32, prefill: u32, ceiling: f32): void {
   const zero = f32x4.splat(0);
-  const one = f32x4.splat(1);
   const prompt = f32x4.splat(<f32>prefill);
   const block = f32x4.splat(<f32>load<u32>(GATE, GATE_BLOCK_TOKENS));
   const part = f32x4.splat(ceiling);
-  const factor = f32x4.splat((1 + HIGH_FACTOR * (1 - deep)) * ceiling);
-  const more = f32x4.splat(HIGH_MORE * (1 - deep));
+  const window = roomColumn(ROOM_WINDOW);
+  const stretch = roomColumn(ROOM_STRETCH);
+  const pending = roomColumn(ROOM_PENDING + rank);
+  const pendingCount = roomColumn(ROOM_PENDING_COUNT + rank);
+  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+    let first = i32x4.eq(v128.load(pendingCount + at), zero);
+    if (!i32x4.all_true(first)) {
+      const held = f32x4.mul(f32x4.convert_i32x4_s(v128.load(MATCH + at)), block);
+      const uncached = f32x4.pmax(zero, f32x4.sub(prompt, held));
+      const work = f32x4.add(f32x4.convert_i32x4_s(v128.load(pending + at)), uncached);
+      const wide = f32x4.mul(f32x4.mul(v128.load(window + at), v128.load(stretch + at)), part);
+      first = v128.or(first, f32x4.le(work, wide));
+    }
+    v128.store(KEPT + at, v128.and(v128.load(CANDIDATES + at), first));
+  }
+}
+
+/** (3): keep in KEPT those with nothing in flight, or with room in the cache, or of which nobody knows how large it is. */
+function keepByCache(used: u32, rank: u32, promptTokens: u32, ceiling: f32): void {
+  const deep = depth(rank);
+  const foot = rank == 0 ? <f32>0 : load<f32>(GATE, GATE_FOOT) * FOOT_ROOM * deep;
+  const zero = f32x4.splat(0);
+  const block = f32x4.splat(<f32>load<u32>(GATE, GATE_BLOCK_TOKENS));
   const weight = f32x4.splat(deep);
-  const need = f32x4.splat(<f32>promptTokens + deep * reserve);
+  const need = f32x4.splat(<f32>promptTokens + deep * load<f32>(GATE, GATE_RESERVE));
   const share = f32x4.splat((HIGH_SHARE - (HIGH_SHARE - LOW_SHARE) * deep) * ceiling);
   const left = f32x4.splat(foot);
   const inflight = columnAddress(COLUMN_INFLIGHT);
   const active = columnAddress(COLUMN_ACTIVE_BLOCKS);
-  const window = roomColumn(ROOM_WINDOW);
-  const stretch = roomColumn(ROOM_STRETCH);
-  const limit = roomColumn(ROOM_LIMIT);
   const capacity = roomColumn(ROOM_CAPACITY);
   const now = roomColumn(ROOM_KV_NOW);
   const later = roomColumn(ROOM_KV_RESERVED);
-  const pending = roomColumn(ROOM_PENDING + rank);
-  const pendingCount = roomColumn(ROOM_PENDING_COUNT + rank);
-  const blocked = roomColumn(ROOM_BLOCKED);
-  let left4 = zero;
   for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
-    const some = v128.load(CANDIDATES + at);
-    const n = f32x4.convert_i32x4_s(v128.load(inflight + at));
-    const work = f32x4.add(f32x4.convert_i32x4_s(v128.load(pending + at)), uncached(at, prompt, block));
-    const wide = f32x4.mul(f32x4.mul(v128.load(window + at), v128.load(stretch + at)), part);
-    const first = v128.or(i32x4.eq(v128.load(pendingCount + at), i32x4.splat(0)), f32x4.le(work, wide));
-    const second = f32x4.le(f32x4.add(n, one), f32x4.add(f32x4.mul(v128.load(limit + at), factor), more));
+    const all = v128.load(capacity + at);
+    const anyway = v128.or(f32x4.le(all, zero), i32x4.eq(v128.load(inflight + at), zero));
+    if (i32x4.all_true(anyway)) continue;
     const kvNow = f32x4.convert_i32x4_s(v128.load(now + at));
     const kvLater = f32x4.convert_i32x4_s(v128.load(later + at));
     const held = f32x4.mul(f32x4.convert_i32x4_s(v128.load(active + at)), block);
     const used4 = f32x4.add(f32x4.add(held, kvNow), f32x4.mul(weight, f32x4.sub(kvLater, kvNow)));
-    const all = v128.load(capacity + at);
     const bound = f32x4.pmin(f32x4.mul(all, share), f32x4.sub(all, left));
-    const fits = f32x4.le(f32x4.add(used4, need), bound);
-    const third = v128.or(fits, v128.or(f32x4.le(all, zero), f32x4.eq(n, zero)));
-    const others = v128.and(some, v128.and(first, third));
-    v128.store(blocked + at, v128.or(v128.load(blocked + at), v128.andnot(others, second)));
-    const kept = v128.and(others, second);
-    v128.store(CANDIDATES + at, kept);
-    left4 = v128.or(left4, kept);
+    const third = v128.or(anyway, f32x4.le(f32x4.add(used4, need), bound));
+    v128.store(KEPT + at, v128.and(v128.load(KEPT + at), third));
   }
-  return v128.any_true(left4);
+}
+
+/** (2): keep in KEPT those below their limit, and note which ones it alone closes. @returns how many */
+function keepByLimit(used: u32, rank: u32, ceiling: f32): u32 {
+  const deep = depth(rank);
+  const one = f32x4.splat(1);
+  const factor = f32x4.splat((1 + HIGH_FACTOR * (1 - deep)) * ceiling);
+  const more = f32x4.splat(HIGH_MORE * (1 - deep));
+  const inflight = columnAddress(COLUMN_INFLIGHT);
+  const limit = roomColumn(ROOM_LIMIT);
+  const blocked = roomColumn(ROOM_BLOCKED);
+  let count = i32x4.splat(0);
+  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+    const others = v128.load(KEPT + at);
+    const n = f32x4.convert_i32x4_s(v128.load(inflight + at));
+    const second = f32x4.le(f32x4.add(n, one), f32x4.add(f32x4.mul(v128.load(limit + at), factor), more));
+    const limited = v128.andnot(others, second);
+    if (v128.any_true(limited)) v128.store(blocked + at, v128.or(v128.load(blocked + at), limited));
+    const kept = v128.and(others, second);
+    v128.store(KEPT + at, kept);
+    count = i32x4.sub(count, kept);
+  }
+  return <u32>laneSumOfIntegers(count);
+}
+
+/** Mark in KEPT the candidates that the learned rule leaves open. @returns how many */
+function keepLearned(used: u32, rank: u32, prefill: u32, promptTokens: u32): u32 {
+  const ceiling = ceilingOf(rank);
+  keepByWindow(used, rank, prefill, ceiling);
+  keepByCache(used, rank, promptTokens, ceiling);
+  return keepByLimit(used, rank, ceiling);
 }
 
 /** max(waiting / threshold, usage / threshold); without fresh signals what the ledger has pending stands for waiting. */
 function utilization(used: u32, now: f64): void {
-  const both = SIGNAL_WAITING | SIGNAL_KV_USAGE;
-  const queue = load<f32>(GATE, GATE_QUEUE_THRESHOLD);
-  const usage = load<f32>(GATE, GATE_USAGE_THRESHOLD);
-  const oldest = now - <f64>load<f32>(GATE, GATE_STALENESS);
+  const both = i32x4.splat(SIGNAL_WAITING | SIGNAL_KV_USAGE);
+  const queue = f32x4.splat(load<f32>(GATE, GATE_QUEUE_THRESHOLD));
+  const usage = f32x4.splat(load<f32>(GATE, GATE_USAGE_THRESHOLD));
+  const oldest = f64x2.splat(now - <f64>load<f32>(GATE, GATE_STALENESS));
   const bands = load<u32>(GATE, GATE_BANDS);
-  const lowest = ROOM_PENDING_COUNT + (bands == 0 ? 0 : bands - 1);
+  const pending = roomColumn(ROOM_PENDING_COUNT + (bands == 0 ? 0 : bands - 1));
+  const known = columnAddress(COLUMN_KNOWN);
+  const full = columnAddress(COLUMN_KV_USAGE);
+  const times = wideCell(COLUMN_SIGNAL_TIME, 0);
   waitingKeys(used);
-  for (let slot: u32 = 0; slot < used; slot++) {
-    const at = KEYS + ((<usize>slot) << 2);
-    const known = (load<u32>(cell(COLUMN_KNOWN, slot)) & both) == both;
-    const fresh = known && load<f64>(wideCell(COLUMN_SIGNAL_TIME, slot)) >= oldest;
-    const waiting = fresh ? load<f32>(at) : <f32>load<u32>(room(lowest, slot));
-    const full = fresh ? load<f32>(cell(COLUMN_KV_USAGE, slot)) / usage : <f32>0;
-    store<f32>(at, max(waiting / queue, full));
+  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+    const early = f64x2.ge(v128.load(times + 2 * at), oldest);
+    const late = f64x2.ge(v128.load(times + 2 * at + 16), oldest);
+    const young = v128.shuffle<i32>(early, late, 0, 2, 4, 6);
+    const fresh = v128.and(young, i32x4.eq(v128.and(v128.load(known + at), both), both));
+    const own = f32x4.convert_i32x4_s(v128.load(pending + at));
+    const waiting = f32x4.div(v128.bitselect(v128.load(KEYS + at), own, fresh), queue);
+    v128.store(KEYS + at, f32x4.max(waiting, v128.and(f32x4.div(v128.load(full + at), usage), fresh)));
   }
 }
 
@@ -189,39 +221,42 @@ export function saturationKeys(used: u32, now: f64): void {
   for (let slot: u32 = 0; slot < used; slot++) store<f32>(KEYS + ((<usize>slot) << 2), learnedSaturation(slot));
 }
 
-/** Keep the candidates whose saturation is below the band's ceiling. @returns whether any is left */
-function keepBelowCeiling(used: u32, rank: u32, now: f64): bool {
+/** Mark in KEPT the candidates whose saturation is below the band's ceiling. @returns how many */
+function keepBelowCeiling(used: u32, rank: u32, now: f64): u32 {
   saturationKeys(used, now);
   const ceiling = f32x4.splat(ceilingOf(rank));
-  let left = f32x4.splat(0);
+  let count = i32x4.splat(0);
   for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
     const kept = v128.and(v128.load(CANDIDATES + at), f32x4.lt(v128.load(KEYS + at), ceiling));
-    v128.store(CANDIDATES + at, kept);
-    left = v128.or(left, kept);
+    v128.store(KEPT + at, kept);
+    count = i32x4.sub(count, kept);
   }
-  return v128.any_true(left);
+  return <u32>laneSumOfIntegers(count);
 }
 
 /**
- * Close the candidates that have no room for a request of this rank.
+ * Mark in KEPT the candidates that have room for a request of this rank. CANDIDATES stays as it is.
  * @param prefill prompt tokens, of which an endpoint need not compute what MATCH says that it holds
  * @param prompt all of them
  * @param held slot + 1 that stays open, because the request has just left it; 0 = none
- * @returns how many are left
+ * @returns how many have
  */
-export function keepOpen(used: u32, rank: u32, prefill: u32, prompt: u32, held: u32, now: f64): u32 {
-  const at: usize = held == 0 ? 0 : CANDIDATES + ((<usize>(held - 1)) << 2);
-  const mine = at == 0 ? 0 : load<i32>(at);
-  let any = false;
-  // A band whose ceiling is 0 may take nothing, not even an idle endpoint.
-  if (ceilingOf(rank) <= 0) memory.fill(CANDIDATES, 0, (<usize>used) << 2);
-  else if (load<u32>(GATE, GATE_MODE) == GATE_LEARNED) any = keepLearned(used, rank, prefill, prompt);
-  else any = keepBelowCeiling(used, rank, now);
-  if (mine != 0) store<i32>(at, mine);
-  else if (!any) return 0;
+export function markOpen(used: u32, rank: u32, prefill: u32, prompt: u32, held: u32, now: f64): u32 {
   let count: u32 = 0;
-  for (let i: usize = 0, end = (<usize>used) << 2; i < end; i += 16) {
-    count += <u32>popcnt<i32>(i32x4.bitmask(v128.load(CANDIDATES + i)));
-  }
+  // A band whose ceiling is 0 may take nothing, not even an idle endpoint.
+  if (ceilingOf(rank) <= 0) memory.fill(KEPT, 0, (<usize>used) << 2);
+  else if (load<u32>(GATE, GATE_MODE) == GATE_LEARNED) count = keepLearned(used, rank, prefill, prompt);
+  else count = keepBelowCeiling(used, rank, now);
+  if (held == 0) return count;
+  const at = (<usize>(held - 1)) << 2;
+  if (load<i32>(CANDIDATES + at) == 0 || load<i32>(KEPT + at) != 0) return count;
+  store<i32>(KEPT + at, -1);
+  return count + 1;
+}
+
+/** Make those that markOpen() marks the candidates. @returns how many are left */
+export function keepOpen(used: u32, rank: u32, prefill: u32, prompt: u32, now: f64): u32 {
+  const count = markOpen(used, rank, prefill, prompt, 0, now);
+  memory.copy(CANDIDATES, KEPT, (<usize>used) << 2);
   return count;
 }

@@ -82,6 +82,8 @@ export const NOTE_COUNTED: u32 = 1;
 export const NOTE_PENDING: u32 = 2; // no first token yet
 export const NOTE_ALONE: u32 = 4; // nothing else was on the endpoint at the charge
 export const NOTE_BLIND: u32 = 8; // the first token cannot be seen
+export const NOTE_REVOKED: u32 = 16; // to be ended for a request of a higher band: never chosen again
+export const NOTE_LOST: u32 = 32; // it has not ended in time: its room is not counted on
 
 // Rings: +0 written (u32, atomic), +64 read (u32, atomic), +128 bell of the reader, +192 asleep, +256 numbers.
 export const RING_WRITTEN: usize = 0;
@@ -113,7 +115,7 @@ export const PARK_POSITION: usize = 80; // u32: requests ahead of it when it was
 export const PARK_EXPECTED: usize = 84; // f32: ms that it was expected to wait then
 export const PARK_FLOW_LENGTH: usize = 88; // u32: bytes of the flow's name that are kept
 export const PARK_HANDLE: usize = 92; // u32: the queue's number for it (control thread)
-export const PARK_STICKY: usize = 96; // i32: endpoint slot that holds its prefix and is worth a short wait, -1 = none
+export const PARK_STICKY: usize = 96; // i32: endpoint slot that holds its prefix and is worth a short wait, -1 = none (decision)
 export const PARK_FLOW: usize = 104; // the flow's name
 export const PARK_FLOW_BYTES: u32 = 256;
 export const PARK_BYTES: usize = 384;
@@ -128,6 +130,7 @@ export const PARKED_ANYWHERE: u32 = 1; // any endpoint will do, also one that co
 export const PARKED_BLIND: u32 = 2; // its first token will not be seen
 export const PARKED_BEFORE: u32 = 4; // it had a grant that it could not use
 export const PARKED_ASKS: u32 = 8; // it wants to know where it stands
+export const PARKED_ASIDE: u32 = 16; // it waits, or has waited, for PARK_STICKY although another endpoint was open
 
 /** Addresses of this instance; set by gateBind(), constant afterwards. */
 export let GATE: usize = 0;

@@ -220,6 +220,8 @@ export function learnEnd(now: f64): void {
 export function learnFoot(rank: u32, prompt: u32, now: f64): void {
   if (rank != 0) return;
   const passed = now - load<f64>(GATE, GATE_FOOT_TIME);
+  // Within a second it fades by one percent at most: that is not worth an exponential function for every request.
+  if (passed < 1_000 && load<f32>(GATE, GATE_FOOT) >= <f32>prompt + load<f32>(GATE, GATE_RESERVE)) return;
   const faded = <f32>(<f64>load<f32>(GATE, GATE_FOOT) * decayed((passed * LN2) / FOOT_HALF_LIFE));
   store<f32>(GATE, max(faded, <f32>prompt + load<f32>(GATE, GATE_RESERVE)), GATE_FOOT);
   store<f64>(GATE, now, GATE_FOOT_TIME);

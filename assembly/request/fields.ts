@@ -134,8 +134,8 @@ export function valueBegin(scan: usize, depth: u32, byte: u32, at: usize, positi
       return messageValueBegin(scan, load<u8>(scan, SCAN_ROLES + 3), byte);
     case 4:
       if (byte == OPEN_OBJECT) return true;
-      if (load<u32>(scan, SCAN_KIND) == PROMPT_MESSAGES) store<u32>(scan, SHAPE_BAD, SCAN_SHAPE);
-      else beginRaw(scan, RAW_PROMPT, at);
+      if (load<u32>(scan, SCAN_KIND) != PROMPT_MESSAGES) beginRaw(scan, RAW_PROMPT, at);
+      else if (byte != LETTER_N) store<u32>(scan, SHAPE_BAD, SCAN_SHAPE);
       return false;
     default:
       partValueBegin(scan, load<u8>(scan, SCAN_ROLES + 5), byte, at);
@@ -293,7 +293,7 @@ function memberBegin(scan: usize, byte: u32): bool {
     return false;
   }
   if (role == ROLE_SYSTEM) {
-    if (byte != OPEN_OBJECT) fault(scan, FAULT_SYSTEM, true);
+    if (byte != OPEN_OBJECT && byte != LETTER_N) fault(scan, FAULT_SYSTEM, true);
     return byte == OPEN_OBJECT;
   }
   return elementBegin(scan, byte);
@@ -309,9 +309,8 @@ function elementBegin(scan: usize, byte: u32): bool {
   const shape = load<u32>(scan, SCAN_SHAPE);
   const kind = load<u32>(scan, SCAN_KIND);
   if (kind == PROMPT_CHAT || kind == PROMPT_MESSAGES) {
-    // What a null among the messages of a chat means is left to the model server.
-    const allowed = byte == OPEN_OBJECT || (byte == LETTER_N && kind == PROMPT_CHAT);
-    const good = allowed && shape != SHAPE_BAD;
+    // What a null among the messages means is left to the model server.
+    const good = (byte == OPEN_OBJECT || byte == LETTER_N) && shape != SHAPE_BAD;
     store<u32>(scan, good ? SHAPE_GOOD : SHAPE_BAD, SCAN_SHAPE);
     return good && byte == OPEN_OBJECT;
   }

@@ -7,6 +7,7 @@ import { CostModel, type Fit } from './cost-model.js';
 import { type ArmRecord, type Evidence, Guard, type GuardState, type Transition } from './guard.js';
 import { Projection } from './projection.js';
 import { requestCost } from './request-cost.js';
+import { RuleChoice, type RuleRecord } from './rule-choice.js';
 import { Window } from './window.js';
 
 /** Who decides, and the tag that the labels of its decisions are to carry. */
@@ -15,6 +16,8 @@ export interface Drive {
   readonly tag: number;
   /** Weights of the projected scorers; undefined = marginal cost itself decides, when it does. */
   readonly weights?: readonly number[] | undefined;
+  /** Number of the rule that decides (scheduling/rules.ts); with `drive: rules` only. */
+  readonly rule?: number | undefined;
 }
 
 export interface AdapterOptions {
@@ -23,6 +26,8 @@ export interface AdapterOptions {
   readonly coefficients: Pick<CostTable, 'write' | 'writeEndpoint' | 'shares' | 'projection'>;
   /** Configured weights of the scorers that a projection moves; with `drive: weights` only. */
   readonly projected?: readonly number[] | undefined;
+  /** Names of the rules to choose from, the configured one first; with `drive: rules` only. */
+  readonly rules?: readonly string[] | undefined;
   /** Let this arm decide from now on. */
   readonly drive: (drive: Drive) => void;
   /** Requests wait on every live endpoint, as their last scrapes said. */
@@ -60,6 +65,10 @@ export interface AdapterReport {
   readonly labels: { readonly learned: number; readonly ignored: number; readonly lost: number };
   /** Weights that come nearest to marginal cost, and the decisions that they rest on; with `drive: weights` only. */
   readonly projection: { readonly weights: readonly number[]; readonly samples: number } | undefined;
+  /** What each rule came to, and which one decides; with `drive: rules` only. */
+  readonly rules:
+    | { readonly current: string; readonly records: readonly (RuleRecord & { readonly name: string })[] }
+    | undefined;
   readonly endpoints: readonly { readonly slot: number; readonly speed: number; readonly reliability: number }[];
 }
 
@@ -68,11 +77,14 @@ const LABELS_PER_TICK = 10_000;
 const WRITE_EVERY_MS = 1000;
 const EVIDENCE_EVERY_MS = 2000;
 const TIMES = 500;
+const RATE_MS = 20_000;
 /** Weight of the newest second in the decision shares. */
 const SHARE_RATE = 0.05;
 const INACTIVE_BELOW = 0.01;
 const INACTIVE_AFTER_MS = 300_000;
 const AGREEMENT_MEMORY = 500;
+/** Epochs whose rules are remembered: as many as are open at a time. */
+const MOST_EPOCHS = 64;
 /** The share of usable labels is judged over about this many requests, once there are this many. */
 const USABLE_MEMORY = 500;
 
@@ -88,6 +100,10 @@ export class Adapter {
   readonly #firstOutputs = new Window(TIMES);
   readonly #learn: (label: Label) => void;
   readonly #projection: Projection | undefined;
+  readonly #rules: RuleChoice | undefined;
+  /** Rule of every epoch that is not judged yet. */
+  readonly #ruleOf = new Map<number, number>();
+  #rule = 0;
   #nowMs = 0;
   #wroteMs = Number.NEGATIVE_INFINITY;
   #overloadedSinceMs: number | undefined;
@@ -99,6 +115,7 @@ export class Adapter {
   #evidence: Evidence | undefined;
   #gatheredMs = 0;
   #rate = 0;
+  #ratedMs = 0;
   #sharesBefore: TermShares | undefined;
   #shares: Record<(typeof costTerms)[number], number> | undefined;
   readonly #quietSinceMs = new Map<(typeof costTerms)[number], number>();
@@ -107,7 +124,9 @@ export class Adapter {
     const { settings, random } = options;
     this.#options = options;
     this.model = new CostModel(settings.model);
-    this.#guard = new Guard(settings.mode, settings.guard, random);
+    const rules = settings.drive === 'rules' ? (options.rules ?? []) : [];
+    this.#guard = new Guard(settings.mode, settings.guard, random, rules.length > 0);
+    if (rules.length > 0) this.#rules = new RuleChoice(rules.length);
     this.#learn = (label) => this.#take(label);
     const projected = settings.drive === 'weights' ? options.projected : undefined;
     if (projected !== undefined && projected.length > 0) this.#projection = new Projection(projected);
@@ -121,7 +140,9 @@ export class Adapter {
   }
 
   get drive(): Drive {
-    return { arm: this.#guard.arm, tag: this.#guard.epoch, weights: this.#projection?.weights };
+    const { arm, epoch } = this.#guard;
+    const rule = this.#rules === undefined ? undefined : this.#rule;
+    return { arm, tag: epoch, weights: this.#projection?.weights, rule };
   }
 
   /** Go on to `nowMs`, milliseconds of the clock that labels are written by; several times a second. */
@@ -130,9 +151,11 @@ export class Adapter {
     const passedMs = nowMs - this.#nowMs;
     this.#nowMs = nowMs;
     const count = labels.drain(this.#learn, LABELS_PER_TICK);
-    if (passedMs > 0) this.#rate += (count / passedMs - this.#rate) * Math.min(1, passedMs / 20_000);
+    this.#noteRate(count, passedMs);
     this.#watchOverload();
-    const { epoch, transition } = this.#guard.tick(nowMs, () => this.#freshEvidence());
+    const { epoch, transition, judged } = this.#guard.tick(nowMs, () => this.#freshEvidence());
+    for (const { number, result } of judged) this.#rules?.note(this.#ruleOf.get(number) ?? 0, result);
+    if (epoch) this.#chooseRule();
     if (transition?.to === 'fallback') this.#forgetAll();
     const due = nowMs - this.#wroteMs >= WRITE_EVERY_MS;
     if (epoch || due) this.#write();
@@ -162,6 +185,7 @@ export class Adapter {
         this.#projection === undefined
           ? undefined
           : { weights: this.#projection.weights, samples: this.#projection.samples },
+      rules: this.#ruleReport,
       agreement: this.#agreement,
       labels: { learned: this.#learned, ignored: this.#ignored, lost: this.#options.labels.lost },
       endpoints: [...this.model.endpoints].map(([slot, { reliability }]) => ({
@@ -169,6 +193,32 @@ export class Adapter {
         speed: this.model.speedOf(slot),
         reliability,
       })),
+    };
+  }
+
+  /** Labels per millisecond over the last RATE_MS, or since the beginning. */
+  #noteRate(count: number, passedMs: number): void {
+    if (!(passedMs > 0)) return;
+    this.#ratedMs = Math.min(RATE_MS, this.#ratedMs + passedMs);
+    this.#rate += (count / passedMs - this.#rate) * Math.min(1, passedMs / this.#ratedMs);
+  }
+
+  #chooseRule(): void {
+    if (this.#rules === undefined) return;
+    this.#rule = this.#guard.arm === 'learned' ? this.#rules.choose() : 0;
+    this.#ruleOf.set(this.#guard.epoch, this.#rule);
+    for (const number of this.#ruleOf.keys()) {
+      if (this.#ruleOf.size <= MOST_EPOCHS) break;
+      this.#ruleOf.delete(number);
+    }
+  }
+
+  get #ruleReport(): AdapterReport['rules'] {
+    const names = this.#options.rules ?? [];
+    if (this.#rules === undefined) return undefined;
+    return {
+      current: names[this.#rule]!,
+      records: this.#rules.records.map((record, i) => ({ name: names[i]!, ...record })),
     };
   }
 

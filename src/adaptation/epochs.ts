@@ -1,6 +1,11 @@
 import type { Arm, EpochResult } from './comparison.js';
 import type { RequestCost } from './request-cost.js';
 
+/** An epoch that is over, by its number. */
+export interface JudgedEpoch extends EpochResult {
+  readonly number: number;
+}
+
 interface Epoch {
   readonly number: number;
   readonly arm: Arm;
@@ -30,7 +35,7 @@ export class OpenEpochs {
   readonly #open: Epoch[] = [];
 
   /** @returns the epoch that had to be judged early, because there are too many */
-  begin(number: number, arm: Arm, countsFromMs: number): EpochResult | undefined {
+  begin(number: number, arm: Arm, countsFromMs: number): JudgedEpoch | undefined {
     this.#open.push({
       number,
       arm,
@@ -65,8 +70,8 @@ export class OpenEpochs {
   }
 
   /** Results of what ended before `endedBeforeMs`: their late requests have come in by now. */
-  judge(endedBeforeMs: number): readonly EpochResult[] {
-    const results: EpochResult[] = [];
+  judge(endedBeforeMs: number): readonly JudgedEpoch[] {
+    const results: JudgedEpoch[] = [];
     while (this.#open.length > 0 && this.#open[0]!.endMs < endedBeforeMs) {
       const result = resultOf(this.#open.shift()!);
       if (result !== undefined) results.push(result);
@@ -98,12 +103,13 @@ export class OpenEpochs {
   }
 }
 
-function resultOf(epoch: Epoch): EpochResult | undefined {
-  const { arm, requests, cost, reference, promptTokens, countsFromMs, endMs } = epoch;
+function resultOf(epoch: Epoch): JudgedEpoch | undefined {
+  const { number, arm, requests, cost, reference, promptTokens, countsFromMs, endMs } = epoch;
   const seconds = (endMs - countsFromMs) / 1000;
   if (requests < LEAST_REQUESTS || !(cost > 0) || !(reference > 0) || !(promptTokens > 0)) return undefined;
   if (!(seconds > 0) || !Number.isFinite(seconds)) return undefined;
   return {
+    number,
     arm,
     result: Math.log(cost / reference),
     promptTokens: promptTokens / seconds,

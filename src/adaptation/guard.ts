@@ -1,6 +1,6 @@
 import type { AdaptationMode, GuardSettings } from '../config/adaptation.js';
 import { type Arm, Comparison, type Estimate } from './comparison.js';
-import { OpenEpochs } from './epochs.js';
+import { type JudgedEpoch, OpenEpochs } from './epochs.js';
 import type { RequestCost } from './request-cost.js';
 
 /**
@@ -42,6 +42,8 @@ export interface Transition {
   readonly reason: string;
 }
 
+const UNCHANGED = { epoch: false, transition: undefined, judged: [] } as const;
+
 /** Share of the epochs in which learned costs decide, once they are trusted. */
 const ACTIVE_SHARE = 0.95;
 /** Once this many epochs are in and nothing was lost, two epochs in a hundred are enough to compare with. */
@@ -80,6 +82,7 @@ export class Guard {
   readonly #settings: GuardSettings;
   readonly #mode: AdaptationMode;
   readonly #random: () => number;
+  readonly #rotates: boolean;
   readonly #open = new OpenEpochs();
   readonly #comparison = new Comparison();
   #state: GuardState = 'shadow';
@@ -98,8 +101,12 @@ export class Guard {
   #resumeMs = 0;
   #standsAside = false;
 
-  /** @param random uniform in [0, 1) */
-  constructor(mode: AdaptationMode, settings: GuardSettings, random: () => number) {
+  /**
+   * @param random uniform in [0, 1)
+   * @param rotates the learned arm may decide otherwise in every epoch: then each begins with a burn-in, also without a guard
+   */
+  constructor(mode: AdaptationMode, settings: GuardSettings, random: () => number, rotates = false) {
+    this.#rotates = rotates;
     this.#mode = mode;
     this.#settings = settings;
     this.#random = random;
@@ -154,25 +161,30 @@ export class Guard {
 
   /**
    * Go on to `nowMs`; `gather` is asked only when the guard has something to decide.
-   * @returns what has changed: `epoch` when a new one began (arm and number may differ), `transition` when the state did
+   * @returns what has changed: `epoch` when a new one began (arm and number may differ), `transition` when the state did,
+   * and the epochs whose results have come in
    */
   tick(
     nowMs: number,
     gather: () => Evidence,
-  ): { readonly epoch: boolean; readonly transition: Transition | undefined } {
-    if (this.#mode !== 'auto') return { epoch: false, transition: undefined };
+  ): {
+    readonly epoch: boolean;
+    readonly transition: Transition | undefined;
+    readonly judged: readonly JudgedEpoch[];
+  } {
+    const guards = this.#mode === 'auto';
+    if (!guards && !(this.#mode === 'always' && this.#rotates)) return UNCHANGED;
     const evidence = gather();
-    for (const result of this.#open.judge(nowMs - this.#grace(evidence))) this.#comparison.add(result);
-    const transition = this.#transition(nowMs, evidence);
+    const judged = this.#open.judge(nowMs - this.#grace(evidence));
+    for (const result of judged) this.#comparison.add(result);
+    const transition = guards ? this.#transition(nowMs, evidence) : undefined;
     if (transition !== undefined) this.#state = transition.to;
     const asideBefore = this.#standsAside;
-    this.#standsAside = this.#driving && evidence.overloadedMs >= OVERLOAD_MS;
+    this.#standsAside = guards && this.#driving && evidence.overloadedMs >= OVERLOAD_MS;
     const due = this.#epochEndsMs === undefined || nowMs >= this.#epochEndsMs;
-    if (!due && transition === undefined && asideBefore === this.#standsAside) {
-      return { epoch: false, transition };
-    }
-    this.#beginEpoch(nowMs, evidence);
-    return { epoch: true, transition };
+    const begins = due || transition !== undefined || asideBefore !== this.#standsAside;
+    if (begins) this.#beginEpoch(nowMs, evidence);
+    return { epoch: begins, transition, judged };
   }
 
   get #driving(): boolean {
@@ -259,7 +271,7 @@ export class Guard {
     this.#open.end(this.#epoch, nowMs);
     if (this.#probe === 'out' && !this.#open.has('learned')) this.#probe = 'over';
     this.#arm = this.#nextArm();
-    const probes = this.#arm === 'learned' && this.#probe === 'due';
+    const probes = this.#state === 'canary' && this.#arm === 'learned' && this.#probe === 'due';
     if (probes) this.#probe = 'out';
     this.#epoch = this.#epoch >= 0xff_ffff ? 1 : this.#epoch + 1;
     this.#epochs = BUDGET_FADE * this.#epochs + 1;
@@ -267,12 +279,14 @@ export class Guard {
     this.#lostBefore *= BUDGET_FADE;
     const length = probes ? this.#settings.epochMs : this.#epochLength(evidence);
     this.#epochEndsMs = nowMs + length;
-    const burnIn = before === this.#arm ? 0 : Math.max(length / 3, evidence.firstOutputMs ?? 0);
+    const changes = before !== this.#arm || (this.#rotates && this.#arm === 'learned');
+    const burnIn = !changes ? 0 : Math.max(length / 3, evidence.firstOutputMs ?? 0);
     const early = this.#open.begin(this.#epoch, this.#arm, nowMs + burnIn);
     if (early !== undefined) this.#comparison.add(early);
   }
 
   #nextArm(): Arm {
+    if (this.#mode === 'always') return 'learned';
     if (!this.#driving || this.#standsAside) return 'static';
     const turn = this.#turn();
     // Conservative rule (after Kazerouni et al. 1611.06426): the loss that is possible so far must fit the budget.

@@ -22,6 +22,7 @@ interface DemoFlags {
   readonly shift: boolean;
   readonly mode: AdaptationMode;
   readonly seed: number;
+  readonly load: number;
   readonly seconds?: number;
   readonly picker?: string;
 }
@@ -103,9 +104,9 @@ async function oneHouse(flags: DemoFlags, houses: House[]): Promise<number> {
 /** The shift, which ends by itself; resolves to the number of failed requests. */
 function shift(flags: DemoFlags, houses: House[], signal: AbortSignal): Promise<number> {
   if (flags.picker !== undefined) throw new Error('--shift compares two ways of this picker: leave --picker out');
-  const { servers, speedup, mode, seed, port, grpcPort, metricsPort, seconds = SHIFT_SECONDS } = flags;
+  const { servers, speedup, load, mode, seed, port, grpcPort, metricsPort, seconds = SHIFT_SECONDS } = flags;
   const started = (both: readonly House[]) => houses.push(...both);
-  return showShift({ servers, speedup, mode, seed, seconds, port, grpcPort, metricsPort, signal, started });
+  return showShift({ servers, speedup, load, mode, seed, seconds, port, grpcPort, metricsPort, signal, started });
 }
 
 /** How a house for the conversations or the overload is made. */
@@ -188,6 +189,7 @@ function demoCommand(): Command {
         .default('always'),
     )
     .option('--seed <number>', 'of the shifting traffic, its servers and pickers', atLeastOne, 1)
+    .option('--load <factor>', 'the shift: so many times as many requests', positive, 1)
     .option(
       '--seconds <count>',
       `length of the overload (default: ${OVERLOAD_SECONDS}) or of the shift (default: ${SHIFT_SECONDS})`,

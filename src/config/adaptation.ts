@@ -4,8 +4,11 @@ import { duration, durationMilliseconds, parseDuration } from '../scheduling/dur
 /** off: nothing is learned · shadow: learned, not used · auto: used as far as the guard allows · always: used without a guard */
 export type AdaptationMode = 'off' | 'shadow' | 'auto' | 'always';
 
-/** marginal-cost: one scorer in the place of load and cache scorers · weights: those scorers with fitted weights */
-export type AdaptationDrive = 'marginal-cost' | 'weights';
+/**
+ * marginal-cost: one scorer in the place of load and cache scorers · weights: those scorers with fitted weights ·
+ * rules: whichever of a few known rules has done best of late
+ */
+export type AdaptationDrive = 'marginal-cost' | 'weights' | 'rules';
 
 /** What the cost model starts with, and what it is not to learn. Times in milliseconds. */
 export interface CostModelSettings {
@@ -101,11 +104,11 @@ export const adaptationConfig = z.strictObject({
         'costs decide as far as the guard finds them no worse; always = they decide without a guard.',
     ),
   drive: z
-    .enum(['marginal-cost', 'weights'])
+    .enum(['marginal-cost', 'weights', 'rules'])
     .default('marginal-cost')
     .describe(
       'How learned costs decide: marginal-cost = by themselves; weights = through the scorers of the profile, with the ' +
-        'weights that come nearest to them.',
+        'weights that come nearest to them; rules = not by costs, but by whichever of four known rules has done best of late.',
     ),
   timeToFirstToken: positiveDuration
     .default('2s')

@@ -23,15 +23,16 @@ const REPLACED: ReadonlyMap<ProgramOperation['code'], string> = new Map<ProgramO
 /** Their plugin types. */
 export const replacedScorers: ReadonlySet<string> = new Set(REPLACED.values());
 
-type Operation = Pick<ProgramOperation, 'weight' | 'parameters'> & { readonly code: string };
+/** What of an operation decides. */
+export type LearnableOperation = Pick<ProgramOperation, 'weight' | 'parameters'> & { readonly code: string };
 
 /** Whether marginal cost can take the place of scorers of this program. */
-export function canLearn(operations: readonly Operation[]): boolean {
+export function canLearn(operations: readonly LearnableOperation[]): boolean {
   return operations.some(isReplaced) && !operations.some(({ code }) => code === 'OP_SCORE_MARGINAL_COST');
 }
 
 /** The program with one scorer of marginal cost, of the weight of all scorers whose place it takes. */
-export function learnedProgram(operations: readonly Operation[]): readonly Operation[] {
+export function learnedProgram(operations: readonly LearnableOperation[]): readonly LearnableOperation[] {
   if (!canLearn(operations)) return operations;
   const weight = operations.filter(isReplaced).reduce((sum, operation) => sum + operation.weight, 0);
   const at = operations.findIndex(isReplaced);
@@ -45,7 +46,10 @@ export function learnedProgram(operations: readonly Operation[]): readonly Opera
  * The program as it is, with a note in each decision of what marginal cost would have picked.
  * @param projects sum up how its scorers go together with marginal cost, for `projectedProgram`
  */
-export function observedProgram(operations: readonly Operation[], projects = false): readonly Operation[] {
+export function observedProgram(
+  operations: readonly LearnableOperation[],
+  projects = false,
+): readonly LearnableOperation[] {
   if (!canLearn(operations) || operations.length >= MAX_OPERATIONS) return operations;
   const at = operations.findIndex(({ code }) => code.startsWith('OP_PICK'));
   if (at < 0) return operations;
@@ -55,14 +59,17 @@ export function observedProgram(operations: readonly Operation[], projects = fal
 }
 
 /** Numbers of the operations whose weights a projection moves. */
-export function projectedScorers(operations: readonly Operation[]): readonly number[] {
+export function projectedScorers(operations: readonly LearnableOperation[]): readonly number[] {
   return operations
     .flatMap((operation, i) => (isReplaced(operation) && operation.weight > 0 && i < LAST_COLUMN ? [i] : []))
     .slice(0, MOST_PROJECTED);
 }
 
 /** The program with other weights for its projected scorers, in their order. */
-export function projectedProgram(operations: readonly Operation[], weights: readonly number[]): readonly Operation[] {
+export function projectedProgram(
+  operations: readonly LearnableOperation[],
+  weights: readonly number[],
+): readonly LearnableOperation[] {
   const scorers = projectedScorers(operations);
   if (scorers.length !== weights.length) return observedProgram(operations, true);
   const weighed = operations.map((operation, i) => {
@@ -77,6 +84,7 @@ const MAX_OPERATIONS = 63;
 const MOST_PROJECTED = 7;
 const LAST_COLUMN = 59;
 
-function isReplaced({ code }: Operation): boolean {
+/** Whether it is a scorer of load or cache, whose place marginal cost and rules can take. */
+export function isReplaced({ code }: LearnableOperation): boolean {
   return REPLACED.has(code as ProgramOperation['code']);
 }

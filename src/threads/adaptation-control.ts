@@ -8,6 +8,7 @@ import { LabelReader } from '../core/label-reader.js';
 import type { CoreInstance } from '../core/memory.js';
 import type { Logger } from '../operations/log.js';
 import type { SlotAssignment } from '../pool/endpoint.js';
+import { rules } from '../scheduling/rules.js';
 import type { ProgramVariant } from './program-publisher.js';
 import { seededRandom } from './seeded-random.js';
 import { StateFile } from './state-file.js';
@@ -154,9 +155,11 @@ export class AdaptationControl {
       labels: off ? { drain: () => 0, lost: 0 } : new LabelReader(core),
       coefficients: new CostTable(core),
       projected: this.#options.projected(),
-      drive: ({ arm, tag, weights }) => {
+      rules: rules.map(({ name }) => name),
+      drive: ({ arm, tag, weights, rule }) => {
         if (off) run({ kind: 'configured', tag: 0 });
         else if (arm === 'static') run({ kind: 'observed', tag, projects: weights !== undefined });
+        else if (rule !== undefined) run({ kind: 'ruled', tag, rule });
         else run(weights === undefined ? { kind: 'learned', tag } : { kind: 'projected', tag, weights });
       },
       overloaded: () => this.#overloaded(),

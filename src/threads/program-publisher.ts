@@ -7,6 +7,7 @@ import {
   projectedProgram,
   projectedScorers,
 } from '../scheduling/learned-profile.js';
+import { ruledProgram } from '../scheduling/rules.js';
 import type { CompiledScheduling } from '../scheduling/types.js';
 import type { PoolSettings } from './pool-controller.js';
 
@@ -19,11 +20,12 @@ export interface PlacedPrograms extends PoolSettings {
 /**
  * How the programs are run. Tags are what the labels of their decisions carry.
  * configured: as they are · observed: as they are, while marginal cost looks on · learned: by marginal cost ·
- * projected: by their own scorers with other weights
+ * projected: by their own scorers with other weights · ruled: by the scorers of a rule
  */
 export type ProgramVariant =
   | { readonly kind: 'configured' | 'learned'; readonly tag: number }
   | { readonly kind: 'observed'; readonly tag: number; readonly projects?: boolean }
+  | { readonly kind: 'ruled'; readonly tag: number; readonly rule: number }
   | { readonly kind: 'projected'; readonly tag: number; readonly weights: readonly number[] };
 
 /**
@@ -92,6 +94,7 @@ export class ProgramPublisher {
     const variant = this.#variant;
     const projects = profile === this.#projectedProfile;
     if (variant.kind === 'learned') return learnedProgram(operations);
+    if (variant.kind === 'ruled') return ruledProgram(operations, variant.rule);
     if (variant.kind === 'projected') {
       return projects ? projectedProgram(operations, variant.weights) : observedProgram(operations);
     }

@@ -49,6 +49,7 @@ function adapting(settings: Partial<AdaptationSettings> = {}) {
     changed: (transition) => transitions.push(transition),
     random: row(3),
     projected: [2, 3],
+    rules: ['configured', 'other', 'third'],
   });
   adapter.start(0);
   return { adapter, waiting, written, endpoints, drives, transitions, shares, sums, state };
@@ -199,5 +200,38 @@ describe('effective weights', () => {
     expect(weights.waiting).toBeCloseTo(5 / 2000, 9);
     expect(weights.activeRequest).toBeCloseTo((230 / 1e5) * (4 / 60), 9);
     expect(weights.kvTokens).toBeCloseTo(4 / 60, 9);
+  });
+
+  it('with drive: rules plays rules in turn under the guard, and more often the one that costs least', () => {
+    const all = adapting({ mode: 'auto', drive: 'rules' });
+    const played = [0, 0, 0];
+    const random = row(5);
+    for (let nowMs = 250; nowMs <= 2_400_000; nowMs += 500) {
+      const { tag, rule, arm } = all.adapter.drive;
+      if (arm === 'static') expect(rule).toBe(0);
+      if (nowMs > 1_200_000) played[rule!]!++;
+      const slower = rule === 1 ? 0.8 : 1;
+      const truth = {
+        ...world,
+        baseMs: slower * 40,
+        prefillMs: slower * 30,
+        stepMs: slower * 20,
+        growthMs: slower * 6,
+      };
+      for (let i = 0; i < 3; i++) all.waiting.push({ ...measured(truth, random, { tag }), timeMs: nowMs - 100 });
+      all.adapter.tick(nowMs);
+    }
+    expect(played.indexOf(Math.max(...played))).toBe(1);
+    const { rules } = all.adapter.report();
+    expect(rules?.records.map(({ name }) => name)).toEqual(['configured', 'other', 'third']);
+    expect(rules!.records[1]!.reward).toBeGreaterThan(rules!.records[2]!.reward);
+  });
+
+  it('without a guard begins an epoch with every change of the rule', () => {
+    const all = adapting({ mode: 'always', drive: 'rules' });
+    live(all, 5, () => world);
+    const rules = all.drives.map(({ rule }) => rule);
+    expect(new Set(rules)).toEqual(new Set([0, 1, 2]));
+    expect(new Set(all.drives.map(({ tag }) => tag)).size).toBe(all.drives.length);
   });
 });

@@ -13,7 +13,7 @@ afterEach(async () => {
 });
 
 const signal = new AbortController().signal;
-const OPTIONS = { seed: 1, servers: 4, speedup: 1, seconds: 200 };
+const OPTIONS = { seed: 1, servers: 4, speedup: 1, load: 1, seconds: 200 };
 const TARGETS = { firstOutputTargetMs: 2_000, perTokenTargetMs: 60 };
 
 describe('the traffic of the shift', () => {
@@ -61,7 +61,8 @@ describe('the traffic of the shift', () => {
     expect(new Set(long).size).toBe(long.length);
   });
 
-  it('comes faster to faster servers and to more of them', () => {
+  it('comes faster to faster servers, to more of them, and under more load', () => {
+    expect(planTraffic({ ...OPTIONS, load: 2 }).length / plan.length).toBeCloseTo(2, 0);
     expect(planTraffic({ ...OPTIONS, speedup: 2 }).length / plan.length).toBeCloseTo(2, 0);
     expect(planTraffic({ ...OPTIONS, servers: 8 }).length / plan.length).toBeCloseTo(2, 0);
   });

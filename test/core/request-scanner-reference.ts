@@ -145,7 +145,7 @@ export function expectedScan(kind: PromptKind, body: Buffer, seed: bigint): Expe
   function expectedFlaw(): ScanFlaw | undefined {
     if (prompt === undefined) return 'missing';
     if (content === undefined) return isEmpty(kind, prompt) ? 'empty' : 'shape';
-    if (kind === PromptKind.messages && system !== undefined && !isSystem(system)) return 'system';
+    if (kind === PromptKind.messages && system !== undefined && !isSystem(system, raw)) return 'system';
     if (kind !== PromptKind.sglang) return undefined;
     if (present(saltKey) !== undefined && string(saltKey) === undefined) return 'salt';
     return typeof (member('stream') ?? false) === 'boolean' ? undefined : 'stream';
@@ -205,17 +205,17 @@ function words(value: number, count: number): Buffer {
 }
 
 /**
- * A message: its role is text, its content text or a list; of Anthropic's the list's elements are objects. Among the
- * messages of a chat there may be a null.
+ * A message: its role is text, its content text or a list; of Anthropic's the list's elements are objects. There may be a
+ * null among messages and among Anthropic's elements.
  */
 function isMessage(kind: PromptKind, message: Node, raw: Raw): boolean {
   const anthropic = kind === PromptKind.messages;
-  if (message.type !== 'object') return !anthropic && raw(message).toString() === 'null';
+  if (message.type !== 'object') return raw(message).toString() === 'null';
   return message.entries!.every(([key, value]) => {
     if ((key !== 'role' && key !== 'content') || raw(value).toString() === 'null' || value.type === 'string')
       return true;
     if (key === 'role' || value.type !== 'array') return false;
-    return !anthropic || value.items!.every((item) => item.type === 'object');
+    return !anthropic || value.items!.every((item) => isObjectOrNull(item, raw));
   });
 }
 
@@ -229,8 +229,12 @@ function messageContent(kind: PromptKind, message: Node, raw: Raw, seed: bigint)
   });
 }
 
+function isObjectOrNull(item: Node, raw: Raw): boolean {
+  return item.type === 'object' || raw(item).toString() === 'null';
+}
+
 function partContent(image: string | undefined, part: Node, raw: Raw, seed: bigint): Buffer[] {
-  if (part.type !== 'object') return [raw(part)];
+  if (part.type !== 'object') return image === 'source' ? [] : [raw(part)];
   return part.entries!.flatMap(([key, value]) => {
     if (key === 'type' || key === 'cache_control' || raw(value).toString() === 'null') return [];
     if (key === 'text' && value.type === 'string') return [value.bytes!];
@@ -264,8 +268,10 @@ function promptMedia(kind: PromptKind, prompt: Node, raw: Raw, seed: bigint): Me
   return [...found.values()];
 }
 
-function isSystem(system: Node): boolean {
-  return system.type === 'string' || (system.type === 'array' && system.items!.every((item) => item.type === 'object'));
+function isSystem(system: Node, raw: Raw): boolean {
+  return (
+    system.type === 'string' || (system.type === 'array' && system.items!.every((item) => isObjectOrNull(item, raw)))
+  );
 }
 
 /** The texts of Anthropic's `system`, without the client's notice. */

@@ -48,7 +48,7 @@ describe.skipIf(skipReason !== '')(`learned costs through Envoy${skipReason}`, (
       metricsPort: 0,
     });
     const size = { seed: 3, servers: 4, speedup: 4 };
-    const plan = planTraffic({ ...size, seconds: 4 });
+    const plan = planTraffic({ ...size, load: 1, seconds: 4 });
     let houses: readonly House[] = [];
     const windows: number[] = [];
     const [fixed, learned] = await runShift({

@@ -1,5 +1,5 @@
-import { Agent } from 'undici';
-import { FailurePause } from '../../request/tokens/failure-pause.js';
+import { FailurePause } from '../../remote/failure-pause.js';
+import { JsonServers, UnexpectedStatus } from '../../remote/json-server.js';
 import type { PredictionServers } from '../../scheduling/types.js';
 import { type PredictedTimes, type PredictionRow, predictedTimes } from './prediction-wire.js';
 
@@ -30,9 +30,6 @@ export class NotAsked extends Error {
   }
 }
 
-/** The server judged the rows, and may still have something to say about some of them. */
-class Refused extends Error {}
-
 /**
  * Asks llm-d-router's prediction servers about rows. Rows of requests that come within a moment travel in one call, and
  * large pools in several; a server that predicts all rows or none is asked for what it has.
@@ -40,7 +37,7 @@ class Refused extends Error {}
 export class PredictionClient {
   readonly #servers: PredictionServers;
   readonly #pause: FailurePause;
-  readonly #agent: Agent;
+  readonly #connections: JsonServers;
   readonly #rowsOfACall: number;
   #waiting: Batch[] = [];
   #waitingRows = 0;
@@ -52,7 +49,11 @@ export class PredictionClient {
   constructor(servers: PredictionServers, now: () => number) {
     this.#servers = servers;
     this.#pause = new FailurePause(now);
-    this.#agent = new Agent({ connections: servers.dispatchesMax, pipelining: 1, keepAliveTimeout: KEEP_ALIVE_MS });
+    this.#connections = new JsonServers({
+      connections: servers.dispatchesMax,
+      keepAliveMs: KEEP_ALIVE_MS,
+      answerBytesMost: ANSWER_BYTES_MOST,
+    });
     this.#rowsOfACall = servers.coalescedRowsMax || ROWS_OF_A_CALL;
   }
 
@@ -133,41 +134,18 @@ export class PredictionClient {
     const body = JSON.stringify({ requests: rows });
     const signal = AbortSignal.timeout(timeoutMs);
     try {
-      return predictedTimes(await this.#post(`${base}/predict/bulk/strict`, body, signal), rows.length);
+      return predictedTimes(await this.#connections.post(`${base}/predict/bulk/strict`, body, signal), rows.length);
     } catch (error) {
-      if (!(error instanceof Refused)) throw error;
-      return predictedTimes(await this.#post(`${base}/predict/bulk`, body, signal), rows.length);
+      // A server that answered judged the rows, and may still have something to say about some of them.
+      if (!(error instanceof UnexpectedStatus)) throw error;
+      return predictedTimes(await this.#connections.post(`${base}/predict/bulk`, body, signal), rows.length);
     }
-  }
-
-  async #post(address: string, payload: string, signal: AbortSignal): Promise<string> {
-    const url = new URL(address);
-    const { statusCode, body } = await this.#agent.request({
-      origin: url.origin,
-      path: url.pathname,
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: payload,
-      signal,
-    });
-    if (statusCode !== 200) {
-      await body.dump();
-      throw new Refused(`${url.origin} has answered with status ${statusCode}`);
-    }
-    const pieces: Buffer[] = [];
-    let bytes = 0;
-    for await (const piece of body as AsyncIterable<Buffer>) {
-      pieces.push(piece);
-      bytes += piece.length;
-      if (bytes > ANSWER_BYTES_MOST) throw new Error(`an answer of more than ${ANSWER_BYTES_MOST} bytes`);
-    }
-    return Buffer.concat(pieces).toString('utf8');
   }
 
   /** Close the connections; whoever waits is refused. */
   async close(): Promise<void> {
     clearTimeout(this.#timer);
     for (const { reject } of this.#waiting.splice(0)) reject(new Error('the shard ends'));
-    await this.#agent.destroy();
+    await this.#connections.close();
   }
 }

@@ -1,10 +1,13 @@
-import { Agent } from 'undici';
 import type { Label } from '../../core/label.js';
 import { LabelReader } from '../../core/label-reader.js';
 import type { CoreInstance } from '../../core/memory.js';
 import type { Endpoint } from '../../pool/endpoint.js';
+import { JsonServers } from '../../remote/json-server.js';
 import type { PredictionServers } from '../../scheduling/types.js';
 import type { PredictionRow } from './prediction-wire.js';
+
+/** A receipt, not more. */
+const ANSWER_BYTES_MOST = 1024 * 1024;
 
 /** One measured time, as llm-d-router's training server takes it: of the two times one is 0. */
 interface TrainingEntry extends PredictionRow {
@@ -30,7 +33,7 @@ export interface TrainingClientOptions {
 export class TrainingClient {
   readonly #options: TrainingClientOptions;
   readonly #reader: LabelReader;
-  readonly #agent = new Agent({ connections: 1, pipelining: 1 });
+  readonly #connections = new JsonServers({ connections: 1, answerBytesMost: ANSWER_BYTES_MOST });
   readonly #timer: NodeJS.Timeout;
   #sending: Promise<void> | undefined;
   #failing = false;
@@ -111,22 +114,13 @@ export class TrainingClient {
   async #send(entries: readonly TrainingEntry[]): Promise<void> {
     if (entries.length === 0) return;
     const { training, timeoutMs } = this.#options.servers;
-    const url = new URL(`${training}/add_training_data_bulk`);
     try {
-      const { statusCode, body } = await this.#agent.request({
-        origin: url.origin,
-        path: url.pathname,
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({ entries }),
-        signal: AbortSignal.timeout(timeoutMs),
-      });
-      await body.dump();
-      if (statusCode < 200 || statusCode >= 300) throw new Error(`status ${statusCode}`);
+      const payload = JSON.stringify({ entries });
+      await this.#connections.post(`${training}/add_training_data_bulk`, payload, AbortSignal.timeout(timeoutMs));
       this.#failing = false;
     } catch (error) {
       this.#lost += entries.length;
-      if (!this.#failing) this.#options.report(`${url.origin} takes no samples: ${(error as Error).message}`);
+      if (!this.#failing) this.#options.report(`${training} takes no samples: ${(error as Error).message}`);
       this.#failing = true;
     }
   }
@@ -134,7 +128,7 @@ export class TrainingClient {
   /** Send no more; a flush that is under way is given up. */
   async stop(): Promise<void> {
     clearInterval(this.#timer);
-    await this.#agent.destroy();
+    await this.#connections.close();
     await this.#sending;
   }
 }

@@ -1,8 +1,8 @@
-import { Agent } from 'undici';
 import { PromptKind } from '../../core/types.js';
+import { FailurePause } from '../../remote/failure-pause.js';
+import { JsonServers, UnexpectedStatus } from '../../remote/json-server.js';
 import type { RenderSettings } from '../../scheduling/types.js';
 import { writeModel } from '../model-edit.js';
-import { FailurePause } from './failure-pause.js';
 import { renderedTokens } from './rendered-tokens.js';
 import type { PromptBody, Tokenised, TokenSource } from './token-source.js';
 
@@ -22,15 +22,19 @@ const PATHS: ReadonlyMap<PromptKind, string> = new Map([
 /** Fields that a message has only when it consists of parts that have to be fetched or decoded. */
 const PART_FIELDS = ['"image_url"', '"video_url"', '"audio_url"', '"input_audio"'].map((field) => Buffer.from(field));
 
-/** The server judged the prompt, not itself. */
-class RefusedPrompt extends Error {}
+/** Statuses by which a server judges the prompt, not itself. */
+const PROMPT_STATUSES: readonly number[] = [400, 413, 422];
 
 /** Asks vLLM's render endpoints for the tokens of prompts: the body goes there as it is, with the model's name changed. */
 export class RenderSource implements TokenSource {
   readonly #settings: RenderSettings;
   readonly #target: () => string | undefined;
   readonly #pause: FailurePause;
-  readonly #agent = new Agent({ connections: CONNECTIONS, pipelining: 1, keepAliveTimeout: KEEP_ALIVE_MS });
+  readonly #servers = new JsonServers({
+    connections: CONNECTIONS,
+    keepAliveMs: KEEP_ALIVE_MS,
+    answerBytesMost: ANSWER_BYTES_MOST,
+  });
   #open = 0;
 
   /**
@@ -56,13 +60,17 @@ export class RenderSource implements TokenSource {
     const deadline = AbortSignal.timeout(this.#deadline(payload));
     this.#open++;
     try {
-      const text = await this.#ask(base, PATHS.get(body.prompt)!, payload, AbortSignal.any([signal, deadline]));
+      const text = await this.#servers.post(
+        base + PATHS.get(body.prompt)!,
+        payload,
+        AbortSignal.any([signal, deadline]),
+      );
       const tokens = renderedTokens(text);
       this.#pause.succeeded();
       return { outcome: 'tokenised', tokens };
     } catch (error) {
       // A client that went away, or sent what no model takes, says nothing about the server.
-      if (!signal.aborted && !(error instanceof RefusedPrompt)) this.#pause.failed();
+      if (!signal.aborted && !judgesPrompt(error)) this.#pause.failed();
       const outcome = deadline.aborted ? 'late' : 'failed';
       return { outcome, why: `${base} has not rendered a prompt: ${(error as Error).message}` };
     } finally {
@@ -75,32 +83,11 @@ export class RenderSource implements TokenSource {
     return PART_FIELDS.some((field) => payload.includes(field)) ? partsTimeoutMs : timeoutMs;
   }
 
-  async #ask(base: string, path: string, payload: Buffer, signal: AbortSignal): Promise<string> {
-    const url = new URL(base + path);
-    const { statusCode, body } = await this.#agent.request({
-      origin: url.origin,
-      path: url.pathname,
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: payload,
-      signal,
-    });
-    if (statusCode !== 200) {
-      await body.dump();
-      const refused = statusCode === 400 || statusCode === 413 || statusCode === 422;
-      throw refused ? new RefusedPrompt(`status ${statusCode}`) : new Error(`status ${statusCode}`);
-    }
-    const pieces: Buffer[] = [];
-    let bytes = 0;
-    for await (const piece of body as AsyncIterable<Buffer>) {
-      pieces.push(piece);
-      bytes += piece.length;
-      if (bytes > ANSWER_BYTES_MOST) throw new Error(`an answer of more than ${ANSWER_BYTES_MOST} bytes`);
-    }
-    return Buffer.concat(pieces).toString('utf8');
-  }
-
   close(): Promise<void> {
-    return this.#agent.destroy();
+    return this.#servers.close();
   }
+}
+
+function judgesPrompt(error: unknown): boolean {
+  return error instanceof UnexpectedStatus && PROMPT_STATUSES.includes(error.status);
 }

@@ -13,6 +13,8 @@ export interface LearnerOptions {
   readonly random: RandomStream;
   /** Configured weights of the scorers that a projection moves. */
   readonly projected: readonly number[];
+  /** Names of the rules that may be chosen from. */
+  readonly rules: readonly string[];
   readonly ablation: Ablation | undefined;
   readonly drive: (drive: Drive) => void;
   readonly overloaded: () => boolean;

@@ -19,9 +19,9 @@ import {
   projectedProgram,
   projectedScorers,
 } from '../../scheduling/learned-profile.js';
+import { ruledProgram, rules } from '../../scheduling/rules.js';
 import type { CompiledScheduling } from '../../scheduling/types.js';
 import type { Ablation } from './ablation.js';
-import { ArmEpochs } from './arm-epochs.js';
 import type { LoadSample } from './endpoint.js';
 import type { EndpointSettings, KvEventSettings } from './fleet-settings.js';
 import { Learner } from './learner.js';
@@ -46,8 +46,6 @@ export interface PickerConfiguration {
   readonly omniscient?: boolean | undefined;
   /** What is done otherwise than the picker does it. */
   readonly ablation?: Ablation | undefined;
-  /** Profiles that decide in turn, as a bandit has it, in the place of `scheduling`'s own. */
-  readonly arms?: readonly CompiledScheduling[] | undefined;
 }
 
 /** A request as a picker sees it. */
@@ -90,7 +88,6 @@ export class SimulatedPicker {
   readonly #inserts: boolean;
   readonly #ablation: Ablation | undefined;
   readonly #random: RandomStream;
-  readonly #arms: ArmEpochs | undefined;
   /** Undefined when the configuration learns nothing. */
   readonly learner: Learner | undefined;
 
@@ -100,7 +97,7 @@ export class SimulatedPicker {
    * @throws Error when the configuration needs something that the simulation does not have
    */
   constructor(
-    { scheduling, adaptation, omniscient, ablation, arms }: PickerConfiguration,
+    { scheduling, adaptation, omniscient, ablation }: PickerConfiguration,
     endpoints: readonly EndpointSettings[],
     blockTokens: number,
     outputTokens: number,
@@ -145,13 +142,13 @@ export class SimulatedPicker {
     });
     this.#open();
     if (omniscient === true) this.#knowCosts(control, adaptation, outputTokens);
-    if (arms !== undefined) this.#arms = this.#takeTurns(control, adaptation, arms);
     if (adaptation.mode === 'off') return;
     const { operations } = scheduling.profiles[0]!;
     this.learner = new Learner({
       core: control,
       settings: adaptation,
       random: new RandomStream(seed, 'learner'),
+      rules: rules.map(({ name }) => name),
       projected: projectedScorers(operations).map((i) => operations[i]!.weight),
       ablation,
       drive: (drive) => this.#drive(drive, adaptation.drive === 'weights'),
@@ -159,27 +156,10 @@ export class SimulatedPicker {
     });
   }
 
-  #takeTurns(control: CoreInstance, { model }: AdaptationSettings, arms: readonly CompiledScheduling[]): ArmEpochs {
-    return new ArmEpochs(control, model, arms.length, (arm, tag) => {
-      const { operations } = arms[arm]!.profiles[0]!;
-      this.#programs.publish(PROFILE, operations, { inserts: this.#inserts, tag });
-    });
-  }
-
-  /** Whether it has anything to do with time. */
-  get ticks(): boolean {
-    return this.learner !== undefined || this.#arms !== undefined;
-  }
-
-  /** What the control thread does several times a second. */
-  tick(nowMs: number): void {
-    this.learner?.tick(nowMs);
-    this.#arms?.tick(nowMs);
-  }
-
   /** As the picker's control thread follows the adapter. */
-  #drive({ arm, tag, weights }: Drive, projects: boolean): void {
+  #drive({ arm, tag, weights, rule }: Drive, projects: boolean): void {
     if (arm === 'static') this.#run((operations) => observedProgram(operations, projects), tag);
+    else if (rule !== undefined) this.#run((operations) => ruledProgram(operations, rule), tag);
     else if (weights !== undefined) this.#run((operations) => projectedProgram(operations, weights), tag);
     else this.#run(learnedProgram, tag);
   }
@@ -341,7 +321,7 @@ export class SimulatedPicker {
 
   /** What came of a request; before its charge is released. */
   label({ ticket, generation }: SimulatedCharge, measures: Measures): void {
-    if (ticket !== 0 && this.ticks) this.#decider.label(ticket, generation, measures);
+    if (ticket !== 0 && this.learner !== undefined) this.#decider.label(ticket, generation, measures);
   }
 
   grow({ ticket, generation }: SimulatedCharge, tokens: number): void {

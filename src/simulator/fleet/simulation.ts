@@ -115,7 +115,7 @@ class Simulation implements EngineListener<Flight> {
     for (const [number, session] of this.#workload.sessions.entries()) {
       this.#events.at(session.startMs, () => this.#send(number, session, 0));
     }
-    if (this.#pickers.some(({ ticks }) => ticks)) this.#tickPickers();
+    if (this.#pickers.some(({ learner }) => learner !== undefined)) this.#tickLearners();
     while (this.#outcomes.length < this.#expected && this.#events.next());
     return {
       requests: this.#outcomes,
@@ -129,9 +129,9 @@ class Simulation implements EngineListener<Flight> {
     };
   }
 
-  #tickPickers(): void {
-    for (const picker of this.#pickers) picker.tick(this.#events.nowMs);
-    this.#events.after(LEARNER_TICK_MS, () => this.#tickPickers());
+  #tickLearners(): void {
+    for (const { learner } of this.#pickers) learner?.tick(this.#events.nowMs);
+    this.#events.after(LEARNER_TICK_MS, () => this.#tickLearners());
   }
 
   // What happens to endpoints.

@@ -18,8 +18,6 @@ export interface Baseline {
   /** It knows everything at once: true costs, caches, load. Not a rule that anybody could run. */
   readonly omniscient?: boolean;
   readonly ablation?: Ablation;
-  /** Configurations that decide in turn, as a bandit has it. */
-  readonly arms?: readonly string[];
 }
 
 type Entry = readonly [type: string, weight?: number, parameters?: Readonly<Record<string, unknown>>];
@@ -152,6 +150,11 @@ export const baselines: readonly Baseline[] = [
     configuration: learning({ mode: 'always', drive: 'weights' }, ...DEFAULT_SCORERS),
   },
   {
+    name: 'ducb-4',
+    doc: 'the default and three other rules in turn by discounted upper confidence bounds, without a guard (arXiv 0805.3415)',
+    configuration: learning({ mode: 'always', drive: 'rules' }, ...DEFAULT_SCORERS),
+  },
+  {
     name: 'constant-oracle',
     doc: 'marginal cost with the true constants of the engines, caches and load known at once: a reference',
     configuration: profile(['marginal-cost-scorer', 1]),
@@ -178,17 +181,6 @@ export const baselines: readonly Baseline[] = [
     'GORGO: uncached and queued tokens, weights by an evolution strategy (arXiv 2602.11688)',
     evolvedWeights,
   ),
-  {
-    name: 'ducb-4',
-    doc: 'discounted UCB over four fixed rules, an epoch of 30 s each: the default, active 4 · prefix 4 · queue 1, lmetric, dynamo-8',
-    configuration: weighted(2, 2, 3),
-    arms: [
-      weighted(2, 2, 3),
-      profile(['active-request-scorer', 4], ['prefix-cache-scorer', 4], ['queue-scorer', 1]),
-      profile(['lmetric-scorer', 1]),
-      profile(['active-blocks-scorer', 1, { overlapWeight: 8, countPrefillInFlight: true }]),
-    ],
-  },
   {
     name: 'aibrix',
     doc: 'AIBrix prefix-cache: longest match within two deviations of the mean, fewest requests when out of balance',

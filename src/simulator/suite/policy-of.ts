@@ -27,10 +27,9 @@ export function policyOf(policy: SuitePolicy, workload: string, folder: string):
     const configuration = loadConfiguration({ file: resolve(folder, policy.configuration) }, options);
     return { configuration, seen: policy.kvEvents === true ? withEvents : unchanged };
   }
-  const { configuration: text, kvEvents, omniscient, ablation, arms: texts } = ownBaseline(policy, workload);
+  const { configuration: text, kvEvents, omniscient, ablation } = ownBaseline(policy, workload);
   const { scheduling, adaptation } = loadConfiguration({ text }, options);
-  const arms = texts?.map((arm) => loadConfiguration({ text: arm }, options).scheduling);
-  const configuration = { scheduling, adaptation, omniscient, ablation, arms };
+  const configuration = { scheduling, adaptation, omniscient, ablation };
   if (omniscient === true) return { configuration, seen: atOnce };
   return { configuration, seen: (policy.kvEvents ?? kvEvents) === true ? withEvents : unchanged };
 }

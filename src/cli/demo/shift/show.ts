@@ -11,6 +11,8 @@ export interface ShowOptions {
   readonly seed: number;
   readonly servers: number;
   readonly speedup: number;
+  /** All rates are multiplied by it. */
+  readonly load: number;
   readonly seconds: number;
   /** Of the second pool; 0 = a free one. */
   readonly port: number;
@@ -29,9 +31,9 @@ const WINDOWS_PER_PHASE = 5;
  * resolves to the number of requests that failed.
  */
 export async function showShift(options: ShowOptions): Promise<number> {
-  const { servers, speedup, seconds, seed, mode, port, grpcPort, metricsPort, signal } = options;
+  const { servers, speedup, load, seconds, seed, mode, port, grpcPort, metricsPort, signal } = options;
   const envoy = findEnvoy();
-  const plan = planTraffic({ seed, servers, speedup, seconds });
+  const plan = planTraffic({ seed, servers, speedup, load, seconds });
   const table = new LiveTable();
   const runs = await runShift({
     pools: [

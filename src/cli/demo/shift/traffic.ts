@@ -42,6 +42,8 @@ export interface PlanOptions {
   readonly servers: number;
   /** How many times faster than an L40S the servers are; requests come so many times faster too. */
   readonly speedup: number;
+  /** All rates are multiplied by it; 1 = as PHASES says. */
+  readonly load: number;
   readonly seconds: number;
 }
 
@@ -60,7 +62,7 @@ type Kind = keyof typeof ANSWER_TOKENS;
 
 /** The requests of a run in the order in which they are due. The same options give the same plan. */
 export function planTraffic(options: PlanOptions): PlannedRequest[] {
-  const { seed, servers, speedup, seconds } = options;
+  const { seed, servers, speedup, load, seconds } = options;
   const phaseMs = (seconds * 1_000) / PHASES.length;
   const planned: PlannedRequest[] = [];
   let dialogue = 0;
@@ -68,7 +70,7 @@ export function planTraffic(options: PlanOptions): PlannedRequest[] {
     for (const [index, [kind, rate]] of Object.entries({ shared, long, chat: chats }).entries()) {
       // A row of its own for each kind in each phase: changing one rate leaves the other requests as they were.
       const random = seededRandom(seed * 1_009 + phase * 31 + index);
-      const startsPerMs = (rate * servers * speedup) / 1_000;
+      const startsPerMs = (rate * load * servers * speedup) / 1_000;
       for (const atMs of arrivals(startsPerMs, phaseMs, random)) {
         const start = phase * phaseMs + atMs;
         planned.push(...dialogueOf(kind as Kind, dialogue++, start, random, { phaseMs, speedup }));

@@ -1,0 +1,66 @@
+import { Agent } from 'undici';
+
+export interface JsonServerOptions {
+  /** Connections to one server at once. */
+  readonly connections: number;
+  /** How long an idle connection stays open, in milliseconds; left out = undici's usual time. */
+  readonly keepAliveMs?: number;
+  /** A longer answer is given up. */
+  readonly answerBytesMost: number;
+}
+
+/** The server has answered, with a status that is no success. */
+export class UnexpectedStatus extends Error {
+  readonly status: number;
+
+  constructor(origin: string, status: number) {
+    super(`${origin} has answered with status ${status}`);
+    this.status = status;
+  }
+}
+
+/** Connections to servers that take JSON and answer with text. */
+export class JsonServers {
+  readonly #agent: Agent;
+  readonly #answerBytesMost: number;
+
+  constructor({ connections, keepAliveMs, answerBytesMost }: JsonServerOptions) {
+    const keepAlive = keepAliveMs === undefined ? {} : { keepAliveTimeout: keepAliveMs };
+    this.#agent = new Agent({ connections, pipelining: 1, ...keepAlive });
+    this.#answerBytesMost = answerBytesMost;
+  }
+
+  /**
+   * Post JSON to a URL; resolves to the text of the answer.
+   * Rejects with UnexpectedStatus when the status is not 2xx, and with any other error when there is no answer, when the answer
+   * is too long, or when the signal is aborted.
+   */
+  async post(address: string, payload: string | Buffer, signal: AbortSignal): Promise<string> {
+    const url = new URL(address);
+    const { statusCode, body } = await this.#agent.request({
+      origin: url.origin,
+      path: url.pathname + url.search,
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: payload,
+      signal,
+    });
+    if (statusCode < 200 || statusCode > 299) {
+      await body.dump();
+      throw new UnexpectedStatus(url.origin, statusCode);
+    }
+    const pieces: Buffer[] = [];
+    let bytes = 0;
+    for await (const piece of body as AsyncIterable<Buffer>) {
+      pieces.push(piece);
+      bytes += piece.length;
+      if (bytes > this.#answerBytesMost) throw new Error(`an answer of more than ${this.#answerBytesMost} bytes`);
+    }
+    return Buffer.concat(pieces).toString('utf8');
+  }
+
+  /** Close all connections; what is under way is rejected. */
+  close(): Promise<void> {
+    return this.#agent.destroy();
+  }
+}

@@ -1,0 +1,46 @@
+import { describe, expect, it } from 'vitest';
+import { ruledProgram, rules } from '../../dist/scheduling/rules.js';
+
+const own = [
+  { code: 'OP_FILTER_MASK', weight: 0, parameters: [0] },
+  { code: 'OP_SCORE_QUEUE', weight: 2, parameters: [] },
+  { code: 'OP_SCORE_LORA', weight: 5, parameters: [] },
+  { code: 'OP_SCORE_PREFIX', weight: 3, parameters: [0, 8192, 64] },
+  { code: 'OP_PICK_BEST', weight: 1, parameters: [1] },
+];
+
+describe('a program by a rule', () => {
+  it('is the configured one, looked on, for the first rule and for one that there is not', () => {
+    expect(rules[0]!.name).toBe('configured');
+    for (const rule of [0, 99]) {
+      expect(ruledProgram(own, rule).map(({ code }) => code)).toEqual([
+        'OP_FILTER_MASK',
+        'OP_SCORE_QUEUE',
+        'OP_SCORE_LORA',
+        'OP_SCORE_PREFIX',
+        'OP_WOULD_PICK',
+        'OP_PICK_BEST',
+      ]);
+    }
+  });
+
+  it.each([1, 2, 3])('keeps filters, other scorers and the sum of the weights with rule %i', (rule) => {
+    const program = ruledProgram(own, rule);
+    const others = (operations: readonly { code: string }[]) =>
+      operations.map(({ code }) => code).filter((code) => /FILTER|LORA|PICK_BEST/.test(code));
+    expect(others(program)).toEqual(others(own));
+    const scorers = program.filter(({ code }) => code.startsWith('OP_SCORE') && code !== 'OP_SCORE_LORA');
+    expect(scorers.reduce((sum, { weight }) => sum + weight, 0)).toBeCloseTo(5, 9);
+    expect(scorers.map(({ code }) => code)).toEqual(rules[rule]!.scorers!(64).map(({ code }) => code));
+  });
+
+  it('scores prefixes in the blocks of the index that the profile has', () => {
+    const prefix = ruledProgram(own, 1).find(({ code }) => code === 'OP_SCORE_PREFIX');
+    expect(prefix?.parameters).toEqual([0, 8192, 64]);
+  });
+
+  it('leaves a profile alone that scores neither load nor cache', () => {
+    const plain = [own[2]!, own[4]!];
+    expect(ruledProgram(plain, 2)).toEqual(plain);
+  });
+});
