@@ -6,8 +6,8 @@
 // The rule of GATE_LEARNED, per endpoint (the ledger leads, scraped metrics only correct what it learns):
 //   (1) nothing pending of this band or higher ones, or pending + uncached ≤ window: the engine takes new work between
 //       steps only, so one step's worth of prefill is the least that never starves it
-//   (2) requests in flight + 1 ≤ learned limit (higher bands a little more): an engine out of slots; the limit is 0 while the
-//       engine queues requests that this picker did not send
+//   (2) requests in flight + 1 ≤ learned limit (higher bands a little more): an engine out of slots; the limit is 0 while all
+//       engines queue requests that this picker did not send
 //   (3) nothing in flight, or tokens in the KV cache with this request ≤ capacity, every output at its reserve at least, less
 //       room for the highest band's next request
 // Between the lowest and the highest band the bounds are interpolated by rank. Ceilings scale what a band may take.

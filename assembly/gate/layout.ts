@@ -27,6 +27,7 @@ export const GATE_OUT_TIME: usize = 96; // f64: when both were decayed last, poo
 export const GATE_FOOT: usize = 104; // f32: largest request of the highest band, decaying
 export const GATE_POOL_STEP: usize = 108; // f32: EWMA of every endpoint's step time, 0 = no sample
 export const GATE_POOL_TOKEN_MS: usize = 112; // f32: EWMA of every endpoint's time per uncached token, 0 = no sample
+export const GATE_FOREIGN: usize = 116; // u32: 1 while every endpoint queues requests that are not ours
 export const GATE_FOOT_TIME: usize = 120; // f64
 export const GATE_BELL: usize = 128; // u32, atomic: counts what the control thread has to look at
 export const GATE_ASLEEP: usize = 192; // u32, atomic: the control thread waits for the bell
@@ -48,7 +49,7 @@ export const GATE_CONCURRENCY_HYBRID: u32 = 5;
 export const ROOM_WINDOW: u32 = 0; // tokens that may be pending
 export const ROOM_STEP: u32 = 1; // engine step time in ms, 0 = no sample; written without a lock, a lost sample does no harm
 export const ROOM_TOKEN_MS: u32 = 2; // ms per uncached token, 0 = no sample
-export const ROOM_LIMIT: u32 = 3; // requests in flight at most: the learned limit, or 0 while the engine queues others' requests
+export const ROOM_LIMIT: u32 = 3; // requests in flight at most: the learned limit, or 0 while all engines queue others' requests
 export const ROOM_CAPACITY: u32 = 4; // tokens that the KV cache holds, 0 = unknown
 export const ROOM_KV_NOW: u32 = 5; // u32: tokens in flight outside of whole prompt blocks: prompt ends and output so far
 export const ROOM_KV_RESERVED: u32 = 6; // u32: the same with every output counted at its reserve at least

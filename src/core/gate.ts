@@ -64,7 +64,7 @@ export interface Room {
   readonly pendingRequests: number;
   /** Infinity until the first cut. */
   readonly limit: number;
-  /** The engine queues requests that this picker did not send: nothing more goes there until it does not. */
+  /** All engines queue requests that this picker did not send: nothing more goes there until one does not. */
   readonly foreignQueue: boolean;
   /** Tokens that the KV cache holds, 0 = unknown. */
   readonly capacity: number;
