@@ -106,7 +106,7 @@ describe('three shards at one gate', () => {
     expect(pool.gate.waiting().map(({ requests }) => requests)).toEqual([0, 0, 0]);
     expect(inflight(pool)).toEqual([0, 0]);
     expect(pool.control.call.ledgerCheck!() + pool.control.call.gateCheck!()).toBe(0);
-  }, 120_000);
+  }, 120_000 * stress);
 
   it('go on when one of them is killed at any moment, and leave no place taken', async () => {
     const pool = startPool();
@@ -130,5 +130,5 @@ describe('three shards at one gate', () => {
     expect(pool.gate.waiting().map(({ requests }) => requests)).toEqual([0, 0, 0]);
     expect(inflight(pool)).toEqual([0, 0]);
     expect(pool.control.call.ledgerCheck!() + pool.control.call.gateCheck!()).toBe(0);
-  }, 120_000);
+  }, 120_000 * stress);
 });
