@@ -30,6 +30,8 @@ const OBJECTIVES = 'objectives:\n- {name: interactive, priority: 10}\n- {name: b
  * (docs/simulated-servers.md). A request that arrives at a busy engine waits for the running step and shares its own.
  */
 const STEP_MS = 22 + 0.071 * 2_000;
+/** A step without a prompt: a prompt larger than the window leaves one between it and the next, since the gate lets in one at a time. */
+const GAP_MS = 22;
 
 function percentile(values: readonly number[], share: number): number {
   return [...values].sort((a, b) => a - b)[Math.floor(share * (values.length - 1))]!;
@@ -138,8 +140,8 @@ describe.skipIf(skip)(`ten times the load that the pool can take, for ${SECONDS}
     expect([totals.interactiveFailed, totals.batchFailed]).toEqual([[], []]);
   });
 
-  test('keeps the engines as busy as without a gate', () => {
-    expect(answered()).toBeGreaterThan(0.95 * capacity);
+  test('keeps the engines busy: what they do without a gate, less a step between two prompts', () => {
+    expect(answered()).toBeGreaterThan((0.95 * capacity * STEP_MS) / (STEP_MS + GAP_MS));
   });
 
   test('is over at once for the engines and the high band, and soon for the low one', () => {
