@@ -1,7 +1,7 @@
 import type { Decider } from '../core/decider.js';
 import type { Measures } from '../core/label.js';
 import type { EndpointDirectory } from './endpoint-directory.js';
-import type { AnswerMeasures, Charge, PickedEndpoint } from './types.js';
+import type { AnswerMeasures, Charge, PickedEndpoint, Ticket } from './types.js';
 
 export interface ChargeOptions {
   readonly decider: Decider;
@@ -15,12 +15,11 @@ export interface ChargeOptions {
 }
 
 /** An entry of the ledger: which slot it charges, and the ticket that names it. */
-export interface LedgerTicket {
+export interface LedgerTicket extends Ticket {
   readonly slot: number;
   readonly slotGeneration: number;
   /** 0 = nothing is charged. */
   readonly ticket: number;
-  readonly generation: number;
 }
 
 /** What one pick holds in the ledger. */
@@ -43,6 +42,10 @@ export class LedgerCharge implements Charge {
     this.#ticket = held.ticket;
     this.#blockTokens = blockTokens;
     this.#decidedAtMs = decidedAtMs;
+  }
+
+  get tickets(): readonly Ticket[] {
+    return this.#ticket === 0 ? [] : [this.#held];
   }
 
   prefillDone(): void {
@@ -133,6 +136,10 @@ export class StagedCharge implements Charge {
   constructor(answer: LedgerCharge, before: readonly LedgerCharge[]) {
     this.#answer = answer;
     this.#before = before;
+  }
+
+  get tickets(): readonly Ticket[] {
+    return [this.#answer, ...this.#before].flatMap(({ tickets }) => tickets);
   }
 
   prefillDone(): void {
