@@ -7,6 +7,7 @@ import { makeGate } from './gate-pool.ts';
 
 /** Requests and kills grow with POINTSMAN_STRESS (1 by default; 10⁷ requests at 500). */
 const stress = Number(process.env.POINTSMAN_STRESS ?? 1);
+const TIMEOUT_MS = 120_000 * stress;
 const PLACES = 3;
 const ENDPOINTS = 2;
 
@@ -106,7 +107,7 @@ describe('three shards at one gate', () => {
     expect(pool.gate.waiting().map(({ requests }) => requests)).toEqual([0, 0, 0]);
     expect(inflight(pool)).toEqual([0, 0]);
     expect(pool.control.call.ledgerCheck!() + pool.control.call.gateCheck!()).toBe(0);
-  }, 120_000 * stress);
+  }, TIMEOUT_MS);
 
   it('go on when one of them is killed at any moment, and leave no place taken', async () => {
     const pool = startPool();
@@ -130,5 +131,5 @@ describe('three shards at one gate', () => {
     expect(pool.gate.waiting().map(({ requests }) => requests)).toEqual([0, 0, 0]);
     expect(inflight(pool)).toEqual([0, 0]);
     expect(pool.control.call.ledgerCheck!() + pool.control.call.gateCheck!()).toBe(0);
-  }, 120_000 * stress);
+  }, TIMEOUT_MS);
 });

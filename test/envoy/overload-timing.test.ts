@@ -150,3 +150,47 @@ describe.skipIf(skip)(`ten times the load that the pool can take, for ${SECONDS}
     expect(back).toBeLessThanOrEqual(BACK_SECONDS);
   });
 });
+
+describe.skipIf(skip)('a pool that has no endpoint for 20 s', () => {
+  let house: House<Fleet['servers'][number]> | undefined;
+  let fleet: Fleet;
+  afterAll(async () => {
+    await house?.stop();
+    await Promise.all(fleet.servers.map((server) => server.stop()));
+  });
+
+  test('serves everyone who came meanwhile, a few at a time', async () => {
+    fleet = await startFleet(SERVERS, { engine: { speed: L40S_8B } });
+    house = await startHouse([], { profile: `featureGates: [flowControl]\n${SCHEDULING}`, objectives: OBJECTIVES });
+    const queues: number[] = [];
+    let watching: NodeJS.Timeout | undefined;
+    let cameMs = 0;
+    const { interactive, interactiveFailed, batchAnswered, batchRefused } = await runOverload(
+      {
+        url: `http://127.0.0.1:${house.envoy.port}`,
+        model: 'm',
+        seconds: 20,
+        floodFrom: 1,
+        floodTo: 21,
+        interactivePerSecond: 2,
+        batchPerSecond: 8,
+        promptBytes: 8_000,
+        answerTokens: 8,
+      },
+      async ({ second }) => {
+        if (second < 20) return;
+        await house!.setPool(fleet.servers);
+        cameMs = performance.now();
+        watching = setInterval(() => void queued(fleet).then((requests) => queues.push(requests)), 250);
+      },
+    );
+    clearInterval(watching);
+    const seconds = (performance.now() - cameMs) / 1_000;
+    console.log(
+      `200 were served ${seconds.toFixed(1)} s after the servers had come; most in an engine's queue: ` +
+        `${(Math.max(...queues) / SERVERS).toFixed(1)}`,
+    );
+    expect([interactive, interactiveFailed, batchAnswered, batchRefused]).toEqual([40, [], 160, 0]);
+    expect(Math.max(...queues)).toBeLessThanOrEqual(2 * SERVERS);
+  }, 120_000);
+});
