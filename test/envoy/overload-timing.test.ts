@@ -1,8 +1,8 @@
 // How well the high band is protected, in milliseconds: run by POINTSMAN_STRESS=1 only, on a machine with nothing else to do.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type OverloadOptions, type OverloadSecond, runOverload } from '../../dist/cli/demo/overload.js';
+import { engineOf } from '../../dist/simulator/server/engine.js';
 import { type Fleet, startFleet } from '../../dist/simulator/server/fleet.js';
-import { L40S_8B } from '../../dist/simulator/server/speed.js';
 import { skipReason } from './envoy.ts';
 import { type House, pickerMetric, startHouse } from './house.ts';
 
@@ -77,7 +77,7 @@ describe.skipIf(skip)(`ten times the load that the pool can take, for ${SECONDS}
 
   /** Without a gate everything stands in the engines, and how fast they answer is what they can do. */
   async function measureCapacity(): Promise<number> {
-    const fleet = await startFleet(SERVERS, { engine: { speed: L40S_8B } });
+    const fleet = await startFleet(SERVERS, { engine: engineOf('llama-8b-l40s') });
     house = await startHouse(fleet.servers, { profile: SCHEDULING, objectives: OBJECTIVES });
     try {
       const begin = performance.now();
@@ -91,7 +91,7 @@ describe.skipIf(skip)(`ten times the load that the pool can take, for ${SECONDS}
   beforeAll(
     async () => {
       capacity = await measureCapacity();
-      const fleet = await startFleet(SERVERS, { engine: { speed: L40S_8B } });
+      const fleet = await startFleet(SERVERS, { engine: engineOf('llama-8b-l40s') });
       house = await startHouse(fleet.servers, { profile: GATED, objectives: OBJECTIVES });
       const before: number[] = [];
       await runOverload(load(SECONDS, 0), async ({ firstTokensMs }) => {
@@ -160,7 +160,7 @@ describe.skipIf(skip)('a pool that has no endpoint for 20 s', () => {
   });
 
   test('serves everyone who came meanwhile, a few at a time', async () => {
-    fleet = await startFleet(SERVERS, { engine: { speed: L40S_8B } });
+    fleet = await startFleet(SERVERS, { engine: engineOf('llama-8b-l40s') });
     house = await startHouse([], { profile: `featureGates: [flowControl]\n${SCHEDULING}`, objectives: OBJECTIVES });
     const queues: number[] = [];
     let watching: NodeJS.Timeout | undefined;
