@@ -36,6 +36,7 @@ export class LedgerCharge implements Charge {
   #grownBlocks = 0;
   #prefilled = false;
   #reported = false;
+  #staged = false;
 
   constructor(options: ChargeOptions, held: LedgerTicket, blockTokens: number, decidedAtMs: number) {
     this.#options = options;
@@ -43,6 +44,11 @@ export class LedgerCharge implements Charge {
     this.#ticket = held.ticket;
     this.#blockTokens = blockTokens;
     this.#decidedAtMs = decidedAtMs;
+  }
+
+  /** Other endpoints work for the request before this one: the label is to say so. */
+  comesAfterOthers(): void {
+    this.#staged = true;
   }
 
   prefillDone(): void {
@@ -108,6 +114,7 @@ export class LedgerCharge implements Charge {
       outputTokens,
       promptTokens: answer?.promptTokens,
       cachedTokens: answer?.cachedTokens,
+      staged: this.#staged,
     };
   }
 
@@ -133,6 +140,7 @@ export class StagedCharge implements Charge {
   constructor(answer: LedgerCharge, before: readonly LedgerCharge[]) {
     this.#answer = answer;
     this.#before = before;
+    answer.comesAfterOthers();
   }
 
   prefillDone(): void {
