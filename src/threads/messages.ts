@@ -10,6 +10,7 @@ import type {
   PrefixSettings,
   TokenSettings,
 } from '../scheduling/types.js';
+import type { ObjectiveTimes } from '../scheduling/wanted-times.js';
 
 /** Settings that a shard is started with. */
 export interface ShardSettings {
@@ -27,6 +28,8 @@ export interface ShardSettings {
   readonly prefixProducer: CompiledScheduling['prefixProducer'];
   readonly prediction: CompiledScheduling['prediction'];
   readonly estimateOutput: { readonly ratio: number; readonly maxTokens: number | undefined } | undefined;
+  /** What the requests of objectives want. */
+  readonly objectiveTimes: ObjectiveTimes;
   readonly maxRequestBodyBytes: number;
   readonly maxStreams: number;
   readonly maxBufferedBytes: number;
@@ -67,7 +70,7 @@ export interface PluginSettings {
 /** The settings of a shard that a reload of the configuration can change. */
 export type ConfiguredSettings = Pick<
   ShardSettings,
-  'parsers' | 'profiles' | 'prefix' | 'estimateOutput' | 'saturation' | 'flowControl'
+  'parsers' | 'profiles' | 'prefix' | 'estimateOutput' | 'objectiveTimes' | 'saturation' | 'flowControl'
 >;
 
 /** What a shard task is started with. Its message port is transferred along. */
