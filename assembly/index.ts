@@ -23,6 +23,7 @@ export {
   GRANT_DONE,
   GRANT_GONE,
   GRANT_NOWHERE,
+  GRANT_STICKS,
   parkAnnounce,
   parkCancel,
   parkForgotten,
@@ -34,6 +35,14 @@ export {
   shardDozes,
   shardWakes,
 } from './gate/parking';
+export {
+  isHeld,
+  revocationLost,
+  revoke,
+  revokedGeneration,
+  revokedPriority,
+  revokedThread,
+} from './gate/revocation';
 export * from './load/blocks';
 export { predictionLearned, predictionPrior } from './load/coefficients';
 export { EJECTION_BASE_MS, EJECTION_FAILURES, EJECTION_LONGEST_MS } from './load/ejection';

@@ -6,8 +6,8 @@
 // The rule of GATE_LEARNED, per endpoint (the ledger leads, scraped metrics only correct what it learns):
 //   (1) nothing pending of this band or higher ones, or pending + uncached ≤ window: the engine takes new work between
 //       steps only, so one step's worth of prefill is the least that never starves it
-//   (2) requests in flight + 1 ≤ learned limit (higher bands a little more): an engine out of slots; the limit is 0 while the
-//       engine queues requests that this picker did not send
+//   (2) requests in flight + 1 ≤ learned limit (higher bands a little more): an engine out of slots; the limit is 0 while all
+//       engines queue requests that this picker did not send
 //   (3) nothing in flight, or tokens in the KV cache with this request ≤ capacity, every output at its reserve at least, less
 //       room for the highest band's next request
 // Between the lowest and the highest band the bounds are interpolated by rank. Ceilings scale what a band may take.
@@ -60,15 +60,15 @@ import {
 } from './layout';
 
 /** Part of a KV cache that the lowest and the highest band may fill, and what they leave for the highest's next. */
-const LOW_SHARE: f32 = 0.95;
-const HIGH_SHARE: f32 = 0.99;
-const FOOT_ROOM: f32 = 1.2;
+export const LOW_SHARE: f32 = 0.95;
+export const HIGH_SHARE: f32 = 0.99;
+export const FOOT_ROOM: f32 = 1.2;
 /** What the highest band may have beyond the learned limit. */
-const HIGH_FACTOR: f32 = 0.06;
-const HIGH_MORE: f32 = 2;
+export const HIGH_FACTOR: f32 = 0.06;
+export const HIGH_MORE: f32 = 2;
 
 /** 0 for the highest band, 1 for the lowest; a band alone is a lowest one. */
-function depth(rank: u32): f32 {
+export function depth(rank: u32): f32 {
   const bands = load<u32>(GATE, GATE_BANDS);
   return bands <= 1 ? 1 : <f32>rank / <f32>(bands - 1);
 }

@@ -1,12 +1,33 @@
-// Whether an engine queues what this picker did not send: other pickers' requests, or those of a picker that was just restarted.
+// Whether engines queue what this picker did not send: other pickers' requests, or those of a picker that was just restarted.
 //
-// Owns: the columns PEAK, PEAK_BEFORE, PEAK_AT and FOREIGN of REGION_GATE. Commit lock held.
+// Owns: the columns PEAK, PEAK_BEFORE, PEAK_AT and FOREIGN of REGION_GATE and the word FOREIGN of its head. Commit lock held.
 //
 // The ledger cannot see such a queue, so scraped metrics must: an engine that reports more waiting requests than were pending
 // here at any time of the last seconds has a queue that is not ours, and a request that is sent now would stand behind it. What
 // was pending some seconds ago is asked too, because engines report their queue late: then the queue reported is our own of then.
-import { COLUMN_KNOWN, COLUMN_SIGNAL_TIME, COLUMN_WAITING, cell, SIGNAL_WAITING, wideCell } from '../endpoints';
-import { GATE, GATE_SHARE, ROOM_FOREIGN, ROOM_PEAK, ROOM_PEAK_AT, ROOM_PEAK_BEFORE, room, wideRoom } from './layout';
+// Only a pool in which every engine queues so is shut. While one does not, the scorers see the queues and avoid them, and a
+// request that may go nowhere else is better off in the engine's queue than in ours, which others do not stand in.
+import {
+  COLUMN_KNOWN,
+  COLUMN_SIGNAL_TIME,
+  COLUMN_STATE,
+  COLUMN_WAITING,
+  cell,
+  SIGNAL_WAITING,
+  wideCell,
+} from '../endpoints';
+import { slotsUsed } from '../scheduling/candidates';
+import {
+  GATE,
+  GATE_FOREIGN,
+  GATE_SHARE,
+  ROOM_FOREIGN,
+  ROOM_PEAK,
+  ROOM_PEAK_AT,
+  ROOM_PEAK_BEFORE,
+  room,
+  wideRoom,
+} from './layout';
 
 /** So many more than ours are a queue: where llm-d-router's utilization-detector calls an endpoint full, too. */
 const QUEUE: f32 = 5;
@@ -55,6 +76,26 @@ export function foreignStale(slot: u32): void {
   store<u32>(room(ROOM_FOREIGN, slot), 0);
 }
 
+/** The engine of a slot queues requests that are not ours. */
 export function queuesForeign(slot: u32): bool {
   return load<u32>(room(ROOM_FOREIGN, slot)) >= FOREIGN_SCRAPES;
+}
+
+/** Every endpoint of the pool queues requests that are not ours. */
+export function allForeign(): bool {
+  return load<u32>(GATE, GATE_FOREIGN) != 0;
+}
+
+/** Look again, after a slot's endpoint or its queue has changed. @returns whether the answer is another one now */
+export function foreignChanged(slot: u32): bool {
+  const before = allForeign();
+  if (!before && !queuesForeign(slot)) return false;
+  let all = false;
+  for (let i: u32 = 0, used = slotsUsed(); i < used; i++) {
+    if (load<u32>(cell(COLUMN_STATE, i)) == 0) continue;
+    all = queuesForeign(i);
+    if (!all) break;
+  }
+  store<u32>(GATE, u32(all), GATE_FOREIGN);
+  return all != before;
 }

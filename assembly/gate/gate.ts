@@ -29,6 +29,7 @@ import {
   NOTE_BLIND,
   NOTE_OUTPUT,
   NOTE_PENDING,
+  NOTE_REVOKED,
   NOTE_STATE,
   noteAt,
   ROOM_KV_NOW,
@@ -156,8 +157,11 @@ export function gateEnded(index: u32, tokens: u32, now: f64): void {
 export function gateReleased(index: u32): void {
   if (!gateOn()) return;
   const entry = entryAt(index);
+  const revoked = (load<u32>(noteAt(index), NOTE_STATE) & NOTE_REVOKED) != 0;
   noteRelease(index, entrySlot(entry), entryPriority(entry), slotIsCurrent(entry));
-  gateOpened();
+  // The control thread waits for its end, whether anybody still waits for its room or not.
+  if (revoked) ringControl();
+  else gateOpened();
 }
 
 /** A slot got another endpoint. */

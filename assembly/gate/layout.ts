@@ -27,6 +27,7 @@ export const GATE_OUT_TIME: usize = 96; // f64: when both were decayed last, poo
 export const GATE_FOOT: usize = 104; // f32: largest request of the highest band, decaying
 export const GATE_POOL_STEP: usize = 108; // f32: EWMA of every endpoint's step time, 0 = no sample
 export const GATE_POOL_TOKEN_MS: usize = 112; // f32: EWMA of every endpoint's time per uncached token, 0 = no sample
+export const GATE_FOREIGN: usize = 116; // u32: 1 while every endpoint queues requests that are not ours
 export const GATE_FOOT_TIME: usize = 120; // f64
 export const GATE_BELL: usize = 128; // u32, atomic: counts what the control thread has to look at
 export const GATE_ASLEEP: usize = 192; // u32, atomic: the control thread waits for the bell
@@ -48,7 +49,7 @@ export const GATE_CONCURRENCY_HYBRID: u32 = 5;
 export const ROOM_WINDOW: u32 = 0; // tokens that may be pending
 export const ROOM_STEP: u32 = 1; // engine step time in ms, 0 = no sample; written without a lock, a lost sample does no harm
 export const ROOM_TOKEN_MS: u32 = 2; // ms per uncached token, 0 = no sample
-export const ROOM_LIMIT: u32 = 3; // requests in flight at most: the learned limit, or 0 while the engine queues others' requests
+export const ROOM_LIMIT: u32 = 3; // requests in flight at most: the learned limit, or 0 while all engines queue others' requests
 export const ROOM_CAPACITY: u32 = 4; // tokens that the KV cache holds, 0 = unknown
 export const ROOM_KV_NOW: u32 = 5; // u32: tokens in flight outside of whole prompt blocks: prompt ends and output so far
 export const ROOM_KV_RESERVED: u32 = 6; // u32: the same with every output counted at its reserve at least
@@ -82,6 +83,8 @@ export const NOTE_COUNTED: u32 = 1;
 export const NOTE_PENDING: u32 = 2; // no first token yet
 export const NOTE_ALONE: u32 = 4; // nothing else was on the endpoint at the charge
 export const NOTE_BLIND: u32 = 8; // the first token cannot be seen
+export const NOTE_REVOKED: u32 = 16; // to be ended for a request of a higher band: never chosen again
+export const NOTE_LOST: u32 = 32; // it has not ended in time: its room is not counted on
 
 // Rings: +0 written (u32, atomic), +64 read (u32, atomic), +128 bell of the reader, +192 asleep, +256 numbers.
 export const RING_WRITTEN: usize = 0;
@@ -113,7 +116,7 @@ export const PARK_POSITION: usize = 80; // u32: requests ahead of it when it was
 export const PARK_EXPECTED: usize = 84; // f32: ms that it was expected to wait then
 export const PARK_FLOW_LENGTH: usize = 88; // u32: bytes of the flow's name that are kept
 export const PARK_HANDLE: usize = 92; // u32: the queue's number for it (control thread)
-export const PARK_STICKY: usize = 96; // i32: endpoint slot that holds its prefix and is worth a short wait, -1 = none
+export const PARK_STICKY: usize = 96; // i32: endpoint slot that holds its prefix and is worth a short wait, -1 = none (decision)
 export const PARK_FLOW: usize = 104; // the flow's name
 export const PARK_FLOW_BYTES: u32 = 256;
 export const PARK_BYTES: usize = 384;
@@ -128,6 +131,7 @@ export const PARKED_ANYWHERE: u32 = 1; // any endpoint will do, also one that co
 export const PARKED_BLIND: u32 = 2; // its first token will not be seen
 export const PARKED_BEFORE: u32 = 4; // it had a grant that it could not use
 export const PARKED_ASKS: u32 = 8; // it wants to know where it stands
+export const PARKED_ASIDE: u32 = 16; // it waits, or has waited, for PARK_STICKY although another endpoint was open
 
 /** Addresses of this instance; set by gateBind(), constant afterwards. */
 export let GATE: usize = 0;

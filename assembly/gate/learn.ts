@@ -25,13 +25,14 @@ import {
 } from '../endpoints';
 import { decayed } from '../load/features';
 import { P } from '../memory';
-import { foreignForget, foreignScraped, foreignStale, queuesForeign } from './foreign';
+import { allForeign, foreignChanged, foreignForget, foreignScraped, foreignStale } from './foreign';
 import {
   GATE,
   GATE_BANDS,
   GATE_BLOCK_TOKENS,
   GATE_FOOT,
   GATE_FOOT_TIME,
+  GATE_FOREIGN,
   GATE_OUT_ENDS,
   GATE_OUT_TIME,
   GATE_OUT_TOKENS,
@@ -142,6 +143,7 @@ export function learnBegin(now: f64): void {
   store<f32>(GATE, 0, GATE_FOOT);
   store<f32>(GATE, 0, GATE_POOL_STEP);
   store<f32>(GATE, 0, GATE_POOL_TOKEN_MS);
+  store<u32>(GATE, 0, GATE_FOREIGN);
   updateReserve();
   for (let slot: u32 = 0; slot < P; slot++) learnForget(slot);
 }
@@ -311,16 +313,21 @@ export function stretch(slot: u32, now: f64): void {
   else if (waiting == 0) store<f32>(at, clamp(load<f32>(at) * 1.02, STRETCH_LEAST, STRETCH_MOST));
 }
 
-/** Nothing goes behind a queue of others' requests. */
+/** Nothing goes behind queues of others' requests. */
 function updateLimit(slot: u32): void {
-  store<f32>(room(ROOM_LIMIT, slot), queuesForeign(slot) ? 0 : load<f32>(room(ROOM_LEARNED_LIMIT, slot)));
+  store<f32>(room(ROOM_LIMIT, slot), allForeign() ? 0 : load<f32>(room(ROOM_LEARNED_LIMIT, slot)));
+}
+
+function updateLimits(slot: u32): void {
+  if (!foreignChanged(slot)) return updateLimit(slot);
+  for (let i: u32 = 0; i < P; i++) updateLimit(i);
 }
 
 /** A scrape came: what it says about the KV cache, and about requests that are not ours. */
 export function learnScrape(slot: u32): void {
   learnCapacity(slot);
   foreignScraped(slot, lowestPendingCount(slot));
-  updateLimit(slot);
+  updateLimits(slot);
 }
 
 /** Look at one endpoint. @param passed ms since the last look */
@@ -331,7 +338,7 @@ export function learnLook(slot: u32, now: f64, passed: f64): void {
   store<u32>(looks, full ? min<u32>(load<u32>(looks) + 1, 2) : 0);
   if (!freshSignals(slot, now)) foreignStale(slot);
   if (load<u32>(looks) >= 2) cut(slot, now);
-  else if (!queuesForeign(slot)) grow(slot, now, passed);
-  updateLimit(slot);
+  else if (!allForeign()) grow(slot, now, passed);
+  updateLimits(slot);
   store<u32>(room(ROOM_BLOCKED, slot), 0);
 }

@@ -15,7 +15,7 @@ import { charge, entryAt, entryGeneration, entrySetThread } from '../load/ledger
 import { lockAcquire, lockRelease } from '../lock';
 import { CANDIDATES, HEADER, HEADER_COMMIT_LOCK, K, MATCH, P, SCANS, SUBSET, THREAD } from '../memory';
 import { markCandidates, slotsUsed } from '../scheduling/candidates';
-import { bandOf, rankOf, waitingAdd, waitingClear } from './bands';
+import { bandOf, isTop, rankOf, waitingAdd, waitingClear } from './bands';
 import { keepOpen } from './conditions';
 import {
   GATE,
@@ -33,11 +33,13 @@ import {
   PARK_RANKED,
   PARK_REJECTED,
   PARK_STATE,
+  PARK_STICKY,
   PARK_TICKET,
   PARK_TICKET_GENERATION,
   PARK_UNCACHED,
   PARK_WAITING,
   PARKED_ANYWHERE,
+  PARKED_ASIDE,
   PARKED_BLIND,
   parkAddress,
   parkMaskAddress,
@@ -59,13 +61,15 @@ export const GRANT_CLOSED: u32 = 1; // no endpoint that it may use is open
 export const GRANT_GONE: u32 = 2; // it does not wait any more
 export const GRANT_BUSY: u32 = 3; // the commit lock could not be had in time
 export const GRANT_NOWHERE: u32 = 4; // no endpoint that it may use is left
+export const GRANT_STICKS: u32 = 5; // others are open, but not the one that holds its prefix: it waits for that one, once
 
 /** The waiting request takes its place: state and count in one step. Commit lock held. */
-export function parkLocked(slot: u32, priority: i32, anywhere: bool, blind: bool): void {
+export function parkLocked(slot: u32, priority: i32, anywhere: bool, blind: bool, aside: bool): void {
   const at = parkAddress(THREAD, slot);
   store<i32>(at, priority, PARK_PRIORITY);
   store<i32>(at, bandOf(priority), PARK_RANKED);
-  store<u32>(at, (anywhere ? PARKED_ANYWHERE : 0) | (blind ? PARKED_BLIND : 0), PARK_FLAGS);
+  const flags = (anywhere ? PARKED_ANYWHERE : 0) | (blind ? PARKED_BLIND : 0) | (aside ? PARKED_ASIDE : 0);
+  store<u32>(at, flags, PARK_FLAGS);
   // The state first: a repair counts the waiting ones by it.
   atomic.store<u32>(at, PARK_WAITING, PARK_STATE);
   waitingAdd(load<i32>(at, PARK_RANKED), 1);
@@ -127,6 +131,10 @@ function leastBusy(used: u32): u32 {
   return best;
 }
 
+function isMarked(slot: i32, used: u32): bool {
+  return slot >= 0 && <u32>slot < used && load<i32>(CANDIDATES + ((<usize>slot) << 2)) != 0;
+}
+
 /** Charge a waiting request to an endpoint in the name of its shard. Commit lock held. */
 function grantLocked(at: usize, thread: u32, slot: u32, now: f64): void {
   const uncached = load<u32>(at, PARK_UNCACHED);
@@ -166,6 +174,20 @@ function giveBack(thread: u32, slot: u32): void {
 }
 
 /**
+ * Mark the endpoints that a waiting request may use. Commit lock held. Control thread only.
+ * @param only the one endpoint slot that it waits for, -1 = any that it may use
+ * @returns how many
+ */
+export function parkCandidates(thread: u32, slot: u32, used: u32, only: i32, now: f64): u32 {
+  const anywhere = (load<u32>(parkAddress(thread, slot), PARK_FLAGS) & PARKED_ANYWHERE) != 0;
+  if (only >= 0) {
+    memory.fill(SUBSET, 0, P >> 3);
+    store<u8>(SUBSET + (only >> 3), <u8>((<u32>1) << (only & 7)));
+  } else if (!anywhere) memory.copy(SUBSET, parkMaskAddress(thread, slot), P >> 3);
+  return markCandidates(used, now, only >= 0 || !anywhere);
+}
+
+/**
  * Let a waiting request go on if an endpoint that it may use is open. Control thread only.
  * @param only the one endpoint slot that it waits for, -1 = any that it may use
  * @param now pool clock
@@ -177,19 +199,23 @@ export function parkGrant(thread: u32, slot: u32, only: i32, now: f64): u32 {
   let result = GRANT_GONE;
   if (load<u32>(at, PARK_STATE) == PARK_WAITING) {
     const used = slotsUsed();
-    const anywhere = (load<u32>(at, PARK_FLAGS) & PARKED_ANYWHERE) != 0;
-    if (only >= 0) {
-      memory.fill(SUBSET, 0, P >> 3);
-      store<u8>(SUBSET + (only >> 3), <u8>((<u32>1) << (only & 7)));
-    } else if (!anywhere) memory.copy(SUBSET, parkMaskAddress(thread, slot), P >> 3);
-    const candidates = markCandidates(used, now, only >= 0 || !anywhere);
+    const candidates = parkCandidates(thread, slot, used, only, now);
     const prompt = load<u32>(at, PARK_PROMPT);
     const rank = rankOf(load<i32>(at, PARK_PRIORITY));
     result = candidates == 0 ? GRANT_NOWHERE : GRANT_CLOSED;
     memory.fill(MATCH, 0, (<usize>used) << 2);
+    const sticky = load<i32>(at, PARK_STICKY);
+    const flags = load<u32>(at, PARK_FLAGS);
+    const waits = only < 0 && (flags & PARKED_ASIDE) == 0 && isMarked(sticky, used) && !isTop(rank);
     if (candidates != 0 && (!gateOn() || keepOpen(used, rank, load<u32>(at, PARK_UNCACHED), prompt, now) != 0)) {
-      grantLocked(at, thread, leastBusy(used), now);
-      result = GRANT_DONE;
+      const held = isMarked(sticky, used);
+      if (waits && !held) {
+        store<u32>(at, flags | PARKED_ASIDE, PARK_FLAGS);
+        result = GRANT_STICKS;
+      } else {
+        grantLocked(at, thread, held ? <u32>sticky : leastBusy(used), now);
+        result = GRANT_DONE;
+      }
     }
   }
   lockRelease(HEADER + HEADER_COMMIT_LOCK);

@@ -125,6 +125,9 @@ export function entryFlags(entry: usize): u32 {
 export function entryGeneration(entry: usize): u32 {
   return load<u32>(entry, ENTRY_GENERATION);
 }
+export function entryTokens(entry: usize): u32 {
+  return load<u32>(entry, ENTRY_TOKENS);
+}
 export function entryPriority(entry: usize): i32 {
   return load<i32>(entry, ENTRY_PRIORITY);
 }

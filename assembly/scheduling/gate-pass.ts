@@ -2,10 +2,18 @@
 //
 // Owns: the thread's CLASS mask, written by its own thread. Commit lock held throughout: reservation and pick are one step.
 import { COLUMN_GENERATION, cell } from '../endpoints';
-import { mustWait } from '../gate/bands';
+import { isTop, mustWait } from '../gate/bands';
 import { markOpen } from '../gate/conditions';
 import { gateRank } from '../gate/gate';
-import { gateOn, PARK_OUTPUT, PARK_PROMPT, PARK_UNCACHED, parkAddress, parkMaskAddress } from '../gate/layout';
+import {
+  gateOn,
+  PARK_OUTPUT,
+  PARK_PROMPT,
+  PARK_STICKY,
+  PARK_UNCACHED,
+  parkAddress,
+  parkMaskAddress,
+} from '../gate/layout';
 import { parkLocked } from '../gate/parking';
 import { endProbe } from '../load/ejection';
 import { ENTRY_PROBE, entryFlags, entryOf, entrySlot, entrySlotGeneration, releaseEntry } from '../load/ledger';
@@ -42,6 +50,14 @@ let closed: bool = false;
 /** Every live endpoint may serve it, so one that comes later may too. */
 let anywhere: bool = false;
 
+/** Slot + 1 that holds so much more of the prompt than others that it is worth a short wait, 0 = none. */
+let sticky: u32 = 0;
+/** The request waits for it although another one is open. */
+let aside: bool = false;
+
+/** Tokens of prefix from which on the wait is worth while (flow-control design §2, from simulations there). */
+const STICKY_TOKENS: u32 = 256;
+
 function get(offset: usize): u32 {
   return load<u32>(REQUEST + offset);
 }
@@ -70,6 +86,8 @@ export function gateBegin(flags: u32): bool {
   held = 0;
   closed = false;
   returned = false;
+  sticky = 0;
+  aside = false;
   if ((flags & DECIDE_GATED) == 0) return false;
   releaseHeld();
   return gateOn();
@@ -109,8 +127,43 @@ export function gatePass(used: u32, candidates: u32, live: u32): u32 {
   if (!closed) return left;
   // Only a request that has lost an endpoint to the gate may have to wait for it.
   writeClass(used);
-  if (left != 0) memory.copy(CANDIDATES, KEPT, (<usize>used) << 2);
+  if (left == 0) return 0;
+  if (!returned && !isTop(rank) && get(REQUEST_PARK) != 0) sticky = findSticky(used, true);
+  aside = sticky != 0;
+  if (aside) return 0;
+  memory.copy(CANDIDATES, KEPT, (<usize>used) << 2);
   return left;
+}
+
+function isInClass(slot: u32): bool {
+  return (load<u32>(CLASS + ((<usize>(slot >> 5)) << 2)) & (1 << (slot & 31))) != 0;
+}
+
+/**
+ * The endpoint that is worth a short wait, of those that may serve the request: it holds most of the prompt, and
+ * STICKY_TOKENS more than any other.
+ * @param closedOnly look for it among those that KEPT does not mark, and compare with those that it marks
+ * @returns slot + 1, 0 = there is none
+ */
+function findSticky(used: u32, closedOnly: bool): u32 {
+  let best: u32 = 0;
+  let most: u32 = 0;
+  let others: u32 = 0;
+  for (let slot: u32 = 0; slot < used; slot++) {
+    if (!isInClass(slot)) continue;
+    const held = load<u32>(MATCH + ((<usize>slot) << 2));
+    const open = closedOnly && load<i32>(KEPT + ((<usize>slot) << 2)) != 0;
+    if (open || held <= most) {
+      if (!closedOnly || open) others = max(others, held);
+      continue;
+    }
+    if (!closedOnly) others = most;
+    most = held;
+    best = slot + 1;
+  }
+  const block = get(REQUEST_BLOCK_TOKENS);
+  const prompt = get(REQUEST_PROMPT_TOKENS);
+  return min(most * block, prompt) >= min(others * block, prompt) + STICKY_TOKENS ? best : 0;
 }
 
 /** Whether it was not for the gate that no candidate is left. */
@@ -122,7 +175,7 @@ export function gateLeftAll(): bool {
 function leastUncached(used: u32): u32 {
   let most: u32 = 0;
   for (let slot: u32 = 0; slot < used; slot++) {
-    if ((load<u32>(CLASS + ((<usize>(slot >> 5)) << 2)) & (1 << (slot & 31))) == 0) continue;
+    if (!isInClass(slot)) continue;
     most = max(most, load<u32>(MATCH + ((<usize>slot) << 2)));
   }
   const cached = most * get(REQUEST_BLOCK_TOKENS);
@@ -140,7 +193,10 @@ export function gatePark(used: u32): u32 {
   store<u32>(at, get(REQUEST_PROMPT_TOKENS), PARK_PROMPT);
   store<u32>(at, leastUncached(used), PARK_UNCACHED);
   store<u32>(at, get(REQUEST_OUTPUT_TOKENS), PARK_OUTPUT);
+  // One that comes back has waited for it already.
+  if (!aside && !returned) sticky = findSticky(used, false);
+  store<i32>(at, <i32>sticky - 1, PARK_STICKY);
   const blind = (get(REQUEST_FLAGS) & DECIDE_BLIND) != 0;
-  parkLocked(slot, load<i32>(REQUEST + REQUEST_PRIORITY), anywhere, blind);
+  parkLocked(slot, load<i32>(REQUEST + REQUEST_PRIORITY), anywhere, blind, aside);
   return DECIDE_PARKED;
 }

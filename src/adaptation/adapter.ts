@@ -47,6 +47,8 @@ export interface AdapterReport {
   readonly state: GuardState;
   readonly arm: Arm;
   readonly epoch: number;
+  /** Why the configured weights decide; undefined while learned costs do. */
+  readonly why: string | undefined;
   readonly standsAside: boolean;
   readonly risked: number;
   readonly fallbacks: number;
@@ -171,6 +173,7 @@ export class Adapter {
       state: guard.state,
       arm: guard.arm,
       epoch: guard.epoch,
+      why: guard.why(this.#nowMs),
       standsAside: guard.standsAside,
       risked: guard.risked,
       fallbacks: guard.fallbacks,

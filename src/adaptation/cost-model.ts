@@ -13,7 +13,7 @@ export interface Prediction {
   readonly perTokenMs: number;
 }
 
-/** How good the predictions of the time to the first output have been over the last WINDOW labels. */
+/** How good the predictions have been over the last WINDOW labels; of the time to the first output, where nothing else is said. */
 export interface Fit {
   /** Labels that were learned from since the last reset. */
   readonly labels: number;
@@ -21,6 +21,22 @@ export interface Fit {
   readonly correlation: number | undefined;
   /** Median of ln(observed/predicted); undefined without observations. */
   readonly bias: number | undefined;
+  /** To the first output, or to the end of answers in one piece; undefined without observations. */
+  readonly firstOutput: PredictedAndObserved | undefined;
+  /** Per output token, of streamed answers. */
+  readonly perToken: PredictedAndObserved | undefined;
+}
+
+/** Middle and 90th percentile of times, in milliseconds. */
+export interface Times {
+  readonly p50: number;
+  readonly p90: number;
+}
+
+/** What was predicted when a request's label came, before it was learned from, and what it said. */
+export interface PredictedAndObserved {
+  readonly predictedMs: Times;
+  readonly observedMs: Times;
 }
 
 /** The model as plain data, without its endpoints: they are not the same after a restart. */
@@ -68,6 +84,8 @@ export class CostModel {
   readonly #predicted = new Window(WINDOW);
   readonly #observed = new Window(WINDOW);
   readonly #bias = new Window(WINDOW);
+  readonly #predictedPerToken = new Window(WINDOW);
+  readonly #observedPerToken = new Window(WINDOW);
   #outputTokens: number;
   #outputs = 0;
   #labels = 0;
@@ -167,6 +185,8 @@ export class CostModel {
       labels: this.#labels,
       correlation: this.#labels === 0 ? undefined : rankCorrelation(this.#predicted.values(), this.#observed.values()),
       bias: this.#bias.quantile(0.5),
+      firstOutput: beside(this.#predicted, this.#observed),
+      perToken: beside(this.#predictedPerToken, this.#observedPerToken),
     };
   }
 
@@ -182,6 +202,7 @@ export class CostModel {
     this.#changes.reset();
     this.#endpoints.reset();
     for (const window of [this.#predicted, this.#observed, this.#bias]) window.clear();
+    for (const window of [this.#predictedPerToken, this.#observedPerToken]) window.clear();
     this.#labels = 0;
     this.#quickLeft = 0;
   }
@@ -239,7 +260,10 @@ export class CostModel {
     const { perTokenMs, outputTokens } = label;
     if (perTokenMs === undefined || outputTokens === undefined || outputTokens < LEAST_OUTPUT) return false;
     this.#noteOutputTime(endpoint, label, perTokenMs);
-    this.#perToken.learn(this.#perTokenInputs(label, this.speedOf(label.slot)), perTokenMs, this.#forget);
+    const z = this.#perTokenInputs(label, this.speedOf(label.slot));
+    this.#predictedPerToken.add(this.#perToken.predict(z));
+    this.#observedPerToken.add(perTokenMs);
+    this.#perToken.learn(z, perTokenMs, this.#forget);
     return true;
   }
 
@@ -312,4 +336,14 @@ export class CostModel {
 /** A term that may lie up to a factor away from its prior. */
 function within(prior: number, factor: number, anchor: number) {
   return { prior, low: prior / factor, high: prior * factor, anchor };
+}
+
+function beside(predicted: Window, observed: Window): PredictedAndObserved | undefined {
+  const [predictedMs, observedMs] = [timesOf(predicted), timesOf(observed)];
+  return predictedMs === undefined || observedMs === undefined ? undefined : { predictedMs, observedMs };
+}
+
+function timesOf(window: Window): Times | undefined {
+  const [p50, p90] = [window.quantile(0.5), window.quantile(0.9)];
+  return p50 === undefined || p90 === undefined ? undefined : { p50, p90 };
 }

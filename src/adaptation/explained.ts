@@ -1,5 +1,6 @@
 import { type Coefficients, type CostTerm, costTerms } from '../core/coefficients.js';
 import type { AdapterReport } from './adapter.js';
+import { adaptationInWords } from './in-words.js';
 
 /** What the learned costs amount to as weights of the usual scorers: cost, in targets, of one unit of what each looks at. */
 export interface EffectiveWeights {
@@ -40,6 +41,8 @@ export const scorersOf: Readonly<Record<CostTerm, readonly string[]>> = {
 
 /** A report with the names of the endpoints and in the words of the documentation. */
 export interface ShownAdaptation extends Omit<AdapterReport, 'endpoints' | 'inactive'> {
+  /** The most important of it as sentences. */
+  readonly inWords: readonly string[];
   readonly effectiveWeights: EffectiveWeights;
   /** Terms that have told endpoints apart in less than one percent of the decisions for five minutes, and who looks at them. */
   readonly inactive: readonly { readonly term: CostTerm; readonly scorers: readonly string[] }[];
@@ -47,11 +50,13 @@ export interface ShownAdaptation extends Omit<AdapterReport, 'endpoints' | 'inac
 }
 
 export function shownAdaptation(report: AdapterReport, nameOf: (slot: number) => string): ShownAdaptation {
-  const inactive = costTerms.filter((term) => report.inactive.includes(term));
-  return {
+  const shown = {
     ...report,
     effectiveWeights: effectiveWeights(report.coefficients),
-    inactive: inactive.map((term) => ({ term, scorers: scorersOf[term] })),
+    inactive: costTerms
+      .filter((term) => report.inactive.includes(term))
+      .map((term) => ({ term, scorers: scorersOf[term] })),
     endpoints: report.endpoints.map(({ slot, ...rest }) => ({ endpoint: nameOf(slot), ...rest })),
   };
+  return { inWords: adaptationInWords(shown), ...shown };
 }

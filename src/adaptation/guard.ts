@@ -100,6 +100,9 @@ export class Guard {
   #fallbacks = 0;
   #resumeMs = 0;
   #standsAside = false;
+  /** Why the configured weights decide, as the last look at the evidence or the last choice of an arm found it. */
+  #hindrance = 'nothing has been learned yet';
+  #alarmed = '';
 
   /**
    * @param random uniform in [0, 1)
@@ -131,6 +134,19 @@ export class Guard {
   /** The pool is overloaded and the configured weights decide until it is no more. */
   get standsAside(): boolean {
     return this.#standsAside;
+  }
+
+  /** Why the configured weights decide at `nowMs`, in plain words; undefined while learned costs do. */
+  why(nowMs: number): string | undefined {
+    if (this.#arm === 'learned') return undefined;
+    if (this.#mode === 'off') return 'adaptation is off';
+    if (this.#mode === 'shadow') return 'learned costs only look on (mode: shadow)';
+    if (this.#standsAside) return 'requests wait on every endpoint; it is not a question of where then';
+    if (this.#state !== 'fallback') return this.#hindrance;
+    const minutes = Math.max(0, (this.#resumeMs - nowMs) / 60_000);
+    const next =
+      minutes > 0 ? `tried again in ${minutes.toFixed(1)} minutes` : `not tried again yet: ${this.#hindrance}`;
+    return `learned costs were taken back, because ${this.#alarmed}; ${next}`;
   }
 
   get fallbacks(): number {
@@ -194,18 +210,18 @@ export class Guard {
   #transition(nowMs: number, evidence: Evidence): Transition | undefined {
     const from = this.#state;
     if (from === 'shadow') {
-      const open = this.#obstacle(evidence) === undefined;
-      return open
+      return this.#clear(evidence)
         ? { from, to: 'canary', reason: 'the predictions rank endpoints well enough to try them' }
         : undefined;
     }
     if (from === 'fallback') {
-      if (nowMs < this.#resumeMs || this.#obstacle(evidence) !== undefined) return undefined;
+      if (nowMs < this.#resumeMs || !this.#clear(evidence)) return undefined;
       return { from, to: 'canary', reason: 'the pause is over and the predictions hold again' };
     }
     const alarm = this.#alarm(evidence) ?? this.#worse(from);
     if (alarm !== undefined) {
       this.#fallBack(nowMs);
+      this.#alarmed = alarm;
       return { from, to: 'fallback', reason: alarm };
     }
     if (from === 'canary' && this.#proven()) {
@@ -214,11 +230,20 @@ export class Guard {
     return undefined;
   }
 
+  /** Whether learned costs may be tried; why not is kept. */
+  #clear(evidence: Evidence): boolean {
+    const obstacle = this.#obstacle(evidence);
+    if (obstacle !== undefined) this.#hindrance = obstacle;
+    return obstacle === undefined;
+  }
+
   /** Why learned costs may not be tried yet. */
   #obstacle(evidence: Evidence): string | undefined {
     const { labels, correlation } = this.#settings;
-    if (evidence.labels < labels) return 'too few requests to learn from';
-    if ((evidence.correlation ?? -1) <= correlation) return 'the predictions do not rank the requests';
+    if (evidence.labels < labels) return `${evidence.labels} of ${labels} requests that have to be learned from first`;
+    if ((evidence.correlation ?? -1) <= correlation) {
+      return `predictions do not rank the requests (rank correlation ${evidence.correlation?.toFixed(2) ?? 'unknown'}, wanted above ${correlation})`;
+    }
     return this.#alarm(evidence);
   }
 
@@ -290,7 +315,11 @@ export class Guard {
     if (!this.#driving || this.#standsAside) return 'static';
     const turn = this.#turn();
     // Conservative rule (after Kazerouni et al. 1611.06426): the loss that is possible so far must fit the budget.
-    return turn === 'learned' && this.#loss(this.#learnedEpochs + 1) > this.#allowance ? 'static' : turn;
+    const fits = this.#loss(this.#learnedEpochs + 1) <= this.#allowance;
+    this.#hindrance = fits
+      ? 'it is the turn of the configured weights, to compare with'
+      : 'what one more epoch of learned costs may lose would go beyond the budget';
+    return fits ? turn : 'static';
   }
 
   /**

@@ -1,9 +1,11 @@
-import type { AnswerMeasures, Charge } from '../scheduling/types.js';
+import type { AnswerMeasures, Charge, Ticket } from '../scheduling/types.js';
 
 /** Who accounts for what queued requests cost. */
 export interface QueueAccount {
   progress(handle: number, outputTokens: number): void;
   end(handle: number, outputTokens: number): void;
+  /** The request was ended for one of a higher band: its flow gets back what it has paid. */
+  refund(handle: number): void;
 }
 
 /** Output is told in pieces of so many tokens (flow-control design §3.1). */
@@ -22,6 +24,17 @@ export class QueuedCharge implements Charge {
     this.#charge = charge;
     this.#account = account;
     this.#handle = handle;
+  }
+
+  get tickets(): readonly Ticket[] {
+    return this.#charge.tickets ?? [];
+  }
+
+  revoked(): void {
+    this.#charge.revoked?.();
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#account.refund(this.#handle);
   }
 
   prefillDone(): void {

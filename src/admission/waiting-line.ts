@@ -28,12 +28,22 @@ export interface Waiter {
   proceed(result: WaitResult): void;
 }
 
+/** What has come of granted requests, by the queues' handles. */
+export interface Spent {
+  /** Those that are over: handle and output tokens in turn. */
+  readonly ended: readonly number[];
+  /** Those that go on: handle and output tokens so far in turn. */
+  readonly progressed: readonly number[];
+  /** Those that were ended for others of a higher band: handles. */
+  readonly refunded: readonly number[];
+}
+
 export interface WaitingLineOptions {
   readonly core: CoreInstance;
   /** Milliseconds of the pool clock. */
   readonly nowMs: () => number;
-  /** A granted request has ended or made progress; several at a time, as handle and tokens in turn. */
-  readonly tell: (ended: readonly number[], progressed: readonly number[]) => void;
+  /** Granted requests have ended or made progress. */
+  readonly tell: (spent: Spent) => void;
   /** Release the charge of a grant, if it is still held. */
   readonly release: (grant: Grant) => void;
   /** Whether a request has to go through the queues, because its tenant's use is limited or its body is too large for a band. */
@@ -50,6 +60,7 @@ export class WaitingLine {
   readonly #waiters = new Map<number, Waiter>();
   #ended: number[] = [];
   #progressed: number[] = [];
+  #refunded: number[] = [];
   #telling = false;
 
   constructor(options: WaitingLineOptions) {
@@ -103,6 +114,12 @@ export class WaitingLine {
     this.#tellSoon();
   }
 
+  /** A granted request was ended for one of a higher band. */
+  refund(handle: number): void {
+    this.#refunded.push(handle);
+    this.#tellSoon();
+  }
+
   close(): void {
     this.#bell.stop();
   }
@@ -113,10 +130,11 @@ export class WaitingLine {
     this.#telling = true;
     setImmediate(() => {
       this.#telling = false;
-      const [ended, progressed] = [this.#ended, this.#progressed];
+      const spent = { ended: this.#ended, progressed: this.#progressed, refunded: this.#refunded };
       this.#ended = [];
       this.#progressed = [];
-      this.#options.tell(ended, progressed);
+      this.#refunded = [];
+      this.#options.tell(spent);
     });
   }
 

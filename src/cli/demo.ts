@@ -1,6 +1,6 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import type { AdaptationMode } from '../config/adaptation.js';
-import { L40S_8B } from '../simulator/server/speed.js';
+import { engineOf } from '../simulator/server/engine.js';
 import { type House, type HouseOptions, MODEL, startHouse } from './demo/house.js';
 import { runLoad } from './demo/load.js';
 import { runOverload } from './demo/overload.js';
@@ -114,7 +114,7 @@ function houseOptions(flags: DemoFlags): HouseOptions {
   const { servers, speedup, port, grpcPort, metricsPort, picker } = flags;
   const ports = { port, grpcPort, metricsPort };
   const overload = flags.overload ? { settings: OVERLOAD_SETTINGS, plugins: OVERLOAD_PLUGINS } : {};
-  const engine = { speed: L40S_8B, speedup };
+  const engine = { ...engineOf('llama-8b-l40s'), speedup };
   return { servers, engine, ...ports, picker: picker?.split(/\s+/), objectives: OBJECTIVES, ...overload };
 }
 

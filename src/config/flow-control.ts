@@ -108,16 +108,11 @@ function checkTenantLimits({ tenantLimits }: FlowControlConfig, document: Config
 
 /** One line for each setting that is right and does nothing. */
 function idleSettings(section: FlowControlConfig, document: ConfigurationDocument): readonly string[] {
-  const idle: string[] = [];
-  if (section.enableEviction) {
-    const text = 'has no effect: this release never ends a request that runs';
-    idle.push(document.warning(['flowControl', 'enableEviction'], text));
-  }
   const { maxExpectedWait, defaultRequestTTL } = section;
   const wait = waitMs(maxExpectedWait ?? '0');
-  if (wait === Number.POSITIVE_INFINITY || wait < waitMs(defaultRequestTTL ?? DEFAULT_TTL)) return idle;
+  if (wait === Number.POSITIVE_INFINITY || wait < waitMs(defaultRequestTTL ?? DEFAULT_TTL)) return [];
   const text = `has no effect: no request waits longer than defaultRequestTTL, ${defaultRequestTTL ?? DEFAULT_TTL}`;
-  return [...idle, document.warning(['flowControl', 'maxExpectedWait'], text)];
+  return [document.warning(['flowControl', 'maxExpectedWait'], text)];
 }
 
 function checkBands(bands: readonly PriorityBandConfig[], document: ConfigurationDocument): void {

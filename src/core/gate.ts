@@ -34,7 +34,10 @@ export interface WaitingRequest {
   readonly flow: string;
   /** Endpoint slots that may serve it; undefined = every one, also those that come later. */
   readonly candidates: Uint32Array | undefined;
-  readonly stickySlot: number;
+  /** Endpoint slot that holds its prefix and is worth a short wait, -1 = none. */
+  readonly prefixSlot: number;
+  /** It waits for that one although another is open. */
+  readonly aside: boolean;
   /** It was granted before, as this handle, and could not use it. */
   readonly again: boolean;
   readonly handle: number;
@@ -42,7 +45,16 @@ export interface WaitingRequest {
 }
 
 /** What became of a grant. */
-export type GrantAnswer = 'done' | 'closed' | 'gone' | 'busy' | 'nowhere';
+export type GrantAnswer = 'done' | 'closed' | 'gone' | 'busy' | 'nowhere' | 'sticks';
+
+/** A running request that is to be ended for one of a higher band. */
+export interface Revoked {
+  /** The shard that it runs on. */
+  readonly thread: number;
+  readonly ticket: number;
+  readonly ticketGeneration: number;
+  readonly priority: number;
+}
 
 /** What the gate has learned about an endpoint. */
 export interface Room {
@@ -52,7 +64,7 @@ export interface Room {
   readonly pendingRequests: number;
   /** Infinity until the first cut. */
   readonly limit: number;
-  /** The engine queues requests that this picker did not send: nothing more goes there until it does not. */
+  /** All engines queue requests that this picker did not send: nothing more goes there until one does not. */
   readonly foreignQueue: boolean;
   /** Tokens that the KV cache holds, 0 = unknown. */
   readonly capacity: number;
@@ -61,7 +73,7 @@ export interface Room {
   readonly overdue: number;
 }
 
-const answers: readonly GrantAnswer[] = ['done', 'closed', 'gone', 'busy', 'nowhere'];
+const answers: readonly GrantAnswer[] = ['done', 'closed', 'gone', 'busy', 'nowhere', 'sticks'];
 const CANCELLED = 1 << 30;
 
 /** The control thread's face of the gate. Writes answer false when the lock could not be had: call again. */
@@ -160,7 +172,8 @@ export class GateControl {
       // Copied: a decoder takes no shared memory.
       flow: decoder.decode(bytes.slice(name, name + number('PARK_FLOW_LENGTH'))),
       candidates: anywhere ? undefined : this.#core.u32.slice(mask >>> 2, (mask + (sizes.endpoints >> 3)) >>> 2),
-      stickySlot: view.getInt32(at + constant.PARK_STICKY!, true),
+      prefixSlot: view.getInt32(at + constant.PARK_STICKY!, true),
+      aside: (flags & constant.PARKED_ASIDE!) !== 0,
       again: (flags & constant.PARKED_BEFORE!) !== 0,
       handle: number('PARK_HANDLE'),
       wantsPosition: (flags & constant.PARKED_ASKS!) !== 0,
@@ -198,6 +211,28 @@ export class GateControl {
   /** A request that was given up is out of the queues: its slot goes back. */
   forgotten(thread: number, slot: number): void {
     this.#core.call.parkForgotten!(thread, slot);
+  }
+
+  /**
+   * Choose a running request whose end helps a waiting one that no endpoint takes (assembly/gate/revocation.ts). It is chosen
+   * once only; its shard has to be told. Undefined = there is none, or it would not help, or the lock could not be had.
+   */
+  revoke(thread: number, slot: number, nowMs: number): Revoked | undefined {
+    const { call } = this.#core;
+    const ticket = call.revoke!(thread, slot, nowMs) >>> 0;
+    if (ticket === 0) return undefined;
+    const ticketGeneration = call.revokedGeneration!() >>> 0;
+    return { thread: call.revokedThread!(), ticket, ticketGeneration, priority: call.revokedPriority!() };
+  }
+
+  /** Whether a request still has its charge. */
+  isHeld({ ticket, ticketGeneration }: Revoked): boolean {
+    return this.#core.call.isHeld!(ticket, ticketGeneration) === 1;
+  }
+
+  /** A request that was to be ended has not ended in time: do not count on its room any more. */
+  revocationLost({ ticket, ticketGeneration }: Revoked): boolean {
+    return this.#core.call.revocationLost!(ticket, ticketGeneration) === 0;
   }
 
   /** Look at what may have filled up; every 50 ms while something waits. */

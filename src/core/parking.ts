@@ -17,8 +17,6 @@ export interface ParkedRequest {
   readonly handle: number | undefined;
   /** It wants to know where it stands. */
   readonly wantsPosition: boolean;
-  /** Endpoint slot that holds its prefix and is worth a short wait, -1 = none. */
-  readonly stickySlot: number;
 }
 
 /** How a parked request came back. */
@@ -108,7 +106,6 @@ function describe({ constant, view, bytes }: CoreInstance, at: number, request: 
   time('PARK_DEADLINE', request.firstTokenDueMs ?? NOTHING);
   number('PARK_MOST_OUTPUT', Math.min(request.maxOutputTokens ?? 0, 0xffff_ffff));
   number('PARK_BODY', Math.min(request.bodyBytes, 0xffff_ffff));
-  view.setInt32(at + constant.PARK_STICKY!, request.stickySlot, true);
   let flags = view.getUint32(at + constant.PARK_FLAGS!, true);
   if (request.handle !== undefined) flags |= constant.PARKED_BEFORE!;
   if (request.wantsPosition) flags |= constant.PARKED_ASKS!;

@@ -1,3 +1,4 @@
+import type { Revocable } from '../admission/revocable-requests.js';
 import type { DestinationTemplates } from './codec/destination.js';
 import type { SharedLoad } from './stream-load.js';
 import type { StreamServices } from './stream-services.js';
@@ -13,7 +14,7 @@ export interface StreamContext {
 }
 
 /** One HTTP exchange, as its request and its response see it: where their answers go, and the ways in which it ends. */
-export interface Exchange {
+export interface Exchange extends Revocable {
   readonly context: StreamContext;
   readonly stream: ProcessStream;
   /** When the stream was opened, by the services' clock. */

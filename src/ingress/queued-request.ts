@@ -53,7 +53,6 @@ export class QueuedRequest implements Waiter {
         bodyBytes,
         handle: grant?.handle,
         wantsPosition: this.#asked,
-        stickySlot: -1,
       },
       this,
     );

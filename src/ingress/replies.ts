@@ -17,6 +17,8 @@ const RESPONSE_MARKER = setHeader('x-went-into-resp-headers', 'true');
 const MARKER_ONLY = encodeResponseHeadersReply([RESPONSE_MARKER]);
 const MARKER_WITHOUT_LENGTH = encodeResponseHeadersReply([RESPONSE_MARKER, removeHeader('content-length')]);
 
+const DROP_REASON = 'x-llm-d-request-dropped-reason';
+
 /** Comma list of the picked endpoints, in order of preference. */
 export function destinationOf(placement: Placement): string {
   const { endpoints } = placement;
@@ -70,11 +72,19 @@ export function responseHeadReply(changesLength: boolean, added: ReadonlyMap<str
  */
 export function rejectionReply(rejection: Rejection, added?: ReadonlyMap<string, string> | undefined): Buffer {
   const headers: Buffer[] = [];
-  if (rejection.reason !== undefined) headers.push(setHeader('x-llm-d-request-dropped-reason', rejection.reason));
+  if (rejection.reason !== undefined) headers.push(setHeader(DROP_REASON, rejection.reason));
   if (rejection.retryAfterSeconds !== undefined) {
     headers.push(setHeader('retry-after', String(rejection.retryAfterSeconds)));
   }
   for (const [name, value] of added ?? []) headers.push(setHeader(name, value));
   const body = `inference error: ${rejection.code} - ${rejection.message}`;
   return encodeImmediateReply(STATUS_OF_CODE[rejection.code], headers, body);
+}
+
+/**
+ * A running request is ended for one of a higher band; status, text and reason are llm-d-router's. A proxy that has passed on the
+ * head of the answer already cannot send another one: it resets the request.
+ */
+export function revocationReply(): Buffer {
+  return encodeImmediateReply(429, [setHeader(DROP_REASON, 'evicted')], 'request evicted by flow control');
 }

@@ -13,7 +13,7 @@ import { type DecisionInput, decide, scheduleInput } from './decision.js';
 import type { Exchange } from './exchange.js';
 import { answerPlaced } from './placed-answer.js';
 import { QueuedRequest } from './queued-request.js';
-import { destinationOf, rejectionReply } from './replies.js';
+import { destinationOf, rejectionReply, revocationReply } from './replies.js';
 import { RequestReader } from './request-reader.js';
 import { askForTokens } from './tokenising.js';
 
@@ -43,6 +43,8 @@ export class RequestPhase {
   #queued: QueuedRequest | undefined;
   #placement: Placement | undefined;
   #placedAt: number | undefined;
+  /** The shard forgets that the request may be ended for another one; undefined = it may not. */
+  #irrevocable: (() => void) | undefined;
   #series = -1;
   #running = false;
   #spentMs = 0;
@@ -81,8 +83,17 @@ export class RequestPhase {
   /** Release what the request holds on its endpoint. Idempotent. */
   release(): void {
     this.#placement?.charge.release();
+    this.#irrevocable?.();
+    this.#irrevocable = undefined;
     if (this.#running) this.#exchange.context.services.recorder.running(this.#series, -1);
     this.#running = false;
+  }
+
+  /** The request makes room for one of a higher band: its client is told, its flow gets back what it has paid. */
+  revoke(): void {
+    this.#placement?.charge.revoked?.();
+    this.#exchange.stream.send(revocationReply());
+    this.#exchange.finish();
   }
 
   // Reading.
@@ -200,6 +211,7 @@ export class RequestPhase {
     this.#placement = outcome;
     this.#placedAt = services.now();
     this.#recordPlaced(request);
+    this.#makeRevocable(outcome);
     answerPlaced(this.#exchange, this.#reader, request, outcome);
     this.#close();
     if (this.#reader.body?.dialect.skipsResponse) this.#exchange.finish();
@@ -222,6 +234,13 @@ export class RequestPhase {
     recorder.routed(this.#series, this.#reader.body?.bytes ?? 0);
     recorder.running(this.#series, 1);
     this.#running = true;
+  }
+
+  #makeRevocable({ charge: { tickets = [] } }: Placement): void {
+    const { revocable } = this.#exchange.context.services;
+    if (revocable === undefined) return;
+    revocable.hold(tickets, this.#exchange);
+    this.#irrevocable = () => revocable.letGo(tickets);
   }
 
   /** Nobody has room: hold the request until somebody has. */

@@ -21,13 +21,13 @@ export class ResponseRelay {
   /** One message of the response; the time that the picker itself spends on them is recorded at its end. */
   message(message: ProcessMessage): void {
     const { now, recorder } = this.#exchange.context.services;
-    const wasOver = this.#isOver;
+    const wasOver = this.isOver;
     const startedAt = now();
     if (message.phase === Phase.responseHeaders) this.#headers(message);
     else if (message.phase === Phase.responseBody) this.#body(message);
     else this.#trailers();
     this.#spentMs += now() - startedAt;
-    if (!wasOver && this.#isOver) recorder.processing('response', this.#spentMs / 1_000);
+    if (!wasOver && this.isOver) recorder.processing('response', this.#spentMs / 1_000);
   }
 
   /** Give everything back, however far the response is. Idempotent. */
@@ -35,7 +35,8 @@ export class ResponseRelay {
     this.#response?.close();
   }
 
-  get #isOver(): boolean {
+  /** The response is complete. */
+  get isOver(): boolean {
     return this.#response?.usage !== undefined;
   }
 

@@ -1,4 +1,5 @@
 import type { Admission } from '../admission/admission.js';
+import type { RevocableRequests } from '../admission/revocable-requests.js';
 import type { WaitingLine } from '../admission/waiting-line.js';
 import type { BodyScanner } from '../request/body-scanner.js';
 import type { Dialects } from '../request/dialects.js';
@@ -36,6 +37,8 @@ export interface StreamServices {
   readonly scheduler: GatedScheduler;
   /** Where requests wait for an endpoint with room; undefined = flow control is off and nothing waits. */
   readonly line?: WaitingLine | undefined;
+  /** Running requests that may be ended for others of a higher band; undefined = none is. */
+  readonly revocable?: RevocableRequests | undefined;
   /** Host plugins; undefined when the configuration has none. */
   readonly plugins?: HostPlugins | undefined;
   /** Where the tokens of prompts come from; undefined = they are estimated. */

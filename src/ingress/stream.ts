@@ -125,6 +125,11 @@ export class ExchangeStream implements ProcessHandler, GatedWork, Exchange {
     this.#request.sendRejection(overloaded(why));
   }
 
+  /** An answer that is complete keeps what it has; any other is cut off. */
+  revoke(): void {
+    if (!this.#isFinished && !this.#response.isOver) this.#request.revoke();
+  }
+
   // Whose turn it is.
 
   get #isFinished(): boolean {

@@ -27,18 +27,25 @@ export function addAdaptationMetrics(exposition: MetricsExposition, read: () => 
   );
   each(
     'coefficient',
-    'Coefficients of the cost of one more request; milliseconds, tokens and factors.',
+    'Coefficients of the cost of one more request: milliseconds (…Ms), tokens, requests (slots) and a factor (missPrice).',
     'name',
     ({ coefficients }) => coefficients,
   );
   each(
     'effective_weight',
-    'Cost of one unit of what a scorer looks at, in targets.',
+    'Cost in targets of 1,000 tokens outside the cache (context) or ahead in the queue, a waiting request, an active request, ' +
+      '100,000 tokens in the KV cache (kvTokens).',
     'term',
     (shown) => shown.effectiveWeights,
   );
   each('decision_share', 'Share of a term in what told endpoints apart.', 'term', ({ shares }) => shares);
   endpointGauges(gauge, read);
+  exposition.addGauge({
+    name: 'pointsman_adaptation_latency_seconds',
+    help: 'Times of the last requests, as predicted before they were learned from and as observed.',
+    labels: ['time', 'source', 'quantile'],
+    read: () => latencySamples(read()),
+  });
   one(
     'rank_correlation',
     'Rank correlation of predicted and observed times to first output.',
@@ -62,6 +69,18 @@ export function addAdaptationMetrics(exposition: MetricsExposition, read: () => 
     ({ gap: { mean, halfWidth } }) => ({ mean, low: mean - halfWidth, high: mean + halfWidth }),
   );
   counters(exposition, read);
+}
+
+function latencySamples({ fit }: ShownAdaptation): Sample[] {
+  const times = { first_output: fit.firstOutput, output_token: fit.perToken };
+  return Object.entries(times).flatMap(([time, found]) => {
+    if (found === undefined) return [];
+    const sources = { predicted: found.predictedMs, observed: found.observedMs };
+    return Object.entries(sources).flatMap(([source, { p50, p90 }]) => [
+      { labels: { time, source, quantile: '0.5' }, value: p50 / 1000 },
+      { labels: { time, source, quantile: '0.9' }, value: p90 / 1000 },
+    ]);
+  });
 }
 
 function endpointGauges(

@@ -1,7 +1,7 @@
 import type { Decider } from '../core/decider.js';
 import type { Measures } from '../core/label.js';
 import type { EndpointDirectory } from './endpoint-directory.js';
-import type { AnswerMeasures, Charge, PickedEndpoint } from './types.js';
+import type { AnswerMeasures, Charge, PickedEndpoint, Ticket } from './types.js';
 
 export interface ChargeOptions {
   readonly decider: Decider;
@@ -15,12 +15,11 @@ export interface ChargeOptions {
 }
 
 /** An entry of the ledger: which slot it charges, and the ticket that names it. */
-export interface LedgerTicket {
+export interface LedgerTicket extends Ticket {
   readonly slot: number;
   readonly slotGeneration: number;
   /** 0 = nothing is charged. */
   readonly ticket: number;
-  readonly generation: number;
 }
 
 /** What one pick holds in the ledger. */
@@ -44,6 +43,10 @@ export class LedgerCharge implements Charge {
     this.#ticket = held.ticket;
     this.#blockTokens = blockTokens;
     this.#decidedAtMs = decidedAtMs;
+  }
+
+  get tickets(): readonly Ticket[] {
+    return this.#ticket === 0 ? [] : [this.#held];
   }
 
   /** Other endpoints work for the request before this one: the label is to say so. */
@@ -141,6 +144,10 @@ export class StagedCharge implements Charge {
     this.#answer = answer;
     this.#before = before;
     answer.comesAfterOthers();
+  }
+
+  get tickets(): readonly Ticket[] {
+    return [this.#answer, ...this.#before].flatMap(({ tickets }) => tickets);
   }
 
   prefillDone(): void {

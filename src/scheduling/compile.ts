@@ -14,11 +14,12 @@ import type {
 } from './types.js';
 
 /**
- * Bounds of the core's tables: MAX_PROFILES in assembly/scheduling/program.ts, PROGRAM_OPS, MASK_COUNT, LABEL_COLUMNS and HOST_COLUMNS in
+ * Bounds of the core's tables: MAX_PROFILES in assembly/scheduling/program.ts, EXPLAIN_COLUMNS, MASK_COUNT, LABEL_COLUMNS and HOST_COLUMNS in
  * assembly/memory.ts, ATTRIBUTE_COLUMNS in assembly/endpoints.ts, MAX_KEYS in assembly/scheduling/program.ts.
  */
 const MAX_PROFILES = 32;
-const MAX_OPERATIONS = 63;
+/** A column for each when a decision is explained; five belong to the terms of marginal cost, one to the note of what it would pick. */
+const MAX_OPERATIONS = 58;
 const MAX_MASKS = 256;
 const MAX_LABELS = 16;
 const MAX_ATTRIBUTES = 8;

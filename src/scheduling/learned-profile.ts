@@ -50,7 +50,7 @@ export function observedProgram(
   operations: readonly LearnableOperation[],
   projects = false,
 ): readonly LearnableOperation[] {
-  if (!canLearn(operations) || operations.length >= MAX_OPERATIONS) return operations;
+  if (!canLearn(operations)) return operations;
   const at = operations.findIndex(({ code }) => code.startsWith('OP_PICK'));
   if (at < 0) return operations;
   const scorers = projects ? projectedScorers(operations) : [];
@@ -61,7 +61,7 @@ export function observedProgram(
 /** Numbers of the operations whose weights a projection moves. */
 export function projectedScorers(operations: readonly LearnableOperation[]): readonly number[] {
   return operations
-    .flatMap((operation, i) => (isReplaced(operation) && operation.weight > 0 && i < LAST_COLUMN ? [i] : []))
+    .flatMap((operation, i) => (isReplaced(operation) && operation.weight > 0 ? [i] : []))
     .slice(0, MOST_PROJECTED);
 }
 
@@ -79,10 +79,8 @@ export function projectedProgram(
   return observedProgram(weighed, true);
 }
 
-/** Bounds of the core: PROGRAM_OPS and PROJECTION_SCORERS in assembly/memory.ts, and its columns for explanations. */
-const MAX_OPERATIONS = 63;
+/** Bound of the core: PROJECTION_SCORERS in assembly/memory.ts. */
 const MOST_PROJECTED = 7;
-const LAST_COLUMN = 59;
 
 /** Whether it is a scorer of load or cache, whose place marginal cost and rules can take. */
 export function isReplaced({ code }: LearnableOperation): boolean {

@@ -96,6 +96,12 @@ export interface AnswerMeasures {
   readonly cachedTokens: number | undefined;
 }
 
+/** Names an entry of the ledger for as long as it is charged. */
+export interface Ticket {
+  readonly ticket: number;
+  readonly generation: number;
+}
+
 /** What a placed request holds on its endpoint. Every method may be called in any order; each acts at most once. */
 export interface Charge {
   /** The prefill is over (first response byte): its tokens leave the load. */
@@ -108,6 +114,10 @@ export interface Charge {
   answered?(answer: AnswerMeasures): void;
   /** Release everything. Idempotent. */
   release(): void;
+  /** What it holds in the ledger now. */
+  readonly tickets?: readonly Ticket[];
+  /** The request is ended for one of a higher band: whoever paid for it gets it back. `release` follows. */
+  revoked?(): void;
   /**
    * How the upstream answered, for the ejection of failing endpoints. First call wins.
    * `failure`: 5xx, reset, or the proxy's own 503.

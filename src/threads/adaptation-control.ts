@@ -32,6 +32,13 @@ export interface AdaptationControlOptions {
 /** Labels are taken in four times a second: the rings hold many times as much at any rate that a thread can decide. */
 const TICK_MS = 250;
 const SAVE_MS = 30_000;
+/** What the log says at the start. */
+const STARTS: Readonly<Record<AdaptationSettings['mode'], string>> = {
+  off: 'the configured weights decide, nothing is learned',
+  shadow: 'the configured weights decide, costs are learned and only shown (GET /debug/adaptation)',
+  auto: 'the configured weights decide until learned costs are found no worse (GET /debug/adaptation)',
+  always: 'learned costs decide, without a guard (GET /debug/adaptation)',
+};
 /** The guard draws from a row of its own. */
 const GUARD_SEED = 0x6775617264n;
 
@@ -65,6 +72,8 @@ export class AdaptationControl {
   /** Take up what an earlier run has learned, and begin to take in labels. */
   async start(): Promise<void> {
     await this.#restore();
+    const { mode, drive } = this.#settings;
+    this.#log.info({ mode, drive }, STARTS[mode]);
     this.#timer = setInterval(() => this.#adapter.tick(this.#options.now()), TICK_MS).unref();
     this.#saveTimer = setInterval(() => this.#save(), SAVE_MS).unref();
   }

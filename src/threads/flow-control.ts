@@ -6,12 +6,13 @@ import { FlowController } from '../admission/flow-controller.js';
 import type { LoadedConfiguration } from '../config/load.js';
 import { Bell } from '../core/bell.js';
 import type { EndpointReading } from '../core/endpoint-table.js';
-import { GateControl, type GateSettings } from '../core/gate.js';
+import { GateControl, type GateSettings, type Revoked } from '../core/gate.js';
 import type { CoreInstance } from '../core/memory.js';
 import { EnqueueRecorder } from '../operations/telemetry/enqueue-recorder.js';
 import { FLOWS_SHOWN, flowReport } from './flow-report.js';
 import { poolClockMs } from './pool-clock.js';
 import { type PoolSlot, poolStages } from './pool-stages.js';
+import { RevocationCounts, type RevocationDemand } from './revocation-counts.js';
 
 /** How long until a write is tried again that met the lock of a dead thread. */
 const AGAIN_MS = 5;
@@ -30,6 +31,8 @@ export interface FlowControlOptions {
   readonly pool: () => readonly PoolSlot[];
   /** What endpoints have told. */
   readonly signals: (slot: number) => Signals;
+  /** Tell its shard to end a request. */
+  readonly revoke: (revoked: Revoked) => void;
 }
 
 /** Saturation of the pool, 1 = full, by the halves of a request; the gate counts with the fuller one. */
@@ -51,6 +54,8 @@ export class FlowControl {
   readonly controller: FlowController;
   readonly gate: GateControl;
   readonly queues: QueueMachine;
+  readonly revocations = new RevocationCounts();
+  readonly #core: CoreInstance;
   readonly #bell: Bell;
   readonly #pool: () => readonly PoolSlot[];
   readonly #signals: (slot: number) => Signals;
@@ -61,10 +66,11 @@ export class FlowControl {
   #closing: NodeJS.Timeout | undefined;
 
   /** @throws Error when the gate cannot be opened: nobody else has the memory yet */
-  constructor({ core, configuration, shards, pool, signals }: FlowControlOptions) {
+  constructor({ core, configuration, shards, pool, signals, revoke }: FlowControlOptions) {
     const settings = configuration.flowControl!;
     const counts = new EnqueueRecorder(core);
     this.#settings = settings;
+    this.#core = core;
     this.#pool = pool;
     this.#signals = signals;
     this.#gate = gateSettings(configuration);
@@ -81,13 +87,24 @@ export class FlowControl {
         arrived: (flow, priority, outcome, seconds) => counts.arrived(flow, priority, outcome, seconds),
         refused: (cause, priority) => counts.refused(cause, priority),
       },
+      revocations: {
+        tell: revoke,
+        issued: (priority) => this.revocations.issued(priority, this.#demandOf(priority)),
+        ended: (how, seconds) => this.revocations.ended(how, seconds),
+      },
       blockTokens: configuration.scheduling.prefix?.blockTokens ?? BLOCK_TOKENS,
       share: 1,
     });
+    this.controller.revokes = settings.enableEviction;
     const ceilings = new Ceilings(settings.usageLimit);
     if (!this.controller.configure(this.#gate, ceilings)) throw new Error('the gate stays locked');
     this.#bell = new Bell(core, () => this.controller.wake());
     this.#bell.start();
+  }
+
+  #demandOf(priority: number): RevocationDemand {
+    const ceiling = this.controller.ceilings.get(priority) ?? 1;
+    return { saturation: this.saturation().effective ?? 1, ceiling, inflight: this.#core.call.ledgerUsed!() };
   }
 
   get limits(): QueueLimits {
@@ -157,6 +174,7 @@ export class FlowControl {
   }
 
   #writeGate(gate: GateSettings, settings: FlowControlSettings): void {
+    this.controller.revokes = settings.enableEviction;
     const written = this.controller.configure(gate, new Ceilings(settings.usageLimit));
     if (written) this.controller.wake();
     else setTimeout(() => this.#writeGate(gate, settings), AGAIN_MS);

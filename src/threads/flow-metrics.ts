@@ -11,6 +11,7 @@ export function addFlowMetrics(exposition: MetricsExposition, flow: FlowControl,
   addSaturation(exposition, flow, pool);
   addBands(exposition, flow, pool);
   addWhole(exposition, flow, pool);
+  flow.revocations.register(exposition, pool);
   const dispatches = {
     help: 'Seconds that a dispatch of waiting requests took.',
     buckets: DISPATCH_TIMES,

@@ -1,4 +1,5 @@
 import type { SaturationSettings } from '../admission/saturation.js';
+import type { Spent } from '../admission/waiting-line.js';
 import type { PoolMemory } from '../core/memory.js';
 import type { KeyPair, ServingStatus, TlsMaterial } from '../ingress/transport.js';
 import type { LogOptions } from '../operations/log.js';
@@ -8,6 +9,7 @@ import type {
   HandlerSettings,
   HostPluginSettings,
   PrefixSettings,
+  Ticket,
   TokenSettings,
 } from '../scheduling/types.js';
 import type { ObjectiveTimes } from '../scheduling/wanted-times.js';
@@ -56,6 +58,8 @@ export interface ShardFlowControl {
   readonly limitedTenants: readonly string[];
   /** Bytes of the largest body that every band can hold; a request with a larger one goes to the queues, which judge it. */
   readonly largestBody: number;
+  /** Running requests may be ended for others of a higher band. */
+  readonly revokes: boolean;
 }
 
 /** Host plugins of a shard. Definitions are code: the shard loads the modules that bring them itself. */
@@ -111,6 +115,8 @@ export type ToShard =
   | { readonly kind: 'configured'; readonly settings: ConfiguredSettings }
   /** Connections from now on get this certificate. */
   | { readonly kind: 'certificate'; readonly pair: KeyPair }
+  /** End a running request for one of a higher band. */
+  | ({ readonly kind: 'revoke' } & Ticket)
   | { readonly kind: 'drain'; readonly timeoutMs: number };
 
 /** Shard → control thread. */
@@ -127,5 +133,5 @@ export type FromShard =
       readonly hashes: BigUint64Array;
     }
   | { readonly kind: 'ejected'; readonly endpoint: string }
-  /** Requests that came out of the queues: those that are over and those that go on, as handle and output tokens in turn. */
-  | { readonly kind: 'spent'; readonly ended: readonly number[]; readonly progressed: readonly number[] };
+  /** What has come of requests that came out of the queues. */
+  | ({ readonly kind: 'spent' } & Spent);

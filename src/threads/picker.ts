@@ -141,6 +141,8 @@ export class Picker {
       shards,
       pool: () => this.#controller.assignments,
       signals: (slot) => this.#table.read(slot),
+      revoke: ({ thread, ticket, ticketGeneration: generation }) =>
+        this.shards.tell(thread, { kind: 'revoke', ticket, generation }),
     });
     this.#closers.push(() => flow.stop());
     return flow;
@@ -238,7 +240,7 @@ export class Picker {
     else if (message.kind === 'listening') {
       this.#controller.acknowledged();
       this.#health.update({ shardsReady: this.shards.listening === this.#options.shards });
-    } else if (message.kind === 'spent') this.#flow?.controller.spent(message.ended, message.progressed);
+    } else if (message.kind === 'spent') this.#flow?.controller.spent(message);
     else if (message.kind === 'speculated') {
       this.#events?.speculated(message.slot, message.generation, message.hashes);
     } else if (message.kind === 'ejected') {

@@ -197,6 +197,11 @@ export class ShardPool {
     for (const shard of this.#shards.values()) shard.port.postMessage(message);
   }
 
+  /** Tell one shard something; one that is just being started again hears nothing. */
+  tell(thread: number, message: ToShard): void {
+    this.#shards.get(thread)?.port.postMessage(message);
+  }
+
   /** Read and decide requests from now on by other settings, also in shards that start later. */
   replaceConfigured(settings: ConfiguredSettings): void {
     this.#settings = { ...this.#settings, ...settings };

@@ -1,5 +1,6 @@
 import { threadId } from 'node:worker_threads';
 import { LegacyAdmission } from '../admission/legacy-admission.js';
+import { RevocableRequests } from '../admission/revocable-requests.js';
 import { saturation } from '../admission/saturation.js';
 import { WaitingLine } from '../admission/waiting-line.js';
 import { Decider } from '../core/decider.js';
@@ -79,6 +80,7 @@ export async function shard(start: ShardStart): Promise<void> {
   const decider = new Decider(core, BigInt(start.seed));
   const late = new LateReleases();
   const line = waitingLine({ core, configured, decider, send, late });
+  const revocable = new RevocableRequests();
   const tokens = await createTokenSource(settings.tokens, directory);
   const shared = services({
     core,
@@ -95,6 +97,7 @@ export async function shard(start: ShardStart): Promise<void> {
     decider,
     late,
     line,
+    revocable,
   });
   const open = createStreamOpener(shared);
   const drained = new Promise<void>((resolve, reject) => {
@@ -105,6 +108,7 @@ export async function shard(start: ShardStart): Promise<void> {
       } else if (message.kind === 'rules') rules.replace(ruleState(message));
       else if (message.kind === 'health') health.replace(message.statuses);
       else if (message.kind === 'configured') configured.replace(message.settings);
+      else if (message.kind === 'revoke') revocable.revoke(message.ticket, message.generation);
       else if (message.kind === 'certificate') transport.replaceCertificate(message.pair);
       else transport.drain(message.timeoutMs).then(resolve, reject);
     });
@@ -157,11 +161,12 @@ interface ShardParts {
   readonly decider: Decider;
   readonly late: LateReleases;
   readonly line: WaitingLine | undefined;
+  readonly revocable: RevocableRequests;
 }
 
 function services(parts: ShardParts) {
   const { core, start, directory, rules, configured, send, log, recorder, plugins, scanner } = parts;
-  const { tokens, decider, late, line } = parts;
+  const { tokens, decider, late, line, revocable } = parts;
   const { settings } = start;
   const seed = BigInt(start.seed);
   const table = new EndpointTable(core);
@@ -208,6 +213,9 @@ function services(parts: ShardParts) {
     scheduler: plugins.scheduler(scheduler),
     plugins: plugins.plugins,
     line,
+    get revocable() {
+      return configured.settings.flowControl?.revokes ? revocable : undefined;
+    },
     tokens,
     latency: createLatencySource(settings.prediction, scheduler, recorder),
     get dialects() {
@@ -245,7 +253,7 @@ function waitingLine({
   return new WaitingLine({
     core,
     nowMs: poolClockMs,
-    tell: (ended, progressed) => send({ kind: 'spent', ended, progressed }),
+    tell: (spent) => send({ kind: 'spent', ...spent }),
     release: ({ ticket, ticketGeneration }) => {
       if (!decider.release(ticket, ticketGeneration)) late.add(() => decider.release(ticket, ticketGeneration));
     },

@@ -22,9 +22,9 @@ describe('flow control that is off', () => {
 });
 
 describe('flow control that is on', () => {
-  it('says that running requests are not ended', () => {
-    const { warnings } = load(on('{enableEviction: true}'));
-    expect(warnings).toEqual([expect.stringContaining('enableEviction: has no effect')]);
+  it('ends running requests only when it is told to', () => {
+    expect(load(on('{enableEviction: true}'))).toMatchObject({ warnings: [], flowControl: { enableEviction: true } });
+    expect(load(on('{}')).flowControl).toMatchObject({ enableEviction: false });
   });
 
   it('needs no section', () => {

@@ -344,9 +344,9 @@ schedulingProfiles:
   });
 
   it('refuse more plugins than a program can hold', () => {
-    const refs = Array.from({ length: 63 }, () => '{pluginRef: queue}').join(', ');
+    const refs = Array.from({ length: 58 }, () => '{pluginRef: queue}').join(', ');
     expect(refusal(`${plugins}schedulingProfiles: [{name: a, plugins: [${refs}]}]`)).toContain(
-      'at most 63 fit a program',
+      'at most 58 fit a program',
     );
   });
 

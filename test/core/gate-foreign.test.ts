@@ -21,7 +21,7 @@ function reporting(...waiting: number[]) {
   return { ...pool, scrape, ask, decider: shard.decider, at };
 }
 
-describe('an engine that queues requests which this picker did not send', () => {
+describe('a pool that queues requests which this picker did not send', () => {
   it('gets nothing more when two scrapes in a row show it', () => {
     expect(reporting(10).ask().status).toBe('decided');
     expect(reporting(10, 0, 10).ask().status).toBe('decided');
@@ -58,6 +58,21 @@ describe('an engine that queues requests which this picker did not send', () => 
     expect(ask({ priority: 10 }).status).toBe('decided');
     expect(ask({ priority: 10 }).status).toBe('decided');
     expect(ask({ priority: 10 }).status).toBe('parked');
+  });
+
+  it('is open while one endpoint has no such queue, also to who may not go there', () => {
+    const { table, gate, shard } = makeGate(learned, [{}, {}]);
+    const scrape = (nowMs: number, waiting: readonly [number, number]) =>
+      waiting.forEach((count, slot) => void table.publish(slot, { waiting: count, running: 8, kvUsage: 0 }, nowMs));
+    const one = shard(1);
+    const onlyFirst = { subset: [0], nowMs: 1200 };
+    for (const nowMs of [1050, 1100]) scrape(nowMs, [10, 0]);
+    expect(one.ask(onlyFirst).status).toBe('decided');
+    for (const nowMs of [1150, 1200]) scrape(nowMs, [10, 10]);
+    expect(one.ask({ nowMs: 1200 }).status).toBe('parked');
+    expect([0, 1].map((slot) => gate.room(slot).foreignQueue)).toEqual([true, true]);
+    scrape(1250, [10, 0]);
+    expect([0, 1].map((slot) => gate.room(slot).foreignQueue)).toEqual([false, false]);
   });
 
   it('shows as full', () => {

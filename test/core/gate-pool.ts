@@ -12,7 +12,6 @@ export const describedRequest: ParkedRequest = {
   bodyBytes: 100,
   handle: undefined,
   wantsPosition: false,
-  stickySlot: -1,
 };
 
 /** A pool with its gate on, and shards that park. */

@@ -272,6 +272,16 @@ describe('what marginal cost would pick', () => {
     );
   });
 
+  it('leaves the explanation of the longest program alone, in sampled decisions too', () => {
+    const queues = Array.from({ length: 57 }, () => scorer('OP_SCORE_QUEUE', 1));
+    const { decider } = poolOf([{ ...idle, waiting: 8 }, idle], usual, [...queues, scorer('OP_WOULD_PICK'), pickMax]);
+    for (let i = 0; i < 16; i++) {
+      decider.decide({ ...plainRequest, promptTokens: 100, charged: false, explained: true });
+      expect(queues.map((_, operation) => decider.explainedOf(operation, 0))).toEqual(queues.map(() => 0));
+      expect(queues.map((_, operation) => decider.explainedOf(operation, 1))).toEqual(queues.map(() => 1));
+    }
+  });
+
   it('is the slot that the scorer would have picked', () => {
     const { decider } = poolOf([{ ...idle, speed: 2 }, idle, { ...idle, speed: 3 }], usual, shadowed);
     expect(decider.decide({ ...plainRequest, promptTokens: 100, charged: false }).wouldPick).toBe(1);

@@ -1,8 +1,8 @@
 // How well the high band is protected, in milliseconds: run by POINTSMAN_STRESS=1 only, on a machine with nothing else to do.
 import { describe, expect, test } from 'vitest';
 import { type OverloadOptions, runOverload } from '../../dist/cli/demo/overload.js';
+import { engineOf } from '../../dist/simulator/server/engine.js';
 import { startFleet } from '../../dist/simulator/server/fleet.js';
-import { L40S_8B } from '../../dist/simulator/server/speed.js';
 import { skipReason } from './envoy.ts';
 import { pickerMetric, startHouse } from './house.ts';
 
@@ -35,7 +35,7 @@ describe.skipIf(skip)(`ten times the load that the pool can take, for ${SECONDS}
   test(
     'keeps the first tokens of the high band as early as alone, and fails none of its requests',
     async () => {
-      const fleet = await startFleet(4, { engine: { speed: L40S_8B } });
+      const fleet = await startFleet(4, { engine: engineOf('llama-8b-l40s') });
       const house = await startHouse(fleet.servers, { profile: PROFILE, objectives: OBJECTIVES });
       const load: OverloadOptions = {
         url: `http://127.0.0.1:${house.envoy.port}`,

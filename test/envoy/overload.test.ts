@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { type Backend, type Behaviour, startBackend } from '../gateway/backend.ts';
-import { type Answer, ask, chatBody, eventually, manyConnections } from '../gateway/client.ts';
+import { type Answer, ask, begin, chatBody, eventually, manyConnections, nextPiece } from '../gateway/client.ts';
 import { skipReason } from './envoy.ts';
 import { type House, type HouseOptions, pickerMetric, startHouse } from './house.ts';
 
@@ -124,6 +124,42 @@ describe.skipIf(skipReason !== '')(`an overload through Envoy${skipReason}`, () 
       return done;
     });
     expect(new Set(await all)).toEqual(new Set([200]));
+  });
+
+  test('with eviction on it takes the place of a batch request, whose client is told so', async () => {
+    const held = await HeldServers.start(1);
+    await start(held.servers, { profile: queued(1).replace('flowControl:', 'flowControl:\n  enableEviction: true') });
+    const batch = send('batch');
+    await eventually('it is served', () => held.prompts.length === 1);
+    const interactive = send('interactive', 'interactive');
+    const { status, headers, body } = await batch;
+    expect([status, body.toString()]).toEqual([429, 'request evicted by flow control']);
+    expect(headers['x-llm-d-request-dropped-reason']).toBe('evicted');
+    await eventually('the other one is served', () => held.prompts.includes('interactive'));
+    held.answer(2);
+    expect((await interactive).status).toBe(200);
+    const confirmed = 'llm_d_epp_flow_control_revocations_total';
+    expect(await pickerMetric(house!.picker, confirmed)).toBe(1);
+  });
+
+  test('an answer that has begun cannot be taken back: it is cut off, and its place is free', async () => {
+    const server = await startBackend('s0', (received, response) => {
+      const { messages } = JSON.parse(received.body.toString()) as { messages: { content: string }[] };
+      if (messages[0]!.content === 'interactive') return void response.end('{}');
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write('data: {"choices":[{"delta":{"content":"a"}}]}\n\n');
+    });
+    await start([server], { profile: queued(1).replace('flowControl:', 'flowControl:\n  enableEviction: true') });
+    const asked = { body: chatBody('batch', { stream: true }), headers: { 'x-llm-d-inference-objective': 'batch' } };
+    const { answer } = await begin(house!.envoy.port, asked, agent);
+    expect(await nextPiece(answer)).toContain('data:');
+    const cut = new Promise((resolve) => {
+      answer.on('error', () => resolve('cut off'));
+      answer.on('end', () => resolve('complete'));
+      answer.resume();
+    });
+    expect((await send('interactive', 'interactive')).status).toBe(200);
+    expect(await cut).toBe('cut off');
   });
 
   test('an endpoint that is killed takes only what it was serving along; what waits goes to the others', async () => {

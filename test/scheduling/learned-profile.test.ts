@@ -42,11 +42,6 @@ describe('an observed program', () => {
     const observed = observedProgram([filter, queue, adapter, free, prefix, pick], true);
     expect(observed[5]).toEqual(operation('OP_WOULD_PICK', 1, 2, 1, 4));
   });
-
-  it('does not ask when there is no room left for it', () => {
-    const full = [...Array.from({ length: 62 }, () => queue), pick];
-    expect(observedProgram(full)).toBe(full);
-  });
 });
 
 describe('a projected program', () => {

@@ -1,5 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { HARDWARE } from '../../dist/simulator/fleet/hardware.js';
+import { fittedStepTime } from '../../dist/simulator/fleet/step-time.js';
 import { BlockCache } from '../../dist/simulator/server/block-cache.js';
 import { chainHashes } from '../../dist/simulator/server/block-hash.js';
 import { DEFAULT_ENGINE, Engine, type EngineOptions, type Sequence } from '../../dist/simulator/server/engine.js';
@@ -29,18 +31,26 @@ function text(name: string, tokens: number): string {
   return `${name}:`.padEnd(tokens * 4, `${name}.`);
 }
 
+/** A prompt of 1,000 tokens and two further tokens on the default engine, by the formula of the simulated fleet. */
+const stepTime = fittedStepTime(HARDWARE['llama-8b-h100']!.constants);
+const decode = (context: number) =>
+  stepTime({ tokens: 1, prefillTokens: 0, prefillPairs: 0, decodes: 1, decodeContext: context, rows: 1 });
+const LONE =
+  stepTime({ tokens: 1_000, prefillTokens: 1_000, prefillPairs: 500_000, decodes: 0, decodeContext: 0, rows: 1 }) +
+  decode(1_000) +
+  decode(1_001);
+
 describe('timing', () => {
   test('a lone request takes one step for its prompt and one for each further token', () => {
     const subject = engine();
     subject.submit(request(text('a', 1_000), 3), silent, 0);
-    // 6.4 + 1,000 × 0.022, then twice 6.4 + 0.1
-    expect(drain(subject)).toBeCloseTo(28.4 + 2 * 6.5, 6);
+    expect(drain(subject)).toBeCloseTo(LONE, 6);
   });
 
   test('a speed-up divides the time', () => {
     const subject = engine({ speedup: 10 });
     subject.submit(request(text('a', 1_000), 3), silent, 0);
-    expect(drain(subject)).toBeCloseTo((28.4 + 2 * 6.5) / 10, 6);
+    expect(drain(subject)).toBeCloseTo(LONE / 10, 6);
   });
 
   test('a slow-down stretches every step that begins after it, and ends', () => {

@@ -18,11 +18,13 @@ afterEach(() => rm(folder, { recursive: true }));
 /** A pool with an adaptation; `requests` finishes as many requests, each with 30 ms per thousand tokens. */
 function controlled(settings: Partial<AdaptationSettings> = {}) {
   const pool = makePool([scorer('OP_SCORE_QUEUE'), pickMax], [{}, {}]);
+  /** Warnings and errors, and what is told besides. */
   const lines: Record<string, unknown>[] = [];
+  const told: string[] = [];
   const note = (_details: object, text: string) => lines.push({ text });
   const quiet = {
     ...createLogger({ level: 'silent' } as never),
-    child: () => ({ info: note, warn: note, error: note }),
+    child: () => ({ info: (_details: object, text: string) => told.push(text), warn: note, error: note }),
   };
   const variants: ProgramVariant[] = [];
   const control = new AdaptationControl({
@@ -51,7 +53,7 @@ function controlled(settings: Partial<AdaptationSettings> = {}) {
       pool.decider.release(ticket, ticketGeneration);
     }
   };
-  return { control, requests, variants, lines };
+  return { control, requests, variants, lines, told };
 }
 
 const prefill = ({ control }: ReturnType<typeof controlled>) => control.report().coefficients.prefillMsPerKiloToken;
@@ -113,6 +115,17 @@ describe('what was learned', () => {
     const prior = { ...usual.model.prior, prefillMsPerKiloToken: 70 };
     all.control.configure({ ...usual, model: { ...usual.model, prior } });
     expect(prefill(all)).toBe(70);
+  });
+});
+
+describe('the log', () => {
+  it('says at the start who decides, and where to look', async () => {
+    const all = controlled({ mode: 'auto', stateFile: undefined });
+    await all.control.start();
+    await all.control.stop();
+    expect(all.told).toEqual([
+      expect.stringContaining('until learned costs are found no worse (GET /debug/adaptation)'),
+    ]);
   });
 });
 

@@ -98,6 +98,11 @@ export class Band {
     return closed;
   }
 
+  /** The lane of a class with something waiting whose turn it is. */
+  headOf(classOf: number): number {
+    return this.fairness.choose(...wordsOf(classOf));
+  }
+
   /** Where a request sorts among those of its flow. */
   orderOf(
     enqueuedMs: number,

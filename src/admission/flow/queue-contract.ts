@@ -19,8 +19,10 @@ export interface QueuedRequest {
   readonly deadlineMs: number;
   /** When the first token is due (time of arrival + time-to-first-token objective); Infinity = no objective. */
   readonly firstTokenDueMs: number;
-  /** Slot of the endpoint that holds its prefix and is worth a short wait; -1 = none. */
+  /** Slot of the endpoint that it waits for alone, for a short while, because it holds its prefix; -1 = none. */
   readonly stickySlot: number;
+  /** Slot that it may come to wait for in that way when its turn has come; absent or -1 = none. */
+  readonly prefixSlot?: number;
   /** What the owner calls the request, a non-negative 32-bit number; given back with every event. */
   readonly reference: number;
 }
@@ -71,9 +73,10 @@ export const NO_HANDLE = -1;
  *   before `opened`.
  * - `stopped`: the whole band and all below it may not go on now, whatever their candidates are.
  * - `gone`: its owner gave it up meanwhile; it is taken out as cancelled.
+ * - `sticks`: others are open, but not the one that holds its prefix: it waits for that one for a short while, beside the others.
  * - `later`: nothing can be granted to anyone now (the answer cannot be delivered); dispatch ends without a change.
  */
-export type GrantResult = 'granted' | 'closed' | 'stopped' | 'gone' | 'later';
+export type GrantResult = 'granted' | 'closed' | 'sticks' | 'stopped' | 'gone' | 'later';
 
 /**
  * Tries to place a request: decide and charge in one step.
@@ -189,6 +192,8 @@ export interface Queues {
   progress(handle: number, outputTokens: number, nowMs: number): void;
   /** A running request is over: its real output settles the account of its flow. A second call does nothing. */
   end(handle: number, outputTokens: number, nowMs: number): void;
+  /** A running request was ended for one of a higher band: its flow gets back what it has paid for it. */
+  refund(handle: number, nowMs: number): void;
 
   /** An endpoint may have room: a first token came, a request ended, a limit was lifted, it came up. */
   opened(slot: number): void;
@@ -213,6 +218,8 @@ export interface Queues {
    */
   configure(settings: FlowControlSettings, nowMs: number): boolean;
 
+  /** Visit the first request of every class that found no endpoint, highest band first, until `visit` says no. */
+  blocked(visit: (handle: number, priority: number) => boolean): void;
   /** Highest priority that waits; undefined = nothing waits. */
   highestWaiting(): number | undefined;
   /** Priorities that have a band, highest first. */

@@ -190,6 +190,10 @@ export class QueueMachine implements Queues {
   #passOver(index: number, band: Band, result: Exclude<GrantResult, 'granted'>, nowMs: number): boolean {
     const { requests, lanes } = this.#tables;
     if (result === 'gone') return this.cancel(requests.handleOf(index), nowMs);
+    if (result === 'sticks') {
+      this.#room.setAside(index, requests.prefixSlot[index]!, band, nowMs);
+      return true;
+    }
     if (result !== 'closed') {
       this.#stopped = true;
       return false;
@@ -233,6 +237,13 @@ export class QueueMachine implements Queues {
     const index = this.#tables.requests.find(handle, RUNNING);
     if (index === NONE) return;
     this.#running.end(index, outputTokens, nowMs);
+    this.#free(index, nowMs);
+  }
+
+  refund(handle: number, nowMs: number): void {
+    const index = this.#tables.requests.find(handle, RUNNING);
+    if (index === NONE) return;
+    this.#running.takeBack(index, nowMs);
     this.#free(index, nowMs);
   }
 
@@ -343,6 +354,18 @@ export class QueueMachine implements Queues {
     }
   }
 
+  blocked(visit: (handle: number, priority: number) => boolean): void {
+    const { requests, lanes } = this.#tables;
+    for (const band of this.#bands.sorted) {
+      if (band.waiting === 0) continue;
+      for (const classOf of band.closedClasses()) {
+        const index = lanes.head[band.headOf(classOf)]!;
+        // One that waits for the endpoint that holds its prefix goes elsewhere soon.
+        if (requests.stickySlot[index] === NONE && !visit(requests.handleOf(index), band.priority)) return;
+      }
+    }
+  }
+
   highestWaiting(): number | undefined {
     return this.#bands.sorted.find((band) => band.waiting > 0)?.priority;
   }
@@ -422,7 +445,8 @@ export class QueueMachine implements Queues {
     if (limits.tokensByRate !== true || limits.tokens !== Number.POSITIVE_INFINITY || this.#room.poolEmpty)
       return false;
     const rate = drain.bestPerSecond(nowMs);
-    return rate !== undefined && ahead > (rate * this.#settings.ttlMs) / 1_000;
+    // A band that has not been seen to drain at all says nothing of what its pool can do: long answers may hold every place.
+    return rate !== undefined && rate > 0 && ahead > (rate * this.#settings.ttlMs) / 1_000;
   }
 
   #refuse(cause: RefusalCause, waitMs: number | undefined): number {
@@ -447,6 +471,7 @@ export class QueueMachine implements Queues {
     requests.maxTokens[index] = request.maxTokens;
     requests.tokens[index] = tokens;
     requests.stickySlot[index] = NONE;
+    requests.prefixSlot[index] = request.prefixSlot ?? NONE;
     requests.ownClass[index] = this.#room.classes.find(request.candidates);
   }
 
@@ -464,7 +489,7 @@ export class QueueMachine implements Queues {
     const { sorted } = this.#bands;
     // The highest of several bands would lose more by the wait than the prefix saves (flow-control design §6.3).
     if (stickySlot < 0 || (sorted.length > 1 && sorted[0] === band)) return own;
-    const only = this.#room.stick(index, stickySlot);
+    const only = this.#room.stick(index, stickySlot, this.#tables.requests.enqueuedMs[index]!);
     return only === NONE ? own : only;
   }
 

@@ -45,6 +45,8 @@ export class RequestSlab {
   readonly seenOutput: Float64Array;
   /** The endpoint that it waits for alone; NONE = any candidate. */
   readonly stickySlot: Int32Array;
+  /** The endpoint that it may come to wait for alone; NONE = there is none. */
+  readonly prefixSlot: Int32Array;
   readonly #generation: Uint32Array;
   #freeHead = NONE;
   #fresh = 0;
@@ -77,6 +79,7 @@ export class RequestSlab {
     this.seenOutput = new Float64Array(capacity);
     this.paidOutput = new Float64Array(capacity);
     this.stickySlot = new Int32Array(capacity);
+    this.prefixSlot = new Int32Array(capacity);
     this.#generation = new Uint32Array(capacity);
   }
 

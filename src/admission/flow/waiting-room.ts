@@ -5,8 +5,6 @@ import { TimeHeap } from './time-heap.js';
 
 /** Longest wait for the endpoint that holds a request's prefix (flow-control design §2, measured there). */
 export const STICKY_WAIT_MS = 500;
-/** A wait for it is not worth while below so many tokens of prefix: such a request has no sticky slot. */
-export const STICKY_TOKENS_MIN = 256;
 /** Slots that a request can wait for: the largest table of endpoints. */
 const MOST_SLOTS = 4096;
 
@@ -100,7 +98,7 @@ export class WaitingRoom {
   }
 
   /** The class of one endpoint alone, for a while: the request waits there first. NONE when there is no class to be had. */
-  stick(index: number, slot: number): number {
+  stick(index: number, slot: number, nowMs: number): number {
     if (slot >= MOST_SLOTS) return NONE;
     const { requests } = this.#tables;
     const { members } = this.classes;
@@ -113,8 +111,18 @@ export class WaitingRoom {
     this.#onlySlot[slot >> 5] = 0;
     if (only === NONE || only === ownClass) return NONE;
     requests.stickySlot[index] = slot;
-    this.#stickyEnds.set(index, requests.enqueuedMs[index]! + STICKY_WAIT_MS);
+    this.#stickyEnds.set(index, nowMs + STICKY_WAIT_MS);
     return only;
+  }
+
+  /** A request that waits among those of its class waits for one endpoint alone, if there is a class to be had for that. */
+  setAside(index: number, slot: number, band: Band, nowMs: number): void {
+    const only = this.stick(index, slot, nowMs);
+    if (only === NONE) return;
+    this.classes.members[this.#tables.requests.ownClass[index]!]!--;
+    this.classes.members[only]!++;
+    band.unplace(index);
+    band.place(index, only);
   }
 
   /** The request has waited for its endpoint long enough: it goes among those of its own class. */

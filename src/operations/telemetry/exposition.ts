@@ -78,10 +78,13 @@ export class MetricsExposition {
     readonly name: string;
     readonly help: string;
     readonly buckets: readonly number[];
+    /** The same in every observation. */
+    readonly labels?: Readonly<Record<string, string>>;
   }): (value: number) => void {
-    const { name, help, buckets } = metric;
-    const histogram = new Histogram({ name, help, buckets: [...buckets], registers: [this.registry] });
-    return (value) => histogram.observe(value);
+    const { name, help, buckets, labels = {} } = metric;
+    const labelNames = Object.keys(labels);
+    const histogram = new Histogram({ name, help, labelNames, buckets: [...buckets], registers: [this.registry] });
+    return (value) => histogram.observe({ ...labels }, value);
   }
 
   /** @throws when the name is taken. */

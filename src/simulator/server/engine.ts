@@ -1,11 +1,13 @@
+import { HARDWARE } from '../fleet/hardware.js';
+import { fittedStepTime, type StepConstants, type StepTime } from '../fleet/step-time.js';
 import { BlockCache } from './block-cache.js';
 import { BLOCK_BYTES, BLOCK_TOKENS, blockHash, chainHashes, chainRoot, TOKEN_BYTES } from './block-hash.js';
 import { seededRandom } from './random.js';
-import { type EngineSpeed, H100_8B, stepMilliseconds } from './speed.js';
 
-/** What a simulated engine is: its speed, its memory, its scheduler's limits. */
+/** What a simulated engine is: its hardware, its memory, its scheduler's limits. */
 export interface EngineOptions {
-  readonly speed: EngineSpeed;
+  /** How long its steps take, as the simulated fleet's do. */
+  readonly constants: StepConstants;
   /** Everything happens this many times faster. */
   readonly speedup: number;
   /** Relative noise of a step's time, uniform in ±noise, drawn from the seeded generator. */
@@ -21,17 +23,23 @@ export interface EngineOptions {
   readonly seed: number;
 }
 
-/** An 8B model on an H100 with vLLM's serving defaults. */
-export const DEFAULT_ENGINE: EngineOptions = {
-  speed: H100_8B,
-  speedup: 1,
-  noise: 0.03,
-  blocks: 24_000,
-  maxRunning: 256,
-  maxWaiting: 4_096,
-  maxStepTokens: 8_192,
-  seed: 1,
-};
+/** An engine of this name in HARDWARE, with vLLM's serving defaults. */
+export function engineOf(hardware: string): EngineOptions {
+  const { constants, kvTokens, maxBatchedTokens } = HARDWARE[hardware]!;
+  return {
+    constants,
+    speedup: 1,
+    noise: 0.03,
+    blocks: Math.floor(kvTokens / BLOCK_TOKENS),
+    maxRunning: 256,
+    maxWaiting: 4_096,
+    maxStepTokens: maxBatchedTokens,
+    seed: 1,
+  };
+}
+
+/** An 8B model on an H100. */
+export const DEFAULT_ENGINE: EngineOptions = engineOf('llama-8b-h100');
 
 export type FinishReason = 'stop' | 'length';
 
@@ -142,12 +150,14 @@ export class Engine {
   /** Every step from now on takes this many times as long as its speed says: a throttled GPU. */
   slowdown = 1;
   readonly #options: EngineOptions;
+  readonly #stepTime: StepTime;
   readonly #random: () => number;
   #waiting: Slot[] = [];
   #running: Slot[] = [];
 
   constructor(options: EngineOptions) {
     this.#options = options;
+    this.#stepTime = fittedStepTime(options.constants);
     this.#random = seededRandom(options.seed);
     this.cache = new BlockCache(options.blocks);
   }
@@ -209,26 +219,32 @@ export class Engine {
   schedule(now: number): Step | undefined {
     let budget = this.#options.maxStepTokens;
     const parts: Part[] = [];
-    let prefillTokens = 0;
-    let decodeSequences = 0;
+    const work = { tokens: 0, prefillTokens: 0, prefillPairs: 0, decodes: 0, decodeContext: 0, rows: 0 };
     const give = (slot: Slot) => {
       const missing = slot.promptTokens - slot.computedTokens;
       const tokens = Math.min(missing > 0 ? missing : 1, budget);
       if (tokens === 0) return;
       budget -= tokens;
-      if (missing > 0) prefillTokens += tokens;
-      else decodeSequences++;
+      work.tokens += tokens;
+      if (missing > 0) {
+        work.prefillTokens += tokens;
+        work.prefillPairs += tokens * (slot.computedTokens + tokens / 2);
+      } else {
+        work.decodes++;
+        work.decodeContext += slot.computedTokens;
+      }
+      if (tokens >= missing) work.rows++;
       parts.push({ slot, tokens });
     };
     for (const slot of this.#running) give(slot);
     while (budget > 0 && this.#start(now)) give(this.#running.at(-1)!);
     if (parts.length === 0) return undefined;
-    const { speed, speedup, noise } = this.#options;
-    const exact = stepMilliseconds(speed, { prefillTokens, decodeSequences }, speedup) * this.slowdown;
+    const { speedup, noise } = this.#options;
+    const exact = (this.#stepTime(work) / speedup) * this.slowdown;
     return {
       milliseconds: exact * (1 + noise * (2 * this.#random() - 1)),
-      prefillTokens,
-      decodeSequences,
+      prefillTokens: work.prefillTokens,
+      decodeSequences: work.decodes,
       parts,
     };
   }

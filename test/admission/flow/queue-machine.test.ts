@@ -498,3 +498,133 @@ describe('memory', () => {
     expect(machine.enqueue(request(), 0)).toBe(NO_HANDLE);
   });
 });
+
+describe('requests that no endpoint takes', () => {
+  const headsOf = ({ machine }: Queue, most = 9) => {
+    const heads: [number, number][] = [];
+    machine.blocked((handle, priority) => heads.push([handle, priority]) < most);
+    return heads;
+  };
+
+  it('are told by the first one of every set of candidates, highest band first', () => {
+    const queue = new Queue();
+    const [low, high] = [queue.add({ priority: -1 }), queue.add({ priority: 5, candidates: slots(1) })];
+    queue.add({ priority: 5, candidates: slots(1) });
+    const other = queue.add({ priority: 5, candidates: slots(2) });
+    expect(headsOf(queue)).toEqual([]);
+    queue.serve(9, []);
+    expect(headsOf(queue)).toEqual([
+      [high, 5],
+      [other, 5],
+      [low, -1],
+    ]);
+    expect(headsOf(queue, 1)).toEqual([[high, 5]]);
+  });
+
+  it('are not those whose class has opened again', () => {
+    const queue = new Queue();
+    queue.add({ candidates: slots(1) });
+    queue.serve(9, []);
+    queue.machine.opened(1);
+    expect(headsOf(queue)).toEqual([]);
+  });
+});
+
+describe('a running request that is ended for another one', () => {
+  /** How many of flow a's requests are among the next eight, when its first large one has come to an end somehow. */
+  const servedAfter = (end: (queue: Queue, first: number) => void) => {
+    const queue = new Queue({ fallback: { ...PLAIN_BAND, fairness: { kind: 'start-time', weights: {} } } });
+    const first = queue.add({ flow: 'a', uncachedTokens: 1_000, maxTokens: 200 });
+    queue.add({ flow: 'b', reference: 100 });
+    queue.serve(1);
+    for (let i = 0; i < 8; i++) {
+      queue.add({ flow: 'a', uncachedTokens: 100, maxTokens: 200, reference: i });
+      queue.add({ flow: 'b', uncachedTokens: 100, maxTokens: 200, reference: 100 + i });
+    }
+    end(queue, first);
+    expect(queue.machine.running).toBe(0);
+    return queue.serve(8).filter((reference) => reference < 100).length;
+  };
+
+  it('gives its flow back everything that it has paid for it', () => {
+    const refunded = servedAfter(({ machine }, first) => machine.refund(first, 0));
+    const paid = servedAfter(({ machine }, first) => machine.end(first, 200, 0));
+    expect(refunded).toBeGreaterThan(paid);
+  });
+
+  it('is given back once', () => {
+    const once = servedAfter(({ machine }, first) => machine.refund(first, 0));
+    const twice = servedAfter(({ machine }, first) => {
+      machine.refund(first, 0);
+      machine.refund(first, 0);
+      machine.end(first, 0, 0);
+    });
+    expect(twice).toBe(once);
+  });
+});
+
+describe('a request whose turn comes while the endpoint that holds its prefix is closed', () => {
+  const stuck = () => {
+    const queue = new Queue();
+    queue.add({ reference: 1, prefixSlot: 2 });
+    const asked: [number, number][] = [];
+    /** Slot 2 is closed; the request sticks to it once. */
+    const serve = (open2 = false) => {
+      queue.machine.openedAll();
+      queue.machine.dispatch(
+        (_handle, reference, _priority, onlySlot): GrantResult => {
+          asked.push([reference, onlySlot]);
+          if (onlySlot === 2 && !open2) return 'closed';
+          return reference === 1 && onlySlot < 0 && asked.length === 1 ? 'sticks' : 'granted';
+        },
+        queue.nowMs,
+        256,
+      );
+    };
+    return { queue, asked, serve };
+  };
+
+  it('waits for that one beside the others, who pass', () => {
+    const { queue, asked, serve } = stuck();
+    queue.add({ reference: 5 });
+    serve();
+    expect(asked.map(([reference]) => reference)).toContain(5);
+    expect([queue.machine.waiting, queue.machine.totals.dispatched]).toEqual([1, 1]);
+    serve(true);
+    expect([queue.machine.waiting, queue.machine.totals.dispatched]).toEqual([0, 2]);
+  });
+
+  it('goes anywhere after half a second', () => {
+    const { queue, asked, serve } = stuck();
+    queue.nowMs = 1_000;
+    serve();
+    expect(queue.machine.nextDeadline()).toBe(1_500);
+    queue.nowMs = 1_499;
+    queue.expire();
+    serve();
+    expect(queue.machine.waiting).toBe(1);
+    queue.nowMs = 1_500;
+    queue.expire();
+    serve();
+    expect(queue.machine.waiting).toBe(0);
+    expect(asked.at(-1)).toEqual([1, -1]);
+  });
+
+  it('waits no longer when that endpoint leaves the pool', () => {
+    const { queue, serve } = stuck();
+    serve();
+    queue.machine.endpointGone(2);
+    serve();
+    expect(queue.machine.waiting).toBe(0);
+  });
+});
+
+describe('a band that waits behind long answers', () => {
+  it('lets requests wait though none of it has been dispatched yet', () => {
+    const limits = { ...NO_LIMITS, tokensByRate: true };
+    const queue = new Queue({ ttlMs: 60_000, fallback: { ...PLAIN_BAND, limits } });
+    queue.add();
+    queue.nowMs = 2_000;
+    expect([queue.add(), queue.add()]).not.toContain(NO_HANDLE);
+  });
+});

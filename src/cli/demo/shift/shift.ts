@@ -1,6 +1,6 @@
 import type { ShownAdaptation } from '../../../adaptation/explained.js';
 import { type AdaptationMode, defaultAdaptation } from '../../../config/adaptation.js';
-import { L40S_8B } from '../../../simulator/server/speed.js';
+import { engineOf } from '../../../simulator/server/engine.js';
 import { type House, MODEL, startHouse } from '../house.js';
 import { OWN_PICKER } from '../picker-process.js';
 import { type Figures, figuresOf } from './figures.js';
@@ -53,9 +53,6 @@ export interface ShiftRun {
   readonly outcomes: readonly RequestOutcome[];
 }
 
-/** KV memory of an L40S with this model: (0.9 × 48 GB - weights - activations) / 128 KiB per token, in blocks of 16 tokens. */
-const BLOCKS = 10_000;
-
 /**
  * Send the plan to several pools at once, each with servers, a picker and a proxy of its own. All at once and not one after
  * another: whatever else the machine does meanwhile, it does to all of them.
@@ -106,7 +103,7 @@ class ObservedPool {
     const { name, mode, port, grpcPort, metricsPort } = pool;
     const house = await startHouse({
       servers,
-      engine: { speed: L40S_8B, speedup, seed, blocks: BLOCKS },
+      engine: { ...engineOf('llama-8b-l40s'), speedup, seed },
       port,
       grpcPort,
       metricsPort,

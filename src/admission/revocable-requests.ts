@@ -1,0 +1,33 @@
+import type { Ticket } from '../scheduling/types.js';
+
+/** A running request that may be ended for one of a higher band. */
+export interface Revocable {
+  /** End it, unless it is over. */
+  revoke(): void;
+}
+
+/** The running requests of one shard, by the tickets of their charges: nothing that a client sends names them. */
+export class RevocableRequests {
+  readonly #byTicket = new Map<number, { readonly generation: number; readonly request: Revocable }>();
+
+  get size(): number {
+    return this.#byTicket.size;
+  }
+
+  hold(tickets: readonly Ticket[], request: Revocable): void {
+    for (const { ticket, generation } of tickets) this.#byTicket.set(ticket, { generation, request });
+  }
+
+  /** A request is over. A ticket that another one has by now stays with that one. */
+  letGo(tickets: readonly Ticket[]): void {
+    for (const { ticket, generation } of tickets) {
+      if (this.#byTicket.get(ticket)?.generation === generation) this.#byTicket.delete(ticket);
+    }
+  }
+
+  /** End the request of a ticket. One that is over, and one that came after it, hear nothing. */
+  revoke(ticket: number, generation: number): void {
+    const found = this.#byTicket.get(ticket);
+    if (found?.generation === generation) found.request.revoke();
+  }
+}
