@@ -8,9 +8,11 @@ export {
   gateCheck,
   gateConfigure,
   gateLook,
+  gateNextUnseen,
   gateRanks,
   gateSaturation,
   gateStep,
+  gateUnseen,
   gateWaiting,
 } from './gate/gate';
 export * from './gate/layout';
@@ -132,6 +134,7 @@ export {
   matchAhead,
   noteOutcome,
   prefillDone,
+  prefillElsewhere,
   release,
   releaseThread,
   scoreOf,
