@@ -283,6 +283,7 @@ export class Decider {
         measures.outputTokens ?? UNKNOWN_COUNT,
         measures.promptTokens ?? UNKNOWN_COUNT,
         measures.cachedTokens ?? UNKNOWN_COUNT,
+        measures.staged === true ? 1 : 0,
       ) === 0
     );
   }
