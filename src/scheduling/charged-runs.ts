@@ -36,8 +36,6 @@ const noRoom: Rejection = {
   code: 'ResourceExhausted',
   message: 'request rejected pre-queue: queue at capacity',
   reason: 'rejected-saturated',
-  retryAfterSeconds: 1,
-  unparked: true,
 };
 /** An admitter of the program said no; text as the incumbent's, status as all admitters here. */
 const denied: Rejection = {
@@ -115,10 +113,18 @@ export class ChargedRuns implements ProfileRuns {
     if (decision.status === 'filtered') return filteredOut;
     if (decision.status === 'no-candidates') return noEndpoints;
     if (decision.status === 'parked') this.#parked = true;
-    if (decision.status === 'parked' || decision.status === 'no-parking') return noRoom;
+    if (decision.status === 'parked') return noRoom;
+    if (decision.status === 'no-parking') return this.#unparked();
     if (decision.status === 'denied') return denied;
     if (decision.status !== 'decided') return busy;
     return this.#charged(number, work, decision);
+  }
+
+  /** Whoever waits has to be served first; it tells what the band needs for that, as one who is refused in the queues is told. */
+  #unparked(): Rejection {
+    const seconds = this.#options.decider.drainSeconds(this.#request.priority);
+    const retryAfterSeconds = Math.min(60, Math.max(1, Math.ceil(seconds ?? 1)));
+    return { ...noRoom, retryAfterSeconds, unparked: true };
   }
 
   #charged(number: number, work: PickWork, decision: Decision): ProfilePick | Rejection {
