@@ -39,8 +39,11 @@ const percent = (share: number) => {
   const text = Math.abs(100 * share).toFixed(1);
   return `${text === '0.0' ? '±' : share < 0 ? '−' : '+'}${text} %`;
 };
-const change = ({ change: mean, low, high, verdict }: Comparison) =>
-  verdict === 'reference' ? '' : `${percent(mean)} (${percent(low)} … ${percent(high)}) ${verdict}`;
+/** With interval and verdict where there is more than one seed. */
+const change = ({ change: by, low, high, verdict, costs }: Comparison) => {
+  if (verdict === 'reference') return '';
+  return costs.length < 2 ? percent(by) : `${percent(by)} (${percent(low)} … ${percent(high)}) ${verdict}`;
+};
 const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length);
 const unique = (values: readonly string[]) => [...new Set(values)];
 const workloadsOf = ({ runs }: Results) => unique(runs.map(({ workload }) => workload));
@@ -66,7 +69,7 @@ function facts({ suite, runs }: Results): string {
   const seconds = runs.reduce((sum, { tookMs }) => sum + tookMs, 0) / 1e3;
   const policies = unique(runs.map(({ policy }) => policy)).length;
   const workloads = unique(runs.map(({ workload }) => workload)).length;
-  return `${workloads} workloads × ${policies} policies × ${suite.seeds} seeds; ${requests.toLocaleString('en')} simulated requests, ${Math.round(requests / seconds).toLocaleString('en')} a second on one thread of a machine that was busy with other things.`;
+  return `${workloads} workloads × ${policies} policies × ${suite.seeds === 1 ? 'one seed' : `${suite.seeds} seeds`}; ${requests.toLocaleString('en')} simulated requests, ${Math.round(requests / seconds).toLocaleString('en')} a second on one thread of a machine that was busy with other things.`;
 }
 
 function costs(results: Results): string {
@@ -82,13 +85,14 @@ function costs(results: Results): string {
       row(comparisons, workload, suite.reference)!.cost.toFixed(3),
       `${best.policy} ${percent(best.change)}`,
       change(learned),
-      oracle === undefined ? '' : change(oracle),
+      ...(oracle === undefined ? [] : [change(oracle)]),
       percent(learned.cost / best.cost - 1),
       change(row(comparisons, workload, 'guarded')!),
     ];
   });
   const head = ['workload', 'default', 'best fixed rule', 'learned against default'];
-  return table([...head, 'learned against grid oracle', 'against best fixed', 'guarded against default'], rows);
+  const last = ['against best fixed', 'guarded against default'];
+  return table([...head, ...(toOracle === undefined ? [] : ['against grid oracle']), ...last], rows);
 }
 
 /** Every policy over all workloads. */
@@ -168,21 +172,23 @@ function metrics(results: Results): string {
   return table(head, rows);
 }
 
-/** Change against the reference, all policies side by side. */
+/** Change against the reference, all policies side by side; – where nothing was run. */
 function matrix(results: Results): string {
   const { comparisons, suite } = results;
   const workloads = workloadsOf(results);
   const policies = policiesOf(results).filter((policy) => policy !== suite.reference);
-  const total = (policy: string) =>
-    Math.exp(mean(workloads.map((workload) => Math.log1p(row(comparisons, workload, policy)!.change)))) - 1;
-  const rows = policies
-    .sort((a, b) => total(a) - total(b))
-    .map((policy) => [
-      policy,
-      ...workloads.map((workload) => percent(row(comparisons, workload, policy)!.change).replace(' %', '')),
-      percent(total(policy)).replace(' %', ''),
-    ]);
-  return table([`% against ${suite.reference}`, ...workloads, 'mean'], rows);
+  const rows = policies.map((policy) => {
+    const changes = workloads.map((workload) => row(comparisons, workload, policy)?.change);
+    const known = changes.flatMap((each) => (each === undefined ? [] : [Math.log1p(each)]));
+    const total = Math.exp(mean(known)) - 1;
+    const cells = changes.map((each) => (each === undefined ? '–' : percent(each).replace(' %', '')));
+    return {
+      total,
+      cells: [policy, ...cells, `${percent(total).replace(' %', '')}${known.length < workloads.length ? '*' : ''}`],
+    };
+  });
+  const sorted = rows.sort((a, b) => a.total - b.total).map(({ cells }) => cells);
+  return table([`% against ${suite.reference}`, ...workloads, 'mean'], sorted);
 }
 
 function speeds({ speeds: all }: Results): string {
@@ -204,7 +210,7 @@ function settled({ runs }: Results): string {
       .flatMap(({ settledAfter }) => settledAfter ?? [])
       .sort((a, b) => a - b);
     if (labels.length === 0) return [];
-    return [[workload, `${labels[labels.length >> 1]}`, `${labels[0]} … ${labels.at(-1)}`]];
+    return [[workload, `${labels[(labels.length - 1) >> 1]}`, `${labels[0]} … ${labels.at(-1)}`]];
   });
   return table(['workload', 'labels (median)', 'range over the seeds'], rows);
 }

@@ -209,6 +209,14 @@ describe('a comparison', () => {
     );
   });
 
+  test('of a single seed is open, however small the change', () => {
+    const rows = compare([result('default', 1, 1), result('a', 1, 1.001)], {
+      ...suite,
+      policies: suite.policies.slice(0, 2),
+    });
+    expect(rows.map(({ verdict }) => verdict)).toEqual(['reference', 'open']);
+  });
+
   test('the interval of equal values is that value; that of different ones lies around their mean', () => {
     expect(interval([0.5, 0.5, 0.5], 'x')).toEqual({ low: 0.5, high: 0.5 });
     const { low, high } = interval([0, 1, 2, 3, 4, 5, 6, 7, 8, 9], 'y');

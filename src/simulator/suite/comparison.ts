@@ -67,7 +67,7 @@ function judged(rows: readonly Comparison[]): Comparison[] {
   const corrected = holm(rows.map(({ p }) => p));
   return rows.map((row, i) => {
     const p = corrected[i]!;
-    return { ...row, p, verdict: row.verdict === 'reference' ? row.verdict : verdict(row.low, row.high, p) };
+    return { ...row, p, verdict: row.verdict === 'reference' ? row.verdict : verdict(row, p) };
   });
 }
 
@@ -83,7 +83,9 @@ export function interval(values: readonly number[], name: string): { readonly lo
 }
 
 /** A tie when the whole interval lies within ±2 %; better or worse when it is on one side and the test agrees. */
-function verdict(low: number, high: number, p: number): Verdict {
+function verdict({ costs, low, high }: Comparison, p: number): Verdict {
+  // The interval of a single seed has no width, and says nothing.
+  if (costs.length < 2) return 'open';
   if (low >= -TIE && high <= TIE) return 'tie';
   if (p >= SIGNIFICANT) return 'open';
   if (high < 0) return 'win';
