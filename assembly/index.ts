@@ -8,9 +8,11 @@ export {
   gateCheck,
   gateConfigure,
   gateLook,
+  gateNextUnseen,
   gateRanks,
   gateSaturation,
   gateStep,
+  gateUnseen,
   gateWaiting,
 } from './gate/gate';
 export * from './gate/layout';

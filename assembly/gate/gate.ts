@@ -289,21 +289,55 @@ export function gateSaturation(now: f64): f32 {
   return count == 0 ? -1 : sum / count;
 }
 
-/** Find the late ones, and let those go whose first token cannot be seen. Commit lock held. */
+/** When the next first token that cannot be seen must have come, pool clock: of this thread's last pass. Infinity = there is none. */
+let nextUnseen: f64 = Infinity;
+
+/** A request whose first token cannot be seen is pending for as long as its prefill should take. */
+function passUnseen(index: u32, entry: usize, slot: u32, now: f64): void {
+  const due = entryTime(entry) + <f64>expectedFirstToken(index, slot);
+  if (now < due) nextUnseen = min(nextUnseen, due);
+  else noteFirstToken(index, slot, entryPriority(entry), true);
+}
+
+/**
+ * Let those go whose first token cannot be seen and must have come. Takes the commit lock.
+ * @param now pool clock
+ * @returns when to do it again, pool clock; `now` when the lock could not be had, Infinity when nothing is pending in this way
+ */
+export function gateUnseen(now: f64): f64 {
+  if (!gateOn()) return Infinity;
+  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, SHORT)) return now;
+  nextUnseen = Infinity;
+  for (let i: u32 = 0; i < R; i++) {
+    const unseen = NOTE_PENDING | NOTE_BLIND;
+    if ((load<u32>(noteAt(i), NOTE_STATE) & unseen) != unseen) continue;
+    const entry = entryAt(i);
+    if (entryCharged(entry) && slotIsCurrent(entry)) passUnseen(i, entry, entrySlot(entry), now);
+  }
+  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  return nextUnseen;
+}
+
+/** As gateUnseen() would say: of the last look. */
+export function gateNextUnseen(): f64 {
+  return nextUnseen;
+}
+
+/** Find the late ones, and let those go whose first token cannot be seen: KEYS marks their slots. Commit lock held. */
 function lookAtCharges(now: f64): void {
   for (let slot: u32 = 0; slot < P; slot++) store<u32>(room(ROOM_OVERDUE, slot), 0);
+  memory.fill(KEYS, 0, (<usize>P) << 2);
+  nextUnseen = Infinity;
   for (let i: u32 = 0; i < R; i++) {
     const state = load<u32>(noteAt(i), NOTE_STATE);
     if ((state & NOTE_PENDING) == 0) continue;
     const entry = entryAt(i);
     if (!entryCharged(entry) || !slotIsCurrent(entry)) continue;
     const slot = entrySlot(entry);
-    const age = now - entryTime(entry);
     if ((state & NOTE_BLIND) != 0) {
-      if (age < <f64>expectedFirstToken(i, slot)) continue;
-      noteFirstToken(i, slot, entryPriority(entry), true);
-      stretch(slot, now);
-    } else if (isOverdue(i, slot, age, now)) {
+      store<u32>(KEYS + ((<usize>slot) << 2), 1);
+      passUnseen(i, entry, slot, now);
+    } else if (isOverdue(i, slot, now - entryTime(entry), now)) {
       store<u32>(room(ROOM_OVERDUE, slot), load<u32>(room(ROOM_OVERDUE, slot)) + 1);
     }
   }
@@ -320,7 +354,10 @@ export function gateLook(now: f64, passed: f64): u32 {
   if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, SHORT)) return 1;
   lookAtCharges(now);
   const used = slotsUsed();
-  for (let slot: u32 = 0; slot < used; slot++) learnLook(slot, now, passed);
+  for (let slot: u32 = 0; slot < used; slot++) {
+    learnLook(slot, now, passed);
+    if (load<u32>(KEYS + ((<usize>slot) << 2)) != 0) stretch(slot, now);
+  }
   lockRelease(HEADER + HEADER_COMMIT_LOCK);
   return 0;
 }

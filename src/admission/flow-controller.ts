@@ -55,6 +55,8 @@ interface Place {
 const GRANTS_A_TURN = 256;
 /** Between two looks at what may have filled up, while something waits (flow-control design §1.2). */
 const LOOK_MS = 50;
+/** Between two passes through all charges for first tokens that cannot be seen, at least. */
+const UNSEEN_MS = 5;
 /** Events that are kept for the debug page. */
 const EVENTS_KEPT = 64;
 /** Until the lock of a thread that has just died is free. */
@@ -85,6 +87,8 @@ export class FlowController {
   #timer: NodeJS.Timeout | undefined;
   #timerAt = Number.POSITIVE_INFINITY;
   #lastLookMs = 0;
+  /** When first tokens that cannot be seen must have come. */
+  #unseenMs = Number.POSITIVE_INFINITY;
   #more = false;
   #again = false;
   #closing = false;
@@ -393,7 +397,8 @@ export class FlowController {
   /** One timer for what comes next: a deadline, or the next look. */
   #sleep(now: number): void {
     const { queues } = this.#options;
-    const look = queues.waiting > 0 ? Math.max(this.#lastLookMs + LOOK_MS, now) : Number.POSITIVE_INFINITY;
+    const soon = Math.max(Math.min(this.#lastLookMs + LOOK_MS, this.#unseenMs), now);
+    const look = queues.waiting > 0 ? soon : Number.POSITIVE_INFINITY;
     const at = Math.min(queues.nextDeadline(), look, this.#revocations.nextMs);
     if (at === this.#timerAt) return;
     clearTimeout(this.#timer);
@@ -410,6 +415,9 @@ export class FlowController {
     if (queues.waiting > 0 && now >= this.#lastLookMs + LOOK_MS) {
       gate.look(now, Math.min(now - this.#lastLookMs, 1_000));
       this.#lastLookMs = now;
+      this.#unseenMs = gate.nextUnseenMs;
+    } else if (queues.waiting > 0 && now >= this.#unseenMs) {
+      this.#unseenMs = Math.max(gate.releaseUnseen(now), now + UNSEEN_MS);
     }
     this.wake();
   }

@@ -240,6 +240,19 @@ export class GateControl {
     return this.#core.call.gateLook!(nowMs, passedMs) === 0;
   }
 
+  /** When `releaseUnseen` has something to do next, as the last look knows it; Infinity = never. */
+  get nextUnseenMs(): number {
+    return this.#core.call.gateNextUnseen!();
+  }
+
+  /**
+   * Let requests go whose first token cannot be seen and must have come: then they are not pending any more.
+   * @returns when to do so again, in milliseconds of the pool clock; Infinity = none is pending in this way
+   */
+  releaseUnseen(nowMs: number): number {
+    return this.#core.call.gateUnseen!(nowMs);
+  }
+
   /** Mean saturation of the endpoints in `slots`, 1 or more = full; undefined without endpoints. */
   saturation(slots: Iterable<number>, nowMs: number): number | undefined {
     const { bytes, sizes, call } = this.#core;

@@ -371,6 +371,33 @@ describe('first tokens', () => {
     gate.look(191, 50);
     expect(gate.room(0)).toMatchObject({ pendingTokens: 0, pendingRequests: 0 });
   });
+
+  it('that cannot be seen are told by their times, so that nobody has to wait for the next look', () => {
+    const { shard, gate } = makeGate({ mode: 'learned' }, idle(2));
+    const one = shard(1);
+    const blind = { parking: -1, held: undefined, blind: true };
+    expect(gate.releaseUnseen(90)).toBe(Number.POSITIVE_INFINITY);
+    one.ask({ promptTokens: 1000, nowMs: 100, gate: blind, subset: [0] });
+    one.ask({ promptTokens: 200, nowMs: 130, gate: blind, subset: [1] });
+    gate.look(140, 50);
+    // 40 ms and 0.05 ms for each token: 190 for the first one, 180 for the second.
+    expect(gate.nextUnseenMs).toBeCloseTo(180, 3);
+    expect(gate.releaseUnseen(180)).toBeCloseTo(190, 3);
+    expect([gate.room(0).pendingTokens, gate.room(1).pendingTokens]).toEqual([1000, 0]);
+    expect(gate.releaseUnseen(191)).toBe(Number.POSITIVE_INFINITY);
+    expect(gate.room(0).pendingTokens).toBe(0);
+  });
+
+  it('that cannot be seen widen the window by 2 % a look while the engine has nothing waiting, however many they are', () => {
+    const { shard, gate, control } = makeGate({ mode: 'learned' }, idle(1));
+    const one = shard(1);
+    for (let i = 0; i < 3; i++) {
+      one.ask({ promptTokens: 0, nowMs: 100, gate: { parking: -1, held: undefined, blind: true } });
+    }
+    const stretch = () => control.f32[(control.call.room!(control.constant.ROOM_STRETCH!, 0) >>> 0) >>> 2];
+    gate.look(110, 50);
+    expect(stretch()).toBeCloseTo(1.02, 5);
+  });
 });
 
 describe('the KV cache', () => {

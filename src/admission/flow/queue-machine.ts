@@ -445,7 +445,8 @@ export class QueueMachine implements Queues {
     if (limits.tokensByRate !== true || limits.tokens !== Number.POSITIVE_INFINITY || this.#room.poolEmpty)
       return false;
     const rate = drain.bestPerSecond(nowMs);
-    return rate !== undefined && ahead > (rate * this.#settings.ttlMs) / 1_000;
+    // A band that has not been seen to drain at all says nothing of what its pool can do: long answers may hold every place.
+    return rate !== undefined && rate > 0 && ahead > (rate * this.#settings.ttlMs) / 1_000;
   }
 
   #refuse(cause: RefusalCause, waitMs: number | undefined): number {

@@ -1,6 +1,7 @@
 import { AnchoredRidge } from '../../adaptation/ridge.js';
 import type { Coefficients } from '../../core/coefficients.js';
 import type { Label } from '../../core/label.js';
+import { PlainLeastSquares } from './plain-least-squares.js';
 import type { RandomStream } from './random-stream.js';
 import { WeightSearch } from './weight-search.js';
 
@@ -106,10 +107,62 @@ class UntiedPrices implements Alteration {
 }
 
 function price() {
-  return {
-    prior: USUAL_PREFILL_MS,
-    low: USUAL_PREFILL_MS / 10,
-    high: USUAL_PREFILL_MS * 10,
-    anchor: 1 / USUAL_PREFILL_MS ** 2,
-  };
+  return { ...within(USUAL_PREFILL_MS, 10), anchor: 1 / USUAL_PREFILL_MS ** 2 };
+}
+
+function within(prior: number, factor: number) {
+  return { prior, low: prior / factor, high: prior * factor };
+}
+
+/** The same coefficients by plain recursive least squares, cut to the same bounds. */
+export const plainLeastSquares: Ablation = { alter: () => new PlainCosts() };
+
+/** As in the cost model: tokens of a running request besides its own, the unit of K, the least output that tells a pace. */
+const SLOT_TOKENS = 130;
+const KV_TOKENS = 1e5;
+const LEAST_OUTPUT = 8;
+const MOST_BUSY = 0.9;
+const PACE_FLOOR_MS = 5;
+
+class PlainCosts implements Alteration {
+  readonly #first = new PlainLeastSquares(
+    [{ prior: 25, low: 0, high: 500 }, within(USUAL_PREFILL_MS, 10), { prior: 5, low: 0, high: 30 }],
+    FLOOR_MS,
+    FORGET,
+  );
+  readonly #pace = new PlainLeastSquares([within(13, 5), within(4, 8)], PACE_FLOOR_MS, FORGET);
+  #outputTokens = 200;
+
+  note(label: Label, speed: number): void {
+    const { firstOutputMs, perTokenMs, promptTokens, cachedTokens, prefillTokens, waiting, outputTokens } = label;
+    if (label.outcome !== 'completed' || firstOutputMs === undefined || cachedTokens === undefined) return;
+    const work = (prefillTokens + Math.max(0, promptTokens - cachedTokens)) / 1e3;
+    this.#first.learn([speed, speed * work, speed * (waiting ?? 0)], firstOutputMs);
+    if (perTokenMs === undefined || outputTokens === undefined || outputTokens < LEAST_OUTPUT) return;
+    this.#outputTokens += (outputTokens - this.#outputTokens) / 200;
+    const busy = Math.min(MOST_BUSY, (speed * this.#first.theta[1]! * label.prefillRate) / 1e3);
+    const scale = speed / (1 - busy);
+    this.#pace.learn([scale, scale * this.#load(label)], perTokenMs);
+  }
+
+  /** K, as the mean of its values at the decision and at the end. */
+  #load(label: Label): number {
+    const each = this.#outputTokens / 2 + SLOT_TOKENS;
+    const before = label.promptTokensInFlight + label.promptTokens + (label.inflight + 1) * each;
+    const after = label.promptTokensAtEnd + label.inflightAtEnd * each;
+    return (before + after) / 2 / KV_TOKENS;
+  }
+
+  adjust(learned: Coefficients): Coefficients {
+    const [baseMs, prefillMsPerKiloToken, waitingMs] = this.#first.theta;
+    const [stepMs, growthMs] = this.#pace.theta;
+    return {
+      ...learned,
+      baseMs: baseMs!,
+      prefillMsPerKiloToken: prefillMsPerKiloToken!,
+      waitingMs: waitingMs!,
+      stepMs: stepMs!,
+      growthMs: growthMs!,
+    };
+  }
 }

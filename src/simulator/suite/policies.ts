@@ -1,4 +1,11 @@
-import { type Ablation, evolvedWeights, shortestFirstToken, untied, withoutDecode } from '../fleet/ablation.js';
+import {
+  type Ablation,
+  evolvedWeights,
+  plainLeastSquares,
+  shortestFirstToken,
+  untied,
+  withoutDecode,
+} from '../fleet/ablation.js';
 import type { ScorerWeights } from './schema.js';
 
 /** A rival to compare with: a configuration as users write them, with the source of the rule. */
@@ -158,6 +165,11 @@ export const baselines: readonly Baseline[] = [
   ablated('no-decode', 'learned, without what requests add to each other’s steps', withoutDecode),
   ablated('no-speed', 'learned, all endpoints taken as equally fast', { ignoresSpeed: true }),
   ablated('untied', 'learned, with prices of their own for own tokens and for tokens ahead', untied),
+  ablated(
+    'plain-rls',
+    'learned, by plain recursive least squares in the place of the anchored ridge',
+    plainLeastSquares,
+  ),
   ablated('explore-1', 'learned, and 1 % of the requests anywhere', { explores: 0.01 }),
   ablated(
     'shortest-ttft',

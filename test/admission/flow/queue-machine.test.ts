@@ -618,3 +618,13 @@ describe('a request whose turn comes while the endpoint that holds its prefix is
     expect(queue.machine.waiting).toBe(0);
   });
 });
+
+describe('a band that waits behind long answers', () => {
+  it('lets requests wait though none of it has been dispatched yet', () => {
+    const limits = { ...NO_LIMITS, tokensByRate: true };
+    const queue = new Queue({ ttlMs: 60_000, fallback: { ...PLAIN_BAND, limits } });
+    queue.add();
+    queue.nowMs = 2_000;
+    expect([queue.add(), queue.add()]).not.toContain(NO_HANDLE);
+  });
+});

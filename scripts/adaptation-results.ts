@@ -1,0 +1,325 @@
+// Writes the tables of docs/adaptation-results.md from the results of the suites in examples/simulation/:
+//   pointsman simulate examples/simulation/NAME.yaml ... --json FOLDER/NAME.json
+//   node scripts/adaptation-results.ts FOLDER
+//
+// Only what stands between the marks of a table is replaced, and only where the folder has the results for it; the words
+// around the tables are written by hand.
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import type { AdaptationSpeed } from '../dist/simulator/suite/adaptation-speed.js';
+import type { CapacityComparison } from '../dist/simulator/suite/capacity-comparison.js';
+import type { CellResult } from '../dist/simulator/suite/cell.js';
+import { type Comparison, compare } from '../dist/simulator/suite/comparison.js';
+import type { Suite } from '../dist/simulator/suite/schema.js';
+import { kendall } from '../dist/simulator/suite/significance.js';
+
+/** What `--json` writes. */
+interface Results {
+  readonly suite: Suite;
+  readonly comparisons: readonly Comparison[];
+  readonly capacities?: readonly CapacityComparison[];
+  readonly speeds: readonly (AdaptationSpeed & { readonly policy: string })[];
+  readonly runs: readonly CellResult[];
+}
+
+const ORACLE = 'grid-oracle';
+/** Policies that learn, or that nobody could run: no rivals with fixed rules. */
+const NOT_FIXED = new Set([
+  ORACLE,
+  'constant-oracle',
+  'learned',
+  'guarded',
+  'projected',
+  'shortest-ttft',
+  'gorgo',
+  'ducb-4',
+]);
+
+const percent = (share: number) => {
+  const text = Math.abs(100 * share).toFixed(1);
+  return `${text === '0.0' ? '±' : share < 0 ? '−' : '+'}${text} %`;
+};
+const change = ({ change: mean, low, high, verdict }: Comparison) =>
+  verdict === 'reference' ? '' : `${percent(mean)} (${percent(low)} … ${percent(high)}) ${verdict}`;
+const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length);
+const unique = (values: readonly string[]) => [...new Set(values)];
+const workloadsOf = ({ runs }: Results) => unique(runs.map(({ workload }) => workload));
+const policiesOf = ({ runs }: Results) => unique(runs.map(({ policy }) => policy));
+
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
+  return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n');
+}
+
+function row(comparisons: readonly Comparison[], workload: string, policy: string): Comparison | undefined {
+  return comparisons.find((each) => each.workload === workload && each.policy === policy);
+}
+
+/** The fixed rule with the lowest mean cost of a workload, in hindsight. */
+function bestFixed(comparisons: readonly Comparison[], workload: string): Comparison {
+  const own = comparisons.filter((each) => each.workload === workload && !NOT_FIXED.has(each.policy));
+  return own.reduce((best, each) => (each.cost < best.cost ? each : best));
+}
+
+function facts({ suite, runs }: Results): string {
+  const requests = runs.reduce((sum, { simulated }) => sum + simulated, 0);
+  const seconds = runs.reduce((sum, { tookMs }) => sum + tookMs, 0) / 1e3;
+  const policies = unique(runs.map(({ policy }) => policy)).length;
+  const workloads = unique(runs.map(({ workload }) => workload)).length;
+  return `${workloads} workloads × ${policies} policies × ${suite.seeds} seeds; ${requests.toLocaleString('en')} simulated requests, ${Math.round(requests / seconds).toLocaleString('en')} a second on one thread of a machine that was busy with other things.`;
+}
+
+function costs(results: Results): string {
+  const { comparisons, suite, runs } = results;
+  const against = (reference: string) => compare(runs, { ...suite, reference });
+  const toOracle = policiesOf(results).includes(ORACLE) ? against(ORACLE) : undefined;
+  const rows = workloadsOf(results).map((workload) => {
+    const best = bestFixed(comparisons, workload);
+    const learned = row(comparisons, workload, 'learned')!;
+    const oracle = toOracle && row(toOracle, workload, 'learned');
+    return [
+      workload,
+      row(comparisons, workload, suite.reference)!.cost.toFixed(3),
+      `${best.policy} ${percent(best.change)}`,
+      change(learned),
+      oracle === undefined ? '' : change(oracle),
+      percent(learned.cost / best.cost - 1),
+      change(row(comparisons, workload, 'guarded')!),
+    ];
+  });
+  const head = ['workload', 'default', 'best fixed rule', 'learned against default'];
+  return table([...head, 'learned against grid oracle', 'against best fixed', 'guarded against default'], rows);
+}
+
+/** Every policy over all workloads. */
+function standing(results: Results): string {
+  const { comparisons } = results;
+  const workloads = workloadsOf(results);
+  const measure = policiesOf(results).includes(ORACLE) ? ORACLE : undefined;
+  const base = (workload: string) =>
+    measure === undefined ? bestFixed(comparisons, workload).cost : row(comparisons, workload, measure)!.cost;
+  const rows = policiesOf(results).map((policy) => {
+    const own = workloads.map((workload) => row(comparisons, workload, policy)!);
+    const regrets = own.map(({ cost, workload }) => cost / base(workload) - 1);
+    const count = (verdict: Comparison['verdict']) => `${own.filter((each) => each.verdict === verdict).length}`;
+    const total = Math.exp(mean(own.map(({ change: each }) => Math.log1p(each)))) - 1;
+    const worst = regrets.indexOf(Math.max(...regrets));
+    return {
+      worst: regrets[worst]!,
+      cells: [
+        policy,
+        policy === results.suite.reference ? '' : percent(total),
+        percent(mean(regrets)),
+        `${percent(regrets[worst]!)} (${workloads[worst]})`,
+        ...(policy === results.suite.reference
+          ? ['', '', '', '']
+          : ['win', 'tie', 'open', 'loss'].map((v) => count(v as never))),
+      ],
+    };
+  });
+  const sorted = rows.sort((a, b) => a.worst - b.worst).map(({ cells }) => cells);
+  const to = measure === undefined ? 'best fixed rule' : 'grid oracle';
+  return table(
+    ['policy', 'against default', `mean regret to the ${to}`, 'worst', 'wins', 'ties', 'open', 'losses'],
+    sorted,
+  );
+}
+
+function metrics(results: Results): string {
+  const head = [
+    'workload',
+    'policy',
+    'TTFT mean',
+    'p50',
+    'p90',
+    'p99',
+    'TPOT mean',
+    'p99',
+    'E2E mean',
+    'p99',
+    'goodput',
+    'hits',
+    'imbalance',
+    'preempted',
+  ];
+  const rows = workloadsOf(results).flatMap((workload) => {
+    const best = bestFixed(results.comparisons, workload).policy;
+    return unique(['default', best, 'learned', 'guarded']).map((policy) => {
+      const own = results.runs.filter((run) => run.workload === workload && run.policy === policy);
+      const over = (read: (summary: CellResult['summary']) => number) => mean(own.map(({ summary }) => read(summary)));
+      return [
+        policy === 'default' ? workload : '',
+        policy,
+        over((s) => s.ttft.mean).toFixed(0),
+        over((s) => s.ttft.p50).toFixed(0),
+        over((s) => s.ttft.p90).toFixed(0),
+        over((s) => s.ttft.p99).toFixed(0),
+        over((s) => s.tpot.mean).toFixed(1),
+        over((s) => s.tpot.p99).toFixed(1),
+        over((s) => s.e2e.mean).toFixed(0),
+        over((s) => s.e2e.p99).toFixed(0),
+        `${(100 * over((s) => s.goodput)).toFixed(1)} %`,
+        `${(100 * over((s) => s.hitRatio)).toFixed(1)} %`,
+        over((s) => s.imbalance).toFixed(2),
+        over((s) => s.preemptions).toFixed(0),
+      ];
+    });
+  });
+  return table(head, rows);
+}
+
+/** Change against the reference, all policies side by side. */
+function matrix(results: Results): string {
+  const { comparisons, suite } = results;
+  const workloads = workloadsOf(results);
+  const policies = policiesOf(results).filter((policy) => policy !== suite.reference);
+  const total = (policy: string) =>
+    Math.exp(mean(workloads.map((workload) => Math.log1p(row(comparisons, workload, policy)!.change)))) - 1;
+  const rows = policies
+    .sort((a, b) => total(a) - total(b))
+    .map((policy) => [
+      policy,
+      ...workloads.map((workload) => percent(row(comparisons, workload, policy)!.change).replace(' %', '')),
+      percent(total(policy)).replace(' %', ''),
+    ]);
+  return table([`% against ${suite.reference}`, ...workloads, 'mean'], rows);
+}
+
+function speeds({ speeds: all }: Results): string {
+  const rows = all
+    .filter(({ policy }) => policy === 'learned')
+    .map(({ workload, part, steady, seconds }) => [
+      workload,
+      part,
+      percent(Math.exp(steady) - 1),
+      seconds === undefined ? (steady > -0.02 ? 'no gain to reach' : 'not within the part') : `${seconds.toFixed(0)} s`,
+    ]);
+  return table(['shift', 'part', 'learned against default, second half', '90 % of it after'], rows);
+}
+
+function settled({ runs }: Results): string {
+  const rows = unique(runs.map(({ workload }) => workload)).flatMap((workload) => {
+    const labels = runs
+      .filter((run) => run.workload === workload && run.policy === 'learned')
+      .flatMap(({ settledAfter }) => settledAfter ?? [])
+      .sort((a, b) => a - b);
+    if (labels.length === 0) return [];
+    return [[workload, `${labels[labels.length >> 1]}`, `${labels[0]} … ${labels.at(-1)}`]];
+  });
+  return table(['workload', 'labels (median)', 'range over the seeds'], rows);
+}
+
+function conditions(results: Results): string {
+  const { comparisons, suite } = results;
+  const [base] = workloadsOf(results);
+  const policies = policiesOf(results);
+  const others = policies.filter((policy) => !['default', 'learned', 'guarded'].includes(policy));
+  const times = (workload: string, policy: string) =>
+    `×${(row(comparisons, workload, policy)!.cost / row(comparisons, base!, policy)!.cost).toFixed(2)}`;
+  const rows = workloadsOf(results).map((workload) => [
+    workload,
+    row(comparisons, workload, suite.reference)!.cost.toFixed(3),
+    change(row(comparisons, workload, 'learned')!),
+    policies.includes('guarded') ? change(row(comparisons, workload, 'guarded')!) : '',
+    times(workload, 'default'),
+    times(workload, 'learned'),
+    ...others.map((policy) => percent(row(comparisons, workload, policy)!.change)),
+  ]);
+  return table(['condition', 'default', 'learned', 'guarded', 'default ×', 'learned ×', ...others], rows);
+}
+
+function guard(results: Results): string {
+  const { comparisons, runs, suite } = results;
+  const policies = policiesOf(results).filter((policy) => policy !== suite.reference);
+  const first = (workload: string, state: string) => {
+    const times = runs
+      .filter((run) => run.workload === workload && run.policy === 'guarded')
+      .map(({ transitions }) => transitions?.find(({ to }) => to === state)?.timeMs);
+    const known = times.flatMap((time) => time ?? []);
+    if (known.length === 0) return 'never';
+    const seconds = (mean(known) / 1e3).toFixed(0);
+    return known.length === times.length ? `${seconds} s` : `${seconds} s (${known.length} of ${times.length})`;
+  };
+  const fallbacks = (workload: string) =>
+    mean(
+      runs
+        .filter((run) => run.workload === workload && run.policy === 'guarded')
+        .map(({ transitions }) => transitions?.filter(({ to }) => to === 'fallback').length ?? 0),
+    ).toFixed(1);
+  const rows = workloadsOf(results).map((workload) => [
+    workload,
+    row(comparisons, workload, suite.reference)!.cost.toFixed(3),
+    ...policies.map((policy) => change(row(comparisons, workload, policy)!)),
+    first(workload, 'active'),
+    fallbacks(workload),
+  ]);
+  return table(['half an hour of', 'default', ...policies, 'first active', 'fallbacks'], rows);
+}
+
+function truths(results: Results): string {
+  const workloads = workloadsOf(results);
+  const policies = policiesOf(results);
+  const rows = workloads.flatMap((workload) => {
+    const other = `${workload} by the table`;
+    if (!workloads.includes(other)) return [];
+    const cost = (of: string) => policies.map((policy) => row(results.comparisons, of, policy)!.cost);
+    const [learned, tabled] = [workload, other].map((of) => percent(row(results.comparisons, of, 'learned')!.change));
+    return [[workload, kendall(cost(workload), cost(other)).toFixed(2), learned!, tabled!]];
+  });
+  return table(['workload', "Kendall's τ-b of the policies", 'learned against default, formula', 'table'], rows);
+}
+
+function capacity({ capacities = [] }: Results): string {
+  const policies = unique(capacities.map(({ policy }) => policy));
+  const rows = unique(capacities.map(({ workload }) => workload)).map((workload) => [
+    workload,
+    ...policies.map((name) => {
+      const { rate, change: by, low, high } = capacities.find((c) => c.workload === workload && c.policy === name)!;
+      return name === 'default'
+        ? rate.toFixed(2)
+        : `${rate.toFixed(2)}, ${percent(by)} (${percent(low)} … ${percent(high)})`;
+    }),
+  ]);
+  return table(['requests/s with 90 % within both objectives', ...policies], rows);
+}
+
+const TABLES: Readonly<Record<string, { readonly file: string; readonly make: (results: Results) => string }>> = {
+  facts: { file: 'protocol', make: facts },
+  costs: { file: 'protocol', make: costs },
+  standing: { file: 'protocol', make: standing },
+  metrics: { file: 'protocol', make: metrics },
+  speeds: { file: 'protocol', make: speeds },
+  settled: { file: 'protocol', make: settled },
+  rivals: { file: 'rivals', make: matrix },
+  'rivals-facts': { file: 'rivals', make: facts },
+  'rivals-standing': { file: 'rivals', make: standing },
+  conditions: { file: 'conditions', make: conditions },
+  'conditions-facts': { file: 'conditions', make: facts },
+  guard: { file: 'guard', make: guard },
+  'guard-facts': { file: 'guard', make: facts },
+  ablations: { file: 'ablations', make: matrix },
+  'ablations-facts': { file: 'ablations', make: facts },
+  levels: { file: 'levels', make: matrix },
+  'levels-facts': { file: 'levels', make: facts },
+  truths: { file: 'truths', make: truths },
+  'truths-facts': { file: 'truths', make: facts },
+  capacity: { file: 'capacity', make: capacity },
+  'capacity-facts': { file: 'capacity', make: facts },
+};
+
+const folder = process.argv[2];
+if (folder === undefined)
+  throw new Error('name the folder with the results: node scripts/adaptation-results.ts FOLDER');
+const page = resolve(import.meta.dirname, '../docs/adaptation-results.md');
+const read = new Map<string, Results>();
+let text = readFileSync(page, 'utf8');
+for (const [name, { file, make }] of Object.entries(TABLES)) {
+  const path = join(folder, `${file}.json`);
+  const [begin, end] = [`<!-- ${name}: begin -->`, `<!-- ${name}: end -->`];
+  const [from, to] = [text.indexOf(begin), text.indexOf(end)];
+  if (from < 0 || to < from || !existsSync(path)) continue;
+  if (!read.has(file)) read.set(file, JSON.parse(readFileSync(path, 'utf8')) as Results);
+  text = `${text.slice(0, from + begin.length)}\n${make(read.get(file)!)}\n${text.slice(to)}`;
+  console.log(`${name}: from ${path}`);
+}
+writeFileSync(page, text);
