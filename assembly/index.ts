@@ -134,6 +134,7 @@ export {
   matchAhead,
   noteOutcome,
   prefillDone,
+  prefillElsewhere,
   release,
   releaseThread,
   scoreOf,

@@ -23,8 +23,11 @@ const modes: Readonly<Record<string, GateSettings>> = {
   utilization: { mode: 'utilization', queueThreshold: 5, usageThreshold: 0.8, stalenessMs: 1e9 },
 };
 
-/** One decision, charged and released again. */
-function decision(endpoints: number, settings: GateSettings): () => void {
+/**
+ * One decision, charged and released again.
+ * @param busy three requests are in flight to every endpoint, and the sizes of the KV caches are known
+ */
+function decision(endpoints: number, settings: GateSettings, busy: boolean): () => void {
   const pool = createPoolMemory({ ...defaultPoolSizes, endpoints, threads: 2 });
   const control = attachCore(pool, 0);
   const table = new EndpointTable(control);
@@ -32,7 +35,8 @@ function decision(endpoints: number, settings: GateSettings): () => void {
   for (let slot = 0; slot < endpoints; slot++) {
     table.open(slot, 1);
     table.setState(slot, 'live');
-    table.publish(slot, { waiting: slot % 4, running: slot % 13, kvUsage: (slot % 10) / 20 }, 1);
+    const cache = busy ? { blockTokens: 16, blockCount: 20_000 } : {};
+    table.publish(slot, { waiting: slot % 4, running: slot % 13, kvUsage: (slot % 10) / 20, ...cache }, 1);
   }
   new GateControl(control).configure(settings, 64, 1, 1);
   const decider = new Decider(attachCore(pool, 1), 1n);
@@ -51,17 +55,29 @@ function decision(endpoints: number, settings: GateSettings): () => void {
     explained: false,
     gate: { parking: 0, held: undefined, blind: false },
   };
+  for (let i = 0; busy && i < endpoints * 3; i++) decider.decide(request);
   return () => {
     const { ticket, ticketGeneration } = decider.decide(request);
     decider.release(ticket, ticketGeneration);
   };
 }
 
+/** Decisions of one run: a clock is read before and after each. */
+const ROUND = 100;
+
 export const benches = [8, 64].flatMap((endpoints) =>
-  Object.entries(modes).map(([mode, settings]) => ({
-    name: `gate/${mode}/${endpoints}`,
-    setup() {
-      return { run: decision(endpoints, settings) };
-    },
-  })),
+  [false, true].flatMap((busy) =>
+    Object.entries(modes).map(([mode, settings]) => ({
+      name: `gate/${mode}/${endpoints}${busy ? '-busy' : ''}`,
+      async setup() {
+        const run = decision(endpoints, settings, busy);
+        return {
+          opsPerRun: ROUND,
+          run() {
+            for (let i = 0; i < ROUND; i++) run();
+          },
+        };
+      },
+    })),
+  ),
 );

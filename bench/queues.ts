@@ -141,10 +141,43 @@ const cancels: Bench = {
   },
 };
 
+/** A backlog before a pool with 64 places: one request ends, the next one goes, until nobody waits. */
+const backlog: Bench = {
+  name: 'queues/backlog-10000',
+  async setup() {
+    const queue = new QueueMachine(settings(FAIR), 0);
+    const requests = requestsOf(1, 1_000);
+    const waiting = 10_000;
+    const places = 64;
+    const running: number[] = [];
+    let nowMs = 0;
+    const grant = (handle: number): GrantResult => {
+      if (running.length === places) return 'closed';
+      running.push(handle);
+      return 'granted';
+    };
+    return {
+      opsPerRun: waiting,
+      run() {
+        for (let i = 0; i < waiting; i++) queue.enqueue(requests[i % requests.length]!, nowMs);
+        while (queue.waiting > 0 || running.length > 0) {
+          nowMs += 0.1;
+          if (running.length > 0) queue.end(running.shift()!, 200, nowMs);
+          queue.opened(0);
+          queue.dispatch(grant, nowMs, TURN);
+          const idle = queue.waiting > 0 && running.length < places;
+          if (idle) throw new Error(`${queue.waiting} requests wait and only ${running.length} places are taken`);
+        }
+      },
+    };
+  },
+};
+
 /** The queue machine by itself, without threads and streams. */
 export const benches: readonly Bench[] = [
   ...[1, 10, 100_000].map(throughput),
   cancels,
+  backlog,
   ...[0, 1, 100].flatMap((limit) =>
     [1, 8].flatMap((bands) =>
       [10, 5_000].flatMap((flows) => [10, 5_000].map((waiting) => shape(limit, bands, flows, waiting))),

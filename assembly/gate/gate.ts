@@ -133,6 +133,13 @@ export function gateFirstToken(index: u32, now: f64): void {
   gateOpened();
 }
 
+/** Another endpoint computes the prompt of an entry: nothing of it is pending here, and its first token says nothing about this one. */
+export function gatePrefillElsewhere(index: u32): void {
+  if (!gateOn()) return;
+  const entry = entryAt(index);
+  if (noteFirstToken(index, entrySlot(entry), entryPriority(entry), slotIsCurrent(entry)) != 0) gateOpened();
+}
+
 /** The output of an entry has grown to `tokens`. */
 export function gateOutput(index: u32, tokens: u32): void {
   if (!gateOn()) return;

@@ -8,6 +8,7 @@
 //           +80 outcome · +84 f32 ms to the first output · +88 f32 ms per output token · +92 f32 ms to the end
 //           +96 output tokens · +100 prompt tokens and +104 cached tokens as the engine reported them
 //           +108 requests and +112 prompt tokens in flight on the endpoint at the end · +116 i32 priority
+//           +120 1 = other endpoints worked for the request before this one answered it
 //   Unknown times are NaN, unknown counts u32.MAX_VALUE.
 import { COLUMN_INFLIGHT, COLUMN_PROMPT_TOKENS, cell } from '../endpoints';
 import { FEATURES, FEATURES_BYTES } from '../load/features';
@@ -25,6 +26,7 @@ export const LABEL_CACHED_TOKENS: usize = 104;
 export const LABEL_INFLIGHT_AT_END: usize = 108;
 export const LABEL_PROMPT_AT_END: usize = 112;
 export const LABEL_PRIORITY: usize = 116;
+export const LABEL_STAGED: usize = 120;
 
 export const OUTCOME_COMPLETED: u32 = 0; // a good answer, to its end
 export const OUTCOME_FAILED: u32 = 1; // the endpoint answered 5xx
@@ -46,6 +48,7 @@ export function labelWrite(
   outputTokens: u32,
   promptTokens: u32,
   cachedTokens: u32,
+  staged: bool,
 ): u32 {
   const entry = entryOf(ticket, generation);
   if (entry == 0) return 1;
@@ -66,6 +69,7 @@ export function labelWrite(
   store<u32>(at, load<u32>(cell(COLUMN_INFLIGHT, slot)), LABEL_INFLIGHT_AT_END);
   store<u32>(at, load<u32>(cell(COLUMN_PROMPT_TOKENS, slot)), LABEL_PROMPT_AT_END);
   store<i32>(at, entryPriority(entry), LABEL_PRIORITY);
+  store<u32>(at, <u32>staged, LABEL_STAGED);
   atomic.store<u32>(LABEL_RING, number + 1);
   return 0;
 }

@@ -4,7 +4,7 @@
 // Owns: the thread's own columns and answer, and its decision ring (written by its thread only). The two locks are taken
 // one after the other, never together.
 import { COLUMN_ACTIVE_BLOCKS, COLUMN_GENERATION, COLUMN_STATE, cell } from '../endpoints';
-import { gateCharged, gateEnded, gateFirstToken, gateOutput } from '../gate/gate';
+import { gateCharged, gateEnded, gateFirstToken, gateOutput, gatePrefillElsewhere } from '../gate/gate';
 import { parkedBy } from '../gate/parking';
 import { activeAddLocked, activeOverlapBegin, activeOverlapOf, activeRemoveLocked } from '../load/blocks';
 import { beginProbe, endProbe, noteFailure, noteSuccess } from '../load/ejection';
@@ -381,6 +381,15 @@ export function prefillDone(ticket: u32, generation: u32, keep: u32, now: f64): 
   endPrefill(entry);
   if (keep == 0) releaseTokens(entry);
   gateFirstToken(ticket - 1, now);
+  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  return 0;
+}
+
+/** Another endpoint computes the prompt of this ticket's request: the gate does not wait for it here. @returns as release */
+export function prefillElsewhere(ticket: u32, generation: u32): u32 {
+  if (entryOf(ticket, generation) == 0) return 1;
+  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, patience())) return 2;
+  gatePrefillElsewhere(ticket - 1);
   lockRelease(HEADER + HEADER_COMMIT_LOCK);
   return 0;
 }

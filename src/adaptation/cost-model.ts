@@ -124,7 +124,10 @@ export class CostModel {
     const output = label.outputTokens;
     if (output !== undefined && output > 0) this.#noteOutput(output);
     endpoint.noteCached(label);
-    if (label.firstOutputMs !== undefined) this.#learnStream(label, endpoint, label.firstOutputMs);
+    if (label.staged) {
+      // The first output is the work of several endpoints; the output after it is this one's.
+      if (label.firstOutputMs === undefined || !this.#learnOutput(label, endpoint)) return false;
+    } else if (label.firstOutputMs !== undefined) this.#learnStream(label, endpoint, label.firstOutputMs);
     else if (output !== undefined && output > 0) this.#learnWhole(label, endpoint, output);
     else return false;
     this.#labels++;
@@ -249,13 +252,19 @@ export class CostModel {
     const x = this.#firstOutputInputs(label, speed, this.#uncached(label, endpoint.reliability));
     this.#noteFit(this.#firstOutput.predict(x), observedMs);
     this.#firstOutput.learn(x, observedMs, this.#forget);
+    this.#learnOutput(label, endpoint);
+  }
+
+  /** @returns whether there was output enough to learn from */
+  #learnOutput(label: Label, endpoint: EndpointModel): boolean {
     const { perTokenMs, outputTokens } = label;
-    if (perTokenMs === undefined || outputTokens === undefined || outputTokens < LEAST_OUTPUT) return;
+    if (perTokenMs === undefined || outputTokens === undefined || outputTokens < LEAST_OUTPUT) return false;
     this.#noteOutputTime(endpoint, label, perTokenMs);
     const z = this.#perTokenInputs(label, this.speedOf(label.slot));
     this.#predictedPerToken.add(this.#perToken.predict(z));
     this.#observedPerToken.add(perTokenMs);
     this.#perToken.learn(z, perTokenMs, this.#forget);
+    return true;
   }
 
   /**

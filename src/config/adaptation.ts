@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { duration, durationMilliseconds, parseDuration } from '../scheduling/duration.js';
+import type { ObjectiveTimes } from '../scheduling/wanted-times.js';
 
 /** off: nothing is learned · shadow: learned, not used · auto: used as far as the guard allows · always: used without a guard */
 export type AdaptationMode = 'off' | 'shadow' | 'auto' | 'always';
@@ -47,6 +48,8 @@ export interface AdaptationSettings {
   readonly guard: GuardSettings;
   /** Label of endpoints that says what machine they run on; undefined = they are all of one kind. */
   readonly hardwareLabel: string | undefined;
+  /** What the requests of an objective want where they do not say it themselves; 0 = the usual targets. */
+  readonly objectiveTimes: ObjectiveTimes;
   /** Where the learned state is kept; undefined = it is not. */
   readonly stateFile: string | undefined;
 }
@@ -114,6 +117,18 @@ export const adaptationConfig = z.strictObject({
     .default('2s')
     .describe('What a request should take to its first output; with timePerOutputToken the exchange rate of the two.'),
   timePerOutputToken: positiveDuration.default('60ms').describe('What each further output token should take.'),
+  objectives: z
+    .record(
+      z.string().min(1),
+      z.strictObject({
+        timeToFirstToken: positiveDuration.optional().describe('What its requests should take to the first output.'),
+        timePerOutputToken: positiveDuration.optional().describe('What each further output token should take.'),
+      }),
+    )
+    .default({})
+    .describe(
+      'Targets by name of the objective (x-llm-d-inference-objective), for requests that bring none in their own headers.',
+    ),
   missPrice: z
     .number()
     .min(0.1)
@@ -178,9 +193,19 @@ export function resolveAdaptation(config: AdaptationConfig | undefined): {
         pauseMs: durationMilliseconds(guarded.pause),
       },
       hardwareLabel: effective.hardwareLabel,
+      objectiveTimes: new Map(
+        Object.entries(effective.objectives).map(([name, { timeToFirstToken, timePerOutputToken }]) => [
+          name,
+          { ttftMs: milliseconds(timeToFirstToken), tpotMs: milliseconds(timePerOutputToken) },
+        ]),
+      ),
       stateFile: effective.stateFile,
     },
   };
+}
+
+function milliseconds(text: string | undefined): number {
+  return text === undefined ? 0 : durationMilliseconds(text);
 }
 
 /** The settings of a configuration that does not mention adaptation. */

@@ -255,6 +255,11 @@ export class Decider {
     this.#core.call.prefillDone!(ticket, generation, keep ? 1 : 0, nowMs);
   }
 
+  /** Another endpoint computes the prompt: the gate does not count it as pending on this one. */
+  prefillElsewhere(ticket: number, generation: number): void {
+    this.#core.call.prefillElsewhere!(ticket, generation);
+  }
+
   /**
    * Write the label of a request into this thread's ring (LabelReader), before its charge is released; once per ticket.
    * @returns false when the ticket is not held any more: nothing was written
@@ -272,6 +277,7 @@ export class Decider {
         measures.outputTokens ?? UNKNOWN_COUNT,
         measures.promptTokens ?? UNKNOWN_COUNT,
         measures.cachedTokens ?? UNKNOWN_COUNT,
+        measures.staged === true ? 1 : 0,
       ) === 0
     );
   }

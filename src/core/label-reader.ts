@@ -104,6 +104,7 @@ export class LabelReader {
     label.cachedTokens = counted(view.getUint32(at + constant.LABEL_CACHED_TOKENS!, true));
     label.inflightAtEnd = view.getUint32(at + constant.LABEL_INFLIGHT_AT_END!, true);
     label.promptTokensAtEnd = view.getUint32(at + constant.LABEL_PROMPT_AT_END!, true);
+    label.staged = view.getUint32(at + constant.LABEL_STAGED!, true) !== 0;
     label.priority = view.getInt32(at + constant.LABEL_PRIORITY!, true);
   }
 

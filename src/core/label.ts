@@ -22,6 +22,8 @@ export interface Measures {
   readonly outputTokens: number | undefined;
   readonly promptTokens: number | undefined;
   readonly cachedTokens: number | undefined;
+  /** Other endpoints worked for the request before this one answered it: the first output is not its work alone. */
+  readonly staged?: boolean;
 }
 
 /** One finished request: what was known when it was decided, before it was charged itself, and what came of it. */
@@ -62,6 +64,8 @@ export interface Label {
   outputTokens: number | undefined;
   reportedPromptTokens: number | undefined;
   cachedTokens: number | undefined;
+  /** Other endpoints worked for the request before this one answered it. */
+  staged: boolean;
   /** Requests and prompt tokens in flight on the endpoint when the request ended, itself included. */
   inflightAtEnd: number;
   promptTokensAtEnd: number;

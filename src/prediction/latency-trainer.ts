@@ -63,7 +63,9 @@ export class LatencyTrainer {
     if (label.outcome !== 'completed') return;
     const { streaming } = this.#settings;
     const counts = (label.outputTokens ?? 0) >= LEAST_OUTPUT_TOKENS;
-    const ttftMs = streaming ? label.firstOutputMs : label.durationMs;
+    // With other endpoints before it the first token is not this one's work.
+    const own = label.staged ? undefined : label.firstOutputMs;
+    const ttftMs = streaming ? own : label.durationMs;
     const tpotMs = streaming && counts ? label.perTokenMs : undefined;
     if (ttftMs === undefined && tpotMs === undefined) return;
     this.#readFeatures(label);

@@ -58,11 +58,6 @@ function milliseconds(text: string | undefined): number | undefined {
   return Number.isFinite(value) && value >= 0 ? value : undefined;
 }
 
-/** Name of the objective that sets the priority. */
-export function objectiveName(headers: RequestHeaders): string | undefined {
-  return headers.get('x-llm-d-inference-objective') || headers.get('x-gateway-inference-objective');
-}
-
 /** Model name that the request asks to be sent upstream. */
 export function requestedRewrite(headers: RequestHeaders): string | undefined {
   return headers.get('x-llm-d-model-name-rewrite') || headers.get('x-gateway-model-name-rewrite');

@@ -1,6 +1,7 @@
 import type { Medium, RequestScanResult, Span } from '../core/types.js';
 import type { Rejection, RequestHeaders } from '../scheduling/types.js';
-import { fairnessId, objectiveName, requestedRewrite } from './control-headers.js';
+import { objectiveName } from '../scheduling/wanted-times.js';
+import { fairnessId, requestedRewrite } from './control-headers.js';
 import type { Dialect } from './dialects.js';
 import { badRequest, unknownModel } from './rejections.js';
 import type { RequestRules } from './rules.js';

@@ -205,7 +205,15 @@ export class ChargedRuns implements ProfileRuns {
       else before.push(charge);
     }
     if (answer === undefined) throw new RangeError('the primary pick is none of the request');
+    if (before.length > 0 && this.#picks.some((pick) => pick !== primary && pick.work === 'prefill')) {
+      this.#prefilledElsewhere(primary);
+    }
     return before.length === 0 ? answer : new StagedCharge(answer, before);
+  }
+
+  #prefilledElsewhere(primary: ProfilePick): void {
+    const { ticket, generation } = this.#picks.find((pick) => pick === primary)!.held;
+    if (ticket !== 0) this.#options.decider.prefillElsewhere(ticket, generation);
   }
 
   #speculate({ held, matchedBlocks }: ChargedPick): void {

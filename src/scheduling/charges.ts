@@ -35,6 +35,7 @@ export class LedgerCharge implements Charge {
   #grownBlocks = 0;
   #prefilled = false;
   #reported = false;
+  #staged = false;
 
   constructor(options: ChargeOptions, held: LedgerTicket, blockTokens: number, decidedAtMs: number) {
     this.#options = options;
@@ -46,6 +47,11 @@ export class LedgerCharge implements Charge {
 
   get tickets(): readonly Ticket[] {
     return this.#ticket === 0 ? [] : [this.#held];
+  }
+
+  /** Other endpoints work for the request before this one: the label is to say so. */
+  comesAfterOthers(): void {
+    this.#staged = true;
   }
 
   prefillDone(): void {
@@ -111,6 +117,7 @@ export class LedgerCharge implements Charge {
       outputTokens,
       promptTokens: answer?.promptTokens,
       cachedTokens: answer?.cachedTokens,
+      staged: this.#staged,
     };
   }
 
@@ -136,6 +143,7 @@ export class StagedCharge implements Charge {
   constructor(answer: LedgerCharge, before: readonly LedgerCharge[]) {
     this.#answer = answer;
     this.#before = before;
+    answer.comesAfterOthers();
   }
 
   get tickets(): readonly Ticket[] {

@@ -16,7 +16,7 @@ import type {
   RequestOutlook,
   ScheduleInput,
 } from './types.js';
-import { wantedTimes } from './wanted-times.js';
+import { type ObjectiveTimes, wantedTimes } from './wanted-times.js';
 
 /** How many hashes of a prompt have been written for the next decision. */
 interface WrittenChain {
@@ -42,6 +42,8 @@ export interface SchedulerOptions extends RunOptions {
   readonly prefix: PrefixSettings | undefined;
   /** Request headers whose values the programs look at, in lower case. */
   readonly requestKeys?: readonly string[];
+  /** What the requests of objectives want; absent = only what their own headers say counts. */
+  readonly objectiveTimes?: ObjectiveTimes | undefined;
   /** Model names that are no LoRA adapters. */
   readonly baseModels?: ReadonlySet<string>;
   /** Tokens of one block. */
@@ -137,7 +139,7 @@ export class CoreScheduler implements GatedScheduler {
         estimateOutput.maxTokens ?? Number.MAX_SAFE_INTEGER,
       );
     }
-    const wanted = wantedTimes(input.headers);
+    const wanted = wantedTimes(input.headers, this.#options.objectiveTimes);
     return {
       profile: 0,
       wantedTtftMs: wanted.ttftMs,

@@ -12,6 +12,7 @@ import type {
   Ticket,
   TokenSettings,
 } from '../scheduling/types.js';
+import type { ObjectiveTimes } from '../scheduling/wanted-times.js';
 
 /** Settings that a shard is started with. */
 export interface ShardSettings {
@@ -29,6 +30,8 @@ export interface ShardSettings {
   readonly prefixProducer: CompiledScheduling['prefixProducer'];
   readonly prediction: CompiledScheduling['prediction'];
   readonly estimateOutput: { readonly ratio: number; readonly maxTokens: number | undefined } | undefined;
+  /** What the requests of objectives want. */
+  readonly objectiveTimes: ObjectiveTimes;
   readonly maxRequestBodyBytes: number;
   readonly maxStreams: number;
   readonly maxBufferedBytes: number;
@@ -71,7 +74,7 @@ export interface PluginSettings {
 /** The settings of a shard that a reload of the configuration can change. */
 export type ConfiguredSettings = Pick<
   ShardSettings,
-  'parsers' | 'profiles' | 'prefix' | 'estimateOutput' | 'saturation' | 'flowControl'
+  'parsers' | 'profiles' | 'prefix' | 'estimateOutput' | 'objectiveTimes' | 'saturation' | 'flowControl'
 >;
 
 /** What a shard task is started with. Its message port is transferred along. */

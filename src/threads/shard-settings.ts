@@ -42,6 +42,7 @@ export function configuredSettings(configuration: LoadedConfiguration): Configur
     profiles: configuration.scheduling.profiles.map(({ name }) => name),
     prefix: configuration.scheduling.prefix,
     estimateOutput: configuration.scheduling.estimateOutput,
+    objectiveTimes: configuration.adaptation.objectiveTimes,
     flowControl: flowControl && shardFlowControl(flowControl),
     saturation: configuration.saturationDetector ?? {
       type: 'utilization-detector',

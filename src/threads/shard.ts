@@ -194,6 +194,9 @@ function services(parts: ShardParts) {
     get estimateOutput() {
       return configured.settings.estimateOutput;
     },
+    get objectiveTimes() {
+      return configured.settings.objectiveTimes;
+    },
     requestKeys: settings.requestKeys,
     baseModels: new Set(settings.baseModels),
     blockTokens,

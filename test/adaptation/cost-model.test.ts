@@ -77,6 +77,19 @@ describe('the cost model', () => {
     expect(model.endpoints.size).toBe(0);
   });
 
+  it('learns only the output of requests that other endpoints worked for before', () => {
+    const random = row(3);
+    const model = new CostModel(usual.model);
+    for (let i = 0; i < 500; i++) {
+      const made = measured({ ...world, prefillMs: 500 }, random, { staged: true });
+      expect(model.learn(made)).toBe(true);
+    }
+    expect(model.coefficients.prefillMsPerKiloToken).toBe(55);
+    expect(off(model.coefficients.stepMs, 20)).toBeLessThan(0.15);
+    expect(model.fit.correlation).toBeUndefined();
+    expect(model.learn(measured({ ...world, streamed: false }, random, { staged: true }))).toBe(false);
+  });
+
   it('believes the prefix index as far as the engine confirms it', () => {
     const model = new CostModel(usual.model);
     for (let i = 0; i < 200; i++) {

@@ -35,6 +35,7 @@ export function label(given: Partial<Label> = {}): Label {
     cachedTokens: undefined,
     inflightAtEnd: 1,
     promptTokensAtEnd: 1000,
+    staged: false,
     ...given,
   };
 }

@@ -46,7 +46,13 @@ describe('the overload of the demo', () => {
         seconds.push(second);
       },
     );
-    expect(totals).toEqual({ interactive: 4, interactiveFailed: [], batchAnswered: 0, batchRefused: 3 });
+    expect(totals).toEqual({
+      interactive: 4,
+      interactiveFailed: [],
+      batchAnswered: 0,
+      batchRefused: 3,
+      batchFailed: [],
+    });
     expect(seconds.map(({ second, flood }) => [second, flood])).toEqual([
       [1, false],
       [2, true],

@@ -37,6 +37,15 @@ describe('the section adaptation', () => {
     });
   });
 
+  it('knows what the requests of an objective want', () => {
+    const section = 'adaptation: {objectives: {chat: {timeToFirstToken: 500ms}, batch: {timePerOutputToken: 1s}}}\n';
+    expect(load('').adaptation.objectiveTimes.size).toBe(0);
+    expect([...load(section).adaptation.objectiveTimes]).toEqual([
+      ['chat', { ttftMs: 500, tpotMs: 0 }],
+      ['batch', { ttftMs: 0, tpotMs: 1000 }],
+    ]);
+  });
+
   it('stands in the effective configuration, which loads to the same', () => {
     const { effective, adaptation } = load('adaptation: {mode: auto, guard: {labels: 9}}\n');
     expect(effective.adaptation).toMatchObject({ mode: 'auto', timeToFirstToken: '2s', guard: { labels: 9 } });
@@ -51,6 +60,8 @@ describe('the section adaptation', () => {
     ['adaptation: {prior: {baseLatency: -1ms}}\n', /adaptation\.prior\.baseLatency.*must not be negative/],
     ['adaptation: {guard: {budget: 0}}\n', /adaptation\.guard\.budget/],
     ['adaptation: {missPrice: 100}\n', /adaptation\.missPrice/],
+    ['adaptation: {objectives: {chat: {timeToFirstToken: 0s}}}\n', /adaptation\.objectives\.chat\.timeToFirstToken/],
+    ['adaptation: {hardwareLabel: ""}\n', /adaptation\.hardwareLabel/],
   ])('refuses %s', (section, message) => {
     expect(() => load(section)).toThrow(message);
   });

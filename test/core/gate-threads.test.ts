@@ -7,6 +7,7 @@ import { makeGate } from './gate-pool.ts';
 
 /** Requests and kills grow with POINTSMAN_STRESS (1 by default; 10⁷ requests at 500). */
 const stress = Number(process.env.POINTSMAN_STRESS ?? 1);
+const TIMEOUT_MS = 120_000 * stress;
 const PLACES = 3;
 const ENDPOINTS = 2;
 
@@ -80,55 +81,63 @@ function inflight({ table }: ReturnType<typeof startPool>): number[] {
 const soon = () => new Promise((resolve) => setImmediate(resolve));
 
 describe('three shards at one gate', () => {
-  it('account for every request, and never have more in flight than there are places', async () => {
-    const pool = startPool();
-    const rounds = 6_000 * stress;
-    const workers = await Promise.all([1, 2, 3].map((thread) => pool.spawn(thread, rounds)));
-    const queue = new PlainQueue(pool.gate, [1, 2, 3]);
-    const bell = new Bell(pool.control, () => queue.serve());
-    bell.start();
-    const ended = Promise.all(workers.map((worker) => once(worker, 'exit')));
-    let over = false;
-    void ended.then(() => {
-      over = true;
-    });
-    pool.go();
-    while (!over) {
-      for (const requests of inflight(pool)) expect(requests).toBeLessThanOrEqual(PLACES);
-      await soon();
-    }
-    bell.stop();
-    const [, asked, atOnce, later, rejected, cancelled] = pool.counts;
-    expect(asked).toBe(3 * rounds);
-    expect(atOnce! + later! + rejected! + cancelled!).toBe(asked);
-    expect(Math.min(atOnce!, later!, rejected!, cancelled!)).toBeGreaterThan(0);
-    expect(queue.length).toBe(0);
-    expect(pool.gate.waiting().map(({ requests }) => requests)).toEqual([0, 0, 0]);
-    expect(inflight(pool)).toEqual([0, 0]);
-    expect(pool.control.call.ledgerCheck!() + pool.control.call.gateCheck!()).toBe(0);
-  }, 120_000);
+  it(
+    'account for every request, and never have more in flight than there are places',
+    async () => {
+      const pool = startPool();
+      const rounds = 6_000 * stress;
+      const workers = await Promise.all([1, 2, 3].map((thread) => pool.spawn(thread, rounds)));
+      const queue = new PlainQueue(pool.gate, [1, 2, 3]);
+      const bell = new Bell(pool.control, () => queue.serve());
+      bell.start();
+      const ended = Promise.all(workers.map((worker) => once(worker, 'exit')));
+      let over = false;
+      void ended.then(() => {
+        over = true;
+      });
+      pool.go();
+      while (!over) {
+        for (const requests of inflight(pool)) expect(requests).toBeLessThanOrEqual(PLACES);
+        await soon();
+      }
+      bell.stop();
+      const [, asked, atOnce, later, rejected, cancelled] = pool.counts;
+      expect(asked).toBe(3 * rounds);
+      expect(atOnce! + later! + rejected! + cancelled!).toBe(asked);
+      expect(Math.min(atOnce!, later!, rejected!, cancelled!)).toBeGreaterThan(0);
+      expect(queue.length).toBe(0);
+      expect(pool.gate.waiting().map(({ requests }) => requests)).toEqual([0, 0, 0]);
+      expect(inflight(pool)).toEqual([0, 0]);
+      expect(pool.control.call.ledgerCheck!() + pool.control.call.gateCheck!()).toBe(0);
+    },
+    TIMEOUT_MS,
+  );
 
-  it('go on when one of them is killed at any moment, and leave no place taken', async () => {
-    const pool = startPool();
-    const queue = new PlainQueue(pool.gate, [1, 2, 3]);
-    const bell = new Bell(pool.control, () => queue.serve());
-    bell.start();
-    pool.go();
-    const survivor = await pool.spawn(1, Number.MAX_SAFE_INTEGER);
-    for (let kill = 0; kill < 12 * stress; kill++) {
-      const victim = await pool.spawn(2, Number.MAX_SAFE_INTEGER);
-      const before = Atomics.load(pool.counts, 1);
-      while (Atomics.load(pool.counts, 1) < before + kill * 7) await soon();
-      await victim.terminate();
-      pool.control.call.reclaimThread!(2);
-      queue.forget(({ thread }) => thread === 2);
-      expect(pool.control.call.threadCharges!(2)).toBe(0);
-    }
-    await survivor.terminate();
-    pool.control.call.reclaimThread!(1);
-    bell.stop();
-    expect(pool.gate.waiting().map(({ requests }) => requests)).toEqual([0, 0, 0]);
-    expect(inflight(pool)).toEqual([0, 0]);
-    expect(pool.control.call.ledgerCheck!() + pool.control.call.gateCheck!()).toBe(0);
-  }, 120_000);
+  it(
+    'go on when one of them is killed at any moment, and leave no place taken',
+    async () => {
+      const pool = startPool();
+      const queue = new PlainQueue(pool.gate, [1, 2, 3]);
+      const bell = new Bell(pool.control, () => queue.serve());
+      bell.start();
+      pool.go();
+      const survivor = await pool.spawn(1, Number.MAX_SAFE_INTEGER);
+      for (let kill = 0; kill < 12 * stress; kill++) {
+        const victim = await pool.spawn(2, Number.MAX_SAFE_INTEGER);
+        const before = Atomics.load(pool.counts, 1);
+        while (Atomics.load(pool.counts, 1) < before + kill * 7) await soon();
+        await victim.terminate();
+        pool.control.call.reclaimThread!(2);
+        queue.forget(({ thread }) => thread === 2);
+        expect(pool.control.call.threadCharges!(2)).toBe(0);
+      }
+      await survivor.terminate();
+      pool.control.call.reclaimThread!(1);
+      bell.stop();
+      expect(pool.gate.waiting().map(({ requests }) => requests)).toEqual([0, 0, 0]);
+      expect(inflight(pool)).toEqual([0, 0]);
+      expect(pool.control.call.ledgerCheck!() + pool.control.call.gateCheck!()).toBe(0);
+    },
+    TIMEOUT_MS,
+  );
 });

@@ -372,6 +372,18 @@ describe('first tokens', () => {
     expect(gate.room(0)).toMatchObject({ pendingTokens: 0, pendingRequests: 0 });
   });
 
+  it('of a prompt that another endpoint computes are not waited for, and teach nothing about this one', () => {
+    const { shard, gate, control } = makeGate({ mode: 'learned' }, idle(1));
+    const one = shard(1);
+    const { ticket, ticketGeneration } = one.ask({ promptTokens: 1000, nowMs: 100 });
+    one.decider.prefillElsewhere(ticket, ticketGeneration);
+    expect(gate.room(0)).toMatchObject({ pendingTokens: 0, pendingRequests: 0 });
+    one.decider.prefillDone(ticket, ticketGeneration, 5_000);
+    expect(gate.room(0).tokenMs).toBe(0);
+    one.decider.release(ticket, ticketGeneration);
+    expect(control.call.gateCheck!() + control.call.ledgerCheck!()).toBe(0);
+  });
+
   it('that cannot be seen are told by their times, so that nobody has to wait for the next look', () => {
     const { shard, gate } = makeGate({ mode: 'learned' }, idle(2));
     const one = shard(1);

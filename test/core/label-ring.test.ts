@@ -38,6 +38,13 @@ function one() {
 }
 
 describe('a label', () => {
+  it('says whether other endpoints worked for the request before', () => {
+    const { reader, ask, end } = one();
+    end(ask(100, 1), { ...completed, staged: true });
+    end(ask(100, 2), completed);
+    expect(drained(reader).map(({ staged }) => staged)).toEqual([true, false]);
+  });
+
   it('tells what was known at the decision, before the request was charged, and what came of it', () => {
     const { reader, ask, end } = one();
     ask(700, 1000);

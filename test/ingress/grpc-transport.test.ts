@@ -1,10 +1,11 @@
 import { once } from 'node:events';
-import { connect as connectHttp2 } from 'node:http2';
+import { connect as connectHttp2, constants } from 'node:http2';
 import { connect, createServer, type Socket } from 'node:net';
 import { type ChannelCredentials, credentials, status } from '@grpc/grpc-js';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { HealthSource, ProcessHandler, ProcessStream, ServingStatus } from '../../dist/ingress/transport.js';
 import { GrpcTransport, listenHealth } from '../../dist/ingress/transports/grpc.js';
+import { eventually } from '../gateway/client.js';
 import { bytesField, decodeReply, requestBody, requestHeaders } from './envoy-messages.js';
 import { collect, dialPicker, firstReply, type ProxyClient } from './proxy-client.js';
 import { FakeShard } from './shard-fakes.js';
@@ -83,6 +84,36 @@ describe('the grpc-js transport', () => {
     expect(replies.map((reply) => decodeReply(reply).kind)).toEqual(['requestHeaders', 'requestBody']);
     expect(shard.opener.load().openStreams).toBe(0);
     expect(shard.recorder.named('streamClosed')[0]?.[1]).toBe('OK');
+  });
+
+  it('takes any number of resets: a proxy ends every stream so whose request was turned away', async () => {
+    let opened = 0;
+    let closed = 0;
+    const { port } = await serve(() => {
+      opened++;
+      return { ...SILENT, closed: () => closed++ };
+    });
+    const session = connectHttp2(`http://127.0.0.1:${port}`);
+    session.on('error', () => undefined);
+    cleanups.push(() => session.destroy());
+    let goaway = false;
+    session.on('goaway', () => {
+      goaway = true;
+    });
+    const path = '/envoy.service.ext_proc.v3.ExternalProcessor/Process';
+    const open = () => {
+      const stream = session.request({ ':method': 'POST', ':path': path, 'content-type': 'application/grpc' });
+      return stream.on('error', () => undefined);
+    };
+    const held = open();
+    // Node.js bears a thousand at once by itself.
+    for (let i = 1; i <= 15; i++) {
+      const streams = Array.from({ length: 100 }, open);
+      await eventually('they are open', () => goaway || opened === 100 * i + 1);
+      for (const stream of streams) stream.close(constants.NGHTTP2_CANCEL);
+      await eventually('they are closed', () => goaway || closed === 100 * i);
+    }
+    expect([goaway, session.destroyed, held.closed]).toEqual([false, false, false]);
   });
 
   it('carries large bodies both ways', async () => {

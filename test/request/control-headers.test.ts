@@ -3,11 +3,11 @@ import {
   fairnessId,
   firstTokenObjectiveMs,
   isControlHeader,
-  objectiveName,
   queueDeadlineMs,
   requestedRewrite,
   requestPath,
 } from '../../dist/request/control-headers.js';
+import { objectiveName } from '../../dist/scheduling/wanted-times.js';
 
 const headers = (entries: Record<string, string>) => new Map(Object.entries(entries));
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { type Label, LabelReader } from '../../dist/core/index.js';
+import { type Decider, type Label, LabelReader, type Measures } from '../../dist/core/index.js';
+import { LedgerCharge, StagedCharge } from '../../dist/scheduling/charges.js';
 import { EndpointDirectory } from '../../dist/scheduling/endpoint-directory.js';
 import { CoreScheduler, type SchedulerOptions } from '../../dist/scheduling/scheduler.js';
 import type { AnswerMeasures, Placement } from '../../dist/scheduling/types.js';
@@ -61,6 +62,37 @@ const answer: AnswerMeasures = {
 };
 
 describe('the label of a charge', () => {
+  it('says when other endpoints worked for the request before', () => {
+    const labels: Measures[] = [];
+    const decider = {
+      label: (_ticket: number, _generation: number, measures: Measures) => labels.push(measures),
+      complete: () => {},
+      release: () => true,
+    } as unknown as Decider;
+    const charge = (slot: number) =>
+      new LedgerCharge(
+        {
+          decider,
+          directory: new EndpointDirectory(),
+          estimateOutput: undefined,
+          nowMs: () => 1,
+          later: () => {},
+          ejected: () => {},
+        },
+        { slot, slotGeneration: 1, ticket: slot + 1, generation: 1 },
+        64,
+        0,
+      );
+    const staged = new StagedCharge(charge(0), [charge(1)]);
+    staged.answered(answer);
+    staged.release();
+    const alone = charge(2);
+    alone.answered(answer);
+    alone.release();
+    // The one that worked before gives back its charge without a label.
+    expect(labels.map(({ staged }) => staged)).toEqual([true, false]);
+  });
+
   it('measures a stream from the decision to its first output, and from there to its end per token', () => {
     const { clock, place, labels } = scheduling();
     const charge = place();

@@ -114,4 +114,15 @@ describe('the times that a request wants', () => {
     expect(asked({ headers })).toMatchObject({ wantedTtftMs: 300, wantedTpotMs: 25 });
     expect(asked({})).toMatchObject({ wantedTtftMs: 0, wantedTpotMs: 0 });
   });
+
+  it('are those of its objective as far as it says nothing itself', () => {
+    const objectiveTimes = new Map([['interactive', { ttftMs: 500, tpotMs: 0 }]]);
+    const ofHeaders = (...headers: [string, string][]) => asked({ headers: new Map(headers) }, { objectiveTimes });
+    const objective: [string, string] = ['x-llm-d-inference-objective', 'interactive'];
+    expect(ofHeaders(objective)).toMatchObject({ wantedTtftMs: 500, wantedTpotMs: 0 });
+    expect(ofHeaders(['x-gateway-inference-objective', 'interactive'])).toMatchObject({ wantedTtftMs: 500 });
+    expect(ofHeaders(objective, ['x-slo-ttft-ms', '80'])).toMatchObject({ wantedTtftMs: 80, wantedTpotMs: 0 });
+    expect(ofHeaders(objective, ['x-slo-tpot-ms', '30'])).toMatchObject({ wantedTtftMs: 500, wantedTpotMs: 30 });
+    expect(ofHeaders(['x-llm-d-inference-objective', 'batch'])).toMatchObject({ wantedTtftMs: 0, wantedTpotMs: 0 });
+  });
 });

@@ -29,7 +29,10 @@ export interface OverloadTotals {
   readonly interactive: number;
   readonly interactiveFailed: readonly string[];
   readonly batchAnswered: number;
+  /** Not answered, for whatever reason. */
   readonly batchRefused: number;
+  /** What those were told that were not simply told to come again (429). */
+  readonly batchFailed: readonly string[];
 }
 
 type Kind = 'interactive' | 'batch';
@@ -48,7 +51,13 @@ export async function runOverload(
 ): Promise<OverloadTotals> {
   let tally = new Tally();
   let sent = 0;
-  const totals = { interactive: 0, interactiveFailed: [] as string[], batchAnswered: 0, batchRefused: 0 };
+  const totals = {
+    interactive: 0,
+    interactiveFailed: [] as string[],
+    batchAnswered: 0,
+    batchRefused: 0,
+    batchFailed: [] as string[],
+  };
   const send = async (kind: Kind) => {
     try {
       const { url, model, answerTokens } = options;
@@ -62,9 +71,13 @@ export async function runOverload(
       totals.batchAnswered++;
       tally.batchAnswered++;
     } catch (error) {
-      if (kind === 'interactive') totals.interactiveFailed.push(String((error as Error).message));
-      else totals.batchRefused++;
+      const { message } = error as Error;
       tally.refused++;
+      if (kind === 'interactive') totals.interactiveFailed.push(message);
+      else {
+        totals.batchRefused++;
+        if (!message.startsWith('status 429:')) totals.batchFailed.push(message);
+      }
     }
   };
   const answers: Promise<void>[] = [];

@@ -22,7 +22,7 @@ import type { PluginDefinition } from '../../scheduling/plugin.js';
 import type { HandledRequest, PickWork } from '../../scheduling/profile-handler.js';
 import { makeProfileHandler } from '../../scheduling/profile-handlers/make-profile-handler.js';
 import type { CompiledProfile, Rejection, RequestHeaders, ScheduleInput } from '../../scheduling/types.js';
-import { NOTHING_WANTED, wantedTimes } from '../../scheduling/wanted-times.js';
+import { wantedTimes } from '../../scheduling/wanted-times.js';
 import { writeLabels } from '../../threads/label-columns.js';
 import { seededRandom } from '../../threads/seeded-random.js';
 import { operationKind } from '../program-text.js';
@@ -201,8 +201,8 @@ class ExplainBench {
     const allowed = this.#plugins.allow(hosted, hint);
     if (allowed !== undefined && 'kind' in allowed) return rejected(allowed);
     const subset = allowed === undefined ? undefined : this.#directory.resolve(allowed);
-    const { requestKeys, baseModels, prediction } = configuration.scheduling;
-    const wanted = prediction === undefined ? NOTHING_WANTED : wantedTimes(requestHeaders);
+    const { requestKeys, baseModels } = configuration.scheduling;
+    const wanted = wantedTimes(requestHeaders, configuration.adaptation.objectiveTimes);
     const decision: Omit<DecisionRequest, 'profile'> = {
       blocks: prompt.blocks,
       tail: prompt.tail,
