@@ -3,13 +3,16 @@
 export * from './endpoints';
 export {
   gateBand,
-  gateBandForget,
+  gateBandsForget,
   gateCeiling,
   gateCheck,
   gateConfigure,
+  gateDrains,
+  gateDrainsIn,
   gateLook,
   gateNextUnseen,
   gateRanks,
+  gateRemote,
   gateSaturation,
   gateStep,
   gateUnseen,

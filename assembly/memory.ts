@@ -16,7 +16,7 @@ import { responseRegionBytes } from './response/layout';
 
 export const HEADER: usize = 65536;
 export const MAGIC: u32 = 0x4d535450; // "PTSM", little-endian
-export const LAYOUT_VERSION: u32 = 6;
+export const LAYOUT_VERSION: u32 = 7;
 
 // Header words (u32). Sizes are set by the creator and never change.
 export const HEADER_MAGIC: usize = 0;

@@ -21,6 +21,7 @@ function settings(fairness: FairnessSettings): FlowControlSettings {
     fallback: band,
     usageLimit: { kind: 'static', threshold: 1 },
     tenantLimits: [],
+    replicas: 1,
     enableEviction: false,
   };
 }

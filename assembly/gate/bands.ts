@@ -1,10 +1,24 @@
 // Priority bands and what waits in them.
 //
-// Owns: the band table, the waiting counts and the ceilings in the head of REGION_GATE. Commit lock held throughout.
+// Owns: the band table in the head of REGION_GATE: priorities, waiting counts, ceilings, drain times, last uses. Commit lock held
+// throughout.
 //
 // A band is a priority; its rank is its place in the table, 0 = highest. Pending work is counted "nested": a band's columns
 // hold its own work and that of higher bands, so that what waits below never closes the window above.
-import { GATE, GATE_BANDS, GATE_CEILINGS, GATE_PRIORITIES, GATE_RANKS, GATE_WAIT_MASK, GATE_WAITING } from './layout';
+import {
+  GATE,
+  GATE_BANDS,
+  GATE_CEILINGS,
+  GATE_DRAINS,
+  GATE_PRIORITIES,
+  GATE_RANKS,
+  GATE_USED,
+  GATE_WAIT_MASK,
+  GATE_WAITING,
+} from './layout';
+
+/** One table behind the other, each of GATE_RANKS cells. */
+const TABLE_BYTES: usize = GATE_WAITING - GATE_PRIORITIES;
 
 function priorityOf(rank: u32): i32 {
   return load<i32>(GATE + ((<usize>rank) << 2), GATE_PRIORITIES);
@@ -49,11 +63,13 @@ export function bandAdd(priority: i32): bool {
   if (bands >= GATE_RANKS || bandKnown(priority)) return false;
   const rank = placeOf(priority);
   const at = GATE + ((<usize>rank) << 2);
-  for (let table: usize = GATE_PRIORITIES; table <= GATE_CEILINGS; table += GATE_WAITING - GATE_PRIORITIES) {
+  for (let table: usize = GATE_PRIORITIES; table <= GATE_USED; table += TABLE_BYTES) {
     move(table, rank, rank + 1, bands - rank);
   }
   store<i32>(at, priority, GATE_PRIORITIES);
   store<u32>(at, 0, GATE_WAITING);
+  store<f32>(at, 0, GATE_DRAINS);
+  store<u32>(at, 0, GATE_USED);
   // Until somebody says otherwise it may take what its neighbour may; the lowest one of all takes everything.
   if (bands == 0) store<f32>(at, 1, GATE_CEILINGS);
   else if (rank == bands) store<f32>(at, load<f32>(at - 4, GATE_CEILINGS), GATE_CEILINGS);
@@ -67,12 +83,27 @@ export function bandRemove(priority: i32): bool {
   const rank = placeOf(priority);
   const bands = load<u32>(GATE, GATE_BANDS);
   if (!bandKnown(priority) || load<u32>(GATE + ((<usize>rank) << 2), GATE_WAITING) != 0) return false;
-  for (let table: usize = GATE_PRIORITIES; table <= GATE_CEILINGS; table += GATE_WAITING - GATE_PRIORITIES) {
+  for (let table: usize = GATE_PRIORITIES; table <= GATE_USED; table += TABLE_BYTES) {
     move(table, rank + 1, rank, bands - rank - 1);
   }
   store<u32>(GATE, bands - 1, GATE_BANDS);
   waitMaskUpdate();
   return true;
+}
+
+/** A request of this rank has come. @param now pool clock, ms */
+export function bandUsed(rank: u32, now: f64): void {
+  if (now > 0) store<u32>(GATE + ((<usize>rank) << 2), <u32>(now / 1000), GATE_USED);
+}
+
+/** Remove the bands in which nothing waits and that had no request since `before`, in seconds. @returns how many */
+export function bandsForget(before: u32): u32 {
+  let gone: u32 = 0;
+  for (let rank = load<u32>(GATE, GATE_BANDS); rank > 0; rank--) {
+    const at = GATE + ((<usize>(rank - 1)) << 2);
+    if (load<u32>(at, GATE_USED) < before && bandRemove(load<i32>(at, GATE_PRIORITIES))) gone++;
+  }
+  return gone;
 }
 
 function waitMaskUpdate(): void {

@@ -4,6 +4,8 @@
 // open here is charged before anybody else looks, so that no two requests take the last place.
 //
 // The rule of GATE_LEARNED, per endpoint (the ledger leads, scraped metrics only correct what it learns):
+// A picker that is one of several fills its share of window, limit and capacity, and counts what the others have told of theirs;
+// one request of its own may always be there.
 //   (1) nothing pending of this band or higher ones, or pending + uncached ≤ window: the engine takes new work between
 //       steps only, so one step's worth of prefill is the least that never starves it
 //   (2) requests in flight + 1 ≤ learned limit (higher bands a little more): an engine out of slots; the limit is 0 while all
@@ -53,6 +55,10 @@ import {
   ROOM_LIMIT,
   ROOM_PENDING,
   ROOM_PENDING_COUNT,
+  ROOM_REMOTE_COUNT,
+  ROOM_REMOTE_KV,
+  ROOM_REMOTE_REQUESTS,
+  ROOM_REMOTE_TOKENS,
   ROOM_STRETCH,
   ROOM_WINDOW,
   room,
@@ -74,7 +80,13 @@ export function depth(rank: u32): f32 {
 }
 
 export function ceilingOf(rank: u32): f32 {
-  return load<f32>(GATE + ((<usize>rank) << 2), GATE_CEILINGS) * load<f32>(GATE, GATE_SHARE);
+  return load<f32>(GATE + ((<usize>rank) << 2), GATE_CEILINGS);
+}
+
+/** What this picker may have in flight on an endpoint, of `most` that all may: a whole one at least. */
+function shareOf(most: f32): f32 {
+  const share = load<f32>(GATE, GATE_SHARE);
+  return share == 1 ? most : max<f32>(1, floor<f32>(most * share));
 }
 
 // The three conditions of the learned rule, one loop each: together they need more vector constants than there are registers,
@@ -90,12 +102,14 @@ function keepByWindow(used: u32, rank: u32, prefill: u32, ceiling: f32): void {
   const stretch = roomColumn(ROOM_STRETCH);
   const pending = roomColumn(ROOM_PENDING + rank);
   const pendingCount = roomColumn(ROOM_PENDING_COUNT + rank);
+  const others = roomColumn(ROOM_REMOTE_TOKENS);
   for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
     let first = i32x4.eq(v128.load(pendingCount + at), zero);
     if (!i32x4.all_true(first)) {
       const held = f32x4.mul(f32x4.convert_i32x4_s(v128.load(MATCH + at)), block);
       const uncached = f32x4.pmax(zero, f32x4.sub(prompt, held));
-      const work = f32x4.add(f32x4.convert_i32x4_s(v128.load(pending + at)), uncached);
+      const ahead = i32x4.add(v128.load(pending + at), v128.load(others + at));
+      const work = f32x4.add(f32x4.convert_i32x4_s(ahead), uncached);
       const wide = f32x4.mul(f32x4.mul(v128.load(window + at), v128.load(stretch + at)), part);
       first = v128.or(first, f32x4.le(work, wide));
     }
@@ -118,13 +132,15 @@ function keepByCache(used: u32, rank: u32, promptTokens: u32, ceiling: f32): voi
   const capacity = roomColumn(ROOM_CAPACITY);
   const now = roomColumn(ROOM_KV_NOW);
   const later = roomColumn(ROOM_KV_RESERVED);
+  const others = roomColumn(ROOM_REMOTE_KV);
   for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
     const all = v128.load(capacity + at);
     const anyway = v128.or(f32x4.le(all, zero), i32x4.eq(v128.load(inflight + at), zero));
     if (i32x4.all_true(anyway)) continue;
     const kvNow = f32x4.convert_i32x4_s(v128.load(now + at));
     const kvLater = f32x4.convert_i32x4_s(v128.load(later + at));
-    const held = f32x4.mul(f32x4.convert_i32x4_s(v128.load(active + at)), block);
+    const prompts = f32x4.mul(f32x4.convert_i32x4_s(v128.load(active + at)), block);
+    const held = f32x4.add(prompts, f32x4.convert_i32x4_s(v128.load(others + at)));
     const used4 = f32x4.add(f32x4.add(held, kvNow), f32x4.mul(weight, f32x4.sub(kvLater, kvNow)));
     const bound = f32x4.pmin(f32x4.mul(all, share), f32x4.sub(all, left));
     const third = v128.or(anyway, f32x4.le(f32x4.add(used4, need), bound));
@@ -141,11 +157,17 @@ function keepByLimit(used: u32, rank: u32, ceiling: f32): u32 {
   const inflight = columnAddress(COLUMN_INFLIGHT);
   const limit = roomColumn(ROOM_LIMIT);
   const blocked = roomColumn(ROOM_BLOCKED);
-  let count = i32x4.splat(0);
+  const remote = roomColumn(ROOM_REMOTE_REQUESTS);
+  const zero = i32x4.splat(0);
+  let count = zero;
   for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
     const others = v128.load(KEPT + at);
-    const n = f32x4.convert_i32x4_s(v128.load(inflight + at));
-    const second = f32x4.le(f32x4.add(n, one), f32x4.add(f32x4.mul(v128.load(limit + at), factor), more));
+    const own = v128.load(inflight + at);
+    const most = v128.load(limit + at);
+    const n = f32x4.convert_i32x4_s(i32x4.add(own, v128.load(remote + at)));
+    const below = f32x4.le(f32x4.add(n, one), f32x4.add(f32x4.mul(most, factor), more));
+    // A small share of a small limit is less than one. A limit of 0 is none.
+    const second = v128.or(below, v128.and(i32x4.eq(own, zero), f32x4.gt(most, zero)));
     const limited = v128.andnot(others, second);
     if (v128.any_true(limited)) v128.store(blocked + at, v128.or(v128.load(blocked + at), limited));
     const kept = v128.and(others, second);
@@ -157,7 +179,7 @@ function keepByLimit(used: u32, rank: u32, ceiling: f32): u32 {
 
 /** Mark in KEPT the candidates that the learned rule leaves open. @returns how many */
 function keepLearned(used: u32, rank: u32, prefill: u32, promptTokens: u32): u32 {
-  const ceiling = ceilingOf(rank);
+  const ceiling = ceilingOf(rank) * load<f32>(GATE, GATE_SHARE);
   keepByWindow(used, rank, prefill, ceiling);
   keepByCache(used, rank, promptTokens, ceiling);
   return keepByLimit(used, rank, ceiling);
@@ -171,6 +193,7 @@ function utilization(used: u32, now: f64): void {
   const oldest = f64x2.splat(now - <f64>load<f32>(GATE, GATE_STALENESS));
   const bands = load<u32>(GATE, GATE_BANDS);
   const pending = roomColumn(ROOM_PENDING_COUNT + (bands == 0 ? 0 : bands - 1));
+  const others = roomColumn(ROOM_REMOTE_COUNT);
   const known = columnAddress(COLUMN_KNOWN);
   const full = columnAddress(COLUMN_KV_USAGE);
   const times = wideCell(COLUMN_SIGNAL_TIME, 0);
@@ -180,8 +203,8 @@ function utilization(used: u32, now: f64): void {
     const late = f64x2.ge(v128.load(times + 2 * at + 16), oldest);
     const young = v128.shuffle<i32>(early, late, 0, 2, 4, 6);
     const fresh = v128.and(young, i32x4.eq(v128.and(v128.load(known + at), both), both));
-    const own = f32x4.convert_i32x4_s(v128.load(pending + at));
-    const waiting = f32x4.div(v128.bitselect(v128.load(KEYS + at), own, fresh), queue);
+    const sent = f32x4.convert_i32x4_s(i32x4.add(v128.load(pending + at), v128.load(others + at)));
+    const waiting = f32x4.div(v128.bitselect(v128.load(KEYS + at), sent, fresh), queue);
     v128.store(KEYS + at, f32x4.max(waiting, v128.and(f32x4.div(v128.load(full + at), usage), fresh)));
   }
 }
@@ -191,26 +214,37 @@ function concurrency(used: u32, mode: u32): void {
   const inflight = columnAddress(COLUMN_INFLIGHT);
   const tokens = columnAddress(COLUMN_INFLIGHT_TOKENS);
   // Divided, not multiplied by an inverse: n of n must be exactly 1.
-  const mostRequests = f32x4.splat(mode == GATE_CONCURRENCY_TOKENS ? Infinity : load<f32>(GATE, GATE_REQUESTS));
-  const mostTokens = f32x4.splat(mode == GATE_CONCURRENCY_REQUESTS ? Infinity : load<f32>(GATE, GATE_TOKENS));
+  const mostRequests = f32x4.splat(
+    mode == GATE_CONCURRENCY_TOKENS ? Infinity : shareOf(load<f32>(GATE, GATE_REQUESTS)),
+  );
+  const mostTokens = f32x4.splat(mode == GATE_CONCURRENCY_REQUESTS ? Infinity : shareOf(load<f32>(GATE, GATE_TOKENS)));
+  const others = roomColumn(ROOM_REMOTE_REQUESTS);
+  const othersTokens = roomColumn(ROOM_REMOTE_TOKENS);
   for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
-    const requests = f32x4.div(f32x4.convert_i32x4_s(v128.load(inflight + at)), mostRequests);
-    v128.store(KEYS + at, f32x4.pmax(requests, f32x4.div(f32x4.convert_i32x4_s(v128.load(tokens + at)), mostTokens)));
+    const n = i32x4.add(v128.load(inflight + at), v128.load(others + at));
+    const work = i32x4.add(v128.load(tokens + at), v128.load(othersTokens + at));
+    const requests = f32x4.div(f32x4.convert_i32x4_s(n), mostRequests);
+    v128.store(KEYS + at, f32x4.pmax(requests, f32x4.div(f32x4.convert_i32x4_s(work), mostTokens)));
   }
 }
 
-/** The learned rule as one number: the fullest of window, limit and cache, as the lowest band sees them. */
+/** The learned rule as one number: the fullest of window, limit and cache, of this picker's share, as the lowest band sees them. */
 function learnedSaturation(slot: u32): f32 {
   const bands = load<u32>(GATE, GATE_BANDS);
   const lowest = bands == 0 ? 0 : bands - 1;
   const window = load<f32>(room(ROOM_WINDOW, slot)) * load<f32>(room(ROOM_STRETCH, slot));
-  let most = <f32>load<u32>(room(ROOM_PENDING + lowest, slot)) / window;
+  const pending = load<u32>(room(ROOM_PENDING + lowest, slot)) + load<u32>(room(ROOM_REMOTE_TOKENS, slot));
+  const requests = load<u32>(cell(COLUMN_INFLIGHT, slot)) + load<u32>(room(ROOM_REMOTE_REQUESTS, slot));
+  const share = load<f32>(GATE, GATE_SHARE);
   const limit = load<f32>(room(ROOM_LIMIT, slot));
-  most = max(most, limit > 0 ? <f32>load<u32>(cell(COLUMN_INFLIGHT, slot)) / limit : 1);
+  let most = max(<f32>pending / window, limit > 0 ? <f32>requests / limit : share);
   const capacity = load<f32>(room(ROOM_CAPACITY, slot)) * LOW_SHARE;
-  if (capacity <= 0) return most;
-  const held = load<u32>(cell(COLUMN_ACTIVE_BLOCKS, slot)) * load<u32>(GATE, GATE_BLOCK_TOKENS);
-  return max(most, <f32>(held + load<u32>(room(ROOM_KV_RESERVED, slot))) / capacity);
+  if (capacity > 0) {
+    const prompts = load<u32>(cell(COLUMN_ACTIVE_BLOCKS, slot)) * load<u32>(GATE, GATE_BLOCK_TOKENS);
+    const held = prompts + load<u32>(room(ROOM_KV_RESERVED, slot)) + load<u32>(room(ROOM_REMOTE_KV, slot));
+    most = max(most, <f32>held / capacity);
+  }
+  return most / share;
 }
 
 /** Fill KEYS with the saturation of every endpoint: 1 or more = full. */

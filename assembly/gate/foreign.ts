@@ -25,6 +25,7 @@ import {
   ROOM_PEAK,
   ROOM_PEAK_AT,
   ROOM_PEAK_BEFORE,
+  ROOM_REMOTE_COUNT,
   room,
   wideRoom,
 } from './layout';
@@ -64,8 +65,9 @@ export function foreignScraped(slot: u32, count: u32): void {
   turnPeak(slot, count, load<f64>(wideCell(COLUMN_SIGNAL_TIME, slot)));
   const most = max(load<u32>(room(ROOM_PEAK, slot)), load<u32>(room(ROOM_PEAK_BEFORE, slot)));
   const known = (load<u32>(cell(COLUMN_KNOWN, slot)) & SIGNAL_WAITING) != 0;
-  // Replicas that share the endpoint are expected to have as much there, each its share.
-  const expected = <f32>most / load<f32>(GATE, GATE_SHARE) + QUEUE;
+  // Replicas that share the endpoint are expected to have as much there, each its share, beside what others have told.
+  const told = <f32>load<u32>(room(ROOM_REMOTE_COUNT, slot));
+  const expected = <f32>most / load<f32>(GATE, GATE_SHARE) + told + QUEUE;
   const more = known && load<f32>(cell(COLUMN_WAITING, slot)) >= expected;
   const looks = room(ROOM_FOREIGN, slot);
   store<u32>(looks, more ? min<u32>(load<u32>(looks) + 1, FOREIGN_SCRAPES) : 0);

@@ -7,13 +7,14 @@ import { entryAt, entryCharged, entryPriority, entrySlot, entrySlotGeneration, e
 import { lockAcquire, lockRelease } from '../lock';
 import { HEADER, HEADER_COMMIT_LOCK, KEYS, P, R, SUBSET } from '../memory';
 import { slotsUsed } from '../scheduling/candidates';
-import { bandAdd, bandKnown, bandRemove, rankOf, waitingIn } from './bands';
+import { bandAdd, bandKnown, bandsForget, bandUsed, rankOf, waitingIn } from './bands';
 import { saturationKeys } from './conditions';
 import {
   GATE,
   GATE_BANDS,
   GATE_BLOCK_TOKENS,
   GATE_CEILINGS,
+  GATE_DRAINS,
   GATE_MODE,
   GATE_OFF,
   GATE_QUEUE_THRESHOLD,
@@ -36,6 +37,10 @@ import {
   ROOM_OVERDUE,
   ROOM_PENDING,
   ROOM_PENDING_COUNT,
+  ROOM_REMOTE_COUNT,
+  ROOM_REMOTE_KV,
+  ROOM_REMOTE_REQUESTS,
+  ROOM_REMOTE_TOKENS,
   room,
 } from './layout';
 import {
@@ -86,8 +91,15 @@ function sumPendingAgain(): void {
   }
 }
 
-/** The rank of a request; its band is made if it has none. */
-export function gateRank(priority: i32): u32 {
+/** The rank of a request that comes; its band is made if it has none. @param now pool clock, 0 = unknown */
+export function gateEnter(priority: i32, now: f64): u32 {
+  const rank = gateRank(priority);
+  bandUsed(rank, now);
+  return rank;
+}
+
+/** The rank of a priority; its band is made if it has none. */
+function gateRank(priority: i32): u32 {
   if (!bandKnown(priority) && bandAdd(priority)) {
     sumPendingAgain();
     // What the new band may take is the control thread's to say.
@@ -252,13 +264,52 @@ export function gateBand(priority: i32): i32 {
   return <i32>rank;
 }
 
-/** Take a band out in which nothing waits. @returns 1 when it is gone */
-export function gateBandForget(priority: i32): u32 {
+/**
+ * Forget the bands in which nothing waits and that had no request since `before`: what they are counted with changes, and a band
+ * below them is the highest again.
+ * @param before seconds of the pool clock
+ * @returns how many are gone
+ */
+export function gateBandsForget(before: u32): u32 {
   if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, SHORT)) return 0;
-  const gone = bandRemove(priority);
-  if (gone) sumPendingAgain();
+  const gone = bandsForget(before);
+  if (gone != 0) sumPendingAgain();
   lockRelease(HEADER + HEADER_COMMIT_LOCK);
-  return u32(gone);
+  return gone;
+}
+
+/** What the control thread reckons: so many seconds until what waits in a band has left. @returns 1 when it was written */
+export function gateDrains(priority: i32, seconds: f32): u32 {
+  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, SHORT)) return 0;
+  if (bandKnown(priority)) store<f32>(GATE + ((<usize>rankOf(priority)) << 2), seconds, GATE_DRAINS);
+  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  return 1;
+}
+
+/** Seconds until what waits before a request of this priority has left, 0 = unknown. Takes no lock: a guess either way. */
+export function gateDrainsIn(priority: i32): f32 {
+  return load<f32>(GATE + ((<usize>rankOf(priority)) << 2), GATE_DRAINS);
+}
+
+/**
+ * What other pickers have on an endpoint. Takes the commit lock.
+ * @param requests in flight
+ * @param tokens uncached prompt tokens of those without a first token
+ * @param count requests without a first token
+ * @param held tokens of all of them in the KV cache
+ * @returns 1 when it was written
+ */
+export function gateRemote(slot: u32, requests: u32, tokens: u32, count: u32, held: u32): u32 {
+  if (slot >= P || !lockAcquire(HEADER + HEADER_COMMIT_LOCK, SHORT)) return 0;
+  const less =
+    requests < load<u32>(room(ROOM_REMOTE_REQUESTS, slot)) || tokens < load<u32>(room(ROOM_REMOTE_TOKENS, slot));
+  store<u32>(room(ROOM_REMOTE_REQUESTS, slot), requests);
+  store<u32>(room(ROOM_REMOTE_TOKENS, slot), tokens);
+  store<u32>(room(ROOM_REMOTE_COUNT, slot), count);
+  store<u32>(room(ROOM_REMOTE_KV, slot), held);
+  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  if (less) gateOpened();
+  return 1;
 }
 
 /** What a band may take of every endpoint, 1 = everything. @returns 1 when it was written */

@@ -34,6 +34,8 @@ export const GATE_ASLEEP: usize = 192; // u32, atomic: the control thread waits 
 export const GATE_PRIORITIES: usize = 256; // i32 × GATE_RANKS: the bands' priorities, highest first
 export const GATE_WAITING: usize = 384; // u32 × GATE_RANKS: parked requests
 export const GATE_CEILINGS: usize = 512; // f32 × GATE_RANKS: part of the room that the band may take
+export const GATE_DRAINS: usize = 640; // f32 × GATE_RANKS: seconds until what waits has left, as the control thread reckons; 0 = unknown
+export const GATE_USED: usize = 768; // u32 × GATE_RANKS: pool clock of the last request, in seconds
 export const GATE_HEAD_BYTES: usize = 1024;
 
 export const GATE_RANKS: u32 = 32;
@@ -68,7 +70,11 @@ export const ROOM_PEAK: u32 = 81; // u32: most requests that were pending at a t
 export const ROOM_PEAK_AT: u32 = 82; // f64 (82, 83): when it began, pool clock
 export const ROOM_PEAK_BEFORE: u32 = 84; // u32: the same of the stretch before
 export const ROOM_FOREIGN: u32 = 85; // u32: scrapes in a row that showed a queue that is not ours
-export const GATE_COLUMNS: u32 = 86;
+export const ROOM_REMOTE_REQUESTS: u32 = 86; // u32: requests in flight from other pickers; this and the next: control thread, commit lock
+export const ROOM_REMOTE_TOKENS: u32 = 87; // u32: their uncached tokens without a first token
+export const ROOM_REMOTE_COUNT: u32 = 88; // u32: their requests without a first token
+export const ROOM_REMOTE_KV: u32 = 89; // u32: their tokens in the KV cache
+export const GATE_COLUMNS: u32 = 90;
 
 // Notes, u32 unless said otherwise.
 export const NOTE_STATE: usize = 0; // NOTE_* bits, 0 = the gate does not count the entry

@@ -39,6 +39,7 @@ import {
   GATE_POOL_STEP,
   GATE_POOL_TOKEN_MS,
   GATE_RESERVE,
+  GATE_SHARE,
   NOTE_AHEAD,
   NOTE_UNCACHED,
   noteAt,
@@ -54,6 +55,9 @@ import {
   ROOM_OCCUPANCY,
   ROOM_OVERDUE,
   ROOM_PENDING_COUNT,
+  ROOM_REMOTE_COUNT,
+  ROOM_REMOTE_KV,
+  ROOM_REMOTE_REQUESTS,
   ROOM_STEP,
   ROOM_STRETCH,
   ROOM_TOKEN_MS,
@@ -127,6 +131,7 @@ export function learnForget(slot: u32): void {
     // The tokens in the cache are not learned: they belong to the notes.
     if (column != ROOM_KV_NOW && column != ROOM_KV_NOW + 1) store<u32>(room(column, slot), 0);
   }
+  for (let column: u32 = ROOM_REMOTE_REQUESTS; column <= ROOM_REMOTE_KV; column++) store<u32>(room(column, slot), 0);
   store<f32>(room(ROOM_LIMIT, slot), Infinity);
   store<f32>(room(ROOM_LEARNED_LIMIT, slot), Infinity);
   foreignForget(slot);
@@ -229,6 +234,11 @@ export function learnFoot(rank: u32, prompt: u32, now: f64): void {
   store<f64>(GATE, now, GATE_FOOT_TIME);
 }
 
+/** What all pickers have there, of which this one knows its own and what others have told: each has as much as this one. */
+function ofAll(own: f32, told: u32): f32 {
+  return own / load<f32>(GATE, GATE_SHARE) + <f32>told;
+}
+
 /** A scrape came: how large the KV cache is, told by the engine or worked out from its usage. */
 export function learnCapacity(slot: u32): void {
   const told = <f32>load<u32>(cell(COLUMN_BLOCK_TOKENS, slot)) * <f32>load<u32>(cell(COLUMN_BLOCK_COUNT, slot));
@@ -240,7 +250,8 @@ export function learnCapacity(slot: u32): void {
   const usage = load<f32>(cell(COLUMN_KV_USAGE, slot));
   if ((load<u32>(cell(COLUMN_KNOWN, slot)) & SIGNAL_KV_USAGE) == 0 || !(usage > CAPACITY_USAGE && usage <= 1)) return;
   const held = load<u32>(cell(COLUMN_ACTIVE_BLOCKS, slot)) * load<u32>(GATE, GATE_BLOCK_TOKENS);
-  const sample = <f32>(held + load<u32>(room(ROOM_KV_NOW, slot))) / usage;
+  const own = <f32>(held + load<u32>(room(ROOM_KV_NOW, slot)));
+  const sample = ofAll(own, load<u32>(room(ROOM_REMOTE_KV, slot))) / usage;
   if (sample > 0) mix(at, min(sample, CAPACITY_MOST), CAPACITY_WEIGHT);
 }
 
@@ -275,7 +286,8 @@ function looksFull(slot: u32, now: f64): bool {
   const overdue = load<u32>(room(ROOM_OVERDUE, slot)) != 0;
   if (!freshSignals(slot, now) || (load<u32>(cell(COLUMN_KNOWN, slot)) & SIGNAL_WAITING) == 0) return overdue;
   const waiting = load<f32>(cell(COLUMN_WAITING, slot));
-  return (overdue && waiting > 0) || waiting > <f32>lowestPendingCount(slot) + 1;
+  const pending = ofAll(<f32>lowestPendingCount(slot), load<u32>(room(ROOM_REMOTE_COUNT, slot)));
+  return (overdue && waiting > 0) || waiting > pending + 1;
 }
 
 /** Cut to what runs now, less a little: one cut is right, and a wall that is found again is believed for longer. */
@@ -285,7 +297,10 @@ function cut(slot: u32, now: f64): void {
   const scraped = freshSignals(slot, now) && (load<u32>(cell(COLUMN_KNOWN, slot)) & SIGNAL_RUNNING) != 0;
   const inflight = load<u32>(cell(COLUMN_INFLIGHT, slot));
   const started = inflight - min(inflight, lowestPendingCount(slot));
-  const running = clamp(scraped ? load<f32>(cell(COLUMN_RUNNING, slot)) : <f32>started, 0, LIMIT_MOST);
+  const others = load<u32>(room(ROOM_REMOTE_REQUESTS, slot));
+  const told = others - min(others, load<u32>(room(ROOM_REMOTE_COUNT, slot)));
+  const unseen = ofAll(<f32>started, told);
+  const running = clamp(scraped ? load<f32>(cell(COLUMN_RUNNING, slot)) : unseen, 0, LIMIT_MOST);
   const before = load<f32>(room(ROOM_OCCUPANCY, slot));
   const same = before > 0 && abs(running - before) <= before * SAME_WALL;
   const hold = room(ROOM_HOLD, slot);

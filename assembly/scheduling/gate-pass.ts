@@ -4,7 +4,7 @@
 import { COLUMN_GENERATION, cell } from '../endpoints';
 import { isTop, mustWait } from '../gate/bands';
 import { markOpen } from '../gate/conditions';
-import { gateRank } from '../gate/gate';
+import { gateEnter } from '../gate/gate';
 import {
   gateOn,
   PARK_OUTPUT,
@@ -106,7 +106,7 @@ function writeClass(used: u32): void {
 /** The pool is empty: the request waits for the first endpoint that comes. @returns DECIDE_PARKED, or DECIDE_NO_CANDIDATES */
 export function gateEmpty(gated: bool): u32 {
   if (!gated || load<u32>(HEADER + HEADER_POOL + POOL_LIVE) != 0) return DECIDE_NO_CANDIDATES;
-  gateRank(load<i32>(REQUEST + REQUEST_PRIORITY));
+  gateEnter(load<i32>(REQUEST + REQUEST_PRIORITY), load<f64>(REQUEST + REQUEST_NOW));
   memory.fill(CLASS, 0, P >> 3);
   anywhere = true;
   return DECIDE_PARKED;
@@ -119,10 +119,11 @@ export function gateEmpty(gated: bool): u32 {
  */
 export function gatePass(used: u32, candidates: u32, live: u32): u32 {
   anywhere = candidates == live && (get(REQUEST_FLAGS) & DECIDE_SUBSET) == 0;
-  const rank = gateRank(load<i32>(REQUEST + REQUEST_PRIORITY));
+  const now = load<f64>(REQUEST + REQUEST_NOW);
+  const rank = gateEnter(load<i32>(REQUEST + REQUEST_PRIORITY), now);
   const waits = !returned && (mustWait(rank) || (get(REQUEST_FLAGS) & DECIDE_QUEUED) != 0);
   const prompt = get(REQUEST_PROMPT_TOKENS);
-  const left = waits ? 0 : markOpen(used, rank, prompt, prompt, held, load<f64>(REQUEST + REQUEST_NOW));
+  const left = waits ? 0 : markOpen(used, rank, prompt, prompt, held, now);
   closed = left != candidates;
   if (!closed) return left;
   // Only a request that has lost an endpoint to the gate may have to wait for it.

@@ -19,8 +19,14 @@ export interface FlowControllerOptions {
   /** How full the pool is for the ceilings, 1 = full; undefined without endpoints. */
   readonly saturation: () => number | undefined;
   readonly counts: FlowCounts;
-  /** Tokens of one block, and the part of every endpoint that this replica may fill. */
   readonly blockTokens: number;
+}
+
+/** How room is judged, and by whom it may be used. */
+export interface RoomSettings {
+  readonly gate: GateSettings;
+  readonly ceilings: Ceilings;
+  /** Part of every endpoint that this picker may fill, above 0 and at most 1. */
   readonly share: number;
 }
 
@@ -55,6 +61,9 @@ interface Place {
 const GRANTS_A_TURN = 256;
 /** Between two looks at what may have filled up, while something waits (flow-control design §1.2). */
 const LOOK_MS = 50;
+/** A band without requests for so long is forgotten (llm-d-router), looked for so often. */
+const BAND_IDLE_MS = 600_000;
+const FORGET_MS = 60_000;
 /** Between two passes through all charges for first tokens that cannot be seen, at least. */
 const UNSEEN_MS = 5;
 /** Events that are kept for the debug page. */
@@ -87,6 +96,7 @@ export class FlowController {
   #timer: NodeJS.Timeout | undefined;
   #timerAt = Number.POSITIVE_INFINITY;
   #lastLookMs = 0;
+  #forgotMs = 0;
   /** When first tokens that cannot be seen must have come. */
   #unseenMs = Number.POSITIVE_INFINITY;
   #more = false;
@@ -128,8 +138,8 @@ export class FlowController {
   }
 
   /** Change how room is judged. @returns false when the core could not be written: call again */
-  configure(settings: GateSettings, ceilings: Ceilings): boolean {
-    const { gate, blockTokens, share, nowMs } = this.#options;
+  configure({ gate: settings, ceilings, share }: RoomSettings): boolean {
+    const { gate, blockTokens, nowMs } = this.#options;
     this.#ceilings = ceilings;
     this.#written.clear();
     return gate.configure(settings, blockTokens, share, nowMs());
@@ -286,6 +296,7 @@ export class FlowController {
     const { gate, queues, nowMs, counts } = this.#options;
     const startedAt = nowMs();
     queues.poolEmpty(gate.live === 0, startedAt);
+    this.#forgetBands(startedAt);
     queues.expire(startedAt, (handle, _reference, outcome, _priority, seconds) =>
       this.#turnAway(handle, outcome, seconds),
     );
@@ -394,6 +405,20 @@ export class FlowController {
     }
   }
 
+  /** Bands that nobody uses any more leave their rank to those below. */
+  #forgetBands(now: number): void {
+    if (now < this.#forgotMs + FORGET_MS) return;
+    this.#forgotMs = now;
+    // A band that comes back is given the ceiling of its neighbour first.
+    if (this.#options.gate.forgetBands(BAND_IDLE_MS, now) > 0) this.#written.clear();
+  }
+
+  /** Shards refuse without asking the queues when they have nowhere to let a request wait. */
+  #tellDrains(now: number): void {
+    const { gate, queues } = this.#options;
+    for (const { priority } of gate.waiting()) gate.setDrain(priority, (queues.drainMs(priority, now) ?? 0) / 1_000);
+  }
+
   /** One timer for what comes next: a deadline, or the next look. */
   #sleep(now: number): void {
     const { queues } = this.#options;
@@ -415,6 +440,7 @@ export class FlowController {
     if (queues.waiting > 0 && now >= this.#lastLookMs + LOOK_MS) {
       gate.look(now, Math.min(now - this.#lastLookMs, 1_000));
       this.#lastLookMs = now;
+      this.#tellDrains(now);
       this.#unseenMs = gate.nextUnseenMs;
     } else if (queues.waiting > 0 && now >= this.#unseenMs) {
       this.#unseenMs = Math.max(gate.releaseUnseen(now), now + UNSEEN_MS);

@@ -1,4 +1,9 @@
-import type { BandSettings, FlowControlSettings, QueueLimits } from '../admission/flow/settings.js';
+import type {
+  BandSettings,
+  FlowControlSettings,
+  QueueLimits,
+  TokenBucketSettings,
+} from '../admission/flow/settings.js';
 import { durationMilliseconds } from '../scheduling/duration.js';
 import type { ConfigurationDocument, Path } from './document.js';
 import { fairnessSettings, orderingSettings, usageLimitSettings } from './flow-policies.js';
@@ -40,15 +45,15 @@ export function resolveFlowControl(
 ): ResolvedFlowControl | undefined {
   for (const type of [DEFAULT_ORDERING, DEFAULT_FAIRNESS, DEFAULT_USAGE_LIMIT]) plugins.ensure(type);
   const section = config.flowControl;
-  const more = section !== undefined && hasMoreThanDetector(section);
+  const more = section !== undefined && hasQueues(section);
   if (!enabled) {
-    if (more) {
+    if (more || section?.replicas !== undefined) {
       const text = 'the flowControl feature gate is disabled: the section is ignored, except its saturationDetector';
       warnings.push(document.warning(['flowControl'], text));
     }
     return undefined;
   }
-  const given = more ? section : ownSection(plugins);
+  const given = more ? section : { ...ownSection(plugins), replicas: section?.replicas };
   checkSection(given, document);
   warnings.push(...idleSettings(given, document));
   return {
@@ -65,8 +70,16 @@ function ownSection(plugins: PluginSet): FlowControlConfig {
   return { ...bands, tenantLimits: [], enableEviction: false };
 }
 
-function hasMoreThanDetector(section: FlowControlConfig): boolean {
-  const { saturationDetector: _detector, priorityBands, tenantLimits, enableEviction, ...rest } = section;
+/** Who judges room and who shares it says nothing about the queues. */
+function hasQueues(section: FlowControlConfig): boolean {
+  const {
+    saturationDetector: _detector,
+    replicas: _replicas,
+    priorityBands,
+    tenantLimits,
+    enableEviction,
+    ...rest
+  } = section;
   return (
     priorityBands.length + tenantLimits.length > 0 ||
     enableEviction ||
@@ -177,6 +190,7 @@ function effectiveSection(section: FlowControlConfig, plugins: PluginSet): Reado
       ...effectiveBand(band, [...path, 'priorityBands', index], plugins),
     })),
     usageLimitPolicyPluginRef: usageLimit,
+    replicas: section.replicas ?? 1,
     enableEviction: section.enableEviction,
   };
 }
@@ -205,6 +219,7 @@ function settingsOf(section: FlowControlConfig, plugins: PluginSet): FlowControl
   const ttl = section.defaultRequestTTL ?? DEFAULT_TTL;
   const template = (band: PriorityBandConfig | undefined) => band && bandSettings(band, plugins);
   const usageLimit = section.usageLimitPolicyPluginRef || DEFAULT_USAGE_LIMIT;
+  const replicas = section.replicas ?? 1;
   return {
     limits: limitsOf(section),
     ttlMs: waitMs(ttl),
@@ -215,9 +230,18 @@ function settingsOf(section: FlowControlConfig, plugins: PluginSet): FlowControl
     negativeTemplate: template(section.defaultNegativePriorityBand),
     fallback: bandSettings({}, plugins),
     usageLimit: usageLimitSettings(plugins.resolve(usageLimit, ['usage-limit-policy'], [])),
-    tenantLimits: section.tenantLimits,
+    tenantLimits: section.tenantLimits.map((limit) => shareOf(limit, replicas)),
+    replicas,
     enableEviction: section.enableEviction,
   };
+}
+
+/** A tenant's requests reach all pickers alike. */
+function shareOf(
+  { fairnessId, tokensPerSecond, burstTokens }: TokenBucketSettings,
+  replicas: number,
+): TokenBucketSettings {
+  return { fairnessId, tokensPerSecond: tokensPerSecond / replicas, burstTokens: burstTokens / replicas };
 }
 
 function bandSettings(band: PriorityBandConfig, plugins: PluginSet): BandSettings {

@@ -46,7 +46,12 @@ const dataLayer = z.strictObject({
 });
 
 const priorityBand = z.strictObject({
-  priority: z.int().optional().describe('Priority of the band; 0 when absent. Without effect in the default bands.'),
+  priority: z
+    .int()
+    .min(-(2 ** 31))
+    .max(2 ** 31 - 1)
+    .optional()
+    .describe('Priority of the band; 0 when absent. Without effect in the default bands.'),
   maxBytes: quantity.optional().describe('Request bytes that may wait in the band; 0 or absent = 1000000000.'),
   maxRequests: quantity.optional().describe('Requests that may wait in the band; 0 or absent = 5000.'),
   maxTokens: quantity
@@ -86,6 +91,12 @@ const flowControl = z.strictObject({
   saturationDetector: reference
     .optional()
     .describe('How full the pool is; utilization-detector. Needs no feature gate.'),
+  replicas: z
+    .int()
+    .min(1)
+    .max(1000)
+    .optional()
+    .describe('Pickers that serve the pool side by side; each fills its share of every endpoint. 1.'),
   enableEviction: z.boolean().default(false).describe('Let waiting requests of higher priority push out running ones.'),
 });
 

@@ -178,6 +178,12 @@ export class Decider {
   }
 
   /** @returns its flags */
+  /** Seconds until what waits before a request of this priority has probably left; undefined = unknown. */
+  drainSeconds(priority: number): number | undefined {
+    const seconds = this.#core.call.gateDrainsIn!(priority);
+    return seconds > 0 ? seconds : undefined;
+  }
+
   #writeGate({ parking, held, blind, queued }: GateRequest): number {
     const { u32, constant } = this.#core;
     const at = this.#offset;

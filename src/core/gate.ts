@@ -56,6 +56,17 @@ export interface Revoked {
   readonly priority: number;
 }
 
+/** What other pickers have on an endpoint, all of them together. Whole numbers. */
+export interface RemoteLoad {
+  /** In flight. */
+  readonly requests: number;
+  /** Prompt tokens that the endpoint has to compute for those without a first token. */
+  readonly pendingTokens: number;
+  readonly pendingRequests: number;
+  /** Tokens of all of them in the KV cache. */
+  readonly cacheTokens: number;
+}
+
 /** What the gate has learned about an endpoint. */
 export interface Room {
   /** Uncached tokens that may be pending. */
@@ -71,6 +82,8 @@ export interface Room {
   readonly stepMs: number;
   readonly tokenMs: number;
   readonly overdue: number;
+  /** In flight from other pickers, as far as they tell. */
+  readonly remoteRequests: number;
 }
 
 const answers: readonly GrantAnswer[] = ['done', 'closed', 'gone', 'busy', 'nowhere', 'sticks'];
@@ -119,9 +132,25 @@ export class GateControl {
     return this.#core.call.gateCeiling!(priority, ceiling) === 1;
   }
 
-  /** Forget a band in which nothing waits. @returns false when something waits or the lock could not be had */
-  forgetBand(priority: number): boolean {
-    return this.#core.call.gateBandForget!(priority) === 1;
+  /**
+   * Forget the bands in which nothing waits and that had no request for so long: the highest that is left is the highest then.
+   * @returns how many are gone
+   */
+  forgetBands(idleMs: number, nowMs: number): number {
+    return this.#core.call.gateBandsForget!(Math.max(0, Math.floor((nowMs - idleMs) / 1_000))) >>> 0;
+  }
+
+  /** Tell shards how long a band will need for what waits in it. @param seconds 0 = unknown */
+  setDrain(priority: number, seconds: number): boolean {
+    return this.#core.call.gateDrains!(priority, seconds) === 1;
+  }
+
+  /**
+   * Note what other pickers have on an endpoint; the share of this one is 1 then, or what is left beside pickers that tell
+   * nothing. What was told before is replaced; it is forgotten with the endpoint.
+   */
+  setRemoteLoad(slot: number, { requests, pendingTokens, pendingRequests, cacheTokens }: RemoteLoad): boolean {
+    return this.#core.call.gateRemote!(slot, requests, pendingTokens, pendingRequests, cacheTokens) === 1;
   }
 
   /** Endpoints that may be picked now. */
@@ -276,6 +305,7 @@ export class GateControl {
       stepMs: f32[cell('ROOM_STEP')]!,
       tokenMs: f32[cell('ROOM_TOKEN_MS')]!,
       overdue: u32[cell('ROOM_OVERDUE')]!,
+      remoteRequests: u32[cell('ROOM_REMOTE_REQUESTS')]!,
     };
   }
 }

@@ -36,8 +36,6 @@ const noRoom: Rejection = {
   code: 'ResourceExhausted',
   message: 'request rejected pre-queue: queue at capacity',
   reason: 'rejected-saturated',
-  retryAfterSeconds: 1,
-  unparked: true,
 };
 /** An admitter of the program said no; text as the incumbent's, status as all admitters here. */
 const denied: Rejection = {
@@ -121,7 +119,15 @@ export class ChargedRuns implements ProfileRuns {
       peer: peer?.endpoints[0]?.slot,
     });
     if (decision.status === 'parked') this.#parked = true;
+    if (decision.status === 'no-parking') return this.#unparked();
     return decision.status === 'decided' ? this.#charged(number, work, decision) : undecided(decision.status);
+  }
+
+  /** Whoever waits has to be served first; it tells what the band needs for that, as one who is refused in the queues is told. */
+  #unparked(): Rejection {
+    const seconds = this.#options.decider.drainSeconds(this.#request.priority);
+    const retryAfterSeconds = Math.min(60, Math.max(1, Math.ceil(seconds ?? 1)));
+    return { ...noRoom, retryAfterSeconds, unparked: true };
   }
 
   #charged(number: number, work: PickWork, decision: Decision): ProfilePick | Rejection {

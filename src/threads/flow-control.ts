@@ -2,7 +2,7 @@ import { Ceilings } from '../admission/flow/ceilings.js';
 import type { QueueSnapshot } from '../admission/flow/queue-contract.js';
 import { QueueMachine } from '../admission/flow/queue-machine.js';
 import type { FlowControlSettings, QueueLimits } from '../admission/flow/settings.js';
-import { FlowController } from '../admission/flow-controller.js';
+import { FlowController, type RoomSettings } from '../admission/flow-controller.js';
 import type { LoadedConfiguration } from '../config/load.js';
 import { Bell } from '../core/bell.js';
 import type { EndpointReading } from '../core/endpoint-table.js';
@@ -93,11 +93,9 @@ export class FlowControl {
         ended: (how, seconds) => this.revocations.ended(how, seconds),
       },
       blockTokens: configuration.scheduling.prefix?.blockTokens ?? BLOCK_TOKENS,
-      share: 1,
     });
     this.controller.revokes = settings.enableEviction;
-    const ceilings = new Ceilings(settings.usageLimit);
-    if (!this.controller.configure(this.#gate, ceilings)) throw new Error('the gate stays locked');
+    if (!this.controller.configure(this.#room)) throw new Error('the gate stays locked');
     this.#bell = new Bell(core, () => this.controller.wake());
     this.#bell.start();
   }
@@ -150,6 +148,7 @@ export class FlowControl {
       snapshot: this.snapshot(FLOWS_SHOWN),
       ceilings: this.controller.ceilings,
       saturation: this.saturation().effective,
+      share: 1 / this.#settings.replicas,
       endpoints: this.#pool().map(({ slot }) => ({
         ...describe(slot),
         ...this.gate.room(slot),
@@ -170,14 +169,18 @@ export class FlowControl {
     }
     this.#settings = settings;
     this.#gate = gateSettings(configuration);
-    this.#writeGate(this.#gate, settings);
+    this.#writeGate();
   }
 
-  #writeGate(gate: GateSettings, settings: FlowControlSettings): void {
-    this.controller.revokes = settings.enableEviction;
-    const written = this.controller.configure(gate, new Ceilings(settings.usageLimit));
-    if (written) this.controller.wake();
-    else setTimeout(() => this.#writeGate(gate, settings), AGAIN_MS);
+  get #room(): RoomSettings {
+    const { usageLimit, replicas } = this.#settings;
+    return { gate: this.#gate, ceilings: new Ceilings(usageLimit), share: 1 / replicas };
+  }
+
+  #writeGate(): void {
+    this.controller.revokes = this.#settings.enableEviction;
+    if (this.controller.configure(this.#room)) this.controller.wake();
+    else setTimeout(() => this.#writeGate(), AGAIN_MS);
   }
 
   /** The picker ends in `drainMs`: what waits is served on, and what is left shortly before the end is told so. */

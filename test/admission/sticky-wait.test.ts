@@ -66,7 +66,6 @@ function chats(priority: number) {
     counts: { dispatched: () => undefined, arrived: () => undefined, refused: () => undefined },
     revocations: { tell: () => undefined, issued: () => undefined, ended: () => undefined },
     blockTokens: BLOCK,
-    share: 1,
   });
   const shard: Shard = pool.shard(1);
   const index = new PrefixIndex(shard.core);

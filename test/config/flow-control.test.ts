@@ -21,6 +21,12 @@ describe('flow control that is off', () => {
   });
 });
 
+describe('flow control that is off, among several pickers', () => {
+  it('says that their number does nothing', () => {
+    expect(load('flowControl: {replicas: 2}').warnings).toEqual([expect.stringContaining('the section is ignored')]);
+  });
+});
+
 describe('flow control that is on', () => {
   it('ends running requests only when it is told to', () => {
     expect(load(on('{enableEviction: true}'))).toMatchObject({ warnings: [], flowControl: { enableEviction: true } });

@@ -39,6 +39,7 @@ describe('what the queues are told', () => {
       },
       usageLimit: { kind: 'static', threshold: 1 },
       tenantLimits: [],
+      replicas: 1,
       enableEviction: false,
     });
   });
@@ -131,6 +132,19 @@ describe('what the queues are told', () => {
     expect(settings(`{usageLimitPolicyPluginRef: ${name}}`, plugin).usageLimit).toEqual(limit);
   });
 
+  it('are shares where several pickers serve the pool: of the endpoints, and of what tenants may use', () => {
+    const tenants = 'tenantLimits: [{fairnessId: a, tokensPerSecond: 90, burstTokens: 300}]';
+    expect(settings(`{replicas: 3, ${tenants}}`)).toMatchObject({
+      replicas: 3,
+      tenantLimits: [{ fairnessId: 'a', tokensPerSecond: 30, burstTokens: 100 }],
+      limits: { requests: Infinity },
+    });
+  });
+
+  it('are fair flows also where the section says only how many pickers there are', () => {
+    expect(settings('{replicas: 3}')!.template).toMatchObject({ fairness: { kind: 'start-time' } });
+  });
+
   it('are fair flows when a configuration turns the queues on and says nothing about them', () => {
     for (const section of ['', '\nflowControl: {saturationDetector: {pluginRef: utilization-detector}}']) {
       const { template, negativeTemplate } = load(`featureGates: [flowControl]${section}`).flowControl!;
@@ -183,8 +197,41 @@ describe('refused', () => {
     ['{}', '{type: static-usage-limit-policy, parameters: {threshold: 1.5}}', 'parameters.threshold'],
     ['{}', '{type: soft-reflective-ceiling-policy}', 'Alpha stability level'],
     ['{priorityBands: [{fairnessPolicyRef: round-robin}]}', '', 'plugin "round-robin" is not defined'],
+    ['{maxRequests: -1}', '', 'flowControl.maxRequests: global MaxRequests must be non-negative, got -1'],
+    ['{maxBytes: lots}', '', 'flowControl.maxBytes: expected a quantity such as 1Gi, 500Mi, 1k or 1000, got "lots"'],
+    ['{defaultNegativePriorityBand: {maxBytes: -1}}', '', 'flowControl.defaultNegativePriorityBand.maxBytes: '],
+    ['{priorityBands: [{priority: 1}, {priority: 1}]}', '', 'priorityBands[1].priority: duplicate priority 1'],
+    ['{priorityBands: [{}, {priority: 0}]}', '', 'priorityBands[1].priority: duplicate priority 0'],
+    ['{priorityBands: [{priority: 1.5}]}', '', 'priorityBands[0].priority: expected a whole number, got 1.5'],
+    ['{priorityBands: [{priority: 3000000000}]}', '', 'priorityBands[0].priority: must be at most 2147483647'],
+    ['{priorityBands: [{priorty: 5}]}', '', 'unknown field "priorty"; did you mean "priority"?'],
+    ['{priorityBands: [{orderingPolicyRef: fifo}]}', '', 'priorityBands[0].orderingPolicyRef: plugin "fifo" is not'],
+    [
+      '{defaultPriorityBand: {fairnessPolicyRef: fcfs-ordering-policy}}',
+      '',
+      'defaultPriorityBand.fairnessPolicyRef: plugin "fcfs-ordering-policy" is of kind ordering-policy, expected fairness-policy',
+    ],
+    ['{usageLimitPolicyPluginRef: mine}', '', 'flowControl.usageLimitPolicyPluginRef: plugin "mine" is not defined'],
+    ['{saturationDetector: {pluginRef: mine}}', '', 'flowControl.saturationDetector.pluginRef: plugin "mine" is not'],
+    ['{}', '{type: utilization-detector, parameters: {queueDepthThreshold: 0}}', 'queueDepthThreshold: utilization-'],
+    ['{}', '{type: utilization-detector, parameters: {kvCacheUtilThreshold: 1.5}}', 'must be at most 1, got 1.5'],
+    ['{}', '{type: concurrency-detector, parameters: {maxConcurrency: 0}}', 'must be at least 1, got 0'],
+    [
+      '{}',
+      '{type: concurrency-detector, parameters: {concurrencyMode: both}}',
+      'expected one of requests, tokens, hybrid',
+    ],
+    ['{defaultRequestTTL: soon}', '', 'defaultRequestTTL: expected a duration such as 50ms, 1.5s or 2m30s, got "soon"'],
+    ['{noEndpointRequestTTL: -1s}', '', 'NoEndpointRequestTTL cannot be negative, got "-1s"'],
+    ['{replicas: 0}', '', 'flowControl.replicas: must be at least 1, got 0'],
+    ['{replicas: 1.5}', '', 'flowControl.replicas: expected a whole number, got 1.5'],
+    ['{maxRequest: 5}', '', 'unknown field "maxRequest"; did you mean "maxRequests"?'],
+    ['[]', '', 'flowControl: expected a mapping, got a list'],
   ])('are %s with %s', (section, plugins, message) => {
-    expect(refusal(on(section, plugins))).toContain(message);
+    const text = refusal(on(section, plugins));
+    expect(text).toContain(message);
+    // Where: line and column.
+    expect(text).toMatch(/^--config-text:\d+:\d+: /);
   });
 
   it.each([

@@ -251,13 +251,92 @@ describe('bands', () => {
   it('are forgotten only when nothing waits in them, and the sums stay right', () => {
     const { shard, gate, control } = makeGate({ mode: 'learned' }, idle(1));
     const one = shard(1);
-    one.ask({ priority: 4, promptTokens: 10_000 });
-    one.ask({ priority: 2, promptTokens: 10_000 });
-    one.ask({ priority: 0, promptTokens: 10 });
-    expect(gate.forgetBand(0)).toBe(false);
-    expect(gate.forgetBand(4)).toBe(true);
+    one.ask({ priority: 4, promptTokens: 10_000, nowMs: 100_000 });
+    one.ask({ priority: 2, promptTokens: 10_000, nowMs: 500_000 });
+    // It waits behind the others.
+    one.ask({ priority: 0, promptTokens: 10, nowMs: 100_000 });
+    expect(gate.forgetBands(300_000, 390_000)).toBe(0);
+    expect(gate.forgetBands(300_000, 500_000)).toBe(1);
     expect(gate.waiting().map(({ priority }) => priority)).toEqual([2, 0]);
     expect(control.call.gateCheck!()).toBe(0);
+  });
+
+  it('tell what they need for what waits in them, also when a band comes between', () => {
+    const { shard, gate } = makeGate(slots(1), idle(1));
+    const one = shard(1);
+    one.ask({ priority: 4 });
+    one.ask({ priority: 0 });
+    expect(one.decider.drainSeconds(0)).toBeUndefined();
+    expect(gate.setDrain(0, 12)).toBe(true);
+    one.ask({ priority: 2 });
+    expect([4, 2, 0].map((priority) => one.decider.drainSeconds(priority))).toEqual([undefined, undefined, 12]);
+  });
+});
+
+describe('a picker that is one of several', () => {
+  const shared = (settings: GateSettings, share: number, count = 1) => {
+    const house = makeGate(settings, idle(count));
+    house.gate.configure(settings, 64, share, 1);
+    return house;
+  };
+  const admitted = (shard: ReturnType<ReturnType<typeof makeGate>['shard']>, most: number, promptTokens = 10) =>
+    Array.from({ length: most }, () => shard.ask({ promptTokens })).filter(({ status }) => status === 'decided').length;
+
+  it.each([
+    [1, 10],
+    [1 / 2, 5],
+    [1 / 3, 3],
+    [1 / 4, 2],
+    [1 / 100, 1],
+  ])('gives %f of the requests that an endpoint may have: %i of 10', (share, requests) => {
+    expect(admitted(shared(slots(10), share).shard(1), 12)).toBe(requests);
+  });
+
+  it('never gives all of them together more than there is, as long as one each fits', () => {
+    for (const replicas of [2, 3, 5, 7]) {
+      expect(replicas * admitted(shared(slots(16), 1 / replicas).shard(1), 20)).toBeLessThanOrEqual(16);
+    }
+  });
+
+  it('gives its share of the learned window, and always one request', () => {
+    const tokens = (share: number) => {
+      const { shard } = shared({ mode: 'learned' }, share);
+      return admitted(shard(1), 40, 100);
+    };
+    const whole = tokens(1);
+    expect(whole).toBeGreaterThan(4);
+    expect(tokens(0.5)).toBe(whole >> 1);
+    expect(tokens(0.001)).toBe(1);
+  });
+
+  it('counts what the others have told, and takes what they leave', () => {
+    const { gate, shard } = shared(slots(10), 1, 2);
+    const none = { requests: 0, pendingTokens: 0, pendingRequests: 0, cacheTokens: 0 };
+    expect(gate.setRemoteLoad(0, { ...none, requests: 8 })).toBe(true);
+    expect(gate.room(0).remoteRequests).toBe(8);
+    expect(admitted(shard(1), 30)).toBe(12);
+    gate.setRemoteLoad(0, { ...none, requests: 3 });
+    expect(admitted(shard(1), 30)).toBe(0);
+  });
+
+  it('leaves the learned window to what others have sent there and what has not been answered', () => {
+    const windows = (pendingTokens: number) => {
+      const { gate, shard } = shared({ mode: 'learned' }, 1);
+      gate.setRemoteLoad(0, { requests: 5, pendingTokens, pendingRequests: 5, cacheTokens: 0 });
+      return admitted(shard(1), 40, 100);
+    };
+    expect(windows(400)).toBe(windows(0) - 4);
+    // One of its own may always be there: it would wait for ever beside busy others.
+    expect(windows(1_000_000)).toBe(1);
+  });
+
+  it('forgets what others had on an endpoint that has left', () => {
+    const { gate, table, shard } = shared(slots(4), 1);
+    gate.setRemoteLoad(0, { requests: 4, pendingTokens: 0, pendingRequests: 0, cacheTokens: 0 });
+    expect(admitted(shard(1), 1)).toBe(0);
+    table.forget(0);
+    table.open(0, 2);
+    expect(gate.room(0).remoteRequests).toBe(0);
   });
 });
 

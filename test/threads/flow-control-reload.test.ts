@@ -15,6 +15,12 @@ import { metric } from './serving.ts';
 
 afterEach(cleanUp);
 
+/** The machine may have much else to do. */
+const PATIENCE_MS = 25_000;
+
+/** Waits end by the deadlines of the requests alone. */
+const ENDLESS = '  defaultRequestTTL: 0s\n';
+
 type House = Awaited<ReturnType<typeof start>>;
 
 async function reload({ ports, setting }: House, text: string, outcome: string): Promise<void> {
@@ -34,7 +40,7 @@ async function full(given: QueuedSetting = {}) {
   const wait = async (headers: Readonly<Record<string, string>> = {}) => {
     const already = await waiting(house.ports);
     const next = request(client, 'waits', headers);
-    await eventually('it waits', async () => (await waiting(house.ports)) === already + 1);
+    await eventually('it waits', async () => (await waiting(house.ports)) === already + 1, PATIENCE_MS);
     return next;
   };
   return { house, client, running, wait };
@@ -42,10 +48,10 @@ async function full(given: QueuedSetting = {}) {
 
 describe('a reload while requests wait', () => {
   it('serves them by the new policies, and loses none', async () => {
-    const { house, running, wait } = await full();
-    const late = await wait({ 'x-pointsman-deadline-ms': '50000' });
-    const soon = await wait({ 'x-pointsman-deadline-ms': '40000' });
-    const section = '  priorityBands: [{priority: 0, orderingPolicyRef: edf-ordering-policy}]\n';
+    const { house, running, wait } = await full({ section: ENDLESS });
+    const late = await wait({ 'x-pointsman-deadline-ms': '7200000' });
+    const soon = await wait({ 'x-pointsman-deadline-ms': '3600000' });
+    const section = `${ENDLESS}  priorityBands: [{priority: 0, orderingPolicyRef: edf-ordering-policy}]\n`;
     await reload(house, profile({ section, plugins: '- type: edf-ordering-policy\n' }), 'applied');
     answer(running[0]!.call);
     await eventually('the one whose time is over first goes on', () => soon.reply !== undefined);
@@ -79,6 +85,13 @@ describe('a reload while requests wait', () => {
     const waits = [await wait(), await wait()];
     await reload(house, profile({ places: 2 }), 'applied');
     await eventually('they go on', () => waits.every(({ reply }) => reply?.kind === 'requestHeaders'));
+  });
+
+  it('lets a picker that is one of fewer have more of the endpoints', async () => {
+    const { house, wait } = await full({ places: 2, section: '  replicas: 2\n' });
+    const third = await wait();
+    await reload(house, profile({ places: 2, section: '  replicas: 1\n' }), 'applied');
+    await eventually('it goes on', () => third.reply?.kind === 'requestHeaders');
   });
 
   it('keeps the queues as they are when any part of the new section is wrong', async () => {

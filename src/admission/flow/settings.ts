@@ -93,6 +93,8 @@ export interface FlowControlSettings {
   readonly fallback: BandSettings;
   readonly usageLimit: UsageLimitSettings;
   readonly tenantLimits: readonly TokenBucketSettings[];
+  /** Pickers that serve the pool side by side, this one included; each fills its share of every endpoint. */
+  readonly replicas: number;
   /** A waiting request of a higher band may end a running one of a lower. */
   readonly enableEviction: boolean;
 }

@@ -22,6 +22,7 @@ export function settings(given: Partial<FlowControlSettings> = {}): FlowControlS
     fallback: PLAIN_BAND,
     usageLimit: { kind: 'static', threshold: 1 },
     tenantLimits: [],
+    replicas: 1,
     enableEviction: false,
     ...given,
   };
