@@ -127,9 +127,12 @@ describe('three shards at one gate', () => {
         const before = Atomics.load(pool.counts, 1);
         while (Atomics.load(pool.counts, 1) < before + kill * 7) await soon();
         await victim.terminate();
-        pool.control.call.reclaimThread!(2);
+        // As the supervisor does: a lock that the survivor holds is tried again soon.
+        do {
+          pool.control.call.reclaimThread!(2);
+          await soon();
+        } while (pool.control.call.threadCharges!(2) > 0);
         queue.forget(({ thread }) => thread === 2);
-        expect(pool.control.call.threadCharges!(2)).toBe(0);
       }
       await survivor.terminate();
       pool.control.call.reclaimThread!(1);
