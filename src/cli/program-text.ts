@@ -69,7 +69,9 @@ function feedsText({ scheduling, parsers, discovery, metricsSource, saturationDe
       : `blocks of ${prefix.blockTokens} tokens, ${prefix.capacityBlocks} for each endpoint` +
         `${prefix.autoTune ? ' unless the engine says otherwise' : ''}, ${prefix.maxBlocks} compared at most`;
   const metrics = metricsSource.enabled ? `${metricsSource.scheme} ${metricsSource.path}` : 'none';
+  const { name, type } = scheduling.handler;
   const rows = [
+    ['profile handler', name === type ? type : `${name} (${type})`],
     ['prefix index', cache],
     ['parsers', parsers.join(', ')],
     ['endpoints', discovery === undefined ? 'from the flags' : `${discovery.type} ${discovery.path}`],

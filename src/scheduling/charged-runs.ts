@@ -52,6 +52,14 @@ const busy: Rejection = {
   retryAfterSeconds: 1,
 };
 
+/** What a decision without a pick means for its request. */
+export function undecided(status: Exclude<Decision['status'], 'decided'>): Rejection {
+  if (status === 'filtered') return filteredOut;
+  if (status === 'no-candidates') return noEndpoints;
+  if (status === 'parked' || status === 'no-parking') return noRoom;
+  return status === 'denied' ? denied : busy;
+}
+
 /** A pick with its charge. */
 interface ChargedPick extends ProfilePick {
   readonly number: number;
@@ -110,14 +118,9 @@ export class ChargedRuns implements ProfileRuns {
       further: this.#decisions++ > 0,
       peer: peer?.endpoints[0]?.slot,
     });
-    if (decision.status === 'filtered') return filteredOut;
-    if (decision.status === 'no-candidates') return noEndpoints;
     if (decision.status === 'parked') this.#parked = true;
-    if (decision.status === 'parked') return noRoom;
     if (decision.status === 'no-parking') return this.#unparked();
-    if (decision.status === 'denied') return denied;
-    if (decision.status !== 'decided') return busy;
-    return this.#charged(number, work, decision);
+    return decision.status === 'decided' ? this.#charged(number, work, decision) : undecided(decision.status);
   }
 
   /** Whoever waits has to be served first; it tells what the band needs for that, as one who is refused in the queues is told. */

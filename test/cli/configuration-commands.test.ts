@@ -36,6 +36,7 @@ describe('pointsman lint', () => {
     expect(stdout).toMatch(
       /profile "default"\n {2}scorer +queue-scorer +weight 1 \(100 %\)\n {2}picker +max-score-picker/,
     );
+    expect(stdout).toMatch(/profile handler +single-profile-handler\n/);
   });
 
   it('ends with 0 for warnings, with 1 under --strict', () => {

@@ -228,3 +228,54 @@ describe('an explanation of host plugins, labels and attributes', () => {
     expect(explained).toMatchObject({ request: { fairnessId: 'session-1' } });
   });
 });
+
+describe('an explanation of several profiles', () => {
+  const plugins = `plugins:
+- type: decode-filter
+- type: prefill-filter
+- type: queue-scorer
+- {type: prefix-based-pd-decider, parameters: {nonCachedTokens: 100}}
+- {type: disagg-profile-handler, parameters: {deciders: {prefill: prefix-based-pd-decider}}}
+schedulingProfiles:
+- name: prefill
+  plugins: [{pluginRef: prefill-filter}, {pluginRef: queue-scorer}]
+- name: decode
+  plugins: [{pluginRef: decode-filter}, {pluginRef: queue-scorer}]
+`;
+
+  it('runs them as their handler does, and tells where the request goes and with which headers', () => {
+    const explanation = run({ plugins });
+    expect(explanation).toMatchObject({
+      handler: { name: 'disagg-profile-handler', type: 'disagg-profile-handler' },
+      outcome: {
+        kind: 'placed',
+        profile: 'decode',
+        headers: { 'x-prefiller-host-port': '10.0.0.3:8000', 'x-encoder-hosts-ports': null },
+      },
+      profiles: [
+        { name: 'decode', work: 'answer' },
+        { name: 'prefill', work: 'prefill' },
+      ],
+    });
+    const text = explanationText(explanation);
+    expect(text).toContain('header      x-prefiller-host-port: 10.0.0.3:8000');
+    expect(text).toContain('profile "prefill", for prefill\n');
+  });
+
+  it('shows a profile that the handler does not run as such', () => {
+    const explanation = run({ plugins, body: { model: 'm', messages: [{ role: 'user', content: 'short' }] } });
+    if (explanation.kind === 'rejected') throw new Error(explanation.message);
+    expect(explanation.profiles.map(({ name, work }) => [name, work])).toEqual([
+      ['decode', 'answer'],
+      ['prefill', undefined],
+    ]);
+    expect(explanationText(explanation)).toContain('profile "prefill", not run for this request');
+  });
+
+  it('tells of a request that no profile can place', () => {
+    const none = { ...pool, endpoints: [endpoints[2]!] };
+    const explanation = run({ plugins, pool: none });
+    expect(explanation).toMatchObject({ outcome: { kind: 'rejected', status: 429 } });
+    expect(explanationText(explanation)).toContain('goes to     no endpoint:');
+  });
+});

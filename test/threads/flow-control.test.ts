@@ -120,6 +120,23 @@ describe('a pool without endpoints', () => {
     expect(calls.map(({ reply }) => reply!.headers['x-gateway-destination-endpoint']).sort()).toEqual(ADDRESSES);
   });
 
+  it('lets those that waited go on in their order, and only as there is room', async () => {
+    const { ports, setting } = await start({ endpoints: [] });
+    const client = dial(ports.grpcPort);
+    const calls: ReturnType<typeof request>[] = [];
+    for (let i = 0; i < 4; i++) {
+      calls.push(request(client, `prompt ${i}`));
+      await eventually('it waits', async () => (await waiting(ports)) === calls.length);
+    }
+    await setting.writeEndpoints(ENDPOINTS.slice(0, 1));
+    for (const [i, { call }] of calls.entries()) {
+      await eventually('the next one goes on', () => calls[i]!.reply !== undefined);
+      expect(calls.map(({ reply }) => reply !== undefined)).toEqual(calls.map((_, other) => other <= i));
+      answer(call);
+    }
+    expect(calls.every(({ reply }) => reply!.kind === 'requestHeaders')).toBe(true);
+  });
+
   it('answers 503 when none comes in time', async () => {
     const { ports } = await start({ endpoints: [], section: '  noEndpointRequestTTL: 50ms\n' });
     const call = request(dial(ports.grpcPort), 'a');

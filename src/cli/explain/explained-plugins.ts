@@ -6,7 +6,7 @@ import { HostPlugins } from '../../scheduling/host/host-plugins.js';
 import type { HostedRequest } from '../../scheduling/host/hosted-request.js';
 import { PoolViews } from '../../scheduling/host/pool-views.js';
 import type { PluginDefinition } from '../../scheduling/plugin.js';
-import type { CompiledScheduling, Rejection, RequestHeaders } from '../../scheduling/types.js';
+import type { CompiledScheduling, Rejection, RequestHeaders, ScheduleInput } from '../../scheduling/types.js';
 import { seededRandom } from '../../threads/seeded-random.js';
 
 /** Plugins draw from a row of their own, as on a shard. */
@@ -60,18 +60,22 @@ export class ExplainedPlugins {
     return this.#plugins.allow(request, subset);
   }
 
-  /** Fill the columns that the program of a profile reads. */
-  fill(
+  /** What profiles are run for. */
+  input(
     hosted: HostedRequest,
     request: UnderstoodRequest,
     subset: readonly string[] | undefined,
     headers: RequestHeaders,
-    profile: string,
-  ): void {
+  ): ScheduleInput {
     const { model, targetModel, cacheSalt, promptBytes, media, maxOutputTokens, priority, fairnessId } = request;
     const body = { model, targetModel, cacheSalt, promptBytes, media, maxOutputTokens, priority, fairnessId };
     hosted.understand(body);
-    this.#plugins.fill({ ...body, scan: -1, subset, headers, path: hosted.path, hosted }, profile);
+    return { ...body, scan: -1, subset, headers, path: hosted.path, hosted };
+  }
+
+  /** Fill the columns that the program of a profile reads. */
+  fill(input: ScheduleInput, profile: string): void {
+    this.#plugins.fill(input, profile);
   }
 
   close(): void {

@@ -1,10 +1,10 @@
 import { columns } from '../program-text.js';
-import type { ExplainedEndpoint, ExplainedProfile, Explanation } from './explanation.js';
+import type { ExplainedEndpoint, ExplainedOutcome, ExplainedProfile, Explanation } from './explanation.js';
 
 /** An explanation for people: the request, then a table for each profile. */
 export function explanationText(explanation: Explanation): string {
   if (explanation.kind === 'rejected') return `rejected with ${explanation.status}: ${explanation.message}\n`;
-  const { request, saturation, shed, scheduler, failedPlugins, profiles } = explanation;
+  const { request, saturation, shed, scheduler, failedPlugins, handler, outcome, profiles } = explanation;
   const rewritten = request.rewriteRule === undefined ? '' : ` (rewrite rule "${request.rewriteRule}")`;
   const lines = columns([
     ['path', `${request.path}, read by ${request.parser}`],
@@ -17,12 +17,28 @@ export function explanationText(explanation: Explanation): string {
     ...(scheduler === undefined ? [] : [['scheduler', `${scheduler} decides; the profiles are what it may ask`]]),
     ...(failedPlugins.length === 0 ? [] : [['failed', `${failedPlugins.join(', ')}: had no say`]]),
     ['saturation', `${round(saturation)}${shed ? ': a request of negative priority is turned away (429)' : ''}`],
+    ['handler', handler.name === handler.type ? handler.type : `${handler.name} (${handler.type})`],
+    ['goes to', outcomeText(outcome)],
+    ...headerRows(outcome),
   ]);
   return `${[lines.join('\n'), ...profiles.map(profileText)].join('\n\n')}\n`;
 }
 
+function outcomeText(outcome: ExplainedOutcome): string {
+  if (outcome.kind === 'rejected') return `no endpoint: ${outcome.message} (${outcome.status})`;
+  return `${outcome.address}, the pick of profile "${outcome.profile}"`;
+}
+
+function headerRows(outcome: ExplainedOutcome): string[][] {
+  if (outcome.kind === 'rejected') return [];
+  return Object.entries(outcome.headers).map(([name, value]) => [
+    'header',
+    value === null ? `${name} is taken out` : `${name}: ${value}`,
+  ]);
+}
+
 function profileText(profile: ExplainedProfile): string {
-  const { name, scorers, endpoints } = profile;
+  const { name, work, scorers, endpoints } = profile;
   const heads = [
     'endpoint',
     'address',
@@ -32,7 +48,11 @@ function profileText(profile: ExplainedProfile): string {
     '',
   ];
   const rows = endpoints.map((endpoint) => endpointRow(endpoint, scorers));
-  return [`profile "${name}"`, ...columns([heads, ...rows]).map((row) => `  ${row}`), verdict(profile)].join('\n');
+  const does =
+    work === undefined ? ', not run for this request; shown as if it were' : work === 'answer' ? '' : `, for ${work}`;
+  return [`profile "${name}"${does}`, ...columns([heads, ...rows]).map((row) => `  ${row}`), verdict(profile)].join(
+    '\n',
+  );
 }
 
 function endpointRow(endpoint: ExplainedEndpoint, scorers: ExplainedProfile['scorers']): string[] {

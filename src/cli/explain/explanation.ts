@@ -2,7 +2,7 @@ import { CostModel } from '../../adaptation/cost-model.js';
 import { saturation } from '../../admission/saturation.js';
 import type { LoadedConfiguration } from '../../config/load.js';
 import { CostTable } from '../../core/coefficients.js';
-import { Decider, type DecisionRequest } from '../../core/decider.js';
+import { Decider, type Decision, type DecisionRequest } from '../../core/decider.js';
 import { EndpointTable } from '../../core/endpoint-table.js';
 import { CoefficientTable } from '../../core/latency-predictions.js';
 import { attachCore, type CoreInstance, createPoolMemory, defaultPoolSizes } from '../../core/memory.js';
@@ -19,12 +19,15 @@ import { RequestRules } from '../../request/rules.js';
 import { requesterOf, type UnderstoodRequest, understand, understandOpaque } from '../../request/understand.js';
 import { EndpointDirectory } from '../../scheduling/endpoint-directory.js';
 import type { PluginDefinition } from '../../scheduling/plugin.js';
-import type { CompiledProfile, Rejection, RequestHeaders } from '../../scheduling/types.js';
+import type { HandledRequest, PickWork } from '../../scheduling/profile-handler.js';
+import { makeProfileHandler } from '../../scheduling/profile-handlers/make-profile-handler.js';
+import type { CompiledProfile, Rejection, RequestHeaders, ScheduleInput } from '../../scheduling/types.js';
 import { wantedTimes } from '../../scheduling/wanted-times.js';
 import { writeLabels } from '../../threads/label-columns.js';
 import { seededRandom } from '../../threads/seeded-random.js';
 import { operationKind } from '../program-text.js';
 import { ExplainedPlugins } from './explained-plugins.js';
+import { type ExplainedRun, ExplainedRuns } from './explained-runs.js';
 import type { EndpointState } from './signals-file.js';
 
 export interface ExplainInput {
@@ -58,7 +61,9 @@ export interface ExplainedEndpoint {
 
 export interface ExplainedProfile {
   readonly name: string;
-  readonly status: string;
+  /** What its pick does for the request; undefined = the profile handler does not run it for this request. */
+  readonly work: PickWork | undefined;
+  readonly status: Decision['status'];
   readonly scorers: readonly { readonly name: string; readonly weight: number }[];
   readonly picker: string;
   readonly endpoints: readonly ExplainedEndpoint[];
@@ -78,6 +83,17 @@ export interface ExplainedRequest {
   readonly promptBlocks: number;
 }
 
+/** Where the request goes and what it is told on the way, or why it goes nowhere. */
+export type ExplainedOutcome =
+  | {
+      readonly kind: 'placed';
+      readonly profile: string;
+      readonly address: string;
+      /** Request headers that are set; null = taken out. */
+      readonly headers: Readonly<Record<string, string | null>>;
+    }
+  | { readonly kind: 'rejected'; readonly status: number; readonly message: string };
+
 export type Explanation =
   | { readonly kind: 'rejected'; readonly code: string; readonly status: number; readonly message: string }
   | {
@@ -90,6 +106,10 @@ export type Explanation =
       readonly scheduler: string | undefined;
       /** Host plugins of which a call failed: they had no say. */
       readonly failedPlugins: readonly string[];
+      readonly handler: { readonly name: string; readonly type: string };
+      /** What the profile handler makes of the picks. */
+      readonly outcome: ExplainedOutcome;
+      /** Those that the handler runs, in its order; then the others, as if each were the first. */
       readonly profiles: readonly ExplainedProfile[];
     };
 
@@ -217,11 +237,27 @@ class ExplainBench {
       shed: understood.priority < 0 && full >= 1,
       scheduler: this.#plugins.scheduler,
       failedPlugins: this.#plugins.failures,
-      profiles: configuration.scheduling.profiles.map((profile) => {
-        this.#plugins.fill(hosted, understood, allowed, requestHeaders, profile.name);
-        return this.#profile(profile, decision);
-      }),
+      ...this.#handled(this.#plugins.input(hosted, understood, allowed, requestHeaders), decision),
     };
+  }
+
+  /** Run the profiles as the profile handler wants them. */
+  #handled(input: ScheduleInput, decision: Omit<DecisionRequest, 'profile'>) {
+    const { profiles, handler } = this.#input.configuration.scheduling;
+    const definitions = new Map(this.#input.registry.map((definition) => [definition.type, definition]));
+    const runs = new ExplainedRuns(
+      input,
+      decision.promptTokens,
+      profiles.map(({ name }) => name),
+      (name, work, peer) => {
+        this.#plugins.fill(input, name);
+        return this.#profile(profiles.find((profile) => profile.name === name)!, work, { ...decision, peer });
+      },
+      this.#directory,
+      this.#blockTokens,
+    );
+    const outcome = outcomeOf(makeProfileHandler(handler, definitions).handle(runs));
+    return { handler: { name: handler.name, type: handler.type }, outcome, profiles: runs.all() };
   }
 
   #openEndpoints(): void {
@@ -318,10 +354,14 @@ class ExplainBench {
     return saturation(this.#table, subset ?? this.#directory.slots(), settings, NOW_MS);
   }
 
-  #profile(profile: CompiledProfile, request: Omit<DecisionRequest, 'profile'>): ExplainedProfile {
+  #profile(
+    profile: CompiledProfile,
+    work: PickWork | undefined,
+    request: Omit<DecisionRequest, 'profile'>,
+  ): ExplainedRun {
     const removedBy = this.#removals(profile, request);
     const decider = this.#decider(profile);
-    const { status, slots } = decider.decide({ ...request, profile: 0 });
+    const { status, slots, matchedBlocks, totalBlocks } = decider.decide({ ...request, profile: 0 });
     const picks = [...slots];
     const scorers = [...profile.operations.entries()].filter(([, operation]) => operationKind(operation) === 'scorer');
     const endpoints = this.#input.pool.endpoints.map((endpoint, slot) => {
@@ -338,14 +378,16 @@ class ExplainBench {
         rank: position < 0 ? undefined : position + 1,
       };
     });
-    return {
+    const explained = {
       name: profile.name,
+      work,
       status,
       scorers: scorers.map(([, { name, weight }]) => ({ name, weight })),
       picker: profile.operations.find((operation) => operationKind(operation) === 'picker')?.name ?? '',
       endpoints,
       best: shareOfBest(endpoints),
     };
+    return { explained, decision: { slots: picks, matchedBlocks, totalBlocks } };
   }
 
   /**
@@ -384,6 +426,20 @@ class ExplainBench {
     this.#programs.publish(0, operations, { inserts: this.#input.configuration.scheduling.prefix !== undefined });
     return new Decider(this.#core, this.#input.seed);
   }
+}
+
+function outcomeOf(handled: HandledRequest | Rejection): ExplainedOutcome {
+  if (handled.kind === 'rejected') {
+    return { kind: 'rejected', status: STATUS_OF_CODE[handled.code], message: handled.message };
+  }
+  const { primary, port, headers } = handled;
+  const { endpoint, address } = primary.endpoints[0]!;
+  return {
+    kind: 'placed',
+    profile: primary.profile,
+    address: port === undefined ? address : endpointAddress({ address: endpoint.address, port }),
+    headers: Object.fromEntries([...(headers ?? [])].map(([name, value]) => [name, value ?? null])),
+  };
 }
 
 function named(endpoint: Endpoint): { readonly name: string; readonly address: string } {
