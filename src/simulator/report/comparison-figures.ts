@@ -2,9 +2,11 @@ import type { CapacityComparison } from '../suite/capacity-comparison.js';
 import type { Comparison } from '../suite/comparison.js';
 import { legend } from './figures.js';
 import { hue } from './style.js';
-import { at, escaped, figure, linear, logarithmic, percent, rule, text } from './svg.js';
+import { at, escaped, figure, linear, logarithmic, percent, rule, spaced, text } from './svg.js';
 
 const WIDTH = 1080;
+/** Width of a mark's label. */
+const LABEL = 50;
 
 /** On what share of the workloads a policy is within how much of the best one: a curve per policy. */
 export function regretCurves(comparisons: readonly Comparison[], policies: readonly string[]): string {
@@ -19,7 +21,7 @@ export function regretCurves(comparisons: readonly Comparison[], policies: reado
   const place = (regret: number) => x(Math.max(1.002, 1 + regret));
   const y = linear([0, 1], [250, 34]);
   const marks = [0, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 20].filter((mark) => mark <= most * 1.1);
-  const grid = marks.map(
+  const grid = spaced(marks, place, LABEL).map(
     (mark) =>
       rule(place(mark), 34, place(mark), 250) +
       text(place(mark), 270, mark === 0 ? 'best' : percent(mark), 'text-anchor="middle" class="soft"'),

@@ -2,7 +2,7 @@ import { costTerms } from '../../core/coefficients.js';
 import type { CellResult } from '../suite/cell.js';
 import type { Comparison } from '../suite/comparison.js';
 import { hue } from './style.js';
-import { at, escaped, figure, linear, logarithmic, percent, rule, text, ticks } from './svg.js';
+import { at, escaped, figure, linear, logarithmic, percent, rule, spaced, text, ticks } from './svg.js';
 
 const WIDTH = 1080;
 const LABELS = 150;
@@ -20,8 +20,7 @@ export function regretFigure(comparisons: readonly Comparison[], policies: reado
   const x = logarithmic([1, 1 + most * 1.05], [LABELS, WIDTH - 90]);
   const height = 34 + rows.length * 24;
   const marks = [0, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 20, 50].filter((mark) => mark <= most * 1.05);
-  const shown = marks.filter((mark, i) => i === 0 || x(1 + mark) - x(1 + marks[i - 1]!) > 30 || mark === marks.at(-1));
-  const grid = shown.map(
+  const grid = spaced(marks, (mark) => x(1 + mark), 50).map(
     (mark) =>
       rule(x(1 + mark), 20, x(1 + mark), height - 4) +
       text(x(1 + mark), 14, mark === 0 ? 'best' : percent(mark), 'text-anchor="middle" class="soft"'),

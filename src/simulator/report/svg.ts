@@ -33,6 +33,16 @@ export function ticks(low: number, high: number, count: number): number[] {
   return Array.from({ length: Math.max(0, Math.floor((high - first) / step + 1e-9) + 1) }, (_, i) => first + i * step);
 }
 
+/** Of rising values those whose labels, each so wide, do not run into each other. */
+export function spaced(values: readonly number[], place: Scale, width: number): number[] {
+  let end = Number.NEGATIVE_INFINITY;
+  return values.filter((value) => {
+    if (place(value) - end < width) return false;
+    end = place(value);
+    return true;
+  });
+}
+
 /** Coordinates with one digit are enough for the eye. */
 export function at(value: number): string {
   return (Math.round(value * 10) / 10).toString();
