@@ -1,10 +1,10 @@
 // Endpoint columns: what is known about each endpoint slot, one array per field.
 //
-// Owns: REGION_ENDPOINTS, ENDPOINT_COLUMNS arrays of P 32-bit cells (a 64-bit column takes two neighbours), and
+// Owns: REGION_ENDPOINTS, ENDPOINT_COLUMNS arrays of SLOTS 32-bit cells (a 64-bit column takes two neighbours), and
 // REGION_ADAPTERS, 64 name hashes per slot and 16 remembered ones. Who writes what is said beside each column: "control" = the control thread,
 // "commit" = any thread under the commit lock, "index" = any thread under the index lock. All threads read without a
 // lock where a slightly old number does no harm.
-import { ENDPOINTS, P } from './memory';
+import { ENDPOINTS, SLOTS } from './memory';
 
 export const COLUMN_STATE: u32 = 0; // control: 0 free, 1 live, 2 draining (no new picks)
 export const COLUMN_GENERATION: u32 = 1; // control: counts the uses of the slot
@@ -53,15 +53,15 @@ export const SIGNAL_ADAPTERS: u32 = 8;
 
 /** Address of a column's first cell. */
 export function columnAddress(column: u32): usize {
-  return ENDPOINTS + ((<usize>column * P) << 2);
+  return ENDPOINTS + ((<usize>column * SLOTS) << 2);
 }
 
 /** Address of a slot's 32-bit cell in a column. */
 export function cell(column: u32, slot: u32): usize {
-  return ENDPOINTS + ((<usize>column * P + slot) << 2);
+  return ENDPOINTS + ((<usize>column * SLOTS + slot) << 2);
 }
 
 /** Address of a slot's 64-bit cell in a column pair. */
 export function wideCell(column: u32, slot: u32): usize {
-  return ENDPOINTS + ((<usize>column * P) << 2) + ((<usize>slot) << 3);
+  return ENDPOINTS + ((<usize>column * SLOTS) << 2) + ((<usize>slot) << 3);
 }

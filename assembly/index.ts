@@ -1,5 +1,14 @@
 // Exports, nothing else.
 
+export {
+  VALUE_ACTIVE_REQUESTS,
+  VALUE_ACTIVE_TOKENS,
+  VALUE_ATTRIBUTE,
+  VALUE_KV_USAGE,
+  VALUE_NONE,
+  VALUE_RUNNING,
+  VALUE_WAITING,
+} from './columns/values';
 export * from './endpoints';
 export {
   gateBand,
@@ -71,7 +80,9 @@ export {
 export { ledgerCheck, ledgerFull, ledgerUsed } from './load/ledger';
 export { lockAcquire, lockOwner, lockRelease, lockSeize } from './lock';
 export * from './memory';
+export * from './pool-words';
 export * from './prefix/index';
+export { attach, plan } from './regions';
 export {
   SCAN_REASON_BARE,
   SCAN_REASON_BYTE,
@@ -104,6 +115,7 @@ export * from './request/layout';
 export { SCAN_IMAGE_TOKENS } from './request/messages';
 export * from './request/scan';
 export * from './request/tokens';
+export * from './request-area';
 export * from './response/label-ring';
 export {
   FORM_ENGINE,
@@ -184,14 +196,5 @@ export {
   initialise,
   reclaimThread,
 } from './scheduling/publish';
-export {
-  VALUE_ACTIVE_REQUESTS,
-  VALUE_ACTIVE_TOKENS,
-  VALUE_ATTRIBUTE,
-  VALUE_KV_USAGE,
-  VALUE_NONE,
-  VALUE_RUNNING,
-  VALUE_WAITING,
-} from './scheduling/values';
 export * from './scrape/layout';
 export { scrapeAddress, scrapeBegin, scrapeEnd, scrapeFeed } from './scrape/scan';

@@ -12,11 +12,16 @@
 //
 // Spinning bridges what a lock is held for (under 1 µs each time); then sleep with a time-out. Pure futex waiting and
 // pure spinning both collapse, the one under contention, the other when threads outnumber the cores.
-import { THREAD } from './memory';
+import { HEADER, HEADER_COMMIT_LOCK, HEADER_INDEX_LOCK, THREAD } from './memory';
 
 const SPINS: i32 = 100;
 const PAUSE: i32 = 400; // turns between two looks, so that the owner's line is not torn from it all the time
 const SLEEP_NS: i64 = 1_000_000; // 1 ms: then the owner is looked at again
+
+/** Guards the load columns of the endpoints, the ledger and the gate. */
+export const COMMIT_LOCK: usize = HEADER + HEADER_COMMIT_LOCK;
+/** Guards the prefix index and the active blocks. */
+export const INDEX_LOCK: usize = HEADER + HEADER_INDEX_LOCK;
 
 export const LOCK_INTENT: usize = 64;
 

@@ -1,18 +1,13 @@
-// The map of a pool's shared memory: the one source of every region's place and size.
+// The map of a pool's shared memory: its header, its regions, and this instance's addresses of them.
 //
 // Owns: the header page (65,536 .. 131,072) and the table of regions in it. Written once, by the thread that creates
 // the memory, before any other thread attaches; only the counters and lock words in it change afterwards, each under
-// the rule written beside it. Every region is described where it is laid out; `REGION_*` constants are exported so that
-// the TypeScript face and `npm run memory-map` read the same numbers as the code.
+// the rule written beside it. Every region is described where it is laid out and measured in regions.ts; `REGION_*`
+// constants are exported so that the TypeScript face and `npm run memory-map` read the same numbers as the code.
 //
 //   0 ........ 65,535   never used: the compiler may place static data there, which every instantiation writes again
 //   65,536 ... 131,071  header: magic, sizes, region table (+512), locks (+4,096), pool words (+8,192)
 //   131,072 ..          regions in the order of their numbers, each on a 64 KiB boundary
-import { gateBind, gateRegionBytes } from './gate/layout';
-import { activeBind, activeRegionBytes } from './load/layout';
-import { prefixBind, prefixRegionBytes } from './prefix/layout';
-import { scanRegionBytes } from './request/layout';
-import { responseRegionBytes } from './response/layout';
 
 export const HEADER: usize = 65536;
 export const MAGIC: u32 = 0x4d535450; // "PTSM", little-endian
@@ -21,11 +16,11 @@ export const LAYOUT_VERSION: u32 = 7;
 // Header words (u32). Sizes are set by the creator and never change.
 export const HEADER_MAGIC: usize = 0;
 export const HEADER_VERSION: usize = 4;
-export const HEADER_ENDPOINTS: usize = 8; // P, endpoint slots, a multiple of 64, at most 4,096
-export const HEADER_INDEX_BLOCKS: usize = 12; // N, unique blocks in the prefix index
-export const HEADER_REQUESTS: usize = 16; // R, live requests in the ledger
-export const HEADER_CHAIN_BLOCKS: usize = 20; // C, longest prompt in blocks, at most 65,535
-export const HEADER_THREADS: usize = 24; // K, threads that may attach; 0 is the control thread
+export const HEADER_ENDPOINTS: usize = 8; // SLOTS: endpoint slots, a multiple of 64, at most 4,096
+export const HEADER_INDEX_BLOCKS: usize = 12; // INDEX_BLOCKS: unique blocks in the prefix index
+export const HEADER_REQUESTS: usize = 16; // REQUESTS: live requests in the ledger
+export const HEADER_CHAIN_BLOCKS: usize = 20; // CHAIN_BLOCKS: longest prompt in blocks, at most 65,535
+export const HEADER_THREADS: usize = 24; // THREADS: threads that may attach; 0 is the control thread
 export const HEADER_SCANS: usize = 28; // request and response scans open at once, per thread
 export const HEADER_HASH_SEED_LOW: usize = 32; // random per pool, so that nobody can construct collisions
 export const HEADER_HASH_SEED_HIGH: usize = 36;
@@ -59,10 +54,10 @@ export const REGION_COEFFICIENTS: u32 = 15; // what the cost model has learned, 
 export const REGION_GATE: u32 = 16; // room on the endpoints and requests that wait for it; commit lock, rings without one
 export const REGION_COUNT: u32 = 17;
 
-// Endpoint columns: one array per field, ENDPOINT_COLUMNS arrays of P 32-bit (or 64-bit, two columns) cells.
+// Endpoint columns: one array per field, ENDPOINT_COLUMNS arrays of SLOTS 32-bit (or 64-bit, two columns) cells.
 export const ENDPOINT_COLUMNS: u32 = 48;
 
-// Ledger: 64 bytes of common head, 64 bytes of head per thread, then R entries: 64 bytes of charge and 64 of features.
+// Ledger: 64 bytes of common head, 64 bytes of head per thread, then REQUESTS entries: 64 bytes of charge and 64 of features.
 export const LEDGER_ENTRY_BYTES: usize = 128;
 
 // Adapters: 64 name hashes (u64) per slot, running ones first, then waiting ones.
@@ -70,11 +65,11 @@ export const ADAPTERS_PER_ENDPOINT: u32 = 64;
 // Behind them 16 name hashes per slot of the adapters sent there last, newest first (load/adapters.ts).
 export const ADAPTERS_REMEMBERED: u32 = 16;
 
-// Labels: LABEL_COLUMNS pairs of columns of P 32-bit cells: the two halves of a hash, or the ends of a range.
+// Labels: LABEL_COLUMNS pairs of columns of SLOTS 32-bit cells: the two halves of a hash, or the ends of a range.
 export const LABEL_COLUMNS: u32 = 16;
 
 // Latency model: 64 bytes of head, the coefficients of an endpoint that is not known yet, then PREDICTION_COEFFICIENTS
-// columns of P 32-bit floats (time to first token, then time per output token), and one that says whether they were learned.
+// columns of SLOTS 32-bit floats (time to first token, then time per output token), and one that says whether they were learned.
 export const PREDICTION_FEATURES: u32 = 7;
 export const PREDICTION_COEFFICIENTS: u32 = 14;
 export const PREDICTION_HEAD_BYTES: usize = 128;
@@ -113,11 +108,11 @@ export const EXPLAIN_COLUMNS: u32 = 64; // one column per operation when a decis
 export const PREDICTED_COLUMNS: u32 = 4; // predicted times and what is left of the wanted ones
 
 /** Addresses of this instance; set by attach(), constant afterwards. */
-export let P: u32 = 0;
-export let R: u32 = 0;
-export let C: u32 = 0;
-export let N: u32 = 0;
-export let K: u32 = 0;
+export let SLOTS: u32 = 0;
+export let REQUESTS: u32 = 0;
+export let CHAIN_BLOCKS: u32 = 0;
+export let INDEX_BLOCKS: u32 = 0;
+export let THREADS: u32 = 0;
 export let SCANS: u32 = 0;
 export let THREAD: u32 = 0;
 export let HASH_SEED: u64 = 0;
@@ -138,73 +133,26 @@ export let PREDICTION: usize = 0;
 export let INPUT: usize = 0;
 export let OUTPUT: usize = 0;
 export let REQUEST: usize = 0;
-export let SUBSET: usize = 0; // P/8 bytes: the subset mask of the request
-export let CLASS: usize = 0; // P/8 bytes: the slots that may serve it, whether they have room or not
-export let MATCH: usize = 0; // u32 × P: blocks matched, contiguous from block 0
-export let OVERLAP: usize = 0; // u32 × P: of the prompt's blocks, those already active on the endpoint
-export let SCORE: usize = 0; // f32 × P: weighted sum
-export let KEYS: usize = 0; // f32 × P: scratch of scorers and pickers
-export let CANDIDATES: usize = 0; // u32 × P: slots still in the race
-export let KEPT: usize = 0; // i32 × P: scratch of filters
-export let HOST: usize = 0; // f32 × P × HOST_COLUMNS
-export let EXPLAIN: usize = 0; // f32 × P × EXPLAIN_COLUMNS
-export let PREDICTED: usize = 0; // f32 × P × PREDICTED_COLUMNS: what is predicted for the request (see scheduling/predictions.ts)
-export let HASHES: usize = 0; // u64 × (C + 8): the chain hashes of the prompt
+export let SUBSET: usize = 0; // SLOTS/8 bytes: the subset mask of the request
+export let CLASS: usize = 0; // SLOTS/8 bytes: the slots that may serve it, whether they have room or not
+export let MATCH: usize = 0; // u32 × SLOTS: blocks matched, contiguous from block 0
+export let OVERLAP: usize = 0; // u32 × SLOTS: of the prompt's blocks, those already active on the endpoint
+export let SCORE: usize = 0; // f32 × SLOTS: weighted sum
+export let KEYS: usize = 0; // f32 × SLOTS: scratch of scorers and pickers
+export let CANDIDATES: usize = 0; // u32 × SLOTS: slots still in the race
+export let KEPT: usize = 0; // i32 × SLOTS: scratch of filters
+export let HOST: usize = 0; // f32 × SLOTS × HOST_COLUMNS
+export let EXPLAIN: usize = 0; // f32 × SLOTS × EXPLAIN_COLUMNS
+export let PREDICTED: usize = 0; // f32 × SLOTS × PREDICTED_COLUMNS: what is predicted for the request (see scheduling/predictions.ts)
+export let HASHES: usize = 0; // u64 × (CHAIN_BLOCKS + 8): the chain hashes of the prompt
 
-function pages(bytes: u64): u32 {
-  return <u32>((bytes + 65535) >> 16);
-}
-
-function threadBytes(p: u32, c: u32): u64 {
+/** Bytes of one thread's own area for `p` endpoint slots and prompts of at most `c` blocks. */
+export function threadBytes(p: u32, c: u32): u64 {
   let bytes: u64 = THREAD_INPUT_BYTES + THREAD_OUTPUT_BYTES + THREAD_REQUEST_BYTES;
   bytes += 4096; // subset mask and class mask, up to 4,096 slots = 512 bytes each, padded
   bytes += <u64>p * 4 * (6 + HOST_COLUMNS + EXPLAIN_COLUMNS + PREDICTED_COLUMNS);
   bytes += (<u64>c + 8) * 8;
   return (bytes + 65535) & ~(<u64>65535);
-}
-
-/** Bytes of region `region` for the sizes that stand in the header. */
-function regionBytes(region: u32): u64 {
-  const p = load<u32>(HEADER + HEADER_ENDPOINTS);
-  const n = load<u32>(HEADER + HEADER_INDEX_BLOCKS);
-  const r = load<u32>(HEADER + HEADER_REQUESTS);
-  const c = load<u32>(HEADER + HEADER_CHAIN_BLOCKS);
-  const k = load<u32>(HEADER + HEADER_THREADS);
-  const s = load<u32>(HEADER + HEADER_SCANS);
-  if (region == REGION_ENDPOINTS) return <u64>p * 4 * ENDPOINT_COLUMNS;
-  if (region == REGION_LEDGER) return 64 + <u64>k * 64 + <u64>r * LEDGER_ENTRY_BYTES;
-  if (region == REGION_PROGRAMS) return <u64>PROGRAM_COUNT * PROGRAM_BYTES;
-  if (region == REGION_MASKS) return <u64>MASK_COUNT * (p >> 3);
-  if (region == REGION_PREFIX) return prefixRegionBytes(p, n, c, k);
-  if (region == REGION_ACTIVE) return activeRegionBytes(p, r, c);
-  if (region == REGION_THREADS) return <u64>k * threadBytes(p, c);
-  if (region == REGION_SCANS) return <u64>k * scanRegionBytes(s, c);
-  if (region == REGION_RESPONSES) return <u64>k * responseRegionBytes(s);
-  if (region == REGION_TELEMETRY) return <u64>k * load<u32>(HEADER + HEADER_TELEMETRY_BYTES);
-  if (region == REGION_ADAPTERS) return <u64>p * (ADAPTERS_PER_ENDPOINT + ADAPTERS_REMEMBERED) * 8;
-  if (region == REGION_LABELS) return <u64>p * LABEL_COLUMNS * 8;
-  if (region == REGION_GATE) return gateRegionBytes(p, r, k, s);
-  if (region == REGION_PREDICTION) return PREDICTION_HEAD_BYTES + <u64>p * (PREDICTION_COEFFICIENTS + 1) * 4;
-  if (region == REGION_DECISIONS) return <u64>k * DECISION_RING_BYTES;
-  if (region == REGION_COEFFICIENTS) return COEFFICIENT_BYTES + <u64>k * (SHARE_BYTES + PROJECTION_BYTES);
-  if (region == REGION_LABEL_RING) return <u64>k * LABEL_RING_BYTES;
-  return 0;
-}
-
-/**
- * Lay out the regions for the sizes in the header and write the region table.
- * @returns pages of 64 KiB that the whole memory needs, or 0 when they do not fit into 4 GiB.
- */
-export function plan(): u32 {
-  let page: u64 = 2;
-  for (let i: u32 = 0; i < REGION_COUNT; i++) {
-    const size = pages(regionBytes(i));
-    const at = HEADER + HEADER_REGIONS + ((<usize>i) << 3);
-    store<u32>(at, <u32>page);
-    store<u32>(at, size, 4);
-    page += size;
-  }
-  return page > 65535 ? 0 : <u32>page;
 }
 
 /** Address of a region's first byte. */
@@ -231,20 +179,29 @@ export function telemetryAddress(thread: u32): usize {
 }
 
 /**
- * Bind this instance to the memory as thread `thread`.
+ * Take the sizes in the header and the number of this thread.
  * @returns 0, or 1 when the memory carries another magic or layout version, 2 when the thread number is out of range.
  */
-export function attach(thread: u32): u32 {
+export function bindSizes(thread: u32): u32 {
   if (load<u32>(HEADER + HEADER_MAGIC) != MAGIC || load<u32>(HEADER + HEADER_VERSION) != LAYOUT_VERSION) return 1;
-  P = load<u32>(HEADER + HEADER_ENDPOINTS);
-  N = load<u32>(HEADER + HEADER_INDEX_BLOCKS);
-  R = load<u32>(HEADER + HEADER_REQUESTS);
-  C = load<u32>(HEADER + HEADER_CHAIN_BLOCKS);
-  K = load<u32>(HEADER + HEADER_THREADS);
+  SLOTS = load<u32>(HEADER + HEADER_ENDPOINTS);
+  INDEX_BLOCKS = load<u32>(HEADER + HEADER_INDEX_BLOCKS);
+  REQUESTS = load<u32>(HEADER + HEADER_REQUESTS);
+  CHAIN_BLOCKS = load<u32>(HEADER + HEADER_CHAIN_BLOCKS);
+  THREADS = load<u32>(HEADER + HEADER_THREADS);
   SCANS = load<u32>(HEADER + HEADER_SCANS);
-  if (thread >= K) return 2;
+  if (thread >= THREADS) return 2;
   THREAD = thread;
   HASH_SEED = load<u64>(HEADER + HEADER_HASH_SEED_LOW);
+  return 0;
+}
+
+/**
+ * Set this instance's addresses, after bindSizes().
+ * @param scanBytes bytes of one thread's part of REGION_SCANS, and `responseBytes` of REGION_RESPONSES
+ */
+export function bindAddresses(scanBytes: u64, responseBytes: u64): void {
+  const thread = THREAD;
   ENDPOINTS = regionAddress(REGION_ENDPOINTS);
   LEDGER = regionAddress(REGION_LEDGER);
   PROGRAMS = regionAddress(REGION_PROGRAMS);
@@ -257,10 +214,10 @@ export function attach(thread: u32): u32 {
   ADAPTERS = regionAddress(REGION_ADAPTERS);
   LABELS = regionAddress(REGION_LABELS);
   PREDICTION = regionAddress(REGION_PREDICTION);
-  SCAN_REGION = regionAddress(REGION_SCANS) + <usize>(<u64>thread * scanRegionBytes(SCANS, C));
-  RESPONSE_REGION = regionAddress(REGION_RESPONSES) + <usize>(<u64>thread * responseRegionBytes(SCANS));
+  SCAN_REGION = regionAddress(REGION_SCANS) + <usize>(<u64>thread * scanBytes);
+  RESPONSE_REGION = regionAddress(REGION_RESPONSES) + <usize>(<u64>thread * responseBytes);
   let at = threadAddress(thread);
-  const column = <usize>P * 4;
+  const column = <usize>SLOTS * 4;
   INPUT = at;
   at += THREAD_INPUT_BYTES;
   OUTPUT = at;
@@ -289,10 +246,6 @@ export function attach(thread: u32): u32 {
   PREDICTED = at;
   at += column * PREDICTED_COLUMNS;
   HASHES = at;
-  prefixBind(PREFIX, P, N, C, thread);
-  activeBind(ACTIVE, R, C);
-  gateBind(regionAddress(REGION_GATE));
-  return 0;
 }
 
 export function inputAddress(): usize {

@@ -14,6 +14,8 @@
 //       room for the highest band's next request
 // Between the lowest and the highest band the bounds are interpolated by rank. Ceilings scale what a band may take.
 // The detectors close an endpoint at its own saturation: one with room is open, however full the others are.
+import { laneSumOfIntegers } from '../columns/lanes';
+import { waitingKeys } from '../columns/values';
 import {
   COLUMN_ACTIVE_BLOCKS,
   COLUMN_INFLIGHT,
@@ -28,8 +30,6 @@ import {
   wideCell,
 } from '../endpoints';
 import { CANDIDATES, KEPT, KEYS, MATCH } from '../memory';
-import { laneSumOfIntegers } from '../scheduling/column';
-import { waitingKeys } from '../scheduling/values';
 import {
   GATE,
   GATE_BANDS,

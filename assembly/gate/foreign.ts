@@ -7,6 +7,7 @@
 // was pending some seconds ago is asked too, because engines report their queue late: then the queue reported is our own of then.
 // Only a pool in which every engine queues so is shut. While one does not, the scorers see the queues and avoid them, and a
 // request that may go nowhere else is better off in the engine's queue than in ours, which others do not stand in.
+import { slotsUsed } from '../columns/candidates';
 import {
   COLUMN_KNOWN,
   COLUMN_SIGNAL_TIME,
@@ -16,7 +17,6 @@ import {
   SIGNAL_WAITING,
   wideCell,
 } from '../endpoints';
-import { slotsUsed } from '../scheduling/candidates';
 import {
   GATE,
   GATE_FOREIGN,

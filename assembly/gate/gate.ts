@@ -2,11 +2,11 @@
 //
 // Owns: the settings in the head of REGION_GATE (control thread, under the commit lock). Everything here is called with the commit
 // lock held, unless it takes it itself.
+import { slotsUsed } from '../columns/candidates';
 import { COLUMN_GENERATION, COLUMN_INFLIGHT, cell } from '../endpoints';
 import { entryAt, entryCharged, entryPriority, entrySlot, entrySlotGeneration, entryTime } from '../load/ledger';
-import { lockAcquire, lockRelease } from '../lock';
-import { HEADER, HEADER_COMMIT_LOCK, KEYS, P, R, SUBSET } from '../memory';
-import { slotsUsed } from '../scheduling/candidates';
+import { COMMIT_LOCK, lockAcquire, lockRelease } from '../lock';
+import { KEYS, REQUESTS, SLOTS, SUBSET } from '../memory';
 import { bandAdd, bandKnown, bandsForget, bandUsed, rankOf, waitingIn } from './bands';
 import { saturationKeys } from './conditions';
 import {
@@ -84,8 +84,8 @@ function slotIsCurrent(entry: usize): bool {
 }
 
 function sumPendingAgain(): void {
-  for (let slot: u32 = 0; slot < P; slot++) notesClear(slot);
-  for (let i: u32 = 0; i < R; i++) {
+  for (let slot: u32 = 0; slot < SLOTS; slot++) notesClear(slot);
+  for (let i: u32 = 0; i < REQUESTS; i++) {
     const entry = entryAt(i);
     if (entryCharged(entry) && slotIsCurrent(entry)) noteRecount(i, entrySlot(entry), entryPriority(entry));
   }
@@ -162,7 +162,7 @@ export function gateOutput(index: u32, tokens: u32): void {
 
 /** A piece of output came `ms` after the one before. Takes no lock. */
 export function gateStep(slot: u32, ms: f32): void {
-  if (gateOn() && slot < P) learnStep(slot, ms);
+  if (gateOn() && slot < SLOTS) learnStep(slot, ms);
 }
 
 /** The answer of an entry is complete and has `tokens` tokens. */
@@ -207,9 +207,9 @@ export function gateRepair(): void {
 /** A thread died: what it had parked is gone. Takes the commit lock. @returns false when it could not be had */
 export function gateThreadDied(thread: u32): bool {
   if (!gateOn()) return true;
-  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, SHORT)) return false;
+  if (!lockAcquire(COMMIT_LOCK, SHORT)) return false;
   parkAbandon(thread);
-  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  lockRelease(COMMIT_LOCK);
   gateOpened();
   return true;
 }
@@ -233,13 +233,13 @@ export function gateConfigure(
   tokens: f32,
   now: f64,
 ): u32 {
-  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, SHORT)) return 1;
+  if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
   const before = load<u32>(GATE, GATE_MODE);
   if (before == GATE_OFF && mode != GATE_OFF) {
     // What was charged before is counted by the ledger alone.
-    for (let i: u32 = 0; i < R; i++) noteForget(i);
+    for (let i: u32 = 0; i < REQUESTS; i++) noteForget(i);
     store<u32>(GATE, mode, GATE_MODE);
-    for (let slot: u32 = 0; slot < P; slot++) notesClear(slot);
+    for (let slot: u32 = 0; slot < SLOTS; slot++) notesClear(slot);
     learnBegin(now);
   }
   store<u32>(GATE, mode, GATE_MODE);
@@ -250,17 +250,17 @@ export function gateConfigure(
   store<f32>(GATE, staleness, GATE_STALENESS);
   store<f32>(GATE, requests, GATE_REQUESTS);
   store<f32>(GATE, tokens, GATE_TOKENS);
-  for (let slot: u32 = 0; slot < P; slot++) if (mode != GATE_OFF) learnCapacity(slot);
-  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  for (let slot: u32 = 0; slot < SLOTS; slot++) if (mode != GATE_OFF) learnCapacity(slot);
+  lockRelease(COMMIT_LOCK);
   gateOpened();
   return 0;
 }
 
 /** Make sure that a band is in the table. @returns its rank, or -1 when the lock could not be had */
 export function gateBand(priority: i32): i32 {
-  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, SHORT)) return -1;
+  if (!lockAcquire(COMMIT_LOCK, SHORT)) return -1;
   const rank = gateRank(priority);
-  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  lockRelease(COMMIT_LOCK);
   return <i32>rank;
 }
 
@@ -271,18 +271,18 @@ export function gateBand(priority: i32): i32 {
  * @returns how many are gone
  */
 export function gateBandsForget(before: u32): u32 {
-  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, SHORT)) return 0;
+  if (!lockAcquire(COMMIT_LOCK, SHORT)) return 0;
   const gone = bandsForget(before);
   if (gone != 0) sumPendingAgain();
-  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  lockRelease(COMMIT_LOCK);
   return gone;
 }
 
 /** What the control thread reckons: so many seconds until what waits in a band has left. @returns 1 when it was written */
 export function gateDrains(priority: i32, seconds: f32): u32 {
-  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, SHORT)) return 0;
+  if (!lockAcquire(COMMIT_LOCK, SHORT)) return 0;
   if (bandKnown(priority)) store<f32>(GATE + ((<usize>rankOf(priority)) << 2), seconds, GATE_DRAINS);
-  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  lockRelease(COMMIT_LOCK);
   return 1;
 }
 
@@ -300,26 +300,26 @@ export function gateDrainsIn(priority: i32): f32 {
  * @returns 1 when it was written
  */
 export function gateRemote(slot: u32, requests: u32, tokens: u32, count: u32, held: u32): u32 {
-  if (slot >= P || !lockAcquire(HEADER + HEADER_COMMIT_LOCK, SHORT)) return 0;
+  if (slot >= SLOTS || !lockAcquire(COMMIT_LOCK, SHORT)) return 0;
   const less =
     requests < load<u32>(room(ROOM_REMOTE_REQUESTS, slot)) || tokens < load<u32>(room(ROOM_REMOTE_TOKENS, slot));
   store<u32>(room(ROOM_REMOTE_REQUESTS, slot), requests);
   store<u32>(room(ROOM_REMOTE_TOKENS, slot), tokens);
   store<u32>(room(ROOM_REMOTE_COUNT, slot), count);
   store<u32>(room(ROOM_REMOTE_KV, slot), held);
-  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  lockRelease(COMMIT_LOCK);
   if (less) gateOpened();
   return 1;
 }
 
 /** What a band may take of every endpoint, 1 = everything. @returns 1 when it was written */
 export function gateCeiling(priority: i32, ceiling: f32): u32 {
-  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, SHORT)) return 0;
+  if (!lockAcquire(COMMIT_LOCK, SHORT)) return 0;
   const rank = gateRank(priority);
   const at = GATE + ((<usize>rank) << 2);
   const raised = ceiling > load<f32>(at, GATE_CEILINGS);
   store<f32>(at, ceiling, GATE_CEILINGS);
-  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  lockRelease(COMMIT_LOCK);
   if (raised) gateOpened();
   return 1;
 }
@@ -364,15 +364,15 @@ function passUnseen(index: u32, entry: usize, slot: u32, now: f64): void {
  */
 export function gateUnseen(now: f64): f64 {
   if (!gateOn()) return Infinity;
-  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, SHORT)) return now;
+  if (!lockAcquire(COMMIT_LOCK, SHORT)) return now;
   nextUnseen = Infinity;
-  for (let i: u32 = 0; i < R; i++) {
+  for (let i: u32 = 0; i < REQUESTS; i++) {
     const unseen = NOTE_PENDING | NOTE_BLIND;
     if ((load<u32>(noteAt(i), NOTE_STATE) & unseen) != unseen) continue;
     const entry = entryAt(i);
     if (entryCharged(entry) && slotIsCurrent(entry)) passUnseen(i, entry, entrySlot(entry), now);
   }
-  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  lockRelease(COMMIT_LOCK);
   return nextUnseen;
 }
 
@@ -383,10 +383,10 @@ export function gateNextUnseen(): f64 {
 
 /** Find the late ones, and let those go whose first token cannot be seen: KEYS marks their slots. Commit lock held. */
 function lookAtCharges(now: f64): void {
-  for (let slot: u32 = 0; slot < P; slot++) store<u32>(room(ROOM_OVERDUE, slot), 0);
-  memory.fill(KEYS, 0, (<usize>P) << 2);
+  for (let slot: u32 = 0; slot < SLOTS; slot++) store<u32>(room(ROOM_OVERDUE, slot), 0);
+  memory.fill(KEYS, 0, (<usize>SLOTS) << 2);
   nextUnseen = Infinity;
-  for (let i: u32 = 0; i < R; i++) {
+  for (let i: u32 = 0; i < REQUESTS; i++) {
     const state = load<u32>(noteAt(i), NOTE_STATE);
     if ((state & NOTE_PENDING) == 0) continue;
     const entry = entryAt(i);
@@ -409,14 +409,14 @@ function lookAtCharges(now: f64): void {
  */
 export function gateLook(now: f64, passed: f64): u32 {
   if (!gateOn()) return 0;
-  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, SHORT)) return 1;
+  if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
   lookAtCharges(now);
   const used = slotsUsed();
   for (let slot: u32 = 0; slot < used; slot++) {
     learnLook(slot, now, passed);
     if (load<u32>(KEYS + ((<usize>slot) << 2)) != 0) stretch(slot, now);
   }
-  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  lockRelease(COMMIT_LOCK);
   return 0;
 }
 

@@ -1,13 +1,13 @@
 // Where everything of the gate lies: what may go on to an endpoint now, and who waits.
 //
-// Owns: REGION_GATE. In this order: the head, GATE_COLUMNS columns of P cells, R ledger notes, then per thread its rings
+// Owns: REGION_GATE. In this order: the head, GATE_COLUMNS columns of SLOTS cells, REQUESTS ledger notes, then per thread its rings
 // and its parking slots. The commit lock guards the bands, the columns and the notes unless the line says otherwise; settings
 // are written by the control thread under it. A ring has one writer and one reader and needs no lock.
 //
 //   columns  one array per field, a 32-bit cell per endpoint slot (a 64-bit column takes two)
 //   notes    what the gate knows about a ledger entry beside the ledger, 32 bytes, same number
 //   thread   park ring (shard → control thread), return ring (control thread → shard), S parking slots, S sets of slots
-import { P, R, SCANS } from '../memory';
+import { REQUESTS, SCANS, SLOTS } from '../memory';
 
 // Head.
 export const GATE_MODE: usize = 0; // u32: GATE_*; settings: control thread, commit lock
@@ -161,8 +161,8 @@ export function gateRegionBytes(p: u32, r: u32, k: u32, s: u32): u64 {
 export function gateBind(gate: usize): void {
   GATE = gate;
   columns = gate + GATE_HEAD_BYTES;
-  notes = columns + <usize>P * 4 * GATE_COLUMNS;
-  threads = notes + <usize>R * NOTE_BYTES;
+  notes = columns + <usize>SLOTS * 4 * GATE_COLUMNS;
+  threads = notes + <usize>REQUESTS * NOTE_BYTES;
 }
 
 export function gateAddress(): usize {
@@ -171,7 +171,7 @@ export function gateAddress(): usize {
 
 /** Address of a column's first cell. */
 export function roomColumn(column: u32): usize {
-  return columns + ((<usize>column * P) << 2);
+  return columns + ((<usize>column * SLOTS) << 2);
 }
 
 /** Address of an endpoint slot's cell in a column; a 64-bit column has its cells in the place of two columns. */
@@ -189,7 +189,7 @@ export function noteAt(index: u32): usize {
 }
 
 function threadAt(thread: u32): usize {
-  return threads + <usize>(<u64>thread * threadGateBytes(P, SCANS));
+  return threads + <usize>(<u64>thread * threadGateBytes(SLOTS, SCANS));
 }
 
 /** The ring in which a shard tells what it parked and gave up. */
@@ -209,7 +209,7 @@ export function parkAddress(thread: u32, slot: u32): usize {
 
 /** The endpoints that a parked request may use: a bit per endpoint slot. */
 export function parkMaskAddress(thread: u32, slot: u32): usize {
-  return parkAddress(thread, SCANS) + <usize>slot * (P >> 3);
+  return parkAddress(thread, SCANS) + <usize>slot * (SLOTS >> 3);
 }
 
 /** Whether anything is gated at all. */

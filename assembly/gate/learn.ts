@@ -24,7 +24,7 @@ import {
   wideCell,
 } from '../endpoints';
 import { decayed } from '../load/features';
-import { P } from '../memory';
+import { SLOTS } from '../memory';
 import { allForeign, foreignChanged, foreignForget, foreignScraped, foreignStale } from './foreign';
 import {
   GATE,
@@ -150,7 +150,7 @@ export function learnBegin(now: f64): void {
   store<f32>(GATE, 0, GATE_POOL_TOKEN_MS);
   store<u32>(GATE, 0, GATE_FOREIGN);
   updateReserve();
-  for (let slot: u32 = 0; slot < P; slot++) learnForget(slot);
+  for (let slot: u32 = 0; slot < SLOTS; slot++) learnForget(slot);
 }
 
 function mix(at: usize, sample: f32, weight: f32): void {
@@ -335,7 +335,7 @@ function updateLimit(slot: u32): void {
 
 function updateLimits(slot: u32): void {
   if (!foreignChanged(slot)) return updateLimit(slot);
-  for (let i: u32 = 0; i < P; i++) updateLimit(i);
+  for (let i: u32 = 0; i < SLOTS; i++) updateLimit(i);
 }
 
 /** A scrape came: what it says about the KV cache, and about requests that are not ours. */

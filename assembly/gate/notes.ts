@@ -2,7 +2,7 @@
 //
 // Owns: the notes and the columns PENDING, PENDING_COUNT, KV_NOW and KV_RESERVED of REGION_GATE. Commit lock held
 // throughout. Invariant (gateCheck): each column is the sum over the notes of the live ledger entries of its slot.
-import { P } from '../memory';
+import { SLOTS } from '../memory';
 import { rankOf } from './bands';
 import { foreignPending } from './foreign';
 import {
@@ -146,6 +146,6 @@ export function plainTokens(prompt: u32, blocks: u32): u32 {
 /** Sum of a u32 column over all slots. */
 export function roomSum(column: u32): u64 {
   let sum: u64 = 0;
-  for (let slot: u32 = 0; slot < P; slot++) sum += load<u32>(room(column, slot));
+  for (let slot: u32 = 0; slot < SLOTS; slot++) sum += load<u32>(room(column, slot));
   return sum;
 }

@@ -9,12 +9,12 @@
 //                            └─ cancel (shard) → cancelled ────┘
 //
 // Every parked slot comes back exactly once. A shard that dies takes its slots along: the control thread frees them.
+import { markCandidates, slotsUsed } from '../columns/candidates';
 import { COLUMN_INFLIGHT, COLUMN_PREFILL_RATE, COLUMN_PREFILL_RATE_TIME, cell, wideCell } from '../endpoints';
 import { beginProbe } from '../load/ejection';
 import { charge, entryAt, entryGeneration, entrySetThread } from '../load/ledger';
-import { lockAcquire, lockRelease } from '../lock';
-import { CANDIDATES, HEADER, HEADER_COMMIT_LOCK, K, MATCH, P, SCANS, SUBSET, THREAD } from '../memory';
-import { markCandidates, slotsUsed } from '../scheduling/candidates';
+import { COMMIT_LOCK, lockAcquire, lockRelease } from '../lock';
+import { CANDIDATES, MATCH, SCANS, SLOTS, SUBSET, THREAD, THREADS } from '../memory';
 import { bandOf, isTop, rankOf, waitingAdd, waitingClear } from './bands';
 import { keepOpen } from './conditions';
 import {
@@ -92,10 +92,10 @@ function leave(at: usize, state: u32): void {
  */
 export function parkCancel(slot: u32): u32 {
   const at = parkAddress(THREAD, slot);
-  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, LONG)) return 2;
+  if (!lockAcquire(COMMIT_LOCK, LONG)) return 2;
   const waits = load<u32>(at, PARK_STATE) == PARK_WAITING;
   if (waits) leave(at, PARK_CANCELLED);
-  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  lockRelease(COMMIT_LOCK);
   if (!waits) return 1;
   ringPush(parkRing(THREAD), 2 * SCANS, slot | RING_CANCEL);
   ringControl();
@@ -181,9 +181,9 @@ function giveBack(thread: u32, slot: u32): void {
 export function parkCandidates(thread: u32, slot: u32, used: u32, only: i32, now: f64): u32 {
   const anywhere = (load<u32>(parkAddress(thread, slot), PARK_FLAGS) & PARKED_ANYWHERE) != 0;
   if (only >= 0) {
-    memory.fill(SUBSET, 0, P >> 3);
+    memory.fill(SUBSET, 0, SLOTS >> 3);
     store<u8>(SUBSET + (only >> 3), <u8>((<u32>1) << (only & 7)));
-  } else if (!anywhere) memory.copy(SUBSET, parkMaskAddress(thread, slot), P >> 3);
+  } else if (!anywhere) memory.copy(SUBSET, parkMaskAddress(thread, slot), SLOTS >> 3);
   return markCandidates(used, now, only >= 0 || !anywhere);
 }
 
@@ -195,7 +195,7 @@ export function parkCandidates(thread: u32, slot: u32, used: u32, only: i32, now
  */
 export function parkGrant(thread: u32, slot: u32, only: i32, now: f64): u32 {
   const at = parkAddress(thread, slot);
-  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, SHORT)) return GRANT_BUSY;
+  if (!lockAcquire(COMMIT_LOCK, SHORT)) return GRANT_BUSY;
   let result = GRANT_GONE;
   if (load<u32>(at, PARK_STATE) == PARK_WAITING) {
     const used = slotsUsed();
@@ -218,7 +218,7 @@ export function parkGrant(thread: u32, slot: u32, only: i32, now: f64): u32 {
       }
     }
   }
-  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  lockRelease(COMMIT_LOCK);
   if (result == GRANT_DONE) giveBack(thread, slot);
   return result;
 }
@@ -226,10 +226,10 @@ export function parkGrant(thread: u32, slot: u32, only: i32, now: f64): u32 {
 /** Turn a waiting request away; the reason stands in the slot already. Control thread only. @returns as parkGrant */
 export function parkReject(thread: u32, slot: u32): u32 {
   const at = parkAddress(thread, slot);
-  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, SHORT)) return GRANT_BUSY;
+  if (!lockAcquire(COMMIT_LOCK, SHORT)) return GRANT_BUSY;
   const waits = load<u32>(at, PARK_STATE) == PARK_WAITING;
   if (waits) leave(at, PARK_REJECTED);
-  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  lockRelease(COMMIT_LOCK);
   if (!waits) return GRANT_GONE;
   giveBack(thread, slot);
   return GRANT_DONE;
@@ -243,7 +243,7 @@ export function parkForgotten(thread: u32, slot: u32): void {
 /** Count the waiting requests again from the parking slots. Commit lock held. */
 export function parkRecount(): void {
   waitingClear();
-  for (let thread: u32 = 1; thread < K; thread++) {
+  for (let thread: u32 = 1; thread < THREADS; thread++) {
     for (let slot: u32 = 0; slot < SCANS; slot++) {
       const at = parkAddress(thread, slot);
       if (load<u32>(at, PARK_STATE) == PARK_WAITING) waitingAdd(load<i32>(at, PARK_RANKED), 1);

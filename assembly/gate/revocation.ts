@@ -8,6 +8,7 @@
 // with nothing else against it is enough to do nothing. Only sheddable requests (priority below 0) of a lower band are ended, as
 // llm-d-router does it: lowest priority, then no first token yet, then where the fewest have to go, then the newest. An endpoint
 // on which all of them together would not make the room is left alone.
+import { slotsUsed } from '../columns/candidates';
 import { COLUMN_ACTIVE_BLOCKS, COLUMN_GENERATION, COLUMN_INFLIGHT, COLUMN_INFLIGHT_TOKENS, cell } from '../endpoints';
 import {
   entryAt,
@@ -22,9 +23,8 @@ import {
   entryTime,
   entryTokens,
 } from '../load/ledger';
-import { lockAcquire, lockRelease } from '../lock';
-import { CANDIDATES, HEADER, HEADER_COMMIT_LOCK, KEYS, MATCH, OVERLAP, R, SCORE } from '../memory';
-import { slotsUsed } from '../scheduling/candidates';
+import { COMMIT_LOCK, lockAcquire, lockRelease } from '../lock';
+import { CANDIDATES, KEYS, MATCH, OVERLAP, REQUESTS, SCORE } from '../memory';
 import { rankOf } from './bands';
 import {
   ceilingOf,
@@ -182,7 +182,7 @@ function mayBeRevoked(index: u32, state: u32, rank: u32): bool {
 function sumRevocable(rank: u32): void {
   const mode = load<u32>(GATE, GATE_MODE);
   const deep = depth(rank);
-  for (let i: u32 = 0; i < R; i++) {
+  for (let i: u32 = 0; i < REQUESTS; i++) {
     const state = load<u32>(noteAt(i), NOTE_STATE);
     const found = candidateOf(i, state);
     if (found < 0) continue;
@@ -238,7 +238,7 @@ function goesFirst(a: u32, b: u32): bool {
 /** The request to end first. @returns its ledger entry, or -1 */
 function first(rank: u32): i32 {
   let best: i32 = -1;
-  for (let i: u32 = 0; i < R; i++) {
+  for (let i: u32 = 0; i < REQUESTS; i++) {
     const state = load<u32>(noteAt(i), NOTE_STATE);
     const slot = candidateOf(i, state);
     if (slot < 0 || !mayBeRevoked(i, state, rank)) continue;
@@ -271,7 +271,7 @@ function choose(thread: u32, parked: u32, now: f64): i32 {
  * @returns its ticket, and revoked*() say the rest; 0 = nothing is to be ended, or the lock could not be had in time
  */
 export function revoke(thread: u32, parked: u32, now: f64): u32 {
-  if (!gateOn() || !lockAcquire(HEADER + HEADER_COMMIT_LOCK, SHORT)) return 0;
+  if (!gateOn() || !lockAcquire(COMMIT_LOCK, SHORT)) return 0;
   const index = choose(thread, parked, now);
   if (index >= 0) {
     const note = noteAt(<u32>index);
@@ -281,7 +281,7 @@ export function revoke(thread: u32, parked: u32, now: f64): u32 {
     chosenThread = entryThread(entry);
     chosenPriority = entryPriority(entry);
   }
-  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  lockRelease(COMMIT_LOCK);
   return <u32>(index + 1);
 }
 
@@ -306,11 +306,11 @@ export function isHeld(ticket: u32, generation: u32): u32 {
  * @returns 0, or 1 when the lock could not be had: call again
  */
 export function revocationLost(ticket: u32, generation: u32): u32 {
-  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, SHORT)) return 1;
+  if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
   if (entryOf(ticket, generation) != 0) {
     const note = noteAt(ticket - 1);
     store<u32>(note, load<u32>(note, NOTE_STATE) | NOTE_LOST, NOTE_STATE);
   }
-  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  lockRelease(COMMIT_LOCK);
   return 0;
 }

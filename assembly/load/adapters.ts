@@ -15,15 +15,15 @@ import {
   COLUMN_ADAPTERS_WAITING,
   cell,
 } from '../endpoints';
-import { ADAPTERS, ADAPTERS_PER_ENDPOINT, ADAPTERS_REMEMBERED, P, REQUEST } from '../memory';
-import { REQUEST_ADAPTER } from '../scheduling/program';
+import { ADAPTERS, ADAPTERS_PER_ENDPOINT, ADAPTERS_REMEMBERED, REQUEST, SLOTS } from '../memory';
+import { REQUEST_ADAPTER } from '../request-area';
 
 function gaugeOf(slot: u32): usize {
   return ADAPTERS + ((<usize>slot * ADAPTERS_PER_ENDPOINT) << 3);
 }
 
 function rememberedOf(slot: u32): usize {
-  return ADAPTERS + ((<usize>(P * ADAPTERS_PER_ENDPOINT + slot * ADAPTERS_REMEMBERED)) << 3);
+  return ADAPTERS + ((<usize>(SLOTS * ADAPTERS_PER_ENDPOINT + slot * ADAPTERS_REMEMBERED)) << 3);
 }
 
 /** Place of a hash in a list, or `count`. */

@@ -5,8 +5,8 @@
 // use is pinned, so eviction keeps it. A charge is named by its handle, the last segment and block of the prompt:
 // everything before is found by walking to the root, without the hashes.
 import { COLUMN_ACTIVE_BLOCKS, cell } from '../endpoints';
-import { lockAcquire, lockRelease } from '../lock';
-import { HASHES, HEADER, HEADER_INDEX_LOCK } from '../memory';
+import { INDEX_LOCK, lockAcquire, lockRelease } from '../lock';
+import { HASHES } from '../memory';
 import {
   count,
   counted,
@@ -138,17 +138,17 @@ export function activeOverlap(slot: u32, blocks: u32): u32 {
 
 /** As activeAddLocked, for callers without the lock. @returns also 0 when the lock cannot be had in time */
 export function activeAdd(slot: u32, blocks: u32): u32 {
-  if (!lockAcquire(HEADER + HEADER_INDEX_LOCK, PATIENCE)) return 0;
+  if (!lockAcquire(INDEX_LOCK, PATIENCE)) return 0;
   const handle = activeAddLocked(slot, blocks);
-  lockRelease(HEADER + HEADER_INDEX_LOCK);
+  lockRelease(INDEX_LOCK);
   return handle;
 }
 
 /** As activeRemoveLocked, for callers without the lock. @returns 0, or -1 when the lock cannot be had: call again */
 export function activeRemove(slot: u32, handle: u32, blocks: u32): i32 {
-  if (!lockAcquire(HEADER + HEADER_INDEX_LOCK, PATIENCE)) return -1;
+  if (!lockAcquire(INDEX_LOCK, PATIENCE)) return -1;
   activeRemoveLocked(slot, handle, blocks);
-  lockRelease(HEADER + HEADER_INDEX_LOCK);
+  lockRelease(INDEX_LOCK);
   return 0;
 }
 

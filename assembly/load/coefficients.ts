@@ -3,19 +3,17 @@
 // Owns: REGION_PREDICTION, written by the control thread and read by decide, both under the commit lock.
 //
 //   head     +0 u32 1 = the coefficients of an unknown endpoint have been written · +64 f32 × 14: those
-//   columns  f32 × P for each coefficient: 7 of the time to first token, then 7 of the time per output token
-//            u32 × P: 1 = learned from the endpoint's own requests
+//   columns  f32 × SLOTS for each coefficient: 7 of the time to first token, then 7 of the time per output token
+//            u32 × SLOTS: 1 = learned from the endpoint's own requests
 import { COLUMN_GENERATION, cell } from '../endpoints';
-import { lockAcquire, lockRelease } from '../lock';
+import { COMMIT_LOCK, lockAcquire, lockRelease } from '../lock';
 import {
-  HEADER,
-  HEADER_COMMIT_LOCK,
   INPUT,
-  P,
   PREDICTION,
   PREDICTION_COEFFICIENTS,
   PREDICTION_FEATURES,
   PREDICTION_HEAD_BYTES,
+  SLOTS,
 } from '../memory';
 
 const HEAD_READY: usize = 0;
@@ -26,7 +24,7 @@ const SHORT: u32 = 20;
 
 /** Address of the column of one coefficient. @param target 0 time to first token, 1 time per output token */
 export function coefficientAddress(target: u32, feature: u32): usize {
-  return PREDICTION + PREDICTION_HEAD_BYTES + ((<usize>(target * PREDICTION_FEATURES + feature) * P) << 2);
+  return PREDICTION + PREDICTION_HEAD_BYTES + ((<usize>(target * PREDICTION_FEATURES + feature) * SLOTS) << 2);
 }
 
 export function predictionReady(): bool {
@@ -54,11 +52,11 @@ export function coefficientsForget(slot: u32): void {
  * @returns 0, or 1 when the lock could not be had: call again
  */
 export function predictionPrior(): u32 {
-  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, SHORT)) return 1;
+  if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
   memory.copy(PREDICTION + HEAD_UNKNOWN, INPUT, (<usize>PREDICTION_COEFFICIENTS) << 2);
-  for (let slot: u32 = 0; slot < P; slot++) if (load<u32>(learnedAt(slot)) == 0) write(slot, INPUT);
+  for (let slot: u32 = 0; slot < SLOTS; slot++) if (load<u32>(learnedAt(slot)) == 0) write(slot, INPUT);
   store<u32>(PREDICTION, 1, HEAD_READY);
-  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  lockRelease(COMMIT_LOCK);
   return 0;
 }
 
@@ -67,10 +65,10 @@ export function predictionPrior(): u32 {
  * @returns as predictionPrior
  */
 export function predictionLearned(slot: u32, generation: u32): u32 {
-  if (slot >= P || load<u32>(cell(COLUMN_GENERATION, slot)) != generation) return 0;
-  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, SHORT)) return 1;
+  if (slot >= SLOTS || load<u32>(cell(COLUMN_GENERATION, slot)) != generation) return 0;
+  if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
   write(slot, INPUT);
   store<u32>(learnedAt(slot), 1);
-  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  lockRelease(COMMIT_LOCK);
   return 0;
 }

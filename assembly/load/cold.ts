@@ -3,8 +3,8 @@
 // Owns: the columns COLD_OLDER and COLD_NEWER and the pool words POOL_COLD_*, all under the commit lock. What a dead
 // thread may have left half linked is forgotten as a whole (coldRepair): the list is a preference, not an account.
 import { COLUMN_COLD_NEWER, COLUMN_COLD_OLDER, cell, columnAddress } from '../endpoints';
-import { CANDIDATES, HEADER, HEADER_POOL, KEYS, P } from '../memory';
-import { POOL_COLD_LENGTH, POOL_COLD_NEWEST, POOL_COLD_OLDEST } from '../scheduling/program';
+import { CANDIDATES, HEADER, HEADER_POOL, KEYS, SLOTS } from '../memory';
+import { POOL_COLD_LENGTH, POOL_COLD_NEWEST, POOL_COLD_OLDEST } from '../pool-words';
 
 const OLDEST: usize = HEADER + HEADER_POOL + POOL_COLD_OLDEST;
 const NEWEST: usize = HEADER + HEADER_POOL + POOL_COLD_NEWEST;
@@ -42,8 +42,8 @@ export function coldSent(slot: u32, size: u32): void {
 
 /** Forget everybody. Commit lock held (seized). */
 export function coldRepair(): void {
-  memory.fill(columnAddress(COLUMN_COLD_OLDER), 0, (<usize>P) << 2);
-  memory.fill(columnAddress(COLUMN_COLD_NEWER), 0, (<usize>P) << 2);
+  memory.fill(columnAddress(COLUMN_COLD_OLDER), 0, (<usize>SLOTS) << 2);
+  memory.fill(columnAddress(COLUMN_COLD_NEWER), 0, (<usize>SLOTS) << 2);
   store<u32>(OLDEST, 0);
   store<u32>(NEWEST, 0);
   store<u32>(LENGTH, 0);

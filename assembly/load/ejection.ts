@@ -3,8 +3,8 @@
 // Owns: the columns EJECTION, FAILURES, EJECTIONS and EJECTED_UNTIL and the pool word POOL_EJECTED, all under the commit
 // lock. States of a slot: 0 in → 1 out (for base · 2^n, at most the longest) → 2 a probe is under way → 0 or 1.
 import { COLUMN_EJECTED_UNTIL, COLUMN_EJECTION, COLUMN_EJECTIONS, COLUMN_FAILURES, cell, wideCell } from '../endpoints';
-import { HEADER, HEADER_POOL, P } from '../memory';
-import { POOL_EJECTED, POOL_EJECTION_OFF, POOL_LIVE } from '../scheduling/program';
+import { HEADER, HEADER_POOL, SLOTS } from '../memory';
+import { POOL_EJECTED, POOL_EJECTION_OFF, POOL_LIVE } from '../pool-words';
 
 /** Failures in a row until an endpoint is out. Two may be a coincidence of a rolling restart. */
 export const EJECTION_FAILURES: u32 = 3;
@@ -71,7 +71,7 @@ export function readmit(slot: u32): void {
 /** Count the ejected again and forget probes; the caller marks the live probes afterwards. Commit lock held (seized). */
 export function ejectionRepair(): void {
   let ejected: u32 = 0;
-  for (let slot: u32 = 0; slot < P; slot++) {
+  for (let slot: u32 = 0; slot < SLOTS; slot++) {
     endProbe(slot);
     ejected += u32(load<u32>(cell(COLUMN_EJECTION, slot)) != 0);
   }

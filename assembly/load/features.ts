@@ -25,7 +25,7 @@ import {
   wideCell,
 } from '../endpoints';
 import { REQUEST } from '../memory';
-import { REQUEST_ADAPTER } from '../scheduling/program';
+import { REQUEST_ADAPTER } from '../request-area';
 
 export const FEATURES: usize = 64;
 export const FEATURES_BYTES: usize = 64;

@@ -29,7 +29,7 @@ function countsCount(r: u32, c: u32): u32 {
   return entryCount(r, c) / 64 + segmentsOf(c);
 }
 
-/** Bytes of REGION_ACTIVE for R live requests and chains of at most C blocks. */
+/** Bytes of REGION_ACTIVE for REQUESTS live requests and chains of at most CHAIN_BLOCKS blocks. */
 export function activeRegionBytes(_p: u32, r: u32, c: u32): u64 {
   return HEAD_BYTES + ((<u64>entryCount(r, c)) << 6) + (<u64>countsCount(r, c) + 1) * COUNTS_BYTES;
 }

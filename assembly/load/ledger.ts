@@ -1,8 +1,8 @@
 // The ledger: what was charged to endpoints and not released yet.
 //
-// Owns: REGION_LEDGER (64 bytes of common head, 64 bytes of head per thread, R entries of 128 bytes) and the load columns of REGION_ENDPOINTS
-// (INFLIGHT, INFLIGHT_TOKENS, PREFILL_TOKENS, PROMPT_TOKENS, SINCE_SCRAPE, OUTPUT_BLOCKS and, with strictest.ts, STRICTEST_*). All under the commit lock, but for an entry's handle
-// of active blocks, which is written under the index lock by the thread that owns the entry.
+// Owns: REGION_LEDGER (64 bytes of common head, 64 bytes of head per thread, REQUESTS entries of 128 bytes) and the load columns of REGION_ENDPOINTS
+// (INFLIGHT, INFLIGHT_TOKENS, PREFILL_TOKENS, PROMPT_TOKENS, SINCE_SCRAPE, OUTPUT_BLOCKS, STRICTEST_TPOT, STRICTEST_TICKET). All under the commit lock,
+// but for an entry's handle of active blocks, which is written under the index lock by the thread that owns the entry.
 //
 //   common head    +0 free list (entry + 1)
 //   thread's head  +0 own free list (entry + 1) · +4 its length · +8 charges less releases made by this thread
@@ -10,9 +10,17 @@
 //   entry  +0 state 0 free, 1 charged · +4 thread · +8 slot · +12 slot generation · +16 ticket generation
 //          +20 tokens · +24 handle of active blocks · +28 blocks behind the handle · +32 output blocks
 //          +36 scrape epoch at the charge · +40 flags · +44 priority · +48 f64 time
-//          +56 next free entry, or the next one of the slot's list in strictest.ts (entry + 1)
+//          +56 next free entry, or the next one of the slot's list of wanted times (entry + 1)
 //          +60 f32 time per output token that the request wants in milliseconds, 0 = none
 //          +64 64 bytes of features (features.ts)
+//
+// The list of wanted times: the charged entries of a slot whose requests want a time per output token, strictest first, so
+// that a decision sees what a request that joins them must not break.
+//
+//   slot → ticket of the least wanted time → next → … → 0      in rising order; other requests are not in it
+//
+// A removal walks the list, an insertion the part below its own time. There are few different times in practice, so an
+// insertion ends early, and a list is as long as an engine's batch.
 //
 // Invariant (ledgerCheck): each load column equals the sum over the live entries of its slot and generation.
 import {
@@ -24,13 +32,13 @@ import {
   COLUMN_PROMPT_TOKENS,
   COLUMN_SCRAPE_EPOCH,
   COLUMN_SINCE_SCRAPE,
+  COLUMN_STRICTEST_TICKET,
+  COLUMN_STRICTEST_TPOT,
   cell,
   columnAddress,
 } from '../endpoints';
-import { gateReleased, gateRepair } from '../gate/gate';
-import { K, LEDGER, LEDGER_ENTRY_BYTES, P, R, THREAD } from '../memory';
+import { LEDGER, LEDGER_ENTRY_BYTES, REQUESTS, SLOTS, THREAD, THREADS } from '../memory';
 import { FEATURE_PREFILL, FEATURE_PROMPT, FEATURES, featuresNote, featuresOf } from './features';
-import { strictestAdd, strictestClear, strictestRemove } from './strictest';
 
 const ENTRY_STATE: usize = 0;
 const ENTRY_THREAD: usize = 4;
@@ -65,14 +73,14 @@ function headOf(thread: u32): usize {
 /** Requests charged and not released. */
 export function ledgerUsed(): u32 {
   let used: u32 = 0;
-  for (let thread: u32 = 0; thread < K; thread++) used += load<u32>(headOf(thread), HEAD_USED);
+  for (let thread: u32 = 0; thread < THREADS; thread++) used += load<u32>(headOf(thread), HEAD_USED);
   return used;
 }
 
 /** Charges refused because the ledger was full. */
 export function ledgerFull(): u32 {
   let full: u32 = 0;
-  for (let thread: u32 = 0; thread < K; thread++) full += load<u32>(headOf(thread), HEAD_FULL);
+  for (let thread: u32 = 0; thread < THREADS; thread++) full += load<u32>(headOf(thread), HEAD_FULL);
   return full;
 }
 
@@ -101,7 +109,7 @@ function giveEntry(ticket: u32): void {
 }
 
 export function entryAt(index: u32): usize {
-  return LEDGER + 64 + ((<usize>K) << 6) + <usize>index * LEDGER_ENTRY_BYTES;
+  return LEDGER + 64 + ((<usize>THREADS) << 6) + <usize>index * LEDGER_ENTRY_BYTES;
 }
 
 export function entryHandle(entry: usize): u32 {
@@ -170,14 +178,14 @@ function add(column: u32, slot: u32, by: u32): void {
 
 /** Entry of a ticket, or 0 when the ticket is not ours any more. */
 export function entryOf(ticket: u32, generation: u32): usize {
-  if (ticket == 0 || ticket > R) return 0;
+  if (ticket == 0 || ticket > REQUESTS) return 0;
   const entry = entryAt(ticket - 1);
   return load<u32>(entry, ENTRY_STATE) == 1 && load<u32>(entry, ENTRY_GENERATION) == generation ? entry : 0;
 }
 
 /** Link every entry into the free list; creator only. */
 export function ledgerInitialise(): void {
-  for (let i: u32 = 0; i < R; i++) store<u32>(entryAt(i), i + 1 < R ? i + 2 : 0, ENTRY_NEXT);
+  for (let i: u32 = 0; i < REQUESTS; i++) store<u32>(entryAt(i), i + 1 < REQUESTS ? i + 2 : 0, ENTRY_NEXT);
   store<u32>(LEDGER, 1, HEAD_FREE);
 }
 
@@ -259,15 +267,69 @@ export function growOutput(entry: usize, blocks: u32): void {
   if (current(entry)) add(COLUMN_OUTPUT_BLOCKS, load<u32>(entry, ENTRY_SLOT), blocks - before);
 }
 
-/** Take an entry out of the load and give it back to the free list. Commit lock held; its active blocks are gone already. */
+function setStrictest(slot: u32, ticket: u32): void {
+  store<u32>(cell(COLUMN_STRICTEST_TICKET, slot), ticket);
+  store<f32>(cell(COLUMN_STRICTEST_TPOT, slot), ticket == 0 ? <f32>0 : entryTpot(entryAt(ticket - 1)));
+}
+
+/** The request of a ticket just charged wants a time per output token, in milliseconds. Commit lock held. */
+export function noteWantedTpot(slot: u32, ticket: u32, wish: f32): void {
+  if (ticket == 0 || !(wish > 0)) return;
+  entrySetTpot(entryAt(ticket - 1), wish);
+  addStrictest(slot, ticket);
+}
+
+/** Put a charged entry into the list of its slot. Commit lock held. */
+function addStrictest(slot: u32, ticket: u32): void {
+  const entry = entryAt(ticket - 1);
+  const wish = entryTpot(entry);
+  if (!(wish > 0)) return;
+  const head = load<u32>(cell(COLUMN_STRICTEST_TICKET, slot));
+  let before: u32 = 0;
+  let at = head;
+  while (at != 0 && entryTpot(entryAt(at - 1)) < wish) {
+    before = at;
+    at = entryNext(entryAt(at - 1));
+  }
+  entrySetNext(entry, at);
+  if (before == 0) setStrictest(slot, ticket);
+  else entrySetNext(entryAt(before - 1), ticket);
+}
+
+/** Take an entry out of it. Commit lock held. */
+function removeStrictest(slot: u32, ticket: u32): void {
+  const entry = entryAt(ticket - 1);
+  if (!(entryTpot(entry) > 0)) return;
+  let at = load<u32>(cell(COLUMN_STRICTEST_TICKET, slot));
+  if (at == ticket) return setStrictest(slot, entryNext(entry));
+  while (at != 0) {
+    const next = entryNext(entryAt(at - 1));
+    if (next == ticket) return entrySetNext(entryAt(at - 1), entryNext(entry));
+    at = next;
+  }
+}
+
+/** Forget the list of a slot that changes hands, or that is made again. Commit lock held. */
+function clearStrictest(slot: u32): void {
+  setStrictest(slot, 0);
+}
+
+/** Number of an entry. */
+export function entryIndex(entry: usize): u32 {
+  return <u32>((entry - entryAt(0)) / LEDGER_ENTRY_BYTES);
+}
+
+/**
+ * Take an entry out of the load and give it back to the free list. Commit lock held; its active blocks are gone already,
+ * and the gate has been told (gateReleased), while the entry was still charged.
+ */
 export function releaseEntry(entry: usize): void {
-  const index = <u32>((entry - entryAt(0)) / LEDGER_ENTRY_BYTES);
-  gateReleased(index);
+  const index = entryIndex(entry);
   if (current(entry)) {
     const slot = load<u32>(entry, ENTRY_SLOT);
     addLoad(entry, u32.MAX_VALUE, 0 - load<u32>(entry, ENTRY_TOKENS));
     add(COLUMN_OUTPUT_BLOCKS, slot, 0 - load<u32>(entry, ENTRY_OUTPUT_BLOCKS));
-    strictestRemove(slot, <u32>((entry - entryAt(0)) / LEDGER_ENTRY_BYTES) + 1);
+    removeStrictest(slot, index + 1);
   }
   atomic.store<u32>(entry, 0, ENTRY_STATE);
   const head = headOf(THREAD);
@@ -283,49 +345,48 @@ export function clearLoad(slot: u32): void {
   store<u32>(cell(COLUMN_PROMPT_TOKENS, slot), 0);
   store<u32>(cell(COLUMN_SINCE_SCRAPE, slot), 0);
   store<u32>(cell(COLUMN_OUTPUT_BLOCKS, slot), 0);
-  strictestClear(slot);
+  clearStrictest(slot);
 }
 
 /**
  * Recompute every load column and the free lists from the entries, after a thread died inside the commit lock.
- * Commit lock held (seized).
+ * Commit lock held (seized); gateRepair() follows.
  */
 export function ledgerRepair(): void {
-  for (let slot: u32 = 0; slot < P; slot++) clearLoad(slot);
+  for (let slot: u32 = 0; slot < SLOTS; slot++) clearLoad(slot);
   let free: u32 = 0;
   let used: u32 = 0;
-  for (let i = R; i > 0; i--) {
+  for (let i = REQUESTS; i > 0; i--) {
     const entry = entryAt(i - 1);
     if (load<u32>(entry, ENTRY_STATE) == 1) {
       used++;
       if (!current(entry)) continue;
       addLoad(entry, 1, load<u32>(entry, ENTRY_TOKENS));
       add(COLUMN_OUTPUT_BLOCKS, load<u32>(entry, ENTRY_SLOT), load<u32>(entry, ENTRY_OUTPUT_BLOCKS));
-      strictestAdd(load<u32>(entry, ENTRY_SLOT), i);
+      addStrictest(load<u32>(entry, ENTRY_SLOT), i);
     } else {
       store<u32>(entry, free, ENTRY_NEXT);
       free = i;
     }
   }
-  for (let thread: u32 = 0; thread < K; thread++) {
+  for (let thread: u32 = 0; thread < THREADS; thread++) {
     store<u64>(headOf(thread), 0, HEAD_FREE);
     store<u32>(headOf(thread), thread == 0 ? used : 0, HEAD_USED);
   }
   store<u32>(LEDGER, free, HEAD_FREE);
-  gateRepair();
 }
 
 function columnSum(column: u32): u64 {
   const base = columnAddress(column);
   let sum: u64 = 0;
-  for (let slot: u32 = 0; slot < P; slot++) sum += load<u32>(base + ((<usize>slot) << 2));
+  for (let slot: u32 = 0; slot < SLOTS; slot++) sum += load<u32>(base + ((<usize>slot) << 2));
   return sum;
 }
 
 function listLength(list: usize): u32 {
   let length: u32 = 0;
   let at = load<u32>(list, HEAD_FREE);
-  while (at != 0 && length <= R) {
+  while (at != 0 && length <= REQUESTS) {
     length++;
     at = load<u32>(entryAt(at - 1), ENTRY_NEXT);
   }
@@ -344,7 +405,7 @@ export function ledgerCheck(): u32 {
   let prefill: u64 = 0;
   let prompt: u64 = 0;
   let used: u32 = 0;
-  for (let i: u32 = 0; i < R; i++) {
+  for (let i: u32 = 0; i < REQUESTS; i++) {
     const entry = entryAt(i);
     if (load<u32>(entry, ENTRY_STATE) != 1) continue;
     used++;
@@ -362,10 +423,10 @@ export function ledgerCheck(): u32 {
   if (columnSum(COLUMN_PROMPT_TOKENS) != prompt) return 7;
   if (ledgerUsed() != used) return 4;
   let free = listLength(LEDGER);
-  for (let thread: u32 = 0; thread < K; thread++) {
+  for (let thread: u32 = 0; thread < THREADS; thread++) {
     const own = listLength(headOf(thread));
     if (own != load<u32>(headOf(thread), HEAD_LENGTH)) return 5;
     free += own;
   }
-  return free + used == R ? 0 : 5;
+  return free + used == REQUESTS ? 0 : 5;
 }

@@ -1,5 +1,4 @@
 // What the prefix index offers to the rest of the core, nothing else.
-
 import { HEAD } from './layout';
 
 export { prefixCheck } from './check';

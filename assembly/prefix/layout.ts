@@ -72,7 +72,7 @@ function align(bytes: u64): u64 {
   return (bytes + 63) & ~(<u64>63);
 }
 
-/** Bytes of REGION_PREFIX for P endpoints, N unique blocks, chains of at most C blocks and K threads. */
+/** Bytes of REGION_PREFIX for SLOTS endpoints, INDEX_BLOCKS unique blocks, chains of at most CHAIN_BLOCKS blocks and THREADS threads. */
 export function prefixRegionBytes(p: u32, n: u32, c: u32, k: u32): u64 {
   const segments = <u64>segmentCount(n) + 1;
   let bytes = HEAD_BYTES;
@@ -115,9 +115,9 @@ export let PATH: usize = 0; // 16 bytes per step of the path
 export let VISITED: usize = 0; // this thread's
 export let ALIVE: usize = 0; // this thread's
 export let GUESSES: usize = 0; // this thread's
-export let BLOCK_LIMIT: u32 = 0; // N
-export let CHAIN_LIMIT: u32 = 0; // C
-export let SLOT_LIMIT: u32 = 0; // P
+export let BLOCK_LIMIT: u32 = 0; // INDEX_BLOCKS
+export let CHAIN_LIMIT: u32 = 0; // CHAIN_BLOCKS
+export let SLOT_LIMIT: u32 = 0; // SLOTS
 
 /** Set this instance's addresses. */
 export function prefixBind(region: usize, p: u32, n: u32, c: u32, thread: u32): void {

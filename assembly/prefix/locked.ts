@@ -1,8 +1,7 @@
 // The prefix index for callers that do not hold the index lock: each takes it, waiting at most PATIENCE milliseconds.
 //
 // Owns nothing.
-import { lockAcquire, lockRelease } from '../lock';
-import { HEADER, HEADER_INDEX_LOCK } from '../memory';
+import { INDEX_LOCK, lockAcquire, lockRelease } from '../lock';
 import {
   prefixInsertLocked,
   prefixRemoveAt,
@@ -13,7 +12,7 @@ import {
   prefixStoreLocked,
 } from './store';
 
-const LOCK: usize = HEADER + HEADER_INDEX_LOCK;
+const LOCK: usize = INDEX_LOCK;
 const PATIENCE: u32 = 100;
 /** In the second word of an event's record. */
 export const EVENT_REMOVE: u32 = 0x80000000;

@@ -18,7 +18,6 @@ import {
   contentOf,
   depthOf,
   holdsRange,
-  lengthOf,
   parentOf,
   pin,
   register,

@@ -9,7 +9,7 @@
 //
 // Decoded bytes are first put one behind the other into OUTPUT and then hashed together: escapes cut a prompt into
 // pieces of some fifty bytes, and starting the hash anew for each costs more than copying sixteen bytes at a time.
-import { C, HASHES, OUTPUT, SCAN_REGION, SCANS } from '../memory';
+import { CHAIN_BLOCKS, HASHES, OUTPUT, SCAN_REGION, SCANS } from '../memory';
 import { hashBytes, hashLink, streamAbsorb, streamHash, streamLength, streamReset } from './hash';
 import {
   SCAN_BLOCK,
@@ -54,7 +54,7 @@ export function contentStart(): void {
   lexemesStart();
   out = OUTPUT;
   links = SCAN_REGION + <usize>scanLinksOffset(SCANS);
-  pages = SCAN_REGION + <usize>scanPagesOffset(SCANS, C);
+  pages = SCAN_REGION + <usize>scanPagesOffset(SCANS, CHAIN_BLOCKS);
 }
 
 /** A new scan has no content; what comes first goes to the prompt. */
@@ -188,12 +188,12 @@ function append(segment: usize, hash: u64): bool {
   let to = segment + SEGMENT_HASHES + ((<usize>count) << 3);
   if (count >= SEGMENT_INLINE_HASHES) {
     const inPage = (count - SEGMENT_INLINE_HASHES) % SCAN_PAGE_HASHES;
-    if (count >= C || (inPage == 0 && !addPage(segment))) {
+    if (count >= CHAIN_BLOCKS || (inPage == 0 && !addPage(segment))) {
       store<u32>(segment, 1, SEGMENT_FULL);
       return false;
     }
     to = page(load<u32>(segment, SEGMENT_LAST_PAGE)) + ((<usize>inPage) << 3);
-  } else if (count >= C) {
+  } else if (count >= CHAIN_BLOCKS) {
     store<u32>(segment, 1, SEGMENT_FULL);
     return false;
   }
@@ -216,7 +216,7 @@ function addPage(segment: usize): bool {
     store<u32>(SCAN_REGION, load<u32>(link(taken)), SCAN_HEAD_FREE_PAGE);
   } else {
     const fresh = load<u32>(SCAN_REGION, SCAN_HEAD_FRESH_PAGES);
-    if (fresh >= scanPages(SCANS, C)) {
+    if (fresh >= scanPages(SCANS, CHAIN_BLOCKS)) {
       store<u32>(SCAN_REGION, load<u32>(SCAN_REGION, SCAN_HEAD_SHORTAGES) + 1, SCAN_HEAD_SHORTAGES);
       return false;
     }
@@ -238,7 +238,7 @@ export function contentTail(scan: usize): bool {
     if (load<u32>(scan + offset, SEGMENT_FULL) != 0) return false;
     blocks += load<u32>(scan + offset, SEGMENT_HASH_COUNT);
   }
-  return blocks < C && unfinished(scan + SCAN_LAST_SEGMENT);
+  return blocks < CHAIN_BLOCKS && unfinished(scan + SCAN_LAST_SEGMENT);
 }
 
 /** The segment ends with a block that is not whole. */
@@ -262,7 +262,7 @@ export function contentChain(scan: usize, root: u64): u32 {
     if (offset != SCAN_LAST_SEGMENT)
       before = hashLink(before, <u64>((offset - SCAN_FIRST_SEGMENT) / SEGMENT_BYTES + 1));
     const count = load<u32>(segment, SEGMENT_HASH_COUNT);
-    const linked = count < C - done ? count : C - done;
+    const linked = count < CHAIN_BLOCKS - done ? count : CHAIN_BLOCKS - done;
     before = linkSegment(segment, before, HASHES + ((<usize>done) << 3), linked);
     done += linked;
     if (linked < count || load<u32>(segment, SEGMENT_FULL) != 0) return done;

@@ -11,7 +11,7 @@
 //
 // Content hashes do not depend on each other (blocks hash in parallel in the processor); a chain links them with one
 // multiplication per block. A chain hash stands for everything from the root to the end of its block.
-import { C, HASH_SEED, HASHES, INPUT } from '../memory';
+import { CHAIN_BLOCKS, HASH_SEED, HASHES, INPUT } from '../memory';
 import { HASH_STREAM_FILL, HASH_STREAM_LENGTH, HASH_STREAM_STRIPE } from './layout';
 
 const PRIME_1: u64 = 0x9e3779b185ebca87;
@@ -152,14 +152,14 @@ export function streamHash(stream: usize): u64 {
 
 /**
  * Chain hashes of `length` bytes in INPUT under the root of an empty name, written to HASHES: whole blocks first, then
- * the tail when there is one. At most C blocks, and no tail beyond them.
+ * the tail when there is one. At most CHAIN_BLOCKS blocks, and no tail beyond them.
  * @returns hashes written.
  */
 export function hashBlocks(length: u32, blockBytes: u32): u32 {
   let link = hashBytes(INPUT, 0);
   let from = INPUT;
   let count: u32 = 0;
-  while (length > 0 && count < C) {
+  while (length > 0 && count < CHAIN_BLOCKS) {
     const size = length < blockBytes ? length : blockBytes;
     link = hashLink(link, hashBytes(from, size));
     store<u64>(HASHES + ((<usize>count) << 3), link);

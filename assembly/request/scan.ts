@@ -37,7 +37,7 @@ import {
   SCAN_SALT_HASH,
   SCAN_SHAPE,
 } from './layout';
-import { SHAPE_BAD, SHAPE_EMPTY, SHAPE_MISSING } from './shapes';
+import { SHAPE_BAD, SHAPE_EMPTY } from './shapes';
 
 // Kinds beyond those of fields.ts: what the message in an envelope holds.
 export const PROMPT_ENGINE: u32 = 9; // vLLM's GenerateRequest
@@ -189,7 +189,7 @@ export function scanPromptBytes(id: u32): u32 {
  * Write the chain hashes of the prompt to HASHES (u64 each): whole blocks, then the tail if scanTail() says so. The
  * root stands for the pool's seed, the bytes at `name` (the target model) and the cache salt. Behind it come the blocks
  * of tools, of system and of the prompt's content.
- * @returns whole blocks, at most C.
+ * @returns whole blocks, at most CHAIN_BLOCKS.
  */
 export function scanChain(id: u32, name: usize, length: u32): u32 {
   const scan = scanAddress(id);

@@ -6,7 +6,7 @@
 // A token is its id as a little-endian u32, so a chain over ids is the same as that of a body which brings them itself
 // (vLLM's and SGLang's generate). A block that holds more than tokens (images stand as placeholders) mixes the names of
 // those things into the link before it.
-import { C, HASH_SEED, HASHES, INPUT } from '../memory';
+import { CHAIN_BLOCKS, HASH_SEED, HASHES, INPUT } from '../memory';
 import { hashBytes, hashLink } from './hash';
 
 let link: u64 = 0;
@@ -34,12 +34,12 @@ export function tokenChainMix(length: u32): void {
 }
 
 /**
- * Append the whole blocks of `length` bytes in INPUT; at most C blocks in all.
+ * Append the whole blocks of `length` bytes in INPUT; at most CHAIN_BLOCKS blocks in all.
  * @returns blocks of the chain so far
  */
 export function tokenChainAdd(length: u32, blockBytes: u32): u32 {
   let from = INPUT;
-  while (length >= blockBytes && count < C) {
+  while (length >= blockBytes && count < CHAIN_BLOCKS) {
     link = hashLink(link, hashBytes(from, blockBytes));
     store<u64>(HASHES + ((<usize>count) << 3), link);
     from += blockBytes;
@@ -49,9 +49,9 @@ export function tokenChainAdd(length: u32, blockBytes: u32): u32 {
   return count;
 }
 
-/** Write the hash of a last block that is not whole, `length` bytes in INPUT, behind the others. @returns 0 when C blocks stand there */
+/** Write the hash of a last block that is not whole, `length` bytes in INPUT, behind the others. @returns 0 when CHAIN_BLOCKS blocks stand there */
 export function tokenChainTail(length: u32): u32 {
-  if (count >= C) return 0;
+  if (count >= CHAIN_BLOCKS) return 0;
   store<u64>(HASHES + ((<usize>count) << 3), hashLink(link, hashBytes(INPUT, length)));
   return 1;
 }

@@ -1,9 +1,8 @@
-// Layout of one open response scan, and the size of REGION_RESPONSES.
+// Layout of one open response scan.
 //
-// Owns: REGION_RESPONSES, one part per thread: RESPONSE_SCAN_BYTES for each of `scans` response scans, then the metrics
-// scanner (scrape/layout.ts). Only its own thread reads and writes a part, so there is no lock; nothing in it outlives
+// Owns: the beginning of each thread's part of REGION_RESPONSES: RESPONSE_SCAN_BYTES for each of `scans` response scans.
+// The metrics scanner (scrape/layout.ts) follows. Only its own thread reads and writes a part, so there is no lock; nothing in it outlives
 // the thread (a scan belongs to a stream of that thread), so there is nothing to repair after its death.
-import { SCRAPE_BYTES } from '../scrape/layout';
 
 // Words (u32) of a scan.
 export const SCAN_MODE: usize = 0; // MODE_*
@@ -65,7 +64,7 @@ export const STAGED_NONE: u32 = 0;
 export const STAGED: u32 = 1;
 export const STAGED_IF_COMPLETED: u32 = 2; // counts only when the document's type is "response.completed"
 
-/** Bytes of one thread's part of REGION_RESPONSES for `scans` open response scans. */
+/** Bytes of `scans` response scans. */
 export function responseRegionBytes(scans: u32): u64 {
-  return <u64>scans * RESPONSE_SCAN_BYTES + SCRAPE_BYTES;
+  return <u64>scans * RESPONSE_SCAN_BYTES;
 }

@@ -2,18 +2,19 @@
 //
 // Owns: the thread's KEYS and SCORE columns, written by its own thread. Reads the endpoint and label columns under the
 // commit lock. Formulas are llm-d-router's (docs/compatibility.md) unless said.
+import { laneMax, laneSum } from '../columns/lanes';
+import { promptTokens, valueKeys } from '../columns/values';
 import { COLUMN_INFLIGHT, columnAddress } from '../endpoints';
-import { CANDIDATES, KEYS, MATCH, P } from '../memory';
-import { addConstant, addKeys, laneMax, laneSum, NEVER, oneValue, zeroValue } from './column';
+import { CANDIDATES, KEYS, MATCH, SLOTS } from '../memory';
 import { labelAddress, MIX_FIRST, MIX_SECOND, mixLanes, RANGE_ABSENT, requestKey } from './labels';
-import { promptTokens, valueKeys } from './values';
+import { addConstant, addKeys, NEVER, oneValue, zeroValue } from './score-column';
 
 /** 1 where the label has the value of the header, else 0. */
 export function scoreHeaderLabel(used: u32, key: u32, column: u32): void {
   const wanted = requestKey(key);
   if (wanted == 0) return;
   const first = labelAddress(column);
-  const second = first + ((<usize>P) << 2);
+  const second = first + ((<usize>SLOTS) << 2);
   const low = i32x4.splat(<i32>wanted);
   const high = i32x4.splat(<i32>(wanted >> 32));
   const one = f32x4.splat(oneValue);
@@ -67,7 +68,7 @@ function highestKey(used: u32, sign: f32): f32 {
  */
 export function scoreContextLength(used: u32, column: u32): void {
   const first = labelAddress(column);
-  const second = first + ((<usize>P) << 2);
+  const second = first + ((<usize>SLOTS) << 2);
   const length = f32x4.splat(promptTokens());
   const zero = f32x4.splat(zeroValue);
   const one = f32x4.splat(oneValue);
@@ -127,7 +128,7 @@ export function scoreRendezvous(used: u32, key: u32, column: u32, factor: f32): 
   const bound = f32x4.splat(boundOf(used, factor));
   const inflight = columnAddress(COLUMN_INFLIGHT);
   const first = labelAddress(column);
-  const second = first + ((<usize>P) << 2);
+  const second = first + ((<usize>SLOTS) << 2);
   const low = i32x4.splat(<i32>wanted);
   const high = i32x4.splat(<i32>(wanted >> 32));
   const mixOne = i32x4.splat(MIX_FIRST);
@@ -156,7 +157,7 @@ export function scoreRing(used: u32, key: u32, column: u32, factor: f32, nodes: 
   const bound = f32x4.splat(boundOf(used, factor));
   const inflight = columnAddress(COLUMN_INFLIGHT);
   const first = labelAddress(column);
-  const second = first + ((<usize>P) << 2);
+  const second = first + ((<usize>SLOTS) << 2);
   const place = i32x4.splat(<i32>(wanted ^ (wanted >> 32)));
   const mixOne = i32x4.splat(MIX_FIRST);
   const mixTwo = i32x4.splat(MIX_SECOND);

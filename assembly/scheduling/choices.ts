@@ -2,11 +2,13 @@
 //
 // Owns: the picks in the thread's answer and POOL_TURNS, whose turn it is (commit lock); takes picked slots out of the
 // thread's CANDIDATES. Called under the commit lock by the thread itself.
+import { laneMinOfIntegers, laneSumOfIntegers } from '../columns/lanes';
 import { COLUMN_INFLIGHT, columnAddress } from '../endpoints';
 import { CANDIDATES, HEADER, HEADER_POOL, KEPT, REQUEST, SCORE } from '../memory';
-import { laneMinOfIntegers, laneSumOfIntegers } from './column';
+import { POOL_TURNS } from '../pool-words';
+import { randomBelow } from '../random';
+import { DECIDE_UNCHARGED, REQUEST_FLAGS, REQUEST_PROFILE } from '../request-area';
 import { pickHighest, putPick } from './picks';
-import { DECIDE_UNCHARGED, POOL_TURNS, REQUEST_FLAGS, REQUEST_PROFILE, randomBelow } from './program';
 
 function unmark(slot: u32): void {
   store<i32>(CANDIDATES + ((<usize>slot) << 2), 0);

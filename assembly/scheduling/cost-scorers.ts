@@ -2,6 +2,8 @@
 //
 // Owns: the thread's KEYS and SCORE columns, written by its own thread. Reads the endpoint columns under the commit lock.
 // Sources are named at each.
+import { laneMin } from '../columns/lanes';
+import { blockTokens, promptTokens, uncachedTokens } from '../columns/values';
 import {
   COLUMN_ACTIVE_BLOCKS,
   COLUMN_INFLIGHT,
@@ -10,10 +12,9 @@ import {
   columnAddress,
 } from '../endpoints';
 import { CANDIDATES, KEYS, MATCH, OVERLAP } from '../memory';
-import { addKeys, laneMin, NEVER, oneValue, scoreCosts, zeroValue } from './column';
+import { randomFloat } from '../random';
 import { naturalLog } from './logarithm';
-import { randomFloat } from './program';
-import { blockTokens, promptTokens, uncachedTokens } from './values';
+import { addKeys, NEVER, oneValue, scoreCosts, zeroValue } from './score-column';
 
 /** Fewest tokens in flight among the candidates. */
 function fewestTokens(used: u32): f32 {

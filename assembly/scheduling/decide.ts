@@ -3,8 +3,9 @@
 //
 // Owns: the thread's own columns and answer, and its decision ring (written by its thread only). The two locks are taken
 // one after the other, never together.
+import { filterByHost, markCandidates, slotsUsed } from '../columns/candidates';
 import { COLUMN_ACTIVE_BLOCKS, COLUMN_GENERATION, COLUMN_STATE, cell } from '../endpoints';
-import { gateCharged, gateEnded, gateFirstToken, gateOutput, gatePrefillElsewhere } from '../gate/gate';
+import { gateCharged, gateEnded, gateFirstToken, gateOutput, gatePrefillElsewhere, gateReleased } from '../gate/gate';
 import { parkedBy } from '../gate/parking';
 import { activeAddLocked, activeOverlapBegin, activeOverlapOf, activeRemoveLocked } from '../load/blocks';
 import { beginProbe, endProbe, noteFailure, noteSuccess } from '../load/ejection';
@@ -25,11 +26,11 @@ import {
   entrySlotGeneration,
   entryThread,
   growOutput,
+  noteWantedTpot,
   releaseEntry,
   releaseTokens,
 } from '../load/ledger';
-import { strictestNote } from '../load/strictest';
-import { lockAcquire, lockRelease } from '../lock';
+import { COMMIT_LOCK, INDEX_LOCK, lockAcquire, lockRelease } from '../lock';
 import {
   CANDIDATES,
   DECISION_BYTES,
@@ -37,26 +38,17 @@ import {
   DECISIONS,
   EXPLAIN_COLUMNS,
   HASHES,
-  HEADER,
-  HEADER_COMMIT_LOCK,
-  HEADER_INDEX_LOCK,
   MATCH,
   OVERLAP,
-  P,
-  R,
   REQUEST,
+  REQUESTS,
   SCORE,
+  SLOTS,
   THREAD,
 } from '../memory';
-import { prefixInsertLocked, prefixMatch, tailInsertLocked, tailMatch } from '../prefix/index';
-import { filterByHost, markCandidates, slotsUsed } from './candidates';
-import { filter } from './filters';
-import { gateBegin, gateEmpty, gateLeftAll, gatePark, gatePass, mayServe } from './gate-pass';
-import { noteSent } from './history-scorers';
-import { admitByLatency } from './latency';
-import { nextIsSampled, wouldPick } from './marginal-cost';
-import { pick } from './pickers';
-import { answerPrediction, clearPrediction, predict } from './predictions';
+import { prefixMatch } from '../prefix/match';
+import { prefixInsertLocked } from '../prefix/store';
+import { tailInsertLocked, tailMatch } from '../prefix/tails';
 import {
   ANSWER_CANDIDATES,
   ANSWER_COUNT,
@@ -68,7 +60,6 @@ import {
   ANSWER_TOTAL,
   ANSWER_UNCACHED_TOKENS,
   ANSWER_WOULD_PICK,
-  activeProgram,
   DECIDE_BLIND,
   DECIDE_BUSY,
   DECIDE_DENIED,
@@ -82,6 +73,25 @@ import {
   DECIDE_UNCHARGED,
   DECIDE_UNSTORED,
   DECIDED,
+  REQUEST_BLOCK_TOKENS,
+  REQUEST_BLOCKS,
+  REQUEST_FLAGS,
+  REQUEST_NOW,
+  REQUEST_OUTPUT_TOKENS,
+  REQUEST_PRIORITY,
+  REQUEST_PROFILE,
+  REQUEST_PROMPT_TOKENS,
+  REQUEST_WANTED_TPOT,
+} from '../request-area';
+import { filter } from './filters';
+import { gateBegin, gateEmpty, gateLeftAll, gatePark, gatePass, mayServe } from './gate-pass';
+import { noteSent } from './history-scorers';
+import { admitByLatency } from './latency';
+import { nextIsSampled, wouldPick } from './marginal-cost';
+import { pick } from './pickers';
+import { answerPrediction, clearPrediction, predict } from './predictions';
+import {
+  activeProgram,
   isFilter,
   isPicker,
   OP_ADMIT_LATENCY,
@@ -93,15 +103,6 @@ import {
   PROGRAM_NEEDS_OVERLAP,
   PROGRAM_PROJECTS,
   PROGRAM_TAG,
-  REQUEST_BLOCK_TOKENS,
-  REQUEST_BLOCKS,
-  REQUEST_FLAGS,
-  REQUEST_NOW,
-  REQUEST_OUTPUT_TOKENS,
-  REQUEST_PRIORITY,
-  REQUEST_PROFILE,
-  REQUEST_PROMPT_TOKENS,
-  REQUEST_WANTED_TPOT,
 } from './program';
 import { score } from './scorers';
 
@@ -142,14 +143,14 @@ function matchPrompt(needs: u32, blocks: u32, tail: bool, used: u32, further: bo
   }
   if ((needs & PROGRAM_NEEDS_OVERLAP) == 0) return;
   memory.fill(OVERLAP, 0, (<usize>used) << 2);
-  if (blocks == 0 || !lockAcquire(HEADER + HEADER_INDEX_LOCK, patience())) return;
+  if (blocks == 0 || !lockAcquire(INDEX_LOCK, patience())) return;
   activeOverlapBegin(blocks);
   // What is active on an endpoint is held by it too, so only endpoints with a match can overlap.
   for (let slot: u32 = 0; slot < used; slot++) {
     if (load<u32>(MATCH + ((<usize>slot) << 2)) == 0 || load<u32>(cell(COLUMN_ACTIVE_BLOCKS, slot)) == 0) continue;
     store<u32>(OVERLAP + ((<usize>slot) << 2), activeOverlapOf(slot));
   }
-  lockRelease(HEADER + HEADER_INDEX_LOCK);
+  lockRelease(INDEX_LOCK);
 }
 
 /** Look up which endpoints hold what of a prompt, as the next decision will: fills MATCH. */
@@ -233,7 +234,7 @@ function chargePick(slot: u32, program: usize, used: u32): void {
   if (ticket == 0 && probe != 0) endProbe(slot);
   const blind = (get(REQUEST_FLAGS) & DECIDE_BLIND) != 0;
   if (ticket != 0) gateCharged(ticket - 1, slot, priority, uncached, prompt, get(REQUEST_BLOCKS), blind, now);
-  strictestNote(slot, ticket, load<f32>(REQUEST + REQUEST_WANTED_TPOT));
+  noteWantedTpot(slot, ticket, load<f32>(REQUEST + REQUEST_WANTED_TPOT));
   noteSent(needs, slot);
   put(ANSWER_TICKET, ticket);
   put(ANSWER_TICKET_GENERATION, ticket == 0 ? 0 : entryGeneration(entryAt(ticket - 1)));
@@ -250,13 +251,13 @@ function chargePick(slot: u32, program: usize, used: u32): void {
 function storePrompt(slot: u32, entry: usize, inserts: bool): void {
   const blocks = get(REQUEST_BLOCKS);
   const tail = (get(REQUEST_FLAGS) & DECIDE_TAIL) != 0;
-  if ((blocks == 0 && !tail) || !lockAcquire(HEADER + HEADER_INDEX_LOCK, patience())) return;
+  if ((blocks == 0 && !tail) || !lockAcquire(INDEX_LOCK, patience())) return;
   if (inserts) {
     if (blocks != 0) prefixInsertLocked(slot, blocks);
     if (tail) tailInsertLocked(slot, HASHES + ((<usize>blocks) << 3));
   }
   if (entry != 0 && blocks != 0) entrySetHandle(entry, activeAddLocked(slot, blocks), blocks);
-  lockRelease(HEADER + HEADER_INDEX_LOCK);
+  lockRelease(INDEX_LOCK);
 }
 
 /**
@@ -265,7 +266,7 @@ function storePrompt(slot: u32, entry: usize, inserts: bool): void {
  */
 export function storePick(profile: u32, slot: u32, ticket: u32, generation: u32): void {
   const program = activeProgram(profile);
-  if (program == 0 || slot >= P) return;
+  if (program == 0 || slot >= SLOTS) return;
   storePrompt(slot, entryOf(ticket, generation), (load<u32>(program, 4) & PROGRAM_INSERTS) != 0);
 }
 
@@ -316,7 +317,7 @@ export function decide(): u32 {
   const needs = load<u32>(program, 4);
   const used = slotsUsed();
   matchPrompt(needs, blocks, tail, used, (flags & DECIDE_FURTHER) != 0);
-  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, patience())) return DECIDE_BUSY;
+  if (!lockAcquire(COMMIT_LOCK, patience())) return DECIDE_BUSY;
   const gated = gateBegin(flags);
   let status = run(program, flags, used, total, gated);
   const slot = get(ANSWER_PICKS);
@@ -327,7 +328,7 @@ export function decide(): u32 {
     if ((flags & DECIDE_UNCHARGED) == 0) chargePick(slot, program, used);
   }
   if (status == DECIDE_PARKED) status = gatePark(used);
-  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  lockRelease(COMMIT_LOCK);
   if (picked && (flags & (DECIDE_UNCHARGED | DECIDE_UNSTORED)) == 0) {
     const ticket = get(ANSWER_TICKET);
     storePrompt(slot, ticket == 0 ? 0 : entryAt(ticket - 1), (needs & PROGRAM_INSERTS) != 0);
@@ -339,13 +340,13 @@ export function decide(): u32 {
 /** Give back the active blocks of an entry. Takes the index lock. */
 function releaseBlocks(entry: usize): bool {
   if (entryHandle(entry) == 0) return true;
-  if (!lockAcquire(HEADER + HEADER_INDEX_LOCK, patience())) return false;
+  if (!lockAcquire(INDEX_LOCK, patience())) return false;
   const handle = entryHandle(entry);
   if (handle != 0) {
     activeRemoveLocked(entrySlot(entry), handle, entryBlocks(entry));
     entrySetHandle(entry, 0, 0);
   }
-  lockRelease(HEADER + HEADER_INDEX_LOCK);
+  lockRelease(INDEX_LOCK);
   return true;
 }
 
@@ -357,10 +358,11 @@ export function release(ticket: u32, generation: u32): u32 {
   const entry = entryOf(ticket, generation);
   if (entry == 0) return 1;
   if (!releaseBlocks(entry)) return 2;
-  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, patience())) return 2;
+  if (!lockAcquire(COMMIT_LOCK, patience())) return 2;
   if ((entryFlags(entry) & ENTRY_PROBE) != 0 && ownsSlot(entry)) endProbe(entrySlot(entry));
+  gateReleased(ticket - 1);
   releaseEntry(entry);
-  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  lockRelease(COMMIT_LOCK);
   return 0;
 }
 
@@ -377,20 +379,20 @@ function ownsSlot(entry: usize): bool {
 export function prefillDone(ticket: u32, generation: u32, keep: u32, now: f64): u32 {
   const entry = entryOf(ticket, generation);
   if (entry == 0) return 1;
-  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, patience())) return 2;
+  if (!lockAcquire(COMMIT_LOCK, patience())) return 2;
   endPrefill(entry);
   if (keep == 0) releaseTokens(entry);
   gateFirstToken(ticket - 1, now);
-  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  lockRelease(COMMIT_LOCK);
   return 0;
 }
 
 /** Another endpoint computes the prompt of this ticket's request: the gate does not wait for it here. @returns as release */
 export function prefillElsewhere(ticket: u32, generation: u32): u32 {
   if (entryOf(ticket, generation) == 0) return 1;
-  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, patience())) return 2;
+  if (!lockAcquire(COMMIT_LOCK, patience())) return 2;
   gatePrefillElsewhere(ticket - 1);
-  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  lockRelease(COMMIT_LOCK);
   return 0;
 }
 
@@ -398,19 +400,19 @@ export function prefillElsewhere(ticket: u32, generation: u32): u32 {
 export function grow(ticket: u32, generation: u32, blocks: u32, tokens: u32): u32 {
   const entry = entryOf(ticket, generation);
   if (entry == 0) return 1;
-  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, patience())) return 2;
+  if (!lockAcquire(COMMIT_LOCK, patience())) return 2;
   growOutput(entry, blocks);
   gateOutput(ticket - 1, tokens);
-  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  lockRelease(COMMIT_LOCK);
   return 0;
 }
 
 /** The answer is complete and has `tokens` tokens in all; its charge is released right after. @returns as release */
 export function complete(ticket: u32, generation: u32, tokens: u32, now: f64): u32 {
   if (entryOf(ticket, generation) == 0) return 1;
-  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, patience())) return 2;
+  if (!lockAcquire(COMMIT_LOCK, patience())) return 2;
   gateEnded(ticket - 1, tokens, now);
-  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  lockRelease(COMMIT_LOCK);
   return 0;
 }
 
@@ -419,13 +421,13 @@ export function complete(ticket: u32, generation: u32, tokens: u32, now: f64): u
  * @returns 1 when this failure ejected it, else 0
  */
 export function noteOutcome(slot: u32, slotGeneration: u32, failed: u32, now: f64): u32 {
-  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, patience())) return 0;
+  if (!lockAcquire(COMMIT_LOCK, patience())) return 0;
   let ejected: u32 = 0;
   if (load<u32>(cell(COLUMN_GENERATION, slot)) == slotGeneration && load<u32>(cell(COLUMN_STATE, slot)) != 0) {
     if (failed != 0) ejected = noteFailure(slot, now);
     else noteSuccess(slot);
   }
-  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  lockRelease(COMMIT_LOCK);
   return ejected;
 }
 
@@ -435,7 +437,7 @@ export function noteOutcome(slot: u32, slotGeneration: u32, failed: u32, now: f6
  */
 export function releaseThread(thread: u32): u32 {
   let count: u32 = 0;
-  for (let i: u32 = 0; i < R; i++) {
+  for (let i: u32 = 0; i < REQUESTS; i++) {
     const entry = entryAt(i);
     if (!entryCharged(entry) || entryThread(entry) != thread) continue;
     if (release(i + 1, entryGeneration(entry)) == 0) count++;
@@ -446,7 +448,7 @@ export function releaseThread(thread: u32): u32 {
 /** How many charges and parking slots a thread holds. */
 export function threadCharges(thread: u32): u32 {
   let count = parkedBy(thread);
-  for (let i: u32 = 0; i < R; i++) {
+  for (let i: u32 = 0; i < REQUESTS; i++) {
     const entry = entryAt(i);
     if (entryCharged(entry) && entryThread(entry) == thread) count++;
   }
@@ -455,10 +457,10 @@ export function threadCharges(thread: u32): u32 {
 
 /** Weighted score of a slot in the decision just made on this thread. */
 export function scoreOf(slot: u32): f32 {
-  return slot < P ? load<f32>(SCORE + ((<usize>slot) << 2)) : 0;
+  return slot < SLOTS ? load<f32>(SCORE + ((<usize>slot) << 2)) : 0;
 }
 
 /** Whether a slot is still marked in the CANDIDATES column of the decision just made on this thread. */
 export function isCandidate(slot: u32): bool {
-  return slot < P && load<i32>(CANDIDATES + ((<usize>slot) << 2)) != 0;
+  return slot < SLOTS && load<i32>(CANDIDATES + ((<usize>slot) << 2)) != 0;
 }

@@ -2,6 +2,9 @@
 //
 // Owns: the thread's CANDIDATES and KEPT columns, written by its own thread; KEYS is scratch. Reads the endpoint columns
 // under the commit lock. Formulas are llm-d-router's (docs/compatibility.md) unless said.
+import { filterByMask } from '../columns/candidates';
+import { laneMin, laneSumOfIntegers } from '../columns/lanes';
+import { promptTokens, valueKeys, waitingKeys } from '../columns/values';
 import {
   COLUMN_INFLIGHT,
   COLUMN_INFLIGHT_TOKENS,
@@ -14,9 +17,9 @@ import {
   SIGNAL_RUNNING,
   SIGNAL_WAITING,
 } from '../endpoints';
-import { CANDIDATES, KEPT, KEYS, MATCH, P, REQUEST } from '../memory';
-import { filterByMask } from './candidates';
-import { laneMin, laneSumOfIntegers, NEVER } from './column';
+import { CANDIDATES, KEPT, KEYS, MATCH, REQUEST, SLOTS } from '../memory';
+import { randomFloat } from '../random';
+import { REQUEST_NOW } from '../request-area';
 import { labelAddress, RANGE_ABSENT } from './labels';
 import { filterTier } from './latency';
 import { PREDICTED_TTFT, predictedColumn } from './predictions';
@@ -33,11 +36,9 @@ import {
   OP_FILTER_TOPOLOGY,
   OP_FILTER_UNSATURATED,
   OP_FILTER_UTILIZATION,
-  REQUEST_NOW,
-  randomFloat,
 } from './program';
+import { NEVER } from './score-column';
 import { keepNear } from './topology';
-import { promptTokens, valueKeys, waitingKeys } from './values';
 
 export const COMPARE_LESS: u32 = 0;
 export const COMPARE_LESS_OR_EQUAL: u32 = 1;
@@ -196,7 +197,7 @@ function keepConcurrency(used: u32, mostRequests: f32, mostTokens: f32): void {
 /** The label's range holds the length of the prompt, or there is no label. */
 function keepContextLength(used: u32, column: u32): void {
   const first = labelAddress(column);
-  const second = first + ((<usize>P) << 2);
+  const second = first + ((<usize>SLOTS) << 2);
   const length = f32x4.splat(promptTokens());
   const absent = f32x4.splat(RANGE_ABSENT);
   const zero = f32x4.splat(0);

@@ -4,7 +4,7 @@
 import { COLUMN_GENERATION, cell } from '../endpoints';
 import { isTop, mustWait } from '../gate/bands';
 import { markOpen } from '../gate/conditions';
-import { gateEnter } from '../gate/gate';
+import { gateEnter, gateReleased } from '../gate/gate';
 import {
   gateOn,
   PARK_OUTPUT,
@@ -17,7 +17,8 @@ import {
 import { parkLocked } from '../gate/parking';
 import { endProbe } from '../load/ejection';
 import { ENTRY_PROBE, entryFlags, entryOf, entrySlot, entrySlotGeneration, releaseEntry } from '../load/ledger';
-import { CANDIDATES, CLASS, HEADER, HEADER_POOL, KEPT, MATCH, P, REQUEST, THREAD } from '../memory';
+import { CANDIDATES, CLASS, HEADER, HEADER_POOL, KEPT, MATCH, REQUEST, SLOTS, THREAD } from '../memory';
+import { POOL_LIVE } from '../pool-words';
 import {
   DECIDE_BLIND,
   DECIDE_GATED,
@@ -26,10 +27,6 @@ import {
   DECIDE_PARKED,
   DECIDE_QUEUED,
   DECIDE_SUBSET,
-  OP_FILTER_CONTEXT_LENGTH,
-  OP_FILTER_HOST,
-  OP_FILTER_MASK,
-  POOL_LIVE,
   REQUEST_BLOCK_TOKENS,
   REQUEST_FLAGS,
   REQUEST_HELD,
@@ -39,7 +36,8 @@ import {
   REQUEST_PARK,
   REQUEST_PRIORITY,
   REQUEST_PROMPT_TOKENS,
-} from './program';
+} from '../request-area';
+import { OP_FILTER_CONTEXT_LENGTH, OP_FILTER_HOST, OP_FILTER_MASK } from './program';
 
 /** Slot + 1 that a grant held for this request, 0 = none. Scratch of one decision. */
 let held: u32 = 0;
@@ -78,6 +76,7 @@ function releaseHeld(): void {
     held = slot + 1;
     if ((entryFlags(entry) & ENTRY_PROBE) != 0) endProbe(slot);
   }
+  gateReleased(ticket - 1);
   releaseEntry(entry);
 }
 
@@ -95,7 +94,7 @@ export function gateBegin(flags: u32): bool {
 
 /** Remember who may serve the request, for the case that it has to wait. */
 function writeClass(used: u32): void {
-  memory.fill(CLASS, 0, P >> 3);
+  memory.fill(CLASS, 0, SLOTS >> 3);
   for (let i: u32 = 0; i < used; i += 4) {
     const bits = <u32>i32x4.bitmask(v128.load(CANDIDATES + ((<usize>i) << 2)));
     const at = CLASS + (i >> 3);
@@ -107,7 +106,7 @@ function writeClass(used: u32): void {
 export function gateEmpty(gated: bool): u32 {
   if (!gated || load<u32>(HEADER + HEADER_POOL + POOL_LIVE) != 0) return DECIDE_NO_CANDIDATES;
   gateEnter(load<i32>(REQUEST + REQUEST_PRIORITY), load<f64>(REQUEST + REQUEST_NOW));
-  memory.fill(CLASS, 0, P >> 3);
+  memory.fill(CLASS, 0, SLOTS >> 3);
   anywhere = true;
   return DECIDE_PARKED;
 }
@@ -190,7 +189,7 @@ export function gatePark(used: u32): u32 {
   if (place == 0) return DECIDE_NO_PARKING;
   const slot = place - 1;
   const at = parkAddress(THREAD, slot);
-  memory.copy(parkMaskAddress(THREAD, slot), CLASS, P >> 3);
+  memory.copy(parkMaskAddress(THREAD, slot), CLASS, SLOTS >> 3);
   store<u32>(at, get(REQUEST_PROMPT_TOKENS), PARK_PROMPT);
   store<u32>(at, leastUncached(used), PARK_UNCACHED);
   store<u32>(at, get(REQUEST_OUTPUT_TOKENS), PARK_OUTPUT);

@@ -5,14 +5,9 @@
 import { adapterScore, adapterSent } from '../load/adapters';
 import { coldRanks, coldSent } from '../load/cold';
 import { CANDIDATES, KEYS, MATCH, REQUEST } from '../memory';
-import { addConstant, addKeys } from './column';
-import {
-  DECIDE_BASE_MODEL,
-  PROGRAM_NOTES_ADAPTER,
-  PROGRAM_NOTES_COLD,
-  REQUEST_ADAPTER,
-  REQUEST_FLAGS,
-} from './program';
+import { DECIDE_BASE_MODEL, REQUEST_ADAPTER, REQUEST_FLAGS } from '../request-area';
+import { PROGRAM_NOTES_ADAPTER, PROGRAM_NOTES_COLD } from './program';
+import { addConstant, addKeys } from './score-column';
 
 /** Endpoints that the scorer of this decision remembers; 0 = the prompt is not cold. */
 let coldSize: u32 = 0;

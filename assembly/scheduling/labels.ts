@@ -1,17 +1,17 @@
 // What labels say about each endpoint, as numbers: a pair of columns for each label that a profile looks at.
 //
-// Owns: REGION_LABELS, LABEL_COLUMNS pairs of columns of P 32-bit cells, written by the control thread before the endpoint
+// Owns: REGION_LABELS, LABEL_COLUMNS pairs of columns of SLOTS 32-bit cells, written by the control thread before the endpoint
 // becomes live; and the hash that compares label values with header values. A pair holds the halves of a hash (0 = the
 // label is absent), or the ends of a range as f32 (RANGE_ABSENT, RANGE_BAD in the first one when there is none).
-import { LABEL_COLUMNS, LABELS, P, REQUEST } from '../memory';
-import { MAX_KEYS, REQUEST_KEYS } from './program';
+import { LABEL_COLUMNS, LABELS, REQUEST, SLOTS } from '../memory';
+import { MAX_KEYS, REQUEST_KEYS } from '../request-area';
 
 export const RANGE_ABSENT: f32 = -1;
 export const RANGE_BAD: f32 = -2;
 
-/** First column of a pair; the second one follows after P cells. */
+/** First column of a pair; the second one follows after SLOTS cells. */
 export function labelAddress(column: u32): usize {
-  return LABELS + <usize>(min(column, LABEL_COLUMNS - 1) * P * 8);
+  return LABELS + <usize>(min(column, LABEL_COLUMNS - 1) * SLOTS * 8);
 }
 
 /** Hash of a header's value, 0 = the request does not have it. */

@@ -3,6 +3,8 @@
 // Owns: the thread's CANDIDATES, KEPT, KEYS and SCORE columns, written by its own thread. Reads the PREDICTED columns, which
 // OP_PREDICT has filled, and the endpoint columns under the commit lock. The rules are those of llm-d-router's
 // slo-headroom-tier-filter, latency-scorer and latency-slo-admitter; what differs stands in docs/compatibility.md.
+import { laneMax, laneMin } from '../columns/lanes';
+import { waitingKeys } from '../columns/values';
 import {
   COLUMN_INFLIGHT,
   COLUMN_KNOWN,
@@ -14,10 +16,10 @@ import {
   SIGNAL_WAITING,
 } from '../endpoints';
 import { CANDIDATES, KEPT, KEYS, MATCH, REQUEST } from '../memory';
-import { addKeys, laneMax, laneMin, NEVER } from './column';
+import { randomFloat } from '../random';
+import { REQUEST_PRIORITY, REQUEST_WANTED_TPOT, REQUEST_WANTED_TTFT } from '../request-area';
 import { HEADROOM_TPOT, HEADROOM_TTFT, meanOfKnown, predictedColumn } from './predictions';
-import { REQUEST_PRIORITY, REQUEST_WANTED_TPOT, REQUEST_WANTED_TTFT, randomFloat } from './program';
-import { waitingKeys } from './values';
+import { addKeys, NEVER } from './score-column';
 
 /** Ranges below this are no ranges (latency-scorer). Milliseconds. */
 const SAME: f64 = 1e-9;

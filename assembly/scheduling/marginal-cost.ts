@@ -16,6 +16,8 @@
 //        + max(0, tokens held + u - 0.95 C)/max(O, held/running) O step/n/T   beyond the KV cache
 // T and P' are the targets for the first output and per output token, the request's own if it says them; 130 tokens stand for what one running request costs
 // a step besides its KV cache.
+import { laneMax, laneMin, laneSum } from '../columns/lanes';
+import { blockTokens, promptTokens } from '../columns/values';
 import {
   COLUMN_BLOCK_COUNT,
   COLUMN_BLOCK_TOKENS,
@@ -39,30 +41,27 @@ import {
   SIGNAL_WAITING,
 } from '../endpoints';
 import { PREFILL_RATE_MS } from '../load/features';
-import { lockAcquire, lockRelease } from '../lock';
+import { COMMIT_LOCK, lockAcquire, lockRelease } from '../lock';
 import {
   CANDIDATES,
   COEFFICIENT_BYTES,
   COEFFICIENTS,
   EXPLAIN,
   EXPLAIN_COLUMNS,
-  HEADER,
-  HEADER_COMMIT_LOCK,
   KEYS,
   MATCH,
-  P,
   PROJECTION_BYTES,
   REGION_COEFFICIENTS,
   REQUEST,
   regionAddress,
   SHARE_BYTES,
+  SLOTS,
   THREAD,
 } from '../memory';
-import { addKeys, laneMax, laneMin, laneSum, NEVER, scoreCosts } from './column';
+import { ANSWER_WOULD_PICK, REQUEST_NOW, REQUEST_WANTED_TPOT, REQUEST_WANTED_TTFT } from '../request-area';
 import { exponential2, power } from './exponential';
-import { ANSWER_WOULD_PICK, REQUEST_NOW, REQUEST_WANTED_TPOT, REQUEST_WANTED_TTFT } from './program';
 import { noteProjection } from './projection';
-import { blockTokens, promptTokens } from './values';
+import { addKeys, NEVER, scoreCosts } from './score-column';
 
 // Coefficients, f32 each.
 export const COEFFICIENT_BASE: usize = 0; // θ0, ms
@@ -139,7 +138,7 @@ function factor(column: u32, at: usize): v128 {
 }
 
 function terms(index: u32): usize {
-  return EXPLAIN + <usize>(EXPLAIN_COLUMNS - SHARE_TERMS + index) * P * 4;
+  return EXPLAIN + <usize>(EXPLAIN_COLUMNS - SHARE_TERMS + index) * SLOTS * 4;
 }
 
 /**
@@ -332,9 +331,9 @@ export function sharesAddress(thread: u32): usize {
  * @returns 0, or 1 when the lock could not be had: call again
  */
 export function coefficientsWrite(from: usize): u32 {
-  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, 20)) return 1;
+  if (!lockAcquire(COMMIT_LOCK, 20)) return 1;
   memory.copy(COEFFICIENTS, from, COEFFICIENT_SLOTS + 4);
-  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  lockRelease(COMMIT_LOCK);
   return 0;
 }
 
@@ -344,12 +343,12 @@ export function coefficientsWrite(from: usize): u32 {
  * @returns as coefficientsWrite
  */
 export function endpointCost(slot: u32, generation: u32, speed: f32, reliability: f32): u32 {
-  if (slot >= P) return 0;
-  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, 20)) return 1;
+  if (slot >= SLOTS) return 0;
+  if (!lockAcquire(COMMIT_LOCK, 20)) return 1;
   if (load<u32>(cell(COLUMN_GENERATION, slot)) == generation) {
     store<f32>(cell(COLUMN_SPEED, slot), speed);
     store<f32>(cell(COLUMN_HIT_RELIABILITY, slot), reliability);
   }
-  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  lockRelease(COMMIT_LOCK);
   return 0;
 }

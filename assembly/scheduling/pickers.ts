@@ -2,18 +2,17 @@
 //
 // Owns: the picks in the thread's answer; uses KEYS as scratch. Called under the commit lock by the thread itself.
 import { CANDIDATES, KEYS, SCORE } from '../memory';
+import { random, randomFloat } from '../random';
+import { MAX_PICKS } from '../request-area';
 import { pickBestOf, pickLeastRequest, pickRoundRobin } from './choices';
 import { naturalLog } from './logarithm';
 import { pickHighest, putPick } from './picks';
 import {
-  MAX_PICKS,
   OP_PICK_BEST_OF,
   OP_PICK_LEAST_REQUEST,
   OP_PICK_MAX_SCORE,
   OP_PICK_RANDOM,
   OP_PICK_ROUND_ROBIN,
-  random,
-  randomFloat,
 } from './program';
 
 /** Pick the `count` highest keys, each removed from the race once picked. */

@@ -1,10 +1,11 @@
 // The highest key among the candidates, and the picks of the answer: what all pickers share.
 //
 // Owns: the picks in the thread's answer. Called under the commit lock by the thread itself.
+import { laneMax, laneMinOfIntegers } from '../columns/lanes';
 import { COLUMN_INFLIGHT, columnAddress } from '../endpoints';
 import { CANDIDATES, REQUEST } from '../memory';
-import { laneMax, laneMinOfIntegers } from './column';
-import { ANSWER_PICKS, randomBelow } from './program';
+import { randomBelow } from '../random';
+import { ANSWER_PICKS } from '../request-area';
 
 const LOWEST: f32 = <f32>-3.4e38;
 

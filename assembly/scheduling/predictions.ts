@@ -5,6 +5,8 @@
 // commit lock. The times come from the latency model or from the host, which writes them before decide (prediction
 // servers). The features are those that llm-d-router's predictor is given, as the request's label keeps them
 // (load/features.ts), so that the model learns from what it predicts from.
+import { laneSum } from '../columns/lanes';
+import { blockTokens, promptTokens, uncachedTokens } from '../columns/values';
 import {
   COLUMN_INFLIGHT,
   COLUMN_KNOWN,
@@ -17,18 +19,9 @@ import {
   SIGNAL_WAITING,
 } from '../endpoints';
 import { coefficientAddress, predictionReady } from '../load/coefficients';
-import { CANDIDATES, KEPT, KEYS, MASKS, MATCH, P, PREDICTED, REQUEST } from '../memory';
-import { laneSum } from './column';
-import {
-  ANSWER_TPOT,
-  ANSWER_TTFT,
-  PREDICT_BY_MODEL,
-  PREDICT_NOTHING,
-  PREDICT_ON_HOST_OR_BY_MODEL,
-  REQUEST_WANTED_TPOT,
-  REQUEST_WANTED_TTFT,
-} from './program';
-import { blockTokens, promptTokens, uncachedTokens } from './values';
+import { CANDIDATES, KEPT, KEYS, MASKS, PREDICTED, REQUEST, SLOTS } from '../memory';
+import { ANSWER_TPOT, ANSWER_TTFT, REQUEST_WANTED_TPOT, REQUEST_WANTED_TTFT } from '../request-area';
+import { PREDICT_BY_MODEL, PREDICT_NOTHING, PREDICT_ON_HOST_OR_BY_MODEL } from './program';
 
 export const PREDICTED_TTFT: u32 = 0;
 export const PREDICTED_TPOT: u32 = 1;
@@ -41,7 +34,7 @@ export const HEADROOM_TPOT: u32 = 3;
 
 /** Address of a PREDICTED_* or HEADROOM_* column of this thread. */
 export function predictedColumn(column: u32): usize {
-  return PREDICTED + ((<usize>column * P) << 2);
+  return PREDICTED + ((<usize>column * SLOTS) << 2);
 }
 
 /** Mean of a column over the candidates whose signal is known; 0 when it is for none. */
@@ -84,7 +77,7 @@ function weighted(coefficient: usize, feature: v128): v128 {
 /** What the host left open in a predicted column, from the model: the sum of coefficients × features, never below 0. */
 function predictColumn(used: u32, target: u32): void {
   const first = coefficientAddress(target, 0);
-  const column = (<usize>P) << 2;
+  const column = (<usize>SLOTS) << 2;
   const values = predictedColumn(target);
   const tokens = columnAddress(COLUMN_PREFILL_TOKENS);
   const inflight = columnAddress(COLUMN_INFLIGHT);
@@ -149,7 +142,7 @@ function leaveTpot(used: u32, streaming: bool, buffer: f32): void {
 
 /** Endpoints that only prefill make no tokens: theirs are neither early nor late. */
 function excusePrefill(used: u32, mask: u32): void {
-  const words = MASKS + <usize>mask * (P >> 3);
+  const words = MASKS + <usize>mask * (SLOTS >> 3);
   const left = predictedColumn(HEADROOM_TPOT);
   for (let slot: u32 = 0; slot < used; slot++) {
     if ((load<u32>(words + ((<usize>(slot >> 5)) << 2)) & (1 << (slot & 31))) == 0) continue;

@@ -7,8 +7,8 @@
 //   +0 f64 sampled decisions · +8 f64 × 8 × 8 sums of products of the columns i and j, each without its mean over the
 //   candidates · +520 f64 × 8 sums of the products of column i and cost
 // A decision whose costs range over more than 1 counts by 1/range², so that a crowded moment does not outweigh all others.
-import { CANDIDATES, EXPLAIN, KEYS, P, PROJECTION_SCORERS } from '../memory';
-import { laneSum } from './column';
+import { laneSum } from '../columns/lanes';
+import { CANDIDATES, EXPLAIN, KEYS, PROJECTION_SCORERS, SLOTS } from '../memory';
 
 export const PROJECTION_PRODUCTS: usize = 8;
 export const PROJECTION_COSTS: usize = 520;
@@ -35,7 +35,7 @@ function product(used: u32, first: usize, second: usize): f32 {
 
 /** Explained column of the scorer that parameter `index` of operation `op` names. */
 function columnOf(op: usize, index: u32): usize {
-  return EXPLAIN + <usize>load<f32>(op + 12 + ((<usize>index) << 2)) * P * 4;
+  return EXPLAIN + <usize>load<f32>(op + 12 + ((<usize>index) << 2)) * SLOTS * 4;
 }
 
 /**

@@ -31,7 +31,7 @@ import {
   SIGNAL_WAITING,
   wideCell,
 } from '../endpoints';
-import { gateOpened, gateScraped, gateSlotCleared, gateThreadDied } from '../gate/gate';
+import { gateOpened, gateRepair, gateScraped, gateSlotCleared, gateThreadDied } from '../gate/gate';
 import { adaptersForget } from '../load/adapters';
 import { activeRepairAdd, activeRepairBegin } from '../load/blocks';
 import { coefficientsForget } from '../load/coefficients';
@@ -51,12 +51,14 @@ import {
   ledgerInitialise,
   ledgerRepair,
 } from '../load/ledger';
-import { lockAcquire, lockRelease, lockSeize } from '../lock';
-import { HEADER, HEADER_COMMIT_LOCK, HEADER_INDEX_LOCK, HEADER_POOL, P, R } from '../memory';
-import { prefixInitialise, prefixRemoveEndpointLocked, prefixRepairRest } from '../prefix/index';
+import { COMMIT_LOCK, INDEX_LOCK, lockAcquire, lockRelease, lockSeize } from '../lock';
+import { HEADER, HEADER_POOL, REQUESTS, SLOTS } from '../memory';
+import { POOL_EPOCH, POOL_LIVE, POOL_SLOTS_SEEN, POOL_SLOTS_USED } from '../pool-words';
+import { prefixInitialise } from '../prefix/index';
+import { prefixRepairRest } from '../prefix/repair';
+import { prefixRemoveEndpointLocked } from '../prefix/store';
 import { releaseThread } from './decide';
 import { coefficientsInitialise } from './marginal-cost';
-import { POOL_EPOCH, POOL_LIVE, POOL_SLOTS_SEEN, POOL_SLOTS_USED } from './program';
 
 /** The control thread must not stop for long: it is the one that repairs. */
 const SHORT: u32 = 20;
@@ -71,7 +73,7 @@ export function initialise(): void {
 function updateUsed(): void {
   let used: u32 = 0;
   let live: u32 = 0;
-  for (let slot: u32 = 0; slot < P; slot++) {
+  for (let slot: u32 = 0; slot < SLOTS; slot++) {
     const state = load<u32>(cell(COLUMN_STATE, slot));
     if (state != 0) used = slot + 1;
     if (state == 1) live++;
@@ -85,7 +87,7 @@ function updateUsed(): void {
  * @returns 0, or 1 when the lock could not be had: call again
  */
 export function endpointOpen(slot: u32, generation: u32): u32 {
-  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, SHORT)) return 1;
+  if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
   store<u32>(cell(COLUMN_GENERATION, slot), generation);
   clearLoad(slot);
   clearSignals(slot);
@@ -93,7 +95,7 @@ export function endpointOpen(slot: u32, generation: u32): u32 {
   coldForget(slot);
   adaptersForget(slot);
   coefficientsForget(slot);
-  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  lockRelease(COMMIT_LOCK);
   return 0;
 }
 
@@ -124,20 +126,20 @@ function clearAttributes(slot: u32): void {
 
 /** Let an endpoint be picked (1), keep it from new picks (2), or free its slot (0). @returns as endpointOpen */
 export function endpointState(slot: u32, state: u32): u32 {
-  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, SHORT)) return 1;
+  if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
   if (state != 1) readmit(slot);
   store<u32>(cell(COLUMN_STATE, slot), state);
   updateUsed();
-  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  lockRelease(COMMIT_LOCK);
   gateOpened();
   return 0;
 }
 
 /** Forget what a removed endpoint held. @returns as endpointOpen */
 export function endpointForget(slot: u32): u32 {
-  if (!lockAcquire(HEADER + HEADER_INDEX_LOCK, SHORT)) return 1;
+  if (!lockAcquire(INDEX_LOCK, SHORT)) return 1;
   prefixRemoveEndpointLocked(slot);
-  lockRelease(HEADER + HEADER_INDEX_LOCK);
+  lockRelease(INDEX_LOCK);
   return 0;
 }
 
@@ -155,7 +157,7 @@ export function endpointSignals(
   blockCount: u32,
   now: f64,
 ): u32 {
-  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, SHORT)) return 1;
+  if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
   store<u32>(cell(COLUMN_KNOWN, slot), known);
   store<f32>(cell(COLUMN_WAITING, slot), waiting);
   store<f32>(cell(COLUMN_RUNNING, slot), running);
@@ -168,7 +170,7 @@ export function endpointSignals(
   const both = SIGNAL_WAITING | SIGNAL_RUNNING;
   if ((known & both) == both) noteSlots(slot, waiting, running);
   gateScraped(slot);
-  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  lockRelease(COMMIT_LOCK);
   return 0;
 }
 
@@ -185,36 +187,36 @@ function noteSlots(slot: u32, waiting: f32, running: f32): void {
 
 /** Write how many adapters an engine runs, has waiting, and can hold; their hashes stand in REGION_ADAPTERS already. */
 export function endpointAdapters(slot: u32, running: u32, waiting: u32, most: u32): u32 {
-  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, SHORT)) return 1;
+  if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
   store<u32>(cell(COLUMN_ADAPTERS_RUNNING, slot), running);
   store<u32>(cell(COLUMN_ADAPTERS_WAITING, slot), waiting);
   store<u32>(cell(COLUMN_ADAPTERS_MAX, slot), most);
-  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  lockRelease(COMMIT_LOCK);
   return 0;
 }
 
 /** Write the value of a named attribute; NaN = unknown. @returns as endpointOpen */
 export function endpointAttribute(slot: u32, attribute: u32, value: f32): u32 {
   if (attribute >= ATTRIBUTE_COLUMNS) return 0;
-  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, SHORT)) return 1;
+  if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
   store<f32>(cell(COLUMN_ATTRIBUTES + attribute, slot), value);
-  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  lockRelease(COMMIT_LOCK);
   return 0;
 }
 
 /** The signals are too old: unknown from now on. @returns as endpointOpen */
 export function endpointStale(slot: u32): u32 {
-  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, SHORT)) return 1;
+  if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
   store<u32>(cell(COLUMN_KNOWN, slot), 0);
   clearAttributes(slot);
-  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  lockRelease(COMMIT_LOCK);
   return 0;
 }
 
 /** Rebuild what the index lock guards from segments and ledger, without the dead thread's requests. Lock seized. */
 function repairIndex(dead: u32): void {
   activeRepairBegin();
-  for (let i: u32 = 0; i < R; i++) {
+  for (let i: u32 = 0; i < REQUESTS; i++) {
     const entry = entryAt(i);
     const handle = entryHandle(entry);
     if (!entryCharged(entry) || handle == 0) continue;
@@ -230,13 +232,14 @@ function repairIndex(dead: u32): void {
  * @returns number of charges released
  */
 export function reclaimThread(dead: u32): u32 {
-  const commit = HEADER + HEADER_COMMIT_LOCK;
-  const index = HEADER + HEADER_INDEX_LOCK;
+  const commit = COMMIT_LOCK;
+  const index = INDEX_LOCK;
   if (lockSeize(commit, dead)) {
     ledgerRepair();
+    gateRepair();
     ejectionRepair();
     coldRepair();
-    for (let i: u32 = 0; i < R; i++) {
+    for (let i: u32 = 0; i < REQUESTS; i++) {
       const entry = entryAt(i);
       if (entryCharged(entry) && (entryFlags(entry) & ENTRY_PROBE) != 0) beginProbe(entrySlot(entry));
     }

@@ -4,6 +4,8 @@
 // Formulas are llm-d-router's (docs/compatibility.md) unless said. An endpoint whose signal is unknown gets the mean of
 // the known ones: neither idle nor full, and never the best. Scorers by affinity, by cost and by history have files of
 // their own.
+import { laneMax, laneMin, laneSum } from '../columns/lanes';
+import { blockTokens, promptTokens, uncachedTokens, waitingKeys } from '../columns/values';
 import {
   COLUMN_INFLIGHT,
   COLUMN_INFLIGHT_TOKENS,
@@ -15,7 +17,8 @@ import {
   SIGNAL_RUNNING,
   SIGNAL_WAITING,
 } from '../endpoints';
-import { CANDIDATES, HOST, KEYS, MATCH, P, REQUEST, SCORE } from '../memory';
+import { CANDIDATES, HOST, KEYS, MATCH, REQUEST, SCORE, SLOTS } from '../memory';
+import { REQUEST_OUTPUT_TOKENS } from '../request-area';
 import {
   scoreAttribute,
   scoreCacheAware,
@@ -24,20 +27,6 @@ import {
   scoreRendezvous,
   scoreRing,
 } from './affinity-scorers';
-import {
-  addConstant,
-  addKeys,
-  addScores,
-  columnBegin,
-  columnEnd,
-  laneMax,
-  laneMin,
-  laneSum,
-  NEVER,
-  oneValue,
-  weight,
-  zeroValue,
-} from './column';
 import { scoreActiveBlocks, scoreLMetric } from './cost-scorers';
 import { scoreAdapter, scoreNoHit } from './history-scorers';
 import { scoreLatency } from './latency';
@@ -66,11 +55,20 @@ import {
   OP_SCORE_RUNNING,
   OP_SCORE_TOKEN_LOAD,
   OP_SCORE_TOPOLOGY,
-  REQUEST_OUTPUT_TOKENS,
 } from './program';
+import {
+  addConstant,
+  addKeys,
+  addScores,
+  columnBegin,
+  columnEnd,
+  NEVER,
+  oneValue,
+  weight,
+  zeroValue,
+} from './score-column';
 import { scoreExploitExplore, scorePrefixBalance } from './threshold-scorers';
 import { scoreNear } from './topology';
-import { blockTokens, promptTokens, uncachedTokens, waitingKeys } from './values';
 
 /** Candidates of four slots whose signal is known, as a lane mask. */
 function knownLanes(candidates: v128, known: v128, signal: v128): v128 {
@@ -254,7 +252,7 @@ function scoreLoadAware(used: u32, threshold: f32): void {
 }
 
 function scoreHostColumn(used: u32, column: u32): void {
-  memory.copy(KEYS, HOST + <usize>column * P * 4, (<usize>used) << 2);
+  memory.copy(KEYS, HOST + <usize>column * SLOTS * 4, (<usize>used) << 2);
   addKeys(used);
 }
 

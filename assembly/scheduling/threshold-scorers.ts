@@ -2,10 +2,11 @@
 //
 // Owns: the thread's KEYS and SCORE columns, written by its own thread. Reads the endpoint columns under the commit lock.
 // Sources are named at each.
+import { laneMax, laneMin, laneSum } from '../columns/lanes';
+import { blockTokens, promptTokens, uncachedTokens } from '../columns/values';
 import { COLUMN_INFLIGHT, COLUMN_INFLIGHT_TOKENS, columnAddress } from '../endpoints';
 import { CANDIDATES, KEYS, MATCH } from '../memory';
-import { addKeys, laneMax, laneMin, laneSum, NEVER, oneValue, scoreCosts, zeroValue } from './column';
-import { blockTokens, promptTokens, uncachedTokens } from './values';
+import { addKeys, NEVER, oneValue, scoreCosts, zeroValue } from './score-column';
 
 /** Scores below this go to endpoints that affinity does not speak for. */
 const HALF: f32 = 0.5;

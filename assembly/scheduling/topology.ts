@@ -3,10 +3,10 @@
 // Owns: nothing; fills the thread's KEYS and KEPT columns from REGION_LABELS, which the control thread writes. Called
 // under the commit lock. The levels are compared each for itself, by the hash of a label; the nearest equal one counts.
 // An endpoint without the label is near nobody at that level.
-import { KEPT, KEYS, P, REQUEST } from '../memory';
-import { addKeys } from './column';
+import { KEPT, KEYS, REQUEST, SLOTS } from '../memory';
+import { REQUEST_PEER } from '../request-area';
 import { labelAddress } from './labels';
-import { REQUEST_PEER } from './program';
+import { addKeys } from './score-column';
 
 // Scores of the levels (topology-affinity-scorer of llm-d-router); they also order the levels for the filter.
 const NEAR_HOST: f32 = 1;
@@ -17,7 +17,7 @@ const NEAR_REGION: f32 = <f32>0.02;
 /** Raise KEYS to `nearness` where an endpoint's label is that of the peer. @returns whether the peer has the label */
 function raise(used: u32, peer: u32, column: u32, nearness: f32): bool {
   const first = labelAddress(column);
-  const second = first + ((<usize>P) << 2);
+  const second = first + ((<usize>SLOTS) << 2);
   const at = (<usize>peer) << 2;
   if ((load<u32>(first + at) | load<u32>(second + at)) == 0) return false;
   const low = i32x4.splat(<i32>load<u32>(first + at));

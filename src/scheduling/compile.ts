@@ -14,8 +14,8 @@ import type {
 } from './types.js';
 
 /**
- * Bounds of the core's tables: MAX_PROFILES in assembly/scheduling/program.ts, EXPLAIN_COLUMNS, MASK_COUNT, LABEL_COLUMNS and HOST_COLUMNS in
- * assembly/memory.ts, ATTRIBUTE_COLUMNS in assembly/endpoints.ts, MAX_KEYS in assembly/scheduling/program.ts.
+ * Bounds of the core's tables: MAX_PROFILES in assembly/pool-words.ts, EXPLAIN_COLUMNS, MASK_COUNT, LABEL_COLUMNS and HOST_COLUMNS in
+ * assembly/memory.ts, ATTRIBUTE_COLUMNS in assembly/endpoints.ts, MAX_KEYS in assembly/request-area.ts.
  */
 const MAX_PROFILES = 32;
 /** A column for each when a decision is explained; five belong to the terms of marginal cost, one to the note of what it would pick. */

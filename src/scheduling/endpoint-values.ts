@@ -1,6 +1,6 @@
 import type { CompileContext } from './plugin.js';
 
-/** Numbers of the endpoints that the core has itself: VALUE_* in assembly/scheduling/values.ts. */
+/** Numbers of the endpoints that the core has itself: VALUE_* in assembly/columns/values.ts. */
 export const ENDPOINT_VALUES = {
   'active-requests': 1,
   'active-tokens': 2,

@@ -3,6 +3,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { importsOf, readImports, wrongImports } from '../../scripts/assembly-arrows.ts';
 
 const root = new URL('../../', import.meta.url).pathname;
 let folder: string;
@@ -66,5 +67,31 @@ describe('arrows between the rooms', () => {
       'dist/pool/d.js': importing('vitest'),
     });
     for (const rule of ['no-cycles', 'known-rooms', 'resolvable']) expect(output).toContain(rule);
+  });
+});
+
+describe('arrows between the files of assembly/', () => {
+  test('the imports of the core form no circle and point down', () => {
+    expect(wrongImports(readImports(join(root, 'assembly')))).toEqual([]);
+  });
+
+  test('an import of a room above, a circle and an unknown room are refused', () => {
+    const imports = new Map([
+      ['memory', ['gate/layout']],
+      ['gate/layout', []],
+      ['load/a', ['load/b']],
+      ['load/b', ['load/a']],
+      ['misc/c', []],
+    ]);
+    expect(wrongImports(imports)).toEqual([
+      'memory imports gate/layout, which is not below it',
+      'misc/c: room misc has no row in scripts/assembly-arrows.ts',
+      'circle: load/a → load/b → load/a',
+    ]);
+  });
+
+  test('imports and re-exports over several lines are read, builtins and comments are not', () => {
+    const text = "// import { x } from './no';\nimport {\n  A,\n  B,\n} from '../memory';\nexport * from './layout';\n";
+    expect(importsOf('gate/gate', text)).toEqual(['memory', 'gate/layout']);
   });
 });

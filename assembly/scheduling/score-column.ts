@@ -1,7 +1,8 @@
 // What all scorers share: how a column of raw scores is clamped, weighted and added.
 //
 // Owns: the thread's SCORE and KEYS columns (and, when a decision is explained, EXPLAIN), written by its own thread.
-import { CANDIDATES, EXPLAIN, KEYS, P, SCORE } from '../memory';
+import { laneMax, laneMin } from '../columns/lanes';
+import { CANDIDATES, EXPLAIN, KEYS, SCORE, SLOTS } from '../memory';
 
 export const NEVER: f32 = <f32>3.4e38;
 
@@ -22,7 +23,7 @@ export function columnBegin(factor: f32, used: u32, explainColumn: i32): void {
   weight = factor;
   zeroValue = 0;
   oneValue = 1;
-  explanation = explainColumn < 0 ? 0 : EXPLAIN + <usize>explainColumn * P * 4;
+  explanation = explainColumn < 0 ? 0 : EXPLAIN + <usize>explainColumn * SLOTS * 4;
   if (explanation != 0) memory.copy(explanation, SCORE, (<usize>used) << 2);
 }
 
@@ -87,33 +88,4 @@ export function scoreCosts(used: u32): void {
   for (let at: usize = 0; at < end; at += 16) {
     v128.store(keys + at, f32x4.add(base, f32x4.mul(f32x4.sub(best, v128.load(keys + at)), scale)));
   }
-}
-
-export function laneSum(v: v128): f32 {
-  return f32x4.extract_lane(v, 0) + f32x4.extract_lane(v, 1) + f32x4.extract_lane(v, 2) + f32x4.extract_lane(v, 3);
-}
-
-export function laneMin(v: v128): f32 {
-  return min(
-    min(f32x4.extract_lane(v, 0), f32x4.extract_lane(v, 1)),
-    min(f32x4.extract_lane(v, 2), f32x4.extract_lane(v, 3)),
-  );
-}
-
-export function laneMax(v: v128): f32 {
-  return max(
-    max(f32x4.extract_lane(v, 0), f32x4.extract_lane(v, 1)),
-    max(f32x4.extract_lane(v, 2), f32x4.extract_lane(v, 3)),
-  );
-}
-
-export function laneSumOfIntegers(v: v128): i32 {
-  return i32x4.extract_lane(v, 0) + i32x4.extract_lane(v, 1) + i32x4.extract_lane(v, 2) + i32x4.extract_lane(v, 3);
-}
-
-export function laneMinOfIntegers(v: v128): i32 {
-  return min(
-    min(i32x4.extract_lane(v, 0), i32x4.extract_lane(v, 1)),
-    min(i32x4.extract_lane(v, 2), i32x4.extract_lane(v, 3)),
-  );
 }

@@ -3,8 +3,8 @@
 // Owns: the thread's CANDIDATES column (i32 per slot: -1 = candidate, 0 = not), written by its own thread. Reads the
 // state and ejection columns; called under the commit lock.
 import { COLUMN_EJECTED_UNTIL, COLUMN_EJECTION, COLUMN_STATE, cell, columnAddress, wideCell } from '../endpoints';
-import { CANDIDATES, HEADER, HEADER_POOL, HOST, MASKS, P, SUBSET } from '../memory';
-import { POOL_EJECTION_OFF, POOL_SLOTS_USED } from './program';
+import { CANDIDATES, HEADER, HEADER_POOL, HOST, MASKS, SLOTS, SUBSET } from '../memory';
+import { POOL_EJECTION_OFF, POOL_SLOTS_USED } from '../pool-words';
 
 /** Slots in use, rounded up to a multiple of 4 (the width of the column loops). */
 export function slotsUsed(): u32 {
@@ -74,7 +74,7 @@ export function markCandidates(used: u32, now: f64, subset: bool): u32 {
 
 /** Keep the candidates of a mask. @returns how many are left */
 export function filterByMask(used: u32, mask: u32): u32 {
-  const words = MASKS + <usize>mask * (P >> 3);
+  const words = MASKS + <usize>mask * (SLOTS >> 3);
   let count: u32 = 0;
   for (let i: u32 = 0; i < used; i++) {
     const at = CANDIDATES + ((<usize>i) << 2);
@@ -96,7 +96,7 @@ function keptByHost(values: usize, at: usize, zero: v128): v128 {
  * @returns how many are left
  */
 export function filterByHost(used: u32, column: u32, keepAll: bool, before: u32): u32 {
-  const values = HOST + <usize>column * P * 4;
+  const values = HOST + <usize>column * SLOTS * 4;
   const end = (<usize>used) << 2;
   const zero = f32x4.splat(0);
   let count: u32 = 0;

@@ -18,7 +18,8 @@ import {
   SIGNAL_WAITING,
 } from '../endpoints';
 import { HEADER, HEADER_POOL, KEYS, MATCH, REQUEST } from '../memory';
-import { POOL_SLOTS_SEEN, REQUEST_BLOCK_TOKENS, REQUEST_PROMPT_TOKENS } from './program';
+import { POOL_SLOTS_SEEN } from '../pool-words';
+import { REQUEST_BLOCK_TOKENS, REQUEST_PROMPT_TOKENS } from '../request-area';
 
 export const VALUE_NONE: u32 = 0; // nobody has it
 export const VALUE_ACTIVE_REQUESTS: u32 = 1; // requests in flight from here

@@ -1,0 +1,132 @@
+// The sizes of all regions, and the binding of this instance to them.
+//
+// Owns: the region table in the header page while plan() writes it; the creator calls that once, before any other thread
+// attaches. On top of every room's layout, so that memory.ts depends on none of them.
+import { gateBind, gateRegionBytes } from './gate/layout';
+import { activeBind, activeRegionBytes } from './load/layout';
+import {
+  ACTIVE,
+  ADAPTERS_PER_ENDPOINT,
+  ADAPTERS_REMEMBERED,
+  bindAddresses,
+  bindSizes,
+  CHAIN_BLOCKS,
+  COEFFICIENT_BYTES,
+  DECISION_RING_BYTES,
+  ENDPOINT_COLUMNS,
+  HEADER,
+  HEADER_CHAIN_BLOCKS,
+  HEADER_ENDPOINTS,
+  HEADER_INDEX_BLOCKS,
+  HEADER_REGIONS,
+  HEADER_REQUESTS,
+  HEADER_SCANS,
+  HEADER_TELEMETRY_BYTES,
+  HEADER_THREADS,
+  INDEX_BLOCKS,
+  LABEL_COLUMNS,
+  LABEL_RING_BYTES,
+  LEDGER_ENTRY_BYTES,
+  MASK_COUNT,
+  PREDICTION_COEFFICIENTS,
+  PREDICTION_HEAD_BYTES,
+  PREFIX,
+  PROGRAM_BYTES,
+  PROGRAM_COUNT,
+  PROJECTION_BYTES,
+  REGION_ACTIVE,
+  REGION_ADAPTERS,
+  REGION_COEFFICIENTS,
+  REGION_COUNT,
+  REGION_DECISIONS,
+  REGION_ENDPOINTS,
+  REGION_GATE,
+  REGION_LABEL_RING,
+  REGION_LABELS,
+  REGION_LEDGER,
+  REGION_MASKS,
+  REGION_PREDICTION,
+  REGION_PREFIX,
+  REGION_PROGRAMS,
+  REGION_RESPONSES,
+  REGION_SCANS,
+  REGION_TELEMETRY,
+  REGION_THREADS,
+  REQUESTS,
+  regionAddress,
+  SCANS,
+  SHARE_BYTES,
+  SLOTS,
+  threadBytes,
+} from './memory';
+import { prefixBind, prefixRegionBytes } from './prefix/layout';
+import { scanRegionBytes } from './request/layout';
+import { responseRegionBytes } from './response/layout';
+import { SCRAPE_BYTES } from './scrape/layout';
+
+function pages(bytes: u64): u32 {
+  return <u32>((bytes + 65535) >> 16);
+}
+
+/** Bytes of one thread's part of REGION_RESPONSES for `scans` open response scans: the scans, then its metrics scanner. */
+function responsePartBytes(scans: u32): u64 {
+  return responseRegionBytes(scans) + SCRAPE_BYTES;
+}
+
+/** Bytes of region `region` for the sizes that stand in the header. */
+function regionBytes(region: u32): u64 {
+  const p = load<u32>(HEADER + HEADER_ENDPOINTS);
+  const n = load<u32>(HEADER + HEADER_INDEX_BLOCKS);
+  const r = load<u32>(HEADER + HEADER_REQUESTS);
+  const c = load<u32>(HEADER + HEADER_CHAIN_BLOCKS);
+  const k = load<u32>(HEADER + HEADER_THREADS);
+  const s = load<u32>(HEADER + HEADER_SCANS);
+  if (region == REGION_ENDPOINTS) return <u64>p * 4 * ENDPOINT_COLUMNS;
+  if (region == REGION_LEDGER) return 64 + <u64>k * 64 + <u64>r * LEDGER_ENTRY_BYTES;
+  if (region == REGION_PROGRAMS) return <u64>PROGRAM_COUNT * PROGRAM_BYTES;
+  if (region == REGION_MASKS) return <u64>MASK_COUNT * (p >> 3);
+  if (region == REGION_PREFIX) return prefixRegionBytes(p, n, c, k);
+  if (region == REGION_ACTIVE) return activeRegionBytes(p, r, c);
+  if (region == REGION_THREADS) return <u64>k * threadBytes(p, c);
+  if (region == REGION_SCANS) return <u64>k * scanRegionBytes(s, c);
+  if (region == REGION_RESPONSES) return <u64>k * responsePartBytes(s);
+  if (region == REGION_TELEMETRY) return <u64>k * load<u32>(HEADER + HEADER_TELEMETRY_BYTES);
+  if (region == REGION_ADAPTERS) return <u64>p * (ADAPTERS_PER_ENDPOINT + ADAPTERS_REMEMBERED) * 8;
+  if (region == REGION_LABELS) return <u64>p * LABEL_COLUMNS * 8;
+  if (region == REGION_GATE) return gateRegionBytes(p, r, k, s);
+  if (region == REGION_PREDICTION) return PREDICTION_HEAD_BYTES + <u64>p * (PREDICTION_COEFFICIENTS + 1) * 4;
+  if (region == REGION_DECISIONS) return <u64>k * DECISION_RING_BYTES;
+  if (region == REGION_COEFFICIENTS) return COEFFICIENT_BYTES + <u64>k * (SHARE_BYTES + PROJECTION_BYTES);
+  if (region == REGION_LABEL_RING) return <u64>k * LABEL_RING_BYTES;
+  return 0;
+}
+
+/**
+ * Lay out the regions for the sizes in the header and write the region table.
+ * @returns pages of 64 KiB that the whole memory needs, or 0 when they do not fit into 4 GiB.
+ */
+export function plan(): u32 {
+  let page: u64 = 2;
+  for (let i: u32 = 0; i < REGION_COUNT; i++) {
+    const size = pages(regionBytes(i));
+    const at = HEADER + HEADER_REGIONS + ((<usize>i) << 3);
+    store<u32>(at, <u32>page);
+    store<u32>(at, size, 4);
+    page += size;
+  }
+  return page > 65535 ? 0 : <u32>page;
+}
+
+/**
+ * Bind this instance to the memory as thread `thread`.
+ * @returns 0, or 1 when the memory carries another magic or layout version, 2 when the thread number is out of range.
+ */
+export function attach(thread: u32): u32 {
+  const refusal = bindSizes(thread);
+  if (refusal != 0) return refusal;
+  bindAddresses(scanRegionBytes(SCANS, CHAIN_BLOCKS), responsePartBytes(SCANS));
+  prefixBind(PREFIX, SLOTS, INDEX_BLOCKS, CHAIN_BLOCKS, thread);
+  activeBind(ACTIVE, REQUESTS, CHAIN_BLOCKS);
+  gateBind(regionAddress(REGION_GATE));
+  return 0;
+}
