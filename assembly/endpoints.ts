@@ -43,6 +43,7 @@ export const COLUMN_PREFILL_RATE: u32 = 42; // commit, f32: uncached tokens per 
 export const COLUMN_PREFILL_RATE_TIME: u32 = 44; // commit, f64 (44, 45): milliseconds of the pool clock
 export const COLUMN_SPEED: u32 = 46; // commit, f32: how long things take there compared with the other endpoints, 0 = 1
 export const COLUMN_HIT_RELIABILITY: u32 = 47; // commit, f32: share of the blocks thought to be held that are, 0 = 1
+export const COLUMN_PREFILL_RATE_PEAK: u32 = 48; // commit, f32: the largest PREFILL_RATE since the slot was opened
 
 export const ATTRIBUTE_COLUMNS: u32 = 8;
 

@@ -11,7 +11,7 @@
 
 export const HEADER: usize = 65536;
 export const MAGIC: u32 = 0x4d535450; // "PTSM", little-endian
-export const LAYOUT_VERSION: u32 = 7;
+export const LAYOUT_VERSION: u32 = 8;
 
 // Header words (u32). Sizes are set by the creator and never change.
 export const HEADER_MAGIC: usize = 0;
@@ -55,7 +55,7 @@ export const REGION_GATE: u32 = 16; // room on the endpoints and requests that w
 export const REGION_COUNT: u32 = 17;
 
 // Endpoint columns: one array per field, ENDPOINT_COLUMNS arrays of SLOTS 32-bit (or 64-bit, two columns) cells.
-export const ENDPOINT_COLUMNS: u32 = 48;
+export const ENDPOINT_COLUMNS: u32 = 49;
 
 // Ledger: 64 bytes of common head, 64 bytes of head per thread, then REQUESTS entries: 64 bytes of charge and 64 of features.
 export const LEDGER_ENTRY_BYTES: usize = 128;

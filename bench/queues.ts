@@ -1,6 +1,6 @@
-import type { GrantResult, QueuedRequest } from '../dist/admission/flow/queue-contract.js';
-import { QueueMachine } from '../dist/admission/flow/queue-machine.js';
-import type { BandSettings, FairnessSettings, FlowControlSettings } from '../dist/admission/flow/settings.js';
+import type { GrantResult, QueuedRequest } from '../dist/flow-control/queue-contract.js';
+import { QueueMachine } from '../dist/flow-control/queue-machine.js';
+import type { BandSettings, FairnessSettings, FlowControlSettings } from '../dist/flow-control/settings.js';
 import type { Bench, Prepared } from './bench.ts';
 
 const NO_LIMITS = { requests: Infinity, bytes: Infinity, tokens: Infinity };

@@ -9,10 +9,10 @@ const dist = resolve(import.meta.dirname, '../dist');
 const program = resolve(dist, 'program');
 
 /** Each is started by its path: the command line by bin/, the others as the program of a thread. */
-const entries = ['cli/main.js', 'threads/shard.js', 'threads/job.js'];
+const entries = ['cli/main.js', 'picker/shards/shard.js', 'picker/jobs/job.js'];
 
 /** Modules that start a thread name its program beside them, so they must see the bundled one. */
-const threadStarters = new Set(['threads/shard-threads.js', 'threads/job-pool.js']);
+const threadStarters = new Set(['picker/shards/shard-threads.js', 'picker/jobs/job-pool.js']);
 
 /**
  * Packages that every start loads and that can be bundled. The others stay apart: they start threads from files of their

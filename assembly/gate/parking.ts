@@ -10,7 +10,14 @@
 //
 // Every parked slot comes back exactly once. A shard that dies takes its slots along: the control thread frees them.
 import { markCandidates, slotsUsed } from '../columns/candidates';
-import { COLUMN_INFLIGHT, COLUMN_PREFILL_RATE, COLUMN_PREFILL_RATE_TIME, cell, wideCell } from '../endpoints';
+import {
+  COLUMN_INFLIGHT,
+  COLUMN_PREFILL_RATE,
+  COLUMN_PREFILL_RATE_PEAK,
+  COLUMN_PREFILL_RATE_TIME,
+  cell,
+  wideCell,
+} from '../endpoints';
 import { beginProbe } from '../load/ejection';
 import { charge, entryAt, entryGeneration, entrySetThread } from '../load/ledger';
 import { COMMIT_LOCK, lockAcquire, lockRelease } from '../lock';
@@ -142,6 +149,7 @@ function grantLocked(at: usize, thread: u32, slot: u32, now: f64): void {
   const alone = load<u32>(cell(COLUMN_INFLIGHT, slot)) == 0;
   const prompt = load<u32>(at, PARK_PROMPT);
   const rate = load<f32>(cell(COLUMN_PREFILL_RATE, slot));
+  const peak = load<f32>(cell(COLUMN_PREFILL_RATE_PEAK, slot));
   const rateTime = load<f64>(wideCell(COLUMN_PREFILL_RATE_TIME, slot));
   const ticket = charge(
     slot,
@@ -155,6 +163,7 @@ function grantLocked(at: usize, thread: u32, slot: u32, now: f64): void {
   );
   // What was sent there is counted when the shard decides for itself.
   store<f32>(cell(COLUMN_PREFILL_RATE, slot), rate);
+  store<f32>(cell(COLUMN_PREFILL_RATE_PEAK, slot), peak);
   store<f64>(wideCell(COLUMN_PREFILL_RATE_TIME, slot), rateTime);
   store<u32>(at, slot, PARK_ENDPOINT);
   store<u32>(at, ticket, PARK_TICKET);

@@ -1,7 +1,7 @@
 // What was known about the picked endpoint when a request was decided, before the request itself was charged: the inputs
 // of the models that learn from its outcome.
 //
-// Owns: the second 64 bytes of a ledger entry, and the columns PREFILL_RATE and PREFILL_RATE_TIME. All under the commit
+// Owns: the second 64 bytes of a ledger entry, and the columns PREFILL_RATE, PREFILL_RATE_TIME and PREFILL_RATE_PEAK. All under the commit
 // lock; the owner of the entry reads its features without it, since nobody else writes them.
 //
 //   +0 prompt tokens · +4 uncached tokens while the first output has not come, then 0 · +8 uncached tokens
@@ -16,6 +16,7 @@ import {
   COLUMN_KNOWN,
   COLUMN_KV_USAGE,
   COLUMN_PREFILL_RATE,
+  COLUMN_PREFILL_RATE_PEAK,
   COLUMN_PREFILL_RATE_TIME,
   COLUMN_PREFILL_TOKENS,
   COLUMN_PROMPT_TOKENS,
@@ -87,7 +88,10 @@ export function featuresNote(at: usize, slot: u32, prompt: u32, uncached: u32, t
   store<u32>(at, load<u32>(cell(COLUMN_ACTIVE_BLOCKS, slot)), FEATURE_ACTIVE_BLOCKS);
   store<u32>(at, tag, FEATURE_TAG);
   store<u64>(at, load<u64>(REQUEST + REQUEST_ADAPTER), FEATURE_MODEL);
-  store<f32>(cell(COLUMN_PREFILL_RATE, slot), <f32>(rate + <f64>uncached / PREFILL_RATE_MS));
+  const next = <f32>(rate + <f64>uncached / PREFILL_RATE_MS);
+  const peak = cell(COLUMN_PREFILL_RATE_PEAK, slot);
+  store<f32>(cell(COLUMN_PREFILL_RATE, slot), next);
+  if (next > load<f32>(peak)) store<f32>(peak, next);
   store<f64>(wideCell(COLUMN_PREFILL_RATE_TIME, slot), now);
 }
 

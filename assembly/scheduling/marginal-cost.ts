@@ -7,37 +7,36 @@
 //
 //   u  = (P - reliability × cached)/1000, thousands of tokens to prefill · q = the same of requests without first output
 //   O  = usual output tokens · n = requests in flight · K = (their prompts + n (O/2 + 130))/1e5 · ΔK = (P + O/2 + 130)/1e5
-//   ρ  = min(0.9, s c r), share of time that the endpoint prefills · a = 1 + clamp((mean KV usage - 0.7)/0.2, 0, 1)
-//   m  = μ / (1 - ρ) / (1 - min(0.9, KV usage))^a · step = s (d + g (K + ΔK))
+//   ρ  = min(0.5, r/r'), how busy the endpoint is with prefill: r uncached tokens per ms sent there, r' the most that any
+//        candidate has been sent · a = 1 + clamp((mean KV usage - 0.7)/0.2, 0, 1)
+//   m  = μ / (1 - ρ) / (1 - min(0.9, mean KV usage))^a · step = s (d + g (K + ΔK))
 //   cost = s (θ0 + c (q + u m) + w W)/T      own first output, and the queue and evictions that it causes
 //        + s n c u/(O P')                    stall of n running outputs by its prefill
 //        + step/P' + s n g ΔK/P'             own output, slower steps of the n others
-//        + max(0, n + 1 - slots) O step/slots/T                        beyond what runs at once
-//        + max(0, tokens held + u - 0.95 C)/max(O, held/running) O step/n/T   beyond the KV cache
+//        + max(0, n + 1 - slots) O step/slots/T   beyond what runs at once
 // T and P' are the targets for the first output and per output token, the request's own if it says them; 130 tokens stand for what one running request costs
 // a step besides its KV cache.
+// ρ is no product with c: the learned c holds queueing, and s c r reached its bound at half load. KV usage is the mean of the
+// candidates: scarce memory makes every miss dear, but the usage of the home of a session must not drive the session away.
 import { laneMax, laneMin, laneSum } from '../columns/lanes';
 import { blockTokens, promptTokens } from '../columns/values';
 import {
-  COLUMN_BLOCK_COUNT,
-  COLUMN_BLOCK_TOKENS,
   COLUMN_GENERATION,
   COLUMN_HIT_RELIABILITY,
   COLUMN_INFLIGHT,
   COLUMN_KNOWN,
   COLUMN_KV_USAGE,
   COLUMN_PREFILL_RATE,
+  COLUMN_PREFILL_RATE_PEAK,
   COLUMN_PREFILL_RATE_TIME,
   COLUMN_PREFILL_TOKENS,
   COLUMN_PROMPT_TOKENS,
-  COLUMN_RUNNING,
   COLUMN_SLOTS_SEEN,
   COLUMN_SPEED,
   COLUMN_WAITING,
   cell,
   columnAddress,
   SIGNAL_KV_USAGE,
-  SIGNAL_RUNNING,
   SIGNAL_WAITING,
 } from '../endpoints';
 import { PREFILL_RATE_MS } from '../load/features';
@@ -84,11 +83,10 @@ const SAMPLE_EVERY: u32 = 16;
 /** KV-equivalent tokens of a running request besides its own. */
 const SLOT_TOKENS: f32 = 130;
 const KV_TOKENS: f32 = 1e5;
-const MOST_BUSY: f32 = 0.9;
+const MOST_BUSY: f32 = 0.5;
 const MOST_KV: f32 = 0.9;
 const RAMP_FROM: f32 = 0.7;
 const RAMP_WIDTH: f32 = 0.2;
-const KV_LIMIT: f32 = 0.95;
 
 function coefficient(offset: usize): f32 {
   return load<f32>(COEFFICIENTS + offset);
@@ -112,6 +110,16 @@ function knownMean(used: u32, column: u32, signal: u32): f32 {
   }
   const number = laneSum(count);
   return number == 0 ? 0 : laneSum(sum) / number;
+}
+
+/** Largest value of a column of the candidates, 0 when it is negative or there is no candidate. */
+function largest(used: u32, column: u32): f32 {
+  const values = columnAddress(column);
+  let most = f32x4.splat(0);
+  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+    most = f32x4.pmax(most, v128.and(v128.load(values + at), v128.load(CANDIDATES + at)));
+  }
+  return laneMax(most);
 }
 
 /** Prefill rates of four slots now, uncached tokens per millisecond. */
@@ -172,23 +180,22 @@ function costs(used: u32, sampled: bool): void {
   meanWaiting = knownMean(used, COLUMN_WAITING, SIGNAL_WAITING);
   meanUsage = knownMean(used, COLUMN_KV_USAGE, SIGNAL_KV_USAGE);
   const exponent = <f32>1 + min<f32>(max<f32>((meanUsage - RAMP_FROM) / RAMP_WIDTH, 0), 1);
+  const tightness = power(f32x4.splat(<f32>1 - min<f32>(MOST_KV, max<f32>(meanUsage, 0))), exponent);
+  const dear = f32x4.div(miss, tightness);
+  const peak = largest(used, COLUMN_PREFILL_RATE_PEAK);
+  const perPeak = f32x4.splat(peak > 0 ? <f32>1 / peak : 0);
   const waitings = columnAddress(COLUMN_WAITING);
-  const usages = columnAddress(COLUMN_KV_USAGE);
   for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
     const known = v128.load(columnAddress(COLUMN_KNOWN) + at);
     const speed = factor(COLUMN_SPEED, at);
     const n = f32x4.convert_i32x4_s(v128.load(columnAddress(COLUMN_INFLIGHT) + at));
     const q = f32x4.mul(f32x4.convert_i32x4_s(v128.load(columnAddress(COLUMN_PREFILL_TOKENS) + at)), thousandth);
     const waiting = signalOr(waitings, at, known, SIGNAL_WAITING, meanWaiting);
-    const usage = f32x4.pmax(zero, signalOr(usages, at, known, SIGNAL_KV_USAGE, meanUsage));
     const held = f32x4.pmin(prompt, f32x4.mul(f32x4.convert_i32x4_s(v128.load(MATCH + at)), block));
     const cached = f32x4.mul(held, factor(COLUMN_HIT_RELIABILITY, at));
     const u = f32x4.mul(f32x4.pmax(zero, f32x4.sub(prompt, cached)), thousandth);
-    const busy = f32x4.mul(f32x4.mul(f32x4.mul(speed, prefill), thousandth), rates(at, now));
-    const idle = f32x4.sub(one, f32x4.pmin(f32x4.splat(MOST_BUSY), busy));
-    const free = f32x4.sub(one, f32x4.pmin(f32x4.splat(MOST_KV), usage));
-    const tightness = exponent == 1 ? free : power(free, exponent);
-    const m = f32x4.div(miss, f32x4.mul(idle, tightness));
+    const busy = f32x4.pmin(f32x4.splat(MOST_BUSY), f32x4.mul(rates(at, now), perPeak));
+    const m = f32x4.div(dear, f32x4.sub(one, busy));
     const inPrompts = f32x4.mul(f32x4.convert_i32x4_s(v128.load(columnAddress(COLUMN_PROMPT_TOKENS) + at)), perKv);
     const tokens = f32x4.add(inPrompts, f32x4.mul(n, requestTokens));
     const step = f32x4.mul(speed, f32x4.add(perStep, f32x4.mul(growth, f32x4.add(tokens, added))));
@@ -205,8 +212,7 @@ function costs(used: u32, sampled: bool): void {
     const slots = f32x4.pmax(leastSlots, v128.load(columnAddress(COLUMN_SLOTS_SEEN) + at));
     const over = f32x4.pmax(zero, f32x4.sub(f32x4.add(n, one), slots));
     const turns = f32x4.div(f32x4.mul(over, output), slots);
-    const beyond = f32x4.add(turns, kvTurns(at, n, u, q, waiting, usage, known, output));
-    const capacity = f32x4.mul(f32x4.mul(beyond, step), perFirst);
+    const capacity = f32x4.mul(f32x4.mul(turns, step), perFirst);
     const social = f32x4.add(f32x4.add(context, queue), f32x4.add(wait, decode));
     v128.store(KEYS + at, f32x4.add(f32x4.add(fixed, social), capacity));
     if (!sampled) continue;
@@ -216,26 +222,6 @@ function costs(used: u32, sampled: bool): void {
     v128.store(terms(3) + at, decode);
     v128.store(terms(4) + at, capacity);
   }
-}
-
-/** Steps that the request waits because the KV cache is full: the tokens beyond it, in requests, times the steps of one. */
-function kvTurns(at: usize, n: v128, u: v128, q: v128, waiting: v128, usage: v128, known: v128, output: v128): v128 {
-  const zero = f32x4.splat(0);
-  const one = f32x4.splat(1);
-  const thousand = f32x4.splat(1000);
-  const counts = f32x4.convert_i32x4_s(v128.load(columnAddress(COLUMN_BLOCK_COUNT) + at));
-  const size = f32x4.convert_i32x4_s(v128.load(columnAddress(COLUMN_BLOCK_TOKENS) + at));
-  const capacity = f32x4.mul(counts, size);
-  const held = f32x4.mul(usage, capacity);
-  const queued = v128.and(f32x4.mul(q, thousand), f32x4.gt(waiting, zero));
-  const wanted = f32x4.add(held, f32x4.add(queued, f32x4.mul(u, thousand)));
-  const over = f32x4.pmax(zero, f32x4.sub(wanted, f32x4.mul(capacity, f32x4.splat(KV_LIMIT))));
-  const bit = i32x4.splat(<i32>SIGNAL_RUNNING);
-  const scraped = v128.load(columnAddress(COLUMN_RUNNING) + at);
-  const running = v128.bitselect(scraped, n, i32x4.eq(v128.and(known, bit), bit));
-  const each = f32x4.pmax(output, f32x4.div(held, f32x4.pmax(one, running)));
-  const turns = f32x4.div(f32x4.mul(f32x4.div(over, each), output), f32x4.pmax(one, n));
-  return v128.and(turns, f32x4.gt(capacity, zero));
 }
 
 /** Whether the next decision of this thread that asks for marginal cost is a sampled one. */

@@ -17,6 +17,7 @@ import {
   COLUMN_KNOWN,
   COLUMN_KV_USAGE,
   COLUMN_PREFILL_RATE,
+  COLUMN_PREFILL_RATE_PEAK,
   COLUMN_PREFILL_RATE_TIME,
   COLUMN_RUNNING,
   COLUMN_SCRAPE_EPOCH,
@@ -116,6 +117,7 @@ function clearSignals(slot: u32): void {
   store<f32>(cell(COLUMN_SPEED, slot), 0);
   store<f32>(cell(COLUMN_HIT_RELIABILITY, slot), 0);
   store<f32>(cell(COLUMN_PREFILL_RATE, slot), 0);
+  store<f32>(cell(COLUMN_PREFILL_RATE_PEAK, slot), 0);
   store<f64>(wideCell(COLUMN_PREFILL_RATE_TIME, slot), 0);
   clearAttributes(slot);
 }

@@ -35,8 +35,13 @@ export const scorersOf: Readonly<Record<CostTerm, readonly string[]>> = {
   context: ['prefix-cache-scorer', 'no-hit-lru-scorer', 'prefix-balance-scorer', 'exploit-explore-scorer'],
   queue: ['token-load-scorer', 'lmetric-scorer'],
   waiting: ['queue-scorer', 'load-aware-scorer'],
-  decode: ['running-requests-size-scorer', 'active-request-scorer', 'active-blocks-scorer'],
-  capacity: ['kv-cache-utilization-scorer'],
+  decode: [
+    'running-requests-size-scorer',
+    'active-request-scorer',
+    'active-blocks-scorer',
+    'kv-cache-utilization-scorer',
+  ],
+  capacity: [],
 };
 
 /** A report with the names of the endpoints and in the words of the documentation. */

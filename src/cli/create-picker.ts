@@ -7,8 +7,8 @@ import { readCertificate, selfSignedCertificate } from '../ingress/certificate.j
 import type { TlsMaterial } from '../ingress/transport.js';
 import { createLogger, type Logger, type LogOptions } from '../operations/log.js';
 import { OPEN_METRICS_WARNING } from '../operations/telemetry/metrics-server.js';
-import { Picker } from '../threads/picker.js';
-import type { PickerOptions } from '../threads/picker-options.js';
+import { Picker } from '../picker/picker.js';
+import type { PickerOptions } from '../picker/picker-options.js';
 import { requireDiscovery, type ServeFlags } from './flags.js';
 import { pluginRegistry } from './plugin-registry.js';
 import { everyAddress } from './port.js';

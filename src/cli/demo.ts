@@ -1,7 +1,7 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import type { AdaptationMode } from '../config/adaptation.js';
 import { engineOf } from '../simulator/server/engine.js';
-import { type House, type HouseOptions, MODEL, startHouse } from './demo/house.js';
+import { type House, type HouseOptions, MODEL, startHouse } from './demo/demo-stack.js';
 import { runLoad } from './demo/load.js';
 import { runOverload } from './demo/overload.js';
 import { OverloadTable, TurnTable } from './demo/report.js';

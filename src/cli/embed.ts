@@ -1,6 +1,6 @@
 // The public face of a whole picker (`pointsman/picker`): run one, or one per pool, inside another program.
 import { stringify } from 'yaml';
-import { startShardThreads } from '../threads/shard-threads.js';
+import { startShardThreads } from '../picker/shards/shard-threads.js';
 import { createPicker } from './create-picker.js';
 import { parseServeFlags } from './flags.js';
 

@@ -1,6 +1,6 @@
 import type { Logger } from '../operations/log.js';
-import type { Picker } from '../threads/picker.js';
-import { startShardThreads } from '../threads/shard-threads.js';
+import type { Picker } from '../picker/picker.js';
+import { startShardThreads } from '../picker/shards/shard-threads.js';
 import { parseServeFlags } from './flags.js';
 
 /** `pointsman serve`: run a picker until SIGTERM or SIGINT. */

@@ -1,9 +1,4 @@
-import type {
-  BandSettings,
-  FlowControlSettings,
-  QueueLimits,
-  TokenBucketSettings,
-} from '../admission/flow/settings.js';
+import type { BandSettings, FlowControlSettings, QueueLimits, TokenBucketSettings } from '../flow-control/settings.js';
 import { durationMilliseconds } from '../scheduling/duration.js';
 import type { ConfigurationDocument, Path } from './document.js';
 import { fairnessSettings, orderingSettings, usageLimitSettings } from './flow-policies.js';

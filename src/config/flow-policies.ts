@@ -1,4 +1,4 @@
-import type { FairnessSettings, OrderingSettings, UsageLimitSettings } from '../admission/flow/settings.js';
+import type { FairnessSettings, OrderingSettings, UsageLimitSettings } from '../flow-control/settings.js';
 import { durationMilliseconds } from '../scheduling/duration.js';
 import type { LoadedPlugin } from './plugin-set.js';
 import {

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import type { FlowControlSettings } from '../admission/flow/settings.js';
+import type { FlowControlSettings } from '../flow-control/settings.js';
 import { compileScheduling, ProgramTooLarge, sharedPrefixSettings } from '../scheduling/compile.js';
 import { MissingProducer, missingProducers } from '../scheduling/data-graph.js';
 import type { PluginDefinition } from '../scheduling/plugin.js';

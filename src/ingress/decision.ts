@@ -1,6 +1,6 @@
-import { QueuedCharge } from '../admission/queued-charge.js';
-import type { Grant, WaitingLine } from '../admission/waiting-line.js';
 import type { PromptTokens } from '../core/token-chain.js';
+import { QueuedCharge } from '../flow-control/queued-charge.js';
+import type { Grant, WaitingLine } from '../flow-control/waiting-line.js';
 import { requestPath } from '../request/control-headers.js';
 import type { UnderstoodRequest } from '../request/understand.js';
 import type { HostedRequest } from '../scheduling/host/hosted-request.js';

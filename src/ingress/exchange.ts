@@ -1,4 +1,4 @@
-import type { Revocable } from '../admission/revocable-requests.js';
+import type { Revocable } from '../flow-control/evictable-requests.js';
 import type { DestinationTemplates } from './codec/destination.js';
 import type { SharedLoad } from './stream-load.js';
 import type { StreamServices } from './stream-services.js';

@@ -1,6 +1,6 @@
-import type { QueueOutcome } from '../admission/flow/queue-contract.js';
-import type { Grant, Waiter, WaitingLine, WaitResult } from '../admission/waiting-line.js';
 import type { QueuePlace } from '../core/parking.js';
+import type { QueueOutcome } from '../flow-control/queue-contract.js';
+import type { Grant, Waiter, WaitingLine, WaitResult } from '../flow-control/waiting-line.js';
 import { firstTokenObjectiveMs, queueDeadlineMs } from '../request/control-headers.js';
 import type { UnderstoodRequest } from '../request/understand.js';
 import type { RequestRecorder } from '../response/recorder.js';

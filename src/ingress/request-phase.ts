@@ -1,7 +1,7 @@
-import { queueRejection } from '../admission/queue-outcomes.js';
-import type { Grant, WaitResult } from '../admission/waiting-line.js';
 import type { PromptTokens } from '../core/token-chain.js';
 import { AnswerForm } from '../core/types.js';
+import { queueRejection } from '../flow-control/queue-outcomes.js';
+import type { Grant, WaitResult } from '../flow-control/waiting-line.js';
 import type { UnderstoodRequest } from '../request/understand.js';
 import type { AnsweredRequest } from '../response/response-phase.js';
 import type { HostResponse } from '../scheduling/host/hooks.js';

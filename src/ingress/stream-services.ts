@@ -1,6 +1,6 @@
 import type { Admission } from '../admission/admission.js';
-import type { RevocableRequests } from '../admission/revocable-requests.js';
-import type { WaitingLine } from '../admission/waiting-line.js';
+import type { RevocableRequests } from '../flow-control/evictable-requests.js';
+import type { WaitingLine } from '../flow-control/waiting-line.js';
 import type { BodyScanner } from '../request/body-scanner.js';
 import type { Dialects } from '../request/dialects.js';
 import type { RequestRules } from '../request/rules.js';

@@ -1,5 +1,5 @@
-import type { QueueOutcome } from '../admission/flow/queue-contract.js';
 import type { Usage } from '../core/types.js';
+import type { QueueOutcome } from '../flow-control/queue-contract.js';
 import type { LatencyPrediction } from '../scheduling/types.js';
 
 /** The labels of the per-request metrics (M of the metric table). */

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { eventually } from '../gateway/client.ts';
 import { decodeReply, responseBody, responseHeaders } from '../ingress/envoy-messages.ts';
 import { checkHealth, collect, dialPicker, firstReply, type ProxyClient } from '../ingress/proxy-client.ts';
-import { ask, metric, type ServeProcess, Setting, startServe } from '../threads/serving.ts';
+import { ask, metric, type ServeProcess, Setting, startServe } from '../picker/serving.ts';
 
 const NOT_SERVING = 2;
 const UNAVAILABLE = 14;

@@ -6,7 +6,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { type EmbeddedPicker, embedPicker } from '../../dist/cli/embed.js';
 import { decodeReply } from '../ingress/envoy-messages.ts';
 import { firstReply } from '../ingress/proxy-client.ts';
-import { ask, overConnection, Setting } from '../threads/serving.ts';
+import { ask, overConnection, Setting } from '../picker/serving.ts';
 
 const project = fileURLToPath(new URL('../../', import.meta.url));
 const QUIET = [

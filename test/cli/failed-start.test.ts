@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { runToEnd, Setting } from '../threads/serving.ts';
+import { runToEnd, Setting } from '../picker/serving.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const cleanups: (() => unknown)[] = [];

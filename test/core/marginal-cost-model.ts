@@ -8,10 +8,11 @@ export interface CostInput {
   readonly promptTokens: number;
   /** Uncached tokens per millisecond, decayed to now. */
   readonly prefillRate: number;
+  /** The largest rate that the endpoint has been sent. */
+  readonly prefillPeak: number;
   readonly waiting: number | undefined;
   readonly running: number | undefined;
   readonly kvUsage: number | undefined;
-  readonly kvCapacity: number;
   readonly slotsSeen: number;
   readonly speed: number;
   readonly reliability: number;
@@ -25,36 +26,28 @@ const isKnown = (value: number | undefined): value is number => value !== undefi
 export function marginalCosts(given: Coefficients, prompt: number, endpoints: readonly CostInput[]): number[] {
   const meanWaiting = mean(endpoints.map((e) => e.waiting).filter(isKnown));
   const meanUsage = mean(endpoints.map((e) => e.kvUsage).filter(isKnown));
-  return endpoints.map((e) => one(given, prompt, e, e.waiting ?? meanWaiting, e.kvUsage ?? meanUsage, meanUsage));
+  const exponent = 1 + Math.min(1, Math.max(0, (meanUsage - 0.7) / 0.2));
+  const dear = given.missPrice / (1 - Math.min(0.9, meanUsage)) ** exponent;
+  const peak = Math.max(...endpoints.map((e) => e.prefillPeak));
+  return endpoints.map((e) => {
+    const busy = peak === 0 ? 0 : Math.min(0.5, e.prefillRate / peak);
+    return one(given, prompt, e, e.waiting ?? meanWaiting, dear / (1 - busy));
+  });
 }
 
-function one(
-  given: Coefficients,
-  prompt: number,
-  e: CostInput,
-  waiting: number,
-  usage: number,
-  meanUsage: number,
-): number {
-  const { baseMs, prefillMsPerKiloToken: c, stepMs, growthMs: g, missPrice } = given;
+function one(given: Coefficients, prompt: number, e: CostInput, waiting: number, m: number): number {
+  const { baseMs, prefillMsPerKiloToken: c, stepMs, growthMs: g } = given;
   const { outputTokens: output, firstOutputTargetMs: target, perTokenTargetMs: perToken } = given;
   const { speed: s, inflight: n } = e;
   const u = Math.max(0, prompt - e.reliability * Math.min(prompt, e.cachedTokens)) / 1000;
   const q = e.prefillTokens / 1000;
   const tokens = (e.promptTokens + n * (output / 2 + 130)) / 1e5;
   const added = (prompt + output / 2 + 130) / 1e5;
-  const busy = Math.min(0.9, (s * c * e.prefillRate) / 1000);
-  const exponent = 1 + Math.min(1, Math.max(0, (meanUsage - 0.7) / 0.2));
-  const m = missPrice / (1 - busy) / (1 - Math.min(0.9, usage)) ** exponent;
   const step = s * (stepMs + g * (tokens + added));
   const own = (s * (baseMs + c * (q + u * m) + given.waitingMs * waiting)) / target;
   const stall = (s * n * c * u) / (output * perToken);
   const decode = (step + s * n * g * added) / perToken;
   const slots = Math.max(given.slots, e.slotsSeen);
   const beyondSlots = (Math.max(0, n + 1 - slots) * output * step) / slots / target;
-  const held = usage * e.kvCapacity;
-  const over = Math.max(0, held + (waiting > 0 ? e.prefillTokens : 0) + u * 1000 - 0.95 * e.kvCapacity);
-  const each = Math.max(output, held / Math.max(1, e.running ?? n));
-  const beyondCache = e.kvCapacity === 0 ? 0 : ((over / each) * output * step) / Math.max(1, n) / target;
-  return own + stall + decode + beyondSlots + beyondCache;
+  return own + stall + decode + beyondSlots;
 }

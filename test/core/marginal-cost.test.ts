@@ -31,6 +31,7 @@ function setState(pool: ReturnType<typeof makePool>, slot: number, given: CostIn
   view.setUint32(at('COLUMN_PREFILL_TOKENS'), given.prefillTokens, true);
   view.setUint32(at('COLUMN_PROMPT_TOKENS'), given.promptTokens, true);
   view.setFloat32(at('COLUMN_PREFILL_RATE'), given.prefillRate, true);
+  view.setFloat32(at('COLUMN_PREFILL_RATE_PEAK'), given.prefillPeak, true);
   view.setFloat32(at('COLUMN_SLOTS_SEEN'), given.slotsSeen, true);
   const times = columns + constant.COLUMN_PREFILL_RATE_TIME! * sizes.endpoints * 4 + slot * 8;
   view.setFloat64(times, nowMs, true);
@@ -43,8 +44,8 @@ function poolOf(endpoints: readonly CostInput[], coefficients = usual, operation
     waiting: e.waiting,
     running: e.running,
     kvUsage: e.kvUsage,
-    blockTokens: e.kvCapacity === 0 ? 0 : 16,
-    blockCount: e.kvCapacity / 16,
+    blockTokens: 16,
+    blockCount: 20_000,
   }));
   const pool = makePool(operations, signals);
   pool.programs.publish(0, operations, { inserts: true });
@@ -68,10 +69,10 @@ const idle: CostInput = {
   prefillTokens: 0,
   promptTokens: 0,
   prefillRate: 0,
+  prefillPeak: 0,
   waiting: 0,
   running: 0,
   kvUsage: 0,
-  kvCapacity: 300_000,
   slotsSeen: 0,
   speed: 1,
   reliability: 1,
@@ -86,10 +87,10 @@ const state: fc.Arbitrary<CostInput> = fc.record({
   prefillTokens: fc.integer({ min: 0, max: 200_000 }),
   promptTokens: fc.integer({ min: 0, max: 500_000 }),
   prefillRate: ratio(0, 40),
+  prefillPeak: fc.oneof(fc.constant(0), ratio(1, 40)),
   waiting: optional(fc.integer({ min: 0, max: 100 })),
   running: optional(fc.integer({ min: 0, max: 300 })),
   kvUsage: optional(ratio(0, 1)),
-  kvCapacity: fc.constantFrom(0, 300_000, 64_000),
   slotsSeen: fc.integer({ min: 0, max: 300 }),
   speed: ratio(0.3, 3.3),
   reliability: ratio(0.5, 1.1),
@@ -146,13 +147,43 @@ describe('marginal-cost-scorer', () => {
 
   it('lets the prefill rate decay while nothing is sent', () => {
     const { decider } = poolOf([
-      { ...idle, prefillRate: 10 },
+      { ...idle, prefillRate: 10, prefillPeak: 10 },
       { ...idle, inflight: 1 },
     ]);
     const pick = (nowMs: number) =>
       decider.decide({ ...plainRequest, promptTokens: 2000, nowMs, charged: false }).slots[0];
     expect(pick(1000)).toBe(1);
     expect(pick(500_000)).toBe(0);
+  });
+
+  it('prices a miss by the share of the largest prefill rate seen, at most twice as dear', () => {
+    const request = { ...plainRequest, promptTokens: 2000, nowMs: 1000, charged: false };
+    const scores = (rates: readonly number[], prefillMsPerKiloToken: number) => {
+      const endpoints = rates.map((prefillRate) => ({ ...idle, prefillRate, prefillPeak: 10 }));
+      const { decider } = poolOf(endpoints, { ...usual, prefillMsPerKiloToken });
+      decider.decide(request);
+      return rates.map((_, slot) => decider.scoreOf(slot));
+    };
+    // Prices of a miss: 1, 1/(1 - 0.25) and twice 2.
+    const expected = [1, (2 - 4 / 3) / (2 - 1), 0, 0].map((score) => expect.closeTo(score, 3));
+    expect(scores([0, 2.5, 5, 10], 55)).toEqual(expected);
+    expect(scores([0, 2.5, 5, 10], 550)).toEqual(expected);
+  });
+
+  it('keeps a session at its home while the cache there is full', () => {
+    const home = { ...idle, cachedTokens: 48 * BLOCK, kvUsage: 0.99, inflight: 4, promptTokens: 40_000 };
+    const elsewhere = { ...idle, kvUsage: 0.2 };
+    const request = { ...plainRequest, blocks: 64, promptTokens: 64 * BLOCK, nowMs: 1000, charged: false };
+    expect(poolOf([elsewhere, home]).decider.decide(request).slots).toEqual([1]);
+  });
+
+  it('makes every miss dearer the fuller the caches of all candidates are', () => {
+    const request = { ...plainRequest, blocks: 64, promptTokens: 64 * BLOCK, nowMs: 1000, charged: false };
+    const pick = (kvUsage: number) => {
+      const home = { ...idle, cachedTokens: 64 * BLOCK, prefillTokens: 20_000, inflight: 1, kvUsage };
+      return poolOf([{ ...idle, kvUsage }, home]).decider.decide(request).slots[0];
+    };
+    expect([0.1, 0.95].map(pick)).toEqual([0, 1]);
   });
 
   it('gives every endpoint the best score when all are alike, and one endpoint alone', () => {

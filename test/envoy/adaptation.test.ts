@@ -1,12 +1,12 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import type { House } from '../../dist/cli/demo/house.js';
+import type { House } from '../../dist/cli/demo/demo-stack.js';
 import { runShift, type ShiftPool } from '../../dist/cli/demo/shift/shift.js';
 import { planTraffic } from '../../dist/cli/demo/shift/traffic.js';
 import { DEFAULT_PLUGINS, DEFAULT_PROFILES } from '../../dist/config/default-configuration.js';
 import { type Backend, startBackend } from '../gateway/backend.ts';
 import { ask, chatBody } from '../gateway/client.ts';
 import { envoyBinary, skipReason } from './envoy.ts';
-import { startHouse } from './house.ts';
+import { startHouse } from './test-bed.ts';
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { type Backend, type Behaviour, Gate, sseEvent, startBackend } from '../gateway/backend.ts';
 import { ask, begin, chatBody, eventually, nextPiece } from '../gateway/client.ts';
 import { type Configuration, skipReason } from './envoy.ts';
-import { type House, startHouse } from './house.ts';
+import { type House, startHouse } from './test-bed.ts';
 
 describe.skipIf(skipReason !== '')(`the picker killed and restarted behind Envoy${skipReason}`, () => {
   let house: House<Backend> | undefined;

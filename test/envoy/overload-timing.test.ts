@@ -4,7 +4,7 @@ import { type OverloadOptions, type OverloadSecond, runOverload } from '../../di
 import { engineOf } from '../../dist/simulator/server/engine.js';
 import { type Fleet, startFleet } from '../../dist/simulator/server/fleet.js';
 import { skipReason } from './envoy.ts';
-import { type House, pickerMetric, startHouse } from './house.ts';
+import { type House, pickerMetric, startHouse } from './test-bed.ts';
 
 const SECONDS = 60 * Number(process.env.POINTSMAN_STRESS ?? 0);
 const SERVERS = 4;

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { type Backend, type Behaviour, startBackend } from '../gateway/backend.ts';
 import { type Answer, ask, begin, chatBody, eventually, manyConnections, nextPiece } from '../gateway/client.ts';
 import { skipReason } from './envoy.ts';
-import { type House, type HouseOptions, pickerMetric, startHouse } from './house.ts';
+import { type House, type HouseOptions, pickerMetric, startHouse } from './test-bed.ts';
 
 /** POINTSMAN_STRESS=10 sends ten times as many. */
 const STRESS = Number(process.env.POINTSMAN_STRESS ?? 1);

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Backend, startBackend } from '../gateway/backend.ts';
 import { ask, chatBody } from '../gateway/client.ts';
 import { skipReason } from './envoy.ts';
-import { type House, startHouse } from './house.ts';
+import { type House, startHouse } from './test-bed.ts';
 
 /** Only servers with the prefill role may serve, and none has it. */
 const NOBODY_FITS = `plugins:

@@ -5,7 +5,7 @@ import type { ModelServer } from '../../dist/simulator/server/model-server.js';
 import { type Backend, type Behaviour, Gate, sseEvent, startBackend } from '../gateway/backend.ts';
 import { ask, begin, chatBody, eventually, nextPiece, open } from '../gateway/client.ts';
 import { skipReason } from './envoy.ts';
-import { type House, pickerMetric, startHouse } from './house.ts';
+import { type House, pickerMetric, startHouse } from './test-bed.ts';
 
 const gate = new Gate();
 

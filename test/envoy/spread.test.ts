@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { type Backend, type Behaviour, startBackend } from '../gateway/backend.ts';
 import { ask, chatBody, eventually, manyConnections } from '../gateway/client.ts';
 import { skipReason } from './envoy.ts';
-import { startHouse } from './house.ts';
+import { startHouse } from './test-bed.ts';
 
 const SERVERS = 8;
 const REQUESTS = 1_000;

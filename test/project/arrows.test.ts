@@ -48,7 +48,7 @@ describe('arrows between the rooms', () => {
     ['scheduling', 'request'],
     ['operations', 'ingress'],
     ['pool', 'scheduling'],
-    ['threads', 'gateway'],
+    ['picker', 'gateway'],
     ['gateway', 'cli'],
   ])('%s may not import %s', async (from, to) => {
     const { code, output } = await check({

@@ -11,11 +11,11 @@ import { HostPlugins, type HostServices } from '../../dist/scheduling/host/host-
 import type { HostedRequest } from '../../dist/scheduling/host/hosted-request.js';
 import { HostedScheduler } from '../../dist/scheduling/host/hosted-scheduler.js';
 import { PoolViews } from '../../dist/scheduling/host/pool-views.js';
+import { writeLabels } from '../../dist/scheduling/label-columns.js';
 import { maxScorePicker } from '../../dist/scheduling/pickers/max-score-picker.js';
 import type { PluginDefinition } from '../../dist/scheduling/plugin.js';
 import { CoreScheduler } from '../../dist/scheduling/scheduler.js';
 import type { GatedScheduler, Placement, Rejection, ScheduleInput } from '../../dist/scheduling/types.js';
-import { writeLabels } from '../../dist/threads/label-columns.js';
 import { makePool } from '../core/pool.ts';
 import { singleProfile } from './single-profile.ts';
 

@@ -1,5 +1,6 @@
 import { endpointColumns, hostColumn } from '../../core/host-columns.js';
 import type { CoreInstance } from '../../core/memory.js';
+import { seededRandom } from '../../core/seeded-random.js';
 import type { UnderstoodRequest } from '../../request/understand.js';
 import type { EndpointDirectory } from '../../scheduling/endpoint-directory.js';
 import { HostPlugins } from '../../scheduling/host/host-plugins.js';
@@ -7,7 +8,6 @@ import type { HostedRequest } from '../../scheduling/host/hosted-request.js';
 import { PoolViews } from '../../scheduling/host/pool-views.js';
 import type { PluginDefinition } from '../../scheduling/plugin.js';
 import type { CompiledScheduling, Rejection, RequestHeaders, ScheduleInput } from '../../scheduling/types.js';
-import { seededRandom } from '../../threads/seeded-random.js';
 
 /** Plugins draw from a row of their own, as on a shard. */
 const PLUGIN_SEED = 0x706c7567n;

@@ -1,5 +1,5 @@
-import type { QueueOutcome, RefusalCause } from '../../admission/flow/queue-contract.js';
 import type { CoreInstance } from '../../core/memory.js';
+import type { QueueOutcome, RefusalCause } from '../../flow-control/queue-contract.js';
 import { boundsOf, observe } from './histogram-cells.js';
 import { enqueueKind, refusalKind } from './metric-table.js';
 import { SeriesTable } from './series-table.js';

@@ -1,6 +1,6 @@
-import type { QueueOutcome } from '../../admission/flow/queue-contract.js';
 import type { CoreInstance } from '../../core/memory.js';
 import type { Usage } from '../../core/types.js';
+import type { QueueOutcome } from '../../flow-control/queue-contract.js';
 import type { Endpoint } from '../../pool/endpoint.js';
 import type { ObservedLatency, RequestLabels, RequestRecorder, ResponseSummary } from '../../response/recorder.js';
 import type { LatencyPrediction } from '../../scheduling/types.js';

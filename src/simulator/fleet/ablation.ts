@@ -16,7 +16,7 @@ export interface Alteration {
 export interface Ablation {
   /** Decisions do not know how busy endpoints are with prefill: no 1/(1 - ρ). */
   readonly hidesPrefillRate?: boolean;
-  /** Decisions do not know how full KV caches are: no price of the last tokens, and nothing beyond the cache. */
+  /** Decisions do not know how full KV caches are: a miss is no dearer where memory is scarce. */
   readonly hidesKvUsage?: boolean;
   /** All endpoints count as equally fast. */
   readonly ignoresSpeed?: boolean;

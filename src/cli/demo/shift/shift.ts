@@ -1,7 +1,7 @@
 import type { ShownAdaptation } from '../../../adaptation/explained.js';
 import { type AdaptationMode, defaultAdaptation } from '../../../config/adaptation.js';
 import { engineOf } from '../../../simulator/server/engine.js';
-import { type House, MODEL, startHouse } from '../house.js';
+import { type House, MODEL, startHouse } from '../demo-stack.js';
 import { OWN_PICKER } from '../picker-process.js';
 import { type Figures, figuresOf } from './figures.js';
 import { learnedCosts } from './learned.js';

@@ -1,6 +1,6 @@
 import type { AdaptationMode } from '../../../config/adaptation.js';
+import type { House } from '../demo-stack.js';
 import { findEnvoy } from '../envoy-process.js';
-import type { House } from '../house.js';
 import { comparison, LiveTable, learnedText } from './report.js';
 import { runShift } from './shift.js';
 import { PHASES, planTraffic } from './traffic.js';

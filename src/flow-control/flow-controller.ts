@@ -1,0 +1,454 @@
+import type { GateControl, GateSettings, WaitingRequest } from '../core/gate.js';
+import { Ceilings } from './ceilings.js';
+import { type RevocationOptions, Revocations } from './evictions.js';
+import type { GrantResult, QueueOutcome, QueuePosition, Queues, RefusalCause } from './queue-contract.js';
+import { NO_HANDLE } from './queue-contract.js';
+import { outcomeNumber } from './queue-outcomes.js';
+import type { Spent } from './waiting-line.js';
+
+/** How the flow controller is made. */
+export interface FlowControllerOptions {
+  readonly gate: GateControl;
+  readonly queues: Queues;
+  /** Thread numbers of the shards. */
+  readonly shards: readonly number[];
+  /** Milliseconds of the pool clock. */
+  readonly nowMs: () => number;
+  /** What is done about running requests that are to be ended. */
+  readonly revocations: Pick<RevocationOptions, 'tell' | 'issued' | 'ended'>;
+  /** How full the pool is for the ceilings, 1 = full; undefined without endpoints. */
+  readonly saturation: () => number | undefined;
+  readonly counts: FlowCounts;
+  readonly blockTokens: number;
+}
+
+/** How room is judged, and by whom it may be used. */
+export interface RoomSettings {
+  readonly gate: GateSettings;
+  readonly ceilings: Ceilings;
+  /** Part of every endpoint that this picker may fill, above 0 and at most 1. */
+  readonly share: number;
+}
+
+/** Where the controller counts what happens. */
+export interface FlowCounts {
+  /** A dispatch is over: how long it took, in seconds. */
+  dispatched(seconds: number): void;
+  /** A request has come. @param outcome undefined = it waits @param seconds from the decision to park it until now */
+  arrived(flow: string, priority: number, outcome: QueueOutcome | undefined, seconds: number): void;
+  /** A request was not let in. */
+  refused(cause: RefusalCause, priority: number): void;
+}
+
+/** What became of a waiting request, for people who look on. */
+export interface FlowEvent {
+  readonly timeMs: number;
+  readonly outcome: QueueOutcome;
+  readonly priority: number;
+  readonly flow: string;
+  readonly waitedMs: number;
+  /** The bound that kept it out; undefined when it was let in. */
+  readonly cause: RefusalCause | undefined;
+}
+
+/** Where a waiting request is parked. */
+interface Place {
+  readonly thread: number;
+  readonly slot: number;
+}
+
+/** Grants in one turn of the event loop, so that nothing else waits for long. */
+const GRANTS_A_TURN = 256;
+/** Between two looks at what may have filled up, while something waits (flow-control design §1.2). */
+const LOOK_MS = 50;
+/** A band without requests for so long is forgotten (llm-d-router), looked for so often. */
+const BAND_IDLE_MS = 600_000;
+const FORGET_MS = 60_000;
+/** Between two passes through all charges for first tokens that cannot be seen, at least. */
+const UNSEEN_MS = 5;
+/** Events that are kept for the debug page. */
+const EVENTS_KEPT = 64;
+/** Until the lock of a thread that has just died is free. */
+const AGAIN_MS = 5;
+
+/**
+ * Lets waiting requests go on as soon as an endpoint has room: the queues say who is next, the gate whether there is room, and
+ * charges. Woken by the bell of the core, by deadlines, and by a look every 50 ms while something waits; nothing else ticks.
+ * Control thread only.
+ */
+export class FlowController {
+  readonly #options: FlowControllerOptions;
+  #ceilings = new Ceilings({ kind: 'static', threshold: 1 });
+  /** By the queues' handle. */
+  readonly #waiting = new Map<number, Place>();
+  /** Handle by place: `thread * PLACES + slot`. */
+  readonly #handles = new Map<number, number>();
+  /** Thread by handle of a granted request that has not ended. */
+  readonly #running = new Map<number, number>();
+  /** Ceilings as the gate has them. */
+  readonly #written = new Map<number, number>();
+  readonly #grant = (handle: number, _reference: number, _priority: number, only: number): GrantResult =>
+    this.#tryGrant(handle, only);
+  readonly #events: FlowEvent[] = [];
+  readonly #revocations: Revocations;
+  /** Running requests may be ended for waiting ones of a higher band. */
+  #revokes = false;
+  #timer: NodeJS.Timeout | undefined;
+  #timerAt = Number.POSITIVE_INFINITY;
+  #lastLookMs = 0;
+  #forgotMs = 0;
+  /** When first tokens that cannot be seen must have come. */
+  #unseenMs = Number.POSITIVE_INFINITY;
+  #more = false;
+  #again = false;
+  #closing = false;
+  #stopped = false;
+
+  constructor(options: FlowControllerOptions) {
+    this.#options = options;
+    const placeOf = (handle: number) => this.#waiting.get(handle)!;
+    this.#revocations = new Revocations({
+      ...options.revocations,
+      gate: options.gate,
+      queues: options.queues,
+      placeOf,
+    });
+  }
+
+  /** Requests that wait. */
+  get waiting(): number {
+    return this.#options.queues.waiting;
+  }
+
+  /** What became of the last requests that waited, newest first. */
+  get events(): readonly FlowEvent[] {
+    return this.#events.toReversed();
+  }
+
+  /** Part of every endpoint that a band may take, by priority. */
+  get ceilings(): ReadonlyMap<number, number> {
+    return this.#written;
+  }
+
+  /** The bell rang, or an endpoint came, went or may have room. */
+  wake(): void {
+    if (this.#stopped) return;
+    for (const thread of this.#options.shards) this.#collect(thread);
+    this.#serve();
+  }
+
+  /** Change how room is judged. @returns false when the core could not be written: call again */
+  configure({ gate: settings, ceilings, share }: RoomSettings): boolean {
+    const { gate, blockTokens, nowMs } = this.#options;
+    this.#ceilings = ceilings;
+    this.#written.clear();
+    return gate.configure(settings, blockTokens, share, nowMs());
+  }
+
+  /** Whether running requests may be ended for waiting ones of a higher band. */
+  set revokes(on: boolean) {
+    this.#revokes = on;
+  }
+
+  /** Endpoints have left the pool. */
+  endpointsGone(slots: readonly number[]): void {
+    for (const slot of slots) this.#options.queues.endpointGone(slot);
+    this.wake();
+  }
+
+  /** A shard died: what it had waiting and running is gone. The core has been cleaned up already. */
+  shardDied(thread: number): void {
+    const { queues, nowMs } = this.#options;
+    const now = nowMs();
+    for (const [handle, place] of this.#waiting) {
+      if (place.thread !== thread) continue;
+      queues.cancel(handle, now);
+      this.#leave(handle, place);
+    }
+    for (const [handle, owner] of this.#running) {
+      if (owner !== thread) continue;
+      queues.end(handle, 0, now);
+      this.#running.delete(handle);
+    }
+    this.wake();
+  }
+
+  /** What has come of granted requests. */
+  spent({ ended, progressed, refunded }: Spent): void {
+    const { queues, nowMs } = this.#options;
+    const now = nowMs();
+    for (let i = 0; i < progressed.length; i += 2) {
+      if (this.#running.has(progressed[i]!)) queues.progress(progressed[i]!, progressed[i + 1]!, now);
+    }
+    for (let i = 0; i < ended.length; i += 2) {
+      if (this.#running.delete(ended[i]!)) queues.end(ended[i]!, ended[i + 1]!, now);
+    }
+    for (const handle of refunded) if (this.#running.delete(handle)) queues.refund(handle, now);
+  }
+
+  /** The picker ends: whoever still waits, or comes to wait from now on, is told so. */
+  close(): void {
+    const { queues, nowMs } = this.#options;
+    if (this.#closing) return;
+    this.#closing = true;
+    this.wake();
+    queues.evictAll(
+      (handle, _reference, _priority, seconds) => this.#turnAway(handle, 'EvictedOther', seconds),
+      nowMs(),
+    );
+  }
+
+  /** Not woken again. */
+  stop(): void {
+    this.#stopped = true;
+    clearTimeout(this.#timer);
+  }
+
+  // What comes from the shards.
+
+  #collect(thread: number): void {
+    this.#options.gate.collect(
+      thread,
+      (slot) => this.#parked(thread, slot),
+      (slot) => this.#cancelled(thread, slot),
+    );
+  }
+
+  #parked(thread: number, slot: number): void {
+    const { gate, queues, counts, nowMs } = this.#options;
+    const now = nowMs();
+    const request = gate.read(thread, slot);
+    const handle = this.#closing ? NO_HANDLE : this.#enqueue(request, now);
+    if (handle === NO_HANDLE) {
+      this.#refuse({ thread, slot }, request, now);
+      return;
+    }
+    if (!request.again) counts.arrived(request.flow, request.priority, undefined, (now - request.sinceMs) / 1_000);
+    this.#waiting.set(handle, { thread, slot });
+    this.#handles.set(placeNumber(thread, slot), handle);
+    gate.name(thread, slot, handle);
+    if (request.wantsPosition) this.#tell({ thread, slot }, queues.position(handle, now));
+  }
+
+  #tell({ thread, slot }: Place, position: QueuePosition | undefined): void {
+    if (position !== undefined) this.#options.gate.tell(thread, slot, position.ahead, position.expectedWaitMs);
+  }
+
+  #refuse(place: Place, { flow, priority, sinceMs, wantsPosition }: WaitingRequest, now: number): void {
+    const { gate, queues, counts } = this.#options;
+    if (this.#closing) {
+      this.#reject(place, 'EvictedOther', 1);
+      return;
+    }
+    const { cause, retryAfterSeconds } = queues.refusal;
+    const outcome = gate.live === 0 ? 'RejectedNoEndpoints' : queues.refusal.outcome;
+    counts.arrived(flow, priority, outcome, (now - sinceMs) / 1_000);
+    counts.refused(cause, priority);
+    if (wantsPosition) this.#tell(place, queues.outlook(priority, flow, now));
+    this.#reject(place, outcome, retryAfterSeconds, cause);
+  }
+
+  /** @returns the handle, or NO_HANDLE */
+  #enqueue(request: WaitingRequest, now: number): number {
+    const { queues } = this.#options;
+    // Back from a grant that it could not use: to the head of its flow.
+    if (request.again && queues.requeue(request.handle, request.candidates, now)) {
+      this.#running.delete(request.handle);
+      return request.handle;
+    }
+    return queues.enqueue(
+      {
+        priority: request.priority,
+        flow: request.flow,
+        candidates: request.candidates,
+        promptTokens: request.promptTokens,
+        uncachedTokens: request.uncachedTokens,
+        maxTokens: request.maxOutputTokens,
+        bytes: request.bodyBytes,
+        deadlineMs: Number.isNaN(request.ttlMs) ? Number.POSITIVE_INFINITY : request.sinceMs + request.ttlMs,
+        firstTokenDueMs: Number.isNaN(request.firstTokenDueMs) ? Number.POSITIVE_INFINITY : request.firstTokenDueMs,
+        stickySlot: request.aside ? request.prefixSlot : -1,
+        prefixSlot: request.prefixSlot,
+        reference: placeNumber(request.thread, request.slot),
+      },
+      now,
+    );
+  }
+
+  #cancelled(thread: number, slot: number): void {
+    const { gate, queues, nowMs } = this.#options;
+    const handle = this.#handles.get(placeNumber(thread, slot));
+    if (handle !== undefined) {
+      queues.cancel(handle, nowMs());
+      this.#leave(handle, { thread, slot });
+    }
+    gate.forgotten(thread, slot);
+  }
+
+  #leave(handle: number, { thread, slot }: Place): void {
+    this.#waiting.delete(handle);
+    this.#handles.delete(placeNumber(thread, slot));
+  }
+
+  // What goes back to them.
+
+  #serve(): void {
+    const { gate, queues, nowMs, counts } = this.#options;
+    const startedAt = nowMs();
+    queues.poolEmpty(gate.live === 0, startedAt);
+    this.#forgetBands(startedAt);
+    queues.expire(startedAt, (handle, _reference, outcome, _priority, seconds) =>
+      this.#turnAway(handle, outcome, seconds),
+    );
+    this.#raiseCeilings();
+    this.#revocations.settle(startedAt);
+    if (queues.waiting > 0) {
+      queues.openedAll();
+      queues.dispatch(this.#grant, startedAt, GRANTS_A_TURN);
+      counts.dispatched((nowMs() - startedAt) / 1_000);
+      if (queues.unfinished) this.#serveMore();
+      else if (this.#revokes) this.#revocations.demand(nowMs());
+    }
+    this.#sleep(nowMs());
+  }
+
+  /** Go on in the next turn: messages and timers come first. */
+  #serveMore(): void {
+    if (this.#more) return;
+    this.#more = true;
+    setImmediate(() => {
+      this.#more = false;
+      this.wake();
+    });
+  }
+
+  #tryGrant(handle: number, only: number): GrantResult {
+    const { gate, nowMs } = this.#options;
+    const place = this.#waiting.get(handle)!;
+    const answer = gate.grant(place.thread, place.slot, only, nowMs());
+    switch (answer) {
+      case 'done':
+        this.#note(place, 'Dispatched');
+        this.#leave(handle, place);
+        this.#running.set(handle, place.thread);
+        return 'granted';
+      case 'gone':
+        this.#leave(handle, place);
+        return 'gone';
+      case 'busy':
+        this.#retry();
+        return 'later';
+      case 'nowhere':
+        return this.#nowhere(handle, place, only);
+      case 'closed':
+      case 'sticks':
+        return answer;
+    }
+  }
+
+  /** None of its endpoints is left, though the pool has others: waiting would not help. */
+  #nowhere(handle: number, place: Place, only: number): GrantResult {
+    const { gate, queues, nowMs } = this.#options;
+    if (only >= 0 || gate.live === 0 || gate.read(place.thread, place.slot).candidates === undefined) return 'closed';
+    const seconds = queues.retryAfterSeconds(handle, nowMs());
+    this.#leave(handle, place);
+    this.#reject(place, 'RejectedNoEndpoints', seconds);
+    return 'gone';
+  }
+
+  #turnAway(handle: number, outcome: QueueOutcome, retryAfterSeconds: number): void {
+    const place = this.#waiting.get(handle);
+    if (place === undefined) return;
+    this.#leave(handle, place);
+    this.#reject(place, outcome, retryAfterSeconds);
+  }
+
+  #reject(place: Place, outcome: QueueOutcome, retryAfterSeconds: number, cause?: RefusalCause): void {
+    this.#note(place, outcome, cause);
+    this.#answer(place, outcome, retryAfterSeconds);
+  }
+
+  #answer(place: Place, outcome: QueueOutcome, retryAfterSeconds: number): void {
+    const answer = this.#options.gate.reject(place.thread, place.slot, outcomeNumber(outcome), retryAfterSeconds);
+    if (answer === 'busy') setTimeout(() => this.#answer(place, outcome, retryAfterSeconds), AGAIN_MS);
+  }
+
+  #note({ thread, slot }: Place, outcome: QueueOutcome, cause?: RefusalCause): void {
+    const { gate, nowMs } = this.#options;
+    const { priority, flow, sinceMs } = gate.read(thread, slot);
+    const timeMs = nowMs();
+    this.#events.push({ timeMs, outcome, priority, flow, waitedMs: timeMs - sinceMs, cause });
+    if (this.#events.length > EVENTS_KEPT) this.#events.shift();
+  }
+
+  #retry(): void {
+    if (this.#again) return;
+    this.#again = true;
+    setTimeout(() => {
+      this.#again = false;
+      this.wake();
+    }, AGAIN_MS);
+  }
+
+  /** Tell the gate what every band may take. Those that have not changed are not written. */
+  #raiseCeilings(): void {
+    const { gate, saturation } = this.#options;
+    const bands = gate.waiting();
+    const ceilings = this.#ceilings.at(
+      bands.map(({ priority }) => priority),
+      saturation() ?? 1,
+    );
+    for (const [rank, { priority }] of bands.entries()) {
+      const ceiling = ceilings[rank]!;
+      if (this.#written.get(priority) === ceiling) continue;
+      if (gate.setCeiling(priority, ceiling)) this.#written.set(priority, ceiling);
+    }
+  }
+
+  /** Bands that nobody uses any more leave their rank to those below. */
+  #forgetBands(now: number): void {
+    if (now < this.#forgotMs + FORGET_MS) return;
+    this.#forgotMs = now;
+    // A band that comes back is given the ceiling of its neighbour first.
+    if (this.#options.gate.forgetBands(BAND_IDLE_MS, now) > 0) this.#written.clear();
+  }
+
+  /** Shards refuse without asking the queues when they have nowhere to let a request wait. */
+  #tellDrains(now: number): void {
+    const { gate, queues } = this.#options;
+    for (const { priority } of gate.waiting()) gate.setDrain(priority, (queues.drainMs(priority, now) ?? 0) / 1_000);
+  }
+
+  /** One timer for what comes next: a deadline, or the next look. */
+  #sleep(now: number): void {
+    const { queues } = this.#options;
+    const soon = Math.max(Math.min(this.#lastLookMs + LOOK_MS, this.#unseenMs), now);
+    const look = queues.waiting > 0 ? soon : Number.POSITIVE_INFINITY;
+    const at = Math.min(queues.nextDeadline(), look, this.#revocations.nextMs);
+    if (at === this.#timerAt) return;
+    clearTimeout(this.#timer);
+    this.#timerAt = at;
+    if (at === Number.POSITIVE_INFINITY) return;
+    this.#timer = setTimeout(() => this.#due(), Math.ceil(Math.max(0, at - now)));
+    this.#timer.unref();
+  }
+
+  #due(): void {
+    const { gate, queues, nowMs } = this.#options;
+    this.#timerAt = Number.POSITIVE_INFINITY;
+    const now = nowMs();
+    if (queues.waiting > 0 && now >= this.#lastLookMs + LOOK_MS) {
+      gate.look(now, Math.min(now - this.#lastLookMs, 1_000));
+      this.#lastLookMs = now;
+      this.#tellDrains(now);
+      this.#unseenMs = gate.nextUnseenMs;
+    } else if (queues.waiting > 0 && now >= this.#unseenMs) {
+      this.#unseenMs = Math.max(gate.releaseUnseen(now), now + UNSEEN_MS);
+    }
+    this.wake();
+  }
+}
+
+function placeNumber(thread: number, slot: number): number {
+  return thread * 65_536 + slot;
+}

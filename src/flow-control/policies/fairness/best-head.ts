@@ -1,0 +1,48 @@
+import { CLASSES } from '../../candidate-sets.js';
+import { goesBefore } from '../../lane-order.js';
+import type { Lanes } from '../../lanes.js';
+import { NONE, type RequestSlab } from '../../request-slab.js';
+import type { Fairness } from './fairness.js';
+
+/** Global strict: of all that wait the best by the band's order, whichever flow it is in. One lane a class. */
+export class BestHead implements Fairness {
+  readonly oneLane = true;
+  readonly #requests: RequestSlab;
+  readonly #lanes: Lanes;
+  readonly #laneOf = new Int32Array(CLASSES).fill(NONE);
+
+  constructor(requests: RequestSlab, lanes: Lanes) {
+    this.#requests = requests;
+    this.#lanes = lanes;
+  }
+
+  add(lane: number): void {
+    this.#laneOf[this.#lanes.classOf[lane]!] = lane;
+  }
+
+  remove(lane: number): void {
+    this.#laneOf[this.#lanes.classOf[lane]!] = NONE;
+  }
+
+  choose(low: number, high: number): number {
+    const { head } = this.#lanes;
+    let best = NONE;
+    for (let word = 0; word < 2; word++) {
+      for (let rest = word === 0 ? low : high; rest !== 0; rest &= rest - 1) {
+        const lane = this.#laneOf[word * 32 + 31 - Math.clz32(rest & -rest)]!;
+        if (best === NONE || goesBefore(this.#requests, head[lane]!, head[best]!)) best = lane;
+      }
+    }
+    return best;
+  }
+
+  // Flows have no accounts here.
+  wake(): void {}
+  headChanged(): void {}
+  granted(): void {}
+  used(): void {}
+  unused(): void {}
+  served(): void {}
+  newClass(): void {}
+  at(): void {}
+}

@@ -1,0 +1,30 @@
+import type { FlowTable } from '../../flow-table.js';
+import type { TagRule } from './tagged.js';
+
+/**
+ * Deficit round robin (Shreedhar, Varghese 1995) in tokens, in the form that may overdraw: a flow is served until its
+ * quantum is used up and pays the rest back with the quanta of coming rounds. The tag is the round in which it goes next, so
+ * that rounds in which it only pays back cost nothing; `credit` is what is left of its quantum, always above 0.
+ */
+export function deficitRoundRobin(quantumTokens: number): TagRule {
+  const pay = ({ tag, credit, weight }: FlowTable, flow: number, tokens: number) => {
+    const quantum = quantumTokens * weight[flow]!;
+    const left = credit[flow]! - tokens;
+    const rounds = left > 0 ? 0 : Math.floor(-left / quantum) + 1;
+    tag[flow]! += rounds;
+    credit[flow] = left + rounds * quantum;
+  };
+  return {
+    wake({ tag, credit, weight }, flow, reached) {
+      // Who comes back within the round goes on with what is left, or one request at a time would get it all.
+      if (tag[flow]! >= reached && credit[flow]! > 0) return;
+      tag[flow] = Math.max(tag[flow]!, reached);
+      credit[flow] = quantumTokens * weight[flow]!;
+    },
+    granted: pay,
+    used: pay,
+    unused({ credit }, flow, tokens) {
+      credit[flow]! += tokens;
+    },
+  };
+}

@@ -1,0 +1,136 @@
+import { CLASSES } from '../../candidate-sets.js';
+import type { FlowTable } from '../../flow-table.js';
+import type { Lanes } from '../../lanes.js';
+import { NONE, type RequestSlab } from '../../request-slab.js';
+import type { Fairness } from './fairness.js';
+import { ServiceHeap, type Slope } from './service-heap.js';
+
+/** Half-lives after which the common scale of the services is taken back, well inside the range of a double. */
+const RESCALE_HALF_LIVES = 500;
+/** Score of all flows on a measure in which none differs (llm-d-router). */
+const NO_RANGE = 0;
+
+export interface ProgramAwareSettings {
+  readonly serviceWeight: number;
+  readonly headWaitWeight: number;
+  readonly halfLifeMs: number;
+}
+
+/**
+ * Least attained service as llm-d-router's program-aware-fairness: highest of
+ * `serviceWeight · (1 − normalised service) + headWaitWeight · normalised wait of the head`, both normalised over all flows of the
+ * band that wait. Service is prompt tokens + 2 × output tokens and halves every half-life. Since all services fade alike, what is added
+ * later is written larger instead, and the order of flows changes only when one of them is served.
+ */
+export class ProgramAware implements Fairness {
+  readonly oneLane = false;
+  readonly #requests: RequestSlab;
+  readonly #flows: FlowTable;
+  readonly #lanes: Lanes;
+  readonly #settings: ProgramAwareSettings;
+  readonly #heaps: (ServiceHeap | undefined)[] = new Array(CLASSES).fill(undefined);
+  readonly #ownFlows: () => Iterable<number>;
+  #scaleSinceMs: number | undefined;
+
+  /** @param ownFlows the flows of the policy's band */
+  constructor(
+    requests: RequestSlab,
+    flows: FlowTable,
+    lanes: Lanes,
+    settings: ProgramAwareSettings,
+    ownFlows: () => Iterable<number>,
+  ) {
+    this.#requests = requests;
+    this.#flows = flows;
+    this.#lanes = lanes;
+    this.#settings = settings;
+    this.#ownFlows = ownFlows;
+  }
+
+  add(lane: number): void {
+    const classOf = this.#lanes.classOf[lane]!;
+    let heap = this.#heaps[classOf];
+    if (heap === undefined) {
+      heap = new ServiceHeap(this.#requests, this.#flows, this.#lanes);
+      this.#heaps[classOf] = heap;
+    }
+    heap.add(lane);
+  }
+
+  remove(lane: number): void {
+    this.#heapOf(lane).remove(lane);
+  }
+
+  headChanged(lane: number): void {
+    this.#heapOf(lane).changed(lane);
+  }
+
+  choose(low: number, high: number): number {
+    const slope = this.#slope();
+    let best = NONE;
+    let bestValue = Number.POSITIVE_INFINITY;
+    for (let word = 0; word < 2; word++) {
+      for (let rest = word === 0 ? low : high; rest !== 0; rest &= rest - 1) {
+        const lane = this.#heaps[word * 32 + 31 - Math.clz32(rest & -rest)]!.best(slope);
+        const value = this.#valueOf(lane, slope);
+        if (value < bestValue) {
+          best = lane;
+          bestValue = value;
+        }
+      }
+    }
+    return best;
+  }
+
+  served(flow: number, promptTokens: number, outputTokens: number, nowMs: number): void {
+    this.#scaleSinceMs ??= nowMs;
+    const halfLives = (nowMs - this.#scaleSinceMs) / this.#settings.halfLifeMs;
+    this.#flows.service[flow]! += (promptTokens + 2 * outputTokens) * 2 ** halfLives;
+    for (let lane = this.#flows.firstLane[flow]!; lane !== NONE; lane = this.#lanes.nextOfFlow[lane]!) {
+      this.#heapOf(lane).changed(lane);
+    }
+  }
+
+  at(nowMs: number): void {
+    if (this.#scaleSinceMs === undefined) return;
+    const halfLives = (nowMs - this.#scaleSinceMs) / this.#settings.halfLifeMs;
+    if (halfLives < RESCALE_HALF_LIVES) return;
+    const factor = 2 ** -halfLives;
+    for (const flow of this.#ownFlows()) this.#flows.service[flow]! *= factor;
+    for (const heap of this.#heaps) heap?.rescaled();
+    this.#scaleSinceMs = nowMs;
+  }
+
+  wake(): void {}
+  granted(): void {}
+  used(): void {}
+  unused(): void {}
+  newClass(): void {}
+
+  #heapOf(lane: number): ServiceHeap {
+    return this.#heaps[this.#lanes.classOf[lane]!]!;
+  }
+
+  #valueOf(lane: number, slope: Slope): number {
+    const { service } = this.#flows;
+    const arrival = this.#requests.enqueuedMs[this.#lanes.head[lane]!]!;
+    return slope.service * service[this.#lanes.flow[lane]!]! + slope.arrival * arrival;
+  }
+
+  /** The score as a line: its constant part is the same for all lanes, and its sign is turned. */
+  #slope(): Slope {
+    let [least, most, earliest, latest] = [Infinity, -Infinity, Infinity, -Infinity];
+    for (const heap of this.#heaps) {
+      if (heap === undefined || heap.size === 0) continue;
+      least = Math.min(least, heap.leastService);
+      most = Math.max(most, heap.mostService);
+      earliest = Math.min(earliest, heap.earliestHeadMs);
+      latest = Math.max(latest, heap.latestHeadMs);
+    }
+    const { serviceWeight, headWaitWeight } = this.#settings;
+    return {
+      service: most > least ? serviceWeight / (most - least) : NO_RANGE,
+      arrival: latest > earliest ? headWaitWeight / (latest - earliest) : NO_RANGE,
+    };
+  }
+}

@@ -1,0 +1,513 @@
+import { type Band, type QueueTables, weightOf } from './band.js';
+import { BandDirectory } from './band-directory.js';
+import { OVERFLOW } from './candidate-sets.js';
+import { drainMs, expectedWaitMs, RetryAfter, tokensAhead } from './expected-wait.js';
+import { FlowTable } from './flow-table.js';
+import { Lanes } from './lanes.js';
+import {
+  type GrantResult,
+  NO_HANDLE,
+  type OnEvicted,
+  type OnExpired,
+  type QueuedRequest,
+  type QueuePosition,
+  type QueueSnapshot,
+  type Queues,
+  REFUSAL_CAUSES,
+  type Refusal,
+  type RefusalCause,
+  type TryGrant,
+} from './queue-contract.js';
+import { NONE, RequestSlab, RUNNING, WAITING } from './request-slab.js';
+import { RunningRequests } from './running-requests.js';
+import type { FlowControlSettings } from './settings.js';
+import { bandSnapshot, classSnapshots } from './snapshot.js';
+import { TokenBuckets } from './token-buckets.js';
+import { WaitingRoom } from './waiting-room.js';
+
+/** Bounds of the machine that no configuration raises. */
+export interface QueueBounds {
+  /** Requests in the machine, waiting and running together. Those that run take at most half. */
+  readonly requests: number;
+  readonly flows: number;
+}
+
+export const QUEUE_BOUNDS: QueueBounds = { requests: 2 ** 17, flows: 100_000 };
+
+/** Requests of the overflow class that are tried before it is taken to be closed (flow-control design §2). */
+const LOOK_AHEAD = 16;
+/** A flow is forgotten after so long without a request (llm-d-router). */
+const FLOW_IDLE_MS = 300_000;
+/** Idle flows that one arrival makes forgotten at most, and how often bands are looked at. */
+const COLLECT_MOST = 8;
+const COLLECT_BANDS_MS = 60_000;
+
+/** The queues in front of one pool: `Queues` is the contract, docs/flow-control.md has the picture. */
+export class QueueMachine implements Queues {
+  unfinished = false;
+  readonly refusal: Refusal = { outcome: 'RejectedCapacity', cause: 'pool-requests', retryAfterSeconds: 1 };
+  readonly totals = {
+    entered: 0,
+    refused: Object.fromEntries(REFUSAL_CAUSES.map((cause) => [cause, 0])) as Record<RefusalCause, number>,
+    dispatched: 0,
+    requeued: 0,
+    expired: 0,
+    cancelled: 0,
+    evicted: 0,
+  };
+  readonly #tables: QueueTables;
+  readonly #bands: BandDirectory;
+  readonly #room: WaitingRoom;
+  readonly #running: RunningRequests;
+  readonly #retryAfter: RetryAfter;
+  readonly #mostRunning: number;
+  /** Requests of the overflow class that a dispatch has tried in vain and will put back. */
+  readonly #aside: number[] = [];
+  #settings: FlowControlSettings;
+  #buckets: TokenBuckets;
+  #sequence = 0;
+  /** The last dispatch was told to stop, which is not the matter of one class. */
+  #stopped = false;
+  #bandsCollectedMs: number;
+
+  /** @param seed of the jitter of Retry-After */
+  constructor(settings: FlowControlSettings, nowMs: number, bounds: QueueBounds = QUEUE_BOUNDS, seed = 1) {
+    const requests = new RequestSlab(bounds.requests);
+    this.#tables = { requests, lanes: new Lanes(bounds.requests), flows: new FlowTable(bounds.flows) };
+    this.#settings = settings;
+    this.#bands = new BandDirectory(settings, this.#tables, nowMs);
+    this.#room = new WaitingRoom(this.#tables, settings, (id) => {
+      for (const band of this.#bands.sorted) band.fairness.newClass(id);
+    });
+    this.#running = new RunningRequests(this.#tables, (priority) => this.#bands.get(priority));
+    this.#buckets = new TokenBuckets(settings.tenantLimits);
+    this.#retryAfter = new RetryAfter(seed);
+    this.#mostRunning = bounds.requests >> 1;
+    this.#bandsCollectedMs = nowMs;
+  }
+
+  get waiting(): number {
+    return this.#room.requests;
+  }
+
+  /** Requests that were granted and have not ended, as far as they are followed. */
+  get running(): number {
+    return this.#running.count;
+  }
+
+  /** Flows that are known, idle ones too. */
+  get flowCount(): number {
+    return this.#tables.flows.size;
+  }
+
+  limitsTenant(flow: string): boolean {
+    return this.#buckets.limits(flow);
+  }
+
+  enqueue(request: QueuedRequest, nowMs: number): number {
+    const { requests, flows } = this.#tables;
+    this.#collect(nowMs);
+    const band = this.#bands.bandFor(request.priority, nowMs);
+    if (band === undefined) return this.#refuse('too-many-bands', undefined);
+    let flow = flows.find(band.priority, request.flow);
+    const tokens = request.uncachedTokens + this.#running.expectedOutput(flow, request.maxTokens);
+    const waitMs = expectedWaitMs(band, flows, flow, request.flow, nowMs);
+    const bound = this.#brokenBound(band, request.bytes, tokens, waitMs);
+    if (bound !== undefined) return this.#refuse(bound, waitMs);
+    if (this.#isBeyondRate(band, tokensAhead(band, flows, flow, request.flow), nowMs)) {
+      return this.#refuse('band-tokens', waitMs);
+    }
+    const bucketMs = this.#buckets.waitFor(request.flow, tokens, nowMs);
+    if (bucketMs > 0) return this.#refuse('tenant-limit', bucketMs);
+    if (requests.live === requests.capacity) return this.#refuse('too-many-waiting', waitMs);
+    if (flow === NONE) {
+      const weight = weightOf(band.settings.fairness, request.flow);
+      flow = flows.open(band.priority, request.flow, weight, this.#running.outputMean, nowMs);
+      if (flow === NONE) return this.#refuse('too-many-flows', waitMs);
+    }
+    this.#buckets.take(request.flow, tokens, nowMs);
+    const index = requests.take();
+    this.#fill(index, request, flow, tokens, nowMs);
+    requests.order[index] = this.#orderOf(index, band);
+    this.#room.enter(index, band, this.#firstClass(index, request, band), nowMs);
+    this.totals.entered++;
+    return requests.handleOf(index);
+  }
+
+  cancel(handle: number, nowMs: number): boolean {
+    const index = this.#tables.requests.find(handle, WAITING);
+    if (index === NONE) return false;
+    this.#remove(index, nowMs);
+    this.totals.cancelled++;
+    return true;
+  }
+
+  dispatch(tryGrant: TryGrant, nowMs: number, most: number): number {
+    this.unfinished = false;
+    this.#stopped = false;
+    let granted = 0;
+    for (const band of this.#bands.sorted) {
+      if (band.waiting === 0) continue;
+      band.fairness.at(nowMs);
+      granted += this.#dispatchBand(band, tryGrant, nowMs, most - granted);
+      this.#putBack(band);
+      if (this.unfinished || this.#stopped) break;
+    }
+    return granted;
+  }
+
+  #dispatchBand(band: Band, tryGrant: TryGrant, nowMs: number, most: number): number {
+    const { requests, lanes } = this.#tables;
+    let granted = 0;
+    for (;;) {
+      const [low, high] = [band.openLow, band.openHigh];
+      if ((low | high) === 0) return granted;
+      if (granted === most) {
+        this.unfinished = true;
+        return granted;
+      }
+      const index = lanes.head[band.fairness.choose(low, high)]!;
+      const handle = requests.handleOf(index);
+      const result = tryGrant(handle, requests.reference[index]!, band.priority, requests.stickySlot[index]!);
+      if (result === 'granted') {
+        granted++;
+        this.#grant(index, band, nowMs);
+      } else if (!this.#passOver(index, band, result, nowMs)) return granted;
+    }
+  }
+
+  #grant(index: number, band: Band, nowMs: number): void {
+    const tokens = this.#running.pay(index, band);
+    band.drain.granted(tokens, nowMs);
+    this.#room.leave(index, band, nowMs);
+    // Beyond the bound the request runs all the same; only its flow's account stays as it was estimated.
+    if (this.#running.count < this.#mostRunning) this.#running.start(index, band);
+    else this.#free(index, nowMs);
+    this.totals.dispatched++;
+  }
+
+  /** What follows for a request that was not granted. @returns false when the band is through */
+  #passOver(index: number, band: Band, result: Exclude<GrantResult, 'granted'>, nowMs: number): boolean {
+    const { requests, lanes } = this.#tables;
+    if (result === 'gone') return this.cancel(requests.handleOf(index), nowMs);
+    if (result === 'sticks') {
+      this.#room.setAside(index, requests.prefixSlot[index]!, band, nowMs);
+      return true;
+    }
+    if (result !== 'closed') {
+      this.#stopped = true;
+      return false;
+    }
+    const classOf = lanes.classOf[requests.lane[index]!]!;
+    if (classOf === OVERFLOW && this.#aside.length < LOOK_AHEAD - 1) {
+      this.#aside.push(index);
+      band.unplace(index);
+    } else band.close(classOf);
+    return true;
+  }
+
+  #putBack(band: Band): void {
+    if (this.#aside.length === 0) return;
+    for (const index of this.#aside) band.place(index, OVERFLOW);
+    this.#aside.length = 0;
+    if (!this.unfinished && !this.#stopped) band.close(OVERFLOW);
+  }
+
+  requeue(handle: number, candidates: Uint32Array | undefined, nowMs: number): boolean {
+    const { requests, flows } = this.#tables;
+    const index = requests.find(handle, RUNNING);
+    if (index === NONE) return false;
+    const flow = requests.flow[index]!;
+    const band = this.#bands.bandFor(flows.priority[flow]!, nowMs)!;
+    this.#running.takeBack(index, nowMs);
+    requests.stickySlot[index] = NONE;
+    requests.ownClass[index] = this.#room.classes.find(candidates);
+    this.#room.enter(index, band, requests.ownClass[index]!, nowMs);
+    this.totals.requeued++;
+    this.totals.dispatched--;
+    return true;
+  }
+
+  progress(handle: number, outputTokens: number, nowMs: number): void {
+    const index = this.#tables.requests.find(handle, RUNNING);
+    if (index !== NONE) this.#running.progress(index, outputTokens, nowMs);
+  }
+
+  end(handle: number, outputTokens: number, nowMs: number): void {
+    const index = this.#tables.requests.find(handle, RUNNING);
+    if (index === NONE) return;
+    this.#running.end(index, outputTokens, nowMs);
+    this.#free(index, nowMs);
+  }
+
+  refund(handle: number, nowMs: number): void {
+    const index = this.#tables.requests.find(handle, RUNNING);
+    if (index === NONE) return;
+    this.#running.takeBack(index, nowMs);
+    this.#free(index, nowMs);
+  }
+
+  opened(slot: number): void {
+    this.#stopped = false;
+    const { classes } = this.#room;
+    for (const band of this.#bands.sorted) band.open(classes.lowOf(slot), classes.highOf(slot));
+  }
+
+  openedAll(): void {
+    this.#stopped = false;
+    for (const band of this.#bands.sorted) band.open(0xffffffff, 0xffffffff);
+  }
+
+  closedFor(slot: number): boolean {
+    if (this.waiting === 0) return false;
+    if (this.#stopped) return true;
+    const { classes } = this.#room;
+    return this.#bands.sorted.some((band) => band.isClosedAmong(classes.lowOf(slot), classes.highOf(slot)));
+  }
+
+  endpointGone(slot: number): void {
+    for (const index of this.#room.stuckTo(slot)) this.#room.unstick(index, this.#bandOf(index));
+    this.#room.classes.removeSlot(slot);
+  }
+
+  poolEmpty(empty: boolean, nowMs: number): void {
+    if (this.#room.setPoolEmpty(empty, nowMs)) this.openedAll();
+  }
+
+  nextDeadline(): number {
+    return this.#room.nextDeadlineMs;
+  }
+
+  expire(nowMs: number, onExpired: OnExpired): number {
+    const { requests } = this.#tables;
+    const room = this.#room;
+    for (let index = room.stickyOver(nowMs); index !== NONE; index = room.stickyOver(nowMs)) {
+      room.unstick(index, this.#bandOf(index));
+    }
+    let expired = 0;
+    for (let index = room.overdue(nowMs); index !== NONE; index = room.overdue(nowMs)) {
+      const nowhere = room.poolEmpty || room.classes.isEmpty(requests.ownClass[index]!);
+      const [handle, reference] = [requests.handleOf(index), requests.reference[index]!];
+      const { priority } = this.#bandOf(index);
+      const retryAfterSeconds = this.retryAfterSeconds(handle, nowMs);
+      this.#remove(index, nowMs);
+      this.totals.expired++;
+      expired++;
+      onExpired(handle, reference, nowhere ? 'EvictedNoEndpoints' : 'EvictedTTL', priority, retryAfterSeconds);
+    }
+    return expired;
+  }
+
+  evictAll(onEvicted: OnEvicted, nowMs: number): number {
+    const { requests, lanes } = this.#tables;
+    let evicted = 0;
+    for (const band of this.#bands.sorted) {
+      let tokens = 0;
+      while (band.waiting > 0) {
+        const index = lanes.head[band.fairness.choose(band.filledLow, band.filledHigh)]!;
+        const [handle, reference] = [requests.handleOf(index), requests.reference[index]!];
+        tokens += requests.tokens[index]!;
+        this.#remove(index, nowMs);
+        this.totals.evicted++;
+        evicted++;
+        // They come back, here or elsewhere, as they would have been served.
+        onEvicted(handle, reference, band.priority, this.#retryAfter.seconds(drainMs(band, tokens, nowMs)));
+      }
+    }
+    return evicted;
+  }
+
+  configure(settings: FlowControlSettings, nowMs: number): boolean {
+    if (!this.#bands.fits(settings)) return false;
+    const { requests } = this.#tables;
+    const replaced = this.#bands.sorted.filter((band) => !this.#bands.keeps(band, settings));
+    const moved = this.#room.indices().filter((index) => replaced.includes(this.#bandOf(index)));
+    const used = new Set(moved.map((index) => this.#bandOf(index).priority));
+    for (const index of moved) this.#room.leave(index, this.#bandOf(index), nowMs);
+    this.#settings = settings;
+    this.#bands.configure(settings, nowMs, used);
+    for (const band of replaced) this.#adoptAccounts(band);
+    for (const index of moved) {
+      const band = this.#bandOf(index);
+      requests.stickySlot[index] = NONE;
+      requests.order[index] = this.#orderOf(index, band);
+      this.#room.enter(index, band, requests.ownClass[index]!, nowMs);
+    }
+    this.#room.setBudgets(settings);
+    this.#buckets = new TokenBuckets(settings.tenantLimits);
+    this.openedAll();
+    return true;
+  }
+
+  /** The flows of a band that has been replaced keep the differences between their accounts, if the policy is the same. */
+  #adoptAccounts(old: Band): void {
+    const { flows } = this.#tables;
+    const next = this.#bands.get(old.priority)?.settings.fairness;
+    const all = [...flows.ofBand(old.priority)];
+    const kept = next?.kind === old.settings.fairness.kind;
+    const base = Math.min(...all.map((flow) => flows.tag[flow]!));
+    for (const flow of all) {
+      flows.tag[flow] = kept ? flows.tag[flow]! - base : 0;
+      flows.service[flow] = 0;
+      if (!kept) flows.credit[flow] = 0;
+      if (next !== undefined) flows.weight[flow] = weightOf(next, flows.id[flow]!);
+    }
+  }
+
+  blocked(visit: (handle: number, priority: number) => boolean): void {
+    const { requests, lanes } = this.#tables;
+    for (const band of this.#bands.sorted) {
+      if (band.waiting === 0) continue;
+      for (const classOf of band.closedClasses()) {
+        const index = lanes.head[band.headOf(classOf)]!;
+        // One that waits for the endpoint that holds its prefix goes elsewhere soon.
+        if (requests.stickySlot[index] === NONE && !visit(requests.handleOf(index), band.priority)) return;
+      }
+    }
+  }
+
+  highestWaiting(): number | undefined {
+    return this.#bands.sorted.find((band) => band.waiting > 0)?.priority;
+  }
+
+  priorities(): readonly number[] {
+    return this.#bands.sorted.map((band) => band.priority);
+  }
+
+  position(handle: number, nowMs: number): QueuePosition | undefined {
+    const { requests, flows } = this.#tables;
+    const index = requests.find(handle, WAITING);
+    if (index === NONE) return undefined;
+    const flow = requests.flow[index]!;
+    const band = this.#bandOf(index);
+    return {
+      ahead: this.#waitingFrom(band) - 1,
+      expectedWaitMs: expectedWaitMs(band, flows, flow, flows.id[flow]!, nowMs),
+    };
+  }
+
+  outlook(priority: number, id: string, nowMs: number): QueuePosition | undefined {
+    const { flows } = this.#tables;
+    const band = this.#bands.get(priority);
+    if (band === undefined) return undefined;
+    const expected = expectedWaitMs(band, flows, flows.find(priority, id), id, nowMs);
+    return { ahead: this.#waitingFrom(band), expectedWaitMs: expected };
+  }
+
+  /** Requests that wait in a band and above it. */
+  #waitingFrom({ priority }: Band): number {
+    const above = this.#bands.sorted.filter((band) => band.priority >= priority);
+    return above.reduce((sum, { waiting }) => sum + waiting, 0);
+  }
+
+  retryAfterSeconds(handle: number, nowMs: number): number {
+    return this.#retryAfter.seconds(this.position(handle, nowMs)?.expectedWaitMs);
+  }
+
+  drainMs(priority: number, nowMs: number): number | undefined {
+    const band = this.#bands.get(priority);
+    return band === undefined ? undefined : drainMs(band, band.tokens, nowMs);
+  }
+
+  snapshot(nowMs: number, flows: number): QueueSnapshot {
+    return {
+      waiting: this.waiting,
+      running: this.running,
+      bytes: this.#room.bytes,
+      tokens: this.#room.tokens,
+      bands: this.#bands.sorted.map((band) => bandSnapshot(band, this.#tables, nowMs, flows)),
+      classes: classSnapshots(this.#room.classes),
+      totals: { ...this.totals, refused: { ...this.totals.refused } },
+    };
+  }
+
+  #bandOf(index: number): Band {
+    return this.#bands.get(this.#tables.flows.priority[this.#tables.requests.flow[index]!]!)!;
+  }
+
+  /** The first bound that one more request would break, in llm-d-router's order, ours behind. */
+  #brokenBound(band: Band, bytes: number, tokens: number, waitMs: number | undefined): RefusalCause | undefined {
+    const room = this.#room;
+    const { limits: pool, maxExpectedWaitMs } = this.#settings;
+    const { limits } = band;
+    if (room.bytes + bytes > pool.bytes) return 'pool-bytes';
+    if (room.requests + 1 > pool.requests) return 'pool-requests';
+    if (band.bytes + bytes > limits.bytes) return 'band-bytes';
+    if (band.waiting + 1 > limits.requests) return 'band-requests';
+    if (room.tokens + tokens > pool.tokens) return 'pool-tokens';
+    if (band.tokens + tokens > limits.tokens) return 'band-tokens';
+    if (waitMs !== undefined && waitMs > maxExpectedWaitMs) return 'expected-wait';
+    return undefined;
+  }
+
+  /** Whether so many tokens ahead are more than a band without a bound on them may drain in time. */
+  #isBeyondRate({ limits, drain }: Band, ahead: number, nowMs: number): boolean {
+    if (limits.tokensByRate !== true || limits.tokens !== Number.POSITIVE_INFINITY || this.#room.poolEmpty)
+      return false;
+    const rate = drain.bestPerSecond(nowMs);
+    // A band that has not been seen to drain at all says nothing of what its pool can do: long answers may hold every place.
+    return rate !== undefined && rate > 0 && ahead > (rate * this.#settings.ttlMs) / 1_000;
+  }
+
+  #refuse(cause: RefusalCause, waitMs: number | undefined): number {
+    this.refusal.outcome = this.#room.poolEmpty ? 'RejectedNoEndpoints' : 'RejectedCapacity';
+    this.refusal.cause = cause;
+    this.refusal.retryAfterSeconds = this.#retryAfter.seconds(waitMs);
+    this.totals.refused[cause]++;
+    return NO_HANDLE;
+  }
+
+  #fill(index: number, request: QueuedRequest, flow: number, tokens: number, nowMs: number): void {
+    const { requests } = this.#tables;
+    requests.flow[index] = flow;
+    requests.reference[index] = request.reference;
+    requests.sequence[index] = ++this.#sequence;
+    requests.enqueuedMs[index] = nowMs;
+    requests.ownDeadlineMs[index] = request.deadlineMs;
+    requests.firstTokenDueMs[index] = request.firstTokenDueMs;
+    requests.bytes[index] = request.bytes;
+    requests.promptTokens[index] = request.promptTokens;
+    requests.uncachedTokens[index] = request.uncachedTokens;
+    requests.maxTokens[index] = request.maxTokens;
+    requests.tokens[index] = tokens;
+    requests.stickySlot[index] = NONE;
+    requests.prefixSlot[index] = request.prefixSlot ?? NONE;
+    requests.ownClass[index] = this.#room.classes.find(request.candidates);
+  }
+
+  #orderOf(index: number, band: Band): number {
+    const { requests } = this.#tables;
+    const enqueuedMs = requests.enqueuedMs[index]!;
+    const dueMs = Math.min(requests.ownDeadlineMs[index]!, enqueuedMs + this.#settings.ttlMs);
+    const uncached = requests.uncachedTokens[index]!;
+    return band.orderOf(enqueuedMs, dueMs, requests.firstTokenDueMs[index]!, uncached, requests.sequence[index]!);
+  }
+
+  /** Where a request begins to wait: for the endpoint that holds its prefix, or among all with its candidates. */
+  #firstClass(index: number, { stickySlot }: QueuedRequest, band: Band): number {
+    const own = this.#tables.requests.ownClass[index]!;
+    const { sorted } = this.#bands;
+    // The highest of several bands would lose more by the wait than the prefix saves (flow-control design §6.3).
+    if (stickySlot < 0 || (sorted.length > 1 && sorted[0] === band)) return own;
+    const only = this.#room.stick(index, stickySlot, this.#tables.requests.enqueuedMs[index]!);
+    return only === NONE ? own : only;
+  }
+
+  #remove(index: number, nowMs: number): void {
+    this.#room.leave(index, this.#bandOf(index), nowMs);
+    this.#free(index, nowMs);
+  }
+
+  #free(index: number, nowMs: number): void {
+    const { requests, flows } = this.#tables;
+    requests.free(index);
+    flows.release(requests.flow[index]!, nowMs);
+  }
+
+  #collect(nowMs: number): void {
+    this.#tables.flows.collect(nowMs - FLOW_IDLE_MS, COLLECT_MOST);
+    if (nowMs - this.#bandsCollectedMs < COLLECT_BANDS_MS) return;
+    this.#bandsCollectedMs = nowMs;
+    this.#bands.collect(nowMs);
+  }
+}

@@ -1,0 +1,68 @@
+import type { Band, QueueTables } from './band.js';
+import { CLASSES, type ClassTable } from './candidate-sets.js';
+import type { BandSnapshot, FlowSnapshot, QueueSnapshot } from './queue-contract.js';
+import { NONE } from './request-slab.js';
+
+/** @param mostFlows flows to tell of, those with most waiting */
+export function bandSnapshot(band: Band, tables: QueueTables, nowMs: number, mostFlows: number): BandSnapshot {
+  const { flows } = tables;
+  const shown = mostWaiting(flows.ofBand(band.priority), flows.waiting, mostFlows);
+  return {
+    priority: band.priority,
+    configured: band.configured,
+    fairness: band.settings.fairness.kind,
+    ordering: band.settings.ordering.kind,
+    waiting: band.waiting,
+    running: band.running,
+    bytes: band.bytes,
+    tokens: band.tokens,
+    requestsUsed: share(band.waiting, band.limits.requests),
+    bytesUsed: share(band.bytes, band.limits.bytes),
+    tokensUsed: share(band.tokens, band.limits.tokens),
+    tokensPerSecond: band.drain.tokensPerSecond,
+    closedClasses: band.closedClasses(),
+    flows: shown.map((flow) => flowSnapshot(flow, tables, nowMs)),
+    flowCount: flows.countOfBand(band.priority),
+  };
+}
+
+/** The flows with most waiting, most first. Looks at each flow once: there may be 100,000. */
+function mostWaiting(all: Iterable<number>, waiting: Int32Array, most: number): readonly number[] {
+  const found: number[] = [];
+  if (most === 0) return found;
+  for (const flow of all) {
+    if (found.length === most && waiting[flow]! <= waiting[found[most - 1]!]!) continue;
+    if (found.length === most) found.pop();
+    let place = found.length;
+    while (place > 0 && waiting[found[place - 1]!]! < waiting[flow]!) place--;
+    found.splice(place, 0, flow);
+  }
+  return found;
+}
+
+export function classSnapshots(classes: ClassTable): QueueSnapshot['classes'] {
+  return Array.from({ length: CLASSES }, (_, id) => ({
+    id,
+    slots: classes.slotsOf(id) ?? ('all' as const),
+    waiting: classes.waitingIn(id),
+  })).filter(({ waiting }) => waiting > 0);
+}
+
+function flowSnapshot(flow: number, { requests, lanes, flows }: QueueTables, nowMs: number): FlowSnapshot {
+  let oldestMs = Number.POSITIVE_INFINITY;
+  for (let lane = flows.firstLane[flow]!; lane !== NONE; lane = lanes.nextOfFlow[lane]!) {
+    oldestMs = Math.min(oldestMs, requests.enqueuedMs[lanes.head[lane]!]!);
+  }
+  return {
+    flow: flows.id[flow]!,
+    waiting: flows.waiting[flow]!,
+    running: flows.running[flow]!,
+    headAgeMs: oldestMs === Number.POSITIVE_INFINITY ? undefined : nowMs - oldestMs,
+    tag: flows.tag[flow]!,
+    outputEstimate: flows.outputMean[flow]!,
+  };
+}
+
+function share(used: number, limit: number): number {
+  return limit === Number.POSITIVE_INFINITY ? 0 : used / limit;
+}

@@ -1,0 +1,192 @@
+import type { Band, QueueTables } from './band.js';
+import { ClassTable } from './candidate-sets.js';
+import { NONE, WAITING } from './request-slab.js';
+import { TimeHeap } from './time-heap.js';
+
+/** Longest wait for the endpoint that holds a request's prefix (flow-control design §2, measured there). */
+export const STICKY_WAIT_MS = 500;
+/** Slots that a request can wait for: the largest table of endpoints. */
+const MOST_SLOTS = 4096;
+
+/** How long a request may wait, by whether the pool has endpoints. Milliseconds; Infinity = no end. */
+export interface WaitBudgets {
+  readonly ttlMs: number;
+  readonly noEndpointTtlMs: number;
+}
+
+/** Everything that waits: its place in a band, its class of candidates, its deadline, and the sums of it all. */
+export class WaitingRoom {
+  readonly classes: ClassTable;
+  requests = 0;
+  bytes = 0;
+  tokens = 0;
+  readonly #tables: QueueTables;
+  readonly #deadlines: TimeHeap;
+  readonly #stickyEnds: TimeHeap;
+  readonly #onlySlot = new Uint32Array(MOST_SLOTS / 32);
+  #budgets: WaitBudgets;
+  #poolEmpty = false;
+  /** When the pool last changed between empty and not empty. */
+  #poolSinceMs = Number.NEGATIVE_INFINITY;
+
+  /** @param renamedClass told when a number of a class means other candidates */
+  constructor(tables: QueueTables, budgets: WaitBudgets, renamedClass: (id: number) => void) {
+    this.#tables = tables;
+    this.classes = new ClassTable(renamedClass);
+    this.#budgets = budgets;
+    this.#deadlines = new TimeHeap(tables.requests.capacity);
+    this.#stickyEnds = new TimeHeap(tables.requests.capacity);
+  }
+
+  get poolEmpty(): boolean {
+    return this.#poolEmpty;
+  }
+
+  /** A request, filled in and with a class of its own, begins to wait among those of `classOf`. */
+  enter(index: number, band: Band, classOf: number, nowMs: number): void {
+    const { requests, flows } = this.#tables;
+    const flow = requests.flow[index]!;
+    flows.hold(flow);
+    if (flows.waiting[flow]!++ === 0) {
+      band.fairness.wake(flow, classOf);
+      band.activeWeight += flows.weight[flow]!;
+    }
+    flows.waitingTokens[flow]! += requests.tokens[index]!;
+    if (band.waiting++ === 0) band.drain.begin(nowMs);
+    this.requests++;
+    this.#sum(index, band, 1);
+    this.classes.members[requests.ownClass[index]!]!++;
+    this.classes.members[classOf]!++;
+    requests.state[index] = WAITING;
+    band.place(index, classOf);
+    this.#deadlines.set(index, this.#deadlineOf(index));
+  }
+
+  /** A request does not wait any more; its record stays with the caller. */
+  leave(index: number, band: Band, nowMs: number): void {
+    const { requests, lanes, flows } = this.#tables;
+    const flow = requests.flow[index]!;
+    const classOf = lanes.classOf[requests.lane[index]!]!;
+    band.unplace(index);
+    this.#deadlines.remove(index);
+    this.#stickyEnds.remove(index);
+    this.classes.members[requests.ownClass[index]!]!--;
+    this.classes.members[classOf]!--;
+    this.requests--;
+    this.#sum(index, band, -1);
+    flows.waitingTokens[flow]! -= requests.tokens[index]!;
+    if (--flows.waiting[flow]! === 0) {
+      flows.waitingTokens[flow] = 0;
+      band.activeWeight -= flows.weight[flow]!;
+    }
+    if (--band.waiting === 0) {
+      [band.bytes, band.tokens, band.activeWeight] = [0, 0, 0];
+      band.idleSinceMs = nowMs;
+      band.drain.stop(nowMs);
+    }
+    if (this.requests === 0) [this.bytes, this.tokens] = [0, 0];
+  }
+
+  #sum(index: number, band: Band, sign: 1 | -1): void {
+    const { requests } = this.#tables;
+    const bytes = sign * requests.bytes[index]!;
+    const tokens = sign * requests.tokens[index]!;
+    this.bytes += bytes;
+    this.tokens += tokens;
+    band.bytes += bytes;
+    band.tokens += tokens;
+  }
+
+  /** The class of one endpoint alone, for a while: the request waits there first. NONE when there is no class to be had. */
+  stick(index: number, slot: number, nowMs: number): number {
+    if (slot >= MOST_SLOTS) return NONE;
+    const { requests } = this.#tables;
+    const { members } = this.classes;
+    const ownClass = requests.ownClass[index]!;
+    this.#onlySlot[slot >> 5] = 1 << (slot & 31);
+    // The request is no member of its own class yet: without this the number could be taken away from it.
+    members[ownClass]!++;
+    const only = this.classes.findExact(this.#onlySlot);
+    members[ownClass]!--;
+    this.#onlySlot[slot >> 5] = 0;
+    if (only === NONE || only === ownClass) return NONE;
+    requests.stickySlot[index] = slot;
+    this.#stickyEnds.set(index, nowMs + STICKY_WAIT_MS);
+    return only;
+  }
+
+  /** A request that waits among those of its class waits for one endpoint alone, if there is a class to be had for that. */
+  setAside(index: number, slot: number, band: Band, nowMs: number): void {
+    const only = this.stick(index, slot, nowMs);
+    if (only === NONE) return;
+    this.classes.members[this.#tables.requests.ownClass[index]!]!--;
+    this.classes.members[only]!++;
+    band.unplace(index);
+    band.place(index, only);
+  }
+
+  /** The request has waited for its endpoint long enough: it goes among those of its own class. */
+  unstick(index: number, band: Band): void {
+    const { requests, lanes } = this.#tables;
+    const ownClass = requests.ownClass[index]!;
+    this.#stickyEnds.remove(index);
+    this.classes.members[lanes.classOf[requests.lane[index]!]!]!--;
+    this.classes.members[ownClass]!++;
+    requests.stickySlot[index] = NONE;
+    band.unplace(index);
+    band.place(index, ownClass);
+  }
+
+  /** Requests that wait for this one endpoint. */
+  stuckTo(slot: number): readonly number[] {
+    if (this.#stickyEnds.size === 0) return [];
+    return this.indices().filter((index) => this.#tables.requests.stickySlot[index] === slot);
+  }
+
+  /** Everything that waits, in the order of arrival. Takes O(n log n): for events that are rare. */
+  indices(): readonly number[] {
+    const { state, sequence, used } = this.#tables.requests;
+    const found: number[] = [];
+    for (let index = 0; index < used; index++) if (state[index] === WAITING) found.push(index);
+    return found.sort((a, b) => sequence[a]! - sequence[b]!);
+  }
+
+  setBudgets(budgets: WaitBudgets): void {
+    this.#budgets = budgets;
+    this.#renewDeadlines();
+  }
+
+  /** @returns whether that is a change: then every wait has begun anew */
+  setPoolEmpty(empty: boolean, nowMs: number): boolean {
+    if (empty === this.#poolEmpty) return false;
+    this.#poolEmpty = empty;
+    this.#poolSinceMs = nowMs;
+    this.#renewDeadlines();
+    return true;
+  }
+
+  get nextDeadlineMs(): number {
+    return Math.min(this.#deadlines.earliestMs, this.#stickyEnds.earliestMs);
+  }
+
+  /** A request whose wait for its endpoint is over, or NONE. */
+  stickyOver(nowMs: number): number {
+    return this.#stickyEnds.earliestMs <= nowMs ? this.#stickyEnds.first : NONE;
+  }
+
+  /** A request whose wait is over, or NONE. */
+  overdue(nowMs: number): number {
+    return this.#deadlines.earliestMs <= nowMs ? this.#deadlines.first : NONE;
+  }
+
+  #renewDeadlines(): void {
+    for (const index of this.indices()) this.#deadlines.set(index, this.#deadlineOf(index));
+  }
+
+  #deadlineOf(index: number): number {
+    const { requests } = this.#tables;
+    const budget = this.#poolEmpty ? this.#budgets.noEndpointTtlMs : this.#budgets.ttlMs;
+    const since = Math.max(requests.enqueuedMs[index]!, this.#poolSinceMs);
+    return Math.min(requests.ownDeadlineMs[index]!, since + budget);
+  }
+}

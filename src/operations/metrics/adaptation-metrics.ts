@@ -1,0 +1,126 @@
+import type { ShownAdaptation } from '../../adaptation/explained.js';
+import type { MetricsExposition, Sample } from '../telemetry/exposition.js';
+
+const STATES = ['off', 'shadow', 'canary', 'active', 'fallback'] as const;
+
+/** Register what the adaptation tells about itself. `read` is called once per metric and page. */
+export function addAdaptationMetrics(exposition: MetricsExposition, read: () => ShownAdaptation): void {
+  const gauge = (name: string, help: string, label: string | undefined, values: () => Iterable<Sample>) =>
+    exposition.addGauge({
+      name: `pointsman_adaptation_${name}`,
+      help,
+      ...(label === undefined ? {} : { labels: [label] }),
+      read: values,
+    });
+  const one = (name: string, help: string, value: (shown: ShownAdaptation) => number | undefined) =>
+    gauge(name, help, undefined, () => {
+      const found = value(read());
+      return found === undefined ? [] : [{ labels: {}, value: found }];
+    });
+  const each = (name: string, help: string, label: string, values: (shown: ShownAdaptation) => object | undefined) =>
+    gauge(name, help, label, () =>
+      Object.entries(values(read()) ?? {}).map(([key, value]) => ({ labels: { [label]: key }, value: Number(value) })),
+    );
+  each('state', '1 for the state that the adaptation is in, 0 for the others.', 'state', stateOf);
+  one('driving', '1 while learned costs decide, 0 while the configured weights do.', ({ arm }) =>
+    Number(arm === 'learned'),
+  );
+  each(
+    'coefficient',
+    'Coefficients of the cost of one more request: milliseconds (…Ms), tokens, requests (slots) and a factor (missPrice).',
+    'name',
+    ({ coefficients }) => coefficients,
+  );
+  each(
+    'effective_weight',
+    'Cost in targets of 1,000 tokens outside the cache (context) or ahead in the queue, a waiting request, an active request, ' +
+      '100,000 tokens in the KV cache (kvTokens).',
+    'term',
+    (shown) => shown.effectiveWeights,
+  );
+  each('decision_share', 'Share of a term in what told endpoints apart.', 'term', ({ shares }) => shares);
+  endpointGauges(gauge, read);
+  exposition.addGauge({
+    name: 'pointsman_adaptation_latency_seconds',
+    help: 'Times of the last requests, as predicted before they were learned from and as observed.',
+    labels: ['time', 'source', 'quantile'],
+    read: () => latencySamples(read()),
+  });
+  one(
+    'rank_correlation',
+    'Rank correlation of predicted and observed times to first output.',
+    ({ fit }) => fit.correlation,
+  );
+  one('prediction_bias', 'Median of ln(observed/predicted) of times to first output.', ({ fit }) => fit.bias);
+  one(
+    'agreement',
+    'Share of decisions in which learned costs would have picked the same endpoint.',
+    (shown) => shown.agreement,
+  );
+  one('budget_risked', 'Share of the accepted loss that may have been used up.', ({ risked }) => risked);
+  each('arm_cost', 'Mean of ln(cost/reference) of the epochs of an arm.', 'arm', ({ arms }) => ({
+    static: arms.static.mean,
+    learned: arms.learned.mean,
+  }));
+  each(
+    'cost_gap',
+    'ln(cost with learned costs / cost with the configured weights), and the ends of its 95 % interval.',
+    'bound',
+    ({ gap: { mean, halfWidth } }) => ({ mean, low: mean - halfWidth, high: mean + halfWidth }),
+  );
+  counters(exposition, read);
+}
+
+function latencySamples({ fit }: ShownAdaptation): Sample[] {
+  const times = { first_output: fit.firstOutput, output_token: fit.perToken };
+  return Object.entries(times).flatMap(([time, found]) => {
+    if (found === undefined) return [];
+    const sources = { predicted: found.predictedMs, observed: found.observedMs };
+    return Object.entries(sources).flatMap(([source, { p50, p90 }]) => [
+      { labels: { time, source, quantile: '0.5' }, value: p50 / 1000 },
+      { labels: { time, source, quantile: '0.9' }, value: p90 / 1000 },
+    ]);
+  });
+}
+
+function endpointGauges(
+  gauge: (name: string, help: string, label: string, values: () => Iterable<Sample>) => void,
+  read: () => ShownAdaptation,
+): void {
+  const perEndpoint = (pick: (each: ShownAdaptation['endpoints'][number]) => number) => () =>
+    read().endpoints.map((each) => ({ labels: { endpoint: each.endpoint }, value: pick(each) }));
+  gauge(
+    'endpoint_slowness',
+    'How much longer output takes there than on the others; 1 = as long.',
+    'endpoint',
+    perEndpoint(({ speed }) => speed),
+  );
+  gauge(
+    'endpoint_cache_reliability',
+    'Share of the tokens thought to be cached there that were.',
+    'endpoint',
+    perEndpoint(({ reliability }) => reliability),
+  );
+}
+
+function counters(exposition: MetricsExposition, read: () => ShownAdaptation): void {
+  const counter = (name: string, help: string, value: (shown: ShownAdaptation) => number) =>
+    exposition.addCounter({
+      name: `pointsman_adaptation_${name}`,
+      help,
+      read: () => [{ labels: {}, value: value(read()) }],
+    });
+  exposition.addCounter({
+    name: 'pointsman_adaptation_labels_total',
+    help: 'Finished requests by what became of their labels.',
+    labels: ['outcome'],
+    read: () => Object.entries(read().labels).map(([outcome, value]) => ({ labels: { outcome }, value })),
+  });
+  counter('fallbacks_total', 'Times that learned costs were taken back.', ({ fallbacks }) => fallbacks);
+  counter('changes_total', 'Times that latencies were found to have changed.', ({ alarms }) => alarms);
+}
+
+function stateOf({ mode, state }: ShownAdaptation): Record<string, number> {
+  const current = mode === 'off' ? 'off' : state;
+  return Object.fromEntries(STATES.map((each) => [each, Number(each === current)]));
+}

@@ -1,0 +1,118 @@
+import type { EndpointReading } from '../../core/endpoint-table.js';
+import type { CoreInstance } from '../../core/memory.js';
+import type { MetricsExposition } from '../telemetry/exposition.js';
+
+/** What the latency model has learned from. */
+export interface LatencyCounts {
+  readonly observations: { readonly ttft: number; readonly tpot: number };
+  readonly lost: number;
+}
+
+/** What only the control thread knows. */
+export interface CoreMetricsSources {
+  readonly shardDeaths: () => number;
+  readonly ejections: () => number;
+  readonly endpoints: () => readonly { readonly name: string; readonly reading: EndpointReading }[];
+  readonly scrapeErrors: () => number;
+  /** Versions of the configuration file since the start by what became of them. */
+  readonly configReloads: () => Readonly<Record<string, number>>;
+  /** Undefined when nothing predicts latency. */
+  readonly latencyTrainer: LatencyCounts | undefined;
+  /** Samples that the training server did not take; undefined when there is none. */
+  readonly samplesLost: (() => number) | undefined;
+}
+
+/** Register the counters and gauges that stand in shared memory and are not the incumbent's. */
+export function addCoreMetrics(exposition: MetricsExposition, core: CoreInstance, sources: CoreMetricsSources): void {
+  const { call, constant, u32 } = core;
+  const pool = constant.HEADER! + constant.HEADER_POOL!;
+  const word = (address: number) => () => [{ labels: {}, value: u32[address >>> 2]! }];
+  const value = (read: () => number) => () => [{ labels: {}, value: read() }];
+  const gauge = (name: string, help: string, read: () => Iterable<{ labels: Record<string, string>; value: number }>) =>
+    exposition.addGauge({ name: `pointsman_${name}`, help, read });
+  const counter = (
+    name: string,
+    help: string,
+    read: () => Iterable<{ labels: Record<string, string>; value: number }>,
+  ) => exposition.addCounter({ name: `pointsman_${name}`, help, read });
+  gauge(
+    'ledger_entries',
+    'Requests charged and not released yet.',
+    value(() => call.ledgerUsed!() >>> 0),
+  );
+  counter(
+    'ledger_full_total',
+    'Requests routed without a charge because the ledger was full.',
+    value(() => call.ledgerFull!() >>> 0),
+  );
+  gauge(
+    'ejected_endpoints',
+    'Endpoints taken out of the picks because they failed.',
+    word(pool + constant.POOL_EJECTED!),
+  );
+  counter('endpoint_ejections_total', 'How often an endpoint was taken out of the picks.', value(sources.ejections));
+  counter('shard_deaths_total', 'Shard threads that died and were started again.', value(sources.shardDeaths));
+  counter('scrape_errors_total', 'Scrapes of model servers that failed.', value(sources.scrapeErrors));
+  exposition.addCounter({
+    name: 'pointsman_config_reloads_total',
+    help: 'Changed configuration files by what became of them.',
+    labels: ['outcome'],
+    read: () => Object.entries(sources.configReloads()).map(([outcome, value]) => ({ labels: { outcome }, value })),
+  });
+  addEndpointGauges(exposition, sources);
+  if (sources.latencyTrainer !== undefined) addLatencyCounters(exposition, sources.latencyTrainer);
+  const { samplesLost } = sources;
+  if (samplesLost !== undefined) {
+    counter('prediction_samples_lost_total', 'Samples that the training server did not take.', value(samplesLost));
+  }
+  addPrefixCounters(exposition, core);
+}
+
+function addLatencyCounters(exposition: MetricsExposition, trainer: LatencyCounts): void {
+  exposition.addCounter({
+    name: 'pointsman_prediction_observations_total',
+    help: 'Answers that the latency model has learned from.',
+    labels: ['time'],
+    read: () => Object.entries(trainer.observations).map(([time, value]) => ({ labels: { time }, value })),
+  });
+  exposition.addCounter({
+    name: 'pointsman_prediction_labels_lost_total',
+    help: 'Answers that the latency model could not learn from: overwritten before they were read, or no latency.',
+    read: () => [{ labels: {}, value: trainer.lost }],
+  });
+}
+
+const endpointGauges: readonly (readonly [string, string, (reading: EndpointReading) => number])[] = [
+  ['active_blocks', 'Unique blocks in use by running requests.', (r) => r.activeBlocks + r.outputBlocks],
+  ['prefix_blocks', 'Blocks that the prefix index believes the endpoint to hold.', (r) => r.prefixBlocks],
+  ['inflight_requests', 'Requests in flight from here.', (r) => r.inflight],
+  ['inflight_tokens', 'Uncached prompt tokens in flight from here.', (r) => r.inflightTokens],
+  ['ejection_state', '0 in, 1 out, 2 out with a probe under way.', (r) => r.ejection],
+];
+
+function addEndpointGauges(exposition: MetricsExposition, sources: CoreMetricsSources): void {
+  for (const [name, help, pick] of endpointGauges) {
+    exposition.addGauge({
+      name: `pointsman_endpoint_${name}`,
+      help,
+      labels: ['endpoint'],
+      read: () =>
+        sources.endpoints().map(({ name: endpoint, reading }) => ({ labels: { endpoint }, value: pick(reading) })),
+    });
+  }
+}
+
+/** One series per counter of the prefix index (PREFIX_COUNTER_* of the core). */
+function addPrefixCounters(exposition: MetricsExposition, core: CoreInstance): void {
+  const counters = Object.keys(core.constant).filter((name) => name.startsWith('PREFIX_COUNTER_'));
+  exposition.addGauge({
+    name: 'pointsman_prefix_index',
+    help: 'Counters and sizes of the prefix index.',
+    labels: ['what'],
+    read: () =>
+      counters.map((name) => ({
+        labels: { what: name.slice('PREFIX_COUNTER_'.length).toLowerCase() },
+        value: core.call.prefixCounter!(core.constant[name]!) >>> 0,
+      })),
+  });
+}

@@ -1,0 +1,76 @@
+import type { RevocationEnd } from '../../flow-control/evictions.js';
+import type { MetricsExposition } from '../telemetry/exposition.js';
+
+const CONFIRMATION_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+
+/** How full the pool is when a request is to be ended, in the measure of its saturation (1 = full). */
+export interface RevocationDemand {
+  readonly saturation: number;
+  /** What the band that waits may fill. */
+  readonly ceiling: number;
+  /** Requests in flight. */
+  readonly inflight: number;
+}
+
+/** Requests that were ended for others of a higher band, counted; names, labels and buckets are llm-d-router's. */
+export class RevocationCounts {
+  /** By the priority of the band that they made room for. */
+  readonly #issued = new Map<number, number>();
+  readonly #ended: Record<RevocationEnd, number> = { confirmed: 0, timed_out: 0 };
+  /** Share of the pool's saturation that one request has, when the last one was chosen. */
+  #share = 0;
+  #underWay = 0;
+  #missing = 0;
+  #observe: (seconds: number) => void = () => undefined;
+
+  issued(priority: number, { saturation, ceiling, inflight }: RevocationDemand): void {
+    this.#issued.set(priority, (this.#issued.get(priority) ?? 0) + 1);
+    this.#missing = saturation - ceiling;
+    this.#share = saturation / Math.max(1, inflight);
+    this.#underWay++;
+  }
+
+  ended(how: RevocationEnd, seconds: number): void {
+    this.#ended[how]++;
+    this.#underWay--;
+    if (how === 'confirmed') this.#observe(seconds);
+  }
+
+  register(exposition: MetricsExposition, pool: string): void {
+    const name = (end: string) => `llm_d_epp_flow_control_${end}`;
+    const inference_pool = pool;
+    exposition.addCounter({
+      name: name('revocations_issued_total'),
+      help: 'Running requests that were to be ended, by the priority of the band that they make room for.',
+      labels: ['priority', 'inference_pool'],
+      read: () =>
+        [...this.#issued].map(([priority, value]) => ({ labels: { priority: `${priority}`, inference_pool }, value })),
+    });
+    exposition.addCounter({
+      name: name('revocations_total'),
+      help: 'What became of them: confirmed = the request has ended, timed_out = it had not in time.',
+      labels: ['outcome', 'inference_pool'],
+      read: () =>
+        Object.entries(this.#ended).map(([outcome, value]) => ({ labels: { outcome, inference_pool }, value })),
+    });
+    const gauge = (end: string, help: string, read: () => number) =>
+      exposition.addGauge({
+        name: name(end),
+        help,
+        labels: ['inference_pool'],
+        read: () => [{ labels: { inference_pool }, value: read() }],
+      });
+    gauge(
+      'reclaim_target',
+      'Saturation beyond the ceiling of the band when a request was ended last.',
+      () => this.#missing,
+    );
+    gauge('pending_reclaim', 'Saturation that is on its way out.', () => this.#underWay * this.#share);
+    this.#observe = exposition.addHistogram({
+      name: name('revocation_confirmation_seconds'),
+      help: 'Seconds until a request that was to be ended had ended.',
+      labels: { inference_pool },
+      buckets: CONFIRMATION_SECONDS,
+    });
+  }
+}

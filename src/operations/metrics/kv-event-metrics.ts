@@ -1,0 +1,53 @@
+import type { EventFeed } from '../../kvevents/event-feed.js';
+import type { MetricsExposition } from '../telemetry/exposition.js';
+
+const STATES = { waiting: 0, live: 1, replaying: 2 } as const;
+
+/** Register what is known about the KV events of engines. */
+export function addKvEventMetrics(exposition: MetricsExposition, feed: EventFeed): void {
+  addCounters(exposition, feed);
+  exposition.addGauge({
+    name: 'llm_d_epp_kv_cache_events_active_subscribers',
+    help: 'Endpoints whose KV events are followed.',
+    read: () => [{ labels: {}, value: feed.readings().length }],
+  });
+  const gauge = (name: string, help: string, pick: (reading: ReturnType<EventFeed['readings']>[number]) => number) =>
+    exposition.addGauge({
+      name: `pointsman_kv_events_${name}`,
+      help,
+      labels: ['endpoint'],
+      read: () => feed.readings().map((each) => ({ labels: { endpoint: each.endpoint }, value: pick(each) })),
+    });
+  gauge('state', '0 nothing has come yet, 1 live, 2 lost events are being fetched.', ({ state }) => STATES[state]);
+  gauge('engine_blocks', "Blocks of the engine's cache that it has told of.", ({ blocks }) => blocks);
+}
+
+function addCounters(exposition: MetricsExposition, { counts }: EventFeed): void {
+  const counter = (name: string, help: string, read: () => number) =>
+    exposition.addCounter({
+      name: `pointsman_kv_events_${name}_total`,
+      help,
+      read: () => [{ labels: {}, value: read() }],
+    });
+  const split = (name: string, help: string, label: string, read: () => Iterable<readonly [string, number]>) =>
+    exposition.addCounter({
+      name: `pointsman_kv_events_${name}_total`,
+      help,
+      labels: [label],
+      read: () => [...read()].map(([value, count]) => ({ labels: { [label]: value }, value: count })),
+    });
+  counter('messages', 'Messages of engines that were applied.', () => counts.messages);
+  counter('gaps', 'Gaps in the numbers of messages.', () => counts.gaps);
+  counter('restarts', 'Engines that began to count anew: their cache is gone.', () => counts.restarts);
+  counter('clears', 'How often all blocks of an endpoint were forgotten.', () => counts.clears);
+  split('blocks', "Blocks of the engine's cache.", 'event', () => [
+    ['stored', counts.storedBlocks],
+    ['removed', counts.removedBlocks],
+  ]);
+  split('replays', 'Questions for lost messages.', 'outcome', () => Object.entries(counts.replays));
+  split('dropped', 'What engines told and was not used: blocks, or whole messages.', 'reason', () => counts.dropped);
+  split('speculated_blocks', 'Blocks that were believed to be held because they were sent.', 'outcome', () => [
+    ['made', counts.speculated],
+    ['expired', counts.expired],
+  ]);
+}

@@ -1,0 +1,29 @@
+import type { Endpoint } from '../../pool/endpoint.js';
+import type { ServedModel } from '../../pool/sources/models-reader.js';
+import type { MetricsExposition } from '../telemetry/exposition.js';
+
+/** Series of the page; what is beyond is left out. */
+const SERIES_MOST = 1_000;
+
+/** Show which models the endpoints serve, when they are asked for them. */
+export function addServedModels(
+  exposition: MetricsExposition,
+  { models }: { readonly models: ReadonlyMap<string, readonly ServedModel[]> | undefined },
+  endpoints: () => readonly Endpoint[],
+): void {
+  if (models === undefined) return;
+  exposition.addGauge({
+    name: 'pointsman_endpoint_model',
+    help: `1 for every model that an endpoint serves; at most ${SERIES_MOST} series.`,
+    labels: ['endpoint_name', 'namespace', 'model', 'parent'],
+    read: () =>
+      endpoints()
+        .flatMap(({ id, name, namespace }) =>
+          (models.get(id) ?? []).map((model) => ({
+            labels: { endpoint_name: name, namespace, model: model.id, parent: model.parent },
+            value: 1,
+          })),
+        )
+        .slice(0, SERIES_MOST),
+  });
+}

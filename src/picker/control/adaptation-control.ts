@@ -1,0 +1,201 @@
+import { Adapter, type AdapterReport } from '../../adaptation/adapter.js';
+import type { Transition } from '../../adaptation/guard.js';
+import { believed, decodeState, encodeState } from '../../adaptation/saved-state.js';
+import type { AdaptationSettings } from '../../config/adaptation.js';
+import { CostTable } from '../../core/coefficients.js';
+import { EndpointTable } from '../../core/endpoint-table.js';
+import { LabelReader } from '../../core/label-reader.js';
+import type { CoreInstance } from '../../core/memory.js';
+import { seededRandom } from '../../core/seeded-random.js';
+import type { Logger } from '../../operations/log.js';
+import type { SlotAssignment } from '../../pool/endpoint.js';
+import { rules } from '../../scheduling/rules.js';
+import type { ProgramVariant } from './program-publisher.js';
+import { StateFile } from './state-file.js';
+
+export interface AdaptationControlOptions {
+  /** The control thread's instance. */
+  readonly core: CoreInstance;
+  readonly settings: AdaptationSettings;
+  /** Let the profiles run in this variant from now on. */
+  readonly run: (variant: ProgramVariant) => void;
+  /** Configured weights of the scorers that a projection moves (ProgramPublisher.projected). */
+  readonly projected: () => readonly number[];
+  /** Slots of the live endpoints. */
+  readonly slots: () => readonly number[];
+  readonly seed: bigint;
+  /** The clock that labels are written by. */
+  readonly now: () => number;
+  readonly log: Logger;
+}
+
+/** Labels are taken in four times a second: the rings hold many times as much at any rate that a thread can decide. */
+const TICK_MS = 250;
+const SAVE_MS = 30_000;
+/** What the log says at the start. */
+const STARTS: Readonly<Record<AdaptationSettings['mode'], string>> = {
+  off: 'the configured weights decide, nothing is learned',
+  shadow: 'the configured weights decide, costs are learned and only shown (GET /debug/adaptation)',
+  auto: 'the configured weights decide until learned costs are found no worse (GET /debug/adaptation)',
+  always: 'learned costs decide, without a guard (GET /debug/adaptation)',
+};
+/** The guard draws from a row of its own. */
+const GUARD_SEED = 0x6775617264n;
+
+/** The adaptation of a picker: gives the adapter its clock, and carries out what it says. Control thread only. */
+export class AdaptationControl {
+  readonly #options: AdaptationControlOptions;
+  readonly #log: Logger;
+  readonly #table: EndpointTable;
+  #settings: AdaptationSettings;
+  #projected: readonly number[];
+  #adapter: Adapter;
+  #live: readonly SlotAssignment[] = [];
+  #timer: NodeJS.Timeout | undefined;
+  #saveTimer: NodeJS.Timeout | undefined;
+  #file: StateFile | undefined;
+  /** Labels that stand in the file already. */
+  #savedLabels = 0;
+  #complaint = '';
+
+  constructor(options: AdaptationControlOptions) {
+    this.#options = options;
+    this.#log = options.log.child({ part: 'adaptation' });
+    this.#table = new EndpointTable(options.core);
+    this.#settings = options.settings;
+    this.#projected = options.projected();
+    this.#adapter = this.#make(options.settings);
+    this.#adapter.start(options.now());
+    this.#file = fileOf(options.settings);
+  }
+
+  /** Take up what an earlier run has learned, and begin to take in labels. */
+  async start(): Promise<void> {
+    await this.#restore();
+    const { mode, drive } = this.#settings;
+    this.#log.info({ mode, drive }, STARTS[mode]);
+    this.#timer = setInterval(() => this.#adapter.tick(this.#options.now()), TICK_MS).unref();
+    this.#saveTimer = setInterval(() => this.#save(), SAVE_MS).unref();
+  }
+
+  /** Ends when what was learned is in its file. */
+  async stop(): Promise<void> {
+    if (this.#timer === undefined) return;
+    clearInterval(this.#timer);
+    clearInterval(this.#saveTimer);
+    this.#timer = undefined;
+    this.#adapter.tick(this.#options.now());
+    await this.#save();
+  }
+
+  /** Go on by other settings; what was learned stays when the model's own settings do. */
+  configure(settings: AdaptationSettings): void {
+    const projected = this.#options.projected();
+    const same = JSON.stringify([settings, projected]) === JSON.stringify([this.#settings, this.#projected]);
+    if (same) return;
+    this.#projected = projected;
+    const learned = this.#adapter.model.save();
+    const keeps = JSON.stringify(settings.model.prior) === JSON.stringify(this.#settings.model.prior);
+    this.#settings = settings;
+    this.#file = fileOf(settings);
+    this.#savedLabels = 0;
+    this.#adapter = this.#make(settings);
+    if (keeps && settings.mode !== 'off') this.#adapter.model.restore(learned, 1);
+    this.meet(this.#live);
+    this.#adapter.start(this.#options.now());
+    this.#log.info({ mode: settings.mode }, 'adaptation goes on with other settings');
+  }
+
+  /** These endpoints are live now: new ones begin as fast as others of their hardware, those that have left are forgotten. */
+  meet(live: readonly SlotAssignment[]): void {
+    this.#live = live;
+    const { hardwareLabel, mode } = this.#settings;
+    if (mode === 'off') return;
+    this.#adapter.model.meet(
+      live.map(({ slot, generation, endpoint: { labels } }) => ({
+        slot,
+        generation,
+        hardware: hardwareLabel === undefined ? '' : (labels[hardwareLabel] ?? ''),
+      })),
+    );
+  }
+
+  report(): AdapterReport {
+    return this.#adapter.report();
+  }
+
+  async #restore(): Promise<void> {
+    const file = this.#file;
+    if (file === undefined) return;
+    try {
+      const text = await file.read();
+      if (text === undefined) return;
+      const saved = decodeState(text, this.#settings.model);
+      const share = believed(saved, Date.now());
+      if (!this.#adapter.model.restore(saved.model, share)) throw new Error('its numbers do not fit together');
+      this.#log.info({ file: file.path, believed: share }, 'goes on from what was learned before');
+    } catch (error) {
+      this.#log.warn({ file: file.path }, `learns from the beginning, the state file is not used: ${messageOf(error)}`);
+    }
+  }
+
+  async #save(): Promise<void> {
+    const file = this.#file;
+    const { learned } = this.#adapter.report().labels;
+    if (file === undefined || learned === this.#savedLabels) return;
+    try {
+      await file.write(encodeState(this.#adapter.model.save(), this.#settings.model, Date.now()));
+      this.#savedLabels = learned;
+      this.#complaint = '';
+    } catch (error) {
+      // The same complaint every half minute would only fill the log.
+      const complaint = messageOf(error);
+      if (complaint !== this.#complaint)
+        this.#log.error({ file: file.path }, `cannot keep what was learned: ${complaint}`);
+      this.#complaint = complaint;
+    }
+  }
+
+  #make(settings: AdaptationSettings): Adapter {
+    const { core, run, seed } = this.#options;
+    const off = settings.mode === 'off';
+    return new Adapter({
+      settings,
+      labels: off ? { drain: () => 0, lost: 0 } : new LabelReader(core),
+      coefficients: new CostTable(core),
+      projected: this.#options.projected(),
+      rules: rules.map(({ name }) => name),
+      drive: ({ arm, tag, weights, rule }) => {
+        if (off) run({ kind: 'configured', tag: 0 });
+        else if (arm === 'static') run({ kind: 'observed', tag, projects: weights !== undefined });
+        else if (rule !== undefined) run({ kind: 'ruled', tag, rule });
+        else run(weights === undefined ? { kind: 'learned', tag } : { kind: 'projected', tag, weights });
+      },
+      overloaded: () => this.#overloaded(),
+      changed: (transition) => this.#tell(transition),
+      random: seededRandom(seed + GUARD_SEED),
+    });
+  }
+
+  #overloaded(): boolean {
+    const slots = this.#options.slots();
+    return slots.length > 0 && slots.every((slot) => (this.#table.read(slot).waiting ?? 0) > 0);
+  }
+
+  #tell({ from, to, reason }: Transition): void {
+    const { fit, arms, gap } = this.#adapter.report();
+    const details = { from, to, labels: fit.labels, correlation: fit.correlation, gap, arms };
+    if (to === 'fallback') this.#log.warn(details, `the configured weights decide again: ${reason}`);
+    else if (to === 'canary')
+      this.#log.info(details, `learned costs are tried in turn with the configured weights: ${reason}`);
+    else this.#log.info(details, `learned costs decide nearly always: ${reason}`);
+  }
+}
+
+function fileOf({ mode, stateFile }: AdaptationSettings): StateFile | undefined {
+  return mode === 'off' || stateFile === undefined ? undefined : new StateFile(stateFile);
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,114 @@
+import { ConfigurationDocument } from '../../config/document.js';
+import { type LoadedConfiguration, type LoadOptions, loadDocument } from '../../config/load.js';
+import { planReload } from '../../config/reload.js';
+import type { Logger } from '../../operations/log.js';
+import { FileWatch, type FileWatchOptions, readBoundedFile } from '../../pool/discovery/file-watch.js';
+
+/** What became of a changed configuration file. */
+export type ReloadOutcome = 'applied' | 'unchanged' | 'restart_required' | 'invalid';
+
+/** The counts of a picker whose configuration stays. */
+export const NO_RELOADS: Readonly<Record<ReloadOutcome, number>> = {
+  applied: 0,
+  unchanged: 0,
+  restart_required: 0,
+  invalid: 0,
+};
+
+/** A configuration file that is followed. */
+export interface FollowedConfiguration extends FileWatchOptions {
+  readonly file: string;
+  readonly load: LoadOptions;
+}
+
+export interface ConfigurationReloadOptions {
+  readonly followed: FollowedConfiguration;
+  /** What the picker has been started with. */
+  readonly running: LoadedConfiguration;
+  /** Put a configuration in the place of the running one. An exception leaves the running one where it is. */
+  readonly apply: (next: LoadedConfiguration) => void;
+  readonly log: Logger;
+}
+
+/**
+ * Follows the configuration file (`--watch-config`). A new version is loaded and compiled beside the running one; it
+ * takes its place when it is valid and needs no restart, otherwise nothing changes. One log line for each version.
+ */
+export class ConfigurationReload {
+  readonly #options: ConfigurationReloadOptions;
+  readonly #log: Logger;
+  readonly #counts: Record<ReloadOutcome, number> = { ...NO_RELOADS };
+  #running: LoadedConfiguration;
+  /** The text that was looked at last. */
+  #text: string | undefined;
+  #complaint = '';
+  #watch: FileWatch | undefined;
+
+  constructor(options: ConfigurationReloadOptions) {
+    this.#options = options;
+    this.#running = options.running;
+    this.#log = options.log.child({ part: 'configuration' });
+  }
+
+  /** Versions so far by what became of them. */
+  get counts(): Readonly<Record<ReloadOutcome, number>> {
+    return this.#counts;
+  }
+
+  /** Ends when the file has been looked at once: what changed since it was loaded for the start counts already. */
+  async start(): Promise<void> {
+    const { followed } = this.#options;
+    await this.#look();
+    this.#watch = new FileWatch(followed.file, followed, () => this.#look());
+  }
+
+  /** Ends when a look under way has ended. */
+  async stop(): Promise<void> {
+    await this.#watch?.stop();
+  }
+
+  async #look(): Promise<void> {
+    const { file } = this.#options.followed;
+    try {
+      const text = await readBoundedFile(file);
+      this.#complaint = '';
+      if (text === this.#text) return;
+      const first = this.#text === undefined;
+      this.#text = text;
+      this.#consider(text, first);
+    } catch (error) {
+      this.#refuse(error);
+    }
+  }
+
+  #consider(text: string, first: boolean): void {
+    const { followed, apply } = this.#options;
+    const next = loadDocument(new ConfigurationDocument(text, followed.file), followed.load);
+    const { changed, restart } = planReload(this.#running, next, followed.load.registry);
+    if (!changed && first) return;
+    if (!changed) {
+      this.#counts.unchanged++;
+      this.#log.info('the configuration file says the same as before');
+      return;
+    }
+    if (restart.length > 0) {
+      this.#counts.restart_required++;
+      this.#log.warn(`the new configuration waits for a restart, the old one stays: ${restart.join('; ')}`);
+      return;
+    }
+    apply(next);
+    this.#running = next;
+    this.#counts.applied++;
+    for (const warning of next.warnings) this.#log.warn(warning);
+    this.#log.info({ profiles: next.scheduling.profiles.map(({ name }) => name) }, 'new configuration applied');
+  }
+
+  #refuse(error: unknown): void {
+    const complaint = error instanceof Error ? error.message : String(error);
+    // The same complaint at every look would only fill the log.
+    if (complaint === this.#complaint) return;
+    this.#complaint = complaint;
+    this.#counts.invalid++;
+    this.#log.error(`${complaint}; the configuration stays as it was`);
+  }
+}

@@ -1,0 +1,216 @@
+import type { LoadedConfiguration } from '../../config/load.js';
+import { Bell } from '../../core/bell.js';
+import type { EndpointReading } from '../../core/endpoint-table.js';
+import { GateControl, type GateSettings, type Revoked } from '../../core/gate.js';
+import type { CoreInstance } from '../../core/memory.js';
+import { poolClockMs } from '../../core/pool-clock.js';
+import { Ceilings } from '../../flow-control/ceilings.js';
+import { FlowController, type RoomSettings } from '../../flow-control/flow-controller.js';
+import type { QueueSnapshot } from '../../flow-control/queue-contract.js';
+import { QueueMachine } from '../../flow-control/queue-machine.js';
+import type { FlowControlSettings, QueueLimits } from '../../flow-control/settings.js';
+import { RevocationCounts, type RevocationDemand } from '../../operations/metrics/eviction-counts.js';
+import { EnqueueRecorder } from '../../operations/telemetry/enqueue-recorder.js';
+import { type PoolSlot, poolStages } from '../../scheduling/pool-stages.js';
+import { FLOWS_SHOWN, flowReport } from './flow-report.js';
+
+/** How long until a write is tried again that met the lock of a dead thread. */
+const AGAIN_MS = 5;
+
+/** Before the end of a drain: for the answers to those that still wait. */
+const FAREWELL_MS = 500;
+
+/** Tokens of a block when nothing produces prefix matches. */
+const BLOCK_TOKENS = 64;
+
+export interface FlowControlOptions {
+  readonly core: CoreInstance;
+  readonly configuration: LoadedConfiguration;
+  readonly shards: number;
+  /** Endpoints that take requests now. */
+  readonly pool: () => readonly PoolSlot[];
+  /** What endpoints have told. */
+  readonly signals: (slot: number) => Signals;
+  /** Tell its shard to end a request. */
+  readonly revoke: (revoked: Revoked) => void;
+}
+
+/** Saturation of the pool, 1 = full, by the halves of a request; the gate counts with the fuller one. */
+export interface StageSaturation {
+  /** Undefined when no endpoint does this half. */
+  readonly prefill: number | undefined;
+  readonly decode: number | undefined;
+  /** Undefined without endpoints. */
+  readonly effective: number | undefined;
+}
+
+type Signals = Pick<EndpointReading, 'waiting' | 'kvUsage' | 'signalTimeMs'>;
+
+/** Signals that are older say nothing about now to the learned limit (assembly/gate/learn.ts). */
+const FRESH_MS = 1_000;
+
+/** Flow control of a picker: the queues, the gate in the core, and the bell that wakes them. Control thread only. */
+export class FlowControl {
+  readonly controller: FlowController;
+  readonly gate: GateControl;
+  readonly queues: QueueMachine;
+  readonly revocations = new RevocationCounts();
+  readonly #core: CoreInstance;
+  readonly #bell: Bell;
+  readonly #pool: () => readonly PoolSlot[];
+  readonly #signals: (slot: number) => Signals;
+  #settings: FlowControlSettings;
+  #gate: GateSettings;
+  /** Hears how long each dispatch took, in seconds. */
+  dispatched: (seconds: number) => void = () => undefined;
+  #closing: NodeJS.Timeout | undefined;
+
+  /** @throws Error when the gate cannot be opened: nobody else has the memory yet */
+  constructor({ core, configuration, shards, pool, signals, revoke }: FlowControlOptions) {
+    const settings = configuration.flowControl!;
+    const counts = new EnqueueRecorder(core);
+    this.#settings = settings;
+    this.#core = core;
+    this.#pool = pool;
+    this.#signals = signals;
+    this.#gate = gateSettings(configuration);
+    this.gate = new GateControl(core);
+    this.queues = new QueueMachine(settings, poolClockMs());
+    this.controller = new FlowController({
+      gate: this.gate,
+      queues: this.queues,
+      shards: Array.from({ length: shards }, (_, index) => index + 1),
+      saturation: () => this.saturation().effective,
+      nowMs: poolClockMs,
+      counts: {
+        dispatched: (seconds) => this.dispatched(seconds),
+        arrived: (flow, priority, outcome, seconds) => counts.arrived(flow, priority, outcome, seconds),
+        refused: (cause, priority) => counts.refused(cause, priority),
+      },
+      revocations: {
+        tell: revoke,
+        issued: (priority) => this.revocations.issued(priority, this.#demandOf(priority)),
+        ended: (how, seconds) => this.revocations.ended(how, seconds),
+      },
+      blockTokens: configuration.scheduling.prefix?.blockTokens ?? BLOCK_TOKENS,
+    });
+    this.controller.revokes = settings.enableEviction;
+    if (!this.controller.configure(this.#room)) throw new Error('the gate stays locked');
+    this.#bell = new Bell(core, () => this.controller.wake());
+    this.#bell.start();
+  }
+
+  #demandOf(priority: number): RevocationDemand {
+    const ceiling = this.controller.ceilings.get(priority) ?? 1;
+    return { saturation: this.saturation().effective ?? 1, ceiling, inflight: this.#core.call.ledgerUsed!() };
+  }
+
+  get limits(): QueueLimits {
+    return this.#settings.limits;
+  }
+
+  /** Means over the endpoints; without endpoints that take part in a half of requests, of all there are. */
+  saturation(): StageSaturation {
+    const now = poolClockMs();
+    const pool = this.#pool();
+    const stages = poolStages(pool);
+    const prefill = this.gate.saturation(stages.prefill, now);
+    const decode = this.gate.saturation(stages.decode, now);
+    const fuller = Math.max(prefill ?? 0, decode ?? 0);
+    if (prefill !== undefined || decode !== undefined) return { prefill, decode, effective: fuller };
+    const slots = pool.map(({ slot }) => slot);
+    return { prefill, decode, effective: this.gate.saturation(slots, now) };
+  }
+
+  /** Endpoints whose signals the detector cannot use, missing or too old; undefined when it uses none. */
+  staleEndpoints(): { readonly detector: string; readonly endpoints: number } | undefined {
+    const { mode } = this.#gate;
+    if (mode !== 'utilization' && mode !== 'learned') return undefined;
+    const detector = mode === 'utilization' ? 'utilization-detector' : 'learned-limit-detector';
+    const oldest = poolClockMs() - (mode === 'utilization' ? this.#gate.stalenessMs : FRESH_MS);
+    const stale = this.#pool().filter(({ slot }) => {
+      const { waiting, kvUsage, signalTimeMs } = this.#signals(slot);
+      return waiting === undefined || kvUsage === undefined || signalTimeMs < oldest;
+    });
+    return { detector, endpoints: stale.length };
+  }
+
+  /** @param flows most flows to tell of each band */
+  snapshot(flows: number): QueueSnapshot {
+    return this.queues.snapshot(poolClockMs(), flows);
+  }
+
+  /** What the debug page shows. @param describe name and requests in flight of a slot */
+  report(describe: (slot: number) => { readonly endpoint: string; readonly inflight: number }): object {
+    const now = poolClockMs();
+    return flowReport({
+      mode: this.#gate.mode,
+      snapshot: this.snapshot(FLOWS_SHOWN),
+      ceilings: this.controller.ceilings,
+      saturation: this.saturation().effective,
+      share: 1 / this.#settings.replicas,
+      endpoints: this.#pool().map(({ slot }) => ({
+        ...describe(slot),
+        ...this.gate.room(slot),
+        saturation: this.gate.saturation([slot], now),
+      })),
+      events: this.controller.events,
+    });
+  }
+
+  /**
+   * Follow a new configuration. What waits keeps its place.
+   * @throws RangeError when it has more bands than there may be, with those in use; nothing has changed then
+   */
+  configure(configuration: LoadedConfiguration): void {
+    const settings = configuration.flowControl!;
+    if (!this.queues.configure(settings, poolClockMs())) {
+      throw new RangeError('flowControl.priorityBands: too many bands, with those that are in use: restart');
+    }
+    this.#settings = settings;
+    this.#gate = gateSettings(configuration);
+    this.#writeGate();
+  }
+
+  get #room(): RoomSettings {
+    const { usageLimit, replicas } = this.#settings;
+    return { gate: this.#gate, ceilings: new Ceilings(usageLimit), share: 1 / replicas };
+  }
+
+  #writeGate(): void {
+    this.controller.revokes = this.#settings.enableEviction;
+    if (this.controller.configure(this.#room)) this.controller.wake();
+    else setTimeout(() => this.#writeGate(), AGAIN_MS);
+  }
+
+  /** The picker ends in `drainMs`: what waits is served on, and what is left shortly before the end is told so. */
+  drain(drainMs: number): void {
+    clearTimeout(this.#closing);
+    this.#closing = setTimeout(
+      () => this.controller.close(),
+      Math.max(0, drainMs - Math.min(FAREWELL_MS, drainMs / 2)),
+    );
+  }
+
+  stop(): void {
+    clearTimeout(this.#closing);
+    this.controller.stop();
+    this.#bell.stop();
+  }
+}
+
+/** When an endpoint has room, by the configured saturation detector; learned without one of the incumbent's. */
+function gateSettings({ saturationDetector }: LoadedConfiguration): GateSettings {
+  if (saturationDetector === undefined) return { mode: 'learned' };
+  if (saturationDetector.type === 'concurrency-detector') {
+    const { mode, maxConcurrency, maxTokenConcurrency } = saturationDetector;
+    return { mode, maxRequests: maxConcurrency, maxTokens: maxTokenConcurrency };
+  }
+  const { queueDepthThreshold, kvCacheUtilThreshold, metricsStalenessMs } = saturationDetector;
+  return {
+    mode: 'utilization',
+    queueThreshold: queueDepthThreshold,
+    usageThreshold: kvCacheUtilThreshold,
+    stalenessMs: metricsStalenessMs,
+  };
+}

@@ -1,0 +1,65 @@
+import type { Room } from '../../core/gate.js';
+import type { FlowEvent } from '../../flow-control/flow-controller.js';
+import type { QueueSnapshot } from '../../flow-control/queue-contract.js';
+
+/** Flows that are told of each band, those with most waiting. */
+export const FLOWS_SHOWN = 20;
+
+/** One endpoint as the gate sees it. */
+export interface EndpointRoom extends Room {
+  readonly endpoint: string;
+  readonly inflight: number;
+  readonly saturation: number | undefined;
+}
+
+/** What the debug page is made of. */
+export interface FlowReportSources {
+  readonly mode: string;
+  readonly snapshot: QueueSnapshot;
+  /** Part of every endpoint that a band may take, by priority. */
+  readonly ceilings: ReadonlyMap<number, number>;
+  readonly saturation: number | undefined;
+  /** Part of every endpoint that this picker may fill. */
+  readonly share: number;
+  readonly endpoints: readonly EndpointRoom[];
+  readonly events: readonly FlowEvent[];
+}
+
+/** The state of flow control for people: bands, flows, heads, ages, saturation, ceilings, and why the head waits. */
+export function flowReport(sources: FlowReportSources): object {
+  const { mode, snapshot, ceilings, saturation, share, endpoints, events } = sources;
+  return {
+    mode,
+    saturation,
+    share,
+    whyTheHeadWaits: snapshot.waiting === 0 ? undefined : whyItWaits(mode, share, endpoints),
+    ...snapshot,
+    bands: snapshot.bands.map((band) => ({ ...band, ceiling: ceilings.get(band.priority) ?? 1 })),
+    endpoints: endpoints.map((room) => ({
+      ...room,
+      // JSON knows no infinity: a limit that was never cut is none.
+      limit: Number.isFinite(room.limit) ? room.limit : undefined,
+      closedBy: closedBy(mode, share, room),
+    })),
+    recent: events,
+  };
+}
+
+/** What keeps requests of the lowest band from an endpoint; empty = nothing. */
+function closedBy(mode: string, share: number, room: EndpointRoom): readonly string[] {
+  if (mode !== 'learned') return (room.saturation ?? 0) >= 1 ? ['saturation'] : [];
+  const reasons: string[] = [];
+  if (room.pendingRequests > 0 && room.pendingTokens >= room.window * share)
+    reasons.push('unanswered prompts fill one step');
+  if (room.foreignQueue) reasons.push('the engine queues requests of others');
+  else if (room.inflight > 0 && room.inflight + 1 > room.limit * share) reasons.push('learned limit of requests');
+  if (room.capacity > 0 && (room.saturation ?? 0) >= 1 && reasons.length === 0) reasons.push('KV cache');
+  return reasons;
+}
+
+function whyItWaits(mode: string, share: number, endpoints: readonly EndpointRoom[]): string {
+  if (endpoints.length === 0) return 'the pool has no endpoints';
+  const closed = endpoints.filter((room) => closedBy(mode, share, room).length > 0).length;
+  if (closed === endpoints.length) return 'no endpoint has room';
+  return `${closed} of ${endpoints.length} endpoints have no room: it waits for those, or for room enough`;
+}

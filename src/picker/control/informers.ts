@@ -1,0 +1,197 @@
+import { readFileSync } from 'node:fs';
+import type { AttributeSourceSettings, PageSettings } from '../../config/attribute-sources.js';
+import type { EndpointSignals } from '../../core/endpoint-table.js';
+import { ExpositionScanner } from '../../core/exposition-scanner.js';
+import type { CoreInstance } from '../../core/memory.js';
+import { poolClockMs } from '../../core/pool-clock.js';
+import type { Endpoint, SlotAssignment } from '../../pool/endpoint.js';
+import { EngineTable } from '../../pool/engines/engine-table.js';
+import { AttributeReader } from '../../pool/sources/attribute-reader.js';
+import {
+  MetricsInformer,
+  type MetricsInformerOptions,
+  type PageLocation,
+  type SignalSink,
+} from '../../pool/sources/metrics-informer.js';
+import { ModelsReader, type ServedModel } from '../../pool/sources/models-reader.js';
+import { PageReader } from '../../pool/sources/page-reader.js';
+import type { PickerOptions } from '../picker-options.js';
+
+/** Longest page of a model server, another picker or an exporter. */
+const PAGE_BYTES_MAX = 8 * 1024 * 1024;
+/** Longest list of models. */
+const MODELS_BYTES_MAX = 1024 * 1024;
+/** Models change rarely, and the list is read as JSON. */
+const MODELS_INTERVAL_MS = 1_000;
+
+/** Labels of multicluster-file-discovery and of nodes. */
+const METRICS_ADDRESS_LABEL = 'metricsAddress';
+const METRICS_PORT_LABEL = 'metricsPort';
+const NODE_ADDRESS_LABEL = 'nodeAddress';
+
+/** Where numbers go: the main signals of endpoints, and attributes by the number of their column. */
+export interface InformerSinks extends SignalSink {
+  /** @returns false when it could not be written now */
+  attributes(slot: number, generation: number, values: ReadonlyMap<number, number | undefined>): boolean;
+}
+
+/** All that is fetched from the endpoints of a picker. */
+export class Informers {
+  readonly #informers: readonly MetricsInformer[];
+  readonly #models: ModelsReader | undefined;
+  #ids: ReadonlySet<string> = new Set();
+
+  constructor(informers: readonly MetricsInformer[], models: ModelsReader | undefined) {
+    this.#informers = informers;
+    this.#models = models;
+  }
+
+  setEndpoints(assignments: readonly SlotAssignment[]): void {
+    const ids = new Set(assignments.map(({ endpoint }) => endpoint.id));
+    for (const id of this.#ids) if (!ids.has(id)) this.#models?.forget(id);
+    this.#ids = ids;
+    for (const informer of this.#informers) informer.setEndpoints(assignments);
+  }
+
+  stop(): void {
+    for (const informer of this.#informers) informer.stop();
+  }
+
+  /** Fetches that failed since the start. */
+  get failures(): number {
+    return this.#informers.reduce(
+      (sum, { counts }) => sum + Object.values(counts.faults).reduce((faults, count) => faults + count, 0),
+      0,
+    );
+  }
+
+  /** Models by endpoint id; undefined when nobody is asked for them. */
+  get models(): ReadonlyMap<string, readonly ServedModel[]> | undefined {
+    return this.#models?.models;
+  }
+}
+
+/**
+ * The informers that the configuration asks for: metrics of the model servers (none with
+ * `dataLayer.injectDefaults: false`), further attributes that filters or scorers read, and lists of models.
+ */
+export function createInformers(options: PickerOptions, core: CoreInstance, sinks: InformerSinks): Informers {
+  const { configuration } = options;
+  const scanner = new ExpositionScanner(core);
+  const models = configuration.modelsSource === undefined ? undefined : new ModelsReader();
+  const informers = [
+    ...(configuration.metricsSource.enabled ? [metricsInformer(options, scanner, sinks)] : []),
+    ...configuration.attributeSources.flatMap((source) => attributeInformer(options, source, scanner, sinks)),
+    ...(models === undefined ? [] : [modelsInformer(options, configuration.modelsSource!, models)]),
+  ];
+  return new Informers(informers, models);
+}
+
+function metricsInformer(options: PickerOptions, scanner: ExpositionScanner, sink: SignalSink): MetricsInformer {
+  const { metricsSource, extractor, attributeSources, scheduling } = options.configuration;
+  const elsewhere = new Set(attributeSources.flatMap(({ metrics }) => metrics.map(({ attribute }) => attribute)));
+  const engines = new EngineTable({
+    engineConfigs: extractor.engineConfigs,
+    attributes: scheduling.attributes.map((attribute) => (elsewhere.has(attribute) ? null : attribute)),
+    engineLabelKey: extractor.engineLabelKeys[0],
+    defaultEngine: extractor.defaultEngine,
+  });
+  return new MetricsInformer({
+    ...informerOptions(options, 'metrics-data-source', metricsSource),
+    reader: new PageReader(scanner, engines, PAGE_BYTES_MAX, options.log),
+    sink,
+    pageBytesMax: PAGE_BYTES_MAX,
+  });
+}
+
+/** None when no filter or scorer reads what the source tells. */
+function attributeInformer(
+  options: PickerOptions,
+  { name, page, atNode, metrics }: AttributeSourceSettings,
+  scanner: ExpositionScanner,
+  sinks: InformerSinks,
+): readonly MetricsInformer[] {
+  const { attributes } = options.configuration.scheduling;
+  const read = metrics.filter(({ attribute }) => attributes.includes(attribute));
+  if (read.length === 0) return [];
+  const columns = read.map(({ attribute }) => attributes.indexOf(attribute));
+  const write = (slot: number, generation: number, values: EndpointSignals['attributes']) =>
+    sinks.attributes(slot, generation, new Map(columns.map((column, i) => [column, values?.[i] ?? undefined])));
+  const informer = new MetricsInformer({
+    ...informerOptions(options, name, page, atNode),
+    reader: new AttributeReader(name, scanner, read, PAGE_BYTES_MAX),
+    sink: {
+      publish: (slot, generation, signals) => write(slot, generation, signals.attributes),
+      stale: (slot, generation) => write(slot, generation, []),
+    },
+    pageBytesMax: PAGE_BYTES_MAX,
+  });
+  return [informer];
+}
+
+function modelsInformer(options: PickerOptions, page: PageSettings, reader: ModelsReader): MetricsInformer {
+  const intervalMs = page.intervalMs ?? MODELS_INTERVAL_MS;
+  return new MetricsInformer({
+    ...informerOptions(options, 'models-data-source', page),
+    reader,
+    // What an endpoint served stays true until it tells otherwise or leaves.
+    sink: { publish: () => true, stale: () => true },
+    pageBytesMax: MODELS_BYTES_MAX,
+    intervalMs,
+    stalenessMs: Math.max(options.stalenessMs, 3 * intervalMs),
+  });
+}
+
+type CommonOptions = Omit<MetricsInformerOptions, 'reader' | 'sink'>;
+
+function informerOptions(options: PickerOptions, name: string, page: PageSettings, atNode = false): CommonOptions {
+  const { configuration, log, refreshMetricsMs, stalenessMs } = options;
+  const clusters = configuration.discovery?.type === 'multicluster-file-discovery';
+  return {
+    log,
+    intervalMs: page.intervalMs ?? refreshMetricsMs,
+    stalenessMs: Math.max(stalenessMs, 3 * (page.intervalMs ?? 0)),
+    scheme: page.scheme,
+    path: page.path,
+    locate: (endpoint) => locate(endpoint, { port: page.port, atNode, clusters }),
+    tls: {
+      insecureSkipVerify: page.insecureSkipVerify,
+      ca: pem(name, 'caCertPath', page.caCertPath),
+      cert: pem(name, 'clientCertPath', page.clientCertPath),
+      key: pem(name, 'clientKeyPath', page.clientKeyPath),
+    },
+    now: poolClockMs,
+  };
+}
+
+interface Whereabouts {
+  /** In place of the endpoint's own. */
+  readonly port: number | undefined;
+  /** On the endpoint's node. */
+  readonly atNode: boolean;
+  /** The endpoints are clusters, whose labels may say where their metrics are. */
+  readonly clusters: boolean;
+}
+
+/** Where the page of an endpoint is. A label that is no port counts as absent. */
+export function locate({ address, hostName, port, labels }: Endpoint, where: Whereabouts): PageLocation {
+  const node = where.atNode ? labels[NODE_ADDRESS_LABEL] : undefined;
+  const metricsAddress = where.clusters ? labels[METRICS_ADDRESS_LABEL] : undefined;
+  const metricsPort = where.clusters ? Number(labels[METRICS_PORT_LABEL]) : Number.NaN;
+  const elsewhere = node || metricsAddress || undefined;
+  const isPort = Number.isInteger(metricsPort) && metricsPort >= 1 && metricsPort <= 65_535;
+  return {
+    host: elsewhere ?? address,
+    port: where.port ?? (isPort ? metricsPort : port),
+    ...(elsewhere === undefined && hostName !== undefined ? { serverName: hostName } : {}),
+  };
+}
+
+function pem(source: string, parameter: string, path: string | undefined): string | undefined {
+  if (path === undefined || path === '') return undefined;
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    throw new Error(`${source}: ${parameter}: ${path} cannot be read: ${(error as Error).message}`);
+  }
+}

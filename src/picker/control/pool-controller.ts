@@ -1,0 +1,195 @@
+import type { EndpointSignals, EndpointTable } from '../../core/endpoint-table.js';
+import type { Endpoint, PoolState, SlotAssignment } from '../../pool/endpoint.js';
+import type { SlotTable } from '../../pool/slots.js';
+import { writeLabels } from '../../scheduling/label-columns.js';
+import type { LabelSpecification, MaskSpecification, PrefixSettings } from '../../scheduling/types.js';
+import type { RulesMessage, ToShard } from '../messages.js';
+
+/** What the configuration says about the columns that this thread writes. */
+export interface PoolSettings {
+  readonly masks: readonly MaskSpecification[];
+  /** Number of the first mask in the core. */
+  readonly firstMask: number;
+  readonly prefix: PrefixSettings | undefined;
+}
+
+export interface PoolControllerOptions {
+  readonly table: EndpointTable;
+  readonly slots: SlotTable;
+  readonly settings: PoolSettings;
+  /** What the label columns say; the same for every configuration that runs without a restart. */
+  readonly labels: readonly LabelSpecification[];
+  readonly broadcast: (message: ToShard) => void;
+  /** Whether every shard has applied this version. */
+  readonly applied: (version: number) => boolean;
+  /** The set of endpoints that take requests has changed. */
+  readonly changed: (assignments: readonly SlotAssignment[], gone: readonly number[]) => void;
+  readonly report: (problem: string) => void;
+}
+
+/** Between two tries of a write. */
+const RETRY_MS = 5;
+/** Tries between two complaints: a second. */
+const REPORT_ATTEMPTS = 200;
+
+/**
+ * Carries what discovery says into shared memory, in the order that keeps every picked slot known to every shard:
+ * a new endpoint is announced first and becomes live when all shards have applied it; a removed one stops being picked
+ * before its slot is freed.
+ */
+export class PoolController {
+  readonly #options: PoolControllerOptions;
+  readonly #assignments = new Map<number, SlotAssignment>();
+  readonly #capacities = new Map<number, number>();
+  #rules: RulesMessage = { objectives: [], rewrites: [] };
+  #version = 0;
+  #settings: PoolSettings;
+  /** Writes that wait for the table's lock, oldest first. */
+  readonly #writes: (() => boolean)[] = [];
+  #waiting: { version: number; added: readonly SlotAssignment[] }[] = [];
+
+  constructor(options: PoolControllerOptions) {
+    this.#options = options;
+    this.#settings = options.settings;
+  }
+
+  /** Write the columns by other settings from now on; masks with other numbers leave the old ones as they are. */
+  configure(settings: PoolSettings): void {
+    this.#settings = settings;
+    this.#capacities.clear();
+    this.#updateMasks();
+    if (settings.prefix === undefined) return;
+    for (const slot of this.#assignments.keys()) this.#options.table.setCapacity(slot, settings.prefix.capacityBlocks);
+  }
+
+  get version(): number {
+    return this.#version;
+  }
+
+  get assignments(): readonly SlotAssignment[] {
+    return [...this.#assignments.values()];
+  }
+
+  get rules(): RulesMessage {
+    return this.#rules;
+  }
+
+  endpointOf(slot: number): Endpoint | undefined {
+    return this.#assignments.get(slot)?.endpoint;
+  }
+
+  apply(state: PoolState): void {
+    const { slots, broadcast, report } = this.#options;
+    const change = slots.apply(state.endpoints);
+    for (const { endpoint, reason } of change.refused) report(`endpoint ${endpoint.id} is left out: ${reason}`);
+    for (const { slot } of change.removed) this.#remove(slot);
+    for (const assignment of change.added) this.#add(assignment);
+    for (const assignment of change.changed) this.#assignments.set(assignment.slot, assignment);
+    this.#rules = { objectives: [...state.objectives], rewrites: state.rewrites };
+    this.#version++;
+    this.#updateMasks();
+    writeLabels(this.#options.table, this.#options.labels, [...change.added, ...change.changed]);
+    broadcast({ kind: 'rules', ...this.#rules });
+    broadcast({
+      kind: 'endpoints',
+      version: this.#version,
+      added: [...change.added, ...change.changed],
+      removed: change.removed.map(({ slot }) => slot),
+    });
+    this.#waiting.push({ version: this.#version, added: change.added });
+    this.acknowledged();
+    this.#options.changed(
+      this.assignments,
+      change.removed.map(({ slot }) => slot),
+    );
+  }
+
+  /** A shard has applied a version: endpoints that all shards know become live. */
+  acknowledged(): void {
+    const { table, applied } = this.#options;
+    this.#waiting = this.#waiting.filter(({ version, added }) => {
+      if (!applied(version)) return true;
+      for (const { slot, generation } of added) {
+        // The slot may have gone to another endpoint meanwhile, which waits for a version of its own.
+        if (this.#assignments.get(slot)?.generation === generation) this.#write(() => table.setState(slot, 'live'));
+      }
+      return false;
+    });
+  }
+
+  #add(assignment: SlotAssignment): void {
+    const { table } = this.#options;
+    const { prefix } = this.#settings;
+    this.#assignments.set(assignment.slot, assignment);
+    this.#capacities.delete(assignment.slot);
+    this.#write(() => table.open(assignment.slot, assignment.generation));
+    if (prefix !== undefined) table.setCapacity(assignment.slot, prefix.capacityBlocks);
+  }
+
+  #remove(slot: number): void {
+    const { table } = this.#options;
+    this.#assignments.delete(slot);
+    this.#write(() => table.setState(slot, 'free'));
+    this.#write(() => table.forget(slot));
+  }
+
+  /** Signals of a scrape; also follows the engine's cache size. @returns false when they could not be written now */
+  publish(slot: number, generation: number, signals: EndpointSignals, nowMs: number): boolean {
+    if (this.#assignments.get(slot)?.generation !== generation) return true;
+    this.#followCapacity(slot, signals);
+    return this.#options.table.publish(slot, signals, nowMs);
+  }
+
+  /** The index counts in its own blocks, the engine in its own: the same number of tokens in both. */
+  #followCapacity(slot: number, { blockTokens, blockCount }: EndpointSignals): void {
+    const { table } = this.#options;
+    const { prefix } = this.#settings;
+    if (prefix?.autoTune !== true || blockTokens === undefined || blockCount === undefined) return;
+    const capacity = Math.max(1, Math.floor((blockTokens * blockCount) / prefix.blockTokens));
+    if (this.#capacities.get(slot) === capacity) return;
+    this.#capacities.set(slot, capacity);
+    table.setCapacity(slot, capacity);
+  }
+
+  /** Named values by their column; undefined = unknown. @returns false when they could not be written now */
+  publishAttributes(slot: number, generation: number, values: ReadonlyMap<number, number | undefined>): boolean {
+    if (this.#assignments.get(slot)?.generation !== generation) return true;
+    return [...values].every(([attribute, value]) => this.#options.table.setAttribute(slot, attribute, value));
+  }
+
+  /** @returns false when it could not be written now */
+  stale(slot: number, generation: number): boolean {
+    if (this.#assignments.get(slot)?.generation !== generation) return true;
+    return this.#options.table.markStale(slot);
+  }
+
+  #updateMasks(): void {
+    const { masks, firstMask } = this.#settings;
+    for (const [mask, { accepts }] of masks.entries()) {
+      const slots = this.assignments.filter(({ endpoint }) => accepts(endpoint.labels)).map(({ slot }) => slot);
+      this.#options.table.setMask(firstMask + mask, slots);
+    }
+  }
+
+  /**
+   * A write that meets a lock of a thread that has just died is tried again until that thread was cleaned up after.
+   * Writes stay in their order: a slot must not be freed after it was given to the next endpoint.
+   */
+  #write(write: () => boolean): void {
+    this.#writes.push(write);
+    if (this.#writes.length === 1) this.#flush(1);
+  }
+
+  #flush(attempt: number): void {
+    while (this.#writes.length > 0) {
+      if (this.#writes[0]!()) {
+        this.#writes.shift();
+        continue;
+      }
+      if (attempt % REPORT_ATTEMPTS === 0)
+        this.#options.report('the endpoint table cannot be written: it stays locked');
+      setTimeout(() => this.#flush(attempt + 1), RETRY_MS).unref();
+      return;
+    }
+  }
+}

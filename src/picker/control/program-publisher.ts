@@ -1,0 +1,124 @@
+import type { CoreInstance } from '../../core/memory.js';
+import { type Operation, ProgramTable } from '../../core/programs.js';
+import {
+  canLearn,
+  learnedProgram,
+  observedProgram,
+  projectedProgram,
+  projectedScorers,
+} from '../../scheduling/learned-profile.js';
+import { ruledProgram } from '../../scheduling/rules.js';
+import type { CompiledScheduling } from '../../scheduling/types.js';
+import type { PoolSettings } from './pool-controller.js';
+
+/** Programs with their masks where the core shall have them. */
+export interface PlacedPrograms extends PoolSettings {
+  /** Operations by number of the profile. */
+  readonly profiles: readonly (readonly Operation[])[];
+}
+
+/**
+ * How the programs are run. Tags are what the labels of their decisions carry.
+ * configured: as they are · observed: as they are, while marginal cost looks on · learned: by marginal cost ·
+ * projected: by their own scorers with other weights · ruled: by the scorers of a rule
+ */
+export type ProgramVariant =
+  | { readonly kind: 'configured' | 'learned'; readonly tag: number }
+  | { readonly kind: 'observed'; readonly tag: number; readonly projects?: boolean }
+  | { readonly kind: 'ruled'; readonly tag: number; readonly rule: number }
+  | { readonly kind: 'projected'; readonly tag: number; readonly weights: readonly number[] };
+
+/**
+ * Publishes the compiled profiles. A new set of programs gets masks that the running set does not use, so that a
+ * decision sees either all of the old configuration or all of the new one. Control thread only.
+ */
+export class ProgramPublisher {
+  readonly #table: ProgramTable;
+  readonly #maskCount: number;
+  #running = { firstMask: 0, masks: 0 };
+  #placed: PlacedPrograms | undefined;
+  #variant: ProgramVariant = { kind: 'configured', tag: 0 };
+
+  constructor(core: CoreInstance) {
+    this.#table = new ProgramTable(core);
+    this.#maskCount = core.constant.MASK_COUNT!;
+  }
+
+  /** Find room for the masks beside the running ones. @throws RangeError when there is none */
+  place({ profiles, masks, prefix }: CompiledScheduling): PlacedPrograms {
+    const firstMask = this.#roomFor(masks.length);
+    return {
+      masks,
+      firstMask,
+      prefix,
+      profiles: profiles.map(({ operations }) => operations.map((operation) => withMasksFrom(firstMask, operation))),
+    };
+  }
+
+  /** Let the profiles run these programs from now on; the masks must have been written. */
+  publish(placed: PlacedPrograms): void {
+    this.#placed = placed;
+    this.#write(placed);
+    this.#running = { firstMask: placed.firstMask, masks: placed.masks.length };
+  }
+
+  /** Run the profiles in this variant from now on. */
+  run(variant: ProgramVariant): void {
+    this.#variant = variant;
+    if (this.#placed !== undefined) this.#write(this.#placed);
+  }
+
+  #write({ profiles, prefix }: PlacedPrograms): void {
+    const variant = this.#variant;
+    for (const [profile, operations] of profiles.entries()) {
+      this.#table.publish(profile, this.#variantOf(operations, profile), {
+        inserts: prefix !== undefined && prefix.knownBy !== 'events',
+        matches: prefix !== undefined,
+        tag: variant.tag,
+      });
+    }
+  }
+
+  /** Configured weights of the scorers that a projection moves, in the order of the sums; empty = none does. */
+  get projected(): readonly number[] {
+    const operations = this.#placed?.profiles[this.#projectedProfile] ?? [];
+    return projectedScorers(operations).map((i) => operations[i]!.weight);
+  }
+
+  /** The first profile that can learn: the sums of several would be about different scorers. */
+  get #projectedProfile(): number {
+    return this.#placed?.profiles.findIndex(canLearn) ?? -1;
+  }
+
+  #variantOf(operations: readonly Operation[], profile: number): readonly Operation[] {
+    const variant = this.#variant;
+    const projects = profile === this.#projectedProfile;
+    if (variant.kind === 'learned') return learnedProgram(operations);
+    if (variant.kind === 'ruled') return ruledProgram(operations, variant.rule);
+    if (variant.kind === 'projected') {
+      return projects ? projectedProgram(operations, variant.weights) : observedProgram(operations);
+    }
+    if (variant.kind === 'observed') return observedProgram(operations, projects && variant.projects === true);
+    return operations;
+  }
+
+  #roomFor(masks: number): number {
+    const { firstMask, masks: used } = this.#running;
+    if (masks <= firstMask) return 0;
+    if (firstMask + used + masks <= this.#maskCount) return firstMask + used;
+    const most = Math.floor(this.#maskCount / 2);
+    throw new RangeError(`no room for ${masks} label filters beside ${used} others: restart, or use at most ${most}`);
+  }
+}
+
+function withMasksFrom(first: number, operation: Operation): Operation {
+  if (operation.code === 'OP_PREDICT') return withPrefillMaskFrom(first, operation);
+  if (operation.code !== 'OP_FILTER_MASK') return operation;
+  return { ...operation, parameters: [first + operation.parameters[0]!] };
+}
+
+/** Its last number is that of a mask and one more, or 0. */
+function withPrefillMaskFrom(first: number, operation: Operation): Operation {
+  const [source = 0, streaming = 0, buffer = 1, mask = 0] = operation.parameters;
+  return { ...operation, parameters: [source, streaming, buffer, mask === 0 ? 0 : mask + first] };
+}

@@ -1,0 +1,64 @@
+import { randomUUID } from 'node:crypto';
+import type { LoadedConfiguration } from '../../config/load.js';
+import type { FlowControlSettings } from '../../flow-control/settings.js';
+import type { ConfiguredSettings, ShardFlowControl, ShardSettings } from '../messages.js';
+import type { PickerOptions } from '../picker-options.js';
+
+/** What every shard is told; bounds of the whole process are divided among the shards. */
+export function shardSettings(options: PickerOptions): ShardSettings {
+  const { configuration, shards } = options;
+  return {
+    host: options.host,
+    port: options.grpcPort,
+    reusePort: shards > 1,
+    maxReceiveBytes: options.maxReceiveBytes,
+    maxSendBytes: options.maxSendBytes,
+    tls: options.tls,
+    ...configuredSettings(configuration),
+    tokens: configuration.scheduling.tokens,
+    requestKeys: configuration.scheduling.requestKeys,
+    baseModels: configuration.scheduling.baseModels,
+    prefixProducer: configuration.scheduling.prefixProducer,
+    handler: configuration.scheduling.handler,
+    prediction: configuration.scheduling.prediction,
+    plugins: { modules: options.pluginModules, configured: configuration.scheduling.host, group: randomUUID() },
+    maxRequestBodyBytes: options.maxRequestBodyBytes,
+    maxStreams: Math.ceil(options.maxStreams / shards),
+    maxBufferedBytes: Math.ceil(options.maxBufferedBytes / shards),
+    emitScores: options.emitScores,
+    ignoreSubset: options.ignoreSubset,
+    allowProfileHeader: options.allowProfileHeader,
+    requireModelMatch: options.requireModelMatch,
+    log: options.logOptions,
+    poolName: options.poolName,
+  };
+}
+
+/** The part of it that a configuration decides. */
+export function configuredSettings(configuration: LoadedConfiguration): ConfiguredSettings {
+  const { flowControl } = configuration;
+  return {
+    parsers: configuration.parsers,
+    profiles: configuration.scheduling.profiles.map(({ name }) => name),
+    prefix: configuration.scheduling.prefix,
+    estimateOutput: configuration.scheduling.estimateOutput,
+    objectiveTimes: configuration.adaptation.objectiveTimes,
+    flowControl: flowControl && shardFlowControl(flowControl),
+    saturation: configuration.saturationDetector ?? {
+      type: 'utilization-detector',
+      queueDepthThreshold: 5,
+      kvCacheUtilThreshold: 0.8,
+      metricsStalenessMs: 200,
+    },
+  };
+}
+
+function shardFlowControl(settings: FlowControlSettings): ShardFlowControl {
+  const { limits, bands, template, negativeTemplate, fallback } = settings;
+  const all = [...bands, fallback, ...[template, negativeTemplate].filter((band) => band !== undefined)];
+  return {
+    limitedTenants: settings.tenantLimits.map(({ fairnessId }) => fairnessId),
+    largestBody: Math.min(limits.bytes, ...all.map((band) => band.limits.bytes)),
+    revokes: settings.enableEviction,
+  };
+}

@@ -1,0 +1,59 @@
+import { Piscina } from 'piscina';
+import { type EndpointsFile, readEndpointsFile } from '../../pool/discovery/endpoints-file.js';
+import type { TokeniserThreads } from '../../request/tokens/local-source.js';
+
+/** Job threads end after this long without work. */
+const idleMs = 5_000;
+/** More than this many waiting tasks are refused: something produces them faster than they can be done. */
+const waitingMost = 64;
+/** An endpoints file up to this size is read on the spot in a few milliseconds; starting a thread costs more. */
+const inlineBytes = 32 * 1024;
+
+/** The job threads: a Piscina pool that exists only while there is work. */
+export class JobPool {
+  #workers: Piscina | undefined;
+
+  /** Read an endpoints file, a large one on a job thread: a megabyte of YAML takes about a second. */
+  readEndpoints(text: string, path: string): EndpointsFile | Promise<EndpointsFile> {
+    return text.length <= inlineBytes ? readEndpointsFile(text, path) : this.#run('readEndpoints', { text, path });
+  }
+
+  #run<Result>(name: string, task: object): Promise<Result> {
+    this.#workers ??= new Piscina({
+      filename: new URL('./job.js', import.meta.url).href,
+      minThreads: 0,
+      maxThreads: 1,
+      maxQueue: waitingMost,
+      idleTimeout: idleMs,
+      recordTiming: false,
+    });
+    return this.#workers.run(task, { name }) as Promise<Result>;
+  }
+
+  /** Threads alive now. */
+  get threads(): number {
+    return this.#workers?.threads.length ?? 0;
+  }
+
+  async stop(): Promise<void> {
+    await this.#workers?.destroy();
+  }
+}
+
+/** Threads that cut prompts into tokens for one shard. They stay: reading a model's files takes about a second. */
+export function startTokeniserThreads(count: number): TokeniserThreads {
+  const workers = new Piscina({
+    filename: new URL('./job.js', import.meta.url).href,
+    minThreads: count,
+    maxThreads: count,
+    idleTimeout: Number.POSITIVE_INFINITY,
+    recordTiming: false,
+  });
+  return {
+    run: (task) => workers.run(task, { name: 'tokenise' }) as Promise<Uint32Array>,
+    get waiting() {
+      return workers.queueSize;
+    },
+    close: () => workers.destroy(),
+  };
+}

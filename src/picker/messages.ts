@@ -1,0 +1,137 @@
+import type { SaturationSettings } from '../admission/saturation.js';
+import type { PoolMemory } from '../core/memory.js';
+import type { Spent } from '../flow-control/waiting-line.js';
+import type { KeyPair, ServingStatus, TlsMaterial } from '../ingress/transport.js';
+import type { LogOptions } from '../operations/log.js';
+import type { ModelRewrite, SlotAssignment } from '../pool/endpoint.js';
+import type {
+  CompiledScheduling,
+  HandlerSettings,
+  HostPluginSettings,
+  PrefixSettings,
+  Ticket,
+  TokenSettings,
+} from '../scheduling/types.js';
+import type { ObjectiveTimes } from '../scheduling/wanted-times.js';
+
+/** Settings that a shard is started with. */
+export interface ShardSettings {
+  readonly host: string;
+  readonly port: number;
+  readonly reusePort: boolean;
+  readonly maxReceiveBytes: number;
+  readonly maxSendBytes: number;
+  readonly tls: TlsMaterial | undefined;
+  readonly parsers: readonly string[];
+  readonly prefix: PrefixSettings | undefined;
+  readonly tokens: TokenSettings | undefined;
+  readonly requestKeys: readonly string[];
+  readonly baseModels: readonly string[];
+  readonly prefixProducer: CompiledScheduling['prefixProducer'];
+  readonly prediction: CompiledScheduling['prediction'];
+  readonly estimateOutput: { readonly ratio: number; readonly maxTokens: number | undefined } | undefined;
+  /** What the requests of objectives want. */
+  readonly objectiveTimes: ObjectiveTimes;
+  readonly maxRequestBodyBytes: number;
+  readonly maxStreams: number;
+  readonly maxBufferedBytes: number;
+  readonly emitScores: boolean;
+  readonly ignoreSubset: boolean;
+  /** Let requests choose their profile with a header. */
+  readonly allowProfileHeader: boolean;
+  readonly requireModelMatch: boolean;
+  readonly saturation: SaturationSettings;
+  /** Requests wait where there is no room; undefined = flow control is off. */
+  readonly flowControl: ShardFlowControl | undefined;
+  readonly log: LogOptions;
+  /** Value of the label `inference_pool`. */
+  readonly poolName: string;
+  readonly plugins: PluginSettings;
+  /** Names of the profiles in the order of their numbers. */
+  readonly profiles: readonly string[];
+  readonly handler: HandlerSettings;
+}
+
+/** What a shard has to know about flow control. */
+export interface ShardFlowControl {
+  /** Fairness ids whose use is limited, so that all of their requests go through the queues; `*` = everybody's. */
+  readonly limitedTenants: readonly string[];
+  /** Bytes of the largest body that every band can hold; a request with a larger one goes to the queues, which judge it. */
+  readonly largestBody: number;
+  /** Running requests may be ended for others of a higher band. */
+  readonly revokes: boolean;
+}
+
+/** Host plugins of a shard. Definitions are code: the shard loads the modules that bring them itself. */
+export interface PluginSettings {
+  /** Addresses of the modules of third-party plugins (`--plugin`). */
+  readonly modules: readonly string[];
+  readonly configured: readonly HostPluginSettings[];
+  /** Name that the shards of one picker share, so that its plugins find each other and no others. */
+  readonly group: string;
+}
+
+/** The settings of a shard that a reload of the configuration can change. */
+export type ConfiguredSettings = Pick<
+  ShardSettings,
+  'parsers' | 'profiles' | 'prefix' | 'estimateOutput' | 'objectiveTimes' | 'saturation' | 'flowControl'
+>;
+
+/** What a shard task is started with. Its message port is transferred along. */
+export interface ShardStart {
+  readonly thread: number;
+  readonly pool: PoolMemory;
+  readonly settings: ShardSettings;
+  readonly control: import('node:worker_threads').MessagePort;
+  /** Seed of the thread's generator, as a decimal string (a bigint of 64 bits). */
+  readonly seed: string;
+  readonly snapshot: PoolSnapshot;
+}
+
+/** What discovery says now, as a shard needs it. */
+export interface PoolSnapshot {
+  readonly version: number;
+  readonly assignments: readonly SlotAssignment[];
+  readonly rules: RulesMessage;
+  readonly health: readonly (readonly [string, ServingStatus])[];
+}
+
+export interface RulesMessage {
+  readonly objectives: readonly (readonly [string, number])[];
+  readonly rewrites: readonly ModelRewrite[];
+}
+
+/** Control thread → shard. */
+export type ToShard =
+  | {
+      readonly kind: 'endpoints';
+      readonly version: number;
+      readonly added: readonly SlotAssignment[];
+      readonly removed: readonly number[];
+    }
+  | ({ readonly kind: 'rules' } & RulesMessage)
+  | { readonly kind: 'health'; readonly statuses: readonly (readonly [string, ServingStatus])[] }
+  /** Requests from now on are read and decided by these settings. */
+  | { readonly kind: 'configured'; readonly settings: ConfiguredSettings }
+  /** Connections from now on get this certificate. */
+  | { readonly kind: 'certificate'; readonly pair: KeyPair }
+  /** End a running request for one of a higher band. */
+  | ({ readonly kind: 'revoke' } & Ticket)
+  | { readonly kind: 'drain'; readonly timeoutMs: number };
+
+/** Shard → control thread. */
+export type FromShard =
+  /** The task runs on this worker thread. */
+  | { readonly kind: 'started'; readonly threadId: number }
+  | { readonly kind: 'listening'; readonly port: number }
+  | { readonly kind: 'applied'; readonly version: number }
+  /** A prompt was sent to an endpoint that did not hold these of its blocks yet; only where that is counted. */
+  | {
+      readonly kind: 'speculated';
+      readonly slot: number;
+      readonly generation: number;
+      readonly hashes: BigUint64Array;
+    }
+  | { readonly kind: 'ejected'; readonly endpoint: string }
+  /** What has come of requests that came out of the queues. */
+  | ({ readonly kind: 'spent' } & Spent);

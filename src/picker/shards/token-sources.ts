@@ -1,0 +1,32 @@
+import { LocalSource } from '../../request/tokens/local-source.js';
+import { RenderSource } from '../../request/tokens/render-source.js';
+import type { TokenSource } from '../../request/tokens/token-source.js';
+import type { EndpointDirectory } from '../../scheduling/endpoint-directory.js';
+import type { TokenSettings } from '../../scheduling/types.js';
+import { startTokeniserThreads } from '../jobs/job-pool.js';
+
+/**
+ * Where a shard gets the tokens of prompts from; undefined = they are estimated.
+ * @throws with one line when the tokeniser's files cannot be used
+ */
+export async function createTokenSource(
+  settings: TokenSettings | undefined,
+  directory: EndpointDirectory,
+): Promise<TokenSource | undefined> {
+  if (settings === undefined) return undefined;
+  if (settings.kind === 'render')
+    return new RenderSource(settings, endpointsInTurn(directory), () => performance.now());
+  const source = new LocalSource(settings, startTokeniserThreads(settings.threads));
+  await source.prepare();
+  return source;
+}
+
+/** Base URLs of the endpoints, one after the other. */
+function endpointsInTurn(directory: EndpointDirectory): () => string | undefined {
+  let turn = 0;
+  return () => {
+    const slots = directory.slots();
+    const endpoint = slots.length === 0 ? undefined : directory.at(slots[turn++ % slots.length]!);
+    return endpoint && `http://${endpoint.address}`;
+  };
+}

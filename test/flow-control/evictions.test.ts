@@ -1,0 +1,188 @@
+import { describe, expect, it } from 'vitest';
+import type { Revoked } from '../../dist/core/gate.js';
+import { type Revocable, RevocableRequests } from '../../dist/flow-control/evictable-requests.js';
+import { Revocations } from '../../dist/flow-control/evictions.js';
+
+/** A gate that chooses what it is told to choose, for heads that wait in slots of their own numbers. */
+function rounds(choices: Record<number, Revoked[]>) {
+  const held = new Set<number>(Object.values(choices).flatMap((each) => each.map(({ ticket }) => ticket)));
+  const log: string[] = [];
+  const asked: number[] = [];
+  const heads = Object.keys(choices).map(Number);
+  const revocations = new Revocations({
+    gate: {
+      revoke: (_thread, slot) => {
+        asked.push(slot);
+        return choices[slot]?.shift();
+      },
+      isHeld: ({ ticket }) => held.has(ticket),
+      revocationLost: ({ ticket }) => log.push(`lost ${ticket}`) > 0,
+    },
+    queues: {
+      blocked: (visit) => {
+        for (const head of heads) if (!visit(head, 10)) return;
+      },
+    },
+    placeOf: (handle) => ({ thread: 1, slot: handle }),
+    tell: ({ ticket }) => log.push(`end ${ticket}`),
+    issued: (priority) => log.push(`for ${priority}`),
+    ended: (how, seconds) => log.push(`${how} after ${seconds}`),
+  });
+  return { revocations, held, log, asked };
+}
+
+const ticket = (number: number): Revoked => ({ thread: 1, ticket: number, ticketGeneration: 1, priority: -1 });
+
+describe('requests that are to be ended', () => {
+  it('are two at a time at most, whoever they make room for', () => {
+    const { revocations, log } = rounds({ 1: [ticket(1)], 2: [ticket(2), ticket(3)] });
+    revocations.demand(0);
+    expect(log).toEqual(['for 10', 'end 1', 'for 10', 'end 2']);
+    expect(revocations.underWay).toBe(2);
+  });
+
+  it('are followed by others only when all of them have ended', () => {
+    const { revocations, held, log } = rounds({ 1: [ticket(1), ticket(2), ticket(3)] });
+    revocations.demand(0);
+    held.delete(1);
+    revocations.settle(100);
+    revocations.demand(100);
+    expect(log.slice(4)).toEqual(['confirmed after 0.1']);
+    held.delete(2);
+    revocations.settle(200);
+    revocations.demand(200);
+    expect(log.slice(5)).toEqual(['confirmed after 0.2', 'for 10', 'end 3']);
+  });
+
+  it('count as lost after two seconds', () => {
+    const { revocations, log } = rounds({ 1: [ticket(1)] });
+    expect(revocations.nextMs).toBe(Number.POSITIVE_INFINITY);
+    revocations.demand(5);
+    expect(revocations.nextMs).toBe(2_005);
+    revocations.settle(2_004);
+    expect(revocations.underWay).toBe(1);
+    revocations.settle(2_005);
+    expect(log.slice(2)).toEqual(['lost 1', 'timed_out after 2']);
+    expect(revocations.nextMs).toBe(Number.POSITIVE_INFINITY);
+  });
+
+  it('are looked for every 50 ms at most, and for eight heads at most', () => {
+    const { revocations, asked } = rounds(Object.fromEntries(Array.from({ length: 9 }, (_, i) => [i, []])));
+    revocations.demand(0);
+    expect(asked).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
+    revocations.demand(49);
+    expect(asked).toHaveLength(8);
+    revocations.demand(50);
+    expect(asked).toHaveLength(16);
+  });
+});
+
+// The shard's half and the control thread's, with everything that can happen between them, in every order: a request ends by
+// itself, its ticket goes to the next request, the message arrives, time passes.
+
+interface World {
+  readonly shard: RevocableRequests;
+  readonly revocations: Revocations;
+  /** What happened to the requests, by name. */
+  readonly ends: Map<string, string[]>;
+  readonly messages: Revoked[];
+  ticketOwner: { name: string; generation: number } | undefined;
+  revoked: string[];
+  now: number;
+  readonly outcomes: string[];
+}
+
+/** One place, which is one ticket; `first` has it, and `second` takes it when it is free. A head waits for it. */
+function world(): World {
+  const w = {
+    shard: new RevocableRequests(),
+    ends: new Map<string, string[]>(),
+    messages: [] as Revoked[],
+    ticketOwner: undefined as World['ticketOwner'],
+    revoked: [] as string[],
+    now: 0,
+    outcomes: [] as string[],
+  };
+  const held = ({ ticketGeneration }: Revoked) => w.ticketOwner?.generation === ticketGeneration;
+  const revocations = new Revocations({
+    gate: {
+      revoke: () => {
+        const owner = w.ticketOwner;
+        if (owner === undefined || w.revoked.includes(owner.name)) return undefined;
+        w.revoked.push(owner.name);
+        return { thread: 1, ticket: 1, ticketGeneration: owner.generation, priority: -1 };
+      },
+      isHeld: held,
+      revocationLost: () => true,
+    },
+    queues: { blocked: (visit) => visit(0, 10) },
+    placeOf: () => ({ thread: 1, slot: 0 }),
+    tell: (revoked) => w.messages.push(revoked),
+    issued: () => undefined,
+    ended: (how) => w.outcomes.push(how),
+  });
+  return { ...w, revocations } as World;
+}
+
+function end(w: World, name: string, how: string): void {
+  const generation = w.ticketOwner!.generation;
+  w.ends.get(name)!.push(how);
+  w.ticketOwner = undefined;
+  w.shard.letGo([{ ticket: 1, generation }]);
+}
+
+function begin(w: World, name: string, generation: number): void {
+  w.ticketOwner = { name, generation };
+  w.ends.set(name, []);
+  const request: Revocable = { revoke: () => end(w, name, 'revoked') };
+  w.shard.hold([{ ticket: 1, generation }], request);
+}
+
+/** What can happen next, by name. */
+const actions: Readonly<Record<string, { readonly can: (w: World) => boolean; readonly run: (w: World) => void }>> = {
+  demand: { can: () => true, run: (w) => w.revocations.demand(w.now) },
+  settle: { can: () => true, run: (w) => w.revocations.settle(w.now) },
+  arrive: {
+    can: (w) => w.messages.length > 0,
+    run: (w) => {
+      const { ticket: number, ticketGeneration } = w.messages.shift()!;
+      w.shard.revoke(number, ticketGeneration);
+    },
+  },
+  endByItself: { can: (w) => w.ticketOwner !== undefined, run: (w) => end(w, w.ticketOwner!.name, 'by itself') },
+  next: { can: (w) => w.ticketOwner === undefined && !w.ends.has('second'), run: (w) => begin(w, 'second', 2) },
+  wait: { can: (w) => w.now < 4_000, run: (w) => Object.assign(w, { now: w.now + 2_000 }) },
+};
+
+function replay(path: readonly string[]): World {
+  const w = world();
+  begin(w, 'first', 1);
+  for (const name of path) actions[name]!.run(w);
+  return w;
+}
+
+function check(w: World, path: readonly string[]): void {
+  const say = path.join(', ');
+  for (const [name, ends] of w.ends) {
+    expect(ends.length, `${name} ended ${ends} in: ${say}`).toBeLessThanOrEqual(1);
+    if (ends[0] === 'revoked') expect(w.revoked, say).toContain(name);
+  }
+  expect(new Set(w.revoked).size, say).toBe(w.revoked.length);
+  expect(w.outcomes.length + w.revocations.underWay, say).toBe(w.revoked.length);
+  expect(w.shard.size, say).toBe(w.ticketOwner === undefined ? 0 : 1);
+}
+
+describe('ending a request, in every order of what can happen meanwhile', () => {
+  it('ends only whom the gate has chosen, once, and accounts for each', () => {
+    let paths = 0;
+    const explore = (path: readonly string[]) => {
+      const w = replay(path);
+      check(w, path);
+      paths++;
+      if (path.length === 6) return;
+      for (const [name, { can }] of Object.entries(actions)) if (can(w)) explore([...path, name]);
+    };
+    explore([]);
+    expect(paths).toBeGreaterThan(4_000);
+  });
+});

@@ -1,0 +1,265 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { QueueMachine } from '../../dist/flow-control/queue-machine.js';
+import type { FairnessSettings, OrderingSettings } from '../../dist/flow-control/settings.js';
+import { PLAIN_BAND, request, settings } from './settings.js';
+
+function machine(fairness: FairnessSettings, ordering: OrderingSettings = { kind: 'arrival' }): QueueMachine {
+  return new QueueMachine(settings({ fallback: { ...PLAIN_BAND, fairness, ordering } }), 0, {
+    requests: 4_096,
+    flows: 64,
+  });
+}
+
+/** Grant `count` requests. @returns what each flow was served, in tokens of prompt and one of output */
+function serve(queue: QueueMachine, cost: ReadonlyMap<number, { flow: string; tokens: number }>, count: number) {
+  const order: { flow: string; tokens: number }[] = [];
+  queue.dispatch(
+    (_handle, reference) => {
+      order.push(cost.get(reference)!);
+      return 'granted';
+    },
+    0,
+    count,
+  );
+  return order;
+}
+
+/** References of all that wait, in the order of their grants. */
+function order(queue: QueueMachine, nowMs: number): readonly number[] {
+  const references: number[] = [];
+  queue.dispatch(
+    (_handle, reference) => {
+      references.push(reference);
+      return 'granted';
+    },
+    nowMs,
+    1_000,
+  );
+  return references;
+}
+
+const QUANTUM = 64;
+const WEIGHTS = { a: 3, b: 1, c: 0.5 };
+const FLOWS = ['a', 'b', 'c'] as const;
+
+describe.each([
+  ['start-time', { kind: 'start-time', weights: WEIGHTS }, 0],
+  ['deficit round robin', { kind: 'deficit-round-robin', weights: WEIGHTS, quantumTokens: QUANTUM }, QUANTUM],
+] as const)('%s fairness with known costs', (_name, fairness, quantum) => {
+  it('never lets two flows that wait all the time differ by more than their largest requests', () => {
+    const sizes = fc.array(fc.integer({ min: 1, max: 300 }), { minLength: 30, maxLength: 60 });
+    fc.assert(
+      fc.property(fc.record({ a: sizes, b: sizes, c: sizes }), (given) => {
+        const queue = machine(fairness);
+        const cost = new Map<number, { flow: string; tokens: number }>();
+        for (const flow of FLOWS) {
+          for (const tokens of given[flow]) {
+            const one = request({ flow, uncachedTokens: tokens });
+            cost.set(one.reference, { flow, tokens: tokens + 1 });
+            queue.enqueue(one, 0);
+          }
+        }
+        const left = new Map<string, number>(FLOWS.map((flow) => [flow, given[flow].length]));
+        const served = new Map<string, number>(FLOWS.map((flow) => [flow, 0]));
+        const largest = (flow: (typeof FLOWS)[number]) => (Math.max(...given[flow]) + 1) / WEIGHTS[flow];
+        for (const { flow, tokens } of serve(queue, cost, 10_000)) {
+          served.set(flow, served.get(flow)! + tokens / WEIGHTS[flow as (typeof FLOWS)[number]]);
+          left.set(flow, left.get(flow)! - 1);
+          if ([...left.values()].some((count) => count === 0)) break;
+          for (const f of FLOWS) {
+            for (const g of FLOWS) {
+              const bound = largest(f) + largest(g) + quantum;
+              expect(Math.abs(served.get(f)! - served.get(g)!)).toBeLessThanOrEqual(bound + 1e-6);
+            }
+          }
+        }
+      }),
+      { numRuns: 30 },
+    );
+  });
+
+  it('gives a flow that was idle nothing for its pause', () => {
+    const queue = machine(fairness);
+    const cost = new Map<number, { flow: string; tokens: number }>();
+    const add = (flow: string, count: number) => {
+      for (let i = 0; i < count; i++) {
+        const one = request({ flow, uncachedTokens: 99 });
+        cost.set(one.reference, { flow, tokens: 100 });
+        queue.enqueue(one, 0);
+      }
+    };
+    add('b', 40);
+    serve(queue, cost, 20);
+    add('x', 20);
+    const flows = serve(queue, cost, 20).map(({ flow }) => flow);
+    const own = flows.filter((flow) => flow === 'x').length;
+    expect(own).toBeGreaterThanOrEqual(9);
+    expect(own).toBeLessThanOrEqual(11);
+  });
+
+  it('does not let a flow that sends one request at a time get ahead', () => {
+    const queue = machine(fairness);
+    const cost = new Map<number, { flow: string; tokens: number }>();
+    const add = (flow: string) => {
+      const one = request({ flow, uncachedTokens: 19 });
+      cost.set(one.reference, { flow, tokens: 20 });
+      queue.enqueue(one, 0);
+    };
+    for (let i = 0; i < 200; i++) add('b');
+    const served = { b: 0, x: 0 };
+    for (let i = 0; i < 200; i++) {
+      add('x');
+      for (const { flow } of serve(queue, cost, 1)) served[flow as 'b' | 'x']++;
+    }
+    expect(served.x).toBeLessThanOrEqual(served.b * 1.2 + 5);
+  });
+});
+
+describe('start-time fairness with outputs that nobody knows', () => {
+  const fair: FairnessSettings = { kind: 'start-time', weights: {} };
+
+  function tagOf(queue: QueueMachine, flow: string): number {
+    return queue.snapshot(0, 9).bands[0]!.flows.find((each) => each.flow === flow)!.tag;
+  }
+
+  it('charges prompt and expected output, at most what the request allows', () => {
+    const queue = machine(fair);
+    queue.enqueue(request({ flow: 'open', uncachedTokens: 100, maxTokens: 0 }), 0);
+    queue.enqueue(request({ flow: 'bounded', uncachedTokens: 100, maxTokens: 50 }), 0);
+    queue.dispatch(() => 'granted', 0, 9);
+    expect([tagOf(queue, 'open'), tagOf(queue, 'bounded')]).toEqual([300, 150]);
+  });
+
+  it('charges on in steps of 64 tokens while an answer outgrows its estimate, and settles at the end', () => {
+    const queue = machine(fair);
+    const handle = queue.enqueue(request({ flow: 'f', uncachedTokens: 100, maxTokens: 0 }), 0);
+    queue.dispatch(() => 'granted', 0, 9);
+    queue.progress(handle, 200, 0);
+    expect(tagOf(queue, 'f')).toBe(300);
+    queue.progress(handle, 201, 0);
+    expect(tagOf(queue, 'f')).toBe(364);
+    queue.progress(handle, 329, 0);
+    expect(tagOf(queue, 'f')).toBe(492);
+    queue.end(handle, 329, 0);
+    // 63 tokens too many were paid: the next request begins with them.
+    queue.enqueue(request({ flow: 'f', uncachedTokens: 100, maxTokens: 1 }), 0);
+    queue.dispatch(() => 'granted', 0, 9);
+    expect(tagOf(queue, 'f')).toBe(492 + 101 - 63);
+  });
+
+  it('learns what a flow answers, at first quickly', () => {
+    const queue = machine(fair);
+    const estimate = () => queue.snapshot(0, 9).bands[0]!.flows[0]!.outputEstimate;
+    const answer = (tokens: number) => {
+      const handle = queue.enqueue(request({ flow: 'f' }), 0);
+      queue.dispatch(() => 'granted', 0, 9);
+      queue.end(handle, tokens, 0);
+    };
+    answer(1_000);
+    expect(estimate()).toBe(600);
+    for (let i = 0; i < 200; i++) answer(50);
+    expect(estimate()).toBeCloseTo(50, 0);
+  });
+
+  it('forgets credit from before a pause', () => {
+    const queue = machine(fair);
+    const handle = queue.enqueue(request({ flow: 'f', uncachedTokens: 100, maxTokens: 0 }), 0);
+    queue.dispatch(() => 'granted', 0, 9);
+    queue.end(handle, 0, 0);
+    for (let i = 0; i < 10; i++) queue.enqueue(request({ flow: 'g', uncachedTokens: 999, maxTokens: 1 }), 0);
+    queue.dispatch(() => 'granted', 0, 5);
+    queue.enqueue(request({ flow: 'f', uncachedTokens: 100, maxTokens: 1 }), 0);
+    expect(tagOf(queue, 'f')).toBe(tagOf(queue, 'g'));
+  });
+});
+
+describe('shortest first', () => {
+  it('overtakes nobody by more than the age bound', () => {
+    const arrivals = fc.array(
+      fc.record({ gap: fc.integer({ min: 0, max: 50 }), tokens: fc.integer({ min: 1, max: 500 }) }),
+      {
+        minLength: 2,
+        maxLength: 60,
+      },
+    );
+    fc.assert(
+      fc.property(arrivals, (given) => {
+        const queue = machine({ kind: 'global-strict' }, { kind: 'shortest-first', msPerToken: 3, ageBoundMs: 200 });
+        const came = new Map<number, number>();
+        let nowMs = 0;
+        for (const { gap, tokens } of given) {
+          nowMs += gap;
+          const one = request({ uncachedTokens: tokens });
+          came.set(one.reference, nowMs);
+          queue.enqueue(one, nowMs);
+        }
+        let latest = 0;
+        queue.dispatch(
+          (_handle, reference) => {
+            latest = Math.max(latest, came.get(reference)!);
+            expect(latest - came.get(reference)!).toBeLessThanOrEqual(200);
+            return 'granted';
+          },
+          nowMs,
+          1_000,
+        );
+      }),
+      { numRuns: 50 },
+    );
+  });
+});
+
+describe('round robin', () => {
+  it('gives each flow that waits one request a round', () => {
+    const queue = machine({ kind: 'round-robin' });
+    const flowOf = new Map<number, string>();
+    for (const flow of ['a', 'a', 'a', 'b', 'b', 'c']) {
+      const one = request({ flow });
+      flowOf.set(one.reference, flow);
+      queue.enqueue(one, 0);
+    }
+    const flows = order(queue, 0).map((reference) => flowOf.get(reference));
+    expect(flows.join('')).toBe('abcaba');
+  });
+});
+
+describe('program-aware fairness', () => {
+  const programAware: FairnessSettings = {
+    kind: 'program-aware',
+    serviceWeight: 0.8,
+    headWaitWeight: 0.2,
+    halfLifeMs: 1_000,
+  };
+
+  it('prefers the flow that had less service, and forgets service with time', () => {
+    const queue = machine(programAware);
+    const first = queue.enqueue(request({ flow: 'heavy', promptTokens: 1_000 }), 0);
+    queue.dispatch(() => 'granted', 0, 9);
+    queue.end(first, 500, 0);
+    const second = queue.enqueue(request({ flow: 'light', promptTokens: 10 }), 20_000);
+    queue.dispatch(() => 'granted', 20_000, 9);
+    // 2,000 tokens of twenty half-lives ago are fewer than 10 now.
+    queue.end(second, 0, 20_000);
+    const one = request({ flow: 'light' });
+    const other = request({ flow: 'heavy' });
+    queue.enqueue(one, 20_000);
+    queue.enqueue(other, 20_000);
+    expect(order(queue, 20_000)).toEqual([other.reference, one.reference]);
+  });
+
+  it('goes on right after hours, when the common scale is taken back', () => {
+    const queue = machine(programAware);
+    for (const hours of [0, 1, 2, 3, 4]) {
+      const nowMs = hours * 3_600_000;
+      const handle = queue.enqueue(request({ flow: `f${hours}`, promptTokens: 100 }), nowMs);
+      queue.dispatch(() => 'granted', nowMs, 9);
+      queue.end(handle, 10, nowMs);
+      const busy = request({ flow: `f${hours}` });
+      const fresh = request({ flow: `fresh${hours}` });
+      queue.enqueue(busy, nowMs);
+      queue.enqueue(fresh, nowMs);
+      expect(order(queue, nowMs)).toEqual([fresh.reference, busy.reference]);
+    }
+  });
+});
