@@ -12,21 +12,36 @@ beforeEach(async () => {
 });
 afterEach(() => rm(folder, { recursive: true, force: true }));
 
-/** Check a small program of these files; the output names the rules that it breaks. */
-async function check(files: Readonly<Record<string, string>>): Promise<{ code: number; output: string }> {
+type Files = Readonly<Record<string, string>>;
+
+/** Runs a check of `npm run arrows` on a small program; the output names the rules that it breaks. */
+async function run(
+  files: Files,
+  script: string,
+  ...args: readonly string[]
+): Promise<{ code: number; output: string }> {
   await writeFile(join(folder, 'package.json'), '{"type":"module","devDependencies":{"vitest":"*"}}');
   for (const [path, text] of Object.entries(files)) {
     await mkdir(dirname(join(folder, path)), { recursive: true });
     await writeFile(join(folder, path), text);
   }
-  const script = join(root, 'node_modules/dependency-cruiser/bin/dependency-cruiser.mjs');
-  const config = join(root, '.dependency-cruiser.cjs');
   return new Promise((resolve) => {
-    execFile(process.execPath, [script, '--config', config, 'dist'], { cwd: folder }, (error, stdout) => {
-      resolve({ code: typeof error?.code === 'number' ? error.code : 0, output: stdout });
+    execFile(process.execPath, [join(root, script), ...args], { cwd: folder }, (error, stdout, stderr) => {
+      resolve({ code: typeof error?.code === 'number' ? error.code : 0, output: stdout + stderr });
     });
   });
 }
+
+const check = (files: Files) =>
+  run(
+    files,
+    'node_modules/dependency-cruiser/bin/dependency-cruiser.mjs',
+    '--config',
+    join(root, '.dependency-cruiser.cjs'),
+    'dist',
+  );
+
+const findCircles = (files: Files) => run(files, 'scripts/circles.ts', 'src');
 
 const empty = 'export const x = 1;\n';
 const importing = (path: string) => `export * from '${path}';\n`;
@@ -58,6 +73,18 @@ describe('arrows between the rooms', () => {
     expect(output).toContain(`${from}-imports`);
   });
 
+  test.each([
+    ['control', 'shards'],
+    ['shards', 'control'],
+  ])('picker/%s may not import picker/%s', async (from, to) => {
+    const { code, output } = await check({
+      [`dist/picker/${to}/other.js`]: empty,
+      [`dist/picker/${from}/file.js`]: importing(`../${to}/other.js`),
+    });
+    expect(code).toBeGreaterThan(0);
+    expect(output).toContain(`${from}-apart-from-${to}`);
+  });
+
   test('cycles, unknown rooms and development dependencies are refused', async () => {
     const { output } = await check({
       'dist/core/a.js': importing('./b.js'),
@@ -66,5 +93,49 @@ describe('arrows between the rooms', () => {
       'dist/pool/d.js': importing('vitest'),
     });
     for (const rule of ['no-cycles', 'known-rooms', 'resolvable']) expect(output).toContain(rule);
+  });
+});
+
+describe('circles of imports in the sources', () => {
+  test('a tree of imports passes', async () => {
+    const { code, output } = await findCircles({
+      'src/core/a.ts': empty,
+      'src/core/b.ts': importing('./a.js'),
+      'src/pool/c.ts': importing('../core/a.js') + importing('../core/b.js'),
+    });
+    expect({ code, output }).toEqual({ code: 0, output: '' });
+  });
+
+  test('a type-only import can close a circle, which is shown file by file', async () => {
+    const { code, output } = await findCircles({
+      'src/core/a.ts': "import type { X } from '../pool/b.js';\nexport type Y = X;\n",
+      'src/pool/b.ts': importing('./c.js'),
+      'src/pool/c.ts': "export type X = 1;\nexport const later = () => import('../core/a.js');\n",
+      'src/pool/leaf.ts': importing('../core/a.js'),
+    });
+    expect(code).toBe(1);
+    expect(output).toBe('circle of 3 files: src/core/a.ts → src/pool/b.ts → src/pool/c.ts → src/core/a.ts\n');
+  });
+
+  test('an import over several lines counts', async () => {
+    const { output } = await findCircles({
+      'src/core/a.ts': "import {\n  type X,\n} from './b.js';\nexport type Y = X;\n",
+      'src/core/b.ts': importing('./a.js'),
+    });
+    expect(output).toContain('circle of 2 files');
+  });
+
+  test('an import in a comment does not count', async () => {
+    const { code } = await findCircles({
+      'src/core/a.ts': importing('./b.js'),
+      'src/core/b.ts': "// import { Y } from './a.js';\n/* import './a.js'; */\nexport type X = 1;\n",
+    });
+    expect(code).toBe(0);
+  });
+
+  test('a folder without sources is an error', async () => {
+    const { code, output } = await findCircles({ 'lib/a.ts': empty });
+    expect(code).toBe(1);
+    expect(output).toContain('src: no source files');
   });
 });
