@@ -8,7 +8,7 @@ import type { ProcessStream } from '../dist/ingress/transport.js';
 import { createDialects, DEFAULT_PARSERS } from '../dist/request/dialects.js';
 import { RequestRules } from '../dist/request/rules.js';
 import type { RequestRecorder } from '../dist/response/recorder.js';
-import type { Charge, Placement } from '../dist/scheduling/types.js';
+import type { Charge, Placement } from '../dist/scheduling/decision.js';
 import { requestBody, requestHeaders, responseBody, responseHeaders } from '../test/ingress/envoy-messages.ts';
 
 export interface Bench {

@@ -1,5 +1,5 @@
 import type { PredictedAndObserved } from './cost-model.js';
-import type { ShownAdaptation } from './explained.js';
+import type { ShownAdaptation } from './shown-adaptation.js';
 
 /** What an operator asks first, one sentence each: who decides and why, how good the predictions are, what it gains, what matters. */
 export function adaptationInWords(shown: Omit<ShownAdaptation, 'inWords'>): string[] {

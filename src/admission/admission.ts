@@ -1,4 +1,4 @@
-import type { Rejection } from '../scheduling/types.js';
+import type { Rejection } from '../scheduling/decision.js';
 
 /** What admission looks at. */
 export interface AdmissionRequest {

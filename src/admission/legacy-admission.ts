@@ -1,4 +1,4 @@
-import type { Rejection } from '../scheduling/types.js';
+import type { Rejection } from '../scheduling/decision.js';
 import type { Admission, AdmissionRequest } from './admission.js';
 
 const SHED: Rejection = {

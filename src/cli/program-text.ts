@@ -1,5 +1,5 @@
 import type { LoadedConfiguration } from '../config/load.js';
-import type { ProgramOperation } from '../scheduling/types.js';
+import type { ProgramOperation } from '../scheduling/program.js';
 
 /** What an operation of a program is. */
 export function operationKind({

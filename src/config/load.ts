@@ -3,7 +3,7 @@ import type { FlowControlSettings } from '../flow-control/settings.js';
 import { compileScheduling, ProgramTooLarge, sharedPrefixSettings } from '../scheduling/compile.js';
 import { MissingProducer, missingProducers } from '../scheduling/data-graph.js';
 import type { PluginDefinition } from '../scheduling/plugin.js';
-import type { CompiledScheduling } from '../scheduling/types.js';
+import type { CompiledScheduling } from '../scheduling/program.js';
 import { type AdaptationConfig, type AdaptationSettings, resolveAdaptation } from './adaptation.js';
 import type { AttributeSourceSettings, PageSettings } from './attribute-sources.js';
 import {

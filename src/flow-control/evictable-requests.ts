@@ -1,4 +1,4 @@
-import type { Ticket } from '../scheduling/types.js';
+import type { Ticket } from '../scheduling/decision.js';
 
 /** A running request that may be ended for one of a higher band. */
 export interface Revocable {

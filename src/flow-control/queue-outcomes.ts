@@ -1,4 +1,4 @@
-import type { Rejection } from '../scheduling/types.js';
+import type { Rejection } from '../scheduling/decision.js';
 import type { QueueOutcome } from './queue-contract.js';
 
 /** In the order of the numbers that stand for them in shared memory. */

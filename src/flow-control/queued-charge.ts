@@ -1,4 +1,4 @@
-import type { AnswerMeasures, Charge, Ticket } from '../scheduling/types.js';
+import type { AnswerMeasures, Charge, Ticket } from '../scheduling/decision.js';
 
 /** Who accounts for what queued requests cost. */
 export interface QueueAccount {

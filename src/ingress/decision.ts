@@ -3,16 +3,10 @@ import { QueuedCharge } from '../flow-control/queued-charge.js';
 import type { Grant, WaitingLine } from '../flow-control/waiting-line.js';
 import { requestPath } from '../request/control-headers.js';
 import type { UnderstoodRequest } from '../request/understand.js';
+import type { GateInput, Parked, Placement, Rejection, ScheduleInput } from '../scheduling/decision.js';
 import type { HostedRequest } from '../scheduling/host/hosted-request.js';
-import type {
-  EndpointPredictions,
-  GateInput,
-  Parked,
-  Placement,
-  Rejection,
-  RequestHeaders,
-  ScheduleInput,
-} from '../scheduling/types.js';
+import type { EndpointPredictions } from '../scheduling/latency-outlook.js';
+import type { RequestHeaders } from '../scheduling/request-headers.js';
 import type { StreamServices } from './stream-services.js';
 
 /** A request that is ready to be placed. */

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { writeModel } from '../request/model-edit.js';
 import type { UnderstoodRequest } from '../request/understand.js';
-import type { Placement } from '../scheduling/types.js';
+import type { Placement } from '../scheduling/decision.js';
 import { encodeBodyReplies, encodeTrailersReply, Reply } from './codec/process-response.js';
 import type { Exchange } from './exchange.js';
 import { placedReply } from './replies.js';

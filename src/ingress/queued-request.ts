@@ -4,7 +4,7 @@ import type { Grant, Waiter, WaitingLine, WaitResult } from '../flow-control/wai
 import { firstTokenObjectiveMs, queueDeadlineMs } from '../request/control-headers.js';
 import type { UnderstoodRequest } from '../request/understand.js';
 import type { RequestRecorder } from '../response/recorder.js';
-import type { RequestHeaders } from '../scheduling/types.js';
+import type { RequestHeaders } from '../scheduling/request-headers.js';
 
 /** The header by which a client asks to be told where it stood and how long it waited. */
 const ASKS = 'x-pointsman-queue-info';

@@ -1,6 +1,6 @@
 import { isControlHeader } from '../request/control-headers.js';
 import { STATUS_OF_CODE } from '../request/rejections.js';
-import type { Placement, Rejection } from '../scheduling/types.js';
+import type { Placement, Rejection } from '../scheduling/decision.js';
 import type { DestinationTemplates } from './codec/destination.js';
 import type { HeaderMap } from './codec/header-map.js';
 import {

@@ -2,7 +2,7 @@ import { requestPath } from '../request/control-headers.js';
 import { bodyTooLarge } from '../request/rejections.js';
 import { RequestBody } from '../request/request-body.js';
 import { type UnderstoodRequest, understand, understandOpaque } from '../request/understand.js';
-import type { Rejection } from '../scheduling/types.js';
+import type { Rejection } from '../scheduling/decision.js';
 import { type HeaderMap, NO_HEADERS } from './codec/header-map.js';
 import { Phase, type ProcessMessage } from './codec/process-request.js';
 import { identify, type KnownRequester } from './requester.js';

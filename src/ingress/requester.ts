@@ -1,7 +1,7 @@
 import { DEFAULT_FAIRNESS_ID, namedFairnessId, requestPath } from '../request/control-headers.js';
 import { type Requester, requesterOf } from '../request/understand.js';
 import type { HostedRequest } from '../scheduling/host/hosted-request.js';
-import type { RequestHeaders } from '../scheduling/types.js';
+import type { RequestHeaders } from '../scheduling/request-headers.js';
 import type { StreamServices } from './stream-services.js';
 
 /** Who asks, and the request as host plugins know it from then on. */

@@ -7,8 +7,9 @@ import type { RequestRules } from '../request/rules.js';
 import type { TokenSource } from '../request/tokens/token-source.js';
 import type { RequestRecorder } from '../response/recorder.js';
 import type { ResponseScanner } from '../response/response-scanner.js';
+import type { GatedScheduler, ScheduleInput } from '../scheduling/decision.js';
 import type { HostPlugins } from '../scheduling/host/host-plugins.js';
-import type { EndpointPredictions, GatedScheduler, ScheduleInput } from '../scheduling/types.js';
+import type { EndpointPredictions } from '../scheduling/latency-outlook.js';
 import type { StreamLimits } from './stream-load.js';
 
 /** Where a stream reports what nobody expects. */

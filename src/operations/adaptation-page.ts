@@ -1,4 +1,4 @@
-import type { ShownAdaptation } from '../adaptation/explained.js';
+import type { ShownAdaptation } from '../adaptation/shown-adaptation.js';
 import type { Route } from './telemetry/metrics-server.js';
 
 /** `GET /debug/adaptation`: what has been learned, who decides and why, as JSON. */

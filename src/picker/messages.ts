@@ -4,14 +4,9 @@ import type { Spent } from '../flow-control/waiting-line.js';
 import type { KeyPair, ServingStatus, TlsMaterial } from '../ingress/transport.js';
 import type { LogOptions } from '../operations/log.js';
 import type { ModelRewrite, SlotAssignment } from '../pool/endpoint.js';
-import type {
-  CompiledScheduling,
-  HandlerSettings,
-  HostPluginSettings,
-  PrefixSettings,
-  Ticket,
-  TokenSettings,
-} from '../scheduling/types.js';
+import type { TokenSettings } from '../request/tokens/settings.js';
+import type { Ticket } from '../scheduling/decision.js';
+import type { CompiledScheduling, HandlerSettings, HostPluginSettings, PrefixSettings } from '../scheduling/program.js';
 import type { ObjectiveTimes } from '../scheduling/wanted-times.js';
 
 /** Settings that a shard is started with. */

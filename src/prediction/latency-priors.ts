@@ -1,6 +1,6 @@
 import type { LatencyCoefficients } from '../core/latency-predictions.js';
-import type { PredictionSettings } from '../scheduling/types.js';
 import type { CoefficientPrior } from './anchored-ridge.js';
+import type { PredictionSettings } from './settings.js';
 
 /** What is believed about both times, by feature in the order of `predictionFeatures`. Milliseconds. */
 export interface LatencyPriors {

@@ -2,9 +2,9 @@ import type { Label } from '../core/label.js';
 import { LabelReader } from '../core/label-reader.js';
 import { CoefficientTable, predictionFeatures } from '../core/latency-predictions.js';
 import type { CoreInstance } from '../core/memory.js';
-import type { PredictionSettings } from '../scheduling/types.js';
 import { LatencyModel } from './latency-model.js';
 import { latencyPriors } from './latency-priors.js';
+import type { PredictionSettings } from './settings.js';
 
 export interface LatencyTrainerOptions {
   /** The control thread's instance. */

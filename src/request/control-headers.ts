@@ -1,4 +1,4 @@
-import type { RequestHeaders } from '../scheduling/types.js';
+import type { RequestHeaders } from '../scheduling/request-headers.js';
 
 /** Flow of requests that name none. */
 export const DEFAULT_FAIRNESS_ID = 'default-flow';

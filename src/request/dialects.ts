@@ -1,5 +1,5 @@
 import { AnswerForm, PromptKind } from '../core/types.js';
-import type { Rejection } from '../scheduling/types.js';
+import type { Rejection } from '../scheduling/decision.js';
 import { type DialectErrors, errorsOf } from './dialect-errors.js';
 import { badRequest } from './rejections.js';
 

@@ -1,4 +1,4 @@
-import type { Rejection, RejectionCode } from '../scheduling/types.js';
+import type { Rejection, RejectionCode } from '../scheduling/decision.js';
 
 /** HTTP status of every code (the incumbent's table, and 413 for a body over the bound). */
 export const STATUS_OF_CODE: Readonly<Record<RejectionCode, number>> = {

@@ -1,5 +1,5 @@
 import type { RequestScanResult } from '../core/types.js';
-import type { Rejection } from '../scheduling/types.js';
+import type { Rejection } from '../scheduling/decision.js';
 import type { BodyScanner } from './body-scanner.js';
 import type { Dialect } from './dialects.js';
 import { badRequest, bodyTooLarge, overloaded } from './rejections.js';

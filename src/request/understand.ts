@@ -1,5 +1,6 @@
 import type { Medium, RequestScanResult, Span } from '../core/types.js';
-import type { Rejection, RequestHeaders } from '../scheduling/types.js';
+import type { Rejection } from '../scheduling/decision.js';
+import type { RequestHeaders } from '../scheduling/request-headers.js';
 import { objectiveName } from '../scheduling/wanted-times.js';
 import { fairnessId, requestedRewrite } from './control-headers.js';
 import type { Dialect } from './dialects.js';

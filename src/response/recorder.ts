@@ -1,6 +1,6 @@
 import type { Usage } from '../core/types.js';
 import type { QueueOutcome } from '../flow-control/queue-contract.js';
-import type { LatencyPrediction } from '../scheduling/types.js';
+import type { LatencyPrediction } from '../scheduling/latency-outlook.js';
 
 /** The labels of the per-request metrics (M of the metric table). */
 export interface RequestLabels {

@@ -1,5 +1,6 @@
 import type { AnswerForm, Usage } from '../core/types.js';
-import type { AnswerMeasures, Charge, LatencyPrediction } from '../scheduling/types.js';
+import type { AnswerMeasures, Charge } from '../scheduling/decision.js';
+import type { LatencyPrediction } from '../scheduling/latency-outlook.js';
 import type { RequestRecorder } from './recorder.js';
 import type { ResponseScanner } from './response-scanner.js';
 

@@ -1,7 +1,8 @@
 import type { Decision, DecisionRequest } from '../core/decider.js';
 import { type ChargeOptions, LedgerCharge, type LedgerTicket, StagedCharge } from './charges.js';
+import type { Charge, HostColumnFiller, PickedEndpoint, Rejection, ScheduleInput } from './decision.js';
+import type { LatencyPrediction } from './latency-outlook.js';
 import type { PickWork, ProfilePick, ProfileRuns } from './profile-handler.js';
-import type { Charge, HostColumnFiller, LatencyPrediction, PickedEndpoint, Rejection, ScheduleInput } from './types.js';
 
 export interface RunOptions extends ChargeOptions {
   /** Names of the profiles; their place is their number in the core. */

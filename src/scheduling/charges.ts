@@ -1,7 +1,7 @@
 import type { Decider } from '../core/decider.js';
 import type { Measures } from '../core/label.js';
+import type { AnswerMeasures, Charge, PickedEndpoint, Ticket } from './decision.js';
 import type { EndpointDirectory } from './endpoint-directory.js';
-import type { AnswerMeasures, Charge, PickedEndpoint, Ticket } from './types.js';
 
 export interface ChargeOptions {
   readonly decider: Decider;

@@ -11,7 +11,7 @@ import type {
   MatchFormula,
   PrefixSettings,
   ProgramOperation,
-} from './types.js';
+} from './program.js';
 
 /**
  * Bounds of the core's tables: MAX_PROFILES in assembly/pool-words.ts, EXPLAIN_COLUMNS, MASK_COUNT, LABEL_COLUMNS and HOST_COLUMNS in

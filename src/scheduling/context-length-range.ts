@@ -1,4 +1,4 @@
-import type { LabelValue } from './types.js';
+import type { LabelValue } from './program.js';
 
 /**
  * The range of prompt lengths in an endpoint's label: `min-max` in tokens, both included. Anything else is bad, the empty

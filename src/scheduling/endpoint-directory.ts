@@ -1,5 +1,5 @@
 import { endpointAddress, type SlotAssignment } from '../pool/endpoint.js';
-import type { PickedEndpoint } from './types.js';
+import type { PickedEndpoint } from './decision.js';
 
 interface Entry extends PickedEndpoint {
   readonly generation: number;

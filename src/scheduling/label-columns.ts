@@ -1,6 +1,6 @@
 import type { EndpointTable } from '../core/endpoint-table.js';
 import type { SlotAssignment } from '../pool/endpoint.js';
-import type { LabelSpecification } from './types.js';
+import type { LabelSpecification } from './program.js';
 
 /** Write what the labels of these endpoints say into the columns that programs compare; column = number of the label. */
 export function writeLabels(

@@ -1,4 +1,4 @@
-import type { ProgramOperation } from './types.js';
+import type { ProgramOperation } from './program.js';
 
 /**
  * Scorers whose subject marginal cost reckons with: load and cache. What others say (sessions, LoRA adapters, labels, plugins of

@@ -1,29 +1,23 @@
 import type { z } from 'zod';
+import type { KvEventSettings } from '../kvevents/settings.js';
+import type { PredictionSettings } from '../prediction/settings.js';
+import type { TokenSettings } from '../request/tokens/settings.js';
+import type { Scheduler } from './decision.js';
 import type { HostContext, HostPlugin, SchedulerContext } from './host/hooks.js';
 import type { HandlerContext, ProfileHandler, StageDecider } from './profile-handler.js';
 import type {
-  KvEventSettings,
   LabelSpecification,
   MaskSpecification,
   MatchFormula,
-  PredictionSettings,
   PrefixSettings,
   ProgramOperation,
-  Scheduler,
-  TokenSettings,
-} from './types.js';
+} from './program.js';
 
 export { z } from 'zod';
+export type { PickedEndpoint, Placement, Rejection, RejectionCode, ScheduleInput, Scheduler } from './decision.js';
 export type * from './host/hooks.js';
-export type {
-  PickedEndpoint,
-  Placement,
-  Rejection,
-  RejectionCode,
-  RequestHeaders,
-  ScheduleInput,
-  Scheduler,
-} from './types.js';
+export type { HostRequest } from './host/host-request.js';
+export type { RequestHeaders } from './request-headers.js';
 
 /** What a plugin can be used as. A reference in the configuration asks for one of these. */
 export type PluginKind =

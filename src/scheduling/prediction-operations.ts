@@ -1,5 +1,6 @@
+import type { PredictionSettings } from '../prediction/settings.js';
 import type { CompileContext, ConfiguredPlugin, DataKey } from './plugin.js';
-import type { CompiledScheduling, PredictionSettings, ProgramOperation } from './types.js';
+import type { CompiledScheduling, ProgramOperation } from './program.js';
 
 /** Who predicts latency, by the number that OP_PREDICT takes (PREDICT_* in assembly/scheduling/program.ts). */
 const PREDICT_BY_MODEL = 0;

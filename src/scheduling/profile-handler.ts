@@ -1,4 +1,4 @@
-import type { PickedEndpoint, Rejection, ScheduleInput } from './types.js';
+import type { PickedEndpoint, Rejection, ScheduleInput } from './decision.js';
 
 /**
  * What the pick of a profile does for the request. `answer`: serves it, charged to its end. `prefill`: reads the prompt for

@@ -3,19 +3,11 @@ import type { EndpointColumns } from '../core/host-columns.js';
 import type { PromptTokens } from '../core/token-chain.js';
 import { endpointAddress } from '../pool/endpoint.js';
 import { ChargedRuns, type RunOptions } from './charged-runs.js';
+import type { GatedScheduler, Parked, PickedEndpoint, Placement, Rejection, ScheduleInput } from './decision.js';
+import type { EndpointOutlook, RequestOutlook } from './latency-outlook.js';
 import type { ProfileHandler, StagesUsed } from './profile-handler.js';
+import type { PrefixSettings } from './program.js';
 import type { ServedPredictions } from './served-predictions.js';
-import type {
-  EndpointOutlook,
-  GatedScheduler,
-  Parked,
-  PickedEndpoint,
-  Placement,
-  PrefixSettings,
-  Rejection,
-  RequestOutlook,
-  ScheduleInput,
-} from './types.js';
 import { type ObjectiveTimes, wantedTimes } from './wanted-times.js';
 
 /** How many hashes of a prompt have been written for the next decision. */

@@ -1,5 +1,5 @@
 import type { PredictedColumns } from '../core/latency-predictions.js';
-import type { EndpointPredictions } from './types.js';
+import type { EndpointPredictions } from './latency-outlook.js';
 
 /** Hands what prediction servers said to the next decision of this thread, which reads it where OP_PREDICT looks. */
 export class ServedPredictions {

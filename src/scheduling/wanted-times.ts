@@ -1,4 +1,4 @@
-import type { RequestHeaders } from './types.js';
+import type { RequestHeaders } from './request-headers.js';
 
 /** How long a request is willing to wait, in milliseconds; 0 = it does not say. */
 export interface WantedTimes {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { CostModel } from '../../dist/adaptation/cost-model.js';
-import type { ShownAdaptation } from '../../dist/adaptation/explained.js';
 import { type Evidence, Guard } from '../../dist/adaptation/guard.js';
 import { adaptationInWords } from '../../dist/adaptation/in-words.js';
+import type { ShownAdaptation } from '../../dist/adaptation/shown-adaptation.js';
 import { measured, row, usual } from './labels.ts';
 
 const shown = {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { type ExplainedProfile, type Explanation, explain } from '../../dist/cli/explain/explanation.js';
+import type { ExplainedProfile, Explanation } from '../../dist/cli/explain/explained-request.js';
+import { explain } from '../../dist/cli/explain/explanation.js';
 import { explanationText } from '../../dist/cli/explain/explanation-text.js';
 import { readSignals } from '../../dist/cli/explain/signals-file.js';
 import { builtinPlugins } from '../../dist/config/builtin-plugins.js';

@@ -8,7 +8,7 @@ import { createDialects, DEFAULT_PARSERS } from '../../dist/request/dialects.js'
 import { RequestRules } from '../../dist/request/rules.js';
 import type { RequestLabels, RequestRecorder } from '../../dist/response/recorder.js';
 import type { ResponseScanner, ResponseScanOptions } from '../../dist/response/response-scanner.js';
-import type { AnswerMeasures, Charge, Placement, Rejection, ScheduleInput } from '../../dist/scheduling/types.js';
+import type { AnswerMeasures, Charge, Placement, Rejection, ScheduleInput } from '../../dist/scheduling/decision.js';
 import { decodeReply, type ProxyReply } from './envoy-messages.js';
 
 const PROMPT_FIELD: Readonly<Partial<Record<PromptKind, string>>> = {

@@ -3,7 +3,7 @@ import { CostModel } from '../../dist/adaptation/cost-model.js';
 import { defaultAdaptation } from '../../dist/config/adaptation.js';
 import { CostTable } from '../../dist/core/index.js';
 import { ProgramPublisher } from '../../dist/picker/control/program-publisher.js';
-import type { CompiledScheduling } from '../../dist/scheduling/types.js';
+import type { CompiledScheduling } from '../../dist/scheduling/program.js';
 import { makePool, plainRequest } from '../core/pool.ts';
 
 /** A profile that keeps what mask `chosen` of `masks` masks holds. */

@@ -3,13 +3,9 @@ import { PredictionClient } from '../../dist/prediction/servers/prediction-clien
 import { type PredictionRow, predictedTimes, predictionRow } from '../../dist/prediction/servers/prediction-wire.js';
 import { ServedLatency } from '../../dist/prediction/servers/served-latency.js';
 import { TrainingClient } from '../../dist/prediction/servers/training-client.js';
+import type { PredictionServers, PredictionSettings } from '../../dist/prediction/settings.js';
+import type { EndpointOutlook, RequestOutlook } from '../../dist/scheduling/latency-outlook.js';
 import { predictionServers } from '../../dist/scheduling/producers/prediction-servers.js';
-import type {
-  EndpointOutlook,
-  PredictionServers,
-  PredictionSettings,
-  RequestOutlook,
-} from '../../dist/scheduling/types.js';
 import { makePool, pickMax, plainRequest } from '../core/pool.ts';
 import { PredictionServer } from './prediction-server.ts';
 

@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { importsOf, readImports, wrongImports } from '../../scripts/assembly-arrows.ts';
+import { importsOf, wrongImports } from '../../scripts/assembly-arrows.ts';
 
 const root = new URL('../../', import.meta.url).pathname;
 let folder: string;
@@ -13,21 +13,36 @@ beforeEach(async () => {
 });
 afterEach(() => rm(folder, { recursive: true, force: true }));
 
-/** Check a small program of these files; the output names the rules that it breaks. */
-async function check(files: Readonly<Record<string, string>>): Promise<{ code: number; output: string }> {
+type Files = Readonly<Record<string, string>>;
+
+/** Runs a check of `npm run arrows` on a small program; the output names the rules that it breaks. */
+async function run(
+  files: Files,
+  script: string,
+  ...args: readonly string[]
+): Promise<{ code: number; output: string }> {
   await writeFile(join(folder, 'package.json'), '{"type":"module","devDependencies":{"vitest":"*"}}');
   for (const [path, text] of Object.entries(files)) {
     await mkdir(dirname(join(folder, path)), { recursive: true });
     await writeFile(join(folder, path), text);
   }
-  const script = join(root, 'node_modules/dependency-cruiser/bin/dependency-cruiser.mjs');
-  const config = join(root, '.dependency-cruiser.cjs');
   return new Promise((resolve) => {
-    execFile(process.execPath, [script, '--config', config, 'dist'], { cwd: folder }, (error, stdout) => {
-      resolve({ code: typeof error?.code === 'number' ? error.code : 0, output: stdout });
+    execFile(process.execPath, [join(root, script), ...args], { cwd: folder }, (error, stdout, stderr) => {
+      resolve({ code: typeof error?.code === 'number' ? error.code : 0, output: stdout + stderr });
     });
   });
 }
+
+const check = (files: Files) =>
+  run(
+    files,
+    'node_modules/dependency-cruiser/bin/dependency-cruiser.mjs',
+    '--config',
+    join(root, '.dependency-cruiser.cjs'),
+    'dist',
+  );
+
+const findCircles = (files: Files) => run(files, 'scripts/circles.ts', 'src');
 
 const empty = 'export const x = 1;\n';
 const importing = (path: string) => `export * from '${path}';\n`;
@@ -59,6 +74,18 @@ describe('arrows between the rooms', () => {
     expect(output).toContain(`${from}-imports`);
   });
 
+  test.each([
+    ['control', 'shards'],
+    ['shards', 'control'],
+  ])('picker/%s may not import picker/%s', async (from, to) => {
+    const { code, output } = await check({
+      [`dist/picker/${to}/other.js`]: empty,
+      [`dist/picker/${from}/file.js`]: importing(`../${to}/other.js`),
+    });
+    expect(code).toBeGreaterThan(0);
+    expect(output).toContain(`${from}-apart-from-${to}`);
+  });
+
   test('cycles, unknown rooms and development dependencies are refused', async () => {
     const { output } = await check({
       'dist/core/a.js': importing('./b.js'),
@@ -70,27 +97,66 @@ describe('arrows between the rooms', () => {
   });
 });
 
-describe('arrows between the files of assembly/', () => {
-  test('the imports of the core form no circle and point down', () => {
-    expect(wrongImports(readImports(join(root, 'assembly')))).toEqual([]);
+describe('circles of imports in the sources', () => {
+  test('a tree of imports passes', async () => {
+    const { code, output } = await findCircles({
+      'src/core/a.ts': empty,
+      'src/core/b.ts': importing('./a.js'),
+      'src/pool/c.ts': importing('../core/a.js') + importing('../core/b.js'),
+    });
+    expect({ code, output }).toEqual({ code: 0, output: '' });
   });
 
-  test('an import of a room above, a circle and an unknown room are refused', () => {
-    const imports = new Map([
-      ['memory', ['gate/layout']],
-      ['gate/layout', []],
-      ['load/a', ['load/b']],
-      ['load/b', ['load/a']],
-      ['misc/c', []],
-    ]);
-    expect(wrongImports(imports)).toEqual([
-      'memory imports gate/layout, which is not below it',
-      'misc/c: room misc has no row in scripts/assembly-arrows.ts',
-      'circle: load/a → load/b → load/a',
-    ]);
+  test('a type-only import can close a circle, which is shown file by file', async () => {
+    const { code, output } = await findCircles({
+      'src/core/a.ts': "import type { X } from '../pool/b.js';\nexport type Y = X;\n",
+      'src/pool/b.ts': importing('./c.js'),
+      'src/pool/c.ts': "export type X = 1;\nexport const later = () => import('../core/a.js');\n",
+      'src/pool/leaf.ts': importing('../core/a.js'),
+    });
+    expect(code).toBe(1);
+    expect(output).toBe('circle of 3 files: src/core/a.ts → src/pool/b.ts → src/pool/c.ts → src/core/a.ts\n');
   });
 
-  test('imports and re-exports over several lines are read, builtins and comments are not', () => {
+  test('an import over several lines counts', async () => {
+    const { output } = await findCircles({
+      'src/core/a.ts': "import {\n  type X,\n} from './b.js';\nexport type Y = X;\n",
+      'src/core/b.ts': importing('./a.js'),
+    });
+    expect(output).toContain('circle of 2 files');
+  });
+
+  test('an import in a comment does not count', async () => {
+    const { code } = await findCircles({
+      'src/core/a.ts': importing('./b.js'),
+      'src/core/b.ts': "// import { Y } from './a.js';\n/* import './a.js'; */\nexport type X = 1;\n",
+    });
+    expect(code).toBe(0);
+  });
+
+  test('a folder without sources is an error', async () => {
+    const { code, output } = await findCircles({ 'lib/a.ts': empty });
+    expect(code).toBe(1);
+    expect(output).toContain('src: no source files');
+  });
+});
+
+describe('arrows between the rooms of assembly/', () => {
+  test('an import of a room below, or of the own room, passes', () => {
+    const text = "import { SLOTS } from '../memory';\nimport { bandOf } from './bands';\n";
+    expect(wrongImports('gate/conditions', text)).toEqual([]);
+  });
+
+  test('an import of a room above is refused', () => {
+    const text = "import { gateBind } from './gate/layout';\n";
+    expect(wrongImports('memory', text)).toEqual(['memory imports gate/layout, which is not below it']);
+  });
+
+  test('a room without a row is refused', () => {
+    expect(wrongImports('misc/c', '')).toEqual(['misc/c: room misc has no row in scripts/assembly-arrows.ts']);
+  });
+
+  test('imports and re-exports over several lines count, those in comments do not', () => {
     const text = "// import { x } from './no';\nimport {\n  A,\n  B,\n} from '../memory';\nexport * from './layout';\n";
     expect(importsOf('gate/gate', text)).toEqual(['memory', 'gate/layout']);
   });

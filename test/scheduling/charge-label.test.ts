@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { type Decider, type Label, LabelReader, type Measures } from '../../dist/core/index.js';
 import { LedgerCharge, StagedCharge } from '../../dist/scheduling/charges.js';
+import type { AnswerMeasures, Placement } from '../../dist/scheduling/decision.js';
 import { EndpointDirectory } from '../../dist/scheduling/endpoint-directory.js';
 import { CoreScheduler, type SchedulerOptions } from '../../dist/scheduling/scheduler.js';
-import type { AnswerMeasures, Placement } from '../../dist/scheduling/types.js';
 import { makePool, pickMax } from '../core/pool.js';
 import { singleProfile } from './single-profile.ts';
 

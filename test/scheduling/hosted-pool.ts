@@ -5,6 +5,7 @@ import { endpointColumns, hostColumn } from '../../dist/core/host-columns.js';
 import type { EndpointSignals } from '../../dist/core/index.js';
 import type { Medium } from '../../dist/core/types.js';
 import { compileScheduling, type ProfilePlugin } from '../../dist/scheduling/compile.js';
+import type { GatedScheduler, Placement, Rejection, ScheduleInput } from '../../dist/scheduling/decision.js';
 import { EndpointDirectory } from '../../dist/scheduling/endpoint-directory.js';
 import { CustomScheduler } from '../../dist/scheduling/host/custom-scheduler.js';
 import { HostPlugins, type HostServices } from '../../dist/scheduling/host/host-plugins.js';
@@ -15,7 +16,6 @@ import { writeLabels } from '../../dist/scheduling/label-columns.js';
 import { maxScorePicker } from '../../dist/scheduling/pickers/max-score-picker.js';
 import type { PluginDefinition } from '../../dist/scheduling/plugin.js';
 import { CoreScheduler } from '../../dist/scheduling/scheduler.js';
-import type { GatedScheduler, Placement, Rejection, ScheduleInput } from '../../dist/scheduling/types.js';
 import { makePool } from '../core/pool.ts';
 import { singleProfile } from './single-profile.ts';
 

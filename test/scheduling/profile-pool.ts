@@ -5,6 +5,7 @@ import { attachCore, type CoreInstance, createPoolMemory, Decider, EndpointTable
 import { RequestScanner } from '../../dist/core/request-scanner.js';
 import { PromptKind } from '../../dist/core/types.js';
 import { ProgramPublisher } from '../../dist/picker/control/program-publisher.js';
+import type { GatedScheduler, Placement, Rejection, ScheduleInput } from '../../dist/scheduling/decision.js';
 import { EndpointDirectory } from '../../dist/scheduling/endpoint-directory.js';
 import { HostPlugins } from '../../dist/scheduling/host/host-plugins.js';
 import { HostedScheduler } from '../../dist/scheduling/host/hosted-scheduler.js';
@@ -13,7 +14,6 @@ import type { PluginDefinition } from '../../dist/scheduling/plugin.js';
 import type { ProfileHandler } from '../../dist/scheduling/profile-handler.js';
 import { makeProfileHandler } from '../../dist/scheduling/profile-handlers/make-profile-handler.js';
 import { CoreScheduler } from '../../dist/scheduling/scheduler.js';
-import type { GatedScheduler, Placement, Rejection, ScheduleInput } from '../../dist/scheduling/types.js';
 import { smallSizes } from '../core/pool.ts';
 import { endpointOf } from './hosted-pool.ts';
 

@@ -2,12 +2,14 @@ import { endpointColumns, hostColumn } from '../../core/host-columns.js';
 import type { CoreInstance } from '../../core/memory.js';
 import { seededRandom } from '../../core/seeded-random.js';
 import type { UnderstoodRequest } from '../../request/understand.js';
+import type { Rejection, ScheduleInput } from '../../scheduling/decision.js';
 import type { EndpointDirectory } from '../../scheduling/endpoint-directory.js';
 import { HostPlugins } from '../../scheduling/host/host-plugins.js';
 import type { HostedRequest } from '../../scheduling/host/hosted-request.js';
 import { PoolViews } from '../../scheduling/host/pool-views.js';
 import type { PluginDefinition } from '../../scheduling/plugin.js';
-import type { CompiledScheduling, Rejection, RequestHeaders, ScheduleInput } from '../../scheduling/types.js';
+import type { CompiledScheduling } from '../../scheduling/program.js';
+import type { RequestHeaders } from '../../scheduling/request-headers.js';
 
 /** Plugins draw from a row of their own, as on a shard. */
 const PLUGIN_SEED = 0x706c7567n;

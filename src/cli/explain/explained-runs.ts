@@ -1,9 +1,9 @@
 import type { Decision } from '../../core/decider.js';
 import { undecided } from '../../scheduling/charged-runs.js';
+import type { PickedEndpoint, Rejection, ScheduleInput } from '../../scheduling/decision.js';
 import type { EndpointDirectory } from '../../scheduling/endpoint-directory.js';
 import type { PickWork, ProfilePick, ProfileRuns } from '../../scheduling/profile-handler.js';
-import type { PickedEndpoint, Rejection, ScheduleInput } from '../../scheduling/types.js';
-import type { ExplainedProfile } from './explanation.js';
+import type { ExplainedProfile } from './explained-request.js';
 
 /** A profile that was run, and what the core decided. */
 export interface ExplainedRun {

@@ -1,5 +1,5 @@
 import { columns } from '../program-text.js';
-import type { ExplainedEndpoint, ExplainedOutcome, ExplainedProfile, Explanation } from './explanation.js';
+import type { ExplainedEndpoint, ExplainedOutcome, ExplainedProfile, Explanation } from './explained-request.js';
 
 /** An explanation for people: the request, then a table for each profile. */
 export function explanationText(explanation: Explanation): string {

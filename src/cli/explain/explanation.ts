@@ -2,7 +2,7 @@ import { CostModel } from '../../adaptation/cost-model.js';
 import { saturation } from '../../admission/saturation.js';
 import type { LoadedConfiguration } from '../../config/load.js';
 import { CostTable } from '../../core/coefficients.js';
-import { Decider, type Decision, type DecisionRequest } from '../../core/decider.js';
+import { Decider, type DecisionRequest } from '../../core/decider.js';
 import { EndpointTable } from '../../core/endpoint-table.js';
 import { CoefficientTable } from '../../core/latency-predictions.js';
 import { attachCore, type CoreInstance, createPoolMemory, defaultPoolSizes } from '../../core/memory.js';
@@ -18,15 +18,18 @@ import { STATUS_OF_CODE } from '../../request/rejections.js';
 import { RequestBody } from '../../request/request-body.js';
 import { RequestRules } from '../../request/rules.js';
 import { requesterOf, type UnderstoodRequest, understand, understandOpaque } from '../../request/understand.js';
+import type { Rejection, ScheduleInput } from '../../scheduling/decision.js';
 import { EndpointDirectory } from '../../scheduling/endpoint-directory.js';
 import { writeLabels } from '../../scheduling/label-columns.js';
 import type { PluginDefinition } from '../../scheduling/plugin.js';
 import type { HandledRequest, PickWork } from '../../scheduling/profile-handler.js';
 import { makeProfileHandler } from '../../scheduling/profile-handlers/make-profile-handler.js';
-import type { CompiledProfile, Rejection, RequestHeaders, ScheduleInput } from '../../scheduling/types.js';
+import type { CompiledProfile } from '../../scheduling/program.js';
+import type { RequestHeaders } from '../../scheduling/request-headers.js';
 import { wantedTimes } from '../../scheduling/wanted-times.js';
 import { operationKind } from '../program-text.js';
 import { ExplainedPlugins } from './explained-plugins.js';
+import type { ExplainedEndpoint, ExplainedOutcome, Explanation } from './explained-request.js';
 import { type ExplainedRun, ExplainedRuns } from './explained-runs.js';
 import type { EndpointState } from './signals-file.js';
 
@@ -43,75 +46,6 @@ export interface ExplainInput {
   readonly subset: readonly string[] | undefined;
   readonly seed: bigint;
 }
-
-/** What one profile makes of one endpoint. */
-export interface ExplainedEndpoint {
-  readonly name: string;
-  readonly address: string;
-  /** Why it is out: the name of the filter, or `subset`. */
-  readonly removedBy: string | undefined;
-  /** Score in [0, 1] by name of the scorer, before its weight. */
-  readonly scores: Readonly<Record<string, number>>;
-  /** Weighted sum of the scores. */
-  readonly total: number | undefined;
-  readonly cachedTokens: number;
-  /** 1 = picked, further numbers = fallbacks in their order. */
-  readonly rank: number | undefined;
-}
-
-export interface ExplainedProfile {
-  readonly name: string;
-  /** What its pick does for the request; undefined = the profile handler does not run it for this request. */
-  readonly work: PickWork | undefined;
-  readonly status: Decision['status'];
-  readonly scorers: readonly { readonly name: string; readonly weight: number }[];
-  readonly picker: string;
-  readonly endpoints: readonly ExplainedEndpoint[];
-  /** Candidates that share the highest total; above 1 the picker may choose any of them. */
-  readonly best: number;
-}
-
-export interface ExplainedRequest {
-  readonly path: string;
-  readonly parser: string;
-  readonly model: string;
-  readonly targetModel: string;
-  readonly rewriteRule: string | undefined;
-  readonly priority: number;
-  readonly fairnessId: string;
-  readonly promptTokens: number;
-  readonly promptBlocks: number;
-}
-
-/** Where the request goes and what it is told on the way, or why it goes nowhere. */
-export type ExplainedOutcome =
-  | {
-      readonly kind: 'placed';
-      readonly profile: string;
-      readonly address: string;
-      /** Request headers that are set; null = taken out. */
-      readonly headers: Readonly<Record<string, string | null>>;
-    }
-  | { readonly kind: 'rejected'; readonly status: number; readonly message: string };
-
-export type Explanation =
-  | { readonly kind: 'rejected'; readonly code: string; readonly status: number; readonly message: string }
-  | {
-      readonly kind: 'explained';
-      readonly request: ExplainedRequest;
-      /** Of the endpoints that the request may use; from 1 on requests of negative priority are turned away. */
-      readonly saturation: number;
-      readonly shed: boolean;
-      /** A plugin that decides in the place of the profiles, which are what it may fall back on. */
-      readonly scheduler: string | undefined;
-      /** Host plugins of which a call failed: they had no say. */
-      readonly failedPlugins: readonly string[];
-      readonly handler: { readonly name: string; readonly type: string };
-      /** What the profile handler makes of the picks. */
-      readonly outcome: ExplainedOutcome;
-      /** Those that the handler runs, in its order; then the others, as if each were the first. */
-      readonly profiles: readonly ExplainedProfile[];
-    };
 
 /** Bytes that stand for one token (token-producer, estimate mode). */
 const bytesPerToken = 4;

@@ -1,4 +1,4 @@
-import type { RequestHeaders } from '../../scheduling/types.js';
+import type { RequestHeaders } from '../../scheduling/request-headers.js';
 import { type WireReader, WireType } from './wire.js';
 
 const HEADERS_HEADER = 1 * 8 + WireType.bytes;

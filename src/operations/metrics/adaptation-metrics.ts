@@ -1,4 +1,4 @@
-import type { ShownAdaptation } from '../../adaptation/explained.js';
+import type { ShownAdaptation } from '../../adaptation/shown-adaptation.js';
 import type { MetricsExposition, Sample } from '../telemetry/exposition.js';
 
 const STATES = ['off', 'shadow', 'canary', 'active', 'fallback'] as const;

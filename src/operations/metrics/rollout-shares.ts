@@ -1,11 +1,11 @@
 import type { Endpoint } from '../../pool/endpoint.js';
+import type { HostPluginSettings } from '../../scheduling/program.js';
 import {
   disaggregatedsetRolloutScreener,
   type RolloutParameters,
   revisionCounts,
 } from '../../scheduling/screeners/disaggregatedset-rollout-screener.js';
 import { revisionShares } from '../../scheduling/screeners/revision-shares.js';
-import type { HostPluginSettings } from '../../scheduling/types.js';
 import type { MetricsExposition } from '../telemetry/exposition.js';
 
 /**

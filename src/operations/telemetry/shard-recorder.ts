@@ -3,7 +3,7 @@ import type { Usage } from '../../core/types.js';
 import type { QueueOutcome } from '../../flow-control/queue-contract.js';
 import type { Endpoint } from '../../pool/endpoint.js';
 import type { ObservedLatency, RequestLabels, RequestRecorder, ResponseSummary } from '../../response/recorder.js';
-import type { LatencyPrediction } from '../../scheduling/types.js';
+import type { LatencyPrediction } from '../../scheduling/latency-outlook.js';
 import { enqueueOutcome } from './enqueue-recorder.js';
 import { boundsOf, observe } from './histogram-cells.js';
 import {

@@ -3,7 +3,7 @@ import { PrefixIndex } from '../../core/prefix-index.js';
 import { TokenChain } from '../../core/token-chain.js';
 import type { EventFeed } from '../../kvevents/event-feed.js';
 import { selectorAccepts } from '../../scheduling/filters/label-selector.js';
-import type { CompiledScheduling } from '../../scheduling/types.js';
+import type { CompiledScheduling } from '../../scheduling/program.js';
 
 export interface KvEventOptions {
   readonly scheduling: CompiledScheduling;

@@ -2,7 +2,7 @@ import type { EndpointSignals, EndpointTable } from '../../core/endpoint-table.j
 import type { Endpoint, PoolState, SlotAssignment } from '../../pool/endpoint.js';
 import type { SlotTable } from '../../pool/slots.js';
 import { writeLabels } from '../../scheduling/label-columns.js';
-import type { LabelSpecification, MaskSpecification, PrefixSettings } from '../../scheduling/types.js';
+import type { LabelSpecification, MaskSpecification, PrefixSettings } from '../../scheduling/program.js';
 import type { RulesMessage, ToShard } from '../messages.js';
 
 /** What the configuration says about the columns that this thread writes. */

@@ -7,8 +7,8 @@ import {
   projectedProgram,
   projectedScorers,
 } from '../../scheduling/learned-profile.js';
+import type { CompiledScheduling } from '../../scheduling/program.js';
 import { ruledProgram } from '../../scheduling/rules.js';
-import type { CompiledScheduling } from '../../scheduling/types.js';
 import type { PoolSettings } from './pool-controller.js';
 
 /** Programs with their masks where the core shall have them. */

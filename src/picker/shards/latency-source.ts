@@ -4,9 +4,9 @@ import type { CoreInstance } from '../../core/memory.js';
 import type { LatencySource } from '../../ingress/stream-services.js';
 import type { ServedLatency } from '../../prediction/servers/served-latency.js';
 import type { RequestRecorder } from '../../response/recorder.js';
+import type { CompiledScheduling } from '../../scheduling/program.js';
 import type { CoreScheduler, SchedulerOptions } from '../../scheduling/scheduler.js';
 import { ServedPredictions } from '../../scheduling/served-predictions.js';
-import type { CompiledScheduling } from '../../scheduling/types.js';
 
 type Prediction = CompiledScheduling['prediction'];
 

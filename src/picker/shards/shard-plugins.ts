@@ -2,6 +2,7 @@ import { loadPluginModules } from '../../config/plugin-modules.js';
 import { endpointColumns, hostColumn } from '../../core/host-columns.js';
 import type { CoreInstance } from '../../core/memory.js';
 import { poolClockMs } from '../../core/pool-clock.js';
+import type { GatedScheduler, HostColumnFiller } from '../../scheduling/decision.js';
 import type { EndpointDirectory } from '../../scheduling/endpoint-directory.js';
 import { CustomScheduler } from '../../scheduling/host/custom-scheduler.js';
 import type { PluginLog } from '../../scheduling/host/hooks.js';
@@ -11,8 +12,8 @@ import { PoolViews } from '../../scheduling/host/pool-views.js';
 import type { PluginDefinition } from '../../scheduling/plugin.js';
 import type { ProfileHandler } from '../../scheduling/profile-handler.js';
 import { makeProfileHandler } from '../../scheduling/profile-handlers/make-profile-handler.js';
+import type { HandlerSettings } from '../../scheduling/program.js';
 import { schedulingPlugins } from '../../scheduling/registry.js';
-import type { GatedScheduler, HandlerSettings, HostColumnFiller } from '../../scheduling/types.js';
 import type { PluginSettings } from '../messages.js';
 import { PluginChannels } from './plugin-channel.js';
 

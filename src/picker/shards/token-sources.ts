@@ -1,8 +1,8 @@
 import { LocalSource } from '../../request/tokens/local-source.js';
 import { RenderSource } from '../../request/tokens/render-source.js';
+import type { TokenSettings } from '../../request/tokens/settings.js';
 import type { TokenSource } from '../../request/tokens/token-source.js';
 import type { EndpointDirectory } from '../../scheduling/endpoint-directory.js';
-import type { TokenSettings } from '../../scheduling/types.js';
 import { startTokeniserThreads } from '../jobs/job-pool.js';
 
 /**

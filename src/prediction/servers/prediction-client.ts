@@ -1,6 +1,6 @@
 import { FailurePause } from '../../remote/failure-pause.js';
 import { JsonServers, UnexpectedStatus } from '../../remote/json-server.js';
-import type { PredictionServers } from '../../scheduling/types.js';
+import type { PredictionServers } from '../settings.js';
 import { type PredictedTimes, type PredictionRow, predictedTimes } from './prediction-wire.js';
 
 /** How long an idle connection stays open. */

@@ -1,9 +1,5 @@
-import type {
-  EndpointPredictions,
-  PredictionServers,
-  PredictionSettings,
-  RequestOutlook,
-} from '../../scheduling/types.js';
+import type { EndpointPredictions, RequestOutlook } from '../../scheduling/latency-outlook.js';
+import type { PredictionServers, PredictionSettings } from '../settings.js';
 import { NotAsked, PredictionClient } from './prediction-client.js';
 import { type PredictedTimes, predictionRow } from './prediction-wire.js';
 

@@ -3,7 +3,7 @@ import { LabelReader } from '../../core/label-reader.js';
 import type { CoreInstance } from '../../core/memory.js';
 import type { Endpoint } from '../../pool/endpoint.js';
 import { JsonServers } from '../../remote/json-server.js';
-import type { PredictionServers } from '../../scheduling/types.js';
+import type { PredictionServers } from '../settings.js';
 import type { PredictionRow } from './prediction-wire.js';
 
 /** A receipt, not more. */

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { PromptKind } from '../../core/types.js';
-import type { LocalTokenSettings } from '../../scheduling/types.js';
+import type { LocalTokenSettings } from './settings.js';
 import type { PromptBody, Tokenised, TokenSource } from './token-source.js';
 
 /** What a job thread is asked. */

@@ -1,9 +1,9 @@
 import { PromptKind } from '../../core/types.js';
 import { FailurePause } from '../../remote/failure-pause.js';
 import { JsonServers, UnexpectedStatus } from '../../remote/json-server.js';
-import type { RenderSettings } from '../../scheduling/types.js';
 import { writeModel } from '../model-edit.js';
 import { renderedTokens } from './rendered-tokens.js';
+import type { RenderSettings } from './settings.js';
 import type { PromptBody, Tokenised, TokenSource } from './token-source.js';
 
 /** Idle connections that stay open to one server, and how long; the incumbent's numbers. */

@@ -1,4 +1,5 @@
-import type { PickedEndpoint, RequestHeaders } from '../types.js';
+import type { PickedEndpoint } from '../decision.js';
+import type { RequestHeaders } from '../request-headers.js';
 import { headerName, headerValue } from './header-check.js';
 import type { HostResponse } from './hooks.js';
 

@@ -1,5 +1,6 @@
+import type { GatedScheduler, Placement, Rejection, ScheduleInput, Scheduler } from '../decision.js';
 import type { PluginDefinition } from '../plugin.js';
-import type { GatedScheduler, HostPluginSettings, Placement, Rejection, ScheduleInput, Scheduler } from '../types.js';
+import type { HostPluginSettings } from '../program.js';
 import type { SchedulerContext } from './hooks.js';
 import { guardOf, type HostServices, hostContext } from './host-plugins.js';
 import type { PluginGuard } from './plugin-guard.js';

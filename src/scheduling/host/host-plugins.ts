@@ -1,14 +1,8 @@
 import type { Usage } from '../../core/types.js';
+import type { PickedEndpoint, Placement, Rejection, ScheduleInput } from '../decision.js';
 import type { PluginDefinition } from '../plugin.js';
-import type {
-  HostPluginSettings,
-  MatchFormula,
-  PickedEndpoint,
-  Placement,
-  Rejection,
-  RequestHeaders,
-  ScheduleInput,
-} from '../types.js';
+import type { HostPluginSettings, MatchFormula } from '../program.js';
+import type { RequestHeaders } from '../request-headers.js';
 import { AnswerHeaders } from './answer-headers.js';
 import { AnswerMetadata } from './answer-metadata.js';
 import type { HostContext, HostPlugin, PluginCounter, PluginHistogram, PluginLog } from './hooks.js';

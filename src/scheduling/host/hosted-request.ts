@@ -1,6 +1,7 @@
 import type { Medium } from '../../core/types.js';
-import type { RequestHeaders, ScheduleInput } from '../types.js';
-import type { HostRequest } from './hooks.js';
+import type { ScheduleInput } from '../decision.js';
+import type { RequestHeaders } from '../request-headers.js';
+import type { HostRequest } from './host-request.js';
 
 /** A request as host plugins see it; what only the body says is filled in before it is decided. */
 export class HostedRequest implements HostRequest {

@@ -1,4 +1,4 @@
-import type { GatedScheduler, Parked, Placement, Rejection, ScheduleInput } from '../types.js';
+import type { GatedScheduler, Parked, Placement, Rejection, ScheduleInput } from '../decision.js';
 import type { HostPlugins } from './host-plugins.js';
 import { HostedRequest } from './hosted-request.js';
 

@@ -1,6 +1,6 @@
 import type { EndpointColumns } from '../../core/host-columns.js';
+import type { PickedEndpoint } from '../decision.js';
 import type { EndpointDirectory } from '../endpoint-directory.js';
-import type { PickedEndpoint } from '../types.js';
 import type { EndpointViews } from './hooks.js';
 
 /** The pool as host plugins see it. One object for all requests of a shard; `restrict` says which one it is for. */

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import type { EndpointViews, HostContext, HostPlugin, HostRequest } from '../host/hooks.js';
+import type { EndpointViews, HostContext, HostPlugin } from '../host/hooks.js';
+import type { HostRequest } from '../host/host-request.js';
 import { PATIENT_BUDGET_MS } from '../host/plugin-guard.js';
 import { definePlugin } from '../plugin.js';
 import { assignBurst, type BurstRequest } from './burst/assignment.js';

@@ -1,8 +1,9 @@
 import { z } from 'zod';
+import type { KvEventSettings } from '../../kvevents/settings.js';
 import { duration, durationMilliseconds } from '../duration.js';
 import type { LabelSelector } from '../filters/label-selector.js';
+import type { PrefixSettings } from '../program.js';
 import { BadSelector, parseSelector } from '../screeners/selector-text.js';
-import type { KvEventSettings, PrefixSettings } from '../types.js';
 
 /** The incumbent's defaults. */
 const DEFAULT_BLOCK_TOKENS = 16;

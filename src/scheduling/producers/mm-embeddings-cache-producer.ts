@@ -1,8 +1,9 @@
 import { z } from 'zod';
-import type { EndpointViews, HostContext, HostPlugin, HostRequest } from '../host/hooks.js';
+import type { Placement } from '../decision.js';
+import type { EndpointViews, HostContext, HostPlugin } from '../host/hooks.js';
+import type { HostRequest } from '../host/host-request.js';
 import { PATIENT_BUDGET_MS } from '../host/plugin-guard.js';
 import { definePlugin } from '../plugin.js';
-import type { Placement } from '../types.js';
 import { MediaCache } from './media/media-cache.js';
 import { type MediaMatch, mediaMatchAttribute } from './media/media-match.js';
 

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import type { EndpointViews, HostContext, HostPlugin, HostRequest, OutgoingHeaders } from '../host/hooks.js';
+import type { EndpointViews, HostContext, HostPlugin, OutgoingHeaders } from '../host/hooks.js';
+import type { HostRequest } from '../host/host-request.js';
 import { definePlugin, type PickedEndpoint, type Placement } from '../plugin.js';
 
 /** Tells llm-d's sidecar of the computing endpoint whom to pull KV blocks from. */

@@ -1,4 +1,4 @@
-import type { PredictionServers } from '../types.js';
+import type { PredictionServers } from '../../prediction/settings.js';
 
 /** What the producer's parameters say about servers; undefined = the environment decides. */
 export interface ServerParameters {

@@ -1,8 +1,8 @@
 import { resolve } from 'node:path';
 import { z } from 'zod';
+import type { TokenSettings } from '../../request/tokens/settings.js';
 import { duration, durationMilliseconds, parseDuration } from '../duration.js';
 import { definePlugin } from '../plugin.js';
-import type { TokenSettings } from '../types.js';
 import { estimate } from './token-estimate.js';
 
 /** Deadline of a text, and of messages with parts, when none (or none above zero) is given; the incumbent's. */

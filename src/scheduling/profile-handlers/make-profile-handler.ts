@@ -1,6 +1,6 @@
 import type { PluginDefinition } from '../plugin.js';
 import type { ProfileHandler } from '../profile-handler.js';
-import type { HandlerSettings } from '../types.js';
+import type { HandlerSettings } from '../program.js';
 
 /** The profile handler of a shard. @throws Error when the configuration that the settings are of was not checked */
 export function makeProfileHandler(

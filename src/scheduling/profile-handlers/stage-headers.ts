@@ -1,4 +1,4 @@
-import type { PickedEndpoint } from '../types.js';
+import type { PickedEndpoint } from '../decision.js';
 
 /** Headers that tell llm-d's sidecar on the decode endpoint where the other stages run, and the rank that was picked. */
 export const PREFILL_HEADER = 'x-prefiller-host-port';

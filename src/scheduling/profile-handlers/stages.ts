@@ -1,3 +1,4 @@
+import type { Rejection } from '../decision.js';
 import {
   type HandledRequest,
   noProfile,
@@ -7,7 +8,6 @@ import {
   type StageDecider,
   type StagesUsed,
 } from '../profile-handler.js';
-import type { Rejection } from '../types.js';
 
 /** An optional stage: the profile that picks its endpoint, and who says whether it is worth while. */
 export interface Stage {

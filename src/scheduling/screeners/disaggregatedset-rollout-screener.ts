@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { selectorAccepts } from '../filters/label-selector.js';
-import type { EndpointViews, HostContext, HostPlugin, HostRequest, HostResponse } from '../host/hooks.js';
+import type { EndpointViews, HostContext, HostPlugin, HostResponse } from '../host/hooks.js';
+import type { HostRequest } from '../host/host-request.js';
 import { PATIENT_BUDGET_MS } from '../host/plugin-guard.js';
 import { definePlugin } from '../plugin.js';
 import { drawRevision, revisionShares } from './revision-shares.js';

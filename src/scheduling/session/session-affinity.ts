@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
-import type { EndpointViews, HostContext, HostPlugin, HostRequest, HostResponse } from '../host/hooks.js';
-import type { PickedEndpoint, Placement } from '../types.js';
+import type { PickedEndpoint, Placement } from '../decision.js';
+import type { EndpointViews, HostContext, HostPlugin, HostResponse } from '../host/hooks.js';
+import type { HostRequest } from '../host/host-request.js';
 import type { SessionAffinityParameters } from './session-affinity-parameters.js';
 import { SessionBindings } from './session-bindings.js';
 import { sessionAttribute } from './session-id.js';

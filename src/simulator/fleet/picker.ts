@@ -19,8 +19,8 @@ import {
   projectedProgram,
   projectedScorers,
 } from '../../scheduling/learned-profile.js';
+import type { CompiledScheduling } from '../../scheduling/program.js';
 import { ruledProgram, rules } from '../../scheduling/rules.js';
-import type { CompiledScheduling } from '../../scheduling/types.js';
 import type { Ablation } from './ablation.js';
 import type { LoadSample } from './endpoint.js';
 import type { EndpointSettings, KvEventSettings } from './fleet-settings.js';

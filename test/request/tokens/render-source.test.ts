@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { PromptKind } from '../../../dist/core/types.js';
 import { RenderSource } from '../../../dist/request/tokens/render-source.js';
+import type { RenderSettings } from '../../../dist/request/tokens/settings.js';
 import type { PromptBody } from '../../../dist/request/tokens/token-source.js';
-import type { RenderSettings } from '../../../dist/scheduling/types.js';
 import { RenderServer } from './render-server.ts';
 
 let server: RenderServer;

@@ -1,4 +1,4 @@
-import type { ShownAdaptation } from '../../../adaptation/explained.js';
+import type { ShownAdaptation } from '../../../adaptation/shown-adaptation.js';
 
 /**
  * What the picker's page of learned costs says now.

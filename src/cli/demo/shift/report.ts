@@ -1,4 +1,4 @@
-import type { EffectiveWeights, ShownAdaptation } from '../../../adaptation/explained.js';
+import type { EffectiveWeights, ShownAdaptation } from '../../../adaptation/shown-adaptation.js';
 import { Table } from '../table.js';
 import type { Figures } from './figures.js';
 import type { ShiftRun, ShiftWindow } from './shift.js';

@@ -1,4 +1,4 @@
-import type { ShownAdaptation } from '../../../adaptation/explained.js';
+import type { ShownAdaptation } from '../../../adaptation/shown-adaptation.js';
 import { type AdaptationMode, defaultAdaptation } from '../../../config/adaptation.js';
 import { engineOf } from '../../../simulator/server/engine.js';
 import { type House, MODEL, startHouse } from '../demo-stack.js';

@@ -1,0 +1,71 @@
+import type { Decision } from '../../core/decider.js';
+import type { PickWork } from '../../scheduling/profile-handler.js';
+
+/** What one profile makes of one endpoint. */
+export interface ExplainedEndpoint {
+  readonly name: string;
+  readonly address: string;
+  /** Why it is out: the name of the filter, or `subset`. */
+  readonly removedBy: string | undefined;
+  /** Score in [0, 1] by name of the scorer, before its weight. */
+  readonly scores: Readonly<Record<string, number>>;
+  /** Weighted sum of the scores. */
+  readonly total: number | undefined;
+  readonly cachedTokens: number;
+  /** 1 = picked, further numbers = fallbacks in their order. */
+  readonly rank: number | undefined;
+}
+
+export interface ExplainedProfile {
+  readonly name: string;
+  /** What its pick does for the request; undefined = the profile handler does not run it for this request. */
+  readonly work: PickWork | undefined;
+  readonly status: Decision['status'];
+  readonly scorers: readonly { readonly name: string; readonly weight: number }[];
+  readonly picker: string;
+  readonly endpoints: readonly ExplainedEndpoint[];
+  /** Candidates that share the highest total; above 1 the picker may choose any of them. */
+  readonly best: number;
+}
+
+export interface ExplainedRequest {
+  readonly path: string;
+  readonly parser: string;
+  readonly model: string;
+  readonly targetModel: string;
+  readonly rewriteRule: string | undefined;
+  readonly priority: number;
+  readonly fairnessId: string;
+  readonly promptTokens: number;
+  readonly promptBlocks: number;
+}
+
+/** Where the request goes and what it is told on the way, or why it goes nowhere. */
+export type ExplainedOutcome =
+  | {
+      readonly kind: 'placed';
+      readonly profile: string;
+      readonly address: string;
+      /** Request headers that are set; null = taken out. */
+      readonly headers: Readonly<Record<string, string | null>>;
+    }
+  | { readonly kind: 'rejected'; readonly status: number; readonly message: string };
+
+export type Explanation =
+  | { readonly kind: 'rejected'; readonly code: string; readonly status: number; readonly message: string }
+  | {
+      readonly kind: 'explained';
+      readonly request: ExplainedRequest;
+      /** Of the endpoints that the request may use; from 1 on requests of negative priority are turned away. */
+      readonly saturation: number;
+      readonly shed: boolean;
+      /** A plugin that decides in the place of the profiles, which are what it may fall back on. */
+      readonly scheduler: string | undefined;
+      /** Host plugins of which a call failed: they had no say. */
+      readonly failedPlugins: readonly string[];
+      readonly handler: { readonly name: string; readonly type: string };
+      /** What the profile handler makes of the picks. */
+      readonly outcome: ExplainedOutcome;
+      /** Those that the handler runs, in its order; then the others, as if each were the first. */
+      readonly profiles: readonly ExplainedProfile[];
+    };

@@ -1,0 +1,4 @@
+/** Request headers by lower-case name; of duplicates the last one. */
+export interface RequestHeaders {
+  get(name: string): string | undefined;
+}
