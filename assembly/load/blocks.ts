@@ -7,17 +7,13 @@
 import { COLUMN_ACTIVE_BLOCKS, cell } from '../endpoints';
 import { INDEX_LOCK, lockAcquire, lockRelease } from '../lock';
 import { HASHES } from '../memory';
-import {
-  count,
-  counted,
-  HEAD_SEGMENT_TOP,
-  PREFIX_COUNTER_ACTIVE_ENTRIES,
-  PREFIX_COUNTER_ACTIVE_REFUSED,
-} from '../prefix/counters';
-import { CHAIN_LIMIT, HEAD, SEGMENT_MASK, SEGMENT_SHIFT, SLOT_LIMIT } from '../prefix/layout';
-import { addStep, beginPath, extendPath, followPath, stepSegment, steps, stepTo, tick } from '../prefix/path';
+import { count, counted, PREFIX_COUNTER_ACTIVE_ENTRIES, PREFIX_COUNTER_ACTIVE_REFUSED } from '../prefix/counters';
+import { indexHead } from '../prefix/head';
+import { CHAIN_LIMIT, SEGMENT_MASK, SEGMENT_SHIFT, SLOT_LIMIT } from '../prefix/layout';
+import { addStep, beginPath, extendPath, followPath, stepAt, steps, tick } from '../prefix/path';
 import { prefixRepair } from '../prefix/repair';
-import { depthOf, lengthOf, parentOf, pin, pinsOf, segmentAt, trim, unpin } from '../prefix/segments';
+import { segmentAt } from '../prefix/segment';
+import { pin, trim, unpin } from '../prefix/segments';
 import {
   activeEnd,
   activeRecount,
@@ -45,7 +41,7 @@ function change(slot: u32, by: u32): void {
 /** Charge the path found. @returns the handle */
 function charge(slot: u32, handle: u32): u32 {
   let fresh: u32 = 0;
-  for (let step: u32 = 0; step < steps; step++) fresh += addEnd(stepSegment(step), slot, stepTo(step));
+  for (let step: u32 = 0; step < steps; step++) fresh += addEnd(stepAt(step).segment, slot, stepAt(step).to);
   change(slot, fresh);
   countRequest(1);
   return handle;
@@ -56,7 +52,7 @@ function chargeFits(slot: u32): bool {
   if (!entriesFit(steps)) return false;
   if (countsFit(steps)) return true;
   let lists: u32 = 0;
-  for (let step: u32 = 0; step < steps; step++) lists += u32(wouldSpill(stepSegment(step), slot, stepTo(step)));
+  for (let step: u32 = 0; step < steps; step++) lists += u32(wouldSpill(stepAt(step).segment, slot, stepAt(step).to));
   return countsFit(lists);
 }
 
@@ -72,22 +68,22 @@ export function activeAddLocked(slot: u32, blocks: u32): u32 {
   let found = followPath(HASHES, whole);
   if (found < whole) found = extendPath(HASHES, found, whole);
   if (found < whole || !chargeFits(slot)) {
-    if (steps != 0) trim(stepSegment(steps - 1));
+    if (steps != 0) trim(stepAt(steps - 1).segment);
     count(PREFIX_COUNTER_ACTIVE_REFUSED, 1);
     return 0;
   }
-  const last = stepSegment(steps - 1);
+  const last = stepAt(steps - 1).segment;
   pin(last);
-  return charge(slot, (last << SEGMENT_SHIFT) | (stepTo(steps - 1) - 1));
+  return charge(slot, (last << SEGMENT_SHIFT) | (stepAt(steps - 1).to - 1));
 }
 
 /** Whether a handle names a block that exists, `blocks` deep. */
 function isHandle(handle: u32, blocks: u32): bool {
   const segment = handle >> SEGMENT_SHIFT;
   const end = (handle & SEGMENT_MASK) + 1;
-  if (segment == 0 || segment > load<u32>(HEAD + HEAD_SEGMENT_TOP)) return false;
+  if (segment == 0 || segment > indexHead().segmentTop) return false;
   const at = segmentAt(segment);
-  return end <= lengthOf(at) && depthOf(at) + end == min(blocks, CHAIN_LIMIT);
+  return end <= at.length && <u32>at.depth + end == min(blocks, CHAIN_LIMIT);
 }
 
 /** The request of a handle ended. */
@@ -100,8 +96,8 @@ export function activeRemoveLocked(slot: u32, handle: u32, blocks: u32): void {
   while (segment != 0) {
     gone += removeEnd(segment, slot, end);
     const at = segmentAt(segment);
-    segment = parentOf(at);
-    if (segment != 0) end = depthOf(at) - depthOf(segmentAt(segment));
+    segment = at.parent;
+    if (segment != 0) end = <u32>at.depth - <u32>segmentAt(segment).depth;
   }
   change(slot, 0 - gone);
   countRequest(-1);
@@ -121,11 +117,11 @@ export function activeOverlapBegin(blocks: u32): void {
 export function activeOverlapOf(slot: u32): u32 {
   let overlap: u32 = 0;
   for (let step: u32 = 0; step < steps; step++) {
-    const at = entryFind(stepSegment(step), slot);
+    const at = entryFind(stepAt(step).segment, slot);
     if (at == 0) break;
-    const shared = min(activeEnd(at), stepTo(step));
+    const shared = min(activeEnd(at), stepAt(step).to);
     overlap += shared;
-    if (shared < stepTo(step)) break;
+    if (shared < stepAt(step).to) break;
   }
   return overlap;
 }
@@ -174,8 +170,8 @@ function pathTo(handle: u32): void {
   while (segment != 0) {
     addStep(segment, end);
     const at = segmentAt(segment);
-    segment = parentOf(at);
-    if (segment != 0) end = depthOf(at) - depthOf(segmentAt(segment));
+    segment = at.parent;
+    if (segment != 0) end = <u32>at.depth - <u32>segmentAt(segment).depth;
   }
 }
 
@@ -198,8 +194,8 @@ export function activeCheck(): u32 {
   if (<i64>used != counted(PREFIX_COUNTER_ACTIVE_ENTRIES)) return 61;
   for (let slot: u32 = 0; slot < SLOT_LIMIT; slot++) if (activeRecount(slot) != activeOf(slot)) return 62;
   let pins: u32 = 0;
-  for (let segment: u32 = 1; segment <= load<u32>(HEAD + HEAD_SEGMENT_TOP); segment++) {
-    if (lengthOf(segmentAt(segment)) != 0) pins += pinsOf(segmentAt(segment));
+  for (let segment: u32 = 1; segment <= indexHead().segmentTop; segment++) {
+    if (segmentAt(segment).length != 0) pins += segmentAt(segment).pins;
   }
   return pins == activeRequests() ? 0 : 63;
 }

@@ -5,17 +5,15 @@
 import { COLUMN_PREFIX_BLOCKS, cell } from '../endpoints';
 import {
   counted,
-  HEAD_SEGMENT_TOP,
-  HEAD_SET_TOP,
   PREFIX_COUNTER_BLOCKS,
   PREFIX_COUNTER_MEMBERSHIPS,
   PREFIX_COUNTER_SEGMENTS,
   PREFIX_COUNTER_SETS,
 } from './counters';
+import { indexHead } from './head';
 import {
   BLOCK_LIMIT,
   GROUP_SHIFT,
-  HEAD,
   MEMBER_WORDS,
   MEMBERS,
   SEGMENT_BLOCKS,
@@ -25,64 +23,44 @@ import {
   SET_COUNT,
   SLOT_LIMIT,
 } from './layout';
-import {
-  childrenOf,
-  contentOf,
-  depthOf,
-  firstOf,
-  lastOf,
-  lengthOf,
-  neededOf,
-  parentOf,
-  pinsOf,
-  registeredOf,
-  segmentAt,
-  spanEnd,
-  spanList,
-  spanSet,
-  spansOf,
-} from './segments';
+import { Segment, segmentAt, spanAt, spanEnd, spanList, spanSet } from './segment';
 import { setHolds, setReferences } from './sets';
 import { tableFind } from './table';
 
-function spanAt(at: usize, i: u32): u32 {
-  return load<u32>(spanList(at) + ((<usize>i) << 2));
-}
-
 /** @returns 0, or what is wrong with one segment by itself */
-function checkSegment(segment: u32, at: usize): u32 {
-  const length = lengthOf(at);
-  if ((load<u32>(at) & 1) != 0) return 1; // left half changed
+function checkSegment(segment: u32, at: Segment): u32 {
+  const length = <u32>at.length;
+  if ((at.version & 1) != 0) return 1; // left half changed
   if (length > SEGMENT_BLOCKS) return 2;
-  if ((depthOf(at) & SEGMENT_MASK) + length > SEGMENT_BLOCKS) return 3; // crosses a window
-  if (firstOf(at) != load<u64>(contentOf(at))) return 4;
-  if (lastOf(at) != load<u64>(contentOf(at) + ((<usize>(length - 1)) << 3))) return 5;
-  const registered = registeredOf(at);
+  if ((<u32>at.depth & SEGMENT_MASK) + length > SEGMENT_BLOCKS) return 3; // crosses a window
+  if (at.first != load<u64>(at.content)) return 4;
+  if (at.last != load<u64>(at.content + ((<usize>(length - 1)) << 3))) return 5;
+  const registered = <u32>at.registered;
   if (registered == 0 || registered > length) return 6;
   for (let i: u32 = 0; i < registered; i++) {
-    if (tableFind(load<u64>(contentOf(at) + ((<usize>i) << 3))) != ((segment << SEGMENT_SHIFT) | i)) return 7;
+    if (tableFind(load<u64>(at.content + ((<usize>i) << 3))) != ((segment << SEGMENT_SHIFT) | i)) return 7;
   }
   return checkSpans(segment, at, registered);
 }
 
-function checkSpans(segment: u32, at: usize, registered: u32): u32 {
+function checkSpans(segment: u32, at: Segment, registered: u32): u32 {
   let from: u32 = 0;
   let before: u32 = 0xffffffff;
-  for (let i: u32 = 0; i < spansOf(at); i++) {
-    const span = spanAt(at, i);
+  for (let i: u32 = 0; i < at.spans; i++) {
+    const span = spanAt(spanList(at), i);
     if (spanEnd(span) <= from) return 8; // out of order
     if (spanEnd(span) > registered) return 9; // held but not in the table
     if (spanSet(span) == before) return 10; // not merged
     if (spanSet(span) >= SET_COUNT) return 11;
-    if (i == spansOf(at) - 1 && spanSet(span) == 0) return 12; // nobody holds the last span
+    if (i == <u32>at.spans - 1 && spanSet(span) == 0) return 12; // nobody holds the last span
     if (!checkMembers(segment, spanSet(span))) return 13;
     from = spanEnd(span);
     before = spanSet(span);
   }
   // What nobody holds and nothing needs must be gone.
-  const needed = childrenOf(at) == 0 ? 0 : neededOf(at);
-  if (pinsOf(at) == 0 && lengthOf(at) > max(from, needed)) return 14;
-  if ((childrenOf(at) == 0) != (neededOf(at) == 0)) return 15;
+  const needed = at.children == 0 ? 0 : <u32>at.needed;
+  if (at.pins == 0 && at.length > max(from, needed)) return 14;
+  if ((at.children == 0) != (at.needed == 0)) return 15;
   return 0;
 }
 
@@ -98,34 +76,34 @@ function checkMembers(segment: u32, set: u32): bool {
 }
 
 /** @returns 0, or what is wrong between a segment and its parent */
-function checkParent(at: usize): u32 {
-  const parent = parentOf(at);
-  if (parent == 0) return depthOf(at) == 0 ? 0 : 20;
+function checkParent(at: Segment): u32 {
+  const parent = at.parent;
+  if (parent == 0) return at.depth == 0 ? 0 : 20;
   if (parent > SEGMENT_COUNT) return 21;
   const above = segmentAt(parent);
-  const fork = depthOf(at) - depthOf(above);
-  if (lengthOf(above) == 0 || depthOf(at) <= depthOf(above)) return 22;
-  return fork > lengthOf(above) || fork > neededOf(above) ? 23 : 0;
+  const fork = <u32>at.depth - <u32>above.depth;
+  if (above.length == 0 || at.depth <= above.depth) return 22;
+  return fork > above.length || fork > above.needed ? 23 : 0;
 }
 
 /** Children and set references, counted anew. */
 function checkCounts(top: u32): u32 {
   for (let segment: u32 = 1; segment <= top; segment++) {
-    if (lengthOf(segmentAt(segment)) == 0) continue;
+    if (segmentAt(segment).length == 0) continue;
     let children: u32 = 0;
     for (let other: u32 = 1; other <= top; other++) {
       const at = segmentAt(other);
-      if (lengthOf(at) != 0 && parentOf(at) == segment) children++;
+      if (at.length != 0 && at.parent == segment) children++;
     }
-    if (children != childrenOf(segmentAt(segment))) return 30;
+    if (children != segmentAt(segment).children) return 30;
   }
   let sets: u32 = 0;
-  for (let set: u32 = 1; set <= load<u32>(HEAD + HEAD_SET_TOP); set++) {
+  for (let set: u32 = 1; set <= indexHead().setTop; set++) {
     let references: u32 = 0;
     for (let segment: u32 = 1; segment <= top; segment++) {
       const at = segmentAt(segment);
-      if (lengthOf(at) == 0) continue;
-      for (let i: u32 = 0; i < spansOf(at); i++) if (spanSet(spanAt(at, i)) == set) references++;
+      if (at.length == 0) continue;
+      for (let i: u32 = 0; i < at.spans; i++) if (spanSet(spanAt(spanList(at), i)) == set) references++;
     }
     if (references != setReferences(set) && (references != 0 || isInUse(set))) return 31;
     if (references != 0) sets++;
@@ -146,9 +124,9 @@ function checkHeld(top: u32): u32 {
     for (let segment: u32 = 1; segment <= top; segment++) {
       const at = segmentAt(segment);
       let from: u32 = 0;
-      if (lengthOf(at) == 0) continue;
-      for (let i: u32 = 0; i < spansOf(at); i++) {
-        const span = spanAt(at, i);
+      if (at.length == 0) continue;
+      for (let i: u32 = 0; i < at.spans; i++) {
+        const span = spanAt(spanList(at), i);
         if (setHolds(spanSet(span), slot)) held += spanEnd(span) - from;
         from = spanEnd(span);
       }
@@ -161,14 +139,14 @@ function checkHeld(top: u32): u32 {
 
 /** Check every invariant of the prefix index. @returns 0, or the number of the first one that does not hold */
 export function prefixCheck(): u32 {
-  const top = load<u32>(HEAD + HEAD_SEGMENT_TOP);
+  const top = indexHead().segmentTop;
   let blocks: i64 = 0;
   let segments: i64 = 0;
   for (let segment: u32 = 1; segment <= top; segment++) {
     const at = segmentAt(segment);
-    if (lengthOf(at) == 0) continue;
+    if (at.length == 0) continue;
     segments++;
-    blocks += lengthOf(at);
+    blocks += <u32>at.length;
     const own = checkSegment(segment, at);
     if (own != 0) return own;
     const parent = checkParent(at);

@@ -1,18 +1,12 @@
-// Words in the head of the prefix index: free lists, the tick, and what telemetry reads.
+// Gauges and counters of the prefix index, for telemetry.
 //
-// Owns: the first 1,024 bytes of REGION_PREFIX. Written under the index lock, but for the two counters of readers,
+// Owns: the words from byte 512 of REGION_PREFIX on. Written under the index lock, but for the two counters of readers,
 // which are added to atomically.
+import { IndexHead, indexHead } from './head';
 import { HEAD } from './layout';
 
-// u32 words.
-export const HEAD_SEGMENT_FREE: usize = 0; // first free segment, linked by its parent word
-export const HEAD_SEGMENT_TOP: usize = 4; // highest segment number ever used
-export const HEAD_OVERFLOW_FREE: usize = 8;
-export const HEAD_OVERFLOW_TOP: usize = 12;
-export const HEAD_SET_FREE: usize = 16;
-export const HEAD_SET_TOP: usize = 20;
-export const HEAD_TICK: usize = 64; // counts changes; alone with what readers read anyway
-export const HEAD_VERIFY: usize = 68; // not 0: lookups compare every hash, not one per segment
+/** Offset in the head, for the host's tests. */
+export const HEAD_SEGMENT_TOP: usize = offsetof<IndexHead>('segmentTop');
 
 // Gauges and counters, u64 words.
 const COUNTERS: usize = 512;
@@ -66,5 +60,5 @@ export function prefixCounter(counter: u32): f64 {
 
 /** Make every lookup compare every hash (1) or trust one chained hash per segment (0, as created). */
 export function prefixVerify(on: u32): void {
-  store<u32>(HEAD + HEAD_VERIFY, on);
+  indexHead().verify = on;
 }

@@ -7,23 +7,11 @@
 // A lookup touches every segment on its way and an insertion every segment of its path, so a parent is never older than
 // its child; with the depth in the key's low bits the oldest keys are always ends of chains.
 import { COLUMN_PREFIX_BLOCKS, cell } from '../endpoints';
-import { count, counted, HEAD_SEGMENT_TOP, HEAD_TICK, PREFIX_COUNTER_BLOCKS, PREFIX_COUNTER_EVICTED } from './counters';
-import { BLOCK_LIMIT, GROUP_SHIFT, HEAD, MEMBER_WORDS, MEMBERS, SCRATCH, STAMPS, VICTIMS } from './layout';
-import {
-  changeRange,
-  depthOf,
-  evictTail,
-  heldEndBy,
-  isLeaf,
-  lengthOf,
-  parentOf,
-  segmentAt,
-  segmentsFree,
-  spanList,
-  spanSet,
-  spansOf,
-  trim,
-} from './segments';
+import { count, counted, PREFIX_COUNTER_BLOCKS, PREFIX_COUNTER_EVICTED } from './counters';
+import { indexHead } from './head';
+import { BLOCK_LIMIT, GROUP_SHIFT, MEMBER_WORDS, MEMBERS, SCRATCH, STAMPS, VICTIMS } from './layout';
+import { Segment, segmentAt, spanAt, spanList, spanSet } from './segment';
+import { changeRange, evictTail, heldEndBy, isLeaf, segmentsFree, trim } from './segments';
 import { setReferences, setsFree } from './sets';
 
 const KEYS: usize = 1024;
@@ -32,9 +20,9 @@ const NUMBERS: usize = 1024 + ((<usize>VICTIMS) << 3);
 let victims: u32 = 0;
 
 /** Oldest first; of the same age, the deepest first. */
-function ageKey(segment: u32, at: usize): u64 {
-  const age = load<u32>(HEAD + HEAD_TICK) + 1 - load<u32>(STAMPS + ((<usize>segment) << 2));
-  return ((<u64>(0xffffffff - age)) << 16) | (0xffff - <u64>depthOf(at));
+function ageKey(segment: u32, at: Segment): u64 {
+  const age = indexHead().tick + 1 - load<u32>(STAMPS + ((<usize>segment) << 2));
+  return ((<u64>(0xffffffff - age)) << 16) | (0xffff - <u64>at.depth);
 }
 
 function keyAt(i: u32): u64 {
@@ -69,23 +57,23 @@ function addVictim(key: u64, segment: u32): void {
 }
 
 /** Whether one of the segment's sets is named by it alone, so that evicting it frees a set. */
-function ownsSet(at: usize): bool {
+function ownsSet(at: Segment): bool {
   const list = spanList(at);
-  const spans = spansOf(at);
+  const spans = <u32>at.spans;
   for (let i: u32 = 0; i < spans; i++) {
-    const set = spanSet(load<u32>(list + ((<usize>i) << 2)));
+    const set = spanSet(spanAt(list, i));
     if (set != 0 && setReferences(set) == 1) return true;
   }
   return false;
 }
 
 function collectLeaves(owningSets: bool): void {
-  const top = load<u32>(HEAD + HEAD_SEGMENT_TOP);
+  const top = indexHead().segmentTop;
   victims = 0;
   for (let segment: u32 = 1; segment <= top; segment++) {
     const at = segmentAt(segment);
     const key = ageKey(segment, at);
-    if (!isCandidate(key) || lengthOf(at) == 0 || !isLeaf(at)) continue;
+    if (!isCandidate(key) || at.length == 0 || !isLeaf(at)) continue;
     if (owningSets && !ownsSet(at)) continue;
     addVictim(key, segment);
   }
@@ -94,7 +82,7 @@ function collectLeaves(owningSets: bool): void {
 /** A segment lost its last child: it is never older than the child was, so its turn comes later. */
 function addBared(segment: u32): void {
   const at = segmentAt(segment);
-  if (lengthOf(at) == 0 || !isLeaf(at)) return;
+  if (at.length == 0 || !isLeaf(at)) return;
   const key = ageKey(segment, at);
   if (isCandidate(key)) addVictim(key, segment);
 }
@@ -112,11 +100,11 @@ function evictLeaves(blocks: u32, wantSegment: bool, sets: u32): void {
       if (room && setsFree() >= sets) return;
       const segment = victimAt(i);
       const at = segmentAt(segment);
-      if (lengthOf(at) == 0 || !isLeaf(at)) continue;
+      if (at.length == 0 || !isLeaf(at)) continue;
       const whole = forSets || (wantSegment && !segmentsFree());
-      const parent = parentOf(at);
-      evictTail(segment, whole ? lengthOf(at) : over);
-      if (parent != 0 && lengthOf(at) == 0) addBared(parent);
+      const parent = at.parent;
+      evictTail(segment, whole ? <u32>at.length : over);
+      if (parent != 0 && at.length == 0) addBared(parent);
     }
   }
 }
@@ -150,7 +138,7 @@ export function makeSets(): void {
 
 /** Visit the segments where `slot` may hold something and collect its oldest; forget groups where it holds nothing. */
 function collectHeld(slot: u32): void {
-  const top = load<u32>(HEAD + HEAD_SEGMENT_TOP);
+  const top = indexHead().segmentTop;
   const row = MEMBERS + ((<usize>slot * MEMBER_WORDS) << 3);
   victims = 0;
   for (let word: u32 = 0; word < MEMBER_WORDS; word++) {
@@ -162,7 +150,7 @@ function collectHeld(slot: u32): void {
       let holds = false;
       for (let segment = first; segment < first + (1 << GROUP_SHIFT) && segment <= top; segment++) {
         const at = segmentAt(segment);
-        if (lengthOf(at) == 0 || heldEndBy(at, slot) == 0) continue;
+        if (at.length == 0 || heldEndBy(at, slot) == 0) continue;
         holds = true;
         const key = ageKey(segment, at);
         if (isCandidate(key)) addVictim(key, segment);
@@ -204,14 +192,14 @@ function evictFrom(segment: u32, slot: u32, target: u32): void {
 /** Take everything from one endpoint, one visit to each segment where it may hold something. @returns blocks that it held */
 export function dropHeld(slot: u32): u32 {
   const before = load<u32>(cell(COLUMN_PREFIX_BLOCKS, slot));
-  const top = load<u32>(HEAD + HEAD_SEGMENT_TOP);
+  const top = indexHead().segmentTop;
   const row = MEMBERS + ((<usize>slot * MEMBER_WORDS) << 3);
   for (let word: u32 = 0; word < MEMBER_WORDS; word++) {
     const at = row + ((<usize>word) << 3);
     for (let rest = load<u64>(at); rest != 0; rest &= rest - 1) {
       const first = ((word << 6) + <u32>ctz(rest)) << GROUP_SHIFT;
       for (let segment = first; segment < first + (1 << GROUP_SHIFT) && segment <= top; segment++) {
-        if (changeRange(segment, 0, lengthOf(segmentAt(segment)), slot, false) != 0) trim(segment);
+        if (changeRange(segment, 0, <u32>segmentAt(segment).length, slot, false) != 0) trim(segment);
       }
     }
     store<u64>(at, 0);

@@ -18,6 +18,18 @@ const PATIENCE: u32 = 100;
 export const EVENT_REMOVE: u32 = 0x80000000;
 export const EVENT_PARENT: u32 = 0x40000000;
 const EVENT_BLOCKS: u32 = 0x3fffffff;
+
+/** Head of one record of an event log, whole 8-byte words; the hashes follow. */
+@unmanaged
+class EventHead {
+  /** Endpoint slot · host · none, in the caller's own input. */
+  slot: u32;
+  /** Blocks, with EVENT_REMOVE or EVENT_PARENT in the high bits · host · none. */
+  blocks: u32;
+  /** Chain hash of the block before, used with EVENT_PARENT · host · none. */
+  parent: u64;
+}
+
 /** The lock could not be had in time; nothing was changed. */
 export const PREFIX_BUSY: i32 = -1;
 
@@ -54,8 +66,7 @@ export function prefixRemoveEndpoint(slot: u32): i32 {
 }
 
 /**
- * Apply a log of engine events under one hold of the lock. Records of whole 8-byte words: u32 slot · u32 blocks, with
- * EVENT_REMOVE or EVENT_PARENT in its high bits · u64 parent (used with EVENT_PARENT) · the hashes.
+ * Apply a log of engine events under one hold of the lock. Each record is an EventHead and its hashes.
  * @returns records applied (all of them that are whole), or PREFIX_BUSY
  */
 export function prefixApply(log: usize, bytes: u32): i32 {
@@ -63,14 +74,14 @@ export function prefixApply(log: usize, bytes: u32): i32 {
   const end = log + bytes;
   let at = log;
   let records = 0;
-  while (end - at >= 16) {
-    const slot = load<u32>(at);
-    const word = load<u32>(at, 4);
-    const blocks = word & EVENT_BLOCKS;
-    if ((end - at - 16) >> 3 < <usize>blocks) break;
-    if ((word & EVENT_REMOVE) != 0) prefixRemoveAt(slot, at + 16, blocks);
-    else prefixStoreAt(slot, word & EVENT_PARENT, at + 8, at + 16, blocks);
-    at += 16 + ((<usize>blocks) << 3);
+  while (end - at >= offsetof<EventHead>()) {
+    const event = changetype<EventHead>(at);
+    const hashes = at + offsetof<EventHead>();
+    const blocks = event.blocks & EVENT_BLOCKS;
+    if ((end - hashes) >> 3 < <usize>blocks) break;
+    if ((event.blocks & EVENT_REMOVE) != 0) prefixRemoveAt(event.slot, hashes, blocks);
+    else prefixStoreAt(event.slot, event.blocks & EVENT_PARENT, at + offsetof<EventHead>('parent'), hashes, blocks);
+    at = hashes + ((<usize>blocks) << 3);
     records++;
   }
   lockRelease(LOCK);

@@ -1,18 +1,18 @@
 // The lookup: how many blocks of the prompt, contiguous from the first, each endpoint holds. No lock.
 //
-// Owns: this thread's part of REGION_PREFIX: VISITED, 16 bytes per segment visited (u32 segment, version, depth), and
+// Owns: this thread's part of REGION_PREFIX: VISITED, one Visit per segment, and
 // ALIVE, the bitmap of endpoints that hold everything so far. Writes MATCH and, plainly, the stamps of the segments it used.
 //
 // A segment that changes while it is read is found out at the end: the versions of all segments visited are compared
 // once more. If they stand, the answer was true at one moment; if not, the lookup begins again, at most TRIES times, and
 // then answers with the part before the first segment that changed: less than the truth, never more.
 import { HASHES, MATCH } from '../memory';
-import { countShared, HEAD_TICK, PREFIX_COUNTER_GIVE_UPS, PREFIX_COUNTER_RETRIES } from './counters';
+import { countShared, PREFIX_COUNTER_GIVE_UPS, PREFIX_COUNTER_RETRIES } from './counters';
+import { indexHead } from './head';
 import {
   ALIVE,
   CHAIN_LIMIT,
   GUESSES,
-  HEAD,
   OVERFLOW_COUNT,
   SEGMENT_BLOCKS,
   SEGMENT_MASK,
@@ -24,18 +24,7 @@ import {
   VISITED,
 } from './layout';
 import { agree } from './path';
-import {
-  depthOf,
-  firstOf,
-  INLINE_SPANS,
-  lengthOf,
-  overflowList,
-  parentOf,
-  segmentAt,
-  spanEnd,
-  spanSet,
-  spansOf,
-} from './segments';
+import { INLINE_SPANS, inlineSpans, overflowList, Segment, segmentAt, spanAt, spanEnd, spanSet } from './segment';
 import { setBits } from './sets';
 import { tableFind, tableGuess } from './table';
 
@@ -43,6 +32,22 @@ const TRIES: u32 = 64;
 /** Windows whose heads are looked up together, so that their cache misses overlap. */
 const AHEAD: u32 = 8; // a power of two: windows AHEAD apart share a guess's place
 const NOBODY: u32 = 0xffffffff;
+
+/** A segment that the lookup has read. */
+@unmanaged
+class Visit {
+  /** Number of the segment · its thread · none. */
+  segment: u32;
+  /** Version before it was read · its thread · none. */
+  version: u32;
+  /** Blocks before its first one · its thread · none. */
+  depth: u32;
+  private unused: u32;
+}
+
+function visitAt(i: u32): Visit {
+  return changetype<Visit>(VISITED + <usize>i * offsetof<Visit>());
+}
 
 let visited: u32 = 0;
 let lastSet: u32 = NOBODY; // set that ALIVE was narrowed with last
@@ -81,14 +86,14 @@ function narrow(set: u32, depth: u32): void {
 }
 
 /** Narrow by the spans over the first `blocks` blocks of a segment at `depth`. */
-function narrowBySpans(at: usize, depth: u32, blocks: u32): void {
-  const spans = min(spansOf(at), SEGMENT_BLOCKS);
+function narrowBySpans(at: Segment, depth: u32, blocks: u32): void {
+  const spans = min(<u32>at.spans, SEGMENT_BLOCKS);
   // A writer may be at work here: what is read may be nonsense, but must not lead out of the memory.
-  if (spans > INLINE_SPANS && load<u32>(at, 40) > OVERFLOW_COUNT) return narrow(0, depth);
-  const list = spans <= INLINE_SPANS ? at + 40 : overflowList(load<u32>(at, 40));
+  if (spans > INLINE_SPANS && at.span0 > OVERFLOW_COUNT) return narrow(0, depth);
+  const list = spans <= INLINE_SPANS ? inlineSpans(at) : overflowList(at.span0);
   let from: u32 = 0;
   for (let i: u32 = 0; i < spans; i++) {
-    const span = load<u32>(list + ((<usize>i) << 2));
+    const span = spanAt(list, i);
     narrow(spanSet(span) < SET_COUNT ? spanSet(span) : 0, depth + from);
     from = spanEnd(span);
     if (from >= blocks || !anyAlive) return;
@@ -105,7 +110,7 @@ function lookAhead(from: usize, depth: u32, blocks: u32): void {
   for (let i: u32 = 0; i < AHEAD && depth < blocks; i++) {
     const location = tableGuess(load<u64>(from + ((<usize>depth) << 3)));
     store<u32>(guessOf(depth), location);
-    touched ^= load<u32>(segmentAt(location >> SEGMENT_SHIFT));
+    touched ^= segmentAt(location >> SEGMENT_SHIFT).version;
     depth += SEGMENT_BLOCKS;
   }
 }
@@ -114,21 +119,21 @@ function lookAhead(from: usize, depth: u32, blocks: u32): void {
 function locate(hash: u64, depth: u32, ahead: u32): u32 {
   if ((depth & SEGMENT_MASK) == 0 && depth < ahead) {
     const guess = load<u32>(guessOf(depth));
-    if (guess != 0 && (guess & SEGMENT_MASK) == 0 && firstOf(segmentAt(guess >> SEGMENT_SHIFT)) == hash) return guess;
+    if (guess != 0 && (guess & SEGMENT_MASK) == 0 && segmentAt(guess >> SEGMENT_SHIFT).first == hash) return guess;
   }
   return tableFind(hash);
 }
 
 /** Note the segment's version. @returns false when it is changing right now */
-function visit(segment: u32, at: usize, depth: u32): bool {
-  const version = atomic.load<u32>(at);
-  const note = VISITED + ((<usize>visited) << 4);
-  store<u32>(note, segment);
-  store<u32>(note, version, 4);
-  store<u32>(note, depth, 8);
+function visit(segment: u32, at: Segment, depth: u32): bool {
+  const version = at.seenVersion;
+  const note = visitAt(visited);
+  note.segment = segment;
+  note.version = version;
+  note.depth = depth;
   visited++;
   const stamp = STAMPS + ((<usize>segment) << 2);
-  const now = load<u32>(HEAD + HEAD_TICK) + 1;
+  const now = indexHead().tick + 1;
   if (load<u32>(stamp) != now) store<u32>(stamp, now);
   return (version & 1) == 0;
 }
@@ -150,8 +155,8 @@ function walk(from: usize, blocks: u32): u32 {
     const segment = location >> SEGMENT_SHIFT;
     const at = segmentAt(segment);
     if (!visit(segment, at, depth)) return depth;
-    if (firstOf(at) != hash || depthOf(at) != depth || parentOf(at) != parent) return depth;
-    const most = min(min(lengthOf(at), SEGMENT_BLOCKS), blocks - depth);
+    if (at.first != hash || at.depth != depth || at.parent != parent) return depth;
+    const most = min(min(<u32>at.length, SEGMENT_BLOCKS), blocks - depth);
     if (most == 0) return depth;
     const same = agree(at, 0, hashes, most);
     narrowBySpans(at, depth, same);
@@ -168,9 +173,9 @@ function settled(): u32 {
   // barrier on every machine (asc 0.28 cannot emit a fence).
   atomic.add<u32>(ALIVE + ((<usize>SET_WORDS) << 3), 1);
   for (let i: u32 = 0; i < visited; i++) {
-    const note = VISITED + ((<usize>i) << 4);
-    const version = load<u32>(note, 4);
-    if ((version & 1) != 0 || atomic.load<u32>(segmentAt(load<u32>(note))) != version) return i;
+    const note = visitAt(i);
+    const version = note.version;
+    if ((version & 1) != 0 || segmentAt(note.segment).seenVersion != version) return i;
   }
   return visited;
 }
@@ -192,7 +197,7 @@ function matchOnce(from: usize, blocks: u32): void {
 
 /** Cut every match at the depth of the first segment that did not stand still. */
 function cutMatches(steady: u32): u32 {
-  const depth = load<u32>(VISITED + ((<usize>steady) << 4), 8);
+  const depth = visitAt(steady).depth;
   let most: u32 = 0;
   for (let slot: u32 = 0; slot < SLOT_LIMIT; slot++) {
     const at = MATCH + ((<usize>slot) << 2);

@@ -1,56 +1,49 @@
 // The path of a chain through the segments: found, and made where it does not exist yet.
 //
-// Owns: the path part of REGION_PREFIX, 16 bytes per step: +0 u32 segment · +4 u32 from · +8 u32 to (the blocks of the
-// segment that the chain uses). Index lock held throughout.
-import { count, HEAD_TICK, HEAD_VERIFY, PREFIX_COUNTER_CONFLICTS, PREFIX_COUNTER_REFUSED } from './counters';
+// Owns: the path part of REGION_PREFIX, one Step for every segment of the chain. Index lock held throughout.
+import { count, PREFIX_COUNTER_CONFLICTS, PREFIX_COUNTER_REFUSED } from './counters';
 import { makeRoom } from './evict';
-import { HEAD, PATH, SEGMENT_BLOCKS, SEGMENT_MASK, SEGMENT_SHIFT, STAMPS } from './layout';
-import {
-  append,
-  contentOf,
-  createSegment,
-  depthOf,
-  lastOf,
-  lengthOf,
-  parentOf,
-  pin,
-  segmentAt,
-  unpin,
-} from './segments';
+import { indexHead } from './head';
+import { PATH, SEGMENT_BLOCKS, SEGMENT_MASK, SEGMENT_SHIFT, STAMPS } from './layout';
+import { Segment, segmentAt } from './segment';
+import { append, createSegment, pin, unpin } from './segments';
 import { tableFind } from './table';
+
+/** The blocks [from, to) of one segment, which the chain uses. */
+@unmanaged
+export class Step {
+  /** Number of the segment · any thread · index lock. */
+  segment: u32;
+  /** Position in the segment · any thread · index lock. */
+  from: u32;
+  /** Position in the segment · any thread · index lock. */
+  to: u32;
+  private unused: u32;
+}
 
 /** Steps of the path found or made last. */
 export let steps: u32 = 0;
 
-export function stepAt(step: u32): usize {
-  return PATH + ((<usize>step) << 4);
-}
-export function stepSegment(step: u32): u32 {
-  return load<u32>(stepAt(step));
-}
-export function stepFrom(step: u32): u32 {
-  return load<u32>(stepAt(step), 4);
-}
-export function stepTo(step: u32): u32 {
-  return load<u32>(stepAt(step), 8);
+export function stepAt(step: u32): Step {
+  return changetype<Step>(PATH + <usize>step * offsetof<Step>());
 }
 
 /** The segment was used now. */
 export function touch(segment: u32): void {
-  store<u32>(STAMPS + ((<usize>segment) << 2), load<u32>(HEAD + HEAD_TICK));
+  store<u32>(STAMPS + ((<usize>segment) << 2), indexHead().tick);
 }
 
 /** One more change: what is touched from now on is younger than all before. Lookups after it stamp the odd number. */
 export function tick(): void {
-  store<u32>(HEAD + HEAD_TICK, load<u32>(HEAD + HEAD_TICK) + 2);
+  indexHead().tick += 2;
 }
 
 /** Lengthen the path by the first `at` blocks of a segment. */
 export function addStep(segment: u32, at: u32): void {
   const step = stepAt(steps);
-  store<u32>(step, segment);
-  store<u32>(step, at, 4);
-  store<u32>(step, at, 8);
+  step.segment = segment;
+  step.from = at;
+  step.to = at;
   touch(segment);
   steps++;
 }
@@ -75,12 +68,12 @@ export function sameRun(a: usize, b: usize, blocks: u32): u32 {
  * How many of the `blocks` hashes at `hashes` stand in a segment from `position` on. The hashes are chained, so when the
  * last one is the same all are, unless HEAD_VERIFY asks for every one.
  */
-export function agree(at: usize, position: u32, hashes: usize, blocks: u32): u32 {
-  const content = contentOf(at) + ((<usize>position) << 3);
+export function agree(at: Segment, position: u32, hashes: usize, blocks: u32): u32 {
+  const content = at.content + ((<usize>position) << 3);
   const last = (<usize>(blocks - 1)) << 3;
-  if (load<u32>(HEAD + HEAD_VERIFY) == 0) {
+  if (indexHead().verify == 0) {
     // The header has the last hash of all, on the line that a lookup reads anyway.
-    const stored = position + blocks == lengthOf(at) ? lastOf(at) : load<u64>(content + last);
+    const stored = position + blocks == at.length ? at.last : load<u64>(content + last);
     if (stored == load<u64>(hashes + last)) return blocks;
   }
   return sameRun(content, hashes, blocks);
@@ -96,19 +89,19 @@ export function beginPath(segment: u32, position: u32): void {
 function pathDepth(): u32 {
   if (steps == 0) return 0;
   const last = steps - 1;
-  return depthOf(segmentAt(stepSegment(last))) + stepTo(last);
+  return <u32>segmentAt(stepAt(last).segment).depth + stepAt(last).to;
 }
 
 /** Follow the content behind the last step. @returns blocks followed */
 function followContent(hashes: usize, blocks: u32): u32 {
   if (steps == 0) return 0;
   const last = steps - 1;
-  const at = segmentAt(stepSegment(last));
-  const position = stepTo(last);
-  const left = lengthOf(at) - position;
+  const at = segmentAt(stepAt(last).segment);
+  const position = stepAt(last).to;
+  const left = <u32>at.length - position;
   if (left == 0 || blocks == 0) return 0;
   const same = agree(at, position, hashes, min(left, blocks));
-  store<u32>(stepAt(last), position + same, 8);
+  stepAt(last).to = position + same;
   return same;
 }
 
@@ -118,8 +111,8 @@ function stepInto(hash: u64): u32 {
   if (location == 0) return 1;
   const child = location >> SEGMENT_SHIFT;
   const at = segmentAt(child);
-  const parent = steps == 0 ? 0 : stepSegment(steps - 1);
-  if ((location & SEGMENT_MASK) != 0 || parentOf(at) != parent || depthOf(at) != pathDepth()) return 2;
+  const parent = steps == 0 ? 0 : stepAt(steps - 1).segment;
+  if ((location & SEGMENT_MASK) != 0 || at.parent != parent || at.depth != pathDepth()) return 2;
   addStep(child, 0);
   return 0;
 }
@@ -149,11 +142,11 @@ export let conflict: bool = false;
 function extendOnce(hashes: usize, blocks: u32): u32 {
   const depth = pathDepth();
   const window = SEGMENT_BLOCKS - (depth & SEGMENT_MASK);
-  const parent = steps == 0 ? 0 : stepSegment(steps - 1);
-  const fork = steps == 0 ? 0 : stepTo(steps - 1);
+  const parent = steps == 0 ? 0 : stepAt(steps - 1).segment;
+  const fork = steps == 0 ? 0 : stepAt(steps - 1).to;
   const above = segmentAt(parent);
   // At a window's beginning, behind a whole window or the root, a new segment is due.
-  const appends = parent != 0 && window != SEGMENT_BLOCKS && fork == lengthOf(above);
+  const appends = parent != 0 && window != SEGMENT_BLOCKS && fork == above.length;
   if (parent != 0) pin(parent);
   const room = makeRoom(min(window, blocks), !appends);
   if (parent != 0) unpin(parent);
@@ -164,7 +157,7 @@ function extendOnce(hashes: usize, blocks: u32): u32 {
   if (appends) {
     append(parent, hashes, room);
     touch(parent);
-    store<u32>(stepAt(steps - 1), fork + room, 8);
+    stepAt(steps - 1).to = fork + room;
     return room;
   }
   const child = createSegment(parent, fork, depth, hashes, room);
@@ -173,7 +166,7 @@ function extendOnce(hashes: usize, blocks: u32): u32 {
     return 0;
   }
   addStep(child, 0);
-  store<u32>(stepAt(steps - 1), room, 8);
+  stepAt(steps - 1).to = room;
   return room;
 }
 

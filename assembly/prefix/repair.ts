@@ -7,11 +7,6 @@
 import { COLUMN_PREFIX_BLOCKS, cell } from '../endpoints';
 import {
   count,
-  HEAD_OVERFLOW_FREE,
-  HEAD_OVERFLOW_TOP,
-  HEAD_SEGMENT_FREE,
-  HEAD_SEGMENT_TOP,
-  HEAD_SET_TOP,
   PREFIX_COUNTER_BLOCKS,
   PREFIX_COUNTER_CLEARED,
   PREFIX_COUNTER_MEMBERSHIPS,
@@ -20,8 +15,8 @@ import {
   PREFIX_COUNTER_SETS,
   setCounter,
 } from './counters';
+import { indexHead } from './head';
 import {
-  HEAD,
   MARKS,
   MEMBER_WORDS,
   MEMBERS,
@@ -34,56 +29,37 @@ import {
   SET_WORDS,
   SLOT_LIMIT,
 } from './layout';
-import {
-  childrenOf,
-  contentOf,
-  depthOf,
-  giveOverflow,
-  giveSegment,
-  INLINE_SPANS,
-  lengthOf,
-  markMember,
-  neededOf,
-  parentOf,
-  registeredOf,
-  segmentAt,
-  spanEnd,
-  spanList,
-  spanSet,
-  spansOf,
-  trim,
-} from './segments';
+import { INLINE_SPANS, Segment, segmentAt, spanAt, spanEnd, spanList, spanSet } from './segment';
+import { giveOverflow, giveSegment, markMember, trim } from './segments';
 import { setBits, setKeep, setsForget, setsRelink } from './sets';
 import { tableClear, tableEnter } from './table';
 
 /** Give a segment up: even version again, no content, nobody holds anything. */
-function giveUp(at: usize): void {
-  const version = load<u32>(at) | 1;
-  atomic.store<u32>(at, version);
-  store<u8>(at, 0, 4);
-  store<u8>(at, 0, 5);
-  store<u8>(at, 0, 6);
-  store<u8>(at, 0, 7);
-  atomic.store<u32>(at, version + 1);
+function giveUp(at: Segment): void {
+  const version = at.version | 1;
+  at.setVersion(version);
+  at.length = 0;
+  at.spans = 0;
+  at.registered = 0;
+  at.needed = 0;
+  at.setVersion(version + 1);
 }
 
-function isWhole(at: usize): bool {
-  const length = lengthOf(at);
-  return (
-    (load<u32>(at) & 1) == 0 && length <= SEGMENT_BLOCKS && (depthOf(at) & SEGMENT_MASK) + length <= SEGMENT_BLOCKS
-  );
+function isWhole(at: Segment): bool {
+  const length = <u32>at.length;
+  return (at.version & 1) == 0 && length <= SEGMENT_BLOCKS && (<u32>at.depth & SEGMENT_MASK) + length <= SEGMENT_BLOCKS;
 }
 
 /** Whether the way to the root is whole. Depths fall on the way, so it ends. */
-function isRooted(at: usize): bool {
-  for (let parent = parentOf(at); parent != 0; parent = parentOf(at)) {
+function isRooted(at: Segment): bool {
+  for (let parent = at.parent; parent != 0; parent = at.parent) {
     if (parent > SEGMENT_COUNT) return false;
     const above = segmentAt(parent);
-    if (lengthOf(above) == 0 || depthOf(above) >= depthOf(at)) return false;
-    if (depthOf(at) - depthOf(above) > lengthOf(above)) return false;
+    if (above.length == 0 || above.depth >= at.depth) return false;
+    if (<u32>at.depth - above.depth > above.length) return false;
     at = above;
   }
-  return depthOf(at) == 0;
+  return at.depth == 0;
 }
 
 /** Mark an overflow list as in use. @returns false when it cannot be one, or is somebody's already */
@@ -96,26 +72,26 @@ function markOverflow(list: u32): bool {
   return true;
 }
 
-function spansStand(at: usize): bool {
-  const spans = spansOf(at);
+function spansStand(at: Segment): bool {
+  const spans = <u32>at.spans;
   if (spans > SEGMENT_BLOCKS) return false;
-  if (spans > INLINE_SPANS && !markOverflow(load<u32>(at, 40))) return false;
+  if (spans > INLINE_SPANS && !markOverflow(at.span0)) return false;
   let from: u32 = 0;
   for (let i: u32 = 0; i < spans; i++) {
-    const span = load<u32>(spanList(at) + ((<usize>i) << 2));
-    if (spanEnd(span) <= from || spanSet(span) > load<u32>(HEAD + HEAD_SET_TOP)) return false;
+    const span = spanAt(spanList(at), i);
+    if (spanEnd(span) <= from || spanSet(span) > indexHead().setTop) return false;
     from = spanEnd(span);
   }
-  return from <= registeredOf(at);
+  return from <= at.registered;
 }
 
 /** Enter the blocks that stood in the table. @returns false when not even the first one can be entered */
-function enterBlocks(segment: u32, at: usize): bool {
-  const registered = min(registeredOf(at), lengthOf(at));
+function enterBlocks(segment: u32, at: Segment): bool {
+  const registered = min(<u32>at.registered, <u32>at.length);
   for (let i: u32 = 0; i < registered; i++) {
-    const hash = load<u64>(contentOf(at) + ((<usize>i) << 3));
+    const hash = load<u64>(at.content + ((<usize>i) << 3));
     if (tableEnter(hash, (segment << SEGMENT_SHIFT) | i) == 0) continue;
-    store<u8>(at, <u8>i, 6);
+    at.registered = <u8>i;
     return i != 0;
   }
   return registered != 0;
@@ -139,35 +115,35 @@ function countHolders(segment: u32, set: u32, blocks: u32): void {
 
 function restoreSegment(segment: u32): void {
   const at = segmentAt(segment);
-  if (lengthOf(at) == 0) return;
+  if (at.length == 0) return;
   if (!enterBlocks(segment, at)) {
     giveUp(at);
     return;
   }
   if (!spansStand(at)) {
     // Readers between must not see half of it: change it as a writer would.
-    atomic.add<u32>(at, 1);
-    store<u8>(at, 0, 5);
-    atomic.add<u32>(at, 1);
+    at.begin();
+    at.spans = 0;
+    at.end();
   }
   let from: u32 = 0;
-  for (let i: u32 = 0; i < spansOf(at); i++) {
-    const span = load<u32>(spanList(at) + ((<usize>i) << 2));
+  for (let i: u32 = 0; i < at.spans; i++) {
+    const span = spanAt(spanList(at), i);
     setKeep(spanSet(span));
     countHolders(segment, spanSet(span), spanEnd(span) - from);
     from = spanEnd(span);
   }
-  count(PREFIX_COUNTER_BLOCKS, lengthOf(at));
+  count(PREFIX_COUNTER_BLOCKS, <u32>at.length);
   count(PREFIX_COUNTER_SEGMENTS, 1);
 }
 
-function hangOnParent(at: usize): void {
-  const parent = parentOf(at);
+function hangOnParent(at: Segment): void {
+  const parent = at.parent;
   if (parent == 0) return;
   const above = segmentAt(parent);
-  const fork = depthOf(at) - depthOf(above);
-  store<u32>(above, childrenOf(above) + 1, 12);
-  if (neededOf(above) < fork) store<u8>(above, <u8>fork, 7);
+  const fork = <u32>at.depth - <u32>above.depth;
+  above.children += 1;
+  if (above.needed < fork) above.needed = <u8>fork;
 }
 
 function forgetDerived(): void {
@@ -176,8 +152,8 @@ function forgetDerived(): void {
   memory.fill(MEMBERS, 0, (<usize>SLOT_LIMIT * MEMBER_WORDS) << 3);
   memory.fill(MARKS, 0, (<usize>OVERFLOW_COUNT >> 3) + 1);
   for (let slot: u32 = 0; slot < SLOT_LIMIT; slot++) store<u32>(cell(COLUMN_PREFIX_BLOCKS, slot), 0);
-  store<u32>(HEAD + HEAD_SEGMENT_FREE, 0);
-  store<u32>(HEAD + HEAD_OVERFLOW_FREE, 0);
+  indexHead().segmentFree = 0;
+  indexHead().overflowFree = 0;
   setCounter(PREFIX_COUNTER_BLOCKS, 0);
   setCounter(PREFIX_COUNTER_SEGMENTS, 0);
   setCounter(PREFIX_COUNTER_MEMBERSHIPS, 0);
@@ -187,13 +163,13 @@ function forgetDerived(): void {
 function clearAll(): void {
   count(PREFIX_COUNTER_CLEARED, 1);
   for (let segment: u32 = 1; segment <= SEGMENT_COUNT; segment++) giveUp(segmentAt(segment));
-  store<u32>(HEAD + HEAD_SEGMENT_TOP, 0);
-  store<u32>(HEAD + HEAD_OVERFLOW_TOP, 0);
-  store<u32>(HEAD + HEAD_SET_TOP, 0);
+  indexHead().segmentTop = 0;
+  indexHead().overflowTop = 0;
+  indexHead().setTop = 0;
 }
 
 function giveFreeOverflow(): void {
-  const top = load<u32>(HEAD + HEAD_OVERFLOW_TOP);
+  const top = indexHead().overflowTop;
   for (let list: u32 = 1; list <= top; list++) {
     if ((load<u8>(MARKS + (list >> 3)) & <u8>((<u32>1) << (list & 7))) == 0) giveOverflow(list);
   }
@@ -206,9 +182,9 @@ function giveFreeOverflow(): void {
 export function prefixRepair(): void {
   count(PREFIX_COUNTER_REPAIRS, 1);
   if (
-    load<u32>(HEAD + HEAD_SEGMENT_TOP) > SEGMENT_COUNT ||
-    load<u32>(HEAD + HEAD_OVERFLOW_TOP) > OVERFLOW_COUNT ||
-    load<u32>(HEAD + HEAD_SET_TOP) > SET_COUNT
+    indexHead().segmentTop > SEGMENT_COUNT ||
+    indexHead().overflowTop > OVERFLOW_COUNT ||
+    indexHead().setTop > SET_COUNT
   ) {
     clearAll();
   }
@@ -217,13 +193,13 @@ export function prefixRepair(): void {
 
 /** @returns false when a segment had to be given up on the way, so that what hung on it must go too: do it again */
 function rebuild(): bool {
-  const top = load<u32>(HEAD + HEAD_SEGMENT_TOP);
+  const top = indexHead().segmentTop;
   forgetDerived();
   for (let segment: u32 = 1; segment <= top; segment++) {
     const at = segmentAt(segment);
-    store<u8>(at, 0, 7);
-    store<u32>(at, 0, 12);
-    store<u32>(at, 0, 36);
+    at.needed = 0;
+    at.children = 0;
+    at.pins = 0;
     if (!isWhole(at)) giveUp(at);
   }
   dropUnrooted(top);
@@ -231,7 +207,7 @@ function rebuild(): bool {
   if (dropUnrooted(top)) return false;
   for (let segment: u32 = 1; segment <= top; segment++) {
     const at = segmentAt(segment);
-    if (lengthOf(at) == 0) giveSegment(segment);
+    if (at.length == 0) giveSegment(segment);
     else hangOnParent(at);
   }
   giveFreeOverflow();
@@ -244,7 +220,7 @@ function dropUnrooted(top: u32): bool {
   let dropped = false;
   for (let segment: u32 = 1; segment <= top; segment++) {
     const at = segmentAt(segment);
-    if (lengthOf(at) == 0 || isRooted(at)) continue;
+    if (at.length == 0 || isRooted(at)) continue;
     giveUp(at);
     dropped = true;
   }
@@ -253,6 +229,6 @@ function dropUnrooted(top: u32): bool {
 
 /** Last step: give up the content that nobody holds and no live request needs. */
 export function prefixRepairRest(): void {
-  const top = load<u32>(HEAD + HEAD_SEGMENT_TOP);
-  for (let segment: u32 = 1; segment <= top; segment++) if (lengthOf(segmentAt(segment)) != 0) trim(segment);
+  const top = indexHead().segmentTop;
+  for (let segment: u32 = 1; segment <= top; segment++) if (segmentAt(segment).length != 0) trim(segment);
 }

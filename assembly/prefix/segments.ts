@@ -1,12 +1,7 @@
 // Segments: chains of blocks, each stored once, and the spans that say who holds which of their blocks.
 //
 // Owns: the segment, overflow and members parts of REGION_PREFIX. Written under the index lock; read by anyone between
-// two equal even versions. Header, 64 bytes, then SEGMENT_BLOCKS hashes:
-//   +0  u32 version, odd while the segment changes     +4  u8 length      +5 u8 spans
-//   +6  u8 registered: leading blocks in the table     +7  u8 needed: leading blocks that children hang on
-//   +8  u16 depth of the first block                   +12 u32 children   +16 u64 first hash   +24 u64 last hash
-//   +32 u32 parent (next free one, when free)          +36 u32 pins: live requests whose prompt ends here
-//   +40 u32 × 6 spans, or the number of an overflow list when there are more
+// two equal even versions. The fields are in segment.ts.
 // A span is `end << 24 | set`: the blocks from the end of the span before it up to `end` are held by `set`; behind the
 // last span nobody holds anything. A segment never crosses a multiple of SEGMENT_BLOCKS and is never split, moved or
 // merged; a fork begins a new one; content is appended at the end only, and taken away from the end only when nobody
@@ -14,115 +9,52 @@
 import { COLUMN_PREFIX_BLOCKS, cell } from '../endpoints';
 import {
   count,
-  HEAD_OVERFLOW_FREE,
-  HEAD_OVERFLOW_TOP,
-  HEAD_SEGMENT_FREE,
-  HEAD_SEGMENT_TOP,
   PREFIX_COUNTER_BLOCKS,
   PREFIX_COUNTER_DROPPED,
   PREFIX_COUNTER_EVICTED,
   PREFIX_COUNTER_MEMBERSHIPS,
   PREFIX_COUNTER_SEGMENTS,
 } from './counters';
+import { indexHead } from './head';
 import {
   GROUP_SHIFT,
-  HEAD,
   MEMBER_WORDS,
   MEMBERS,
-  OVERFLOW,
   OVERFLOW_COUNT,
   SCRATCH,
-  SEGMENT_BLOCKS,
-  SEGMENT_BYTES,
   SEGMENT_COUNT,
   SEGMENT_SHIFT,
-  SEGMENTS,
   SET_WORDS,
 } from './layout';
+import {
+  INLINE_SPANS,
+  overflowList,
+  Segment,
+  segmentAt,
+  segmentOf,
+  spanAt,
+  spanEnd,
+  spanList,
+  spanSet,
+} from './segment';
 import { NO_SET, setBits, setHolds, setKeep, setLetGo, setWith, setWithout } from './sets';
 import { tableEnter, tableLeave } from './table';
 
-export const INLINE_SPANS: u32 = 6;
-const SET_MASK: u32 = 0xffffff;
-const SPAN_LIST_BYTES: usize = (<usize>SEGMENT_BLOCKS) << 2;
-
-export function segmentAt(segment: u32): usize {
-  return SEGMENTS + <usize>segment * SEGMENT_BYTES;
-}
-export function lengthOf(at: usize): u32 {
-  return load<u8>(at, 4);
-}
-export function spansOf(at: usize): u32 {
-  return load<u8>(at, 5);
-}
-export function registeredOf(at: usize): u32 {
-  return load<u8>(at, 6);
-}
-export function neededOf(at: usize): u32 {
-  return load<u8>(at, 7);
-}
-export function depthOf(at: usize): u32 {
-  return load<u16>(at, 8);
-}
-export function childrenOf(at: usize): u32 {
-  return load<u32>(at, 12);
-}
-export function firstOf(at: usize): u64 {
-  return load<u64>(at, 16);
-}
-export function lastOf(at: usize): u64 {
-  return load<u64>(at, 24);
-}
-export function parentOf(at: usize): u32 {
-  return load<u32>(at, 32);
-}
-export function pinsOf(at: usize): u32 {
-  return load<u32>(at, 36);
-}
-export function contentOf(at: usize): usize {
-  return at + 64;
-}
-export function spanEnd(span: u32): u32 {
-  return span >> 24;
-}
-export function spanSet(span: u32): u32 {
-  return span & SET_MASK;
-}
-
-/** Address of an overflow list. */
-export function overflowList(list: u32): usize {
-  return OVERFLOW + <usize>list * SPAN_LIST_BYTES;
-}
-
-/** Address of a segment's spans. */
-export function spanList(at: usize): usize {
-  return spansOf(at) <= INLINE_SPANS ? at + 40 : overflowList(load<u32>(at, 40));
-}
-
-/** The segment is about to change: readers turn away from it. An atomic addition is a full barrier everywhere. */
-function begin(at: usize): void {
-  atomic.add<u32>(at, 1);
-}
-
-function end(at: usize): void {
-  atomic.store<u32>(at, load<u32>(at) + 1);
-}
-
 export function pin(segment: u32): void {
   const at = segmentAt(segment);
-  store<u32>(at, pinsOf(at) + 1, 36);
+  at.pins += 1;
 }
 
 /** Take a pin away; what nobody needs any more is the caller's to trim. */
 export function unpin(segment: u32): void {
   const at = segmentAt(segment);
-  store<u32>(at, pinsOf(at) - 1, 36);
+  at.pins -= 1;
 }
 
 /** How many blocks from the first one somebody holds, ending with a held one. */
-function heldEnd(at: usize): u32 {
-  const spans = spansOf(at);
-  return spans == 0 ? 0 : spanEnd(load<u32>(spanList(at) + ((<usize>(spans - 1)) << 2)));
+function heldEnd(at: Segment): u32 {
+  const spans = <u32>at.spans;
+  return spans == 0 ? 0 : spanEnd(spanAt(spanList(at), spans - 1));
 }
 
 // ---- members: where an endpoint may hold something
@@ -174,28 +106,28 @@ function discount(set: u32, blocks: u32): u32 {
 }
 
 function takeOverflow(): u32 {
-  const free = load<u32>(HEAD + HEAD_OVERFLOW_FREE);
+  const free = indexHead().overflowFree;
   if (free != 0) {
-    store<u32>(HEAD + HEAD_OVERFLOW_FREE, load<u32>(overflowList(free)));
+    indexHead().overflowFree = load<u32>(overflowList(free));
     return free;
   }
-  const top = load<u32>(HEAD + HEAD_OVERFLOW_TOP);
+  const top = indexHead().overflowTop;
   if (top == OVERFLOW_COUNT) return 0;
-  store<u32>(HEAD + HEAD_OVERFLOW_TOP, top + 1);
+  indexHead().overflowTop = top + 1;
   return top + 1;
 }
 
 export function giveOverflow(list: u32): void {
-  store<u32>(overflowList(list), load<u32>(HEAD + HEAD_OVERFLOW_FREE));
-  store<u32>(HEAD + HEAD_OVERFLOW_FREE, list);
+  store<u32>(overflowList(list), indexHead().overflowFree);
+  indexHead().overflowFree = list;
 }
 
 /** No overflow list is free: keep what fits inline; what stands behind counts as held by nobody. */
 function cutToInline(): void {
   const list = SCRATCH + NEW_SPANS;
-  let from = spanEnd(load<u32>(list + ((<usize>(INLINE_SPANS - 1)) << 2)));
+  let from = spanEnd(spanAt(list, INLINE_SPANS - 1));
   for (let i = INLINE_SPANS; i < made; i++) {
-    const span = load<u32>(list + ((<usize>i) << 2));
+    const span = spanAt(list, i);
     count(PREFIX_COUNTER_DROPPED, discount(spanSet(span), spanEnd(span) - from));
     setLetGo(spanSet(span));
     from = spanEnd(span);
@@ -205,43 +137,43 @@ function cutToInline(): void {
 }
 
 function stripEmpty(): void {
-  while (made != 0 && spanSet(load<u32>(SCRATCH + NEW_SPANS + ((<usize>(made - 1)) << 2))) == 0) made--;
+  while (made != 0 && spanSet(spanAt(SCRATCH + NEW_SPANS, made - 1)) == 0) made--;
 }
 
 /**
  * Put the list under construction in the place of a segment's spans and cut the segment to `length` blocks. New sets get
  * their references first and old ones lose theirs last, so a thread that dies between leaves no span without its set.
  */
-function writeSpans(at: usize, length: u32): void {
+function writeSpans(at: Segment, length: u32): void {
   const list = SCRATCH + NEW_SPANS;
   const old = SCRATCH + OLD_SPANS;
-  const before = spansOf(at);
-  const had: u32 = before > INLINE_SPANS ? load<u32>(at, 40) : 0;
+  const before = <u32>at.spans;
+  const had: u32 = before > INLINE_SPANS ? at.span0 : 0;
   let overflow = had;
   stripEmpty();
-  for (let i: u32 = 0; i < made; i++) setKeep(spanSet(load<u32>(list + ((<usize>i) << 2))));
+  for (let i: u32 = 0; i < made; i++) setKeep(spanSet(spanAt(list, i)));
   if (made > INLINE_SPANS && had == 0) {
     overflow = takeOverflow();
     if (overflow == 0) cutToInline();
   }
   memory.copy(old, spanList(at), (<usize>before) << 2);
-  begin(at);
-  store<u8>(at, <u8>made, 5);
-  if (made > INLINE_SPANS) store<u32>(at, overflow, 40);
+  at.begin();
+  at.spans = <u8>made;
+  if (made > INLINE_SPANS) at.span0 = overflow;
   memory.copy(spanList(at), list, (<usize>made) << 2);
-  if (length < lengthOf(at)) cutContent(at, length);
-  end(at);
-  for (let i: u32 = 0; i < before; i++) setLetGo(spanSet(load<u32>(old + ((<usize>i) << 2))));
+  if (length < at.length) cutContent(at, length);
+  at.end();
+  for (let i: u32 = 0; i < before; i++) setLetGo(spanSet(spanAt(old, i)));
   if (made <= INLINE_SPANS && had != 0) giveOverflow(had);
 }
 
 /** Whether `slot` holds all of the blocks [from, to). */
-export function holdsRange(at: usize, from: u32, to: u32, slot: u32): bool {
+export function holdsRange(at: Segment, from: u32, to: u32, slot: u32): bool {
   const list = spanList(at);
-  const spans = spansOf(at);
+  const spans = <u32>at.spans;
   let start: u32 = 0;
   for (let i: u32 = 0; i < spans; i++) {
-    const span = load<u32>(list + ((<usize>i) << 2));
+    const span = spanAt(list, i);
     if (spanEnd(span) > from && start < to && !setHolds(spanSet(span), slot)) return false;
     start = spanEnd(span);
     if (start >= to) return true;
@@ -250,10 +182,10 @@ export function holdsRange(at: usize, from: u32, to: u32, slot: u32): bool {
 }
 
 /** How many blocks from the first one lie before the end of the last that `slot` holds; 0 when it holds none. */
-export function heldEndBy(at: usize, slot: u32): u32 {
+export function heldEndBy(at: Segment, slot: u32): u32 {
   const list = spanList(at);
-  for (let i = spansOf(at); i != 0; i--) {
-    const span = load<u32>(list + ((<usize>(i - 1)) << 2));
+  for (let i = <u32>at.spans; i != 0; i--) {
+    const span = spanAt(list, i - 1);
     if (setHolds(spanSet(span), slot)) return spanEnd(span);
   }
   return 0;
@@ -280,15 +212,15 @@ function changePiece(start: u32, to: u32, set: u32, slot: u32, add: bool): u32 {
 }
 
 /** Build the spans with [from, to) changed for `slot`. @returns blocks whose holder changed */
-function buildChanged(at: usize, from: u32, to: u32, slot: u32, add: bool): u32 {
+function buildChanged(at: Segment, from: u32, to: u32, slot: u32, add: bool): u32 {
   const list = spanList(at);
-  const spans = spansOf(at);
+  const spans = <u32>at.spans;
   let changed: u32 = 0;
   let start: u32 = 0;
   made = 0;
   for (let i: u32 = 0; i <= spans; i++) {
     // The last piece stands for the blocks that nobody holds behind the spans.
-    const span = i < spans ? load<u32>(list + ((<usize>i) << 2)) : to << 24;
+    const span = i < spans ? spanAt(list, i) : to << 24;
     const stop = spanEnd(span);
     const set = spanSet(span);
     if (stop <= start) break;
@@ -314,19 +246,19 @@ export function changeRange(segment: u32, from: u32, to: u32, slot: u32, add: bo
   const pairs: i64 = add ? <i64>changed : -(<i64>changed);
   store<u32>(held, load<u32>(held) + <u32>pairs);
   count(PREFIX_COUNTER_MEMBERSHIPS, pairs);
-  writeSpans(at, lengthOf(at));
+  writeSpans(at, <u32>at.length);
   return changed;
 }
 
 /** Forget the holders of all blocks from `from` on. Leaves the shortened list under construction. */
-function buildCut(at: usize, from: u32): u32 {
+function buildCut(at: Segment, from: u32): u32 {
   const list = spanList(at);
-  const spans = spansOf(at);
+  const spans = <u32>at.spans;
   let start: u32 = 0;
   let pairs: u32 = 0;
   made = 0;
   for (let i: u32 = 0; i < spans; i++) {
-    const span = load<u32>(list + ((<usize>i) << 2));
+    const span = spanAt(list, i);
     const stop = spanEnd(span);
     if (start < from) pushSpan(min(stop, from), spanSet(span));
     if (stop > from) pairs += discount(spanSet(span), stop - max(start, from));
@@ -338,64 +270,64 @@ function buildCut(at: usize, from: u32): u32 {
 // ---- content
 
 /** Shorten the content. The segment is odd. */
-function cutContent(at: usize, length: u32): void {
-  const segment = <u32>((at - SEGMENTS) / SEGMENT_BYTES);
-  const content = contentOf(at);
-  const was = lengthOf(at);
-  for (let i = length; i < registeredOf(at); i++) {
+function cutContent(at: Segment, length: u32): void {
+  const segment = segmentOf(at);
+  const content = at.content;
+  const was = <u32>at.length;
+  for (let i = length; i < at.registered; i++) {
     tableLeave(load<u64>(content + ((<usize>i) << 3)), (segment << SEGMENT_SHIFT) | i);
   }
-  if (registeredOf(at) > length) store<u8>(at, <u8>length, 6);
-  store<u8>(at, <u8>length, 4);
-  if (length != 0) store<u64>(at, load<u64>(content + ((<usize>(length - 1)) << 3)), 24);
+  if (at.registered > length) at.registered = <u8>length;
+  at.length = <u8>length;
+  if (length != 0) at.last = load<u64>(content + ((<usize>(length - 1)) << 3));
   count(PREFIX_COUNTER_BLOCKS, <i64>length - <i64>was);
 }
 
 /** Append blocks to a segment that has room for them. */
 export function append(segment: u32, hashes: usize, blocks: u32): void {
   const at = segmentAt(segment);
-  const length = lengthOf(at);
-  begin(at);
-  memory.copy(contentOf(at) + ((<usize>length) << 3), hashes, (<usize>blocks) << 3);
-  store<u64>(at, load<u64>(hashes + ((<usize>(blocks - 1)) << 3)), 24);
-  store<u8>(at, <u8>(length + blocks), 4);
-  end(at);
+  const length = <u32>at.length;
+  at.begin();
+  memory.copy(at.content + ((<usize>length) << 3), hashes, (<usize>blocks) << 3);
+  at.last = load<u64>(hashes + ((<usize>(blocks - 1)) << 3));
+  at.length = <u8>(length + blocks);
+  at.end();
   count(PREFIX_COUNTER_BLOCKS, blocks);
 }
 
 /** Enter the blocks before `to` into the table. @returns how many of them stand there now */
 export function register(segment: u32, to: u32): u32 {
   const at = segmentAt(segment);
-  let registered = registeredOf(at);
+  let registered = <u32>at.registered;
   while (registered < to) {
-    const hash = load<u64>(contentOf(at) + ((<usize>registered) << 3));
+    const hash = load<u64>(at.content + ((<usize>registered) << 3));
     if (tableEnter(hash, (segment << SEGMENT_SHIFT) | registered) != 0) break;
     registered++;
   }
   // Readers do not look at this byte, so the version stays.
-  if (registered > registeredOf(at)) store<u8>(at, <u8>registered, 6);
+  if (registered > at.registered) at.registered = <u8>registered;
   return registered;
 }
 
 export function segmentsFree(): bool {
-  return load<u32>(HEAD + HEAD_SEGMENT_FREE) != 0 || load<u32>(HEAD + HEAD_SEGMENT_TOP) < SEGMENT_COUNT;
+  return indexHead().segmentFree != 0 || indexHead().segmentTop < SEGMENT_COUNT;
 }
 
 function takeSegment(): u32 {
-  const free = load<u32>(HEAD + HEAD_SEGMENT_FREE);
+  const free = indexHead().segmentFree;
   if (free != 0) {
-    store<u32>(HEAD + HEAD_SEGMENT_FREE, parentOf(segmentAt(free)));
+    indexHead().segmentFree = segmentAt(free).parent;
     return free;
   }
-  const top = load<u32>(HEAD + HEAD_SEGMENT_TOP) + 1;
-  store<u32>(HEAD + HEAD_SEGMENT_TOP, top);
+  const top = indexHead().segmentTop + 1;
+  indexHead().segmentTop = top;
   return top;
 }
 
 /** Put an empty segment on the free list. */
 export function giveSegment(segment: u32): void {
-  store<u32>(segmentAt(segment), load<u32>(HEAD + HEAD_SEGMENT_FREE), 32);
-  store<u32>(HEAD + HEAD_SEGMENT_FREE, segment);
+  segmentAt(segment).parent = indexHead().segmentFree;
+  indexHead().segmentFree = segment;
 }
 
 /**
@@ -405,43 +337,43 @@ export function giveSegment(segment: u32): void {
 export function createSegment(parent: u32, fork: u32, depth: u32, hashes: usize, blocks: u32): u32 {
   const segment = takeSegment();
   const at = segmentAt(segment);
-  begin(at);
-  store<u8>(at, 0, 5);
-  store<u8>(at, 0, 6);
-  store<u8>(at, 0, 7);
-  store<u16>(at, <u16>depth, 8);
-  store<u32>(at, 0, 12);
-  store<u64>(at, load<u64>(hashes), 16);
-  store<u32>(at, parent, 32);
-  store<u32>(at, 0, 36);
-  memory.copy(contentOf(at), hashes, (<usize>blocks) << 3);
-  store<u64>(at, load<u64>(hashes + ((<usize>(blocks - 1)) << 3)), 24);
+  at.begin();
+  at.spans = 0;
+  at.registered = 0;
+  at.needed = 0;
+  at.depth = <u16>depth;
+  at.children = 0;
+  at.first = load<u64>(hashes);
+  at.parent = parent;
+  at.pins = 0;
+  memory.copy(at.content, hashes, (<usize>blocks) << 3);
+  at.last = load<u64>(hashes + ((<usize>(blocks - 1)) << 3));
   if (tableEnter(load<u64>(hashes), segment << SEGMENT_SHIFT) != 0) {
-    store<u8>(at, 0, 4);
-    end(at);
+    at.length = 0;
+    at.end();
     giveSegment(segment);
     return 0;
   }
-  store<u8>(at, 1, 6);
-  store<u8>(at, <u8>blocks, 4);
-  end(at);
+  at.registered = 1;
+  at.length = <u8>blocks;
+  at.end();
   if (parent != 0) {
     const above = segmentAt(parent);
-    store<u32>(above, childrenOf(above) + 1, 12);
-    if (neededOf(above) < fork) store<u8>(above, <u8>fork, 7);
+    above.children += 1;
+    if (above.needed < fork) above.needed = <u8>fork;
   }
   count(PREFIX_COUNTER_BLOCKS, blocks);
   count(PREFIX_COUNTER_SEGMENTS, 1);
   return segment;
 }
 
-function leaveParent(at: usize): u32 {
-  const parent = parentOf(at);
+function leaveParent(at: Segment): u32 {
+  const parent = at.parent;
   if (parent != 0) {
     const above = segmentAt(parent);
-    const children = childrenOf(above) - 1;
-    store<u32>(above, children, 12);
-    if (children == 0) store<u8>(above, 0, 7);
+    const children = above.children - 1;
+    above.children = children;
+    if (children == 0) above.needed = 0;
   }
   return parent;
 }
@@ -452,11 +384,11 @@ function leaveParent(at: usize): u32 {
 export function trim(segment: u32): void {
   while (segment != 0) {
     const at = segmentAt(segment);
-    const keep = pinsOf(at) != 0 ? lengthOf(at) : max(heldEnd(at), neededOf(at));
-    if (keep >= lengthOf(at)) return;
-    begin(at);
+    const keep = at.pins != 0 ? <u32>at.length : max(heldEnd(at), <u32>at.needed);
+    if (keep >= at.length) return;
+    at.begin();
     cutContent(at, keep);
-    end(at);
+    at.end();
     if (keep != 0) return;
     const parent = leaveParent(at);
     giveSegment(segment);
@@ -465,15 +397,15 @@ export function trim(segment: u32): void {
   }
 }
 
-export function isLeaf(at: usize): bool {
-  return childrenOf(at) == 0 && pinsOf(at) == 0;
+export function isLeaf(at: Segment): bool {
+  return at.children == 0 && at.pins == 0;
 }
 
 /** Evict the last `blocks` blocks of a segment that is a leaf, and what nothing needs then. */
 export function evictTail(segment: u32, blocks: u32): void {
   const at = segmentAt(segment);
-  const keep = blocks >= lengthOf(at) ? 0 : lengthOf(at) - blocks;
+  const keep = blocks >= at.length ? 0 : <u32>at.length - blocks;
   count(PREFIX_COUNTER_EVICTED, buildCut(at, keep));
-  writeSpans(at, keep == 0 ? lengthOf(at) : keep);
+  writeSpans(at, keep == 0 ? <u32>at.length : keep);
   trim(segment);
 }

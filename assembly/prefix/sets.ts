@@ -1,18 +1,42 @@
 // Interned holder sets: which endpoints hold a run of blocks, one number for every different set.
 //
 // Owns: the set parts of REGION_PREFIX. Written under the index lock. A bitmap never changes while a span names its set,
-// so a reader that found the number in a segment may read the bitmap until the segment's version changes. Meta, 16 bytes:
-//   +0 u32 references (spans) · +4 u32 next of the same hash or next free · +8 u32 generation · +12 u32 hash
-// The hash is the exclusive or of one number per endpoint (Zobrist), so that of a neighbour set costs one operation.
-import { count, counted, HEAD_SET_FREE, HEAD_SET_TOP, PREFIX_COUNTER_SETS } from './counters';
-import { HEAD, SET_BITS, SET_CACHE, SET_COUNT, SET_HEADS, SET_META, SET_WORDS } from './layout';
+// so a reader that found the number in a segment may read the bitmap until the segment's version changes. The hash is the exclusive or of one number per endpoint (Zobrist), so that of a neighbour set costs one operation.
+import { count, counted, PREFIX_COUNTER_SETS } from './counters';
+import { indexHead } from './head';
+import { SET_BITS, SET_CACHE, SET_COUNT, SET_HEADS, SET_META, SET_WORDS } from './layout';
 
 /** There is no free set left. */
 export const NO_SET: u32 = 0xffffffff;
 const CACHE_MASK: u32 = 65535;
 
-function metaOf(set: u32): usize {
-  return SET_META + ((<usize>set) << 4);
+@unmanaged
+class SetMeta {
+  /** Spans that name the set · any thread · index lock. */
+  references: u32;
+  /** Number of the next set of the same head, or of the next free one · any thread · index lock. */
+  next: u32;
+  /** Times that the number was freed · any thread · index lock. */
+  generation: u32;
+  /** Exclusive or of its endpoints' numbers · any thread · index lock. */
+  hash: u32;
+}
+
+/** One line of the cache of transitions: `from` with the bit of a slot turned over is `to`. */
+@unmanaged
+class Transition {
+  /** Set and slot, plus 1; 0 = free · any thread · index lock. */
+  key: u32;
+  /** Number of the other set · any thread · index lock. */
+  to: u32;
+  /** Generation of the set then · any thread · index lock. */
+  fromGeneration: u32;
+  /** Generation of the other set then · any thread · index lock. */
+  toGeneration: u32;
+}
+
+function metaOf(set: u32): SetMeta {
+  return changetype<SetMeta>(SET_META + <usize>set * offsetof<SetMeta>());
 }
 
 export function setBits(set: u32): usize {
@@ -52,14 +76,14 @@ function isNeighbour(a: u32, b: u32, slot: u32): bool {
 }
 
 function takeFree(): u32 {
-  const free = load<u32>(HEAD + HEAD_SET_FREE);
+  const free = indexHead().setFree;
   if (free != 0) {
-    store<u32>(HEAD + HEAD_SET_FREE, load<u32>(metaOf(free), 4));
+    indexHead().setFree = metaOf(free).next;
     return free;
   }
-  const top = load<u32>(HEAD + HEAD_SET_TOP) + 1;
+  const top = indexHead().setTop + 1;
   if (top >= SET_COUNT) return NO_SET;
-  store<u32>(HEAD + HEAD_SET_TOP, top);
+  indexHead().setTop = top;
   return top;
 }
 
@@ -72,40 +96,45 @@ function makeNeighbour(set: u32, slot: u32, hash: u32): u32 {
   store<u64>(word, load<u64>(word) ^ ((<u64>1) << (slot & 63)));
   const meta = metaOf(made);
   const head = headOf(hash);
-  store<u32>(meta, 0);
-  store<u32>(meta, load<u32>(head), 4);
-  store<u32>(meta, hash, 12);
+  meta.references = 0;
+  meta.next = load<u32>(head);
+  meta.hash = hash;
   store<u32>(head, made);
   count(PREFIX_COUNTER_SETS, 1);
   return made;
 }
 
 function findNeighbour(set: u32, slot: u32): u32 {
-  const hash = load<u32>(metaOf(set), 12) ^ zobrist(slot);
-  for (let at = load<u32>(headOf(hash)); at != 0; at = load<u32>(metaOf(at), 4)) {
-    if (load<u32>(metaOf(at), 12) == hash && isNeighbour(set, at, slot)) return at;
+  const hash = metaOf(set).hash ^ zobrist(slot);
+  for (let at = load<u32>(headOf(hash)); at != 0; at = metaOf(at).next) {
+    if (metaOf(at).hash == hash && isNeighbour(set, at, slot)) return at;
   }
   return hash == 0 && isNeighbour(set, 0, slot) ? 0 : makeNeighbour(set, slot, hash);
+}
+
+function lineOf(key: u32): Transition {
+  const line = <usize>((key * 0x9e3779b1) >> 16) & CACHE_MASK;
+  return changetype<Transition>(SET_CACHE + line * offsetof<Transition>());
 }
 
 /** The set with the bit of `slot` turned over, through the cache of transitions; NO_SET when there is no room for it. */
 function flipped(set: u32, slot: u32): u32 {
   const key = (set << 12) | slot;
-  const line = SET_CACHE + ((<usize>((key * 0x9e3779b1) >> 16) & CACHE_MASK) << 4);
-  const cached = load<u32>(line, 4);
+  const line = lineOf(key);
+  const cached = line.to;
   if (
-    load<u32>(line) == key + 1 &&
-    load<u32>(line, 8) == load<u32>(metaOf(set), 8) &&
-    load<u32>(line, 12) == load<u32>(metaOf(cached), 8)
+    line.key == key + 1 &&
+    line.fromGeneration == metaOf(set).generation &&
+    line.toGeneration == metaOf(cached).generation
   ) {
     return cached;
   }
   const found = findNeighbour(set, slot);
   if (found == NO_SET) return NO_SET;
-  store<u32>(line, key + 1);
-  store<u32>(line, found, 4);
-  store<u32>(line, load<u32>(metaOf(set), 8), 8);
-  store<u32>(line, load<u32>(metaOf(found), 8), 12);
+  line.key = key + 1;
+  line.to = found;
+  line.fromGeneration = metaOf(set).generation;
+  line.toGeneration = metaOf(found).generation;
   return found;
 }
 
@@ -123,26 +152,26 @@ export function setWithout(set: u32, slot: u32): u32 {
 export function setKeep(set: u32): void {
   if (set == 0) return;
   const meta = metaOf(set);
-  store<u32>(meta, load<u32>(meta) + 1);
+  meta.references++;
 }
 
 export function setReferences(set: u32): u32 {
-  return load<u32>(metaOf(set));
+  return metaOf(set).references;
 }
 
 function unlink(set: u32): void {
   const meta = metaOf(set);
-  const next = load<u32>(meta, 4);
-  const head = headOf(load<u32>(meta, 12));
+  const next = meta.next;
+  const head = headOf(meta.hash);
   let at = load<u32>(head);
   if (at == set) {
     store<u32>(head, next);
     return;
   }
   while (at != 0) {
-    const after = load<u32>(metaOf(at), 4);
+    const after = metaOf(at).next;
     if (after == set) {
-      store<u32>(metaOf(at), next, 4);
+      metaOf(at).next = next;
       return;
     }
     at = after;
@@ -151,17 +180,17 @@ function unlink(set: u32): void {
 
 function release(set: u32): void {
   const meta = metaOf(set);
-  store<u32>(meta, load<u32>(meta, 8) + 1, 8);
-  store<u32>(meta, load<u32>(HEAD + HEAD_SET_FREE), 4);
-  store<u32>(HEAD + HEAD_SET_FREE, set);
+  meta.generation++;
+  meta.next = indexHead().setFree;
+  indexHead().setFree = set;
 }
 
 /** A span names the set no more; the last one frees it. */
 export function setLetGo(set: u32): void {
   if (set == 0) return;
   const meta = metaOf(set);
-  const references = load<u32>(meta) - 1;
-  store<u32>(meta, references);
+  const references = meta.references - 1;
+  meta.references = references;
   if (references != 0) return;
   unlink(set);
   release(set);
@@ -170,30 +199,30 @@ export function setLetGo(set: u32): void {
 
 /** Forget all references and hashes, keeping the bitmaps that live spans name: first step of a repair. */
 export function setsForget(): void {
-  const top = load<u32>(HEAD + HEAD_SET_TOP);
+  const top = indexHead().setTop;
   for (let set: u32 = 0; set <= top && set < SET_COUNT; set++) {
     const meta = metaOf(set);
-    store<u32>(meta, 0);
-    store<u32>(meta, load<u32>(meta, 8) + 1, 8);
+    meta.references = 0;
+    meta.generation++;
   }
   memory.fill(SET_HEADS, 0, (<usize>SET_COUNT) << 2);
-  store<u32>(HEAD + HEAD_SET_FREE, 0);
+  indexHead().setFree = 0;
 }
 
 /** Link the sets that have references again and free the others: last step of a repair. @returns sets in use */
 export function setsRelink(): u32 {
-  const top = load<u32>(HEAD + HEAD_SET_TOP);
+  const top = indexHead().setTop;
   let used: u32 = 0;
   for (let set: u32 = 1; set <= top && set < SET_COUNT; set++) {
     const meta = metaOf(set);
-    if (load<u32>(meta) == 0) {
+    if (meta.references == 0) {
       release(set);
       continue;
     }
     const hash = hashBits(setBits(set));
     const head = headOf(hash);
-    store<u32>(meta, hash, 12);
-    store<u32>(meta, load<u32>(head), 4);
+    meta.hash = hash;
+    meta.next = load<u32>(head);
     store<u32>(head, set);
     used++;
   }

@@ -12,33 +12,22 @@ import {
 } from './counters';
 import { dropHeld, evictHeld, makeSets } from './evict';
 import { CHAIN_LIMIT, SEGMENT_MASK, SEGMENT_SHIFT, SLOT_LIMIT } from './layout';
-import { beginPath, extendPath, followPath, stepFrom, stepSegment, steps, stepTo, tick, touch } from './path';
-import {
-  changeRange,
-  contentOf,
-  depthOf,
-  holdsRange,
-  parentOf,
-  pin,
-  register,
-  registeredOf,
-  segmentAt,
-  trim,
-  unpin,
-} from './segments';
+import { beginPath, extendPath, followPath, stepAt, steps, tick, touch } from './path';
+import { Segment, segmentAt } from './segment';
+import { changeRange, holdsRange, pin, register, trim, unpin } from './segments';
 import { tableFind } from './table';
 import { forgetTails } from './tails';
 
 /** `slot` holds the blocks of one step of the path. @returns false when not all of them could be entered */
 function holdStep(step: u32, slot: u32): bool {
-  const segment = stepSegment(step);
+  const segment = stepAt(step).segment;
   const at = segmentAt(segment);
-  const from = stepFrom(step);
-  const to = stepTo(step);
+  const from = stepAt(step).from;
+  const to = stepAt(step).to;
   if (holdsRange(at, from, to, slot)) return true;
   makeSets();
   let known = to;
-  if (registeredOf(at) < to) known = register(segment, to);
+  if (at.registered < to) known = register(segment, to);
   if (known > from) held += changeRange(segment, from, known, slot, true);
   if (known < to) count(PREFIX_COUNTER_CONFLICTS, to - known);
   return known >= to;
@@ -50,7 +39,7 @@ let held: u32 = 0; // blocks newly held, of the path under way
 function holdPath(slot: u32): u32 {
   held = 0;
   if (steps == 0) return 0;
-  const last = stepSegment(steps - 1);
+  const last = stepAt(steps - 1).segment;
   pin(last);
   for (let step: u32 = 0; step < steps; step++) if (!holdStep(step, slot)) break;
   unpin(last);
@@ -86,7 +75,7 @@ export function prefixInsertLocked(slot: u32, blocks: u32): u32 {
 
 /** Touch the chain above a segment, so that no block looks older than what hangs on it. */
 function touchAbove(segment: u32): void {
-  for (let at = parentOf(segmentAt(segment)); at != 0; at = parentOf(segmentAt(at))) touch(at);
+  for (let at = segmentAt(segment).parent; at != 0; at = segmentAt(at).parent) touch(at);
 }
 
 /**
@@ -108,7 +97,7 @@ export function prefixStoreAt(slot: u32, hasParent: u32, parentPointer: usize, h
     }
     segment = location >> SEGMENT_SHIFT;
     position = (location & SEGMENT_MASK) + 1;
-    depth = depthOf(segmentAt(segment)) + position;
+    depth = <u32>segmentAt(segment).depth + position;
     if (load<u32>(cell(COLUMN_PREFIX_CAPACITY, slot)) != 0) touchAbove(segment);
   }
   const whole = depth >= CHAIN_LIMIT ? 0 : min(blocks, CHAIN_LIMIT - depth);
@@ -122,9 +111,9 @@ export function prefixStoreLocked(slot: u32, hasParent: u32, parentPointer: usiz
 }
 
 /** How many of the hashes from `i` on follow one another in the segment from `position` on. */
-function runLength(at: usize, position: u32, hashes: usize, i: u32, blocks: u32): u32 {
-  const most = min(registeredOf(at) - position, blocks - i);
-  const content = contentOf(at) + ((<usize>position) << 3);
+function runLength(at: Segment, position: u32, hashes: usize, i: u32, blocks: u32): u32 {
+  const most = min(<u32>at.registered - position, blocks - i);
+  const content = at.content + ((<usize>position) << 3);
   const wanted = hashes + ((<usize>i) << 3);
   let run: u32 = 1;
   while (run < most && load<u64>(content + ((<usize>run) << 3)) == load<u64>(wanted + ((<usize>run) << 3))) run++;

@@ -1,36 +1,72 @@
 // The block table: from a block's hash to the segment and position that hold it.
 //
-// Owns: the table part of REGION_PREFIX. Written under the index lock, read by anyone. A bucket of 64 bytes is
-//   +0  u32       how many entries whose home is here or before stand behind this bucket: 0 ends a search
-//   +4  u16 × 10  tags, 16 bits of the mixed hash
-//   +24 u32 × 10  segment × 64 + position, 0 = free
-// Entries never move, so a reader that comes between sees an entry or does not. What it finds it proves by the hash
-// that stands in the segment.
-import { BUCKETS, SEGMENT_BYTES, SEGMENT_MASK, SEGMENT_SHIFT, SEGMENTS, TABLE, TABLE_PROBES } from './layout';
+// Owns: the table part of REGION_PREFIX. Written under the index lock, read by any thread without it. Entries never move,
+// so a concurrent reader sees an entry or does not. The hash in the segment proves what the reader finds.
+import { BUCKETS, SEGMENT_MASK, SEGMENT_SHIFT, TABLE, TABLE_PROBES } from './layout';
+import { segmentAt } from './segment';
 
 const SLOTS: u32 = 10;
 const GOLDEN: u64 = 0x9e3779b97f4a7c15; // 2^64 / golden ratio: spreads short hashes too (Knuth, vol. 3, 6.4)
 
-function homeOf(mixed: u64): usize {
-  return TABLE + ((<usize>(((mixed >> 32) * <u64>BUCKETS) >> 32)) << 6);
+/** Ten entries. */
+@unmanaged
+class Bucket {
+  /** Entries behind this bucket whose home is here or before; 0 ends a search · any thread · index lock. */
+  behind: u32;
+  /** Ten tags of 16 bits of the mixed hash · any thread · index lock. */
+  tags: u32;
+  private tags2: u32;
+  private tags4: u32;
+  private tags6: u32;
+  private tags8: u32;
+  /** Ten locations, segment × SEGMENT_BLOCKS + position, 0 = free · any thread · index lock. */
+  locations: u32;
+  private locations1: u32;
+  private locations2: u64;
+  private locations4: u64;
+  private locations6: u64;
+  private locations8: u64;
+
+  next(): Bucket {
+    return changetype<Bucket>(changetype<usize>(this) + offsetof<Bucket>());
+  }
+
+  location(slot: usize): u32 {
+    return load<u32>(changetype<usize>(this) + (slot << 2), offsetof<Bucket>('locations'));
+  }
+
+  setLocation(slot: usize, location: u32): void {
+    store<u32>(changetype<usize>(this) + (slot << 2), location, offsetof<Bucket>('locations'));
+  }
+
+  setTag(slot: usize, tag: u16): void {
+    store<u16>(changetype<usize>(this) + (slot << 1), tag, offsetof<Bucket>('tags'));
+  }
+
+  /** Bits 0 to 9: the slots that carry the tag. */
+  tagHits(tag: u16): u32 {
+    const at = changetype<usize>(this);
+    const eight = <u32>i16x8.bitmask(i16x8.eq(v128.load(at, offsetof<Bucket>('tags')), i16x8.splat(<i16>tag)));
+    const ninth = load<u16>(at, offsetof<Bucket>('tags8'));
+    const tenth = load<u16>(at, offsetof<Bucket>('tags8') + sizeof<u16>());
+    return eight | (u32(ninth == tag) << 8) | (u32(tenth == tag) << 9);
+  }
+}
+
+function homeOf(mixed: u64): Bucket {
+  const home = <usize>(((mixed >> 32) * <u64>BUCKETS) >> 32);
+  return changetype<Bucket>(TABLE + home * offsetof<Bucket>());
 }
 
 function tagOf(mixed: u64): u16 {
   return <u16>(mixed >> 16);
 }
 
-/** Bits 0 to 9: the slots of a bucket that carry the tag. */
-function tagHits(bucket: usize, tag: u16): u32 {
-  const eight = <u32>i16x8.bitmask(i16x8.eq(v128.load(bucket, 4), i16x8.splat(<i16>tag)));
-  const two = (u32(load<u16>(bucket, 20) == tag) << 8) | (u32(load<u16>(bucket, 22) == tag) << 9);
-  return eight | two;
-}
-
 /** Hash of the block at a location. The first one stands in the header, which a search reads anyway. */
 function hashAt(location: u32): u64 {
-  const segment = SEGMENTS + <usize>(location >> SEGMENT_SHIFT) * SEGMENT_BYTES;
+  const at = segmentAt(location >> SEGMENT_SHIFT);
   const position = location & SEGMENT_MASK;
-  return position == 0 ? load<u64>(segment, 16) : load<u64>(segment + ((<usize>position) << 3), 64);
+  return position == 0 ? at.first : load<u64>(at.content + ((<usize>position) << 3));
 }
 
 /** Location of a block, or 0. */
@@ -39,14 +75,14 @@ export function tableFind(hash: u64): u32 {
   const tag = tagOf(mixed);
   let bucket = homeOf(mixed);
   for (let i: u32 = 0; i < TABLE_PROBES; i++) {
-    let hits = tagHits(bucket, tag);
+    let hits = bucket.tagHits(tag);
     while (hits != 0) {
-      const location = load<u32>(bucket + ((<usize>ctz(hits)) << 2), 24);
+      const location = bucket.location(<usize>ctz(hits));
       if (location != 0 && hashAt(location) == hash) return location;
       hits &= hits - 1;
     }
-    if (load<u32>(bucket) == 0) return 0;
-    bucket += 64;
+    if (bucket.behind == 0) return 0;
+    bucket = bucket.next();
   }
   return 0;
 }
@@ -55,8 +91,13 @@ export function tableFind(hash: u64): u32 {
 export function tableGuess(hash: u64): u32 {
   const mixed = hash * GOLDEN;
   const bucket = homeOf(mixed);
-  const hits = tagHits(bucket, tagOf(mixed));
-  return hits == 0 ? 0 : load<u32>(bucket + ((<usize>ctz(hits)) << 2), 24);
+  const hits = bucket.tagHits(tagOf(mixed));
+  return hits == 0 ? 0 : bucket.location(<usize>ctz(hits));
+}
+
+/** Count an entry in `bucket` at the buckets from its home on that a search passes. */
+function countBehind(home: Bucket, bucket: Bucket, by: i32): void {
+  for (let at = home; changetype<usize>(at) < changetype<usize>(bucket); at = at.next()) at.behind += <u32>by;
 }
 
 /** Enter a block that is not in the table yet. @returns false when no bucket within reach has room */
@@ -66,13 +107,13 @@ function put(hash: u64, location: u32): bool {
   let bucket = home;
   for (let i: u32 = 0; i < TABLE_PROBES; i++) {
     for (let slot: usize = 0; slot < SLOTS; slot++) {
-      if (load<u32>(bucket + (slot << 2), 24) != 0) continue;
-      store<u16>(bucket + (slot << 1), tagOf(mixed), 4);
-      store<u32>(bucket + (slot << 2), location, 24);
-      for (let passed = home; passed < bucket; passed += 64) store<u32>(passed, load<u32>(passed) + 1);
+      if (bucket.location(slot) != 0) continue;
+      bucket.setTag(slot, tagOf(mixed));
+      bucket.setLocation(slot, location);
+      countBehind(home, bucket, 1);
       return true;
     }
-    bucket += 64;
+    bucket = bucket.next();
   }
   return false;
 }
@@ -94,14 +135,14 @@ export function tableLeave(hash: u64, location: u32): void {
   const home = homeOf(mixed);
   let bucket = home;
   for (let i: u32 = 0; i < TABLE_PROBES; i++) {
-    for (let hits = tagHits(bucket, tag); hits != 0; hits &= hits - 1) {
+    for (let hits = bucket.tagHits(tag); hits != 0; hits &= hits - 1) {
       const slot = <usize>ctz(hits);
-      if (load<u32>(bucket + (slot << 2), 24) != location) continue;
-      store<u32>(bucket + (slot << 2), 0, 24);
-      for (let passed = home; passed < bucket; passed += 64) store<u32>(passed, load<u32>(passed) - 1);
+      if (bucket.location(slot) != location) continue;
+      bucket.setLocation(slot, 0);
+      countBehind(home, bucket, -1);
       return;
     }
-    bucket += 64;
+    bucket = bucket.next();
   }
 }
 

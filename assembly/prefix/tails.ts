@@ -10,6 +10,15 @@ import { MATCH } from '../memory';
 import { count, PREFIX_COUNTER_TAILS } from './counters';
 import { SLOT_LIMIT, TAIL_BUCKETS, TAIL_EPOCHS, TAILS } from './layout';
 
+/** A tail that an endpoint holds. */
+@unmanaged
+class Tail {
+  /** Chain hash, exclusive or with `data` · any thread · index lock. */
+  check: u64;
+  /** Slot, epoch and generation, 0 = free (dataOf) · any thread · index lock. */
+  data: u64;
+}
+
 const ENTRIES: u32 = 8;
 const GOLDEN: u64 = 0x9e3779b97f4a7c15;
 const EPOCH_MASK: u64 = 0x7ffff;
@@ -17,6 +26,10 @@ const EPOCH_MASK: u64 = 0x7ffff;
 function bucketOf(hash: u64): usize {
   const mixed = hash * GOLDEN;
   return TAILS + ((<usize>(((mixed >> 32) * <u64>TAIL_BUCKETS) >> 32)) << 7);
+}
+
+function tailAt(bucket: usize, i: u32): Tail {
+  return changetype<Tail>(bucket + <usize>i * offsetof<Tail>());
 }
 
 function dataOf(slot: u32): u64 {
@@ -33,9 +46,9 @@ export function tailInsertLocked(slot: u32, hashPointer: usize): void {
   const bucket = bucketOf(hash);
   let last: u32 = ENTRIES - 1;
   for (let i: u32 = 0; i < ENTRIES; i++) {
-    const at = bucket + ((<usize>i) << 4);
-    const known = load<u64>(at, 8);
-    if (known == data && (load<u64>(at) ^ known) == hash) {
+    const tail = tailAt(bucket, i);
+    const known = tail.data;
+    if (known == data && (tail.check ^ known) == hash) {
       if (i == 0) return;
       last = i;
       break;
@@ -45,9 +58,10 @@ export function tailInsertLocked(slot: u32, hashPointer: usize): void {
       break;
     }
   }
-  memory.copy(bucket + 16, bucket, (<usize>last) << 4);
-  store<u64>(bucket, data, 8);
-  store<u64>(bucket, hash ^ data);
+  const first = tailAt(bucket, 0);
+  memory.copy(changetype<usize>(tailAt(bucket, 1)), bucket, <usize>last * offsetof<Tail>());
+  first.data = data;
+  first.check = hash ^ data;
   count(PREFIX_COUNTER_TAILS, 1);
 }
 
@@ -56,9 +70,9 @@ export function tailMatch(hashPointer: usize, wholeBlocks: u32): void {
   const hash = load<u64>(hashPointer);
   const bucket = bucketOf(hash);
   for (let i: u32 = 0; i < ENTRIES; i++) {
-    const at = bucket + ((<usize>i) << 4);
-    const data = load<u64>(at, 8);
-    if (data == 0 || (load<u64>(at) ^ data) != hash) continue;
+    const tail = tailAt(bucket, i);
+    const data = tail.data;
+    if (data == 0 || (tail.check ^ data) != hash) continue;
     const slot = <u32>data & 0xfff;
     const matched = MATCH + ((<usize>slot) << 2);
     if (slot >= SLOT_LIMIT || data != dataOf(slot) || load<u32>(matched) != wholeBlocks) continue;
