@@ -121,7 +121,7 @@ async function streamBench(): Promise<{ run: () => void }> {
     },
     responses: { open: () => 0, feed: (_id, chunk) => chunk, usage: () => USAGE, events: () => 0, close: nothing },
     scheduler: { schedule: () => endpoints[turn++ % endpoints.length]! },
-    dialects: createDialects(DEFAULT_PARSERS),
+    settings: { current: { dialects: createDialects(DEFAULT_PARSERS), revokes: false } },
     rules: new RequestRules(),
     admission: { admit: () => 'admitted' },
     recorder: QUIET,

@@ -238,8 +238,8 @@ export class RequestPhase {
   }
 
   #makeRevocable({ charge: { tickets = [] } }: Placement): void {
-    const { revocable } = this.#exchange.context.services;
-    if (revocable === undefined) return;
+    const { revocable, settings } = this.#exchange.context.services;
+    if (revocable === undefined || !settings.current.revokes) return;
     revocable.hold(tickets, this.#exchange);
     this.#irrevocable = () => revocable.letGo(tickets);
   }

@@ -74,8 +74,8 @@ export class RequestReader {
     this.headers = message.headers;
     this.subset = message.subset;
     if (message.endOfStream) return this.#complete('headers');
-    const { dialects, limits, scanner, blockBytes } = this.#services;
-    const dialect = dialects.find(requestPath(message.headers));
+    const { settings, limits, scanner, blockBytes } = this.#services;
+    const dialect = settings.current.dialects.find(requestPath(message.headers));
     if ('kind' in dialect) return dialect;
     const limit = limits.maxRequestBodyBytes;
     const announced = Number(message.headers.get('content-length'));

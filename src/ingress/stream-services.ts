@@ -1,4 +1,5 @@
 import type { Admission } from '../admission/admission.js';
+import type { CurrentSettings } from '../core/current-settings.js';
 import type { RevocableRequests } from '../flow-control/evictable-requests.js';
 import type { WaitingLine } from '../flow-control/waiting-line.js';
 import type { BodyScanner } from '../request/body-scanner.js';
@@ -31,6 +32,13 @@ export interface LatencySource {
   predict(input: ScheduleInput, signal: AbortSignal): Promise<LatencyAnswer>;
 }
 
+/** The settings of streams that a reload of the configuration can change. */
+export interface StreamSettings {
+  readonly dialects: Dialects;
+  /** Running requests may be ended for others of a higher band. */
+  readonly revokes: boolean;
+}
+
 /** Everything that the streams of one shard share. */
 export interface StreamServices {
   readonly scanner: BodyScanner;
@@ -38,7 +46,7 @@ export interface StreamServices {
   readonly scheduler: GatedScheduler;
   /** Where requests wait for an endpoint with room; undefined = flow control is off and nothing waits. */
   readonly line?: WaitingLine | undefined;
-  /** Running requests that may be ended for others of a higher band; undefined = none is. */
+  /** Running requests that may be ended for others of a higher band, as long as `revokes` is set; undefined = none is. */
   readonly revocable?: RevocableRequests | undefined;
   /** Host plugins; undefined when the configuration has none. */
   readonly plugins?: HostPlugins | undefined;
@@ -46,7 +54,7 @@ export interface StreamServices {
   readonly tokens?: TokenSource | undefined;
   /** Asks prediction servers about a request; undefined = there are none. */
   readonly latency?: LatencySource | undefined;
-  readonly dialects: Dialects;
+  readonly settings: CurrentSettings<StreamSettings>;
   readonly rules: RequestRules;
   readonly admission: Admission;
   readonly recorder: RequestRecorder;

@@ -1,9 +1,15 @@
 import type { Piscina } from 'piscina';
-import type { LoadedConfiguration } from '../config/load.js';
+import type { LoadedConfiguration, LoadOptions } from '../config/load.js';
 import type { TlsMaterial } from '../ingress/transport.js';
 import type { Logger, LogOptions } from '../operations/log.js';
 import type { MetricsServerOptions } from '../operations/telemetry/metrics-server.js';
-import type { FollowedConfiguration } from './control/configuration-reload.js';
+import type { FileWatchOptions } from '../pool/discovery/file-watch.js';
+
+/** A configuration file that is followed. */
+export interface FollowedConfiguration extends FileWatchOptions {
+  readonly file: string;
+  readonly load: LoadOptions;
+}
 
 /** Everything that a picker is started with; flags and configuration have been checked, discovery is configured. */
 export interface PickerOptions {

@@ -5,14 +5,12 @@ import type { LatencyPrediction } from './latency-outlook.js';
 import type { PickWork, ProfilePick, ProfileRuns } from './profile-handler.js';
 
 export interface RunOptions extends ChargeOptions {
-  /** Names of the profiles; their place is their number in the core. */
-  readonly profiles: readonly string[];
   readonly emitScores: boolean;
   /** Something predicts latency: placements tell what, beside what their requests want. */
   readonly predicts?: boolean | undefined;
   readonly hostColumns?: HostColumnFiller | undefined;
   /**
-   * A prompt was placed on a slot that held its first `from` blocks and is believed to hold all of them from now on. Set
+   * A prompt was placed on a slot that held its first `from` blocks and is believed to hold all of them from now on. Called
    * only where that belief ends (PrefixSettings.knownBy); the hashes stand in the thread's HASHES area.
    */
   readonly speculated?: ((slot: number, generation: number, from: number, blocks: number) => void) | undefined;
@@ -91,7 +89,7 @@ export class ChargedRuns implements ProfileRuns {
   }
 
   get profiles(): readonly string[] {
-    return this.#options.profiles;
+    return this.#options.settings.current.profiles;
   }
 
   get promptTokens(): number {
@@ -225,8 +223,10 @@ export class ChargedRuns implements ProfileRuns {
 
   #speculate({ held, matchedBlocks }: ChargedPick): void {
     const { blocks } = this.#request;
+    const { settings, speculated } = this.#options;
+    if (settings.current.prefix?.knownBy !== 'events and decisions') return;
     if (matchedBlocks < blocks && held.slot >= 0) {
-      this.#options.speculated?.(held.slot, held.slotGeneration, matchedBlocks, blocks);
+      speculated?.(held.slot, held.slotGeneration, matchedBlocks, blocks);
     }
   }
 }

@@ -1,12 +1,27 @@
+import type { CurrentSettings } from '../core/current-settings.js';
 import type { Decider } from '../core/decider.js';
 import type { Measures } from '../core/label.js';
 import type { AnswerMeasures, Charge, PickedEndpoint, Ticket } from './decision.js';
 import type { EndpointDirectory } from './endpoint-directory.js';
+import type { OutputEstimate } from './plugin.js';
+import type { PrefixSettings } from './program.js';
+import type { ObjectiveTimes } from './wanted-times.js';
+
+/** The settings of decisions that a reload of the configuration can change. */
+export interface DecisionSettings {
+  /** Names of the profiles; their place is their number in the core. */
+  readonly profiles: readonly string[];
+  readonly prefix: PrefixSettings | undefined;
+  /** Undefined = output does not count as in-flight tokens. */
+  readonly estimateOutput: OutputEstimate | undefined;
+  /** Times that the requests of objectives want; absent = only what their own headers say counts. */
+  readonly objectiveTimes?: ObjectiveTimes | undefined;
+}
 
 export interface ChargeOptions {
+  readonly settings: CurrentSettings<DecisionSettings>;
   readonly decider: Decider;
   readonly directory: EndpointDirectory;
-  readonly estimateOutput: { readonly ratio: number; readonly maxTokens: number | undefined } | undefined;
   readonly nowMs: () => number;
   /** A charge could not be released because a dead thread holds the lock: try `again` soon. */
   readonly later: (again: () => boolean) => void;
@@ -57,10 +72,10 @@ export class LedgerCharge implements Charge {
   prefillDone(): void {
     if (this.#prefilled || this.#ticket === 0) return;
     this.#prefilled = true;
-    const { decider, estimateOutput, nowMs } = this.#options;
+    const { decider, settings, nowMs } = this.#options;
     this.#firstOutputAtMs = nowMs();
     // With output counted, the estimate stays until the end (inflight-load-producer).
-    const keep = estimateOutput !== undefined;
+    const keep = settings.current.estimateOutput !== undefined;
     decider.prefillDone(this.#ticket, this.#held.generation, this.#firstOutputAtMs, keep);
   }
 

@@ -6,9 +6,8 @@ import { ChargedRuns, type RunOptions } from './charged-runs.js';
 import type { GatedScheduler, Parked, PickedEndpoint, Placement, Rejection, ScheduleInput } from './decision.js';
 import type { EndpointOutlook, RequestOutlook } from './latency-outlook.js';
 import type { ProfileHandler, StagesUsed } from './profile-handler.js';
-import type { PrefixSettings } from './program.js';
 import type { ServedPredictions } from './served-predictions.js';
-import { type ObjectiveTimes, wantedTimes } from './wanted-times.js';
+import { wantedTimes } from './wanted-times.js';
 
 /** How many hashes of a prompt have been written for the next decision. */
 interface WrittenChain {
@@ -31,11 +30,8 @@ export interface SchedulerOptions extends RunOptions {
   readonly prompts: PromptChain;
   /** Absent = what a tokeniser found counts, but the bytes are hashed. */
   readonly tokens?: PromptTokenChain | undefined;
-  readonly prefix: PrefixSettings | undefined;
   /** Request headers whose values the programs look at, in lower case. */
   readonly requestKeys?: readonly string[];
-  /** What the requests of objectives want; absent = only what their own headers say counts. */
-  readonly objectiveTimes?: ObjectiveTimes | undefined;
   /** Model names that are no LoRA adapters. */
   readonly baseModels?: ReadonlySet<string>;
   /** Tokens of one block. */
@@ -120,7 +116,8 @@ export class CoreScheduler implements GatedScheduler {
   }
 
   #request(input: ScheduleInput): DecisionRequest {
-    const { estimateOutput, directory } = this.#options;
+    const { directory, settings } = this.#options;
+    const { estimateOutput, objectiveTimes } = settings.current;
     const promptTokens = promptTokensOf(input);
     const { blocks, tail } = this.#chain(input);
     let outputTokens = 0;
@@ -131,7 +128,7 @@ export class CoreScheduler implements GatedScheduler {
         estimateOutput.maxTokens ?? Number.MAX_SAFE_INTEGER,
       );
     }
-    const wanted = wantedTimes(input.headers, this.#options.objectiveTimes);
+    const wanted = wantedTimes(input.headers, objectiveTimes);
     return {
       profile: 0,
       wantedTtftMs: wanted.ttftMs,
@@ -154,7 +151,8 @@ export class CoreScheduler implements GatedScheduler {
 
   /** Write the prompt's hashes for the decision: of its tokens where they are known, else of its bytes. */
   #chain(input: ScheduleInput): WrittenChain {
-    const { prompts, tokens, prefix, blockTokens } = this.#options;
+    const { prompts, tokens, settings, blockTokens } = this.#options;
+    const { prefix } = settings.current;
     if (input.scan < 0 || prefix === undefined) return { blocks: 0, tail: false };
     const chain =
       input.tokens === undefined || tokens === undefined

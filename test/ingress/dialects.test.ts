@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { attachCore, createPoolMemory } from '../../dist/core/memory.js';
 import { RequestScanner } from '../../dist/core/request-scanner.js';
 import { ResponseScanner } from '../../dist/core/response-scanner.js';
-import { createDialects, type ParserName } from '../../dist/request/dialects.js';
+import type { ParserName } from '../../dist/request/dialects.js';
 import {
   engineChunk,
   engineComplete,
@@ -37,7 +37,7 @@ beforeEach(() => {
 
 /** A shard with the real scanners and one parser. */
 function shardOf(parser: ParserName): FakeShard {
-  return new FakeShard({ services: { scanner, responses, dialects: createDialects([parser]) } });
+  return new FakeShard({ services: { scanner, responses }, parsers: [parser] });
 }
 
 interface Exchange {

@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { createDialects } from '../../dist/request/dialects.js';
 import {
   requestBody,
   requestHeaders,
@@ -8,7 +7,7 @@ import {
   responseHeaders,
   subset,
 } from './envoy-messages.js';
-import { FakeShard, NO_ENDPOINTS } from './shard-fakes.js';
+import { FakeShard, NO_ENDPOINTS, type ShardSetup } from './shard-fakes.js';
 
 const PATH = { ':path': '/v1/completions', 'x-request-id': 'r1' };
 const BODY = '{"model":"m","prompt":"hello"}';
@@ -167,7 +166,7 @@ describe('a header-only request', () => {
   });
 
   it('needs no dialect', () => {
-    const shard = new FakeShard({ services: { dialects: createDialects(['openai-parser']) } });
+    const shard = new FakeShard({ parsers: ['openai-parser'] });
     expect(shard.open().say(requestHeaders({ ':path': '/v1/models' }, true)).kinds).toEqual(['requestHeaders']);
   });
 });
@@ -182,7 +181,7 @@ describe('a request that ends with trailers', () => {
   });
 
   it('has no body reply when it has no body', () => {
-    const shard = new FakeShard({ services: { dialects: createDialects(['passthrough-parser']) } });
+    const shard = new FakeShard({ parsers: ['passthrough-parser'] });
     const proxy = shard.open().say(requestHeaders(PATH), requestTrailers());
     expect(proxy.kinds).toEqual(['requestHeaders', 'requestTrailers']);
   });
@@ -263,7 +262,7 @@ describe('the model', () => {
 });
 
 describe('an opaque body', () => {
-  const opaque = { services: { dialects: createDialects(['passthrough-parser']) } };
+  const opaque: ShardSetup = { parsers: ['passthrough-parser'] };
 
   it.each([
     ['empty', Buffer.alloc(0)],
@@ -280,7 +279,7 @@ describe('an opaque body', () => {
 });
 
 describe('a request that cannot be served', () => {
-  const openai = { services: { dialects: createDialects(['openai-parser']) } };
+  const openai: ShardSetup = { parsers: ['openai-parser'] };
   const say = (path: string, body: string): unknown =>
     new FakeShard(openai).open().say(requestHeaders({ ':path': path }), requestBody(body)).rejection;
 

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { AnswerForm } from '../../dist/core/types.js';
-import { createDialects } from '../../dist/request/dialects.js';
 import { requestBody, requestHeaders, responseBody, responseHeaders, responseTrailers } from './envoy-messages.js';
 import { FakeShard, type ProxySide } from './shard-fakes.js';
 
@@ -176,7 +175,7 @@ describe('what is recorded of a response', () => {
   });
 
   it('is not read when the dialect is opaque', () => {
-    const shard = new FakeShard({ services: { dialects: createDialects(['passthrough-parser']) } });
+    const shard = new FakeShard({ parsers: ['passthrough-parser'] });
     const proxy = routed(shard).say(responseHeaders(JSON_ANSWER), responseBody('{"prompt_tokens":7}', true));
     expect([shard.responses.opened, shard.recorder.named('tokens')]).toEqual([[], []]);
     expect(proxy.body('responseBody')).toBe('{"prompt_tokens":7}');

@@ -4,7 +4,7 @@ import { createStreamOpener, type StreamOpener } from '../../dist/ingress/opener
 import type { StreamServices } from '../../dist/ingress/stream-services.js';
 import type { ProcessHandler, ProcessStream } from '../../dist/ingress/transport.js';
 import type { BodyScanner } from '../../dist/request/body-scanner.js';
-import { createDialects, DEFAULT_PARSERS } from '../../dist/request/dialects.js';
+import { createDialects, DEFAULT_PARSERS, type ParserName } from '../../dist/request/dialects.js';
 import { RequestRules } from '../../dist/request/rules.js';
 import type { RequestLabels, RequestRecorder } from '../../dist/response/recorder.js';
 import type { ResponseScanner, ResponseScanOptions } from '../../dist/response/response-scanner.js';
@@ -297,6 +297,8 @@ export class ProxySide implements ProcessStream {
 export interface ShardSetup {
   readonly limits?: Partial<StreamServices['limits']>;
   readonly services?: Partial<StreamServices>;
+  /** Absent = those of a configuration that names none. */
+  readonly parsers?: readonly ParserName[];
   /** Answer of the scheduler; the default places on 10.0.0.1:8000. */
   readonly schedule?: (input: ScheduleInput) => Placement | Rejection;
 }
@@ -324,7 +326,7 @@ export class FakeShard {
           return schedule(input);
         },
       },
-      dialects: createDialects(DEFAULT_PARSERS),
+      settings: { current: { dialects: createDialects(setup.parsers ?? DEFAULT_PARSERS), revokes: false } },
       rules: this.rules,
       admission: { admit: () => 'admitted' },
       recorder: this.recorder,

@@ -27,7 +27,7 @@ import {
 
 const project = fileURLToPath(new URL('../../', import.meta.url));
 const example = (name: string) => join(project, 'examples/plugins', name);
-const samples = join(project, 'test/threads/sample-plugins.js');
+const samples = join(project, 'test/picker/sample-plugins.js');
 
 const endpoints: FileEndpoint[] = ['a', 'b', 'a', 'b'].map((tenant, index) => ({
   name: `pod-${index}`,

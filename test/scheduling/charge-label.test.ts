@@ -5,7 +5,7 @@ import type { AnswerMeasures, Placement } from '../../dist/scheduling/decision.j
 import { EndpointDirectory } from '../../dist/scheduling/endpoint-directory.js';
 import { CoreScheduler, type SchedulerOptions } from '../../dist/scheduling/scheduler.js';
 import { makePool, pickMax } from '../core/pool.js';
-import { singleProfile } from './single-profile.ts';
+import { singleProfile, singleProfileSettings } from './single-profile.ts';
 
 /** A scheduler over one endpoint, with a clock that the test sets. */
 function scheduling(options: Partial<SchedulerOptions> = {}) {
@@ -20,8 +20,6 @@ function scheduling(options: Partial<SchedulerOptions> = {}) {
     directory,
     ...singleProfile,
     prompts: { chain: () => ({ blocks: 0, tail: false }) },
-    prefix: undefined,
-    estimateOutput: undefined,
     blockTokens: 64,
     emitScores: false,
     nowMs: () => clock.ms,
@@ -74,7 +72,7 @@ describe('the label of a charge', () => {
         {
           decider,
           directory: new EndpointDirectory(),
-          estimateOutput: undefined,
+          settings: singleProfile.settings,
           nowMs: () => 1,
           later: () => {},
           ejected: () => {},
@@ -141,7 +139,9 @@ describe('the label of a charge', () => {
   });
 
   it('leaves the prefill of others alone when estimated output keeps the tokens charged', () => {
-    const { place, labels } = scheduling({ estimateOutput: { ratio: 1, maxTokens: undefined } });
+    const { place, labels } = scheduling({
+      settings: singleProfileSettings({ estimateOutput: { ratio: 1, maxTokens: undefined } }),
+    });
     place().prefillDone();
     place().release();
     expect(labels()).toMatchObject([{ inflight: 1, prefillTokens: 0 }]);

@@ -109,8 +109,6 @@ export class HostedPool {
       decider,
       directory: this.directory,
       prompts: { chain: () => ({ blocks: 0, tail: false }) },
-      prefix: undefined,
-      estimateOutput: undefined,
       blockTokens: 64,
       ...singleProfile,
       hostColumns: (input, profile) => this.plugins.fill(input, profile),

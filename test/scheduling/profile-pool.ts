@@ -94,12 +94,16 @@ export class ProfilePool {
     const inner = new CoreScheduler({
       decider: new Decider(this.core, 42n),
       directory,
-      profiles: scheduling.profiles.map(({ name }) => name),
+      settings: {
+        current: {
+          profiles: scheduling.profiles.map(({ name }) => name),
+          prefix: scheduling.prefix,
+          estimateOutput: scheduling.estimateOutput,
+        },
+      },
       handler: wrap(makeProfileHandler(scheduling.handler, definitions)),
       hostColumns: (input, profile) => this.#plugins.fill(input, profile),
       prompts: this.#scanner,
-      prefix: scheduling.prefix,
-      estimateOutput: scheduling.estimateOutput,
       requestKeys: scheduling.requestKeys,
       blockTokens: this.#blockTokens,
       emitScores: true,

@@ -3,7 +3,7 @@ import type { DecisionRequest, DecisionStatus } from '../../dist/core/decider.js
 import type { ScheduleInput } from '../../dist/scheduling/decision.js';
 import { EndpointDirectory } from '../../dist/scheduling/endpoint-directory.js';
 import { CoreScheduler, type SchedulerOptions } from '../../dist/scheduling/scheduler.js';
-import { singleProfile } from './single-profile.ts';
+import { singleProfile, singleProfileSettings } from './single-profile.ts';
 
 const input: ScheduleInput = {
   scan: -1,
@@ -32,8 +32,6 @@ function schedulerOver(status: DecisionStatus, requests: DecisionRequest[], opti
     directory: new EndpointDirectory(),
     ...singleProfile,
     prompts: { chain: () => ({ blocks: 5, tail: true }) },
-    prefix: undefined,
-    estimateOutput: undefined,
     blockTokens: 64,
     emitScores: false,
     nowMs: () => 0,
@@ -86,12 +84,16 @@ describe('the tokens of a request', () => {
     ['at most the configured bound', 40, 12, 9, 9],
   ])('have an estimated output of %s', (_what, promptBytes, maxOutputTokens, maxTokens, outputTokens) => {
     const estimateOutput = { ratio: 1.5, maxTokens };
-    expect(asked({ promptBytes, maxOutputTokens }, { estimateOutput }).outputTokens).toBe(outputTokens);
+    expect(
+      asked({ promptBytes, maxOutputTokens }, { settings: singleProfileSettings({ estimateOutput }) }).outputTokens,
+    ).toBe(outputTokens);
   });
 });
 
 describe('the blocks of a request', () => {
-  const prefix = (maxBlocks: number) => ({ prefix: { capacityBlocks: 100, maxBlocks } as SchedulerOptions['prefix'] });
+  const prefix = (maxBlocks: number) => ({
+    settings: singleProfileSettings({ prefix: { blockTokens: 64, capacityBlocks: 100, maxBlocks, autoTune: false } }),
+  });
 
   it('are none without a scan or without a prefix index', () => {
     expect(asked({ scan: 1 })).toMatchObject({ blocks: 0, tail: false });
@@ -117,7 +119,8 @@ describe('the times that a request wants', () => {
 
   it('are those of its objective as far as it says nothing itself', () => {
     const objectiveTimes = new Map([['interactive', { ttftMs: 500, tpotMs: 0 }]]);
-    const ofHeaders = (...headers: [string, string][]) => asked({ headers: new Map(headers) }, { objectiveTimes });
+    const ofHeaders = (...headers: [string, string][]) =>
+      asked({ headers: new Map(headers) }, { settings: singleProfileSettings({ objectiveTimes }) });
     const objective: [string, string] = ['x-llm-d-inference-objective', 'interactive'];
     expect(ofHeaders(objective)).toMatchObject({ wantedTtftMs: 500, wantedTpotMs: 0 });
     expect(ofHeaders(['x-gateway-inference-objective', 'interactive'])).toMatchObject({ wantedTtftMs: 500 });

@@ -1,8 +1,9 @@
 import { ConfigurationDocument } from '../../config/document.js';
-import { type LoadedConfiguration, type LoadOptions, loadDocument } from '../../config/load.js';
+import { type LoadedConfiguration, loadDocument } from '../../config/load.js';
 import { planReload } from '../../config/reload.js';
 import type { Logger } from '../../operations/log.js';
-import { FileWatch, type FileWatchOptions, readBoundedFile } from '../../pool/discovery/file-watch.js';
+import { FileWatch, readBoundedFile } from '../../pool/discovery/file-watch.js';
+import type { FollowedConfiguration } from '../picker-options.js';
 
 /** What became of a changed configuration file. */
 export type ReloadOutcome = 'applied' | 'unchanged' | 'restart_required' | 'invalid';
@@ -14,12 +15,6 @@ export const NO_RELOADS: Readonly<Record<ReloadOutcome, number>> = {
   restart_required: 0,
   invalid: 0,
 };
-
-/** A configuration file that is followed. */
-export interface FollowedConfiguration extends FileWatchOptions {
-  readonly file: string;
-  readonly load: LoadOptions;
-}
 
 export interface ConfigurationReloadOptions {
   readonly followed: FollowedConfiguration;

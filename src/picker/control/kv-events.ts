@@ -4,18 +4,40 @@ import { TokenChain } from '../../core/token-chain.js';
 import type { EventFeed } from '../../kvevents/event-feed.js';
 import { selectorAccepts } from '../../scheduling/filters/label-selector.js';
 import type { CompiledScheduling } from '../../scheduling/program.js';
+import type { Part } from '../part.js';
 
-export interface KvEventOptions {
+export interface EngineEventOptions {
   readonly scheduling: CompiledScheduling;
   readonly core: CoreInstance;
   readonly report: (problem: string) => void;
 }
 
-/**
- * The feed of the engines' KV events, as the configuration asks for it; undefined = it does not. ZeroMQ is loaded only
- * then.
- */
-export async function createEventFeed({ scheduling, core, report }: KvEventOptions): Promise<EventFeed | undefined> {
+/** The KV events of the engines, followed when the configuration asks for it. */
+export class EngineEvents implements Part {
+  readonly #options: EngineEventOptions;
+  #feed: EventFeed | undefined;
+
+  constructor(options: EngineEventOptions) {
+    this.#options = options;
+  }
+
+  /** Undefined before the start, and when the configuration follows no events. */
+  get feed(): EventFeed | undefined {
+    return this.#feed;
+  }
+
+  async start(): Promise<void> {
+    this.#feed = await createEventFeed(this.#options);
+    await this.#feed?.start();
+  }
+
+  async stop(): Promise<void> {
+    await this.#feed?.close();
+  }
+}
+
+/** ZeroMQ is loaded only when events are followed. */
+async function createEventFeed({ scheduling, core, report }: EngineEventOptions): Promise<EventFeed | undefined> {
   const { kvEvents, prefix } = scheduling;
   if (kvEvents === undefined || prefix === undefined) return undefined;
   const { EventFeed: Feed } = await import('../../kvevents/event-feed.js');

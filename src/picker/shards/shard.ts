@@ -13,27 +13,29 @@ import { TokenChain } from '../../core/token-chain.js';
 import { RevocableRequests } from '../../flow-control/evictable-requests.js';
 import { WaitingLine } from '../../flow-control/waiting-line.js';
 import { createStreamOpener } from '../../ingress/opener.js';
+import type { StreamServices } from '../../ingress/stream-services.js';
 import { GrpcTransport } from '../../ingress/transports/grpc.js';
 import { createLogger, type Logger } from '../../operations/log.js';
 import { ShardRecorder } from '../../operations/telemetry/shard-recorder.js';
 import { RequestRules } from '../../request/rules.js';
 import type { TokenSource } from '../../request/tokens/token-source.js';
 import { EndpointDirectory } from '../../scheduling/endpoint-directory.js';
+import type { PluginDefinition } from '../../scheduling/plugin.js';
 import { requestedProfile } from '../../scheduling/profile-handlers/requested-profile.js';
 import { CoreScheduler } from '../../scheduling/scheduler.js';
-import type { FromShard, RulesMessage, ShardStart, ToShard } from '../messages.js';
-import { ConfiguredServices } from './configured-services.js';
+import type { FromShard, RulesMessage, ShardFlowControl, ShardStart, ToShard } from '../messages.js';
 import { createLatencySource, servedBy } from './latency-source.js';
 import { MirroredHealth } from './mirrored-health.js';
-import { ShardPlugins, shardDefinitions } from './shard-plugins.js';
+import { ReplaceableSettings } from './replaceable-settings.js';
+import { type ShardPluginOptions, ShardPlugins, shardDefinitions } from './shard-plugins.js';
 import { createTokenSource } from './token-sources.js';
 
 /** Bytes that stand for one token (token-producer, estimate mode). */
-const bytesPerToken = 4;
+const TOKEN_BYTES = 4;
 /** Tokens of a block when nothing produces prefix matches. */
 const PLAIN_BLOCK_TOKENS = 64;
-/** Plugins draw from a row of their own, so that they do not change the picks. */
-const pluginSeed = 0x706c7567n;
+/** Seed of the generator of the plugins, apart from the one of the picks, which they must not change. */
+const PLUGIN_SEED = 0x706c7567n;
 
 /**
  * A shard: ext_proc connections in, decisions out. Runs until it is told to drain and its streams have ended.
@@ -41,95 +43,212 @@ const pluginSeed = 0x706c7567n;
  * that nobody caught.
  */
 export async function shard(start: ShardStart): Promise<void> {
-  const { control, settings, snapshot } = start;
-  const send = (message: FromShard) => control.postMessage(message);
-  send({ kind: 'started', threadId });
-  const core = attachCore(start.pool, start.thread);
-  const directory = new EndpointDirectory();
-  directory.apply(snapshot.assignments, []);
-  const rules = new RequestRules(ruleState(snapshot.rules), settings.requireModelMatch);
-  const configured = new ConfiguredServices(settings);
-  const health = new MirroredHealth(snapshot.health);
-  const transport = new GrpcTransport();
-  const log = createLogger(settings.log);
-  const recorder = new ShardRecorder(core, {
-    endpointOf: (slot) => directory.at(slot)?.endpoint,
-    prefixProducer: settings.prefixProducer,
-    poolName: settings.poolName,
-    prediction: settings.prediction,
-  });
-  const scanner = new RequestScanner(core);
-  const plugins = new ShardPlugins(
-    settings.plugins,
-    settings.handler,
-    await shardDefinitions(settings.plugins.modules),
-    {
-      core,
-      directory,
-      random: seededRandom(BigInt(start.seed) + pluginSeed),
-      log,
-      failed: (plugin) => recorder.pluginFailed(plugin),
-      count: (plugin, counter, labels) => recorder.pluginCounted(plugin, counter, labels),
-      observe: (plugin, histogram, value) => recorder.pluginObserved(plugin, histogram, value),
-      prompts: {
-        blockTokens: settings.prefix?.blockTokens ?? PLAIN_BLOCK_TOKENS,
-        chainHashes: (scan, model) => scanner.chainHashes(scan, model),
-      },
+  start.control.postMessage({ kind: 'started', threadId } satisfies FromShard);
+  const definitions = await shardDefinitions(start.settings.plugins.modules);
+  await new Shard(start, definitions).run();
+}
+
+/** What a shard does with each kind of message. */
+type MessageTable = { readonly [Kind in ToShard['kind']]: (message: Extract<ToShard, { kind: Kind }>) => void };
+
+class Shard {
+  readonly #start: ShardStart;
+  readonly #core: CoreInstance;
+  readonly #directory = new EndpointDirectory();
+  readonly #rules: RequestRules;
+  readonly #settings: ReplaceableSettings;
+  readonly #health: MirroredHealth;
+  readonly #transport = new GrpcTransport();
+  readonly #log: Logger;
+  readonly #recorder: ShardRecorder;
+  readonly #scanner: RequestScanner;
+  readonly #chain: TokenChain;
+  readonly #blockTokens: number;
+  readonly #plugins: ShardPlugins;
+  readonly #decider: Decider;
+  readonly #late = new LateReleases();
+  /** Where requests wait; undefined while flow control is off, which only a restart changes. */
+  readonly #line: WaitingLine | undefined;
+  readonly #revocable = new RevocableRequests();
+  readonly #drained = Promise.withResolvers<void>();
+
+  readonly #messages: MessageTable = {
+    endpoints: ({ version, added, removed }) => {
+      this.#directory.apply(added, removed);
+      this.#send({ kind: 'applied', version });
     },
-  );
-  const decider = new Decider(core, BigInt(start.seed));
-  const late = new LateReleases();
-  const line = waitingLine({ core, configured, decider, send, late });
-  const revocable = new RevocableRequests();
-  const tokens = await createTokenSource(settings.tokens, directory);
-  const shared = services({
-    core,
-    start,
-    directory,
-    rules,
-    configured,
-    send,
-    log,
-    recorder,
-    plugins,
-    scanner,
-    tokens,
-    decider,
-    late,
-    line,
-    revocable,
-  });
-  const open = createStreamOpener(shared);
-  const drained = new Promise<void>((resolve, reject) => {
-    control.on('message', (message: ToShard) => {
-      if (message.kind === 'endpoints') {
-        directory.apply(message.added, message.removed);
-        send({ kind: 'applied', version: message.version });
-      } else if (message.kind === 'rules') rules.replace(ruleState(message));
-      else if (message.kind === 'health') health.replace(message.statuses);
-      else if (message.kind === 'configured') configured.replace(message.settings);
-      else if (message.kind === 'revoke') revocable.revoke(message.ticket, message.generation);
-      else if (message.kind === 'certificate') transport.replaceCertificate(message.pair);
-      else transport.drain(message.timeoutMs).then(resolve, reject);
+    rules: (message) => this.#rules.replace(ruleState(message)),
+    health: ({ statuses }) => this.#health.replace(statuses),
+    configured: ({ settings }) => this.#settings.replace(settings),
+    revoke: ({ ticket, generation }) => this.#revocable.revoke(ticket, generation),
+    certificate: ({ pair }) => this.#transport.replaceCertificate(pair),
+    drain: ({ timeoutMs }) => this.#transport.drain(timeoutMs).then(this.#drained.resolve, this.#drained.reject),
+  };
+
+  /** @throws with one line when a plugin does not start */
+  constructor(start: ShardStart, definitions: ReadonlyMap<string, PluginDefinition>) {
+    const { settings, snapshot } = start;
+    this.#start = start;
+    this.#core = attachCore(start.pool, start.thread);
+    this.#directory.apply(snapshot.assignments, []);
+    this.#rules = new RequestRules(ruleState(snapshot.rules), settings.requireModelMatch);
+    this.#settings = new ReplaceableSettings(settings);
+    this.#health = new MirroredHealth(snapshot.health);
+    this.#log = createLogger(settings.log);
+    this.#recorder = new ShardRecorder(this.#core, {
+      endpointOf: (slot) => this.#directory.at(slot)?.endpoint,
+      prefixProducer: settings.prefixProducer,
+      poolName: settings.poolName,
+      prediction: settings.prediction,
     });
-  });
-  const failure = uncaughtFailure();
-  const { host, port, reusePort, maxReceiveBytes, maxSendBytes, tls } = settings;
-  try {
-    const listening = { host, port, flag: 'grpc-port', reusePort, maxReceiveBytes, maxSendBytes, tls };
-    const bound = await transport.listen(listening, open, health);
-    send({ kind: 'applied', version: snapshot.version });
-    send({ kind: 'listening', port: bound });
-    await Promise.race([drained, failure]);
-  } finally {
-    await transport.close();
-    plugins.close();
-    line?.close();
-    await tokens?.close();
-    await shared.latency?.close();
-    control.close();
+    this.#scanner = new RequestScanner(this.#core);
+    this.#chain = new TokenChain(this.#core);
+    this.#blockTokens = settings.prefix?.blockTokens ?? PLAIN_BLOCK_TOKENS;
+    this.#plugins = new ShardPlugins(settings.plugins, settings.handler, definitions, this.#pluginOptions());
+    this.#decider = new Decider(this.#core, BigInt(start.seed));
+    this.#line = this.#settings.current.flowControl && this.#waitingLine();
+  }
+
+  /** Serves until the shard has drained. */
+  async run(): Promise<void> {
+    const { control, settings, snapshot } = this.#start;
+    const tokens = await createTokenSource(settings.tokens, this.#directory);
+    const scheduler = this.#scheduler();
+    const latency = createLatencySource(settings.prediction, scheduler, this.#recorder);
+    const open = createStreamOpener(this.#services(scheduler, tokens, latency));
+    control.on('message', (message: ToShard) => this.#receive(message));
+    const failure = uncaughtFailure();
+    const { host, port, reusePort, maxReceiveBytes, maxSendBytes, tls } = settings;
+    try {
+      const listening = { host, port, flag: 'grpc-port', reusePort, maxReceiveBytes, maxSendBytes, tls };
+      const bound = await this.#transport.listen(listening, open, this.#health);
+      this.#send({ kind: 'applied', version: snapshot.version });
+      this.#send({ kind: 'listening', port: bound });
+      await Promise.race([this.#drained.promise, failure]);
+    } finally {
+      await this.#transport.close();
+      this.#plugins.close();
+      this.#line?.close();
+      await tokens?.close();
+      await latency?.close();
+      control.close();
+    }
+  }
+
+  #send(message: FromShard): void {
+    this.#start.control.postMessage(message);
+  }
+
+  #receive(message: ToShard): void {
+    // The table has one entry for each kind; TypeScript does not relate the entry to the message that selected it.
+    const handle = this.#messages[message.kind] as (message: ToShard) => void;
+    handle(message);
+  }
+
+  #pluginOptions(): ShardPluginOptions {
+    return {
+      core: this.#core,
+      directory: this.#directory,
+      random: seededRandom(BigInt(this.#start.seed) + PLUGIN_SEED),
+      log: this.#log,
+      failed: (plugin) => this.#recorder.pluginFailed(plugin),
+      count: (plugin, counter, labels) => this.#recorder.pluginCounted(plugin, counter, labels),
+      observe: (plugin, histogram, value) => this.#recorder.pluginObserved(plugin, histogram, value),
+      prompts: {
+        blockTokens: this.#blockTokens,
+        chainHashes: (scan, model) => this.#scanner.chainHashes(scan, model),
+      },
+    };
+  }
+
+  #scheduler(): CoreScheduler {
+    const { settings } = this.#start;
+    const { profileHandler } = this.#plugins;
+    return new CoreScheduler({
+      settings: this.#settings,
+      decider: this.#decider,
+      directory: this.#directory,
+      handler: settings.allowProfileHeader ? requestedProfile(profileHandler) : profileHandler,
+      hostColumns: this.#plugins.fillColumns,
+      staged: (stages, model) => this.#recorder.staged(settings.handler, stages, model),
+      prompts: this.#scanner,
+      tokens: this.#chain,
+      speculated: (slot, generation, from, blocks) =>
+        this.#send({ kind: 'speculated', slot, generation, hashes: this.#chain.hashes(from, blocks) }),
+      requestKeys: settings.requestKeys,
+      baseModels: new Set(settings.baseModels),
+      blockTokens: this.#blockTokens,
+      emitScores: settings.emitScores,
+      predicts: settings.prediction !== undefined,
+      served: servedBy(this.#core, settings.prediction),
+      nowMs: poolClockMs,
+      later: (again) => this.#late.add(again),
+      ejected: ({ endpoint }) => this.#send({ kind: 'ejected', endpoint: endpoint.id }),
+    });
+  }
+
+  #services(
+    scheduler: CoreScheduler,
+    tokens: TokenSource | undefined,
+    latency: StreamServices['latency'],
+  ): StreamServices {
+    const { settings, seed } = this.#start;
+    return {
+      settings: this.#settings,
+      scanner: this.#scanner,
+      responses: new ResponseScanner(this.#core),
+      scheduler: this.#plugins.scheduler(scheduler),
+      plugins: this.#plugins.plugins,
+      line: this.#line,
+      revocable: this.#revocable,
+      tokens,
+      latency,
+      rules: this.#rules,
+      admission: this.#admission(),
+      recorder: this.#recorder,
+      limits: settings,
+      emitScores: settings.emitScores,
+      ignoreSubset: settings.ignoreSubset,
+      blockBytes: () => this.#blockTokens * TOKEN_BYTES,
+      now: () => performance.now(),
+      random: seededRandom(BigInt(seed)),
+      log: this.#log,
+    };
+  }
+
+  #admission(): LegacyAdmission {
+    const table = new EndpointTable(this.#core);
+    return new LegacyAdmission(({ subset }) => {
+      // With flow control nobody is turned away before the queues.
+      if (this.#line !== undefined) return 0;
+      const slots = subset === undefined ? this.#directory.slots() : this.#directory.resolve(subset);
+      return saturation(table, slots, this.#settings.current.saturation, poolClockMs());
+    });
+  }
+
+  #waitingLine(): WaitingLine {
+    return new WaitingLine({
+      core: this.#core,
+      nowMs: poolClockMs,
+      tell: (spent) => this.#send({ kind: 'spent', ...spent }),
+      release: ({ ticket, ticketGeneration }) => {
+        const release = () => this.#decider.release(ticket, ticketGeneration);
+        if (!release()) this.#late.add(release);
+      },
+      mustQueue: (fairnessId, bodyBytes) => {
+        const { limitedTenants, largestBody } = this.#settings.current.flowControl ?? NO_LIMITS;
+        return limitedTenants.includes(fairnessId) || limitedTenants.includes('*') || bodyBytes > largestBody;
+      },
+      later: (again) => this.#late.add(again),
+    });
   }
 }
+
+/** Limits of a configuration without flow control. */
+const NO_LIMITS: Omit<ShardFlowControl, 'revokes'> = {
+  limitedTenants: [],
+  largestBody: Number.POSITIVE_INFINITY,
+};
 
 /**
  * Rejects with an exception that nobody caught. The shard then closes its connections itself: a thread that ends while
@@ -144,121 +263,4 @@ function uncaughtFailure(): Promise<never> {
 
 function ruleState(rules: RulesMessage) {
   return { objectives: new Map(rules.objectives), rewrites: rules.rewrites };
-}
-
-interface ShardParts {
-  readonly core: CoreInstance;
-  readonly start: ShardStart;
-  readonly directory: EndpointDirectory;
-  readonly rules: RequestRules;
-  readonly configured: ConfiguredServices;
-  readonly send: (message: FromShard) => void;
-  readonly log: Logger;
-  readonly recorder: ShardRecorder;
-  readonly plugins: ShardPlugins;
-  readonly scanner: RequestScanner;
-  readonly tokens: TokenSource | undefined;
-  readonly decider: Decider;
-  readonly late: LateReleases;
-  readonly line: WaitingLine | undefined;
-  readonly revocable: RevocableRequests;
-}
-
-function services(parts: ShardParts) {
-  const { core, start, directory, rules, configured, send, log, recorder, plugins, scanner } = parts;
-  const { tokens, decider, late, line, revocable } = parts;
-  const { settings } = start;
-  const seed = BigInt(start.seed);
-  const table = new EndpointTable(core);
-  const chain = new TokenChain(core);
-  const speculated = (slot: number, generation: number, from: number, blocks: number) =>
-    send({ kind: 'speculated', slot, generation, hashes: chain.hashes(from, blocks) });
-  const blockTokens = settings.prefix?.blockTokens ?? PLAIN_BLOCK_TOKENS;
-  const scheduler = new CoreScheduler({
-    decider,
-    directory,
-    get profiles() {
-      return configured.settings.profiles;
-    },
-    handler: settings.allowProfileHeader ? requestedProfile(plugins.profileHandler) : plugins.profileHandler,
-    hostColumns: plugins.fillColumns,
-    staged: (stages, model) => recorder.staged(settings.handler, stages, model),
-    prompts: scanner,
-    tokens: chain,
-    get speculated() {
-      return configured.settings.prefix?.knownBy === 'events and decisions' ? speculated : undefined;
-    },
-    get prefix() {
-      return configured.settings.prefix;
-    },
-    get estimateOutput() {
-      return configured.settings.estimateOutput;
-    },
-    get objectiveTimes() {
-      return configured.settings.objectiveTimes;
-    },
-    requestKeys: settings.requestKeys,
-    baseModels: new Set(settings.baseModels),
-    blockTokens,
-    emitScores: settings.emitScores,
-    predicts: settings.prediction !== undefined,
-    served: servedBy(core, settings.prediction),
-    nowMs: poolClockMs,
-    later: (again) => late.add(again),
-    ejected: ({ endpoint }) => send({ kind: 'ejected', endpoint: endpoint.id }),
-  });
-  return {
-    scanner,
-    responses: new ResponseScanner(core),
-    scheduler: plugins.scheduler(scheduler),
-    plugins: plugins.plugins,
-    line,
-    get revocable() {
-      return configured.settings.flowControl?.revokes ? revocable : undefined;
-    },
-    tokens,
-    latency: createLatencySource(settings.prediction, scheduler, recorder),
-    get dialects() {
-      return configured.dialects;
-    },
-    rules,
-    admission: new LegacyAdmission(({ subset }) => {
-      // With flow control nobody is turned away before the queues.
-      if (line !== undefined) return 0;
-      const slots = subset === undefined ? directory.slots() : directory.resolve(subset);
-      return saturation(table, slots, configured.settings.saturation, poolClockMs());
-    }),
-    recorder,
-    limits: settings,
-    emitScores: settings.emitScores,
-    ignoreSubset: settings.ignoreSubset,
-    blockBytes: () => blockTokens * bytesPerToken,
-    now: () => performance.now(),
-    random: seededRandom(seed),
-    log,
-  };
-}
-
-/** Where requests wait; undefined while flow control is off, which only a restart changes. */
-function waitingLine({
-  core,
-  configured,
-  decider,
-  send,
-  late,
-}: Pick<ShardParts, 'core' | 'configured' | 'decider' | 'send' | 'late'>) {
-  if (configured.settings.flowControl === undefined) return undefined;
-  const limited = () => configured.settings.flowControl?.limitedTenants ?? [];
-  const largestBody = () => configured.settings.flowControl?.largestBody ?? Number.POSITIVE_INFINITY;
-  return new WaitingLine({
-    core,
-    nowMs: poolClockMs,
-    tell: (spent) => send({ kind: 'spent', ...spent }),
-    release: ({ ticket, ticketGeneration }) => {
-      if (!decider.release(ticket, ticketGeneration)) late.add(() => decider.release(ticket, ticketGeneration));
-    },
-    mustQueue: (fairnessId, bodyBytes) =>
-      limited().includes(fairnessId) || limited().includes('*') || bodyBytes > largestBody(),
-    later: (again) => late.add(again),
-  });
 }

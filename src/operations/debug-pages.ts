@@ -1,9 +1,21 @@
+import type { ServerResponse } from 'node:http';
+import type { ShownAdaptation } from '../adaptation/shown-adaptation.js';
 import type { DecisionLog } from '../core/decision-log.js';
 import type { Endpoint } from '../pool/endpoint.js';
 import type { Route } from './telemetry/metrics-server.js';
 
 const DECISIONS_DEFAULT = 100;
 const DECISIONS_MAX = 1000;
+
+/** `GET /debug/adaptation`: what has been learned, who decides and why, as JSON. */
+export function adaptationRoute(read: () => ShownAdaptation): Route {
+  return (_request, response) => answerJson(response, read());
+}
+
+/** `GET /debug/flow-control`: what waits and why, as JSON. Nothing of a prompt is in it but its size. */
+export function flowControlRoute(report: () => unknown): Route {
+  return (_request, response) => answerJson(response, report());
+}
 
 /**
  * `GET /debug/decisions?limit=n`: the last decisions as JSON, newest first. A request that ran several
@@ -28,7 +40,11 @@ export function decisionsRoute(
       profile: profileOf(profile) ?? profile,
       endpoint: slot === undefined ? undefined : (endpointOf(slot)?.id ?? `slot ${slot}`),
     }));
-    response.writeHead(200, { 'content-type': 'application/json' });
-    response.end(`${JSON.stringify({ decisions }, undefined, 2)}\n`);
+    answerJson(response, { decisions });
   };
+}
+
+function answerJson(response: ServerResponse, value: unknown): void {
+  response.writeHead(200, { 'content-type': 'application/json' });
+  response.end(`${JSON.stringify(value, undefined, 2)}\n`);
 }

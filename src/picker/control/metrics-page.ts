@@ -1,0 +1,140 @@
+import { shownAdaptation } from '../../adaptation/explained.js';
+import { DecisionLog } from '../../core/decision-log.js';
+import type { EndpointTable } from '../../core/endpoint-table.js';
+import type { CoreInstance } from '../../core/memory.js';
+import { adaptationRoute, decisionsRoute, flowControlRoute } from '../../operations/debug-pages.js';
+import { addFlowMetrics } from '../../operations/metrics/flow-control-metrics.js';
+import { addKvEventMetrics } from '../../operations/metrics/kv-event-metrics.js';
+import { addRolloutShares } from '../../operations/metrics/rollout-shares.js';
+import { addServedModels } from '../../operations/metrics/served-models.js';
+import type { MetricsExposition } from '../../operations/telemetry/exposition.js';
+import type { MetricsServer, Route } from '../../operations/telemetry/metrics-server.js';
+import type { Part } from '../part.js';
+import type { PickerOptions } from '../picker-options.js';
+import type { AdaptationControl } from './adaptation-control.js';
+import { type ConfigurationReload, NO_RELOADS } from './configuration-reload.js';
+import type { FlowControl } from './flow-control.js';
+import type { Informers } from './informers.js';
+import type { EngineEvents } from './kv-events.js';
+import type { LatencyLearning } from './latency-learning.js';
+import type { PoolController } from './pool-controller.js';
+
+/** What the page is made of. */
+export interface MetricsPageSources {
+  readonly options: PickerOptions;
+  readonly core: CoreInstance;
+  readonly table: EndpointTable;
+  readonly pool: PoolController;
+  readonly informers: Informers;
+  readonly adaptation: AdaptationControl;
+  readonly events: EngineEvents;
+  readonly flow: FlowControl | undefined;
+  readonly learning: LatencyLearning | undefined;
+  readonly reload: ConfigurationReload | undefined;
+  readonly counts: { readonly shardDeaths: number; readonly ejections: number };
+  /** Name of the profile of a number; undefined = there is none. */
+  readonly profileOf: (profile: number) => string | undefined;
+}
+
+/** The metrics port: `/metrics` and the debug pages. Starts after the parts that it shows. */
+export class MetricsPage implements Part {
+  readonly #sources: MetricsPageSources;
+  #server: MetricsServer | undefined;
+
+  constructor(sources: MetricsPageSources) {
+    this.#sources = sources;
+  }
+
+  /** 0 before the start. */
+  get port(): number {
+    return this.#server?.port ?? 0;
+  }
+
+  async start(): Promise<void> {
+    const { host, metricsPort, metricsTls, log } = this.#sources.options;
+    // The page's library loads while the first shard starts.
+    const [{ MetricsExposition }, { startMetricsServer }, { addCoreMetrics }, { addAdaptationMetrics }] =
+      await Promise.all([
+        import('../../operations/telemetry/exposition.js'),
+        import('../../operations/telemetry/metrics-server.js'),
+        import('../../operations/metrics/core-metrics.js'),
+        import('../../operations/metrics/adaptation-metrics.js'),
+      ]);
+    const exposition = new MetricsExposition(this.#expositionOptions());
+    addCoreMetrics(exposition, this.#sources.core, this.#coreSources());
+    this.#addPoolMetrics(exposition);
+    addAdaptationMetrics(exposition, () => this.#adaptation());
+    this.#server = await startMetricsServer({
+      host,
+      port: metricsPort,
+      exposition,
+      tls: metricsTls,
+      routes: this.#routes(),
+      report: (problem) => log.error({ part: 'metrics' }, problem),
+    });
+  }
+
+  async stop(): Promise<void> {
+    await this.#server?.close();
+  }
+
+  #expositionOptions(): ConstructorParameters<typeof MetricsExposition>[0] {
+    const { options, core, pool } = this.#sources;
+    return {
+      core,
+      poolName: options.poolName,
+      endpointOf: (slot) => pool.endpointOf(slot),
+      streamMetrics: options.streamMetrics,
+      prefixProducer: options.configuration.scheduling.prefixProducer,
+      build: { version: options.version, commit: options.commit, buildRef: `pointsman-${options.version}` },
+    };
+  }
+
+  #coreSources() {
+    const { counts, informers, reload, learning, pool, table } = this.#sources;
+    return {
+      shardDeaths: () => counts.shardDeaths,
+      ejections: () => counts.ejections,
+      scrapeErrors: () => informers.failures,
+      configReloads: () => reload?.counts ?? NO_RELOADS,
+      latencyTrainer: learning?.trainer,
+      samplesLost: learning?.samplesLost === undefined ? undefined : () => learning.samplesLost ?? 0,
+      endpoints: () =>
+        pool.assignments.map(({ slot, endpoint }) => ({ name: endpoint.name, reading: table.read(slot) })),
+    };
+  }
+
+  #addPoolMetrics(exposition: MetricsExposition): void {
+    const { options, pool, informers, flow, events } = this.#sources;
+    const endpoints = () => pool.assignments.map(({ endpoint }) => endpoint);
+    addServedModels(exposition, informers, endpoints);
+    addRolloutShares(exposition, options.configuration.scheduling.host, endpoints);
+    if (flow !== undefined) addFlowMetrics(exposition, flow, options.poolName);
+    if (events.feed !== undefined) addKvEventMetrics(exposition, events.feed);
+  }
+
+  #adaptation() {
+    const { adaptation, pool } = this.#sources;
+    return shownAdaptation(adaptation.report(), (slot) => pool.endpointOf(slot)?.name ?? `slot ${slot}`);
+  }
+
+  #routes(): ReadonlyMap<string, Route> {
+    const { core, pool, profileOf } = this.#sources;
+    const decisions = decisionsRoute(new DecisionLog(core), (slot) => pool.endpointOf(slot), profileOf);
+    return new Map([
+      ...this.#flowRoutes(),
+      ['/debug/adaptation', adaptationRoute(() => this.#adaptation())],
+      ['/debug/decisions', decisions],
+    ]);
+  }
+
+  #flowRoutes(): (readonly [string, Route])[] {
+    const { flow, pool, table } = this.#sources;
+    if (flow === undefined) return [];
+    const describe = (slot: number) => ({
+      endpoint: pool.endpointOf(slot)?.id ?? `slot ${slot}`,
+      inflight: table.read(slot).inflight,
+    });
+    return [['/debug/flow-control', flowControlRoute(() => flow.report(describe))]];
+  }
+}

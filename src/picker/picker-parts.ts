@@ -1,0 +1,331 @@
+import type { LoadedConfiguration } from '../config/load.js';
+import type { CurrentSettings } from '../core/current-settings.js';
+import { EndpointTable } from '../core/endpoint-table.js';
+import { attachCore, type CoreInstance, createPoolMemory, defaultPoolSizes, type PoolMemory } from '../core/memory.js';
+import { poolClockMs } from '../core/pool-clock.js';
+import type { HealthSource } from '../ingress/transport.js';
+import { type HealthListener, listenHealth } from '../ingress/transports/grpc.js';
+import { HealthState } from '../operations/health.js';
+import type { SlotAssignment } from '../pool/endpoint.js';
+import { SlotTable } from '../pool/slots.js';
+import { AdaptationControl } from './control/adaptation-control.js';
+import { CertificateWatch } from './control/certificate-watch.js';
+import { ConfigurationReload } from './control/configuration-reload.js';
+import { FlowControl } from './control/flow-control.js';
+import { createInformers, type Informers } from './control/informers.js';
+import { EngineEvents } from './control/kv-events.js';
+import { LatencyLearning } from './control/latency-learning.js';
+import { MetricsPage } from './control/metrics-page.js';
+import { PoolController } from './control/pool-controller.js';
+import { createDiscovery, PoolDiscovery } from './control/pool-discovery.js';
+import { type PlacedPrograms, ProgramPublisher } from './control/program-publisher.js';
+import { configuredSettings, shardSettings } from './control/shard-settings.js';
+import { JobPool } from './jobs/job-pool.js';
+import type { FromShard } from './messages.js';
+import type { Part } from './part.js';
+import type { PickerOptions } from './picker-options.js';
+import { ShardPool } from './shards/shard-pool.js';
+
+/** Thread numbers beyond the control thread and the shards, for job threads that attach. */
+const JOB_THREADS = 4;
+
+/** Bound on scans and parking slots over all threads. Each takes about 8 KB once it is touched. */
+const SCANS_MAX = 131_072;
+
+/** As many for each shard as it may have streams, so that neither a scan nor a parking slot is what runs out first. */
+function scansOf(maxStreams: number, shards: number): number {
+  return Math.min(Math.ceil(maxStreams / shards), Math.floor(SCANS_MAX / (1 + shards + JOB_THREADS)));
+}
+
+/** The ports that a picker listens on; 0 = not yet. */
+export interface PickerPorts {
+  grpc: number;
+  health: number;
+}
+
+/** Makes the parts of a picker and joins them: what one part has to tell another goes through here. */
+export class PickerParts {
+  readonly memory: PoolMemory;
+  readonly shards: ShardPool;
+  readonly metrics: MetricsPage;
+  readonly ports: PickerPorts = { grpc: 0, health: 0 };
+  /** In the order of their start. */
+  readonly list: readonly Part[];
+  readonly #options: PickerOptions;
+  readonly #configuration: { current: LoadedConfiguration };
+  readonly #core: CoreInstance;
+  readonly #table: EndpointTable;
+  readonly #programs: ProgramPublisher;
+  readonly #pool: PoolController;
+  readonly #adaptation: AdaptationControl;
+  readonly #informers: Informers;
+  readonly #events: EngineEvents;
+  readonly #learning: LatencyLearning | undefined;
+  readonly #flow: FlowControl | undefined;
+  readonly #reload: ConfigurationReload | undefined;
+  readonly #health = new HealthState();
+  readonly #jobs = new JobPool();
+  readonly #counts = { shardDeaths: 0, ejections: 0 };
+
+  constructor(options: PickerOptions) {
+    this.#options = options;
+    this.#configuration = { current: options.configuration };
+    this.memory = poolMemory(options);
+    this.#core = attachCore(this.memory, 0);
+    this.#table = new EndpointTable(this.#core);
+    if (!options.ejection) this.#table.disableEjection();
+    this.#programs = new ProgramPublisher(this.#core);
+    const placed = this.#programs.place(options.configuration.scheduling);
+    this.#programs.publish(placed);
+    this.#adaptation = this.#makeAdaptation();
+    this.#learning = this.#makeLearning();
+    this.shards = this.#makeShards();
+    this.#informers = this.#makeInformers();
+    this.#events = new EngineEvents({
+      scheduling: options.configuration.scheduling,
+      core: this.#core,
+      report: (problem) => options.log.warn({ part: 'KV events' }, problem),
+    });
+    this.#pool = this.#makePool(placed);
+    this.#flow = this.#makeFlowControl();
+    this.#reload = this.#makeReload();
+    this.metrics = this.#makeMetrics();
+    this.list = this.#inOrder();
+  }
+
+  /** Each part starts after those that it shows or feeds; shards come late because they open the door. */
+  #inOrder(): readonly Part[] {
+    const health = this.#health;
+    const parts: readonly (Part | undefined)[] = [
+      { drain: () => health.update({ draining: true }) },
+      this.#flow,
+      this.#jobs,
+      this.#events,
+      this.#makeDiscovery(),
+      { start: () => void health.watch(() => this.shards.broadcast({ kind: 'health', statuses: statuses(health) })) },
+      this.#learning,
+      this.metrics,
+      this.#makeHealthListener(),
+      {
+        start: async () => {
+          this.ports.grpc = await this.shards.start();
+        },
+        drain: (timeoutMs) => this.shards.stop(timeoutMs),
+      },
+      this.#adaptation,
+      this.#makeCertificateWatch(),
+      this.#reload,
+      this.#informers,
+    ];
+    return parts.filter((part) => part !== undefined);
+  }
+
+  /**
+   * Puts a configuration in the place of the running one, which it must follow by `planReload` without a restart.
+   * Masks and shards come first, so that a program never runs without what it needs; each profile changes in one store.
+   * @throws RangeError when the core's tables cannot hold both for a moment; nothing has changed then
+   */
+  #reconfigure(next: LoadedConfiguration): void {
+    const placed = this.#programs.place(next.scheduling);
+    this.#flow?.configure(next);
+    this.#pool.configure(placed);
+    this.shards.replaceConfigured(configuredSettings(next));
+    this.#programs.publish(placed);
+    this.#adaptation.configure(next.adaptation);
+    this.#configuration.current = next;
+  }
+
+  #makeAdaptation(): AdaptationControl {
+    const { configuration, seed, log } = this.#options;
+    return new AdaptationControl({
+      core: this.#core,
+      settings: configuration.adaptation,
+      run: (variant) => this.#programs.run(variant),
+      projected: () => this.#programs.projected,
+      slots: () => this.#pool.assignments.map(({ slot }) => slot),
+      seed,
+      now: poolClockMs,
+      log,
+    });
+  }
+
+  #makeLearning(): LatencyLearning | undefined {
+    const { configuration, log } = this.#options;
+    const settings = configuration.scheduling.prediction;
+    if (settings === undefined) return undefined;
+    return new LatencyLearning({
+      core: this.#core,
+      settings,
+      endpointOf: (slot) => this.#pool.endpointOf(slot),
+      report: (problem) => log.error({ part: 'prediction' }, problem),
+    });
+  }
+
+  #makeInformers(): Informers {
+    return createInformers(this.#options, this.#core, {
+      publish: (slot, generation, signals, now) => this.#pool.publish(slot, generation, signals, now),
+      stale: (slot, generation) => this.#pool.stale(slot, generation),
+      attributes: (slot, generation, values) => this.#pool.publishAttributes(slot, generation, values),
+    });
+  }
+
+  #makePool(settings: PlacedPrograms): PoolController {
+    const { configuration, log } = this.#options;
+    return new PoolController({
+      table: this.#table,
+      slots: new SlotTable(this.#core.sizes.endpoints),
+      settings,
+      labels: configuration.scheduling.labels,
+      broadcast: (message) => this.shards.broadcast(message),
+      applied: (version) => this.shards.hasApplied(version),
+      changed: (assignments, gone) => this.#endpointsChanged(assignments, gone),
+      report: (problem) => log.error({ part: 'pool' }, problem),
+    });
+  }
+
+  #endpointsChanged(assignments: readonly SlotAssignment[], gone: readonly number[]): void {
+    this.#informers.setEndpoints(assignments);
+    this.#events.feed?.setEndpoints(assignments);
+    this.#adaptation.meet(assignments);
+    this.#flow?.controller.endpointsGone(gone);
+  }
+
+  #makeFlowControl(): FlowControl | undefined {
+    const { configuration, shards } = this.#options;
+    if (configuration.flowControl === undefined) return undefined;
+    return new FlowControl({
+      core: this.#core,
+      configuration,
+      shards,
+      pool: () => this.#pool.assignments,
+      signals: (slot) => this.#table.read(slot),
+      revoke: ({ thread, ticket, ticketGeneration: generation }) =>
+        this.shards.tell(thread, { kind: 'revoke', ticket, generation }),
+    });
+  }
+
+  #makeReload(): ConfigurationReload | undefined {
+    const { followed, configuration, log } = this.#options;
+    if (followed === undefined) return undefined;
+    const apply = (next: LoadedConfiguration) => this.#reconfigure(next);
+    return new ConfigurationReload({ followed, running: configuration, apply, log });
+  }
+
+  #makeDiscovery(): PoolDiscovery {
+    return new PoolDiscovery({
+      discovery: createDiscovery(this.#options, this.#jobs),
+      apply: (state) => this.#pool.apply(state),
+      loaded: () => this.#health.update({ discoveryLoaded: true }),
+      report: (problem) => this.#options.log.error({ part: 'discovery' }, problem),
+    });
+  }
+
+  #makeMetrics(): MetricsPage {
+    const configuration: CurrentSettings<LoadedConfiguration> = this.#configuration;
+    return new MetricsPage({
+      options: this.#options,
+      core: this.#core,
+      table: this.#table,
+      pool: this.#pool,
+      informers: this.#informers,
+      adaptation: this.#adaptation,
+      events: this.#events,
+      flow: this.#flow,
+      learning: this.#learning,
+      reload: this.#reload,
+      counts: this.#counts,
+      profileOf: (profile) => configuration.current.scheduling.profiles[profile]?.name,
+    });
+  }
+
+  #makeHealthListener(): Part {
+    const { host, healthPort: port } = this.#options;
+    let listener: HealthListener | undefined;
+    return {
+      start: async () => {
+        listener = await listenHealth({ host, port, flag: 'grpc-health-port', tls: undefined }, this.#health);
+        this.ports.health = listener.port;
+      },
+      stop: () => listener?.close(),
+    };
+  }
+
+  #makeCertificateWatch(): Part | undefined {
+    const { tls, certificateFolder: folder, log } = this.#options;
+    if (tls === undefined || folder === undefined) return undefined;
+    let watch: CertificateWatch | undefined;
+    return {
+      start: () => {
+        watch = new CertificateWatch({
+          folder,
+          flag: 'cert-path',
+          pair: tls,
+          changed: (pair) => {
+            this.shards.replaceCertificate(pair);
+            log.info({ part: 'certificate' }, 'new connections get the new certificate');
+          },
+          report: (problem) => log.error({ part: 'certificate' }, problem),
+        });
+      },
+      stop: () => watch?.stop(),
+    };
+  }
+
+  #makeShards(): ShardPool {
+    const { shards, shardThreads, seed, failed } = this.#options;
+    return new ShardPool({
+      shards,
+      workers: shardThreads,
+      pool: this.memory,
+      control: this.#core,
+      settings: shardSettings(this.#options),
+      seed,
+      snapshot: () => ({
+        version: this.#pool.version,
+        assignments: this.#pool.assignments,
+        rules: this.#pool.rules,
+        health: statuses(this.#health),
+      }),
+      message: (_thread, message) => this.#receive(message),
+      died: (thread, reason, released) => this.#shardDied(thread, reason, released),
+      failed,
+    });
+  }
+
+  #receive(message: FromShard): void {
+    if (message.kind === 'applied') this.#pool.acknowledged();
+    else if (message.kind === 'listening') {
+      this.#pool.acknowledged();
+      this.#health.update({ shardsReady: this.shards.listening === this.#options.shards });
+    } else if (message.kind === 'spent') this.#flow?.controller.spent(message);
+    else if (message.kind === 'speculated') {
+      this.#events.feed?.speculated(message.slot, message.generation, message.hashes);
+    } else if (message.kind === 'ejected') {
+      this.#counts.ejections++;
+      const { endpoint } = message;
+      this.#options.log.warn({ endpoint }, 'endpoint ejected: its answers failed repeatedly');
+    }
+  }
+
+  #shardDied(thread: number, reason: string, released: number): void {
+    this.#counts.shardDeaths++;
+    this.#flow?.controller.shardDied(thread);
+    const text = 'a shard died: its charges were released, it starts again';
+    this.#options.log.error({ thread, reason, released }, text);
+    this.#health.update({ shardsReady: this.shards.listening > 0 });
+  }
+}
+
+function poolMemory({ maxEndpoints, indexBlocks, shards, maxStreams }: PickerOptions): PoolMemory {
+  return createPoolMemory({
+    ...defaultPoolSizes,
+    endpoints: maxEndpoints,
+    indexBlocks,
+    threads: 1 + shards + JOB_THREADS,
+    scans: scansOf(maxStreams, shards),
+  });
+}
+
+function statuses(health: HealthSource) {
+  return health.services().map((service) => [service, health.status(service)] as const);
+}
