@@ -11,6 +11,14 @@ export {
 } from './columns/values';
 export * from './endpoints';
 export {
+  evictedGeneration,
+  evictedPriority,
+  evictedThread,
+  evictionLost,
+  evictRequest,
+  isHeld,
+} from './gate/eviction';
+export {
   gateBand,
   gateBandsForget,
   gateCeiling,
@@ -38,25 +46,17 @@ export {
   GRANT_GONE,
   GRANT_NOWHERE,
   GRANT_STICKS,
-  parkAnnounce,
-  parkCancel,
-  parkForgotten,
-  parkFree,
-  parkGrant,
-  parkNext,
-  parkReject,
-  parkReturned,
   shardDozes,
   shardWakes,
-} from './gate/parking';
-export {
-  isHeld,
-  revocationLost,
-  revoke,
-  revokedGeneration,
-  revokedPriority,
-  revokedThread,
-} from './gate/revocation';
+  waitSlotCancel,
+  waitSlotDispatch,
+  waitSlotEnqueue,
+  waitSlotEnqueued,
+  waitSlotForget,
+  waitSlotFree,
+  waitSlotReject,
+  waitSlotReturned,
+} from './gate/wait-slots';
 export * from './load/blocks';
 export { predictionLearned, predictionPrior } from './load/coefficients';
 export { EJECTION_BASE_MS, EJECTION_FAILURES, EJECTION_LONGEST_MS } from './load/ejection';
@@ -116,7 +116,6 @@ export { SCAN_IMAGE_TOKENS } from './request/messages';
 export * from './request/scan';
 export * from './request/tokens';
 export * from './request-area';
-export * from './response/label-ring';
 export {
   FORM_ENGINE,
   FORM_ENGINE_EMBED,
@@ -133,6 +132,7 @@ export {
   SCAN_USAGE,
 } from './response/layout';
 export { RESPONSE_EDIT_LIST, RESPONSE_EDITS, RESPONSE_HELD_FROM, RESPONSE_HOLD_NOTHING } from './response/rename';
+export * from './response/sample-ring';
 export {
   responseFeed,
   responseMessageBegin,

@@ -1,6 +1,6 @@
-import { type Measures, outcomes, UNKNOWN_COUNT } from './label.js';
 import { hashKey } from './label-hash.js';
 import type { CoreInstance } from './memory.js';
+import { type Measures, outcomes, UNKNOWN_COUNT } from './training-sample.js';
 
 /** What a decision is asked. The chain hashes stand in the thread's HASHES area already (RequestScanner.chain). */
 export interface DecisionRequest {
@@ -36,11 +36,11 @@ export interface DecisionRequest {
   readonly peer?: number | undefined;
 }
 
-/** What a gated decision needs to park its request. */
+/** What a gated decision needs to enqueue its request. */
 export interface GateRequest {
-  /** Free parking slot, -1 = none. */
-  readonly parking: number;
-  /** A grant that the request came back with: its charge is given up for the decision's own. */
+  /** Free wait slot, -1 = none. */
+  readonly waitSlots: number;
+  /** A dispatch that the request came back with: its charge is given up for the decision's own. */
   readonly held: { readonly ticket: number; readonly ticketGeneration: number } | undefined;
   /** The first token of the answer will not be seen. */
   readonly blind: boolean;
@@ -48,7 +48,7 @@ export interface GateRequest {
   readonly queued?: boolean | undefined;
 }
 
-/** `parked`: it waits in the parking slot; `no-parking`: it would, but there is none. */
+/** `waiting`: it waits in the wait slot; `no-wait-slot`: it would, but there is none. */
 export type DecisionStatus =
   | 'decided'
   | 'no-candidates'
@@ -56,8 +56,8 @@ export type DecisionStatus =
   | 'busy'
   | 'no-program'
   | 'denied'
-  | 'parked'
-  | 'no-parking';
+  | 'waiting'
+  | 'no-wait-slot';
 
 /** The answer. The object belongs to the Decider and is overwritten by the next decision. */
 export interface Decision {
@@ -86,8 +86,8 @@ export const decisionStatuses: Readonly<Record<number, DecisionStatus>> = {
   3: 'busy',
   4: 'no-program',
   5: 'denied',
-  16: 'parked',
-  17: 'no-parking',
+  16: 'waiting',
+  17: 'no-wait-slot',
 };
 
 /** One thread's face of `decide` and of the charges that it makes. */
@@ -184,10 +184,10 @@ export class Decider {
     return seconds > 0 ? seconds : undefined;
   }
 
-  #writeGate({ parking, held, blind, queued }: GateRequest): number {
+  #writeGate({ waitSlots, held, blind, queued }: GateRequest): number {
     const { u32, constant } = this.#core;
     const at = this.#offset;
-    u32[at.parking] = parking + 1;
+    u32[at.waitSlots] = waitSlots + 1;
     u32[at.held] = held?.ticket ?? 0;
     u32[at.heldGeneration] = held?.ticketGeneration ?? 0;
     const flags = constant.DECIDE_GATED! | (blind ? constant.DECIDE_BLIND! : 0);
@@ -267,13 +267,13 @@ export class Decider {
   }
 
   /**
-   * Write the label of a request into this thread's ring (LabelReader), before its charge is released; once per ticket.
+   * Write the label of a request into this thread's ring (SampleReader), before its charge is released; once per ticket.
    * @returns false when the ticket is not held any more: nothing was written
    */
   label(ticket: number, generation: number, measures: Measures): boolean {
     const { call } = this.#core;
     return (
-      call.labelWrite!(
+      call.sampleWrite!(
         ticket,
         generation,
         outcomes.indexOf(measures.outcome),
@@ -324,7 +324,7 @@ function offsets(core: CoreInstance, request: number) {
     blockTokens: word('REQUEST_BLOCK_TOKENS'),
     peer: word('REQUEST_PEER'),
     now: request + core.constant.REQUEST_NOW!,
-    parking: word('REQUEST_PARK'),
+    waitSlots: word('REQUEST_WAIT_SLOT'),
     held: word('REQUEST_HELD'),
     heldGeneration: word('REQUEST_HELD_GENERATION'),
     wouldPick: word('ANSWER_WOULD_PICK'),

@@ -5,7 +5,7 @@ import type {
   CompiledProfile,
   CompiledScheduling,
   HandlerSettings,
-  HostPluginSettings,
+  HookPluginSettings,
   LabelSpecification,
   MaskSpecification,
   MatchFormula,
@@ -78,7 +78,7 @@ export function compileScheduling(
     estimateOutput: firstOutputEstimate(producers),
     handler: handlerSettings(handler, plugins),
     prediction,
-    host: hostPlugins(plugins, profiles, tables),
+    host: hookPlugins(plugins, profiles, tables),
   };
 }
 
@@ -136,11 +136,11 @@ function firstOf<T>(
   return undefined;
 }
 
-function hostPlugins(
+function hookPlugins(
   plugins: readonly ConfiguredPlugin[],
   profiles: readonly Profile[],
   { columns }: CoreTables,
-): readonly HostPluginSettings[] {
+): readonly HookPluginSettings[] {
   return plugins
     .filter(({ definition }) => definition.host !== undefined || definition.scheduler !== undefined)
     .map(({ name, definition, parameters }) => ({
@@ -174,7 +174,7 @@ function compileProfile(
       .filter((plugin) => plugin.definition.kinds.includes(kind))
       .flatMap((plugin) => {
         const weight = kind === 'scorer' ? plugin.weight : 1;
-        if (kind !== 'picker' && isHosted(plugin)) return [hostOperation(plugin, kind, weight, tables)];
+        if (kind !== 'picker' && isHosted(plugin)) return [hookOperation(plugin, kind, weight, tables)];
         return compileOperation(plugin, kind, weight, prefix, tables);
       }),
   );
@@ -187,12 +187,12 @@ function compileProfile(
   return { name: profile.name, operations };
 }
 
-/** A host plugin fills a column, which the program reads. */
+/** A hook plugin fills a column, which the program reads. */
 function isHosted({ definition }: ProfilePlugin): boolean {
   return definition.host !== undefined && definition.compile === undefined;
 }
 
-function hostOperation(
+function hookOperation(
   { name, definition }: ProfilePlugin,
   kind: 'filter' | 'scorer',
   weight: number,
@@ -259,7 +259,7 @@ class KeyedTable<Entry> {
 }
 
 /** Columns of host filters and scorers. A plugin in several profiles fills its column anew for each. */
-class HostColumnTable {
+class HookColumnTable {
   readonly #indexes = new Map<string, number>();
   /** By producer. */
   readonly #matches = new Map<string, Map<number, MatchFormula>>();
@@ -287,7 +287,7 @@ class HostColumnTable {
     return column;
   }
 
-  matchesOf(producer: string): HostPluginSettings['matchColumns'] {
+  matchesOf(producer: string): HookPluginSettings['matchColumns'] {
     return [...(this.#matches.get(producer) ?? [])].map(([column, formula]) => ({ ...formula, column }));
   }
 
@@ -302,7 +302,7 @@ class CoreTables {
   readonly labels = new KeyedTable<LabelSpecification>(MAX_LABELS, 'labels that scorers look at');
   readonly requestKeys = new KeyedTable<string>(MAX_REQUEST_KEYS, 'request headers that scorers look at');
   readonly attributes = new KeyedTable<string>(MAX_ATTRIBUTES, 'attributes of endpoints');
-  readonly columns = new HostColumnTable();
+  readonly columns = new HookColumnTable();
   /** Labels of each topology extractor, by its name. */
   readonly topologies: ReadonlyMap<string, TopologyLabels>;
   /** Names of the producers of prefix matches that fill columns. */

@@ -3,7 +3,6 @@ import type { AdaptationSettings } from '../../config/adaptation.js';
 import { CostTable } from '../../core/coefficients.js';
 import { Decider, type Decision } from '../../core/decider.js';
 import { EndpointTable } from '../../core/endpoint-table.js';
-import type { Measures } from '../../core/label.js';
 import {
   attachCore,
   type CoreInstance,
@@ -13,6 +12,7 @@ import {
 } from '../../core/memory.js';
 import { PrefixIndex } from '../../core/prefix-index.js';
 import { type Operation, ProgramTable } from '../../core/programs.js';
+import type { Measures } from '../../core/training-sample.js';
 import {
   learnedProgram,
   observedProgram,

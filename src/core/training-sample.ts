@@ -1,4 +1,4 @@
-/** How a request ended. The order is the core's (`OUTCOME_*` in assembly/response/label-ring.ts). */
+/** How a request ended. The order is the core's (`OUTCOME_*` in assembly/response/sample-ring.ts). */
 export const outcomes = ['completed', 'failed', 'refused', 'aborted', 'diverted'] as const;
 /**
  * completed: a good answer to its end · failed: the endpoint answered 5xx · refused: another answer that is no success ·
@@ -27,7 +27,7 @@ export interface Measures {
 }
 
 /** One finished request: what was known when it was decided, before it was charged itself, and what came of it. */
-export interface Label {
+export interface TrainingSample {
   /** Milliseconds of the pool clock at the decision. */
   timeMs: number;
   slot: number;

@@ -1,6 +1,6 @@
 import { type Coefficients, type CostTerm, costTerms } from '../core/coefficients.js';
 import type { AdapterReport } from './adapter.js';
-import { adaptationInWords } from './in-words.js';
+import { adaptationInWords } from './explanation-text.js';
 import type { EffectiveWeights, ShownAdaptation } from './shown-adaptation.js';
 
 /** Tokens that a running request counts besides its own (assembly/scheduling/marginal-cost.ts). */

@@ -1,0 +1,144 @@
+import type { CoreInstance } from './memory.js';
+import { outcomes, type TrainingSample, UNKNOWN_COUNT } from './training-sample.js';
+
+/**
+ * Records this near to being overwritten are taken as lost: their writer may be at work on them already, and plain
+ * reads of another thread's writes come in no particular order.
+ */
+const MARGIN = 16;
+
+/**
+ * Reads the sample rings of all threads, each record once. Every consumer has a reader of its own, with its own place in
+ * the rings; readers do not disturb each other or the writers. What a consumer does not take in time is lost and counted.
+ */
+export class SampleReader {
+  readonly #core: CoreInstance;
+  readonly #rings: number;
+  /** By thread: number of the next record. */
+  readonly #next: Uint32Array;
+  readonly #sample = {} as TrainingSample;
+  #lost = 0;
+
+  /** @param from 'now' = only what is written from now on; 'oldest' = what the rings still hold as well */
+  constructor(core: CoreInstance, from: 'now' | 'oldest' = 'now') {
+    this.#core = core;
+    this.#rings = core.call.regionAddress!(core.constant.REGION_SAMPLE_RING!) >>> 0;
+    this.#next = new Uint32Array(core.sizes.threads);
+    const kept = core.constant.LABEL_COUNT! - MARGIN;
+    for (let thread = 0; thread < this.#next.length; thread++) {
+      const written = this.#written(thread);
+      this.#next[thread] = from === 'now' ? written : written - Math.min(written, kept);
+    }
+  }
+
+  /** Records that were overwritten before this reader came to them. */
+  get lost(): number {
+    return this.#lost;
+  }
+
+  /**
+   * Hand over the records that are new, thread by thread, each thread's in order. The sample belongs to the reader and is
+   * overwritten by the next one.
+   * @param limit how many at most
+   * @returns how many; fewer than `limit` = nothing is left
+   */
+  drain(visit: (sample: TrainingSample) => void, limit = Number.POSITIVE_INFINITY): number {
+    let count = 0;
+    for (let thread = 0; thread < this.#next.length && count < limit; thread++) {
+      count += this.#drainThread(thread, visit, limit - count);
+    }
+    return count;
+  }
+
+  #written(thread: number): number {
+    return Atomics.load(this.#core.i32, this.#ringOf(thread) >>> 2) >>> 0;
+  }
+
+  #ringOf(thread: number): number {
+    return this.#rings + thread * this.#core.constant.SAMPLE_RING_BYTES!;
+  }
+
+  #drainThread(thread: number, visit: (sample: TrainingSample) => void, limit: number): number {
+    const { LABEL_COUNT: size, SAMPLE_BYTES: bytes } = this.#core.constant;
+    const kept = size! - MARGIN;
+    let count = 0;
+    for (let behind = this.#behind(thread); behind > 0 && count < limit; behind = this.#behind(thread)) {
+      if (behind > kept) this.#skip(thread, behind - kept);
+      const number = this.#next[thread]!;
+      this.#read(this.#ringOf(thread) + 64 + (number % size!) * bytes!);
+      // The record counts only if its writer was not near it while it was read.
+      if (this.#behind(thread) > kept) {
+        this.#skip(thread, 1);
+        continue;
+      }
+      this.#next[thread] = number + 1;
+      visit(this.#sample);
+      count++;
+    }
+    return count;
+  }
+
+  /** Records written and not read; the counts wrap round at 2^32 together. */
+  #behind(thread: number): number {
+    return (this.#written(thread) - this.#next[thread]!) >>> 0;
+  }
+
+  #skip(thread: number, records: number): void {
+    this.#next[thread]! += records;
+    this.#lost += records;
+  }
+
+  #read(at: number): void {
+    const { view, constant } = this.#core;
+    const sample = this.#sample;
+    sample.timeMs = view.getFloat64(at, true);
+    sample.slot = view.getUint32(at + 8, true);
+    sample.slotGeneration = view.getUint32(at + 12, true);
+    this.#readFeatures(at + constant.SAMPLE_FEATURES!);
+    sample.outcome = outcomes[view.getUint32(at + constant.SAMPLE_OUTCOME!, true)]!;
+    sample.firstOutputMs = known(view.getFloat32(at + constant.SAMPLE_FIRST_OUTPUT!, true));
+    sample.perTokenMs = known(view.getFloat32(at + constant.SAMPLE_PER_TOKEN!, true));
+    sample.durationMs = view.getFloat32(at + constant.SAMPLE_DURATION!, true);
+    sample.outputTokens = counted(view.getUint32(at + constant.SAMPLE_OUTPUT_TOKENS!, true));
+    sample.reportedPromptTokens = counted(view.getUint32(at + constant.SAMPLE_PROMPT_TOKENS!, true));
+    sample.cachedTokens = counted(view.getUint32(at + constant.SAMPLE_CACHED_TOKENS!, true));
+    sample.inflightAtEnd = view.getUint32(at + constant.SAMPLE_INFLIGHT_AT_END!, true);
+    sample.promptTokensAtEnd = view.getUint32(at + constant.SAMPLE_PROMPT_AT_END!, true);
+    sample.staged = view.getUint32(at + constant.SAMPLE_STAGED!, true) !== 0;
+    sample.priority = view.getInt32(at + constant.SAMPLE_PRIORITY!, true);
+  }
+
+  #readFeatures(at: number): void {
+    const { view, constant } = this.#core;
+    const sample = this.#sample;
+    const tag = view.getUint32(at + constant.FEATURE_TAG!, true);
+    const bits = view.getUint32(at + constant.FEATURE_KNOWN!, true);
+    const wouldPick = bits >>> 16;
+    sample.wouldPick = wouldPick === 0 ? undefined : wouldPick - 1;
+    const signal = (bit: number, offset: number) =>
+      (bits & bit) === 0 ? undefined : view.getFloat32(at + offset, true);
+    sample.profile = tag & 0xff;
+    sample.tag = tag >>> 8;
+    sample.modelLow = view.getUint32(at + constant.FEATURE_MODEL!, true);
+    sample.modelHigh = view.getUint32(at + constant.FEATURE_MODEL! + 4, true);
+    sample.promptTokens = view.getUint32(at + constant.FEATURE_PROMPT!, true);
+    sample.uncachedTokens = view.getUint32(at + constant.FEATURE_UNCACHED!, true);
+    sample.bestCachedTokens = view.getUint32(at + constant.FEATURE_BEST_CACHED!, true);
+    sample.inflight = view.getUint32(at + constant.FEATURE_INFLIGHT!, true);
+    sample.prefillTokens = view.getUint32(at + constant.FEATURE_PREFILL_AHEAD!, true);
+    sample.promptTokensInFlight = view.getUint32(at + constant.FEATURE_PROMPT_AHEAD!, true);
+    sample.waiting = signal(constant.SIGNAL_WAITING!, constant.FEATURE_WAITING!);
+    sample.running = signal(constant.SIGNAL_RUNNING!, constant.FEATURE_RUNNING!);
+    sample.kvUsage = signal(constant.SIGNAL_KV_USAGE!, constant.FEATURE_KV_USAGE!);
+    sample.prefillRate = view.getFloat32(at + constant.FEATURE_PREFILL_RATE!, true);
+    sample.activeBlocks = view.getUint32(at + constant.FEATURE_ACTIVE_BLOCKS!, true);
+  }
+}
+
+function known(value: number): number | undefined {
+  return Number.isNaN(value) ? undefined : value;
+}
+
+function counted(value: number): number | undefined {
+  return value === UNKNOWN_COUNT ? undefined : value;
+}
