@@ -10,19 +10,7 @@
 // on which all of them together would not make the room is left alone.
 import { slotsUsed } from '../columns/candidates';
 import { COLUMN_ACTIVE_BLOCKS, COLUMN_GENERATION, COLUMN_INFLIGHT, COLUMN_INFLIGHT_TOKENS, cell } from '../endpoints';
-import {
-  entryAt,
-  entryBlocks,
-  entryCharged,
-  entryGeneration,
-  entryOf,
-  entryPriority,
-  entrySlot,
-  entrySlotGeneration,
-  entryThread,
-  entryTime,
-  entryTokens,
-} from '../load/ledger';
+import { entryAt, entryOf, isCharged } from '../load/ledger';
 import { COMMIT_LOCK, lockAcquire, lockRelease } from '../lock';
 import { CANDIDATES, KEYS, MATCH, OVERLAP, REQUESTS, SCORE } from '../memory';
 import { rankOf } from './bands';
@@ -156,11 +144,11 @@ function measure(used: u32, rank: u32, prompt: u32, now: f64): bool {
 /** Tokens that an entry's end frees on its endpoint, for a request of this depth. Shared blocks are counted as its own. */
 function tokensOf(index: u32, mode: u32, deep: f32): f32 {
   const entry = entryAt(index);
-  if (mode != GATE_LEARNED) return <f32>entryTokens(entry);
+  if (mode != GATE_LEARNED) return <f32>entry.tokens;
   const note = noteAt(index);
   const output = <f32>load<u32>(note, NOTE_OUTPUT);
   const more = max<f32>(0, <f32>load<u32>(note, NOTE_RESERVE) - output);
-  const blocks = <f32>(entryBlocks(entry) * load<u32>(GATE, GATE_BLOCK_TOKENS));
+  const blocks = <f32>(entry.blocks * load<u32>(GATE, GATE_BLOCK_TOKENS));
   return blocks + <f32>load<u32>(note, NOTE_PLAIN) + output + deep * more;
 }
 
@@ -168,13 +156,13 @@ function tokensOf(index: u32, mode: u32, deep: f32): f32 {
 function candidateOf(index: u32, state: u32): i32 {
   if ((state & NOTE_COUNTED) == 0) return -1;
   const entry = entryAt(index);
-  const slot = entrySlot(entry);
-  if (!entryCharged(entry) || load<u32>(cell(COLUMN_GENERATION, slot)) != entrySlotGeneration(entry)) return -1;
+  const slot = entry.slot;
+  if (!isCharged(entry) || load<u32>(cell(COLUMN_GENERATION, slot)) != entry.slotGeneration) return -1;
   return isCandidate(slot) ? <i32>slot : -1;
 }
 
 function mayBeEvicted(index: u32, state: u32, rank: u32): bool {
-  const priority = entryPriority(entryAt(index));
+  const priority = entryAt(index).priority;
   return (state & NOTE_EVICTED) == 0 && priority < 0 && rankOf(priority) > rank;
 }
 
@@ -227,12 +215,12 @@ function planSlots(used: u32): bool {
 function goesFirst(a: u32, b: u32): bool {
   const one = entryAt(a);
   const other = entryAt(b);
-  if (entryPriority(one) != entryPriority(other)) return entryPriority(one) < entryPriority(other);
+  if (one.priority != other.priority) return one.priority < other.priority;
   const waits = load<u32>(noteAt(a), NOTE_STATE) & NOTE_PENDING;
   if (waits != (load<u32>(noteAt(b), NOTE_STATE) & NOTE_PENDING)) return waits != 0;
-  const least = load<f32>(missingRequests(entrySlot(one)));
-  const others = load<f32>(missingRequests(entrySlot(other)));
-  return least != others ? least < others : entryTime(one) > entryTime(other);
+  const least = load<f32>(missingRequests(one.slot));
+  const others = load<f32>(missingRequests(other.slot));
+  return least != others ? least < others : one.time > other.time;
 }
 
 /** The request to end first. @returns its ledger entry, or -1 */
@@ -277,9 +265,9 @@ export function evictRequest(thread: u32, waiting: u32, now: f64): u32 {
     const note = noteAt(<u32>index);
     store<u32>(note, load<u32>(note, NOTE_STATE) | NOTE_EVICTED, NOTE_STATE);
     const entry = entryAt(<u32>index);
-    chosenGeneration = entryGeneration(entry);
-    chosenThread = entryThread(entry);
-    chosenPriority = entryPriority(entry);
+    chosenGeneration = entry.generation;
+    chosenThread = entry.thread;
+    chosenPriority = entry.priority;
   }
   lockRelease(COMMIT_LOCK);
   return <u32>(index + 1);
@@ -298,7 +286,7 @@ export function evictedPriority(): i32 {
 
 /** Whether a ticket is still charged. Takes no lock. */
 export function isHeld(ticket: u32, generation: u32): u32 {
-  return u32(entryOf(ticket, generation) != 0);
+  return u32(entryOf(ticket, generation) != null);
 }
 
 /**
@@ -307,7 +295,7 @@ export function isHeld(ticket: u32, generation: u32): u32 {
  */
 export function evictionLost(ticket: u32, generation: u32): u32 {
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
-  if (entryOf(ticket, generation) != 0) {
+  if (entryOf(ticket, generation) != null) {
     const note = noteAt(ticket - 1);
     store<u32>(note, load<u32>(note, NOTE_STATE) | NOTE_LOST, NOTE_STATE);
   }

@@ -4,7 +4,7 @@
 // lock held, unless it takes it itself.
 import { slotsUsed } from '../columns/candidates';
 import { COLUMN_GENERATION, COLUMN_INFLIGHT, cell } from '../endpoints';
-import { entryAt, entryCharged, entryPriority, entrySlot, entrySlotGeneration, entryTime } from '../load/ledger';
+import { entryAt, isCharged, LedgerEntry } from '../load/ledger';
 import { COMMIT_LOCK, lockAcquire, lockRelease } from '../lock';
 import { KEYS, REQUESTS, SLOTS, SUBSET } from '../memory';
 import { bandAdd, bandKnown, bandsForget, bandUsed, rankOf, waitingIn } from './bands';
@@ -79,15 +79,15 @@ export function gateOpened(): void {
   if (gateOn() && atomic.load<u32>(GATE, GATE_WAIT_MASK) != 0) ringControl();
 }
 
-function slotIsCurrent(entry: usize): bool {
-  return load<u32>(cell(COLUMN_GENERATION, entrySlot(entry))) == entrySlotGeneration(entry);
+function slotIsCurrent(entry: LedgerEntry): bool {
+  return load<u32>(cell(COLUMN_GENERATION, entry.slot)) == entry.slotGeneration;
 }
 
 function sumPendingAgain(): void {
   for (let slot: u32 = 0; slot < SLOTS; slot++) notesClear(slot);
   for (let i: u32 = 0; i < REQUESTS; i++) {
     const entry = entryAt(i);
-    if (entryCharged(entry) && slotIsCurrent(entry)) noteRecount(i, entrySlot(entry), entryPriority(entry));
+    if (isCharged(entry) && slotIsCurrent(entry)) noteRecount(i, entry.slot, entry.priority);
   }
 }
 
@@ -137,10 +137,10 @@ export function gateFirstToken(index: u32, now: f64): void {
   if (!gateOn()) return;
   const entry = entryAt(index);
   const current = slotIsCurrent(entry);
-  const state = noteFirstToken(index, entrySlot(entry), entryPriority(entry), current);
+  const state = noteFirstToken(index, entry.slot, entry.priority, current);
   if (state == 0) return;
   if (current && (state & NOTE_BLIND) == 0 && now > 0) {
-    learnFirstToken(index, entrySlot(entry), now - entryTime(entry), (state & NOTE_ALONE) != 0);
+    learnFirstToken(index, entry.slot, now - entry.time, (state & NOTE_ALONE) != 0);
   }
   gateOpened();
 }
@@ -149,14 +149,14 @@ export function gateFirstToken(index: u32, now: f64): void {
 export function gatePrefillElsewhere(index: u32): void {
   if (!gateOn()) return;
   const entry = entryAt(index);
-  if (noteFirstToken(index, entrySlot(entry), entryPriority(entry), slotIsCurrent(entry)) != 0) gateOpened();
+  if (noteFirstToken(index, entry.slot, entry.priority, slotIsCurrent(entry)) != 0) gateOpened();
 }
 
 /** The output of an entry has grown to `tokens`. */
 export function gateOutput(index: u32, tokens: u32): void {
   if (!gateOn()) return;
   const entry = entryAt(index);
-  const grown = noteOutput(index, entrySlot(entry), tokens, slotIsCurrent(entry));
+  const grown = noteOutput(index, entry.slot, tokens, slotIsCurrent(entry));
   if (grown != 0) learnOutput(grown);
 }
 
@@ -177,7 +177,7 @@ export function gateReleased(index: u32): void {
   if (!gateOn()) return;
   const entry = entryAt(index);
   const evicted = (load<u32>(noteAt(index), NOTE_STATE) & NOTE_EVICTED) != 0;
-  noteRelease(index, entrySlot(entry), entryPriority(entry), slotIsCurrent(entry));
+  noteRelease(index, entry.slot, entry.priority, slotIsCurrent(entry));
   // The control thread waits for its end, whether anybody still waits for its room or not.
   if (evicted) ringControl();
   else gateOpened();
@@ -351,10 +351,10 @@ export function gateSaturation(now: f64): f32 {
 let nextUnseen: f64 = Infinity;
 
 /** A request whose first token cannot be seen is pending for as long as its prefill should take. */
-function passUnseen(index: u32, entry: usize, slot: u32, now: f64): void {
-  const due = entryTime(entry) + <f64>expectedFirstToken(index, slot);
+function passUnseen(index: u32, entry: LedgerEntry, slot: u32, now: f64): void {
+  const due = entry.time + <f64>expectedFirstToken(index, slot);
   if (now < due) nextUnseen = min(nextUnseen, due);
-  else noteFirstToken(index, slot, entryPriority(entry), true);
+  else noteFirstToken(index, slot, entry.priority, true);
 }
 
 /**
@@ -370,7 +370,7 @@ export function gateUnseen(now: f64): f64 {
     const unseen = NOTE_PENDING | NOTE_BLIND;
     if ((load<u32>(noteAt(i), NOTE_STATE) & unseen) != unseen) continue;
     const entry = entryAt(i);
-    if (entryCharged(entry) && slotIsCurrent(entry)) passUnseen(i, entry, entrySlot(entry), now);
+    if (isCharged(entry) && slotIsCurrent(entry)) passUnseen(i, entry, entry.slot, now);
   }
   lockRelease(COMMIT_LOCK);
   return nextUnseen;
@@ -390,12 +390,12 @@ function lookAtCharges(now: f64): void {
     const state = load<u32>(noteAt(i), NOTE_STATE);
     if ((state & NOTE_PENDING) == 0) continue;
     const entry = entryAt(i);
-    if (!entryCharged(entry) || !slotIsCurrent(entry)) continue;
-    const slot = entrySlot(entry);
+    if (!isCharged(entry) || !slotIsCurrent(entry)) continue;
+    const slot = entry.slot;
     if ((state & NOTE_BLIND) != 0) {
       store<u32>(KEYS + ((<usize>slot) << 2), 1);
       passUnseen(i, entry, slot, now);
-    } else if (isOverdue(i, slot, now - entryTime(entry), now)) {
+    } else if (isOverdue(i, slot, now - entry.time, now)) {
       store<u32>(room(ROOM_OVERDUE, slot), load<u32>(room(ROOM_OVERDUE, slot)) + 1);
     }
   }

@@ -19,7 +19,7 @@ import {
   wideCell,
 } from '../endpoints';
 import { beginProbe } from '../load/ejection';
-import { charge, entryAt, entryGeneration, entrySetThread } from '../load/ledger';
+import { charge, entryAt } from '../load/ledger';
 import { COMMIT_LOCK, lockAcquire, lockRelease } from '../lock';
 import { CANDIDATES, MATCH, SCANS, SLOTS, SUBSET, THREAD, THREADS } from '../memory';
 import { bandOf, isTop, rankOf, waitingAdd, waitingClear } from './bands';
@@ -167,9 +167,9 @@ function dispatchLocked(at: usize, thread: u32, slot: u32, now: f64): void {
   store<f64>(wideCell(COLUMN_PREFILL_RATE_TIME, slot), rateTime);
   store<u32>(at, slot, WAIT_SLOT_ENDPOINT);
   store<u32>(at, ticket, WAIT_SLOT_TICKET);
-  store<u32>(at, ticket == 0 ? 0 : entryGeneration(entryAt(ticket - 1)), WAIT_SLOT_TICKET_GENERATION);
+  store<u32>(at, ticket == 0 ? 0 : entryAt(ticket - 1).generation, WAIT_SLOT_TICKET_GENERATION);
   if (ticket != 0) {
-    entrySetThread(entryAt(ticket - 1), thread);
+    entryAt(ticket - 1).thread = thread;
     // The blocks of the prompt are counted as active only when the shard takes the dispatch: until then it is plain.
     const blind = (load<u32>(at, WAIT_SLOT_FLAGS) & WAIT_FLAG_BLIND) != 0;
     noteCharge(ticket - 1, slot, priority, uncached, prompt, alone, blind);

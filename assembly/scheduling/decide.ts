@@ -9,26 +9,21 @@ import { gateCharged, gateEnded, gateFirstToken, gateOutput, gatePrefillElsewher
 import { waitingOf } from '../gate/wait-slots';
 import { activeAddLocked, activeOverlapBegin, activeOverlapOf, activeRemoveLocked } from '../load/blocks';
 import { beginProbe, endProbe, noteFailure, noteSuccess } from '../load/ejection';
-import { featuresNoteBest, featuresNoteWouldPick, featuresOf } from '../load/features';
+import { featuresNoteBest, featuresNoteWouldPick } from '../load/features';
 import {
   charge,
   ENTRY_PROBE,
   endPrefill,
   entryAt,
-  entryBlocks,
-  entryCharged,
-  entryFlags,
-  entryGeneration,
-  entryHandle,
   entryOf,
-  entrySetHandle,
-  entrySlot,
-  entrySlotGeneration,
-  entryThread,
+  featuresOf,
   growOutput,
+  isCharged,
+  LedgerEntry,
   noteWantedTpot,
   releaseEntry,
   releaseTokens,
+  setHandle,
 } from '../load/ledger';
 import { COMMIT_LOCK, INDEX_LOCK, lockAcquire, lockRelease } from '../lock';
 import {
@@ -237,7 +232,7 @@ function chargePick(slot: u32, program: usize, used: u32): void {
   noteWantedTpot(slot, ticket, load<f32>(REQUEST + REQUEST_WANTED_TPOT));
   noteSent(needs, slot);
   put(ANSWER_TICKET, ticket);
-  put(ANSWER_TICKET_GENERATION, ticket == 0 ? 0 : entryGeneration(entryAt(ticket - 1)));
+  put(ANSWER_TICKET_GENERATION, ticket == 0 ? 0 : entryAt(ticket - 1).generation);
   if (ticket != 0) featuresNoteWouldPick(featuresOf(entryAt(ticket - 1)), get(ANSWER_WOULD_PICK));
   if (ticket != 0 && (needs & PROGRAM_NEEDS_MATCH) != 0) {
     featuresNoteBest(featuresOf(entryAt(ticket - 1)), min(bestMatch(used) * block, prompt));
@@ -246,9 +241,9 @@ function chargePick(slot: u32, program: usize, used: u32): void {
 
 /**
  * Account the prompt's blocks on the picked endpoint and believe that it will hold them. Takes the index lock.
- * @param entry ledger entry of the pick, 0 = it is not charged
+ * @param entry ledger entry of the pick, null = it is not charged
  */
-function storePrompt(slot: u32, entry: usize, inserts: bool): void {
+function storePrompt(slot: u32, entry: LedgerEntry | null, inserts: bool): void {
   const blocks = get(REQUEST_BLOCKS);
   const tail = (get(REQUEST_FLAGS) & DECIDE_TAIL) != 0;
   if ((blocks == 0 && !tail) || !lockAcquire(INDEX_LOCK, patience())) return;
@@ -256,7 +251,7 @@ function storePrompt(slot: u32, entry: usize, inserts: bool): void {
     if (blocks != 0) prefixInsertLocked(slot, blocks);
     if (tail) tailInsertLocked(slot, HASHES + ((<usize>blocks) << 3));
   }
-  if (entry != 0 && blocks != 0) entrySetHandle(entry, activeAddLocked(slot, blocks), blocks);
+  if (entry != null && blocks != 0) setHandle(entry, activeAddLocked(slot, blocks), blocks);
   lockRelease(INDEX_LOCK);
 }
 
@@ -331,20 +326,20 @@ export function decide(): u32 {
   lockRelease(COMMIT_LOCK);
   if (picked && (flags & (DECIDE_UNCHARGED | DECIDE_UNSTORED)) == 0) {
     const ticket = get(ANSWER_TICKET);
-    storePrompt(slot, ticket == 0 ? 0 : entryAt(ticket - 1), (needs & PROGRAM_INSERTS) != 0);
+    storePrompt(slot, ticket == 0 ? null : entryAt(ticket - 1), (needs & PROGRAM_INSERTS) != 0);
   }
   record(status);
   return status;
 }
 
 /** Give back the active blocks of an entry. Takes the index lock. */
-function releaseBlocks(entry: usize): bool {
-  if (entryHandle(entry) == 0) return true;
+function releaseBlocks(entry: LedgerEntry): bool {
+  if (entry.handle == 0) return true;
   if (!lockAcquire(INDEX_LOCK, patience())) return false;
-  const handle = entryHandle(entry);
+  const handle = entry.handle;
   if (handle != 0) {
-    activeRemoveLocked(entrySlot(entry), handle, entryBlocks(entry));
-    entrySetHandle(entry, 0, 0);
+    activeRemoveLocked(entry.slot, handle, entry.blocks);
+    setHandle(entry, 0, 0);
   }
   lockRelease(INDEX_LOCK);
   return true;
@@ -356,18 +351,18 @@ function releaseBlocks(entry: usize): bool {
  */
 export function release(ticket: u32, generation: u32): u32 {
   const entry = entryOf(ticket, generation);
-  if (entry == 0) return 1;
+  if (entry == null) return 1;
   if (!releaseBlocks(entry)) return 2;
   if (!lockAcquire(COMMIT_LOCK, patience())) return 2;
-  if ((entryFlags(entry) & ENTRY_PROBE) != 0 && ownsSlot(entry)) endProbe(entrySlot(entry));
+  if ((entry.flags & ENTRY_PROBE) != 0 && ownsSlot(entry)) endProbe(entry.slot);
   gateReleased(ticket - 1);
   releaseEntry(entry);
   lockRelease(COMMIT_LOCK);
   return 0;
 }
 
-function ownsSlot(entry: usize): bool {
-  return load<u32>(cell(COLUMN_GENERATION, entrySlot(entry))) == entrySlotGeneration(entry);
+function ownsSlot(entry: LedgerEntry): bool {
+  return load<u32>(cell(COLUMN_GENERATION, entry.slot)) == entry.slotGeneration;
 }
 
 /**
@@ -378,7 +373,7 @@ function ownsSlot(entry: usize): bool {
  */
 export function prefillDone(ticket: u32, generation: u32, keep: u32, now: f64): u32 {
   const entry = entryOf(ticket, generation);
-  if (entry == 0) return 1;
+  if (entry == null) return 1;
   if (!lockAcquire(COMMIT_LOCK, patience())) return 2;
   endPrefill(entry);
   if (keep == 0) releaseTokens(entry);
@@ -389,7 +384,7 @@ export function prefillDone(ticket: u32, generation: u32, keep: u32, now: f64): 
 
 /** Another endpoint computes the prompt of this ticket's request: the gate does not wait for it here. @returns as release */
 export function prefillElsewhere(ticket: u32, generation: u32): u32 {
-  if (entryOf(ticket, generation) == 0) return 1;
+  if (entryOf(ticket, generation) == null) return 1;
   if (!lockAcquire(COMMIT_LOCK, patience())) return 2;
   gatePrefillElsewhere(ticket - 1);
   lockRelease(COMMIT_LOCK);
@@ -399,7 +394,7 @@ export function prefillElsewhere(ticket: u32, generation: u32): u32 {
 /** The output has `tokens` tokens, which fill `blocks` blocks. @returns as release */
 export function grow(ticket: u32, generation: u32, blocks: u32, tokens: u32): u32 {
   const entry = entryOf(ticket, generation);
-  if (entry == 0) return 1;
+  if (entry == null) return 1;
   if (!lockAcquire(COMMIT_LOCK, patience())) return 2;
   growOutput(entry, blocks);
   gateOutput(ticket - 1, tokens);
@@ -409,7 +404,7 @@ export function grow(ticket: u32, generation: u32, blocks: u32, tokens: u32): u3
 
 /** The answer is complete and has `tokens` tokens in all; its charge is released right after. @returns as release */
 export function complete(ticket: u32, generation: u32, tokens: u32, now: f64): u32 {
-  if (entryOf(ticket, generation) == 0) return 1;
+  if (entryOf(ticket, generation) == null) return 1;
   if (!lockAcquire(COMMIT_LOCK, patience())) return 2;
   gateEnded(ticket - 1, tokens, now);
   lockRelease(COMMIT_LOCK);
@@ -439,8 +434,8 @@ export function releaseThread(thread: u32): u32 {
   let count: u32 = 0;
   for (let i: u32 = 0; i < REQUESTS; i++) {
     const entry = entryAt(i);
-    if (!entryCharged(entry) || entryThread(entry) != thread) continue;
-    if (release(i + 1, entryGeneration(entry)) == 0) count++;
+    if (!isCharged(entry) || entry.thread != thread) continue;
+    if (release(i + 1, entry.generation) == 0) count++;
   }
   return count;
 }
@@ -450,7 +445,7 @@ export function threadCharges(thread: u32): u32 {
   let count = waitingOf(thread);
   for (let i: u32 = 0; i < REQUESTS; i++) {
     const entry = entryAt(i);
-    if (entryCharged(entry) && entryThread(entry) == thread) count++;
+    if (isCharged(entry) && entry.thread == thread) count++;
   }
   return count;
 }

@@ -16,7 +16,7 @@ import {
 } from '../gate/layout';
 import { waitSlotLocked } from '../gate/wait-slots';
 import { endProbe } from '../load/ejection';
-import { ENTRY_PROBE, entryFlags, entryOf, entrySlot, entrySlotGeneration, releaseEntry } from '../load/ledger';
+import { ENTRY_PROBE, entryOf, releaseEntry } from '../load/ledger';
 import { CANDIDATES, CLASS, HEADER, HEADER_POOL, KEPT, MATCH, REQUEST, SLOTS, THREAD } from '../memory';
 import { POOL_LIVE } from '../pool-words';
 import {
@@ -70,11 +70,11 @@ function releaseHeld(): void {
   const ticket = get(REQUEST_HELD);
   returned = ticket != 0;
   const entry = entryOf(ticket, get(REQUEST_HELD_GENERATION));
-  if (entry == 0) return;
-  const slot = entrySlot(entry);
-  if (load<u32>(cell(COLUMN_GENERATION, slot)) == entrySlotGeneration(entry)) {
+  if (entry == null) return;
+  const slot = entry.slot;
+  if (load<u32>(cell(COLUMN_GENERATION, slot)) == entry.slotGeneration) {
     held = slot + 1;
-    if ((entryFlags(entry) & ENTRY_PROBE) != 0) endProbe(slot);
+    if ((entry.flags & ENTRY_PROBE) != 0) endProbe(slot);
   }
   gateReleased(ticket - 1);
   releaseEntry(entry);
