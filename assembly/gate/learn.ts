@@ -25,6 +25,7 @@ import {
 } from '../endpoints';
 import { decayed } from '../load/features';
 import { SLOTS } from '../memory';
+import { hold } from '../request-area';
 import { allForeign, foreignChanged, foreignForget, foreignScraped, foreignStale } from './foreign';
 import {
   GATE,

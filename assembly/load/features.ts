@@ -17,8 +17,7 @@ import {
   COLUMN_RUNNING,
   COLUMN_WAITING,
 } from '../endpoints';
-import { REQUEST } from '../memory';
-import { REQUEST_ADAPTER } from '../request-area';
+import { request } from '../request-area';
 
 export const FEATURES: usize = 64;
 export const FEATURES_BYTES: usize = 64;
@@ -109,7 +108,7 @@ export function featuresNote(at: Features, slot: u32, prompt: u32, uncached: u32
   at.prefillRate = <f32>rate;
   at.activeBlocks = column.u32(COLUMN_ACTIVE_BLOCKS, slot);
   at.tag = tag;
-  at.model = load<u64>(REQUEST + REQUEST_ADAPTER);
+  at.model = request().adapter;
   const next = <f32>(rate + <f64>uncached / PREFILL_RATE_MS);
   column.setF32(COLUMN_PREFILL_RATE, slot, next);
   if (next > column.f32(COLUMN_PREFILL_RATE_PEAK, slot)) column.setF32(COLUMN_PREFILL_RATE_PEAK, slot, next);
