@@ -5,7 +5,14 @@
 // one after the other, never together.
 import { filterByHost, markCandidates, slotsUsed } from '../columns/candidates';
 import { COLUMN_ACTIVE_BLOCKS, COLUMN_GENERATION, COLUMN_STATE, cell } from '../endpoints';
-import { gateCharged, gateEnded, gateFirstToken, gateOutput, gatePrefillElsewhere, gateReleased } from '../gate/gate';
+import {
+  gateCharged,
+  gateEnded,
+  gateFirstToken,
+  gateOutput,
+  gatePrefillElsewhere,
+  gateReleased,
+} from '../gate/capacity-gate';
 import { waitingOf } from '../gate/wait-slots';
 import { activeAddLocked, activeOverlapBegin, activeOverlapOf, activeRemoveLocked } from '../load/blocks';
 import { beginProbe, endProbe, noteFailure, noteSuccess } from '../load/ejection';

@@ -1,19 +1,13 @@
 // The gate inside a decision: who may serve the request at all, who of them has room, and what happens when nobody has.
 //
 // Owns: the thread's CLASS mask, written by its own thread. Commit lock held throughout: reservation and pick are one step.
-import { COLUMN_GENERATION, cell } from '../endpoints';
+import * as column from '../columns/column';
+import { slotOffset } from '../columns/column';
+import { COLUMN_GENERATION } from '../endpoints';
 import { isTop, mustWait } from '../gate/bands';
+import { gateEnter, gateReleased } from '../gate/capacity-gate';
 import { markOpen } from '../gate/conditions';
-import { gateEnter, gateReleased } from '../gate/gate';
-import {
-  gateOn,
-  WAIT_SLOT_OUTPUT,
-  WAIT_SLOT_PROMPT,
-  WAIT_SLOT_STICKY,
-  WAIT_SLOT_UNCACHED,
-  waitSlotAddress,
-  waitSlotMaskAddress,
-} from '../gate/layout';
+import { gateOn, waitSlotAt, waitSlotMaskAddress } from '../gate/layout';
 import { waitSlotLocked } from '../gate/wait-slots';
 import { endProbe } from '../load/ejection';
 import { ENTRY_PROBE, entryOf, releaseEntry } from '../load/ledger';
@@ -61,7 +55,7 @@ function releaseHeld(): void {
   const entry = entryOf(ticket, hold().ticketGeneration);
   if (entry == null) return;
   const slot = entry.slot;
-  if (load<u32>(cell(COLUMN_GENERATION, slot)) == entry.slotGeneration) {
+  if (column.u32(COLUMN_GENERATION, slot) == entry.slotGeneration) {
     held = slot + 1;
     if ((entry.flags & ENTRY_PROBE) != 0) endProbe(slot);
   }
@@ -140,8 +134,8 @@ function findSticky(used: u32, closedOnly: bool): u32 {
   let others: u32 = 0;
   for (let slot: u32 = 0; slot < used; slot++) {
     if (!isInClass(slot)) continue;
-    const held = load<u32>(MATCH + ((<usize>slot) << 2));
-    const open = closedOnly && load<i32>(KEPT + ((<usize>slot) << 2)) != 0;
+    const held = load<u32>(MATCH + slotOffset(slot));
+    const open = closedOnly && load<i32>(KEPT + slotOffset(slot)) != 0;
     if (open || held <= most) {
       if (!closedOnly || open) others = max(others, held);
       continue;
@@ -165,7 +159,7 @@ function leastUncached(used: u32): u32 {
   let most: u32 = 0;
   for (let slot: u32 = 0; slot < used; slot++) {
     if (!isInClass(slot)) continue;
-    most = max(most, load<u32>(MATCH + ((<usize>slot) << 2)));
+    most = max(most, load<u32>(MATCH + slotOffset(slot)));
   }
   const cached = most * request().blockTokens;
   const prompt = request().promptTokens;
@@ -177,14 +171,14 @@ export function gateWait(used: u32): u32 {
   const place = hold().waitSlot;
   if (place == 0) return DECIDE_NO_WAIT_SLOT;
   const slot = place - 1;
-  const at = waitSlotAddress(THREAD, slot);
+  const at = waitSlotAt(THREAD, slot);
   memory.copy(waitSlotMaskAddress(THREAD, slot), CLASS, SLOTS >> 3);
-  store<u32>(at, request().promptTokens, WAIT_SLOT_PROMPT);
-  store<u32>(at, leastUncached(used), WAIT_SLOT_UNCACHED);
-  store<u32>(at, request().outputTokens, WAIT_SLOT_OUTPUT);
+  at.prompt = request().promptTokens;
+  at.uncached = leastUncached(used);
+  at.output = request().outputTokens;
   // One that comes back has waited for it already.
   if (!aside && !returned) sticky = findSticky(used, false);
-  store<i32>(at, <i32>sticky - 1, WAIT_SLOT_STICKY);
+  at.sticky = <i32>sticky - 1;
   const blind = (request().flags & DECIDE_BLIND) != 0;
   waitSlotLocked(slot, request().priority, anywhere, blind, aside);
   return DECIDE_WAITS;

@@ -3,7 +3,7 @@
 // Owns: the thread's KEYS and SCORE columns, written by its own thread; changes the histories (load/cold.ts,
 // load/adapters.ts) under the commit lock, in the same step as the charge.
 import { adapterScore, adapterSent } from '../load/adapters';
-import { coldRanks, coldSent } from '../load/cold';
+import { coldRanks, coldSent } from '../load/cold-prompts';
 import { CANDIDATES, KEYS, MATCH } from '../memory';
 import { DECIDE_BASE_MODEL, request } from '../request-area';
 import { PROGRAM_NOTES_ADAPTER, PROGRAM_NOTES_COLD } from './program';

@@ -4,9 +4,9 @@
 import { CANDIDATES, KEYS, SCORE } from '../memory';
 import { random, randomFloat } from '../random';
 import { MAX_PICKS, setPickedSlot } from '../request-area';
-import { pickBestOf, pickLeastRequest, pickRoundRobin } from './choices';
 import { naturalLog } from './logarithm';
-import { pickHighest } from './picks';
+import { pickHighest } from './pick-highest';
+import { pickBestOf, pickLeastRequest, pickRoundRobin } from './picker-algorithms';
 import {
   OP_PICK_BEST_OF,
   OP_PICK_LEAST_REQUEST,

@@ -32,11 +32,11 @@ import {
   SIGNAL_WAITING,
   wideCell,
 } from '../endpoints';
-import { gateOpened, gateRepair, gateScraped, gateSlotCleared, gateThreadDied } from '../gate/gate';
+import { gateOpened, gateRepair, gateScraped, gateSlotCleared, gateThreadDied } from '../gate/capacity-gate';
 import { adaptersForget } from '../load/adapters';
 import { activeRepairAdd, activeRepairBegin } from '../load/blocks';
 import { coefficientsForget } from '../load/coefficients';
-import { coldForget, coldRepair } from '../load/cold';
+import { coldForget, coldRepair } from '../load/cold-prompts';
 import { beginProbe, ejectionRepair, readmit } from '../load/ejection';
 import { clearLoad, ENTRY_PROBE, entryAt, isCharged, ledgerInitialise, ledgerRepair, setHandle } from '../load/ledger';
 import { COMMIT_LOCK, INDEX_LOCK, lockAcquire, lockRelease, lockSeize } from '../lock';

@@ -8,7 +8,7 @@ import { CANDIDATES, HEADER, HEADER_POOL, KEPT, SCORE } from '../memory';
 import { POOL_TURNS } from '../pool-words';
 import { randomBelow } from '../random';
 import { DECIDE_UNCHARGED, request, setPickedSlot } from '../request-area';
-import { pickHighest } from './picks';
+import { pickHighest } from './pick-highest';
 
 function unmark(slot: u32): void {
   store<i32>(CANDIDATES + ((<usize>slot) << 2), 0);
