@@ -1,8 +1,15 @@
-import type { BandSettings, FlowControlSettings, QueueLimits, TokenBucketSettings } from '../flow-control/settings.js';
+import type {
+  BandSettings,
+  FairnessSettings,
+  FlowControlSettings,
+  OrderingSettings,
+  QueueLimits,
+  TokenBucketSettings,
+  UsageLimitSettings,
+} from '../flow-control/settings.js';
 import { durationMilliseconds } from '../scheduling/duration.js';
 import type { ConfigurationDocument, Path } from './document.js';
-import { fairnessSettings, orderingSettings, usageLimitSettings } from './flow-policies.js';
-import type { PluginSet } from './plugin-set.js';
+import type { LoadedPlugin, PluginSet } from './plugin-set.js';
 import { quantityValue } from './quantity.js';
 import type { EndpointPickerConfig, FlowControlConfig, PriorityBandConfig } from './schema.js';
 import { shown } from './validation.js';
@@ -248,6 +255,26 @@ function bandSettings(band: PriorityBandConfig, plugins: PluginSet): BandSetting
     fairness: fairnessSettings(plugins.resolve(band.fairnessPolicyRef || DEFAULT_FAIRNESS, ['fairness-policy'], [])),
     ordering: orderingSettings(plugins.resolve(band.orderingPolicyRef || DEFAULT_ORDERING, ['ordering-policy'], [])),
   };
+}
+
+/** What the queues are told about a configured ordering policy. */
+function orderingSettings({ definition, parameters }: LoadedPlugin): OrderingSettings {
+  return definition.orderingSettings?.(parameters) ?? withoutSettings(definition.type, 'orderingSettings');
+}
+
+/** What the queues are told about a configured fairness policy. */
+function fairnessSettings({ definition, parameters }: LoadedPlugin): FairnessSettings {
+  return definition.fairnessSettings?.(parameters) ?? withoutSettings(definition.type, 'fairnessSettings');
+}
+
+/** What the gate is told about a configured usage limit policy. */
+function usageLimitSettings({ definition, parameters }: LoadedPlugin): UsageLimitSettings {
+  return definition.usageLimitSettings?.(parameters) ?? withoutSettings(definition.type, 'usageLimitSettings');
+}
+
+/** Only a definition from outside can lack the settings of its kind. */
+function withoutSettings(type: string, field: string): never {
+  throw new TypeError(`plugin "${type}" cannot be used as a policy: its definition has no ${field}`);
 }
 
 function limitsOf(given: Pick<PriorityBandConfig, 'maxBytes' | 'maxRequests' | 'maxTokens'>): QueueLimits {

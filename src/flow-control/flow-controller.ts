@@ -1,5 +1,5 @@
 import type { CapacityGate, GateSettings, WaitingRequest } from '../core/capacity-gate.js';
-import { Ceilings } from './ceilings.js';
+import { Ceilings } from './policies/usage-limits.js';
 import { type EvictionOptions, Evictions } from './evictions.js';
 import type { DispatchResult, QueueOutcome, QueuePosition, Queues, RefusalCause } from './queue-contract.js';
 import { NO_HANDLE } from './queue-contract.js';

@@ -1,4 +1,4 @@
-import type { Admission } from '../admission/admission.js';
+import type { Admission } from '../admission/shedding.js';
 import type { CurrentSettings } from '../core/current-settings.js';
 import type { EvictableRequests } from '../flow-control/evictable-requests.js';
 import type { WaitingLine } from '../flow-control/waiting-line.js';

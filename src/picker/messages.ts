@@ -1,4 +1,4 @@
-import type { SaturationSettings } from '../admission/saturation.js';
+import type { SaturationSettings } from '../admission/settings.js';
 import type { PoolMemory } from '../core/memory.js';
 import type { UsageReport } from '../flow-control/waiting-line.js';
 import type { KeyPair, ServingStatus, TlsMaterial } from '../ingress/transport.js';

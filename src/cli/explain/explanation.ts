@@ -1,5 +1,5 @@
 import { CostModel } from '../../adaptation/cost-model.js';
-import { saturation } from '../../admission/saturation.js';
+import { saturation } from '../../admission/shedding.js';
 import type { LoadedConfiguration } from '../../config/load.js';
 import { CostTable } from '../../core/coefficients.js';
 import { Decider, type DecisionRequest } from '../../core/decider.js';

@@ -4,8 +4,8 @@ import { CapacityGate, type Evicted, type GateSettings } from '../../core/capaci
 import type { EndpointReading } from '../../core/endpoint-table.js';
 import type { CoreInstance } from '../../core/memory.js';
 import { poolClockMs } from '../../core/pool-clock.js';
-import { Ceilings } from '../../flow-control/ceilings.js';
 import { FlowController, type RoomSettings } from '../../flow-control/flow-controller.js';
+import { Ceilings } from '../../flow-control/policies/usage-limits.js';
 import type { QueueSnapshot } from '../../flow-control/queue-contract.js';
 import { QueueMachine } from '../../flow-control/queue-machine.js';
 import type { FlowControlSettings, QueueLimits } from '../../flow-control/settings.js';

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { DEFAULT_SATURATION } from '../../admission/detectors/utilization.js';
 import type { LoadedConfiguration } from '../../config/load.js';
 import type { FlowControlSettings } from '../../flow-control/settings.js';
 import type { ConfiguredSettings, ShardFlowControl, ShardSettings } from '../messages.js';
@@ -44,12 +45,7 @@ export function configuredSettings(configuration: LoadedConfiguration): Configur
     estimateOutput: configuration.scheduling.estimateOutput,
     objectiveTimes: configuration.adaptation.objectiveTimes,
     flowControl: flowControl && shardFlowControl(flowControl),
-    saturation: configuration.saturationDetector ?? {
-      type: 'utilization-detector',
-      queueDepthThreshold: 5,
-      kvCacheUtilThreshold: 0.8,
-      metricsStalenessMs: 200,
-    },
+    saturation: configuration.saturationDetector ?? DEFAULT_SATURATION,
   };
 }
 

@@ -1,6 +1,5 @@
 import { threadId } from 'node:worker_threads';
-import { LegacyAdmission } from '../../admission/legacy-admission.js';
-import { saturation } from '../../admission/saturation.js';
+import { LegacyAdmission, saturation } from '../../admission/shedding.js';
 import { Decider } from '../../core/decider.js';
 import { EndpointTable } from '../../core/endpoint-table.js';
 import { LateReleases } from '../../core/lock-retry.js';

@@ -1,4 +1,6 @@
-import type { UsageLimitSettings } from './settings.js';
+import { z } from 'zod';
+import { definePlugin } from '../../scheduling/plugin.js';
+import type { UsageLimitSettings } from '../settings.js';
 
 /** From this saturation on the soft reflective policy counts its ticks (llm-d-router). */
 const TICKS_FROM = 0.5;
@@ -59,3 +61,51 @@ function valueShares(priorities: readonly number[]): readonly number[] {
   const [highest, lowest] = [priorities[0] ?? 0, priorities.at(-1) ?? 0];
   return priorities.map((priority) => (highest === lowest ? 0 : (highest - priority) / (highest - lowest)));
 }
+
+export const staticUsageLimitParameters = z.strictObject({
+  threshold: z.number().gt(0).max(1).default(1).describe('Saturation up to which requests are let through.'),
+});
+
+export const staticUsageLimitPolicy = definePlugin({
+  type: 'static-usage-limit-policy',
+  kinds: ['usage-limit-policy'],
+  stability: 'Beta',
+  doc: 'Queues of flow control: one limit of saturation for all priorities.',
+  parameters: staticUsageLimitParameters,
+  usageLimitSettings: ({ threshold }) => ({ kind: 'static', threshold }),
+});
+
+export const priorityHoldbackParameters = z
+  .strictObject({
+    shape: z.enum(['linear']).default('linear').describe('How limits lie between the two.'),
+    domain: z
+      .enum(['rank', 'value'])
+      .default('rank')
+      .describe('What they are spread over: the order of the priorities, or their values.'),
+    minCeiling: z.number().min(0).lt(1).describe('Limit of saturation for the lowest priority. Required.'),
+    maxCeiling: z.number().gt(0).max(1).default(1).describe('Limit of saturation for the highest priority.'),
+  })
+  .refine(({ minCeiling, maxCeiling }) => minCeiling <= maxCeiling, {
+    error: 'must not be above maxCeiling',
+    path: ['minCeiling'],
+  });
+
+export const priorityHoldbackPolicy = definePlugin({
+  type: 'priority-holdback-policy',
+  kinds: ['usage-limit-policy'],
+  stability: 'Alpha',
+  doc: 'Queues of flow control: the lower the priority, the less of the pool it may fill.',
+  parameters: priorityHoldbackParameters,
+  usageLimitSettings: ({ domain, minCeiling, maxCeiling }) => ({ kind: 'holdback', domain, minCeiling, maxCeiling }),
+});
+
+export const softReflectiveCeilingPolicy = definePlugin({
+  type: 'soft-reflective-ceiling-policy',
+  kinds: ['usage-limit-policy'],
+  stability: 'Alpha',
+  doc:
+    'Queues of flow control: limits of lower priorities that fall while the pool fills up; above its limit a priority is ' +
+    'let through now and then, the more seldom the fuller the pool is.',
+  parameters: z.strictObject({}),
+  usageLimitSettings: () => ({ kind: 'soft-reflective' }),
+});
