@@ -1,6 +1,6 @@
 import type { CapacityGate, GateSettings, WaitingRequest } from '../core/capacity-gate.js';
-import { Ceilings } from './policies/usage-limits.js';
 import { type EvictionOptions, Evictions } from './evictions.js';
+import { Ceilings } from './policies/usage-limits.js';
 import type { DispatchResult, QueueOutcome, QueuePosition, Queues, RefusalCause } from './queue-contract.js';
 import { NO_HANDLE } from './queue-contract.js';
 import { outcomeNumber } from './queue-outcomes.js';

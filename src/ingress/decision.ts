@@ -7,7 +7,7 @@ import type { GateInput, Placement, Rejection, ScheduleInput, Waiting } from '..
 import type { HookRequestRecord } from '../scheduling/hooks/hook-request.js';
 import type { EndpointPredictions } from '../scheduling/latency-outlook.js';
 import type { RequestHeaders } from '../scheduling/request-headers.js';
-import type { StreamServices } from './stream-services.js';
+import type { StreamServices } from './exchange.js';
 
 /** A request that is ready to be placed. */
 export interface DecisionInput {

@@ -1,7 +1,6 @@
 import { DestinationTemplates } from './codec/destination.js';
+import type { SharedLoad, StreamLoad, StreamServices } from './exchange.js';
 import { ExchangeStream } from './stream.js';
-import type { SharedLoad, StreamLoad } from './stream-load.js';
-import type { StreamServices } from './stream-services.js';
 import type { ProcessHandler, ProcessStream } from './transport.js';
 import { TurnBudget } from './turn-budget.js';
 

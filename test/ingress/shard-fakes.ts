@@ -1,7 +1,7 @@
 import type { Usage } from '../../dist/core/types.js';
 import { PromptKind, type RequestScanResult, type ScanRefusal } from '../../dist/core/types.js';
+import type { StreamServices } from '../../dist/ingress/exchange.js';
 import { createStreamOpener, type StreamOpener } from '../../dist/ingress/opener.js';
-import type { StreamServices } from '../../dist/ingress/stream-services.js';
 import type { ProcessHandler, ProcessStream } from '../../dist/ingress/transport.js';
 import type { BodyScanner } from '../../dist/request/body-scanner.js';
 import { createDialects, DEFAULT_PARSERS, type ParserName } from '../../dist/request/dialects.js';

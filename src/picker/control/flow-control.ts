@@ -11,7 +11,7 @@ import { QueueMachine } from '../../flow-control/queue-machine.js';
 import type { FlowControlSettings, QueueLimits } from '../../flow-control/settings.js';
 import { EvictionCounts, type EvictionDemand } from '../../operations/metrics/eviction-counts.js';
 import { EnqueueRecorder } from '../../operations/telemetry/enqueue-recorder.js';
-import { type PoolSlot, poolStages } from '../../scheduling/pool-stages.js';
+import { type PoolSlot, poolStages } from '../../scheduling/filters/role-label.js';
 import { FLOWS_SHOWN, flowReport } from './flow-report.js';
 
 /** How long until a write is tried again that met the lock of a dead thread. */

@@ -3,11 +3,9 @@ import type { PickedEndpoint, Placement, Rejection, ScheduleInput } from '../dec
 import type { PluginDefinition } from '../plugin.js';
 import type { HookPluginSettings, MatchFormula } from '../program.js';
 import type { RequestHeaders } from '../request-headers.js';
-import { AnswerHeaders } from './answer-headers.js';
-import { AnswerMetadata } from './answer-metadata.js';
+import { AnswerHeaders, AnswerMetadata, PlacedHeaders } from './header-edits.js';
 import { HookRequestRecord } from './hook-request.js';
 import type { HookContext, HookPlugin, PluginCounter, PluginHistogram, PluginLog } from './hooks.js';
-import { PlacedHeaders } from './placed-headers.js';
 import { BUDGET_MS, PluginGuard } from './plugin-guard.js';
 import type { PoolViews } from './pool-views.js';
 
