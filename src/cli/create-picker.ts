@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import type { Piscina } from 'piscina';
 import { stringify } from 'yaml';
 import { type ConfigurationSource, type LoadOptions, loadConfiguration } from '../config/load.js';
+import { errorMessage } from '../core/error-message.js';
 import { readCertificate, selfSignedCertificate } from '../ingress/certificate.js';
 import type { TlsMaterial } from '../ingress/transport.js';
 import { createLogger, type Logger, type LogOptions } from '../operations/log.js';
@@ -132,12 +133,8 @@ function clientAuthority(path: string): string {
     new X509Certificate(pem);
     return pem;
   } catch (error) {
-    throw new Error(`--metrics-client-ca-file: ${path} is no PEM certificate that can be read: ${text(error)}`);
+    throw new Error(`--metrics-client-ca-file: ${path} is no PEM certificate that can be read: ${errorMessage(error)}`);
   }
-}
-
-function text(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 function packageVersion(): string {

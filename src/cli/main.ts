@@ -1,3 +1,5 @@
+import { errorMessage } from '../core/error-message.js';
+
 const usage = `pointsman - an endpoint picker for LLM inference gateways
 
   pointsman [serve] [flags]   answer ext_proc requests (the default; the flags are the incumbent's)
@@ -31,7 +33,7 @@ export async function main(argv: readonly string[]): Promise<void> {
         `unknown command "${first}": use serve, demo, lint, explain, schema, simulate, weights or gateway`,
       );
   } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
+    const message = errorMessage(error);
     process.stderr.write(`pointsman: ${message.trim().replaceAll(/\s*\n\s*/g, ' ')}\n`);
     process.exit(1);
   }

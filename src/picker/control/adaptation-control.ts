@@ -4,7 +4,9 @@ import { believed, decodeState, encodeState } from '../../adaptation/saved-state
 import type { AdaptationSettings } from '../../config/adaptation.js';
 import { CostTable } from '../../core/coefficients.js';
 import { EndpointTable } from '../../core/endpoint-table.js';
+import { errorMessage } from '../../core/error-message.js';
 import type { CoreInstance } from '../../core/memory.js';
+import { ReportOnce } from '../../core/report-once.js';
 import { SampleReader } from '../../core/sample-reader.js';
 import { seededRandom } from '../../core/seeded-random.js';
 import type { Logger } from '../../operations/log.js';
@@ -56,7 +58,9 @@ export class AdaptationControl {
   #file: StateFile | undefined;
   /** Labels that stand in the file already. */
   #savedLabels = 0;
-  #complaint = '';
+  readonly #saveProblems = new ReportOnce((problem) =>
+    this.#log.error({ file: this.#file?.path }, `cannot keep what was learned: ${problem}`),
+  );
 
   constructor(options: AdaptationControlOptions) {
     this.#options = options;
@@ -135,7 +139,10 @@ export class AdaptationControl {
       if (!this.#adapter.model.restore(saved.model, share)) throw new Error('its numbers do not fit together');
       this.#log.info({ file: file.path, believed: share }, 'goes on from what was learned before');
     } catch (error) {
-      this.#log.warn({ file: file.path }, `learns from the beginning, the state file is not used: ${messageOf(error)}`);
+      this.#log.warn(
+        { file: file.path },
+        `learns from the beginning, the state file is not used: ${errorMessage(error)}`,
+      );
     }
   }
 
@@ -146,13 +153,9 @@ export class AdaptationControl {
     try {
       await file.write(encodeState(this.#adapter.model.save(), this.#settings.model, Date.now()));
       this.#savedLabels = learned;
-      this.#complaint = '';
+      this.#saveProblems.over();
     } catch (error) {
-      // The same complaint every half minute would only fill the log.
-      const complaint = messageOf(error);
-      if (complaint !== this.#complaint)
-        this.#log.error({ file: file.path }, `cannot keep what was learned: ${complaint}`);
-      this.#complaint = complaint;
+      this.#saveProblems.problem(error);
     }
   }
 
@@ -194,8 +197,4 @@ export class AdaptationControl {
 
 function fileOf({ mode, stateFile }: AdaptationSettings): StateFile | undefined {
   return mode === 'off' || stateFile === undefined ? undefined : new StateFile(stateFile);
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -1,5 +1,6 @@
 import { MessageChannel, type MessagePort, type Worker } from 'node:worker_threads';
 import type { Piscina } from 'piscina';
+import { LOCK_RETRY_MS, LockRetry } from '../../core/lock-retry.js';
 import type { CoreInstance, PoolMemory } from '../../core/memory.js';
 import type { KeyPair } from '../../ingress/transport.js';
 import { assertFree } from '../../ingress/transports/listener.js';
@@ -46,9 +47,6 @@ const restartPauseMs = 100;
 const startMostMs = 30_000;
 /** Beyond the drain's own time: for the shards to close their connections and say so. */
 const closingMs = 500;
-
-/** How long charges wait that another dead shard's lock keeps from being released. */
-const reclaimAgainMs = 5;
 
 /**
  * The shard threads: long-running Piscina tasks over one pool memory. A shard that dies is cleaned up after and started
@@ -155,23 +153,25 @@ export class ShardPool {
     // Nothing of it may run any more when its locks are taken away.
     await worker?.terminate();
     if (this.#stopping) return;
-    this.#reclaim(thread, reason, 0);
+    this.#reclaim(thread, reason);
   }
 
   /**
    * Release what a dead shard held, then start it again. Another shard that died inside a lock may have to be cleaned up
    * after first: then some charges are left, and their thread number must not be used again before they are gone.
    */
-  #reclaim(thread: number, reason: Error, before: number): void {
-    if (this.#stopping) return;
+  #reclaim(thread: number, reason: Error): void {
     const { call } = this.#options.control;
-    const released = before + (call.reclaimThread!(thread) >>> 0);
-    if (call.threadCharges!(thread) > 0) {
-      setTimeout(() => this.#reclaim(thread, reason, released), reclaimAgainMs);
-      return;
-    }
-    this.#options.died(thread, reason.message, released);
-    this.#restart(thread, reason);
+    let released = 0;
+    // One of its own for each death: the lock in the way may be that of a shard that is cleaned up after this one.
+    new LockRetry({ pauseMsMax: LOCK_RETRY_MS }).run(() => {
+      if (this.#stopping) return true;
+      released += call.reclaimThread!(thread) >>> 0;
+      if (call.threadCharges!(thread) > 0) return false;
+      this.#options.died(thread, reason.message, released);
+      this.#restart(thread, reason);
+      return true;
+    });
   }
 
   #restart(thread: number, reason: Error): void {

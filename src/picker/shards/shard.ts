@@ -2,7 +2,7 @@ import { threadId } from 'node:worker_threads';
 import { LegacyAdmission, saturation } from '../../admission/shedding.js';
 import { Decider } from '../../core/decider.js';
 import { EndpointTable } from '../../core/endpoint-table.js';
-import { LateReleases } from '../../core/lock-retry.js';
+import { LockRetry } from '../../core/lock-retry.js';
 import { attachCore, type CoreInstance } from '../../core/memory.js';
 import { poolClockMs } from '../../core/pool-clock.js';
 import { RequestScanner } from '../../core/request-scanner.js';
@@ -21,6 +21,7 @@ import type { TokenSource } from '../../request/tokens/token-source.js';
 import { EndpointDirectory } from '../../scheduling/endpoint-directory.js';
 import type { PluginDefinition } from '../../scheduling/plugin.js';
 import { requestedProfile } from '../../scheduling/profile-handlers/requested-profile.js';
+import { PLAIN_BLOCK_TOKENS, TOKEN_BYTES } from '../../scheduling/prompt-sizes.js';
 import { CoreScheduler } from '../../scheduling/scheduler.js';
 import type { FromShard, RulesMessage, ShardFlowControl, ShardStart, ToShard } from '../messages.js';
 import { createLatencySource, servedBy } from './latency-source.js';
@@ -29,10 +30,6 @@ import { ReplaceableSettings } from './replaceable-settings.js';
 import { type ShardPluginOptions, ShardPlugins, shardDefinitions } from './shard-plugins.js';
 import { createTokenSource } from './token-sources.js';
 
-/** Bytes that stand for one token (token-producer, estimate mode). */
-const TOKEN_BYTES = 4;
-/** Tokens of a block when nothing produces prefix matches. */
-const PLAIN_BLOCK_TOKENS = 64;
 /** Seed of the generator of the plugins, apart from the one of the picks, which they must not change. */
 const PLUGIN_SEED = 0x706c7567n;
 
@@ -65,7 +62,7 @@ class Shard {
   readonly #blockTokens: number;
   readonly #plugins: ShardPlugins;
   readonly #decider: Decider;
-  readonly #late = new LateReleases();
+  readonly #late = new LockRetry();
   /** Where requests wait; undefined while flow control is off, which only a restart changes. */
   readonly #line: WaitingLine | undefined;
   readonly #evictable = new EvictableRequests();

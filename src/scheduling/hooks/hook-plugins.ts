@@ -2,6 +2,7 @@ import type { Usage } from '../../core/types.js';
 import type { PickedEndpoint, Placement, Rejection, ScheduleInput } from '../decision.js';
 import type { PluginDefinition } from '../plugin.js';
 import type { HookPluginSettings, MatchFormula } from '../program.js';
+import { TOKEN_BYTES } from '../prompt-sizes.js';
 import type { RequestHeaders } from '../request-headers.js';
 import { AnswerHeaders, AnswerMetadata, PlacedHeaders } from './header-edits.js';
 import { HookRequestRecord } from './hook-request.js';
@@ -47,9 +48,6 @@ export interface HookServices {
   /** Join a plugin's instances on the other shards (HookContext.share). */
   readonly share: (plugin: string, receive: (message: unknown) => void) => (message: unknown) => void;
 }
-
-/** Bytes that stand for one token (token-producer, estimate mode). */
-const BYTES_PER_TOKEN = 4;
 
 /** Hooks that are called for every request by all plugins that have them. */
 const SHARED_HOOKS = [
@@ -227,7 +225,7 @@ export class HookPlugins {
   /** The shares that a producer tells, made scores by the formula of every scorer that reads them. */
   #fillMatches({ plugin, guard, matchColumns }: Instance, request: HookRequestRecord, input: ScheduleInput): void {
     const { views } = this.#services;
-    const promptTokens = input.promptBytes / BYTES_PER_TOKEN;
+    const promptTokens = input.promptBytes / TOKEN_BYTES;
     for (const { cells, lengthWeight, scaleTokens } of matchColumns) {
       this.#fillColumn(guard, 'match', cells, 0, () => plugin.match!(request, views, cells));
       if (lengthWeight === 0) continue;

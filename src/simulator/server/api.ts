@@ -1,3 +1,4 @@
+import { errorMessage } from '../../core/error-message.js';
 import type { FinishReason } from './engine.js';
 
 /** The two OpenAI endpoints that generate text. */
@@ -64,7 +65,7 @@ function parseObject(body: Buffer): Record<string, unknown> {
     value = JSON.parse(body.toString());
   } catch (error) {
     // The shape in which vLLM reports what its JSON parser says.
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = errorMessage(error);
     const message = `[{'type': 'json_invalid', 'loc': ('body',), 'msg': 'JSON decode error', 'ctx': {'error': '${reason}'}}]`;
     throw new RefusedRequest(400, 'Bad Request', message);
   }
