@@ -15,7 +15,7 @@ import { pluginRegistry } from './plugin-registry.js';
 import { everyAddress } from './port.js';
 
 /** gRPC's own default for one message. */
-const defaultMessageBytes = 4 * 1024 * 1024;
+const DEFAULT_MESSAGE_BYTES = 4 * 1024 * 1024;
 
 /** The configuration with every default written out, as YAML (`--print-effective-config`). */
 export async function effectiveConfiguration(flags: ServeFlags): Promise<string> {
@@ -89,7 +89,7 @@ async function fromFlags(flags: ServeFlags): Promise<FromFlags> {
     metricsTls: metricsTls(flags),
     tls: flags.secureServing ? await servingTls(flags) : undefined,
     certificateFolder: flags.enableCertReload ? flags.certPath || undefined : undefined,
-    maxReceiveBytes: flags.grpcMaxRecvMsgSize ?? defaultMessageBytes,
+    maxReceiveBytes: flags.grpcMaxRecvMsgSize ?? DEFAULT_MESSAGE_BYTES,
     maxSendBytes: flags.grpcMaxSendMsgSize ?? Number.MAX_SAFE_INTEGER,
     poolName: flags.poolName || 'default',
     shards: flags.shards,

@@ -1,6 +1,6 @@
 import { errorMessage } from '../core/error-message.js';
 
-const usage = `pointsman - an endpoint picker for LLM inference gateways
+const USAGE = `pointsman - an endpoint picker for LLM inference gateways
 
   pointsman [serve] [flags]   answer ext_proc requests (the default; the flags are the incumbent's)
   pointsman demo              picker, gateway, simulated model servers and a short load, all on this machine
@@ -26,7 +26,7 @@ export async function main(argv: readonly string[]): Promise<void> {
     else if (first === 'simulate') process.exitCode = await (await import('./simulate.js')).runSimulate(rest);
     else if (first === 'schema') await (await import('./schema.js')).runSchema(rest);
     else if (first === 'serve') await (await import('./serve.js')).runServe(rest);
-    else if (first === 'help') process.stdout.write(usage);
+    else if (first === 'help') process.stdout.write(USAGE);
     else if (first === undefined || first.startsWith('-')) await (await import('./serve.js')).runServe([...argv]);
     else
       throw new Error(

@@ -23,7 +23,7 @@ const DEFAULT_USAGE_LIMIT = 'static-usage-limit-policy';
 const OWN_FAIRNESS = 'start-time-fairness-policy';
 
 /** Bands that may be listed; the queues hold 32 with those that come into being at run time. */
-const MOST_BANDS = 24;
+const BANDS_MAX = 24;
 const DEFAULT_BAND_BYTES = 1_000_000_000;
 const DEFAULT_BAND_REQUESTS = 5000;
 const DEFAULT_TTL = '60s';
@@ -131,12 +131,9 @@ function idleSettings(section: FlowControlConfig, document: ConfigurationDocumen
 }
 
 function checkBands(bands: readonly PriorityBandConfig[], document: ConfigurationDocument): void {
-  if (bands.length > MOST_BANDS) {
-    const path = ['flowControl', 'priorityBands', MOST_BANDS];
-    throw document.error(
-      path,
-      `there may be ${MOST_BANDS} bands, got ${bands.length}: give nearby priorities one band`,
-    );
+  if (bands.length > BANDS_MAX) {
+    const path = ['flowControl', 'priorityBands', BANDS_MAX];
+    throw document.error(path, `there may be ${BANDS_MAX} bands, got ${bands.length}: give nearby priorities one band`);
   }
   const priorities = new Set<number>();
   for (const [index, band] of bands.entries()) {

@@ -24,8 +24,8 @@ export interface ExpositionResult {
   readonly unusable: number;
 }
 
-const defaultPageBytes = 16 << 20;
-const longestName = 1024;
+const DEFAULT_PAGE_BYTES = 16 << 20;
+const NAME_BYTES_MAX = 1024;
 const encoder = new TextEncoder();
 
 /**
@@ -94,7 +94,7 @@ export class ExpositionScanner {
    * @param pageBytes the longest page that is accepted.
    * @throws RangeError when there is no such query.
    */
-  begin(query: number, pageBytes: number = defaultPageBytes): void {
+  begin(query: number, pageBytes: number = DEFAULT_PAGE_BYTES): void {
     const wanted = this.#queries[query];
     if (!wanted) throw new RangeError(`there is no metric query ${query}`);
     this.#query = wanted;
@@ -183,8 +183,8 @@ const aggregates = {
 
 function writeMetric({ constant, view, bytes }: CoreInstance, at: number, metric: WantedMetric, text: QueryText): void {
   const name = encoder.encode(metric.name);
-  if (name.length === 0 || name.length > longestName)
-    throw new RangeError(`the metric name "${metric.name.slice(0, 40)}" must have 1 to ${longestName} bytes`);
+  if (name.length === 0 || name.length > NAME_BYTES_MAX)
+    throw new RangeError(`the metric name "${metric.name.slice(0, 40)}" must have 1 to ${NAME_BYTES_MAX} bytes`);
   const matchers = Object.entries(metric.labels ?? {});
   const wantLabels = metric.aggregate === 'latest-labels' ? (metric.wantLabels ?? []) : [];
   atMost(`labels of ${metric.name} to match`, matchers.length, constant.METRIC_MATCHERS!);

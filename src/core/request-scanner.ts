@@ -77,11 +77,11 @@ const reasons: Readonly<Record<string, string>> = {
 };
 
 /** Most bytes of a compressed gRPC message, packed or not: room for the longest prompts, bounded work for one turn. */
-const MAX_PACKED_BYTES = 16 * 1024 * 1024;
+const PACKED_BYTES_MAX = 16 * 1024 * 1024;
 
 const frameReasons: Readonly<Record<FrameFault | 'cut', string>> = {
   flag: 'unknown compression flag',
-  'too large': `a compressed message may have at most ${MAX_PACKED_BYTES} bytes`,
+  'too large': `a compressed message may have at most ${PACKED_BYTES_MAX} bytes`,
   'not decompressed': 'neither gzip nor deflate',
   cut: 'the body ends inside a frame',
 };
@@ -155,7 +155,7 @@ export class RequestScanner {
       throw new RangeError('blockBytes must be a whole number from 1 to 1048576');
     const id = this.#core.call.scanOpen!(kind, blockBytes);
     if (id === -2) throw new RangeError(`unknown prompt kind ${kind}`);
-    if (kind >= PromptKind.engine && id >= 0) this.#frames[id] = new GrpcFrames(MAX_PACKED_BYTES);
+    if (kind >= PromptKind.engine && id >= 0) this.#frames[id] = new GrpcFrames(PACKED_BYTES_MAX);
     return id;
   }
 

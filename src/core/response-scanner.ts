@@ -15,7 +15,7 @@ export interface ResponseScanOptions {
 }
 
 /** Most bytes of a compressed gRPC message, packed or not; the usage in a longer one stays unknown. */
-const MAX_PACKED_BYTES = 1024 * 1024;
+const PACKED_BYTES_MAX = 1024 * 1024;
 
 const encoder = new TextEncoder();
 const nothing = new Uint8Array(0);
@@ -68,7 +68,7 @@ export class ResponseScanner {
     this.#open[id] = 1;
     const form = options.form ?? AnswerForm.usage;
     const framed = form >= AnswerForm.engine;
-    this.#frames[id] = framed ? new GrpcFrames(MAX_PACKED_BYTES) : undefined;
+    this.#frames[id] = framed ? new GrpcFrames(PACKED_BYTES_MAX) : undefined;
     const nameBytes = framed ? 0 : this.#setRename(id, options.renameFrom, options.renameTo);
     call.responseOpen!(id, form, options.streaming ? constant.MODE_EVENTS! : constant.MODE_BODY!, nameBytes);
     return id;

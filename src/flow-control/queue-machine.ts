@@ -40,7 +40,7 @@ const LOOK_AHEAD = 16;
 /** A flow is forgotten after so long without a request (llm-d-router). */
 const FLOW_IDLE_MS = 300_000;
 /** Idle flows that one arrival makes forgotten at most, and how often bands are looked at. */
-const COLLECT_MOST = 8;
+const COLLECTED_MAX = 8;
 const COLLECT_BANDS_MS = 60_000;
 
 /** The queues in front of one pool: `Queues` is the contract, docs/flow-control.md has the picture. */
@@ -486,7 +486,7 @@ export class QueueMachine implements Queues {
   }
 
   #collect(nowMs: number): void {
-    this.#tables.flows.collect(nowMs - FLOW_IDLE_MS, COLLECT_MOST);
+    this.#tables.flows.collect(nowMs - FLOW_IDLE_MS, COLLECTED_MAX);
     if (nowMs - this.#bandsCollectedMs < COLLECT_BANDS_MS) return;
     this.#bandsCollectedMs = nowMs;
     this.#bands.collect(nowMs);

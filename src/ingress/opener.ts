@@ -15,11 +15,11 @@ const TEMPLATE_CAPACITY = 8_192;
 /** New requests of one turn run this long before messages of older ones are read again. */
 const NEW_WORK_SLICE_MS = 5;
 /** Far above a burst that clears in time, far below what would fill the memory. */
-const MAX_WAITING = 8_192;
+const WAITING_MAX = 8_192;
 /** Who would wait longer is better served by another replica or a retry. */
-const MAX_WAIT_MS = 1_000;
+const WAIT_MS_MAX = 1_000;
 /** Streams beyond `maxStreams` that wait for the first message, to answer it with a 503. */
-const MAX_SILENT = 8_192;
+const SILENT_MAX = 8_192;
 const GRPC_RESOURCE_EXHAUSTED = 8;
 
 /** Handler of a stream that has failed as it was opened. */
@@ -32,13 +32,13 @@ export function createStreamOpener(services: StreamServices): StreamOpener {
     now: services.now,
     defer: (run) => setImmediate(run),
     sliceMs: NEW_WORK_SLICE_MS,
-    maxWaiting: MAX_WAITING,
-    maxWaitMs: MAX_WAIT_MS,
+    maxWaiting: WAITING_MAX,
+    maxWaitMs: WAIT_MS_MAX,
   });
   const context = { services, load, gate, templates: new DestinationTemplates(TEMPLATE_CAPACITY) };
   const open = (stream: ProcessStream): ProcessHandler => {
     const refused = load.openStreams >= services.limits.maxStreams;
-    if (!refused || load.silentStreams < MAX_SILENT) return new ExchangeStream(context, stream, refused);
+    if (!refused || load.silentStreams < SILENT_MAX) return new ExchangeStream(context, stream, refused);
     services.recorder.overloaded();
     stream.fail(GRPC_RESOURCE_EXHAUSTED, 'too many streams');
     return DEAF;

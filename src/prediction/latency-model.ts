@@ -16,7 +16,7 @@ const ENDPOINT_MEMORY = 500;
 const PRIOR_WORTH = 2;
 const POOL_WORTH = 8;
 /** Longer times are no latencies but hung requests. */
-const LONGEST_MS = 3_600_000;
+const TIME_MS_MAX = 3_600_000;
 /** Predictions below these count as these when errors are weighed against them (the design notes' floors). */
 const TTFT_FLOOR_MS = 20;
 const TPOT_FLOOR_MS = 5;
@@ -47,7 +47,7 @@ class TimeModel {
   }
 
   learn(own: AnchoredRidge, features: ArrayLike<number>, ms: number): boolean {
-    if (!(ms > 0 && ms <= LONGEST_MS) || !this.pool.observe(features, ms)) return false;
+    if (!(ms > 0 && ms <= TIME_MS_MAX) || !this.pool.observe(features, ms)) return false;
     for (let i = 0; i < this.#squares.length; i++) {
       // Never 0, or nothing would hold a coefficient whose feature has not been seen for long.
       const least = this.#priors[i]!.magnitude ** 2 / POOL_MEMORY;

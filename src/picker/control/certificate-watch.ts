@@ -14,7 +14,7 @@ export interface CertificateWatchOptions {
 }
 
 /** Both files are written one after the other: quiet for this long means that they belong together. */
-const settleMs = 250;
+const SETTLE_MS = 250;
 
 /** Follows tls.crt and tls.key of a folder (`--enable-cert-reload`). A pair that cannot be used changes nothing. */
 export class CertificateWatch {
@@ -29,7 +29,7 @@ export class CertificateWatch {
     this.#problems = new ReportOnce((problem) => options.report(`${problem}; the certificate stays as it was`));
     const read = async () => this.#read();
     this.#watches = ['tls.crt', 'tls.key'].map(
-      (file) => new FileWatch(`${options.folder}/${file}`, { settleMs }, read),
+      (file) => new FileWatch(`${options.folder}/${file}`, { settleMs: SETTLE_MS }, read),
     );
   }
 

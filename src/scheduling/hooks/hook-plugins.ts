@@ -25,7 +25,7 @@ export interface HookPrompts {
 }
 
 /** Longest time that requests are held, whatever the promise of a plugin says. */
-export const HOLD_MS_MOST = 15_000;
+export const HOLD_MS_MAX = 15_000;
 
 /** What hook plugins get from the shard that they run on. */
 export interface HookServices {
@@ -157,7 +157,7 @@ export class HookPlugins {
       );
     }
     request.chain = undefined;
-    return waits.length === 0 ? undefined : atMost(HOLD_MS_MOST, Promise.allSettled(waits));
+    return waits.length === 0 ? undefined : atMost(HOLD_MS_MAX, Promise.allSettled(waits));
   }
 
   /**

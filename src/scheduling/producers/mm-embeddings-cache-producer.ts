@@ -11,12 +11,12 @@ import { type MediaMatch, mediaMatchAttribute } from './media/media-match.js';
 const MIB_PER_MEDIUM = 2;
 const DEFAULT_MIB = 4096;
 /** 128 GiB of encoded media: more than any model server keeps. */
-const MIB_MOST = 131_072;
+const MIB_MAX = 131_072;
 
 const parameters = z.strictObject({
   cacheSizeInMBPerServer: z
     .int()
-    .max(MIB_MOST)
+    .max(MIB_MAX)
     .default(DEFAULT_MIB)
     .describe(
       `Size of the encoder cache of one model server in MiB; ${MIB_PER_MEDIUM} MiB are one remembered medium. ` +

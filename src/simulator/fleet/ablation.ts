@@ -120,8 +120,8 @@ export const plainLeastSquares: Ablation = { alter: () => new PlainCosts() };
 /** As in the cost model: tokens of a running request besides its own, the unit of K, the least output that tells a pace. */
 const SLOT_TOKENS = 130;
 const KV_TOKENS = 1e5;
-const LEAST_OUTPUT = 8;
-const MOST_BUSY = 0.9;
+const OUTPUT_MIN = 8;
+const BUSY_MAX = 0.9;
 const PACE_FLOOR_MS = 5;
 
 class PlainCosts implements Alteration {
@@ -138,9 +138,9 @@ class PlainCosts implements Alteration {
     if (sample.outcome !== 'completed' || firstOutputMs === undefined || cachedTokens === undefined) return;
     const work = (prefillTokens + Math.max(0, promptTokens - cachedTokens)) / 1e3;
     this.#first.learn([speed, speed * work, speed * (waiting ?? 0)], firstOutputMs);
-    if (perTokenMs === undefined || outputTokens === undefined || outputTokens < LEAST_OUTPUT) return;
+    if (perTokenMs === undefined || outputTokens === undefined || outputTokens < OUTPUT_MIN) return;
     this.#outputTokens += (outputTokens - this.#outputTokens) / 200;
-    const busy = Math.min(MOST_BUSY, (speed * this.#first.theta[1]! * sample.prefillRate) / 1e3);
+    const busy = Math.min(BUSY_MAX, (speed * this.#first.theta[1]! * sample.prefillRate) / 1e3);
     const scale = speed / (1 - busy);
     this.#pace.learn([scale, scale * this.#load(sample)], perTokenMs);
   }

@@ -35,7 +35,7 @@ export interface AnswerLength {
 }
 
 /** The longest answer a client may ask for. */
-export const MAX_OUTPUT_TOKENS = 32_768;
+export const OUTPUT_TOKENS_MAX = 32_768;
 
 /**
  * Understand the body of a request as vLLM does.
@@ -121,8 +121,8 @@ function answerLength(
 function tokenCount(fields: Record<string, unknown>, name: string): number | undefined {
   const value = fields[name];
   if (value === undefined || value === null) return undefined;
-  if (typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= MAX_OUTPUT_TOKENS) return value;
-  throw new RefusedRequest(400, 'BadRequestError', `${name} must be an integer from 1 to ${MAX_OUTPUT_TOKENS}`);
+  if (typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= OUTPUT_TOKENS_MAX) return value;
+  throw new RefusedRequest(400, 'BadRequestError', `${name} must be an integer from 1 to ${OUTPUT_TOKENS_MAX}`);
 }
 
 function missingField(name: string): RefusedRequest {
