@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { AnchoredRidge, type CoefficientPrior } from '../../dist/prediction/anchored-ridge.js';
+import { type CoefficientPrior, ScaledRidge } from '../../dist/prediction/scaled-ridge.js';
 
 const prior = (value: number, magnitude = 1, least = 0, most = 1e6): CoefficientPrior => ({
   value,
@@ -9,7 +9,7 @@ const prior = (value: number, magnitude = 1, least = 0, most = 1e6): Coefficient
   most,
 });
 const ridge = (priors: readonly CoefficientPrior[], memory = 500) =>
-  new AnchoredRidge({ priors, worth: 2, memory, floor: 1 });
+  new ScaledRidge({ priors, worth: 2, memory, floor: 1 });
 
 /** A plain generator, so that every run sees the same noise. */
 function noise(seed = 1) {
@@ -21,7 +21,7 @@ function noise(seed = 1) {
 }
 
 /** Observations of a known line, with some relative noise. */
-function feed(model: AnchoredRidge, truth: readonly number[], count: number, spread = 0.1, random = noise()): void {
+function feed(model: ScaledRidge, truth: readonly number[], count: number, spread = 0.1, random = noise()): void {
   for (let i = 0; i < count; i++) {
     const features = truth.map((_, at) => (at === 0 ? 1 : random() * 10));
     const exact = truth.reduce((sum, coefficient, at) => sum + coefficient * features[at]!, 0);
