@@ -1,4 +1,5 @@
 import { Adapter, type AdapterReport } from '../../adaptation/adapter.js';
+import { variantOfDrive } from '../../adaptation/driven-variant.js';
 import type { Transition } from '../../adaptation/guard.js';
 import { believed, decodeState, encodeState } from '../../adaptation/saved-state.js';
 import type { AdaptationSettings } from '../../config/adaptation.js';
@@ -11,8 +12,8 @@ import { SampleReader } from '../../core/sample-reader.js';
 import { seededRandom } from '../../core/seeded-random.js';
 import type { Logger } from '../../operations/log.js';
 import type { SlotAssignment } from '../../pool/endpoint.js';
+import type { ProgramVariant } from '../../scheduling/program-variants.js';
 import { rules } from '../../scheduling/rules.js';
-import type { ProgramVariant } from './program-publisher.js';
 import { StateFile } from './state-file.js';
 
 export interface AdaptationControlOptions {
@@ -168,12 +169,7 @@ export class AdaptationControl {
       coefficients: new CostTable(core),
       projected: this.#options.projected(),
       rules: rules.map(({ name }) => name),
-      drive: ({ arm, tag, weights, rule }) => {
-        if (off) run({ kind: 'configured', tag: 0 });
-        else if (arm === 'static') run({ kind: 'observed', tag, projects: weights !== undefined });
-        else if (rule !== undefined) run({ kind: 'ruled', tag, rule });
-        else run(weights === undefined ? { kind: 'learned', tag } : { kind: 'projected', tag, weights });
-      },
+      drive: (drive) => run(off ? { kind: 'configured', tag: 0 } : variantOfDrive(drive)),
       overloaded: () => this.#overloaded(),
       changed: (transition) => this.#tell(transition),
       random: seededRandom(seed + GUARD_SEED),
