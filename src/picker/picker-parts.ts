@@ -43,7 +43,7 @@ export interface PickerPorts {
   health: number;
 }
 
-/** Makes the parts of a picker and joins them: what one part has to tell another goes through here. */
+/** Makes the parts of a picker and carries what one of them reports to the others. */
 export class PickerParts {
   readonly memory: PoolMemory;
   readonly shards: ShardPool;
@@ -93,7 +93,7 @@ export class PickerParts {
     this.list = this.#inOrder();
   }
 
-  /** Each part starts after those that it shows or feeds; shards come late because they open the door. */
+  /** Each part starts after those that it shows or is fed by. The shards come late because they open the serving port. */
   #inOrder(): readonly Part[] {
     const health = this.#health;
     const parts: readonly (Part | undefined)[] = [

@@ -130,7 +130,7 @@ function kind<Name extends string>(
   return { id, labels, metrics, cells, at };
 }
 
-const firstTokenHelp =
+const FIRST_TOKEN_HELP =
   'Seconds from the arrival of a request to the first byte of its answer; the whole duration when it is not streamed.';
 const firstTokenBuckets = durations.slice(0, 24);
 
@@ -187,11 +187,11 @@ export const requestKind = kind(1, ['fairness_id', 'model_name', 'priority', 'ta
     normalisedTimes,
     older('inference_objective_normalized_time_per_output_token_seconds', byModel),
   ),
-  firstTokenWhole: histogram('llm_d_epp_request_ttft_seconds', firstTokenHelp, firstTokenBuckets, undefined, [
+  firstTokenWhole: histogram('llm_d_epp_request_ttft_seconds', FIRST_TOKEN_HELP, firstTokenBuckets, undefined, [
     'streaming',
     'false',
   ]),
-  firstTokenStreamed: histogram('llm_d_epp_request_ttft_seconds', firstTokenHelp, firstTokenBuckets, undefined, [
+  firstTokenStreamed: histogram('llm_d_epp_request_ttft_seconds', FIRST_TOKEN_HELP, firstTokenBuckets, undefined, [
     'streaming',
     'true',
   ]),
