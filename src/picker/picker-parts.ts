@@ -22,7 +22,7 @@ import { type PlacedPrograms, ProgramPublisher } from './control/program-publish
 import { configuredSettings, shardSettings } from './control/shard-settings.js';
 import { JobPool } from './jobs/job-pool.js';
 import type { FromShard } from './messages.js';
-import type { Part } from './part.js';
+import { type Part, PartList } from './part.js';
 import type { PickerOptions } from './picker-options.js';
 import { ShardPool } from './shards/shard-pool.js';
 
@@ -50,7 +50,7 @@ export class PickerParts {
   readonly metrics: MetricsPage;
   readonly ports: PickerPorts = { grpc: 0, health: 0 };
   /** In the order of their start. */
-  readonly list: readonly Part[];
+  readonly list: PartList;
   readonly #options: PickerOptions;
   readonly #configuration: { current: LoadedConfiguration };
   readonly #core: CoreInstance;
@@ -94,9 +94,9 @@ export class PickerParts {
   }
 
   /** Each part starts after those that it shows or is fed by. The shards come late because they open the serving port. */
-  #inOrder(): readonly Part[] {
+  #inOrder(): PartList {
     const health = this.#health;
-    const parts: readonly (Part | undefined)[] = [
+    return new PartList([
       { drain: () => health.update({ draining: true }) },
       this.#flow,
       this.#jobs,
@@ -116,8 +116,7 @@ export class PickerParts {
       this.#makeCertificateWatch(),
       this.#reload,
       this.#informers,
-    ];
-    return parts.filter((part) => part !== undefined);
+    ]);
   }
 
   /**
