@@ -6,7 +6,7 @@ import type { RequestBody } from '../request/request-body.js';
 import type { UnderstoodRequest } from '../request/understand.js';
 import type { AnsweredRequest } from '../response/response-phase.js';
 import type { Placement, Rejection } from '../scheduling/decision.js';
-import type { HookRequestRecord } from '../scheduling/hooks/hook-request.js';
+import type { HookRequestRecord } from '../scheduling/hooks/hook-request-record.js';
 import type { HookResponse } from '../scheduling/hooks/hooks.js';
 import type { EndpointPredictions } from '../scheduling/latency-outlook.js';
 import { NO_HEADERS } from './codec/header-map.js';

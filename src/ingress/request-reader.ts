@@ -9,7 +9,7 @@ import {
   understandOpaque,
 } from '../request/understand.js';
 import type { Rejection } from '../scheduling/decision.js';
-import type { HookRequestRecord } from '../scheduling/hooks/hook-request.js';
+import type { HookRequestRecord } from '../scheduling/hooks/hook-request-record.js';
 import type { RequestHeaders } from '../scheduling/request-headers.js';
 import { type HeaderMap, NO_HEADERS } from './codec/header-map.js';
 import { Phase, type ProcessMessage } from './codec/process-request.js';

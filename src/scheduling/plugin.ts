@@ -17,8 +17,8 @@ import type {
 
 export { z } from 'zod';
 export type { PickedEndpoint, Placement, Rejection, RejectionCode, ScheduleInput, Scheduler } from './decision.js';
+export type { HookRequest } from './hooks/hook-request.js';
 export type * from './hooks/hooks.js';
-export type { HookRequest } from './hooks/host-request.js';
 export type { RequestHeaders } from './request-headers.js';
 
 /** What a plugin can be used as. A reference in the configuration asks for one of these. */

@@ -5,7 +5,7 @@ import type { HookPluginSettings, MatchFormula } from '../program.js';
 import { TOKEN_BYTES } from '../prompt-sizes.js';
 import type { RequestHeaders } from '../request-headers.js';
 import { AnswerHeaders, AnswerMetadata, PlacedHeaders } from './header-edits.js';
-import { HookRequestRecord } from './hook-request.js';
+import { HookRequestRecord } from './hook-request-record.js';
 import type { HookContext, HookPlugin, PluginCounter, PluginHistogram, PluginLog } from './hooks.js';
 import { BUDGET_MS, PluginGuard } from './plugin-guard.js';
 import type { PoolViews } from './pool-views.js';

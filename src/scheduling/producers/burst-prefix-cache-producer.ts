@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import type { HookRequest } from '../hooks/hook-request.js';
 import type { EndpointViews, HookContext, HookPlugin } from '../hooks/hooks.js';
-import type { HookRequest } from '../hooks/host-request.js';
 import { PATIENT_BUDGET_MS } from '../hooks/plugin-guard.js';
 import { definePlugin } from '../plugin.js';
 import { assignBurst, type BurstRequest } from './burst/assignment.js';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Placement } from '../decision.js';
+import type { HookRequest } from '../hooks/hook-request.js';
 import type { EndpointViews, HookContext, HookPlugin } from '../hooks/hooks.js';
-import type { HookRequest } from '../hooks/host-request.js';
 import { PATIENT_BUDGET_MS } from '../hooks/plugin-guard.js';
 import { definePlugin } from '../plugin.js';
 import { MediaCache } from './media/media-cache.js';
