@@ -1,4 +1,5 @@
-import { type Label, outcomes, UNKNOWN_COUNT } from './label.js';
+import { CORE } from './core-names.js';
+import { type Label, OUTCOMES, type Outcome, UNKNOWN_COUNT } from './label.js';
 import type { CoreInstance } from './memory.js';
 
 /**
@@ -22,9 +23,9 @@ export class LabelReader {
   /** @param from 'now' = only what is written from now on; 'oldest' = what the rings still hold as well */
   constructor(core: CoreInstance, from: 'now' | 'oldest' = 'now') {
     this.#core = core;
-    this.#rings = core.call.regionAddress!(core.constant.REGION_LABEL_RING!) >>> 0;
+    this.#rings = core.call.regionAddress(CORE.REGION_LABEL_RING) >>> 0;
     this.#next = new Uint32Array(core.sizes.threads);
-    const kept = core.constant.LABEL_COUNT! - MARGIN;
+    const kept = CORE.LABEL_COUNT - MARGIN;
     for (let thread = 0; thread < this.#next.length; thread++) {
       const written = this.#written(thread);
       this.#next[thread] = from === 'now' ? written : written - Math.min(written, kept);
@@ -55,11 +56,11 @@ export class LabelReader {
   }
 
   #ringOf(thread: number): number {
-    return this.#rings + thread * this.#core.constant.LABEL_RING_BYTES!;
+    return this.#rings + thread * CORE.LABEL_RING_BYTES;
   }
 
   #drainThread(thread: number, visit: (label: Label) => void, limit: number): number {
-    const { LABEL_COUNT: size, LABEL_BYTES: bytes } = this.#core.constant;
+    const { LABEL_COUNT: size, LABEL_BYTES: bytes } = CORE;
     const kept = size! - MARGIN;
     let count = 0;
     for (let behind = this.#behind(thread); behind > 0 && count < limit; behind = this.#behind(thread)) {
@@ -89,51 +90,55 @@ export class LabelReader {
   }
 
   #read(at: number): void {
-    const { view, constant } = this.#core;
+    const { view } = this.#core;
     const label = this.#label;
     label.timeMs = view.getFloat64(at, true);
     label.slot = view.getUint32(at + 8, true);
     label.slotGeneration = view.getUint32(at + 12, true);
-    this.#readFeatures(at + constant.LABEL_FEATURES!);
-    label.outcome = outcomes[view.getUint32(at + constant.LABEL_OUTCOME!, true)]!;
-    label.firstOutputMs = known(view.getFloat32(at + constant.LABEL_FIRST_OUTPUT!, true));
-    label.perTokenMs = known(view.getFloat32(at + constant.LABEL_PER_TOKEN!, true));
-    label.durationMs = view.getFloat32(at + constant.LABEL_DURATION!, true);
-    label.outputTokens = counted(view.getUint32(at + constant.LABEL_OUTPUT_TOKENS!, true));
-    label.reportedPromptTokens = counted(view.getUint32(at + constant.LABEL_PROMPT_TOKENS!, true));
-    label.cachedTokens = counted(view.getUint32(at + constant.LABEL_CACHED_TOKENS!, true));
-    label.inflightAtEnd = view.getUint32(at + constant.LABEL_INFLIGHT_AT_END!, true);
-    label.promptTokensAtEnd = view.getUint32(at + constant.LABEL_PROMPT_AT_END!, true);
-    label.staged = view.getUint32(at + constant.LABEL_STAGED!, true) !== 0;
-    label.priority = view.getInt32(at + constant.LABEL_PRIORITY!, true);
+    this.#readFeatures(at + CORE.LABEL_FEATURES);
+    label.outcome = outcomeOf.get(view.getUint32(at + CORE.LABEL_OUTCOME, true))!;
+    label.firstOutputMs = known(view.getFloat32(at + CORE.LABEL_FIRST_OUTPUT, true));
+    label.perTokenMs = known(view.getFloat32(at + CORE.LABEL_PER_TOKEN, true));
+    label.durationMs = view.getFloat32(at + CORE.LABEL_DURATION, true);
+    label.outputTokens = counted(view.getUint32(at + CORE.LABEL_OUTPUT_TOKENS, true));
+    label.reportedPromptTokens = counted(view.getUint32(at + CORE.LABEL_PROMPT_TOKENS, true));
+    label.cachedTokens = counted(view.getUint32(at + CORE.LABEL_CACHED_TOKENS, true));
+    label.inflightAtEnd = view.getUint32(at + CORE.LABEL_INFLIGHT_AT_END, true);
+    label.promptTokensAtEnd = view.getUint32(at + CORE.LABEL_PROMPT_AT_END, true);
+    label.staged = view.getUint32(at + CORE.LABEL_STAGED, true) !== 0;
+    label.priority = view.getInt32(at + CORE.LABEL_PRIORITY, true);
   }
 
   #readFeatures(at: number): void {
-    const { view, constant } = this.#core;
+    const { view } = this.#core;
     const label = this.#label;
-    const tag = view.getUint32(at + constant.FEATURE_TAG!, true);
-    const bits = view.getUint32(at + constant.FEATURE_KNOWN!, true);
+    const tag = view.getUint32(at + CORE.FEATURE_TAG, true);
+    const bits = view.getUint32(at + CORE.FEATURE_KNOWN, true);
     const wouldPick = bits >>> 16;
     label.wouldPick = wouldPick === 0 ? undefined : wouldPick - 1;
     const signal = (bit: number, offset: number) =>
       (bits & bit) === 0 ? undefined : view.getFloat32(at + offset, true);
     label.profile = tag & 0xff;
     label.tag = tag >>> 8;
-    label.modelLow = view.getUint32(at + constant.FEATURE_MODEL!, true);
-    label.modelHigh = view.getUint32(at + constant.FEATURE_MODEL! + 4, true);
-    label.promptTokens = view.getUint32(at + constant.FEATURE_PROMPT!, true);
-    label.uncachedTokens = view.getUint32(at + constant.FEATURE_UNCACHED!, true);
-    label.bestCachedTokens = view.getUint32(at + constant.FEATURE_BEST_CACHED!, true);
-    label.inflight = view.getUint32(at + constant.FEATURE_INFLIGHT!, true);
-    label.prefillTokens = view.getUint32(at + constant.FEATURE_PREFILL_AHEAD!, true);
-    label.promptTokensInFlight = view.getUint32(at + constant.FEATURE_PROMPT_AHEAD!, true);
-    label.waiting = signal(constant.SIGNAL_WAITING!, constant.FEATURE_WAITING!);
-    label.running = signal(constant.SIGNAL_RUNNING!, constant.FEATURE_RUNNING!);
-    label.kvUsage = signal(constant.SIGNAL_KV_USAGE!, constant.FEATURE_KV_USAGE!);
-    label.prefillRate = view.getFloat32(at + constant.FEATURE_PREFILL_RATE!, true);
-    label.activeBlocks = view.getUint32(at + constant.FEATURE_ACTIVE_BLOCKS!, true);
+    label.modelLow = view.getUint32(at + CORE.FEATURE_MODEL, true);
+    label.modelHigh = view.getUint32(at + CORE.FEATURE_MODEL + 4, true);
+    label.promptTokens = view.getUint32(at + CORE.FEATURE_PROMPT, true);
+    label.uncachedTokens = view.getUint32(at + CORE.FEATURE_UNCACHED, true);
+    label.bestCachedTokens = view.getUint32(at + CORE.FEATURE_BEST_CACHED, true);
+    label.inflight = view.getUint32(at + CORE.FEATURE_INFLIGHT, true);
+    label.prefillTokens = view.getUint32(at + CORE.FEATURE_PREFILL_AHEAD, true);
+    label.promptTokensInFlight = view.getUint32(at + CORE.FEATURE_PROMPT_AHEAD, true);
+    label.waiting = signal(CORE.SIGNAL_WAITING, CORE.FEATURE_WAITING);
+    label.running = signal(CORE.SIGNAL_RUNNING, CORE.FEATURE_RUNNING);
+    label.kvUsage = signal(CORE.SIGNAL_KV_USAGE, CORE.FEATURE_KV_USAGE);
+    label.prefillRate = view.getFloat32(at + CORE.FEATURE_PREFILL_RATE, true);
+    label.activeBlocks = view.getUint32(at + CORE.FEATURE_ACTIVE_BLOCKS, true);
   }
 }
+
+const outcomeOf: ReadonlyMap<number, Outcome> = new Map(
+  Object.entries(OUTCOMES).map(([outcome, number]) => [number, outcome as Outcome]),
+);
 
 function known(value: number): number | undefined {
   return Number.isNaN(value) ? undefined : value;

@@ -1,3 +1,4 @@
+import { CORE } from './core-names.js';
 import type { CoreInstance } from './memory.js';
 
 /** What a shard says about a request that has to wait; the core has noted its size and who may serve it already. */
@@ -70,8 +71,8 @@ export class ShardParking {
     const slot = this.#free.pop()!;
     const { call } = this.#core;
     this.#waiting++;
-    describe(this.#core, call.parkAddress!(this.#core.thread, slot) >>> 0, request);
-    call.parkAnnounce!(slot);
+    describe(this.#core, call.parkAddress(this.#core.thread, slot) >>> 0, request);
+    call.parkAnnounce(slot);
     return slot;
   }
 
@@ -80,17 +81,17 @@ export class ShardParking {
    * @returns false when a lock could not be had in time: call again
    */
   cancel(slot: number): boolean {
-    return this.#core.call.parkCancel!(slot) !== 2;
+    return this.#core.call.parkCancel(slot) !== 2;
   }
 
   /** Take back every slot that has come back. */
   collect(returned: (slot: number, result: Return, place: QueuePlace) => void): void {
     const { call } = this.#core;
-    for (let slot = call.parkReturned!(); slot >= 0; slot = call.parkReturned!()) {
-      const address = call.parkAddress!(this.#core.thread, slot) >>> 0;
+    for (let slot = call.parkReturned(); slot >= 0; slot = call.parkReturned()) {
+      const address = call.parkAddress(this.#core.thread, slot) >>> 0;
       const result = readReturn(this.#core, address);
       const place = readPlace(this.#core, address);
-      call.parkFree!(slot);
+      call.parkFree(slot);
       this.#free.push(slot);
       this.#waiting--;
       returned(slot, result, place);
@@ -98,47 +99,47 @@ export class ShardParking {
   }
 }
 
-function describe({ constant, view, bytes }: CoreInstance, at: number, request: ParkedRequest): void {
-  const number = (name: string, value: number) => view.setUint32(at + constant[name]!, value, true);
-  const time = (name: string, value: number) => view.setFloat64(at + constant[name]!, value, true);
-  time('PARK_SINCE', request.sinceMs);
-  time('PARK_TTL', request.ttlMs ?? NOTHING);
-  time('PARK_DEADLINE', request.firstTokenDueMs ?? NOTHING);
-  number('PARK_MOST_OUTPUT', Math.min(request.maxOutputTokens ?? 0, 0xffff_ffff));
-  number('PARK_BODY', Math.min(request.bodyBytes, 0xffff_ffff));
-  let flags = view.getUint32(at + constant.PARK_FLAGS!, true);
-  if (request.handle !== undefined) flags |= constant.PARKED_BEFORE!;
-  if (request.wantsPosition) flags |= constant.PARKED_ASKS!;
-  number('PARK_FLAGS', flags);
-  number('PARK_HANDLE', request.handle ?? 0);
-  number('PARK_POSITION', NO_POSITION);
-  view.setFloat32(at + constant.PARK_EXPECTED!, NOTHING, true);
+function describe({ view, bytes }: CoreInstance, at: number, request: ParkedRequest): void {
+  const number = (offset: number, value: number) => view.setUint32(at + offset, value, true);
+  const time = (offset: number, value: number) => view.setFloat64(at + offset, value, true);
+  time(CORE.PARK_SINCE, request.sinceMs);
+  time(CORE.PARK_TTL, request.ttlMs ?? NOTHING);
+  time(CORE.PARK_DEADLINE, request.firstTokenDueMs ?? NOTHING);
+  number(CORE.PARK_MOST_OUTPUT, Math.min(request.maxOutputTokens ?? 0, 0xffff_ffff));
+  number(CORE.PARK_BODY, Math.min(request.bodyBytes, 0xffff_ffff));
+  let flags = view.getUint32(at + CORE.PARK_FLAGS, true);
+  if (request.handle !== undefined) flags |= CORE.PARKED_BEFORE;
+  if (request.wantsPosition) flags |= CORE.PARKED_ASKS;
+  number(CORE.PARK_FLAGS, flags);
+  number(CORE.PARK_HANDLE, request.handle ?? 0);
+  number(CORE.PARK_POSITION, NO_POSITION);
+  view.setFloat32(at + CORE.PARK_EXPECTED, NOTHING, true);
   const { written } = encoder.encodeInto(request.flow, scratch);
-  const kept = Math.min(written, constant.PARK_FLOW_BYTES!);
-  bytes.set(scratch.subarray(0, kept), at + constant.PARK_FLOW!);
-  number('PARK_FLOW_LENGTH', kept);
+  const kept = Math.min(written, CORE.PARK_FLOW_BYTES);
+  bytes.set(scratch.subarray(0, kept), at + CORE.PARK_FLOW);
+  number(CORE.PARK_FLOW_LENGTH, kept);
 }
 
-function readReturn({ constant, view }: CoreInstance, at: number): Return {
-  const number = (name: string) => view.getUint32(at + constant[name]!, true);
-  const state = number('PARK_STATE');
-  if (state === constant.PARK_GRANTED) {
+function readReturn({ view }: CoreInstance, at: number): Return {
+  const number = (offset: number) => view.getUint32(at + offset, true);
+  const state = number(CORE.PARK_STATE);
+  if (state === CORE.PARK_GRANTED) {
     return {
       kind: 'granted',
-      handle: number('PARK_HANDLE'),
-      endpoint: number('PARK_ENDPOINT'),
-      ticket: number('PARK_TICKET'),
-      ticketGeneration: number('PARK_TICKET_GENERATION'),
+      handle: number(CORE.PARK_HANDLE),
+      endpoint: number(CORE.PARK_ENDPOINT),
+      ticket: number(CORE.PARK_TICKET),
+      ticketGeneration: number(CORE.PARK_TICKET_GENERATION),
     };
   }
-  if (state === constant.PARK_CANCELLED) return { kind: 'cancelled' };
-  const retryAfterSeconds = view.getFloat32(at + constant.PARK_RETRY!, true);
-  return { kind: 'rejected', outcome: number('PARK_OUTCOME'), retryAfterSeconds };
+  if (state === CORE.PARK_CANCELLED) return { kind: 'cancelled' };
+  const retryAfterSeconds = view.getFloat32(at + CORE.PARK_RETRY, true);
+  return { kind: 'rejected', outcome: number(CORE.PARK_OUTCOME), retryAfterSeconds };
 }
 
-function readPlace({ constant, view }: CoreInstance, at: number): QueuePlace {
-  const expected = view.getFloat32(at + constant.PARK_EXPECTED!, true);
-  const ahead = view.getUint32(at + constant.PARK_POSITION!, true);
+function readPlace({ view }: CoreInstance, at: number): QueuePlace {
+  const expected = view.getFloat32(at + CORE.PARK_EXPECTED, true);
+  const ahead = view.getUint32(at + CORE.PARK_POSITION, true);
   return {
     ahead: ahead === NO_POSITION ? undefined : ahead,
     expectedWaitMs: Number.isNaN(expected) ? undefined : expected,

@@ -1,3 +1,4 @@
+import { CORE } from '../../core/core-names.js';
 import type { CoreInstance } from '../../core/memory.js';
 import { type Operation, ProgramTable } from '../../core/programs.js';
 import {
@@ -41,7 +42,7 @@ export class ProgramPublisher {
 
   constructor(core: CoreInstance) {
     this.#table = new ProgramTable(core);
-    this.#maskCount = core.constant.MASK_COUNT!;
+    this.#maskCount = CORE.MASK_COUNT;
   }
 
   /** Find room for the masks beside the running ones. @throws RangeError when there is none */

@@ -165,8 +165,8 @@ export class ShardPool {
   #reclaim(thread: number, reason: Error, before: number): void {
     if (this.#stopping) return;
     const { call } = this.#options.control;
-    const released = before + (call.reclaimThread!(thread) >>> 0);
-    if (call.threadCharges!(thread) > 0) {
+    const released = before + (call.reclaimThread(thread) >>> 0);
+    if (call.threadCharges(thread) > 0) {
       setTimeout(() => this.#reclaim(thread, reason, released), reclaimAgainMs);
       return;
     }

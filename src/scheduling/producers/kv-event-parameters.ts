@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { CORE } from '../../core/core-names.js';
 import type { KvEventSettings } from '../../kvevents/settings.js';
 import { duration, durationMilliseconds } from '../duration.js';
 import type { LabelSelector } from '../filters/label-selector.js';
@@ -10,10 +11,8 @@ const DEFAULT_BLOCK_TOKENS = 16;
 const DEFAULT_PORT = 5557;
 const DEFAULT_TOPIC_FILTER = 'kv@';
 const DEFAULT_TTL = '2s';
-/** Longest chain that the core can hold: HEADER_CHAIN_BLOCKS in assembly/memory.ts. */
-const MAX_CHAIN_BLOCKS = 65_535;
-/** Largest block that the core hashes in one piece: THREAD_INPUT_BYTES in assembly/memory.ts, four bytes a token. */
-const MAX_BLOCK_TOKENS = 65_536;
+/** Largest block that the core hashes in one piece: four bytes a token. */
+const BLOCK_TOKENS_MAX = CORE.THREAD_INPUT_BYTES / 4;
 
 const unused = 'Accepted for compatibility, without effect:';
 
@@ -22,10 +21,10 @@ const tokenProcessorConfig = z
     blockSizeTokens: z
       .int()
       .min(0)
-      .max(MAX_BLOCK_TOKENS)
+      .max(BLOCK_TOKENS_MAX)
       .default(0)
       .describe(`Tokens in a block, of which the engine's blocks are a multiple; 0 = ${DEFAULT_BLOCK_TOKENS}.`),
-    blockSize: z.int().min(0).max(MAX_BLOCK_TOKENS).optional().describe('Deprecated name of blockSizeTokens.'),
+    blockSize: z.int().min(0).max(BLOCK_TOKENS_MAX).optional().describe('Deprecated name of blockSizeTokens.'),
     hashSeed: z.string().optional().describe(`${unused} no hash is shared with anybody.`),
     hashAlgorithm: z.enum(['cbor-fnv', 'xxh64']).optional().describe(`${unused} there is one algorithm.`),
   })
@@ -149,7 +148,7 @@ export function precisePrefixSettings({
   const { blockSizeTokens, blockSize } = tokenProcessorConfig;
   return {
     blockTokens: blockSizeTokens || blockSize || DEFAULT_BLOCK_TOKENS,
-    maxBlocks: MAX_CHAIN_BLOCKS,
+    maxBlocks: CORE.CHAIN_BLOCKS_MAX,
     // What an endpoint holds, and gives up, is for its engine to say.
     capacityBlocks: 0,
     autoTune: false,
