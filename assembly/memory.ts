@@ -52,7 +52,7 @@ export const REGION_TELEMETRY: u32 = 9; // counters and histograms, per thread; 
 export const REGION_DECISIONS: u32 = 10; // ring of the last decisions; commit lock
 export const REGION_ADAPTERS: u32 = 11; // name hashes of LoRA adapters per endpoint; commit lock
 export const REGION_LABELS: u32 = 12; // what labels say about each endpoint, as numbers; written by the control thread
-export const REGION_LABEL_RING: u32 = 13; // ring of the last measured outcomes, per thread; written by that thread, read without a lock
+export const REGION_SAMPLE_RING: u32 = 13; // ring of the last measured outcomes, per thread; written by that thread, read without a lock
 export const REGION_PREDICTION: u32 = 14; // coefficients of the latency model per endpoint; commit lock
 export const REGION_COEFFICIENTS: u32 = 15; // what the cost model has learned, and what its terms decided; commit lock
 export const REGION_GATE: u32 = 16; // room on the endpoints and requests that wait for it; commit lock, rings without one
@@ -93,8 +93,8 @@ export const DECISION_RING_BYTES: usize = 64 + 1024 * 64;
 
 // Label rings: one per thread, LABEL_COUNT records of 128 bytes behind a 64-byte head (response/label-ring.ts).
 export const LABEL_COUNT: u32 = 4096;
-export const LABEL_BYTES: usize = 128;
-export const LABEL_RING_BYTES: usize = 64 + 4096 * 128;
+export const SAMPLE_BYTES: usize = 128;
+export const SAMPLE_RING_BYTES: usize = 64 + 4096 * 128;
 
 // Coefficients of the cost model, then one area per thread (scheduling/marginal-cost.ts).
 export const COEFFICIENT_BYTES: usize = 256;
@@ -107,7 +107,7 @@ export const PROJECTION_SCORERS: u32 = 7;
 export const THREAD_INPUT_BYTES: usize = 262144; // bytes handed from the host to a scanner in one call
 export const THREAD_OUTPUT_BYTES: usize = 262144 + 65536; // bytes handed back (a rename may make them longer)
 export const THREAD_REQUEST_BYTES: usize = 65536; // the request and the answer of decide (see scheduling/decide.ts)
-export const HOST_COLUMNS: u32 = 16; // columns that host plugins fill
+export const HOST_COLUMNS: u32 = 16; // columns that hook plugins fill
 export const EXPLAIN_COLUMNS: u32 = 64; // one column per operation when a decision is explained
 export const PREDICTED_COLUMNS: u32 = 4; // predicted times and what is left of the wanted ones
 
@@ -129,7 +129,7 @@ export let ACTIVE: usize = 0;
 export let SCAN_REGION: usize = 0; // this thread's part
 export let RESPONSE_REGION: usize = 0; // this thread's part
 export let DECISIONS: usize = 0; // this thread's ring
-export let LABEL_RING: usize = 0; // this thread's ring
+export let SAMPLE_RING: usize = 0; // this thread's ring
 export let COEFFICIENTS: usize = 0;
 export let ADAPTERS: usize = 0;
 export let LABELS: usize = 0;
@@ -213,7 +213,7 @@ export function bindAddresses(scanBytes: u64, responseBytes: u64): void {
   PREFIX = regionAddress(REGION_PREFIX);
   ACTIVE = regionAddress(REGION_ACTIVE);
   DECISIONS = regionAddress(REGION_DECISIONS) + <usize>thread * DECISION_RING_BYTES;
-  LABEL_RING = regionAddress(REGION_LABEL_RING) + <usize>thread * LABEL_RING_BYTES;
+  SAMPLE_RING = regionAddress(REGION_SAMPLE_RING) + <usize>thread * SAMPLE_RING_BYTES;
   COEFFICIENTS = regionAddress(REGION_COEFFICIENTS);
   ADAPTERS = regionAddress(REGION_ADAPTERS);
   LABELS = regionAddress(REGION_LABELS);

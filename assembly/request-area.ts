@@ -14,9 +14,9 @@ export const REQUEST_ADAPTER: usize = 32; // u64: hash of the target model name
 export const REQUEST_BLOCK_TOKENS: usize = 40; // u32
 export const REQUEST_PEER: usize = 44; // u32: slot + 1 that an earlier profile of the same request picked, 0 = none
 export const REQUEST_RANDOM: usize = 48; // 2 × u64: state of this thread's generator (xoroshiro128+)
-export const REQUEST_HELD: usize = 3072; // u32: ledger entry + 1 that a grant charged for this request, 0 = none
+export const REQUEST_HELD: usize = 3072; // u32: ledger entry + 1 that a dispatch charged for this request, 0 = none
 export const REQUEST_HELD_GENERATION: usize = 3076; // u32
-export const REQUEST_PARK: usize = 3080; // u32: free parking slot + 1, 0 = none is left
+export const REQUEST_WAIT_SLOT: usize = 3080; // u32: free wait slot + 1, 0 = none is left
 export const REQUEST_KEYS: usize = 1024; // u64 × MAX_KEYS: hashes of the header values that the profiles look at, 0 = absent
 export const MAX_KEYS: u32 = 16;
 export const REQUEST_WANTED_TTFT: usize = 2048; // f32: longest time to first token that the request wants, ms, 0 = it wants none
@@ -27,7 +27,7 @@ export const DECIDE_UNCHARGED: u32 = 2; // look, but charge nothing and insert n
 export const DECIDE_EXPLAIN: u32 = 8; // write every operation's column
 export const DECIDE_TAIL: u32 = 16; // a hash of the partial last block follows the whole ones
 export const DECIDE_BASE_MODEL: u32 = 32; // the model is a base model, no adapter
-export const DECIDE_GATED: u32 = 65536; // only where the gate has room; otherwise park
+export const DECIDE_GATED: u32 = 65536; // only where the gate has room; otherwise enqueue
 export const DECIDE_BLIND: u32 = 131072; // the first token of the answer will not be seen
 export const DECIDE_QUEUED: u32 = 262144; // it has to go through the queues, whether there is room or not
 export const DECIDE_UNSTORED: u32 = 256; // charge, but store nothing: storePick follows when the whole request is placed
@@ -54,5 +54,5 @@ export const DECIDE_FILTERED: u32 = 2; // the filters left none
 export const DECIDE_BUSY: u32 = 3; // the commit lock could not be had in time
 export const DECIDE_NO_PROGRAM: u32 = 4; // the profile has no program
 export const DECIDE_DENIED: u32 = 5; // an admitter turned the request away
-export const DECIDE_PARKED: u32 = 16; // no room: it waits in the parking slot
-export const DECIDE_NO_PARKING: u32 = 17; // no room, and no parking slot either
+export const DECIDE_WAITS: u32 = 16; // no room: it waits in the wait slot
+export const DECIDE_NO_WAIT_SLOT: u32 = 17; // no room, and no wait slot either

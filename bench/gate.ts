@@ -1,6 +1,6 @@
 // What the gate costs a decision that it lets through: the same decision with the gate off and on, in one run.
 
-import { GateControl, type GateSettings } from '../dist/core/gate.js';
+import { CapacityGate, type GateSettings } from '../dist/core/capacity-gate.js';
 import {
   attachCore,
   createPoolMemory,
@@ -39,7 +39,7 @@ function decision(endpoints: number, settings: GateSettings, busy: boolean): () 
     const cache = busy ? { blockTokens: 16, blockCount: 20_000 } : {};
     table.publish(slot, { waiting: slot % 4, running: slot % 13, kvUsage: (slot % 10) / 20, ...cache }, 1);
   }
-  new GateControl(control).configure(settings, 64, 1, 1);
+  new CapacityGate(control).configure(settings, 64, 1, 1);
   const decider = new Decider(attachCore(pool, 1), 1n);
   const request = {
     profile: 0,
@@ -54,7 +54,7 @@ function decision(endpoints: number, settings: GateSettings, busy: boolean): () 
     subset: undefined,
     charged: true,
     explained: false,
-    gate: { parking: 0, held: undefined, blind: false },
+    gate: { waitSlots: 0, held: undefined, blind: false },
   };
   for (let i = 0; busy && i < endpoints * 3; i++) decider.decide(request);
   return () => {

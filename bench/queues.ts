@@ -1,11 +1,11 @@
-import type { GrantResult, QueuedRequest } from '../dist/flow-control/queue-contract.js';
+import type { DispatchResult, QueuedRequest } from '../dist/flow-control/queue-contract.js';
 import { QueueMachine } from '../dist/flow-control/queue-machine.js';
 import type { BandSettings, FairnessSettings, FlowControlSettings } from '../dist/flow-control/settings.js';
 import type { Bench, Prepared } from './bench.ts';
 
 const NO_LIMITS = { requests: Infinity, bytes: Infinity, tokens: Infinity };
 const FAIR: FairnessSettings = { kind: 'start-time', weights: {} };
-/** Most grants of one turn, as the flow controller asks for them. */
+/** Most dispatches of one turn, as the flow controller asks for them. */
 const TURN = 256;
 
 function settings(fairness: FairnessSettings): FlowControlSettings {
@@ -55,11 +55,11 @@ function throughput(flows: number): Bench {
       const queue = new QueueMachine(settings(FAIR), 0);
       const requests = requestsOf(1, flows);
       const count = Math.max(1_000, flows / 10);
-      const grant = (handle: number): GrantResult => {
-        granted.push(handle);
-        return 'granted';
+      const dispatch = (handle: number): DispatchResult => {
+        dispatched.push(handle);
+        return 'dispatched';
       };
-      const granted: number[] = [];
+      const dispatched: number[] = [];
       let next = 0;
       let nowMs = 0;
       // Every flow has been seen before, so that none is made while it is measured.
@@ -72,9 +72,9 @@ function throughput(flows: number): Bench {
             queue.enqueue(requests[next]!, nowMs);
             next = next + 1 === requests.length ? 0 : next + 1;
           }
-          while (queue.waiting > 0) queue.dispatch(grant, nowMs, TURN);
-          for (const handle of granted) queue.end(handle, 200, nowMs);
-          granted.length = 0;
+          while (queue.waiting > 0) queue.dispatch(dispatch, nowMs, TURN);
+          for (const handle of dispatched) queue.end(handle, 200, nowMs);
+          dispatched.length = 0;
         },
       };
     },
@@ -92,10 +92,10 @@ function shape(limit: number, bands: number, flows: number, waiting: number): Be
       const most = limit === 0 ? Infinity : limit;
       let next = 0;
       let nowMs = 0;
-      const grant = (handle: number): GrantResult => {
+      const dispatch = (handle: number): DispatchResult => {
         if (running.length >= most) return 'closed';
         running.push(handle);
-        return 'granted';
+        return 'dispatched';
       };
       const arrive = () => {
         queue.enqueue(requests[next]!, nowMs);
@@ -110,7 +110,7 @@ function shape(limit: number, bands: number, flows: number, waiting: number): Be
           for (let i = 0; i < count; i++) {
             if (running.length > 0) queue.end(running.pop()!, 200, nowMs);
             queue.opened(0);
-            queue.dispatch(grant, nowMs, 1);
+            queue.dispatch(dispatch, nowMs, 1);
             arrive();
           }
         },
@@ -152,10 +152,10 @@ const backlog: Bench = {
     const places = 64;
     const running: number[] = [];
     let nowMs = 0;
-    const grant = (handle: number): GrantResult => {
+    const dispatch = (handle: number): DispatchResult => {
       if (running.length === places) return 'closed';
       running.push(handle);
-      return 'granted';
+      return 'dispatched';
     };
     return {
       opsPerRun: waiting,
@@ -165,7 +165,7 @@ const backlog: Bench = {
           nowMs += 0.1;
           if (running.length > 0) queue.end(running.shift()!, 200, nowMs);
           queue.opened(0);
-          queue.dispatch(grant, nowMs, TURN);
+          queue.dispatch(dispatch, nowMs, TURN);
           const idle = queue.waiting > 0 && running.length < places;
           if (idle) throw new Error(`${queue.waiting} requests wait and only ${running.length} places are taken`);
         }

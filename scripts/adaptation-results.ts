@@ -8,10 +8,10 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { AdaptationSpeed } from '../dist/simulator/suite/adaptation-speed.js';
 import type { CapacityComparison } from '../dist/simulator/suite/capacity-comparison.js';
-import type { CellResult } from '../dist/simulator/suite/cell.js';
 import { type Comparison, compare } from '../dist/simulator/suite/comparison.js';
 import type { Suite } from '../dist/simulator/suite/schema.js';
 import { kendall } from '../dist/simulator/suite/significance.js';
+import type { RunResult } from '../dist/simulator/suite/suite-run.js';
 
 /** What `--json` writes. */
 interface Results {
@@ -19,7 +19,7 @@ interface Results {
   readonly comparisons: readonly Comparison[];
   readonly capacities?: readonly CapacityComparison[];
   readonly speeds: readonly (AdaptationSpeed & { readonly policy: string })[];
-  readonly runs: readonly CellResult[];
+  readonly runs: readonly RunResult[];
 }
 
 const ORACLE = 'grid-oracle';
@@ -150,7 +150,7 @@ function metrics(results: Results): string {
     const best = bestFixed(results.comparisons, workload).policy;
     return unique(['default', best, 'learned', 'guarded']).map((policy) => {
       const own = results.runs.filter((run) => run.workload === workload && run.policy === policy);
-      const over = (read: (summary: CellResult['summary']) => number) => mean(own.map(({ summary }) => read(summary)));
+      const over = (read: (summary: RunResult['summary']) => number) => mean(own.map(({ summary }) => read(summary)));
       return [
         policy === 'default' ? workload : '',
         policy,

@@ -122,7 +122,7 @@ export function waitingAdd(priority: i32, by: i32): void {
   waitMaskUpdate();
 }
 
-/** Nothing waits: before the counts are made again from the parking slots. */
+/** Nothing waits: before the counts are made again from the wait slots. */
 export function waitingClear(): void {
   memory.fill(GATE + GATE_WAITING, 0, GATE_RANKS * 4);
   waitMaskUpdate();

@@ -28,9 +28,9 @@ import {
   gateOn,
   NOTE_ALONE,
   NOTE_BLIND,
+  NOTE_EVICTED,
   NOTE_OUTPUT,
   NOTE_PENDING,
-  NOTE_REVOKED,
   NOTE_STATE,
   noteAt,
   ROOM_KV_NOW,
@@ -69,8 +69,8 @@ import {
   plainTokens,
   roomSum,
 } from './notes';
-import { parkAbandon, parkRecount } from './parking';
 import { ringControl } from './rings';
+import { waitSlotAbandon, waitSlotRecount } from './wait-slots';
 
 const SHORT: u32 = 20;
 
@@ -176,10 +176,10 @@ export function gateEnded(index: u32, tokens: u32, now: f64): void {
 export function gateReleased(index: u32): void {
   if (!gateOn()) return;
   const entry = entryAt(index);
-  const revoked = (load<u32>(noteAt(index), NOTE_STATE) & NOTE_REVOKED) != 0;
+  const evicted = (load<u32>(noteAt(index), NOTE_STATE) & NOTE_EVICTED) != 0;
   noteRelease(index, entrySlot(entry), entryPriority(entry), slotIsCurrent(entry));
   // The control thread waits for its end, whether anybody still waits for its room or not.
-  if (revoked) ringControl();
+  if (evicted) ringControl();
   else gateOpened();
 }
 
@@ -197,18 +197,18 @@ export function gateScraped(slot: u32): void {
   gateOpened();
 }
 
-/** The columns are summed again from the ledger's entries, and the waiting counts from the parking slots. */
+/** The columns are summed again from the ledger's entries, and the waiting counts from the wait slots. */
 export function gateRepair(): void {
   if (!gateOn()) return;
   sumPendingAgain();
-  parkRecount();
+  waitSlotRecount();
 }
 
-/** A thread died: what it had parked is gone. Takes the commit lock. @returns false when it could not be had */
+/** A thread died: what it had waiting is gone. Takes the commit lock. @returns false when it could not be had */
 export function gateThreadDied(thread: u32): bool {
   if (!gateOn()) return true;
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return false;
-  parkAbandon(thread);
+  waitSlotAbandon(thread);
   lockRelease(COMMIT_LOCK);
   gateOpened();
   return true;
@@ -421,7 +421,7 @@ export function gateLook(now: f64, passed: f64): u32 {
 }
 
 /**
- * Check that the columns equal the notes of the live entries and the waiting counts the parking slots. Commit lock held, or nobody
+ * Check that the columns equal the notes of the live entries and the waiting counts the wait slots. Commit lock held, or nobody
  * else at work.
  * @returns 0, or the first thing that does not add up: 1 pending tokens, 2 pending requests, 3 tokens in the cache
  */

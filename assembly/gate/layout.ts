@@ -1,12 +1,12 @@
 // Where everything of the gate lies: what may go on to an endpoint now, and who waits.
 //
 // Owns: REGION_GATE. In this order: the head, GATE_COLUMNS columns of SLOTS cells, REQUESTS ledger notes, then per thread its rings
-// and its parking slots. The commit lock guards the bands, the columns and the notes unless the line says otherwise; settings
+// and its wait slots. The commit lock guards the bands, the columns and the notes unless the line says otherwise; settings
 // are written by the control thread under it. A ring has one writer and one reader and needs no lock.
 //
 //   columns  one array per field, a 32-bit cell per endpoint slot (a 64-bit column takes two)
 //   notes    what the gate knows about a ledger entry beside the ledger, 32 bytes, same number
-//   thread   park ring (shard → control thread), return ring (control thread → shard), S parking slots, S sets of slots
+//   thread   enqueue ring (shard → control thread), return ring (control thread → shard), S wait slots, S sets of slots
 import { REQUESTS, SCANS, SLOTS } from '../memory';
 
 // Head.
@@ -32,7 +32,7 @@ export const GATE_FOOT_TIME: usize = 120; // f64
 export const GATE_BELL: usize = 128; // u32, atomic: counts what the control thread has to look at
 export const GATE_ASLEEP: usize = 192; // u32, atomic: the control thread waits for the bell
 export const GATE_PRIORITIES: usize = 256; // i32 × GATE_RANKS: the bands' priorities, highest first
-export const GATE_WAITING: usize = 384; // u32 × GATE_RANKS: parked requests
+export const GATE_WAITING: usize = 384; // u32 × GATE_RANKS: waiting requests
 export const GATE_CEILINGS: usize = 512; // f32 × GATE_RANKS: part of the room that the band may take
 export const GATE_DRAINS: usize = 640; // f32 × GATE_RANKS: seconds until what waits has left, as the control thread reckons; 0 = unknown
 export const GATE_USED: usize = 768; // u32 × GATE_RANKS: pool clock of the last request, in seconds
@@ -89,7 +89,7 @@ export const NOTE_COUNTED: u32 = 1;
 export const NOTE_PENDING: u32 = 2; // no first token yet
 export const NOTE_ALONE: u32 = 4; // nothing else was on the endpoint at the charge
 export const NOTE_BLIND: u32 = 8; // the first token cannot be seen
-export const NOTE_REVOKED: u32 = 16; // to be ended for a request of a higher band: never chosen again
+export const NOTE_EVICTED: u32 = 16; // to be ended for a request of a higher band: never chosen again
 export const NOTE_LOST: u32 = 32; // it has not ended in time: its room is not counted on
 
 // Rings: +0 written (u32, atomic), +64 read (u32, atomic), +128 bell of the reader, +192 asleep, +256 numbers.
@@ -99,45 +99,45 @@ export const RING_BELL: usize = 128;
 export const RING_ASLEEP: usize = 192;
 export const RING_HEAD_BYTES: usize = 256;
 
-// A parking slot. Shard: the thread that parked the request; everything but the state is written by it before the number
+// A wait slot. Shard: the thread that waiting the request; everything but the state is written by it before the number
 // goes into its ring, or by the control thread before it comes back.
-export const PARK_STATE: usize = 0; // u32: PARK_*, changed under the commit lock
-export const PARK_RANKED: usize = 4; // i32: priority of its band in the table
-export const PARK_PRIORITY: usize = 8; // i32
-export const PARK_PROMPT: usize = 12; // u32: prompt tokens
-export const PARK_UNCACHED: usize = 16; // u32: those that the best endpoint does not hold
-export const PARK_OUTPUT: usize = 20; // u32: output tokens that are charged as load
-export const PARK_FLAGS: usize = 24; // u32: PARKED_* bits
-export const PARK_ENDPOINT: usize = 28; // u32: slot that a grant charged
-export const PARK_TICKET: usize = 32; // u32: ledger entry + 1 of a grant, 0 = the ledger was full
-export const PARK_TICKET_GENERATION: usize = 36; // u32
-export const PARK_SINCE: usize = 40; // f64: pool clock when it was parked first
-export const PARK_TTL: usize = 48; // f64: ms that it may wait, NaN = as configured
-export const PARK_DEADLINE: usize = 56; // f64: pool clock of the first token that it asks for, NaN = none
-export const PARK_MOST_OUTPUT: usize = 64; // u32: output tokens that the client allows, 0 = not said
-export const PARK_BODY: usize = 68; // u32: bytes of the body
-export const PARK_OUTCOME: usize = 72; // u32: why it was turned away, or its position when it was queued
-export const PARK_RETRY: usize = 76; // f32: seconds after which it may come again
-export const PARK_POSITION: usize = 80; // u32: requests ahead of it when it was queued
-export const PARK_EXPECTED: usize = 84; // f32: ms that it was expected to wait then
-export const PARK_FLOW_LENGTH: usize = 88; // u32: bytes of the flow's name that are kept
-export const PARK_HANDLE: usize = 92; // u32: the queue's number for it (control thread)
-export const PARK_STICKY: usize = 96; // i32: endpoint slot that holds its prefix and is worth a short wait, -1 = none (decision)
-export const PARK_FLOW: usize = 104; // the flow's name
-export const PARK_FLOW_BYTES: u32 = 256;
-export const PARK_BYTES: usize = 384;
+export const WAIT_SLOT_STATE: usize = 0; // u32: WAIT_SLOT_*, changed under the commit lock
+export const WAIT_SLOT_RANKED: usize = 4; // i32: priority of its band in the table
+export const WAIT_SLOT_PRIORITY: usize = 8; // i32
+export const WAIT_SLOT_PROMPT: usize = 12; // u32: prompt tokens
+export const WAIT_SLOT_UNCACHED: usize = 16; // u32: those that the best endpoint does not hold
+export const WAIT_SLOT_OUTPUT: usize = 20; // u32: output tokens that are charged as load
+export const WAIT_SLOT_FLAGS: usize = 24; // u32: WAIT_FLAG_* bits
+export const WAIT_SLOT_ENDPOINT: usize = 28; // u32: slot that a dispatch charged
+export const WAIT_SLOT_TICKET: usize = 32; // u32: ledger entry + 1 of a dispatch, 0 = the ledger was full
+export const WAIT_SLOT_TICKET_GENERATION: usize = 36; // u32
+export const WAIT_SLOT_SINCE: usize = 40; // f64: pool clock when it was waiting first
+export const WAIT_SLOT_TTL: usize = 48; // f64: ms that it may wait, NaN = as configured
+export const WAIT_SLOT_DEADLINE: usize = 56; // f64: pool clock of the first token that it asks for, NaN = none
+export const WAIT_SLOT_MOST_OUTPUT: usize = 64; // u32: output tokens that the client allows, 0 = not said
+export const WAIT_SLOT_BODY: usize = 68; // u32: bytes of the body
+export const WAIT_SLOT_OUTCOME: usize = 72; // u32: why it was turned away, or its position when it was queued
+export const WAIT_SLOT_RETRY: usize = 76; // f32: seconds after which it may come again
+export const WAIT_SLOT_POSITION: usize = 80; // u32: requests ahead of it when it was queued
+export const WAIT_SLOT_EXPECTED: usize = 84; // f32: ms that it was expected to wait then
+export const WAIT_SLOT_FLOW_LENGTH: usize = 88; // u32: bytes of the flow's name that are kept
+export const WAIT_SLOT_HANDLE: usize = 92; // u32: the queue's number for it (control thread)
+export const WAIT_SLOT_STICKY: usize = 96; // i32: endpoint slot that holds its prefix and is worth a short wait, -1 = none (decision)
+export const WAIT_SLOT_FLOW: usize = 104; // the flow's name
+export const WAIT_SLOT_FLOW_BYTES: u32 = 256;
+export const WAIT_SLOT_BYTES: usize = 384;
 
-export const PARK_FREE: u32 = 0;
-export const PARK_WAITING: u32 = 1;
-export const PARK_GRANTED: u32 = 2;
-export const PARK_REJECTED: u32 = 3;
-export const PARK_CANCELLED: u32 = 4;
+export const WAIT_SLOT_FREE: u32 = 0;
+export const WAIT_SLOT_WAITING: u32 = 1;
+export const WAIT_SLOT_DISPATCHED: u32 = 2;
+export const WAIT_SLOT_REJECTED: u32 = 3;
+export const WAIT_SLOT_CANCELLED: u32 = 4;
 
-export const PARKED_ANYWHERE: u32 = 1; // any endpoint will do, also one that comes later
-export const PARKED_BLIND: u32 = 2; // its first token will not be seen
-export const PARKED_BEFORE: u32 = 4; // it had a grant that it could not use
-export const PARKED_ASKS: u32 = 8; // it wants to know where it stands
-export const PARKED_ASIDE: u32 = 16; // it waits, or has waited, for PARK_STICKY although another endpoint was open
+export const WAIT_FLAG_ANYWHERE: u32 = 1; // any endpoint will do, also one that comes later
+export const WAIT_FLAG_BLIND: u32 = 2; // its first token will not be seen
+export const WAIT_FLAG_BEFORE: u32 = 4; // it had a dispatch that it could not use
+export const WAIT_FLAG_ASKS: u32 = 8; // it wants to know where it stands
+export const WAIT_FLAG_ASIDE: u32 = 16; // it waits, or has waited, for WAIT_SLOT_STICKY although another endpoint was open
 
 /** Addresses of this instance; set by gateBind(), constant afterwards. */
 export let GATE: usize = 0;
@@ -150,7 +150,7 @@ function ringBytes(numbers: u32): u64 {
 }
 
 function threadGateBytes(p: u32, s: u32): u64 {
-  return ringBytes(2 * s) + ringBytes(s) + <u64>s * (PARK_BYTES + (p >> 3));
+  return ringBytes(2 * s) + ringBytes(s) + <u64>s * (WAIT_SLOT_BYTES + (p >> 3));
 }
 
 export function gateRegionBytes(p: u32, r: u32, k: u32, s: u32): u64 {
@@ -192,24 +192,24 @@ function threadAt(thread: u32): usize {
   return threads + <usize>(<u64>thread * threadGateBytes(SLOTS, SCANS));
 }
 
-/** The ring in which a shard tells what it parked and gave up. */
-export function parkRing(thread: u32): usize {
+/** The ring in which a shard tells what it waiting and gave up. */
+export function waitSlotRing(thread: u32): usize {
   return threadAt(thread);
 }
 
-/** The ring in which a shard gets its parking slots back. */
+/** The ring in which a shard gets its wait slots back. */
 export function returnRing(thread: u32): usize {
   return threadAt(thread) + <usize>ringBytes(2 * SCANS);
 }
 
-/** Address of a parking slot. */
-export function parkAddress(thread: u32, slot: u32): usize {
-  return returnRing(thread) + <usize>ringBytes(SCANS) + <usize>slot * PARK_BYTES;
+/** Address of a wait slot. */
+export function waitSlotAddress(thread: u32, slot: u32): usize {
+  return returnRing(thread) + <usize>ringBytes(SCANS) + <usize>slot * WAIT_SLOT_BYTES;
 }
 
-/** The endpoints that a parked request may use: a bit per endpoint slot. */
-export function parkMaskAddress(thread: u32, slot: u32): usize {
-  return parkAddress(thread, SCANS) + <usize>slot * (SLOTS >> 3);
+/** The endpoints that a waiting request may use: a bit per endpoint slot. */
+export function waitSlotMaskAddress(thread: u32, slot: u32): usize {
+  return waitSlotAddress(thread, SCANS) + <usize>slot * (SLOTS >> 3);
 }
 
 /** Whether anything is gated at all. */

@@ -6,7 +6,7 @@
 import { filterByHost, markCandidates, slotsUsed } from '../columns/candidates';
 import { COLUMN_ACTIVE_BLOCKS, COLUMN_GENERATION, COLUMN_STATE, cell, STATE_FREE } from '../endpoints';
 import { gateCharged, gateEnded, gateFirstToken, gateOutput, gatePrefillElsewhere, gateReleased } from '../gate/gate';
-import { parkedBy } from '../gate/parking';
+import { waitingOf } from '../gate/wait-slots';
 import { activeAddLocked, activeOverlapBegin, activeOverlapOf, activeRemoveLocked } from '../load/blocks';
 import { beginProbe, endProbe, noteFailure, noteSuccess } from '../load/ejection';
 import { featuresNoteBest, featuresNoteWouldPick, featuresOf } from '../load/features';
@@ -67,11 +67,11 @@ import {
   DECIDE_FILTERED,
   DECIDE_FURTHER,
   DECIDE_NO_PROGRAM,
-  DECIDE_PARKED,
   DECIDE_SUBSET,
   DECIDE_TAIL,
   DECIDE_UNCHARGED,
   DECIDE_UNSTORED,
+  DECIDE_WAITS,
   DECIDED,
   REQUEST_BLOCK_TOKENS,
   REQUEST_BLOCKS,
@@ -84,7 +84,7 @@ import {
   REQUEST_WANTED_TPOT,
 } from '../request-area';
 import { filter } from './filters';
-import { gateBegin, gateEmpty, gateLeftAll, gatePark, gatePass, mayServe } from './gate-pass';
+import { gateBegin, gateEmpty, gateLeftAll, gatePass, gateWait, mayServe } from './gate-pass';
 import { noteSent } from './history-scorers';
 import { admitByLatency } from './latency';
 import { nextIsSampled, wouldPick } from './marginal-cost';
@@ -176,12 +176,12 @@ function run(program: usize, flags: u32, used: u32, total: u32, gated: bool): u3
       gated = false;
       candidates = gatePass(used, candidates, live);
       put(ANSWER_CANDIDATES, candidates);
-      if (candidates == 0) return DECIDE_PARKED;
+      if (candidates == 0) return DECIDE_WAITS;
     }
     if (code == OP_FILTER_HOST) {
       candidates = filterByHost(used, <u32>load<f32>(op, 8), load<f32>(op, 12) != 0, candidates);
       put(ANSWER_CANDIDATES, candidates);
-      if (candidates == 0) return gateLeftAll() ? DECIDE_FILTERED : DECIDE_PARKED;
+      if (candidates == 0) return gateLeftAll() ? DECIDE_FILTERED : DECIDE_WAITS;
     } else if (code == OP_PREDICT) {
       predict(op, used);
       predicted = true;
@@ -190,7 +190,7 @@ function run(program: usize, flags: u32, used: u32, total: u32, gated: bool): u3
     } else if (isFilter(code)) {
       candidates = filter(op, code, used, total, candidates);
       put(ANSWER_CANDIDATES, candidates);
-      if (candidates == 0) return gateLeftAll() ? DECIDE_FILTERED : DECIDE_PARKED;
+      if (candidates == 0) return gateLeftAll() ? DECIDE_FILTERED : DECIDE_WAITS;
     } else if (code == OP_WOULD_PICK) {
       wouldPick(op, used);
     } else if (isPicker(code)) {
@@ -327,7 +327,7 @@ export function decide(): u32 {
     store<f32>(REQUEST + ANSWER_SCORE, load<f32>(SCORE + ((<usize>slot) << 2)));
     if ((flags & DECIDE_UNCHARGED) == 0) chargePick(slot, program, used);
   }
-  if (status == DECIDE_PARKED) status = gatePark(used);
+  if (status == DECIDE_WAITS) status = gateWait(used);
   lockRelease(COMMIT_LOCK);
   if (picked && (flags & (DECIDE_UNCHARGED | DECIDE_UNSTORED)) == 0) {
     const ticket = get(ANSWER_TICKET);
@@ -445,9 +445,9 @@ export function releaseThread(thread: u32): u32 {
   return count;
 }
 
-/** How many charges and parking slots a thread holds. */
+/** How many charges and wait slots a thread holds. */
 export function threadCharges(thread: u32): u32 {
-  let count = parkedBy(thread);
+  let count = waitingOf(thread);
   for (let i: u32 = 0; i < REQUESTS; i++) {
     const entry = entryAt(i);
     if (entryCharged(entry) && entryThread(entry) == thread) count++;

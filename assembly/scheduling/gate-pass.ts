@@ -7,14 +7,14 @@ import { markOpen } from '../gate/conditions';
 import { gateEnter, gateReleased } from '../gate/gate';
 import {
   gateOn,
-  PARK_OUTPUT,
-  PARK_PROMPT,
-  PARK_STICKY,
-  PARK_UNCACHED,
-  parkAddress,
-  parkMaskAddress,
+  WAIT_SLOT_OUTPUT,
+  WAIT_SLOT_PROMPT,
+  WAIT_SLOT_STICKY,
+  WAIT_SLOT_UNCACHED,
+  waitSlotAddress,
+  waitSlotMaskAddress,
 } from '../gate/layout';
-import { parkLocked } from '../gate/parking';
+import { waitSlotLocked } from '../gate/wait-slots';
 import { endProbe } from '../load/ejection';
 import { ENTRY_PROBE, entryFlags, entryOf, entrySlot, entrySlotGeneration, releaseEntry } from '../load/ledger';
 import { CANDIDATES, CLASS, HEADER, HEADER_POOL, KEPT, MATCH, REQUEST, SLOTS, THREAD } from '../memory';
@@ -23,25 +23,25 @@ import {
   DECIDE_BLIND,
   DECIDE_GATED,
   DECIDE_NO_CANDIDATES,
-  DECIDE_NO_PARKING,
-  DECIDE_PARKED,
+  DECIDE_NO_WAIT_SLOT,
   DECIDE_QUEUED,
   DECIDE_SUBSET,
+  DECIDE_WAITS,
   REQUEST_BLOCK_TOKENS,
   REQUEST_FLAGS,
   REQUEST_HELD,
   REQUEST_HELD_GENERATION,
   REQUEST_NOW,
   REQUEST_OUTPUT_TOKENS,
-  REQUEST_PARK,
   REQUEST_PRIORITY,
   REQUEST_PROMPT_TOKENS,
+  REQUEST_WAIT_SLOT,
 } from '../request-area';
 import { OP_FILTER_CONTEXT_LENGTH, OP_FILTER_HOST, OP_FILTER_MASK } from './program';
 
-/** Slot + 1 that a grant held for this request, 0 = none. Scratch of one decision. */
+/** Slot + 1 that a dispatch held for this request, 0 = none. Scratch of one decision. */
 let held: u32 = 0;
-/** The request came back with a grant. */
+/** The request came back with a dispatch. */
 let returned: bool = false;
 /** The gate has closed some of the endpoints that may serve the request. */
 let closed: bool = false;
@@ -65,7 +65,7 @@ export function mayServe(code: u32): bool {
   return code == OP_FILTER_MASK || code == OP_FILTER_HOST || code == OP_FILTER_CONTEXT_LENGTH;
 }
 
-/** Give back what a grant charged: the decision charges anew, perhaps elsewhere. Nobody can take the place in between. */
+/** Give back what a dispatch charged: the decision charges anew, perhaps elsewhere. Nobody can take the place in between. */
 function releaseHeld(): void {
   const ticket = get(REQUEST_HELD);
   returned = ticket != 0;
@@ -102,13 +102,13 @@ function writeClass(used: u32): void {
   }
 }
 
-/** The pool is empty: the request waits for the first endpoint that comes. @returns DECIDE_PARKED, or DECIDE_NO_CANDIDATES */
+/** The pool is empty: the request waits for the first endpoint that comes. @returns DECIDE_WAITS, or DECIDE_NO_CANDIDATES */
 export function gateEmpty(gated: bool): u32 {
   if (!gated || load<u32>(HEADER + HEADER_POOL + POOL_LIVE) != 0) return DECIDE_NO_CANDIDATES;
   gateEnter(load<i32>(REQUEST + REQUEST_PRIORITY), load<f64>(REQUEST + REQUEST_NOW));
   memory.fill(CLASS, 0, SLOTS >> 3);
   anywhere = true;
-  return DECIDE_PARKED;
+  return DECIDE_WAITS;
 }
 
 /**
@@ -128,7 +128,7 @@ export function gatePass(used: u32, candidates: u32, live: u32): u32 {
   // Only a request that has lost an endpoint to the gate may have to wait for it.
   writeClass(used);
   if (left == 0) return 0;
-  if (!returned && !isTop(rank) && get(REQUEST_PARK) != 0) sticky = findSticky(used, true);
+  if (!returned && !isTop(rank) && get(REQUEST_WAIT_SLOT) != 0) sticky = findSticky(used, true);
   aside = sticky != 0;
   if (aside) return 0;
   memory.copy(CANDIDATES, KEPT, (<usize>used) << 2);
@@ -183,20 +183,20 @@ function leastUncached(used: u32): u32 {
   return prompt > cached ? prompt - cached : 0;
 }
 
-/** Nobody has room: the request takes its parking slot. @returns DECIDE_PARKED, or DECIDE_NO_PARKING */
-export function gatePark(used: u32): u32 {
-  const place = get(REQUEST_PARK);
-  if (place == 0) return DECIDE_NO_PARKING;
+/** Nobody has room: the request takes its wait slot. @returns DECIDE_WAITS, or DECIDE_NO_WAIT_SLOT */
+export function gateWait(used: u32): u32 {
+  const place = get(REQUEST_WAIT_SLOT);
+  if (place == 0) return DECIDE_NO_WAIT_SLOT;
   const slot = place - 1;
-  const at = parkAddress(THREAD, slot);
-  memory.copy(parkMaskAddress(THREAD, slot), CLASS, SLOTS >> 3);
-  store<u32>(at, get(REQUEST_PROMPT_TOKENS), PARK_PROMPT);
-  store<u32>(at, leastUncached(used), PARK_UNCACHED);
-  store<u32>(at, get(REQUEST_OUTPUT_TOKENS), PARK_OUTPUT);
+  const at = waitSlotAddress(THREAD, slot);
+  memory.copy(waitSlotMaskAddress(THREAD, slot), CLASS, SLOTS >> 3);
+  store<u32>(at, get(REQUEST_PROMPT_TOKENS), WAIT_SLOT_PROMPT);
+  store<u32>(at, leastUncached(used), WAIT_SLOT_UNCACHED);
+  store<u32>(at, get(REQUEST_OUTPUT_TOKENS), WAIT_SLOT_OUTPUT);
   // One that comes back has waited for it already.
   if (!aside && !returned) sticky = findSticky(used, false);
-  store<i32>(at, <i32>sticky - 1, PARK_STICKY);
+  store<i32>(at, <i32>sticky - 1, WAIT_SLOT_STICKY);
   const blind = (get(REQUEST_FLAGS) & DECIDE_BLIND) != 0;
-  parkLocked(slot, load<i32>(REQUEST + REQUEST_PRIORITY), anywhere, blind, aside);
-  return DECIDE_PARKED;
+  waitSlotLocked(slot, load<i32>(REQUEST + REQUEST_PRIORITY), anywhere, blind, aside);
+  return DECIDE_WAITS;
 }

@@ -251,7 +251,7 @@ function scoreLoadAware(used: u32, threshold: f32): void {
   addKnown(used, SIGNAL_WAITING, 0.5);
 }
 
-function scoreHostColumn(used: u32, column: u32): void {
+function scoreHookColumn(used: u32, column: u32): void {
   memory.copy(KEYS, HOST + <usize>column * SLOTS * 4, (<usize>used) << 2);
   addKeys(used);
 }
@@ -275,7 +275,7 @@ export function score(op: usize, code: u32, used: u32, total: u32, explainColumn
   else if (code == OP_SCORE_ACTIVE_BLOCKS) scoreActiveBlocks(op, used, total);
   else if (code == OP_SCORE_LOAD_AWARE) scoreLoadAware(used, a);
   else if (code == OP_SCORE_ADAPTER) scoreAdapter(used, a != 0);
-  else if (code == OP_SCORE_HOST) scoreHostColumn(used, <u32>a);
+  else if (code == OP_SCORE_HOST) scoreHookColumn(used, <u32>a);
   else if (code == OP_SCORE_HEADER_LABEL) scoreHeaderLabel(used, <u32>a, <u32>b);
   else if (code == OP_SCORE_ATTRIBUTE) scoreAttribute(op, used);
   else if (code == OP_SCORE_NO_HIT_LRU) scoreNoHit(used, <u32>a);

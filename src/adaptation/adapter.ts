@@ -1,7 +1,7 @@
 import type { AdaptationSettings } from '../config/adaptation.js';
 import { type Coefficients, type CostTable, costTerms, type TermShares } from '../core/coefficients.js';
-import type { Label } from '../core/label.js';
-import type { LabelReader } from '../core/label-reader.js';
+import type { SampleReader } from '../core/sample-reader.js';
+import type { TrainingSample } from '../core/training-sample.js';
 import type { Arm, Estimate } from './comparison.js';
 import { CostModel, type Fit } from './cost-model.js';
 import { type ArmRecord, type Evidence, Guard, type GuardState, type Transition } from './guard.js';
@@ -10,7 +10,7 @@ import { requestCost } from './request-cost.js';
 import { RuleChoice, type RuleRecord } from './rule-choice.js';
 import { Window } from './window.js';
 
-/** Who decides, and the tag that the labels of its decisions are to carry. */
+/** Who decides, and the tag that the samples of its decisions are to carry. */
 export interface Drive {
   readonly arm: Arm;
   readonly tag: number;
@@ -22,7 +22,7 @@ export interface Drive {
 
 export interface AdapterOptions {
   readonly settings: AdaptationSettings;
-  readonly labels: Pick<LabelReader, 'drain' | 'lost'>;
+  readonly labels: Pick<SampleReader, 'drain' | 'lost'>;
   readonly coefficients: Pick<CostTable, 'write' | 'writeEndpoint' | 'shares' | 'projection'>;
   /** Configured weights of the scorers that a projection moves; with `drive: weights` only. */
   readonly projected?: readonly number[] | undefined;
@@ -74,8 +74,8 @@ export interface AdapterReport {
   readonly endpoints: readonly { readonly slot: number; readonly speed: number; readonly reliability: number }[];
 }
 
-/** Labels that one tick takes at most, so that it ends soon; the rest comes with the next one. */
-const LABELS_PER_TICK = 10_000;
+/** Samples that one tick takes at most, so that it ends soon; the rest comes with the next one. */
+const SAMPLES_PER_TICK_MAX = 10_000;
 const WRITE_EVERY_MS = 1000;
 const EVIDENCE_EVERY_MS = 2000;
 const TIMES = 500;
@@ -87,11 +87,11 @@ const INACTIVE_AFTER_MS = 300_000;
 const AGREEMENT_MEMORY = 500;
 /** Epochs whose rules are remembered: as many as are open at a time. */
 const MOST_EPOCHS = 64;
-/** The share of usable labels is judged over about this many requests, once there are this many. */
+/** The share of usable samples is judged over about this many requests, once there are this many. */
 const USABLE_MEMORY = 500;
 
 /**
- * The whole of the adaptation of one pool: takes in labels, keeps the model and the guard, writes the coefficients and says who
+ * The whole of the adaptation of one pool: takes in samples, keeps the model and the guard, writes the coefficients and says who
  * decides. It has no clock and no timers: whoever owns it calls `tick`, in real time or in simulated.
  */
 export class Adapter {
@@ -100,7 +100,7 @@ export class Adapter {
   readonly model: CostModel;
   readonly #durations = new Window(TIMES);
   readonly #firstOutputs = new Window(TIMES);
-  readonly #learn: (label: Label) => void;
+  readonly #learn: (sample: TrainingSample) => void;
   readonly #projection: Projection | undefined;
   readonly #rules: RuleChoice | undefined;
   /** Rule of every epoch that is not judged yet. */
@@ -129,7 +129,7 @@ export class Adapter {
     const rules = settings.drive === 'rules' ? (options.rules ?? []) : [];
     this.#guard = new Guard(settings.mode, settings.guard, random, rules.length > 0);
     if (rules.length > 0) this.#rules = new RuleChoice(rules.length);
-    this.#learn = (label) => this.#take(label);
+    this.#learn = (sample) => this.#take(sample);
     const projected = settings.drive === 'weights' ? options.projected : undefined;
     if (projected !== undefined && projected.length > 0) this.#projection = new Projection(projected);
   }
@@ -147,12 +147,12 @@ export class Adapter {
     return { arm, tag: epoch, weights: this.#projection?.weights, rule };
   }
 
-  /** Go on to `nowMs`, milliseconds of the clock that labels are written by; several times a second. */
+  /** Go on to `nowMs`, milliseconds of the clock that samples are written by; several times a second. */
   tick(nowMs: number): void {
     const { labels, drive, changed } = this.#options;
     const passedMs = nowMs - this.#nowMs;
     this.#nowMs = nowMs;
-    const count = labels.drain(this.#learn, LABELS_PER_TICK);
+    const count = labels.drain(this.#learn, SAMPLES_PER_TICK_MAX);
     this.#noteRate(count, passedMs);
     this.#watchOverload();
     const { epoch, transition, judged } = this.#guard.tick(nowMs, () => this.#freshEvidence());
@@ -199,7 +199,7 @@ export class Adapter {
     };
   }
 
-  /** Labels per millisecond over the last RATE_MS, or since the beginning. */
+  /** Samples per millisecond over the last RATE_MS, or since the beginning. */
   #noteRate(count: number, passedMs: number): void {
     if (!(passedMs > 0)) return;
     this.#ratedMs = Math.min(RATE_MS, this.#ratedMs + passedMs);
@@ -225,18 +225,18 @@ export class Adapter {
     };
   }
 
-  #take(label: Label): void {
+  #take(sample: TrainingSample): void {
     const { settings } = this.#options;
-    const known = this.model.learn(label);
+    const known = this.model.learn(sample);
     if (known) this.#learned++;
     else this.#ignored++;
-    // A client that leaves or asks for what does not exist says nothing about how well labels come.
-    if (label.outcome === 'completed' || label.outcome === 'diverted') this.#noteUsable(known);
-    if (label.outcome === 'completed') this.#durations.add(label.durationMs);
-    if (label.firstOutputMs !== undefined) this.#firstOutputs.add(label.firstOutputMs);
-    if (label.wouldPick !== undefined) this.#noteAgreement(label.wouldPick === label.slot);
-    const cost = requestCost(label, settings.model);
-    if (cost !== undefined) this.#guard.note(label.tag, label.timeMs, cost);
+    // A client that leaves or asks for what does not exist says nothing about how well samples come.
+    if (sample.outcome === 'completed' || sample.outcome === 'diverted') this.#noteUsable(known);
+    if (sample.outcome === 'completed') this.#durations.add(sample.durationMs);
+    if (sample.firstOutputMs !== undefined) this.#firstOutputs.add(sample.firstOutputMs);
+    if (sample.wouldPick !== undefined) this.#noteAgreement(sample.wouldPick === sample.slot);
+    const cost = requestCost(sample, settings.model);
+    if (cost !== undefined) this.#guard.note(sample.tag, sample.timeMs, cost);
   }
 
   #noteUsable(known: boolean): void {
@@ -279,12 +279,12 @@ export class Adapter {
       labels,
       correlation,
       bias,
-      labelledShare: this.#finished < USABLE_MEMORY ? undefined : this.#usable,
+      sampledShare: this.#finished < USABLE_MEMORY ? undefined : this.#usable,
       sound: isSound(this.model.coefficients),
       overloadedMs: this.#overloadedSinceMs === undefined ? 0 : this.#nowMs - this.#overloadedSinceMs,
       durationMs: this.#durations.quantile(0.9),
       firstOutputMs: this.#firstOutputs.quantile(0.9),
-      labelRate: this.#rate,
+      sampleRate: this.#rate,
     };
   }
 

@@ -1,7 +1,7 @@
 import type { CostModelSettings } from '../config/adaptation.js';
 import type { Coefficients } from '../core/coefficients.js';
 import { CORE } from '../core/core-names.js';
-import type { Label } from '../core/label.js';
+import type { TrainingSample } from '../core/training-sample.js';
 import { ChangeDetector } from './change-detector.js';
 import type { EndpointModel } from './endpoint-model.js';
 import { EndpointSpeeds, type LiveEndpoint } from './endpoint-speeds.js';
@@ -14,9 +14,9 @@ export interface Prediction {
   readonly perTokenMs: number;
 }
 
-/** How good the predictions have been over the last WINDOW labels; of the time to the first output, where nothing else is said. */
+/** How good the predictions have been over the last WINDOW samples; of the time to the first output, where nothing else is said. */
 export interface Fit {
-  /** Labels that were learned from since the last reset. */
+  /** Samples that were learned from since the last reset. */
   readonly labels: number;
   /** Spearman's rank correlation of predicted and observed; undefined while it cannot be told. */
   readonly correlation: number | undefined;
@@ -34,7 +34,7 @@ export interface Times {
   readonly p90: number;
 }
 
-/** What was predicted when a request's label came, before it was learned from, and what it said. */
+/** What was predicted when a request's sample came, before it was learned from, and what it said. */
 export interface PredictedAndObserved {
   readonly predictedMs: Times;
   readonly observedMs: Times;
@@ -56,22 +56,22 @@ const FIRST_OUTPUT_FLOOR_MS = 20;
 const PER_TOKEN_FLOOR_MS = 5;
 /** An answer in one piece tells first output and output only together. */
 const WHOLE_ANSWER_WEIGHT = 0.3;
-/** After an alarm everything older loses its weight quickly, for so many labels. */
+/** After an alarm everything older loses its weight quickly, for so many samples. */
 const QUICK_FORGET = 0.995;
 const QUICK_LABELS = 200;
 const KEPT_AFTER_ALARM = 0.3;
-/** Memory of an estimator: the labels of two minutes, at least 500 and at most 5,000. */
+/** Memory of an estimator: the samples of two minutes, at least 500 and at most 5,000. */
 const MEMORY_MS = 120_000;
 const LEAST_MEMORY = 500;
 const MOST_MEMORY = 5000;
 /** Memory of the mean output length, in requests. */
 const OUTPUT_MEMORY = 200;
-/** Time between labels is averaged over about this many. */
+/** Time between samples is averaged over about this many. */
 const RATE_MEMORY = 100;
 
 /**
  * Learns, from finished requests, what a token of prefill, a waiting request, an output token and a busy endpoint cost in
- * time, how slow each endpoint is, and how far the prefix index can be believed. Time comes with the labels.
+ * time, how slow each endpoint is, and how far the prefix index can be believed. Time comes with the samples.
  */
 export class CostModel {
   readonly #settings: CostModelSettings;
@@ -113,35 +113,35 @@ export class CostModel {
   }
 
   /** Take in a finished request; what ended otherwise than well is not learned from. @returns whether it was */
-  learn(label: Label): boolean {
-    if (label.outcome !== 'completed') return false;
-    const endpoint = this.#endpoints.modelOf(label.slot, label.slotGeneration);
-    // A late label of an endpoint that has left says nothing about the one that sits there now.
+  learn(sample: TrainingSample): boolean {
+    if (sample.outcome !== 'completed') return false;
+    const endpoint = this.#endpoints.modelOf(sample.slot, sample.slotGeneration);
+    // A late sample of an endpoint that has left says nothing about the one that sits there now.
     if (endpoint === undefined) return false;
-    this.#clock(label.timeMs + label.durationMs);
-    const output = label.outputTokens;
+    this.#clock(sample.timeMs + sample.durationMs);
+    const output = sample.outputTokens;
     if (output !== undefined && output > 0) this.#noteOutput(output);
-    endpoint.noteCached(label);
-    if (label.staged) {
+    endpoint.noteCached(sample);
+    if (sample.staged) {
       // The first output is the work of several endpoints; the output after it is this one's.
-      if (label.firstOutputMs === undefined || !this.#learnOutput(label, endpoint)) return false;
-    } else if (label.firstOutputMs !== undefined) this.#learnStream(label, endpoint, label.firstOutputMs);
-    else if (output !== undefined && output > 0) this.#learnWhole(label, endpoint, output);
+      if (sample.firstOutputMs === undefined || !this.#learnOutput(sample, endpoint)) return false;
+    } else if (sample.firstOutputMs !== undefined) this.#learnStream(sample, endpoint, sample.firstOutputMs);
+    else if (output !== undefined && output > 0) this.#learnWhole(sample, endpoint, output);
     else return false;
     this.#labels++;
     if (this.#quickLeft > 0) this.#quickLeft--;
     return true;
   }
 
-  /** What the label's request should have taken, as the model stands now. */
-  predict(label: Label): Prediction {
-    const endpoint = this.#endpoints.at(label.slot);
-    const fits = endpoint !== undefined && endpoint.generation === label.slotGeneration;
-    const speed = fits ? this.speedOf(label.slot) : 1;
-    const uncached = this.#uncached(label, fits ? endpoint.reliability : 1);
+  /** What the sample's request should have taken, as the model stands now. */
+  predict(sample: TrainingSample): Prediction {
+    const endpoint = this.#endpoints.at(sample.slot);
+    const fits = endpoint !== undefined && endpoint.generation === sample.slotGeneration;
+    const speed = fits ? this.speedOf(sample.slot) : 1;
+    const uncached = this.#uncached(sample, fits ? endpoint.reliability : 1);
     return {
-      firstOutputMs: this.#firstOutput.predict(this.#firstOutputInputs(label, speed, uncached)),
-      perTokenMs: this.#perToken.predict(this.#perTokenInputs(label, speed)),
+      firstOutputMs: this.#firstOutput.predict(this.#firstOutputInputs(sample, speed, uncached)),
+      perTokenMs: this.#perToken.predict(this.#perTokenInputs(sample, speed)),
     };
   }
 
@@ -225,7 +225,7 @@ export class CostModel {
     return true;
   }
 
-  /** Labels per millisecond, for the length of the memory. */
+  /** Samples per millisecond, for the length of the memory. */
   #clock(nowMs: number): void {
     if (this.#lastMs !== undefined) {
       const gap = Math.max(0, nowMs - this.#lastMs);
@@ -245,20 +245,20 @@ export class CostModel {
     this.#outputTokens += (tokens - this.#outputTokens) / Math.min(OUTPUT_MEMORY, this.#outputs + 10);
   }
 
-  #learnStream(label: Label, endpoint: EndpointModel, observedMs: number): void {
-    const speed = this.speedOf(label.slot);
-    const x = this.#firstOutputInputs(label, speed, this.#uncached(label, endpoint.reliability));
+  #learnStream(sample: TrainingSample, endpoint: EndpointModel, observedMs: number): void {
+    const speed = this.speedOf(sample.slot);
+    const x = this.#firstOutputInputs(sample, speed, this.#uncached(sample, endpoint.reliability));
     this.#noteFit(this.#firstOutput.predict(x), observedMs);
     this.#firstOutput.learn(x, observedMs, this.#forget);
-    this.#learnOutput(label, endpoint);
+    this.#learnOutput(sample, endpoint);
   }
 
   /** @returns whether there was output enough to learn from */
-  #learnOutput(label: Label, endpoint: EndpointModel): boolean {
-    const { perTokenMs, outputTokens } = label;
+  #learnOutput(sample: TrainingSample, endpoint: EndpointModel): boolean {
+    const { perTokenMs, outputTokens } = sample;
     if (perTokenMs === undefined || outputTokens === undefined || outputTokens < LEAST_OUTPUT) return false;
-    this.#noteOutputTime(endpoint, label, perTokenMs);
-    const z = this.#perTokenInputs(label, this.speedOf(label.slot));
+    this.#noteOutputTime(endpoint, sample, perTokenMs);
+    const z = this.#perTokenInputs(sample, this.speedOf(sample.slot));
     this.#predictedPerToken.add(this.#perToken.predict(z));
     this.#observedPerToken.add(perTokenMs);
     this.#perToken.learn(z, perTokenMs, this.#forget);
@@ -270,26 +270,26 @@ export class CostModel {
    * predicted, leaves of the whole is no measure of the other: its error is that of the larger part, and the two estimates
    * then drive each other away.)
    */
-  #learnWhole(label: Label, endpoint: EndpointModel, output: number): void {
-    const speed = this.speedOf(label.slot);
-    const x = this.#firstOutputInputs(label, speed, this.#uncached(label, endpoint.reliability));
-    const z = this.#perTokenInputs(label, speed);
+  #learnWhole(sample: TrainingSample, endpoint: EndpointModel, output: number): void {
+    const speed = this.speedOf(sample.slot);
+    const x = this.#firstOutputInputs(sample, speed, this.#uncached(sample, endpoint.reliability));
+    const z = this.#perTokenInputs(sample, speed);
     const firstMs = this.#firstOutput.predict(x);
     const perTokenMs = this.#perToken.predict(z);
     const expectedMs = firstMs + output * perTokenMs;
-    this.#noteFit(expectedMs, label.durationMs);
+    this.#noteFit(expectedMs, sample.durationMs);
     if (!(expectedMs > 0)) return;
-    const ratio = label.durationMs / expectedMs;
+    const ratio = sample.durationMs / expectedMs;
     this.#firstOutput.learn(x, firstMs * ratio, this.#forget, WHOLE_ANSWER_WEIGHT);
     if (output < LEAST_OUTPUT) return;
-    this.#noteOutputTime(endpoint, label, perTokenMs * ratio);
+    this.#noteOutputTime(endpoint, sample, perTokenMs * ratio);
     this.#perToken.learn(z, perTokenMs * ratio, this.#forget, WHOLE_ANSWER_WEIGHT);
   }
 
   /** Against what the pool's model says for an endpoint of usual speed. */
-  #noteOutputTime(endpoint: EndpointModel, label: Label, observedMs: number): void {
-    const expectedMs = this.#perToken.predict(this.#perTokenInputs(label, 1));
-    this.#endpoints.note(endpoint, observedMs, expectedMs, label.timeMs + label.durationMs);
+  #noteOutputTime(endpoint: EndpointModel, sample: TrainingSample, observedMs: number): void {
+    const expectedMs = this.#perToken.predict(this.#perTokenInputs(sample, 1));
+    this.#endpoints.note(endpoint, observedMs, expectedMs, sample.timeMs + sample.durationMs);
   }
 
   #noteFit(predictedMs: number, observedMs: number): void {
@@ -305,8 +305,8 @@ export class CostModel {
   }
 
   /** Tokens that had to be computed: what the engine reports, or what the index promised as far as it can be believed. */
-  #uncached(label: Label, reliability: number): number {
-    const { promptTokens, uncachedTokens, cachedTokens, reportedPromptTokens } = label;
+  #uncached(sample: TrainingSample, reliability: number): number {
+    const { promptTokens, uncachedTokens, cachedTokens, reportedPromptTokens } = sample;
     if (cachedTokens !== undefined && reportedPromptTokens) {
       return promptTokens * Math.max(0, 1 - cachedTokens / reportedPromptTokens);
     }
@@ -314,18 +314,18 @@ export class CostModel {
   }
 
   /** Linear in (θ0, c, w): one, thousands of tokens to prefill, requests waiting. */
-  #firstOutputInputs(label: Label, speed: number, uncached: number): number[] {
-    return [speed, (speed * (label.prefillTokens + uncached)) / 1000, speed * (label.waiting ?? 0)];
+  #firstOutputInputs(sample: TrainingSample, speed: number, uncached: number): number[] {
+    return [speed, (speed * (sample.prefillTokens + uncached)) / 1000, speed * (sample.waiting ?? 0)];
   }
 
   /** Linear in (d, g): one, and K as the mean of its values at the decision and at the end. */
-  #perTokenInputs(label: Label, speed: number): number[] {
+  #perTokenInputs(sample: TrainingSample, speed: number): number[] {
     const prefill = this.#firstOutput.theta[1]!;
-    const busy = Math.min(MOST_BUSY, (speed * prefill * label.prefillRate) / 1000);
+    const busy = Math.min(MOST_BUSY, (speed * prefill * sample.prefillRate) / 1000);
     const perRequest = this.#outputTokens / 2 + CORE.SLOT_TOKENS;
     const tokens = (prompts: number, requests: number) => (prompts + requests * perRequest) / CORE.KV_TOKENS;
-    const before = tokens(label.promptTokensInFlight + label.promptTokens, label.inflight + 1);
-    const after = tokens(label.promptTokensAtEnd, label.inflightAtEnd);
+    const before = tokens(sample.promptTokensInFlight + sample.promptTokens, sample.inflight + 1);
+    const after = tokens(sample.promptTokensAtEnd, sample.inflightAtEnd);
     const scale = speed / (1 - busy);
     return [scale, (scale * (before + after)) / 2];
   }

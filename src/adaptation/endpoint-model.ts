@@ -1,4 +1,4 @@
-import type { Label } from '../core/label.js';
+import type { TrainingSample } from '../core/training-sample.js';
 import { ChangeDetector } from './change-detector.js';
 
 const FADE = 0.99;
@@ -27,7 +27,7 @@ export class EndpointModel {
     return { observed: this.#observed, expected: this.#expected };
   }
 
-  /** Time of the last output time, milliseconds of the labels' clock. */
+  /** Time of the last output time, milliseconds of the samples' clock. */
   get heardMs(): number {
     return this.#heardMs;
   }
@@ -53,7 +53,7 @@ export class EndpointModel {
     this.#expected = 0;
   }
 
-  noteCached({ promptTokens, uncachedTokens, cachedTokens, reportedPromptTokens }: Label): void {
+  noteCached({ promptTokens, uncachedTokens, cachedTokens, reportedPromptTokens }: TrainingSample): void {
     const promised = promptTokens - uncachedTokens;
     if (cachedTokens === undefined || !reportedPromptTokens || promised === 0) return;
     this.#reported = CACHE_FADE * this.#reported + (promptTokens * cachedTokens) / reportedPromptTokens;

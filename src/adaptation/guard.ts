@@ -16,14 +16,14 @@ export interface ArmRecord extends Estimate {
 
 /** What the guard is told at every tick. */
 export interface Evidence {
-  /** Labels learned from since the model was reset. */
+  /** Samples learned from since the model was reset. */
   readonly labels: number;
   /** Rank correlation of predicted and observed times to first output; undefined = cannot be told. */
   readonly correlation: number | undefined;
   /** Median of ln(observed/predicted). */
   readonly bias: number | undefined;
   /** Share of finished requests that could be learned from; undefined = too few to tell. */
-  readonly labelledShare: number | undefined;
+  readonly sampledShare: number | undefined;
   /** All coefficients are finite and above 0 where they must be. */
   readonly sound: boolean;
   /** Requests wait on every endpoint, since so many milliseconds. */
@@ -31,8 +31,8 @@ export interface Evidence {
   /** 90th percentiles of the time to the end and to the first output; undefined = unknown. */
   readonly durationMs: number | undefined;
   readonly firstOutputMs: number | undefined;
-  /** Labels per millisecond. */
-  readonly labelRate: number;
+  /** Samples per millisecond. */
+  readonly sampleRate: number;
 }
 
 /** A change that is worth a line in the log. */
@@ -63,9 +63,9 @@ const BEYOND_CHANCE = { canary: 1, active: 1.5 } as const;
 /** The end of an epoch that costs so much more than the last one of the configured weights is not waited for. */
 const ALARMING = Math.log(1.35);
 const LEAST_CORRELATION = 0.1;
-const LEAST_LABELS_FOR_BIAS = 300;
+const BIAS_SAMPLES_MIN = 300;
 const MOST_BIAS = Math.log(4);
-const LEAST_LABELLED = 0.5;
+const SAMPLED_MIN = 0.5;
 const OVERLOAD_MS = 30_000;
 const LEAST_REQUESTS_PER_EPOCH = 200;
 const LONGEST_PAUSE = 12;
@@ -126,7 +126,7 @@ export class Guard {
     return this.#arm;
   }
 
-  /** Number of the epoch under way, which the labels of its requests carry; 1 … 2^24 - 1, then from 1 again. */
+  /** Number of the epoch under way, which the samples of its requests carry; 1 … 2^24 - 1, then from 1 again. */
   get epoch(): number {
     return this.#epoch;
   }
@@ -248,16 +248,16 @@ export class Guard {
   }
 
   /** Why the model is not to be trusted. */
-  #alarm({ sound, labels, correlation, bias, labelledShare }: Evidence): string | undefined {
+  #alarm({ sound, labels, correlation, bias, sampledShare }: Evidence): string | undefined {
     if (!sound) return 'a coefficient is not a number or out of range';
     if (labels >= this.#settings.labels && correlation !== undefined && correlation < LEAST_CORRELATION) {
       return `predicted and observed times to first output hardly go together (rank correlation ${correlation.toFixed(2)})`;
     }
-    if (labels >= LEAST_LABELS_FOR_BIAS && bias !== undefined && Math.abs(bias) > MOST_BIAS) {
+    if (labels >= BIAS_SAMPLES_MIN && bias !== undefined && Math.abs(bias) > MOST_BIAS) {
       return `observed times are ${Math.exp(bias).toFixed(1)} times the predicted ones`;
     }
-    if (labelledShare !== undefined && labelledShare < LEAST_LABELLED) {
-      return `only ${Math.round(labelledShare * 100)} % of the requests can be learned from`;
+    if (sampledShare !== undefined && sampledShare < SAMPLED_MIN) {
+      return `only ${Math.round(sampledShare * 100)} % of the requests can be learned from`;
     }
     return undefined;
   }
@@ -350,9 +350,9 @@ export class Guard {
   }
 
   /** Long enough for two long requests and for two hundred, give or take a quarter so that nothing keeps step with it. */
-  #epochLength({ durationMs, labelRate }: Evidence): number {
+  #epochLength({ durationMs, sampleRate }: Evidence): number {
     const { epochMs } = this.#settings;
-    const forRequests = labelRate > 0 ? LEAST_REQUESTS_PER_EPOCH / labelRate : epochMs;
+    const forRequests = sampleRate > 0 ? LEAST_REQUESTS_PER_EPOCH / sampleRate : epochMs;
     const wanted = Math.max(epochMs, 2 * (durationMs ?? 0), forRequests);
     return Math.min(wanted, LONGEST_EPOCH * epochMs) * (0.75 + 0.5 * this.#random());
   }

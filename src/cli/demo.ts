@@ -1,7 +1,7 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import type { AdaptationMode } from '../config/adaptation.js';
 import { engineOf } from '../simulator/server/engine.js';
-import { type House, type HouseOptions, MODEL, startHouse } from './demo/demo-stack.js';
+import { type DemoStack, type HouseOptions, MODEL, startDemoStack } from './demo/demo-stack.js';
 import { runLoad } from './demo/load.js';
 import { runOverload } from './demo/overload.js';
 import { OverloadTable, TurnTable } from './demo/report.js';
@@ -65,52 +65,52 @@ export async function runDemo(argv: readonly string[]): Promise<number> {
   const command = demoCommand();
   command.parse([...argv], { from: 'user' });
   const flags = command.opts<DemoFlags>();
-  const houses: House[] = [];
+  const stacks: DemoStack[] = [];
   const ending = new AbortController();
   const interrupted = new Promise<undefined>((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve(undefined));
   });
   try {
-    const show = flags.shift ? shift(flags, houses, ending.signal) : oneHouse(flags, houses);
+    const show = flags.shift ? shift(flags, stacks, ending.signal) : oneStack(flags, stacks);
     const failed = await Promise.race([show, interrupted]);
     if (failed === undefined) return 0;
     if (flags.once || flags.shift) return failed > 0 ? 1 : 0;
-    await Promise.race([interrupted, houses[0]!.picker.ended.then((line) => Promise.reject(new Error(line)))]);
+    await Promise.race([interrupted, stacks[0]!.picker.ended.then((line) => Promise.reject(new Error(line)))]);
     return 0;
   } catch (error) {
     console.error(`demo: ${listenFailure(error, flags.port)}`);
     return 1;
   } finally {
     ending.abort();
-    for (const house of houses) await house.stop();
+    for (const stack of stacks) await stack.stop();
   }
 }
 
 /** The load or the overload; resolves to the number of failed requests. */
-async function oneHouse(flags: DemoFlags, houses: House[]): Promise<number> {
-  const house = await startHouse(houseOptions(flags));
-  houses.push(house);
-  const { fleet, picker, url } = house;
+async function oneStack(flags: DemoFlags, stacks: DemoStack[]): Promise<number> {
+  const stack = await startDemoStack(stackOptions(flags));
+  stacks.push(stack);
+  const { fleet, picker, url } = stack;
   const ports = fleet.servers.map((server) => server.port).join(', ');
   console.log(`\n  model servers  ${fleet.servers.length} simulated, on ${ports}`);
   console.log(`  picker         ext_proc on 127.0.0.1:${picker.grpcPort}, metrics ${picker.metricsUrl}`);
   console.log(`  gateway        ${url}\n`);
   const died = picker.ended.then((line) => Promise.reject(new Error(line)));
-  const failed = await Promise.race([flags.overload ? showOverload(house, flags) : showLoad(house, flags), died]);
+  const failed = await Promise.race([flags.overload ? showOverload(stack, flags) : showLoad(stack, flags), died]);
   if (!flags.once) console.log(flags.overload ? '\n  Ctrl-C ends everything.' : whatToLookAt(url, picker.metricsUrl));
   return failed;
 }
 
 /** The shift, which ends by itself; resolves to the number of failed requests. */
-function shift(flags: DemoFlags, houses: House[], signal: AbortSignal): Promise<number> {
+function shift(flags: DemoFlags, stacks: DemoStack[], signal: AbortSignal): Promise<number> {
   if (flags.picker !== undefined) throw new Error('--shift compares two ways of this picker: leave --picker out');
   const { servers, speedup, load, mode, seed, port, grpcPort, metricsPort, seconds = SHIFT_SECONDS } = flags;
-  const started = (both: readonly House[]) => houses.push(...both);
+  const started = (both: readonly DemoStack[]) => stacks.push(...both);
   return showShift({ servers, speedup, load, mode, seed, seconds, port, grpcPort, metricsPort, signal, started });
 }
 
-/** How a house for the conversations or the overload is made. */
-function houseOptions(flags: DemoFlags): HouseOptions {
+/** How a stack for the conversations or the overload is made. */
+function stackOptions(flags: DemoFlags): HouseOptions {
   const { servers, speedup, port, grpcPort, metricsPort, picker } = flags;
   const ports = { port, grpcPort, metricsPort };
   const overload = flags.overload ? { settings: OVERLOAD_SETTINGS, plugins: OVERLOAD_PLUGINS } : {};
@@ -119,7 +119,7 @@ function houseOptions(flags: DemoFlags): HouseOptions {
 }
 
 /** Run the load and print its table; resolves to the number of failed requests. */
-async function showLoad({ url, fleet }: House, flags: DemoFlags): Promise<number> {
+async function showLoad({ url, fleet }: DemoStack, flags: DemoFlags): Promise<number> {
   const table = new TurnTable(fleet.servers.map((server) => server.name));
   console.log(
     `  ${flags.conversations} conversations, ${SYSTEM_PROMPTS} shared system prompts, ${flags.turns} turns\n`,
@@ -136,7 +136,7 @@ async function showLoad({ url, fleet }: House, flags: DemoFlags): Promise<number
 }
 
 /** Run the overload and print its table; resolves to the number of interactive requests that failed. */
-async function showOverload({ url, fleet, picker }: House, flags: DemoFlags): Promise<number> {
+async function showOverload({ url, fleet, picker }: DemoStack, flags: DemoFlags): Promise<number> {
   const table = new OverloadTable();
   const { batchPerSecond, interactivePerSecond } = OVERLOAD;
   const { seconds = OVERLOAD_SECONDS } = flags;

@@ -4,9 +4,9 @@ import { Command, InvalidArgumentError } from 'commander';
 import { htmlReport } from '../simulator/report/html-report.js';
 import { type CapacityComparison, compareCapacity } from '../simulator/suite/capacity-comparison.js';
 import { type Comparison, compare } from '../simulator/suite/comparison.js';
-import { KeptCells } from '../simulator/suite/kept-cells.js';
 import { loadSuite } from '../simulator/suite/load-suite.js';
 import { narrowed, type Part } from '../simulator/suite/narrowed.js';
+import { SavedRuns } from '../simulator/suite/saved-runs.js';
 import { evaluate, type SweepProgress } from '../simulator/suite/sweep.js';
 import { resultsCsv, resultsJson } from './simulate/results-file.js';
 
@@ -34,7 +34,7 @@ export async function runSimulate(argv: readonly string[]): Promise<number> {
   const folders = { suite: folder, traces: flags.traces === undefined ? folder : resolve(flags.traces) };
   const { suite, results } = await evaluate(written, folders, {
     jobs: flags.jobs,
-    kept: flags.resume === undefined ? undefined : new KeptCells(flags.resume),
+    kept: flags.resume === undefined ? undefined : new SavedRuns(flags.resume),
     progress: flags.quiet ? () => {} : showProgress,
   });
   const comparisons = compare(results, suite);

@@ -79,9 +79,9 @@ export const CORE = {
   DECIDE_FURTHER: 512,
   DECIDE_GATED: 65536,
   DECIDE_NO_CANDIDATES: 1,
-  DECIDE_NO_PARKING: 17,
+  DECIDE_NO_WAIT_SLOT: 17,
   DECIDE_NO_PROGRAM: 4,
-  DECIDE_PARKED: 16,
+  DECIDE_WAITS: 16,
   DECIDE_QUEUED: 262144,
   DECIDE_SUBSET: 1,
   DECIDE_TAIL: 16,
@@ -148,22 +148,22 @@ export const CORE = {
   HEAD_SEGMENT_TOP: 4,
   HOST_COLUMNS: 16,
   KV_TOKENS: 100000,
-  LABEL_BYTES: 128,
-  LABEL_CACHED_TOKENS: 104,
+  SAMPLE_BYTES: 128,
+  SAMPLE_CACHED_TOKENS: 104,
   LABEL_COLUMNS: 16,
   LABEL_COUNT: 4096,
-  LABEL_DURATION: 92,
-  LABEL_FEATURES: 16,
-  LABEL_FIRST_OUTPUT: 84,
-  LABEL_INFLIGHT_AT_END: 108,
-  LABEL_OUTCOME: 80,
-  LABEL_OUTPUT_TOKENS: 96,
-  LABEL_PER_TOKEN: 88,
-  LABEL_PRIORITY: 116,
-  LABEL_PROMPT_AT_END: 112,
-  LABEL_PROMPT_TOKENS: 100,
-  LABEL_RING_BYTES: 524352,
-  LABEL_STAGED: 120,
+  SAMPLE_DURATION: 92,
+  SAMPLE_FEATURES: 16,
+  SAMPLE_FIRST_OUTPUT: 84,
+  SAMPLE_INFLIGHT_AT_END: 108,
+  SAMPLE_OUTCOME: 80,
+  SAMPLE_OUTPUT_TOKENS: 96,
+  SAMPLE_PER_TOKEN: 88,
+  SAMPLE_PRIORITY: 116,
+  SAMPLE_PROMPT_AT_END: 112,
+  SAMPLE_PROMPT_TOKENS: 100,
+  SAMPLE_RING_BYTES: 524352,
+  SAMPLE_STAGED: 120,
   LAYOUT_VERSION: 8,
   MAGIC: 1297306704,
   MASK_COUNT: 256,
@@ -238,34 +238,34 @@ export const CORE = {
   OUTCOME_DIVERTED: 4,
   OUTCOME_FAILED: 1,
   OUTCOME_REFUSED: 2,
-  PARKED_ANYWHERE: 1,
-  PARKED_ASIDE: 16,
-  PARKED_ASKS: 8,
-  PARKED_BEFORE: 4,
-  PARK_BODY: 68,
-  PARK_CANCELLED: 4,
-  PARK_DEADLINE: 56,
-  PARK_ENDPOINT: 28,
-  PARK_EXPECTED: 84,
-  PARK_FLAGS: 24,
-  PARK_FLOW: 104,
-  PARK_FLOW_BYTES: 256,
-  PARK_FLOW_LENGTH: 88,
-  PARK_GRANTED: 2,
-  PARK_HANDLE: 92,
-  PARK_MOST_OUTPUT: 64,
-  PARK_OUTCOME: 72,
-  PARK_POSITION: 80,
-  PARK_PRIORITY: 8,
-  PARK_PROMPT: 12,
-  PARK_RETRY: 76,
-  PARK_SINCE: 40,
-  PARK_STATE: 0,
-  PARK_STICKY: 96,
-  PARK_TICKET: 32,
-  PARK_TICKET_GENERATION: 36,
-  PARK_TTL: 48,
-  PARK_UNCACHED: 16,
+  WAIT_FLAG_ANYWHERE: 1,
+  WAIT_FLAG_ASIDE: 16,
+  WAIT_FLAG_ASKS: 8,
+  WAIT_FLAG_BEFORE: 4,
+  WAIT_SLOT_BODY: 68,
+  WAIT_SLOT_CANCELLED: 4,
+  WAIT_SLOT_DEADLINE: 56,
+  WAIT_SLOT_ENDPOINT: 28,
+  WAIT_SLOT_EXPECTED: 84,
+  WAIT_SLOT_FLAGS: 24,
+  WAIT_SLOT_FLOW: 104,
+  WAIT_SLOT_FLOW_BYTES: 256,
+  WAIT_SLOT_FLOW_LENGTH: 88,
+  WAIT_SLOT_DISPATCHED: 2,
+  WAIT_SLOT_HANDLE: 92,
+  WAIT_SLOT_MOST_OUTPUT: 64,
+  WAIT_SLOT_OUTCOME: 72,
+  WAIT_SLOT_POSITION: 80,
+  WAIT_SLOT_PRIORITY: 8,
+  WAIT_SLOT_PROMPT: 12,
+  WAIT_SLOT_RETRY: 76,
+  WAIT_SLOT_SINCE: 40,
+  WAIT_SLOT_STATE: 0,
+  WAIT_SLOT_STICKY: 96,
+  WAIT_SLOT_TICKET: 32,
+  WAIT_SLOT_TICKET_GENERATION: 36,
+  WAIT_SLOT_TTL: 48,
+  WAIT_SLOT_UNCACHED: 16,
   POOL_EJECTED: 136,
   POOL_EJECTION_OFF: 140,
   POOL_LIVE: 132,
@@ -335,7 +335,7 @@ export const CORE = {
   REGION_ADAPTERS: 11,
   REGION_DECISIONS: 10,
   REGION_ENDPOINTS: 0,
-  REGION_LABEL_RING: 13,
+  REGION_SAMPLE_RING: 13,
   REGION_MASKS: 3,
   REGION_PROGRAMS: 2,
   REQUEST_ADAPTER: 32,
@@ -347,7 +347,7 @@ export const CORE = {
   REQUEST_KEYS: 1024,
   REQUEST_NOW: 24,
   REQUEST_OUTPUT_TOKENS: 16,
-  REQUEST_PARK: 3080,
+  REQUEST_WAIT_SLOT: 3080,
   REQUEST_PEER: 44,
   REQUEST_PRIORITY: 20,
   REQUEST_PROFILE: 0,
@@ -533,7 +533,7 @@ export interface CoreFunctions {
   isCandidate(slot: u32): bool;
   isHeld(ticket: u32, generation: u32): u32;
   labelAddress(column: u32): usize;
-  labelWrite(
+  sampleWrite(
     ticket: u32,
     generation: u32,
     outcome: u32,
@@ -556,16 +556,16 @@ export interface CoreFunctions {
   matchAhead(blocks: u32, tail: u32): void;
   noteOutcome(slot: u32, slotGeneration: u32, failed: u32, now: f64): u32;
   outputAddress(): usize;
-  parkAddress(thread: u32, slot: u32): usize;
-  parkAnnounce(slot: u32): void;
-  parkCancel(slot: u32): u32;
-  parkForgotten(thread: u32, slot: u32): void;
-  parkFree(slot: u32): void;
-  parkGrant(thread: u32, slot: u32, only: i32, now: f64): u32;
-  parkMaskAddress(thread: u32, slot: u32): usize;
-  parkNext(thread: u32): i32;
-  parkReject(thread: u32, slot: u32): u32;
-  parkReturned(): i32;
+  waitSlotAddress(thread: u32, slot: u32): usize;
+  waitSlotEnqueue(slot: u32): void;
+  waitSlotCancel(slot: u32): u32;
+  waitSlotForget(thread: u32, slot: u32): void;
+  waitSlotFree(slot: u32): void;
+  waitSlotDispatch(thread: u32, slot: u32, only: i32, now: f64): u32;
+  waitSlotMaskAddress(thread: u32, slot: u32): usize;
+  waitSlotEnqueued(thread: u32): i32;
+  waitSlotReject(thread: u32, slot: u32): u32;
+  waitSlotReturned(): i32;
   plan(): u32;
   predictedAddress(): usize;
   predictionLearned(slot: u32, generation: u32): u32;
@@ -600,11 +600,11 @@ export interface CoreFunctions {
   responseMessageFeed(id: u32, length: u32, last: u32): void;
   responseOpen(id: u32, form: u32, mode: u32, nameBytes: u32): void;
   responseScanAddress(id: u32): usize;
-  revocationLost(ticket: u32, generation: u32): u32;
-  revoke(thread: u32, parked: u32, now: f64): u32;
-  revokedGeneration(): u32;
-  revokedPriority(): i32;
-  revokedThread(): u32;
+  evictionLost(ticket: u32, generation: u32): u32;
+  evictRequest(thread: u32, waiting: u32, now: f64): u32;
+  evictedGeneration(): u32;
+  evictedPriority(): i32;
+  evictedThread(): u32;
   room(column: u32, slot: u32): usize;
   scanAddress(id: u32): usize;
   scanChain(id: u32, name: usize, length: u32): u32;

@@ -1,7 +1,7 @@
 import { CORE } from './core-names.js';
-import { type Measures, OUTCOMES, UNKNOWN_COUNT } from './label.js';
 import { hashKey } from './label-hash.js';
 import type { CoreInstance } from './memory.js';
+import { type Measures, OUTCOMES, UNKNOWN_COUNT } from './training-sample.js';
 
 /** What a decision is asked. The chain hashes stand in the thread's HASHES area already (RequestScanner.chain). */
 export interface DecisionRequest {
@@ -37,11 +37,11 @@ export interface DecisionRequest {
   readonly peer?: number | undefined;
 }
 
-/** What a gated decision needs to park its request. */
+/** What a gated decision needs to enqueue its request. */
 export interface GateRequest {
-  /** Free parking slot, -1 = none. */
-  readonly parking: number;
-  /** A grant that the request came back with: its charge is given up for the decision's own. */
+  /** Free wait slot, -1 = none. */
+  readonly waitSlots: number;
+  /** A dispatch that the request came back with: its charge is given up for the decision's own. */
   readonly held: { readonly ticket: number; readonly ticketGeneration: number } | undefined;
   /** The first token of the answer will not be seen. */
   readonly blind: boolean;
@@ -49,7 +49,7 @@ export interface GateRequest {
   readonly queued?: boolean | undefined;
 }
 
-/** `parked`: it waits in the parking slot; `no-parking`: it would, but there is none. */
+/** `waiting`: it waits in the wait slot; `no-wait-slot`: it would, but there is none. */
 export type DecisionStatus =
   | 'decided'
   | 'no-candidates'
@@ -57,8 +57,8 @@ export type DecisionStatus =
   | 'busy'
   | 'no-program'
   | 'denied'
-  | 'parked'
-  | 'no-parking';
+  | 'waiting'
+  | 'no-wait-slot';
 
 /** The answer. The object belongs to the Decider and is overwritten by the next decision. */
 export interface Decision {
@@ -87,8 +87,8 @@ export const decisionStatuses: Readonly<Record<number, DecisionStatus>> = {
   [CORE.DECIDE_BUSY]: 'busy',
   [CORE.DECIDE_NO_PROGRAM]: 'no-program',
   [CORE.DECIDE_DENIED]: 'denied',
-  [CORE.DECIDE_PARKED]: 'parked',
-  [CORE.DECIDE_NO_PARKING]: 'no-parking',
+  [CORE.DECIDE_WAITS]: 'waiting',
+  [CORE.DECIDE_NO_WAIT_SLOT]: 'no-wait-slot',
 };
 
 /** One thread's face of `decide` and of the charges that it makes. */
@@ -185,10 +185,10 @@ export class Decider {
     return seconds > 0 ? seconds : undefined;
   }
 
-  #writeGate({ parking, held, blind, queued }: GateRequest): number {
+  #writeGate({ waitSlots, held, blind, queued }: GateRequest): number {
     const { u32 } = this.#core;
     const at = this.#offset;
-    u32[at.parking] = parking + 1;
+    u32[at.waitSlots] = waitSlots + 1;
     u32[at.held] = held?.ticket ?? 0;
     u32[at.heldGeneration] = held?.ticketGeneration ?? 0;
     const flags = CORE.DECIDE_GATED | (blind ? CORE.DECIDE_BLIND : 0);
@@ -267,13 +267,13 @@ export class Decider {
   }
 
   /**
-   * Write the label of a request into this thread's ring (LabelReader), before its charge is released; once per ticket.
+   * Write the label of a request into this thread's ring (SampleReader), before its charge is released; once per ticket.
    * @returns false when the ticket is not held any more: nothing was written
    */
   label(ticket: number, generation: number, measures: Measures): boolean {
     const { call } = this.#core;
     return (
-      call.labelWrite(
+      call.sampleWrite(
         ticket,
         generation,
         OUTCOMES[measures.outcome],
@@ -324,7 +324,7 @@ function offsets(request: number) {
     blockTokens: word(CORE.REQUEST_BLOCK_TOKENS),
     peer: word(CORE.REQUEST_PEER),
     now: request + CORE.REQUEST_NOW,
-    parking: word(CORE.REQUEST_PARK),
+    waitSlots: word(CORE.REQUEST_WAIT_SLOT),
     held: word(CORE.REQUEST_HELD),
     heldGeneration: word(CORE.REQUEST_HELD_GENERATION),
     wouldPick: word(CORE.ANSWER_WOULD_PICK),

@@ -16,8 +16,6 @@ export {
 } from './decider.js';
 export { DecisionLog, type DecisionRecord } from './decision-log.js';
 export { type EndpointReading, type EndpointSignals, EndpointTable } from './endpoint-table.js';
-export type { Label, Measures, Outcome } from './label.js';
-export { LabelReader } from './label-reader.js';
 export {
   attachCore,
   type CoreInstance,
@@ -31,4 +29,6 @@ export { IndexBusyError, PrefixIndex } from './prefix-index.js';
 export { type Operation, type OperationName, type ProgramOptions, ProgramTable } from './programs.js';
 export { RequestScanner } from './request-scanner.js';
 export { ResponseScanner, type ResponseScanOptions } from './response-scanner.js';
+export { SampleReader } from './sample-reader.js';
+export type { Measures, Outcome, TrainingSample, TrainingSample as Label } from './training-sample.js';
 export { PromptKind, type RequestScanResult, type ScanRefusal, type Span, type Usage } from './types.js';

@@ -14,7 +14,7 @@ export interface Operation {
 export interface ProgramOptions {
   /** Believe that the picked endpoint will hold the prompt (the approximate prefix cache). */
   readonly inserts: boolean;
-  /** Look up who holds what of the prompt even when no operation reads it, because a host plugin may. */
+  /** Look up who holds what of the prompt even when no operation reads it, because a hook plugin may. */
   readonly matches?: boolean;
   /** Number below 2^24 that the labels of its decisions carry; 0 when absent. */
   readonly tag?: number;

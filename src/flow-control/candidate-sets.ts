@@ -11,7 +11,7 @@ export const OVERFLOW = CLASSES - 1;
  * Classes of candidate endpoints. Requests with the same candidates wait together, so that one whose endpoints are full
  * holds up only those that wait for the same ones. A class without requests stays known until its number is needed.
  */
-export class ClassTable {
+export class CandidateSets {
   /** Who uses each class: waiting requests count once for the class that is theirs and once for the one they stand in. */
   readonly members = new Int32Array(CLASSES);
   /** Words of slots, per class; of the whole pool and of classes that are not in use undefined. */

@@ -39,7 +39,7 @@ export class DrainRate {
     this.#stepStartMs = undefined;
   }
 
-  granted(tokens: number, nowMs: number): void {
+  dispatched(tokens: number, nowMs: number): void {
     this.look(nowMs);
     this.#tokens += tokens;
   }
@@ -53,7 +53,7 @@ export class DrainRate {
     this.#perSecond =
       this.#perSecond === undefined ? sample : this.#perSecond + STEP_SHARE * (sample - this.#perSecond);
     if (this.#perSecond >= this.#faded(nowMs)) [this.#best, this.#bestMs] = [this.#perSecond, nowMs];
-    // What was granted fell into the first step; in the others there was nothing.
+    // What was dispatched fell into the first step; in the others there was nothing.
     this.#perSecond *= (1 - STEP_SHARE) ** (steps - 1);
     this.#tokens = 0;
     this.#stepStartMs += steps * STEP_MS;

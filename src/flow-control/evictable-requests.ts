@@ -1,20 +1,20 @@
 import type { Ticket } from '../scheduling/decision.js';
 
 /** A running request that may be ended for one of a higher band. */
-export interface Revocable {
+export interface Evictable {
   /** End it, unless it is over. */
-  revoke(): void;
+  evictRequest(): void;
 }
 
 /** The running requests of one shard, by the tickets of their charges: nothing that a client sends names them. */
-export class RevocableRequests {
-  readonly #byTicket = new Map<number, { readonly generation: number; readonly request: Revocable }>();
+export class EvictableRequests {
+  readonly #byTicket = new Map<number, { readonly generation: number; readonly request: Evictable }>();
 
   get size(): number {
     return this.#byTicket.size;
   }
 
-  hold(tickets: readonly Ticket[], request: Revocable): void {
+  hold(tickets: readonly Ticket[], request: Evictable): void {
     for (const { ticket, generation } of tickets) this.#byTicket.set(ticket, { generation, request });
   }
 
@@ -26,8 +26,8 @@ export class RevocableRequests {
   }
 
   /** End the request of a ticket. One that is over, and one that came after it, hear nothing. */
-  revoke(ticket: number, generation: number): void {
+  evictRequest(ticket: number, generation: number): void {
     const found = this.#byTicket.get(ticket);
-    if (found?.generation === generation) found.request.revoke();
+    if (found?.generation === generation) found.request.evictRequest();
   }
 }

@@ -1,4 +1,4 @@
-import type { GateControl, Revoked } from '../core/gate.js';
+import type { CapacityGate, Evicted } from '../core/capacity-gate.js';
 import type { Queues } from './queue-contract.js';
 
 /** Requests that may be on their way out at a time, as in llm-d-router: an estimate that is wrong costs no more than these. */
@@ -11,31 +11,31 @@ const LOOK_MS = 50;
 const HEADS_MOST = 8;
 
 /** How a request that was to be ended went: it ended, or nothing was heard of it in time. */
-export type RevocationEnd = 'confirmed' | 'timed_out';
+export type EvictionEnd = 'confirmed' | 'timed_out';
 
-export interface RevocationOptions {
-  readonly gate: Pick<GateControl, 'revoke' | 'isHeld' | 'revocationLost'>;
+export interface EvictionOptions {
+  readonly gate: Pick<CapacityGate, 'evictRequest' | 'isHeld' | 'evictionLost'>;
   readonly queues: Pick<Queues, 'blocked'>;
-  /** Where a waiting request is parked. */
+  /** Where a waiting request is waiting. */
   readonly placeOf: (handle: number) => { readonly thread: number; readonly slot: number };
   /** Tell its shard to end a request. */
-  readonly tell: (revoked: Revoked) => void;
+  readonly tell: (evicted: Evicted) => void;
   /** A request is to be ended for one of a band. */
   readonly issued: (priority: number) => void;
   /** What came of it, and after how many seconds. */
-  readonly ended: (how: RevocationEnd, seconds: number) => void;
+  readonly ended: (how: EvictionEnd, seconds: number) => void;
 }
 
 /**
  * Ends running requests of lower bands for waiting ones of higher bands that no endpoint takes. Stop and wait: while some are
  * on their way out nobody else is chosen, so that nobody is ended in vain. Control thread only.
  */
-export class Revocations {
-  readonly #options: RevocationOptions;
-  readonly #underWay: { readonly revoked: Revoked; readonly sinceMs: number }[] = [];
+export class Evictions {
+  readonly #options: EvictionOptions;
+  readonly #underWay: { readonly evicted: Evicted; readonly sinceMs: number }[] = [];
   #lookedMs = Number.NEGATIVE_INFINITY;
 
-  constructor(options: RevocationOptions) {
+  constructor(options: EvictionOptions) {
     this.#options = options;
   }
 
@@ -53,9 +53,9 @@ export class Revocations {
   settle(nowMs: number): void {
     const { gate, ended } = this.#options;
     for (let i = this.#underWay.length - 1; i >= 0; i--) {
-      const { revoked, sinceMs } = this.#underWay[i]!;
-      const held = gate.isHeld(revoked);
-      if (held && (nowMs < sinceMs + LOST_MS || !gate.revocationLost(revoked))) continue;
+      const { evicted, sinceMs } = this.#underWay[i]!;
+      const held = gate.isHeld(evicted);
+      if (held && (nowMs < sinceMs + LOST_MS || !gate.evictionLost(evicted))) continue;
       this.#underWay.splice(i, 1);
       ended(held ? 'timed_out' : 'confirmed', (nowMs - sinceMs) / 1_000);
     }
@@ -76,11 +76,11 @@ export class Revocations {
     const { gate, placeOf, tell, issued } = this.#options;
     const { thread, slot } = placeOf(handle);
     while (this.#underWay.length < MOST_AT_ONCE) {
-      const revoked = gate.revoke(thread, slot, nowMs);
-      if (revoked === undefined) return;
-      this.#underWay.push({ revoked, sinceMs: nowMs });
+      const evicted = gate.evictRequest(thread, slot, nowMs);
+      if (evicted === undefined) return;
+      this.#underWay.push({ evicted, sinceMs: nowMs });
       issued(priority);
-      tell(revoked);
+      tell(evicted);
     }
   }
 }

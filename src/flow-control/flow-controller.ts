@@ -1,21 +1,21 @@
-import type { GateControl, GateSettings, WaitingRequest } from '../core/gate.js';
+import type { CapacityGate, GateSettings, WaitingRequest } from '../core/capacity-gate.js';
 import { Ceilings } from './ceilings.js';
-import { type RevocationOptions, Revocations } from './evictions.js';
-import type { GrantResult, QueueOutcome, QueuePosition, Queues, RefusalCause } from './queue-contract.js';
+import { type EvictionOptions, Evictions } from './evictions.js';
+import type { DispatchResult, QueueOutcome, QueuePosition, Queues, RefusalCause } from './queue-contract.js';
 import { NO_HANDLE } from './queue-contract.js';
 import { outcomeNumber } from './queue-outcomes.js';
-import type { Spent } from './waiting-line.js';
+import type { UsageReport } from './waiting-line.js';
 
 /** How the flow controller is made. */
 export interface FlowControllerOptions {
-  readonly gate: GateControl;
+  readonly gate: CapacityGate;
   readonly queues: Queues;
   /** Thread numbers of the shards. */
   readonly shards: readonly number[];
   /** Milliseconds of the pool clock. */
   readonly nowMs: () => number;
   /** What is done about running requests that are to be ended. */
-  readonly revocations: Pick<RevocationOptions, 'tell' | 'issued' | 'ended'>;
+  readonly evictions: Pick<EvictionOptions, 'tell' | 'issued' | 'ended'>;
   /** How full the pool is for the ceilings, 1 = full; undefined without endpoints. */
   readonly saturation: () => number | undefined;
   readonly counts: FlowCounts;
@@ -34,7 +34,7 @@ export interface RoomSettings {
 export interface FlowCounts {
   /** A dispatch is over: how long it took, in seconds. */
   dispatched(seconds: number): void;
-  /** A request has come. @param outcome undefined = it waits @param seconds from the decision to park it until now */
+  /** A request has come. @param outcome undefined = it waits @param seconds from the decision to enqueue it until now */
   arrived(flow: string, priority: number, outcome: QueueOutcome | undefined, seconds: number): void;
   /** A request was not let in. */
   refused(cause: RefusalCause, priority: number): void;
@@ -51,14 +51,14 @@ export interface FlowEvent {
   readonly cause: RefusalCause | undefined;
 }
 
-/** Where a waiting request is parked. */
+/** Where a waiting request is waiting. */
 interface Place {
   readonly thread: number;
   readonly slot: number;
 }
 
-/** Grants in one turn of the event loop, so that nothing else waits for long. */
-const GRANTS_A_TURN = 256;
+/** Dispatches in one turn of the event loop, so that nothing else waits for long. */
+const DISPATCHES_PER_TURN_MAX = 256;
 /** Between two looks at what may have filled up, while something waits (flow-control design §1.2). */
 const LOOK_MS = 50;
 /** A band without requests for so long is forgotten (llm-d-router), looked for so often. */
@@ -83,16 +83,16 @@ export class FlowController {
   readonly #waiting = new Map<number, Place>();
   /** Handle by place: `thread * PLACES + slot`. */
   readonly #handles = new Map<number, number>();
-  /** Thread by handle of a granted request that has not ended. */
+  /** Thread by handle of a dispatched request that has not ended. */
   readonly #running = new Map<number, number>();
   /** Ceilings as the gate has them. */
   readonly #written = new Map<number, number>();
-  readonly #grant = (handle: number, _reference: number, _priority: number, only: number): GrantResult =>
-    this.#tryGrant(handle, only);
+  readonly #dispatch = (handle: number, _reference: number, _priority: number, only: number): DispatchResult =>
+    this.#tryDispatch(handle, only);
   readonly #events: FlowEvent[] = [];
-  readonly #revocations: Revocations;
+  readonly #evictions: Evictions;
   /** Running requests may be ended for waiting ones of a higher band. */
-  #revokes = false;
+  #evicts = false;
   #timer: NodeJS.Timeout | undefined;
   #timerAt = Number.POSITIVE_INFINITY;
   #lastLookMs = 0;
@@ -107,8 +107,8 @@ export class FlowController {
   constructor(options: FlowControllerOptions) {
     this.#options = options;
     const placeOf = (handle: number) => this.#waiting.get(handle)!;
-    this.#revocations = new Revocations({
-      ...options.revocations,
+    this.#evictions = new Evictions({
+      ...options.evictions,
       gate: options.gate,
       queues: options.queues,
       placeOf,
@@ -146,8 +146,8 @@ export class FlowController {
   }
 
   /** Whether running requests may be ended for waiting ones of a higher band. */
-  set revokes(on: boolean) {
-    this.#revokes = on;
+  set evicts(on: boolean) {
+    this.#evicts = on;
   }
 
   /** Endpoints have left the pool. */
@@ -173,8 +173,8 @@ export class FlowController {
     this.wake();
   }
 
-  /** What has come of granted requests. */
-  spent({ ended, progressed, refunded }: Spent): void {
+  /** What has come of dispatched requests. */
+  report({ ended, progressed, refunded }: UsageReport): void {
     const { queues, nowMs } = this.#options;
     const now = nowMs();
     for (let i = 0; i < progressed.length; i += 2) {
@@ -207,14 +207,14 @@ export class FlowController {
   // What comes from the shards.
 
   #collect(thread: number): void {
-    this.#options.gate.collect(
+    this.#options.gate.takeEnqueued(
       thread,
-      (slot) => this.#parked(thread, slot),
+      (slot) => this.#enqueued(thread, slot),
       (slot) => this.#cancelled(thread, slot),
     );
   }
 
-  #parked(thread: number, slot: number): void {
+  #enqueued(thread: number, slot: number): void {
     const { gate, queues, counts, nowMs } = this.#options;
     const now = nowMs();
     const request = gate.read(thread, slot);
@@ -226,12 +226,12 @@ export class FlowController {
     if (!request.again) counts.arrived(request.flow, request.priority, undefined, (now - request.sinceMs) / 1_000);
     this.#waiting.set(handle, { thread, slot });
     this.#handles.set(placeNumber(thread, slot), handle);
-    gate.name(thread, slot, handle);
+    gate.setHandle(thread, slot, handle);
     if (request.wantsPosition) this.#tell({ thread, slot }, queues.position(handle, now));
   }
 
   #tell({ thread, slot }: Place, position: QueuePosition | undefined): void {
-    if (position !== undefined) this.#options.gate.tell(thread, slot, position.ahead, position.expectedWaitMs);
+    if (position !== undefined) this.#options.gate.setPosition(thread, slot, position.ahead, position.expectedWaitMs);
   }
 
   #refuse(place: Place, { flow, priority, sinceMs, wantsPosition }: WaitingRequest, now: number): void {
@@ -251,7 +251,7 @@ export class FlowController {
   /** @returns the handle, or NO_HANDLE */
   #enqueue(request: WaitingRequest, now: number): number {
     const { queues } = this.#options;
-    // Back from a grant that it could not use: to the head of its flow.
+    // Back from a dispatch that it could not use: to the head of its flow.
     if (request.again && queues.requeue(request.handle, request.candidates, now)) {
       this.#running.delete(request.handle);
       return request.handle;
@@ -301,13 +301,13 @@ export class FlowController {
       this.#turnAway(handle, outcome, seconds),
     );
     this.#raiseCeilings();
-    this.#revocations.settle(startedAt);
+    this.#evictions.settle(startedAt);
     if (queues.waiting > 0) {
       queues.openedAll();
-      queues.dispatch(this.#grant, startedAt, GRANTS_A_TURN);
+      queues.dispatch(this.#dispatch, startedAt, DISPATCHES_PER_TURN_MAX);
       counts.dispatched((nowMs() - startedAt) / 1_000);
       if (queues.unfinished) this.#serveMore();
-      else if (this.#revokes) this.#revocations.demand(nowMs());
+      else if (this.#evicts) this.#evictions.demand(nowMs());
     }
     this.#sleep(nowMs());
   }
@@ -322,16 +322,16 @@ export class FlowController {
     });
   }
 
-  #tryGrant(handle: number, only: number): GrantResult {
+  #tryDispatch(handle: number, only: number): DispatchResult {
     const { gate, nowMs } = this.#options;
     const place = this.#waiting.get(handle)!;
-    const answer = gate.grant(place.thread, place.slot, only, nowMs());
+    const answer = gate.dispatch(place.thread, place.slot, only, nowMs());
     switch (answer) {
       case 'done':
         this.#note(place, 'Dispatched');
         this.#leave(handle, place);
         this.#running.set(handle, place.thread);
-        return 'granted';
+        return 'dispatched';
       case 'gone':
         this.#leave(handle, place);
         return 'gone';
@@ -347,7 +347,7 @@ export class FlowController {
   }
 
   /** None of its endpoints is left, though the pool has others: waiting would not help. */
-  #nowhere(handle: number, place: Place, only: number): GrantResult {
+  #nowhere(handle: number, place: Place, only: number): DispatchResult {
     const { gate, queues, nowMs } = this.#options;
     if (only >= 0 || gate.live === 0 || gate.read(place.thread, place.slot).candidates === undefined) return 'closed';
     const seconds = queues.retryAfterSeconds(handle, nowMs());
@@ -424,7 +424,7 @@ export class FlowController {
     const { queues } = this.#options;
     const soon = Math.max(Math.min(this.#lastLookMs + LOOK_MS, this.#unseenMs), now);
     const look = queues.waiting > 0 ? soon : Number.POSITIVE_INFINITY;
-    const at = Math.min(queues.nextDeadline(), look, this.#revocations.nextMs);
+    const at = Math.min(queues.nextDeadline(), look, this.#evictions.nextMs);
     if (at === this.#timerAt) return;
     clearTimeout(this.#timer);
     this.#timerAt = at;

@@ -68,21 +68,21 @@ export const NO_HANDLE = -1;
 
 /**
  * What became of an attempt to place a request.
- * - `granted`: decided and charged; the request leaves the queue and runs.
+ * - `dispatched`: decided and charged; the request leaves the queue and runs.
  * - `closed`: none of its endpoints takes a request of its band now; others with the same candidates need not be asked
  *   before `opened`.
  * - `stopped`: the whole band and all below it may not go on now, whatever their candidates are.
  * - `gone`: its owner gave it up meanwhile; it is taken out as cancelled.
  * - `sticks`: others are open, but not the one that holds its prefix: it waits for that one for a short while, beside the others.
- * - `later`: nothing can be granted to anyone now (the answer cannot be delivered); dispatch ends without a change.
+ * - `later`: nothing can be dispatched to anyone now (the answer cannot be delivered); dispatch ends without a change.
  */
-export type GrantResult = 'granted' | 'closed' | 'sticks' | 'stopped' | 'gone' | 'later';
+export type DispatchResult = 'dispatched' | 'closed' | 'sticks' | 'stopped' | 'gone' | 'later';
 
 /**
  * Tries to place a request: decide and charge in one step.
  * @param onlySlot the one endpoint that may be used, while the request waits for the one that holds its prefix; else -1
  */
-export type TryGrant = (handle: number, reference: number, priority: number, onlySlot: number) => GrantResult;
+export type TryDispatch = (handle: number, reference: number, priority: number, onlySlot: number) => DispatchResult;
 
 /** A request leaves the queue without having been placed. @param retryAfterSeconds whole seconds, 1 to 60 */
 export type OnExpired = (
@@ -169,7 +169,7 @@ export interface QueueTotals {
 export interface Queues {
   /** Requests that wait now. */
   readonly waiting: number;
-  /** Whether the last `dispatch` ended because it had granted as many as it may, with more to try. */
+  /** Whether the last `dispatch` ended because it had dispatched as many as it may, with more to try. */
   readonly unfinished: boolean;
   /** Why the last `enqueue` gave NO_HANDLE. */
   readonly refusal: Readonly<Refusal>;
@@ -182,11 +182,11 @@ export interface Queues {
   /** The client went away. @returns false when the request does not wait any more */
   cancel(handle: number, nowMs: number): boolean;
   /**
-   * Grant to as many as can be placed, at most `most`. Call it after every other change; `tryGrant` must not call back.
-   * @returns how many were granted
+   * Dispatch to as many as can be placed, at most `most`. Call it after every other change; `tryDispatch` must not call back.
+   * @returns how many were dispatched
    */
-  dispatch(tryGrant: TryGrant, nowMs: number, most: number): number;
-  /** A granted request could not be used after all: back to the head of its flow, with its old deadline. @returns false when the handle is over */
+  dispatch(tryDispatch: TryDispatch, nowMs: number, most: number): number;
+  /** A dispatched request could not be used after all: back to the head of its flow, with its old deadline. @returns false when the handle is over */
   requeue(handle: number, candidates: Uint32Array | undefined, nowMs: number): boolean;
   /** A running request has generated so many tokens by now. */
   progress(handle: number, outputTokens: number, nowMs: number): void;

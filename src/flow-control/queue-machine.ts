@@ -5,7 +5,7 @@ import { drainMs, expectedWaitMs, RetryAfter, tokensAhead } from './expected-wai
 import { FlowTable } from './flow-table.js';
 import { Lanes } from './lanes.js';
 import {
-  type GrantResult,
+  type DispatchResult,
   NO_HANDLE,
   type OnEvicted,
   type OnExpired,
@@ -16,7 +16,7 @@ import {
   REFUSAL_CAUSES,
   type Refusal,
   type RefusalCause,
-  type TryGrant,
+  type TryDispatch,
 } from './queue-contract.js';
 import { NONE, RequestSlab, RUNNING, WAITING } from './request-slab.js';
 import { RunningRequests } from './running-requests.js';
@@ -90,7 +90,7 @@ export class QueueMachine implements Queues {
     return this.#room.requests;
   }
 
-  /** Requests that were granted and have not ended, as far as they are followed. */
+  /** Requests that were dispatched and have not ended, as far as they are followed. */
   get running(): number {
     return this.#running.count;
   }
@@ -142,43 +142,43 @@ export class QueueMachine implements Queues {
     return true;
   }
 
-  dispatch(tryGrant: TryGrant, nowMs: number, most: number): number {
+  dispatch(tryDispatch: TryDispatch, nowMs: number, most: number): number {
     this.unfinished = false;
     this.#stopped = false;
-    let granted = 0;
+    let dispatched = 0;
     for (const band of this.#bands.sorted) {
       if (band.waiting === 0) continue;
       band.fairness.at(nowMs);
-      granted += this.#dispatchBand(band, tryGrant, nowMs, most - granted);
+      dispatched += this.#dispatchBand(band, tryDispatch, nowMs, most - dispatched);
       this.#putBack(band);
       if (this.unfinished || this.#stopped) break;
     }
-    return granted;
+    return dispatched;
   }
 
-  #dispatchBand(band: Band, tryGrant: TryGrant, nowMs: number, most: number): number {
+  #dispatchBand(band: Band, tryDispatch: TryDispatch, nowMs: number, most: number): number {
     const { requests, lanes } = this.#tables;
-    let granted = 0;
+    let dispatched = 0;
     for (;;) {
       const [low, high] = [band.openLow, band.openHigh];
-      if ((low | high) === 0) return granted;
-      if (granted === most) {
+      if ((low | high) === 0) return dispatched;
+      if (dispatched === most) {
         this.unfinished = true;
-        return granted;
+        return dispatched;
       }
       const index = lanes.head[band.fairness.choose(low, high)]!;
       const handle = requests.handleOf(index);
-      const result = tryGrant(handle, requests.reference[index]!, band.priority, requests.stickySlot[index]!);
-      if (result === 'granted') {
-        granted++;
-        this.#grant(index, band, nowMs);
-      } else if (!this.#passOver(index, band, result, nowMs)) return granted;
+      const result = tryDispatch(handle, requests.reference[index]!, band.priority, requests.stickySlot[index]!);
+      if (result === 'dispatched') {
+        dispatched++;
+        this.#dispatch(index, band, nowMs);
+      } else if (!this.#passOver(index, band, result, nowMs)) return dispatched;
     }
   }
 
-  #grant(index: number, band: Band, nowMs: number): void {
+  #dispatch(index: number, band: Band, nowMs: number): void {
     const tokens = this.#running.pay(index, band);
-    band.drain.granted(tokens, nowMs);
+    band.drain.dispatched(tokens, nowMs);
     this.#room.leave(index, band, nowMs);
     // Beyond the bound the request runs all the same; only its flow's account stays as it was estimated.
     if (this.#running.count < this.#mostRunning) this.#running.start(index, band);
@@ -186,8 +186,8 @@ export class QueueMachine implements Queues {
     this.totals.dispatched++;
   }
 
-  /** What follows for a request that was not granted. @returns false when the band is through */
-  #passOver(index: number, band: Band, result: Exclude<GrantResult, 'granted'>, nowMs: number): boolean {
+  /** What follows for a request that was not dispatched. @returns false when the band is through */
+  #passOver(index: number, band: Band, result: Exclude<DispatchResult, 'dispatched'>, nowMs: number): boolean {
     const { requests, lanes } = this.#tables;
     if (result === 'gone') return this.cancel(requests.handleOf(index), nowMs);
     if (result === 'sticks') {

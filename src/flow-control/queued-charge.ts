@@ -30,8 +30,8 @@ export class QueuedCharge implements Charge {
     return this.#charge.tickets ?? [];
   }
 
-  revoked(): void {
-    this.#charge.revoked?.();
+  evicted(): void {
+    this.#charge.evicted?.();
     if (this.#ended) return;
     this.#ended = true;
     this.#account.refund(this.#handle);

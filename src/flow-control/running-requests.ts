@@ -6,7 +6,7 @@ import { NONE, RUNNING } from './request-slab.js';
 const PROGRESS_TOKENS = 64;
 
 /**
- * Requests that were granted and have not ended: their flows pay for the expected output when they start, for more
+ * Requests that were dispatched and have not ended: their flows pay for the expected output when they start, for more
  * while it comes, and get back at the end what was not used.
  */
 export class RunningRequests {
@@ -31,7 +31,7 @@ export class RunningRequests {
     return this.#outputs.value;
   }
 
-  /** A request whose lane is still known is granted. @returns the tokens that its flow pays */
+  /** A request whose lane is still known is dispatched. @returns the tokens that its flow pays */
   pay(index: number, band: Band): number {
     const { requests } = this.#tables;
     const flow = requests.flow[index]!;
@@ -39,7 +39,7 @@ export class RunningRequests {
     requests.paidOutput[index] = output;
     requests.seenOutput[index] = 0;
     const tokens = requests.uncachedTokens[index]! + output;
-    band.fairness.granted(requests.lane[index]!, flow, tokens);
+    band.fairness.dispatched(requests.lane[index]!, flow, tokens);
     return tokens;
   }
 

@@ -1,5 +1,5 @@
 import type { Band, QueueTables } from './band.js';
-import { CLASSES, type ClassTable } from './candidate-sets.js';
+import { type CandidateSets, CLASSES } from './candidate-sets.js';
 import type { BandSnapshot, FlowSnapshot, QueueSnapshot } from './queue-contract.js';
 import { NONE } from './request-slab.js';
 
@@ -40,7 +40,7 @@ function mostWaiting(all: Iterable<number>, waiting: Int32Array, most: number): 
   return found;
 }
 
-export function classSnapshots(classes: ClassTable): QueueSnapshot['classes'] {
+export function classSnapshots(classes: CandidateSets): QueueSnapshot['classes'] {
   return Array.from({ length: CLASSES }, (_, id) => ({
     id,
     slots: classes.slotsOf(id) ?? ('all' as const),

@@ -1,11 +1,11 @@
 import { Bell } from '../core/bell.js';
 import type { CoreInstance } from '../core/memory.js';
-import { type ParkedRequest, type QueuePlace, type Return, ShardParking } from '../core/parking.js';
+import { type QueuePlace, type Return, type WaitDescription, WaitSlots } from '../core/wait-slots.js';
 import type { QueueOutcome } from './queue-contract.js';
 import { QUEUE_OUTCOMES } from './queue-outcomes.js';
 
-/** A grant: an endpoint is charged for the request, which may still choose a better one. */
-export interface Grant {
+/** A dispatch: an endpoint is charged for the request, which may still choose a better one. */
+export interface Dispatch {
   /** The queues' number for the request. */
   readonly handle: number;
   readonly ticket: number;
@@ -14,7 +14,7 @@ export interface Grant {
 
 /** How a wait ended, other than by the request's own giving up. */
 export type WaitResult =
-  | { readonly kind: 'granted'; readonly grant: Grant; readonly place: QueuePlace }
+  | { readonly kind: 'dispatched'; readonly dispatch: Dispatch; readonly place: QueuePlace }
   | {
       readonly kind: 'turned away';
       readonly outcome: QueueOutcome;
@@ -28,8 +28,8 @@ export interface Waiter {
   proceed(result: WaitResult): void;
 }
 
-/** What has come of granted requests, by the queues' handles. */
-export interface Spent {
+/** What has come of dispatched requests, by the queues' handles. */
+export interface UsageReport {
   /** Those that are over: handle and output tokens in turn. */
   readonly ended: readonly number[];
   /** Those that go on: handle and output tokens so far in turn. */
@@ -42,10 +42,10 @@ export interface WaitingLineOptions {
   readonly core: CoreInstance;
   /** Milliseconds of the pool clock. */
   readonly nowMs: () => number;
-  /** Granted requests have ended or made progress. */
-  readonly tell: (spent: Spent) => void;
-  /** Release the charge of a grant, if it is still held. */
-  readonly release: (grant: Grant) => void;
+  /** Dispatched requests have ended or made progress. */
+  readonly tell: (report: UsageReport) => void;
+  /** Release the charge of a dispatch, if it is still held. */
+  readonly release: (dispatch: Dispatch) => void;
   /** Whether a request has to go through the queues, because its tenant's use is limited or its body is too large for a band. */
   readonly mustQueue: (fairnessId: string, bodyBytes: number) => boolean;
   /** A cancel met a lock whose owner has died: try `again` soon. */
@@ -55,7 +55,7 @@ export interface WaitingLineOptions {
 /** The requests of one shard that wait for an endpoint with room. */
 export class WaitingLine {
   readonly #options: WaitingLineOptions;
-  readonly #parking: ShardParking;
+  readonly #waitSlots: WaitSlots;
   readonly #bell: Bell;
   readonly #waiters = new Map<number, Waiter>();
   #ended: number[] = [];
@@ -65,19 +65,19 @@ export class WaitingLine {
 
   constructor(options: WaitingLineOptions) {
     this.#options = options;
-    this.#parking = new ShardParking(options.core);
+    this.#waitSlots = new WaitSlots(options.core);
     this.#bell = new Bell(options.core, () => this.#collect());
     this.#bell.start();
   }
 
-  /** Parking slot that the next decision may take, -1 = none is free. */
-  get parking(): number {
-    return this.#parking.next;
+  /** Wait slot that the next decision may take, -1 = none is free. */
+  get waitSlots(): number {
+    return this.#waitSlots.next;
   }
 
-  /** The decision just made has parked its request. @returns what `leave` is called with */
-  join(request: ParkedRequest, waiter: Waiter): number {
-    const slot = this.#parking.announce(request);
+  /** The decision just made has waiting its request. @returns what `leave` is called with */
+  join(request: WaitDescription, waiter: Waiter): number {
+    const slot = this.#waitSlots.enqueue(request);
     this.#waiters.set(slot, waiter);
     return slot;
   }
@@ -85,7 +85,7 @@ export class WaitingLine {
   /** The client went away. The waiter hears nothing more. */
   leave(slot: number): void {
     if (!this.#waiters.delete(slot)) return;
-    if (!this.#parking.cancel(slot)) this.#options.later(() => this.#parking.cancel(slot));
+    if (!this.#waitSlots.cancel(slot)) this.#options.later(() => this.#waitSlots.cancel(slot));
   }
 
   /** Milliseconds of the pool clock. */
@@ -97,24 +97,24 @@ export class WaitingLine {
     return this.#options.mustQueue(fairnessId, bodyBytes);
   }
 
-  /** Release the charge of a grant unless a decision has taken it over. */
-  giveBack(grant: Grant): void {
-    this.#options.release(grant);
+  /** Release the charge of a dispatch unless a decision has taken it over. */
+  giveBack(dispatch: Dispatch): void {
+    this.#options.release(dispatch);
   }
 
-  /** A granted request has generated so many tokens by now. */
+  /** A dispatched request has generated so many tokens by now. */
   progress(handle: number, outputTokens: number): void {
     this.#progressed.push(handle, outputTokens);
     this.#tellSoon();
   }
 
-  /** A granted request is over. */
+  /** A dispatched request is over. */
   end(handle: number, outputTokens: number): void {
     this.#ended.push(handle, outputTokens);
     this.#tellSoon();
   }
 
-  /** A granted request was ended for one of a higher band. */
+  /** A dispatched request was ended for one of a higher band. */
   refund(handle: number): void {
     this.#refunded.push(handle);
     this.#tellSoon();
@@ -130,32 +130,32 @@ export class WaitingLine {
     this.#telling = true;
     setImmediate(() => {
       this.#telling = false;
-      const spent = { ended: this.#ended, progressed: this.#progressed, refunded: this.#refunded };
+      const report = { ended: this.#ended, progressed: this.#progressed, refunded: this.#refunded };
       this.#ended = [];
       this.#progressed = [];
       this.#refunded = [];
-      this.#options.tell(spent);
+      this.#options.tell(report);
     });
   }
 
   #collect(): void {
-    this.#parking.collect((slot, result, place) => {
+    this.#waitSlots.takeReturns((slot, result, place) => {
       const waiter = this.#waiters.get(slot);
       this.#waiters.delete(slot);
       if (waiter !== undefined) waiter.proceed(waitResult(result, place));
-      else if (result.kind === 'granted') this.#unwanted(result);
+      else if (result.kind === 'dispatched') this.#unwanted(result);
     });
   }
 
-  /** The client left between the grant and now. */
-  #unwanted(grant: Grant): void {
-    this.giveBack(grant);
-    this.end(grant.handle, 0);
+  /** The client left between the dispatch and now. */
+  #unwanted(dispatch: Dispatch): void {
+    this.giveBack(dispatch);
+    this.end(dispatch.handle, 0);
   }
 }
 
 function waitResult(result: Return, place: QueuePlace): WaitResult {
-  if (result.kind === 'granted') return { kind: 'granted', grant: result, place };
+  if (result.kind === 'dispatched') return { kind: 'dispatched', dispatch: result, place };
   if (result.kind === 'cancelled') {
     return { kind: 'turned away', outcome: 'EvictedContextCancelled', retryAfterSeconds: 0, place };
   }

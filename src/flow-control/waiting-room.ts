@@ -1,5 +1,5 @@
 import type { Band, QueueTables } from './band.js';
-import { ClassTable } from './candidate-sets.js';
+import { CandidateSets } from './candidate-sets.js';
 import { NONE, WAITING } from './request-slab.js';
 import { TimeHeap } from './time-heap.js';
 
@@ -16,7 +16,7 @@ export interface WaitBudgets {
 
 /** Everything that waits: its place in a band, its class of candidates, its deadline, and the sums of it all. */
 export class WaitingRoom {
-  readonly classes: ClassTable;
+  readonly classes: CandidateSets;
   requests = 0;
   bytes = 0;
   tokens = 0;
@@ -32,7 +32,7 @@ export class WaitingRoom {
   /** @param renamedClass told when a number of a class means other candidates */
   constructor(tables: QueueTables, budgets: WaitBudgets, renamedClass: (id: number) => void) {
     this.#tables = tables;
-    this.classes = new ClassTable(renamedClass);
+    this.classes = new CandidateSets(renamedClass);
     this.#budgets = budgets;
     this.#deadlines = new TimeHeap(tables.requests.capacity);
     this.#stickyEnds = new TimeHeap(tables.requests.capacity);

@@ -1,10 +1,10 @@
 import type { PromptTokens } from '../core/token-chain.js';
 import { QueuedCharge } from '../flow-control/queued-charge.js';
-import type { Grant, WaitingLine } from '../flow-control/waiting-line.js';
+import type { Dispatch, WaitingLine } from '../flow-control/waiting-line.js';
 import { requestPath } from '../request/control-headers.js';
 import type { UnderstoodRequest } from '../request/understand.js';
-import type { GateInput, Parked, Placement, Rejection, ScheduleInput } from '../scheduling/decision.js';
-import type { HostedRequest } from '../scheduling/host/hosted-request.js';
+import type { GateInput, Placement, Rejection, ScheduleInput, Waiting } from '../scheduling/decision.js';
+import type { HookRequestRecord } from '../scheduling/hooks/hook-request.js';
 import type { EndpointPredictions } from '../scheduling/latency-outlook.js';
 import type { RequestHeaders } from '../scheduling/request-headers.js';
 import type { StreamServices } from './stream-services.js';
@@ -22,34 +22,34 @@ export interface DecisionInput {
   readonly predictions?: EndpointPredictions | undefined;
   /** The proxy's hint, from whichever message carried it last. */
   readonly subset: readonly string[] | undefined;
-  /** The request as host plugins know it; undefined when there are none. */
-  readonly hosted: HostedRequest | undefined;
+  /** The request as hook plugins know it; undefined when there are none. */
+  readonly hosted: HookRequestRecord | undefined;
   /** The request has waited and may go on: an endpoint is charged for it already. */
-  readonly grant?: Grant | undefined;
+  readonly dispatch?: Dispatch | undefined;
 }
 
-/** Admit and schedule one request, and record both. A grant that was not used is given back. */
-export function decide(services: StreamServices, input: DecisionInput): Placement | Rejection | Parked {
-  const { grant } = input;
+/** Admit and schedule one request, and record both. A dispatch that was not used is given back. */
+export function decide(services: StreamServices, input: DecisionInput): Placement | Rejection | Waiting {
+  const { dispatch } = input;
   const { line } = services;
   const outcome = admitAndSchedule(services, input);
-  if (grant === undefined || line === undefined) return outcome;
+  if (dispatch === undefined || line === undefined) return outcome;
   // What the decision took is another ticket by now.
-  line.giveBack(grant);
+  line.giveBack(dispatch);
   if (outcome.kind === 'placed') {
-    return { ...outcome, charge: new QueuedCharge(outcome.charge, line, grant.handle) };
+    return { ...outcome, charge: new QueuedCharge(outcome.charge, line, dispatch.handle) };
   }
-  if (outcome.kind === 'rejected') line.end(grant.handle, 0);
+  if (outcome.kind === 'rejected') line.end(dispatch.handle, 0);
   return outcome;
 }
 
-function gateOf(line: WaitingLine | undefined, { request, bodyBytes, grant }: DecisionInput): GateInput | undefined {
+function gateOf(line: WaitingLine | undefined, { request, bodyBytes, dispatch }: DecisionInput): GateInput | undefined {
   if (line === undefined) return undefined;
   const queued = line.mustQueue(request.fairnessId, bodyBytes);
-  return { parking: line.parking, held: grant, blind: !request.stream, queued };
+  return { waitSlots: line.waitSlots, held: dispatch, blind: !request.stream, queued };
 }
 
-function admitAndSchedule(services: StreamServices, input: DecisionInput): Placement | Rejection | Parked {
+function admitAndSchedule(services: StreamServices, input: DecisionInput): Placement | Rejection | Waiting {
   const { request, hosted } = input;
   const hint = services.ignoreSubset ? undefined : input.subset;
   const { priority, fairnessId } = request;
@@ -59,7 +59,7 @@ function admitAndSchedule(services: StreamServices, input: DecisionInput): Place
   if (subset !== undefined && 'kind' in subset) return subset;
   const startedAt = services.now();
   const outcome = services.scheduler.schedule({ ...scheduleInput(input, subset), gate: gateOf(services.line, input) });
-  if (outcome.kind === 'parked') return outcome;
+  if (outcome.kind === 'waiting') return outcome;
   const seconds = (services.now() - startedAt) / 1_000;
   const { recorder } = services;
   if (outcome.kind === 'rejected') {

@@ -1,20 +1,20 @@
-import type { Revocable } from '../flow-control/evictable-requests.js';
+import type { Evictable } from '../flow-control/evictable-requests.js';
 import type { DestinationTemplates } from './codec/destination.js';
 import type { SharedLoad } from './stream-load.js';
 import type { StreamServices } from './stream-services.js';
 import type { ProcessStream } from './transport.js';
-import type { WorkGate } from './work-gate.js';
+import type { TurnBudget } from './turn-budget.js';
 
 /** What one shard gives to each of its streams. */
 export interface StreamContext {
   readonly services: StreamServices;
   readonly load: SharedLoad;
-  readonly gate: WorkGate;
+  readonly gate: TurnBudget;
   readonly templates: DestinationTemplates;
 }
 
 /** One HTTP exchange, as its request and its response see it: where their answers go, and the ways in which it ends. */
-export interface Exchange extends Revocable {
+export interface Exchange extends Evictable {
   readonly context: StreamContext;
   readonly stream: ProcessStream;
   /** When the stream was opened, by the services' clock. */

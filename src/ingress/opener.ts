@@ -3,7 +3,7 @@ import { ExchangeStream } from './stream.js';
 import type { SharedLoad, StreamLoad } from './stream-load.js';
 import type { StreamServices } from './stream-services.js';
 import type { ProcessHandler, ProcessStream } from './transport.js';
-import { WorkGate } from './work-gate.js';
+import { TurnBudget } from './turn-budget.js';
 
 /** What a transport calls for every new stream, with a look at what the streams hold. */
 export interface StreamOpener {
@@ -29,7 +29,7 @@ const DEAF: ProcessHandler = { message: () => {}, halfClosed: () => {}, closed: 
 /** The entry of a shard: one handler for every ext_proc stream. */
 export function createStreamOpener(services: StreamServices): StreamOpener {
   const load: SharedLoad = { openStreams: 0, bufferedBytes: 0, silentStreams: 0 };
-  const gate = new WorkGate({
+  const gate = new TurnBudget({
     now: services.now,
     defer: (run) => setImmediate(run),
     sliceMs: NEW_WORK_SLICE_MS,

@@ -1,6 +1,6 @@
-import type { QueuePlace } from '../core/parking.js';
+import type { QueuePlace } from '../core/wait-slots.js';
 import type { QueueOutcome } from '../flow-control/queue-contract.js';
-import type { Grant, Waiter, WaitingLine, WaitResult } from '../flow-control/waiting-line.js';
+import type { Dispatch, Waiter, WaitingLine, WaitResult } from '../flow-control/waiting-line.js';
 import { firstTokenObjectiveMs, queueDeadlineMs } from '../request/control-headers.js';
 import type { UnderstoodRequest } from '../request/understand.js';
 import type { RequestRecorder } from '../response/recorder.js';
@@ -21,7 +21,7 @@ export interface QueuedRequestOptions {
   readonly over: (result: WaitResult) => void;
 }
 
-/** The waits of one request, from its first parking until it has an endpoint or an answer. */
+/** The waits of one request, from its first waitSlots until it has an endpoint or an answer. */
 export class QueuedRequest implements Waiter {
   readonly #options: QueuedRequestOptions;
   readonly #asked: boolean;
@@ -37,10 +37,10 @@ export class QueuedRequest implements Waiter {
   }
 
   /**
-   * The decision just made has parked the request.
-   * @param grant one that it could not use: it goes to the head of its flow
+   * The decision just made has waiting the request.
+   * @param dispatch one that it could not use: it goes to the head of its flow
    */
-  join(request: UnderstoodRequest, grant: Grant | undefined): void {
+  join(request: UnderstoodRequest, dispatch: Dispatch | undefined): void {
     const { line, recorder, series, headers, bodyBytes } = this.#options;
     const objective = firstTokenObjectiveMs(headers);
     this.#slot = line.join(
@@ -51,7 +51,7 @@ export class QueuedRequest implements Waiter {
         firstTokenDueMs: objective === undefined ? undefined : this.#sinceMs + objective,
         maxOutputTokens: request.maxOutputTokens,
         bodyBytes,
-        handle: grant?.handle,
+        handle: dispatch?.handle,
         wantsPosition: this.#asked,
       },
       this,
@@ -60,11 +60,11 @@ export class QueuedRequest implements Waiter {
   }
 
   proceed(result: WaitResult): void {
-    // What it was told when it came first: later places are those of one that has been granted before.
+    // What it was told when it came first: later places are those of one that has been dispatched before.
     this.#place ??= result.place;
     this.#left();
-    // A grant counts when it could be used.
-    if (result.kind !== 'granted') this.#count(result.outcome);
+    // A dispatch counts when it could be used.
+    if (result.kind !== 'dispatched') this.#count(result.outcome);
     this.#options.over(result);
   }
 
@@ -88,7 +88,7 @@ export class QueuedRequest implements Waiter {
     recorder.queueLeft(series, outcome, this.#waitedMs / 1_000);
   }
 
-  /** Milliseconds from the first parking to the end of the last wait. */
+  /** Milliseconds from the first waitSlots to the end of the last wait. */
   get waitedMs(): number {
     return this.#waitedMs;
   }

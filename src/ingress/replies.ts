@@ -85,6 +85,6 @@ export function rejectionReply(rejection: Rejection, added?: ReadonlyMap<string,
  * A running request is ended for one of a higher band; status, text and reason are llm-d-router's. A proxy that has passed on the
  * head of the answer already cannot send another one: it resets the request.
  */
-export function revocationReply(): Buffer {
+export function evictionReply(): Buffer {
   return encodeImmediateReply(429, [setHeader(DROP_REASON, 'evicted')], 'request evicted by flow control');
 }

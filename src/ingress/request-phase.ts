@@ -1,12 +1,12 @@
 import type { PromptTokens } from '../core/token-chain.js';
 import { AnswerForm } from '../core/types.js';
 import { queueRejection } from '../flow-control/queue-outcomes.js';
-import type { Grant, WaitResult } from '../flow-control/waiting-line.js';
+import type { Dispatch, WaitResult } from '../flow-control/waiting-line.js';
 import type { UnderstoodRequest } from '../request/understand.js';
 import type { AnsweredRequest } from '../response/response-phase.js';
 import type { Placement, Rejection } from '../scheduling/decision.js';
-import type { HostResponse } from '../scheduling/host/hooks.js';
-import type { HostedRequest } from '../scheduling/host/hosted-request.js';
+import type { HookRequestRecord } from '../scheduling/hooks/hook-request.js';
+import type { HookResponse } from '../scheduling/hooks/hooks.js';
 import type { EndpointPredictions } from '../scheduling/latency-outlook.js';
 import { NO_HEADERS } from './codec/header-map.js';
 import { Phase, type ProcessMessage } from './codec/process-request.js';
@@ -14,7 +14,7 @@ import { type DecisionInput, decide, scheduleInput } from './decision.js';
 import type { Exchange } from './exchange.js';
 import { answerPlaced } from './placed-answer.js';
 import { QueuedRequest } from './queued-request.js';
-import { destinationOf, rejectionReply, revocationReply } from './replies.js';
+import { destinationOf, evictionReply, rejectionReply } from './replies.js';
 import { RequestReader } from './request-reader.js';
 import { askForTokens } from './tokenising.js';
 
@@ -45,7 +45,7 @@ export class RequestPhase {
   #placement: Placement | undefined;
   #placedAt: number | undefined;
   /** The shard forgets that the request may be ended for another one; undefined = it may not. */
-  #irrevocable: (() => void) | undefined;
+  #unevictable: (() => void) | undefined;
   #series = -1;
   #running = false;
   #spentMs = 0;
@@ -70,8 +70,8 @@ export class RequestPhase {
     return this.#state === 'preparing';
   }
 
-  /** The request as host plugins know it; undefined when there are none, or nobody has asked who sent it. */
-  get hosted(): HostedRequest | undefined {
+  /** The request as hook plugins know it; undefined when there are none, or nobody has asked who sent it. */
+  get hosted(): HookRequestRecord | undefined {
     return this.#reader.known?.hosted;
   }
 
@@ -84,16 +84,16 @@ export class RequestPhase {
   /** Release what the request holds on its endpoint. Idempotent. */
   release(): void {
     this.#placement?.charge.release();
-    this.#irrevocable?.();
-    this.#irrevocable = undefined;
+    this.#unevictable?.();
+    this.#unevictable = undefined;
     if (this.#running) this.#exchange.context.services.recorder.running(this.#series, -1);
     this.#running = false;
   }
 
   /** The request makes room for one of a higher band: its client is told, its flow gets back what it has paid. */
-  revoke(): void {
-    this.#placement?.charge.revoked?.();
-    this.#exchange.stream.send(revocationReply());
+  evictRequest(): void {
+    this.#placement?.charge.evicted?.();
+    this.#exchange.stream.send(evictionReply());
     this.#exchange.finish();
   }
 
@@ -201,18 +201,18 @@ export class RequestPhase {
   }
 
   /** Everything is known: decide and answer. */
-  #place(grant?: Grant) {
+  #place(dispatch?: Dispatch) {
     const { services } = this.#exchange.context;
     const request = this.#understood!;
     this.#series = this.#seriesOf(request);
-    const outcome = decide(services, { ...this.#decisionInput(), grant });
-    if (outcome.kind === 'parked') return this.#enqueue(request, grant);
+    const outcome = decide(services, { ...this.#decisionInput(), dispatch });
+    if (outcome.kind === 'waiting') return this.#enqueue(request, dispatch);
     this.#countPassage(outcome);
     if (outcome.kind === 'rejected') return this.#reject(outcome);
     this.#placement = outcome;
     this.#placedAt = services.now();
     this.#recordPlaced(request);
-    this.#makeRevocable(outcome);
+    this.#makeEvictable(outcome);
     answerPlaced(this.#exchange, this.#reader, request, outcome);
     this.#close();
     if (this.#reader.body?.dialect.skipsResponse) this.#exchange.finish();
@@ -222,9 +222,9 @@ export class RequestPhase {
   #countPassage(outcome: Placement | Rejection): void {
     const { line, recorder } = this.#exchange.context.services;
     if (line === undefined) return;
-    const unparked = outcome.kind === 'rejected' && outcome.unparked === true;
-    if (unparked) recorder.unparked(this.#series);
-    const outcomeName = unparked ? 'RejectedCapacity' : 'Dispatched';
+    const leftWaiting = outcome.kind === 'rejected' && outcome.leftWaiting === true;
+    if (leftWaiting) recorder.leftWaiting(this.#series);
+    const outcomeName = leftWaiting ? 'RejectedCapacity' : 'Dispatched';
     if (this.#queued === undefined) recorder.passedQueue(this.#series, outcomeName);
     else recorder.queueLeft(this.#series, outcomeName, this.#queued.waitedMs / 1_000);
   }
@@ -237,15 +237,15 @@ export class RequestPhase {
     this.#running = true;
   }
 
-  #makeRevocable({ charge: { tickets = [] } }: Placement): void {
-    const { revocable, settings } = this.#exchange.context.services;
-    if (revocable === undefined || !settings.current.revokes) return;
-    revocable.hold(tickets, this.#exchange);
-    this.#irrevocable = () => revocable.letGo(tickets);
+  #makeEvictable({ charge: { tickets = [] } }: Placement): void {
+    const { evictable, settings } = this.#exchange.context.services;
+    if (evictable === undefined || !settings.current.evicts) return;
+    evictable.hold(tickets, this.#exchange);
+    this.#unevictable = () => evictable.letGo(tickets);
   }
 
   /** Nobody has room: hold the request until somebody has. */
-  #enqueue(request: UnderstoodRequest, grant: Grant | undefined): void {
+  #enqueue(request: UnderstoodRequest, dispatch: Dispatch | undefined): void {
     const { line, recorder } = this.#exchange.context.services;
     const { headers, body } = this.#reader;
     this.#queued ??= new QueuedRequest({
@@ -257,13 +257,13 @@ export class RequestPhase {
       over: (result) => this.#proceed(result),
     });
     this.#state = 'queued';
-    this.#queued.join(request, grant);
+    this.#queued.join(request, dispatch);
   }
 
   #proceed(result: WaitResult): void {
     this.#state = 'reading';
     try {
-      if (result.kind === 'granted') this.#place(result.grant);
+      if (result.kind === 'dispatched') this.#place(result.dispatch);
       else this.#reject(queueRejection(result.outcome, result.retryAfterSeconds));
     } catch (error) {
       this.#exchange.broken(error);
@@ -305,7 +305,7 @@ export class RequestPhase {
   }
 
   /** Headers that are added to the answer: how the request waited, and what plugins say. */
-  addedHeaders(head: Pick<HostResponse, 'status' | 'headers' | 'served'>): ReadonlyMap<string, string> | undefined {
+  addedHeaders(head: Pick<HookResponse, 'status' | 'headers' | 'served'>): ReadonlyMap<string, string> | undefined {
     const { plugins } = this.#exchange.context.services;
     const placement = this.#placement;
     const { hosted } = this;

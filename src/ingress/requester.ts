@@ -1,16 +1,16 @@
 import { DEFAULT_FAIRNESS_ID, namedFairnessId, requestPath } from '../request/control-headers.js';
 import { type Requester, requesterOf } from '../request/understand.js';
-import type { HostedRequest } from '../scheduling/host/hosted-request.js';
+import type { HookRequestRecord } from '../scheduling/hooks/hook-request.js';
 import type { RequestHeaders } from '../scheduling/request-headers.js';
 import type { StreamServices } from './stream-services.js';
 
-/** Who asks, and the request as host plugins know it from then on. */
+/** Who asks, and the request as hook plugins know it from then on. */
 export interface KnownRequester extends Requester {
-  /** Undefined when there are no host plugins. */
-  readonly hosted: HostedRequest | undefined;
+  /** Undefined when there are no hook plugins. */
+  readonly hosted: HookRequestRecord | undefined;
 }
 
-/** Priority and flow of a request; header processors of host plugins run here. */
+/** Priority and flow of a request; header processors of hook plugins run here. */
 export function identify(services: StreamServices, headers: RequestHeaders): KnownRequester {
   const requester = requesterOf(headers, services.rules);
   if (services.plugins === undefined) return { ...requester, hosted: undefined };

@@ -1,6 +1,6 @@
 import type { Admission } from '../admission/admission.js';
 import type { CurrentSettings } from '../core/current-settings.js';
-import type { RevocableRequests } from '../flow-control/evictable-requests.js';
+import type { EvictableRequests } from '../flow-control/evictable-requests.js';
 import type { WaitingLine } from '../flow-control/waiting-line.js';
 import type { BodyScanner } from '../request/body-scanner.js';
 import type { Dialects } from '../request/dialects.js';
@@ -9,7 +9,7 @@ import type { TokenSource } from '../request/tokens/token-source.js';
 import type { RequestRecorder } from '../response/recorder.js';
 import type { ResponseScanner } from '../response/response-scanner.js';
 import type { GatedScheduler, ScheduleInput } from '../scheduling/decision.js';
-import type { HostPlugins } from '../scheduling/host/host-plugins.js';
+import type { HookPlugins } from '../scheduling/hooks/hook-plugins.js';
 import type { EndpointPredictions } from '../scheduling/latency-outlook.js';
 import type { StreamLimits } from './stream-load.js';
 
@@ -36,7 +36,7 @@ export interface LatencySource {
 export interface StreamSettings {
   readonly dialects: Dialects;
   /** Running requests may be ended for others of a higher band. */
-  readonly revokes: boolean;
+  readonly evicts: boolean;
 }
 
 /** Everything that the streams of one shard share. */
@@ -46,10 +46,10 @@ export interface StreamServices {
   readonly scheduler: GatedScheduler;
   /** Where requests wait for an endpoint with room; undefined = flow control is off and nothing waits. */
   readonly line?: WaitingLine | undefined;
-  /** Running requests that may be ended for others of a higher band, as long as `revokes` is set; undefined = none is. */
-  readonly revocable?: RevocableRequests | undefined;
-  /** Host plugins; undefined when the configuration has none. */
-  readonly plugins?: HostPlugins | undefined;
+  /** Running requests that may be ended for others of a higher band, as long as `evicts` is set; undefined = none is. */
+  readonly evictable?: EvictableRequests | undefined;
+  /** Hook plugins; undefined when the configuration has none. */
+  readonly plugins?: HookPlugins | undefined;
   /** Where the tokens of prompts come from; undefined = they are estimated. */
   readonly tokens?: TokenSource | undefined;
   /** Asks prediction servers about a request; undefined = there are none. */

@@ -6,7 +6,7 @@ import type { Exchange, StreamContext } from './exchange.js';
 import { RequestPhase } from './request-phase.js';
 import { ResponseRelay } from './response-relay.js';
 import type { ProcessHandler, ProcessStream } from './transport.js';
-import type { GatedWork } from './work-gate.js';
+import type { BudgetedWork } from './turn-budget.js';
 
 /** gRPC status codes that a stream ends with. */
 const GRPC_INVALID_ARGUMENT = 3;
@@ -26,7 +26,7 @@ type State =
  * One ext_proc stream: one HTTP exchange. Says whose turn it is and hands every message to the request's or the response's half.
  * Whatever way the stream ends, what it holds is released exactly once.
  */
-export class ExchangeStream implements ProcessHandler, GatedWork, Exchange {
+export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
   readonly context: StreamContext;
   readonly stream: ProcessStream;
   readonly openedAt: number;
@@ -126,8 +126,8 @@ export class ExchangeStream implements ProcessHandler, GatedWork, Exchange {
   }
 
   /** An answer that is complete keeps what it has; any other is cut off. */
-  revoke(): void {
-    if (!this.#isFinished && !this.#response.isOver) this.#request.revoke();
+  evictRequest(): void {
+    if (!this.#isFinished && !this.#response.isOver) this.#request.evictRequest();
   }
 
   // Whose turn it is.

@@ -1,12 +1,12 @@
 import type { SaturationSettings } from '../admission/saturation.js';
 import type { PoolMemory } from '../core/memory.js';
-import type { Spent } from '../flow-control/waiting-line.js';
+import type { UsageReport } from '../flow-control/waiting-line.js';
 import type { KeyPair, ServingStatus, TlsMaterial } from '../ingress/transport.js';
 import type { LogOptions } from '../operations/log.js';
 import type { ModelRewrite, SlotAssignment } from '../pool/endpoint.js';
 import type { TokenSettings } from '../request/tokens/settings.js';
 import type { Ticket } from '../scheduling/decision.js';
-import type { CompiledScheduling, HandlerSettings, HostPluginSettings, PrefixSettings } from '../scheduling/program.js';
+import type { CompiledScheduling, HandlerSettings, HookPluginSettings, PrefixSettings } from '../scheduling/program.js';
 import type { ObjectiveTimes } from '../scheduling/wanted-times.js';
 
 /** Settings that a shard is started with. */
@@ -54,14 +54,14 @@ export interface ShardFlowControl {
   /** Bytes of the largest body that every band can hold; a request with a larger one goes to the queues, which judge it. */
   readonly largestBody: number;
   /** Running requests may be ended for others of a higher band. */
-  readonly revokes: boolean;
+  readonly evicts: boolean;
 }
 
-/** Host plugins of a shard. Definitions are code: the shard loads the modules that bring them itself. */
+/** Hook plugins of a shard. Definitions are code: the shard loads the modules that bring them itself. */
 export interface PluginSettings {
   /** Addresses of the modules of third-party plugins (`--plugin`). */
   readonly modules: readonly string[];
-  readonly configured: readonly HostPluginSettings[];
+  readonly configured: readonly HookPluginSettings[];
   /** Name that the shards of one picker share, so that its plugins find each other and no others. */
   readonly group: string;
 }
@@ -111,7 +111,7 @@ export type ToShard =
   /** Connections from now on get this certificate. */
   | { readonly kind: 'certificate'; readonly pair: KeyPair }
   /** End a running request for one of a higher band. */
-  | ({ readonly kind: 'revoke' } & Ticket)
+  | ({ readonly kind: 'evictRequest' } & Ticket)
   | { readonly kind: 'drain'; readonly timeoutMs: number };
 
 /** Shard → control thread. */
@@ -129,4 +129,4 @@ export type FromShard =
     }
   | { readonly kind: 'ejected'; readonly endpoint: string }
   /** What has come of requests that came out of the queues. */
-  | ({ readonly kind: 'spent' } & Spent);
+  | ({ readonly kind: 'usage' } & UsageReport);

@@ -29,10 +29,10 @@ import { ShardPool } from './shards/shard-pool.js';
 /** Thread numbers beyond the control thread and the shards, for job threads that attach. */
 const JOB_THREADS = 4;
 
-/** Bound on scans and parking slots over all threads. Each takes about 8 KB once it is touched. */
+/** Bound on scans and wait slots over all threads. Each takes about 8 KB once it is touched. */
 const SCANS_MAX = 131_072;
 
-/** As many for each shard as it may have streams, so that neither a scan nor a parking slot is what runs out first. */
+/** As many for each shard as it may have streams, so that neither a scan nor a wait slot is what runs out first. */
 function scansOf(maxStreams: number, shards: number): number {
   return Math.min(Math.ceil(maxStreams / shards), Math.floor(SCANS_MAX / (1 + shards + JOB_THREADS)));
 }
@@ -199,8 +199,8 @@ export class PickerParts {
       shards,
       pool: () => this.#pool.assignments,
       signals: (slot) => this.#table.read(slot),
-      revoke: ({ thread, ticket, ticketGeneration: generation }) =>
-        this.shards.tell(thread, { kind: 'revoke', ticket, generation }),
+      evictRequest: ({ thread, ticket, ticketGeneration: generation }) =>
+        this.shards.tell(thread, { kind: 'evictRequest', ticket, generation }),
     });
   }
 
@@ -297,7 +297,7 @@ export class PickerParts {
     else if (message.kind === 'listening') {
       this.#pool.acknowledged();
       this.#health.update({ shardsReady: this.shards.listening === this.#options.shards });
-    } else if (message.kind === 'spent') this.#flow?.controller.spent(message);
+    } else if (message.kind === 'usage') this.#flow?.controller.report(message);
     else if (message.kind === 'speculated') {
       this.#events.feed?.speculated(message.slot, message.generation, message.hashes);
     } else if (message.kind === 'ejected') {

@@ -3,7 +3,7 @@ import type { QueueOutcome } from '../flow-control/queue-contract.js';
 import type { LatencyPrediction } from '../scheduling/latency-outlook.js';
 
 /** The labels of the per-request metrics (M of the metric table). */
-export interface RequestLabels {
+export interface RequestSamples {
   readonly model: string;
   readonly target: string;
   readonly fairness: string;
@@ -35,7 +35,7 @@ export interface ObservedLatency {
  */
 export interface RequestRecorder {
   /** Index of the series of these labels; the bounded table answers with the series `other` when it is full. */
-  series(labels: RequestLabels): number;
+  series(labels: RequestSamples): number;
   /** The request phase was answered with a destination. */
   routed(series: number, requestBytes: number): void;
   /** The request was answered with an error, or its upstream failed. `code` as in `request_error_total`. */
@@ -51,7 +51,7 @@ export interface RequestRecorder {
   /** A request with a prediction was answered well: compare the two, and both with what the request wants. */
   predicted(series: number, prediction: LatencyPrediction, observed: ObservedLatency): void;
   /** Prediction servers were asked for a request: what came of it, and how long it took. */
-  predictionAsked(outcome: string, labels: RequestLabels, seconds: number): void;
+  predictionAsked(outcome: string, labels: RequestSamples, seconds: number): void;
   /** One scheduling attempt: how long the decision took and how it ended. */
   scheduled(seconds: number, outcome: 'success' | 'failure', targetModel: string, slot: number): void;
   /** Matched and all blocks of a prompt. */
@@ -67,8 +67,8 @@ export interface RequestRecorder {
   queueLeft(series: number, outcome: QueueOutcome, seconds: number): void;
   /** What flow control did with a request at once: it never stood in a queue. */
   passedQueue(series: number, outcome: QueueOutcome): void;
-  /** A request found no room, and no parking slot to wait in. */
-  unparked(series: number): void;
+  /** A request found no room, and no wait slot to wait in. */
+  leftWaiting(series: number): void;
   /** ext_proc streams: +1 when one opens; closed with its gRPC code and duration. */
   streamOpened(): void;
   streamClosed(code: string, seconds: number): void;

@@ -1,6 +1,6 @@
 import type { Decision, DecisionRequest } from '../core/decider.js';
 import { type ChargeOptions, LedgerCharge, type LedgerTicket, StagedCharge } from './charges.js';
-import type { Charge, HostColumnFiller, PickedEndpoint, Rejection, ScheduleInput } from './decision.js';
+import type { Charge, HookColumnFiller, PickedEndpoint, Rejection, ScheduleInput } from './decision.js';
 import type { LatencyPrediction } from './latency-outlook.js';
 import type { PickWork, ProfilePick, ProfileRuns } from './profile-handler.js';
 
@@ -8,7 +8,7 @@ export interface RunOptions extends ChargeOptions {
   readonly emitScores: boolean;
   /** Something predicts latency: placements tell what, beside what their requests want. */
   readonly predicts?: boolean | undefined;
-  readonly hostColumns?: HostColumnFiller | undefined;
+  readonly hookColumns?: HookColumnFiller | undefined;
   /**
    * A prompt was placed on a slot that held its first `from` blocks and is believed to hold all of them from now on. Called
    * only where that belief ends (PrefixSettings.knownBy); the hashes stand in the thread's HASHES area.
@@ -29,7 +29,7 @@ const filteredOut: Rejection = {
   message: 'no endpoints available for the given request',
   reason: 'rejected-saturated',
 };
-/** The gate has closed, and there is no parking slot to wait in. */
+/** The gate has closed, and there is no wait slot to wait in. */
 const noRoom: Rejection = {
   kind: 'rejected',
   code: 'ResourceExhausted',
@@ -55,7 +55,7 @@ const busy: Rejection = {
 export function undecided(status: Exclude<Decision['status'], 'decided'>): Rejection {
   if (status === 'filtered') return filteredOut;
   if (status === 'no-candidates') return noEndpoints;
-  if (status === 'parked' || status === 'no-parking') return noRoom;
+  if (status === 'waiting' || status === 'no-wait-slot') return noRoom;
   return status === 'denied' ? denied : busy;
 }
 
@@ -79,7 +79,7 @@ export class ChargedRuns implements ProfileRuns {
   readonly #request: DecisionRequest;
   readonly #picks: ChargedPick[] = [];
   #decisions = 0;
-  #parked = false;
+  #waiting = false;
 
   /** @param request what is asked of the core; profile, peer and stage are filled in for each run */
   constructor(options: RunOptions, input: ScheduleInput, request: DecisionRequest) {
@@ -97,15 +97,15 @@ export class ChargedRuns implements ProfileRuns {
   }
 
   /** The request waits: whatever else was charged for it is to be given back. */
-  get parked(): boolean {
-    return this.#parked;
+  get waiting(): boolean {
+    return this.#waiting;
   }
 
   run(profile: string, work: PickWork, peer?: ProfilePick): ProfilePick | Rejection {
-    if (this.#parked) return noRoom;
+    if (this.#waiting) return noRoom;
     const number = this.profiles.indexOf(profile);
     if (number < 0) throw new RangeError(`there is no profile "${profile}"`);
-    this.#options.hostColumns?.(this.input, profile);
+    this.#options.hookColumns?.(this.input, profile);
     const decision = this.#options.decider.decide({
       ...this.#request,
       profile: number,
@@ -117,16 +117,16 @@ export class ChargedRuns implements ProfileRuns {
       further: this.#decisions++ > 0,
       peer: peer?.endpoints[0]?.slot,
     });
-    if (decision.status === 'parked') this.#parked = true;
-    if (decision.status === 'no-parking') return this.#unparked();
+    if (decision.status === 'waiting') this.#waiting = true;
+    if (decision.status === 'no-wait-slot') return this.#leftWaiting();
     return decision.status === 'decided' ? this.#charged(number, work, decision) : undecided(decision.status);
   }
 
   /** Whoever waits has to be served first; it tells what the band needs for that, as one who is refused in the queues is told. */
-  #unparked(): Rejection {
+  #leftWaiting(): Rejection {
     const seconds = this.#options.decider.drainSeconds(this.#request.priority);
     const retryAfterSeconds = Math.min(60, Math.max(1, Math.ceil(seconds ?? 1)));
-    return { ...noRoom, retryAfterSeconds, unparked: true };
+    return { ...noRoom, retryAfterSeconds, leftWaiting: true };
   }
 
   #charged(number: number, work: PickWork, decision: Decision): ProfilePick | Rejection {

@@ -1,6 +1,6 @@
 import type { CurrentSettings } from '../core/current-settings.js';
 import type { Decider } from '../core/decider.js';
-import type { Measures } from '../core/label.js';
+import type { Measures } from '../core/training-sample.js';
 import type { AnswerMeasures, Charge, PickedEndpoint, Ticket } from './decision.js';
 import type { EndpointDirectory } from './endpoint-directory.js';
 import type { OutputEstimate } from './plugin.js';
@@ -64,7 +64,7 @@ export class LedgerCharge implements Charge {
     return this.#ticket === 0 ? [] : [this.#held];
   }
 
-  /** Other endpoints work for the request before this one: the label is to say so. */
+  /** Other endpoints work for the request before this one: the sample is to say so. */
   comesAfterOthers(): void {
     this.#staged = true;
   }
@@ -107,7 +107,7 @@ export class LedgerCharge implements Charge {
     this.giveBack();
   }
 
-  /** Release without a label: the endpoint did not answer the request. Idempotent. */
+  /** Release without a sample: the endpoint did not answer the request. Idempotent. */
   giveBack(): void {
     const ticket = this.#ticket;
     if (ticket === 0) return;
@@ -117,7 +117,7 @@ export class LedgerCharge implements Charge {
     if (!decider.release(ticket, generation)) later(() => decider.release(ticket, generation));
   }
 
-  /** What the label says. An answer in one piece tells nothing of its first token; a stream's events stand for tokens. */
+  /** What the sample says. An answer in one piece tells nothing of its first token; a stream's events stand for tokens. */
   #measures(): Measures {
     const now = this.#options.nowMs();
     const answer = this.#answer;

@@ -6,7 +6,7 @@ import type {
   CompiledProfile,
   CompiledScheduling,
   HandlerSettings,
-  HostPluginSettings,
+  HookPluginSettings,
   LabelSpecification,
   MaskSpecification,
   MatchFormula,
@@ -69,7 +69,7 @@ export function compileScheduling(
     estimateOutput: firstOutputEstimate(producers),
     handler: handlerSettings(handler, plugins),
     prediction,
-    host: hostPlugins(plugins, profiles, tables),
+    host: hookPlugins(plugins, profiles, tables),
   };
 }
 
@@ -127,11 +127,11 @@ function firstOf<T>(
   return undefined;
 }
 
-function hostPlugins(
+function hookPlugins(
   plugins: readonly ConfiguredPlugin[],
   profiles: readonly Profile[],
   { columns }: CoreTables,
-): readonly HostPluginSettings[] {
+): readonly HookPluginSettings[] {
   return plugins
     .filter(({ definition }) => definition.host !== undefined || definition.scheduler !== undefined)
     .map(({ name, definition, parameters }) => ({
@@ -165,7 +165,7 @@ function compileProfile(
       .filter((plugin) => plugin.definition.kinds.includes(kind))
       .flatMap((plugin) => {
         const weight = kind === 'scorer' ? plugin.weight : 1;
-        if (kind !== 'picker' && isHosted(plugin)) return [hostOperation(plugin, kind, weight, tables)];
+        if (kind !== 'picker' && isHosted(plugin)) return [hookOperation(plugin, kind, weight, tables)];
         return compileOperation(plugin, kind, weight, prefix, tables);
       }),
   );
@@ -178,12 +178,12 @@ function compileProfile(
   return { name: profile.name, operations };
 }
 
-/** A host plugin fills a column, which the program reads. */
+/** A hook plugin fills a column, which the program reads. */
 function isHosted({ definition }: ProfilePlugin): boolean {
   return definition.host !== undefined && definition.compile === undefined;
 }
 
-function hostOperation(
+function hookOperation(
   { name, definition }: ProfilePlugin,
   kind: 'filter' | 'scorer',
   weight: number,
@@ -250,7 +250,7 @@ class KeyedTable<Entry> {
 }
 
 /** Columns of host filters and scorers. A plugin in several profiles fills its column anew for each. */
-class HostColumnTable {
+class HookColumnTable {
   readonly #indexes = new Map<string, number>();
   /** By producer. */
   readonly #matches = new Map<string, Map<number, MatchFormula>>();
@@ -278,7 +278,7 @@ class HostColumnTable {
     return column;
   }
 
-  matchesOf(producer: string): HostPluginSettings['matchColumns'] {
+  matchesOf(producer: string): HookPluginSettings['matchColumns'] {
     return [...(this.#matches.get(producer) ?? [])].map(([column, formula]) => ({ ...formula, column }));
   }
 
@@ -293,7 +293,7 @@ class CoreTables {
   readonly labels = new KeyedTable<LabelSpecification>(CORE.LABEL_COLUMNS, 'labels that scorers look at');
   readonly requestKeys = new KeyedTable<string>(CORE.MAX_KEYS, 'request headers that scorers look at');
   readonly attributes = new KeyedTable<string>(CORE.ATTRIBUTE_COLUMNS, 'attributes of endpoints');
-  readonly columns = new HostColumnTable();
+  readonly columns = new HookColumnTable();
   /** Labels of each topology extractor, by its name. */
   readonly topologies: ReadonlyMap<string, TopologyLabels>;
   /** Names of the producers of prefix matches that fill columns. */

@@ -1,8 +1,8 @@
-import type { Outcome } from '../core/label.js';
 import type { PromptTokens } from '../core/token-chain.js';
+import type { Outcome } from '../core/training-sample.js';
 import type { Medium } from '../core/types.js';
 import type { Endpoint } from '../pool/endpoint.js';
-import type { HostRequest } from './host/host-request.js';
+import type { HookRequest } from './hooks/host-request.js';
 import type { EndpointPredictions, LatencyPrediction } from './latency-outlook.js';
 import type { RequestHeaders } from './request-headers.js';
 
@@ -30,17 +30,17 @@ export interface ScheduleInput {
   readonly subset: readonly string[] | undefined;
   readonly headers: RequestHeaders;
   readonly path: string;
-  /** The request as host plugins see it; undefined when there are none. */
-  readonly hosted?: HostRequest | undefined;
+  /** The request as hook plugins see it; undefined when there are none. */
+  readonly hosted?: HookRequest | undefined;
   /** Flow control is on: the request goes only where there is room, and waits otherwise. */
   readonly gate?: GateInput | undefined;
 }
 
 /** What a request needs to wait, and what it has after it did. */
 export interface GateInput {
-  /** Parking slot that it may take, -1 = none is free. */
-  readonly parking: number;
-  /** The charge of its grant; undefined when it comes anew. */
+  /** Wait slot that it may take, -1 = none is free. */
+  readonly waitSlots: number;
+  /** The charge of its dispatch; undefined when it comes anew. */
   readonly held: { readonly ticket: number; readonly ticketGeneration: number } | undefined;
   /** The first token of its answer will not be seen: the answer comes in one piece. */
   readonly blind: boolean;
@@ -86,7 +86,7 @@ export interface Charge {
   /** What it holds in the ledger now. */
   readonly tickets?: readonly Ticket[];
   /** The request is ended for one of a higher band: whoever paid for it gets it back. `release` follows. */
-  revoked?(): void;
+  evicted?(): void;
   /**
    * How the upstream answered, for the ejection of failing endpoints. First call wins.
    * `failure`: 5xx, reset, or the proxy's own 503.
@@ -132,24 +132,24 @@ export interface Rejection {
   readonly reason: string | undefined;
   /** Seconds for a Retry-After header. */
   readonly retryAfterSeconds?: number | undefined;
-  /** No endpoint has room, and there was no parking slot to wait in. */
-  readonly unparked?: boolean | undefined;
+  /** No endpoint has room, and there was no wait slot to wait in. */
+  readonly leftWaiting?: boolean | undefined;
 }
 
-/** Fills the columns of host plugins for the profile that runs next. */
-export type HostColumnFiller = (input: ScheduleInput, profile: string) => void;
+/** Fills the columns of hook plugins for the profile that runs next. */
+export type HookColumnFiller = (input: ScheduleInput, profile: string) => void;
 
 /** The decision of one request, on the shard's thread, synchronous. */
 export interface Scheduler {
   schedule(input: ScheduleInput): Placement | Rejection;
 }
 
-/** No endpoint that the request may use has room: it waits in its parking slot. */
-export interface Parked {
-  readonly kind: 'parked';
+/** No endpoint that the request may use has room: it waits in its wait slot. */
+export interface Waiting {
+  readonly kind: 'waiting';
 }
 
 /** The scheduler of a shard: requests that come with a `gate` may have to wait. */
 export interface GatedScheduler {
-  schedule(input: ScheduleInput): Placement | Rejection | Parked;
+  schedule(input: ScheduleInput): Placement | Rejection | Waiting;
 }

@@ -3,7 +3,7 @@ import type { KvEventSettings } from '../kvevents/settings.js';
 import type { PredictionSettings } from '../prediction/settings.js';
 import type { TokenSettings } from '../request/tokens/settings.js';
 import type { Scheduler } from './decision.js';
-import type { HostContext, HostPlugin, SchedulerContext } from './host/hooks.js';
+import type { HookContext, HookPlugin, SchedulerContext } from './hooks/hooks.js';
 import type { HandlerContext, ProfileHandler, StageDecider } from './profile-handler.js';
 import type {
   LabelSpecification,
@@ -15,8 +15,8 @@ import type {
 
 export { z } from 'zod';
 export type { PickedEndpoint, Placement, Rejection, RejectionCode, ScheduleInput, Scheduler } from './decision.js';
-export type * from './host/hooks.js';
-export type { HostRequest } from './host/host-request.js';
+export type * from './hooks/hooks.js';
+export type { HookRequest } from './hooks/host-request.js';
 export type { RequestHeaders } from './request-headers.js';
 
 /** What a plugin can be used as. A reference in the configuration asks for one of these. */
@@ -145,14 +145,14 @@ export interface PluginDefinition<Parameters = unknown> {
   /** Model names that the parameters say are no LoRA adapters. */
   baseModels?(parameters: Parameters): readonly string[];
   /**
-   * Makes the part of the plugin that runs on the shards: a host plugin. Called on each shard with parameters that have
+   * Makes the part of the plugin that runs on the shards: a hook plugin. Called on each shard with parameters that have
    * travelled there as plain data. A filter or scorer that has this needs no `compile`.
    * @throws with one line for the user; the picker does not start then.
    */
-  host?(parameters: Parameters, context: HostContext): HostPlugin;
-  /** Set for producers of prefix matches whose host plugin tells them (`match`), rather than the prefix index. */
+  host?(parameters: Parameters, context: HookContext): HookPlugin;
+  /** Set for producers of prefix matches whose hook plugin tells them (`match`), rather than the prefix index. */
   readonly hostsMatches?: boolean;
-  /** Longest time in milliseconds that one hook of the host plugin may take (20). Slower counts as failed. */
+  /** Longest time in milliseconds that one hook of the hook plugin may take (20). Slower counts as failed. */
   readonly budgetMs?: number;
   /** When the column of a host filter leaves no endpoint: reject the request (the default), or keep what was there. */
   readonly whenNoneLeft?: 'reject' | 'keep-all';

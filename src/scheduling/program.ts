@@ -61,7 +61,7 @@ export interface MatchFormula {
 }
 
 /** A plugin that runs on the shards: plain data, from which each shard makes its own instance. */
-export interface HostPluginSettings {
+export interface HookPluginSettings {
   readonly name: string;
   readonly type: string;
   readonly parameters: unknown;
@@ -107,5 +107,5 @@ export interface CompiledScheduling {
   /** Undefined when nothing predicts latency. */
   readonly prediction: (PredictionSettings & { readonly name: string; readonly type: string }) | undefined;
   /** Plugins that run on the shards, in the order of the configuration. */
-  readonly host: readonly HostPluginSettings[];
+  readonly host: readonly HookPluginSettings[];
 }

@@ -1,9 +1,9 @@
 import type { DecisionRequest } from '../core/decider.js';
-import type { EndpointColumns } from '../core/host-columns.js';
+import type { EndpointColumns } from '../core/hook-columns.js';
 import type { PromptTokens } from '../core/token-chain.js';
 import { endpointAddress } from '../pool/endpoint.js';
 import { ChargedRuns, type RunOptions } from './charged-runs.js';
-import type { GatedScheduler, Parked, PickedEndpoint, Placement, Rejection, ScheduleInput } from './decision.js';
+import type { GatedScheduler, PickedEndpoint, Placement, Rejection, ScheduleInput, Waiting } from './decision.js';
 import type { EndpointOutlook, RequestOutlook } from './latency-outlook.js';
 import type { ProfileHandler, StagesUsed } from './profile-handler.js';
 import type { ServedPredictions } from './served-predictions.js';
@@ -53,7 +53,7 @@ export class CoreScheduler implements GatedScheduler {
     this.#options = options;
   }
 
-  schedule(input: ScheduleInput): Placement | Rejection | Parked {
+  schedule(input: ScheduleInput): Placement | Rejection | Waiting {
     this.#options.served?.predictions.write(input.predictions);
     const runs = new ChargedRuns(this.#options, input, this.#request(input));
     let outcome: Placement | Rejection | undefined;
@@ -63,7 +63,7 @@ export class CoreScheduler implements GatedScheduler {
       // A rejection, or an exception on the way.
       if (outcome?.kind !== 'placed') runs.abandon();
     }
-    return runs.parked ? PARKED : outcome;
+    return runs.waiting ? WAITING : outcome;
   }
 
   #handled(runs: ChargedRuns): Placement | Rejection {
@@ -170,7 +170,7 @@ function promptTokensOf({ tokens, promptBytes }: ScheduleInput): number {
   return tokens?.ids.length ?? Math.ceil(promptBytes / bytesPerToken);
 }
 
-const PARKED: Parked = { kind: 'parked' };
+const WAITING: Waiting = { kind: 'waiting' };
 
 const NO_HEADERS: ReadonlyMap<string, string | undefined> = new Map();
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { effectiveWeights, shownAdaptation } from '../../dist/adaptation/adaptation-report.js';
 import { Adapter, type Drive } from '../../dist/adaptation/adapter.js';
-import { effectiveWeights, shownAdaptation } from '../../dist/adaptation/explained.js';
 import type { Transition } from '../../dist/adaptation/guard.js';
 import type { AdaptationSettings } from '../../dist/config/adaptation.js';
 import type { Coefficients, CostTerm, Label } from '../../dist/core/index.js';

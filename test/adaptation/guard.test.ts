@@ -6,12 +6,12 @@ const good: Evidence = {
   labels: 1000,
   correlation: 0.8,
   bias: 0,
-  labelledShare: 1,
+  sampledShare: 1,
   sound: true,
   overloadedMs: 0,
   durationMs: 2000,
   firstOutputMs: 100,
-  labelRate: 0.05,
+  sampleRate: 0.05,
 };
 
 interface Course {
@@ -146,7 +146,7 @@ describe('the guard', () => {
     ['predictions that do not rank', { correlation: 0.05 }],
     ['predictions five times too short', { bias: Math.log(5) }],
     ['predictions five times too long', { bias: -Math.log(5) }],
-    ['labels of less than half of the requests', { labelledShare: 0.4 }],
+    ['labels of less than half of the requests', { sampledShare: 0.4 }],
   ])('falls back at once because of %s', (_what, trouble) => {
     const { guard } = live(0.85, 120);
     expect(guard.state).toBe('active');
@@ -193,8 +193,8 @@ describe('the guard', () => {
     };
     expect(epochs({})).toBe(60);
     expect(epochs({ durationMs: 20_000 })).toBe(30);
-    expect(epochs({ labelRate: 0.002 })).toBe(12);
-    expect(epochs({ labelRate: 0.00001 })).toBe(4);
+    expect(epochs({ sampleRate: 0.002 })).toBe(12);
+    expect(epochs({ sampleRate: 0.00001 })).toBe(4);
   });
 
   it('does not count requests that met what the other arm left behind', () => {

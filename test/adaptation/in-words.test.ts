@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { CostModel } from '../../dist/adaptation/cost-model.js';
+import { adaptationInWords } from '../../dist/adaptation/explanation-text.js';
 import { type Evidence, Guard } from '../../dist/adaptation/guard.js';
-import { adaptationInWords } from '../../dist/adaptation/in-words.js';
 import type { ShownAdaptation } from '../../dist/adaptation/shown-adaptation.js';
 import { measured, row, usual } from './labels.ts';
 
@@ -69,12 +69,12 @@ const good: Evidence = {
   labels: 1000,
   correlation: 0.8,
   bias: 0,
-  labelledShare: 1,
+  sampledShare: 1,
   sound: true,
   overloadedMs: 0,
   durationMs: 2000,
   firstOutputMs: 100,
-  labelRate: 0.05,
+  sampleRate: 0.05,
 };
 
 describe('why the configured weights decide', () => {

@@ -159,8 +159,8 @@ describe('a signals file', () => {
   });
 });
 
-describe('an explanation of host plugins, labels and attributes', () => {
-  it('shows the scores of labels, attributes and host plugins', () => {
+describe('an explanation of hook plugins, labels and attributes', () => {
+  it('shows the scores of labels, attributes and hook plugins', () => {
     const labelled: PoolState = {
       ...pool,
       endpoints: [endpoint('a', 1, { slice: 'one' }), endpoint('b', 2, { slice: 'two' })],

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { GateSettings } from '../../dist/core/capacity-gate.js';
 import { CORE } from '../../dist/core/core-names.js';
-import type { GateSettings } from '../../dist/core/gate.js';
 import { makeGate } from './gate-pool.ts';
 
 /** One endpoint as the gate sees it, and what asks to go there. */
@@ -109,9 +109,9 @@ function isOpen(settings: GateSettings, s: Scene): boolean {
     priority: -rank,
     promptTokens: s.prompt,
     nowMs: 1000,
-    gate: { parking: -1, held: undefined, blind: false },
+    gate: { waitSlots: -1, held: undefined, blind: false },
   });
-  expect(['decided', 'no-parking']).toContain(decision.status);
+  expect(['decided', 'no-wait-slot']).toContain(decision.status);
   return decision.status === 'decided';
 }
 
@@ -194,11 +194,11 @@ describe('the detectors', () => {
       const inflight = (call.columnAddress(CORE.COLUMN_INFLIGHT) >>> 0) >>> 2;
       const one = shard(1);
       u32[inflight] = n;
-      expect(one.decide({ charged: false, gate: { parking: -1, held: undefined, blind: false } }).status).toBe(
-        'no-parking',
+      expect(one.decide({ charged: false, gate: { waitSlots: -1, held: undefined, blind: false } }).status).toBe(
+        'no-wait-slot',
       );
       u32[inflight] = n - 1;
-      expect(one.decide({ charged: false, gate: { parking: -1, held: undefined, blind: false } }).status).toBe(
+      expect(one.decide({ charged: false, gate: { waitSlots: -1, held: undefined, blind: false } }).status).toBe(
         'decided',
       );
     }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { GateSettings } from '../../dist/core/gate.js';
+import type { GateSettings } from '../../dist/core/capacity-gate.js';
 import { makeGate } from './gate-pool.ts';
 
 const learned: GateSettings = { mode: 'learned' };
@@ -25,39 +25,39 @@ describe('a pool that queues requests which this picker did not send', () => {
   it('gets nothing more when two scrapes in a row show it', () => {
     expect(reporting(10).ask().status).toBe('decided');
     expect(reporting(10, 0, 10).ask().status).toBe('decided');
-    expect(reporting(10, 10).ask().status).toBe('parked');
+    expect(reporting(10, 10).ask().status).toBe('waiting');
   });
 
   it('is left alone below five such requests', () => {
     expect(reporting(4, 4, 4).ask().status).toBe('decided');
-    expect(reporting(5, 5).ask().status).toBe('parked');
+    expect(reporting(5, 5).ask().status).toBe('waiting');
   });
 
   it('is open again as soon as a scrape shows that they are gone', () => {
     const { ask, scrape, gate } = reporting(10, 10);
     const waiting = ask();
-    expect(gate.grant(1, waiting.parked, -1, 1200)).toBe('closed');
+    expect(gate.dispatch(1, waiting.waitSlot, -1, 1200)).toBe('closed');
     scrape(0);
-    expect(gate.grant(1, waiting.parked, -1, 1200)).toBe('done');
+    expect(gate.dispatch(1, waiting.waitSlot, -1, 1200)).toBe('done');
   });
 
   it('is open again when its signals are older than a second: unknown metrics do not shut it', () => {
     const { ask, gate } = reporting(10, 10);
     const waiting = ask();
     gate.look(1500, 50);
-    expect(gate.grant(1, waiting.parked, -1, 1500)).toBe('closed');
+    expect(gate.dispatch(1, waiting.waitSlot, -1, 1500)).toBe('closed');
     gate.look(2200, 50);
-    expect(gate.grant(1, waiting.parked, -1, 2200)).toBe('done');
+    expect(gate.dispatch(1, waiting.waitSlot, -1, 2200)).toBe('done');
   });
 
   it('lets two of the highest of several bands past', () => {
     const { ask, gate } = reporting(10, 10);
     gate.setCeiling(10, 1);
     gate.setCeiling(0, 1);
-    expect(ask({ priority: 0 }).status).toBe('parked');
+    expect(ask({ priority: 0 }).status).toBe('waiting');
     expect(ask({ priority: 10 }).status).toBe('decided');
     expect(ask({ priority: 10 }).status).toBe('decided');
-    expect(ask({ priority: 10 }).status).toBe('parked');
+    expect(ask({ priority: 10 }).status).toBe('waiting');
   });
 
   it('is open while one endpoint has no such queue, also to who may not go there', () => {
@@ -69,7 +69,7 @@ describe('a pool that queues requests which this picker did not send', () => {
     for (const nowMs of [1050, 1100]) scrape(nowMs, [10, 0]);
     expect(one.ask(onlyFirst).status).toBe('decided');
     for (const nowMs of [1150, 1200]) scrape(nowMs, [10, 10]);
-    expect(one.ask({ nowMs: 1200 }).status).toBe('parked');
+    expect(one.ask({ nowMs: 1200 }).status).toBe('waiting');
     expect([0, 1].map((slot) => gate.room(slot).foreignQueue)).toEqual([true, true]);
     scrape(1250, [10, 0]);
     expect([0, 1].map((slot) => gate.room(slot).foreignQueue)).toEqual([false, false]);
@@ -113,6 +113,6 @@ describe('a queue that is our own', () => {
     }
     scrape(10);
     scrape(10);
-    expect(ask(small).status).toBe('parked');
+    expect(ask(small).status).toBe('waiting');
   });
 });

@@ -1,9 +1,9 @@
-import { GateControl, type GateSettings } from '../../dist/core/gate.js';
+import { CapacityGate, type GateSettings } from '../../dist/core/capacity-gate.js';
 import { attachCore, Decider, type DecisionRequest, type EndpointSignals } from '../../dist/core/index.js';
-import { type ParkedRequest, type Return, ShardParking } from '../../dist/core/parking.js';
+import { type Return, type WaitDescription, WaitSlots } from '../../dist/core/wait-slots.js';
 import { makePool, pickMax, plainRequest, scorer, smallSizes } from './pool.ts';
 
-export const describedRequest: ParkedRequest = {
+export const describedRequest: WaitDescription = {
   flow: 'default-flow',
   sinceMs: 0,
   ttlMs: undefined,
@@ -14,14 +14,14 @@ export const describedRequest: ParkedRequest = {
   wantsPosition: false,
 };
 
-/** A pool with its gate on, and shards that park. */
+/** A pool with its gate on, and shards that enqueue. */
 export function makeGate(
   settings: GateSettings,
   signals: readonly EndpointSignals[],
   operations = [scorer('OP_SCORE_QUEUE'), pickMax],
 ) {
   const pool = makePool(operations, signals, { ...smallSizes, scans: 64 });
-  const gate = new GateControl(pool.control);
+  const gate = new CapacityGate(pool.control);
   gate.configure(settings, 64, 1, 1);
   return { ...pool, gate, shard: (thread: number) => new Shard(pool.memory, thread) };
 }
@@ -29,32 +29,32 @@ export function makeGate(
 /** A shard's side of the gate, without streams. */
 export class Shard {
   readonly core;
-  readonly parking: ShardParking;
+  readonly waitSlots: WaitSlots;
   readonly decider: Decider;
 
   constructor(memory: ReturnType<typeof makePool>['memory'], thread: number) {
     this.core = attachCore(memory, thread);
-    this.parking = new ShardParking(this.core);
+    this.waitSlots = new WaitSlots(this.core);
     this.decider = new Decider(this.core, BigInt(thread));
   }
 
   decide(request: Partial<DecisionRequest> = {}, held?: { ticket: number; ticketGeneration: number }) {
-    const gate = { parking: this.parking.next, held, blind: false };
+    const gate = { waitSlots: this.waitSlots.next, held, blind: false };
     const decision = this.decider.decide({ ...plainRequest, nowMs: 1, gate, ...request });
     return { ...decision, slots: [...decision.slots] };
   }
 
-  /** Decide, and describe the request when it was parked. @returns the decision and the slot */
-  ask(request: Partial<DecisionRequest> = {}, described: Partial<ParkedRequest> = {}) {
+  /** Decide, and describe the request when it was waitSlot. @returns the decision and the slot */
+  ask(request: Partial<DecisionRequest> = {}, described: Partial<WaitDescription> = {}) {
     const decision = this.decide(request);
-    const parked = decision.status === 'parked';
-    return { ...decision, parked: parked ? this.parking.announce({ ...describedRequest, ...described }) : -1 };
+    const waitSlot = decision.status === 'waiting';
+    return { ...decision, waitSlot: waitSlot ? this.waitSlots.enqueue({ ...describedRequest, ...described }) : -1 };
   }
 
   /** What has come back. */
   returns(): { slot: number; result: Return }[] {
     const found: { slot: number; result: Return }[] = [];
-    this.parking.collect((slot, result) => found.push({ slot, result }));
+    this.waitSlots.takeReturns((slot, result) => found.push({ slot, result }));
     return found;
   }
 }

@@ -20,7 +20,7 @@ const SCENES: Readonly<Record<string, Scene>> = {
   'an endpoint that leaves while a shard dies': { requests: [low(0), low(1)], endpoints: 1, deaths: 1, leaves: 1 },
 };
 
-describe('the parking protocol, in every order of its steps', () => {
+describe('the wait slot protocol, in every order of its steps', () => {
   it.each(Object.keys(SCENES))(
     'charges nobody twice, loses nobody and lets nobody sleep on: %s',
     (name) => {
@@ -35,11 +35,11 @@ describe('the explorer finds a protocol that', () => {
   const faulty = (fault: NonNullable<Scene['fault']>) => () => explore(gateProtocol({ ...scene, fault }), MOST);
 
   it('forgets who sleeps when it rings', () => {
-    expect(faulty('bell takes the sleeper away')).toThrow(/^nothing goes on, and request \d is parked: shard/);
+    expect(faulty('bell takes the sleeper away')).toThrow(/^nothing goes on, and request \d is waiting: shard/);
   });
 
   it('does not look once more before it sleeps', () => {
-    expect(faulty('sleeps without a second look')).toThrow(/^nothing goes on, and request \d is parked: shard/);
+    expect(faulty('sleeps without a second look')).toThrow(/^nothing goes on, and request \d is waiting: shard/);
   });
 
   it('counts who waits outside of the lock', () => {

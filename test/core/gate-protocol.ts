@@ -1,6 +1,6 @@
-// The protocol between shards and the control thread (assembly/gate/parking.ts, rings.ts, src/core/bell.ts) as a model that takes
+// The protocol between shards and the control thread (assembly/gate/waitSlots.ts, rings.ts, src/core/bell.ts) as a model that takes
 // one atomic step at a time. Under the commit lock there are two steps, since a shard can be killed between them: first what a
-// repair starts from (entries, states of parking slots), then the sums. The control thread is not killed.
+// repair starts from (entries, states of wait slots), then the sums. The control thread is not killed.
 import type { Model, Step } from './explorer.ts';
 
 /** A request, and what may happen to it. */
@@ -27,7 +27,7 @@ export interface Scene {
   readonly fault?: 'bell takes the sleeper away' | 'sleeps without a second look' | 'counts after the lock';
 }
 
-type Place = 'new' | 'parked' | 'granted' | 'rejected' | 'cancelled' | 'running' | 'over' | 'dead';
+type Place = 'new' | 'waiting' | 'dispatched' | 'rejected' | 'cancelled' | 'running' | 'over' | 'dead';
 
 interface Request {
   place: Place;
@@ -69,7 +69,7 @@ interface State {
   readonly control: Reader;
   readonly shards: (Reader & { alive: boolean; unreclaimed: boolean })[];
   /** Per shard: numbers on their way to the control thread, with a mark on those that were given up, and back. */
-  readonly park: [number, boolean][][];
+  readonly enqueue: [number, boolean][][];
   readonly back: number[][];
   /** Per endpoint: whether it is in the pool, how often it has left, and its requests in flight. */
   readonly endpoints: { live: boolean; life: number; inflight: number }[];
@@ -90,7 +90,7 @@ function copyOf(s: State): State {
     requests: s.requests.map((each) => ({ ...each })),
     control: { ...s.control },
     shards: s.shards.map((each) => ({ ...each })),
-    park: s.park.map((ring) => [...ring]),
+    enqueue: s.enqueue.map((ring) => [...ring]),
     back: s.back.map((ring) => [...ring]),
     endpoints: s.endpoints.map((each) => ({ ...each })),
     waiting: [...s.waiting],
@@ -109,7 +109,7 @@ function keyOf(s: State): string {
   const shards = s.shards.map((each) => `${readerKey(each)}${+each.alive}${+each.unreclaimed}`);
   const endpoints = s.endpoints.map(({ live, life, inflight }) => `${+live}${life}${inflight}`);
   const rest = [s.waiting, s.lock, +s.again, s.deaths, s.leaves];
-  return [requests, readerKey(s.control), shards, s.park.join('|'), s.back.join('|'), endpoints, rest].join('/');
+  return [requests, readerKey(s.control), shards, s.enqueue.join('|'), s.back.join('|'), endpoints, rest].join('/');
 }
 
 /** The protocol in a scene, for the explorer. */
@@ -119,7 +119,7 @@ export function gateProtocol(scene: Scene): Model<State> {
     requests: scene.requests.map(() => ({ place: 'new', entry: -1, life: 0, queued: false, gaveUp: false })),
     control: ASLEEP,
     shards: [0, 1].map(() => ({ ...ASLEEP, alive: true, unreclaimed: false })),
-    park: [[], []],
+    enqueue: [[], []],
     back: [[], []],
     endpoints: Array.from({ length: scene.endpoints }, () => ({ live: true, life: 0, inflight: 0 })),
     waiting: [0, 0],
@@ -188,11 +188,11 @@ export function gateProtocol(scene: Scene): Model<State> {
     request.life = s.endpoints[endpoint]!.life;
   }
 
-  /** Decide, perhaps with a grant in hand that is given up for it: a charge, a parking slot or a refusal. */
+  /** Decide, perhaps with a dispatch in hand that is given up for it: a charge, a wait slot or a refusal. */
   function decide(s: State, shard: number, at: number): void {
     const request = s.requests[at]!;
     const { may, band } = asked(at);
-    const returned = request.place === 'granted';
+    const returned = request.place === 'dispatched';
     const from = isCurrent(s, request) ? request.entry : -1;
     request.entry = -1;
     s.lock = shard;
@@ -214,7 +214,7 @@ export function gateProtocol(scene: Scene): Model<State> {
         { what: 'unlock', request: at },
       ];
     } else {
-      request.place = 'parked';
+      request.place = 'waiting';
       const sums: Doing = { what: 'sums', request: at, from, waits: 1 };
       const unlock: Doing = { what: 'unlock', request: at };
       const inside = scene.fault === 'counts after the lock' ? [unlock, sums] : [sums, unlock];
@@ -225,7 +225,7 @@ export function gateProtocol(scene: Scene): Model<State> {
   function cancel(s: State, shard: number, at: number): void {
     const request = s.requests[at]!;
     request.gaveUp = true;
-    if (request.place !== 'parked') return;
+    if (request.place !== 'waiting') return;
     s.lock = shard;
     request.place = 'cancelled';
     const inside: Doing[] = [
@@ -266,7 +266,7 @@ export function gateProtocol(scene: Scene): Model<State> {
         return;
       case 'push':
       case 'push cancel':
-        s.park[shard]!.push([request, what === 'push cancel']);
+        s.enqueue[shard]!.push([request, what === 'push cancel']);
         return;
       case 'bell':
         readerOf(s, whom).rang = true;
@@ -281,7 +281,7 @@ export function gateProtocol(scene: Scene): Model<State> {
 
   // ------------------------------------------------------------------------------------------------------ shards
 
-  /** A slot that came back; the request goes on with its grant, or gives it up. */
+  /** A slot that came back; the request goes on with its dispatch, or gives it up. */
   function takeBack(s: State, shard: number): void {
     const at = s.back[shard]!.shift();
     if (at === undefined) {
@@ -289,7 +289,7 @@ export function gateProtocol(scene: Scene): Model<State> {
       return;
     }
     const request = s.requests[at]!;
-    if (request.place !== 'granted') request.place = 'over';
+    if (request.place !== 'dispatched') request.place = 'over';
     else if (request.gaveUp) request.place = 'running';
     else s.shards[shard]!.doing = [{ what: 'decide', request: at }];
   }
@@ -322,7 +322,7 @@ export function gateProtocol(scene: Scene): Model<State> {
       if (request.place === 'new') found.push(step(`asks ${at}`, true, (n) => decide(n, shard, at)));
       if (request.place === 'running') found.push(step(`ends ${at}`, true, (n) => release(n, shard, at)));
       const mayCancel = asked(at).cancels === true && !request.gaveUp;
-      if (mayCancel && (request.place === 'parked' || request.place === 'granted')) {
+      if (mayCancel && (request.place === 'waiting' || request.place === 'dispatched')) {
         found.push(step(`cancels ${at}`, false, (n) => cancel(n, shard, at)));
       }
     }
@@ -332,7 +332,7 @@ export function gateProtocol(scene: Scene): Model<State> {
   // ---------------------------------------------------------------------------------------------- the control thread
 
   function collect(s: State): void {
-    const ring = s.park.find((each) => each.length > 0);
+    const ring = s.enqueue.find((each) => each.length > 0);
     if (ring === undefined) {
       s.control.phase = 'serve';
       return;
@@ -361,7 +361,7 @@ export function gateProtocol(scene: Scene): Model<State> {
       const request = s.requests[at]!;
       const open = asked(at).may.find((endpoint) => hasRoom(s, endpoint));
       const nowhere = s.endpoints.some(({ live }) => live) && !asked(at).may.some((each) => s.endpoints[each]!.live);
-      if (request.place !== 'parked') {
+      if (request.place !== 'waiting') {
         // Given up: its number in the ring gives the slot back.
         request.queued = false;
         return;
@@ -369,7 +369,7 @@ export function gateProtocol(scene: Scene): Model<State> {
       if (open === undefined && !nowhere) continue;
       request.queued = false;
       s.waiting[asked(at).band]--;
-      request.place = nowhere ? 'rejected' : 'granted';
+      request.place = nowhere ? 'rejected' : 'dispatched';
       if (open !== undefined) {
         charge(s, request, open);
         s.endpoints[open]!.inflight++;
@@ -393,13 +393,13 @@ export function gateProtocol(scene: Scene): Model<State> {
     s.waiting[0] = waitingIn(s, 0);
     s.waiting[1] = waitingIn(s, 1);
     if (s.lock === shard) s.lock = -1;
-    s.park[shard] = [];
+    s.enqueue[shard] = [];
     s.back[shard] = [];
     runTimer(s.control);
   }
 
   const waitingIn = (s: State, band: number) =>
-    s.requests.filter(({ place }, at) => place === 'parked' && asked(at).band === band).length;
+    s.requests.filter(({ place }, at) => place === 'waiting' && asked(at).band === band).length;
 
   function moveEndpoint(s: State): void {
     const endpoint = s.endpoints[0]!;
@@ -447,7 +447,7 @@ export function gateProtocol(scene: Scene): Model<State> {
       found.push(step(own ? 'gets endpoint 0' : 'loses endpoint 0', own, moveEndpoint));
     }
     for (const [at, { queued, place }] of s.requests.entries()) {
-      const over = queued && place === 'parked' && asked(at).expires === true;
+      const over = queued && place === 'waiting' && asked(at).expires === true;
       if (over) found.push(step(`ends the wait of ${at}`, false, (n) => expire(n, at)));
     }
     return found;
@@ -473,7 +473,7 @@ export function gateProtocol(scene: Scene): Model<State> {
     const left = s.requests.findIndex(({ place }) => place !== 'over' && place !== 'dead');
     if (left >= 0) return `nothing goes on, and request ${left} is ${s.requests[left]!.place}`;
     if (s.endpoints.some(({ inflight }) => inflight !== 0)) return 'a charge without a request';
-    return s.park.flat().length + s.back.flat().length === 0 ? undefined : 'a number is left in a ring';
+    return s.enqueue.flat().length + s.back.flat().length === 0 ? undefined : 'a number is left in a ring';
   }
 
   const steps = (s: State) => {

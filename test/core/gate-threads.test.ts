@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { describe, expect, it } from 'vitest';
 import { Bell } from '../../dist/core/bell.js';
-import type { GateControl } from '../../dist/core/gate.js';
+import type { CapacityGate } from '../../dist/core/capacity-gate.js';
 import { makeGate } from './gate-pool.ts';
 
 /** Requests and kills grow with POINTSMAN_STRESS (1 by default; 10⁷ requests at 500). */
@@ -13,12 +13,12 @@ const ENDPOINTS = 2;
 
 /** The queue of the test's control thread: first in, first out, every tenth turned away. */
 class PlainQueue {
-  readonly #gate: GateControl;
+  readonly #gate: CapacityGate;
   readonly #threads: readonly number[];
   #waiting: { thread: number; slot: number }[] = [];
   #turn = 0;
 
-  constructor(gate: GateControl, threads: readonly number[]) {
+  constructor(gate: CapacityGate, threads: readonly number[]) {
     this.#gate = gate;
     this.#threads = threads;
   }
@@ -29,7 +29,7 @@ class PlainQueue {
 
   serve(): void {
     for (const thread of this.#threads) {
-      this.#gate.collect(
+      this.#gate.takeEnqueued(
         thread,
         (slot) => this.#waiting.push({ thread, slot }),
         (slot) => {
@@ -41,7 +41,7 @@ class PlainQueue {
     for (let head = this.#waiting[0]; head !== undefined; head = this.#waiting[0]) {
       const { thread, slot } = head;
       const reject = ++this.#turn % 10 === 0;
-      const answer = reject ? this.#gate.reject(thread, slot, 1, 1) : this.#gate.grant(thread, slot, -1, 1);
+      const answer = reject ? this.#gate.reject(thread, slot, 1, 1) : this.#gate.dispatch(thread, slot, -1, 1);
       if (answer === 'closed' || answer === 'busy') return;
       // One that is gone was given up: its number in the ring gives the slot back.
       this.#waiting.shift();

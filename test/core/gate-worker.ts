@@ -2,7 +2,7 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { Bell } from '../../dist/core/bell.js';
 import { attachCore, Decider, type PoolMemory } from '../../dist/core/index.js';
-import { ShardParking } from '../../dist/core/parking.js';
+import { WaitSlots } from '../../dist/core/wait-slots.js';
 import { describedRequest } from './gate-pool.ts';
 import { plainRequest } from './pool.ts';
 
@@ -10,14 +10,14 @@ const { pool, thread, rounds, state } = workerData as {
   pool: PoolMemory;
   thread: number;
   rounds: number;
-  /** [0] go, [1] asked, [2] granted at once, [3] granted later, [4] rejected, [5] cancelled. */
+  /** [0] go, [1] asked, [2] dispatched at once, [3] dispatched later, [4] rejected, [5] cancelled. */
   state: SharedArrayBuffer;
 };
 
 const counts = new Int32Array(state);
 const core = attachCore(pool, thread);
 const decider = new Decider(core, BigInt(thread));
-const parking = new ShardParking(core);
+const waitSlots = new WaitSlots(core);
 const held: { ticket: number; ticketGeneration: number }[] = [];
 const waiting = new Set<number>();
 let asked = 0;
@@ -28,15 +28,15 @@ const below = (bound: number) => {
 };
 
 const bell = new Bell(core, () => {
-  parking.collect((slot, result) => {
+  waitSlots.takeReturns((slot, result) => {
     waiting.delete(slot);
     if (result.kind === 'rejected') Atomics.add(counts, 4, 1);
     else if (result.kind === 'cancelled') Atomics.add(counts, 5, 1);
     else {
       Atomics.add(counts, 3, 1);
-      const gate = { parking: -1, held: result, blind: false };
+      const gate = { waitSlots: -1, held: result, blind: false };
       const { status, ticket, ticketGeneration } = decider.decide({ ...plainRequest, gate, priority: below(3) });
-      if (status !== 'decided') throw new Error(`a granted request was ${status}`);
+      if (status !== 'decided') throw new Error(`a dispatched request was ${status}`);
       held.push({ ticket, ticketGeneration });
     }
   });
@@ -45,13 +45,13 @@ const bell = new Bell(core, () => {
 function ask(): void {
   asked++;
   Atomics.add(counts, 1, 1);
-  const gate = { parking: parking.next, held: undefined, blind: false };
+  const gate = { waitSlots: waitSlots.next, held: undefined, blind: false };
   const request = { ...plainRequest, gate, priority: below(3), promptTokens: below(100) };
   const { status, ticket, ticketGeneration } = decider.decide(request);
   if (status === 'decided') {
     Atomics.add(counts, 2, 1);
     held.push({ ticket, ticketGeneration });
-  } else if (status === 'parked') waiting.add(parking.announce(describedRequest));
+  } else if (status === 'waiting') waiting.add(waitSlots.enqueue(describedRequest));
   else throw new Error(status);
 }
 
@@ -59,7 +59,7 @@ function turn(): void {
   for (let i = 0; i < 20; i++) {
     const action = below(4);
     if (action < 2 && asked < rounds && waiting.size < 50) ask();
-    else if (action === 2 && waiting.size > 0) parking.cancel([...waiting][below(waiting.size)]!);
+    else if (action === 2 && waiting.size > 0) waitSlots.cancel([...waiting][below(waiting.size)]!);
     else {
       const { ticket, ticketGeneration } = held.pop() ?? { ticket: 0, ticketGeneration: 0 };
       decider.release(ticket, ticketGeneration);

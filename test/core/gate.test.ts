@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import type { GateSettings } from '../../dist/core/capacity-gate.js';
 import { CORE } from '../../dist/core/core-names.js';
-import type { GateSettings } from '../../dist/core/gate.js';
 import { makeGate } from './gate-pool.ts';
 import { makePool, pickMax, plainRequest, scorer } from './pool.ts';
 
@@ -11,7 +11,7 @@ describe('the gate, off', () => {
   it('changes no decision', () => {
     const picks = (gated: boolean) => {
       const { decider } = makePool([scorer('OP_SCORE_QUEUE'), scorer('OP_PICK_RANDOM', 1, 1)], idle(20));
-      const gate = gated ? { parking: 3, held: undefined, blind: false } : undefined;
+      const gate = gated ? { waitSlots: 3, held: undefined, blind: false } : undefined;
       return Array.from({ length: 200 }, () => ({ ...decider.decide({ ...plainRequest, gate }), slots: [] }));
     };
     expect(picks(true)).toEqual(picks(false));
@@ -24,24 +24,24 @@ describe('the gate, on', () => {
     const shards = [shard(1), shard(2)];
     const answers = Array.from({ length: 10 }, (_, i) => shards[i % 2]!.ask());
     expect(answers.filter(({ status }) => status === 'decided')).toHaveLength(6);
-    expect(answers.filter(({ status }) => status === 'parked')).toHaveLength(4);
+    expect(answers.filter(({ status }) => status === 'waiting')).toHaveLength(4);
     const counts = [0, 1, 2].map((slot) => answers.filter((a) => a.status === 'decided' && a.slots[0] === slot).length);
     expect(counts).toEqual([2, 2, 2]);
   });
 
-  it('grants a place that was released, charged before the shard hears of it', () => {
+  it('dispatches a place that was released, charged before the shard hears of it', () => {
     const { shard, gate, table, control } = makeGate(slots(1), idle(1));
     const one = shard(1);
     const first = one.ask();
     const second = one.ask({ promptTokens: 7 }, { flow: 'täglich', bodyBytes: 12, maxOutputTokens: 5 });
     const seen: number[] = [];
-    gate.collect(
+    gate.takeEnqueued(
       1,
       (slot) => seen.push(slot),
       () => expect.unreachable(),
     );
-    expect(seen).toEqual([second.parked]);
-    expect(gate.read(1, second.parked)).toMatchObject({
+    expect(seen).toEqual([second.waitSlot]);
+    expect(gate.read(1, second.waitSlot)).toMatchObject({
       priority: 0,
       promptTokens: 7,
       uncachedTokens: 7,
@@ -51,17 +51,17 @@ describe('the gate, on', () => {
       candidates: undefined,
       again: false,
     });
-    expect(gate.grant(1, second.parked, -1, 2)).toBe('closed');
+    expect(gate.dispatch(1, second.waitSlot, -1, 2)).toBe('closed');
     one.decider.release(first.ticket, first.ticketGeneration);
-    expect(gate.grant(1, second.parked, -1, 3)).toBe('done');
+    expect(gate.dispatch(1, second.waitSlot, -1, 3)).toBe('done');
     expect(table.read(0)).toMatchObject({ inflight: 1, inflightTokens: 7 });
     const [back] = one.returns();
-    expect(back).toMatchObject({ slot: second.parked, result: { kind: 'granted', endpoint: 0 } });
+    expect(back).toMatchObject({ slot: second.waitSlot, result: { kind: 'dispatched', endpoint: 0 } });
     expect(gate.waiting()).toEqual([{ priority: 0, requests: 0 }]);
     expect(control.call.ledgerCheck() + control.call.gateCheck()).toBe(0);
   });
 
-  it('decides a granted request by its own scores, without giving its place away', () => {
+  it('decides a dispatched request by its own scores, without giving its place away', () => {
     const { shard, gate, table } = makeGate(
       slots(1),
       [{ waiting: 9 }, { waiting: 0 }],
@@ -71,23 +71,23 @@ describe('the gate, on', () => {
     const running = [one.ask(), one.ask()];
     const waiting = one.ask();
     for (const { ticket, ticketGeneration } of running) one.decider.release(ticket, ticketGeneration);
-    expect(gate.grant(1, waiting.parked, -1, 2)).toBe('done');
+    expect(gate.dispatch(1, waiting.waitSlot, -1, 2)).toBe('done');
     const { result } = one.returns()[0]!;
-    if (result.kind !== 'granted') throw new Error(result.kind);
+    if (result.kind !== 'dispatched') throw new Error(result.kind);
     const decision = one.decide({}, result);
     expect(decision).toMatchObject({ status: 'decided', slots: [1] });
     expect([0, 1].map((slot) => table.read(slot).inflight)).toEqual([0, 1]);
   });
 
-  it('keeps the granted endpoint when nothing else is open', () => {
+  it('keeps the dispatched endpoint when nothing else is open', () => {
     const { shard, gate, table, control } = makeGate(slots(1), idle(2));
     const one = shard(1);
     const [first] = [one.ask(), one.ask()];
     const waiting = one.ask();
     one.decider.release(first!.ticket, first!.ticketGeneration);
-    gate.grant(1, waiting.parked, -1, 2);
+    gate.dispatch(1, waiting.waitSlot, -1, 2);
     const { result } = one.returns()[0]!;
-    if (result.kind !== 'granted') throw new Error(result.kind);
+    if (result.kind !== 'dispatched') throw new Error(result.kind);
     expect(one.decide({}, result)).toMatchObject({ status: 'decided', slots: [result.endpoint] });
     expect([0, 1].map((slot) => table.read(slot).inflight)).toEqual([1, 1]);
     expect(control.call.gateCheck()).toBe(0);
@@ -97,10 +97,10 @@ describe('the gate, on', () => {
     const { shard, gate } = makeGate(slots(1), idle(1));
     const [one, two] = [shard(1), shard(2)];
     const first = one.ask({ priority: 5 });
-    expect(one.ask({ priority: 5 }).status).toBe('parked');
+    expect(one.ask({ priority: 5 }).status).toBe('waiting');
     one.decider.release(first.ticket, first.ticketGeneration);
-    expect(two.ask({ priority: 5 }).status).toBe('parked');
-    expect(two.ask({ priority: 0 }).status).toBe('parked');
+    expect(two.ask({ priority: 5 }).status).toBe('waiting');
+    expect(two.ask({ priority: 0 }).status).toBe('waiting');
     expect(two.ask({ priority: 9 }).status).toBe('decided');
     expect(gate.waiting()).toEqual([
       { priority: 9, requests: 0 },
@@ -114,11 +114,11 @@ describe('the gate, on', () => {
     table.setMask(3, [1, 2, 3]);
     const one = shard(1);
     for (let i = 0; i < 3; i++) expect(one.ask().status).toBe('decided');
-    expect(gate.read(1, one.ask().parked).candidates![0]).toBe(0b1110);
-    expect(gate.read(1, one.ask({ subset: [3, 4] }).parked).candidates![0]).toBe(0b1000);
+    expect(gate.read(1, one.ask().waitSlot).candidates![0]).toBe(0b1110);
+    expect(gate.read(1, one.ask({ subset: [3, 4] }).waitSlot).candidates![0]).toBe(0b1000);
   });
 
-  it('grants only endpoints that the request may use, and only the wanted one when asked so', () => {
+  it('dispatches only endpoints that the request may use, and only the wanted one when asked so', () => {
     const { shard, gate } = makeGate(slots(1), idle(3));
     const one = shard(1);
     const running = [one.ask(), one.ask(), one.ask()];
@@ -126,22 +126,22 @@ describe('the gate, on', () => {
     const other = one.ask();
     const on = (slot: number) => running.find(({ slots: [picked] }) => picked === slot)!;
     one.decider.release(on(0).ticket, on(0).ticketGeneration);
-    expect(gate.grant(1, waiting.parked, -1, 2)).toBe('closed');
-    expect(gate.grant(1, other.parked, 2, 2)).toBe('closed');
-    expect(gate.grant(1, other.parked, 0, 2)).toBe('done');
+    expect(gate.dispatch(1, waiting.waitSlot, -1, 2)).toBe('closed');
+    expect(gate.dispatch(1, other.waitSlot, 2, 2)).toBe('closed');
+    expect(gate.dispatch(1, other.waitSlot, 0, 2)).toBe('done');
     one.decider.release(on(2).ticket, on(2).ticketGeneration);
-    expect(gate.grant(1, waiting.parked, -1, 2)).toBe('done');
+    expect(gate.dispatch(1, waiting.waitSlot, -1, 2)).toBe('done');
   });
 
-  it('parks everything while the pool is empty, and grants when an endpoint comes', () => {
+  it('enqueues everything while the pool is empty, and dispatches when an endpoint comes', () => {
     const { shard, gate, table } = makeGate(slots(1), []);
     const one = shard(1);
     const waiting = one.ask();
-    expect(waiting.status).toBe('parked');
-    expect(gate.grant(1, waiting.parked, -1, 2)).toBe('nowhere');
+    expect(waiting.status).toBe('waiting');
+    expect(gate.dispatch(1, waiting.waitSlot, -1, 2)).toBe('nowhere');
     table.open(4, 1);
     table.setState(4, 'live');
-    expect(gate.grant(1, waiting.parked, -1, 3)).toBe('done');
+    expect(gate.dispatch(1, waiting.waitSlot, -1, 3)).toBe('done');
     expect(table.read(4).inflight).toBe(1);
   });
 
@@ -150,21 +150,21 @@ describe('the gate, on', () => {
     expect(shard(1).ask({ subset: [7] }).status).toBe('no-candidates');
   });
 
-  it('says so when no parking slot is left, and takes everyone again later', () => {
+  it('says so when no wait slot is left, and takes everyone again later', () => {
     const { shard, gate } = makeGate(slots(1), idle(1));
     const one = shard(1);
     one.ask();
-    const parked = Array.from({ length: 64 }, () => one.ask());
-    expect(parked.every(({ status }) => status === 'parked')).toBe(true);
-    expect(one.ask().status).toBe('no-parking');
-    gate.collect(
+    const waitSlot = Array.from({ length: 64 }, () => one.ask());
+    expect(waitSlot.every(({ status }) => status === 'waiting')).toBe(true);
+    expect(one.ask().status).toBe('no-wait-slot');
+    gate.takeEnqueued(
       1,
       () => undefined,
       () => expect.unreachable(),
     );
-    for (const { parked: slot } of parked) expect(gate.reject(1, slot, 3, 2)).toBe('done');
+    for (const { waitSlot: slot } of waitSlot) expect(gate.reject(1, slot, 3, 2)).toBe('done');
     expect(one.returns()).toHaveLength(64);
-    expect(one.ask().status).toBe('parked');
+    expect(one.ask().status).toBe('waiting');
   });
 });
 
@@ -173,55 +173,55 @@ describe('a waiting request that is given up', () => {
     const { shard, gate } = makeGate(slots(1), idle(1));
     const one = shard(1);
     one.ask();
-    const { parked } = one.ask();
-    expect(one.parking.cancel(parked)).toBe(true);
+    const { waitSlot } = one.ask();
+    expect(one.waitSlots.cancel(waitSlot)).toBe(true);
     expect(gate.waiting()).toEqual([{ priority: 0, requests: 0 }]);
-    expect(gate.grant(1, parked, -1, 2)).toBe('gone');
+    expect(gate.dispatch(1, waitSlot, -1, 2)).toBe('gone');
     const given: number[] = [];
-    gate.collect(
+    gate.takeEnqueued(
       1,
       () => undefined,
       (slot) => given.push(slot),
     );
-    expect(given).toEqual([parked]);
+    expect(given).toEqual([waitSlot]);
     expect(one.returns()).toEqual([]);
-    gate.forgotten(1, parked);
-    expect(one.returns()).toEqual([{ slot: parked, result: { kind: 'cancelled' } }]);
+    gate.forgotten(1, waitSlot);
+    expect(one.returns()).toEqual([{ slot: waitSlot, result: { kind: 'cancelled' } }]);
   });
 
-  it('after its grant still comes back as granted, with the charge to release', () => {
+  it('after its dispatch still comes back as dispatched, with the charge to release', () => {
     const { shard, gate, table } = makeGate(slots(1), idle(1));
     const one = shard(1);
     const first = one.ask();
-    const { parked } = one.ask();
+    const { waitSlot } = one.ask();
     one.decider.release(first.ticket, first.ticketGeneration);
-    gate.grant(1, parked, -1, 2);
-    one.parking.cancel(parked);
+    gate.dispatch(1, waitSlot, -1, 2);
+    one.waitSlots.cancel(waitSlot);
     const { result } = one.returns()[0]!;
-    if (result.kind !== 'granted') throw new Error(result.kind);
+    if (result.kind !== 'dispatched') throw new Error(result.kind);
     one.decider.release(result.ticket, result.ticketGeneration);
     expect(table.read(0).inflight).toBe(0);
   });
 });
 
 describe('a shard that dies', () => {
-  it('takes its waiting and granted requests along, in every state of a slot', () => {
+  it('takes its waiting and dispatched requests along, in every state of a slot', () => {
     const { shard, gate, control, table } = makeGate(slots(2), idle(1));
     const [one, two] = [shard(1), shard(2)];
     const [first] = [one.ask(), two.ask()];
-    const [granted, rejected, cancelled, waiting] = [two.ask(), two.ask(), two.ask(), two.ask()];
+    const [dispatched, rejected, cancelled, waiting] = [two.ask(), two.ask(), two.ask(), two.ask()];
     const others = one.ask();
     one.decider.release(first!.ticket, first!.ticketGeneration);
-    expect(gate.grant(2, granted!.parked, -1, 2)).toBe('done');
-    expect(gate.reject(2, rejected!.parked, 1, 1)).toBe('done');
-    two.parking.cancel(cancelled!.parked);
-    expect(gate.read(2, waiting!.parked).priority).toBe(0);
+    expect(gate.dispatch(2, dispatched!.waitSlot, -1, 2)).toBe('done');
+    expect(gate.reject(2, rejected!.waitSlot, 1, 1)).toBe('done');
+    two.waitSlots.cancel(cancelled!.waitSlot);
+    expect(gate.read(2, waiting!.waitSlot).priority).toBe(0);
     expect(control.call.threadCharges(2)).toBe(6);
     expect(control.call.reclaimThread(2)).toBe(2);
     expect(control.call.threadCharges(2)).toBe(0);
     expect(table.read(0).inflight).toBe(0);
     expect(gate.waiting()).toEqual([{ priority: 0, requests: 1 }]);
-    expect(gate.grant(1, others.parked, -1, 3)).toBe('done');
+    expect(gate.dispatch(1, others.waitSlot, -1, 3)).toBe('done');
     expect(control.call.gateCheck()).toBe(0);
   });
 });
@@ -232,9 +232,9 @@ describe('bands', () => {
     const one = shard(1);
     // Nothing is known of the engine: a window of 40 ms at 0.05 ms per token, 800 tokens.
     expect(one.ask({ priority: 0, promptTokens: 700 }).status).toBe('decided');
-    expect(one.ask({ priority: -1, promptTokens: 200 }).status).toBe('parked');
+    expect(one.ask({ priority: -1, promptTokens: 200 }).status).toBe('waiting');
     expect(one.ask({ priority: 1, promptTokens: 200 }).status).toBe('decided');
-    expect(one.ask({ priority: 1, promptTokens: 700 }).status).toBe('parked');
+    expect(one.ask({ priority: 1, promptTokens: 700 }).status).toBe('waiting');
   });
 
   it('beyond the 32nd share the next lower one', () => {
@@ -276,9 +276,9 @@ describe('bands', () => {
 
 describe('a picker that is one of several', () => {
   const shared = (settings: GateSettings, share: number, count = 1) => {
-    const house = makeGate(settings, idle(count));
-    house.gate.configure(settings, 64, share, 1);
-    return house;
+    const bed = makeGate(settings, idle(count));
+    bed.gate.configure(settings, 64, share, 1);
+    return bed;
   };
   const admitted = (shard: ReturnType<ReturnType<typeof makeGate>['shard']>, most: number, promptTokens = 10) =>
     Array.from({ length: most }, () => shard.ask({ promptTokens })).filter(({ status }) => status === 'decided').length;
@@ -359,7 +359,7 @@ describe('the learned limit', () => {
     expect(gate.room(0).limit).toBe(Number.POSITIVE_INFINITY);
     gate.look(1051, 50);
     expect(gate.room(0).limit).toBeCloseTo(32 * 0.97, 3);
-    expect(one.ask({ nowMs: 1100 }).status).toBe('parked');
+    expect(one.ask({ nowMs: 1100 }).status).toBe('waiting');
   });
 
   it('without metrics is cut when first tokens are late', () => {
@@ -386,9 +386,9 @@ describe('the learned limit', () => {
     table.publish(0, { waiting: 8, running: 32 }, 1000);
     look(gate, 1000, 2);
     const limit = gate.room(0).limit;
-    const { parked } = one.ask({ nowMs: 1100 });
+    const { waitSlot } = one.ask({ nowMs: 1100 });
     table.publish(0, { waiting: 0, running: 32 }, 1100);
-    const blocked = (now: number) => gate.grant(1, parked, -1, now);
+    const blocked = (now: number) => gate.dispatch(1, waitSlot, -1, now);
     for (let now = 1150; now < 11_100; now += 50) {
       blocked(now);
       gate.look(now, 50);
@@ -443,7 +443,7 @@ describe('first tokens', () => {
   it('end the pending work; those that cannot be seen are taken to have come when the model says so', () => {
     const { shard, gate } = makeGate({ mode: 'learned' }, idle(1));
     const one = shard(1);
-    one.ask({ promptTokens: 1000, nowMs: 100, gate: { parking: -1, held: undefined, blind: true } });
+    one.ask({ promptTokens: 1000, nowMs: 100, gate: { waitSlots: -1, held: undefined, blind: true } });
     expect(gate.room(0).pendingTokens).toBe(1000);
     gate.look(180, 50);
     expect(gate.room(0).pendingTokens).toBe(1000);
@@ -467,7 +467,7 @@ describe('first tokens', () => {
   it('that cannot be seen are told by their times, so that nobody has to wait for the next look', () => {
     const { shard, gate } = makeGate({ mode: 'learned' }, idle(2));
     const one = shard(1);
-    const blind = { parking: -1, held: undefined, blind: true };
+    const blind = { waitSlots: -1, held: undefined, blind: true };
     expect(gate.releaseUnseen(90)).toBe(Number.POSITIVE_INFINITY);
     one.ask({ promptTokens: 1000, nowMs: 100, gate: blind, subset: [0] });
     one.ask({ promptTokens: 200, nowMs: 130, gate: blind, subset: [1] });
@@ -484,7 +484,7 @@ describe('first tokens', () => {
     const { shard, gate, control } = makeGate({ mode: 'learned' }, idle(1));
     const one = shard(1);
     for (let i = 0; i < 3; i++) {
-      one.ask({ promptTokens: 0, nowMs: 100, gate: { parking: -1, held: undefined, blind: true } });
+      one.ask({ promptTokens: 0, nowMs: 100, gate: { waitSlots: -1, held: undefined, blind: true } });
     }
     const stretch = () => control.f32[(control.call.room(CORE.ROOM_STRETCH, 0) >>> 0) >>> 2];
     gate.look(110, 50);
@@ -503,7 +503,7 @@ describe('the KV cache', () => {
       one.decider.prefillDone(answer.ticket, answer.ticketGeneration, 0);
       return answer.status;
     });
-    expect(asked).toEqual(['decided', 'decided', 'parked']);
+    expect(asked).toEqual(['decided', 'decided', 'waiting']);
   });
 
   it('has the size that its usage gauge and our tokens in it give, when the engine does not say', () => {

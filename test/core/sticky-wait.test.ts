@@ -32,7 +32,7 @@ function scene(held: number, { endpoints = 3, others = 0, priorities = [0] } = {
     },
     /** Take the place of an endpoint. */
     take: (slot: number) => shard.decide({ subset: [slot] }),
-    read: (parked: number) => pool.gate.read(1, parked),
+    read: (waitSlot: number) => pool.gate.read(1, waitSlot),
   };
 }
 
@@ -44,9 +44,9 @@ describe('a request whose prefix an endpoint holds', () => {
   it('waits for it when it is closed, though others are open, from 256 saved tokens on', () => {
     const pool = scene(4);
     pool.take(0);
-    const { status, parked } = pool.ask();
-    expect(status).toBe('parked');
-    expect(pool.read(parked)).toMatchObject({ prefixSlot: 0, aside: true });
+    const { status, waitSlot } = pool.ask();
+    expect(status).toBe('waiting');
+    expect(pool.read(waitSlot)).toMatchObject({ prefixSlot: 0, aside: true });
     const less = scene(3);
     less.take(0);
     expect(less.ask()).toMatchObject({ status: 'decided' });
@@ -62,17 +62,17 @@ describe('a request whose prefix an endpoint holds', () => {
     const pool = scene(10, { priorities: [0, 5] });
     pool.take(0);
     expect(pool.ask(5)).toMatchObject({ status: 'decided' });
-    expect(pool.ask(0)).toMatchObject({ status: 'parked' });
+    expect(pool.ask(0)).toMatchObject({ status: 'waiting' });
   });
 
   it('is let go to any endpoint after that wait, and to the one that holds it when that is open', () => {
     const pool = scene(10);
     const taken = pool.take(0);
-    const { parked } = pool.ask();
-    expect(pool.gate.grant(1, parked, 0, 6)).toBe('closed');
+    const { waitSlot } = pool.ask();
+    expect(pool.gate.dispatch(1, waitSlot, 0, 6)).toBe('closed');
     pool.shard1.decider.release(taken.ticket, taken.ticketGeneration);
-    expect(pool.gate.grant(1, parked, -1, 7)).toBe('done');
-    expect(pool.shard1.returns()[0]).toMatchObject({ result: { kind: 'granted', endpoint: 0 } });
+    expect(pool.gate.dispatch(1, waitSlot, -1, 7)).toBe('done');
+    expect(pool.shard1.returns()[0]).toMatchObject({ result: { kind: 'dispatched', endpoint: 0 } });
   });
 });
 
@@ -81,44 +81,44 @@ describe('a request that finds every endpoint closed', () => {
   function waiting(open: readonly number[]) {
     const pool = scene(10);
     const taken = [0, 1, 2].map(pool.take);
-    const { parked } = pool.ask();
+    const { waitSlot } = pool.ask();
     for (const slot of open) pool.shard1.decider.release(taken[slot]!.ticket, taken[slot]!.ticketGeneration);
-    return { ...pool, parked };
+    return { ...pool, waitSlot };
   }
 
   it('waits among the others first', () => {
-    const { parked, read } = waiting([]);
-    expect(read(parked)).toMatchObject({ prefixSlot: 0, aside: false });
+    const { waitSlot, read } = waiting([]);
+    expect(read(waitSlot)).toMatchObject({ prefixSlot: 0, aside: false });
   });
 
   it('sticks once to the endpoint that holds its prefix when another one opens, then goes anywhere', () => {
-    const { parked, gate, shard1 } = waiting([2]);
-    expect(gate.grant(1, parked, -1, 6)).toBe('sticks');
-    expect(gate.grant(1, parked, 0, 6)).toBe('closed');
-    expect(gate.grant(1, parked, -1, 7)).toBe('done');
-    expect(shard1.returns()[0]).toMatchObject({ result: { kind: 'granted', endpoint: 2 } });
+    const { waitSlot, gate, shard1 } = waiting([2]);
+    expect(gate.dispatch(1, waitSlot, -1, 6)).toBe('sticks');
+    expect(gate.dispatch(1, waitSlot, 0, 6)).toBe('closed');
+    expect(gate.dispatch(1, waitSlot, -1, 7)).toBe('done');
+    expect(shard1.returns()[0]).toMatchObject({ result: { kind: 'dispatched', endpoint: 2 } });
   });
 
   it('goes there when it opens, whatever else has opened', () => {
-    const { parked, gate, shard1 } = waiting([0, 1, 2]);
-    expect(gate.grant(1, parked, -1, 6)).toBe('done');
-    expect(shard1.returns()[0]).toMatchObject({ result: { kind: 'granted', endpoint: 0 } });
+    const { waitSlot, gate, shard1 } = waiting([0, 1, 2]);
+    expect(gate.dispatch(1, waitSlot, -1, 6)).toBe('done');
+    expect(shard1.returns()[0]).toMatchObject({ result: { kind: 'dispatched', endpoint: 0 } });
   });
 
   it('does not stick to an endpoint that has left the pool', () => {
-    const { parked, gate, table } = waiting([2]);
+    const { waitSlot, gate, table } = waiting([2]);
     table.setState(0, 'free');
-    expect(gate.grant(1, parked, -1, 6)).toBe('done');
+    expect(gate.dispatch(1, waitSlot, -1, 6)).toBe('done');
   });
 
-  it('does not wait a second time when it could not use its grant', () => {
+  it('does not wait a second time when it could not use its dispatch', () => {
     const pool = waiting([0]);
-    expect(pool.gate.grant(1, pool.parked, -1, 6)).toBe('done');
+    expect(pool.gate.dispatch(1, pool.waitSlot, -1, 6)).toBe('done');
     const { result } = pool.shard1.returns()[0]!;
-    if (result.kind !== 'granted') throw new Error(result.kind);
+    if (result.kind !== 'dispatched') throw new Error(result.kind);
     const again = pool.shard1.decide({ ...plainRequest, subset: [1], promptTokens: 20 * BLOCK }, result);
-    expect(again.status).toBe('parked');
-    const slot = pool.shard1.parking.announce({
+    expect(again.status).toBe('waiting');
+    const slot = pool.shard1.waitSlots.enqueue({
       flow: 'f',
       sinceMs: 0,
       ttlMs: undefined,

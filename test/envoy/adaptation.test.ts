@@ -1,12 +1,12 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import type { House } from '../../dist/cli/demo/demo-stack.js';
+import type { DemoStack } from '../../dist/cli/demo/demo-stack.js';
 import { runShift, type ShiftPool } from '../../dist/cli/demo/shift/shift.js';
 import { planTraffic } from '../../dist/cli/demo/shift/traffic.js';
 import { DEFAULT_PLUGINS, DEFAULT_PROFILES } from '../../dist/config/default-configuration.js';
 import { type Backend, startBackend } from '../gateway/backend.ts';
 import { ask, chatBody } from '../gateway/client.ts';
 import { envoyBinary, skipReason } from './envoy.ts';
-import { startHouse } from './test-bed.ts';
+import { startTestBed } from './test-bed.ts';
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
@@ -20,12 +20,12 @@ async function servedBy(mode: string, prompts: readonly string[]): Promise<strin
     servers.push(await startBackend(`s${index}`, (_received, response) => response.end('{}')));
   }
   const profile = `plugins:\n${DEFAULT_PLUGINS}${DEFAULT_PROFILES}adaptation: {mode: ${mode}}\n`;
-  const house = await startHouse(servers, { profile, flags: ['--seed', '7', '--shards', '1'] });
-  cleanups.push(() => house.stop());
+  const bed = await startTestBed(servers, { profile, flags: ['--seed', '7', '--shards', '1'] });
+  cleanups.push(() => bed.stop());
   const names: string[] = [];
   for (const prompt of prompts) {
     const counts = servers.map(({ received }) => received.length);
-    expect((await ask(house.envoy.port, { body: chatBody(prompt) })).status).toBe(200);
+    expect((await ask(bed.envoy.port, { body: chatBody(prompt) })).status).toBe(200);
     names.push(servers.find(({ received }, index) => received.length > counts[index]!)!.name);
   }
   return names;
@@ -49,7 +49,7 @@ describe.skipIf(skipReason !== '')(`learned costs through Envoy${skipReason}`, (
     });
     const size = { seed: 3, servers: 4, speedup: 4 };
     const plan = planTraffic({ ...size, load: 1, seconds: 4 });
-    let houses: readonly House[] = [];
+    let beds: readonly DemoStack[] = [];
     const windows: number[] = [];
     const [fixed, learned] = await runShift({
       ...size,
@@ -59,11 +59,11 @@ describe.skipIf(skipReason !== '')(`learned costs through Envoy${skipReason}`, (
       signal: new AbortController().signal,
       windowMs: 500,
       started: (all) => {
-        houses = all;
+        beds = all;
       },
       show: ({ pools }) => windows.push(pools.length),
     });
-    expect(houses).toHaveLength(2);
+    expect(beds).toHaveLength(2);
     expect(windows.length).toBeGreaterThan(0);
     for (const run of [fixed!, learned!]) {
       expect(run.whole).toMatchObject({ answered: plan.length, failed: 0 });

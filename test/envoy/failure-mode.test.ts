@@ -2,13 +2,13 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { type Backend, type Behaviour, Gate, sseEvent, startBackend } from '../gateway/backend.ts';
 import { ask, begin, chatBody, eventually, nextPiece } from '../gateway/client.ts';
 import { type Configuration, skipReason } from './envoy.ts';
-import { type House, startHouse } from './test-bed.ts';
+import { startTestBed, type TestBed } from './test-bed.ts';
 
 describe.skipIf(skipReason !== '')(`the picker killed and restarted behind Envoy${skipReason}`, () => {
-  let house: House<Backend> | undefined;
-  afterEach(() => house?.stop());
+  let bed: TestBed<Backend> | undefined;
+  afterEach(() => bed?.stop());
 
-  async function start(configuration: Configuration, gate: Gate): Promise<House<Backend>> {
+  async function start(configuration: Configuration, gate: Gate): Promise<TestBed<Backend>> {
     const twoTokens: Behaviour = async (_received, response, backend) => {
       response.writeHead(200, { 'content-type': 'text/event-stream', 'x-inference-pod': backend.name });
       response.write(sseEvent('m', 'one'));
@@ -16,8 +16,8 @@ describe.skipIf(skipReason !== '')(`the picker killed and restarted behind Envoy
       response.end(sseEvent('m', 'two'));
     };
     const servers = await Promise.all(['s0', 's1'].map((name) => startBackend(name, twoTokens)));
-    house = await startHouse(servers, { configuration });
-    return house;
+    bed = await startTestBed(servers, { configuration });
+    return bed;
   }
 
   test('failing closed: streams break, requests get 500, and are served again after the restart', async () => {

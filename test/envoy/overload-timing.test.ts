@@ -4,7 +4,7 @@ import { type OverloadOptions, type OverloadSecond, runOverload } from '../../di
 import { engineOf } from '../../dist/simulator/server/engine.js';
 import { type Fleet, startFleet } from '../../dist/simulator/server/fleet.js';
 import { skipReason } from './envoy.ts';
-import { type House, pickerMetric, startHouse } from './test-bed.ts';
+import { pickerMetric, startTestBed, type TestBed } from './test-bed.ts';
 
 const SECONDS = 60 * Number(process.env.POINTSMAN_STRESS ?? 0);
 const SERVERS = 4;
@@ -53,7 +53,7 @@ async function queued(fleet: Fleet): Promise<number> {
 const skip = skipReason !== '' || SECONDS === 0;
 
 describe.skipIf(skip)(`ten times the load that the pool can take, for ${SECONDS} s`, () => {
-  let house: House<Fleet['servers'][number]>;
+  let bed: TestBed<Fleet['servers'][number]>;
   let alone: readonly number[];
   let flood: readonly OverloadSecond[];
   let totals: Awaited<ReturnType<typeof runOverload>>;
@@ -64,7 +64,7 @@ describe.skipIf(skip)(`ten times the load that the pool can take, for ${SECONDS}
   let capacity: number;
 
   const load = (seconds: number, batchPerSecond: number): OverloadOptions => ({
-    url: `http://127.0.0.1:${house.envoy.port}`,
+    url: `http://127.0.0.1:${bed.envoy.port}`,
     model: 'm',
     seconds,
     floodFrom: 1,
@@ -78,13 +78,13 @@ describe.skipIf(skip)(`ten times the load that the pool can take, for ${SECONDS}
   /** Without a gate everything stands in the engines, and how fast they answer is what they can do. */
   async function measureCapacity(): Promise<number> {
     const fleet = await startFleet(SERVERS, { engine: engineOf('llama-8b-l40s') });
-    house = await startHouse(fleet.servers, { profile: SCHEDULING, objectives: OBJECTIVES });
+    bed = await startTestBed(fleet.servers, { profile: SCHEDULING, objectives: OBJECTIVES });
     try {
       const begin = performance.now();
       const { batchAnswered, interactive } = await runOverload({ ...load(4, 150), floodTo: 5 }, async () => undefined);
       return (batchAnswered + interactive) / ((performance.now() - begin) / 1_000);
     } finally {
-      await house.stop();
+      await bed.stop();
     }
   }
 
@@ -92,7 +92,7 @@ describe.skipIf(skip)(`ten times the load that the pool can take, for ${SECONDS}
     async () => {
       capacity = await measureCapacity();
       const fleet = await startFleet(SERVERS, { engine: engineOf('llama-8b-l40s') });
-      house = await startHouse(fleet.servers, { profile: GATED, objectives: OBJECTIVES });
+      bed = await startTestBed(fleet.servers, { profile: GATED, objectives: OBJECTIVES });
       const before: number[] = [];
       await runOverload(load(SECONDS, 0), async ({ firstTokensMs }) => {
         before.push(...firstTokensMs);
@@ -104,7 +104,7 @@ describe.skipIf(skip)(`ten times the load that the pool can take, for ${SECONDS}
       totals = await runOverload(load(SECONDS + AFTER, BATCH_PER_SECOND), async (second) => {
         seconds.push(second);
         queues.push(await queued(fleet));
-        const waits = await pickerMetric(house.picker, 'llm_d_epp_flow_control_queue_size');
+        const waits = await pickerMetric(bed.picker, 'llm_d_epp_flow_control_queue_size');
         if (!second.flood && waits === 0) back = Math.min(back, second.second - SECONDS);
       });
       [flood, engineQueues] = [seconds, queues];
@@ -118,7 +118,7 @@ describe.skipIf(skip)(`ten times the load that the pool can take, for ${SECONDS}
     },
     SECONDS * 10_000 + 240_000,
   );
-  afterAll(() => house?.stop());
+  afterAll(() => bed?.stop());
 
   const firstTokens = (during: boolean) =>
     flood.filter((each) => each.flood === during).flatMap(({ firstTokensMs }) => firstTokensMs);
@@ -152,22 +152,22 @@ describe.skipIf(skip)(`ten times the load that the pool can take, for ${SECONDS}
 });
 
 describe.skipIf(skip)('a pool that has no endpoint for 20 s', () => {
-  let house: House<Fleet['servers'][number]> | undefined;
+  let bed: TestBed<Fleet['servers'][number]> | undefined;
   let fleet: Fleet;
   afterAll(async () => {
-    await house?.stop();
+    await bed?.stop();
     await Promise.all(fleet.servers.map((server) => server.stop()));
   });
 
   test('serves everyone who came meanwhile, a few at a time', async () => {
     fleet = await startFleet(SERVERS, { engine: engineOf('llama-8b-l40s') });
-    house = await startHouse([], { profile: `featureGates: [flowControl]\n${SCHEDULING}`, objectives: OBJECTIVES });
+    bed = await startTestBed([], { profile: `featureGates: [flowControl]\n${SCHEDULING}`, objectives: OBJECTIVES });
     const queues: number[] = [];
     let watching: NodeJS.Timeout | undefined;
     let cameMs = 0;
     const { interactive, interactiveFailed, batchAnswered, batchRefused } = await runOverload(
       {
-        url: `http://127.0.0.1:${house.envoy.port}`,
+        url: `http://127.0.0.1:${bed.envoy.port}`,
         model: 'm',
         seconds: 20,
         floodFrom: 1,
@@ -179,7 +179,7 @@ describe.skipIf(skip)('a pool that has no endpoint for 20 s', () => {
       },
       async ({ second }) => {
         if (second < 20) return;
-        await house!.setPool(fleet.servers);
+        await bed!.setPool(fleet.servers);
         cameMs = performance.now();
         watching = setInterval(() => void queued(fleet).then((requests) => queues.push(requests)), 250);
       },

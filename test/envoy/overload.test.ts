@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { type Backend, type Behaviour, startBackend } from '../gateway/backend.ts';
 import { type Answer, ask, begin, chatBody, eventually, manyConnections, nextPiece } from '../gateway/client.ts';
 import { skipReason } from './envoy.ts';
-import { type House, type HouseOptions, pickerMetric, startHouse } from './test-bed.ts';
+import { type HouseOptions, pickerMetric, startTestBed, type TestBed } from './test-bed.ts';
 
 /** POINTSMAN_STRESS=10 sends ten times as many. */
 const STRESS = Number(process.env.POINTSMAN_STRESS ?? 1);
@@ -71,26 +71,26 @@ class HeldServers {
 
 describe.skipIf(skipReason !== '')(`an overload through Envoy${skipReason}`, () => {
   const agent = manyConnections();
-  let house: House<Backend> | undefined;
+  let bed: TestBed<Backend> | undefined;
   let others: readonly Backend[] = [];
   afterEach(async () => {
-    await house?.stop();
+    await bed?.stop();
     await Promise.all(others.map((server) => server.stop()));
-    house = undefined;
+    bed = undefined;
     others = [];
   });
 
-  async function start(servers: readonly Backend[], options: HouseOptions): Promise<House<Backend>> {
-    house = await startHouse(servers, { objectives: OBJECTIVES, ...options });
-    return house;
+  async function start(servers: readonly Backend[], options: HouseOptions): Promise<TestBed<Backend>> {
+    bed = await startTestBed(servers, { objectives: OBJECTIVES, ...options });
+    return bed;
   }
 
   function send(prompt: string, objective = 'batch'): Promise<Answer> {
     const headers = { 'x-llm-d-inference-objective': objective };
-    return ask(house!.envoy.port, { body: chatBody(prompt), headers }, agent);
+    return ask(bed!.envoy.port, { body: chatBody(prompt), headers }, agent);
   }
 
-  const waiting = () => pickerMetric(house!.picker, 'llm_d_epp_flow_control_queue_size');
+  const waiting = () => pickerMetric(bed!.picker, 'llm_d_epp_flow_control_queue_size');
   const statuses = async (answers: readonly Promise<Answer>[]) =>
     (await Promise.all(answers)).map(({ status }) => status);
 
@@ -139,7 +139,7 @@ describe.skipIf(skipReason !== '')(`an overload through Envoy${skipReason}`, () 
     held.answer(2);
     expect((await interactive).status).toBe(200);
     const confirmed = 'llm_d_epp_flow_control_revocations_total';
-    expect(await pickerMetric(house!.picker, confirmed)).toBe(1);
+    expect(await pickerMetric(bed!.picker, confirmed)).toBe(1);
   });
 
   test('an answer that has begun cannot be taken back: it is cut off, and its place is free', async () => {
@@ -151,7 +151,7 @@ describe.skipIf(skipReason !== '')(`an overload through Envoy${skipReason}`, () 
     });
     await start([server], { profile: queued(1).replace('flowControl:', 'flowControl:\n  enableEviction: true') });
     const asked = { body: chatBody('batch', { stream: true }), headers: { 'x-llm-d-inference-objective': 'batch' } };
-    const { answer } = await begin(house!.envoy.port, asked, agent);
+    const { answer } = await begin(bed!.envoy.port, asked, agent);
     expect(await nextPiece(answer)).toContain('data:');
     const cut = new Promise((resolve) => {
       answer.on('error', () => resolve('cut off'));
@@ -170,7 +170,7 @@ describe.skipIf(skipReason !== '')(`an overload through Envoy${skipReason}`, () 
     const [killed, ...left] = held.servers;
     await setPool(left);
     await eventually('it has left the pool', async () => {
-      return (await pickerMetric(house!.picker, 'llm_d_epp_ready_endpoints')) === 2;
+      return (await pickerMetric(bed!.picker, 'llm_d_epp_ready_endpoints')) === 2;
     });
     held.forget(killed!.name);
     await killed!.stop();

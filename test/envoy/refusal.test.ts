@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Backend, startBackend } from '../gateway/backend.ts';
 import { ask, chatBody } from '../gateway/client.ts';
 import { skipReason } from './envoy.ts';
-import { type House, startHouse } from './test-bed.ts';
+import { startTestBed, type TestBed } from './test-bed.ts';
 
 /** Only servers with the prefill role may serve, and none has it. */
 const NOBODY_FITS = `plugins:
@@ -16,14 +16,14 @@ schedulingProfiles:
 `;
 
 describe.skipIf(skipReason !== '')(`refusals reach the client through Envoy${skipReason}`, () => {
-  const houses: House<Backend>[] = [];
-  let ordinary: House<Backend>;
+  const beds: TestBed<Backend>[] = [];
+  let ordinary: TestBed<Backend>;
   beforeAll(async () => {
-    ordinary = await startHouse([await startBackend('s0')], { flags: ['--max-request-body-size', '1048576'] });
-    houses.push(ordinary);
+    ordinary = await startTestBed([await startBackend('s0')], { flags: ['--max-request-body-size', '1048576'] });
+    beds.push(ordinary);
   });
   afterAll(async () => {
-    for (const house of houses) await house.stop();
+    for (const bed of beds) await bed.stop();
   });
 
   test('400 for a body that is not JSON', async () => {
@@ -47,17 +47,17 @@ describe.skipIf(skipReason !== '')(`refusals reach the client through Envoy${ski
   });
 
   test('429 when the filters leave no endpoint', async () => {
-    const house = await startHouse([await startBackend('s0')], { profile: NOBODY_FITS });
-    houses.push(house);
-    const answer = await ask(house.envoy.port, { body: chatBody('hi') });
+    const bed = await startTestBed([await startBackend('s0')], { profile: NOBODY_FITS });
+    beds.push(bed);
+    const answer = await ask(bed.envoy.port, { body: chatBody('hi') });
     expect(answer.status).toBe(429);
     expect(answer.body.toString()).toMatch(/^inference error: ResourceExhausted - /);
   });
 
   test('503 when there are no endpoints', async () => {
-    const house = await startHouse<Backend>([]);
-    houses.push(house);
-    const answer = await ask(house.envoy.port, { body: chatBody('hi') });
+    const bed = await startTestBed<Backend>([]);
+    beds.push(bed);
+    const answer = await ask(bed.envoy.port, { body: chatBody('hi') });
     expect(answer.status).toBe(503);
     expect(answer.body.toString()).toContain('failed to find endpoint candidates');
   });

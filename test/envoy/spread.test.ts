@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { type Backend, type Behaviour, startBackend } from '../gateway/backend.ts';
 import { ask, chatBody, eventually, manyConnections } from '../gateway/client.ts';
 import { skipReason } from './envoy.ts';
-import { startHouse } from './test-bed.ts';
+import { startTestBed } from './test-bed.ts';
 
 const SERVERS = 8;
 const REQUESTS = 1_000;
@@ -19,11 +19,11 @@ async function burst(prompts: readonly string[]): Promise<number[]> {
   };
   const servers: Backend[] = [];
   for (let index = 0; index < SERVERS; index++) servers.push(await startBackend(`s${index}`, hold));
-  const house = await startHouse(servers);
+  const bed = await startTestBed(servers);
   const counts = () => servers.map((server) => server.received.length);
   const agent = manyConnections();
   try {
-    const answers = prompts.map((prompt) => ask(house.envoy.port, { body: chatBody(prompt) }, agent));
+    const answers = prompts.map((prompt) => ask(bed.envoy.port, { body: chatBody(prompt) }, agent));
     const arrived = eventually('all requests arrive', () => counts().reduce((a, b) => a + b) === prompts.length);
     await Promise.race([arrived, Promise.all(answers)]);
     release();
@@ -33,7 +33,7 @@ async function burst(prompts: readonly string[]): Promise<number[]> {
   } finally {
     release();
     agent.destroy();
-    await house.stop();
+    await bed.stop();
   }
 }
 

@@ -26,7 +26,7 @@ export interface HouseOptions {
 }
 
 /** A picker and an Envoy in front of servers. */
-export interface House<S extends Server> {
+export interface TestBed<S extends Server> {
   readonly envoy: Envoy;
   readonly servers: readonly S[];
   picker: PickerProcess;
@@ -44,12 +44,12 @@ const DEFAULT_PROFILE = `plugins:\n${DEFAULT_PLUGINS}${DEFAULT_PROFILES}`;
 /** POINTSMAN_TEST_PICKER starts another picker that takes the same flags, to compare with. */
 const COMMAND = process.env.POINTSMAN_TEST_PICKER?.split(' ') ?? OWN_PICKER;
 
-/** Start a picker and an Envoy in front of `servers`. The house owns them all. */
-export async function startHouse<S extends Server>(
+/** Start a picker and an Envoy in front of `servers`. The bed owns them all. */
+export async function startTestBed<S extends Server>(
   servers: readonly S[],
   options: HouseOptions = {},
-): Promise<House<S>> {
-  const folder = await mkdtemp(join(tmpdir(), 'pointsman-house-'));
+): Promise<TestBed<S>> {
+  const folder = await mkdtemp(join(tmpdir(), 'pointsman-bed-'));
   const endpointsFile = join(folder, 'endpoints.yaml');
   const setPool = (pool: readonly Server[]) => writePool(endpointsFile, pool, options.objectives ?? '');
   await setPool(servers);
@@ -67,23 +67,23 @@ export async function startHouse<S extends Server>(
   const picker = await start();
   const ports = servers.map((server) => server.port);
   const envoy = await startEnvoy(options.configuration ?? 'envoy.yaml', grpcPort!, ports);
-  const house: House<S> = {
+  const bed: TestBed<S> = {
     envoy,
     servers,
     picker,
     setPool,
-    killPicker: () => house.picker.stop('SIGKILL'),
+    killPicker: () => bed.picker.stop('SIGKILL'),
     restartPicker: async () => {
-      house.picker = await start();
+      bed.picker = await start();
     },
     stop: async () => {
       await envoy.stop();
-      await house.picker.stop('SIGKILL');
+      await bed.picker.stop('SIGKILL');
       await Promise.all(servers.map((server) => server.stop()));
       await rm(folder, { recursive: true, force: true });
     },
   };
-  return house;
+  return bed;
 }
 
 async function writePool(endpointsFile: string, servers: readonly Server[], objectives: string): Promise<void> {

@@ -1,22 +1,22 @@
 import { describe, expect, it } from 'vitest';
-import type { Revoked } from '../../dist/core/gate.js';
-import { type Revocable, RevocableRequests } from '../../dist/flow-control/evictable-requests.js';
-import { Revocations } from '../../dist/flow-control/evictions.js';
+import type { Evicted } from '../../dist/core/capacity-gate.js';
+import { type Evictable, EvictableRequests } from '../../dist/flow-control/evictable-requests.js';
+import { Evictions } from '../../dist/flow-control/evictions.js';
 
 /** A gate that chooses what it is told to choose, for heads that wait in slots of their own numbers. */
-function rounds(choices: Record<number, Revoked[]>) {
+function rounds(choices: Record<number, Evicted[]>) {
   const held = new Set<number>(Object.values(choices).flatMap((each) => each.map(({ ticket }) => ticket)));
   const log: string[] = [];
   const asked: number[] = [];
   const heads = Object.keys(choices).map(Number);
-  const revocations = new Revocations({
+  const evictions = new Evictions({
     gate: {
-      revoke: (_thread, slot) => {
+      evictRequest: (_thread, slot) => {
         asked.push(slot);
         return choices[slot]?.shift();
       },
       isHeld: ({ ticket }) => held.has(ticket),
-      revocationLost: ({ ticket }) => log.push(`lost ${ticket}`) > 0,
+      evictionLost: ({ ticket }) => log.push(`lost ${ticket}`) > 0,
     },
     queues: {
       blocked: (visit) => {
@@ -28,51 +28,51 @@ function rounds(choices: Record<number, Revoked[]>) {
     issued: (priority) => log.push(`for ${priority}`),
     ended: (how, seconds) => log.push(`${how} after ${seconds}`),
   });
-  return { revocations, held, log, asked };
+  return { evictions, held, log, asked };
 }
 
-const ticket = (number: number): Revoked => ({ thread: 1, ticket: number, ticketGeneration: 1, priority: -1 });
+const ticket = (number: number): Evicted => ({ thread: 1, ticket: number, ticketGeneration: 1, priority: -1 });
 
 describe('requests that are to be ended', () => {
   it('are two at a time at most, whoever they make room for', () => {
-    const { revocations, log } = rounds({ 1: [ticket(1)], 2: [ticket(2), ticket(3)] });
-    revocations.demand(0);
+    const { evictions, log } = rounds({ 1: [ticket(1)], 2: [ticket(2), ticket(3)] });
+    evictions.demand(0);
     expect(log).toEqual(['for 10', 'end 1', 'for 10', 'end 2']);
-    expect(revocations.underWay).toBe(2);
+    expect(evictions.underWay).toBe(2);
   });
 
   it('are followed by others only when all of them have ended', () => {
-    const { revocations, held, log } = rounds({ 1: [ticket(1), ticket(2), ticket(3)] });
-    revocations.demand(0);
+    const { evictions, held, log } = rounds({ 1: [ticket(1), ticket(2), ticket(3)] });
+    evictions.demand(0);
     held.delete(1);
-    revocations.settle(100);
-    revocations.demand(100);
+    evictions.settle(100);
+    evictions.demand(100);
     expect(log.slice(4)).toEqual(['confirmed after 0.1']);
     held.delete(2);
-    revocations.settle(200);
-    revocations.demand(200);
+    evictions.settle(200);
+    evictions.demand(200);
     expect(log.slice(5)).toEqual(['confirmed after 0.2', 'for 10', 'end 3']);
   });
 
   it('count as lost after two seconds', () => {
-    const { revocations, log } = rounds({ 1: [ticket(1)] });
-    expect(revocations.nextMs).toBe(Number.POSITIVE_INFINITY);
-    revocations.demand(5);
-    expect(revocations.nextMs).toBe(2_005);
-    revocations.settle(2_004);
-    expect(revocations.underWay).toBe(1);
-    revocations.settle(2_005);
+    const { evictions, log } = rounds({ 1: [ticket(1)] });
+    expect(evictions.nextMs).toBe(Number.POSITIVE_INFINITY);
+    evictions.demand(5);
+    expect(evictions.nextMs).toBe(2_005);
+    evictions.settle(2_004);
+    expect(evictions.underWay).toBe(1);
+    evictions.settle(2_005);
     expect(log.slice(2)).toEqual(['lost 1', 'timed_out after 2']);
-    expect(revocations.nextMs).toBe(Number.POSITIVE_INFINITY);
+    expect(evictions.nextMs).toBe(Number.POSITIVE_INFINITY);
   });
 
   it('are looked for every 50 ms at most, and for eight heads at most', () => {
-    const { revocations, asked } = rounds(Object.fromEntries(Array.from({ length: 9 }, (_, i) => [i, []])));
-    revocations.demand(0);
+    const { evictions, asked } = rounds(Object.fromEntries(Array.from({ length: 9 }, (_, i) => [i, []])));
+    evictions.demand(0);
     expect(asked).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
-    revocations.demand(49);
+    evictions.demand(49);
     expect(asked).toHaveLength(8);
-    revocations.demand(50);
+    evictions.demand(50);
     expect(asked).toHaveLength(16);
   });
 });
@@ -81,13 +81,13 @@ describe('requests that are to be ended', () => {
 // itself, its ticket goes to the next request, the message arrives, time passes.
 
 interface World {
-  readonly shard: RevocableRequests;
-  readonly revocations: Revocations;
+  readonly shard: EvictableRequests;
+  readonly evictions: Evictions;
   /** What happened to the requests, by name. */
   readonly ends: Map<string, string[]>;
-  readonly messages: Revoked[];
+  readonly messages: Evicted[];
   ticketOwner: { name: string; generation: number } | undefined;
-  revoked: string[];
+  evicted: string[];
   now: number;
   readonly outcomes: string[];
 }
@@ -95,33 +95,33 @@ interface World {
 /** One place, which is one ticket; `first` has it, and `second` takes it when it is free. A head waits for it. */
 function world(): World {
   const w = {
-    shard: new RevocableRequests(),
+    shard: new EvictableRequests(),
     ends: new Map<string, string[]>(),
-    messages: [] as Revoked[],
+    messages: [] as Evicted[],
     ticketOwner: undefined as World['ticketOwner'],
-    revoked: [] as string[],
+    evicted: [] as string[],
     now: 0,
     outcomes: [] as string[],
   };
-  const held = ({ ticketGeneration }: Revoked) => w.ticketOwner?.generation === ticketGeneration;
-  const revocations = new Revocations({
+  const held = ({ ticketGeneration }: Evicted) => w.ticketOwner?.generation === ticketGeneration;
+  const evictions = new Evictions({
     gate: {
-      revoke: () => {
+      evictRequest: () => {
         const owner = w.ticketOwner;
-        if (owner === undefined || w.revoked.includes(owner.name)) return undefined;
-        w.revoked.push(owner.name);
+        if (owner === undefined || w.evicted.includes(owner.name)) return undefined;
+        w.evicted.push(owner.name);
         return { thread: 1, ticket: 1, ticketGeneration: owner.generation, priority: -1 };
       },
       isHeld: held,
-      revocationLost: () => true,
+      evictionLost: () => true,
     },
     queues: { blocked: (visit) => visit(0, 10) },
     placeOf: () => ({ thread: 1, slot: 0 }),
-    tell: (revoked) => w.messages.push(revoked),
+    tell: (evicted) => w.messages.push(evicted),
     issued: () => undefined,
     ended: (how) => w.outcomes.push(how),
   });
-  return { ...w, revocations } as World;
+  return { ...w, evictions } as World;
 }
 
 function end(w: World, name: string, how: string): void {
@@ -134,19 +134,19 @@ function end(w: World, name: string, how: string): void {
 function begin(w: World, name: string, generation: number): void {
   w.ticketOwner = { name, generation };
   w.ends.set(name, []);
-  const request: Revocable = { revoke: () => end(w, name, 'revoked') };
+  const request: Evictable = { evictRequest: () => end(w, name, 'evicted') };
   w.shard.hold([{ ticket: 1, generation }], request);
 }
 
 /** What can happen next, by name. */
 const actions: Readonly<Record<string, { readonly can: (w: World) => boolean; readonly run: (w: World) => void }>> = {
-  demand: { can: () => true, run: (w) => w.revocations.demand(w.now) },
-  settle: { can: () => true, run: (w) => w.revocations.settle(w.now) },
+  demand: { can: () => true, run: (w) => w.evictions.demand(w.now) },
+  settle: { can: () => true, run: (w) => w.evictions.settle(w.now) },
   arrive: {
     can: (w) => w.messages.length > 0,
     run: (w) => {
       const { ticket: number, ticketGeneration } = w.messages.shift()!;
-      w.shard.revoke(number, ticketGeneration);
+      w.shard.evictRequest(number, ticketGeneration);
     },
   },
   endByItself: { can: (w) => w.ticketOwner !== undefined, run: (w) => end(w, w.ticketOwner!.name, 'by itself') },
@@ -165,10 +165,10 @@ function check(w: World, path: readonly string[]): void {
   const say = path.join(', ');
   for (const [name, ends] of w.ends) {
     expect(ends.length, `${name} ended ${ends} in: ${say}`).toBeLessThanOrEqual(1);
-    if (ends[0] === 'revoked') expect(w.revoked, say).toContain(name);
+    if (ends[0] === 'evicted') expect(w.evicted, say).toContain(name);
   }
-  expect(new Set(w.revoked).size, say).toBe(w.revoked.length);
-  expect(w.outcomes.length + w.revocations.underWay, say).toBe(w.revoked.length);
+  expect(new Set(w.evicted).size, say).toBe(w.evicted.length);
+  expect(w.outcomes.length + w.evictions.underWay, say).toBe(w.evicted.length);
   expect(w.shard.size, say).toBe(w.ticketOwner === undefined ? 0 : 1);
 }
 

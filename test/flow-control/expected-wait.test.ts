@@ -10,7 +10,7 @@ import { PLAIN_BAND, request, settings } from './settings.js';
 function backlog(given: Partial<FlowControlSettings> = {}, flows = 1): QueueMachine {
   const queue = new QueueMachine(settings(given), 0, { requests: 4_096, flows: 64 });
   for (let i = 0; i < 1_050; i++) queue.enqueue(request({ uncachedTokens: 99, flow: `f${i % flows}` }), 0);
-  for (let ms = 100; ms <= 5_000; ms += 100) queue.dispatch(() => 'granted', ms, 1);
+  for (let ms = 100; ms <= 5_000; ms += 100) queue.dispatch(() => 'dispatched', ms, 1);
   return queue;
 }
 
@@ -19,7 +19,7 @@ describe('the expected wait', () => {
     const queue = new QueueMachine(settings(), 0, { requests: 64, flows: 8 });
     const handle = queue.enqueue(request(), 0);
     expect(queue.position(handle, 499)).toEqual({ ahead: 0, expectedWaitMs: undefined });
-    queue.dispatch(() => 'granted', 100, 9);
+    queue.dispatch(() => 'dispatched', 100, 9);
     expect(queue.position(queue.enqueue(request(), 600), 600)!.ahead).toBe(0);
   });
 

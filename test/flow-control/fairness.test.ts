@@ -11,13 +11,13 @@ function machine(fairness: FairnessSettings, ordering: OrderingSettings = { kind
   });
 }
 
-/** Grant `count` requests. @returns what each flow was served, in tokens of prompt and one of output */
+/** Dispatch `count` requests. @returns what each flow was served, in tokens of prompt and one of output */
 function serve(queue: QueueMachine, cost: ReadonlyMap<number, { flow: string; tokens: number }>, count: number) {
   const order: { flow: string; tokens: number }[] = [];
   queue.dispatch(
     (_handle, reference) => {
       order.push(cost.get(reference)!);
-      return 'granted';
+      return 'dispatched';
     },
     0,
     count,
@@ -25,13 +25,13 @@ function serve(queue: QueueMachine, cost: ReadonlyMap<number, { flow: string; to
   return order;
 }
 
-/** References of all that wait, in the order of their grants. */
+/** References of all that wait, in the order of their dispatches. */
 function order(queue: QueueMachine, nowMs: number): readonly number[] {
   const references: number[] = [];
   queue.dispatch(
     (_handle, reference) => {
       references.push(reference);
-      return 'granted';
+      return 'dispatched';
     },
     nowMs,
     1_000,
@@ -127,14 +127,14 @@ describe('start-time fairness with outputs that nobody knows', () => {
     const queue = machine(fair);
     queue.enqueue(request({ flow: 'open', uncachedTokens: 100, maxTokens: 0 }), 0);
     queue.enqueue(request({ flow: 'bounded', uncachedTokens: 100, maxTokens: 50 }), 0);
-    queue.dispatch(() => 'granted', 0, 9);
+    queue.dispatch(() => 'dispatched', 0, 9);
     expect([tagOf(queue, 'open'), tagOf(queue, 'bounded')]).toEqual([300, 150]);
   });
 
   it('charges on in steps of 64 tokens while an answer outgrows its estimate, and settles at the end', () => {
     const queue = machine(fair);
     const handle = queue.enqueue(request({ flow: 'f', uncachedTokens: 100, maxTokens: 0 }), 0);
-    queue.dispatch(() => 'granted', 0, 9);
+    queue.dispatch(() => 'dispatched', 0, 9);
     queue.progress(handle, 200, 0);
     expect(tagOf(queue, 'f')).toBe(300);
     queue.progress(handle, 201, 0);
@@ -144,7 +144,7 @@ describe('start-time fairness with outputs that nobody knows', () => {
     queue.end(handle, 329, 0);
     // 63 tokens too many were paid: the next request begins with them.
     queue.enqueue(request({ flow: 'f', uncachedTokens: 100, maxTokens: 1 }), 0);
-    queue.dispatch(() => 'granted', 0, 9);
+    queue.dispatch(() => 'dispatched', 0, 9);
     expect(tagOf(queue, 'f')).toBe(492 + 101 - 63);
   });
 
@@ -153,7 +153,7 @@ describe('start-time fairness with outputs that nobody knows', () => {
     const estimate = () => queue.snapshot(0, 9).bands[0]!.flows[0]!.outputEstimate;
     const answer = (tokens: number) => {
       const handle = queue.enqueue(request({ flow: 'f' }), 0);
-      queue.dispatch(() => 'granted', 0, 9);
+      queue.dispatch(() => 'dispatched', 0, 9);
       queue.end(handle, tokens, 0);
     };
     answer(1_000);
@@ -165,10 +165,10 @@ describe('start-time fairness with outputs that nobody knows', () => {
   it('forgets credit from before a pause', () => {
     const queue = machine(fair);
     const handle = queue.enqueue(request({ flow: 'f', uncachedTokens: 100, maxTokens: 0 }), 0);
-    queue.dispatch(() => 'granted', 0, 9);
+    queue.dispatch(() => 'dispatched', 0, 9);
     queue.end(handle, 0, 0);
     for (let i = 0; i < 10; i++) queue.enqueue(request({ flow: 'g', uncachedTokens: 999, maxTokens: 1 }), 0);
-    queue.dispatch(() => 'granted', 0, 5);
+    queue.dispatch(() => 'dispatched', 0, 5);
     queue.enqueue(request({ flow: 'f', uncachedTokens: 100, maxTokens: 1 }), 0);
     expect(tagOf(queue, 'f')).toBe(tagOf(queue, 'g'));
   });
@@ -199,7 +199,7 @@ describe('shortest first', () => {
           (_handle, reference) => {
             latest = Math.max(latest, came.get(reference)!);
             expect(latest - came.get(reference)!).toBeLessThanOrEqual(200);
-            return 'granted';
+            return 'dispatched';
           },
           nowMs,
           1_000,
@@ -235,10 +235,10 @@ describe('program-aware fairness', () => {
   it('prefers the flow that had less service, and forgets service with time', () => {
     const queue = machine(programAware);
     const first = queue.enqueue(request({ flow: 'heavy', promptTokens: 1_000 }), 0);
-    queue.dispatch(() => 'granted', 0, 9);
+    queue.dispatch(() => 'dispatched', 0, 9);
     queue.end(first, 500, 0);
     const second = queue.enqueue(request({ flow: 'light', promptTokens: 10 }), 20_000);
-    queue.dispatch(() => 'granted', 20_000, 9);
+    queue.dispatch(() => 'dispatched', 20_000, 9);
     // 2,000 tokens of twenty half-lives ago are fewer than 10 now.
     queue.end(second, 0, 20_000);
     const one = request({ flow: 'light' });
@@ -253,7 +253,7 @@ describe('program-aware fairness', () => {
     for (const hours of [0, 1, 2, 3, 4]) {
       const nowMs = hours * 3_600_000;
       const handle = queue.enqueue(request({ flow: `f${hours}`, promptTokens: 100 }), nowMs);
-      queue.dispatch(() => 'granted', nowMs, 9);
+      queue.dispatch(() => 'dispatched', nowMs, 9);
       queue.end(handle, 10, nowMs);
       const busy = request({ flow: `f${hours}` });
       const fresh = request({ flow: `fresh${hours}` });

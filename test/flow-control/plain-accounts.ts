@@ -57,10 +57,10 @@ function weightOf(fairness: FairnessSettings, flow: PlainFlow): number {
   return 'weights' in fairness ? (fairness.weights[flow.id] ?? 1) : 1;
 }
 
-/** A flow is served so many tokens. @param granted a request of it was granted, not only more output of one */
-export function pay(fairness: FairnessSettings, flow: PlainFlow, tokens: number, granted: boolean): void {
+/** A flow is served so many tokens. @param dispatched a request of it was dispatched, not only more output of one */
+export function pay(fairness: FairnessSettings, flow: PlainFlow, tokens: number, dispatched: boolean): void {
   const weight = weightOf(fairness, flow);
-  if (fairness.kind === 'round-robin' && granted) flow.tag += 1;
+  if (fairness.kind === 'round-robin' && dispatched) flow.tag += 1;
   if (fairness.kind === 'start-time') {
     const spent = Math.min(flow.credit, tokens);
     flow.credit -= spent;

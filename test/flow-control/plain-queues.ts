@@ -322,7 +322,7 @@ export class PlainQueues {
 
   // ----------------------------------------------------------------------------------------------- what it costs
 
-  granted(item: PlainItem, nowMs: number): void {
+  dispatched(item: PlainItem, nowMs: number): void {
     const { flow, at, request } = item;
     const { reached, settings } = this.#bandOf(item);
     const output = this.#tokensOf(request) - request.uncachedTokens;
@@ -386,7 +386,7 @@ export class PlainQueues {
     band.idleSinceMs = nowMs;
   }
 
-  /** A grant could not be used: back to where it came from. */
+  /** A dispatch could not be used: back to where it came from. */
   requeue(handle: number, nowMs: number): void {
     const running = this.running.get(handle)!;
     const { item, paid } = running;

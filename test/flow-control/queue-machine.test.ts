@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { type GrantResult, NO_HANDLE, type QueuedRequest } from '../../dist/flow-control/queue-contract.js';
+import { type DispatchResult, NO_HANDLE, type QueuedRequest } from '../../dist/flow-control/queue-contract.js';
 import { type QueueBounds, QueueMachine } from '../../dist/flow-control/queue-machine.js';
 import type { FlowControlSettings } from '../../dist/flow-control/settings.js';
 import { NO_LIMITS, PLAIN_BAND, request, settings, slots } from './settings.js';
@@ -20,21 +20,21 @@ class Queue {
     return this.machine.enqueue(request(given), this.nowMs);
   }
 
-  /** Grant to the first `places` requests whose candidates hold an open slot. @returns their references */
+  /** Dispatch to the first `places` requests whose candidates hold an open slot. @returns their references */
   serve(
     places: number,
     openSlots: readonly number[] = [0, 1, 2, 3],
     candidatesOf = new Map<number, readonly number[]>(),
   ) {
     const served: number[] = [];
-    const tryGrant = (_handle: number, reference: number, _priority: number, onlySlot: number): GrantResult => {
+    const tryDispatch = (_handle: number, reference: number, _priority: number, onlySlot: number): DispatchResult => {
       const may = onlySlot >= 0 ? [onlySlot] : (candidatesOf.get(reference) ?? openSlots);
       if (!may.some((slot) => openSlots.includes(slot))) return 'closed';
       if (served.length === places) return 'later';
       served.push(reference);
-      return 'granted';
+      return 'dispatched';
     };
-    this.machine.dispatch(tryGrant, this.nowMs, 256);
+    this.machine.dispatch(tryDispatch, this.nowMs, 256);
     return served;
   }
 
@@ -128,7 +128,7 @@ describe('limits', () => {
     expect(queue.machine.refusal.outcome).toBe('RejectedNoEndpoints');
   });
 
-  it('hold for a granted request no more', () => {
+  it('hold for a dispatched request no more', () => {
     const queue = limited({ requests: 1 });
     queue.add();
     expect(queue.serve(1)).toHaveLength(1);
@@ -169,7 +169,7 @@ describe('flows', () => {
     expect(queue.machine.flowCount).toBe(1);
   });
 
-  it('are known exactly once, also when a request comes back from its grant or the policies change', () => {
+  it('are known exactly once, also when a request comes back from its dispatch or the policies change', () => {
     const fairness = { kind: 'round-robin' } as const;
     const queue = new Queue({}, { requests: 64, flows: 16 });
     queue.machine.cancel(queue.add({ flow: 'idle' }), 0);
@@ -268,10 +268,11 @@ describe('classes of candidates', () => {
     const queue = new Queue();
     const large = queue.add({ reference: 1 });
     queue.add({ reference: 2 });
-    const tryGrant = (_handle: number, reference: number): GrantResult => (reference === 1 ? 'closed' : 'granted');
-    expect(queue.machine.dispatch(tryGrant, 0, 9)).toBe(0);
+    const tryDispatch = (_handle: number, reference: number): DispatchResult =>
+      reference === 1 ? 'closed' : 'dispatched';
+    expect(queue.machine.dispatch(tryDispatch, 0, 9)).toBe(0);
     queue.machine.cancel(large, 0);
-    expect(queue.machine.dispatch(tryGrant, 0, 9)).toBe(1);
+    expect(queue.machine.dispatch(tryDispatch, 0, 9)).toBe(1);
   });
 
   it('beyond the 64th look sixteen requests deep', () => {
@@ -336,7 +337,7 @@ describe('a request whose prefix is on a full endpoint', () => {
   });
 });
 
-describe('a grant', () => {
+describe('a dispatch', () => {
   it('that cannot be used puts the request back to the head, with its old deadline', () => {
     const queue = new Queue({ ttlMs: 100 });
     const handle = queue.add({ reference: 1 });
@@ -353,7 +354,7 @@ describe('a grant', () => {
     const queue = new Queue();
     queue.add({ reference: 1 });
     queue.add({ reference: 2 });
-    const results: GrantResult[] = ['gone', 'granted'];
+    const results: DispatchResult[] = ['gone', 'dispatched'];
     expect(queue.machine.dispatch(() => results.shift()!, 0, 9)).toBe(1);
     expect(queue.machine.totals).toMatchObject({ cancelled: 1, dispatched: 1 });
   });
@@ -361,9 +362,9 @@ describe('a grant', () => {
   it('stops at the bound of a turn and says that there is more', () => {
     const queue = new Queue();
     for (let i = 0; i < 5; i++) queue.add();
-    expect(queue.machine.dispatch(() => 'granted', 0, 3)).toBe(3);
+    expect(queue.machine.dispatch(() => 'dispatched', 0, 3)).toBe(3);
     expect(queue.machine.unfinished).toBe(true);
-    expect(queue.machine.dispatch(() => 'granted', 0, 3)).toBe(2);
+    expect(queue.machine.dispatch(() => 'dispatched', 0, 3)).toBe(2);
     expect(queue.machine.unfinished).toBe(false);
   });
 
@@ -572,10 +573,10 @@ describe('a request whose turn comes while the endpoint that holds its prefix is
     const serve = (open2 = false) => {
       queue.machine.openedAll();
       queue.machine.dispatch(
-        (_handle, reference, _priority, onlySlot): GrantResult => {
+        (_handle, reference, _priority, onlySlot): DispatchResult => {
           asked.push([reference, onlySlot]);
           if (onlySlot === 2 && !open2) return 'closed';
-          return reference === 1 && onlySlot < 0 && asked.length === 1 ? 'sticks' : 'granted';
+          return reference === 1 && onlySlot < 0 && asked.length === 1 ? 'sticks' : 'dispatched';
         },
         queue.nowMs,
         256,

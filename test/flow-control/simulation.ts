@@ -1,7 +1,7 @@
 // A pool of endpoints, in front of it the queue machine, and beside it the plain model. One seed makes one history: arrivals,
-// cancels, answers that grow and end, grants that cannot be used, endpoints that leave and come back, shards that die, other
+// cancels, answers that grow and end, dispatches that cannot be used, endpoints that leave and come back, shards that die, other
 // settings, and time that passes.
-import { type GrantResult, NO_HANDLE, type QueuedRequest } from '../../dist/flow-control/queue-contract.js';
+import { type DispatchResult, NO_HANDLE, type QueuedRequest } from '../../dist/flow-control/queue-contract.js';
 import { type QueueBounds, QueueMachine } from '../../dist/flow-control/queue-machine.js';
 import type {
   BandSettings,
@@ -39,7 +39,7 @@ export interface World {
 }
 
 const NOTHING = {
-  granted: 0,
+  dispatched: 0,
   refused: 0,
   expired: 0,
   cancelled: 0,
@@ -327,7 +327,7 @@ class Simulation {
     return this.plain.waiting.filter((item) => !item.at.overflow && this.roomFor(item) >= 0);
   }
 
-  tryGrant(handle: number, reference: number, priority: number, onlySlot: number): GrantResult {
+  tryDispatch(handle: number, reference: number, priority: number, onlySlot: number): DispatchResult {
     const item = this.plain.find(handle);
     const told = [reference, priority, onlySlot].join();
     this.check(told === [item.request.reference, item.request.priority, item.only].join(), `it was called ${told}`);
@@ -344,9 +344,9 @@ class Simulation {
     const first = item.at.overflow ? others.length === 0 : this.plain.mayGo(item, others, this.nowMs);
     this.check(first, 'another request should have gone first');
     this.pool.take(handle, slot, item.request.reference % SHARDS);
-    this.plain.granted(item, this.nowMs);
-    this.counts.granted++;
-    return 'granted';
+    this.plain.dispatched(item, this.nowMs);
+    this.counts.dispatched++;
+    return 'dispatched';
   }
 
   dispatch(most: number): void {
@@ -355,12 +355,12 @@ class Simulation {
     const count = this.machine.dispatch(
       (...call) => {
         stopped ||= ++asked > 3 && this.random() < 0.02;
-        return stopped ? 'later' : this.tryGrant(...call);
+        return stopped ? 'later' : this.tryDispatch(...call);
       },
       this.nowMs,
       most,
     );
-    this.check(count <= most, `${count} were granted in a turn of ${most}`);
+    this.check(count <= most, `${count} were dispatched in a turn of ${most}`);
     if (stopped || this.machine.unfinished) return;
     this.check(this.open().length === 0, 'a request waits beside an endpoint that would take it');
   }

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { GateControl } from '../../dist/core/gate.js';
+import { CapacityGate } from '../../dist/core/capacity-gate.js';
 import { PrefixIndex } from '../../dist/core/prefix-index.js';
 import { FlowController } from '../../dist/flow-control/flow-controller.js';
 import { QueueMachine } from '../../dist/flow-control/queue-machine.js';
@@ -20,13 +20,13 @@ const THINK_MS = 200;
 const LONG_MS = 8_000;
 
 /** A gate that notes since when a request waits for one endpoint alone, and for how long it has done so at most. */
-class WatchedGate extends GateControl {
+class WatchedGate extends CapacityGate {
   longestMs = 0;
   readonly #since = new Map<number, number>();
 
-  override grant(thread: number, slot: number, only: number, nowMs: number) {
+  override dispatch(thread: number, slot: number, only: number, nowMs: number) {
     if (only >= 0 && !this.#since.has(slot)) this.#since.set(slot, nowMs);
-    const answer = super.grant(thread, slot, only, nowMs);
+    const answer = super.dispatch(thread, slot, only, nowMs);
     const since = this.#since.get(slot);
     if (since !== undefined && (only < 0 || answer === 'done')) {
       this.longestMs = Math.max(this.longestMs, nowMs - since);
@@ -64,7 +64,7 @@ function chats(priority: number) {
     saturation: () => 1,
     nowMs: () => now,
     counts: { dispatched: () => undefined, arrived: () => undefined, refused: () => undefined },
-    revocations: { tell: () => undefined, issued: () => undefined, ended: () => undefined },
+    evictions: { tell: () => undefined, issued: () => undefined, ended: () => undefined },
     blockTokens: BLOCK,
   });
   const shard: Shard = pool.shard(1);
@@ -76,12 +76,12 @@ function chats(priority: number) {
   const decide = (turn: Turn, held?: { ticket: number; ticketGeneration: number }) => {
     index.writeHashes(turn.hashes);
     const request = { blocks: turn.hashes.length, promptTokens: turn.tokens, blockTokens: BLOCK, priority, nowMs: now };
-    if (held !== undefined) return { ...shard.decide(request, held), parked: -1 };
+    if (held !== undefined) return { ...shard.decide(request, held), waitSlot: -1 };
     return shard.ask(request, { sinceMs: now });
   };
   const ask = (turn: Turn, held?: { ticket: number; ticketGeneration: number }) => {
-    const { status, slots, matchedBlocks, ticket, ticketGeneration, parked } = decide(turn, held);
-    if (status === 'parked') return void waiting.set(parked, turn);
+    const { status, slots, matchedBlocks, ticket, ticketGeneration, waitSlot } = decide(turn, held);
+    if (status === 'waiting') return void waiting.set(waitSlot, turn);
     const cached = Math.min(matchedBlocks * BLOCK, turn.tokens);
     totals.tokens += turn.tokens;
     totals.cached += cached;
@@ -106,7 +106,7 @@ function chats(priority: number) {
       for (const { slot, result } of shard.returns()) {
         const turn = waiting.get(slot)!;
         waiting.delete(slot);
-        if (result.kind !== 'granted') throw new Error(`a request was ${result.kind}`);
+        if (result.kind !== 'dispatched') throw new Error(`a request was ${result.kind}`);
         ask(turn, result);
       }
     }

@@ -17,7 +17,7 @@ afterEach(async () => {
   for (const stop of stops.splice(0).reverse()) await stop();
 });
 
-async function house(
+async function bed(
   backends = 1,
   options: Partial<GatewayOptions> = {},
   behaviour?: Behaviour,
@@ -35,7 +35,7 @@ async function house(
 
 describe('what the picker sees', () => {
   test('the request headers come first, with pseudo headers, raw values and the protocol configuration', async () => {
-    const { gateway, double } = await house();
+    const { gateway, double } = await bed();
     await ask(gateway.port, { body: chatBody('hello'), headers: { 'x-team': 'Zürich' } });
     const first = double.streams[0]!.messages[0]!;
     expect(first.kind).toBe('request_headers');
@@ -53,7 +53,7 @@ describe('what the picker sees', () => {
   });
 
   test('a body ends with an empty message of its own', async () => {
-    const { gateway, double } = await house();
+    const { gateway, double } = await bed();
     await ask(gateway.port, { body: chatBody('hello') });
     const bodies = double.streams[0]!.messages.filter((message) => message.kind === 'request_body');
     expect(bodies.map((message) => [message.body.toString(), message.endOfStream])).toEqual([
@@ -63,7 +63,7 @@ describe('what the picker sees', () => {
   });
 
   test('a request without a body ends with its headers', async () => {
-    const { gateway, double, servers } = await house();
+    const { gateway, double, servers } = await bed();
     const answer = await ask(gateway.port, { method: 'GET', path: '/v1/models' });
     expect(answer.status).toBe(200);
     expect(double.streams[0]!.messages[0]!.endOfStream).toBe(true);
@@ -71,7 +71,7 @@ describe('what the picker sees', () => {
   });
 
   test('the response headers carry the status and the endpoint that served', async () => {
-    const { gateway, double, servers } = await house();
+    const { gateway, double, servers } = await bed();
     await ask(gateway.port, { body: chatBody('hello') });
     const headers = double.streams[0]!.messages.find((message) => message.kind === 'response_headers')!;
     expect(headers.headers[':status']).toBe('200');
@@ -80,7 +80,7 @@ describe('what the picker sees', () => {
   });
 
   test('the stream is half-closed after the answer', async () => {
-    const { gateway, double } = await house();
+    const { gateway, double } = await bed();
     await ask(gateway.port, { body: chatBody('hello') });
     await eventually('the stream ends', () => double.streams[0]!.ended);
     expect(double.streams[0]!.cancelled).toBe(false);
@@ -89,7 +89,7 @@ describe('what the picker sees', () => {
 
 describe('what the model server and the client get', () => {
   test('the chosen endpoint serves, and the header mutations of both phases are applied', async () => {
-    const { gateway, servers } = await house(2);
+    const { gateway, servers } = await bed(2);
     const answers = [];
     for (let index = 0; index < 4; index++) answers.push(await ask(gateway.port, { body: chatBody('hello') }));
     expect(answers.map((answer) => answer.headers['x-inference-pod'])).toEqual(['s0', 's1', 's0', 's1']);
@@ -98,7 +98,7 @@ describe('what the model server and the client get', () => {
   });
 
   test('a body edited by the picker arrives with its new length', async () => {
-    const { gateway, double, servers } = await house();
+    const { gateway, double, servers } = await bed();
     const edited = chatBody('hello', { model: 'a-much-longer-name' });
     double.script = (message, stream, self) => {
       if (message.kind !== 'request_body') pickInTurn(message, stream, self);
@@ -118,7 +118,7 @@ describe('what the model server and the client get', () => {
 
   test('five megabytes arrive and come back byte for byte', async () => {
     const echo: Behaviour = (received, response) => response.end(received.body);
-    const { gateway } = await house(1, {}, echo);
+    const { gateway } = await bed(1, {}, echo);
     const body = randomBytes(5 * 1024 * 1024);
     const answer = await ask(gateway.port, { body });
     expect(sha(answer.body)).toBe(sha(body));
@@ -134,7 +134,7 @@ describe('what the model server and the client get', () => {
       }
       response.end('data: [DONE]\n\n');
     };
-    const { gateway } = await house(1, {}, lockstep);
+    const { gateway } = await bed(1, {}, lockstep);
     const { answer } = await begin(gateway.port, { body: chatBody('hello', { stream: true }) });
     for (let index = 0; index < 5; index++) {
       expect(await nextPiece(answer)).toBe(sseEvent('m', `token ${index}`));
@@ -144,14 +144,14 @@ describe('what the model server and the client get', () => {
   });
 
   test('an empty answer ends with its headers', async () => {
-    const { gateway, double } = await house(1, {}, (_received, response) => response.writeHead(204).end());
+    const { gateway, double } = await bed(1, {}, (_received, response) => response.writeHead(204).end());
     const answer = await ask(gateway.port, { body: chatBody('hello') });
     expect(answer.status).toBe(204);
     expect(double.streams[0]!.messages.at(-1)).toMatchObject({ kind: 'response_headers', endOfStream: true });
   });
 
   test('an immediate response is the answer, with its headers', async () => {
-    const { gateway, double, servers } = await house();
+    const { gateway, double, servers } = await bed();
     double.script = (message, stream) => {
       if (message.endOfStream) stream.call.write(immediateReply(429, 'inference error: no', { 'retry-after': '1' }));
     };
@@ -163,7 +163,7 @@ describe('what the model server and the client get', () => {
   });
 
   test('the destination that the client asks for is overwritten', async () => {
-    const { gateway } = await house();
+    const { gateway } = await bed();
     const headers = { 'x-gateway-destination-endpoint': '127.0.0.1:1' };
     expect((await ask(gateway.port, { body: chatBody('hello'), headers })).status).toBe(200);
   });
@@ -171,7 +171,7 @@ describe('what the model server and the client get', () => {
 
 describe('a picker that answers nonsense', () => {
   test('a status that HTTP does not know becomes 500', async () => {
-    const { gateway, double } = await house();
+    const { gateway, double } = await bed();
     double.script = (message, stream) => {
       if (message.endOfStream) stream.call.write(immediateReply(7, 'odd'));
     };
@@ -188,7 +188,7 @@ describe('a picker that answers nonsense', () => {
       [headersReply('request', { ':path': 'a b\r\nc', 'x-gateway-destination-endpoint': '127.0.0.1:1' })],
     ],
   ])('%s is answered 500', async (_what, replies) => {
-    const { gateway, double } = await house();
+    const { gateway, double } = await bed();
     double.script = (message, stream) => {
       if (message.endOfStream) for (const reply of replies) stream.call.write(reply);
     };
@@ -198,14 +198,14 @@ describe('a picker that answers nonsense', () => {
 
 describe('destinations', () => {
   test('the next of the list serves when the first refuses', async () => {
-    const { gateway, double } = await house();
+    const { gateway, double } = await bed();
     double.destinations = [`127.0.0.1:1, ${double.destinations[0]}`];
     const answer = await ask(gateway.port, { body: chatBody('hello') });
     expect(answer.headers['x-inference-pod']).toBe('s0');
   });
 
   test('when all refuse the client gets 503, and the picker hears of it', async () => {
-    const { gateway, double } = await house();
+    const { gateway, double } = await bed();
     double.destinations = ['127.0.0.1:1'];
     const answer = await ask(gateway.port, { body: chatBody('hello') });
     expect(answer.status).toBe(503);
@@ -215,7 +215,7 @@ describe('destinations', () => {
   });
 
   test('a destination that is not host:port is answered 503', async () => {
-    const { gateway, double } = await house();
+    const { gateway, double } = await bed();
     double.destinations = ['nowhere'];
     const answer = await ask(gateway.port, { body: chatBody('hello') });
     expect(answer.status).toBe(503);
@@ -225,7 +225,7 @@ describe('destinations', () => {
 
 describe('ends before the end', () => {
   test('a client that hangs up ends the ext_proc stream without an end of stream', async () => {
-    const { gateway, double } = await house(1, {}, () => {});
+    const { gateway, double } = await bed(1, {}, () => {});
     const request = open(gateway.port, { body: chatBody('hello') });
     request.on('error', () => {});
     request.end(chatBody('hello'));
@@ -243,7 +243,7 @@ describe('ends before the end', () => {
       await gate.next();
       response.destroy();
     };
-    const { gateway, double } = await house(1, {}, broken);
+    const { gateway, double } = await bed(1, {}, broken);
     const { answer } = await begin(gateway.port, { body: chatBody('hello') });
     expect(await nextPiece(answer)).toBe(sseEvent('m', 'half'));
     const brokenOff = new Promise((resolve) => answer.on('error', resolve));
@@ -253,7 +253,7 @@ describe('ends before the end', () => {
   });
 
   test('more requests than allowed are answered 503 at once', async () => {
-    const { gateway, servers } = await house(1, { maxRequests: 1 }, () => {});
+    const { gateway, servers } = await bed(1, { maxRequests: 1 }, () => {});
     const first = open(gateway.port, { body: chatBody('hello') });
     first.on('error', () => {});
     first.end(chatBody('hello'));
@@ -265,7 +265,7 @@ describe('ends before the end', () => {
   });
 
   test('a picker that does not answer in time is answered 504', async () => {
-    const { gateway, double } = await house(1, { messageTimeoutMs: 50 });
+    const { gateway, double } = await bed(1, { messageTimeoutMs: 50 });
     double.script = () => {};
     expect((await ask(gateway.port, { body: chatBody('hello') })).status).toBe(504);
   });
@@ -273,7 +273,7 @@ describe('ends before the end', () => {
 
 describe('without the picker', () => {
   test('failing closed answers 500, and serves again when the picker is back', async () => {
-    const { gateway, double } = await house();
+    const { gateway, double } = await bed();
     await double.stop();
     expect((await ask(gateway.port, { body: chatBody('hello') })).status).toBe(500);
     const again = await startPickerDouble(double.destinations, double.port);
@@ -282,7 +282,7 @@ describe('without the picker', () => {
   });
 
   test('failing open serves the unchanged body from the endpoints in turn', async () => {
-    const { gateway, double, servers } = await house(2);
+    const { gateway, double, servers } = await bed(2);
     const endpoints = servers.map((server) => `127.0.0.1:${server.port}`);
     const picker = { host: '127.0.0.1', port: double.port };
     const open = await startGateway({ port: 0, picker, failOpen: true, endpoints });
@@ -301,7 +301,7 @@ describe('without the picker', () => {
     ['a body that was kept is sent again', 1_000_000, 200],
     ['a body over the bound is lost, and the client is told', 9 * 1024 * 1024, 500],
   ])('failing open with a picker that dies after the body: %s', async (_what, bytes, status) => {
-    const { double, servers } = await house();
+    const { double, servers } = await bed();
     const picker = { host: '127.0.0.1', port: double.port };
     const endpoints = [`127.0.0.1:${servers[0]!.port}`];
     const open = await startGateway({ port: 0, picker, failOpen: true, endpoints });
@@ -321,7 +321,7 @@ describe('without the picker', () => {
       await gate.next();
       response.end(sseEvent('m', 'two'));
     };
-    const { double, servers } = await house(1, {}, behaviour);
+    const { double, servers } = await bed(1, {}, behaviour);
     const endpoints = servers.map((server) => `127.0.0.1:${server.port}`);
     const picker = { host: '127.0.0.1', port: double.port };
     const gateway = await startGateway({ port: 0, picker, failOpen: true, endpoints });
@@ -338,7 +338,7 @@ describe('without the picker', () => {
       response.writeHead(200, { 'content-type': 'text/event-stream' });
       response.write(sseEvent('m', 'one'));
     };
-    const { gateway, double } = await house(1, {}, behaviour);
+    const { gateway, double } = await bed(1, {}, behaviour);
     const { answer } = await begin(gateway.port, { body: chatBody('hello', { stream: true }) });
     expect(await nextPiece(answer)).toBe(sseEvent('m', 'one'));
     const broken = new Promise((resolve) => answer.on('error', resolve));
@@ -347,7 +347,7 @@ describe('without the picker', () => {
   });
 
   test('a picker that ends the stream after the request phase leaves the answer to the gateway', async () => {
-    const { gateway, double } = await house();
+    const { gateway, double } = await bed();
     double.script = (message, stream, self) => {
       pickInTurn(message, stream, self);
       if (message.kind === 'request_body' && message.endOfStream) stream.call.end();
@@ -359,7 +359,7 @@ describe('without the picker', () => {
 });
 
 test('a busy port rejects with EADDRINUSE', async () => {
-  const { gateway } = await house();
+  const { gateway } = await bed();
   const second = startGateway({ port: gateway.port, picker: { host: '127.0.0.1', port: 1 } });
   await expect(second).rejects.toMatchObject({ code: 'EADDRINUSE' });
 });

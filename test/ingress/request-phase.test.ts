@@ -368,7 +368,7 @@ describe('the bound on a request body', () => {
     expect([shard.scanner.open_.size, shard.opener.load().bufferedBytes]).toEqual([0, 0]);
   });
 
-  it('is a 413 on the headers when they announce too much', () => {
+  it('is a 413 on the headers when they enqueue too much', () => {
     const proxy = new FakeShard(small).open().say(requestHeaders({ ...PATH, 'content-length': '21' }));
     expect(proxy.rejection?.status).toBe(413);
   });

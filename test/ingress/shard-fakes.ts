@@ -6,7 +6,7 @@ import type { ProcessHandler, ProcessStream } from '../../dist/ingress/transport
 import type { BodyScanner } from '../../dist/request/body-scanner.js';
 import { createDialects, DEFAULT_PARSERS, type ParserName } from '../../dist/request/dialects.js';
 import { RequestRules } from '../../dist/request/rules.js';
-import type { RequestLabels, RequestRecorder } from '../../dist/response/recorder.js';
+import type { RequestRecorder, RequestSamples } from '../../dist/response/recorder.js';
 import type { ResponseScanner, ResponseScanOptions } from '../../dist/response/response-scanner.js';
 import type { AnswerMeasures, Charge, Placement, Rejection, ScheduleInput } from '../../dist/scheduling/decision.js';
 import { decodeReply, type ProxyReply } from './envoy-messages.js';
@@ -138,9 +138,9 @@ export class PlainResponseScanner implements ResponseScanner {
 /** Writes down every call as `[name, …arguments]`. */
 export class RecordedCalls implements RequestRecorder {
   readonly calls: unknown[][] = [];
-  readonly labels: RequestLabels[] = [];
+  readonly labels: RequestSamples[] = [];
 
-  series(labels: RequestLabels): number {
+  series(labels: RequestSamples): number {
     this.labels.push(labels);
     return this.labels.length - 1;
   }
@@ -196,8 +196,8 @@ export class RecordedCalls implements RequestRecorder {
     this.calls.push(['queued', series, by, bodyBytes]);
   }
 
-  unparked(series: number): void {
-    this.calls.push(['unparked', series]);
+  leftWaiting(series: number): void {
+    this.calls.push(['leftWaiting', series]);
   }
 
   passedQueue(series: number, outcome: string): void {
@@ -326,7 +326,7 @@ export class FakeShard {
           return schedule(input);
         },
       },
-      settings: { current: { dialects: createDialects(setup.parsers ?? DEFAULT_PARSERS), revokes: false } },
+      settings: { current: { dialects: createDialects(setup.parsers ?? DEFAULT_PARSERS), evicts: false } },
       rules: this.rules,
       admission: { admit: () => 'admitted' },
       recorder: this.recorder,

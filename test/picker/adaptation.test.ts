@@ -17,14 +17,14 @@ const defaultProfile = `plugins:
 - type: prefix-cache-scorer
 `;
 
-interface House {
+interface TestBed {
   readonly servers: readonly ModelServer[];
   readonly gateway: Gateway;
   readonly metricsPort: number;
 }
 
 /** Simulated servers of the given speeds behind a picker and the embedded gateway. */
-async function house(speedups: readonly number[], section: string, profile = defaultProfile): Promise<House> {
+async function bed(speedups: readonly number[], section: string, profile = defaultProfile): Promise<TestBed> {
   const servers = await Promise.all(
     speedups.map((speedup, i) => startModelServer({ name: `server-${i}`, engine: { speedup, seed: i + 1 } })),
   );
@@ -42,7 +42,7 @@ async function house(speedups: readonly number[], section: string, profile = def
 }
 
 /** `count` streamed answers, some at a time, no prompt like another. */
-async function stream({ gateway }: House, count: number): Promise<void> {
+async function stream({ gateway }: TestBed, count: number): Promise<void> {
   const agent = manyConnections();
   let next = 0;
   const one = async () => {
@@ -69,7 +69,7 @@ interface Shown {
   readonly endpoints: readonly { readonly endpoint: string; readonly speed: number }[];
 }
 
-async function shown({ metricsPort }: House): Promise<Shown> {
+async function shown({ metricsPort }: TestBed): Promise<Shown> {
   return (await (await fetch(`http://127.0.0.1:${metricsPort}/debug/adaptation`)).json()) as Shown;
 }
 
@@ -78,7 +78,7 @@ const speedOf = ({ endpoints }: Shown, name: string) => endpoints.find(({ endpoi
 describe('adaptation', () => {
   it('finds in shadow which of two servers is slow, from the answers that pass', async () => {
     // So far apart that a busy machine does not level them: some 2 ms and some 60 ms per token.
-    const all = await house([4, 0.1], 'adaptation: {mode: shadow}\n');
+    const all = await bed([4, 0.1], 'adaptation: {mode: shadow}\n');
     await eventually(
       'the slow one is known',
       async () => {
@@ -99,7 +99,7 @@ describe('adaptation', () => {
   }, 120_000);
 
   it('learns nothing when it is off', async () => {
-    const all = await house([50, 50], 'adaptation: {mode: "off"}\n');
+    const all = await bed([50, 50], 'adaptation: {mode: "off"}\n');
     await stream(all, 20);
     expect(await shown(all)).toMatchObject({ mode: 'off', arm: 'static', labels: { learned: 0 }, endpoints: [] });
     expect(await metric(all.metricsPort, 'pointsman_adaptation_state', 'state="off"')).toBe(1);

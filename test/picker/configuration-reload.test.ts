@@ -17,14 +17,14 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
-interface House {
+interface TestBed {
   readonly setting: Setting;
   readonly picker: Picker;
   readonly ports: Ports;
   readonly client: ProxyClient;
 }
 
-async function start(profile: string, ...flags: string[]): Promise<House> {
+async function start(profile: string, ...flags: string[]): Promise<TestBed> {
   const setting = await Setting.create(ENDPOINTS, profile);
   cleanups.push(() => setting.remove());
   const { picker, ports } = await startPicker([...setting.flags, ...flags]);
@@ -34,67 +34,67 @@ async function start(profile: string, ...flags: string[]): Promise<House> {
   return { setting, picker, ports, client };
 }
 
-const configure = ({ setting }: House, profile: string) => setting.configure(profile);
+const configure = ({ setting }: TestBed, profile: string) => setting.configure(profile);
 
-async function reloads({ ports }: House, outcome: string): Promise<number | undefined> {
+async function reloads({ ports }: TestBed, outcome: string): Promise<number | undefined> {
   return metric(ports.metricsPort, 'pointsman_config_reloads_total', `outcome="${outcome}"`);
 }
 
-const counted = (house: House, outcome: string, count: number) =>
-  eventually(`${count} reloads are ${outcome}`, async () => (await reloads(house, outcome)) === count);
+const counted = (bed: TestBed, outcome: string, count: number) =>
+  eventually(`${count} reloads are ${outcome}`, async () => (await reloads(bed, outcome)) === count);
 
-async function destination({ client }: House): Promise<string | undefined> {
+async function destination({ client }: TestBed): Promise<string | undefined> {
   const { replies } = await askAndEnd(client, 'hello');
   return decodeReply(replies[0]!).headers['x-gateway-destination-endpoint'];
 }
 
 describe('a changed configuration file', () => {
   it('is applied to the requests that follow', async () => {
-    const house = await start(zone('a'));
-    expect(await destination(house)).toBe('127.0.0.1:20001');
-    await configure(house, zone('b'));
-    await counted(house, 'applied', 1);
-    expect(await destination(house)).toBe('127.0.0.1:20002');
+    const bed = await start(zone('a'));
+    expect(await destination(bed)).toBe('127.0.0.1:20001');
+    await configure(bed, zone('b'));
+    await counted(bed, 'applied', 1);
+    expect(await destination(bed)).toBe('127.0.0.1:20002');
   });
 
   it('that is invalid changes nothing, and the next valid one is applied', async () => {
-    const house = await start(zone('a'));
-    await configure(house, 'plugins:\n- type: queu-scorer\n');
-    await counted(house, 'invalid', 1);
-    expect(await destination(house)).toBe('127.0.0.1:20001');
-    await configure(house, zone('b'));
-    await counted(house, 'applied', 1);
-    expect(await destination(house)).toBe('127.0.0.1:20002');
+    const bed = await start(zone('a'));
+    await configure(bed, 'plugins:\n- type: queu-scorer\n');
+    await counted(bed, 'invalid', 1);
+    expect(await destination(bed)).toBe('127.0.0.1:20001');
+    await configure(bed, zone('b'));
+    await counted(bed, 'applied', 1);
+    expect(await destination(bed)).toBe('127.0.0.1:20002');
   });
 
   it('that needs a restart changes nothing, also not the part that would need none', async () => {
-    const house = await start(zone('a'));
-    await configure(house, `${zone('b')}featureGates: [haPopulateNonLeaderDatastore=false]\n`);
-    await counted(house, 'restart_required', 1);
-    expect(await destination(house)).toBe('127.0.0.1:20001');
+    const bed = await start(zone('a'));
+    await configure(bed, `${zone('b')}featureGates: [haPopulateNonLeaderDatastore=false]\n`);
+    await counted(bed, 'restart_required', 1);
+    expect(await destination(bed)).toBe('127.0.0.1:20001');
   });
 
   it('that says the same in other words is told so', async () => {
-    const house = await start(zone('a'));
+    const bed = await start(zone('a'));
     await configure(
-      house,
+      bed,
       `# nothing new\n${zone('a')}`.replace('# nothing new\nplugins:\n', 'plugins:\n# nothing new\n'),
     );
-    await counted(house, 'unchanged', 1);
-    expect(await reloads(house, 'applied')).toBe(0);
+    await counted(bed, 'unchanged', 1);
+    expect(await reloads(bed, 'applied')).toBe(0);
   });
 
   it('with other parsers counts for requests that begin then, not for those under way', async () => {
-    const house = await start(zone('a'));
-    const begun = house.client.process();
+    const bed = await start(zone('a'));
+    const begun = bed.client.process();
     const answered = collect(begun);
     begun.write(requestHeaders({ ':path': '/v1/chat/completions' }));
     begun.write(requestBody('{"model":', false));
     // On the same connection: when this one is answered, the first one has been read.
-    await askAndEnd(house.client, 'behind it');
-    await configure(house, `${zone('a')}requestHandler: {parsers: [{pluginRef: passthrough-parser}]}\n`);
-    await counted(house, 'applied', 1);
-    const opaque = house.client.process();
+    await askAndEnd(bed.client, 'behind it');
+    await configure(bed, `${zone('a')}requestHandler: {parsers: [{pluginRef: passthrough-parser}]}\n`);
+    await counted(bed, 'applied', 1);
+    const opaque = bed.client.process();
     const passed = collect(opaque);
     opaque.write(requestHeaders({ ':path': '/v1/chat/completions' }));
     opaque.write(requestBody('no JSON'));
@@ -106,13 +106,13 @@ describe('a changed configuration file', () => {
   });
 
   it('is what a shard that starts later begins with', async () => {
-    const house = await start(zone('a'));
-    await configure(house, `${zone('b')}requestHandler: {parsers: [{pluginRef: passthrough-parser}]}\n`);
-    await counted(house, 'applied', 1);
-    house.client.close();
-    await house.picker.shards.workers.threads[0]!.terminate();
-    await eventually('the shard is back', () => house.picker.shards.listening === 1);
-    const client = dialPicker(house.ports.grpcPort);
+    const bed = await start(zone('a'));
+    await configure(bed, `${zone('b')}requestHandler: {parsers: [{pluginRef: passthrough-parser}]}\n`);
+    await counted(bed, 'applied', 1);
+    bed.client.close();
+    await bed.picker.shards.workers.threads[0]!.terminate();
+    await eventually('the shard is back', () => bed.picker.shards.listening === 1);
+    const client = dialPicker(bed.ports.grpcPort);
     cleanups.push(() => client.close());
     const call = client.process();
     const collected = collect(call);
@@ -125,13 +125,13 @@ describe('a changed configuration file', () => {
   });
 
   it('stays unread with --watch-config=false', async () => {
-    const house = await start(zone('a'), '--watch-config=false');
-    await configure(house, zone('b'));
+    const bed = await start(zone('a'), '--watch-config=false');
+    await configure(bed, zone('b'));
     // The endpoints file lies in the same folder and is followed in the same way: its change has been noticed by then.
-    await house.setting.writeEndpoints([...ENDPOINTS, { name: 'c', port: 20_003 }]);
-    const added = () => metric(house.ports.metricsPort, 'pointsman_endpoint_inflight_requests', 'endpoint="c"');
+    await bed.setting.writeEndpoints([...ENDPOINTS, { name: 'c', port: 20_003 }]);
+    const added = () => metric(bed.ports.metricsPort, 'pointsman_endpoint_inflight_requests', 'endpoint="c"');
     await eventually('the new endpoint is known', async () => (await added()) === 0);
-    expect(await reloads(house, 'applied')).toBe(0);
-    expect(await destination(house)).toBe('127.0.0.1:20001');
+    expect(await reloads(bed, 'applied')).toBe(0);
+    expect(await destination(bed)).toBe('127.0.0.1:20001');
   });
 });

@@ -10,14 +10,14 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
-interface House {
+interface TestBed {
   readonly fleet: Fleet;
   readonly serve: ServeProcess;
   readonly gateway: Gateway;
 }
 
 /** Four simulated servers behind a picker and the embedded gateway. */
-async function house(...flags: string[]): Promise<House> {
+async function bed(...flags: string[]): Promise<TestBed> {
   const fleet = await startFleet(4, { engine: { speedup: 100 } });
   cleanups.push(() => fleet.stop());
   const setting = await Setting.create(fleet.servers.map(({ name, port }) => ({ name, port })));
@@ -34,7 +34,7 @@ async function house(...flags: string[]): Promise<House> {
 
 let prompts = 0;
 /** One request after the other, none like another; resolves to their statuses. */
-async function requests({ gateway }: House, count: number): Promise<number[]> {
+async function requests({ gateway }: TestBed, count: number): Promise<number[]> {
   const statuses: number[] = [];
   for (let i = 0; i < count; i++) {
     const body = chatBody(`prompt ${prompts++} ${Math.random()}`, { max_tokens: 1 });
@@ -43,10 +43,10 @@ async function requests({ gateway }: House, count: number): Promise<number[]> {
   return statuses;
 }
 
-const state = ({ serve }: House, server: string) =>
+const state = ({ serve }: TestBed, server: string) =>
   metric(serve.metricsPort, 'pointsman_endpoint_ejection_state', `endpoint="${server}"`);
 
-async function untilEjected(all: House, server: string): Promise<void> {
+async function untilEjected(all: TestBed, server: string): Promise<void> {
   await eventually(`${server} is out`, async () => {
     await requests(all, 4);
     return (await state(all, server)) !== 0;
@@ -55,7 +55,7 @@ async function untilEjected(all: House, server: string): Promise<void> {
 
 describe('an endpoint that answers 503', () => {
   it('is taken out of the picks, counted and shown, and comes back by a probe when it has recovered', async () => {
-    const all = await house();
+    const all = await bed();
     const failing = all.fleet.servers[0]!;
     failing.failWith(503);
     await untilEjected(all, failing.name);
@@ -82,7 +82,7 @@ describe('an endpoint that answers 503', () => {
   });
 
   it('stays among the picks with --disable-endpoint-ejection', async () => {
-    const all = await house('--disable-endpoint-ejection');
+    const all = await bed('--disable-endpoint-ejection');
     const failing = all.fleet.servers[0]!;
     failing.failWith(503);
     await eventually('it was asked well beyond what ejects', async () => {
@@ -96,7 +96,7 @@ describe('an endpoint that answers 503', () => {
 
 describe('an endpoint whose process is gone', () => {
   it('is taken out of the picks', async () => {
-    const all = await house();
+    const all = await bed();
     const gone = all.fleet.servers[1]!;
     await gone.stop();
     await untilEjected(all, gone.name);

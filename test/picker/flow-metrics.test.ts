@@ -10,13 +10,13 @@ const flow = (ports: Ports, name: string, labels = '') =>
 
 /** Two requests that run, `waits` that wait. */
 async function queue(given: Parameters<typeof start>[0], waits: number) {
-  const house = await start(given);
-  const client = dial(house.ports.grpcPort);
+  const bed = await start(given);
+  const client = dial(bed.ports.grpcPort);
   const running = [request(client, 'a'), request(client, 'b')];
   await eventually('both are placed', () => running.every(({ reply }) => reply !== undefined));
   const queued = Array.from({ length: waits }, (_, i) => request(client, `waits ${i}`));
-  await eventually('the others wait', async () => (await waiting(house.ports)) === waits);
-  return { ...house, client, running, queued };
+  await eventually('the others wait', async () => (await waiting(bed.ports)) === waits);
+  return { ...bed, client, running, queued };
 }
 
 describe('the metrics of flow control', () => {
@@ -87,14 +87,14 @@ describe('the metrics of flow control', () => {
   });
 
   it('count endpoints whose signals are missing, for the detectors that use signals', async () => {
-    const house = await start({});
-    const stale = (detector: string) => flow(house.ports, 'stale_endpoints', `detector="${detector}"`);
-    expect(await flow(house.ports, 'stale_endpoints')).toBeUndefined();
+    const bed = await start({});
+    const stale = (detector: string) => flow(bed.ports, 'stale_endpoints', `detector="${detector}"`);
+    expect(await flow(bed.ports, 'stale_endpoints')).toBeUndefined();
     const use = (detector: string) =>
       profile({}).replaceAll(/concurrency-detector(, parameters: {.*})?}/g, `${detector}}`);
-    await house.setting.configure(use('utilization-detector'));
+    await bed.setting.configure(use('utilization-detector'));
     await eventually('both are counted', async () => (await stale('utilization-detector')) === 2);
-    await house.setting.configure(use('learned-limit-detector'));
+    await bed.setting.configure(use('learned-limit-detector'));
     await eventually('both are counted again', async () => (await stale('learned-limit-detector')) === 2);
   });
 

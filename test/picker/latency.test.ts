@@ -36,12 +36,12 @@ afterEach(async () => {
 
 const portOf = (name: Name) => (servers.get(name)!.address() as AddressInfo).port;
 
-interface House {
+interface TestBed {
   readonly client: ProxyClient;
   readonly ports: Ports;
 }
 
-async function serve(plugins: readonly string[], profile: readonly string[]): Promise<House> {
+async function serve(plugins: readonly string[], profile: readonly string[]): Promise<TestBed> {
   const endpoints = NAMES.map((name) => ({ name, port: portOf(name) }));
   const references = profile.map((name) => `{pluginRef: ${name}}`).join(', ');
   const setting = await Setting.create(
@@ -60,7 +60,7 @@ async function serve(plugins: readonly string[], profile: readonly string[]): Pr
 let prompts = 0;
 
 /** Send a request, let its endpoint answer, and tell which one it was; the status of a refusal otherwise. */
-async function request({ client }: House, headers: Readonly<Record<string, string>> = {}): Promise<Name | number> {
+async function request({ client }: TestBed, headers: Readonly<Record<string, string>> = {}): Promise<Name | number> {
   const call = ask(client, `prompt ${prompts++} ${Math.random()}`, headers);
   const reply = decodeReply(await firstReply(call));
   const port = Number(reply.headers['x-gateway-destination-endpoint']?.split(':')[1]);
@@ -75,65 +75,61 @@ async function request({ client }: House, headers: Readonly<Record<string, strin
   return name;
 }
 
-async function destinations(house: House, count: number, headers: Readonly<Record<string, string>> = {}) {
+async function destinations(bed: TestBed, count: number, headers: Readonly<Record<string, string>> = {}) {
   const seen: (Name | number)[] = [];
-  for (let i = 0; i < count; i++) seen.push(await request(house, headers));
+  for (let i = 0; i < count; i++) seen.push(await request(bed, headers));
   return seen;
 }
 
 /** Until the model has learned so much of both endpoints that it knows which one is fast. */
-async function untilLearned(house: House, headers: Readonly<Record<string, string>> = {}): Promise<void> {
+async function untilLearned(bed: TestBed, headers: Readonly<Record<string, string>> = {}): Promise<void> {
   await eventually('all go to the fast one', async () =>
-    (await destinations(house, 8, headers)).every((name) => name === 'fast'),
+    (await destinations(bed, 8, headers)).every((name) => name === 'fast'),
   );
 }
 
 describe('predicted latency over the wire', () => {
   it('latency-scorer learns which endpoint is fast, with no other process beside the picker', async () => {
-    const house = await serve(['{type: latency-scorer}'], ['latency-scorer']);
-    await untilLearned(house);
-    const learned = () => metric(house.ports.metricsPort, 'pointsman_prediction_observations_total', 'time="ttft"');
+    const bed = await serve(['{type: latency-scorer}'], ['latency-scorer']);
+    await untilLearned(bed);
+    const learned = () => metric(bed.ports.metricsPort, 'pointsman_prediction_observations_total', 'time="ttft"');
     await eventually('the answers have been learned', async () => ((await learned()) ?? 0) > 8);
     const labels = 'plugin_name="predicted-latency-producer"';
-    const count = await metric(house.ports.metricsPort, 'llm_d_epp_request_predicted_ttft_seconds_count', labels);
+    const count = await metric(bed.ports.metricsPort, 'llm_d_epp_request_predicted_ttft_seconds_count', labels);
     expect(count).toBeGreaterThan(8);
-    expect(await metric(house.ports.metricsPort, 'inference_objective_request_predicted_ttft_seconds_count')).toBe(
-      count,
-    );
-    expect(await metric(house.ports.metricsPort, 'pointsman_prediction_accuracy_ratio_count', 'time="ttft"')).toBe(
-      count,
-    );
-    const last = await metric(house.ports.metricsPort, 'llm_d_epp_inference_request_metric', 'type="predicted_ttft"');
+    expect(await metric(bed.ports.metricsPort, 'inference_objective_request_predicted_ttft_seconds_count')).toBe(count);
+    expect(await metric(bed.ports.metricsPort, 'pointsman_prediction_accuracy_ratio_count', 'time="ttft"')).toBe(count);
+    const last = await metric(bed.ports.metricsPort, 'llm_d_epp_inference_request_metric', 'type="predicted_ttft"');
     expect(last).toBeGreaterThan(0);
   });
 
   it('slo-headroom-tier-filter sends a request where what it wants is kept, and broken wishes are counted', async () => {
-    const house = await serve(
+    const bed = await serve(
       ['{type: slo-headroom-tier-filter, parameters: {epsilonExploreNeg: 0}}', '{type: random-picker}'],
       ['slo-headroom-tier-filter', 'random-picker'],
     );
     // A wish that nobody keeps leaves the choice to the dice, so that both endpoints are learned.
     const impossible = { 'x-llm-d-slo-ttft-ms': '0.001' };
     await eventually('both have been learned', async () => {
-      await destinations(house, 10, impossible);
-      return (await destinations(house, 8, { 'x-llm-d-slo-ttft-ms': '45' })).every((name) => name === 'fast');
+      await destinations(bed, 10, impossible);
+      return (await destinations(bed, 8, { 'x-llm-d-slo-ttft-ms': '45' })).every((name) => name === 'fast');
     });
-    const missed = await metric(house.ports.metricsPort, 'llm_d_epp_request_slo_violation_total', 'type="ttft"');
+    const missed = await metric(bed.ports.metricsPort, 'llm_d_epp_request_slo_violation_total', 'type="ttft"');
     expect(missed).toBeGreaterThanOrEqual(10);
   });
 
   it('latency-slo-admitter turns sheddable requests away that no endpoint serves in time', async () => {
-    const house = await serve(['{type: latency-slo-admitter}', '{type: random-picker}'], ['random-picker']);
+    const bed = await serve(['{type: latency-slo-admitter}', '{type: random-picker}'], ['random-picker']);
     const wish = { 'x-slo-ttft-ms': '0.001' };
     const sheddable = { ...wish, 'x-llm-d-inference-objective': 'sheddable' };
-    await eventually('the signals are there', async () => (await request(house, sheddable)) === 429);
-    expect(NAMES).toContain(await request(house, wish));
-    expect(NAMES).toContain(await request(house, { ...sheddable, 'x-slo-ttft-ms': 'soon' }));
-    expect(await request(house, sheddable)).toBe(429);
+    await eventually('the signals are there', async () => (await request(bed, sheddable)) === 429);
+    expect(NAMES).toContain(await request(bed, wish));
+    expect(NAMES).toContain(await request(bed, { ...sheddable, 'x-slo-ttft-ms': 'soon' }));
+    expect(await request(bed, sheddable)).toBe(429);
   });
 
   it("the incumbent's sample configuration loads and routes", async () => {
-    const house = await serve(
+    const bed = await serve(
       [
         '{type: predicted-latency-producer, parameters: {streamingMode: true}}',
         '{type: prefix-cache-affinity-filter, name: strict, parameters: {affinityThreshold: 0.99}}',
@@ -146,7 +142,7 @@ describe('predicted latency over the wire', () => {
       ['strict', 'slo-headroom-tier-filter', 'loose', 'latency-scorer', 'weighted-random-picker'],
     );
     const wish = { 'x-llm-d-slo-ttft-ms': '2000', 'x-llm-d-slo-tpot-ms': '50' };
-    for (const name of await destinations(house, 6, wish)) expect(NAMES).toContain(name);
+    for (const name of await destinations(bed, 6, wish)) expect(NAMES).toContain(name);
   });
 });
 
@@ -156,23 +152,23 @@ describe('prediction servers', () => {
     const server = await PredictionServer.start();
     cleanups.push(() => server.close());
     const urls = `predictionServerURLs: ["${server.url}"], trainingServerURL: "${server.url}"`;
-    const house = await serve(
+    const bed = await serve(
       [`{type: predicted-latency-producer, parameters: {${urls}${parameters}}}`, '{type: latency-scorer}'],
       ['latency-scorer'],
     );
-    return { server, house };
+    return { server, bed };
   }
 
   it('decide where a request goes, and are sent what came of it', async () => {
-    const { server, house } = await withServers();
+    const { server, bed } = await withServers();
     // The rows come in the order of the slots: fast, slow.
     server.answer = (rows) => rows.map((_, i) => ({ ttft_ms: i === 1 ? 5 : 500, tpot_ms: 1 }));
-    expect(await destinations(house, 6)).toEqual(Array.from({ length: 6 }, () => 'slow'));
+    expect(await destinations(bed, 6)).toEqual(Array.from({ length: 6 }, () => 'slow'));
     server.answer = (rows) => rows.map((_, i) => ({ ttft_ms: i === 1 ? 500 : 5, tpot_ms: 1 }));
-    expect(await destinations(house, 6)).toEqual(Array.from({ length: 6 }, () => 'fast'));
+    expect(await destinations(bed, 6)).toEqual(Array.from({ length: 6 }, () => 'fast'));
     expect(server.calls.every(({ rows }) => rows.length === 2 && Number(rows[0]!.input_token_length) > 0)).toBe(true);
     await eventually('samples were sent', () => server.samples.length >= 12);
-    const { metricsPort } = house.ports;
+    const { metricsPort } = bed.ports;
     expect(await metric(metricsPort, 'pointsman_prediction_server_requests_total', 'outcome="predicted"')).toBe(12);
     expect(await metric(metricsPort, 'llm_d_epp_request_ttft_prediction_duration_seconds_count')).toBe(12);
     expect(
@@ -181,12 +177,12 @@ describe('prediction servers', () => {
   });
 
   it('that do not answer in time, or not at all, cost no request', async () => {
-    const { server, house } = await withServers(', predictionTimeoutMs: 50');
+    const { server, bed } = await withServers(', predictionTimeoutMs: 50');
     server.held = new Promise(() => {});
-    expect(NAMES).toContain(await request(house));
+    expect(NAMES).toContain(await request(bed));
     await server.close();
-    for (const name of await destinations(house, 8)) expect(NAMES).toContain(name);
-    const { metricsPort } = house.ports;
+    for (const name of await destinations(bed, 8)) expect(NAMES).toContain(name);
+    const { metricsPort } = bed.ports;
     expect(await metric(metricsPort, 'pointsman_prediction_server_requests_total', 'outcome="late"')).toBeGreaterThan(
       0,
     );

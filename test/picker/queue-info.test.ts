@@ -8,15 +8,15 @@ const ASKS = { 'x-pointsman-queue-info': '1' };
 
 /** A picker whose two places are taken, and its client. */
 async function full(section = '') {
-  const house = await start({ section });
-  const client = dial(house.ports.grpcPort);
+  const bed = await start({ section });
+  const client = dial(bed.ports.grpcPort);
   const running = [request(client, 'a'), request(client, 'b')];
   await eventually('both are placed', () => running.every(({ reply }) => reply !== undefined));
   const wait = async (count: number) => {
     for (let i = 0; i < count; i++) request(client, `waits ${i}`);
-    await eventually('they wait', async () => (await waiting(house.ports)) === count);
+    await eventually('they wait', async () => (await waiting(bed.ports)) === count);
   };
-  return { house, client, running, wait };
+  return { bed, client, running, wait };
 }
 
 describe('x-pointsman-queue-info', () => {
@@ -46,11 +46,11 @@ describe('x-pointsman-queue-info', () => {
   });
 
   it('tells the wait to be expected once the band has drained for a moment, and Retry-After follows it', async () => {
-    const { house, client, running, wait } = await full();
+    const { bed, client, running, wait } = await full();
     await wait(20);
     // The rate is measured in steps of half a second: one request leaves in the first one.
     answer(running[0]!.call);
-    await eventually('it leaves', async () => (await waiting(house.ports)) === 19);
+    await eventually('it leaves', async () => (await waiting(bed.ports)) === 19);
     let expected: number | undefined;
     await eventually('the wait is known', async () => {
       const asked = request(client, 'asks', { ...ASKS, 'x-pointsman-deadline-ms': '20' });
@@ -65,7 +65,7 @@ describe('x-pointsman-queue-info', () => {
     await eventually('it is answered', () => late.reply !== undefined);
     expect(late.reply!.headers['x-llm-d-request-dropped-reason']).toBe('rejected-ttl-expired');
     expect(Number(late.reply!.headers['retry-after'])).toBeGreaterThanOrEqual(10);
-    await house.setting.configure(profile({ section: '  maxRequests: 1\n' }));
+    await bed.setting.configure(profile({ section: '  maxRequests: 1\n' }));
     await eventually('a request is not let in, and told when to come again', async () => {
       const refused = request(client, 'refused', { 'x-pointsman-deadline-ms': '1' });
       await eventually('it is answered', () => refused.reply !== undefined);

@@ -22,7 +22,7 @@ const settings: PredictionSettings = {
   prior: { prefillTokensPerSecond: 20_000, tpotMs: 10 },
 };
 
-function house(count = 3, given: Partial<PredictionSettings> = {}) {
+function bed(count = 3, given: Partial<PredictionSettings> = {}) {
   const pool = makePool(
     [predict, pickMax],
     Array.from({ length: count }, () => known),
@@ -49,13 +49,13 @@ function house(count = 3, given: Partial<PredictionSettings> = {}) {
 
 describe('the trainer', () => {
   it('lets decisions predict from the prior before the first request', () => {
-    const { decide } = house();
+    const { decide } = bed();
     // 25 ms, and 1,000 tokens of 50 ms; 10 ms per token.
     expect(decide(0)).toMatchObject({ predictedTtftMs: 75, predictedTpotMs: 10 });
   });
 
   it('fills what prediction servers left open, when it is to help them out', () => {
-    const { programs, core, decide } = house(2);
+    const { programs, core, decide } = bed(2);
     const ON_HOST_OR_BY_MODEL = 2;
     programs.publish(0, [scorer('OP_PREDICT', 1, ON_HOST_OR_BY_MODEL, 1, 1, 0), pickMax], { inserts: false });
     const served = new ServedPredictions(predictedColumns(core));
@@ -76,7 +76,7 @@ describe('the trainer', () => {
   });
 
   it('counts what the endpoint does not hold, what is in flight and how long the prompt is', () => {
-    const { decider, core, programs, decide } = house(2);
+    const { decider, core, programs, decide } = bed(2);
     programs.publish(0, [predict, pickMax], { inserts: true });
     decider.decide({ ...plainRequest, ...prompt(core, 1, 4), promptTokens: 256, subset: [1] });
     const held = { ...plainRequest, ...prompt(core, 1, 4), promptTokens: 256, charged: false };
@@ -89,7 +89,7 @@ describe('the trainer', () => {
   });
 
   it('learns a slow endpoint apart from the others', () => {
-    const { answer, decide, trainer } = house();
+    const { answer, decide, trainer } = bed();
     for (let i = 0; i < 60; i++) {
       answer(0, 60);
       answer(1, 60);
@@ -103,7 +103,7 @@ describe('the trainer', () => {
   });
 
   it('predicts an endpoint that it has not seen as the pool', () => {
-    const { answer, decide, trainer, table } = house(2);
+    const { answer, decide, trainer, table } = bed(2);
     for (let i = 0; i < 200; i++) answer(0, 900);
     trainer.learn();
     expect(decide(1).predictedTtftMs).toBeGreaterThan(500);
@@ -114,7 +114,7 @@ describe('the trainer', () => {
   });
 
   it('forgets an endpoint whose slot changes hands', () => {
-    const { answer, decide, trainer, table } = house(2);
+    const { answer, decide, trainer, table } = bed(2);
     for (let i = 0; i < 100; i++) {
       answer(0, 60);
       answer(1, 900);
@@ -130,7 +130,7 @@ describe('the trainer', () => {
   });
 
   it('takes the whole duration for the first token when answers are not streamed', () => {
-    const { answer, decide, trainer } = house(1, { streaming: false });
+    const { answer, decide, trainer } = bed(1, { streaming: false });
     for (let i = 0; i < 200; i++) answer(0, undefined, 50);
     trainer.learn();
     expect(decide(0).predictedTtftMs).toBeGreaterThan(350);
@@ -138,7 +138,7 @@ describe('the trainer', () => {
   });
 
   it('learns nothing from failures', () => {
-    const { decider, trainer } = house(1);
+    const { decider, trainer } = bed(1);
     const { ticket, ticketGeneration } = decider.decide({ ...plainRequest, promptTokens: 10 });
     decider.label(ticket, ticketGeneration, {
       outcome: 'failed',
@@ -154,7 +154,7 @@ describe('the trainer', () => {
   });
 
   it('takes an unknown signal of a candidate for the mean of the known ones', () => {
-    const { programs, table, decide, decider } = house(3);
+    const { programs, table, decide, decider } = bed(3);
     table.publish(0, { ...known, waiting: 4 }, 2);
     table.publish(1, { ...known, waiting: 8 }, 2);
     table.markStale(2);

@@ -258,7 +258,7 @@ describe('predictions of servers for a request', () => {
 });
 
 describe('the training server', () => {
-  function house(rest: { streaming?: boolean; environment?: Record<string, string> } = {}) {
+  function bed(rest: { streaming?: boolean; environment?: Record<string, string> } = {}) {
     const made = makePool([pickMax], [{ waiting: 1, running: 2, kvUsage: 0.25 }]);
     const problems: string[] = [];
     const training = new TrainingClient({
@@ -288,7 +288,7 @@ describe('the training server', () => {
   }
 
   it('is sent both times of a streamed answer, with the features of the decision', async () => {
-    const { training, answer } = house();
+    const { training, answer } = bed();
     answer();
     answer('failed');
     await training.flush();
@@ -306,14 +306,14 @@ describe('the training server', () => {
   });
 
   it('is sent the duration when answers are not streamed', async () => {
-    const { training, answer } = house({ streaming: false });
+    const { training, answer } = bed({ streaming: false });
     answer();
     await training.flush();
     expect(server.samples.map((sample) => sample.actual_ttft_ms)).toEqual([200]);
   });
 
   it('gets at most so many samples in one flush', async () => {
-    const { training, answer } = house({ environment: { LATENCY_MAX_SAMPLE_SIZE: '3' } });
+    const { training, answer } = bed({ environment: { LATENCY_MAX_SAMPLE_SIZE: '3' } });
     for (let i = 0; i < 10; i++) answer();
     await training.flush();
     expect(server.samples).toHaveLength(3);
@@ -322,7 +322,7 @@ describe('the training server', () => {
   });
 
   it('that fails is reported once, and its samples are counted as lost', async () => {
-    const { training, answer, problems } = house();
+    const { training, answer, problems } = bed();
     server.status = 500;
     for (let i = 0; i < 2; i++) {
       answer();

@@ -60,13 +60,13 @@ describe('src/core/core-names.ts', () => {
 describe('a module of another build', () => {
   test('is refused with the name of the first constant that differs', () => {
     const expected = CORE as Record<CoreConstant, number>;
-    const built = expected.PARK_FLAGS++;
+    const built = expected.WAIT_SLOT_FLAGS++;
     try {
       expect(() => createPoolMemory(smallSizes, { module })).toThrow(
-        `the Wasm build has PARK_FLAGS = ${built}, expected ${built + 1}: run "npm run build"`,
+        `the Wasm build has WAIT_SLOT_FLAGS = ${built}, expected ${built + 1}: run "npm run build"`,
       );
     } finally {
-      expected.PARK_FLAGS = built;
+      expected.WAIT_SLOT_FLAGS = built;
     }
   });
 });

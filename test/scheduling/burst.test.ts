@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { assignBurst, type BurstRequest } from '../../dist/scheduling/producers/burst/assignment.js';
 import { burstPrefixCacheProducer } from '../../dist/scheduling/producers/burst-prefix-cache-producer.js';
 import { prefixCacheScorer } from '../../dist/scheduling/scorers/prefix-cache-scorer.js';
-import { HostedPool, idle } from './hosted-pool.ts';
+import { HookPool, idle } from './hosted-pool.ts';
 
 /** A chain whose n-th hash stands for its first n letters. */
 function chainOf(prompt: string): BigUint64Array {
@@ -90,8 +90,8 @@ describe('the assignment of a burst', () => {
 
 const PRODUCER = { definition: burstPrefixCacheProducer, name: 'burst' };
 
-function burst(count: number, parameters: object = {}, scorer: object = {}): HostedPool {
-  return new HostedPool(
+function burst(count: number, parameters: object = {}, scorer: object = {}): HookPool {
+  return new HookPool(
     [
       { ...PRODUCER, parameters: { windowDurationMs: 1, ...parameters } },
       { definition: prefixCacheScorer, parameters: { prefixMatchInfoProducerName: 'burst', ...scorer } },
@@ -101,7 +101,7 @@ function burst(count: number, parameters: object = {}, scorer: object = {}): Hos
 }
 
 /** Hold requests with these prompts together; where they went and what they scored there. */
-async function together(pool: HostedPool, prompts: readonly string[], subset?: readonly string[]) {
+async function together(pool: HookPool, prompts: readonly string[], subset?: readonly string[]) {
   const held = prompts.map((prompt) => {
     const scan = pool.chains.push(chainOf(prompt)) - 1;
     const request = pool.begin();

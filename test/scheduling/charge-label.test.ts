@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type Decider, type Label, LabelReader, type Measures } from '../../dist/core/index.js';
+import { type Decider, type Label, type Measures, SampleReader } from '../../dist/core/index.js';
 import { LedgerCharge, StagedCharge } from '../../dist/scheduling/charges.js';
 import type { AnswerMeasures, Placement } from '../../dist/scheduling/decision.js';
 import { EndpointDirectory } from '../../dist/scheduling/endpoint-directory.js';
@@ -10,7 +10,7 @@ import { singleProfile, singleProfileSettings } from './single-profile.ts';
 /** A scheduler over one endpoint, with a clock that the test sets. */
 function scheduling(options: Partial<SchedulerOptions> = {}) {
   const { control, decider } = makePool([pickMax], [{}]);
-  const reader = new LabelReader(control);
+  const reader = new SampleReader(control);
   const clock = { ms: 1000 };
   const directory = new EndpointDirectory();
   const endpoint = { id: 'a', name: 'a', address: '10.0.0.1', port: 80, labels: {} };

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { headerBasedTestingFilter } from '../../dist/scheduling/filters/header-based-testing-filter.js';
 import { destinationEndpointServedVerifier } from '../../dist/scheduling/reporters/destination-endpoint-served-verifier.js';
-import { HostedPool, idle } from './hosted-pool.ts';
+import { HookPool, idle } from './hosted-pool.ts';
 
 describe('header-based-testing-filter', () => {
-  const pool = new HostedPool([{ definition: headerBasedTestingFilter }], idle(4));
+  const pool = new HookPool([{ definition: headerBasedTestingFilter }], idle(4));
   const picks = (selection: string) => pool.picks({ headers: { 'test-epp-endpoint-selection': selection } });
 
   it('keeps the endpoints that the header lists, by IP or with port', () => {
@@ -23,7 +23,7 @@ describe('destination-endpoint-served-verifier', () => {
     ['127.0.0.9:1', '127.0.0.9:1'],
     [undefined, 'fail: missing destination endpoint served metadata'],
   ])('tells the client what the proxy said: %s', (served, expected) => {
-    const pool = new HostedPool([{ definition: destinationEndpointServedVerifier }], idle(1));
+    const pool = new HookPool([{ definition: destinationEndpointServedVerifier }], idle(1));
     const request = pool.begin();
     const placement = pool.schedule({}, request);
     if (placement.kind !== 'placed') throw new Error('not placed');

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { LabelReader } from '../../dist/core/index.js';
+import { SampleReader } from '../../dist/core/index.js';
 import type { Placement } from '../../dist/scheduling/decision.js';
 import { load, refusal } from '../config/configuration-text.ts';
 import { ProfilePool, role } from './profile-pool.ts';
@@ -329,7 +329,7 @@ describe('the charges of a request with stages', () => {
 
   it('leave one label, that of the endpoint that answered', () => {
     const each = pool(shape);
-    const reader = new LabelReader(each.control);
+    const reader = new SampleReader(each.control);
     const slots: number[] = [];
     const { charge } = each.place({ prompt });
     charge.prefillDone();

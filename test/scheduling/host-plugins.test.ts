@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import type { SchedulerContext } from '../../dist/scheduling/plugin.js';
-import { definePlugin, type HostPlugin, type PluginKind, type Scheduler, z } from '../../dist/scheduling/plugin.js';
-import { HostedPool, idle } from './hosted-pool.ts';
+import { definePlugin, type HookPlugin, type PluginKind, type Scheduler, z } from '../../dist/scheduling/plugin.js';
+import { HookPool, idle } from './hosted-pool.ts';
 
-function hosted(kind: PluginKind, plugin: HostPlugin, more: { whenNoneLeft?: 'reject' | 'keep-all' } = {}) {
+function hosted(kind: PluginKind, plugin: HookPlugin, more: { whenNoneLeft?: 'reject' | 'keep-all' } = {}) {
   return definePlugin({
     type: `test-${kind}`,
     kinds: [kind],
@@ -31,19 +31,19 @@ const everyPod = ['pod-0', 'pod-1', 'pod-2', 'pod-3', 'pod-4'];
 describe('a host filter', () => {
   it('keeps the endpoints whose cell is above 0', () => {
     const filter = hosted('filter', { filter: (_request, _endpoints, column) => column.fill(0).set([1, 0.5], 2) });
-    expect(new HostedPool([{ definition: filter }], idle(5)).picks()).toEqual(['pod-2', 'pod-3']);
+    expect(new HookPool([{ definition: filter }], idle(5)).picks()).toEqual(['pod-2', 'pod-3']);
   });
 
   it('keeps all when it says nothing', () => {
     const filter = hosted('filter', { filter: () => {} });
-    expect(new HostedPool([{ definition: filter }], idle(5)).picks()).toEqual(everyPod);
+    expect(new HookPool([{ definition: filter }], idle(5)).picks()).toEqual(everyPod);
   });
 
   it('rejects the request when it leaves none, or keeps what was there, as its definition says', () => {
-    const none: HostPlugin = { filter: (_request, _endpoints, column) => column.fill(0) };
-    const strict = new HostedPool([{ definition: hosted('filter', none) }], idle(5));
+    const none: HookPlugin = { filter: (_request, _endpoints, column) => column.fill(0) };
+    const strict = new HookPool([{ definition: hosted('filter', none) }], idle(5));
     expect(strict.pick()).toBe('ResourceExhausted');
-    const lenient = new HostedPool([{ definition: hosted('filter', none, { whenNoneLeft: 'keep-all' }) }], idle(5));
+    const lenient = new HookPool([{ definition: hosted('filter', none, { whenNoneLeft: 'keep-all' }) }], idle(5));
     expect(lenient.picks()).toEqual(everyPod);
   });
 
@@ -54,7 +54,7 @@ describe('a host filter', () => {
         throw new Error('boom');
       },
     });
-    const pool = new HostedPool([{ definition: filter }], idle(5));
+    const pool = new HookPool([{ definition: filter }], idle(5));
     expect(everyPod).toContain(pool.pick());
     expect(pool.failures).toEqual(['test-filter']);
   });
@@ -66,7 +66,7 @@ describe('a host filter', () => {
         if (calls++ === 0) column.fill(0).set([1], 3);
       },
     });
-    const pool = new HostedPool([{ definition: filter }], idle(5));
+    const pool = new HookPool([{ definition: filter }], idle(5));
     expect(pool.pick()).toBe('pod-3');
     expect(pool.picks()).toEqual(everyPod);
   });
@@ -75,13 +75,13 @@ describe('a host filter', () => {
 describe('a host scorer', () => {
   it('scores with its weight, clamped to 0 … 1', () => {
     const scorer = hosted('scorer', { score: (_request, _endpoints, column) => column.set([0.25, 7, -3, 0.5]) });
-    const outcome = new HostedPool([{ definition: scorer, weight: 2 }], idle(4)).schedule();
+    const outcome = new HookPool([{ definition: scorer, weight: 2 }], idle(4)).schedule();
     expect(outcome.kind === 'placed' && [...outcome.scores!.values()]).toEqual([0.5, 2, 0, 1]);
   });
 
   it('counts NaN as a failure and adds nothing then', () => {
     const scorer = hosted('scorer', { score: (_request, _endpoints, column) => column.set([1, Number.NaN]) });
-    const pool = new HostedPool([{ definition: scorer }], idle(3));
+    const pool = new HookPool([{ definition: scorer }], idle(3));
     const outcome = pool.schedule();
     expect(outcome.kind === 'placed' && [...outcome.scores!.values()]).toEqual([0, 0, 0]);
     expect(pool.failures).toEqual(['test-scorer']);
@@ -95,7 +95,7 @@ describe('a host scorer', () => {
         throw new Error('boom');
       },
     });
-    const pool = new HostedPool([{ definition: scorer }], idle(3));
+    const pool = new HookPool([{ definition: scorer }], idle(3));
     expect(pool.picks({}, 30)).toHaveLength(3);
     expect(calls).toBe(10);
     expect(pool.logged).toHaveLength(1);
@@ -108,7 +108,7 @@ describe('a host scorer', () => {
         column[1] = 1;
       },
     });
-    const pool = new HostedPool([{ definition: scorer }], idle(2));
+    const pool = new HookPool([{ definition: scorer }], idle(2));
     const outcome = pool.schedule();
     expect(outcome.kind === 'placed' && [...outcome.scores!.values()]).toEqual([0, 0]);
   });
@@ -124,14 +124,14 @@ describe('a host scorer', () => {
       },
     });
     const signals = [{ waiting: 1 }, { waiting: 3, running: 2, kvUsage: 0.5 }, {}];
-    const pool = new HostedPool([{ definition: scorer }], signals);
+    const pool = new HookPool([{ definition: scorer }], signals);
     pool.schedule({ subset: ['10.0.0.2'], promptBytes: 99 });
     expect(seen).toEqual([[1], 3, 2, 0.5, 0, 99, true, false, 2, undefined, '10.0.0.2:8000']);
   });
 
   it('without score() is refused at the start', () => {
     const definition = hosted('scorer', {});
-    expect(() => new HostedPool([{ definition }], idle(1))).toThrow(
+    expect(() => new HookPool([{ definition }], idle(1))).toThrow(
       'plugin "test-scorer" stands in a profile, but has no score()',
     );
   });
@@ -142,11 +142,8 @@ describe('screeners', () => {
     const screen = (type: string, slots: readonly number[]) => ({
       definition: { ...hosted('screener', { screen: () => slots }), type },
     });
-    expect(new HostedPool([screen('a', [0, 1, 2]), screen('b', [1, 2, 3])], idle(5)).picks()).toEqual([
-      'pod-1',
-      'pod-2',
-    ]);
-    expect(new HostedPool([screen('a', [0]), screen('b', [1])], idle(5)).schedule()).toMatchObject({
+    expect(new HookPool([screen('a', [0, 1, 2]), screen('b', [1, 2, 3])], idle(5)).picks()).toEqual(['pod-1', 'pod-2']);
+    expect(new HookPool([screen('a', [0]), screen('b', [1])], idle(5)).schedule()).toMatchObject({
       code: 'ServiceUnavailable',
       message: 'screeners eliminated all endpoint candidates',
       reason: 'rejected-no-endpoints',
@@ -157,14 +154,14 @@ describe('screeners', () => {
     const screen = () => {
       throw new Error('boom');
     };
-    expect(new HostedPool([{ definition: hosted('screener', { screen }) }], idle(5)).picks({}, 60)).toEqual(everyPod);
+    expect(new HookPool([{ definition: hosted('screener', { screen }) }], idle(5)).picks({}, 60)).toEqual(everyPod);
   });
 });
 
 describe('admitters', () => {
   it('turn a request away with their own code, reason and delay', () => {
     const denial = { code: 'Forbidden', message: 'not today', reason: 'closed', retryAfterSeconds: 9 } as const;
-    const pool = new HostedPool([{ definition: hosted('admitter', { admit: () => denial }) }], idle(2));
+    const pool = new HookPool([{ definition: hosted('admitter', { admit: () => denial }) }], idle(2));
     expect(pool.schedule()).toEqual({
       kind: 'rejected',
       code: 'Forbidden',
@@ -178,12 +175,12 @@ describe('admitters', () => {
     const admit = () => {
       throw new Error('boom');
     };
-    expect(new HostedPool([{ definition: hosted('admitter', { admit }) }], idle(1)).pick()).toBe('pod-0');
+    expect(new HookPool([{ definition: hosted('admitter', { admit }) }], idle(1)).pick()).toBe('pod-0');
   });
 });
 
 describe('response hooks', () => {
-  const placement = (pool: HostedPool) => {
+  const placement = (pool: HookPool) => {
     const outcome = pool.schedule();
     if (outcome.kind === 'rejected') throw new Error(outcome.message);
     return outcome;
@@ -193,7 +190,7 @@ describe('response hooks', () => {
     const definition = hosted('reporter', {
       responseHeaders: (_request, response) => response.setHeader('X-Mine', 'a'),
     });
-    const pool = new HostedPool([{ definition }], idle(1));
+    const pool = new HookPool([{ definition }], idle(1));
     const head = { status: 200, headers: { get: () => undefined }, served: undefined };
     expect([...pool.plugins.responseHeaders(pool.begin(), placement(pool), head)]).toEqual([['x-mine', 'a']]);
   });
@@ -205,7 +202,7 @@ describe('response hooks', () => {
     ['x-mine', 'a\r\nb: c'],
   ])('cannot set %j to %j', (name, value) => {
     const definition = hosted('reporter', { responseHeaders: (_request, response) => response.setHeader(name, value) });
-    const pool = new HostedPool([{ definition }], idle(1));
+    const pool = new HookPool([{ definition }], idle(1));
     const head = { status: 200, headers: { get: () => undefined }, served: undefined };
     expect(pool.plugins.responseHeaders(pool.begin(), placement(pool), head).size).toBe(0);
     expect(pool.failures).toEqual(['test-reporter']);
@@ -215,9 +212,9 @@ describe('response hooks', () => {
     const usage = { promptTokens: 3, completionTokens: 4, totalTokens: 7, cachedTokens: -1 };
     const reporter = (value: number) =>
       hosted('reporter', { report: (_request, _usage, metadata) => metadata.set('envoy.lb', 'cost', value) });
-    const good = new HostedPool([{ definition: reporter(7) }], idle(1));
+    const good = new HookPool([{ definition: reporter(7) }], idle(1));
     expect(good.plugins.report(good.begin(), usage).get('envoy.lb')?.get('cost')).toBe(7);
-    const bad = new HostedPool([{ definition: reporter(Number.POSITIVE_INFINITY) }], idle(1));
+    const bad = new HookPool([{ definition: reporter(Number.POSITIVE_INFINITY) }], idle(1));
     expect(bad.plugins.report(bad.begin(), usage).size).toBe(0);
     expect(bad.failures).toEqual(['test-reporter']);
   });
@@ -226,7 +223,7 @@ describe('response hooks', () => {
 describe('a custom scheduler', () => {
   it('decides, with fallbacks, and charges its first choice', () => {
     const definition = scheduling((context) => ({ schedule: (request) => context.place(request, [2, 0]) }));
-    const pool = new HostedPool([{ definition }], idle(3));
+    const pool = new HookPool([{ definition }], idle(3));
     const outcome = pool.schedule();
     expect(outcome.kind === 'placed' && outcome.endpoints.map(({ slot }) => slot)).toEqual([2, 0]);
     expect(pool.pool.table.read(2).inflight).toBe(1);
@@ -241,7 +238,7 @@ describe('a custom scheduler', () => {
         throw new Error('boom');
       },
     }));
-    const pool = new HostedPool([{ definition }], idle(3));
+    const pool = new HookPool([{ definition }], idle(3));
     const outcome = pool.schedule();
     expect(outcome.kind).toBe('placed');
     expect([0, 1, 2].map((slot) => pool.pool.table.read(slot).inflight).reduce((sum, count) => sum + count)).toBe(1);
@@ -250,14 +247,14 @@ describe('a custom scheduler', () => {
 
   it('that answers nothing usable has failed', () => {
     const definition = scheduling(() => ({ schedule: () => undefined as never }));
-    const pool = new HostedPool([{ definition }], idle(1));
+    const pool = new HookPool([{ definition }], idle(1));
     expect(pool.pick()).toBe('pod-0');
     expect(pool.failures).toEqual(['test-scheduler']);
   });
 
   it('may reject', () => {
     const rejection = { kind: 'rejected', code: 'Forbidden', message: 'no', reason: undefined } as const;
-    const pool = new HostedPool([{ definition: scheduling(() => ({ schedule: () => rejection })) }], idle(1));
+    const pool = new HookPool([{ definition: scheduling(() => ({ schedule: () => rejection })) }], idle(1));
     expect(pool.schedule()).toEqual(rejection);
     expect(pool.failures).toEqual([]);
   });

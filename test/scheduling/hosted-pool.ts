@@ -1,17 +1,17 @@
 import { CostModel } from '../../dist/adaptation/cost-model.js';
 import { defaultAdaptation } from '../../dist/config/adaptation.js';
 import { CostTable } from '../../dist/core/coefficients.js';
-import { endpointColumns, hostColumn } from '../../dist/core/host-columns.js';
+import { endpointColumns, hookColumn } from '../../dist/core/hook-columns.js';
 import type { EndpointSignals } from '../../dist/core/index.js';
 import type { Medium } from '../../dist/core/types.js';
 import { compileScheduling, type ProfilePlugin } from '../../dist/scheduling/compile.js';
 import type { GatedScheduler, Placement, Rejection, ScheduleInput } from '../../dist/scheduling/decision.js';
 import { EndpointDirectory } from '../../dist/scheduling/endpoint-directory.js';
-import { CustomScheduler } from '../../dist/scheduling/host/custom-scheduler.js';
-import { HostPlugins, type HostServices } from '../../dist/scheduling/host/host-plugins.js';
-import type { HostedRequest } from '../../dist/scheduling/host/hosted-request.js';
-import { HostedScheduler } from '../../dist/scheduling/host/hosted-scheduler.js';
-import { PoolViews } from '../../dist/scheduling/host/pool-views.js';
+import { CustomScheduler } from '../../dist/scheduling/hooks/custom-scheduler.js';
+import { HookPlugins, type HookServices } from '../../dist/scheduling/hooks/hook-plugins.js';
+import type { HookRequestRecord } from '../../dist/scheduling/hooks/hook-request.js';
+import { HookScheduler } from '../../dist/scheduling/hooks/hook-scheduler.js';
+import { PoolViews } from '../../dist/scheduling/hooks/pool-views.js';
 import { writeLabels } from '../../dist/scheduling/label-columns.js';
 import { maxScorePicker } from '../../dist/scheduling/pickers/max-score-picker.js';
 import type { PluginDefinition } from '../../dist/scheduling/plugin.js';
@@ -36,14 +36,14 @@ export interface Asked {
   readonly media?: readonly Medium[];
 }
 
-/** One shard's scheduling with host plugins over a real core: endpoints 10.0.0.1 … in slots 0 …, named pod-0 …. */
-export class HostedPool {
+/** One shard's scheduling with hook plugins over a real core: endpoints 10.0.0.1 … in slots 0 …, named pod-0 …. */
+export class HookPool {
   readonly directory = new EndpointDirectory();
   readonly failures: string[] = [];
   /** `counter{label values}` of every count of a plugin. */
   readonly counted: string[] = [];
   readonly logged: object[] = [];
-  readonly plugins: HostPlugins;
+  readonly plugins: HookPlugins;
   readonly scheduler: GatedScheduler;
   readonly pool: ReturnType<typeof makePool>;
   clock = 1_000;
@@ -86,9 +86,9 @@ export class HostedPool {
       this.pool.table.setMask(mask, slots);
     }
     writeLabels(this.pool.table, compiled.labels, assignments);
-    const services: HostServices = {
+    const services: HookServices = {
       views: new PoolViews(this.directory, endpointColumns(core)),
-      column: (index) => hostColumn(core, index),
+      column: (index) => hookColumn(core, index),
       clock: () => this.clock,
       now: () => this.clock,
       random: () => this.random,
@@ -104,14 +104,14 @@ export class HostedPool {
       },
     };
     const definitions = new Map(uses.map(({ definition }) => [definition.type, definition]));
-    this.plugins = new HostPlugins(compiled.host, definitions, services);
+    this.plugins = new HookPlugins(compiled.host, definitions, services);
     const profiles = new CoreScheduler({
       decider,
       directory: this.directory,
       prompts: { chain: () => ({ blocks: 0, tail: false }) },
       blockTokens: 64,
       ...singleProfile,
-      hostColumns: (input, profile) => this.plugins.fill(input, profile),
+      hookColumns: (input, profile) => this.plugins.fill(input, profile),
       emitScores: true,
       nowMs: () => this.clock,
       later: () => {},
@@ -120,10 +120,10 @@ export class HostedPool {
     const custom = compiled.host.find(({ type }) => definitions.get(type)?.scheduler !== undefined);
     const inner =
       custom === undefined ? profiles : new CustomScheduler(custom, definitions.get(custom.type)!, profiles, services);
-    this.scheduler = new HostedScheduler(inner, this.plugins);
+    this.scheduler = new HookScheduler(inner, this.plugins);
   }
 
-  begin({ headers = {}, priority = 0, fairnessId }: Asked = {}): HostedRequest {
+  begin({ headers = {}, priority = 0, fairnessId }: Asked = {}): HookRequestRecord {
     return this.plugins.begin({ get: (name) => headers[name] }, '/v1/completions', priority, fairnessId);
   }
 
@@ -147,7 +147,7 @@ export class HostedPool {
       hosted,
     };
     const outcome = this.scheduler.schedule(input);
-    if (outcome.kind === 'parked') throw new Error('parked without a gate');
+    if (outcome.kind === 'waiting') throw new Error('waiting without a gate');
     return outcome;
   }
 

@@ -4,7 +4,7 @@ import type { Medium } from '../../dist/core/types.js';
 import { MediaCache } from '../../dist/scheduling/producers/media/media-cache.js';
 import { mmEmbeddingsCacheProducer } from '../../dist/scheduling/producers/mm-embeddings-cache-producer.js';
 import { mmEmbeddingsCacheScorer } from '../../dist/scheduling/scorers/mm-embeddings-cache-scorer.js';
-import { HostedPool, idle } from './hosted-pool.ts';
+import { HookPool, idle } from './hosted-pool.ts';
 
 describe('what endpoints are believed to have encoded', () => {
   it('is the last media that each was sent, least recently sent first out', () => {
@@ -56,15 +56,15 @@ describe('what endpoints are believed to have encoded', () => {
 
 const image = (hash: bigint): Medium => ({ hash, modality: 'image' });
 
-function pool(count: number, parameters = {}): HostedPool {
-  return new HostedPool(
+function pool(count: number, parameters = {}): HookPool {
+  return new HookPool(
     [{ definition: mmEmbeddingsCacheProducer, parameters }, { definition: mmEmbeddingsCacheScorer }],
     idle(count),
   );
 }
 
 /** Scores by the end of the address. */
-function scores(here: HostedPool, media: readonly Medium[], subset?: readonly string[]): Record<string, number> {
+function scores(here: HookPool, media: readonly Medium[], subset?: readonly string[]): Record<string, number> {
   const outcome = here.schedule({ media, ...(subset === undefined ? {} : { subset }) });
   if (outcome.kind === 'rejected') throw new Error(outcome.message);
   outcome.charge.release();
@@ -104,7 +104,7 @@ describe('mm-embeddings-cache-scorer', () => {
     const held = (hash: bigint) => scores(here, [image(hash)], ['10.0.0.1', '10.0.0.2'])['1'];
     expect(held(3n)).toBe(1);
     expect(
-      new HostedPool([{ definition: mmEmbeddingsCacheProducer, parameters: { cacheSizeInMBPerServer: -1 } }], [])
+      new HookPool([{ definition: mmEmbeddingsCacheProducer, parameters: { cacheSizeInMBPerServer: -1 } }], [])
         .failures,
     ).toEqual([]);
   });

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { EndpointSignals } from '../../dist/core/index.js';
 import type { PluginDefinition } from '../../dist/scheduling/plugin.js';
 import { schedulingPlugins } from '../../dist/scheduling/registry.js';
-import { HostedPool, idle } from './hosted-pool.ts';
+import { HookPool, idle } from './hosted-pool.ts';
 
 /** Parameters of the types that need some. */
 const PARAMETERS: Readonly<Record<string, object>> = {
@@ -29,12 +29,12 @@ const of = (kind: 'filter' | 'scorer' | 'picker') =>
     .filter(({ kinds }) => kinds.includes(kind))
     .map((definition) => [definition.type, definition] as const);
 
-function poolOf(definition: PluginDefinition, signals: readonly EndpointSignals[]): HostedPool {
-  return new HostedPool([{ definition, parameters: PARAMETERS[definition.type] }], signals);
+function poolOf(definition: PluginDefinition, signals: readonly EndpointSignals[]): HookPool {
+  return new HookPool([{ definition, parameters: PARAMETERS[definition.type] }], signals);
 }
 
 /** Scores in the order of the endpoints. */
-function scoresOf(pool: HostedPool): readonly number[] {
+function scoresOf(pool: HookPool): readonly number[] {
   const outcome = pool.schedule({ promptBytes: 400 });
   if (outcome.kind === 'rejected') throw new Error(outcome.message);
   outcome.charge.release();
@@ -87,7 +87,7 @@ describe.each(of('filter'))('%s', (type, definition) => {
 });
 
 describe.each(of('picker'))('%s', (_type, definition) => {
-  const pool = (count: number, parameters = {}) => new HostedPool([{ definition, parameters }], idle(count));
+  const pool = (count: number, parameters = {}) => new HookPool([{ definition, parameters }], idle(count));
 
   it('picks each of several equal endpoints, the only one, and none of none', () => {
     expect(pool(3).picks({}, 120)).toEqual(['pod-0', 'pod-1', 'pod-2']);

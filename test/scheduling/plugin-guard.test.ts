@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { FAILURES_MOST, PluginGuard } from '../../dist/scheduling/host/plugin-guard.js';
+import { FAILURES_MOST, PluginGuard } from '../../dist/scheduling/hooks/plugin-guard.js';
 
 function makeGuard() {
   const state = { clock: 0, failures: [] as string[], logged: [] as object[] };
@@ -13,7 +13,7 @@ const boom = (): number => {
   throw new Error('boom');
 };
 
-describe('the guard of a host plugin', () => {
+describe('the guard of a hook plugin', () => {
   it('hands on what a hook answers', () => {
     const { guard, state } = makeGuard();
     expect(guard.run('score', () => 7, 0)).toBe(7);

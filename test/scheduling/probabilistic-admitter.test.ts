@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import type { EndpointSignals } from '../../dist/core/index.js';
 import { probabilisticAdmitter } from '../../dist/scheduling/admitters/probabilistic-admitter.js';
-import { HostedPool } from './hosted-pool.ts';
+import { HookPool } from './hosted-pool.ts';
 
 function outcome(signals: readonly EndpointSignals[], priority: number, random: number, parameters = {}): string {
-  const pool = new HostedPool([{ definition: probabilisticAdmitter, parameters }], signals);
+  const pool = new HookPool([{ definition: probabilisticAdmitter, parameters }], signals);
   pool.random = random;
   return pool.pick({ priority });
 }

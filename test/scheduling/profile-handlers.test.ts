@@ -183,7 +183,7 @@ describe('pd-profile-handler', () => {
   });
 });
 
-describe('a host plugin in several profiles', () => {
+describe('a hook plugin in several profiles', () => {
   /** Keeps the endpoints whose role is the name of the profile. */
   const byProfile = definePlugin({
     type: 'by-profile',

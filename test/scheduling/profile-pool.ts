@@ -1,15 +1,15 @@
 import { builtinPlugins } from '../../dist/config/builtin-plugins.js';
 import type { LoadedConfiguration } from '../../dist/config/load.js';
-import { endpointColumns, hostColumn } from '../../dist/core/host-columns.js';
+import { endpointColumns, hookColumn } from '../../dist/core/hook-columns.js';
 import { attachCore, type CoreInstance, createPoolMemory, Decider, EndpointTable } from '../../dist/core/index.js';
 import { RequestScanner } from '../../dist/core/request-scanner.js';
 import { PromptKind } from '../../dist/core/types.js';
 import { ProgramPublisher } from '../../dist/picker/control/program-publisher.js';
 import type { GatedScheduler, Placement, Rejection, ScheduleInput } from '../../dist/scheduling/decision.js';
 import { EndpointDirectory } from '../../dist/scheduling/endpoint-directory.js';
-import { HostPlugins } from '../../dist/scheduling/host/host-plugins.js';
-import { HostedScheduler } from '../../dist/scheduling/host/hosted-scheduler.js';
-import { PoolViews } from '../../dist/scheduling/host/pool-views.js';
+import { HookPlugins } from '../../dist/scheduling/hooks/hook-plugins.js';
+import { HookScheduler } from '../../dist/scheduling/hooks/hook-scheduler.js';
+import { PoolViews } from '../../dist/scheduling/hooks/pool-views.js';
 import type { PluginDefinition } from '../../dist/scheduling/plugin.js';
 import type { ProfileHandler } from '../../dist/scheduling/profile-handler.js';
 import { makeProfileHandler } from '../../dist/scheduling/profile-handlers/make-profile-handler.js';
@@ -39,7 +39,7 @@ export class ProfilePool {
   /** Stages of the requests so far, with their models. */
   readonly staged: string[] = [];
   readonly #scanner: RequestScanner;
-  readonly #plugins: HostPlugins;
+  readonly #plugins: HookPlugins;
   readonly #blockTokens: number;
 
   constructor(
@@ -74,9 +74,9 @@ export class ProfilePool {
     const directory = new EndpointDirectory();
     directory.apply(assignments, []);
     const definitions = new Map([...builtinPlugins, ...more].map((definition) => [definition.type, definition]));
-    this.#plugins = new HostPlugins(scheduling.host, definitions, {
+    this.#plugins = new HookPlugins(scheduling.host, definitions, {
       views: new PoolViews(directory, endpointColumns(this.core)),
-      column: (index) => hostColumn(this.core, index),
+      column: (index) => hookColumn(this.core, index),
       clock: () => 0,
       now: () => 0,
       random: () => 0.5,
@@ -102,7 +102,7 @@ export class ProfilePool {
         },
       },
       handler: wrap(makeProfileHandler(scheduling.handler, definitions)),
-      hostColumns: (input, profile) => this.#plugins.fill(input, profile),
+      hookColumns: (input, profile) => this.#plugins.fill(input, profile),
       prompts: this.#scanner,
       requestKeys: scheduling.requestKeys,
       blockTokens: this.#blockTokens,
@@ -112,7 +112,7 @@ export class ProfilePool {
       ejected: () => {},
       staged: (stages, model) => this.staged.push(`${stages} ${model}`),
     });
-    this.scheduler = new HostedScheduler(inner, this.#plugins);
+    this.scheduler = new HookScheduler(inner, this.#plugins);
   }
 
   /** Decide a completions request; its charges are held until they are released. */
@@ -139,7 +139,7 @@ export class ProfilePool {
     };
     try {
       const outcome = this.scheduler.schedule(input);
-      if (outcome.kind === 'parked') throw new Error('parked without a gate');
+      if (outcome.kind === 'waiting') throw new Error('waiting without a gate');
       return outcome;
     } finally {
       this.#scanner.close(scan);

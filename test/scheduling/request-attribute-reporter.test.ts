@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { requestAttributeReporter } from '../../dist/scheduling/reporters/request-attribute-reporter.js';
-import { HostedPool, idle } from './hosted-pool.ts';
+import { HookPool, idle } from './hosted-pool.ts';
 
 const FULL = { promptTokens: 100, completionTokens: 20, totalTokens: 120, cachedTokens: 64 };
 const UNKNOWN = { promptTokens: -1, completionTokens: -1, totalTokens: -1, cachedTokens: -1 };
@@ -18,7 +18,7 @@ function attributes({ expression, condition, namespace }: Attribute) {
 
 /** What is reported of one answer with this usage: `namespace/key=value`, or nothing. */
 function reported(attribute: Attribute, usage = FULL): string {
-  const pool = new HostedPool([{ definition: requestAttributeReporter, parameters: attributes(attribute) }], idle(1));
+  const pool = new HookPool([{ definition: requestAttributeReporter, parameters: attributes(attribute) }], idle(1));
   const metadata = [...pool.plugins.report(pool.begin(), usage)];
   expect(pool.failures).toEqual([]);
   return metadata.flatMap(([space, values]) => [...values].map(([key, value]) => `${space}/${key}=${value}`)).join();
@@ -64,7 +64,7 @@ describe('request-attribute-reporter', () => {
 
   it('goes on after any number of such answers', () => {
     const parameters = attributes({ expression: 'usage.prompt_tokens_details.cached_tokens' });
-    const pool = new HostedPool([{ definition: requestAttributeReporter, parameters }], idle(1));
+    const pool = new HookPool([{ definition: requestAttributeReporter, parameters }], idle(1));
     for (let i = 0; i < 30; i++) pool.plugins.report(pool.begin(), UNKNOWN);
     expect(pool.plugins.report(pool.begin(), FULL).get('envoy.lb')?.get('cost')).toBe(64);
   });

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { disaggregatedsetRolloutScreener } from '../../dist/scheduling/screeners/disaggregatedset-rollout-screener.js';
 import { drawRevision, revisionShares } from '../../dist/scheduling/screeners/revision-shares.js';
 import { parseSelector } from '../../dist/scheduling/screeners/selector-text.js';
-import { HostedPool, idle } from './hosted-pool.ts';
+import { HookPool, idle } from './hosted-pool.ts';
 
 const REVISION = 'disaggregatedset.x-k8s.io/revision';
 const ROLE = 'disaggregatedset.x-k8s.io/role';
@@ -98,9 +98,9 @@ describe('a label selector as text', () => {
 const gating = (mode: string) => ({ mode, requireRoles: { values: ['prefill', 'decode'] } });
 const strict = { name: 'revision', headerName: 'X-Disagg-Revision', labelKey: REVISION, mode: 'strict' };
 
-function rollout(labels: readonly Record<string, string>[], parameters: object = {}, random = 0.5): HostedPool {
+function rollout(labels: readonly Record<string, string>[], parameters: object = {}, random = 0.5): HookPool {
   const given = { scope: { labelSelector: 'app=llm' }, revisionGating: gating('max-role'), ...parameters };
-  const pool = new HostedPool(
+  const pool = new HookPool(
     [{ definition: disaggregatedsetRolloutScreener, parameters: given }],
     idle(labels.length),
     labels,
@@ -109,7 +109,7 @@ function rollout(labels: readonly Record<string, string>[], parameters: object =
   return pool;
 }
 
-const revisions = (pool: HostedPool, asked = {}) =>
+const revisions = (pool: HookPool, asked = {}) =>
   [
     ...new Set(
       pool.picks(asked, 60).map((name) => (name.startsWith('pod-') ? ROLLOUT[Number(name.slice(4))]![REVISION] : name)),

@@ -6,13 +6,13 @@ import { sessionAffinityFilter } from '../../dist/scheduling/filters/session-aff
 import { agentIdentity } from '../../dist/scheduling/header-processors/agent-identity.js';
 import { sessionIdProducer } from '../../dist/scheduling/producers/session-id-producer.js';
 import { sessionAffinityScorer } from '../../dist/scheduling/scorers/session-affinity-scorer.js';
-import { HostedPool, idle, type Use } from './hosted-pool.ts';
+import { HookPool, idle, type Use } from './hosted-pool.ts';
 
 const token = (name: string) => Buffer.from(`default/${name}`).toString('base64');
 const everyPod = ['pod-0', 'pod-1', 'pod-2'];
 
 /** Headers that the plugins add to the answer of a request that was placed anywhere. */
-function answered(pool: HostedPool, served?: string): { name: string; headers: Record<string, string> } {
+function answered(pool: HookPool, served?: string): { name: string; headers: Record<string, string> } {
   const request = pool.begin();
   const outcome = pool.schedule({}, request);
   if (outcome.kind === 'rejected') throw new Error(outcome.message);
@@ -26,36 +26,36 @@ describe('session-affinity-filter, encoded_endpoint_header', () => {
   const uses: Use[] = [{ definition: sessionAffinityFilter }];
 
   it('sends a session back to the endpoint that its token names', () => {
-    const pool = new HostedPool(uses, idle(3));
+    const pool = new HookPool(uses, idle(3));
     for (const name of everyPod) expect(pool.picks({ headers: { 'x-session-token': token(name) } })).toEqual([name]);
   });
 
   it.each(['', 'nonsense!', token('gone'), Buffer.from('pod-1').toString('base64')])(
     'keeps all for the token %j',
     (value) => {
-      expect(new HostedPool(uses, idle(3)).picks({ headers: { 'x-session-token': value } })).toEqual(everyPod);
+      expect(new HookPool(uses, idle(3)).picks({ headers: { 'x-session-token': value } })).toEqual(everyPod);
     },
   );
 
   it('keeps all that the proxy allows when the endpoint is not among them', () => {
     const asked = { headers: { 'x-session-token': token('pod-1') }, subset: ['10.0.0.1', '10.0.0.3'] };
-    expect(new HostedPool(uses, idle(3)).picks(asked)).toEqual(['pod-0', 'pod-2']);
+    expect(new HookPool(uses, idle(3)).picks(asked)).toEqual(['pod-0', 'pod-2']);
   });
 
   it('keeps all while the endpoint takes no requests', () => {
-    const pool = new HostedPool(uses, idle(3));
+    const pool = new HookPool(uses, idle(3));
     pool.pool.table.setState(1, 'draining');
     expect(pool.picks({ headers: { 'x-session-token': token('pod-1') } })).toEqual(['pod-0', 'pod-2']);
   });
 
   it('tells the client the endpoint that answered', () => {
-    const { name, headers } = answered(new HostedPool(uses, idle(3)));
+    const { name, headers } = answered(new HookPool(uses, idle(3)));
     expect(headers).toEqual({ 'x-session-token': token(name) });
   });
 
   it('takes another header name, in any case', () => {
     const parameters = { encodedEndpointHeaderConfig: { header: 'X-Sticky' } };
-    const pool = new HostedPool([{ definition: sessionAffinityFilter, parameters }], idle(3));
+    const pool = new HookPool([{ definition: sessionAffinityFilter, parameters }], idle(3));
     expect(pool.picks({ headers: { 'x-sticky': token('pod-2') } })).toEqual(['pod-2']);
     expect(Object.keys(answered(pool).headers)).toEqual(['x-sticky']);
   });
@@ -64,7 +64,7 @@ describe('session-affinity-filter, encoded_endpoint_header', () => {
     const keyFile = join(mkdtempSync(join(tmpdir(), 'pointsman-key-')), 'key');
     writeFileSync(keyFile, 'a key of more than sixteen bytes\n');
     const parameters = { encodedEndpointHeaderConfig: { tokenFormat: 'signed', keyFile } };
-    const pool = new HostedPool([{ definition: sessionAffinityFilter, parameters }], idle(3));
+    const pool = new HookPool([{ definition: sessionAffinityFilter, parameters }], idle(3));
     const { name, headers } = answered(pool);
     expect(headers['x-session-token']).toMatch(/^[\w-]{22}$/);
     expect(pool.picks({ headers })).toEqual([name]);
@@ -75,7 +75,7 @@ describe('session-affinity-filter, encoded_endpoint_header', () => {
     const parameters = { encodedEndpointHeaderConfig: { tokenFormat: 'signed' } };
     expect(sessionAffinityFilter.parameters.safeParse(parameters).success).toBe(false);
     const unreadable = { encodedEndpointHeaderConfig: { tokenFormat: 'signed', keyFile: '/no/such/file' } };
-    expect(() => new HostedPool([{ definition: sessionAffinityFilter, parameters: unreadable }], idle(1))).toThrow(
+    expect(() => new HookPool([{ definition: sessionAffinityFilter, parameters: unreadable }], idle(1))).toThrow(
       'plugin "session-affinity-filter" of type "session-affinity-filter" does not start: keyFile: cannot be read',
     );
   });
@@ -86,7 +86,7 @@ describe('session-affinity-filter, session_id', () => {
   const asked = { headers: { 'x-session-id': 'abc' } };
 
   it('remembers where a session went, and sets no header', () => {
-    const pool = new HostedPool(uses, idle(3));
+    const pool = new HookPool(uses, idle(3));
     const first = pool.pick(asked);
     expect(pool.picks(asked)).toEqual([first]);
     expect(pool.picks()).toEqual(everyPod);
@@ -94,7 +94,7 @@ describe('session-affinity-filter, session_id', () => {
   });
 
   it('forgets a session that was not used for its time', () => {
-    const pool = new HostedPool(uses, idle(3));
+    const pool = new HookPool(uses, idle(3));
     pool.pick(asked);
     pool.clock += 300_001;
     const away = new Set<string>();
@@ -106,7 +106,7 @@ describe('session-affinity-filter, session_id', () => {
   });
 
   it('moves a session for good when its endpoint cannot be used', () => {
-    const pool = new HostedPool(uses, idle(3));
+    const pool = new HookPool(uses, idle(3));
     const first = pool.pick(asked);
     const others = [0, 1, 2].filter((slot) => `pod-${slot}` !== first);
     const moved = pool.pick({ ...asked, subset: others.map((slot) => `10.0.0.${slot + 1}`) });
@@ -115,7 +115,7 @@ describe('session-affinity-filter, session_id', () => {
   });
 
   it('moves a session whose endpoint has left the pool', () => {
-    const pool = new HostedPool(uses, idle(3));
+    const pool = new HookPool(uses, idle(3));
     const slot = Number(pool.pick(asked).slice(4));
     pool.pool.table.setState(slot, 'draining');
     pool.directory.apply([], [slot]);
@@ -125,7 +125,7 @@ describe('session-affinity-filter, session_id', () => {
   });
 
   it('tells the other shards a new binding, not every use', () => {
-    const pool = new HostedPool(uses, idle(3));
+    const pool = new HookPool(uses, idle(3));
     const first = pool.pick(asked);
     pool.picks(asked, 20);
     expect(pool.told).toEqual([{ session: 'abc', endpoint: `default/${first}`, boundAt: 1_000, usedAt: 1_000 }]);
@@ -135,13 +135,13 @@ describe('session-affinity-filter, session_id', () => {
   });
 
   it('goes where another shard bound the session', () => {
-    const pool = new HostedPool(uses, idle(3));
+    const pool = new HookPool(uses, idle(3));
     pool.hear({ session: 'abc', endpoint: 'default/pod-2', boundAt: 900, usedAt: 900 });
     expect(pool.picks(asked)).toEqual(['pod-2']);
   });
 
   it('comes to the same binding on both of two shards that bound a session at once', () => {
-    const shards = [new HostedPool(uses, idle(3)), new HostedPool(uses, idle(3))];
+    const shards = [new HookPool(uses, idle(3)), new HookPool(uses, idle(3))];
     shards[0]!.pick({ ...asked, subset: ['10.0.0.1'] });
     shards[1]!.pick({ ...asked, subset: ['10.0.0.3'] });
     shards[0]!.hear(shards[1]!.told[0]);
@@ -152,7 +152,7 @@ describe('session-affinity-filter, session_id', () => {
   it('takes the session from the first source that has one', () => {
     const sources = [{ header: 'X-First' }, { attribute: 'agent-identity' }, { producer: 'session-id-producer' }];
     const parameters = { strategy: 'session_id', sessionIdConfig: { sources } };
-    const pool = new HostedPool(
+    const pool = new HookPool(
       [
         { definition: sessionAffinityScorer, parameters },
         { definition: agentIdentity },
@@ -179,13 +179,13 @@ describe('session-affinity-filter, session_id', () => {
 
 describe('session-affinity-scorer', () => {
   it('scores 1 for the endpoint of the session and 0 for the others', () => {
-    const pool = new HostedPool([{ definition: sessionAffinityScorer, weight: 3 }], idle(3));
+    const pool = new HookPool([{ definition: sessionAffinityScorer, weight: 3 }], idle(3));
     const outcome = pool.schedule({ headers: { 'x-session-token': token('pod-1') } });
     expect(outcome.kind === 'placed' && [...outcome.scores!.values()]).toEqual([0, 3, 0]);
   });
 
   it('scores 0 for all without a session', () => {
-    const outcome = new HostedPool([{ definition: sessionAffinityScorer }], idle(3)).schedule();
+    const outcome = new HookPool([{ definition: sessionAffinityScorer }], idle(3)).schedule();
     expect(outcome.kind === 'placed' && [...outcome.scores!.values()]).toEqual([0, 0, 0]);
   });
 });
@@ -198,7 +198,7 @@ describe('session-id-producer', () => {
 
 describe('agent-identity', () => {
   const named = (headers: Record<string, string>, fairnessId?: string, parameters = {}) => {
-    const pool = new HostedPool([{ definition: agentIdentity, parameters }], idle(1));
+    const pool = new HookPool([{ definition: agentIdentity, parameters }], idle(1));
     return pool.begin({ headers, ...(fairnessId === undefined ? {} : { fairnessId }) }).fairnessId;
   };
 

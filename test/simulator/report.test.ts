@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { htmlReport } from '../../dist/simulator/report/html-report.js';
 import { percent, ticks } from '../../dist/simulator/report/svg.js';
-import { cellsOf, runCell } from '../../dist/simulator/suite/cell.js';
 import { compare } from '../../dist/simulator/suite/comparison.js';
 import { suiteSchema } from '../../dist/simulator/suite/schema.js';
+import { runOne, runsOf } from '../../dist/simulator/suite/suite-run.js';
 
 const suite = suiteSchema.parse({
   fleet: { hardware: 'llama-8b-h100', endpoints: 2 },
@@ -25,7 +25,7 @@ const suite = suiteSchema.parse({
   seeds: 2,
 });
 const folders = { suite: '.', traces: '.' };
-const results = cellsOf(suite).map((cell) => runCell(suite, cell, folders));
+const results = runsOf(suite).map((cell) => runOne(suite, cell, folders));
 const page = htmlReport('Test & report', suite, results, compare(results, suite));
 
 describe('the report of a suite', () => {
@@ -70,7 +70,7 @@ describe('the report of a suite', () => {
 
   test('of a search for capacity shows what each policy carries, and no costs', () => {
     const searching = suiteSchema.parse({ ...suite, run: ['c'], capacity: { from: 0.5, to: 2, steps: 1 } });
-    const found = cellsOf(searching).map((cell) => runCell(searching, cell, folders));
+    const found = runsOf(searching).map((cell) => runOne(searching, cell, folders));
     const carried = htmlReport('capacity', searching, found, compare(found, searching));
     expect(carried).toContain('How much load each policy carries');
     expect(carried).not.toContain('Who is best where');

@@ -3,12 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { runSimulate } from '../../dist/cli/simulate.js';
-import { runCell } from '../../dist/simulator/suite/cell.js';
 import { compare, interval } from '../../dist/simulator/suite/comparison.js';
 import { fleetOf } from '../../dist/simulator/suite/fleet-of.js';
 import { loadSuite } from '../../dist/simulator/suite/load-suite.js';
 import { baselines } from '../../dist/simulator/suite/policies.js';
 import { fleetSchema, suiteSchema } from '../../dist/simulator/suite/schema.js';
+import { runOne } from '../../dist/simulator/suite/suite-run.js';
 
 let folder: string;
 beforeAll(() => {
@@ -75,14 +75,14 @@ describe('a suite', () => {
 
   test.each(baselines.map(({ name }) => name))('the baseline %s serves traffic', (name) => {
     const suite = suiteSchema.parse({ ...small, policies: [{ name }], reference: name });
-    const { summary } = runCell(suite, { workload: 'w', policy: name, seed: 1 }, { suite: folder, traces: folder });
+    const { summary } = runOne(suite, { workload: 'w', policy: name, seed: 1 }, { suite: folder, traces: folder });
     expect([summary.lost, summary.requests > 100]).toEqual([0, true]);
     expect(summary.cost).toBeGreaterThan(0);
   });
 
   test('an unknown baseline is refused with those that there are', () => {
     const suite = suiteSchema.parse({ ...small, policies: [{ name: 'best' }], reference: 'best' });
-    const run = () => runCell(suite, { workload: 'w', policy: 'best', seed: 1 }, { suite: folder, traces: folder });
+    const run = () => runOne(suite, { workload: 'w', policy: 'best', seed: 1 }, { suite: folder, traces: folder });
     expect(run).toThrow(/there is no baseline "best".*lmetric/);
   });
 
@@ -157,7 +157,7 @@ describe('a suite that looks for capacity', () => {
         capacity: { from: 0.5, to: 16, steps: 5 },
         slo: { ttftMs: 300, tpotMs: 30 },
       });
-      return runCell(suite, { workload: 'w', policy: 'default', seed: 1 }, { suite: folder, traces: folder });
+      return runOne(suite, { workload: 'w', policy: 'default', seed: 1 }, { suite: folder, traces: folder });
     });
     expect(two!.capacity!.load).toBeGreaterThan(0.5);
     expect(four!.capacity!.load).toBeGreaterThan(1.4 * two!.capacity!.load);

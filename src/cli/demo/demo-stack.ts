@@ -31,7 +31,7 @@ export interface HouseOptions {
 }
 
 /** Simulated model servers, a picker and a proxy. */
-export interface House {
+export interface DemoStack {
   readonly fleet: Fleet;
   readonly picker: PickerProcess;
   /** Of the proxy. */
@@ -41,7 +41,7 @@ export interface House {
 }
 
 /** Start servers, picker and proxy. Rejects when one of them does not start, with nothing left running. */
-export async function startHouse(options: HouseOptions): Promise<House> {
+export async function startDemoStack(options: HouseOptions): Promise<DemoStack> {
   const stops: (() => Promise<unknown>)[] = [];
   const stop = async () => {
     for (const each of stops.splice(0).reverse()) await each();

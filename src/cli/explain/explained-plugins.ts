@@ -1,12 +1,12 @@
-import { endpointColumns, hostColumn } from '../../core/host-columns.js';
+import { endpointColumns, hookColumn } from '../../core/hook-columns.js';
 import type { CoreInstance } from '../../core/memory.js';
 import { seededRandom } from '../../core/seeded-random.js';
 import type { UnderstoodRequest } from '../../request/understand.js';
 import type { Rejection, ScheduleInput } from '../../scheduling/decision.js';
 import type { EndpointDirectory } from '../../scheduling/endpoint-directory.js';
-import { HostPlugins } from '../../scheduling/host/host-plugins.js';
-import type { HostedRequest } from '../../scheduling/host/hosted-request.js';
-import { PoolViews } from '../../scheduling/host/pool-views.js';
+import { HookPlugins } from '../../scheduling/hooks/hook-plugins.js';
+import type { HookRequestRecord } from '../../scheduling/hooks/hook-request.js';
+import { PoolViews } from '../../scheduling/hooks/pool-views.js';
 import type { PluginDefinition } from '../../scheduling/plugin.js';
 import type { CompiledScheduling } from '../../scheduling/program.js';
 import type { RequestHeaders } from '../../scheduling/request-headers.js';
@@ -23,9 +23,9 @@ export interface ExplainedPluginsOptions {
   readonly nowMs: number;
 }
 
-/** Host plugins in an explanation: the same calls as on a shard, with nobody to share with and nothing to count. */
+/** Hook plugins in an explanation: the same calls as on a shard, with nobody to share with and nothing to count. */
 export class ExplainedPlugins {
-  readonly #plugins: HostPlugins;
+  readonly #plugins: HookPlugins;
   /** One line for every call that failed. */
   readonly failures: string[] = [];
   /** Name of the scheduler that decides in the place of the profiles. */
@@ -35,9 +35,9 @@ export class ExplainedPlugins {
   constructor({ core, directory, scheduling, registry, seed, nowMs }: ExplainedPluginsOptions) {
     const definitions = new Map(registry.map((definition) => [definition.type, definition]));
     const random = seededRandom(seed + PLUGIN_SEED);
-    this.#plugins = new HostPlugins(scheduling.host, definitions, {
+    this.#plugins = new HookPlugins(scheduling.host, definitions, {
       views: new PoolViews(directory, endpointColumns(core)),
-      column: (index) => hostColumn(core, index),
+      column: (index) => hookColumn(core, index),
       clock: () => nowMs,
       // No call takes time here: a first call, which compiles, would often be too slow.
       now: () => 0,
@@ -53,18 +53,18 @@ export class ExplainedPlugins {
   }
 
   /** The request, seen by the header processors. */
-  begin(headers: RequestHeaders, path: string, priority: number, fairnessId: string | undefined): HostedRequest {
+  begin(headers: RequestHeaders, path: string, priority: number, fairnessId: string | undefined): HookRequestRecord {
     return this.#plugins.begin(headers, path, priority, fairnessId);
   }
 
   /** Ask screeners and admitters. @returns addresses that are left (undefined = all), or the refusal */
-  allow(request: HostedRequest, subset: readonly string[] | undefined): readonly string[] | undefined | Rejection {
+  allow(request: HookRequestRecord, subset: readonly string[] | undefined): readonly string[] | undefined | Rejection {
     return this.#plugins.allow(request, subset);
   }
 
   /** What profiles are run for. */
   input(
-    hosted: HostedRequest,
+    hosted: HookRequestRecord,
     request: UnderstoodRequest,
     subset: readonly string[] | undefined,
     headers: RequestHeaders,

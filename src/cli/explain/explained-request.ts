@@ -61,7 +61,7 @@ export type Explanation =
       readonly shed: boolean;
       /** A plugin that decides in the place of the profiles, which are what it may fall back on. */
       readonly scheduler: string | undefined;
-      /** Host plugins of which a call failed: they had no say. */
+      /** Hook plugins of which a call failed: they had no say. */
       readonly failedPlugins: readonly string[];
       readonly handler: { readonly name: string; readonly type: string };
       /** What the profile handler makes of the picks. */

@@ -1,11 +1,11 @@
 import { adaptationSpeed } from '../../simulator/suite/adaptation-speed.js';
 import { compareCapacity } from '../../simulator/suite/capacity-comparison.js';
-import type { CellResult } from '../../simulator/suite/cell.js';
 import type { Comparison } from '../../simulator/suite/comparison.js';
 import type { Suite } from '../../simulator/suite/schema.js';
+import type { RunResult } from '../../simulator/suite/suite-run.js';
 
 /** Everything of a sweep as one JSON document, the suite with all defaults included. */
-export function resultsJson(suite: Suite, results: readonly CellResult[], comparisons: readonly Comparison[]): string {
+export function resultsJson(suite: Suite, results: readonly RunResult[], comparisons: readonly Comparison[]): string {
   const capacities = suite.capacity === undefined ? undefined : compareCapacity(results, suite);
   const speeds = suite.policies.flatMap(({ name }) =>
     results.some(({ policy, learning }) => policy === name && learning !== undefined)
@@ -16,7 +16,7 @@ export function resultsJson(suite: Suite, results: readonly CellResult[], compar
 }
 
 /** A line per run; times in milliseconds. */
-export function resultsCsv(results: readonly CellResult[]): string {
+export function resultsCsv(results: readonly RunResult[]): string {
   const spreads = ['ttft', 'tpot', 'e2e'] as const;
   const points = ['mean', 'p50', 'p90', 'p99'] as const;
   const single = [

@@ -1,10 +1,10 @@
-import type { RevocationEnd } from '../../flow-control/evictions.js';
+import type { EvictionEnd } from '../../flow-control/evictions.js';
 import type { MetricsExposition } from '../telemetry/exposition.js';
 
 const CONFIRMATION_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
 /** How full the pool is when a request is to be ended, in the measure of its saturation (1 = full). */
-export interface RevocationDemand {
+export interface EvictionDemand {
   readonly saturation: number;
   /** What the band that waits may fill. */
   readonly ceiling: number;
@@ -13,24 +13,24 @@ export interface RevocationDemand {
 }
 
 /** Requests that were ended for others of a higher band, counted; names, labels and buckets are llm-d-router's. */
-export class RevocationCounts {
+export class EvictionCounts {
   /** By the priority of the band that they made room for. */
   readonly #issued = new Map<number, number>();
-  readonly #ended: Record<RevocationEnd, number> = { confirmed: 0, timed_out: 0 };
+  readonly #ended: Record<EvictionEnd, number> = { confirmed: 0, timed_out: 0 };
   /** Share of the pool's saturation that one request has, when the last one was chosen. */
   #share = 0;
   #underWay = 0;
   #missing = 0;
   #observe: (seconds: number) => void = () => undefined;
 
-  issued(priority: number, { saturation, ceiling, inflight }: RevocationDemand): void {
+  issued(priority: number, { saturation, ceiling, inflight }: EvictionDemand): void {
     this.#issued.set(priority, (this.#issued.get(priority) ?? 0) + 1);
     this.#missing = saturation - ceiling;
     this.#share = saturation / Math.max(1, inflight);
     this.#underWay++;
   }
 
-  ended(how: RevocationEnd, seconds: number): void {
+  ended(how: EvictionEnd, seconds: number): void {
     this.#ended[how]++;
     this.#underWay--;
     if (how === 'confirmed') this.#observe(seconds);

@@ -1,13 +1,13 @@
 import type { QueueSnapshot } from '../../flow-control/queue-contract.js';
 import type { QueueLimits } from '../../flow-control/settings.js';
 import type { MetricsExposition, ReadMetric } from '../telemetry/exposition.js';
-import type { RevocationCounts } from './eviction-counts.js';
+import type { EvictionCounts } from './eviction-counts.js';
 
 const DISPATCH_TIMES = [0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1];
 
 /** The figures that the metrics of flow control read, and where each dispatch is reported. */
 export interface FlowControlFigures {
-  readonly revocations: RevocationCounts;
+  readonly evictions: EvictionCounts;
   readonly limits: QueueLimits;
   /** Saturation by stage, 1 = full; undefined for a stage without endpoints. */
   saturation(): {
@@ -30,7 +30,7 @@ export function addFlowMetrics(exposition: MetricsExposition, flow: FlowControlF
   addSaturation(exposition, flow, pool);
   addBands(exposition, flow, pool);
   addWhole(exposition, flow, pool);
-  flow.revocations.register(exposition, pool);
+  flow.evictions.register(exposition, pool);
   const dispatches = {
     help: 'Seconds that a dispatch of waiting requests took.',
     buckets: DISPATCH_TIMES,

@@ -1,5 +1,5 @@
 import type { Endpoint } from '../../pool/endpoint.js';
-import type { HostPluginSettings } from '../../scheduling/program.js';
+import type { HookPluginSettings } from '../../scheduling/program.js';
 import {
   disaggregatedsetRolloutScreener,
   type RolloutParameters,
@@ -14,7 +14,7 @@ import type { MetricsExposition } from '../telemetry/exposition.js';
  */
 export function addRolloutShares(
   exposition: MetricsExposition,
-  plugins: readonly HostPluginSettings[],
+  plugins: readonly HookPluginSettings[],
   endpoints: () => readonly Endpoint[],
 ): void {
   const screeners = plugins.filter(({ type }) => type === disaggregatedsetRolloutScreener.type);
@@ -27,7 +27,7 @@ export function addRolloutShares(
   });
 }
 
-function samples({ name, type, parameters }: HostPluginSettings, endpoints: readonly Endpoint[]) {
+function samples({ name, type, parameters }: HookPluginSettings, endpoints: readonly Endpoint[]) {
   const given = parameters as RolloutParameters;
   const { mode, requireRoles } = given.revisionGating;
   if (mode === 'disabled') return [];

@@ -28,7 +28,7 @@ interface Family {
 }
 
 /** Labels whose values clients choose. */
-const CAPPED_LABELS = ['model_name', 'target_model_name', 'target_model', 'fairness_id'];
+const SAMPLES_CAPPED = ['model_name', 'target_model_name', 'target_model', 'fairness_id'];
 
 // A piece of text is handed out when it is this long, so that a large page never holds the thread for long.
 const PIECE_CHARACTERS = 32_768;
@@ -39,7 +39,7 @@ export class CellFamilies {
   readonly #readers: readonly SeriesReader[];
   readonly #families: readonly Family[];
   readonly #projections = new Map<SeriesKind, Projection[]>();
-  readonly #caps = new Map(CAPPED_LABELS.map((label) => [label, new ValueCap(LABEL_VALUES_MAX)] as const));
+  readonly #caps = new Map(SAMPLES_CAPPED.map((label) => [label, new ValueCap(LABEL_VALUES_MAX)] as const));
 
   /** @param streamMetrics show the metrics of ext_proc streams too. */
   constructor(core: CoreInstance, streamMetrics: boolean) {

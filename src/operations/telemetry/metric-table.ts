@@ -286,7 +286,7 @@ export const streamEndKind = kind(8, ['code'], {
 });
 
 export const pluginKind = kind(9, ['plugin'], {
-  failures: counter('pointsman_plugin_failures_total', 'Calls of host plugins that threw or took too long.'),
+  failures: counter('pointsman_plugin_failures_total', 'Calls of hook plugins that threw or took too long.'),
 });
 
 export const predictionServerKind = kind(21, ['outcome'], {
@@ -385,12 +385,12 @@ export const tokenKind = kind(40, ['outcome'], {
   ),
 });
 /**
- * Counters that host plugins add to, by the name that they give. The labels `plugin`, `plugin_name` and `plugin_type` are
+ * Counters that hook plugins add to, by the name that they give. The labels `plugin`, `plugin_name` and `plugin_type` are
  * the plugin's own; the others come from it.
  */
 export const pluginCounterKinds = {
   event: kind(72, ['event', 'plugin'], {
-    total: counter('pointsman_plugin_events_total', 'What host plugins count about themselves.'),
+    total: counter('pointsman_plugin_events_total', 'What hook plugins count about themselves.'),
   }),
   disaggregatedset_strict_header_no_match: kind(73, ['plugin_name', 'plugin_type', 'selector'], {
     total: counter(
@@ -409,7 +409,7 @@ export const pluginCounterKinds = {
   }),
 } as const;
 
-/** Histograms that host plugins add to, by the name that they give. */
+/** Histograms that hook plugins add to, by the name that they give. */
 export const pluginHistogramKinds = {
   encoder_cache_hit_ratio: kind(76, ['plugin_name', 'plugin_type'], {
     ratio: histogram(

@@ -2,7 +2,7 @@ import type { CoreInstance } from '../../core/memory.js';
 import type { Usage } from '../../core/types.js';
 import type { QueueOutcome } from '../../flow-control/queue-contract.js';
 import type { Endpoint } from '../../pool/endpoint.js';
-import type { ObservedLatency, RequestLabels, RequestRecorder, ResponseSummary } from '../../response/recorder.js';
+import type { ObservedLatency, RequestRecorder, RequestSamples, ResponseSummary } from '../../response/recorder.js';
 import type { LatencyPrediction } from '../../scheduling/latency-outlook.js';
 import { enqueueOutcome } from './enqueue-recorder.js';
 import { boundsOf, observe } from './histogram-cells.js';
@@ -166,7 +166,7 @@ export class ShardRecorder implements RequestRecorder {
     }
   }
 
-  series(labels: RequestLabels): number {
+  series(labels: RequestSamples): number {
     if (
       this.#lastSeries >= 0 &&
       this.#lastModel === labels.model &&
@@ -241,7 +241,7 @@ export class ShardRecorder implements RequestRecorder {
     this.queueLeft(series, outcome, 0);
   }
 
-  unparked(series: number): void {
+  leftWaiting(series: number): void {
     const [, , priority] = this.#series.valuesOf(series);
     this.#cells[this.#series.resolve(refusalKind, ['no-parking-slot', priority!])]! += 1;
   }
@@ -377,7 +377,7 @@ export class ShardRecorder implements RequestRecorder {
     }
   }
 
-  predictionAsked(outcome: string, labels: RequestLabels, seconds: number): void {
+  predictionAsked(outcome: string, labels: RequestSamples, seconds: number): void {
     const { prediction: plugin } = this.#options;
     if (plugin === undefined) return;
     this.#cells[this.#series.resolve(predictionServerKind, [outcome])]! += 1;
@@ -432,12 +432,12 @@ export class ShardRecorder implements RequestRecorder {
     this.#cells[this.#series.resolve(tokenKind, [outcome])]! += 1;
   }
 
-  /** A call of a host plugin failed. Not on the hot path: it should never happen. */
+  /** A call of a hook plugin failed. Not on the hot path: it should never happen. */
   pluginFailed(plugin: string): void {
     this.#cells[this.#series.resolve(pluginKind, [plugin])]! += 1;
   }
 
-  /** A host plugin counted something. Labels that it does not give are empty. */
+  /** A hook plugin counted something. Labels that it does not give are empty. */
   pluginCounted(
     plugin: { readonly name: string; readonly type: string },
     counter: keyof typeof pluginCounterKinds,
@@ -451,7 +451,7 @@ export class ShardRecorder implements RequestRecorder {
     this.#cells[this.#series.resolve(counterKind, values)]! += 1;
   }
 
-  /** A host plugin observed a value. */
+  /** A hook plugin observed a value. */
   pluginObserved(
     { name, type }: { readonly name: string; readonly type: string },
     histogram: keyof typeof pluginHistogramKinds,

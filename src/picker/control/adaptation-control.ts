@@ -4,8 +4,8 @@ import { believed, decodeState, encodeState } from '../../adaptation/saved-state
 import type { AdaptationSettings } from '../../config/adaptation.js';
 import { CostTable } from '../../core/coefficients.js';
 import { EndpointTable } from '../../core/endpoint-table.js';
-import { LabelReader } from '../../core/label-reader.js';
 import type { CoreInstance } from '../../core/memory.js';
+import { SampleReader } from '../../core/sample-reader.js';
 import { seededRandom } from '../../core/seeded-random.js';
 import type { Logger } from '../../operations/log.js';
 import type { SlotAssignment } from '../../pool/endpoint.js';
@@ -161,7 +161,7 @@ export class AdaptationControl {
     const off = settings.mode === 'off';
     return new Adapter({
       settings,
-      labels: off ? { drain: () => 0, lost: 0 } : new LabelReader(core),
+      labels: off ? { drain: () => 0, lost: 0 } : new SampleReader(core),
       coefficients: new CostTable(core),
       projected: this.#options.projected(),
       rules: rules.map(({ name }) => name),

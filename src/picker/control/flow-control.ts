@@ -1,7 +1,7 @@
 import type { LoadedConfiguration } from '../../config/load.js';
 import { Bell } from '../../core/bell.js';
+import { CapacityGate, type Evicted, type GateSettings } from '../../core/capacity-gate.js';
 import type { EndpointReading } from '../../core/endpoint-table.js';
-import { GateControl, type GateSettings, type Revoked } from '../../core/gate.js';
 import type { CoreInstance } from '../../core/memory.js';
 import { poolClockMs } from '../../core/pool-clock.js';
 import { Ceilings } from '../../flow-control/ceilings.js';
@@ -9,7 +9,7 @@ import { FlowController, type RoomSettings } from '../../flow-control/flow-contr
 import type { QueueSnapshot } from '../../flow-control/queue-contract.js';
 import { QueueMachine } from '../../flow-control/queue-machine.js';
 import type { FlowControlSettings, QueueLimits } from '../../flow-control/settings.js';
-import { RevocationCounts, type RevocationDemand } from '../../operations/metrics/eviction-counts.js';
+import { EvictionCounts, type EvictionDemand } from '../../operations/metrics/eviction-counts.js';
 import { EnqueueRecorder } from '../../operations/telemetry/enqueue-recorder.js';
 import { type PoolSlot, poolStages } from '../../scheduling/pool-stages.js';
 import { FLOWS_SHOWN, flowReport } from './flow-report.js';
@@ -32,7 +32,7 @@ export interface FlowControlOptions {
   /** What endpoints have told. */
   readonly signals: (slot: number) => Signals;
   /** Tell its shard to end a request. */
-  readonly revoke: (revoked: Revoked) => void;
+  readonly evictRequest: (evicted: Evicted) => void;
 }
 
 /** Saturation of the pool, 1 = full, by the halves of a request; the gate counts with the fuller one. */
@@ -52,9 +52,9 @@ const FRESH_MS = 1_000;
 /** Flow control of a picker: the queues, the gate in the core, and the bell that wakes them. Control thread only. */
 export class FlowControl {
   readonly controller: FlowController;
-  readonly gate: GateControl;
+  readonly gate: CapacityGate;
   readonly queues: QueueMachine;
-  readonly revocations = new RevocationCounts();
+  readonly evictions = new EvictionCounts();
   readonly #core: CoreInstance;
   readonly #bell: Bell;
   readonly #pool: () => readonly PoolSlot[];
@@ -66,7 +66,7 @@ export class FlowControl {
   #closing: NodeJS.Timeout | undefined;
 
   /** @throws Error when the gate cannot be opened: nobody else has the memory yet */
-  constructor({ core, configuration, shards, pool, signals, revoke }: FlowControlOptions) {
+  constructor({ core, configuration, shards, pool, signals, evictRequest }: FlowControlOptions) {
     const settings = configuration.flowControl!;
     const counts = new EnqueueRecorder(core);
     this.#settings = settings;
@@ -74,7 +74,7 @@ export class FlowControl {
     this.#pool = pool;
     this.#signals = signals;
     this.#gate = gateSettings(configuration);
-    this.gate = new GateControl(core);
+    this.gate = new CapacityGate(core);
     this.queues = new QueueMachine(settings, poolClockMs());
     this.controller = new FlowController({
       gate: this.gate,
@@ -87,20 +87,20 @@ export class FlowControl {
         arrived: (flow, priority, outcome, seconds) => counts.arrived(flow, priority, outcome, seconds),
         refused: (cause, priority) => counts.refused(cause, priority),
       },
-      revocations: {
-        tell: revoke,
-        issued: (priority) => this.revocations.issued(priority, this.#demandOf(priority)),
-        ended: (how, seconds) => this.revocations.ended(how, seconds),
+      evictions: {
+        tell: evictRequest,
+        issued: (priority) => this.evictions.issued(priority, this.#demandOf(priority)),
+        ended: (how, seconds) => this.evictions.ended(how, seconds),
       },
       blockTokens: configuration.scheduling.prefix?.blockTokens ?? BLOCK_TOKENS,
     });
-    this.controller.revokes = settings.enableEviction;
+    this.controller.evicts = settings.enableEviction;
     if (!this.controller.configure(this.#room)) throw new Error('the gate stays locked');
     this.#bell = new Bell(core, () => this.controller.wake());
     this.#bell.start();
   }
 
-  #demandOf(priority: number): RevocationDemand {
+  #demandOf(priority: number): EvictionDemand {
     const ceiling = this.controller.ceilings.get(priority) ?? 1;
     return { saturation: this.saturation().effective ?? 1, ceiling, inflight: this.#core.call.ledgerUsed() };
   }
@@ -178,7 +178,7 @@ export class FlowControl {
   }
 
   #writeGate(): void {
-    this.controller.revokes = this.#settings.enableEviction;
+    this.controller.evicts = this.#settings.enableEviction;
     if (this.controller.configure(this.#room)) this.controller.wake();
     else setTimeout(() => this.#writeGate(), AGAIN_MS);
   }

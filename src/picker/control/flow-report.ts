@@ -1,4 +1,4 @@
-import type { Room } from '../../core/gate.js';
+import type { Room } from '../../core/capacity-gate.js';
 import type { FlowEvent } from '../../flow-control/flow-controller.js';
 import type { QueueSnapshot } from '../../flow-control/queue-contract.js';
 

@@ -1,4 +1,4 @@
-import { shownAdaptation } from '../../adaptation/explained.js';
+import { shownAdaptation } from '../../adaptation/adaptation-report.js';
 import { DecisionLog } from '../../core/decision-log.js';
 import type { EndpointTable } from '../../core/endpoint-table.js';
 import type { CoreInstance } from '../../core/memory.js';

@@ -59,6 +59,6 @@ function shardFlowControl(settings: FlowControlSettings): ShardFlowControl {
   return {
     limitedTenants: settings.tenantLimits.map(({ fairnessId }) => fairnessId),
     largestBody: Math.min(limits.bytes, ...all.map((band) => band.limits.bytes)),
-    revokes: settings.enableEviction,
+    evicts: settings.enableEviction,
   };
 }

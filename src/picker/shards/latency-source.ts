@@ -1,4 +1,4 @@
-import { endpointColumns } from '../../core/host-columns.js';
+import { endpointColumns } from '../../core/hook-columns.js';
 import { predictedColumns } from '../../core/latency-predictions.js';
 import type { CoreInstance } from '../../core/memory.js';
 import type { LatencySource } from '../../ingress/stream-services.js';

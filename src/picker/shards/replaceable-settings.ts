@@ -28,6 +28,6 @@ function withStreamSettings(settings: ConfiguredSettings): ShardCurrent {
   return {
     ...settings,
     dialects: createDialects(settings.parsers as readonly ParserName[]),
-    revokes: settings.flowControl?.revokes ?? false,
+    evicts: settings.flowControl?.evicts ?? false,
   };
 }

@@ -1,14 +1,14 @@
 import { loadPluginModules } from '../../config/plugin-modules.js';
-import { endpointColumns, hostColumn } from '../../core/host-columns.js';
+import { endpointColumns, hookColumn } from '../../core/hook-columns.js';
 import type { CoreInstance } from '../../core/memory.js';
 import { poolClockMs } from '../../core/pool-clock.js';
-import type { GatedScheduler, HostColumnFiller } from '../../scheduling/decision.js';
+import type { GatedScheduler, HookColumnFiller } from '../../scheduling/decision.js';
 import type { EndpointDirectory } from '../../scheduling/endpoint-directory.js';
-import { CustomScheduler } from '../../scheduling/host/custom-scheduler.js';
-import type { PluginLog } from '../../scheduling/host/hooks.js';
-import { HostPlugins, type HostServices } from '../../scheduling/host/host-plugins.js';
-import { HostedScheduler } from '../../scheduling/host/hosted-scheduler.js';
-import { PoolViews } from '../../scheduling/host/pool-views.js';
+import { CustomScheduler } from '../../scheduling/hooks/custom-scheduler.js';
+import { HookPlugins, type HookServices } from '../../scheduling/hooks/hook-plugins.js';
+import { HookScheduler } from '../../scheduling/hooks/hook-scheduler.js';
+import type { PluginLog } from '../../scheduling/hooks/hooks.js';
+import { PoolViews } from '../../scheduling/hooks/pool-views.js';
 import type { PluginDefinition } from '../../scheduling/plugin.js';
 import type { ProfileHandler } from '../../scheduling/profile-handler.js';
 import { makeProfileHandler } from '../../scheduling/profile-handlers/make-profile-handler.js';
@@ -24,9 +24,9 @@ export interface ShardPluginOptions {
   readonly log: PluginLog;
   /** Counts a failure of a plugin. */
   readonly failed: (plugin: string) => void;
-  readonly count: HostServices['count'];
-  readonly observe: HostServices['observe'];
-  readonly prompts: HostServices['prompts'];
+  readonly count: HookServices['count'];
+  readonly observe: HookServices['observe'];
+  readonly prompts: HookServices['prompts'];
 }
 
 /** The definitions of all plugins that can run on a shard, by type. @throws ConfigurationError as loadPluginModules */
@@ -35,14 +35,14 @@ export async function shardDefinitions(modules: readonly string[]): Promise<Read
   return new Map(definitions.map((definition) => [definition.type, definition]));
 }
 
-/** The host plugins of one shard. */
+/** The hook plugins of one shard. */
 export class ShardPlugins {
   readonly #settings: PluginSettings;
   readonly #definitions: ReadonlyMap<string, PluginDefinition>;
   readonly #channels: PluginChannels;
-  readonly #services: HostServices;
+  readonly #services: HookServices;
   /** Undefined when the configuration has none. */
-  readonly plugins: HostPlugins | undefined;
+  readonly plugins: HookPlugins | undefined;
   readonly profileHandler: ProfileHandler;
 
   /** @throws with one line, when a plugin does not start. */
@@ -57,7 +57,7 @@ export class ShardPlugins {
     this.#channels = new PluginChannels(settings.group);
     this.#services = {
       views: new PoolViews(directory, endpointColumns(core)),
-      column: (index) => hostColumn(core, index),
+      column: (index) => hookColumn(core, index),
       clock: poolClockMs,
       now: () => performance.now(),
       random,
@@ -68,21 +68,21 @@ export class ShardPlugins {
       prompts,
       share: (plugin, receive) => this.#channels.join(plugin, receive),
     };
-    const plugins = new HostPlugins(settings.configured, definitions, this.#services);
+    const plugins = new HookPlugins(settings.configured, definitions, this.#services);
     this.plugins = plugins.count > 0 ? plugins : undefined;
     this.profileHandler = makeProfileHandler(handler, definitions);
   }
 
-  /** Fills the host plugins' columns for a profile; undefined when there is nothing to fill. */
-  get fillColumns(): HostColumnFiller | undefined {
+  /** Fills the hook plugins' columns for a profile; undefined when there is nothing to fill. */
+  get fillColumns(): HookColumnFiller | undefined {
     const { plugins } = this;
     return plugins === undefined ? undefined : (input, profile) => plugins.fill(input, profile);
   }
 
-  /** The scheduler of the shard: that of the profiles, or a plugin's, with the host plugins around it. */
+  /** The scheduler of the shard: that of the profiles, or a plugin's, with the hook plugins around it. */
   scheduler(profiles: GatedScheduler): GatedScheduler {
     const inner = this.#custom(profiles) ?? profiles;
-    return this.plugins === undefined ? inner : new HostedScheduler(inner, this.plugins);
+    return this.plugins === undefined ? inner : new HookScheduler(inner, this.plugins);
   }
 
   #custom(profiles: GatedScheduler): GatedScheduler | undefined {

@@ -10,7 +10,7 @@ import { RequestScanner } from '../../core/request-scanner.js';
 import { ResponseScanner } from '../../core/response-scanner.js';
 import { seededRandom } from '../../core/seeded-random.js';
 import { TokenChain } from '../../core/token-chain.js';
-import { RevocableRequests } from '../../flow-control/evictable-requests.js';
+import { EvictableRequests } from '../../flow-control/evictable-requests.js';
 import { WaitingLine } from '../../flow-control/waiting-line.js';
 import { createStreamOpener } from '../../ingress/opener.js';
 import type { StreamServices } from '../../ingress/stream-services.js';
@@ -69,7 +69,7 @@ class Shard {
   readonly #late = new LateReleases();
   /** Where requests wait; undefined while flow control is off, which only a restart changes. */
   readonly #line: WaitingLine | undefined;
-  readonly #revocable = new RevocableRequests();
+  readonly #evictable = new EvictableRequests();
   readonly #drained = Promise.withResolvers<void>();
 
   readonly #messages: MessageTable = {
@@ -80,7 +80,7 @@ class Shard {
     rules: (message) => this.#rules.replace(ruleState(message)),
     health: ({ statuses }) => this.#health.replace(statuses),
     configured: ({ settings }) => this.#settings.replace(settings),
-    revoke: ({ ticket, generation }) => this.#revocable.revoke(ticket, generation),
+    evictRequest: ({ ticket, generation }) => this.#evictable.evictRequest(ticket, generation),
     certificate: ({ pair }) => this.#transport.replaceCertificate(pair),
     drain: ({ timeoutMs }) => this.#transport.drain(timeoutMs).then(this.#drained.resolve, this.#drained.reject),
   };
@@ -169,7 +169,7 @@ class Shard {
       decider: this.#decider,
       directory: this.#directory,
       handler: settings.allowProfileHeader ? requestedProfile(profileHandler) : profileHandler,
-      hostColumns: this.#plugins.fillColumns,
+      hookColumns: this.#plugins.fillColumns,
       staged: (stages, model) => this.#recorder.staged(settings.handler, stages, model),
       prompts: this.#scanner,
       tokens: this.#chain,
@@ -200,7 +200,7 @@ class Shard {
       scheduler: this.#plugins.scheduler(scheduler),
       plugins: this.#plugins.plugins,
       line: this.#line,
-      revocable: this.#revocable,
+      evictable: this.#evictable,
       tokens,
       latency,
       rules: this.#rules,
@@ -230,7 +230,7 @@ class Shard {
     return new WaitingLine({
       core: this.#core,
       nowMs: poolClockMs,
-      tell: (spent) => this.#send({ kind: 'spent', ...spent }),
+      tell: (report) => this.#send({ kind: 'usage', ...report }),
       release: ({ ticket, ticketGeneration }) => {
         const release = () => this.#decider.release(ticket, ticketGeneration);
         if (!release()) this.#late.add(release);
@@ -245,7 +245,7 @@ class Shard {
 }
 
 /** Limits of a configuration without flow control. */
-const NO_LIMITS: Omit<ShardFlowControl, 'revokes'> = {
+const NO_LIMITS: Omit<ShardFlowControl, 'evicts'> = {
   limitedTenants: [],
   largestBody: Number.POSITIVE_INFINITY,
 };

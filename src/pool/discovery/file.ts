@@ -1,9 +1,9 @@
 import type { Discovery, Endpoint, PoolState } from '../endpoint.js';
 import { BrokenFile, type EndpointsFile, type FileEndpoint, readEndpointsFile } from './endpoints-file.js';
 import { FileWatch, type FileWatchOptions, readBoundedFile } from './file-watch.js';
-import { HostNames, type HostNamesOptions } from './host-names.js';
+import { HookNames, type HookNamesOptions } from './host-names.js';
 
-export interface FileDiscoveryOptions extends HostNamesOptions, FileWatchOptions {
+export interface FileDiscoveryOptions extends HookNamesOptions, FileWatchOptions {
   readonly path: string;
   /** Read the file again after it has changed. */
   readonly watch: boolean;
@@ -23,7 +23,7 @@ class FileDiscovery implements Discovery {
   readonly #options: FileDiscoveryOptions;
   #changed: (state: PoolState) => void = () => {};
   #report: (problem: string) => void = () => {};
-  #hosts: HostNames | undefined;
+  #hosts: HookNames | undefined;
   #watch: FileWatch | undefined;
   #text: string | undefined;
   #file: EndpointsFile | undefined;
@@ -48,7 +48,7 @@ class FileDiscovery implements Discovery {
       throw new BrokenFile(more === 0 ? first : `${first} (and ${more} more)`);
     }
     this.#file = file;
-    const hosts = new HostNames(
+    const hosts = new HookNames(
       this.#options,
       () => this.#tell(),
       (hostName, problem) => this.#reportHost(hostName, problem),

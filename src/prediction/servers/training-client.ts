@@ -1,6 +1,6 @@
-import type { Label } from '../../core/label.js';
-import { LabelReader } from '../../core/label-reader.js';
 import type { CoreInstance } from '../../core/memory.js';
+import { SampleReader } from '../../core/sample-reader.js';
+import type { TrainingSample } from '../../core/training-sample.js';
 import type { Endpoint } from '../../pool/endpoint.js';
 import { JsonServers } from '../../remote/json-server.js';
 import type { PredictionServers } from '../settings.js';
@@ -32,7 +32,7 @@ export interface TrainingClientOptions {
 /** Sends what finished requests have shown to the training server, in one call each flush. */
 export class TrainingClient {
   readonly #options: TrainingClientOptions;
-  readonly #reader: LabelReader;
+  readonly #reader: SampleReader;
   readonly #connections = new JsonServers({ connections: 1, answerBytesMost: ANSWER_BYTES_MOST });
   readonly #timer: NodeJS.Timeout;
   #sending: Promise<void> | undefined;
@@ -41,7 +41,7 @@ export class TrainingClient {
 
   constructor(options: TrainingClientOptions) {
     this.#options = options;
-    this.#reader = new LabelReader(options.core);
+    this.#reader = new SampleReader(options.core);
     this.#timer = setInterval(() => this.flush(), options.servers.flushMs);
     this.#timer.unref();
   }
@@ -64,8 +64,8 @@ export class TrainingClient {
     const { servers, random } = this.#options;
     const kept: TrainingEntry[] = [];
     let seen = 0;
-    this.#reader.drain((label) => {
-      for (const entry of this.#entries(label)) {
+    this.#reader.drain((sample) => {
+      for (const entry of this.#entries(sample)) {
         seen++;
         if (kept.length < servers.samplesMax) kept.push(entry);
         else {
@@ -77,12 +77,12 @@ export class TrainingClient {
     return kept;
   }
 
-  #entries(label: Label): readonly TrainingEntry[] {
-    if (label.outcome !== 'completed') return [];
+  #entries(sample: TrainingSample): readonly TrainingEntry[] {
+    if (sample.outcome !== 'completed') return [];
     const { streaming } = this.#options;
-    const ttftMs = streaming ? label.firstOutputMs : label.durationMs;
-    const tpotMs = streaming ? label.perTokenMs : undefined;
-    const row = this.#row(label);
+    const ttftMs = streaming ? sample.firstOutputMs : sample.durationMs;
+    const tpotMs = streaming ? sample.perTokenMs : undefined;
+    const row = this.#row(sample);
     return [
       ...(ttftMs === undefined || ttftMs <= 0 ? [] : [{ ...row, actual_ttft_ms: ttftMs, actual_tpot_ms: 0 }]),
       ...(tpotMs === undefined || tpotMs <= 0
@@ -91,23 +91,23 @@ export class TrainingClient {
     ];
   }
 
-  #row(label: Label): PredictionRow & { readonly timestamp: string } {
+  #row(sample: TrainingSample): PredictionRow & { readonly timestamp: string } {
     const { roleLabel, endpointOf } = this.#options;
-    const role = roleLabel === '' ? undefined : endpointOf(label.slot)?.labels[roleLabel];
-    const { promptTokens, uncachedTokens } = label;
+    const role = roleLabel === '' ? undefined : endpointOf(sample.slot)?.labels[roleLabel];
+    const { promptTokens, uncachedTokens } = sample;
     return {
-      kv_cache_percentage: Math.min(Math.max(label.kvUsage ?? 0, 0), 1),
+      kv_cache_percentage: Math.min(Math.max(sample.kvUsage ?? 0, 0), 1),
       input_token_length: promptTokens,
-      num_request_waiting: Math.max(0, Math.round(label.waiting ?? 0)),
-      num_request_running: label.inflight,
+      num_request_waiting: Math.max(0, Math.round(sample.waiting ?? 0)),
+      num_request_running: sample.inflight,
       num_tokens_generated: 0,
       prefix_cache_score: promptTokens === 0 ? 0 : Math.max(0, 1 - uncachedTokens / promptTokens),
       encoder_input_size: 0,
       encoder_matched_size: 0,
       ...(role === undefined || role === '' ? {} : { pod_type: role }),
-      prefill_tokens_in_flight: label.prefillTokens,
+      prefill_tokens_in_flight: sample.prefillTokens,
       decode_tokens_in_flight: 0,
-      timestamp: new Date(label.timeMs + label.durationMs).toISOString(),
+      timestamp: new Date(sample.timeMs + sample.durationMs).toISOString(),
     };
   }
 

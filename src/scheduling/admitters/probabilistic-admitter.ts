@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { EndpointViews } from '../host/hooks.js';
+import type { EndpointViews } from '../hooks/hooks.js';
 import { definePlugin } from '../plugin.js';
 
 const parameters = z.strictObject({

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import type { EndpointViews, HostContext, HostPlugin } from '../host/hooks.js';
-import type { HostRequest } from '../host/host-request.js';
-import { PATIENT_BUDGET_MS } from '../host/plugin-guard.js';
+import type { EndpointViews, HookContext, HookPlugin } from '../hooks/hooks.js';
+import type { HookRequest } from '../hooks/host-request.js';
+import { PATIENT_BUDGET_MS } from '../hooks/plugin-guard.js';
 import { definePlugin } from '../plugin.js';
 import { assignBurst, type BurstRequest } from './burst/assignment.js';
 
@@ -54,18 +54,18 @@ interface Burst {
   readonly end: () => void;
 }
 
-class BurstProducer implements HostPlugin {
+class BurstProducer implements HookPlugin {
   readonly #parameters: Parameters;
   readonly #attribute: string;
   #burst: Burst | undefined;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(given: Parameters, { name }: HostContext) {
+  constructor(given: Parameters, { name }: HookContext) {
     this.#parameters = given;
     this.#attribute = `burst ${name}`;
   }
 
-  hold(request: HostRequest, endpoints: EndpointViews): Promise<void> | undefined {
+  hold(request: HookRequest, endpoints: EndpointViews): Promise<void> | undefined {
     const { maxBatchSize, maxPrefixTokensToMatch, balanceBy } = this.#parameters;
     const blockTokens = request.blockTokens;
     const blocksMost =
@@ -104,7 +104,7 @@ class BurstProducer implements HostPlugin {
     burst.end();
   }
 
-  match(request: HostRequest, _endpoints: EndpointViews, column: Float32Array): void {
+  match(request: HookRequest, _endpoints: EndpointViews, column: Float32Array): void {
     const held = request.attributes.get(this.#attribute) as BurstRequest | undefined;
     if (held?.assigned !== undefined) column[held.assigned] = 1;
   }

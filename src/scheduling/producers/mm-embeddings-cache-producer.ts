@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import type { Placement } from '../decision.js';
-import type { EndpointViews, HostContext, HostPlugin } from '../host/hooks.js';
-import type { HostRequest } from '../host/host-request.js';
-import { PATIENT_BUDGET_MS } from '../host/plugin-guard.js';
+import type { EndpointViews, HookContext, HookPlugin } from '../hooks/hooks.js';
+import type { HookRequest } from '../hooks/host-request.js';
+import { PATIENT_BUDGET_MS } from '../hooks/plugin-guard.js';
 import { definePlugin } from '../plugin.js';
 import { MediaCache } from './media/media-cache.js';
 import { type MediaMatch, mediaMatchAttribute } from './media/media-match.js';
@@ -30,22 +30,22 @@ interface Sent {
   readonly media: readonly bigint[];
 }
 
-class MediaProducer implements HostPlugin {
+class MediaProducer implements HookPlugin {
   readonly #cache: MediaCache;
-  readonly #context: HostContext;
+  readonly #context: HookContext;
   readonly #attribute: string;
   readonly #tell: (sent: Sent) => void;
   /** The endpoints that the cache was last cleared by. */
   #known: readonly number[] | undefined;
 
-  constructor(mib: number, context: HostContext) {
+  constructor(mib: number, context: HookContext) {
     this.#cache = new MediaCache(Math.max(1, Math.floor((mib > 0 ? mib : DEFAULT_MIB) / MIB_PER_MEDIUM)));
     this.#context = context;
     this.#attribute = mediaMatchAttribute(context.name);
     this.#tell = context.share((message) => this.#note(message as Sent));
   }
 
-  produce({ media, attributes }: HostRequest, endpoints: EndpointViews): void {
+  produce({ media, attributes }: HookRequest, endpoints: EndpointViews): void {
     if (media.length === 0) return;
     this.#forgetGone(endpoints);
     const matched = new Map<number, number>();
@@ -66,7 +66,7 @@ class MediaProducer implements HostPlugin {
   }
 
   /** Where a profile for encoding ran, its endpoint holds the media, else the one that answers. */
-  placed({ media }: HostRequest, placement: Placement): void {
+  placed({ media }: HookRequest, placement: Placement): void {
     if (media.length === 0) return;
     const picks = (placement as { readonly picks?: ReadonlyMap<string, Placement['endpoints']> }).picks;
     const { endpoint } = (picks?.get('encode') ?? placement.endpoints)[0]!;

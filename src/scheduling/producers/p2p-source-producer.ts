@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { EndpointViews, HostContext, HostPlugin, OutgoingHeaders } from '../host/hooks.js';
-import type { HostRequest } from '../host/host-request.js';
+import type { EndpointViews, HookContext, HookPlugin, OutgoingHeaders } from '../hooks/hooks.js';
+import type { HookRequest } from '../hooks/host-request.js';
 import { definePlugin, type PickedEndpoint, type Placement } from '../plugin.js';
 
 /** Tells llm-d's sidecar of the computing endpoint whom to pull KV blocks from. */
@@ -55,10 +55,10 @@ export function chooseSource(endpoints: EndpointViews, share: number): PickedEnd
   return candidates.at(-1);
 }
 
-function host(given: Parameters, { random }: HostContext): HostPlugin {
+function host(given: Parameters, { random }: HookContext): HookPlugin {
   const { minCachedTokenDelta, prefillProfileName } = given;
   return {
-    placed: (request: HostRequest, placement: Placement, endpoints: EndpointViews, headers: OutgoingHeaders) => {
+    placed: (request: HookRequest, placement: Placement, endpoints: EndpointViews, headers: OutgoingHeaders) => {
       const id = request.headers.get('x-request-id');
       const source = chooseSource(endpoints, id === undefined ? random() : shareOf(id));
       const computing = (placement.picks.get(prefillProfileName) ?? placement.endpoints)[0]!;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { OutgoingHeaders } from '../host/hooks.js';
+import type { OutgoingHeaders } from '../hooks/hooks.js';
 import { definePlugin, type Placement } from '../plugin.js';
 import { stageHeaders } from './stage-headers.js';
 

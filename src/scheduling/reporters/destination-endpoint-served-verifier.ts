@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { PATIENT_BUDGET_MS } from '../host/plugin-guard.js';
+import { PATIENT_BUDGET_MS } from '../hooks/plugin-guard.js';
 import { definePlugin } from '../plugin.js';
 
 /** Header that the conformance tests of the Gateway API inference extension read. */

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Usage } from '../../core/types.js';
-import { PATIENT_BUDGET_MS } from '../host/plugin-guard.js';
+import { PATIENT_BUDGET_MS } from '../hooks/plugin-guard.js';
 import { definePlugin } from '../plugin.js';
 import { compileExpression } from './expression.js';
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { PATIENT_BUDGET_MS } from '../host/plugin-guard.js';
+import { PATIENT_BUDGET_MS } from '../hooks/plugin-guard.js';
 import { definePlugin } from '../plugin.js';
 import { type MediaMatch, mediaMatchAttribute } from '../producers/media/media-match.js';
 

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { selectorAccepts } from '../filters/label-selector.js';
-import type { EndpointViews, HostContext, HostPlugin, HostResponse } from '../host/hooks.js';
-import type { HostRequest } from '../host/host-request.js';
-import { PATIENT_BUDGET_MS } from '../host/plugin-guard.js';
+import type { EndpointViews, HookContext, HookPlugin, HookResponse } from '../hooks/hooks.js';
+import type { HookRequest } from '../hooks/host-request.js';
+import { PATIENT_BUDGET_MS } from '../hooks/plugin-guard.js';
 import { definePlugin } from '../plugin.js';
 import { drawRevision, revisionShares } from './revision-shares.js';
 import { BadSelector, parseSelector } from './selector-text.js';
@@ -92,19 +92,19 @@ export function revisionCounts(
 }
 
 /** Keeps a request within one revision of a rollout, so that its prefill and its decode fit together. */
-class RolloutScreener implements HostPlugin {
+class RolloutScreener implements HookPlugin {
   readonly #parameters: RolloutParameters;
-  readonly #context: HostContext;
+  readonly #context: HookContext;
   /** Shares for the set of endpoints that they were worked out for. */
   #shares: ReadonlyMap<string, number> = new Map();
   #sharedSlots: readonly number[] | undefined;
 
-  constructor(given: RolloutParameters, context: HostContext) {
+  constructor(given: RolloutParameters, context: HookContext) {
     this.#parameters = given;
     this.#context = context;
   }
 
-  screen(request: HostRequest, endpoints: EndpointViews): readonly number[] {
+  screen(request: HookRequest, endpoints: EndpointViews): readonly number[] {
     const { headerSelectors, revisionGating: gating } = this.#parameters;
     const strict = headerSelectors.filter(({ mode, headerName }) => mode === 'strict' && headerOf(request, headerName));
     const label = (slot: number, key: string) => endpoints.at(slot)?.endpoint.labels[key] ?? '';
@@ -141,7 +141,7 @@ class RolloutScreener implements HostPlugin {
     return this.#shares;
   }
 
-  responseHeaders(_request: HostRequest, response: HostResponse): void {
+  responseHeaders(_request: HookRequest, response: HookResponse): void {
     for (const { headerName, labelKey } of this.#parameters.headerSelectors) {
       const value = response.endpoint.endpoint.labels[labelKey];
       if (value !== undefined && value !== '') response.setHeader(headerName, value);
@@ -149,7 +149,7 @@ class RolloutScreener implements HostPlugin {
   }
 }
 
-function headerOf(request: HostRequest, header: string): string {
+function headerOf(request: HookRequest, header: string): string {
   return request.headers.get(header.toLowerCase()) ?? '';
 }
 

@@ -1,22 +1,22 @@
 import { readFileSync } from 'node:fs';
 import type { PickedEndpoint, Placement } from '../decision.js';
-import type { EndpointViews, HostContext, HostPlugin, HostResponse } from '../host/hooks.js';
-import type { HostRequest } from '../host/host-request.js';
+import type { EndpointViews, HookContext, HookPlugin, HookResponse } from '../hooks/hooks.js';
+import type { HookRequest } from '../hooks/host-request.js';
 import type { SessionAffinityParameters } from './session-affinity-parameters.js';
 import { SessionBindings } from './session-bindings.js';
 import { sessionAttribute } from './session-id.js';
 import { readableTokens, SignedTokens, type TokenFormat } from './session-token.js';
 
 /** Remembers where sessions went. */
-export interface SessionAffinity extends Pick<HostPlugin, 'responseHeaders'> {
+export interface SessionAffinity extends Pick<HookPlugin, 'responseHeaders'> {
   /** As the hook of the same name. */
-  placed(request: HostRequest, placement: Placement, endpoints: EndpointViews): void;
+  placed(request: HookRequest, placement: Placement, endpoints: EndpointViews): void;
   /** Slot that the request should go to, among those that it may use. */
-  preferred(request: HostRequest, endpoints: EndpointViews): number | undefined;
+  preferred(request: HookRequest, endpoints: EndpointViews): number | undefined;
 }
 
 /** The strategy that the parameters name. @throws when the key file cannot be read */
-export function sessionAffinity(parameters: SessionAffinityParameters, context: HostContext): SessionAffinity {
+export function sessionAffinity(parameters: SessionAffinityParameters, context: HookContext): SessionAffinity {
   return parameters.strategy === 'session_id'
     ? new BoundSessions(parameters, context)
     : new TokenSessions(parameters.encodedEndpointHeaderConfig, parameters.profileName);
@@ -48,7 +48,7 @@ class TokenSessions implements SessionAffinity {
     this.#tokens = tokenFormat === 'signed' ? new SignedTokens(readKey(keyFile!)) : readableTokens;
   }
 
-  preferred(request: HostRequest, endpoints: EndpointViews): number | undefined {
+  preferred(request: HookRequest, endpoints: EndpointViews): number | undefined {
     const token = request.headers.get(this.#header);
     if (token === undefined || token === '') return undefined;
     const id = this.#tokens.decode(token, () => endpoints.slots.map((slot) => endpoints.at(slot)!.endpoint.id));
@@ -56,13 +56,13 @@ class TokenSessions implements SessionAffinity {
   }
 
   /** With a profile of its own, the pick has to be remembered until the answer comes. */
-  placed(request: HostRequest, placement: Placement): void {
+  placed(request: HookRequest, placement: Placement): void {
     if (this.#profile === '') return;
     const pick = pickOf(placement, this.#profile);
     if (pick !== undefined) request.attributes.set(this.#attribute, pick.endpoint.id);
   }
 
-  responseHeaders(request: HostRequest, response: HostResponse): void {
+  responseHeaders(request: HookRequest, response: HookResponse): void {
     const id = this.#profile === '' ? response.endpoint.endpoint.id : request.attributes.get(this.#attribute);
     if (typeof id === 'string') response.setHeader(this.#header, this.#tokens.encode(id));
   }
@@ -98,7 +98,7 @@ class BoundSessions implements SessionAffinity {
   /** A use is told to the other shards this much later than the last one that they heard of. */
   readonly #toldAgainMs: number;
 
-  constructor({ sessionIdConfig, profileName }: SessionAffinityParameters, context: HostContext) {
+  constructor({ sessionIdConfig, profileName }: SessionAffinityParameters, context: HookContext) {
     const { sources, evictionTtlSeconds, evictionSweepSeconds, maxSessions } = sessionIdConfig;
     const ttlMs = (evictionTtlSeconds || 300) * 1_000;
     this.#sources = sources.length > 0 ? sources : [{ header: 'x-session-id' }];
@@ -113,14 +113,14 @@ class BoundSessions implements SessionAffinity {
     this.#tell = context.share((message) => this.#heard(message as SharedBinding));
   }
 
-  preferred(request: HostRequest, endpoints: EndpointViews): number | undefined {
+  preferred(request: HookRequest, endpoints: EndpointViews): number | undefined {
     const session = this.#sessionOf(request);
     const binding = session === undefined ? undefined : this.#bindings.find(session, this.#now());
     return binding === undefined ? undefined : allowedSlot(binding.endpoint, endpoints);
   }
 
   /** A session moves only when its endpoint could not have been picked, not when a picker chose otherwise. */
-  placed(request: HostRequest, placement: Placement, endpoints: EndpointViews): void {
+  placed(request: HookRequest, placement: Placement, endpoints: EndpointViews): void {
     const session = this.#sessionOf(request);
     const pick = pickOf(placement, this.#profile);
     if (session === undefined || pick === undefined) return;
@@ -150,7 +150,7 @@ class BoundSessions implements SessionAffinity {
     this.#bindings.bind(session, { endpoint, boundAt, usedAt: Math.max(usedAt, own?.usedAt ?? 0) }, nowMs);
   }
 
-  #sessionOf(request: HostRequest): string | undefined {
+  #sessionOf(request: HookRequest): string | undefined {
     for (const { header, attribute, producer } of this.#sources) {
       const found =
         header !== undefined && header !== ''

@@ -1,15 +1,15 @@
 import { AnchoredRidge } from '../../adaptation/ridge.js';
 import type { Coefficients } from '../../core/coefficients.js';
 import { CORE } from '../../core/core-names.js';
-import type { Label } from '../../core/label.js';
+import type { TrainingSample } from '../../core/training-sample.js';
 import { PlainLeastSquares } from './plain-least-squares.js';
 import type { RandomStream } from './random-stream.js';
 import { WeightSearch } from './weight-search.js';
 
 /** What stands between the learner and the decisions of one picker. */
 export interface Alteration {
-  /** A label, before the learner takes it. */
-  note(label: Label, speed: number): void;
+  /** A sample, before the learner takes it. */
+  note(sample: TrainingSample, speed: number): void;
   adjust(learned: Coefficients): Coefficients;
 }
 
@@ -88,9 +88,9 @@ class UntiedPrices implements Alteration {
     FLOOR_MS,
   );
 
-  note(label: Label, speed: number): void {
-    const { firstOutputMs, promptTokens, cachedTokens, prefillTokens, waiting } = label;
-    if (label.outcome !== 'completed' || firstOutputMs === undefined || cachedTokens === undefined) return;
+  note(sample: TrainingSample, speed: number): void {
+    const { firstOutputMs, promptTokens, cachedTokens, prefillTokens, waiting } = sample;
+    if (sample.outcome !== 'completed' || firstOutputMs === undefined || cachedTokens === undefined) return;
     const own = Math.max(0, promptTokens - cachedTokens) / 1e3;
     this.#ridge.learn(
       [speed, (speed * prefillTokens) / 1e3, speed * own, speed * (waiting ?? 0)],
@@ -132,23 +132,23 @@ class PlainCosts implements Alteration {
   readonly #pace = new PlainLeastSquares([within(13, 5), within(4, 8)], PACE_FLOOR_MS, FORGET);
   #outputTokens = 200;
 
-  note(label: Label, speed: number): void {
-    const { firstOutputMs, perTokenMs, promptTokens, cachedTokens, prefillTokens, waiting, outputTokens } = label;
-    if (label.outcome !== 'completed' || firstOutputMs === undefined || cachedTokens === undefined) return;
+  note(sample: TrainingSample, speed: number): void {
+    const { firstOutputMs, perTokenMs, promptTokens, cachedTokens, prefillTokens, waiting, outputTokens } = sample;
+    if (sample.outcome !== 'completed' || firstOutputMs === undefined || cachedTokens === undefined) return;
     const work = (prefillTokens + Math.max(0, promptTokens - cachedTokens)) / 1e3;
     this.#first.learn([speed, speed * work, speed * (waiting ?? 0)], firstOutputMs);
     if (perTokenMs === undefined || outputTokens === undefined || outputTokens < LEAST_OUTPUT) return;
     this.#outputTokens += (outputTokens - this.#outputTokens) / 200;
-    const busy = Math.min(MOST_BUSY, (speed * this.#first.theta[1]! * label.prefillRate) / 1e3);
+    const busy = Math.min(MOST_BUSY, (speed * this.#first.theta[1]! * sample.prefillRate) / 1e3);
     const scale = speed / (1 - busy);
-    this.#pace.learn([scale, scale * this.#load(label)], perTokenMs);
+    this.#pace.learn([scale, scale * this.#load(sample)], perTokenMs);
   }
 
   /** K, as the mean of its values at the decision and at the end. */
-  #load(label: Label): number {
+  #load(sample: TrainingSample): number {
     const each = this.#outputTokens / 2 + CORE.SLOT_TOKENS;
-    const before = label.promptTokensInFlight + label.promptTokens + (label.inflight + 1) * each;
-    const after = label.promptTokensAtEnd + label.inflightAtEnd * each;
+    const before = sample.promptTokensInFlight + sample.promptTokens + (sample.inflight + 1) * each;
+    const after = sample.promptTokensAtEnd + sample.inflightAtEnd * each;
     return (before + after) / 2 / CORE.KV_TOKENS;
   }
 

@@ -1,8 +1,8 @@
 import { Adapter, type AdapterOptions, type AdapterReport, type Drive } from '../../adaptation/adapter.js';
 import type { AdaptationSettings } from '../../config/adaptation.js';
 import { CostTable } from '../../core/coefficients.js';
-import { LabelReader } from '../../core/label-reader.js';
 import type { CoreInstance } from '../../core/memory.js';
+import { SampleReader } from '../../core/sample-reader.js';
 import type { Ablation, Alteration } from './ablation.js';
 import type { RandomStream } from './random-stream.js';
 
@@ -46,7 +46,7 @@ export class Learner {
   #nowMs = 0;
 
   constructor({ core, settings, random, ablation, ...options }: LearnerOptions) {
-    const reader = new LabelReader(core);
+    const reader = new SampleReader(core);
     const alteration = ablation?.alter?.(random);
     this.#adapter = new Adapter({
       ...options,
@@ -59,12 +59,12 @@ export class Learner {
     this.#adapter.start(0);
   }
 
-  #overheard(reader: LabelReader, alteration: Alteration): AdapterOptions['labels'] {
+  #overheard(reader: SampleReader, alteration: Alteration): AdapterOptions['labels'] {
     return {
       drain: (take, most) =>
-        reader.drain((label) => {
-          alteration.note(label, this.#adapter.model.speedOf(label.slot));
-          take(label);
+        reader.drain((sample) => {
+          alteration.note(sample, this.#adapter.model.speedOf(sample.slot));
+          take(sample);
         }, most),
       get lost() {
         return reader.lost;

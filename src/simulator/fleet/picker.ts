@@ -4,7 +4,6 @@ import { CostTable } from '../../core/coefficients.js';
 import { CORE } from '../../core/core-names.js';
 import { Decider, type Decision } from '../../core/decider.js';
 import { EndpointTable } from '../../core/endpoint-table.js';
-import type { Measures } from '../../core/label.js';
 import {
   attachCore,
   type CoreInstance,
@@ -14,6 +13,7 @@ import {
 } from '../../core/memory.js';
 import { PrefixIndex } from '../../core/prefix-index.js';
 import { type Operation, ProgramTable } from '../../core/programs.js';
+import type { Measures } from '../../core/training-sample.js';
 import {
   learnedProgram,
   observedProgram,

@@ -29,7 +29,7 @@ interface Flight extends EngineRequest {
 }
 
 /** What was measured of one answer. */
-interface LabelTimes {
+interface SampleTimes {
   readonly firstOutputMs: number;
   readonly perTokenMs: number | undefined;
   readonly durationMs: number;
@@ -66,7 +66,7 @@ class Simulation implements EngineListener<Flight> {
   readonly #outcomes: RequestOutcome[] = [];
   readonly #labelRandom: RandomStream;
   readonly #lastGoodScrape: number[][];
-  #latestTimes: LabelTimes | undefined;
+  #latestTimes: SampleTimes | undefined;
   readonly #expected: number;
   #nextPicker = 0;
   #decisions = 0;
@@ -289,7 +289,7 @@ class Simulation implements EngineListener<Flight> {
   }
 
   /** Some labels have the times of the request before; a distorted one is off by up to ten times. */
-  #spoilt(own: LabelTimes): LabelTimes {
+  #spoilt(own: SampleTimes): SampleTimes {
     const { distorted, shuffled } = this.#fleet.labels;
     const before = this.#latestTimes ?? own;
     this.#latestTimes = own;

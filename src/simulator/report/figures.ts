@@ -1,6 +1,6 @@
 import { costTerms } from '../../core/coefficients.js';
-import type { CellResult } from '../suite/cell.js';
 import type { Comparison } from '../suite/comparison.js';
+import type { RunResult } from '../suite/suite-run.js';
 import { hue } from './style.js';
 import { at, escaped, figure, linear, logarithmic, percent, rule, spaced, text, ticks } from './svg.js';
 
@@ -54,7 +54,7 @@ interface Line {
 }
 
 /** Mean over the seeds of each window. */
-function meanTimeline(runs: readonly CellResult[]): { readonly windowMs: number; readonly cost: (number | null)[] } {
+function meanTimeline(runs: readonly RunResult[]): { readonly windowMs: number; readonly cost: (number | null)[] } {
   const windows = runs[0]!.summary.timeline.cost.length;
   const cost = Array.from({ length: windows }, (_, i) => {
     const known = runs.flatMap(({ summary }) => summary.timeline.cost[i] ?? []);
@@ -65,7 +65,7 @@ function meanTimeline(runs: readonly CellResult[]): { readonly windowMs: number;
 
 /** Cost over the time of arrival, a line per policy, with the borders of the parts. */
 export function timelineFigure(
-  results: readonly CellResult[],
+  results: readonly RunResult[],
   workload: string,
   policies: readonly string[],
   parts: readonly { readonly name: string; readonly seconds: number }[],
@@ -170,7 +170,7 @@ export function variantsFigure(
 
 /** What told endpoints apart, over time: the shares of the terms of the learned cost, one above the other. */
 export function sharesFigure(
-  samples: NonNullable<CellResult['learning']>,
+  samples: NonNullable<RunResult['learning']>,
   workload: string,
   parts: readonly { readonly name: string; readonly seconds: number }[],
 ): string {

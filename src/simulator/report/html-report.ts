@@ -1,9 +1,9 @@
 import { adaptationSpeed } from '../suite/adaptation-speed.js';
 import { compareCapacity } from '../suite/capacity-comparison.js';
-import type { CellResult } from '../suite/cell.js';
 import type { Comparison } from '../suite/comparison.js';
 import type { Suite, SuiteWorkload } from '../suite/schema.js';
 import { kendall } from '../suite/significance.js';
+import type { RunResult } from '../suite/suite-run.js';
 import { capacityTable, regretCurves, seedDots } from './comparison-figures.js';
 import { regretFigure, sharesFigure, timelineFigure, variantsFigure } from './figures.js';
 import { style } from './style.js';
@@ -16,7 +16,7 @@ const MOST_LINES = 6;
 export function htmlReport(
   title: string,
   suite: Suite,
-  results: readonly CellResult[],
+  results: readonly RunResult[],
   comparisons: readonly Comparison[],
 ): string {
   const workloads = [...new Set(results.map(({ workload }) => workload))];
@@ -50,7 +50,7 @@ function byMeanRegret(comparisons: readonly Comparison[], suite: Suite): string[
   return suite.policies.map(({ name }) => name).sort((a, b) => regret(a) - regret(b));
 }
 
-function facts(suite: Suite, results: readonly CellResult[], workloads: readonly string[]): string {
+function facts(suite: Suite, results: readonly RunResult[], workloads: readonly string[]): string {
   const requests = results.reduce((sum, { simulated }) => sum + simulated, 0);
   const took = results.reduce((sum, { tookMs }) => sum + tookMs, 0) / 1e3;
   const fact = (value: string, what: string) => `<div class="fact"><b>${value}</b>${what}</div>`;
@@ -103,7 +103,7 @@ function regretSection(comparisons: readonly Comparison[], policies: readonly st
 <div class="card">${regretCurves(comparisons, lines(policies, suite))}</div>`;
 }
 
-function capacitySection(suite: Suite, results: readonly CellResult[]): string {
+function capacitySection(suite: Suite, results: readonly RunResult[]): string {
   return `<h2>How much load each policy carries</h2>
 <p>Requests per second at which ${100 * suite.capacity!.goodput} % of the requests still met both objectives, found by bisection; mean over ${suite.seeds} seeds, and the change against ${escaped(suite.reference)} with its 95 % interval.</p>
 <div class="card">${capacityTable(compareCapacity(results, suite), suite.reference)}</div>`;
@@ -117,7 +117,7 @@ function lines(policies: readonly string[], suite: Suite): string[] {
 
 function timelineSections(
   suite: Suite,
-  results: readonly CellResult[],
+  results: readonly RunResult[],
   workloads: readonly string[],
   policies: readonly string[],
 ): string[] {
@@ -139,7 +139,7 @@ function timelineSections(
 /** How soon the policies that learn had their gain after every shift. */
 function speedTable(
   suite: Suite,
-  results: readonly CellResult[],
+  results: readonly RunResult[],
   workload: string,
   policies: readonly string[],
 ): string {
@@ -159,7 +159,7 @@ function speedTable(
 /** Effective weights of every policy shown that learns, in the first seed. */
 function learnedSections(
   suite: Suite,
-  results: readonly CellResult[],
+  results: readonly RunResult[],
   workload: string,
   parts: readonly { readonly name: string; readonly seconds: number }[],
   policies: readonly string[],
@@ -244,7 +244,7 @@ function verdictCounts(comparisons: readonly Comparison[], policies: readonly st
 }
 
 function metricsTables(
-  results: readonly CellResult[],
+  results: readonly RunResult[],
   workloads: readonly string[],
   policies: readonly string[],
 ): string {

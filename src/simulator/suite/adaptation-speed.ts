@@ -1,5 +1,5 @@
-import type { CellResult } from './cell.js';
 import type { Suite, SuiteWorkload } from './schema.js';
+import type { RunResult } from './suite-run.js';
 
 /** How soon after a shift a policy was as much better than the reference as it stayed. */
 export interface AdaptationSpeed {
@@ -17,7 +17,7 @@ const REACHED = 0.9;
 const LEAST_GAIN = 0.02;
 
 /** For every part of a shift: how soon `policy` had its gain, by the means over the seeds. */
-export function adaptationSpeed(results: readonly CellResult[], suite: Suite, policy: string): AdaptationSpeed[] {
+export function adaptationSpeed(results: readonly RunResult[], suite: Suite, policy: string): AdaptationSpeed[] {
   return suite.workloads.flatMap((workload) => {
     const parts = partsOf(suite, workload);
     const runs = (name: string) => results.filter((run) => run.workload === workload.name && run.policy === name);
@@ -47,7 +47,7 @@ interface Gain {
 }
 
 /** Gains of the windows that lie within a part, by the time since its beginning. */
-function gainsBetween(own: readonly CellResult[], reference: readonly CellResult[], from: number, to: number): Gain[] {
+function gainsBetween(own: readonly RunResult[], reference: readonly RunResult[], from: number, to: number): Gain[] {
   const windowSeconds = own[0]!.summary.timeline.windowMs / 1e3;
   return own[0]!.summary.timeline.cost.flatMap((_, window) => {
     const seconds = window * windowSeconds;

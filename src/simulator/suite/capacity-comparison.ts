@@ -1,6 +1,6 @@
-import type { CellResult } from './cell.js';
 import { interval } from './comparison.js';
 import type { Suite } from './schema.js';
+import type { RunResult } from './suite-run.js';
 
 /** How much load one policy carries on one workload, over its seeds. */
 export interface CapacityComparison {
@@ -16,7 +16,7 @@ export interface CapacityComparison {
 }
 
 /** Compare what all policies carry with what the reference does, on equal seeds. */
-export function compareCapacity(results: readonly CellResult[], suite: Suite): CapacityComparison[] {
+export function compareCapacity(results: readonly RunResult[], suite: Suite): CapacityComparison[] {
   const workloads = [...new Set(results.map(({ workload }) => workload))];
   return workloads.flatMap((workload) => {
     const ratesOf = (policy: string) =>

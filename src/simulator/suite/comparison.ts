@@ -1,7 +1,7 @@
 import { RandomStream } from '../fleet/random-stream.js';
-import type { CellResult } from './cell.js';
 import type { Suite } from './schema.js';
 import { holm, pairedP } from './significance.js';
+import type { RunResult } from './suite-run.js';
 
 /** How one policy did on one workload, over its seeds. */
 export interface Comparison {
@@ -30,7 +30,7 @@ const RESAMPLES = 10_000;
 const SIGNIFICANT = 0.05;
 
 /** Compare all policies with the reference, workload by workload, on equal seeds. */
-export function compare(results: readonly CellResult[], suite: Suite): Comparison[] {
+export function compare(results: readonly RunResult[], suite: Suite): Comparison[] {
   const workloads = [...new Set(results.map(({ workload }) => workload))];
   const rows = workloads.flatMap((workload) => {
     const rows = suite.policies.map(({ name }) => ({

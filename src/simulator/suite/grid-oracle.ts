@@ -1,5 +1,5 @@
-import type { CellResult } from './cell.js';
 import { type ScorerWeights, type Suite, suiteSchema } from './schema.js';
+import type { RunResult } from './suite-run.js';
 
 type Oracle = NonNullable<Suite['oracle']>;
 
@@ -38,13 +38,13 @@ export function tuningSuite(suite: Suite, oracle: Oracle): Suite {
 }
 
 /** The suite with the oracle as one more policy. */
-export function withOracle(suite: Suite, oracle: Oracle, tuned: readonly CellResult[]): Suite {
+export function withOracle(suite: Suite, oracle: Oracle, tuned: readonly RunResult[]): Suite {
   const choice = { name: oracle.name, weightsByWorkload: cheapest(gridOf(oracle), tuned) };
   return { ...suite, policies: [...suite.policies, choice] };
 }
 
 /** The vector with the lowest mean cost of every workload. */
-function cheapest(vectors: readonly ScorerWeights[], tuned: readonly CellResult[]): Record<string, ScorerWeights> {
+function cheapest(vectors: readonly ScorerWeights[], tuned: readonly RunResult[]): Record<string, ScorerWeights> {
   const best = new Map<string, { weights: ScorerWeights; cost: number }>();
   for (const workload of new Set(tuned.map((run) => run.workload))) {
     for (const [i, weights] of vectors.entries()) {

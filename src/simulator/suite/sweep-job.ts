@@ -1,7 +1,12 @@
 // What the threads of a sweep run. Piscina calls it by its name.
-import { type Cell, type CellResult, runCell, type SuiteFolders } from './cell.js';
-import type { Suite } from './schema.js';
 
-export function cell(task: { readonly suite: Suite; readonly cell: Cell; readonly folders: SuiteFolders }): CellResult {
-  return runCell(task.suite, task.cell, task.folders);
+import type { Suite } from './schema.js';
+import { type RunResult, runOne, type SuiteFolders, type SuiteRun } from './suite-run.js';
+
+export function cell(task: {
+  readonly suite: Suite;
+  readonly cell: SuiteRun;
+  readonly folders: SuiteFolders;
+}): RunResult {
+  return runOne(task.suite, task.cell, task.folders);
 }

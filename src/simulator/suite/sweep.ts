@@ -1,9 +1,9 @@
 import { availableParallelism } from 'node:os';
 import { Piscina } from 'piscina';
-import { type CellResult, cellsOf, type SuiteFolders } from './cell.js';
 import { tuningSuite, withOracle } from './grid-oracle.js';
-import type { KeptCells } from './kept-cells.js';
+import type { SavedRuns } from './saved-runs.js';
 import type { Suite } from './schema.js';
+import { type RunResult, runsOf, type SuiteFolders } from './suite-run.js';
 
 export interface SweepProgress {
   readonly done: number;
@@ -16,7 +16,7 @@ export interface SweepOptions {
   /** Runs at the same time; undefined = one per core. */
   readonly jobs: number | undefined;
   /** Results of before, and where new ones go. */
-  readonly kept: KeptCells | undefined;
+  readonly kept: SavedRuns | undefined;
   readonly progress: (now: SweepProgress) => void;
 }
 
@@ -28,7 +28,7 @@ export async function evaluate(
   suite: Suite,
   folders: SuiteFolders,
   options: SweepOptions,
-): Promise<{ readonly suite: Suite; readonly results: CellResult[] }> {
+): Promise<{ readonly suite: Suite; readonly results: RunResult[] }> {
   if (suite.oracle === undefined) return { suite, results: await sweep(suite, folders, options) };
   const tuned = await sweep(tuningSuite(suite, suite.oracle), folders, options);
   const whole = withOracle(suite, suite.oracle, tuned);
@@ -44,8 +44,8 @@ export async function sweep(
   suite: Suite,
   folders: SuiteFolders,
   { jobs, kept, progress }: SweepOptions,
-): Promise<CellResult[]> {
-  const cells = cellsOf(suite).map((cell) => ({ cell, known: kept?.find(suite, cell, folders) }));
+): Promise<RunResult[]> {
+  const cells = runsOf(suite).map((cell) => ({ cell, known: kept?.find(suite, cell, folders) }));
   const before = cells.filter(({ known }) => known !== undefined).length;
   const missing = cells.length - before;
   if (missing === 0) return cells.flatMap(({ known }) => known ?? []);
@@ -61,7 +61,7 @@ export async function sweep(
     return await Promise.all(
       cells.map(async ({ cell, known }) => {
         if (known !== undefined) return known;
-        const result = (await pool.run({ suite, cell, folders }, { name: 'cell' })) as CellResult;
+        const result = (await pool.run({ suite, cell, folders }, { name: 'cell' })) as RunResult;
         kept?.add(suite, result, folders);
         done++;
         const leftSeconds = ((performance.now() - begin) / (done - before) / 1e3) * (cells.length - done);

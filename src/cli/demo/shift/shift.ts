@@ -1,7 +1,7 @@
 import type { ShownAdaptation } from '../../../adaptation/shown-adaptation.js';
 import { type AdaptationMode, defaultAdaptation } from '../../../config/adaptation.js';
 import { engineOf } from '../../../simulator/server/engine.js';
-import { type House, MODEL, startHouse } from '../demo-stack.js';
+import { type DemoStack, MODEL, startDemoStack } from '../demo-stack.js';
 import { OWN_PICKER } from '../picker-process.js';
 import { type Figures, figuresOf } from './figures.js';
 import { learnedCosts } from './learned.js';
@@ -31,7 +31,7 @@ export interface ShiftOptions {
   /** Ends the run before its time: nothing more is sent. */
   readonly signal: AbortSignal;
   /** Told of all pools when all are up. */
-  readonly started: (houses: readonly House[]) => void;
+  readonly started: (stacks: readonly DemoStack[]) => void;
   readonly show: (window: ShiftWindow) => void;
 }
 
@@ -61,11 +61,11 @@ export async function runShift(options: ShiftOptions): Promise<ShiftRun[]> {
   const observed: ObservedPool[] = [];
   try {
     for (const pool of options.pools) observed.push(await ObservedPool.start(pool, options));
-    options.started(observed.map(({ house }) => house));
+    options.started(observed.map(({ stack }) => stack));
     await sendAll(options, observed);
     return await Promise.all(observed.map((pool) => pool.result()));
   } finally {
-    await Promise.all(observed.map(({ house }) => house.stop()));
+    await Promise.all(observed.map(({ stack }) => stack.stop()));
   }
 }
 
@@ -76,7 +76,7 @@ async function sendAll({ plan, windowMs, show, signal }: ShiftOptions, pools: re
     const { phase } = pools[0]!;
     show({ second, phase, pools: await Promise.all(pools.map((pool) => pool.window())) });
   });
-  const died = pools.map(({ house }) => house.picker.ended.then((line) => Promise.reject(new Error(line))));
+  const died = pools.map(({ stack }) => stack.picker.ended.then((line) => Promise.reject(new Error(line))));
   try {
     await Promise.race([Promise.all(pools.map((pool) => pool.send(plan, signal))), ...died]);
   } finally {
@@ -86,22 +86,22 @@ async function sendAll({ plan, windowMs, show, signal }: ShiftOptions, pools: re
 
 /** A pool with what was seen of it. */
 class ObservedPool {
-  readonly house: House;
+  readonly stack: DemoStack;
   phase = 0;
   readonly #name: string;
   readonly #before: ShownAdaptation;
   readonly #outcomes: RequestOutcome[] = [];
   #shown = 0;
 
-  constructor(name: string, house: House, before: ShownAdaptation) {
+  constructor(name: string, stack: DemoStack, before: ShownAdaptation) {
     this.#name = name;
-    this.house = house;
+    this.stack = stack;
     this.#before = before;
   }
 
   static async start(pool: ShiftPool, { seed, servers, speedup, envoy }: ShiftOptions): Promise<ObservedPool> {
     const { name, mode, port, grpcPort, metricsPort } = pool;
-    const house = await startHouse({
+    const stack = await startDemoStack({
       servers,
       engine: { ...engineOf('llama-8b-l40s'), speedup, seed },
       port,
@@ -111,18 +111,18 @@ class ObservedPool {
       picker: [...OWN_PICKER, '--seed', String(seed)],
       settings: `adaptation: {mode: ${mode}}\n`,
     });
-    return new ObservedPool(name, house, await learnedCosts(house.picker.metricsUrl));
+    return new ObservedPool(name, stack, await learnedCosts(stack.picker.metricsUrl));
   }
 
   send(plan: readonly PlannedRequest[], signal: AbortSignal): Promise<void> {
     return runPlan({
-      url: this.house.url,
+      url: this.stack.url,
       model: MODEL,
       plan,
       signal,
       enter: (phase) => {
         this.phase = phase;
-        this.house.fleet.servers[0]!.slowDown(PHASES[phase]!.slowdown);
+        this.stack.fleet.servers[0]!.slowDown(PHASES[phase]!.slowdown);
       },
       hear: (outcome) => this.#outcomes.push(outcome),
     });
@@ -132,7 +132,7 @@ class ObservedPool {
   async window(): Promise<ShiftWindow['pools'][number]> {
     const figures = this.#figures(this.#outcomes.slice(this.#shown));
     this.#shown = this.#outcomes.length;
-    return { figures, learned: await learnedCosts(this.house.picker.metricsUrl) };
+    return { figures, learned: await learnedCosts(this.stack.picker.metricsUrl) };
   }
 
   async result(): Promise<ShiftRun> {
@@ -144,13 +144,13 @@ class ObservedPool {
       phases,
       whole: this.#figures(this.#outcomes),
       before: this.#before,
-      after: await learnedCosts(this.house.picker.metricsUrl),
+      after: await learnedCosts(this.stack.picker.metricsUrl),
       outcomes: this.#outcomes,
     };
   }
 
   #figures(outcomes: readonly RequestOutcome[]): Figures {
-    const servers = this.house.fleet.servers.map(({ name }) => name);
+    const servers = this.stack.fleet.servers.map(({ name }) => name);
     return figuresOf(outcomes, servers, defaultAdaptation().model);
   }
 }

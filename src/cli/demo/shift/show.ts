@@ -1,5 +1,5 @@
 import type { AdaptationMode } from '../../../config/adaptation.js';
-import type { House } from '../demo-stack.js';
+import type { DemoStack } from '../demo-stack.js';
 import { findEnvoy } from '../envoy-process.js';
 import { comparison, LiveTable, learnedText } from './report.js';
 import { runShift } from './shift.js';
@@ -20,7 +20,7 @@ export interface ShowOptions {
   readonly metricsPort: number;
   /** Ends it before its time. */
   readonly signal: AbortSignal;
-  readonly started: (houses: readonly House[]) => void;
+  readonly started: (stacks: readonly DemoStack[]) => void;
 }
 
 /** Times that the live table is written in each phase. */
@@ -47,9 +47,9 @@ export async function showShift(options: ShowOptions): Promise<number> {
     envoy,
     signal,
     windowMs: (1_000 * seconds) / PHASES.length / WINDOWS_PER_PHASE,
-    started: (houses) => {
-      options.started(houses);
-      console.log(introduction(options, plan.length, envoy, houses));
+    started: (stacks) => {
+      options.started(stacks);
+      console.log(introduction(options, plan.length, envoy, stacks));
       console.log(table.head());
     },
     show: (window) => console.log(table.rows(window)),
@@ -65,9 +65,9 @@ function introduction(
   { mode, seed, seconds, servers }: ShowOptions,
   requests: number,
   envoy: string | undefined,
-  houses: readonly House[],
+  stacks: readonly DemoStack[],
 ): string {
-  const [fixed, learned] = houses.map(({ picker }) => new URL('/debug/adaptation', picker.metricsUrl));
+  const [fixed, learned] = stacks.map(({ picker }) => new URL('/debug/adaptation', picker.metricsUrl));
   const proxy = envoy ?? 'no Envoy found (ENVOY_BIN, .tools, PATH): the embedded gateway asks the picker';
   return `
   proxy       ${proxy}

@@ -39,7 +39,7 @@ export class BestHead implements Fairness {
   // Flows have no accounts here.
   wake(): void {}
   headChanged(): void {}
-  granted(): void {}
+  dispatched(): void {}
   used(): void {}
   unused(): void {}
   served(): void {}

@@ -21,7 +21,7 @@ export function deficitRoundRobin(quantumTokens: number): TagRule {
       tag[flow] = Math.max(tag[flow]!, reached);
       credit[flow] = quantumTokens * weight[flow]!;
     },
-    granted: pay,
+    dispatched: pay,
     used: pay,
     unused({ credit }, flow, tokens) {
       credit[flow]! += tokens;

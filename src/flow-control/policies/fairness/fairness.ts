@@ -1,6 +1,6 @@
 /**
  * How the lanes of one band take turns. A policy keeps the lanes of each class apart, since which classes have an open
- * endpoint changes from one grant to the next; the accounts of flows, which it sorts by, go through all classes.
+ * endpoint changes from one dispatch to the next; the accounts of flows, which it sorts by, go through all classes.
  */
 export interface Fairness {
   /** One lane holds the requests of all flows of a class: the band's order alone decides. */
@@ -15,8 +15,8 @@ export interface Fairness {
   headChanged(lane: number): void;
   /** The lane that goes next among the classes of two words, each of which has a lane. */
   choose(low: number, high: number): number;
-  /** The head of a lane was granted and will cost about so many tokens. */
-  granted(lane: number, flow: number, tokens: number): void;
+  /** The head of a lane was dispatched and will cost about so many tokens. */
+  dispatched(lane: number, flow: number, tokens: number): void;
   /** A running request of the flow uses more than was paid for. */
   used(flow: number, tokens: number): void;
   /** A request of the flow has used less than was paid for, or was not placed after all. */

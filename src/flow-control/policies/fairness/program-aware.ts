@@ -102,7 +102,7 @@ export class ProgramAware implements Fairness {
   }
 
   wake(): void {}
-  granted(): void {}
+  dispatched(): void {}
   used(): void {}
   unused(): void {}
   newClass(): void {}

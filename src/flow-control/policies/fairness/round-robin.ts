@@ -5,7 +5,7 @@ export const roundRobin: TagRule = {
   wake({ tag }, flow, reached) {
     tag[flow] = Math.max(tag[flow]!, reached);
   },
-  granted({ tag }, flow) {
+  dispatched({ tag }, flow) {
     tag[flow]! += 1;
   },
   used() {},

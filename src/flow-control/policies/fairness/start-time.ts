@@ -12,7 +12,7 @@ export const startTime: TagRule = {
     // Credit from before the pause must not put the flow ahead of those that waited meanwhile.
     credit[flow] = Math.min(credit[flow]!, (tag[flow]! - reached) * weight[flow]!);
   },
-  granted: pay,
+  dispatched: pay,
   used: pay,
   unused(flows, flow, tokens) {
     flows.credit[flow]! += tokens;

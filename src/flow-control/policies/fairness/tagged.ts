@@ -9,14 +9,14 @@ import { LaneHeap } from './lane-heap.js';
 export interface TagRule {
   /** A flow without waiting requests comes back to a class that has reached tag `reached`. */
   wake(flows: FlowTable, flow: number, reached: number): void;
-  granted(flows: FlowTable, flow: number, tokens: number): void;
+  dispatched(flows: FlowTable, flow: number, tokens: number): void;
   used(flows: FlowTable, flow: number, tokens: number): void;
   unused(flows: FlowTable, flow: number, tokens: number): void;
 }
 
 /**
  * Policies that serve the flow with the smallest tag. Tags only grow, so a lane may stand in its heap under an old,
- * smaller tag of its flow and is put right when it comes to the top: a grant costs O(log lanes) whatever the number of
+ * smaller tag of its flow and is put right when it comes to the top: a dispatch costs O(log lanes) whatever the number of
  * classes that the flow stands in.
  */
 export class Tagged implements Fairness {
@@ -80,11 +80,11 @@ export class Tagged implements Fairness {
     return best;
   }
 
-  granted(lane: number, flow: number, tokens: number): void {
+  dispatched(lane: number, flow: number, tokens: number): void {
     const classOf = this.#lanes.classOf[lane]!;
     this.#reached[classOf] = Math.max(this.#reached[classOf]!, this.#flows.tag[flow]!);
     const before = this.#flows.tag[flow]!;
-    this.#rule.granted(this.#flows, flow, tokens);
+    this.#rule.dispatched(this.#flows, flow, tokens);
     this.#noteChange(flow, before);
   }
 

@@ -18,7 +18,7 @@ export type GateSettings =
       readonly maxTokens: number;
     };
 
-/** A parked request as the control thread reads it. */
+/** A waiting request as the control thread reads it. */
 export interface WaitingRequest {
   readonly thread: number;
   readonly slot: number;
@@ -39,17 +39,17 @@ export interface WaitingRequest {
   readonly prefixSlot: number;
   /** It waits for that one although another is open. */
   readonly aside: boolean;
-  /** It was granted before, as this handle, and could not use it. */
+  /** It was dispatched before, as this handle, and could not use it. */
   readonly again: boolean;
   readonly handle: number;
   readonly wantsPosition: boolean;
 }
 
-/** What became of a grant. */
-export type GrantAnswer = 'done' | 'closed' | 'gone' | 'busy' | 'nowhere' | 'sticks';
+/** What became of a dispatch. */
+export type DispatchAnswer = 'done' | 'closed' | 'gone' | 'busy' | 'nowhere' | 'sticks';
 
 /** A running request that is to be ended for one of a higher band. */
-export interface Revoked {
+export interface Evicted {
   /** The shard that it runs on. */
   readonly thread: number;
   readonly ticket: number;
@@ -87,7 +87,7 @@ export interface Room {
   readonly remoteRequests: number;
 }
 
-const answers: Readonly<Record<number, GrantAnswer>> = {
+const answers: Readonly<Record<number, DispatchAnswer>> = {
   [CORE.GRANT_DONE]: 'done',
   [CORE.GRANT_CLOSED]: 'closed',
   [CORE.GRANT_GONE]: 'gone',
@@ -97,7 +97,7 @@ const answers: Readonly<Record<number, GrantAnswer>> = {
 };
 
 /** The control thread's face of the gate. Writes answer false when the lock could not be had: call again. */
-export class GateControl {
+export class CapacityGate {
   readonly #core: CoreInstance;
   readonly #subset: number;
 
@@ -177,98 +177,98 @@ export class GateControl {
   }
 
   /** Take everything that a shard has left in its ring. */
-  collect(thread: number, parked: (slot: number) => void, cancelled: (slot: number) => void): void {
+  takeEnqueued(thread: number, waiting: (slot: number) => void, cancelled: (slot: number) => void): void {
     const { call } = this.#core;
-    for (let number = call.parkNext(thread); number >= 0; number = call.parkNext(thread)) {
+    for (let number = call.waitSlotEnqueued(thread); number >= 0; number = call.waitSlotEnqueued(thread)) {
       if ((number & CORE.RING_CANCEL) !== 0) cancelled(number & ~CORE.RING_CANCEL);
-      else parked(number);
+      else waiting(number);
     }
   }
 
   read(thread: number, slot: number): WaitingRequest {
     const { call, view, bytes, sizes } = this.#core;
-    const at = call.parkAddress(thread, slot) >>> 0;
+    const at = call.waitSlotAddress(thread, slot) >>> 0;
     const number = (offset: number) => view.getUint32(at + offset, true);
     const time = (offset: number) => view.getFloat64(at + offset, true);
-    const flags = number(CORE.PARK_FLAGS);
-    const name = at + CORE.PARK_FLOW;
-    const anywhere = (flags & CORE.PARKED_ANYWHERE) !== 0;
-    const mask = call.parkMaskAddress(thread, slot) >>> 0;
+    const flags = number(CORE.WAIT_SLOT_FLAGS);
+    const name = at + CORE.WAIT_SLOT_FLOW;
+    const anywhere = (flags & CORE.WAIT_FLAG_ANYWHERE) !== 0;
+    const mask = call.waitSlotMaskAddress(thread, slot) >>> 0;
     return {
       thread,
       slot,
-      priority: view.getInt32(at + CORE.PARK_PRIORITY, true),
-      promptTokens: number(CORE.PARK_PROMPT),
-      uncachedTokens: number(CORE.PARK_UNCACHED),
-      maxOutputTokens: number(CORE.PARK_MOST_OUTPUT),
-      bodyBytes: number(CORE.PARK_BODY),
-      sinceMs: time(CORE.PARK_SINCE),
-      ttlMs: time(CORE.PARK_TTL),
-      firstTokenDueMs: time(CORE.PARK_DEADLINE),
+      priority: view.getInt32(at + CORE.WAIT_SLOT_PRIORITY, true),
+      promptTokens: number(CORE.WAIT_SLOT_PROMPT),
+      uncachedTokens: number(CORE.WAIT_SLOT_UNCACHED),
+      maxOutputTokens: number(CORE.WAIT_SLOT_MOST_OUTPUT),
+      bodyBytes: number(CORE.WAIT_SLOT_BODY),
+      sinceMs: time(CORE.WAIT_SLOT_SINCE),
+      ttlMs: time(CORE.WAIT_SLOT_TTL),
+      firstTokenDueMs: time(CORE.WAIT_SLOT_DEADLINE),
       // Copied: a decoder takes no shared memory.
-      flow: decoder.decode(bytes.slice(name, name + number(CORE.PARK_FLOW_LENGTH))),
+      flow: decoder.decode(bytes.slice(name, name + number(CORE.WAIT_SLOT_FLOW_LENGTH))),
       candidates: anywhere ? undefined : this.#core.u32.slice(mask >>> 2, (mask + (sizes.endpoints >> 3)) >>> 2),
-      prefixSlot: view.getInt32(at + CORE.PARK_STICKY, true),
-      aside: (flags & CORE.PARKED_ASIDE) !== 0,
-      again: (flags & CORE.PARKED_BEFORE) !== 0,
-      handle: number(CORE.PARK_HANDLE),
-      wantsPosition: (flags & CORE.PARKED_ASKS) !== 0,
+      prefixSlot: view.getInt32(at + CORE.WAIT_SLOT_STICKY, true),
+      aside: (flags & CORE.WAIT_FLAG_ASIDE) !== 0,
+      again: (flags & CORE.WAIT_FLAG_BEFORE) !== 0,
+      handle: number(CORE.WAIT_SLOT_HANDLE),
+      wantsPosition: (flags & CORE.WAIT_FLAG_ASKS) !== 0,
     };
   }
 
-  /** Note what the queues call a parked request, for its shard. */
-  name(thread: number, slot: number, handle: number): void {
+  /** Note what the queues call a waiting request, for its shard. */
+  setHandle(thread: number, slot: number, handle: number): void {
     const { call, view } = this.#core;
-    view.setUint32((call.parkAddress(thread, slot) >>> 0) + CORE.PARK_HANDLE, handle, true);
+    view.setUint32((call.waitSlotAddress(thread, slot) >>> 0) + CORE.WAIT_SLOT_HANDLE, handle, true);
   }
 
-  /** Note where a parked request stands, or would stand, for its client. @param expectedWaitMs undefined = unknown */
-  tell(thread: number, slot: number, ahead: number, expectedWaitMs: number | undefined): void {
+  /** Note where a waiting request stands, or would stand, for its client. @param expectedWaitMs undefined = unknown */
+  setPosition(thread: number, slot: number, ahead: number, expectedWaitMs: number | undefined): void {
     const { call, view } = this.#core;
-    const at = call.parkAddress(thread, slot) >>> 0;
-    view.setUint32(at + CORE.PARK_POSITION, ahead, true);
-    view.setFloat32(at + CORE.PARK_EXPECTED, expectedWaitMs ?? Number.NaN, true);
+    const at = call.waitSlotAddress(thread, slot) >>> 0;
+    view.setUint32(at + CORE.WAIT_SLOT_POSITION, ahead, true);
+    view.setFloat32(at + CORE.WAIT_SLOT_EXPECTED, expectedWaitMs ?? Number.NaN, true);
   }
 
   /** Charge a waiting request to an open endpoint and send it back to its shard. @param only endpoint slot, -1 = any */
-  grant(thread: number, slot: number, only: number, nowMs: number): GrantAnswer {
-    return answers[this.#core.call.parkGrant(thread, slot, only, nowMs)]!;
+  dispatch(thread: number, slot: number, only: number, nowMs: number): DispatchAnswer {
+    return answers[this.#core.call.waitSlotDispatch(thread, slot, only, nowMs)]!;
   }
 
   /** Turn a waiting request away. @param outcome a number that the shard understands */
-  reject(thread: number, slot: number, outcome: number, retryAfterSeconds: number): GrantAnswer {
+  reject(thread: number, slot: number, outcome: number, retryAfterSeconds: number): DispatchAnswer {
     const { call, view } = this.#core;
-    const at = call.parkAddress(thread, slot) >>> 0;
-    view.setUint32(at + CORE.PARK_OUTCOME, outcome, true);
-    view.setFloat32(at + CORE.PARK_RETRY, retryAfterSeconds, true);
-    return answers[call.parkReject(thread, slot)]!;
+    const at = call.waitSlotAddress(thread, slot) >>> 0;
+    view.setUint32(at + CORE.WAIT_SLOT_OUTCOME, outcome, true);
+    view.setFloat32(at + CORE.WAIT_SLOT_RETRY, retryAfterSeconds, true);
+    return answers[call.waitSlotReject(thread, slot)]!;
   }
 
   /** A request that was given up is out of the queues: its slot goes back. */
   forgotten(thread: number, slot: number): void {
-    this.#core.call.parkForgotten(thread, slot);
+    this.#core.call.waitSlotForget(thread, slot);
   }
 
   /**
-   * Choose a running request whose end helps a waiting one that no endpoint takes (assembly/gate/revocation.ts). It is chosen
+   * Choose a running request whose end helps a waiting one that no endpoint takes (assembly/gate/eviction.ts). It is chosen
    * once only; its shard has to be told. Undefined = there is none, or it would not help, or the lock could not be had.
    */
-  revoke(thread: number, slot: number, nowMs: number): Revoked | undefined {
+  evictRequest(thread: number, slot: number, nowMs: number): Evicted | undefined {
     const { call } = this.#core;
-    const ticket = call.revoke(thread, slot, nowMs) >>> 0;
+    const ticket = call.evictRequest(thread, slot, nowMs) >>> 0;
     if (ticket === 0) return undefined;
-    const ticketGeneration = call.revokedGeneration() >>> 0;
-    return { thread: call.revokedThread(), ticket, ticketGeneration, priority: call.revokedPriority() };
+    const ticketGeneration = call.evictedGeneration() >>> 0;
+    return { thread: call.evictedThread(), ticket, ticketGeneration, priority: call.evictedPriority() };
   }
 
   /** Whether a request still has its charge. */
-  isHeld({ ticket, ticketGeneration }: Revoked): boolean {
+  isHeld({ ticket, ticketGeneration }: Evicted): boolean {
     return this.#core.call.isHeld(ticket, ticketGeneration) === 1;
   }
 
   /** A request that was to be ended has not ended in time: do not count on its room any more. */
-  revocationLost({ ticket, ticketGeneration }: Revoked): boolean {
-    return this.#core.call.revocationLost(ticket, ticketGeneration) === 0;
+  evictionLost({ ticket, ticketGeneration }: Evicted): boolean {
+    return this.#core.call.evictionLost(ticket, ticketGeneration) === 0;
   }
 
   /** Look at what may have filled up; every 50 ms while something waits. */

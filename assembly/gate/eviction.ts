@@ -1,6 +1,6 @@
 // Which running request is ended so that a waiting one of a higher band can go on.
 //
-// Owns: the bits NOTE_REVOKED and NOTE_LOST of the ledger notes, written by the control thread under the commit lock, and as
+// Owns: the bits NOTE_EVICTED and NOTE_LOST of the ledger notes, written by the control thread under the commit lock, and as
 // scratch that thread's columns KEYS, SCORE, OVERLAP and MATCH, which nobody else needs there.
 //
 // It is done only where waiting would not help soon: every endpoint that the waiting request may use is out of slots (2) or of
@@ -52,27 +52,27 @@ import {
   GATE_UTILIZATION,
   gateOn,
   NOTE_COUNTED,
+  NOTE_EVICTED,
   NOTE_LOST,
   NOTE_OUTPUT,
   NOTE_PENDING,
   NOTE_PLAIN,
   NOTE_RESERVE,
-  NOTE_REVOKED,
   NOTE_STATE,
   noteAt,
-  PARK_PRIORITY,
-  PARK_PROMPT,
-  PARK_STATE,
-  PARK_UNCACHED,
-  PARK_WAITING,
-  parkAddress,
   ROOM_CAPACITY,
   ROOM_KV_NOW,
   ROOM_KV_RESERVED,
   ROOM_LIMIT,
   room,
+  WAIT_SLOT_PRIORITY,
+  WAIT_SLOT_PROMPT,
+  WAIT_SLOT_STATE,
+  WAIT_SLOT_UNCACHED,
+  WAIT_SLOT_WAITING,
+  waitSlotAddress,
 } from './layout';
-import { parkCandidates } from './parking';
+import { waitSlotCandidates } from './wait-slots';
 
 const SHORT: u32 = 20;
 
@@ -90,11 +90,11 @@ function missingTokens(slot: u32): usize {
   return SCORE + ((<usize>slot) << 2);
 }
 /** Requests on it that may be ended, u32. */
-function revocable(slot: u32): usize {
+function evictable(slot: u32): usize {
   return OVERLAP + ((<usize>slot) << 2);
 }
 /** Their tokens, f32. */
-function revocableTokens(slot: u32): usize {
+function evictableTokens(slot: u32): usize {
   return MATCH + ((<usize>slot) << 2);
 }
 
@@ -173,13 +173,13 @@ function candidateOf(index: u32, state: u32): i32 {
   return isCandidate(slot) ? <i32>slot : -1;
 }
 
-function mayBeRevoked(index: u32, state: u32, rank: u32): bool {
+function mayBeEvicted(index: u32, state: u32, rank: u32): bool {
   const priority = entryPriority(entryAt(index));
-  return (state & NOTE_REVOKED) == 0 && priority < 0 && rankOf(priority) > rank;
+  return (state & NOTE_EVICTED) == 0 && priority < 0 && rankOf(priority) > rank;
 }
 
 /** Take off what is on its way out, and sum what could follow. */
-function sumRevocable(rank: u32): void {
+function sumEvictable(rank: u32): void {
   const mode = load<u32>(GATE, GATE_MODE);
   const deep = depth(rank);
   for (let i: u32 = 0; i < REQUESTS; i++) {
@@ -188,12 +188,12 @@ function sumRevocable(rank: u32): void {
     if (found < 0) continue;
     const slot = <u32>found;
     const tokens = tokensOf(i, mode, deep);
-    if ((state & (NOTE_REVOKED | NOTE_LOST)) == NOTE_REVOKED) {
+    if ((state & (NOTE_EVICTED | NOTE_LOST)) == NOTE_EVICTED) {
       store<f32>(missingRequests(slot), load<f32>(missingRequests(slot)) - 1);
       store<f32>(missingTokens(slot), load<f32>(missingTokens(slot)) - tokens);
-    } else if (mayBeRevoked(i, state, rank)) {
-      store<u32>(revocable(slot), load<u32>(revocable(slot)) + 1);
-      store<f32>(revocableTokens(slot), load<f32>(revocableTokens(slot)) + tokens);
+    } else if (mayBeEvicted(i, state, rank)) {
+      store<u32>(evictable(slot), load<u32>(evictable(slot)) + 1);
+      store<f32>(evictableTokens(slot), load<f32>(evictableTokens(slot)) + tokens);
     }
   }
 }
@@ -203,9 +203,9 @@ function sumRevocable(rank: u32): void {
  * @returns Infinity when all of them would not be enough
  */
 function needed(slot: u32): f32 {
-  const most = <f32>load<u32>(revocable(slot));
+  const most = <f32>load<u32>(evictable(slot));
   const tokens = load<f32>(missingTokens(slot));
-  const freed = load<f32>(revocableTokens(slot));
+  const freed = load<f32>(evictableTokens(slot));
   const bySlots = ceil(max<f32>(0, load<f32>(missingRequests(slot))));
   if (most == 0 || bySlots > most) return Infinity;
   // An endpoint on which nothing runs takes anything.
@@ -241,7 +241,7 @@ function first(rank: u32): i32 {
   for (let i: u32 = 0; i < REQUESTS; i++) {
     const state = load<u32>(noteAt(i), NOTE_STATE);
     const slot = candidateOf(i, state);
-    if (slot < 0 || !mayBeRevoked(i, state, rank)) continue;
+    if (slot < 0 || !mayBeEvicted(i, state, rank)) continue;
     if (load<f32>(missingRequests(<u32>slot)) == Infinity) continue;
     if (best < 0 || goesFirst(i, <u32>best)) best = <i32>i;
   }
@@ -249,18 +249,18 @@ function first(rank: u32): i32 {
 }
 
 /** The entry to end for a waiting request, or -1. Commit lock held. */
-function choose(thread: u32, parked: u32, now: f64): i32 {
-  const at = parkAddress(thread, parked);
-  if (load<u32>(at, PARK_STATE) != PARK_WAITING) return -1;
+function choose(thread: u32, waiting: u32, now: f64): i32 {
+  const at = waitSlotAddress(thread, waiting);
+  if (load<u32>(at, WAIT_SLOT_STATE) != WAIT_SLOT_WAITING) return -1;
   const used = slotsUsed();
-  const rank = rankOf(load<i32>(at, PARK_PRIORITY));
-  const prompt = load<u32>(at, PARK_PROMPT);
-  if (ceilingOf(rank) <= 0 || parkCandidates(thread, parked, used, -1, now) == 0) return -1;
+  const rank = rankOf(load<i32>(at, WAIT_SLOT_PRIORITY));
+  const prompt = load<u32>(at, WAIT_SLOT_PROMPT);
+  if (ceilingOf(rank) <= 0 || waitSlotCandidates(thread, waiting, used, -1, now) == 0) return -1;
   memory.fill(MATCH, 0, (<usize>used) << 2);
-  if (keepOpen(used, rank, load<u32>(at, PARK_UNCACHED), prompt, now) != 0) return -1;
-  parkCandidates(thread, parked, used, -1, now);
+  if (keepOpen(used, rank, load<u32>(at, WAIT_SLOT_UNCACHED), prompt, now) != 0) return -1;
+  waitSlotCandidates(thread, waiting, used, -1, now);
   if (!measure(used, rank, prompt, now)) return -1;
-  sumRevocable(rank);
+  sumEvictable(rank);
   return planSlots(used) ? first(rank) : -1;
 }
 
@@ -268,14 +268,14 @@ function choose(thread: u32, parked: u32, now: f64): i32 {
  * Choose a running request that is to be ended for a waiting one, and mark it, so that it is not chosen again. Takes the commit
  * lock. Control thread only; its shard has to be told.
  * @param now pool clock
- * @returns its ticket, and revoked*() say the rest; 0 = nothing is to be ended, or the lock could not be had in time
+ * @returns its ticket, and evicted*() say the rest; 0 = nothing is to be ended, or the lock could not be had in time
  */
-export function revoke(thread: u32, parked: u32, now: f64): u32 {
+export function evictRequest(thread: u32, waiting: u32, now: f64): u32 {
   if (!gateOn() || !lockAcquire(COMMIT_LOCK, SHORT)) return 0;
-  const index = choose(thread, parked, now);
+  const index = choose(thread, waiting, now);
   if (index >= 0) {
     const note = noteAt(<u32>index);
-    store<u32>(note, load<u32>(note, NOTE_STATE) | NOTE_REVOKED, NOTE_STATE);
+    store<u32>(note, load<u32>(note, NOTE_STATE) | NOTE_EVICTED, NOTE_STATE);
     const entry = entryAt(<u32>index);
     chosenGeneration = entryGeneration(entry);
     chosenThread = entryThread(entry);
@@ -285,14 +285,14 @@ export function revoke(thread: u32, parked: u32, now: f64): u32 {
   return <u32>(index + 1);
 }
 
-/** Of the ticket that revoke() gave last on this thread. */
-export function revokedGeneration(): u32 {
+/** Of the ticket that evictRequest() gave last on this thread. */
+export function evictedGeneration(): u32 {
   return chosenGeneration;
 }
-export function revokedThread(): u32 {
+export function evictedThread(): u32 {
   return chosenThread;
 }
-export function revokedPriority(): i32 {
+export function evictedPriority(): i32 {
   return chosenPriority;
 }
 
@@ -305,7 +305,7 @@ export function isHeld(ticket: u32, generation: u32): u32 {
  * A request that was to be ended has not ended in time: its room is not counted on any more. Takes the commit lock.
  * @returns 0, or 1 when the lock could not be had: call again
  */
-export function revocationLost(ticket: u32, generation: u32): u32 {
+export function evictionLost(ticket: u32, generation: u32): u32 {
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
   if (entryOf(ticket, generation) != 0) {
     const note = noteAt(ticket - 1);

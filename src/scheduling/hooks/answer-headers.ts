@@ -1,10 +1,10 @@
 import type { PickedEndpoint } from '../decision.js';
 import type { RequestHeaders } from '../request-headers.js';
 import { headerName, headerValue } from './header-check.js';
-import type { HostResponse } from './hooks.js';
+import type { HookResponse } from './hooks.js';
 
 /** The head of an answer, and the headers that plugins add to it. */
-export class AnswerHeaders implements HostResponse {
+export class AnswerHeaders implements HookResponse {
   readonly status: number | undefined;
   readonly headers: RequestHeaders;
   readonly endpoint: PickedEndpoint;
@@ -13,7 +13,7 @@ export class AnswerHeaders implements HostResponse {
   readonly added = new Map<string, string>();
 
   constructor(
-    { status, headers, served }: Pick<HostResponse, 'status' | 'headers' | 'served'>,
+    { status, headers, served }: Pick<HookResponse, 'status' | 'headers' | 'served'>,
     endpoint: PickedEndpoint,
   ) {
     this.status = status;

@@ -1,14 +1,14 @@
-// Requests that wait: how a shard parks one, how the control thread lets it go on or turns it away, how it is given up.
+// Requests that wait: how a shard enqueues one, how the control thread lets it go on or turns it away, how it is given up.
 //
-// Owns: the parking slots and the sets of slots behind them. A slot's state changes under the commit lock only, together with
-// the count of its band, and with the charge when it is a grant: so every race between a grant, a cancel and another
+// Owns: the wait slots and the sets of slots behind them. A slot's state changes under the commit lock only, together with
+// the count of its band, and with the charge when it is a dispatch: so every race between a dispatch, a cancel and another
 // request is decided by who has the lock first, and there is no moment in which a promise is not backed by a charge.
 //
-//   free ─ park (shard) → waiting ─ grant (control) → granted ─┐
+//   free ─ enqueue (shard) → waiting ─ dispatch (control) → dispatched ─┐
 //                            ├─ reject (control) → rejected ───┼─ back through the return ring → free (shard)
 //                            └─ cancel (shard) → cancelled ────┘
 //
-// Every parked slot comes back exactly once. A shard that dies takes its slots along: the control thread frees them.
+// Every waiting slot comes back exactly once. A shard that dies takes its slots along: the control thread frees them.
 import { markCandidates, slotsUsed } from '../columns/candidates';
 import {
   COLUMN_INFLIGHT,
@@ -29,35 +29,35 @@ import {
   GATE_ASLEEP,
   GATE_BELL,
   gateOn,
-  PARK_CANCELLED,
-  PARK_ENDPOINT,
-  PARK_FLAGS,
-  PARK_FREE,
-  PARK_GRANTED,
-  PARK_OUTPUT,
-  PARK_PRIORITY,
-  PARK_PROMPT,
-  PARK_RANKED,
-  PARK_REJECTED,
-  PARK_STATE,
-  PARK_STICKY,
-  PARK_TICKET,
-  PARK_TICKET_GENERATION,
-  PARK_UNCACHED,
-  PARK_WAITING,
-  PARKED_ANYWHERE,
-  PARKED_ASIDE,
-  PARKED_BLIND,
-  parkAddress,
-  parkMaskAddress,
-  parkRing,
   RING_ASLEEP,
   returnRing,
+  WAIT_FLAG_ANYWHERE,
+  WAIT_FLAG_ASIDE,
+  WAIT_FLAG_BLIND,
+  WAIT_SLOT_CANCELLED,
+  WAIT_SLOT_DISPATCHED,
+  WAIT_SLOT_ENDPOINT,
+  WAIT_SLOT_FLAGS,
+  WAIT_SLOT_FREE,
+  WAIT_SLOT_OUTPUT,
+  WAIT_SLOT_PRIORITY,
+  WAIT_SLOT_PROMPT,
+  WAIT_SLOT_RANKED,
+  WAIT_SLOT_REJECTED,
+  WAIT_SLOT_STATE,
+  WAIT_SLOT_STICKY,
+  WAIT_SLOT_TICKET,
+  WAIT_SLOT_TICKET_GENERATION,
+  WAIT_SLOT_UNCACHED,
+  WAIT_SLOT_WAITING,
+  waitSlotAddress,
+  waitSlotMaskAddress,
+  waitSlotRing,
 } from './layout';
 import { noteCharge } from './notes';
 import { ringClear, ringControl, ringPop, ringPush, ringShard } from './rings';
 
-/** Bit of a number in a park ring: the shard gave the slot up. */
+/** Bit of a number in a enqueue ring: the shard gave the slot up. */
 export const RING_CANCEL: u32 = 1 << 30;
 /** As EndpointTable's writes: the control thread must not stop for long. */
 const SHORT: u32 = 20;
@@ -71,60 +71,60 @@ export const GRANT_NOWHERE: u32 = 4; // no endpoint that it may use is left
 export const GRANT_STICKS: u32 = 5; // others are open, but not the one that holds its prefix: it waits for that one, once
 
 /** The waiting request takes its place: state and count in one step. Commit lock held. */
-export function parkLocked(slot: u32, priority: i32, anywhere: bool, blind: bool, aside: bool): void {
-  const at = parkAddress(THREAD, slot);
-  store<i32>(at, priority, PARK_PRIORITY);
-  store<i32>(at, bandOf(priority), PARK_RANKED);
-  const flags = (anywhere ? PARKED_ANYWHERE : 0) | (blind ? PARKED_BLIND : 0) | (aside ? PARKED_ASIDE : 0);
-  store<u32>(at, flags, PARK_FLAGS);
+export function waitSlotLocked(slot: u32, priority: i32, anywhere: bool, blind: bool, aside: bool): void {
+  const at = waitSlotAddress(THREAD, slot);
+  store<i32>(at, priority, WAIT_SLOT_PRIORITY);
+  store<i32>(at, bandOf(priority), WAIT_SLOT_RANKED);
+  const flags = (anywhere ? WAIT_FLAG_ANYWHERE : 0) | (blind ? WAIT_FLAG_BLIND : 0) | (aside ? WAIT_FLAG_ASIDE : 0);
+  store<u32>(at, flags, WAIT_SLOT_FLAGS);
   // The state first: a repair counts the waiting ones by it.
-  atomic.store<u32>(at, PARK_WAITING, PARK_STATE);
-  waitingAdd(load<i32>(at, PARK_RANKED), 1);
+  atomic.store<u32>(at, WAIT_SLOT_WAITING, WAIT_SLOT_STATE);
+  waitingAdd(load<i32>(at, WAIT_SLOT_RANKED), 1);
 }
 
-/** Tell the control thread of a parked slot whose description is complete. Shard only. */
-export function parkAnnounce(slot: u32): void {
-  ringPush(parkRing(THREAD), 2 * SCANS, slot);
+/** Tell the control thread of a waiting slot whose description is complete. Shard only. */
+export function waitSlotEnqueue(slot: u32): void {
+  ringPush(waitSlotRing(THREAD), 2 * SCANS, slot);
   ringControl();
 }
 
 function leave(at: usize, state: u32): void {
-  atomic.store<u32>(at, state, PARK_STATE);
-  waitingAdd(load<i32>(at, PARK_RANKED), -1);
+  atomic.store<u32>(at, state, WAIT_SLOT_STATE);
+  waitingAdd(load<i32>(at, WAIT_SLOT_RANKED), -1);
 }
 
 /**
  * Give a waiting request up. Shard only.
- * @returns 0 done, 1 it is granted or rejected already: that comes through the ring, 2 the lock could not be had: call again
+ * @returns 0 done, 1 it is dispatched or rejected already: that comes through the ring, 2 the lock could not be had: call again
  */
-export function parkCancel(slot: u32): u32 {
-  const at = parkAddress(THREAD, slot);
+export function waitSlotCancel(slot: u32): u32 {
+  const at = waitSlotAddress(THREAD, slot);
   if (!lockAcquire(COMMIT_LOCK, LONG)) return 2;
-  const waits = load<u32>(at, PARK_STATE) == PARK_WAITING;
-  if (waits) leave(at, PARK_CANCELLED);
+  const waits = load<u32>(at, WAIT_SLOT_STATE) == WAIT_SLOT_WAITING;
+  if (waits) leave(at, WAIT_SLOT_CANCELLED);
   lockRelease(COMMIT_LOCK);
   if (!waits) return 1;
-  ringPush(parkRing(THREAD), 2 * SCANS, slot | RING_CANCEL);
+  ringPush(waitSlotRing(THREAD), 2 * SCANS, slot | RING_CANCEL);
   ringControl();
   return 0;
 }
 
 /** A slot that came back can be used again. Shard only. */
-export function parkFree(slot: u32): void {
-  atomic.store<u32>(parkAddress(THREAD, slot), PARK_FREE, PARK_STATE);
+export function waitSlotFree(slot: u32): void {
+  atomic.store<u32>(waitSlotAddress(THREAD, slot), WAIT_SLOT_FREE, WAIT_SLOT_STATE);
 }
 
 /** The next slot that comes back to this shard, or -1. */
-export function parkReturned(): i32 {
+export function waitSlotReturned(): i32 {
   return ringPop(returnRing(THREAD), SCANS);
 }
 
-/** The next number of a shard's park ring, or -1. Bit 30 = given up. Control thread only. */
-export function parkNext(thread: u32): i32 {
-  return ringPop(parkRing(thread), 2 * SCANS);
+/** The next number of a shard's enqueue ring, or -1. Bit 30 = given up. Control thread only. */
+export function waitSlotEnqueued(thread: u32): i32 {
+  return ringPop(waitSlotRing(thread), 2 * SCANS);
 }
 
-/** The open endpoint with the fewest requests in flight. Its own scores decide when the shard takes the grant. */
+/** The open endpoint with the fewest requests in flight. Its own scores decide when the shard takes the dispatch. */
 function leastBusy(used: u32): u32 {
   let best: u32 = u32.MAX_VALUE;
   let least: u32 = u32.MAX_VALUE;
@@ -143,17 +143,17 @@ function isMarked(slot: i32, used: u32): bool {
 }
 
 /** Charge a waiting request to an endpoint in the name of its shard. Commit lock held. */
-function grantLocked(at: usize, thread: u32, slot: u32, now: f64): void {
-  const uncached = load<u32>(at, PARK_UNCACHED);
-  const priority = load<i32>(at, PARK_PRIORITY);
+function dispatchLocked(at: usize, thread: u32, slot: u32, now: f64): void {
+  const uncached = load<u32>(at, WAIT_SLOT_UNCACHED);
+  const priority = load<i32>(at, WAIT_SLOT_PRIORITY);
   const alone = load<u32>(cell(COLUMN_INFLIGHT, slot)) == 0;
-  const prompt = load<u32>(at, PARK_PROMPT);
+  const prompt = load<u32>(at, WAIT_SLOT_PROMPT);
   const rate = load<f32>(cell(COLUMN_PREFILL_RATE, slot));
   const peak = load<f32>(cell(COLUMN_PREFILL_RATE_PEAK, slot));
   const rateTime = load<f64>(wideCell(COLUMN_PREFILL_RATE_TIME, slot));
   const ticket = charge(
     slot,
-    uncached + load<u32>(at, PARK_OUTPUT),
+    uncached + load<u32>(at, WAIT_SLOT_OUTPUT),
     prompt,
     uncached,
     0,
@@ -165,16 +165,16 @@ function grantLocked(at: usize, thread: u32, slot: u32, now: f64): void {
   store<f32>(cell(COLUMN_PREFILL_RATE, slot), rate);
   store<f32>(cell(COLUMN_PREFILL_RATE_PEAK, slot), peak);
   store<f64>(wideCell(COLUMN_PREFILL_RATE_TIME, slot), rateTime);
-  store<u32>(at, slot, PARK_ENDPOINT);
-  store<u32>(at, ticket, PARK_TICKET);
-  store<u32>(at, ticket == 0 ? 0 : entryGeneration(entryAt(ticket - 1)), PARK_TICKET_GENERATION);
+  store<u32>(at, slot, WAIT_SLOT_ENDPOINT);
+  store<u32>(at, ticket, WAIT_SLOT_TICKET);
+  store<u32>(at, ticket == 0 ? 0 : entryGeneration(entryAt(ticket - 1)), WAIT_SLOT_TICKET_GENERATION);
   if (ticket != 0) {
     entrySetThread(entryAt(ticket - 1), thread);
-    // The blocks of the prompt are counted as active only when the shard takes the grant: until then it is plain.
-    const blind = (load<u32>(at, PARK_FLAGS) & PARKED_BLIND) != 0;
+    // The blocks of the prompt are counted as active only when the shard takes the dispatch: until then it is plain.
+    const blind = (load<u32>(at, WAIT_SLOT_FLAGS) & WAIT_FLAG_BLIND) != 0;
     noteCharge(ticket - 1, slot, priority, uncached, prompt, alone, blind);
   }
-  leave(at, PARK_GRANTED);
+  leave(at, WAIT_SLOT_DISPATCHED);
 }
 
 function giveBack(thread: u32, slot: u32): void {
@@ -187,12 +187,12 @@ function giveBack(thread: u32, slot: u32): void {
  * @param only the one endpoint slot that it waits for, -1 = any that it may use
  * @returns how many
  */
-export function parkCandidates(thread: u32, slot: u32, used: u32, only: i32, now: f64): u32 {
-  const anywhere = (load<u32>(parkAddress(thread, slot), PARK_FLAGS) & PARKED_ANYWHERE) != 0;
+export function waitSlotCandidates(thread: u32, slot: u32, used: u32, only: i32, now: f64): u32 {
+  const anywhere = (load<u32>(waitSlotAddress(thread, slot), WAIT_SLOT_FLAGS) & WAIT_FLAG_ANYWHERE) != 0;
   if (only >= 0) {
     memory.fill(SUBSET, 0, SLOTS >> 3);
     store<u8>(SUBSET + (only >> 3), <u8>((<u32>1) << (only & 7)));
-  } else if (!anywhere) memory.copy(SUBSET, parkMaskAddress(thread, slot), SLOTS >> 3);
+  } else if (!anywhere) memory.copy(SUBSET, waitSlotMaskAddress(thread, slot), SLOTS >> 3);
   return markCandidates(used, now, only >= 0 || !anywhere);
 }
 
@@ -202,27 +202,27 @@ export function parkCandidates(thread: u32, slot: u32, used: u32, only: i32, now
  * @param now pool clock
  * @returns GRANT_*
  */
-export function parkGrant(thread: u32, slot: u32, only: i32, now: f64): u32 {
-  const at = parkAddress(thread, slot);
+export function waitSlotDispatch(thread: u32, slot: u32, only: i32, now: f64): u32 {
+  const at = waitSlotAddress(thread, slot);
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return GRANT_BUSY;
   let result = GRANT_GONE;
-  if (load<u32>(at, PARK_STATE) == PARK_WAITING) {
+  if (load<u32>(at, WAIT_SLOT_STATE) == WAIT_SLOT_WAITING) {
     const used = slotsUsed();
-    const candidates = parkCandidates(thread, slot, used, only, now);
-    const prompt = load<u32>(at, PARK_PROMPT);
-    const rank = rankOf(load<i32>(at, PARK_PRIORITY));
+    const candidates = waitSlotCandidates(thread, slot, used, only, now);
+    const prompt = load<u32>(at, WAIT_SLOT_PROMPT);
+    const rank = rankOf(load<i32>(at, WAIT_SLOT_PRIORITY));
     result = candidates == 0 ? GRANT_NOWHERE : GRANT_CLOSED;
     memory.fill(MATCH, 0, (<usize>used) << 2);
-    const sticky = load<i32>(at, PARK_STICKY);
-    const flags = load<u32>(at, PARK_FLAGS);
-    const waits = only < 0 && (flags & PARKED_ASIDE) == 0 && isMarked(sticky, used) && !isTop(rank);
-    if (candidates != 0 && (!gateOn() || keepOpen(used, rank, load<u32>(at, PARK_UNCACHED), prompt, now) != 0)) {
+    const sticky = load<i32>(at, WAIT_SLOT_STICKY);
+    const flags = load<u32>(at, WAIT_SLOT_FLAGS);
+    const waits = only < 0 && (flags & WAIT_FLAG_ASIDE) == 0 && isMarked(sticky, used) && !isTop(rank);
+    if (candidates != 0 && (!gateOn() || keepOpen(used, rank, load<u32>(at, WAIT_SLOT_UNCACHED), prompt, now) != 0)) {
       const held = isMarked(sticky, used);
       if (waits && !held) {
-        store<u32>(at, flags | PARKED_ASIDE, PARK_FLAGS);
+        store<u32>(at, flags | WAIT_FLAG_ASIDE, WAIT_SLOT_FLAGS);
         result = GRANT_STICKS;
       } else {
-        grantLocked(at, thread, held ? <u32>sticky : leastBusy(used), now);
+        dispatchLocked(at, thread, held ? <u32>sticky : leastBusy(used), now);
         result = GRANT_DONE;
       }
     }
@@ -232,12 +232,12 @@ export function parkGrant(thread: u32, slot: u32, only: i32, now: f64): u32 {
   return result;
 }
 
-/** Turn a waiting request away; the reason stands in the slot already. Control thread only. @returns as parkGrant */
-export function parkReject(thread: u32, slot: u32): u32 {
-  const at = parkAddress(thread, slot);
+/** Turn a waiting request away; the reason stands in the slot already. Control thread only. @returns as waitSlotDispatch */
+export function waitSlotReject(thread: u32, slot: u32): u32 {
+  const at = waitSlotAddress(thread, slot);
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return GRANT_BUSY;
-  const waits = load<u32>(at, PARK_STATE) == PARK_WAITING;
-  if (waits) leave(at, PARK_REJECTED);
+  const waits = load<u32>(at, WAIT_SLOT_STATE) == WAIT_SLOT_WAITING;
+  if (waits) leave(at, WAIT_SLOT_REJECTED);
   lockRelease(COMMIT_LOCK);
   if (!waits) return GRANT_GONE;
   giveBack(thread, slot);
@@ -245,37 +245,38 @@ export function parkReject(thread: u32, slot: u32): u32 {
 }
 
 /** The control thread has forgotten a request that was given up: its slot may go back. */
-export function parkForgotten(thread: u32, slot: u32): void {
+export function waitSlotForget(thread: u32, slot: u32): void {
   giveBack(thread, slot);
 }
 
-/** Count the waiting requests again from the parking slots. Commit lock held. */
-export function parkRecount(): void {
+/** Count the waiting requests again from the wait slots. Commit lock held. */
+export function waitSlotRecount(): void {
   waitingClear();
   for (let thread: u32 = 1; thread < THREADS; thread++) {
     for (let slot: u32 = 0; slot < SCANS; slot++) {
-      const at = parkAddress(thread, slot);
-      if (load<u32>(at, PARK_STATE) == PARK_WAITING) waitingAdd(load<i32>(at, PARK_RANKED), 1);
+      const at = waitSlotAddress(thread, slot);
+      if (load<u32>(at, WAIT_SLOT_STATE) == WAIT_SLOT_WAITING) waitingAdd(load<i32>(at, WAIT_SLOT_RANKED), 1);
     }
   }
 }
 
-/** Parking slots that a thread has in use. */
-export function parkedBy(thread: u32): u32 {
+/** Wait slots that a thread has in use. */
+export function waitingOf(thread: u32): u32 {
   if (!gateOn()) return 0;
   let count: u32 = 0;
   for (let slot: u32 = 0; slot < SCANS; slot++) {
-    count += u32(load<u32>(parkAddress(thread, slot), PARK_STATE) != PARK_FREE);
+    count += u32(load<u32>(waitSlotAddress(thread, slot), WAIT_SLOT_STATE) != WAIT_SLOT_FREE);
   }
   return count;
 }
 
 /** A shard died: free its slots and empty its rings. Commit lock held; its charges are released with the ledger's. */
-export function parkAbandon(thread: u32): void {
-  for (let slot: u32 = 0; slot < SCANS; slot++) atomic.store<u32>(parkAddress(thread, slot), PARK_FREE, PARK_STATE);
-  ringClear(parkRing(thread));
+export function waitSlotAbandon(thread: u32): void {
+  for (let slot: u32 = 0; slot < SCANS; slot++)
+    atomic.store<u32>(waitSlotAddress(thread, slot), WAIT_SLOT_FREE, WAIT_SLOT_STATE);
+  ringClear(waitSlotRing(thread));
   ringClear(returnRing(thread));
-  parkRecount();
+  waitSlotRecount();
 }
 
 /** The control thread is about to sleep: whoever changes something from now on rings. */

@@ -1,5 +1,5 @@
 /** New work that waits for its turn. */
-export interface GatedWork {
+export interface BudgetedWork {
   /** Its turn has come. Called at most once. */
   begin(): void;
 }
@@ -23,9 +23,9 @@ export interface WorkGateOptions {
  * under way get their messages. What would wait too long is refused at once. When turns take long (the loop lags),
  * the slice grows to half of a turn: it shares the thread with the work in progress and cannot starve.
  */
-export class WorkGate {
+export class TurnBudget {
   readonly #options: WorkGateOptions;
-  readonly #waiting: { work: GatedWork; since: number }[] = [];
+  readonly #waiting: { work: BudgetedWork; since: number }[] = [];
   /** Index of the oldest entry: the front is cut off in one piece when it has grown long. */
   #head = 0;
   #turnStart = -1;
@@ -47,7 +47,7 @@ export class WorkGate {
   }
 
   /** `now`: the caller goes on by itself. `later`: `begin` will be called. `refused`: there is no room. */
-  enter(work: GatedWork): 'now' | 'later' | 'refused' {
+  enter(work: BudgetedWork): 'now' | 'later' | 'refused' {
     const at = this.#options.now();
     if (this.#turnStart < 0) this.#openTurn(at);
     if (this.waiting === 0 && at - this.#turnStart <= this.#slice) return 'now';

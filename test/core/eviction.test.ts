@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import type { GateSettings } from '../../dist/core/capacity-gate.js';
 import { CORE } from '../../dist/core/core-names.js';
-import type { GateSettings } from '../../dist/core/gate.js';
 import { makeGate } from './gate-pool.ts';
 
 const LIMITED: GateSettings = { mode: 'requests', maxRequests: 2, maxTokens: 1 };
@@ -30,20 +30,20 @@ function scene(settings: GateSettings, endpoints = 1) {
       const { ticket, ticketGeneration } = running.get(name)!;
       shard.decider.release(ticket, ticketGeneration);
     },
-    /** A request that has to wait. @returns its parking slot */
+    /** A request that has to wait. @returns its wait slot */
     wait(priority = 0, { tokens = 10, subset }: { tokens?: number; subset?: number[] } = {}): number {
-      const { status, parked } = shard.ask({ priority, promptTokens: tokens, nowMs: ++now, subset });
-      expect(status).toBe('parked');
-      return parked;
+      const { status, waitSlot } = shard.ask({ priority, promptTokens: tokens, nowMs: ++now, subset });
+      expect(status).toBe('waiting');
+      return waitSlot;
     },
     /** Name of the request that is chosen for a waiting one. */
-    revoke(parked: number): string | undefined {
-      const revoked = pool.gate.revoke(1, parked, ++now);
-      if (revoked === undefined) return undefined;
+    evictRequest(waitSlot: number): string | undefined {
+      const evicted = pool.gate.evictRequest(1, waitSlot, ++now);
+      if (evicted === undefined) return undefined;
       for (const [name, { ticket, ticketGeneration }] of running) {
-        if (ticket === revoked.ticket && ticketGeneration === revoked.ticketGeneration) return name;
+        if (ticket === evicted.ticket && ticketGeneration === evicted.ticketGeneration) return name;
       }
-      return `unknown ticket ${revoked.ticket}`;
+      return `unknown ticket ${evicted.ticket}`;
     },
     set(column: number, slot: number, value: number) {
       const { call, f32 } = pool.control;
@@ -57,7 +57,7 @@ describe('the running request that makes room', () => {
     const s = scene(LIMITED);
     s.run('low', -2);
     s.run('less low', -1);
-    expect(s.revoke(s.wait())).toBe('low');
+    expect(s.evictRequest(s.wait())).toBe('low');
   });
 
   it('among equals is one without a first token', () => {
@@ -65,73 +65,73 @@ describe('the running request that makes room', () => {
     s.run('older, pending', -1);
     s.run('newer, answering', -1);
     s.firstToken('newer, answering');
-    expect(s.revoke(s.wait())).toBe('older, pending');
+    expect(s.evictRequest(s.wait())).toBe('older, pending');
   });
 
   it('then the newest', () => {
     const s = scene(LIMITED);
     s.run('older', -1);
     s.run('newer', -1);
-    expect(s.revoke(s.wait())).toBe('newer');
+    expect(s.evictRequest(s.wait())).toBe('newer');
   });
 
   it('is told with its shard, ticket and priority', () => {
     const s = scene(LIMITED);
     const { ticket, ticketGeneration } = s.run('a', -3);
     s.run('b', 0);
-    expect(s.gate.revoke(1, s.wait(), 9)).toEqual({ thread: 1, ticket, ticketGeneration, priority: -3 });
+    expect(s.gate.evictRequest(1, s.wait(), 9)).toEqual({ thread: 1, ticket, ticketGeneration, priority: -3 });
   });
 
   it('is never one of priority 0 or higher', () => {
     const s = scene(LIMITED);
     s.run('a', 0);
     s.run('b', 1);
-    expect(s.revoke(s.wait(5))).toBeUndefined();
+    expect(s.evictRequest(s.wait(5))).toBeUndefined();
   });
 
   it('is never one of the same band', () => {
     const s = scene(LIMITED);
     s.run('a', -1);
     s.run('b', -1);
-    expect(s.revoke(s.wait(-1))).toBeUndefined();
+    expect(s.evictRequest(s.wait(-1))).toBeUndefined();
   });
 
   it('runs on an endpoint that the waiting one may use', () => {
     const s = scene(LIMITED, 2);
     s.run('elsewhere', -9, { subset: [1] });
     for (const name of ['here', 'too']) s.run(name, -1, { subset: [0] });
-    expect(s.revoke(s.wait(0, { subset: [0] }))).toBe('too');
+    expect(s.evictRequest(s.wait(0, { subset: [0] }))).toBe('too');
   });
 
   it('is chosen once: while it is on its way out its room counts as free', () => {
     const s = scene(LIMITED);
     for (const name of ['a', 'b']) s.run(name, -1);
     const waiting = s.wait();
-    expect(s.revoke(waiting)).toBe('b');
-    expect(s.revoke(waiting)).toBeUndefined();
+    expect(s.evictRequest(waiting)).toBe('b');
+    expect(s.evictRequest(waiting)).toBeUndefined();
   });
 
   it('is followed by another one when it is lost, and is not chosen again', () => {
     const s = scene(LIMITED);
     for (const name of ['a', 'b']) s.run(name, -1);
     const waiting = s.wait();
-    const lost = s.gate.revoke(1, waiting, 9)!;
-    expect(s.gate.revocationLost(lost)).toBe(true);
-    expect(s.revoke(waiting)).toBe('a');
-    expect(s.revoke(waiting)).toBeUndefined();
+    const lost = s.gate.evictRequest(1, waiting, 9)!;
+    expect(s.gate.evictionLost(lost)).toBe(true);
+    expect(s.evictRequest(waiting)).toBe('a');
+    expect(s.evictRequest(waiting)).toBeUndefined();
   });
 
   it('is known to have ended by its ticket and generation, whoever has the ticket then', () => {
     const s = scene(LIMITED);
     for (const name of ['a', 'b']) s.run(name, -1);
-    const revoked = s.gate.revoke(1, s.wait(), 9)!;
-    expect(s.gate.isHeld(revoked)).toBe(true);
+    const evicted = s.gate.evictRequest(1, s.wait(), 9)!;
+    expect(s.gate.isHeld(evicted)).toBe(true);
     s.end('b');
-    expect(s.gate.isHeld(revoked)).toBe(false);
+    expect(s.gate.isHeld(evicted)).toBe(false);
     const next = s.shard1.decide({ priority: 3, nowMs: 20 });
-    expect(next).toMatchObject({ status: 'decided', ticket: revoked.ticket });
-    expect(s.gate.isHeld(revoked)).toBe(false);
-    s.gate.revocationLost(revoked);
+    expect(next).toMatchObject({ status: 'decided', ticket: evicted.ticket });
+    expect(s.gate.isHeld(evicted)).toBe(false);
+    s.gate.evictionLost(evicted);
     expect(s.control.call.gateCheck()).toBe(0);
   });
 });
@@ -141,8 +141,8 @@ describe('nobody makes room', () => {
     const s = scene(LIMITED);
     for (const name of ['a', 'b']) s.run(name, -1);
     const waiting = s.wait();
-    s.shard1.parking.cancel(waiting);
-    expect(s.revoke(waiting)).toBeUndefined();
+    s.shard1.waitSlots.cancel(waiting);
+    expect(s.evictRequest(waiting)).toBeUndefined();
   });
 
   it('where an endpoint has room by now', () => {
@@ -150,7 +150,7 @@ describe('nobody makes room', () => {
     for (const name of ['a', 'b']) s.run(name, -1);
     const waiting = s.wait();
     s.end('a');
-    expect(s.revoke(waiting)).toBeUndefined();
+    expect(s.evictRequest(waiting)).toBeUndefined();
   });
 
   it('for a band that may take nothing at all', () => {
@@ -158,7 +158,7 @@ describe('nobody makes room', () => {
     for (const name of ['a', 'b']) s.run(name, -1);
     const waiting = s.wait();
     s.gate.setCeiling(0, 0);
-    expect(s.revoke(waiting)).toBeUndefined();
+    expect(s.evictRequest(waiting)).toBeUndefined();
   });
 
   it('where those that may be ended would not make enough of it', () => {
@@ -166,7 +166,7 @@ describe('nobody makes room', () => {
     s.run('large', 0, { tokens: 990 });
     s.run('small', -1, { tokens: 5 });
     s.run('last', 0, { tokens: 300 });
-    expect(s.revoke(s.wait())).toBeUndefined();
+    expect(s.evictRequest(s.wait())).toBeUndefined();
   });
 });
 
@@ -176,7 +176,7 @@ describe('with the learned limits', () => {
     s.run('low', -1, { tokens: 0 });
     s.run('high', 0, { tokens: 60 });
     s.set(CORE.ROOM_WINDOW, 0, 50);
-    expect(s.revoke(s.wait(0))).toBeUndefined();
+    expect(s.evictRequest(s.wait(0))).toBeUndefined();
   });
 
   it('nor does it where only one of several endpoints is not out of slots', () => {
@@ -186,7 +186,7 @@ describe('with the learned limits', () => {
     for (const slot of [0, 1]) s.set(CORE.ROOM_WINDOW, slot, 50);
     s.set(CORE.ROOM_LIMIT, 0, 1);
     s.gate.setCeiling(0, 0.4);
-    expect(s.revoke(s.wait(0))).toBeUndefined();
+    expect(s.evictRequest(s.wait(0))).toBeUndefined();
   });
 
   it('an endpoint out of slots loses one request', () => {
@@ -195,12 +195,12 @@ describe('with the learned limits', () => {
     s.set(CORE.ROOM_LIMIT, 0, 4);
     const waiting = s.wait(0);
     // 8 in flight, and the highest band may have 4 × 1.06 + 2.
-    expect([s.revoke(waiting), s.revoke(waiting), s.revoke(waiting), s.revoke(waiting)]).toEqual([
-      'low 7',
-      'low 6',
-      'low 5',
-      undefined,
-    ]);
+    expect([
+      s.evictRequest(waiting),
+      s.evictRequest(waiting),
+      s.evictRequest(waiting),
+      s.evictRequest(waiting),
+    ]).toEqual(['low 7', 'low 6', 'low 5', undefined]);
   });
 
   it('a full KV cache loses as many as the waiting request needs', () => {
@@ -214,7 +214,11 @@ describe('with the learned limits', () => {
     s.set(CORE.ROOM_CAPACITY, 0, 700);
     // 700 tokens are held, 693 may be: 150 more need 157, which the newest two have.
     const waiting = s.wait(0, { tokens: 150 });
-    expect([s.revoke(waiting), s.revoke(waiting), s.revoke(waiting)]).toEqual(['low 2', 'low 1', undefined]);
+    expect([s.evictRequest(waiting), s.evictRequest(waiting), s.evictRequest(waiting)]).toEqual([
+      'low 2',
+      'low 1',
+      undefined,
+    ]);
   });
 
   it('the endpoint that needs the fewest to go is chosen before the newest request', () => {
@@ -227,6 +231,6 @@ describe('with the learned limits', () => {
     s.run('high', 0, { tokens: 0, subset: [0] });
     s.firstToken('high');
     for (const slot of [0, 1]) s.set(CORE.ROOM_CAPACITY, slot, 620);
-    expect(s.revoke(s.wait(0, { tokens: 300 }))).toBe('one large');
+    expect(s.evictRequest(s.wait(0, { tokens: 300 }))).toBe('one large');
   });
 });

@@ -1,8 +1,8 @@
 import type { GatedScheduler, Placement, Rejection, ScheduleInput, Scheduler } from '../decision.js';
 import type { PluginDefinition } from '../plugin.js';
-import type { HostPluginSettings } from '../program.js';
+import type { HookPluginSettings } from '../program.js';
+import { guardOf, type HookServices, hookContext } from './hook-plugins.js';
 import type { SchedulerContext } from './hooks.js';
-import { guardOf, type HostServices, hostContext } from './host-plugins.js';
 import type { PluginGuard } from './plugin-guard.js';
 
 /**
@@ -18,16 +18,16 @@ export class CustomScheduler implements Scheduler {
 
   /** @throws with one line that names the plugin, when it cannot be made. */
   constructor(
-    { name, type, parameters }: HostPluginSettings,
+    { name, type, parameters }: HookPluginSettings,
     definition: PluginDefinition,
     profiles: GatedScheduler,
-    services: HostServices,
+    services: HookServices,
   ) {
     this.#profiles = ungated(profiles);
     this.#guard = guardOf(name, definition.budgetMs, services);
     const noted: Scheduler = { schedule: (input) => this.#note(this.#profiles.schedule(input)) };
     const context: SchedulerContext = {
-      ...hostContext({ name, type }, services),
+      ...hookContext({ name, type }, services),
       endpoints: ({ subset }) => services.views.restrict(subset),
       place: (request, slots) => place(request, slots, noted, services),
       profiles: noted,
@@ -57,7 +57,7 @@ function ungated(profiles: GatedScheduler): Scheduler {
   return {
     schedule(input) {
       const outcome = profiles.schedule({ ...input, gate: undefined });
-      if (outcome.kind === 'parked') throw new Error('a request without a gate was parked');
+      if (outcome.kind === 'waiting') throw new Error('a request without a gate was waiting');
       return outcome;
     },
   };
@@ -80,7 +80,7 @@ function place(
   request: ScheduleInput,
   slots: readonly number[],
   profiles: Scheduler,
-  { views }: HostServices,
+  { views }: HookServices,
 ): Placement | Rejection {
   const endpoints = slots.map((slot) => {
     const endpoint = views.at(slot);

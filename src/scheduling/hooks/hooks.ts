@@ -1,10 +1,10 @@
 import type { Usage } from '../../core/types.js';
 import type { PickedEndpoint, Placement, Rejection, RejectionCode, ScheduleInput, Scheduler } from '../decision.js';
 import type { RequestHeaders } from '../request-headers.js';
-import type { HostRequest } from './host-request.js';
+import type { HookRequest } from './host-request.js';
 
 /**
- * The hooks of a host plugin. All of them run on the thread of the shard that serves the request, between two messages
+ * The hooks of a hook plugin. All of them run on the thread of the shard that serves the request, between two messages
  * of its streams: while a hook runs, the shard does nothing else. So they are synchronous (a hook that returns a promise
  * has failed), take microseconds, and reach for the network only from timers of their own.
  *
@@ -45,7 +45,7 @@ export interface EndpointViews {
 /** Reads headers before anything is decided; may name the request's flow and leave attributes. */
 export interface RequestHeaderProcessor {
   /** Once per request, before admission. The body may not be understood yet. */
-  requestHeaders(request: HostRequest): void;
+  requestHeaders(request: HookRequest): void;
 }
 
 /** Narrows the endpoints before any profile runs. */
@@ -54,7 +54,7 @@ export interface Screener {
    * Slots that may be used, a subset of `endpoints.slots`; undefined = all of them. Every screener sees the same set, and
    * their answers are intersected. An empty intersection ends the request with 503.
    */
-  screen(request: HostRequest, endpoints: EndpointViews): readonly number[] | undefined;
+  screen(request: HookRequest, endpoints: EndpointViews): readonly number[] | undefined;
 }
 
 /** Why a request is turned away. */
@@ -72,13 +72,13 @@ export interface Denial {
 /** May turn a request away. */
 export interface Admitter {
   /** Once per request, after the screeners; undefined = admitted. The first denial counts. */
-  admit(request: HostRequest, endpoints: EndpointViews): Denial | undefined;
+  admit(request: HookRequest, endpoints: EndpointViews): Denial | undefined;
 }
 
 /** Finds out something about a request for filters and scorers of other plugins. */
 export interface DataProducer {
   /** Once per request, before any filter or scorer; what it finds goes to `request.attributes`. */
-  produce(request: HostRequest, endpoints: EndpointViews): void;
+  produce(request: HookRequest, endpoints: EndpointViews): void;
 }
 
 /** Lets requests wait for others. */
@@ -87,31 +87,31 @@ export interface RequestHolder {
    * Once per request with a body, when it is understood and before admission: a promise holds the request until it
    * settles, at most 15 seconds. Undefined = it goes on at once.
    */
-  hold(request: HostRequest, endpoints: EndpointViews): Promise<void> | undefined;
+  hold(request: HookRequest, endpoints: EndpointViews): Promise<void> | undefined;
 }
 
 /** Says which share of a prompt each endpoint holds. Needs `hostsMatches`, and a prefix-cache-scorer that names it. */
 export interface MatchTeller {
   /** Fill `column`, which has one cell per slot and holds 0 everywhere, with shares in 0 … 1. Called as `filter`. */
-  match(request: HostRequest, endpoints: EndpointViews, column: Float32Array): void;
+  match(request: HookRequest, endpoints: EndpointViews, column: Float32Array): void;
 }
 
 /** Keeps some of the endpoints. Needs the kind `filter`, and a reference in a profile. */
-export interface HostFilter {
+export interface HookFilter {
   /**
    * Fill `column`, which has one cell per slot and holds 1 everywhere: 0 drops the slot, anything above 0 keeps it. NaN
    * counts as a failure. Called once for each profile that names the plugin and runs, whatever other filters leave.
    */
-  filter(request: HostRequest, endpoints: EndpointViews, column: Float32Array): void;
+  filter(request: HookRequest, endpoints: EndpointViews, column: Float32Array): void;
 }
 
 /** Scores endpoints. Needs the kind `scorer`, and a reference in a profile. */
-export interface HostScorer {
+export interface HookScorer {
   /**
    * Fill `column`, which has one cell per slot and holds 0 everywhere, with scores in 0 … 1, 1 = best; what is outside is
    * clamped, NaN counts as a failure. The profile's weight is applied afterwards. Called as `filter`.
    */
-  score(request: HostRequest, endpoints: EndpointViews, column: Float32Array): void;
+  score(request: HookRequest, endpoints: EndpointViews, column: Float32Array): void;
 }
 
 /** Headers of the request as the model server gets it. */
@@ -126,11 +126,11 @@ export interface OutgoingHeaders {
 /** Hears where a request was placed. */
 export interface PlacementListener {
   /** Once per placed request, before the proxy is told. */
-  placed(request: HostRequest, placement: Placement, endpoints: EndpointViews, headers: OutgoingHeaders): void;
+  placed(request: HookRequest, placement: Placement, endpoints: EndpointViews, headers: OutgoingHeaders): void;
 }
 
 /** Head of an answer as a plugin sees it. */
-export interface HostResponse {
+export interface HookResponse {
   /** HTTP status; undefined when the proxy names none. */
   readonly status: number | undefined;
   readonly headers: RequestHeaders;
@@ -148,7 +148,7 @@ export interface HostResponse {
 /** Adds headers to an answer. */
 export interface ResponseHeaderProcessor {
   /** Once per answer to a placed request, when its headers have come. */
-  responseHeaders(request: HostRequest, response: HostResponse): void;
+  responseHeaders(request: HookRequest, response: HookResponse): void;
 }
 
 /** Where a reporter puts what it has to say: the proxy's dynamic metadata. */
@@ -160,19 +160,19 @@ export interface MetadataSink {
 /** Tells the proxy about a finished answer. */
 export interface ResponseReporter {
   /** Once per answer with a body, at its end; unknown parts of `usage` are -1. Sent with the last piece of the body. */
-  report(request: HostRequest, usage: Readonly<Usage>, metadata: MetadataSink): void;
+  report(request: HookRequest, usage: Readonly<Usage>, metadata: MetadataSink): void;
 }
 
 /** What a plugin's factory returns: any of the hooks, and `close`. */
-export interface HostPlugin
+export interface HookPlugin
   extends Partial<RequestHeaderProcessor>,
     Partial<Screener>,
     Partial<Admitter>,
     Partial<RequestHolder>,
     Partial<DataProducer>,
     Partial<MatchTeller>,
-    Partial<HostFilter>,
-    Partial<HostScorer>,
+    Partial<HookFilter>,
+    Partial<HookScorer>,
     Partial<PlacementListener>,
     Partial<ResponseHeaderProcessor>,
     Partial<ResponseReporter> {
@@ -201,7 +201,7 @@ export type PluginCounter =
 export type PluginHistogram = 'encoder_cache_hit_ratio';
 
 /** What a plugin's factory is given. One call per shard, on the shard's thread, before its first request. */
-export interface HostContext {
+export interface HookContext {
   /** Configured name of the plugin. */
   readonly name: string;
   /** Milliseconds of a monotonic clock, the same on every thread. */
@@ -220,8 +220,8 @@ export interface HostContext {
   share(receive: (message: unknown) => void): (message: unknown) => void;
 }
 
-/** What a custom scheduler is given beside a HostContext. */
-export interface SchedulerContext extends HostContext {
+/** What a custom scheduler is given beside a HookContext. */
+export interface SchedulerContext extends HookContext {
   /** The endpoints that a request may use. The object is valid until the next call. */
   endpoints(request: ScheduleInput): EndpointViews;
   /** Place the request on these slots, in order of preference, and charge the first one. At least one slot. */

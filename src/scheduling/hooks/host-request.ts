@@ -1,8 +1,8 @@
 import type { Medium } from '../../core/types.js';
 import type { RequestHeaders } from '../request-headers.js';
 
-/** One request as host plugins see it: the same object in every hook, from its headers to the end of its answer. */
-export interface HostRequest {
+/** One request as hook plugins see it: the same object in every hook, from its headers to the end of its answer. */
+export interface HookRequest {
   readonly headers: RequestHeaders;
   /** Path with query. */
   readonly path: string;

@@ -1,7 +1,7 @@
 import { CORE } from './core-names.js';
 import type { CoreInstance } from './memory.js';
 
-/** The endpoint columns that host plugins may read, one cell per slot. Other threads write them: views, not copies. */
+/** The endpoint columns that hook plugins may read, one cell per slot. Other threads write them: views, not copies. */
 export interface EndpointColumns {
   readonly known: Uint32Array;
   readonly waiting: Float32Array;
@@ -50,7 +50,7 @@ function matchColumn({ call, sizes, u32 }: CoreInstance): Uint32Array {
  * A column of this thread that OP_FILTER_HOST and OP_SCORE_HOST read, one cell per slot.
  * @throws RangeError when there is no column of that number.
  */
-export function hostColumn(core: CoreInstance, column: number): Float32Array {
+export function hookColumn(core: CoreInstance, column: number): Float32Array {
   const { call, sizes, f32 } = core;
   if (!Number.isInteger(column) || column < 0 || column >= CORE.HOST_COLUMNS) {
     throw new RangeError(`there are ${CORE.HOST_COLUMNS} host columns, none has the number ${column}`);

@@ -1,6 +1,6 @@
 import { CORE } from './core-names.js';
-import { type Label, OUTCOMES, type Outcome, UNKNOWN_COUNT } from './label.js';
 import type { CoreInstance } from './memory.js';
+import { OUTCOMES, type Outcome, type TrainingSample, UNKNOWN_COUNT } from './training-sample.js';
 
 /**
  * Records this near to being overwritten are taken as lost: their writer may be at work on them already, and plain
@@ -9,21 +9,21 @@ import type { CoreInstance } from './memory.js';
 const MARGIN = 16;
 
 /**
- * Reads the label rings of all threads, each record once. Every consumer has a reader of its own, with its own place in
+ * Reads the sample rings of all threads, each record once. Every consumer has a reader of its own, with its own place in
  * the rings; readers do not disturb each other or the writers. What a consumer does not take in time is lost and counted.
  */
-export class LabelReader {
+export class SampleReader {
   readonly #core: CoreInstance;
   readonly #rings: number;
   /** By thread: number of the next record. */
   readonly #next: Uint32Array;
-  readonly #label = {} as Label;
+  readonly #sample = {} as TrainingSample;
   #lost = 0;
 
   /** @param from 'now' = only what is written from now on; 'oldest' = what the rings still hold as well */
   constructor(core: CoreInstance, from: 'now' | 'oldest' = 'now') {
     this.#core = core;
-    this.#rings = core.call.regionAddress(CORE.REGION_LABEL_RING) >>> 0;
+    this.#rings = core.call.regionAddress(CORE.REGION_SAMPLE_RING) >>> 0;
     this.#next = new Uint32Array(core.sizes.threads);
     const kept = CORE.LABEL_COUNT - MARGIN;
     for (let thread = 0; thread < this.#next.length; thread++) {
@@ -38,12 +38,12 @@ export class LabelReader {
   }
 
   /**
-   * Hand over the records that are new, thread by thread, each thread's in order. The label belongs to the reader and is
+   * Hand over the records that are new, thread by thread, each thread's in order. The sample belongs to the reader and is
    * overwritten by the next one.
    * @param limit how many at most
    * @returns how many; fewer than `limit` = nothing is left
    */
-  drain(visit: (label: Label) => void, limit = Number.POSITIVE_INFINITY): number {
+  drain(visit: (sample: TrainingSample) => void, limit = Number.POSITIVE_INFINITY): number {
     let count = 0;
     for (let thread = 0; thread < this.#next.length && count < limit; thread++) {
       count += this.#drainThread(thread, visit, limit - count);
@@ -56,11 +56,11 @@ export class LabelReader {
   }
 
   #ringOf(thread: number): number {
-    return this.#rings + thread * CORE.LABEL_RING_BYTES;
+    return this.#rings + thread * CORE.SAMPLE_RING_BYTES;
   }
 
-  #drainThread(thread: number, visit: (label: Label) => void, limit: number): number {
-    const { LABEL_COUNT: size, LABEL_BYTES: bytes } = CORE;
+  #drainThread(thread: number, visit: (sample: TrainingSample) => void, limit: number): number {
+    const { LABEL_COUNT: size, SAMPLE_BYTES: bytes } = CORE;
     const kept = size! - MARGIN;
     let count = 0;
     for (let behind = this.#behind(thread); behind > 0 && count < limit; behind = this.#behind(thread)) {
@@ -73,7 +73,7 @@ export class LabelReader {
         continue;
       }
       this.#next[thread] = number + 1;
-      visit(this.#label);
+      visit(this.#sample);
       count++;
     }
     return count;
@@ -91,48 +91,48 @@ export class LabelReader {
 
   #read(at: number): void {
     const { view } = this.#core;
-    const label = this.#label;
-    label.timeMs = view.getFloat64(at, true);
-    label.slot = view.getUint32(at + 8, true);
-    label.slotGeneration = view.getUint32(at + 12, true);
-    this.#readFeatures(at + CORE.LABEL_FEATURES);
-    label.outcome = outcomeOf.get(view.getUint32(at + CORE.LABEL_OUTCOME, true))!;
-    label.firstOutputMs = known(view.getFloat32(at + CORE.LABEL_FIRST_OUTPUT, true));
-    label.perTokenMs = known(view.getFloat32(at + CORE.LABEL_PER_TOKEN, true));
-    label.durationMs = view.getFloat32(at + CORE.LABEL_DURATION, true);
-    label.outputTokens = counted(view.getUint32(at + CORE.LABEL_OUTPUT_TOKENS, true));
-    label.reportedPromptTokens = counted(view.getUint32(at + CORE.LABEL_PROMPT_TOKENS, true));
-    label.cachedTokens = counted(view.getUint32(at + CORE.LABEL_CACHED_TOKENS, true));
-    label.inflightAtEnd = view.getUint32(at + CORE.LABEL_INFLIGHT_AT_END, true);
-    label.promptTokensAtEnd = view.getUint32(at + CORE.LABEL_PROMPT_AT_END, true);
-    label.staged = view.getUint32(at + CORE.LABEL_STAGED, true) !== 0;
-    label.priority = view.getInt32(at + CORE.LABEL_PRIORITY, true);
+    const sample = this.#sample;
+    sample.timeMs = view.getFloat64(at, true);
+    sample.slot = view.getUint32(at + 8, true);
+    sample.slotGeneration = view.getUint32(at + 12, true);
+    this.#readFeatures(at + CORE.SAMPLE_FEATURES);
+    sample.outcome = outcomeOf.get(view.getUint32(at + CORE.SAMPLE_OUTCOME, true))!;
+    sample.firstOutputMs = known(view.getFloat32(at + CORE.SAMPLE_FIRST_OUTPUT, true));
+    sample.perTokenMs = known(view.getFloat32(at + CORE.SAMPLE_PER_TOKEN, true));
+    sample.durationMs = view.getFloat32(at + CORE.SAMPLE_DURATION, true);
+    sample.outputTokens = counted(view.getUint32(at + CORE.SAMPLE_OUTPUT_TOKENS, true));
+    sample.reportedPromptTokens = counted(view.getUint32(at + CORE.SAMPLE_PROMPT_TOKENS, true));
+    sample.cachedTokens = counted(view.getUint32(at + CORE.SAMPLE_CACHED_TOKENS, true));
+    sample.inflightAtEnd = view.getUint32(at + CORE.SAMPLE_INFLIGHT_AT_END, true);
+    sample.promptTokensAtEnd = view.getUint32(at + CORE.SAMPLE_PROMPT_AT_END, true);
+    sample.staged = view.getUint32(at + CORE.SAMPLE_STAGED, true) !== 0;
+    sample.priority = view.getInt32(at + CORE.SAMPLE_PRIORITY, true);
   }
 
   #readFeatures(at: number): void {
     const { view } = this.#core;
-    const label = this.#label;
+    const sample = this.#sample;
     const tag = view.getUint32(at + CORE.FEATURE_TAG, true);
     const bits = view.getUint32(at + CORE.FEATURE_KNOWN, true);
     const wouldPick = bits >>> 16;
-    label.wouldPick = wouldPick === 0 ? undefined : wouldPick - 1;
+    sample.wouldPick = wouldPick === 0 ? undefined : wouldPick - 1;
     const signal = (bit: number, offset: number) =>
       (bits & bit) === 0 ? undefined : view.getFloat32(at + offset, true);
-    label.profile = tag & 0xff;
-    label.tag = tag >>> 8;
-    label.modelLow = view.getUint32(at + CORE.FEATURE_MODEL, true);
-    label.modelHigh = view.getUint32(at + CORE.FEATURE_MODEL + 4, true);
-    label.promptTokens = view.getUint32(at + CORE.FEATURE_PROMPT, true);
-    label.uncachedTokens = view.getUint32(at + CORE.FEATURE_UNCACHED, true);
-    label.bestCachedTokens = view.getUint32(at + CORE.FEATURE_BEST_CACHED, true);
-    label.inflight = view.getUint32(at + CORE.FEATURE_INFLIGHT, true);
-    label.prefillTokens = view.getUint32(at + CORE.FEATURE_PREFILL_AHEAD, true);
-    label.promptTokensInFlight = view.getUint32(at + CORE.FEATURE_PROMPT_AHEAD, true);
-    label.waiting = signal(CORE.SIGNAL_WAITING, CORE.FEATURE_WAITING);
-    label.running = signal(CORE.SIGNAL_RUNNING, CORE.FEATURE_RUNNING);
-    label.kvUsage = signal(CORE.SIGNAL_KV_USAGE, CORE.FEATURE_KV_USAGE);
-    label.prefillRate = view.getFloat32(at + CORE.FEATURE_PREFILL_RATE, true);
-    label.activeBlocks = view.getUint32(at + CORE.FEATURE_ACTIVE_BLOCKS, true);
+    sample.profile = tag & 0xff;
+    sample.tag = tag >>> 8;
+    sample.modelLow = view.getUint32(at + CORE.FEATURE_MODEL, true);
+    sample.modelHigh = view.getUint32(at + CORE.FEATURE_MODEL + 4, true);
+    sample.promptTokens = view.getUint32(at + CORE.FEATURE_PROMPT, true);
+    sample.uncachedTokens = view.getUint32(at + CORE.FEATURE_UNCACHED, true);
+    sample.bestCachedTokens = view.getUint32(at + CORE.FEATURE_BEST_CACHED, true);
+    sample.inflight = view.getUint32(at + CORE.FEATURE_INFLIGHT, true);
+    sample.prefillTokens = view.getUint32(at + CORE.FEATURE_PREFILL_AHEAD, true);
+    sample.promptTokensInFlight = view.getUint32(at + CORE.FEATURE_PROMPT_AHEAD, true);
+    sample.waiting = signal(CORE.SIGNAL_WAITING, CORE.FEATURE_WAITING);
+    sample.running = signal(CORE.SIGNAL_RUNNING, CORE.FEATURE_RUNNING);
+    sample.kvUsage = signal(CORE.SIGNAL_KV_USAGE, CORE.FEATURE_KV_USAGE);
+    sample.prefillRate = view.getFloat32(at + CORE.FEATURE_PREFILL_RATE, true);
+    sample.activeBlocks = view.getUint32(at + CORE.FEATURE_ACTIVE_BLOCKS, true);
   }
 }
 

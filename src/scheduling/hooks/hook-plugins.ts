@@ -1,12 +1,12 @@
 import type { Usage } from '../../core/types.js';
 import type { PickedEndpoint, Placement, Rejection, ScheduleInput } from '../decision.js';
 import type { PluginDefinition } from '../plugin.js';
-import type { HostPluginSettings, MatchFormula } from '../program.js';
+import type { HookPluginSettings, MatchFormula } from '../program.js';
 import type { RequestHeaders } from '../request-headers.js';
 import { AnswerHeaders } from './answer-headers.js';
 import { AnswerMetadata } from './answer-metadata.js';
-import type { HostContext, HostPlugin, PluginCounter, PluginHistogram, PluginLog } from './hooks.js';
-import { HostedRequest } from './hosted-request.js';
+import { HookRequestRecord } from './hook-request.js';
+import type { HookContext, HookPlugin, PluginCounter, PluginHistogram, PluginLog } from './hooks.js';
 import { PlacedHeaders } from './placed-headers.js';
 import { BUDGET_MS, PluginGuard } from './plugin-guard.js';
 import type { PoolViews } from './pool-views.js';
@@ -19,7 +19,7 @@ export interface PluginIdentity {
 }
 
 /** Where the chains of prompts come from. */
-export interface HostedPrompts {
+export interface HookPrompts {
   readonly blockTokens: number;
   /** Chain hashes of a finished scan, as RequestScanner.chainHashes. */
   chainHashes(scan: number, model: string): BigUint64Array;
@@ -28,8 +28,8 @@ export interface HostedPrompts {
 /** Longest time that requests are held, whatever the promise of a plugin says. */
 export const HOLD_MS_MOST = 15_000;
 
-/** What host plugins get from the shard that they run on. */
-export interface HostServices {
+/** What hook plugins get from the shard that they run on. */
+export interface HookServices {
   readonly views: PoolViews;
   /** The thread's column of a number. */
   readonly column: (index: number) => Float32Array;
@@ -41,12 +41,12 @@ export interface HostServices {
   readonly log: PluginLog;
   /** Counts a failure of a plugin. */
   readonly failed: (plugin: string) => void;
-  /** Adds one to a counter for a plugin (HostContext.count). */
+  /** Adds one to a counter for a plugin (HookContext.count). */
   readonly count: (plugin: PluginIdentity, counter: PluginCounter, labels: Readonly<Record<string, string>>) => void;
-  /** Observes a value for a plugin (HostContext.observe). */
+  /** Observes a value for a plugin (HookContext.observe). */
   readonly observe: (plugin: PluginIdentity, histogram: PluginHistogram, value: number) => void;
-  readonly prompts: HostedPrompts;
-  /** Join a plugin's instances on the other shards (HostContext.share). */
+  readonly prompts: HookPrompts;
+  /** Join a plugin's instances on the other shards (HookContext.share). */
   readonly share: (plugin: string, receive: (message: unknown) => void) => (message: unknown) => void;
 }
 
@@ -68,7 +68,7 @@ type SharedHook = (typeof SHARED_HOOKS)[number];
 
 /** A plugin's instance on this shard. */
 interface Instance {
-  readonly plugin: HostPlugin;
+  readonly plugin: HookPlugin;
   readonly guard: PluginGuard;
   readonly filterColumn: Float32Array | undefined;
   readonly scoreColumn: Float32Array | undefined;
@@ -84,7 +84,7 @@ const screenedOut: Rejection = {
 };
 
 /** The context of the factory of a plugin. */
-export function hostContext(plugin: PluginIdentity, services: HostServices): HostContext {
+export function hookContext(plugin: PluginIdentity, services: HookServices): HookContext {
   const { clock, random, log } = services;
   const { name, type } = plugin;
   return {
@@ -99,22 +99,22 @@ export function hostContext(plugin: PluginIdentity, services: HostServices): Hos
 }
 
 /** The guard of plugin `name`. */
-export function guardOf(name: string, budgetMs: number | undefined, services: HostServices): PluginGuard {
+export function guardOf(name: string, budgetMs: number | undefined, services: HookServices): PluginGuard {
   const { now, failed, log } = services;
   return new PluginGuard({ name, budgetMs: budgetMs ?? BUDGET_MS, now, failed, log });
 }
 
-/** All host plugins of one shard, and every way in which the request path calls them. */
-export class HostPlugins {
-  readonly #services: HostServices;
+/** All hook plugins of one shard, and every way in which the request path calls them. */
+export class HookPlugins {
+  readonly #services: HookServices;
   readonly #instances: readonly Instance[];
   readonly #hooked: ReadonlyMap<SharedHook, readonly Instance[]>;
 
   /** @throws with one line that names the plugin, when it cannot be made. */
   constructor(
-    settings: readonly HostPluginSettings[],
+    settings: readonly HookPluginSettings[],
     definitions: ReadonlyMap<string, PluginDefinition>,
-    services: HostServices,
+    services: HookServices,
   ) {
     this.#services = services;
     this.#instances = settings.flatMap((each) => makeInstance(each, definitions.get(each.type), services));
@@ -132,8 +132,8 @@ export class HostPlugins {
   }
 
   /** A new request, seen by the header processors. @param fairnessId of the request itself; undefined = it names none */
-  begin(headers: RequestHeaders, path: string, priority: number, fairnessId: string | undefined): HostedRequest {
-    const request = new HostedRequest(headers, path, priority, fairnessId);
+  begin(headers: RequestHeaders, path: string, priority: number, fairnessId: string | undefined): HookRequestRecord {
+    const request = new HookRequestRecord(headers, path, priority, fairnessId);
     for (const { plugin, guard } of this.#with('requestHeaders')) {
       guard.run('requestHeaders', () => plugin.requestHeaders!(request), undefined);
     }
@@ -144,7 +144,7 @@ export class HostPlugins {
    * Ask the plugins whether the request shall wait.
    * @returns settles, and never rejects, when it may go on; undefined = at once
    */
-  hold(request: HostedRequest, input: HeldInput): Promise<void> | undefined {
+  hold(request: HookRequestRecord, input: HeldInput): Promise<void> | undefined {
     const holders = this.#with('hold');
     if (holders.length === 0) return undefined;
     const { views, prompts } = this.#services;
@@ -168,7 +168,7 @@ export class HostPlugins {
    * Ask screeners and admitters.
    * @returns the addresses that the request may use (undefined = all), or why it may not be placed
    */
-  allow(request: HostedRequest, subset: readonly string[] | undefined): readonly string[] | undefined | Rejection {
+  allow(request: HookRequestRecord, subset: readonly string[] | undefined): readonly string[] | undefined | Rejection {
     const { views } = this.#services;
     const screeners = this.#with('screen');
     const admitters = this.#with('admit');
@@ -195,7 +195,7 @@ export class HostPlugins {
   /** Fill the columns of the host filters and scorers of a profile for the decision to come. */
   fill(input: ScheduleInput, profile: string): void {
     const request = input.hosted;
-    if (!(request instanceof HostedRequest)) return;
+    if (!(request instanceof HookRequestRecord)) return;
     request.understand(input);
     request.profile = profile;
     const views = this.#services.views.restrict(input.subset);
@@ -218,7 +218,7 @@ export class HostPlugins {
   }
 
   /** Once per request, whatever profiles run. */
-  #produce(request: HostedRequest, views: PoolViews): void {
+  #produce(request: HookRequestRecord, views: PoolViews): void {
     if (request.produced) return;
     request.produced = true;
     for (const { plugin, guard } of this.#with('produce')) {
@@ -227,7 +227,7 @@ export class HostPlugins {
   }
 
   /** The shares that a producer tells, made scores by the formula of every scorer that reads them. */
-  #fillMatches({ plugin, guard, matchColumns }: Instance, request: HostedRequest, input: ScheduleInput): void {
+  #fillMatches({ plugin, guard, matchColumns }: Instance, request: HookRequestRecord, input: ScheduleInput): void {
     const { views } = this.#services;
     const promptTokens = input.promptBytes / BYTES_PER_TOKEN;
     for (const { cells, lengthWeight, scaleTokens } of matchColumns) {
@@ -259,7 +259,7 @@ export class HostPlugins {
   }
 
   /** Tell the plugins where a request was placed. @returns the placement, with the headers that they set */
-  placed(request: HostedRequest, placement: Placement, subset: readonly string[] | undefined): Placement {
+  placed(request: HookRequestRecord, placement: Placement, subset: readonly string[] | undefined): Placement {
     const listeners = this.#with('placed');
     if (listeners.length === 0) return placement;
     const views = this.#services.views.restrict(subset);
@@ -274,7 +274,7 @@ export class HostPlugins {
 
   /** Headers that plugins add to an answer. @param served address of the endpoint that answered, if the proxy says so */
   responseHeaders(
-    request: HostedRequest,
+    request: HookRequestRecord,
     placement: Placement,
     head: {
       readonly status: number | undefined;
@@ -290,7 +290,7 @@ export class HostPlugins {
   }
 
   /** What the reporters say about a finished answer, by namespace. */
-  report(request: HostedRequest, usage: Readonly<Usage>): AnswerMetadata['namespaces'] {
+  report(request: HookRequestRecord, usage: Readonly<Usage>): AnswerMetadata['namespaces'] {
     const metadata = new AnswerMetadata();
     for (const { plugin, guard } of this.#with('report')) {
       guard.run('report', () => plugin.report!(request, usage, metadata), undefined);
@@ -323,15 +323,15 @@ function answeredBy(placement: Placement, served: string | undefined): PickedEnd
 }
 
 function makeInstance(
-  { name, type, parameters, filterColumn, scoreColumn, matchColumns, profiles }: HostPluginSettings,
+  { name, type, parameters, filterColumn, scoreColumn, matchColumns, profiles }: HookPluginSettings,
   definition: PluginDefinition | undefined,
-  services: HostServices,
+  services: HookServices,
 ): readonly Instance[] {
   if (definition === undefined) throw new Error(`plugin "${name}": this thread knows no type "${type}"`);
   if (definition.host === undefined) return [];
-  let plugin: HostPlugin;
+  let plugin: HookPlugin;
   try {
-    plugin = definition.host(parameters, hostContext({ name, type }, services));
+    plugin = definition.host(parameters, hookContext({ name, type }, services));
   } catch (error) {
     throw new Error(`plugin "${name}" of type "${type}" does not start: ${(error as Error).message}`);
   }
@@ -350,7 +350,7 @@ function makeInstance(
   ];
 }
 
-function requireHook(plugin: HostPlugin, hook: 'filter' | 'score' | 'match', name: string): void {
+function requireHook(plugin: HookPlugin, hook: 'filter' | 'score' | 'match', name: string): void {
   if (plugin[hook] !== undefined) return;
   throw new Error(`plugin "${name}" stands in a profile, but has no ${hook}(): add it, or take the kind away`);
 }

@@ -1,7 +1,7 @@
 import { type Coefficients, type CostTerm, costTerms } from '../core/coefficients.js';
 import { CORE } from '../core/core-names.js';
 import type { AdapterReport } from './adapter.js';
-import { adaptationInWords } from './in-words.js';
+import { adaptationInWords } from './explanation-text.js';
 import type { EffectiveWeights, ShownAdaptation } from './shown-adaptation.js';
 
 export function effectiveWeights(given: Coefficients): EffectiveWeights {

@@ -3,7 +3,7 @@ import { Worker } from 'node:worker_threads';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CORE } from '../../dist/core/core-names.js';
-import { type Label, LabelReader, type Measures } from '../../dist/core/index.js';
+import { type Label, type Measures, SampleReader } from '../../dist/core/index.js';
 import { makePool, pickMax, plainRequest, scorer, smallSizes } from './pool.js';
 
 const completed: Measures = {
@@ -18,7 +18,7 @@ const completed: Measures = {
 
 const byQueue = [scorer('OP_SCORE_QUEUE'), pickMax];
 
-function drained(reader: LabelReader): Label[] {
+function drained(reader: SampleReader): Label[] {
   const labels: Label[] = [];
   reader.drain((label) => labels.push({ ...label }));
   return labels;
@@ -27,7 +27,7 @@ function drained(reader: LabelReader): Label[] {
 /** One endpoint, and what is needed to send requests there and to label them. */
 function one() {
   const pool = makePool(byQueue, [{ waiting: 3, running: 5, kvUsage: 0.25 }]);
-  const reader = new LabelReader(pool.control);
+  const reader = new SampleReader(pool.control);
   const ask = (promptTokens: number, nowMs: number) =>
     ({ ...pool.decider.decide({ ...plainRequest, promptTokens, nowMs, priority: -2 }) }) as const;
   const end = ({ ticket, ticketGeneration }: { ticket: number; ticketGeneration: number }, measures = completed) => {
@@ -81,7 +81,7 @@ describe('a label', () => {
 
   it('leaves unknown what nobody told', () => {
     const pool = makePool(byQueue, [{}]);
-    const reader = new LabelReader(pool.control);
+    const reader = new SampleReader(pool.control);
     const { ticket, ticketGeneration } = pool.decider.decide(plainRequest);
     pool.decider.label(ticket, ticketGeneration, {
       outcome: 'aborted',
@@ -148,7 +148,7 @@ describe('a label', () => {
 describe('a reader of labels', () => {
   it('is handed each label once, whatever other readers do', () => {
     const { reader, control, ask, end } = one();
-    const other = new LabelReader(control);
+    const other = new SampleReader(control);
     end(ask(1, 0));
     expect(drained(reader)).toHaveLength(1);
     end(ask(2, 0));
@@ -179,19 +179,19 @@ describe('a reader of labels', () => {
   it('finds what the rings still hold when it asks for the oldest', () => {
     const { control, ask, end } = one();
     end(ask(9, 0));
-    expect(drained(new LabelReader(control))).toEqual([]);
-    expect(drained(new LabelReader(control, 'oldest'))).toHaveLength(1);
+    expect(drained(new SampleReader(control))).toEqual([]);
+    expect(drained(new SampleReader(control, 'oldest'))).toHaveLength(1);
   });
 
   it('gets whole records only, in order and none twice, while three threads write as fast as they can', async () => {
     const pool = makePool(byQueue, [{ waiting: 0 }, { waiting: 0 }], { ...smallSizes, requests: 512 });
-    const reader = new LabelReader(pool.control);
+    const reader = new SampleReader(pool.control);
     const state = new SharedArrayBuffer(4);
     const rounds = 20_000;
     const workers = await Promise.all(
       [1, 2, 3].map(async (thread) => {
         const workerData = { pool: pool.memory, thread, request: plainRequest, rounds, state };
-        const worker = new Worker(new URL('./label-worker.ts', import.meta.url), { workerData });
+        const worker = new Worker(new URL('./sample-worker.ts', import.meta.url), { workerData });
         await once(worker, 'message');
         return worker;
       }),

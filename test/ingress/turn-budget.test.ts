@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { WorkGate } from '../../dist/ingress/work-gate.js';
+import { TurnBudget } from '../../dist/ingress/turn-budget.js';
 
 class Loop {
   clock = 0;
   deferred: (() => void)[] = [];
-  readonly gate = new WorkGate({
+  readonly gate = new TurnBudget({
     now: () => this.clock,
     defer: (run) => this.deferred.push(run),
     sliceMs: 5,

@@ -35,7 +35,7 @@ export interface Measures {
 }
 
 /** One finished request: what was known when it was decided, before it was charged itself, and what came of it. */
-export interface Label {
+export interface TrainingSample {
   /** Milliseconds of the pool clock at the decision. */
   timeMs: number;
   slot: number;

@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto';
 import { appendFileSync, existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { Cell, CellResult, SuiteFolders } from './cell.js';
 import { policyText } from './policy-of.js';
 import type { Suite, SuiteWorkload } from './schema.js';
+import type { RunResult, SuiteFolders, SuiteRun } from './suite-run.js';
 
 /** Rooms of the program that a result depends on. */
 const ROOMS = [
@@ -21,9 +21,9 @@ const ROOMS = [
  * Results of runs in a file, a line each, so that a sweep that was stopped goes on where it was, and one that has grown runs
  * only what is new. A result is found again when everything that it depends on is the same: program, traffic, fleet, policy, seed.
  */
-export class KeptCells {
+export class SavedRuns {
   readonly #path: string;
-  readonly #results = new Map<string, CellResult>();
+  readonly #results = new Map<string, RunResult>();
   readonly #code = codeHash();
   readonly #traces = new Map<string, string>();
 
@@ -40,19 +40,19 @@ export class KeptCells {
     }
   }
 
-  find(suite: Suite, cell: Cell, folders: SuiteFolders): CellResult | undefined {
+  find(suite: Suite, cell: SuiteRun, folders: SuiteFolders): RunResult | undefined {
     const found = this.#results.get(this.#keyOf(suite, cell, folders));
     // Names are not part of what a result depends on.
     return found === undefined ? undefined : { ...found, ...cell };
   }
 
-  add(suite: Suite, result: CellResult, folders: SuiteFolders): void {
+  add(suite: Suite, result: RunResult, folders: SuiteFolders): void {
     const key = this.#keyOf(suite, result, folders);
     this.#results.set(key, result);
     appendFileSync(this.#path, `${JSON.stringify({ key, result })}\n`);
   }
 
-  #keyOf(suite: Suite, { workload, policy: name, seed }: Cell, folders: SuiteFolders): string {
+  #keyOf(suite: Suite, { workload, policy: name, seed }: SuiteRun, folders: SuiteFolders): string {
     const { blockTokens, fleet, slo, warmup, capacity, firstSeed } = suite;
     const policy = suite.policies.find((candidate) => candidate.name === name)!;
     const involved = workloadsOf(suite, workload);
@@ -92,9 +92,9 @@ function workloadsOf(suite: Suite, name: string): SuiteWorkload[] {
   return [...found];
 }
 
-function parsed(line: string, place: string): { readonly key: string; readonly result: CellResult } {
+function parsed(line: string, place: string): { readonly key: string; readonly result: RunResult } {
   try {
-    const data = JSON.parse(line) as { readonly key: string; readonly result: CellResult };
+    const data = JSON.parse(line) as { readonly key: string; readonly result: RunResult };
     if (typeof data.key === 'string' && typeof data.result === 'object') return data;
   } catch {
     // The same message as for a document of another kind.

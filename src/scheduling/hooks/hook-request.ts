@@ -1,10 +1,10 @@
 import type { Medium } from '../../core/types.js';
 import type { ScheduleInput } from '../decision.js';
 import type { RequestHeaders } from '../request-headers.js';
-import type { HostRequest } from './host-request.js';
+import type { HookRequest } from './host-request.js';
 
-/** A request as host plugins see it; what only the body says is filled in before it is decided. */
-export class HostedRequest implements HostRequest {
+/** A request as hook plugins see it; what only the body says is filled in before it is decided. */
+export class HookRequestRecord implements HookRequest {
   readonly headers: RequestHeaders;
   readonly path: string;
   readonly priority: number;

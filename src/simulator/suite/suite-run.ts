@@ -11,7 +11,7 @@ import { fleetSchema, type Suite } from './schema.js';
 import { workloadOf } from './workload-of.js';
 
 /** One run of a suite. */
-export interface Cell {
+export interface SuiteRun {
   readonly workload: string;
   readonly policy: string;
   readonly seed: number;
@@ -23,7 +23,7 @@ export interface SuiteFolders {
   readonly traces: string;
 }
 
-export interface CellResult extends Cell {
+export interface RunResult extends SuiteRun {
   readonly summary: RunSummary;
   /** Requests of the whole run and how long the machine took, for the speed of the simulator. */
   readonly simulated: number;
@@ -38,7 +38,7 @@ export interface CellResult extends Cell {
 }
 
 /** Every pair of workload and policy with every seed, all policies of a pair's traffic next to each other. */
-export function cellsOf(suite: Suite): Cell[] {
+export function runsOf(suite: Suite): SuiteRun[] {
   const workloads = suite.run ?? suite.workloads.map(({ name }) => name);
   return workloads.flatMap((workload) =>
     Array.from({ length: suite.seeds }, (_, i) => suite.firstSeed + i).flatMap((seed) =>
@@ -51,7 +51,7 @@ export function cellsOf(suite: Suite): Cell[] {
  * Run one cell.
  * @throws Error one line: a trace or configuration that cannot be used
  */
-export function runCell(suite: Suite, cell: Cell, folders: SuiteFolders): CellResult {
+export function runOne(suite: Suite, cell: SuiteRun, folders: SuiteFolders): RunResult {
   if (suite.capacity === undefined) return runAt(suite, cell, folders, 1);
   const begin = performance.now();
   let simulated = 0;
@@ -64,7 +64,7 @@ export function runCell(suite: Suite, cell: Cell, folders: SuiteFolders): CellRe
 }
 
 /** @param load factor on the rate of the workload */
-function runAt(suite: Suite, cell: Cell, folders: SuiteFolders, load: number): CellResult {
+function runAt(suite: Suite, cell: SuiteRun, folders: SuiteFolders, load: number): RunResult {
   const policy = suite.policies.find(({ name }) => name === cell.policy)!;
   const own = suite.workloads.find(({ name }) => name === cell.workload)?.fleet ?? {};
   const text = fleetSchema.parse({ ...suite.fleet, ...own });
@@ -105,7 +105,7 @@ export function settledAfter(samples: NonNullable<RunOutcome['learning']>): numb
 /** The traffic made last: the cells of one workload and seed follow each other. */
 let latest: { readonly key: string; readonly workload: Workload } | undefined;
 
-function trafficOf(suite: Suite, { workload: name, seed }: Cell, folders: SuiteFolders, load: number): Workload {
+function trafficOf(suite: Suite, { workload: name, seed }: SuiteRun, folders: SuiteFolders, load: number): Workload {
   const key = `${load} ${suite.blockTokens} ${JSON.stringify(suite.workloads)} ${name} ${seed} ${folders.traces}`;
   if (latest?.key === key) return latest.workload;
   const workload = workloadOf(suite, name, seed, (path) => readTrace(resolve(folders.traces, path)), load);

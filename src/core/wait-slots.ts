@@ -2,7 +2,7 @@ import { CORE } from './core-names.js';
 import type { CoreInstance } from './memory.js';
 
 /** What a shard says about a request that has to wait; the core has noted its size and who may serve it already. */
-export interface ParkedRequest {
+export interface WaitDescription {
   /** Name of its flow within the priority. */
   readonly flow: string;
   /** Milliseconds of the pool clock when it began to wait. */
@@ -14,16 +14,16 @@ export interface ParkedRequest {
   /** Output tokens that the client allows; undefined = not said. */
   readonly maxOutputTokens: number | undefined;
   readonly bodyBytes: number;
-  /** Number that the queues gave it when it was granted before and could not use it; undefined = it comes anew. */
+  /** Number that the queues gave it when it was dispatched before and could not use it; undefined = it comes anew. */
   readonly handle: number | undefined;
   /** It wants to know where it stands. */
   readonly wantsPosition: boolean;
 }
 
-/** How a parked request came back. */
+/** How a waiting request came back. */
 export type Return =
   | {
-      readonly kind: 'granted';
+      readonly kind: 'dispatched';
       /** Number that the queues gave it. */
       readonly handle: number;
       readonly endpoint: number;
@@ -45,8 +45,8 @@ export interface QueuePlace {
 const NOTHING = Number.NaN;
 const NO_POSITION = 0xffff_ffff;
 
-/** One shard's face of its parking slots: requests that wait for an endpoint with room. */
-export class ShardParking {
+/** One shard's face of its wait slots: requests that wait for an endpoint with room. */
+export class WaitSlots {
   readonly #core: CoreInstance;
   readonly #free: number[];
   #waiting = 0;
@@ -56,7 +56,7 @@ export class ShardParking {
     this.#free = Array.from({ length: core.sizes.scans }, (_, slot) => core.sizes.scans - 1 - slot);
   }
 
-  /** A slot that the next decision may park its request in, -1 = none is free. It stays free until `announce`. */
+  /** A slot that the next decision may enqueue its request in, -1 = none is free. It stays free until `enqueue`. */
   get next(): number {
     return this.#free.at(-1) ?? -1;
   }
@@ -66,32 +66,32 @@ export class ShardParking {
     return this.#waiting;
   }
 
-  /** A decision has parked its request in `next`: describe it, and let the control thread know. @returns the slot */
-  announce(request: ParkedRequest): number {
+  /** A decision has waiting its request in `next`: describe it, and let the control thread know. @returns the slot */
+  enqueue(request: WaitDescription): number {
     const slot = this.#free.pop()!;
     const { call } = this.#core;
     this.#waiting++;
-    describe(this.#core, call.parkAddress(this.#core.thread, slot) >>> 0, request);
-    call.parkAnnounce(slot);
+    describe(this.#core, call.waitSlotAddress(this.#core.thread, slot) >>> 0, request);
+    call.waitSlotEnqueue(slot);
     return slot;
   }
 
   /**
-   * The client went away. The slot comes back as any other; when it was granted meanwhile, as granted.
+   * The client went away. The slot comes back as any other; when it was dispatched meanwhile, as dispatched.
    * @returns false when a lock could not be had in time: call again
    */
   cancel(slot: number): boolean {
-    return this.#core.call.parkCancel(slot) !== 2;
+    return this.#core.call.waitSlotCancel(slot) !== 2;
   }
 
   /** Take back every slot that has come back. */
-  collect(returned: (slot: number, result: Return, place: QueuePlace) => void): void {
+  takeReturns(returned: (slot: number, result: Return, place: QueuePlace) => void): void {
     const { call } = this.#core;
-    for (let slot = call.parkReturned(); slot >= 0; slot = call.parkReturned()) {
-      const address = call.parkAddress(this.#core.thread, slot) >>> 0;
+    for (let slot = call.waitSlotReturned(); slot >= 0; slot = call.waitSlotReturned()) {
+      const address = call.waitSlotAddress(this.#core.thread, slot) >>> 0;
       const result = readReturn(this.#core, address);
       const place = readPlace(this.#core, address);
-      call.parkFree(slot);
+      call.waitSlotFree(slot);
       this.#free.push(slot);
       this.#waiting--;
       returned(slot, result, place);
@@ -99,47 +99,47 @@ export class ShardParking {
   }
 }
 
-function describe({ view, bytes }: CoreInstance, at: number, request: ParkedRequest): void {
+function describe({ view, bytes }: CoreInstance, at: number, request: WaitDescription): void {
   const number = (offset: number, value: number) => view.setUint32(at + offset, value, true);
   const time = (offset: number, value: number) => view.setFloat64(at + offset, value, true);
-  time(CORE.PARK_SINCE, request.sinceMs);
-  time(CORE.PARK_TTL, request.ttlMs ?? NOTHING);
-  time(CORE.PARK_DEADLINE, request.firstTokenDueMs ?? NOTHING);
-  number(CORE.PARK_MOST_OUTPUT, Math.min(request.maxOutputTokens ?? 0, 0xffff_ffff));
-  number(CORE.PARK_BODY, Math.min(request.bodyBytes, 0xffff_ffff));
-  let flags = view.getUint32(at + CORE.PARK_FLAGS, true);
-  if (request.handle !== undefined) flags |= CORE.PARKED_BEFORE;
-  if (request.wantsPosition) flags |= CORE.PARKED_ASKS;
-  number(CORE.PARK_FLAGS, flags);
-  number(CORE.PARK_HANDLE, request.handle ?? 0);
-  number(CORE.PARK_POSITION, NO_POSITION);
-  view.setFloat32(at + CORE.PARK_EXPECTED, NOTHING, true);
+  time(CORE.WAIT_SLOT_SINCE, request.sinceMs);
+  time(CORE.WAIT_SLOT_TTL, request.ttlMs ?? NOTHING);
+  time(CORE.WAIT_SLOT_DEADLINE, request.firstTokenDueMs ?? NOTHING);
+  number(CORE.WAIT_SLOT_MOST_OUTPUT, Math.min(request.maxOutputTokens ?? 0, 0xffff_ffff));
+  number(CORE.WAIT_SLOT_BODY, Math.min(request.bodyBytes, 0xffff_ffff));
+  let flags = view.getUint32(at + CORE.WAIT_SLOT_FLAGS, true);
+  if (request.handle !== undefined) flags |= CORE.WAIT_FLAG_BEFORE;
+  if (request.wantsPosition) flags |= CORE.WAIT_FLAG_ASKS;
+  number(CORE.WAIT_SLOT_FLAGS, flags);
+  number(CORE.WAIT_SLOT_HANDLE, request.handle ?? 0);
+  number(CORE.WAIT_SLOT_POSITION, NO_POSITION);
+  view.setFloat32(at + CORE.WAIT_SLOT_EXPECTED, NOTHING, true);
   const { written } = encoder.encodeInto(request.flow, scratch);
-  const kept = Math.min(written, CORE.PARK_FLOW_BYTES);
-  bytes.set(scratch.subarray(0, kept), at + CORE.PARK_FLOW);
-  number(CORE.PARK_FLOW_LENGTH, kept);
+  const kept = Math.min(written, CORE.WAIT_SLOT_FLOW_BYTES);
+  bytes.set(scratch.subarray(0, kept), at + CORE.WAIT_SLOT_FLOW);
+  number(CORE.WAIT_SLOT_FLOW_LENGTH, kept);
 }
 
 function readReturn({ view }: CoreInstance, at: number): Return {
   const number = (offset: number) => view.getUint32(at + offset, true);
-  const state = number(CORE.PARK_STATE);
-  if (state === CORE.PARK_GRANTED) {
+  const state = number(CORE.WAIT_SLOT_STATE);
+  if (state === CORE.WAIT_SLOT_DISPATCHED) {
     return {
-      kind: 'granted',
-      handle: number(CORE.PARK_HANDLE),
-      endpoint: number(CORE.PARK_ENDPOINT),
-      ticket: number(CORE.PARK_TICKET),
-      ticketGeneration: number(CORE.PARK_TICKET_GENERATION),
+      kind: 'dispatched',
+      handle: number(CORE.WAIT_SLOT_HANDLE),
+      endpoint: number(CORE.WAIT_SLOT_ENDPOINT),
+      ticket: number(CORE.WAIT_SLOT_TICKET),
+      ticketGeneration: number(CORE.WAIT_SLOT_TICKET_GENERATION),
     };
   }
-  if (state === CORE.PARK_CANCELLED) return { kind: 'cancelled' };
-  const retryAfterSeconds = view.getFloat32(at + CORE.PARK_RETRY, true);
-  return { kind: 'rejected', outcome: number(CORE.PARK_OUTCOME), retryAfterSeconds };
+  if (state === CORE.WAIT_SLOT_CANCELLED) return { kind: 'cancelled' };
+  const retryAfterSeconds = view.getFloat32(at + CORE.WAIT_SLOT_RETRY, true);
+  return { kind: 'rejected', outcome: number(CORE.WAIT_SLOT_OUTCOME), retryAfterSeconds };
 }
 
 function readPlace({ view }: CoreInstance, at: number): QueuePlace {
-  const expected = view.getFloat32(at + CORE.PARK_EXPECTED, true);
-  const ahead = view.getUint32(at + CORE.PARK_POSITION, true);
+  const expected = view.getFloat32(at + CORE.WAIT_SLOT_EXPECTED, true);
+  const ahead = view.getUint32(at + CORE.WAIT_SLOT_POSITION, true);
   return {
     ahead: ahead === NO_POSITION ? undefined : ahead,
     expectedWaitMs: Number.isNaN(expected) ? undefined : expected,

@@ -1,9 +1,9 @@
-import type { EndpointColumns } from '../../core/host-columns.js';
+import type { EndpointColumns } from '../../core/hook-columns.js';
 import type { PickedEndpoint } from '../decision.js';
 import type { EndpointDirectory } from '../endpoint-directory.js';
 import type { EndpointViews } from './hooks.js';
 
-/** The pool as host plugins see it. One object for all requests of a shard; `restrict` says which one it is for. */
+/** The pool as hook plugins see it. One object for all requests of a shard; `restrict` says which one it is for. */
 export class PoolViews implements EndpointViews {
   readonly #directory: EndpointDirectory;
   readonly #columns: EndpointColumns;

@@ -1,0 +1,22 @@
+import type { GatedScheduler, Placement, Rejection, ScheduleInput, Waiting } from '../decision.js';
+import type { HookPlugins } from './hook-plugins.js';
+import { HookRequestRecord } from './hook-request.js';
+
+/** A scheduler whose placements hook plugins hear of. What they say beforehand is in the columns of each profile. */
+export class HookScheduler implements GatedScheduler {
+  readonly #inner: GatedScheduler;
+  readonly #plugins: HookPlugins;
+
+  constructor(inner: GatedScheduler, plugins: HookPlugins) {
+    this.#inner = inner;
+    this.#plugins = plugins;
+  }
+
+  schedule(input: ScheduleInput): Placement | Rejection | Waiting {
+    const request = input.hosted;
+    if (!(request instanceof HookRequestRecord)) return this.#inner.schedule(input);
+    request.understand(input);
+    const outcome = this.#inner.schedule(input);
+    return outcome.kind === 'placed' ? this.#plugins.placed(request, outcome, input.subset) : outcome;
+  }
+}
