@@ -79,14 +79,14 @@ export const CORE = {
   DECIDE_FURTHER: 512,
   DECIDE_GATED: 65536,
   DECIDE_NO_CANDIDATES: 1,
-  DECIDE_NO_WAIT_SLOT: 17,
   DECIDE_NO_PROGRAM: 4,
-  DECIDE_WAITS: 16,
+  DECIDE_NO_WAIT_SLOT: 17,
   DECIDE_QUEUED: 262144,
   DECIDE_SUBSET: 1,
   DECIDE_TAIL: 16,
   DECIDE_UNCHARGED: 2,
   DECIDE_UNSTORED: 256,
+  DECIDE_WAITS: 16,
   DECISION_BYTES: 64,
   DECISION_COUNT: 1024,
   DECISION_RING_BYTES: 65600,
@@ -148,22 +148,8 @@ export const CORE = {
   HEAD_SEGMENT_TOP: 4,
   HOST_COLUMNS: 16,
   KV_TOKENS: 100000,
-  SAMPLE_BYTES: 128,
-  SAMPLE_CACHED_TOKENS: 104,
   LABEL_COLUMNS: 16,
   LABEL_COUNT: 4096,
-  SAMPLE_DURATION: 92,
-  SAMPLE_FEATURES: 16,
-  SAMPLE_FIRST_OUTPUT: 84,
-  SAMPLE_INFLIGHT_AT_END: 108,
-  SAMPLE_OUTCOME: 80,
-  SAMPLE_OUTPUT_TOKENS: 96,
-  SAMPLE_PER_TOKEN: 88,
-  SAMPLE_PRIORITY: 116,
-  SAMPLE_PROMPT_AT_END: 112,
-  SAMPLE_PROMPT_TOKENS: 100,
-  SAMPLE_RING_BYTES: 524352,
-  SAMPLE_STAGED: 120,
   LAYOUT_VERSION: 8,
   MAGIC: 1297306704,
   MASK_COUNT: 256,
@@ -238,34 +224,6 @@ export const CORE = {
   OUTCOME_DIVERTED: 4,
   OUTCOME_FAILED: 1,
   OUTCOME_REFUSED: 2,
-  WAIT_FLAG_ANYWHERE: 1,
-  WAIT_FLAG_ASIDE: 16,
-  WAIT_FLAG_ASKS: 8,
-  WAIT_FLAG_BEFORE: 4,
-  WAIT_SLOT_BODY: 68,
-  WAIT_SLOT_CANCELLED: 4,
-  WAIT_SLOT_DEADLINE: 56,
-  WAIT_SLOT_ENDPOINT: 28,
-  WAIT_SLOT_EXPECTED: 84,
-  WAIT_SLOT_FLAGS: 24,
-  WAIT_SLOT_FLOW: 104,
-  WAIT_SLOT_FLOW_BYTES: 256,
-  WAIT_SLOT_FLOW_LENGTH: 88,
-  WAIT_SLOT_DISPATCHED: 2,
-  WAIT_SLOT_HANDLE: 92,
-  WAIT_SLOT_MOST_OUTPUT: 64,
-  WAIT_SLOT_OUTCOME: 72,
-  WAIT_SLOT_POSITION: 80,
-  WAIT_SLOT_PRIORITY: 8,
-  WAIT_SLOT_PROMPT: 12,
-  WAIT_SLOT_RETRY: 76,
-  WAIT_SLOT_SINCE: 40,
-  WAIT_SLOT_STATE: 0,
-  WAIT_SLOT_STICKY: 96,
-  WAIT_SLOT_TICKET: 32,
-  WAIT_SLOT_TICKET_GENERATION: 36,
-  WAIT_SLOT_TTL: 48,
-  WAIT_SLOT_UNCACHED: 16,
   POOL_EJECTED: 136,
   POOL_EJECTION_OFF: 140,
   POOL_LIVE: 132,
@@ -335,9 +293,9 @@ export const CORE = {
   REGION_ADAPTERS: 11,
   REGION_DECISIONS: 10,
   REGION_ENDPOINTS: 0,
-  REGION_SAMPLE_RING: 13,
   REGION_MASKS: 3,
   REGION_PROGRAMS: 2,
+  REGION_SAMPLE_RING: 13,
   REQUEST_ADAPTER: 32,
   REQUEST_BLOCKS: 8,
   REQUEST_BLOCK_TOKENS: 40,
@@ -347,12 +305,12 @@ export const CORE = {
   REQUEST_KEYS: 1024,
   REQUEST_NOW: 24,
   REQUEST_OUTPUT_TOKENS: 16,
-  REQUEST_WAIT_SLOT: 3080,
   REQUEST_PEER: 44,
   REQUEST_PRIORITY: 20,
   REQUEST_PROFILE: 0,
   REQUEST_PROMPT_TOKENS: 12,
   REQUEST_RANDOM: 48,
+  REQUEST_WAIT_SLOT: 3080,
   REQUEST_WANTED_TPOT: 2052,
   REQUEST_WANTED_TTFT: 2048,
   RESPONSE_EDITS: 0,
@@ -373,6 +331,20 @@ export const CORE = {
   ROOM_STRETCH: 14,
   ROOM_TOKEN_MS: 2,
   ROOM_WINDOW: 0,
+  SAMPLE_BYTES: 128,
+  SAMPLE_CACHED_TOKENS: 104,
+  SAMPLE_DURATION: 92,
+  SAMPLE_FEATURES: 16,
+  SAMPLE_FIRST_OUTPUT: 84,
+  SAMPLE_INFLIGHT_AT_END: 108,
+  SAMPLE_OUTCOME: 80,
+  SAMPLE_OUTPUT_TOKENS: 96,
+  SAMPLE_PER_TOKEN: 88,
+  SAMPLE_PRIORITY: 116,
+  SAMPLE_PROMPT_AT_END: 112,
+  SAMPLE_PROMPT_TOKENS: 100,
+  SAMPLE_RING_BYTES: 524352,
+  SAMPLE_STAGED: 120,
   SCAN_EVENTS: 12,
   SCAN_FLAW_EMPTY: 2,
   SCAN_FLAW_MISSING: 1,
@@ -453,6 +425,34 @@ export const CORE = {
   VALUE_KV_USAGE: 5,
   VALUE_RUNNING: 4,
   VALUE_WAITING: 3,
+  WAIT_FLAG_ANYWHERE: 1,
+  WAIT_FLAG_ASIDE: 16,
+  WAIT_FLAG_ASKS: 8,
+  WAIT_FLAG_BEFORE: 4,
+  WAIT_SLOT_BODY: 68,
+  WAIT_SLOT_CANCELLED: 4,
+  WAIT_SLOT_DEADLINE: 56,
+  WAIT_SLOT_DISPATCHED: 2,
+  WAIT_SLOT_ENDPOINT: 28,
+  WAIT_SLOT_EXPECTED: 84,
+  WAIT_SLOT_FLAGS: 24,
+  WAIT_SLOT_FLOW: 104,
+  WAIT_SLOT_FLOW_BYTES: 256,
+  WAIT_SLOT_FLOW_LENGTH: 88,
+  WAIT_SLOT_HANDLE: 92,
+  WAIT_SLOT_MOST_OUTPUT: 64,
+  WAIT_SLOT_OUTCOME: 72,
+  WAIT_SLOT_POSITION: 80,
+  WAIT_SLOT_PRIORITY: 8,
+  WAIT_SLOT_PROMPT: 12,
+  WAIT_SLOT_RETRY: 76,
+  WAIT_SLOT_SINCE: 40,
+  WAIT_SLOT_STATE: 0,
+  WAIT_SLOT_STICKY: 96,
+  WAIT_SLOT_TICKET: 32,
+  WAIT_SLOT_TICKET_GENERATION: 36,
+  WAIT_SLOT_TTL: 48,
+  WAIT_SLOT_UNCACHED: 16,
 } as const;
 
 /** Name of a constant. */
@@ -496,6 +496,11 @@ export interface CoreFunctions {
   ): u32;
   endpointStale(slot: u32): u32;
   endpointState(slot: u32, state: u32): u32;
+  evictRequest(thread: u32, waiting: u32, now: f64): u32;
+  evictedGeneration(): u32;
+  evictedPriority(): i32;
+  evictedThread(): u32;
+  evictionLost(ticket: u32, generation: u32): u32;
   explainAddress(): usize;
   gateAddress(): usize;
   gateBand(priority: i32): i32;
@@ -533,18 +538,6 @@ export interface CoreFunctions {
   isCandidate(slot: u32): bool;
   isHeld(ticket: u32, generation: u32): u32;
   labelAddress(column: u32): usize;
-  sampleWrite(
-    ticket: u32,
-    generation: u32,
-    outcome: u32,
-    firstOutput: f32,
-    perToken: f32,
-    duration: f32,
-    outputTokens: u32,
-    promptTokens: u32,
-    cachedTokens: u32,
-    staged: bool,
-  ): u32;
   ledgerCheck(): u32;
   ledgerFull(): u32;
   ledgerUsed(): u32;
@@ -556,16 +549,6 @@ export interface CoreFunctions {
   matchAhead(blocks: u32, tail: u32): void;
   noteOutcome(slot: u32, slotGeneration: u32, failed: u32, now: f64): u32;
   outputAddress(): usize;
-  waitSlotAddress(thread: u32, slot: u32): usize;
-  waitSlotEnqueue(slot: u32): void;
-  waitSlotCancel(slot: u32): u32;
-  waitSlotForget(thread: u32, slot: u32): void;
-  waitSlotFree(slot: u32): void;
-  waitSlotDispatch(thread: u32, slot: u32, only: i32, now: f64): u32;
-  waitSlotMaskAddress(thread: u32, slot: u32): usize;
-  waitSlotEnqueued(thread: u32): i32;
-  waitSlotReject(thread: u32, slot: u32): u32;
-  waitSlotReturned(): i32;
   plan(): u32;
   predictedAddress(): usize;
   predictionLearned(slot: u32, generation: u32): u32;
@@ -600,12 +583,19 @@ export interface CoreFunctions {
   responseMessageFeed(id: u32, length: u32, last: u32): void;
   responseOpen(id: u32, form: u32, mode: u32, nameBytes: u32): void;
   responseScanAddress(id: u32): usize;
-  evictionLost(ticket: u32, generation: u32): u32;
-  evictRequest(thread: u32, waiting: u32, now: f64): u32;
-  evictedGeneration(): u32;
-  evictedPriority(): i32;
-  evictedThread(): u32;
   room(column: u32, slot: u32): usize;
+  sampleWrite(
+    ticket: u32,
+    generation: u32,
+    outcome: u32,
+    firstOutput: f32,
+    perToken: f32,
+    duration: f32,
+    outputTokens: u32,
+    promptTokens: u32,
+    cachedTokens: u32,
+    staged: bool,
+  ): u32;
   scanAddress(id: u32): usize;
   scanChain(id: u32, name: usize, length: u32): u32;
   scanClose(id: u32): void;
@@ -639,4 +629,14 @@ export interface CoreFunctions {
   tokenChainMix(length: u32): void;
   tokenChainResume(): void;
   tokenChainTail(length: u32): u32;
+  waitSlotAddress(thread: u32, slot: u32): usize;
+  waitSlotCancel(slot: u32): u32;
+  waitSlotDispatch(thread: u32, slot: u32, only: i32, now: f64): u32;
+  waitSlotEnqueue(slot: u32): void;
+  waitSlotEnqueued(thread: u32): i32;
+  waitSlotForget(thread: u32, slot: u32): void;
+  waitSlotFree(slot: u32): void;
+  waitSlotMaskAddress(thread: u32, slot: u32): usize;
+  waitSlotReject(thread: u32, slot: u32): u32;
+  waitSlotReturned(): i32;
 }
