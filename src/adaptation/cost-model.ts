@@ -1,5 +1,6 @@
 import type { CostModelSettings } from '../config/adaptation.js';
 import type { Coefficients } from '../core/coefficients.js';
+import { CORE } from '../core/core-names.js';
 import type { TrainingSample } from '../core/training-sample.js';
 import { ChangeDetector } from './change-detector.js';
 import type { EndpointModel } from './endpoint-model.js';
@@ -49,9 +50,6 @@ export interface CostModelState {
 const WINDOW = 500;
 /** Requests with fewer output tokens say nothing about the time per token. */
 const LEAST_OUTPUT = 8;
-/** Tokens that a running request counts besides its own, and the unit of K (assembly/scheduling/marginal-cost.ts). */
-const SLOT_TOKENS = 130;
-const KV_TOKENS = 1e5;
 const MOST_BUSY = 0.9;
 /** Predictions below these count as these when errors are weighed. */
 const FIRST_OUTPUT_FLOOR_MS = 20;
@@ -324,8 +322,8 @@ export class CostModel {
   #perTokenInputs(sample: TrainingSample, speed: number): number[] {
     const prefill = this.#firstOutput.theta[1]!;
     const busy = Math.min(MOST_BUSY, (speed * prefill * sample.prefillRate) / 1000);
-    const perRequest = this.#outputTokens / 2 + SLOT_TOKENS;
-    const tokens = (prompts: number, requests: number) => (prompts + requests * perRequest) / KV_TOKENS;
+    const perRequest = this.#outputTokens / 2 + CORE.SLOT_TOKENS;
+    const tokens = (prompts: number, requests: number) => (prompts + requests * perRequest) / CORE.KV_TOKENS;
     const before = tokens(sample.promptTokensInFlight + sample.promptTokens, sample.inflight + 1);
     const after = tokens(sample.promptTokensAtEnd, sample.inflightAtEnd);
     const scale = speed / (1 - busy);

@@ -16,7 +16,7 @@ export function hashKey(core: CoreInstance, text: string | undefined, to: number
     return;
   }
   const { written } = encoder.encodeInto(text.slice(0, KEY_LENGTH_MAX), scratch);
-  const input = core.call.inputAddress!() >>> 0;
+  const input = core.call.inputAddress() >>> 0;
   core.bytes.set(scratch.subarray(0, written), input);
-  core.call.hashKeyTo!(input, written, to);
+  core.call.hashKeyTo(input, written, to);
 }

@@ -7,7 +7,7 @@ import { EndpointTable } from '../../core/endpoint-table.js';
 import { CoefficientTable } from '../../core/latency-predictions.js';
 import { attachCore, type CoreInstance, createPoolMemory, defaultPoolSizes } from '../../core/memory.js';
 import { PrefixIndex } from '../../core/prefix-index.js';
-import { ProgramTable } from '../../core/programs.js';
+import { type Operation, ProgramTable } from '../../core/programs.js';
 import { RequestScanner } from '../../core/request-scanner.js';
 import { seededRandom } from '../../core/seeded-random.js';
 import { type Endpoint, endpointAddress, type PoolState } from '../../pool/endpoint.js';
@@ -258,7 +258,7 @@ class ExplainBench {
 
   /** Requests in flight, charged one by one as the picker does. */
   #chargeInFlight(): void {
-    const only = [{ code: 'OP_PICK_RANDOM', weight: 1, parameters: [1] }];
+    const only: Operation[] = [{ code: 'OP_PICK_RANDOM', weight: 1, parameters: [1] }];
     this.#programs.publish(0, only, { inserts: false });
     const decider = new Decider(this.#core, this.#input.seed);
     for (const [slot, { inFlightRequests, inFlightTokens }] of this.#input.states.entries()) {

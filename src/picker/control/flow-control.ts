@@ -100,7 +100,7 @@ export class FlowControl {
 
   #demandOf(priority: number): EvictionDemand {
     const ceiling = this.controller.ceilings.get(priority) ?? 1;
-    return { saturation: this.saturation().effective ?? 1, ceiling, inflight: this.#core.call.ledgerUsed!() };
+    return { saturation: this.saturation().effective ?? 1, ceiling, inflight: this.#core.call.ledgerUsed() };
   }
 
   get limits(): QueueLimits {

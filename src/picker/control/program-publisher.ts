@@ -1,3 +1,4 @@
+import { CORE } from '../../core/core-names.js';
 import type { CoreInstance } from '../../core/memory.js';
 import { type Operation, ProgramTable } from '../../core/programs.js';
 import { canLearn, projectedScorers } from '../../scheduling/learned-profile.js';
@@ -24,7 +25,7 @@ export class ProgramPublisher {
 
   constructor(core: CoreInstance) {
     this.#table = new ProgramTable(core);
-    this.#maskCount = core.constant.MASK_COUNT!;
+    this.#maskCount = CORE.MASK_COUNT;
   }
 
   /** Find room for the masks beside the running ones. @throws RangeError when there is none */

@@ -166,8 +166,8 @@ export class ShardPool {
     // One of its own for each death: the lock in the way may be that of a shard that is cleaned up after this one.
     new LockRetry({ pauseMsMax: LOCK_RETRY_MS }).run(() => {
       if (this.#stopping) return true;
-      released += call.reclaimThread!(thread) >>> 0;
-      if (call.threadCharges!(thread) > 0) return false;
+      released += call.reclaimThread(thread) >>> 0;
+      if (call.threadCharges(thread) > 0) return false;
       this.#options.died(thread, reason.message, released);
       this.#restart(thread, reason);
       return true;

@@ -1,12 +1,11 @@
 import { z } from 'zod';
+import { CORE } from '../../core/core-names.js';
 import { definePlugin } from '../plugin.js';
 
 /** Smaller blocks cost memory without telling prompts apart any better; llm-d-router has the same floor. */
 const BLOCK_TOKENS_MIN = 64;
 const DEFAULT_BLOCK_TOKENS = 16;
 const DEFAULT_CAPACITY_BLOCKS = 31_250;
-/** Longest chain that the core can hold: HEADER_CHAIN_BLOCKS in assembly/memory.ts. */
-const CHAIN_BLOCKS_MAX = 65_535;
 
 export const approxPrefixCacheProducerParameters = z.strictObject({
   autoTune: z.boolean().default(true).describe('Take block size and capacity from the engines where they report them.'),
@@ -43,8 +42,8 @@ function maxBlocks(given: Parameters): number {
   const asked =
     given.maxPrefixTokensToMatch > 0
       ? Math.max(1, Math.floor(given.maxPrefixTokensToMatch / blockTokens(given)))
-      : given.maxPrefixBlocksToMatch || CHAIN_BLOCKS_MAX;
-  return Math.min(asked, CHAIN_BLOCKS_MAX);
+      : given.maxPrefixBlocksToMatch || CORE.CHAIN_BLOCKS_MAX;
+  return Math.min(asked, CORE.CHAIN_BLOCKS_MAX);
 }
 
 export const approxPrefixCacheProducer = definePlugin({

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { CORE } from '../../core/core-names.js';
 import type { KvEventSettings } from '../../kvevents/settings.js';
 import { duration, durationMilliseconds } from '../duration.js';
 import type { LabelSelector } from '../filters/label-selector.js';
@@ -10,10 +11,8 @@ const DEFAULT_BLOCK_TOKENS = 16;
 const DEFAULT_PORT = 5557;
 const DEFAULT_TOPIC_FILTER = 'kv@';
 const DEFAULT_TTL = '2s';
-/** Longest chain that the core can hold: HEADER_CHAIN_BLOCKS in assembly/memory.ts. */
-const CHAIN_BLOCKS_MAX = 65_535;
-/** Largest block that the core hashes in one piece: THREAD_INPUT_BYTES in assembly/memory.ts, four bytes a token. */
-const BLOCK_TOKENS_MAX = 65_536;
+/** Largest block that the core hashes in one piece: four bytes a token. */
+const BLOCK_TOKENS_MAX = CORE.THREAD_INPUT_BYTES / 4;
 
 const UNUSED = 'Accepted for compatibility, without effect:';
 
@@ -149,7 +148,7 @@ export function precisePrefixSettings({
   const { blockSizeTokens, blockSize } = tokenProcessorConfig;
   return {
     blockTokens: blockSizeTokens || blockSize || DEFAULT_BLOCK_TOKENS,
-    maxBlocks: CHAIN_BLOCKS_MAX,
+    maxBlocks: CORE.CHAIN_BLOCKS_MAX,
     // What an endpoint holds, and gives up, is for its engine to say.
     capacityBlocks: 0,
     autoTune: false,

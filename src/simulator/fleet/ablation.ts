@@ -1,5 +1,6 @@
 import { AnchoredRidge } from '../../adaptation/ridge.js';
 import type { Coefficients } from '../../core/coefficients.js';
+import { CORE } from '../../core/core-names.js';
 import type { TrainingSample } from '../../core/training-sample.js';
 import { PlainLeastSquares } from './plain-least-squares.js';
 import type { RandomStream } from './random-stream.js';
@@ -117,9 +118,7 @@ function within(prior: number, factor: number) {
 /** The same coefficients by plain recursive least squares, cut to the same bounds. */
 export const plainLeastSquares: Ablation = { alter: () => new PlainCosts() };
 
-/** As in the cost model: tokens of a running request besides its own, the unit of K, the least output that tells a pace. */
-const SLOT_TOKENS = 130;
-const KV_TOKENS = 1e5;
+/** As in the cost model: the least output that tells a pace. */
 const OUTPUT_MIN = 8;
 const BUSY_MAX = 0.9;
 const PACE_FLOOR_MS = 5;
@@ -147,10 +146,10 @@ class PlainCosts implements Alteration {
 
   /** K, as the mean of its values at the decision and at the end. */
   #load(sample: TrainingSample): number {
-    const each = this.#outputTokens / 2 + SLOT_TOKENS;
+    const each = this.#outputTokens / 2 + CORE.SLOT_TOKENS;
     const before = sample.promptTokensInFlight + sample.promptTokens + (sample.inflight + 1) * each;
     const after = sample.promptTokensAtEnd + sample.inflightAtEnd * each;
-    return (before + after) / 2 / KV_TOKENS;
+    return (before + after) / 2 / CORE.KV_TOKENS;
   }
 
   adjust(learned: Coefficients): Coefficients {

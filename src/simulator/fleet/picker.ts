@@ -1,6 +1,7 @@
 import { variantOfDrive } from '../../adaptation/driven-variant.js';
 import type { AdaptationSettings } from '../../config/adaptation.js';
 import { CostTable } from '../../core/coefficients.js';
+import { CORE } from '../../core/core-names.js';
 import { Decider, type Decision } from '../../core/decider.js';
 import { EndpointTable } from '../../core/endpoint-table.js';
 import {
@@ -63,8 +64,6 @@ const PROFILE = 0;
 /** A profile that takes any endpoint of the subset: the one that a sister replica has chosen, or one by lot. */
 const MIRROR = 1;
 const FIRST_GENERATION = 1;
-/** COLUMN_STATE in assembly/endpoints.ts. */
-const LIVE = 1;
 
 /**
  * One picker replica: the real core over a memory of its own, with the compiled profile of a configuration, in simulated
@@ -171,7 +170,7 @@ export class SimulatedPicker {
   #overloaded(): boolean {
     const live = [...this.#endpoints.keys()]
       .map((slot) => this.#table.read(slot))
-      .filter(({ state }) => state === LIVE);
+      .filter(({ state }) => state === CORE.STATE_LIVE);
     return live.length > 0 && live.every(({ waiting }) => (waiting ?? 0) > 0);
   }
 
