@@ -83,6 +83,7 @@ type FromFlags = Omit<
 async function fromFlags(flags: ServeFlags): Promise<FromFlags> {
   return {
     host: await everyAddress(),
+    transport: flags.transport,
     grpcPort: flags.grpcPort,
     healthPort: flags.grpcHealthPort,
     metricsPort: flags.metricsPort,
@@ -97,6 +98,8 @@ async function fromFlags(flags: ServeFlags): Promise<FromFlags> {
     indexBlocks: flags.indexBlocks,
     maxRequestBodyBytes: flags.maxRequestBodySize,
     maxStreams: flags.maxStreams,
+    maxConnections: flags.maxConnections,
+    requestIdleMs: flags.requestIdleTimeout,
     maxBufferedBytes: flags.maxBufferedBytes,
     emitScores: flags.emitEndpointScores,
     ignoreSubset: flags.disableEndpointSubsetFilter,
@@ -118,22 +121,25 @@ async function servingTls(flags: ServeFlags): Promise<TlsMaterial> {
     ...pair,
     minVersion: flags.tlsMinVersion,
     ciphers: flags.tlsCipherSuites.length === 0 ? undefined : flags.tlsCipherSuites.join(':'),
+    clientCa: flags.clientCaFile ? clientAuthority(flags.clientCaFile, 'client-ca-file') : undefined,
   };
 }
 
 function metricsTls(flags: ServeFlags): PickerOptions['metricsTls'] {
   if (!flags.metricsCertDir) return undefined;
   const pair = readCertificate(flags.metricsCertDir, 'metrics-cert-dir');
-  return flags.metricsClientCaFile ? { ...pair, clientCa: clientAuthority(flags.metricsClientCaFile) } : pair;
+  return flags.metricsClientCaFile
+    ? { ...pair, clientCa: clientAuthority(flags.metricsClientCaFile, 'metrics-client-ca-file') }
+    : pair;
 }
 
-function clientAuthority(path: string): string {
+function clientAuthority(path: string, flag: string): string {
   try {
     const pem = readFileSync(path, 'utf8');
     new X509Certificate(pem);
     return pem;
   } catch (error) {
-    throw new Error(`--metrics-client-ca-file: ${path} is no PEM certificate that can be read: ${errorMessage(error)}`);
+    throw new Error(`--${flag}: ${path} is no PEM certificate that can be read: ${errorMessage(error)}`);
   }
 }
 

@@ -11,6 +11,7 @@ import type { ResponseScanner } from '../response/response-scanner.js';
 import type { GatedScheduler, ScheduleInput } from '../scheduling/decision.js';
 import type { HookPlugins } from '../scheduling/hooks/hook-plugins.js';
 import type { EndpointPredictions } from '../scheduling/latency-outlook.js';
+import type { HeldBytes } from './byte-budget.js';
 import type { DestinationTemplates } from './codec/destination.js';
 import type { ProcessStream } from './transport.js';
 import type { TurnBudget } from './turn-budget.js';
@@ -49,20 +50,23 @@ export interface StreamLimits {
   readonly maxRequestBodyBytes: number;
   /** Open ext_proc streams. */
   readonly maxStreams: number;
-  /** Bytes of request bodies that are held until their request is answered, over all streams. */
+  /** Bytes that are held, over all streams. */
   readonly maxBufferedBytes: number;
 }
 
 /** What all streams of a shard count together. */
 export interface SharedLoad {
   openStreams: number;
-  bufferedBytes: number;
+  /** Request bodies until their requests are answered, messages on their way in, replies that the proxy does not take. */
+  readonly held: HeldBytes;
   /** Streams over the bound that have sent nothing yet, so that they could not be answered. */
   silentStreams: number;
 }
 
 /** What a shard's streams hold now. */
-export interface StreamLoad extends Readonly<SharedLoad> {
+export interface StreamLoad extends Readonly<Omit<SharedLoad, 'held'>> {
+  /** Bytes that are held. */
+  readonly bufferedBytes: number;
   /** Streams that wait for their turn. */
   readonly waiting: number;
 }

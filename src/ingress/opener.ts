@@ -1,3 +1,4 @@
+import { HeldBytes } from './byte-budget.js';
 import { DestinationTemplates } from './codec/destination.js';
 import type { SharedLoad, StreamLoad, StreamServices } from './exchange.js';
 import { ExchangeStream } from './stream.js';
@@ -8,6 +9,8 @@ import { TurnBudget } from './turn-budget.js';
 export interface StreamOpener {
   (stream: ProcessStream): ProcessHandler;
   load(): StreamLoad;
+  /** What the streams hold; the transport's own bytes count here as well. */
+  readonly held: HeldBytes;
 }
 
 /** Endpoints (and lists of them) whose encoded form is kept: a large pool with some fallback lists. */
@@ -23,11 +26,17 @@ const SILENT_MAX = 8_192;
 const GRPC_RESOURCE_EXHAUSTED = 8;
 
 /** Handler of a stream that has failed as it was opened. */
-const DEAF: ProcessHandler = { message: () => {}, halfClosed: () => {}, closed: () => {} };
+const DEAF: ProcessHandler = {
+  message: () => {},
+  halfClosed: () => {},
+  overflowed: () => {},
+  stalled: () => {},
+  closed: () => {},
+};
 
 /** The entry of a shard: one handler for every ext_proc stream. */
 export function createStreamOpener(services: StreamServices): StreamOpener {
-  const load: SharedLoad = { openStreams: 0, bufferedBytes: 0, silentStreams: 0 };
+  const load: SharedLoad = { openStreams: 0, held: new HeldBytes(services.limits.maxBufferedBytes), silentStreams: 0 };
   const gate = new TurnBudget({
     now: services.now,
     defer: (run) => setImmediate(run),
@@ -43,5 +52,12 @@ export function createStreamOpener(services: StreamServices): StreamOpener {
     stream.fail(GRPC_RESOURCE_EXHAUSTED, 'too many streams');
     return DEAF;
   };
-  return Object.assign(open, { load: (): StreamLoad => ({ ...load, waiting: gate.waiting }) });
+  const { held } = load;
+  const look = (): StreamLoad => ({
+    openStreams: load.openStreams,
+    bufferedBytes: held.bytes,
+    silentStreams: load.silentStreams,
+    waiting: gate.waiting,
+  });
+  return Object.assign(open, { load: look, held });
 }

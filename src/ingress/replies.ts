@@ -113,6 +113,8 @@ export function answerPlaced(
   stream.send(placedReply(templates, placement, headers, details));
   if (endedBy === 'headers') return;
   const endsWithBody = endedBy === 'body';
-  if (endsWithBody || contentLength > 0) encodeBodyReplies(Reply.requestBody, chunks, endsWithBody, stream);
+  if (endsWithBody || contentLength > 0) {
+    encodeBodyReplies(Reply.requestBody, chunks, endsWithBody, stream, undefined, body?.memory);
+  }
   if (!endsWithBody) stream.send(encodeTrailersReply(Reply.requestTrailers));
 }

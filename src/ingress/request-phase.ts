@@ -69,6 +69,11 @@ export class RequestPhase {
     return this.#state === 'preparing';
   }
 
+  /** The request is not complete. */
+  get isComing(): boolean {
+    return this.#state === 'reading';
+  }
+
   /** The request as hook plugins know it; undefined when there are none, or nobody has asked who sent it. */
   get hosted(): HookRequestRecord | undefined {
     return this.#reader.known?.hosted;

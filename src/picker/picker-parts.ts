@@ -3,8 +3,8 @@ import type { CurrentSettings } from '../core/current-settings.js';
 import { EndpointTable } from '../core/endpoint-table.js';
 import { attachCore, type CoreInstance, createPoolMemory, defaultPoolSizes, type PoolMemory } from '../core/memory.js';
 import { poolClockMs } from '../core/pool-clock.js';
-import type { HealthSource } from '../ingress/transport.js';
-import { type HealthListener, listenHealth } from '../ingress/transports/grpc.js';
+import type { HealthListener, HealthSource } from '../ingress/transport.js';
+import { listenHealth } from '../ingress/transports/create.js';
 import { HealthState } from '../operations/health.js';
 import type { SlotAssignment } from '../pool/endpoint.js';
 import { SlotTable } from '../pool/slots.js';
@@ -238,11 +238,12 @@ export class PickerParts {
   }
 
   #makeHealthListener(): Part {
-    const { host, healthPort: port } = this.#options;
+    const { host, healthPort: port, transport } = this.#options;
     let listener: HealthListener | undefined;
     return {
       start: async () => {
-        listener = await listenHealth({ host, port, flag: 'grpc-health-port', tls: undefined }, this.#health);
+        const options = { host, port, flag: 'grpc-health-port', tls: undefined };
+        listener = await listenHealth(transport, options, this.#health);
         this.ports.health = listener.port;
       },
       stop: () => listener?.close(),

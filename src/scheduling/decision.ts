@@ -117,6 +117,7 @@ export type RejectionCode =
   | 'Unauthorized'
   | 'Forbidden'
   | 'NotFound'
+  | 'RequestTimeout'
   | 'PreconditionFailed'
   | 'ResourceExhausted'
   | 'Internal'

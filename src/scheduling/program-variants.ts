@@ -1,4 +1,5 @@
-import { type LearnableOperation, learnedProgram, observedProgram, projectedProgram } from './learned-profile.js';
+import type { Operation } from '../core/programs.js';
+import { learnedProgram, observedProgram, projectedProgram } from './learned-profile.js';
 import { ruledProgram } from './rules.js';
 
 /**
@@ -17,10 +18,10 @@ export type ProgramVariant =
  * @param projects whether the sums of a projection are about this profile; at most one profile of a configuration has them
  */
 export function programOf(
-  operations: readonly LearnableOperation[],
+  operations: readonly Operation[],
   variant: ProgramVariant,
   projects: boolean,
-): readonly LearnableOperation[] {
+): readonly Operation[] {
   switch (variant.kind) {
     case 'configured':
       return operations;

@@ -213,7 +213,7 @@ describe('encoding a ProcessingResponse', () => {
       const third = Math.floor(length / 3);
       const chunks = [body.subarray(0, third), Buffer.alloc(0), body.subarray(third)];
       const replies: ReturnType<typeof decodeReply>[] = [];
-      encodeBodyReplies(3, chunks, true, { send: (bytes) => replies.push(decodeReply(Buffer.from(bytes))) });
+      encodeBodyReplies(3, chunks, true, { sendParts: (parts) => replies.push(decodeReply(Buffer.concat(parts))) });
       expect(Buffer.concat(replies.map((reply) => reply.body)).equals(body)).toBe(true);
       expect(replies.every((reply) => reply.kind === 'requestBody' && reply.body.length <= MAX_BODY_CHUNK)).toBe(true);
       expect(replies.map((reply) => reply.endOfStream)).toEqual(replies.map((_, i) => i === replies.length - 1));

@@ -9,6 +9,7 @@ import type { PickerOptions } from '../picker-options.js';
 export function shardSettings(options: PickerOptions): ShardSettings {
   const { configuration, shards } = options;
   return {
+    transport: options.transport,
     host: options.host,
     port: options.grpcPort,
     reusePort: shards > 1,
@@ -26,6 +27,8 @@ export function shardSettings(options: PickerOptions): ShardSettings {
     maxRequestBodyBytes: options.maxRequestBodyBytes,
     maxStreams: Math.ceil(options.maxStreams / shards),
     maxBufferedBytes: Math.ceil(options.maxBufferedBytes / shards),
+    maxConnections: Math.ceil(options.maxConnections / shards),
+    requestIdleMs: options.requestIdleMs,
     emitScores: options.emitScores,
     ignoreSubset: options.ignoreSubset,
     allowProfileHeader: options.allowProfileHeader,

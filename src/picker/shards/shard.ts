@@ -13,7 +13,8 @@ import { EvictableRequests } from '../../flow-control/evictable-requests.js';
 import { WaitingLine } from '../../flow-control/waiting-line.js';
 import type { StreamServices } from '../../ingress/exchange.js';
 import { createStreamOpener } from '../../ingress/opener.js';
-import { GrpcTransport } from '../../ingress/transports/grpc.js';
+import type { ByteBudget, Transport, TransportOptions } from '../../ingress/transport.js';
+import { createTransport } from '../../ingress/transports/create.js';
 import { createLogger, type Logger } from '../../operations/log.js';
 import { ShardRecorder } from '../../operations/telemetry/shard-recorder.js';
 import { RequestRules } from '../../request/rules.js';
@@ -23,7 +24,7 @@ import type { PluginDefinition } from '../../scheduling/plugin.js';
 import { requestedProfile } from '../../scheduling/profile-handlers/requested-profile.js';
 import { PLAIN_BLOCK_TOKENS, TOKEN_BYTES } from '../../scheduling/prompt-sizes.js';
 import { CoreScheduler } from '../../scheduling/scheduler.js';
-import type { FromShard, RulesMessage, ShardFlowControl, ShardStart, ToShard } from '../messages.js';
+import type { FromShard, RulesMessage, ShardFlowControl, ShardSettings, ShardStart, ToShard } from '../messages.js';
 import { createLatencySource, servedBy } from './latency-source.js';
 import { MirroredHealth } from './mirrored-health.js';
 import { ReplaceableSettings } from './replaceable-settings.js';
@@ -41,7 +42,7 @@ const PLUGIN_SEED = 0x706c7567n;
 export async function shard(start: ShardStart): Promise<void> {
   start.control.postMessage({ kind: 'started', threadId } satisfies FromShard);
   const definitions = await shardDefinitions(start.settings.plugins.modules);
-  await new Shard(start, definitions).run();
+  await new Shard(start, definitions, await createTransport(start.settings.transport)).run();
 }
 
 /** What a shard does with each kind of message. */
@@ -54,7 +55,7 @@ class Shard {
   readonly #rules: RequestRules;
   readonly #settings: ReplaceableSettings;
   readonly #health: MirroredHealth;
-  readonly #transport = new GrpcTransport();
+  readonly #transport: Transport;
   readonly #log: Logger;
   readonly #recorder: ShardRecorder;
   readonly #scanner: RequestScanner;
@@ -82,7 +83,8 @@ class Shard {
   };
 
   /** @throws with one line when a plugin does not start */
-  constructor(start: ShardStart, definitions: ReadonlyMap<string, PluginDefinition>) {
+  constructor(start: ShardStart, definitions: ReadonlyMap<string, PluginDefinition>, transport: Transport) {
+    this.#transport = transport;
     const { settings, snapshot } = start;
     this.#start = start;
     this.#core = attachCore(start.pool, start.thread);
@@ -114,10 +116,8 @@ class Shard {
     const open = createStreamOpener(this.#services(scheduler, tokens, latency));
     control.on('message', (message: ToShard) => this.#receive(message));
     const failure = uncaughtFailure();
-    const { host, port, reusePort, maxReceiveBytes, maxSendBytes, tls } = settings;
     try {
-      const listening = { host, port, flag: 'grpc-port', reusePort, maxReceiveBytes, maxSendBytes, tls };
-      const bound = await this.#transport.listen(listening, open, this.#health);
+      const bound = await this.#transport.listen(transportOptions(settings, open.held), open, this.#health);
       this.#send({ kind: 'applied', version: snapshot.version });
       this.#send({ kind: 'listening', port: bound });
       await Promise.race([this.#drained.promise, failure]);
@@ -245,6 +245,23 @@ const NO_LIMITS: Omit<ShardFlowControl, 'evicts'> = {
   limitedTenants: [],
   largestBody: Number.POSITIVE_INFINITY,
 };
+
+function transportOptions(settings: ShardSettings, budget: ByteBudget): TransportOptions {
+  const { host, port, reusePort, tls, maxReceiveBytes, maxSendBytes } = settings;
+  return {
+    host,
+    port,
+    flag: 'grpc-port',
+    reusePort,
+    tls,
+    maxReceiveBytes,
+    maxSendBytes,
+    connectionsMax: settings.maxConnections,
+    streamsMax: settings.maxStreams,
+    stallMs: settings.requestIdleMs,
+    budget,
+  };
+}
 
 /**
  * Rejects with an exception that nobody caught. The shard then closes its connections itself: a thread that ends while
