@@ -7,7 +7,7 @@ const HEADER_VALUE = 2 * 8 + WireType.bytes;
 const HEADER_RAW_VALUE = 3 * 8 + WireType.bytes;
 
 /** More headers than any HTTP stack lets through; what comes behind them is not indexed. */
-const MAX_HEADERS = 1_024;
+const HEADERS_MAX = 1_024;
 
 /**
  * The headers of one message as byte ranges of their own copy. Only a header that somebody asks for becomes a string.
@@ -64,7 +64,7 @@ export class HeaderMap implements RequestHeaders {
       }
     }
     reader.leave(outer);
-    if (this.#ranges.length >= 4 * MAX_HEADERS) return;
+    if (this.#ranges.length >= 4 * HEADERS_MAX) return;
     // Envoy fills raw_value; value is what older proxies and tests send.
     if (rawEnd > rawStart) this.#ranges.push(keyStart, keyEnd, rawStart, rawEnd);
     else this.#ranges.push(keyStart, keyEnd, valueStart, valueEnd);

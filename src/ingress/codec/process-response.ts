@@ -13,7 +13,7 @@ export const Reply = {
 } as const;
 
 /** Envoy takes at most 64 KiB in one streamed body reply; the incumbent cuts at this size too. */
-export const MAX_BODY_CHUNK = 62_000;
+export const BODY_CHUNK_BYTES_MAX = 62_000;
 
 /** `HeaderValueOption.append_action` OVERWRITE_IF_EXISTS_OR_ADD: a client's own header of that name never survives. */
 const OVERWRITE = varintField(3, 2);
@@ -93,7 +93,7 @@ export interface BodyReplySink {
 }
 
 /**
- * Hand body replies to `sink`: the bytes of `chunks` in messages of at most `MAX_BODY_CHUNK` bytes, the last one
+ * Hand body replies to `sink`: the bytes of `chunks` in messages of at most `BODY_CHUNK_BYTES_MAX` bytes, the last one
  * with `end_of_stream` as given. Without any bytes one empty message is sent.
  * @param metadata the encoded `dynamic_metadata` field, for the last message
  * @param memory that holds the chunks
@@ -111,7 +111,7 @@ export function encodeBodyReplies(
   let index = 0;
   let offset = 0;
   do {
-    const length = Math.min(rest, MAX_BODY_CHUNK);
+    const length = Math.min(rest, BODY_CHUNK_BYTES_MAX);
     rest -= length;
     const parts: Uint8Array[] = [bodyReplyHead(reply, length, endOfStream && rest === 0)];
     for (let left = length; left > 0; ) {
