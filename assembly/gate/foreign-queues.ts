@@ -9,7 +9,14 @@
 // request that may go nowhere else is better off in the engine's queue than in ours, which others do not stand in.
 import { slotsUsed } from '../columns/candidates';
 import * as column from '../columns/column';
-import { COLUMN_KNOWN, COLUMN_SIGNAL_TIME, COLUMN_STATE, COLUMN_WAITING, SIGNAL_WAITING } from '../endpoints';
+import {
+  COLUMN_KNOWN,
+  COLUMN_SIGNAL_TIME,
+  COLUMN_STATE,
+  COLUMN_WAITING,
+  SIGNAL_WAITING,
+  STATE_FREE,
+} from '../endpoints';
 import {
   gateHead,
   ROOM_FOREIGN,
@@ -86,7 +93,7 @@ export function foreignChanged(slot: u32): bool {
   if (!before && !queuesForeign(slot)) return false;
   let all = false;
   for (let i: u32 = 0, used = slotsUsed(); i < used; i++) {
-    if (column.u32(COLUMN_STATE, i) == 0) continue;
+    if (column.u32(COLUMN_STATE, i) == STATE_FREE) continue;
     all = queuesForeign(i);
     if (!all) break;
   }
