@@ -28,7 +28,7 @@ const SCALE_FOLLOWS = 0.05;
  * A linear model that learns one observation at a time and forgets old ones: ridge regression on relative errors, pulled
  * towards anchors for ever, with every coefficient inside its bounds. The pull keeps the matrix regular and takes
  * directions that nothing excites back to the anchor, where plain recursive least squares would drift (the anchored
- * forgetting ridge of the project's design notes on learning).
+ * forgetting ridge of docs/internals/learning.md).
  *
  *   A ← λ A + ω x xᵀ + (1 - λ) Λ      b ← λ b + ω x y + (1 - λ) Λ anchor      λ = 1 - 1 / memory
  *   coefficient_i ← clip((b_i - Σ_{j≠i} A_ij coefficient_j) / A_ii, least_i, most_i)
