@@ -76,8 +76,8 @@ export const SERVE_FLAGS = {
   transport: flag(
     PORTS,
     '<name>',
-    'grpc-js',
-    'grpc-js',
+    'lean',
+    'lean',
     parseChoice(['lean', 'grpc-js'] as const),
     'What carries ext_proc: lean, or grpc-js, which is slower and compared with.',
   ),
