@@ -41,7 +41,7 @@ function numbered(frames: Buffer, stream: number): Buffer {
 class Client {
   readonly #socket: Socket;
   readonly #script = script();
-  #rest = Buffer.alloc(0);
+  #rest: Buffer = Buffer.alloc(0);
   #next = 1;
   #toBegin = 0;
   #toEnd = 0;
