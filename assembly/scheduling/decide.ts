@@ -103,8 +103,11 @@ import {
   PROGRAM_NEEDS_OVERLAP,
   PROGRAM_PROJECTS,
   PROGRAM_TAG,
+  PROGRAM_WHOLE_BLOCKS,
 } from './program';
+import { scoresBegin } from './score-column';
 import { score } from './scorers';
+import { cachedTokens, creditWholeBlocks } from './whole-blocks';
 
 /**
  * Longest wait for a lock, in sleeps of 1 ms. A shard outwaits the repair of a dead owner; the control thread, which has
@@ -138,6 +141,7 @@ function matchPrompt(needs: u32, blocks: u32, tail: bool, used: u32, further: bo
     if (blocks != 0) prefixMatch(blocks);
     else memory.fill(MATCH, 0, (<usize>used) << 2);
     if (tail) tailMatch(HASHES + ((<usize>blocks) << 3), blocks);
+    if ((needs & PROGRAM_WHOLE_BLOCKS) != 0) creditWholeBlocks(used, blocks);
   } else {
     memory.fill(MATCH, 0, (<usize>used) << 2);
   }
@@ -165,6 +169,7 @@ function run(program: usize, flags: u32, used: u32, total: u32, gated: bool): u3
   if (candidates == 0) return gateEmpty(gated);
   const live = candidates;
   memory.fill(SCORE, 0, (<usize>used) << 2);
+  scoresBegin();
   const operations = load<u32>(program);
   const projected = load<u32>(program, PROGRAM_PROJECTS) != 0 && nextIsSampled();
   const explained = projected || (flags & DECIDE_EXPLAIN) != 0;
@@ -221,8 +226,8 @@ function bestMatch(used: u32): u32 {
 function chargePick(slot: u32, program: usize, used: u32): void {
   const needs = load<u32>(program, 4);
   const block = get(REQUEST_BLOCK_TOKENS);
-  const cached = get(ANSWER_MATCHED) * block;
   const prompt = get(REQUEST_PROMPT_TOKENS);
+  const cached = cachedTokens(slot, get(ANSWER_MATCHED), (needs & PROGRAM_WHOLE_BLOCKS) != 0);
   const uncached = prompt > cached ? prompt - cached : 0;
   const tokens = uncached + get(REQUEST_OUTPUT_TOKENS);
   put(ANSWER_UNCACHED_TOKENS, tokens);

@@ -8,7 +8,12 @@ const DEFAULT_BLOCK_TOKENS = 16;
 const DEFAULT_CAPACITY_BLOCKS = 31_250;
 
 export const approxPrefixCacheProducerParameters = z.strictObject({
-  autoTune: z.boolean().default(true).describe('Take block size and capacity from the engines where they report them.'),
+  autoTune: z
+    .boolean()
+    .default(true)
+    .describe(
+      'Take the capacity from the engines where they report it, and count a match as far as their own blocks are whole.',
+    ),
   blockSizeTokens: z
     .int()
     .min(1)
