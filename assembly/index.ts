@@ -167,6 +167,7 @@ export {
   FEATURE_WAITING,
 } from './load/features';
 export { ledgerCheck, ledgerFull, ledgerUsed } from './load/ledger';
+export { adapterShown } from './load/shown-adapters';
 export { lockAcquire, lockOwner, lockRelease, lockSeize } from './lock';
 export {
   ADAPTERS_PER_ENDPOINT,
@@ -548,6 +549,7 @@ export {
   PROGRAM_NOTES_COLD,
   PROGRAM_PROJECTS,
   PROGRAM_TAG,
+  PROGRAM_WHOLE_BLOCKS,
 } from './scheduling/program';
 export { PROJECTION_COSTS, PROJECTION_PRODUCTS } from './scheduling/projection';
 export {
