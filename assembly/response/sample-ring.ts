@@ -6,8 +6,8 @@
 // A ring begins with the number of records ever written (u32, atomic); from byte 64 on LABEL_COUNT records follow. Unknown
 // times are NaN, unknown counts u32.MAX_VALUE.
 import { COLUMN_INFLIGHT, COLUMN_PROMPT_TOKENS, cell } from '../endpoints';
-import { FEATURES, FEATURES_BYTES } from '../load/features';
-import { entryOf, entryPriority, entrySlot, entrySlotGeneration, entryTime } from '../load/ledger';
+import { FEATURES_BYTES } from '../load/features';
+import { entryOf, featuresOf } from '../load/ledger';
 import { LABEL_COUNT, SAMPLE_BYTES, SAMPLE_RING } from '../memory';
 
 /** What is told of one request. */
@@ -92,14 +92,14 @@ export function sampleWrite(
   staged: bool,
 ): u32 {
   const entry = entryOf(ticket, generation);
-  if (entry == 0) return 1;
+  if (entry == null) return 1;
   const number = load<u32>(SAMPLE_RING);
   const record = changetype<SampleRecord>(SAMPLE_RING + RECORDS + <usize>(number % LABEL_COUNT) * SAMPLE_BYTES);
-  const slot = entrySlot(entry);
-  record.time = entryTime(entry);
+  const slot = entry.slot;
+  record.time = entry.time;
   record.slot = slot;
-  record.slotGeneration = entrySlotGeneration(entry);
-  memory.copy(changetype<usize>(record) + SAMPLE_FEATURES, entry + FEATURES, FEATURES_BYTES);
+  record.slotGeneration = entry.slotGeneration;
+  memory.copy(changetype<usize>(record) + SAMPLE_FEATURES, changetype<usize>(featuresOf(entry)), FEATURES_BYTES);
   record.outcome = outcome;
   record.firstOutput = firstOutput;
   record.perToken = perToken;
@@ -109,7 +109,7 @@ export function sampleWrite(
   record.cachedTokens = cachedTokens;
   record.inflightAtEnd = load<u32>(cell(COLUMN_INFLIGHT, slot));
   record.promptAtEnd = load<u32>(cell(COLUMN_PROMPT_TOKENS, slot));
-  record.priority = entryPriority(entry);
+  record.priority = entry.priority;
   record.staged = <u32>staged;
   atomic.store<u32>(SAMPLE_RING, number + 1);
   return 0;

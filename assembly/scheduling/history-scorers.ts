@@ -3,10 +3,10 @@
 // Owns: the thread's KEYS and SCORE columns, written by its own thread; changes the histories (load/cold.ts,
 // load/adapters.ts) under the commit lock, in the same step as the charge.
 import { adapterScore, adapterSent } from '../load/adapters';
-import { coldRanks, coldSent } from '../load/cold';
+import { coldRanks, coldSent } from '../load/cold-prompts';
 import { isShownAdapter } from '../load/shown-adapters';
-import { CANDIDATES, KEYS, MATCH, REQUEST } from '../memory';
-import { DECIDE_BASE_MODEL, REQUEST_ADAPTER, REQUEST_FLAGS } from '../request-area';
+import { CANDIDATES, KEYS, MATCH } from '../memory';
+import { DECIDE_BASE_MODEL, request } from '../request-area';
 import { PROGRAM_NOTES_ADAPTER, PROGRAM_NOTES_COLD } from './program';
 import { addConstant, addKeys } from './score-column';
 
@@ -39,7 +39,7 @@ export function scoreNoHit(used: u32, size: u32): void {
 }
 
 function isBaseModel(): bool {
-  return (load<u32>(REQUEST + REQUEST_FLAGS) & DECIDE_BASE_MODEL) != 0;
+  return (request().flags & DECIDE_BASE_MODEL) != 0;
 }
 
 /**
@@ -48,7 +48,7 @@ function isBaseModel(): bool {
  */
 export function scoreAdapter(used: u32, remember: bool): void {
   if (isBaseModel()) return addConstant(used, 0.5);
-  const wanted = load<u64>(REQUEST + REQUEST_ADAPTER);
+  const wanted = request().adapter;
   const remembered = remember && isShownAdapter(wanted);
   for (let slot: u32 = 0; slot < used; slot++) {
     const at = (<usize>slot) << 2;
@@ -62,5 +62,5 @@ export function scoreAdapter(used: u32, remember: bool): void {
 export function noteSent(needs: u32, slot: u32): void {
   if ((needs & PROGRAM_NOTES_COLD) != 0 && coldSize != 0) coldSent(slot, coldSize);
   if ((needs & PROGRAM_NOTES_ADAPTER) == 0) return;
-  if (!isBaseModel() && isShownAdapter(load<u64>(REQUEST + REQUEST_ADAPTER))) adapterSent(slot);
+  if (!isBaseModel() && isShownAdapter(request().adapter)) adapterSent(slot);
 }

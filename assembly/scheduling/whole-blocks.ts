@@ -3,16 +3,8 @@
 // Owns: the thread's MATCH column while it is cut, written by its own thread. Reads the engines' block sizes, without a lock:
 // a size that changes meanwhile costs one decision's accuracy.
 import { COLUMN_BLOCK_TOKENS, cell } from '../endpoints';
-import { MATCH, REQUEST } from '../memory';
-import { REQUEST_BLOCK_TOKENS, REQUEST_PROMPT_TOKENS } from '../request-area';
-
-function blockTokens(): u32 {
-  return load<u32>(REQUEST + REQUEST_BLOCK_TOKENS);
-}
-
-function promptTokens(): u32 {
-  return load<u32>(REQUEST + REQUEST_PROMPT_TOKENS);
-}
+import { MATCH } from '../memory';
+import { request } from '../request-area';
 
 /** Tokens that an engine with blocks of `engine` tokens keeps of the first `tokens` ones. */
 function wholeTokens(tokens: u32, engine: u32): u32 {
@@ -24,10 +16,10 @@ function wholeTokens(tokens: u32, engine: u32): u32 {
  * what the engine keeps: the others were cut already.
  */
 export function cachedTokens(slot: u32, matched: u32, whole: bool): u32 {
-  const tokens = matched * blockTokens();
-  if (tokens <= promptTokens()) return tokens;
+  const tokens = matched * request().blockTokens;
+  if (tokens <= request().promptTokens) return tokens;
   const engine = whole ? load<u32>(cell(COLUMN_BLOCK_TOKENS, slot)) : 0;
-  return engine == 0 ? promptTokens() : wholeTokens(promptTokens(), engine);
+  return engine == 0 ? request().promptTokens : wholeTokens(request().promptTokens, engine);
 }
 
 /**
@@ -35,14 +27,14 @@ export function cachedTokens(slot: u32, matched: u32, whole: bool): u32 {
  * where the engine keeps a part of it.
  */
 export function creditWholeBlocks(used: u32, blocks: u32): void {
-  const block = blockTokens();
+  const block = request().blockTokens;
   if (block == 0) return;
   for (let slot: u32 = 0; slot < used; slot++) {
     const at = MATCH + ((<usize>slot) << 2);
     const matched = load<u32>(at);
     const engine = load<u32>(cell(COLUMN_BLOCK_TOKENS, slot));
     if (matched == 0 || engine == 0) continue;
-    const kept = wholeTokens(matched > blocks ? promptTokens() : matched * block, engine);
+    const kept = wholeTokens(matched > blocks ? request().promptTokens : matched * block, engine);
     store<u32>(at, matched > blocks && kept > blocks * block ? matched : min(matched, kept / block));
   }
 }
