@@ -2,7 +2,10 @@ import { z } from 'zod';
 import { CORE } from '../../core/core-names.js';
 import { definePlugin } from '../plugin.js';
 
-/** Smaller blocks cost memory without telling prompts apart any better; llm-d-router has the same floor. */
+/**
+ * Minimum block size. Smaller blocks cost memory without a better distinction of prompts; llm-d-router has the same
+ * minimum.
+ */
 const BLOCK_TOKENS_MIN = 64;
 const DEFAULT_BLOCK_TOKENS = 16;
 const DEFAULT_CAPACITY_BLOCKS = 31_250;
