@@ -34,8 +34,8 @@ function lockTry(lock: usize): bool {
 }
 
 /**
- * Take a lock, waiting at most about `sleeps` milliseconds after the spinning.
- * @returns true when it is ours; false when it stayed somebody else's for the whole time.
+ * Takes a lock, waiting at most about `sleeps` milliseconds after the spinning.
+ * @returns true when the lock was taken; false when another thread held it for the whole time.
  */
 export function lockAcquire(lock: usize, sleeps: u32): bool {
   for (let i = 0; i < SPINS; i++) {

@@ -1,6 +1,6 @@
 // Text as bytes: UTF-8 of a code point.
 //
-// Owns nothing; writes where it is told.
+// Owns nothing; writes to the caller's address.
 
 /** Write a code point as UTF-8 to `to` (4 bytes of room). @returns its length in bytes. */
 export function writeCodePoint(to: usize, point: u32): u32 {

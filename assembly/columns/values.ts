@@ -1,4 +1,4 @@
-// One number per endpoint, whatever it comes from: what the filters and scorers of named values look at.
+// Named values: one number per endpoint, for the filters and scorers that refer to a value by its name.
 //
 // Owns: nothing; fills the thread's KEYS column from the endpoint columns, which it reads under the commit lock.
 import {
@@ -21,7 +21,7 @@ import { HEADER, HEADER_POOL, KEYS, MATCH } from '../memory';
 import { POOL_SLOTS_SEEN } from '../pool-words';
 import { request } from '../request-area';
 
-export const VALUE_NONE: u32 = 0; // nobody has it
+export const VALUE_NONE: u32 = 0; // no endpoint has the value
 export const VALUE_ACTIVE_REQUESTS: u32 = 1; // requests in flight from here
 export const VALUE_ACTIVE_TOKENS: u32 = 2; // uncached prompt tokens in flight from here
 export const VALUE_WAITING: u32 = 3; // requests waiting in the engine, as predicted for now

@@ -70,7 +70,7 @@ export function bandAdd(priority: i32): bool {
   store<u32>(at, 0, GATE_WAITING);
   store<f32>(at, 0, GATE_DRAINS);
   store<u32>(at, 0, GATE_USED);
-  // Until somebody says otherwise it may take what its neighbour may; the lowest one of all takes everything.
+  // Initial ceiling: that of the neighbouring band; 1 for the first band.
   if (bands == 0) store<f32>(at, 1, GATE_CEILINGS);
   else if (rank == bands) store<f32>(at, load<f32>(at - 4, GATE_CEILINGS), GATE_CEILINGS);
   gateHead().bands = bands + 1;

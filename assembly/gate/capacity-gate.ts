@@ -66,7 +66,7 @@ import { waitSlotAbandon, waitSlotRecount } from './wait-slots';
 
 const SHORT: u32 = 20;
 
-/** Something may have room now: wake the control thread when somebody waits for that. */
+/** Wakes the control thread when an endpoint may have room now and requests wait. */
 export function gateOpened(): void {
   if (gateOn() && atomic.load<u32>(GATE, GATE_WAIT_MASK) != 0) ringControl();
 }
@@ -412,8 +412,8 @@ export function gateLook(now: f64, passed: f64): u32 {
 }
 
 /**
- * Check that the columns equal the notes of the live entries and the waiting counts the wait slots. Commit lock held, or nobody
- * else at work.
+ * Checks that the columns equal the charges of the live entries and that the waiting counts equal the wait slots. Commit lock
+ * held, or no other thread at work.
  * @returns 0, or the first thing that does not add up: 1 pending tokens, 2 pending requests, 3 tokens in the cache
  */
 export function gateCheck(): u32 {

@@ -74,7 +74,7 @@ export function noteCharge(
   charge.output = 0;
   charge.reserve = <u32>gateHead().reserve;
   const state = NOTE_COUNTED | NOTE_PENDING | (alone ? NOTE_ALONE : 0) | (blind ? NOTE_BLIND : 0);
-  // The state comes before the columns: whoever repairs sums them again from the notes.
+  // The state is stored before the columns: a repair sums the columns again from the charges.
   charge.state = state;
   addPending(slot, priority, uncached, 1);
   addTokens(slot, charge, 1);

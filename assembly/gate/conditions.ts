@@ -108,7 +108,7 @@ function keepByWindow(used: u32, rank: u32, prefill: u32, ceiling: f32): void {
   }
 }
 
-/** (3): keep in KEPT those with nothing in flight, or with room in the cache, or of which nobody knows how large it is. */
+/** (3): keeps in KEPT the endpoints with nothing in flight, with room in the cache, or with a cache of unknown size. */
 function keepByCache(used: u32, rank: u32, promptTokens: u32, ceiling: f32): void {
   const deep = depth(rank);
   const foot = rank == 0 ? <f32>0 : gateHead().foot * FOOT_ROOM * deep;

@@ -1,7 +1,7 @@
-// Which running request is ended so that a waiting one of a higher band can go on.
+// Choice of the running request that is evicted for a waiting one of a higher band.
 //
 // Owns: the bits NOTE_EVICTED and NOTE_LOST of the ledger notes, written by the control thread under the commit lock, and as
-// scratch that thread's columns KEYS, SCORE, OVERLAP and MATCH, which nobody else needs there.
+// scratch that thread's columns KEYS, SCORE, OVERLAP and MATCH, which have no other use there.
 //
 // It is done only where waiting would not help soon: every endpoint that the waiting request may use is out of slots (2) or of
 // room in its KV cache (3), or full as its detector says. A full window (1) empties within a step of the engine, so one endpoint

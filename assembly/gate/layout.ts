@@ -1,4 +1,4 @@
-// Where everything of the gate lies: what may go on to an endpoint now, and who waits.
+// Layout of the capacity gate: room on the endpoints, and the requests that wait for it.
 //
 // Owns: REGION_GATE. In this order: the head, GATE_COLUMNS columns of SLOTS cells, REQUESTS gate charges, then per thread its rings
 // and its wait slots. The commit lock guards the bands, the columns and the charges unless the line says otherwise; settings

@@ -1,5 +1,5 @@
-// What the gate learns, so that nobody has to guess a number: step time, time per token, the limit of requests in flight, the size
-// of a KV cache, the usual output.
+// Values that the gate learns instead of reading them from settings: step time, time per token, limit of requests in flight, size
+// of a KV cache, usual output.
 //
 // Owns: the columns WINDOW, STEP, TOKEN_MS, LIMIT, LEARNED_LIMIT, CAPACITY, FULL_LOOKS, OCCUPANCY, HOLD, BASE, CUT_AT, STRETCH and OVERDUE of
 // REGION_GATE and the learned words of its head. Commit lock held, but for learnStep(). All of it is clamped: no signal of an

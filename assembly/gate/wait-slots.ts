@@ -259,7 +259,7 @@ export function waitSlotAbandon(thread: u32): void {
   waitSlotRecount();
 }
 
-/** The control thread is about to sleep: whoever changes something from now on rings. */
+/** Stores that the control thread is about to sleep: writers ring from now on. */
 export function controlDozes(): void {
   atomic.store<u32>(GATE, 1, GATE_ASLEEP);
 }

@@ -165,7 +165,7 @@ function countEnd(at: usize, end: u32): void {
   store<u32>(cell, load<u32>(cell) + 1);
 }
 
-/** @returns true when nobody has this end any more */
+/** @returns true when no entry has this end any more */
 function discountEnd(at: usize, end: u32): bool {
   const list = load<u32>(at, 16);
   if (list != 0) {

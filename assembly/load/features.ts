@@ -1,8 +1,8 @@
-// What was known about the picked endpoint when a request was decided, before the request itself was charged: the inputs
-// of the models that learn from its outcome.
+// Features: state of the picked endpoint at the decision, before the request itself was charged. They are the inputs of the
+// models that learn from the outcome of the request.
 //
 // Owns: the second 64 bytes of a ledger entry, and the columns PREFILL_RATE, PREFILL_RATE_TIME and PREFILL_RATE_PEAK. All under the commit
-// lock; the owner of the entry reads its features without it, since nobody else writes them.
+// lock; the owner of the entry reads its features without it, since it alone writes them.
 import * as column from '../columns/column';
 import {
   COLUMN_ACTIVE_BLOCKS,

@@ -394,7 +394,7 @@ function listLength(list: LedgerHead): u32 {
 }
 
 /**
- * Check that the columns equal the live entries. Commit lock held, or nobody else at work.
+ * Checks that the columns equal the live entries. Commit lock held, or no other thread at work.
  * @returns 0, or the first thing that does not add up: 1 requests, 2 tokens, 3 output blocks, 4 entries in use,
  *   5 free lists, 6 prefill tokens, 7 prompt tokens
  */

@@ -1,7 +1,7 @@
-// Whether everything in the prefix index fits together: for tests and for the repair's own tests.
+// Consistency check of the prefix index: for tests, those of the repair included.
 //
-// Owns nothing. Index lock held (or nobody else at work). Uses the reference words of no structure: it counts anew, in
-// quadratic time where that is simplest, so it is for small indexes.
+// Owns nothing. Index lock held, or no other thread at work. Counts anew instead of reading the reference counts, in
+// quadratic time where that is simplest: for small indexes.
 import { COLUMN_PREFIX_BLOCKS, cell } from '../endpoints';
 import {
   counted,
@@ -53,12 +53,12 @@ function checkSpans(segment: u32, at: Segment, registered: u32): u32 {
     if (spanEnd(span) > registered) return 9; // held but not in the table
     if (spanSet(span) == before) return 10; // not merged
     if (spanSet(span) >= SET_COUNT) return 11;
-    if (i == <u32>at.spans - 1 && spanSet(span) == 0) return 12; // nobody holds the last span
+    if (i == <u32>at.spans - 1 && spanSet(span) == 0) return 12; // no endpoint holds the last span
     if (!checkMembers(segment, spanSet(span))) return 13;
     from = spanEnd(span);
     before = spanSet(span);
   }
-  // What nobody holds and nothing needs must be gone.
+  // Content without holders that no child and no live request needs must have been dropped.
   const needed = at.children == 0 ? 0 : <u32>at.needed;
   if (at.pins == 0 && at.length > max(from, needed)) return 14;
   if ((at.children == 0) != (at.needed == 0)) return 15;

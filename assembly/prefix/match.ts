@@ -138,7 +138,7 @@ function visit(segment: u32, at: Segment, depth: u32): bool {
   return (version & 1) == 0;
 }
 
-/** Walk the chain and narrow. @returns blocks walked while somebody held them */
+/** Walks the chain and narrows ALIVE. @returns blocks walked while an endpoint held them */
 function walk(from: usize, blocks: u32): u32 {
   let depth: u32 = 0;
   let parent: u32 = 0;

@@ -34,7 +34,7 @@ import { giveOverflow, giveSegment, markMember, trim } from './segments';
 import { setBits, setKeep, setsForget, setsRelink } from './sets';
 import { tableClear, tableEnter } from './table';
 
-/** Give a segment up: even version again, no content, nobody holds anything. */
+/** Empties a segment: even version again, no content, no holders. */
 function giveUp(at: Segment): void {
   const version = at.version | 1;
   at.setVersion(version);
@@ -62,7 +62,7 @@ function isRooted(at: Segment): bool {
   return at.depth == 0;
 }
 
-/** Mark an overflow list as in use. @returns false when it cannot be one, or is somebody's already */
+/** Marks an overflow list as in use. @returns false when it is no list, or another segment has it already */
 function markOverflow(list: u32): bool {
   if (list == 0 || list > OVERFLOW_COUNT) return false;
   const at = MARKS + (list >> 3);
@@ -227,7 +227,7 @@ function dropUnrooted(top: u32): bool {
   return dropped;
 }
 
-/** Last step: give up the content that nobody holds and no live request needs. */
+/** Last step: drops the content that no endpoint holds and no live request needs. */
 export function prefixRepairRest(): void {
   const top = indexHead().segmentTop;
   for (let segment: u32 = 1; segment <= top; segment++) if (segmentAt(segment).length != 0) trim(segment);

@@ -3,8 +3,8 @@
 // Owns: the segment, overflow and members parts of REGION_PREFIX. Written under the index lock; read by anyone between
 // two equal even versions. The fields are in segment.ts.
 // A span is `end << 24 | set`: the blocks from the end of the span before it up to `end` are held by `set`; behind the
-// last span nobody holds anything. A segment never crosses a multiple of SEGMENT_BLOCKS and is never split, moved or
-// merged; a fork begins a new one; content is appended at the end only, and taken away from the end only when nobody
+// last span there are no holders. A segment never crosses a multiple of SEGMENT_BLOCKS and is never split, moved or
+// merged. A fork begins a new one. Content is appended at the end only, and dropped from the end only when no endpoint
 // holds it and neither a child nor a live request needs it. So a chain is stored once, which is what makes counts exact.
 import { COLUMN_PREFIX_BLOCKS, cell } from '../endpoints';
 import {
@@ -45,13 +45,13 @@ export function pin(segment: u32): void {
   at.pins += 1;
 }
 
-/** Take a pin away; what nobody needs any more is the caller's to trim. */
+/** Removes a pin; the caller trims the segment. */
 export function unpin(segment: u32): void {
   const at = segmentAt(segment);
   at.pins -= 1;
 }
 
-/** How many blocks from the first one somebody holds, ending with a held one. */
+/** Number of blocks up to and including the last one with a holder. */
 function heldEnd(at: Segment): u32 {
   const spans = <u32>at.spans;
   return spans == 0 ? 0 : spanEnd(spanAt(spanList(at), spans - 1));
@@ -122,7 +122,7 @@ export function giveOverflow(list: u32): void {
   indexHead().overflowFree = list;
 }
 
-/** No overflow list is free: keep what fits inline; what stands behind counts as held by nobody. */
+/** Keeps the spans that fit inline, as no overflow list is free; the blocks behind them lose their holders. */
 function cutToInline(): void {
   const list = SCRATCH + NEW_SPANS;
   let from = spanEnd(spanAt(list, INLINE_SPANS - 1));
@@ -202,7 +202,7 @@ function changePiece(start: u32, to: u32, set: u32, slot: u32, add: bool): u32 {
     pushSpan(to, set);
     return 0;
   }
-  // No number is free for the smaller set: better that nobody holds these blocks than one who does not.
+  // No number is free for the smaller set: no holder is better than a wrong one.
   count(PREFIX_COUNTER_DROPPED, discount(set, to - start) - (to - start));
   const held = cell(COLUMN_PREFIX_BLOCKS, slot);
   store<u32>(held, load<u32>(held) + (to - start));
@@ -219,7 +219,7 @@ function buildChanged(at: Segment, from: u32, to: u32, slot: u32, add: bool): u3
   let start: u32 = 0;
   made = 0;
   for (let i: u32 = 0; i <= spans; i++) {
-    // The last piece stands for the blocks that nobody holds behind the spans.
+    // The last piece stands for the blocks without holders behind the spans.
     const span = i < spans ? spanAt(list, i) : to << 24;
     const stop = spanEnd(span);
     const set = spanSet(span);
@@ -379,7 +379,7 @@ function leaveParent(at: Segment): u32 {
 }
 
 /**
- * Give up the content that nobody holds and nothing needs, here and up the chain.
+ * Drops the content that no endpoint holds and nothing needs, here and up the chain.
  */
 export function trim(segment: u32): void {
   while (segment != 0) {

@@ -3,7 +3,7 @@
 // Owns: the Wire inside the scan state that its user gives; that user's thread only, no lock. The globals
 // hold the piece being read: wireFeed sets them, and nothing in them outlives the call of the user.
 //
-// The user pulls: wireNext() says what comes next. A length-delimited field is skipped unless the user enters it as a
+// The caller pulls: wireNext() returns the kind of the next item. A length-delimited field is skipped unless the caller enters it as a
 // message, unpacks it as a list of numbers, or takes its bytes. Groups are refused: proto3 has none.
 
 /** What wireNext found. */
@@ -153,7 +153,7 @@ function bad(state: Wire): u32 {
   return WIRE_BAD;
 }
 
-/** What comes next (WIRE_*). */
+/** Reads on to the next item. @returns its kind (WIRE_*) */
 export function wireNext(state: Wire): u32 {
   while (true) {
     const phase = state.phase;

@@ -1,4 +1,4 @@
-// The kinds of request body. A scan is told its kind by the path of the request.
+// The kinds of request body. The path of the request decides the kind of a scan.
 //
 // Owns nothing.
 import { RequestScan } from './scan-state';

@@ -46,7 +46,7 @@ export function contentStart(): void {
   pages = SCAN_REGION + <usize>scanPagesOffset(SCANS, CHAIN_BLOCKS);
 }
 
-/** A new scan has no content; what comes first goes to the prompt. */
+/** Empties the segments of a new scan; the first content goes to the prompt. */
 export function contentOpen(scan: RequestScan): void {
   clear(scan.contentAt(SCAN_TOOLS_SEGMENT));
   clear(scan.contentAt(SCAN_SYSTEM_SEGMENT));

@@ -6,7 +6,7 @@
 // completions `prompt` (2), a message (3), its content parts (4) and a part (5). Tracked containers always form one
 // path from the top, so the depth alone says which one is meant.
 //
-// What counts as prompt content follows the incumbent's estimate (four bytes are one token):
+// Prompt content follows llm-d-router's estimate (four bytes are one token):
 //   completions    the prompt's text; of several, one behind the other; token ids as little-endian u32
 //   chat           of every message, in the order of the bytes: role, text of the content; `image_url` as
 //                  SCAN_IMAGE_TOKENS equal tokens, the low half of its hash; other parts as their JSON
@@ -15,7 +15,7 @@
 //   generate       the token ids of `token_ids` or, of SGLang, `input_ids`
 //   others         the JSON of `input` or `items`
 // `tools` and `system` (`instructions` of the responses API) are segments of their own, because they may come behind the
-// messages but the engine's template puts them in front. Tool calls of the OpenAI form are left out, as the incumbent
+// messages but the engine's template puts them in front. Tool calls of the OpenAI form are left out, as llm-d-router
 // does; those of the Anthropic form are parts like any other. A key given twice in one message counts twice: only for
 // top-level keys does the last one win.
 import { noticeEnd } from './billing-notice';
@@ -218,7 +218,7 @@ function fieldEnd(scan: RequestScan, role: u32, position: u32): void {
   }
 }
 
-/** `""` and `[]` are no prompt, as in the incumbent; only the responses API lets the model server judge them. */
+/** True for `""` and `[]`, which are no prompt (as in llm-d-router); the responses API leaves them to the model server. */
 function isBlank(scan: RequestScan, length: u32): bool {
   if (length != 2 || scan.kind == PROMPT_RESPONSES) return false;
   return scan.shape == SHAPE_GOOD;

@@ -5,9 +5,9 @@
 //
 // A content hash is the lanes of XXH64 (github.com/Cyan4973/xxHash, doc/xxhash_spec.md) over 32-byte stripes, the last
 // one padded with zeros, then a merge of the four lanes that costs ten multiplications where XXH64's costs fourteen;
-// the length goes into the merge, so padding is told from content. Every lane is multiplied by an odd constant before
+// the length goes into the merge, so padding differs from content. Every lane is multiplied by an odd constant before
 // it meets another, so that differences of few bits in two lanes cannot cancel. The lanes start from the pool's
-// HASH_SEED: who does not know it cannot construct collisions.
+// HASH_SEED: collisions cannot be constructed without it.
 //
 // Content hashes do not depend on each other (blocks hash in parallel in the processor); a chain links them with one
 // multiplication per block. A chain hash stands for everything from the root to the end of its block.
@@ -86,7 +86,7 @@ export function hashBytesTo(from: usize, length: u32, to: usize): void {
   store<u64>(to, hashBytes(from, length));
 }
 
-/** Next link of a chain: what came before, and the content hash of the block. */
+/** Next link of a chain, from the link before it and the content hash of the block. */
 export function hashLink(before: u64, content: u64): u64 {
   const link = (rotl<u64>(before, 29) + content) * PRIME_3;
   return link ^ (link >>> 32);

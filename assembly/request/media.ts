@@ -20,7 +20,7 @@ export function mediaReset(scan: RequestScan): void {
   mediaOf(scan).typeNext = 0;
 }
 
-/** The prompt has media, whatever they are. */
+/** Notes that the prompt has media of any kind. */
 export function mediaNote(scan: RequestScan): void {
   mediaOf(scan).seen = 1;
 }

@@ -11,7 +11,7 @@ import { beginRaw, RAW_ASIDE, RAW_BOTH, RAW_PROMPT } from './raw-values';
 import { RequestScan } from './scan-state';
 import { SINK_NONE, SINK_NOTICE, SINK_PROMPT, SINK_TYPE } from './value-sinks';
 
-/** Tokens that an image stands for: 640 × 360 pixels / 1,024, the incumbent's default. */
+/** Tokens of an image: 640 × 360 pixels / 1,024, llm-d-router's default. */
 export const SCAN_IMAGE_TOKENS: u32 = 225;
 
 // Media by what they are.

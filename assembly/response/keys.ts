@@ -1,6 +1,6 @@
 // The member names that matter in an answer.
 //
-// Owns: nothing; reads the bytes it is given. Up to 24 bytes from the address are loaded whatever the length.
+// Owns: nothing; reads the caller's bytes. Up to 24 bytes from the address are loaded, also for a shorter name.
 //
 // Names are compared as little-endian words: the module may hold no literal data (every instantiation would write it
 // into the shared memory again).

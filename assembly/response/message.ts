@@ -44,7 +44,7 @@ export function messageBegin(at: ResponseScan): void {
   usageOpen(at, 1);
 }
 
-/** Read the bytes [start, end) of the message. What comes behind bytes that are no message is not looked at. */
+/** Reads the bytes [start, end) of the message; stops at bytes that are no message. */
 export function readMessage(at: ResponseScan, start: usize, end: usize): void {
   const wire = at.wire;
   const vertex = at.form == FORM_VERTEX;

@@ -1,7 +1,7 @@
-// The sample ring: one record for each request that has ended, with what was known when it was decided and what came of it.
+// The sample ring: one record for each request that has ended, with its features at the decision and its outcome.
 //
-// Owns: REGION_SAMPLE_RING, one ring per thread, written by its thread only and read by anybody without a lock: the record
-// is whole before the count moves, and a reader that finds the count a round further throws its copy away.
+// Owns: REGION_SAMPLE_RING, one ring per thread, written by its thread only and read by any thread without a lock: the record
+// is complete before the count moves, and a reader that finds the count a round further drops its copy.
 //
 // A ring begins with the number of records ever written (u32, atomic); from byte 64 on LABEL_COUNT records follow. Unknown
 // times are NaN, unknown counts u32.MAX_VALUE.
@@ -10,7 +10,7 @@ import { FEATURES_BYTES } from '../load/features';
 import { entryOf, featuresOf } from '../load/ledger';
 import { LABEL_COUNT, SAMPLE_BYTES, SAMPLE_RING } from '../memory';
 
-/** What is told of one request. */
+/** Training sample of one request. */
 @unmanaged
 class SampleRecord {
   /** Time of the decision, ms · its thread · none. */

@@ -98,7 +98,7 @@ export function scoreContextLength(used: u32, column: u32): void {
 
 /**
  * Requests in flight from which on an endpoint is full: factor × mean, this request included, rounded up (consistent
- * hashing with bounded loads: Mirrokni, Thorup, Zadimoghaddam 2016). Without a factor nobody is full.
+ * hashing with bounded loads: Mirrokni, Thorup, Zadimoghaddam 2016). Without a factor no endpoint is full.
  */
 function boundOf(used: u32, factor: f32): f32 {
   if (factor <= 0) return NEVER;
@@ -139,7 +139,7 @@ export function scoreRendezvous(used: u32, key: u32, column: u32, factor: f32): 
   for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
     const met = mixLanes(v128.xor(v128.load(first + at), low), mixOne, mixTwo);
     const drawn = mixLanes(v128.xor(i32x4.add(met, v128.load(second + at)), high), mixOne, mixTwo);
-    // 24 bits are what f32 holds exactly; plus one, so that nobody but the full has 0.
+    // 24 bits are what f32 holds exactly; plus one, so that only full endpoints have 0.
     const number = f32x4.convert_i32x4_s(i32x4.add(i32x4.shr_u(drawn, 8), least));
     const free = f32x4.lt(f32x4.convert_i32x4_s(v128.load(inflight + at)), bound);
     v128.store(KEYS + at, v128.and(f32x4.mul(number, unit), free));

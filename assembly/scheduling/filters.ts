@@ -217,8 +217,8 @@ function holdersFrom(total: u32, threshold: f32): f32 {
 }
 
 /**
- * Keep those that hold the prefix, unless it pays to leave them: none holds it, a throw of the dice, or the time until
- * their first token would be longer than elsewhere by more than the penalty (0 = whatever it is). The time is that of the
+ * Keeps the endpoints that hold the prefix. Keeps all when none holds it, when a random draw says so, or when the time to
+ * first token of the holders is longer than elsewhere by more than the penalty (0 = no limit). The time is that of the
  * tokens in flight, or the predicted one; without a prediction for either side all stay.
  */
 function filterPrefixAffinity(op: Operation, used: u32, total: u32, candidates: u32): u32 {

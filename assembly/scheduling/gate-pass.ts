@@ -1,4 +1,4 @@
-// The gate inside a decision: who may serve the request at all, who of them has room, and what happens when nobody has.
+// The capacity gate inside a decision: endpoints that may serve the request, those of them with room, and the wait without room.
 //
 // Owns: the thread's CLASS mask, written by its own thread. Commit lock held throughout: reservation and pick are one step.
 import * as column from '../columns/column';
@@ -40,15 +40,15 @@ let sticky: u32 = 0;
 /** The request waits for it although another one is open. */
 let aside: bool = false;
 
-/** Tokens of prefix from which on the wait is worth while (docs/internals/flow-control.md, from simulations there). */
+/** Minimum of cached prefix (tokens) for which a request waits (docs/internals/flow-control.md, from simulations there). */
 const STICKY_TOKENS: u32 = 256;
 
-/** Filters that say who may serve a request at all, whatever the load is; the gate looks at what these leave. */
+/** True for filters that do not depend on load; the gate looks at the endpoints that these leave. */
 export function mayServe(code: u32): bool {
   return code == OP_FILTER_MASK || code == OP_FILTER_HOST || code == OP_FILTER_CONTEXT_LENGTH;
 }
 
-/** Give back what a dispatch charged: the decision charges anew, perhaps elsewhere. Nobody can take the place in between. */
+/** Releases the charge of a dispatch: the decision charges anew, perhaps elsewhere. The commit lock keeps the room free meanwhile. */
 function releaseHeld(): void {
   const ticket = hold().ticket;
   returned = ticket != 0;
@@ -166,7 +166,7 @@ function leastUncached(used: u32): u32 {
   return prompt > cached ? prompt - cached : 0;
 }
 
-/** Nobody has room: the request takes its wait slot. @returns DECIDE_WAITS, or DECIDE_NO_WAIT_SLOT */
+/** Puts the request into its wait slot, as no endpoint has room. @returns DECIDE_WAITS, or DECIDE_NO_WAIT_SLOT */
 export function gateWait(used: u32): u32 {
   const place = hold().waitSlot;
   if (place == 0) return DECIDE_NO_WAIT_SLOT;

@@ -222,7 +222,7 @@ export function scoreLatency(op: Operation, used: u32, total: u32): void {
   let bucket = POSITIVE;
   let scored = markBucket(bucket, used);
   while (scored == 0 && ++bucket < BUCKETS) scored = markBucket(bucket, used);
-  // Of failures the smallest is the best, whatever the strategy.
+  // Among missed targets the smallest miss is the best, with either strategy.
   const most = bucket == POSITIVE && op.p2 != 0;
   scoreBucket(used, written(op.p0), written(op.p1), most);
   scoreUnpredicted(used, scored);

@@ -63,7 +63,7 @@ export const PROGRAM_PROJECTS: usize = offsetof<Program>('projects');
 export const PROGRAM_NEEDS_MATCH: u32 = 1;
 export const PROGRAM_NEEDS_OVERLAP: u32 = 2;
 export const PROGRAM_INSERTS: u32 = 4; // believe that the picked endpoint will hold the prompt
-export const PROGRAM_NOTES_COLD: u32 = 8; // remember who was sent a prompt that nobody held
+export const PROGRAM_NOTES_COLD: u32 = 8; // remember the endpoint that was sent a prompt without holders
 export const PROGRAM_WHOLE_BLOCKS: u32 = 32; // matches count as far as the engine's own blocks are whole
 export const PROGRAM_NOTES_ADAPTER: u32 = 16; // remember who was sent which adapter
 
@@ -120,7 +120,7 @@ export const OP_SCORE_LATENCY: u32 = 83; // [weight of the time to first token, 
 export const PREDICT_BY_MODEL: u32 = 0; // the latency model
 export const PREDICT_ON_HOST: u32 = 1; // what the host wrote into the PREDICTED columns
 export const PREDICT_ON_HOST_OR_BY_MODEL: u32 = 2; // the model where the host wrote NaN
-export const PREDICT_NOTHING: u32 = 3; // nobody
+export const PREDICT_NOTHING: u32 = 3; // no prediction
 
 // Affinity up to a threshold.
 export const OP_SCORE_PREFIX_BALANCE: u32 = 104; // [imbalance in requests, standard deviations]

@@ -2,7 +2,7 @@
 //
 // Owns: nothing; fills the thread's KEYS and KEPT columns from REGION_LABELS, which the control thread writes. Called
 // under the commit lock. The levels are compared each for itself, by the hash of a label; the nearest equal one counts.
-// An endpoint without the label is near nobody at that level.
+// An endpoint without the label is near no other at that level.
 import { KEPT, KEYS, SLOTS } from '../memory';
 import { request } from '../request-area';
 import { labelAddress } from './labels';
@@ -47,7 +47,7 @@ function nearnessKeys(used: u32, columns: usize): bool {
   return raise(used, peer - 1, <u32>load<f32>(columns), NEAR_HOST) || known;
 }
 
-/** Mark in KEPT who is at least as near as level 1 host … 4 region. @returns false when there is nobody to be near to */
+/** Marks in KEPT the endpoints at least as near as level 1 host … 4 region. @returns false without a reference endpoint */
 export function keepNear(op: Operation, used: u32): bool {
   if (!nearnessKeys(used, op.parameters(1))) return false;
   const level = <u32>op.p0;

@@ -159,7 +159,7 @@ function isNamed(metric: Metric, p: usize, end: usize): bool {
   return c == 0x7b || c == 0x20 || c == 0x09;
 }
 
-/** Labels, value, and what else may follow: a timestamp or an exemplar, which nobody wants. */
+/** Reads labels and value; skips a timestamp or an exemplar behind them. */
 function readSample(metric: Metric, behindName: usize, end: usize): void {
   labelsBegin(metric, TEXT, SCRAPE + SCRAPE_LABEL_SPANS);
   let p = blanksEnd(behindName, end);
