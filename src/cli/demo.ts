@@ -42,7 +42,7 @@ const OVERLOAD = {
   answerTokens: 8,
 };
 
-/** Interactive requests go first; a batch request that would wait longer than a few seconds is told so at once. */
+/** Flow control of the overload demo: interactive requests first; a batch request is rejected at an expected wait over 5 s. */
 const OVERLOAD_SETTINGS = `featureGates: [flowControl]
 flowControl:
   defaultRequestTTL: 10s

@@ -19,7 +19,7 @@ export interface EmbedOptions {
   readonly plugins?: readonly (string | URL)[] | undefined;
   /** Further flags of `pointsman serve`, such as `--grpc-port=0`; a port of 0 takes a free one. */
   readonly flags?: readonly string[] | undefined;
-  /** The picker cannot go on: no shard can be started any more. Left out, the error is thrown where nobody catches it. */
+  /** Called when no shard can be started any more. Left out, the error is thrown uncaught. */
   readonly failed?: ((error: Error) => void) | undefined;
 }
 

@@ -24,7 +24,7 @@ export async function runServe(argv: readonly string[]): Promise<void> {
   log.info(ports, 'pointsman is serving');
 }
 
-/** The picker cannot go on: whoever started the process starts it again. */
+/** Ends the process when the picker cannot go on; restarting it is left to the supervisor (kubelet, systemd). */
 function failed(error: Error): void {
   process.stderr.write(`pointsman: ${error.message}\n`);
   process.exit(1);

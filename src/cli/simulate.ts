@@ -81,7 +81,7 @@ function wholeNumber(text: string): number {
 
 const BAR = 30;
 
-/** A bar with an estimate of what is left; a line for every tenth when nobody watches. */
+/** Shows a bar with an estimate of the time left; without a terminal, one line for every tenth. */
 function showProgress({ done, of, leftSeconds }: SweepProgress): void {
   const left = leftSeconds === undefined ? '' : `, about ${Math.ceil(leftSeconds)} s left`;
   if (process.stderr.isTTY) {

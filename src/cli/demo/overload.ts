@@ -29,7 +29,7 @@ export interface OverloadTotals {
   readonly interactive: number;
   readonly interactiveFailed: readonly string[];
   readonly batchAnswered: number;
-  /** Not answered, for whatever reason. */
+  /** Requests without an answer, for any reason. */
   readonly batchRefused: number;
   /** What those were told that were not simply told to come again (429). */
   readonly batchFailed: readonly string[];

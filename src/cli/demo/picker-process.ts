@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 export interface PickerProcess {
   readonly grpcPort: number;
   readonly metricsUrl: string;
-  /** Resolves to one line when the process ends, whoever ended it. */
+  /** Resolves to one line when the process ends, for any reason. */
   readonly ended: Promise<string>;
   /** End it and wait: by SIGTERM, so that it drains, or at once. */
   stop(signal?: 'SIGTERM' | 'SIGKILL'): Promise<void>;

@@ -23,7 +23,7 @@ export interface ExplainedPluginsOptions {
   readonly nowMs: number;
 }
 
-/** Hook plugins in an explanation: the same calls as on a shard, with nobody to share with and nothing to count. */
+/** Hook plugins in an explanation: the same calls as on a shard, without shared state and counters. */
 export class ExplainedPlugins {
   readonly #plugins: HookPlugins;
   /** One line for every call that failed. */

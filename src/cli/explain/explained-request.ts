@@ -40,7 +40,7 @@ export interface ExplainedRequest {
   readonly promptBlocks: number;
 }
 
-/** Where the request goes and what it is told on the way, or why it goes nowhere. */
+/** Destination of the request and the headers it gets, or the reason for its rejection. */
 export type ExplainedOutcome =
   | {
       readonly kind: 'placed';

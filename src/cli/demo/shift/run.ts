@@ -3,7 +3,7 @@ import { errorMessage } from '../../../core/error-message.js';
 import { type ChatOutcome, chat, type Message } from '../chat-client.js';
 import type { PlannedRequest } from './traffic.js';
 
-/** What became of one request: an answer, or why there is none. */
+/** Outcome of one request: an answer, or the reason for none. */
 export interface RequestOutcome {
   readonly planned: PlannedRequest;
   readonly answer?: ChatOutcome;

@@ -54,8 +54,8 @@ export interface ShiftRun {
 }
 
 /**
- * Send the plan to several pools at once, each with servers, a picker and a proxy of its own. All at once and not one after
- * another: whatever else the machine does meanwhile, it does to all of them.
+ * Sends the plan to several pools at the same time, each with servers, a picker and a proxy of its own. Other load on the
+ * machine then affects all pools alike.
  */
 export async function runShift(options: ShiftOptions): Promise<ShiftRun[]> {
   const observed: ObservedPool[] = [];

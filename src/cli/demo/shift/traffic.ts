@@ -2,12 +2,12 @@ import { seededRandom } from '../../../simulator/server/random.js';
 import type { Message } from '../chat-client.js';
 import { prose } from '../prose.js';
 
-/** What comes during one part of the run: how many of each kind begin, per second and server. */
+/** Traffic of one part of the run: requests of each kind per second and server. */
 export interface Phase {
   readonly name: string;
   /** Questions after one of a few long system prompts, some of which are asked far more than others. */
   readonly shared: number;
-  /** Prompts that nobody has sent before. */
+  /** Prompts without a cached prefix. */
   readonly long: number;
   /** Conversations of several turns. */
   readonly chats: number;
