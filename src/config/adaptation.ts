@@ -7,7 +7,7 @@ export type AdaptationMode = 'off' | 'shadow' | 'auto' | 'always';
 
 /**
  * marginal-cost: one scorer in the place of load and cache scorers · weights: those scorers with fitted weights ·
- * rules: whichever of a few known rules has done best of late
+ * rules: the known rule with the best recent reward
  */
 export type AdaptationDrive = 'marginal-cost' | 'weights' | 'rules';
 

@@ -4,7 +4,7 @@ export const DEFAULT_PLUGINS = `- type: queue-scorer
 - type: prefix-cache-scorer
 `;
 
-/** The section `schedulingProfiles` of a picker that is told nothing. */
+/** Default of the section `schedulingProfiles`. */
 export const DEFAULT_PROFILES = `schedulingProfiles:
 - name: default
   plugins:

@@ -264,7 +264,7 @@ function fairnessSettings({ definition, parameters }: LoadedPlugin): FairnessSet
   return definition.fairnessSettings?.(parameters) ?? withoutSettings(definition.type, 'fairnessSettings');
 }
 
-/** What the gate is told about a configured usage limit policy. */
+/** Gate settings of a configured usage limit policy. */
 function usageLimitSettings({ definition, parameters }: LoadedPlugin): UsageLimitSettings {
   return definition.usageLimitSettings?.(parameters) ?? withoutSettings(definition.type, 'usageLimitSettings');
 }

@@ -149,7 +149,7 @@ function unwrittenAttributes({ document, configuration }: IdleContext): readonly
     );
 }
 
-/** Scores that nobody looks at, and weights that take a scorer out. */
+/** Warnings about scores that no picker reads, and about weights that switch a scorer off. */
 function idleScores(context: IdleContext): readonly string[] {
   const { document, config, configuration } = context;
   return configuration.scheduling.profiles.flatMap(({ name, operations }, profile) => {

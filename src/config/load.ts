@@ -52,11 +52,11 @@ export interface LoadedConfiguration {
   readonly metricsSource: MetricsSourceSettings;
   readonly extractor: ExtractorSettings;
   readonly attributeSources: readonly AttributeSourceSettings[];
-  /** Undefined = nobody is asked for its models. */
+  /** Undefined = endpoints are not asked for their models. */
   readonly modelsSource: PageSettings | undefined;
   readonly saturationDetector: SaturationSettings | undefined;
   readonly adaptation: AdaptationSettings;
-  /** What the queues are told; undefined = the feature gate is off and nothing waits. */
+  /** Settings of the queues; undefined = the feature gate is off and no request waits. */
   readonly flowControl: FlowControlSettings | undefined;
   readonly gates: ReadonlyMap<string, boolean>;
   /** One line each, to be logged once. */

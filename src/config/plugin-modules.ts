@@ -72,7 +72,7 @@ function definitionsOf({ plugins }: PluginModule, address: string): readonly Plu
   return plugins as PluginDefinition[];
 }
 
-/** What a definition lacks; the types of a JavaScript module are checked by nobody else. */
+/** Returns the first field that a definition lacks; JavaScript modules have no other type check. */
 function missingField(plugin: unknown): string | undefined {
   if (typeof plugin !== 'object' || plugin === null) return 'is no object';
   const { type, kinds, stability, doc, parameters } = plugin as Partial<PluginDefinition>;
