@@ -61,7 +61,7 @@ export class EngineBlocks {
     return this.#held.find(chainHash) >= 0;
   }
 
-  /** @param model what the engine serves; undefined = nobody says it, so only adapters' blocks can be stored */
+  /** @param model model of the engine; undefined = unknown, so only blocks of adapters can be stored */
   apply({ events, unknown }: KvBatch, model: string | undefined): void {
     if (unknown > 0) this.#services.counts.drop('unknown event', unknown);
     for (const event of events) {

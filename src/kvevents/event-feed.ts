@@ -190,7 +190,7 @@ export class EventFeed {
     }));
   }
 
-  /** The same problem of the same endpoint is told once. */
+  /** Reports a problem of an endpoint once. */
   #report(source: string, problem: string): void {
     if (this.#problems.get(source) === problem) return;
     this.#problems.set(source, problem);

@@ -52,7 +52,7 @@ export class EventStream {
   /** A message that was sent again because it had been lost. */
   replay(number: number, payload: Uint8Array, model: string | undefined): void {
     if (this.#applied !== undefined && number <= this.#applied) return;
-    // The publisher has forgotten what came before: removals may be among it.
+    // The publisher no longer has the messages in between, which may contain removals.
     if (this.#applied !== undefined && number > this.#applied + 1) this.#blocks.clear();
     this.#apply(number, payload, model);
   }

@@ -26,10 +26,10 @@ export interface SubscriptionOptions {
   readonly report: (problem: string) => void;
 }
 
-/** Messages that wait in the socket: what comes beyond is lost, and then missing in the row. */
+/** Bound on messages that wait in the socket. Further ones are lost and leave a gap in the sequence numbers. */
 export const WAITING_MESSAGES = 1_000;
 export const MESSAGE_BYTES = 16 * 1024 * 1024;
-/** Between two tries to connect; llm-d-router's pause. */
+/** Pause between two attempts to connect, as in llm-d-router. */
 const RECONNECT_MS = 5_000;
 
 /** Repeat what finds the index locked by a dead thread, until that has been repaired. */
