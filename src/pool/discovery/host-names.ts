@@ -12,7 +12,7 @@ export interface HookNamesOptions {
   readonly refreshMs?: number | undefined;
   /** Pause before a name without an address is tried again. Default 2,000. */
   readonly retryMs?: number | undefined;
-  /** How long `watch` waits for names it has not seen. Default 2,000; what comes later comes as a change. */
+  /** Longest wait of `watch` for unresolved names, in ms. Default 2,000. A later address is reported as a change. */
   readonly patienceMs?: number | undefined;
 }
 

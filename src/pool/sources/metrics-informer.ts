@@ -86,7 +86,7 @@ interface Target {
 }
 
 const READ_BYTES = 64 * 1024;
-/** The first poll of an endpoint comes this soon, whatever the interval. */
+/** Bound on the delay of an endpoint's first poll, with any interval. */
 const FIRST_POLL_MS_MAX = 50;
 
 /**

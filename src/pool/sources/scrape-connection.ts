@@ -127,7 +127,7 @@ export class ScrapeConnection {
   #read(socket: Socket, length: number, buffer: Buffer): boolean {
     if (socket !== this.#socket) return true;
     if (!this.#waiting) {
-      // An answer that nobody asked for.
+      // Answer without a request.
       this.#drop();
       return true;
     }
