@@ -142,7 +142,7 @@ export class PredictionClient {
     }
   }
 
-  /** Close the connections; whoever waits is refused. */
+  /** Closes the connections; rejects the calls that wait. */
   async close(): Promise<void> {
     clearTimeout(this.#timer);
     for (const { reject } of this.#waiting.splice(0)) reject(new Error('the shard ends'));

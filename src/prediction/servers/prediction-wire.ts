@@ -36,7 +36,7 @@ export function predictionRow({ promptTokens }: RequestOutlook, of: EndpointOutl
     input_token_length: promptTokens,
     num_request_waiting: Math.max(0, Math.round(of.waiting ?? 0)),
     num_request_running: of.inflight,
-    // The first token is asked for: the incumbent's constant.
+    // Asks for the first token; llm-d-router's constant.
     num_tokens_generated: 1,
     prefix_cache_score: share(of.held),
     encoder_input_size: 0,
@@ -60,7 +60,7 @@ export function predictedTimes(text: string, rows: number): readonly (PredictedT
   }
   const { predictions } = (answer ?? {}) as { readonly predictions?: unknown };
   if (!Array.isArray(predictions)) throw new UnusableAnswer('its answer has no list of predictions');
-  // Without the failed rows nobody knows which one is whose, unless they stand there as null.
+  // Failed rows have to stand in the list as null: otherwise answers cannot be matched to rows.
   if (predictions.length !== rows) {
     throw new UnusableAnswer(`its answer has ${predictions.length} predictions for ${rows} rows`);
   }

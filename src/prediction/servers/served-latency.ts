@@ -3,7 +3,7 @@ import type { PredictionServers, PredictionSettings } from '../settings.js';
 import { NotAsked, PredictionClient } from './prediction-client.js';
 import { type PredictedTimes, predictionRow } from './prediction-wire.js';
 
-/** What became of asking for one request; all but `predicted` and `partial` decide without servers. */
+/** Outcome of the prediction for one request; all but `predicted` and `partial` decide without servers. */
 export type ServedOutcome = 'predicted' | 'partial' | 'late' | 'failed' | 'paused' | 'busy';
 
 /** The answer for one request. */
