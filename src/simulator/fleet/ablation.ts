@@ -37,7 +37,7 @@ function adjusted(adjust: (learned: Coefficients) => Coefficients): () => Altera
   return () => ({ note: () => {}, adjust });
 }
 
-/** Own waiting and prefill alone: what a request would choose that thinks of nobody else. */
+/** Coefficients of the request's own wait and prefill alone: without its cost for other requests. */
 function selfish(learned: Coefficients): Coefficients {
   return { ...learned, missPrice: 1, stepMs: NEXT_TO_NOTHING, growthMs: NEXT_TO_NOTHING, outputTokens: ENDLESS };
 }

@@ -8,9 +8,9 @@ export interface CacheListener {
 }
 
 /**
- * The KV blocks of one engine with its prefix cache, as vLLM v1 keeps them: every block in use is counted, a block that
- * nobody uses keeps its content and waits in a row, and the block at the head of the row, the one that waits longest,
- * is taken and loses its content when a new one is needed.
+ * The KV blocks of one engine with its prefix cache, as vLLM v1 keeps them. Blocks in use have a reference count. An unused
+ * block keeps its content and joins the end of the free list. A new block is taken from the head of that list, which has
+ * been unused longest, and loses its content.
  *
  * A content is the id of a block of tokens after exactly the blocks before it; ids are small whole numbers.
  */
@@ -49,7 +49,7 @@ export class KvBlocks {
     this.#listener = listener;
   }
 
-  /** Blocks that nobody uses, cached ones included. */
+  /** Unused blocks, cached ones included. */
   get free(): number {
     return this.#free;
   }
@@ -98,7 +98,7 @@ export class KvBlocks {
     this.#listener?.stored(content, parent);
   }
 
-  /** Stop using a block. When nobody else uses it, it goes to the end of the row. */
+  /** Stops using a block. With its last use it goes to the end of the free list. */
   release(block: number): void {
     if (--this.#users[block]! > 0) return;
     const last = this.#previous[this.count]!;
@@ -109,7 +109,7 @@ export class KvBlocks {
     this.#free++;
   }
 
-  /** Forget every content that nobody uses. */
+  /** Drops the content of all unused blocks. */
   clear(): void {
     for (let block = 0; block < this.count; block++) if (this.#users[block] === 0) this.#forget(block);
   }

@@ -1,6 +1,6 @@
 import type { LearnerSample } from './learner.js';
 
-/** What became of one request. Times are the client's, in milliseconds. */
+/** Outcome of one request. Times are the client's, in milliseconds. */
 export interface RequestOutcome {
   readonly part: number;
   readonly session: number;

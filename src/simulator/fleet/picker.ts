@@ -311,7 +311,7 @@ export class SimulatedPicker {
     if (ticket !== 0) this.#decider.prefillDone(ticket, generation, nowMs, keep);
   }
 
-  /** What came of a request; before its charge is released. */
+  /** Writes the training sample of a request; call it before its charge is released. */
   label({ ticket, generation }: SimulatedCharge, measures: Measures): void {
     if (ticket !== 0 && this.learner !== undefined) this.#decider.label(ticket, generation, measures);
   }

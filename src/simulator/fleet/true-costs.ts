@@ -4,10 +4,10 @@ import { CORE } from '../../core/core-names.js';
 import type { EndpointSettings } from './fleet-settings.js';
 import type { StepTime, StepWork } from './step-time.js';
 
-/** What marginal cost would be reckoned with by somebody who knew the engines. */
+/** Inputs of marginal cost computed from the engines' own parameters. */
 export interface TrueCosts {
   readonly coefficients: Coefficients;
-  /** By endpoint: how much longer everything takes there than on the first. */
+  /** Slowness by endpoint: its times relative to those of the first. */
   readonly speeds: readonly number[];
 }
 

@@ -30,7 +30,7 @@ export class WeightSearch {
     return Math.exp(this.#candidate);
   }
 
-  /** A time that came of a decision, of late. */
+  /** Records the time of a recent decision, in ms. */
   note(ms: number): void {
     if (this.#skip > 0) {
       this.#skip--;

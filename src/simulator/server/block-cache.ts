@@ -6,7 +6,7 @@ export class BlockCache {
   readonly capacity: number;
   /** Holders of every cached block that is in use. */
   readonly #held = new Map<number, number>();
-  /** Cached blocks nobody uses, in the order in which they became idle: the first is the next to go. */
+  /** Unused cached blocks in the order in which they became idle: the first is evicted next. */
   readonly #idle = new Set<number>();
   /** Blocks taken by running sequences and not yet filled with known content. */
   #reserved = 0;

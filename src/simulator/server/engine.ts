@@ -259,7 +259,7 @@ export class Engine {
     }
   }
 
-  /** Move the first waiting sequence into the batch; false when it must wait or nobody waits. */
+  /** Moves the first waiting sequence into the batch; false when it must wait or none waits. */
   #start(now: number): boolean {
     const slot = this.#waiting[0];
     if (slot === undefined || this.#running.length >= this.#options.maxRunning) return false;

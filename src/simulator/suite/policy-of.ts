@@ -13,7 +13,7 @@ export interface RunnablePolicy {
   readonly seen: (fleet: FleetText) => FleetText;
 }
 
-/** Scrapes of somebody who knows everything at once. */
+/** Scrape interval (ms) of policies with current signals. */
 const AT_ONCE_MS = 10;
 
 /**

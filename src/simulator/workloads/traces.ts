@@ -44,7 +44,7 @@ class CutBlocks {
     this.#context = context;
   }
 
-  /** Chain of a prompt with these blocks, and of its output behind it, which nobody shares. */
+  /** Chain of a prompt with these blocks, and of its output behind it, which is not shared. */
   chain(blocks: readonly (string | number)[], promptTokens: number, outputTokens: number): Int32Array {
     const { blockTokens, ids } = this.#context;
     const known = Math.min(Math.floor(promptTokens / blockTokens), blocks.length * this.#pieces);
