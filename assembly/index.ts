@@ -150,6 +150,7 @@ export {
   activeRepairBegin,
 } from './load/blocks';
 export { predictionLearned, predictionPrior } from './load/coefficients';
+export { endpointReachable } from './load/ejection';
 export {
   FEATURE_ACTIVE_BLOCKS,
   FEATURE_BEST_CACHED,
