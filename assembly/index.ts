@@ -82,6 +82,7 @@ export {
   ROOM_STEP,
   ROOM_STRETCH,
   ROOM_TOKEN_MS,
+  ROOM_UNANSWERED,
   ROOM_WINDOW,
   roomCell as room,
   WAIT_FLAG_ANYWHERE,
