@@ -43,7 +43,7 @@ import {
   SCAN_STAGED,
   SCAN_WIRE,
 } from './layout';
-import { usageClose, usageCommit, usageCount, usageOpen } from './usage';
+import { usageCachedIsZero, usageClose, usageCommit, usageCount, usageOpen } from './usage';
 
 /** The next message begins. */
 export function messageBegin(at: usize): void {
@@ -91,6 +91,8 @@ export function messageEnd(at: usize): void {
     jsonEnd(at);
     jsonBegin(at);
   } else if (wireComplete(at + SCAN_WIRE)) {
+    // Proto3 leaves out a counter of 0: usage without cached tokens is usage with none.
+    if (load<u32>(at, SCAN_FORM) == FORM_ENGINE) usageCachedIsZero(at);
     usageClose(at);
     usageCommit(at);
   }

@@ -61,6 +61,13 @@ export function usageCount(at: usize, field: u32, count: u64): void {
   if (count < NOT_A_COUNT) store<f64>(at + SCAN_USAGE_BLOCK + ((<usize>field) << 3), <f64>count);
 }
 
+/** Cached tokens that the open usage object does not tell are none, where it tells prompt or completion tokens. */
+export function usageCachedIsZero(at: usize): void {
+  const block = at + SCAN_USAGE_BLOCK;
+  if (load<f64>(block, PROMPT) < 0 && load<f64>(block, COMPLETION) < 0) return;
+  if (load<f64>(block, CACHED) < 0) store<f64>(block, 0, CACHED);
+}
+
 function overwrite(to: usize, count: f64): void {
   if (count > 0 || (count == 0 && load<f64>(to) < 0)) store<f64>(to, count);
 }
