@@ -34,6 +34,8 @@ const NODE_ADDRESS_LABEL = 'nodeAddress';
 export interface InformerSinks extends SignalSink {
   /** @returns false when the values could not be written now */
   attributes(slot: number, generation: number, values: ReadonlyMap<number, number | undefined>): boolean;
+  /** An endpoint's list of models shows a LoRA adapter. */
+  showAdapter(name: string): void;
 }
 
 /** Failed polls of a source, and pages that came and could not be read. */
@@ -101,7 +103,7 @@ function faultsOf({ counts }: MetricsInformer): number {
 export function createInformers(options: PickerOptions, core: CoreInstance, sinks: InformerSinks): Informers {
   const { configuration } = options;
   const scanner = new ExpositionScanner(core);
-  const models = configuration.modelsSource === undefined ? undefined : new ModelsReader();
+  const models = configuration.modelsSource === undefined ? undefined : new ModelsReader(sinks.showAdapter);
   const sources: readonly PolledSource[] = [
     ...(configuration.metricsSource.enabled
       ? [{ types: CORE_METRICS, informer: metricsInformer(options, scanner, sinks) }]
