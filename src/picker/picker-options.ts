@@ -5,16 +5,17 @@ import type { Logger, LogOptions } from '../operations/log.js';
 import type { MetricsServerOptions } from '../operations/telemetry/metrics-server.js';
 import type { FileWatchOptions } from '../pool/discovery/file-watch.js';
 
-/** A configuration file that is followed. */
+/** A configuration file that is loaded again on SIGHUP, and when it changes if it is watched. */
 export interface FollowedConfiguration extends FileWatchOptions {
   readonly file: string;
+  readonly watched: boolean;
   readonly load: LoadOptions;
 }
 
 /** Everything that a picker is started with; flags and configuration have been checked, discovery is configured. */
 export interface PickerOptions {
   readonly configuration: LoadedConfiguration;
-  /** Load the configuration again when its file changes; undefined = it stays. */
+  /** Undefined = the configuration is not from a file. */
   readonly followed: FollowedConfiguration | undefined;
   /** Addresses of the modules of third-party plugins (resolvePluginModule). */
   readonly pluginModules: readonly string[];
@@ -25,8 +26,8 @@ export interface PickerOptions {
   readonly metricsPort: number;
   readonly metricsTls: MetricsServerOptions['tls'];
   readonly tls: TlsMaterial | undefined;
-  /** Follow the certificate in this folder; undefined = it stays. */
-  readonly certificateFolder: string | undefined;
+  /** Folder of the certificate: read again on SIGHUP, and when it changes if it is watched. Undefined = self-signed or none. */
+  readonly certificate: { readonly folder: string; readonly watched: boolean } | undefined;
   readonly maxReceiveBytes: number;
   readonly maxSendBytes: number;
   /** Label `name` of the pool's gauges. */
@@ -49,6 +50,8 @@ export interface PickerOptions {
   readonly allowProfileHeader: boolean;
   /** Answer 404 to models that no objective and no rewrite rule names. */
   readonly requireModelMatch: boolean;
+  /** Milliseconds that a drain goes on serving new requests at least; 0 = none. */
+  readonly lameDuckMs: number;
   readonly ejection: boolean;
   readonly refreshMetricsMs: number;
   readonly stalenessMs: number;

@@ -124,6 +124,14 @@ describe('a changed configuration file', () => {
     );
   });
 
+  it('is read on request (SIGHUP) when it is not watched', async () => {
+    const bed = await start(zone('a'), '--watch-config=false');
+    await configure(bed, zone('b'));
+    await bed.picker.reload();
+    await counted(bed, 'applied', 1);
+    expect(await destination(bed)).toBe('127.0.0.1:20002');
+  });
+
   it('stays unread with --watch-config=false', async () => {
     const bed = await start(zone('a'), '--watch-config=false');
     await configure(bed, zone('b'));

@@ -27,7 +27,7 @@ export interface ConfigurationReloadOptions {
 }
 
 /**
- * Follows the configuration file (`--watch-config`). A new version is loaded and compiled beside the running one; it
+ * Follows the configuration file (`--watch-config`), or reads it again when asked (SIGHUP). A new version is loaded and compiled beside the running one; it
  * takes its place when it is valid and needs no restart, otherwise nothing changes. One log line for each version.
  */
 export class ConfigurationReload {
@@ -54,8 +54,14 @@ export class ConfigurationReload {
   /** Ends when the file has been looked at once: what changed since it was loaded for the start counts already. */
   async start(): Promise<void> {
     const { followed } = this.#options;
+    if (!followed.watched) return;
     await this.#look();
     this.#watch = new FileWatch(followed.file, followed, () => this.#look());
+  }
+
+  /** Reads the file now. */
+  reload(): Promise<void> {
+    return this.#look();
   }
 
   /** Ends when a look under way has ended. */
