@@ -9,13 +9,13 @@ export interface CertificateWatchOptions {
   readonly watched: boolean;
   /** The flag that names the folder. */
   readonly flag: string;
-  /** What is served now. */
+  /** The key pair in use. */
   readonly pair: KeyPair;
   readonly changed: (pair: KeyPair) => void;
   readonly report: (problem: string) => void;
 }
 
-/** Both files are written one after the other: quiet for this long means that they belong together. */
+/** Both files are written one after the other. Without a change for this long they belong together. */
 const SETTLE_MS = 250;
 
 /** Follows tls.crt and tls.key of a folder (`--enable-cert-reload`), or reads them again when asked (SIGHUP). A pair that cannot be used changes nothing. */
