@@ -35,7 +35,7 @@ export interface MetricsServer {
 
 /** To be logged at the start when `--metrics-endpoint-auth` is on, nobody can be asked, and no client certificate is needed. */
 export const OPEN_METRICS_WARNING =
-  'the metrics are open to everybody who reaches the port: --metrics-endpoint-auth asks Kubernetes, and there is none; ' +
+  'every client that reaches the port can read the metrics: --metrics-endpoint-auth asks Kubernetes, and there is none; ' +
   'use --metrics-cert-dir with --metrics-client-ca-file to close them, or --metrics-endpoint-auth=false to silence this';
 
 const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';

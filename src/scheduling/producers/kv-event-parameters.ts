@@ -25,7 +25,7 @@ const tokenProcessorConfig = z
       .default(0)
       .describe(`Tokens in a block, of which the engine's blocks are a multiple; 0 = ${DEFAULT_BLOCK_TOKENS}.`),
     blockSize: z.int().min(0).max(BLOCK_TOKENS_MAX).optional().describe('Deprecated name of blockSizeTokens.'),
-    hashSeed: z.string().optional().describe(`${UNUSED} no hash is shared with anybody.`),
+    hashSeed: z.string().optional().describe(`${UNUSED} no hash leaves the picker.`),
     hashAlgorithm: z.enum(['cbor-fnv', 'xxh64']).optional().describe(`${UNUSED} there is one algorithm.`),
   })
   .prefault({})
