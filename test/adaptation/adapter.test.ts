@@ -192,7 +192,7 @@ describe('the adapter', () => {
 });
 
 describe('effective weights', () => {
-  it('are the costs of one unit of what a scorer looks at, in targets', () => {
+  it('effective weights are the costs of one unit of what a scorer looks at, in targets', () => {
     const { coefficients } = adapting().adapter.model;
     const weights = effectiveWeights(coefficients);
     expect(weights.context).toBeCloseTo((55 * 1.5) / 2000, 9);

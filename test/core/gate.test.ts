@@ -249,7 +249,7 @@ describe('bands', () => {
     expect(gate.waiting().at(-1)).toEqual({ priority: 0, requests: 2 });
   });
 
-  it('are forgotten only when nothing waits in them, and the sums stay right', () => {
+  it('bands are forgotten only when nothing waits in them, and the sums stay right', () => {
     const { shard, gate, control } = makeGate({ mode: 'learned' }, idle(1));
     const one = shard(1);
     one.ask({ priority: 4, promptTokens: 10_000, nowMs: 100_000 });
@@ -347,7 +347,7 @@ describe('the learned limit', () => {
     return from + 50 * count;
   };
 
-  it('is cut to what runs, less 3 %, when two looks find the engine queueing', () => {
+  it('the learned limit is cut to what runs, less 3 %, when two looks find the engine queueing', () => {
     const { shard, gate, table } = makeGate({ mode: 'learned' }, idle(1));
     const one = shard(1);
     for (let i = 0; i < 40; i++) {
@@ -506,7 +506,7 @@ describe('the KV cache', () => {
     expect(asked).toEqual(['decided', 'decided', 'waiting']);
   });
 
-  it('has the size that its usage gauge and our tokens in it give, when the engine does not say', () => {
+  it('the KV cache has the size that its usage gauge and our tokens in it give, when the engine does not say', () => {
     const { shard, gate, table } = makeGate({ mode: 'learned' }, idle(1));
     const one = shard(1);
     one.ask({ promptTokens: 4000 });

@@ -152,7 +152,7 @@ describe('burst-prefix-cache-producer', () => {
     expect(placed.map(({ name }) => name)).toEqual(['pod-2', 'pod-2']);
   });
 
-  it('does not hold more than its bound', async () => {
+  it('burst-prefix-cache-producer does not hold more than its bound', async () => {
     const placed = await together(burst(2, { maxBatchSize: 2 }), ['aa', 'aa', 'aa']);
     expect(placed.map(({ held }) => held)).toEqual([true, true, false]);
   });

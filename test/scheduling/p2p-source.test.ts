@@ -39,26 +39,26 @@ const chosen = (endpoints: EndpointViews, shares: readonly number[]) =>
   shares.map((share) => chooseSource(endpoints, share)?.slot);
 
 describe('the source of blocks', () => {
-  it('is nobody when nobody holds anything', () => {
+  it('the source of blocks is undefined when no endpoint holds blocks', () => {
     expect(chosen(views([]), [0.5])).toEqual([undefined]);
     expect(chosen(views([0, 0]), [0, 0.99])).toEqual([undefined, undefined]);
   });
 
-  it('is one that holds most, or a block less', () => {
+  it('the source of blocks is one that holds most, or a block less', () => {
     expect(chosen(views([7, 9, 10, 8]), [0, 0.49, 0.51, 0.99])).toEqual([1, 1, 2, 2]);
   });
 
-  it('is never one that holds nothing', () => {
+  it('the source of blocks is never an endpoint without blocks', () => {
     expect(chosen(views([0, 1, 0]), [0, 0.5, 0.99])).toEqual([1, 1, 1]);
   });
 
-  it('is each of several equals, the more often the shorter its queue', () => {
+  it('the source of blocks is each of several equals, the more often the shorter its queue', () => {
     // Weights 1, 1/4, 1/4: the first has two thirds.
     const endpoints = views([5, 5, 5], [0, 3, 3]);
     expect(chosen(endpoints, [0, 0.66, 0.67, 0.83, 0.84, 0.999])).toEqual([0, 0, 1, 1, 2, 2]);
   });
 
-  it('is drawn by FNV-1a of the request id', () => {
+  it('the source of blocks is drawn by FNV-1a of the request id', () => {
     // Test vectors of the authors: http://www.isthe.com/chongo/tech/comp/fnv/.
     expect([shareOf(''), shareOf('a'), shareOf('foobar')]).toEqual(
       [0x811c9dc5, 0xe40c292c, 0xbf9cf968].map((hash) => hash / 2 ** 32),

@@ -91,7 +91,7 @@ describe('what it remembers', () => {
     );
   });
 
-  it('is nothing where a text cannot be cut at special tokens', () => {
+  it('the memory of the tokeniser is nothing where a text cannot be cut at special tokens', () => {
     const config = { ...tokenizerConfig };
     const prepending = new PromptTokeniser({ tokenizer: tokenizerJson(true), config, template: TEMPLATE });
     expect(prepending.remembers).toBe(false);
