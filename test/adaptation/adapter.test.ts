@@ -148,7 +148,7 @@ describe('the adapter', () => {
     expect(all.adapter.report().agreement).toBeCloseTo(0.75, 1);
   });
 
-  it('names terms that have told nobody apart for five minutes, with the scorers that look at them', () => {
+  it('names terms that have not distinguished any endpoints for five minutes, with the scorers that look at them', () => {
     const all = adapting();
     const busy: CostTerm[] = ['context', 'decode'];
     for (let second = 1; second <= 500; second++) {

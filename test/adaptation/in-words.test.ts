@@ -77,7 +77,7 @@ const good: Evidence = {
   sampleRate: 0.05,
 };
 
-describe('why the configured weights decide', () => {
+describe('the reason why the configured weights decide', () => {
   const why = (evidence: Partial<Evidence>) => {
     const guard = new Guard('auto', usual.guard, row(1));
     guard.tick(0, () => ({ ...good, ...evidence }));

@@ -121,7 +121,7 @@ describe('the running request that makes room', () => {
     expect(s.evictRequest(waiting)).toBeUndefined();
   });
 
-  it('the running request that makes room is known to have ended by its ticket and generation, whoever has the ticket then', () => {
+  it('the running request that makes room is known to have ended by its ticket and generation, also when another request has the ticket', () => {
     const s = scene(LIMITED);
     for (const name of ['a', 'b']) s.run(name, -1);
     const evicted = s.gate.evictRequest(1, s.wait(), 9)!;
@@ -136,7 +136,7 @@ describe('the running request that makes room', () => {
   });
 });
 
-describe('nobody makes room', () => {
+describe('no request makes room', () => {
   it('for a request that does not wait any more', () => {
     const s = scene(LIMITED);
     for (const name of ['a', 'b']) s.run(name, -1);
@@ -171,7 +171,7 @@ describe('nobody makes room', () => {
 });
 
 describe('with the learned limits', () => {
-  it('a full window alone ends nobody: it empties within a step', () => {
+  it('a full window alone ends no request: it empties within a step', () => {
     const s = scene({ mode: 'learned' });
     s.run('low', -1, { tokens: 0 });
     s.run('high', 0, { tokens: 60 });

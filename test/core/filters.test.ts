@@ -263,7 +263,7 @@ describe('sticky-until-saturated-filter', () => {
     expect(pool.ask(0)).toEqual([0, 1, 2]);
   });
 
-  it('takes all that are not saturated for a prompt that nobody holds', () => {
+  it('takes all that are not saturated for a prompt without a holder', () => {
     const pool = warm(sticky);
     pool.load(1, 1001);
     expect(pool.ask(0, 2)).toEqual([0, 2]);

@@ -93,7 +93,7 @@ describe('the gate, on', () => {
     expect(control.call.gateCheck()).toBe(0);
   });
 
-  it('lets nobody of the same or a lower band overtake one that waits, but higher ones', () => {
+  it('lets only requests of a higher band overtake one that waits', () => {
     const { shard, gate } = makeGate(slots(1), idle(1));
     const [one, two] = [shard(1), shard(2)];
     const first = one.ask({ priority: 5 });
@@ -464,7 +464,7 @@ describe('first tokens', () => {
     expect(control.call.gateCheck() + control.call.ledgerCheck()).toBe(0);
   });
 
-  it('that cannot be seen are told by their times, so that nobody has to wait for the next look', () => {
+  it('first tokens that cannot be seen are released by their times, without a wait for the next look', () => {
     const { shard, gate } = makeGate({ mode: 'learned' }, idle(2));
     const one = shard(1);
     const blind = { waitSlots: -1, held: undefined, blind: true };

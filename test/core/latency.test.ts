@@ -280,7 +280,7 @@ describe('latency-scorer', () => {
   });
 });
 
-describe('what is left of the wanted time per output token', () => {
+describe('the remaining time per output token', () => {
   const pairs: Pair[] = [
     [1, 10],
     [1, 10],

@@ -136,7 +136,7 @@ describe('marginal-cost-scorer', () => {
     );
   });
 
-  it('assumes the defaults of the configuration until somebody writes coefficients', () => {
+  it('assumes the defaults of the configuration until coefficients are written', () => {
     const { control } = makePool(scoring, []);
     const at = (control.call.coefficientsAddress() >>> 0) >>> 2;
     const { prior, ...model } = defaultAdaptation().model;
@@ -284,7 +284,7 @@ describe('marginal-cost-scorer', () => {
   });
 });
 
-describe('what marginal cost would pick', () => {
+describe('the pick of marginal cost', () => {
   const classical = [scorer('OP_SCORE_QUEUE', 2), scorer('OP_SCORE_KV_USAGE', 2), pickMax];
   const shadowed = [classical[0]!, classical[1]!, scorer('OP_WOULD_PICK'), pickMax];
 

@@ -79,7 +79,7 @@ describe('a label', () => {
     ]);
   });
 
-  it('leaves unknown what nobody told', () => {
+  it('leaves unreported fields unknown', () => {
     const pool = makePool(byQueue, [{}]);
     const reader = new SampleReader(pool.control);
     const { ticket, ticketGeneration } = pool.decider.decide(plainRequest);

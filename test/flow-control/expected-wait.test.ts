@@ -119,7 +119,7 @@ describe('a band without a bound on tokens', () => {
     expect(queue.refusal).toEqual({ outcome: 'RejectedCapacity', cause: 'band-tokens', retryAfterSeconds: 60 });
   });
 
-  it('does so by the best rate of the last minutes, so that a pool that stands still a while loses nobody', () => {
+  it('a band without a bound on tokens is bounded by the best rate of the last minutes, so that a pause loses no request', () => {
     const queue = backlog(byRate(120_000));
     expect(queue.position(queue.enqueue(request(), 5_000), 15_000)!.expectedWaitMs!).toBeGreaterThan(500_000);
     expect(queue.enqueue(request(), 15_000)).not.toBe(NO_HANDLE);
@@ -142,7 +142,7 @@ describe('a band without a bound on tokens', () => {
   });
 });
 
-describe('whoever is turned away from the queue', () => {
+describe('a refused request', () => {
   it('a refused request is told when to come again: when its time is over, what its band would need', () => {
     const queue = backlog({ ttlMs: 5_001 });
     const told: number[] = [];

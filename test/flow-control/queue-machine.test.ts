@@ -77,7 +77,7 @@ describe('bands', () => {
     expect(queue.serve(3)).toEqual([31, 100, 30]);
   });
 
-  it('that nobody configured make room when they are empty', () => {
+  it('bands made at run time make room when they are empty', () => {
     const queue = new Queue();
     const handles = Array.from({ length: 31 }, (_, i) => queue.add({ priority: i + 1 }));
     expect(queue.machine.priorities()).toHaveLength(32);

@@ -58,7 +58,7 @@ function controlled(settings: Partial<AdaptationSettings> = {}) {
 
 const prefill = ({ control }: ReturnType<typeof controlled>) => control.report().coefficients.prefillMsPerKiloToken;
 
-describe('what was learned', () => {
+describe('the learned state', () => {
   it('survives a restart in its file, which is replaced as a whole', async () => {
     const first = controlled();
     await first.control.start();

@@ -11,7 +11,7 @@ interface Where {
 const at = (labels: Record<string, string>, where: Where = {}, hostName?: string) =>
   locate({ ...endpointOf('a', '10.0.0.1', 8000, labels), hostName }, { ...plain, ...where });
 
-describe('where the page of an endpoint is', () => {
+describe('the page of an endpoint', () => {
   it('the page of an endpoint is its own address and port, or the port of the source', () => {
     expect(at({})).toEqual({ host: '10.0.0.1', port: 8000 });
     expect(at({}, { port: 9400 })).toEqual({ host: '10.0.0.1', port: 9400 });

@@ -112,7 +112,7 @@ describe('profiles', () => {
   });
 });
 
-describe('what programs refer to by number', () => {
+describe('the tables of a program', () => {
   it('shares request headers, whatever their case, and labels', () => {
     const zone = (headerName: string) => plugin('header-label-affinity-scorer', { headerName, labelKey: 'zone' });
     const plugins = [

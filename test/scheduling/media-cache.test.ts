@@ -6,7 +6,7 @@ import { mmEmbeddingsCacheProducer } from '../../dist/scheduling/producers/mm-em
 import { mmEmbeddingsCacheScorer } from '../../dist/scheduling/scorers/mm-embeddings-cache-scorer.js';
 import { HookPool, idle } from './hosted-pool.ts';
 
-describe('what endpoints are believed to have encoded', () => {
+describe('the encoded media of an endpoint', () => {
   it('the encoded media of an endpoint is the last media that each was sent, least recently sent first out', () => {
     const cache = new MediaCache(2);
     for (const medium of [1n, 2n, 1n, 3n]) cache.note('a', medium);

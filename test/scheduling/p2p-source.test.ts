@@ -101,7 +101,7 @@ describe('p2p-source-producer', () => {
     expect(header(1)).toBe('10.0.0.1:8000');
   });
 
-  it('names nobody to one that holds the prompt itself, and when all hold it', () => {
+  it('names no source to an endpoint that holds the prompt itself, and when all hold it', () => {
     const { header } = pool();
     header(0);
     expect(header(0)).toBeUndefined();
@@ -110,7 +110,7 @@ describe('p2p-source-producer', () => {
     expect([header(0), header(1), header(2)]).toEqual([undefined, undefined, undefined]);
   });
 
-  it('names nobody for a prompt that nobody holds, none, and in a pool of one', () => {
+  it('names no source for a prompt without a holder, without a prompt, and in a pool of one', () => {
     const { header } = pool();
     header(0);
     expect(header(1, 'y'.repeat(5000))).toBeUndefined();
@@ -119,7 +119,7 @@ describe('p2p-source-producer', () => {
     expect([single.header(0), single.header(0)]).toEqual([undefined, undefined]);
   });
 
-  it('names nobody whom the request may not use', () => {
+  it('names no source that the request may not use', () => {
     const { header } = pool();
     header(0);
     expect(header(1, PROMPT, ['10.0.0.2', '10.0.0.3'])).toBeUndefined();

@@ -116,7 +116,7 @@ describe('pd-profile-handler', () => {
     new ProfilePool(load(text(`{type: pd-profile-handler, parameters: ${parameters}}`, profiles, plugins)), ROLES);
   const ALWAYS = '{deciderPluginName: always-disagg-pd-decider}';
 
-  it('picks a prefill endpoint when its decider says so, and tells nobody by itself', () => {
+  it('picks a prefill endpoint when its decider says so, and sets no header by itself', () => {
     const placement = pool(ALWAYS).place();
     expect([...placement.picks.keys()]).toEqual(['decode', 'prefill']);
     expect(placement.headers.size).toBe(0);

@@ -73,7 +73,7 @@ describe("the model's own tokeniser", () => {
   });
 });
 
-describe('what it remembers', () => {
+describe('the memory of the tokeniser', () => {
   const piece = fc.oneof(
     fc.constantFrom('<|im_start|>', '<|im_end|>', '<|begin|>', 'hello world ', '\n\n'),
     fc.string({ unit: 'grapheme', maxLength: 60 }),
