@@ -101,7 +101,7 @@ const kvEventsConfig = z
       .default('')
       .describe('Model of the pool, for engines whose topics do not name it (kv@<endpoint>@<model>).'),
     concurrency: z.int().optional().describe(`${UNUSED} events are applied by one thread.`),
-    engineType: z.enum(['vllm', 'sglang']).optional().describe(`${UNUSED} the formats are told apart by themselves.`),
+    engineType: z.enum(['vllm', 'sglang']).optional().describe(`${UNUSED} the format is recognised.`),
   })
   .prefault({})
   .describe('Where the events come from.');
@@ -113,7 +113,7 @@ export const preciseFields = {
   speculativeIndexing: z
     .boolean()
     .default(false)
-    .describe('Count the blocks of a prompt as held where it was sent, until the engine tells of them.'),
+    .describe('Count the blocks of a prompt as held by its endpoint until the engine reports them.'),
   speculativeTTL: duration.default(DEFAULT_TTL).describe(`Longest time of that; ${DEFAULT_TTL} when not above 0.`),
 };
 
