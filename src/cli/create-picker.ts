@@ -71,8 +71,8 @@ function loadOptions({ allowExperimentalPlugins }: ServeFlags, registry: LoadOpt
 }
 
 function followedConfiguration(flags: ServeFlags, registry: LoadOptions['registry']): PickerOptions['followed'] {
-  if (!flags.configFile || !flags.watchConfig) return undefined;
-  return { file: flags.configFile, load: loadOptions(flags, registry) };
+  if (!flags.configFile) return undefined;
+  return { file: flags.configFile, watched: flags.watchConfig, load: loadOptions(flags, registry) };
 }
 
 type FromFlags = Omit<
@@ -84,12 +84,13 @@ async function fromFlags(flags: ServeFlags): Promise<FromFlags> {
   return {
     host: await everyAddress(),
     transport: flags.transport,
+    socket: socketFile(flags),
     grpcPort: flags.grpcPort,
     healthPort: flags.grpcHealthPort,
     metricsPort: flags.metricsPort,
     metricsTls: metricsTls(flags),
     tls: flags.secureServing ? await servingTls(flags) : undefined,
-    certificateFolder: flags.enableCertReload ? flags.certPath || undefined : undefined,
+    certificate: flags.certPath ? { folder: flags.certPath, watched: flags.enableCertReload } : undefined,
     maxReceiveBytes: flags.grpcMaxRecvMsgSize ?? DEFAULT_MESSAGE_BYTES,
     maxSendBytes: flags.grpcMaxSendMsgSize ?? Number.MAX_SAFE_INTEGER,
     poolName: flags.poolName || 'default',
@@ -104,6 +105,7 @@ async function fromFlags(flags: ServeFlags): Promise<FromFlags> {
     emitScores: flags.emitEndpointScores,
     ignoreSubset: flags.disableEndpointSubsetFilter,
     requireModelMatch: flags.requireModelMatch,
+    lameDuckMs: flags.lameDuck,
     ejection: !flags.disableEndpointEjection,
     allowProfileHeader: flags.allowProfileHeader,
     refreshMetricsMs: flags.refreshMetricsInterval,
@@ -113,6 +115,10 @@ async function fromFlags(flags: ServeFlags): Promise<FromFlags> {
     version: packageVersion(),
     commit: process.env.POINTSMAN_COMMIT ?? 'unknown',
   };
+}
+
+function socketFile({ grpcSocket, grpcSocketMode, grpcSocketOwner }: ServeFlags): PickerOptions['socket'] {
+  return grpcSocket === undefined ? undefined : { path: grpcSocket, mode: grpcSocketMode, owner: grpcSocketOwner };
 }
 
 async function servingTls(flags: ServeFlags): Promise<TlsMaterial> {

@@ -61,7 +61,7 @@ export function addCoreMetrics(exposition: MetricsExposition, core: CoreInstance
   addSourceErrors(exposition, sources);
   exposition.addCounter({
     name: 'pointsman_config_reloads_total',
-    help: 'Changed configuration files by what became of them.',
+    help: 'Versions of the configuration file, by outcome.',
     labels: ['outcome'],
     read: () => Object.entries(sources.configReloads()).map(([outcome, value]) => ({ labels: { outcome }, value })),
   });
