@@ -40,7 +40,7 @@ let sticky: u32 = 0;
 /** The request waits for it although another one is open. */
 let aside: bool = false;
 
-/** Tokens of prefix from which on the wait is worth while (flow-control design §2, from simulations there). */
+/** Tokens of prefix from which on the wait is worth while (docs/internals/flow-control.md, from simulations there). */
 const STICKY_TOKENS: u32 = 256;
 
 /** Filters that say who may serve a request at all, whatever the load is; the gate looks at what these leave. */
