@@ -115,9 +115,9 @@ function literal(name: string, type: CoreType, value: number | bigint): string {
   return String(type === 'u32' || type === 'usize' ? value >>> 0 : value);
 }
 
-/** Name of a type in the written file: types begin with a capital there; `void` is TypeScript's own. */
+/** Name of a type in the file, as the linter has names of types. */
 function alias(type: CoreType): string {
-  return type === 'void' ? type : type[0]!.toUpperCase() + type.slice(1);
+  return type === 'void' ? type : type.charAt(0).toUpperCase() + type.slice(1);
 }
 
 /** Aliases for the types that functions take or return. */
