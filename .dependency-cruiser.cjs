@@ -6,6 +6,7 @@
 const rooms = {
   core: [],
   remote: [],
+  kubernetes: ['remote'],
   config: ['core', 'scheduling', 'flow-control', 'admission'],
   scheduling: ['core'],
   prediction: ['core', 'scheduling', 'request', 'remote'],
