@@ -4,6 +4,7 @@ import type { TlsMaterial } from '../ingress/transport.js';
 import type { Logger, LogOptions } from '../operations/log.js';
 import type { MetricsServerOptions } from '../operations/telemetry/metrics-server.js';
 import type { FileWatchOptions } from '../pool/discovery/file-watch.js';
+import type { KubernetesCluster } from './control/kubernetes-cluster.js';
 
 /** A configuration file that is followed. */
 export interface FollowedConfiguration extends FileWatchOptions {
@@ -28,6 +29,8 @@ export interface PickerOptions {
   readonly certificateFolder: string | undefined;
   readonly maxReceiveBytes: number;
   readonly maxSendBytes: number;
+  /** The cluster that says which endpoints there are; undefined = the configuration's discovery does. */
+  readonly kubernetes: KubernetesCluster | undefined;
   /** Label `name` of the pool's gauges. */
   readonly poolName: string;
   readonly shards: number;

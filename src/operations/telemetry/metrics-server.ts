@@ -3,6 +3,12 @@ import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { MetricsExposition } from './exposition.js';
 
+/** Whether the owner of a bearer token may read a path; any status but 200 is answered with the reason. */
+export type MayRead = (
+  token: string | undefined,
+  path: string,
+) => Promise<{ readonly status: number; readonly reason: string }>;
+
 /** Answers one path of the metrics port. */
 export type Route = (request: IncomingMessage, response: ServerResponse) => void | Promise<void>;
 
@@ -14,6 +20,8 @@ export interface MetricsServerOptions {
   readonly tls?: { readonly key: string; readonly cert: string; readonly clientCa?: string | undefined } | undefined;
   /** Further paths (debug pages). */
   readonly routes?: ReadonlyMap<string, Route> | undefined;
+  /** Asked before every answer; undefined = everybody may read. */
+  readonly mayRead?: MayRead | undefined;
   /** Told when making a page failed. */
   readonly report: (problem: string) => void;
 }
@@ -81,6 +89,13 @@ async function answer(
   response: ServerResponse,
 ): Promise<void> {
   const path = pathOf(request);
+  if (options.mayRead !== undefined) {
+    const { status, reason } = await options.mayRead(bearerToken(request), path);
+    if (status !== 200) {
+      if (status === 401) response.setHeader('www-authenticate', 'Bearer');
+      return plain(response, status, `${reason}\n`);
+    }
+  }
   const route = options.routes?.get(path);
   if (route) return route(request, response);
   if (path !== '/metrics') return plain(response, 404, 'not found\n');
@@ -101,6 +116,10 @@ async function answer(
 
 function pathOf(request: IncomingMessage): string {
   return (request.url ?? '/').split('?', 1)[0]!;
+}
+
+function bearerToken({ headers }: IncomingMessage): string | undefined {
+  return /^Bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1];
 }
 
 function plain(response: ServerResponse, status: number, text: string): void {

@@ -262,5 +262,5 @@ function uncaughtFailure(): Promise<never> {
 }
 
 function ruleState(rules: RulesMessage) {
-  return { objectives: new Map(rules.objectives), rewrites: rules.rewrites };
+  return { objectives: new Map(rules.objectives), rewrites: rules.rewrites, models: new Map(rules.models) };
 }
