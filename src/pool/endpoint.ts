@@ -91,3 +91,8 @@ export interface Discovery {
   /** What the first state waits for, in words; empty or absent once it is there. */
   readonly awaited?: string;
 }
+
+/** A discovery that has its first state when it has started, and tells whole states. */
+export interface LoadedDiscovery extends Discovery {
+  start(changed: (state: PoolState) => void, report: (problem: string) => void): Promise<PoolState>;
+}

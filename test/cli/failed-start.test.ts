@@ -47,7 +47,7 @@ const serve = (...flags: string[]) => failure(['serve', ...setting.flags, ...fla
 describe('a start that fails says why in one line and exits with 1', () => {
   it('on an unknown command', async () => {
     expect(await failure(['sevre'])).toBe(
-      'unknown command "sevre": use serve, demo, lint, explain, schema, simulate, weights or gateway',
+      'unknown command "sevre": use serve, demo, lint, preflight, explain, schema, simulate, weights or gateway',
     );
   });
 
