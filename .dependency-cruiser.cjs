@@ -7,7 +7,7 @@ const rooms = {
   core: [],
   remote: [],
   kubernetes: ['remote'],
-  config: ['core', 'scheduling', 'flow-control', 'admission'],
+  config: ['core', 'scheduling', 'flow-control', 'admission', 'request'],
   scheduling: ['core'],
   prediction: ['core', 'scheduling', 'request', 'remote'],
   admission: ['core', 'scheduling'],

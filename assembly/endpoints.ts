@@ -6,7 +6,11 @@
 // lock where a slightly old number does no harm.
 import { ENDPOINTS, SLOTS } from './memory';
 
-export const COLUMN_STATE: u32 = 0; // control: 0 free, 1 live, 2 draining (no new picks)
+export const STATE_FREE: u32 = 0;
+export const STATE_LIVE: u32 = 1;
+export const STATE_DRAINING: u32 = 2; // no new picks
+
+export const COLUMN_STATE: u32 = 0; // control: STATE_*: free, live or draining
 export const COLUMN_GENERATION: u32 = 1; // control: counts the uses of the slot
 export const COLUMN_KNOWN: u32 = 2; // commit: SIGNAL_* bits that are known and fresh
 export const COLUMN_WAITING: u32 = 3; // commit, f32: requests waiting in the engine at the last scrape

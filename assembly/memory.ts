@@ -9,6 +9,10 @@
 //   65,536 ... 131,071  header: magic, sizes, region table (+512), locks (+4,096), pool words (+8,192)
 //   131,072 ..          regions in the order of their numbers, each on a 64 KiB boundary
 
+/** Bounds of the sizes below. */
+export const ENDPOINTS_MAX: u32 = 4096;
+export const CHAIN_BLOCKS_MAX: u32 = 65535;
+
 export const HEADER: usize = 65536;
 export const MAGIC: u32 = 0x4d535450; // "PTSM", little-endian
 export const LAYOUT_VERSION: u32 = 8;

@@ -9,7 +9,7 @@ function activeBench(blocks: number, live: number): Bench {
       const { activeAddLocked, activeRemoveLocked } = core.call;
       const handles = Array.from({ length: live }, (_, i) => {
         index.writeHashes(sessions[i % sessions.length]!.hashes);
-        return activeAddLocked!(i & 63, blocks);
+        return activeAddLocked(i & 63, blocks);
       });
       if (handles.includes(0)) throw new Error('not every request could be accounted');
       const calls = 64;
@@ -22,8 +22,8 @@ function activeBench(blocks: number, live: number): Bench {
           next = next + 1 === sessions.length ? 0 : next + 1;
           index.writeHashes(sessions[next]!.hashes);
           for (let i = 0; i < calls; i++) {
-            activeRemoveLocked!(oldest & 63, handles[oldest]!, blocks);
-            handles[oldest] = activeAddLocked!(oldest & 63, blocks);
+            activeRemoveLocked(oldest & 63, handles[oldest]!, blocks);
+            handles[oldest] = activeAddLocked(oldest & 63, blocks);
             oldest = oldest + 1 === live ? 0 : oldest + 1;
           }
         },

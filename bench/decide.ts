@@ -1,4 +1,5 @@
 // One whole decision: hash a 4 KB prompt, match, filter, score, pick, charge, and release it again.
+
 import { Worker } from 'node:worker_threads';
 import {
   attachCore,
@@ -10,14 +11,15 @@ import {
   type PoolMemory,
   ProgramTable,
 } from '../dist/core/index.js';
+import type { Operation } from '../dist/core/programs.js';
 
 const blockBytes = 256;
 const promptBytes = 4096;
 const prompts = 512;
 
-const pickMax = { code: 'OP_PICK_MAX_SCORE', weight: 1, parameters: [1] };
+const pickMax: Operation = { code: 'OP_PICK_MAX_SCORE', weight: 1, parameters: [1] };
 
-const defaultProfile = [
+const defaultProfile: readonly Operation[] = [
   { code: 'OP_SCORE_QUEUE', weight: 2, parameters: [] },
   { code: 'OP_SCORE_KV_USAGE', weight: 2, parameters: [] },
   { code: 'OP_SCORE_PREFIX', weight: 3, parameters: [0, 8192, 64] },
@@ -25,8 +27,12 @@ const defaultProfile = [
 ];
 
 /** The default profile while marginal cost looks on, and marginal cost in the place of its scorers. */
-const shadowProfile = [...defaultProfile.slice(0, 3), { code: 'OP_WOULD_PICK', weight: 1, parameters: [] }, pickMax];
-const marginalProfile = [{ code: 'OP_SCORE_MARGINAL_COST', weight: 1, parameters: [] }, pickMax];
+const shadowProfile: readonly Operation[] = [
+  ...defaultProfile.slice(0, 3),
+  { code: 'OP_WOULD_PICK', weight: 1, parameters: [] },
+  pickMax,
+];
+const marginalProfile: readonly Operation[] = [{ code: 'OP_SCORE_MARGINAL_COST', weight: 1, parameters: [] }, pickMax];
 
 const coefficients = {
   baseMs: 25,
@@ -70,7 +76,7 @@ export function decisions(pool: PoolMemory, thread: number): () => void {
   const core = attachCore(pool, thread);
   const decider = new Decider(core, BigInt(thread));
   const texts = makePrompts();
-  const input = core.call.inputAddress!() >>> 0;
+  const input = core.call.inputAddress() >>> 0;
   // fill() is a plain memory copy; set() into shared memory is several times slower.
   const memory = Buffer.from(pool.memory.buffer);
   let next = thread * 17;
@@ -90,7 +96,7 @@ export function decisions(pool: PoolMemory, thread: number): () => void {
   };
   return () => {
     memory.fill(texts[next++ % prompts]!, input, input + promptBytes);
-    core.call.hashBlocks!(promptBytes, blockBytes);
+    core.call.hashBlocks(promptBytes, blockBytes);
     const { ticket, ticketGeneration } = decider.decide(request);
     decider.release(ticket, ticketGeneration);
   };

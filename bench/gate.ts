@@ -9,8 +9,9 @@ import {
   EndpointTable,
   ProgramTable,
 } from '../dist/core/index.js';
+import type { Operation } from '../dist/core/programs.js';
 
-const profile = [
+const profile: readonly Operation[] = [
   { code: 'OP_SCORE_QUEUE', weight: 2, parameters: [] },
   { code: 'OP_SCORE_KV_USAGE', weight: 2, parameters: [] },
   { code: 'OP_PICK_MAX_SCORE', weight: 1, parameters: [1] },

@@ -1,3 +1,4 @@
+import { CORE } from '../dist/core/core-names.js';
 import type { Bench } from './bench.ts';
 import { makeWorkload } from './prefix-workload.ts';
 
@@ -22,9 +23,9 @@ function eventsBench(blocks: number, endpoints: number): Bench {
     name: `index/events-${blocks}-blocks-${endpoints}ep`,
     async setup() {
       const { core, sessions } = makeWorkload(blocks, endpoints, 1e6);
-      const { EVENT_REMOVE, EVENT_PARENT } = core.constant;
-      const input = core.call.inputAddress!() >>> 0;
-      const room = core.constant.THREAD_INPUT_BYTES! / 2;
+      const { EVENT_REMOVE, EVENT_PARENT } = CORE;
+      const input = core.call.inputAddress() >>> 0;
+      const room = CORE.THREAD_INPUT_BYTES / 2;
       const step = Math.ceil(blocks / EVENT_BLOCKS) * 16 + blocks * 8;
       const count = Math.min(sessions.length, Math.floor(room / step));
       let removes = 0;
@@ -32,14 +33,14 @@ function eventsBench(blocks: number, endpoints: number): Bench {
       const stride = Math.max(1, Math.floor(sessions.length / count));
       for (let i = 0; i < count; i++) {
         const { hashes, first } = sessions[i * stride]!;
-        removes += writeLog(core.view, input + removes, first, hashes, EVENT_REMOVE!, 0);
-        stores += writeLog(core.view, input + room + stores, first, hashes, 0, EVENT_PARENT!);
+        removes += writeLog(core.view, input + removes, first, hashes, EVENT_REMOVE, 0);
+        stores += writeLog(core.view, input + room + stores, first, hashes, 0, EVENT_PARENT);
       }
       return {
         opsPerRun: 2 * count * blocks,
         run() {
-          core.call.prefixApply!(input, removes);
-          core.call.prefixApply!(input + room, stores);
+          core.call.prefixApply(input, removes);
+          core.call.prefixApply(input + room, stores);
         },
       };
     },

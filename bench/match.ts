@@ -8,7 +8,7 @@ function matchBench(blocks: number, endpoints: number, millions: number): Bench 
     name: `match/${blocks}-blocks-${endpoints}ep-${millions}M`,
     async setup() {
       const { core, queries } = makeWorkload(blocks, endpoints, millions * 1e6);
-      const match = core.call.prefixMatchAt!;
+      const match = core.call.prefixMatchAt;
       let at = 0;
       return {
         opsPerRun: CALLS,

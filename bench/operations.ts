@@ -1,6 +1,7 @@
 // Every operation of a program by itself: what it adds to a decision, for each endpoint. A run decides once without
 // charging; the figure is divided by the endpoints and holds the frame (marking candidates, clearing the score, a pick by
 // the highest score) as well, which `operations/frame` shows alone.
+
 import {
   attachCore,
   createPoolMemory,
@@ -11,6 +12,7 @@ import {
   ProgramTable,
 } from '../dist/core/index.js';
 import { CoefficientTable } from '../dist/core/latency-predictions.js';
+import type { OperationName } from '../dist/core/programs.js';
 import type { Bench } from './bench.ts';
 
 const decisionsPerRun = 32;
@@ -19,7 +21,7 @@ const never = Number.POSITIVE_INFINITY;
 const pickHighest: Operation = { code: 'OP_PICK_MAX_SCORE', weight: 1, parameters: [1] };
 
 /** One set of parameters for each operation of the core, such that filters keep some of the endpoints. */
-const operations: Readonly<Record<string, readonly number[]>> = {
+const operations: Readonly<Partial<Record<OperationName, readonly number[]>>> = {
   OP_FILTER_MASK: [0],
   OP_FILTER_THRESHOLD: [3, 0, 5, 1, 0],
   OP_FILTER_RANGE: [5, 0.1, 0.3, 1, 0],
@@ -57,20 +59,21 @@ const operations: Readonly<Record<string, readonly number[]>> = {
   OP_PICK_LEAST_REQUEST: [1],
   OP_PICK_ROUND_ROBIN: [1],
 };
+const names = Object.keys(operations) as OperationName[];
 
 /** They look at what OP_PREDICT has filled: its time is in theirs. */
-const afterPrediction = new Set(['OP_FILTER_TIER', 'OP_SCORE_LATENCY']);
+const afterPrediction: ReadonlySet<OperationName> = new Set(['OP_FILTER_TIER', 'OP_SCORE_LATENCY'] as const);
 
-function program(code: string): Operation[] {
+function program(code: OperationName | 'frame'): Operation[] {
   if (code === 'frame') return [pickHighest];
-  const operation = { code, weight: 1, parameters: operations[code]! };
-  const predict = { code: 'OP_PREDICT', weight: 1, parameters: operations.OP_PREDICT! };
+  const operation: Operation = { code, weight: 1, parameters: operations[code]! };
+  const predict: Operation = { code: 'OP_PREDICT', weight: 1, parameters: operations.OP_PREDICT! };
   if (afterPrediction.has(code)) return [predict, operation, pickHighest];
   return code.startsWith('OP_PICK') ? [operation] : [operation, pickHighest];
 }
 
 /** A pool of live endpoints, each with its own signals and labels, and a decision over it. */
-function decisions(endpoints: number, code: string): () => void {
+function decisions(endpoints: number, code: OperationName | 'frame'): () => void {
   const pool = createPoolMemory({ ...defaultPoolSizes, endpoints, indexBlocks: 65_536, threads: 4 });
   const control = attachCore(pool, 0);
   const table = new EndpointTable(control);
@@ -109,7 +112,7 @@ function decisions(endpoints: number, code: string): () => void {
   };
 }
 
-export const benches: readonly Bench[] = ['frame', ...Object.keys(operations)].flatMap((code) =>
+export const benches: readonly Bench[] = (['frame', ...names] as const).flatMap((code) =>
   [64, 512, 4096].map((endpoints) => ({
     name: `operations/${code.replace('OP_', '').toLowerCase().replaceAll('_', '-')}/${endpoints}`,
     async setup() {

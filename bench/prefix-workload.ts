@@ -1,3 +1,4 @@
+import { CORE } from '../dist/core/core-names.js';
 import { attachCore, type CoreInstance, createPoolMemory } from '../dist/core/memory.js';
 import { PrefixIndex } from '../dist/core/prefix-index.js';
 
@@ -70,11 +71,11 @@ function writeQueries(
   next: () => bigint,
   threads: number,
 ): number[] {
-  const room = core.constant.THREAD_INPUT_BYTES! + core.constant.THREAD_OUTPUT_BYTES!;
+  const room = CORE.THREAD_INPUT_BYTES + CORE.THREAD_OUTPUT_BYTES;
   const kept = Math.floor((blocks * 7) / 8);
   const addresses: number[] = [];
   for (let thread = 1; thread < threads; thread++) {
-    const area = core.call.threadAddress!(thread) >>> 0;
+    const area = core.call.threadAddress(thread) >>> 0;
     for (let at = area; at + blocks * 8 <= area + room && addresses.length < 4096; at += blocks * 8) {
       const session = sessions[Number(next() % BigInt(sessions.length))]!;
       const query = new BigUint64Array(core.memory.buffer, at, blocks);

@@ -140,6 +140,9 @@ async function streamBench(): Promise<{ run: () => void }> {
     send: (reply) => {
       sent += reply.length;
     },
+    sendParts: (parts) => {
+      for (const part of parts) sent += part.length;
+    },
     end: nothing,
     fail: (code, message) => {
       throw new Error(`stream failed with ${code}: ${message}`);
@@ -149,7 +152,7 @@ async function streamBench(): Promise<{ run: () => void }> {
   return {
     run: () => {
       const handler = open(stream);
-      for (const message of messages) handler.message(message);
+      for (const message of messages) handler.message(message, 0, message.length);
       handler.halfClosed();
       handler.closed(false);
       if (sent === 0) throw new Error('nothing was answered');

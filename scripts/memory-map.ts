@@ -44,9 +44,9 @@ function regions(memoryText: string): { rows: (string | number)[][]; total: numb
   const rows = constants(memoryText, 'REGION_')
     .filter(({ name }) => name !== 'COUNT')
     .map(({ name, value, comment }) => {
-      const size = core.call.regionSize!(value) >>> 0;
+      const size = core.call.regionSize(value) >>> 0;
       total += size;
-      const offset = (core.call.regionAddress!(value) >>> 0).toLocaleString('en-US');
+      const offset = (core.call.regionAddress(value) >>> 0).toLocaleString('en-US');
       return [value, `\`${name}\``, offset, bytes(size), comment];
     });
   return { rows, total };

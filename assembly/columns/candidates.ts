@@ -2,7 +2,15 @@
 //
 // Owns: the thread's CANDIDATES column (i32 per slot: -1 = candidate, 0 = not), written by its own thread. Reads the
 // state and ejection columns; called under the commit lock.
-import { COLUMN_EJECTED_UNTIL, COLUMN_EJECTION, COLUMN_STATE, cell, columnAddress, wideCell } from '../endpoints';
+import {
+  COLUMN_EJECTED_UNTIL,
+  COLUMN_EJECTION,
+  COLUMN_STATE,
+  cell,
+  columnAddress,
+  STATE_LIVE,
+  wideCell,
+} from '../endpoints';
 import { CANDIDATES, HEADER, HEADER_POOL, HOST, MASKS, SLOTS, SUBSET } from '../memory';
 import { POOL_EJECTION_OFF, POOL_SLOTS_USED } from '../pool-words';
 
@@ -34,7 +42,7 @@ function markLive(used: u32, now: f64, all: bool): u32 {
     const out = v128.load(ejections + at);
     if (!all && v128.any_true(out)) {
       for (let j: u32 = i; j < i + 4; j++) {
-        const ok = load<u32>(cell(COLUMN_STATE, j)) == 1 && admitted(j, now);
+        const ok = load<u32>(cell(COLUMN_STATE, j)) == STATE_LIVE && admitted(j, now);
         store<i32>(CANDIDATES + ((<usize>j) << 2), ok ? -1 : 0);
         count += u32(ok);
       }
@@ -55,7 +63,7 @@ function markSubset(used: u32, now: f64, all: bool): u32 {
     while (bits != 0) {
       const slot = (word << 6) + <u32>ctz<u64>(bits);
       bits &= bits - 1;
-      if (slot >= used || load<u32>(cell(COLUMN_STATE, slot)) != 1) continue;
+      if (slot >= used || load<u32>(cell(COLUMN_STATE, slot)) != STATE_LIVE) continue;
       if (!all && !admitted(slot, now)) continue;
       store<i32>(CANDIDATES + ((<usize>slot) << 2), -1);
       count++;

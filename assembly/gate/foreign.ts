@@ -15,6 +15,7 @@ import {
   COLUMN_WAITING,
   cell,
   SIGNAL_WAITING,
+  STATE_FREE,
   wideCell,
 } from '../endpoints';
 import {
@@ -94,7 +95,7 @@ export function foreignChanged(slot: u32): bool {
   if (!before && !queuesForeign(slot)) return false;
   let all = false;
   for (let i: u32 = 0, used = slotsUsed(); i < used; i++) {
-    if (load<u32>(cell(COLUMN_STATE, i)) == 0) continue;
+    if (load<u32>(cell(COLUMN_STATE, i)) == STATE_FREE) continue;
     all = queuesForeign(i);
     if (!all) break;
   }

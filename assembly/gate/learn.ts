@@ -21,6 +21,7 @@ import {
   SIGNAL_KV_USAGE,
   SIGNAL_RUNNING,
   SIGNAL_WAITING,
+  STATE_FREE,
   wideCell,
 } from '../endpoints';
 import { decayed } from '../load/features';
@@ -347,7 +348,7 @@ export function learnScrape(slot: u32): void {
 
 /** Look at one endpoint. @param passed ms since the last look */
 export function learnLook(slot: u32, now: f64, passed: f64): void {
-  if (load<u32>(cell(COLUMN_STATE, slot)) == 0) return;
+  if (load<u32>(cell(COLUMN_STATE, slot)) == STATE_FREE) return;
   const looks = room(ROOM_FULL_LOOKS, slot);
   const full = looksFull(slot, now);
   store<u32>(looks, full ? min<u32>(load<u32>(looks) + 1, 2) : 0);

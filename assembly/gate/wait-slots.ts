@@ -58,7 +58,7 @@ import { noteCharge } from './notes';
 import { ringClear, ringControl, ringPop, ringPush, ringShard } from './rings';
 
 /** Bit of a number in a enqueue ring: the shard gave the slot up. */
-const RING_CANCEL: u32 = 1 << 30;
+export const RING_CANCEL: u32 = 1 << 30;
 /** As EndpointTable's writes: the control thread must not stop for long. */
 const SHORT: u32 = 20;
 const LONG: u32 = 2000;

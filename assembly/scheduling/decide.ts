@@ -4,7 +4,7 @@
 // Owns: the thread's own columns and answer, and its decision ring (written by its thread only). The two locks are taken
 // one after the other, never together.
 import { filterByHost, markCandidates, slotsUsed } from '../columns/candidates';
-import { COLUMN_ACTIVE_BLOCKS, COLUMN_GENERATION, COLUMN_STATE, cell } from '../endpoints';
+import { COLUMN_ACTIVE_BLOCKS, COLUMN_GENERATION, COLUMN_STATE, cell, STATE_FREE } from '../endpoints';
 import { gateCharged, gateEnded, gateFirstToken, gateOutput, gatePrefillElsewhere, gateReleased } from '../gate/gate';
 import { waitingOf } from '../gate/wait-slots';
 import { activeAddLocked, activeOverlapBegin, activeOverlapOf, activeRemoveLocked } from '../load/blocks';
@@ -423,7 +423,7 @@ export function complete(ticket: u32, generation: u32, tokens: u32, now: f64): u
 export function noteOutcome(slot: u32, slotGeneration: u32, failed: u32, now: f64): u32 {
   if (!lockAcquire(COMMIT_LOCK, patience())) return 0;
   let ejected: u32 = 0;
-  if (load<u32>(cell(COLUMN_GENERATION, slot)) == slotGeneration && load<u32>(cell(COLUMN_STATE, slot)) != 0) {
+  if (load<u32>(cell(COLUMN_GENERATION, slot)) == slotGeneration && load<u32>(cell(COLUMN_STATE, slot)) != STATE_FREE) {
     if (failed != 0) ejected = noteFailure(slot, now);
     else noteSuccess(slot);
   }

@@ -81,8 +81,9 @@ const SHARE_CALLS: usize = 56; // u32: decisions so far, to take every SAMPLE_EV
 const SAMPLE_EVERY: u32 = 16;
 
 /** KV-equivalent tokens of a running request besides its own. */
-const SLOT_TOKENS: f32 = 130;
-const KV_TOKENS: f32 = 1e5;
+export const SLOT_TOKENS: f32 = 130;
+/** Unit of K. */
+export const KV_TOKENS: f32 = 1e5;
 const MOST_BUSY: f32 = 0.5;
 const MOST_KV: f32 = 0.9;
 const RAMP_FROM: f32 = 0.7;

@@ -1,10 +1,8 @@
 import { type Coefficients, type CostTerm, costTerms } from '../core/coefficients.js';
+import { CORE } from '../core/core-names.js';
 import type { AdapterReport } from './adapter.js';
 import { adaptationInWords } from './explanation-text.js';
 import type { EffectiveWeights, ShownAdaptation } from './shown-adaptation.js';
-
-/** Tokens that a running request counts besides its own (assembly/scheduling/marginal-cost.ts). */
-const SLOT_TOKENS = 130;
 
 export function effectiveWeights(given: Coefficients): EffectiveWeights {
   const { firstOutputTargetMs: first, perTokenTargetMs: perToken, outputTokens, growthMs } = given;
@@ -12,7 +10,7 @@ export function effectiveWeights(given: Coefficients): EffectiveWeights {
     context: (given.prefillMsPerKiloToken * given.missPrice) / first,
     queue: given.prefillMsPerKiloToken / first,
     waiting: given.waitingMs / first,
-    activeRequest: ((outputTokens / 2 + SLOT_TOKENS) / 1e5) * (growthMs / perToken),
+    activeRequest: ((outputTokens / 2 + CORE.SLOT_TOKENS) / CORE.KV_TOKENS) * (growthMs / perToken),
     kvTokens: growthMs / perToken,
   };
 }

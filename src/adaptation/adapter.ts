@@ -86,7 +86,7 @@ const INACTIVE_BELOW = 0.01;
 const INACTIVE_AFTER_MS = 300_000;
 const AGREEMENT_MEMORY = 500;
 /** Epochs whose rules are remembered: as many as are open at a time. */
-const MOST_EPOCHS = 64;
+const EPOCHS_MAX = 64;
 /** The share of usable samples is judged over about this many requests, once there are this many. */
 const USABLE_MEMORY = 500;
 
@@ -211,7 +211,7 @@ export class Adapter {
     this.#rule = this.#guard.arm === 'learned' ? this.#rules.choose() : 0;
     this.#ruleOf.set(this.#guard.epoch, this.#rule);
     for (const number of this.#ruleOf.keys()) {
-      if (this.#ruleOf.size <= MOST_EPOCHS) break;
+      if (this.#ruleOf.size <= EPOCHS_MAX) break;
       this.#ruleOf.delete(number);
     }
   }

@@ -1,5 +1,6 @@
 import type { CostModelSettings } from '../config/adaptation.js';
 import type { Coefficients } from '../core/coefficients.js';
+import { CORE } from '../core/core-names.js';
 import type { TrainingSample } from '../core/training-sample.js';
 import { ChangeDetector } from './change-detector.js';
 import type { EndpointModel } from './endpoint-model.js';
@@ -48,11 +49,8 @@ export interface CostModelState {
 
 const WINDOW = 500;
 /** Requests with fewer output tokens say nothing about the time per token. */
-const LEAST_OUTPUT = 8;
-/** Tokens that a running request counts besides its own, and the unit of K (assembly/scheduling/marginal-cost.ts). */
-const SLOT_TOKENS = 130;
-const KV_TOKENS = 1e5;
-const MOST_BUSY = 0.9;
+const OUTPUT_TOKENS_MIN = 8;
+const BUSY_MAX = 0.9;
 /** Predictions below these count as these when errors are weighed. */
 const FIRST_OUTPUT_FLOOR_MS = 20;
 const PER_TOKEN_FLOOR_MS = 5;
@@ -64,8 +62,8 @@ const QUICK_LABELS = 200;
 const KEPT_AFTER_ALARM = 0.3;
 /** Memory of an estimator: the samples of two minutes, at least 500 and at most 5,000. */
 const MEMORY_MS = 120_000;
-const LEAST_MEMORY = 500;
-const MOST_MEMORY = 5000;
+const MEMORY_MIN = 500;
+const MEMORY_MAX = 5000;
 /** Memory of the mean output length, in requests. */
 const OUTPUT_MEMORY = 200;
 /** Time between samples is averaged over about this many. */
@@ -238,8 +236,8 @@ export class CostModel {
 
   get #forget(): number {
     if (this.#quickLeft > 0) return QUICK_FORGET;
-    const perMemory = this.#gapMs > 0 ? MEMORY_MS / this.#gapMs : MOST_MEMORY;
-    return Math.exp(-1 / Math.min(MOST_MEMORY, Math.max(LEAST_MEMORY, perMemory)));
+    const perMemory = this.#gapMs > 0 ? MEMORY_MS / this.#gapMs : MEMORY_MAX;
+    return Math.exp(-1 / Math.min(MEMORY_MAX, Math.max(MEMORY_MIN, perMemory)));
   }
 
   #noteOutput(tokens: number): void {
@@ -258,7 +256,7 @@ export class CostModel {
   /** @returns whether there was output enough to learn from */
   #learnOutput(sample: TrainingSample, endpoint: EndpointModel): boolean {
     const { perTokenMs, outputTokens } = sample;
-    if (perTokenMs === undefined || outputTokens === undefined || outputTokens < LEAST_OUTPUT) return false;
+    if (perTokenMs === undefined || outputTokens === undefined || outputTokens < OUTPUT_TOKENS_MIN) return false;
     this.#noteOutputTime(endpoint, sample, perTokenMs);
     const z = this.#perTokenInputs(sample, this.speedOf(sample.slot));
     this.#predictedPerToken.add(this.#perToken.predict(z));
@@ -283,7 +281,7 @@ export class CostModel {
     if (!(expectedMs > 0)) return;
     const ratio = sample.durationMs / expectedMs;
     this.#firstOutput.learn(x, firstMs * ratio, this.#forget, WHOLE_ANSWER_WEIGHT);
-    if (output < LEAST_OUTPUT) return;
+    if (output < OUTPUT_TOKENS_MIN) return;
     this.#noteOutputTime(endpoint, sample, perTokenMs * ratio);
     this.#perToken.learn(z, perTokenMs * ratio, this.#forget, WHOLE_ANSWER_WEIGHT);
   }
@@ -323,9 +321,9 @@ export class CostModel {
   /** Linear in (d, g): one, and K as the mean of its values at the decision and at the end. */
   #perTokenInputs(sample: TrainingSample, speed: number): number[] {
     const prefill = this.#firstOutput.theta[1]!;
-    const busy = Math.min(MOST_BUSY, (speed * prefill * sample.prefillRate) / 1000);
-    const perRequest = this.#outputTokens / 2 + SLOT_TOKENS;
-    const tokens = (prompts: number, requests: number) => (prompts + requests * perRequest) / KV_TOKENS;
+    const busy = Math.min(BUSY_MAX, (speed * prefill * sample.prefillRate) / 1000);
+    const perRequest = this.#outputTokens / 2 + CORE.SLOT_TOKENS;
+    const tokens = (prompts: number, requests: number) => (prompts + requests * perRequest) / CORE.KV_TOKENS;
     const before = tokens(sample.promptTokensInFlight + sample.promptTokens, sample.inflight + 1);
     const after = tokens(sample.promptTokensAtEnd, sample.inflightAtEnd);
     const scale = speed / (1 - busy);

@@ -3,10 +3,10 @@ import { ChangeDetector } from './change-detector.js';
 
 const FADE = 0.99;
 /** Residuals count at most threefold, so that one stalled request does not make an endpoint slow. */
-const MOST_RATIO = 3;
+const RATIO_MAX = 3;
 const CACHE_FADE = 0.98;
-const LEAST_RELIABLE = 0.5;
-const MOST_RELIABLE = 1.1;
+const RELIABLE_MIN = 0.5;
+const RELIABLE_MAX = 1.1;
 
 /** What is seen of one endpoint: how long its output takes, and how far the prefix index is right about it. */
 export class EndpointModel {
@@ -35,7 +35,7 @@ export class EndpointModel {
   /** Share of the tokens thought to be cached here that were, 0.5 … 1.1; 1 while the engine does not report them. */
   get reliability(): number {
     if (this.#promised === 0) return 1;
-    return Math.min(MOST_RELIABLE, Math.max(LEAST_RELIABLE, this.#reported / this.#promised));
+    return Math.min(RELIABLE_MAX, Math.max(RELIABLE_MIN, this.#reported / this.#promised));
   }
 
   /**
@@ -46,7 +46,7 @@ export class EndpointModel {
     if (!(expectedMs > 0) || !(observedMs > 0)) return;
     this.#heardMs = nowMs;
     const ratio = observedMs / expectedMs;
-    this.#observed = FADE * this.#observed + Math.min(MOST_RATIO, ratio);
+    this.#observed = FADE * this.#observed + Math.min(RATIO_MAX, ratio);
     this.#expected = FADE * this.#expected + 1;
     if (!this.#changes.observe(Math.log(ratio))) return;
     this.#observed = 0;

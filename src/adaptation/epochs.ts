@@ -21,9 +21,9 @@ interface Epoch {
 }
 
 /** Open epochs that are kept; the oldest is judged by what it has. */
-const MOST_OPEN = 64;
+const OPEN_MAX = 64;
 /** An epoch with fewer requests says nothing. */
-const LEAST_REQUESTS = 20;
+const REQUESTS_MIN = 20;
 /** Twice the standard deviation of ln(cost/reference) of single requests (measured with the simulator: 0.3 … 1). */
 const TWO_DEVIATIONS = 2;
 
@@ -47,7 +47,7 @@ export class OpenEpochs {
       promptTokens: 0,
       all: { requests: 0, cost: 0, reference: 0 },
     });
-    return this.#open.length > MOST_OPEN ? resultOf(this.#open.shift()!) : undefined;
+    return this.#open.length > OPEN_MAX ? resultOf(this.#open.shift()!) : undefined;
   }
 
   end(number: number, nowMs: number): void {
@@ -87,7 +87,7 @@ export class OpenEpochs {
   worstSoFar(arm: Arm): number {
     let worst = Number.NEGATIVE_INFINITY;
     for (const { arm: own, all } of this.#open) {
-      if (own !== arm || all.requests < LEAST_REQUESTS || !(all.reference > 0)) continue;
+      if (own !== arm || all.requests < REQUESTS_MIN || !(all.reference > 0)) continue;
       worst = Math.max(worst, Math.log(all.cost / all.reference) - TWO_DEVIATIONS / Math.sqrt(all.requests));
     }
     return worst;
@@ -106,7 +106,7 @@ export class OpenEpochs {
 function resultOf(epoch: Epoch): JudgedEpoch | undefined {
   const { number, arm, requests, cost, reference, promptTokens, countsFromMs, endMs } = epoch;
   const seconds = (endMs - countsFromMs) / 1000;
-  if (requests < LEAST_REQUESTS || !(cost > 0) || !(reference > 0) || !(promptTokens > 0)) return undefined;
+  if (requests < REQUESTS_MIN || !(cost > 0) || !(reference > 0) || !(promptTokens > 0)) return undefined;
   if (!(seconds > 0) || !Number.isFinite(seconds)) return undefined;
   return {
     number,

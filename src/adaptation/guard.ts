@@ -54,7 +54,7 @@ const SLACK_EPOCHS = 5;
 /** The budget looks back over about a hundred epochs, so that a long calm time does not pay for a bad one. */
 const BUDGET_FADE = 0.99;
 /** Epochs of the learned arm before it may become active. */
-const LEAST_EPOCHS = 2;
+const EPOCHS_MIN = 2;
 /**
  * Worse beyond chance, in half widths of the interval of 95 %. A try is given up lightly, since it comes again and what it
  * scatters over the caches costs for long; what has been proven is given up when chance would do it once in 400 times.
@@ -62,15 +62,15 @@ const LEAST_EPOCHS = 2;
 const BEYOND_CHANCE = { canary: 1, active: 1.5 } as const;
 /** The end of an epoch that costs so much more than the last one of the configured weights is not waited for. */
 const ALARMING = Math.log(1.35);
-const LEAST_CORRELATION = 0.1;
+const CORRELATION_MIN = 0.1;
 const BIAS_SAMPLES_MIN = 300;
-const MOST_BIAS = Math.log(4);
+const BIAS_MAX = Math.log(4);
 const SAMPLED_MIN = 0.5;
 const OVERLOAD_MS = 30_000;
-const LEAST_REQUESTS_PER_EPOCH = 200;
-const LONGEST_PAUSE = 12;
+const EPOCH_REQUESTS_MIN = 200;
+const PAUSE_EPOCHS_MAX = 12;
 /** An epoch is at most this many times the configured one, however few requests come. */
-const LONGEST_EPOCH = 15;
+const EPOCH_FACTOR_MAX = 15;
 
 /**
  * Decides, epoch by epoch, whether learned costs may drive: first nowhere, then in turn with the configured weights as far as
@@ -250,10 +250,10 @@ export class Guard {
   /** Why the model is not to be trusted. */
   #alarm({ sound, labels, correlation, bias, sampledShare }: Evidence): string | undefined {
     if (!sound) return 'a coefficient is not a number or out of range';
-    if (labels >= this.#settings.labels && correlation !== undefined && correlation < LEAST_CORRELATION) {
+    if (labels >= this.#settings.labels && correlation !== undefined && correlation < CORRELATION_MIN) {
       return `predicted and observed times to first output hardly go together (rank correlation ${correlation.toFixed(2)})`;
     }
-    if (labels >= BIAS_SAMPLES_MIN && bias !== undefined && Math.abs(bias) > MOST_BIAS) {
+    if (labels >= BIAS_SAMPLES_MIN && bias !== undefined && Math.abs(bias) > BIAS_MAX) {
       return `observed times are ${Math.exp(bias).toFixed(1)} times the predicted ones`;
     }
     if (sampledShare !== undefined && sampledShare < SAMPLED_MIN) {
@@ -275,12 +275,12 @@ export class Guard {
 
   #proven(): boolean {
     const { gap } = this.#comparison;
-    if (this.#comparison.epochs('learned') < LEAST_EPOCHS) return false;
+    if (this.#comparison.epochs('learned') < EPOCHS_MIN) return false;
     return gap.mean + gap.halfWidth < Math.log1p(this.#settings.budget);
   }
 
   #fallBack(nowMs: number): void {
-    const factor = Math.min(LONGEST_PAUSE, 2 ** this.#fallbacks);
+    const factor = Math.min(PAUSE_EPOCHS_MAX, 2 ** this.#fallbacks);
     this.#fallbacks++;
     this.#resumeMs = nowMs + this.#settings.pauseMs * factor;
     this.#lostBefore = this.#loss(this.#learnedEpochs);
@@ -352,13 +352,13 @@ export class Guard {
   /** Long enough for two long requests and for two hundred, give or take a quarter so that nothing keeps step with it. */
   #epochLength({ durationMs, sampleRate }: Evidence): number {
     const { epochMs } = this.#settings;
-    const forRequests = sampleRate > 0 ? LEAST_REQUESTS_PER_EPOCH / sampleRate : epochMs;
+    const forRequests = sampleRate > 0 ? EPOCH_REQUESTS_MIN / sampleRate : epochMs;
     const wanted = Math.max(epochMs, 2 * (durationMs ?? 0), forRequests);
-    return Math.min(wanted, LONGEST_EPOCH * epochMs) * (0.75 + 0.5 * this.#random());
+    return Math.min(wanted, EPOCH_FACTOR_MAX * epochMs) * (0.75 + 0.5 * this.#random());
   }
 
   /** How long to wait for the last requests of an epoch. */
   #grace({ durationMs }: Evidence): number {
-    return Math.min(2 * (durationMs ?? 0), LONGEST_EPOCH * this.#settings.epochMs);
+    return Math.min(2 * (durationMs ?? 0), EPOCH_FACTOR_MAX * this.#settings.epochMs);
   }
 }

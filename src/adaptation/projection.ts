@@ -3,14 +3,14 @@ import type { ProjectionSums } from '../core/coefficients.js';
 /** Sampled decisions that the fit looks back over. */
 const MEMORY = 512;
 /** Decisions before anything moves. */
-const LEAST_SAMPLES = 64;
+const SAMPLES_MIN = 64;
 /** Pull towards the weights of before, as a share of the mean product of a column with itself. */
 const INERTIA = 0.05;
 const SWEEPS = 30;
 /** A weight changes by at most this share per second. */
-const MOST_CHANGE = 0.1;
+const CHANGE_MAX = 0.1;
 /** Share of the sum that every weight keeps, so that it can be seen and come back. */
-const LEAST_SHARE = 0.005;
+const SHARE_MIN = 0.005;
 
 /**
  * Weights for a profile's own scorers that come nearest to marginal cost: the least squares fit of Σ weight × score to
@@ -50,7 +50,7 @@ export class Projection {
     this.#before = sums;
     const fresh = sums.samples - (before?.samples ?? 0);
     if (fresh > 0) this.#add(sums, before, fresh);
-    if (this.#samples >= LEAST_SAMPLES) this.#move(this.#fit(), seconds);
+    if (this.#samples >= SAMPLES_MIN) this.#move(this.#fit(), seconds);
   }
 
   /** Back to the configured weights. */
@@ -109,8 +109,8 @@ export class Projection {
     const total = this.#configured.reduce((sum, weight) => sum + weight, 0);
     const sum = target.reduce((all, weight) => all + weight, 0);
     if (!(sum > 0) || !Number.isFinite(sum)) return;
-    const least = LEAST_SHARE * total;
-    const most = (1 + MOST_CHANGE) ** seconds;
+    const least = SHARE_MIN * total;
+    const most = (1 + CHANGE_MAX) ** seconds;
     const moved = this.#weights.map((weight, i) => {
       const wanted = Math.max(least, (target[i]! / sum) * total);
       return Math.min(weight * most, Math.max(weight / most, wanted));

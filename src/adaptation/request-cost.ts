@@ -9,7 +9,7 @@ export interface RequestCost {
 }
 
 /** Times beyond this many targets are all the same: the request has failed its user. */
-const MOST = 20;
+const COST_MAX = 20;
 
 /**
  * Cost of a finished request for the guard: times in units of their targets, failed ones as the worst. The reference, by the
@@ -22,12 +22,12 @@ export function requestCost(sample: TrainingSample, settings: CostModelSettings)
   const firstMs = prior.baseMs + prior.prefillMsPerKiloToken * uncached;
   const both = firstMs / firstOutputTargetMs + prior.stepMs / perTokenTargetMs;
   const { promptTokens } = sample;
-  if (sample.outcome === 'failed') return { cost: MOST, reference: both, promptTokens };
+  if (sample.outcome === 'failed') return { cost: COST_MAX, reference: both, promptTokens };
   if (sample.outcome !== 'completed') return undefined;
   if (sample.firstOutputMs === undefined) return wholeCost(sample, settings, firstMs);
-  const first = Math.min(sample.firstOutputMs / firstOutputTargetMs, MOST);
+  const first = Math.min(sample.firstOutputMs / firstOutputTargetMs, COST_MAX);
   if (sample.perTokenMs === undefined) return { cost: first, reference: firstMs / firstOutputTargetMs, promptTokens };
-  return { cost: first + Math.min(sample.perTokenMs / perTokenTargetMs, MOST), reference: both, promptTokens };
+  return { cost: first + Math.min(sample.perTokenMs / perTokenTargetMs, COST_MAX), reference: both, promptTokens };
 }
 
 /** An answer in one piece, against the target of all its parts together; twice, as the other has two parts. */
@@ -37,7 +37,7 @@ function wholeCost(sample: TrainingSample, settings: CostModelSettings, firstMs:
   if (output === undefined || output === 0) return undefined;
   const targetMs = firstOutputTargetMs + output * perTokenTargetMs;
   return {
-    cost: 2 * Math.min(sample.durationMs / targetMs, MOST),
+    cost: 2 * Math.min(sample.durationMs / targetMs, COST_MAX),
     reference: (2 * (firstMs + output * prior.stepMs)) / targetMs,
     promptTokens: sample.promptTokens,
   };

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import type { Piscina } from 'piscina';
 import { stringify } from 'yaml';
 import { type ConfigurationSource, type LoadOptions, loadConfiguration } from '../config/load.js';
+import { errorMessage } from '../core/error-message.js';
 import { readCertificate, selfSignedCertificate } from '../ingress/certificate.js';
 import type { TlsMaterial } from '../ingress/transport.js';
 import { createLogger, type Logger, type LogOptions } from '../operations/log.js';
@@ -16,7 +17,7 @@ import { pluginRegistry } from './plugin-registry.js';
 import { everyAddress } from './port.js';
 
 /** gRPC's own default for one message. */
-const defaultMessageBytes = 4 * 1024 * 1024;
+const DEFAULT_MESSAGE_BYTES = 4 * 1024 * 1024;
 
 /** The configuration with every default written out, as YAML (`--print-effective-config`). */
 export async function effectiveConfiguration(flags: ServeFlags): Promise<string> {
@@ -111,13 +112,14 @@ type FromFlags = Omit<
 async function fromFlags(flags: ServeFlags): Promise<FromFlags> {
   return {
     host: await everyAddress(),
+    transport: flags.transport,
     grpcPort: flags.grpcPort,
     healthPort: flags.grpcHealthPort,
     metricsPort: flags.metricsPort,
     metricsTls: metricsTls(flags),
     tls: flags.secureServing ? await servingTls(flags) : undefined,
     certificateFolder: flags.enableCertReload ? flags.certPath || undefined : undefined,
-    maxReceiveBytes: flags.grpcMaxRecvMsgSize ?? defaultMessageBytes,
+    maxReceiveBytes: flags.grpcMaxRecvMsgSize ?? DEFAULT_MESSAGE_BYTES,
     maxSendBytes: flags.grpcMaxSendMsgSize ?? Number.MAX_SAFE_INTEGER,
     poolName: flags.poolName || 'default',
     shards: flags.shards,
@@ -125,6 +127,8 @@ async function fromFlags(flags: ServeFlags): Promise<FromFlags> {
     indexBlocks: flags.indexBlocks,
     maxRequestBodyBytes: flags.maxRequestBodySize,
     maxStreams: flags.maxStreams,
+    maxConnections: flags.maxConnections,
+    requestIdleMs: flags.requestIdleTimeout,
     maxBufferedBytes: flags.maxBufferedBytes,
     emitScores: flags.emitEndpointScores,
     ignoreSubset: flags.disableEndpointSubsetFilter,
@@ -146,27 +150,26 @@ async function servingTls(flags: ServeFlags): Promise<TlsMaterial> {
     ...pair,
     minVersion: flags.tlsMinVersion,
     ciphers: flags.tlsCipherSuites.length === 0 ? undefined : flags.tlsCipherSuites.join(':'),
+    clientCa: flags.clientCaFile ? clientAuthority(flags.clientCaFile, 'client-ca-file') : undefined,
   };
 }
 
 function metricsTls(flags: ServeFlags): PickerOptions['metricsTls'] {
   if (!flags.metricsCertDir) return undefined;
   const pair = readCertificate(flags.metricsCertDir, 'metrics-cert-dir');
-  return flags.metricsClientCaFile ? { ...pair, clientCa: clientAuthority(flags.metricsClientCaFile) } : pair;
+  return flags.metricsClientCaFile
+    ? { ...pair, clientCa: clientAuthority(flags.metricsClientCaFile, 'metrics-client-ca-file') }
+    : pair;
 }
 
-function clientAuthority(path: string): string {
+function clientAuthority(path: string, flag: string): string {
   try {
     const pem = readFileSync(path, 'utf8');
     new X509Certificate(pem);
     return pem;
   } catch (error) {
-    throw new Error(`--metrics-client-ca-file: ${path} is no PEM certificate that can be read: ${text(error)}`);
+    throw new Error(`--${flag}: ${path} is no PEM certificate that can be read: ${errorMessage(error)}`);
   }
-}
-
-function text(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 function packageVersion(): string {

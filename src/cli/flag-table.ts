@@ -75,11 +75,20 @@ const messageSize = (doc: string) =>
 export const SERVE_FLAGS = {
   'grpc-port': flag(PORTS, '<port>', 9002, '9002', parsePort, 'Port of ext_proc.'),
   'grpc-health-port': flag(PORTS, '<port>', 9003, '9003', parsePort, 'Port of gRPC health.'),
+  transport: flag(
+    PORTS,
+    '<name>',
+    'grpc-js',
+    'grpc-js',
+    parseChoice(['lean', 'grpc-js'] as const),
+    'What carries ext_proc: lean, or grpc-js, which is slower and compared with.',
+  ),
   'metrics-port': flag(PORTS, '<port>', 9090, '9090', parsePort, 'Port of the Prometheus metrics.'),
 
   'secure-serving': toggle(TLS, true, 'Serve ext_proc over TLS, self-signed without --cert-path.'),
   'cert-path': optionalText(TLS, '<directory>', 'Directory with tls.crt and tls.key.'),
   'enable-cert-reload': toggle(TLS, false, 'Load the certificate again when its files change.'),
+  'client-ca-file': optionalText(TLS, '<file>', 'Clients of ext_proc need a certificate of these CAs.'),
   'tls-min-version': flag<'TLSv1.2' | 'TLSv1.3' | undefined>(
     TLS,
     '<version>',
@@ -190,6 +199,15 @@ export const SERVE_FLAGS = {
     '10000',
     parseInteger(1, 1_000_000),
     'Open ext_proc streams; more get a quick 503.',
+  ),
+  'max-connections': flag(LIMITS, '<number>', 1024, '1024', parseInteger(1, 1_000_000), 'Open ext_proc connections.'),
+  'request-idle-timeout': flag(
+    LIMITS,
+    '<duration>',
+    60_000,
+    '60s',
+    parseFlagDuration(1),
+    'Requests of which nothing comes for so long get a 408.',
   ),
   'max-request-body-size': flag(LIMITS, '<size>', 64 * MEBIBYTE, '64Mi', parseBytes, 'Larger bodies get a 413.'),
   'max-buffered-bytes': flag(LIMITS, '<size>', 512 * MEBIBYTE, '512Mi', parseBytes, 'Request bytes held at once.'),

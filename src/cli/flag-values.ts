@@ -9,7 +9,7 @@ import { FlagError } from './flag-error.js';
 export type FlagParser<Value> = (text: string, flag: string, previous: Value) => Value;
 
 /** Longest time a timer can be set for in Node.js, a little under 25 days. */
-const LONGEST_DURATION_MS = 2 ** 31 - 1;
+const DURATION_MS_MAX = 2 ** 31 - 1;
 /** Length prefixes of gRPC messages have 32 bits. */
 const LARGEST_MESSAGE = 2 ** 32 - 1;
 
@@ -61,7 +61,7 @@ export function parseFlagDuration(least: number): FlagParser<number> {
   return (text, flag) => {
     const value = parseDuration(text) ?? refuse(flag, DURATION_EXPECTED, text);
     if (value < least) refuse(flag, least === 0 ? 'must not be negative' : 'must be longer than 0', text);
-    if (value > LONGEST_DURATION_MS) refuse(flag, 'must be at most 596h', text);
+    if (value > DURATION_MS_MAX) refuse(flag, 'must be at most 596h', text);
     return value;
   };
 }

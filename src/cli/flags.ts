@@ -7,7 +7,7 @@ import { type Flag, SERVE_FLAGS, type ServeFlagValues } from './flag-table.js';
 export { FlagError } from './flag-error.js';
 
 /** Scrapes closer together than this cost more than they tell. */
-const LEAST_REFRESH_MS = 50;
+const REFRESH_MS_MIN = 50;
 const HELP_COLUMNS = 110;
 
 export type LogLevel = 'fatal' | 'error' | 'info' | 'debug' | 'trace';
@@ -42,7 +42,7 @@ export function parseServeFlags(argv: readonly string[], env: Environment): Serv
   return {
     ...values,
     poolNamespace: values.poolNamespace || env.NAMESPACE || '',
-    refreshMetricsInterval: Math.max(LEAST_REFRESH_MS, values.refreshMetricsInterval),
+    refreshMetricsInterval: Math.max(REFRESH_MS_MIN, values.refreshMetricsInterval),
     logLevel: logLevel(values),
     podName: env.POD_NAME || undefined,
     warnings: warningsOf(values),
@@ -187,9 +187,9 @@ function refuseContradictions(values: ServeFlagValues): void {
 
 function warningsOf(values: ServeFlagValues): readonly string[] {
   const warnings: string[] = [];
-  if (values.refreshMetricsInterval < LEAST_REFRESH_MS) {
+  if (values.refreshMetricsInterval < REFRESH_MS_MIN) {
     const given = `${values.refreshMetricsInterval}ms`;
-    warnings.push(`--refresh-metrics-interval=${given} is clamped to ${LEAST_REFRESH_MS}ms`);
+    warnings.push(`--refresh-metrics-interval=${given} is clamped to ${REFRESH_MS_MIN}ms`);
   }
   if (values.haEnableLeaderElection && !values.poolName && !values.endpointSelector) {
     warnings.push('--ha-enable-leader-election has no effect without --pool-name or --endpoint-selector');

@@ -1,4 +1,6 @@
-const usage = `pointsman - an endpoint picker for LLM inference gateways
+import { errorMessage } from '../core/error-message.js';
+
+const USAGE = `pointsman - an endpoint picker for LLM inference gateways
 
   pointsman [serve] [flags]   answer ext_proc requests (the default; the flags are the incumbent's)
   pointsman demo              picker, gateway, simulated model servers and a short load, all on this machine
@@ -28,14 +30,14 @@ export async function main(argv: readonly string[]): Promise<void> {
     else if (first === 'simulate') process.exitCode = await (await import('./simulate.js')).runSimulate(rest);
     else if (first === 'schema') await (await import('./schema.js')).runSchema(rest);
     else if (first === 'serve') await (await import('./serve.js')).runServe(rest);
-    else if (first === 'help') process.stdout.write(usage);
+    else if (first === 'help') process.stdout.write(USAGE);
     else if (first === undefined || first.startsWith('-')) await (await import('./serve.js')).runServe([...argv]);
     else
       throw new Error(
         `unknown command "${first}": use serve, demo, lint, preflight, explain, schema, simulate, weights or gateway`,
       );
   } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
+    const message = errorMessage(error);
     process.stderr.write(`pointsman: ${message.trim().replaceAll(/\s*\n\s*/g, ' ')}\n`);
     process.exit(1);
   }

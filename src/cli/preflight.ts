@@ -11,7 +11,7 @@ import {
   poolKind,
   resourceName,
 } from '../kubernetes/kinds.js';
-import { ObjectProblem } from '../kubernetes/reflector.js';
+import { ObjectProblem } from '../kubernetes/object-copy.js';
 import {
   type PodRecord,
   type PoolRecord,

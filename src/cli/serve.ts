@@ -1,3 +1,4 @@
+import { errorMessage } from '../core/error-message.js';
 import type { Logger } from '../operations/log.js';
 import type { Picker } from '../picker/picker.js';
 import { startShardThreads } from '../picker/shards/shard-threads.js';
@@ -40,7 +41,7 @@ function stopOnSignal(picker: Picker, drainMs: number, log: Logger): void {
     picker.stop(timeMs).then(
       () => process.exit(signals === 1 ? 0 : 1),
       (error: unknown) => {
-        log.error({ error: error instanceof Error ? error.message : String(error) }, 'the drain failed');
+        log.error({ error: errorMessage(error) }, 'the drain failed');
         process.exit(1);
       },
     );

@@ -16,7 +16,7 @@ import { ConfigurationError, type Place } from './error.js';
 export type Path = readonly (string | number)[];
 
 /** A Kubernetes ConfigMap cannot hold more either. */
-const MAX_LENGTH = 1_048_576;
+const LENGTH_MAX = 1_048_576;
 
 /** `plugins[0].parameters.threshold` */
 export function pathText(path: Path): string {
@@ -37,8 +37,8 @@ export class ConfigurationDocument {
   /** Throws ConfigurationError when the text is not one YAML or JSON document. `source` names it in messages. */
   constructor(text: string, source: string) {
     this.#source = source;
-    if (text.length > MAX_LENGTH) {
-      throw new ConfigurationError(`longer than ${MAX_LENGTH} characters`, { source, line: 1, column: 1 });
+    if (text.length > LENGTH_MAX) {
+      throw new ConfigurationError(`longer than ${LENGTH_MAX} characters`, { source, line: 1, column: 1 });
     }
     const document = this.#parsed(text);
     const problem = document.errors[0];

@@ -1,8 +1,15 @@
-import type { BandSettings, FlowControlSettings, QueueLimits, TokenBucketSettings } from '../flow-control/settings.js';
+import type {
+  BandSettings,
+  FairnessSettings,
+  FlowControlSettings,
+  OrderingSettings,
+  QueueLimits,
+  TokenBucketSettings,
+  UsageLimitSettings,
+} from '../flow-control/settings.js';
 import { durationMilliseconds } from '../scheduling/duration.js';
 import type { ConfigurationDocument, Path } from './document.js';
-import { fairnessSettings, orderingSettings, usageLimitSettings } from './flow-policies.js';
-import type { PluginSet } from './plugin-set.js';
+import type { LoadedPlugin, PluginSet } from './plugin-set.js';
 import { quantityValue } from './quantity.js';
 import type { EndpointPickerConfig, FlowControlConfig, PriorityBandConfig } from './schema.js';
 import { shown } from './validation.js';
@@ -16,7 +23,7 @@ const DEFAULT_USAGE_LIMIT = 'static-usage-limit-policy';
 const OWN_FAIRNESS = 'start-time-fairness-policy';
 
 /** Bands that may be listed; the queues hold 32 with those that come into being at run time. */
-const MOST_BANDS = 24;
+const BANDS_MAX = 24;
 const DEFAULT_BAND_BYTES = 1_000_000_000;
 const DEFAULT_BAND_REQUESTS = 5000;
 const DEFAULT_TTL = '60s';
@@ -124,12 +131,9 @@ function idleSettings(section: FlowControlConfig, document: ConfigurationDocumen
 }
 
 function checkBands(bands: readonly PriorityBandConfig[], document: ConfigurationDocument): void {
-  if (bands.length > MOST_BANDS) {
-    const path = ['flowControl', 'priorityBands', MOST_BANDS];
-    throw document.error(
-      path,
-      `there may be ${MOST_BANDS} bands, got ${bands.length}: give nearby priorities one band`,
-    );
+  if (bands.length > BANDS_MAX) {
+    const path = ['flowControl', 'priorityBands', BANDS_MAX];
+    throw document.error(path, `there may be ${BANDS_MAX} bands, got ${bands.length}: give nearby priorities one band`);
   }
   const priorities = new Set<number>();
   for (const [index, band] of bands.entries()) {
@@ -248,6 +252,26 @@ function bandSettings(band: PriorityBandConfig, plugins: PluginSet): BandSetting
     fairness: fairnessSettings(plugins.resolve(band.fairnessPolicyRef || DEFAULT_FAIRNESS, ['fairness-policy'], [])),
     ordering: orderingSettings(plugins.resolve(band.orderingPolicyRef || DEFAULT_ORDERING, ['ordering-policy'], [])),
   };
+}
+
+/** What the queues are told about a configured ordering policy. */
+function orderingSettings({ definition, parameters }: LoadedPlugin): OrderingSettings {
+  return definition.orderingSettings?.(parameters) ?? withoutSettings(definition.type, 'orderingSettings');
+}
+
+/** What the queues are told about a configured fairness policy. */
+function fairnessSettings({ definition, parameters }: LoadedPlugin): FairnessSettings {
+  return definition.fairnessSettings?.(parameters) ?? withoutSettings(definition.type, 'fairnessSettings');
+}
+
+/** What the gate is told about a configured usage limit policy. */
+function usageLimitSettings({ definition, parameters }: LoadedPlugin): UsageLimitSettings {
+  return definition.usageLimitSettings?.(parameters) ?? withoutSettings(definition.type, 'usageLimitSettings');
+}
+
+/** Only a definition from outside can lack the settings of its kind. */
+function withoutSettings(type: string, field: string): never {
+  throw new TypeError(`plugin "${type}" cannot be used as a policy: its definition has no ${field}`);
 }
 
 function limitsOf(given: Pick<PriorityBandConfig, 'maxBytes' | 'maxRequests' | 'maxTokens'>): QueueLimits {

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import type { SaturationSettings } from '../admission/settings.js';
 import type { FlowControlSettings } from '../flow-control/settings.js';
 import { compileScheduling, ProgramTooLarge, sharedPrefixSettings } from '../scheduling/compile.js';
 import { MissingProducer, missingProducers } from '../scheduling/data-graph.js';
@@ -22,7 +23,7 @@ import { didYouMean } from './nearest-name.js';
 import { resolveParsers } from './parsers.js';
 import { type LoadedPlugin, PluginSet } from './plugin-set.js';
 import { type ResolvedProfile, resolveCustomScheduler, resolveProfileHandler, resolveProfiles } from './profiles.js';
-import { resolveSaturationDetector, type SaturationSettings, saturationSettings } from './saturation.js';
+import { resolveSaturationDetector } from './saturation.js';
 import { type EndpointPickerConfig, endpointPickerConfig } from './schema.js';
 import { shown, validate } from './validation.js';
 
@@ -101,7 +102,7 @@ export function loadDocument(document: ConfigurationDocument, options: LoadOptio
     extractor: dataLayer.extractor,
     attributeSources: dataLayer.attributeSources,
     modelsSource: dataLayer.modelsSource,
-    saturationDetector: saturationSettings(detector),
+    saturationDetector: detector.definition.saturationSettings?.(detector.parameters),
     adaptation: adaptation.settings,
     flowControl: flowControl?.settings,
     gates,

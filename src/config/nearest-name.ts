@@ -1,7 +1,7 @@
 /** More edits than this are another word, not a slip of the keyboard. */
-const MOST_EDITS = 3;
+const EDITS_MAX = 3;
 /** Shorter pieces occur in too many names to mean one of them. */
-const LEAST_PIECE = 5;
+const PIECE_MIN = 5;
 
 /** The name that `given` was probably meant to be: a few edits away, or one that contains it. Case does not count. */
 export function nearestName(given: string, names: Iterable<string>): string | undefined {
@@ -10,13 +10,13 @@ export function nearestName(given: string, names: Iterable<string>): string | un
 }
 
 function containing(given: string, names: readonly string[]): string | undefined {
-  if (given.length < LEAST_PIECE) return undefined;
+  if (given.length < PIECE_MIN) return undefined;
   return names.find((name) => name.toLowerCase().includes(given.toLowerCase()));
 }
 
 function fewEditsAway(given: string, names: readonly string[]): string | undefined {
   let best: string | undefined;
-  let bestDistance = Math.min(MOST_EDITS, Math.max(1, Math.floor(given.length / 3))) + 1;
+  let bestDistance = Math.min(EDITS_MAX, Math.max(1, Math.floor(given.length / 3))) + 1;
   for (const name of names) {
     const distance = editDistance(given.toLowerCase(), name.toLowerCase());
     if (distance < bestDistance) {

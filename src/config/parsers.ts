@@ -1,9 +1,7 @@
+import { DEFAULT_PARSERS, isParserName } from '../request/dialects.js';
 import type { ConfigurationDocument, Path } from './document.js';
 import type { LoadedPlugin, PluginSet } from './plugin-set.js';
 import type { EndpointPickerConfig } from './schema.js';
-
-/** Parsers in the order in which they are asked; the last one of the default list takes everything. */
-const DEFAULT_PARSERS = ['openai-parser', 'anthropic-parser', 'vllmhttp-parser', 'passthrough-parser'];
 
 /** The configured parsers, else those of the deprecated field `parser`, else the default ones. */
 export function resolveParsers(
@@ -19,7 +17,7 @@ export function resolveParsers(
   }
   const resolve = (name: string, path: Path) => {
     // The default parsers need not be listed in plugins to be named.
-    if (DEFAULT_PARSERS.includes(name)) plugins.ensure(name);
+    if (isParserName(name) && DEFAULT_PARSERS.includes(name)) plugins.ensure(name);
     return plugins.resolve(name, ['parser'], path);
   };
   if (listed.length > 0) {

@@ -1,6 +1,7 @@
 import { createRequire } from 'node:module';
 import { isAbsolute, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { errorMessage } from '../core/error-message.js';
 import type { PluginDefinition } from '../scheduling/plugin.js';
 import { ConfigurationError } from './error.js';
 
@@ -56,7 +57,7 @@ async function load(address: string): Promise<PluginModule> {
   try {
     return (await import(address)) as PluginModule;
   } catch (error) {
-    throw refused(address, `cannot be loaded: ${error instanceof Error ? error.message : String(error)}`);
+    throw refused(address, `cannot be loaded: ${errorMessage(error)}`);
   }
 }
 

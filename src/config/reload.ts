@@ -1,4 +1,5 @@
 import type { PluginDefinition, PluginKind } from '../scheduling/plugin.js';
+import { PLAIN_BLOCK_TOKENS } from '../scheduling/prompt-sizes.js';
 import type { LoadedConfiguration } from './load.js';
 
 /** What a running picker can make of a new configuration. */
@@ -24,9 +25,6 @@ const LIVE_KINDS: ReadonlySet<PluginKind> = new Set([
 
 /** Parts of the compiled scheduling that a reload carries over. Whatever else there is needs a restart when it changes. */
 const LIVE_PARTS: ReadonlySet<string> = new Set(['profiles', 'masks', 'prefix', 'estimateOutput', 'prefixProducer']);
-
-/** Tokens of a block when nothing produces prefix matches; the shards count with it all the same. */
-const PLAIN_BLOCK_TOKENS = 64;
 
 /** Compare the configuration that runs with one that has been loaded beside it. */
 export function planReload(

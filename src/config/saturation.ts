@@ -1,27 +1,8 @@
-import { durationMilliseconds } from '../scheduling/duration.js';
+import { learnedLimitDetector } from '../admission/detectors/learned-limit.js';
+import { utilizationDetector } from '../admission/detectors/utilization.js';
 import type { ConfigurationDocument, Path } from './document.js';
 import type { LoadedPlugin, PluginSet } from './plugin-set.js';
-import { concurrencyDetector, concurrencyDetectorParameters } from './plugins/concurrency-detector.js';
-import { learnedLimitDetector } from './plugins/learned-limit-detector.js';
-import { utilizationDetector, utilizationDetectorParameters } from './plugins/utilization-detector.js';
 import type { EndpointPickerConfig } from './schema.js';
-
-/** How the saturation of the pool is judged. */
-export type SaturationSettings =
-  | {
-      readonly type: 'utilization-detector';
-      readonly queueDepthThreshold: number;
-      readonly kvCacheUtilThreshold: number;
-      readonly metricsStalenessMs: number;
-      readonly headroom: number;
-    }
-  | {
-      readonly type: 'concurrency-detector';
-      readonly mode: 'requests' | 'tokens' | 'hybrid';
-      readonly maxConcurrency: number;
-      readonly maxTokenConcurrency: number;
-      readonly headroom: number;
-    };
 
 /**
  * The configured saturation detector; when none is, `utilization-detector`, or `learned-limit-detector` with flow control.
@@ -57,24 +38,4 @@ function checkLearned(detector: LoadedPlugin, flowControl: boolean, path: Path, 
     path,
     `${learnedLimitDetector.type} works with flow control only: set the feature gate flowControl, or name another detector`,
   );
-}
-
-/** Settings of a detector of the incumbent's; undefined for others: then room is learned. */
-export function saturationSettings({ definition, parameters }: LoadedPlugin): SaturationSettings | undefined {
-  if (definition === utilizationDetector) {
-    const { metricsStalenessThreshold, ...given } = utilizationDetectorParameters.parse(parameters);
-    const metricsStalenessMs = durationMilliseconds(metricsStalenessThreshold);
-    return { type: 'utilization-detector', ...given, metricsStalenessMs };
-  }
-  if (definition === concurrencyDetector) {
-    const given = concurrencyDetectorParameters.parse(parameters);
-    return {
-      type: 'concurrency-detector',
-      mode: given.concurrencyMode,
-      maxConcurrency: given.maxConcurrency,
-      maxTokenConcurrency: given.maxTokenConcurrency,
-      headroom: given.headroom,
-    };
-  }
-  return undefined;
 }

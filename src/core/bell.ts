@@ -15,7 +15,7 @@ export class Bell {
   /** @param look takes everything that has been left; it may be called without need */
   constructor(core: CoreInstance, look: () => void) {
     this.#core = core;
-    this.#index = (core.call.bellAddress!(core.thread) >>> 0) >>> 2;
+    this.#index = (core.call.bellAddress(core.thread) >>> 0) >>> 2;
     this.#look = look;
   }
 
@@ -33,12 +33,12 @@ export class Bell {
   #listen(): void {
     const { call, i32, thread } = this.#core;
     while (!this.#stopped) {
-      if (thread === 0) call.controlWakes!();
-      else call.shardWakes!();
+      if (thread === 0) call.controlWakes();
+      else call.shardWakes();
       const seen = Atomics.load(i32, this.#index);
       this.#look();
-      if (thread === 0) call.controlDozes!();
-      else call.shardDozes!();
+      if (thread === 0) call.controlDozes();
+      else call.shardDozes();
       const waiting = Atomics.waitAsync(i32, this.#index, seen);
       if (waiting.async) {
         void waiting.value.then(() => this.#listen());

@@ -1,3 +1,4 @@
+import { CORE } from './core-names.js';
 import type { CoreInstance } from './memory.js';
 
 /** When an endpoint has room (assembly/gate/conditions.ts). */
@@ -86,8 +87,14 @@ export interface Room {
   readonly remoteRequests: number;
 }
 
-const answers: readonly DispatchAnswer[] = ['done', 'closed', 'gone', 'busy', 'nowhere', 'sticks'];
-const CANCELLED = 1 << 30;
+const answers: Readonly<Record<number, DispatchAnswer>> = {
+  [CORE.GRANT_DONE]: 'done',
+  [CORE.GRANT_CLOSED]: 'closed',
+  [CORE.GRANT_GONE]: 'gone',
+  [CORE.GRANT_BUSY]: 'busy',
+  [CORE.GRANT_NOWHERE]: 'nowhere',
+  [CORE.GRANT_STICKS]: 'sticks',
+};
 
 /** The control thread's face of the gate. Writes answer false when the lock could not be had: call again. */
 export class CapacityGate {
@@ -96,24 +103,24 @@ export class CapacityGate {
 
   constructor(core: CoreInstance) {
     this.#core = core;
-    this.#subset = core.call.subsetAddress!() >>> 0;
+    this.#subset = core.call.subsetAddress() >>> 0;
   }
 
   /** @param share part of every endpoint that this replica may fill, above 0 and at most 1 */
   configure(settings: GateSettings, blockTokens: number, share: number, nowMs: number): boolean {
-    const { call, constant } = this.#core;
+    const { call } = this.#core;
     const codes = {
-      off: constant.GATE_OFF,
-      learned: constant.GATE_LEARNED,
-      utilization: constant.GATE_UTILIZATION,
-      requests: constant.GATE_CONCURRENCY_REQUESTS,
-      tokens: constant.GATE_CONCURRENCY_TOKENS,
-      hybrid: constant.GATE_CONCURRENCY_HYBRID,
+      off: CORE.GATE_OFF,
+      learned: CORE.GATE_LEARNED,
+      utilization: CORE.GATE_UTILIZATION,
+      requests: CORE.GATE_CONCURRENCY_REQUESTS,
+      tokens: CORE.GATE_CONCURRENCY_TOKENS,
+      hybrid: CORE.GATE_CONCURRENCY_HYBRID,
     };
     const used = { queueThreshold: 1, usageThreshold: 1, stalenessMs: 0, maxRequests: 1, maxTokens: 1, ...settings };
     const { queueThreshold, usageThreshold, stalenessMs, maxRequests, maxTokens } = used;
     const mode = codes[settings.mode]!;
-    const refused = call.gateConfigure!(
+    const refused = call.gateConfigure(
       mode,
       blockTokens,
       share,
@@ -129,7 +136,7 @@ export class CapacityGate {
 
   /** What a band may take of every endpoint: 1 = all of it, 0 = nothing. */
   setCeiling(priority: number, ceiling: number): boolean {
-    return this.#core.call.gateCeiling!(priority, ceiling) === 1;
+    return this.#core.call.gateCeiling(priority, ceiling) === 1;
   }
 
   /**
@@ -137,12 +144,12 @@ export class CapacityGate {
    * @returns how many are gone
    */
   forgetBands(idleMs: number, nowMs: number): number {
-    return this.#core.call.gateBandsForget!(Math.max(0, Math.floor((nowMs - idleMs) / 1_000))) >>> 0;
+    return this.#core.call.gateBandsForget(Math.max(0, Math.floor((nowMs - idleMs) / 1_000))) >>> 0;
   }
 
   /** Tell shards how long a band will need for what waits in it. @param seconds 0 = unknown */
   setDrain(priority: number, seconds: number): boolean {
-    return this.#core.call.gateDrains!(priority, seconds) === 1;
+    return this.#core.call.gateDrains(priority, seconds) === 1;
   }
 
   /**
@@ -150,96 +157,96 @@ export class CapacityGate {
    * nothing. What was told before is replaced; it is forgotten with the endpoint.
    */
   setRemoteLoad(slot: number, { requests, pendingTokens, pendingRequests, cacheTokens }: RemoteLoad): boolean {
-    return this.#core.call.gateRemote!(slot, requests, pendingTokens, pendingRequests, cacheTokens) === 1;
+    return this.#core.call.gateRemote(slot, requests, pendingTokens, pendingRequests, cacheTokens) === 1;
   }
 
   /** Endpoints that may be picked now. */
   get live(): number {
-    const { constant, u32 } = this.#core;
-    return u32[(constant.HEADER! + constant.HEADER_POOL! + constant.POOL_LIVE!) >>> 2]!;
+    const { u32 } = this.#core;
+    return u32[(CORE.HEADER + CORE.HEADER_POOL + CORE.POOL_LIVE) >>> 2]!;
   }
 
   /** Requests that wait, by priority of their band, highest first. */
   waiting(): { readonly priority: number; readonly requests: number }[] {
-    const { call, constant, view } = this.#core;
-    const at = call.gateAddress!() >>> 0;
-    return Array.from({ length: call.gateRanks!() }, (_, rank) => ({
-      priority: view.getInt32(at + constant.GATE_PRIORITIES! + rank * 4, true),
-      requests: view.getUint32(at + constant.GATE_WAITING! + rank * 4, true),
+    const { call, view } = this.#core;
+    const at = call.gateAddress() >>> 0;
+    return Array.from({ length: call.gateRanks() }, (_, rank) => ({
+      priority: view.getInt32(at + CORE.GATE_PRIORITIES + rank * 4, true),
+      requests: view.getUint32(at + CORE.GATE_WAITING + rank * 4, true),
     }));
   }
 
   /** Take everything that a shard has left in its ring. */
   takeEnqueued(thread: number, waiting: (slot: number) => void, cancelled: (slot: number) => void): void {
     const { call } = this.#core;
-    for (let number = call.waitSlotEnqueued!(thread); number >= 0; number = call.waitSlotEnqueued!(thread)) {
-      if ((number & CANCELLED) !== 0) cancelled(number & ~CANCELLED);
+    for (let number = call.waitSlotEnqueued(thread); number >= 0; number = call.waitSlotEnqueued(thread)) {
+      if ((number & CORE.RING_CANCEL) !== 0) cancelled(number & ~CORE.RING_CANCEL);
       else waiting(number);
     }
   }
 
   read(thread: number, slot: number): WaitingRequest {
-    const { call, constant, view, bytes, sizes } = this.#core;
-    const at = call.waitSlotAddress!(thread, slot) >>> 0;
-    const number = (name: string) => view.getUint32(at + constant[name]!, true);
-    const time = (name: string) => view.getFloat64(at + constant[name]!, true);
-    const flags = number('WAIT_SLOT_FLAGS');
-    const name = at + constant.WAIT_SLOT_FLOW!;
-    const anywhere = (flags & constant.WAIT_FLAG_ANYWHERE!) !== 0;
-    const mask = call.waitSlotMaskAddress!(thread, slot) >>> 0;
+    const { call, view, bytes, sizes } = this.#core;
+    const at = call.waitSlotAddress(thread, slot) >>> 0;
+    const number = (offset: number) => view.getUint32(at + offset, true);
+    const time = (offset: number) => view.getFloat64(at + offset, true);
+    const flags = number(CORE.WAIT_SLOT_FLAGS);
+    const name = at + CORE.WAIT_SLOT_FLOW;
+    const anywhere = (flags & CORE.WAIT_FLAG_ANYWHERE) !== 0;
+    const mask = call.waitSlotMaskAddress(thread, slot) >>> 0;
     return {
       thread,
       slot,
-      priority: view.getInt32(at + constant.WAIT_SLOT_PRIORITY!, true),
-      promptTokens: number('WAIT_SLOT_PROMPT'),
-      uncachedTokens: number('WAIT_SLOT_UNCACHED'),
-      maxOutputTokens: number('WAIT_SLOT_MOST_OUTPUT'),
-      bodyBytes: number('WAIT_SLOT_BODY'),
-      sinceMs: time('WAIT_SLOT_SINCE'),
-      ttlMs: time('WAIT_SLOT_TTL'),
-      firstTokenDueMs: time('WAIT_SLOT_DEADLINE'),
+      priority: view.getInt32(at + CORE.WAIT_SLOT_PRIORITY, true),
+      promptTokens: number(CORE.WAIT_SLOT_PROMPT),
+      uncachedTokens: number(CORE.WAIT_SLOT_UNCACHED),
+      maxOutputTokens: number(CORE.WAIT_SLOT_MOST_OUTPUT),
+      bodyBytes: number(CORE.WAIT_SLOT_BODY),
+      sinceMs: time(CORE.WAIT_SLOT_SINCE),
+      ttlMs: time(CORE.WAIT_SLOT_TTL),
+      firstTokenDueMs: time(CORE.WAIT_SLOT_DEADLINE),
       // Copied: a decoder takes no shared memory.
-      flow: decoder.decode(bytes.slice(name, name + number('WAIT_SLOT_FLOW_LENGTH'))),
+      flow: decoder.decode(bytes.slice(name, name + number(CORE.WAIT_SLOT_FLOW_LENGTH))),
       candidates: anywhere ? undefined : this.#core.u32.slice(mask >>> 2, (mask + (sizes.endpoints >> 3)) >>> 2),
-      prefixSlot: view.getInt32(at + constant.WAIT_SLOT_STICKY!, true),
-      aside: (flags & constant.WAIT_FLAG_ASIDE!) !== 0,
-      again: (flags & constant.WAIT_FLAG_BEFORE!) !== 0,
-      handle: number('WAIT_SLOT_HANDLE'),
-      wantsPosition: (flags & constant.WAIT_FLAG_ASKS!) !== 0,
+      prefixSlot: view.getInt32(at + CORE.WAIT_SLOT_STICKY, true),
+      aside: (flags & CORE.WAIT_FLAG_ASIDE) !== 0,
+      again: (flags & CORE.WAIT_FLAG_BEFORE) !== 0,
+      handle: number(CORE.WAIT_SLOT_HANDLE),
+      wantsPosition: (flags & CORE.WAIT_FLAG_ASKS) !== 0,
     };
   }
 
   /** Note what the queues call a waiting request, for its shard. */
   setHandle(thread: number, slot: number, handle: number): void {
-    const { call, constant, view } = this.#core;
-    view.setUint32((call.waitSlotAddress!(thread, slot) >>> 0) + constant.WAIT_SLOT_HANDLE!, handle, true);
+    const { call, view } = this.#core;
+    view.setUint32((call.waitSlotAddress(thread, slot) >>> 0) + CORE.WAIT_SLOT_HANDLE, handle, true);
   }
 
   /** Note where a waiting request stands, or would stand, for its client. @param expectedWaitMs undefined = unknown */
   setPosition(thread: number, slot: number, ahead: number, expectedWaitMs: number | undefined): void {
-    const { call, constant, view } = this.#core;
-    const at = call.waitSlotAddress!(thread, slot) >>> 0;
-    view.setUint32(at + constant.WAIT_SLOT_POSITION!, ahead, true);
-    view.setFloat32(at + constant.WAIT_SLOT_EXPECTED!, expectedWaitMs ?? Number.NaN, true);
+    const { call, view } = this.#core;
+    const at = call.waitSlotAddress(thread, slot) >>> 0;
+    view.setUint32(at + CORE.WAIT_SLOT_POSITION, ahead, true);
+    view.setFloat32(at + CORE.WAIT_SLOT_EXPECTED, expectedWaitMs ?? Number.NaN, true);
   }
 
   /** Charge a waiting request to an open endpoint and send it back to its shard. @param only endpoint slot, -1 = any */
   dispatch(thread: number, slot: number, only: number, nowMs: number): DispatchAnswer {
-    return answers[this.#core.call.waitSlotDispatch!(thread, slot, only, nowMs)]!;
+    return answers[this.#core.call.waitSlotDispatch(thread, slot, only, nowMs)]!;
   }
 
   /** Turn a waiting request away. @param outcome a number that the shard understands */
   reject(thread: number, slot: number, outcome: number, retryAfterSeconds: number): DispatchAnswer {
-    const { call, constant, view } = this.#core;
-    const at = call.waitSlotAddress!(thread, slot) >>> 0;
-    view.setUint32(at + constant.WAIT_SLOT_OUTCOME!, outcome, true);
-    view.setFloat32(at + constant.WAIT_SLOT_RETRY!, retryAfterSeconds, true);
-    return answers[call.waitSlotReject!(thread, slot)]!;
+    const { call, view } = this.#core;
+    const at = call.waitSlotAddress(thread, slot) >>> 0;
+    view.setUint32(at + CORE.WAIT_SLOT_OUTCOME, outcome, true);
+    view.setFloat32(at + CORE.WAIT_SLOT_RETRY, retryAfterSeconds, true);
+    return answers[call.waitSlotReject(thread, slot)]!;
   }
 
   /** A request that was given up is out of the queues: its slot goes back. */
   forgotten(thread: number, slot: number): void {
-    this.#core.call.waitSlotForget!(thread, slot);
+    this.#core.call.waitSlotForget(thread, slot);
   }
 
   /**
@@ -248,30 +255,30 @@ export class CapacityGate {
    */
   evictRequest(thread: number, slot: number, nowMs: number): Evicted | undefined {
     const { call } = this.#core;
-    const ticket = call.evictRequest!(thread, slot, nowMs) >>> 0;
+    const ticket = call.evictRequest(thread, slot, nowMs) >>> 0;
     if (ticket === 0) return undefined;
-    const ticketGeneration = call.evictedGeneration!() >>> 0;
-    return { thread: call.evictedThread!(), ticket, ticketGeneration, priority: call.evictedPriority!() };
+    const ticketGeneration = call.evictedGeneration() >>> 0;
+    return { thread: call.evictedThread(), ticket, ticketGeneration, priority: call.evictedPriority() };
   }
 
   /** Whether a request still has its charge. */
   isHeld({ ticket, ticketGeneration }: Evicted): boolean {
-    return this.#core.call.isHeld!(ticket, ticketGeneration) === 1;
+    return this.#core.call.isHeld(ticket, ticketGeneration) === 1;
   }
 
   /** A request that was to be ended has not ended in time: do not count on its room any more. */
   evictionLost({ ticket, ticketGeneration }: Evicted): boolean {
-    return this.#core.call.evictionLost!(ticket, ticketGeneration) === 0;
+    return this.#core.call.evictionLost(ticket, ticketGeneration) === 0;
   }
 
   /** Look at what may have filled up; every 50 ms while something waits. */
   look(nowMs: number, passedMs: number): boolean {
-    return this.#core.call.gateLook!(nowMs, passedMs) === 0;
+    return this.#core.call.gateLook(nowMs, passedMs) === 0;
   }
 
   /** When `releaseUnseen` has something to do next, as the last look knows it; Infinity = never. */
   get nextUnseenMs(): number {
-    return this.#core.call.gateNextUnseen!();
+    return this.#core.call.gateNextUnseen();
   }
 
   /**
@@ -279,7 +286,7 @@ export class CapacityGate {
    * @returns when to do so again, in milliseconds of the pool clock; Infinity = none is pending in this way
    */
   releaseUnseen(nowMs: number): number {
-    return this.#core.call.gateUnseen!(nowMs);
+    return this.#core.call.gateUnseen(nowMs);
   }
 
   /** Mean saturation of the endpoints in `slots`, 1 or more = full; undefined without endpoints. */
@@ -287,25 +294,25 @@ export class CapacityGate {
     const { bytes, sizes, call } = this.#core;
     bytes.fill(0, this.#subset, this.#subset + (sizes.endpoints >> 3));
     for (const slot of slots) bytes[this.#subset + (slot >> 3)]! |= 1 << (slot & 7);
-    const value = call.gateSaturation!(nowMs);
+    const value = call.gateSaturation(nowMs);
     return value < 0 ? undefined : value;
   }
 
   room(slot: number): Room {
-    const { call, constant, u32, f32 } = this.#core;
-    const cell = (name: string) => (call.room!(constant[name]!, slot) >>> 0) >>> 2;
-    const lowest = Math.max(0, call.gateRanks!() - 1) * this.#core.sizes.endpoints;
+    const { call, u32, f32 } = this.#core;
+    const cell = (column: number) => (call.room(column, slot) >>> 0) >>> 2;
+    const lowest = Math.max(0, call.gateRanks() - 1) * this.#core.sizes.endpoints;
     return {
-      window: f32[cell('ROOM_WINDOW')]!,
-      pendingTokens: u32[cell('ROOM_PENDING') + lowest]!,
-      pendingRequests: u32[cell('ROOM_PENDING_COUNT') + lowest]!,
-      limit: f32[cell('ROOM_LEARNED_LIMIT')]!,
-      foreignQueue: f32[cell('ROOM_LIMIT')] === 0,
-      capacity: f32[cell('ROOM_CAPACITY')]!,
-      stepMs: f32[cell('ROOM_STEP')]!,
-      tokenMs: f32[cell('ROOM_TOKEN_MS')]!,
-      overdue: u32[cell('ROOM_OVERDUE')]!,
-      remoteRequests: u32[cell('ROOM_REMOTE_REQUESTS')]!,
+      window: f32[cell(CORE.ROOM_WINDOW)]!,
+      pendingTokens: u32[cell(CORE.ROOM_PENDING) + lowest]!,
+      pendingRequests: u32[cell(CORE.ROOM_PENDING_COUNT) + lowest]!,
+      limit: f32[cell(CORE.ROOM_LEARNED_LIMIT)]!,
+      foreignQueue: f32[cell(CORE.ROOM_LIMIT)] === 0,
+      capacity: f32[cell(CORE.ROOM_CAPACITY)]!,
+      stepMs: f32[cell(CORE.ROOM_STEP)]!,
+      tokenMs: f32[cell(CORE.ROOM_TOKEN_MS)]!,
+      overdue: u32[cell(CORE.ROOM_OVERDUE)]!,
+      remoteRequests: u32[cell(CORE.ROOM_REMOTE_REQUESTS)]!,
     };
   }
 }

@@ -1,3 +1,4 @@
+import { CORE } from './core-names.js';
 import type { CoreInstance } from './memory.js';
 
 /** What the cost of one more request is reckoned with (assembly/scheduling/marginal-cost.ts has the formula). */
@@ -53,20 +54,20 @@ export class CostTable {
 
   /** Put coefficients in the place of the ones that decisions use; all of them or none. */
   write(given: Coefficients): boolean {
-    const { call, constant, view } = this.#core;
-    const at = call.inputAddress!() >>> 0;
-    const put = (name: string, value: number) => view.setFloat32(at + constant[`COEFFICIENT_${name}`]!, value, true);
-    put('BASE', given.baseMs);
-    put('PREFILL', given.prefillMsPerKiloToken);
-    put('WAITING', given.waitingMs);
-    put('STEP', given.stepMs);
-    put('GROWTH', given.growthMs);
-    put('MISS_PRICE', given.missPrice);
-    put('OUTPUT', given.outputTokens);
-    put('FIRST_OUTPUT_TARGET', given.firstOutputTargetMs);
-    put('PER_TOKEN_TARGET', given.perTokenTargetMs);
-    put('SLOTS', given.slots);
-    return call.coefficientsWrite!(at) === 0;
+    const { call, view } = this.#core;
+    const at = call.inputAddress() >>> 0;
+    const put = (offset: number, value: number) => view.setFloat32(at + offset, value, true);
+    put(CORE.COEFFICIENT_BASE, given.baseMs);
+    put(CORE.COEFFICIENT_PREFILL, given.prefillMsPerKiloToken);
+    put(CORE.COEFFICIENT_WAITING, given.waitingMs);
+    put(CORE.COEFFICIENT_STEP, given.stepMs);
+    put(CORE.COEFFICIENT_GROWTH, given.growthMs);
+    put(CORE.COEFFICIENT_MISS_PRICE, given.missPrice);
+    put(CORE.COEFFICIENT_OUTPUT, given.outputTokens);
+    put(CORE.COEFFICIENT_FIRST_OUTPUT_TARGET, given.firstOutputTargetMs);
+    put(CORE.COEFFICIENT_PER_TOKEN_TARGET, given.perTokenTargetMs);
+    put(CORE.COEFFICIENT_SLOTS, given.slots);
+    return call.coefficientsWrite(at) === 0;
   }
 
   /**
@@ -74,7 +75,7 @@ export class CostTable {
    * thought to hold it does hold. Without effect when the slot belongs to somebody else by now.
    */
   writeEndpoint(slot: number, generation: number, speed: number, reliability: number): boolean {
-    return this.#core.call.endpointCost!(slot, generation, speed, reliability) === 0;
+    return this.#core.call.endpointCost(slot, generation, speed, reliability) === 0;
   }
 
   /** Shares since the pool was made, over all threads. */
@@ -83,7 +84,7 @@ export class CostTable {
     const sums = { context: 0, queue: 0, waiting: 0, decode: 0, capacity: 0 };
     let samples = 0;
     for (let thread = 0; thread < sizes.threads; thread++) {
-      const at = (call.sharesAddress!(thread) >>> 0) >>> 3;
+      const at = (call.sharesAddress(thread) >>> 0) >>> 3;
       samples += f64[at]!;
       for (const [i, term] of costTerms.entries()) sums[term] += f64[at + 1 + i]!;
     }
@@ -92,17 +93,17 @@ export class CostTable {
 
   /** Sums since the pool was made, over all threads; rows and columns beyond a program's scorers are 0. */
   projection(): ProjectionSums {
-    const { call, constant, f64, sizes } = this.#core;
-    const size = constant.PROJECTION_SCORERS!;
+    const { call, f64, sizes } = this.#core;
+    const size = CORE.PROJECTION_SCORERS;
     const products = Array.from({ length: size }, () => new Array<number>(size).fill(0));
     const costs = new Array<number>(size).fill(0);
     let samples = 0;
     for (let thread = 0; thread < sizes.threads; thread++) {
-      const at = ((call.sharesAddress!(thread) >>> 0) + constant.SHARE_BYTES!) >>> 3;
+      const at = ((call.sharesAddress(thread) >>> 0) + CORE.SHARE_BYTES) >>> 3;
       samples += f64[at]!;
       for (let i = 0; i < size; i++) {
-        for (let j = 0; j < size; j++) products[i]![j]! += f64[at + (constant.PROJECTION_PRODUCTS! >>> 3) + i * 8 + j]!;
-        costs[i]! += f64[at + (constant.PROJECTION_COSTS! >>> 3) + i]!;
+        for (let j = 0; j < size; j++) products[i]![j]! += f64[at + (CORE.PROJECTION_PRODUCTS >>> 3) + i * 8 + j]!;
+        costs[i]! += f64[at + (CORE.PROJECTION_COSTS >>> 3) + i]!;
       }
     }
     return { samples, products, costs };

@@ -1,6 +1,7 @@
+import { CORE } from './core-names.js';
 import { hashKey } from './label-hash.js';
 import type { CoreInstance } from './memory.js';
-import { type Measures, outcomes, UNKNOWN_COUNT } from './training-sample.js';
+import { type Measures, OUTCOMES, UNKNOWN_COUNT } from './training-sample.js';
 
 /** What a decision is asked. The chain hashes stand in the thread's HASHES area already (RequestScanner.chain). */
 export interface DecisionRequest {
@@ -80,14 +81,14 @@ export interface Decision {
 
 /** By the number that the core gives. */
 export const decisionStatuses: Readonly<Record<number, DecisionStatus>> = {
-  0: 'decided',
-  1: 'no-candidates',
-  2: 'filtered',
-  3: 'busy',
-  4: 'no-program',
-  5: 'denied',
-  16: 'waiting',
-  17: 'no-wait-slot',
+  [CORE.DECIDED]: 'decided',
+  [CORE.DECIDE_NO_CANDIDATES]: 'no-candidates',
+  [CORE.DECIDE_FILTERED]: 'filtered',
+  [CORE.DECIDE_BUSY]: 'busy',
+  [CORE.DECIDE_NO_PROGRAM]: 'no-program',
+  [CORE.DECIDE_DENIED]: 'denied',
+  [CORE.DECIDE_WAITS]: 'waiting',
+  [CORE.DECIDE_NO_WAIT_SLOT]: 'no-wait-slot',
 };
 
 /** One thread's face of `decide` and of the charges that it makes. */
@@ -116,23 +117,23 @@ export class Decider {
   /** @param seed 64-bit seed of this thread's generator: the same seed gives the same picks. */
   constructor(core: CoreInstance, seed: bigint) {
     this.#core = core;
-    this.#request = core.call.requestAddress!() >>> 0;
-    this.#subset = core.call.subsetAddress!() >>> 0;
-    this.#offset = offsets(core, this.#request);
-    const random = this.#request + core.constant.REQUEST_RANDOM!;
+    this.#request = core.call.requestAddress() >>> 0;
+    this.#subset = core.call.subsetAddress() >>> 0;
+    this.#offset = offsets(this.#request);
+    const random = this.#request + CORE.REQUEST_RANDOM;
     core.view.setBigUint64(random, splitMix(seed), true);
     core.view.setBigUint64(random + 8, splitMix(seed + 0x9e3779b97f4a7c15n), true);
     this.#writeAdapter('');
   }
 
   decide(request: DecisionRequest): Decision {
-    const { u32, i32, f32, view, call, constant } = this.#core;
+    const { u32, i32, f32, view, call } = this.#core;
     const at = this.#offset;
-    let flags = request.tail ? constant.DECIDE_TAIL! : 0;
-    if (!request.charged) flags |= constant.DECIDE_UNCHARGED!;
-    if (request.explained) flags |= constant.DECIDE_EXPLAIN!;
+    let flags = request.tail ? CORE.DECIDE_TAIL : 0;
+    if (!request.charged) flags |= CORE.DECIDE_UNCHARGED;
+    if (request.explained) flags |= CORE.DECIDE_EXPLAIN;
     if (request.subset !== undefined) {
-      flags |= constant.DECIDE_SUBSET!;
+      flags |= CORE.DECIDE_SUBSET;
       this.#writeSubset(request.subset);
     }
     if (request.gate !== undefined) flags |= this.#writeGate(request.gate);
@@ -146,13 +147,13 @@ export class Decider {
     f32[at.wantedTtft] = request.wantedTtftMs ?? 0;
     f32[at.wantedTpot] = request.wantedTpotMs ?? 0;
     view.setFloat64(at.now, request.nowMs, true);
-    if (request.baseModel === true) u32[at.flags]! |= constant.DECIDE_BASE_MODEL!;
-    if (request.unstored === true) u32[at.flags]! |= constant.DECIDE_UNSTORED!;
-    if (request.further === true) u32[at.flags]! |= constant.DECIDE_FURTHER!;
+    if (request.baseModel === true) u32[at.flags]! |= CORE.DECIDE_BASE_MODEL;
+    if (request.unstored === true) u32[at.flags]! |= CORE.DECIDE_UNSTORED;
+    if (request.further === true) u32[at.flags]! |= CORE.DECIDE_FURTHER;
     u32[at.peer] = request.peer === undefined ? 0 : request.peer + 1;
     if (request.keys !== undefined) this.#writeKeys(request.keys);
     if (request.adapter !== this.#adapter) this.#writeAdapter(request.adapter);
-    return this.#read(call.decide!());
+    return this.#read(call.decide());
   }
 
   #read(status: number): Decision {
@@ -180,18 +181,18 @@ export class Decider {
   /** @returns its flags */
   /** Seconds until what waits before a request of this priority has probably left; undefined = unknown. */
   drainSeconds(priority: number): number | undefined {
-    const seconds = this.#core.call.gateDrainsIn!(priority);
+    const seconds = this.#core.call.gateDrainsIn(priority);
     return seconds > 0 ? seconds : undefined;
   }
 
   #writeGate({ waitSlots, held, blind, queued }: GateRequest): number {
-    const { u32, constant } = this.#core;
+    const { u32 } = this.#core;
     const at = this.#offset;
     u32[at.waitSlots] = waitSlots + 1;
     u32[at.held] = held?.ticket ?? 0;
     u32[at.heldGeneration] = held?.ticketGeneration ?? 0;
-    const flags = constant.DECIDE_GATED! | (blind ? constant.DECIDE_BLIND! : 0);
-    return queued === true ? flags | constant.DECIDE_QUEUED! : flags;
+    const flags = CORE.DECIDE_GATED | (blind ? CORE.DECIDE_BLIND : 0);
+    return queued === true ? flags | CORE.DECIDE_QUEUED : flags;
   }
 
   #writeSubset(slots: readonly number[]): void {
@@ -201,56 +202,55 @@ export class Decider {
   }
 
   #writeKeys(keys: readonly (string | undefined)[]): void {
-    const { constant } = this.#core;
-    for (const [i, text] of keys.slice(0, constant.MAX_KEYS!).entries()) {
-      if (text !== this.#keys[i]) hashKey(this.#core, text, this.#request + constant.REQUEST_KEYS! + i * 8);
+    for (const [i, text] of keys.slice(0, CORE.MAX_KEYS).entries()) {
+      if (text !== this.#keys[i]) hashKey(this.#core, text, this.#request + CORE.REQUEST_KEYS + i * 8);
       this.#keys[i] = text;
     }
   }
 
   #writeAdapter(name: string): void {
-    const { bytes, call, constant } = this.#core;
-    const input = call.inputAddress!() >>> 0;
+    const { bytes, call } = this.#core;
+    const input = call.inputAddress() >>> 0;
     const { written } = encoder.encodeInto(name.slice(0, 1024), scratch);
     bytes.set(scratch.subarray(0, written), input);
-    call.hashBytesTo!(input, written, this.#request + constant.REQUEST_ADAPTER!);
+    call.hashBytesTo(input, written, this.#request + CORE.REQUEST_ADAPTER);
     this.#adapter = name;
   }
 
   /** Weighted score of a slot in the last decision of this thread. */
   scoreOf(slot: number): number {
-    return this.#core.call.scoreOf!(slot);
+    return this.#core.call.scoreOf(slot);
   }
 
   /** Whether the filters of the last decision left the slot in the race and it was not picked before the last pick. */
   isCandidate(slot: number): boolean {
-    return this.#core.call.isCandidate!(slot) === 1;
+    return this.#core.call.isCandidate(slot) === 1;
   }
 
   /** What one operation, a scorer, gave a slot in the last decision, before its weight; the decision was `explained`. */
   explainedOf(operation: number, slot: number): number {
     const { call, f32, sizes } = this.#core;
-    return f32[((call.explainAddress!() >>> 0) >>> 2) + operation * sizes.endpoints + slot]!;
+    return f32[((call.explainAddress() >>> 0) >>> 2) + operation * sizes.endpoints + slot]!;
   }
 
   /** Look up who holds what of a prompt whose hashes are written, without deciding; `matchedOf` tells. */
   matchAhead(blocks: number, tail: boolean): void {
-    this.#core.call.matchAhead!(blocks, tail ? 1 : 0);
+    this.#core.call.matchAhead(blocks, tail ? 1 : 0);
   }
 
   /** Blocks of the last decision's prompt that a slot holds. */
   matchedOf(slot: number): number {
-    return this.#core.u32[((this.#core.call.matchAddress!() >>> 0) >>> 2) + slot]!;
+    return this.#core.u32[((this.#core.call.matchAddress() >>> 0) >>> 2) + slot]!;
   }
 
   /** Store what a pick of an `unstored` decision will hold; the request is still the one decided last. */
   storePick(profile: number, slot: number, ticket: number, generation: number): void {
-    this.#core.call.storePick!(profile, slot, ticket, generation);
+    this.#core.call.storePick(profile, slot, ticket, generation);
   }
 
   /** Release a charge. @returns false when a lock could not be had in time: call again. */
   release(ticket: number, generation: number): boolean {
-    return this.#core.call.release!(ticket, generation) !== 2;
+    return this.#core.call.release(ticket, generation) !== 2;
   }
 
   /**
@@ -258,12 +258,12 @@ export class Decider {
    * @param keep leave the in-flight tokens charged until the release, because estimated output is counted in them
    */
   prefillDone(ticket: number, generation: number, nowMs: number, keep = false): void {
-    this.#core.call.prefillDone!(ticket, generation, keep ? 1 : 0, nowMs);
+    this.#core.call.prefillDone(ticket, generation, keep ? 1 : 0, nowMs);
   }
 
   /** Another endpoint computes the prompt: the gate does not count it as pending on this one. */
   prefillElsewhere(ticket: number, generation: number): void {
-    this.#core.call.prefillElsewhere!(ticket, generation);
+    this.#core.call.prefillElsewhere(ticket, generation);
   }
 
   /**
@@ -273,10 +273,10 @@ export class Decider {
   label(ticket: number, generation: number, measures: Measures): boolean {
     const { call } = this.#core;
     return (
-      call.sampleWrite!(
+      call.sampleWrite(
         ticket,
         generation,
-        outcomes.indexOf(measures.outcome),
+        OUTCOMES[measures.outcome],
         measures.firstOutputMs ?? Number.NaN,
         measures.perTokenMs ?? Number.NaN,
         measures.durationMs,
@@ -290,57 +290,57 @@ export class Decider {
 
   /** The output has `tokens` tokens, which fill `blocks` blocks. */
   grow(ticket: number, generation: number, blocks: number, tokens: number): void {
-    this.#core.call.grow!(ticket, generation, blocks, tokens);
+    this.#core.call.grow(ticket, generation, blocks, tokens);
   }
 
   /** A piece of output came `ms` milliseconds after the one before, for one token. */
   stepped(slot: number, ms: number): void {
-    this.#core.call.gateStep!(slot, ms);
+    this.#core.call.gateStep(slot, ms);
   }
 
   /** The answer is complete and has `tokens` tokens in all; `release` follows. */
   complete(ticket: number, generation: number, tokens: number, nowMs: number): void {
-    this.#core.call.complete!(ticket, generation, tokens, nowMs);
+    this.#core.call.complete(ticket, generation, tokens, nowMs);
   }
 
   /** How an endpoint answered. @returns whether this failure ejected it. */
   noteOutcome(slot: number, slotGeneration: number, failed: boolean, nowMs: number): boolean {
-    return this.#core.call.noteOutcome!(slot, slotGeneration, failed ? 1 : 0, nowMs) === 1;
+    return this.#core.call.noteOutcome(slot, slotGeneration, failed ? 1 : 0, nowMs) === 1;
   }
 }
 
 const encoder = new TextEncoder();
 const scratch = new Uint8Array(4096);
 
-function offsets(core: CoreInstance, request: number) {
-  const word = (name: string) => (request + core.constant[name]!) >>> 2;
+function offsets(request: number) {
+  const word = (offset: number) => (request + offset) >>> 2;
   return {
-    profile: word('REQUEST_PROFILE'),
-    flags: word('REQUEST_FLAGS'),
-    blocks: word('REQUEST_BLOCKS'),
-    promptTokens: word('REQUEST_PROMPT_TOKENS'),
-    outputTokens: word('REQUEST_OUTPUT_TOKENS'),
-    priority: word('REQUEST_PRIORITY'),
-    blockTokens: word('REQUEST_BLOCK_TOKENS'),
-    peer: word('REQUEST_PEER'),
-    now: request + core.constant.REQUEST_NOW!,
-    waitSlots: word('REQUEST_WAIT_SLOT'),
-    held: word('REQUEST_HELD'),
-    heldGeneration: word('REQUEST_HELD_GENERATION'),
-    wouldPick: word('ANSWER_WOULD_PICK'),
-    count: word('ANSWER_COUNT'),
-    ticket: word('ANSWER_TICKET'),
-    ticketGeneration: word('ANSWER_TICKET_GENERATION'),
-    matched: word('ANSWER_MATCHED'),
-    total: word('ANSWER_TOTAL'),
-    candidates: word('ANSWER_CANDIDATES'),
-    score: word('ANSWER_SCORE'),
-    uncachedTokens: word('ANSWER_UNCACHED_TOKENS'),
-    wantedTtft: word('REQUEST_WANTED_TTFT'),
-    wantedTpot: word('REQUEST_WANTED_TPOT'),
-    predictedTtft: word('ANSWER_TTFT'),
-    predictedTpot: word('ANSWER_TPOT'),
-    picks: word('ANSWER_PICKS'),
+    profile: word(CORE.REQUEST_PROFILE),
+    flags: word(CORE.REQUEST_FLAGS),
+    blocks: word(CORE.REQUEST_BLOCKS),
+    promptTokens: word(CORE.REQUEST_PROMPT_TOKENS),
+    outputTokens: word(CORE.REQUEST_OUTPUT_TOKENS),
+    priority: word(CORE.REQUEST_PRIORITY),
+    blockTokens: word(CORE.REQUEST_BLOCK_TOKENS),
+    peer: word(CORE.REQUEST_PEER),
+    now: request + CORE.REQUEST_NOW,
+    waitSlots: word(CORE.REQUEST_WAIT_SLOT),
+    held: word(CORE.REQUEST_HELD),
+    heldGeneration: word(CORE.REQUEST_HELD_GENERATION),
+    wouldPick: word(CORE.ANSWER_WOULD_PICK),
+    count: word(CORE.ANSWER_COUNT),
+    ticket: word(CORE.ANSWER_TICKET),
+    ticketGeneration: word(CORE.ANSWER_TICKET_GENERATION),
+    matched: word(CORE.ANSWER_MATCHED),
+    total: word(CORE.ANSWER_TOTAL),
+    candidates: word(CORE.ANSWER_CANDIDATES),
+    score: word(CORE.ANSWER_SCORE),
+    uncachedTokens: word(CORE.ANSWER_UNCACHED_TOKENS),
+    wantedTtft: word(CORE.REQUEST_WANTED_TTFT),
+    wantedTpot: word(CORE.REQUEST_WANTED_TPOT),
+    predictedTtft: word(CORE.ANSWER_TTFT),
+    predictedTpot: word(CORE.ANSWER_TPOT),
+    picks: word(CORE.ANSWER_PICKS),
   };
 }
 

@@ -1,3 +1,4 @@
+import { CORE } from './core-names.js';
 import { type DecisionStatus, decisionStatuses } from './decider.js';
 import type { CoreInstance } from './memory.js';
 
@@ -29,7 +30,7 @@ export class DecisionLog {
 
   constructor(core: CoreInstance) {
     this.#core = core;
-    this.#rings = core.call.regionAddress!(core.constant.REGION_DECISIONS!) >>> 0;
+    this.#rings = core.call.regionAddress(CORE.REGION_DECISIONS) >>> 0;
   }
 
   /** The last decisions of every thread, newest first, at most `limit`. */
@@ -40,12 +41,12 @@ export class DecisionLog {
   }
 
   #ofThread(thread: number, limit: number): DecisionRecord[] {
-    const { constant, i32 } = this.#core;
-    const ring = this.#rings + thread * constant.DECISION_RING_BYTES!;
+    const { i32 } = this.#core;
+    const ring = this.#rings + thread * CORE.DECISION_RING_BYTES;
     const made = Atomics.load(i32, ring >>> 2) >>> 0;
-    const kept = Math.min(made, constant.DECISION_COUNT! - 1, limit);
+    const kept = Math.min(made, CORE.DECISION_COUNT - 1, limit);
     return Array.from({ length: kept }, (_, age) =>
-      this.#read(ring + 64 + ((made - 1 - age) % constant.DECISION_COUNT!) * constant.DECISION_BYTES!),
+      this.#read(ring + 64 + ((made - 1 - age) % CORE.DECISION_COUNT) * CORE.DECISION_BYTES),
     );
   }
 

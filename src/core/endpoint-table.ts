@@ -1,3 +1,4 @@
+import { CORE } from './core-names.js';
 import { hashKey } from './label-hash.js';
 import type { CoreInstance } from './memory.js';
 
@@ -45,49 +46,49 @@ export class EndpointTable {
 
   constructor(core: CoreInstance) {
     this.#core = core;
-    this.#columns = core.call.regionAddress!(core.constant.REGION_ENDPOINTS!) >>> 0;
+    this.#columns = core.call.regionAddress(CORE.REGION_ENDPOINTS) >>> 0;
   }
 
-  #cell(column: string, slot: number): number {
-    return this.#columns + ((this.#core.constant[column]! * this.#core.sizes.endpoints + slot) << 2);
+  #cell(column: number, slot: number): number {
+    return this.#columns + ((column * this.#core.sizes.endpoints + slot) << 2);
   }
 
-  #u32(column: string, slot: number): number {
+  #u32(column: number, slot: number): number {
     return this.#core.u32[this.#cell(column, slot) >>> 2]!;
   }
 
-  #f32(column: string, slot: number): number {
+  #f32(column: number, slot: number): number {
     return this.#core.f32[this.#cell(column, slot) >>> 2]!;
   }
 
   /** Give a free slot to an endpoint; it is not picked before `setState(slot, 'live')`. */
   open(slot: number, generation: number): boolean {
-    return this.#core.call.endpointOpen!(slot, generation) === 0;
+    return this.#core.call.endpointOpen(slot, generation) === 0;
   }
 
-  setState(slot: number, state: 'free' | 'live' | 'draining'): boolean {
-    return this.#core.call.endpointState!(slot, state === 'live' ? 1 : state === 'draining' ? 2 : 0) === 0;
+  setState(slot: number, state: keyof typeof STATES): boolean {
+    return this.#core.call.endpointState(slot, STATES[state]) === 0;
   }
 
   /** Forget what a removed endpoint held in the prefix index. */
   forget(slot: number): boolean {
-    return this.#core.call.endpointForget!(slot) === 0;
+    return this.#core.call.endpointForget(slot) === 0;
   }
 
   publish(slot: number, signals: EndpointSignals, nowMs: number): boolean {
-    const { SIGNAL_WAITING, SIGNAL_RUNNING, SIGNAL_KV_USAGE, SIGNAL_ADAPTERS } = this.#core.constant;
+    const { SIGNAL_WAITING, SIGNAL_RUNNING, SIGNAL_KV_USAGE, SIGNAL_ADAPTERS } = CORE;
     let known = 0;
-    if (signals.waiting !== undefined) known |= SIGNAL_WAITING!;
-    if (signals.running !== undefined) known |= SIGNAL_RUNNING!;
-    if (signals.kvUsage !== undefined) known |= SIGNAL_KV_USAGE!;
+    if (signals.waiting !== undefined) known |= SIGNAL_WAITING;
+    if (signals.running !== undefined) known |= SIGNAL_RUNNING;
+    if (signals.kvUsage !== undefined) known |= SIGNAL_KV_USAGE;
     if (signals.adapters !== undefined) {
-      known |= SIGNAL_ADAPTERS!;
+      known |= SIGNAL_ADAPTERS;
       this.#writeAdapters(slot, signals.adapters);
     }
     for (const [attribute, value] of (signals.attributes ?? []).entries()) {
       if (value !== null && !this.setAttribute(slot, attribute, value)) return false;
     }
-    const refused = this.#core.call.endpointSignals!(
+    const refused = this.#core.call.endpointSignals(
       slot,
       known,
       signals.waiting ?? 0,
@@ -101,17 +102,17 @@ export class EndpointTable {
   }
 
   #writeAdapters(slot: number, adapters: NonNullable<EndpointSignals['adapters']>): void {
-    const { call, constant, bytes } = this.#core;
-    const most = constant.ADAPTERS_PER_ENDPOINT!;
-    const region = call.regionAddress!(constant.REGION_ADAPTERS!) >>> 0;
-    const input = call.inputAddress!() >>> 0;
+    const { call, bytes } = this.#core;
+    const most = CORE.ADAPTERS_PER_ENDPOINT;
+    const region = call.regionAddress(CORE.REGION_ADAPTERS) >>> 0;
+    const input = call.inputAddress() >>> 0;
     const names = [...adapters.running, ...adapters.waiting].slice(0, most);
     for (const [i, name] of names.entries()) {
       const { written } = encoder.encodeInto(name.slice(0, 1024), scratch);
       bytes.set(scratch.subarray(0, written), input);
-      call.hashBytesTo!(input, written, region + (slot * most + i) * 8);
+      call.hashBytesTo(input, written, region + (slot * most + i) * 8);
     }
-    call.endpointAdapters!(
+    call.endpointAdapters(
       slot,
       Math.min(adapters.running.length, most),
       Math.min(adapters.waiting.length, most - Math.min(adapters.running.length, most)),
@@ -121,12 +122,12 @@ export class EndpointTable {
 
   /** The signals are too old: unknown from now on. */
   markStale(slot: number): boolean {
-    return this.#core.call.endpointStale!(slot) === 0;
+    return this.#core.call.endpointStale(slot) === 0;
   }
 
   /** Bound on the blocks that the prefix index believes the endpoint to hold. */
   setCapacity(slot: number, blocks: number): void {
-    this.#core.call.prefixSetCapacity!(slot, blocks);
+    this.#core.call.prefixSetCapacity(slot, blocks);
   }
 
   /**
@@ -134,39 +135,39 @@ export class EndpointTable {
    * stores, so nobody else may use the memory.
    */
   forgetPrefillRates(): void {
-    const first = this.#cell('COLUMN_PREFILL_RATE', 0) >>> 2;
+    const first = this.#cell(CORE.COLUMN_PREFILL_RATE, 0) >>> 2;
     this.#core.f32.fill(0, first, first + this.#core.sizes.endpoints);
   }
 
   read(slot: number): EndpointReading {
-    const known = this.#u32('COLUMN_KNOWN', slot);
-    const { SIGNAL_WAITING, SIGNAL_RUNNING, SIGNAL_KV_USAGE, COLUMN_SIGNAL_TIME } = this.#core.constant;
-    const signal = (bit: number, column: string) => ((known & bit) === 0 ? undefined : this.#f32(column, slot));
-    const time = this.#columns + COLUMN_SIGNAL_TIME! * this.#core.sizes.endpoints * 4 + slot * 8;
+    const known = this.#u32(CORE.COLUMN_KNOWN, slot);
+    const { SIGNAL_WAITING, SIGNAL_RUNNING, SIGNAL_KV_USAGE, COLUMN_SIGNAL_TIME } = CORE;
+    const signal = (bit: number, column: number) => ((known & bit) === 0 ? undefined : this.#f32(column, slot));
+    const time = this.#columns + COLUMN_SIGNAL_TIME * this.#core.sizes.endpoints * 4 + slot * 8;
     return {
-      state: this.#u32('COLUMN_STATE', slot),
-      generation: this.#u32('COLUMN_GENERATION', slot),
-      waiting: signal(SIGNAL_WAITING!, 'COLUMN_WAITING'),
-      running: signal(SIGNAL_RUNNING!, 'COLUMN_RUNNING'),
-      kvUsage: signal(SIGNAL_KV_USAGE!, 'COLUMN_KV_USAGE'),
-      blockTokens: this.#u32('COLUMN_BLOCK_TOKENS', slot),
-      blockCount: this.#u32('COLUMN_BLOCK_COUNT', slot),
-      inflight: this.#u32('COLUMN_INFLIGHT', slot),
-      inflightTokens: this.#u32('COLUMN_INFLIGHT_TOKENS', slot),
-      activeBlocks: this.#u32('COLUMN_ACTIVE_BLOCKS', slot),
-      outputBlocks: this.#u32('COLUMN_OUTPUT_BLOCKS', slot),
-      sinceScrape: this.#u32('COLUMN_SINCE_SCRAPE', slot),
-      ejection: this.#u32('COLUMN_EJECTION', slot),
+      state: this.#u32(CORE.COLUMN_STATE, slot),
+      generation: this.#u32(CORE.COLUMN_GENERATION, slot),
+      waiting: signal(SIGNAL_WAITING, CORE.COLUMN_WAITING),
+      running: signal(SIGNAL_RUNNING, CORE.COLUMN_RUNNING),
+      kvUsage: signal(SIGNAL_KV_USAGE, CORE.COLUMN_KV_USAGE),
+      blockTokens: this.#u32(CORE.COLUMN_BLOCK_TOKENS, slot),
+      blockCount: this.#u32(CORE.COLUMN_BLOCK_COUNT, slot),
+      inflight: this.#u32(CORE.COLUMN_INFLIGHT, slot),
+      inflightTokens: this.#u32(CORE.COLUMN_INFLIGHT_TOKENS, slot),
+      activeBlocks: this.#u32(CORE.COLUMN_ACTIVE_BLOCKS, slot),
+      outputBlocks: this.#u32(CORE.COLUMN_OUTPUT_BLOCKS, slot),
+      sinceScrape: this.#u32(CORE.COLUMN_SINCE_SCRAPE, slot),
+      ejection: this.#u32(CORE.COLUMN_EJECTION, slot),
       signalTimeMs: this.#core.view.getFloat64(time, true),
-      prefixBlocks: this.#u32('COLUMN_PREFIX_BLOCKS', slot),
+      prefixBlocks: this.#u32(CORE.COLUMN_PREFIX_BLOCKS, slot),
     };
   }
 
   /** Replace one mask of the filters: bit = slot. */
   setMask(mask: number, slots: Iterable<number>): void {
-    const { constant, call, sizes, bytes } = this.#core;
-    if (mask >= constant.MASK_COUNT!) throw new RangeError(`at most ${constant.MASK_COUNT} label filters`);
-    const words = (call.regionAddress!(constant.REGION_MASKS!) >>> 0) + mask * (sizes.endpoints >> 3);
+    const { call, sizes, bytes } = this.#core;
+    if (mask >= CORE.MASK_COUNT) throw new RangeError(`at most ${CORE.MASK_COUNT} label filters`);
+    const words = (call.regionAddress(CORE.REGION_MASKS) >>> 0) + mask * (sizes.endpoints >> 3);
     const next = new Uint8Array(sizes.endpoints >> 3);
     for (const slot of slots) next[slot >> 3]! |= 1 << (slot & 7);
     bytes.set(next, words);
@@ -174,7 +175,7 @@ export class EndpointTable {
 
   /** Set what one label says about a slot, as a text (compared by hash); undefined = nothing. */
   setLabelText(column: number, slot: number, text: string | undefined): void {
-    const at = this.#core.call.inputAddress!() >>> 0;
+    const at = this.#core.call.inputAddress() >>> 0;
     // The hash is written behind its text, then split over the two columns.
     const hash = at + 8192;
     hashKey(this.#core, text, hash);
@@ -183,7 +184,7 @@ export class EndpointTable {
 
   /** Set what one label says about a slot, as a range; undefined = no label, `bad` = a label that is no range. */
   setLabelRange(column: number, slot: number, range: { min: number; max: number } | 'bad' | undefined): void {
-    const none = { min: range === 'bad' ? RANGE_BAD : RANGE_ABSENT, max: 0 };
+    const none = { min: range === 'bad' ? CORE.RANGE_BAD : CORE.RANGE_ABSENT, max: 0 };
     const { min, max } = range === undefined || range === 'bad' ? none : range;
     bits.setFloat32(0, min, true);
     bits.setFloat32(4, max, true);
@@ -191,31 +192,28 @@ export class EndpointTable {
   }
 
   #setLabel(column: number, slot: number, first: number, second: number): void {
-    const { call, constant, u32, sizes } = this.#core;
-    if (column >= constant.LABEL_COLUMNS!) throw new RangeError(`at most ${constant.LABEL_COLUMNS} labels`);
-    const at = ((call.labelAddress!(column) >>> 0) >>> 2) + slot;
+    const { call, u32, sizes } = this.#core;
+    if (column >= CORE.LABEL_COLUMNS) throw new RangeError(`at most ${CORE.LABEL_COLUMNS} labels`);
+    const at = ((call.labelAddress(column) >>> 0) >>> 2) + slot;
     u32[at] = first;
     u32[at + sizes.endpoints] = second;
   }
 
   /** Set a named value of a slot; undefined = unknown. @returns false when it could not be written now */
   setAttribute(slot: number, attribute: number, value: number | undefined): boolean {
-    const { call, constant } = this.#core;
-    if (attribute >= constant.ATTRIBUTE_COLUMNS!)
-      throw new RangeError(`at most ${constant.ATTRIBUTE_COLUMNS} attributes`);
-    return call.endpointAttribute!(slot, attribute, value ?? Number.NaN) === 0;
+    const { call } = this.#core;
+    if (attribute >= CORE.ATTRIBUTE_COLUMNS) throw new RangeError(`at most ${CORE.ATTRIBUTE_COLUMNS} attributes`);
+    return call.endpointAttribute(slot, attribute, value ?? Number.NaN) === 0;
   }
 
   /** Keep failing endpoints in the race (`--disable-endpoint-ejection`). */
   disableEjection(): void {
-    const { constant, u32 } = this.#core;
-    u32[(constant.HEADER! + constant.HEADER_POOL! + constant.POOL_EJECTION_OFF!) >>> 2] = 1;
+    const { u32 } = this.#core;
+    u32[(CORE.HEADER + CORE.HEADER_POOL + CORE.POOL_EJECTION_OFF) >>> 2] = 1;
   }
 }
 
+const STATES = { free: CORE.STATE_FREE, live: CORE.STATE_LIVE, draining: CORE.STATE_DRAINING } as const;
 const encoder = new TextEncoder();
-/** As in assembly/scheduling/labels.ts: first cell of a pair without a range. */
-const RANGE_ABSENT = -1;
-const RANGE_BAD = -2;
 const bits = new DataView(new ArrayBuffer(8));
 const scratch = new Uint8Array(4096);

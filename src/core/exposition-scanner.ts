@@ -1,3 +1,4 @@
+import { CORE } from './core-names.js';
 import type { CoreInstance } from './memory.js';
 
 /** One metric that is wanted from a metrics page. */
@@ -24,8 +25,8 @@ export interface ExpositionResult {
   readonly unusable: number;
 }
 
-const defaultPageBytes = 16 << 20;
-const longestName = 1024;
+const DEFAULT_PAGE_BYTES = 16 << 20;
+const NAME_BYTES_MAX = 1024;
 const encoder = new TextEncoder();
 
 /**
@@ -48,9 +49,9 @@ export class ExpositionScanner {
 
   constructor(core: CoreInstance) {
     this.#core = core;
-    this.#at = core.call.scrapeAddress!() >>> 0;
-    this.#input = core.call.inputAddress!() >>> 0;
-    this.#pieceBytes = core.constant.THREAD_INPUT_BYTES!;
+    this.#at = core.call.scrapeAddress() >>> 0;
+    this.#input = core.call.inputAddress() >>> 0;
+    this.#pieceBytes = CORE.THREAD_INPUT_BYTES;
     this.#text = Buffer.from(core.memory.buffer as unknown as ArrayBuffer);
   }
 
@@ -63,11 +64,10 @@ export class ExpositionScanner {
     const key = JSON.stringify(wanted);
     const known = this.#numbers.get(key);
     if (known !== undefined) return known;
-    const { constant } = this.#core;
     const number = this.#queries.length;
-    if (number === constant.SCRAPE_QUERIES)
+    if (number === CORE.SCRAPE_QUERIES)
       throw new RangeError(`more than ${number} different metric queries: use fewer engine configurations`);
-    const address = this.#at + constant.SCRAPE_QUERY_LIST! + number * constant.QUERY_BYTES!;
+    const address = this.#at + CORE.SCRAPE_QUERY_LIST + number * CORE.QUERY_BYTES;
     writeQuery(this.#core, address, wanted);
     this.#queries.push(structuredClone(wanted));
     this.#numbers.set(key, number);
@@ -82,8 +82,7 @@ export class ExpositionScanner {
   recompile(query: number, wanted: readonly WantedMetric[]): void {
     const before = this.#queries[query];
     if (before === undefined) throw new RangeError(`there is no metric query ${query}`);
-    const { constant } = this.#core;
-    writeQuery(this.#core, this.#at + constant.SCRAPE_QUERY_LIST! + query * constant.QUERY_BYTES!, wanted);
+    writeQuery(this.#core, this.#at + CORE.SCRAPE_QUERY_LIST + query * CORE.QUERY_BYTES, wanted);
     this.#numbers.delete(JSON.stringify(before));
     this.#queries[query] = wanted;
   }
@@ -94,12 +93,12 @@ export class ExpositionScanner {
    * @param pageBytes the longest page that is accepted.
    * @throws RangeError when there is no such query.
    */
-  begin(query: number, pageBytes: number = defaultPageBytes): void {
+  begin(query: number, pageBytes: number = DEFAULT_PAGE_BYTES): void {
     const wanted = this.#queries[query];
     if (!wanted) throw new RangeError(`there is no metric query ${query}`);
     this.#query = wanted;
     this.#bytesLeft = pageBytes;
-    this.#core.call.scrapeBegin!(query);
+    this.#core.call.scrapeBegin(query);
   }
 
   /**
@@ -116,7 +115,7 @@ export class ExpositionScanner {
     for (let at = 0; at < chunk.length; at += this.#pieceBytes) {
       const piece = chunk.length <= this.#pieceBytes ? chunk : chunk.subarray(at, at + this.#pieceBytes);
       this.#core.bytes.set(piece, this.#input);
-      this.#core.call.scrapeFeed!(piece.length);
+      this.#core.call.scrapeFeed(piece.length);
     }
   }
 
@@ -128,29 +127,29 @@ export class ExpositionScanner {
     const query = this.#query;
     if (!query) throw new RangeError('no metrics page is open: call begin first');
     this.#query = undefined;
-    const { call, constant, u32, f64 } = this.#core;
-    call.scrapeEnd!();
+    const { call, u32, f64 } = this.#core;
+    call.scrapeEnd();
     const values = new Float64Array(query.length).fill(Number.NaN);
     const found: boolean[] = [];
     const labels: (readonly string[] | undefined)[] = [];
     let capture = 0;
     for (const [i, metric] of query.entries()) {
-      const at = this.#at + constant.SCRAPE_RESULTS! + i * constant.SCRAPE_RESULT_BYTES!;
-      const isFound = u32[(at + constant.SCRAPE_RESULT_FOUND!) >>> 2] === 1;
+      const at = this.#at + CORE.SCRAPE_RESULTS + i * CORE.SCRAPE_RESULT_BYTES;
+      const isFound = u32[(at + CORE.SCRAPE_RESULT_FOUND) >>> 2] === 1;
       found.push(isFound);
-      if (isFound) values[i] = f64[(at + constant.SCRAPE_RESULT_VALUE!) >>> 3]!;
+      if (isFound) values[i] = f64[(at + CORE.SCRAPE_RESULT_VALUE) >>> 3]!;
       const wantsLabels = metric.aggregate === 'latest-labels';
       labels.push(isFound && wantsLabels ? this.#labels(at, metric.wantLabels?.length ?? 0, capture) : undefined);
       if (wantsLabels) capture++;
     }
-    return { found, values, labels, unusable: u32[(this.#at + constant.SCRAPE_UNUSABLE!) >>> 2]! };
+    return { found, values, labels, unusable: u32[(this.#at + CORE.SCRAPE_UNUSABLE) >>> 2]! };
   }
 
   #labels(result: number, count: number, capture: number): string[] {
-    const { constant, u32 } = this.#core;
-    const base = this.#at + constant.SCRAPE_CAPTURES! + capture * constant.SCRAPE_CAPTURE_BYTES!;
+    const { u32 } = this.#core;
+    const base = this.#at + CORE.SCRAPE_CAPTURES + capture * CORE.SCRAPE_CAPTURE_BYTES;
     return Array.from({ length: count }, (_, i) => {
-      const span = (result + constant.SCRAPE_RESULT_LABELS! + i * 8) >>> 2;
+      const span = (result + CORE.SCRAPE_RESULT_LABELS + i * 8) >>> 2;
       const start = base + u32[span]!;
       return this.#text.toString('utf8', start, start + u32[span + 1]!);
     });
@@ -159,50 +158,50 @@ export class ExpositionScanner {
 
 /** Write a query into the core's memory at `address` (the layout is assembly/scrape/layout.ts). */
 function writeQuery(core: CoreInstance, address: number, wanted: readonly WantedMetric[]): void {
-  const { constant, view } = core;
-  atMost('metrics', wanted.length, constant.QUERY_METRICS!);
+  const { view } = core;
+  atMost('metrics', wanted.length, CORE.QUERY_METRICS);
   const labelMetrics = wanted.filter((metric) => metric.aggregate === 'latest-labels').length;
-  atMost('metrics whose labels are wanted', labelMetrics, constant.QUERY_LABEL_METRICS!);
-  const text = new QueryText(constant.QUERY_TEXT_BYTES!);
+  atMost('metrics whose labels are wanted', labelMetrics, CORE.QUERY_LABEL_METRICS);
+  const text = new QueryText(CORE.QUERY_TEXT_BYTES);
   let capture = 0;
   for (const [i, metric] of wanted.entries()) {
-    const at = address + constant.QUERY_METRIC_LIST! + i * constant.QUERY_METRIC_BYTES!;
+    const at = address + CORE.QUERY_METRIC_LIST + i * CORE.QUERY_METRIC_BYTES;
     writeMetric(core, at, metric, text);
-    view.setUint32(at + constant.METRIC_CAPTURE!, capture, true);
+    view.setUint32(at + CORE.METRIC_CAPTURE, capture, true);
     if (metric.aggregate === 'latest-labels') capture++;
   }
-  core.bytes.set(text.bytes, address + constant.QUERY_TEXT!);
-  view.setUint32(address + constant.QUERY_COUNT!, wanted.length, true);
+  core.bytes.set(text.bytes, address + CORE.QUERY_TEXT);
+  view.setUint32(address + CORE.QUERY_COUNT, wanted.length, true);
 }
 
 const aggregates = {
-  sum: 'AGGREGATE_SUM',
-  max: 'AGGREGATE_MAX',
-  'latest-labels': 'AGGREGATE_LATEST_LABELS',
+  sum: CORE.AGGREGATE_SUM,
+  max: CORE.AGGREGATE_MAX,
+  'latest-labels': CORE.AGGREGATE_LATEST_LABELS,
 } as const;
 
-function writeMetric({ constant, view, bytes }: CoreInstance, at: number, metric: WantedMetric, text: QueryText): void {
+function writeMetric({ view, bytes }: CoreInstance, at: number, metric: WantedMetric, text: QueryText): void {
   const name = encoder.encode(metric.name);
-  if (name.length === 0 || name.length > longestName)
-    throw new RangeError(`the metric name "${metric.name.slice(0, 40)}" must have 1 to ${longestName} bytes`);
+  if (name.length === 0 || name.length > NAME_BYTES_MAX)
+    throw new RangeError(`the metric name "${metric.name.slice(0, 40)}" must have 1 to ${NAME_BYTES_MAX} bytes`);
   const matchers = Object.entries(metric.labels ?? {});
   const wantLabels = metric.aggregate === 'latest-labels' ? (metric.wantLabels ?? []) : [];
-  atMost(`labels of ${metric.name} to match`, matchers.length, constant.METRIC_MATCHERS!);
-  atMost(`wanted labels of ${metric.name}`, wantLabels.length, constant.METRIC_LABELS!);
-  const put = (word: string, value: number) => view.setUint32(at + constant[word]!, value, true);
+  atMost(`labels of ${metric.name} to match`, matchers.length, CORE.METRIC_MATCHERS);
+  atMost(`wanted labels of ${metric.name}`, wantLabels.length, CORE.METRIC_LABELS);
+  const put = (word: number, value: number) => view.setUint32(at + word, value, true);
   const head = Math.min(8, name.length);
-  bytes.fill(0, at, at + constant.QUERY_METRIC_BYTES!);
-  bytes.set(name.subarray(0, head), at + constant.METRIC_HEAD!);
-  bytes.fill(0xff, at + constant.METRIC_HEAD_MASK!, at + constant.METRIC_HEAD_MASK! + head);
-  put('METRIC_NAME', text.put([name]));
-  put('METRIC_NAME_BYTES', name.length);
-  put('METRIC_AGGREGATE', constant[aggregates[metric.aggregate]]!);
-  put('METRIC_MATCHER_COUNT', matchers.length);
-  put('METRIC_MATCHER_LIST', text.put(matchers.flatMap(([label, value]) => counted(label, value))));
-  put('METRIC_LABEL_COUNT', wantLabels.length);
-  put('METRIC_LABEL_LIST', text.put(wantLabels.flatMap((label) => counted(label))));
+  bytes.fill(0, at, at + CORE.QUERY_METRIC_BYTES);
+  bytes.set(name.subarray(0, head), at + CORE.METRIC_HEAD);
+  bytes.fill(0xff, at + CORE.METRIC_HEAD_MASK, at + CORE.METRIC_HEAD_MASK + head);
+  put(CORE.METRIC_NAME, text.put([name]));
+  put(CORE.METRIC_NAME_BYTES, name.length);
+  put(CORE.METRIC_AGGREGATE, aggregates[metric.aggregate]);
+  put(CORE.METRIC_MATCHER_COUNT, matchers.length);
+  put(CORE.METRIC_MATCHER_LIST, text.put(matchers.flatMap(([label, value]) => counted(label, value))));
+  put(CORE.METRIC_LABEL_COUNT, wantLabels.length);
+  put(CORE.METRIC_LABEL_LIST, text.put(wantLabels.flatMap((label) => counted(label))));
   put(
-    'METRIC_ABSENT_MATCH',
+    CORE.METRIC_ABSENT_MATCH,
     matchers.reduce((bits, [, value], i) => (value === '' ? bits | (1 << i) : bits), 0),
   );
 }

@@ -52,7 +52,7 @@ export class GrpcFrames {
     return this.#fault;
   }
 
-  /** The next bytes of the body, which the caller must not change while a compressed message is being collected. */
+  /** The next bytes of the body; those of a compressed message are copied. */
   feed(chunk: Uint8Array, consumer: FrameConsumer): boolean {
     let at = 0;
     while (this.#fault === undefined) {
@@ -67,7 +67,7 @@ export class GrpcFrames {
         const bytes = at === 0 && to === chunk.length ? chunk : chunk.subarray(at, to);
         this.#left -= bytes.length;
         at = to;
-        if (this.#packed !== undefined) this.#packed.push(bytes);
+        if (this.#packed !== undefined) this.#packed.push(Uint8Array.from(bytes));
         else if (!consumer.piece(bytes)) return false;
       }
       if (this.#left > 0) return true;

@@ -1,3 +1,4 @@
+import { CORE } from './core-names.js';
 import type { CoreInstance } from './memory.js';
 
 /** The endpoint columns that hook plugins may read, one cell per slot. Other threads write them: views, not copies. */
@@ -17,31 +18,31 @@ export interface EndpointColumns {
 
 /** Views of the endpoint columns of a pool. */
 export function endpointColumns(core: CoreInstance): EndpointColumns {
-  const { call, constant, sizes, u32, f32 } = core;
-  const region = (call.regionAddress!(constant.REGION_ENDPOINTS!) >>> 0) >>> 2;
-  const column = <Cells extends Uint32Array | Float32Array>(cells: Cells, name: string): Cells => {
-    const start = region + constant[name]! * sizes.endpoints;
+  const { call, sizes, u32, f32 } = core;
+  const region = (call.regionAddress(CORE.REGION_ENDPOINTS) >>> 0) >>> 2;
+  const column = <Cells extends Uint32Array | Float32Array>(cells: Cells, number: number): Cells => {
+    const start = region + number * sizes.endpoints;
     return cells.subarray(start, start + sizes.endpoints) as Cells;
   };
   return {
-    known: column(u32, 'COLUMN_KNOWN'),
-    waiting: column(f32, 'COLUMN_WAITING'),
-    running: column(f32, 'COLUMN_RUNNING'),
-    kvUsage: column(f32, 'COLUMN_KV_USAGE'),
-    inflight: column(u32, 'COLUMN_INFLIGHT'),
-    inflightTokens: column(u32, 'COLUMN_INFLIGHT_TOKENS'),
-    prefillTokens: column(u32, 'COLUMN_PREFILL_TOKENS'),
+    known: column(u32, CORE.COLUMN_KNOWN),
+    waiting: column(f32, CORE.COLUMN_WAITING),
+    running: column(f32, CORE.COLUMN_RUNNING),
+    kvUsage: column(f32, CORE.COLUMN_KV_USAGE),
+    inflight: column(u32, CORE.COLUMN_INFLIGHT),
+    inflightTokens: column(u32, CORE.COLUMN_INFLIGHT_TOKENS),
+    prefillTokens: column(u32, CORE.COLUMN_PREFILL_TOKENS),
     matched: matchColumn(core),
     signals: {
-      waiting: constant.SIGNAL_WAITING!,
-      running: constant.SIGNAL_RUNNING!,
-      kvUsage: constant.SIGNAL_KV_USAGE!,
+      waiting: CORE.SIGNAL_WAITING,
+      running: CORE.SIGNAL_RUNNING,
+      kvUsage: CORE.SIGNAL_KV_USAGE,
     },
   };
 }
 
 function matchColumn({ call, sizes, u32 }: CoreInstance): Uint32Array {
-  const start = (call.matchAddress!() >>> 0) >>> 2;
+  const start = (call.matchAddress() >>> 0) >>> 2;
   return u32.subarray(start, start + sizes.endpoints);
 }
 
@@ -50,10 +51,10 @@ function matchColumn({ call, sizes, u32 }: CoreInstance): Uint32Array {
  * @throws RangeError when there is no column of that number.
  */
 export function hookColumn(core: CoreInstance, column: number): Float32Array {
-  const { call, constant, sizes, f32 } = core;
-  if (!Number.isInteger(column) || column < 0 || column >= constant.HOST_COLUMNS!) {
-    throw new RangeError(`there are ${constant.HOST_COLUMNS} host columns, none has the number ${column}`);
+  const { call, sizes, f32 } = core;
+  if (!Number.isInteger(column) || column < 0 || column >= CORE.HOST_COLUMNS) {
+    throw new RangeError(`there are ${CORE.HOST_COLUMNS} host columns, none has the number ${column}`);
   }
-  const start = ((call.hostAddress!() >>> 0) >>> 2) + column * sizes.endpoints;
+  const start = ((call.hostAddress() >>> 0) >>> 2) + column * sizes.endpoints;
   return f32.subarray(start, start + sizes.endpoints);
 }

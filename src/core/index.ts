@@ -7,6 +7,7 @@ export {
   type ProjectionSums,
   type TermShares,
 } from './coefficients.js';
+export { CORE, type CoreConstant, type CoreFunctions } from './core-names.js';
 export {
   Decider,
   type Decision,
@@ -25,7 +26,7 @@ export {
   type PoolSizes,
 } from './memory.js';
 export { IndexBusyError, PrefixIndex } from './prefix-index.js';
-export { type Operation, type ProgramOptions, ProgramTable } from './programs.js';
+export { type Operation, type OperationName, type ProgramOptions, ProgramTable } from './programs.js';
 export { RequestScanner } from './request-scanner.js';
 export { ResponseScanner, type ResponseScanOptions } from './response-scanner.js';
 export { SampleReader } from './sample-reader.js';

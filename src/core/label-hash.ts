@@ -1,9 +1,9 @@
 import type { CoreInstance } from './memory.js';
 
 /** Longer values are compared by their beginning. */
-const MAX_KEY_LENGTH = 1024;
+const KEY_LENGTH_MAX = 1024;
 const encoder = new TextEncoder();
-const scratch = new Uint8Array(4 * MAX_KEY_LENGTH);
+const scratch = new Uint8Array(4 * KEY_LENGTH_MAX);
 
 /**
  * Write the hash by which label and header values are compared to address `to`, 8 bytes; 0 stands for an absent or empty
@@ -15,8 +15,8 @@ export function hashKey(core: CoreInstance, text: string | undefined, to: number
     core.u32[(to >>> 2) + 1] = 0;
     return;
   }
-  const { written } = encoder.encodeInto(text.slice(0, MAX_KEY_LENGTH), scratch);
-  const input = core.call.inputAddress!() >>> 0;
+  const { written } = encoder.encodeInto(text.slice(0, KEY_LENGTH_MAX), scratch);
+  const input = core.call.inputAddress() >>> 0;
   core.bytes.set(scratch.subarray(0, written), input);
-  core.call.hashKeyTo!(input, written, to);
+  core.call.hashKeyTo(input, written, to);
 }

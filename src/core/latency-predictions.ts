@@ -1,3 +1,4 @@
+import { CORE } from './core-names.js';
 import type { CoreInstance } from './memory.js';
 
 /** Features of the latency model, the constant 1 included, in the order of their coefficients. */
@@ -27,24 +28,24 @@ export class CoefficientTable {
 
   constructor(core: CoreInstance) {
     this.#core = core;
-    this.#input = (core.call.inputAddress!() >>> 0) >>> 2;
+    this.#input = (core.call.inputAddress() >>> 0) >>> 2;
   }
 
   /** What holds for every endpoint that nothing has been learned about. */
   setUnknown(coefficients: LatencyCoefficients): boolean {
     this.#write(coefficients);
-    return this.#core.call.predictionPrior!() === 0;
+    return this.#core.call.predictionPrior() === 0;
   }
 
   /** What was learned about the endpoint in a slot; nothing happens when the slot has changed hands. */
   setLearned(slot: number, generation: number, coefficients: LatencyCoefficients): boolean {
     this.#write(coefficients);
-    return this.#core.call.predictionLearned!(slot, generation) === 0;
+    return this.#core.call.predictionLearned(slot, generation) === 0;
   }
 
   #write({ ttft, tpot }: LatencyCoefficients): void {
-    const { f32, constant } = this.#core;
-    const features = constant.PREDICTION_FEATURES!;
+    const { f32 } = this.#core;
+    const features = CORE.PREDICTION_FEATURES;
     for (let i = 0; i < features; i++) {
       f32[this.#input + i] = ttft[i]!;
       f32[this.#input + features + i] = tpot[i]!;
@@ -61,10 +62,10 @@ export interface PredictedColumns {
 
 /** The columns that OP_PREDICT fills, or that the host fills for it. */
 export function predictedColumns(core: CoreInstance): PredictedColumns {
-  const { call, constant, sizes, f32 } = core;
-  const column = (name: string) => {
-    const start = ((call.predictedAddress!() >>> 0) >>> 2) + constant[name]! * sizes.endpoints;
+  const { call, sizes, f32 } = core;
+  const column = (number: number) => {
+    const start = ((call.predictedAddress() >>> 0) >>> 2) + number * sizes.endpoints;
     return f32.subarray(start, start + sizes.endpoints);
   };
-  return { ttft: column('PREDICTED_TTFT'), tpot: column('PREDICTED_TPOT') };
+  return { ttft: column(CORE.PREDICTED_TTFT), tpot: column(CORE.PREDICTED_TPOT) };
 }

@@ -1,36 +1,72 @@
-/** First pause before charges are tried again, and the longest: each pause is twice the one before. */
-const FIRST_PAUSE_MS = 5;
-const LONGEST_PAUSE_MS = 1_000;
+/**
+ * Interval between two tries of what met the lock of a dead thread. The control thread repairs a lock within milliseconds
+ * of the death, unless another dead thread's lock is in its way.
+ */
+export const LOCK_RETRY_MS = 5;
+const PAUSE_MS_MAX = 1_000;
+const STALL_MS = 1_000;
+
+export interface LockRetryOptions {
+  /** Longest pause between two tries, in milliseconds: each is twice the one before. Default: one second. */
+  readonly pauseMsMax?: number;
+  /** Called once for every second without progress. */
+  readonly stalled?: () => void;
+  /** Runs something after so many milliseconds. Default: a timer that does not keep the thread alive. */
+  readonly later?: (run: () => void, ms: number) => void;
+}
 
 /**
- * Charges that could not be released because a dead thread holds the lock. They are tried again together, more and more
- * seldom, until the lock has been repaired. None is given up, and there cannot be more of them than the ledger holds.
+ * Attempts that met the lock of a dead thread. They are tried again together, in their order, until the lock has been
+ * repaired. None is given up: what the attempts hold is bounded by the structure behind the lock.
  */
-export class LateReleases {
+export class LockRetry {
   readonly #waiting: (() => boolean)[] = [];
-  readonly #later: (run: () => void, ms: number) => void;
-  #pauseMs = FIRST_PAUSE_MS;
+  readonly #options: Required<LockRetryOptions>;
+  #pauseMs = LOCK_RETRY_MS;
+  #stalledMs = 0;
 
-  /** @param later runs something after so many milliseconds; a timer that does not keep the thread alive */
-  constructor(later: (run: () => void, ms: number) => void = (run, ms) => setTimeout(run, ms).unref()) {
-    this.#later = later;
+  constructor({
+    pauseMsMax = PAUSE_MS_MAX,
+    stalled = () => {},
+    later = (run, ms) => setTimeout(run, ms).unref(),
+  }: LockRetryOptions = {}) {
+    this.#options = { pauseMsMax, stalled, later };
   }
 
-  /** @param again tries once more; false = the lock is still held */
-  add(again: () => boolean): void {
-    this.#waiting.push(again);
+  /** Tries at once, or after those that wait. @param attempt returns false while the lock is held */
+  run(attempt: () => boolean): void {
+    if (this.#waiting.length > 0 || !attempt()) this.add(attempt);
+  }
+
+  /** As `run`, for an attempt that has failed just now. */
+  add(attempt: () => boolean): void {
+    this.#waiting.push(attempt);
     if (this.#waiting.length === 1) this.#wait();
   }
 
   #wait(): void {
-    this.#later(() => this.#try(), this.#pauseMs);
+    this.#options.later(() => this.#try(), this.#pauseMs);
   }
 
   #try(): void {
     const before = this.#waiting.length;
     while (this.#waiting.length > 0 && this.#waiting[0]!()) this.#waiting.shift();
-    const progress = this.#waiting.length < before;
-    this.#pauseMs = progress ? FIRST_PAUSE_MS : Math.min(LONGEST_PAUSE_MS, this.#pauseMs * 2);
+    if (this.#waiting.length < before) this.#progressed();
+    else this.#failed();
     if (this.#waiting.length > 0) this.#wait();
+  }
+
+  #progressed(): void {
+    this.#pauseMs = LOCK_RETRY_MS;
+    this.#stalledMs = 0;
+  }
+
+  #failed(): void {
+    const { pauseMsMax, stalled } = this.#options;
+    this.#stalledMs += this.#pauseMs;
+    this.#pauseMs = Math.min(pauseMsMax, this.#pauseMs * 2);
+    if (this.#stalledMs < STALL_MS) return;
+    this.#stalledMs = 0;
+    stalled();
   }
 }

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { CORE, type CoreConstant, type CoreFunctions } from './core-names.js';
 
 /** Sizes of one pool's shared memory. All are bounds: nothing grows after the memory was made. */
 export interface PoolSizes {
@@ -35,18 +36,13 @@ export interface PoolMemory {
   readonly module: WebAssembly.Module;
 }
 
-/** The functions of the Wasm module, as numbers in and out. */
-export type CoreFunctions = Record<string, (...args: number[]) => number>;
-
 /** One thread's instance of the core over a pool's memory. */
 export interface CoreInstance {
   readonly thread: number;
   readonly sizes: PoolSizes;
   readonly memory: WebAssembly.Memory;
-  /** Exported functions by name. */
+  /** Exported functions; its constants are CORE. */
   readonly call: CoreFunctions;
-  /** Exported constants (offsets, sizes, codes) by name. */
-  readonly constant: Readonly<Record<string, number>>;
   readonly bytes: Uint8Array;
   readonly view: DataView;
   readonly u32: Uint32Array;
@@ -55,14 +51,15 @@ export interface CoreInstance {
   readonly f64: Float64Array;
 }
 
-const sizeWords: ReadonlyArray<readonly [keyof PoolSizes, string]> = [
-  ['endpoints', 'HEADER_ENDPOINTS'],
-  ['indexBlocks', 'HEADER_INDEX_BLOCKS'],
-  ['requests', 'HEADER_REQUESTS'],
-  ['chainBlocks', 'HEADER_CHAIN_BLOCKS'],
-  ['threads', 'HEADER_THREADS'],
-  ['scans', 'HEADER_SCANS'],
-  ['telemetryBytes', 'HEADER_TELEMETRY_BYTES'],
+/** Header word of each size. */
+const sizeWords: ReadonlyArray<readonly [keyof PoolSizes, number]> = [
+  ['endpoints', CORE.HEADER_ENDPOINTS],
+  ['indexBlocks', CORE.HEADER_INDEX_BLOCKS],
+  ['requests', CORE.HEADER_REQUESTS],
+  ['chainBlocks', CORE.HEADER_CHAIN_BLOCKS],
+  ['threads', CORE.HEADER_THREADS],
+  ['scans', CORE.HEADER_SCANS],
+  ['telemetryBytes', CORE.HEADER_TELEMETRY_BYTES],
 ];
 
 const wasmUrl = new URL('./core.wasm', import.meta.url);
@@ -99,7 +96,7 @@ export function createPoolMemory(
   const memory = new WebAssembly.Memory({ initial: pages, maximum: pages, shared: true });
   writeHeader(memory, module, sizes, seed);
   const pool = { memory, module };
-  attachCore(pool, 0).call.initialise?.();
+  attachCore(pool, 0).call.initialise();
   return pool;
 }
 
@@ -108,36 +105,40 @@ function checkSizes(sizes: PoolSizes): void {
     if (!Number.isInteger(sizes[name]) || sizes[name] < 1)
       throw new RangeError(`${name} must be a whole number of at least 1`);
   }
-  if (sizes.endpoints > 4096) throw new RangeError('endpoints must be at most 4096');
-  if (sizes.chainBlocks > 65_535) throw new RangeError('chainBlocks must be at most 65535');
+  if (sizes.endpoints > CORE.ENDPOINTS_MAX) throw new RangeError(`endpoints must be at most ${CORE.ENDPOINTS_MAX}`);
+  if (sizes.chainBlocks > CORE.CHAIN_BLOCKS_MAX)
+    throw new RangeError(`chainBlocks must be at most ${CORE.CHAIN_BLOCKS_MAX}`);
 }
 
 function writeHeader(memory: WebAssembly.Memory, module: WebAssembly.Module, sizes: PoolSizes, seed: bigint): number {
-  const { functions, constants } = instantiate(memory, module);
   const view = new DataView(memory.buffer);
-  const put = (word: string, value: number) => view.setUint32(constants.HEADER! + constants[word]!, value, true);
-  put('HEADER_MAGIC', constants.MAGIC!);
-  put('HEADER_VERSION', constants.LAYOUT_VERSION!);
+  const put = (word: number, value: number) => view.setUint32(CORE.HEADER + word, value, true);
+  put(CORE.HEADER_MAGIC, CORE.MAGIC);
+  put(CORE.HEADER_VERSION, CORE.LAYOUT_VERSION);
   for (const [name, word] of sizeWords) put(word, sizes[name]);
-  put('HEADER_ENDPOINTS', (sizes.endpoints + 63) & ~63);
-  view.setBigUint64(constants.HEADER! + constants.HEADER_HASH_SEED_LOW!, seed, true);
-  return functions.plan!() >>> 0;
+  put(CORE.HEADER_ENDPOINTS, (sizes.endpoints + 63) & ~63);
+  view.setBigUint64(CORE.HEADER + CORE.HEADER_HASH_SEED_LOW, seed, true);
+  const call = instantiate(memory, module);
+  return call.plan() >>> 0;
 }
 
-function instantiate(memory: WebAssembly.Memory, module: WebAssembly.Module) {
+function instantiate(memory: WebAssembly.Memory, module: WebAssembly.Module): CoreFunctions {
   const abort = () => {
     throw new Error('the core aborted');
   };
   const { exports } = new WebAssembly.Instance(module, { env: { memory, abort } });
-  const functions: CoreFunctions = {};
-  const constants: Record<string, number> = {};
-  for (const [name, value] of Object.entries(exports)) {
-    if (typeof value === 'function') functions[name] = value as (...args: number[]) => number;
-    else if (value instanceof WebAssembly.Global && typeof value.value === 'number') {
-      constants[name] = value.value < 0 && !name.startsWith('STATUS') ? value.value >>> 0 : value.value;
-    }
+  checkConstants(exports);
+  return exports as unknown as CoreFunctions;
+}
+
+/** Refuses a module of another build than this file: its offsets would be read at other places. */
+function checkConstants(exports: WebAssembly.Exports): void {
+  for (const name of Object.keys(CORE) as CoreConstant[]) {
+    const constant = exports[name];
+    const value: unknown = constant instanceof WebAssembly.Global ? constant.value : undefined;
+    if (value !== CORE[name] && value !== (CORE[name] | 0))
+      throw new Error(`the Wasm build has ${name} = ${value}, expected ${CORE[name]}: run "npm run build"`);
   }
-  return { functions, constants };
 }
 
 /**
@@ -146,20 +147,19 @@ function instantiate(memory: WebAssembly.Memory, module: WebAssembly.Module) {
  * @throws when the memory was laid out by another version of the module.
  */
 export function attachCore(pool: PoolMemory, thread: number): CoreInstance {
-  const { functions, constants } = instantiate(pool.memory, pool.module);
-  const refused = functions.attach!(thread);
+  const call = instantiate(pool.memory, pool.module);
+  const refused = call.attach(thread);
   if (refused === 1) throw new Error('the shared memory was laid out by another version of the core');
   if (refused === 2) throw new RangeError(`thread ${thread} is out of range: raise "threads"`);
   const { buffer } = pool.memory;
   const view = new DataView(buffer);
-  const size = (word: string) => view.getUint32(constants.HEADER! + constants[word]!, true);
+  const size = (word: number) => view.getUint32(CORE.HEADER + word, true);
   const sizes = Object.fromEntries(sizeWords.map(([name, word]) => [name, size(word)])) as unknown as PoolSizes;
   return {
     thread,
     sizes,
     memory: pool.memory,
-    call: functions,
-    constant: constants,
+    call,
     bytes: new Uint8Array(buffer),
     view,
     u32: new Uint32Array(buffer),

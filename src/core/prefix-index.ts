@@ -1,3 +1,4 @@
+import { CORE } from './core-names.js';
 import type { CoreInstance } from './memory.js';
 
 /** What the prefix index has done and holds; the numbers of `PREFIX_COUNTER_*` in assembly/prefix/counters.ts. */
@@ -31,25 +32,25 @@ export interface PrefixCounters {
   readonly cleared: number;
 }
 
-const counterWords: ReadonlyArray<readonly [keyof PrefixCounters, string]> = [
-  ['blocks', 'PREFIX_COUNTER_BLOCKS'],
-  ['segments', 'PREFIX_COUNTER_SEGMENTS'],
-  ['sets', 'PREFIX_COUNTER_SETS'],
-  ['memberships', 'PREFIX_COUNTER_MEMBERSHIPS'],
-  ['stored', 'PREFIX_COUNTER_STORED'],
-  ['removed', 'PREFIX_COUNTER_REMOVED'],
-  ['evicted', 'PREFIX_COUNTER_EVICTED'],
-  ['dropped', 'PREFIX_COUNTER_DROPPED'],
-  ['orphans', 'PREFIX_COUNTER_ORPHANS'],
-  ['conflicts', 'PREFIX_COUNTER_CONFLICTS'],
-  ['refused', 'PREFIX_COUNTER_REFUSED'],
-  ['giveUps', 'PREFIX_COUNTER_GIVE_UPS'],
-  ['retries', 'PREFIX_COUNTER_RETRIES'],
-  ['tails', 'PREFIX_COUNTER_TAILS'],
-  ['activeEntries', 'PREFIX_COUNTER_ACTIVE_ENTRIES'],
-  ['activeRefused', 'PREFIX_COUNTER_ACTIVE_REFUSED'],
-  ['repairs', 'PREFIX_COUNTER_REPAIRS'],
-  ['cleared', 'PREFIX_COUNTER_CLEARED'],
+const counterWords: ReadonlyArray<readonly [keyof PrefixCounters, number]> = [
+  ['blocks', CORE.PREFIX_COUNTER_BLOCKS],
+  ['segments', CORE.PREFIX_COUNTER_SEGMENTS],
+  ['sets', CORE.PREFIX_COUNTER_SETS],
+  ['memberships', CORE.PREFIX_COUNTER_MEMBERSHIPS],
+  ['stored', CORE.PREFIX_COUNTER_STORED],
+  ['removed', CORE.PREFIX_COUNTER_REMOVED],
+  ['evicted', CORE.PREFIX_COUNTER_EVICTED],
+  ['dropped', CORE.PREFIX_COUNTER_DROPPED],
+  ['orphans', CORE.PREFIX_COUNTER_ORPHANS],
+  ['conflicts', CORE.PREFIX_COUNTER_CONFLICTS],
+  ['refused', CORE.PREFIX_COUNTER_REFUSED],
+  ['giveUps', CORE.PREFIX_COUNTER_GIVE_UPS],
+  ['retries', CORE.PREFIX_COUNTER_RETRIES],
+  ['tails', CORE.PREFIX_COUNTER_TAILS],
+  ['activeEntries', CORE.PREFIX_COUNTER_ACTIVE_ENTRIES],
+  ['activeRefused', CORE.PREFIX_COUNTER_ACTIVE_REFUSED],
+  ['repairs', CORE.PREFIX_COUNTER_REPAIRS],
+  ['cleared', CORE.PREFIX_COUNTER_CLEARED],
 ];
 
 /** Another thread holds the index lock for too long; nothing was changed and the call may be repeated. */
@@ -73,13 +74,13 @@ export class PrefixIndex {
 
   constructor(core: CoreInstance) {
     this.#core = core;
-    this.#hashAddress = core.call.hashesAddress!() >>> 0;
+    this.#hashAddress = core.call.hashesAddress() >>> 0;
     const { buffer } = core.memory;
     // Behind the longest chain there are eight words to spare: the last one takes an event's parent.
     this.#parentAddress = this.#hashAddress + (core.sizes.chainBlocks + 7) * 8;
     this.#hashes = new BigUint64Array(buffer, this.#hashAddress, core.sizes.chainBlocks);
     this.#parent = new BigUint64Array(buffer, this.#parentAddress, 1);
-    this.#matched = new Uint32Array(buffer, core.call.matchAddress!() >>> 0, core.sizes.endpoints);
+    this.#matched = new Uint32Array(buffer, core.call.matchAddress() >>> 0, core.sizes.endpoints);
   }
 
   /** Blocks that one call can take: the longest chain. */
@@ -103,13 +104,13 @@ export class PrefixIndex {
    * @returns for every slot the blocks it holds without a gap from the first one; a view, overwritten by the next lookup
    */
   match(blocks: number): Uint32Array {
-    this.#core.call.prefixMatch!(blocks);
+    this.#core.call.prefixMatch(blocks);
     return this.#matched;
   }
 
   /** Believe that `slot` holds the first `blocks` written hashes. @returns blocks new to the slot */
   insert(slot: number, blocks: number): number {
-    return this.#answer(this.#core.call.prefixInsert!(this.#slot(slot), blocks));
+    return this.#answer(this.#core.call.prefixInsert(this.#slot(slot), blocks));
   }
 
   /**
@@ -119,32 +120,32 @@ export class PrefixIndex {
   store(slot: number, parent: bigint | undefined, blocks: number): number {
     if (parent !== undefined) this.#parent[0] = parent;
     const hasParent = parent === undefined ? 0 : 1;
-    return this.#answer(this.#core.call.prefixStore!(this.#slot(slot), hasParent, this.#parentAddress, blocks));
+    return this.#answer(this.#core.call.prefixStore(this.#slot(slot), hasParent, this.#parentAddress, blocks));
   }
 
   /** An engine gave up the first `blocks` written hashes. @returns blocks that the slot held */
   remove(slot: number, blocks: number): number {
-    return this.#answer(this.#core.call.prefixRemove!(this.#slot(slot), blocks));
+    return this.#answer(this.#core.call.prefixRemove(this.#slot(slot), blocks));
   }
 
   /** Forget everything about an endpoint. @returns blocks that it held */
   removeEndpoint(slot: number): number {
-    return this.#answer(this.#core.call.prefixRemoveEndpoint!(this.#slot(slot)));
+    return this.#answer(this.#core.call.prefixRemoveEndpoint(this.#slot(slot)));
   }
 
   /** Bound the blocks of one endpoint; 0 = no bound but the index's own. */
   setCapacity(slot: number, blocks: number): void {
-    this.#answer(this.#core.call.prefixSetCapacity!(this.#slot(slot), blocks));
+    this.#answer(this.#core.call.prefixSetCapacity(this.#slot(slot), blocks));
   }
 
   /** Blocks that the index says the slot holds. */
   held(slot: number): number {
-    return this.#core.call.prefixHeld!(this.#slot(slot)) >>> 0;
+    return this.#core.call.prefixHeld(this.#slot(slot)) >>> 0;
   }
 
   counters(): PrefixCounters {
-    const { call, constant } = this.#core;
-    const values = counterWords.map(([name, word]) => [name, call.prefixCounter!(constant[word]!)]);
+    const { call } = this.#core;
+    const values = counterWords.map(([name, word]) => [name, call.prefixCounter(word)]);
     return Object.fromEntries(values) as PrefixCounters;
   }
 
@@ -156,7 +157,7 @@ export class PrefixIndex {
   }
 
   #answer(result: number): number {
-    if (result === this.#core.constant.PREFIX_BUSY) throw new IndexBusyError('the index lock could not be had in time');
+    if (result === CORE.PREFIX_BUSY) throw new IndexBusyError('the index lock could not be had in time');
     return result;
   }
 }

@@ -1,8 +1,12 @@
+import { CORE, type CoreConstant } from './core-names.js';
 import type { CoreInstance } from './memory.js';
 
-/** One operation of a program: the name of an `OP_*` constant of the core, its weight and its numbers. */
+/** An operation of the core. */
+export type OperationName = Extract<CoreConstant, `OP_${string}`>;
+
+/** One operation of a program, its weight and its numbers. */
 export interface Operation {
-  readonly code: string;
+  readonly code: OperationName;
   readonly weight: number;
   readonly parameters: readonly number[];
 }
@@ -27,9 +31,9 @@ export class ProgramTable {
 
   constructor(core: CoreInstance) {
     this.#core = core;
-    this.#places = core.call.regionAddress!(core.constant.REGION_PROGRAMS!) >>> 0;
-    const pool = core.constant.HEADER! + core.constant.HEADER_POOL! + core.constant.POOL_PROFILES!;
-    this.#profiles = core.i32.subarray(pool >>> 2, (pool >>> 2) + core.constant.MAX_PROFILES!);
+    this.#places = core.call.regionAddress(CORE.REGION_PROGRAMS) >>> 0;
+    const pool = CORE.HEADER + CORE.HEADER_POOL + CORE.POOL_PROFILES;
+    this.#profiles = core.i32.subarray(pool >>> 2, (pool >>> 2) + CORE.MAX_PROFILES);
   }
 
   /**
@@ -37,21 +41,19 @@ export class ProgramTable {
    * @throws RangeError when the profile or the number of operations is out of range, or an operation is not the core's.
    */
   publish(profile: number, operations: readonly Operation[], options: ProgramOptions): void {
-    const { constant } = this.#core;
-    if (profile < 0 || profile >= constant.MAX_PROFILES!)
-      throw new RangeError(`at most ${constant.MAX_PROFILES} profiles`);
-    if (operations.length > constant.PROGRAM_OPS!)
-      throw new RangeError(`a profile may have at most ${constant.PROGRAM_OPS} plugins`);
+    if (profile < 0 || profile >= CORE.MAX_PROFILES) throw new RangeError(`at most ${CORE.MAX_PROFILES} profiles`);
+    if (operations.length > CORE.PROGRAM_OPS)
+      throw new RangeError(`a profile may have at most ${CORE.PROGRAM_OPS} plugins`);
     const number = this.#unusedPlace();
-    this.#write(this.#places + number * constant.PROGRAM_BYTES!, operations, options);
+    this.#write(this.#places + number * CORE.PROGRAM_BYTES, operations, options);
     Atomics.store(this.#profiles, profile, number);
   }
 
   #unusedPlace(): number {
     const used = new Set(Array.from(this.#profiles.keys(), (i) => Atomics.load(this.#profiles, i)));
     // The place used last is not taken at once: a decision that has just read its number may still run it.
-    for (let i = 1; i < this.#core.constant.PROGRAM_COUNT!; i++) {
-      const place = ((this.#last + i) % (this.#core.constant.PROGRAM_COUNT! - 1)) + 1;
+    for (let i = 1; i < CORE.PROGRAM_COUNT; i++) {
+      const place = ((this.#last + i) % (CORE.PROGRAM_COUNT - 1)) + 1;
       if (!used.has(place)) {
         this.#last = place;
         return place;
@@ -63,18 +65,16 @@ export class ProgramTable {
   #last = 0;
 
   #write(at: number, operations: readonly Operation[], options: ProgramOptions): void {
-    const { constant, view } = this.#core;
-    let needs = options.inserts ? constant.PROGRAM_INSERTS! | constant.PROGRAM_NEEDS_MATCH! : 0;
-    if (options.matches === true) needs |= constant.PROGRAM_NEEDS_MATCH!;
+    const { view } = this.#core;
+    let needs = options.inserts ? CORE.PROGRAM_INSERTS | CORE.PROGRAM_NEEDS_MATCH : 0;
+    if (options.matches === true) needs |= CORE.PROGRAM_NEEDS_MATCH;
     for (const [i, operation] of operations.entries()) {
-      const code = constant[operation.code];
-      if (code === undefined || !operation.code.startsWith('OP_'))
-        throw new RangeError(`the core has no operation ${operation.code}`);
+      const code = CORE[operation.code];
       if (operation.parameters.length > 8) throw new RangeError(`${operation.code} takes at most 8 parameters`);
-      if (readsMatches.has(operation.code)) needs |= constant.PROGRAM_NEEDS_MATCH!;
-      if (operation.code === 'OP_SCORE_ACTIVE_BLOCKS') needs |= constant.PROGRAM_NEEDS_OVERLAP!;
-      if (operation.code === 'OP_SCORE_NO_HIT_LRU') needs |= constant.PROGRAM_NOTES_COLD!;
-      if (operation.code === 'OP_SCORE_ADAPTER' && operation.parameters[0]) needs |= constant.PROGRAM_NOTES_ADAPTER!;
+      if (readsMatches.has(operation.code)) needs |= CORE.PROGRAM_NEEDS_MATCH;
+      if (operation.code === 'OP_SCORE_ACTIVE_BLOCKS') needs |= CORE.PROGRAM_NEEDS_OVERLAP;
+      if (operation.code === 'OP_SCORE_NO_HIT_LRU') needs |= CORE.PROGRAM_NOTES_COLD;
+      if (operation.code === 'OP_SCORE_ADAPTER' && operation.parameters[0]) needs |= CORE.PROGRAM_NOTES_ADAPTER;
       const op = at + 64 + i * 64;
       view.setUint32(op, code, true);
       view.setFloat32(op + 4, operation.weight, true);
@@ -82,9 +82,9 @@ export class ProgramTable {
     }
     view.setUint32(at, operations.length, true);
     view.setUint32(at + 4, needs, true);
-    view.setUint32(at + constant.PROGRAM_TAG!, options.tag ?? 0, true);
+    view.setUint32(at + CORE.PROGRAM_TAG, options.tag ?? 0, true);
     const projects = operations.some(({ code, parameters }) => code === 'OP_WOULD_PICK' && parameters[0]! > 0);
-    view.setUint32(at + constant.PROGRAM_PROJECTS!, projects ? 1 : 0, true);
+    view.setUint32(at + CORE.PROGRAM_PROJECTS, projects ? 1 : 0, true);
   }
 }
 

@@ -1,3 +1,4 @@
+import { CORE } from './core-names.js';
 import { type FrameFault, GrpcFrames } from './grpc-frames.js';
 import type { CoreInstance } from './memory.js';
 import {
@@ -24,75 +25,64 @@ export interface ScannerUsage {
   readonly hashShortages: number;
 }
 
-/** Offsets in a scan state, by name: read once, because the module's constants are many and looked up slowly. */
-function stateLayout(constant: Readonly<Record<string, number>>) {
-  const span = (name: string) => ({ start: constant[`${name}_START`]!, end: constant[`${name}_END`]! });
-  const text = (name: string, most: string) => ({
-    length: constant[`${name}_LENGTH`]!,
-    bytes: constant[name]!,
-    most: constant[most]!,
-  });
-  return {
-    reason: constant.SCAN_REASON!,
-    position: constant.SCAN_POSITION!,
-    isObject: constant.SCAN_IS_OBJECT!,
-    stream: constant.SCAN_STREAM!,
-    modelKnown: constant.SCAN_MODEL_KNOWN!,
-    model: text('SCAN_MODEL', 'SCAN_MAX_MODEL'),
-    modelSpan: span('SCAN_MODEL'),
-    saltKnown: constant.SCAN_SALT_KNOWN!,
-    salt: text('SCAN_SALT', 'SCAN_MAX_SALT'),
-    promptSpan: span('SCAN_PROMPT'),
-    toolsSpan: span('SCAN_TOOLS'),
-    mediaCount: constant.SCAN_MEDIA_COUNT!,
-    media: constant.SCAN_MEDIA!,
-    mediaKinds: constant.SCAN_MEDIA_KINDS!,
-    limitFirst: text('SCAN_LIMIT_FIRST', 'SCAN_MAX_LIMIT'),
-    limitSecond: text('SCAN_LIMIT_SECOND', 'SCAN_MAX_LIMIT'),
-  };
+/** Offsets of a text in a scan state, and the bytes of it that are kept. */
+interface TextField {
+  readonly length: number;
+  readonly bytes: number;
+  readonly bytesMax: number;
 }
-type StateLayout = ReturnType<typeof stateLayout>;
+
+const MODEL = { length: CORE.SCAN_MODEL_LENGTH, bytes: CORE.SCAN_MODEL, bytesMax: CORE.SCAN_MAX_MODEL };
+const SALT = { length: CORE.SCAN_SALT_LENGTH, bytes: CORE.SCAN_SALT, bytesMax: CORE.SCAN_MAX_SALT };
+const LIMITS = [
+  { length: CORE.SCAN_LIMIT_FIRST_LENGTH, bytes: CORE.SCAN_LIMIT_FIRST, bytesMax: CORE.SCAN_MAX_LIMIT },
+  { length: CORE.SCAN_LIMIT_SECOND_LENGTH, bytes: CORE.SCAN_LIMIT_SECOND, bytesMax: CORE.SCAN_MAX_LIMIT },
+] as const;
 
 /** Bytes from which on Buffer.fill copies faster than Uint8Array.set. */
 const SHORT_PIECE = 128;
 
 const NO_MEDIA: readonly Medium[] = [];
-/** By MEDIUM_* in assembly/request/messages.ts; nothing has the number 0. */
-const MODALITIES = [undefined, 'image', 'video', 'audio'] as const;
+const MODALITIES: Readonly<Record<number, Medium['modality']>> = {
+  [CORE.MEDIUM_IMAGE]: 'image',
+  [CORE.MEDIUM_VIDEO]: 'video',
+  [CORE.MEDIUM_AUDIO]: 'audio',
+};
 
-const reasons: Readonly<Record<string, string>> = {
-  SCAN_REASON_BYTE: 'unexpected byte',
-  SCAN_REASON_CONTROL: 'raw control character in a string: write it as an escape',
-  SCAN_REASON_ESCAPE: 'unknown escape in a string',
-  SCAN_REASON_UNICODE: '\\u must be followed by four hex digits',
-  SCAN_REASON_NUMBER: 'malformed number',
-  SCAN_REASON_LITERAL: 'expected true, false or null',
-  SCAN_REASON_TRAILING: 'unexpected byte after the end of the JSON document',
-  SCAN_REASON_DEPTH: 'nested deeper than 512 levels',
-  SCAN_REASON_ENDED: 'unexpected end of JSON input',
-  SCAN_REASON_EMPTY: 'the body is empty: a JSON document is required',
-  SCAN_REASON_LENGTH: 'the body is longer than 4 GiB',
-  SCAN_REASON_MESSAGE: 'cannot parse invalid wire-format data',
-  SCAN_REASON_BARE: 'no HttpBody',
+/** Why a body is refused, by SCAN_REASON_*. */
+const reasons: Readonly<Record<number, string>> = {
+  [CORE.SCAN_REASON_BYTE]: 'unexpected byte',
+  [CORE.SCAN_REASON_CONTROL]: 'raw control character in a string: write it as an escape',
+  [CORE.SCAN_REASON_ESCAPE]: 'unknown escape in a string',
+  [CORE.SCAN_REASON_UNICODE]: '\\u must be followed by four hex digits',
+  [CORE.SCAN_REASON_NUMBER]: 'malformed number',
+  [CORE.SCAN_REASON_LITERAL]: 'expected true, false or null',
+  [CORE.SCAN_REASON_TRAILING]: 'unexpected byte after the end of the JSON document',
+  [CORE.SCAN_REASON_DEPTH]: 'nested deeper than 512 levels',
+  [CORE.SCAN_REASON_ENDED]: 'unexpected end of JSON input',
+  [CORE.SCAN_REASON_EMPTY]: 'the body is empty: a JSON document is required',
+  [CORE.SCAN_REASON_LENGTH]: 'the body is longer than 4 GiB',
+  [CORE.SCAN_REASON_MESSAGE]: 'cannot parse invalid wire-format data',
+  [CORE.SCAN_REASON_BARE]: 'no HttpBody',
 };
 
 /** Most bytes of a compressed gRPC message, packed or not: room for the longest prompts, bounded work for one turn. */
-const MAX_PACKED_BYTES = 16 * 1024 * 1024;
+const PACKED_BYTES_MAX = 16 * 1024 * 1024;
 
 const frameReasons: Readonly<Record<FrameFault | 'cut', string>> = {
   flag: 'unknown compression flag',
-  'too large': `a compressed message may have at most ${MAX_PACKED_BYTES} bytes`,
+  'too large': `a compressed message may have at most ${PACKED_BYTES_MAX} bytes`,
   'not decompressed': 'neither gzip nor deflate',
   cut: 'the body ends inside a frame',
 };
 
-const flaws: readonly (readonly [name: string, flaw: ScanFlaw])[] = [
-  ['SCAN_FLAW_MISSING', 'missing'],
-  ['SCAN_FLAW_EMPTY', 'empty'],
-  ['SCAN_FLAW_SHAPE', 'shape'],
-  ['SCAN_FLAW_SYSTEM', 'system'],
-  ['SCAN_FLAW_SALT', 'salt'],
-  ['SCAN_FLAW_STREAM', 'stream'],
+const flaws: readonly (readonly [bit: number, flaw: ScanFlaw])[] = [
+  [CORE.SCAN_FLAW_MISSING, 'missing'],
+  [CORE.SCAN_FLAW_EMPTY, 'empty'],
+  [CORE.SCAN_FLAW_SHAPE, 'shape'],
+  [CORE.SCAN_FLAW_SYSTEM, 'system'],
+  [CORE.SCAN_FLAW_SALT, 'salt'],
+  [CORE.SCAN_FLAW_STREAM, 'stream'],
 ];
 
 /**
@@ -103,12 +93,9 @@ const flaws: readonly (readonly [name: string, flaw: ScanFlaw])[] = [
  */
 export class RequestScanner {
   readonly #core: CoreInstance;
-  readonly #at: StateLayout;
   readonly #input: number;
   readonly #pieceBytes: number;
   readonly #text: Buffer;
-  readonly #reason: ReadonlyMap<number, string>;
-  readonly #flaws: readonly (readonly [bit: number, flaw: ScanFlaw])[];
   /** Frames of the bodies that have them, by scan. */
   readonly #frames: (GrpcFrames | undefined)[] = [];
   readonly #name: number;
@@ -119,15 +106,12 @@ export class RequestScanner {
 
   constructor(core: CoreInstance) {
     this.#core = core;
-    this.#at = stateLayout(core.constant);
-    this.#input = core.call.inputAddress!() >>> 0;
-    this.#pieceBytes = core.constant.THREAD_INPUT_BYTES!;
+    this.#input = core.call.inputAddress() >>> 0;
+    this.#pieceBytes = CORE.THREAD_INPUT_BYTES;
     this.#text = Buffer.from(core.memory.buffer);
-    this.#reason = new Map(Object.entries(reasons).map(([name, text]) => [core.constant[name]!, text]));
-    this.#flaws = flaws.map(([name, flaw]) => [core.constant[name]!, flaw]);
-    this.#name = (core.call.scanHeadAddress!() >>> 0) + core.constant.SCAN_HEAD_NAME!;
-    this.#nameBytes = core.constant.SCAN_HEAD_NAME_BYTES!;
-    core.call.scanReset!();
+    this.#name = (core.call.scanHeadAddress() >>> 0) + CORE.SCAN_HEAD_NAME;
+    this.#nameBytes = CORE.SCAN_HEAD_NAME_BYTES;
+    core.call.scanReset();
   }
 
   /** Scans open now; at most `sizes.scans`. */
@@ -136,11 +120,11 @@ export class RequestScanner {
   }
 
   get usage(): ScannerUsage {
-    const { call, constant, view } = this.#core;
-    const head = call.scanHeadAddress!() >>> 0;
+    const { call, view } = this.#core;
+    const head = call.scanHeadAddress() >>> 0;
     return {
-      openScans: view.getUint32(head + constant.SCAN_HEAD_OPEN!, true),
-      hashShortages: view.getUint32(head + constant.SCAN_HEAD_SHORTAGES!, true),
+      openScans: view.getUint32(head + CORE.SCAN_HEAD_OPEN, true),
+      hashShortages: view.getUint32(head + CORE.SCAN_HEAD_SHORTAGES, true),
     };
   }
 
@@ -153,9 +137,9 @@ export class RequestScanner {
   open(kind: PromptKind, blockBytes: number): number {
     if (!Number.isInteger(blockBytes) || blockBytes < 1 || blockBytes > 1_048_576)
       throw new RangeError('blockBytes must be a whole number from 1 to 1048576');
-    const id = this.#core.call.scanOpen!(kind, blockBytes);
+    const id = this.#core.call.scanOpen(kind, blockBytes);
     if (id === -2) throw new RangeError(`unknown prompt kind ${kind}`);
-    if (kind >= PromptKind.engine && id >= 0) this.#frames[id] = new GrpcFrames(MAX_PACKED_BYTES);
+    if (kind >= PromptKind.engine && id >= 0) this.#frames[id] = new GrpcFrames(PACKED_BYTES_MAX);
     return id;
   }
 
@@ -171,13 +155,13 @@ export class RequestScanner {
   }
 
   #feedFrames(id: number, state: number, frames: GrpcFrames, chunk: Uint8Array): boolean {
-    if (frames.messages > 0) return this.#word(state, this.#at.reason) === 0 && frames.fault === undefined;
+    if (frames.messages > 0) return this.#word(state, CORE.SCAN_REASON) === 0 && frames.fault === undefined;
     frames.feed(chunk, {
       piece: (bytes) => this.#feedDocument(id, state, bytes),
       messageBegin: () => undefined,
       messageEnd: () => false,
     });
-    return this.#word(state, this.#at.reason) === 0 && frames.fault === undefined;
+    return this.#word(state, CORE.SCAN_REASON) === 0 && frames.fault === undefined;
   }
 
   #feedDocument(id: number, state: number, chunk: Uint8Array): boolean {
@@ -185,7 +169,7 @@ export class RequestScanner {
       if (!this.#feedPiece(id, chunk.length <= this.#pieceBytes ? chunk : chunk.subarray(at, at + this.#pieceBytes)))
         return false;
     }
-    return this.#word(state, this.#at.reason) === 0;
+    return this.#word(state, CORE.SCAN_REASON) === 0;
   }
 
   /**
@@ -196,7 +180,7 @@ export class RequestScanner {
   #feedPiece(id: number, piece: Uint8Array): boolean {
     if (piece.length < SHORT_PIECE) this.#core.bytes.set(piece, this.#input);
     else this.#text.fill(piece, this.#input, this.#input + piece.length);
-    return this.#core.call.scanFeed!(id, piece.length) === 0;
+    return this.#core.call.scanFeed(id, piece.length) === 0;
   }
 
   /** The body has ended. @returns false when it was not one document of its kind. */
@@ -204,17 +188,17 @@ export class RequestScanner {
     this.#state(id);
     const frames = this.#frames[id];
     if (frames !== undefined && (frames.messages === 0 || frames.fault !== undefined)) return false;
-    return this.#core.call.scanFinish!(id) === 0;
+    return this.#core.call.scanFinish(id) === 0;
   }
 
   /** Where and why the body was refused; undefined when it was not, so far. */
   refusal(id: number): ScanRefusal | undefined {
     const state = this.#state(id);
-    const code = this.#word(state, this.#at.reason);
-    const position = this.#word(state, this.#at.position);
+    const code = this.#word(state, CORE.SCAN_REASON);
+    const position = this.#word(state, CORE.SCAN_POSITION);
     if (code !== 0) {
-      const { SCAN_REASON_MESSAGE, SCAN_REASON_BARE } = this.#core.constant;
-      const reason = this.#reason.get(code)!;
+      const { SCAN_REASON_MESSAGE, SCAN_REASON_BARE } = CORE;
+      const reason = reasons[code]!;
       if (code === SCAN_REASON_MESSAGE) return { layer: 'message', position, reason };
       return code === SCAN_REASON_BARE ? { layer: 'bare', position, reason } : { position, reason };
     }
@@ -224,27 +208,26 @@ export class RequestScanner {
   }
 
   #flaw(id: number): ScanFlaw | undefined {
-    const found = this.#core.call.scanFlaws!(id);
-    return found === 0 ? undefined : this.#flaws.find(([bit]) => (found & bit) !== 0)?.[1];
+    const found = this.#core.call.scanFlaws(id);
+    return found === 0 ? undefined : flaws.find(([bit]) => (found & bit) !== 0)?.[1];
   }
 
   /** What the scan found; complete once finish() has returned true. */
   result(id: number): RequestScanResult {
     const state = this.#state(id);
-    const at = this.#at;
-    const hasModel = this.#word(state, at.modelKnown) === 1;
+    const hasModel = this.#word(state, CORE.SCAN_MODEL_KNOWN) === 1;
     return {
-      model: hasModel ? this.#string(state, at.model) : undefined,
-      modelSpan: this.#span(state, at.modelSpan),
-      stream: this.#word(state, at.stream) === 1,
-      maxOutputTokens: this.#limit(state, at.limitFirst) ?? this.#limit(state, at.limitSecond),
-      promptSpan: this.#span(state, at.promptSpan),
-      promptBytes: this.#core.call.scanPromptBytes!(id) >>> 0,
-      toolsSpan: this.#span(state, at.toolsSpan),
-      cacheSalt: this.#word(state, at.saltKnown) === 1 ? this.#string(state, at.salt) : undefined,
-      media: this.#word(state, at.promptSpan.end) === 0 ? NO_MEDIA : this.#media(state),
-      hasMedia: this.#core.call.scanMediaSeen!(id) === 1,
-      isObject: this.#word(state, at.isObject) === 1,
+      model: hasModel ? this.#string(state, MODEL) : undefined,
+      modelSpan: this.#span(state, CORE.SCAN_MODEL_START, CORE.SCAN_MODEL_END),
+      stream: this.#word(state, CORE.SCAN_STREAM) === 1,
+      maxOutputTokens: this.#limit(state, LIMITS[0]) ?? this.#limit(state, LIMITS[1]),
+      promptSpan: this.#span(state, CORE.SCAN_PROMPT_START, CORE.SCAN_PROMPT_END),
+      promptBytes: this.#core.call.scanPromptBytes(id) >>> 0,
+      toolsSpan: this.#span(state, CORE.SCAN_TOOLS_START, CORE.SCAN_TOOLS_END),
+      cacheSalt: this.#word(state, CORE.SCAN_SALT_KNOWN) === 1 ? this.#string(state, SALT) : undefined,
+      media: this.#word(state, CORE.SCAN_PROMPT_END) === 0 ? NO_MEDIA : this.#media(state),
+      hasMedia: this.#core.call.scanMediaSeen(id) === 1,
+      isObject: this.#word(state, CORE.SCAN_IS_OBJECT) === 1,
       flaw: this.#flaw(id),
     };
   }
@@ -260,26 +243,26 @@ export class RequestScanner {
       this.#rootModel = model;
     }
     const { call } = this.#core;
-    const blocks = call.scanChain!(id, this.#name, this.#rootLength);
-    return { blocks, tail: call.scanTail!(id) === 1 };
+    const blocks = call.scanChain(id, this.#name, this.#rootLength);
+    return { blocks, tail: call.scanTail(id) === 1 };
   }
 
   /** The same chain as a copy, the hash of the last block that is not whole included. */
   chainHashes(id: number, model: string): BigUint64Array {
     const { blocks, tail } = this.chain(id, model);
     const { call, memory } = this.#core;
-    return new BigUint64Array(memory.buffer, call.hashesAddress!() >>> 0, blocks + (tail ? 1 : 0)).slice();
+    return new BigUint64Array(memory.buffer, call.hashesAddress() >>> 0, blocks + (tail ? 1 : 0)).slice();
   }
 
   /** Close a scan; its number may be given out again. */
   close(id: number): void {
     this.#state(id);
     this.#frames[id] = undefined;
-    this.#core.call.scanClose!(id);
+    this.#core.call.scanClose(id);
   }
 
   #state(id: number): number {
-    const state = this.#core.call.scanAddress!(id) >>> 0;
+    const state = this.#core.call.scanAddress(id) >>> 0;
     if (state === 0) throw new RangeError(`no open request scan has the number ${id}`);
     return state;
   }
@@ -289,35 +272,35 @@ export class RequestScanner {
   }
 
   #media(state: number): readonly Medium[] {
-    const count = this.#word(state, this.#at.mediaCount);
+    const count = this.#word(state, CORE.SCAN_MEDIA_COUNT);
     if (count === 0) return NO_MEDIA;
     const { view } = this.#core;
     return Array.from({ length: count }, (_, i) => ({
-      hash: view.getBigUint64(state + this.#at.media + i * 8, true),
-      modality: MODALITIES[view.getUint8(state + this.#at.mediaKinds + i)]!,
+      hash: view.getBigUint64(state + CORE.SCAN_MEDIA + i * 8, true),
+      modality: MODALITIES[view.getUint8(state + CORE.SCAN_MEDIA_KINDS + i)]!,
     }));
   }
 
   /** Spans end behind their first byte at the earliest, so an end of 0 says that there is none. */
-  #span(state: number, at: StateLayout['modelSpan']): Span | undefined {
-    const end = this.#word(state, at.end);
-    return end === 0 ? undefined : { start: this.#word(state, at.start), end };
+  #span(state: number, startOffset: number, endOffset: number): Span | undefined {
+    const end = this.#word(state, endOffset);
+    return end === 0 ? undefined : { start: this.#word(state, startOffset), end };
   }
 
-  #string(state: number, at: StateLayout['model']): string {
+  #string(state: number, at: TextField): string {
     const length = this.#word(state, at.length);
     const from = state + at.bytes;
     return this.#text.toString(
       'utf8',
       from,
-      from + (length > at.most ? characterEnd(this.#text, from, at.most) : length),
+      from + (length > at.bytesMax ? characterEnd(this.#text, from, at.bytesMax) : length),
     );
   }
 
   /** The text of a number is kept, so that its value is exactly the one JSON.parse would give. */
-  #limit(state: number, at: StateLayout['limitFirst']): number | undefined {
+  #limit(state: number, at: TextField): number | undefined {
     const length = this.#word(state, at.length);
-    if (length === 0 || length > at.most) return undefined;
+    if (length === 0 || length > at.bytesMax) return undefined;
     const value = Number(this.#text.toString('latin1', state + at.bytes, state + at.bytes + length));
     return Number.isSafeInteger(value) && value >= 0 ? value + 0 : undefined;
   }

@@ -1,3 +1,4 @@
+import { CORE } from './core-names.js';
 import { GrpcFrames } from './grpc-frames.js';
 import type { CoreInstance } from './memory.js';
 import { AnswerForm, type Usage } from './types.js';
@@ -15,7 +16,7 @@ export interface ResponseScanOptions {
 }
 
 /** Most bytes of a compressed gRPC message, packed or not; the usage in a longer one stays unknown. */
-const MAX_PACKED_BYTES = 1024 * 1024;
+const PACKED_BYTES_MAX = 1024 * 1024;
 
 const encoder = new TextEncoder();
 const nothing = new Uint8Array(0);
@@ -44,9 +45,9 @@ export class ResponseScanner {
   constructor(core: CoreInstance) {
     const { scans } = core.sizes;
     this.#core = core;
-    this.#input = core.call.inputAddress!() >>> 0;
-    this.#output = core.call.outputAddress!() >>> 0;
-    this.#pieceBytes = core.constant.THREAD_INPUT_BYTES!;
+    this.#input = core.call.inputAddress() >>> 0;
+    this.#output = core.call.outputAddress() >>> 0;
+    this.#pieceBytes = CORE.THREAD_INPUT_BYTES;
     this.#open = new Uint8Array(scans);
     this.#free = Int32Array.from({ length: scans }, (_, i) => scans - 1 - i);
     this.#freeCount = scans;
@@ -64,13 +65,13 @@ export class ResponseScanner {
   open(options: ResponseScanOptions): number {
     if (this.#freeCount === 0) return -1;
     const id = this.#free[--this.#freeCount]!;
-    const { call, constant } = this.#core;
+    const { call } = this.#core;
     this.#open[id] = 1;
     const form = options.form ?? AnswerForm.usage;
     const framed = form >= AnswerForm.engine;
-    this.#frames[id] = framed ? new GrpcFrames(MAX_PACKED_BYTES) : undefined;
+    this.#frames[id] = framed ? new GrpcFrames(PACKED_BYTES_MAX) : undefined;
     const nameBytes = framed ? 0 : this.#setRename(id, options.renameFrom, options.renameTo);
-    call.responseOpen!(id, form, options.streaming ? constant.MODE_EVENTS! : constant.MODE_BODY!, nameBytes);
+    call.responseOpen(id, form, options.streaming ? CORE.MODE_EVENTS : CORE.MODE_BODY, nameBytes);
     return id;
   }
 
@@ -78,7 +79,7 @@ export class ResponseScanner {
   #setRename(id: number, from: string | undefined, to: string | undefined): number {
     this.#replacement[id] = undefined;
     if (!from || !to || from === to) return 0;
-    const longest = this.#core.constant.NAME_BYTES_MAX!;
+    const longest = CORE.NAME_BYTES_MAX;
     const name = encoder.encode(from);
     if (name.length > longest || Buffer.byteLength(to) > longest) return 0;
     this.#core.bytes.set(name, this.#input);
@@ -113,40 +114,40 @@ export class ResponseScanner {
   #feedFrames(id: number, frames: GrpcFrames, chunk: Uint8Array, end: boolean): Uint8Array {
     const { call, bytes } = this.#core;
     frames.feed(chunk, {
-      messageBegin: () => call.responseMessageBegin!(id),
+      messageBegin: () => call.responseMessageBegin(id),
       piece: (message) => {
         for (let at = 0; at < message.length; at += this.#pieceBytes) {
           const piece = message.subarray(at, at + this.#pieceBytes);
           bytes.set(piece, this.#input);
-          call.responseMessageFeed!(id, piece.length, 0);
+          call.responseMessageFeed(id, piece.length, 0);
         }
         return true;
       },
       messageEnd: () => {
-        call.responseMessageEnd!(id);
+        call.responseMessageEnd(id);
         return true;
       },
     });
-    if (end) call.responseMessageFeed!(id, 0, 1);
+    if (end) call.responseMessageFeed(id, 0, 1);
     return chunk;
   }
 
   #feedPiece(id: number, piece: Uint8Array, end: boolean): Uint8Array {
     this.#core.bytes.set(piece, this.#input);
-    const changes = this.#core.call.responseFeed!(id, piece.length, end ? 1 : 0);
+    const changes = this.#core.call.responseFeed(id, piece.length, end ? 1 : 0);
     return changes === 0 && this.#held[id] === undefined ? piece : this.#splice(id, piece);
   }
 
   /** Build what to forward from the bytes held so far, the piece and the edits that the core wrote to OUTPUT. */
   #splice(id: number, piece: Uint8Array): Uint8Array {
-    const { view, constant } = this.#core;
+    const { view } = this.#core;
     const held = this.#held[id] ?? nothing;
     const raw = held.length === 0 ? piece : Buffer.concat([held, piece]);
-    const heldFrom = view.getInt32(this.#output + constant.RESPONSE_HELD_FROM!, true);
-    const until = heldFrom === constant.RESPONSE_HOLD_NOTHING ? raw.length : position(heldFrom, held.length);
+    const heldFrom = view.getInt32(this.#output + CORE.RESPONSE_HELD_FROM, true);
+    const until = heldFrom === CORE.RESPONSE_HOLD_NOTHING ? raw.length : position(heldFrom, held.length);
     this.#held[id] = until < raw.length ? new Uint8Array(raw.subarray(until)) : undefined;
 
-    const edits = view.getUint32(this.#output + constant.RESPONSE_EDITS!, true);
+    const edits = view.getUint32(this.#output + CORE.RESPONSE_EDITS, true);
     return edits === 0
       ? raw.subarray(0, until)
       : this.#replace(raw.subarray(0, until), edits, held.length, this.#replacement[id]!);
@@ -154,8 +155,8 @@ export class ResponseScanner {
 
   /** Put the other name in the place of each edit in OUTPUT, whose offsets count from the byte behind `held` ones. */
   #replace(raw: Uint8Array, edits: number, held: number, replacement: Uint8Array): Uint8Array {
-    const { view, constant } = this.#core;
-    const list = this.#output + constant.RESPONSE_EDIT_LIST!;
+    const { view } = this.#core;
+    const list = this.#output + CORE.RESPONSE_EDIT_LIST;
     const end = list + edits * 8;
     let length = raw.length + edits * replacement.length;
     for (let at = list; at < end; at += 8)
@@ -187,8 +188,8 @@ export class ResponseScanner {
    */
   usage(id: number): Usage {
     this.#check(id);
-    const { f64, constant } = this.#core;
-    const at = (this.#address(id) + constant.SCAN_USAGE!) >>> 3;
+    const { f64 } = this.#core;
+    const at = (this.#address(id) + CORE.SCAN_USAGE) >>> 3;
     return {
       promptTokens: f64[at]!,
       completionTokens: f64[at + 1]!,
@@ -203,7 +204,7 @@ export class ResponseScanner {
    */
   events(id: number): number {
     this.#check(id);
-    return this.#core.u32[(this.#address(id) + this.#core.constant.SCAN_EVENTS!) >>> 2]!;
+    return this.#core.u32[(this.#address(id) + CORE.SCAN_EVENTS) >>> 2]!;
   }
 
   /** Free the scan. Bytes still held back are dropped: end the answer with `feed(…, true)` first. Closing twice does nothing. */
@@ -217,7 +218,7 @@ export class ResponseScanner {
   }
 
   #address(id: number): number {
-    return this.#core.call.responseScanAddress!(id) >>> 0;
+    return this.#core.call.responseScanAddress(id) >>> 0;
   }
 
   #check(id: number): void {

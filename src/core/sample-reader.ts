@@ -1,5 +1,6 @@
+import { CORE } from './core-names.js';
 import type { CoreInstance } from './memory.js';
-import { outcomes, type TrainingSample, UNKNOWN_COUNT } from './training-sample.js';
+import { OUTCOMES, type Outcome, type TrainingSample, UNKNOWN_COUNT } from './training-sample.js';
 
 /**
  * Records this near to being overwritten are taken as lost: their writer may be at work on them already, and plain
@@ -22,9 +23,9 @@ export class SampleReader {
   /** @param from 'now' = only what is written from now on; 'oldest' = what the rings still hold as well */
   constructor(core: CoreInstance, from: 'now' | 'oldest' = 'now') {
     this.#core = core;
-    this.#rings = core.call.regionAddress!(core.constant.REGION_SAMPLE_RING!) >>> 0;
+    this.#rings = core.call.regionAddress(CORE.REGION_SAMPLE_RING) >>> 0;
     this.#next = new Uint32Array(core.sizes.threads);
-    const kept = core.constant.LABEL_COUNT! - MARGIN;
+    const kept = CORE.LABEL_COUNT - MARGIN;
     for (let thread = 0; thread < this.#next.length; thread++) {
       const written = this.#written(thread);
       this.#next[thread] = from === 'now' ? written : written - Math.min(written, kept);
@@ -55,11 +56,11 @@ export class SampleReader {
   }
 
   #ringOf(thread: number): number {
-    return this.#rings + thread * this.#core.constant.SAMPLE_RING_BYTES!;
+    return this.#rings + thread * CORE.SAMPLE_RING_BYTES;
   }
 
   #drainThread(thread: number, visit: (sample: TrainingSample) => void, limit: number): number {
-    const { LABEL_COUNT: size, SAMPLE_BYTES: bytes } = this.#core.constant;
+    const { LABEL_COUNT: size, SAMPLE_BYTES: bytes } = CORE;
     const kept = size! - MARGIN;
     let count = 0;
     for (let behind = this.#behind(thread); behind > 0 && count < limit; behind = this.#behind(thread)) {
@@ -89,51 +90,55 @@ export class SampleReader {
   }
 
   #read(at: number): void {
-    const { view, constant } = this.#core;
+    const { view } = this.#core;
     const sample = this.#sample;
     sample.timeMs = view.getFloat64(at, true);
     sample.slot = view.getUint32(at + 8, true);
     sample.slotGeneration = view.getUint32(at + 12, true);
-    this.#readFeatures(at + constant.SAMPLE_FEATURES!);
-    sample.outcome = outcomes[view.getUint32(at + constant.SAMPLE_OUTCOME!, true)]!;
-    sample.firstOutputMs = known(view.getFloat32(at + constant.SAMPLE_FIRST_OUTPUT!, true));
-    sample.perTokenMs = known(view.getFloat32(at + constant.SAMPLE_PER_TOKEN!, true));
-    sample.durationMs = view.getFloat32(at + constant.SAMPLE_DURATION!, true);
-    sample.outputTokens = counted(view.getUint32(at + constant.SAMPLE_OUTPUT_TOKENS!, true));
-    sample.reportedPromptTokens = counted(view.getUint32(at + constant.SAMPLE_PROMPT_TOKENS!, true));
-    sample.cachedTokens = counted(view.getUint32(at + constant.SAMPLE_CACHED_TOKENS!, true));
-    sample.inflightAtEnd = view.getUint32(at + constant.SAMPLE_INFLIGHT_AT_END!, true);
-    sample.promptTokensAtEnd = view.getUint32(at + constant.SAMPLE_PROMPT_AT_END!, true);
-    sample.staged = view.getUint32(at + constant.SAMPLE_STAGED!, true) !== 0;
-    sample.priority = view.getInt32(at + constant.SAMPLE_PRIORITY!, true);
+    this.#readFeatures(at + CORE.SAMPLE_FEATURES);
+    sample.outcome = outcomeOf.get(view.getUint32(at + CORE.SAMPLE_OUTCOME, true))!;
+    sample.firstOutputMs = known(view.getFloat32(at + CORE.SAMPLE_FIRST_OUTPUT, true));
+    sample.perTokenMs = known(view.getFloat32(at + CORE.SAMPLE_PER_TOKEN, true));
+    sample.durationMs = view.getFloat32(at + CORE.SAMPLE_DURATION, true);
+    sample.outputTokens = counted(view.getUint32(at + CORE.SAMPLE_OUTPUT_TOKENS, true));
+    sample.reportedPromptTokens = counted(view.getUint32(at + CORE.SAMPLE_PROMPT_TOKENS, true));
+    sample.cachedTokens = counted(view.getUint32(at + CORE.SAMPLE_CACHED_TOKENS, true));
+    sample.inflightAtEnd = view.getUint32(at + CORE.SAMPLE_INFLIGHT_AT_END, true);
+    sample.promptTokensAtEnd = view.getUint32(at + CORE.SAMPLE_PROMPT_AT_END, true);
+    sample.staged = view.getUint32(at + CORE.SAMPLE_STAGED, true) !== 0;
+    sample.priority = view.getInt32(at + CORE.SAMPLE_PRIORITY, true);
   }
 
   #readFeatures(at: number): void {
-    const { view, constant } = this.#core;
+    const { view } = this.#core;
     const sample = this.#sample;
-    const tag = view.getUint32(at + constant.FEATURE_TAG!, true);
-    const bits = view.getUint32(at + constant.FEATURE_KNOWN!, true);
+    const tag = view.getUint32(at + CORE.FEATURE_TAG, true);
+    const bits = view.getUint32(at + CORE.FEATURE_KNOWN, true);
     const wouldPick = bits >>> 16;
     sample.wouldPick = wouldPick === 0 ? undefined : wouldPick - 1;
     const signal = (bit: number, offset: number) =>
       (bits & bit) === 0 ? undefined : view.getFloat32(at + offset, true);
     sample.profile = tag & 0xff;
     sample.tag = tag >>> 8;
-    sample.modelLow = view.getUint32(at + constant.FEATURE_MODEL!, true);
-    sample.modelHigh = view.getUint32(at + constant.FEATURE_MODEL! + 4, true);
-    sample.promptTokens = view.getUint32(at + constant.FEATURE_PROMPT!, true);
-    sample.uncachedTokens = view.getUint32(at + constant.FEATURE_UNCACHED!, true);
-    sample.bestCachedTokens = view.getUint32(at + constant.FEATURE_BEST_CACHED!, true);
-    sample.inflight = view.getUint32(at + constant.FEATURE_INFLIGHT!, true);
-    sample.prefillTokens = view.getUint32(at + constant.FEATURE_PREFILL_AHEAD!, true);
-    sample.promptTokensInFlight = view.getUint32(at + constant.FEATURE_PROMPT_AHEAD!, true);
-    sample.waiting = signal(constant.SIGNAL_WAITING!, constant.FEATURE_WAITING!);
-    sample.running = signal(constant.SIGNAL_RUNNING!, constant.FEATURE_RUNNING!);
-    sample.kvUsage = signal(constant.SIGNAL_KV_USAGE!, constant.FEATURE_KV_USAGE!);
-    sample.prefillRate = view.getFloat32(at + constant.FEATURE_PREFILL_RATE!, true);
-    sample.activeBlocks = view.getUint32(at + constant.FEATURE_ACTIVE_BLOCKS!, true);
+    sample.modelLow = view.getUint32(at + CORE.FEATURE_MODEL, true);
+    sample.modelHigh = view.getUint32(at + CORE.FEATURE_MODEL + 4, true);
+    sample.promptTokens = view.getUint32(at + CORE.FEATURE_PROMPT, true);
+    sample.uncachedTokens = view.getUint32(at + CORE.FEATURE_UNCACHED, true);
+    sample.bestCachedTokens = view.getUint32(at + CORE.FEATURE_BEST_CACHED, true);
+    sample.inflight = view.getUint32(at + CORE.FEATURE_INFLIGHT, true);
+    sample.prefillTokens = view.getUint32(at + CORE.FEATURE_PREFILL_AHEAD, true);
+    sample.promptTokensInFlight = view.getUint32(at + CORE.FEATURE_PROMPT_AHEAD, true);
+    sample.waiting = signal(CORE.SIGNAL_WAITING, CORE.FEATURE_WAITING);
+    sample.running = signal(CORE.SIGNAL_RUNNING, CORE.FEATURE_RUNNING);
+    sample.kvUsage = signal(CORE.SIGNAL_KV_USAGE, CORE.FEATURE_KV_USAGE);
+    sample.prefillRate = view.getFloat32(at + CORE.FEATURE_PREFILL_RATE, true);
+    sample.activeBlocks = view.getUint32(at + CORE.FEATURE_ACTIVE_BLOCKS, true);
   }
 }
+
+const outcomeOf: ReadonlyMap<number, Outcome> = new Map(
+  Object.entries(OUTCOMES).map(([outcome, number]) => [number, outcome as Outcome]),
+);
 
 function known(value: number): number | undefined {
   return Number.isNaN(value) ? undefined : value;

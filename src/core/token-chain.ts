@@ -1,3 +1,4 @@
+import { CORE } from './core-names.js';
 import type { CoreInstance } from './memory.js';
 
 /** Something among the tokens that is no text: an image, a clip. Its tokens are placeholders, alike for all of them. */
@@ -35,11 +36,11 @@ export class TokenChain {
 
   constructor(core: CoreInstance) {
     this.#core = core;
-    this.#input = core.call.inputAddress!() >>> 0;
-    this.#inputTokens = core.constant.THREAD_INPUT_BYTES! >>> 2;
+    this.#input = core.call.inputAddress() >>> 0;
+    this.#inputTokens = CORE.THREAD_INPUT_BYTES >>> 2;
     this.#text = Buffer.from(core.memory.buffer);
     const { chainBlocks } = core.sizes;
-    this.#hashes = new BigUint64Array(core.memory.buffer, core.call.hashesAddress!() >>> 0, chainBlocks);
+    this.#hashes = new BigUint64Array(core.memory.buffer, core.call.hashesAddress() >>> 0, chainBlocks);
   }
 
   /** Most blocks that a chain can have. */
@@ -76,20 +77,20 @@ export class TokenChain {
     if (blocks < whole || left === 0 || left > this.#inputTokens) return { blocks, tail: false };
     this.#mix(extras.get(whole));
     this.#writeTokens(ids, rest, ids.length);
-    return { blocks, tail: this.#core.call.tokenChainTail!(left * 4) === 1 };
+    return { blocks, tail: this.#core.call.tokenChainTail(left * 4) === 1 };
   }
 
   /** Begin at the root of a model (or adapter) name. */
   begin(model: string, salt: string | undefined): void {
     const name = this.#text.write(model, this.#input, NAME_BYTES, 'utf8');
     const salted = salt === undefined ? -1 : this.#text.write(salt, this.#input + name, this.#inputTokens, 'utf8');
-    this.#core.call.tokenChainBegin!(name, salted);
+    this.#core.call.tokenChainBegin(name, salted);
   }
 
   /** Begin behind a block that has been chained before. */
   resume(parent: bigint): void {
     this.#core.view.setBigUint64(this.#input, parent, true);
-    this.#core.call.tokenChainResume!();
+    this.#core.call.tokenChainResume();
   }
 
   /** Append the whole blocks of `tokens`. @returns blocks of the chain so far, at most `longest` */
@@ -106,7 +107,7 @@ export class TokenChain {
       let end = Math.min(whole, at + most);
       for (let next = at + 1; next < end; next++) if (extras.has(next)) end = next;
       this.#writeTokens(tokens, at * blockTokens, end * blockTokens);
-      blocks = call.tokenChainAdd!((end - at) * blockTokens * 4, blockTokens * 4);
+      blocks = call.tokenChainAdd((end - at) * blockTokens * 4, blockTokens * 4);
       at = end;
     }
     return blocks;
@@ -114,7 +115,7 @@ export class TokenChain {
 
   #mix(names: readonly string[] | undefined): void {
     for (const name of names ?? []) {
-      this.#core.call.tokenChainMix!(this.#text.write(name, this.#input, this.#inputTokens, 'utf8'));
+      this.#core.call.tokenChainMix(this.#text.write(name, this.#input, this.#inputTokens, 'utf8'));
     }
   }
 

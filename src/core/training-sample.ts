@@ -1,10 +1,18 @@
-/** How a request ended. The order is the core's (`OUTCOME_*` in assembly/response/sample-ring.ts). */
-export const outcomes = ['completed', 'failed', 'refused', 'aborted', 'diverted'] as const;
+import { CORE } from './core-names.js';
+
+/** Ends of a request, by their numbers in the core. */
+export const OUTCOMES = {
+  completed: CORE.OUTCOME_COMPLETED,
+  failed: CORE.OUTCOME_FAILED,
+  refused: CORE.OUTCOME_REFUSED,
+  aborted: CORE.OUTCOME_ABORTED,
+  diverted: CORE.OUTCOME_DIVERTED,
+} as const;
 /**
  * completed: a good answer to its end · failed: the endpoint answered 5xx · refused: another answer that is no success ·
  * aborted: the stream ended before the answer did · diverted: another endpoint than the charged one answered
  */
-export type Outcome = (typeof outcomes)[number];
+export type Outcome = keyof typeof OUTCOMES;
 
 /** An unknown count in shared memory. */
 export const UNKNOWN_COUNT = 0xffff_ffff;

@@ -1,31 +1,33 @@
+import { CORE } from './core-names.js';
+
 /** A byte range [start, end) of a request body, counted over all its chunks. */
 export interface Span {
   readonly start: number;
   readonly end: number;
 }
 
-/** Where the prompt of a body is. The numbers are the core's (`PROMPT_*` in assembly/request/kinds.ts and scan.ts). */
+/** Where the prompt of a body is. See assembly/request/kinds.ts and scan.ts. */
 export const PromptKind = {
-  completions: 0,
-  chat: 1,
-  responses: 2,
-  embeddings: 3,
-  conversations: 4,
-  images: 5,
+  completions: CORE.PROMPT_COMPLETIONS,
+  chat: CORE.PROMPT_CHAT,
+  responses: CORE.PROMPT_RESPONSES,
+  embeddings: CORE.PROMPT_EMBEDDINGS,
+  conversations: CORE.PROMPT_CONVERSATIONS,
+  images: CORE.PROMPT_IMAGES,
   /** Anthropic's messages, with `system` in front. */
-  messages: 6,
+  messages: CORE.PROMPT_MESSAGES,
   /** `token_ids` of vLLM's generate. */
-  tokens: 7,
+  tokens: CORE.PROMPT_TOKENS,
   /** `input_ids` of SGLang's generate. */
-  sglang: 8,
+  sglang: CORE.PROMPT_SGLANG,
   /** GenerateRequest of vLLM's engine service, in a gRPC frame. */
-  engine: 9,
+  engine: CORE.PROMPT_ENGINE,
   /** EmbedRequest of the same. */
-  engineEmbed: 10,
+  engineEmbed: CORE.PROMPT_ENGINE_EMBED,
   /** A chat completions body in a Vertex AI message, in a gRPC frame. */
-  vertexChat: 11,
+  vertexChat: CORE.PROMPT_VERTEX_CHAT,
   /** A responses body there. */
-  vertexResponses: 12,
+  vertexResponses: CORE.PROMPT_VERTEX_RESPONSES,
 } as const;
 export type PromptKind = (typeof PromptKind)[keyof typeof PromptKind];
 
@@ -79,22 +81,22 @@ export interface ScanRefusal {
   readonly reason: string;
 }
 
-/** How an answer tells its usage. The numbers are the core's (`FORM_*` in assembly/response/layout.ts). */
+/** How an answer tells its usage. */
 export const AnswerForm = {
   /** `usage` at the top: OpenAI, vLLM's generate. */
-  usage: 0,
+  usage: CORE.FORM_USAGE,
   /** OpenAI's responses: in a stream only that of `response.completed`. */
-  responses: 1,
+  responses: CORE.FORM_RESPONSES,
   /** Anthropic's messages. */
-  messages: 2,
+  messages: CORE.FORM_MESSAGES,
   /** `meta_info` of SGLang's generate; in a stream only with a `finish_reason`. */
-  sglang: 3,
+  sglang: CORE.FORM_SGLANG,
   /** GenerateResponse of vLLM's engine service, in gRPC frames. */
-  engine: 4,
+  engine: CORE.FORM_ENGINE,
   /** EmbedResponse of the same. */
-  engineEmbed: 5,
+  engineEmbed: CORE.FORM_ENGINE_EMBED,
   /** google.api.HttpBody in gRPC frames, with JSON or server-sent events in it. */
-  vertex: 6,
+  vertex: CORE.FORM_VERTEX,
 } as const;
 export type AnswerForm = (typeof AnswerForm)[keyof typeof AnswerForm];
 

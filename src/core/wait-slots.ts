@@ -1,3 +1,4 @@
+import { CORE } from './core-names.js';
 import type { CoreInstance } from './memory.js';
 
 /** What a shard says about a request that has to wait; the core has noted its size and who may serve it already. */
@@ -70,8 +71,8 @@ export class WaitSlots {
     const slot = this.#free.pop()!;
     const { call } = this.#core;
     this.#waiting++;
-    describe(this.#core, call.waitSlotAddress!(this.#core.thread, slot) >>> 0, request);
-    call.waitSlotEnqueue!(slot);
+    describe(this.#core, call.waitSlotAddress(this.#core.thread, slot) >>> 0, request);
+    call.waitSlotEnqueue(slot);
     return slot;
   }
 
@@ -80,17 +81,17 @@ export class WaitSlots {
    * @returns false when a lock could not be had in time: call again
    */
   cancel(slot: number): boolean {
-    return this.#core.call.waitSlotCancel!(slot) !== 2;
+    return this.#core.call.waitSlotCancel(slot) !== 2;
   }
 
   /** Take back every slot that has come back. */
   takeReturns(returned: (slot: number, result: Return, place: QueuePlace) => void): void {
     const { call } = this.#core;
-    for (let slot = call.waitSlotReturned!(); slot >= 0; slot = call.waitSlotReturned!()) {
-      const address = call.waitSlotAddress!(this.#core.thread, slot) >>> 0;
+    for (let slot = call.waitSlotReturned(); slot >= 0; slot = call.waitSlotReturned()) {
+      const address = call.waitSlotAddress(this.#core.thread, slot) >>> 0;
       const result = readReturn(this.#core, address);
       const place = readPlace(this.#core, address);
-      call.waitSlotFree!(slot);
+      call.waitSlotFree(slot);
       this.#free.push(slot);
       this.#waiting--;
       returned(slot, result, place);
@@ -98,47 +99,47 @@ export class WaitSlots {
   }
 }
 
-function describe({ constant, view, bytes }: CoreInstance, at: number, request: WaitDescription): void {
-  const number = (name: string, value: number) => view.setUint32(at + constant[name]!, value, true);
-  const time = (name: string, value: number) => view.setFloat64(at + constant[name]!, value, true);
-  time('WAIT_SLOT_SINCE', request.sinceMs);
-  time('WAIT_SLOT_TTL', request.ttlMs ?? NOTHING);
-  time('WAIT_SLOT_DEADLINE', request.firstTokenDueMs ?? NOTHING);
-  number('WAIT_SLOT_MOST_OUTPUT', Math.min(request.maxOutputTokens ?? 0, 0xffff_ffff));
-  number('WAIT_SLOT_BODY', Math.min(request.bodyBytes, 0xffff_ffff));
-  let flags = view.getUint32(at + constant.WAIT_SLOT_FLAGS!, true);
-  if (request.handle !== undefined) flags |= constant.WAIT_FLAG_BEFORE!;
-  if (request.wantsPosition) flags |= constant.WAIT_FLAG_ASKS!;
-  number('WAIT_SLOT_FLAGS', flags);
-  number('WAIT_SLOT_HANDLE', request.handle ?? 0);
-  number('WAIT_SLOT_POSITION', NO_POSITION);
-  view.setFloat32(at + constant.WAIT_SLOT_EXPECTED!, NOTHING, true);
+function describe({ view, bytes }: CoreInstance, at: number, request: WaitDescription): void {
+  const number = (offset: number, value: number) => view.setUint32(at + offset, value, true);
+  const time = (offset: number, value: number) => view.setFloat64(at + offset, value, true);
+  time(CORE.WAIT_SLOT_SINCE, request.sinceMs);
+  time(CORE.WAIT_SLOT_TTL, request.ttlMs ?? NOTHING);
+  time(CORE.WAIT_SLOT_DEADLINE, request.firstTokenDueMs ?? NOTHING);
+  number(CORE.WAIT_SLOT_MOST_OUTPUT, Math.min(request.maxOutputTokens ?? 0, 0xffff_ffff));
+  number(CORE.WAIT_SLOT_BODY, Math.min(request.bodyBytes, 0xffff_ffff));
+  let flags = view.getUint32(at + CORE.WAIT_SLOT_FLAGS, true);
+  if (request.handle !== undefined) flags |= CORE.WAIT_FLAG_BEFORE;
+  if (request.wantsPosition) flags |= CORE.WAIT_FLAG_ASKS;
+  number(CORE.WAIT_SLOT_FLAGS, flags);
+  number(CORE.WAIT_SLOT_HANDLE, request.handle ?? 0);
+  number(CORE.WAIT_SLOT_POSITION, NO_POSITION);
+  view.setFloat32(at + CORE.WAIT_SLOT_EXPECTED, NOTHING, true);
   const { written } = encoder.encodeInto(request.flow, scratch);
-  const kept = Math.min(written, constant.WAIT_SLOT_FLOW_BYTES!);
-  bytes.set(scratch.subarray(0, kept), at + constant.WAIT_SLOT_FLOW!);
-  number('WAIT_SLOT_FLOW_LENGTH', kept);
+  const kept = Math.min(written, CORE.WAIT_SLOT_FLOW_BYTES);
+  bytes.set(scratch.subarray(0, kept), at + CORE.WAIT_SLOT_FLOW);
+  number(CORE.WAIT_SLOT_FLOW_LENGTH, kept);
 }
 
-function readReturn({ constant, view }: CoreInstance, at: number): Return {
-  const number = (name: string) => view.getUint32(at + constant[name]!, true);
-  const state = number('WAIT_SLOT_STATE');
-  if (state === constant.WAIT_SLOT_DISPATCHED) {
+function readReturn({ view }: CoreInstance, at: number): Return {
+  const number = (offset: number) => view.getUint32(at + offset, true);
+  const state = number(CORE.WAIT_SLOT_STATE);
+  if (state === CORE.WAIT_SLOT_DISPATCHED) {
     return {
       kind: 'dispatched',
-      handle: number('WAIT_SLOT_HANDLE'),
-      endpoint: number('WAIT_SLOT_ENDPOINT'),
-      ticket: number('WAIT_SLOT_TICKET'),
-      ticketGeneration: number('WAIT_SLOT_TICKET_GENERATION'),
+      handle: number(CORE.WAIT_SLOT_HANDLE),
+      endpoint: number(CORE.WAIT_SLOT_ENDPOINT),
+      ticket: number(CORE.WAIT_SLOT_TICKET),
+      ticketGeneration: number(CORE.WAIT_SLOT_TICKET_GENERATION),
     };
   }
-  if (state === constant.WAIT_SLOT_CANCELLED) return { kind: 'cancelled' };
-  const retryAfterSeconds = view.getFloat32(at + constant.WAIT_SLOT_RETRY!, true);
-  return { kind: 'rejected', outcome: number('WAIT_SLOT_OUTCOME'), retryAfterSeconds };
+  if (state === CORE.WAIT_SLOT_CANCELLED) return { kind: 'cancelled' };
+  const retryAfterSeconds = view.getFloat32(at + CORE.WAIT_SLOT_RETRY, true);
+  return { kind: 'rejected', outcome: number(CORE.WAIT_SLOT_OUTCOME), retryAfterSeconds };
 }
 
-function readPlace({ constant, view }: CoreInstance, at: number): QueuePlace {
-  const expected = view.getFloat32(at + constant.WAIT_SLOT_EXPECTED!, true);
-  const ahead = view.getUint32(at + constant.WAIT_SLOT_POSITION!, true);
+function readPlace({ view }: CoreInstance, at: number): QueuePlace {
+  const expected = view.getFloat32(at + CORE.WAIT_SLOT_EXPECTED, true);
+  const ahead = view.getUint32(at + CORE.WAIT_SLOT_POSITION, true);
   return {
     ahead: ahead === NO_POSITION ? undefined : ahead,
     expectedWaitMs: Number.isNaN(expected) ? undefined : expected,

@@ -12,8 +12,9 @@ declare namespace WebAssembly {
   class Global {
     readonly value: number | bigint;
   }
+  type Exports = Readonly<Record<string, unknown>>;
   class Instance {
     constructor(module: Module, imports: Record<string, Record<string, unknown>>);
-    readonly exports: Record<string, unknown>;
+    readonly exports: Exports;
   }
 }

@@ -2,7 +2,7 @@ import { Band, type QueueTables } from './band.js';
 import type { BandSettings, FlowControlSettings } from './settings.js';
 
 /** Bands at once, so that each has a rank of its own in the gate. */
-export const MOST_BANDS = 32;
+export const BANDS_MAX = 32;
 /** A band that came into being at run time goes after so long without a request (llm-d-router). */
 const IDLE_MS = 600_000;
 
@@ -34,8 +34,8 @@ export class BandDirectory {
   bandFor(priority: number, nowMs: number): Band | undefined {
     const present = this.#byPriority.get(priority);
     if (present !== undefined) return present;
-    if (this.#sorted.length >= MOST_BANDS) this.#dropIdle(nowMs, 0);
-    if (this.#sorted.length >= MOST_BANDS) return this.#sorted.find((band) => band.priority < priority);
+    if (this.#sorted.length >= BANDS_MAX) this.#dropIdle(nowMs, 0);
+    if (this.#sorted.length >= BANDS_MAX) return this.#sorted.find((band) => band.priority < priority);
     return this.#add(priority, nowMs);
   }
 
@@ -73,7 +73,7 @@ export class BandDirectory {
   /** Whether the bands of these settings and those in use are not too many. */
   fits(settings: FlowControlSettings): boolean {
     const used = this.#sorted.filter((band) => band.waiting + band.running > 0).map((band) => band.priority);
-    return new Set([0, ...settings.bands.map((band) => band.priority), ...used]).size <= MOST_BANDS;
+    return new Set([0, ...settings.bands.map((band) => band.priority), ...used]).size <= BANDS_MAX;
   }
 
   /** Whether a band would go on as it is under other settings. */

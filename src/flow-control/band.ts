@@ -10,6 +10,7 @@ import { ProgramAware } from './policies/fairness/program-aware.js';
 import { roundRobin } from './policies/fairness/round-robin.js';
 import { startTime } from './policies/fairness/start-time.js';
 import { Tagged } from './policies/fairness/tagged.js';
+import { type OrderedRequest, orderOf } from './policies/ordering.js';
 import { NONE, type RequestSlab } from './request-slab.js';
 import type { BandSettings, FairnessSettings, QueueLimits } from './settings.js';
 
@@ -104,24 +105,8 @@ export class Band {
   }
 
   /** Where a request sorts among those of its flow. */
-  orderOf(
-    enqueuedMs: number,
-    dueMs: number,
-    firstTokenDueMs: number,
-    uncachedTokens: number,
-    sequence: number,
-  ): number {
-    const { ordering } = this.settings;
-    switch (ordering.kind) {
-      case 'arrival':
-        return sequence;
-      case 'deadline':
-        return dueMs;
-      case 'first-token-objective':
-        return firstTokenDueMs;
-      case 'shortest-first':
-        return enqueuedMs + Math.min(ordering.ageBoundMs, ordering.msPerToken * uncachedTokens);
-    }
+  orderOf(request: OrderedRequest): number {
+    return orderOf(this.settings.ordering, request);
   }
 
   /** Stand a request in the lane of its flow and of a class. */

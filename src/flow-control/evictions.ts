@@ -2,13 +2,13 @@ import type { CapacityGate, Evicted } from '../core/capacity-gate.js';
 import type { Queues } from './queue-contract.js';
 
 /** Requests that may be on their way out at a time, as in llm-d-router: an estimate that is wrong costs no more than these. */
-const MOST_AT_ONCE = 2;
+const AT_ONCE_MAX = 2;
 /** After so long a request that was to be ended is not waited for any more (flow-control design §3.4). */
 const LOST_MS = 2_000;
 /** Between two looks for somebody to end: each goes through all charges under the lock. */
 const LOOK_MS = 50;
 /** Waiting requests that one look asks for. */
-const HEADS_MOST = 8;
+const HEADS_MAX = 8;
 
 /** How a request that was to be ended went: it ended, or nothing was heard of it in time. */
 export type EvictionEnd = 'confirmed' | 'timed_out';
@@ -68,14 +68,14 @@ export class Evictions {
     let heads = 0;
     this.#options.queues.blocked((handle, priority) => {
       this.#endFor(handle, priority, nowMs);
-      return this.#underWay.length < MOST_AT_ONCE && ++heads < HEADS_MOST;
+      return this.#underWay.length < AT_ONCE_MAX && ++heads < HEADS_MAX;
     });
   }
 
   #endFor(handle: number, priority: number, nowMs: number): void {
     const { gate, placeOf, tell, issued } = this.#options;
     const { thread, slot } = placeOf(handle);
-    while (this.#underWay.length < MOST_AT_ONCE) {
+    while (this.#underWay.length < AT_ONCE_MAX) {
       const evicted = gate.evictRequest(thread, slot, nowMs);
       if (evicted === undefined) return;
       this.#underWay.push({ evicted, sinceMs: nowMs });

@@ -5,7 +5,7 @@ import { NONE } from './request-slab.js';
 /** Retry-After: a margin over the expected wait, up to a fifth of jitter, within bounds (flow-control design §3.3). */
 const RETRY_MARGIN = 1.3;
 const RETRY_JITTER = 0.2;
-const RETRY_MOST_SECONDS = 60;
+const RETRY_SECONDS_MAX = 60;
 
 /**
  * Tokens that go before a request of a flow (`flow` = NONE: a new one called `id`) that comes now. Among fair flows only its
@@ -58,7 +58,7 @@ export class RetryAfter {
   seconds(waitMs: number | undefined): number {
     if (waitMs === undefined) return 1;
     const wait = RETRY_MARGIN * waitMs * (1 + RETRY_JITTER * this.#random());
-    return Math.min(RETRY_MOST_SECONDS, Math.max(1, Math.ceil(wait / 1000)));
+    return Math.min(RETRY_SECONDS_MAX, Math.max(1, Math.ceil(wait / 1000)));
   }
 
   /** Xorshift (Marsaglia 2003), 0 to 1. */

@@ -1,6 +1,7 @@
 import type { CapacityGate, GateSettings, WaitingRequest } from '../core/capacity-gate.js';
-import { Ceilings } from './ceilings.js';
+import { LOCK_RETRY_MS, LockRetry } from '../core/lock-retry.js';
 import { type EvictionOptions, Evictions } from './evictions.js';
+import { Ceilings } from './policies/usage-limits.js';
 import type { DispatchResult, QueueOutcome, QueuePosition, Queues, RefusalCause } from './queue-contract.js';
 import { NO_HANDLE } from './queue-contract.js';
 import { outcomeNumber } from './queue-outcomes.js';
@@ -68,8 +69,6 @@ const FORGET_MS = 60_000;
 const UNSEEN_MS = 5;
 /** Events that are kept for the debug page. */
 const EVENTS_KEPT = 64;
-/** Until the lock of a thread that has just died is free. */
-const AGAIN_MS = 5;
 
 /**
  * Lets waiting requests go on as soon as an endpoint has room: the queues say who is next, the gate whether there is room, and
@@ -78,6 +77,8 @@ const AGAIN_MS = 5;
  */
 export class FlowController {
   readonly #options: FlowControllerOptions;
+  /** Answers that met the lock of a dead thread. */
+  readonly #answers = new LockRetry({ pauseMsMax: LOCK_RETRY_MS });
   #ceilings = new Ceilings({ kind: 'static', threshold: 1 });
   /** By the queues' handle. */
   readonly #waiting = new Map<number, Place>();
@@ -369,8 +370,9 @@ export class FlowController {
   }
 
   #answer(place: Place, outcome: QueueOutcome, retryAfterSeconds: number): void {
-    const answer = this.#options.gate.reject(place.thread, place.slot, outcomeNumber(outcome), retryAfterSeconds);
-    if (answer === 'busy') setTimeout(() => this.#answer(place, outcome, retryAfterSeconds), AGAIN_MS);
+    const { gate } = this.#options;
+    const { thread, slot } = place;
+    this.#answers.run(() => gate.reject(thread, slot, outcomeNumber(outcome), retryAfterSeconds) !== 'busy');
   }
 
   #note({ thread, slot }: Place, outcome: QueueOutcome, cause?: RefusalCause): void {
@@ -387,7 +389,7 @@ export class FlowController {
     setTimeout(() => {
       this.#again = false;
       this.wake();
-    }, AGAIN_MS);
+    }, LOCK_RETRY_MS);
   }
 
   /** Tell the gate what every band may take. Those that have not changed are not written. */

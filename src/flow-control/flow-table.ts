@@ -3,7 +3,7 @@ import { NONE } from './request-slab.js';
 /** Output tokens of a flow that has not answered anything yet, until the pool's own mean is known (design prior). */
 export const PRIOR_OUTPUT_TOKENS = 200;
 /** The newest output counts for at least this much in a flow's mean. */
-const LEAST_WEIGHT = 0.05;
+const WEIGHT_MIN = 0.05;
 
 /**
  * Flows: fairness id and priority, with the account of what they were served. A flow is in the table while it has
@@ -135,7 +135,7 @@ export class FlowTable {
   /** The output of one more request is known. */
   learnOutput(flow: number, tokens: number): void {
     const outputs = ++this.#outputs[flow]!;
-    const weight = Math.max(LEAST_WEIGHT, 1 / outputs);
+    const weight = Math.max(WEIGHT_MIN, 1 / outputs);
     this.outputMean[flow]! += weight * (tokens - this.outputMean[flow]!);
   }
 

@@ -18,6 +18,7 @@ import {
   type RefusalCause,
   type TryDispatch,
 } from './queue-contract.js';
+import { brokenBound, isBeyondRate } from './queue-limits.js';
 import { NONE, RequestSlab, RUNNING, WAITING } from './request-slab.js';
 import { RunningRequests } from './running-requests.js';
 import type { FlowControlSettings } from './settings.js';
@@ -39,7 +40,7 @@ const LOOK_AHEAD = 16;
 /** A flow is forgotten after so long without a request (llm-d-router). */
 const FLOW_IDLE_MS = 300_000;
 /** Idle flows that one arrival makes forgotten at most, and how often bands are looked at. */
-const COLLECT_MOST = 8;
+const COLLECTED_MAX = 8;
 const COLLECT_BANDS_MS = 60_000;
 
 /** The queues in front of one pool: `Queues` is the contract, docs/flow-control.md has the picture. */
@@ -112,9 +113,9 @@ export class QueueMachine implements Queues {
     let flow = flows.find(band.priority, request.flow);
     const tokens = request.uncachedTokens + this.#running.expectedOutput(flow, request.maxTokens);
     const waitMs = expectedWaitMs(band, flows, flow, request.flow, nowMs);
-    const bound = this.#brokenBound(band, request.bytes, tokens, waitMs);
+    const bound = brokenBound(this.#room, this.#settings, band, request.bytes, tokens, waitMs);
     if (bound !== undefined) return this.#refuse(bound, waitMs);
-    if (this.#isBeyondRate(band, tokensAhead(band, flows, flow, request.flow), nowMs)) {
+    if (isBeyondRate(this.#room, this.#settings.ttlMs, band, tokensAhead(band, flows, flow, request.flow), nowMs)) {
       return this.#refuse('band-tokens', waitMs);
     }
     const bucketMs = this.#buckets.waitFor(request.flow, tokens, nowMs);
@@ -425,30 +426,6 @@ export class QueueMachine implements Queues {
     return this.#bands.get(this.#tables.flows.priority[this.#tables.requests.flow[index]!]!)!;
   }
 
-  /** The first bound that one more request would break, in llm-d-router's order, ours behind. */
-  #brokenBound(band: Band, bytes: number, tokens: number, waitMs: number | undefined): RefusalCause | undefined {
-    const room = this.#room;
-    const { limits: pool, maxExpectedWaitMs } = this.#settings;
-    const { limits } = band;
-    if (room.bytes + bytes > pool.bytes) return 'pool-bytes';
-    if (room.requests + 1 > pool.requests) return 'pool-requests';
-    if (band.bytes + bytes > limits.bytes) return 'band-bytes';
-    if (band.waiting + 1 > limits.requests) return 'band-requests';
-    if (room.tokens + tokens > pool.tokens) return 'pool-tokens';
-    if (band.tokens + tokens > limits.tokens) return 'band-tokens';
-    if (waitMs !== undefined && waitMs > maxExpectedWaitMs) return 'expected-wait';
-    return undefined;
-  }
-
-  /** Whether so many tokens ahead are more than a band without a bound on them may drain in time. */
-  #isBeyondRate({ limits, drain }: Band, ahead: number, nowMs: number): boolean {
-    if (limits.tokensByRate !== true || limits.tokens !== Number.POSITIVE_INFINITY || this.#room.poolEmpty)
-      return false;
-    const rate = drain.bestPerSecond(nowMs);
-    // A band that has not been seen to drain at all says nothing of what its pool can do: long answers may hold every place.
-    return rate !== undefined && rate > 0 && ahead > (rate * this.#settings.ttlMs) / 1_000;
-  }
-
   #refuse(cause: RefusalCause, waitMs: number | undefined): number {
     this.refusal.outcome = this.#room.poolEmpty ? 'RejectedNoEndpoints' : 'RejectedCapacity';
     this.refusal.cause = cause;
@@ -478,9 +455,13 @@ export class QueueMachine implements Queues {
   #orderOf(index: number, band: Band): number {
     const { requests } = this.#tables;
     const enqueuedMs = requests.enqueuedMs[index]!;
-    const dueMs = Math.min(requests.ownDeadlineMs[index]!, enqueuedMs + this.#settings.ttlMs);
-    const uncached = requests.uncachedTokens[index]!;
-    return band.orderOf(enqueuedMs, dueMs, requests.firstTokenDueMs[index]!, uncached, requests.sequence[index]!);
+    return band.orderOf({
+      enqueuedMs,
+      dueMs: Math.min(requests.ownDeadlineMs[index]!, enqueuedMs + this.#settings.ttlMs),
+      firstTokenDueMs: requests.firstTokenDueMs[index]!,
+      uncachedTokens: requests.uncachedTokens[index]!,
+      sequence: requests.sequence[index]!,
+    });
   }
 
   /** Where a request begins to wait: for the endpoint that holds its prefix, or among all with its candidates. */
@@ -505,7 +486,7 @@ export class QueueMachine implements Queues {
   }
 
   #collect(nowMs: number): void {
-    this.#tables.flows.collect(nowMs - FLOW_IDLE_MS, COLLECT_MOST);
+    this.#tables.flows.collect(nowMs - FLOW_IDLE_MS, COLLECTED_MAX);
     if (nowMs - this.#bandsCollectedMs < COLLECT_BANDS_MS) return;
     this.#bandsCollectedMs = nowMs;
     this.#bands.collect(nowMs);

@@ -2,7 +2,7 @@ import type { TokenBucketSettings } from './settings.js';
 
 const EVERYBODY = '*';
 /** Buckets of tenants that are not named. */
-const MOST_BUCKETS = 100_000;
+const BUCKETS_MAX = 100_000;
 /** Buckets that are looked at for one that is full, when there are too many. */
 const LOOKS = 8;
 
@@ -42,7 +42,7 @@ export class TokenBuckets {
     if (settings === undefined) return;
     const level = this.#level(fairnessId, settings, nowMs) - tokens;
     this.#buckets.delete(fairnessId);
-    if (this.#buckets.size >= MOST_BUCKETS) this.#dropFull(nowMs);
+    if (this.#buckets.size >= BUCKETS_MAX) this.#dropFull(nowMs);
     this.#buckets.set(fairnessId, { tokens: level, sinceMs: nowMs });
   }
 

@@ -6,7 +6,7 @@ import { TimeHeap } from './time-heap.js';
 /** Longest wait for the endpoint that holds a request's prefix (flow-control design §2, measured there). */
 export const STICKY_WAIT_MS = 500;
 /** Slots that a request can wait for: the largest table of endpoints. */
-const MOST_SLOTS = 4096;
+const SLOTS_MAX = 4096;
 
 /** How long a request may wait, by whether the pool has endpoints. Milliseconds; Infinity = no end. */
 export interface WaitBudgets {
@@ -23,7 +23,7 @@ export class WaitingRoom {
   readonly #tables: QueueTables;
   readonly #deadlines: TimeHeap;
   readonly #stickyEnds: TimeHeap;
-  readonly #onlySlot = new Uint32Array(MOST_SLOTS / 32);
+  readonly #onlySlot = new Uint32Array(SLOTS_MAX / 32);
   #budgets: WaitBudgets;
   #poolEmpty = false;
   /** When the pool last changed between empty and not empty. */
@@ -99,7 +99,7 @@ export class WaitingRoom {
 
   /** The class of one endpoint alone, for a while: the request waits there first. NONE when there is no class to be had. */
   stick(index: number, slot: number, nowMs: number): number {
-    if (slot >= MOST_SLOTS) return NONE;
+    if (slot >= SLOTS_MAX) return NONE;
     const { requests } = this.#tables;
     const { members } = this.classes;
     const ownClass = requests.ownClass[index]!;

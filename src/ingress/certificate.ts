@@ -4,7 +4,7 @@ import { createSecureContext } from 'node:tls';
 import type { KeyPair } from './transport.js';
 
 /** Days that a certificate of our own is valid: as long as the incumbent's. */
-const validDays = 3650;
+const VALID_DAYS = 3650;
 
 /**
  * A self-signed certificate for `--secure-serving` without `--cert-path`. Elliptic, because its key takes
@@ -13,7 +13,7 @@ const validDays = 3650;
 export async function selfSignedCertificate(): Promise<KeyPair> {
   // Loaded here alone: most proxies speak plain text to a picker beside them, and the library takes a while.
   const { generate } = await import('selfsigned');
-  const notAfterDate = new Date(Date.now() + validDays * 86_400_000);
+  const notAfterDate = new Date(Date.now() + VALID_DAYS * 86_400_000);
   const { private: key, cert } = await generate([{ name: 'organizationName', value: 'Inference Ext' }], {
     keyType: 'ec',
     curve: 'P-256',

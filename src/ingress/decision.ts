@@ -4,10 +4,10 @@ import type { Dispatch, WaitingLine } from '../flow-control/waiting-line.js';
 import { requestPath } from '../request/control-headers.js';
 import type { UnderstoodRequest } from '../request/understand.js';
 import type { GateInput, Placement, Rejection, ScheduleInput, Waiting } from '../scheduling/decision.js';
-import type { HookRequestRecord } from '../scheduling/hooks/hook-request.js';
+import type { HookRequestRecord } from '../scheduling/hooks/hook-request-record.js';
 import type { EndpointPredictions } from '../scheduling/latency-outlook.js';
 import type { RequestHeaders } from '../scheduling/request-headers.js';
-import type { StreamServices } from './stream-services.js';
+import type { StreamServices } from './exchange.js';
 
 /** A request that is ready to be placed. */
 export interface DecisionInput {

@@ -1,7 +1,18 @@
-import type { Evictable } from '../flow-control/evictable-requests.js';
+import type { Admission } from '../admission/shedding.js';
+import type { CurrentSettings } from '../core/current-settings.js';
+import type { Evictable, EvictableRequests } from '../flow-control/evictable-requests.js';
+import type { WaitingLine } from '../flow-control/waiting-line.js';
+import type { BodyScanner } from '../request/body-scanner.js';
+import type { Dialects } from '../request/dialects.js';
+import type { RequestRules } from '../request/rules.js';
+import type { TokenSource } from '../request/tokens/token-source.js';
+import type { RequestRecorder } from '../response/recorder.js';
+import type { ResponseScanner } from '../response/response-scanner.js';
+import type { GatedScheduler, ScheduleInput } from '../scheduling/decision.js';
+import type { HookPlugins } from '../scheduling/hooks/hook-plugins.js';
+import type { EndpointPredictions } from '../scheduling/latency-outlook.js';
+import type { HeldBytes } from './byte-budget.js';
 import type { DestinationTemplates } from './codec/destination.js';
-import type { SharedLoad } from './stream-load.js';
-import type { StreamServices } from './stream-services.js';
 import type { ProcessStream } from './transport.js';
 import type { TurnBudget } from './turn-budget.js';
 
@@ -31,4 +42,90 @@ export interface Exchange extends Evictable {
   broken(error: unknown): void;
   /** The picker has too much to do: answer with a 503. */
   turnAway(why: string): void;
+}
+
+/** How much a shard's streams may hold together. */
+export interface StreamLimits {
+  /** Bytes of one request body. */
+  readonly maxRequestBodyBytes: number;
+  /** Open ext_proc streams. */
+  readonly maxStreams: number;
+  /** Bytes that are held, over all streams. */
+  readonly maxBufferedBytes: number;
+}
+
+/** What all streams of a shard count together. */
+export interface SharedLoad {
+  openStreams: number;
+  /** Request bodies until their requests are answered, messages on their way in, replies that the proxy does not take. */
+  readonly held: HeldBytes;
+  /** Streams over the bound that have sent nothing yet, so that they could not be answered. */
+  silentStreams: number;
+}
+
+/** What a shard's streams hold now. */
+export interface StreamLoad extends Readonly<Omit<SharedLoad, 'held'>> {
+  /** Bytes that are held. */
+  readonly bufferedBytes: number;
+  /** Streams that wait for their turn. */
+  readonly waiting: number;
+}
+
+/** Where a stream reports what nobody expects. */
+export interface StreamLog {
+  error(details: object, message: string): void;
+  warn(details: object, message: string): void;
+}
+
+/** What prediction servers said about a request. */
+export interface LatencyAnswer {
+  /** How it went, for the metrics. */
+  readonly outcome: string;
+  readonly predictions: EndpointPredictions | undefined;
+}
+
+/** Knows more about the latency of endpoints than this thread can work out. */
+export interface LatencySource {
+  /** Never rejects. @param signal the request went away */
+  predict(input: ScheduleInput, signal: AbortSignal): Promise<LatencyAnswer>;
+}
+
+/** The settings of streams that a reload of the configuration can change. */
+export interface StreamSettings {
+  readonly dialects: Dialects;
+  /** Running requests may be ended for others of a higher band. */
+  readonly evicts: boolean;
+}
+
+/** Everything that the streams of one shard share. */
+export interface StreamServices {
+  readonly scanner: BodyScanner;
+  readonly responses: ResponseScanner;
+  readonly scheduler: GatedScheduler;
+  /** Where requests wait for an endpoint with room; undefined = flow control is off and nothing waits. */
+  readonly line?: WaitingLine | undefined;
+  /** Running requests that may be ended for others of a higher band, as long as `evicts` is set; undefined = none is. */
+  readonly evictable?: EvictableRequests | undefined;
+  /** Hook plugins; undefined when the configuration has none. */
+  readonly plugins?: HookPlugins | undefined;
+  /** Where the tokens of prompts come from; undefined = they are estimated. */
+  readonly tokens?: TokenSource | undefined;
+  /** Asks prediction servers about a request; undefined = there are none. */
+  readonly latency?: LatencySource | undefined;
+  readonly settings: CurrentSettings<StreamSettings>;
+  readonly rules: RequestRules;
+  readonly admission: Admission;
+  readonly recorder: RequestRecorder;
+  readonly limits: StreamLimits;
+  /** Tell the proxy the scores of all candidates (`--emit-endpoint-scores`). */
+  readonly emitScores: boolean;
+  /** Do not look at the proxy's subset hint (`--disable-endpoint-subset-filter`). */
+  readonly ignoreSubset: boolean;
+  /** Prompt bytes of one hashed block. */
+  readonly blockBytes: () => number;
+  /** Milliseconds of a monotonic clock. */
+  readonly now: () => number;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+  readonly log: StreamLog;
 }

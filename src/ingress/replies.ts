@@ -1,16 +1,24 @@
+import { randomUUID } from 'node:crypto';
 import { isControlHeader } from '../request/control-headers.js';
+import { writeModel } from '../request/model-edit.js';
 import { STATUS_OF_CODE } from '../request/rejections.js';
+import type { UnderstoodRequest } from '../request/understand.js';
 import type { Placement, Rejection } from '../scheduling/decision.js';
 import type { DestinationTemplates } from './codec/destination.js';
 import type { HeaderMap } from './codec/header-map.js';
 import {
+  encodeBodyReplies,
   encodeImmediateReply,
   encodeRequestHeadersReply,
   encodeResponseHeadersReply,
+  encodeTrailersReply,
+  Reply,
   removeHeader,
   setContentLength,
   setHeader,
 } from './codec/process-response.js';
+import type { Exchange } from './exchange.js';
+import type { RequestReader } from './request-reader.js';
 
 /** The marker that tells a response came past the picker (the incumbent's). */
 const RESPONSE_MARKER = setHeader('x-went-into-resp-headers', 'true');
@@ -87,4 +95,26 @@ export function rejectionReply(rejection: Rejection, added?: ReadonlyMap<string,
  */
 export function evictionReply(): Buffer {
   return encodeImmediateReply(429, [setHeader(DROP_REASON, 'evicted')], 'request evicted by flow control');
+}
+
+/** Answer a placed request: header reply, body replies, trailers reply, whatever is owed, in this order and in one go. */
+export function answerPlaced(
+  { context: { services, templates }, stream }: Exchange,
+  { headers, body, endedBy }: RequestReader,
+  request: UnderstoodRequest,
+  placement: Placement,
+): void {
+  const received = body?.chunks ?? [];
+  const chunks = request.edit === undefined ? received : writeModel(received, request.edit, request.targetModel);
+  let contentLength = 0;
+  for (const chunk of chunks) contentLength += chunk.length;
+  const generatedRequestId = headers.get('x-request-id') === undefined ? randomUUID() : undefined;
+  const details = { contentLength, generatedRequestId, emitScores: services.emitScores };
+  stream.send(placedReply(templates, placement, headers, details));
+  if (endedBy === 'headers') return;
+  const endsWithBody = endedBy === 'body';
+  if (endsWithBody || contentLength > 0) {
+    encodeBodyReplies(Reply.requestBody, chunks, endsWithBody, stream, undefined, body?.memory);
+  }
+  if (!endsWithBody) stream.send(encodeTrailersReply(Reply.requestTrailers));
 }

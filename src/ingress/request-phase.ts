@@ -2,21 +2,20 @@ import type { PromptTokens } from '../core/token-chain.js';
 import { AnswerForm } from '../core/types.js';
 import { queueRejection } from '../flow-control/queue-outcomes.js';
 import type { Dispatch, WaitResult } from '../flow-control/waiting-line.js';
+import type { RequestBody } from '../request/request-body.js';
 import type { UnderstoodRequest } from '../request/understand.js';
 import type { AnsweredRequest } from '../response/response-phase.js';
 import type { Placement, Rejection } from '../scheduling/decision.js';
-import type { HookRequestRecord } from '../scheduling/hooks/hook-request.js';
+import type { HookRequestRecord } from '../scheduling/hooks/hook-request-record.js';
 import type { HookResponse } from '../scheduling/hooks/hooks.js';
 import type { EndpointPredictions } from '../scheduling/latency-outlook.js';
 import { NO_HEADERS } from './codec/header-map.js';
 import { Phase, type ProcessMessage } from './codec/process-request.js';
 import { type DecisionInput, decide, scheduleInput } from './decision.js';
-import type { Exchange } from './exchange.js';
-import { answerPlaced } from './placed-answer.js';
+import type { Exchange, StreamServices } from './exchange.js';
 import { QueuedRequest } from './queued-request.js';
-import { destinationOf, evictionReply, rejectionReply } from './replies.js';
+import { answerPlaced, destinationOf, evictionReply, rejectionReply } from './replies.js';
 import { RequestReader } from './request-reader.js';
-import { askForTokens } from './tokenising.js';
 
 type State =
   /** The request is coming; nothing has been answered. */
@@ -68,6 +67,11 @@ export class RequestPhase {
   /** The request has come whole, and others are at work on it. */
   get isPrepared(): boolean {
     return this.#state === 'preparing';
+  }
+
+  /** The request is not complete. */
+  get isComing(): boolean {
+    return this.#state === 'reading';
   }
 
   /** The request as hook plugins know it; undefined when there are none, or nobody has asked who sent it. */
@@ -356,4 +360,26 @@ export class RequestPhase {
     this.#reader.body?.close();
     this.#exchange.hold(0);
   }
+}
+
+/**
+ * Ask for the tokens of a prompt.
+ * @param begin called when there is somebody to ask: the signal by which the search is given up
+ * @returns undefined when nobody can tell; a promise of undefined when they could not be found
+ */
+export function askForTokens(
+  { tokens, recorder }: StreamServices,
+  body: RequestBody,
+  { modelPlace }: UnderstoodRequest,
+  begin: () => AbortSignal,
+): Promise<PromptTokens | undefined> | undefined {
+  const { prompt } = body.dialect;
+  if (tokens === undefined || prompt === undefined || modelPlace === undefined || !tokens.reads(prompt)) {
+    return undefined;
+  }
+  const signal = begin();
+  return tokens.tokenise({ prompt, chunks: body.chunks, modelPlace }, signal).then((tokenised) => {
+    if (!signal.aborted) recorder.tokenised(tokenised.outcome);
+    return tokenised.outcome === 'tokenised' ? tokenised.tokens : undefined;
+  });
 }

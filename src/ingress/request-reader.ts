@@ -1,12 +1,19 @@
-import { requestPath } from '../request/control-headers.js';
+import { DEFAULT_FAIRNESS_ID, namedFairnessId, requestPath } from '../request/control-headers.js';
 import { bodyTooLarge } from '../request/rejections.js';
 import { RequestBody } from '../request/request-body.js';
-import { type UnderstoodRequest, understand, understandOpaque } from '../request/understand.js';
+import {
+  type Requester,
+  requesterOf,
+  type UnderstoodRequest,
+  understand,
+  understandOpaque,
+} from '../request/understand.js';
 import type { Rejection } from '../scheduling/decision.js';
+import type { HookRequestRecord } from '../scheduling/hooks/hook-request-record.js';
+import type { RequestHeaders } from '../scheduling/request-headers.js';
 import { type HeaderMap, NO_HEADERS } from './codec/header-map.js';
 import { Phase, type ProcessMessage } from './codec/process-request.js';
-import { identify, type KnownRequester } from './requester.js';
-import type { StreamServices } from './stream-services.js';
+import type { StreamServices } from './exchange.js';
 
 /** The message that ended the request. */
 export type EndOfRequest = 'headers' | 'body' | 'trailers';
@@ -111,4 +118,19 @@ export class RequestReader {
 
 function fault(why: string): Reading {
   return { kind: 'fault', why };
+}
+
+/** Who asks, and the request as hook plugins know it from then on. */
+export interface KnownRequester extends Requester {
+  /** Undefined when there are no hook plugins. */
+  readonly hosted: HookRequestRecord | undefined;
+}
+
+/** Priority and flow of a request; header processors of hook plugins run here. */
+export function identify(services: StreamServices, headers: RequestHeaders): KnownRequester {
+  const requester = requesterOf(headers, services.rules);
+  if (services.plugins === undefined) return { ...requester, hosted: undefined };
+  const { priority } = requester;
+  const hosted = services.plugins.begin(headers, requestPath(headers), priority, namedFairnessId(headers));
+  return { priority, fairnessId: hosted.fairnessId || DEFAULT_FAIRNESS_ID, hosted };
 }

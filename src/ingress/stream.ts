@@ -1,5 +1,4 @@
-import { overloaded } from '../request/rejections.js';
-import { CHUNK_OVERHEAD_BYTES } from '../request/request-body.js';
+import { overloaded, requestTimeout } from '../request/rejections.js';
 import { decodeProcessRequest, Phase, type ProcessMessage } from './codec/process-request.js';
 import { MalformedMessage } from './codec/wire.js';
 import type { Exchange, StreamContext } from './exchange.js';
@@ -11,6 +10,9 @@ import type { BudgetedWork } from './turn-budget.js';
 /** gRPC status codes that a stream ends with. */
 const GRPC_INVALID_ARGUMENT = 3;
 const GRPC_INTERNAL = 13;
+
+/** What a message that waits costs beside its bytes (its objects, measured with many empty ones). */
+const MESSAGE_OVERHEAD_BYTES = 128;
 
 type State =
   /** Nothing has come yet. */
@@ -57,10 +59,10 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
     context.services.recorder.streamOpened();
   }
 
-  message(bytes: Uint8Array): void {
+  message(bytes: Buffer, from: number, to: number): void {
     if (this.#isFinished) return;
     try {
-      this.#receive(decodeProcessRequest(bytes));
+      this.#receive(decodeProcessRequest(bytes, from, to));
     } catch (error) {
       this.broken(error);
     }
@@ -87,6 +89,17 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
     if (this.#state !== 'waiting' && !this.#request.isPrepared) this.finish();
   }
 
+  overflowed(): void {
+    if (!this.#isFinished) this.turnAway('too many request bytes are held');
+  }
+
+  /** A request that does not come to its end gives its place to another one; an answer may take as long as it likes. */
+  stalled(): void {
+    if (this.#state === 'opened' || (this.#state === 'under way' && this.#request.isComing)) {
+      this.#request.sendRejection(requestTimeout());
+    }
+  }
+
   closed(cancelled: boolean): void {
     const { services, load } = this.context;
     if (cancelled && this.#closeCode === 'OK') this.#closeCode = 'Canceled';
@@ -98,10 +111,10 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
   // What the two halves ask for.
 
   hold(bytes: number): boolean {
-    const { load, services } = this.context;
-    load.bufferedBytes += bytes - this.#buffered;
+    const { load } = this.context;
+    const fits = load.held.force(bytes - this.#buffered);
     this.#buffered = bytes;
-    return load.bufferedBytes <= services.limits.maxBufferedBytes;
+    return fits;
   }
 
   finish(): void {
@@ -152,10 +165,11 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
     }
   }
 
-  /** Keep a message until the stream's turn has come. */
+  /** Keep a message until the stream's turn has come; its body is the transport's only now. */
   #wait(message: ProcessMessage): void {
+    message.body = Buffer.from(message.body);
     this.#backlog.push(message);
-    const bytes = this.#buffered + message.body.length + message.headers.count * 64 + CHUNK_OVERHEAD_BYTES;
+    const bytes = this.#buffered + message.body.length + message.headers.count * 64 + MESSAGE_OVERHEAD_BYTES;
     if (!this.hold(bytes)) this.turnAway('too many request bytes are held');
   }
 

@@ -3,8 +3,13 @@
  * Messages and replies are encoded `ProcessingRequest`s and `ProcessingResponse`s without the gRPC frame.
  */
 export interface ProcessStream {
-  /** Send one encoded ProcessingResponse. After end or cancellation it is dropped. */
+  /** Send one encoded ProcessingResponse, which is copied. After end or cancellation it is dropped. */
   send(reply: Uint8Array): void;
+  /**
+   * Send one ProcessingResponse that is the bytes of `parts` behind each other.
+   * @param memory that all parts lie in for as long as it is retained; without one what cannot leave at once is copied
+   */
+  sendParts(parts: readonly Uint8Array[], memory?: HeldMemory): void;
   /** End the stream without an error. */
   end(): void;
   /** End the stream with a gRPC status. */
@@ -13,27 +18,67 @@ export interface ProcessStream {
   readonly pendingBytes: number;
 }
 
+/** Memory that is counted and given back for other use: it stays as it is while anybody retains it. */
+export interface HeldMemory {
+  retain(): void;
+  release(): void;
+}
+
 /** What the stream machine is to a transport. Called on the shard's thread, in order, never re-entered. */
 export interface ProcessHandler {
-  /** One encoded ProcessingRequest. The bytes stay valid; they are not reused by the transport. */
-  message(bytes: Uint8Array): void;
+  /** One encoded ProcessingRequest, bytes[from, to). They are valid during the call only: what is needed later is copied. */
+  message(bytes: Buffer, from: number, to: number): void;
   /** The proxy half-closed: no more messages. */
   halfClosed(): void;
-  /** The stream is gone (client reset, connection lost, or after our own end). Called exactly once, last. */
+  /** The message that is coming cannot be held: too many bytes are. It will not come. */
+  overflowed(): void;
+  /** Nothing has come for `TransportOptions.stallMs`. Called again after as long. */
+  stalled(): void;
+  /**
+   * The stream is gone (client reset, connection lost, or after our own end). Called exactly once, last, and never from
+   * inside a call of the stream.
+   * @param cancelled the handler had not ended the stream
+   */
   closed(cancelled: boolean): void;
 }
 
-export interface TransportOptions {
+/** gRPC path of ext_proc. */
+export const PROCESS_PATH = '/envoy.service.ext_proc.v3.ExternalProcessor/Process';
+
+/** Which implementation carries ext_proc. `grpc-js` is the reference that `lean` is compared with. */
+export type TransportName = 'lean' | 'grpc-js';
+
+/** Bytes that a shard may hold, over all of its streams. */
+export interface ByteBudget {
+  readonly bytesMax: number;
+  /** @returns false when there is no room: nothing has been taken then */
+  take(bytes: number): boolean;
+  give(bytes: number): void;
+}
+
+/** Where a transport listens. */
+export interface ListenOptions {
   readonly host: string;
   readonly port: number;
   /** Flag that chooses the port, without dashes: for the message when it cannot be had. */
   readonly flag?: string | undefined;
-  /** Several shards listen on one port. */
+  /** Let several threads listen on the port; the kernel spreads connections. Needs Node 22.12 or newer. */
   readonly reusePort: boolean;
+  /** Absent = plain text. */
+  readonly tls?: TlsMaterial | undefined;
+  /** Connections at one time; one more is closed at once. Absent = as many as there are file descriptors. */
+  readonly connectionsMax?: number | undefined;
+}
+
+export interface TransportOptions extends ListenOptions {
   readonly maxReceiveBytes: number;
   readonly maxSendBytes: number;
-  /** PEM; absent = plain text. */
-  readonly tls?: TlsMaterial | undefined;
+  /** Streams that are served at one time; the transport takes some more, for them to be told so. */
+  readonly streamsMax: number;
+  /** A stream on which nothing comes for this long is told (`ProcessHandler.stalled`). */
+  readonly stallMs: number;
+  /** For messages that are not complete and replies that the proxy does not take. */
+  readonly budget: ByteBudget;
 }
 
 /** A private key and its certificate chain, PEM. */
@@ -45,6 +90,8 @@ export interface KeyPair {
 export interface TlsMaterial extends KeyPair {
   readonly minVersion?: 'TLSv1.2' | 'TLSv1.3' | undefined;
   readonly ciphers?: string | undefined;
+  /** Peers must show a certificate of these authorities (PEM); absent = peers show none. */
+  readonly clientCa?: string | undefined;
 }
 
 /** State of a health service. */
@@ -71,3 +118,15 @@ export interface Transport {
   drain(timeoutMs: number): Promise<void>;
   close(): Promise<void>;
 }
+
+/** A health service on a port of its own. */
+export interface HealthListener {
+  readonly port: number;
+  close(): Promise<void>;
+}
+
+/** Where the health service listens. */
+export type HealthListenOptions = Pick<ListenOptions, 'host' | 'port' | 'flag' | 'tls'>;
+
+/** Largest health message: a service name, or a list of a few. */
+export const HEALTH_MESSAGE_BYTES = 64 * 1024;

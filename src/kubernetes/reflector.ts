@@ -1,15 +1,7 @@
 import { type ApiClient, ApiFailure, type StatusObject, statusFailure } from './api-client.js';
 import { type Kind, kindPath, resourceName } from './kinds.js';
+import { Batch, type Kept, metadataOf, ObjectCopy, type ObjectProblem } from './object-copy.js';
 import { BrokenStream, readWatch, type WatchEvent } from './watch-stream.js';
-
-/** Why an object was left out, in words that name the field and the remedy. */
-export class ObjectProblem {
-  readonly text: string;
-
-  constructor(text: string) {
-    this.text = text;
-  }
-}
 
 export type ReflectorState = 'probing' | 'listing' | 'watching' | 'waiting' | 'absent' | 'forbidden';
 
@@ -48,18 +40,6 @@ export interface ReflectorCounts {
   readonly reconnects: ReadonlyMap<string, number>;
 }
 
-interface Kept<Value> {
-  readonly version: string;
-  readonly value: Value;
-}
-
-interface Metadata {
-  readonly uid?: string;
-  readonly name?: string;
-  readonly resourceVersion?: string;
-  readonly annotations?: Readonly<Record<string, string>>;
-}
-
 const BACKOFF_MS_MIN = 100;
 const RETRY_AFTER_MS_MAX = 30_000;
 /** A stream that lived so long has shown that the server is well. */
@@ -76,7 +56,6 @@ const FIRST_STATE_SILENCE_MS = 10_000;
 /** Drawn between these, as client-go does, so that not all watches end at once. */
 const STREAM_SECONDS = [300, 600] as const;
 const PAGE_OBJECTS = 500;
-const OBJECTS_MAX = 100_000;
 const FIRST_STATE_END = 'k8s.io/initial-events-end';
 const FIRST_STATE_QUERY = 'sendInitialEvents=true&resourceVersionMatch=NotOlderThan';
 
@@ -88,9 +67,7 @@ export class Reflector<Value> {
   readonly #options: ReflectorOptions<Value>;
   readonly #now: () => number;
   readonly #random: () => number;
-  #objects = new Map<string, Kept<Value>>();
-  /** Objects that were left out: UID → version. */
-  #rejected = new Map<string, string>();
+  readonly #copy: ObjectCopy<Value>;
   readonly #relists = new Map<string, number>();
   readonly #reconnects = new Map<string, number>();
   readonly #stopping = new AbortController();
@@ -109,12 +86,12 @@ export class Reflector<Value> {
   #heardMs: number;
   #complaint = '';
   #problem = '';
-  #tooMany = false;
 
   constructor(options: ReflectorOptions<Value>) {
     this.#options = options;
     this.#now = options.now ?? (() => performance.now());
     this.#random = options.random ?? Math.random;
+    this.#copy = new ObjectCopy(options);
     this.#heardMs = this.#now();
   }
 
@@ -142,11 +119,11 @@ export class Reflector<Value> {
   }
 
   get rejected(): number {
-    return this.#rejected.size;
+    return this.#copy.rejected;
   }
 
   get size(): number {
-    return this.#objects.size;
+    return this.#copy.size;
   }
 
   get counts(): ReflectorCounts {
@@ -154,7 +131,7 @@ export class Reflector<Value> {
   }
 
   values(): Value[] {
-    return [...this.#objects.values()].map(({ value }) => value);
+    return this.#copy.values();
   }
 
   /** Begins to follow the objects. */
@@ -254,9 +231,9 @@ export class Reflector<Value> {
     if (type === 'ERROR') throw statusFailure(object as StatusObject);
     const { annotations, resourceVersion } = metadataOf(object);
     if (stream.first === undefined) {
-      if (type !== 'BOOKMARK') this.#apply(type, object, batch);
+      if (type !== 'BOOKMARK') this.#copy.apply(type, object, batch);
     } else if (type !== 'BOOKMARK') {
-      this.#collect(type, object, stream.first);
+      this.#copy.collect(type, object, stream.first);
       return;
     } else if (annotations?.[FIRST_STATE_END] !== 'true') return;
     else {
@@ -269,71 +246,11 @@ export class Reflector<Value> {
     this.#failures = 0;
   }
 
-  #collect(type: WatchEvent['type'], object: unknown, first: Map<string, Kept<Value>>): void {
-    const { uid } = metadataOf(object);
-    if (type === 'DELETED') {
-      if (uid !== undefined) first.delete(uid);
-      return;
-    }
-    const kept = this.#read(object, first.size);
-    if (kept !== undefined) first.set(uid!, kept);
-  }
-
-  #apply(type: WatchEvent['type'], object: unknown, batch: Batch<Value>): void {
-    const { uid } = metadataOf(object);
-    const before = uid === undefined ? undefined : this.#objects.get(uid);
-    if (type === 'DELETED') {
-      if (uid !== undefined) this.#rejected.delete(uid);
-      if (before === undefined) return;
-      this.#objects.delete(uid!);
-      batch.remove(before.value);
-      return;
-    }
-    const kept = this.#read(object, before === undefined ? this.#objects.size : 0);
-    if (kept === undefined) {
-      if (before === undefined) return;
-      this.#objects.delete(uid!);
-      batch.remove(before.value);
-    } else if (before?.version !== kept.version) {
-      this.#objects.set(uid!, kept);
-      batch.set(kept.value, before?.value);
-    }
-  }
-
-  /** What is kept of an object; undefined = nothing, which was reported once per UID and version. */
-  #read(object: unknown, others: number): Kept<Value> | undefined {
-    const { kind, read, report } = this.#options;
-    const { uid, name, resourceVersion: version } = metadataOf(object);
-    if (uid === undefined || version === undefined) {
-      report(`${kind.name} ${name ?? 'without a name'} is left out: metadata.uid and resourceVersion are missing`);
-      return undefined;
-    }
-    if (others >= OBJECTS_MAX) {
-      if (!this.#tooMany) report(`more than ${OBJECTS_MAX} objects of kind ${kind.name}: the rest is left out`);
-      this.#tooMany = true;
-      return undefined;
-    }
-    const value = readSafely(read, object);
-    if (!(value instanceof ObjectProblem)) {
-      this.#rejected.delete(uid);
-      return { version, value };
-    }
-    if (this.#rejected.get(uid) !== version) report(`${kind.name} ${name}: ${value.text}; the object is left out`);
-    this.#rejected.set(uid, version);
-    return undefined;
-  }
-
-  /** Puts a complete first state in the place of the copy. */
+  /** Puts a complete first state in the place of the copy; the first one of all is told even when it is empty. */
   #swap(first: Map<string, Kept<Value>>, batch: Batch<Value>): void {
-    for (const [uid, { value }] of this.#objects) if (!first.has(uid)) batch.remove(value);
-    for (const [uid, { version, value }] of first) {
-      const before = this.#objects.get(uid);
-      if (before?.version !== version) batch.set(value, before?.value);
-    }
-    this.#objects = first;
-    const wasSynced = this.#synced;
+    this.#copy.swap(first, batch);
+    if (!this.#synced) batch.tell = true;
     this.#synced = true;
-    if (!wasSynced) batch.tell = true;
   }
 
   #tell(batch: Batch<Value>): void {
@@ -348,7 +265,7 @@ export class Reflector<Value> {
       const parameters = `limit=${PAGE_OBJECTS}${token === '' ? '' : `&continue=${encodeURIComponent(token)}`}`;
       const page = (await this.#options.client.request('GET', this.#path(parameters))) as ObjectList;
       this.#answered();
-      for (const object of page.items ?? []) this.#collect('ADDED', object, first);
+      for (const object of page.items ?? []) this.#copy.collect('ADDED', object, first);
       token = page.metadata?.continue ?? '';
       version = page.metadata?.resourceVersion;
     } while (token !== '');
@@ -429,14 +346,12 @@ export class Reflector<Value> {
   /** The cluster does not have the kind: what was there of it is gone. */
   #missing(): number {
     this.#misses++;
-    if (this.#misses < 2 && this.#objects.size > 0) return ABSENT_CONFIRM_MS;
+    if (this.#misses < 2 && this.#copy.size > 0) return ABSENT_CONFIRM_MS;
     this.#version = undefined;
     this.#relistReason = 'served again';
     const batch = new Batch<Value>();
-    const wasSynced = this.#synced;
     this.#swap(new Map(), batch);
     this.#become('absent', `the cluster does not have ${this.#resource()}; install its CRD`);
-    batch.tell = !wasSynced;
     this.#tell(batch);
     return this.#options.absentRetryMs ?? ABSENT_RETRY_MS;
   }
@@ -477,48 +392,6 @@ interface ObjectList {
 interface Stream<Value> {
   /** Collects the first state until its end. */
   first: Map<string, Kept<Value>> | undefined;
-}
-
-/** Changes that are told together: the last value of each object counts. */
-class Batch<Value> {
-  /** Told also when nothing changed: the first state is complete. */
-  tell = false;
-  readonly #set = new Set<Value>();
-  readonly #removed = new Set<Value>();
-
-  set(value: Value, before: Value | undefined): void {
-    if (before !== undefined) this.#set.delete(before);
-    this.#set.add(value);
-  }
-
-  remove(value: Value): void {
-    this.#set.delete(value);
-    this.#removed.add(value);
-  }
-
-  get empty(): boolean {
-    return this.#set.size === 0 && this.#removed.size === 0;
-  }
-
-  get changes(): Value[] {
-    return [...this.#set];
-  }
-
-  get removals(): Value[] {
-    return [...this.#removed];
-  }
-}
-
-function metadataOf(object: unknown): Metadata {
-  return (object as { metadata?: Metadata } | null)?.metadata ?? {};
-}
-
-function readSafely<Value>(read: (object: unknown) => Value | ObjectProblem, object: unknown): Value | ObjectProblem {
-  try {
-    return read(object);
-  } catch (error) {
-    return new ObjectProblem(`cannot be read: ${error instanceof Error ? error.message : String(error)}`);
-  }
 }
 
 function count(counts: Map<string, number>, reason: string): void {

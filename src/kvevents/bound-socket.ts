@@ -26,7 +26,7 @@ export interface BoundSocketOptions {
 }
 
 /** Topics that are followed; engines have one or a few each. */
-const TOPICS_MOST = 8_192;
+const TOPICS_MAX = 8_192;
 
 /** One socket to which engines connect; their topics say which endpoint they are. Lost events cannot be fetched here. */
 export class BoundSocket {
@@ -103,7 +103,7 @@ export class BoundSocket {
     if (publisher === undefined) return undefined;
     const known = this.#streams.get(topic);
     if (known?.blocks === publisher.blocks) return known.stream;
-    if (known === undefined && this.#streams.size >= TOPICS_MOST) return undefined;
+    if (known === undefined && this.#streams.size >= TOPICS_MAX) return undefined;
     const stream = new EventStream(publisher.blocks, this.#options.counts);
     this.#streams.set(topic, { ...publisher, stream });
     return stream;

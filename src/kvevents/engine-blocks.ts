@@ -23,8 +23,8 @@ const TIER_BITS: Readonly<Record<Tier, number>> = { gpu: 1, cpu: 2, other: 4 };
 /** Caches whose blocks hold everything before them, so that a prefix can be taken from them (llm-d-router's list). */
 const PREFIX_KINDS: ReadonlySet<string> = new Set(['full_attention', 'mla_attention', 'sink_full_attention']);
 /** References of one chain hash that are counted; what has more stays until its endpoint is cleared. */
-const REFERENCES_MOST = 65_000;
-const GROUPS_MOST = 64;
+const REFERENCES_MAX = 65_000;
+const GROUPS_MAX = 64;
 
 /**
  * The blocks of one endpoint, as its engine tells them. The index knows a block by our chain hash, which is made anew
@@ -139,7 +139,7 @@ export class EngineBlocks {
       this.#links.setValue(place, i, hash);
       const held = this.#held.find(hash);
       if (held < 0) this.#held.setMark(this.#held.add(hash), 1);
-      else this.#held.setMark(held, Math.min(this.#held.mark(held) + 1, REFERENCES_MOST));
+      else this.#held.setMark(held, Math.min(this.#held.mark(held) + 1, REFERENCES_MAX));
     }
     return true;
   }
@@ -237,7 +237,7 @@ export class EngineBlocks {
 
   #isPrefixGroup({ group, groupKind }: Stored): boolean {
     if (group === undefined || groupKind === undefined || PREFIX_KINDS.has(groupKind)) return true;
-    if (this.#skippedGroups.size < GROUPS_MOST) this.#skippedGroups.add(group);
+    if (this.#skippedGroups.size < GROUPS_MAX) this.#skippedGroups.add(group);
     return false;
   }
 }

@@ -1,3 +1,4 @@
+import { LOCK_RETRY_MS, LockRetry } from '../core/lock-retry.js';
 import type { PrefixIndex } from '../core/prefix-index.js';
 import { IndexBusyError } from '../core/prefix-index.js';
 import type { TokenChain } from '../core/token-chain.js';
@@ -51,9 +52,6 @@ interface Watched {
   readonly subscription: Subscription | undefined;
 }
 
-/** Between two tries to take expired blocks out of the index. */
-const BUSY_AGAIN_MS = 5;
-
 /** Keeps the prefix index at what the engines say they hold. On the control thread, the only writer besides decisions. */
 export class EventFeed {
   readonly #options: EventFeedOptions;
@@ -66,6 +64,8 @@ export class EventFeed {
   readonly #bound: BoundSocket | undefined;
   readonly #speculations: Speculations | undefined;
   readonly #problems = new Map<string, string>();
+  /** Expired blocks that a dead thread's lock keeps in the index. */
+  readonly #expiries = new LockRetry({ pauseMsMax: LOCK_RETRY_MS });
 
   constructor(options: EventFeedOptions) {
     this.#options = options;
@@ -168,15 +168,18 @@ export class EventFeed {
   }
 
   #expire(slot: number, generation: number, hashes: BigUint64Array): void {
-    const watched = this.#watched.get(slot);
-    // The endpoint is gone, and with it everything that it was believed to hold.
-    if (watched?.assignment.generation !== generation) return;
-    try {
-      this.counts.expired += watched.blocks.dropUnconfirmed(hashes);
-    } catch (error) {
-      if (!(error instanceof IndexBusyError)) throw error;
-      setTimeout(() => this.#expire(slot, generation, hashes), BUSY_AGAIN_MS).unref();
-    }
+    this.#expiries.run(() => {
+      const watched = this.#watched.get(slot);
+      // The endpoint is gone, and with it everything that it was believed to hold.
+      if (watched?.assignment.generation !== generation) return true;
+      try {
+        this.counts.expired += watched.blocks.dropUnconfirmed(hashes);
+        return true;
+      } catch (error) {
+        if (error instanceof IndexBusyError) return false;
+        throw error;
+      }
+    });
   }
 
   readings(): readonly FeedReading[] {

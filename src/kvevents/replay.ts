@@ -4,7 +4,7 @@ import { replayedMessage, replayRequest } from './frames.js';
 /** A publisher that says nothing for so long has no more to say. */
 const IDLE_MS = 2_000;
 /** A replay that takes longer is given up. */
-const LONGEST_MS = 120_000;
+const TIME_MS_MAX = 120_000;
 /** A publisher that could not replay is not asked again for so long. */
 export const COOLDOWN_MS = 30_000;
 /** Replays under way at once: publishers answer from the loop that sends the live events. */
@@ -39,7 +39,7 @@ export async function replay(
 ): Promise<'complete' | 'incomplete'> {
   // Several sockets ask at once, and REQ takes only one answer, so DEALER it is.
   const dealer = new Dealer({ linger: 0, receiveTimeout: IDLE_MS, sendTimeout: IDLE_MS });
-  const end = performance.now() + LONGEST_MS;
+  const end = performance.now() + TIME_MS_MAX;
   try {
     dealer.connect(address);
     await dealer.send(replayRequest(from));

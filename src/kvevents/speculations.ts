@@ -7,7 +7,7 @@ interface Speculation {
 }
 
 /** Prompts that may wait for their confirmation; of more, the oldest expire early. */
-const WAITING_MOST = 65_536;
+const WAITING_MAX = 65_536;
 
 /** What was believed and when it ends: first in, first out, since all of it lives equally long. */
 export class Speculations {
@@ -36,7 +36,7 @@ export class Speculations {
 
   add(slot: number, generation: number, hashes: BigUint64Array): void {
     this.#waiting.push({ until: this.#now() + this.#ttlMs, slot, generation, hashes });
-    if (this.size > WAITING_MOST) this.#expireOldest();
+    if (this.size > WAITING_MAX) this.#expireOldest();
     this.#timer ??= this.#wake(this.#ttlMs);
   }
 

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Subscriber } from 'zeromq';
+import { LOCK_RETRY_MS } from '../core/lock-retry.js';
 import { IndexBusyError } from '../core/prefix-index.js';
 import type { EventCounts } from './event-counts.js';
 import type { EventStream } from './event-stream.js';
@@ -30,8 +31,6 @@ export const WAITING_MESSAGES = 1_000;
 export const MESSAGE_BYTES = 16 * 1024 * 1024;
 /** Between two tries to connect; llm-d-router's pause. */
 const RECONNECT_MS = 5_000;
-/** Between two tries to write into the index: a thread that died with its lock is being cleaned up after. */
-const BUSY_AGAIN_MS = 5;
 
 /** Repeat what finds the index locked by a dead thread, until that has been repaired. */
 export async function whenFree<T>(work: () => T): Promise<T> {
@@ -40,7 +39,7 @@ export async function whenFree<T>(work: () => T): Promise<T> {
       return work();
     } catch (error) {
       if (!(error instanceof IndexBusyError)) throw error;
-      await sleep(BUSY_AGAIN_MS);
+      await sleep(LOCK_RETRY_MS);
     }
   }
 }

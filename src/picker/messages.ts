@@ -1,7 +1,7 @@
-import type { SaturationSettings } from '../admission/saturation.js';
+import type { SaturationSettings } from '../admission/settings.js';
 import type { PoolMemory } from '../core/memory.js';
 import type { UsageReport } from '../flow-control/waiting-line.js';
-import type { KeyPair, ServingStatus, TlsMaterial } from '../ingress/transport.js';
+import type { KeyPair, ServingStatus, TlsMaterial, TransportName } from '../ingress/transport.js';
 import type { LogOptions } from '../operations/log.js';
 import type { LegacyModel, ModelRewrite, SlotAssignment } from '../pool/endpoint.js';
 import type { TokenSettings } from '../request/tokens/settings.js';
@@ -11,6 +11,7 @@ import type { ObjectiveTimes } from '../scheduling/wanted-times.js';
 
 /** Settings that a shard is started with. */
 export interface ShardSettings {
+  readonly transport: TransportName;
   readonly host: string;
   readonly port: number;
   readonly reusePort: boolean;
@@ -30,6 +31,8 @@ export interface ShardSettings {
   readonly maxRequestBodyBytes: number;
   readonly maxStreams: number;
   readonly maxBufferedBytes: number;
+  readonly maxConnections: number;
+  readonly requestIdleMs: number;
   readonly emitScores: boolean;
   readonly ignoreSubset: boolean;
   /** Let requests choose their profile with a header. */

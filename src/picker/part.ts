@@ -1,7 +1,4 @@
-/**
- * A part of a picker with a lifetime. Parts start one after another; all of them drain in the same order, and stop in the
- * reverse order. A part that fails to start stops the whole picker.
- */
+/** A part of a picker with a lifetime. */
 export interface Part {
   /** Opens what the part serves or follows. */
   start?(): Promise<void> | void;
@@ -9,4 +6,32 @@ export interface Part {
   drain?(timeoutMs: number): Promise<void> | void;
   /** Ends the part, also one that was not started or failed to. */
   stop?(): Promise<void> | void;
+}
+
+/** Parts that start one after another, drain in the same order and stop in the reverse order. */
+export class PartList {
+  readonly #parts: readonly Part[];
+  #stopped = false;
+
+  constructor(parts: readonly (Part | undefined)[]) {
+    this.#parts = parts.filter((part) => part !== undefined);
+  }
+
+  /** A part that fails to start stops all of them. @throws what that part has thrown */
+  async start(): Promise<void> {
+    try {
+      for (const part of this.#parts) await part.start?.();
+    } catch (error) {
+      await this.stop(0);
+      throw error;
+    }
+  }
+
+  /** Drains within `drainMs`, then stops. A second call may shorten the time; each part is stopped once. */
+  async stop(drainMs: number): Promise<void> {
+    for (const part of this.#parts) await part.drain?.(drainMs);
+    if (this.#stopped) return;
+    this.#stopped = true;
+    for (const part of [...this.#parts].reverse()) await part.stop?.();
+  }
 }

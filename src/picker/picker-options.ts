@@ -1,6 +1,6 @@
 import type { Piscina } from 'piscina';
 import type { LoadedConfiguration, LoadOptions } from '../config/load.js';
-import type { TlsMaterial } from '../ingress/transport.js';
+import type { TlsMaterial, TransportName } from '../ingress/transport.js';
 import type { Logger, LogOptions } from '../operations/log.js';
 import type { MetricsServerOptions } from '../operations/telemetry/metrics-server.js';
 import type { FileWatchOptions } from '../pool/discovery/file-watch.js';
@@ -20,6 +20,7 @@ export interface PickerOptions {
   /** Addresses of the modules of third-party plugins (resolvePluginModule). */
   readonly pluginModules: readonly string[];
   readonly host: string;
+  readonly transport: TransportName;
   readonly grpcPort: number;
   readonly healthPort: number;
   readonly metricsPort: number;
@@ -42,6 +43,9 @@ export interface PickerOptions {
   /** Of the whole process: each shard gets its share. */
   readonly maxStreams: number;
   readonly maxBufferedBytes: number;
+  readonly maxConnections: number;
+  /** Requests of which nothing comes for so long are answered with a 408. */
+  readonly requestIdleMs: number;
   readonly emitScores: boolean;
   readonly ignoreSubset: boolean;
   /** Let requests choose their profile with a header. */

@@ -3,8 +3,8 @@ import type { CurrentSettings } from '../core/current-settings.js';
 import { EndpointTable } from '../core/endpoint-table.js';
 import { attachCore, type CoreInstance, createPoolMemory, defaultPoolSizes, type PoolMemory } from '../core/memory.js';
 import { poolClockMs } from '../core/pool-clock.js';
-import type { HealthSource } from '../ingress/transport.js';
-import { type HealthListener, listenHealth } from '../ingress/transports/grpc.js';
+import type { HealthListener, HealthSource } from '../ingress/transport.js';
+import { listenHealth } from '../ingress/transports/create.js';
 import { HealthState } from '../operations/health.js';
 import type { SlotAssignment } from '../pool/endpoint.js';
 import { SlotTable } from '../pool/slots.js';
@@ -22,7 +22,7 @@ import { type PlacedPrograms, ProgramPublisher } from './control/program-publish
 import { configuredSettings, shardSettings } from './control/shard-settings.js';
 import { JobPool } from './jobs/job-pool.js';
 import type { FromShard } from './messages.js';
-import type { Part } from './part.js';
+import { type Part, PartList } from './part.js';
 import type { PickerOptions } from './picker-options.js';
 import { ShardPool } from './shards/shard-pool.js';
 
@@ -43,14 +43,14 @@ export interface PickerPorts {
   health: number;
 }
 
-/** Makes the parts of a picker and joins them: what one part has to tell another goes through here. */
+/** Makes the parts of a picker and carries what one of them reports to the others. */
 export class PickerParts {
   readonly memory: PoolMemory;
   readonly shards: ShardPool;
   readonly metrics: MetricsPage;
   readonly ports: PickerPorts = { grpc: 0, health: 0 };
   /** In the order of their start. */
-  readonly list: readonly Part[];
+  readonly list: PartList;
   readonly #options: PickerOptions;
   readonly #configuration: { current: LoadedConfiguration };
   readonly #core: CoreInstance;
@@ -94,10 +94,10 @@ export class PickerParts {
     this.list = this.#inOrder();
   }
 
-  /** Each part starts after those that it shows or feeds; shards come late because they open the door. */
-  #inOrder(): readonly Part[] {
+  /** Each part starts after those that it shows or is fed by. The shards come late because they open the serving port. */
+  #inOrder(): PartList {
     const health = this.#health;
-    const parts: readonly (Part | undefined)[] = [
+    return new PartList([
       { drain: () => health.update({ draining: true }) },
       this.#options.kubernetes?.election((leader) => health.update({ leader })),
       this.#options.kubernetes,
@@ -119,8 +119,7 @@ export class PickerParts {
       this.#makeCertificateWatch(),
       this.#reload,
       this.#informers,
-    ];
-    return parts.filter((part) => part !== undefined);
+    ]);
   }
 
   /**
@@ -243,11 +242,12 @@ export class PickerParts {
   }
 
   #makeHealthListener(): Part {
-    const { host, healthPort: port } = this.#options;
+    const { host, healthPort: port, transport } = this.#options;
     let listener: HealthListener | undefined;
     return {
       start: async () => {
-        listener = await listenHealth({ host, port, flag: 'grpc-health-port', tls: undefined }, this.#health);
+        const options = { host, port, flag: 'grpc-health-port', tls: undefined };
+        listener = await listenHealth(transport, options, this.#health);
         this.ports.health = listener.port;
       },
       stop: () => listener?.close(),

@@ -6,7 +6,6 @@ import type { ShardPool } from './shards/shard-pool.js';
 /** A picker in this process: control thread here, shards as worker threads. */
 export class Picker {
   readonly #parts: PickerParts;
-  #stopped = false;
 
   constructor(options: PickerOptions) {
     this.#parts = new PickerParts(options);
@@ -27,21 +26,12 @@ export class Picker {
    */
   async start(): Promise<{ grpcPort: number; healthPort: number; metricsPort: number }> {
     const { list, ports, metrics } = this.#parts;
-    try {
-      for (const part of list) await part.start?.();
-    } catch (error) {
-      await this.stop(0);
-      throw error;
-    }
+    await list.start();
     return { grpcPort: ports.grpc, healthPort: ports.health, metricsPort: metrics.port };
   }
 
   /** Not ready at once; streams finish within `drainMs`; then everything is closed. May be called again to hurry. */
-  async stop(drainMs: number): Promise<void> {
-    const { list } = this.#parts;
-    for (const part of list) await part.drain?.(drainMs);
-    if (this.#stopped) return;
-    this.#stopped = true;
-    for (const part of [...list].reverse()) await part.stop?.();
+  stop(drainMs: number): Promise<void> {
+    return this.#parts.list.stop(drainMs);
   }
 }

@@ -1,6 +1,6 @@
 import type { LatencyCoefficients } from '../core/latency-predictions.js';
-import { AnchoredRidge, type CoefficientPrior } from './anchored-ridge.js';
 import type { LatencyPriors } from './latency-priors.js';
+import { type CoefficientPrior, ScaledRidge } from './scaled-ridge.js';
 
 /** What one request has shown; undefined = it tells nothing of that time. Milliseconds. */
 export interface LatencyObservation {
@@ -16,7 +16,7 @@ const ENDPOINT_MEMORY = 500;
 const PRIOR_WORTH = 2;
 const POOL_WORTH = 8;
 /** Longer times are no latencies but hung requests. */
-const LONGEST_MS = 3_600_000;
+const TIME_MS_MAX = 3_600_000;
 /** Predictions below these count as these when errors are weighed against them (the design notes' floors). */
 const TTFT_FLOOR_MS = 20;
 const TPOT_FLOOR_MS = 5;
@@ -25,29 +25,29 @@ const TPOT_FLOOR_MS = 5;
 class TimeModel {
   readonly #priors: readonly CoefficientPrior[];
   readonly #floor: number;
-  readonly pool: AnchoredRidge;
+  readonly pool: ScaledRidge;
   /** Mean squares of the features. */
   readonly #squares: Float64Array;
 
   constructor(priors: readonly CoefficientPrior[], floor: number) {
     this.#priors = priors;
     this.#floor = floor;
-    this.pool = new AnchoredRidge({ priors, worth: PRIOR_WORTH, memory: POOL_MEMORY, floor });
+    this.pool = new ScaledRidge({ priors, worth: PRIOR_WORTH, memory: POOL_MEMORY, floor });
     this.#squares = Float64Array.from(priors, ({ magnitude }) => magnitude ** 2);
   }
 
   /** A model that starts where the pool is. */
-  ofEndpoint(): AnchoredRidge {
+  ofEndpoint(): ScaledRidge {
     const priors = this.#priors.map((prior, i) => ({
       ...prior,
       value: this.pool.coefficients[i]!,
       magnitude: Math.sqrt(this.#squares[i]!),
     }));
-    return new AnchoredRidge({ priors, worth: POOL_WORTH, memory: ENDPOINT_MEMORY, floor: this.#floor });
+    return new ScaledRidge({ priors, worth: POOL_WORTH, memory: ENDPOINT_MEMORY, floor: this.#floor });
   }
 
-  learn(own: AnchoredRidge, features: ArrayLike<number>, ms: number): boolean {
-    if (!(ms > 0 && ms <= LONGEST_MS) || !this.pool.observe(features, ms)) return false;
+  learn(own: ScaledRidge, features: ArrayLike<number>, ms: number): boolean {
+    if (!(ms > 0 && ms <= TIME_MS_MAX) || !this.pool.observe(features, ms)) return false;
     for (let i = 0; i < this.#squares.length; i++) {
       // Never 0, or nothing would hold a coefficient whose feature has not been seen for long.
       const least = this.#priors[i]!.magnitude ** 2 / POOL_MEMORY;
@@ -61,8 +61,8 @@ class TimeModel {
 
 interface EndpointModel {
   readonly generation: number;
-  readonly ttft: AnchoredRidge;
-  readonly tpot: AnchoredRidge;
+  readonly ttft: ScaledRidge;
+  readonly tpot: ScaledRidge;
 }
 
 /**

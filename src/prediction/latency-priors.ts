@@ -1,5 +1,5 @@
 import type { LatencyCoefficients } from '../core/latency-predictions.js';
-import type { CoefficientPrior } from './anchored-ridge.js';
+import type { CoefficientPrior } from './scaled-ridge.js';
 import type { PredictionSettings } from './settings.js';
 
 /** What is believed about both times, by feature in the order of `predictionFeatures`. Milliseconds. */

@@ -15,7 +15,7 @@ export interface LatencyTrainerOptions {
 /** Samples of one round at most: about ten milliseconds of work. */
 const SAMPLES_PER_ROUND_MAX = 2_000;
 /** Shorter answers say little about the time between two tokens. */
-const LEAST_OUTPUT_TOKENS = 4;
+const OUTPUT_TOKENS_MIN = 4;
 /** How fast the mean of a signal, which stands for an unknown one, follows. */
 const MEAN_FOLLOWS = 0.02;
 
@@ -62,7 +62,7 @@ export class LatencyTrainer {
   #take(sample: TrainingSample): void {
     if (sample.outcome !== 'completed') return;
     const { streaming } = this.#settings;
-    const counts = (sample.outputTokens ?? 0) >= LEAST_OUTPUT_TOKENS;
+    const counts = (sample.outputTokens ?? 0) >= OUTPUT_TOKENS_MIN;
     // With other endpoints before it the first token is not this one's work.
     const own = sample.staged ? undefined : sample.firstOutputMs;
     const ttftMs = streaming ? own : sample.durationMs;

@@ -1,7 +1,7 @@
 /** Failures in a row after which a source is left alone. */
 const FAILURES = 5;
 const FIRST_PAUSE_MS = 1_000;
-const LONGEST_PAUSE_MS = 30_000;
+const PAUSE_MS_MAX = 30_000;
 
 /**
  * Leaves a source alone that fails again and again, for a time that doubles: requests then do not wait for what will not
@@ -35,7 +35,7 @@ export class FailurePause {
   failed(): void {
     this.#failures++;
     if (this.#failures < FAILURES) return;
-    if (this.#failures > FAILURES) this.#length = Math.min(LONGEST_PAUSE_MS, this.#length * 2);
+    if (this.#failures > FAILURES) this.#length = Math.min(PAUSE_MS_MAX, this.#length * 2);
     this.#until = this.#now() + this.#length;
   }
 }

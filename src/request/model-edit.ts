@@ -1,4 +1,4 @@
-import { editBody, jsonString } from './json-edit.js';
+import type { Span } from '../core/types.js';
 import type { ModelEdit } from './understand.js';
 
 const OPENING_BRACE = 0x7b;
@@ -23,4 +23,37 @@ function behindOpeningBrace(chunks: readonly Uint8Array[]): number {
     offset += chunk.length;
   }
   throw new RangeError('the body holds no object');
+}
+
+/**
+ * Replace a byte range of a body that is held as a list of chunks. What stays is not copied: the new list shares the old
+ * chunks' memory.
+ * @param span over all chunks; it may begin and end in any of them, and be empty.
+ * @throws RangeError when the span does not lie within the body.
+ */
+export function editBody(chunks: readonly Uint8Array[], span: Span, replacement: Uint8Array): Uint8Array[] {
+  const length = chunks.reduce((sum, chunk) => sum + chunk.length, 0);
+  if (span.start < 0 || span.end < span.start || span.end > length)
+    throw new RangeError(`span ${span.start}..${span.end} does not lie within a body of ${length} bytes`);
+  return [
+    ...slice(chunks, 0, span.start),
+    ...slice([replacement], 0, replacement.length),
+    ...slice(chunks, span.end, length),
+  ];
+}
+
+/** The parts of chunks that cover the bytes from `start` to `end`; none of them is empty. */
+function* slice(chunks: readonly Uint8Array[], start: number, end: number): Generator<Uint8Array> {
+  let at = 0;
+  for (const chunk of chunks) {
+    const from = Math.max(start - at, 0);
+    const to = Math.min(end - at, chunk.length);
+    if (from < to) yield from === 0 && to === chunk.length ? chunk : chunk.subarray(from, to);
+    at += chunk.length;
+  }
+}
+
+/** A string as JSON, in UTF-8, quotes included. */
+export function jsonString(value: string): Uint8Array {
+  return Buffer.from(JSON.stringify(value));
 }

@@ -6,6 +6,7 @@ export const STATUS_OF_CODE: Readonly<Record<RejectionCode, number>> = {
   Unauthorized: 401,
   Forbidden: 403,
   NotFound: 404,
+  RequestTimeout: 408,
   PreconditionFailed: 412,
   PayloadTooLarge: 413,
   ResourceExhausted: 429,
@@ -30,6 +31,16 @@ export function bodyTooLarge(bytes: number, limit: number): Rejection {
     kind: 'rejected',
     code: 'PayloadTooLarge',
     message: `request body of at least ${bytes} bytes is over the bound of ${limit} bytes (--max-request-body-size)`,
+    reason: undefined,
+  };
+}
+
+/** The proxy has begun a request and sends nothing more of it. */
+export function requestTimeout(): Rejection {
+  return {
+    kind: 'rejected',
+    code: 'RequestTimeout',
+    message: 'the request did not come to its end (--request-idle-timeout)',
     reason: undefined,
   };
 }

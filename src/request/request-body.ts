@@ -1,30 +1,25 @@
 import type { RequestScanResult } from '../core/types.js';
 import type { Rejection } from '../scheduling/decision.js';
+import { BodyMemory } from './body-memory.js';
 import type { BodyScanner } from './body-scanner.js';
 import type { Dialect } from './dialects.js';
 import { badRequest, bodyTooLarge, overloaded } from './rejections.js';
 
 /**
- * What a held chunk costs beside its bytes (its Buffer object and its place in the list, measured with many one-byte
- * chunks). Counted, so that a body in tiny pieces cannot take more memory than it is charged for.
- */
-export const CHUNK_OVERHEAD_BYTES = 128;
-
-/**
- * A request body on its way in: the received slices, held without a copy, and the scan that reads them as they come.
+ * A request body on its way in: its bytes, copied once, and the scan that reads them as they come.
  * The scan takes one of the core's scan slots from the first byte until `close`.
  */
 export class RequestBody {
-  readonly chunks: Uint8Array[] = [];
+  /** Holds the bytes until `close`, and as long as somebody else retains it. */
+  readonly memory = new BodyMemory();
   /** Bytes of the body so far. */
   bytes = 0;
-  /** What holding them costs. */
-  heldBytes = 0;
   readonly dialect: Dialect;
   readonly #scanner: BodyScanner;
   readonly #blockBytes: number;
   readonly #limit: number;
   #scan = -1;
+  #closed = false;
 
   /**
    * @param blockBytes prompt bytes of one hashed block
@@ -42,13 +37,22 @@ export class RequestBody {
     return this.#scan;
   }
 
-  /** Take the next slice. A rejection is final: the request is to be answered with it at once. */
+  /** The bytes so far, in pieces; valid until `close`, or longer where the memory is retained. */
+  get chunks(): readonly Uint8Array[] {
+    return this.memory.chunks();
+  }
+
+  /** What holding them costs. */
+  get heldBytes(): number {
+    return this.memory.heldBytes;
+  }
+
+  /** Take the next slice, which is copied. A rejection is final: the request is to be answered with it at once. */
   append(chunk: Uint8Array): Rejection | undefined {
     if (chunk.length === 0) return undefined;
     this.bytes += chunk.length;
     if (this.bytes > this.#limit) return bodyTooLarge(this.bytes, this.#limit);
-    this.chunks.push(chunk);
-    this.heldBytes += chunk.length + CHUNK_OVERHEAD_BYTES;
+    this.memory.append(chunk);
     if (this.dialect.prompt === undefined) return undefined;
     const refused = this.#open();
     if (refused !== undefined) return refused;
@@ -65,12 +69,13 @@ export class RequestBody {
     return result.isObject ? result : badRequest(this.dialect.errors.unreadable(undefined));
   }
 
-  /** Give the scan slot and the slices back. Idempotent. */
+  /** Give the scan slot and the memory back. Idempotent. */
   close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
     if (this.#scan >= 0) this.#scanner.close(this.#scan);
     this.#scan = -1;
-    this.chunks.length = 0;
-    this.heldBytes = 0;
+    this.memory.release();
   }
 
   #open(): Rejection | undefined {

@@ -1,3 +1,4 @@
+import { CORE } from '../core/core-names.js';
 import type { CompileContext, ConfiguredPlugin, OutputEstimate, TopologyLabels } from './plugin.js';
 import { openingOperations, predictionOf } from './prediction-operations.js';
 import { singleProfileHandler } from './profile-handlers/single-profile-handler.js';
@@ -13,18 +14,8 @@ import type {
   ProgramOperation,
 } from './program.js';
 
-/**
- * Bounds of the core's tables: MAX_PROFILES in assembly/pool-words.ts, EXPLAIN_COLUMNS, MASK_COUNT, LABEL_COLUMNS and HOST_COLUMNS in
- * assembly/memory.ts, ATTRIBUTE_COLUMNS in assembly/endpoints.ts, MAX_KEYS in assembly/request-area.ts.
- */
-const MAX_PROFILES = 32;
-/** A column for each when a decision is explained; five belong to the terms of marginal cost, one to the note of what it would pick. */
-const MAX_OPERATIONS = 58;
-const MAX_MASKS = 256;
-const MAX_LABELS = 16;
-const MAX_ATTRIBUTES = 8;
-const MAX_REQUEST_KEYS = 16;
-const MAX_HOST_COLUMNS = 16;
+/** A column for each when a decision is explained, besides those of the terms of marginal cost and the note of its pick. */
+const OPERATIONS_MAX = CORE.EXPLAIN_COLUMNS - CORE.SHARE_TERMS - 1;
 
 /** A plugin in a profile; `weight` counts for scorers. */
 export interface ProfilePlugin extends ConfiguredPlugin {
@@ -51,8 +42,8 @@ export function compileScheduling(
   plugins: readonly ConfiguredPlugin[] = [],
   handler: ConfiguredPlugin = onlyProfile,
 ): CompiledScheduling {
-  if (profiles.length > MAX_PROFILES) {
-    throw new ProgramTooLarge(`${profiles.length} profiles, but at most ${MAX_PROFILES} can be held: remove some`);
+  if (profiles.length > CORE.MAX_PROFILES) {
+    throw new ProgramTooLarge(`${profiles.length} profiles, but at most ${CORE.MAX_PROFILES} can be held: remove some`);
   }
   const shared = sharedPrefixSettings(producers);
   const prefix = shared?.settings;
@@ -179,9 +170,9 @@ function compileProfile(
       }),
   );
   const operations = [...opening, ...members];
-  if (operations.length > MAX_OPERATIONS) {
+  if (operations.length > OPERATIONS_MAX) {
     throw new ProgramTooLarge(
-      `profile "${profile.name}" has ${operations.length} plugins, but at most ${MAX_OPERATIONS} fit a program: remove some`,
+      `profile "${profile.name}" has ${operations.length} plugins, but at most ${OPERATIONS_MAX} fit a program: remove some`,
     );
   }
   return { name: profile.name, operations };
@@ -272,8 +263,8 @@ class HookColumnTable {
     const known = this.#indexes.get(key);
     if (known !== undefined) return known;
     const next = this.#indexes.size;
-    if (next === MAX_HOST_COLUMNS) {
-      throw new ProgramTooLarge(`more than ${MAX_HOST_COLUMNS} host filters and scorers: remove some`);
+    if (next === CORE.HOST_COLUMNS) {
+      throw new ProgramTooLarge(`more than ${CORE.HOST_COLUMNS} host filters and scorers: remove some`);
     }
     this.#indexes.set(key, next);
     return next;
@@ -298,10 +289,10 @@ class HookColumnTable {
 
 /** What programs refer to by number, so that profiles with the same label rule or header share it. */
 class CoreTables {
-  readonly masks = new KeyedTable<MaskSpecification>(MAX_MASKS, 'label filters');
-  readonly labels = new KeyedTable<LabelSpecification>(MAX_LABELS, 'labels that scorers look at');
-  readonly requestKeys = new KeyedTable<string>(MAX_REQUEST_KEYS, 'request headers that scorers look at');
-  readonly attributes = new KeyedTable<string>(MAX_ATTRIBUTES, 'attributes of endpoints');
+  readonly masks = new KeyedTable<MaskSpecification>(CORE.MASK_COUNT, 'label filters');
+  readonly labels = new KeyedTable<LabelSpecification>(CORE.LABEL_COLUMNS, 'labels that scorers look at');
+  readonly requestKeys = new KeyedTable<string>(CORE.MAX_KEYS, 'request headers that scorers look at');
+  readonly attributes = new KeyedTable<string>(CORE.ATTRIBUTE_COLUMNS, 'attributes of endpoints');
   readonly columns = new HookColumnTable();
   /** Labels of each topology extractor, by its name. */
   readonly topologies: ReadonlyMap<string, TopologyLabels>;

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { contextLengthRange } from './context-length-range.js';
 import { definePlugin } from './plugin.js';
+import type { LabelValue } from './program.js';
 
 const parameters = z.strictObject({
   label: z
@@ -27,3 +27,16 @@ export const contextLengthAware = definePlugin({
     return { code, name: context.name, weight, parameters: [column] };
   },
 });
+
+/**
+ * The range of prompt lengths in an endpoint's label: `min-max` in tokens, both included. Anything else is bad, the empty
+ * label too; an endpoint without the label takes any length.
+ */
+export function contextLengthRange(label: string | undefined): LabelValue {
+  if (label === undefined) return { kind: 'range', range: undefined };
+  const parts = /^\s*(\d{1,15})\s*-\s*(\d{1,15})\s*$/.exec(label);
+  if (parts === null) return { kind: 'range', range: 'bad' };
+  const min = Number(parts[1]);
+  const max = Number(parts[2]);
+  return { kind: 'range', range: min > max ? 'bad' : { min, max } };
+}

@@ -2,7 +2,7 @@ import type { PromptTokens } from '../core/token-chain.js';
 import type { Outcome } from '../core/training-sample.js';
 import type { Medium } from '../core/types.js';
 import type { Endpoint } from '../pool/endpoint.js';
-import type { HookRequest } from './hooks/host-request.js';
+import type { HookRequest } from './hooks/hook-request.js';
 import type { EndpointPredictions, LatencyPrediction } from './latency-outlook.js';
 import type { RequestHeaders } from './request-headers.js';
 
@@ -117,6 +117,7 @@ export type RejectionCode =
   | 'Unauthorized'
   | 'Forbidden'
   | 'NotFound'
+  | 'RequestTimeout'
   | 'PreconditionFailed'
   | 'ResourceExhausted'
   | 'Internal'

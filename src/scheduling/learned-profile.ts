@@ -1,10 +1,11 @@
-import type { ProgramOperation } from './program.js';
+import { CORE } from '../core/core-names.js';
+import type { Operation, OperationName } from '../core/programs.js';
 
 /**
  * Scorers whose subject marginal cost reckons with: load and cache. What others say (sessions, LoRA adapters, labels, plugins of
  * one's own) goes on beside it.
  */
-const REPLACED: ReadonlyMap<ProgramOperation['code'], string> = new Map<ProgramOperation['code'], string>([
+const REPLACED: ReadonlyMap<OperationName, string> = new Map<OperationName, string>([
   ['OP_SCORE_QUEUE', 'queue-scorer'],
   ['OP_SCORE_RUNNING', 'running-requests-size-scorer'],
   ['OP_SCORE_KV_USAGE', 'kv-cache-utilization-scorer'],
@@ -23,16 +24,13 @@ const REPLACED: ReadonlyMap<ProgramOperation['code'], string> = new Map<ProgramO
 /** Their plugin types. */
 export const replacedScorers: ReadonlySet<string> = new Set(REPLACED.values());
 
-/** What of an operation decides. */
-export type LearnableOperation = Pick<ProgramOperation, 'weight' | 'parameters'> & { readonly code: string };
-
 /** Whether marginal cost can take the place of scorers of this program. */
-export function canLearn(operations: readonly LearnableOperation[]): boolean {
+export function canLearn(operations: readonly Operation[]): boolean {
   return operations.some(isReplaced) && !operations.some(({ code }) => code === 'OP_SCORE_MARGINAL_COST');
 }
 
 /** The program with one scorer of marginal cost, of the weight of all scorers whose place it takes. */
-export function learnedProgram(operations: readonly LearnableOperation[]): readonly LearnableOperation[] {
+export function learnedProgram(operations: readonly Operation[]): readonly Operation[] {
   if (!canLearn(operations)) return operations;
   const weight = operations.filter(isReplaced).reduce((sum, operation) => sum + operation.weight, 0);
   const at = operations.findIndex(isReplaced);
@@ -46,30 +44,24 @@ export function learnedProgram(operations: readonly LearnableOperation[]): reado
  * The program as it is, with a note in each decision of what marginal cost would have picked.
  * @param projects sum up how its scorers go together with marginal cost, for `projectedProgram`
  */
-export function observedProgram(
-  operations: readonly LearnableOperation[],
-  projects = false,
-): readonly LearnableOperation[] {
+export function observedProgram(operations: readonly Operation[], projects = false): readonly Operation[] {
   if (!canLearn(operations)) return operations;
   const at = operations.findIndex(({ code }) => code.startsWith('OP_PICK'));
   if (at < 0) return operations;
   const scorers = projects ? projectedScorers(operations) : [];
-  const note = { code: 'OP_WOULD_PICK', weight: 1, parameters: [scorers.length, ...scorers] };
+  const note: Operation = { code: 'OP_WOULD_PICK', weight: 1, parameters: [scorers.length, ...scorers] };
   return [...operations.slice(0, at), note, ...operations.slice(at)];
 }
 
 /** Numbers of the operations whose weights a projection moves. */
-export function projectedScorers(operations: readonly LearnableOperation[]): readonly number[] {
+export function projectedScorers(operations: readonly Operation[]): readonly number[] {
   return operations
     .flatMap((operation, i) => (isReplaced(operation) && operation.weight > 0 ? [i] : []))
-    .slice(0, MOST_PROJECTED);
+    .slice(0, CORE.PROJECTION_SCORERS);
 }
 
 /** The program with other weights for its projected scorers, in their order. */
-export function projectedProgram(
-  operations: readonly LearnableOperation[],
-  weights: readonly number[],
-): readonly LearnableOperation[] {
+export function projectedProgram(operations: readonly Operation[], weights: readonly number[]): readonly Operation[] {
   const scorers = projectedScorers(operations);
   if (scorers.length !== weights.length) return observedProgram(operations, true);
   const weighed = operations.map((operation, i) => {
@@ -79,10 +71,7 @@ export function projectedProgram(
   return observedProgram(weighed, true);
 }
 
-/** Bound of the core: PROJECTION_SCORERS in assembly/memory.ts. */
-const MOST_PROJECTED = 7;
-
 /** Whether it is a scorer of load or cache, whose place marginal cost and rules can take. */
-export function isReplaced({ code }: LearnableOperation): boolean {
-  return REPLACED.has(code as ProgramOperation['code']);
+export function isReplaced({ code }: Operation): boolean {
+  return REPLACED.has(code);
 }

@@ -1,4 +1,6 @@
 import type { z } from 'zod';
+import type { SaturationSettings } from '../admission/settings.js';
+import type { FairnessSettings, OrderingSettings, UsageLimitSettings } from '../flow-control/settings.js';
 import type { KvEventSettings } from '../kvevents/settings.js';
 import type { PredictionSettings } from '../prediction/settings.js';
 import type { TokenSettings } from '../request/tokens/settings.js';
@@ -15,8 +17,8 @@ import type {
 
 export { z } from 'zod';
 export type { PickedEndpoint, Placement, Rejection, RejectionCode, ScheduleInput, Scheduler } from './decision.js';
+export type { HookRequest } from './hooks/hook-request.js';
 export type * from './hooks/hooks.js';
-export type { HookRequest } from './hooks/host-request.js';
 export type { RequestHeaders } from './request-headers.js';
 
 /** What a plugin can be used as. A reference in the configuration asks for one of these. */
@@ -178,6 +180,14 @@ export interface PluginDefinition<Parameters = unknown> {
   tokenSettings?(parameters: Parameters): TokenSettings | undefined;
   /** What a producer of in-flight load counts for output. */
   outputEstimate?(parameters: Parameters): OutputEstimate | undefined;
+  /** What a saturation detector tells admission and the gate; absent = room is learned. */
+  saturationSettings?(parameters: Parameters): SaturationSettings;
+  /** What an ordering policy tells the queues. */
+  orderingSettings?(parameters: Parameters): OrderingSettings;
+  /** What a fairness policy tells the queues. */
+  fairnessSettings?(parameters: Parameters): FairnessSettings;
+  /** What a usage limit policy tells the gate. */
+  usageLimitSettings?(parameters: Parameters): UsageLimitSettings;
 }
 
 /** Checks a definition's functions against its parameter schema and forgets the parameter type. */

@@ -1,12 +1,7 @@
+import { CORE } from '../core/core-names.js';
 import type { PredictionSettings } from '../prediction/settings.js';
 import type { CompileContext, ConfiguredPlugin, DataKey } from './plugin.js';
 import type { CompiledScheduling, ProgramOperation } from './program.js';
-
-/** Who predicts latency, by the number that OP_PREDICT takes (PREDICT_* in assembly/scheduling/program.ts). */
-const PREDICT_BY_MODEL = 0;
-const PREDICT_ON_HOST = 1;
-const PREDICT_ON_HOST_OR_BY_MODEL = 2;
-const PREDICT_NOTHING = 3;
 
 const PREDICTION: DataKey = 'latency-prediction';
 
@@ -57,8 +52,9 @@ function predictOperation(
   };
 }
 
+/** First parameter of OP_PREDICT. */
 function sourceOf({ predicts, servers, modelWhenServersFail }: PredictionSettings): number {
-  if (!predicts) return PREDICT_NOTHING;
-  if (servers === undefined || servers.prediction.length === 0) return PREDICT_BY_MODEL;
-  return modelWhenServersFail ? PREDICT_ON_HOST_OR_BY_MODEL : PREDICT_ON_HOST;
+  if (!predicts) return CORE.PREDICT_NOTHING;
+  if (servers === undefined || servers.prediction.length === 0) return CORE.PREDICT_BY_MODEL;
+  return modelWhenServersFail ? CORE.PREDICT_ON_HOST_OR_BY_MODEL : CORE.PREDICT_ON_HOST;
 }

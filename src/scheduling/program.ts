@@ -1,56 +1,12 @@
+import type { OperationName } from '../core/programs.js';
 import type { KvEventSettings } from '../kvevents/settings.js';
 import type { Endpoint } from '../pool/endpoint.js';
 import type { PredictionSettings } from '../prediction/settings.js';
 import type { TokenSettings } from '../request/tokens/settings.js';
 
-/** One operation of a compiled profile. `code` names an exported constant of the core (`OP_*`). */
+/** One operation of a compiled profile. */
 export interface ProgramOperation {
-  readonly code:
-    | 'OP_FILTER_MASK'
-    | 'OP_FILTER_HOST'
-    | 'OP_SCORE_QUEUE'
-    | 'OP_SCORE_RUNNING'
-    | 'OP_SCORE_KV_USAGE'
-    | 'OP_SCORE_PREFIX'
-    | 'OP_SCORE_ACTIVE_REQUEST'
-    | 'OP_SCORE_TOKEN_LOAD'
-    | 'OP_SCORE_ACTIVE_BLOCKS'
-    | 'OP_SCORE_LOAD_AWARE'
-    | 'OP_SCORE_ADAPTER'
-    | 'OP_SCORE_HOST'
-    | 'OP_FILTER_THRESHOLD'
-    | 'OP_FILTER_RANGE'
-    | 'OP_FILTER_LOWEST'
-    | 'OP_FILTER_UTILIZATION'
-    | 'OP_FILTER_PREFIX_AFFINITY'
-    | 'OP_FILTER_CONTEXT_LENGTH'
-    | 'OP_FILTER_UNSATURATED'
-    | 'OP_FILTER_CONCURRENCY'
-    | 'OP_FILTER_STICKY'
-    | 'OP_SCORE_HEADER_LABEL'
-    | 'OP_SCORE_ATTRIBUTE'
-    | 'OP_SCORE_NO_HIT_LRU'
-    | 'OP_SCORE_CONTEXT_LENGTH'
-    | 'OP_SCORE_RENDEZVOUS'
-    | 'OP_SCORE_CONSISTENT_HASH'
-    | 'OP_SCORE_LMETRIC'
-    | 'OP_SCORE_CACHE_AWARE'
-    | 'OP_FILTER_TOPOLOGY'
-    | 'OP_SCORE_TOPOLOGY'
-    | 'OP_SCORE_MARGINAL_COST'
-    | 'OP_WOULD_PICK'
-    | 'OP_SCORE_PREFIX_BALANCE'
-    | 'OP_SCORE_EXPLOIT_EXPLORE'
-    | 'OP_PREDICT'
-    | 'OP_ADMIT_LATENCY'
-    | 'OP_FILTER_TIER'
-    | 'OP_SCORE_LATENCY'
-    | 'OP_PICK_BEST_OF'
-    | 'OP_PICK_LEAST_REQUEST'
-    | 'OP_PICK_ROUND_ROBIN'
-    | 'OP_PICK_MAX_SCORE'
-    | 'OP_PICK_RANDOM'
-    | 'OP_PICK_WEIGHTED_RANDOM';
+  readonly code: OperationName;
   /** Configured name of the plugin, for explanations. */
   readonly name: string;
   /** Weight of a scorer; 1 otherwise. */

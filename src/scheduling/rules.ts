@@ -1,10 +1,11 @@
-import { canLearn, isReplaced, type LearnableOperation, observedProgram } from './learned-profile.js';
+import type { Operation } from '../core/programs.js';
+import { canLearn, isReplaced, observedProgram } from './learned-profile.js';
 
 /** A way of weighing load and cache that can take the place of a profile's own scorers of them. */
 export interface Rule {
   readonly name: string;
   /** Its scorers, given the number of tokens in a block of the prefix index; undefined = the profile's own. */
-  readonly scorers: ((blockTokens: number) => readonly LearnableOperation[]) | undefined;
+  readonly scorers: ((blockTokens: number) => readonly Operation[]) | undefined;
 }
 
 /** Whichever traffic comes, one of these is good for it; the first is what is configured. */
@@ -26,7 +27,7 @@ export const rules: readonly Rule[] = [
 ];
 
 /** The program with the scorers of a rule in the place of its own of load and cache, and the sum of their weights. */
-export function ruledProgram(operations: readonly LearnableOperation[], rule: number): readonly LearnableOperation[] {
+export function ruledProgram(operations: readonly Operation[], rule: number): readonly Operation[] {
   const scorers = rules[rule]?.scorers;
   if (scorers === undefined || !canLearn(operations)) return observedProgram(operations);
   const own = operations.filter(isReplaced);
@@ -39,6 +40,6 @@ export function ruledProgram(operations: readonly LearnableOperation[], rule: nu
   );
 }
 
-function sumOf(operations: readonly LearnableOperation[]): number {
+function sumOf(operations: readonly Operation[]): number {
   return operations.reduce((sum, { weight }) => sum + weight, 0);
 }

@@ -6,6 +6,7 @@ import { ChargedRuns, type RunOptions } from './charged-runs.js';
 import type { GatedScheduler, PickedEndpoint, Placement, Rejection, ScheduleInput, Waiting } from './decision.js';
 import type { EndpointOutlook, RequestOutlook } from './latency-outlook.js';
 import type { ProfileHandler, StagesUsed } from './profile-handler.js';
+import { TOKEN_BYTES } from './prompt-sizes.js';
 import type { ServedPredictions } from './served-predictions.js';
 import { wantedTimes } from './wanted-times.js';
 
@@ -41,9 +42,6 @@ export interface SchedulerOptions extends RunOptions {
   /** The handler has sent a request through these stages. */
   readonly staged?: ((stages: StagesUsed, targetModel: string) => void) | undefined;
 }
-
-/** Bytes that stand for one token, as the incumbent's estimate (token-producer, estimate mode). */
-const bytesPerToken = 4;
 
 /** The scheduler of a shard: the profile handler runs profiles, each by one call into the core. */
 export class CoreScheduler implements GatedScheduler {
@@ -167,7 +165,7 @@ export class CoreScheduler implements GatedScheduler {
 }
 
 function promptTokensOf({ tokens, promptBytes }: ScheduleInput): number {
-  return tokens?.ids.length ?? Math.ceil(promptBytes / bytesPerToken);
+  return tokens?.ids.length ?? Math.ceil(promptBytes / TOKEN_BYTES);
 }
 
 const WAITING: Waiting = { kind: 'waiting' };

@@ -6,13 +6,13 @@ function open(sizes = {}) {
   const { pool, core, index } = openPool(sizes);
   const add = (slot: number, hashes: readonly bigint[]) => {
     put(index, hashes);
-    return core.call.activeAdd!(slot, hashes.length) >>> 0;
+    return core.call.activeAdd(slot, hashes.length) >>> 0;
   };
-  const remove = (slot: number, handle: number, blocks: number) => core.call.activeRemove!(slot, handle, blocks);
-  const active = (slot: number) => core.call.activeOf!(slot) >>> 0;
+  const remove = (slot: number, handle: number, blocks: number) => core.call.activeRemove(slot, handle, blocks);
+  const active = (slot: number) => core.call.activeOf(slot) >>> 0;
   const overlap = (slot: number, hashes: readonly bigint[]) => {
     put(index, hashes);
-    return core.call.activeOverlap!(slot, hashes.length) >>> 0;
+    return core.call.activeOverlap(slot, hashes.length) >>> 0;
   };
   return { pool, core, index, add, remove, active, overlap };
 }
@@ -76,7 +76,7 @@ describe('active blocks', () => {
     for (let i = 1; i < 20; i++) insert(index, 2, chain(...run(i * 1000, 100)));
     expect(overlap(1, live)).toBe(200);
     expect(check(core)).toBe(0);
-    core.call.activeRemove!(1, handle, 200);
+    core.call.activeRemove(1, handle, 200);
     for (let i = 20; i < 40; i++) insert(index, 2, chain(...run(i * 1000, 100)));
     insert(index, 3, live);
     expect(match(index, live)[3]).toBe(200);

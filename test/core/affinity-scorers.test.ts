@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { OperationName } from '../../dist/core/programs.js';
 import { makePool, pickMax, plainRequest, scorer } from './pool.js';
 import { prompt } from './pool-history.js';
 
@@ -161,7 +162,7 @@ describe.each([
 });
 
 /** A pool of three whose endpoints 0 and 1 hold the first 10 blocks of a prompt, and its loads. */
-function shared(...operation: [string, number, ...number[]]) {
+function shared(...operation: [OperationName, number, ...number[]]) {
   const pool = makePool([pickMax], idle(3));
   pool.programs.publish(0, [pickMax], { inserts: true });
   for (const slot of [0, 1]) {

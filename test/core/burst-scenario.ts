@@ -65,7 +65,7 @@ type Decide = (hashes: readonly bigint[], nowMs: number, subset?: number[]) => {
 function decideOn(core: ReturnType<typeof attachCore>, seed: bigint): Decide {
   const decider = new Decider(core, seed);
   const chain = new BigUint64Array(core.view.buffer);
-  const at = (core.call.hashesAddress!() >>> 0) >>> 3;
+  const at = (core.call.hashesAddress() >>> 0) >>> 3;
   return (hashes, nowMs, subset) => {
     for (const [i, hash] of hashes.entries()) chain[at + i] = hash;
     const promptTokens = hashes.length * BLOCK;

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { describe, expect, it } from 'vitest';
+import { CORE } from '../../dist/core/core-names.js';
 import { makePool, pickMax, plainRequest, scorer, smallSizes } from './pool.js';
 
 /** Kills and rounds grow with POINTSMAN_STRESS (1 by default; thousands of kills at 50). */
@@ -38,10 +39,10 @@ function startPool() {
 
 /** The ledger's sums, looked at while others work: under the commit lock. */
 function checkLedger({ control }: ReturnType<typeof startPool>): number {
-  const lock = control.constant.HEADER! + control.constant.HEADER_COMMIT_LOCK!;
-  if (control.call.lockAcquire!(lock, 1000) !== 1) return -1;
-  const found = control.call.ledgerCheck!();
-  control.call.lockRelease!(lock);
+  const lock = CORE.HEADER + CORE.HEADER_COMMIT_LOCK;
+  if (control.call.lockAcquire(lock, 1000) !== 1) return -1;
+  const found = control.call.ledgerCheck();
+  control.call.lockRelease(lock);
   return found;
 }
 
@@ -66,7 +67,7 @@ describe('four threads deciding on one memory', () => {
         outputBlocks: 0,
       });
     }
-    expect(pool.control.call.prefixCheck!()).toBe(0);
+    expect(pool.control.call.prefixCheck()).toBe(0);
   });
 
   it('leave nothing charged when two die together, one of them inside a lock', async () => {
@@ -77,11 +78,11 @@ describe('four threads deciding on one memory', () => {
       const before = Atomics.load(pool.flags, 2);
       while (Atomics.load(pool.flags, 2) < before + (round % 40)) await new Promise((resolve) => setImmediate(resolve));
       await Promise.all(victims.map((victim) => victim.terminate()));
-      for (const thread of [1, 2, 1]) pool.control.call.reclaimThread!(thread);
-      expect([1, 2].map((thread) => pool.control.call.threadCharges!(thread))).toEqual([0, 0]);
+      for (const thread of [1, 2, 1]) pool.control.call.reclaimThread(thread);
+      expect([1, 2].map((thread) => pool.control.call.threadCharges(thread))).toEqual([0, 0]);
       expect(checkLedger(pool)).toBe(0);
     }
-    expect(pool.control.call.prefixCheck!()).toBe(0);
+    expect(pool.control.call.prefixCheck()).toBe(0);
   }, 120_000);
 
   it('lose no charge and leak none when shards are killed at any moment', async () => {
@@ -94,7 +95,7 @@ describe('four threads deciding on one memory', () => {
       const before = Atomics.load(pool.flags, 2);
       while (Atomics.load(pool.flags, 2) < before + (kill % 50)) await new Promise((resolve) => setImmediate(resolve));
       await victim.terminate();
-      pool.control.call.reclaimThread!(3);
+      pool.control.call.reclaimThread(3);
       expect(checkLedger(pool)).toBe(0);
     }
     Atomics.store(pool.flags, 1, 1);
@@ -103,6 +104,6 @@ describe('four threads deciding on one memory', () => {
     for (let slot = 0; slot < 8; slot++) {
       expect(pool.table.read(slot)).toMatchObject({ inflight: 0, inflightTokens: 0, activeBlocks: 0, outputBlocks: 0 });
     }
-    expect(pool.control.call.prefixCheck!()).toBe(0);
+    expect(pool.control.call.prefixCheck()).toBe(0);
   }, 120_000);
 });

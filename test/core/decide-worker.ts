@@ -14,7 +14,7 @@ const { pool, thread, request, rounds, state } = workerData as Start;
 const core = attachCore(pool, thread);
 const decider = new Decider(core, BigInt(thread));
 const flags = new Int32Array(state);
-const hashes = (core.call.hashesAddress!() >>> 0) / 8;
+const hashes = (core.call.hashesAddress() >>> 0) / 8;
 const chain = new BigUint64Array(pool.memory.buffer);
 const held: { ticket: number; generation: number }[] = [];
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { GateSettings } from '../../dist/core/capacity-gate.js';
+import { CORE } from '../../dist/core/core-names.js';
 import { makeGate } from './gate-pool.ts';
 
 const LIMITED: GateSettings = { mode: 'requests', maxRequests: 2, maxTokens: 1 };
@@ -44,9 +45,9 @@ function scene(settings: GateSettings, endpoints = 1) {
       }
       return `unknown ticket ${evicted.ticket}`;
     },
-    set(column: string, slot: number, value: number) {
-      const { call, constant, f32 } = pool.control;
-      f32[(call.room!(constant[column]!, slot) >>> 0) >>> 2] = value;
+    set(column: number, slot: number, value: number) {
+      const { call, f32 } = pool.control;
+      f32[(call.room(column, slot) >>> 0) >>> 2] = value;
     },
   };
 }
@@ -131,7 +132,7 @@ describe('the running request that makes room', () => {
     expect(next).toMatchObject({ status: 'decided', ticket: evicted.ticket });
     expect(s.gate.isHeld(evicted)).toBe(false);
     s.gate.evictionLost(evicted);
-    expect(s.control.call.gateCheck!()).toBe(0);
+    expect(s.control.call.gateCheck()).toBe(0);
   });
 });
 
@@ -174,7 +175,7 @@ describe('with the learned limits', () => {
     const s = scene({ mode: 'learned' });
     s.run('low', -1, { tokens: 0 });
     s.run('high', 0, { tokens: 60 });
-    s.set('ROOM_WINDOW', 0, 50);
+    s.set(CORE.ROOM_WINDOW, 0, 50);
     expect(s.evictRequest(s.wait(0))).toBeUndefined();
   });
 
@@ -182,8 +183,8 @@ describe('with the learned limits', () => {
     const s = scene({ mode: 'learned' }, 2);
     s.run('low', -1, { tokens: 0, subset: [0] });
     for (const slot of [0, 1]) s.run(`high ${slot}`, 0, { tokens: 60, subset: [slot] });
-    for (const slot of [0, 1]) s.set('ROOM_WINDOW', slot, 50);
-    s.set('ROOM_LIMIT', 0, 1);
+    for (const slot of [0, 1]) s.set(CORE.ROOM_WINDOW, slot, 50);
+    s.set(CORE.ROOM_LIMIT, 0, 1);
     s.gate.setCeiling(0, 0.4);
     expect(s.evictRequest(s.wait(0))).toBeUndefined();
   });
@@ -191,7 +192,7 @@ describe('with the learned limits', () => {
   it('an endpoint out of slots loses one request', () => {
     const s = scene({ mode: 'learned' });
     for (let i = 0; i < 8; i++) s.run(`low ${i}`, -1, { tokens: 0 });
-    s.set('ROOM_LIMIT', 0, 4);
+    s.set(CORE.ROOM_LIMIT, 0, 4);
     const waiting = s.wait(0);
     // 8 in flight, and the highest band may have 4 × 1.06 + 2.
     expect([
@@ -210,7 +211,7 @@ describe('with the learned limits', () => {
       s.run(`low ${i}`, -1, { tokens });
       s.firstToken(`low ${i}`);
     }
-    s.set('ROOM_CAPACITY', 0, 700);
+    s.set(CORE.ROOM_CAPACITY, 0, 700);
     // 700 tokens are held, 693 may be: 150 more need 157, which the newest two have.
     const waiting = s.wait(0, { tokens: 150 });
     expect([s.evictRequest(waiting), s.evictRequest(waiting), s.evictRequest(waiting)]).toEqual([
@@ -229,7 +230,7 @@ describe('with the learned limits', () => {
     }
     s.run('high', 0, { tokens: 0, subset: [0] });
     s.firstToken('high');
-    for (const slot of [0, 1]) s.set('ROOM_CAPACITY', slot, 620);
+    for (const slot of [0, 1]) s.set(CORE.ROOM_CAPACITY, slot, 620);
     expect(s.evictRequest(s.wait(0, { tokens: 300 }))).toBe('one large');
   });
 });

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { GateSettings } from '../../dist/core/capacity-gate.js';
+import { CORE } from '../../dist/core/core-names.js';
 import { makeGate } from './gate-pool.ts';
 
 /** One endpoint as the gate sees it, and what asks to go there. */
@@ -86,22 +87,22 @@ function isOpen(settings: GateSettings, s: Scene): boolean {
   const { control, gate, table } = pool;
   if (s.fresh) table.publish(0, { waiting: s.waiting, running: 1, kvUsage: s.kvUsage }, 1000);
   for (let rank = 0; rank < s.bands; rank++) gate.setCeiling(-rank, s.ceiling);
-  const { call, constant, u32, f32: floats } = control;
-  const room = (name: string, rank = 0) => (call.room!(constant[name]! + rank, 0) >>> 0) >>> 2;
-  const column = (name: string) => (call.columnAddress!(constant[name]!) >>> 0) >>> 2;
-  floats[room('ROOM_WINDOW')] = s.window;
-  floats[room('ROOM_LIMIT')] = s.limit;
-  floats[room('ROOM_CAPACITY')] = s.capacity;
+  const { call, u32, f32: floats } = control;
+  const room = (column: number, rank = 0) => (call.room(column + rank, 0) >>> 0) >>> 2;
+  const column = (number: number) => (call.columnAddress(number) >>> 0) >>> 2;
+  floats[room(CORE.ROOM_WINDOW)] = s.window;
+  floats[room(CORE.ROOM_LIMIT)] = s.limit;
+  floats[room(CORE.ROOM_CAPACITY)] = s.capacity;
   for (let rank = 0; rank < s.bands; rank++) {
-    u32[room('ROOM_PENDING', rank)] = s.pending;
-    u32[room('ROOM_PENDING_COUNT', rank)] = s.pendingCount;
+    u32[room(CORE.ROOM_PENDING, rank)] = s.pending;
+    u32[room(CORE.ROOM_PENDING_COUNT, rank)] = s.pendingCount;
   }
-  u32[room('ROOM_KV_NOW')] = s.kvNow;
-  u32[room('ROOM_KV_RESERVED')] = s.kvNow + s.kvMore;
-  u32[column('COLUMN_INFLIGHT')] = s.inflight;
-  u32[column('COLUMN_INFLIGHT_TOKENS')] = s.inflightTokens;
-  u32[column('COLUMN_ACTIVE_BLOCKS')] = s.activeBlocks;
-  floats[((call.gateAddress!() >>> 0) + constant.GATE_FOOT!) >>> 2] = s.foot;
+  u32[room(CORE.ROOM_KV_NOW)] = s.kvNow;
+  u32[room(CORE.ROOM_KV_RESERVED)] = s.kvNow + s.kvMore;
+  u32[column(CORE.COLUMN_INFLIGHT)] = s.inflight;
+  u32[column(CORE.COLUMN_INFLIGHT_TOKENS)] = s.inflightTokens;
+  u32[column(CORE.COLUMN_ACTIVE_BLOCKS)] = s.activeBlocks;
+  floats[((call.gateAddress() >>> 0) + CORE.GATE_FOOT) >>> 2] = s.foot;
   const rank = Math.min(s.rank, s.bands - 1);
   const decision = pool.shard(1).decide({
     charged: false,
@@ -189,8 +190,8 @@ describe('the detectors', () => {
       const settings: GateSettings = { mode: 'requests', maxRequests: n, maxTokens: 1 };
       const { gate, control, shard } = makeGate(settings, [{}]);
       gate.setCeiling(0, 1);
-      const { call, constant, u32 } = control;
-      const inflight = (call.columnAddress!(constant.COLUMN_INFLIGHT!) >>> 0) >>> 2;
+      const { call, u32 } = control;
+      const inflight = (call.columnAddress(CORE.COLUMN_INFLIGHT) >>> 0) >>> 2;
       const one = shard(1);
       u32[inflight] = n;
       expect(one.decide({ charged: false, gate: { waitSlots: -1, held: undefined, blind: false } }).status).toBe(

@@ -108,7 +108,7 @@ describe('three shards at one gate', () => {
       expect(queue.length).toBe(0);
       expect(pool.gate.waiting().map(({ requests }) => requests)).toEqual([0, 0, 0]);
       expect(inflight(pool)).toEqual([0, 0]);
-      expect(pool.control.call.ledgerCheck!() + pool.control.call.gateCheck!()).toBe(0);
+      expect(pool.control.call.ledgerCheck() + pool.control.call.gateCheck()).toBe(0);
     },
     TIMEOUT_MS,
   );
@@ -129,17 +129,17 @@ describe('three shards at one gate', () => {
         await victim.terminate();
         // As the supervisor does: a lock that the survivor holds is tried again soon.
         do {
-          pool.control.call.reclaimThread!(2);
+          pool.control.call.reclaimThread(2);
           await soon();
-        } while (pool.control.call.threadCharges!(2) > 0);
+        } while (pool.control.call.threadCharges(2) > 0);
         queue.forget(({ thread }) => thread === 2);
       }
       await survivor.terminate();
-      pool.control.call.reclaimThread!(1);
+      pool.control.call.reclaimThread(1);
       bell.stop();
       expect(pool.gate.waiting().map(({ requests }) => requests)).toEqual([0, 0, 0]);
       expect(inflight(pool)).toEqual([0, 0]);
-      expect(pool.control.call.ledgerCheck!() + pool.control.call.gateCheck!()).toBe(0);
+      expect(pool.control.call.ledgerCheck() + pool.control.call.gateCheck()).toBe(0);
     },
     TIMEOUT_MS,
   );

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { GateSettings } from '../../dist/core/capacity-gate.js';
+import { CORE } from '../../dist/core/core-names.js';
 import { makeGate } from './gate-pool.ts';
 import { makePool, pickMax, plainRequest, scorer } from './pool.ts';
 
@@ -57,7 +58,7 @@ describe('the gate, on', () => {
     const [back] = one.returns();
     expect(back).toMatchObject({ slot: second.waitSlot, result: { kind: 'dispatched', endpoint: 0 } });
     expect(gate.waiting()).toEqual([{ priority: 0, requests: 0 }]);
-    expect(control.call.ledgerCheck!() + control.call.gateCheck!()).toBe(0);
+    expect(control.call.ledgerCheck() + control.call.gateCheck()).toBe(0);
   });
 
   it('decides a dispatched request by its own scores, without giving its place away', () => {
@@ -89,7 +90,7 @@ describe('the gate, on', () => {
     if (result.kind !== 'dispatched') throw new Error(result.kind);
     expect(one.decide({}, result)).toMatchObject({ status: 'decided', slots: [result.endpoint] });
     expect([0, 1].map((slot) => table.read(slot).inflight)).toEqual([1, 1]);
-    expect(control.call.gateCheck!()).toBe(0);
+    expect(control.call.gateCheck()).toBe(0);
   });
 
   it('lets nobody of the same or a lower band overtake one that waits, but higher ones', () => {
@@ -215,13 +216,13 @@ describe('a shard that dies', () => {
     expect(gate.reject(2, rejected!.waitSlot, 1, 1)).toBe('done');
     two.waitSlots.cancel(cancelled!.waitSlot);
     expect(gate.read(2, waiting!.waitSlot).priority).toBe(0);
-    expect(control.call.threadCharges!(2)).toBe(6);
-    expect(control.call.reclaimThread!(2)).toBe(2);
-    expect(control.call.threadCharges!(2)).toBe(0);
+    expect(control.call.threadCharges(2)).toBe(6);
+    expect(control.call.reclaimThread(2)).toBe(2);
+    expect(control.call.threadCharges(2)).toBe(0);
     expect(table.read(0).inflight).toBe(0);
     expect(gate.waiting()).toEqual([{ priority: 0, requests: 1 }]);
     expect(gate.dispatch(1, others.waitSlot, -1, 3)).toBe('done');
-    expect(control.call.gateCheck!()).toBe(0);
+    expect(control.call.gateCheck()).toBe(0);
   });
 });
 
@@ -258,7 +259,7 @@ describe('bands', () => {
     expect(gate.forgetBands(300_000, 390_000)).toBe(0);
     expect(gate.forgetBands(300_000, 500_000)).toBe(1);
     expect(gate.waiting().map(({ priority }) => priority)).toEqual([2, 0]);
-    expect(control.call.gateCheck!()).toBe(0);
+    expect(control.call.gateCheck()).toBe(0);
   });
 
   it('tell what they need for what waits in them, also when a band comes between', () => {
@@ -460,7 +461,7 @@ describe('first tokens', () => {
     one.decider.prefillDone(ticket, ticketGeneration, 5_000);
     expect(gate.room(0).tokenMs).toBe(0);
     one.decider.release(ticket, ticketGeneration);
-    expect(control.call.gateCheck!() + control.call.ledgerCheck!()).toBe(0);
+    expect(control.call.gateCheck() + control.call.ledgerCheck()).toBe(0);
   });
 
   it('that cannot be seen are told by their times, so that nobody has to wait for the next look', () => {
@@ -485,7 +486,7 @@ describe('first tokens', () => {
     for (let i = 0; i < 3; i++) {
       one.ask({ promptTokens: 0, nowMs: 100, gate: { waitSlots: -1, held: undefined, blind: true } });
     }
-    const stretch = () => control.f32[(control.call.room!(control.constant.ROOM_STRETCH!, 0) >>> 0) >>> 2];
+    const stretch = () => control.f32[(control.call.room(CORE.ROOM_STRETCH, 0) >>> 0) >>> 2];
     gate.look(110, 50);
     expect(stretch()).toBeCloseTo(1.02, 5);
   });
@@ -529,6 +530,6 @@ describe('switching the gate on', () => {
     one.decider.release(after.ticket, after.ticketGeneration);
     expect(gate.room(0)).toMatchObject({ pendingTokens: 0, pendingRequests: 0 });
     expect(table.read(0).inflight).toBe(0);
-    expect(control.call.gateCheck!()).toBe(0);
+    expect(control.call.gateCheck()).toBe(0);
   });
 });

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { CORE } from '../../dist/core/core-names.js';
 import { makePool, pickMax, plainRequest, scorer } from './pool.js';
 import { prompt } from './pool-history.js';
 
@@ -101,8 +102,8 @@ describe('no-hit-lru-scorer', () => {
   it('starts over after a thread died inside the commit lock', () => {
     const { send, control, core, scores } = cold(3);
     for (const slot of [2, 1]) send([slot]);
-    expect(core.call.lockAcquire!(control.constant.HEADER! + control.constant.HEADER_COMMIT_LOCK!, 1)).toBe(1);
-    control.call.reclaimThread!(1);
+    expect(core.call.lockAcquire(CORE.HEADER + CORE.HEADER_COMMIT_LOCK, 1)).toBe(1);
+    control.call.reclaimThread(1);
     expect(scores()).toEqual([1, 0.5, 0]);
   });
 });

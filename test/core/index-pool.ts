@@ -55,5 +55,5 @@ export function match(index: PrefixIndex, hashes: readonly bigint[]): number[] {
 
 /** 0, or the number of the first invariant that does not hold. */
 export function check(core: CoreInstance): number {
-  return core.call.prefixCheck!() || core.call.activeCheck!();
+  return core.call.prefixCheck() || core.call.activeCheck();
 }

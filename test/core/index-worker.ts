@@ -1,4 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads';
+import { CORE } from '../../dist/core/core-names.js';
 import { attachCore, type CoreInstance, type PoolMemory } from '../../dist/core/memory.js';
 import { IndexBusyError, PrefixIndex } from '../../dist/core/prefix-index.js';
 import { match, put } from './index-pool.ts';
@@ -148,12 +149,12 @@ function changeLive(at: Hammer, hashes: BigUint64Array): void {
   at.index.writeHashes(hashes);
   const handle = Atomics.load(at.words, word);
   if (handle === 0) {
-    const fresh = call.activeAddLocked!(slot, hashes.length);
+    const fresh = call.activeAddLocked(slot, hashes.length);
     Atomics.store(at.words, word + 1, slot);
     Atomics.store(at.words, word + 2, hashes.length);
     Atomics.store(at.words, word, fresh);
   } else {
-    call.activeRemoveLocked!(at.words[word + 1]!, handle, at.words[word + 2]!);
+    call.activeRemoveLocked(at.words[word + 1]!, handle, at.words[word + 2]!);
     Atomics.store(at.words, word, 0);
   }
 }
@@ -164,34 +165,34 @@ function changeHeld(at: Hammer, share: BigUint64Array, slot: number): void {
   const kind = at.lot.below(12);
   if (kind < 7) {
     at.index.writeHashes(share);
-    call.prefixInsertLocked!(slot, share.length);
+    call.prefixInsertLocked(slot, share.length);
   } else if (kind < 11) {
     const from = at.lot.below(share.length + 1);
     const gone = share.subarray(from, from + 1 + at.lot.below(8));
     at.index.writeHashes(gone);
-    call.prefixRemoveLocked!(slot, gone.length);
+    call.prefixRemoveLocked(slot, gone.length);
   } else {
-    call.prefixRemoveEndpointLocked!(slot);
+    call.prefixRemoveEndpointLocked(slot);
   }
 }
 
 /** Many changes under one hold of the lock, so that a kill mostly hits inside. */
 function untilKilled(): void {
   const at = new Hammer();
-  const { call, constant } = at.core;
-  const lock = constant.HEADER! + constant.HEADER_INDEX_LOCK!;
+  const { call } = at.core;
+  const lock = CORE.HEADER + CORE.HEADER_INDEX_LOCK;
   const whole = at.chains.chains.map((chain) => BigUint64Array.from(chain));
   const shares = Array.from({ length: data.slots }, (_, slot) =>
     whole.map((_, i) => BigUint64Array.from(at.chains.share(slot, i))),
   );
   for (;;) {
-    if (call.lockAcquire!(lock, 1000) === 0) continue;
+    if (call.lockAcquire(lock, 1000) === 0) continue;
     for (let i = 0; i < 30; i++) {
       const slot = at.lot.below(data.slots);
       changeHeld(at, shares[slot]![at.anyChain()]!, slot);
       changeLive(at, whole[at.anyChain()]!);
     }
-    call.lockRelease!(lock);
+    call.lockRelease(lock);
     if (at.lot.below(8) === 0) at.look();
     if (at.wrong.length > 0) throw new Error(at.wrong[0]);
     at.progress();
@@ -202,13 +203,13 @@ function untilKilled(): void {
 function lockCounters(): void {
   const core = attachCore(data.pool, data.thread);
   const words = new Int32Array(data.shared);
-  const lock = core.constant.HEADER! + core.constant.HEADER_COMMIT_LOCK!;
+  const lock = CORE.HEADER + CORE.HEADER_COMMIT_LOCK;
   for (let i = 0; i < data.steps; ) {
-    if (!core.call.lockAcquire!(lock, 1000)) continue;
+    if (!core.call.lockAcquire(lock, 1000)) continue;
     words[sharedHead] = words[sharedHead]! + 1;
     for (let spin = i & 63; spin > 0; spin--) words[sharedHead + 8] = spin;
     words[sharedHead + 4] = words[sharedHead + 4]! + 1;
-    core.call.lockRelease!(lock);
+    core.call.lockRelease(lock);
     Atomics.add(words, data.thread, 1);
     i++;
   }
@@ -218,15 +219,15 @@ function lockCounters(): void {
 function lockAndStay(): void {
   const core = attachCore(data.pool, data.thread);
   const words = new Int32Array(data.shared);
-  core.call.lockAcquire!(core.constant.HEADER! + core.constant.HEADER_COMMIT_LOCK!, 1000);
+  core.call.lockAcquire(CORE.HEADER + CORE.HEADER_COMMIT_LOCK, 1000);
   parentPort!.postMessage('inside');
   Atomics.wait(words, sharedHead, 0);
 }
 
 function lockTry(): void {
   const core = attachCore(data.pool, data.thread);
-  const lock = core.constant.HEADER! + core.constant.HEADER_COMMIT_LOCK!;
-  parentPort!.postMessage(core.call.lockAcquire!(lock, data.steps));
+  const lock = CORE.HEADER + CORE.HEADER_COMMIT_LOCK;
+  parentPort!.postMessage(core.call.lockAcquire(lock, data.steps));
 }
 
 const roles = {

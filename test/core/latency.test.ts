@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { CORE } from '../../dist/core/core-names.js';
 import type { DecisionRequest, EndpointSignals, Operation } from '../../dist/core/index.js';
 import { predictedColumns } from '../../dist/core/latency-predictions.js';
 import { type LatencyRules, latencyScores, type Predicted } from './latency-reference.js';
@@ -306,10 +307,8 @@ describe('what is left of the wanted time per output token', () => {
           ],
         );
         let held: { slot: number; wish: number; release: () => void }[] = [];
-        const column = (name: string, slot: number) =>
-          (pool.core.call.regionAddress!(pool.core.constant.REGION_ENDPOINTS!) >>> 0) / 4 +
-          pool.core.constant[name]! * pool.core.sizes.endpoints +
-          slot;
+        const column = (number: number, slot: number) =>
+          (pool.core.call.regionAddress(CORE.REGION_ENDPOINTS) >>> 0) / 4 + number * pool.core.sizes.endpoints + slot;
         for (const { slot, wish: wanted, end } of steps) {
           if (end % 3 === 0 && held.length > 0) {
             const gone = held[end % held.length]!;
@@ -319,10 +318,10 @@ describe('what is left of the wanted time per output token', () => {
           for (const at of [0, 1, 2]) {
             const wishes = held.filter((other) => other.slot === at && other.wish > 0).map((other) => other.wish);
             const strictest = wishes.length === 0 ? 0 : Math.min(...wishes);
-            expect(pool.core.f32[column('COLUMN_STRICTEST_TPOT', at)]).toBe(strictest);
+            expect(pool.core.f32[column(CORE.COLUMN_STRICTEST_TPOT, at)]).toBe(strictest);
           }
         }
-        expect(pool.core.call.ledgerCheck!()).toBe(0);
+        expect(pool.core.call.ledgerCheck()).toBe(0);
       }),
       { numRuns: 60 },
     );

@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { LateReleases } from '../../dist/core/lock-retry.js';
+import { LockRetry } from '../../dist/core/lock-retry.js';
 
 /** Releases that succeed once the lock is free, and a clock that is turned by hand. */
 function blocked() {
   const timers: { run: () => void; ms: number }[] = [];
-  const late = new LateReleases((run, ms) => timers.push({ run, ms }));
+  const stalls = { count: 0 };
+  const late = new LockRetry({ later: (run, ms) => timers.push({ run, ms }), stalled: () => stalls.count++ });
   const lock = { free: false };
   const released: string[] = [];
   const add = (name: string) =>
@@ -19,7 +20,7 @@ function blocked() {
     run();
     return ms;
   };
-  return { add, fire, lock, released, timers };
+  return { add, fire, late, lock, released, stalls, timers };
 }
 
 describe('charges that cannot be released yet', () => {
@@ -51,5 +52,37 @@ describe('charges that cannot be released yet', () => {
     add('b');
     expect(fire()).toBe(5);
     expect(released).toEqual(['a']);
+  });
+});
+
+describe('an attempt', () => {
+  it('is made at once when nothing waits', () => {
+    const { late, timers } = blocked();
+    let attempts = 0;
+    late.run(() => ++attempts > 0);
+    expect(attempts).toBe(1);
+    expect(timers).toEqual([]);
+  });
+
+  it('is made behind those that wait, so that their order stays', () => {
+    const { add, fire, late, lock, released } = blocked();
+    add('first');
+    lock.free = true;
+    late.run(() => released.push('second') > 0);
+    expect(released).toEqual([]);
+    fire();
+    expect(released).toEqual(['first', 'second']);
+  });
+
+  it('that fails for a second is told as a stall, once for every second', () => {
+    const { add, fire, stalls } = blocked();
+    add('a');
+    const counts: number[] = [];
+    // Pauses of 5, 10, … 320, 640 ms are 1,275 ms; each further one is a second.
+    for (let i = 0; i < 10; i++) {
+      fire();
+      counts.push(stalls.count);
+    }
+    expect(counts).toEqual([0, 0, 0, 0, 0, 0, 0, 1, 2, 3]);
   });
 });

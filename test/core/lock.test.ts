@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { describe, expect, it } from 'vitest';
+import { CORE } from '../../dist/core/core-names.js';
 import { attachCore, type CoreInstance, createPoolMemory, type PoolMemory } from '../../dist/core/memory.js';
 import { run, smallPool, stress } from './index-pool.ts';
 import { progressed, startThread } from './index-threads.ts';
@@ -9,7 +10,7 @@ import { Lot } from './prefix-oracle.ts';
 function open() {
   const pool = createPoolMemory(smallPool);
   const core = attachCore(pool, 0);
-  const lock = core.constant.HEADER! + core.constant.HEADER_COMMIT_LOCK!;
+  const lock = CORE.HEADER + CORE.HEADER_COMMIT_LOCK;
   const shared = new SharedArrayBuffer(4096);
   return { pool, core, lock, shared, words: new Int32Array(shared) };
 }
@@ -28,16 +29,16 @@ function start(pool: PoolMemory, shared: SharedArrayBuffer, role: IndexWorkerDat
   });
 }
 
-const acquire = (core: CoreInstance, lock: number, sleeps: number) => core.call.lockAcquire!(lock, sleeps) !== 0;
+const acquire = (core: CoreInstance, lock: number, sleeps: number) => core.call.lockAcquire(lock, sleeps) !== 0;
 
 describe('lock', () => {
   it('names its owner and is free after the release', () => {
     const { core, lock } = open();
-    expect(core.call.lockOwner!(lock)).toBe(0);
+    expect(core.call.lockOwner(lock)).toBe(0);
     expect(acquire(core, lock, 10)).toBe(true);
-    expect(core.call.lockOwner!(lock)).toBe(1);
-    core.call.lockRelease!(lock);
-    expect(core.call.lockOwner!(lock)).toBe(0);
+    expect(core.call.lockOwner(lock)).toBe(1);
+    core.call.lockRelease(lock);
+    expect(core.call.lockOwner(lock)).toBe(0);
   });
 
   it('lets one of four threads in at a time', async () => {
@@ -46,7 +47,7 @@ describe('lock', () => {
     const workers = run(1, 4).map((thread) => start(pool, shared, 'lock-counters', thread, steps));
     await Promise.all(workers.map((worker) => once(worker, 'message')));
     expect([words[sharedHead], words[sharedHead + 4]]).toEqual([4 * steps, 4 * steps]);
-    expect(core.call.lockOwner!(lock)).toBe(0);
+    expect(core.call.lockOwner(lock)).toBe(0);
     await Promise.all(workers.map((worker) => worker.terminate()));
   });
 
@@ -55,12 +56,12 @@ describe('lock', () => {
     expect(acquire(core, lock, 10)).toBe(true);
     const worker = start(pool, shared, 'lock-try', 1, 5);
     expect((await once(worker, 'message'))[0]).toBe(0);
-    expect(core.call.lockOwner!(lock)).toBe(1);
-    core.call.lockRelease!(lock);
+    expect(core.call.lockOwner(lock)).toBe(1);
+    core.call.lockRelease(lock);
     await worker.terminate();
     const later = start(pool, shared, 'lock-try', 2, 5);
     expect((await once(later, 'message'))[0]).toBe(1);
-    expect(core.call.lockOwner!(lock)).toBe(3);
+    expect(core.call.lockOwner(lock)).toBe(3);
     await later.terminate();
   });
 
@@ -68,13 +69,13 @@ describe('lock', () => {
     const { pool, core, lock, shared } = open();
     const worker = start(pool, shared, 'lock-and-stay', 2);
     await once(worker, 'message');
-    expect(core.call.lockSeize!(lock, 1)).toBe(0);
+    expect(core.call.lockSeize(lock, 1)).toBe(0);
     await worker.terminate();
-    expect(core.call.lockOwner!(lock)).toBe(3);
+    expect(core.call.lockOwner(lock)).toBe(3);
     expect(acquire(core, lock, 3)).toBe(false);
-    expect(core.call.lockSeize!(lock, 2)).toBe(1);
-    expect(core.call.lockOwner!(lock)).toBe(1);
-    core.call.lockRelease!(lock);
+    expect(core.call.lockSeize(lock, 2)).toBe(1);
+    expect(core.call.lockOwner(lock)).toBe(1);
+    core.call.lockRelease(lock);
     expect(acquire(core, lock, 3)).toBe(true);
   });
 
@@ -83,8 +84,8 @@ describe('lock', () => {
     const worker = start(pool, shared, 'lock-counters', 1, 10);
     await once(worker, 'message');
     await worker.terminate();
-    expect(core.call.lockSeize!(lock, 1)).toBe(0);
-    expect(core.call.lockOwner!(lock)).toBe(0);
+    expect(core.call.lockSeize(lock, 1)).toBe(0);
+    expect(core.call.lockOwner(lock)).toBe(0);
   });
 
   it('goes on after threads were killed anywhere, inside or outside', async () => {
@@ -100,14 +101,14 @@ describe('lock', () => {
       thread = 1 + ((thread + lot.below(3)) % 4);
       await progressed(words, thread, 1 + lot.below(300));
       await workers[thread - 1]!.terminate();
-      if (core.call.lockSeize!(lock, thread) === 1) {
+      if (core.call.lockSeize(lock, thread) === 1) {
         inside++;
         words[sharedHead + 4] = words[sharedHead]!;
-        core.call.lockRelease!(lock);
+        core.call.lockRelease(lock);
       }
       expect(acquire(core, lock, 10_000)).toBe(true);
       expect(words[sharedHead + 4]).toBe(words[sharedHead]);
-      core.call.lockRelease!(lock);
+      core.call.lockRelease(lock);
       workers[thread - 1] = start(pool, shared, 'lock-counters', thread, endless);
     }
     await Promise.all(run(1, 4).map((any) => progressed(words, any, 1)));

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { defaultAdaptation } from '../../dist/config/adaptation.js';
+import { CORE } from '../../dist/core/core-names.js';
 import { type Coefficients, CostTable, EndpointTable } from '../../dist/core/index.js';
 import { type CostInput, marginalCosts } from './marginal-cost-model.ts';
 import { makePool, pickMax, plainRequest, scorer } from './pool.js';
@@ -24,16 +25,16 @@ const scoring = [scorer('OP_SCORE_MARGINAL_COST'), pickMax];
 /** Write a state into the columns that only decisions and scrapes write otherwise. */
 function setState(pool: ReturnType<typeof makePool>, slot: number, given: CostInput, nowMs: number): void {
   const { control } = pool;
-  const { constant, view, sizes } = control;
-  const columns = control.call.regionAddress!(constant.REGION_ENDPOINTS!) >>> 0;
-  const at = (column: string) => columns + (constant[column]! * sizes.endpoints + slot) * 4;
-  view.setUint32(at('COLUMN_INFLIGHT'), given.inflight, true);
-  view.setUint32(at('COLUMN_PREFILL_TOKENS'), given.prefillTokens, true);
-  view.setUint32(at('COLUMN_PROMPT_TOKENS'), given.promptTokens, true);
-  view.setFloat32(at('COLUMN_PREFILL_RATE'), given.prefillRate, true);
-  view.setFloat32(at('COLUMN_PREFILL_RATE_PEAK'), given.prefillPeak, true);
-  view.setFloat32(at('COLUMN_SLOTS_SEEN'), given.slotsSeen, true);
-  const times = columns + constant.COLUMN_PREFILL_RATE_TIME! * sizes.endpoints * 4 + slot * 8;
+  const { view, sizes } = control;
+  const columns = control.call.regionAddress(CORE.REGION_ENDPOINTS) >>> 0;
+  const at = (column: number) => columns + (column * sizes.endpoints + slot) * 4;
+  view.setUint32(at(CORE.COLUMN_INFLIGHT), given.inflight, true);
+  view.setUint32(at(CORE.COLUMN_PREFILL_TOKENS), given.prefillTokens, true);
+  view.setUint32(at(CORE.COLUMN_PROMPT_TOKENS), given.promptTokens, true);
+  view.setFloat32(at(CORE.COLUMN_PREFILL_RATE), given.prefillRate, true);
+  view.setFloat32(at(CORE.COLUMN_PREFILL_RATE_PEAK), given.prefillPeak, true);
+  view.setFloat32(at(CORE.COLUMN_SLOTS_SEEN), given.slotsSeen, true);
+  const times = columns + CORE.COLUMN_PREFILL_RATE_TIME * sizes.endpoints * 4 + slot * 8;
   view.setFloat64(times, nowMs, true);
   new CostTable(control).writeEndpoint(slot, 1, given.speed, given.reliability);
 }
@@ -50,7 +51,7 @@ function poolOf(endpoints: readonly CostInput[], coefficients = usual, operation
   const pool = makePool(operations, signals);
   pool.programs.publish(0, operations, { inserts: true });
   new CostTable(pool.control).write(coefficients);
-  const hashes = (pool.core.call.hashesAddress!() >>> 0) >>> 3;
+  const hashes = (pool.core.call.hashesAddress() >>> 0) >>> 3;
   const chain = new BigUint64Array(pool.memory.memory.buffer);
   for (let i = 0; i < 64; i++) chain[hashes + i] = BigInt(i + 1) * 0x9e3779b97f4a7c15n;
   for (const [slot, { cachedTokens }] of endpoints.entries()) {
@@ -137,7 +138,7 @@ describe('marginal-cost-scorer', () => {
 
   it('assumes the defaults of the configuration until somebody writes coefficients', () => {
     const { control } = makePool(scoring, []);
-    const at = (control.call.coefficientsAddress!() >>> 0) >>> 2;
+    const at = (control.call.coefficientsAddress() >>> 0) >>> 2;
     const { prior, ...model } = defaultAdaptation().model;
     expect([...control.f32.subarray(at, at + 10)]).toEqual([
       ...[prior.baseMs, prior.prefillMsPerKiloToken, prior.waitingMs, prior.stepMs, prior.growthMs],
@@ -251,7 +252,7 @@ describe('marginal-cost-scorer', () => {
     );
     pool.programs.publish(0, scoring, { inserts: true });
     new CostTable(pool.control).write(usual);
-    const hashes = (pool.core.call.hashesAddress!() >>> 0) >>> 3;
+    const hashes = (pool.core.call.hashesAddress() >>> 0) >>> 3;
     const chain = new BigUint64Array(pool.memory.memory.buffer);
     for (let i = 0; i < 1000; i++) {
       for (let block = 0; block < 20; block++) {

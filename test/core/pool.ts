@@ -9,6 +9,7 @@ import {
   type PoolSizes,
   ProgramTable,
 } from '../../dist/core/index.js';
+import type { OperationName } from '../../dist/core/programs.js';
 
 export const smallSizes: PoolSizes = {
   endpoints: 64,
@@ -52,7 +53,7 @@ export const plainRequest: DecisionRequest = {
   explained: false,
 };
 
-export function scorer(code: string, weight = 1, ...parameters: number[]): Operation {
+export function scorer(code: OperationName, weight = 1, ...parameters: number[]): Operation {
   return { code, weight, parameters };
 }
 

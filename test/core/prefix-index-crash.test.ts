@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { CORE } from '../../dist/core/core-names.js';
 import { attachCore } from '../../dist/core/memory.js';
 import { PrefixIndex } from '../../dist/core/prefix-index.js';
 import { chain, check, insert, match, openPool, put, run, stress } from './index-pool.ts';
@@ -40,7 +41,7 @@ function openCrash(indexBlocks: number) {
   const { pool, core, index } = openPool({ endpoints: 64, indexBlocks, requests: 256, chainBlocks: 256 });
   const shared = new SharedArrayBuffer(4 * (sharedHead + (threads + 1) * livePerThread * liveWords));
   const words = new Int32Array(shared);
-  const lock = core.constant.HEADER! + core.constant.HEADER_INDEX_LOCK!;
+  const lock = CORE.HEADER + CORE.HEADER_INDEX_LOCK;
   let seed = 0;
   const start = (thread: number) =>
     startThread({
@@ -62,21 +63,21 @@ type Crash = ReturnType<typeof openCrash>;
 /** What the control thread does after a death: as in reclaimThread, with the shared list for the ledger. */
 function reclaim({ core, words, lock }: Crash, dead: number): boolean {
   const { call } = core;
-  const seized = call.lockSeize!(lock, dead) === 1;
+  const seized = call.lockSeize(lock, dead) === 1;
   if (seized) {
-    call.activeRepairBegin!();
+    call.activeRepairBegin();
     for (const live of liveRequests(words)) {
-      words[live.word] = live.thread === dead ? 0 : call.activeRepairAdd!(live.slot, live.handle, live.blocks);
+      words[live.word] = live.thread === dead ? 0 : call.activeRepairAdd(live.slot, live.handle, live.blocks);
     }
-    call.prefixRepairRest!();
+    call.prefixRepairRest();
     expect(check(core)).toBe(0);
   } else {
-    if (call.lockAcquire!(lock, 10_000) === 0) {
-      throw new Error(`thread ${call.lockOwner!(lock) - 1} keeps the lock, and ${dead} is the one that died`);
+    if (call.lockAcquire(lock, 10_000) === 0) {
+      throw new Error(`thread ${call.lockOwner(lock) - 1} keeps the lock, and ${dead} is the one that died`);
     }
     for (const live of liveRequests(words)) {
       if (live.thread !== dead) continue;
-      call.activeRemoveLocked!(live.slot, live.handle, live.blocks);
+      call.activeRemoveLocked(live.slot, live.handle, live.blocks);
       words[live.word] = 0;
     }
   }
@@ -86,9 +87,9 @@ function reclaim({ core, words, lock }: Crash, dead: number): boolean {
 /** The blocks that live requests use, counted plainly from the chains themselves. */
 function expectCharges({ core, words }: Crash, count: number): void {
   expect(check(core)).toBe(0);
-  expect(core.call.activeRequests!()).toBe(count);
+  expect(core.call.activeRequests()).toBe(count);
   const any = liveRequests(words).some((live) => live.blocks > 0);
-  const active = run(0, slots).reduce((sum, slot) => sum + core.call.activeOf!(slot), 0);
+  const active = run(0, slots).reduce((sum, slot) => sum + core.call.activeOf(slot), 0);
   expect(active > 0).toBe(any);
 }
 
@@ -111,20 +112,20 @@ describe('prefix index after a thread was killed', () => {
         await workers[thread - 1]!.terminate();
         if (reclaim(crash, thread)) seized++;
         expectCharges(crash, liveRequests(words).length);
-        core.call.lockRelease!(lock);
+        core.call.lockRelease(lock);
         expect(failures).toEqual([]);
         workers[thread - 1] = start(thread);
         watch(workers[thread - 1]!);
       }
       await Promise.all(workers.map((worker) => worker.terminate()));
       // The one that keeps the lock first: nobody else can be cleaned up before.
-      const owner = core.call.lockOwner!(lock) - 1;
+      const owner = core.call.lockOwner(lock) - 1;
       for (const dead of run(1, threads).sort((a, b) => Number(b === owner) - Number(a === owner))) {
         reclaim(crash, dead);
-        core.call.lockRelease!(lock);
+        core.call.lockRelease(lock);
       }
       expect(liveRequests(words)).toEqual([]);
-      expect(run(0, slots).map((slot) => core.call.activeOf!(slot))).toEqual(new Array(slots).fill(0));
+      expect(run(0, slots).map((slot) => core.call.activeOf(slot))).toEqual(new Array(slots).fill(0));
       expect(check(core)).toBe(0);
       expect(seized).toBeGreaterThan(0);
       // What survived never says more than was ever stored.
@@ -147,8 +148,8 @@ describe('prefix index after a thread was killed', () => {
     const view = new DataView(pool.memory.buffer);
     const at = findBytes(pool.memory.buffer, half[64]!) - 16;
     view.setUint32(at, view.getUint32(at, true) | 1, true);
-    core.call.activeRepairBegin!();
-    core.call.prefixRepairRest!();
+    core.call.activeRepairBegin();
+    core.call.prefixRepairRest();
     expect(check(core)).toBe(0);
     expect(match(index, half)[1]).toBe(64);
     expect(match(index, whole)[2]).toBe(100);
@@ -175,8 +176,8 @@ describe('prefix index after a thread was killed', () => {
     for (let i = 0; i < 200; i++) insert(index, lot.below(64), chain(...run(lot.below(5) * 1000, 1 + lot.below(150))));
     const query = chain(...run(1000, 150));
     const before = { matched: match(index, query), counters: index.counters() };
-    core.call.activeRepairBegin!();
-    core.call.prefixRepairRest!();
+    core.call.activeRepairBegin();
+    core.call.prefixRepairRest();
     expect(check(core)).toBe(0);
     expect(match(index, query)).toEqual(before.matched);
     expect(index.counters()).toEqual({ ...before.counters, repairs: 1 });
@@ -186,15 +187,15 @@ describe('prefix index after a thread was killed', () => {
     const { core, index } = openPool();
     const hashes = chain(...run(0, 150));
     put(index, hashes);
-    const handle = core.call.activeAdd!(3, 150) >>> 0;
-    core.call.activeRepairBegin!();
-    expect(core.call.activeOf!(3)).toBe(0);
-    expect(core.call.activeRepairAdd!(3, handle, 150) >>> 0).toBe(handle);
-    expect(core.call.activeRepairAdd!(3, handle + 64 * 50, 150)).toBe(0);
-    core.call.prefixRepairRest!();
-    expect(core.call.activeOf!(3)).toBe(150);
+    const handle = core.call.activeAdd(3, 150) >>> 0;
+    core.call.activeRepairBegin();
+    expect(core.call.activeOf(3)).toBe(0);
+    expect(core.call.activeRepairAdd(3, handle, 150) >>> 0).toBe(handle);
+    expect(core.call.activeRepairAdd(3, handle + 64 * 50, 150)).toBe(0);
+    core.call.prefixRepairRest();
+    expect(core.call.activeOf(3)).toBe(150);
     expect(check(core)).toBe(0);
-    core.call.activeRemove!(3, handle, 150);
+    core.call.activeRemove(3, handle, 150);
     expect(index.counters()).toMatchObject({ blocks: 0, activeEntries: 0 });
   });
 
@@ -202,9 +203,9 @@ describe('prefix index after a thread was killed', () => {
     const { core, index } = openPool();
     const hashes = chain(...run(0, 150));
     insert(index, 1, hashes);
-    core.view.setUint32(core.call.prefixHeadAddress!() + core.constant.HEAD_SEGMENT_TOP!, 0x7fff_ffff, true);
-    core.call.activeRepairBegin!();
-    core.call.prefixRepairRest!();
+    core.view.setUint32(core.call.prefixHeadAddress() + CORE.HEAD_SEGMENT_TOP, 0x7fff_ffff, true);
+    core.call.activeRepairBegin();
+    core.call.prefixRepairRest();
     expect(index.counters()).toMatchObject({ cleared: 1, blocks: 0, memberships: 0 });
     expect(match(index, hashes)[1]).toBe(0);
     expect(insert(index, 1, hashes)).toBe(150);

@@ -1,24 +1,25 @@
 import { describe, expect, it } from 'vitest';
+import { CORE } from '../../dist/core/core-names.js';
 import { chain, insert, openPool, put, run } from './index-pool.ts';
 
 function open() {
   const { core, index } = openPool();
   const generation = (slot: number, value: number) => {
-    const column = core.constant.COLUMN_GENERATION ?? 1;
-    const endpoints = core.view.getUint32(core.constant.HEADER! + core.constant.HEADER_REGIONS!, true) << 16;
+    const column = CORE.COLUMN_GENERATION ?? 1;
+    const endpoints = core.view.getUint32(CORE.HEADER + CORE.HEADER_REGIONS, true) << 16;
     core.u32[(endpoints >>> 2) + column * core.sizes.endpoints + slot] = value;
   };
   /** The hash of the tail stands behind the whole blocks. */
-  const tailAt = (blocks: number) => (core.call.hashesAddress!() >>> 0) + blocks * 8;
+  const tailAt = (blocks: number) => (core.call.hashesAddress() >>> 0) + blocks * 8;
   const insertTail = (slot: number, hashes: readonly bigint[], tail: bigint) => {
     insert(index, slot, hashes);
     put(index, [...hashes, tail]);
-    core.call.tailInsertLocked!(slot, tailAt(hashes.length));
+    core.call.tailInsertLocked(slot, tailAt(hashes.length));
   };
   const matchTail = (hashes: readonly bigint[], tail: bigint) => {
     put(index, [...hashes, tail]);
     const matched = index.match(hashes.length);
-    core.call.tailMatch!(tailAt(hashes.length), hashes.length);
+    core.call.tailMatch(tailAt(hashes.length), hashes.length);
     return [...matched];
   };
   return { core, index, generation, insertTail, matchTail };

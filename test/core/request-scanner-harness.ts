@@ -44,6 +44,6 @@ export function scan(kind: PromptKind, pieces: readonly Uint8Array[], blockBytes
 /** The chain hashes of an open scan, the tail's included. */
 export function readChain(id: number, model: string): bigint[] {
   const { blocks, tail } = scanner.chain(id, model);
-  const at = core.call.hashesAddress!() >>> 0;
+  const at = core.call.hashesAddress() >>> 0;
   return Array.from({ length: blocks + (tail ? 1 : 0) }, (_, i) => core.view.getBigUint64(at + 8 * i, true));
 }

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
+import { CORE } from '../../dist/core/core-names.js';
 import { defaultPoolSizes } from '../../dist/core/memory.js';
 import { RequestScanner } from '../../dist/core/request-scanner.js';
 import { PromptKind } from '../../dist/core/types.js';
@@ -95,7 +96,7 @@ describe('the chain of a scan', () => {
     const first = found(PromptKind.chat, { messages: image('data:image/png;base64,AAAA') });
     const second = found(PromptKind.chat, { messages: image(`data:image/png;base64,${'B'.repeat(5000)}`) });
     expect(first.hashes![0]).not.toBe(second.hashes![0]);
-    expect(first.result!.promptBytes).toBe(4 + 4 * core.constant.SCAN_IMAGE_TOKENS!);
+    expect(first.result!.promptBytes).toBe(4 + 4 * CORE.SCAN_IMAGE_TOKENS);
     expect(second.result!.promptBytes).toBe(first.result!.promptBytes);
   });
 
@@ -295,18 +296,12 @@ describe('the bounds of a scan', () => {
 
   it('refuses a body of more than 4 GiB', () => {
     const id = scanner.open(PromptKind.chat, 64);
-    const state = core.call.scanAddress!(id) >>> 0;
-    core.view.setUint32(state + core.constant.SCAN_POSITION!, 0xffffffff - 3, true);
+    const state = core.call.scanAddress(id) >>> 0;
+    core.view.setUint32(state + CORE.SCAN_POSITION, 0xffffffff - 3, true);
     expect(scanner.feed(id, Buffer.from('   '))).toBe(true);
     expect(scanner.feed(id, Buffer.from(' '))).toBe(false);
     expect(scanner.refusal(id)).toEqual({ position: 0xffffffff, reason: 'the body is longer than 4 GiB' });
     scanner.close(id);
-  });
-
-  it('knows the prompt kinds by the numbers of the core', () => {
-    const constantOf = (name: string) => `PROMPT_${name.replace(/[A-Z]/g, '_$&').toUpperCase()}`;
-    const numbers = Object.keys(PromptKind).map((name) => core.constant[constantOf(name)]);
-    expect(numbers).toEqual(Object.values(PromptKind));
   });
 
   it('refuses arguments and numbers that do not exist', () => {
@@ -329,7 +324,7 @@ describe('the bounds of a scan', () => {
 
   it('needs less than 400 MB for the default sizes', () => {
     const { scans, chainBlocks, threads } = defaultPoolSizes;
-    const perThread = BigInt.asUintN(64, core.call.scanRegionBytes!(scans, chainBlocks) as unknown as bigint);
+    const perThread = BigInt.asUintN(64, core.call.scanRegionBytes(scans, chainBlocks) as unknown as bigint);
     expect(Number(perThread) * threads).toBeLessThan(400e6);
   });
 });

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { CORE } from '../../dist/core/core-names.js';
 import { type Label, type Measures, SampleReader } from '../../dist/core/index.js';
 import { makePool, pickMax, plainRequest, scorer, smallSizes } from './pool.js';
 
@@ -166,8 +167,8 @@ describe('a reader of labels', () => {
   });
 
   it('counts what was overwritten before it came, and takes what is left in order', () => {
-    const { reader, core, ask, end } = one();
-    const written = core.constant.LABEL_COUNT! + 100;
+    const { reader, ask, end } = one();
+    const written = CORE.LABEL_COUNT + 100;
     for (let i = 0; i < written; i++) end(ask(i, 0));
     const seen = drained(reader).map(({ promptTokens }) => promptTokens);
     expect(seen.length + reader.lost).toBe(written);
@@ -216,6 +217,6 @@ describe('a reader of labels', () => {
     reader.drain(check);
     expect(torn).toBe(0);
     expect(count + reader.lost).toBe(3 * rounds);
-    expect(pool.control.call.ledgerCheck!()).toBe(0);
+    expect(pool.control.call.ledgerCheck()).toBe(0);
   });
 });

@@ -5,6 +5,7 @@ import { OWN_PICKER, type PickerProcess, startPickerProcess } from '../../dist/c
 import { freePorts } from '../../dist/cli/port.js';
 import { DEFAULT_PLUGINS, DEFAULT_PROFILES } from '../../dist/config/default-configuration.js';
 import { endpointsYaml } from '../../dist/simulator/server/fleet.js';
+import { TRANSPORT_FLAGS } from '../picker/serving.ts';
 import { type Configuration, type Envoy, startEnvoy } from './envoy.ts';
 
 /** What stands behind Envoy: simulated servers or the test's own backends. */
@@ -57,7 +58,7 @@ export async function startTestBed<S extends Server>(
   const [grpcPort, healthPort, metricsPort] = await freePorts(3);
   const start = () =>
     startPickerProcess({
-      command: [...COMMAND, ...(options.flags ?? [])],
+      command: [...COMMAND, ...TRANSPORT_FLAGS, ...(options.flags ?? [])],
       configFile,
       grpcPort: grpcPort!,
       healthPort: healthPort!,

@@ -3,11 +3,11 @@ import { describe, expect, it } from 'vitest';
 import { DestinationTemplates } from '../../dist/ingress/codec/destination.js';
 import { decodeProcessRequest, Phase } from '../../dist/ingress/codec/process-request.js';
 import {
+  BODY_CHUNK_BYTES_MAX,
   encodeBodyReplies,
   encodeImmediateReply,
   encodeRequestHeadersReply,
   encodeTrailersReply,
-  MAX_BODY_CHUNK,
   setContentLength,
   setHeader,
 } from '../../dist/ingress/codec/process-response.js';
@@ -206,20 +206,27 @@ describe('encoding a ProcessingResponse', () => {
     }
   });
 
-  it.each([0, 1, 100, MAX_BODY_CHUNK - 1, MAX_BODY_CHUNK, MAX_BODY_CHUNK + 1, 3 * MAX_BODY_CHUNK + 5])(
-    'cuts a body of %i bytes into replies of at most 62,000, the last of which ends the stream',
-    (length) => {
-      const body = Buffer.alloc(length, 'abcdefg');
-      const third = Math.floor(length / 3);
-      const chunks = [body.subarray(0, third), Buffer.alloc(0), body.subarray(third)];
-      const replies: ReturnType<typeof decodeReply>[] = [];
-      encodeBodyReplies(3, chunks, true, { send: (bytes) => replies.push(decodeReply(Buffer.from(bytes))) });
-      expect(Buffer.concat(replies.map((reply) => reply.body)).equals(body)).toBe(true);
-      expect(replies.every((reply) => reply.kind === 'requestBody' && reply.body.length <= MAX_BODY_CHUNK)).toBe(true);
-      expect(replies.map((reply) => reply.endOfStream)).toEqual(replies.map((_, i) => i === replies.length - 1));
-      expect(replies.length).toBe(Math.max(1, Math.ceil(length / MAX_BODY_CHUNK)));
-    },
-  );
+  it.each([
+    0,
+    1,
+    100,
+    BODY_CHUNK_BYTES_MAX - 1,
+    BODY_CHUNK_BYTES_MAX,
+    BODY_CHUNK_BYTES_MAX + 1,
+    3 * BODY_CHUNK_BYTES_MAX + 5,
+  ])('cuts a body of %i bytes into replies of at most 62,000, the last of which ends the stream', (length) => {
+    const body = Buffer.alloc(length, 'abcdefg');
+    const third = Math.floor(length / 3);
+    const chunks = [body.subarray(0, third), Buffer.alloc(0), body.subarray(third)];
+    const replies: ReturnType<typeof decodeReply>[] = [];
+    encodeBodyReplies(3, chunks, true, { sendParts: (parts) => replies.push(decodeReply(Buffer.concat(parts))) });
+    expect(Buffer.concat(replies.map((reply) => reply.body)).equals(body)).toBe(true);
+    expect(replies.every((reply) => reply.kind === 'requestBody' && reply.body.length <= BODY_CHUNK_BYTES_MAX)).toBe(
+      true,
+    );
+    expect(replies.map((reply) => reply.endOfStream)).toEqual(replies.map((_, i) => i === replies.length - 1));
+    expect(replies.length).toBe(Math.max(1, Math.ceil(length / BODY_CHUNK_BYTES_MAX)));
+  });
 
   it('encodes an immediate response with status, headers and body', () => {
     const reply = decodeReply(encodeImmediateReply(503, [setHeader('retry-after', '1')], 'no'));

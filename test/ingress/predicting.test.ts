@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { LatencyAnswer, LatencySource } from '../../dist/ingress/stream-services.js';
+import type { LatencyAnswer, LatencySource } from '../../dist/ingress/exchange.js';
 import type { ScheduleInput } from '../../dist/scheduling/decision.js';
 import { requestBody, requestHeaders, responseHeaders } from './envoy-messages.js';
 import { FakeShard, NO_ENDPOINTS, type ShardSetup } from './shard-fakes.js';

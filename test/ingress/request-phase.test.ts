@@ -408,7 +408,7 @@ describe('too much load', () => {
   });
 
   it('turns away whose bytes would be too many together, and keeps the others', () => {
-    const shard = new FakeShard({ limits: { maxBufferedBytes: 1_000 } });
+    const shard = new FakeShard({ limits: { maxBufferedBytes: 6_000 } });
     const first = shard.open().say(requestHeaders(PATH), requestBody(`{"prompt":"${'x'.repeat(600)}`, false));
     const second = shard.open().say(requestHeaders(PATH), requestBody('y'.repeat(600), false));
     expect(second.rejection).toMatchObject(expected503);
@@ -416,11 +416,35 @@ describe('too much load', () => {
     expect(shard.opener.load().bufferedBytes).toBe(0);
   });
 
-  it('counts what tiny chunks cost', () => {
-    const shard = new FakeShard({ limits: { maxBufferedBytes: 2_000 } });
+  it('puts tiny chunks together: they take no more room than the same body in one piece', () => {
+    const shard = new FakeShard();
     const proxy = shard.open().say(requestHeaders(PATH));
-    for (let i = 0; i < 100 && proxy.ending === 'open'; i++) proxy.say(requestBody(' ', false));
-    expect(proxy.rejection).toMatchObject(expected503);
+    for (let i = 0; i < 100; i++) proxy.say(requestBody(' ', false));
+    expect(shard.opener.load().bufferedBytes).toBe(4_096);
+  });
+
+  it('turns away a request whose next message the transport cannot hold', () => {
+    const shard = new FakeShard();
+    const proxy = shard.open().say(requestHeaders(PATH), requestBody('{', false)).overflow();
+    expect([proxy.rejection, proxy.ending]).toMatchObject([expected503, 'ended']);
+    expect([shard.scanner.open_.size, shard.opener.load().bufferedBytes]).toEqual([0, 0]);
+  });
+
+  it('answers a request of which nothing more comes with a 408, and gives its place back', () => {
+    const shard = new FakeShard();
+    const silent = shard.open();
+    const begun = shard.open().say(requestHeaders(PATH), requestBody('{', false));
+    for (const proxy of [silent, begun]) {
+      proxy.stall();
+      expect([proxy.rejection?.status, proxy.ending]).toEqual([408, 'ended']);
+    }
+    expect([shard.scanner.open_.size, shard.opener.load().bufferedBytes]).toEqual([0, 0]);
+  });
+
+  it('lets an answer take as long as it likes', () => {
+    const shard = new FakeShard();
+    const proxy = shard.open().say(requestHeaders(PATH), requestBody(BODY)).stall();
+    expect([proxy.kinds, proxy.ending]).toEqual([['requestHeaders', 'requestBody'], 'open']);
   });
 
   it('turns away when no scan is free', () => {

@@ -1,7 +1,7 @@
 import type { Usage } from '../../dist/core/types.js';
 import { PromptKind, type RequestScanResult, type ScanRefusal } from '../../dist/core/types.js';
+import type { StreamServices } from '../../dist/ingress/exchange.js';
 import { createStreamOpener, type StreamOpener } from '../../dist/ingress/opener.js';
-import type { StreamServices } from '../../dist/ingress/stream-services.js';
 import type { ProcessHandler, ProcessStream } from '../../dist/ingress/transport.js';
 import type { BodyScanner } from '../../dist/request/body-scanner.js';
 import { createDialects, DEFAULT_PARSERS, type ParserName } from '../../dist/request/dialects.js';
@@ -258,6 +258,9 @@ export class ProxySide implements ProcessStream {
   send(reply: Uint8Array): void {
     this.replies.push(decodeReply(Buffer.from(reply)));
   }
+  sendParts(parts: readonly Uint8Array[]): void {
+    this.send(Buffer.concat(parts));
+  }
   end(): void {
     if (this.ending === 'open') this.ending = 'ended';
   }
@@ -266,11 +269,24 @@ export class ProxySide implements ProcessStream {
   }
 
   say(...messages: readonly Buffer[]): this {
-    for (const message of messages) this.#handler!.message(message);
+    for (const message of messages) {
+      // Between other bytes, and overwritten when the call is over: so do transports with their read buffers.
+      const buffer = Buffer.concat([Buffer.alloc(3, 0xdd), message, Buffer.alloc(3, 0xdd)]);
+      this.#handler!.message(buffer, 3, 3 + message.length);
+      buffer.fill(0xdd);
+    }
     return this;
   }
   halfClose(): this {
     this.#handler!.halfClosed();
+    return this;
+  }
+  overflow(): this {
+    this.#handler!.overflowed();
+    return this;
+  }
+  stall(): this {
+    this.#handler!.stalled();
     return this;
   }
   /** The stream is gone. */

@@ -1,7 +1,8 @@
 import { ClusterAccess } from '../../dist/kubernetes/access.js';
 import { ApiClient } from '../../dist/kubernetes/api-client.js';
 import { POD } from '../../dist/kubernetes/kinds.js';
-import { type ObjectProblem, Reflector, type ReflectorOptions } from '../../dist/kubernetes/reflector.js';
+import type { ObjectProblem } from '../../dist/kubernetes/object-copy.js';
+import { Reflector, type ReflectorOptions } from '../../dist/kubernetes/reflector.js';
 import type { Cluster } from './cluster.ts';
 
 /** What the tests keep of an object. */

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { ObjectProblem } from '../../dist/kubernetes/reflector.js';
+import { ObjectProblem } from '../../dist/kubernetes/object-copy.js';
 import { eventually } from '../gateway/client.ts';
 import { clientOf, ObservedReflector, readNamed } from './observed-reflector.ts';
 import {

@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
+import { CORE } from '../../dist/core/core-names.js';
 import {
   attachCore,
   type CoreInstance,
@@ -73,16 +74,16 @@ async function page(from: MetricsExposition = exposition()): Promise<Map<string,
 }
 
 function setSignals(slot: number, waiting: number, running: number, kvUsage: number, known = 7): void {
-  const { constant, sizes } = control;
-  const at = (column: string) =>
-    (control.call.regionAddress!(constant.REGION_ENDPOINTS!) >>> 2) + constant[column]! * sizes.endpoints + slot;
-  control.u32[at('COLUMN_STATE')] = 1;
-  control.u32[at('COLUMN_KNOWN')] = known;
-  control.f32[at('COLUMN_WAITING')] = waiting;
-  control.f32[at('COLUMN_RUNNING')] = running;
-  control.f32[at('COLUMN_KV_USAGE')] = kvUsage;
-  control.u32[at('COLUMN_INFLIGHT')] = 2;
-  control.u32[at('COLUMN_INFLIGHT_TOKENS')] = 768;
+  const { sizes } = control;
+  const at = (column: number) =>
+    (control.call.regionAddress(CORE.REGION_ENDPOINTS) >>> 2) + column * sizes.endpoints + slot;
+  control.u32[at(CORE.COLUMN_STATE)] = 1;
+  control.u32[at(CORE.COLUMN_KNOWN)] = known;
+  control.f32[at(CORE.COLUMN_WAITING)] = waiting;
+  control.f32[at(CORE.COLUMN_RUNNING)] = running;
+  control.f32[at(CORE.COLUMN_KV_USAGE)] = kvUsage;
+  control.u32[at(CORE.COLUMN_INFLIGHT)] = 2;
+  control.u32[at(CORE.COLUMN_INFLIGHT_TOKENS)] = 768;
 }
 
 beforeEach(() => {

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { AdaptationSettings } from '../../dist/config/adaptation.js';
 import { createLogger } from '../../dist/operations/log.js';
 import { AdaptationControl } from '../../dist/picker/control/adaptation-control.js';
-import type { ProgramVariant } from '../../dist/picker/control/program-publisher.js';
+import type { ProgramVariant } from '../../dist/scheduling/program-variants.js';
 import { usual } from '../adaptation/labels.ts';
 import { makePool, pickMax, plainRequest, scorer } from '../core/pool.ts';
 

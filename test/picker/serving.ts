@@ -22,6 +22,11 @@ export interface FileEndpoint {
   readonly labels?: Readonly<Record<string, string>>;
 }
 
+/** Flags that choose the transport under test: POINTSMAN_TEST_TRANSPORT=lean or grpc-js; none = the default. */
+export const TRANSPORT_FLAGS: readonly string[] = process.env.POINTSMAN_TEST_TRANSPORT
+  ? [`--transport=${process.env.POINTSMAN_TEST_TRANSPORT}`]
+  : [];
+
 /** What a picker is started with: a folder with its configuration and its endpoints, gone with `remove`. */
 export class Setting {
   readonly folder: string;
@@ -48,6 +53,7 @@ export class Setting {
       `--config-file=${this.configFile}`,
       ...['--grpc-port=0', '--grpc-health-port=0', '--metrics-port=0'],
       ...['--metrics-endpoint-auth=false', '--secure-serving=false'],
+      ...TRANSPORT_FLAGS,
     ];
   }
 

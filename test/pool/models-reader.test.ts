@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ModelsReader, SERVED_MODELS_MOST } from '../../dist/pool/sources/models-reader.js';
+import { ModelsReader, SERVED_MODELS_MAX } from '../../dist/pool/sources/models-reader.js';
 import { endpointOf } from './endpoints.js';
 
 const endpoint = endpointOf('a', '127.0.0.1', 1);
@@ -30,9 +30,9 @@ describe('the list of models of an endpoint', () => {
   });
 
   it('is bounded in models and in the length of a name', () => {
-    const data = Array.from({ length: SERVED_MODELS_MOST + 10 }, (_, i) => ({ id: `${i}${'x'.repeat(1_000)}` }));
+    const data = Array.from({ length: SERVED_MODELS_MAX + 10 }, (_, i) => ({ id: `${i}${'x'.repeat(1_000)}` }));
     const models = read({ data }).reader.models.get('default/a')!;
-    expect(models).toHaveLength(SERVED_MODELS_MOST);
+    expect(models).toHaveLength(SERVED_MODELS_MAX);
     expect(models[0]!.id).toHaveLength(256);
   });
 

@@ -355,23 +355,23 @@ describe('the charges of a request with stages', () => {
   it('are all released when their shard dies', () => {
     const each = pool(shape);
     for (let i = 0; i < 5; i++) each.place({ prompt });
-    expect(each.control.call.reclaimThread!(1)).toBe(15);
+    expect(each.control.call.reclaimThread(1)).toBe(15);
     expect(
       each
         .load(3)
         .flat()
         .every((value) => value === 0),
     ).toBe(true);
-    expect(each.control.call.ledgerCheck!()).toBe(0);
+    expect(each.control.call.ledgerCheck()).toBe(0);
   });
 
   it('are routed uncharged, stage by stage, when the ledger is full', () => {
     const each = pool(shape);
     const placements = Array.from({ length: 100 }, () => each.place({ prompt }));
-    expect(each.control.call.ledgerFull!()).toBe(300 - 256);
+    expect(each.control.call.ledgerFull()).toBe(300 - 256);
     for (const { charge } of placements) charge.release();
-    expect(each.control.call.ledgerUsed!()).toBe(0);
-    expect(each.control.call.ledgerCheck!()).toBe(0);
+    expect(each.control.call.ledgerUsed()).toBe(0);
+    expect(each.control.call.ledgerCheck()).toBe(0);
   });
 
   it('add up whatever happens to the requests, in any order and as often as it may', () => {
@@ -407,11 +407,11 @@ describe('the charges of a request with stages', () => {
           const requests = [...open.values()];
           const waiting = requests.filter(({ prefilled }) => !prefilled).length;
           expect(each.load(3).map(([inflight]) => inflight)).toEqual([requests.length, waiting, waiting]);
-          expect(each.control.call.ledgerCheck!()).toBe(0);
+          expect(each.control.call.ledgerCheck()).toBe(0);
         }
         for (const { placement } of open.values()) placement.charge.release();
-        expect(each.control.call.ledgerUsed!()).toBe(0);
-        expect(each.control.call.activeCheck!()).toBe(0);
+        expect(each.control.call.ledgerUsed()).toBe(0);
+        expect(each.control.call.activeCheck()).toBe(0);
       }),
       { numRuns: 25 },
     );

@@ -9,7 +9,7 @@ import type { GatedScheduler, Placement, Rejection, ScheduleInput } from '../../
 import { EndpointDirectory } from '../../dist/scheduling/endpoint-directory.js';
 import { CustomScheduler } from '../../dist/scheduling/hooks/custom-scheduler.js';
 import { HookPlugins, type HookServices } from '../../dist/scheduling/hooks/hook-plugins.js';
-import type { HookRequestRecord } from '../../dist/scheduling/hooks/hook-request.js';
+import type { HookRequestRecord } from '../../dist/scheduling/hooks/hook-request-record.js';
 import { HookScheduler } from '../../dist/scheduling/hooks/hook-scheduler.js';
 import { PoolViews } from '../../dist/scheduling/hooks/pool-views.js';
 import { writeLabels } from '../../dist/scheduling/label-columns.js';

@@ -1,7 +1,12 @@
 import { describe, expect, it } from 'vitest';
+import type { Operation, OperationName } from '../../dist/core/programs.js';
 import { canLearn, learnedProgram, observedProgram, projectedProgram } from '../../dist/scheduling/learned-profile.js';
 
-const operation = (code: string, weight = 1, ...parameters: number[]) => ({ code, weight, parameters });
+const operation = (code: OperationName, weight = 1, ...parameters: number[]): Operation => ({
+  code,
+  weight,
+  parameters,
+});
 const filter = operation('OP_FILTER_MASK', 1, 0);
 const queue = operation('OP_SCORE_QUEUE', 2);
 const prefix = operation('OP_SCORE_PREFIX', 3, 0, 8192, 64);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { FAILURES_MOST, PluginGuard } from '../../dist/scheduling/hooks/plugin-guard.js';
+import { FAILURES_MAX, PluginGuard } from '../../dist/scheduling/hooks/plugin-guard.js';
 
 function makeGuard() {
   const state = { clock: 0, failures: [] as string[], logged: [] as object[] };
@@ -47,7 +47,7 @@ describe('the guard of a hook plugin', () => {
 
   it('does not call a plugin any more after failures in a row, and says so once', () => {
     const { guard, state } = makeGuard();
-    for (let i = 0; i < FAILURES_MOST; i++) {
+    for (let i = 0; i < FAILURES_MAX; i++) {
       expect(guard.disabled).toBe(false);
       guard.run('score', boom, 0);
     }
@@ -55,13 +55,13 @@ describe('the guard of a hook plugin', () => {
     let called = false;
     for (let i = 0; i < 5; i++) guard.run('score', () => (called = true), false);
     expect(called).toBe(false);
-    expect(state.failures).toHaveLength(FAILURES_MOST);
-    expect(state.logged).toEqual([{ plugin: 'mine', hook: 'score', failures: FAILURES_MOST, error: 'boom' }]);
+    expect(state.failures).toHaveLength(FAILURES_MAX);
+    expect(state.logged).toEqual([{ plugin: 'mine', hook: 'score', failures: FAILURES_MAX, error: 'boom' }]);
   });
 
   it('forgets failures at a call that went well', () => {
     const { guard } = makeGuard();
-    for (let i = 0; i < 3 * FAILURES_MOST; i++) guard.run('score', i % FAILURES_MOST === 0 ? () => 1 : boom, 0);
+    for (let i = 0; i < 3 * FAILURES_MAX; i++) guard.run('score', i % FAILURES_MAX === 0 ? () => 1 : boom, 0);
     expect(guard.disabled).toBe(false);
   });
 });

@@ -1,12 +1,13 @@
 import { describe, expect, it } from 'vitest';
+import type { Operation } from '../../dist/core/programs.js';
 import { ruledProgram, rules } from '../../dist/scheduling/rules.js';
 
-const own = [
+const own: readonly Operation[] = [
   { code: 'OP_FILTER_MASK', weight: 0, parameters: [0] },
   { code: 'OP_SCORE_QUEUE', weight: 2, parameters: [] },
-  { code: 'OP_SCORE_LORA', weight: 5, parameters: [] },
+  { code: 'OP_SCORE_ADAPTER', weight: 5, parameters: [] },
   { code: 'OP_SCORE_PREFIX', weight: 3, parameters: [0, 8192, 64] },
-  { code: 'OP_PICK_BEST', weight: 1, parameters: [1] },
+  { code: 'OP_PICK_MAX_SCORE', weight: 1, parameters: [1] },
 ];
 
 describe('a program by a rule', () => {
@@ -16,10 +17,10 @@ describe('a program by a rule', () => {
       expect(ruledProgram(own, rule).map(({ code }) => code)).toEqual([
         'OP_FILTER_MASK',
         'OP_SCORE_QUEUE',
-        'OP_SCORE_LORA',
+        'OP_SCORE_ADAPTER',
         'OP_SCORE_PREFIX',
         'OP_WOULD_PICK',
-        'OP_PICK_BEST',
+        'OP_PICK_MAX_SCORE',
       ]);
     }
   });
@@ -27,9 +28,9 @@ describe('a program by a rule', () => {
   it.each([1, 2, 3])('keeps filters, other scorers and the sum of the weights with rule %i', (rule) => {
     const program = ruledProgram(own, rule);
     const others = (operations: readonly { code: string }[]) =>
-      operations.map(({ code }) => code).filter((code) => /FILTER|LORA|PICK_BEST/.test(code));
+      operations.map(({ code }) => code).filter((code) => /FILTER|ADAPTER|PICK_MAX_SCORE/.test(code));
     expect(others(program)).toEqual(others(own));
-    const scorers = program.filter(({ code }) => code.startsWith('OP_SCORE') && code !== 'OP_SCORE_LORA');
+    const scorers = program.filter(({ code }) => code.startsWith('OP_SCORE') && code !== 'OP_SCORE_ADAPTER');
     expect(scorers.reduce((sum, { weight }) => sum + weight, 0)).toBeCloseTo(5, 9);
     expect(scorers.map(({ code }) => code)).toEqual(rules[rule]!.scorers!(64).map(({ code }) => code));
   });

@@ -1,14 +1,7 @@
+import { z } from 'zod';
 import type { EndpointTable } from '../../core/endpoint-table.js';
-
-/** Capacities of the concurrency-detector, per endpoint. */
-export interface ConcurrencySettings {
-  readonly type: 'concurrency-detector';
-  readonly mode: 'requests' | 'tokens' | 'hybrid';
-  /** Requests in flight. */
-  readonly maxConcurrency: number;
-  /** Uncached prompt tokens in flight. */
-  readonly maxTokenConcurrency: number;
-}
+import { definePlugin } from '../../scheduling/plugin.js';
+import type { ConcurrencySettings } from '../settings.js';
 
 /**
  * What is in flight from here against what the endpoints may hold; hybrid is the mean over the endpoints of the larger
@@ -27,3 +20,50 @@ export function concurrency(table: EndpointTable, slots: readonly number[], sett
   const sum = { requests, tokens, hybrid: larger }[settings.mode];
   return sum / slots.length;
 }
+
+export const concurrencyDetectorParameters = z.strictObject({
+  concurrencyMode: z
+    .enum(['requests', 'tokens', 'hybrid'])
+    .default('requests')
+    .describe('What is counted; hybrid takes the larger share of both for each endpoint.'),
+  maxConcurrency: z.int().min(1).default(100).describe('Requests in flight at which an endpoint is saturated.'),
+  maxTokenConcurrency: z
+    .int()
+    .min(1)
+    .default(1_000_000)
+    .describe('Tokens in flight at which an endpoint is saturated.'),
+  headroom: z.number().min(0).default(0).describe('Share above the limits that is still allowed.'),
+  inFlightLoadProducerName: z
+    .string()
+    .default('inflight-load-producer')
+    .describe('Name of the plugin that counts in-flight load.'),
+});
+
+export const concurrencyDetector = definePlugin({
+  type: 'concurrency-detector',
+  kinds: ['saturation-detector', 'filter'],
+  stability: 'Beta',
+  doc:
+    'Saturation of the pool: what is in flight from here as a share of what may be. In a profile it is a filter: keeps ' +
+    'endpoints with less in flight than their limit × (1 + headroom).',
+  parameters: concurrencyDetectorParameters,
+  saturationSettings: ({ concurrencyMode, maxConcurrency, maxTokenConcurrency, headroom }) => ({
+    type: 'concurrency-detector',
+    mode: concurrencyMode,
+    maxConcurrency,
+    maxTokenConcurrency,
+    headroom,
+  }),
+  consumes: ({ inFlightLoadProducerName }) => [{ key: 'in-flight-load', producer: inFlightLoadProducerName }],
+  compile: ({ concurrencyMode, maxConcurrency, maxTokenConcurrency, headroom }, weight, { name }) => ({
+    code: 'OP_FILTER_CONCURRENCY',
+    name,
+    weight,
+    parameters: [
+      concurrencyMode === 'tokens' ? Number.POSITIVE_INFINITY : maxConcurrency * (1 + headroom),
+      concurrencyMode === 'requests' ? Number.POSITIVE_INFINITY : maxTokenConcurrency * (1 + headroom),
+    ],
+  }),
+  advise: ({ headroom }) =>
+    headroom > 1 ? [`headroom ${headroom} is large: endpoints may go to ${1 + headroom} times their limits`] : [],
+});

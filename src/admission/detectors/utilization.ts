@@ -1,15 +1,8 @@
+import { z } from 'zod';
 import type { EndpointTable } from '../../core/endpoint-table.js';
-
-/** Thresholds of the utilization-detector. */
-export interface UtilizationSettings {
-  readonly type: 'utilization-detector';
-  /** Waiting requests at which an endpoint is full. */
-  readonly queueDepthThreshold: number;
-  /** KV cache use at which an endpoint is full, in (0, 1]. */
-  readonly kvCacheUtilThreshold: number;
-  /** Signals older than this count as full, in milliseconds. */
-  readonly metricsStalenessMs: number;
-}
+import { duration, durationMilliseconds, parseDuration } from '../../scheduling/duration.js';
+import { definePlugin } from '../../scheduling/plugin.js';
+import type { UtilizationSettings } from '../settings.js';
 
 /**
  * The mean of max(waiting / queue threshold, kv / kv threshold) over the endpoints; one whose signals are unknown or
@@ -30,3 +23,52 @@ export function utilization(
   }
   return sum / slots.length;
 }
+
+export const utilizationDetectorParameters = z.strictObject({
+  queueDepthThreshold: z.int().min(1).default(5).describe('Waiting requests at which an endpoint is saturated.'),
+  kvCacheUtilThreshold: z
+    .number()
+    .gt(0)
+    .max(1)
+    .default(0.8)
+    .describe('Share of the KV cache at which an endpoint is saturated.'),
+  metricsStalenessThreshold: duration
+    .refine((text) => (parseDuration(text) ?? 1) > 0, { error: 'must be longer than 0' })
+    .default('200ms')
+    .describe('Age from which on the signals of an endpoint count as saturated.'),
+  headroom: z.number().min(0).default(0).describe('Share above the thresholds that is still allowed.'),
+});
+
+export const utilizationDetector = definePlugin({
+  type: 'utilization-detector',
+  kinds: ['saturation-detector', 'filter'],
+  stability: 'Beta',
+  doc:
+    'Saturation of the pool: the mean over its endpoints of max(waiting / threshold, KV usage / threshold). In a profile it ' +
+    'is a filter: keeps endpoints with fresh signals below both thresholds × (1 + headroom), all when there is none.',
+  parameters: utilizationDetectorParameters,
+  saturationSettings: settingsOf,
+  compile: (given, weight, { name }) => ({
+    code: 'OP_FILTER_UNSATURATED',
+    name,
+    weight,
+    parameters: [
+      given.queueDepthThreshold * (1 + given.headroom),
+      given.kvCacheUtilThreshold * (1 + given.headroom),
+      durationMilliseconds(given.metricsStalenessThreshold),
+    ],
+  }),
+  advise: ({ headroom }) =>
+    headroom > 1 ? [`headroom ${headroom} is large: endpoints may go to ${1 + headroom} times their thresholds`] : [],
+});
+
+function settingsOf({
+  metricsStalenessThreshold,
+  ...given
+}: z.output<typeof utilizationDetectorParameters>): UtilizationSettings {
+  const metricsStalenessMs = durationMilliseconds(metricsStalenessThreshold);
+  return { type: 'utilization-detector', ...given, metricsStalenessMs };
+}
+
+/** Settings of a configuration that names no detector. */
+export const DEFAULT_SATURATION: UtilizationSettings = settingsOf(utilizationDetectorParameters.parse({}));

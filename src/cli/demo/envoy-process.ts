@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parse, stringify } from 'yaml';
+import { errorMessage } from '../../core/error-message.js';
 import { freePorts } from '../port.js';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
@@ -88,7 +89,7 @@ export async function startEnvoyProcess(options: EnvoyProcessOptions): Promise<E
   await Promise.race([ready(adminPort!), exited.then(() => Promise.reject(new Error('it ended')))]).catch(
     async (error: unknown) => {
       await stop();
-      throw new Error(`Envoy did not get ready: ${error instanceof Error ? error.message : error}: ${log}`);
+      throw new Error(`Envoy did not get ready: ${errorMessage(error)}: ${log}`);
     },
   );
   return { port, stop };

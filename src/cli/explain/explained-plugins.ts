@@ -5,7 +5,7 @@ import type { UnderstoodRequest } from '../../request/understand.js';
 import type { Rejection, ScheduleInput } from '../../scheduling/decision.js';
 import type { EndpointDirectory } from '../../scheduling/endpoint-directory.js';
 import { HookPlugins } from '../../scheduling/hooks/hook-plugins.js';
-import type { HookRequestRecord } from '../../scheduling/hooks/hook-request.js';
+import type { HookRequestRecord } from '../../scheduling/hooks/hook-request-record.js';
 import { PoolViews } from '../../scheduling/hooks/pool-views.js';
 import type { PluginDefinition } from '../../scheduling/plugin.js';
 import type { CompiledScheduling } from '../../scheduling/program.js';

@@ -1,5 +1,5 @@
 import { CostModel } from '../../adaptation/cost-model.js';
-import { saturation } from '../../admission/saturation.js';
+import { saturation } from '../../admission/shedding.js';
 import type { LoadedConfiguration } from '../../config/load.js';
 import { CostTable } from '../../core/coefficients.js';
 import { Decider, type DecisionRequest } from '../../core/decider.js';
@@ -7,7 +7,7 @@ import { EndpointTable } from '../../core/endpoint-table.js';
 import { CoefficientTable } from '../../core/latency-predictions.js';
 import { attachCore, type CoreInstance, createPoolMemory, defaultPoolSizes } from '../../core/memory.js';
 import { PrefixIndex } from '../../core/prefix-index.js';
-import { ProgramTable } from '../../core/programs.js';
+import { type Operation, ProgramTable } from '../../core/programs.js';
 import { RequestScanner } from '../../core/request-scanner.js';
 import { seededRandom } from '../../core/seeded-random.js';
 import { type Endpoint, endpointAddress, type PoolState } from '../../pool/endpoint.js';
@@ -25,6 +25,7 @@ import type { PluginDefinition } from '../../scheduling/plugin.js';
 import type { HandledRequest, PickWork } from '../../scheduling/profile-handler.js';
 import { makeProfileHandler } from '../../scheduling/profile-handlers/make-profile-handler.js';
 import type { CompiledProfile } from '../../scheduling/program.js';
+import { PLAIN_BLOCK_TOKENS, TOKEN_BYTES } from '../../scheduling/prompt-sizes.js';
 import type { RequestHeaders } from '../../scheduling/request-headers.js';
 import { wantedTimes } from '../../scheduling/wanted-times.js';
 import { operationKind } from '../program-text.js';
@@ -47,8 +48,6 @@ export interface ExplainInput {
   readonly seed: bigint;
 }
 
-/** Bytes that stand for one token (token-producer, estimate mode). */
-const bytesPerToken = 4;
 /** The clock stands still: all signals are of this moment. */
 const NOW_MS = 1;
 /** Threads of the pool memory: one that writes, one that decides. */
@@ -82,7 +81,7 @@ class ExplainBench {
 
   constructor(input: ExplainInput) {
     this.#input = input;
-    this.#blockTokens = input.configuration.scheduling.prefix?.blockTokens ?? 64;
+    this.#blockTokens = input.configuration.scheduling.prefix?.blockTokens ?? PLAIN_BLOCK_TOKENS;
     const inFlight = input.states.reduce((sum, state) => sum + state.inFlightRequests, 0);
     const memory = createPoolMemory(
       {
@@ -231,7 +230,7 @@ class ExplainBench {
     const requester = requesterOf(headers, rules);
     if (body.length === 0) return understandOpaque(requester);
     const limit = Number.MAX_SAFE_INTEGER;
-    this.#body = new RequestBody(dialect, this.#scanner, this.#blockTokens * bytesPerToken, limit);
+    this.#body = new RequestBody(dialect, this.#scanner, this.#blockTokens * TOKEN_BYTES, limit);
     const refused = this.#body.append(body);
     if (refused !== undefined) return refused;
     const scan = this.#body.finish();
@@ -244,7 +243,7 @@ class ExplainBench {
   #prompt({ promptBytes, targetModel }: UnderstoodRequest) {
     const { configuration, states } = this.#input;
     const { prefix } = configuration.scheduling;
-    const tokens = Math.ceil(promptBytes / bytesPerToken);
+    const tokens = Math.ceil(promptBytes / TOKEN_BYTES);
     const scan = this.#body?.scan ?? -1;
     if (scan < 0 || prefix === undefined) return { blocks: 0, tail: false, tokens };
     const chain = this.#scanner.chain(scan, targetModel);
@@ -259,7 +258,7 @@ class ExplainBench {
 
   /** Requests in flight, charged one by one as the picker does. */
   #chargeInFlight(): void {
-    const only = [{ code: 'OP_PICK_RANDOM', weight: 1, parameters: [1] }];
+    const only: Operation[] = [{ code: 'OP_PICK_RANDOM', weight: 1, parameters: [1] }];
     this.#programs.publish(0, only, { inserts: false });
     const decider = new Decider(this.#core, this.#input.seed);
     for (const [slot, { inFlightRequests, inFlightTokens }] of this.#input.states.entries()) {

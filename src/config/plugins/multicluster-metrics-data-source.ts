@@ -1,25 +1,7 @@
-import { z } from 'zod';
 import { definePlugin } from '../../scheduling/plugin.js';
-import {
-  certificates,
-  hasWholeClientCertificate,
-  httpSource,
-  portField,
-  schemeField,
-  WHOLE_CLIENT_CERTIFICATE,
-} from './source-parameters.js';
+import { metricsPageParameters } from './source-parameters.js';
 
-const { path, interval } = httpSource({ path: '/metrics', what: 'page' });
-
-export const multiclusterMetricsDataSourceParameters = z
-  .strictObject({
-    scheme: schemeField('https', 'metrics page'),
-    path,
-    port: portField('page'),
-    ...certificates(false),
-    interval,
-  })
-  .refine(hasWholeClientCertificate, WHOLE_CLIENT_CERTIFICATE);
+export const multiclusterMetricsDataSourceParameters = metricsPageParameters('https', false);
 
 export const multiclusterMetricsDataSource = definePlugin({
   type: 'multicluster-metrics-data-source',

@@ -32,12 +32,29 @@ export function certificates(skipVerify: boolean) {
   };
 }
 
-/** For a refinement of schemas with `certificates`. */
-export function hasWholeClientCertificate(given: {
-  readonly clientCertPath?: string | undefined;
-  readonly clientKeyPath?: string | undefined;
-}): boolean {
-  return (given.clientCertPath === undefined) === (given.clientKeyPath === undefined);
+/** Refuses one half of a client certificate in a schema with `certificates`. */
+export function withWholeClientCertificate<Schema extends z.ZodType<ClientCertificate>>(schema: Schema): Schema {
+  return schema.refine(
+    ({ clientCertPath, clientKeyPath }) => (clientCertPath === undefined) === (clientKeyPath === undefined),
+    { error: 'clientCertPath and clientKeyPath must be given together' },
+  );
 }
 
-export const WHOLE_CLIENT_CERTIFICATE = { error: 'clientCertPath and clientKeyPath must be given together' };
+interface ClientCertificate {
+  readonly clientCertPath?: string | undefined;
+  readonly clientKeyPath?: string | undefined;
+}
+
+/** Parameters of a source that fetches a metrics page. */
+export function metricsPageParameters(scheme: 'http' | 'https', skipVerify: boolean) {
+  const { path, interval } = httpSource({ path: '/metrics', what: 'page' });
+  return withWholeClientCertificate(
+    z.strictObject({
+      scheme: schemeField(scheme, 'metrics page'),
+      path,
+      port: portField('page'),
+      ...certificates(skipVerify),
+      interval,
+    }),
+  );
+}

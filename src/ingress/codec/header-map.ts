@@ -7,10 +7,10 @@ const HEADER_VALUE = 2 * 8 + WireType.bytes;
 const HEADER_RAW_VALUE = 3 * 8 + WireType.bytes;
 
 /** More headers than any HTTP stack lets through; what comes behind them is not indexed. */
-const MAX_HEADERS = 1_024;
+const HEADERS_MAX = 1_024;
 
 /**
- * The headers of one message as byte ranges of that message. Only a header that somebody asks for becomes a string.
+ * The headers of one message as byte ranges of their own copy. Only a header that somebody asks for becomes a string.
  * Names compare without case; of duplicates the last one counts, as in the incumbent.
  */
 export class HeaderMap implements RequestHeaders {
@@ -24,15 +24,18 @@ export class HeaderMap implements RequestHeaders {
       this.#bytes = Buffer.alloc(0);
       return;
     }
-    this.#bytes = reader.bytes;
+    // The message is gone when the headers are asked.
+    this.#bytes = Buffer.from(reader.bytes.subarray(reader.at, reader.end));
+    const origin = reader.at;
     while (reader.at < reader.end) {
       const tag = reader.tag();
-      if (tag === HEADERS_HEADER) this.#index(reader);
+      if (tag === HEADERS_HEADER) this.#index(reader, origin);
       else reader.skip(tag);
     }
   }
 
-  #index(reader: WireReader): void {
+  /** @param origin where the copy begins in the reader's bytes */
+  #index(reader: WireReader, origin: number): void {
     const outer = reader.enter();
     let keyStart = 0;
     let keyEnd = 0;
@@ -47,21 +50,21 @@ export class HeaderMap implements RequestHeaders {
         continue;
       }
       const length = reader.length();
-      const start = reader.at;
+      const start = reader.at - origin;
       reader.at += length;
       if (tag === HEADER_KEY) {
         keyStart = start;
-        keyEnd = reader.at;
+        keyEnd = start + length;
       } else if (tag === HEADER_RAW_VALUE) {
         rawStart = start;
-        rawEnd = reader.at;
+        rawEnd = start + length;
       } else {
         valueStart = start;
-        valueEnd = reader.at;
+        valueEnd = start + length;
       }
     }
     reader.leave(outer);
-    if (this.#ranges.length >= 4 * MAX_HEADERS) return;
+    if (this.#ranges.length >= 4 * HEADERS_MAX) return;
     // Envoy fills raw_value; value is what older proxies and tests send.
     if (rawEnd > rawStart) this.#ranges.push(keyStart, keyEnd, rawStart, rawEnd);
     else this.#ranges.push(keyStart, keyEnd, valueStart, valueEnd);

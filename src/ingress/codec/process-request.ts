@@ -14,7 +14,7 @@ export const Phase = {
 } as const;
 export type Phase = (typeof Phase)[keyof typeof Phase];
 
-/** A decoded `ProcessingRequest`. The body and the headers are views of the message's bytes. */
+/** A decoded `ProcessingRequest`. The body is a view of the message's bytes; the headers have a copy of their own. */
 export interface ProcessMessage extends ProxyMetadata {
   phase: Phase;
   headers: HeaderMap;
@@ -34,8 +34,8 @@ const NO_BODY = Buffer.alloc(0);
  * without a known phase decodes to `Phase.none`.
  * @throws MalformedMessage when the bytes are no protobuf
  */
-export function decodeProcessRequest(bytes: Uint8Array): ProcessMessage {
-  const reader = new WireReader(bytes);
+export function decodeProcessRequest(bytes: Buffer, from = 0, to = bytes.length): ProcessMessage {
+  const reader = new WireReader(bytes, from, to);
   const message: ProcessMessage = {
     phase: Phase.none,
     headers: NO_HEADERS,

@@ -1,3 +1,4 @@
+import type { HeldMemory } from '../transport.js';
 import { field, putVarint, text, varintField, varintSize } from './wire.js';
 
 /** Which reply: the field numbers of `ProcessingResponse.response`. */
@@ -12,7 +13,7 @@ export const Reply = {
 } as const;
 
 /** Envoy takes at most 64 KiB in one streamed body reply; the incumbent cuts at this size too. */
-export const MAX_BODY_CHUNK = 62_000;
+export const BODY_CHUNK_BYTES_MAX = 62_000;
 
 /** `HeaderValueOption.append_action` OVERWRITE_IF_EXISTS_OR_ADD: a client's own header of that name never survives. */
 const OVERWRITE = varintField(3, 2);
@@ -86,51 +87,57 @@ export function encodeTrailersReply(reply: 5 | 6, metadata: Buffer = EMPTY): Buf
   return metadata.length === 0 ? field(reply) : Buffer.concat([field(reply), metadata]);
 }
 
+/** Where body replies go: a message is the bytes of its parts behind each other. */
+export interface BodyReplySink {
+  sendParts(parts: readonly Uint8Array[], memory?: HeldMemory): void;
+}
+
 /**
- * Hand body replies to `sink`: the bytes of `chunks` in messages of at most `MAX_BODY_CHUNK` bytes, the last one
+ * Hand body replies to `sink`: the bytes of `chunks` in messages of at most `BODY_CHUNK_BYTES_MAX` bytes, the last one
  * with `end_of_stream` as given. Without any bytes one empty message is sent.
  * @param metadata the encoded `dynamic_metadata` field, for the last message
+ * @param memory that holds the chunks
  */
 export function encodeBodyReplies(
   reply: 3 | 4,
   chunks: readonly Uint8Array[],
   endOfStream: boolean,
-  sink: { send(bytes: Uint8Array): void },
+  sink: BodyReplySink,
   metadata: Buffer = EMPTY,
+  memory?: HeldMemory,
 ): void {
   let rest = 0;
   for (const chunk of chunks) rest += chunk.length;
   let index = 0;
   let offset = 0;
   do {
-    const length = Math.min(rest, MAX_BODY_CHUNK);
+    const length = Math.min(rest, BODY_CHUNK_BYTES_MAX);
     rest -= length;
-    const bytes = startBodyReply(reply, length, endOfStream && rest === 0);
-    let at = bytes.length - length;
-    const end = bytes.length;
-    while (at < end) {
+    const parts: Uint8Array[] = [bodyReplyHead(reply, length, endOfStream && rest === 0)];
+    for (let left = length; left > 0; ) {
       const chunk = chunks[index]!;
-      const take = Math.min(chunk.length - offset, end - at);
-      bytes.set(take === chunk.length ? chunk : chunk.subarray(offset, offset + take), at);
-      at += take;
+      const take = Math.min(chunk.length - offset, left);
+      parts.push(take === chunk.length ? chunk : chunk.subarray(offset, offset + take));
+      left -= take;
       offset += take;
       if (offset === chunk.length) {
         index++;
         offset = 0;
       }
     }
-    sink.send(rest === 0 && metadata.length > 0 ? Buffer.concat([bytes, metadata]) : bytes);
+    if (rest === 0 && metadata.length > 0) parts.push(metadata);
+    sink.sendParts(parts, memory);
   } while (rest > 0);
 }
 
-/** Everything of a body reply but the body, which fills the last `length` bytes. */
-function startBodyReply(reply: number, length: number, endOfStream: boolean): Buffer {
+/** Everything of a body reply in front of the body, which is its last `length` bytes. */
+function bodyReplyHead(reply: number, length: number, endOfStream: boolean): Buffer {
   // StreamedBodyResponse puts end_of_stream before the body so that the body comes last; the order is free.
   const streamed = (endOfStream ? 2 : 0) + (length > 0 ? 1 + varintSize(length) + length : 0);
   const mutation = 1 + varintSize(streamed) + streamed;
   const common = 1 + varintSize(mutation) + mutation;
   const body = 1 + varintSize(common) + common;
-  const bytes = Buffer.allocUnsafe(1 + varintSize(body) + body);
+  const bytes = Buffer.allocUnsafe(1 + varintSize(body) + body - length);
   bytes[0] = reply * 8 + 2;
   let at = putVarint(bytes, 1, body);
   bytes[at++] = 0x0a; // BodyResponse.response

@@ -15,10 +15,10 @@ export class WireReader {
   at: number;
   end: number;
 
-  constructor(bytes: Uint8Array) {
+  constructor(bytes: Uint8Array, from = 0, to = bytes.length) {
     this.bytes = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-    this.at = 0;
-    this.end = this.bytes.length;
+    this.at = from;
+    this.end = to;
   }
 
   /** An unsigned varint of at most ten bytes. Exact up to 2^53, which is more than any length or flag here. */

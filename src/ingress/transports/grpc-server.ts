@@ -1,5 +1,5 @@
 import { type handleBidiStreamingCall, Server, ServerCredentials, type ServerOptions } from '@grpc/grpc-js';
-import type { HealthSource, KeyPair, TransportOptions } from '../transport.js';
+import type { HealthSource, KeyPair, ListenOptions, TransportOptions } from '../transport.js';
 import { type HealthHandlers, healthHandlers } from './health-service.js';
 import { type Listener, listen } from './listener.js';
 import { promptInterceptor } from './prompt-call.js';
@@ -94,13 +94,16 @@ export class GrpcServer {
   }
 
   /** Resolves to the bound port. */
-  async listen(options: TransportOptions): Promise<number> {
+  async listen(options: ListenOptions): Promise<number> {
     // TLS ends in the listener, which knows versions and ciphers; HTTP/2 sees the plain side of its sockets.
     allowResets(this.#server);
     const injector = this.#server.createConnectionInjector(ServerCredentials.createInsecure());
     this.#injector = injector;
     raiseReceiveWindows(this.#server);
-    this.#listener = await listen(options, (socket) => injector.injectConnection(socket));
+    this.#listener = await listen(options, (socket) => {
+      injector.injectConnection(socket);
+      return socket;
+    });
     return this.#listener.port;
   }
 

@@ -1,17 +1,19 @@
 import type { ServerDuplexStream } from '@grpc/grpc-js';
-import type {
-  HealthSource,
-  KeyPair,
-  ProcessHandler,
-  ProcessStream,
-  Transport,
-  TransportOptions,
+import {
+  HEALTH_MESSAGE_BYTES,
+  type HealthListener,
+  type HealthListenOptions,
+  type HealthSource,
+  type KeyPair,
+  PROCESS_PATH,
+  type ProcessHandler,
+  type ProcessStream,
+  type Transport,
+  type TransportOptions,
 } from '../transport.js';
 import { GrpcServer } from './grpc-server.js';
 import type { OutgoingMessage } from './prompt-call.js';
 import { within } from './within.js';
-
-const PROCESS_PATH = '/envoy.service.ext_proc.v3.ExternalProcessor/Process';
 
 /** A stream whose replies pile up is not read any more until half of them are gone. */
 const PAUSE_BYTES = 1024 * 1024;
@@ -40,8 +42,15 @@ class GrpcStream implements ProcessStream {
   }
 
   send(reply: Uint8Array): void {
+    this.#write(Buffer.from(reply));
+  }
+
+  sendParts(parts: readonly Uint8Array[]): void {
+    this.#write(Buffer.concat(parts));
+  }
+
+  #write(bytes: Buffer): void {
     if (this.#done) return;
-    const bytes = Buffer.isBuffer(reply) ? reply : Buffer.from(reply.buffer, reply.byteOffset, reply.byteLength);
     this.#pending += bytes.length;
     this.#call.write({ bytes, taken: this.#taken });
     if (this.#pending > PAUSE_BYTES && !this.#paused) {
@@ -78,20 +87,29 @@ class GrpcStream implements ProcessStream {
 }
 
 /** Connect one call with its handler. */
-function serve(call: ProcessCall, open: (stream: ProcessStream) => ProcessHandler, onClosed: () => void): void {
+function serve(
+  call: ProcessCall,
+  open: (stream: ProcessStream) => ProcessHandler,
+  stallMs: number,
+  onClosed: () => void,
+): void {
   const stream = new GrpcStream(call);
   const handler = open(stream);
   let closed = false;
+  const stall = setInterval(() => handler.stalled(), stallMs);
+  stall.unref();
   const close = (): void => {
     if (closed) return;
     closed = true;
+    clearInterval(stall);
     const cancelled = !stream.done;
     stream.close();
     handler.closed(cancelled);
     onClosed();
   };
   call.on('data', (bytes: Buffer) => {
-    if (!closed) handler.message(bytes);
+    stall.refresh();
+    if (!closed) handler.message(bytes, 0, bytes.length);
   });
   call.on('end', () => {
     if (!closed) handler.halfClosed();
@@ -120,7 +138,7 @@ export class GrpcTransport implements Transport {
     const server = new GrpcServer(options);
     const handler = (call: ProcessCall): void => {
       this.#streams++;
-      serve(call, open, () => this.#streamClosed());
+      serve(call, open, options.stallMs, () => this.#streamClosed());
     };
     server.register(PROCESS_PATH, handler, 'bidi');
     if (health !== undefined) server.serveHealth(health);
@@ -157,23 +175,11 @@ export class GrpcTransport implements Transport {
   }
 }
 
-/** A health service on a port of its own. */
-export interface HealthListener {
-  readonly port: number;
-  close(): Promise<void>;
-}
-
-/** Largest health message: a service name, or a list of a few. */
-const HEALTH_MESSAGE_BYTES = 64 * 1024;
-
 /** Serve `grpc.health.v1.Health` alone (port 9003). Rejects when the port cannot be bound. */
-export async function listenHealth(
-  options: Pick<TransportOptions, 'host' | 'port' | 'flag' | 'tls'> & { readonly reusePort?: boolean },
-  health: HealthSource,
-): Promise<HealthListener> {
+export async function listenHealth(options: HealthListenOptions, health: HealthSource): Promise<HealthListener> {
   const sizes = { maxReceiveBytes: HEALTH_MESSAGE_BYTES, maxSendBytes: HEALTH_MESSAGE_BYTES };
   const server = new GrpcServer(sizes);
   server.serveHealth(health);
-  const port = await server.listen({ ...sizes, ...options, reusePort: options.reusePort ?? false });
+  const port = await server.listen({ ...options, reusePort: false });
   return { port, close: () => server.close() };
 }

@@ -1,18 +1,7 @@
 import { createServer, type Socket } from 'node:net';
 import { createServer as createTlsServer, type SecureContextOptions, type Server as TlsServer } from 'node:tls';
-import type { KeyPair, TlsMaterial } from '../transport.js';
+import type { KeyPair, ListenOptions, TlsMaterial } from '../transport.js';
 import { within } from './within.js';
-
-export interface ListenOptions {
-  readonly host: string;
-  readonly port: number;
-  /** Flag that chooses the port, without dashes: for the message when it cannot be had. */
-  readonly flag?: string | undefined;
-  /** Let several threads listen on the port; the kernel spreads connections. Needs Node 22.12 or newer. */
-  readonly reusePort: boolean;
-  /** Absent = plain text. */
-  readonly tls?: TlsMaterial | undefined;
-}
 
 /** A connection burst of a proxy with many workers must not be dropped by the kernel. */
 const BACKLOG = 1_024;
@@ -22,6 +11,9 @@ const BACKLOG = 1_024;
  * assertion of Node that aborts the process (`SubmitRstStream`: `!this->is_destroyed()`).
  */
 const GOODBYE_MS = 100;
+
+/** From the connection to the end of the TLS handshake. */
+const HANDSHAKE_MS = 10_000;
 
 /** A bound port and the connections that came through it. */
 export interface Listener {
@@ -35,18 +27,32 @@ export interface Listener {
 }
 
 /**
+ * Takes a connection. Without TLS it may read from another socket in the place of the accepted one, which it returns: nothing has
+ * been read yet then.
+ */
+export type Accept = (socket: Socket) => Socket;
+
+/**
  * A listening socket whose connections, after the TLS handshake if there is one, go to `accept`.
  * Rejects with a message that names the port.
+ * @param options `pauseOnConnect`: nothing is read before `accept` (without TLS)
  */
-export async function listen(options: ListenOptions, accept: (socket: Socket) => void): Promise<Listener> {
-  const { tls } = options;
-  const secure = tls === undefined ? undefined : tlsServer(tls, accept);
-  const server = secure ?? createServer({ noDelay: true }, accept);
+export async function listen(
+  options: ListenOptions & { readonly pauseOnConnect?: boolean },
+  accept: Accept,
+): Promise<Listener> {
+  const { tls, connectionsMax = Number.POSITIVE_INFINITY, pauseOnConnect = false } = options;
   // With TLS these are the sockets underneath, so that a handshake that never ends does not outlive the listener.
   const sockets = new Set<Socket>();
-  server.on('connection', (socket: Socket) => {
+  const track = (socket: Socket): void => {
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
+  };
+  const secure = tls === undefined ? undefined : tlsServer(tls, accept);
+  const server = secure ?? createServer({ noDelay: true, pauseOnConnect });
+  server.on('connection', (socket: Socket) => {
+    if (sockets.size >= connectionsMax) socket.destroy();
+    else track(secure === undefined ? accept(socket) : socket);
   });
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => reject(new Error(bindProblem(options, error))));
@@ -79,12 +85,29 @@ export async function assertFree(host: string, port: number, flag: string): Prom
   await listener.close();
 }
 
-function tlsServer(tls: TlsMaterial, accept: (socket: Socket) => void): TlsServer {
-  return createTlsServer({ ...secureContext(tls), ALPNProtocols: ['h2'], noDelay: true }, accept);
+function tlsServer(tls: TlsMaterial, accept: Accept): TlsServer {
+  const asks = tls.clientCa !== undefined;
+  return createTlsServer(
+    {
+      ...secureContext(tls),
+      ALPNProtocols: ['h2'],
+      noDelay: true,
+      handshakeTimeout: HANDSHAKE_MS,
+      requestCert: asks,
+      rejectUnauthorized: asks,
+    },
+    accept,
+  );
 }
 
-function secureContext({ key, cert, minVersion, ciphers }: TlsMaterial): SecureContextOptions {
-  return { key, cert, minVersion: minVersion ?? 'TLSv1.2', ...(ciphers === undefined ? {} : { ciphers }) };
+function secureContext({ key, cert, minVersion, ciphers, clientCa }: TlsMaterial): SecureContextOptions {
+  return {
+    key,
+    cert,
+    minVersion: minVersion ?? 'TLSv1.2',
+    ...(ciphers === undefined ? {} : { ciphers }),
+    ...(clientCa === undefined ? {} : { ca: clientCa }),
+  };
 }
 
 function bindProblem({ host, port, flag }: ListenOptions, error: NodeJS.ErrnoException): string {

@@ -1,3 +1,4 @@
+import { CORE, type CoreConstant } from '../../core/core-names.js';
 import type { EndpointReading } from '../../core/endpoint-table.js';
 import type { CoreInstance } from '../../core/memory.js';
 import type { MetricsExposition } from '../telemetry/exposition.js';
@@ -24,8 +25,8 @@ export interface CoreMetricsSources {
 
 /** Register the counters and gauges that stand in shared memory and are not the incumbent's. */
 export function addCoreMetrics(exposition: MetricsExposition, core: CoreInstance, sources: CoreMetricsSources): void {
-  const { call, constant, u32 } = core;
-  const pool = constant.HEADER! + constant.HEADER_POOL!;
+  const { call, u32 } = core;
+  const pool = CORE.HEADER + CORE.HEADER_POOL;
   const word = (address: number) => () => [{ labels: {}, value: u32[address >>> 2]! }];
   const value = (read: () => number) => () => [{ labels: {}, value: read() }];
   const gauge = (name: string, help: string, read: () => Iterable<{ labels: Record<string, string>; value: number }>) =>
@@ -38,18 +39,14 @@ export function addCoreMetrics(exposition: MetricsExposition, core: CoreInstance
   gauge(
     'ledger_entries',
     'Requests charged and not released yet.',
-    value(() => call.ledgerUsed!() >>> 0),
+    value(() => call.ledgerUsed() >>> 0),
   );
   counter(
     'ledger_full_total',
     'Requests routed without a charge because the ledger was full.',
-    value(() => call.ledgerFull!() >>> 0),
+    value(() => call.ledgerFull() >>> 0),
   );
-  gauge(
-    'ejected_endpoints',
-    'Endpoints taken out of the picks because they failed.',
-    word(pool + constant.POOL_EJECTED!),
-  );
+  gauge('ejected_endpoints', 'Endpoints taken out of the picks because they failed.', word(pool + CORE.POOL_EJECTED));
   counter('endpoint_ejections_total', 'How often an endpoint was taken out of the picks.', value(sources.ejections));
   counter('shard_deaths_total', 'Shard threads that died and were started again.', value(sources.shardDeaths));
   counter('scrape_errors_total', 'Scrapes of model servers that failed.', value(sources.scrapeErrors));
@@ -102,9 +99,13 @@ function addEndpointGauges(exposition: MetricsExposition, sources: CoreMetricsSo
   }
 }
 
+type PrefixCounter = Extract<CoreConstant, `PREFIX_COUNTER_${string}`>;
+
+const isPrefixCounter = (name: string): name is PrefixCounter => name.startsWith('PREFIX_COUNTER_');
+
 /** One series per counter of the prefix index (PREFIX_COUNTER_* of the core). */
 function addPrefixCounters(exposition: MetricsExposition, core: CoreInstance): void {
-  const counters = Object.keys(core.constant).filter((name) => name.startsWith('PREFIX_COUNTER_'));
+  const counters = Object.keys(CORE).filter(isPrefixCounter);
   exposition.addGauge({
     name: 'pointsman_prefix_index',
     help: 'Counters and sizes of the prefix index.',
@@ -112,7 +113,7 @@ function addPrefixCounters(exposition: MetricsExposition, core: CoreInstance): v
     read: () =>
       counters.map((name) => ({
         labels: { what: name.slice('PREFIX_COUNTER_'.length).toLowerCase() },
-        value: core.call.prefixCounter!(core.constant[name]!) >>> 0,
+        value: core.call.prefixCounter(CORE[name]) >>> 0,
       })),
   });
 }

@@ -3,7 +3,7 @@ import type { ServedModel } from '../../pool/sources/models-reader.js';
 import type { MetricsExposition } from '../telemetry/exposition.js';
 
 /** Series of the page; what is beyond is left out. */
-const SERIES_MOST = 1_000;
+const SERIES_MAX = 1_000;
 
 /** Show which models the endpoints serve, when they are asked for them. */
 export function addServedModels(
@@ -14,7 +14,7 @@ export function addServedModels(
   if (models === undefined) return;
   exposition.addGauge({
     name: 'pointsman_endpoint_model',
-    help: `1 for every model that an endpoint serves; at most ${SERIES_MOST} series.`,
+    help: `1 for every model that an endpoint serves; at most ${SERIES_MAX} series.`,
     labels: ['endpoint_name', 'namespace', 'model', 'parent'],
     read: () =>
       endpoints()
@@ -24,6 +24,6 @@ export function addServedModels(
             value: 1,
           })),
         )
-        .slice(0, SERIES_MOST),
+        .slice(0, SERIES_MAX),
   });
 }

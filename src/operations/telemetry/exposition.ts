@@ -1,4 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { CORE } from '../../core/core-names.js';
 import type { CoreInstance } from '../../core/memory.js';
 import type { Endpoint } from '../../pool/endpoint.js';
 import { CellFamilies } from './cell-families.js';
@@ -207,9 +208,9 @@ export class MetricsExposition {
   }
 
   #addPrefixSize({ name, type }: { readonly name: string; readonly type: string }): void {
-    const { call, constant } = this.#core;
+    const { call } = this.#core;
     const size = (labels: Readonly<Record<string, string>>) => () => [
-      { labels, value: call.prefixCounter!(constant.PREFIX_COUNTER_MEMBERSHIPS!) >>> 0 },
+      { labels, value: call.prefixCounter(CORE.PREFIX_COUNTER_MEMBERSHIPS) >>> 0 },
     ];
     const help = 'Whole blocks in the prefix index, each counted once per endpoint that holds it.';
     this.addGauge({

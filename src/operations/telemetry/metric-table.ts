@@ -130,7 +130,7 @@ function kind<Name extends string>(
   return { id, labels, metrics, cells, at };
 }
 
-const firstTokenHelp =
+const FIRST_TOKEN_HELP =
   'Seconds from the arrival of a request to the first byte of its answer; the whole duration when it is not streamed.';
 const firstTokenBuckets = durations.slice(0, 24);
 
@@ -187,11 +187,11 @@ export const requestKind = kind(1, ['fairness_id', 'model_name', 'priority', 'ta
     normalisedTimes,
     older('inference_objective_normalized_time_per_output_token_seconds', byModel),
   ),
-  firstTokenWhole: histogram('llm_d_epp_request_ttft_seconds', firstTokenHelp, firstTokenBuckets, undefined, [
+  firstTokenWhole: histogram('llm_d_epp_request_ttft_seconds', FIRST_TOKEN_HELP, firstTokenBuckets, undefined, [
     'streaming',
     'false',
   ]),
-  firstTokenStreamed: histogram('llm_d_epp_request_ttft_seconds', firstTokenHelp, firstTokenBuckets, undefined, [
+  firstTokenStreamed: histogram('llm_d_epp_request_ttft_seconds', FIRST_TOKEN_HELP, firstTokenBuckets, undefined, [
     'streaming',
     'true',
   ]),
@@ -315,28 +315,29 @@ export const prefillDecodeKind = kind(65, stageLabels, {
   ),
 });
 
-const latencyNow = 'The last value of what its label says: seconds, or 1 where a request took longer than it wanted.';
+const LATENCY_NOW_HELP =
+  'The last value of what its label says: seconds, or 1 where a request took longer than it wanted.';
 
 function latestLatency(type: string): Draft {
   return latest(
     'llm_d_epp_inference_request_metric',
-    latencyNow,
+    LATENCY_NOW_HELP,
     older('inference_objective_inference_request_metric', byModel),
     ['type', type],
   );
 }
 
-const missedHelp = 'Requests that took longer than they wanted.';
+const MISSED_HELP = 'Requests that took longer than they wanted.';
 const missed = (type: string) =>
   counter(
     'llm_d_epp_request_slo_violation_total',
-    missedHelp,
+    MISSED_HELP,
     older('inference_objective_request_slo_violation_total', byModel),
     ['type', type],
   );
-const accuracyHelp = 'What was observed by what had been predicted: 1 is right, above 1 took longer.';
+const ACCURACY_HELP = 'What was observed by what had been predicted: 1 is right, above 1 took longer.';
 const accuracy = (time: string) =>
-  histogram('pointsman_prediction_accuracy_ratio', accuracyHelp, accuracies, undefined, ['time', time]);
+  histogram('pointsman_prediction_accuracy_ratio', ACCURACY_HELP, accuracies, undefined, ['time', time]);
 
 /** Predicted latency; made only where something predicts. */
 export const predictionKind = kind(20, ['model_name', 'plugin_name', 'plugin_type', 'target_model_name'], {

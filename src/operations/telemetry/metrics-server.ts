@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import { errorMessage } from '../../core/error-message.js';
 import type { MetricsExposition } from './exposition.js';
 
 /** Whether the owner of a bearer token may read a path; any status but 200 is answered with the reason. */
@@ -47,7 +48,7 @@ const REQUEST_TIMEOUT_MS = 30_000;
 export async function startMetricsServer(options: MetricsServerOptions): Promise<MetricsServer> {
   const listener: RequestListener = (request, response) => {
     answer(options, request, response).catch((error: unknown) => {
-      options.report(`${pathOf(request)} failed: ${error instanceof Error ? error.message : String(error)}`);
+      options.report(`${pathOf(request)} failed: ${errorMessage(error)}`);
       if (!response.headersSent) response.writeHead(500, { 'content-type': 'text/plain' });
       response.end();
     });

@@ -1,3 +1,4 @@
+import { CORE } from '../../core/core-names.js';
 import type { CoreInstance } from '../../core/memory.js';
 import type { Endpoint } from '../../pool/endpoint.js';
 
@@ -41,33 +42,32 @@ function twoDecimals(value: number): number {
 
 /** Read a pool's state from the endpoint columns. Without a lock: a gauge may be one scrape behind. */
 export function summarisePool(core: CoreInstance, endpointOf: (slot: number) => Endpoint | undefined): PoolSummary {
-  const { constant } = core;
   const slots = core.sizes.endpoints;
-  const first = core.call.regionAddress!(constant.REGION_ENDPOINTS!) >>> 2;
-  const at = (column: string, slot: number) => first + constant[column]! * slots + slot;
-  const anySignal = constant.SIGNAL_WAITING! | constant.SIGNAL_RUNNING! | constant.SIGNAL_KV_USAGE!;
+  const first = core.call.regionAddress(CORE.REGION_ENDPOINTS) >>> 2;
+  const at = (column: number, slot: number) => first + column * slots + slot;
+  const anySignal = CORE.SIGNAL_WAITING | CORE.SIGNAL_RUNNING | CORE.SIGNAL_KV_USAGE;
   const waiting: number[] = [];
   const running: number[] = [];
   const kvUsage: number[] = [];
   const endpoints: EndpointLoad[] = [];
   let ready = 0;
   for (let slot = 0; slot < slots; slot++) {
-    if (core.u32[at('COLUMN_STATE', slot)] !== 1) continue;
+    if (core.u32[at(CORE.COLUMN_STATE, slot)] !== CORE.STATE_LIVE) continue;
     const endpoint = endpointOf(slot);
     if (!endpoint) continue;
-    const known = core.u32[at('COLUMN_KNOWN', slot)]!;
-    const queue = core.f32[at('COLUMN_WAITING', slot)]!;
+    const known = core.u32[at(CORE.COLUMN_KNOWN, slot)]!;
+    const queue = core.f32[at(CORE.COLUMN_WAITING, slot)]!;
     endpoints.push({
       endpoint,
       waiting: queue,
-      inflightRequests: core.u32[at('COLUMN_INFLIGHT', slot)]!,
-      inflightTokens: core.u32[at('COLUMN_INFLIGHT_TOKENS', slot)]!,
+      inflightRequests: core.u32[at(CORE.COLUMN_INFLIGHT, slot)]!,
+      inflightTokens: core.u32[at(CORE.COLUMN_INFLIGHT_TOKENS, slot)]!,
     });
     if ((known & anySignal) === 0) continue;
     ready++;
-    if ((known & constant.SIGNAL_WAITING!) !== 0) waiting.push(queue);
-    if ((known & constant.SIGNAL_RUNNING!) !== 0) running.push(core.f32[at('COLUMN_RUNNING', slot)]!);
-    if ((known & constant.SIGNAL_KV_USAGE!) !== 0) kvUsage.push(core.f32[at('COLUMN_KV_USAGE', slot)]!);
+    if ((known & CORE.SIGNAL_WAITING) !== 0) waiting.push(queue);
+    if ((known & CORE.SIGNAL_RUNNING) !== 0) running.push(core.f32[at(CORE.COLUMN_RUNNING, slot)]!);
+    if ((known & CORE.SIGNAL_KV_USAGE) !== 0) kvUsage.push(core.f32[at(CORE.COLUMN_KV_USAGE, slot)]!);
   }
   return { ready, waiting: spread(waiting), running: spread(running), kvUsage: spread(kvUsage), endpoints };
 }

@@ -45,7 +45,7 @@ export class SeriesReader {
 
   constructor(core: CoreInstance, thread: number) {
     this.#core = core;
-    this.#address = core.call.telemetryAddress!(thread) >>> 0;
+    this.#address = core.call.telemetryAddress(thread) >>> 0;
   }
 
   /** The series that were added since the last call. */
@@ -78,7 +78,7 @@ export class SeriesWriter {
 
   constructor(core: CoreInstance) {
     this.#core = core;
-    this.#address = core.call.telemetryAddress!(core.thread) >>> 0;
+    this.#address = core.call.telemetryAddress(core.thread) >>> 0;
     this.#limit = core.sizes.telemetryBytes & ~7;
     this.#used = Atomics.load(core.i32, this.#address >> 2) || HEAD_BYTES;
   }

@@ -1,16 +1,19 @@
 import { Adapter, type AdapterReport } from '../../adaptation/adapter.js';
+import { variantOfDrive } from '../../adaptation/driven-variant.js';
 import type { Transition } from '../../adaptation/guard.js';
 import { believed, decodeState, encodeState } from '../../adaptation/saved-state.js';
 import type { AdaptationSettings } from '../../config/adaptation.js';
 import { CostTable } from '../../core/coefficients.js';
 import { EndpointTable } from '../../core/endpoint-table.js';
+import { errorMessage } from '../../core/error-message.js';
 import type { CoreInstance } from '../../core/memory.js';
+import { ReportOnce } from '../../core/report-once.js';
 import { SampleReader } from '../../core/sample-reader.js';
 import { seededRandom } from '../../core/seeded-random.js';
 import type { Logger } from '../../operations/log.js';
 import type { SlotAssignment } from '../../pool/endpoint.js';
+import type { ProgramVariant } from '../../scheduling/program-variants.js';
 import { rules } from '../../scheduling/rules.js';
-import type { ProgramVariant } from './program-publisher.js';
 import { StateFile } from './state-file.js';
 
 export interface AdaptationControlOptions {
@@ -56,7 +59,9 @@ export class AdaptationControl {
   #file: StateFile | undefined;
   /** Labels that stand in the file already. */
   #savedLabels = 0;
-  #complaint = '';
+  readonly #saveProblems = new ReportOnce((problem) =>
+    this.#log.error({ file: this.#file?.path }, `cannot keep what was learned: ${problem}`),
+  );
 
   constructor(options: AdaptationControlOptions) {
     this.#options = options;
@@ -135,7 +140,10 @@ export class AdaptationControl {
       if (!this.#adapter.model.restore(saved.model, share)) throw new Error('its numbers do not fit together');
       this.#log.info({ file: file.path, believed: share }, 'goes on from what was learned before');
     } catch (error) {
-      this.#log.warn({ file: file.path }, `learns from the beginning, the state file is not used: ${messageOf(error)}`);
+      this.#log.warn(
+        { file: file.path },
+        `learns from the beginning, the state file is not used: ${errorMessage(error)}`,
+      );
     }
   }
 
@@ -146,13 +154,9 @@ export class AdaptationControl {
     try {
       await file.write(encodeState(this.#adapter.model.save(), this.#settings.model, Date.now()));
       this.#savedLabels = learned;
-      this.#complaint = '';
+      this.#saveProblems.over();
     } catch (error) {
-      // The same complaint every half minute would only fill the log.
-      const complaint = messageOf(error);
-      if (complaint !== this.#complaint)
-        this.#log.error({ file: file.path }, `cannot keep what was learned: ${complaint}`);
-      this.#complaint = complaint;
+      this.#saveProblems.problem(error);
     }
   }
 
@@ -165,12 +169,7 @@ export class AdaptationControl {
       coefficients: new CostTable(core),
       projected: this.#options.projected(),
       rules: rules.map(({ name }) => name),
-      drive: ({ arm, tag, weights, rule }) => {
-        if (off) run({ kind: 'configured', tag: 0 });
-        else if (arm === 'static') run({ kind: 'observed', tag, projects: weights !== undefined });
-        else if (rule !== undefined) run({ kind: 'ruled', tag, rule });
-        else run(weights === undefined ? { kind: 'learned', tag } : { kind: 'projected', tag, weights });
-      },
+      drive: (drive) => run(off ? { kind: 'configured', tag: 0 } : variantOfDrive(drive)),
       overloaded: () => this.#overloaded(),
       changed: (transition) => this.#tell(transition),
       random: seededRandom(seed + GUARD_SEED),
@@ -194,8 +193,4 @@ export class AdaptationControl {
 
 function fileOf({ mode, stateFile }: AdaptationSettings): StateFile | undefined {
   return mode === 'off' || stateFile === undefined ? undefined : new StateFile(stateFile);
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -1,3 +1,4 @@
+import { ReportOnce } from '../../core/report-once.js';
 import { readCertificate } from '../../ingress/certificate.js';
 import type { KeyPair } from '../../ingress/transport.js';
 import { FileWatch } from '../../pool/discovery/file-watch.js';
@@ -13,21 +14,22 @@ export interface CertificateWatchOptions {
 }
 
 /** Both files are written one after the other: quiet for this long means that they belong together. */
-const settleMs = 250;
+const SETTLE_MS = 250;
 
 /** Follows tls.crt and tls.key of a folder (`--enable-cert-reload`). A pair that cannot be used changes nothing. */
 export class CertificateWatch {
   readonly #options: CertificateWatchOptions;
   readonly #watches: readonly FileWatch[];
   #pair: KeyPair;
-  #lastProblem = '';
+  readonly #problems: ReportOnce;
 
   constructor(options: CertificateWatchOptions) {
     this.#options = options;
     this.#pair = options.pair;
+    this.#problems = new ReportOnce((problem) => options.report(`${problem}; the certificate stays as it was`));
     const read = async () => this.#read();
     this.#watches = ['tls.crt', 'tls.key'].map(
-      (file) => new FileWatch(`${options.folder}/${file}`, { settleMs }, read),
+      (file) => new FileWatch(`${options.folder}/${file}`, { settleMs: SETTLE_MS }, read),
     );
   }
 
@@ -36,18 +38,15 @@ export class CertificateWatch {
   }
 
   #read(): void {
-    const { folder, flag, changed, report } = this.#options;
+    const { folder, flag, changed } = this.#options;
     let next: KeyPair;
     try {
       next = readCertificate(folder, flag);
     } catch (error) {
-      const problem = error instanceof Error ? error.message : String(error);
-      // The same problem at every look would only fill the log.
-      if (problem !== this.#lastProblem) report(`${problem}; the certificate stays as it was`);
-      this.#lastProblem = problem;
+      this.#problems.problem(error);
       return;
     }
-    this.#lastProblem = '';
+    this.#problems.over();
     if (next.cert === this.#pair.cert && next.key === this.#pair.key) return;
     this.#pair = next;
     changed(next);

@@ -1,6 +1,7 @@
 import { ConfigurationDocument } from '../../config/document.js';
 import { type LoadedConfiguration, loadDocument } from '../../config/load.js';
 import { planReload } from '../../config/reload.js';
+import { ReportOnce } from '../../core/report-once.js';
 import type { Logger } from '../../operations/log.js';
 import { FileWatch, readBoundedFile } from '../../pool/discovery/file-watch.js';
 import type { FollowedConfiguration } from '../picker-options.js';
@@ -36,7 +37,7 @@ export class ConfigurationReload {
   #running: LoadedConfiguration;
   /** The text that was looked at last. */
   #text: string | undefined;
-  #complaint = '';
+  readonly #problems = new ReportOnce((problem) => this.#refuse(problem));
   #watch: FileWatch | undefined;
 
   constructor(options: ConfigurationReloadOptions) {
@@ -66,13 +67,13 @@ export class ConfigurationReload {
     const { file } = this.#options.followed;
     try {
       const text = await readBoundedFile(file);
-      this.#complaint = '';
+      this.#problems.over();
       if (text === this.#text) return;
       const first = this.#text === undefined;
       this.#text = text;
       this.#consider(text, first);
     } catch (error) {
-      this.#refuse(error);
+      this.#problems.problem(error);
     }
   }
 
@@ -98,12 +99,8 @@ export class ConfigurationReload {
     this.#log.info({ profiles: next.scheduling.profiles.map(({ name }) => name) }, 'new configuration applied');
   }
 
-  #refuse(error: unknown): void {
-    const complaint = error instanceof Error ? error.message : String(error);
-    // The same complaint at every look would only fill the log.
-    if (complaint === this.#complaint) return;
-    this.#complaint = complaint;
+  #refuse(problem: string): void {
     this.#counts.invalid++;
-    this.#log.error(`${complaint}; the configuration stays as it was`);
+    this.#log.error(`${problem}; the configuration stays as it was`);
   }
 }

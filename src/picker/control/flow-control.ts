@@ -2,26 +2,22 @@ import type { LoadedConfiguration } from '../../config/load.js';
 import { Bell } from '../../core/bell.js';
 import { CapacityGate, type Evicted, type GateSettings } from '../../core/capacity-gate.js';
 import type { EndpointReading } from '../../core/endpoint-table.js';
+import { LOCK_RETRY_MS, LockRetry } from '../../core/lock-retry.js';
 import type { CoreInstance } from '../../core/memory.js';
 import { poolClockMs } from '../../core/pool-clock.js';
-import { Ceilings } from '../../flow-control/ceilings.js';
 import { FlowController, type RoomSettings } from '../../flow-control/flow-controller.js';
+import { Ceilings } from '../../flow-control/policies/usage-limits.js';
 import type { QueueSnapshot } from '../../flow-control/queue-contract.js';
 import { QueueMachine } from '../../flow-control/queue-machine.js';
 import type { FlowControlSettings, QueueLimits } from '../../flow-control/settings.js';
 import { EvictionCounts, type EvictionDemand } from '../../operations/metrics/eviction-counts.js';
 import { EnqueueRecorder } from '../../operations/telemetry/enqueue-recorder.js';
-import { type PoolSlot, poolStages } from '../../scheduling/pool-stages.js';
+import { type PoolSlot, poolStages } from '../../scheduling/filters/role-label.js';
+import { PLAIN_BLOCK_TOKENS } from '../../scheduling/prompt-sizes.js';
 import { FLOWS_SHOWN, flowReport } from './flow-report.js';
-
-/** How long until a write is tried again that met the lock of a dead thread. */
-const AGAIN_MS = 5;
 
 /** Before the end of a drain: for the answers to those that still wait. */
 const FAREWELL_MS = 500;
-
-/** Tokens of a block when nothing produces prefix matches. */
-const BLOCK_TOKENS = 64;
 
 export interface FlowControlOptions {
   readonly core: CoreInstance;
@@ -59,6 +55,8 @@ export class FlowControl {
   readonly #bell: Bell;
   readonly #pool: () => readonly PoolSlot[];
   readonly #signals: (slot: number) => Signals;
+  /** Writes of gate settings that met the lock of a dead thread. */
+  readonly #writes = new LockRetry({ pauseMsMax: LOCK_RETRY_MS });
   #settings: FlowControlSettings;
   #gate: GateSettings;
   /** Hears how long each dispatch took, in seconds. */
@@ -92,7 +90,7 @@ export class FlowControl {
         issued: (priority) => this.evictions.issued(priority, this.#demandOf(priority)),
         ended: (how, seconds) => this.evictions.ended(how, seconds),
       },
-      blockTokens: configuration.scheduling.prefix?.blockTokens ?? BLOCK_TOKENS,
+      blockTokens: configuration.scheduling.prefix?.blockTokens ?? PLAIN_BLOCK_TOKENS,
     });
     this.controller.evicts = settings.enableEviction;
     if (!this.controller.configure(this.#room)) throw new Error('the gate stays locked');
@@ -102,7 +100,7 @@ export class FlowControl {
 
   #demandOf(priority: number): EvictionDemand {
     const ceiling = this.controller.ceilings.get(priority) ?? 1;
-    return { saturation: this.saturation().effective ?? 1, ceiling, inflight: this.#core.call.ledgerUsed!() };
+    return { saturation: this.saturation().effective ?? 1, ceiling, inflight: this.#core.call.ledgerUsed() };
   }
 
   get limits(): QueueLimits {
@@ -179,8 +177,11 @@ export class FlowControl {
 
   #writeGate(): void {
     this.controller.evicts = this.#settings.enableEviction;
-    if (this.controller.configure(this.#room)) this.controller.wake();
-    else setTimeout(() => this.#writeGate(), AGAIN_MS);
+    this.#writes.run(() => {
+      if (!this.controller.configure(this.#room)) return false;
+      this.controller.wake();
+      return true;
+    });
   }
 
   /** The picker ends in `drainMs`: what waits is served on, and what is left shortly before the end is told so. */

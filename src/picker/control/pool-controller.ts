@@ -1,4 +1,5 @@
 import type { EndpointSignals, EndpointTable } from '../../core/endpoint-table.js';
+import { LOCK_RETRY_MS, LockRetry } from '../../core/lock-retry.js';
 import type { Endpoint, PoolRules, PoolUpdate, SlotAssignment } from '../../pool/endpoint.js';
 import type { SlotChanges, SlotTable } from '../../pool/slots.js';
 import { writeLabels } from '../../scheduling/label-columns.js';
@@ -27,11 +28,6 @@ export interface PoolControllerOptions {
   readonly report: (problem: string) => void;
 }
 
-/** Between two tries of a write. */
-const RETRY_MS = 5;
-/** Tries between two complaints: a second. */
-const REPORT_ATTEMPTS = 200;
-
 /**
  * Carries what discovery says into shared memory, in the order that keeps every picked slot known to every shard:
  * a new endpoint is announced first and becomes live when all shards have applied it; a removed one stops being picked
@@ -44,13 +40,17 @@ export class PoolController {
   #rules: RulesMessage = { objectives: [], rewrites: [], models: [] };
   #version = 0;
   #settings: PoolSettings;
-  /** Writes that wait for the table's lock, oldest first. */
-  readonly #writes: (() => boolean)[] = [];
+  /** Writes to the table, in their order: a slot must not be freed after it was given to the next endpoint. */
+  readonly #writes: LockRetry;
   #waiting: { version: number; added: readonly SlotAssignment[] }[] = [];
 
   constructor(options: PoolControllerOptions) {
     this.#options = options;
     this.#settings = options.settings;
+    this.#writes = new LockRetry({
+      pauseMsMax: LOCK_RETRY_MS,
+      stalled: () => options.report('the endpoint table cannot be written: it stays locked'),
+    });
   }
 
   /** Write the columns by other settings from now on; masks with other numbers leave the old ones as they are. */
@@ -134,7 +134,7 @@ export class PoolController {
   }
 
   #writeState({ slot, endpoint }: SlotAssignment): void {
-    this.#write(() => this.#options.table.setState(slot, endpoint.draining === true ? 'draining' : 'live'));
+    this.#writes.run(() => this.#options.table.setState(slot, endpoint.draining === true ? 'draining' : 'live'));
   }
 
   #add(assignment: SlotAssignment): void {
@@ -142,15 +142,15 @@ export class PoolController {
     const { prefix } = this.#settings;
     this.#assignments.set(assignment.slot, assignment);
     this.#capacities.delete(assignment.slot);
-    this.#write(() => table.open(assignment.slot, assignment.generation));
+    this.#writes.run(() => table.open(assignment.slot, assignment.generation));
     if (prefix !== undefined) table.setCapacity(assignment.slot, prefix.capacityBlocks);
   }
 
   #remove(slot: number): void {
     const { table } = this.#options;
     this.#assignments.delete(slot);
-    this.#write(() => table.setState(slot, 'free'));
-    this.#write(() => table.forget(slot));
+    this.#writes.run(() => table.setState(slot, 'free'));
+    this.#writes.run(() => table.forget(slot));
   }
 
   /** Signals of a scrape; also follows the engine's cache size. @returns false when they could not be written now */
@@ -188,28 +188,6 @@ export class PoolController {
     for (const [mask, { accepts }] of masks.entries()) {
       const slots = this.assignments.filter(({ endpoint }) => accepts(endpoint.labels)).map(({ slot }) => slot);
       this.#options.table.setMask(firstMask + mask, slots);
-    }
-  }
-
-  /**
-   * A write that meets a lock of a thread that has just died is tried again until that thread was cleaned up after.
-   * Writes stay in their order: a slot must not be freed after it was given to the next endpoint.
-   */
-  #write(write: () => boolean): void {
-    this.#writes.push(write);
-    if (this.#writes.length === 1) this.#flush(1);
-  }
-
-  #flush(attempt: number): void {
-    while (this.#writes.length > 0) {
-      if (this.#writes[0]!()) {
-        this.#writes.shift();
-        continue;
-      }
-      if (attempt % REPORT_ATTEMPTS === 0)
-        this.#options.report('the endpoint table cannot be written: it stays locked');
-      setTimeout(() => this.#flush(attempt + 1), RETRY_MS).unref();
-      return;
     }
   }
 }

@@ -1,14 +1,9 @@
+import { CORE } from '../../core/core-names.js';
 import type { CoreInstance } from '../../core/memory.js';
 import { type Operation, ProgramTable } from '../../core/programs.js';
-import {
-  canLearn,
-  learnedProgram,
-  observedProgram,
-  projectedProgram,
-  projectedScorers,
-} from '../../scheduling/learned-profile.js';
+import { canLearn, projectedScorers } from '../../scheduling/learned-profile.js';
 import type { CompiledScheduling } from '../../scheduling/program.js';
-import { ruledProgram } from '../../scheduling/rules.js';
+import { type ProgramVariant, programOf } from '../../scheduling/program-variants.js';
 import type { PoolSettings } from './pool-controller.js';
 
 /** Programs with their masks where the core shall have them. */
@@ -16,17 +11,6 @@ export interface PlacedPrograms extends PoolSettings {
   /** Operations by number of the profile. */
   readonly profiles: readonly (readonly Operation[])[];
 }
-
-/**
- * How the programs are run. Tags are what the labels of their decisions carry.
- * configured: as they are · observed: as they are, while marginal cost looks on · learned: by marginal cost ·
- * projected: by their own scorers with other weights · ruled: by the scorers of a rule
- */
-export type ProgramVariant =
-  | { readonly kind: 'configured' | 'learned'; readonly tag: number }
-  | { readonly kind: 'observed'; readonly tag: number; readonly projects?: boolean }
-  | { readonly kind: 'ruled'; readonly tag: number; readonly rule: number }
-  | { readonly kind: 'projected'; readonly tag: number; readonly weights: readonly number[] };
 
 /**
  * Publishes the compiled profiles. A new set of programs gets masks that the running set does not use, so that a
@@ -41,7 +25,7 @@ export class ProgramPublisher {
 
   constructor(core: CoreInstance) {
     this.#table = new ProgramTable(core);
-    this.#maskCount = core.constant.MASK_COUNT!;
+    this.#maskCount = CORE.MASK_COUNT;
   }
 
   /** Find room for the masks beside the running ones. @throws RangeError when there is none */
@@ -71,7 +55,7 @@ export class ProgramPublisher {
   #write({ profiles, prefix }: PlacedPrograms): void {
     const variant = this.#variant;
     for (const [profile, operations] of profiles.entries()) {
-      this.#table.publish(profile, this.#variantOf(operations, profile), {
+      this.#table.publish(profile, programOf(operations, variant, profile === this.#projectedProfile), {
         inserts: prefix !== undefined && prefix.knownBy !== 'events',
         matches: prefix !== undefined,
         tag: variant.tag,
@@ -88,18 +72,6 @@ export class ProgramPublisher {
   /** The first profile that can learn: the sums of several would be about different scorers. */
   get #projectedProfile(): number {
     return this.#placed?.profiles.findIndex(canLearn) ?? -1;
-  }
-
-  #variantOf(operations: readonly Operation[], profile: number): readonly Operation[] {
-    const variant = this.#variant;
-    const projects = profile === this.#projectedProfile;
-    if (variant.kind === 'learned') return learnedProgram(operations);
-    if (variant.kind === 'ruled') return ruledProgram(operations, variant.rule);
-    if (variant.kind === 'projected') {
-      return projects ? projectedProgram(operations, variant.weights) : observedProgram(operations);
-    }
-    if (variant.kind === 'observed') return observedProgram(operations, projects && variant.projects === true);
-    return operations;
   }
 
   #roomFor(masks: number): number {

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { DEFAULT_SATURATION } from '../../admission/detectors/utilization.js';
 import type { LoadedConfiguration } from '../../config/load.js';
 import type { FlowControlSettings } from '../../flow-control/settings.js';
 import type { ConfiguredSettings, ShardFlowControl, ShardSettings } from '../messages.js';
@@ -8,6 +9,7 @@ import type { PickerOptions } from '../picker-options.js';
 export function shardSettings(options: PickerOptions): ShardSettings {
   const { configuration, shards } = options;
   return {
+    transport: options.transport,
     host: options.host,
     port: options.grpcPort,
     reusePort: shards > 1,
@@ -25,6 +27,8 @@ export function shardSettings(options: PickerOptions): ShardSettings {
     maxRequestBodyBytes: options.maxRequestBodyBytes,
     maxStreams: Math.ceil(options.maxStreams / shards),
     maxBufferedBytes: Math.ceil(options.maxBufferedBytes / shards),
+    maxConnections: Math.ceil(options.maxConnections / shards),
+    requestIdleMs: options.requestIdleMs,
     emitScores: options.emitScores,
     ignoreSubset: options.ignoreSubset,
     allowProfileHeader: options.allowProfileHeader,
@@ -44,12 +48,7 @@ export function configuredSettings(configuration: LoadedConfiguration): Configur
     estimateOutput: configuration.scheduling.estimateOutput,
     objectiveTimes: configuration.adaptation.objectiveTimes,
     flowControl: flowControl && shardFlowControl(flowControl),
-    saturation: configuration.saturationDetector ?? {
-      type: 'utilization-detector',
-      queueDepthThreshold: 5,
-      kvCacheUtilThreshold: 0.8,
-      metricsStalenessMs: 200,
-    },
+    saturation: configuration.saturationDetector ?? DEFAULT_SATURATION,
   };
 }
 

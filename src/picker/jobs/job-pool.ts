@@ -3,11 +3,11 @@ import { type EndpointsFile, readEndpointsFile } from '../../pool/discovery/endp
 import type { TokeniserThreads } from '../../request/tokens/local-source.js';
 
 /** Job threads end after this long without work. */
-const idleMs = 5_000;
+const IDLE_MS = 5_000;
 /** More than this many waiting tasks are refused: something produces them faster than they can be done. */
-const waitingMost = 64;
+const WAITING_MAX = 64;
 /** An endpoints file up to this size is read on the spot in a few milliseconds; starting a thread costs more. */
-const inlineBytes = 32 * 1024;
+const INLINE_BYTES_MAX = 32 * 1024;
 
 /** The job threads: a Piscina pool that exists only while there is work. */
 export class JobPool {
@@ -15,7 +15,7 @@ export class JobPool {
 
   /** Read an endpoints file, a large one on a job thread: a megabyte of YAML takes about a second. */
   readEndpoints(text: string, path: string): EndpointsFile | Promise<EndpointsFile> {
-    return text.length <= inlineBytes ? readEndpointsFile(text, path) : this.#run('readEndpoints', { text, path });
+    return text.length <= INLINE_BYTES_MAX ? readEndpointsFile(text, path) : this.#run('readEndpoints', { text, path });
   }
 
   #run<Result>(name: string, task: object): Promise<Result> {
@@ -23,8 +23,8 @@ export class JobPool {
       filename: new URL('./job.js', import.meta.url).href,
       minThreads: 0,
       maxThreads: 1,
-      maxQueue: waitingMost,
-      idleTimeout: idleMs,
+      maxQueue: WAITING_MAX,
+      idleTimeout: IDLE_MS,
       recordTiming: false,
     });
     return this.#workers.run(task, { name }) as Promise<Result>;

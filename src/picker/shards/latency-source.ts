@@ -1,7 +1,7 @@
 import { endpointColumns } from '../../core/hook-columns.js';
 import { predictedColumns } from '../../core/latency-predictions.js';
 import type { CoreInstance } from '../../core/memory.js';
-import type { LatencySource } from '../../ingress/stream-services.js';
+import type { LatencySource } from '../../ingress/exchange.js';
 import type { ServedLatency } from '../../prediction/servers/served-latency.js';
 import type { RequestRecorder } from '../../response/recorder.js';
 import type { CompiledScheduling } from '../../scheduling/program.js';

@@ -1,5 +1,5 @@
 import type { CurrentSettings } from '../../core/current-settings.js';
-import type { StreamSettings } from '../../ingress/stream-services.js';
+import type { StreamSettings } from '../../ingress/exchange.js';
 import { createDialects, type ParserName } from '../../request/dialects.js';
 import type { ConfiguredSettings } from '../messages.js';
 

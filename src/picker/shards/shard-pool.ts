@@ -1,5 +1,6 @@
 import { MessageChannel, type MessagePort, type Worker } from 'node:worker_threads';
 import type { Piscina } from 'piscina';
+import { LOCK_RETRY_MS, LockRetry } from '../../core/lock-retry.js';
 import type { CoreInstance, PoolMemory } from '../../core/memory.js';
 import type { KeyPair } from '../../ingress/transport.js';
 import { assertFree } from '../../ingress/transports/listener.js';
@@ -39,16 +40,13 @@ interface Shard {
 }
 
 /** Restarts in a row without a shard that listened in between: then something is broken for good. */
-const restartsMost = 5;
+const RESTARTS_MAX = 5;
 /** Before the second restart in a row, doubled with each that follows: whoever holds the port may let it go. */
-const restartPauseMs = 100;
+const RESTART_PAUSE_MS = 100;
 /** A thread takes about 0.1 s to listen; a thread that takes this long will not. */
-const startMostMs = 30_000;
+const START_MS_MAX = 30_000;
 /** Beyond the drain's own time: for the shards to close their connections and say so. */
-const closingMs = 500;
-
-/** How long charges wait that another dead shard's lock keeps from being released. */
-const reclaimAgainMs = 5;
+const CLOSING_MS = 500;
 
 /**
  * The shard threads: long-running Piscina tasks over one pool memory. A shard that dies is cleaned up after and started
@@ -111,7 +109,7 @@ export class ShardPool {
     const aborting = new AbortController();
     const giveUp = () => aborting.abort();
     const task = workers.run(start, { transferList: [port2], signal: aborting.signal }) as Promise<void>;
-    const starting = setTimeout(giveUp, startMostMs).unref();
+    const starting = setTimeout(giveUp, START_MS_MAX).unref();
     const state = { worker: undefined, listening: false, applied: 0 };
     const shard: Shard = { thread, port: port1, task, starting, giveUp, ...state };
     this.#shards.set(thread, shard);
@@ -155,34 +153,36 @@ export class ShardPool {
     // Nothing of it may run any more when its locks are taken away.
     await worker?.terminate();
     if (this.#stopping) return;
-    this.#reclaim(thread, reason, 0);
+    this.#reclaim(thread, reason);
   }
 
   /**
    * Release what a dead shard held, then start it again. Another shard that died inside a lock may have to be cleaned up
    * after first: then some charges are left, and their thread number must not be used again before they are gone.
    */
-  #reclaim(thread: number, reason: Error, before: number): void {
-    if (this.#stopping) return;
+  #reclaim(thread: number, reason: Error): void {
     const { call } = this.#options.control;
-    const released = before + (call.reclaimThread!(thread) >>> 0);
-    if (call.threadCharges!(thread) > 0) {
-      setTimeout(() => this.#reclaim(thread, reason, released), reclaimAgainMs);
-      return;
-    }
-    this.#options.died(thread, reason.message, released);
-    this.#restart(thread, reason);
+    let released = 0;
+    // One of its own for each death: the lock in the way may be that of a shard that is cleaned up after this one.
+    new LockRetry({ pauseMsMax: LOCK_RETRY_MS }).run(() => {
+      if (this.#stopping) return true;
+      released += call.reclaimThread(thread) >>> 0;
+      if (call.threadCharges(thread) > 0) return false;
+      this.#options.died(thread, reason.message, released);
+      this.#restart(thread, reason);
+      return true;
+    });
   }
 
   #restart(thread: number, reason: Error): void {
     const before = this.#restarts++;
     if (before === 0) this.#spawn(thread);
-    else if (before < restartsMost) {
+    else if (before < RESTARTS_MAX) {
       setTimeout(
         () => {
           if (!this.#stopping) this.#spawn(thread);
         },
-        restartPauseMs * 2 ** before,
+        RESTART_PAUSE_MS * 2 ** before,
       );
     } else this.#options.failed(new Error(`shard ${thread} cannot be started again: ${reason.message}`));
   }
@@ -227,7 +227,7 @@ export class ShardPool {
     this.broadcast({ kind: 'drain', timeoutMs });
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise((resolve) => {
-      timer = setTimeout(resolve, timeoutMs + closingMs);
+      timer = setTimeout(resolve, timeoutMs + CLOSING_MS);
     });
     await Promise.race([Promise.all(tasks), late]);
     clearTimeout(timer);

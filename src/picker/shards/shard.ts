@@ -1,9 +1,8 @@
 import { threadId } from 'node:worker_threads';
-import { LegacyAdmission } from '../../admission/legacy-admission.js';
-import { saturation } from '../../admission/saturation.js';
+import { LegacyAdmission, saturation } from '../../admission/shedding.js';
 import { Decider } from '../../core/decider.js';
 import { EndpointTable } from '../../core/endpoint-table.js';
-import { LateReleases } from '../../core/lock-retry.js';
+import { LockRetry } from '../../core/lock-retry.js';
 import { attachCore, type CoreInstance } from '../../core/memory.js';
 import { poolClockMs } from '../../core/pool-clock.js';
 import { RequestScanner } from '../../core/request-scanner.js';
@@ -12,9 +11,10 @@ import { seededRandom } from '../../core/seeded-random.js';
 import { TokenChain } from '../../core/token-chain.js';
 import { EvictableRequests } from '../../flow-control/evictable-requests.js';
 import { WaitingLine } from '../../flow-control/waiting-line.js';
+import type { StreamServices } from '../../ingress/exchange.js';
 import { createStreamOpener } from '../../ingress/opener.js';
-import type { StreamServices } from '../../ingress/stream-services.js';
-import { GrpcTransport } from '../../ingress/transports/grpc.js';
+import type { ByteBudget, Transport, TransportOptions } from '../../ingress/transport.js';
+import { createTransport } from '../../ingress/transports/create.js';
 import { createLogger, type Logger } from '../../operations/log.js';
 import { ShardRecorder } from '../../operations/telemetry/shard-recorder.js';
 import { RequestRules } from '../../request/rules.js';
@@ -22,18 +22,15 @@ import type { TokenSource } from '../../request/tokens/token-source.js';
 import { EndpointDirectory } from '../../scheduling/endpoint-directory.js';
 import type { PluginDefinition } from '../../scheduling/plugin.js';
 import { requestedProfile } from '../../scheduling/profile-handlers/requested-profile.js';
+import { PLAIN_BLOCK_TOKENS, TOKEN_BYTES } from '../../scheduling/prompt-sizes.js';
 import { CoreScheduler } from '../../scheduling/scheduler.js';
-import type { FromShard, RulesMessage, ShardFlowControl, ShardStart, ToShard } from '../messages.js';
+import type { FromShard, RulesMessage, ShardFlowControl, ShardSettings, ShardStart, ToShard } from '../messages.js';
 import { createLatencySource, servedBy } from './latency-source.js';
 import { MirroredHealth } from './mirrored-health.js';
 import { ReplaceableSettings } from './replaceable-settings.js';
 import { type ShardPluginOptions, ShardPlugins, shardDefinitions } from './shard-plugins.js';
 import { createTokenSource } from './token-sources.js';
 
-/** Bytes that stand for one token (token-producer, estimate mode). */
-const TOKEN_BYTES = 4;
-/** Tokens of a block when nothing produces prefix matches. */
-const PLAIN_BLOCK_TOKENS = 64;
 /** Seed of the generator of the plugins, apart from the one of the picks, which they must not change. */
 const PLUGIN_SEED = 0x706c7567n;
 
@@ -45,7 +42,7 @@ const PLUGIN_SEED = 0x706c7567n;
 export async function shard(start: ShardStart): Promise<void> {
   start.control.postMessage({ kind: 'started', threadId } satisfies FromShard);
   const definitions = await shardDefinitions(start.settings.plugins.modules);
-  await new Shard(start, definitions).run();
+  await new Shard(start, definitions, await createTransport(start.settings.transport)).run();
 }
 
 /** What a shard does with each kind of message. */
@@ -58,7 +55,7 @@ class Shard {
   readonly #rules: RequestRules;
   readonly #settings: ReplaceableSettings;
   readonly #health: MirroredHealth;
-  readonly #transport = new GrpcTransport();
+  readonly #transport: Transport;
   readonly #log: Logger;
   readonly #recorder: ShardRecorder;
   readonly #scanner: RequestScanner;
@@ -66,7 +63,7 @@ class Shard {
   readonly #blockTokens: number;
   readonly #plugins: ShardPlugins;
   readonly #decider: Decider;
-  readonly #late = new LateReleases();
+  readonly #late = new LockRetry();
   /** Where requests wait; undefined while flow control is off, which only a restart changes. */
   readonly #line: WaitingLine | undefined;
   readonly #evictable = new EvictableRequests();
@@ -86,7 +83,8 @@ class Shard {
   };
 
   /** @throws with one line when a plugin does not start */
-  constructor(start: ShardStart, definitions: ReadonlyMap<string, PluginDefinition>) {
+  constructor(start: ShardStart, definitions: ReadonlyMap<string, PluginDefinition>, transport: Transport) {
+    this.#transport = transport;
     const { settings, snapshot } = start;
     this.#start = start;
     this.#core = attachCore(start.pool, start.thread);
@@ -118,10 +116,8 @@ class Shard {
     const open = createStreamOpener(this.#services(scheduler, tokens, latency));
     control.on('message', (message: ToShard) => this.#receive(message));
     const failure = uncaughtFailure();
-    const { host, port, reusePort, maxReceiveBytes, maxSendBytes, tls } = settings;
     try {
-      const listening = { host, port, flag: 'grpc-port', reusePort, maxReceiveBytes, maxSendBytes, tls };
-      const bound = await this.#transport.listen(listening, open, this.#health);
+      const bound = await this.#transport.listen(transportOptions(settings, open.held), open, this.#health);
       this.#send({ kind: 'applied', version: snapshot.version });
       this.#send({ kind: 'listening', port: bound });
       await Promise.race([this.#drained.promise, failure]);
@@ -249,6 +245,23 @@ const NO_LIMITS: Omit<ShardFlowControl, 'evicts'> = {
   limitedTenants: [],
   largestBody: Number.POSITIVE_INFINITY,
 };
+
+function transportOptions(settings: ShardSettings, budget: ByteBudget): TransportOptions {
+  const { host, port, reusePort, tls, maxReceiveBytes, maxSendBytes } = settings;
+  return {
+    host,
+    port,
+    flag: 'grpc-port',
+    reusePort,
+    tls,
+    maxReceiveBytes,
+    maxSendBytes,
+    connectionsMax: settings.maxConnections,
+    streamsMax: settings.maxStreams,
+    stallMs: settings.requestIdleMs,
+    budget,
+  };
+}
 
 /**
  * Rejects with an exception that nobody caught. The shard then closes its connections itself: a thread that ends while

@@ -1,3 +1,4 @@
+import { ReportOnce } from '../../core/report-once.js';
 import type { Endpoint, LoadedDiscovery, PoolState } from '../endpoint.js';
 import { BrokenFile, type EndpointsFile, type FileEndpoint, readEndpointsFile } from './endpoints-file.js';
 import { FileWatch, type FileWatchOptions, readBoundedFile } from './file-watch.js';
@@ -29,7 +30,7 @@ class FileDiscovery implements LoadedDiscovery {
   #file: EndpointsFile | undefined;
   /** The state that was given out, to be compared. */
   #given = '';
-  #lastComplaint = '';
+  readonly #loadProblems = new ReportOnce((problem) => this.#report(`${problem}; the endpoints stay as they were`));
   #stopped = false;
 
   constructor(options: FileDiscoveryOptions) {
@@ -76,7 +77,7 @@ class FileDiscovery implements LoadedDiscovery {
     const { path } = this.#options;
     try {
       const text = await readBoundedFile(path);
-      this.#lastComplaint = '';
+      this.#loadProblems.over();
       if (text === this.#text || this.#stopped) return;
       this.#text = text;
       const file = await this.#read(text, path);
@@ -86,10 +87,7 @@ class FileDiscovery implements LoadedDiscovery {
       await this.#hosts?.watch(hostNames(file));
       this.#tell();
     } catch (error) {
-      const complaint = error instanceof Error ? error.message : String(error);
-      // The same complaint at every look would only fill the log.
-      if (complaint !== this.#lastComplaint) this.#report(`${complaint}; the endpoints stay as they were`);
-      this.#lastComplaint = complaint;
+      this.#loadProblems.problem(error);
     }
   }
 

@@ -1,5 +1,6 @@
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
+import { errorMessage } from '../../core/error-message.js';
 
 /** Every address of a host name as IP texts; rejects when it does not resolve. */
 export type ResolveHost = (hostName: string) => Promise<readonly string[]>;
@@ -113,7 +114,7 @@ export class HookNames {
       addresses = (await this.#resolve(host.hostName)).filter((address) => isIP(address) !== 0);
       if (addresses.length === 0) problem = 'it has no address';
     } catch (error) {
-      problem = error instanceof Error ? error.message : String(error);
+      problem = errorMessage(error);
     }
     this.#lookups -= 1;
     if (this.#hosts.get(host.hostName) === host) this.#answer(host, addresses, problem);

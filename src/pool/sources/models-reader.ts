@@ -11,8 +11,8 @@ export interface ServedModel {
 }
 
 /** Models of one endpoint that are kept; the rest of the list is left out. */
-export const SERVED_MODELS_MOST = 256;
-const NAME_CHARACTERS_MOST = 256;
+export const SERVED_MODELS_MAX = 256;
+const NAME_CHARACTERS_MAX = 256;
 
 const list = z.object({
   data: z.array(z.object({ id: z.string(), parent: z.string().nullish() })),
@@ -40,9 +40,9 @@ export class ModelsReader implements SignalReader<string> {
   read(id: string, page: Uint8Array): { readonly signals: EndpointSignals; readonly empty: boolean } {
     const text = Buffer.from(page.buffer, page.byteOffset, page.length).toString();
     const { data } = list.parse(JSON.parse(text));
-    const cut = (name: string) => name.slice(0, NAME_CHARACTERS_MOST);
+    const cut = (name: string) => name.slice(0, NAME_CHARACTERS_MAX);
     const models = data
-      .slice(0, SERVED_MODELS_MOST)
+      .slice(0, SERVED_MODELS_MAX)
       .map((each) => ({ id: cut(each.id), parent: cut(each.parent ?? '') }));
     this.#models.set(id, models);
     return { signals: {}, empty: models.length === 0 };

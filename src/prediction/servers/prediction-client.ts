@@ -7,9 +7,9 @@ import { type PredictedTimes, type PredictionRow, predictedTimes } from './predi
 const KEEP_ALIVE_MS = 90_000;
 /** Rows of one call when the settings give no bound, and rows that may wait for a call. */
 const ROWS_OF_A_CALL = 4_096;
-const ROWS_WAITING_MOST = 65_536;
+const ROWS_WAITING_MAX = 65_536;
 /** A prediction takes some 300 bytes of the answer. */
-const ANSWER_BYTES_MOST = 16 * 1024 * 1024;
+const ANSWER_BYTES_MAX = 16 * 1024 * 1024;
 
 type Times = readonly (PredictedTimes | undefined)[];
 
@@ -52,7 +52,7 @@ export class PredictionClient {
     this.#connections = new JsonServers({
       connections: servers.dispatchesMax,
       keepAliveMs: KEEP_ALIVE_MS,
-      answerBytesMost: ANSWER_BYTES_MOST,
+      answerBytesMost: ANSWER_BYTES_MAX,
     });
     this.#rowsOfACall = servers.coalescedRowsMax || ROWS_OF_A_CALL;
   }
@@ -64,7 +64,7 @@ export class PredictionClient {
   async predict(rows: readonly PredictionRow[]): Promise<Times> {
     if (rows.length === 0) return [];
     if (!this.#pause.admits()) throw new NotAsked('paused', 'the prediction servers have failed too often');
-    if (this.#waitingRows + rows.length > ROWS_WAITING_MOST) {
+    if (this.#waitingRows + rows.length > ROWS_WAITING_MAX) {
       throw new NotAsked('busy', `${this.#waitingRows} rows wait for prediction servers already`);
     }
     const { rowsMax } = this.#servers;

@@ -7,7 +7,7 @@ import type { PredictionServers } from '../settings.js';
 import type { PredictionRow } from './prediction-wire.js';
 
 /** A receipt, not more. */
-const ANSWER_BYTES_MOST = 1024 * 1024;
+const ANSWER_BYTES_MAX = 1024 * 1024;
 
 /** One measured time, as llm-d-router's training server takes it: of the two times one is 0. */
 interface TrainingEntry extends PredictionRow {
@@ -33,7 +33,7 @@ export interface TrainingClientOptions {
 export class TrainingClient {
   readonly #options: TrainingClientOptions;
   readonly #reader: SampleReader;
-  readonly #connections = new JsonServers({ connections: 1, answerBytesMost: ANSWER_BYTES_MOST });
+  readonly #connections = new JsonServers({ connections: 1, answerBytesMost: ANSWER_BYTES_MAX });
   readonly #timer: NodeJS.Timeout;
   #sending: Promise<void> | undefined;
   #failing = false;

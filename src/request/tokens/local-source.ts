@@ -21,7 +21,7 @@ export interface TokeniserThreads {
 }
 
 /** Prompts that may wait on one shard: what is beyond would wait longer than it is worth. */
-const WAITING_MOST = 64;
+const WAITING_MAX = 64;
 
 /** Cuts prompts by the model's own tokeniser files, on threads of its own. */
 export class LocalSource implements TokenSource {
@@ -48,7 +48,7 @@ export class LocalSource implements TokenSource {
   }
 
   async tokenise({ prompt, chunks }: PromptBody, signal: AbortSignal): Promise<Tokenised> {
-    if (this.#threads.waiting >= WAITING_MOST) return { outcome: 'busy', why: `${WAITING_MOST} prompts wait already` };
+    if (this.#threads.waiting >= WAITING_MAX) return { outcome: 'busy', why: `${WAITING_MAX} prompts wait already` };
     const { folder, timeoutMs } = this.#settings;
     const what = prompt === PromptKind.chat ? 'chat' : 'completion';
     // The threads go on with a prompt that nobody waits for any more: ending them would cost the files they have read.

@@ -10,9 +10,9 @@ import type { PromptBody, Tokenised, TokenSource } from './token-source.js';
 const CONNECTIONS = 16;
 const KEEP_ALIVE_MS = 90_000;
 /** Prompts that may wait for their tokens on one shard: what is beyond would wait longer than it is worth. */
-const OPEN_MOST = 256;
+const OPEN_MAX = 256;
 /** A token takes at most eleven characters of the answer, and no model has windows of more than some millions. */
-const ANSWER_BYTES_MOST = 64 * 1024 * 1024;
+const ANSWER_BYTES_MAX = 64 * 1024 * 1024;
 
 const PATHS: ReadonlyMap<PromptKind, string> = new Map([
   [PromptKind.completions, '/v1/completions/render'],
@@ -33,7 +33,7 @@ export class RenderSource implements TokenSource {
   readonly #servers = new JsonServers({
     connections: CONNECTIONS,
     keepAliveMs: KEEP_ALIVE_MS,
-    answerBytesMost: ANSWER_BYTES_MOST,
+    answerBytesMost: ANSWER_BYTES_MAX,
   });
   #open = 0;
 
@@ -52,7 +52,7 @@ export class RenderSource implements TokenSource {
   }
 
   async tokenise(body: PromptBody, signal: AbortSignal): Promise<Tokenised> {
-    if (this.#open >= OPEN_MOST) return { outcome: 'busy', why: `${OPEN_MOST} prompts wait for their tokens already` };
+    if (this.#open >= OPEN_MAX) return { outcome: 'busy', why: `${OPEN_MAX} prompts wait for their tokens already` };
     const base = this.#settings.url ?? this.#target();
     if (base === undefined) return { outcome: 'failed', why: 'no endpoint could render the prompt' };
     if (!this.#pause.admits()) return { outcome: 'paused', why: `${base} has failed too often: it is left alone` };

@@ -1,9 +1,17 @@
 import { z } from 'zod';
+import { CORE } from '../../core/core-names.js';
 import { VALUE_NAMES, valueSource } from '../endpoint-values.js';
 import { definePlugin } from '../plugin.js';
 
-/** COMPARE_* in assembly/scheduling/filters.ts. */
-const OPERATORS = ['LessThan', 'LessThanOrEqual', 'GreaterThan', 'GreaterThanOrEqual', 'Equal', 'NotEqual'] as const;
+const OPERATORS = {
+  LessThan: CORE.COMPARE_LESS,
+  LessThanOrEqual: CORE.COMPARE_LESS_OR_EQUAL,
+  GreaterThan: CORE.COMPARE_GREATER,
+  GreaterThanOrEqual: CORE.COMPARE_GREATER_OR_EQUAL,
+  Equal: CORE.COMPARE_EQUAL,
+  NotEqual: CORE.COMPARE_NOT_EQUAL,
+} as const;
+const operators = Object.keys(OPERATORS) as (keyof typeof OPERATORS)[];
 const ends = z.enum(['lowest', 'highest']).default('lowest').describe('Which end of the values is kept.');
 
 const algorithm = z
@@ -11,7 +19,7 @@ const algorithm = z
     type: z.enum(['threshold', 'percentile', 'topK', 'range']).describe('How values are judged.'),
     threshold: z
       .strictObject({
-        operator: z.enum(OPERATORS).describe('How the value is compared with the limit.'),
+        operator: z.enum(operators).describe('How the value is compared with the limit.'),
         value: z.number().default(0).describe('The limit.'),
       })
       .optional()
@@ -74,7 +82,7 @@ export const endpointAttributeFilter = definePlugin({
     const { name } = context;
     const { type, threshold, percentile, topK, range } = algorithm;
     if (type === 'threshold') {
-      const compared = [source, OPERATORS.indexOf(threshold!.operator), threshold!.value];
+      const compared = [source, OPERATORS[threshold!.operator], threshold!.value];
       return { code: 'OP_FILTER_THRESHOLD', name, weight, parameters: [...compared, ...rest] };
     }
     if (type === 'range') {

@@ -2,12 +2,11 @@ import type { Usage } from '../../core/types.js';
 import type { PickedEndpoint, Placement, Rejection, ScheduleInput } from '../decision.js';
 import type { PluginDefinition } from '../plugin.js';
 import type { HookPluginSettings, MatchFormula } from '../program.js';
+import { TOKEN_BYTES } from '../prompt-sizes.js';
 import type { RequestHeaders } from '../request-headers.js';
-import { AnswerHeaders } from './answer-headers.js';
-import { AnswerMetadata } from './answer-metadata.js';
-import { HookRequestRecord } from './hook-request.js';
+import { AnswerHeaders, AnswerMetadata, PlacedHeaders } from './header-edits.js';
+import { HookRequestRecord } from './hook-request-record.js';
 import type { HookContext, HookPlugin, PluginCounter, PluginHistogram, PluginLog } from './hooks.js';
-import { PlacedHeaders } from './placed-headers.js';
 import { BUDGET_MS, PluginGuard } from './plugin-guard.js';
 import type { PoolViews } from './pool-views.js';
 
@@ -26,7 +25,7 @@ export interface HookPrompts {
 }
 
 /** Longest time that requests are held, whatever the promise of a plugin says. */
-export const HOLD_MS_MOST = 15_000;
+export const HOLD_MS_MAX = 15_000;
 
 /** What hook plugins get from the shard that they run on. */
 export interface HookServices {
@@ -49,9 +48,6 @@ export interface HookServices {
   /** Join a plugin's instances on the other shards (HookContext.share). */
   readonly share: (plugin: string, receive: (message: unknown) => void) => (message: unknown) => void;
 }
-
-/** Bytes that stand for one token (token-producer, estimate mode). */
-const BYTES_PER_TOKEN = 4;
 
 /** Hooks that are called for every request by all plugins that have them. */
 const SHARED_HOOKS = [
@@ -161,7 +157,7 @@ export class HookPlugins {
       );
     }
     request.chain = undefined;
-    return waits.length === 0 ? undefined : atMost(HOLD_MS_MOST, Promise.allSettled(waits));
+    return waits.length === 0 ? undefined : atMost(HOLD_MS_MAX, Promise.allSettled(waits));
   }
 
   /**
@@ -229,7 +225,7 @@ export class HookPlugins {
   /** The shares that a producer tells, made scores by the formula of every scorer that reads them. */
   #fillMatches({ plugin, guard, matchColumns }: Instance, request: HookRequestRecord, input: ScheduleInput): void {
     const { views } = this.#services;
-    const promptTokens = input.promptBytes / BYTES_PER_TOKEN;
+    const promptTokens = input.promptBytes / TOKEN_BYTES;
     for (const { cells, lengthWeight, scaleTokens } of matchColumns) {
       this.#fillColumn(guard, 'match', cells, 0, () => plugin.match!(request, views, cells));
       if (lengthWeight === 0) continue;

@@ -1,42 +1,30 @@
 import type { Medium } from '../../core/types.js';
-import type { ScheduleInput } from '../decision.js';
 import type { RequestHeaders } from '../request-headers.js';
-import type { HookRequest } from './host-request.js';
 
-/** A request as hook plugins see it; what only the body says is filled in before it is decided. */
-export class HookRequestRecord implements HookRequest {
+/** One request as hook plugins see it: the same object in every hook, from its headers to the end of its answer. */
+export interface HookRequest {
   readonly headers: RequestHeaders;
+  /** Path with query. */
   readonly path: string;
+  /** What the client asked for and what goes upstream; empty in `requestHeaders`, and where a dialect has no model. */
+  readonly model: string;
+  readonly targetModel: string;
+  readonly promptBytes: number;
+  /** Different images, videos and sounds of the prompt, at most 32; empty until the body is understood. */
+  readonly media: readonly Medium[];
+  /** Tokens of one block of the prefix index; known in `hold` and `placed`. */
+  readonly blockTokens: number;
+  /**
+   * Chain hashes of the prompt, one per block and one for a last block that is not whole: each stands for everything up
+   * to its own, so prompts with an equal n-th hash begin with the same n blocks. Only `hold` may ask; empty without a prompt.
+   */
+  promptChain(): BigUint64Array;
+  /** Name of the profile that a `filter` or `score` is for; empty in all other hooks. */
+  readonly profile: string;
+  /** Below zero = sheddable. */
   readonly priority: number;
-  readonly attributes = new Map<string, unknown>();
+  /** Flow of the request in fairness and metrics; undefined = the request names none. Only `requestHeaders` may set it. */
   fairnessId: string | undefined;
-  model = '';
-  targetModel = '';
-  promptBytes = 0;
-  media: readonly Medium[] = [];
-  blockTokens = 0;
-  profile = '';
-  /** The producers have been asked. */
-  produced = false;
-  /** Set while the request may be held. */
-  chain: (() => BigUint64Array) | undefined;
-
-  constructor(headers: RequestHeaders, path: string, priority: number, fairnessId: string | undefined) {
-    this.headers = headers;
-    this.path = path;
-    this.priority = priority;
-    this.fairnessId = fairnessId;
-  }
-
-  /** Add what the body said. */
-  understand(body: Pick<ScheduleInput, 'model' | 'targetModel' | 'promptBytes' | 'media'>): void {
-    this.model = body.model;
-    this.targetModel = body.targetModel;
-    this.promptBytes = body.promptBytes;
-    this.media = body.media ?? [];
-  }
-
-  promptChain(): BigUint64Array {
-    return this.chain?.() ?? new BigUint64Array();
-  }
+  /** What plugins tell each other about this request, by name; values of any type. Never leaves the shard. */
+  readonly attributes: Map<string, unknown>;
 }

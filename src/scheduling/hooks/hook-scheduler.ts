@@ -1,6 +1,6 @@
 import type { GatedScheduler, Placement, Rejection, ScheduleInput, Waiting } from '../decision.js';
 import type { HookPlugins } from './hook-plugins.js';
-import { HookRequestRecord } from './hook-request.js';
+import { HookRequestRecord } from './hook-request-record.js';
 
 /** A scheduler whose placements hook plugins hear of. What they say beforehand is in the columns of each profile. */
 export class HookScheduler implements GatedScheduler {

@@ -1,7 +1,7 @@
 import type { Usage } from '../../core/types.js';
 import type { PickedEndpoint, Placement, Rejection, RejectionCode, ScheduleInput, Scheduler } from '../decision.js';
 import type { RequestHeaders } from '../request-headers.js';
-import type { HookRequest } from './host-request.js';
+import type { HookRequest } from './hook-request.js';
 
 /**
  * The hooks of a hook plugin. All of them run on the thread of the shard that serves the request, between two messages

@@ -1,7 +1,8 @@
+import { errorMessage } from '../../core/error-message.js';
 import type { PluginLog } from './hooks.js';
 
 /** Failures in a row after which a plugin is not called any more. */
-export const FAILURES_MOST = 10;
+export const FAILURES_MAX = 10;
 /**
  * Far above what a hook needs, also when the system takes the processor away for a slice in between, and far below what a
  * client would notice.
@@ -50,7 +51,7 @@ export class PluginGuard {
     try {
       result = call();
     } catch (error) {
-      return this.#fail(hook, error instanceof Error ? error.message : String(error), neutral);
+      return this.#fail(hook, errorMessage(error), neutral);
     }
     const took = now() - startedAt;
     if (took > budgetMs) return this.#fail(hook, `took ${took.toFixed(1)} ms of ${budgetMs} ms`, neutral);
@@ -65,7 +66,7 @@ export class PluginGuard {
   #fail<Result>(hook: string, why: string, neutral: Result): Result {
     const { name, failed, log } = this.#options;
     failed(name);
-    if (++this.#inARow < FAILURES_MOST) return neutral;
+    if (++this.#inARow < FAILURES_MAX) return neutral;
     this.#disabled = true;
     const details = { plugin: name, hook, failures: this.#inARow, error: why };
     log.error(details, 'a plugin keeps failing: it is not called any more');

@@ -1,12 +1,11 @@
 import { z } from 'zod';
+import { CORE } from '../../core/core-names.js';
 import { definePlugin } from '../plugin.js';
 
 /** Smaller blocks cost memory without telling prompts apart any better; llm-d-router has the same floor. */
-const MIN_BLOCK_TOKENS = 64;
+const BLOCK_TOKENS_MIN = 64;
 const DEFAULT_BLOCK_TOKENS = 16;
 const DEFAULT_CAPACITY_BLOCKS = 31_250;
-/** Longest chain that the core can hold: HEADER_CHAIN_BLOCKS in assembly/memory.ts. */
-const MAX_CHAIN_BLOCKS = 65_535;
 
 export const approxPrefixCacheProducerParameters = z.strictObject({
   autoTune: z.boolean().default(true).describe('Take block size and capacity from the engines where they report them.'),
@@ -14,7 +13,7 @@ export const approxPrefixCacheProducerParameters = z.strictObject({
     .int()
     .min(1)
     .optional()
-    .describe(`Tokens in a block (${DEFAULT_BLOCK_TOKENS}); values below ${MIN_BLOCK_TOKENS} are raised to it.`),
+    .describe(`Tokens in a block (${DEFAULT_BLOCK_TOKENS}); values below ${BLOCK_TOKENS_MIN} are raised to it.`),
   blockSize: z.int().min(1).optional().describe('Deprecated name of blockSizeTokens.'),
   maxPrefixTokensToMatch: z
     .int()
@@ -36,15 +35,15 @@ export const approxPrefixCacheProducerParameters = z.strictObject({
 type Parameters = z.output<typeof approxPrefixCacheProducerParameters>;
 
 function blockTokens(given: Parameters): number {
-  return Math.max(MIN_BLOCK_TOKENS, given.blockSizeTokens ?? given.blockSize ?? DEFAULT_BLOCK_TOKENS);
+  return Math.max(BLOCK_TOKENS_MIN, given.blockSizeTokens ?? given.blockSize ?? DEFAULT_BLOCK_TOKENS);
 }
 
 function maxBlocks(given: Parameters): number {
   const asked =
     given.maxPrefixTokensToMatch > 0
       ? Math.max(1, Math.floor(given.maxPrefixTokensToMatch / blockTokens(given)))
-      : given.maxPrefixBlocksToMatch || MAX_CHAIN_BLOCKS;
-  return Math.min(asked, MAX_CHAIN_BLOCKS);
+      : given.maxPrefixBlocksToMatch || CORE.CHAIN_BLOCKS_MAX;
+  return Math.min(asked, CORE.CHAIN_BLOCKS_MAX);
 }
 
 export const approxPrefixCacheProducer = definePlugin({

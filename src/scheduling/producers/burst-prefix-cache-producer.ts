@@ -1,14 +1,14 @@
 import { z } from 'zod';
+import type { HookRequest } from '../hooks/hook-request.js';
 import type { EndpointViews, HookContext, HookPlugin } from '../hooks/hooks.js';
-import type { HookRequest } from '../hooks/host-request.js';
 import { PATIENT_BUDGET_MS } from '../hooks/plugin-guard.js';
 import { definePlugin } from '../plugin.js';
 import { assignBurst, type BurstRequest } from './burst/assignment.js';
 
-const DEFAULT_BLOCKS_MOST = 2048;
-const WINDOW_MS_MOST = 10_000;
+const DEFAULT_BLOCKS_MAX = 2048;
+const WINDOW_MS_MAX = 10_000;
 /** Requests of one burst when the parameters set no bound. */
-const BATCH_MOST = 100_000;
+const BATCH_MAX = 100_000;
 
 const countOrAll = (what: string) => z.int().refine((value) => value === -1 || value >= 1, { error: what });
 
@@ -16,7 +16,7 @@ const parameters = z.strictObject({
   windowDurationMs: z
     .int()
     .min(1)
-    .max(WINDOW_MS_MOST)
+    .max(WINDOW_MS_MAX)
     .default(100)
     .describe('How long requests are held, in milliseconds, from the first one of a burst.'),
   maxPerReplica: countOrAll('must be -1 (unlimited) or >= 1')
@@ -31,7 +31,7 @@ const parameters = z.strictObject({
     .int()
     .min(0)
     .default(0)
-    .describe(`Beginning of a prompt that is compared, in tokens; 0 = ${DEFAULT_BLOCKS_MOST} blocks.`),
+    .describe(`Beginning of a prompt that is compared, in tokens; 0 = ${DEFAULT_BLOCKS_MAX} blocks.`),
   minColocateBlocks: z
     .int()
     .min(0)
@@ -39,7 +39,7 @@ const parameters = z.strictObject({
     .describe('Blocks that different prompts must share to be put together; 0 = only equal prompts are.'),
   maxBatchSize: countOrAll('must be -1 (unlimited) or >= 1')
     .default(1000)
-    .describe(`Requests that are held; what comes beyond is not held and not assigned. -1 = ${BATCH_MOST}.`),
+    .describe(`Requests that are held; what comes beyond is not held and not assigned. -1 = ${BATCH_MAX}.`),
   balanceBy: z.enum(['requests', 'tokens']).default('requests').describe('What is spread evenly over the endpoints.'),
 });
 
@@ -69,10 +69,10 @@ class BurstProducer implements HookPlugin {
     const { maxBatchSize, maxPrefixTokensToMatch, balanceBy } = this.#parameters;
     const blockTokens = request.blockTokens;
     const blocksMost =
-      maxPrefixTokensToMatch > 0 ? Math.floor(maxPrefixTokensToMatch / blockTokens) : DEFAULT_BLOCKS_MOST;
+      maxPrefixTokensToMatch > 0 ? Math.floor(maxPrefixTokensToMatch / blockTokens) : DEFAULT_BLOCKS_MAX;
     const chain = request.promptChain().slice(0, blocksMost);
     const burst = this.#burst ?? this.#begin(endpoints);
-    if (burst.requests.length >= (maxBatchSize === -1 ? BATCH_MOST : maxBatchSize)) return undefined;
+    if (burst.requests.length >= (maxBatchSize === -1 ? BATCH_MAX : maxBatchSize)) return undefined;
     const weight = balanceBy === 'tokens' ? chain.length * blockTokens : 1;
     const held: BurstRequest = { chain, weight, assigned: undefined };
     burst.requests.push(held);

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { CORE } from '../../core/core-names.js';
 import type { KvEventSettings } from '../../kvevents/settings.js';
 import { duration, durationMilliseconds } from '../duration.js';
 import type { LabelSelector } from '../filters/label-selector.js';
@@ -10,24 +11,22 @@ const DEFAULT_BLOCK_TOKENS = 16;
 const DEFAULT_PORT = 5557;
 const DEFAULT_TOPIC_FILTER = 'kv@';
 const DEFAULT_TTL = '2s';
-/** Longest chain that the core can hold: HEADER_CHAIN_BLOCKS in assembly/memory.ts. */
-const MAX_CHAIN_BLOCKS = 65_535;
-/** Largest block that the core hashes in one piece: THREAD_INPUT_BYTES in assembly/memory.ts, four bytes a token. */
-const MAX_BLOCK_TOKENS = 65_536;
+/** Largest block that the core hashes in one piece: four bytes a token. */
+const BLOCK_TOKENS_MAX = CORE.THREAD_INPUT_BYTES / 4;
 
-const unused = 'Accepted for compatibility, without effect:';
+const UNUSED = 'Accepted for compatibility, without effect:';
 
 const tokenProcessorConfig = z
   .strictObject({
     blockSizeTokens: z
       .int()
       .min(0)
-      .max(MAX_BLOCK_TOKENS)
+      .max(BLOCK_TOKENS_MAX)
       .default(0)
       .describe(`Tokens in a block, of which the engine's blocks are a multiple; 0 = ${DEFAULT_BLOCK_TOKENS}.`),
-    blockSize: z.int().min(0).max(MAX_BLOCK_TOKENS).optional().describe('Deprecated name of blockSizeTokens.'),
-    hashSeed: z.string().optional().describe(`${unused} no hash is shared with anybody.`),
-    hashAlgorithm: z.enum(['cbor-fnv', 'xxh64']).optional().describe(`${unused} there is one algorithm.`),
+    blockSize: z.int().min(0).max(BLOCK_TOKENS_MAX).optional().describe('Deprecated name of blockSizeTokens.'),
+    hashSeed: z.string().optional().describe(`${UNUSED} no hash is shared with anybody.`),
+    hashAlgorithm: z.enum(['cbor-fnv', 'xxh64']).optional().describe(`${UNUSED} there is one algorithm.`),
   })
   .prefault({})
   .describe('How prompts and events are cut into blocks.');
@@ -36,21 +35,21 @@ const kvBlockIndexConfig = z
   .strictObject({
     inMemoryConfig: z
       .strictObject({
-        size: z.int().optional().describe(`${unused} see --index-blocks.`),
-        podCacheSize: z.int().optional().describe(`${unused} every endpoint that holds a block is known.`),
+        size: z.int().optional().describe(`${UNUSED} see --index-blocks.`),
+        podCacheSize: z.int().optional().describe(`${UNUSED} every endpoint that holds a block is known.`),
       })
       .optional()
-      .describe(`${unused} the index is in shared memory, of a fixed size.`),
+      .describe(`${UNUSED} the index is in shared memory, of a fixed size.`),
     costAwareMemoryConfig: z
-      .strictObject({ size: z.string().optional().describe(`${unused} see --index-blocks.`) })
+      .strictObject({ size: z.string().optional().describe(`${UNUSED} see --index-blocks.`) })
       .optional()
-      .describe(`${unused} the index is in shared memory, of a fixed size.`),
+      .describe(`${UNUSED} the index is in shared memory, of a fixed size.`),
     redisConfig: z
       .looseObject({ address: z.string().optional().describe('Address of the Redis or Valkey server.') })
       .optional()
       .describe('Not served: the index is in this process.'),
-    enableMetrics: z.boolean().optional().describe(`${unused} the metrics of the index are always there.`),
-    metricsLoggingInterval: z.number().optional().describe(`${unused} metrics are not logged.`),
+    enableMetrics: z.boolean().optional().describe(`${UNUSED} the metrics of the index are always there.`),
+    metricsLoggingInterval: z.number().optional().describe(`${UNUSED} metrics are not logged.`),
   })
   .optional()
   .describe('Where the index is kept.');
@@ -63,7 +62,7 @@ const tiers = z
     }),
   )
   .optional()
-  .describe(`${unused} a block counts as held, wherever the engine keeps it.`);
+  .describe(`${UNUSED} a block counts as held, wherever the engine keeps it.`);
 
 const podDiscoveryConfig = z
   .strictObject({
@@ -101,8 +100,8 @@ const kvEventsConfig = z
       .string()
       .default('')
       .describe('Model of the pool, for engines whose topics do not name it (kv@<endpoint>@<model>).'),
-    concurrency: z.int().optional().describe(`${unused} events are applied by one thread.`),
-    engineType: z.enum(['vllm', 'sglang']).optional().describe(`${unused} the formats are told apart by themselves.`),
+    concurrency: z.int().optional().describe(`${UNUSED} events are applied by one thread.`),
+    engineType: z.enum(['vllm', 'sglang']).optional().describe(`${UNUSED} the formats are told apart by themselves.`),
   })
   .prefault({})
   .describe('Where the events come from.');
@@ -149,7 +148,7 @@ export function precisePrefixSettings({
   const { blockSizeTokens, blockSize } = tokenProcessorConfig;
   return {
     blockTokens: blockSizeTokens || blockSize || DEFAULT_BLOCK_TOKENS,
-    maxBlocks: MAX_CHAIN_BLOCKS,
+    maxBlocks: CORE.CHAIN_BLOCKS_MAX,
     // What an endpoint holds, and gives up, is for its engine to say.
     capacityBlocks: 0,
     autoTune: false,

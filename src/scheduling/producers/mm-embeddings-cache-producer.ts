@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Placement } from '../decision.js';
+import type { HookRequest } from '../hooks/hook-request.js';
 import type { EndpointViews, HookContext, HookPlugin } from '../hooks/hooks.js';
-import type { HookRequest } from '../hooks/host-request.js';
 import { PATIENT_BUDGET_MS } from '../hooks/plugin-guard.js';
 import { definePlugin } from '../plugin.js';
 import { MediaCache } from './media/media-cache.js';
@@ -11,12 +11,12 @@ import { type MediaMatch, mediaMatchAttribute } from './media/media-match.js';
 const MIB_PER_MEDIUM = 2;
 const DEFAULT_MIB = 4096;
 /** 128 GiB of encoded media: more than any model server keeps. */
-const MIB_MOST = 131_072;
+const MIB_MAX = 131_072;
 
 const parameters = z.strictObject({
   cacheSizeInMBPerServer: z
     .int()
-    .max(MIB_MOST)
+    .max(MIB_MAX)
     .default(DEFAULT_MIB)
     .describe(
       `Size of the encoder cache of one model server in MiB; ${MIB_PER_MEDIUM} MiB are one remembered medium. ` +

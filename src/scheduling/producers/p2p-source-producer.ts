@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import type { HookRequest } from '../hooks/hook-request.js';
 import type { EndpointViews, HookContext, HookPlugin, OutgoingHeaders } from '../hooks/hooks.js';
-import type { HookRequest } from '../hooks/host-request.js';
 import { definePlugin, type PickedEndpoint, type Placement } from '../plugin.js';
 
 /** Tells llm-d's sidecar of the computing endpoint whom to pull KV blocks from. */

@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module';
 import type * as Cel from '@marcbachmann/cel-js';
+import { errorMessage } from '../../core/error-message.js';
 
 /** An expression over the usage of an answer. */
 export interface UsageExpression {
@@ -32,7 +33,7 @@ export function compileExpression(text: string): UsageExpression {
     if (!valid) throw error;
     return { type: type ?? 'dyn', evaluate: (usage) => program({ usage }) as unknown };
   } catch (error) {
-    throw new Error(firstLine(error instanceof Error ? error.message : String(error)));
+    throw new Error(firstLine(errorMessage(error)));
   }
 }
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { selectorAccepts } from '../filters/label-selector.js';
+import type { HookRequest } from '../hooks/hook-request.js';
 import type { EndpointViews, HookContext, HookPlugin, HookResponse } from '../hooks/hooks.js';
-import type { HookRequest } from '../hooks/host-request.js';
 import { PATIENT_BUDGET_MS } from '../hooks/plugin-guard.js';
 import { definePlugin } from '../plugin.js';
 import { drawRevision, revisionShares } from './revision-shares.js';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { PickedEndpoint, Placement } from '../decision.js';
+import type { HookRequest } from '../hooks/hook-request.js';
 import type { EndpointViews, HookContext, HookPlugin, HookResponse } from '../hooks/hooks.js';
-import type { HookRequest } from '../hooks/host-request.js';
 import type { SessionAffinityParameters } from './session-affinity-parameters.js';
 import { SessionBindings } from './session-bindings.js';
 import { sessionAttribute } from './session-id.js';

@@ -16,7 +16,7 @@ export interface SessionBindingsOptions {
 }
 
 /** Longer session ids would fill the memory at the wish of a client; they are told apart by this much of them. */
-const ID_CHARACTERS_MOST = 256;
+const ID_CHARACTERS_MAX = 256;
 
 /** Which endpoint each session is bound to: bounded, least recently used first out. */
 export class SessionBindings {
@@ -35,14 +35,14 @@ export class SessionBindings {
 
   /** The live binding of a session. */
   find(session: string, nowMs: number): SessionBinding | undefined {
-    const binding = this.#bySession.get(session.slice(0, ID_CHARACTERS_MOST));
+    const binding = this.#bySession.get(session.slice(0, ID_CHARACTERS_MAX));
     return binding === undefined || this.#isOver(binding, nowMs) ? undefined : binding;
   }
 
   /** Bind a session, or bind it anew. */
   bind(session: string, binding: SessionBinding, nowMs: number): void {
     this.#sweep(nowMs);
-    const key = session.slice(0, ID_CHARACTERS_MOST);
+    const key = session.slice(0, ID_CHARACTERS_MAX);
     this.#bySession.delete(key);
     if (this.#bySession.size >= this.#options.capacity) {
       const oldest = this.#bySession.keys().next();

@@ -10,19 +10,19 @@ export interface TokenFormat {
 
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 /** Endpoint ids are at most 253 + 1 + 253 characters (Kubernetes names): no token is longer. */
-const TOKEN_CHARACTERS_MOST = 1024;
+const TOKEN_CHARACTERS_MAX = 1024;
 
 /** The incumbent's token: base64 of `namespace/name`. Tells clients the names of the endpoints, and anyone can make one. */
 export const readableTokens: TokenFormat = {
   encode: (id) => Buffer.from(id).toString('base64'),
   decode: (token) =>
-    token === '' || token.length > TOKEN_CHARACTERS_MOST || !BASE64.test(token)
+    token === '' || token.length > TOKEN_CHARACTERS_MAX || !BASE64.test(token)
       ? undefined
       : Buffer.from(token, 'base64').toString(),
 };
 
 /** Tokens remembered, far above the endpoints of a pool. */
-const REMEMBERED_MOST = 16_384;
+const REMEMBERED_MAX = 16_384;
 /** 128 bits of the code, URL-safe: too many to guess one. */
 const TOKEN_BYTES = 16;
 
@@ -44,7 +44,7 @@ export class SignedTokens implements TokenFormat {
   encode(id: string): string {
     const known = this.#tokens.get(id);
     if (known !== undefined) return known;
-    if (this.#tokens.size >= REMEMBERED_MOST) {
+    if (this.#tokens.size >= REMEMBERED_MAX) {
       this.#tokens.clear();
       this.#ids.clear();
     }

@@ -1,5 +1,6 @@
 import { AnchoredRidge } from '../../adaptation/ridge.js';
 import type { Coefficients } from '../../core/coefficients.js';
+import { CORE } from '../../core/core-names.js';
 import type { TrainingSample } from '../../core/training-sample.js';
 import { PlainLeastSquares } from './plain-least-squares.js';
 import type { RandomStream } from './random-stream.js';
@@ -117,11 +118,9 @@ function within(prior: number, factor: number) {
 /** The same coefficients by plain recursive least squares, cut to the same bounds. */
 export const plainLeastSquares: Ablation = { alter: () => new PlainCosts() };
 
-/** As in the cost model: tokens of a running request besides its own, the unit of K, the least output that tells a pace. */
-const SLOT_TOKENS = 130;
-const KV_TOKENS = 1e5;
-const LEAST_OUTPUT = 8;
-const MOST_BUSY = 0.9;
+/** As in the cost model: the least output that tells a pace. */
+const OUTPUT_MIN = 8;
+const BUSY_MAX = 0.9;
 const PACE_FLOOR_MS = 5;
 
 class PlainCosts implements Alteration {
@@ -138,19 +137,19 @@ class PlainCosts implements Alteration {
     if (sample.outcome !== 'completed' || firstOutputMs === undefined || cachedTokens === undefined) return;
     const work = (prefillTokens + Math.max(0, promptTokens - cachedTokens)) / 1e3;
     this.#first.learn([speed, speed * work, speed * (waiting ?? 0)], firstOutputMs);
-    if (perTokenMs === undefined || outputTokens === undefined || outputTokens < LEAST_OUTPUT) return;
+    if (perTokenMs === undefined || outputTokens === undefined || outputTokens < OUTPUT_MIN) return;
     this.#outputTokens += (outputTokens - this.#outputTokens) / 200;
-    const busy = Math.min(MOST_BUSY, (speed * this.#first.theta[1]! * sample.prefillRate) / 1e3);
+    const busy = Math.min(BUSY_MAX, (speed * this.#first.theta[1]! * sample.prefillRate) / 1e3);
     const scale = speed / (1 - busy);
     this.#pace.learn([scale, scale * this.#load(sample)], perTokenMs);
   }
 
   /** K, as the mean of its values at the decision and at the end. */
   #load(sample: TrainingSample): number {
-    const each = this.#outputTokens / 2 + SLOT_TOKENS;
+    const each = this.#outputTokens / 2 + CORE.SLOT_TOKENS;
     const before = sample.promptTokensInFlight + sample.promptTokens + (sample.inflight + 1) * each;
     const after = sample.promptTokensAtEnd + sample.inflightAtEnd * each;
-    return (before + after) / 2 / KV_TOKENS;
+    return (before + after) / 2 / CORE.KV_TOKENS;
   }
 
   adjust(learned: Coefficients): Coefficients {

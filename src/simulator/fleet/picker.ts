@@ -1,6 +1,7 @@
-import type { Drive } from '../../adaptation/adapter.js';
+import { variantOfDrive } from '../../adaptation/driven-variant.js';
 import type { AdaptationSettings } from '../../config/adaptation.js';
 import { CostTable } from '../../core/coefficients.js';
+import { CORE } from '../../core/core-names.js';
 import { Decider, type Decision } from '../../core/decider.js';
 import { EndpointTable } from '../../core/endpoint-table.js';
 import {
@@ -11,16 +12,14 @@ import {
   loadCoreModule,
 } from '../../core/memory.js';
 import { PrefixIndex } from '../../core/prefix-index.js';
-import { type Operation, ProgramTable } from '../../core/programs.js';
+import { ProgramTable } from '../../core/programs.js';
 import type { Measures } from '../../core/training-sample.js';
-import {
-  learnedProgram,
-  observedProgram,
-  projectedProgram,
-  projectedScorers,
-} from '../../scheduling/learned-profile.js';
+import type { Endpoint } from '../../pool/endpoint.js';
+import { writeLabels } from '../../scheduling/label-columns.js';
+import { projectedScorers } from '../../scheduling/learned-profile.js';
 import type { CompiledScheduling } from '../../scheduling/program.js';
-import { ruledProgram, rules } from '../../scheduling/rules.js';
+import { type ProgramVariant, programOf } from '../../scheduling/program-variants.js';
+import { rules } from '../../scheduling/rules.js';
 import type { Ablation } from './ablation.js';
 import type { LoadSample } from './endpoint.js';
 import type { EndpointSettings, KvEventSettings } from './fleet-settings.js';
@@ -65,8 +64,6 @@ const PROFILE = 0;
 /** A profile that takes any endpoint of the subset: the one that a sister replica has chosen, or one by lot. */
 const MIRROR = 1;
 const FIRST_GENERATION = 1;
-/** COLUMN_STATE in assembly/endpoints.ts. */
-const LIVE = 1;
 
 /**
  * One picker replica: the real core over a memory of its own, with the compiled profile of a configuration, in simulated
@@ -151,17 +148,15 @@ export class SimulatedPicker {
       rules: rules.map(({ name }) => name),
       projected: projectedScorers(operations).map((i) => operations[i]!.weight),
       ablation,
-      drive: (drive) => this.#drive(drive, adaptation.drive === 'weights'),
+      drive: (drive) => this.#run(variantOfDrive(drive)),
       overloaded: () => this.#overloaded(),
     });
   }
 
   /** As the picker's control thread follows the adapter. */
-  #drive({ arm, tag, weights, rule }: Drive, projects: boolean): void {
-    if (arm === 'static') this.#run((operations) => observedProgram(operations, projects), tag);
-    else if (rule !== undefined) this.#run((operations) => ruledProgram(operations, rule), tag);
-    else if (weights !== undefined) this.#run((operations) => projectedProgram(operations, weights), tag);
-    else this.#run(learnedProgram, tag);
+  #run(variant: ProgramVariant): void {
+    const { operations } = this.#scheduling.profiles[0]!;
+    this.#programs.publish(PROFILE, programOf(operations, variant, true), { inserts: this.#inserts, tag: variant.tag });
   }
 
   #knowCosts(control: CoreInstance, { model }: AdaptationSettings, outputTokens: number): void {
@@ -171,16 +166,11 @@ export class SimulatedPicker {
     for (const [slot, speed] of speeds.entries()) table.writeEndpoint(slot, FIRST_GENERATION, speed, 1);
   }
 
-  #run(variant: (operations: readonly Operation[]) => readonly Operation[], tag: number): void {
-    const { operations } = this.#scheduling.profiles[0]!;
-    this.#programs.publish(PROFILE, variant(operations), { inserts: this.#inserts, tag });
-  }
-
   /** Requests wait on every live endpoint. */
   #overloaded(): boolean {
     const live = [...this.#endpoints.keys()]
       .map((slot) => this.#table.read(slot))
-      .filter(({ state }) => state === LIVE);
+      .filter(({ state }) => state === CORE.STATE_LIVE);
     return live.length > 0 && live.every(({ waiting }) => (waiting ?? 0) > 0);
   }
 
@@ -198,20 +188,15 @@ export class SimulatedPicker {
         [...this.#endpoints.keys()].filter((slot) => accepts(this.#endpoints[slot]!.labels)),
       );
     }
-    for (const [column, { read }] of labels.entries()) {
-      for (const [slot, { labels: own }] of this.#endpoints.entries()) {
-        const value = read({
-          id: `sim/${slot}`,
-          name: `${slot}`,
-          namespace: 'sim',
-          address: `10.0.0.${slot}`,
-          port: 8000,
-          labels: own,
-        });
-        if (value.kind === 'text') this.#table.setLabelText(column, slot, value.text);
-        else this.#table.setLabelRange(column, slot, value.range);
-      }
-    }
+    writeLabels(
+      this.#table,
+      labels,
+      [...this.#endpoints.entries()].map(([slot, { labels: own }]) => ({
+        slot,
+        generation: FIRST_GENERATION,
+        endpoint: endpointOf(slot, own),
+      })),
+    );
   }
 
   setState(slot: number, state: 'live' | 'draining'): void {
@@ -367,6 +352,11 @@ export class SimulatedPicker {
   inflight(slot: number): number {
     return this.#table.read(slot).inflight;
   }
+}
+
+/** A simulated endpoint as discovery would tell of it. */
+function endpointOf(slot: number, labels: EndpointSettings['labels']): Endpoint {
+  return { id: `sim/${slot}`, name: `${slot}`, namespace: 'sim', address: `10.0.0.${slot}`, port: 8000, labels };
 }
 
 let compiled: WebAssembly.Module | undefined;

@@ -1,5 +1,6 @@
 import type { CostModelSettings } from '../../config/adaptation.js';
 import type { Coefficients } from '../../core/coefficients.js';
+import { CORE } from '../../core/core-names.js';
 import type { EndpointSettings } from './fleet-settings.js';
 import type { StepTime, StepWork } from './step-time.js';
 
@@ -10,9 +11,6 @@ export interface TrueCosts {
   readonly speeds: readonly number[];
 }
 
-/** Tokens that a running request counts besides its own, and the unit of K (assembly/scheduling/marginal-cost.ts). */
-const SLOT_TOKENS = 130;
-const KV_TOKENS = 1e5;
 /** A usual load, between which and an empty engine the growth of a step is read off. */
 const DECODES = 32;
 const CONTEXT = 2_000;
@@ -35,7 +33,8 @@ export function trueCosts(
     waitingMs: 0,
     stepMs,
     growthMs:
-      (decodeStep(first!.stepTime, DECODES, CONTEXT) - stepMs) / ((DECODES * (CONTEXT + SLOT_TOKENS)) / KV_TOKENS),
+      (decodeStep(first!.stepTime, DECODES, CONTEXT) - stepMs) /
+      ((DECODES * (CONTEXT + CORE.SLOT_TOKENS)) / CORE.KV_TOKENS),
     missPrice: settings.missPrice,
     outputTokens,
     firstOutputTargetMs: settings.firstOutputTargetMs,

@@ -6,11 +6,11 @@ import { kendall } from '../suite/significance.js';
 import type { RunResult } from '../suite/suite-run.js';
 import { capacityTable, regretCurves, seedDots } from './comparison-figures.js';
 import { regretFigure, sharesFigure, timelineFigure, variantsFigure } from './figures.js';
-import { style } from './style.js';
+import { STYLE } from './style.js';
 import { escaped, percent } from './svg.js';
 
 /** Lines in one figure that the eye can follow. */
-const MOST_LINES = 6;
+const LINES_MAX = 6;
 
 /** Everything of a sweep as one HTML page that needs nothing else. */
 export function htmlReport(
@@ -37,7 +37,7 @@ export function htmlReport(
   ];
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
-<title>${escaped(title)} · Pointsman simulation</title><style>${style}</style></head>
+<title>${escaped(title)} · Pointsman simulation</title><style>${STYLE}</style></head>
 <body><main><h1>${escaped(title)}</h1>
 <p class="soft">Policies against each other on a simulated fleet, decided by the picker's own core. Cost = TTFT / ${suite.slo.ttftMs} ms + time per output token / ${suite.slo.tpotMs} ms, mean over the requests; lower is better.</p>
 ${sections.join('\n')}
@@ -111,8 +111,8 @@ function capacitySection(suite: Suite, results: readonly RunResult[]): string {
 
 /** Policies worth a line: the best ones, and always the reference. */
 function lines(policies: readonly string[], suite: Suite): string[] {
-  const best = policies.slice(0, MOST_LINES);
-  return best.includes(suite.reference) ? best : [...best.slice(0, MOST_LINES - 1), suite.reference];
+  const best = policies.slice(0, LINES_MAX);
+  return best.includes(suite.reference) ? best : [...best.slice(0, LINES_MAX - 1), suite.reference];
 }
 
 function timelineSections(
@@ -205,7 +205,7 @@ function agreements(
 }
 
 /** Policies that are shown seed by seed. */
-const MOST_SHOWN = 4;
+const SHOWN_MAX = 4;
 
 function changeTable(
   comparisons: readonly Comparison[],
@@ -213,7 +213,7 @@ function changeTable(
   policies: readonly string[],
   suite: Suite,
 ): string {
-  const shown = policies.filter((policy) => policy !== suite.reference).slice(0, MOST_SHOWN);
+  const shown = policies.filter((policy) => policy !== suite.reference).slice(0, SHOWN_MAX);
   const dots =
     shown.length === 0 ? '' : `<div class="card">${seedDots(comparisons, workloads, shown, suite.reference)}</div>`;
   const rows = workloads.flatMap((workload) =>

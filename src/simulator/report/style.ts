@@ -2,7 +2,7 @@
  * The page's style, light and dark. Lines use eight hues that stay apart for most colour-blind eyes (after Okabe and Ito
  * 2008), cells one hue from faint to full, with the number in them, so that nothing rests on colour alone.
  */
-export const style = `
+export const STYLE = `
 :root{color-scheme:light dark;--ink:#1c2024;--soft:#5d6670;--faint:#e3e6e9;--page:#fcfcfb;--card:#ffffff;--heat:214,96,20;--good:22,128,96;
 --c0:#0b6bb8;--c1:#d55e00;--c2:#00856a;--c3:#b0508c;--c4:#8a6d00;--c5:#3a9bd4;--c6:#7a5cc4;--c7:#6b6b6b}
 @media (prefers-color-scheme:dark){:root{--ink:#e8eaec;--soft:#a0a8b0;--faint:#343a40;--page:#15181b;--card:#1d2125;--heat:240,130,50;--good:60,180,140;

@@ -1,3 +1,4 @@
+import { errorMessage } from '../../core/error-message.js';
 import type { FinishReason } from './engine.js';
 
 /** The two OpenAI endpoints that generate text. */
@@ -34,7 +35,7 @@ export interface AnswerLength {
 }
 
 /** The longest answer a client may ask for. */
-export const MAX_OUTPUT_TOKENS = 32_768;
+export const OUTPUT_TOKENS_MAX = 32_768;
 
 /**
  * Understand the body of a request as vLLM does.
@@ -64,7 +65,7 @@ function parseObject(body: Buffer): Record<string, unknown> {
     value = JSON.parse(body.toString());
   } catch (error) {
     // The shape in which vLLM reports what its JSON parser says.
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = errorMessage(error);
     const message = `[{'type': 'json_invalid', 'loc': ('body',), 'msg': 'JSON decode error', 'ctx': {'error': '${reason}'}}]`;
     throw new RefusedRequest(400, 'Bad Request', message);
   }
@@ -120,8 +121,8 @@ function answerLength(
 function tokenCount(fields: Record<string, unknown>, name: string): number | undefined {
   const value = fields[name];
   if (value === undefined || value === null) return undefined;
-  if (typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= MAX_OUTPUT_TOKENS) return value;
-  throw new RefusedRequest(400, 'BadRequestError', `${name} must be an integer from 1 to ${MAX_OUTPUT_TOKENS}`);
+  if (typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= OUTPUT_TOKENS_MAX) return value;
+  throw new RefusedRequest(400, 'BadRequestError', `${name} must be an integer from 1 to ${OUTPUT_TOKENS_MAX}`);
 }
 
 function missingField(name: string): RefusedRequest {

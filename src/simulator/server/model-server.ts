@@ -50,7 +50,7 @@ export interface ModelServer {
 }
 
 const DEFAULT_MODEL = 'demo-model';
-const MAX_BODY_BYTES = 64 * 1024 * 1024;
+const BODY_BYTES_MAX = 64 * 1024 * 1024;
 
 /**
  * Start a simulated vLLM server: OpenAI chat and completions (streaming or not), `/v1/models`, `/health`, `/metrics`,
@@ -148,7 +148,7 @@ class ServedEngine {
       return;
     }
     this.#requests++;
-    readBody(request, this.#options.maxBodyBytes ?? MAX_BODY_BYTES).then(
+    readBody(request, this.#options.maxBodyBytes ?? BODY_BYTES_MAX).then(
       (body) => this.#generate(api, body, response),
       (error: unknown) => refuse(response, error),
     );

@@ -1,7 +1,7 @@
 import type { Engine, Step } from './engine.js';
 
 /** Behind by more than this, the simulated time is given up instead of being made good in one go. */
-const MAX_LAG_MS = 250;
+const LAG_MS_MAX = 250;
 
 /**
  * Runs an engine against the wall clock: one timer per engine. Timers of Node.js are late by about a millisecond, so
@@ -34,7 +34,7 @@ export class EnginePacing {
   #run(): void {
     this.#timer = undefined;
     const now = performance.now();
-    if (now - this.#due > MAX_LAG_MS) this.#due = now;
+    if (now - this.#due > LAG_MS_MAX) this.#due = now;
     while (!this.#stopped && this.#due <= now) {
       if (this.#step !== undefined) this.#engine.complete(this.#step, this.#due);
       this.#step = this.#engine.schedule(this.#due);

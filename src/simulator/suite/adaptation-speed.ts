@@ -14,7 +14,7 @@ export interface AdaptationSpeed {
 const SPAN_SECONDS = 30;
 const REACHED = 0.9;
 /** A steady gain below this is none. */
-const LEAST_GAIN = 0.02;
+const GAIN_MIN = 0.02;
 
 /** For every part of a shift: how soon `policy` had its gain, by the means over the seeds. */
 export function adaptationSpeed(results: readonly RunResult[], suite: Suite, policy: string): AdaptationSpeed[] {
@@ -63,7 +63,7 @@ function gainsBetween(own: readonly RunResult[], reference: readonly RunResult[]
 function speedOf(gains: readonly Gain[]): Pick<AdaptationSpeed, 'steady' | 'seconds'> {
   const half = gains.slice(Math.floor(gains.length / 2));
   const steady = half.length === 0 ? 0 : mean(half.map(({ log }) => log));
-  if (steady > -LEAST_GAIN) return { steady, seconds: undefined };
+  if (steady > -GAIN_MIN) return { steady, seconds: undefined };
   const reached = gains.find(({ seconds }) => {
     const span = gains.filter((other) => other.seconds >= seconds && other.seconds < seconds + SPAN_SECONDS);
     return mean(span.map(({ log }) => log)) <= REACHED * steady;

@@ -56,13 +56,13 @@ function incompleteBeta(x: number, a: number, b: number): number {
 
 const TINY = 1e-30;
 const PRECISION = 1e-12;
-const MOST_TERMS = 300;
+const TERMS_MAX = 300;
 
 function betaFraction(x: number, a: number, b: number): number {
   let c = 1;
   let d = 1 / nonZero(1 - ((a + b) * x) / (a + 1));
   let product = d;
-  for (let m = 1; m <= MOST_TERMS; m++) {
+  for (let m = 1; m <= TERMS_MAX; m++) {
     for (const term of [
       (m * (b - m) * x) / ((a + 2 * m - 1) * (a + 2 * m)),
       (-(a + m) * (a + b + m) * x) / ((a + 2 * m) * (a + 2 * m + 1)),

@@ -1,4 +1,5 @@
 import { setTimeout } from 'node:timers/promises';
+import { errorMessage } from '../../../core/error-message.js';
 import { type ChatOutcome, chat, type Message } from '../chat-client.js';
 import type { PlannedRequest } from './traffic.js';
 
@@ -59,6 +60,6 @@ async function send({ url, model, hear }: RunOptions, planned: PlannedRequest, m
     messages.push({ role: 'assistant', content: answer.text });
     hear({ planned, answer });
   } catch (error) {
-    hear({ planned, error: error instanceof Error ? error.message : String(error) });
+    hear({ planned, error: errorMessage(error) });
   }
 }

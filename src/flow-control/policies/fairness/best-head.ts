@@ -1,3 +1,5 @@
+import { z } from 'zod';
+import { definePlugin } from '../../../scheduling/plugin.js';
 import { CLASSES } from '../../candidate-sets.js';
 import { goesBefore } from '../../lane-order.js';
 import type { Lanes } from '../../lanes.js';
@@ -46,3 +48,12 @@ export class BestHead implements Fairness {
   newClass(): void {}
   at(): void {}
 }
+
+export const globalStrictFairnessPolicy = definePlugin({
+  type: 'global-strict-fairness-policy',
+  kinds: ['fairness-policy'],
+  stability: 'Beta',
+  doc: 'Queues of flow control: the best request over all flows, whichever flow it is in.',
+  parameters: z.strictObject({}),
+  fairnessSettings: () => ({ kind: 'global-strict' }),
+});

@@ -1,3 +1,5 @@
+import { z } from 'zod';
+import { definePlugin } from '../../../scheduling/plugin.js';
 import type { TagRule } from './tagged.js';
 
 /** Round robin by request: the tag is the number of the round in which the flow goes next. */
@@ -11,3 +13,12 @@ export const roundRobin: TagRule = {
   used() {},
   unused() {},
 };
+
+export const roundRobinFairnessPolicy = definePlugin({
+  type: 'round-robin-fairness-policy',
+  kinds: ['fairness-policy'],
+  stability: 'Beta',
+  doc: 'Queues of flow control: flows in turn, one request each.',
+  parameters: z.strictObject({}),
+  fairnessSettings: () => ({ kind: 'round-robin' }),
+});

@@ -11,7 +11,8 @@ import {
   type ServedKind,
   ServedKinds,
 } from '../../../kubernetes/kinds.js';
-import type { ObjectProblem, Reflector } from '../../../kubernetes/reflector.js';
+import type { ObjectProblem } from '../../../kubernetes/object-copy.js';
+import type { Reflector } from '../../../kubernetes/reflector.js';
 import type { Discovery, Endpoint, PoolState, PoolUpdate } from '../../endpoint.js';
 import { Followed } from './followed.js';
 import {

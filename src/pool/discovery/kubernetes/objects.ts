@@ -1,5 +1,5 @@
 import { POOL_GROUP } from '../../../kubernetes/kinds.js';
-import { ObjectProblem } from '../../../kubernetes/reflector.js';
+import { ObjectProblem } from '../../../kubernetes/object-copy.js';
 
 /** What every record has of its object. */
 interface ObjectRecord {

@@ -1,0 +1,58 @@
+import type { EndpointTable } from '../core/endpoint-table.js';
+import type { Rejection } from '../scheduling/decision.js';
+import { concurrency } from './detectors/concurrency.js';
+import { utilization } from './detectors/utilization.js';
+import type { SaturationSettings } from './settings.js';
+
+/** What admission looks at. */
+export interface AdmissionRequest {
+  /** Below zero = sheddable. */
+  readonly priority: number;
+  readonly fairnessId: string;
+  /** Addresses that the proxy allows; undefined = the whole pool. */
+  readonly subset: readonly string[] | undefined;
+}
+
+/** Decides whether a request may be placed now. */
+export interface Admission {
+  admit(request: AdmissionRequest): 'admitted' | Rejection;
+}
+
+const SHED: Rejection = {
+  kind: 'rejected',
+  code: 'ResourceExhausted',
+  message: 'system saturated, sheddable request dropped',
+  reason: undefined,
+};
+
+/**
+ * The incumbent's rule when flow control is off: sheddable requests are turned away while the pool is saturated,
+ * everything else goes on.
+ */
+export class LegacyAdmission implements Admission {
+  readonly #saturation: (request: AdmissionRequest) => number;
+
+  /** @param saturation of the endpoints that the request may use; 1 = full, also for a pool without endpoints */
+  constructor(saturation: (request: AdmissionRequest) => number) {
+    this.#saturation = saturation;
+  }
+
+  admit(request: AdmissionRequest): 'admitted' | Rejection {
+    return request.priority < 0 && this.#saturation(request) >= 1 ? SHED : 'admitted';
+  }
+}
+
+/**
+ * Saturation of a set of endpoints; an empty set is full.
+ * @returns 1 or more = full
+ */
+export function saturation(
+  table: EndpointTable,
+  slots: readonly number[],
+  settings: SaturationSettings,
+  nowMs: number,
+): number {
+  if (slots.length === 0) return 1;
+  if (settings.type === 'utilization-detector') return utilization(table, slots, settings, nowMs);
+  return concurrency(table, slots, settings);
+}

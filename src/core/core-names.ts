@@ -1,0 +1,642 @@
+// Made by `npm run build:wasm` from the built core and assembly/index.ts; do not edit.
+
+// Types of AssemblyScript as they cross the border: integers of 32 bits come back signed (`>>> 0` makes them unsigned),
+// truth as 0 or 1.
+type bool = number;
+type f32 = number;
+type f64 = number;
+type i32 = number;
+type u32 = number;
+type u64 = bigint;
+type usize = number;
+
+/** Constants that the core exports: offsets, sizes, bounds and codes. */
+export const CORE = {
+  ADAPTERS_PER_ENDPOINT: 64,
+  AGGREGATE_LATEST_LABELS: 2,
+  AGGREGATE_MAX: 1,
+  AGGREGATE_SUM: 0,
+  ANSWER_CANDIDATES: 84,
+  ANSWER_COUNT: 64,
+  ANSWER_MATCHED: 76,
+  ANSWER_PICKS: 256,
+  ANSWER_SCORE: 88,
+  ANSWER_TICKET: 68,
+  ANSWER_TICKET_GENERATION: 72,
+  ANSWER_TOTAL: 80,
+  ANSWER_TPOT: 2180,
+  ANSWER_TTFT: 2176,
+  ANSWER_UNCACHED_TOKENS: 92,
+  ANSWER_WOULD_PICK: 96,
+  ATTRIBUTE_COLUMNS: 8,
+  CHAIN_BLOCKS_MAX: 65535,
+  COEFFICIENT_BASE: 0,
+  COEFFICIENT_FIRST_OUTPUT_TARGET: 28,
+  COEFFICIENT_GROWTH: 16,
+  COEFFICIENT_MISS_PRICE: 20,
+  COEFFICIENT_OUTPUT: 24,
+  COEFFICIENT_PER_TOKEN_TARGET: 32,
+  COEFFICIENT_PREFILL: 4,
+  COEFFICIENT_SLOTS: 36,
+  COEFFICIENT_STEP: 12,
+  COEFFICIENT_WAITING: 8,
+  COLUMN_ACTIVE_BLOCKS: 13,
+  COLUMN_BLOCK_COUNT: 7,
+  COLUMN_BLOCK_TOKENS: 6,
+  COLUMN_EJECTION: 15,
+  COLUMN_GENERATION: 1,
+  COLUMN_INFLIGHT: 11,
+  COLUMN_INFLIGHT_TOKENS: 12,
+  COLUMN_KNOWN: 2,
+  COLUMN_KV_USAGE: 5,
+  COLUMN_OUTPUT_BLOCKS: 14,
+  COLUMN_PREFILL_RATE: 42,
+  COLUMN_PREFILL_RATE_PEAK: 48,
+  COLUMN_PREFILL_RATE_TIME: 44,
+  COLUMN_PREFILL_TOKENS: 40,
+  COLUMN_PREFIX_BLOCKS: 25,
+  COLUMN_PROMPT_TOKENS: 41,
+  COLUMN_RUNNING: 4,
+  COLUMN_SIGNAL_TIME: 18,
+  COLUMN_SINCE_SCRAPE: 10,
+  COLUMN_SLOTS_SEEN: 8,
+  COLUMN_STATE: 0,
+  COLUMN_STRICTEST_TPOT: 30,
+  COLUMN_WAITING: 3,
+  COMPARE_EQUAL: 4,
+  COMPARE_GREATER: 2,
+  COMPARE_GREATER_OR_EQUAL: 3,
+  COMPARE_LESS: 0,
+  COMPARE_LESS_OR_EQUAL: 1,
+  COMPARE_NOT_EQUAL: 5,
+  DECIDED: 0,
+  DECIDE_BASE_MODEL: 32,
+  DECIDE_BLIND: 131072,
+  DECIDE_BUSY: 3,
+  DECIDE_DENIED: 5,
+  DECIDE_EXPLAIN: 8,
+  DECIDE_FILTERED: 2,
+  DECIDE_FURTHER: 512,
+  DECIDE_GATED: 65536,
+  DECIDE_NO_CANDIDATES: 1,
+  DECIDE_NO_PROGRAM: 4,
+  DECIDE_NO_WAIT_SLOT: 17,
+  DECIDE_QUEUED: 262144,
+  DECIDE_SUBSET: 1,
+  DECIDE_TAIL: 16,
+  DECIDE_UNCHARGED: 2,
+  DECIDE_UNSTORED: 256,
+  DECIDE_WAITS: 16,
+  DECISION_BYTES: 64,
+  DECISION_COUNT: 1024,
+  DECISION_RING_BYTES: 65600,
+  ENDPOINTS_MAX: 4096,
+  EVENT_PARENT: 1073741824,
+  EVENT_REMOVE: 2147483648,
+  EXPLAIN_COLUMNS: 64,
+  FEATURE_ACTIVE_BLOCKS: 48,
+  FEATURE_BEST_CACHED: 12,
+  FEATURE_INFLIGHT: 16,
+  FEATURE_KNOWN: 40,
+  FEATURE_KV_USAGE: 36,
+  FEATURE_MODEL: 56,
+  FEATURE_PREFILL_AHEAD: 20,
+  FEATURE_PREFILL_RATE: 44,
+  FEATURE_PROMPT: 0,
+  FEATURE_PROMPT_AHEAD: 24,
+  FEATURE_RUNNING: 32,
+  FEATURE_TAG: 52,
+  FEATURE_UNCACHED: 8,
+  FEATURE_WAITING: 28,
+  FORM_ENGINE: 4,
+  FORM_ENGINE_EMBED: 5,
+  FORM_MESSAGES: 2,
+  FORM_RESPONSES: 1,
+  FORM_SGLANG: 3,
+  FORM_USAGE: 0,
+  FORM_VERTEX: 6,
+  GATE_CONCURRENCY_HYBRID: 5,
+  GATE_CONCURRENCY_REQUESTS: 3,
+  GATE_CONCURRENCY_TOKENS: 4,
+  GATE_FOOT: 104,
+  GATE_LEARNED: 1,
+  GATE_OFF: 0,
+  GATE_PRIORITIES: 256,
+  GATE_UTILIZATION: 2,
+  GATE_WAITING: 384,
+  GRANT_BUSY: 3,
+  GRANT_CLOSED: 1,
+  GRANT_DONE: 0,
+  GRANT_GONE: 2,
+  GRANT_NOWHERE: 4,
+  GRANT_STICKS: 5,
+  HEADER: 65536,
+  HEADER_CHAIN_BLOCKS: 20,
+  HEADER_COMMIT_LOCK: 4096,
+  HEADER_ENDPOINTS: 8,
+  HEADER_HASH_SEED_LOW: 32,
+  HEADER_INDEX_BLOCKS: 12,
+  HEADER_INDEX_LOCK: 4224,
+  HEADER_MAGIC: 0,
+  HEADER_POOL: 8192,
+  HEADER_REGIONS: 512,
+  HEADER_REQUESTS: 16,
+  HEADER_SCANS: 28,
+  HEADER_TELEMETRY_BYTES: 40,
+  HEADER_THREADS: 24,
+  HEADER_VERSION: 4,
+  HEAD_SEGMENT_TOP: 4,
+  HOST_COLUMNS: 16,
+  KV_TOKENS: 100000,
+  LABEL_COLUMNS: 16,
+  LABEL_COUNT: 4096,
+  LAYOUT_VERSION: 8,
+  MAGIC: 1297306704,
+  MASK_COUNT: 256,
+  MAX_KEYS: 16,
+  MAX_PROFILES: 32,
+  MEDIUM_AUDIO: 3,
+  MEDIUM_IMAGE: 1,
+  MEDIUM_VIDEO: 2,
+  METRIC_ABSENT_MATCH: 48,
+  METRIC_AGGREGATE: 24,
+  METRIC_CAPTURE: 44,
+  METRIC_HEAD: 0,
+  METRIC_HEAD_MASK: 8,
+  METRIC_LABELS: 8,
+  METRIC_LABEL_COUNT: 36,
+  METRIC_LABEL_LIST: 40,
+  METRIC_MATCHERS: 8,
+  METRIC_MATCHER_COUNT: 28,
+  METRIC_MATCHER_LIST: 32,
+  METRIC_NAME: 16,
+  METRIC_NAME_BYTES: 20,
+  MODE_BODY: 1,
+  MODE_EVENTS: 0,
+  NAME_BYTES_MAX: 1024,
+  OP_ADMIT_LATENCY: 81,
+  OP_FILTER_CONCURRENCY: 10,
+  OP_FILTER_CONTEXT_LENGTH: 8,
+  OP_FILTER_HOST: 2,
+  OP_FILTER_LOWEST: 5,
+  OP_FILTER_MASK: 1,
+  OP_FILTER_PREFIX_AFFINITY: 7,
+  OP_FILTER_RANGE: 4,
+  OP_FILTER_STICKY: 11,
+  OP_FILTER_THRESHOLD: 3,
+  OP_FILTER_TIER: 82,
+  OP_FILTER_TOPOLOGY: 64,
+  OP_FILTER_UNSATURATED: 9,
+  OP_FILTER_UTILIZATION: 6,
+  OP_PICK_BEST_OF: 51,
+  OP_PICK_LEAST_REQUEST: 52,
+  OP_PICK_MAX_SCORE: 48,
+  OP_PICK_RANDOM: 49,
+  OP_PICK_ROUND_ROBIN: 53,
+  OP_PICK_WEIGHTED_RANDOM: 50,
+  OP_PREDICT: 80,
+  OP_SCORE_ACTIVE_BLOCKS: 22,
+  OP_SCORE_ACTIVE_REQUEST: 20,
+  OP_SCORE_ADAPTER: 24,
+  OP_SCORE_ATTRIBUTE: 27,
+  OP_SCORE_CACHE_AWARE: 33,
+  OP_SCORE_CONSISTENT_HASH: 31,
+  OP_SCORE_CONTEXT_LENGTH: 29,
+  OP_SCORE_EXPLOIT_EXPLORE: 105,
+  OP_SCORE_HEADER_LABEL: 26,
+  OP_SCORE_HOST: 25,
+  OP_SCORE_KV_USAGE: 18,
+  OP_SCORE_LATENCY: 83,
+  OP_SCORE_LMETRIC: 32,
+  OP_SCORE_LOAD_AWARE: 23,
+  OP_SCORE_MARGINAL_COST: 96,
+  OP_SCORE_NO_HIT_LRU: 28,
+  OP_SCORE_PREFIX: 19,
+  OP_SCORE_PREFIX_BALANCE: 104,
+  OP_SCORE_QUEUE: 16,
+  OP_SCORE_RENDEZVOUS: 30,
+  OP_SCORE_RUNNING: 17,
+  OP_SCORE_TOKEN_LOAD: 21,
+  OP_SCORE_TOPOLOGY: 67,
+  OP_WOULD_PICK: 97,
+  OUTCOME_ABORTED: 3,
+  OUTCOME_COMPLETED: 0,
+  OUTCOME_DIVERTED: 4,
+  OUTCOME_FAILED: 1,
+  OUTCOME_REFUSED: 2,
+  POOL_EJECTED: 136,
+  POOL_EJECTION_OFF: 140,
+  POOL_LIVE: 132,
+  POOL_PROFILES: 0,
+  PREDICTED_TPOT: 1,
+  PREDICTED_TTFT: 0,
+  PREDICTION_FEATURES: 7,
+  PREDICT_BY_MODEL: 0,
+  PREDICT_NOTHING: 3,
+  PREDICT_ON_HOST: 1,
+  PREDICT_ON_HOST_OR_BY_MODEL: 2,
+  PREFIX_BUSY: -1,
+  PREFIX_COUNTER_ACTIVE_ENTRIES: 14,
+  PREFIX_COUNTER_ACTIVE_REFUSED: 15,
+  PREFIX_COUNTER_BLOCKS: 0,
+  PREFIX_COUNTER_CLEARED: 17,
+  PREFIX_COUNTER_CONFLICTS: 9,
+  PREFIX_COUNTER_DROPPED: 7,
+  PREFIX_COUNTER_EVICTED: 6,
+  PREFIX_COUNTER_GIVE_UPS: 11,
+  PREFIX_COUNTER_MEMBERSHIPS: 3,
+  PREFIX_COUNTER_ORPHANS: 8,
+  PREFIX_COUNTER_REFUSED: 10,
+  PREFIX_COUNTER_REMOVED: 5,
+  PREFIX_COUNTER_REPAIRS: 16,
+  PREFIX_COUNTER_RETRIES: 12,
+  PREFIX_COUNTER_SEGMENTS: 1,
+  PREFIX_COUNTER_SETS: 2,
+  PREFIX_COUNTER_STORED: 4,
+  PREFIX_COUNTER_TAILS: 13,
+  PROGRAM_BYTES: 4096,
+  PROGRAM_COUNT: 64,
+  PROGRAM_INSERTS: 4,
+  PROGRAM_NEEDS_MATCH: 1,
+  PROGRAM_NEEDS_OVERLAP: 2,
+  PROGRAM_NOTES_ADAPTER: 16,
+  PROGRAM_NOTES_COLD: 8,
+  PROGRAM_OPS: 63,
+  PROGRAM_PROJECTS: 12,
+  PROGRAM_TAG: 8,
+  PROJECTION_COSTS: 520,
+  PROJECTION_PRODUCTS: 8,
+  PROJECTION_SCORERS: 7,
+  PROMPT_CHAT: 1,
+  PROMPT_COMPLETIONS: 0,
+  PROMPT_CONVERSATIONS: 4,
+  PROMPT_EMBEDDINGS: 3,
+  PROMPT_ENGINE: 9,
+  PROMPT_ENGINE_EMBED: 10,
+  PROMPT_IMAGES: 5,
+  PROMPT_MESSAGES: 6,
+  PROMPT_RESPONSES: 2,
+  PROMPT_SGLANG: 8,
+  PROMPT_TOKENS: 7,
+  PROMPT_VERTEX_CHAT: 11,
+  PROMPT_VERTEX_RESPONSES: 12,
+  QUERY_BYTES: 10304,
+  QUERY_COUNT: 0,
+  QUERY_LABEL_METRICS: 8,
+  QUERY_METRICS: 32,
+  QUERY_METRIC_BYTES: 64,
+  QUERY_METRIC_LIST: 64,
+  QUERY_TEXT: 2112,
+  QUERY_TEXT_BYTES: 8192,
+  RANGE_ABSENT: -1,
+  RANGE_BAD: -2,
+  REGION_ADAPTERS: 11,
+  REGION_DECISIONS: 10,
+  REGION_ENDPOINTS: 0,
+  REGION_MASKS: 3,
+  REGION_PROGRAMS: 2,
+  REGION_SAMPLE_RING: 13,
+  REQUEST_ADAPTER: 32,
+  REQUEST_BLOCKS: 8,
+  REQUEST_BLOCK_TOKENS: 40,
+  REQUEST_FLAGS: 4,
+  REQUEST_HELD: 3072,
+  REQUEST_HELD_GENERATION: 3076,
+  REQUEST_KEYS: 1024,
+  REQUEST_NOW: 24,
+  REQUEST_OUTPUT_TOKENS: 16,
+  REQUEST_PEER: 44,
+  REQUEST_PRIORITY: 20,
+  REQUEST_PROFILE: 0,
+  REQUEST_PROMPT_TOKENS: 12,
+  REQUEST_RANDOM: 48,
+  REQUEST_WAIT_SLOT: 3080,
+  REQUEST_WANTED_TPOT: 2052,
+  REQUEST_WANTED_TTFT: 2048,
+  RESPONSE_EDITS: 0,
+  RESPONSE_EDIT_LIST: 16,
+  RESPONSE_HELD_FROM: 4,
+  RESPONSE_HOLD_NOTHING: 2147483647,
+  RING_CANCEL: 1073741824,
+  ROOM_CAPACITY: 4,
+  ROOM_KV_NOW: 5,
+  ROOM_KV_RESERVED: 6,
+  ROOM_LEARNED_LIMIT: 80,
+  ROOM_LIMIT: 3,
+  ROOM_OVERDUE: 15,
+  ROOM_PENDING: 16,
+  ROOM_PENDING_COUNT: 48,
+  ROOM_REMOTE_REQUESTS: 86,
+  ROOM_STEP: 1,
+  ROOM_STRETCH: 14,
+  ROOM_TOKEN_MS: 2,
+  ROOM_WINDOW: 0,
+  SAMPLE_BYTES: 128,
+  SAMPLE_CACHED_TOKENS: 104,
+  SAMPLE_DURATION: 92,
+  SAMPLE_FEATURES: 16,
+  SAMPLE_FIRST_OUTPUT: 84,
+  SAMPLE_INFLIGHT_AT_END: 108,
+  SAMPLE_OUTCOME: 80,
+  SAMPLE_OUTPUT_TOKENS: 96,
+  SAMPLE_PER_TOKEN: 88,
+  SAMPLE_PRIORITY: 116,
+  SAMPLE_PROMPT_AT_END: 112,
+  SAMPLE_PROMPT_TOKENS: 100,
+  SAMPLE_RING_BYTES: 524352,
+  SAMPLE_STAGED: 120,
+  SCAN_EVENTS: 12,
+  SCAN_FLAW_EMPTY: 2,
+  SCAN_FLAW_MISSING: 1,
+  SCAN_FLAW_SALT: 16,
+  SCAN_FLAW_SHAPE: 4,
+  SCAN_FLAW_STREAM: 32,
+  SCAN_FLAW_SYSTEM: 8,
+  SCAN_HEAD_NAME: 64,
+  SCAN_HEAD_NAME_BYTES: 4032,
+  SCAN_HEAD_OPEN: 0,
+  SCAN_HEAD_SHORTAGES: 20,
+  SCAN_IMAGE_TOKENS: 225,
+  SCAN_IS_OBJECT: 120,
+  SCAN_LIMIT_FIRST: 432,
+  SCAN_LIMIT_FIRST_LENGTH: 184,
+  SCAN_LIMIT_SECOND: 496,
+  SCAN_LIMIT_SECOND_LENGTH: 188,
+  SCAN_MAX_LIMIT: 64,
+  SCAN_MAX_MODEL: 1024,
+  SCAN_MAX_SALT: 256,
+  SCAN_MEDIA: 3664,
+  SCAN_MEDIA_COUNT: 360,
+  SCAN_MEDIA_KINDS: 3920,
+  SCAN_MODEL: 816,
+  SCAN_MODEL_END: 140,
+  SCAN_MODEL_KNOWN: 128,
+  SCAN_MODEL_LENGTH: 132,
+  SCAN_MODEL_START: 136,
+  SCAN_POSITION: 16,
+  SCAN_PROMPT_END: 156,
+  SCAN_PROMPT_START: 152,
+  SCAN_REASON: 12,
+  SCAN_REASON_BARE: 14,
+  SCAN_REASON_BYTE: 1,
+  SCAN_REASON_CONTROL: 2,
+  SCAN_REASON_DEPTH: 8,
+  SCAN_REASON_EMPTY: 10,
+  SCAN_REASON_ENDED: 9,
+  SCAN_REASON_ESCAPE: 3,
+  SCAN_REASON_LENGTH: 11,
+  SCAN_REASON_LITERAL: 6,
+  SCAN_REASON_MESSAGE: 13,
+  SCAN_REASON_NUMBER: 5,
+  SCAN_REASON_TRAILING: 7,
+  SCAN_REASON_UNICODE: 4,
+  SCAN_SALT: 560,
+  SCAN_SALT_KNOWN: 144,
+  SCAN_SALT_LENGTH: 148,
+  SCAN_STREAM: 124,
+  SCAN_TOOLS_END: 164,
+  SCAN_TOOLS_START: 160,
+  SCAN_USAGE: 96,
+  SCRAPE_CAPTURES: 333952,
+  SCRAPE_CAPTURE_BYTES: 65536,
+  SCRAPE_QUERIES: 32,
+  SCRAPE_QUERY_LIST: 4224,
+  SCRAPE_RESULTS: 128,
+  SCRAPE_RESULT_BYTES: 128,
+  SCRAPE_RESULT_FOUND: 8,
+  SCRAPE_RESULT_LABELS: 16,
+  SCRAPE_RESULT_VALUE: 0,
+  SCRAPE_UNUSABLE: 12,
+  SHARE_BYTES: 64,
+  SHARE_TERMS: 5,
+  SIGNAL_ADAPTERS: 8,
+  SIGNAL_KV_USAGE: 4,
+  SIGNAL_RUNNING: 2,
+  SIGNAL_WAITING: 1,
+  SLOT_TOKENS: 130,
+  STATE_DRAINING: 2,
+  STATE_FREE: 0,
+  STATE_LIVE: 1,
+  THREAD_INPUT_BYTES: 262144,
+  THREAD_OUTPUT_BYTES: 327680,
+  VALUE_ACTIVE_REQUESTS: 1,
+  VALUE_ACTIVE_TOKENS: 2,
+  VALUE_ATTRIBUTE: 8,
+  VALUE_KV_USAGE: 5,
+  VALUE_RUNNING: 4,
+  VALUE_WAITING: 3,
+  WAIT_FLAG_ANYWHERE: 1,
+  WAIT_FLAG_ASIDE: 16,
+  WAIT_FLAG_ASKS: 8,
+  WAIT_FLAG_BEFORE: 4,
+  WAIT_SLOT_BODY: 68,
+  WAIT_SLOT_CANCELLED: 4,
+  WAIT_SLOT_DEADLINE: 56,
+  WAIT_SLOT_DISPATCHED: 2,
+  WAIT_SLOT_ENDPOINT: 28,
+  WAIT_SLOT_EXPECTED: 84,
+  WAIT_SLOT_FLAGS: 24,
+  WAIT_SLOT_FLOW: 104,
+  WAIT_SLOT_FLOW_BYTES: 256,
+  WAIT_SLOT_FLOW_LENGTH: 88,
+  WAIT_SLOT_HANDLE: 92,
+  WAIT_SLOT_MOST_OUTPUT: 64,
+  WAIT_SLOT_OUTCOME: 72,
+  WAIT_SLOT_POSITION: 80,
+  WAIT_SLOT_PRIORITY: 8,
+  WAIT_SLOT_PROMPT: 12,
+  WAIT_SLOT_RETRY: 76,
+  WAIT_SLOT_SINCE: 40,
+  WAIT_SLOT_STATE: 0,
+  WAIT_SLOT_STICKY: 96,
+  WAIT_SLOT_TICKET: 32,
+  WAIT_SLOT_TICKET_GENERATION: 36,
+  WAIT_SLOT_TTL: 48,
+  WAIT_SLOT_UNCACHED: 16,
+} as const;
+
+/** Name of a constant. */
+export type CoreConstant = keyof typeof CORE;
+
+/** Functions that the core exports. */
+export interface CoreFunctions {
+  activeAdd(slot: u32, blocks: u32): u32;
+  activeAddLocked(slot: u32, blocks: u32): u32;
+  activeCheck(): u32;
+  activeOf(slot: u32): u32;
+  activeOverlap(slot: u32, blocks: u32): u32;
+  activeRemove(slot: u32, handle: u32, blocks: u32): i32;
+  activeRemoveLocked(slot: u32, handle: u32, blocks: u32): void;
+  activeRepairAdd(slot: u32, handle: u32, blocks: u32): u32;
+  activeRepairBegin(): void;
+  activeRequests(): u32;
+  attach(thread: u32): u32;
+  bellAddress(thread: u32): usize;
+  coefficientsAddress(): usize;
+  coefficientsWrite(from: usize): u32;
+  columnAddress(column: u32): usize;
+  complete(ticket: u32, generation: u32, tokens: u32, now: f64): u32;
+  controlDozes(): void;
+  controlWakes(): void;
+  decide(): u32;
+  endpointAdapters(slot: u32, running: u32, waiting: u32, most: u32): u32;
+  endpointAttribute(slot: u32, attribute: u32, value: f32): u32;
+  endpointCost(slot: u32, generation: u32, speed: f32, reliability: f32): u32;
+  endpointForget(slot: u32): u32;
+  endpointOpen(slot: u32, generation: u32): u32;
+  endpointSignals(
+    slot: u32,
+    known: u32,
+    waiting: f32,
+    running: f32,
+    kvUsage: f32,
+    blockTokens: u32,
+    blockCount: u32,
+    now: f64,
+  ): u32;
+  endpointStale(slot: u32): u32;
+  endpointState(slot: u32, state: u32): u32;
+  evictRequest(thread: u32, waiting: u32, now: f64): u32;
+  evictedGeneration(): u32;
+  evictedPriority(): i32;
+  evictedThread(): u32;
+  evictionLost(ticket: u32, generation: u32): u32;
+  explainAddress(): usize;
+  gateAddress(): usize;
+  gateBand(priority: i32): i32;
+  gateBandsForget(before: u32): u32;
+  gateCeiling(priority: i32, ceiling: f32): u32;
+  gateCheck(): u32;
+  gateConfigure(
+    mode: u32,
+    blockTokens: u32,
+    share: f32,
+    queueThreshold: f32,
+    usageThreshold: f32,
+    staleness: f32,
+    requests: f32,
+    tokens: f32,
+    now: f64,
+  ): u32;
+  gateDrains(priority: i32, seconds: f32): u32;
+  gateDrainsIn(priority: i32): f32;
+  gateLook(now: f64, passed: f64): u32;
+  gateNextUnseen(): f64;
+  gateRanks(): u32;
+  gateRemote(slot: u32, requests: u32, tokens: u32, count: u32, held: u32): u32;
+  gateSaturation(now: f64): f32;
+  gateStep(slot: u32, ms: f32): void;
+  gateUnseen(now: f64): f64;
+  grow(ticket: u32, generation: u32, blocks: u32, tokens: u32): u32;
+  hashBlocks(length: u32, blockBytes: u32): u32;
+  hashBytesTo(from: usize, length: u32, to: usize): void;
+  hashKeyTo(from: usize, length: u32, to: usize): void;
+  hashesAddress(): usize;
+  hostAddress(): usize;
+  initialise(): void;
+  inputAddress(): usize;
+  isCandidate(slot: u32): bool;
+  isHeld(ticket: u32, generation: u32): u32;
+  labelAddress(column: u32): usize;
+  ledgerCheck(): u32;
+  ledgerFull(): u32;
+  ledgerUsed(): u32;
+  lockAcquire(lock: usize, sleeps: u32): bool;
+  lockOwner(lock: usize): u32;
+  lockRelease(lock: usize): void;
+  lockSeize(lock: usize, dead: u32): bool;
+  matchAddress(): usize;
+  matchAhead(blocks: u32, tail: u32): void;
+  noteOutcome(slot: u32, slotGeneration: u32, failed: u32, now: f64): u32;
+  outputAddress(): usize;
+  plan(): u32;
+  predictedAddress(): usize;
+  predictionLearned(slot: u32, generation: u32): u32;
+  predictionPrior(): u32;
+  prefillDone(ticket: u32, generation: u32, keep: u32, now: f64): u32;
+  prefillElsewhere(ticket: u32, generation: u32): u32;
+  prefixApply(log: usize, bytes: u32): i32;
+  prefixCheck(): u32;
+  prefixCounter(counter: u32): f64;
+  prefixHeadAddress(): usize;
+  prefixHeld(slot: u32): u32;
+  prefixInsert(slot: u32, blocks: u32): i32;
+  prefixInsertLocked(slot: u32, blocks: u32): u32;
+  prefixMatch(blocks: u32): u32;
+  prefixMatchAt(hashes: usize, blocks: u32): u32;
+  prefixRemove(slot: u32, blocks: u32): i32;
+  prefixRemoveEndpoint(slot: u32): i32;
+  prefixRemoveEndpointLocked(slot: u32): u32;
+  prefixRemoveLocked(slot: u32, blocks: u32): u32;
+  prefixRepairRest(): void;
+  prefixSetCapacity(slot: u32, blocks: u32): i32;
+  prefixStore(slot: u32, hasParent: u32, parentPointer: usize, blocks: u32): i32;
+  prefixVerify(on: u32): void;
+  reclaimThread(dead: u32): u32;
+  regionAddress(region: u32): usize;
+  regionSize(region: u32): u32;
+  release(ticket: u32, generation: u32): u32;
+  requestAddress(): usize;
+  responseFeed(id: u32, length: u32, last: u32): u32;
+  responseMessageBegin(id: u32): void;
+  responseMessageEnd(id: u32): void;
+  responseMessageFeed(id: u32, length: u32, last: u32): void;
+  responseOpen(id: u32, form: u32, mode: u32, nameBytes: u32): void;
+  responseScanAddress(id: u32): usize;
+  room(column: u32, slot: u32): usize;
+  sampleWrite(
+    ticket: u32,
+    generation: u32,
+    outcome: u32,
+    firstOutput: f32,
+    perToken: f32,
+    duration: f32,
+    outputTokens: u32,
+    promptTokens: u32,
+    cachedTokens: u32,
+    staged: bool,
+  ): u32;
+  scanAddress(id: u32): usize;
+  scanChain(id: u32, name: usize, length: u32): u32;
+  scanClose(id: u32): void;
+  scanFeed(id: u32, length: u32): u32;
+  scanFinish(id: u32): u32;
+  scanFlaws(id: u32): u32;
+  scanHeadAddress(): usize;
+  scanMediaSeen(id: u32): u32;
+  scanOpen(kind: u32, blockBytes: u32): i32;
+  scanPromptBytes(id: u32): u32;
+  scanRegionBytes(scans: u32, c: u32): u64;
+  scanReset(): void;
+  scanTail(id: u32): u32;
+  scoreOf(slot: u32): f32;
+  scrapeAddress(): usize;
+  scrapeBegin(query: u32): void;
+  scrapeEnd(): void;
+  scrapeFeed(length: u32): void;
+  shardDozes(): void;
+  shardWakes(): void;
+  sharesAddress(thread: u32): usize;
+  storePick(profile: u32, slot: u32, ticket: u32, generation: u32): void;
+  subsetAddress(): usize;
+  tailInsertLocked(slot: u32, hashPointer: usize): void;
+  tailMatch(hashPointer: usize, wholeBlocks: u32): void;
+  telemetryAddress(thread: u32): usize;
+  threadAddress(thread: u32): usize;
+  threadCharges(thread: u32): u32;
+  tokenChainAdd(length: u32, blockBytes: u32): u32;
+  tokenChainBegin(nameLength: u32, saltLength: i32): void;
+  tokenChainMix(length: u32): void;
+  tokenChainResume(): void;
+  tokenChainTail(length: u32): u32;
+  waitSlotAddress(thread: u32, slot: u32): usize;
+  waitSlotCancel(slot: u32): u32;
+  waitSlotDispatch(thread: u32, slot: u32, only: i32, now: f64): u32;
+  waitSlotEnqueue(slot: u32): void;
+  waitSlotEnqueued(thread: u32): i32;
+  waitSlotForget(thread: u32, slot: u32): void;
+  waitSlotFree(slot: u32): void;
+  waitSlotMaskAddress(thread: u32, slot: u32): usize;
+  waitSlotReject(thread: u32, slot: u32): u32;
+  waitSlotReturned(): i32;
+}

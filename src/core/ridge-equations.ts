@@ -1,0 +1,94 @@
+/** Where a coefficient must lie. */
+export interface CoefficientBounds {
+  readonly low: number;
+  readonly high: number;
+}
+
+/** Relative errors above this lose weight (Huber 1964; 2.5 keeps 98 % efficiency). */
+const HUBER = 2.5;
+/** Rounds of coordinate descent for one observation; the start is the last solution, so few are enough. */
+export const SWEEPS = 2;
+
+/**
+ * Weight of an observation in a regression on relative errors, robust against outliers.
+ * @param error of the prediction, in units of y
+ * @param predicted what the error is weighed against, above 0
+ * @param weight below 1 for an observation that is known less well
+ */
+export function relativeWeight(error: number, predicted: number, weight = 1): number {
+  const scale = 1 / predicted;
+  const relative = Math.abs(error) * scale;
+  return weight * scale * scale * (relative > HUBER ? HUBER / relative : 1);
+}
+
+/**
+ * Normal equations of an anchored forgetting ridge: least squares that forgets, and is pulled to its anchors as much as it
+ * forgets, so that a direction without observations returns there and the matrix never becomes singular. The bounds are kept
+ * while the equations are solved (coordinate descent), not cut off afterwards.
+ *
+ *   A ← keep A + weight x xᵀ + diag(share pull)      b ← keep b + weight x y + share pull · anchor
+ *   theta_i ← clip((b_i - Σ_{j≠i} A_ij theta_j) / A_ii, low_i, high_i)
+ */
+export class RidgeEquations {
+  readonly size: number;
+  readonly matrix: Float64Array;
+  readonly vector: Float64Array;
+  readonly theta: Float64Array;
+  readonly #bounds: readonly CoefficientBounds[];
+
+  constructor(bounds: readonly CoefficientBounds[]) {
+    this.size = bounds.length;
+    this.matrix = new Float64Array(bounds.length ** 2);
+    this.vector = new Float64Array(bounds.length);
+    this.theta = new Float64Array(bounds.length);
+    this.#bounds = bounds;
+  }
+
+  predict(x: ArrayLike<number>): number {
+    let sum = 0;
+    for (let i = 0; i < this.size; i++) sum += this.theta[i]! * x[i]!;
+    return sum;
+  }
+
+  /** Forgets everything, so that only the pull to the anchors is left. */
+  begin(share: number, pulls: ArrayLike<number>, anchors: ArrayLike<number>): void {
+    this.matrix.fill(0);
+    this.vector.fill(0);
+    this.pull(share, pulls, anchors);
+  }
+
+  /** Keeps this share of everything older. */
+  fade(keep: number): void {
+    for (let at = 0; at < this.matrix.length; at++) this.matrix[at]! *= keep;
+    for (let i = 0; i < this.size; i++) this.vector[i]! *= keep;
+  }
+
+  add(x: ArrayLike<number>, y: number, weight: number): void {
+    const { size, matrix, vector } = this;
+    for (let i = 0; i < size; i++) {
+      for (let j = 0; j < size; j++) matrix[i * size + j]! += weight * x[i]! * x[j]!;
+      vector[i]! += weight * x[i]! * y;
+    }
+  }
+
+  /** Pulls each coefficient to its anchor by `share` of its pull. */
+  pull(share: number, pulls: ArrayLike<number>, anchors: ArrayLike<number>): void {
+    for (let i = 0; i < this.size; i++) {
+      const pull = share * pulls[i]!;
+      this.matrix[i * this.size + i]! += pull;
+      this.vector[i]! += pull * anchors[i]!;
+    }
+  }
+
+  solve(sweeps = SWEEPS): void {
+    const { size, matrix, vector, theta } = this;
+    for (let sweep = 0; sweep < sweeps; sweep++) {
+      for (let i = 0; i < size; i++) {
+        let rest = vector[i]!;
+        for (let j = 0; j < size; j++) if (j !== i) rest -= matrix[i * size + j]! * theta[j]!;
+        const { low, high } = this.#bounds[i]!;
+        theta[i] = Math.min(high, Math.max(low, rest / matrix[i * size + i]!));
+      }
+    }
+  }
+}

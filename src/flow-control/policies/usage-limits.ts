@@ -1,0 +1,111 @@
+import { z } from 'zod';
+import { definePlugin } from '../../scheduling/plugin.js';
+import type { UsageLimitSettings } from '../settings.js';
+
+/** From this saturation on the soft reflective policy counts its ticks (llm-d-router). */
+const TICKS_FROM = 0.5;
+
+/**
+ * How full the pool may be for each band to go on: a band is held back while the saturation is not below its ceiling
+ * (llm-d-router's usage limit policies).
+ */
+export class Ceilings {
+  readonly #settings: UsageLimitSettings;
+  #tick = 0;
+
+  constructor(settings: UsageLimitSettings) {
+    this.#settings = settings;
+  }
+
+  /**
+   * @param priorities of the bands, highest first
+   * @param saturation 1 or more = full
+   * @returns one ceiling per band, 0 to 1. Asking counts for the soft reflective policy: ask once per attempt to dispatch.
+   */
+  at(priorities: readonly number[], saturation: number): readonly number[] {
+    const settings = this.#settings;
+    switch (settings.kind) {
+      case 'static':
+        return priorities.map(() => settings.threshold);
+      case 'holdback': {
+        const { domain, minCeiling, maxCeiling } = settings;
+        const share = domain === 'rank' ? rankShares(priorities) : valueShares(priorities);
+        return share.map((down) => maxCeiling - (maxCeiling - minCeiling) * down);
+      }
+      case 'soft-reflective':
+        return this.#softReflective(priorities, saturation);
+    }
+  }
+
+  #softReflective(priorities: readonly number[], saturation: number): readonly number[] {
+    const counted = saturation >= TICKS_FROM && saturation < 1;
+    if (counted) this.#tick++;
+    const turns = counted ? Math.max(1, Math.round(saturation / (1 - saturation))) : 1;
+    return rankShares(priorities).map((down, rank) => {
+      const ceiling = 1 - down * saturation;
+      if (rank === 0) return 1;
+      if (saturation >= 1) return 0;
+      if (saturation < ceiling) return ceiling;
+      return this.#tick % turns === 0 ? 1 : 0;
+    });
+  }
+}
+
+/** How far down each band is: 0 for the highest, 1 for the lowest; 0 for a single one. */
+function rankShares(priorities: readonly number[]): readonly number[] {
+  const steps = Math.max(1, priorities.length - 1);
+  return priorities.map((_, rank) => rank / steps);
+}
+
+function valueShares(priorities: readonly number[]): readonly number[] {
+  const [highest, lowest] = [priorities[0] ?? 0, priorities.at(-1) ?? 0];
+  return priorities.map((priority) => (highest === lowest ? 0 : (highest - priority) / (highest - lowest)));
+}
+
+export const staticUsageLimitParameters = z.strictObject({
+  threshold: z.number().gt(0).max(1).default(1).describe('Saturation up to which requests are let through.'),
+});
+
+export const staticUsageLimitPolicy = definePlugin({
+  type: 'static-usage-limit-policy',
+  kinds: ['usage-limit-policy'],
+  stability: 'Beta',
+  doc: 'Queues of flow control: one limit of saturation for all priorities.',
+  parameters: staticUsageLimitParameters,
+  usageLimitSettings: ({ threshold }) => ({ kind: 'static', threshold }),
+});
+
+export const priorityHoldbackParameters = z
+  .strictObject({
+    shape: z.enum(['linear']).default('linear').describe('How limits lie between the two.'),
+    domain: z
+      .enum(['rank', 'value'])
+      .default('rank')
+      .describe('What they are spread over: the order of the priorities, or their values.'),
+    minCeiling: z.number().min(0).lt(1).describe('Limit of saturation for the lowest priority. Required.'),
+    maxCeiling: z.number().gt(0).max(1).default(1).describe('Limit of saturation for the highest priority.'),
+  })
+  .refine(({ minCeiling, maxCeiling }) => minCeiling <= maxCeiling, {
+    error: 'must not be above maxCeiling',
+    path: ['minCeiling'],
+  });
+
+export const priorityHoldbackPolicy = definePlugin({
+  type: 'priority-holdback-policy',
+  kinds: ['usage-limit-policy'],
+  stability: 'Alpha',
+  doc: 'Queues of flow control: the lower the priority, the less of the pool it may fill.',
+  parameters: priorityHoldbackParameters,
+  usageLimitSettings: ({ domain, minCeiling, maxCeiling }) => ({ kind: 'holdback', domain, minCeiling, maxCeiling }),
+});
+
+export const softReflectiveCeilingPolicy = definePlugin({
+  type: 'soft-reflective-ceiling-policy',
+  kinds: ['usage-limit-policy'],
+  stability: 'Alpha',
+  doc:
+    'Queues of flow control: limits of lower priorities that fall while the pool fills up; above its limit a priority is ' +
+    'let through now and then, the more seldom the fuller the pool is.',
+  parameters: z.strictObject({}),
+  usageLimitSettings: () => ({ kind: 'soft-reflective' }),
+});

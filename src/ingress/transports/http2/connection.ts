@@ -1,0 +1,394 @@
+import type { ByteBudget } from '../../transport.js';
+import { ConnectionBudget } from './connection-budget.js';
+import { FrameReader } from './frame-reader.js';
+import { writeGoaway, writeHeaders, writePing, writeReset, writeSettings, writeWindowUpdate } from './frames.js';
+import {
+  CONNECTION_WINDOW_BYTES,
+  HEADER_LIST_BYTES_MAX,
+  KEEPALIVE_MS,
+  KEEPALIVE_TIMEOUT_MS,
+  PREFACE_MS_MAX,
+  STREAM_WINDOW_BYTES,
+  UNSENT_BYTES_MAX,
+  UNSENT_CONTROL_BYTES_MAX,
+} from './limits.js';
+import { OutBuffer, type Wire } from './out-buffer.js';
+import { PeerFrames, type PeerFramesOwner } from './peer-frames.js';
+import {
+  ConnectionError,
+  ErrorCode,
+  Setting,
+  STREAM_ID_MAX,
+  WINDOW_BYTES_DEFAULT,
+  WINDOW_BYTES_MAX,
+} from './protocol.js';
+import { errorTrailers, GrpcStatus, plainHeaders } from './reply-headers.js';
+import type { RequestHead } from './request-head.js';
+import { ResetStreams } from './reset-streams.js';
+import { type Method, ServerStream, type StreamOwner } from './server-stream.js';
+
+/** Data of the PING that asks whether the peer is still there; anything that comes is an answer. */
+const KEEPALIVE_DATA = Buffer.alloc(8);
+/** Longest time of a timer. */
+const TIMER_MS_MAX = 2 ** 31 - 1;
+
+export interface ConnectionOptions {
+  /** By path. */
+  readonly methods: ReadonlyMap<string, Method>;
+  /** For the bytes of messages that are not complete. */
+  readonly budget: ByteBudget;
+  /** Most of these that one connection holds. */
+  readonly heldBytesMax: number;
+  readonly messageBytesMax: number;
+  readonly replyBytesMax: number;
+  /** Open streams of one connection. */
+  readonly streamsMax: number;
+  /** Streams that are silent this long are told. */
+  readonly stallMs: number;
+  /** Milliseconds of a monotonic clock, read once for each call of `receive` and `sweep`. */
+  readonly now: () => number;
+}
+
+/** The socket under a connection. */
+export interface ConnectionWire extends Wire {
+  /** Send what was written, then close. */
+  end(): void;
+}
+
+/** How far this side has closed the connection. */
+type Closing =
+  | 'open'
+  /** The peer was told that the end is near; streams are still taken. */
+  | 'announced'
+  /** Streams that are open are finished, new ones refused. */
+  | 'draining'
+  | 'closed';
+
+/** HTTP/2 of one connection, the server's side, for gRPC: bytes in, streams with their handlers, bytes out. */
+export class Http2Connection implements PeerFramesOwner, StreamOwner {
+  readonly out: OutBuffer;
+  readonly budget: ConnectionBudget;
+  readonly messageBytesMax: number;
+  readonly replyBytesMax: number;
+  readonly #options: ConnectionOptions;
+  readonly #wire: ConnectionWire;
+  readonly #peer: PeerFrames;
+  readonly #reader: FrameReader;
+  readonly #streams = new Map<number, ServerStream>();
+  readonly #reset = new ResetStreams();
+  /** Streams with replies that their own window lets through, in the order in which they are served. */
+  readonly #waiting = new Set<ServerStream>();
+  /** Streams that have ended or are gone: their handlers hear of it when the turn ends. */
+  #leaving: ServerStream[] = [];
+  #closing: Closing = 'open';
+  /** Bytes that the peer takes, over all streams. */
+  #window = WINDOW_BYTES_DEFAULT;
+  readonly #openedAt: number;
+  heardAt: number;
+  #now: number;
+  #askedAt: number | undefined;
+  #inTurn = false;
+  #late = false;
+
+  constructor(wire: ConnectionWire, options: ConnectionOptions) {
+    this.#wire = wire;
+    this.#options = options;
+    this.out = new OutBuffer(wire);
+    this.budget = new ConnectionBudget(options.budget, options.heldBytesMax);
+    this.messageBytesMax = options.messageBytesMax;
+    this.replyBytesMax = options.replyBytesMax;
+    this.#now = options.now();
+    this.#openedAt = this.#now;
+    this.heardAt = this.#now;
+    this.#peer = new PeerFrames(this, this.#now);
+    this.#reader = new FrameReader(this.#peer);
+    writeSettings(this.out, [
+      [Setting.maxConcurrentStreams, options.streamsMax],
+      [Setting.initialWindowSize, STREAM_WINDOW_BYTES],
+      [Setting.maxHeaderListSize, HEADER_LIST_BYTES_MAX],
+    ]);
+    writeWindowUpdate(this.out, 0, CONNECTION_WINDOW_BYTES - WINDOW_BYTES_DEFAULT);
+    this.touch();
+  }
+
+  /** Open streams. */
+  get streamCount(): number {
+    return this.#streams.size;
+  }
+
+  get isClosed(): boolean {
+    return this.#closing === 'closed';
+  }
+
+  // Bytes and time.
+
+  /** The next bytes from the socket; valid during the call. */
+  receive(bytes: Buffer, from: number, to: number): void {
+    if (this.isClosed) return;
+    this.#now = this.#options.now();
+    this.heardAt = this.#now;
+    this.#turn(() => this.#reader.push(bytes, from, to));
+  }
+
+  /** The socket has sent what it was given. */
+  drained(): void {
+    if (!this.isClosed) this.#turn(() => undefined);
+  }
+
+  /** The socket is gone. Idempotent. */
+  closed(): void {
+    if (this.isClosed) return;
+    this.#closing = 'closed';
+    this.#reader.stop();
+    this.out.close();
+    this.#leaving.push(...this.#streams.values());
+    this.#streams.clear();
+    this.#waiting.clear();
+    this.#tellLeaving();
+  }
+
+  /** A look at the clock: what has been silent for too long is told, asked or closed. */
+  sweep() {
+    if (this.isClosed) return;
+    this.#now = this.#options.now();
+    if (!this.#reader.begun && this.#now - this.#openedAt > PREFACE_MS_MAX) return this.#end();
+    if (this.#askedAt !== undefined && this.heardAt > this.#askedAt) this.#askedAt = undefined;
+    if (this.#askedAt !== undefined && this.#now - this.#askedAt > KEEPALIVE_TIMEOUT_MS) return this.#end();
+    this.#turn(() => {
+      if (this.#askedAt === undefined && this.#now - this.heardAt > KEEPALIVE_MS) this.#ask();
+      this.#tellStalled();
+    });
+  }
+
+  #ask(): void {
+    this.#askedAt = this.#now;
+    writePing(this.out, false, KEEPALIVE_DATA, 0);
+  }
+
+  #tellStalled(): void {
+    const { stallMs } = this.#options;
+    for (const stream of this.#streams.values()) {
+      if (this.#now - stream.heardAt <= stallMs) continue;
+      stream.heardAt = this.#now;
+      stream.stalled();
+    }
+  }
+
+  // Closing.
+
+  /** Tell the peer that the connection will close; nothing is refused yet. */
+  announceEnd(): void {
+    if (this.#closing !== 'open') return;
+    this.#closing = 'announced';
+    this.#turn(() => writeGoaway(this.out, STREAM_ID_MAX, ErrorCode.noError, 'the picker shuts down'));
+  }
+
+  /** Take no more streams; the connection closes when the last one has ended. */
+  drain(): void {
+    if (this.#closing === 'closed' || this.#closing === 'draining') return;
+    this.#closing = 'draining';
+    this.#turn(() => writeGoaway(this.out, this.#peer.last, ErrorCode.noError, 'the picker shuts down'));
+  }
+
+  /** Close now. */
+  destroy(): void {
+    if (this.isClosed) return;
+    writeGoaway(this.out, this.#peer.last, ErrorCode.noError, '');
+    this.#end();
+  }
+
+  #fail(code: ErrorCode, why: string): void {
+    if (this.isClosed) return;
+    writeGoaway(this.out, this.#peer.last, code, why);
+    this.#end();
+  }
+
+  #end(): void {
+    this.out.flush();
+    this.#wire.end();
+    this.closed();
+  }
+
+  // Turns: replies are written while work is done, and leave in one piece at its end.
+
+  touch(): void {
+    if (this.#inTurn || this.#late) return;
+    this.#late = true;
+    process.nextTick(this.#lateTurn);
+  }
+
+  readonly #lateTurn = (): void => {
+    this.#late = false;
+    if (!this.isClosed) this.#turn(() => undefined);
+  };
+
+  #turn(work: () => void): void {
+    this.#inTurn = true;
+    try {
+      work();
+      this.#settle();
+    } catch (error) {
+      if (!(error instanceof ConnectionError)) {
+        this.#fail(ErrorCode.internal, 'internal error');
+        throw error;
+      }
+      this.#fail(error.code, error.message);
+    } finally {
+      this.#inTurn = false;
+    }
+  }
+
+  #settle(): void {
+    do {
+      for (const stream of this.#leaving) this.#closeRemote(stream);
+      this.#pump();
+      this.out.flush();
+      this.#tellLeaving();
+    } while (!this.isClosed && (this.out.dirty || this.#leaving.length > 0 || this.#canPump));
+    if (this.out.unsent > UNSENT_CONTROL_BYTES_MAX) this.#fail(ErrorCode.enhanceYourCalm, 'replies are not read');
+    else if (this.#closing === 'draining' && this.#streams.size === 0) this.#end();
+  }
+
+  #tellLeaving(): void {
+    const leaving = this.#leaving;
+    if (leaving.length === 0) return;
+    this.#leaving = [];
+    for (const stream of leaving) {
+      this.#waiting.delete(stream);
+      stream.close();
+    }
+  }
+
+  /** A stream that this side ended while the peer had not: the peer need not go on. */
+  #closeRemote(stream: ServerStream): void {
+    if (this.#streams.get(stream.id) !== stream) return;
+    this.#forget(stream);
+    if (stream.remoteEnded) return;
+    this.#reset.add(stream.id);
+    writeReset(this.out, stream.id, ErrorCode.noError);
+  }
+
+  #forget(stream: ServerStream): void {
+    this.#streams.delete(stream.id);
+    this.#peer.ended(stream.id);
+  }
+
+  // What the peer's frames lead to.
+
+  stream(id: number): ServerStream | undefined {
+    return this.#streams.get(id);
+  }
+
+  streams(): Iterable<ServerStream> {
+    return this.#streams.values();
+  }
+
+  wasReset(id: number): boolean {
+    return this.#reset.has(id);
+  }
+
+  widen(bytes: number): boolean {
+    this.#window += bytes;
+    return this.#window <= WINDOW_BYTES_MAX;
+  }
+
+  gone(stream: ServerStream): void {
+    this.#forget(stream);
+    this.#leaving.push(stream);
+  }
+
+  resetStream(id: number, code: ErrorCode): void {
+    this.#reset.add(id);
+    writeReset(this.out, id, code);
+    const stream = this.#streams.get(id);
+    if (stream !== undefined) this.gone(stream);
+  }
+
+  open(id: number, head: RequestHead, endStream: boolean, window: number) {
+    const { methods, streamsMax } = this.#options;
+    if (this.#streams.size >= streamsMax || this.#closing === 'draining') {
+      return this.resetStream(id, ErrorCode.refusedStream);
+    }
+    const refusal = refusalOf(head);
+    if (refusal !== undefined) return this.#refuse(id, refusal, endStream);
+    const method = methods.get(head.path!);
+    if (method === undefined) return this.#refuse(id, unknownMethod(head.path!), endStream);
+    const stream = new ServerStream(id, this, window);
+    stream.heardAt = this.heardAt;
+    stream.announced = head.contentLength;
+    this.#streams.set(id, stream);
+    stream.attach(method);
+    if (head.timeoutMs !== undefined) this.#limit(stream, head.timeoutMs);
+    if (endStream) stream.remoteEnd();
+  }
+
+  /** Answer a request that has no method here with one header block. */
+  #refuse(id: number, block: Buffer, endStream: boolean): void {
+    writeHeaders(this.out, id, block, true);
+    this.#peer.ended(id);
+    if (!endStream) this.resetStream(id, ErrorCode.noError);
+  }
+
+  #limit(stream: ServerStream, ms: number): void {
+    const late = (): void => stream.abort(GrpcStatus.deadlineExceeded, 'the deadline of the call has passed');
+    stream.deadline = setTimeout(late, Math.min(ms, TIMER_MS_MAX));
+    stream.deadline.unref();
+  }
+
+  // What streams ask for.
+
+  get sendRoom(): number {
+    return this.out.unsent > UNSENT_BYTES_MAX ? 0 : this.#window;
+  }
+
+  sent(bytes: number): void {
+    this.#window -= bytes;
+  }
+
+  waits(stream: ServerStream): void {
+    this.#waiting.add(stream);
+    this.touch();
+  }
+
+  finished(stream: ServerStream): void {
+    this.#leaving.push(stream);
+    this.touch();
+  }
+
+  credit(stream: ServerStream): void {
+    if (stream.paused || stream.remoteEnded || stream.uncredited < STREAM_WINDOW_BYTES / 4) return;
+    writeWindowUpdate(this.out, stream.id, stream.uncredited);
+    stream.uncredited = 0;
+    this.touch();
+  }
+
+  cut(stream: ServerStream, code: ErrorCode): void {
+    this.resetStream(stream.id, code);
+    this.touch();
+  }
+
+  get #canPump(): boolean {
+    return this.#waiting.size > 0 && this.sendRoom > 0;
+  }
+
+  /** One frame of each stream that waits, again and again, while the connection has room. */
+  #pump(): void {
+    for (const stream of this.#waiting) {
+      if (this.sendRoom <= 0) return;
+      this.#waiting.delete(stream);
+      if (stream.pump()) this.#waiting.add(stream);
+    }
+  }
+}
+
+function refusalOf(head: RequestHead): Buffer | undefined {
+  if (head.tooLarge) return plainHeaders(431);
+  if (head.method !== 'POST') return plainHeaders(405);
+  if (!/^application\/grpc(?:$|[+;])/.test(head.contentType ?? '')) return plainHeaders(415);
+  if (head.encoding === undefined || head.encoding === 'identity') return undefined;
+  return errorTrailers(GrpcStatus.unimplemented, `grpc-encoding ${head.encoding} is not taken: send identity`, true);
+}
+
+function unknownMethod(path: string): Buffer {
+  return errorTrailers(GrpcStatus.unimplemented, `unknown method ${path}`, true);
+}

@@ -1,0 +1,112 @@
+import { HeldBytes } from '../../byte-budget.js';
+import {
+  HEALTH_MESSAGE_BYTES,
+  type HealthListener,
+  type HealthListenOptions,
+  type HealthSource,
+  type KeyPair,
+  PROCESS_PATH,
+  type ProcessHandler,
+  type ProcessStream,
+  type Transport,
+  type TransportOptions,
+} from '../../transport.js';
+import { within } from '../within.js';
+import { type HealthMethods, healthMethods } from './health-methods.js';
+import { Http2Server } from './server.js';
+import type { Method } from './server-stream.js';
+
+/** Streams of a connection beside those that may be open: they are answered that there are too many. */
+const REFUSED_STREAMS = 8_192;
+/** Streams of a connection to the health port. */
+const HEALTH_STREAMS_MAX = 128;
+/** Connections to the health port: a kubelet, and people who look. */
+const HEALTH_CONNECTIONS_MAX = 256;
+/** Bytes of health requests that are not complete. */
+const HEALTH_HELD_BYTES_MAX = 16 * 1024 * 1024;
+/** Health watches may say nothing for as long as they like. */
+const NEVER_MS = Number.POSITIVE_INFINITY;
+/** After the last stream of a drain, for its connections to end. */
+const FLUSH_MS = 250;
+
+const now = (): number => performance.now();
+
+/** ext_proc and gRPC health over an HTTP/2 connection of the project's own. */
+export class LeanTransport implements Transport {
+  #server: Http2Server | undefined;
+  #health: HealthMethods | undefined;
+  #streams = 0;
+  #whenIdle: (() => void) | undefined;
+
+  async listen(
+    options: TransportOptions,
+    open: (stream: ProcessStream) => ProcessHandler,
+    health?: HealthSource,
+  ): Promise<number> {
+    this.#health = health === undefined ? undefined : healthMethods(health);
+    const opened = (stream: ProcessStream): ProcessHandler => {
+      this.#streams++;
+      return open(stream);
+    };
+    const process: Method = { open: opened, closed: () => this.#streamClosed() };
+    const server = new Http2Server({
+      methods: new Map([[PROCESS_PATH, process], ...(this.#health?.methods ?? [])]),
+      budget: options.budget,
+      // One hostile peer cannot hold all of it.
+      heldBytesMax: Math.floor(options.budget.bytesMax / 2),
+      messageBytesMax: options.maxReceiveBytes,
+      replyBytesMax: options.maxSendBytes,
+      streamsMax: options.streamsMax + REFUSED_STREAMS,
+      stallMs: options.stallMs,
+      now,
+    });
+    this.#server = server;
+    return server.listen(options);
+  }
+
+  replaceCertificate(pair: KeyPair): void {
+    this.#server?.replaceCertificate(pair);
+  }
+
+  async drain(timeoutMs: number): Promise<void> {
+    const ended = this.#server?.drain(timeoutMs);
+    if (this.#streams > 0) await within(timeoutMs, new Promise<void>((resolve) => (this.#whenIdle = resolve)));
+    this.#whenIdle = undefined;
+    this.#health?.close();
+    if (ended !== undefined) await within(FLUSH_MS, ended);
+  }
+
+  async close(): Promise<void> {
+    this.#health?.close();
+    await this.#server?.close();
+    this.#server = undefined;
+  }
+
+  #streamClosed(): void {
+    this.#streams--;
+    if (this.#streams === 0) this.#whenIdle?.();
+  }
+}
+
+/** Serve `grpc.health.v1.Health` alone (port 9003). Rejects when the port cannot be bound. */
+export async function listenHealth(options: HealthListenOptions, health: HealthSource): Promise<HealthListener> {
+  const { methods, close } = healthMethods(health);
+  const server = new Http2Server({
+    methods,
+    budget: new HeldBytes(HEALTH_HELD_BYTES_MAX),
+    heldBytesMax: HEALTH_HELD_BYTES_MAX,
+    messageBytesMax: HEALTH_MESSAGE_BYTES,
+    replyBytesMax: HEALTH_MESSAGE_BYTES,
+    streamsMax: HEALTH_STREAMS_MAX,
+    stallMs: NEVER_MS,
+    now,
+  });
+  const port = await server.listen({ ...options, reusePort: false, connectionsMax: HEALTH_CONNECTIONS_MAX });
+  return {
+    port,
+    close: async () => {
+      close();
+      await server.close();
+    },
+  };
+}

@@ -1,0 +1,52 @@
+/**
+ * Bounds of one connection. Rates are token buckets: `burst` at once, `perSecond` in the long run. They lie far above what a
+ * proxy sends and far below what would hold the thread; what exceeds one ends the connection with ENHANCE_YOUR_CALM.
+ */
+
+/** Bytes of one header list, counted as RFC 9113 section 6.5.2 does; a longer one is refused with its stream. */
+export const HEADER_LIST_BYTES_MAX = 65_536;
+/** Bytes of one encoded header block, over all its frames. */
+export const HEADER_BLOCK_BYTES_MAX = 65_536;
+/** CONTINUATION frames of one header block: as many as a block of the largest size needs, and some. */
+export const CONTINUATIONS_MAX = 8;
+
+/** Receive window of a stream: two body messages of Envoy beyond the one that is being read. */
+export const STREAM_WINDOW_BYTES = 1024 * 1024;
+/** Receive window of a connection: sixteen such streams that are read late. */
+export const CONNECTION_WINDOW_BYTES = 16 * 1024 * 1024;
+
+/** A stream whose replies pile up is not read any more until half of them are gone. */
+export const PAUSE_BYTES = 1024 * 1024;
+export const RESUME_BYTES = PAUSE_BYTES / 2;
+
+/** Bytes that the kernel has not taken yet: above this, bodies wait in their streams. */
+export const UNSENT_BYTES_MAX = 1024 * 1024;
+/** Beyond this even acknowledgements are too many: the peer sends and does not read. */
+export const UNSENT_CONTROL_BYTES_MAX = 8 * 1024 * 1024;
+
+export interface Rate {
+  readonly burst: number;
+  readonly perSecond: number;
+}
+
+/** PING and SETTINGS, which are answered. */
+export const ANSWERED_FRAMES: Rate = { burst: 1_000, perSecond: 100 };
+/** Frames that carry nothing: empty DATA, PRIORITY, window updates and resets of streams that are gone, unknown types. */
+export const EMPTY_FRAMES: Rate = { burst: 10_000, perSecond: 1_000 };
+/**
+ * Resets of streams that have had no reply. A proxy whose clients all leave an overload at once resets as many streams as it
+ * has open.
+ */
+export const RESETS: Rate = { burst: 20_000, perSecond: 1_000 };
+
+/** From the connection to its preface, TLS handshake included. */
+export const PREFACE_MS_MAX = 10_000;
+/** A connection on which nothing has come for this long is asked whether it is still there. */
+export const KEEPALIVE_MS = 30_000;
+export const KEEPALIVE_TIMEOUT_MS = 20_000;
+/** Between two looks at the clocks of all connections. */
+export const SWEEP_MS = 1_000;
+/** Between the first GOAWAY of a drain, which refuses nothing, and the second one. */
+export const GOAWAY_PAUSE_MS = 100;
+/** Work on one connection's bytes in one turn of the event loop; then the others are read. */
+export const TURN_MS = 2;

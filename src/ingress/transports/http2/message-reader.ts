@@ -1,0 +1,177 @@
+import type { ByteBudget } from '../../transport.js';
+
+/** Bytes in front of every message: compressed flag and length (gRPC over HTTP/2, "Length-Prefixed-Message"). */
+export const PREFIX_BYTES = 5;
+
+/** Smallest buffer of a message that comes in pieces; up to the largest size that is kept they are powers of two. */
+const BUFFER_BYTES_MIN = 4_096;
+/** Buffers up to this size are kept for the next message: two of the largest body messages that a proxy sends. */
+const KEPT_BYTES_MAX = 131_072;
+/** Kept buffers of one size. */
+const KEPT_MAX = 64;
+
+const kept = new Map<number, Buffer[]>();
+
+function takeBuffer(bytes: number): Buffer {
+  return kept.get(bytes)?.pop() ?? Buffer.allocUnsafeSlow(bytes);
+}
+
+function giveBuffer(buffer: Buffer): void {
+  if (buffer.length > KEPT_BYTES_MAX) return;
+  const buffers = kept.get(buffer.length) ?? [];
+  if (buffers.length === 0) kept.set(buffer.length, buffers);
+  if (buffers.length < KEPT_MAX) buffers.push(buffer);
+}
+
+/** Takes the messages of one stream in their order. */
+export interface MessageSink {
+  /** One message, whole; the bytes are valid during the call. @returns false to stop the reading */
+  message(bytes: Buffer, from: number, to: number): boolean;
+}
+
+/** Why a stream cannot be read on. */
+export type MessageFault =
+  | 'compressed'
+  /** Longer than the bound. */
+  | 'too large'
+  /** The budget has no room for the bytes that have come. */
+  | 'no room';
+
+/**
+ * Cuts the data of one stream into gRPC messages. A message whose bytes came together passes in place; one that comes in
+ * pieces is put together in a buffer that counts against the budget while it is held, by its size and not by what it will hold.
+ */
+export class MessageReader {
+  readonly #sink: MessageSink;
+  readonly #budget: Pick<ByteBudget, 'take' | 'give'>;
+  readonly #bytesMax: number;
+  #prefixBytes = 0;
+  #flag = 0;
+  #length = 0;
+  #buffer: Buffer | undefined;
+  #have = 0;
+  #fault: MessageFault | undefined;
+  #closed = false;
+
+  /** @param bytesMax longest message */
+  constructor(sink: MessageSink, budget: Pick<ByteBudget, 'take' | 'give'>, bytesMax: number) {
+    this.#sink = sink;
+    this.#budget = budget;
+    this.#bytesMax = bytesMax;
+  }
+
+  get fault(): MessageFault | undefined {
+    return this.#fault;
+  }
+
+  /** Length of the message under way as it was announced. */
+  get length(): number {
+    return this.#length;
+  }
+
+  /** The stream may end here: not inside a message. */
+  get complete(): boolean {
+    return this.#prefixBytes === 0;
+  }
+
+  /** The next bytes. @returns how far they were read: less than `to` when the sink stopped it, or at a fault */
+  push(bytes: Buffer, from: number, to: number): number {
+    let at = from;
+    while (this.#fault === undefined && !this.#closed) {
+      if (this.#prefixBytes < PREFIX_BYTES) {
+        if (at === to) return at;
+        at = this.#readPrefix(bytes, at, to);
+        if (this.#prefixBytes < PREFIX_BYTES || !this.#accept()) continue;
+      }
+      const left = this.#length - this.#have;
+      const end = Math.min(to, at + left);
+      const whole = end - at === left;
+      if (whole && this.#buffer === undefined) {
+        this.#prefixBytes = 0;
+        const start = at;
+        at = end;
+        if (!this.#sink.message(bytes, start, end)) return at;
+        continue;
+      }
+      if (end > at && !this.#collect(bytes, at, end)) return at;
+      at = end;
+      if (!whole) return at;
+      if (!this.#deliver()) return at;
+    }
+    return at;
+  }
+
+  /** Nothing more will come: what is held is given back. Idempotent. */
+  close(): void {
+    this.#closed = true;
+    this.#release();
+  }
+
+  #readPrefix(bytes: Buffer, from: number, to: number): number {
+    let at = from;
+    while (at < to && this.#prefixBytes < PREFIX_BYTES) {
+      const byte = bytes[at++]!;
+      if (this.#prefixBytes++ === 0) {
+        this.#flag = byte;
+        this.#length = 0;
+      } else this.#length = this.#length * 256 + byte;
+    }
+    return at;
+  }
+
+  #accept(): boolean {
+    if (this.#flag !== 0) this.#fault = 'compressed';
+    else if (this.#length > this.#bytesMax) this.#fault = 'too large';
+    return this.#fault === undefined;
+  }
+
+  /** Copy the bytes of a message that is not whole. */
+  #collect(bytes: Buffer, from: number, to: number): boolean {
+    const need = this.#have + to - from;
+    if ((this.#buffer === undefined || this.#buffer.length < need) && !this.#grow(need)) return false;
+    bytes.copy(this.#buffer!, this.#have, from, to);
+    this.#have = need;
+    return true;
+  }
+
+  /**
+   * Messages of the usual sizes get all of their room at once; that of longer ones doubles as their bytes come, so that what
+   * is only announced takes none.
+   */
+  #grow(need: number): boolean {
+    const whole = Math.max(BUFFER_BYTES_MIN, 2 ** Math.ceil(Math.log2(this.#length)));
+    const grown = Math.max(KEPT_BYTES_MAX, 2 ** Math.ceil(Math.log2(need)));
+    const size = Math.min(whole, grown);
+    if (!this.#budget.take(size)) {
+      this.#fault = 'no room';
+      return false;
+    }
+    const buffer = takeBuffer(size);
+    this.#buffer?.copy(buffer, 0, 0, this.#have);
+    const have = this.#have;
+    this.#release();
+    this.#buffer = buffer;
+    this.#have = have;
+    return true;
+  }
+
+  #deliver(): boolean {
+    const buffer = this.#buffer!;
+    this.#prefixBytes = 0;
+    this.#have = 0;
+    // Taken out first: the sink may close this reader, and then the buffer must not be given away while it is read.
+    this.#buffer = undefined;
+    const goOn = this.#sink.message(buffer, 0, this.#length);
+    this.#budget.give(buffer.length);
+    giveBuffer(buffer);
+    return goOn;
+  }
+
+  #release(): void {
+    if (this.#buffer === undefined) return;
+    this.#budget.give(this.#buffer.length);
+    giveBuffer(this.#buffer);
+    this.#buffer = undefined;
+    this.#have = 0;
+  }
+}

@@ -1,0 +1,288 @@
+import type { FrameSink } from './frame-reader.js';
+import { writePing, writeSettingsAck, writeWindowUpdate } from './frames.js';
+import { HeaderBlocks, type HeadSink } from './header-blocks.js';
+import { ANSWERED_FRAMES, CONNECTION_WINDOW_BYTES, EMPTY_FRAMES, RESETS, STREAM_WINDOW_BYTES } from './limits.js';
+import type { OutBuffer } from './out-buffer.js';
+import { initialWindowOf } from './peer-settings.js';
+import {
+  ConnectionError,
+  ErrorCode,
+  FLAG_ACK,
+  FLAG_END_STREAM,
+  FrameType,
+  WINDOW_BYTES_DEFAULT,
+  WINDOW_BYTES_MAX,
+} from './protocol.js';
+import type { RequestHead } from './request-head.js';
+import type { ServerStream } from './server-stream.js';
+import { TokenBucket } from './token-bucket.js';
+
+/** The connection, as the frames of its peer see it. */
+export interface PeerFramesOwner {
+  readonly out: OutBuffer;
+  /** When the bytes came that are being read. */
+  readonly heardAt: number;
+  /** An open stream. */
+  stream(id: number): ServerStream | undefined;
+  streams(): Iterable<ServerStream>;
+  /** This side has reset the stream: frames of it may still be on their way. */
+  wasReset(id: number): boolean;
+  /** A new stream, well formed. */
+  open(id: number, head: RequestHead, endStream: boolean, window: number): void;
+  /** Reset a stream, whether it is open or not. */
+  resetStream(id: number, code: ErrorCode): void;
+  /** The peer has reset an open stream. */
+  gone(stream: ServerStream): void;
+  credit(stream: ServerStream): void;
+  /** The peer takes `bytes` more over all streams. @returns false when that is more than a window holds */
+  widen(bytes: number): boolean;
+}
+
+/** The latest streams whose end is remembered, to name the error of a frame that comes behind it. */
+const ENDED_REMEMBERED = 64;
+
+/** Obeys the frames of one peer, in their order, and checks that they may come (RFC 9113, sections 5 and 6). */
+export class PeerFrames implements FrameSink, HeadSink {
+  readonly #owner: PeerFramesOwner;
+  readonly #blocks = new HeaderBlocks(this);
+  readonly #answered: TokenBucket;
+  readonly #empty: TokenBucket;
+  readonly #resets: TokenBucket;
+  readonly #ended = new Int32Array(ENDED_REMEMBERED);
+  #endedCount = 0;
+  #settled = false;
+  /** Highest stream that the peer has opened. */
+  #last = 0;
+  /** Of new streams, as the peer's settings say. */
+  #initialWindow = WINDOW_BYTES_DEFAULT;
+  /** Bytes that came and that the peer has not been given new room for. */
+  #uncredited = 0;
+  /** The DATA frame that is being read. */
+  #stream: ServerStream | undefined;
+  #endStream = false;
+
+  constructor(owner: PeerFramesOwner, now: number) {
+    this.#owner = owner;
+    this.#answered = new TokenBucket(ANSWERED_FRAMES, now);
+    this.#empty = new TokenBucket(EMPTY_FRAMES, now);
+    this.#resets = new TokenBucket(RESETS, now);
+  }
+
+  /** Highest stream that the peer has opened. */
+  get last(): number {
+    return this.#last;
+  }
+
+  /** A stream is not open any more. */
+  ended(id: number): void {
+    this.#ended[this.#endedCount++ % ENDED_REMEMBERED] = id;
+  }
+
+  // DATA.
+
+  dataBegin(id: number, length: number, flags: number) {
+    this.#check(FrameType.data, id);
+    this.#endStream = (flags & FLAG_END_STREAM) !== 0;
+    this.#stream = undefined;
+    if (id === 0) throw protocolError('DATA without a stream');
+    this.#uncredited += length;
+    if (this.#uncredited > CONNECTION_WINDOW_BYTES) {
+      throw new ConnectionError(ErrorCode.flowControl, 'more data than the window of the connection');
+    }
+    if (length === 0 && !this.#endStream) this.#spendEmpty();
+    const stream = this.#owner.stream(id);
+    if (stream === undefined) return this.#dataOfNoStream(id);
+    if (stream.remoteEnded) return this.#owner.resetStream(id, ErrorCode.streamClosed);
+    stream.uncredited += length;
+    if (stream.uncredited > STREAM_WINDOW_BYTES) return this.#owner.resetStream(id, ErrorCode.flowControl);
+    stream.heardAt = this.#owner.heardAt;
+    this.#stream = stream;
+  }
+
+  dataPart(bytes: Buffer, from: number, to: number): void {
+    if (this.#stream === undefined) return;
+    this.#stream.received += to - from;
+    this.#stream.data(bytes, from, to);
+  }
+
+  dataEnd(): void {
+    if (this.#uncredited >= CONNECTION_WINDOW_BYTES / 4) {
+      writeWindowUpdate(this.#owner.out, 0, this.#uncredited);
+      this.#uncredited = 0;
+    }
+    const stream = this.#stream;
+    if (stream === undefined) return;
+    this.#stream = undefined;
+    if (this.#endStream) this.#endRemote(stream);
+    else this.#owner.credit(stream);
+  }
+
+  #dataOfNoStream(id: number): void {
+    this.#refuseIdle(id, 'DATA');
+    this.#spendEmpty();
+    if (!this.#owner.wasReset(id)) this.#owner.resetStream(id, ErrorCode.streamClosed);
+  }
+
+  /** The peer has half-closed a stream. */
+  #endRemote(stream: ServerStream) {
+    if (stream.announced !== undefined && stream.announced !== stream.received) {
+      return this.#owner.resetStream(stream.id, ErrorCode.protocol);
+    }
+    stream.remoteEnd();
+  }
+
+  // Header blocks.
+
+  head(id: number, endStream: boolean, head: RequestHead) {
+    const stream = this.#owner.stream(id);
+    if (stream !== undefined) return this.#trailers(stream, endStream, head);
+    if (id <= this.#last) {
+      if (this.#owner.wasReset(id)) return this.#spendEmpty();
+      if (!this.#ended.includes(id)) throw protocolError('a stream behind a later one');
+      throw new ConnectionError(ErrorCode.streamClosed, 'HEADERS of a stream that has ended');
+    }
+    this.#last = id;
+    if (head.problem(false) !== undefined) return this.#owner.resetStream(id, ErrorCode.protocol);
+    if (endStream && (head.contentLength ?? 0) > 0) return this.#owner.resetStream(id, ErrorCode.protocol);
+    this.#owner.open(id, head, endStream, this.#initialWindow);
+  }
+
+  #trailers(stream: ServerStream, endStream: boolean, head: RequestHead) {
+    stream.heardAt = this.#owner.heardAt;
+    if (stream.remoteEnded) return this.#owner.resetStream(stream.id, ErrorCode.streamClosed);
+    if (!endStream || head.problem(true) !== undefined) {
+      return this.#owner.resetStream(stream.id, ErrorCode.protocol);
+    }
+    this.#endRemote(stream);
+  }
+
+  // Everything else.
+
+  frame(type: number, flags: number, id: number, bytes: Buffer, from: number, to: number) {
+    this.#check(type, id);
+    const length = to - from;
+    switch (type) {
+      case FrameType.headers:
+        if (id % 2 === 0) throw protocolError('a stream of a client has an odd number');
+        return this.#blocks.headers(flags, id, bytes, from, to);
+      case FrameType.continuation:
+        return this.#blocks.continuation(flags, id, bytes, from, to);
+      case FrameType.windowUpdate:
+        return this.#windowUpdate(id, length, length === 4 ? bytes.readUInt32BE(from) & WINDOW_BYTES_MAX : 0);
+      case FrameType.rstStream:
+        return this.#reset(id, length);
+      case FrameType.settings:
+        return this.#settings(flags, id, bytes, from, to);
+      case FrameType.ping:
+        return this.#ping(flags, id, bytes, from, to);
+      case FrameType.priority:
+        return this.#priority(id, length, length === 5 ? bytes.readUInt32BE(from) & WINDOW_BYTES_MAX : 0);
+      case FrameType.goaway:
+        // The peer opens no more streams; it closes the connection when it has what it waits for.
+        if (id !== 0) throw protocolError('GOAWAY on a stream');
+        if (length < 8) throw sizeError('GOAWAY');
+        return;
+      case FrameType.pushPromise:
+        throw protocolError('PUSH_PROMISE of a client');
+      default:
+        this.#spendEmpty();
+    }
+  }
+
+  #check(type: number, id: number): void {
+    if (!this.#settled && type !== FrameType.settings) throw protocolError('the preface has no SETTINGS');
+    this.#blocks.check(type, id);
+  }
+
+  #windowUpdate(id: number, length: number, increment: number): void {
+    if (length !== 4) throw sizeError('WINDOW_UPDATE');
+    if (id === 0) {
+      if (increment === 0) throw protocolError('WINDOW_UPDATE by nothing');
+      if (!this.#owner.widen(increment)) throw new ConnectionError(ErrorCode.flowControl, 'a window out of range');
+      return;
+    }
+    const stream = this.#owner.stream(id);
+    if (stream === undefined) {
+      this.#refuseIdle(id, 'WINDOW_UPDATE');
+      this.#spendEmpty();
+    } else if (increment === 0) this.#owner.resetStream(id, ErrorCode.protocol);
+    else if (!stream.widen(increment)) this.#owner.resetStream(id, ErrorCode.flowControl);
+  }
+
+  #reset(id: number, length: number) {
+    if (id === 0) throw protocolError('RST_STREAM without a stream');
+    if (length !== 4) throw sizeError('RST_STREAM');
+    const stream = this.#owner.stream(id);
+    if (stream === undefined) {
+      this.#refuseIdle(id, 'RST_STREAM');
+      return this.#spendEmpty();
+    }
+    if (!stream.answered && !this.#resets.take(this.#owner.heardAt)) {
+      throw new ConnectionError(ErrorCode.enhanceYourCalm, 'too many streams are reset before they have an answer');
+    }
+    this.#owner.gone(stream);
+  }
+
+  #settings(flags: number, id: number, bytes: Buffer, from: number, to: number) {
+    if (id !== 0) throw protocolError('SETTINGS on a stream');
+    if ((flags & FLAG_ACK) !== 0) {
+      if (to > from) throw sizeError('an acknowledgement of SETTINGS');
+      if (!this.#settled) throw protocolError('the preface has no SETTINGS');
+      return this.#spendEmpty();
+    }
+    const window = initialWindowOf(bytes, from, to);
+    this.#spendAnswered();
+    this.#settled = true;
+    if (window !== undefined) this.#changeWindows(window);
+    writeSettingsAck(this.#owner.out);
+  }
+
+  /** Section 6.9.2: the change applies to streams that are open, too. */
+  #changeWindows(window: number): void {
+    const change = window - this.#initialWindow;
+    this.#initialWindow = window;
+    if (change === 0) return;
+    for (const stream of this.#owner.streams()) {
+      if (!stream.widen(change)) throw new ConnectionError(ErrorCode.flowControl, 'a window out of range');
+    }
+  }
+
+  #ping(flags: number, id: number, bytes: Buffer, from: number, to: number): void {
+    if (id !== 0) throw protocolError('PING on a stream');
+    if (to - from !== 8) throw sizeError('PING');
+    this.#spendAnswered();
+    if ((flags & FLAG_ACK) !== 0) return;
+    writePing(this.#owner.out, true, bytes, from);
+  }
+
+  /** Priorities were given up by RFC 9113; a frame is checked and means nothing. */
+  #priority(id: number, length: number, dependency: number): void {
+    if (id === 0) throw protocolError('PRIORITY without a stream');
+    this.#spendEmpty();
+    if (length !== 5) this.#owner.resetStream(id, ErrorCode.frameSize);
+    else if (dependency === id) this.#owner.resetStream(id, ErrorCode.protocol);
+  }
+
+  /** @throws ConnectionError when the stream has never been opened */
+  #refuseIdle(id: number, what: string): void {
+    if (id > this.#last || id % 2 === 0) throw protocolError(`${what} of a stream that is not open`);
+  }
+
+  #spendEmpty(): void {
+    if (this.#empty.take(this.#owner.heardAt)) return;
+    throw new ConnectionError(ErrorCode.enhanceYourCalm, 'too many frames that carry nothing');
+  }
+
+  #spendAnswered(): void {
+    if (this.#answered.take(this.#owner.heardAt)) return;
+    throw new ConnectionError(ErrorCode.enhanceYourCalm, 'too many SETTINGS and PING');
+  }
+}
+
+function protocolError(message: string): ConnectionError {
+  return new ConnectionError(ErrorCode.protocol, message);
+}
+
+function sizeError(what: string): ConnectionError {
+  return new ConnectionError(ErrorCode.frameSize, `${what} of a wrong size`);
+}

@@ -1,0 +1,350 @@
+import type { ByteBudget, HeldMemory, ProcessHandler, ProcessStream } from '../../transport.js';
+import { writeHeaders } from './frames.js';
+import { PAUSE_BYTES, RESUME_BYTES } from './limits.js';
+import { MessageReader, type MessageSink, PREFIX_BYTES } from './message-reader.js';
+import type { OutBuffer } from './out-buffer.js';
+import { ErrorCode, FRAME_BYTES_MAX, FrameType, WINDOW_BYTES_MAX } from './protocol.js';
+import { errorTrailers, GrpcStatus, HEADERS_AND_TRAILERS_OK, RESPONSE_HEADERS, TRAILERS_OK } from './reply-headers.js';
+import { ReplyQueue } from './reply-queue.js';
+
+/** A method of a gRPC service. */
+export interface Method {
+  /** Makes the handler of a stream. */
+  open(stream: ProcessStream): ProcessHandler;
+  /** A stream is gone, and its handler has heard of it. */
+  closed?(): void;
+}
+
+/** What a stream needs of its connection. */
+export interface StreamOwner {
+  readonly out: OutBuffer;
+  readonly budget: Pick<ByteBudget, 'take' | 'give'>;
+  readonly messageBytesMax: number;
+  readonly replyBytesMax: number;
+  /** Bytes that the connection's window lets through now; 0 while the socket has too much to send. */
+  readonly sendRoom: number;
+  /** Bytes have been written under the connection's window. */
+  sent(bytes: number): void;
+  /** The stream has replies that its own window lets through: `pump` it when the connection has room. */
+  waits(stream: ServerStream): void;
+  /** The last frame of the stream has been written. */
+  finished(stream: ServerStream): void;
+  /** Reset the stream: what was sent of it is cut off. */
+  cut(stream: ServerStream, code: ErrorCode): void;
+  /** The stream is read again: the peer may send more. */
+  credit(stream: ServerStream): void;
+  /** Something has been written: flush it in this turn. */
+  touch(): void;
+}
+
+/** How a stream ends: its trailers, once everything before them has left. */
+type Ending = { readonly code: number; readonly message: string };
+
+const OK: Ending = { code: GrpcStatus.ok, message: '' };
+
+/** One gRPC stream of a connection: messages in, replies out under both windows, one status at the end. */
+export class ServerStream implements ProcessStream, MessageSink {
+  readonly id: number;
+  readonly #owner: StreamOwner;
+  readonly #reader: MessageReader;
+  readonly #queue = new ReplyQueue();
+  #method: Method | undefined;
+  #handler: ProcessHandler | undefined;
+  /** Bytes that the peer takes of this stream; below 0 when it has made its windows smaller. */
+  #window: number;
+  #headersSent = false;
+  #ending: Ending | undefined;
+  /** The handler itself has ended the stream. */
+  #endedByHandler = false;
+  #trailersSent = false;
+  #remoteEnded = false;
+  #halfClosedTold = false;
+  #closed = false;
+  #paused = false;
+  /** Bytes of replies that count against the budget. */
+  #owed = 0;
+  /** Data that came while the stream was not read. */
+  #unread: Buffer[] = [];
+  #unreadBytes = 0;
+  /** Bytes that came and that the peer has not been given new room for. */
+  uncredited = 0;
+  /** Bytes of data so far, and as many as the request announced. */
+  received = 0;
+  announced: number | undefined;
+  /** When anything last came, by the connection's clock. */
+  heardAt = 0;
+  deadline: NodeJS.Timeout | undefined;
+
+  constructor(id: number, owner: StreamOwner, window: number) {
+    this.id = id;
+    this.#owner = owner;
+    this.#window = window;
+    this.#reader = new MessageReader(this, owner.budget, owner.messageBytesMax);
+  }
+
+  /** Give the stream to its method. */
+  attach(method: Method): void {
+    this.#method = method;
+    this.#handler = method.open(this);
+  }
+
+  // What the peer sends.
+
+  get remoteEnded(): boolean {
+    return this.#remoteEnded;
+  }
+
+  /** A reply has left, or is on its way. */
+  get answered(): boolean {
+    return this.#headersSent || this.#ending !== undefined;
+  }
+
+  /** Some of the stream's data. */
+  data(bytes: Buffer, from: number, to: number) {
+    if (this.#ending !== undefined) return;
+    const at = this.#paused ? from : this.#reader.push(bytes, from, to);
+    if (this.#reader.fault !== undefined) return this.#refuse();
+    if (at === to || this.#ending !== undefined) return;
+    if (!this.#owner.budget.take(to - at)) return this.#refuse();
+    this.#unread.push(Buffer.from(bytes.subarray(at, to)));
+    this.#unreadBytes += to - at;
+  }
+
+  /** The peer has half-closed. */
+  remoteEnd(): void {
+    this.#remoteEnded = true;
+    if (this.#unreadBytes === 0) this.#tellHalfClosed();
+  }
+
+  message(bytes: Buffer, from: number, to: number): boolean {
+    this.#handler!.message(bytes, from, to);
+    return !this.#paused && this.#ending === undefined;
+  }
+
+  /** Nothing has come for a while. */
+  stalled(): void {
+    if (this.#ending === undefined) this.#handler!.stalled();
+  }
+
+  /** The window that the peer gives grows, or shrinks by a change of its settings. @returns false when it overflows */
+  widen(bytes: number): boolean {
+    this.#window += bytes;
+    if (this.#window > WINDOW_BYTES_MAX) return false;
+    if (bytes > 0) this.#wait();
+    return true;
+  }
+
+  /** While the handler does not take more, the peer's window is not opened again. */
+  get paused(): boolean {
+    return this.#paused;
+  }
+
+  // What the handler sends.
+
+  get pendingBytes(): number {
+    return this.#queue.bytes;
+  }
+
+  send(reply: Uint8Array) {
+    const length = reply.length;
+    const size = PREFIX_BYTES + length;
+    if (!this.#begin(length)) return;
+    if (!this.#fits(size)) return this.#enqueue([reply], length, undefined);
+    const at = this.#dataFrame(size);
+    const { bytes } = this.#owner.out;
+    writePrefix(bytes, at, length);
+    bytes.set(reply, at + PREFIX_BYTES);
+  }
+
+  sendParts(parts: readonly Uint8Array[], memory?: HeldMemory) {
+    let length = 0;
+    for (const part of parts) length += part.length;
+    const size = PREFIX_BYTES + length;
+    if (!this.#begin(length)) return;
+    if (!this.#fits(size)) return this.#enqueue(parts, length, memory);
+    let at = this.#dataFrame(size);
+    const { bytes } = this.#owner.out;
+    writePrefix(bytes, at, length);
+    at += PREFIX_BYTES;
+    for (const part of parts) {
+      bytes.set(part, at);
+      at += part.length;
+    }
+  }
+
+  end(): void {
+    this.#endWith(OK, true);
+  }
+
+  fail(code: number, message: string): void {
+    this.#endWith({ code, message }, true);
+  }
+
+  /** As `fail`, by the transport: the handler hears that the stream was cut off. */
+  abort(code: number, message: string): void {
+    this.#endWith({ code, message }, false);
+  }
+
+  /** Send what the windows let through, at most one frame. @returns whether there is more that could go */
+  pump(): boolean {
+    if (this.#queue.bytes > 0 && this.#room > 0) {
+      this.#sendQueued();
+      if (this.#paused && this.#queue.bytes <= RESUME_BYTES) this.#resume();
+    }
+    if (this.#queue.bytes > 0) return this.#window > 0;
+    this.#finish();
+    return false;
+  }
+
+  // The end.
+
+  /** The connection has let the stream go: the handler hears of it, once. */
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#ending ??= OK;
+    clearTimeout(this.deadline);
+    this.#dropUnread();
+    this.#reader.close();
+    this.#queue.clear();
+    this.#owe();
+    this.#handler?.closed(!this.#endedByHandler);
+    this.#handler = undefined;
+    this.#method?.closed?.();
+  }
+
+  /** Neither side says anything more. */
+  get over(): boolean {
+    return this.#trailersSent;
+  }
+
+  get #room(): number {
+    return Math.min(this.#window, this.#owner.sendRoom);
+  }
+
+  /** A message is to be sent: the response headers go first. @returns false when the stream takes none any more */
+  #begin(length: number): boolean {
+    if (this.#ending !== undefined) return false;
+    if (length > this.#owner.replyBytesMax) {
+      this.abort(GrpcStatus.resourceExhausted, `a reply of ${length} bytes is longer than the bound`);
+      return false;
+    }
+    this.#owner.touch();
+    if (!this.#headersSent) writeHeaders(this.#owner.out, this.id, RESPONSE_HEADERS, false);
+    this.#headersSent = true;
+    return true;
+  }
+
+  /** A message of this size can leave now, in one frame. */
+  #fits(size: number): boolean {
+    return this.#queue.bytes === 0 && size <= FRAME_BYTES_MAX && size <= this.#room;
+  }
+
+  #dataFrame(length: number): number {
+    this.#window -= length;
+    this.#owner.sent(length);
+    return this.#owner.out.frame(length, FrameType.data, 0, this.id);
+  }
+
+  #enqueue(parts: readonly Uint8Array[], length: number, memory: HeldMemory | undefined) {
+    const prefix = Buffer.allocUnsafe(PREFIX_BYTES);
+    writePrefix(prefix, 0, length);
+    this.#queue.add(prefix, undefined);
+    for (const part of parts) this.#queue.add(part, memory);
+    while (this.#queue.bytes > 0 && this.#room > 0) this.#sendQueued();
+    if (this.#queue.bytes === 0) return;
+    this.#queue.keep();
+    if (!this.#owe()) return this.#owner.cut(this, ErrorCode.enhanceYourCalm);
+    this.#wait();
+    if (this.#queue.bytes > PAUSE_BYTES) this.#paused = true;
+  }
+
+  /** Replies that wait count as long as they do. @returns false when there is no room for them */
+  #owe(): boolean {
+    const change = this.#queue.bytes - this.#owed;
+    if (change > 0 && !this.#owner.budget.take(change)) return false;
+    if (change < 0) this.#owner.budget.give(-change);
+    this.#owed += change;
+    return true;
+  }
+
+  /** One frame of what waits. */
+  #sendQueued(): void {
+    const size = Math.min(this.#queue.bytes, FRAME_BYTES_MAX, this.#room);
+    // The frame first: it may begin another chunk.
+    const at = this.#dataFrame(size);
+    this.#queue.read(size, this.#owner.out.bytes, at);
+    if (this.#owed > 0) this.#owe();
+  }
+
+  #wait(): void {
+    if (this.#queue.bytes > 0 && this.#window > 0) this.#owner.waits(this);
+  }
+
+  #endWith(ending: Ending, byHandler: boolean): void {
+    if (this.#ending !== undefined) return;
+    this.#ending = ending;
+    this.#endedByHandler = byHandler;
+    this.#dropUnread();
+    this.#owner.touch();
+    this.#finish();
+  }
+
+  #finish(): void {
+    if (this.#ending === undefined || this.#trailersSent || this.#queue.bytes > 0) return;
+    this.#trailersSent = true;
+    const { code, message } = this.#ending;
+    writeHeaders(this.#owner.out, this.id, trailers(code, message, !this.#headersSent), true);
+    this.#owner.finished(this);
+  }
+
+  #resume(): void {
+    this.#paused = false;
+    const unread = this.#unread;
+    const bytes = this.#unreadBytes;
+    this.#unread = [];
+    this.#unreadBytes = 0;
+    this.#owner.budget.give(bytes);
+    for (const part of unread) this.data(part, 0, part.length);
+    if (this.#unreadBytes > 0) return;
+    if (this.#remoteEnded) this.#tellHalfClosed();
+    else this.#owner.credit(this);
+  }
+
+  #tellHalfClosed() {
+    if (this.#halfClosedTold || this.#ending !== undefined) return;
+    this.#halfClosedTold = true;
+    if (!this.#reader.complete) return this.abort(GrpcStatus.internal, 'the stream ended inside a message');
+    this.#handler!.halfClosed();
+  }
+
+  /** The message that is coming cannot be taken. */
+  #refuse(): void {
+    const { fault, length } = this.#reader;
+    if (fault === 'compressed') this.abort(GrpcStatus.unimplemented, 'compressed messages are not taken');
+    else if (fault === 'too large') {
+      const most = this.#owner.messageBytesMax;
+      this.abort(GrpcStatus.resourceExhausted, `a message of ${length} bytes is longer than the bound of ${most}`);
+    } else this.#handler!.overflowed();
+    if (this.#ending === undefined) this.abort(GrpcStatus.resourceExhausted, 'too many bytes are held');
+  }
+
+  #dropUnread(): void {
+    this.#owner.budget.give(this.#unreadBytes);
+    this.#unread = [];
+    this.#unreadBytes = 0;
+  }
+}
+
+function writePrefix(bytes: Buffer, at: number, length: number): void {
+  bytes[at] = 0;
+  bytes[at + 1] = length >>> 24;
+  bytes[at + 2] = length >>> 16;
+  bytes[at + 3] = length >>> 8;
+  bytes[at + 4] = length;
+}
+
+function trailers(code: number, message: string, first: boolean): Buffer {
+  if (code !== GrpcStatus.ok) return errorTrailers(code, message, first);
+  return first ? HEADERS_AND_TRAILERS_OK : TRAILERS_OK;
+}

@@ -1,0 +1,95 @@
+import type { Socket } from 'node:net';
+import type { KeyPair, ListenOptions } from '../../transport.js';
+import { type Listener, listen } from '../listener.js';
+import { within } from '../within.js';
+import { type ConnectionOptions, Http2Connection } from './connection.js';
+import { GOAWAY_PAUSE_MS, SWEEP_MS } from './limits.js';
+import { SocketLink } from './socket-link.js';
+
+/** For connections to send what they have to say when everything is closed. */
+const CLOSE_MS = 200;
+
+/** Connections of one listening socket. */
+export class Http2Server {
+  readonly #options: ConnectionOptions;
+  readonly #connections = new Set<Http2Connection>();
+  readonly #sockets = new Set<Socket>();
+  readonly #sweeps: NodeJS.Timeout;
+  #listener: Listener | undefined;
+  #ended: (() => void) | undefined;
+
+  constructor(options: ConnectionOptions) {
+    this.#options = options;
+    this.#sweeps = setInterval(() => this.#sweep(), SWEEP_MS);
+    this.#sweeps.unref();
+  }
+
+  /** Open streams of all connections. */
+  get streams(): number {
+    let sum = 0;
+    for (const connection of this.#connections) sum += connection.streamCount;
+    return sum;
+  }
+
+  /** Resolves to the bound port. Rejects with a message that names what cannot be had. */
+  async listen(options: ListenOptions): Promise<number> {
+    this.#listener = await listen({ ...options, pauseOnConnect: true }, (socket) => this.#accept(socket));
+    return this.#listener.port;
+  }
+
+  replaceCertificate(pair: KeyPair): void {
+    this.#listener?.replaceCertificate(pair);
+  }
+
+  /**
+   * Accept no more, let the streams end, at most `timeoutMs`. GOAWAY goes out twice: the first one refuses nothing, so that a
+   * stream that the peer opens before it has read it is served (RFC 9113, section 6.8).
+   */
+  async drain(timeoutMs: number): Promise<void> {
+    this.#listener?.stop();
+    for (const connection of this.#connections) connection.announceEnd();
+    const ended = new Promise<void>((resolve) => {
+      this.#ended = resolve;
+    });
+    const second = setTimeout(
+      () => {
+        for (const connection of this.#connections) connection.drain();
+      },
+      Math.min(GOAWAY_PAUSE_MS, timeoutMs),
+    );
+    if (this.#connections.size > 0) await within(timeoutMs, ended);
+    clearTimeout(second);
+    this.#ended = undefined;
+  }
+
+  /** End everything now. */
+  async close(): Promise<void> {
+    clearInterval(this.#sweeps);
+    for (const connection of this.#connections) connection.destroy();
+    const closed = [...this.#sockets].map((socket) => new Promise<void>((resolve) => socket.once('close', resolve)));
+    await within(
+      CLOSE_MS,
+      Promise.all(closed).then(() => undefined),
+    );
+    for (const socket of this.#sockets) socket.destroy();
+    await this.#listener?.close();
+  }
+
+  #accept(accepted: Socket): Socket {
+    const link = new SocketLink(accepted, this.#options.now);
+    const connection = new Http2Connection(link, this.#options);
+    this.#connections.add(connection);
+    this.#sockets.add(link.socket);
+    link.socket.once('close', () => {
+      this.#connections.delete(connection);
+      this.#sockets.delete(link.socket);
+      if (this.#connections.size === 0) this.#ended?.();
+    });
+    link.start(connection);
+    return link.socket;
+  }
+
+  #sweep(): void {
+    for (const connection of this.#connections) connection.sweep();
+  }
+}

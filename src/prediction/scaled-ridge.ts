@@ -1,0 +1,91 @@
+import { RidgeEquations, relativeWeight } from '../core/ridge-equations.js';
+
+/** What is believed about one coefficient before anything is seen. */
+export interface CoefficientPrior {
+  readonly value: number;
+  /** Size of the feature in a typical observation. Above 0. */
+  readonly magnitude: number;
+  readonly least: number;
+  readonly most: number;
+}
+
+export interface RidgeOptions {
+  readonly priors: readonly CoefficientPrior[];
+  /** Typical observations that the prior is worth, for ever. Above 0. */
+  readonly worth: number;
+  /** Observations that are remembered: older ones fade by 1 - 1/memory with each new one. */
+  readonly memory: number;
+  /** Predictions below this count as this when errors are weighed against them. Above 0. */
+  readonly floor: number;
+}
+
+/** How fast the usual size of the predictions, against which the prior is weighed, follows. */
+const SCALE_FOLLOWS = 0.05;
+
+/**
+ * A linear model that learns one observation at a time and forgets old ones: an anchored forgetting ridge on relative errors
+ * (RidgeEquations), with λ = 1 - 1 / memory. Its pull is the inverse square of the usual prediction, times
+ * worth × magnitude²: what the prior is worth does not depend on whether answers take milliseconds or minutes.
+ */
+export class ScaledRidge {
+  readonly #options: RidgeOptions;
+  readonly #equations: RidgeEquations;
+  readonly #anchors: Float64Array;
+  readonly #squares: Float64Array;
+  #scale = 0;
+  #observations = 0;
+
+  constructor(options: RidgeOptions) {
+    const { priors } = options;
+    this.#options = options;
+    this.#equations = new RidgeEquations(priors.map(({ least, most }) => ({ low: least, high: most })));
+    this.#anchors = Float64Array.from(priors, ({ value }) => value);
+    this.#squares = Float64Array.from(priors, ({ magnitude }) => magnitude ** 2);
+    this.#equations.theta.set(this.#anchors);
+  }
+
+  get coefficients(): Float64Array {
+    return this.#equations.theta;
+  }
+
+  /** Observations taken in. */
+  get observations(): number {
+    return this.#observations;
+  }
+
+  /** Pull towards other values from now on, for features of other sizes: the squares of their magnitudes. */
+  anchor(values: ArrayLike<number>, squares: ArrayLike<number>): void {
+    this.#anchors.set(values);
+    this.#squares.set(squares);
+  }
+
+  predict(features: ArrayLike<number>): number {
+    return this.#equations.predict(features);
+  }
+
+  /** Take in one observation. Numbers that are not finite leave everything as it is. @returns whether it was taken in */
+  observe(features: ArrayLike<number>, value: number): boolean {
+    if (!Number.isFinite(value)) return false;
+    for (let i = 0; i < this.#equations.size; i++) if (!Number.isFinite(features[i])) return false;
+    const predicted = Math.max(this.predict(features), this.#options.floor);
+    if (this.#observations === 0) this.#begin(Math.max(predicted, value));
+    this.#observations++;
+    this.#scale += SCALE_FOLLOWS * (predicted - this.#scale);
+    const fading = 1 / this.#options.memory;
+    this.#equations.fade(1 - fading);
+    this.#equations.add(features, value, relativeWeight(value - predicted, predicted));
+    this.#equations.pull(this.#share(fading), this.#squares, this.#anchors);
+    this.#equations.solve();
+    return true;
+  }
+
+  /** The prior, weighed against the first observation: before it nothing says how long answers take here. */
+  #begin(scale: number): void {
+    this.#scale = scale;
+    this.#equations.begin(this.#share(1), this.#squares, this.#anchors);
+  }
+
+  #share(fading: number): number {
+    return (fading * this.#options.worth) / this.#scale ** 2;
+  }
+}

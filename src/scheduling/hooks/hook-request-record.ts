@@ -1,0 +1,42 @@
+import type { Medium } from '../../core/types.js';
+import type { ScheduleInput } from '../decision.js';
+import type { RequestHeaders } from '../request-headers.js';
+import type { HookRequest } from './hook-request.js';
+
+/** A request as hook plugins see it; what only the body says is filled in before it is decided. */
+export class HookRequestRecord implements HookRequest {
+  readonly headers: RequestHeaders;
+  readonly path: string;
+  readonly priority: number;
+  readonly attributes = new Map<string, unknown>();
+  fairnessId: string | undefined;
+  model = '';
+  targetModel = '';
+  promptBytes = 0;
+  media: readonly Medium[] = [];
+  blockTokens = 0;
+  profile = '';
+  /** The producers have been asked. */
+  produced = false;
+  /** Set while the request may be held. */
+  chain: (() => BigUint64Array) | undefined;
+
+  constructor(headers: RequestHeaders, path: string, priority: number, fairnessId: string | undefined) {
+    this.headers = headers;
+    this.path = path;
+    this.priority = priority;
+    this.fairnessId = fairnessId;
+  }
+
+  /** Add what the body said. */
+  understand(body: Pick<ScheduleInput, 'model' | 'targetModel' | 'promptBytes' | 'media'>): void {
+    this.model = body.model;
+    this.targetModel = body.targetModel;
+    this.promptBytes = body.promptBytes;
+    this.media = body.media ?? [];
+  }
+
+  promptChain(): BigUint64Array {
+    return this.chain?.() ?? new BigUint64Array();
+  }
+}

@@ -1,0 +1,31 @@
+import { describe, expect, it } from 'vitest';
+import { LegacyAdmission } from '../../dist/admission/shedding.js';
+
+const ask = (priority: number, saturation: number) =>
+  new LegacyAdmission(() => saturation).admit({ priority, fairnessId: 'f', subset: undefined });
+
+describe('legacy admission', () => {
+  it('sheds requests below priority 0 while the pool is saturated', () => {
+    expect(ask(-1, 1)).toEqual({
+      kind: 'rejected',
+      code: 'ResourceExhausted',
+      message: 'system saturated, sheddable request dropped',
+      reason: undefined,
+    });
+  });
+
+  it.each([
+    [-1, 0.99],
+    [0, 1],
+    [5, 7],
+  ])('admits priority %i at saturation %d', (priority, saturation) => {
+    expect(ask(priority, saturation)).toBe('admitted');
+  });
+
+  it('does not measure the pool for requests that it never sheds', () => {
+    const admission = new LegacyAdmission(() => {
+      throw new Error('measured');
+    });
+    expect(admission.admit({ priority: 0, fairnessId: 'f', subset: undefined })).toBe('admitted');
+  });
+});
