@@ -43,7 +43,8 @@ export async function runPreflight(argv: readonly string[]): Promise<number> {
     return 0;
   }
   const source = sourceOfEndpoints(flags, false);
-  if (source === 'configuration') throw new FlagError('give --pool-name or --endpoint-selector');
+  if (source === 'configuration')
+    throw new FlagError('preflight reads a cluster: give --pool-name or --endpoint-selector');
   const access = clusterAccess();
   const client = new ApiClient(access);
   try {
