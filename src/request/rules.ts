@@ -1,6 +1,6 @@
 import type { LegacyModel, ModelRewrite, PoolRules } from '../pool/endpoint.js';
 
-/** What a rule made of a model name. */
+/** Result of a rewrite rule. */
 export interface Rewritten {
   /** Name of the rule. */
   readonly rule: string;
@@ -19,7 +19,7 @@ type RuleState = Pick<PoolRules, 'objectives' | 'rewrites' | 'models'>;
 function compile(state: RuleState): CompiledRules {
   const exact = new Map<string, ModelRewrite>();
   let generic: ModelRewrite | undefined;
-  // The sort is stable, so rules of one age keep the order of their source: the same rule wins after every reload.
+  // The sort is stable: rules of one age keep the order of their source, so the same rule wins after every reload.
   for (const rule of [...state.rewrites].sort((a, b) => a.age - b.age)) {
     if (rule.models.length === 0) generic ??= rule;
     for (const model of rule.models) if (!exact.has(model)) exact.set(model, rule);
@@ -27,18 +27,18 @@ function compile(state: RuleState): CompiledRules {
   return { objectives: state.objectives, exact, generic, models: state.models ?? new Map() };
 }
 
-/** Objectives and model rewrites of the pool. A request sees either the old or the new rules, never a mixture. */
+/** Objectives and model rewrites of the pool. A request sees the old or the new rules, never a mixture. */
 export class RequestRules {
   #rules: CompiledRules;
   readonly #requireMatch: boolean;
 
-  /** @param requireMatch serve no model that nothing names (`--require-model-match`) */
+  /** @param requireMatch refuses models that no objective and no rule names (`--require-model-match`) */
   constructor(state: RuleState = { objectives: new Map(), rewrites: [] }, requireMatch = false) {
     this.#rules = compile(state);
     this.#requireMatch = requireMatch;
   }
 
-  /** Put new rules in the place of the old ones. */
+  /** Replaces all rules. */
   replace(state: RuleState): void {
     this.#rules = compile(state);
   }
@@ -78,7 +78,7 @@ export class RequestRules {
   }
 }
 
-/** By weight; by equal chance when no target has a weight above zero. Targets without a weight then count as zero. */
+/** Chooses by weight. A target without a weight counts as 0. When all weights are 0, the chances are equal. */
 function chooseTarget(targets: ModelRewrite['targets'], random: () => number): string {
   if (targets.length === 1) return targets[0]!.model;
   let total = 0;

@@ -16,7 +16,7 @@ export interface PoolDiscoveryOptions {
   readonly report: (problem: string) => void;
 }
 
-/** Carries what discovery says to the pool, from the first load on. */
+/** Feeds the pool from discovery, from the first load on. */
 export class PoolDiscovery implements Part {
   readonly #options: PoolDiscoveryOptions;
   #misfit: string | undefined;
@@ -25,7 +25,7 @@ export class PoolDiscovery implements Part {
     this.#options = options;
   }
 
-  /** @throws with one line when discovery has nothing usable to start with */
+  /** @throws with one line when discovery has no usable first state */
   async start(): Promise<void> {
     const { discovery, report, health } = this.#options;
     const first = await discovery.start((update) => this.#take(update), report);
