@@ -2,13 +2,13 @@
 
 // Types of AssemblyScript as they cross the border: integers of 32 bits come back signed (`>>> 0` makes them unsigned),
 // truth as 0 or 1.
-type bool = number;
-type f32 = number;
-type f64 = number;
-type i32 = number;
-type u32 = number;
-type u64 = bigint;
-type usize = number;
+type Bool = number;
+type F32 = number;
+type F64 = number;
+type I32 = number;
+type U32 = number;
+type U64 = bigint;
+type Usize = number;
 
 /** Constants that the core exports: offsets, sizes, bounds and codes. */
 export const CORE = {
@@ -460,183 +460,183 @@ export type CoreConstant = keyof typeof CORE;
 
 /** Functions that the core exports. */
 export interface CoreFunctions {
-  activeAdd(slot: u32, blocks: u32): u32;
-  activeAddLocked(slot: u32, blocks: u32): u32;
-  activeCheck(): u32;
-  activeOf(slot: u32): u32;
-  activeOverlap(slot: u32, blocks: u32): u32;
-  activeRemove(slot: u32, handle: u32, blocks: u32): i32;
-  activeRemoveLocked(slot: u32, handle: u32, blocks: u32): void;
-  activeRepairAdd(slot: u32, handle: u32, blocks: u32): u32;
+  activeAdd(slot: U32, blocks: U32): U32;
+  activeAddLocked(slot: U32, blocks: U32): U32;
+  activeCheck(): U32;
+  activeOf(slot: U32): U32;
+  activeOverlap(slot: U32, blocks: U32): U32;
+  activeRemove(slot: U32, handle: U32, blocks: U32): I32;
+  activeRemoveLocked(slot: U32, handle: U32, blocks: U32): void;
+  activeRepairAdd(slot: U32, handle: U32, blocks: U32): U32;
   activeRepairBegin(): void;
-  activeRequests(): u32;
-  attach(thread: u32): u32;
-  bellAddress(thread: u32): usize;
-  coefficientsAddress(): usize;
-  coefficientsWrite(from: usize): u32;
-  columnAddress(column: u32): usize;
-  complete(ticket: u32, generation: u32, tokens: u32, now: f64): u32;
+  activeRequests(): U32;
+  attach(thread: U32): U32;
+  bellAddress(thread: U32): Usize;
+  coefficientsAddress(): Usize;
+  coefficientsWrite(from: Usize): U32;
+  columnAddress(column: U32): Usize;
+  complete(ticket: U32, generation: U32, tokens: U32, now: F64): U32;
   controlDozes(): void;
   controlWakes(): void;
-  decide(): u32;
-  endpointAdapters(slot: u32, running: u32, waiting: u32, most: u32): u32;
-  endpointAttribute(slot: u32, attribute: u32, value: f32): u32;
-  endpointCost(slot: u32, generation: u32, speed: f32, reliability: f32): u32;
-  endpointForget(slot: u32): u32;
-  endpointOpen(slot: u32, generation: u32): u32;
+  decide(): U32;
+  endpointAdapters(slot: U32, running: U32, waiting: U32, most: U32): U32;
+  endpointAttribute(slot: U32, attribute: U32, value: F32): U32;
+  endpointCost(slot: U32, generation: U32, speed: F32, reliability: F32): U32;
+  endpointForget(slot: U32): U32;
+  endpointOpen(slot: U32, generation: U32): U32;
   endpointSignals(
-    slot: u32,
-    known: u32,
-    waiting: f32,
-    running: f32,
-    kvUsage: f32,
-    blockTokens: u32,
-    blockCount: u32,
-    now: f64,
-  ): u32;
-  endpointStale(slot: u32): u32;
-  endpointState(slot: u32, state: u32): u32;
-  evictRequest(thread: u32, waiting: u32, now: f64): u32;
-  evictedGeneration(): u32;
-  evictedPriority(): i32;
-  evictedThread(): u32;
-  evictionLost(ticket: u32, generation: u32): u32;
-  explainAddress(): usize;
-  gateAddress(): usize;
-  gateBand(priority: i32): i32;
-  gateBandsForget(before: u32): u32;
-  gateCeiling(priority: i32, ceiling: f32): u32;
-  gateCheck(): u32;
+    slot: U32,
+    known: U32,
+    waiting: F32,
+    running: F32,
+    kvUsage: F32,
+    blockTokens: U32,
+    blockCount: U32,
+    now: F64,
+  ): U32;
+  endpointStale(slot: U32): U32;
+  endpointState(slot: U32, state: U32): U32;
+  evictRequest(thread: U32, waiting: U32, now: F64): U32;
+  evictedGeneration(): U32;
+  evictedPriority(): I32;
+  evictedThread(): U32;
+  evictionLost(ticket: U32, generation: U32): U32;
+  explainAddress(): Usize;
+  gateAddress(): Usize;
+  gateBand(priority: I32): I32;
+  gateBandsForget(before: U32): U32;
+  gateCeiling(priority: I32, ceiling: F32): U32;
+  gateCheck(): U32;
   gateConfigure(
-    mode: u32,
-    blockTokens: u32,
-    share: f32,
-    queueThreshold: f32,
-    usageThreshold: f32,
-    staleness: f32,
-    requests: f32,
-    tokens: f32,
-    now: f64,
-  ): u32;
-  gateDrains(priority: i32, seconds: f32): u32;
-  gateDrainsIn(priority: i32): f32;
-  gateLook(now: f64, passed: f64): u32;
-  gateNextUnseen(): f64;
-  gateRanks(): u32;
-  gateRemote(slot: u32, requests: u32, tokens: u32, count: u32, held: u32): u32;
-  gateSaturation(now: f64): f32;
-  gateStep(slot: u32, ms: f32): void;
-  gateUnseen(now: f64): f64;
-  grow(ticket: u32, generation: u32, blocks: u32, tokens: u32): u32;
-  hashBlocks(length: u32, blockBytes: u32): u32;
-  hashBytesTo(from: usize, length: u32, to: usize): void;
-  hashKeyTo(from: usize, length: u32, to: usize): void;
-  hashesAddress(): usize;
-  hostAddress(): usize;
+    mode: U32,
+    blockTokens: U32,
+    share: F32,
+    queueThreshold: F32,
+    usageThreshold: F32,
+    staleness: F32,
+    requests: F32,
+    tokens: F32,
+    now: F64,
+  ): U32;
+  gateDrains(priority: I32, seconds: F32): U32;
+  gateDrainsIn(priority: I32): F32;
+  gateLook(now: F64, passed: F64): U32;
+  gateNextUnseen(): F64;
+  gateRanks(): U32;
+  gateRemote(slot: U32, requests: U32, tokens: U32, count: U32, held: U32): U32;
+  gateSaturation(now: F64): F32;
+  gateStep(slot: U32, ms: F32): void;
+  gateUnseen(now: F64): F64;
+  grow(ticket: U32, generation: U32, blocks: U32, tokens: U32): U32;
+  hashBlocks(length: U32, blockBytes: U32): U32;
+  hashBytesTo(from: Usize, length: U32, to: Usize): void;
+  hashKeyTo(from: Usize, length: U32, to: Usize): void;
+  hashesAddress(): Usize;
+  hostAddress(): Usize;
   initialise(): void;
-  inputAddress(): usize;
-  isCandidate(slot: u32): bool;
-  isHeld(ticket: u32, generation: u32): u32;
-  labelAddress(column: u32): usize;
-  ledgerCheck(): u32;
-  ledgerFull(): u32;
-  ledgerUsed(): u32;
-  lockAcquire(lock: usize, sleeps: u32): bool;
-  lockOwner(lock: usize): u32;
-  lockRelease(lock: usize): void;
-  lockSeize(lock: usize, dead: u32): bool;
-  matchAddress(): usize;
-  matchAhead(blocks: u32, tail: u32): void;
-  noteOutcome(slot: u32, slotGeneration: u32, failed: u32, now: f64): u32;
-  outputAddress(): usize;
-  plan(): u32;
-  predictedAddress(): usize;
-  predictionLearned(slot: u32, generation: u32): u32;
-  predictionPrior(): u32;
-  prefillDone(ticket: u32, generation: u32, keep: u32, now: f64): u32;
-  prefillElsewhere(ticket: u32, generation: u32): u32;
-  prefixApply(log: usize, bytes: u32): i32;
-  prefixCheck(): u32;
-  prefixCounter(counter: u32): f64;
-  prefixHeadAddress(): usize;
-  prefixHeld(slot: u32): u32;
-  prefixInsert(slot: u32, blocks: u32): i32;
-  prefixInsertLocked(slot: u32, blocks: u32): u32;
-  prefixMatch(blocks: u32): u32;
-  prefixMatchAt(hashes: usize, blocks: u32): u32;
-  prefixRemove(slot: u32, blocks: u32): i32;
-  prefixRemoveEndpoint(slot: u32): i32;
-  prefixRemoveEndpointLocked(slot: u32): u32;
-  prefixRemoveLocked(slot: u32, blocks: u32): u32;
+  inputAddress(): Usize;
+  isCandidate(slot: U32): Bool;
+  isHeld(ticket: U32, generation: U32): U32;
+  labelAddress(column: U32): Usize;
+  ledgerCheck(): U32;
+  ledgerFull(): U32;
+  ledgerUsed(): U32;
+  lockAcquire(lock: Usize, sleeps: U32): Bool;
+  lockOwner(lock: Usize): U32;
+  lockRelease(lock: Usize): void;
+  lockSeize(lock: Usize, dead: U32): Bool;
+  matchAddress(): Usize;
+  matchAhead(blocks: U32, tail: U32): void;
+  noteOutcome(slot: U32, slotGeneration: U32, failed: U32, now: F64): U32;
+  outputAddress(): Usize;
+  plan(): U32;
+  predictedAddress(): Usize;
+  predictionLearned(slot: U32, generation: U32): U32;
+  predictionPrior(): U32;
+  prefillDone(ticket: U32, generation: U32, keep: U32, now: F64): U32;
+  prefillElsewhere(ticket: U32, generation: U32): U32;
+  prefixApply(log: Usize, bytes: U32): I32;
+  prefixCheck(): U32;
+  prefixCounter(counter: U32): F64;
+  prefixHeadAddress(): Usize;
+  prefixHeld(slot: U32): U32;
+  prefixInsert(slot: U32, blocks: U32): I32;
+  prefixInsertLocked(slot: U32, blocks: U32): U32;
+  prefixMatch(blocks: U32): U32;
+  prefixMatchAt(hashes: Usize, blocks: U32): U32;
+  prefixRemove(slot: U32, blocks: U32): I32;
+  prefixRemoveEndpoint(slot: U32): I32;
+  prefixRemoveEndpointLocked(slot: U32): U32;
+  prefixRemoveLocked(slot: U32, blocks: U32): U32;
   prefixRepairRest(): void;
-  prefixSetCapacity(slot: u32, blocks: u32): i32;
-  prefixStore(slot: u32, hasParent: u32, parentPointer: usize, blocks: u32): i32;
-  prefixVerify(on: u32): void;
-  reclaimThread(dead: u32): u32;
-  regionAddress(region: u32): usize;
-  regionSize(region: u32): u32;
-  release(ticket: u32, generation: u32): u32;
-  requestAddress(): usize;
-  responseFeed(id: u32, length: u32, last: u32): u32;
-  responseMessageBegin(id: u32): void;
-  responseMessageEnd(id: u32): void;
-  responseMessageFeed(id: u32, length: u32, last: u32): void;
-  responseOpen(id: u32, form: u32, mode: u32, nameBytes: u32): void;
-  responseScanAddress(id: u32): usize;
-  room(column: u32, slot: u32): usize;
+  prefixSetCapacity(slot: U32, blocks: U32): I32;
+  prefixStore(slot: U32, hasParent: U32, parentPointer: Usize, blocks: U32): I32;
+  prefixVerify(on: U32): void;
+  reclaimThread(dead: U32): U32;
+  regionAddress(region: U32): Usize;
+  regionSize(region: U32): U32;
+  release(ticket: U32, generation: U32): U32;
+  requestAddress(): Usize;
+  responseFeed(id: U32, length: U32, last: U32): U32;
+  responseMessageBegin(id: U32): void;
+  responseMessageEnd(id: U32): void;
+  responseMessageFeed(id: U32, length: U32, last: U32): void;
+  responseOpen(id: U32, form: U32, mode: U32, nameBytes: U32): void;
+  responseScanAddress(id: U32): Usize;
+  room(column: U32, slot: U32): Usize;
   sampleWrite(
-    ticket: u32,
-    generation: u32,
-    outcome: u32,
-    firstOutput: f32,
-    perToken: f32,
-    duration: f32,
-    outputTokens: u32,
-    promptTokens: u32,
-    cachedTokens: u32,
-    staged: bool,
-  ): u32;
-  scanAddress(id: u32): usize;
-  scanChain(id: u32, name: usize, length: u32): u32;
-  scanClose(id: u32): void;
-  scanFeed(id: u32, length: u32): u32;
-  scanFinish(id: u32): u32;
-  scanFlaws(id: u32): u32;
-  scanHeadAddress(): usize;
-  scanMediaSeen(id: u32): u32;
-  scanOpen(kind: u32, blockBytes: u32): i32;
-  scanPromptBytes(id: u32): u32;
-  scanRegionBytes(scans: u32, c: u32): u64;
+    ticket: U32,
+    generation: U32,
+    outcome: U32,
+    firstOutput: F32,
+    perToken: F32,
+    duration: F32,
+    outputTokens: U32,
+    promptTokens: U32,
+    cachedTokens: U32,
+    staged: Bool,
+  ): U32;
+  scanAddress(id: U32): Usize;
+  scanChain(id: U32, name: Usize, length: U32): U32;
+  scanClose(id: U32): void;
+  scanFeed(id: U32, length: U32): U32;
+  scanFinish(id: U32): U32;
+  scanFlaws(id: U32): U32;
+  scanHeadAddress(): Usize;
+  scanMediaSeen(id: U32): U32;
+  scanOpen(kind: U32, blockBytes: U32): I32;
+  scanPromptBytes(id: U32): U32;
+  scanRegionBytes(scans: U32, c: U32): U64;
   scanReset(): void;
-  scanTail(id: u32): u32;
-  scoreOf(slot: u32): f32;
-  scrapeAddress(): usize;
-  scrapeBegin(query: u32): void;
+  scanTail(id: U32): U32;
+  scoreOf(slot: U32): F32;
+  scrapeAddress(): Usize;
+  scrapeBegin(query: U32): void;
   scrapeEnd(): void;
-  scrapeFeed(length: u32): void;
+  scrapeFeed(length: U32): void;
   shardDozes(): void;
   shardWakes(): void;
-  sharesAddress(thread: u32): usize;
-  storePick(profile: u32, slot: u32, ticket: u32, generation: u32): void;
-  subsetAddress(): usize;
-  tailInsertLocked(slot: u32, hashPointer: usize): void;
-  tailMatch(hashPointer: usize, wholeBlocks: u32): void;
-  telemetryAddress(thread: u32): usize;
-  threadAddress(thread: u32): usize;
-  threadCharges(thread: u32): u32;
-  tokenChainAdd(length: u32, blockBytes: u32): u32;
-  tokenChainBegin(nameLength: u32, saltLength: i32): void;
-  tokenChainMix(length: u32): void;
+  sharesAddress(thread: U32): Usize;
+  storePick(profile: U32, slot: U32, ticket: U32, generation: U32): void;
+  subsetAddress(): Usize;
+  tailInsertLocked(slot: U32, hashPointer: Usize): void;
+  tailMatch(hashPointer: Usize, wholeBlocks: U32): void;
+  telemetryAddress(thread: U32): Usize;
+  threadAddress(thread: U32): Usize;
+  threadCharges(thread: U32): U32;
+  tokenChainAdd(length: U32, blockBytes: U32): U32;
+  tokenChainBegin(nameLength: U32, saltLength: I32): void;
+  tokenChainMix(length: U32): void;
   tokenChainResume(): void;
-  tokenChainTail(length: u32): u32;
-  waitSlotAddress(thread: u32, slot: u32): usize;
-  waitSlotCancel(slot: u32): u32;
-  waitSlotDispatch(thread: u32, slot: u32, only: i32, now: f64): u32;
-  waitSlotEnqueue(slot: u32): void;
-  waitSlotEnqueued(thread: u32): i32;
-  waitSlotForget(thread: u32, slot: u32): void;
-  waitSlotFree(slot: u32): void;
-  waitSlotMaskAddress(thread: u32, slot: u32): usize;
-  waitSlotReject(thread: u32, slot: u32): u32;
-  waitSlotReturned(): i32;
+  tokenChainTail(length: U32): U32;
+  waitSlotAddress(thread: U32, slot: U32): Usize;
+  waitSlotCancel(slot: U32): U32;
+  waitSlotDispatch(thread: U32, slot: U32, only: I32, now: F64): U32;
+  waitSlotEnqueue(slot: U32): void;
+  waitSlotEnqueued(thread: U32): I32;
+  waitSlotForget(thread: U32, slot: U32): void;
+  waitSlotFree(slot: U32): void;
+  waitSlotMaskAddress(thread: U32, slot: U32): Usize;
+  waitSlotReject(thread: U32, slot: U32): U32;
+  waitSlotReturned(): I32;
 }

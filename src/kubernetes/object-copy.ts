@@ -33,12 +33,19 @@ interface Metadata {
 /** Bound on the objects of one kind. */
 const OBJECTS_MAX = 100_000;
 
+/** A first state that is being collected. */
+export class FirstState<Value> {
+  readonly objects = new Map<string, Kept<Value>>();
+  /** Objects that were left out: UID → version. */
+  readonly rejected = new Map<string, string>();
+}
+
 /** What is kept of the objects of one kind, by UID: an object that is made again under its name is another one. */
 export class ObjectCopy<Value> {
   readonly #options: ObjectCopyOptions<Value>;
   #objects = new Map<string, Kept<Value>>();
   /** Objects that were left out: UID → version. */
-  readonly #rejected = new Map<string, string>();
+  #rejected = new Map<string, string>();
   #tooMany = false;
 
   constructor(options: ObjectCopyOptions<Value>) {
@@ -58,14 +65,14 @@ export class ObjectCopy<Value> {
   }
 
   /** Adds to a first state that is not complete yet. */
-  collect(type: WatchEvent['type'], object: unknown, first: Map<string, Kept<Value>>): void {
+  collect(type: WatchEvent['type'], object: unknown, first: FirstState<Value>): void {
     const { uid } = metadataOf(object);
     if (type === 'DELETED') {
-      if (uid !== undefined) first.delete(uid);
+      if (uid !== undefined) first.objects.delete(uid);
       return;
     }
-    const kept = this.#read(object, first.size);
-    if (kept !== undefined) first.set(uid!, kept);
+    const kept = this.#read(object, first.objects.size, first.rejected);
+    if (kept !== undefined) first.objects.set(uid!, kept);
   }
 
   /** Applies a change to the copy. */
@@ -79,7 +86,7 @@ export class ObjectCopy<Value> {
       batch.remove(before.value);
       return;
     }
-    const kept = this.#read(object, before === undefined ? this.#objects.size : 0);
+    const kept = this.#read(object, before === undefined ? this.#objects.size : 0, this.#rejected);
     if (kept === undefined) {
       if (before === undefined) return;
       this.#objects.delete(uid!);
@@ -91,7 +98,7 @@ export class ObjectCopy<Value> {
   }
 
   /** What is kept of an object; undefined = nothing, which was reported once per UID and version. */
-  #read(object: unknown, others: number): Kept<Value> | undefined {
+  #read(object: unknown, others: number, rejected: Map<string, string>): Kept<Value> | undefined {
     const { kind, read, report } = this.#options;
     const { uid, name, resourceVersion: version } = metadataOf(object);
     if (uid === undefined || version === undefined) {
@@ -105,22 +112,23 @@ export class ObjectCopy<Value> {
     }
     const value = readSafely(read, object);
     if (!(value instanceof ObjectProblem)) {
-      this.#rejected.delete(uid);
+      rejected.delete(uid);
       return { version, value };
     }
     if (this.#rejected.get(uid) !== version) report(`${kind.name} ${name}: ${value.text}; the object is left out`);
-    this.#rejected.set(uid, version);
+    rejected.set(uid, version);
     return undefined;
   }
 
   /** Puts a complete first state in the place of the copy. */
-  swap(first: Map<string, Kept<Value>>, batch: Batch<Value>): void {
-    for (const [uid, { value }] of this.#objects) if (!first.has(uid)) batch.remove(value);
-    for (const [uid, { version, value }] of first) {
+  swap({ objects, rejected }: FirstState<Value>, batch: Batch<Value>): void {
+    for (const [uid, { value }] of this.#objects) if (!objects.has(uid)) batch.remove(value);
+    for (const [uid, { version, value }] of objects) {
       const before = this.#objects.get(uid);
       if (before?.version !== version) batch.set(value, before?.value);
     }
-    this.#objects = first;
+    this.#objects = objects;
+    this.#rejected = rejected;
   }
 }
 

@@ -1,6 +1,6 @@
 import { type ApiClient, ApiFailure, type StatusObject, statusFailure } from './api-client.js';
 import { type Kind, kindPath, resourceName } from './kinds.js';
-import { Batch, type Kept, metadataOf, ObjectCopy, type ObjectProblem } from './object-copy.js';
+import { Batch, FirstState, metadataOf, ObjectCopy, type ObjectProblem } from './object-copy.js';
 import { BrokenStream, readWatch, type WatchEvent } from './watch-stream.js';
 
 export type ReflectorState = 'probing' | 'listing' | 'watching' | 'waiting' | 'absent' | 'forbidden';
@@ -206,7 +206,7 @@ export class Reflector<Value> {
     const response = await this.#options.client.open(path, this.#stopping.signal);
     this.#answered();
     if (version !== undefined) this.#become('watching');
-    const stream: Stream<Value> = { first: version === undefined ? new Map() : undefined };
+    const stream: Stream<Value> = { first: version === undefined ? new FirstState() : undefined };
     await readWatch(response, {
       silenceMs: () => (stream.first === undefined ? (this.#options.silenceMs ?? SILENCE_MS) : FIRST_STATE_SILENCE_MS),
       heard: () => {
@@ -247,7 +247,7 @@ export class Reflector<Value> {
   }
 
   /** Puts a complete first state in the place of the copy; the first one of all is told even when it is empty. */
-  #swap(first: Map<string, Kept<Value>>, batch: Batch<Value>): void {
+  #swap(first: FirstState<Value>, batch: Batch<Value>): void {
     this.#copy.swap(first, batch);
     if (!this.#synced) batch.tell = true;
     this.#synced = true;
@@ -258,7 +258,7 @@ export class Reflector<Value> {
   }
 
   async #listPages(): Promise<void> {
-    const first = new Map<string, Kept<Value>>();
+    const first = new FirstState<Value>();
     let token = '';
     let version: string | undefined;
     do {
@@ -350,7 +350,7 @@ export class Reflector<Value> {
     this.#version = undefined;
     this.#relistReason = 'served again';
     const batch = new Batch<Value>();
-    this.#swap(new Map(), batch);
+    this.#swap(new FirstState(), batch);
     this.#become('absent', `the cluster does not have ${this.#resource()}; install its CRD`);
     this.#tell(batch);
     return this.#options.absentRetryMs ?? ABSENT_RETRY_MS;
@@ -391,7 +391,7 @@ interface ObjectList {
 
 interface Stream<Value> {
   /** Collects the first state until its end. */
-  first: Map<string, Kept<Value>> | undefined;
+  first: FirstState<Value> | undefined;
 }
 
 function count(counts: Map<string, number>, reason: string): void {

@@ -252,6 +252,15 @@ describe('an object that cannot be read', () => {
     expect(observed.reflector.rejected).toBe(1);
   });
 
+  it('counts no longer when a first state comes without it', async () => {
+    const { observed } = await follow(
+      [watch([added('b', 2, { spec: { bad: true } }), bookmark(2, true)], 'ends'), status(410), watch(first(3, 'a'))],
+      { read: refuseBad },
+    );
+    await eventually('the new state is there', () => observed.names.join() === 'a');
+    expect(observed.reflector.rejected).toBe(0);
+  });
+
   it('that was good before is removed, and comes back when it is good again', async () => {
     const { observed } = await follow(
       [watch([...first(1, 'a'), added('a', 2, { spec: { bad: true } }), added('a', 3)])],
