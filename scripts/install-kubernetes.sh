@@ -31,6 +31,20 @@ install_crds() {
   done >"$target/crds/$1.yaml.$$"
   mv "$target/crds/$1.yaml.$$" "$target/crds/$1.yaml"
 }
+# Writes custom resources of other projects that the charts make objects of: module $1, release $2, file $3.
+install_crd_of() {
+  name="$(basename "$3")"
+  [ -s "$target/crds/$name" ] && return
+  folder="$(cd "$module" && GOFLAGS=-mod=mod go mod download -json "$1@$2" | sed -n 's/^\t"Dir": "\(.*\)",\{0,1\}$/\1/p')"
+  mkdir -p "$target/crds"
+  cp "$folder/$3" "$target/crds/$name.$$"
+  chmod u+w "$target/crds/$name.$$"
+  mv "$target/crds/$name.$$" "$target/crds/$name"
+}
+install_crd_of sigs.k8s.io/gateway-api v1.5.0 config/crd/standard/gateway.networking.k8s.io_httproutes.yaml
+install_crd_of github.com/prometheus-operator/prometheus-operator v0.85.0 \
+  example/prometheus-operator-crd/monitoring.coreos.com_servicemonitors.yaml
+
 for release in v0.5.1 v1.0.0 v1.5.0 v1.6.0; do install_crds "$release"; done
 
 hash="$(cat "$module/go.mod" "$module/go.sum" "$module"/*/main.go | sha256sum | cut -d ' ' -f 1)"

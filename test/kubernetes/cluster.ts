@@ -12,6 +12,7 @@ export interface KubernetesObject {
     readonly namespace?: string;
     readonly uid?: string;
     readonly resourceVersion?: string;
+    readonly generation?: number;
     readonly labels?: Record<string, string>;
     readonly annotations?: Record<string, string>;
     readonly deletionTimestamp?: string;
@@ -178,6 +179,12 @@ export function gieCrds(release: CrdRelease, ...kinds: readonly string[]): Kuber
     .map((document) => document.toJS() as KubernetesObject | null)
     .filter((one): one is KubernetesObject => one !== null);
   return kinds.length === 0 ? all : all.filter(({ spec }) => kinds.includes(spec.names.kind));
+}
+
+/** CRDs of other projects that the charts make objects of: HTTPRoute and ServiceMonitor. */
+export function chartCrds(): KubernetesObject[] {
+  const files = ['gateway.networking.k8s.io_httproutes.yaml', 'monitoring.coreos.com_servicemonitors.yaml'];
+  return files.map((file) => parseAllDocuments(readFileSync(join(tools, 'crds', file), 'utf8'))[0]!.toJS());
 }
 
 export type Reference = Pick<KubernetesObject, 'apiVersion' | 'kind'> & {
