@@ -87,9 +87,12 @@ import {
   PROGRAM_INSERTS,
   PROGRAM_NEEDS_MATCH,
   PROGRAM_NEEDS_OVERLAP,
+  PROGRAM_WHOLE_BLOCKS,
   Program,
 } from './program';
+import { scoresBegin } from './score-column';
 import { score } from './scorers';
+import { cachedTokens, creditWholeBlocks } from './whole-blocks';
 
 /**
  * Longest wait for a lock, in sleeps of 1 ms. A shard outwaits the repair of a dead owner; the control thread, which has
@@ -115,6 +118,7 @@ function matchPrompt(needs: u32, blocks: u32, tail: bool, used: u32, further: bo
     if (blocks != 0) prefixMatch(blocks);
     else memory.fill(MATCH, 0, (<usize>used) << 2);
     if (tail) tailMatch(HASHES + ((<usize>blocks) << 3), blocks);
+    if ((needs & PROGRAM_WHOLE_BLOCKS) != 0) creditWholeBlocks(used, blocks);
   } else {
     memory.fill(MATCH, 0, (<usize>used) << 2);
   }
@@ -142,6 +146,7 @@ function run(program: Program, flags: u32, used: u32, total: u32, gated: bool): 
   if (candidates == 0) return gateEmpty(gated);
   const live = candidates;
   memory.fill(SCORE, 0, (<usize>used) << 2);
+  scoresBegin();
   const operations = program.operations;
   const projected = program.projects != 0 && nextIsSampled();
   const explained = projected || (flags & DECIDE_EXPLAIN) != 0;
@@ -198,8 +203,8 @@ function bestMatch(used: u32): u32 {
 function chargePick(slot: u32, program: Program, used: u32): void {
   const needs = program.needs;
   const block = request().blockTokens;
-  const cached = answer().matched * block;
   const prompt = request().promptTokens;
+  const cached = cachedTokens(slot, answer().matched, (needs & PROGRAM_WHOLE_BLOCKS) != 0);
   const uncached = prompt > cached ? prompt - cached : 0;
   const tokens = uncached + request().outputTokens;
   answer().uncachedTokens = tokens;

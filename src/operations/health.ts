@@ -1,8 +1,8 @@
 import type { HealthSource, ServingStatus } from '../ingress/transport.js';
 
-/** What readiness depends on. */
+/** Conditions of readiness. */
 export interface ReadinessInputs {
-  /** Discovery has loaded once. An empty pool is no reason to be unready: requests then get a clear 503. */
+  /** Whether discovery has loaded once. A pool without endpoints is ready: its requests get a clear 503. */
   readonly discoveryLoaded: boolean;
   /** What discovery waits for, in words; empty = nothing in particular. */
   readonly discoveryAwaits: () => string;
@@ -12,18 +12,18 @@ export interface ReadinessInputs {
   readonly protocolMisfit: string | undefined;
   /** This replica leads, or none has to. */
   readonly leader: boolean;
-  /** All shards listen and have warmed up. */
+  /** Whether all shards listen and have warmed up. */
   readonly shardsReady: boolean;
-  /** The process was told to stop: streams finish, no new ones are wanted. */
+  /** Whether the process is stopping: streams finish, new ones are refused. */
   readonly draining: boolean;
 }
 
 /**
- * Does the process as a whole live? Asked by kubelets. Draining and discovery do not matter; a control thread that hangs
- * cannot answer at all, and the kubelet's time-out says so.
+ * Service name of the liveness probe of kubelets. Draining and discovery do not matter. A hanging control thread cannot
+ * answer, which the kubelet's time-out detects.
  */
 const LIVENESS = 'liveness';
-/** Names that ask for readiness; Envoy asks for the service that it uses, others for the empty name. */
+/** Service names of the readiness probe: Envoy sends the service that it uses, others the empty name. */
 const READINESS = [
   '',
   'readiness',
@@ -41,12 +41,12 @@ const AT_THE_START: ReadinessInputs = {
   draining: false,
 };
 
-/** The health of the process, as gRPC health checks ask for it. */
+/** Health of the process for gRPC health checks. */
 export class HealthState implements HealthSource {
   #inputs = AT_THE_START;
   readonly #watchers = new Set<() => void>();
 
-  /** Change some inputs; watchers hear of it when the readiness changes with them. */
+  /** Changes some inputs. Watchers are called when the readiness changes. */
   update(inputs: Partial<ReadinessInputs>): void {
     const before = this.ready;
     this.#inputs = { ...this.#inputs, ...inputs };
@@ -85,7 +85,7 @@ export class HealthState implements HealthSource {
   }
 
   watch(changed: () => void): () => void {
-    // Each watcher is its own entry, also when one function watches twice.
+    // Each call makes its own entry, also when one function watches twice.
     const entry = () => changed();
     this.#watchers.add(entry);
     return () => this.#watchers.delete(entry);

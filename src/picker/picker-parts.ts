@@ -168,6 +168,7 @@ export class PickerParts {
       publish: (slot, generation, signals, now) => this.#pool.publish(slot, generation, signals, now),
       stale: (slot, generation) => this.#pool.stale(slot, generation),
       attributes: (slot, generation, values) => this.#pool.publishAttributes(slot, generation, values),
+      showAdapter: (name) => this.#table.showAdapter(name),
     });
   }
 

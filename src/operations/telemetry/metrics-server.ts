@@ -17,13 +17,13 @@ export interface MetricsServerOptions {
   readonly host: string;
   readonly port: number;
   readonly exposition: MetricsExposition;
-  /** PEM; absent = plain text. `clientCa` asks every client for a certificate. */
+  /** PEM; absent = plain text. With `clientCa` every client must present a certificate. */
   readonly tls?: { readonly key: string; readonly cert: string; readonly clientCa?: string | undefined } | undefined;
   /** Further paths (debug pages). */
   readonly routes?: ReadonlyMap<string, Route> | undefined;
   /** Asked before every answer; undefined = everybody may read. */
   readonly mayRead?: MayRead | undefined;
-  /** Told when making a page failed. */
+  /** Reports a page that could not be made. */
   readonly report: (problem: string) => void;
 }
 
@@ -32,7 +32,10 @@ export interface MetricsServer {
   close(): Promise<void>;
 }
 
-/** To be logged at the start when `--metrics-endpoint-auth` is on, nobody can be asked, and no client certificate is needed. */
+/**
+ * Logged at the start when `--metrics-endpoint-auth` is on, no API server can be asked and no client certificate is
+ * required.
+ */
 export const OPEN_METRICS_WARNING =
   'the metrics are open to everybody who reaches the port: --metrics-endpoint-auth asks Kubernetes, and there is none; ' +
   'use --metrics-cert-dir with --metrics-client-ca-file to close them, or --metrics-endpoint-auth=false to silence this';
@@ -42,8 +45,8 @@ const CONNECTIONS_MAX = 64;
 const REQUEST_TIMEOUT_MS = 30_000;
 
 /**
- * Serve `GET /metrics`.
- * @throws with one line that names the flag when the port cannot be bound.
+ * Serves `GET /metrics`.
+ * @throws with one line that names the flag when the port cannot be bound
  */
 export async function startMetricsServer(options: MetricsServerOptions): Promise<MetricsServer> {
   const listener: RequestListener = (request, response) => {
@@ -109,7 +112,7 @@ async function answer(
   for await (const piece of options.exposition.pieces()) {
     if (response.destroyed) return;
     if (!response.write(piece)) await drained(response);
-    // Between two pieces the thread's other work goes first.
+    // The thread's other work runs between two pieces.
     await new Promise((resolve) => setImmediate(resolve));
   }
   response.end();

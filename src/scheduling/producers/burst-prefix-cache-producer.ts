@@ -7,7 +7,7 @@ import { assignBurst, type BurstRequest } from './burst/assignment.js';
 
 const DEFAULT_BLOCKS_MAX = 2048;
 const WINDOW_MS_MAX = 10_000;
-/** Requests of one burst when the parameters set no bound. */
+/** Bound on the requests of one burst when the parameters set none. */
 const BATCH_MAX = 100_000;
 
 const countOrAll = (what: string) => z.int().refine((value) => value === -1 || value >= 1, { error: what });
@@ -91,7 +91,7 @@ class BurstProducer implements HookPlugin {
     return burst;
   }
 
-  /** The window has ended: assign what came in it and let it go. */
+  /** Assigns the requests of a window at its end and lets them go on. */
   #seal(endpoints: EndpointViews): void {
     const burst = this.#burst!;
     this.#burst = undefined;

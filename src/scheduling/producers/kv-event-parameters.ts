@@ -6,7 +6,7 @@ import type { LabelSelector } from '../filters/label-selector.js';
 import type { PrefixSettings } from '../program.js';
 import { BadSelector, parseSelector } from '../screeners/selector-text.js';
 
-/** The incumbent's defaults. */
+/** llm-d-router's defaults. */
 const DEFAULT_BLOCK_TOKENS = 16;
 const DEFAULT_PORT = 5557;
 const DEFAULT_TOPIC_FILTER = 'kv@';
@@ -149,7 +149,7 @@ export function precisePrefixSettings({
   return {
     blockTokens: blockSizeTokens || blockSize || DEFAULT_BLOCK_TOKENS,
     maxBlocks: CORE.CHAIN_BLOCKS_MAX,
-    // What an endpoint holds, and gives up, is for its engine to say.
+    // The events of the engine report stored and dropped blocks.
     capacityBlocks: 0,
     autoTune: false,
     knownBy: speculativeIndexing ? 'events and decisions' : 'events',
@@ -173,7 +173,7 @@ export function preciseEventSettings(given: PreciseParameters): KvEventSettings 
   };
 }
 
-/** One line for each setting that loads and does nothing, and for what would follow no engine. */
+/** Advice: one line for each setting without effect, and for settings that follow no engine. */
 export function preciseAdvice(given: PreciseParameters): readonly string[] {
   const { tokenProcessorConfig, kvEventsConfig, indexerConfig } = given;
   const advice: string[] = [];

@@ -60,7 +60,7 @@ export const pdProfileHandler = definePlugin({
   },
 });
 
-/** Name the picked rank in a header, and send the request to the primary port of its host. */
+/** Names the picked rank in a header, and sends the request to the primary port of its host. */
 export function ranked({ endpoints }: ProfilePick, port: number) {
   if (port === 0) return {};
   return { port, headers: new Map([[RANK_HEADER, endpoints[0]!.address]]) };

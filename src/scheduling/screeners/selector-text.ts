@@ -1,6 +1,6 @@
 import type { LabelSelector } from '../filters/label-selector.js';
 
-/** The text form of a Kubernetes label selector cannot be read. */
+/** Thrown for an unreadable text form of a Kubernetes label selector. */
 export class BadSelector extends Error {
   /** The rule that is wrong, as it stands in the text. */
   readonly rule: string;
@@ -19,8 +19,8 @@ const SET = /^(\S+)\s+(in|notin)\s*\(([^()]*)\)$/;
 type Requirement = LabelSelector['matchExpressions'][number];
 
 /**
- * The rules of a selector as `kubectl -l` takes them: `a=b`, `a==b`, `a!=b`, `a in (b, c)`, `a notin (b, c)`, `a`, `!a`,
- * with commas between them.
+ * The rules of a selector in the syntax of `kubectl -l`: `a=b`, `a==b`, `a!=b`, `a in (b, c)`, `a notin (b, c)`, `a`,
+ * `!a`, separated by commas.
  * @throws BadSelector that names the rule
  */
 export function parseSelector(text: string): LabelSelector {
