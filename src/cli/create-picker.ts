@@ -113,6 +113,7 @@ async function fromFlags(flags: ServeFlags): Promise<FromFlags> {
   return {
     host: await everyAddress(),
     transport: flags.transport,
+    socket: socketFile(flags),
     grpcPort: flags.grpcPort,
     healthPort: flags.grpcHealthPort,
     metricsPort: flags.metricsPort,
@@ -142,6 +143,10 @@ async function fromFlags(flags: ServeFlags): Promise<FromFlags> {
     version: packageVersion(),
     commit: process.env.POINTSMAN_COMMIT ?? 'unknown',
   };
+}
+
+function socketFile({ grpcSocket, grpcSocketMode, grpcSocketOwner }: ServeFlags): PickerOptions['socket'] {
+  return grpcSocket === undefined ? undefined : { path: grpcSocket, mode: grpcSocketMode, owner: grpcSocketOwner };
 }
 
 async function servingTls(flags: ServeFlags): Promise<TlsMaterial> {

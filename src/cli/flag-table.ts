@@ -1,9 +1,12 @@
 import type { FlagParser } from './flag-values.js';
 import {
+  type FileOwner,
   parseBoolean,
   parseBytes,
   parseChoice,
   parseCipherSuites,
+  parseFileMode,
+  parseFileOwner,
   parseFlagDuration,
   parseInteger,
   parseMessageSize,
@@ -13,6 +16,7 @@ import {
   parsePoolGroup,
   parsePort,
   parseSelector,
+  parseSocketPath,
   parseTargetPorts,
   parseText,
   parseTexts,
@@ -74,12 +78,29 @@ const messageSize = (doc: string) =>
 /** Every flag of `pointsman serve`, by name, in the order of the help. */
 export const SERVE_FLAGS = {
   'grpc-port': flag(PORTS, '<port>', 9002, '9002', parsePort, 'Port of ext_proc.'),
+  'grpc-socket': flag<string | undefined>(
+    PORTS,
+    '<file>',
+    undefined,
+    undefined,
+    parseSocketPath,
+    'Unix domain socket that takes ext_proc as well, in plain text.',
+  ),
+  'grpc-socket-mode': flag(PORTS, '<mode>', 0o660, '0660', parseFileMode, 'Permissions of --grpc-socket.'),
+  'grpc-socket-owner': flag<FileOwner | undefined>(
+    PORTS,
+    '<uid:gid>',
+    undefined,
+    undefined,
+    parseFileOwner,
+    'Owner of --grpc-socket, by numbers.',
+  ),
   'grpc-health-port': flag(PORTS, '<port>', 9003, '9003', parsePort, 'Port of gRPC health.'),
   transport: flag(
     PORTS,
     '<name>',
-    'grpc-js',
-    'grpc-js',
+    'lean',
+    'lean',
     parseChoice(['lean', 'grpc-js'] as const),
     'What carries ext_proc: lean, or grpc-js, which is slower and compared with.',
   ),

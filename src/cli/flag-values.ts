@@ -147,3 +147,33 @@ export function parseMovedMetric(_text: string, flag: string): undefined {
     `--${flag} is no longer supported: set engineConfigs of the core-metrics-extractor plugin instead`,
   );
 }
+
+/** Longest path of a Unix domain socket on Linux (unix(7)). */
+const SOCKET_PATH_BYTES_MAX = 107;
+
+/** Path of a Unix domain socket. */
+export function parseSocketPath(text: string, flag: string): string | undefined {
+  if (text === '') return undefined;
+  if (!text.startsWith('/')) return refuse(flag, 'expected a path from the root, such as /run/pointsman.sock', text);
+  if (Buffer.byteLength(text) <= SOCKET_PATH_BYTES_MAX) return text;
+  return refuse(flag, `expected at most ${SOCKET_PATH_BYTES_MAX} bytes`, text);
+}
+
+/** Permissions of a file in octal digits. */
+export function parseFileMode(text: string, flag: string): number {
+  return /^0?[0-7]{3}$/.test(text) ? Number.parseInt(text, 8) : refuse(flag, 'expected a mode such as 0660', text);
+}
+
+/** User and group of a file. */
+export interface FileOwner {
+  readonly uid: number;
+  readonly gid: number;
+}
+
+export function parseFileOwner(text: string, flag: string): FileOwner | undefined {
+  if (text === '') return undefined;
+  const match = /^(\d{1,9}):(\d{1,9})$/.exec(text);
+  return match === null
+    ? refuse(flag, 'expected a user and a group by number, such as 101:101', text)
+    : { uid: Number(match[1]), gid: Number(match[2]) };
+}

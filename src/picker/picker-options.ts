@@ -1,6 +1,6 @@
 import type { Piscina } from 'piscina';
 import type { LoadedConfiguration, LoadOptions } from '../config/load.js';
-import type { TlsMaterial, TransportName } from '../ingress/transport.js';
+import type { SocketFile, TlsMaterial, TransportName } from '../ingress/transport.js';
 import type { Logger, LogOptions } from '../operations/log.js';
 import type { MetricsServerOptions } from '../operations/telemetry/metrics-server.js';
 import type { FileWatchOptions } from '../pool/discovery/file-watch.js';
@@ -21,6 +21,8 @@ export interface PickerOptions {
   readonly pluginModules: readonly string[];
   readonly host: string;
   readonly transport: TransportName;
+  /** A Unix domain socket that ext_proc is served on as well; undefined = none. */
+  readonly socket: SocketFile | undefined;
   readonly grpcPort: number;
   readonly healthPort: number;
   readonly metricsPort: number;

@@ -276,6 +276,20 @@ describe('the charge', () => {
   };
   const cases = Object.keys(endings).flatMap((ending) => steps.map((_, step) => [ending, step] as const));
 
+  it('is no cancellation when the proxy resets its stream behind the last reply', () => {
+    const shard = new FakeShard();
+    shard
+      .open()
+      .say(...steps)
+      .close(true);
+    expect(shard.recorder.named('streamClosed')[0]?.[1]).toBe('OK');
+    shard
+      .open()
+      .say(...steps.slice(0, -1))
+      .close(true);
+    expect(shard.recorder.named('streamClosed')[1]?.[1]).toBe('Canceled');
+  });
+
   it.each(cases)('is released exactly once by %s after message %i', (ending, step) => {
     const shard = new FakeShard();
     const proxy = shard.open().say(...steps.slice(0, step + 1));
