@@ -100,8 +100,8 @@ function loadOptions({ allowExperimentalPlugins }: ServeFlags, registry: LoadOpt
 }
 
 function followedConfiguration(flags: ServeFlags, registry: LoadOptions['registry']): PickerOptions['followed'] {
-  if (!flags.configFile || !flags.watchConfig) return undefined;
-  return { file: flags.configFile, load: loadOptions(flags, registry) };
+  if (!flags.configFile) return undefined;
+  return { file: flags.configFile, watched: flags.watchConfig, load: loadOptions(flags, registry) };
 }
 
 type FromFlags = Omit<
@@ -119,7 +119,7 @@ async function fromFlags(flags: ServeFlags): Promise<FromFlags> {
     metricsPort: flags.metricsPort,
     metricsTls: metricsTls(flags),
     tls: flags.secureServing ? await servingTls(flags) : undefined,
-    certificateFolder: flags.enableCertReload ? flags.certPath || undefined : undefined,
+    certificate: flags.certPath ? { folder: flags.certPath, watched: flags.enableCertReload } : undefined,
     maxReceiveBytes: flags.grpcMaxRecvMsgSize ?? DEFAULT_MESSAGE_BYTES,
     maxSendBytes: flags.grpcMaxSendMsgSize ?? Number.MAX_SAFE_INTEGER,
     poolName: flags.poolName || 'default',
@@ -134,6 +134,7 @@ async function fromFlags(flags: ServeFlags): Promise<FromFlags> {
     emitScores: flags.emitEndpointScores,
     ignoreSubset: flags.disableEndpointSubsetFilter,
     requireModelMatch: flags.requireModelMatch,
+    lameDuckMs: flags.lameDuck,
     ejection: !flags.disableEndpointEjection,
     allowProfileHeader: flags.allowProfileHeader,
     refreshMetricsMs: flags.refreshMetricsInterval,

@@ -252,6 +252,14 @@ export const SERVE_FLAGS = {
     parseFlagDuration(0),
     'Time that open streams get to finish after SIGTERM.',
   ),
+  'lame-duck': flag(
+    LIFE,
+    '<duration>',
+    5_000,
+    '5s',
+    parseFlagDuration(0),
+    'Time that new requests are still served after SIGTERM, within --drain-timeout; longer while proxies send.',
+  ),
   'health-checking': toggle(LIFE, false, 'No effect: gRPC health is always served on the ext_proc port too.'),
   'ha-enable-leader-election': toggle(LIFE, false, 'Elect a leader among replicas through Kubernetes.'),
 

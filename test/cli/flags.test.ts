@@ -28,6 +28,7 @@ describe('without any flag', () => {
       healthChecking: false,
       haEnableLeaderElection: false,
       drainTimeout: 30_000,
+      lameDuck: 5_000,
       poolGroup: 'inference.networking.k8s.io',
       poolNamespace: '',
       poolName: '',

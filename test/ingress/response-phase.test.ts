@@ -122,7 +122,7 @@ describe('a response without a request', () => {
   });
 });
 
-describe('what is recorded of a response', () => {
+describe('the record of a response', () => {
   it('is first token, gaps, tokens and the whole', () => {
     const shard = new FakeShard();
     const proxy = routed(shard);

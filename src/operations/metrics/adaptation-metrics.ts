@@ -112,7 +112,7 @@ function counters(exposition: MetricsExposition, read: () => ShownAdaptation): v
     });
   exposition.addCounter({
     name: 'pointsman_adaptation_labels_total',
-    help: 'Finished requests by what became of their labels.',
+    help: 'Finished requests by outcome of their training samples.',
     labels: ['outcome'],
     read: () => Object.entries(read().labels).map(([outcome, value]) => ({ labels: { outcome }, value })),
   });

@@ -52,7 +52,7 @@ export function addCoreMetrics(exposition: MetricsExposition, core: CoreInstance
   counter('scrape_errors_total', 'Scrapes of model servers that failed.', value(sources.scrapeErrors));
   exposition.addCounter({
     name: 'pointsman_config_reloads_total',
-    help: 'Changed configuration files by what became of them.',
+    help: 'Versions of the configuration file, by outcome.',
     labels: ['outcome'],
     read: () => Object.entries(sources.configReloads()).map(([outcome, value]) => ({ labels: { outcome }, value })),
   });

@@ -37,7 +37,7 @@ export const approxPrefixCacheProducerParameters = z.strictObject({
     .int()
     .min(0)
     .default(DEFAULT_CAPACITY_BLOCKS)
-    .describe('Blocks that one endpoint is believed to hold, when the engine does not say; 0 means the default.'),
+    .describe('Bound on the blocks of one endpoint, when the engine does not report its own; 0 means the default.'),
 });
 
 type Parameters = z.output<typeof approxPrefixCacheProducerParameters>;
