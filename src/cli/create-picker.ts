@@ -8,9 +8,11 @@ import { readCertificate, selfSignedCertificate } from '../ingress/certificate.j
 import type { TlsMaterial } from '../ingress/transport.js';
 import { createLogger, type Logger, type LogOptions } from '../operations/log.js';
 import { OPEN_METRICS_WARNING } from '../operations/telemetry/metrics-server.js';
+import type { KubernetesCluster } from '../picker/control/kubernetes-cluster.js';
 import { Picker } from '../picker/picker.js';
 import type { PickerOptions } from '../picker/picker-options.js';
-import { requireDiscovery, type ServeFlags } from './flags.js';
+import type { EndpointSource } from '../pool/discovery/kubernetes/kubernetes.js';
+import { type ServeFlags, sourceOfEndpoints } from './flags.js';
 import { pluginRegistry } from './plugin-registry.js';
 import { everyAddress } from './port.js';
 
@@ -37,15 +39,20 @@ export async function createPicker(
   try {
     const { modules, registry } = await pluginRegistry(flags.plugin);
     const configuration = loadConfiguration(configurationSource(flags), loadOptions(flags, registry));
-    requireDiscovery(flags, configuration.discovery !== undefined);
+    const source = sourceOfEndpoints(flags, configuration.discovery !== undefined);
     const logOptions: LogOptions = { verbosity: flags.v, zapLogLevel: flags.zapLogLevel, zapEncoder: flags.zapEncoder };
     const log = createLogger(logOptions);
     for (const warning of [...flags.warnings, ...configuration.warnings]) log.warn(warning);
-    if (flags.metricsEndpointAuth && !flags.metricsClientCaFile) log.warn(OPEN_METRICS_WARNING);
+    if (source === 'configuration' && flags.metricsEndpointAuth && !flags.metricsClientCaFile) {
+      log.warn(OPEN_METRICS_WARNING);
+    }
+    const kubernetes = source === 'configuration' ? undefined : await clusterOf(flags, source, log);
     const given = await fromFlags(flags);
     return {
       picker: new Picker({
         ...given,
+        kubernetes,
+        ...(kubernetes === undefined ? {} : { poolName: poolNameOf(flags) }),
         configuration,
         followed: followedConfiguration(flags, registry),
         pluginModules: modules,
@@ -60,6 +67,28 @@ export async function createPicker(
     await shardThreads.destroy();
     throw error;
   }
+}
+
+/** The cluster that the endpoints come from. Nothing of it is loaded without. */
+async function clusterOf(flags: ServeFlags, source: EndpointSource, log: Logger): Promise<KubernetesCluster> {
+  const { KubernetesCluster: Cluster } = await import('../picker/control/kubernetes-cluster.js');
+  if (source.kind === 'selector' && flags.podName === undefined) {
+    log.warn('POD_NAME is not set: the pool is called "epp" in the metrics and in the lease');
+  }
+  const settings = {
+    namespace: flags.poolNamespace || undefined,
+    source,
+    poolName: poolNameOf(flags),
+    election: flags.haEnableLeaderElection,
+    reviews: flags.metricsEndpointAuth,
+    podName: flags.podName,
+  };
+  return new Cluster(settings, log);
+}
+
+/** The pool's name, else that of the Deployment that the picker's own pod belongs to. */
+function poolNameOf({ poolName, podName }: ServeFlags): string {
+  return poolName || /^(.+)-[a-z0-9]+-[a-z0-9]+$/.exec(podName ?? '')?.[1] || 'epp';
 }
 
 function configurationSource({ configFile, configText }: ServeFlags): ConfigurationSource {
@@ -77,7 +106,7 @@ function followedConfiguration(flags: ServeFlags, registry: LoadOptions['registr
 
 type FromFlags = Omit<
   PickerOptions,
-  'configuration' | 'followed' | 'pluginModules' | 'shardThreads' | 'log' | 'logOptions' | 'failed'
+  'kubernetes' | 'configuration' | 'followed' | 'pluginModules' | 'shardThreads' | 'log' | 'logOptions' | 'failed'
 >;
 
 async function fromFlags(flags: ServeFlags): Promise<FromFlags> {

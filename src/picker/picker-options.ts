@@ -4,6 +4,7 @@ import type { SocketFile, TlsMaterial, TransportName } from '../ingress/transpor
 import type { Logger, LogOptions } from '../operations/log.js';
 import type { MetricsServerOptions } from '../operations/telemetry/metrics-server.js';
 import type { FileWatchOptions } from '../pool/discovery/file-watch.js';
+import type { KubernetesCluster } from './control/kubernetes-cluster.js';
 
 /** A configuration file that is loaded again on SIGHUP, and when it changes if it is watched. */
 export interface FollowedConfiguration extends FileWatchOptions {
@@ -32,6 +33,8 @@ export interface PickerOptions {
   readonly certificate: { readonly folder: string; readonly watched: boolean } | undefined;
   readonly maxReceiveBytes: number;
   readonly maxSendBytes: number;
+  /** The cluster that says which endpoints there are; undefined = the configuration's discovery does. */
+  readonly kubernetes: KubernetesCluster | undefined;
   /** Label `name` of the pool's gauges. */
   readonly poolName: string;
   readonly shards: number;

@@ -93,6 +93,7 @@ export class PickerParts {
     this.#flow = this.#makeFlowControl();
     this.#reload = this.#makeReload();
     this.metrics = this.#makeMetrics();
+    if (options.kubernetes?.elects === true) this.#health.update({ leader: false });
     this.list = this.#inOrder();
   }
 
@@ -107,6 +108,8 @@ export class PickerParts {
     const health = this.#health;
     return new PartList([
       { drain: () => health.update({ draining: true }) },
+      this.#options.kubernetes?.election((leader) => health.update({ leader })),
+      this.#options.kubernetes,
       new LameDuck({ timeMs: this.#options.lameDuckMs, requests: () => this.metrics.requests }),
       this.#flow,
       this.#jobs,
@@ -225,8 +228,9 @@ export class PickerParts {
   #makeDiscovery(): PoolDiscovery {
     return new PoolDiscovery({
       discovery: createDiscovery(this.#options, this.#jobs),
-      apply: (state) => this.#pool.apply(state),
-      loaded: () => this.#health.update({ discoveryLoaded: true }),
+      apply: (update) => this.#pool.apply(update),
+      health: this.#health,
+      parsers: () => this.#configuration.current.parsers,
       report: (problem) => this.#options.log.error({ part: 'discovery' }, problem),
     });
   }

@@ -95,6 +95,7 @@ export function understand(
     ...payload(scan),
     ...(dialect.countsOnly === true ? NOTHING_COMPUTED : {}),
     ...requester,
+    priority: rules.priorityOf(objectiveName(headers), model),
   };
 }
 

@@ -11,6 +11,12 @@ import type { AddressInfo } from 'node:net';
 import { errorMessage } from '../../core/error-message.js';
 import type { MetricsExposition } from './exposition.js';
 
+/** Whether the owner of a bearer token may read a path; any status but 200 is answered with the reason. */
+export type MayRead = (
+  token: string | undefined,
+  path: string,
+) => Promise<{ readonly status: number; readonly reason: string }>;
+
 /** Answers one path of the metrics port. */
 export type Route = (request: IncomingMessage, response: ServerResponse) => void | Promise<void>;
 
@@ -22,9 +28,11 @@ export interface MetricsServerOptions {
   readonly tls?: { readonly key: string; readonly cert: string; readonly clientCa?: string | undefined } | undefined;
   /** Further paths (debug pages). */
   readonly routes?: ReadonlyMap<string, Route> | undefined;
+  /** Asked before every answer; undefined = everybody may read. */
+  readonly mayRead?: MayRead | undefined;
   /** Milliseconds until a connection must have sent the head of a request. Default `HEADERS_TIMEOUT_MS`. */
   readonly headersTimeoutMs?: number | undefined;
-  /** Told when making a page failed. */
+  /** Reports a page that could not be made. */
   readonly report: (problem: string) => void;
 }
 
@@ -107,6 +115,13 @@ async function answer(
     return plain(response, 405, `${request.method} is not served here: use GET or HEAD\n`);
   }
   const path = pathOf(request);
+  if (options.mayRead !== undefined) {
+    const { status, reason } = await options.mayRead(bearerToken(request), path);
+    if (status !== 200) {
+      if (status === 401) response.setHeader('www-authenticate', 'Bearer');
+      return plain(response, status, `${reason}\n`);
+    }
+  }
   const route = options.routes?.get(path);
   if (route) return route(request, response);
   if (path !== '/metrics') return plain(response, 404, 'not found\n');
@@ -126,6 +141,10 @@ async function answer(
 
 function pathOf(request: IncomingMessage): string {
   return (request.url ?? '/').split('?', 1)[0]!;
+}
+
+function bearerToken({ headers }: IncomingMessage): string | undefined {
+  return /^Bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1];
 }
 
 function plain(response: ServerResponse, status: number, text: string): void {

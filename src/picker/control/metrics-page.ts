@@ -74,12 +74,14 @@ export class MetricsPage implements Part {
     addCoreMetrics(exposition, this.#sources.core, this.#coreSources());
     this.#addPoolMetrics(exposition);
     addAdaptationMetrics(exposition, () => this.#adaptation());
+    this.#sources.options.kubernetes?.addMetrics(exposition);
     this.#server = await startMetricsServer({
       host,
       port: metricsPort,
       exposition,
       tls: metricsTls,
       routes: this.#routes(),
+      mayRead: this.#sources.options.kubernetes?.mayRead,
       report: (problem) => log.error({ part: 'metrics' }, problem),
     });
   }
