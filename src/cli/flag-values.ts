@@ -1,6 +1,7 @@
 import { didYouMean } from '../config/nearest-name.js';
 import { parseQuantity } from '../config/quantity.js';
 import { DURATION_EXPECTED, parseDuration } from '../scheduling/duration.js';
+import { BadSelector, parseSelector as readSelector } from '../scheduling/screeners/selector-text.js';
 import { OPENSSL_CIPHERS } from './cipher-suites.js';
 import { FlagError } from './flag-error.js';
 
@@ -112,6 +113,25 @@ export function parseTargetPorts(text: string, flag: string, previous: readonly 
   const ports = [...new Set([...previous, ...given.map((part) => parse(part.trim(), flag, 0))])];
   if (ports.length > 8) refuse(flag, 'expected at most 8 ports', text);
   return ports;
+}
+
+const POOL_GROUPS = ['inference.networking.k8s.io', 'inference.networking.x-k8s.io'];
+
+export function parsePoolGroup(text: string, flag: string): string {
+  if (POOL_GROUPS.includes(text)) return text;
+  return refuse(flag, `expected ${POOL_GROUPS.join(' or ')}`, text);
+}
+
+/** A label selector in the grammar of Kubernetes. */
+export function parseSelector(text: string, flag: string): string {
+  if (text === '') return text;
+  try {
+    readSelector(text);
+    return text;
+  } catch (error) {
+    if (!(error instanceof BadSelector)) throw error;
+    return refuse(flag, `${error.message}, at character ${text.indexOf(error.rule) + 1}`, text);
+  }
 }
 
 /** A zap log level: a name, or a positive number for a verbosity. */

@@ -3,7 +3,7 @@ import type { PoolMemory } from '../core/memory.js';
 import type { UsageReport } from '../flow-control/waiting-line.js';
 import type { KeyPair, ServingStatus, SocketFile, TlsMaterial, TransportName } from '../ingress/transport.js';
 import type { LogOptions } from '../operations/log.js';
-import type { ModelRewrite, SlotAssignment } from '../pool/endpoint.js';
+import type { LegacyModel, ModelRewrite, SlotAssignment } from '../pool/endpoint.js';
 import type { TokenSettings } from '../request/tokens/settings.js';
 import type { Ticket } from '../scheduling/decision.js';
 import type { CompiledScheduling, HandlerSettings, HookPluginSettings, PrefixSettings } from '../scheduling/program.js';
@@ -102,6 +102,7 @@ export interface PoolSnapshot {
 export interface RulesMessage {
   readonly objectives: readonly (readonly [string, number])[];
   readonly rewrites: readonly ModelRewrite[];
+  readonly models: readonly (readonly [string, LegacyModel])[];
 }
 
 /** Control thread → shard. */

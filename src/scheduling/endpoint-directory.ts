@@ -23,7 +23,11 @@ export class EndpointDirectory {
       this.#drop(slot);
       const address = endpointAddress(endpoint);
       this.#bySlot[slot] = { slot, generation, endpoint, address };
-      this.#byAddress.set(address, slot);
+      // The IP of a pod that ends may be another one's already: the address means the one that takes requests.
+      const other = this.#bySlot[this.#byAddress.get(address) ?? -1];
+      if (endpoint.draining !== true || other === undefined || other.endpoint.draining === true) {
+        this.#byAddress.set(address, slot);
+      }
       this.#byId.set(endpoint.id, slot);
       const host = this.#byHost.get(endpoint.address);
       if (host === undefined) this.#byHost.set(endpoint.address, [slot]);

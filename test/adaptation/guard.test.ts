@@ -120,7 +120,7 @@ describe('the guard', () => {
     expect(course.requests.learned).toBeLessThan(100);
   });
 
-  it('does not take a trend for a loss', () => {
+  it('the guard does not take a trend for a loss', () => {
     // Costs double in an hour, whoever decides.
     const guard = new Guard('auto', usual.guard, row(3));
     const random = row(4);
@@ -139,6 +139,51 @@ describe('the guard', () => {
     expect(path(course).slice(0, 3)).toEqual(['canary', 'active', 'fallback']);
     expect(course.guard.fallbacks).toBeGreaterThanOrEqual(2);
     expect(course.lost).toBeLessThan(0.05);
+  });
+
+  it('takes them back when the slowest hundredth waits far longer, though the mean is better', () => {
+    const random = row(5);
+    const guard = new Guard('auto', usual.guard, row(11));
+    const seen: string[] = [];
+    const reasons: string[] = [];
+    for (let nowMs = 0; nowMs < 7_200_000; nowMs += 500) {
+      const { transition } = guard.tick(nowMs, () => good);
+      if (transition !== undefined) seen.push(transition.to);
+      if (transition?.to === 'fallback') reasons.push(transition.reason);
+      const learned = guard.arm === 'learned';
+      for (let i = 0; i < 5; i++) {
+        const firstOutputMs = 100 * Math.exp((learned ? 5.1 : 4) * random() ** 8);
+        guard.note(guard.epoch, nowMs, { ...costing((learned ? 0.8 : 1) * Math.exp(random() - 0.5)), firstOutputMs });
+      }
+    }
+    expect(seen).toContain('fallback');
+    expect(reasons[0]).toMatch(/^the slowest hundredth waits \d\.\d times as long/);
+    expect(guard.gap.mean).toBeLessThan(0.05);
+  });
+
+  it('keeps them when the slowest hundredth waits as long as before', () => {
+    const random = row(5);
+    const guard = new Guard('auto', usual.guard, row(11));
+    const seen: string[] = [];
+    for (let nowMs = 0; nowMs < 7_200_000; nowMs += 500) {
+      const { transition } = guard.tick(nowMs, () => good);
+      if (transition !== undefined) seen.push(transition.to);
+      const factor = guard.arm === 'learned' ? 0.8 : 1;
+      for (let i = 0; i < 5; i++) {
+        const firstOutputMs = 100 * Math.exp(4 * random() ** 8);
+        guard.note(guard.epoch, nowMs, { ...costing(factor * Math.exp(random() - 0.5)), firstOutputMs });
+      }
+    }
+    expect(seen).toEqual(['canary', 'active']);
+    expect(Math.abs(guard.tailGap.mean)).toBeLessThan(0.3);
+  });
+
+  it('loses at most the budget in six hours against a model that is wrong again after every fallback', () => {
+    for (const gain of [1.15, 1.5]) {
+      const course = live(gain, 360, { weather: 0.1, guard: new Guard('auto', usual.guard, row(2)) });
+      expect(course.lost).toBeLessThan(0.05);
+      expect(course.requests.learned / course.requests.static).toBeLessThan(0.1);
+    }
   });
 
   it.each([
@@ -197,7 +242,7 @@ describe('the guard', () => {
     expect(epochs({ sampleRate: 0.00001 })).toBe(4);
   });
 
-  it('does not count requests that met what the other arm left behind', () => {
+  it('the guard does not count requests that met what the other arm left behind', () => {
     const guard = new Guard('auto', usual.guard, () => 0.5);
     const results = () => guard.record('static').epochs;
     guard.tick(0, () => good);

@@ -12,6 +12,7 @@ const shown = {
   why: undefined,
   arms: { static: { epochs: 8, mean: 0.5, halfWidth: 0.1 }, learned: { epochs: 5, mean: 0.45, halfWidth: 0.1 } },
   gap: { mean: Math.log(0.95), halfWidth: 0.02 },
+  tailGap: { mean: Math.log(1.1), halfWidth: 0.2 },
   fit: {
     labels: 3410,
     correlation: 0.8,
@@ -35,7 +36,7 @@ describe('adaptation in words', () => {
         'percentile, predicted 120 and 800 ms; per output token 23 ms in the middle and 31 ms at the 90th percentile, ' +
         'predicted 22 and 30 ms.',
       'By 5 epochs of learned costs and 8 of the configured weights, requests cost −5.0 % with learned costs (95 % ' +
-        'interval −6.9 % to −3.1 %).',
+        'interval −6.9 % to −3.1 %); the slowest hundredth waits +10.0 % for its first output.',
       'Endpoints are told apart by context 61 %, queue 37 %, decode 2 %. Nothing has come of queue-scorer, ' +
         'load-aware-scorer for five minutes.',
       'Output takes longer on b (×1.80).',
@@ -77,25 +78,25 @@ const good: Evidence = {
   sampleRate: 0.05,
 };
 
-describe('why the configured weights decide', () => {
+describe('the reason why the configured weights decide', () => {
   const why = (evidence: Partial<Evidence>) => {
     const guard = new Guard('auto', usual.guard, row(1));
     guard.tick(0, () => ({ ...good, ...evidence }));
     return guard.why(0);
   };
 
-  it('is what still keeps learned costs from being tried', () => {
+  it('the reason why the configured weights decide is what still keeps learned costs from being tried', () => {
     expect(why({ labels: 120 })).toContain(`120 of ${usual.guard.labels} requests`);
     expect(why({ correlation: 0.2 })).toContain('rank correlation 0.20, wanted above 0.3');
     expect(why({ correlation: undefined })).toContain('rank correlation unknown');
   });
 
-  it('is the mode where nothing is ever tried', () => {
+  it('the reason why the configured weights decide is the mode where nothing is ever tried', () => {
     expect(new Guard('off', usual.guard, row(1)).why(0)).toBe('adaptation is off');
     expect(new Guard('shadow', usual.guard, row(1)).why(0)).toContain('only look on');
   });
 
-  it('is nothing while learned costs decide', () => {
+  it('the reason why the configured weights decide is nothing while learned costs decide', () => {
     expect(new Guard('always', usual.guard, row(1)).why(0)).toBeUndefined();
   });
 

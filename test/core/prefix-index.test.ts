@@ -34,7 +34,7 @@ describe('prefix index', () => {
     expect(match(index, hashes).slice(1, 3)).toEqual([100, 100]);
   });
 
-  it('does not keep blocks behind a parent that nobody knows', () => {
+  it('the prefix index does not keep blocks after an unknown parent', () => {
     const { index } = open();
     const hashes = chain(...run(0, 10));
     put(index, hashes.slice(5));

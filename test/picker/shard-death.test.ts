@@ -112,7 +112,7 @@ describe('a shard that is killed', () => {
     expect(await metric(ports.metricsPort, 'pointsman_ledger_entries')).toBe(0);
   });
 
-  it('is replaced by one that serves, while the port keeps answering', async () => {
+  it('a shard that is killed is replaced by one that serves, while the port keeps answering', async () => {
     const { picker, ports } = await start('--shards=2');
     crash(picker, 1);
     for (let i = 0; i < 10; i++) {
@@ -178,7 +178,7 @@ describe('a shard that is killed', () => {
     expect(decodeReply(replies[0]!).kind).toBe('requestHeaders');
   });
 
-  it('is known to health: a picker without shards is not ready until one listens', async () => {
+  it('a shard that is killed is known to health: a picker without shards is not ready until one listens', async () => {
     const { picker, ports } = await start();
     const watch = dial(ports.healthPort).watch(Buffer.alloc(0));
     watch.on('error', () => undefined);

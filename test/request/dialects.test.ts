@@ -32,13 +32,13 @@ describe('the dialect of a path', () => {
     },
   );
 
-  it('is opaque for every other path when passthrough is listed', () => {
+  it('the dialect of a path is opaque for every other path when passthrough is listed', () => {
     const both = createDialects(DEFAULT_PARSERS);
     expect(both.find('/v1/models')).toMatchObject(opaque);
     expect(both.find('/v1/completions')).toMatchObject({ prompt: PromptKind.completions });
   });
 
-  it('is opaque for every path when only passthrough is listed', () => {
+  it('the dialect of a path is opaque for every path when only passthrough is listed', () => {
     expect(createDialects(['passthrough-parser']).find('/v1/completions')).toMatchObject(opaque);
   });
 
@@ -61,9 +61,10 @@ describe('the dialect of a path', () => {
     expect(createDialects([parser]).find(path)).toMatchObject({ parser, prompt, namesModel, skipsResponse: false });
   });
 
-  it('of token counting is opaque and has no response', () => {
+  it('of token counting is read for its model alone and has no response', () => {
     const found = createDialects(['anthropic-parser']).find('/v1/messages/count_tokens');
-    expect(found).toMatchObject({ ...opaque, skipsResponse: true });
+    const read = { prompt: PromptKind.messages, namesModel: true, countsOnly: true };
+    expect(found).toMatchObject({ ...read, answer: undefined, skipsResponse: true });
   });
 
   it.each<[ParserName, string, string]>([

@@ -68,6 +68,12 @@ export function addAdaptationMetrics(exposition: MetricsExposition, read: () => 
     'bound',
     ({ gap: { mean, halfWidth } }) => ({ mean, low: mean - halfWidth, high: mean + halfWidth }),
   );
+  each(
+    'tail_gap',
+    'ln(TTFT p99 with learned costs / TTFT p99 with the configured weights), and the ends of its 95 % interval.',
+    'bound',
+    ({ tailGap: { mean, halfWidth } }) => ({ mean, low: mean - halfWidth, high: mean + halfWidth }),
+  );
   counters(exposition, read);
 }
 
@@ -112,7 +118,7 @@ function counters(exposition: MetricsExposition, read: () => ShownAdaptation): v
     });
   exposition.addCounter({
     name: 'pointsman_adaptation_labels_total',
-    help: 'Finished requests by what became of their labels.',
+    help: 'Finished requests by outcome of their training samples.',
     labels: ['outcome'],
     read: () => Object.entries(read().labels).map(([outcome, value]) => ({ labels: { outcome }, value })),
   });

@@ -48,7 +48,7 @@ export class EvictionCounts {
     });
     exposition.addCounter({
       name: name('revocations_total'),
-      help: 'What became of them: confirmed = the request has ended, timed_out = it had not in time.',
+      help: 'Evictions by outcome: confirmed = the request has ended, timed_out = no end was reported in time.',
       labels: ['outcome', 'inference_pool'],
       read: () =>
         Object.entries(this.#ended).map(([outcome, value]) => ({ labels: { outcome, inference_pool }, value })),

@@ -291,7 +291,7 @@ export const pluginKind = kind(9, ['plugin'], {
 export const predictionServerKind = kind(21, ['outcome'], {
   requests: counter(
     'pointsman_prediction_server_requests_total',
-    'Requests that prediction servers were asked about, by what came of it; all but `predicted` and `partial` were decided without them.',
+    'Requests sent to prediction servers, by outcome; all but `predicted` and `partial` were decided without them.',
   ),
 });
 
@@ -381,7 +381,7 @@ export const predictionKind = kind(20, ['model_name', 'plugin_name', 'plugin_typ
 export const tokenKind = kind(40, ['outcome'], {
   prompts: counter(
     'pointsman_token_requests_total',
-    'Prompts whose tokens were asked for, by what came of it; all but `tokenised` were estimated.',
+    'Prompts sent to a token source, by outcome; all but `tokenised` were estimated.',
   ),
 });
 /**

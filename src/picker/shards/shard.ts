@@ -276,5 +276,5 @@ function uncaughtFailure(): Promise<never> {
 }
 
 function ruleState(rules: RulesMessage) {
-  return { objectives: new Map(rules.objectives), rewrites: rules.rewrites };
+  return { objectives: new Map(rules.objectives), rewrites: rules.rewrites, models: new Map(rules.models) };
 }

@@ -84,7 +84,7 @@ function place(
 ): Placement | Rejection {
   const endpoints = slots.map((slot) => {
     const endpoint = views.at(slot);
-    if (endpoint === undefined) throw new RangeError(`nobody sits in slot ${slot}`);
+    if (endpoint === undefined) throw new RangeError(`slot ${slot} has no endpoint`);
     return endpoint;
   });
   if (endpoints.length === 0) throw new RangeError('place() needs at least one slot');

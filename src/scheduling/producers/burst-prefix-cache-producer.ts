@@ -122,7 +122,7 @@ export const burstPrefixCacheProducer = definePlugin({
   stability: 'Alpha',
   doc:
     'Holds requests for a moment and assigns those that came together: requests with one prompt go to one endpoint, so ' +
-    'that a prompt which nobody holds yet is read once. Tells a prefix-cache-scorer that names it a full match there and ' +
+    'that a prompt without a holder is computed once. A prefix-cache-scorer that names it sees a full match there and ' +
     'none elsewhere. Every shard sees only its own requests.',
   parameters,
   produces: ['prefix-match'],
