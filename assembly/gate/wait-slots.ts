@@ -9,6 +9,7 @@
 //                            └─ cancel (shard) → cancelled ────┘
 //
 // Every waiting slot comes back exactly once. A shard that dies takes its slots along: the control thread frees them.
+import { ASSERTIONS } from '../assertions';
 import { markCandidates, slotsUsed } from '../columns/candidates';
 import {
   COLUMN_INFLIGHT,
@@ -20,7 +21,7 @@ import {
 } from '../endpoints';
 import { beginProbe } from '../load/ejection';
 import { charge, entryAt, entryGeneration, entrySetThread } from '../load/ledger';
-import { COMMIT_LOCK, lockAcquire, lockRelease } from '../lock';
+import { COMMIT_LOCK, lockAcquire, lockHeld, lockRelease } from '../lock';
 import { CANDIDATES, MATCH, SCANS, SLOTS, SUBSET, THREAD, THREADS } from '../memory';
 import { bandOf, isTop, rankOf, waitingAdd, waitingClear } from './bands';
 import { keepOpen } from './conditions';
@@ -73,6 +74,8 @@ export const GRANT_STICKS: u32 = 5; // others are open, but not the one that hol
 /** The waiting request takes its place: state and count in one step. Commit lock held. */
 export function waitSlotLocked(slot: u32, priority: i32, anywhere: bool, blind: bool, aside: bool): void {
   const at = waitSlotAddress(THREAD, slot);
+  if (ASSERTIONS) assert(lockHeld(COMMIT_LOCK), 'a request begins to wait under the commit lock');
+  if (ASSERTIONS) assert(load<u32>(at, WAIT_SLOT_STATE) == WAIT_SLOT_FREE, 'a taken wait slot was free');
   store<i32>(at, priority, WAIT_SLOT_PRIORITY);
   store<i32>(at, bandOf(priority), WAIT_SLOT_RANKED);
   const flags = (anywhere ? WAIT_FLAG_ANYWHERE : 0) | (blind ? WAIT_FLAG_BLIND : 0) | (aside ? WAIT_FLAG_ASIDE : 0);
@@ -89,6 +92,8 @@ export function waitSlotEnqueue(slot: u32): void {
 }
 
 function leave(at: usize, state: u32): void {
+  if (ASSERTIONS) assert(lockHeld(COMMIT_LOCK), 'a request stops waiting under the commit lock');
+  if (ASSERTIONS) assert(load<u32>(at, WAIT_SLOT_STATE) == WAIT_SLOT_WAITING, 'a request that leaves was waiting');
   atomic.store<u32>(at, state, WAIT_SLOT_STATE);
   waitingAdd(load<i32>(at, WAIT_SLOT_RANKED), -1);
 }
@@ -111,7 +116,9 @@ export function waitSlotCancel(slot: u32): u32 {
 
 /** A slot that came back can be used again. Shard only. */
 export function waitSlotFree(slot: u32): void {
-  atomic.store<u32>(waitSlotAddress(THREAD, slot), WAIT_SLOT_FREE, WAIT_SLOT_STATE);
+  const at = waitSlotAddress(THREAD, slot);
+  if (ASSERTIONS) assert(load<u32>(at, WAIT_SLOT_STATE) != WAIT_SLOT_WAITING, 'a freed wait slot has stopped waiting');
+  atomic.store<u32>(at, WAIT_SLOT_FREE, WAIT_SLOT_STATE);
 }
 
 /** The next slot that comes back to this shard, or -1. */

@@ -23,6 +23,7 @@
 // insertion ends early, and a list is as long as an engine's batch.
 //
 // Invariant (ledgerCheck): each load column equals the sum over the live entries of its slot and generation.
+import { ASSERTIONS } from '../assertions';
 import {
   COLUMN_GENERATION,
   COLUMN_INFLIGHT,
@@ -37,6 +38,7 @@ import {
   cell,
   columnAddress,
 } from '../endpoints';
+import { COMMIT_LOCK, lockHeld } from '../lock';
 import { LEDGER, LEDGER_ENTRY_BYTES, REQUESTS, SLOTS, THREAD, THREADS } from '../memory';
 import { FEATURE_PREFILL, FEATURE_PROMPT, FEATURES, featuresNote, featuresOf } from './features';
 
@@ -173,6 +175,8 @@ function current(entry: usize): bool {
 
 function add(column: u32, slot: u32, by: u32): void {
   const at = cell(column, slot);
+  if (ASSERTIONS) assert(lockHeld(COMMIT_LOCK), 'load columns change under the commit lock');
+  if (ASSERTIONS) assert(<i64>load<u32>(at) + <i64>(<i32>by) >= 0, 'a load column stays at or above 0');
   store<u32>(at, load<u32>(at) + by);
 }
 
@@ -213,6 +217,8 @@ export function charge(
     return 0;
   }
   const entry = entryAt(ticket - 1);
+  if (ASSERTIONS) assert(slot < SLOTS, 'the charged slot is one of the pool');
+  if (ASSERTIONS) assert(load<u32>(entry, ENTRY_STATE) == 0, 'an entry of a free list is free');
   store<u32>(head, load<u32>(head, HEAD_USED) + 1, HEAD_USED);
   store<u32>(entry, THREAD, ENTRY_THREAD);
   store<u32>(entry, slot, ENTRY_SLOT);
@@ -325,6 +331,7 @@ export function entryIndex(entry: usize): u32 {
  */
 export function releaseEntry(entry: usize): void {
   const index = entryIndex(entry);
+  if (ASSERTIONS) assert(load<u32>(entry, ENTRY_STATE) == 1, 'a released entry is charged');
   if (current(entry)) {
     const slot = load<u32>(entry, ENTRY_SLOT);
     addLoad(entry, u32.MAX_VALUE, 0 - load<u32>(entry, ENTRY_TOKENS));

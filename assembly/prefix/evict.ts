@@ -180,11 +180,11 @@ function evictFrom(segment: u32, slot: u32, target: u32): void {
   const at = segmentAt(segment);
   while (load<u32>(held) > target) {
     const end = heldEndBy(at, slot);
-    if (end == 0) return;
+    if (end == 0) break;
     const over = load<u32>(held) - target;
     const gone = changeRange(segment, over >= end ? 0 : end - over, end, slot, false);
     count(PREFIX_COUNTER_EVICTED, gone);
-    if (gone == 0) return;
+    if (gone == 0) break;
   }
   trim(segment);
 }
