@@ -6,7 +6,7 @@ RUN npm ci --no-audit --no-fund
 COPY tsconfig.json ./
 COPY assembly assembly
 COPY src src
-COPY scripts/bundle.ts scripts/
+COPY scripts/bundle.ts scripts/bundled-packages.ts scripts/
 COPY bin bin
 RUN npm run -s build && npm prune --omit=dev --no-audit --no-fund
 
@@ -18,7 +18,7 @@ COPY --from=build /app/package.json ./
 COPY --from=build /app/node_modules node_modules
 COPY --from=build /app/dist dist
 COPY --from=build /app/bin bin
-COPY LICENSE ./
+COPY LICENSE NOTICE ./
 USER 65532:65532
 # ext_proc, gRPC health, metrics
 EXPOSE 9002 9003 9090

@@ -4,6 +4,7 @@
 import { readFile } from 'node:fs/promises';
 import { dirname, relative, resolve, sep } from 'node:path';
 import { build, type Plugin } from 'esbuild';
+import { bundledPackages } from './bundled-packages.ts';
 
 const dist = resolve(import.meta.dirname, '../dist');
 const program = resolve(dist, 'program');
@@ -14,15 +15,11 @@ const entries = ['cli/main.js', 'picker/shards/shard.js', 'picker/jobs/job.js'];
 /** Modules that start a thread name its program beside them, so they must see the bundled one. */
 const threadStarters = new Set(['picker/shards/shard-threads.js', 'picker/jobs/job-pool.js']);
 
-/**
- * Packages that every start loads and that can be bundled. The others stay apart: they start threads from files of their
- * own, bring native code, or are loaded only when a configuration or a flag asks for them.
- */
-const bundled = ['@grpc/grpc-js', 'commander', 'pino', 'prom-client', 'undici', 'yaml', 'zod'];
+/** The others stay apart: they start threads from files of their own, bring native code, or are loaded only on demand. */
 const manifest = JSON.parse(await readFile(resolve(dist, '../package.json'), 'utf8')) as {
   readonly dependencies: Readonly<Record<string, string>>;
 };
-const apart = Object.keys(manifest.dependencies).filter((name) => !bundled.includes(name));
+const apart = Object.keys(manifest.dependencies).filter((name) => !bundledPackages.includes(name));
 
 /**
  * A module keeps the address it had before: what it finds beside itself (the Wasm core, package.json) is found from the

@@ -53,7 +53,7 @@ let sticky: u32 = 0;
 /** The request waits for it although another one is open. */
 let aside: bool = false;
 
-/** Tokens of prefix from which on the wait is worth while (flow-control design §2, from simulations there). */
+/** Tokens of prefix from which on the wait is worth while (docs/internals/flow-control.md, from simulations there). */
 const STICKY_TOKENS: u32 = 256;
 
 function get(offset: usize): u32 {

@@ -1,4 +1,4 @@
-/** One step of the average (flow-control design §3.3: 0.1 for each 500 ms, about 5 s together). */
+/** One step of the average (docs/internals/flow-control.md: 0.1 for each 500 ms, about 5 s together). */
 const STEP_MS = 500;
 const STEP_SHARE = 0.1;
 /** What the band could do once is believed for a while: a pool that stands still for some seconds has not become slower. */

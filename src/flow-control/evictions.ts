@@ -3,7 +3,7 @@ import type { Queues } from './queue-contract.js';
 
 /** Requests that may be on their way out at a time, as in llm-d-router: an estimate that is wrong costs no more than these. */
 const AT_ONCE_MAX = 2;
-/** After so long a request that was to be ended is not waited for any more (flow-control design §3.4). */
+/** After so long a request that was to be ended is not waited for any more (docs/internals/flow-control.md). */
 const LOST_MS = 2_000;
 /** Between two looks for somebody to end: each goes through all charges under the lock. */
 const LOOK_MS = 50;

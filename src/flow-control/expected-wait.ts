@@ -2,7 +2,7 @@ import { type Band, weightOf } from './band.js';
 import type { FlowTable } from './flow-table.js';
 import { NONE } from './request-slab.js';
 
-/** Retry-After: a margin over the expected wait, up to a fifth of jitter, within bounds (flow-control design §3.3). */
+/** Retry-After: a margin over the expected wait, up to a fifth of jitter, within bounds (docs/internals/flow-control.md). */
 const RETRY_MARGIN = 1.3;
 const RETRY_JITTER = 0.2;
 const RETRY_SECONDS_MAX = 60;

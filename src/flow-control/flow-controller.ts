@@ -60,7 +60,7 @@ interface Place {
 
 /** Dispatches in one turn of the event loop, so that nothing else waits for long. */
 const DISPATCHES_PER_TURN_MAX = 256;
-/** Between two looks at what may have filled up, while something waits (flow-control design §1.2). */
+/** Between two looks at what may have filled up, while something waits (docs/internals/flow-control.md). */
 const LOOK_MS = 50;
 /** A band without requests for so long is forgotten (llm-d-router), looked for so often. */
 const BAND_IDLE_MS = 600_000;

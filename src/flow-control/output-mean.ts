@@ -1,6 +1,6 @@
 import { PRIOR_OUTPUT_TOKENS } from './flow-table.js';
 
-/** Requests that the prior stands for (flow-control design §1). */
+/** Requests that the prior stands for (docs/internals/flow-control.md). */
 const PRIOR_REQUESTS = 4;
 const FADE_MS = 60_000;
 

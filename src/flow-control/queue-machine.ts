@@ -35,7 +35,7 @@ export interface QueueBounds {
 
 export const QUEUE_BOUNDS: QueueBounds = { requests: 2 ** 17, flows: 100_000 };
 
-/** Requests of the overflow class that are tried before it is taken to be closed (flow-control design §2). */
+/** Requests of the overflow class that are tried before it is taken to be closed (docs/internals/flow-control.md). */
 const LOOK_AHEAD = 16;
 /** A flow is forgotten after so long without a request (llm-d-router). */
 const FLOW_IDLE_MS = 300_000;
@@ -468,7 +468,7 @@ export class QueueMachine implements Queues {
   #firstClass(index: number, { stickySlot }: QueuedRequest, band: Band): number {
     const own = this.#tables.requests.ownClass[index]!;
     const { sorted } = this.#bands;
-    // The highest of several bands would lose more by the wait than the prefix saves (flow-control design §6.3).
+    // The highest of several bands would lose more by the wait than the prefix saves (docs/internals/flow-control.md).
     if (stickySlot < 0 || (sorted.length > 1 && sorted[0] === band)) return own;
     const only = this.#room.stick(index, stickySlot, this.#tables.requests.enqueuedMs[index]!);
     return only === NONE ? own : only;

@@ -8,7 +8,7 @@ export interface QueueAccount {
   refund(handle: number): void;
 }
 
-/** Output is told in pieces of so many tokens (flow-control design §3.1). */
+/** Output is told in pieces of so many tokens (docs/internals/flow-control.md). */
 const PROGRESS_TOKENS = 64;
 
 /** The charge of a request that came out of the queues: its flow pays for what it really generates. */

@@ -2,7 +2,7 @@ import type { Band, QueueTables } from './band.js';
 import { OutputMean } from './output-mean.js';
 import { NONE, RUNNING } from './request-slab.js';
 
-/** Output tokens for which a running request pays at once when it outgrows its estimate (flow-control design §3.1). */
+/** Output tokens for which a running request pays at once when it outgrows its estimate (docs/internals/flow-control.md). */
 const PROGRESS_TOKENS = 64;
 
 /**

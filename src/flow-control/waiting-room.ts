@@ -3,7 +3,7 @@ import { CandidateSets } from './candidate-sets.js';
 import { NONE, WAITING } from './request-slab.js';
 import { TimeHeap } from './time-heap.js';
 
-/** Longest wait for the endpoint that holds a request's prefix (flow-control design §2, measured there). */
+/** Longest wait for the endpoint that holds a request's prefix (docs/internals/flow-control.md, measured there). */
 export const STICKY_WAIT_MS = 500;
 /** Slots that a request can wait for: the largest table of endpoints. */
 const SLOTS_MAX = 4096;

@@ -17,7 +17,7 @@ const PRIOR_WORTH = 2;
 const POOL_WORTH = 8;
 /** Longer times are no latencies but hung requests. */
 const TIME_MS_MAX = 3_600_000;
-/** Predictions below these count as these when errors are weighed against them (the design notes' floors). */
+/** Predictions below these count as these when errors are weighed against them (docs/internals/learning.md). */
 const TTFT_FLOOR_MS = 20;
 const TPOT_FLOOR_MS = 5;
 

@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { memoryMap } from '../../scripts/memory-map.ts';
+import { notice } from '../../scripts/notice.ts';
 
 const root = new URL('../../', import.meta.url).pathname;
 const text = (path: string) => readFileSync(join(root, path), 'utf8');
@@ -9,7 +10,7 @@ const pages = [
   'README.md',
   'CONTRIBUTING.md',
   'CHANGELOG.md',
-  ...readdirSync(join(root, 'docs')).map((f) => `docs/${f}`),
+  ...readdirSync(join(root, 'docs'), { recursive: true }).map((f) => `docs/${f}`),
 ].filter((path) => path.endsWith('.md'));
 
 describe('documents', () => {
@@ -33,6 +34,28 @@ describe('documents', () => {
     const { scripts } = JSON.parse(text('package.json')) as { scripts: Record<string, string> };
     const named = [...text(page).matchAll(/npm run (?:-s )?([\w:-]+)/g)].map((match) => match[1]!);
     expect(named.filter((name) => !(name in scripts))).toEqual([]);
+  });
+
+  test('docs/README.md lists every page', () => {
+    const index = text('docs/README.md');
+    const listed = pages.filter((page) => page.startsWith('docs/') && page !== 'docs/README.md');
+    expect(listed.filter((page) => !index.includes(`(${page.replace('docs/', '')}`))).toEqual([]);
+  });
+
+  test('comments that give a document as their source name a page of this project', () => {
+    const sources = ['src', 'assembly'].flatMap((folder) =>
+      readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+        .filter((file) => file.endsWith('.ts'))
+        .map((file) => `${folder}/${file}`),
+    );
+    const vague = sources.filter((file) => /design §|design notes|design document/i.test(text(file)));
+    const named = sources.flatMap((file) => [...text(file).matchAll(/docs\/[\w/-]+\.md/g)].map((match) => match[0]));
+    expect(vague).toEqual([]);
+    expect([...new Set(named)].filter((page) => !existsSync(join(root, page)))).toEqual([]);
+  });
+
+  test('the NOTICE carries the licence of every bundled package; "npm run notice" renews it', () => {
+    expect(text('NOTICE')).toBe(notice());
   });
 
   test('the README shows the command that runs it and the command that tests it', () => {
