@@ -115,21 +115,26 @@ function literal(name: string, type: CoreType, value: number | bigint): string {
   return String(type === 'u32' || type === 'usize' ? value >>> 0 : value);
 }
 
+/** Name of a type of AssemblyScript in the style of TypeScript's. */
+function alias(type: CoreType): string {
+  return type === 'void' ? type : type[0]!.toUpperCase() + type.slice(1);
+}
+
 /** Aliases for the types that functions take or return. */
 function aliases(functions: readonly CoreFunction[]): string[] {
   const used = new Set(functions.flatMap(({ parameters, result }) => [...parameters.map(([, type]) => type), result]));
   return [...used]
     .filter((type) => type !== 'void')
     .sort()
-    .map((type) => `type ${type} = ${TYPES[type]};`);
+    .map((type) => `type ${alias(type)} = ${TYPES[type]};`);
 }
 
 function signature({ name, parameters, result }: CoreFunction): string {
   for (const type of [...parameters.map(([, type]) => type), result]) {
     if (TYPES[type] === undefined) throw new Error(`${name} takes or returns a ${type}: export a number`);
   }
-  const typed = parameters.map(([parameter, type]) => `${parameter}: ${type}`);
-  const line = `  ${name}(${typed.join(', ')}): ${result};`;
+  const typed = parameters.map(([parameter, type]) => `${parameter}: ${alias(type)}`);
+  const line = `  ${name}(${typed.join(', ')}): ${alias(result)};`;
   if (line.length <= LINE_CHARACTERS_MAX) return line;
-  return `  ${name}(\n${typed.map((one) => `    ${one},\n`).join('')}  ): ${result};`;
+  return `  ${name}(\n${typed.map((one) => `    ${one},\n`).join('')}  ): ${alias(result)};`;
 }
