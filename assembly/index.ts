@@ -42,7 +42,6 @@ export {
   STATE_FREE,
   STATE_LIVE,
 } from './endpoints';
-export { evictedGeneration, evictedPriority, evictedThread, evictionLost, evictRequest, isHeld } from './gate/eviction';
 export {
   gateBand,
   gateBandsForget,
@@ -58,7 +57,8 @@ export {
   gateSaturation,
   gateStep,
   gateUnseen,
-} from './gate/gate';
+} from './gate/capacity-gate';
+export { evictedGeneration, evictedPriority, evictedThread, evictionLost, evictRequest, isHeld } from './gate/eviction';
 export {
   GATE_CONCURRENCY_HYBRID,
   GATE_CONCURRENCY_REQUESTS,
@@ -83,7 +83,7 @@ export {
   ROOM_STRETCH,
   ROOM_TOKEN_MS,
   ROOM_WINDOW,
-  room,
+  roomCell as room,
   WAIT_FLAG_ANYWHERE,
   WAIT_FLAG_ASIDE,
   WAIT_FLAG_ASKS,

@@ -39,23 +39,24 @@ export const HEADER_INDEX_LOCK: usize = 4096 + 128; // prefix index, active bloc
 // Pool words.
 export const HEADER_POOL: usize = 8192;
 
-export const REGION_ENDPOINTS: u32 = 0; // columns of signals and load per endpoint slot (endpoints.ts says who writes each)
-export const REGION_LEDGER: u32 = 1; // requests in flight and what they are charged; commit lock
-export const REGION_PROGRAMS: u32 = 2; // compiled scheduling profiles; written by the control thread, published by one store
-export const REGION_MASKS: u32 = 3; // sets of endpoint slots for label filters; written by the control thread
-export const REGION_PREFIX: u32 = 4; // prefix index: which endpoint holds which blocks; index lock, readers without a lock
-export const REGION_ACTIVE: u32 = 5; // blocks in use by running requests, per endpoint; index lock
-export const REGION_THREADS: u32 = 6; // each thread's input, output, request and scratch columns; only that thread
-export const REGION_SCANS: u32 = 7; // open request scans, per thread; only that thread
-export const REGION_RESPONSES: u32 = 8; // open response scans, per thread; only that thread
-export const REGION_TELEMETRY: u32 = 9; // counters and histograms, per thread; written by that thread, read by the control thread
-export const REGION_DECISIONS: u32 = 10; // ring of the last decisions; commit lock
-export const REGION_ADAPTERS: u32 = 11; // name hashes of LoRA adapters per endpoint; commit lock
-export const REGION_LABELS: u32 = 12; // what labels say about each endpoint, as numbers; written by the control thread
-export const REGION_SAMPLE_RING: u32 = 13; // ring of the last measured outcomes, per thread; written by that thread, read without a lock
-export const REGION_PREDICTION: u32 = 14; // coefficients of the latency model per endpoint; commit lock
-export const REGION_COEFFICIENTS: u32 = 15; // what the cost model has learned, and what its terms decided; commit lock
-export const REGION_GATE: u32 = 16; // room on the endpoints and requests that wait for it; commit lock, rings without one
+// What · writer · lock.
+export const REGION_ENDPOINTS: u32 = 0; // columns of signals and load per endpoint slot · each column says · each column says
+export const REGION_LEDGER: u32 = 1; // requests in flight and what they are charged · any thread · commit lock; handles of active blocks: index lock
+export const REGION_PROGRAMS: u32 = 2; // compiled scheduling profiles · control thread · none: published by one atomic store
+export const REGION_MASKS: u32 = 3; // sets of endpoint slots for label filters · control thread · none
+export const REGION_PREFIX: u32 = 4; // prefix index: which endpoint holds which blocks · any thread · index lock; readers none
+export const REGION_ACTIVE: u32 = 5; // blocks in use by running requests, per endpoint · any thread · index lock
+export const REGION_THREADS: u32 = 6; // each thread's input, output, request and scratch columns · its thread · none
+export const REGION_SCANS: u32 = 7; // open request scans, per thread · its thread · none
+export const REGION_RESPONSES: u32 = 8; // open response scans, per thread · its thread · none
+export const REGION_TELEMETRY: u32 = 9; // counters and histograms, per thread · its thread · none
+export const REGION_DECISIONS: u32 = 10; // ring of the last decisions, per thread · its thread · none: the count is stored last
+export const REGION_ADAPTERS: u32 = 11; // name hashes of LoRA adapters per endpoint · gauge: control thread; remembered ones: any thread · gauge: none; remembered ones: commit lock
+export const REGION_LABELS: u32 = 12; // labels of each endpoint, as numbers · control thread · none: before the endpoint is live
+export const REGION_SAMPLE_RING: u32 = 13; // ring of the last measured outcomes, per thread · its thread · none: the count is stored last
+export const REGION_PREDICTION: u32 = 14; // coefficients of the latency model per endpoint · control thread · commit lock
+export const REGION_COEFFICIENTS: u32 = 15; // learned cost model, then per thread what its terms decided · coefficients: control thread; the rest: its thread · coefficients: commit lock; the rest: none
+export const REGION_GATE: u32 = 16; // capacity of the endpoints and requests that wait for it · any thread · commit lock; rings: none
 export const REGION_COUNT: u32 = 17;
 
 // Endpoint columns: one array per field, ENDPOINT_COLUMNS arrays of SLOTS 32-bit (or 64-bit, two columns) cells.

@@ -1,17 +1,17 @@
 // Random numbers of this thread.
 //
 // Owns: REQUEST_RANDOM in the thread's own REQUEST area, seeded by the host. Only its thread reads and writes it, without a lock.
-import { REQUEST } from './memory';
-import { REQUEST_RANDOM } from './request-area';
+import { request } from './request-area';
+
 /** Next 64 random bits of this thread (xoroshiro128+, Blackman and Vigna 2018). */
 export function random(): u64 {
-  const state = REQUEST + REQUEST_RANDOM;
-  const a = load<u64>(state);
-  let b = load<u64>(state, 8);
+  const state = request();
+  const a = state.randomLow;
+  let b = state.randomHigh;
   const result = a + b;
   b ^= a;
-  store<u64>(state, rotl<u64>(a, 24) ^ b ^ (b << 16));
-  store<u64>(state, rotl<u64>(b, 37), 8);
+  state.randomLow = rotl<u64>(a, 24) ^ b ^ (b << 16);
+  state.randomHigh = rotl<u64>(b, 37);
   return result;
 }
 

@@ -1,26 +1,163 @@
 // The request and the answer of one decision.
 //
 // Owns: the layout of the thread's own REQUEST area. Only its thread reads and writes it, without a lock.
+//
+//   +0      Request (host → decide)
+//   +64     Answer (decide → host)
+//   +256    u32 × MAX_PICKS: slots picked, in order of preference
+//   +1,024  u64 × MAX_KEYS: hashes of the header values that the profiles look at, 0 = absent
+//   +2,048  WantedTimes (host → decide)
+//   +2,176  PredictedTimes (decide → host)
+//   +3,072  Hold (host → decide)
+import { REQUEST } from './memory';
 
-// The request (host → decide).
-export const REQUEST_PROFILE: usize = 0; // u32
-export const REQUEST_FLAGS: usize = 4; // u32, DECIDE_* bits
-export const REQUEST_BLOCKS: usize = 8; // u32: whole blocks whose chain hashes stand in HASHES
-export const REQUEST_PROMPT_TOKENS: usize = 12; // u32
-export const REQUEST_OUTPUT_TOKENS: usize = 16; // u32: estimated output tokens that are charged as load
-export const REQUEST_PRIORITY: usize = 20; // i32
-export const REQUEST_NOW: usize = 24; // f64: milliseconds of the pool clock
-export const REQUEST_ADAPTER: usize = 32; // u64: hash of the target model name
-export const REQUEST_BLOCK_TOKENS: usize = 40; // u32
-export const REQUEST_PEER: usize = 44; // u32: slot + 1 that an earlier profile of the same request picked, 0 = none
-export const REQUEST_RANDOM: usize = 48; // 2 × u64: state of this thread's generator (xoroshiro128+)
-export const REQUEST_HELD: usize = 3072; // u32: ledger entry + 1 that a dispatch charged for this request, 0 = none
-export const REQUEST_HELD_GENERATION: usize = 3076; // u32
-export const REQUEST_WAIT_SLOT: usize = 3080; // u32: free wait slot + 1, 0 = none is left
-export const REQUEST_KEYS: usize = 1024; // u64 × MAX_KEYS: hashes of the header values that the profiles look at, 0 = absent
+/** The request. */
+@unmanaged
+export class Request {
+  /** Number of the profile · host · none. */
+  profile: u32;
+  /** DECIDE_* bits · host · none. */
+  flags: u32;
+  /** Whole blocks whose chain hashes stand in HASHES · host · none. */
+  blocks: u32;
+  /** Tokens of the prompt · host · none. */
+  promptTokens: u32;
+  /** Estimated output tokens that are charged as load · host · none. */
+  outputTokens: u32;
+  /** Priority · host · none. */
+  priority: i32;
+  /** Milliseconds of the pool clock · host · none. */
+  now: f64;
+  /** Hash of the target model name · host · none. */
+  adapter: u64;
+  /** Tokens of a block · host · none. */
+  blockTokens: u32;
+  /** Slot + 1 that an earlier profile of the same request picked, 0 = none · host · none. */
+  peer: u32;
+  /** First word of the generator's state (xoroshiro128+) · host · none. */
+  randomLow: u64;
+  /** Second word of the generator's state · host · none. */
+  randomHigh: u64;
+}
+
+/** The answer. */
+@unmanaged
+export class Answer {
+  /** Endpoints picked · decide · none. */
+  count: u32;
+  /** Ledger entry + 1, 0 = not charged · decide · none. */
+  ticket: u32;
+  /** Generation of the ledger entry · decide · none. */
+  ticketGeneration: u32;
+  /** Blocks that the first pick holds already · decide · none. */
+  matched: u32;
+  /** Blocks of the prompt, tail included · decide · none. */
+  total: u32;
+  /** Endpoints left after the filters · decide · none. */
+  candidates: u32;
+  /** Weighted score of the first pick · decide · none. */
+  score: f32;
+  /** Tokens charged for the first pick · decide · none. */
+  uncachedTokens: u32;
+  /** Slot + 1 that marginal cost would pick, 0 = it was not asked · decide · none. */
+  wouldPick: u32;
+}
+
+/** Latencies that the request wants. */
+@unmanaged
+export class WantedTimes {
+  /** Longest time to first token, ms, 0 = none wanted · host · none. */
+  ttft: f32;
+  /** Longest time per output token, ms, 0 = none wanted · host · none. */
+  tpot: f32;
+}
+
+/** Latencies predicted for the first pick. */
+@unmanaged
+export class PredictedTimes {
+  /** Predicted time to first token of the first pick, ms, NaN = no prediction · decide · none. */
+  ttft: f32;
+  /** Predicted time per output token of the first pick, ms, NaN = no prediction · decide · none. */
+  tpot: f32;
+}
+
+/** What the host holds for a request that the capacity gate may let wait. */
+@unmanaged
+export class Hold {
+  /** Ledger entry + 1 that a grant charged for this request, 0 = none · host · none. */
+  ticket: u32;
+  /** Generation of that entry · host · none. */
+  ticketGeneration: u32;
+  /** Free wait slot + 1, 0 = none is left · host · none. */
+  waitSlot: u32;
+}
+
+const ANSWER: usize = 64;
+const WANTED: usize = 2048;
+const PREDICTED_TIMES: usize = 2176;
+const HOLD: usize = 3072;
+
+export function request(): Request {
+  return changetype<Request>(REQUEST);
+}
+
+export function answer(): Answer {
+  return changetype<Answer>(REQUEST + ANSWER);
+}
+
+export function wantedTimes(): WantedTimes {
+  return changetype<WantedTimes>(REQUEST + WANTED);
+}
+
+export function predictedTimes(): PredictedTimes {
+  return changetype<PredictedTimes>(REQUEST + PREDICTED_TIMES);
+}
+
+export function hold(): Hold {
+  return changetype<Hold>(REQUEST + HOLD);
+}
+
+/** Slot of pick `index`. */
+export function pickedSlot(index: u32): u32 {
+  return load<u32>(REQUEST + ANSWER_PICKS + ((<usize>index) << 2));
+}
+
+export function setPickedSlot(index: u32, slot: u32): void {
+  store<u32>(REQUEST + ANSWER_PICKS + ((<usize>index) << 2), slot);
+}
+
+export const REQUEST_PROFILE: usize = offsetof<Request>('profile');
+export const REQUEST_FLAGS: usize = offsetof<Request>('flags');
+export const REQUEST_BLOCKS: usize = offsetof<Request>('blocks');
+export const REQUEST_PROMPT_TOKENS: usize = offsetof<Request>('promptTokens');
+export const REQUEST_OUTPUT_TOKENS: usize = offsetof<Request>('outputTokens');
+export const REQUEST_PRIORITY: usize = offsetof<Request>('priority');
+export const REQUEST_NOW: usize = offsetof<Request>('now');
+export const REQUEST_ADAPTER: usize = offsetof<Request>('adapter');
+export const REQUEST_BLOCK_TOKENS: usize = offsetof<Request>('blockTokens');
+export const REQUEST_PEER: usize = offsetof<Request>('peer');
+export const REQUEST_RANDOM: usize = offsetof<Request>('randomLow');
+export const REQUEST_WANTED_TTFT: usize = WANTED + offsetof<WantedTimes>('ttft');
+export const REQUEST_WANTED_TPOT: usize = WANTED + offsetof<WantedTimes>('tpot');
+export const REQUEST_HELD: usize = HOLD + offsetof<Hold>('ticket');
+export const REQUEST_HELD_GENERATION: usize = HOLD + offsetof<Hold>('ticketGeneration');
+export const REQUEST_WAIT_SLOT: usize = HOLD + offsetof<Hold>('waitSlot');
+export const REQUEST_KEYS: usize = 1024;
 export const MAX_KEYS: u32 = 16;
-export const REQUEST_WANTED_TTFT: usize = 2048; // f32: longest time to first token that the request wants, ms, 0 = it wants none
-export const REQUEST_WANTED_TPOT: usize = 2052; // f32: the same for the time per output token
+
+export const ANSWER_COUNT: usize = ANSWER + offsetof<Answer>('count');
+export const ANSWER_TICKET: usize = ANSWER + offsetof<Answer>('ticket');
+export const ANSWER_TICKET_GENERATION: usize = ANSWER + offsetof<Answer>('ticketGeneration');
+export const ANSWER_MATCHED: usize = ANSWER + offsetof<Answer>('matched');
+export const ANSWER_TOTAL: usize = ANSWER + offsetof<Answer>('total');
+export const ANSWER_CANDIDATES: usize = ANSWER + offsetof<Answer>('candidates');
+export const ANSWER_SCORE: usize = ANSWER + offsetof<Answer>('score');
+export const ANSWER_UNCACHED_TOKENS: usize = ANSWER + offsetof<Answer>('uncachedTokens');
+export const ANSWER_WOULD_PICK: usize = ANSWER + offsetof<Answer>('wouldPick');
+export const ANSWER_TTFT: usize = PREDICTED_TIMES + offsetof<PredictedTimes>('ttft');
+export const ANSWER_TPOT: usize = PREDICTED_TIMES + offsetof<PredictedTimes>('tpot');
+export const ANSWER_PICKS: usize = 256;
+export const MAX_PICKS: u32 = 64;
 
 export const DECIDE_SUBSET: u32 = 1; // only the slots of the subset mask
 export const DECIDE_UNCHARGED: u32 = 2; // look, but charge nothing and insert nothing
@@ -32,21 +169,6 @@ export const DECIDE_BLIND: u32 = 131072; // the first token of the answer will n
 export const DECIDE_QUEUED: u32 = 262144; // it has to go through the queues, whether there is room or not
 export const DECIDE_UNSTORED: u32 = 256; // charge, but store nothing: storePick follows when the whole request is placed
 export const DECIDE_FURTHER: u32 = 512; // a further profile of the request decided last: what was matched for it still holds
-
-// The answer (decide → host).
-export const ANSWER_COUNT: usize = 64; // u32: endpoints picked
-export const ANSWER_TICKET: usize = 68; // u32: ledger entry + 1; 0 = not charged
-export const ANSWER_TICKET_GENERATION: usize = 72; // u32
-export const ANSWER_MATCHED: usize = 76; // u32: blocks that the first pick holds already
-export const ANSWER_TOTAL: usize = 80; // u32: blocks of the prompt, tail included
-export const ANSWER_CANDIDATES: usize = 84; // u32: endpoints left after the filters
-export const ANSWER_SCORE: usize = 88; // f32: weighted score of the first pick
-export const ANSWER_UNCACHED_TOKENS: usize = 92; // u32: tokens charged for the first pick
-export const ANSWER_WOULD_PICK: usize = 96; // u32: slot + 1 that marginal cost would pick, 0 = it was not asked
-export const ANSWER_TTFT: usize = 2176; // f32: time to first token predicted for the first pick, ms, NaN = nothing
-export const ANSWER_TPOT: usize = 2180; // f32: time per output token predicted for it
-export const ANSWER_PICKS: usize = 256; // u32 × MAX_PICKS: slots in order of preference
-export const MAX_PICKS: u32 = 64;
 
 export const DECIDED: u32 = 0;
 export const DECIDE_NO_CANDIDATES: u32 = 1; // no live endpoint, or none in the subset

@@ -17,9 +17,9 @@ import {
   SIGNAL_RUNNING,
   SIGNAL_WAITING,
 } from '../endpoints';
-import { HEADER, HEADER_POOL, KEYS, MATCH, REQUEST } from '../memory';
+import { HEADER, HEADER_POOL, KEYS, MATCH } from '../memory';
 import { POOL_SLOTS_SEEN } from '../pool-words';
-import { REQUEST_BLOCK_TOKENS, REQUEST_PROMPT_TOKENS } from '../request-area';
+import { request } from '../request-area';
 
 export const VALUE_NONE: u32 = 0; // nobody has it
 export const VALUE_ACTIVE_REQUESTS: u32 = 1; // requests in flight from here
@@ -112,9 +112,9 @@ export function uncachedTokens(at: usize, prompt: v128, block: v128, zero: v128)
 }
 
 export function promptTokens(): f32 {
-  return <f32>load<u32>(REQUEST + REQUEST_PROMPT_TOKENS);
+  return <f32>request().promptTokens;
 }
 
 export function blockTokens(): f32 {
-  return <f32>load<u32>(REQUEST + REQUEST_BLOCK_TOKENS);
+  return <f32>request().blockTokens;
 }

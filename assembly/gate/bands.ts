@@ -7,7 +7,6 @@
 // hold its own work and that of higher bands, so that what waits below never closes the window above.
 import {
   GATE,
-  GATE_BANDS,
   GATE_CEILINGS,
   GATE_DRAINS,
   GATE_PRIORITIES,
@@ -15,6 +14,7 @@ import {
   GATE_USED,
   GATE_WAIT_MASK,
   GATE_WAITING,
+  gateHead,
 } from './layout';
 
 /** One table behind the other, each of GATE_RANKS cells. */
@@ -26,7 +26,7 @@ function priorityOf(rank: u32): i32 {
 
 /** Bands of higher priority than `priority`: the rank that it has or would get. */
 function placeOf(priority: i32): u32 {
-  const bands = load<u32>(GATE, GATE_BANDS);
+  const bands = gateHead().bands;
   let rank: u32 = 0;
   while (rank < bands && priorityOf(rank) > priority) rank++;
   return rank;
@@ -35,18 +35,18 @@ function placeOf(priority: i32): u32 {
 /** Rank of a priority; one without a band goes with the next band below, or with the lowest. */
 export function rankOf(priority: i32): u32 {
   const rank = placeOf(priority);
-  const bands = load<u32>(GATE, GATE_BANDS);
+  const bands = gateHead().bands;
   return rank < bands ? rank : bands == 0 ? 0 : bands - 1;
 }
 
 /** Priority of the band that `priority` is counted in. */
 export function bandOf(priority: i32): i32 {
-  return load<u32>(GATE, GATE_BANDS) == 0 ? priority : priorityOf(rankOf(priority));
+  return gateHead().bands == 0 ? priority : priorityOf(rankOf(priority));
 }
 
 export function bandKnown(priority: i32): bool {
   const rank = placeOf(priority);
-  return rank < load<u32>(GATE, GATE_BANDS) && priorityOf(rank) == priority;
+  return rank < gateHead().bands && priorityOf(rank) == priority;
 }
 
 function move(table: usize, from: u32, to: u32, count: u32): void {
@@ -59,7 +59,7 @@ function move(table: usize, from: u32, to: u32, count: u32): void {
  * @returns false when the table is full or the band is there
  */
 export function bandAdd(priority: i32): bool {
-  const bands = load<u32>(GATE, GATE_BANDS);
+  const bands = gateHead().bands;
   if (bands >= GATE_RANKS || bandKnown(priority)) return false;
   const rank = placeOf(priority);
   const at = GATE + ((<usize>rank) << 2);
@@ -73,7 +73,7 @@ export function bandAdd(priority: i32): bool {
   // Until somebody says otherwise it may take what its neighbour may; the lowest one of all takes everything.
   if (bands == 0) store<f32>(at, 1, GATE_CEILINGS);
   else if (rank == bands) store<f32>(at, load<f32>(at - 4, GATE_CEILINGS), GATE_CEILINGS);
-  store<u32>(GATE, bands + 1, GATE_BANDS);
+  gateHead().bands = bands + 1;
   waitMaskUpdate();
   return true;
 }
@@ -81,12 +81,12 @@ export function bandAdd(priority: i32): bool {
 /** Remove a band in which nothing waits. The pending columns must be summed again afterwards. @returns false otherwise */
 export function bandRemove(priority: i32): bool {
   const rank = placeOf(priority);
-  const bands = load<u32>(GATE, GATE_BANDS);
+  const bands = gateHead().bands;
   if (!bandKnown(priority) || load<u32>(GATE + ((<usize>rank) << 2), GATE_WAITING) != 0) return false;
   for (let table: usize = GATE_PRIORITIES; table <= GATE_USED; table += TABLE_BYTES) {
     move(table, rank + 1, rank, bands - rank - 1);
   }
-  store<u32>(GATE, bands - 1, GATE_BANDS);
+  gateHead().bands = bands - 1;
   waitMaskUpdate();
   return true;
 }
@@ -99,7 +99,7 @@ export function bandUsed(rank: u32, now: f64): void {
 /** Remove the bands in which nothing waits and that had no request since `before`, in seconds. @returns how many */
 export function bandsForget(before: u32): u32 {
   let gone: u32 = 0;
-  for (let rank = load<u32>(GATE, GATE_BANDS); rank > 0; rank--) {
+  for (let rank = gateHead().bands; rank > 0; rank--) {
     const at = GATE + ((<usize>(rank - 1)) << 2);
     if (load<u32>(at, GATE_USED) < before && bandRemove(load<i32>(at, GATE_PRIORITIES))) gone++;
   }
@@ -108,7 +108,7 @@ export function bandsForget(before: u32): u32 {
 
 function waitMaskUpdate(): void {
   let mask: u32 = 0;
-  const bands = load<u32>(GATE, GATE_BANDS);
+  const bands = gateHead().bands;
   for (let rank: u32 = 0; rank < bands; rank++) {
     if (load<u32>(GATE + ((<usize>rank) << 2), GATE_WAITING) != 0) mask |= 1 << rank;
   }
@@ -134,10 +134,10 @@ export function waitingIn(rank: u32): u32 {
 
 /** Whether this is the highest of several bands. */
 export function isTop(rank: u32): bool {
-  return rank == 0 && load<u32>(GATE, GATE_BANDS) > 1;
+  return rank == 0 && gateHead().bands > 1;
 }
 
 /** Whether a request of this rank would overtake one that waits. */
 export function mustWait(rank: u32): bool {
-  return (load<u32>(GATE, GATE_WAIT_MASK) & ((2 << rank) - 1)) != 0;
+  return (gateHead().waitMask & ((2 << rank) - 1)) != 0;
 }

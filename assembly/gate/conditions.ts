@@ -14,6 +14,8 @@
 //       room for the highest band's next request
 // Between the lowest and the highest band the bounds are interpolated by rank. Ceilings scale what a band may take.
 // The detectors close an endpoint at its own saturation: one with room is open, however full the others are.
+import * as column from '../columns/column';
+import { slotOffset } from '../columns/column';
 import { laneSumOfIntegers } from '../columns/lanes';
 import { waitingKeys } from '../columns/values';
 import {
@@ -23,7 +25,6 @@ import {
   COLUMN_KNOWN,
   COLUMN_KV_USAGE,
   COLUMN_SIGNAL_TIME,
-  cell,
   columnAddress,
   SIGNAL_KV_USAGE,
   SIGNAL_WAITING,
@@ -32,22 +33,12 @@ import {
 import { CANDIDATES, KEPT, KEYS, MATCH } from '../memory';
 import {
   GATE,
-  GATE_BANDS,
-  GATE_BLOCK_TOKENS,
   GATE_CEILINGS,
   GATE_CONCURRENCY_REQUESTS,
   GATE_CONCURRENCY_TOKENS,
-  GATE_FOOT,
   GATE_LEARNED,
-  GATE_MODE,
-  GATE_QUEUE_THRESHOLD,
-  GATE_REQUESTS,
-  GATE_RESERVE,
-  GATE_SHARE,
-  GATE_STALENESS,
-  GATE_TOKENS,
-  GATE_USAGE_THRESHOLD,
   GATE_UTILIZATION,
+  gateHead,
   ROOM_BLOCKED,
   ROOM_CAPACITY,
   ROOM_KV_NOW,
@@ -61,9 +52,9 @@ import {
   ROOM_REMOTE_TOKENS,
   ROOM_STRETCH,
   ROOM_WINDOW,
-  room,
   roomColumn,
 } from './layout';
+import * as room from './room';
 
 /** Part of a KV cache that the lowest and the highest band may fill, and what they leave for the highest's next. */
 export const LOW_SHARE: f32 = 0.95;
@@ -75,7 +66,7 @@ export const HIGH_MORE: f32 = 2;
 
 /** 0 for the highest band, 1 for the lowest; a band alone is a lowest one. */
 export function depth(rank: u32): f32 {
-  const bands = load<u32>(GATE, GATE_BANDS);
+  const bands = gateHead().bands;
   return bands <= 1 ? 1 : <f32>rank / <f32>(bands - 1);
 }
 
@@ -85,7 +76,7 @@ export function ceilingOf(rank: u32): f32 {
 
 /** What this picker may have in flight on an endpoint, of `most` that all may: a whole one at least. */
 function shareOf(most: f32): f32 {
-  const share = load<f32>(GATE, GATE_SHARE);
+  const share = gateHead().share;
   return share == 1 ? most : max<f32>(1, floor<f32>(most * share));
 }
 
@@ -96,7 +87,7 @@ function shareOf(most: f32): f32 {
 function keepByWindow(used: u32, rank: u32, prefill: u32, ceiling: f32): void {
   const zero = f32x4.splat(0);
   const prompt = f32x4.splat(<f32>prefill);
-  const block = f32x4.splat(<f32>load<u32>(GATE, GATE_BLOCK_TOKENS));
+  const block = f32x4.splat(<f32>gateHead().blockTokens);
   const part = f32x4.splat(ceiling);
   const window = roomColumn(ROOM_WINDOW);
   const stretch = roomColumn(ROOM_STRETCH);
@@ -120,11 +111,11 @@ function keepByWindow(used: u32, rank: u32, prefill: u32, ceiling: f32): void {
 /** (3): keep in KEPT those with nothing in flight, or with room in the cache, or of which nobody knows how large it is. */
 function keepByCache(used: u32, rank: u32, promptTokens: u32, ceiling: f32): void {
   const deep = depth(rank);
-  const foot = rank == 0 ? <f32>0 : load<f32>(GATE, GATE_FOOT) * FOOT_ROOM * deep;
+  const foot = rank == 0 ? <f32>0 : gateHead().foot * FOOT_ROOM * deep;
   const zero = f32x4.splat(0);
-  const block = f32x4.splat(<f32>load<u32>(GATE, GATE_BLOCK_TOKENS));
+  const block = f32x4.splat(<f32>gateHead().blockTokens);
   const weight = f32x4.splat(deep);
-  const need = f32x4.splat(<f32>promptTokens + deep * load<f32>(GATE, GATE_RESERVE));
+  const need = f32x4.splat(<f32>promptTokens + deep * gateHead().reserve);
   const share = f32x4.splat((HIGH_SHARE - (HIGH_SHARE - LOW_SHARE) * deep) * ceiling);
   const left = f32x4.splat(foot);
   const inflight = columnAddress(COLUMN_INFLIGHT);
@@ -179,7 +170,7 @@ function keepByLimit(used: u32, rank: u32, ceiling: f32): u32 {
 
 /** Mark in KEPT the candidates that the learned rule leaves open. @returns how many */
 function keepLearned(used: u32, rank: u32, prefill: u32, promptTokens: u32): u32 {
-  const ceiling = ceilingOf(rank) * load<f32>(GATE, GATE_SHARE);
+  const ceiling = ceilingOf(rank) * gateHead().share;
   keepByWindow(used, rank, prefill, ceiling);
   keepByCache(used, rank, promptTokens, ceiling);
   return keepByLimit(used, rank, ceiling);
@@ -188,10 +179,10 @@ function keepLearned(used: u32, rank: u32, prefill: u32, promptTokens: u32): u32
 /** max(waiting / threshold, usage / threshold); without fresh signals what the ledger has pending stands for waiting. */
 function utilization(used: u32, now: f64): void {
   const both = i32x4.splat(SIGNAL_WAITING | SIGNAL_KV_USAGE);
-  const queue = f32x4.splat(load<f32>(GATE, GATE_QUEUE_THRESHOLD));
-  const usage = f32x4.splat(load<f32>(GATE, GATE_USAGE_THRESHOLD));
-  const oldest = f64x2.splat(now - <f64>load<f32>(GATE, GATE_STALENESS));
-  const bands = load<u32>(GATE, GATE_BANDS);
+  const queue = f32x4.splat(gateHead().queueThreshold);
+  const usage = f32x4.splat(gateHead().usageThreshold);
+  const oldest = f64x2.splat(now - <f64>gateHead().staleness);
+  const bands = gateHead().bands;
   const pending = roomColumn(ROOM_PENDING_COUNT + (bands == 0 ? 0 : bands - 1));
   const others = roomColumn(ROOM_REMOTE_COUNT);
   const known = columnAddress(COLUMN_KNOWN);
@@ -214,10 +205,8 @@ function concurrency(used: u32, mode: u32): void {
   const inflight = columnAddress(COLUMN_INFLIGHT);
   const tokens = columnAddress(COLUMN_INFLIGHT_TOKENS);
   // Divided, not multiplied by an inverse: n of n must be exactly 1.
-  const mostRequests = f32x4.splat(
-    mode == GATE_CONCURRENCY_TOKENS ? Infinity : shareOf(load<f32>(GATE, GATE_REQUESTS)),
-  );
-  const mostTokens = f32x4.splat(mode == GATE_CONCURRENCY_REQUESTS ? Infinity : shareOf(load<f32>(GATE, GATE_TOKENS)));
+  const mostRequests = f32x4.splat(mode == GATE_CONCURRENCY_TOKENS ? Infinity : shareOf(gateHead().requests));
+  const mostTokens = f32x4.splat(mode == GATE_CONCURRENCY_REQUESTS ? Infinity : shareOf(gateHead().tokens));
   const others = roomColumn(ROOM_REMOTE_REQUESTS);
   const othersTokens = roomColumn(ROOM_REMOTE_TOKENS);
   for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
@@ -230,18 +219,18 @@ function concurrency(used: u32, mode: u32): void {
 
 /** The learned rule as one number: the fullest of window, limit and cache, of this picker's share, as the lowest band sees them. */
 function learnedSaturation(slot: u32): f32 {
-  const bands = load<u32>(GATE, GATE_BANDS);
+  const bands = gateHead().bands;
   const lowest = bands == 0 ? 0 : bands - 1;
-  const window = load<f32>(room(ROOM_WINDOW, slot)) * load<f32>(room(ROOM_STRETCH, slot));
-  const pending = load<u32>(room(ROOM_PENDING + lowest, slot)) + load<u32>(room(ROOM_REMOTE_TOKENS, slot));
-  const requests = load<u32>(cell(COLUMN_INFLIGHT, slot)) + load<u32>(room(ROOM_REMOTE_REQUESTS, slot));
-  const share = load<f32>(GATE, GATE_SHARE);
-  const limit = load<f32>(room(ROOM_LIMIT, slot));
+  const window = room.f32(ROOM_WINDOW, slot) * room.f32(ROOM_STRETCH, slot);
+  const pending = room.u32(ROOM_PENDING + lowest, slot) + room.u32(ROOM_REMOTE_TOKENS, slot);
+  const requests = column.u32(COLUMN_INFLIGHT, slot) + room.u32(ROOM_REMOTE_REQUESTS, slot);
+  const share = gateHead().share;
+  const limit = room.f32(ROOM_LIMIT, slot);
   let most = max(<f32>pending / window, limit > 0 ? <f32>requests / limit : share);
-  const capacity = load<f32>(room(ROOM_CAPACITY, slot)) * LOW_SHARE;
+  const capacity = room.f32(ROOM_CAPACITY, slot) * LOW_SHARE;
   if (capacity > 0) {
-    const prompts = load<u32>(cell(COLUMN_ACTIVE_BLOCKS, slot)) * load<u32>(GATE, GATE_BLOCK_TOKENS);
-    const held = prompts + load<u32>(room(ROOM_KV_RESERVED, slot)) + load<u32>(room(ROOM_REMOTE_KV, slot));
+    const prompts = column.u32(COLUMN_ACTIVE_BLOCKS, slot) * gateHead().blockTokens;
+    const held = prompts + room.u32(ROOM_KV_RESERVED, slot) + room.u32(ROOM_REMOTE_KV, slot);
     most = max(most, <f32>held / capacity);
   }
   return most / share;
@@ -249,10 +238,10 @@ function learnedSaturation(slot: u32): f32 {
 
 /** Fill KEYS with the saturation of every endpoint: 1 or more = full. */
 export function saturationKeys(used: u32, now: f64): void {
-  const mode = load<u32>(GATE, GATE_MODE);
+  const mode = gateHead().mode;
   if (mode == GATE_UTILIZATION) return utilization(used, now);
   if (mode != GATE_LEARNED) return concurrency(used, mode);
-  for (let slot: u32 = 0; slot < used; slot++) store<f32>(KEYS + ((<usize>slot) << 2), learnedSaturation(slot));
+  for (let slot: u32 = 0; slot < used; slot++) store<f32>(KEYS + slotOffset(slot), learnedSaturation(slot));
 }
 
 /** Mark in KEPT the candidates whose saturation is below the band's ceiling. @returns how many */
@@ -279,7 +268,7 @@ export function markOpen(used: u32, rank: u32, prefill: u32, prompt: u32, held: 
   let count: u32 = 0;
   // A band whose ceiling is 0 may take nothing, not even an idle endpoint.
   if (ceilingOf(rank) <= 0) memory.fill(KEPT, 0, (<usize>used) << 2);
-  else if (load<u32>(GATE, GATE_MODE) == GATE_LEARNED) count = keepLearned(used, rank, prefill, prompt);
+  else if (gateHead().mode == GATE_LEARNED) count = keepLearned(used, rank, prefill, prompt);
   else count = keepBelowCeiling(used, rank, now);
   if (held == 0) return count;
   const at = (<usize>(held - 1)) << 2;

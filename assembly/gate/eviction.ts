@@ -9,20 +9,10 @@
 // llm-d-router does it: lowest priority, then no first token yet, then where the fewest have to go, then the newest. An endpoint
 // on which all of them together would not make the room is left alone.
 import { slotsUsed } from '../columns/candidates';
-import { COLUMN_ACTIVE_BLOCKS, COLUMN_GENERATION, COLUMN_INFLIGHT, COLUMN_INFLIGHT_TOKENS, cell } from '../endpoints';
-import {
-  entryAt,
-  entryBlocks,
-  entryCharged,
-  entryGeneration,
-  entryOf,
-  entryPriority,
-  entrySlot,
-  entrySlotGeneration,
-  entryThread,
-  entryTime,
-  entryTokens,
-} from '../load/ledger';
+import * as column from '../columns/column';
+import { slotOffset } from '../columns/column';
+import { COLUMN_ACTIVE_BLOCKS, COLUMN_GENERATION, COLUMN_INFLIGHT, COLUMN_INFLIGHT_TOKENS } from '../endpoints';
+import { entryAt, entryOf, isCharged } from '../load/ledger';
 import { COMMIT_LOCK, lockAcquire, lockRelease } from '../lock';
 import { CANDIDATES, KEYS, MATCH, OVERLAP, REQUESTS, SCORE } from '../memory';
 import { rankOf } from './bands';
@@ -37,41 +27,27 @@ import {
   LOW_SHARE,
   saturationKeys,
 } from './conditions';
-import { queuesForeign } from './foreign';
+import { queuesForeign } from './foreign-queues';
 import {
-  GATE,
-  GATE_BLOCK_TOKENS,
   GATE_CONCURRENCY_REQUESTS,
   GATE_CONCURRENCY_TOKENS,
-  GATE_FOOT,
   GATE_LEARNED,
-  GATE_MODE,
-  GATE_REQUESTS,
-  GATE_RESERVE,
-  GATE_TOKENS,
   GATE_UTILIZATION,
+  gateChargeAt,
+  gateHead,
   gateOn,
   NOTE_COUNTED,
   NOTE_EVICTED,
   NOTE_LOST,
-  NOTE_OUTPUT,
   NOTE_PENDING,
-  NOTE_PLAIN,
-  NOTE_RESERVE,
-  NOTE_STATE,
-  noteAt,
   ROOM_CAPACITY,
   ROOM_KV_NOW,
   ROOM_KV_RESERVED,
   ROOM_LIMIT,
-  room,
-  WAIT_SLOT_PRIORITY,
-  WAIT_SLOT_PROMPT,
-  WAIT_SLOT_STATE,
-  WAIT_SLOT_UNCACHED,
   WAIT_SLOT_WAITING,
-  waitSlotAddress,
+  waitSlotAt,
 } from './layout';
+import * as room from './room';
 import { waitSlotCandidates } from './wait-slots';
 
 const SHORT: u32 = 20;
@@ -83,39 +59,39 @@ let chosenPriority: i32 = 0;
 
 /** Requests that have to leave a slot before it is open, as f32: what is on its way out already is taken off. */
 function missingRequests(slot: u32): usize {
-  return KEYS + ((<usize>slot) << 2);
+  return KEYS + slotOffset(slot);
 }
 /** Tokens that have to leave it, f32. */
 function missingTokens(slot: u32): usize {
-  return SCORE + ((<usize>slot) << 2);
+  return SCORE + slotOffset(slot);
 }
 /** Requests on it that may be ended, u32. */
 function evictable(slot: u32): usize {
-  return OVERLAP + ((<usize>slot) << 2);
+  return OVERLAP + slotOffset(slot);
 }
 /** Their tokens, f32. */
 function evictableTokens(slot: u32): usize {
-  return MATCH + ((<usize>slot) << 2);
+  return MATCH + slotOffset(slot);
 }
 
 function isCandidate(slot: u32): bool {
-  return load<i32>(CANDIDATES + ((<usize>slot) << 2)) != 0;
+  return load<i32>(CANDIDATES + slotOffset(slot)) != 0;
 }
 
 /** The rule of conditions.ts, asked the other way round: what is too much on an endpoint for a request of this rank. */
 function measureLearned(slot: u32, rank: u32, prompt: u32): void {
   const deep = depth(rank);
   const ceiling = ceilingOf(rank);
-  const inflight = <f32>load<u32>(cell(COLUMN_INFLIGHT, slot));
-  const limit = load<f32>(room(ROOM_LIMIT, slot)) * (1 + HIGH_FACTOR * (1 - deep)) * ceiling + HIGH_MORE * (1 - deep);
+  const inflight = <f32>column.u32(COLUMN_INFLIGHT, slot);
+  const limit = room.f32(ROOM_LIMIT, slot) * (1 + HIGH_FACTOR * (1 - deep)) * ceiling + HIGH_MORE * (1 - deep);
   store<f32>(missingRequests(slot), inflight + 1 - limit);
-  const all = load<f32>(room(ROOM_CAPACITY, slot));
+  const all = room.f32(ROOM_CAPACITY, slot);
   if (all <= 0 || inflight == 0) return;
-  const now = <f32>load<u32>(room(ROOM_KV_NOW, slot));
-  const later = <f32>load<u32>(room(ROOM_KV_RESERVED, slot));
-  const held = <f32>(load<u32>(cell(COLUMN_ACTIVE_BLOCKS, slot)) * load<u32>(GATE, GATE_BLOCK_TOKENS));
-  const need = <f32>prompt + deep * load<f32>(GATE, GATE_RESERVE);
-  const foot = rank == 0 ? <f32>0 : load<f32>(GATE, GATE_FOOT) * FOOT_ROOM * deep;
+  const now = <f32>room.u32(ROOM_KV_NOW, slot);
+  const later = <f32>room.u32(ROOM_KV_RESERVED, slot);
+  const held = <f32>(column.u32(COLUMN_ACTIVE_BLOCKS, slot) * gateHead().blockTokens);
+  const need = <f32>prompt + deep * gateHead().reserve;
+  const foot = rank == 0 ? <f32>0 : gateHead().foot * FOOT_ROOM * deep;
   const bound = min(all * (HIGH_SHARE - (HIGH_SHARE - LOW_SHARE) * deep) * ceiling, all - foot);
   store<f32>(missingTokens(slot), held + now + deep * (later - now) + need - bound);
 }
@@ -128,15 +104,15 @@ function measureDetected(slot: u32, mode: u32, rank: u32): void {
     store<f32>(missingRequests(slot), load<f32>(missingRequests(slot)) >= ceiling ? 1 : 0);
     return;
   }
-  const requests = <f32>load<u32>(cell(COLUMN_INFLIGHT, slot)) - ceiling * load<f32>(GATE, GATE_REQUESTS);
-  const tokens = <f32>load<u32>(cell(COLUMN_INFLIGHT_TOKENS, slot)) - ceiling * load<f32>(GATE, GATE_TOKENS);
+  const requests = <f32>column.u32(COLUMN_INFLIGHT, slot) - ceiling * gateHead().requests;
+  const tokens = <f32>column.u32(COLUMN_INFLIGHT_TOKENS, slot) - ceiling * gateHead().tokens;
   store<f32>(missingRequests(slot), mode == GATE_CONCURRENCY_TOKENS || requests < 0 ? 0 : floor(requests) + 1);
   store<f32>(missingTokens(slot), mode == GATE_CONCURRENCY_REQUESTS || tokens < 0 ? 0 : tokens + 1);
 }
 
 /** Fill the scratch columns for the candidates. @returns false when one of them lacks nothing but a step's time */
 function measure(used: u32, rank: u32, prompt: u32, now: f64): bool {
-  const mode = load<u32>(GATE, GATE_MODE);
+  const mode = gateHead().mode;
   if (mode == GATE_UTILIZATION) saturationKeys(used, now);
   else memory.fill(KEYS, 0, (<usize>used) << 2);
   memory.fill(SCORE, 0, (<usize>used) << 2);
@@ -144,7 +120,7 @@ function measure(used: u32, rank: u32, prompt: u32, now: f64): bool {
   memory.fill(MATCH, 0, (<usize>used) << 2);
   for (let slot: u32 = 0; slot < used; slot++) {
     // What leaves an engine with a queue that is not ours makes room for that queue.
-    if (queuesForeign(slot)) store<i32>(CANDIDATES + ((<usize>slot) << 2), 0);
+    if (queuesForeign(slot)) store<i32>(CANDIDATES + slotOffset(slot), 0);
     if (!isCandidate(slot)) continue;
     if (mode == GATE_LEARNED) measureLearned(slot, rank, prompt);
     else measureDetected(slot, mode, rank);
@@ -156,34 +132,34 @@ function measure(used: u32, rank: u32, prompt: u32, now: f64): bool {
 /** Tokens that an entry's end frees on its endpoint, for a request of this depth. Shared blocks are counted as its own. */
 function tokensOf(index: u32, mode: u32, deep: f32): f32 {
   const entry = entryAt(index);
-  if (mode != GATE_LEARNED) return <f32>entryTokens(entry);
-  const note = noteAt(index);
-  const output = <f32>load<u32>(note, NOTE_OUTPUT);
-  const more = max<f32>(0, <f32>load<u32>(note, NOTE_RESERVE) - output);
-  const blocks = <f32>(entryBlocks(entry) * load<u32>(GATE, GATE_BLOCK_TOKENS));
-  return blocks + <f32>load<u32>(note, NOTE_PLAIN) + output + deep * more;
+  if (mode != GATE_LEARNED) return <f32>entry.tokens;
+  const charge = gateChargeAt(index);
+  const output = <f32>charge.output;
+  const more = max<f32>(0, <f32>charge.reserve - output);
+  const blocks = <f32>(entry.blocks * gateHead().blockTokens);
+  return blocks + <f32>charge.plain + output + deep * more;
 }
 
 /** An entry that counts on a candidate: its slot, or -1. */
 function candidateOf(index: u32, state: u32): i32 {
   if ((state & NOTE_COUNTED) == 0) return -1;
   const entry = entryAt(index);
-  const slot = entrySlot(entry);
-  if (!entryCharged(entry) || load<u32>(cell(COLUMN_GENERATION, slot)) != entrySlotGeneration(entry)) return -1;
+  const slot = entry.slot;
+  if (!isCharged(entry) || column.u32(COLUMN_GENERATION, slot) != entry.slotGeneration) return -1;
   return isCandidate(slot) ? <i32>slot : -1;
 }
 
 function mayBeEvicted(index: u32, state: u32, rank: u32): bool {
-  const priority = entryPriority(entryAt(index));
+  const priority = entryAt(index).priority;
   return (state & NOTE_EVICTED) == 0 && priority < 0 && rankOf(priority) > rank;
 }
 
 /** Take off what is on its way out, and sum what could follow. */
 function sumEvictable(rank: u32): void {
-  const mode = load<u32>(GATE, GATE_MODE);
+  const mode = gateHead().mode;
   const deep = depth(rank);
   for (let i: u32 = 0; i < REQUESTS; i++) {
-    const state = load<u32>(noteAt(i), NOTE_STATE);
+    const state = gateChargeAt(i).state;
     const found = candidateOf(i, state);
     if (found < 0) continue;
     const slot = <u32>found;
@@ -209,7 +185,7 @@ function needed(slot: u32): f32 {
   const bySlots = ceil(max<f32>(0, load<f32>(missingRequests(slot))));
   if (most == 0 || bySlots > most) return Infinity;
   // An endpoint on which nothing runs takes anything.
-  if (tokens > freed && most < <f32>load<u32>(cell(COLUMN_INFLIGHT, slot))) return Infinity;
+  if (tokens > freed && most < <f32>column.u32(COLUMN_INFLIGHT, slot)) return Infinity;
   return max(bySlots, tokens <= 0 ? 0 : min(most, ceil((tokens * most) / freed)));
 }
 
@@ -227,19 +203,19 @@ function planSlots(used: u32): bool {
 function goesFirst(a: u32, b: u32): bool {
   const one = entryAt(a);
   const other = entryAt(b);
-  if (entryPriority(one) != entryPriority(other)) return entryPriority(one) < entryPriority(other);
-  const waits = load<u32>(noteAt(a), NOTE_STATE) & NOTE_PENDING;
-  if (waits != (load<u32>(noteAt(b), NOTE_STATE) & NOTE_PENDING)) return waits != 0;
-  const least = load<f32>(missingRequests(entrySlot(one)));
-  const others = load<f32>(missingRequests(entrySlot(other)));
-  return least != others ? least < others : entryTime(one) > entryTime(other);
+  if (one.priority != other.priority) return one.priority < other.priority;
+  const waits = gateChargeAt(a).state & NOTE_PENDING;
+  if (waits != (gateChargeAt(b).state & NOTE_PENDING)) return waits != 0;
+  const least = load<f32>(missingRequests(one.slot));
+  const others = load<f32>(missingRequests(other.slot));
+  return least != others ? least < others : one.time > other.time;
 }
 
 /** The request to end first. @returns its ledger entry, or -1 */
 function first(rank: u32): i32 {
   let best: i32 = -1;
   for (let i: u32 = 0; i < REQUESTS; i++) {
-    const state = load<u32>(noteAt(i), NOTE_STATE);
+    const state = gateChargeAt(i).state;
     const slot = candidateOf(i, state);
     if (slot < 0 || !mayBeEvicted(i, state, rank)) continue;
     if (load<f32>(missingRequests(<u32>slot)) == Infinity) continue;
@@ -250,14 +226,14 @@ function first(rank: u32): i32 {
 
 /** The entry to end for a waiting request, or -1. Commit lock held. */
 function choose(thread: u32, waiting: u32, now: f64): i32 {
-  const at = waitSlotAddress(thread, waiting);
-  if (load<u32>(at, WAIT_SLOT_STATE) != WAIT_SLOT_WAITING) return -1;
+  const at = waitSlotAt(thread, waiting);
+  if (at.state != WAIT_SLOT_WAITING) return -1;
   const used = slotsUsed();
-  const rank = rankOf(load<i32>(at, WAIT_SLOT_PRIORITY));
-  const prompt = load<u32>(at, WAIT_SLOT_PROMPT);
+  const rank = rankOf(at.priority);
+  const prompt = at.prompt;
   if (ceilingOf(rank) <= 0 || waitSlotCandidates(thread, waiting, used, -1, now) == 0) return -1;
   memory.fill(MATCH, 0, (<usize>used) << 2);
-  if (keepOpen(used, rank, load<u32>(at, WAIT_SLOT_UNCACHED), prompt, now) != 0) return -1;
+  if (keepOpen(used, rank, at.uncached, prompt, now) != 0) return -1;
   waitSlotCandidates(thread, waiting, used, -1, now);
   if (!measure(used, rank, prompt, now)) return -1;
   sumEvictable(rank);
@@ -274,12 +250,12 @@ export function evictRequest(thread: u32, waiting: u32, now: f64): u32 {
   if (!gateOn() || !lockAcquire(COMMIT_LOCK, SHORT)) return 0;
   const index = choose(thread, waiting, now);
   if (index >= 0) {
-    const note = noteAt(<u32>index);
-    store<u32>(note, load<u32>(note, NOTE_STATE) | NOTE_EVICTED, NOTE_STATE);
+    const charge = gateChargeAt(<u32>index);
+    charge.state = charge.state | NOTE_EVICTED;
     const entry = entryAt(<u32>index);
-    chosenGeneration = entryGeneration(entry);
-    chosenThread = entryThread(entry);
-    chosenPriority = entryPriority(entry);
+    chosenGeneration = entry.generation;
+    chosenThread = entry.thread;
+    chosenPriority = entry.priority;
   }
   lockRelease(COMMIT_LOCK);
   return <u32>(index + 1);
@@ -298,7 +274,7 @@ export function evictedPriority(): i32 {
 
 /** Whether a ticket is still charged. Takes no lock. */
 export function isHeld(ticket: u32, generation: u32): u32 {
-  return u32(entryOf(ticket, generation) != 0);
+  return u32(entryOf(ticket, generation) != null);
 }
 
 /**
@@ -307,9 +283,9 @@ export function isHeld(ticket: u32, generation: u32): u32 {
  */
 export function evictionLost(ticket: u32, generation: u32): u32 {
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
-  if (entryOf(ticket, generation) != 0) {
-    const note = noteAt(ticket - 1);
-    store<u32>(note, load<u32>(note, NOTE_STATE) | NOTE_LOST, NOTE_STATE);
+  if (entryOf(ticket, generation) != null) {
+    const charge = gateChargeAt(ticket - 1);
+    charge.state = charge.state | NOTE_LOST;
   }
   lockRelease(COMMIT_LOCK);
   return 0;

@@ -1,34 +1,83 @@
 // Where everything of the gate lies: what may go on to an endpoint now, and who waits.
 //
-// Owns: REGION_GATE. In this order: the head, GATE_COLUMNS columns of SLOTS cells, REQUESTS ledger notes, then per thread its rings
-// and its wait slots. The commit lock guards the bands, the columns and the notes unless the line says otherwise; settings
+// Owns: REGION_GATE. In this order: the head, GATE_COLUMNS columns of SLOTS cells, REQUESTS gate charges, then per thread its rings
+// and its wait slots. The commit lock guards the bands, the columns and the charges unless the line says otherwise; settings
 // are written by the control thread under it. A ring has one writer and one reader and needs no lock.
 //
+//   head     GateHead, the bell of the control thread, the tables of the bands
 //   columns  one array per field, a 32-bit cell per endpoint slot (a 64-bit column takes two)
-//   notes    what the gate knows about a ledger entry beside the ledger, 32 bytes, same number
+//   charges  one GateCharge per ledger entry, same number
 //   thread   enqueue ring (shard → control thread), return ring (control thread → shard), S wait slots, S sets of slots
 import { REQUESTS, SCANS, SLOTS } from '../memory';
 
-// Head.
-export const GATE_MODE: usize = 0; // u32: GATE_*; settings: control thread, commit lock
-export const GATE_BLOCK_TOKENS: usize = 4; // u32: tokens of a block
-export const GATE_SHARE: usize = 8; // f32: part of every endpoint that this replica may fill, 0 .. 1
-export const GATE_QUEUE_THRESHOLD: usize = 12; // f32: utilization: waiting requests
-export const GATE_USAGE_THRESHOLD: usize = 16; // f32: utilization: share of the KV cache
-export const GATE_STALENESS: usize = 20; // f32: utilization: milliseconds until a signal is unknown
-export const GATE_REQUESTS: usize = 24; // f32: concurrency: requests
-export const GATE_TOKENS: usize = 28; // f32: concurrency: tokens
-export const GATE_BANDS: usize = 64; // u32: bands in the table
-export const GATE_WAIT_MASK: usize = 68; // u32: a bit for every rank with waiting requests
-export const GATE_RESERVE: usize = 72; // f32: tokens that a request is expected to generate at least
-export const GATE_OUT_TOKENS: usize = 80; // f64: generated tokens, decayed
-export const GATE_OUT_ENDS: usize = 88; // f64: completions, decayed
-export const GATE_OUT_TIME: usize = 96; // f64: when both were decayed last, pool clock
-export const GATE_FOOT: usize = 104; // f32: largest request of the highest band, decaying
-export const GATE_POOL_STEP: usize = 108; // f32: EWMA of every endpoint's step time, 0 = no sample
-export const GATE_POOL_TOKEN_MS: usize = 112; // f32: EWMA of every endpoint's time per uncached token, 0 = no sample
-export const GATE_FOREIGN: usize = 116; // u32: 1 while every endpoint queues requests that are not ours
-export const GATE_FOOT_TIME: usize = 120; // f64
+/** Settings of the capacity gate, and on the next line what it has learned about the pool. */
+@unmanaged
+export class GateHead {
+  /** GATE_* rule · control thread · commit lock. */
+  mode: u32;
+  /** Tokens of a block · control thread · commit lock. */
+  blockTokens: u32;
+  /** Part of every endpoint that this replica may fill, 0 .. 1 · control thread · commit lock. */
+  share: f32;
+  /** Utilization: waiting requests · control thread · commit lock. */
+  queueThreshold: f32;
+  /** Utilization: share of the KV cache · control thread · commit lock. */
+  usageThreshold: f32;
+  /** Utilization: milliseconds until a signal is unknown · control thread · commit lock. */
+  staleness: f32;
+  /** Concurrency: requests · control thread · commit lock. */
+  requests: f32;
+  /** Concurrency: tokens · control thread · commit lock. */
+  tokens: f32;
+  private gap0: u64;
+  private gap1: u64;
+  private gap2: u64;
+  private gap3: u64;
+  /** Bands in the table · any thread · commit lock. */
+  bands: u32;
+  /** A bit for every rank with waiting requests · any thread · commit lock, read without it. */
+  waitMask: u32;
+  /** Tokens that a request is expected to generate at least · any thread · commit lock. */
+  reserve: f32;
+  private unused: u32;
+  /** Generated tokens, decayed · any thread · commit lock. */
+  outTokens: f64;
+  /** Completions, decayed · any thread · commit lock. */
+  outEnds: f64;
+  /** Milliseconds of the pool clock at the last decay of both · any thread · commit lock. */
+  outTime: f64;
+  /** Prompt tokens of the largest request of the highest band, decaying · any thread · commit lock. */
+  foot: f32;
+  /** Milliseconds: EWMA of every endpoint's step time, 0 = no sample · any thread · none, a lost sample does no harm. */
+  poolStep: f32;
+  /** Milliseconds: EWMA of every endpoint's time per uncached token, 0 = no sample · any thread · commit lock. */
+  poolTokenMs: f32;
+  /** 1 while every endpoint queues requests of other pickers · any thread · commit lock. */
+  foreign: u32;
+  /** Milliseconds of the pool clock at the last decay of foot · any thread · commit lock. */
+  footTime: f64;
+}
+
+export const GATE_MODE: usize = offsetof<GateHead>('mode');
+export const GATE_BLOCK_TOKENS: usize = offsetof<GateHead>('blockTokens');
+export const GATE_SHARE: usize = offsetof<GateHead>('share');
+export const GATE_QUEUE_THRESHOLD: usize = offsetof<GateHead>('queueThreshold');
+export const GATE_USAGE_THRESHOLD: usize = offsetof<GateHead>('usageThreshold');
+export const GATE_STALENESS: usize = offsetof<GateHead>('staleness');
+export const GATE_REQUESTS: usize = offsetof<GateHead>('requests');
+export const GATE_TOKENS: usize = offsetof<GateHead>('tokens');
+
+export const GATE_BANDS: usize = offsetof<GateHead>('bands');
+export const GATE_WAIT_MASK: usize = offsetof<GateHead>('waitMask');
+export const GATE_RESERVE: usize = offsetof<GateHead>('reserve');
+export const GATE_OUT_TOKENS: usize = offsetof<GateHead>('outTokens');
+export const GATE_OUT_ENDS: usize = offsetof<GateHead>('outEnds');
+export const GATE_OUT_TIME: usize = offsetof<GateHead>('outTime');
+export const GATE_FOOT: usize = offsetof<GateHead>('foot');
+export const GATE_POOL_STEP: usize = offsetof<GateHead>('poolStep');
+export const GATE_POOL_TOKEN_MS: usize = offsetof<GateHead>('poolTokenMs');
+export const GATE_FOREIGN: usize = offsetof<GateHead>('foreign');
+export const GATE_FOOT_TIME: usize = offsetof<GateHead>('footTime');
 export const GATE_BELL: usize = 128; // u32, atomic: counts what the control thread has to look at
 export const GATE_ASLEEP: usize = 192; // u32, atomic: the control thread waits for the bell
 export const GATE_PRIORITIES: usize = 256; // i32 × GATE_RANKS: the bands' priorities, highest first
@@ -76,13 +125,30 @@ export const ROOM_REMOTE_COUNT: u32 = 88; // u32: their requests without a first
 export const ROOM_REMOTE_KV: u32 = 89; // u32: their tokens in the KV cache
 export const GATE_COLUMNS: u32 = 90;
 
-// Notes, u32 unless said otherwise.
-export const NOTE_STATE: usize = 0; // NOTE_* bits, 0 = the gate does not count the entry
-export const NOTE_UNCACHED: usize = 4; // uncached prompt tokens at the charge
-export const NOTE_AHEAD: usize = 8; // tokens that were pending on the endpoint then
-export const NOTE_PLAIN: usize = 12; // prompt tokens outside of whole blocks
-export const NOTE_OUTPUT: usize = 16; // tokens generated so far
-export const NOTE_RESERVE: usize = 20; // tokens counted at least
+/** What the gate counts for a ledger entry; same number, 32 bytes. */
+@unmanaged
+export class GateCharge {
+  /** NOTE_* bits, 0 = the gate does not count the entry · any thread · commit lock. */
+  state: u32;
+  /** Uncached prompt tokens at the charge · any thread · commit lock. */
+  uncached: u32;
+  /** Tokens that were pending on the endpoint then · any thread · commit lock. */
+  ahead: u32;
+  /** Prompt tokens outside of whole blocks · any thread · commit lock. */
+  plain: u32;
+  /** Tokens generated so far · any thread · commit lock. */
+  output: u32;
+  /** Tokens of output counted at least · any thread · commit lock. */
+  reserve: u32;
+}
+
+export const NOTE_STATE: usize = offsetof<GateCharge>('state');
+export const NOTE_UNCACHED: usize = offsetof<GateCharge>('uncached');
+export const NOTE_AHEAD: usize = offsetof<GateCharge>('ahead');
+export const NOTE_PLAIN: usize = offsetof<GateCharge>('plain');
+export const NOTE_OUTPUT: usize = offsetof<GateCharge>('output');
+export const NOTE_RESERVE: usize = offsetof<GateCharge>('reserve');
+
 export const NOTE_BYTES: usize = 32;
 
 export const NOTE_COUNTED: u32 = 1;
@@ -99,31 +165,80 @@ export const RING_BELL: usize = 128;
 export const RING_ASLEEP: usize = 192;
 export const RING_HEAD_BYTES: usize = 256;
 
-// A wait slot. Shard: the thread that waiting the request; everything but the state is written by it before the number
-// goes into its ring, or by the control thread before it comes back.
-export const WAIT_SLOT_STATE: usize = 0; // u32: WAIT_SLOT_*, changed under the commit lock
-export const WAIT_SLOT_RANKED: usize = 4; // i32: priority of its band in the table
-export const WAIT_SLOT_PRIORITY: usize = 8; // i32
-export const WAIT_SLOT_PROMPT: usize = 12; // u32: prompt tokens
-export const WAIT_SLOT_UNCACHED: usize = 16; // u32: those that the best endpoint does not hold
-export const WAIT_SLOT_OUTPUT: usize = 20; // u32: output tokens that are charged as load
-export const WAIT_SLOT_FLAGS: usize = 24; // u32: WAIT_FLAG_* bits
-export const WAIT_SLOT_ENDPOINT: usize = 28; // u32: slot that a dispatch charged
-export const WAIT_SLOT_TICKET: usize = 32; // u32: ledger entry + 1 of a dispatch, 0 = the ledger was full
-export const WAIT_SLOT_TICKET_GENERATION: usize = 36; // u32
-export const WAIT_SLOT_SINCE: usize = 40; // f64: pool clock when it was waiting first
-export const WAIT_SLOT_TTL: usize = 48; // f64: ms that it may wait, NaN = as configured
-export const WAIT_SLOT_DEADLINE: usize = 56; // f64: pool clock of the first token that it asks for, NaN = none
-export const WAIT_SLOT_MOST_OUTPUT: usize = 64; // u32: output tokens that the client allows, 0 = not said
-export const WAIT_SLOT_BODY: usize = 68; // u32: bytes of the body
-export const WAIT_SLOT_OUTCOME: usize = 72; // u32: why it was turned away, or its position when it was queued
-export const WAIT_SLOT_RETRY: usize = 76; // f32: seconds after which it may come again
-export const WAIT_SLOT_POSITION: usize = 80; // u32: requests ahead of it when it was queued
-export const WAIT_SLOT_EXPECTED: usize = 84; // f32: ms that it was expected to wait then
-export const WAIT_SLOT_FLOW_LENGTH: usize = 88; // u32: bytes of the flow's name that are kept
-export const WAIT_SLOT_HANDLE: usize = 92; // u32: the queue's number for it (control thread)
-export const WAIT_SLOT_STICKY: usize = 96; // i32: endpoint slot that holds its prefix and is worth a short wait, -1 = none (decision)
-export const WAIT_SLOT_FLOW: usize = 104; // the flow's name
+/** A wait slot: one request of a shard in the queues. Its flow name follows, then room up to WAIT_SLOT_BYTES. */
+@unmanaged
+export class WaitSlot {
+  /** WAIT_SLOT_* state · shard and control thread · commit lock; WAIT_SLOT_FREE without. */
+  state: u32;
+  /** Priority of its band in the table · shard · commit lock. */
+  ranked: i32;
+  /** Priority of the request · shard · commit lock. */
+  priority: i32;
+  /** Prompt tokens · shard · commit lock. */
+  prompt: u32;
+  /** Prompt tokens that the best endpoint does not hold · shard · commit lock. */
+  uncached: u32;
+  /** Output tokens that are charged as load · shard · commit lock. */
+  output: u32;
+  /** WAIT_FLAG_* bits · shard and control thread · commit lock. */
+  flags: u32;
+  /** Endpoint slot that a dispatch charged · control thread · commit lock. */
+  endpoint: u32;
+  /** Ledger entry + 1 of a dispatch, 0 = the ledger was full · control thread · commit lock. */
+  ticket: u32;
+  /** Generation of that entry · control thread · commit lock. */
+  ticketGeneration: u32;
+  /** Milliseconds of the pool clock when it began to wait · shard before it enqueues · none. */
+  since: f64;
+  /** Milliseconds that it may wait, NaN = as configured · shard before it enqueues · none. */
+  ttl: f64;
+  /** Milliseconds of the pool clock of the first token that it asks for, NaN = none · shard before it enqueues · none. */
+  deadline: f64;
+  /** Output tokens that the client allows, 0 = not said · shard before it enqueues · none. */
+  mostOutput: u32;
+  /** Bytes of the body · shard before it enqueues · none. */
+  body: u32;
+  /** Reason of a rejection, or its position when it was queued · control thread before it returns the slot · none. */
+  outcome: u32;
+  /** Seconds until a client may come again · control thread before it returns the slot · none. */
+  retry: f32;
+  /** Requests ahead of it when it was queued · control thread before it returns the slot · none. */
+  position: u32;
+  /** Milliseconds that it was expected to wait then · control thread before it returns the slot · none. */
+  expected: f32;
+  /** Bytes of the flow's name that are kept · shard before it enqueues · none. */
+  flowLength: u32;
+  /** The queue's number for it · control thread · none. */
+  handle: u32;
+  /** Endpoint slot that holds its prefix and is worth a short wait, -1 = none · shard · commit lock. */
+  sticky: i32;
+  private unused: u32;
+}
+
+export const WAIT_SLOT_STATE: usize = offsetof<WaitSlot>('state');
+export const WAIT_SLOT_RANKED: usize = offsetof<WaitSlot>('ranked');
+export const WAIT_SLOT_PRIORITY: usize = offsetof<WaitSlot>('priority');
+export const WAIT_SLOT_PROMPT: usize = offsetof<WaitSlot>('prompt');
+export const WAIT_SLOT_UNCACHED: usize = offsetof<WaitSlot>('uncached');
+export const WAIT_SLOT_OUTPUT: usize = offsetof<WaitSlot>('output');
+export const WAIT_SLOT_FLAGS: usize = offsetof<WaitSlot>('flags');
+export const WAIT_SLOT_ENDPOINT: usize = offsetof<WaitSlot>('endpoint');
+export const WAIT_SLOT_TICKET: usize = offsetof<WaitSlot>('ticket');
+export const WAIT_SLOT_TICKET_GENERATION: usize = offsetof<WaitSlot>('ticketGeneration');
+export const WAIT_SLOT_SINCE: usize = offsetof<WaitSlot>('since');
+export const WAIT_SLOT_TTL: usize = offsetof<WaitSlot>('ttl');
+export const WAIT_SLOT_DEADLINE: usize = offsetof<WaitSlot>('deadline');
+export const WAIT_SLOT_MOST_OUTPUT: usize = offsetof<WaitSlot>('mostOutput');
+export const WAIT_SLOT_BODY: usize = offsetof<WaitSlot>('body');
+export const WAIT_SLOT_OUTCOME: usize = offsetof<WaitSlot>('outcome');
+export const WAIT_SLOT_RETRY: usize = offsetof<WaitSlot>('retry');
+export const WAIT_SLOT_POSITION: usize = offsetof<WaitSlot>('position');
+export const WAIT_SLOT_EXPECTED: usize = offsetof<WaitSlot>('expected');
+export const WAIT_SLOT_FLOW_LENGTH: usize = offsetof<WaitSlot>('flowLength');
+export const WAIT_SLOT_HANDLE: usize = offsetof<WaitSlot>('handle');
+export const WAIT_SLOT_STICKY: usize = offsetof<WaitSlot>('sticky');
+
+export const WAIT_SLOT_FLOW: usize = offsetof<WaitSlot>(); // the flow's name
 export const WAIT_SLOT_FLOW_BYTES: u32 = 256;
 export const WAIT_SLOT_BYTES: usize = 384;
 
@@ -142,7 +257,7 @@ export const WAIT_FLAG_ASIDE: u32 = 16; // it waits, or has waited, for WAIT_SLO
 /** Addresses of this instance; set by gateBind(), constant afterwards. */
 export let GATE: usize = 0;
 let columns: usize = 0;
-let notes: usize = 0;
+let charges: usize = 0;
 let threads: usize = 0;
 
 function ringBytes(numbers: u32): u64 {
@@ -161,12 +276,16 @@ export function gateRegionBytes(p: u32, r: u32, k: u32, s: u32): u64 {
 export function gateBind(gate: usize): void {
   GATE = gate;
   columns = gate + GATE_HEAD_BYTES;
-  notes = columns + <usize>SLOTS * 4 * GATE_COLUMNS;
-  threads = notes + <usize>REQUESTS * NOTE_BYTES;
+  charges = columns + <usize>SLOTS * 4 * GATE_COLUMNS;
+  threads = charges + <usize>REQUESTS * NOTE_BYTES;
 }
 
 export function gateAddress(): usize {
   return GATE;
+}
+
+export function gateHead(): GateHead {
+  return changetype<GateHead>(GATE);
 }
 
 /** Address of a column's first cell. */
@@ -175,17 +294,17 @@ export function roomColumn(column: u32): usize {
 }
 
 /** Address of an endpoint slot's cell in a column; a 64-bit column has its cells in the place of two columns. */
-export function room(column: u32, slot: u32): usize {
+export function roomCell(column: u32, slot: u32): usize {
   return roomColumn(column) + ((<usize>slot) << 2);
 }
 
-export function wideRoom(column: u32, slot: u32): usize {
+export function wideRoomCell(column: u32, slot: u32): usize {
   return roomColumn(column) + ((<usize>slot) << 3);
 }
 
-/** Address of the note of ledger entry `index`. */
-export function noteAt(index: u32): usize {
-  return notes + <usize>index * NOTE_BYTES;
+/** What the gate counts for ledger entry `index`. */
+export function gateChargeAt(index: u32): GateCharge {
+  return changetype<GateCharge>(charges + <usize>index * NOTE_BYTES);
 }
 
 function threadAt(thread: u32): usize {
@@ -207,6 +326,11 @@ export function waitSlotAddress(thread: u32, slot: u32): usize {
   return returnRing(thread) + <usize>ringBytes(SCANS) + <usize>slot * WAIT_SLOT_BYTES;
 }
 
+/** A wait slot of a thread. */
+export function waitSlotAt(thread: u32, slot: u32): WaitSlot {
+  return changetype<WaitSlot>(waitSlotAddress(thread, slot));
+}
+
 /** The endpoints that a waiting request may use: a bit per endpoint slot. */
 export function waitSlotMaskAddress(thread: u32, slot: u32): usize {
   return waitSlotAddress(thread, SCANS) + <usize>slot * (SLOTS >> 3);
@@ -214,5 +338,5 @@ export function waitSlotMaskAddress(thread: u32, slot: u32): usize {
 
 /** Whether anything is gated at all. */
 export function gateOn(): bool {
-  return load<u32>(GATE, GATE_MODE) != GATE_OFF;
+  return gateHead().mode != GATE_OFF;
 }

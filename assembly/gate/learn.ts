@@ -6,6 +6,7 @@
 // engine, however wrong, makes a number that is not finite or out of its range.
 //
 // The rules and constants come from our simulations of five engines under seven loads, and the reasons are in docs/flow-control.md.
+import * as column from '../columns/column';
 import {
   COLUMN_ACTIVE_BLOCKS,
   COLUMN_BLOCK_COUNT,
@@ -17,33 +18,21 @@ import {
   COLUMN_SIGNAL_TIME,
   COLUMN_STATE,
   COLUMN_WAITING,
-  cell,
   SIGNAL_KV_USAGE,
   SIGNAL_RUNNING,
   SIGNAL_WAITING,
   STATE_FREE,
-  wideCell,
 } from '../endpoints';
 import { decayed } from '../load/features';
 import { SLOTS } from '../memory';
-import { allForeign, foreignChanged, foreignForget, foreignScraped, foreignStale } from './foreign';
+import { hold } from '../request-area';
+import { allForeign, foreignChanged, foreignForget, foreignScraped, foreignStale } from './foreign-queues';
 import {
   GATE,
-  GATE_BANDS,
-  GATE_BLOCK_TOKENS,
-  GATE_FOOT,
-  GATE_FOOT_TIME,
-  GATE_FOREIGN,
-  GATE_OUT_ENDS,
-  GATE_OUT_TIME,
-  GATE_OUT_TOKENS,
   GATE_POOL_STEP,
   GATE_POOL_TOKEN_MS,
-  GATE_RESERVE,
-  GATE_SHARE,
-  NOTE_AHEAD,
-  NOTE_UNCACHED,
-  noteAt,
+  gateChargeAt,
+  gateHead,
   ROOM_BASE,
   ROOM_BLOCKED,
   ROOM_CAPACITY,
@@ -63,9 +52,10 @@ import {
   ROOM_STRETCH,
   ROOM_TOKEN_MS,
   ROOM_WINDOW,
-  room,
-  wideRoom,
+  roomCell,
+  wideRoomCell,
 } from './layout';
+import * as room from './room';
 
 const STEP_WEIGHT: f32 = 0.05;
 const STEP_UNKNOWN: f32 = 20; // ms
@@ -114,42 +104,42 @@ function clamp(value: f32, least: f32, most: f32): f32 {
 
 /** The engine's step time: its own, the pool's, or a guess. */
 function stepOf(slot: u32): f32 {
-  return known(load<f32>(room(ROOM_STEP, slot)), known(load<f32>(GATE, GATE_POOL_STEP), STEP_UNKNOWN));
+  return known(room.f32(ROOM_STEP, slot), known(gateHead().poolStep, STEP_UNKNOWN));
 }
 
 function tokenMsOf(slot: u32): f32 {
-  return known(load<f32>(room(ROOM_TOKEN_MS, slot)), known(load<f32>(GATE, GATE_POOL_TOKEN_MS), TOKEN_UNKNOWN));
+  return known(room.f32(ROOM_TOKEN_MS, slot), known(gateHead().poolTokenMs, TOKEN_UNKNOWN));
 }
 
 /** One step's worth of prefill. */
 function updateWindow(slot: u32): void {
-  store<f32>(room(ROOM_WINDOW, slot), clamp(stepOf(slot), WINDOW_LEAST, WINDOW_MOST) / tokenMsOf(slot));
+  room.setF32(ROOM_WINDOW, slot, clamp(stepOf(slot), WINDOW_LEAST, WINDOW_MOST) / tokenMsOf(slot));
 }
 
 /** Nothing is known about the endpoint of a slot. */
 export function learnForget(slot: u32): void {
   for (let column: u32 = ROOM_WINDOW; column <= ROOM_OVERDUE; column++) {
     // The tokens in the cache are not learned: they belong to the notes.
-    if (column != ROOM_KV_NOW && column != ROOM_KV_NOW + 1) store<u32>(room(column, slot), 0);
+    if (column != ROOM_KV_NOW && column != ROOM_KV_NOW + 1) room.setU32(column, slot, 0);
   }
-  for (let column: u32 = ROOM_REMOTE_REQUESTS; column <= ROOM_REMOTE_KV; column++) store<u32>(room(column, slot), 0);
-  store<f32>(room(ROOM_LIMIT, slot), Infinity);
-  store<f32>(room(ROOM_LEARNED_LIMIT, slot), Infinity);
+  for (let column: u32 = ROOM_REMOTE_REQUESTS; column <= ROOM_REMOTE_KV; column++) room.setU32(column, slot, 0);
+  room.setF32(ROOM_LIMIT, slot, Infinity);
+  room.setF32(ROOM_LEARNED_LIMIT, slot, Infinity);
   foreignForget(slot);
-  store<f32>(room(ROOM_STRETCH, slot), 1);
-  store<f32>(room(ROOM_HOLD, slot), HOLD_FIRST);
+  room.setF32(ROOM_STRETCH, slot, 1);
+  room.setF32(ROOM_HOLD, slot, HOLD_FIRST);
   updateWindow(slot);
 }
 
 /** Nothing is known about anything. */
 export function learnBegin(now: f64): void {
-  store<f64>(GATE, 0, GATE_OUT_TOKENS);
-  store<f64>(GATE, 0, GATE_OUT_ENDS);
-  store<f64>(GATE, now, GATE_OUT_TIME);
-  store<f32>(GATE, 0, GATE_FOOT);
-  store<f32>(GATE, 0, GATE_POOL_STEP);
-  store<f32>(GATE, 0, GATE_POOL_TOKEN_MS);
-  store<u32>(GATE, 0, GATE_FOREIGN);
+  gateHead().outTokens = 0;
+  gateHead().outEnds = 0;
+  gateHead().outTime = now;
+  gateHead().foot = 0;
+  gateHead().poolStep = 0;
+  gateHead().poolTokenMs = 0;
+  gateHead().foreign = 0;
   updateReserve();
   for (let slot: u32 = 0; slot < SLOTS; slot++) learnForget(slot);
 }
@@ -163,7 +153,7 @@ function mix(at: usize, sample: f32, weight: f32): void {
 export function learnStep(slot: u32, ms: f32): void {
   if (!(ms > 0)) return;
   const sample = clamp(ms, STEP_LEAST, STEP_MOST);
-  mix(room(ROOM_STEP, slot), sample, STEP_WEIGHT);
+  mix(roomCell(ROOM_STEP, slot), sample, STEP_WEIGHT);
   mix(GATE + GATE_POOL_STEP, sample, STEP_WEIGHT);
   updateWindow(slot);
 }
@@ -179,159 +169,159 @@ function mixToken(at: usize, sample: f32): void {
 
 /** A first token came that nothing was ahead of. @param alone nothing at all was on the endpoint then */
 export function learnFirstToken(index: u32, slot: u32, ttft: f64, alone: bool): void {
-  const note = noteAt(index);
-  const uncached = load<u32>(note, NOTE_UNCACHED);
-  if (!(ttft > 0) || load<u32>(note, NOTE_AHEAD) != 0) return;
+  const charge = gateChargeAt(index);
+  const uncached = charge.uncached;
+  if (!(ttft > 0) || charge.ahead != 0) return;
   const time = <f32>min(ttft, <f64>BASE_MOST);
   if (uncached > TOKEN_PREFILL) {
     const sample = (time - stepOf(slot)) / <f32>uncached;
-    if (load<f32>(room(ROOM_TOKEN_MS, slot)) <= 0) {
-      store<f32>(room(ROOM_TOKEN_MS, slot), known(load<f32>(GATE, GATE_POOL_TOKEN_MS), 0));
+    if (room.f32(ROOM_TOKEN_MS, slot) <= 0) {
+      room.setF32(ROOM_TOKEN_MS, slot, known(gateHead().poolTokenMs, 0));
     }
-    mixToken(room(ROOM_TOKEN_MS, slot), sample);
+    mixToken(roomCell(ROOM_TOKEN_MS, slot), sample);
     mixToken(GATE + GATE_POOL_TOKEN_MS, sample);
     updateWindow(slot);
   }
-  if (alone) mix(room(ROOM_BASE, slot), max<f32>(1, time - tokenMsOf(slot) * <f32>uncached), BASE_WEIGHT);
+  if (alone) mix(roomCell(ROOM_BASE, slot), max<f32>(1, time - tokenMsOf(slot) * <f32>uncached), BASE_WEIGHT);
 }
 
 function updateReserve(): void {
-  const tokens = load<f64>(GATE, GATE_OUT_TOKENS) + OUT_PRIOR_ENDS * OUT_PRIOR_TOKENS;
-  const mean = tokens / (load<f64>(GATE, GATE_OUT_ENDS) + OUT_PRIOR_ENDS);
-  store<f32>(GATE, <f32>(RESERVE_PART * mean), GATE_RESERVE);
+  const tokens = gateHead().outTokens + OUT_PRIOR_ENDS * OUT_PRIOR_TOKENS;
+  const mean = tokens / (gateHead().outEnds + OUT_PRIOR_ENDS);
+  gateHead().reserve = <f32>(RESERVE_PART * mean);
 }
 
 /** Let the past fade. @param now pool clock, ms */
 function decayOutput(now: f64): void {
-  const passed = now - load<f64>(GATE, GATE_OUT_TIME);
+  const passed = now - gateHead().outTime;
   if (!(passed >= 1_000)) return;
   const factor = decayed(passed / OUT_TIME);
-  store<f64>(GATE, load<f64>(GATE, GATE_OUT_TOKENS) * factor, GATE_OUT_TOKENS);
-  store<f64>(GATE, load<f64>(GATE, GATE_OUT_ENDS) * factor, GATE_OUT_ENDS);
-  store<f64>(GATE, now, GATE_OUT_TIME);
+  gateHead().outTokens = gateHead().outTokens * factor;
+  gateHead().outEnds = gateHead().outEnds * factor;
+  gateHead().outTime = now;
 }
 
 /** Tokens were generated: those of unfinished requests count too, so that the short ones, which end first, do not mislead. */
 export function learnOutput(tokens: u32): void {
-  store<f64>(GATE, load<f64>(GATE, GATE_OUT_TOKENS) + <f64>tokens, GATE_OUT_TOKENS);
+  gateHead().outTokens = gateHead().outTokens + <f64>tokens;
   updateReserve();
 }
 
 /** A request that generated something is complete. */
 export function learnEnd(now: f64): void {
   decayOutput(now);
-  store<f64>(GATE, load<f64>(GATE, GATE_OUT_ENDS) + 1, GATE_OUT_ENDS);
+  gateHead().outEnds = gateHead().outEnds + 1;
   updateReserve();
 }
 
 /** A request of the highest band was charged: lower bands leave room for the next one. */
 export function learnFoot(rank: u32, prompt: u32, now: f64): void {
   if (rank != 0) return;
-  const passed = now - load<f64>(GATE, GATE_FOOT_TIME);
+  const passed = now - gateHead().footTime;
   // Within a second it fades by one percent at most: that is not worth an exponential function for every request.
-  if (passed < 1_000 && load<f32>(GATE, GATE_FOOT) >= <f32>prompt + load<f32>(GATE, GATE_RESERVE)) return;
-  const faded = <f32>(<f64>load<f32>(GATE, GATE_FOOT) * decayed((passed * LN2) / FOOT_HALF_LIFE));
-  store<f32>(GATE, max(faded, <f32>prompt + load<f32>(GATE, GATE_RESERVE)), GATE_FOOT);
-  store<f64>(GATE, now, GATE_FOOT_TIME);
+  if (passed < 1_000 && gateHead().foot >= <f32>prompt + gateHead().reserve) return;
+  const faded = <f32>(<f64>gateHead().foot * decayed((passed * LN2) / FOOT_HALF_LIFE));
+  gateHead().foot = max(faded, <f32>prompt + gateHead().reserve);
+  gateHead().footTime = now;
 }
 
 /** What all pickers have there, of which this one knows its own and what others have told: each has as much as this one. */
 function ofAll(own: f32, told: u32): f32 {
-  return own / load<f32>(GATE, GATE_SHARE) + <f32>told;
+  return own / gateHead().share + <f32>told;
 }
 
 /** A scrape came: how large the KV cache is, told by the engine or worked out from its usage. */
 export function learnCapacity(slot: u32): void {
-  const told = <f32>load<u32>(cell(COLUMN_BLOCK_TOKENS, slot)) * <f32>load<u32>(cell(COLUMN_BLOCK_COUNT, slot));
-  const at = room(ROOM_CAPACITY, slot);
+  const told = <f32>column.u32(COLUMN_BLOCK_TOKENS, slot) * <f32>column.u32(COLUMN_BLOCK_COUNT, slot);
+  const at = roomCell(ROOM_CAPACITY, slot);
   if (told > 0) {
     store<f32>(at, min(told, CAPACITY_MOST));
     return;
   }
-  const usage = load<f32>(cell(COLUMN_KV_USAGE, slot));
-  if ((load<u32>(cell(COLUMN_KNOWN, slot)) & SIGNAL_KV_USAGE) == 0 || !(usage > CAPACITY_USAGE && usage <= 1)) return;
-  const held = load<u32>(cell(COLUMN_ACTIVE_BLOCKS, slot)) * load<u32>(GATE, GATE_BLOCK_TOKENS);
-  const own = <f32>(held + load<u32>(room(ROOM_KV_NOW, slot)));
-  const sample = ofAll(own, load<u32>(room(ROOM_REMOTE_KV, slot))) / usage;
+  const usage = column.f32(COLUMN_KV_USAGE, slot);
+  if ((column.u32(COLUMN_KNOWN, slot) & SIGNAL_KV_USAGE) == 0 || !(usage > CAPACITY_USAGE && usage <= 1)) return;
+  const held = column.u32(COLUMN_ACTIVE_BLOCKS, slot) * gateHead().blockTokens;
+  const own = <f32>(held + room.u32(ROOM_KV_NOW, slot));
+  const sample = ofAll(own, room.u32(ROOM_REMOTE_KV, slot)) / usage;
   if (sample > 0) mix(at, min(sample, CAPACITY_MOST), CAPACITY_WEIGHT);
 }
 
 // ------------------------------------------------------------------------------------ the look, every 50 ms while something waits
 
 function freshSignals(slot: u32, now: f64): bool {
-  const at = load<f64>(wideCell(COLUMN_SIGNAL_TIME, slot));
+  const at = column.f64(COLUMN_SIGNAL_TIME, slot);
   return at > 0 && now - at <= FRESH;
 }
 
 /** When the first token was to be expected, in ms after the charge. */
 export function expectedFirstToken(index: u32, slot: u32): f32 {
-  const note = noteAt(index);
-  const tokens = <f32>load<u32>(note, NOTE_UNCACHED) + <f32>load<u32>(note, NOTE_AHEAD);
+  const charge = gateChargeAt(index);
+  const tokens = <f32>charge.uncached + <f32>charge.ahead;
   return 2 * stepOf(slot) + tokenMsOf(slot) * tokens;
 }
 
 /** A pending request is late: its engine has no slot for it. */
 export function isOverdue(index: u32, slot: u32, age: f64, now: f64): bool {
-  const least = load<f32>(room(ROOM_BASE, slot));
+  const least = room.f32(ROOM_BASE, slot);
   const slack: f32 = freshSignals(slot, now) ? 1 : 1.75;
   return age > <f64>((2 * max(expectedFirstToken(index, slot), least) + 20) * slack);
 }
 
 function lowestPendingCount(slot: u32): u32 {
-  const bands = load<u32>(GATE, GATE_BANDS);
-  return bands == 0 ? 0 : load<u32>(room(ROOM_PENDING_COUNT + bands - 1, slot));
+  const bands = gateHead().bands;
+  return bands == 0 ? 0 : room.u32(ROOM_PENDING_COUNT + bands - 1, slot);
 }
 
 /** The engine queues: what we sent is late, or more waits there than we have pending. */
 function looksFull(slot: u32, now: f64): bool {
-  const overdue = load<u32>(room(ROOM_OVERDUE, slot)) != 0;
-  if (!freshSignals(slot, now) || (load<u32>(cell(COLUMN_KNOWN, slot)) & SIGNAL_WAITING) == 0) return overdue;
-  const waiting = load<f32>(cell(COLUMN_WAITING, slot));
-  const pending = ofAll(<f32>lowestPendingCount(slot), load<u32>(room(ROOM_REMOTE_COUNT, slot)));
+  const overdue = room.u32(ROOM_OVERDUE, slot) != 0;
+  if (!freshSignals(slot, now) || (column.u32(COLUMN_KNOWN, slot) & SIGNAL_WAITING) == 0) return overdue;
+  const waiting = column.f32(COLUMN_WAITING, slot);
+  const pending = ofAll(<f32>lowestPendingCount(slot), room.u32(ROOM_REMOTE_COUNT, slot));
   return (overdue && waiting > 0) || waiting > pending + 1;
 }
 
 /** Cut to what runs now, less a little: one cut is right, and a wall that is found again is believed for longer. */
 function cut(slot: u32, now: f64): void {
-  const at = wideRoom(ROOM_CUT_AT, slot);
+  const at = wideRoomCell(ROOM_CUT_AT, slot);
   if (load<f64>(at) > 0 && now - load<f64>(at) < CUT_PAUSE) return;
-  const scraped = freshSignals(slot, now) && (load<u32>(cell(COLUMN_KNOWN, slot)) & SIGNAL_RUNNING) != 0;
-  const inflight = load<u32>(cell(COLUMN_INFLIGHT, slot));
+  const scraped = freshSignals(slot, now) && (column.u32(COLUMN_KNOWN, slot) & SIGNAL_RUNNING) != 0;
+  const inflight = column.u32(COLUMN_INFLIGHT, slot);
   const started = inflight - min(inflight, lowestPendingCount(slot));
-  const others = load<u32>(room(ROOM_REMOTE_REQUESTS, slot));
-  const told = others - min(others, load<u32>(room(ROOM_REMOTE_COUNT, slot)));
+  const others = room.u32(ROOM_REMOTE_REQUESTS, slot);
+  const told = others - min(others, room.u32(ROOM_REMOTE_COUNT, slot));
   const unseen = ofAll(<f32>started, told);
-  const running = clamp(scraped ? load<f32>(cell(COLUMN_RUNNING, slot)) : unseen, 0, LIMIT_MOST);
-  const before = load<f32>(room(ROOM_OCCUPANCY, slot));
+  const running = clamp(scraped ? column.f32(COLUMN_RUNNING, slot) : unseen, 0, LIMIT_MOST);
+  const before = room.f32(ROOM_OCCUPANCY, slot);
   const same = before > 0 && abs(running - before) <= before * SAME_WALL;
-  const hold = room(ROOM_HOLD, slot);
+  const hold = roomCell(ROOM_HOLD, slot);
   store<f32>(hold, same ? min(HOLD_MOST, 2 * load<f32>(hold)) : HOLD_FIRST);
-  store<f32>(room(ROOM_OCCUPANCY, slot), running);
-  store<f32>(room(ROOM_LEARNED_LIMIT, slot), max(LIMIT_LEAST, CUT_FACTOR * running));
+  room.setF32(ROOM_OCCUPANCY, slot, running);
+  room.setF32(ROOM_LEARNED_LIMIT, slot, max(LIMIT_LEAST, CUT_FACTOR * running));
   store<f64>(at, now);
 }
 
 /** After its rest a limit that was what blocked grows by a percent a second. */
 function grow(slot: u32, now: f64, passed: f64): void {
-  const limit = load<f32>(room(ROOM_LEARNED_LIMIT, slot));
-  const rested = now - load<f64>(wideRoom(ROOM_CUT_AT, slot)) >= <f64>load<f32>(room(ROOM_HOLD, slot));
-  if (limit > LIMIT_MOST || !rested || load<u32>(room(ROOM_BLOCKED, slot)) == 0) return;
+  const limit = room.f32(ROOM_LEARNED_LIMIT, slot);
+  const rested = now - room.f64(ROOM_CUT_AT, slot) >= <f64>room.f32(ROOM_HOLD, slot);
+  if (limit > LIMIT_MOST || !rested || room.u32(ROOM_BLOCKED, slot) == 0) return;
   const more = max<f32>(1, GROWTH * limit) * <f32>(clamp(<f32>passed, 0, 1_000) / 1_000);
-  store<f32>(room(ROOM_LEARNED_LIMIT, slot), min(LIMIT_MOST, limit + more));
+  room.setF32(ROOM_LEARNED_LIMIT, slot, min(LIMIT_MOST, limit + more));
 }
 
 /** Where first tokens cannot be seen the window follows the engine's own queue. */
 export function stretch(slot: u32, now: f64): void {
-  if (!freshSignals(slot, now) || (load<u32>(cell(COLUMN_KNOWN, slot)) & SIGNAL_WAITING) == 0) return;
-  const at = room(ROOM_STRETCH, slot);
-  const waiting = load<f32>(cell(COLUMN_WAITING, slot));
+  if (!freshSignals(slot, now) || (column.u32(COLUMN_KNOWN, slot) & SIGNAL_WAITING) == 0) return;
+  const at = roomCell(ROOM_STRETCH, slot);
+  const waiting = column.f32(COLUMN_WAITING, slot);
   if (waiting > 1) store<f32>(at, clamp(load<f32>(at) * 0.95, STRETCH_LEAST, STRETCH_MOST));
   else if (waiting == 0) store<f32>(at, clamp(load<f32>(at) * 1.02, STRETCH_LEAST, STRETCH_MOST));
 }
 
 /** Nothing goes behind queues of others' requests. */
 function updateLimit(slot: u32): void {
-  store<f32>(room(ROOM_LIMIT, slot), allForeign() ? 0 : load<f32>(room(ROOM_LEARNED_LIMIT, slot)));
+  room.setF32(ROOM_LIMIT, slot, allForeign() ? 0 : room.f32(ROOM_LEARNED_LIMIT, slot));
 }
 
 function updateLimits(slot: u32): void {
@@ -348,13 +338,13 @@ export function learnScrape(slot: u32): void {
 
 /** Look at one endpoint. @param passed ms since the last look */
 export function learnLook(slot: u32, now: f64, passed: f64): void {
-  if (load<u32>(cell(COLUMN_STATE, slot)) == STATE_FREE) return;
-  const looks = room(ROOM_FULL_LOOKS, slot);
+  if (column.u32(COLUMN_STATE, slot) == STATE_FREE) return;
+  const looks = roomCell(ROOM_FULL_LOOKS, slot);
   const full = looksFull(slot, now);
   store<u32>(looks, full ? min<u32>(load<u32>(looks) + 1, 2) : 0);
   if (!freshSignals(slot, now)) foreignStale(slot);
   if (load<u32>(looks) >= 2) cut(slot, now);
   else if (!allForeign()) grow(slot, now, passed);
   updateLimits(slot);
-  store<u32>(room(ROOM_BLOCKED, slot), 0);
+  room.setU32(ROOM_BLOCKED, slot, 0);
 }

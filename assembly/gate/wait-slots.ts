@@ -11,19 +11,15 @@
 // Every waiting slot comes back exactly once. A shard that dies takes its slots along: the control thread frees them.
 import { ASSERTIONS } from '../assertions';
 import { markCandidates, slotsUsed } from '../columns/candidates';
-import {
-  COLUMN_INFLIGHT,
-  COLUMN_PREFILL_RATE,
-  COLUMN_PREFILL_RATE_PEAK,
-  COLUMN_PREFILL_RATE_TIME,
-  cell,
-  wideCell,
-} from '../endpoints';
+import * as column from '../columns/column';
+import { slotOffset } from '../columns/column';
+import { COLUMN_INFLIGHT, COLUMN_PREFILL_RATE, COLUMN_PREFILL_RATE_PEAK, COLUMN_PREFILL_RATE_TIME } from '../endpoints';
 import { beginProbe } from '../load/ejection';
-import { charge, entryAt, entryGeneration, entrySetThread } from '../load/ledger';
+import { charge, entryAt } from '../load/ledger';
 import { COMMIT_LOCK, lockAcquire, lockHeld, lockRelease } from '../lock';
 import { CANDIDATES, MATCH, SCANS, SLOTS, SUBSET, THREAD, THREADS } from '../memory';
 import { bandOf, isTop, rankOf, waitingAdd, waitingClear } from './bands';
+import { noteCharge } from './charges';
 import { keepOpen } from './conditions';
 import {
   GATE,
@@ -37,25 +33,14 @@ import {
   WAIT_FLAG_BLIND,
   WAIT_SLOT_CANCELLED,
   WAIT_SLOT_DISPATCHED,
-  WAIT_SLOT_ENDPOINT,
-  WAIT_SLOT_FLAGS,
   WAIT_SLOT_FREE,
-  WAIT_SLOT_OUTPUT,
-  WAIT_SLOT_PRIORITY,
-  WAIT_SLOT_PROMPT,
-  WAIT_SLOT_RANKED,
   WAIT_SLOT_REJECTED,
-  WAIT_SLOT_STATE,
-  WAIT_SLOT_STICKY,
-  WAIT_SLOT_TICKET,
-  WAIT_SLOT_TICKET_GENERATION,
-  WAIT_SLOT_UNCACHED,
   WAIT_SLOT_WAITING,
-  waitSlotAddress,
+  WaitSlot,
+  waitSlotAt,
   waitSlotMaskAddress,
   waitSlotRing,
 } from './layout';
-import { noteCharge } from './notes';
 import { ringClear, ringControl, ringPop, ringPush, ringShard } from './rings';
 
 /** Bit of a number in a enqueue ring: the shard gave the slot up. */
@@ -71,18 +56,23 @@ export const GRANT_BUSY: u32 = 3; // the commit lock could not be had in time
 export const GRANT_NOWHERE: u32 = 4; // no endpoint that it may use is left
 export const GRANT_STICKS: u32 = 5; // others are open, but not the one that holds its prefix: it waits for that one, once
 
+/** Changes the state of a wait slot. Commit lock held, unless the shard frees its own slot. */
+function setWaitState(at: WaitSlot, state: u32): void {
+  atomic.store<u32>(changetype<usize>(at), state, offsetof<WaitSlot>('state'));
+}
+
 /** The waiting request takes its place: state and count in one step. Commit lock held. */
 export function waitSlotLocked(slot: u32, priority: i32, anywhere: bool, blind: bool, aside: bool): void {
-  const at = waitSlotAddress(THREAD, slot);
+  const at = waitSlotAt(THREAD, slot);
   if (ASSERTIONS) assert(lockHeld(COMMIT_LOCK), 'a request begins to wait under the commit lock');
-  if (ASSERTIONS) assert(load<u32>(at, WAIT_SLOT_STATE) == WAIT_SLOT_FREE, 'a taken wait slot was free');
-  store<i32>(at, priority, WAIT_SLOT_PRIORITY);
-  store<i32>(at, bandOf(priority), WAIT_SLOT_RANKED);
+  if (ASSERTIONS) assert(at.state == WAIT_SLOT_FREE, 'a taken wait slot was free');
+  at.priority = priority;
+  at.ranked = bandOf(priority);
   const flags = (anywhere ? WAIT_FLAG_ANYWHERE : 0) | (blind ? WAIT_FLAG_BLIND : 0) | (aside ? WAIT_FLAG_ASIDE : 0);
-  store<u32>(at, flags, WAIT_SLOT_FLAGS);
+  at.flags = flags;
   // The state first: a repair counts the waiting ones by it.
-  atomic.store<u32>(at, WAIT_SLOT_WAITING, WAIT_SLOT_STATE);
-  waitingAdd(load<i32>(at, WAIT_SLOT_RANKED), 1);
+  setWaitState(at, WAIT_SLOT_WAITING);
+  waitingAdd(at.ranked, 1);
 }
 
 /** Tell the control thread of a waiting slot whose description is complete. Shard only. */
@@ -91,11 +81,11 @@ export function waitSlotEnqueue(slot: u32): void {
   ringControl();
 }
 
-function leave(at: usize, state: u32): void {
+function leave(at: WaitSlot, state: u32): void {
   if (ASSERTIONS) assert(lockHeld(COMMIT_LOCK), 'a request stops waiting under the commit lock');
-  if (ASSERTIONS) assert(load<u32>(at, WAIT_SLOT_STATE) == WAIT_SLOT_WAITING, 'a request that leaves was waiting');
-  atomic.store<u32>(at, state, WAIT_SLOT_STATE);
-  waitingAdd(load<i32>(at, WAIT_SLOT_RANKED), -1);
+  if (ASSERTIONS) assert(at.state == WAIT_SLOT_WAITING, 'a request that leaves was waiting');
+  setWaitState(at, state);
+  waitingAdd(at.ranked, -1);
 }
 
 /**
@@ -103,9 +93,9 @@ function leave(at: usize, state: u32): void {
  * @returns 0 done, 1 it is dispatched or rejected already: that comes through the ring, 2 the lock could not be had: call again
  */
 export function waitSlotCancel(slot: u32): u32 {
-  const at = waitSlotAddress(THREAD, slot);
+  const at = waitSlotAt(THREAD, slot);
   if (!lockAcquire(COMMIT_LOCK, LONG)) return 2;
-  const waits = load<u32>(at, WAIT_SLOT_STATE) == WAIT_SLOT_WAITING;
+  const waits = at.state == WAIT_SLOT_WAITING;
   if (waits) leave(at, WAIT_SLOT_CANCELLED);
   lockRelease(COMMIT_LOCK);
   if (!waits) return 1;
@@ -116,9 +106,9 @@ export function waitSlotCancel(slot: u32): u32 {
 
 /** A slot that came back can be used again. Shard only. */
 export function waitSlotFree(slot: u32): void {
-  const at = waitSlotAddress(THREAD, slot);
-  if (ASSERTIONS) assert(load<u32>(at, WAIT_SLOT_STATE) != WAIT_SLOT_WAITING, 'a freed wait slot has stopped waiting');
-  atomic.store<u32>(at, WAIT_SLOT_FREE, WAIT_SLOT_STATE);
+  const at = waitSlotAt(THREAD, slot);
+  if (ASSERTIONS) assert(at.state != WAIT_SLOT_WAITING, 'a freed wait slot has stopped waiting');
+  setWaitState(at, WAIT_SLOT_FREE);
 }
 
 /** The next slot that comes back to this shard, or -1. */
@@ -136,8 +126,8 @@ function leastBusy(used: u32): u32 {
   let best: u32 = u32.MAX_VALUE;
   let least: u32 = u32.MAX_VALUE;
   for (let slot: u32 = 0; slot < used; slot++) {
-    if (load<i32>(CANDIDATES + ((<usize>slot) << 2)) == 0) continue;
-    const requests = load<u32>(cell(COLUMN_INFLIGHT, slot));
+    if (load<i32>(CANDIDATES + slotOffset(slot)) == 0) continue;
+    const requests = column.u32(COLUMN_INFLIGHT, slot);
     if (requests >= least) continue;
     best = slot;
     least = requests;
@@ -146,39 +136,30 @@ function leastBusy(used: u32): u32 {
 }
 
 function isMarked(slot: i32, used: u32): bool {
-  return slot >= 0 && <u32>slot < used && load<i32>(CANDIDATES + ((<usize>slot) << 2)) != 0;
+  return slot >= 0 && <u32>slot < used && load<i32>(CANDIDATES + slotOffset(slot)) != 0;
 }
 
 /** Charge a waiting request to an endpoint in the name of its shard. Commit lock held. */
-function dispatchLocked(at: usize, thread: u32, slot: u32, now: f64): void {
-  const uncached = load<u32>(at, WAIT_SLOT_UNCACHED);
-  const priority = load<i32>(at, WAIT_SLOT_PRIORITY);
-  const alone = load<u32>(cell(COLUMN_INFLIGHT, slot)) == 0;
-  const prompt = load<u32>(at, WAIT_SLOT_PROMPT);
-  const rate = load<f32>(cell(COLUMN_PREFILL_RATE, slot));
-  const peak = load<f32>(cell(COLUMN_PREFILL_RATE_PEAK, slot));
-  const rateTime = load<f64>(wideCell(COLUMN_PREFILL_RATE_TIME, slot));
-  const ticket = charge(
-    slot,
-    uncached + load<u32>(at, WAIT_SLOT_OUTPUT),
-    prompt,
-    uncached,
-    0,
-    beginProbe(slot),
-    priority,
-    now,
-  );
+function dispatchLocked(at: WaitSlot, thread: u32, slot: u32, now: f64): void {
+  const uncached = at.uncached;
+  const priority = at.priority;
+  const alone = column.u32(COLUMN_INFLIGHT, slot) == 0;
+  const prompt = at.prompt;
+  const rate = column.f32(COLUMN_PREFILL_RATE, slot);
+  const peak = column.f32(COLUMN_PREFILL_RATE_PEAK, slot);
+  const rateTime = column.f64(COLUMN_PREFILL_RATE_TIME, slot);
+  const ticket = charge(slot, uncached + at.output, prompt, uncached, 0, beginProbe(slot), priority, now);
   // What was sent there is counted when the shard decides for itself.
-  store<f32>(cell(COLUMN_PREFILL_RATE, slot), rate);
-  store<f32>(cell(COLUMN_PREFILL_RATE_PEAK, slot), peak);
-  store<f64>(wideCell(COLUMN_PREFILL_RATE_TIME, slot), rateTime);
-  store<u32>(at, slot, WAIT_SLOT_ENDPOINT);
-  store<u32>(at, ticket, WAIT_SLOT_TICKET);
-  store<u32>(at, ticket == 0 ? 0 : entryGeneration(entryAt(ticket - 1)), WAIT_SLOT_TICKET_GENERATION);
+  column.setF32(COLUMN_PREFILL_RATE, slot, rate);
+  column.setF32(COLUMN_PREFILL_RATE_PEAK, slot, peak);
+  column.setF64(COLUMN_PREFILL_RATE_TIME, slot, rateTime);
+  at.endpoint = slot;
+  at.ticket = ticket;
+  at.ticketGeneration = ticket == 0 ? 0 : entryAt(ticket - 1).generation;
   if (ticket != 0) {
-    entrySetThread(entryAt(ticket - 1), thread);
+    entryAt(ticket - 1).thread = thread;
     // The blocks of the prompt are counted as active only when the shard takes the dispatch: until then it is plain.
-    const blind = (load<u32>(at, WAIT_SLOT_FLAGS) & WAIT_FLAG_BLIND) != 0;
+    const blind = (at.flags & WAIT_FLAG_BLIND) != 0;
     noteCharge(ticket - 1, slot, priority, uncached, prompt, alone, blind);
   }
   leave(at, WAIT_SLOT_DISPATCHED);
@@ -195,7 +176,7 @@ function giveBack(thread: u32, slot: u32): void {
  * @returns how many
  */
 export function waitSlotCandidates(thread: u32, slot: u32, used: u32, only: i32, now: f64): u32 {
-  const anywhere = (load<u32>(waitSlotAddress(thread, slot), WAIT_SLOT_FLAGS) & WAIT_FLAG_ANYWHERE) != 0;
+  const anywhere = (waitSlotAt(thread, slot).flags & WAIT_FLAG_ANYWHERE) != 0;
   if (only >= 0) {
     memory.fill(SUBSET, 0, SLOTS >> 3);
     store<u8>(SUBSET + (only >> 3), <u8>((<u32>1) << (only & 7)));
@@ -210,23 +191,23 @@ export function waitSlotCandidates(thread: u32, slot: u32, used: u32, only: i32,
  * @returns GRANT_*
  */
 export function waitSlotDispatch(thread: u32, slot: u32, only: i32, now: f64): u32 {
-  const at = waitSlotAddress(thread, slot);
+  const at = waitSlotAt(thread, slot);
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return GRANT_BUSY;
   let result = GRANT_GONE;
-  if (load<u32>(at, WAIT_SLOT_STATE) == WAIT_SLOT_WAITING) {
+  if (at.state == WAIT_SLOT_WAITING) {
     const used = slotsUsed();
     const candidates = waitSlotCandidates(thread, slot, used, only, now);
-    const prompt = load<u32>(at, WAIT_SLOT_PROMPT);
-    const rank = rankOf(load<i32>(at, WAIT_SLOT_PRIORITY));
+    const prompt = at.prompt;
+    const rank = rankOf(at.priority);
     result = candidates == 0 ? GRANT_NOWHERE : GRANT_CLOSED;
     memory.fill(MATCH, 0, (<usize>used) << 2);
-    const sticky = load<i32>(at, WAIT_SLOT_STICKY);
-    const flags = load<u32>(at, WAIT_SLOT_FLAGS);
+    const sticky = at.sticky;
+    const flags = at.flags;
     const waits = only < 0 && (flags & WAIT_FLAG_ASIDE) == 0 && isMarked(sticky, used) && !isTop(rank);
-    if (candidates != 0 && (!gateOn() || keepOpen(used, rank, load<u32>(at, WAIT_SLOT_UNCACHED), prompt, now) != 0)) {
+    if (candidates != 0 && (!gateOn() || keepOpen(used, rank, at.uncached, prompt, now) != 0)) {
       const held = isMarked(sticky, used);
       if (waits && !held) {
-        store<u32>(at, flags | WAIT_FLAG_ASIDE, WAIT_SLOT_FLAGS);
+        at.flags = flags | WAIT_FLAG_ASIDE;
         result = GRANT_STICKS;
       } else {
         dispatchLocked(at, thread, held ? <u32>sticky : leastBusy(used), now);
@@ -241,9 +222,9 @@ export function waitSlotDispatch(thread: u32, slot: u32, only: i32, now: f64): u
 
 /** Turn a waiting request away; the reason stands in the slot already. Control thread only. @returns as waitSlotDispatch */
 export function waitSlotReject(thread: u32, slot: u32): u32 {
-  const at = waitSlotAddress(thread, slot);
+  const at = waitSlotAt(thread, slot);
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return GRANT_BUSY;
-  const waits = load<u32>(at, WAIT_SLOT_STATE) == WAIT_SLOT_WAITING;
+  const waits = at.state == WAIT_SLOT_WAITING;
   if (waits) leave(at, WAIT_SLOT_REJECTED);
   lockRelease(COMMIT_LOCK);
   if (!waits) return GRANT_GONE;
@@ -261,8 +242,8 @@ export function waitSlotRecount(): void {
   waitingClear();
   for (let thread: u32 = 1; thread < THREADS; thread++) {
     for (let slot: u32 = 0; slot < SCANS; slot++) {
-      const at = waitSlotAddress(thread, slot);
-      if (load<u32>(at, WAIT_SLOT_STATE) == WAIT_SLOT_WAITING) waitingAdd(load<i32>(at, WAIT_SLOT_RANKED), 1);
+      const at = waitSlotAt(thread, slot);
+      if (at.state == WAIT_SLOT_WAITING) waitingAdd(at.ranked, 1);
     }
   }
 }
@@ -272,15 +253,14 @@ export function waitingOf(thread: u32): u32 {
   if (!gateOn()) return 0;
   let count: u32 = 0;
   for (let slot: u32 = 0; slot < SCANS; slot++) {
-    count += u32(load<u32>(waitSlotAddress(thread, slot), WAIT_SLOT_STATE) != WAIT_SLOT_FREE);
+    count += u32(waitSlotAt(thread, slot).state != WAIT_SLOT_FREE);
   }
   return count;
 }
 
 /** A shard died: free its slots and empty its rings. Commit lock held; its charges are released with the ledger's. */
 export function waitSlotAbandon(thread: u32): void {
-  for (let slot: u32 = 0; slot < SCANS; slot++)
-    atomic.store<u32>(waitSlotAddress(thread, slot), WAIT_SLOT_FREE, WAIT_SLOT_STATE);
+  for (let slot: u32 = 0; slot < SCANS; slot++) setWaitState(waitSlotAt(thread, slot), WAIT_SLOT_FREE);
   ringClear(waitSlotRing(thread));
   ringClear(returnRing(thread));
   waitSlotRecount();

@@ -15,8 +15,8 @@ import {
   COLUMN_ADAPTERS_WAITING,
   cell,
 } from '../endpoints';
-import { ADAPTERS, ADAPTERS_PER_ENDPOINT, ADAPTERS_REMEMBERED, REQUEST, SLOTS } from '../memory';
-import { REQUEST_ADAPTER } from '../request-area';
+import { ADAPTERS, ADAPTERS_PER_ENDPOINT, ADAPTERS_REMEMBERED, SLOTS } from '../memory';
+import { request } from '../request-area';
 
 function gaugeOf(slot: u32): usize {
   return ADAPTERS + ((<usize>slot * ADAPTERS_PER_ENDPOINT) << 3);
@@ -34,7 +34,7 @@ function placeOf(wanted: u64, list: usize, count: u32): u32 {
 
 /** The request's adapter goes to an endpoint: it becomes the newest there. Commit lock held. */
 export function adapterSent(slot: u32): void {
-  const wanted = load<u64>(REQUEST + REQUEST_ADAPTER);
+  const wanted = request().adapter;
   const list = rememberedOf(slot);
   const sent = cell(COLUMN_ADAPTERS_SENT, slot);
   const count = min(load<u32>(sent), ADAPTERS_REMEMBERED);

@@ -3,13 +3,7 @@
 //
 // Owns: the second 64 bytes of a ledger entry, and the columns PREFILL_RATE, PREFILL_RATE_TIME and PREFILL_RATE_PEAK. All under the commit
 // lock; the owner of the entry reads its features without it, since nobody else writes them.
-//
-//   +0 prompt tokens · +4 uncached tokens while the first output has not come, then 0 · +8 uncached tokens
-//   +12 most cached tokens that any candidate held · +16 requests in flight · +20 prefill tokens in flight
-//   +24 prompt tokens in flight · +28 f32 waiting · +32 f32 running · +36 f32 KV usage (as scraped) · +40 SIGNAL_* known,
-//   from bit 16 on slot + 1 that marginal cost would have picked, 0 = it was not asked
-//   +44 f32 prefill rate, uncached tokens per millisecond · +48 active blocks · +52 profile and PROGRAM_TAG << 8
-//   +56 u64 hash of the target model
+import * as column from '../columns/column';
 import {
   COLUMN_ACTIVE_BLOCKS,
   COLUMN_INFLIGHT,
@@ -22,37 +16,64 @@ import {
   COLUMN_PROMPT_TOKENS,
   COLUMN_RUNNING,
   COLUMN_WAITING,
-  cell,
-  wideCell,
 } from '../endpoints';
-import { REQUEST } from '../memory';
-import { REQUEST_ADAPTER } from '../request-area';
+import { request } from '../request-area';
 
 export const FEATURES: usize = 64;
 export const FEATURES_BYTES: usize = 64;
 
-export const FEATURE_PROMPT: usize = 0;
-export const FEATURE_PREFILL: usize = 4;
-export const FEATURE_UNCACHED: usize = 8;
-export const FEATURE_BEST_CACHED: usize = 12;
-export const FEATURE_INFLIGHT: usize = 16;
-export const FEATURE_PREFILL_AHEAD: usize = 20;
-export const FEATURE_PROMPT_AHEAD: usize = 24;
-export const FEATURE_WAITING: usize = 28;
-export const FEATURE_RUNNING: usize = 32;
-export const FEATURE_KV_USAGE: usize = 36;
-export const FEATURE_KNOWN: usize = 40;
-export const FEATURE_PREFILL_RATE: usize = 44;
-export const FEATURE_ACTIVE_BLOCKS: usize = 48;
-export const FEATURE_TAG: usize = 52;
-export const FEATURE_MODEL: usize = 56;
+/** What was known of the endpoint and the request when it was charged. */
+@unmanaged
+export class Features {
+  /** Prompt tokens · owner of the entry · commit lock. */
+  prompt: u32;
+  /** Uncached prompt tokens until the first output, then 0 · owner of the entry · commit lock. */
+  prefill: u32;
+  /** Uncached prompt tokens · owner of the entry · commit lock. */
+  uncached: u32;
+  /** Most cached tokens that any candidate held · owner of the entry · commit lock. */
+  bestCached: u32;
+  /** Requests in flight on the endpoint before this one · owner of the entry · commit lock. */
+  inflight: u32;
+  /** Uncached tokens there without a first output · owner of the entry · commit lock. */
+  prefillAhead: u32;
+  /** Prompt tokens in flight there · owner of the entry · commit lock. */
+  promptAhead: u32;
+  /** Requests waiting in the engine, as scraped · owner of the entry · commit lock. */
+  waiting: f32;
+  /** Requests running in the engine, as scraped · owner of the entry · commit lock. */
+  running: f32;
+  /** Share of the KV cache in use, as scraped · owner of the entry · commit lock. */
+  kvUsage: f32;
+  /** SIGNAL_* bits; from bit 16 on slot + 1 that marginal cost would have picked, 0 = it was not asked · owner of the entry · commit lock. */
+  known: u32;
+  /** Uncached tokens per millisecond sent there · owner of the entry · commit lock. */
+  prefillRate: f32;
+  /** Active blocks there · owner of the entry · commit lock. */
+  activeBlocks: u32;
+  /** Profile and PROGRAM_TAG << 8 · owner of the entry · commit lock. */
+  tag: u32;
+  /** Hash of the target model · owner of the entry · commit lock. */
+  model: u64;
+}
+
+export const FEATURE_PROMPT: usize = offsetof<Features>('prompt');
+export const FEATURE_UNCACHED: usize = offsetof<Features>('uncached');
+export const FEATURE_BEST_CACHED: usize = offsetof<Features>('bestCached');
+export const FEATURE_INFLIGHT: usize = offsetof<Features>('inflight');
+export const FEATURE_PREFILL_AHEAD: usize = offsetof<Features>('prefillAhead');
+export const FEATURE_PROMPT_AHEAD: usize = offsetof<Features>('promptAhead');
+export const FEATURE_WAITING: usize = offsetof<Features>('waiting');
+export const FEATURE_RUNNING: usize = offsetof<Features>('running');
+export const FEATURE_KV_USAGE: usize = offsetof<Features>('kvUsage');
+export const FEATURE_KNOWN: usize = offsetof<Features>('known');
+export const FEATURE_PREFILL_RATE: usize = offsetof<Features>('prefillRate');
+export const FEATURE_ACTIVE_BLOCKS: usize = offsetof<Features>('activeBlocks');
+export const FEATURE_TAG: usize = offsetof<Features>('tag');
+export const FEATURE_MODEL: usize = offsetof<Features>('model');
 
 /** Time constant of the prefill rate: what was sent long before it counts no more. */
 export const PREFILL_RATE_MS: f64 = 20000;
-
-export function featuresOf(entry: usize): usize {
-  return entry + FEATURES;
-}
 
 /** e^-x for x of 0 and above, relative error below 3e-6: 2^-y with the fraction of y by its power series. */
 export function decayed(x: f64): f64 {
@@ -66,41 +87,40 @@ export function decayed(x: f64): f64 {
 
 /** Prefill rate of a slot at `now`, uncached tokens per millisecond. */
 export function prefillRate(slot: u32, now: f64): f64 {
-  const age = now - load<f64>(wideCell(COLUMN_PREFILL_RATE_TIME, slot));
-  return <f64>load<f32>(cell(COLUMN_PREFILL_RATE, slot)) * decayed(age / PREFILL_RATE_MS);
+  const age = now - column.f64(COLUMN_PREFILL_RATE_TIME, slot);
+  return <f64>column.f32(COLUMN_PREFILL_RATE, slot) * decayed(age / PREFILL_RATE_MS);
 }
 
 /** Write the features of a request that is about to be charged to `slot`, and count its work. Commit lock held. */
-export function featuresNote(at: usize, slot: u32, prompt: u32, uncached: u32, tag: u32, now: f64): void {
+export function featuresNote(at: Features, slot: u32, prompt: u32, uncached: u32, tag: u32, now: f64): void {
   const rate = prefillRate(slot, now);
-  store<u32>(at, prompt, FEATURE_PROMPT);
-  store<u32>(at, uncached, FEATURE_PREFILL);
-  store<u32>(at, uncached, FEATURE_UNCACHED);
-  store<u32>(at, prompt - uncached, FEATURE_BEST_CACHED);
-  store<u32>(at, load<u32>(cell(COLUMN_INFLIGHT, slot)), FEATURE_INFLIGHT);
-  store<u32>(at, load<u32>(cell(COLUMN_PREFILL_TOKENS, slot)), FEATURE_PREFILL_AHEAD);
-  store<u32>(at, load<u32>(cell(COLUMN_PROMPT_TOKENS, slot)), FEATURE_PROMPT_AHEAD);
-  store<f32>(at, load<f32>(cell(COLUMN_WAITING, slot)), FEATURE_WAITING);
-  store<f32>(at, load<f32>(cell(COLUMN_RUNNING, slot)), FEATURE_RUNNING);
-  store<f32>(at, load<f32>(cell(COLUMN_KV_USAGE, slot)), FEATURE_KV_USAGE);
-  store<u32>(at, load<u32>(cell(COLUMN_KNOWN, slot)), FEATURE_KNOWN);
-  store<f32>(at, <f32>rate, FEATURE_PREFILL_RATE);
-  store<u32>(at, load<u32>(cell(COLUMN_ACTIVE_BLOCKS, slot)), FEATURE_ACTIVE_BLOCKS);
-  store<u32>(at, tag, FEATURE_TAG);
-  store<u64>(at, load<u64>(REQUEST + REQUEST_ADAPTER), FEATURE_MODEL);
+  at.prompt = prompt;
+  at.prefill = uncached;
+  at.uncached = uncached;
+  at.bestCached = prompt - uncached;
+  at.inflight = column.u32(COLUMN_INFLIGHT, slot);
+  at.prefillAhead = column.u32(COLUMN_PREFILL_TOKENS, slot);
+  at.promptAhead = column.u32(COLUMN_PROMPT_TOKENS, slot);
+  at.waiting = column.f32(COLUMN_WAITING, slot);
+  at.running = column.f32(COLUMN_RUNNING, slot);
+  at.kvUsage = column.f32(COLUMN_KV_USAGE, slot);
+  at.known = column.u32(COLUMN_KNOWN, slot);
+  at.prefillRate = <f32>rate;
+  at.activeBlocks = column.u32(COLUMN_ACTIVE_BLOCKS, slot);
+  at.tag = tag;
+  at.model = request().adapter;
   const next = <f32>(rate + <f64>uncached / PREFILL_RATE_MS);
-  const peak = cell(COLUMN_PREFILL_RATE_PEAK, slot);
-  store<f32>(cell(COLUMN_PREFILL_RATE, slot), next);
-  if (next > load<f32>(peak)) store<f32>(peak, next);
-  store<f64>(wideCell(COLUMN_PREFILL_RATE_TIME, slot), now);
+  column.setF32(COLUMN_PREFILL_RATE, slot, next);
+  if (next > column.f32(COLUMN_PREFILL_RATE_PEAK, slot)) column.setF32(COLUMN_PREFILL_RATE_PEAK, slot, next);
+  column.setF64(COLUMN_PREFILL_RATE_TIME, slot, now);
 }
 
 /** Which slot (+ 1) marginal cost would have picked. */
-export function featuresNoteWouldPick(at: usize, slot: u32): void {
-  store<u32>(at, (load<u32>(at, FEATURE_KNOWN) & 0xffff) | (slot << 16), FEATURE_KNOWN);
+export function featuresNoteWouldPick(at: Features, slot: u32): void {
+  at.known = (at.known & 0xffff) | (slot << 16);
 }
 
 /** Most cached tokens of any candidate, when that is more than the pick holds. */
-export function featuresNoteBest(at: usize, cached: u32): void {
-  if (cached > load<u32>(at, FEATURE_BEST_CACHED)) store<u32>(at, cached, FEATURE_BEST_CACHED);
+export function featuresNoteBest(at: Features, cached: u32): void {
+  if (cached > at.bestCached) at.bestCached = cached;
 }

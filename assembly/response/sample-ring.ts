@@ -11,8 +11,8 @@
 //           +120 1 = other endpoints worked for the request before this one answered it
 //   Unknown times are NaN, unknown counts u32.MAX_VALUE.
 import { COLUMN_INFLIGHT, COLUMN_PROMPT_TOKENS, cell } from '../endpoints';
-import { FEATURES, FEATURES_BYTES } from '../load/features';
-import { entryOf, entryPriority, entrySlot, entrySlotGeneration, entryTime } from '../load/ledger';
+import { FEATURES_BYTES } from '../load/features';
+import { entryOf, featuresOf } from '../load/ledger';
 import { LABEL_COUNT, SAMPLE_BYTES, SAMPLE_RING } from '../memory';
 
 export const SAMPLE_FEATURES: usize = 16;
@@ -51,14 +51,14 @@ export function sampleWrite(
   staged: bool,
 ): u32 {
   const entry = entryOf(ticket, generation);
-  if (entry == 0) return 1;
+  if (entry == null) return 1;
   const number = load<u32>(SAMPLE_RING);
   const at = SAMPLE_RING + 64 + <usize>(number % LABEL_COUNT) * SAMPLE_BYTES;
-  const slot = entrySlot(entry);
-  store<f64>(at, entryTime(entry));
+  const slot = entry.slot;
+  store<f64>(at, entry.time);
   store<u32>(at, slot, 8);
-  store<u32>(at, entrySlotGeneration(entry), 12);
-  memory.copy(at + SAMPLE_FEATURES, entry + FEATURES, FEATURES_BYTES);
+  store<u32>(at, entry.slotGeneration, 12);
+  memory.copy(at + SAMPLE_FEATURES, changetype<usize>(featuresOf(entry)), FEATURES_BYTES);
   store<u32>(at, outcome, SAMPLE_OUTCOME);
   store<f32>(at, firstOutput, SAMPLE_FIRST_OUTPUT);
   store<f32>(at, perToken, SAMPLE_PER_TOKEN);
@@ -68,7 +68,7 @@ export function sampleWrite(
   store<u32>(at, cachedTokens, SAMPLE_CACHED_TOKENS);
   store<u32>(at, load<u32>(cell(COLUMN_INFLIGHT, slot)), SAMPLE_INFLIGHT_AT_END);
   store<u32>(at, load<u32>(cell(COLUMN_PROMPT_TOKENS, slot)), SAMPLE_PROMPT_AT_END);
-  store<i32>(at, entryPriority(entry), SAMPLE_PRIORITY);
+  store<i32>(at, entry.priority, SAMPLE_PRIORITY);
   store<u32>(at, <u32>staged, SAMPLE_STAGED);
   atomic.store<u32>(SAMPLE_RING, number + 1);
   return 0;

@@ -7,6 +7,7 @@ import { promptTokens, valueKeys } from '../columns/values';
 import { COLUMN_INFLIGHT, columnAddress } from '../endpoints';
 import { CANDIDATES, KEYS, MATCH, SLOTS } from '../memory';
 import { labelAddress, MIX_FIRST, MIX_SECOND, mixLanes, RANGE_ABSENT, requestKey } from './labels';
+import { Operation } from './program';
 import { addConstant, addKeys, NEVER, oneValue, zeroValue } from './score-column';
 
 /** 1 where the label has the value of the header, else 0. */
@@ -26,12 +27,12 @@ export function scoreHeaderLabel(used: u32, key: u32, column: u32): void {
 }
 
 /** A value on a linear scale, fixed or that of the candidates (all equal = 1); an endpoint without a value gets 0. */
-export function scoreAttribute(op: usize, used: u32): void {
-  const lower = load<f32>(op, 12) != 0;
-  let least = load<f32>(op, 20);
-  let most = load<f32>(op, 24);
-  valueKeys(<u32>load<f32>(op, 8), used);
-  if (load<f32>(op, 16) != 0) {
+export function scoreAttribute(op: Operation, used: u32): void {
+  const lower = op.p1 != 0;
+  let least = op.p3;
+  let most = op.p4;
+  valueKeys(<u32>op.p0, used);
+  if (op.p2 != 0) {
     most = highestKey(used, 1);
     least = -highestKey(used, -1);
   }

@@ -14,6 +14,7 @@ import {
 import { CANDIDATES, KEYS, MATCH, OVERLAP } from '../memory';
 import { randomFloat } from '../random';
 import { naturalLog } from './logarithm';
+import { Operation } from './program';
 import { addKeys, NEVER, oneValue, scoreCosts, zeroValue } from './score-column';
 
 /** Fewest tokens in flight among the candidates. */
@@ -36,19 +37,19 @@ function fewestTokens(used: u32): f32 {
  * A temperature adds Gumbel noise to the normalised cost, so that the arg max is a draw from the softmax of
  * -cost/temperature (Gumbel-max trick).
  */
-export function scoreActiveBlocks(op: usize, used: u32, total: u32): void {
-  const temperature = load<f32>(op, 12);
-  const decay = load<f32>(op, 20);
+export function scoreActiveBlocks(op: Operation, used: u32, total: u32): void {
+  const temperature = op.p1;
+  const decay = op.p3;
   const active = columnAddress(COLUMN_ACTIVE_BLOCKS);
   const output = columnAddress(COLUMN_OUTPUT_BLOCKS);
   const tokens = columnAddress(COLUMN_INFLIGHT_TOKENS);
   const zero = f32x4.splat(zeroValue);
   const one = f32x4.splat(oneValue);
   const all = f32x4.splat(<f32>total);
-  const share = v128.load32_splat(op, 8);
-  const credit = v128.load32_splat(op, 16);
+  const share = f32x4.splat(op.p0);
+  const credit = f32x4.splat(op.p2);
   const block = max<f32>(blockTokens(), 1);
-  const queued = f32x4.splat(load<f32>(op, 24) != 0 ? <f32>1 / block : <f32>0);
+  const queued = f32x4.splat(op.p4 != 0 ? <f32>1 / block : <f32>0);
   const fading = f32x4.splat(decay / (block * <f32>max<u32>(total, 1)));
   const fewest = f32x4.splat(decay > 0 ? fewestTokens(used) : <f32>0);
   for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {

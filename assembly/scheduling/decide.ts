@@ -5,30 +5,32 @@
 // one after the other, never together.
 import { filterByHost, markCandidates, slotsUsed } from '../columns/candidates';
 import { COLUMN_ACTIVE_BLOCKS, COLUMN_GENERATION, COLUMN_STATE, cell, STATE_FREE } from '../endpoints';
-import { gateCharged, gateEnded, gateFirstToken, gateOutput, gatePrefillElsewhere, gateReleased } from '../gate/gate';
+import {
+  gateCharged,
+  gateEnded,
+  gateFirstToken,
+  gateOutput,
+  gatePrefillElsewhere,
+  gateReleased,
+} from '../gate/capacity-gate';
 import { waitingOf } from '../gate/wait-slots';
 import { activeAddLocked, activeOverlapBegin, activeOverlapOf, activeRemoveLocked } from '../load/blocks';
 import { beginProbe, endProbe, noteFailure, noteSuccess } from '../load/ejection';
-import { featuresNoteBest, featuresNoteWouldPick, featuresOf } from '../load/features';
+import { featuresNoteBest, featuresNoteWouldPick } from '../load/features';
 import {
   charge,
   ENTRY_PROBE,
   endPrefill,
   entryAt,
-  entryBlocks,
-  entryCharged,
-  entryFlags,
-  entryGeneration,
-  entryHandle,
   entryOf,
-  entrySetHandle,
-  entrySlot,
-  entrySlotGeneration,
-  entryThread,
+  featuresOf,
   growOutput,
+  isCharged,
+  LedgerEntry,
   noteWantedTpot,
   releaseEntry,
   releaseTokens,
+  setHandle,
 } from '../load/ledger';
 import { COMMIT_LOCK, INDEX_LOCK, lockAcquire, lockRelease } from '../lock';
 import {
@@ -40,7 +42,6 @@ import {
   HASHES,
   MATCH,
   OVERLAP,
-  REQUEST,
   REQUESTS,
   SCORE,
   SLOTS,
@@ -50,16 +51,7 @@ import { prefixMatch } from '../prefix/match';
 import { prefixInsertLocked } from '../prefix/store';
 import { tailInsertLocked, tailMatch } from '../prefix/tails';
 import {
-  ANSWER_CANDIDATES,
-  ANSWER_COUNT,
-  ANSWER_MATCHED,
-  ANSWER_PICKS,
-  ANSWER_SCORE,
-  ANSWER_TICKET,
-  ANSWER_TICKET_GENERATION,
-  ANSWER_TOTAL,
-  ANSWER_UNCACHED_TOKENS,
-  ANSWER_WOULD_PICK,
+  answer,
   DECIDE_BLIND,
   DECIDE_BUSY,
   DECIDE_DENIED,
@@ -73,15 +65,9 @@ import {
   DECIDE_UNSTORED,
   DECIDE_WAITS,
   DECIDED,
-  REQUEST_BLOCK_TOKENS,
-  REQUEST_BLOCKS,
-  REQUEST_FLAGS,
-  REQUEST_NOW,
-  REQUEST_OUTPUT_TOKENS,
-  REQUEST_PRIORITY,
-  REQUEST_PROFILE,
-  REQUEST_PROMPT_TOKENS,
-  REQUEST_WANTED_TPOT,
+  pickedSlot,
+  request,
+  wantedTimes,
 } from '../request-area';
 import { filter } from './filters';
 import { gateBegin, gateEmpty, gateLeftAll, gatePass, gateWait, mayServe } from './gate-pass';
@@ -101,8 +87,7 @@ import {
   PROGRAM_INSERTS,
   PROGRAM_NEEDS_MATCH,
   PROGRAM_NEEDS_OVERLAP,
-  PROGRAM_PROJECTS,
-  PROGRAM_TAG,
+  Program,
 } from './program';
 import { score } from './scorers';
 
@@ -112,14 +97,6 @@ import { score } from './scorers';
  */
 function patience(): u32 {
   return THREAD == 0 ? 20 : 2000;
-}
-
-function get(offset: usize): u32 {
-  return load<u32>(REQUEST + offset);
-}
-
-function put(offset: usize, value: u32): void {
-  store<u32>(REQUEST + offset, value);
 }
 
 /** Needs that MATCH and OVERLAP meet for the request decided last on this thread. */
@@ -159,28 +136,28 @@ export function matchAhead(blocks: u32, tail: u32): void {
 }
 
 /** Run the program's operations. Commit lock held. @returns a DECIDE_* status */
-function run(program: usize, flags: u32, used: u32, total: u32, gated: bool): u32 {
-  let candidates = markCandidates(used, load<f64>(REQUEST + REQUEST_NOW), (flags & DECIDE_SUBSET) != 0);
-  put(ANSWER_CANDIDATES, candidates);
+function run(program: Program, flags: u32, used: u32, total: u32, gated: bool): u32 {
+  let candidates = markCandidates(used, request().now, (flags & DECIDE_SUBSET) != 0);
+  answer().candidates = candidates;
   if (candidates == 0) return gateEmpty(gated);
   const live = candidates;
   memory.fill(SCORE, 0, (<usize>used) << 2);
-  const operations = load<u32>(program);
-  const projected = load<u32>(program, PROGRAM_PROJECTS) != 0 && nextIsSampled();
+  const operations = program.operations;
+  const projected = program.projects != 0 && nextIsSampled();
   const explained = projected || (flags & DECIDE_EXPLAIN) != 0;
   let predicted = false;
   for (let i: u32 = 0; i < operations; i++) {
-    const op = program + 64 + ((<usize>i) << 6);
-    const code = load<u32>(op);
+    const op = program.operation(i);
+    const code = op.code;
     if (gated && !mayServe(code)) {
       gated = false;
       candidates = gatePass(used, candidates, live);
-      put(ANSWER_CANDIDATES, candidates);
+      answer().candidates = candidates;
       if (candidates == 0) return DECIDE_WAITS;
     }
     if (code == OP_FILTER_HOST) {
-      candidates = filterByHost(used, <u32>load<f32>(op, 8), load<f32>(op, 12) != 0, candidates);
-      put(ANSWER_CANDIDATES, candidates);
+      candidates = filterByHost(used, <u32>op.p0, op.p1 != 0, candidates);
+      answer().candidates = candidates;
       if (candidates == 0) return gateLeftAll() ? DECIDE_FILTERED : DECIDE_WAITS;
     } else if (code == OP_PREDICT) {
       predict(op, used);
@@ -189,13 +166,13 @@ function run(program: usize, flags: u32, used: u32, total: u32, gated: bool): u3
       if (!admitByLatency(used)) return DECIDE_DENIED;
     } else if (isFilter(code)) {
       candidates = filter(op, code, used, total, candidates);
-      put(ANSWER_CANDIDATES, candidates);
+      answer().candidates = candidates;
       if (candidates == 0) return gateLeftAll() ? DECIDE_FILTERED : DECIDE_WAITS;
     } else if (code == OP_WOULD_PICK) {
       wouldPick(op, used);
     } else if (isPicker(code)) {
-      put(ANSWER_COUNT, pick(op, code, used, candidates));
-      if (predicted && get(ANSWER_COUNT) != 0) answerPrediction(get(ANSWER_PICKS));
+      answer().count = pick(op, code, used, candidates);
+      if (predicted && answer().count != 0) answerPrediction(pickedSlot(0));
     } else {
       score(op, code, used, total, explained && i < EXPLAIN_COLUMNS ? <i32>i : -1);
     }
@@ -218,27 +195,27 @@ function bestMatch(used: u32): u32 {
 }
 
 /** Charge the first pick. Commit lock held. */
-function chargePick(slot: u32, program: usize, used: u32): void {
-  const needs = load<u32>(program, 4);
-  const block = get(REQUEST_BLOCK_TOKENS);
-  const cached = get(ANSWER_MATCHED) * block;
-  const prompt = get(REQUEST_PROMPT_TOKENS);
+function chargePick(slot: u32, program: Program, used: u32): void {
+  const needs = program.needs;
+  const block = request().blockTokens;
+  const cached = answer().matched * block;
+  const prompt = request().promptTokens;
   const uncached = prompt > cached ? prompt - cached : 0;
-  const tokens = uncached + get(REQUEST_OUTPUT_TOKENS);
-  put(ANSWER_UNCACHED_TOKENS, tokens);
+  const tokens = uncached + request().outputTokens;
+  answer().uncachedTokens = tokens;
   const probe = beginProbe(slot);
-  const tag = get(REQUEST_PROFILE) | (load<u32>(program, PROGRAM_TAG) << 8);
-  const priority = load<i32>(REQUEST + REQUEST_PRIORITY);
-  const now = load<f64>(REQUEST + REQUEST_NOW);
+  const tag = request().profile | (program.tag << 8);
+  const priority = request().priority;
+  const now = request().now;
   const ticket = charge(slot, tokens, prompt, uncached, tag, probe, priority, now);
   if (ticket == 0 && probe != 0) endProbe(slot);
-  const blind = (get(REQUEST_FLAGS) & DECIDE_BLIND) != 0;
-  if (ticket != 0) gateCharged(ticket - 1, slot, priority, uncached, prompt, get(REQUEST_BLOCKS), blind, now);
-  noteWantedTpot(slot, ticket, load<f32>(REQUEST + REQUEST_WANTED_TPOT));
+  const blind = (request().flags & DECIDE_BLIND) != 0;
+  if (ticket != 0) gateCharged(ticket - 1, slot, priority, uncached, prompt, request().blocks, blind, now);
+  noteWantedTpot(slot, ticket, wantedTimes().tpot);
   noteSent(needs, slot);
-  put(ANSWER_TICKET, ticket);
-  put(ANSWER_TICKET_GENERATION, ticket == 0 ? 0 : entryGeneration(entryAt(ticket - 1)));
-  if (ticket != 0) featuresNoteWouldPick(featuresOf(entryAt(ticket - 1)), get(ANSWER_WOULD_PICK));
+  answer().ticket = ticket;
+  answer().ticketGeneration = ticket == 0 ? 0 : entryAt(ticket - 1).generation;
+  if (ticket != 0) featuresNoteWouldPick(featuresOf(entryAt(ticket - 1)), answer().wouldPick);
   if (ticket != 0 && (needs & PROGRAM_NEEDS_MATCH) != 0) {
     featuresNoteBest(featuresOf(entryAt(ticket - 1)), min(bestMatch(used) * block, prompt));
   }
@@ -246,17 +223,17 @@ function chargePick(slot: u32, program: usize, used: u32): void {
 
 /**
  * Account the prompt's blocks on the picked endpoint and believe that it will hold them. Takes the index lock.
- * @param entry ledger entry of the pick, 0 = it is not charged
+ * @param entry ledger entry of the pick, null = it is not charged
  */
-function storePrompt(slot: u32, entry: usize, inserts: bool): void {
-  const blocks = get(REQUEST_BLOCKS);
-  const tail = (get(REQUEST_FLAGS) & DECIDE_TAIL) != 0;
+function storePrompt(slot: u32, entry: LedgerEntry | null, inserts: bool): void {
+  const blocks = request().blocks;
+  const tail = (request().flags & DECIDE_TAIL) != 0;
   if ((blocks == 0 && !tail) || !lockAcquire(INDEX_LOCK, patience())) return;
   if (inserts) {
     if (blocks != 0) prefixInsertLocked(slot, blocks);
     if (tail) tailInsertLocked(slot, HASHES + ((<usize>blocks) << 3));
   }
-  if (entry != 0 && blocks != 0) entrySetHandle(entry, activeAddLocked(slot, blocks), blocks);
+  if (entry != null && blocks != 0) setHandle(entry, activeAddLocked(slot, blocks), blocks);
   lockRelease(INDEX_LOCK);
 }
 
@@ -266,39 +243,39 @@ function storePrompt(slot: u32, entry: usize, inserts: bool): void {
  */
 export function storePick(profile: u32, slot: u32, ticket: u32, generation: u32): void {
   const program = activeProgram(profile);
-  if (program == 0 || slot >= SLOTS) return;
-  storePrompt(slot, entryOf(ticket, generation), (load<u32>(program, 4) & PROGRAM_INSERTS) != 0);
+  if (program == null || slot >= SLOTS) return;
+  storePrompt(slot, entryOf(ticket, generation), (program.needs & PROGRAM_INSERTS) != 0);
 }
 
 function record(status: u32): void {
   const number = load<u32>(DECISIONS);
   const at = DECISIONS + 64 + <usize>(number % DECISION_COUNT) * DECISION_BYTES;
-  store<f64>(at, load<f64>(REQUEST + REQUEST_NOW));
+  store<f64>(at, request().now);
   store<u32>(at, THREAD, 8);
   store<u32>(at, status, 12);
-  store<u32>(at, get(REQUEST_PROFILE), 16);
-  store<u32>(at, get(ANSWER_COUNT) == 0 ? u32.MAX_VALUE : get(ANSWER_PICKS), 20);
-  store<u32>(at, get(ANSWER_CANDIDATES), 24);
-  store<u32>(at, get(ANSWER_MATCHED), 28);
-  store<u32>(at, get(ANSWER_TOTAL), 32);
-  store<f32>(at, load<f32>(REQUEST + ANSWER_SCORE), 36);
-  store<u32>(at, get(REQUEST_PROMPT_TOKENS), 40);
-  store<u32>(at, get(ANSWER_UNCACHED_TOKENS), 44);
-  store<u32>(at, u32((get(REQUEST_FLAGS) & DECIDE_FURTHER) != 0), 48);
+  store<u32>(at, request().profile, 16);
+  store<u32>(at, answer().count == 0 ? u32.MAX_VALUE : pickedSlot(0), 20);
+  store<u32>(at, answer().candidates, 24);
+  store<u32>(at, answer().matched, 28);
+  store<u32>(at, answer().total, 32);
+  store<f32>(at, answer().score, 36);
+  store<u32>(at, request().promptTokens, 40);
+  store<u32>(at, answer().uncachedTokens, 44);
+  store<u32>(at, u32((request().flags & DECIDE_FURTHER) != 0), 48);
   // The count comes last: a reader takes only records that are whole.
   atomic.store<u32>(DECISIONS, number + 1);
 }
 
 function clearAnswer(total: u32): void {
-  put(ANSWER_COUNT, 0);
-  put(ANSWER_TICKET, 0);
-  put(ANSWER_TICKET_GENERATION, 0);
-  put(ANSWER_MATCHED, 0);
-  put(ANSWER_TOTAL, total);
-  put(ANSWER_CANDIDATES, 0);
-  put(ANSWER_UNCACHED_TOKENS, 0);
-  put(ANSWER_WOULD_PICK, 0);
-  store<f32>(REQUEST + ANSWER_SCORE, 0);
+  answer().count = 0;
+  answer().ticket = 0;
+  answer().ticketGeneration = 0;
+  answer().matched = 0;
+  answer().total = total;
+  answer().candidates = 0;
+  answer().uncachedTokens = 0;
+  answer().wouldPick = 0;
+  answer().score = 0;
   clearPrediction();
 }
 
@@ -307,44 +284,44 @@ function clearAnswer(total: u32): void {
  * @returns DECIDED or why not; the ANSWER_* fields say the rest
  */
 export function decide(): u32 {
-  const flags = get(REQUEST_FLAGS);
-  const blocks = get(REQUEST_BLOCKS);
+  const flags = request().flags;
+  const blocks = request().blocks;
   const tail = (flags & DECIDE_TAIL) != 0;
   const total = blocks + u32(tail);
   clearAnswer(total);
-  const program = activeProgram(get(REQUEST_PROFILE));
-  if (program == 0) return DECIDE_NO_PROGRAM;
-  const needs = load<u32>(program, 4);
+  const program = activeProgram(request().profile);
+  if (program == null) return DECIDE_NO_PROGRAM;
+  const needs = program.needs;
   const used = slotsUsed();
   matchPrompt(needs, blocks, tail, used, (flags & DECIDE_FURTHER) != 0);
   if (!lockAcquire(COMMIT_LOCK, patience())) return DECIDE_BUSY;
   const gated = gateBegin(flags);
   let status = run(program, flags, used, total, gated);
-  const slot = get(ANSWER_PICKS);
-  const picked = status == DECIDED && get(ANSWER_COUNT) != 0;
+  const slot = pickedSlot(0);
+  const picked = status == DECIDED && answer().count != 0;
   if (picked) {
-    put(ANSWER_MATCHED, load<u32>(MATCH + ((<usize>slot) << 2)));
-    store<f32>(REQUEST + ANSWER_SCORE, load<f32>(SCORE + ((<usize>slot) << 2)));
+    answer().matched = load<u32>(MATCH + ((<usize>slot) << 2));
+    answer().score = load<f32>(SCORE + ((<usize>slot) << 2));
     if ((flags & DECIDE_UNCHARGED) == 0) chargePick(slot, program, used);
   }
   if (status == DECIDE_WAITS) status = gateWait(used);
   lockRelease(COMMIT_LOCK);
   if (picked && (flags & (DECIDE_UNCHARGED | DECIDE_UNSTORED)) == 0) {
-    const ticket = get(ANSWER_TICKET);
-    storePrompt(slot, ticket == 0 ? 0 : entryAt(ticket - 1), (needs & PROGRAM_INSERTS) != 0);
+    const ticket = answer().ticket;
+    storePrompt(slot, ticket == 0 ? null : entryAt(ticket - 1), (needs & PROGRAM_INSERTS) != 0);
   }
   record(status);
   return status;
 }
 
 /** Give back the active blocks of an entry. Takes the index lock. */
-function releaseBlocks(entry: usize): bool {
-  if (entryHandle(entry) == 0) return true;
+function releaseBlocks(entry: LedgerEntry): bool {
+  if (entry.handle == 0) return true;
   if (!lockAcquire(INDEX_LOCK, patience())) return false;
-  const handle = entryHandle(entry);
+  const handle = entry.handle;
   if (handle != 0) {
-    activeRemoveLocked(entrySlot(entry), handle, entryBlocks(entry));
-    entrySetHandle(entry, 0, 0);
+    activeRemoveLocked(entry.slot, handle, entry.blocks);
+    setHandle(entry, 0, 0);
   }
   lockRelease(INDEX_LOCK);
   return true;
@@ -356,18 +333,18 @@ function releaseBlocks(entry: usize): bool {
  */
 export function release(ticket: u32, generation: u32): u32 {
   const entry = entryOf(ticket, generation);
-  if (entry == 0) return 1;
+  if (entry == null) return 1;
   if (!releaseBlocks(entry)) return 2;
   if (!lockAcquire(COMMIT_LOCK, patience())) return 2;
-  if ((entryFlags(entry) & ENTRY_PROBE) != 0 && ownsSlot(entry)) endProbe(entrySlot(entry));
+  if ((entry.flags & ENTRY_PROBE) != 0 && ownsSlot(entry)) endProbe(entry.slot);
   gateReleased(ticket - 1);
   releaseEntry(entry);
   lockRelease(COMMIT_LOCK);
   return 0;
 }
 
-function ownsSlot(entry: usize): bool {
-  return load<u32>(cell(COLUMN_GENERATION, entrySlot(entry))) == entrySlotGeneration(entry);
+function ownsSlot(entry: LedgerEntry): bool {
+  return load<u32>(cell(COLUMN_GENERATION, entry.slot)) == entry.slotGeneration;
 }
 
 /**
@@ -378,7 +355,7 @@ function ownsSlot(entry: usize): bool {
  */
 export function prefillDone(ticket: u32, generation: u32, keep: u32, now: f64): u32 {
   const entry = entryOf(ticket, generation);
-  if (entry == 0) return 1;
+  if (entry == null) return 1;
   if (!lockAcquire(COMMIT_LOCK, patience())) return 2;
   endPrefill(entry);
   if (keep == 0) releaseTokens(entry);
@@ -389,7 +366,7 @@ export function prefillDone(ticket: u32, generation: u32, keep: u32, now: f64): 
 
 /** Another endpoint computes the prompt of this ticket's request: the gate does not wait for it here. @returns as release */
 export function prefillElsewhere(ticket: u32, generation: u32): u32 {
-  if (entryOf(ticket, generation) == 0) return 1;
+  if (entryOf(ticket, generation) == null) return 1;
   if (!lockAcquire(COMMIT_LOCK, patience())) return 2;
   gatePrefillElsewhere(ticket - 1);
   lockRelease(COMMIT_LOCK);
@@ -399,7 +376,7 @@ export function prefillElsewhere(ticket: u32, generation: u32): u32 {
 /** The output has `tokens` tokens, which fill `blocks` blocks. @returns as release */
 export function grow(ticket: u32, generation: u32, blocks: u32, tokens: u32): u32 {
   const entry = entryOf(ticket, generation);
-  if (entry == 0) return 1;
+  if (entry == null) return 1;
   if (!lockAcquire(COMMIT_LOCK, patience())) return 2;
   growOutput(entry, blocks);
   gateOutput(ticket - 1, tokens);
@@ -409,7 +386,7 @@ export function grow(ticket: u32, generation: u32, blocks: u32, tokens: u32): u3
 
 /** The answer is complete and has `tokens` tokens in all; its charge is released right after. @returns as release */
 export function complete(ticket: u32, generation: u32, tokens: u32, now: f64): u32 {
-  if (entryOf(ticket, generation) == 0) return 1;
+  if (entryOf(ticket, generation) == null) return 1;
   if (!lockAcquire(COMMIT_LOCK, patience())) return 2;
   gateEnded(ticket - 1, tokens, now);
   lockRelease(COMMIT_LOCK);
@@ -439,8 +416,8 @@ export function releaseThread(thread: u32): u32 {
   let count: u32 = 0;
   for (let i: u32 = 0; i < REQUESTS; i++) {
     const entry = entryAt(i);
-    if (!entryCharged(entry) || entryThread(entry) != thread) continue;
-    if (release(i + 1, entryGeneration(entry)) == 0) count++;
+    if (!isCharged(entry) || entry.thread != thread) continue;
+    if (release(i + 1, entry.generation) == 0) count++;
   }
   return count;
 }
@@ -450,7 +427,7 @@ export function threadCharges(thread: u32): u32 {
   let count = waitingOf(thread);
   for (let i: u32 = 0; i < REQUESTS; i++) {
     const entry = entryAt(i);
-    if (entryCharged(entry) && entryThread(entry) == thread) count++;
+    if (isCharged(entry) && entry.thread == thread) count++;
   }
   return count;
 }

@@ -17,9 +17,9 @@ import {
   SIGNAL_RUNNING,
   SIGNAL_WAITING,
 } from '../endpoints';
-import { CANDIDATES, KEPT, KEYS, MATCH, REQUEST, SLOTS } from '../memory';
+import { CANDIDATES, KEPT, KEYS, MATCH, SLOTS } from '../memory';
 import { randomFloat } from '../random';
-import { REQUEST_NOW } from '../request-area';
+import { request } from '../request-area';
 import { labelAddress, RANGE_ABSENT } from './labels';
 import { filterTier } from './latency';
 import { PREDICTED_TTFT, predictedColumn } from './predictions';
@@ -36,6 +36,7 @@ import {
   OP_FILTER_TOPOLOGY,
   OP_FILTER_UNSATURATED,
   OP_FILTER_UTILIZATION,
+  Operation,
 } from './program';
 import { NEVER } from './score-column';
 import { keepNear } from './topology';
@@ -139,7 +140,7 @@ function keepLowest(used: u32, sign: f32, count: f32, share: f32, missing: bool)
 }
 
 /** Every named value at most its limit; what is unknown counts as 0. */
-function keepUtilized(used: u32, op: usize): void {
+function keepUtilized(used: u32, op: Operation): void {
   const active = columnAddress(COLUMN_INFLIGHT);
   const running = columnAddress(COLUMN_RUNNING);
   const usage = columnAddress(COLUMN_KV_USAGE);
@@ -147,10 +148,10 @@ function keepUtilized(used: u32, op: usize): void {
   const waits = i32x4.splat(SIGNAL_WAITING);
   const runs = i32x4.splat(SIGNAL_RUNNING);
   const uses = i32x4.splat(SIGNAL_KV_USAGE);
-  const mostActive = v128.load32_splat(op, 8);
-  const mostRunning = v128.load32_splat(op, 12);
-  const mostWaiting = v128.load32_splat(op, 16);
-  const mostUsage = v128.load32_splat(op, 20);
+  const mostActive = f32x4.splat(op.p0);
+  const mostRunning = f32x4.splat(op.p1);
+  const mostWaiting = f32x4.splat(op.p2);
+  const mostUsage = f32x4.splat(op.p3);
   waitingKeys(used);
   for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
     const bits = v128.load(known + at);
@@ -168,7 +169,7 @@ function keepUnsaturated(used: u32, waitingLimit: f32, usageLimit: f32, stalenes
   const usage = columnAddress(COLUMN_KV_USAGE);
   const known = columnAddress(COLUMN_KNOWN);
   const times = columnAddress(COLUMN_SIGNAL_TIME);
-  const oldest = f64x2.splat(load<f64>(REQUEST + REQUEST_NOW) - <f64>stalenessMs);
+  const oldest = f64x2.splat(request().now - <f64>stalenessMs);
   const both = i32x4.splat(SIGNAL_WAITING | SIGNAL_KV_USAGE);
   const mostWaiting = f32x4.splat(waitingLimit);
   const mostUsage = f32x4.splat(usageLimit);
@@ -220,15 +221,15 @@ function holdersFrom(total: u32, threshold: f32): f32 {
  * their first token would be longer than elsewhere by more than the penalty (0 = whatever it is). The time is that of the
  * tokens in flight, or the predicted one; without a prediction for either side all stay.
  */
-function filterPrefixAffinity(op: usize, used: u32, total: u32, candidates: u32): u32 {
+function filterPrefixAffinity(op: Operation, used: u32, total: u32, candidates: u32): u32 {
   if (candidates <= 1 || total == 0) return candidates;
-  const exploration = load<f32>(op, 12);
+  const exploration = op.p1;
   if (exploration > 0 && randomFloat() < exploration) return candidates;
-  const threshold = f32x4.splat(holdersFrom(total, load<f32>(op, 8)));
-  const byPrediction = load<f32>(op, 24) != 0;
+  const threshold = f32x4.splat(holdersFrom(total, op.p0));
+  const byPrediction = op.p4 != 0;
   const tokens = columnAddress(COLUMN_INFLIGHT_TOKENS);
   const times = predictedColumn(PREDICTED_TTFT);
-  const scale = f32x4.splat(<f32>1000 / load<f32>(op, 20));
+  const scale = f32x4.splat(<f32>1000 / op.p3);
   const never = f32x4.splat(NEVER);
   let there = never;
   let elsewhere = never;
@@ -244,7 +245,7 @@ function filterPrefixAffinity(op: usize, used: u32, total: u32, candidates: u32)
     others |= <u32>i32x4.bitmask(v128.andnot(some, holds));
     v128.store(KEPT + at, holds);
   }
-  const most = load<f32>(op, 16);
+  const most = op.p2;
   if (most > 0 && others != 0) {
     const best = laneMin(there);
     if (best == NEVER || laneMin(elsewhere) == NEVER || best - laneMin(elsewhere) > most) return candidates;
@@ -256,9 +257,9 @@ function filterPrefixAffinity(op: usize, used: u32, total: u32, candidates: u32)
  * Sticky until saturated (llm-d, token-aware routing, August 2026): the holders of the prefix whose tokens in flight are at
  * most the limit; without any, everyone below the limit; without any, everyone.
  */
-function filterSticky(op: usize, used: u32, total: u32, candidates: u32): u32 {
-  const threshold = f32x4.splat(total == 0 ? NEVER : max<f32>(holdersFrom(total, load<f32>(op, 8)), 1));
-  const limit = f32x4.splat(load<f32>(op, 12));
+function filterSticky(op: Operation, used: u32, total: u32, candidates: u32): u32 {
+  const threshold = f32x4.splat(total == 0 ? NEVER : max<f32>(holdersFrom(total, op.p0), 1));
+  const limit = f32x4.splat(op.p1);
   const tokens = columnAddress(COLUMN_INFLIGHT_TOKENS);
   let holders = i32x4.splat(0);
   for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
@@ -279,38 +280,35 @@ function filterSticky(op: usize, used: u32, total: u32, candidates: u32): u32 {
  * @param candidates how many there are
  * @returns how many are left
  */
-export function filter(op: usize, code: u32, used: u32, total: u32, candidates: u32): u32 {
-  const a = load<f32>(op, 8);
-  const b = load<f32>(op, 12);
-  const c = load<f32>(op, 16);
-  if (code == OP_FILTER_MASK) return filterByMask(used, <u32>a);
+export function filter(op: Operation, code: u32, used: u32, total: u32, candidates: u32): u32 {
+  if (code == OP_FILTER_MASK) return filterByMask(used, <u32>op.p0);
   if (code == OP_FILTER_PREFIX_AFFINITY) return filterPrefixAffinity(op, used, total, candidates);
   if (code == OP_FILTER_STICKY) return filterSticky(op, used, total, candidates);
-  if (code == OP_FILTER_TIER) return filterTier(used, a, candidates);
+  if (code == OP_FILTER_TIER) return filterTier(used, op.p0, candidates);
   let all = false;
   if (code == OP_FILTER_THRESHOLD) {
-    valueKeys(<u32>a, used);
-    keepCompared(used, <u32>b, c, load<f32>(op, 20) != 0);
-    all = load<f32>(op, 24) != 0;
+    valueKeys(<u32>op.p0, used);
+    keepCompared(used, <u32>op.p1, op.p2, op.p3 != 0);
+    all = op.p4 != 0;
   } else if (code == OP_FILTER_RANGE) {
-    valueKeys(<u32>a, used);
-    keepRange(used, b, c, load<f32>(op, 20) != 0);
-    all = load<f32>(op, 24) != 0;
+    valueKeys(<u32>op.p0, used);
+    keepRange(used, op.p1, op.p2, op.p3 != 0);
+    all = op.p4 != 0;
   } else if (code == OP_FILTER_LOWEST) {
-    valueKeys(<u32>a, used);
-    keepLowest(used, b, c, load<f32>(op, 20), load<f32>(op, 24) != 0);
-    all = load<f32>(op, 28) != 0;
+    valueKeys(<u32>op.p0, used);
+    keepLowest(used, op.p1, op.p2, op.p3, op.p4 != 0);
+    all = op.p5 != 0;
   } else if (code == OP_FILTER_UTILIZATION) {
     keepUtilized(used, op);
-    all = load<f32>(op, 24) != 0;
-  } else if (code == OP_FILTER_CONTEXT_LENGTH) keepContextLength(used, <u32>a);
+    all = op.p4 != 0;
+  } else if (code == OP_FILTER_CONTEXT_LENGTH) keepContextLength(used, <u32>op.p0);
   else if (code == OP_FILTER_UNSATURATED) {
-    keepUnsaturated(used, a, b, c);
+    keepUnsaturated(used, op.p0, op.p1, op.p2);
     all = true;
   } else if (code == OP_FILTER_TOPOLOGY) {
     if (!keepNear(op, used)) return candidates;
     all = true;
-  } else if (code == OP_FILTER_CONCURRENCY) keepConcurrency(used, a, b);
+  } else if (code == OP_FILTER_CONCURRENCY) keepConcurrency(used, op.p0, op.p1);
   else return candidates;
   return take(used, candidates, all);
 }

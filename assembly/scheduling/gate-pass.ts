@@ -1,23 +1,17 @@
 // The gate inside a decision: who may serve the request at all, who of them has room, and what happens when nobody has.
 //
 // Owns: the thread's CLASS mask, written by its own thread. Commit lock held throughout: reservation and pick are one step.
-import { COLUMN_GENERATION, cell } from '../endpoints';
+import * as column from '../columns/column';
+import { slotOffset } from '../columns/column';
+import { COLUMN_GENERATION } from '../endpoints';
 import { isTop, mustWait } from '../gate/bands';
+import { gateEnter, gateReleased } from '../gate/capacity-gate';
 import { markOpen } from '../gate/conditions';
-import { gateEnter, gateReleased } from '../gate/gate';
-import {
-  gateOn,
-  WAIT_SLOT_OUTPUT,
-  WAIT_SLOT_PROMPT,
-  WAIT_SLOT_STICKY,
-  WAIT_SLOT_UNCACHED,
-  waitSlotAddress,
-  waitSlotMaskAddress,
-} from '../gate/layout';
+import { gateOn, waitSlotAt, waitSlotMaskAddress } from '../gate/layout';
 import { waitSlotLocked } from '../gate/wait-slots';
 import { endProbe } from '../load/ejection';
-import { ENTRY_PROBE, entryFlags, entryOf, entrySlot, entrySlotGeneration, releaseEntry } from '../load/ledger';
-import { CANDIDATES, CLASS, HEADER, HEADER_POOL, KEPT, MATCH, REQUEST, SLOTS, THREAD } from '../memory';
+import { ENTRY_PROBE, entryOf, releaseEntry } from '../load/ledger';
+import { CANDIDATES, CLASS, HEADER, HEADER_POOL, KEPT, MATCH, SLOTS, THREAD } from '../memory';
 import { POOL_LIVE } from '../pool-words';
 import {
   DECIDE_BLIND,
@@ -27,15 +21,8 @@ import {
   DECIDE_QUEUED,
   DECIDE_SUBSET,
   DECIDE_WAITS,
-  REQUEST_BLOCK_TOKENS,
-  REQUEST_FLAGS,
-  REQUEST_HELD,
-  REQUEST_HELD_GENERATION,
-  REQUEST_NOW,
-  REQUEST_OUTPUT_TOKENS,
-  REQUEST_PRIORITY,
-  REQUEST_PROMPT_TOKENS,
-  REQUEST_WAIT_SLOT,
+  hold,
+  request,
 } from '../request-area';
 import { OP_FILTER_CONTEXT_LENGTH, OP_FILTER_HOST, OP_FILTER_MASK } from './program';
 
@@ -56,10 +43,6 @@ let aside: bool = false;
 /** Tokens of prefix from which on the wait is worth while (docs/internals/flow-control.md, from simulations there). */
 const STICKY_TOKENS: u32 = 256;
 
-function get(offset: usize): u32 {
-  return load<u32>(REQUEST + offset);
-}
-
 /** Filters that say who may serve a request at all, whatever the load is; the gate looks at what these leave. */
 export function mayServe(code: u32): bool {
   return code == OP_FILTER_MASK || code == OP_FILTER_HOST || code == OP_FILTER_CONTEXT_LENGTH;
@@ -67,14 +50,14 @@ export function mayServe(code: u32): bool {
 
 /** Give back what a dispatch charged: the decision charges anew, perhaps elsewhere. Nobody can take the place in between. */
 function releaseHeld(): void {
-  const ticket = get(REQUEST_HELD);
+  const ticket = hold().ticket;
   returned = ticket != 0;
-  const entry = entryOf(ticket, get(REQUEST_HELD_GENERATION));
-  if (entry == 0) return;
-  const slot = entrySlot(entry);
-  if (load<u32>(cell(COLUMN_GENERATION, slot)) == entrySlotGeneration(entry)) {
+  const entry = entryOf(ticket, hold().ticketGeneration);
+  if (entry == null) return;
+  const slot = entry.slot;
+  if (column.u32(COLUMN_GENERATION, slot) == entry.slotGeneration) {
     held = slot + 1;
-    if ((entryFlags(entry) & ENTRY_PROBE) != 0) endProbe(slot);
+    if ((entry.flags & ENTRY_PROBE) != 0) endProbe(slot);
   }
   gateReleased(ticket - 1);
   releaseEntry(entry);
@@ -105,7 +88,7 @@ function writeClass(used: u32): void {
 /** The pool is empty: the request waits for the first endpoint that comes. @returns DECIDE_WAITS, or DECIDE_NO_CANDIDATES */
 export function gateEmpty(gated: bool): u32 {
   if (!gated || load<u32>(HEADER + HEADER_POOL + POOL_LIVE) != 0) return DECIDE_NO_CANDIDATES;
-  gateEnter(load<i32>(REQUEST + REQUEST_PRIORITY), load<f64>(REQUEST + REQUEST_NOW));
+  gateEnter(request().priority, request().now);
   memory.fill(CLASS, 0, SLOTS >> 3);
   anywhere = true;
   return DECIDE_WAITS;
@@ -117,18 +100,18 @@ export function gateEmpty(gated: bool): u32 {
  * @returns how many are left
  */
 export function gatePass(used: u32, candidates: u32, live: u32): u32 {
-  anywhere = candidates == live && (get(REQUEST_FLAGS) & DECIDE_SUBSET) == 0;
-  const now = load<f64>(REQUEST + REQUEST_NOW);
-  const rank = gateEnter(load<i32>(REQUEST + REQUEST_PRIORITY), now);
-  const waits = !returned && (mustWait(rank) || (get(REQUEST_FLAGS) & DECIDE_QUEUED) != 0);
-  const prompt = get(REQUEST_PROMPT_TOKENS);
+  anywhere = candidates == live && (request().flags & DECIDE_SUBSET) == 0;
+  const now = request().now;
+  const rank = gateEnter(request().priority, now);
+  const waits = !returned && (mustWait(rank) || (request().flags & DECIDE_QUEUED) != 0);
+  const prompt = request().promptTokens;
   const left = waits ? 0 : markOpen(used, rank, prompt, prompt, held, now);
   closed = left != candidates;
   if (!closed) return left;
   // Only a request that has lost an endpoint to the gate may have to wait for it.
   writeClass(used);
   if (left == 0) return 0;
-  if (!returned && !isTop(rank) && get(REQUEST_WAIT_SLOT) != 0) sticky = findSticky(used, true);
+  if (!returned && !isTop(rank) && hold().waitSlot != 0) sticky = findSticky(used, true);
   aside = sticky != 0;
   if (aside) return 0;
   memory.copy(CANDIDATES, KEPT, (<usize>used) << 2);
@@ -151,8 +134,8 @@ function findSticky(used: u32, closedOnly: bool): u32 {
   let others: u32 = 0;
   for (let slot: u32 = 0; slot < used; slot++) {
     if (!isInClass(slot)) continue;
-    const held = load<u32>(MATCH + ((<usize>slot) << 2));
-    const open = closedOnly && load<i32>(KEPT + ((<usize>slot) << 2)) != 0;
+    const held = load<u32>(MATCH + slotOffset(slot));
+    const open = closedOnly && load<i32>(KEPT + slotOffset(slot)) != 0;
     if (open || held <= most) {
       if (!closedOnly || open) others = max(others, held);
       continue;
@@ -161,8 +144,8 @@ function findSticky(used: u32, closedOnly: bool): u32 {
     most = held;
     best = slot + 1;
   }
-  const block = get(REQUEST_BLOCK_TOKENS);
-  const prompt = get(REQUEST_PROMPT_TOKENS);
+  const block = request().blockTokens;
+  const prompt = request().promptTokens;
   return min(most * block, prompt) >= min(others * block, prompt) + STICKY_TOKENS ? best : 0;
 }
 
@@ -176,27 +159,27 @@ function leastUncached(used: u32): u32 {
   let most: u32 = 0;
   for (let slot: u32 = 0; slot < used; slot++) {
     if (!isInClass(slot)) continue;
-    most = max(most, load<u32>(MATCH + ((<usize>slot) << 2)));
+    most = max(most, load<u32>(MATCH + slotOffset(slot)));
   }
-  const cached = most * get(REQUEST_BLOCK_TOKENS);
-  const prompt = get(REQUEST_PROMPT_TOKENS);
+  const cached = most * request().blockTokens;
+  const prompt = request().promptTokens;
   return prompt > cached ? prompt - cached : 0;
 }
 
 /** Nobody has room: the request takes its wait slot. @returns DECIDE_WAITS, or DECIDE_NO_WAIT_SLOT */
 export function gateWait(used: u32): u32 {
-  const place = get(REQUEST_WAIT_SLOT);
+  const place = hold().waitSlot;
   if (place == 0) return DECIDE_NO_WAIT_SLOT;
   const slot = place - 1;
-  const at = waitSlotAddress(THREAD, slot);
+  const at = waitSlotAt(THREAD, slot);
   memory.copy(waitSlotMaskAddress(THREAD, slot), CLASS, SLOTS >> 3);
-  store<u32>(at, get(REQUEST_PROMPT_TOKENS), WAIT_SLOT_PROMPT);
-  store<u32>(at, leastUncached(used), WAIT_SLOT_UNCACHED);
-  store<u32>(at, get(REQUEST_OUTPUT_TOKENS), WAIT_SLOT_OUTPUT);
+  at.prompt = request().promptTokens;
+  at.uncached = leastUncached(used);
+  at.output = request().outputTokens;
   // One that comes back has waited for it already.
   if (!aside && !returned) sticky = findSticky(used, false);
-  store<i32>(at, <i32>sticky - 1, WAIT_SLOT_STICKY);
-  const blind = (get(REQUEST_FLAGS) & DECIDE_BLIND) != 0;
-  waitSlotLocked(slot, load<i32>(REQUEST + REQUEST_PRIORITY), anywhere, blind, aside);
+  at.sticky = <i32>sticky - 1;
+  const blind = (request().flags & DECIDE_BLIND) != 0;
+  waitSlotLocked(slot, request().priority, anywhere, blind, aside);
   return DECIDE_WAITS;
 }

@@ -3,9 +3,9 @@
 // Owns: the thread's KEYS and SCORE columns, written by its own thread; changes the histories (load/cold.ts,
 // load/adapters.ts) under the commit lock, in the same step as the charge.
 import { adapterScore, adapterSent } from '../load/adapters';
-import { coldRanks, coldSent } from '../load/cold';
-import { CANDIDATES, KEYS, MATCH, REQUEST } from '../memory';
-import { DECIDE_BASE_MODEL, REQUEST_ADAPTER, REQUEST_FLAGS } from '../request-area';
+import { coldRanks, coldSent } from '../load/cold-prompts';
+import { CANDIDATES, KEYS, MATCH } from '../memory';
+import { DECIDE_BASE_MODEL, request } from '../request-area';
 import { PROGRAM_NOTES_ADAPTER, PROGRAM_NOTES_COLD } from './program';
 import { addConstant, addKeys } from './score-column';
 
@@ -39,8 +39,8 @@ export function scoreNoHit(used: u32, size: u32): void {
 
 /** Affinity to the endpoints that have the request's adapter; a base model is 0.5 for everyone (lora-affinity-scorer). */
 export function scoreAdapter(used: u32, remember: bool): void {
-  if ((load<u32>(REQUEST + REQUEST_FLAGS) & DECIDE_BASE_MODEL) != 0) return addConstant(used, 0.5);
-  const wanted = load<u64>(REQUEST + REQUEST_ADAPTER);
+  if ((request().flags & DECIDE_BASE_MODEL) != 0) return addConstant(used, 0.5);
+  const wanted = request().adapter;
   for (let slot: u32 = 0; slot < used; slot++) {
     const at = (<usize>slot) << 2;
     if (load<i32>(CANDIDATES + at) == 0) continue;
@@ -53,5 +53,5 @@ export function scoreAdapter(used: u32, remember: bool): void {
 export function noteSent(needs: u32, slot: u32): void {
   if ((needs & PROGRAM_NOTES_COLD) != 0 && coldSize != 0) coldSent(slot, coldSize);
   if ((needs & PROGRAM_NOTES_ADAPTER) == 0) return;
-  if ((load<u32>(REQUEST + REQUEST_FLAGS) & DECIDE_BASE_MODEL) == 0) adapterSent(slot);
+  if ((request().flags & DECIDE_BASE_MODEL) == 0) adapterSent(slot);
 }

@@ -15,10 +15,11 @@ import {
   SIGNAL_RUNNING,
   SIGNAL_WAITING,
 } from '../endpoints';
-import { CANDIDATES, KEPT, KEYS, MATCH, REQUEST } from '../memory';
+import { CANDIDATES, KEPT, KEYS, MATCH } from '../memory';
 import { randomFloat } from '../random';
-import { REQUEST_PRIORITY, REQUEST_WANTED_TPOT, REQUEST_WANTED_TTFT } from '../request-area';
+import { request, wantedTimes } from '../request-area';
 import { HEADROOM_TPOT, HEADROOM_TTFT, meanOfKnown, predictedColumn } from './predictions';
+import { Operation } from './program';
 import { addKeys, NEVER } from './score-column';
 
 /** Ranges below this are no ranges (latency-scorer). Milliseconds. */
@@ -173,8 +174,8 @@ function scoreUnpredicted(used: u32, scored: u32): void {
 }
 
 /** A weight as the configuration wrote it: programs carry 32 bits, in which 0.8 is a little more. Six decimals hold. */
-function written(op: usize, offset: usize): f64 {
-  return nearest<f64>(<f64>load<f32>(op + offset) * 1e6) / 1e6;
+function written(weight: f32): f64 {
+  return nearest<f64>(<f64>weight * 1e6) / 1e6;
 }
 
 /** A known signal as it is, an unknown one as the mean of the known. */
@@ -184,15 +185,15 @@ function signalOf(slot: u32, values: usize, signal: i32, mean: f32): f32 {
 }
 
 /** Without predictions: free KV cache, relative queue and share of the prompt held, weighted, in whole hundredths. */
-function scoreComposite(op: usize, used: u32, total: u32): void {
+function scoreComposite(op: Operation, used: u32, total: u32): void {
   const usage = columnAddress(COLUMN_KV_USAGE);
   waitingKeys(used);
   const meanUsage = meanOfKnown(used, usage, SIGNAL_KV_USAGE);
   const meanWaiting = meanOfKnown(used, KEYS, SIGNAL_WAITING);
-  const weights = written(op, 20) + written(op, 24) + written(op, 28);
-  const cacheShare = weights > 0 ? written(op, 20) / weights : 1;
-  const queueShare = weights > 0 ? written(op, 24) / weights : 0;
-  const prefixShare = weights > 0 ? written(op, 28) / weights : 0;
+  const weights = written(op.p3) + written(op.p4) + written(op.p5);
+  const cacheShare = weights > 0 ? written(op.p3) / weights : 1;
+  const queueShare = weights > 0 ? written(op.p4) / weights : 0;
+  const prefixShare = weights > 0 ? written(op.p5) / weights : 0;
   let longest: f64 = 0;
   for (let slot: u32 = 0; slot < used; slot++) {
     const candidate = load<i32>(CANDIDATES + ((<usize>slot) << 2)) != 0;
@@ -213,7 +214,7 @@ function scoreComposite(op: usize, used: u32, total: u32): void {
  * mildest failures (a late token before a late beginning).
  * @param op parameters as in program.ts
  */
-export function scoreLatency(op: usize, used: u32, total: u32): void {
+export function scoreLatency(op: Operation, used: u32, total: u32): void {
   if (countPredicted(used) == 0) {
     scoreComposite(op, used, total);
     return addKeys(used);
@@ -222,8 +223,8 @@ export function scoreLatency(op: usize, used: u32, total: u32): void {
   let scored = markBucket(bucket, used);
   while (scored == 0 && ++bucket < BUCKETS) scored = markBucket(bucket, used);
   // Of failures the smallest is the best, whatever the strategy.
-  const most = bucket == POSITIVE && load<f32>(op, 16) != 0;
-  scoreBucket(used, written(op, 8), written(op, 12), most);
+  const most = bucket == POSITIVE && op.p2 != 0;
+  scoreBucket(used, written(op.p0), written(op.p1), most);
   scoreUnpredicted(used, scored);
   addKeys(used);
 }
@@ -232,8 +233,8 @@ export function scoreLatency(op: usize, used: u32, total: u32): void {
 function keptLanes(at: usize): v128 {
   const zero = f32x4.splat(0);
   const all = i32x4.splat(-1);
-  const noFirst = !(load<f32>(REQUEST + REQUEST_WANTED_TTFT) > 0);
-  const noEach = !(load<f32>(REQUEST + REQUEST_WANTED_TPOT) > 0);
+  const noFirst = !(wantedTimes().ttft > 0);
+  const noEach = !(wantedTimes().tpot > 0);
   const first = noFirst ? all : f32x4.gt(v128.load(predictedColumn(HEADROOM_TTFT) + at), zero);
   const each = noEach ? all : f32x4.ge(v128.load(predictedColumn(HEADROOM_TPOT) + at), zero);
   return v128.and(first, each);
@@ -256,8 +257,8 @@ function freeLanes(at: usize): v128 {
  * are predictions, all of them break a wish, and no endpoint is idle or cold.
  */
 export function admitByLatency(used: u32): bool {
-  if (load<i32>(REQUEST + REQUEST_PRIORITY) >= 0) return true;
-  if (!(load<f32>(REQUEST + REQUEST_WANTED_TTFT) > 0 || load<f32>(REQUEST + REQUEST_WANTED_TPOT) > 0)) return true;
+  if (request().priority >= 0) return true;
+  if (!(wantedTimes().ttft > 0 || wantedTimes().tpot > 0)) return true;
   let predicted: u32 = 0;
   let fit = i32x4.splat(0);
   for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {

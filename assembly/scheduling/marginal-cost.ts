@@ -51,14 +51,14 @@ import {
   MATCH,
   PROJECTION_BYTES,
   REGION_COEFFICIENTS,
-  REQUEST,
   regionAddress,
   SHARE_BYTES,
   SLOTS,
   THREAD,
 } from '../memory';
-import { ANSWER_WOULD_PICK, REQUEST_NOW, REQUEST_WANTED_TPOT, REQUEST_WANTED_TTFT } from '../request-area';
+import { answer, request, wantedTimes } from '../request-area';
 import { exponential2, power } from './exponential';
+import { Operation } from './program';
 import { noteProjection } from './projection';
 import { addKeys, NEVER, scoreCosts } from './score-column';
 
@@ -166,8 +166,8 @@ function costs(used: u32, sampled: bool): void {
   const miss = f32x4.splat(coefficient(COEFFICIENT_MISS_PRICE));
   const outputs = max<f32>(coefficient(COEFFICIENT_OUTPUT), 1);
   const output = f32x4.splat(outputs);
-  const ownFirst = load<f32>(REQUEST + REQUEST_WANTED_TTFT);
-  const ownToken = load<f32>(REQUEST + REQUEST_WANTED_TPOT);
+  const ownFirst = wantedTimes().ttft;
+  const ownToken = wantedTimes().tpot;
   const perFirst = f32x4.splat(<f32>1 / (ownFirst > 0 ? ownFirst : coefficient(COEFFICIENT_FIRST_OUTPUT_TARGET)));
   const perToken = f32x4.splat(<f32>1 / (ownToken > 0 ? ownToken : coefficient(COEFFICIENT_PER_TOKEN_TARGET)));
   const leastSlots = f32x4.splat(max<f32>(coefficient(COEFFICIENT_SLOTS), 1));
@@ -177,7 +177,7 @@ function costs(used: u32, sampled: bool): void {
   const requestTokens = f32x4.splat(perRequest / KV_TOKENS);
   const perKv = f32x4.splat(<f32>1 / KV_TOKENS);
   const added = f32x4.splat((promptTokens() + perRequest) / KV_TOKENS);
-  const now = f64x2.splat(load<f64>(REQUEST + REQUEST_NOW));
+  const now = f64x2.splat(request().now);
   meanWaiting = knownMean(used, COLUMN_WAITING, SIGNAL_WAITING);
   meanUsage = knownMean(used, COLUMN_KV_USAGE, SIGNAL_KV_USAGE);
   const exponent = <f32>1 + min<f32>(max<f32>((meanUsage - RAMP_FROM) / RAMP_WIDTH, 0), 1);
@@ -275,9 +275,9 @@ export function scoreMarginalCost(used: u32): void {
 }
 
 /** Say in the answer which candidate would be the cheapest; nothing else changes. Commit lock held. */
-export function wouldPick(op: usize, used: u32): void {
+export function wouldPick(op: Operation, used: u32): void {
   const sampled = weigh(used);
-  if (sampled && load<f32>(op, 8) > 0) noteProjection(op, used, sharesAddress(THREAD) + SHARE_BYTES, range(used, KEYS));
+  if (sampled && op.p0 > 0) noteProjection(op, used, sharesAddress(THREAD) + SHARE_BYTES, range(used, KEYS));
   let best: f32 = NEVER;
   let slot: u32 = 0;
   for (let i: u32 = 0; i < used; i++) {
@@ -286,7 +286,7 @@ export function wouldPick(op: usize, used: u32): void {
     best = load<f32>(KEYS + at);
     slot = i + 1;
   }
-  store<u32>(REQUEST + ANSWER_WOULD_PICK, slot);
+  answer().wouldPick = slot;
 }
 
 /** What is assumed of a pool before anybody writes coefficients (defaults of the section adaptation). Creator only. */

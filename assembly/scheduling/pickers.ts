@@ -3,16 +3,17 @@
 // Owns: the picks in the thread's answer; uses KEYS as scratch. Called under the commit lock by the thread itself.
 import { CANDIDATES, KEYS, SCORE } from '../memory';
 import { random, randomFloat } from '../random';
-import { MAX_PICKS } from '../request-area';
-import { pickBestOf, pickLeastRequest, pickRoundRobin } from './choices';
+import { MAX_PICKS, setPickedSlot } from '../request-area';
 import { naturalLog } from './logarithm';
-import { pickHighest, putPick } from './picks';
+import { pickHighest } from './pick-highest';
+import { pickBestOf, pickLeastRequest, pickRoundRobin } from './picker-algorithms';
 import {
   OP_PICK_BEST_OF,
   OP_PICK_LEAST_REQUEST,
   OP_PICK_MAX_SCORE,
   OP_PICK_RANDOM,
   OP_PICK_ROUND_ROBIN,
+  Operation,
 } from './program';
 
 /** Pick the `count` highest keys, each removed from the race once picked. */
@@ -21,7 +22,7 @@ function pickInOrder(used: u32, keys: usize, count: u32): u32 {
   while (picked < count) {
     const slot = pickHighest(used, keys);
     if (slot == u32.MAX_VALUE) break;
-    putPick(picked++, slot);
+    setPickedSlot(picked++, slot);
     if (picked < count) store<i32>(CANDIDATES + ((<usize>slot) << 2), 0);
   }
   return picked;
@@ -50,10 +51,10 @@ function weightedKeys(used: u32): void {
  * Run picker operation `op` over the candidates.
  * @returns how many endpoints were picked; candidates that were picked before the last may be unmarked
  */
-export function pick(op: usize, code: u32, used: u32, candidates: u32): u32 {
-  const wanted = min(min(<u32>max(<i32>load<f32>(op, 8), 1), candidates), MAX_PICKS);
+export function pick(op: Operation, code: u32, used: u32, candidates: u32): u32 {
+  const wanted = min(min(<u32>max(<i32>op.p0, 1), candidates), MAX_PICKS);
   if (code == OP_PICK_MAX_SCORE) return pickInOrder(used, SCORE, wanted);
-  if (code == OP_PICK_BEST_OF) return pickBestOf(used, candidates, wanted, max<u32>(<u32>load<f32>(op, 12), 1));
+  if (code == OP_PICK_BEST_OF) return pickBestOf(used, candidates, wanted, max<u32>(<u32>op.p1, 1));
   if (code == OP_PICK_LEAST_REQUEST) return pickLeastRequest(used, wanted);
   if (code == OP_PICK_ROUND_ROBIN) return pickRoundRobin(used, candidates, wanted);
   if (code == OP_PICK_RANDOM) randomKeys(used);

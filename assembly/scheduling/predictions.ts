@@ -19,9 +19,9 @@ import {
   SIGNAL_WAITING,
 } from '../endpoints';
 import { coefficientAddress, predictionReady } from '../load/coefficients';
-import { CANDIDATES, KEPT, KEYS, MASKS, PREDICTED, REQUEST, SLOTS } from '../memory';
-import { ANSWER_TPOT, ANSWER_TTFT, REQUEST_WANTED_TPOT, REQUEST_WANTED_TTFT } from '../request-area';
-import { PREDICT_BY_MODEL, PREDICT_NOTHING, PREDICT_ON_HOST_OR_BY_MODEL } from './program';
+import { CANDIDATES, KEPT, KEYS, MASKS, PREDICTED, SLOTS } from '../memory';
+import { predictedTimes, wantedTimes } from '../request-area';
+import { Operation, PREDICT_BY_MODEL, PREDICT_NOTHING, PREDICT_ON_HOST_OR_BY_MODEL } from './program';
 
 export const PREDICTED_TTFT: u32 = 0;
 export const PREDICTED_TPOT: u32 = 1;
@@ -112,7 +112,7 @@ function forgetColumn(used: u32, target: u32): void {
 function leaveTtft(used: u32): void {
   const values = predictedColumn(PREDICTED_TTFT);
   const left = predictedColumn(HEADROOM_TTFT);
-  const wanted = f32x4.splat(load<f32>(REQUEST + REQUEST_WANTED_TTFT));
+  const wanted = f32x4.splat(wantedTimes().ttft);
   for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
     v128.store(left + at, f32x4.sub(wanted, v128.load(values + at)));
   }
@@ -129,7 +129,7 @@ function leaveTpot(used: u32, streaming: bool, buffer: f32): void {
   if (!streaming) return memory.fill(left, 0, (<usize>used) << 2);
   const strictest = columnAddress(COLUMN_STRICTEST_TPOT);
   const zero = f32x4.splat(0);
-  const own = f32x4.splat(load<f32>(REQUEST + REQUEST_WANTED_TPOT));
+  const own = f32x4.splat(wantedTimes().tpot);
   const factor = f32x4.splat(buffer);
   for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
     const given = v128.load(values + at);
@@ -154,9 +154,9 @@ function excusePrefill(used: u32, mask: u32): void {
  * Fill the PREDICTED columns for the request (operation OP_PREDICT).
  * @param op parameters as in program.ts
  */
-export function predict(op: usize, used: u32): void {
-  const source = <u32>load<f32>(op, 8);
-  const mask = <u32>load<f32>(op, 20);
+export function predict(op: Operation, used: u32): void {
+  const source = <u32>op.p0;
+  const mask = <u32>op.p3;
   if (source == PREDICT_NOTHING || source == PREDICT_BY_MODEL) {
     forgetColumn(used, PREDICTED_TTFT);
     forgetColumn(used, PREDICTED_TPOT);
@@ -167,19 +167,19 @@ export function predict(op: usize, used: u32): void {
     predictColumn(used, PREDICTED_TPOT);
   }
   leaveTtft(used);
-  leaveTpot(used, load<f32>(op, 12) != 0, load<f32>(op, 16));
+  leaveTpot(used, op.p1 != 0, op.p2);
   if (mask != 0) excusePrefill(used, mask - 1);
 }
 
 /** Say that nothing is predicted. */
 export function clearPrediction(): void {
-  store<f32>(REQUEST + ANSWER_TTFT, NaN);
-  store<f32>(REQUEST + ANSWER_TPOT, NaN);
+  predictedTimes().ttft = NaN;
+  predictedTimes().tpot = NaN;
 }
 
 /** Write what was predicted for a slot. */
 export function answerPrediction(slot: u32): void {
   const at = (<usize>slot) << 2;
-  store<f32>(REQUEST + ANSWER_TTFT, load<f32>(predictedColumn(PREDICTED_TTFT) + at));
-  store<f32>(REQUEST + ANSWER_TPOT, load<f32>(predictedColumn(PREDICTED_TPOT) + at));
+  predictedTimes().ttft = load<f32>(predictedColumn(PREDICTED_TTFT) + at);
+  predictedTimes().tpot = load<f32>(predictedColumn(PREDICTED_TPOT) + at);
 }

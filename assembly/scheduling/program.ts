@@ -3,15 +3,63 @@
 // Owns: REGION_PROGRAMS (written by the control thread only; a program is written whole into an unused place and then
 // published by one atomic store of its number in the header's pool words).
 //
-// A program: 64 bytes of head, then up to PROGRAM_OPS operations of 64 bytes.
-//   head  +0 u32 operations · +4 u32 PROGRAM_* needs · +8 u32 tag, which labels carry (24 bits)
-//         +12 u32 1 = the columns of sampled decisions are kept for a projection
-//   op    +0 u32 code · +4 f32 weight · +8 f32 × 8 parameters
+// A program: one Program, then up to PROGRAM_OPS Operations of 64 bytes.
 import { HEADER, HEADER_POOL, PROGRAM_BYTES, PROGRAMS } from '../memory';
 import { MAX_PROFILES, POOL_PROFILES } from '../pool-words';
 
-export const PROGRAM_TAG: usize = 8;
-export const PROGRAM_PROJECTS: usize = 12;
+/** Head of a program, 64 bytes. */
+@unmanaged
+export class Program {
+  /** Operations behind the head · control thread · none: published whole. */
+  operations: u32;
+  /** PROGRAM_NEEDS_*, PROGRAM_INSERTS and PROGRAM_NOTES_* bits · control thread · none: published whole. */
+  needs: u32;
+  /** Tag that training samples carry, 24 bits · control thread · none: published whole. */
+  tag: u32;
+  /** 1 = the columns of sampled decisions are kept for a projection · control thread · none: published whole. */
+  projects: u32;
+
+  /** Operation `index` of the program. */
+  operation(index: u32): Operation {
+    return changetype<Operation>(changetype<usize>(this) + PROGRAM_HEAD_BYTES + <usize>index * OPERATION_BYTES);
+  }
+}
+
+/** One operation of a program, 64 bytes. */
+@unmanaged
+export class Operation {
+  /** OP_* · control thread · none: published whole. */
+  code: u32;
+  /** Factor on the column of a scorer · control thread · none: published whole. */
+  weight: f32;
+  /** First parameter; what they mean stands beside the OP_* numbers · control thread · none: published whole. */
+  p0: f32;
+  /** Parameter 1 · control thread · none: published whole. */
+  p1: f32;
+  /** Parameter 2 · control thread · none: published whole. */
+  p2: f32;
+  /** Parameter 3 · control thread · none: published whole. */
+  p3: f32;
+  /** Parameter 4 · control thread · none: published whole. */
+  p4: f32;
+  /** Parameter 5 · control thread · none: published whole. */
+  p5: f32;
+  /** Parameter 6 · control thread · none: published whole. */
+  p6: f32;
+  /** Parameter 7 · control thread · none: published whole. */
+  p7: f32;
+
+  /** Address of parameter `index`, for parameters that form a list. */
+  parameters(index: u32): usize {
+    return changetype<usize>(this) + offsetof<Operation>('p0') + ((<usize>index) << 2);
+  }
+}
+
+const PROGRAM_HEAD_BYTES: usize = 64;
+const OPERATION_BYTES: usize = 64;
+
+export const PROGRAM_TAG: usize = offsetof<Program>('tag');
+export const PROGRAM_PROJECTS: usize = offsetof<Program>('projects');
 export const PROGRAM_NEEDS_MATCH: u32 = 1;
 export const PROGRAM_NEEDS_OVERLAP: u32 = 2;
 export const PROGRAM_INSERTS: u32 = 4; // believe that the picked endpoint will hold the prompt
@@ -85,9 +133,9 @@ export function isPicker(code: u32): bool {
   return code >= OP_PICK_MAX_SCORE && code <= OP_PICK_LAST;
 }
 
-/** Address of the program that a profile runs now, or 0. */
-export function activeProgram(profile: u32): usize {
-  if (profile >= MAX_PROFILES) return 0;
+/** The program that a profile runs now, or null. */
+export function activeProgram(profile: u32): Program | null {
+  if (profile >= MAX_PROFILES) return null;
   const number = atomic.load<u32>(HEADER + HEADER_POOL + POOL_PROFILES + ((<usize>profile) << 2));
-  return number == 0 ? 0 : PROGRAMS + <usize>number * PROGRAM_BYTES;
+  return number == 0 ? null : changetype<Program>(PROGRAMS + <usize>number * PROGRAM_BYTES);
 }

@@ -9,6 +9,7 @@
 // A decision whose costs range over more than 1 counts by 1/range², so that a crowded moment does not outweigh all others.
 import { laneSum } from '../columns/lanes';
 import { CANDIDATES, EXPLAIN, KEYS, PROJECTION_SCORERS, SLOTS } from '../memory';
+import { Operation } from './program';
 
 export const PROJECTION_PRODUCTS: usize = 8;
 export const PROJECTION_COSTS: usize = 520;
@@ -34,8 +35,8 @@ function product(used: u32, first: usize, second: usize): f32 {
 }
 
 /** Explained column of the scorer that parameter `index` of operation `op` names. */
-function columnOf(op: usize, index: u32): usize {
-  return EXPLAIN + <usize>load<f32>(op + 12 + ((<usize>index) << 2)) * SLOTS * 4;
+function columnOf(op: Operation, index: u32): usize {
+  return EXPLAIN + <usize>load<f32>(op.parameters(1 + index)) * SLOTS * 4;
 }
 
 /**
@@ -43,8 +44,8 @@ function columnOf(op: usize, index: u32): usize {
  * @param op OP_WOULD_PICK [scorers, number of the operation of each]
  * @param range of the costs over the candidates
  */
-export function noteProjection(op: usize, used: u32, sums: usize, range: f32): void {
-  const scorers = min(<u32>load<f32>(op, 8), PROJECTION_SCORERS);
+export function noteProjection(op: Operation, used: u32, sums: usize, range: f32): void {
+  const scorers = min(<u32>op.p0, PROJECTION_SCORERS);
   if (!(range > 0)) return;
   const scale = <f64>1 / <f64>max<f32>(range * range, 1);
   store<f64>(sums, load<f64>(sums) + 1);

@@ -32,26 +32,13 @@ import {
   SIGNAL_WAITING,
   wideCell,
 } from '../endpoints';
-import { gateOpened, gateRepair, gateScraped, gateSlotCleared, gateThreadDied } from '../gate/gate';
+import { gateOpened, gateRepair, gateScraped, gateSlotCleared, gateThreadDied } from '../gate/capacity-gate';
 import { adaptersForget } from '../load/adapters';
 import { activeRepairAdd, activeRepairBegin } from '../load/blocks';
 import { coefficientsForget } from '../load/coefficients';
-import { coldForget, coldRepair } from '../load/cold';
+import { coldForget, coldRepair } from '../load/cold-prompts';
 import { beginProbe, ejectionRepair, readmit } from '../load/ejection';
-import {
-  clearLoad,
-  ENTRY_PROBE,
-  entryAt,
-  entryBlocks,
-  entryCharged,
-  entryFlags,
-  entryHandle,
-  entrySetHandle,
-  entrySlot,
-  entryThread,
-  ledgerInitialise,
-  ledgerRepair,
-} from '../load/ledger';
+import { clearLoad, ENTRY_PROBE, entryAt, isCharged, ledgerInitialise, ledgerRepair, setHandle } from '../load/ledger';
 import { COMMIT_LOCK, INDEX_LOCK, lockAcquire, lockRelease, lockSeize } from '../lock';
 import { HEADER, HEADER_POOL, REQUESTS, SLOTS } from '../memory';
 import { POOL_EPOCH, POOL_LIVE, POOL_SLOTS_SEEN, POOL_SLOTS_USED } from '../pool-words';
@@ -220,10 +207,10 @@ function repairIndex(dead: u32): void {
   activeRepairBegin();
   for (let i: u32 = 0; i < REQUESTS; i++) {
     const entry = entryAt(i);
-    const handle = entryHandle(entry);
-    if (!entryCharged(entry) || handle == 0) continue;
-    const kept = entryThread(entry) == dead ? 0 : activeRepairAdd(entrySlot(entry), handle, entryBlocks(entry));
-    entrySetHandle(entry, kept, kept == 0 ? 0 : entryBlocks(entry));
+    const handle = entry.handle;
+    if (!isCharged(entry) || handle == 0) continue;
+    const kept = entry.thread == dead ? 0 : activeRepairAdd(entry.slot, handle, entry.blocks);
+    setHandle(entry, kept, kept == 0 ? 0 : entry.blocks);
   }
   prefixRepairRest();
 }
@@ -243,7 +230,7 @@ export function reclaimThread(dead: u32): u32 {
     coldRepair();
     for (let i: u32 = 0; i < REQUESTS; i++) {
       const entry = entryAt(i);
-      if (entryCharged(entry) && (entryFlags(entry) & ENTRY_PROBE) != 0) beginProbe(entrySlot(entry));
+      if (isCharged(entry) && (entry.flags & ENTRY_PROBE) != 0) beginProbe(entry.slot);
     }
     lockRelease(commit);
   }

@@ -17,8 +17,8 @@ import {
   SIGNAL_RUNNING,
   SIGNAL_WAITING,
 } from '../endpoints';
-import { CANDIDATES, HOST, KEYS, MATCH, REQUEST, SCORE, SLOTS } from '../memory';
-import { REQUEST_OUTPUT_TOKENS } from '../request-area';
+import { CANDIDATES, HOST, KEYS, MATCH, SCORE, SLOTS } from '../memory';
+import { request } from '../request-area';
 import {
   scoreAttribute,
   scoreCacheAware,
@@ -55,6 +55,7 @@ import {
   OP_SCORE_RUNNING,
   OP_SCORE_TOKEN_LOAD,
   OP_SCORE_TOPOLOGY,
+  Operation,
 } from './program';
 import {
   addConstant,
@@ -229,7 +230,7 @@ function scoreTokenLoad(used: u32, threshold: f32): void {
   const factor = f32x4.splat(weight);
   const prompt = f32x4.splat(promptTokens());
   const block = f32x4.splat(blockTokens());
-  const output = f32x4.splat(<f32>load<u32>(REQUEST + REQUEST_OUTPUT_TOKENS));
+  const output = f32x4.splat(<f32>request().outputTokens);
   const scale = f32x4.splat(<f32>1 / threshold);
   for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
     const own = f32x4.add(uncachedTokens(at, prompt, block, zero), output);
@@ -260,33 +261,31 @@ function scoreHookColumn(used: u32, column: u32): void {
  * Run scorer operation `op` (code and parameters as in program.ts) and add its column.
  * @param explainColumn column of the explanation, -1 = none
  */
-export function score(op: usize, code: u32, used: u32, total: u32, explainColumn: i32): void {
-  const a = load<f32>(op, 8);
-  const b = load<f32>(op, 12);
-  columnBegin(load<f32>(op, 4), used, explainColumn);
+export function score(op: Operation, code: u32, used: u32, total: u32, explainColumn: i32): void {
+  columnBegin(op.weight, used, explainColumn);
   if (code == OP_SCORE_QUEUE) {
     waitingKeys(used);
     scoreFewest(used, KEYS, SIGNAL_WAITING);
   } else if (code == OP_SCORE_RUNNING) scoreFewest(used, columnAddress(COLUMN_RUNNING), SIGNAL_RUNNING);
   else if (code == OP_SCORE_KV_USAGE) scoreKvUsage(used);
-  else if (code == OP_SCORE_PREFIX) scorePrefix(used, total, a, b, load<f32>(op, 16));
-  else if (code == OP_SCORE_ACTIVE_REQUEST) scoreActiveRequest(used, a, b);
-  else if (code == OP_SCORE_TOKEN_LOAD) scoreTokenLoad(used, a);
+  else if (code == OP_SCORE_PREFIX) scorePrefix(used, total, op.p0, op.p1, op.p2);
+  else if (code == OP_SCORE_ACTIVE_REQUEST) scoreActiveRequest(used, op.p0, op.p1);
+  else if (code == OP_SCORE_TOKEN_LOAD) scoreTokenLoad(used, op.p0);
   else if (code == OP_SCORE_ACTIVE_BLOCKS) scoreActiveBlocks(op, used, total);
-  else if (code == OP_SCORE_LOAD_AWARE) scoreLoadAware(used, a);
-  else if (code == OP_SCORE_ADAPTER) scoreAdapter(used, a != 0);
-  else if (code == OP_SCORE_HOST) scoreHookColumn(used, <u32>a);
-  else if (code == OP_SCORE_HEADER_LABEL) scoreHeaderLabel(used, <u32>a, <u32>b);
+  else if (code == OP_SCORE_LOAD_AWARE) scoreLoadAware(used, op.p0);
+  else if (code == OP_SCORE_ADAPTER) scoreAdapter(used, op.p0 != 0);
+  else if (code == OP_SCORE_HOST) scoreHookColumn(used, <u32>op.p0);
+  else if (code == OP_SCORE_HEADER_LABEL) scoreHeaderLabel(used, <u32>op.p0, <u32>op.p1);
   else if (code == OP_SCORE_ATTRIBUTE) scoreAttribute(op, used);
-  else if (code == OP_SCORE_NO_HIT_LRU) scoreNoHit(used, <u32>a);
-  else if (code == OP_SCORE_CONTEXT_LENGTH) scoreContextLength(used, <u32>a);
-  else if (code == OP_SCORE_RENDEZVOUS) scoreRendezvous(used, <u32>a, <u32>b, load<f32>(op, 16));
-  else if (code == OP_SCORE_CONSISTENT_HASH) scoreRing(used, <u32>a, <u32>b, load<f32>(op, 16), <u32>load<f32>(op, 20));
+  else if (code == OP_SCORE_NO_HIT_LRU) scoreNoHit(used, <u32>op.p0);
+  else if (code == OP_SCORE_CONTEXT_LENGTH) scoreContextLength(used, <u32>op.p0);
+  else if (code == OP_SCORE_RENDEZVOUS) scoreRendezvous(used, <u32>op.p0, <u32>op.p1, op.p2);
+  else if (code == OP_SCORE_CONSISTENT_HASH) scoreRing(used, <u32>op.p0, <u32>op.p1, op.p2, <u32>op.p3);
   else if (code == OP_SCORE_LMETRIC) scoreLMetric(used);
-  else if (code == OP_SCORE_PREFIX_BALANCE) scorePrefixBalance(used, total, a, b);
-  else if (code == OP_SCORE_EXPLOIT_EXPLORE) scoreExploitExplore(used, a);
+  else if (code == OP_SCORE_PREFIX_BALANCE) scorePrefixBalance(used, total, op.p0, op.p1);
+  else if (code == OP_SCORE_EXPLOIT_EXPLORE) scoreExploitExplore(used, op.p0);
   else if (code == OP_SCORE_TOPOLOGY) scoreNear(op, used);
-  else if (code == OP_SCORE_CACHE_AWARE) scoreCacheAware(used, total, a, b, load<f32>(op, 16));
+  else if (code == OP_SCORE_CACHE_AWARE) scoreCacheAware(used, total, op.p0, op.p1, op.p2);
   else if (code == OP_SCORE_MARGINAL_COST) scoreMarginalCost(used);
   else if (code == OP_SCORE_LATENCY) scoreLatency(op, used, total);
   columnEnd(used);

@@ -3,9 +3,10 @@
 // Owns: nothing; fills the thread's KEYS and KEPT columns from REGION_LABELS, which the control thread writes. Called
 // under the commit lock. The levels are compared each for itself, by the hash of a label; the nearest equal one counts.
 // An endpoint without the label is near nobody at that level.
-import { KEPT, KEYS, REQUEST, SLOTS } from '../memory';
-import { REQUEST_PEER } from '../request-area';
+import { KEPT, KEYS, SLOTS } from '../memory';
+import { request } from '../request-area';
 import { labelAddress } from './labels';
+import { Operation } from './program';
 import { addKeys } from './score-column';
 
 // Scores of the levels (topology-affinity-scorer of llm-d-router); they also order the levels for the filter.
@@ -37,7 +38,7 @@ function raise(used: u32, peer: u32, column: u32, nearness: f32): bool {
  */
 function nearnessKeys(used: u32, columns: usize): bool {
   memory.fill(KEYS, 0, (<usize>used) << 2);
-  const peer = load<u32>(REQUEST + REQUEST_PEER);
+  const peer = request().peer;
   if (peer == 0 || peer > used) return false;
   // From far to near, so that the nearest level stays.
   let known = raise(used, peer - 1, <u32>load<f32>(columns, 12), NEAR_REGION);
@@ -47,9 +48,9 @@ function nearnessKeys(used: u32, columns: usize): bool {
 }
 
 /** Mark in KEPT who is at least as near as level 1 host … 4 region. @returns false when there is nobody to be near to */
-export function keepNear(op: usize, used: u32): bool {
-  if (!nearnessKeys(used, op + 12)) return false;
-  const level = <u32>load<f32>(op, 8);
+export function keepNear(op: Operation, used: u32): bool {
+  if (!nearnessKeys(used, op.parameters(1))) return false;
+  const level = <u32>op.p0;
   const least = f32x4.splat(level == 1 ? NEAR_HOST : level == 2 ? NEAR_RACK : level == 3 ? NEAR_ZONE : NEAR_REGION);
   for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
     v128.store(KEPT + at, f32x4.ge(v128.load(KEYS + at), least));
@@ -58,7 +59,7 @@ export function keepNear(op: usize, used: u32): bool {
 }
 
 /** Host 1, rack 0.2, zone 0.05, region 0.02, else 0; 0 for all without a peer. */
-export function scoreNear(op: usize, used: u32): void {
-  nearnessKeys(used, op + 8);
+export function scoreNear(op: Operation, used: u32): void {
+  nearnessKeys(used, op.parameters(0));
   addKeys(used);
 }

@@ -5,9 +5,9 @@ export interface UtilizationSettings {
   readonly queueDepthThreshold: number;
   /** KV cache use at which an endpoint is full, in (0, 1]. */
   readonly kvCacheUtilThreshold: number;
-  /** Signals older than this count as full, in milliseconds. */
+  /** Age in milliseconds from which signals count as full. */
   readonly metricsStalenessMs: number;
-  /** Share above the thresholds that a profile's filter still allows. */
+  /** Share above the thresholds that the profile filter of the detector still allows. */
   readonly headroom: number;
 }
 
@@ -19,9 +19,9 @@ export interface ConcurrencySettings {
   readonly maxConcurrency: number;
   /** Uncached prompt tokens in flight. */
   readonly maxTokenConcurrency: number;
-  /** Share above the capacities that a profile's filter still allows. */
+  /** Share above the capacities that the profile filter of the detector still allows. */
   readonly headroom: number;
 }
 
-/** How the saturation of the pool is judged. */
+/** Settings of the detector that measures the saturation of the pool. */
 export type SaturationSettings = UtilizationSettings | ConcurrencySettings;

@@ -4,9 +4,9 @@ import { concurrency } from './detectors/concurrency.js';
 import { utilization } from './detectors/utilization.js';
 import type { SaturationSettings } from './settings.js';
 
-/** What admission looks at. */
+/** Input of an admission decision. */
 export interface AdmissionRequest {
-  /** Below zero = sheddable. */
+  /** Below 0 = sheddable. */
   readonly priority: number;
   readonly fairnessId: string;
   /** Addresses that the proxy allows; undefined = the whole pool. */
@@ -26,8 +26,8 @@ const SHED: Rejection = {
 };
 
 /**
- * The incumbent's rule when flow control is off: sheddable requests are turned away while the pool is saturated,
- * everything else goes on.
+ * llm-d-router's rule without flow control: sheddable requests are rejected while the pool is saturated, and all others
+ * are admitted.
  */
 export class LegacyAdmission implements Admission {
   readonly #saturation: (request: AdmissionRequest) => number;

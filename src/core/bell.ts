@@ -1,10 +1,10 @@
 import type { CoreInstance } from './memory.js';
 
 /**
- * Wakes a thread's event loop when another thread has left it something, without a message and without a tick.
+ * Wakes a thread's event loop when another thread has left work for it, without a message and without polling.
  *
- * Before it sleeps the thread says so and looks at the bell once more; whoever rings counts the bell first and then looks
- * whether somebody sleeps. So one of the two always sees the other (assembly/gate/rings.ts).
+ * A thread that goes to sleep sets its sleeping word and then reads the bell once more. A thread that rings counts the
+ * bell up and then reads the sleeping word. So at least one of the two sees the other (assembly/gate/rings.ts).
  */
 export class Bell {
   readonly #core: CoreInstance;
@@ -12,7 +12,7 @@ export class Bell {
   readonly #look: () => void;
   #stopped = false;
 
-  /** @param look takes everything that has been left; it may be called without need */
+  /** @param look takes all work that has been left; it may be called without need */
   constructor(core: CoreInstance, look: () => void) {
     this.#core = core;
     this.#index = (core.call.bellAddress(core.thread) >>> 0) >>> 2;
@@ -23,7 +23,7 @@ export class Bell {
     this.#listen();
   }
 
-  /** Not called again after this. */
+  /** Ends the calls of `look`. */
   stop(): void {
     this.#stopped = true;
     Atomics.add(this.#core.i32, this.#index, 1);

@@ -1,7 +1,7 @@
 import { CORE } from './core-names.js';
 import type { CoreInstance } from './memory.js';
 
-/** When an endpoint has room (assembly/gate/conditions.ts). */
+/** The rule by which an endpoint has room (assembly/gate/conditions.ts). */
 export type GateSettings =
   | { readonly mode: 'off' }
   /** Learned window, limit and cache size. */
@@ -28,62 +28,65 @@ export interface WaitingRequest {
   readonly maxOutputTokens: number;
   readonly bodyBytes: number;
   readonly sinceMs: number;
-  /** NaN = as configured. */
+  /** NaN = the configured time to live. */
   readonly ttlMs: number;
   /** NaN = no objective. */
   readonly firstTokenDueMs: number;
   readonly flow: string;
-  /** Endpoint slots that may serve it; undefined = every one, also those that come later. */
+  /** Endpoint slots that may serve the request; undefined = all, also later ones. */
   readonly candidates: Uint32Array | undefined;
-  /** Endpoint slot that holds its prefix and is worth a short wait, -1 = none. */
+  /** Endpoint slot that holds the request's prefix and is worth a short wait; -1 = none. */
   readonly prefixSlot: number;
-  /** It waits for that one although another is open. */
+  /** Whether the request waits for that slot although another endpoint is open. */
   readonly aside: boolean;
-  /** It was dispatched before, as this handle, and could not use it. */
+  /** Whether the request was dispatched before, under this handle, and could not use the endpoint. */
   readonly again: boolean;
   readonly handle: number;
   readonly wantsPosition: boolean;
 }
 
-/** What became of a dispatch. */
+/** Result of a dispatch. */
 export type DispatchAnswer = 'done' | 'closed' | 'gone' | 'busy' | 'nowhere' | 'sticks';
 
-/** A running request that is to be ended for one of a higher band. */
+/** A running request that is to be evicted for one of a higher band. */
 export interface Evicted {
-  /** The shard that it runs on. */
+  /** Thread number of the request's shard. */
   readonly thread: number;
   readonly ticket: number;
   readonly ticketGeneration: number;
   readonly priority: number;
 }
 
-/** What other pickers have on an endpoint, all of them together. Whole numbers. */
+/** Load of all other pickers on an endpoint. Whole numbers. */
 export interface RemoteLoad {
-  /** In flight. */
+  /** Requests in flight. */
   readonly requests: number;
-  /** Prompt tokens that the endpoint has to compute for those without a first token. */
+  /** Prompt tokens still to be computed, of requests without a first token. */
   readonly pendingTokens: number;
   readonly pendingRequests: number;
-  /** Tokens of all of them in the KV cache. */
+  /** Tokens in the KV cache, of all requests. */
   readonly cacheTokens: number;
 }
 
-/** What the gate has learned about an endpoint. */
+/** Learned state of the gate about an endpoint. */
 export interface Room {
-  /** Uncached tokens that may be pending. */
+  /** Bound on the pending uncached tokens. */
   readonly window: number;
   readonly pendingTokens: number;
   readonly pendingRequests: number;
-  /** Infinity until the first cut. */
+  /** Limit of the requests in flight; infinity until it is first lowered. */
   readonly limit: number;
-  /** All engines queue requests that this picker did not send: nothing more goes there until one does not. */
+  /**
+   * Whether all engines of the pool queue requests of other senders. The endpoint gets nothing more until one of them
+   * does not.
+   */
   readonly foreignQueue: boolean;
-  /** Tokens that the KV cache holds, 0 = unknown. */
+  /** Tokens that the KV cache holds; 0 = unknown. */
   readonly capacity: number;
   readonly stepMs: number;
   readonly tokenMs: number;
   readonly overdue: number;
-  /** In flight from other pickers, as far as they tell. */
+  /** Requests in flight of other pickers, as reported by them. */
   readonly remoteRequests: number;
 }
 
@@ -96,7 +99,10 @@ const answers: Readonly<Record<number, DispatchAnswer>> = {
   [CORE.GRANT_STICKS]: 'sticks',
 };
 
-/** The control thread's face of the gate. Writes answer false when the lock could not be had: call again. */
+/**
+ * The control thread's access to the capacity gate. A write returns false when the lock was not free; the caller
+ * repeats it.
+ */
 export class CapacityGate {
   readonly #core: CoreInstance;
   readonly #subset: number;
@@ -106,7 +112,7 @@ export class CapacityGate {
     this.#subset = core.call.subsetAddress() >>> 0;
   }
 
-  /** @param share part of every endpoint that this replica may fill, above 0 and at most 1 */
+  /** @param share share of every endpoint that this replica may fill, above 0 and at most 1 */
   configure(settings: GateSettings, blockTokens: number, share: number, nowMs: number): boolean {
     const { call } = this.#core;
     const codes = {
@@ -134,39 +140,40 @@ export class CapacityGate {
     return refused === 0;
   }
 
-  /** What a band may take of every endpoint: 1 = all of it, 0 = nothing. */
+  /** Sets the share of every endpoint that a band may fill, 0 to 1. */
   setCeiling(priority: number, ceiling: number): boolean {
     return this.#core.call.gateCeiling(priority, ceiling) === 1;
   }
 
   /**
-   * Forget the bands in which nothing waits and that had no request for so long: the highest that is left is the highest then.
-   * @returns how many are gone
+   * Drops bands without a waiting request and without a new request for `idleMs`. The highest remaining band becomes
+   * the highest one.
+   * @returns the number of dropped bands
    */
   forgetBands(idleMs: number, nowMs: number): number {
     return this.#core.call.gateBandsForget(Math.max(0, Math.floor((nowMs - idleMs) / 1_000))) >>> 0;
   }
 
-  /** Tell shards how long a band will need for what waits in it. @param seconds 0 = unknown */
+  /** Tells the shards the drain time of a band. @param seconds 0 = unknown */
   setDrain(priority: number, seconds: number): boolean {
     return this.#core.call.gateDrains(priority, seconds) === 1;
   }
 
   /**
-   * Note what other pickers have on an endpoint; the share of this one is 1 then, or what is left beside pickers that tell
-   * nothing. What was told before is replaced; it is forgotten with the endpoint.
+   * Replaces the load of other pickers on an endpoint. This picker's share is then 1, or the rest beside pickers that
+   * report no load. The value is dropped with the endpoint.
    */
   setRemoteLoad(slot: number, { requests, pendingTokens, pendingRequests, cacheTokens }: RemoteLoad): boolean {
     return this.#core.call.gateRemote(slot, requests, pendingTokens, pendingRequests, cacheTokens) === 1;
   }
 
-  /** Endpoints that may be picked now. */
+  /** Endpoints that can be picked now. */
   get live(): number {
     const { u32 } = this.#core;
     return u32[(CORE.HEADER + CORE.HEADER_POOL + CORE.POOL_LIVE) >>> 2]!;
   }
 
-  /** Requests that wait, by priority of their band, highest first. */
+  /** Waiting requests by priority of their band, highest first. */
   waiting(): { readonly priority: number; readonly requests: number }[] {
     const { call, view } = this.#core;
     const at = call.gateAddress() >>> 0;
@@ -176,7 +183,7 @@ export class CapacityGate {
     }));
   }
 
-  /** Take everything that a shard has left in its ring. */
+  /** Takes all requests and cancellations from a shard's ring. */
   takeEnqueued(thread: number, waiting: (slot: number) => void, cancelled: (slot: number) => void): void {
     const { call } = this.#core;
     for (let number = call.waitSlotEnqueued(thread); number >= 0; number = call.waitSlotEnqueued(thread)) {
@@ -205,7 +212,7 @@ export class CapacityGate {
       sinceMs: time(CORE.WAIT_SLOT_SINCE),
       ttlMs: time(CORE.WAIT_SLOT_TTL),
       firstTokenDueMs: time(CORE.WAIT_SLOT_DEADLINE),
-      // Copied: a decoder takes no shared memory.
+      // A copy: TextDecoder refuses shared memory.
       flow: decoder.decode(bytes.slice(name, name + number(CORE.WAIT_SLOT_FLOW_LENGTH))),
       candidates: anywhere ? undefined : this.#core.u32.slice(mask >>> 2, (mask + (sizes.endpoints >> 3)) >>> 2),
       prefixSlot: view.getInt32(at + CORE.WAIT_SLOT_STICKY, true),
@@ -216,13 +223,13 @@ export class CapacityGate {
     };
   }
 
-  /** Note what the queues call a waiting request, for its shard. */
+  /** Writes the queues' handle of a waiting request for its shard. */
   setHandle(thread: number, slot: number, handle: number): void {
     const { call, view } = this.#core;
     view.setUint32((call.waitSlotAddress(thread, slot) >>> 0) + CORE.WAIT_SLOT_HANDLE, handle, true);
   }
 
-  /** Note where a waiting request stands, or would stand, for its client. @param expectedWaitMs undefined = unknown */
+  /** Writes the position of a waiting or refused request for its client. @param expectedWaitMs undefined = unknown */
   setPosition(thread: number, slot: number, ahead: number, expectedWaitMs: number | undefined): void {
     const { call, view } = this.#core;
     const at = call.waitSlotAddress(thread, slot) >>> 0;
@@ -230,12 +237,12 @@ export class CapacityGate {
     view.setFloat32(at + CORE.WAIT_SLOT_EXPECTED, expectedWaitMs ?? Number.NaN, true);
   }
 
-  /** Charge a waiting request to an open endpoint and send it back to its shard. @param only endpoint slot, -1 = any */
+  /** Charges a waiting request to an open endpoint and returns it to its shard. @param only endpoint slot, -1 = any */
   dispatch(thread: number, slot: number, only: number, nowMs: number): DispatchAnswer {
     return answers[this.#core.call.waitSlotDispatch(thread, slot, only, nowMs)]!;
   }
 
-  /** Turn a waiting request away. @param outcome a number that the shard understands */
+  /** Rejects a waiting request. @param outcome number that the shard understands */
   reject(thread: number, slot: number, outcome: number, retryAfterSeconds: number): DispatchAnswer {
     const { call, view } = this.#core;
     const at = call.waitSlotAddress(thread, slot) >>> 0;
@@ -244,14 +251,15 @@ export class CapacityGate {
     return answers[call.waitSlotReject(thread, slot)]!;
   }
 
-  /** A request that was given up is out of the queues: its slot goes back. */
+  /** Returns the wait slot of a cancelled request. */
   forgotten(thread: number, slot: number): void {
     this.#core.call.waitSlotForget(thread, slot);
   }
 
   /**
-   * Choose a running request whose end helps a waiting one that no endpoint takes (assembly/gate/eviction.ts). It is chosen
-   * once only; its shard has to be told. Undefined = there is none, or it would not help, or the lock could not be had.
+   * Chooses a running request whose end makes room for a waiting one that no endpoint takes
+   * (assembly/gate/eviction.ts). The caller has to tell its shard. A request is chosen once only. Undefined = none
+   * exists, its end would not help, or the lock was not free.
    */
   evictRequest(thread: number, slot: number, nowMs: number): Evicted | undefined {
     const { call } = this.#core;
@@ -261,29 +269,29 @@ export class CapacityGate {
     return { thread: call.evictedThread(), ticket, ticketGeneration, priority: call.evictedPriority() };
   }
 
-  /** Whether a request still has its charge. */
+  /** Whether a request still holds its charge. */
   isHeld({ ticket, ticketGeneration }: Evicted): boolean {
     return this.#core.call.isHeld(ticket, ticketGeneration) === 1;
   }
 
-  /** A request that was to be ended has not ended in time: do not count on its room any more. */
+  /** Gives up on a request that was told to end and has not ended in time: its room is not expected any more. */
   evictionLost({ ticket, ticketGeneration }: Evicted): boolean {
     return this.#core.call.evictionLost(ticket, ticketGeneration) === 0;
   }
 
-  /** Look at what may have filled up; every 50 ms while something waits. */
+  /** Updates the conditions that close endpoints; called every 50 ms while requests wait. */
   look(nowMs: number, passedMs: number): boolean {
     return this.#core.call.gateLook(nowMs, passedMs) === 0;
   }
 
-  /** When `releaseUnseen` has something to do next, as the last look knows it; Infinity = never. */
+  /** Time of the next useful `releaseUnseen`, as of the last look; Infinity = never. */
   get nextUnseenMs(): number {
     return this.#core.call.gateNextUnseen();
   }
 
   /**
-   * Let requests go whose first token cannot be seen and must have come: then they are not pending any more.
-   * @returns when to do so again, in milliseconds of the pool clock; Infinity = none is pending in this way
+   * Ends the prefill charge of requests whose first token cannot be seen and is overdue.
+   * @returns time of the next call in milliseconds of the pool clock; Infinity = no such request is pending
    */
   releaseUnseen(nowMs: number): number {
     return this.#core.call.gateUnseen(nowMs);

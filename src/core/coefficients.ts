@@ -1,26 +1,26 @@
 import { CORE } from './core-names.js';
 import type { CoreInstance } from './memory.js';
 
-/** What the cost of one more request is reckoned with (assembly/scheduling/marginal-cost.ts has the formula). */
+/** Coefficients of the cost of one more request (formula: assembly/scheduling/marginal-cost.ts). */
 export interface Coefficients {
-  /** Milliseconds to a first output that nothing delays. */
+  /** Milliseconds to the first output of a request without delays. */
   readonly baseMs: number;
-  /** Milliseconds of prefill per 1,000 tokens that are not cached. */
+  /** Milliseconds of prefill per 1,000 uncached tokens. */
   readonly prefillMsPerKiloToken: number;
-  /** Milliseconds of waiting per request that the engine has waiting. */
+  /** Milliseconds of waiting per request in the engine's queue. */
   readonly waitingMs: number;
   /** Milliseconds per output token on an endpoint without load. */
   readonly stepMs: number;
   /** Milliseconds that 100,000 tokens in flight add to every output token. */
   readonly growthMs: number;
-  /** How much more than its own time a missed token costs: what it takes from others and from the next turn. */
+  /** Factor on the time of a missed token, for the delay of other requests and of the next turn. */
   readonly missPrice: number;
-  /** Output tokens of a usual request. */
+  /** Output tokens of an average request. */
   readonly outputTokens: number;
-  /** What a request should take to its first output, and per output token: the exchange rate between the two. */
+  /** Target times to the first output and per output token. Their ratio is the exchange rate between the two. */
   readonly firstOutputTargetMs: number;
   readonly perTokenTargetMs: number;
-  /** Requests that every endpoint runs at once at least. */
+  /** Minimum of the requests that every endpoint runs at once. */
   readonly slots: number;
 }
 
@@ -28,14 +28,14 @@ export interface Coefficients {
 export const costTerms = ['context', 'queue', 'waiting', 'decode', 'capacity'] as const;
 export type CostTerm = (typeof costTerms)[number];
 
-/** How much each term told the candidates apart, in sampled decisions. */
+/** Share of each term in the differences between the candidates, in sampled decisions. */
 export interface TermShares {
   readonly samples: number;
   /** Sum over the samples of each term's range as a share of the sum of all ranges. */
   readonly sums: Readonly<Record<CostTerm, number>>;
 }
 
-/** How the scorers' columns of a profile go together with marginal cost, summed over sampled decisions. */
+/** Sums over sampled decisions of products between the scorers' columns of a profile and the marginal cost. */
 export interface ProjectionSums {
   readonly samples: number;
   /** Products of columns i and j, each without its mean. */
@@ -44,7 +44,7 @@ export interface ProjectionSums {
   readonly costs: readonly number[];
 }
 
-/** The control thread's face of the cost model's numbers. A write that cannot have the lock at once answers false. */
+/** The control thread's access to the coefficients of the cost model. A write returns false when the lock was not free. */
 export class CostTable {
   readonly #core: CoreInstance;
 
@@ -52,7 +52,7 @@ export class CostTable {
     this.#core = core;
   }
 
-  /** Put coefficients in the place of the ones that decisions use; all of them or none. */
+  /** Replaces the coefficients that decisions use, all of them or none. */
   write(given: Coefficients): boolean {
     const { call, view } = this.#core;
     const at = call.inputAddress() >>> 0;
@@ -71,14 +71,14 @@ export class CostTable {
   }
 
   /**
-   * Set how slow an endpoint is (1 = as the others, 2 = everything takes twice as long) and what share of the tokens that it is
-   * thought to hold it does hold. Without effect when the slot belongs to somebody else by now.
+   * Sets an endpoint's slowness (1 = average, 2 = twice the time) and the share of the tokens attributed to it that it
+   * really holds. Without effect when the slot has another generation.
    */
   writeEndpoint(slot: number, generation: number, speed: number, reliability: number): boolean {
     return this.#core.call.endpointCost(slot, generation, speed, reliability) === 0;
   }
 
-  /** Shares since the pool was made, over all threads. */
+  /** Shares since the start of the pool, over all threads. */
   shares(): TermShares {
     const { call, f64, sizes } = this.#core;
     const sums = { context: 0, queue: 0, waiting: 0, decode: 0, capacity: 0 };
@@ -91,7 +91,7 @@ export class CostTable {
     return { samples, sums };
   }
 
-  /** Sums since the pool was made, over all threads; rows and columns beyond a program's scorers are 0. */
+  /** Sums since the start of the pool, over all threads; rows and columns beyond a program's scorers are 0. */
   projection(): ProjectionSums {
     const { call, f64, sizes } = this.#core;
     const size = CORE.PROJECTION_SCORERS;

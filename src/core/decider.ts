@@ -3,53 +3,53 @@ import { hashKey } from './label-hash.js';
 import type { CoreInstance } from './memory.js';
 import { type Measures, OUTCOMES, UNKNOWN_COUNT } from './training-sample.js';
 
-/** What a decision is asked. The chain hashes stand in the thread's HASHES area already (RequestScanner.chain). */
+/** Input of a decision. The chain hashes are in the thread's HASHES area already (RequestScanner.chain). */
 export interface DecisionRequest {
   readonly profile: number;
-  /** Whole blocks whose hashes stand in HASHES, and whether the partial last block's follows. */
+  /** Whole blocks in HASHES, and whether the hash of the partial last block follows. */
   readonly blocks: number;
   readonly tail: boolean;
   readonly blockTokens: number;
   readonly promptTokens: number;
   readonly outputTokens: number;
   readonly priority: number;
-  /** Model name that is compared with the adapters of the endpoints. */
+  /** Model name to compare with the endpoints' adapters. */
   readonly adapter: string;
   readonly nowMs: number;
   /** Slots that may be picked; undefined = all. */
   readonly subset: readonly number[] | undefined;
   readonly charged: boolean;
   readonly explained: boolean;
-  /** Values of the headers that the programs look at, in their order; undefined = absent. */
+  /** Values of the headers that the programs read, in their order; undefined = absent. */
   readonly keys?: readonly (string | undefined)[] | undefined;
-  /** Longest time to first token and per output token that the request wants, in milliseconds; undefined or 0 = it says nothing. */
+  /** Objectives of the request for time to first token and time per output token, in milliseconds; undefined or 0 = none. */
   readonly wantedTtftMs?: number | undefined;
   readonly wantedTpotMs?: number | undefined;
-  /** The model is a base model, no adapter. */
+  /** Whether the model is a base model, not an adapter. */
   readonly baseModel?: boolean | undefined;
-  /** Only where the gate has room; undefined = anywhere. Without an effect while the gate is off. */
+  /** Restricts the pick to endpoints with room; undefined = no restriction. Without effect while the gate is off. */
   readonly gate?: GateRequest | undefined;
-  /** Charge, but do not store what the pick will hold before `storePick`: the request may fail in another profile. */
+  /** Charges without storing the pick's new blocks before `storePick`, because another profile may still fail the request. */
   readonly unstored?: boolean | undefined;
-  /** The request of the last decision, in a further profile: what was matched for it still holds. */
+  /** Marks a further profile for the request of the last decision, whose match remains valid. */
   readonly further?: boolean | undefined;
-  /** Slot that an earlier profile of the request picked; topology operations compare with it. */
+  /** Slot picked by an earlier profile of the request, for topology operations. */
   readonly peer?: number | undefined;
 }
 
-/** What a gated decision needs to enqueue its request. */
+/** Input of a gated decision that enqueues its request when there is no room. */
 export interface GateRequest {
-  /** Free wait slot, -1 = none. */
+  /** Free wait slot; -1 = none. */
   readonly waitSlots: number;
-  /** A dispatch that the request came back with: its charge is given up for the decision's own. */
+  /** Dispatch with which the request came back. Its charge is released for the charge of the decision. */
   readonly held: { readonly ticket: number; readonly ticketGeneration: number } | undefined;
-  /** The first token of the answer will not be seen. */
+  /** Whether the first token of the answer cannot be seen. */
   readonly blind: boolean;
-  /** It has to go through the queues, whether there is room or not. */
+  /** Whether the request must go through the queues even when there is room. */
   readonly queued?: boolean | undefined;
 }
 
-/** `waiting`: it waits in the wait slot; `no-wait-slot`: it would, but there is none. */
+/** `waiting`: the request waits in the wait slot. `no-wait-slot`: it should wait, but no slot is free. */
 export type DecisionStatus =
   | 'decided'
   | 'no-candidates'
@@ -60,11 +60,11 @@ export type DecisionStatus =
   | 'waiting'
   | 'no-wait-slot';
 
-/** The answer. The object belongs to the Decider and is overwritten by the next decision. */
+/** Result of a decision. The object belongs to the Decider and is overwritten by the next decision. */
 export interface Decision {
   status: DecisionStatus;
   readonly slots: number[];
-  /** 0 = not charged (the ledger is full, or it was not asked). */
+  /** 0 = not charged, because the ledger is full or no charge was asked for. */
   ticket: number;
   ticketGeneration: number;
   matchedBlocks: number;
@@ -72,14 +72,14 @@ export interface Decision {
   candidates: number;
   score: number;
   uncachedTokens: number;
-  /** Slot that marginal cost would have picked; undefined when the program does not ask. */
+  /** Slot that marginal cost would have picked; undefined when the program does not compute it. */
   wouldPick: number | undefined;
-  /** What was predicted for the first pick, in milliseconds; NaN = nothing. */
+  /** Predicted latencies of the first pick in milliseconds; NaN = no prediction. */
   predictedTtftMs: number;
   predictedTpotMs: number;
 }
 
-/** By the number that the core gives. */
+/** Statuses by their numbers in the core. */
 export const decisionStatuses: Readonly<Record<number, DecisionStatus>> = {
   [CORE.DECIDED]: 'decided',
   [CORE.DECIDE_NO_CANDIDATES]: 'no-candidates',
@@ -91,7 +91,7 @@ export const decisionStatuses: Readonly<Record<number, DecisionStatus>> = {
   [CORE.DECIDE_NO_WAIT_SLOT]: 'no-wait-slot',
 };
 
-/** One thread's face of `decide` and of the charges that it makes. */
+/** One thread's access to `decide` and to its charges. */
 export class Decider {
   readonly #core: CoreInstance;
   readonly #request: number;
@@ -114,7 +114,7 @@ export class Decider {
   #adapter = '';
   readonly #keys: (string | undefined)[] = [];
 
-  /** @param seed 64-bit seed of this thread's generator: the same seed gives the same picks. */
+  /** @param seed 64-bit seed of the thread's random generator; equal seeds give equal picks */
   constructor(core: CoreInstance, seed: bigint) {
     this.#core = core;
     this.#request = core.call.requestAddress() >>> 0;
@@ -178,13 +178,13 @@ export class Decider {
     return decision;
   }
 
-  /** @returns its flags */
-  /** Seconds until what waits before a request of this priority has probably left; undefined = unknown. */
+  /** Seconds until the waiting requests before one of this priority have probably left; undefined = unknown. */
   drainSeconds(priority: number): number | undefined {
     const seconds = this.#core.call.gateDrainsIn(priority);
     return seconds > 0 ? seconds : undefined;
   }
 
+  /** Writes the gate input of a decision. @returns its flags */
   #writeGate({ waitSlots, held, blind, queued }: GateRequest): number {
     const { u32 } = this.#core;
     const at = this.#offset;
@@ -222,53 +222,54 @@ export class Decider {
     return this.#core.call.scoreOf(slot);
   }
 
-  /** Whether the filters of the last decision left the slot in the race and it was not picked before the last pick. */
+  /** Whether the slot passed the filters of the last decision and was not picked before its last pick. */
   isCandidate(slot: number): boolean {
     return this.#core.call.isCandidate(slot) === 1;
   }
 
-  /** What one operation, a scorer, gave a slot in the last decision, before its weight; the decision was `explained`. */
+  /** Score of one scorer operation for a slot in the last decision, before its weight. The decision must be `explained`. */
   explainedOf(operation: number, slot: number): number {
     const { call, f32, sizes } = this.#core;
     return f32[((call.explainAddress() >>> 0) >>> 2) + operation * sizes.endpoints + slot]!;
   }
 
-  /** Look up who holds what of a prompt whose hashes are written, without deciding; `matchedOf` tells. */
+  /** Looks up the holders of a prompt from its written hashes, without a decision; `matchedOf` returns the result. */
   matchAhead(blocks: number, tail: boolean): void {
     this.#core.call.matchAhead(blocks, tail ? 1 : 0);
   }
 
-  /** Blocks of the last decision's prompt that a slot holds. */
+  /** Blocks of the last decision's prompt that the slot holds. */
   matchedOf(slot: number): number {
     return this.#core.u32[((this.#core.call.matchAddress() >>> 0) >>> 2) + slot]!;
   }
 
-  /** Store what a pick of an `unstored` decision will hold; the request is still the one decided last. */
+  /** Stores the new blocks of a pick of an `unstored` decision. Its request must be the last one decided. */
   storePick(profile: number, slot: number, ticket: number, generation: number): void {
     this.#core.call.storePick(profile, slot, ticket, generation);
   }
 
-  /** Release a charge. @returns false when a lock could not be had in time: call again. */
+  /** Releases a charge. @returns false when a lock was not free in time: call again */
   release(ticket: number, generation: number): boolean {
     return this.#core.call.release(ticket, generation) !== 2;
   }
 
   /**
-   * The first output came: the prompt's tokens leave the load.
-   * @param keep leave the in-flight tokens charged until the release, because estimated output is counted in them
+   * Takes the prompt's tokens off the load at the first output.
+   * @param keep leaves the in-flight tokens charged until the release, because they contain estimated output
    */
   prefillDone(ticket: number, generation: number, nowMs: number, keep = false): void {
     this.#core.call.prefillDone(ticket, generation, keep ? 1 : 0, nowMs);
   }
 
-  /** Another endpoint computes the prompt: the gate does not count it as pending on this one. */
+  /** Takes the prompt off the gate's pending tokens of this endpoint, because another endpoint computes it. */
   prefillElsewhere(ticket: number, generation: number): void {
     this.#core.call.prefillElsewhere(ticket, generation);
   }
 
   /**
-   * Write the label of a request into this thread's ring (SampleReader), before its charge is released; once per ticket.
-   * @returns false when the ticket is not held any more: nothing was written
+   * Writes the training sample of a request into this thread's ring (SampleReader), before its charge is released; once
+   * per ticket.
+   * @returns false when the ticket is not held any more; nothing is written then
    */
   label(ticket: number, generation: number, measures: Measures): boolean {
     const { call } = this.#core;
@@ -288,22 +289,22 @@ export class Decider {
     );
   }
 
-  /** The output has `tokens` tokens, which fill `blocks` blocks. */
+  /** Updates the output of a request: `tokens` tokens, which fill `blocks` blocks. */
   grow(ticket: number, generation: number, blocks: number, tokens: number): void {
     this.#core.call.grow(ticket, generation, blocks, tokens);
   }
 
-  /** A piece of output came `ms` milliseconds after the one before, for one token. */
+  /** Records a piece of output that came `ms` milliseconds after the previous one, per token. */
   stepped(slot: number, ms: number): void {
     this.#core.call.gateStep(slot, ms);
   }
 
-  /** The answer is complete and has `tokens` tokens in all; `release` follows. */
+  /** Records the complete answer with its `tokens` tokens; `release` follows. */
   complete(ticket: number, generation: number, tokens: number, nowMs: number): void {
     this.#core.call.complete(ticket, generation, tokens, nowMs);
   }
 
-  /** How an endpoint answered. @returns whether this failure ejected it. */
+  /** Records success or failure of an endpoint's answer. @returns whether this failure ejected the endpoint */
   noteOutcome(slot: number, slotGeneration: number, failed: boolean, nowMs: number): boolean {
     return this.#core.call.noteOutcome(slot, slotGeneration, failed ? 1 : 0, nowMs) === 1;
   }

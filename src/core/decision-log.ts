@@ -2,28 +2,31 @@ import { CORE } from './core-names.js';
 import { type DecisionStatus, decisionStatuses } from './decider.js';
 import type { CoreInstance } from './memory.js';
 
-/** One decision as its thread recorded it. */
+/** One decision as recorded by its thread. */
 export interface DecisionRecord {
   /** Milliseconds of the pool clock. */
   readonly timeMs: number;
   readonly thread: number;
   readonly status: DecisionStatus;
   readonly profile: number;
-  /** Made for the same request as the thread's decision before. */
+  /** Whether the decision is for the same request as the thread's previous one. */
   readonly further: boolean;
-  /** Slot of the first pick; undefined when nothing was picked. */
+  /** Slot of the first pick; undefined without a pick. */
   readonly slot: number | undefined;
-  /** Endpoints that the filters left. */
+  /** Endpoints that passed the filters. */
   readonly candidates: number;
   readonly matchedBlocks: number;
   readonly totalBlocks: number;
   readonly score: number;
   readonly promptTokens: number;
-  /** Tokens that were charged. */
+  /** Charged tokens. */
   readonly uncachedTokens: number;
 }
 
-/** Reads the decision rings of all threads. A record may be overwritten while it is read: the ring keeps the newest. */
+/**
+ * Reads the decision rings of all threads. A record may be overwritten while it is read, because the ring keeps the
+ * newest.
+ */
 export class DecisionLog {
   readonly #core: CoreInstance;
   readonly #rings: number;
@@ -33,7 +36,7 @@ export class DecisionLog {
     this.#rings = core.call.regionAddress(CORE.REGION_DECISIONS) >>> 0;
   }
 
-  /** The last decisions of every thread, newest first, at most `limit`. */
+  /** The last decisions of all threads, newest first, at most `limit`. */
   recent(limit: number): DecisionRecord[] {
     const records: DecisionRecord[] = [];
     for (let thread = 0; thread < this.#core.sizes.threads; thread++) records.push(...this.#ofThread(thread, limit));

@@ -2,21 +2,21 @@ import { CORE } from './core-names.js';
 import { hashKey } from './label-hash.js';
 import type { CoreInstance } from './memory.js';
 
-/** Numbers that one scrape found; undefined = unknown. */
+/** Values of one scrape; undefined = unknown. */
 export interface EndpointSignals {
   readonly waiting?: number | undefined;
   readonly running?: number | undefined;
   readonly kvUsage?: number | undefined;
   readonly blockTokens?: number | undefined;
   readonly blockCount?: number | undefined;
-  /** Named values in the order that the configuration gave them; undefined = unknown, null = others write it. */
+  /** Named values in the order of the configuration; undefined = unknown, null = written by another source. */
   readonly attributes?: readonly (number | undefined | null)[] | undefined;
   readonly adapters?:
     | { readonly running: readonly string[]; readonly waiting: readonly string[]; readonly max: number }
     | undefined;
 }
 
-/** What a slot's columns say, as plain data. */
+/** The columns of a slot as plain data. */
 export interface EndpointReading {
   readonly state: number;
   readonly generation: number;
@@ -30,15 +30,15 @@ export interface EndpointReading {
   readonly activeBlocks: number;
   readonly outputBlocks: number;
   readonly sinceScrape: number;
-  /** 0 in, 1 out, 2 a probe is under way. */
+  /** 0 in, 1 out, 2 under probe. */
   readonly ejection: number;
   readonly signalTimeMs: number;
   readonly prefixBlocks: number;
 }
 
 /**
- * The control thread's face of the endpoint columns. A write that cannot have the lock at once (its owner has just
- * died) is tried again by the caller: every method answers false then.
+ * The control thread's access to the endpoint columns. Every write returns false when the lock is not free, because its
+ * owner has just died; the caller repeats it.
  */
 export class EndpointTable {
   readonly #core: CoreInstance;
@@ -61,7 +61,7 @@ export class EndpointTable {
     return this.#core.f32[this.#cell(column, slot) >>> 2]!;
   }
 
-  /** Give a free slot to an endpoint; it is not picked before `setState(slot, 'live')`. */
+  /** Assigns a free slot to an endpoint. It is not picked before `setState(slot, 'live')`. */
   open(slot: number, generation: number): boolean {
     return this.#core.call.endpointOpen(slot, generation) === 0;
   }
@@ -70,7 +70,7 @@ export class EndpointTable {
     return this.#core.call.endpointState(slot, STATES[state]) === 0;
   }
 
-  /** Forget what a removed endpoint held in the prefix index. */
+  /** Removes a removed endpoint's blocks from the prefix index. */
   forget(slot: number): boolean {
     return this.#core.call.endpointForget(slot) === 0;
   }
@@ -120,19 +120,19 @@ export class EndpointTable {
     );
   }
 
-  /** The signals are too old: unknown from now on. */
+  /** Marks the signals as unknown because they are too old. */
   markStale(slot: number): boolean {
     return this.#core.call.endpointStale(slot) === 0;
   }
 
-  /** Bound on the blocks that the prefix index believes the endpoint to hold. */
+  /** Bound on the blocks that the prefix index attributes to the endpoint. */
   setCapacity(slot: number, blocks: number): void {
     this.#core.call.prefixSetCapacity(slot, blocks);
   }
 
   /**
-   * Take all endpoints as having had nothing to prefill of late: for experiments that decide without that knowledge. Plain
-   * stores, so nobody else may use the memory.
+   * Sets the recent prefill rate of all endpoints to 0, for experiments that decide without it. Uses plain stores, so
+   * no other thread may use the memory.
    */
   forgetPrefillRates(): void {
     const first = this.#cell(CORE.COLUMN_PREFILL_RATE, 0) >>> 2;
@@ -163,7 +163,7 @@ export class EndpointTable {
     };
   }
 
-  /** Replace one mask of the filters: bit = slot. */
+  /** Replaces one mask of the filters; bit = slot. */
   setMask(mask: number, slots: Iterable<number>): void {
     const { call, sizes, bytes } = this.#core;
     if (mask >= CORE.MASK_COUNT) throw new RangeError(`at most ${CORE.MASK_COUNT} label filters`);
@@ -173,16 +173,16 @@ export class EndpointTable {
     bytes.set(next, words);
   }
 
-  /** Set what one label says about a slot, as a text (compared by hash); undefined = nothing. */
+  /** Sets a label of a slot as a text, which is compared by its hash; undefined = absent. */
   setLabelText(column: number, slot: number, text: string | undefined): void {
     const at = this.#core.call.inputAddress() >>> 0;
-    // The hash is written behind its text, then split over the two columns.
+    // The hash is written after its text, then split over the two columns.
     const hash = at + 8192;
     hashKey(this.#core, text, hash);
     this.#setLabel(column, slot, this.#core.u32[hash >>> 2]!, this.#core.u32[(hash >>> 2) + 1]!);
   }
 
-  /** Set what one label says about a slot, as a range; undefined = no label, `bad` = a label that is no range. */
+  /** Sets a label of a slot as a range; undefined = absent, `bad` = the label is no range. */
   setLabelRange(column: number, slot: number, range: { min: number; max: number } | 'bad' | undefined): void {
     const none = { min: range === 'bad' ? CORE.RANGE_BAD : CORE.RANGE_ABSENT, max: 0 };
     const { min, max } = range === undefined || range === 'bad' ? none : range;
@@ -199,14 +199,14 @@ export class EndpointTable {
     u32[at + sizes.endpoints] = second;
   }
 
-  /** Set a named value of a slot; undefined = unknown. @returns false when it could not be written now */
+  /** Sets a named value of a slot; undefined = unknown. @returns false when the value could not be written now */
   setAttribute(slot: number, attribute: number, value: number | undefined): boolean {
     const { call } = this.#core;
     if (attribute >= CORE.ATTRIBUTE_COLUMNS) throw new RangeError(`at most ${CORE.ATTRIBUTE_COLUMNS} attributes`);
     return call.endpointAttribute(slot, attribute, value ?? Number.NaN) === 0;
   }
 
-  /** Keep failing endpoints in the race (`--disable-endpoint-ejection`). */
+  /** Keeps failing endpoints among the candidates (`--disable-endpoint-ejection`). */
   disableEjection(): void {
     const { u32 } = this.#core;
     u32[(CORE.HEADER + CORE.HEADER_POOL + CORE.POOL_EJECTION_OFF) >>> 2] = 1;

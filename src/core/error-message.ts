@@ -1,4 +1,4 @@
-/** The text of something that was thrown, which need not be an Error. */
+/** The text of a thrown value, which may be no Error. */
 export function errorMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

@@ -1,19 +1,19 @@
 import { CORE } from './core-names.js';
 import type { CoreInstance } from './memory.js';
 
-/** One metric that is wanted from a metrics page. */
+/** One metric to read from a metrics page. */
 export interface WantedMetric {
   /** The sample's name, matched exactly. 1 to 1,024 bytes. */
   readonly name: string;
   /** Labels that must all match; an empty value also matches a series without the label. At most 8. */
   readonly labels?: Readonly<Record<string, string>> | undefined;
-  /** What becomes of several series: their sum, the largest, or the labels of the one with the largest value. */
+  /** How several series are combined: their sum, the largest value, or the labels of the series with the largest value. */
   readonly aggregate: 'sum' | 'max' | 'latest-labels';
-  /** With `latest-labels`: the labels whose values are wanted. At most 8. */
+  /** With `latest-labels`: the labels whose values are read. At most 8. */
   readonly wantLabels?: readonly string[] | undefined;
 }
 
-/** What a page says about the wanted metrics, in the order of the query. */
+/** Values of the wanted metrics on a page, in the order of the query. */
 export interface ExpositionResult {
   /** Whether any series with a finite value matched. */
   readonly found: readonly boolean[];
@@ -21,7 +21,7 @@ export interface ExpositionResult {
   readonly values: Float64Array;
   /** With `latest-labels`: the wanted label values, '' for a label that the series lacks; undefined when not found. */
   readonly labels: readonly (readonly string[] | undefined)[];
-  /** Lines of wanted metrics that could not be used: malformed, or longer than the scanner can carry (512 KiB). */
+  /** Lines of wanted metrics that could not be used: malformed, or longer than the scanner's bound of 512 KiB. */
   readonly unusable: number;
 }
 
@@ -30,10 +30,10 @@ const NAME_BYTES_MAX = 1024;
 const encoder = new TextEncoder();
 
 /**
- * Takes the wanted metrics out of Prometheus or OpenMetrics text, fed in any pieces.
+ * Reads the wanted metrics from Prometheus or OpenMetrics text, fed in any pieces.
  *
- * At most one per thread and core, and one page at a time: its memory is a part of the thread's shared memory. Values that
- * are NaN or infinite count as unknown.
+ * At most one per thread and core, and one page at a time: its memory is a part of the thread's shared memory. Values
+ * that are NaN or infinite count as unknown.
  */
 export class ExpositionScanner {
   readonly #core: CoreInstance;
@@ -41,7 +41,7 @@ export class ExpositionScanner {
   readonly #input: number;
   readonly #pieceBytes: number;
   readonly #text: Buffer;
-  /** Query number by its JSON, so that compiling the same one again takes no further place. */
+  /** Query number by its JSON, so that an equal query takes no further place. */
   readonly #numbers = new Map<string, number>();
   readonly #queries: (readonly WantedMetric[])[] = [];
   #query: readonly WantedMetric[] | undefined;
@@ -56,7 +56,7 @@ export class ExpositionScanner {
   }
 
   /**
-   * Prepare a query; the same one gets the same number.
+   * Prepares a query; an equal one gets the same number.
    * @returns its number for `begin`.
    * @throws RangeError naming the bound when the query is too large or there are too many.
    */
@@ -75,8 +75,8 @@ export class ExpositionScanner {
   }
 
   /**
-   * Put a query in the place of another one, for pages that are asked something different each time.
-   * @param query a number from `compile`, which nobody else uses.
+   * Replaces a query, for pages whose wanted metrics change each time.
+   * @param query a number from `compile` that no other caller uses.
    * @throws RangeError as `compile`.
    */
   recompile(query: number, wanted: readonly WantedMetric[]): void {
@@ -88,9 +88,9 @@ export class ExpositionScanner {
   }
 
   /**
-   * Begin a page; one that was not ended is forgotten.
+   * Begins a page; an unfinished page is dropped.
    * @param query a number from `compile`.
-   * @param pageBytes the longest page that is accepted.
+   * @param pageBytes bound on the page.
    * @throws RangeError when there is no such query.
    */
   begin(query: number, pageBytes: number = DEFAULT_PAGE_BYTES): void {
@@ -102,8 +102,8 @@ export class ExpositionScanner {
   }
 
   /**
-   * Read the page's next bytes.
-   * @throws RangeError when the page is longer than `begin` allowed; the page is then over.
+   * Reads the page's next bytes.
+   * @throws RangeError when the page is longer than `begin` allowed; the page has ended then.
    */
   feed(chunk: Uint8Array): void {
     if (!this.#query) throw new RangeError('no metrics page is open: call begin first');
@@ -120,7 +120,7 @@ export class ExpositionScanner {
   }
 
   /**
-   * End the page.
+   * Ends the page.
    * @throws RangeError when none is open.
    */
   end(): ExpositionResult {
@@ -156,7 +156,7 @@ export class ExpositionScanner {
   }
 }
 
-/** Write a query into the core's memory at `address` (the layout is assembly/scrape/layout.ts). */
+/** Writes a query into the core's memory at `address` (layout: assembly/scrape/layout.ts). */
 function writeQuery(core: CoreInstance, address: number, wanted: readonly WantedMetric[]): void {
   const { view } = core;
   atMost('metrics', wanted.length, CORE.QUERY_METRICS);
@@ -216,7 +216,7 @@ function counted(...texts: readonly string[]): Uint8Array[] {
   return [new Uint8Array(Uint16Array.from(encoded, (text) => text.length).buffer), ...encoded];
 }
 
-/** The names and values of a query, one behind the other. */
+/** The names and values of a query, concatenated. */
 class QueryText {
   readonly #room: Uint8Array;
   #used = 0;
@@ -229,7 +229,7 @@ class QueryText {
     return this.#room.subarray(0, this.#used);
   }
 
-  /** Append; returns the offset of the first byte. */
+  /** Appends; returns the offset of the first byte. */
   put(parts: readonly Uint8Array[]): number {
     const offset = this.#used;
     for (const part of parts) {

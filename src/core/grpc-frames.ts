@@ -5,23 +5,23 @@ const PREFIX_BYTES = 5;
 const COMPRESSED = 1;
 const NO_BYTES = new Uint8Array(0);
 
-/** What a body is cut into: the message under way, in pieces as they come. */
+/** Receives the messages of a body in pieces as they arrive. */
 export interface FrameConsumer {
-  /** A message begins. */
+  /** Begins a message. */
   messageBegin(): void;
-  /** The next piece of it; never empty. False ends the reading. */
+  /** Takes the next piece of the message; never empty. False ends the reading. */
   piece(bytes: Uint8Array): boolean;
-  /** That message is complete. */
+  /** Ends the message. */
   messageEnd(): boolean;
 }
 
-/** Why frames cannot be read. */
+/** Reason why frames cannot be read. */
 export type FrameFault = 'flag' | 'too large' | 'not decompressed';
 
 /**
- * Cuts a gRPC body into messages, wherever its bytes are cut. A plain message passes piece by piece without a copy. A
- * compressed one (gzip or deflate, told apart by their own headers) is collected up to `maxBytes`, inflated to at most
- * as many, and passed in one piece.
+ * Splits a gRPC body into messages, for any cut of its bytes. A plain message passes piece by piece without a copy. A
+ * compressed one (gzip or deflate, recognised by their headers) is collected up to `maxBytes`, inflated to at most as
+ * many, and passed in one piece.
  */
 export class GrpcFrames {
   readonly #maxBytes: number;
@@ -32,7 +32,7 @@ export class GrpcFrames {
   #messages = 0;
   #fault: FrameFault | undefined;
 
-  /** @param maxBytes most bytes of a compressed message, before and after inflating */
+  /** @param maxBytes bound on a compressed message in bytes, before and after inflating */
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
   }
@@ -42,17 +42,17 @@ export class GrpcFrames {
     return this.#messages;
   }
 
-  /** Whether the body may end here: not inside a frame. */
+  /** Whether the body may end here, outside of a frame. */
   get complete(): boolean {
     return this.#prefixBytes === 0;
   }
 
-  /** Set once the frames cannot be read any further. */
+  /** Set when the frames cannot be read any further. */
   get fault(): FrameFault | undefined {
     return this.#fault;
   }
 
-  /** The next bytes of the body; those of a compressed message are copied. */
+  /** Reads the next bytes of the body; those of a compressed message are copied. */
   feed(chunk: Uint8Array, consumer: FrameConsumer): boolean {
     let at = 0;
     while (this.#fault === undefined) {
@@ -82,7 +82,7 @@ export class GrpcFrames {
     return at + taken;
   }
 
-  /** The prefix is complete. */
+  /** Opens a message after its complete prefix. */
   #open(): boolean {
     const [flag, a, b, c, d] = this.#prefix as unknown as [number, number, number, number, number];
     this.#left = ((a << 24) | (b << 16) | (c << 8) | d) >>> 0;

@@ -1,7 +1,7 @@
 import { CORE } from './core-names.js';
 import type { CoreInstance } from './memory.js';
 
-/** The endpoint columns that hook plugins may read, one cell per slot. Other threads write them: views, not copies. */
+/** The endpoint columns that hook plugins may read, one cell per slot. They are views, because other threads write them. */
 export interface EndpointColumns {
   readonly known: Uint32Array;
   readonly waiting: Float32Array;
@@ -10,7 +10,7 @@ export interface EndpointColumns {
   readonly inflight: Uint32Array;
   readonly inflightTokens: Uint32Array;
   readonly prefillTokens: Uint32Array;
-  /** Blocks of this thread's last decided prompt that each slot held before it. */
+  /** Blocks of this thread's last decided prompt that each slot held before the decision. */
   readonly matched: Uint32Array;
   /** Bits of `known`. */
   readonly signals: { readonly waiting: number; readonly running: number; readonly kvUsage: number };

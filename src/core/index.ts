@@ -1,4 +1,5 @@
-// The public face of the decision core (`pointsman/core`): embed it in another router, or microbenchmark it.
+// The public interface of the decision core (`pointsman/core`), for embedding in another router and for
+// microbenchmarks.
 export {
   type Coefficients,
   CostTable,

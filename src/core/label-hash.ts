@@ -1,13 +1,13 @@
 import type { CoreInstance } from './memory.js';
 
-/** Longer values are compared by their beginning. */
+/** Length from which a value is compared by its beginning only. */
 const KEY_LENGTH_MAX = 1024;
 const encoder = new TextEncoder();
 const scratch = new Uint8Array(4 * KEY_LENGTH_MAX);
 
 /**
- * Write the hash by which label and header values are compared to address `to`, 8 bytes; 0 stands for an absent or empty
- * value. The same text has the same hash in every process.
+ * Writes the hash of a label or header value to address `to`, 8 bytes; 0 stands for an absent or empty value. Equal
+ * texts have equal hashes in every process.
  */
 export function hashKey(core: CoreInstance, text: string | undefined, to: number): void {
   if (text === undefined || text === '') {

@@ -12,15 +12,15 @@ export const predictionFeatures = [
   'prompt-kilotokens',
 ] as const;
 
-/** Coefficients of both times of one endpoint, milliseconds for each unit of a feature. */
+/** Coefficients of both times of one endpoint, in milliseconds per unit of a feature. */
 export interface LatencyCoefficients {
   readonly ttft: ArrayLike<number>;
   readonly tpot: ArrayLike<number>;
 }
 
 /**
- * The control thread's face of the latency model in shared memory. A write that cannot have the lock at once is to be
- * tried again by the caller: every method answers false then.
+ * The control thread's access to the latency model in shared memory. Every write returns false when the lock is not
+ * free; the caller repeats it.
  */
 export class CoefficientTable {
   readonly #core: CoreInstance;
@@ -31,13 +31,13 @@ export class CoefficientTable {
     this.#input = (core.call.inputAddress() >>> 0) >>> 2;
   }
 
-  /** What holds for every endpoint that nothing has been learned about. */
+  /** Sets the coefficients of all endpoints without learned ones. */
   setUnknown(coefficients: LatencyCoefficients): boolean {
     this.#write(coefficients);
     return this.#core.call.predictionPrior() === 0;
   }
 
-  /** What was learned about the endpoint in a slot; nothing happens when the slot has changed hands. */
+  /** Sets the learned coefficients of the endpoint in a slot. Without effect when the slot has another generation. */
   setLearned(slot: number, generation: number, coefficients: LatencyCoefficients): boolean {
     this.#write(coefficients);
     return this.#core.call.predictionLearned(slot, generation) === 0;
@@ -53,14 +53,14 @@ export class CoefficientTable {
   }
 }
 
-/** What one thread's decisions know about the latency of endpoints. */
+/** Predictions of one thread's decisions, by slot. */
 export interface PredictedColumns {
-  /** Milliseconds by slot; NaN = nothing is predicted. */
+  /** Milliseconds by slot; NaN = no prediction. */
   readonly ttft: Float32Array;
   readonly tpot: Float32Array;
 }
 
-/** The columns that OP_PREDICT fills, or that the host fills for it. */
+/** The columns that OP_PREDICT or the host fills. */
 export function predictedColumns(core: CoreInstance): PredictedColumns {
   const { call, sizes, f32 } = core;
   const column = (number: number) => {

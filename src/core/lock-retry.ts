@@ -1,23 +1,23 @@
 /**
- * Interval between two tries of what met the lock of a dead thread. The control thread repairs a lock within milliseconds
- * of the death, unless another dead thread's lock is in its way.
+ * Interval between two tries of an attempt that met the lock of a dead thread. The control thread repairs a lock within
+ * milliseconds of the death, unless the lock of another dead thread comes first.
  */
 export const LOCK_RETRY_MS = 5;
 const PAUSE_MS_MAX = 1_000;
 const STALL_MS = 1_000;
 
 export interface LockRetryOptions {
-  /** Longest pause between two tries, in milliseconds: each is twice the one before. Default: one second. */
+  /** Bound on the pause between two tries in milliseconds; each pause is twice the one before. Default: one second. */
   readonly pauseMsMax?: number;
   /** Called once for every second without progress. */
   readonly stalled?: () => void;
-  /** Runs something after so many milliseconds. Default: a timer that does not keep the thread alive. */
+  /** Runs a function after `ms` milliseconds. Default: a timer that does not keep the thread alive. */
   readonly later?: (run: () => void, ms: number) => void;
 }
 
 /**
- * Attempts that met the lock of a dead thread. They are tried again together, in their order, until the lock has been
- * repaired. None is given up: what the attempts hold is bounded by the structure behind the lock.
+ * Attempts that met the lock of a dead thread. They are repeated together, in order, until the lock has been repaired.
+ * No attempt is dropped; their number is bounded by the structure behind the lock.
  */
 export class LockRetry {
   readonly #waiting: (() => boolean)[] = [];
@@ -33,12 +33,12 @@ export class LockRetry {
     this.#options = { pauseMsMax, stalled, later };
   }
 
-  /** Tries at once, or after those that wait. @param attempt returns false while the lock is held */
+  /** Runs an attempt at once, or after the attempts that wait. @param attempt returns false while the lock is held */
   run(attempt: () => boolean): void {
     if (this.#waiting.length > 0 || !attempt()) this.add(attempt);
   }
 
-  /** As `run`, for an attempt that has failed just now. */
+  /** As `run`, for an attempt that has just failed. */
   add(attempt: () => boolean): void {
     this.#waiting.push(attempt);
     if (this.#waiting.length === 1) this.#wait();

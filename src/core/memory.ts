@@ -7,15 +7,15 @@ import { CORE, type CoreConstant, type CoreFunctions } from './core-names.js';
 export interface PoolSizes {
   /** Endpoint slots; rounded up to a multiple of 64, at most 4,096. */
   readonly endpoints: number;
-  /** Unique blocks that the prefix index can hold. */
+  /** Bound on the unique blocks of the prefix index. */
   readonly indexBlocks: number;
-  /** Requests in flight that the ledger can hold. */
+  /** Bound on the requests in flight in the ledger. */
   readonly requests: number;
-  /** Longest prompt in blocks; what is longer is matched by its first blocks. At most 65,535. */
+  /** Bound on the blocks of a prompt; a longer prompt is matched by its first blocks. At most 65,535. */
   readonly chainBlocks: number;
-  /** Threads that may attach, the control thread (0) included. */
+  /** Bound on the attached threads, the control thread (0) included. */
   readonly threads: number;
-  /** Request scans and response scans open at once, per thread. */
+  /** Bound on the open request scans and on the open response scans, per thread. */
   readonly scans: number;
   /** Bytes of telemetry cells per thread. */
   readonly telemetryBytes: number;
@@ -31,7 +31,7 @@ export const defaultPoolSizes: PoolSizes = {
   telemetryBytes: 4 << 20,
 };
 
-/** What a thread needs to attach: travels as worker data, nothing in it is copied but the handles. */
+/** Handles with which a thread attaches. They travel as worker data; the memory is not copied. */
 export interface PoolMemory {
   readonly memory: WebAssembly.Memory;
   readonly module: WebAssembly.Module;
@@ -42,7 +42,7 @@ export interface CoreInstance {
   readonly thread: number;
   readonly sizes: PoolSizes;
   readonly memory: WebAssembly.Memory;
-  /** Exported functions; its constants are CORE. */
+  /** Exported functions; the exported constants are CORE. */
   readonly call: CoreFunctions;
   readonly bytes: Uint8Array;
   readonly view: DataView;
@@ -80,7 +80,7 @@ function namedBuild(): CoreBuild {
 }
 
 /**
- * Compile the core's Wasm module.
+ * Compiles the core's Wasm module.
  * @throws when the build is missing, with the command that makes it.
  */
 export function loadCoreModule(build: CoreBuild | URL = namedBuild()): WebAssembly.Module {
@@ -95,8 +95,8 @@ export function loadCoreModule(build: CoreBuild | URL = namedBuild()): WebAssemb
 }
 
 /**
- * Make the shared memory of a pool at its full size and lay out its regions.
- * @param hashSeed 64-bit seed of the block hashes; random unless a test or a replay gives one.
+ * Makes the shared memory of a pool at its full size and lays out its regions.
+ * @param hashSeed 64-bit seed of the block hashes; random unless a test or a replay sets it.
  * @throws RangeError when a size is out of range or the whole does not fit into 4 GiB.
  */
 export function createPoolMemory(
@@ -170,7 +170,7 @@ function sizesOf({ buffer }: WebAssembly.Memory): PoolSizes {
   return Object.fromEntries(sizes) as unknown as PoolSizes;
 }
 
-/** Refuses a module of another build than this file: its offsets would be read at other places. */
+/** Refuses a module of another build than this file, whose offsets would differ. */
 function checkConstants(exports: WebAssembly.Exports): void {
   for (const name of Object.keys(CORE) as CoreConstant[]) {
     const constant = exports[name];
@@ -181,7 +181,7 @@ function checkConstants(exports: WebAssembly.Exports): void {
 }
 
 /**
- * Attach this thread to a pool's memory.
+ * Attaches this thread to a pool's memory.
  * @param thread 0 for the control thread, else a number below `threads` that no other live thread uses.
  * @throws when the memory was laid out by another version of the module.
  */

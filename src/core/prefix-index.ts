@@ -1,32 +1,32 @@
 import { CORE } from './core-names.js';
 import type { CoreInstance } from './memory.js';
 
-/** What the prefix index has done and holds; the numbers of `PREFIX_COUNTER_*` in assembly/prefix/counters.ts. */
+/** Counters of the prefix index; their numbers are `PREFIX_COUNTER_*` in assembly/prefix/counters.ts. */
 export interface PrefixCounters {
-  /** Unique blocks kept. */
+  /** Unique blocks held. */
   readonly blocks: number;
   readonly segments: number;
-  /** Different sets of holders. */
+  /** Distinct sets of holders. */
   readonly sets: number;
-  /** (block, endpoint) pairs held. */
+  /** Held (block, endpoint) pairs. */
   readonly memberships: number;
   readonly stored: number;
   readonly removed: number;
   readonly evicted: number;
   /** Pairs lost to a full table of sets or spans, or to a repair. */
   readonly dropped: number;
-  /** Blocks of events whose parent was not known. */
+  /** Blocks of events with an unknown parent. */
   readonly orphans: number;
-  /** Blocks not stored because their hash stands elsewhere already. */
+  /** Blocks not stored because their hash has another place already. */
   readonly conflicts: number;
-  /** Blocks not stored for want of room. */
+  /** Blocks not stored because the index was full. */
   readonly refused: number;
-  /** Lookups cut short because writers came between too often. */
+  /** Lookups cut short after too many concurrent writes. */
   readonly giveUps: number;
   readonly retries: number;
   readonly tails: number;
   readonly activeEntries: number;
-  /** Requests whose active blocks were not accounted. */
+  /** Requests whose active blocks were not counted. */
   readonly activeRefused: number;
   readonly repairs: number;
   readonly cleared: number;
@@ -53,16 +53,16 @@ const counterWords: ReadonlyArray<readonly [keyof PrefixCounters, number]> = [
   ['cleared', CORE.PREFIX_COUNTER_CLEARED],
 ];
 
-/** Another thread holds the index lock for too long; nothing was changed and the call may be repeated. */
+/** Reports that another thread holds the index lock for too long. Nothing has changed, and the call may be repeated. */
 export class IndexBusyError extends Error {
   override name = 'IndexBusyError';
 }
 
 /**
- * The prefix index through one thread's instance of the core: which endpoint slot holds which blocks.
+ * One thread's access to the prefix index: which endpoint slot holds which blocks.
  *
- * A block is named by its chain hash, which stands for the block and everything before it. Lookups take no lock; changes
- * take the index lock and throw IndexBusyError when it cannot be had in about 100 ms.
+ * A block is named by its chain hash, which stands for the block and everything before it. Lookups take no lock.
+ * Changes take the index lock and throw IndexBusyError when it is not free within about 100 ms.
  */
 export class PrefixIndex {
   readonly #core: CoreInstance;
@@ -76,20 +76,20 @@ export class PrefixIndex {
     this.#core = core;
     this.#hashAddress = core.call.hashesAddress() >>> 0;
     const { buffer } = core.memory;
-    // Behind the longest chain there are eight words to spare: the last one takes an event's parent.
+    // Eight spare words follow the longest chain; the last one takes an event's parent.
     this.#parentAddress = this.#hashAddress + (core.sizes.chainBlocks + 7) * 8;
     this.#hashes = new BigUint64Array(buffer, this.#hashAddress, core.sizes.chainBlocks);
     this.#parent = new BigUint64Array(buffer, this.#parentAddress, 1);
     this.#matched = new Uint32Array(buffer, core.call.matchAddress() >>> 0, core.sizes.endpoints);
   }
 
-  /** Blocks that one call can take: the longest chain. */
+  /** Bound on the blocks of one call: the longest chain. */
   get longest(): number {
     return this.#hashes.length;
   }
 
   /**
-   * Put a chain's hashes where the next call reads them.
+   * Writes a chain's hashes for the next call.
    * @throws RangeError when there are more than `longest`.
    */
   writeHashes(hashes: BigUint64Array): void {
@@ -100,21 +100,22 @@ export class PrefixIndex {
   }
 
   /**
-   * Look up the first `blocks` written hashes.
-   * @returns for every slot the blocks it holds without a gap from the first one; a view, overwritten by the next lookup
+   * Looks up the first `blocks` written hashes.
+   * @returns for every slot the blocks it holds without a gap from the first one; a view, overwritten by the next
+   * lookup
    */
   match(blocks: number): Uint32Array {
     this.#core.call.prefixMatch(blocks);
     return this.#matched;
   }
 
-  /** Believe that `slot` holds the first `blocks` written hashes. @returns blocks new to the slot */
+  /** Records that `slot` will hold the first `blocks` written hashes. @returns blocks new to the slot */
   insert(slot: number, blocks: number): number {
     return this.#answer(this.#core.call.prefixInsert(this.#slot(slot), blocks));
   }
 
   /**
-   * An engine stored the first `blocks` written hashes behind `parent` (undefined = at the beginning of a prompt).
+   * Records that an engine stored the first `blocks` written hashes after `parent` (undefined = start of a prompt).
    * @returns blocks new to the slot; 0 when the parent is not known
    */
   store(slot: number, parent: bigint | undefined, blocks: number): number {
@@ -123,22 +124,22 @@ export class PrefixIndex {
     return this.#answer(this.#core.call.prefixStore(this.#slot(slot), hasParent, this.#parentAddress, blocks));
   }
 
-  /** An engine gave up the first `blocks` written hashes. @returns blocks that the slot held */
+  /** Records that an engine dropped the first `blocks` written hashes. @returns blocks that the slot held */
   remove(slot: number, blocks: number): number {
     return this.#answer(this.#core.call.prefixRemove(this.#slot(slot), blocks));
   }
 
-  /** Forget everything about an endpoint. @returns blocks that it held */
+  /** Removes all blocks of an endpoint. @returns blocks that it held */
   removeEndpoint(slot: number): number {
     return this.#answer(this.#core.call.prefixRemoveEndpoint(this.#slot(slot)));
   }
 
-  /** Bound the blocks of one endpoint; 0 = no bound but the index's own. */
+  /** Bounds the blocks of one endpoint; 0 = only the bound of the index. */
   setCapacity(slot: number, blocks: number): void {
     this.#answer(this.#core.call.prefixSetCapacity(this.#slot(slot), blocks));
   }
 
-  /** Blocks that the index says the slot holds. */
+  /** Blocks of the slot according to the index. */
   held(slot: number): number {
     return this.#core.call.prefixHeld(this.#slot(slot)) >>> 0;
   }

@@ -4,7 +4,7 @@ import type { CoreInstance } from './memory.js';
 /** An operation of the core. */
 export type OperationName = Extract<CoreConstant, `OP_${string}`>;
 
-/** One operation of a program, its weight and its numbers. */
+/** One operation of a program, its weight and its parameters. */
 export interface Operation {
   readonly code: OperationName;
   readonly weight: number;
@@ -12,17 +12,17 @@ export interface Operation {
 }
 
 export interface ProgramOptions {
-  /** Believe that the picked endpoint will hold the prompt (the approximate prefix cache). */
+  /** Records that the picked endpoint will hold the prompt (the approximate prefix cache). */
   readonly inserts: boolean;
-  /** Look up who holds what of the prompt even when no operation reads it, because a hook plugin may. */
+  /** Looks up the holders of the prompt even when no operation reads them, because a hook plugin may. */
   readonly matches?: boolean;
-  /** Number below 2^24 that the labels of its decisions carry; 0 when absent. */
+  /** Number below 2^24 in the training samples of the program's decisions; 0 when absent. */
   readonly tag?: number;
 }
 
 /**
- * Writes programs into shared memory and publishes them. Control thread only. A new program goes into a place that no
- * profile runs, then one atomic store makes it the profile's.
+ * Writes programs into shared memory and publishes them. Control thread only. A new program is written to a place that
+ * no profile runs; one atomic store then makes it the profile's.
  */
 export class ProgramTable {
   readonly #core: CoreInstance;
@@ -37,7 +37,7 @@ export class ProgramTable {
   }
 
   /**
-   * Publish a program for a profile.
+   * Publishes a program for a profile.
    * @throws RangeError when the profile or the number of operations is out of range, or an operation is not the core's.
    */
   publish(profile: number, operations: readonly Operation[], options: ProgramOptions): void {
@@ -51,7 +51,7 @@ export class ProgramTable {
 
   #unusedPlace(): number {
     const used = new Set(Array.from(this.#profiles.keys(), (i) => Atomics.load(this.#profiles, i)));
-    // The place used last is not taken at once: a decision that has just read its number may still run it.
+    // The place used last is skipped: a decision that has just read its number may still run it.
     for (let i = 1; i < CORE.PROGRAM_COUNT; i++) {
       const place = ((this.#last + i) % (CORE.PROGRAM_COUNT - 1)) + 1;
       if (!used.has(place)) {

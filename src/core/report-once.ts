@@ -1,6 +1,6 @@
 import { errorMessage } from './error-message.js';
 
-/** Reports a problem that is met again and again once: until it is over, or another problem takes its place. */
+/** Reports a recurring problem once, until it is over or another problem takes its place. */
 export class ReportOnce {
   readonly #report: (problem: string) => void;
   #last: string | undefined;
@@ -9,7 +9,7 @@ export class ReportOnce {
     this.#report = report;
   }
 
-  /** @param problem a text, or what was thrown */
+  /** @param problem a text or a thrown value */
   problem(problem: unknown): void {
     const text = errorMessage(problem);
     if (text === this.#last) return;
@@ -17,7 +17,7 @@ export class ReportOnce {
     this.#report(text);
   }
 
-  /** The next problem is reported, whichever it is. */
+  /** Ends the problem. The next one is reported, also an equal one. */
   over(): void {
     this.#last = undefined;
   }

@@ -10,18 +10,18 @@ import {
   type Span,
 } from './types.js';
 
-/** Chain hashes of a prompt, as scanner.chain() left them in the thread's HASHES area. */
+/** Chain hashes of a prompt, written by scanner.chain() into the thread's HASHES area. */
 export interface PromptChain {
   /** Whole blocks. */
   readonly blocks: number;
-  /** One more hash stands behind them, of a last block that is not whole. */
+  /** Whether one more hash follows, of a partial last block. */
   readonly tail: boolean;
 }
 
-/** How many scans and hash pages a thread has in use, and how often the pages ran out. */
+/** Scans and hash pages in use by a thread, and the number of shortages of pages. */
 export interface ScannerUsage {
   readonly openScans: number;
-  /** Prompts whose hashing stopped because no page was left: their later blocks are not matched. */
+  /** Prompts whose hashing stopped for lack of a page: their later blocks are not matched. */
   readonly hashShortages: number;
 }
 
@@ -39,7 +39,7 @@ const LIMITS = [
   { length: CORE.SCAN_LIMIT_SECOND_LENGTH, bytes: CORE.SCAN_LIMIT_SECOND, bytesMax: CORE.SCAN_MAX_LIMIT },
 ] as const;
 
-/** Bytes from which on Buffer.fill copies faster than Uint8Array.set. */
+/** Length in bytes from which Buffer.fill copies faster than Uint8Array.set. */
 const SHORT_PIECE = 128;
 
 const NO_MEDIA: readonly Medium[] = [];
@@ -66,7 +66,10 @@ const reasons: Readonly<Record<number, string>> = {
   [CORE.SCAN_REASON_BARE]: 'no HttpBody',
 };
 
-/** Most bytes of a compressed gRPC message, packed or not: room for the longest prompts, bounded work for one turn. */
+/**
+ * Bound on a compressed gRPC message in bytes, before and after inflating: it fits the longest prompts and bounds the
+ * work of one turn.
+ */
 const PACKED_BYTES_MAX = 16 * 1024 * 1024;
 
 const frameReasons: Readonly<Record<FrameFault | 'cut', string>> = {
@@ -87,9 +90,9 @@ const flaws: readonly (readonly [bit: number, flaw: ScanFlaw])[] = [
 
 /**
  * Scans of request bodies on one thread. A scan is opened, fed with the body as it arrives, finished, read, chained and
- * closed; its state lies in shared memory, so this object holds nothing but addresses.
+ * closed. Its state is in shared memory; this object holds only addresses.
  *
- * There may be one scanner per attached core: making one gives up every scan that the thread number had open before.
+ * There may be one scanner per attached core. A new scanner closes every scan that the thread number had open before.
  */
 export class RequestScanner {
   readonly #core: CoreInstance;
@@ -100,7 +103,7 @@ export class RequestScanner {
   readonly #frames: (GrpcFrames | undefined)[] = [];
   readonly #name: number;
   readonly #nameBytes: number;
-  /** The name that stands at #name; most requests of a pool name the same model. */
+  /** The name at #name; most requests of a pool name the same model. */
   #rootModel = '';
   #rootLength = 0;
 
@@ -129,7 +132,7 @@ export class RequestScanner {
   }
 
   /**
-   * Open a scan.
+   * Opens a scan.
    * @param blockBytes bytes of prompt content per block, from 1 to 1,048,576.
    * @returns the scan's number, or -1 when `sizes.scans` are open already.
    * @throws RangeError when an argument is out of range.
@@ -144,9 +147,9 @@ export class RequestScanner {
   }
 
   /**
-   * Scan the next piece of the body, of any length. Of a body in gRPC frames the first message counts; its bytes must
-   * not change until finish().
-   * @returns false once the body is refused; refusal() says where and why.
+   * Scans the next piece of the body, of any length. In a body of gRPC frames the first message counts, and its bytes
+   * must not change until finish().
+   * @returns false once the body is refused; refusal() gives position and reason.
    */
   feed(id: number, chunk: Uint8Array): boolean {
     const state = this.#state(id);
@@ -173,9 +176,9 @@ export class RequestScanner {
   }
 
   /**
-   * Uint8Array.set copies into shared memory in atomic words, or in bytes where source and destination are not aligned
-   * alike: 0.31 and 1.2 µs for 4 KB. Buffer.fill with a pattern as long as the range is one plain copy: 0.08 µs. Only
-   * this thread looks at its INPUT, so a plain copy is enough; for a few bytes the call itself costs more.
+   * Uint8Array.set copies into shared memory in atomic words, or in bytes when source and destination are aligned
+   * differently: 0.31 and 1.2 µs for 4 KB. Buffer.fill with a pattern as long as the range is one plain copy: 0.08 µs.
+   * Only this thread reads its INPUT, so a plain copy is enough. For a few bytes the call itself costs more.
    */
   #feedPiece(id: number, piece: Uint8Array): boolean {
     if (piece.length < SHORT_PIECE) this.#core.bytes.set(piece, this.#input);
@@ -183,7 +186,7 @@ export class RequestScanner {
     return this.#core.call.scanFeed(id, piece.length) === 0;
   }
 
-  /** The body has ended. @returns false when it was not one document of its kind. */
+  /** Ends the body. @returns false when it was not one document of its kind */
   finish(id: number): boolean {
     this.#state(id);
     const frames = this.#frames[id];
@@ -191,7 +194,7 @@ export class RequestScanner {
     return this.#core.call.scanFinish(id) === 0;
   }
 
-  /** Where and why the body was refused; undefined when it was not, so far. */
+  /** Position and reason of a refusal; undefined when the body was not refused so far. */
   refusal(id: number): ScanRefusal | undefined {
     const state = this.#state(id);
     const code = this.#word(state, CORE.SCAN_REASON);
@@ -212,7 +215,7 @@ export class RequestScanner {
     return found === 0 ? undefined : flaws.find(([bit]) => (found & bit) !== 0)?.[1];
   }
 
-  /** What the scan found; complete once finish() has returned true. */
+  /** Result of the scan; complete once finish() has returned true. */
   result(id: number): RequestScanResult {
     const state = this.#state(id);
     const hasModel = this.#word(state, CORE.SCAN_MODEL_KNOWN) === 1;
@@ -233,8 +236,8 @@ export class RequestScanner {
   }
 
   /**
-   * Write the prompt's chain hashes into the thread's HASHES area (see assembly/request/scan.ts).
-   * @param model the target model: what the request will be served as, after any rewrite. Its first 4,032 bytes count.
+   * Writes the prompt's chain hashes into the thread's HASHES area (see assembly/request/scan.ts).
+   * @param model the target model, after any rewrite. Its first 4,032 bytes count.
    */
   chain(id: number, model: string): PromptChain {
     this.#state(id);
@@ -247,14 +250,14 @@ export class RequestScanner {
     return { blocks, tail: call.scanTail(id) === 1 };
   }
 
-  /** The same chain as a copy, the hash of the last block that is not whole included. */
+  /** Copies the same chain, the hash of a partial last block included. */
   chainHashes(id: number, model: string): BigUint64Array {
     const { blocks, tail } = this.chain(id, model);
     const { call, memory } = this.#core;
     return new BigUint64Array(memory.buffer, call.hashesAddress() >>> 0, blocks + (tail ? 1 : 0)).slice();
   }
 
-  /** Close a scan; its number may be given out again. */
+  /** Closes a scan; its number may be used again. */
   close(id: number): void {
     this.#state(id);
     this.#frames[id] = undefined;
@@ -281,7 +284,7 @@ export class RequestScanner {
     }));
   }
 
-  /** Spans end behind their first byte at the earliest, so an end of 0 says that there is none. */
+  /** An end of 0 means no span: a span ends after its first byte at the earliest. */
   #span(state: number, startOffset: number, endOffset: number): Span | undefined {
     const end = this.#word(state, endOffset);
     return end === 0 ? undefined : { start: this.#word(state, startOffset), end };
@@ -297,7 +300,7 @@ export class RequestScanner {
     );
   }
 
-  /** The text of a number is kept, so that its value is exactly the one JSON.parse would give. */
+  /** The number's text is kept, so that its value is the one that JSON.parse would give. */
   #limit(state: number, at: TextField): number | undefined {
     const length = this.#word(state, at.length);
     if (length === 0 || length > at.bytesMax) return undefined;
@@ -306,7 +309,7 @@ export class RequestScanner {
   }
 }
 
-/** Of the first `kept` bytes of a longer UTF-8 text, how many hold whole characters. */
+/** Number of bytes that hold whole characters among the first `kept` bytes of a longer UTF-8 text. */
 function characterEnd(text: Buffer, at: number, kept: number): number {
   let lead = kept - 1;
   while (lead > kept - 4 && (text[at + lead]! & 0xc0) === 0x80) lead--;

@@ -5,36 +5,36 @@ import { AnswerForm, type Usage } from './types.js';
 
 /** How an answer is read. */
 export interface ResponseScanOptions {
-  /** The answer is a stream of server-sent events; else one JSON document. */
+  /** Whether the answer is a stream of server-sent events; else it is one JSON document. */
   readonly streaming: boolean;
-  /** How it tells its usage; `usage` when absent. Answers in gRPC frames are never renamed. */
+  /** Form of the usage; `usage` when absent. Answers in gRPC frames are never renamed. */
   readonly form?: AnswerForm;
-  /** The model name to change back; without it, or when a name is longer than 1,024 bytes, nothing is changed. */
+  /** The model name to change back. Without it, and for a name of more than 1,024 bytes, nothing is changed. */
   readonly renameFrom?: string | undefined;
-  /** What stands in its place. */
+  /** The name that replaces it. */
   readonly renameTo?: string | undefined;
 }
 
-/** Most bytes of a compressed gRPC message, packed or not; the usage in a longer one stays unknown. */
+/** Bound on a compressed gRPC message in bytes, before and after inflating; the usage in a longer one stays unknown. */
 const PACKED_BYTES_MAX = 1024 * 1024;
 
 const encoder = new TextEncoder();
 const nothing = new Uint8Array(0);
 
 /**
- * Reads answers as they pass: token usage, number of events, and the model name changed back.
+ * Reads answers as they pass: token usage, number of events, and the model name to change back.
  *
- * At most one per thread and core, since its scans live in the thread's part of shared memory (as many as the pool's
- * `scans`). Bytes are copied into the core and stay as they are; where the name must change, the host splices.
+ * At most one per thread and core, because its scans are in the thread's part of shared memory (as many as the pool's
+ * `scans`). Bytes are copied into the core and do not change there; the host splices the name.
  */
 export class ResponseScanner {
   readonly #core: CoreInstance;
   readonly #free: Int32Array;
   #freeCount: number;
   readonly #open: Uint8Array;
-  /** JSON of the other name, quotes included, per scan. */
+  /** JSON of the replacement name, quotes included, per scan. */
   readonly #replacement: (Uint8Array | undefined)[] = [];
-  /** Raw bytes of a model name that may still turn out to be the one to change, per scan. */
+  /** Raw bytes of a possible model name that is not complete yet, per scan. */
   readonly #held: (Uint8Array | undefined)[] = [];
   /** Frames of the answers that have them, per scan. */
   readonly #frames: (GrpcFrames | undefined)[] = [];
@@ -53,13 +53,13 @@ export class ResponseScanner {
     this.#freeCount = scans;
   }
 
-  /** Scans that can still be opened. */
+  /** Number of scans that can be opened. */
   get free(): number {
     return this.#freeCount;
   }
 
   /**
-   * Begin to read an answer.
+   * Begins to read an answer.
    * @returns the scan's number, or -1 when as many answers as the pool's `scans` are open on this thread.
    */
   open(options: ResponseScanOptions): number {
@@ -75,7 +75,7 @@ export class ResponseScanner {
     return id;
   }
 
-  /** Put the name to look for into INPUT; returns its length, 0 when nothing is to be changed. */
+  /** Writes the name to look for into INPUT; returns its length, 0 when nothing is to be changed. */
   #setRename(id: number, from: string | undefined, to: string | undefined): number {
     this.#replacement[id] = undefined;
     if (!from || !to || from === to) return 0;
@@ -88,11 +88,11 @@ export class ResponseScanner {
   }
 
   /**
-   * Read the answer's next bytes.
+   * Reads the answer's next bytes.
    * @param end the answer ends with this chunk (which may be empty).
-   * @returns what to forward: the same object when nothing changes. A model name cut by the chunk's end is held back
-   *   while it may be the one to change (at most 6 raw bytes for each byte of the name, and 12: its opening quote, and one
-   *   escaped character beyond the ASCII ones that is not yet whole).
+   * @returns the bytes to forward: the same object when nothing changes. A model name cut by the chunk's end is held
+   * back while it may be the one to change: at most 6 raw bytes for each byte of the name, and 12 more for its opening
+   * quote and one incomplete escaped character beyond ASCII.
    * @throws RangeError when the scan is not open.
    */
   feed(id: number, chunk: Uint8Array, end: boolean): Uint8Array {
@@ -138,7 +138,7 @@ export class ResponseScanner {
     return changes === 0 && this.#held[id] === undefined ? piece : this.#splice(id, piece);
   }
 
-  /** Build what to forward from the bytes held so far, the piece and the edits that the core wrote to OUTPUT. */
+  /** Builds the bytes to forward from the held bytes, the piece and the edits that the core wrote to OUTPUT. */
   #splice(id: number, piece: Uint8Array): Uint8Array {
     const { view } = this.#core;
     const held = this.#held[id] ?? nothing;
@@ -153,7 +153,7 @@ export class ResponseScanner {
       : this.#replace(raw.subarray(0, until), edits, held.length, this.#replacement[id]!);
   }
 
-  /** Put the other name in the place of each edit in OUTPUT, whose offsets count from the byte behind `held` ones. */
+  /** Replaces each name in OUTPUT's edits, whose offsets count from the byte after the `held` ones. */
   #replace(raw: Uint8Array, edits: number, held: number, replacement: Uint8Array): Uint8Array {
     const { view } = this.#core;
     const list = this.#output + CORE.RESPONSE_EDIT_LIST;
@@ -176,14 +176,14 @@ export class ResponseScanner {
     return out;
   }
 
-  /** Bytes that are held back at the moment. */
+  /** Bytes that are held back now. */
   held(id: number): number {
     this.#check(id);
     return this.#held[id]?.length ?? 0;
   }
 
   /**
-   * Token usage of all documents that have ended and were JSON; unknown parts are -1.
+   * Token usage of all JSON documents that have ended; unknown parts are -1.
    * @throws RangeError when the scan is not open.
    */
   usage(id: number): Usage {
@@ -207,7 +207,10 @@ export class ResponseScanner {
     return this.#core.u32[(this.#address(id) + CORE.SCAN_EVENTS) >>> 2]!;
   }
 
-  /** Free the scan. Bytes still held back are dropped: end the answer with `feed(…, true)` first. Closing twice does nothing. */
+  /**
+   * Frees the scan. Bytes still held back are dropped: end the answer with `feed(…, true)` first. A second close does
+   * nothing.
+   */
   close(id: number): void {
     if (this.#open[id] !== 1) return;
     this.#open[id] = 0;
@@ -226,7 +229,7 @@ export class ResponseScanner {
   }
 }
 
-/** Where an offset of the core lies behind `held` bytes: -1 stands for the first of these. */
+/** Position of an offset of the core after `held` bytes: -1 stands for the first of these. */
 function position(offset: number, held: number): number {
   return offset < 0 ? 0 : offset + held;
 }

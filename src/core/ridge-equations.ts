@@ -1,4 +1,4 @@
-/** Where a coefficient must lie. */
+/** Range of a coefficient. */
 export interface CoefficientBounds {
   readonly low: number;
   readonly high: number;
@@ -6,14 +6,14 @@ export interface CoefficientBounds {
 
 /** Relative errors above this lose weight (Huber 1964; 2.5 keeps 98 % efficiency). */
 const HUBER = 2.5;
-/** Rounds of coordinate descent for one observation; the start is the last solution, so few are enough. */
+/** Rounds of coordinate descent per observation. Few are enough, because the start is the last solution. */
 export const SWEEPS = 2;
 
 /**
  * Weight of an observation in a regression on relative errors, robust against outliers.
  * @param error of the prediction, in units of y
- * @param predicted what the error is weighed against, above 0
- * @param weight below 1 for an observation that is known less well
+ * @param predicted scale of the relative error, above 0
+ * @param weight below 1 for a less certain observation
  */
 export function relativeWeight(error: number, predicted: number, weight = 1): number {
   const scale = 1 / predicted;
@@ -22,12 +22,12 @@ export function relativeWeight(error: number, predicted: number, weight = 1): nu
 }
 
 /**
- * Normal equations of an anchored forgetting ridge: least squares that forgets, and is pulled to its anchors as much as it
- * forgets, so that a direction without observations returns there and the matrix never becomes singular. The bounds are kept
- * while the equations are solved (coordinate descent), not cut off afterwards.
+ * Normal equations of an anchored forgetting ridge: least squares with decaying weights, pulled to anchors as fast as
+ * it decays. A direction without observations returns to its anchor, so the matrix never becomes singular. The bounds
+ * are kept while the equations are solved (coordinate descent), not cut off afterwards.
  *
- *   A ← keep A + weight x xᵀ + diag(share pull)      b ← keep b + weight x y + share pull · anchor
- *   theta_i ← clip((b_i - Σ_{j≠i} A_ij theta_j) / A_ii, low_i, high_i)
+ * A ← keep A + weight x xᵀ + diag(share pull) b ← keep b + weight x y + share pull · anchor
+ * theta_i ← clip((b_i - Σ_{j≠i} A_ij theta_j) / A_ii, low_i, high_i)
  */
 export class RidgeEquations {
   readonly size: number;
@@ -50,14 +50,14 @@ export class RidgeEquations {
     return sum;
   }
 
-  /** Forgets everything, so that only the pull to the anchors is left. */
+  /** Drops all observations, so that only the pull to the anchors is left. */
   begin(share: number, pulls: ArrayLike<number>, anchors: ArrayLike<number>): void {
     this.matrix.fill(0);
     this.vector.fill(0);
     this.pull(share, pulls, anchors);
   }
 
-  /** Keeps this share of everything older. */
+  /** Keeps this share of all older observations. */
   fade(keep: number): void {
     for (let at = 0; at < this.matrix.length; at++) this.matrix[at]! *= keep;
     for (let i = 0; i < this.size; i++) this.vector[i]! *= keep;

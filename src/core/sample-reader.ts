@@ -3,14 +3,15 @@ import type { CoreInstance } from './memory.js';
 import { OUTCOMES, type Outcome, type TrainingSample, UNKNOWN_COUNT } from './training-sample.js';
 
 /**
- * Records this near to being overwritten are taken as lost: their writer may be at work on them already, and plain
- * reads of another thread's writes come in no particular order.
+ * Distance in records at which a record counts as lost. Its writer may be overwriting it already, and plain reads see
+ * another thread's writes in no particular order.
  */
 const MARGIN = 16;
 
 /**
- * Reads the sample rings of all threads, each record once. Every consumer has a reader of its own, with its own place in
- * the rings; readers do not disturb each other or the writers. What a consumer does not take in time is lost and counted.
+ * Reads the sample rings of all threads, each record once. Every consumer has its own reader with its own position in
+ * the rings; readers do not disturb each other or the writers. Records that a consumer does not read in time are lost
+ * and counted.
  */
 export class SampleReader {
   readonly #core: CoreInstance;
@@ -20,7 +21,7 @@ export class SampleReader {
   readonly #sample = {} as TrainingSample;
   #lost = 0;
 
-  /** @param from 'now' = only what is written from now on; 'oldest' = what the rings still hold as well */
+  /** @param from 'now' = only records written later; 'oldest' = also those still in the rings */
   constructor(core: CoreInstance, from: 'now' | 'oldest' = 'now') {
     this.#core = core;
     this.#rings = core.call.regionAddress(CORE.REGION_SAMPLE_RING) >>> 0;
@@ -32,16 +33,16 @@ export class SampleReader {
     }
   }
 
-  /** Records that were overwritten before this reader came to them. */
+  /** Records that were overwritten before this reader reached them. */
   get lost(): number {
     return this.#lost;
   }
 
   /**
-   * Hand over the records that are new, thread by thread, each thread's in order. The sample belongs to the reader and is
-   * overwritten by the next one.
-   * @param limit how many at most
-   * @returns how many; fewer than `limit` = nothing is left
+   * Passes the new records to `visit`, thread by thread, each thread's in order. The sample belongs to the reader and
+   * is overwritten by the next one.
+   * @param limit bound on the number of records
+   * @returns the number of records; fewer than `limit` = nothing is left
    */
   drain(visit: (sample: TrainingSample) => void, limit = Number.POSITIVE_INFINITY): number {
     let count = 0;
@@ -67,7 +68,7 @@ export class SampleReader {
       if (behind > kept) this.#skip(thread, behind - kept);
       const number = this.#next[thread]!;
       this.#read(this.#ringOf(thread) + 64 + (number % size!) * bytes!);
-      // The record counts only if its writer was not near it while it was read.
+      // The record counts only if its writer was not near it during the read.
       if (this.#behind(thread) > kept) {
         this.#skip(thread, 1);
         continue;
@@ -79,7 +80,7 @@ export class SampleReader {
     return count;
   }
 
-  /** Records written and not read; the counts wrap round at 2^32 together. */
+  /** Records written and not read; both counts wrap round at 2^32. */
   #behind(thread: number): number {
     return (this.#written(thread) - this.#next[thread]!) >>> 0;
   }

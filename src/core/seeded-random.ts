@@ -1,6 +1,6 @@
 /**
- * Numbers from 0 (included) to 1 for choices outside the core, such as weighted rewrites: the same seed gives the same
- * row. Mulberry32 (Tommy Ettinger): one word of state, good enough for weighted choices.
+ * Random numbers in [0, 1) for choices outside the core, such as weighted rewrites; equal seeds give equal sequences.
+ * Mulberry32 (Tommy Ettinger): one word of state, good enough for weighted choices.
  */
 export function seededRandom(seed: bigint): () => number {
   let state = Number(BigInt.asUintN(32, seed ^ (seed >> 32n)));

@@ -1,31 +1,31 @@
 import { CORE } from './core-names.js';
 import type { CoreInstance } from './memory.js';
 
-/** Something among the tokens that is no text: an image, a clip. Its tokens are placeholders, alike for all of them. */
+/** A part of a prompt that is no text: an image, a clip. Its placeholder tokens are equal for all such parts. */
 export interface PromptFeature {
-  /** Tells it from every other: a digest, as the engine names it. */
+  /** Digest that distinguishes it from all others, as the engine names it. */
   readonly identifier: string;
-  /** Its placeholders, in tokens from the beginning of the prompt. */
+  /** Position of its placeholders, in tokens from the start of the prompt. */
   readonly offset: number;
   readonly length: number;
 }
 
-/** The tokens of a prompt, as the model's tokeniser cuts it. */
+/** The tokens of a prompt by the model's tokeniser. */
 export interface PromptTokens {
   readonly ids: Uint32Array;
   /** In the order of their offsets. */
   readonly features: readonly PromptFeature[];
 }
 
-/** Names that are mixed into blocks, by number of the block among those that are added together. */
+/** Names that are mixed into block hashes, by number of the block among those of one call. */
 export type BlockExtras = ReadonlyMap<number, readonly string[]>;
 
 /** Bytes of a model name that count, as in a request scan (SCAN_HEAD_NAME_BYTES). */
 const NAME_BYTES = 4032;
 
 /**
- * Chain hashes of prompts whose tokens are known, written into the thread's HASHES area: what stands there is
- * overwritten by the next chain, scan or event of the thread, so a chain is used in the turn in which it is made.
+ * Chain hashes of prompts with known tokens, written into the thread's HASHES area. The next chain, scan or event of
+ * the thread overwrites them, so a chain is used in the turn in which it is made.
  */
 export class TokenChain {
   readonly #core: CoreInstance;
@@ -43,24 +43,24 @@ export class TokenChain {
     this.#hashes = new BigUint64Array(core.memory.buffer, core.call.hashesAddress() >>> 0, chainBlocks);
   }
 
-  /** Most blocks that a chain can have. */
+  /** Bound on the blocks of a chain. */
   get longest(): number {
     return this.#hashes.length;
   }
 
-  /** The hash of block `index`; a tail's stands behind the whole blocks. */
+  /** The hash of block `index`; a tail's hash follows the whole blocks. */
   hash(index: number): bigint {
     return this.#hashes[index]!;
   }
 
-  /** A copy of the hashes from `from` up to `to`, not included. */
+  /** Copies the hashes from `from` up to and without `to`. */
   hashes(from: number, to: number): BigUint64Array<ArrayBuffer> {
     return BigUint64Array.from(this.#hashes.subarray(from, to));
   }
 
   /**
-   * Chain a whole prompt.
-   * @returns its whole blocks, at most `longest`, and whether the hash of a last block that is not whole follows them
+   * Chains a whole prompt.
+   * @returns its whole blocks, at most `longest`, and whether the hash of a partial last block follows them
    */
   chain(
     { ids, features }: PromptTokens,
@@ -80,25 +80,25 @@ export class TokenChain {
     return { blocks, tail: this.#core.call.tokenChainTail(left * 4) === 1 };
   }
 
-  /** Begin at the root of a model (or adapter) name. */
+  /** Begins at the root of a model (or adapter) name. */
   begin(model: string, salt: string | undefined): void {
     const name = this.#text.write(model, this.#input, NAME_BYTES, 'utf8');
     const salted = salt === undefined ? -1 : this.#text.write(salt, this.#input + name, this.#inputTokens, 'utf8');
     this.#core.call.tokenChainBegin(name, salted);
   }
 
-  /** Begin behind a block that has been chained before. */
+  /** Begins after a block that has been chained before. */
   resume(parent: bigint): void {
     this.#core.view.setBigUint64(this.#input, parent, true);
     this.#core.call.tokenChainResume();
   }
 
-  /** Append the whole blocks of `tokens`. @returns blocks of the chain so far, at most `longest` */
+  /** Appends the whole blocks of `tokens`. @returns blocks of the chain so far, at most `longest` */
   add(tokens: Uint32Array, blockTokens: number, extras: BlockExtras): number {
     const { call } = this.#core;
     const whole = Math.floor(tokens.length / blockTokens);
     const most = Math.floor(this.#inputTokens / blockTokens);
-    // A block that does not fit into INPUT is not hashed: nothing is matched then.
+    // A block that does not fit into INPUT is not hashed; the prompt has no match then.
     if (most === 0) return 0;
     let blocks = 0;
     let at = 0;
@@ -124,7 +124,7 @@ export class TokenChain {
   }
 }
 
-/** Which features overlap which blocks of a prompt. */
+/** Features that overlap each block of a prompt. */
 function extrasOf(features: readonly PromptFeature[], blockTokens: number): BlockExtras {
   const extras = new Map<number, string[]>();
   for (const { identifier, offset, length } of features) {

@@ -6,7 +6,7 @@ export interface Span {
   readonly end: number;
 }
 
-/** Where the prompt of a body is. See assembly/request/kinds.ts and scan.ts. */
+/** Place of the prompt in a body. See assembly/request/kinds.ts and scan.ts. */
 export const PromptKind = {
   completions: CORE.PROMPT_COMPLETIONS,
   chat: CORE.PROMPT_CHAT,
@@ -22,58 +22,61 @@ export const PromptKind = {
   sglang: CORE.PROMPT_SGLANG,
   /** GenerateRequest of vLLM's engine service, in a gRPC frame. */
   engine: CORE.PROMPT_ENGINE,
-  /** EmbedRequest of the same. */
+  /** EmbedRequest of vLLM's engine service. */
   engineEmbed: CORE.PROMPT_ENGINE_EMBED,
   /** A chat completions body in a Vertex AI message, in a gRPC frame. */
   vertexChat: CORE.PROMPT_VERTEX_CHAT,
-  /** A responses body there. */
+  /** A responses body in a Vertex AI message, in a gRPC frame. */
   vertexResponses: CORE.PROMPT_VERTEX_RESPONSES,
 } as const;
 export type PromptKind = (typeof PromptKind)[keyof typeof PromptKind];
 
 /** An image, video or sound of a prompt. */
 export interface Medium {
-  /** Of its URL or data, as the body writes it; equal on all threads of a pool, and only there. */
+  /** Hash of its URL or data, as the body writes it; equal on all threads of a pool, and only there. */
   readonly hash: bigint;
   readonly modality: 'image' | 'video' | 'audio';
 }
 
-/** What a scan found once the body has ended. Spans cover the raw JSON value, quotes and brackets included. */
+/** Result of a scan at the end of the body. Spans cover the raw JSON value, quotes and brackets included. */
 export interface RequestScanResult {
   /** The decoded model name; undefined when the key is absent or no string. At most 1,024 bytes are kept. */
   readonly model: string | undefined;
-  /** The last value of `model`, whatever its type. */
+  /** The last value of `model`, of any type. */
   readonly modelSpan: Span | undefined;
   readonly stream: boolean;
   /** Client's bound on output tokens, by the rule of the prompt kind; undefined when absent, negative or fractional. */
   readonly maxOutputTokens: number | undefined;
-  /** Span of the prompt value (prompt, messages, input or items); undefined when the key is absent or its shape is not allowed. */
+  /**
+   * Span of the prompt value (prompt, messages, input or items); undefined when the key is absent or its shape is not
+   * allowed.
+   */
   readonly promptSpan: Span | undefined;
-  /** Bytes of prompt content that the hashes and the token estimate stand for (tools and system included). */
+  /** Bytes of prompt content behind the hashes and the token estimate (tools and system included). */
   readonly promptBytes: number;
   readonly toolsSpan: Span | undefined;
   readonly cacheSalt: string | undefined;
-  /** Different images, videos and sounds of the prompt, at most 32; empty for kinds whose parts are not read. */
+  /** Distinct images, videos and sounds of the prompt, at most 32; empty for kinds whose parts are not read. */
   readonly media: readonly Medium[];
-  /** The prompt has images, audio or video. */
+  /** Whether the prompt has images, audio or video. */
   readonly hasMedia: boolean;
-  /** The body is a JSON object, or a message that holds one. */
+  /** Whether the body is a JSON object, or a message that holds one. */
   readonly isObject: boolean;
-  /** What an engine would refuse; undefined when nothing. */
+  /** The first flaw that an engine would refuse; undefined = none. */
   readonly flaw: ScanFlaw | undefined;
 }
 
 /**
- * A field of a wrong shape: no prompt, a prompt without elements, a prompt that is something else, Anthropic's `system`,
+ * A field of a wrong shape: no prompt, a prompt without elements, a prompt of another type, Anthropic's `system`,
  * SGLang's `extra_key` and `stream`. The first one in this order.
  */
 export type ScanFlaw = 'missing' | 'empty' | 'shape' | 'system' | 'salt' | 'stream';
 
-/** Where and why a body cannot be read. */
+/** Position and reason of an unreadable body. */
 export interface ScanRefusal {
   /**
-   * What is wrong: the gRPC frame, the message in it, or that the message holds no document. Absent when it is the JSON
-   * document itself; the position then counts from its first byte.
+   * The unreadable layer: the gRPC frame, the message in it, or a message without a document. Absent for the JSON
+   * document itself, from whose first byte the position counts then.
    */
   readonly layer?: 'frame' | 'message' | 'bare';
   /** Byte offset of the first byte that cannot be part of a JSON document (or the length, when it ends too early). */
@@ -81,7 +84,7 @@ export interface ScanRefusal {
   readonly reason: string;
 }
 
-/** How an answer tells its usage. */
+/** Form of the usage in an answer. */
 export const AnswerForm = {
   /** `usage` at the top: OpenAI, vLLM's generate. */
   usage: CORE.FORM_USAGE,
@@ -93,7 +96,7 @@ export const AnswerForm = {
   sglang: CORE.FORM_SGLANG,
   /** GenerateResponse of vLLM's engine service, in gRPC frames. */
   engine: CORE.FORM_ENGINE,
-  /** EmbedResponse of the same. */
+  /** EmbedResponse of vLLM's engine service. */
   engineEmbed: CORE.FORM_ENGINE_EMBED,
   /** google.api.HttpBody in gRPC frames, with JSON or server-sent events in it. */
   vertex: CORE.FORM_VERTEX,

@@ -1,22 +1,22 @@
 import { CORE } from './core-names.js';
 import type { CoreInstance } from './memory.js';
 
-/** What a shard says about a request that has to wait; the core has noted its size and who may serve it already. */
+/** A shard's description of a request that has to wait. The core has recorded its size and its candidates already. */
 export interface WaitDescription {
   /** Name of its flow within the priority. */
   readonly flow: string;
-  /** Milliseconds of the pool clock when it began to wait. */
+  /** Start of the wait, in milliseconds of the pool clock. */
   readonly sinceMs: number;
-  /** Milliseconds that it may wait; undefined = as configured. */
+  /** Bound on the wait in milliseconds; undefined = the configured one. */
   readonly ttlMs: number | undefined;
-  /** Pool clock when its first token is due; undefined = no objective. */
+  /** Due time of the first token on the pool clock; undefined = no objective. */
   readonly firstTokenDueMs: number | undefined;
-  /** Output tokens that the client allows; undefined = not said. */
+  /** Bound on output tokens set by the client; undefined = none. */
   readonly maxOutputTokens: number | undefined;
   readonly bodyBytes: number;
-  /** Number that the queues gave it when it was dispatched before and could not use it; undefined = it comes anew. */
+  /** Queues' handle of a request that was dispatched before and could not use the endpoint; undefined = a new request. */
   readonly handle: number | undefined;
-  /** It wants to know where it stands. */
+  /** Whether the client asks for the position. */
   readonly wantsPosition: boolean;
 }
 
@@ -24,7 +24,7 @@ export interface WaitDescription {
 export type Return =
   | {
       readonly kind: 'dispatched';
-      /** Number that the queues gave it. */
+      /** The queues' handle of the request. */
       readonly handle: number;
       readonly endpoint: number;
       readonly ticket: number;
@@ -33,19 +33,19 @@ export type Return =
   | { readonly kind: 'rejected'; readonly outcome: number; readonly retryAfterSeconds: number }
   | { readonly kind: 'cancelled' };
 
-/** Where a request stood when it was queued, or would have stood. */
+/** Position of a request when it was enqueued or refused. */
 export interface QueuePlace {
-  /** Requests; undefined = nobody looked. */
+  /** Requests before it; undefined = not determined. */
   readonly ahead: number | undefined;
-  /** Milliseconds; undefined = unknown then. */
+  /** Milliseconds; undefined = unknown at that time. */
   readonly expectedWaitMs: number | undefined;
 }
 
-/** Core words that say nothing. */
+/** Value of core words without content. */
 const NOTHING = Number.NaN;
 const NO_POSITION = 0xffff_ffff;
 
-/** One shard's face of its wait slots: requests that wait for an endpoint with room. */
+/** One shard's access to its wait slots: requests that wait for an endpoint with room. */
 export class WaitSlots {
   readonly #core: CoreInstance;
   readonly #free: number[];
@@ -56,17 +56,17 @@ export class WaitSlots {
     this.#free = Array.from({ length: core.sizes.scans }, (_, slot) => core.sizes.scans - 1 - slot);
   }
 
-  /** A slot that the next decision may enqueue its request in, -1 = none is free. It stays free until `enqueue`. */
+  /** Free slot for the request of the next decision; -1 = none. It stays free until `enqueue`. */
   get next(): number {
     return this.#free.at(-1) ?? -1;
   }
 
-  /** Requests that wait. */
+  /** Number of waiting requests. */
   get waiting(): number {
     return this.#waiting;
   }
 
-  /** A decision has waiting its request in `next`: describe it, and let the control thread know. @returns the slot */
+  /** Describes the request that the last decision put into `next`, and informs the control thread. @returns the slot */
   enqueue(request: WaitDescription): number {
     const slot = this.#free.pop()!;
     const { call } = this.#core;
@@ -77,14 +77,15 @@ export class WaitSlots {
   }
 
   /**
-   * The client went away. The slot comes back as any other; when it was dispatched meanwhile, as dispatched.
-   * @returns false when a lock could not be had in time: call again
+   * Cancels the wait of a request whose client has left. The slot returns later, as dispatched when that happened
+   * meanwhile.
+   * @returns false when a lock was not free in time: call again
    */
   cancel(slot: number): boolean {
     return this.#core.call.waitSlotCancel(slot) !== 2;
   }
 
-  /** Take back every slot that has come back. */
+  /** Takes all returned slots. */
   takeReturns(returned: (slot: number, result: Return, place: QueuePlace) => void): void {
     const { call } = this.#core;
     for (let slot = call.waitSlotReturned(); slot >= 0; slot = call.waitSlotReturned()) {
@@ -147,5 +148,5 @@ function readPlace({ view }: CoreInstance, at: number): QueuePlace {
 }
 
 const encoder = new TextEncoder();
-/** Three bytes of UTF-8 for each of the 256 that are kept is more than enough to find the cut. */
+/** A name has at most 256 bytes; three bytes of UTF-8 for each are enough to find the cut. */
 const scratch = new Uint8Array(1024);

@@ -1,9 +1,9 @@
 import { Band, type QueueTables } from './band.js';
 import type { BandSettings, FlowControlSettings } from './settings.js';
 
-/** Bands at once, so that each has a rank of its own in the gate. */
+/** Bound on the bands, because each has a rank of its own in the gate. */
 export const BANDS_MAX = 32;
-/** A band that came into being at run time goes after so long without a request (llm-d-router). */
+/** Time without a request after which a band made at run time is dropped (as in llm-d-router). */
 const IDLE_MS = 600_000;
 
 /** The bands of a pool, highest priority first. Configured ones always exist, and so does priority 0. */
@@ -28,8 +28,8 @@ export class BandDirectory {
   }
 
   /**
-   * The band of a priority, made when there is none. When there are as many as there may be, the next one below takes
-   * the request, never one above. @returns undefined when there is none below either
+   * The band of a priority; made when there is none. At the bound, the next lower band takes the request, never a
+   * higher one. @returns undefined when there is no lower band either
    */
   bandFor(priority: number, nowMs: number): Band | undefined {
     const present = this.#byPriority.get(priority);
@@ -39,14 +39,14 @@ export class BandDirectory {
     return this.#add(priority, nowMs);
   }
 
-  /** Forget bands that nobody configured and nobody uses. */
+  /** Drops bands that are neither configured nor in use. */
   collect(nowMs: number): void {
     this.#dropIdle(nowMs, IDLE_MS);
   }
 
   /**
-   * Other settings. A band goes on as it is when its policies are the same, with new limits; else a new band takes its
-   * place, without what waits in it, which the caller has taken out before.
+   * Applies other settings. A band whose policies stay continues with the new limits. Otherwise a new band takes its
+   * place; the caller must have taken out the waiting requests before.
    * @param stay priorities whose band is needed besides those that are configured or used
    */
   configure(settings: FlowControlSettings, nowMs: number, stay: Iterable<number> = []): void {
@@ -70,13 +70,13 @@ export class BandDirectory {
     for (const { priority } of old) if (!this.#byPriority.has(priority)) this.#tables.flows.forgetBand(priority);
   }
 
-  /** Whether the bands of these settings and those in use are not too many. */
+  /** Whether the bands of these settings and those in use are within the bound. */
   fits(settings: FlowControlSettings): boolean {
     const used = this.#sorted.filter((band) => band.waiting + band.running > 0).map((band) => band.priority);
     return new Set([0, ...settings.bands.map((band) => band.priority), ...used]).size <= BANDS_MAX;
   }
 
-  /** Whether a band would go on as it is under other settings. */
+  /** Whether a band would continue under other settings. */
   keeps(band: Band, settings: FlowControlSettings): boolean {
     return goesOn(band, this.#settings, settings);
   }
@@ -98,7 +98,7 @@ export class BandDirectory {
     this.#sorted = [...this.#sorted, band].sort((a, b) => b.priority - a.priority);
   }
 
-  /** What its flows were served, and their weights, say nothing to a band that is made anew. */
+  /** Drops the flows of a band that is made anew. Their accounts and weights do not fit the new policy. */
   #forget(priority: number): void {
     this.#byPriority.delete(priority);
     this.#tables.flows.forgetBand(priority);
@@ -128,7 +128,7 @@ function settingsFor(priority: number, settings: FlowControlSettings): BandSetti
   return below[0] ?? settings.fallback;
 }
 
-/** Whether a band's requests stand right under other settings: deadlines depend on the time to live too. */
+/** Whether the order of a band's requests is still valid under other settings. Deadlines depend on the time to live too. */
 function goesOn(band: Band, before: FlowControlSettings, next: FlowControlSettings): boolean {
   const { fairness, ordering } = band.settings;
   const other = settingsFor(band.priority, next);

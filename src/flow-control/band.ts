@@ -14,17 +14,17 @@ import { type OrderedRequest, orderOf } from './policies/ordering.js';
 import { NONE, type RequestSlab } from './request-slab.js';
 import type { BandSettings, FairnessSettings, QueueLimits } from './settings.js';
 
-/** The tables that all bands of a pool share. */
+/** Tables that all bands of a pool share. */
 export interface QueueTables {
   readonly requests: RequestSlab;
   readonly lanes: Lanes;
   readonly flows: FlowTable;
 }
 
-/** The waiting requests of one priority: where they stand, what they sum up to, and who goes next. */
+/** The waiting requests of one priority: their lanes, their sums, and the next one to dispatch. */
 export class Band {
   readonly priority: number;
-  /** Exists without a request too. */
+  /** A configured band also exists without a request. */
   configured: boolean;
   readonly settings: Omit<BandSettings, 'limits'>;
   limits: QueueLimits;
@@ -34,15 +34,15 @@ export class Band {
   running = 0;
   bytes = 0;
   tokens = 0;
-  /** Sum of the weights of flows that have something waiting. */
+  /** Sum of the weights of flows with waiting requests. */
   activeWeight = 0;
   idleSinceMs: number;
   readonly #tables: QueueTables;
   readonly #order: LaneOrder;
   readonly #lanesOfClass = new Int32Array(CLASSES);
-  /** Lane of each class when one holds all flows. */
+  /** Lane of each candidate set, for policies with one lane for all flows. */
   readonly #commonLane = new Int32Array(CLASSES).fill(NONE);
-  /** Sets of classes, two words each: those that have a lane, and those whose first request found no endpoint. */
+  /** Bit masks of candidate sets, two words each: sets with a lane, and sets whose first request found no endpoint. */
   readonly #filled = new Uint32Array(2);
   readonly #closed = new Uint32Array(2);
 
@@ -59,12 +59,12 @@ export class Band {
     this.fairness = fairnessOf(settings.fairness, priority, tables);
   }
 
-  /** Classes 0 to 31 that have something waiting and are not known to be closed. */
+  /** Candidate sets 0 to 31 with waiting requests that are not known to be closed. */
   get openLow(): number {
     return (this.#filled[0]! & ~this.#closed[0]!) >>> 0;
   }
 
-  /** Classes 32 to 63. */
+  /** Candidate sets 32 to 63. */
   get openHigh(): number {
     return (this.#filled[1]! & ~this.#closed[1]!) >>> 0;
   }
@@ -77,7 +77,7 @@ export class Band {
     return this.#filled[1]!;
   }
 
-  /** The first request of a class found no endpoint. */
+  /** Marks a candidate set as closed, because its first request found no endpoint. */
   close(classOf: number): void {
     this.#closed[classOf >> 5]! |= 1 << (classOf & 31);
   }
@@ -87,7 +87,7 @@ export class Band {
     this.#closed[1]! &= ~high;
   }
 
-  /** Whether a class of these is closed while something waits in it. */
+  /** Whether one of these candidate sets is closed and has waiting requests. */
   isClosedAmong(low: number, high: number): boolean {
     const [closedLow, closedHigh] = [this.#closed[0]! & this.#filled[0]!, this.#closed[1]! & this.#filled[1]!];
     return ((closedLow & low) | (closedHigh & high)) !== 0;
@@ -99,17 +99,17 @@ export class Band {
     return closed;
   }
 
-  /** The lane of a class with something waiting whose turn it is. */
+  /** The lane of a candidate set that goes next. */
   headOf(classOf: number): number {
     return this.fairness.choose(...wordsOf(classOf));
   }
 
-  /** Where a request sorts among those of its flow. */
+  /** Sort key of a request among those of its flow. */
   orderOf(request: OrderedRequest): number {
     return orderOf(this.settings.ordering, request);
   }
 
-  /** Stand a request in the lane of its flow and of a class. */
+  /** Puts a request into the lane of its flow and a candidate set. */
   place(request: number, classOf: number): void {
     const { requests, lanes } = this.#tables;
     const flow = requests.flow[request]!;
@@ -126,7 +126,7 @@ export class Band {
     this.open(...wordsOf(classOf));
   }
 
-  /** Take a request out of its lane. */
+  /** Takes a request out of its lane. */
   unplace(request: number): void {
     const { requests, lanes } = this.#tables;
     const lane = requests.lane[request]!;
@@ -135,7 +135,7 @@ export class Band {
     requests.lane[request] = NONE;
     if (--lanes.count[lane]! === 0) this.#closeLane(lane);
     else if (lanes.head[lane] !== headBefore) this.fairness.headChanged(lane);
-    // What the closed class was closed for may be gone.
+    // The reason that closed the set concerned the old head and may not hold for the new one.
     if (request === headBefore) this.open(...wordsOf(lanes.classOf[lane]!));
   }
 
@@ -202,7 +202,7 @@ function fairnessOf(settings: FairnessSettings, priority: number, tables: QueueT
   }
 }
 
-/** Share of the band that a flow has, against weight 1 of the others. */
+/** Share of the band that a flow gets; the default weight is 1. */
 export function weightOf(settings: FairnessSettings, flow: string): number {
   if (settings.kind !== 'start-time' && settings.kind !== 'deficit-round-robin') return 1;
   return Object.hasOwn(settings.weights, flow) ? settings.weights[flow]! : 1;

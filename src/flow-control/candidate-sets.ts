@@ -1,53 +1,53 @@
 import { NONE } from './request-slab.js';
 
-/** Classes of a pool, so that a set of them is two words. */
+/** Bound on the candidate sets of a pool: 64 of them fit a mask of two words. */
 export const CLASSES = 64;
-/** The class of requests that any endpoint may serve. */
+/** The candidate set of requests that any endpoint may serve. */
 export const WHOLE_POOL = 0;
-/** Takes the requests whose candidates are like nobody's when all other classes are in use. */
+/** The candidate set of requests whose own set finds no free number. */
 export const OVERFLOW = CLASSES - 1;
 
 /**
- * Classes of candidate endpoints. Requests with the same candidates wait together, so that one whose endpoints are full
- * holds up only those that wait for the same ones. A class without requests stays known until its number is needed.
+ * Candidate sets. Requests with the same candidates wait together, so one with full endpoints holds up only requests
+ * for the same endpoints. A set without requests stays known until its number is needed.
  */
 export class CandidateSets {
-  /** Who uses each class: waiting requests count once for the class that is theirs and once for the one they stand in. */
+  /** Uses of each set: a waiting request counts once for its own set and once for the set in which it waits. */
   readonly members = new Int32Array(CLASSES);
-  /** Words of slots, per class; of the whole pool and of classes that are not in use undefined. */
+  /** Bit masks of slots per set; undefined for the whole pool and for unused sets. */
   readonly #slots: (Uint32Array | undefined)[] = new Array(CLASSES).fill(undefined);
   readonly #byHash = new Map<number, number[]>();
-  /** Two words per slot: the classes that contain it, without the whole pool. */
+  /** Two words per slot: the sets that contain it, without the whole pool. */
   #classesOf = new Uint32Array(0);
   #overflows = 0;
   readonly #renamed: (id: number) => void;
 
-  /** @param renamed told when a number that had other candidates is used again */
+  /** @param renamed called when a number is used for other candidates */
   constructor(renamed: (id: number) => void) {
     this.#renamed = renamed;
   }
 
-  /** Requests that were put into the overflow class. */
+  /** Requests that were put into the overflow set. */
   get overflows(): number {
     return this.#overflows;
   }
 
-  /** Classes with a slot, as two words: this one is of classes 0 to 31. */
+  /** Sets that contain a slot, as two words: these are sets 0 to 31. */
   lowOf(slot: number): number {
     return ((this.#classesOf[slot * 2] ?? 0) | (1 << WHOLE_POOL)) >>> 0;
   }
 
-  /** Classes 32 to 63. */
+  /** Sets 32 to 63. */
   highOf(slot: number): number {
     return this.#classesOf[slot * 2 + 1] ?? 0;
   }
 
-  /** Roughly how many requests wait in a class: exactly, but for those that wait for one endpoint first. */
+  /** Estimated number of requests that wait in a set; exact unless some of them wait for one endpoint first. */
   waitingIn(id: number): number {
     return Math.ceil(this.members[id]! / 2);
   }
 
-  /** Slots of a class; undefined = the whole pool. */
+  /** Slots of a set; undefined = the whole pool. */
   slotsOf(id: number): readonly number[] | undefined {
     if (id === WHOLE_POOL) return undefined;
     const words = this.#slots[id] ?? new Uint32Array(0);
@@ -58,12 +58,12 @@ export class CandidateSets {
     return slots;
   }
 
-  /** Whether no endpoint of the pool is in a class any more. */
+  /** Whether a set has no endpoint of the pool any more. */
   isEmpty(id: number): boolean {
     return id !== WHOLE_POOL && (this.#slots[id]?.every((word) => word === 0) ?? true);
   }
 
-  /** The class of these candidates, made when there is none. */
+  /** The set of these candidates; made when there is none. */
   find(candidates: Uint32Array | undefined): number {
     if (candidates === undefined) return WHOLE_POOL;
     const found = this.findExact(candidates);
@@ -74,7 +74,7 @@ export class CandidateSets {
     return OVERFLOW;
   }
 
-  /** The class of these candidates, made when there is none; NONE when no number is free. */
+  /** The set of these candidates; made when there is none. NONE when no number is free. */
   findExact(candidates: Uint32Array): number {
     const length = trimmedLength(candidates);
     const hash = hashOf(candidates, length);
@@ -89,7 +89,7 @@ export class CandidateSets {
     return id;
   }
 
-  /** The slot's endpoint has left: its classes go on without it. */
+  /** Removes a slot whose endpoint has left from all sets. */
   removeSlot(slot: number): void {
     if (slot * 2 + 1 >= this.#classesOf.length) return;
     for (let id = 1; id < CLASSES; id++) {
@@ -97,7 +97,7 @@ export class CandidateSets {
       if (words === undefined || !this.#has(id, slot)) continue;
       this.#unhash(id);
       words[slot >> 5]! &= ~(1 << (slot & 31));
-      // An empty class is nobody's candidates: who asks for no endpoint must not join those that lost theirs.
+      // An empty set is not found again: a request without any candidate must not join requests that lost theirs.
       if (id !== OVERFLOW && !this.isEmpty(id)) this.#hash(id);
     }
     this.#classesOf[slot * 2] = 0;
@@ -141,7 +141,7 @@ export class CandidateSets {
     this.#slots[id] = undefined;
   }
 
-  /** A class is the union of what is added to it; only the overflow class gets more than one set. */
+  /** Adds candidates to a set. Only the overflow set gets more than one addition. */
   #add(id: number, candidates: Uint32Array): void {
     const length = trimmedLength(candidates);
     const old = this.#slots[id];
@@ -169,7 +169,7 @@ function trimmedLength(words: Uint32Array): number {
   return length;
 }
 
-/** FNV-1a over whole words: sets are compared in full afterwards. */
+/** FNV-1a over whole words. Sets with equal hashes are compared in full. */
 function hashOf(words: Uint32Array, length: number): number {
   let hash = 0x811c9dc5;
   for (let i = 0; i < length; i++) hash = Math.imul(hash ^ words[i]!, 0x01000193);

@@ -1,10 +1,10 @@
-/** One step of the average (docs/internals/flow-control.md: 0.1 for each 500 ms, about 5 s together). */
+/** Step of the average (docs/internals/flow-control.md: weight 0.1 per 500 ms, about 5 s in total). */
 const STEP_MS = 500;
 const STEP_SHARE = 0.1;
-/** What the band could do once is believed for a while: a pool that stands still for some seconds has not become slower. */
+/** Half-life of the best rate. A pool that stands still for some seconds has not become slower. */
 const BEST_HALF_LIFE_MS = 60_000;
 
-/** How many tokens a second leave a band while it has a backlog. Time without a backlog says nothing and is left out. */
+/** Tokens per second that leave a band while it has a backlog. Time without a backlog is left out. */
 export class DrainRate {
   #perSecond: number | undefined;
   #tokens = 0;
@@ -17,7 +17,7 @@ export class DrainRate {
     return this.#perSecond;
   }
 
-  /** The best of the last minutes, fading with a half-life of one; undefined as long as nothing is known. */
+  /** The best rate of the last minutes, fading with a half-life of one minute; undefined while unknown. */
   bestPerSecond(nowMs: number): number | undefined {
     if (this.#perSecond === undefined) return undefined;
     return Math.max(this.#perSecond, this.#faded(nowMs));
@@ -27,13 +27,13 @@ export class DrainRate {
     return this.#best * 0.5 ** ((nowMs - this.#bestMs) / BEST_HALF_LIFE_MS);
   }
 
-  /** The band has something waiting from now on. */
+  /** Starts the measurement: the band has a waiting request. */
   begin(nowMs: number): void {
     this.#stepStartMs = nowMs;
     this.#tokens = 0;
   }
 
-  /** Nothing waits in the band any more. */
+  /** Stops the measurement: the band has no waiting request. */
   stop(nowMs: number): void {
     this.look(nowMs);
     this.#stepStartMs = undefined;
@@ -44,7 +44,7 @@ export class DrainRate {
     this.#tokens += tokens;
   }
 
-  /** Take the steps that have passed into account. */
+  /** Adds the steps that have passed to the average. */
   look(nowMs: number): void {
     if (this.#stepStartMs === undefined) return;
     const steps = Math.floor((nowMs - this.#stepStartMs) / STEP_MS);
@@ -53,7 +53,7 @@ export class DrainRate {
     this.#perSecond =
       this.#perSecond === undefined ? sample : this.#perSecond + STEP_SHARE * (sample - this.#perSecond);
     if (this.#perSecond >= this.#faded(nowMs)) [this.#best, this.#bestMs] = [this.#perSecond, nowMs];
-    // What was dispatched fell into the first step; in the others there was nothing.
+    // All dispatched tokens belong to the first step; the other steps were empty.
     this.#perSecond *= (1 - STEP_SHARE) ** (steps - 1);
     this.#tokens = 0;
     this.#stepStartMs += steps * STEP_MS;

@@ -1,12 +1,12 @@
 import type { Ticket } from '../scheduling/decision.js';
 
-/** A running request that may be ended for one of a higher band. */
+/** A running request that may be evicted for one of a higher band. */
 export interface Evictable {
-  /** End it, unless it is over. */
+  /** Evicts the request, unless it has ended. */
   evictRequest(): void;
 }
 
-/** The running requests of one shard, by the tickets of their charges: nothing that a client sends names them. */
+/** The evictable requests of one shard by the tickets of their charges. Tickets cannot be set by a client. */
 export class EvictableRequests {
   readonly #byTicket = new Map<number, { readonly generation: number; readonly request: Evictable }>();
 
@@ -18,14 +18,17 @@ export class EvictableRequests {
     for (const { ticket, generation } of tickets) this.#byTicket.set(ticket, { generation, request });
   }
 
-  /** A request is over. A ticket that another one has by now stays with that one. */
+  /** Removes a request that has ended. A ticket that another request has by now stays with that request. */
   letGo(tickets: readonly Ticket[]): void {
     for (const { ticket, generation } of tickets) {
       if (this.#byTicket.get(ticket)?.generation === generation) this.#byTicket.delete(ticket);
     }
   }
 
-  /** End the request of a ticket. One that is over, and one that came after it, hear nothing. */
+  /**
+   * Evicts the request of a ticket and generation. Without effect when it has ended, also when another request has the
+   * ticket.
+   */
   evictRequest(ticket: number, generation: number): void {
     const found = this.#byTicket.get(ticket);
     if (found?.generation === generation) found.request.evictRequest();

@@ -1,34 +1,34 @@
 import type { CapacityGate, Evicted } from '../core/capacity-gate.js';
 import type { Queues } from './queue-contract.js';
 
-/** Requests that may be on their way out at a time, as in llm-d-router: an estimate that is wrong costs no more than these. */
+/** Bound on the evictions under way, as in llm-d-router. A wrong estimate costs no more requests than these. */
 const AT_ONCE_MAX = 2;
-/** After so long a request that was to be ended is not waited for any more (docs/internals/flow-control.md). */
+/** Time after which an eviction without an answer counts as lost (docs/internals/flow-control.md). */
 const LOST_MS = 2_000;
-/** Between two looks for somebody to end: each goes through all charges under the lock. */
+/** Interval between two searches for victims. Each search scans all charges under the lock. */
 const LOOK_MS = 50;
-/** Waiting requests that one look asks for. */
+/** Waiting requests for which one search looks for victims. */
 const HEADS_MAX = 8;
 
-/** How a request that was to be ended went: it ended, or nothing was heard of it in time. */
+/** End of an eviction: the request ended, or no answer came in time. */
 export type EvictionEnd = 'confirmed' | 'timed_out';
 
 export interface EvictionOptions {
   readonly gate: Pick<CapacityGate, 'evictRequest' | 'isHeld' | 'evictionLost'>;
   readonly queues: Pick<Queues, 'blocked'>;
-  /** Where a waiting request is waiting. */
+  /** Wait slot of a waiting request. */
   readonly placeOf: (handle: number) => { readonly thread: number; readonly slot: number };
-  /** Tell its shard to end a request. */
+  /** Tells the shard of a request to end it. */
   readonly tell: (evicted: Evicted) => void;
-  /** A request is to be ended for one of a band. */
+  /** Counts an eviction for a request of a band. */
   readonly issued: (priority: number) => void;
-  /** What came of it, and after how many seconds. */
+  /** Counts the end of an eviction, with its duration in seconds. */
   readonly ended: (how: EvictionEnd, seconds: number) => void;
 }
 
 /**
- * Ends running requests of lower bands for waiting ones of higher bands that no endpoint takes. Stop and wait: while some are
- * on their way out nobody else is chosen, so that nobody is ended in vain. Control thread only.
+ * Evicts running requests of lower bands for waiting ones of higher bands that find no endpoint. Stop and wait: while
+ * evictions are under way no further victim is chosen, so that none is evicted in vain. Control thread only.
  */
 export class Evictions {
   readonly #options: EvictionOptions;
@@ -39,17 +39,17 @@ export class Evictions {
     this.#options = options;
   }
 
-  /** Requests that have been told to end and have not. */
+  /** Evictions under way. */
   get underWay(): number {
     return this.#underWay.length;
   }
 
-  /** When one of them counts as lost, in milliseconds of the pool clock; Infinity = none is under way. */
+  /** Time at which an eviction counts as lost, in milliseconds of the pool clock; Infinity = none is under way. */
   get nextMs(): number {
     return this.#underWay.length === 0 ? Number.POSITIVE_INFINITY : this.#underWay[0]!.sinceMs + LOST_MS;
   }
 
-  /** Take note of those that have ended, and of those that should have. */
+  /** Records evictions that have ended and those that are overdue. */
   settle(nowMs: number): void {
     const { gate, ended } = this.#options;
     for (let i = this.#underWay.length - 1; i >= 0; i--) {
@@ -61,7 +61,7 @@ export class Evictions {
     }
   }
 
-  /** Something waits after a dispatch: end requests for it where that helps. */
+  /** Evicts requests for those that wait after a dispatch, where that makes room. */
   demand(nowMs: number): void {
     if (this.#underWay.length > 0 || nowMs < this.#lookedMs + LOOK_MS) return;
     this.#lookedMs = nowMs;

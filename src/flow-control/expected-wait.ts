@@ -2,14 +2,17 @@ import { type Band, weightOf } from './band.js';
 import type { FlowTable } from './flow-table.js';
 import { NONE } from './request-slab.js';
 
-/** Retry-After: a margin over the expected wait, up to a fifth of jitter, within bounds (docs/internals/flow-control.md). */
+/**
+ * Retry-After: a margin over the expected wait and up to a fifth of jitter, within bounds
+ * (docs/internals/flow-control.md).
+ */
 const RETRY_MARGIN = 1.3;
 const RETRY_JITTER = 0.2;
 const RETRY_SECONDS_MAX = 60;
 
 /**
- * Tokens that go before a request of a flow (`flow` = NONE: a new one called `id`) that comes now. Among fair flows only its
- * own flow's tokens and as much of each other flow.
+ * Tokens that are served before a new request of a flow (`flow` = NONE: a new flow with the name `id`). Among fair
+ * flows these are the tokens of its own flow and at most as many of each other flow.
  */
 export function tokensAhead(band: Band, flows: FlowTable, flow: number, id: string): number {
   if (band.fairness.oneLane) return band.tokens;
@@ -20,7 +23,7 @@ export function tokensAhead(band: Band, flows: FlowTable, flow: number, id: stri
   return Math.min(band.tokens, (own * weights) / weight);
 }
 
-/** Milliseconds until so many tokens have left a band; undefined while its rate is unknown. */
+/** Milliseconds in which a band serves `tokens` tokens; undefined while its rate is unknown. */
 export function drainMs(band: Band, tokens: number, nowMs: number): number | undefined {
   if (tokens === 0) return 0;
   band.drain.look(nowMs);
@@ -29,8 +32,8 @@ export function drainMs(band: Band, tokens: number, nowMs: number): number | und
 }
 
 /**
- * Milliseconds that a request of a flow that comes now will probably wait: what goes before it over the rate at which its band
- * drains. Undefined while the rate is unknown.
+ * Expected wait in milliseconds of a new request of a flow: the tokens before it, divided by the drain rate of its
+ * band. Undefined while the rate is unknown.
  */
 export function expectedWaitMs(
   band: Band,
@@ -45,7 +48,7 @@ export function expectedWaitMs(
   return drainMs(band, tokensAhead(band, flows, flow, id), nowMs);
 }
 
-/** What refused requests are told, spread a little so that those that were refused together do not come back together. */
+/** Retry-After of refused requests, with jitter, so that requests refused together do not return together. */
 export class RetryAfter {
   #state: number;
 

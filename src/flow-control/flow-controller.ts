@@ -7,7 +7,7 @@ import { NO_HANDLE } from './queue-contract.js';
 import { outcomeNumber } from './queue-outcomes.js';
 import type { UsageReport } from './waiting-line.js';
 
-/** How the flow controller is made. */
+/** Parts and callbacks of the flow controller. */
 export interface FlowControllerOptions {
   readonly gate: CapacityGate;
   readonly queues: Queues;
@@ -15,90 +15,90 @@ export interface FlowControllerOptions {
   readonly shards: readonly number[];
   /** Milliseconds of the pool clock. */
   readonly nowMs: () => number;
-  /** What is done about running requests that are to be ended. */
+  /** Callbacks for running requests that are to be evicted. */
   readonly evictions: Pick<EvictionOptions, 'tell' | 'issued' | 'ended'>;
-  /** How full the pool is for the ceilings, 1 = full; undefined without endpoints. */
+  /** Saturation of the pool for the ceilings, 1 = full; undefined without endpoints. */
   readonly saturation: () => number | undefined;
   readonly counts: FlowCounts;
   readonly blockTokens: number;
 }
 
-/** How room is judged, and by whom it may be used. */
+/** Rules of the capacity gate and the shares of its room. */
 export interface RoomSettings {
   readonly gate: GateSettings;
   readonly ceilings: Ceilings;
-  /** Part of every endpoint that this picker may fill, above 0 and at most 1. */
+  /** Share of every endpoint that this picker may fill, above 0 and at most 1. */
   readonly share: number;
 }
 
-/** Where the controller counts what happens. */
+/** Counters of flow control. */
 export interface FlowCounts {
-  /** A dispatch is over: how long it took, in seconds. */
+  /** Counts a dispatch with its duration in seconds. */
   dispatched(seconds: number): void;
-  /** A request has come. @param outcome undefined = it waits @param seconds from the decision to enqueue it until now */
+  /** Counts a new request. @param outcome undefined = it waits @param seconds from the decision to enqueue it until now */
   arrived(flow: string, priority: number, outcome: QueueOutcome | undefined, seconds: number): void;
-  /** A request was not let in. */
+  /** Counts a refused request. */
   refused(cause: RefusalCause, priority: number): void;
 }
 
-/** What became of a waiting request, for people who look on. */
+/** Outcome of a waiting request, for the debug page. */
 export interface FlowEvent {
   readonly timeMs: number;
   readonly outcome: QueueOutcome;
   readonly priority: number;
   readonly flow: string;
   readonly waitedMs: number;
-  /** The bound that kept it out; undefined when it was let in. */
+  /** The bound that refused the request; undefined when it was not refused. */
   readonly cause: RefusalCause | undefined;
 }
 
-/** Where a waiting request is waiting. */
+/** Wait slot of a waiting request. */
 interface Place {
   readonly thread: number;
   readonly slot: number;
 }
 
-/** Dispatches in one turn of the event loop, so that nothing else waits for long. */
+/** Bound on the dispatches of one turn of the event loop, so that other work is not delayed. */
 const DISPATCHES_PER_TURN_MAX = 256;
-/** Between two looks at what may have filled up, while something waits (docs/internals/flow-control.md). */
+/** Interval between two updates of what has filled up, while requests wait (docs/internals/flow-control.md). */
 const LOOK_MS = 50;
-/** A band without requests for so long is forgotten (llm-d-router), looked for so often. */
+/** Time without requests after which a band is dropped (as in llm-d-router), and interval between two checks. */
 const BAND_IDLE_MS = 600_000;
 const FORGET_MS = 60_000;
-/** Between two passes through all charges for first tokens that cannot be seen, at least. */
+/** Minimum interval between scans for non-streamed requests whose first token is overdue. */
 const UNSEEN_MS = 5;
-/** Events that are kept for the debug page. */
+/** Bound on the events kept for the debug page. */
 const EVENTS_KEPT = 64;
 
 /**
- * Lets waiting requests go on as soon as an endpoint has room: the queues say who is next, the gate whether there is room, and
- * charges. Woken by the bell of the core, by deadlines, and by a look every 50 ms while something waits; nothing else ticks.
- * Control thread only.
+ * Dispatches waiting requests as soon as an endpoint has room. The queues decide the order; the capacity gate decides
+ * about room and charges. Woken by the core's bell, by deadlines, and every 50 ms while requests wait; there is no
+ * other timer. Control thread only.
  */
 export class FlowController {
   readonly #options: FlowControllerOptions;
-  /** Answers that met the lock of a dead thread. */
+  /** Returns of requests that met the lock of a dead thread. */
   readonly #answers = new LockRetry({ pauseMsMax: LOCK_RETRY_MS });
   #ceilings = new Ceilings({ kind: 'static', threshold: 1 });
   /** By the queues' handle. */
   readonly #waiting = new Map<number, Place>();
-  /** Handle by place: `thread * PLACES + slot`. */
+  /** Handle by wait slot: `thread * PLACES + slot`. */
   readonly #handles = new Map<number, number>();
   /** Thread by handle of a dispatched request that has not ended. */
   readonly #running = new Map<number, number>();
-  /** Ceilings as the gate has them. */
+  /** Ceilings as written to the gate. */
   readonly #written = new Map<number, number>();
   readonly #dispatch = (handle: number, _reference: number, _priority: number, only: number): DispatchResult =>
     this.#tryDispatch(handle, only);
   readonly #events: FlowEvent[] = [];
   readonly #evictions: Evictions;
-  /** Running requests may be ended for waiting ones of a higher band. */
+  /** Whether running requests may be evicted for waiting ones of a higher band. */
   #evicts = false;
   #timer: NodeJS.Timeout | undefined;
   #timerAt = Number.POSITIVE_INFINITY;
   #lastLookMs = 0;
   #forgotMs = 0;
-  /** When first tokens that cannot be seen must have come. */
+  /** Time at which first tokens that cannot be seen are due. */
   #unseenMs = Number.POSITIVE_INFINITY;
   #more = false;
   #again = false;
@@ -116,29 +116,29 @@ export class FlowController {
     });
   }
 
-  /** Requests that wait. */
+  /** Number of waiting requests. */
   get waiting(): number {
     return this.#options.queues.waiting;
   }
 
-  /** What became of the last requests that waited, newest first. */
+  /** Outcomes of the last requests that waited, newest first. */
   get events(): readonly FlowEvent[] {
     return this.#events.toReversed();
   }
 
-  /** Part of every endpoint that a band may take, by priority. */
+  /** Share of every endpoint that a band may fill, by priority. */
   get ceilings(): ReadonlyMap<number, number> {
     return this.#written;
   }
 
-  /** The bell rang, or an endpoint came, went or may have room. */
+  /** Schedules a dispatch. Called by the bell and after any change of the endpoints. */
   wake(): void {
     if (this.#stopped) return;
     for (const thread of this.#options.shards) this.#collect(thread);
     this.#serve();
   }
 
-  /** Change how room is judged. @returns false when the core could not be written: call again */
+  /** Changes the rules of the capacity gate. @returns false when the core could not be written: call again */
   configure({ gate: settings, ceilings, share }: RoomSettings): boolean {
     const { gate, blockTokens, nowMs } = this.#options;
     this.#ceilings = ceilings;
@@ -146,18 +146,18 @@ export class FlowController {
     return gate.configure(settings, blockTokens, share, nowMs());
   }
 
-  /** Whether running requests may be ended for waiting ones of a higher band. */
+  /** Allows or forbids evictions for waiting requests of a higher band. */
   set evicts(on: boolean) {
     this.#evicts = on;
   }
 
-  /** Endpoints have left the pool. */
+  /** Removes endpoints that have left the pool. */
   endpointsGone(slots: readonly number[]): void {
     for (const slot of slots) this.#options.queues.endpointGone(slot);
     this.wake();
   }
 
-  /** A shard died: what it had waiting and running is gone. The core has been cleaned up already. */
+  /** Drops the waiting and running requests of a dead shard. The core has been repaired already. */
   shardDied(thread: number): void {
     const { queues, nowMs } = this.#options;
     const now = nowMs();
@@ -174,7 +174,7 @@ export class FlowController {
     this.wake();
   }
 
-  /** What has come of dispatched requests. */
+  /** Records token usage and end of dispatched requests. */
   report({ ended, progressed, refunded }: UsageReport): void {
     const { queues, nowMs } = this.#options;
     const now = nowMs();
@@ -187,7 +187,7 @@ export class FlowController {
     for (const handle of refunded) if (this.#running.delete(handle)) queues.refund(handle, now);
   }
 
-  /** The picker ends: whoever still waits, or comes to wait from now on, is told so. */
+  /** Ends the queues for a shutdown: all waiting and all later requests are answered. */
   close(): void {
     const { queues, nowMs } = this.#options;
     if (this.#closing) return;
@@ -199,13 +199,13 @@ export class FlowController {
     );
   }
 
-  /** Not woken again. */
+  /** Stops all timers. */
   stop(): void {
     this.#stopped = true;
     clearTimeout(this.#timer);
   }
 
-  // What comes from the shards.
+  // Messages from the shards.
 
   #collect(thread: number): void {
     this.#options.gate.takeEnqueued(
@@ -252,7 +252,7 @@ export class FlowController {
   /** @returns the handle, or NO_HANDLE */
   #enqueue(request: WaitingRequest, now: number): number {
     const { queues } = this.#options;
-    // Back from a dispatch that it could not use: to the head of its flow.
+    // Returned from a dispatch without use of the endpoint: the request goes to the head of its flow.
     if (request.again && queues.requeue(request.handle, request.candidates, now)) {
       this.#running.delete(request.handle);
       return request.handle;
@@ -291,7 +291,7 @@ export class FlowController {
     this.#handles.delete(placeNumber(thread, slot));
   }
 
-  // What goes back to them.
+  // Answers to the shards.
 
   #serve(): void {
     const { gate, queues, nowMs, counts } = this.#options;
@@ -313,7 +313,7 @@ export class FlowController {
     this.#sleep(nowMs());
   }
 
-  /** Go on in the next turn: messages and timers come first. */
+  /** Continues in the next turn, after messages and timers. */
   #serveMore(): void {
     if (this.#more) return;
     this.#more = true;
@@ -347,7 +347,7 @@ export class FlowController {
     }
   }
 
-  /** None of its endpoints is left, though the pool has others: waiting would not help. */
+  /** None of the request's endpoints is left while the pool has others, so waiting would not help. */
   #nowhere(handle: number, place: Place, only: number): DispatchResult {
     const { gate, queues, nowMs } = this.#options;
     if (only >= 0 || gate.live === 0 || gate.read(place.thread, place.slot).candidates === undefined) return 'closed';
@@ -392,7 +392,7 @@ export class FlowController {
     }, LOCK_RETRY_MS);
   }
 
-  /** Tell the gate what every band may take. Those that have not changed are not written. */
+  /** Writes the ceilings of the bands to the gate. Unchanged ones are skipped. */
   #raiseCeilings(): void {
     const { gate, saturation } = this.#options;
     const bands = gate.waiting();
@@ -407,21 +407,21 @@ export class FlowController {
     }
   }
 
-  /** Bands that nobody uses any more leave their rank to those below. */
+  /** Drops unused bands, whose ranks go to the lower bands. */
   #forgetBands(now: number): void {
     if (now < this.#forgotMs + FORGET_MS) return;
     this.#forgotMs = now;
-    // A band that comes back is given the ceiling of its neighbour first.
+    // A band that returns later gets the ceiling of its neighbour first.
     if (this.#options.gate.forgetBands(BAND_IDLE_MS, now) > 0) this.#written.clear();
   }
 
-  /** Shards refuse without asking the queues when they have nowhere to let a request wait. */
+  /** Writes the drain times, which a shard uses when it has no wait slot for a request. */
   #tellDrains(now: number): void {
     const { gate, queues } = this.#options;
     for (const { priority } of gate.waiting()) gate.setDrain(priority, (queues.drainMs(priority, now) ?? 0) / 1_000);
   }
 
-  /** One timer for what comes next: a deadline, or the next look. */
+  /** Sets one timer for the next deadline or the next update. */
   #sleep(now: number): void {
     const { queues } = this.#options;
     const soon = Math.max(Math.min(this.#lastLookMs + LOOK_MS, this.#unseenMs), now);

@@ -1,13 +1,13 @@
 import { NONE } from './request-slab.js';
 
-/** Output tokens of a flow that has not answered anything yet, until the pool's own mean is known (design prior). */
+/** Output tokens assumed for a flow without answers, until the pool's own mean is known (design prior). */
 export const PRIOR_OUTPUT_TOKENS = 200;
-/** The newest output counts for at least this much in a flow's mean. */
+/** Minimum weight of the newest output in a flow's mean. */
 const WEIGHT_MIN = 0.05;
 
 /**
- * Flows: fairness id and priority, with the account of what they were served. A flow is in the table while it has
- * requests, waiting or running, and until it is collected after that.
+ * Flows: fairness id and priority, with the account of the service they got. A flow stays in the table while it has
+ * waiting or running requests, and afterwards until it is collected.
  */
 export class FlowTable {
   readonly capacity: number;
@@ -16,11 +16,11 @@ export class FlowTable {
   readonly priority: Float64Array;
   readonly waiting: Int32Array;
   readonly running: Int32Array;
-  /** Tokens of what waits. */
+  /** Waiting tokens. */
   readonly waitingTokens: Float64Array;
   readonly firstLane: Int32Array;
   readonly weight: Float64Array;
-  /** What the fairness policy sorts by; only grows. */
+  /** Sort key of the fairness policy; only grows. */
   readonly tag: Float64Array;
   /** Order of equal tags: number of the last change of the tag. */
   readonly tie: Float64Array;
@@ -32,7 +32,7 @@ export class FlowTable {
   readonly outputMean: Float64Array;
   readonly #outputs: Int32Array;
   readonly #idleSinceMs: Float64Array;
-  /** 1 = stands in the list of idle flows, longest idle first. */
+  /** 1 = in the list of idle flows, longest idle first. */
   readonly #listed: Uint8Array;
   readonly #idleNext: Int32Array;
   readonly #idlePrevious: Int32Array;
@@ -71,7 +71,7 @@ export class FlowTable {
     return this.#byBand.get(priority)?.get(id) ?? NONE;
   }
 
-  /** Flows of a band, in no order that means anything. */
+  /** Flows of a band, in arbitrary order. */
   ofBand(priority: number): Iterable<number> {
     return this.#byBand.get(priority)?.values() ?? [];
   }
@@ -80,7 +80,10 @@ export class FlowTable {
     return this.#byBand.get(priority)?.size ?? 0;
   }
 
-  /** A new flow without an account; the one that has been idle longest makes room. @returns NONE when all are in use */
+  /**
+   * Adds a new flow without an account. When the table is full, the longest idle flow is dropped. @returns NONE when
+   * all flows are in use
+   */
   open(priority: number, id: string, weight: number, outputMean: number, nowMs: number): number {
     if (this.#size === this.capacity && this.#idleFirst !== NONE) this.#close(this.#idleFirst);
     let flow = this.#freeHead;
@@ -107,23 +110,23 @@ export class FlowTable {
     return flow;
   }
 
-  /** Forget the flows of a band that has gone; all of them are idle. */
+  /** Drops the flows of a dropped band; all of them are idle. */
   forgetBand(priority: number): void {
     for (const flow of [...this.ofBand(priority)]) this.#close(flow);
   }
 
-  /** The flow gets a request. */
+  /** Adds a request to the flow. */
   hold(flow: number): void {
     if (this.#listed[flow] === 1) this.#unlist(flow);
   }
 
-  /** A request of the flow has left; with the last one the flow falls idle. */
+  /** Takes a request off the flow. After the last one the flow is idle. */
   release(flow: number, nowMs: number): void {
     const idle = this.waiting[flow] === 0 && this.running[flow] === 0;
     if (idle && this.#listed[flow] === 0) this.#list(flow, nowMs);
   }
 
-  /** Forget flows that have been idle since before `beforeMs`, at most `most`. */
+  /** Drops flows that have been idle since before `beforeMs`, at most `most`. */
   collect(beforeMs: number, most: number): void {
     for (let i = 0; i < most; i++) {
       const flow = this.#idleFirst;
@@ -132,7 +135,7 @@ export class FlowTable {
     }
   }
 
-  /** The output of one more request is known. */
+  /** Adds the output of one more request to the mean. */
   learnOutput(flow: number, tokens: number): void {
     const outputs = ++this.#outputs[flow]!;
     const weight = Math.max(WEIGHT_MIN, 1 / outputs);

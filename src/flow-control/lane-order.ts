@@ -1,10 +1,10 @@
 import type { Lanes } from './lanes.js';
 import { NONE, type RequestSlab } from './request-slab.js';
 
-/** How the requests of a lane stand: the head goes next. */
+/** Order of the requests in a lane; the head is dispatched next. */
 export interface LaneOrder {
   insert(lane: number, request: number): void;
-  /** Take a request out, wherever it stands. */
+  /** Removes a request at any position. */
   remove(lane: number, request: number): void;
 }
 
@@ -15,8 +15,8 @@ export function goesBefore(requests: RequestSlab, a: number, b: number): boolean
 }
 
 /**
- * Orders that grow with the arrival: a linked list. A new request goes to the end; one that comes back finds its place
- * from the end that is nearer, past those that came while it was away.
+ * Orders that grow with the arrival: a linked list. A new request goes to the end. A returned one is inserted from the
+ * nearer end, after the requests that arrived during its absence.
  */
 export class ListOrder implements LaneOrder {
   readonly #requests: RequestSlab;
@@ -55,8 +55,8 @@ export class ListOrder implements LaneOrder {
 }
 
 /**
- * Any order: a pairing heap (Fredman, Sedgewick, Sleator, Tarjan 1986) whose links are fields of the requests. `child` is
- * the first child, `next` the next sibling, `previous` the sibling before or, of a first child, the parent.
+ * Any order: a pairing heap (Fredman, Sedgewick, Sleator, Tarjan 1986) whose links are fields of the requests. `child`
+ * is the first child and `next` the next sibling. `previous` is the previous sibling or, for a first child, the parent.
  */
 export class HeapOrder implements LaneOrder {
   readonly #requests: RequestSlab;
@@ -99,7 +99,7 @@ export class HeapOrder implements LaneOrder {
     if (after !== NONE) previous[after] = before;
   }
 
-  /** One heap of two roots; either may be NONE. */
+  /** Melds two roots into one heap; either may be NONE. */
   #meld(a: number, b: number): number {
     if (a === NONE) return b;
     if (b === NONE) return a;
@@ -116,7 +116,7 @@ export class HeapOrder implements LaneOrder {
     return top;
   }
 
-  /** One heap of a list of siblings: pairs from the left, then all pairs from the right. */
+  /** Joins a list of siblings into one heap: pairs from the left, then all pairs from the right. */
   #join(first: number): number {
     const { next, previous } = this.#requests;
     let pairs = NONE;
@@ -131,7 +131,7 @@ export class HeapOrder implements LaneOrder {
         previous[partner] = NONE;
       }
       const pair = this.#meld(at, partner);
-      // Pairs hang on each other by `previous`, which a root does not need.
+      // Pairs are linked by `previous`, which a root does not need.
       previous[pair] = pairs;
       pairs = pair;
       at = rest;

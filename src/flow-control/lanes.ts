@@ -3,20 +3,20 @@ import { NONE } from './request-slab.js';
 /**
  * A lane holds the waiting requests of one flow that have the same candidates, in the order of the flow's band:
  *
- *     pool ─ band ─ class of candidates ─ lanes, chosen by fairness ─ requests, in the band's order
+ * pool ─ band ─ candidate set ─ lanes, chosen by fairness ─ requests, in the band's order
  *
  * A lane exists while it holds a request, so there are never more lanes than requests.
  */
 export class Lanes {
   readonly flow: Int32Array;
   readonly classOf: Uint8Array;
-  /** The request that goes next; NONE while the lane is being filled or emptied. */
+  /** The next request; NONE while the lane is being filled or emptied. */
   readonly head: Int32Array;
   readonly tail: Int32Array;
   readonly count: Int32Array;
-  /** Place among the lanes of its band and class. */
+  /** Place among the lanes of its band and candidate set. */
   readonly place: Int32Array;
-  /** What fairness sorted it by when it was last looked at; see the policies. */
+  /** Sort key of fairness at its last use; see the policies. */
   readonly key: Float64Array;
   readonly tie: Float64Array;
   readonly nextOfFlow: Int32Array;
@@ -35,7 +35,7 @@ export class Lanes {
     this.nextOfFlow = new Int32Array(capacity);
   }
 
-  /** An empty lane; its owner links it to its flow. */
+  /** Makes an empty lane; its owner links it to its flow. */
   take(flow: number, classOf: number): number {
     let lane = this.#freeHead;
     if (lane !== NONE) this.#freeHead = this.nextOfFlow[lane]!;

@@ -4,7 +4,7 @@ import type { FlowControlSettings } from './settings.js';
 import type { WaitingRoom } from './waiting-room.js';
 
 /**
- * The first bound that one more request would break, in llm-d-router's order, ours behind.
+ * The first bound that one more request would break: llm-d-router's in its order, then Pointsman's own.
  * @param waitMs expected wait of the request; undefined = unknown
  */
 export function brokenBound(
@@ -26,7 +26,7 @@ export function brokenBound(
   return undefined;
 }
 
-/** Whether `ahead` tokens are more than a band without a bound on tokens may drain within `ttlMs`. */
+/** Whether a band without a bound on tokens needs more than `ttlMs` for `ahead` tokens. */
 export function isBeyondRate(
   room: WaitingRoom,
   ttlMs: number,
@@ -36,6 +36,6 @@ export function isBeyondRate(
 ): boolean {
   if (limits.tokensByRate !== true || limits.tokens !== Number.POSITIVE_INFINITY || room.poolEmpty) return false;
   const rate = drain.bestPerSecond(nowMs);
-  // The rate is unknown until the band has drained once: long answers may hold every place.
+  // The rate is unknown until the band has drained once: long answers may fill the pool.
   return rate !== undefined && rate > 0 && ahead > (rate * ttlMs) / 1_000;
 }

@@ -26,24 +26,24 @@ import { bandSnapshot, classSnapshots } from './snapshot.js';
 import { TokenBuckets } from './token-buckets.js';
 import { WaitingRoom } from './waiting-room.js';
 
-/** Bounds of the machine that no configuration raises. */
+/** Bounds of the machine that no configuration changes. */
 export interface QueueBounds {
-  /** Requests in the machine, waiting and running together. Those that run take at most half. */
+  /** Bound on the waiting and running requests. Running ones take at most half. */
   readonly requests: number;
   readonly flows: number;
 }
 
 export const QUEUE_BOUNDS: QueueBounds = { requests: 2 ** 17, flows: 100_000 };
 
-/** Requests of the overflow class that are tried before it is taken to be closed (docs/internals/flow-control.md). */
+/** Requests of the overflow set that are tried before the set counts as closed (docs/internals/flow-control.md). */
 const LOOK_AHEAD = 16;
-/** A flow is forgotten after so long without a request (llm-d-router). */
+/** Time without a request after which a flow is dropped (as in llm-d-router). */
 const FLOW_IDLE_MS = 300_000;
-/** Idle flows that one arrival makes forgotten at most, and how often bands are looked at. */
+/** Bound on the idle flows that one arrival drops, and interval between two checks of the bands. */
 const COLLECTED_MAX = 8;
 const COLLECT_BANDS_MS = 60_000;
 
-/** The queues in front of one pool: `Queues` is the contract, docs/flow-control.md has the picture. */
+/** The queues of one pool. `Queues` is the contract; docs/flow-control.md has the drawing. */
 export class QueueMachine implements Queues {
   unfinished = false;
   readonly refusal: Refusal = { outcome: 'RejectedCapacity', cause: 'pool-requests', retryAfterSeconds: 1 };
@@ -62,12 +62,12 @@ export class QueueMachine implements Queues {
   readonly #running: RunningRequests;
   readonly #retryAfter: RetryAfter;
   readonly #mostRunning: number;
-  /** Requests of the overflow class that a dispatch has tried in vain and will put back. */
+  /** Requests of the overflow set that a dispatch has tried without success and will put back. */
   readonly #aside: number[] = [];
   #settings: FlowControlSettings;
   #buckets: TokenBuckets;
   #sequence = 0;
-  /** The last dispatch was told to stop, which is not the matter of one class. */
+  /** Whether the last dispatch was stopped for all candidate sets. */
   #stopped = false;
   #bandsCollectedMs: number;
 
@@ -91,12 +91,12 @@ export class QueueMachine implements Queues {
     return this.#room.requests;
   }
 
-  /** Requests that were dispatched and have not ended, as far as they are followed. */
+  /** Dispatched requests that have not ended, as far as they are followed. */
   get running(): number {
     return this.#running.count;
   }
 
-  /** Flows that are known, idle ones too. */
+  /** Known flows, idle ones included. */
   get flowCount(): number {
     return this.#tables.flows.size;
   }
@@ -181,13 +181,13 @@ export class QueueMachine implements Queues {
     const tokens = this.#running.pay(index, band);
     band.drain.dispatched(tokens, nowMs);
     this.#room.leave(index, band, nowMs);
-    // Beyond the bound the request runs all the same; only its flow's account stays as it was estimated.
+    // Beyond the bound the request runs all the same; its flow's account keeps the estimate.
     if (this.#running.count < this.#mostRunning) this.#running.start(index, band);
     else this.#free(index, nowMs);
     this.totals.dispatched++;
   }
 
-  /** What follows for a request that was not dispatched. @returns false when the band is through */
+  /** Handles a request that was not dispatched. @returns false when the band is finished */
   #passOver(index: number, band: Band, result: Exclude<DispatchResult, 'dispatched'>, nowMs: number): boolean {
     const { requests, lanes } = this.#tables;
     if (result === 'gone') return this.cancel(requests.handleOf(index), nowMs);
@@ -311,7 +311,7 @@ export class QueueMachine implements Queues {
         this.#remove(index, nowMs);
         this.totals.evicted++;
         evicted++;
-        // They come back, here or elsewhere, as they would have been served.
+        // Retry-After grows with the tokens served before, so the clients return in the order of service.
         onEvicted(handle, reference, band.priority, this.#retryAfter.seconds(drainMs(band, tokens, nowMs)));
       }
     }
@@ -340,7 +340,7 @@ export class QueueMachine implements Queues {
     return true;
   }
 
-  /** The flows of a band that has been replaced keep the differences between their accounts, if the policy is the same. */
+  /** The flows of a replaced band keep the differences between their accounts if the policy is the same. */
   #adoptAccounts(old: Band): void {
     const { flows } = this.#tables;
     const next = this.#bands.get(old.priority)?.settings.fairness;
@@ -361,7 +361,7 @@ export class QueueMachine implements Queues {
       if (band.waiting === 0) continue;
       for (const classOf of band.closedClasses()) {
         const index = lanes.head[band.headOf(classOf)]!;
-        // One that waits for the endpoint that holds its prefix goes elsewhere soon.
+        // A request that waits for the endpoint with its prefix goes to another endpoint soon.
         if (requests.stickySlot[index] === NONE && !visit(requests.handleOf(index), band.priority)) return;
       }
     }
@@ -395,7 +395,7 @@ export class QueueMachine implements Queues {
     return { ahead: this.#waitingFrom(band), expectedWaitMs: expected };
   }
 
-  /** Requests that wait in a band and above it. */
+  /** Waiting requests of a band and of all higher ones. */
   #waitingFrom({ priority }: Band): number {
     const above = this.#bands.sorted.filter((band) => band.priority >= priority);
     return above.reduce((sum, { waiting }) => sum + waiting, 0);
@@ -464,7 +464,7 @@ export class QueueMachine implements Queues {
     });
   }
 
-  /** Where a request begins to wait: for the endpoint that holds its prefix, or among all with its candidates. */
+  /** Candidate set in which a request starts to wait: that of the endpoint with its prefix, or its own. */
   #firstClass(index: number, { stickySlot }: QueuedRequest, band: Band): number {
     const own = this.#tables.requests.ownClass[index]!;
     const { sorted } = this.#bands;

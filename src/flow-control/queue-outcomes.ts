@@ -1,7 +1,7 @@
 import type { Rejection } from '../scheduling/decision.js';
 import type { QueueOutcome } from './queue-contract.js';
 
-/** In the order of the numbers that stand for them in shared memory. */
+/** Outcomes in the order of their numbers in shared memory. */
 export const QUEUE_OUTCOMES: readonly QueueOutcome[] = [
   'Dispatched',
   'RejectedCapacity',
@@ -17,7 +17,7 @@ export function outcomeNumber(outcome: QueueOutcome): number {
   return QUEUE_OUTCOMES.indexOf(outcome);
 }
 
-/** What the client is told; codes, texts and reasons are llm-d-router's. */
+/** Answers to the client; codes, texts and reasons are llm-d-router's. */
 const ANSWERS: Readonly<Record<Exclude<QueueOutcome, 'Dispatched'>, Omit<Rejection, 'kind'>>> = {
   RejectedCapacity: {
     code: 'ResourceExhausted',

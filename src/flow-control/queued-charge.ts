@@ -1,17 +1,17 @@
 import type { AnswerMeasures, Charge, Ticket } from '../scheduling/decision.js';
 
-/** Who accounts for what queued requests cost. */
+/** Receives the costs of dispatched requests. */
 export interface QueueAccount {
   progress(handle: number, outputTokens: number): void;
   end(handle: number, outputTokens: number): void;
-  /** The request was ended for one of a higher band: its flow gets back what it has paid. */
+  /** Returns the payment of an evicted request to its flow. */
   refund(handle: number): void;
 }
 
-/** Output is told in pieces of so many tokens (docs/internals/flow-control.md). */
+/** Output tokens between two progress reports (docs/internals/flow-control.md). */
 const PROGRESS_TOKENS = 64;
 
-/** The charge of a request that came out of the queues: its flow pays for what it really generates. */
+/** The charge of a dispatched request; its flow pays for the tokens that are really generated. */
 export class QueuedCharge implements Charge {
   readonly #charge: Charge;
   readonly #account: QueueAccount;

@@ -1,58 +1,57 @@
-/** What a record is used for. */
+/** States of a record. */
 export const FREE = 0;
 export const WAITING = 1;
 export const RUNNING = 2;
 
-/** No record, no lane, no flow: what links hold that lead nowhere. */
+/** Value of a link that leads to no record, lane or flow. */
 export const NONE = -1;
 
 /**
- * Records of requests, waiting and running, as one array per field, so that a request leaves no garbage behind. A record
- * is named by its index; towards the outside by a handle that holds a generation too, so that a late call for a request
- * that is over meets nothing.
+ * Records of requests, waiting and running, as one array per field, so that a request leaves no garbage. A record is
+ * named by its index. Its handle also contains a generation, so that a late call for an ended request finds no record.
  */
 export class RequestSlab {
   readonly capacity: number;
   readonly state: Uint8Array;
-  /** What the owner calls the request. */
+  /** The owner's name for the request. */
   readonly reference: Int32Array;
   readonly flow: Int32Array;
-  /** Class of its candidates. */
+  /** Candidate set of the request. */
   readonly ownClass: Uint8Array;
-  /** Lane in which it stands; NONE while it runs. */
+  /** Lane of a waiting request; NONE while it runs. */
   readonly lane: Int32Array;
-  /** Links of its lane's order; what they mean is up to the order. */
+  /** Links of its lane's order, which defines their meaning. */
   readonly next: Int32Array;
   readonly previous: Int32Array;
   readonly child: Int32Array;
-  /** Sorts within a lane; smallest first, then by sequence. */
+  /** Sort key within a lane; smallest first, then by sequence. */
   readonly order: Float64Array;
   /** Number of its arrival. */
   readonly sequence: Float64Array;
   readonly enqueuedMs: Float64Array;
-  /** End of the wait that the client asked for; Infinity = none. */
+  /** End of the wait set by the client; Infinity = none. */
   readonly ownDeadlineMs: Float64Array;
-  /** When its first token is due; Infinity = no objective. */
+  /** Due time of the first token; Infinity = no objective. */
   readonly firstTokenDueMs: Float64Array;
   readonly bytes: Float64Array;
   readonly promptTokens: Float64Array;
   readonly uncachedTokens: Float64Array;
   readonly maxTokens: Float64Array;
-  /** Tokens that it counts for in the limits and the estimates of waits while it waits. */
+  /** Tokens of a waiting request in the limits and in the estimates of waits. */
   readonly tokens: Float64Array;
-  /** Output tokens that its flow has paid for, and that have come, while it runs. */
+  /** Output tokens of a running request: paid for by its flow, and generated so far. */
   readonly paidOutput: Float64Array;
   readonly seenOutput: Float64Array;
-  /** The endpoint that it waits for alone; NONE = any candidate. */
+  /** The only endpoint for which it waits; NONE = any candidate. */
   readonly stickySlot: Int32Array;
-  /** The endpoint that it may come to wait for alone; NONE = there is none. */
+  /** The only endpoint for which it may start to wait; NONE = none. */
   readonly prefixSlot: Int32Array;
   readonly #generation: Uint32Array;
   #freeHead = NONE;
   #fresh = 0;
   #live = 0;
 
-  /** @param capacity most records, at most 2^20 */
+  /** @param capacity bound on the records, at most 2^20 */
   constructor(capacity: number) {
     if (!Number.isInteger(capacity) || capacity < 1 || capacity > 2 ** 20) {
       throw new RangeError(`the number of queued requests must be 1 to ${2 ** 20}, got ${capacity}`);
@@ -88,7 +87,7 @@ export class RequestSlab {
     return this.#live;
   }
 
-  /** One above the largest index that was ever in use. */
+  /** 1 above the largest index that was ever in use. */
   get used(): number {
     return this.#fresh;
   }
@@ -115,7 +114,7 @@ export class RequestSlab {
     return this.#generation[index]! * this.capacity + index;
   }
 
-  /** Index of a handle's record, when it is in this state; else NONE. */
+  /** Index of a handle's record when it is in this state; else NONE. */
   find(handle: number, state: number): number {
     if (!(handle >= 0)) return NONE;
     const index = handle % this.capacity;

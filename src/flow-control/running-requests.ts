@@ -2,12 +2,12 @@ import type { Band, QueueTables } from './band.js';
 import { OutputMean } from './output-mean.js';
 import { NONE, RUNNING } from './request-slab.js';
 
-/** Output tokens for which a running request pays at once when it outgrows its estimate (docs/internals/flow-control.md). */
+/** Output tokens for which a running request pays at once beyond its estimate (docs/internals/flow-control.md). */
 const PROGRESS_TOKENS = 64;
 
 /**
- * Requests that were dispatched and have not ended: their flows pay for the expected output when they start, for more
- * while it comes, and get back at the end what was not used.
+ * Dispatched requests that have not ended. Their flows pay for the expected output at the start and for more as it
+ * comes. At the end they get back the unused part.
  */
 export class RunningRequests {
   count = 0;
@@ -20,18 +20,18 @@ export class RunningRequests {
     this.#bandOf = bandOf;
   }
 
-  /** Output tokens that one more request of a flow will probably have; `flow` may be NONE, `maxTokens` 0 = no bound. */
+  /** Expected output tokens of one more request of a flow; `flow` may be NONE, `maxTokens` 0 = no bound. */
   expectedOutput(flow: number, maxTokens: number): number {
     const mean = flow === NONE ? this.#outputs.value : this.#tables.flows.outputMean[flow]!;
     return maxTokens > 0 ? Math.min(mean, maxTokens) : mean;
   }
 
-  /** Mean output of all flows, the estimate for a flow that has not answered anything yet. */
+  /** Mean output of all flows, the estimate for a flow without answers. */
   get outputMean(): number {
     return this.#outputs.value;
   }
 
-  /** A request whose lane is still known is dispatched. @returns the tokens that its flow pays */
+  /** Charges the flow of a dispatched request, whose lane is still known. @returns the tokens that its flow pays */
   pay(index: number, band: Band): number {
     const { requests } = this.#tables;
     const flow = requests.flow[index]!;
@@ -61,7 +61,7 @@ export class RunningRequests {
     this.#band(index)?.fairness.used(requests.flow[index]!, tokens);
   }
 
-  /** The request is over; output that has come is not taken back. The caller frees its record. */
+  /** Settles the account at the end of a request. Output that was generated is not returned. The caller frees the record. */
   end(index: number, toldTokens: number, nowMs: number): void {
     const { requests, flows } = this.#tables;
     const flow = requests.flow[index]!;
@@ -77,7 +77,7 @@ export class RunningRequests {
     this.#stop(index, nowMs);
   }
 
-  /** The request was not placed after all: its flow gets back what it paid. */
+  /** Returns the payment of a request that was not placed to its flow. */
   takeBack(index: number, nowMs: number): void {
     const { requests } = this.#tables;
     const flow = requests.flow[index]!;

@@ -1,6 +1,6 @@
-/** How the flows of a band share it. Plain data: a configured fairness policy with every default filled in. */
+/** Policy by which the flows of a band share it. Plain data: a configured fairness policy with all defaults filled in. */
 export type FairnessSettings =
-  /** The best request by the ordering policy, whichever flow it is in. */
+  /** The best request by the ordering policy, regardless of its flow. */
   | { readonly kind: 'global-strict' }
   /** Flows in turn, one request each. */
   | { readonly kind: 'round-robin' }
@@ -11,50 +11,51 @@ export type FairnessSettings =
       readonly headWaitWeight: number;
       readonly halfLifeMs: number;
     }
-  /** Start-time fair queueing by tokens: prompt that is not cached, and output. */
+  /** Start-time fair queueing by uncached prompt tokens and output tokens. */
   | { readonly kind: 'start-time'; readonly weights: FlowWeights }
   /** Deficit round robin by the same tokens. */
   | { readonly kind: 'deficit-round-robin'; readonly weights: FlowWeights; readonly quantumTokens: number };
 
-/** Shares of flows by fairness id; flows that are not named have weight 1. All above 0. */
+/** Shares of flows by fairness id, all above 0; other flows have weight 1. */
 export type FlowWeights = Readonly<Record<string, number>>;
 
-/** Which request of a flow goes first. */
+/** Order of the requests within a flow. */
 export type OrderingSettings =
   /** In the order of arrival. */
   | { readonly kind: 'arrival' }
   /** Earliest deadline: the request's own, and arrival + time to live. */
   | { readonly kind: 'deadline' }
-  /** Earliest end of the request's time-to-first-token objective; requests without one last. */
+  /** Earliest end of the time-to-first-token objective; requests without one come last. */
   | { readonly kind: 'first-token-objective' }
   /**
-   * Weighted shortest processing time: a request waits behind shorter ones as if it had come later, `msPerToken` for each
-   * token of its prompt that is not cached, never more than `ageBoundMs`.
+   * Weighted shortest processing time: a request sorts as if it had arrived `msPerToken` later for each uncached token
+   * of its prompt, at most `ageBoundMs`.
    */
   | { readonly kind: 'shortest-first'; readonly msPerToken: number; readonly ageBoundMs: number };
 
-/** What may wait at once. Infinity = no bound. */
+/** Bounds on the waiting requests. Infinity = no bound. */
 export interface QueueLimits {
   readonly requests: number;
   /** Bytes of request bodies. */
   readonly bytes: number;
-  /** Tokens of prompts that are not cached, and of expected outputs. */
+  /** Uncached tokens of prompts and tokens of expected outputs. */
   readonly tokens: number;
   /**
-   * Of a band without a bound on tokens: no more may be ahead of a request than its band drains within the time to live at the
-   * best rate of the last minutes. Unbounded while the pool is empty, the rate unknown or the time to live endless.
+   * Bounds a band without a bound on tokens by its rate: the tokens ahead of a request must not exceed what the band
+   * drains within the time to live at the best rate of the last minutes. Without effect while the pool is empty, the
+   * rate is unknown or the time to live is endless.
    */
   readonly tokensByRate?: boolean;
 }
 
-/** What bands of one kind are like. */
+/** Settings of one kind of band. */
 export interface BandSettings {
   readonly limits: QueueLimits;
   readonly fairness: FairnessSettings;
   readonly ordering: OrderingSettings;
 }
 
-/** How full the pool may get for each band. */
+/** Saturation up to which each band is dispatched. */
 export type UsageLimitSettings =
   | { readonly kind: 'static'; readonly threshold: number }
   | {
@@ -65,36 +66,36 @@ export type UsageLimitSettings =
     }
   | { readonly kind: 'soft-reflective' };
 
-/** A tenant may use so many tokens a second, and `burstTokens` at once. */
+/** Bound on a tenant's tokens per second, with `burstTokens` at once. */
 export interface TokenBucketSettings {
-  /** `*` = every tenant that is not named, each with a bucket of its own. */
+  /** `*` = every tenant without a bucket of its own settings, each with a separate bucket. */
   readonly fairnessId: string;
   readonly tokensPerSecond: number;
   readonly burstTokens: number;
 }
 
-/** Everything that the queues are told by the configuration. */
+/** Configured settings of the queues. */
 export interface FlowControlSettings {
-  /** Of all bands together. */
+  /** Bounds on all bands together. */
   readonly limits: QueueLimits;
   /** Longest wait in milliseconds while the pool has endpoints; Infinity = no end. */
   readonly ttlMs: number;
-  /** Longest wait in milliseconds while it has none; Infinity = no end. */
+  /** Longest wait in milliseconds while the pool has no endpoints; Infinity = no end. */
   readonly noEndpointTtlMs: number;
-  /** A request whose expected wait is longer is refused when it comes, in milliseconds; Infinity = never. */
+  /** Expected wait in milliseconds above which a new request is refused; Infinity = never. */
   readonly maxExpectedWaitMs: number;
   /** Bands with settings of their own. Priorities differ. */
   readonly bands: readonly (BandSettings & { readonly priority: number })[];
-  /** Bands that come into being at run time; undefined = like the configured band next below. */
+  /** Settings of bands made at run time; undefined = those of the next lower configured band. */
   readonly template: BandSettings | undefined;
-  /** The same below priority 0. */
+  /** The same for priorities below 0. */
   readonly negativeTemplate: BandSettings | undefined;
-  /** Bands that nothing else describes. */
+  /** Settings of bands that no other settings describe. */
   readonly fallback: BandSettings;
   readonly usageLimit: UsageLimitSettings;
   readonly tenantLimits: readonly TokenBucketSettings[];
-  /** Pickers that serve the pool side by side, this one included; each fills its share of every endpoint. */
+  /** Pickers that serve the pool, this one included; each fills its share of every endpoint. */
   readonly replicas: number;
-  /** A waiting request of a higher band may end a running one of a lower. */
+  /** Whether a running request of a lower band may be evicted for a waiting one of a higher band. */
   readonly enableEviction: boolean;
 }

@@ -3,7 +3,7 @@ import { type CandidateSets, CLASSES } from './candidate-sets.js';
 import type { BandSnapshot, FlowSnapshot, QueueSnapshot } from './queue-contract.js';
 import { NONE } from './request-slab.js';
 
-/** @param mostFlows flows to tell of, those with most waiting */
+/** @param mostFlows bound on the flows listed, those with most waiting requests */
 export function bandSnapshot(band: Band, tables: QueueTables, nowMs: number, mostFlows: number): BandSnapshot {
   const { flows } = tables;
   const shown = mostWaiting(flows.ofBand(band.priority), flows.waiting, mostFlows);
@@ -26,7 +26,7 @@ export function bandSnapshot(band: Band, tables: QueueTables, nowMs: number, mos
   };
 }
 
-/** The flows with most waiting, most first. Looks at each flow once: there may be 100,000. */
+/** The flows with most waiting requests, most first. Visits each flow once, because there may be 100,000. */
 function mostWaiting(all: Iterable<number>, waiting: Int32Array, most: number): readonly number[] {
   const found: number[] = [];
   if (most === 0) return found;

@@ -1,6 +1,6 @@
 import { NONE } from './request-slab.js';
 
-/** Children of a node: fewer levels than with two, and neighbours share a cache line. */
+/** Children of a node. Four give fewer levels than two, and siblings share a cache line. */
 const WIDTH = 4;
 
 /** Records by a time, earliest first, each removable by its index. All operations take O(log n). */
@@ -34,7 +34,7 @@ export class TimeHeap {
     return this.#place[index] !== NONE;
   }
 
-  /** A record at Infinity needs no place: it is never due. */
+  /** A record at Infinity is never due and is not stored. */
   set(index: number, timeMs: number): void {
     if (timeMs === Number.POSITIVE_INFINITY) {
       this.remove(index);

@@ -1,9 +1,9 @@
 import type { TokenBucketSettings } from './settings.js';
 
 const EVERYBODY = '*';
-/** Buckets of tenants that are not named. */
+/** Bound on the buckets of tenants without settings of their own. */
 const BUCKETS_MAX = 100_000;
-/** Buckets that are looked at for one that is full, when there are too many. */
+/** Buckets that are checked for a full one at the bound. */
 const LOOKS = 8;
 
 interface Bucket {
@@ -11,7 +11,7 @@ interface Bucket {
   sinceMs: number;
 }
 
-/** Token buckets of tenants. A request that is larger than its bucket passes when the bucket is full and leaves a debt. */
+/** Token buckets of tenants. A request larger than its bucket passes when the bucket is full and leaves a debt. */
 export class TokenBuckets {
   readonly #named: ReadonlyMap<string, TokenBucketSettings>;
   readonly #buckets = new Map<string, Bucket>();
@@ -24,12 +24,12 @@ export class TokenBuckets {
     return this.#buckets.size;
   }
 
-  /** Whether a tenant has a limit: then all of its requests must be counted here, not only those that wait. */
+  /** Whether a tenant has a bucket, so that all of its requests must be counted here, also those that do not wait. */
   limits(fairnessId: string): boolean {
     return this.#settingsOf(fairnessId) !== undefined;
   }
 
-  /** Milliseconds until the tenant may send a request of so many tokens; 0 = now. */
+  /** Milliseconds until the tenant may send a request of `tokens` tokens; 0 = now. */
   waitFor(fairnessId: string, tokens: number, nowMs: number): number {
     const settings = this.#settingsOf(fairnessId);
     if (settings === undefined) return 0;
@@ -57,7 +57,10 @@ export class TokenBuckets {
     return Math.min(settings.burstTokens, bucket.tokens + gained);
   }
 
-  /** A full bucket says nothing. When none of the longest unused is full, the first of them goes all the same. */
+  /**
+   * Drops a full bucket, which holds no information. When none of the longest unused is full, the first of them is
+   * dropped.
+   */
   #dropFull(nowMs: number): void {
     let looks = 0;
     let first: string | undefined;

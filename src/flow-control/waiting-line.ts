@@ -4,15 +4,15 @@ import { type QueuePlace, type Return, type WaitDescription, WaitSlots } from '.
 import type { QueueOutcome } from './queue-contract.js';
 import { QUEUE_OUTCOMES } from './queue-outcomes.js';
 
-/** A dispatch: an endpoint is charged for the request, which may still choose a better one. */
+/** A dispatch: an endpoint is charged for the request. The request may still choose a better one. */
 export interface Dispatch {
-  /** The queues' number for the request. */
+  /** The queues' handle of the request. */
   readonly handle: number;
   readonly ticket: number;
   readonly ticketGeneration: number;
 }
 
-/** How a wait ended, other than by the request's own giving up. */
+/** End of a wait, other than by cancellation. */
 export type WaitResult =
   | { readonly kind: 'dispatched'; readonly dispatch: Dispatch; readonly place: QueuePlace }
   | {
@@ -22,19 +22,19 @@ export type WaitResult =
       readonly place: QueuePlace;
     };
 
-/** Somebody who waits. */
+/** A request that waits. */
 export interface Waiter {
-  /** The wait is over. Called once, unless the waiter has given up before. */
+  /** Ends the wait. Called once, unless the request was cancelled before. */
   proceed(result: WaitResult): void;
 }
 
-/** What has come of dispatched requests, by the queues' handles. */
+/** Token usage and end of dispatched requests, by the queues' handles. */
 export interface UsageReport {
-  /** Those that are over: handle and output tokens in turn. */
+  /** Ended requests: handle and output tokens in turn. */
   readonly ended: readonly number[];
-  /** Those that go on: handle and output tokens so far in turn. */
+  /** Requests that go on: handle and output tokens so far in turn. */
   readonly progressed: readonly number[];
-  /** Those that were ended for others of a higher band: handles. */
+  /** Handles of requests that were evicted for others of a higher band. */
   readonly refunded: readonly number[];
 }
 
@@ -42,13 +42,16 @@ export interface WaitingLineOptions {
   readonly core: CoreInstance;
   /** Milliseconds of the pool clock. */
   readonly nowMs: () => number;
-  /** Dispatched requests have ended or made progress. */
+  /** Sends the end and the progress of dispatched requests. */
   readonly tell: (report: UsageReport) => void;
-  /** Release the charge of a dispatch, if it is still held. */
+  /** Releases the charge of a dispatch, if it is still held. */
   readonly release: (dispatch: Dispatch) => void;
-  /** Whether a request has to go through the queues, because its tenant's use is limited or its body is too large for a band. */
+  /**
+   * Whether a request must go through the queues, because its tenant has a token bucket or its body is too large for a
+   * band.
+   */
   readonly mustQueue: (fairnessId: string, bodyBytes: number) => boolean;
-  /** A cancel met a lock whose owner has died: try `again` soon. */
+  /** Repeats a cancel later that met the lock of a dead thread. */
   readonly later: (again: () => boolean) => void;
 }
 
@@ -70,19 +73,19 @@ export class WaitingLine {
     this.#bell.start();
   }
 
-  /** Wait slot that the next decision may take, -1 = none is free. */
+  /** Wait slot for the next decision; -1 = none is free. */
   get waitSlots(): number {
     return this.#waitSlots.next;
   }
 
-  /** The decision just made has waiting its request. @returns what `leave` is called with */
+  /** Registers the waiting request of the last decision. @returns the argument for `leave` */
   join(request: WaitDescription, waiter: Waiter): number {
     const slot = this.#waitSlots.enqueue(request);
     this.#waiters.set(slot, waiter);
     return slot;
   }
 
-  /** The client went away. The waiter hears nothing more. */
+  /** Cancels the wait of a request whose client has left. The waiter is not called any more. */
   leave(slot: number): void {
     if (!this.#waiters.delete(slot)) return;
     if (!this.#waitSlots.cancel(slot)) this.#options.later(() => this.#waitSlots.cancel(slot));
@@ -97,24 +100,24 @@ export class WaitingLine {
     return this.#options.mustQueue(fairnessId, bodyBytes);
   }
 
-  /** Release the charge of a dispatch unless a decision has taken it over. */
+  /** Releases the charge of a dispatch unless a decision has taken it over. */
   giveBack(dispatch: Dispatch): void {
     this.#options.release(dispatch);
   }
 
-  /** A dispatched request has generated so many tokens by now. */
+  /** Updates the generated tokens of a dispatched request. */
   progress(handle: number, outputTokens: number): void {
     this.#progressed.push(handle, outputTokens);
     this.#tellSoon();
   }
 
-  /** A dispatched request is over. */
+  /** Reports the end of a dispatched request. */
   end(handle: number, outputTokens: number): void {
     this.#ended.push(handle, outputTokens);
     this.#tellSoon();
   }
 
-  /** A dispatched request was ended for one of a higher band. */
+  /** Reports the eviction of a dispatched request. */
   refund(handle: number): void {
     this.#refunded.push(handle);
     this.#tellSoon();
@@ -124,7 +127,7 @@ export class WaitingLine {
     this.#bell.stop();
   }
 
-  /** One message for everything that happened in a turn of the event loop. */
+  /** Sends one message for all events of a turn of the event loop. */
   #tellSoon(): void {
     if (this.#telling) return;
     this.#telling = true;
@@ -147,7 +150,7 @@ export class WaitingLine {
     });
   }
 
-  /** The client left between the dispatch and now. */
+  /** Releases a dispatch whose client has left meanwhile. */
   #unwanted(dispatch: Dispatch): void {
     this.giveBack(dispatch);
     this.end(dispatch.handle, 0);

@@ -3,18 +3,21 @@ import { CandidateSets } from './candidate-sets.js';
 import { NONE, WAITING } from './request-slab.js';
 import { TimeHeap } from './time-heap.js';
 
-/** Longest wait for the endpoint that holds a request's prefix (docs/internals/flow-control.md, measured there). */
+/**
+ * Longest wait in milliseconds for the endpoint that holds a request's prefix (docs/internals/flow-control.md, measured
+ * there).
+ */
 export const STICKY_WAIT_MS = 500;
-/** Slots that a request can wait for: the largest table of endpoints. */
+/** Bound on the slots for which a request can wait: the largest table of endpoints. */
 const SLOTS_MAX = 4096;
 
-/** How long a request may wait, by whether the pool has endpoints. Milliseconds; Infinity = no end. */
+/** Bounds on a wait with and without endpoints in the pool. Milliseconds; Infinity = no end. */
 export interface WaitBudgets {
   readonly ttlMs: number;
   readonly noEndpointTtlMs: number;
 }
 
-/** Everything that waits: its place in a band, its class of candidates, its deadline, and the sums of it all. */
+/** All waiting requests: place in a band, candidate set, deadline, and the sums over them. */
 export class WaitingRoom {
   readonly classes: CandidateSets;
   requests = 0;
@@ -26,10 +29,10 @@ export class WaitingRoom {
   readonly #onlySlot = new Uint32Array(SLOTS_MAX / 32);
   #budgets: WaitBudgets;
   #poolEmpty = false;
-  /** When the pool last changed between empty and not empty. */
+  /** Time of the last change between a pool with and without endpoints. */
   #poolSinceMs = Number.NEGATIVE_INFINITY;
 
-  /** @param renamedClass told when a number of a class means other candidates */
+  /** @param renamedClass called when a number of a candidate set means other candidates */
   constructor(tables: QueueTables, budgets: WaitBudgets, renamedClass: (id: number) => void) {
     this.#tables = tables;
     this.classes = new CandidateSets(renamedClass);
@@ -42,7 +45,7 @@ export class WaitingRoom {
     return this.#poolEmpty;
   }
 
-  /** A request, filled in and with a class of its own, begins to wait among those of `classOf`. */
+  /** Starts the wait of a request, filled in and with a candidate set of its own, among those of `classOf`. */
   enter(index: number, band: Band, classOf: number, nowMs: number): void {
     const { requests, flows } = this.#tables;
     const flow = requests.flow[index]!;
@@ -62,7 +65,7 @@ export class WaitingRoom {
     this.#deadlines.set(index, this.#deadlineOf(index));
   }
 
-  /** A request does not wait any more; its record stays with the caller. */
+  /** Ends the wait of a request; its record stays with the caller. */
   leave(index: number, band: Band, nowMs: number): void {
     const { requests, lanes, flows } = this.#tables;
     const flow = requests.flow[index]!;
@@ -97,14 +100,14 @@ export class WaitingRoom {
     band.tokens += tokens;
   }
 
-  /** The class of one endpoint alone, for a while: the request waits there first. NONE when there is no class to be had. */
+  /** The candidate set of one endpoint alone, in which the request waits first. NONE when no set is free. */
   stick(index: number, slot: number, nowMs: number): number {
     if (slot >= SLOTS_MAX) return NONE;
     const { requests } = this.#tables;
     const { members } = this.classes;
     const ownClass = requests.ownClass[index]!;
     this.#onlySlot[slot >> 5] = 1 << (slot & 31);
-    // The request is no member of its own class yet: without this the number could be taken away from it.
+    // The request is no member of its own set yet. Without this count its number could be taken away.
     members[ownClass]!++;
     const only = this.classes.findExact(this.#onlySlot);
     members[ownClass]!--;
@@ -115,7 +118,7 @@ export class WaitingRoom {
     return only;
   }
 
-  /** A request that waits among those of its class waits for one endpoint alone, if there is a class to be had for that. */
+  /** Makes a request of its own set wait for one endpoint alone, if a set is free. */
   setAside(index: number, slot: number, band: Band, nowMs: number): void {
     const only = this.stick(index, slot, nowMs);
     if (only === NONE) return;
@@ -125,7 +128,7 @@ export class WaitingRoom {
     band.place(index, only);
   }
 
-  /** The request has waited for its endpoint long enough: it goes among those of its own class. */
+  /** Ends the wait for one endpoint: the request joins those of its own set. */
   unstick(index: number, band: Band): void {
     const { requests, lanes } = this.#tables;
     const ownClass = requests.ownClass[index]!;
@@ -143,7 +146,7 @@ export class WaitingRoom {
     return this.indices().filter((index) => this.#tables.requests.stickySlot[index] === slot);
   }
 
-  /** Everything that waits, in the order of arrival. Takes O(n log n): for events that are rare. */
+  /** All waiting requests in the order of arrival. O(n log n), for rare events. */
   indices(): readonly number[] {
     const { state, sequence, used } = this.#tables.requests;
     const found: number[] = [];
@@ -156,7 +159,7 @@ export class WaitingRoom {
     this.#renewDeadlines();
   }
 
-  /** @returns whether that is a change: then every wait has begun anew */
+  /** @returns whether the state has changed; every wait has started anew then */
   setPoolEmpty(empty: boolean, nowMs: number): boolean {
     if (empty === this.#poolEmpty) return false;
     this.#poolEmpty = empty;
@@ -169,7 +172,7 @@ export class WaitingRoom {
     return Math.min(this.#deadlines.earliestMs, this.#stickyEnds.earliestMs);
   }
 
-  /** A request whose wait for its endpoint is over, or NONE. */
+  /** A request whose wait for one endpoint is over, or NONE. */
   stickyOver(nowMs: number): number {
     return this.#stickyEnds.earliestMs <= nowMs ? this.#stickyEnds.first : NONE;
   }

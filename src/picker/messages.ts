@@ -9,7 +9,7 @@ import type { Ticket } from '../scheduling/decision.js';
 import type { CompiledScheduling, HandlerSettings, HookPluginSettings, PrefixSettings } from '../scheduling/program.js';
 import type { ObjectiveTimes } from '../scheduling/wanted-times.js';
 
-/** Settings that a shard is started with. */
+/** Settings that a shard starts with. */
 export interface ShardSettings {
   readonly transport: TransportName;
   readonly host: string;
@@ -26,7 +26,7 @@ export interface ShardSettings {
   readonly prefixProducer: CompiledScheduling['prefixProducer'];
   readonly prediction: CompiledScheduling['prediction'];
   readonly estimateOutput: { readonly ratio: number; readonly maxTokens: number | undefined } | undefined;
-  /** What the requests of objectives want. */
+  /** Latency objectives of requests, by objective. */
   readonly objectiveTimes: ObjectiveTimes;
   readonly maxRequestBodyBytes: number;
   readonly maxStreams: number;
@@ -35,14 +35,14 @@ export interface ShardSettings {
   readonly requestIdleMs: number;
   readonly emitScores: boolean;
   readonly ignoreSubset: boolean;
-  /** Let requests choose their profile with a header. */
+  /** Whether a request may choose its profile with a header. */
   readonly allowProfileHeader: boolean;
   readonly requireModelMatch: boolean;
   readonly saturation: SaturationSettings;
-  /** Requests wait where there is no room; undefined = flow control is off. */
+  /** Flow control of the shard; undefined = flow control is off. */
   readonly flowControl: ShardFlowControl | undefined;
   readonly log: LogOptions;
-  /** Value of the label `inference_pool`. */
+  /** Value of the metric label `inference_pool`. */
   readonly poolName: string;
   readonly plugins: PluginSettings;
   /** Names of the profiles in the order of their numbers. */
@@ -50,22 +50,25 @@ export interface ShardSettings {
   readonly handler: HandlerSettings;
 }
 
-/** What a shard has to know about flow control. */
+/** The part of flow control that a shard has to know. */
 export interface ShardFlowControl {
-  /** Fairness ids whose use is limited, so that all of their requests go through the queues; `*` = everybody's. */
+  /** Fairness ids with a token bucket, whose requests all go through the queues; `*` = all. */
   readonly limitedTenants: readonly string[];
-  /** Bytes of the largest body that every band can hold; a request with a larger one goes to the queues, which judge it. */
+  /**
+   * Size in bytes of the largest body that every band can hold. A request with a larger body goes to the queues, which
+   * decide.
+   */
   readonly largestBody: number;
-  /** Running requests may be ended for others of a higher band. */
+  /** Whether running requests may be evicted for requests of a higher band. */
   readonly evicts: boolean;
 }
 
-/** Hook plugins of a shard. Definitions are code: the shard loads the modules that bring them itself. */
+/** Hook plugins of a shard. Definitions are code, so the shard loads their modules itself. */
 export interface PluginSettings {
   /** Addresses of the modules of third-party plugins (`--plugin`). */
   readonly modules: readonly string[];
   readonly configured: readonly HookPluginSettings[];
-  /** Name that the shards of one picker share, so that its plugins find each other and no others. */
+  /** Name that the shards of one picker share, which separates its plugin channels from those of other pickers. */
   readonly group: string;
 }
 
@@ -75,7 +78,7 @@ export type ConfiguredSettings = Pick<
   'parsers' | 'profiles' | 'prefix' | 'estimateOutput' | 'objectiveTimes' | 'saturation' | 'flowControl'
 >;
 
-/** What a shard task is started with. Its message port is transferred along. */
+/** Start data of a shard task. Its message port is transferred along. */
 export interface ShardStart {
   readonly thread: number;
   readonly pool: PoolMemory;
@@ -86,7 +89,7 @@ export interface ShardStart {
   readonly snapshot: PoolSnapshot;
 }
 
-/** What discovery says now, as a shard needs it. */
+/** The state of discovery as a shard needs it. */
 export interface PoolSnapshot {
   readonly version: number;
   readonly assignments: readonly SlotAssignment[];
@@ -109,11 +112,11 @@ export type ToShard =
     }
   | ({ readonly kind: 'rules' } & RulesMessage)
   | { readonly kind: 'health'; readonly statuses: readonly (readonly [string, ServingStatus])[] }
-  /** Requests from now on are read and decided by these settings. */
+  /** New settings for the requests that begin after the message. */
   | { readonly kind: 'configured'; readonly settings: ConfiguredSettings }
-  /** Connections from now on get this certificate. */
+  /** New certificate for the connections that begin after the message. */
   | { readonly kind: 'certificate'; readonly pair: KeyPair }
-  /** End a running request for one of a higher band. */
+  /** Evicts a running request for one of a higher band. */
   | ({ readonly kind: 'evictRequest' } & Ticket)
   | { readonly kind: 'drain'; readonly timeoutMs: number };
 
@@ -123,7 +126,7 @@ export type FromShard =
   | { readonly kind: 'started'; readonly threadId: number }
   | { readonly kind: 'listening'; readonly port: number }
   | { readonly kind: 'applied'; readonly version: number }
-  /** A prompt was sent to an endpoint that did not hold these of its blocks yet; only where that is counted. */
+  /** Blocks of a prompt that its endpoint did not hold yet; sent only where they are counted. */
   | {
       readonly kind: 'speculated';
       readonly slot: number;
@@ -131,5 +134,5 @@ export type FromShard =
       readonly hashes: BigUint64Array;
     }
   | { readonly kind: 'ejected'; readonly endpoint: string }
-  /** What has come of requests that came out of the queues. */
+  /** Token usage and end of dispatched requests. */
   | ({ readonly kind: 'usage' } & UsageReport);

@@ -2,9 +2,9 @@
 export interface Part {
   /** Opens what the part serves or follows. */
   start?(): Promise<void> | void;
-  /** Lets what is under way finish, at most `timeoutMs`. A second call may shorten the time. */
+  /** Waits until the work of the part has finished, at most `timeoutMs`. A second call may shorten the time. */
   drain?(timeoutMs: number): Promise<void> | void;
-  /** Ends the part, also one that was not started or failed to. */
+  /** Ends the part, also when it was not started or its start failed. */
   stop?(): Promise<void> | void;
 }
 
@@ -17,7 +17,7 @@ export class PartList {
     this.#parts = parts.filter((part) => part !== undefined);
   }
 
-  /** A part that fails to start stops all of them. @throws what that part has thrown */
+  /** Starts the parts. When one fails, all of them are stopped. @throws the error of that part */
   async start(): Promise<void> {
     try {
       for (const part of this.#parts) await part.start?.();

@@ -11,10 +11,10 @@ export interface FollowedConfiguration extends FileWatchOptions {
   readonly load: LoadOptions;
 }
 
-/** Everything that a picker is started with; flags and configuration have been checked, discovery is configured. */
+/** Everything that a picker starts with. Flags and configuration have been checked, and discovery is configured. */
 export interface PickerOptions {
   readonly configuration: LoadedConfiguration;
-  /** Load the configuration again when its file changes; undefined = it stays. */
+  /** The configuration file to reload when it changes; undefined = it is not followed. */
   readonly followed: FollowedConfiguration | undefined;
   /** Addresses of the modules of third-party plugins (resolvePluginModule). */
   readonly pluginModules: readonly string[];
@@ -25,7 +25,7 @@ export interface PickerOptions {
   readonly metricsPort: number;
   readonly metricsTls: MetricsServerOptions['tls'];
   readonly tls: TlsMaterial | undefined;
-  /** Follow the certificate in this folder; undefined = it stays. */
+  /** Folder of the certificate to follow; undefined = the certificate does not change. */
   readonly certificateFolder: string | undefined;
   readonly maxReceiveBytes: number;
   readonly maxSendBytes: number;
@@ -37,17 +37,17 @@ export interface PickerOptions {
   readonly maxEndpoints: number;
   readonly indexBlocks: number;
   readonly maxRequestBodyBytes: number;
-  /** Of the whole process: each shard gets its share. */
+  /** Bound of the whole process; each shard gets its share. */
   readonly maxStreams: number;
   readonly maxBufferedBytes: number;
   readonly maxConnections: number;
-  /** Requests of which nothing comes for so long are answered with a 408. */
+  /** Time without data from the client after which a request is answered with 408. */
   readonly requestIdleMs: number;
   readonly emitScores: boolean;
   readonly ignoreSubset: boolean;
-  /** Let requests choose their profile with a header. */
+  /** Whether a request may choose its profile with a header. */
   readonly allowProfileHeader: boolean;
-  /** Answer 404 to models that no objective and no rewrite rule names. */
+  /** Whether models without an objective or rewrite rule are answered with 404. */
   readonly requireModelMatch: boolean;
   readonly ejection: boolean;
   readonly refreshMetricsMs: number;
@@ -58,6 +58,6 @@ export interface PickerOptions {
   readonly commit: string;
   readonly log: Logger;
   readonly logOptions: LogOptions;
-  /** No shard can be started any more: the process had better end. */
+  /** Called when no shard can be started any more; the process should end. */
   readonly failed: (error: Error) => void;
 }

@@ -26,30 +26,30 @@ import { type Part, PartList } from './part.js';
 import type { PickerOptions } from './picker-options.js';
 import { ShardPool } from './shards/shard-pool.js';
 
-/** Thread numbers beyond the control thread and the shards, for job threads that attach. */
+/** Thread numbers after those of the control thread and the shards, for job threads that attach to the memory. */
 const JOB_THREADS = 4;
 
 /** Bound on scans and wait slots over all threads. Each takes about 8 KB once it is touched. */
 const SCANS_MAX = 131_072;
 
-/** As many for each shard as it may have streams, so that neither a scan nor a wait slot is what runs out first. */
+/** One scan and one wait slot for each stream of a shard, so that the bound on streams is reached first. */
 function scansOf(maxStreams: number, shards: number): number {
   return Math.min(Math.ceil(maxStreams / shards), Math.floor(SCANS_MAX / (1 + shards + JOB_THREADS)));
 }
 
-/** The ports that a picker listens on; 0 = not yet. */
+/** Ports that a picker listens on; 0 = not open yet. */
 export interface PickerPorts {
   grpc: number;
   health: number;
 }
 
-/** Makes the parts of a picker and carries what one of them reports to the others. */
+/** Makes the parts of a picker and connects their reports. */
 export class PickerParts {
   readonly memory: PoolMemory;
   readonly shards: ShardPool;
   readonly metrics: MetricsPage;
   readonly ports: PickerPorts = { grpc: 0, health: 0 };
-  /** In the order of their start. */
+  /** The parts in the order of their start. */
   readonly list: PartList;
   readonly #options: PickerOptions;
   readonly #configuration: { current: LoadedConfiguration };
@@ -93,7 +93,7 @@ export class PickerParts {
     this.list = this.#inOrder();
   }
 
-  /** Each part starts after those that it shows or is fed by. The shards come late because they open the serving port. */
+  /** Each part starts after the parts that it reads from. The shards come late because they open the serving port. */
   #inOrder(): PartList {
     const health = this.#health;
     return new PartList([
@@ -120,9 +120,9 @@ export class PickerParts {
   }
 
   /**
-   * Puts a configuration in the place of the running one, which it must follow by `planReload` without a restart.
-   * Masks and shards come first, so that a program never runs without what it needs; each profile changes in one store.
-   * @throws RangeError when the core's tables cannot hold both for a moment; nothing has changed then
+   * Replaces the running configuration by one that `planReload` accepts without a restart.
+   * Masks and shards come first, so that every program finds what it needs. Each profile changes in one store.
+   * @throws RangeError when the core's tables cannot hold both configurations at once; nothing has changed then
    */
   #reconfigure(next: LoadedConfiguration): void {
     const placed = this.#programs.place(next.scheduling);

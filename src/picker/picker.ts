@@ -3,7 +3,7 @@ import type { PickerOptions } from './picker-options.js';
 import { PickerParts } from './picker-parts.js';
 import type { ShardPool } from './shards/shard-pool.js';
 
-/** A picker in this process: control thread here, shards as worker threads. */
+/** A picker in this process: the control thread here, shards as worker threads. */
 export class Picker {
   readonly #parts: PickerParts;
 
@@ -20,9 +20,9 @@ export class Picker {
   }
 
   /**
-   * Load the endpoints, open the ports, start the shards.
+   * Loads the endpoints, opens the ports and starts the shards.
    * @returns the ports
-   * @throws with one clear line when a port is busy or discovery has nothing usable to start with
+   * @throws with one line when a port is busy or discovery has no usable first state
    */
   async start(): Promise<{ grpcPort: number; healthPort: number; metricsPort: number }> {
     const { list, ports, metrics } = this.#parts;
@@ -30,7 +30,10 @@ export class Picker {
     return { grpcPort: ports.grpc, healthPort: ports.health, metricsPort: metrics.port };
   }
 
-  /** Not ready at once; streams finish within `drainMs`; then everything is closed. May be called again to hurry. */
+  /**
+   * Becomes not ready, waits up to `drainMs` for streams to finish, then closes everything. A second call may shorten
+   * the time.
+   */
   stop(drainMs: number): Promise<void> {
     return this.#parts.list.stop(drainMs);
   }

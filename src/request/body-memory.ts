@@ -1,7 +1,7 @@
-/** Sizes of slots: a short chat, a long one, a piece of a body of any length. Powers of two. */
+/** Sizes of slots in bytes: a short chat, a long one, a piece of a body of any length. Powers of two. */
 const SLOT_BYTES = [4_096, 16_384, 65_536] as const;
 const SLOT_BYTES_MAX = SLOT_BYTES[SLOT_BYTES.length - 1]!;
-/** Bytes of slots of one size that the thread keeps for later bodies. */
+/** Bound on the bytes of free slots of one size that the thread keeps for later bodies. */
 const SPARE_BYTES_MAX = 16 * 1024 * 1024;
 
 const spare = new Map<number, Buffer[]>(SLOT_BYTES.map((bytes) => [bytes, []]));
@@ -18,19 +18,19 @@ function giveSlot(slot: Buffer): void {
   if ((slots.length + 1) * slot.length <= SPARE_BYTES_MAX) slots.push(slot);
 }
 
-/** Slots of this thread that some body holds; 0 when no body does. */
+/** Slots of this thread that bodies hold. */
 export function slotsInUse(): number {
   return inUse;
 }
 
 /**
- * The bytes of one body, copied once into slots of the thread that are used again and again: the memory of bodies is not left to
- * the garbage collector, which took a fifth of the time with bodies of 400 KB. Its owner holds it from the first byte
- * to `release`; others may `retain` it beyond that. When all have released it, its slots go to other bodies.
+ * The bytes of one body, copied once into slots that the thread uses again. Reuse spares the garbage collector, which
+ * took a fifth of the time with bodies of 400 KB. The owner holds the memory from the first byte to `release`; others
+ * may `retain` it beyond that. After the last release its slots go to other bodies.
  */
 export class BodyMemory {
   readonly #slots: Buffer[] = [];
-  /** Bytes of the last slot that are filled; all others are full. */
+  /** Filled bytes of the last slot; all others are full. */
   #filled = 0;
   #held = 0;
   #holders = 1;
@@ -51,7 +51,7 @@ export class BodyMemory {
     }
   }
 
-  /** The bytes so far, in pieces that stay as they are while the memory is held. */
+  /** The bytes so far, in pieces that do not change while the memory is held. */
   chunks(): Buffer[] {
     const last = this.#slots.length - 1;
     return this.#slots.map((slot, i) => (i === last ? slot.subarray(0, this.#filled) : slot));
@@ -71,7 +71,7 @@ export class BodyMemory {
     this.#held = 0;
   }
 
-  /** A slot with room: the smallest for the first bytes, the largest when they go on. */
+  /** A slot with room: the smallest size for the first bytes, the largest for a body that continues. */
   #lastSlot(needed: number): Buffer {
     const last = this.#slots[this.#slots.length - 1];
     if (last !== undefined && this.#filled < last.length) return last;

@@ -1,12 +1,12 @@
 import type { PromptKind, RequestScanResult, ScanRefusal } from '../core/types.js';
 
-/** What the request path needs of the core's scanner. Every open scan must be closed. */
+/** The part of the core's request scanner that the request path uses. Every open scan must be closed. */
 export interface BodyScanner {
-  /** Start a scan; -1 when all scans of this thread are in use. */
+  /** Starts a scan; -1 when all scans of this thread are in use. */
   open(kind: PromptKind, blockBytes: number): number;
-  /** The next bytes of the body; false once the bytes cannot be JSON any more. */
+  /** Scans the next bytes of the body; false once they cannot be JSON any more. */
   feed(id: number, chunk: Uint8Array): boolean;
-  /** The body has ended; false when it is not one JSON document. */
+  /** Ends the body; false when it is not one JSON document. */
   finish(id: number): boolean;
   result(id: number): RequestScanResult;
   refusal(id: number): ScanRefusal | undefined;

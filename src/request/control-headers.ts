@@ -1,13 +1,13 @@
 import type { RequestHeaders } from '../scheduling/request-headers.js';
 
-/** Flow of requests that name none. */
+/** Flow of requests without a fairness id. */
 export const DEFAULT_FAIRNESS_ID = 'default-flow';
-/** Path of a request that tells none, as in the incumbent. */
+/** Path of a request without one, as in llm-d-router. */
 export const DEFAULT_PATH = '/v1/completions';
 
 /**
- * Headers that speak to the picker or from it. They are taken out of the request, so that they do not reach the
- * model server. The destination is not among them: it is overwritten.
+ * Headers to the picker or from it. They are removed from the request, so that the model server does not get them. The
+ * destination header is not in the set, because it is overwritten.
  */
 const CONTROL_HEADERS: ReadonlySet<string> = new Set([
   'x-llm-d-inference-fairness-id',
@@ -33,7 +33,7 @@ export function isControlHeader(name: string): boolean {
   return CONTROL_HEADERS.has(name);
 }
 
-/** The flow that a request names for itself. */
+/** The flow that the request names. */
 export function namedFairnessId(headers: RequestHeaders): string | undefined {
   return headers.get('x-llm-d-inference-fairness-id') || headers.get('x-gateway-inference-fairness-id') || undefined;
 }
@@ -43,12 +43,12 @@ export function fairnessId(headers: RequestHeaders): string {
   return namedFairnessId(headers) ?? DEFAULT_FAIRNESS_ID;
 }
 
-/** Milliseconds after its arrival in which a request wants its first token; undefined = none told, or no such number. */
+/** Time-to-first-token objective in milliseconds after the arrival; undefined = absent, negative or no number. */
 export function firstTokenObjectiveMs(headers: RequestHeaders): number | undefined {
   return milliseconds(headers.get('x-llm-d-slo-ttft-ms') || headers.get('x-slo-ttft-ms'));
 }
 
-/** Milliseconds after its arrival from which on an answer is of no use; undefined = none told, or no such number. */
+/** Time in milliseconds after the arrival from which an answer is useless; undefined = absent, negative or no number. */
 export function queueDeadlineMs(headers: RequestHeaders): number | undefined {
   return milliseconds(headers.get('x-pointsman-deadline-ms'));
 }
@@ -58,12 +58,12 @@ function milliseconds(text: string | undefined): number | undefined {
   return Number.isFinite(value) && value >= 0 ? value : undefined;
 }
 
-/** Model name that the request asks to be sent upstream. */
+/** Model name that the request asks to send upstream. */
 export function requestedRewrite(headers: RequestHeaders): string | undefined {
   return headers.get('x-llm-d-model-name-rewrite') || headers.get('x-gateway-model-name-rewrite');
 }
 
-/** The path that decides on the dialect, query included. */
+/** The path that decides the dialect, query included. */
 export function requestPath(headers: RequestHeaders): string {
   return headers.get(':path') || headers.get('x-original-path') || headers.get('x-forwarded-path') || DEFAULT_PATH;
 }

@@ -1,10 +1,10 @@
 import type { ScanFlaw, ScanRefusal } from '../core/types.js';
 
-/** What a client reads when its body cannot be understood: the incumbent's texts, with the place where it has none. */
+/** Error texts for a body that cannot be read. They are llm-d-router's, with the position where its text has none. */
 export interface DialectErrors {
-  /** The body is no document of its kind; undefined = it is JSON, but no object. */
+  /** Text for a body that is no document of its kind; undefined = it is JSON, but no object. */
   unreadable(refusal: ScanRefusal | undefined): string;
-  /** A field that the dialect needs has a wrong shape. */
+  /** Text for a field of a wrong shape that the dialect needs. */
   unfit(flaw: ScanFlaw): string;
 }
 

@@ -3,17 +3,17 @@ import type { Rejection } from '../scheduling/decision.js';
 import { type DialectErrors, errorsOf } from './dialect-errors.js';
 import { badRequest } from './rejections.js';
 
-/** How the body of one kind of request is read, and its answer. */
+/** How the body of one kind of request is read, and how its answer is. */
 interface Reading {
-  /** What the prompt is; undefined = the body is opaque: no model, no scan, no rewrite. */
+  /** Kind of the prompt; undefined = the body is opaque: no model, no scan, no rewrite. */
   readonly prompt: PromptKind | undefined;
-  /** The body names a model, which may be changed on the way up and is changed back on the way down. */
+  /** Whether the body names a model, which may be changed on the way up and is changed back on the way down. */
   readonly namesModel: boolean;
-  /** How the answer tells its usage; undefined = the answer is not read. */
+  /** Form of the usage in the answer; undefined = the answer is not read. */
   readonly answer: AnswerForm | undefined;
-  /** The answer is none of our business: the exchange is over when the request has its destination. */
+  /** Whether the exchange is over when the request has its destination, without a response phase. */
   readonly skipsResponse: boolean;
-  /** What a client reads when the body cannot be understood. */
+  /** Error texts for the client when the body cannot be read. */
   readonly errors: DialectErrors;
 }
 
@@ -24,17 +24,17 @@ export interface Dialect extends Reading {
 
 /** Finds the dialect of a path. */
 export interface Dialects {
-  /** A rejection when no parser claims the path, or the one that does cannot serve it. */
+  /** The dialect of a path. A rejection when no parser claims the path, or when its parser does not support it. */
   find(path: string): Dialect | Rejection;
 }
 
-/** A suffix of paths and what is behind it. */
+/** A suffix of paths and its dialect. */
 interface Claim {
   readonly suffix: string;
   readonly reading: Reading;
-  /** Where the suffix must begin: anywhere, with a segment of the path, or with the path. */
+  /** Where the suffix must begin: anywhere, at a segment of the path, or at the start of the path. */
   readonly match: 'suffix' | 'segments' | 'whole path';
-  /** Text for a path that ends like this but does not match. */
+  /** Error text for a path that ends with the suffix but does not match. */
   readonly unsupported: string;
 }
 
@@ -69,7 +69,7 @@ function vertex(method: string, prompt: PromptKind, name: string, field: string)
   return claim(`PredictionService/${method}`, read(prompt, AnswerForm.vertex, errors, false));
 }
 
-/** The incumbent's table: the suffixes of paths that each parser claims, and what the bodies are. */
+/** llm-d-router's table: the path suffixes that each parser claims, and how their bodies are read. */
 const CLAIMS = {
   'openai-parser': [
     claim('chat/completions', CHAT),
@@ -114,7 +114,7 @@ const CLAIMS = {
 
 export type ParserName = keyof typeof CLAIMS;
 
-/** What is configured when nothing is: every HTTP API that has a path of its own, and any other body unread. */
+/** Parsers of a configuration that names none: every HTTP API with a path of its own, and all other bodies unread. */
 export const DEFAULT_PARSERS: readonly ParserName[] = [
   'openai-parser',
   'anthropic-parser',
@@ -128,8 +128,8 @@ export function isParserName(type: string): type is ParserName {
 }
 
 /**
- * Compile a list of parsers. The longest claimed suffix wins. A parser without claims takes every other path and ends
- * the list; without one, paths that nobody claims have no dialect.
+ * Compiles a list of parsers. The longest claimed suffix wins. A parser without claims takes every other path and ends
+ * the list. Without such a parser, an unclaimed path has no dialect.
  */
 export function createDialects(parsers: readonly ParserName[]): Dialects {
   const claims: (Claim & { readonly dialect: Dialect })[] = [];

@@ -4,7 +4,7 @@ import type { ModelEdit } from './understand.js';
 const OPENING_BRACE = 0x7b;
 
 /**
- * Write `model` into a JSON object that came in `chunks`; every byte but the model stays as it is.
+ * Writes `model` into a JSON object in `chunks`. All other bytes stay unchanged.
  * @throws RangeError when an insertion finds no object
  */
 export function writeModel(chunks: readonly Uint8Array[], edit: ModelEdit, model: string): Uint8Array[] {
@@ -14,7 +14,7 @@ export function writeModel(chunks: readonly Uint8Array[], edit: ModelEdit, model
   return editBody(chunks, { start: at, end: at }, Buffer.concat([Buffer.from('"model":'), name, Buffer.from(',')]));
 }
 
-/** Only white space may precede the brace of a JSON object, so the first brace is it. */
+/** Only white space may precede the brace of a JSON object, so the first brace is the object's. */
 function behindOpeningBrace(chunks: readonly Uint8Array[]): number {
   let offset = 0;
   for (const chunk of chunks) {
@@ -26,8 +26,8 @@ function behindOpeningBrace(chunks: readonly Uint8Array[]): number {
 }
 
 /**
- * Replace a byte range of a body that is held as a list of chunks. What stays is not copied: the new list shares the old
- * chunks' memory.
+ * Replaces a byte range of a body in chunks. The other bytes are not copied: the new list shares the memory of the old
+ * chunks.
  * @param span over all chunks; it may begin and end in any of them, and be empty.
  * @throws RangeError when the span does not lie within the body.
  */

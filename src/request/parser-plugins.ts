@@ -6,7 +6,7 @@ function parser(type: ParserName, stability: Stability, doc: string): PluginDefi
   return definePlugin({ type, kinds: ['parser'], stability, doc, parameters: z.strictObject({}) });
 }
 
-/** Definitions of the parsers. The paths that each claims stand in dialects.ts. */
+/** Definitions of the parsers. Their claimed paths are in dialects.ts. */
 export const parserPlugins: readonly PluginDefinition[] = [
   parser(
     'openai-parser',

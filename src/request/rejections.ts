@@ -1,6 +1,6 @@
 import type { Rejection, RejectionCode } from '../scheduling/decision.js';
 
-/** HTTP status of every code (the incumbent's table, and 413 for a body over the bound). */
+/** HTTP status of every code: llm-d-router's table, and 413 for a body over the bound. */
 export const STATUS_OF_CODE: Readonly<Record<RejectionCode, number>> = {
   BadRequest: 400,
   Unauthorized: 401,
@@ -14,18 +14,18 @@ export const STATUS_OF_CODE: Readonly<Record<RejectionCode, number>> = {
   ServiceUnavailable: 503,
 };
 
-/** The client's request cannot be read. */
+/** Rejects a request that cannot be read. */
 export function badRequest(message: string): Rejection {
   return { kind: 'rejected', code: 'BadRequest', message, reason: undefined };
 }
 
-/** Nothing in the pool's rules names the model, and something has to (`--require-model-match`). */
+/** Rejects a model that no objective and no rewrite rule names (`--require-model-match`). */
 export function unknownModel(model: string): Rejection {
   const message = `model ${JSON.stringify(model)} is not served here: no objective and no rewrite rule names it`;
   return { kind: 'rejected', code: 'NotFound', message, reason: undefined };
 }
 
-/** The body is over the bound of one request. */
+/** Rejects a body over the bound of one request. */
 export function bodyTooLarge(bytes: number, limit: number): Rejection {
   return {
     kind: 'rejected',
@@ -35,7 +35,7 @@ export function bodyTooLarge(bytes: number, limit: number): Rejection {
   };
 }
 
-/** The proxy has begun a request and sends nothing more of it. */
+/** Rejects a request of which the proxy sends no more bytes. */
 export function requestTimeout(): Rejection {
   return {
     kind: 'rejected',
@@ -45,7 +45,7 @@ export function requestTimeout(): Rejection {
   };
 }
 
-/** The picker itself has too much to do; the client may come again in a second. */
+/** Rejects because the picker is overloaded; the client may retry after a second. */
 export function overloaded(why: string): Rejection {
   return {
     kind: 'rejected',

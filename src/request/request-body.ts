@@ -6,11 +6,11 @@ import type { Dialect } from './dialects.js';
 import { badRequest, bodyTooLarge, overloaded } from './rejections.js';
 
 /**
- * A request body on its way in: its bytes, copied once, and the scan that reads them as they come.
- * The scan takes one of the core's scan slots from the first byte until `close`.
+ * An incoming request body: its bytes, copied once, and their scan. The scan takes one of the core's scan slots from
+ * the first byte until `close`.
  */
 export class RequestBody {
-  /** Holds the bytes until `close`, and as long as somebody else retains it. */
+  /** Held until `close`; other parts may retain it longer. */
   readonly memory = new BodyMemory();
   /** Bytes of the body so far. */
   bytes = 0;
@@ -23,7 +23,7 @@ export class RequestBody {
 
   /**
    * @param blockBytes prompt bytes of one hashed block
-   * @param limit most bytes that a body may have
+   * @param limit bound on the bytes of a body
    */
   constructor(dialect: Dialect, scanner: BodyScanner, blockBytes: number, limit: number) {
     this.dialect = dialect;
@@ -42,12 +42,12 @@ export class RequestBody {
     return this.memory.chunks();
   }
 
-  /** What holding them costs. */
+  /** Bytes of memory that the body takes. */
   get heldBytes(): number {
     return this.memory.heldBytes;
   }
 
-  /** Take the next slice, which is copied. A rejection is final: the request is to be answered with it at once. */
+  /** Copies the next slice. A rejection is final: the caller answers the request with it at once. */
   append(chunk: Uint8Array): Rejection | undefined {
     if (chunk.length === 0) return undefined;
     this.bytes += chunk.length;
@@ -59,7 +59,7 @@ export class RequestBody {
     return this.#scanner.feed(this.#scan, chunk) ? undefined : this.#unreadable();
   }
 
-  /** The body has ended: what the scan found, or why there is nothing to find. Undefined for an opaque body. */
+  /** Ends the body. @returns the result of the scan, a rejection, or undefined for an opaque body */
   finish(): RequestScanResult | Rejection | undefined {
     if (this.dialect.prompt === undefined) return undefined;
     const refused = this.#open();
@@ -69,7 +69,7 @@ export class RequestBody {
     return result.isObject ? result : badRequest(this.dialect.errors.unreadable(undefined));
   }
 
-  /** Give the scan slot and the memory back. Idempotent. */
+  /** Releases the scan slot and the memory. Idempotent. */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;

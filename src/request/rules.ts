@@ -1,6 +1,6 @@
 import type { ModelRewrite, PoolState } from '../pool/endpoint.js';
 
-/** What a rule made of a model name. */
+/** Result of a rewrite rule. */
 export interface Rewritten {
   /** Name of the rule. */
   readonly rule: string;
@@ -18,7 +18,7 @@ type RuleState = Pick<PoolState, 'objectives' | 'rewrites'>;
 function compile(state: RuleState): CompiledRules {
   const exact = new Map<string, ModelRewrite>();
   let generic: ModelRewrite | undefined;
-  // The sort is stable, so rules of one age keep the order of their source: the same rule wins after every reload.
+  // The sort is stable: rules of one age keep the order of their source, so the same rule wins after every reload.
   for (const rule of [...state.rewrites].sort((a, b) => a.age - b.age)) {
     if (rule.models.length === 0) generic ??= rule;
     for (const model of rule.models) if (!exact.has(model)) exact.set(model, rule);
@@ -26,18 +26,18 @@ function compile(state: RuleState): CompiledRules {
   return { objectives: state.objectives, exact, generic };
 }
 
-/** Objectives and model rewrites of the pool. A request sees either the old or the new rules, never a mixture. */
+/** Objectives and model rewrites of the pool. A request sees the old or the new rules, never a mixture. */
 export class RequestRules {
   #rules: CompiledRules;
   readonly #requireMatch: boolean;
 
-  /** @param requireMatch serve no model that nothing names (`--require-model-match`) */
+  /** @param requireMatch refuses models that no objective and no rule names (`--require-model-match`) */
   constructor(state: RuleState = { objectives: new Map(), rewrites: [] }, requireMatch = false) {
     this.#rules = compile(state);
     this.#requireMatch = requireMatch;
   }
 
-  /** Put new rules in the place of the old ones. */
+  /** Replaces all rules. */
   replace(state: RuleState): void {
     this.#rules = compile(state);
   }
@@ -47,7 +47,7 @@ export class RequestRules {
     return objective === undefined ? 0 : (this.#rules.objectives.get(objective) ?? 0);
   }
 
-  /** Whether a model may be asked for: an objective or a rewrite rule names it, or none has to. */
+  /** Whether a model is served: an objective or a rewrite rule names it, or no match is required. */
   serves(model: string): boolean {
     const { objectives, exact, generic } = this.#rules;
     return !this.#requireMatch || generic !== undefined || exact.has(model) || objectives.has(model);
@@ -64,7 +64,7 @@ export class RequestRules {
   }
 }
 
-/** By weight; by equal chance when no target has a weight above zero. Targets without a weight then count as zero. */
+/** Chooses by weight. A target without a weight counts as 0. When all weights are 0, the chances are equal. */
 function chooseTarget(targets: ModelRewrite['targets'], random: () => number): string {
   if (targets.length === 1) return targets[0]!.model;
   let total = 0;

@@ -7,25 +7,25 @@ import type { Dialect } from './dialects.js';
 import { badRequest, unknownModel } from './rejections.js';
 import type { RequestRules } from './rules.js';
 
-/** What the picker knows about a request before it decides. */
+/** A request as the picker knows it before the decision. */
 export interface UnderstoodRequest {
   readonly kind: 'understood';
-  /** What the client asked for and what goes upstream; both empty for an opaque body. */
+  /** The model that the client named and the one sent upstream; both empty for an opaque body. */
   readonly model: string;
   readonly targetModel: string;
-  /** The rule that chose the target; undefined when none did. */
+  /** The rule that chose the target; undefined when no rule matched. */
   readonly rewriteRule: string | undefined;
-  /** Where the target goes in the body; undefined when the body stays as it is. */
+  /** Where the target model is written in the body; undefined when the body is not changed. */
   readonly edit: ModelEdit | undefined;
-  /** Where the model's name stands, whether it changes or not; undefined where the dialect has none. */
+  /** Where the model's name is in the body, changed or not; undefined for a dialect without one. */
   readonly modelPlace: ModelEdit | undefined;
   readonly stream: boolean;
   readonly maxOutputTokens: number | undefined;
   readonly promptBytes: number;
-  /** The prompt has images, audio or video. */
+  /** Whether the prompt has images, audio or video. */
   readonly hasMedia: boolean;
   readonly cacheSalt: string | undefined;
-  /** Different images, videos and sounds of the prompt. */
+  /** Distinct images, videos and sounds of the prompt. */
   readonly media: readonly Medium[];
   readonly priority: number;
   readonly fairnessId: string;
@@ -34,7 +34,7 @@ export interface UnderstoodRequest {
 /** A model name to write over a span of the body, or to insert as the object's first member. */
 export type ModelEdit = { readonly kind: 'replace'; readonly span: Span } | { readonly kind: 'insert' };
 
-/** Who asks, whatever the body says. */
+/** The client's side of a request: what the headers say about priority and flow. */
 export interface Requester {
   readonly priority: number;
   readonly fairnessId: string;
@@ -45,7 +45,7 @@ export function requesterOf(headers: RequestHeaders, rules: RequestRules): Reque
   return { priority: rules.priority(objectiveName(headers)), fairnessId: fairnessId(headers) };
 }
 
-/** A request whose body says nothing: header-only, or of a dialect that is not read. */
+/** A request without a readable body: header-only, or of a dialect that is not read. */
 export function understandOpaque(requester: Requester): UnderstoodRequest {
   return {
     kind: 'understood',
@@ -65,7 +65,7 @@ export function understandOpaque(requester: Requester): UnderstoodRequest {
 }
 
 /**
- * Turn what the scan found into a request: shape, model and rewrite, in the order in which the incumbent checks them.
+ * Builds a request from the result of the scan: shape, model and rewrite, checked in llm-d-router's order.
  * @param random uniform in [0, 1), for rules with several targets
  */
 export function understand(
@@ -101,6 +101,6 @@ function payload({ stream, maxOutputTokens, promptBytes, hasMedia, cacheSalt, me
 }
 
 function placeOfModel(scan: RequestScanResult): ModelEdit {
-  // A body without a model gets one as its first member. There is a member behind it: the prompt was found.
+  // A body without a model gets one as its first member. Another member follows, because the scan has found a prompt.
   return scan.modelSpan === undefined ? { kind: 'insert' } : { kind: 'replace', span: scan.modelSpan };
 }

@@ -11,23 +11,26 @@ export interface ResponseServices {
   readonly now: () => number;
 }
 
-/** What the response phase knows about the request; of a response without one, only `arrivedAt`. */
+/** The part of the request that the response phase uses; for a response without a request, only `arrivedAt`. */
 export interface AnsweredRequest {
   /** Series of the recorder. */
   readonly series: number;
-  /** When the request came, by `now`. */
+  /** Arrival of the request, by `now`. */
   readonly arrivedAt: number;
-  /** Model names that the client and the engine use; equal or empty = nothing to rename. */
+  /** Model names of the client and of the engine; equal or empty = nothing to rename. */
   readonly model: string;
   readonly targetModel: string;
-  /** The client asked for a stream. */
+  /** Whether the client asked for a stream. */
   readonly stream: boolean;
-  /** How the dialect's answers tell their usage; undefined = the body means nothing to us. */
+  /** Form of the usage in the dialect's answers; undefined = the body is not read. */
   readonly answer: AnswerForm | undefined;
-  /** First choice of the decision; undefined when there was none. */
+  /** First pick of the decision; undefined without a decision. */
   readonly destination: string | undefined;
   readonly charge: Charge | undefined;
-  /** When it was placed, by `now`, and what was predicted then; undefined when it was not, or nothing predicts. */
+  /**
+   * Time of the placement, by `now`, and the prediction made then; undefined when the request was not placed or nothing
+   * predicts.
+   */
   readonly placedAt?: number | undefined;
   readonly prediction?: LatencyPrediction | undefined;
 }
@@ -37,7 +40,7 @@ export interface ResponseHead {
   /** HTTP status; undefined when the proxy names none. */
   readonly status: number | undefined;
   readonly contentType: string | undefined;
-  /** `ip:port` that answered, when the proxy says so. */
+  /** `ip:port` of the endpoint that answered, when the proxy reports it. */
   readonly served: string | undefined;
 }
 
@@ -52,8 +55,8 @@ function isKnown(usage: Usage): boolean {
 }
 
 /**
- * One response, watched while it passes: first token, usage, model name, outcome, and the end of the charge.
- * Nothing is held back but the few bytes that a cut model name needs.
+ * One response, read while it passes: first token, usage, model name, outcome, and the end of the charge. Only the few
+ * bytes of a model name that a chunk cuts are held back.
  */
 export class ResponsePhase {
   readonly #services: ResponseServices;
@@ -77,7 +80,7 @@ export class ResponsePhase {
     this.#judge(head);
   }
 
-  /** The answer's length may change on the way: the announced one must not go on. */
+  /** Whether the answer's length may change, so that the announced length must not be forwarded. */
   get changesLength(): boolean {
     return this.#renames;
   }
@@ -86,7 +89,7 @@ export class ResponsePhase {
     return this.#ended;
   }
 
-  /** What the answer said about its tokens; undefined before its end. */
+  /** Token usage of the answer; undefined before its end. */
   get usage(): Usage | undefined {
     return this.#usage;
   }
@@ -97,30 +100,30 @@ export class ResponsePhase {
   }
 
   /**
-   * The next bytes of the body; returns what to forward.
+   * Reads the next bytes of the body and returns the bytes to forward.
    * @param end the body ends here
    */
   body(chunk: Uint8Array, end: boolean): Uint8Array {
     if (chunk.length > 0 && this.#firstByteAt === undefined) this.#firstByte();
     this.#bytes += chunk.length;
     const forward = this.#scan < 0 ? chunk : this.#services.responses.feed(this.#scan, chunk, end);
-    // Rewritten bytes belong to the scanner until its next call; at the end it is called again.
+    // Rewritten bytes belong to the scanner until its next call, and the end of the body calls it again.
     const kept = forward === chunk ? chunk : forward.slice();
     if (this.#scan >= 0 && this.#streaming) this.#countEvents();
     if (end) this.end();
     return kept;
   }
 
-  /** The body ended with trailers; returns bytes that were held back. */
+  /** Ends a body with trailers; returns bytes that were held back. */
   trailers(): Uint8Array {
     if (this.#ended) return NO_BYTES;
-    // The bytes outlive the scan only as a copy.
+    // The bytes must be copied to outlive the scan.
     const rest = this.#scan < 0 ? NO_BYTES : this.#services.responses.feed(this.#scan, NO_BYTES, true).slice();
     this.end();
     return rest;
   }
 
-  /** The response is complete: record it and release its charge. Idempotent. */
+  /** Records the complete response and releases its charge. Idempotent. */
   end(): void {
     if (this.#ended) return;
     this.#ended = true;
@@ -153,7 +156,7 @@ export class ResponsePhase {
     });
   }
 
-  /** How the prediction turned out; only of good answers from the endpoint that it was made for. */
+  /** Compares the prediction with the observed latency. Only successful answers of the predicted endpoint count. */
   #comparePrediction({ completionTokens }: Usage): void {
     const { prediction, placedAt, arrivedAt, series } = this.#request;
     if (prediction === undefined || this.#outcome !== 'completed') return;
@@ -169,7 +172,7 @@ export class ResponsePhase {
     });
   }
 
-  /** Give everything back, whether the response is complete or not. Idempotent. */
+  /** Releases everything, whether the response is complete or not. Idempotent. */
   close(): void {
     this.#ended = true;
     if (this.#scan >= 0) this.#services.responses.close(this.#scan);
@@ -183,7 +186,7 @@ export class ResponsePhase {
     const failed = head.status < 200 || head.status >= 300;
     if (failed) this.#services.recorder.failed(series, 'ModelServerError');
     if (failed) this.#outcome = head.status >= 500 ? 'failed' : 'refused';
-    // When the proxy says that another endpoint answered, the status tells nothing about the one that is charged.
+    // When the proxy reports that another endpoint answered, the status does not concern the charged one.
     if (head.served !== undefined && head.served !== destination) {
       this.#outcome = 'diverted';
       return;
@@ -206,11 +209,11 @@ export class ResponsePhase {
     this.#firstByteAt = now();
     this.#lastEventAt = this.#firstByteAt;
     charge?.prefillDone();
-    // An answer in one piece says nothing of its first token before it has ended (as the incumbent counts it).
+    // An answer in one piece shows its first token only at its end (counted as in llm-d-router).
     if (this.#streaming) recorder.firstToken(series, true, (this.#firstByteAt - arrivedAt) / 1_000);
   }
 
-  /** Every data event stands for one token; a chunk of several shares its time among them. */
+  /** Counts every data event as one token. The events of one chunk share its time. */
   #countEvents(): void {
     const events = this.#services.responses.events(this.#scan);
     const added = events - this.#events;

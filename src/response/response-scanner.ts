@@ -1,26 +1,26 @@
 import type { AnswerForm, Usage } from '../core/types.js';
 
 export interface ResponseScanOptions {
-  /** The body is a stream of server-sent events. */
+  /** Whether the body is a stream of server-sent events. */
   readonly streaming: boolean;
-  /** How it tells its usage. */
+  /** Form of the usage. */
   readonly form: AnswerForm;
-  /** Model name as the engine writes it, and what the client is to read instead; both or neither. */
+  /** The engine's model name, and the name that the client is to read; both or neither. */
   readonly renameFrom?: string;
   readonly renameTo?: string;
 }
 
-/** What the response path needs of the core's scanner. Every open scan must be closed. */
+/** The part of the core's response scanner that the response path uses. Every open scan must be closed. */
 export interface ResponseScanner {
-  /** Start a scan; -1 when all scans of this thread are in use. */
+  /** Starts a scan; -1 when all scans of this thread are in use. */
   open(options: ResponseScanOptions): number;
   /**
-   * The next bytes; returns what to forward, valid until the next call. A few bytes may be held back until the next
-   * chunk; with `end` everything comes out.
+   * Scans the next bytes and returns the bytes to forward, valid until the next call. A few bytes may be held back
+   * until the next chunk; `end` returns all of them.
    */
   feed(id: number, chunk: Uint8Array, end: boolean): Uint8Array;
   usage(id: number): Usage;
-  /** Server-sent data events so far, the closing `[DONE]` not counted. */
+  /** Server-sent data events so far, without the closing `[DONE]`. */
   events(id: number): number;
   close(id: number): void;
 }

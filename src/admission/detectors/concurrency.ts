@@ -4,8 +4,8 @@ import { definePlugin } from '../../scheduling/plugin.js';
 import type { ConcurrencySettings } from '../settings.js';
 
 /**
- * What is in flight from here against what the endpoints may hold; hybrid is the mean over the endpoints of the larger
- * ratio (llm-d-router's concurrency-detector).
+ * Saturation by the requests in flight against the capacity of the endpoints. `hybrid` is the mean over the endpoints
+ * of the larger ratio (llm-d-router's concurrency-detector).
  */
 export function concurrency(table: EndpointTable, slots: readonly number[], settings: ConcurrencySettings): number {
   let requests = 0;

@@ -5,8 +5,8 @@ import { definePlugin } from '../../scheduling/plugin.js';
 import type { UtilizationSettings } from '../settings.js';
 
 /**
- * The mean of max(waiting / queue threshold, kv / kv threshold) over the endpoints; one whose signals are unknown or
- * stale counts as full (llm-d-router's utilization-detector).
+ * Mean of max(waiting / queue threshold, KV usage / KV threshold) over the endpoints. An endpoint with unknown or stale
+ * signals counts as full (llm-d-router's utilization-detector).
  */
 export function utilization(
   table: EndpointTable,
@@ -70,5 +70,5 @@ function settingsOf({
   return { type: 'utilization-detector', ...given, metricsStalenessMs };
 }
 
-/** Settings of a configuration that names no detector. */
+/** Settings of a configuration without a detector. */
 export const DEFAULT_SATURATION: UtilizationSettings = settingsOf(utilizationDetectorParameters.parse({}));

@@ -3,7 +3,7 @@ import { duration, durationMilliseconds, parseDuration } from '../../scheduling/
 import { definePlugin } from '../../scheduling/plugin.js';
 import type { OrderingSettings } from '../settings.js';
 
-/** What an ordering policy knows of a waiting request. */
+/** The part of a waiting request that ordering policies use. */
 export interface OrderedRequest {
   readonly enqueuedMs: number;
   /** End of its wait: arrival + time to live, or its own deadline. */
@@ -15,7 +15,7 @@ export interface OrderedRequest {
   readonly sequence: number;
 }
 
-/** Where a request sorts among those of its flow: the smallest goes next. */
+/** Sort key of a request among those of its flow; the smallest is next. */
 export function orderOf(settings: OrderingSettings, request: OrderedRequest): number {
   switch (settings.kind) {
     case 'arrival':

@@ -2,12 +2,12 @@ import { z } from 'zod';
 import { definePlugin } from '../../scheduling/plugin.js';
 import type { UsageLimitSettings } from '../settings.js';
 
-/** From this saturation on the soft reflective policy counts its ticks (llm-d-router). */
+/** Saturation from which the soft reflective policy counts its ticks (as in llm-d-router). */
 const TICKS_FROM = 0.5;
 
 /**
- * How full the pool may be for each band to go on: a band is held back while the saturation is not below its ceiling
- * (llm-d-router's usage limit policies).
+ * Ceilings of the bands: a band is held back while the saturation of the pool is not below its ceiling (llm-d-router's
+ * usage limit policies).
  */
 export class Ceilings {
   readonly #settings: UsageLimitSettings;
@@ -20,7 +20,7 @@ export class Ceilings {
   /**
    * @param priorities of the bands, highest first
    * @param saturation 1 or more = full
-   * @returns one ceiling per band, 0 to 1. Asking counts for the soft reflective policy: ask once per attempt to dispatch.
+   * @returns one ceiling per band, 0 to 1. The soft reflective policy counts calls: call once per attempt to dispatch.
    */
   at(priorities: readonly number[], saturation: number): readonly number[] {
     const settings = this.#settings;
@@ -51,7 +51,7 @@ export class Ceilings {
   }
 }
 
-/** How far down each band is: 0 for the highest, 1 for the lowest; 0 for a single one. */
+/** Relative rank of each band: 0 for the highest, 1 for the lowest; 0 for a single one. */
 function rankShares(priorities: readonly number[]): readonly number[] {
   const steps = Math.max(1, priorities.length - 1);
   return priorities.map((_, rank) => rank / steps);

@@ -20,32 +20,35 @@ export interface AdaptationControlOptions {
   /** The control thread's instance. */
   readonly core: CoreInstance;
   readonly settings: AdaptationSettings;
-  /** Let the profiles run in this variant from now on. */
+  /** Runs the profiles in this variant from the next decision on. */
   readonly run: (variant: ProgramVariant) => void;
   /** Configured weights of the scorers that a projection moves (ProgramPublisher.projected). */
   readonly projected: () => readonly number[];
   /** Slots of the live endpoints. */
   readonly slots: () => readonly number[];
   readonly seed: bigint;
-  /** The clock that labels are written by. */
+  /** Clock of the training samples. */
   readonly now: () => number;
   readonly log: Logger;
 }
 
-/** Labels are taken in four times a second: the rings hold many times as much at any rate that a thread can decide. */
+/**
+ * Interval between two readings of the sample rings. A ring holds many times the samples of one interval at any
+ * decision rate.
+ */
 const TICK_MS = 250;
 const SAVE_MS = 30_000;
-/** What the log says at the start. */
+/** Log line at the start, by mode. */
 const STARTS: Readonly<Record<AdaptationSettings['mode'], string>> = {
   off: 'the configured weights decide, nothing is learned',
   shadow: 'the configured weights decide, costs are learned and only shown (GET /debug/adaptation)',
   auto: 'the configured weights decide until learned costs are found no worse (GET /debug/adaptation)',
   always: 'learned costs decide, without a guard (GET /debug/adaptation)',
 };
-/** The guard draws from a row of its own. */
+/** Seed of the guard's own random sequence. */
 const GUARD_SEED = 0x6775617264n;
 
-/** The adaptation of a picker: gives the adapter its clock, and carries out what it says. Control thread only. */
+/** The adaptation of a picker: gives the adapter its clock and carries out its orders. Control thread only. */
 export class AdaptationControl {
   readonly #options: AdaptationControlOptions;
   readonly #log: Logger;
@@ -57,7 +60,7 @@ export class AdaptationControl {
   #timer: NodeJS.Timeout | undefined;
   #saveTimer: NodeJS.Timeout | undefined;
   #file: StateFile | undefined;
-  /** Labels that stand in the file already. */
+  /** Samples that the state file holds already. */
   #savedLabels = 0;
   readonly #saveProblems = new ReportOnce((problem) =>
     this.#log.error({ file: this.#file?.path }, `cannot keep what was learned: ${problem}`),
@@ -74,7 +77,7 @@ export class AdaptationControl {
     this.#file = fileOf(options.settings);
   }
 
-  /** Take up what an earlier run has learned, and begin to take in labels. */
+  /** Reads what an earlier run has learned and starts reading training samples. */
   async start(): Promise<void> {
     await this.#restore();
     const { mode, drive } = this.#settings;
@@ -83,7 +86,7 @@ export class AdaptationControl {
     this.#saveTimer = setInterval(() => this.#save(), SAVE_MS).unref();
   }
 
-  /** Ends when what was learned is in its file. */
+  /** Resolves when the learned state has been written to its file. */
   async stop(): Promise<void> {
     if (this.#timer === undefined) return;
     clearInterval(this.#timer);
@@ -93,7 +96,7 @@ export class AdaptationControl {
     await this.#save();
   }
 
-  /** Go on by other settings; what was learned stays when the model's own settings do. */
+  /** Changes the settings. The learned state stays while the settings of the model stay. */
   configure(settings: AdaptationSettings): void {
     const projected = this.#options.projected();
     const same = JSON.stringify([settings, projected]) === JSON.stringify([this.#settings, this.#projected]);
@@ -111,7 +114,10 @@ export class AdaptationControl {
     this.#log.info({ mode: settings.mode }, 'adaptation goes on with other settings');
   }
 
-  /** These endpoints are live now: new ones begin as fast as others of their hardware, those that have left are forgotten. */
+  /**
+   * Takes over the live endpoints. A new endpoint starts with the speed of others of its hardware; the state of an
+   * endpoint that has left is dropped.
+   */
   meet(live: readonly SlotAssignment[]): void {
     this.#live = live;
     const { hardwareLabel, mode } = this.#settings;

@@ -5,15 +5,15 @@ import { FileWatch } from '../../pool/discovery/file-watch.js';
 
 export interface CertificateWatchOptions {
   readonly folder: string;
-  /** The flag that names the folder. */
+  /** Name of the flag that set the folder, for messages. */
   readonly flag: string;
-  /** What is served now. */
+  /** The key pair in use. */
   readonly pair: KeyPair;
   readonly changed: (pair: KeyPair) => void;
   readonly report: (problem: string) => void;
 }
 
-/** Both files are written one after the other: quiet for this long means that they belong together. */
+/** Both files are written one after the other. Without a change for this long they belong together. */
 const SETTLE_MS = 250;
 
 /** Follows tls.crt and tls.key of a folder (`--enable-cert-reload`). A pair that cannot be used changes nothing. */

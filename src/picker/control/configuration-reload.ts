@@ -6,10 +6,10 @@ import type { Logger } from '../../operations/log.js';
 import { FileWatch, readBoundedFile } from '../../pool/discovery/file-watch.js';
 import type { FollowedConfiguration } from '../picker-options.js';
 
-/** What became of a changed configuration file. */
+/** Outcome of a changed configuration file. */
 export type ReloadOutcome = 'applied' | 'unchanged' | 'restart_required' | 'invalid';
 
-/** The counts of a picker whose configuration stays. */
+/** Counts of a picker that does not follow its configuration file. */
 export const NO_RELOADS: Readonly<Record<ReloadOutcome, number>> = {
   applied: 0,
   unchanged: 0,
@@ -19,23 +19,24 @@ export const NO_RELOADS: Readonly<Record<ReloadOutcome, number>> = {
 
 export interface ConfigurationReloadOptions {
   readonly followed: FollowedConfiguration;
-  /** What the picker has been started with. */
+  /** The running configuration. */
   readonly running: LoadedConfiguration;
-  /** Put a configuration in the place of the running one. An exception leaves the running one where it is. */
+  /** Replaces the running configuration. After an exception the old one still runs. */
   readonly apply: (next: LoadedConfiguration) => void;
   readonly log: Logger;
 }
 
 /**
- * Follows the configuration file (`--watch-config`). A new version is loaded and compiled beside the running one; it
- * takes its place when it is valid and needs no restart, otherwise nothing changes. One log line for each version.
+ * Follows the configuration file (`--watch-config`). A new version is loaded and compiled beside the running one. It
+ * replaces the running one when it is valid and needs no restart; otherwise nothing changes. One log line for each
+ * version.
  */
 export class ConfigurationReload {
   readonly #options: ConfigurationReloadOptions;
   readonly #log: Logger;
   readonly #counts: Record<ReloadOutcome, number> = { ...NO_RELOADS };
   #running: LoadedConfiguration;
-  /** The text that was looked at last. */
+  /** The text of the last version read. */
   #text: string | undefined;
   readonly #problems = new ReportOnce((problem) => this.#refuse(problem));
   #watch: FileWatch | undefined;
@@ -46,19 +47,19 @@ export class ConfigurationReload {
     this.#log = options.log.child({ part: 'configuration' });
   }
 
-  /** Versions so far by what became of them. */
+  /** Versions so far, by outcome. */
   get counts(): Readonly<Record<ReloadOutcome, number>> {
     return this.#counts;
   }
 
-  /** Ends when the file has been looked at once: what changed since it was loaded for the start counts already. */
+  /** Resolves after the first read of the file. A change since the load at the start counts as a version. */
   async start(): Promise<void> {
     const { followed } = this.#options;
     await this.#look();
     this.#watch = new FileWatch(followed.file, followed, () => this.#look());
   }
 
-  /** Ends when a look under way has ended. */
+  /** Resolves when a read under way has ended. */
   async stop(): Promise<void> {
     await this.#watch?.stop();
   }

@@ -16,7 +16,7 @@ import { type PoolSlot, poolStages } from '../../scheduling/filters/role-label.j
 import { PLAIN_BLOCK_TOKENS } from '../../scheduling/prompt-sizes.js';
 import { FLOWS_SHOWN, flowReport } from './flow-report.js';
 
-/** Before the end of a drain: for the answers to those that still wait. */
+/** Time before the end of a drain in which the remaining requests are answered. */
 const FAREWELL_MS = 500;
 
 export interface FlowControlOptions {
@@ -25,15 +25,18 @@ export interface FlowControlOptions {
   readonly shards: number;
   /** Endpoints that take requests now. */
   readonly pool: () => readonly PoolSlot[];
-  /** What endpoints have told. */
+  /** Last signals of an endpoint. */
   readonly signals: (slot: number) => Signals;
-  /** Tell its shard to end a request. */
+  /** Tells the shard of a request to end it. */
   readonly evictRequest: (evicted: Evicted) => void;
 }
 
-/** Saturation of the pool, 1 = full, by the halves of a request; the gate counts with the fuller one. */
+/**
+ * Saturation of the pool (1 = full) for the prefill and the decode half of a request. The capacity gate uses the larger
+ * one.
+ */
 export interface StageSaturation {
-  /** Undefined when no endpoint does this half. */
+  /** Undefined when no endpoint takes part in this half. */
   readonly prefill: number | undefined;
   readonly decode: number | undefined;
   /** Undefined without endpoints. */
@@ -42,10 +45,10 @@ export interface StageSaturation {
 
 type Signals = Pick<EndpointReading, 'waiting' | 'kvUsage' | 'signalTimeMs'>;
 
-/** Signals that are older say nothing about now to the learned limit (assembly/gate/learn.ts). */
+/** Largest age of signals that the learned limit uses (assembly/gate/learn.ts). */
 const FRESH_MS = 1_000;
 
-/** Flow control of a picker: the queues, the gate in the core, and the bell that wakes them. Control thread only. */
+/** Flow control of a picker: the queues, the capacity gate in the core, and the bell that wakes them. Control thread only. */
 export class FlowControl {
   readonly controller: FlowController;
   readonly gate: CapacityGate;
@@ -55,15 +58,15 @@ export class FlowControl {
   readonly #bell: Bell;
   readonly #pool: () => readonly PoolSlot[];
   readonly #signals: (slot: number) => Signals;
-  /** Writes of gate settings that met the lock of a dead thread. */
+  /** Retries for gate settings whose write met the lock of a dead thread. */
   readonly #writes = new LockRetry({ pauseMsMax: LOCK_RETRY_MS });
   #settings: FlowControlSettings;
   #gate: GateSettings;
-  /** Hears how long each dispatch took, in seconds. */
+  /** Reports the duration of each dispatch, in seconds. */
   dispatched: (seconds: number) => void = () => undefined;
   #closing: NodeJS.Timeout | undefined;
 
-  /** @throws Error when the gate cannot be opened: nobody else has the memory yet */
+  /** @throws Error when the gate cannot be opened, which needs a memory without other users */
   constructor({ core, configuration, shards, pool, signals, evictRequest }: FlowControlOptions) {
     const settings = configuration.flowControl!;
     const counts = new EnqueueRecorder(core);
@@ -107,7 +110,7 @@ export class FlowControl {
     return this.#settings.limits;
   }
 
-  /** Means over the endpoints; without endpoints that take part in a half of requests, of all there are. */
+  /** Means over the endpoints. Without endpoints for a half of requests, `effective` is the mean over the whole pool. */
   saturation(): StageSaturation {
     const now = poolClockMs();
     const pool = this.#pool();
@@ -120,7 +123,7 @@ export class FlowControl {
     return { prefill, decode, effective: this.gate.saturation(slots, now) };
   }
 
-  /** Endpoints whose signals the detector cannot use, missing or too old; undefined when it uses none. */
+  /** Endpoints whose signals are missing or too old for the detector; undefined when the detector uses none. */
   staleEndpoints(): { readonly detector: string; readonly endpoints: number } | undefined {
     const { mode } = this.#gate;
     if (mode !== 'utilization' && mode !== 'learned') return undefined;
@@ -133,12 +136,12 @@ export class FlowControl {
     return { detector, endpoints: stale.length };
   }
 
-  /** @param flows most flows to tell of each band */
+  /** @param flows bound on the flows listed per band */
   snapshot(flows: number): QueueSnapshot {
     return this.queues.snapshot(poolClockMs(), flows);
   }
 
-  /** What the debug page shows. @param describe name and requests in flight of a slot */
+  /** Content of the debug page. @param describe name and requests in flight of a slot */
   report(describe: (slot: number) => { readonly endpoint: string; readonly inflight: number }): object {
     const now = poolClockMs();
     return flowReport({
@@ -157,8 +160,8 @@ export class FlowControl {
   }
 
   /**
-   * Follow a new configuration. What waits keeps its place.
-   * @throws RangeError when it has more bands than there may be, with those in use; nothing has changed then
+   * Applies a new configuration. Waiting requests keep their places.
+   * @throws RangeError when its bands and those in use are more than the bound; nothing has changed then
    */
   configure(configuration: LoadedConfiguration): void {
     const settings = configuration.flowControl!;
@@ -184,7 +187,10 @@ export class FlowControl {
     });
   }
 
-  /** The picker ends in `drainMs`: what waits is served on, and what is left shortly before the end is told so. */
+  /**
+   * Ends the queues within `drainMs`. Waiting requests are dispatched until shortly before the end; the rest is
+   * answered then.
+   */
   drain(drainMs: number): void {
     clearTimeout(this.#closing);
     this.#closing = setTimeout(
@@ -200,7 +206,7 @@ export class FlowControl {
   }
 }
 
-/** When an endpoint has room, by the configured saturation detector; learned without one of the incumbent's. */
+/** Gate settings of the configured saturation detector; `learned` when none of llm-d-router's is configured. */
 function gateSettings({ saturationDetector }: LoadedConfiguration): GateSettings {
   if (saturationDetector === undefined) return { mode: 'learned' };
   if (saturationDetector.type === 'concurrency-detector') {

@@ -2,30 +2,30 @@ import type { Room } from '../../core/capacity-gate.js';
 import type { FlowEvent } from '../../flow-control/flow-controller.js';
 import type { QueueSnapshot } from '../../flow-control/queue-contract.js';
 
-/** Flows that are told of each band, those with most waiting. */
+/** Flows listed per band, those with most waiting requests first. */
 export const FLOWS_SHOWN = 20;
 
-/** One endpoint as the gate sees it. */
+/** One endpoint with the state of its gate. */
 export interface EndpointRoom extends Room {
   readonly endpoint: string;
   readonly inflight: number;
   readonly saturation: number | undefined;
 }
 
-/** What the debug page is made of. */
+/** Sources of the debug page. */
 export interface FlowReportSources {
   readonly mode: string;
   readonly snapshot: QueueSnapshot;
-  /** Part of every endpoint that a band may take, by priority. */
+  /** Share of every endpoint that a band may fill, by priority. */
   readonly ceilings: ReadonlyMap<number, number>;
   readonly saturation: number | undefined;
-  /** Part of every endpoint that this picker may fill. */
+  /** Share of every endpoint that this picker may fill. */
   readonly share: number;
   readonly endpoints: readonly EndpointRoom[];
   readonly events: readonly FlowEvent[];
 }
 
-/** The state of flow control for people: bands, flows, heads, ages, saturation, ceilings, and why the head waits. */
+/** The state of flow control as JSON: bands, flows, heads, ages, saturation, ceilings, and the reason why the head waits. */
 export function flowReport(sources: FlowReportSources): object {
   const { mode, snapshot, ceilings, saturation, share, endpoints, events } = sources;
   return {
@@ -37,7 +37,7 @@ export function flowReport(sources: FlowReportSources): object {
     bands: snapshot.bands.map((band) => ({ ...band, ceiling: ceilings.get(band.priority) ?? 1 })),
     endpoints: endpoints.map((room) => ({
       ...room,
-      // JSON knows no infinity: a limit that was never cut is none.
+      // JSON has no infinity: a limit that was never lowered is left out.
       limit: Number.isFinite(room.limit) ? room.limit : undefined,
       closedBy: closedBy(mode, share, room),
     })),
@@ -45,7 +45,7 @@ export function flowReport(sources: FlowReportSources): object {
   };
 }
 
-/** What keeps requests of the lowest band from an endpoint; empty = nothing. */
+/** The condition that keeps requests of the lowest band from an endpoint; empty = none. */
 function closedBy(mode: string, share: number, room: EndpointRoom): readonly string[] {
   if (mode !== 'learned') return (room.saturation ?? 0) >= 1 ? ['saturation'] : [];
   const reasons: string[] = [];

@@ -17,25 +17,25 @@ import { ModelsReader, type ServedModel } from '../../pool/sources/models-reader
 import { PageReader } from '../../pool/sources/page-reader.js';
 import type { PickerOptions } from '../picker-options.js';
 
-/** Longest page of a model server, another picker or an exporter. */
+/** Bound on a page of a model server, another picker or an exporter. */
 const PAGE_BYTES_MAX = 8 * 1024 * 1024;
-/** Longest list of models. */
+/** Bound on a list of models. */
 const MODELS_BYTES_MAX = 1024 * 1024;
-/** Models change rarely, and the list is read as JSON. */
+/** Interval between two reads of the lists of models, which change rarely and cost a JSON parse. */
 const MODELS_INTERVAL_MS = 1_000;
 
-/** Labels of multicluster-file-discovery and of nodes. */
+/** Labels of multicluster-file-discovery (`metricsAddress`, `metricsPort`) and of nodes (`nodeAddress`). */
 const METRICS_ADDRESS_LABEL = 'metricsAddress';
 const METRICS_PORT_LABEL = 'metricsPort';
 const NODE_ADDRESS_LABEL = 'nodeAddress';
 
-/** Where numbers go: the main signals of endpoints, and attributes by the number of their column. */
+/** Destinations of the fetched values: the main signals of endpoints, and attributes by the number of their column. */
 export interface InformerSinks extends SignalSink {
-  /** @returns false when it could not be written now */
+  /** @returns false when the values could not be written now */
   attributes(slot: number, generation: number, values: ReadonlyMap<number, number | undefined>): boolean;
 }
 
-/** All that is fetched from the endpoints of a picker. */
+/** All periodic fetches from the endpoints of a picker. */
 export class Informers {
   readonly #informers: readonly MetricsInformer[];
   readonly #models: ModelsReader | undefined;
@@ -65,15 +65,15 @@ export class Informers {
     );
   }
 
-  /** Models by endpoint id; undefined when nobody is asked for them. */
+  /** Models by endpoint id; undefined when the lists of models are not fetched. */
   get models(): ReadonlyMap<string, readonly ServedModel[]> | undefined {
     return this.#models?.models;
   }
 }
 
 /**
- * The informers that the configuration asks for: metrics of the model servers (none with
- * `dataLayer.injectDefaults: false`), further attributes that filters or scorers read, and lists of models.
+ * Informers of the configuration: metrics of the model servers (none with `dataLayer.injectDefaults: false`), further
+ * attributes that filters or scorers read, and lists of models.
  */
 export function createInformers(options: PickerOptions, core: CoreInstance, sinks: InformerSinks): Informers {
   const { configuration } = options;
@@ -104,7 +104,7 @@ function metricsInformer(options: PickerOptions, scanner: ExpositionScanner, sin
   });
 }
 
-/** None when no filter or scorer reads what the source tells. */
+/** The informer of one source; empty when no filter or scorer reads its attributes. */
 function attributeInformer(
   options: PickerOptions,
   { name, page, atNode, metrics }: AttributeSourceSettings,
@@ -134,7 +134,7 @@ function modelsInformer(options: PickerOptions, page: PageSettings, reader: Mode
   return new MetricsInformer({
     ...informerOptions(options, 'models-data-source', page),
     reader,
-    // What an endpoint served stays true until it tells otherwise or leaves.
+    // The models of an endpoint stay valid until the next list, or until the endpoint leaves.
     sink: { publish: () => true, stale: () => true },
     pageBytesMax: MODELS_BYTES_MAX,
     intervalMs,
@@ -165,15 +165,15 @@ function informerOptions(options: PickerOptions, name: string, page: PageSetting
 }
 
 interface Whereabouts {
-  /** In place of the endpoint's own. */
+  /** Port in place of the endpoint's own. */
   readonly port: number | undefined;
-  /** On the endpoint's node. */
+  /** Whether the page is on the endpoint's node. */
   readonly atNode: boolean;
-  /** The endpoints are clusters, whose labels may say where their metrics are. */
+  /** Whether the endpoints are clusters, whose labels may name the metrics address. */
   readonly clusters: boolean;
 }
 
-/** Where the page of an endpoint is. A label that is no port counts as absent. */
+/** Address of an endpoint's page. A label that is no port counts as absent. */
 export function locate({ address, hostName, port, labels }: Endpoint, where: Whereabouts): PageLocation {
   const node = where.atNode ? labels[NODE_ADDRESS_LABEL] : undefined;
   const metricsAddress = where.clusters ? labels[METRICS_ADDRESS_LABEL] : undefined;

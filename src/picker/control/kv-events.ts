@@ -12,7 +12,7 @@ export interface EngineEventOptions {
   readonly report: (problem: string) => void;
 }
 
-/** The KV events of the engines, followed when the configuration asks for it. */
+/** Follows the KV events of the engines when the configuration asks for it. */
 export class EngineEvents implements Part {
   readonly #options: EngineEventOptions;
   #feed: EventFeed | undefined;

@@ -16,8 +16,8 @@ export interface LatencyLearningOptions {
 }
 
 /**
- * Trains the latency model, and sends samples to the training server when there is one. Made before the first endpoint is
- * opened, so that an endpoint is predicted from its first request on.
+ * Trains the latency model and sends samples to the training server when one is configured. It is made before the first
+ * endpoint opens, so that predictions start with the endpoint's first request.
  */
 export class LatencyLearning implements Part {
   readonly trainer: LatencyTrainer;
@@ -30,7 +30,7 @@ export class LatencyLearning implements Part {
     this.trainer = new LatencyTrainer(options);
   }
 
-  /** Samples that the training server did not take; undefined when there is none. */
+  /** Samples that the training server did not take; undefined when none is configured. */
   get samplesLost(): number | undefined {
     return this.#client?.lost;
   }

@@ -19,7 +19,7 @@ import type { EngineEvents } from './kv-events.js';
 import type { LatencyLearning } from './latency-learning.js';
 import type { PoolController } from './pool-controller.js';
 
-/** What the page is made of. */
+/** Sources of the metrics page. */
 export interface MetricsPageSources {
   readonly options: PickerOptions;
   readonly core: CoreInstance;
@@ -32,7 +32,7 @@ export interface MetricsPageSources {
   readonly learning: LatencyLearning | undefined;
   readonly reload: ConfigurationReload | undefined;
   readonly counts: { readonly shardDeaths: number; readonly ejections: number };
-  /** Name of the profile of a number; undefined = there is none. */
+  /** Name of the profile with a number; undefined when there is none. */
   readonly profileOf: (profile: number) => string | undefined;
 }
 
@@ -45,7 +45,7 @@ export class MetricsPage implements Part {
     this.#sources = sources;
   }
 
-  /** 0 before the start. */
+  /** The port; 0 before the start. */
   get port(): number {
     return this.#server?.port ?? 0;
   }

@@ -6,7 +6,7 @@ import { writeLabels } from '../../scheduling/label-columns.js';
 import type { LabelSpecification, MaskSpecification, PrefixSettings } from '../../scheduling/program.js';
 import type { RulesMessage, ToShard } from '../messages.js';
 
-/** What the configuration says about the columns that this thread writes. */
+/** The part of the configuration that decides the columns of the control thread. */
 export interface PoolSettings {
   readonly masks: readonly MaskSpecification[];
   /** Number of the first mask in the core. */
@@ -18,20 +18,20 @@ export interface PoolControllerOptions {
   readonly table: EndpointTable;
   readonly slots: SlotTable;
   readonly settings: PoolSettings;
-  /** What the label columns say; the same for every configuration that runs without a restart. */
+  /** Content of the label columns; equal for every configuration that is applied without a restart. */
   readonly labels: readonly LabelSpecification[];
   readonly broadcast: (message: ToShard) => void;
   /** Whether every shard has applied this version. */
   readonly applied: (version: number) => boolean;
-  /** The set of endpoints that take requests has changed. */
+  /** Called when the set of endpoints that take requests has changed. */
   readonly changed: (assignments: readonly SlotAssignment[], gone: readonly number[]) => void;
   readonly report: (problem: string) => void;
 }
 
 /**
- * Carries what discovery says into shared memory, in the order that keeps every picked slot known to every shard:
- * a new endpoint is announced first and becomes live when all shards have applied it; a removed one stops being picked
- * before its slot is freed.
+ * Writes the result of discovery to shared memory. Every slot that can be picked is known to every shard: a new
+ * endpoint is announced first and becomes live when all shards have applied it; a removed one stops being picked before
+ * its slot is freed.
  */
 export class PoolController {
   readonly #options: PoolControllerOptions;
@@ -40,7 +40,7 @@ export class PoolController {
   #rules: RulesMessage = { objectives: [], rewrites: [] };
   #version = 0;
   #settings: PoolSettings;
-  /** Writes to the table, in their order: a slot must not be freed after it was given to the next endpoint. */
+  /** Writes to the table, in order: a slot must not be freed after its next endpoint has been written. */
   readonly #writes: LockRetry;
   #waiting: { version: number; added: readonly SlotAssignment[] }[] = [];
 
@@ -53,7 +53,7 @@ export class PoolController {
     });
   }
 
-  /** Write the columns by other settings from now on; masks with other numbers leave the old ones as they are. */
+  /** Writes the columns by other settings. Masks with other numbers leave the old ones in place. */
   configure(settings: PoolSettings): void {
     this.#settings = settings;
     this.#capacities.clear();
@@ -104,13 +104,13 @@ export class PoolController {
     );
   }
 
-  /** A shard has applied a version: endpoints that all shards know become live. */
+  /** Makes endpoints live that all shards know. Called when a shard has applied a version. */
   acknowledged(): void {
     const { table, applied } = this.#options;
     this.#waiting = this.#waiting.filter(({ version, added }) => {
       if (!applied(version)) return true;
       for (const { slot, generation } of added) {
-        // The slot may have gone to another endpoint meanwhile, which waits for a version of its own.
+        // The slot may have got another endpoint meanwhile, which waits for its own version.
         if (this.#assignments.get(slot)?.generation === generation)
           this.#writes.run(() => table.setState(slot, 'live'));
       }
@@ -134,14 +134,14 @@ export class PoolController {
     this.#writes.run(() => table.forget(slot));
   }
 
-  /** Signals of a scrape; also follows the engine's cache size. @returns false when they could not be written now */
+  /** Writes the signals of a scrape and follows the engine's cache size. @returns false when they could not be written now */
   publish(slot: number, generation: number, signals: EndpointSignals, nowMs: number): boolean {
     if (this.#assignments.get(slot)?.generation !== generation) return true;
     this.#followCapacity(slot, signals);
     return this.#options.table.publish(slot, signals, nowMs);
   }
 
-  /** The index counts in its own blocks, the engine in its own: the same number of tokens in both. */
+  /** The block sizes of the index and of the engine differ; both capacities are the same number of tokens. */
   #followCapacity(slot: number, { blockTokens, blockCount }: EndpointSignals): void {
     const { table } = this.#options;
     const { prefix } = this.#settings;
@@ -152,13 +152,13 @@ export class PoolController {
     table.setCapacity(slot, capacity);
   }
 
-  /** Named values by their column; undefined = unknown. @returns false when they could not be written now */
+  /** Writes named values by their column; undefined = unknown. @returns false when they could not be written now */
   publishAttributes(slot: number, generation: number, values: ReadonlyMap<number, number | undefined>): boolean {
     if (this.#assignments.get(slot)?.generation !== generation) return true;
     return [...values].every(([attribute, value]) => this.#options.table.setAttribute(slot, attribute, value));
   }
 
-  /** @returns false when it could not be written now */
+  /** @returns false when the mark could not be written now */
   stale(slot: number, generation: number): boolean {
     if (this.#assignments.get(slot)?.generation !== generation) return true;
     return this.#options.table.markStale(slot);

@@ -7,12 +7,12 @@ import type { PickerOptions } from '../picker-options.js';
 export interface PoolDiscoveryOptions {
   readonly discovery: Discovery;
   readonly apply: (state: PoolState) => void;
-  /** The first state has been applied. */
+  /** Called when the first state has been applied. */
   readonly loaded: () => void;
   readonly report: (problem: string) => void;
 }
 
-/** Carries what discovery says to the pool, from the first load on. */
+/** Feeds the pool from discovery, from the first load on. */
 export class PoolDiscovery implements Part {
   readonly #options: PoolDiscoveryOptions;
 
@@ -20,7 +20,7 @@ export class PoolDiscovery implements Part {
     this.#options = options;
   }
 
-  /** @throws with one line when discovery has nothing usable to start with */
+  /** @throws with one line when discovery has no usable first state */
   async start(): Promise<void> {
     const { discovery, apply, loaded, report } = this.#options;
     apply(await discovery.start(apply, report));
@@ -32,7 +32,7 @@ export class PoolDiscovery implements Part {
   }
 }
 
-/** Makes the discovery that the configuration names. */
+/** Makes the discovery of the configuration. */
 export function createDiscovery({ configuration }: PickerOptions, jobs: JobPool): Discovery {
   return createFileDiscovery({
     ...configuration.discovery!,

@@ -6,15 +6,15 @@ import type { CompiledScheduling } from '../../scheduling/program.js';
 import { type ProgramVariant, programOf } from '../../scheduling/program-variants.js';
 import type { PoolSettings } from './pool-controller.js';
 
-/** Programs with their masks where the core shall have them. */
+/** Programs with their mask numbers assigned. */
 export interface PlacedPrograms extends PoolSettings {
   /** Operations by number of the profile. */
   readonly profiles: readonly (readonly Operation[])[];
 }
 
 /**
- * Publishes the compiled profiles. A new set of programs gets masks that the running set does not use, so that a
- * decision sees either all of the old configuration or all of the new one. Control thread only.
+ * Publishes the compiled profiles. A new set of programs gets masks that the running set does not use, so a decision
+ * sees the whole old or the whole new configuration. Control thread only.
  */
 export class ProgramPublisher {
   readonly #table: ProgramTable;
@@ -28,7 +28,7 @@ export class ProgramPublisher {
     this.#maskCount = CORE.MASK_COUNT;
   }
 
-  /** Find room for the masks beside the running ones. @throws RangeError when there is none */
+  /** Assigns mask numbers beside the running ones. @throws RangeError when too few are free */
   place({ profiles, masks, prefix }: CompiledScheduling): PlacedPrograms {
     const firstMask = this.#roomFor(masks.length);
     return {
@@ -39,14 +39,14 @@ export class ProgramPublisher {
     };
   }
 
-  /** Let the profiles run these programs from now on; the masks must have been written. */
+  /** Makes the profiles run these programs. Their masks must have been written. */
   publish(placed: PlacedPrograms): void {
     this.#placed = placed;
     this.#write(placed);
     this.#running = { firstMask: placed.firstMask, masks: placed.masks.length };
   }
 
-  /** Run the profiles in this variant from now on. */
+  /** Runs the profiles in this variant. */
   run(variant: ProgramVariant): void {
     this.#variant = variant;
     if (this.#placed !== undefined) this.#write(this.#placed);
@@ -63,13 +63,13 @@ export class ProgramPublisher {
     }
   }
 
-  /** Configured weights of the scorers that a projection moves, in the order of the sums; empty = none does. */
+  /** Configured weights of the scorers that a projection moves, in the order of the sums; empty = none. */
   get projected(): readonly number[] {
     const operations = this.#placed?.profiles[this.#projectedProfile] ?? [];
     return projectedScorers(operations).map((i) => operations[i]!.weight);
   }
 
-  /** The first profile that can learn: the sums of several would be about different scorers. */
+  /** The first profile that can learn. Only one, because sums of two profiles stand for different scorers. */
   get #projectedProfile(): number {
     return this.#placed?.profiles.findIndex(canLearn) ?? -1;
   }
@@ -89,7 +89,7 @@ function withMasksFrom(first: number, operation: Operation): Operation {
   return { ...operation, parameters: [first + operation.parameters[0]!] };
 }
 
-/** Its last number is that of a mask and one more, or 0. */
+/** The operation's last number is a mask number plus 1, or 0 for none. */
 function withPrefillMaskFrom(first: number, operation: Operation): Operation {
   const [source = 0, streaming = 0, buffer = 1, mask = 0] = operation.parameters;
   return { ...operation, parameters: [source, streaming, buffer, mask === 0 ? 0 : mask + first] };

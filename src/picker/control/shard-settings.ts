@@ -5,7 +5,7 @@ import type { FlowControlSettings } from '../../flow-control/settings.js';
 import type { ConfiguredSettings, ShardFlowControl, ShardSettings } from '../messages.js';
 import type { PickerOptions } from '../picker-options.js';
 
-/** What every shard is told; bounds of the whole process are divided among the shards. */
+/** Settings of every shard. Bounds of the whole process are divided among the shards. */
 export function shardSettings(options: PickerOptions): ShardSettings {
   const { configuration, shards } = options;
   return {
@@ -38,7 +38,7 @@ export function shardSettings(options: PickerOptions): ShardSettings {
   };
 }
 
-/** The part of it that a configuration decides. */
+/** The settings that a configuration decides. */
 export function configuredSettings(configuration: LoadedConfiguration): ConfiguredSettings {
   const { flowControl } = configuration;
   return {

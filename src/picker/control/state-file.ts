@@ -1,9 +1,9 @@
 import { readFile, rename, writeFile } from 'node:fs/promises';
 
-/** A file that is replaced as a whole: a reader finds the old text or the new one, also after a crash. */
+/** A file that is replaced as a whole. A reader finds the old text or the new one, also after a crash. */
 export class StateFile {
   readonly #path: string;
-  /** Writes follow each other. */
+  /** The last write; writes run one after another. */
   #last: Promise<void> = Promise.resolve();
 
   constructor(path: string) {
@@ -14,7 +14,7 @@ export class StateFile {
     return this.#path;
   }
 
-  /** The text; undefined when there is no file. @throws when it cannot be read */
+  /** The text; undefined without a file. @throws when the file cannot be read */
   async read(): Promise<string | undefined> {
     try {
       return await readFile(this.#path, 'utf8');
@@ -24,7 +24,7 @@ export class StateFile {
     }
   }
 
-  /** @throws when it cannot be written; the old text is still there then */
+  /** @throws when the file cannot be written; the old text is still there then */
   write(text: string): Promise<void> {
     const next = async () => {
       const beside = `${this.#path}.new`;

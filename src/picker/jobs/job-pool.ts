@@ -2,18 +2,21 @@ import { Piscina } from 'piscina';
 import { type EndpointsFile, readEndpointsFile } from '../../pool/discovery/endpoints-file.js';
 import type { TokeniserThreads } from '../../request/tokens/local-source.js';
 
-/** Job threads end after this long without work. */
+/** Time without work after which a job thread ends. */
 const IDLE_MS = 5_000;
-/** More than this many waiting tasks are refused: something produces them faster than they can be done. */
+/** Bound on waiting tasks. More are refused, because their source is faster than the threads. */
 const WAITING_MAX = 64;
-/** An endpoints file up to this size is read on the spot in a few milliseconds; starting a thread costs more. */
+/**
+ * Bound on an endpoints file that is read without a job thread: it takes a few milliseconds, less than the start of a
+ * thread.
+ */
 const INLINE_BYTES_MAX = 32 * 1024;
 
 /** The job threads: a Piscina pool that exists only while there is work. */
 export class JobPool {
   #workers: Piscina | undefined;
 
-  /** Read an endpoints file, a large one on a job thread: a megabyte of YAML takes about a second. */
+  /** Reads an endpoints file. A large one goes to a job thread: a megabyte of YAML takes about a second. */
   readEndpoints(text: string, path: string): EndpointsFile | Promise<EndpointsFile> {
     return text.length <= INLINE_BYTES_MAX ? readEndpointsFile(text, path) : this.#run('readEndpoints', { text, path });
   }
@@ -30,7 +33,7 @@ export class JobPool {
     return this.#workers.run(task, { name }) as Promise<Result>;
   }
 
-  /** Threads alive now. */
+  /** Live threads. */
   get threads(): number {
     return this.#workers?.threads.length ?? 0;
   }
@@ -40,7 +43,10 @@ export class JobPool {
   }
 }
 
-/** Threads that cut prompts into tokens for one shard. They stay: reading a model's files takes about a second. */
+/**
+ * Threads that turn prompts into tokens for one shard. They stay alive, because reading a model's files takes about a
+ * second.
+ */
 export function startTokeniserThreads(count: number): TokeniserThreads {
   const workers = new Piscina({
     filename: new URL('./job.js', import.meta.url).href,

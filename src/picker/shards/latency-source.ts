@@ -15,13 +15,13 @@ function asksServers(prediction: Prediction): boolean {
   return prediction?.predicts === true && (prediction.servers?.prediction.length ?? 0) > 0;
 }
 
-/** What a scheduler needs when prediction servers are asked; undefined when none are. */
+/** Prediction settings of the scheduler; undefined when no prediction servers are asked. */
 export function servedBy(core: CoreInstance, prediction: Prediction): SchedulerOptions['served'] {
   if (!asksServers(prediction)) return undefined;
   return { predictions: new ServedPredictions(predictedColumns(core)), columns: endpointColumns(core) };
 }
 
-/** The prediction servers of a shard; undefined when it asks none. */
+/** Client of the prediction servers for one shard; undefined when none are asked. */
 export function createLatencySource(
   prediction: Prediction,
   scheduler: CoreScheduler,

@@ -1,6 +1,6 @@
 import type { HealthSource, ServingStatus } from '../../ingress/transport.js';
 
-/** A shard's copy of the process's health, kept by messages from the control thread. */
+/** A shard's copy of the process's health, updated by messages of the control thread. */
 export class MirroredHealth implements HealthSource {
   #statuses: ReadonlyMap<string, ServingStatus>;
   readonly #watchers = new Set<() => void>();

@@ -3,7 +3,7 @@ import { BroadcastChannel } from 'node:worker_threads';
 type Receive = (message: unknown) => void;
 
 /**
- * Channels between the instances that one plugin has on the shards of one picker.
+ * Channels between the instances of a plugin on the shards of one picker.
  * @param group name that these shards share
  */
 export class PluginChannels {
@@ -14,7 +14,7 @@ export class PluginChannels {
     this.#group = group;
   }
 
-  /** Join the channel of a plugin. @returns the way to send to all other shards */
+  /** Joins the channel of a plugin. @returns a function that sends to all other shards */
   join(plugin: string, receive: Receive): (message: unknown) => void {
     const channel = new BroadcastChannel(`pointsman ${this.#group} ${plugin}`);
     channel.onmessage = (event) => receive((event as { data: unknown }).data);
@@ -23,7 +23,7 @@ export class PluginChannels {
     return (message) => channel.postMessage(message);
   }
 
-  /** Leave all channels. */
+  /** Leaves all channels. */
   close(): void {
     for (const channel of this.#open) channel.close();
     this.#open.length = 0;

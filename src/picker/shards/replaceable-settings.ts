@@ -3,7 +3,7 @@ import type { StreamSettings } from '../../ingress/exchange.js';
 import { createDialects, type ParserName } from '../../request/dialects.js';
 import type { ConfiguredSettings } from '../messages.js';
 
-/** The settings of a shard from the configuration, with what its streams make of them. */
+/** Configured settings of a shard, with the stream settings derived from them. */
 export type ShardCurrent = ConfiguredSettings & StreamSettings;
 
 /** The settings of a shard that a reload of the configuration replaces as a whole. */
@@ -18,7 +18,7 @@ export class ReplaceableSettings implements CurrentSettings<ShardCurrent> {
     return this.#current;
   }
 
-  /** Takes effect for requests that begin from now on: those under way hold their dialect and their charges. */
+  /** Takes effect for requests that begin later. Requests under way keep their dialect and their charges. */
   replace(settings: ConfiguredSettings): void {
     this.#current = withStreamSettings(settings);
   }

@@ -41,7 +41,7 @@ export class ShardPlugins {
   readonly #definitions: ReadonlyMap<string, PluginDefinition>;
   readonly #channels: PluginChannels;
   readonly #services: HookServices;
-  /** Undefined when the configuration has none. */
+  /** Undefined when the configuration has no hook plugins. */
   readonly plugins: HookPlugins | undefined;
   readonly profileHandler: ProfileHandler;
 
@@ -73,13 +73,13 @@ export class ShardPlugins {
     this.profileHandler = makeProfileHandler(handler, definitions);
   }
 
-  /** Fills the hook plugins' columns for a profile; undefined when there is nothing to fill. */
+  /** Fills the hook plugins' columns for a profile; undefined when no plugin has a column. */
   get fillColumns(): HookColumnFiller | undefined {
     const { plugins } = this;
     return plugins === undefined ? undefined : (input, profile) => plugins.fill(input, profile);
   }
 
-  /** The scheduler of the shard: that of the profiles, or a plugin's, with the hook plugins around it. */
+  /** The scheduler of the shard: the profiles or a plugin's scheduler, with the hook plugins around it. */
   scheduler(profiles: GatedScheduler): GatedScheduler {
     const inner = this.#custom(profiles) ?? profiles;
     return this.plugins === undefined ? inner : new HookScheduler(inner, this.plugins);

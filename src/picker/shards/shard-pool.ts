@@ -14,12 +14,12 @@ export interface ShardPoolOptions {
   readonly control: CoreInstance;
   readonly settings: ShardSettings;
   readonly seed: bigint;
-  /** What a shard is started with at any time. */
+  /** Start data of a shard, current at the call. */
   readonly snapshot: () => PoolSnapshot;
   readonly message: (thread: number, message: FromShard) => void;
-  /** A shard died: its locks and charges have been reclaimed, a new one is on its way. */
+  /** Called when a shard has died. Its locks and charges have been released, and a new shard is starting. */
   readonly died: (thread: number, reason: string, released: number) => void;
-  /** A shard that had listened cannot be started again: the process had better end. */
+  /** Called when a shard that had listened cannot be started again; the process should end. */
   readonly failed: (error: Error) => void;
 }
 
@@ -28,29 +28,29 @@ interface Shard {
   readonly port: MessagePort;
   /** The Piscina task: settles when the shard ends. */
   readonly task: Promise<void>;
-  /** Runs out when the shard does not listen in time. */
+  /** Fires when the shard does not listen in time. */
   readonly starting: NodeJS.Timeout;
   /** Ends the task, also while it waits for a thread. */
   readonly giveUp: () => void;
-  /** Known when the task runs. */
+  /** Set once the task runs. */
   worker: Worker | undefined;
   listening: boolean;
-  /** Version of the endpoints that it has applied. */
+  /** Version of the endpoints that the shard has applied. */
   applied: number;
 }
 
-/** Restarts in a row without a shard that listened in between: then something is broken for good. */
+/** Bound on restarts in a row without a listening shard in between. More of them mean a permanent fault. */
 const RESTARTS_MAX = 5;
-/** Before the second restart in a row, doubled with each that follows: whoever holds the port may let it go. */
+/** Pause before the second restart in a row, doubled for each later one, so that a busy port can become free. */
 const RESTART_PAUSE_MS = 100;
-/** A thread takes about 0.1 s to listen; a thread that takes this long will not. */
+/** Start timeout of a shard, which normally listens after 0.1 s. */
 const START_MS_MAX = 30_000;
-/** Beyond the drain's own time: for the shards to close their connections and say so. */
+/** Time beyond the drain in which the shards close their connections and report it. */
 const CLOSING_MS = 500;
 
 /**
- * The shard threads: long-running Piscina tasks over one pool memory. A shard that dies is cleaned up after and started
- * again; the others go on.
+ * The shard threads: long-running Piscina tasks over one pool memory. After the death of a shard its state is reclaimed
+ * and it is started again; the other shards continue.
  */
 export class ShardPool {
   readonly #options: ShardPoolOptions;
@@ -58,7 +58,7 @@ export class ShardPool {
   #settings: ShardSettings;
   #stopping = false;
   #restarts = 0;
-  /** The first start: settled when all listen or one cannot. */
+  /** The first start: resolves when all shards listen, rejects when one cannot. */
   #start: PromiseWithResolvers<void> | undefined;
 
   constructor(options: ShardPoolOptions) {
@@ -67,20 +67,20 @@ export class ShardPool {
     options.workers.on('workerDestroy', () => setImmediate(() => this.#giveUpWaiting()));
   }
 
-  /** Start every shard; resolves to the port when all of them listen, rejects with a clear message otherwise. */
+  /** Starts every shard. Resolves to the port when all of them listen, rejects with a clear message otherwise. */
   async start(): Promise<number> {
     const { host, port, reusePort } = this.#settings;
-    // Sockets that share a port would share it with a stranger's, too.
+    // Sockets with SO_REUSEPORT would also share the port with another program.
     if (reusePort && port !== 0) await assertFree(host, port, 'grpc-port');
     const start = Promise.withResolvers<void>();
     this.#start = start;
-    // The first one binds, so that port 0 becomes one number for all and a busy port is told once.
+    // The first shard binds alone: port 0 becomes one number for all, and a busy port is reported once.
     this.#spawn(1);
     await start.promise;
     return this.#settings.port;
   }
 
-  /** Whether every shard listens and has applied version `version` of the endpoints. */
+  /** Whether every shard listens and has applied `version` of the endpoints. */
   hasApplied(version: number): boolean {
     for (const shard of this.#shards.values()) if (!shard.listening || shard.applied < version) return false;
     return this.#shards.size > 0;
@@ -90,7 +90,7 @@ export class ShardPool {
     return [...this.#shards.values()].filter((shard) => shard.listening).length;
   }
 
-  /** Worker threads, for tests that kill one. */
+  /** Worker threads, for tests that end one. */
   get workers(): Piscina {
     return this.#options.workers;
   }
@@ -150,20 +150,21 @@ export class ShardPool {
       this.#start.reject(reason);
       return;
     }
-    // Nothing of it may run any more when its locks are taken away.
+    // The thread must not run any more when its locks are taken away.
     await worker?.terminate();
     if (this.#stopping) return;
     this.#reclaim(thread, reason);
   }
 
   /**
-   * Release what a dead shard held, then start it again. Another shard that died inside a lock may have to be cleaned up
-   * after first: then some charges are left, and their thread number must not be used again before they are gone.
+   * Releases what a dead shard held, then starts it again. When another shard has died inside a lock, the release may
+   * have to wait for that shard's repair. Until then some charges remain, and their thread number must not be used
+   * again.
    */
   #reclaim(thread: number, reason: Error): void {
     const { call } = this.#options.control;
     let released = 0;
-    // One of its own for each death: the lock in the way may be that of a shard that is cleaned up after this one.
+    // One retry per death: the lock in the way may belong to a shard that is reclaimed after this one.
     new LockRetry({ pauseMsMax: LOCK_RETRY_MS }).run(() => {
       if (this.#stopping) return true;
       released += call.reclaimThread(thread) >>> 0;
@@ -187,7 +188,10 @@ export class ShardPool {
     } else this.#options.failed(new Error(`shard ${thread} cannot be started again: ${reason.message}`));
   }
 
-  /** Piscina does not replace a thread that dies while it loads: its task would wait for ever, a new one makes a thread. */
+  /**
+   * Piscina does not replace a thread that dies while it loads, and the task would wait for ever. A new task makes a
+   * thread.
+   */
   #giveUpWaiting(): void {
     if (this.#stopping || this.workers.threads.length >= this.#options.shards) return;
     for (const shard of this.#shards.values()) if (shard.worker === undefined) shard.giveUp();
@@ -197,18 +201,18 @@ export class ShardPool {
     for (const shard of this.#shards.values()) shard.port.postMessage(message);
   }
 
-  /** Tell one shard something; one that is just being started again hears nothing. */
+  /** Sends a message to one shard. A shard that is being restarted does not get it. */
   tell(thread: number, message: ToShard): void {
     this.#shards.get(thread)?.port.postMessage(message);
   }
 
-  /** Read and decide requests from now on by other settings, also in shards that start later. */
+  /** Replaces the settings of the shards for later requests, also in shards that start later. */
   replaceConfigured(settings: ConfiguredSettings): void {
     this.#settings = { ...this.#settings, ...settings };
     this.broadcast({ kind: 'configured', settings });
   }
 
-  /** Serve connections from now on with another certificate, also in shards that start later. */
+  /** Replaces the certificate of the shards for later connections, also in shards that start later. */
   replaceCertificate(pair: KeyPair): void {
     const { tls } = this.#settings;
     if (tls === undefined) return;
@@ -217,9 +221,9 @@ export class ShardPool {
   }
 
   /**
-   * Let every shard finish its streams, at most `timeoutMs`; then end the threads. They close their connections
-   * themselves, because a thread that is terminated while HTTP/2 reads aborts the process (nodejs/node#38418). A second
-   * call with a shorter time cuts the first one short.
+   * Waits up to `timeoutMs` for every shard to finish its streams, then ends the threads. The shards close their
+   * connections themselves, because a thread that is terminated while HTTP/2 reads aborts the process
+   * (nodejs/node#38418). A second call with a shorter time shortens the first.
    */
   async stop(timeoutMs: number): Promise<void> {
     this.#stopping = true;

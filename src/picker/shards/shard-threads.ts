@@ -1,9 +1,6 @@
 import { Piscina } from 'piscina';
 
-/**
- * The threads that shards run on. They load a shard's program at once and by themselves, so a process that makes them
- * first can read its configuration meanwhile.
- */
+/** Threads of the shards. They load a shard's program at once, so the process can read its configuration meanwhile. */
 export function startShardThreads(count: number): Piscina {
   const threads = new Piscina({
     filename: new URL('./shard.js', import.meta.url).href,
@@ -14,7 +11,7 @@ export function startShardThreads(count: number): Piscina {
     atomics: 'disabled',
     recordTiming: false,
   });
-  // A dying worker is reported by its task's rejection; this only keeps the event from being unhandled.
+  // A dying worker rejects its task; this handler only keeps the event from being unhandled.
   threads.on('error', () => {});
   return threads;
 }

@@ -31,13 +31,12 @@ import { ReplaceableSettings } from './replaceable-settings.js';
 import { type ShardPluginOptions, ShardPlugins, shardDefinitions } from './shard-plugins.js';
 import { createTokenSource } from './token-sources.js';
 
-/** Seed of the generator of the plugins, apart from the one of the picks, which they must not change. */
+/** Seed of the plugins' random generator. It is apart from the generator of the picks, which plugins must not change. */
 const PLUGIN_SEED = 0x706c7567n;
 
 /**
- * A shard: ext_proc connections in, decisions out. Runs until it is told to drain and its streams have ended.
- * Called by Piscina as a long-running task. Rejects with one line when the port cannot be bound, and with an exception
- * that nobody caught.
+ * A shard: takes ext_proc connections and makes decisions until it is drained and its streams have ended. Called by
+ * Piscina as a long-running task. Rejects with one line when the port cannot be bound, and with any uncaught exception.
  */
 export async function shard(start: ShardStart): Promise<void> {
   start.control.postMessage({ kind: 'started', threadId } satisfies FromShard);
@@ -45,7 +44,7 @@ export async function shard(start: ShardStart): Promise<void> {
   await new Shard(start, definitions, await createTransport(start.settings.transport)).run();
 }
 
-/** What a shard does with each kind of message. */
+/** Handler for each kind of message. */
 type MessageTable = { readonly [Kind in ToShard['kind']]: (message: Extract<ToShard, { kind: Kind }>) => void };
 
 class Shard {
@@ -64,7 +63,7 @@ class Shard {
   readonly #plugins: ShardPlugins;
   readonly #decider: Decider;
   readonly #late = new LockRetry();
-  /** Where requests wait; undefined while flow control is off, which only a restart changes. */
+  /** Waiting requests; undefined while flow control is off, which only a restart changes. */
   readonly #line: WaitingLine | undefined;
   readonly #evictable = new EvictableRequests();
   readonly #drained = Promise.withResolvers<void>();
@@ -215,7 +214,7 @@ class Shard {
   #admission(): LegacyAdmission {
     const table = new EndpointTable(this.#core);
     return new LegacyAdmission(({ subset }) => {
-      // With flow control nobody is turned away before the queues.
+      // With flow control the queues decide about every request.
       if (this.#line !== undefined) return 0;
       const slots = subset === undefined ? this.#directory.slots() : this.#directory.resolve(subset);
       return saturation(table, slots, this.#settings.current.saturation, poolClockMs());
@@ -264,8 +263,8 @@ function transportOptions(settings: ShardSettings, budget: ByteBudget): Transpor
 }
 
 /**
- * Rejects with an exception that nobody caught. The shard then closes its connections itself: a thread that ends while
- * HTTP/2 is reading takes the whole process along (nodejs/node#38418), and so does closing in the middle of a read
+ * Rejects with an uncaught exception. The shard then closes its connections itself, because a thread that ends while
+ * HTTP/2 is reading ends the whole process (nodejs/node#38418). Closing in the middle of a read does so too
  * (nodejs/node#64850), hence the wait for the next turn.
  */
 function uncaughtFailure(): Promise<never> {

@@ -6,7 +6,7 @@ import type { EndpointDirectory } from '../../scheduling/endpoint-directory.js';
 import { startTokeniserThreads } from '../jobs/job-pool.js';
 
 /**
- * Where a shard gets the tokens of prompts from; undefined = they are estimated.
+ * Token source of a shard's prompts; undefined = tokens are estimated.
  * @throws with one line when the tokeniser's files cannot be used
  */
 export async function createTokenSource(
@@ -21,7 +21,7 @@ export async function createTokenSource(
   return source;
 }
 
-/** Base URLs of the endpoints, one after the other. */
+/** Base URLs of the endpoints in turn. */
 function endpointsInTurn(directory: EndpointDirectory): () => string | undefined {
   let turn = 0;
   return () => {

@@ -3,7 +3,7 @@ import { PromptKind } from '../../core/types.js';
 import type { LocalTokenSettings } from './settings.js';
 import type { PromptBody, Tokenised, TokenSource } from './token-source.js';
 
-/** What a job thread is asked. */
+/** Task of a job thread. */
 export interface TokeniseTask {
   readonly folder: string;
   /** `load` only reads the files. */
@@ -11,7 +11,7 @@ export interface TokeniseTask {
   readonly body: Uint8Array;
 }
 
-/** Threads that do it. */
+/** The threads that run the tasks. */
 export interface TokeniserThreads {
   /** Rejects with one line when the files or the prompt cannot be read. */
   run(task: TokeniseTask): Promise<Uint32Array>;
@@ -20,10 +20,10 @@ export interface TokeniserThreads {
   close(): Promise<void>;
 }
 
-/** Prompts that may wait on one shard: what is beyond would wait longer than it is worth. */
+/** Bound on the waiting prompts of one shard. A longer queue would cost more time than the tokens save. */
 const WAITING_MAX = 64;
 
-/** Cuts prompts by the model's own tokeniser files, on threads of its own. */
+/** Turns prompts into tokens by the model's own tokeniser files, on separate threads. */
 export class LocalSource implements TokenSource {
   readonly #settings: LocalTokenSettings;
   readonly #threads: TokeniserThreads;
@@ -33,7 +33,7 @@ export class LocalSource implements TokenSource {
     this.#threads = threads;
   }
 
-  /** Read the files. @throws with one line that names the parameter */
+  /** Reads the files. @throws with one line that names the parameter */
   async prepare(): Promise<void> {
     const { folder } = this.#settings;
     try {
@@ -51,7 +51,7 @@ export class LocalSource implements TokenSource {
     if (this.#threads.waiting >= WAITING_MAX) return { outcome: 'busy', why: `${WAITING_MAX} prompts wait already` };
     const { folder, timeoutMs } = this.#settings;
     const what = prompt === PromptKind.chat ? 'chat' : 'completion';
-    // The threads go on with a prompt that nobody waits for any more: ending them would cost the files they have read.
+    // A thread finishes a prompt whose request has ended. Ending the thread would lose the files that it has read.
     const over = new AbortController();
     const late = sleep(timeoutMs, undefined, { signal: AbortSignal.any([signal, over.signal]) }).then(
       (): Tokenised => ({ outcome: 'late', why: `not cut within ${timeoutMs} ms` }),

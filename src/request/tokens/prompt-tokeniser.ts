@@ -8,27 +8,27 @@ export interface TokeniserFiles {
   readonly tokenizer: object;
   /** `tokenizer_config.json`, parsed; empty when the model has none. */
   readonly config: Readonly<Record<string, unknown>>;
-  /** `chat_template.jinja`; undefined = the template stands in the configuration, or there is none. */
+  /** `chat_template.jinja`; undefined = the configuration holds the template, or there is none. */
   readonly template: string | undefined;
 }
 
-/** A prompt that this tokeniser cannot cut as the engine would. */
+/** A prompt that this tokeniser cannot turn into the engine's tokens. */
 export class UnreadablePrompt extends Error {}
 
 /** A request body, parsed. */
 type Body = Readonly<Record<string, unknown>>;
 
-/** Bytes that remembered segments may take on one thread. */
+/** Bound on the bytes of the remembered segments of one thread. */
 const CACHE_BYTES = 64 * 1024 * 1024;
-/** Shorter texts are cut as fast as they are looked up. */
+/** Length from which texts are remembered. Shorter ones are tokenised as fast as they are looked up. */
 const REMEMBERED_CHARACTERS = 32;
 
 /**
- * Cuts prompts into the tokens of one model: template, special tokens, text between them.
+ * Turns prompts into the tokens of one model: template, special tokens, and the text between them.
  *
- * Special tokens are cut out of a text before anything else looks at it, so the ids of a text are the ids of the pieces
- * between them, one behind the other. The pieces are remembered: of a conversation that has grown only what is new is
- * cut. Whether this holds for a model is tried when it is loaded; where it does not, texts are cut as a whole.
+ * Special tokens are cut out of a text first, so the ids of a text are the ids of the pieces between them, in order.
+ * The pieces are remembered: of a conversation that has grown, only the new pieces are tokenised. This property is
+ * tested when the model is loaded. A model without it has its texts tokenised as a whole.
  */
 export class PromptTokeniser {
   readonly #tokenizer: Tokenizer;
@@ -37,7 +37,7 @@ export class PromptTokeniser {
   readonly #special: ReadonlyMap<string, number>;
   readonly #cut: RegExp | undefined;
   readonly #cache = new SegmentCache(CACHE_BYTES);
-  /** What goes before and behind a text that is to have special tokens around it; undefined = cannot be told apart. */
+  /** Ids before and after a text with special tokens around it; undefined = they cannot be separated from the text. */
   readonly #frame: { readonly before: readonly number[]; readonly behind: readonly number[] } | undefined;
 
   constructor({ tokenizer, config, template }: TokeniserFiles) {
@@ -49,7 +49,7 @@ export class PromptTokeniser {
     this.#frame = this.#findFrame();
   }
 
-  /** Whether pieces of texts are remembered. */
+  /** Whether pieces of text are remembered. */
   get remembers(): boolean {
     return this.#cut !== undefined;
   }
@@ -92,7 +92,7 @@ export class PromptTokeniser {
     });
   }
 
-  /** `bos_token` and the like, for templates. */
+  /** `bos_token` and similar names, for templates. */
   #specialNames(): Readonly<Record<string, string>> {
     const named = Object.entries(this.#config).flatMap(([name, value]) => {
       if (!name.endsWith('_token')) return [];
@@ -129,7 +129,7 @@ export class PromptTokeniser {
     return Uint32Array.from(this.#tokenizer.encode(text, { add_special_tokens: special }).ids);
   }
 
-  /** The expression that finds special tokens, unless cutting there gives other ids than cutting the whole text. */
+  /** The expression that finds special tokens; undefined when cutting there gives other ids than the whole text. */
   #cutsAtSpecialTokens(): RegExp | undefined {
     const tokens = [...this.#special.keys()].sort((a, b) => b.length - a.length);
     if (tokens.length === 0) return undefined;
@@ -152,7 +152,7 @@ export class PromptTokeniser {
   }
 }
 
-/** Added tokens that are found in a text as they stand, whatever is around them. */
+/** Added tokens that are found in a text regardless of the characters around them. */
 function specialTokens(tokenizer: Tokenizer): ReadonlyMap<string, number> {
   const found = [...tokenizer.get_added_tokens_decoder()].filter(
     ([, token]) => !token.lstrip && !token.rstrip && !token.single_word && !token.normalized,
@@ -171,7 +171,10 @@ function templatesOf(
   return new Map(named.map(({ name, template }) => [name, new Template(template)]));
 }
 
-/** Parts of text become one text, as vLLM makes it; others have placeholders that only the engine knows. */
+/**
+ * Joins the text parts of a message, as vLLM does. @throws UnreadablePrompt for other parts, whose placeholders only
+ * the engine knows
+ */
 function plainMessage(message: unknown): unknown {
   const { content } = (message ?? {}) as { readonly content?: unknown };
   if (!Array.isArray(content)) return message;

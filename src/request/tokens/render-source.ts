@@ -6,12 +6,12 @@ import { renderedTokens } from './rendered-tokens.js';
 import type { RenderSettings } from './settings.js';
 import type { PromptBody, Tokenised, TokenSource } from './token-source.js';
 
-/** Idle connections that stay open to one server, and how long; the incumbent's numbers. */
+/** Bound on the idle connections to one server, and how long they stay open. The numbers are llm-d-router's. */
 const CONNECTIONS = 16;
 const KEEP_ALIVE_MS = 90_000;
-/** Prompts that may wait for their tokens on one shard: what is beyond would wait longer than it is worth. */
+/** Bound on the open requests for tokens of one shard. A longer queue would cost more time than the tokens save. */
 const OPEN_MAX = 256;
-/** A token takes at most eleven characters of the answer, and no model has windows of more than some millions. */
+/** Bound on an answer in bytes: a token takes at most 11 characters, and models have windows of at most some millions. */
 const ANSWER_BYTES_MAX = 64 * 1024 * 1024;
 
 const PATHS: ReadonlyMap<PromptKind, string> = new Map([
@@ -19,13 +19,13 @@ const PATHS: ReadonlyMap<PromptKind, string> = new Map([
   [PromptKind.chat, '/v1/chat/completions/render'],
 ]);
 
-/** Fields that a message has only when it consists of parts that have to be fetched or decoded. */
+/** Fields of a message with parts that have to be fetched or decoded. */
 const PART_FIELDS = ['"image_url"', '"video_url"', '"audio_url"', '"input_audio"'].map((field) => Buffer.from(field));
 
-/** Statuses by which a server judges the prompt, not itself. */
+/** Statuses that concern the prompt, not the server's health. */
 const PROMPT_STATUSES: readonly number[] = [400, 413, 422];
 
-/** Asks vLLM's render endpoints for the tokens of prompts: the body goes there as it is, with the model's name changed. */
+/** Fetches the tokens of prompts from vLLM's render endpoints. The body is sent unchanged but for the model's name. */
 export class RenderSource implements TokenSource {
   readonly #settings: RenderSettings;
   readonly #target: () => string | undefined;
@@ -38,7 +38,7 @@ export class RenderSource implements TokenSource {
   #open = 0;
 
   /**
-   * @param target base URL of the next endpoint to ask, where the settings name no URL; undefined = there is none
+   * @param target base URL of the next endpoint, used when the settings name no URL; undefined = there is none
    * @param now milliseconds of a monotonic clock
    */
   constructor(settings: RenderSettings, target: () => string | undefined, now: () => number) {
@@ -69,7 +69,7 @@ export class RenderSource implements TokenSource {
       this.#pause.succeeded();
       return { outcome: 'tokenised', tokens };
     } catch (error) {
-      // A client that went away, or sent what no model takes, says nothing about the server.
+      // A cancelled request or a refused prompt is no failure of the server.
       if (!signal.aborted && !judgesPrompt(error)) this.#pause.failed();
       const outcome = deadline.aborted ? 'late' : 'failed';
       return { outcome, why: `${base} has not rendered a prompt: ${(error as Error).message}` };

@@ -1,11 +1,11 @@
 import type { PromptFeature, PromptTokens } from '../../core/token-chain.js';
 
-/** A render server's answer does not say what it should. */
+/** An answer of a render server that has not the expected shape. */
 export class UnusableAnswer extends Error {}
 
 /**
- * The tokens in the answer of a render server: `{token_ids, features?}`, or a list of such, one for each prompt of the
- * request, which are taken one behind the other.
+ * Tokens from the answer of a render server: `{token_ids, features?}`, or a list with one such object for each prompt
+ * of the request, which are joined.
  * @throws UnusableAnswer
  */
 export function renderedTokens(text: string): PromptTokens {
@@ -44,7 +44,7 @@ function isRendered(value: unknown): value is RenderedPrompt {
   return Array.isArray(ids) && ids.every((id) => Number.isInteger(id) && id >= 0 && id <= 0xffff_ffff);
 }
 
-/** vLLM's `features`: for each modality the hashes of the items and where their placeholders stand, in the same order. */
+/** Reads vLLM's `features`: for each modality the hashes of the items and the ranges of their placeholders, in one order. */
 function featuresOf({ features, token_ids }: RenderedPrompt): readonly PromptFeature[] {
   const { mm_hashes: hashes, mm_placeholders: places } = (features ?? {}) as {
     readonly mm_hashes?: Readonly<Record<string, unknown>>;

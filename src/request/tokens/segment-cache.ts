@@ -1,7 +1,7 @@
-/** What an entry costs beside its text and ids: its places in the map, measured roughly. */
+/** Estimated bytes of an entry besides its text and ids: its places in the map. */
 const ENTRY_BYTES = 160;
 
-/** Token ids by text, the least recently used forgotten first. */
+/** Token ids by text; the least recently used entry is dropped first. */
 export class SegmentCache {
   readonly #bytesMost: number;
   readonly #entries = new Map<string, Uint32Array>();
@@ -15,11 +15,11 @@ export class SegmentCache {
     return this.#bytes;
   }
 
-  /** The ids of a text, made by `make` when they are not known. */
+  /** The ids of a text; `make` is called for a new text. */
   ids(text: string, make: (text: string) => Uint32Array): Uint32Array {
     const known = this.#entries.get(text);
     if (known !== undefined) {
-      // A map keeps the order of insertion: the front is what was used longest ago.
+      // A map keeps the order of insertion, so the first entry is the least recently used.
       this.#entries.delete(text);
       this.#entries.set(text, known);
       return known;

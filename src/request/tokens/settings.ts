@@ -3,9 +3,9 @@ export interface RenderSettings {
   readonly kind: 'render';
   /** Base URL without a slash at its end; undefined = the endpoints of the pool in turn. */
   readonly url: string | undefined;
-  /** Name of the model as that server knows it. */
+  /** Name of the model on that server. */
   readonly modelName: string;
-  /** Deadlines in milliseconds: of text, and of messages with parts, for which images may have to be fetched. */
+  /** Deadlines in milliseconds: for text, and for messages with parts, whose images may have to be fetched. */
   readonly timeoutMs: number;
   readonly partsTimeoutMs: number;
 }
@@ -17,9 +17,9 @@ export interface LocalTokenSettings {
   readonly folder: string;
   /** Deadline in milliseconds. */
   readonly timeoutMs: number;
-  /** Threads that cut prompts, for each shard. */
+  /** Tokeniser threads of each shard. */
   readonly threads: number;
 }
 
-/** Where the tokens of prompts come from, instead of an estimate. */
+/** Source of prompt tokens in place of the estimate. */
 export type TokenSettings = RenderSettings | LocalTokenSettings;

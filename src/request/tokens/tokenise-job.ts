@@ -4,10 +4,10 @@ import type { TokeniseTask } from './local-source.js';
 import type { TokeniserFiles } from './prompt-tokeniser.js';
 import { PromptTokeniser } from './prompt-tokeniser.js';
 
-/** The tokenisers of this thread by folder: a configuration has one. */
+/** The tokenisers of this thread by folder. A configuration has one. */
 const tokenisers = new Map<string, PromptTokeniser>();
 
-/** Cut the prompt of one body. @throws with one line when it cannot be cut, or the files cannot be read */
+/** Tokenises the prompt of one body. @throws with one line when the prompt or the files cannot be read */
 export function tokeniseBody({ folder, what, body }: TokeniseTask): Uint32Array {
   let tokeniser = tokenisers.get(folder);
   if (tokeniser === undefined) {
@@ -19,7 +19,7 @@ export function tokeniseBody({ folder, what, body }: TokeniseTask): Uint32Array 
   return what === 'chat' ? tokeniser.chat(parsed) : tokeniser.completion(parsed);
 }
 
-/** Read the tokeniser files of a folder. @throws with one line that names the file */
+/** Reads the tokeniser files of a folder. @throws with one line that names the file */
 export function readTokeniserFiles(folder: string): TokeniserFiles {
   const tokenizer = json(folder, 'tokenizer.json');
   if (tokenizer === undefined) throw new Error(`${join(folder, 'tokenizer.json')} does not exist`);

@@ -6,7 +6,10 @@ import type { Lanes } from '../../lanes.js';
 import { NONE, type RequestSlab } from '../../request-slab.js';
 import type { Fairness } from './fairness.js';
 
-/** Global strict: of all that wait the best by the band's order, whichever flow it is in. One lane a class. */
+/**
+ * Global strict: the best of all waiting requests by the band's order, regardless of its flow. One lane per candidate
+ * set.
+ */
 export class BestHead implements Fairness {
   readonly oneLane = true;
   readonly #requests: RequestSlab;
@@ -38,7 +41,7 @@ export class BestHead implements Fairness {
     return best;
   }
 
-  // Flows have no accounts here.
+  // This policy has no accounts of flows.
   wake(): void {}
   headChanged(): void {}
   dispatched(): void {}

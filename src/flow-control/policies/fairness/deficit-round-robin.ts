@@ -6,8 +6,8 @@ import type { TagRule } from './tagged.js';
 
 /**
  * Deficit round robin (Shreedhar, Varghese 1995) in tokens, in the form that may overdraw: a flow is served until its
- * quantum is used up and pays the rest back with the quanta of coming rounds. The tag is the round in which it goes next, so
- * that rounds in which it only pays back cost nothing; `credit` is what is left of its quantum, always above 0.
+ * quantum is used up, and the excess is taken off the quanta of coming rounds. The tag is the round of its next turn,
+ * so that rounds without service cost nothing. `credit` is the rest of its quantum, always above 0.
  */
 export function deficitRoundRobin(quantumTokens: number): TagRule {
   const pay = ({ tag, credit, weight }: FlowTable, flow: number, tokens: number) => {
@@ -19,7 +19,8 @@ export function deficitRoundRobin(quantumTokens: number): TagRule {
   };
   return {
     wake({ tag, credit, weight }, flow, reached) {
-      // Who comes back within the round goes on with what is left, or one request at a time would get it all.
+      // A flow that returns within the round keeps its rest. Otherwise a flow with one request at a time would get a
+      // full quantum for each.
       if (tag[flow]! >= reached && credit[flow]! > 0) return;
       tag[flow] = Math.max(tag[flow]!, reached);
       credit[flow] = quantumTokens * weight[flow]!;

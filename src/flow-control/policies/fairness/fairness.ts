@@ -1,30 +1,31 @@
 /**
- * How the lanes of one band take turns. A policy keeps the lanes of each class apart, since which classes have an open
- * endpoint changes from one dispatch to the next; the accounts of flows, which it sorts by, go through all classes.
+ * Order in which the lanes of one band take turns. A policy keeps the lanes of each candidate set apart, because the
+ * sets with an open endpoint change from one dispatch to the next. The accounts of flows, which it sorts by, cover all
+ * sets.
  */
 export interface Fairness {
-  /** One lane holds the requests of all flows of a class: the band's order alone decides. */
+  /** Whether one lane holds the requests of all flows of a candidate set, so that only the band's order counts. */
   readonly oneLane: boolean;
-  /** A flow that has nothing waiting gets a request, which will stand in this class. */
+  /** Called when a flow without waiting requests gets one, which will wait in this candidate set. */
   wake(flow: number, classOf: number): void;
-  /** A lane has its first request. */
+  /** Called when a lane has its first request. */
   add(lane: number): void;
-  /** A lane has lost its last request. */
+  /** Called when a lane has lost its last request. */
   remove(lane: number): void;
-  /** Another request is the lane's head. */
+  /** Called when the head of a lane has changed. */
   headChanged(lane: number): void;
-  /** The lane that goes next among the classes of two words, each of which has a lane. */
+  /** The next lane among the candidate sets of two words, each of which has a lane. */
   choose(low: number, high: number): number;
-  /** The head of a lane was dispatched and will cost about so many tokens. */
+  /** Called after the dispatch of a lane's head with its estimated cost in tokens. */
   dispatched(lane: number, flow: number, tokens: number): void;
-  /** A running request of the flow uses more than was paid for. */
+  /** Charges tokens that a running request of the flow uses beyond its payment. */
   used(flow: number, tokens: number): void;
-  /** A request of the flow has used less than was paid for, or was not placed after all. */
+  /** Returns tokens of a request that used less than its payment or was not placed. */
   unused(flow: number, tokens: number): void;
-  /** A request of the flow is over. */
+  /** Called at the end of a request of the flow. */
   served(flow: number, promptTokens: number, outputTokens: number, nowMs: number): void;
-  /** A number of a class means other candidates from now on. */
+  /** Called when a number of a candidate set means other candidates. */
   newClass(classOf: number): void;
-  /** Time goes on: called before `choose`. */
+  /** Sets the time; called before `choose`. */
   at(nowMs: number): void;
 }

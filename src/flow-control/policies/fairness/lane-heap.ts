@@ -41,7 +41,7 @@ export class LaneHeap {
     this.changed(last);
   }
 
-  /** The lane's key or tie has changed. */
+  /** Restores the order after a change of the lane's key or tie. */
   changed(lane: number): void {
     this.#rise(this.#lanes.place[lane]!);
     this.#sink(this.#lanes.place[lane]!);

@@ -7,9 +7,9 @@ import { NONE, type RequestSlab } from '../../request-slab.js';
 import type { Fairness } from './fairness.js';
 import { ServiceHeap, type Slope } from './service-heap.js';
 
-/** Half-lives after which the common scale of the services is taken back, well inside the range of a double. */
+/** Half-lives after which the common scale of the services is reset, well inside the range of a double. */
 const RESCALE_HALF_LIVES = 500;
-/** Score of all flows on a measure in which none differs (llm-d-router). */
+/** Score of all flows on a measure without differences (as in llm-d-router). */
 const NO_RANGE = 0;
 
 export interface ProgramAwareSettings {
@@ -19,10 +19,10 @@ export interface ProgramAwareSettings {
 }
 
 /**
- * Least attained service as llm-d-router's program-aware-fairness: highest of
- * `serviceWeight · (1 − normalised service) + headWaitWeight · normalised wait of the head`, both normalised over all flows of the
- * band that wait. Service is prompt tokens + 2 × output tokens and halves every half-life. Since all services fade alike, what is added
- * later is written larger instead, and the order of flows changes only when one of them is served.
+ * Least attained service as llm-d-router's program-aware-fairness: highest of `serviceWeight · (1 − normalised service)
+ * + headWaitWeight · normalised wait of the head`, both normalised over all waiting flows of the band. Service is
+ * prompt tokens + 2 × output tokens and halves every half-life. All services fade alike, so later service is written in
+ * larger units instead, and the order of flows changes only when one of them is served.
  */
 export class ProgramAware implements Fairness {
   readonly oneLane = false;
@@ -119,7 +119,7 @@ export class ProgramAware implements Fairness {
     return slope.service * service[this.#lanes.flow[lane]!]! + slope.arrival * arrival;
   }
 
-  /** The score as a line: its constant part is the same for all lanes, and its sign is turned. */
+  /** The score as a line: its constant part, equal for all lanes, is left out, and its sign is reversed. */
   #slope(): Slope {
     let [least, most, earliest, latest] = [Infinity, -Infinity, Infinity, -Infinity];
     for (const heap of this.#heaps) {

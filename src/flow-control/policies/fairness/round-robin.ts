@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { definePlugin } from '../../../scheduling/plugin.js';
 import type { TagRule } from './tagged.js';
 
-/** Round robin by request: the tag is the number of the round in which the flow goes next. */
+/** Round robin by request: the tag is the round of the flow's next turn. */
 export const roundRobin: TagRule = {
   wake({ tag }, flow, reached) {
     tag[flow] = Math.max(tag[flow]!, reached);

@@ -4,20 +4,20 @@ import { NONE, type RequestSlab } from '../../request-slab.js';
 
 const FIRST_SIZE = 16;
 
-/** A straight line over (service, time of the head's arrival): what is smallest on it goes next. */
+/** A straight line over (service, arrival of the head); the lane with the smallest value is next. */
 export interface Slope {
   readonly service: number;
   readonly arrival: number;
 }
 
 /**
- * Lanes of one class as a binary heap by the attained service of their flows. Each node also knows the earliest and the
- * latest head and the most service below it, so that the lane that is best by any weighing of service and wait is found by going down
- * from the root and leaving out what cannot be better: exact, and on the whole O(log² lanes).
+ * Lanes of one candidate set as a binary heap by the attained service of their flows. Each node also has the earliest
+ * and the latest head and the most service below it. A search for the best lane by any weights of service and wait
+ * descends from the root and skips the subtrees that cannot be better: exact, and O(log² lanes) on the whole.
  *
- *             service 2 · earliest head 10
- *            /                             \
- *   service 7 · earliest 12        service 3 · earliest 10
+ * service 2 · earliest head 10
+ * / \
+ * service 7 · earliest 12 service 3 · earliest 10
  */
 export class ServiceHeap {
   readonly #requests: RequestSlab;
@@ -73,17 +73,17 @@ export class ServiceHeap {
     if (place !== this.#size) this.#settle(place);
   }
 
-  /** The lane's head or its flow's service has changed. */
+  /** Restores the order after a change of the lane's head or its flow's service. */
   changed(lane: number): void {
     this.#settle(this.#lanes.place[lane]!);
   }
 
-  /** All services have been multiplied by one factor. */
+  /** Updates the heap after a multiplication of all services by one factor. */
   rescaled(): void {
     for (let place = this.#size - 1; place >= 0; place--) this.#sum(place);
   }
 
-  /** The lane with the smallest value on a slope; of equal ones the one whose head came first. */
+  /** The lane with the smallest value on a slope; among equal ones the lane with the earliest head. */
   best(slope: Slope): number {
     this.#best = NONE;
     this.#bestValue = Number.POSITIVE_INFINITY;
@@ -123,7 +123,7 @@ export class ServiceHeap {
     this.#lanes.place[lane] = place;
   }
 
-  /** Move a lane to where it belongs and sum up all that moved. */
+  /** Moves a lane to its position and updates the sums of all moved nodes. */
   #settle(from: number): void {
     const lane = this.#heap[from]!;
     const service = this.#service(lane);

@@ -5,14 +5,15 @@ import { flowWeights } from './flow-weights.js';
 import type { TagRule } from './tagged.js';
 
 /**
- * Start-time fair queueing (Goyal, Vin, Cheng 1996) of attained service in tokens. The tag is what the flow has paid,
- * divided by its weight. Tokens that were paid for and not used become credit, which is spent before the tag grows again.
+ * Start-time fair queueing (Goyal, Vin, Cheng 1996) of attained service in tokens. The tag is the flow's payment
+ * divided by its weight. Tokens that were paid for and not used become credit, which is spent before the tag grows
+ * again.
  */
 export const startTime: TagRule = {
   wake(flows, flow, reached) {
     const { tag, credit, weight } = flows;
     tag[flow] = Math.max(tag[flow]!, reached);
-    // Credit from before the pause must not put the flow ahead of those that waited meanwhile.
+    // Credit from before the pause must not put the flow ahead of flows that waited meanwhile.
     credit[flow] = Math.min(credit[flow]!, (tag[flow]! - reached) * weight[flow]!);
   },
   dispatched: pay,

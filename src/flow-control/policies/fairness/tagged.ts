@@ -5,9 +5,9 @@ import { NONE } from '../../request-slab.js';
 import type { Fairness } from './fairness.js';
 import { LaneHeap } from './lane-heap.js';
 
-/** How a flow's tag follows from what it is served. */
+/** Rule by which a flow's tag follows from its service. */
 export interface TagRule {
-  /** A flow without waiting requests comes back to a class that has reached tag `reached`. */
+  /** Called when a flow without waiting requests returns to a candidate set that has reached tag `reached`. */
   wake(flows: FlowTable, flow: number, reached: number): void;
   dispatched(flows: FlowTable, flow: number, tokens: number): void;
   used(flows: FlowTable, flow: number, tokens: number): void;
@@ -15,9 +15,9 @@ export interface TagRule {
 }
 
 /**
- * Policies that serve the flow with the smallest tag. Tags only grow, so a lane may stand in its heap under an old,
- * smaller tag of its flow and is put right when it comes to the top: a dispatch costs O(log lanes) whatever the number of
- * classes that the flow stands in.
+ * Policies that serve the flow with the smallest tag. Tags only grow, so a lane may be in its heap under an old,
+ * smaller tag of its flow; it is corrected when it reaches the top. A dispatch costs O(log lanes) for any number of
+ * candidate sets of the flow.
  */
 export class Tagged implements Fairness {
   readonly oneLane = false;
@@ -26,11 +26,11 @@ export class Tagged implements Fairness {
   readonly #rule: TagRule;
   readonly #heaps: (LaneHeap | undefined)[] = new Array(CLASSES).fill(undefined);
   /**
-   * Tag that each class has reached: a flow that was idle begins there at the earliest and has gained nothing. A class
-   * counts for itself because flows with other candidates do not compete with it.
+   * Tag that each candidate set has reached. A flow that was idle begins there at the earliest, so idle time earns
+   * nothing. Each set has its own tag, because flows with other candidates do not compete with it.
    */
   readonly #reached = new Float64Array(CLASSES);
-  /** One above the highest class that ever had a lane. */
+  /** 1 above the highest candidate set that ever had a lane. */
   #usedClasses = 0;
   #changes = 0;
 
@@ -101,7 +101,7 @@ export class Tagged implements Fairness {
   served(): void {}
   at(): void {}
 
-  /** Nobody begins before the flow that is worst off among those that wait, nor before what was served when none does. */
+  /** Tag at which a flow begins: the smallest tag of the waiting flows, or the largest reached tag when none waits. */
   #start(): number {
     let least = Number.POSITIVE_INFINITY;
     let most = 0;

@@ -8,28 +8,26 @@
 // Only a pool in which every engine queues so is shut. While one does not, the scorers see the queues and avoid them, and a
 // request that may go nowhere else is better off in the engine's queue than in ours, which others do not stand in.
 import { slotsUsed } from '../columns/candidates';
+import * as column from '../columns/column';
 import {
   COLUMN_KNOWN,
   COLUMN_SIGNAL_TIME,
   COLUMN_STATE,
   COLUMN_WAITING,
-  cell,
   SIGNAL_WAITING,
   STATE_FREE,
-  wideCell,
 } from '../endpoints';
 import {
-  GATE,
-  GATE_FOREIGN,
-  GATE_SHARE,
+  gateHead,
   ROOM_FOREIGN,
   ROOM_PEAK,
   ROOM_PEAK_AT,
   ROOM_PEAK_BEFORE,
   ROOM_REMOTE_COUNT,
-  room,
-  wideRoom,
+  roomCell,
+  wideRoomCell,
 } from './layout';
+import * as room from './room';
 
 /** So many more than ours are a queue: where llm-d-router's utilization-detector calls an endpoint full, too. */
 const QUEUE: f32 = 5;
@@ -40,53 +38,53 @@ const PEAK_TIME: f64 = 10_000;
 
 /** Nothing is known about the endpoint of a slot. */
 export function foreignForget(slot: u32): void {
-  store<u32>(room(ROOM_PEAK, slot), 0);
-  store<u32>(room(ROOM_PEAK_BEFORE, slot), 0);
-  store<f64>(wideRoom(ROOM_PEAK_AT, slot), 0);
-  store<u32>(room(ROOM_FOREIGN, slot), 0);
+  room.setU32(ROOM_PEAK, slot, 0);
+  room.setU32(ROOM_PEAK_BEFORE, slot, 0);
+  room.setF64(ROOM_PEAK_AT, slot, 0);
+  room.setU32(ROOM_FOREIGN, slot, 0);
 }
 
 /** So many requests are pending now. */
 export function foreignPending(slot: u32, count: u32): void {
-  const at = room(ROOM_PEAK, slot);
+  const at = roomCell(ROOM_PEAK, slot);
   if (count > load<u32>(at)) store<u32>(at, count);
 }
 
 /** The most of two stretches of time is kept: of this one and the one before. @param count requests pending now */
 function turnPeak(slot: u32, count: u32, now: f64): void {
-  const since = wideRoom(ROOM_PEAK_AT, slot);
+  const since = wideRoomCell(ROOM_PEAK_AT, slot);
   if (now - load<f64>(since) < PEAK_TIME) return;
   store<f64>(since, now);
-  store<u32>(room(ROOM_PEAK_BEFORE, slot), load<u32>(room(ROOM_PEAK, slot)));
-  store<u32>(room(ROOM_PEAK, slot), count);
+  room.setU32(ROOM_PEAK_BEFORE, slot, room.u32(ROOM_PEAK, slot));
+  room.setU32(ROOM_PEAK, slot, count);
 }
 
 /** A scrape was written. @param count requests pending now */
 export function foreignScraped(slot: u32, count: u32): void {
-  turnPeak(slot, count, load<f64>(wideCell(COLUMN_SIGNAL_TIME, slot)));
-  const most = max(load<u32>(room(ROOM_PEAK, slot)), load<u32>(room(ROOM_PEAK_BEFORE, slot)));
-  const known = (load<u32>(cell(COLUMN_KNOWN, slot)) & SIGNAL_WAITING) != 0;
+  turnPeak(slot, count, column.f64(COLUMN_SIGNAL_TIME, slot));
+  const most = max(room.u32(ROOM_PEAK, slot), room.u32(ROOM_PEAK_BEFORE, slot));
+  const known = (column.u32(COLUMN_KNOWN, slot) & SIGNAL_WAITING) != 0;
   // Replicas that share the endpoint are expected to have as much there, each its share, beside what others have told.
-  const told = <f32>load<u32>(room(ROOM_REMOTE_COUNT, slot));
-  const expected = <f32>most / load<f32>(GATE, GATE_SHARE) + told + QUEUE;
-  const more = known && load<f32>(cell(COLUMN_WAITING, slot)) >= expected;
-  const looks = room(ROOM_FOREIGN, slot);
+  const told = <f32>room.u32(ROOM_REMOTE_COUNT, slot);
+  const expected = <f32>most / gateHead().share + told + QUEUE;
+  const more = known && column.f32(COLUMN_WAITING, slot) >= expected;
+  const looks = roomCell(ROOM_FOREIGN, slot);
   store<u32>(looks, more ? min<u32>(load<u32>(looks) + 1, FOREIGN_SCRAPES) : 0);
 }
 
 /** The signals are too old to go by. */
 export function foreignStale(slot: u32): void {
-  store<u32>(room(ROOM_FOREIGN, slot), 0);
+  room.setU32(ROOM_FOREIGN, slot, 0);
 }
 
 /** The engine of a slot queues requests that are not ours. */
 export function queuesForeign(slot: u32): bool {
-  return load<u32>(room(ROOM_FOREIGN, slot)) >= FOREIGN_SCRAPES;
+  return room.u32(ROOM_FOREIGN, slot) >= FOREIGN_SCRAPES;
 }
 
 /** Every endpoint of the pool queues requests that are not ours. */
 export function allForeign(): bool {
-  return load<u32>(GATE, GATE_FOREIGN) != 0;
+  return gateHead().foreign != 0;
 }
 
 /** Look again, after a slot's endpoint or its queue has changed. @returns whether the answer is another one now */
@@ -95,10 +93,10 @@ export function foreignChanged(slot: u32): bool {
   if (!before && !queuesForeign(slot)) return false;
   let all = false;
   for (let i: u32 = 0, used = slotsUsed(); i < used; i++) {
-    if (load<u32>(cell(COLUMN_STATE, i)) == STATE_FREE) continue;
+    if (column.u32(COLUMN_STATE, i) == STATE_FREE) continue;
     all = queuesForeign(i);
     if (!all) break;
   }
-  store<u32>(GATE, u32(all), GATE_FOREIGN);
+  gateHead().foreign = u32(all);
   return all != before;
 }

@@ -3,15 +3,10 @@
 // Owns: the picks in the thread's answer. Called under the commit lock by the thread itself.
 import { laneMax, laneMinOfIntegers } from '../columns/lanes';
 import { COLUMN_INFLIGHT, columnAddress } from '../endpoints';
-import { CANDIDATES, REQUEST } from '../memory';
+import { CANDIDATES } from '../memory';
 import { randomBelow } from '../random';
-import { ANSWER_PICKS } from '../request-area';
 
 const LOWEST: f32 = <f32>-3.4e38;
-
-export function putPick(index: u32, slot: u32): void {
-  store<u32>(REQUEST + ANSWER_PICKS + ((<usize>index) << 2), slot);
-}
 
 /** Highest key among the candidates. */
 function highest(used: u32, keys: usize): f32 {

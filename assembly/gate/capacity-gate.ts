@@ -3,36 +3,39 @@
 // Owns: the settings in the head of REGION_GATE (control thread, under the commit lock). Everything here is called with the commit
 // lock held, unless it takes it itself.
 import { slotsUsed } from '../columns/candidates';
-import { COLUMN_GENERATION, COLUMN_INFLIGHT, cell } from '../endpoints';
-import { entryAt, entryCharged, entryPriority, entrySlot, entrySlotGeneration, entryTime } from '../load/ledger';
+import * as column from '../columns/column';
+import { slotOffset } from '../columns/column';
+import { COLUMN_GENERATION, COLUMN_INFLIGHT } from '../endpoints';
+import { entryAt, isCharged, LedgerEntry } from '../load/ledger';
 import { COMMIT_LOCK, lockAcquire, lockRelease } from '../lock';
 import { KEYS, REQUESTS, SLOTS, SUBSET } from '../memory';
 import { bandAdd, bandKnown, bandsForget, bandUsed, rankOf, waitingIn } from './bands';
+import {
+  noteCharge,
+  noteFirstToken,
+  noteForget,
+  noteOutput,
+  noteRecount,
+  noteRelease,
+  notesClear,
+  plainTokens,
+  roomSum,
+} from './charges';
 import { saturationKeys } from './conditions';
 import {
   GATE,
-  GATE_BANDS,
-  GATE_BLOCK_TOKENS,
   GATE_CEILINGS,
   GATE_DRAINS,
-  GATE_MODE,
   GATE_OFF,
-  GATE_QUEUE_THRESHOLD,
   GATE_RANKS,
-  GATE_REQUESTS,
-  GATE_SHARE,
-  GATE_STALENESS,
-  GATE_TOKENS,
-  GATE_USAGE_THRESHOLD,
   GATE_WAIT_MASK,
+  gateChargeAt,
+  gateHead,
   gateOn,
   NOTE_ALONE,
   NOTE_BLIND,
   NOTE_EVICTED,
-  NOTE_OUTPUT,
   NOTE_PENDING,
-  NOTE_STATE,
-  noteAt,
   ROOM_KV_NOW,
   ROOM_OVERDUE,
   ROOM_PENDING,
@@ -41,7 +44,6 @@ import {
   ROOM_REMOTE_KV,
   ROOM_REMOTE_REQUESTS,
   ROOM_REMOTE_TOKENS,
-  room,
 } from './layout';
 import {
   expectedFirstToken,
@@ -58,18 +60,8 @@ import {
   learnStep,
   stretch,
 } from './learn';
-import {
-  noteCharge,
-  noteFirstToken,
-  noteForget,
-  noteOutput,
-  noteRecount,
-  noteRelease,
-  notesClear,
-  plainTokens,
-  roomSum,
-} from './notes';
 import { ringControl } from './rings';
+import * as room from './room';
 import { waitSlotAbandon, waitSlotRecount } from './wait-slots';
 
 const SHORT: u32 = 20;
@@ -79,15 +71,15 @@ export function gateOpened(): void {
   if (gateOn() && atomic.load<u32>(GATE, GATE_WAIT_MASK) != 0) ringControl();
 }
 
-function slotIsCurrent(entry: usize): bool {
-  return load<u32>(cell(COLUMN_GENERATION, entrySlot(entry))) == entrySlotGeneration(entry);
+function slotIsCurrent(entry: LedgerEntry): bool {
+  return column.u32(COLUMN_GENERATION, entry.slot) == entry.slotGeneration;
 }
 
 function sumPendingAgain(): void {
   for (let slot: u32 = 0; slot < SLOTS; slot++) notesClear(slot);
   for (let i: u32 = 0; i < REQUESTS; i++) {
     const entry = entryAt(i);
-    if (entryCharged(entry) && slotIsCurrent(entry)) noteRecount(i, entrySlot(entry), entryPriority(entry));
+    if (isCharged(entry) && slotIsCurrent(entry)) noteRecount(i, entry.slot, entry.priority);
   }
 }
 
@@ -127,7 +119,7 @@ export function gateCharged(
     noteForget(index);
     return;
   }
-  const alone = load<u32>(cell(COLUMN_INFLIGHT, slot)) == 1;
+  const alone = column.u32(COLUMN_INFLIGHT, slot) == 1;
   noteCharge(index, slot, priority, uncached, plainTokens(prompt, blocks), alone, blind);
   learnFoot(rankOf(priority), prompt, now);
 }
@@ -137,10 +129,10 @@ export function gateFirstToken(index: u32, now: f64): void {
   if (!gateOn()) return;
   const entry = entryAt(index);
   const current = slotIsCurrent(entry);
-  const state = noteFirstToken(index, entrySlot(entry), entryPriority(entry), current);
+  const state = noteFirstToken(index, entry.slot, entry.priority, current);
   if (state == 0) return;
   if (current && (state & NOTE_BLIND) == 0 && now > 0) {
-    learnFirstToken(index, entrySlot(entry), now - entryTime(entry), (state & NOTE_ALONE) != 0);
+    learnFirstToken(index, entry.slot, now - entry.time, (state & NOTE_ALONE) != 0);
   }
   gateOpened();
 }
@@ -149,14 +141,14 @@ export function gateFirstToken(index: u32, now: f64): void {
 export function gatePrefillElsewhere(index: u32): void {
   if (!gateOn()) return;
   const entry = entryAt(index);
-  if (noteFirstToken(index, entrySlot(entry), entryPriority(entry), slotIsCurrent(entry)) != 0) gateOpened();
+  if (noteFirstToken(index, entry.slot, entry.priority, slotIsCurrent(entry)) != 0) gateOpened();
 }
 
 /** The output of an entry has grown to `tokens`. */
 export function gateOutput(index: u32, tokens: u32): void {
   if (!gateOn()) return;
   const entry = entryAt(index);
-  const grown = noteOutput(index, entrySlot(entry), tokens, slotIsCurrent(entry));
+  const grown = noteOutput(index, entry.slot, tokens, slotIsCurrent(entry));
   if (grown != 0) learnOutput(grown);
 }
 
@@ -169,15 +161,15 @@ export function gateStep(slot: u32, ms: f32): void {
 export function gateEnded(index: u32, tokens: u32, now: f64): void {
   if (!gateOn()) return;
   gateOutput(index, tokens);
-  if (load<u32>(noteAt(index), NOTE_OUTPUT) != 0) learnEnd(now);
+  if (gateChargeAt(index).output != 0) learnEnd(now);
 }
 
 /** An entry is about to be released; it is still charged. */
 export function gateReleased(index: u32): void {
   if (!gateOn()) return;
   const entry = entryAt(index);
-  const evicted = (load<u32>(noteAt(index), NOTE_STATE) & NOTE_EVICTED) != 0;
-  noteRelease(index, entrySlot(entry), entryPriority(entry), slotIsCurrent(entry));
+  const evicted = (gateChargeAt(index).state & NOTE_EVICTED) != 0;
+  noteRelease(index, entry.slot, entry.priority, slotIsCurrent(entry));
   // The control thread waits for its end, whether anybody still waits for its room or not.
   if (evicted) ringControl();
   else gateOpened();
@@ -234,22 +226,22 @@ export function gateConfigure(
   now: f64,
 ): u32 {
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
-  const before = load<u32>(GATE, GATE_MODE);
+  const before = gateHead().mode;
   if (before == GATE_OFF && mode != GATE_OFF) {
     // What was charged before is counted by the ledger alone.
     for (let i: u32 = 0; i < REQUESTS; i++) noteForget(i);
-    store<u32>(GATE, mode, GATE_MODE);
+    gateHead().mode = mode;
     for (let slot: u32 = 0; slot < SLOTS; slot++) notesClear(slot);
     learnBegin(now);
   }
-  store<u32>(GATE, mode, GATE_MODE);
-  store<u32>(GATE, blockTokens, GATE_BLOCK_TOKENS);
-  store<f32>(GATE, share, GATE_SHARE);
-  store<f32>(GATE, queueThreshold, GATE_QUEUE_THRESHOLD);
-  store<f32>(GATE, usageThreshold, GATE_USAGE_THRESHOLD);
-  store<f32>(GATE, staleness, GATE_STALENESS);
-  store<f32>(GATE, requests, GATE_REQUESTS);
-  store<f32>(GATE, tokens, GATE_TOKENS);
+  gateHead().mode = mode;
+  gateHead().blockTokens = blockTokens;
+  gateHead().share = share;
+  gateHead().queueThreshold = queueThreshold;
+  gateHead().usageThreshold = usageThreshold;
+  gateHead().staleness = staleness;
+  gateHead().requests = requests;
+  gateHead().tokens = tokens;
   for (let slot: u32 = 0; slot < SLOTS; slot++) if (mode != GATE_OFF) learnCapacity(slot);
   lockRelease(COMMIT_LOCK);
   gateOpened();
@@ -301,12 +293,11 @@ export function gateDrainsIn(priority: i32): f32 {
  */
 export function gateRemote(slot: u32, requests: u32, tokens: u32, count: u32, held: u32): u32 {
   if (slot >= SLOTS || !lockAcquire(COMMIT_LOCK, SHORT)) return 0;
-  const less =
-    requests < load<u32>(room(ROOM_REMOTE_REQUESTS, slot)) || tokens < load<u32>(room(ROOM_REMOTE_TOKENS, slot));
-  store<u32>(room(ROOM_REMOTE_REQUESTS, slot), requests);
-  store<u32>(room(ROOM_REMOTE_TOKENS, slot), tokens);
-  store<u32>(room(ROOM_REMOTE_COUNT, slot), count);
-  store<u32>(room(ROOM_REMOTE_KV, slot), held);
+  const less = requests < room.u32(ROOM_REMOTE_REQUESTS, slot) || tokens < room.u32(ROOM_REMOTE_TOKENS, slot);
+  room.setU32(ROOM_REMOTE_REQUESTS, slot, requests);
+  room.setU32(ROOM_REMOTE_TOKENS, slot, tokens);
+  room.setU32(ROOM_REMOTE_COUNT, slot, count);
+  room.setU32(ROOM_REMOTE_KV, slot, held);
   lockRelease(COMMIT_LOCK);
   if (less) gateOpened();
   return 1;
@@ -341,7 +332,7 @@ export function gateSaturation(now: f64): f32 {
   let count: f32 = 0;
   for (let slot: u32 = 0; slot < used; slot++) {
     if ((load<u32>(SUBSET + ((<usize>(slot >> 5)) << 2)) & (1 << (slot & 31))) == 0) continue;
-    sum += load<f32>(KEYS + ((<usize>slot) << 2));
+    sum += load<f32>(KEYS + slotOffset(slot));
     count += 1;
   }
   return count == 0 ? -1 : sum / count;
@@ -351,10 +342,10 @@ export function gateSaturation(now: f64): f32 {
 let nextUnseen: f64 = Infinity;
 
 /** A request whose first token cannot be seen is pending for as long as its prefill should take. */
-function passUnseen(index: u32, entry: usize, slot: u32, now: f64): void {
-  const due = entryTime(entry) + <f64>expectedFirstToken(index, slot);
+function passUnseen(index: u32, entry: LedgerEntry, slot: u32, now: f64): void {
+  const due = entry.time + <f64>expectedFirstToken(index, slot);
   if (now < due) nextUnseen = min(nextUnseen, due);
-  else noteFirstToken(index, slot, entryPriority(entry), true);
+  else noteFirstToken(index, slot, entry.priority, true);
 }
 
 /**
@@ -368,9 +359,9 @@ export function gateUnseen(now: f64): f64 {
   nextUnseen = Infinity;
   for (let i: u32 = 0; i < REQUESTS; i++) {
     const unseen = NOTE_PENDING | NOTE_BLIND;
-    if ((load<u32>(noteAt(i), NOTE_STATE) & unseen) != unseen) continue;
+    if ((gateChargeAt(i).state & unseen) != unseen) continue;
     const entry = entryAt(i);
-    if (entryCharged(entry) && slotIsCurrent(entry)) passUnseen(i, entry, entrySlot(entry), now);
+    if (isCharged(entry) && slotIsCurrent(entry)) passUnseen(i, entry, entry.slot, now);
   }
   lockRelease(COMMIT_LOCK);
   return nextUnseen;
@@ -383,20 +374,20 @@ export function gateNextUnseen(): f64 {
 
 /** Find the late ones, and let those go whose first token cannot be seen: KEYS marks their slots. Commit lock held. */
 function lookAtCharges(now: f64): void {
-  for (let slot: u32 = 0; slot < SLOTS; slot++) store<u32>(room(ROOM_OVERDUE, slot), 0);
+  for (let slot: u32 = 0; slot < SLOTS; slot++) room.setU32(ROOM_OVERDUE, slot, 0);
   memory.fill(KEYS, 0, (<usize>SLOTS) << 2);
   nextUnseen = Infinity;
   for (let i: u32 = 0; i < REQUESTS; i++) {
-    const state = load<u32>(noteAt(i), NOTE_STATE);
+    const state = gateChargeAt(i).state;
     if ((state & NOTE_PENDING) == 0) continue;
     const entry = entryAt(i);
-    if (!entryCharged(entry) || !slotIsCurrent(entry)) continue;
-    const slot = entrySlot(entry);
+    if (!isCharged(entry) || !slotIsCurrent(entry)) continue;
+    const slot = entry.slot;
     if ((state & NOTE_BLIND) != 0) {
-      store<u32>(KEYS + ((<usize>slot) << 2), 1);
+      store<u32>(KEYS + slotOffset(slot), 1);
       passUnseen(i, entry, slot, now);
-    } else if (isOverdue(i, slot, now - entryTime(entry), now)) {
-      store<u32>(room(ROOM_OVERDUE, slot), load<u32>(room(ROOM_OVERDUE, slot)) + 1);
+    } else if (isOverdue(i, slot, now - entry.time, now)) {
+      room.setU32(ROOM_OVERDUE, slot, room.u32(ROOM_OVERDUE, slot) + 1);
     }
   }
 }
@@ -414,7 +405,7 @@ export function gateLook(now: f64, passed: f64): u32 {
   const used = slotsUsed();
   for (let slot: u32 = 0; slot < used; slot++) {
     learnLook(slot, now, passed);
-    if (load<u32>(KEYS + ((<usize>slot) << 2)) != 0) stretch(slot, now);
+    if (load<u32>(KEYS + slotOffset(slot)) != 0) stretch(slot, now);
   }
   lockRelease(COMMIT_LOCK);
   return 0;
@@ -427,7 +418,7 @@ export function gateLook(now: f64, passed: f64): u32 {
  */
 export function gateCheck(): u32 {
   if (!gateOn()) return 0;
-  const bands = load<u32>(GATE, GATE_BANDS);
+  const bands = gateHead().bands;
   let tokens: u64 = 0;
   let requests: u64 = 0;
   let held: u64 = 0;
@@ -445,5 +436,5 @@ export function gateCheck(): u32 {
 }
 
 export function gateRanks(): u32 {
-  return min(load<u32>(GATE, GATE_BANDS), GATE_RANKS);
+  return min(gateHead().bands, GATE_RANKS);
 }

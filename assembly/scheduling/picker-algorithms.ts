@@ -4,11 +4,11 @@
 // thread's CANDIDATES. Called under the commit lock by the thread itself.
 import { laneMinOfIntegers, laneSumOfIntegers } from '../columns/lanes';
 import { COLUMN_INFLIGHT, columnAddress } from '../endpoints';
-import { CANDIDATES, HEADER, HEADER_POOL, KEPT, REQUEST, SCORE } from '../memory';
+import { CANDIDATES, HEADER, HEADER_POOL, KEPT, SCORE } from '../memory';
 import { POOL_TURNS } from '../pool-words';
 import { randomBelow } from '../random';
-import { DECIDE_UNCHARGED, REQUEST_FLAGS, REQUEST_PROFILE } from '../request-area';
-import { pickHighest, putPick } from './picks';
+import { DECIDE_UNCHARGED, request, setPickedSlot } from '../request-area';
+import { pickHighest } from './pick-highest';
 
 function unmark(slot: u32): void {
   store<i32>(CANDIDATES + ((<usize>slot) << 2), 0);
@@ -53,7 +53,7 @@ export function pickBestOf(used: u32, candidates: u32, count: u32, choices: u32)
       store<i32>(KEPT + ((<usize>slot) << 2), 0);
       if (best == u32.MAX_VALUE || better(slot, best)) best = slot;
     }
-    putPick(picked, best);
+    setPickedSlot(picked, best);
     if (picked + 1 < count) unmark(best);
     left--;
   }
@@ -81,7 +81,7 @@ export function pickLeastRequest(used: u32, count: u32): u32 {
       v128.store(CANDIDATES + at, v128.and(v128.load(KEPT + at), i32x4.eq(v128.load(inflight + at), fewest)));
     }
     const slot = pickHighest(used, SCORE);
-    putPick(picked, slot);
+    setPickedSlot(picked, slot);
     store<i32>(KEPT + ((<usize>slot) << 2), picked + 1 < count ? 0 : -1);
     memory.copy(CANDIDATES, KEPT, end);
   }
@@ -103,14 +103,14 @@ function candidatesBelow(used: u32, slot: u32): u32 {
 
 /** The next candidate after the one that this profile's picker took last, in the order of the slots; scores do not count. */
 export function pickRoundRobin(used: u32, candidates: u32, count: u32): u32 {
-  const turn = HEADER + HEADER_POOL + POOL_TURNS + ((<usize>load<u32>(REQUEST + REQUEST_PROFILE)) << 2);
+  const turn = HEADER + HEADER_POOL + POOL_TURNS + ((<usize>request().profile) << 2);
   const after = candidatesBelow(used, load<u32>(turn));
   memory.copy(KEPT, CANDIDATES, (<usize>used) << 2);
   for (let picked: u32 = 0; picked < count; picked++) {
     const slot = markedSlot(used, KEPT, (after + picked) % candidates);
-    putPick(picked, slot);
+    setPickedSlot(picked, slot);
     if (picked + 1 < count) unmark(slot);
-    if (picked == 0 && (load<u32>(REQUEST + REQUEST_FLAGS) & DECIDE_UNCHARGED) == 0) store<u32>(turn, slot + 1);
+    if (picked == 0 && (request().flags & DECIDE_UNCHARGED) == 0) store<u32>(turn, slot + 1);
   }
   return count;
 }
