@@ -6,6 +6,8 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     // Takes minutes and asks for times, so it runs only on demand: POINTSMAN_STRESS=1 npm run unit -- test/envoy.
     exclude: process.env.POINTSMAN_STRESS ? [] : ['test/envoy/overload-timing.test.ts'],
+    // An API server for the tests that ask for one; nothing is started without them.
+    globalSetup: ['test/kubernetes/shared-server.ts'],
     setupFiles: ['test/project/property-seed.ts'],
     pool: 'forks',
     maxWorkers: 2,

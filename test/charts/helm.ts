@@ -57,9 +57,13 @@ export function valueArguments(values: object): string[] {
 }
 
 /** Objects that a chart renders, ours or one in another folder. @throws what Helm says */
-export async function render(chart: Chart | { readonly folder: string }, values: object): Promise<Manifest[]> {
+export async function render(
+  chart: Chart | { readonly folder: string },
+  values: object,
+  namespace = NAMESPACE,
+): Promise<Manifest[]> {
   const folder = typeof chart === 'string' ? chartFolder(chart) : chart.folder;
-  const version = ['--kube-version', KUBERNETES_VERSION, '--namespace', NAMESPACE];
+  const version = ['--kube-version', KUBERNETES_VERSION, '--namespace', namespace];
   const { stdout } = await helm('template', RELEASE, folder, ...version, ...valueArguments(values));
   return parseAllDocuments(stdout)
     .map((document) => document.toJS() as Manifest | null)

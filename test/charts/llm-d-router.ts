@@ -9,6 +9,8 @@ export interface ObjectFacts {
   readonly name: string;
   readonly selector?: Readonly<Record<string, string>>;
   readonly ports?: readonly { readonly name: string; readonly port: number }[];
+  readonly rules?: readonly object[];
+  readonly appProtocol?: string;
   readonly roleRef?: string;
   readonly subject?: string;
   readonly strategy?: string;

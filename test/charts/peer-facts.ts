@@ -12,12 +12,14 @@ import { VALUE_SETS, type ValueSet } from './value-sets.ts';
 const folder = process.argv[2]!;
 
 /** Fields that cannot change in an upgrade, or that others hold on to. */
-function identity({ apiVersion, kind, metadata, spec, roleRef, subjects }: Manifest) {
+function identity({ apiVersion, kind, metadata, spec, roleRef, subjects, rules }: Manifest) {
   return {
     apiVersion,
     kind,
     name: metadata.name,
     ...(spec?.selector === undefined ? {} : { selector: spec.selector.matchLabels ?? spec.selector }),
+    ...(rules === undefined ? {} : { rules }),
+    ...(spec?.appProtocol === undefined ? {} : { appProtocol: spec.appProtocol }),
     ...(roleRef === undefined ? {} : { roleRef: roleRef.name, subject: subjects[0].name }),
     ...(kind === 'Service' ? { ports: spec.ports } : {}),
     ...(kind === 'Deployment'

@@ -56,11 +56,9 @@ static_resources:
           upgrade_configs: [{ upgrade_type: websocket }]
           access_log:
           # Requests that found no route or no server.
-          - name: envoy.access_loggers.file
+          - name: envoy.access_loggers.stdout
             filter: { response_flag_filter: { flags: [NR, UH, UF] } }
-            typed_config:
-              "@type": type.googleapis.com/envoy.extensions.access_loggers.file.v3.FileAccessLog
-              path: /dev/stdout
+            typed_config: { "@type": type.googleapis.com/envoy.extensions.access_loggers.stream.v3.StdoutAccessLog }
           route_config:
             virtual_hosts:
             - name: model_servers
@@ -133,7 +131,6 @@ static_resources:
     type: STRICT_DNS
     lb_policy: LEAST_REQUEST
     connect_timeout: 5s
-    dns_refresh_rate: 5s
     circuit_breakers: *limits
     load_assignment:
       cluster_name: any_model_server
