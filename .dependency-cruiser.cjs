@@ -6,6 +6,7 @@
 const rooms = {
   core: [],
   remote: [],
+  kubernetes: ['remote'],
   config: ['core', 'scheduling', 'flow-control', 'admission', 'request'],
   scheduling: ['core'],
   prediction: ['core', 'scheduling', 'request', 'remote'],
@@ -14,12 +15,13 @@ const rooms = {
   request: ['core', 'scheduling', 'admission', 'remote'],
   response: ['core', 'scheduling', 'request'],
   ingress: ['core', 'scheduling', 'admission', 'flow-control', 'request', 'response'],
-  pool: ['core', 'config'],
+  pool: ['core', 'config', 'kubernetes'],
   kvevents: ['core'],
   operations: ['core', 'config', 'scheduling'],
   adaptation: ['core', 'config'],
   picker: [
     'core',
+    'kubernetes',
     'config',
     'scheduling',
     'admission',
@@ -37,6 +39,7 @@ const rooms = {
   simulator: ['core', 'config', 'scheduling', 'request', 'response', 'ingress', 'adaptation'],
   cli: [
     'core',
+    'kubernetes',
     'config',
     'scheduling',
     'admission',

@@ -167,6 +167,7 @@ export {
   FEATURE_WAITING,
 } from './load/features';
 export { ledgerCheck, ledgerFull, ledgerUsed } from './load/ledger';
+export { adapterShown } from './load/shown-adapters';
 export { lockAcquire, lockOwner, lockRelease, lockSeize } from './lock';
 export {
   ADAPTERS_PER_ENDPOINT,
@@ -270,6 +271,17 @@ export { prefixHeld, prefixInsertLocked, prefixRemoveEndpointLocked, prefixRemov
 export { tailInsertLocked, tailMatch } from './prefix/tails';
 export { attach, plan } from './regions';
 export {
+  PROMPT_CHAT,
+  PROMPT_COMPLETIONS,
+  PROMPT_CONVERSATIONS,
+  PROMPT_EMBEDDINGS,
+  PROMPT_IMAGES,
+  PROMPT_MESSAGES,
+  PROMPT_RESPONSES,
+  PROMPT_SGLANG,
+  PROMPT_TOKENS,
+} from './request/body-kinds';
+export {
   SCAN_REASON_BARE,
   SCAN_REASON_BYTE,
   SCAN_REASON_CONTROL,
@@ -285,17 +297,6 @@ export {
   SCAN_REASON_UNICODE,
 } from './request/grammar';
 export { hashBlocks, hashBytesTo } from './request/hash';
-export {
-  PROMPT_CHAT,
-  PROMPT_COMPLETIONS,
-  PROMPT_CONVERSATIONS,
-  PROMPT_EMBEDDINGS,
-  PROMPT_IMAGES,
-  PROMPT_MESSAGES,
-  PROMPT_RESPONSES,
-  PROMPT_SGLANG,
-  PROMPT_TOKENS,
-} from './request/kinds';
 export {
   SCAN_HEAD_NAME,
   SCAN_HEAD_NAME_BYTES,
@@ -354,7 +355,7 @@ export {
   scanReset,
   scanTail,
 } from './request/scan';
-export { tokenChainAdd, tokenChainBegin, tokenChainMix, tokenChainResume, tokenChainTail } from './request/tokens';
+export { tokenChainAdd, tokenChainBegin, tokenChainMix, tokenChainResume, tokenChainTail } from './request/token-chain';
 export {
   ANSWER_CANDIDATES,
   ANSWER_COUNT,
@@ -548,6 +549,7 @@ export {
   PROGRAM_NOTES_COLD,
   PROGRAM_PROJECTS,
   PROGRAM_TAG,
+  PROGRAM_WHOLE_BLOCKS,
 } from './scheduling/program';
 export { PROJECTION_COSTS, PROJECTION_PRODUCTS } from './scheduling/projection';
 export {

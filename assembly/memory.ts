@@ -15,7 +15,7 @@ export const CHAIN_BLOCKS_MAX: u32 = 65535;
 
 export const HEADER: usize = 65536;
 export const MAGIC: u32 = 0x4d535450; // "PTSM", little-endian
-export const LAYOUT_VERSION: u32 = 8;
+export const LAYOUT_VERSION: u32 = 11;
 
 // Header words (u32). Sizes are set by the creator and never change.
 export const HEADER_MAGIC: usize = 0;
@@ -69,6 +69,8 @@ export const LEDGER_ENTRY_BYTES: usize = 128;
 export const ADAPTERS_PER_ENDPOINT: u32 = 64;
 // Behind them 16 name hashes per slot of the adapters sent there last, newest first (load/adapters.ts).
 export const ADAPTERS_REMEMBERED: u32 = 16;
+// Behind them SHOWN_ADAPTERS name hashes that any engine has shown as adapters (load/shown-adapters.ts).
+export const SHOWN_ADAPTERS: u32 = 4096;
 
 // Labels: LABEL_COLUMNS pairs of columns of SLOTS 32-bit cells: the two halves of a hash, or the ends of a range.
 export const LABEL_COLUMNS: u32 = 16;

@@ -56,6 +56,7 @@ import {
   SAMPLE_RING_BYTES,
   SCANS,
   SHARE_BYTES,
+  SHOWN_ADAPTERS,
   SLOTS,
   threadBytes,
 } from './memory';
@@ -91,7 +92,7 @@ function regionBytes(region: u32): u64 {
   if (region == REGION_SCANS) return <u64>k * scanRegionBytes(s, c);
   if (region == REGION_RESPONSES) return <u64>k * responsePartBytes(s);
   if (region == REGION_TELEMETRY) return <u64>k * load<u32>(HEADER + HEADER_TELEMETRY_BYTES);
-  if (region == REGION_ADAPTERS) return <u64>p * (ADAPTERS_PER_ENDPOINT + ADAPTERS_REMEMBERED) * 8;
+  if (region == REGION_ADAPTERS) return (<u64>p * (ADAPTERS_PER_ENDPOINT + ADAPTERS_REMEMBERED) + SHOWN_ADAPTERS) * 8;
   if (region == REGION_LABELS) return <u64>p * LABEL_COLUMNS * 8;
   if (region == REGION_GATE) return gateRegionBytes(p, r, k, s);
   if (region == REGION_PREDICTION) return PREDICTION_HEAD_BYTES + <u64>p * (PREDICTION_COEFFICIENTS + 1) * 4;

@@ -2,6 +2,8 @@
 export interface Bench {
   /** `area/case`, lower case. */
   readonly name: string;
+  /** Fewest measured runs, for what takes seconds. Default 64. */
+  readonly runsMin?: number;
   /** Prepare once; called only when the benchmark was chosen. */
   setup(): Promise<Prepared>;
 }

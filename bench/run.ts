@@ -32,7 +32,13 @@ async function collect(filters: readonly string[]): Promise<Bench[]> {
 async function measure(bench: Bench, timeMs: number, at: string): Promise<BenchResult> {
   const prepared = await bench.setup();
   try {
-    const timer = new Tinybench({ time: timeMs, warmupTime: timeMs / 4, retainSamples: false, throws: true });
+    const timer = new Tinybench({
+      time: timeMs,
+      warmupTime: timeMs / 4,
+      retainSamples: false,
+      throws: true,
+      ...(bench.runsMin === undefined ? {} : { iterations: bench.runsMin, warmupIterations: 1 }),
+    });
     timer.add(bench.name, () => prepared.run());
     await timer.run();
     const result = timer.tasks[0]!.result;

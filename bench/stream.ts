@@ -3,7 +3,7 @@
  * scheduler and recorder answer from memory, so the figure is the protocol's own share of a request.
  */
 import { decodeProcessRequest } from '../dist/ingress/codec/process-request.js';
-import { createStreamOpener } from '../dist/ingress/opener.js';
+import { createStreamOpener, type StreamOpener } from '../dist/ingress/opener.js';
 import type { ProcessStream } from '../dist/ingress/transport.js';
 import { createDialects, DEFAULT_PARSERS } from '../dist/request/dialects.js';
 import { RequestRules } from '../dist/request/rules.js';
@@ -17,7 +17,7 @@ export interface Bench {
 }
 
 /** Twelve headers, 4 KB of chat in two body messages, an answer of one chunk. */
-function exchange(): readonly Buffer[] {
+export function exchange(): readonly Buffer[] {
   const body = Buffer.from(
     JSON.stringify({ model: 'llama', messages: [{ role: 'user', content: 'x'.repeat(4_000) }], max_tokens: 100 }),
   );
@@ -107,10 +107,14 @@ const SCAN_RESULT = {
 };
 const USAGE = { promptTokens: 1_000, completionTokens: 20, totalTokens: 1_020, cachedTokens: -1 };
 
-async function streamBench(): Promise<{ run: () => void }> {
+/**
+ * Streams whose scanner, scheduler and recorder answer from memory.
+ * @param now what the gate of new work goes by; standing still keeps it open where there is no event loop to share
+ */
+export function quietOpener(now: () => number): StreamOpener {
   const endpoints = placements();
   let turn = 0;
-  const open = createStreamOpener({
+  return createStreamOpener({
     scanner: {
       open: () => 0,
       feed: () => true,
@@ -125,15 +129,18 @@ async function streamBench(): Promise<{ run: () => void }> {
     rules: new RequestRules(),
     admission: { admit: () => 'admitted' },
     recorder: QUIET,
-    limits: { maxRequestBodyBytes: 67_108_864, maxStreams: 1_000, maxBufferedBytes: 1e9 },
+    limits: { maxRequestBodyBytes: 67_108_864, maxStreams: 10_000, maxBufferedBytes: 1e9 },
     emitScores: false,
     ignoreSubset: false,
     blockBytes: () => 256,
-    // Standing still keeps the gate of new work open: there is no event loop to share here.
-    now: () => 0,
+    now,
     random: Math.random,
     log: { error: nothing, warn: nothing },
   });
+}
+
+async function streamBench(): Promise<{ run: () => void }> {
+  const open = quietOpener(() => 0);
   const messages = exchange();
   let sent = 0;
   const stream: ProcessStream = {

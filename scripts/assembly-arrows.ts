@@ -7,7 +7,7 @@ import { dirname, join, normalize } from 'node:path';
 const rows: readonly (readonly string[])[] = [
   ['assertions', 'memory'],
   ['lock', 'endpoints', 'pool-words', 'request-area'],
-  ['random', 'columns', 'protobuf'],
+  ['random', 'columns', 'protobuf', 'utf8'],
   ['prefix', 'request'],
   ['load'],
   ['gate', 'response'],

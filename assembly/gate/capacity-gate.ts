@@ -270,7 +270,7 @@ export function gateBandsForget(before: u32): u32 {
   return gone;
 }
 
-/** What the control thread reckons: so many seconds until what waits in a band has left. @returns 1 when it was written */
+/** Stores the estimated drain time of a band, in seconds. @returns 1 when it was written */
 export function gateDrains(priority: i32, seconds: f32): u32 {
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return 0;
   if (bandKnown(priority)) store<f32>(GATE + ((<usize>rankOf(priority)) << 2), seconds, GATE_DRAINS);

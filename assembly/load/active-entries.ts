@@ -2,18 +2,49 @@
 //
 // Owns: REGION_ACTIVE, all of it, under the index lock. A request that uses the first `end` blocks of a segment adds its
 // end; the blocks active there are those before the largest end, each once however many requests share it. So a request
-// of 1,560 blocks costs 25 entries, not 1,560. An entry, 64 bytes:
-//   +0  u32 segment (0 = free) · +4 u32 slot · +8 u64 ends present, bit end - 1
-//   +16 u32 number of a list of counts, 0 = none · +20 u32 pairs in use · +24 u32 × 10 pairs, `count << 8 | end`
+// of 1,560 blocks costs 25 entries, not 1,560.
 import { count, PREFIX_COUNTER_ACTIVE_ENTRIES, setCounter } from '../prefix/counters';
 import { ACTIVE_HEAD, COUNTS, COUNTS_BYTES, COUNTS_COUNT, ENTRIES, ENTRY_BYTES, ENTRY_COUNT } from './layout';
 
-// Words of the head.
-const USED: usize = 0;
-const COUNTS_FREE: usize = 4;
-const COUNTS_TOP: usize = 8;
-const COUNTS_USED: usize = 12;
-const REQUESTS: usize = 16;
+/** Counts of the region, 64 bytes. */
+@unmanaged
+class ActiveHead {
+  /** Entries in use · any thread · index lock. */
+  used: u32;
+  /** First list of counts that was given back, 0 = none · any thread · index lock. */
+  countsFree: u32;
+  /** Lists of counts handed out for the first time so far · any thread · index lock. */
+  countsTop: u32;
+  /** Lists of counts in use · any thread · index lock. */
+  countsUsed: u32;
+  /** Requests whose blocks are accounted · any thread · index lock. */
+  requests: u32;
+}
+
+/** An entry of 64 bytes; PAIRS pairs of u32, `count << 8 | end`, follow its words. */
+@unmanaged
+export class ActiveEntry {
+  /** Segment in the low half, 0 = free, and slot in the high half · any thread · index lock. */
+  key: u64;
+  /** Ends present, bit end - 1 · any thread · index lock. */
+  ends: u64;
+  /** Number of a list of counts, 0 = none · any thread · index lock. */
+  counts: u32;
+  /** Pairs in use · any thread · index lock. */
+  pairs: u32;
+
+  get segment(): u32 {
+    return <u32>this.key;
+  }
+
+  get slot(): u32 {
+    return <u32>(this.key >> 32);
+  }
+}
+
+function head(): ActiveHead {
+  return changetype<ActiveHead>(ACTIVE_HEAD);
+}
 
 const PAIRS: u32 = 10;
 
@@ -25,18 +56,18 @@ function homeOf(key: u64): u32 {
   return <u32>((key * 0x9e3779b97f4a7c15) >> 32) & (ENTRY_COUNT - 1);
 }
 
-function entryAt(index: u32): usize {
-  return ENTRIES + <usize>index * ENTRY_BYTES;
+function entryAt(index: u32): ActiveEntry {
+  return changetype<ActiveEntry>(ENTRIES + <usize>index * ENTRY_BYTES);
 }
 
-/** The entry of (segment, slot), or 0. */
-export function entryFind(segment: u32, slot: u32): usize {
+/** The entry of (segment, slot), or null. */
+export function entryFind(segment: u32, slot: u32): ActiveEntry | null {
   const key = keyOf(segment, slot);
   let i = homeOf(key);
   let at = entryAt(i);
   // The table is never full (entriesFit), so a free entry ends the search.
-  while (load<u64>(at) != key) {
-    if (load<u64>(at) == 0) return 0;
+  while (at.key != key) {
+    if (at.key == 0) return null;
     i = (i + 1) & (ENTRY_COUNT - 1);
     at = entryAt(i);
   }
@@ -45,54 +76,55 @@ export function entryFind(segment: u32, slot: u32): usize {
 
 /** Room for so many more entries. */
 export function entriesFit(more: u32): bool {
-  return load<u32>(ACTIVE_HEAD + USED) + more <= ENTRY_COUNT - (ENTRY_COUNT >> 2);
+  return head().used + more <= ENTRY_COUNT - (ENTRY_COUNT >> 2);
 }
 
 /** Room for so many more lists of counts. */
 export function countsFit(more: u32): bool {
-  return load<u32>(ACTIVE_HEAD + COUNTS_USED) + more <= COUNTS_COUNT;
+  return head().countsUsed + more <= COUNTS_COUNT;
 }
 
 /** Whether one more end at (segment, slot) would need a list of counts. */
 export function wouldSpill(segment: u32, slot: u32, end: u32): bool {
   const at = entryFind(segment, slot);
-  if (at == 0 || load<u32>(at, 16) != 0 || load<u32>(at, 20) < PAIRS) return false;
-  return (load<u64>(at, 8) & ((<u64>1) << (end - 1))) == 0;
+  if (at == null || at.counts != 0 || at.pairs < PAIRS) return false;
+  return (at.ends & ((<u64>1) << (end - 1))) == 0;
 }
 
 /** The entry of (segment, slot), made when there is none. There must be room. */
-function entryMake(segment: u32, slot: u32): usize {
+function entryMake(segment: u32, slot: u32): ActiveEntry {
   const key = keyOf(segment, slot);
   let i = homeOf(key);
   let at = entryAt(i);
-  for (; load<u64>(at) != 0; at = entryAt(i)) {
-    if (load<u64>(at) == key) return at;
+  for (; at.key != 0; at = entryAt(i)) {
+    if (at.key == key) return at;
     i = (i + 1) & (ENTRY_COUNT - 1);
   }
-  store<u64>(at, key);
-  store<u64>(at, 0, 8);
-  store<u64>(at, 0, 16);
-  store<u32>(ACTIVE_HEAD + USED, load<u32>(ACTIVE_HEAD + USED) + 1);
+  at.key = key;
+  at.ends = 0;
+  at.counts = 0;
+  at.pairs = 0;
+  head().used += 1;
   count(PREFIX_COUNTER_ACTIVE_ENTRIES, 1);
   return at;
 }
 
 /** Take an entry out and close the gap, so that no search has to pass over the dead. */
-function entryDrop(at: usize): void {
-  let gap = <u32>((at - ENTRIES) / ENTRY_BYTES);
+function entryDrop(at: ActiveEntry): void {
+  let gap = <u32>((changetype<usize>(at) - ENTRIES) / ENTRY_BYTES);
   let i = gap;
   for (;;) {
     i = (i + 1) & (ENTRY_COUNT - 1);
     const next = entryAt(i);
-    const key = load<u64>(next);
+    const key = next.key;
     if (key == 0) break;
     const distance = (i - homeOf(key)) & (ENTRY_COUNT - 1);
     if (distance < ((i - gap) & (ENTRY_COUNT - 1))) continue;
-    memory.copy(entryAt(gap), next, ENTRY_BYTES);
+    memory.copy(changetype<usize>(entryAt(gap)), changetype<usize>(next), ENTRY_BYTES);
     gap = i;
   }
-  store<u64>(entryAt(gap), 0);
-  store<u32>(ACTIVE_HEAD + USED, load<u32>(ACTIVE_HEAD + USED) - 1);
+  entryAt(gap).key = 0;
+  head().used -= 1;
   count(PREFIX_COUNTER_ACTIVE_ENTRIES, -1);
 }
 
@@ -103,51 +135,51 @@ function countsList(list: u32): usize {
 }
 
 function takeCounts(): u32 {
-  let list = load<u32>(ACTIVE_HEAD + COUNTS_FREE);
+  let list = head().countsFree;
   if (list != 0) {
-    store<u32>(ACTIVE_HEAD + COUNTS_FREE, load<u32>(countsList(list)));
+    head().countsFree = load<u32>(countsList(list));
   } else {
-    list = load<u32>(ACTIVE_HEAD + COUNTS_TOP) + 1;
-    store<u32>(ACTIVE_HEAD + COUNTS_TOP, list);
+    list = head().countsTop + 1;
+    head().countsTop = list;
   }
-  store<u32>(ACTIVE_HEAD + COUNTS_USED, load<u32>(ACTIVE_HEAD + COUNTS_USED) + 1);
+  head().countsUsed += 1;
   memory.fill(countsList(list), 0, COUNTS_BYTES);
   return list;
 }
 
 function giveCounts(list: u32): void {
-  store<u32>(countsList(list), load<u32>(ACTIVE_HEAD + COUNTS_FREE));
-  store<u32>(ACTIVE_HEAD + COUNTS_FREE, list);
-  store<u32>(ACTIVE_HEAD + COUNTS_USED, load<u32>(ACTIVE_HEAD + COUNTS_USED) - 1);
+  store<u32>(countsList(list), head().countsFree);
+  head().countsFree = list;
+  head().countsUsed -= 1;
 }
 
-function pairAt(at: usize, i: u32): usize {
-  return at + 24 + ((<usize>i) << 2);
+function pairAt(at: ActiveEntry, i: u32): usize {
+  return changetype<usize>(at) + offsetof<ActiveEntry>() + ((<usize>i) << 2);
 }
 
 /** Move an entry's pairs into a list of counts. */
-function spill(at: usize): u32 {
+function spill(at: ActiveEntry): u32 {
   const list = takeCounts();
   for (let i: u32 = 0; i < PAIRS; i++) {
     const pair = load<u32>(pairAt(at, i));
     store<u32>(countsList(list) + ((<usize>((pair & 0xff) - 1)) << 2), pair >> 8);
   }
-  store<u32>(at, list, 16);
-  store<u32>(at, 0, 20);
+  at.counts = list;
+  at.pairs = 0;
   return list;
 }
 
 // ---- ends
 
 /** The largest end: so many leading blocks of the segment are active. */
-export function activeEnd(at: usize): u32 {
-  return 64 - <u32>clz(load<u64>(at, 8));
+export function activeEnd(at: ActiveEntry): u32 {
+  return 64 - <u32>clz(at.ends);
 }
 
-function countEnd(at: usize, end: u32): void {
-  let list = load<u32>(at, 16);
+function countEnd(at: ActiveEntry, end: u32): void {
+  let list = at.counts;
   if (list == 0) {
-    const pairs = load<u32>(at, 20);
+    const pairs = at.pairs;
     for (let i: u32 = 0; i < pairs; i++) {
       const pair = load<u32>(pairAt(at, i));
       if ((pair & 0xff) != end) continue;
@@ -156,7 +188,7 @@ function countEnd(at: usize, end: u32): void {
     }
     if (pairs < PAIRS) {
       store<u32>(pairAt(at, pairs), 256 | end);
-      store<u32>(at, pairs + 1, 20);
+      at.pairs = pairs + 1;
       return;
     }
     list = spill(at);
@@ -166,14 +198,14 @@ function countEnd(at: usize, end: u32): void {
 }
 
 /** @returns true when nobody has this end any more */
-function discountEnd(at: usize, end: u32): bool {
-  const list = load<u32>(at, 16);
+function discountEnd(at: ActiveEntry, end: u32): bool {
+  const list = at.counts;
   if (list != 0) {
     const cell = countsList(list) + ((<usize>(end - 1)) << 2);
     store<u32>(cell, load<u32>(cell) - 1);
     return load<u32>(cell) == 0;
   }
-  const pairs = load<u32>(at, 20);
+  const pairs = at.pairs;
   for (let i: u32 = 0; i < pairs; i++) {
     const pair = load<u32>(pairAt(at, i));
     if ((pair & 0xff) != end) continue;
@@ -182,7 +214,7 @@ function discountEnd(at: usize, end: u32): bool {
       return false;
     }
     store<u32>(pairAt(at, i), load<u32>(pairAt(at, pairs - 1)));
-    store<u32>(at, pairs - 1, 20);
+    at.pairs = pairs - 1;
     return true;
   }
   return false;
@@ -193,7 +225,7 @@ export function addEnd(segment: u32, slot: u32, end: u32): u32 {
   const at = entryMake(segment, slot);
   const before = activeEnd(at);
   countEnd(at, end);
-  store<u64>(at, load<u64>(at, 8) | ((<u64>1) << (end - 1)), 8);
+  at.ends = at.ends | ((<u64>1) << (end - 1));
   return end > before ? end - before : 0;
 }
 
@@ -201,13 +233,13 @@ export function addEnd(segment: u32, slot: u32, end: u32): u32 {
 export function removeEnd(segment: u32, slot: u32, end: u32): u32 {
   const at = entryFind(segment, slot);
   const bit = (<u64>1) << (end - 1);
-  if (at == 0 || (load<u64>(at, 8) & bit) == 0) return 0;
+  if (at == null || (at.ends & bit) == 0) return 0;
   const before = activeEnd(at);
   if (!discountEnd(at, end)) return 0;
-  const left = load<u64>(at, 8) & ~bit;
-  store<u64>(at, left, 8);
+  const left = at.ends & ~bit;
+  at.ends = left;
   if (left != 0) return before - activeEnd(at);
-  if (load<u32>(at, 16) != 0) giveCounts(load<u32>(at, 16));
+  if (at.counts != 0) giveCounts(at.counts);
   entryDrop(at);
   return before;
 }
@@ -215,12 +247,12 @@ export function removeEnd(segment: u32, slot: u32, end: u32): u32 {
 // ---- all of them
 
 export function countRequest(by: i32): void {
-  store<u32>(ACTIVE_HEAD + REQUESTS, load<u32>(ACTIVE_HEAD + REQUESTS) + <u32>by);
+  head().requests += <u32>by;
 }
 
 /** Requests whose blocks are accounted. */
 export function activeRequests(): u32 {
-  return load<u32>(ACTIVE_HEAD + REQUESTS);
+  return head().requests;
 }
 
 /** Forget every entry. */
@@ -235,7 +267,7 @@ export function activeRecount(slot: u32): u32 {
   let blocks: u32 = 0;
   for (let i: u32 = 0; i < ENTRY_COUNT; i++) {
     const at = entryAt(i);
-    if (load<u32>(at) != 0 && load<u32>(at, 4) == slot) blocks += activeEnd(at);
+    if (at.segment != 0 && at.slot == slot) blocks += activeEnd(at);
   }
   return blocks;
 }
@@ -245,9 +277,9 @@ export function entriesRecount(): u32 {
   let used: u32 = 0;
   for (let i: u32 = 0; i < ENTRY_COUNT; i++) {
     const at = entryAt(i);
-    if (load<u64>(at) == 0) continue;
-    if (load<u64>(at, 8) == 0 || entryFind(load<u32>(at), load<u32>(at, 4)) != at) return u32.MAX_VALUE;
+    if (at.key == 0) continue;
+    if (at.ends == 0 || entryFind(at.segment, at.slot) != at) return u32.MAX_VALUE;
     used++;
   }
-  return used == load<u32>(ACTIVE_HEAD + USED) ? used : u32.MAX_VALUE;
+  return used == head().used ? used : u32.MAX_VALUE;
 }

@@ -18,7 +18,8 @@ import {
 import { ADAPTERS, ADAPTERS_PER_ENDPOINT, ADAPTERS_REMEMBERED, SLOTS } from '../memory';
 import { request } from '../request-area';
 
-function gaugeOf(slot: u32): usize {
+/** Address of the names in the gauge of an endpoint's engine, u64 each. */
+export function gaugeOf(slot: u32): usize {
   return ADAPTERS + ((<usize>slot * ADAPTERS_PER_ENDPOINT) << 3);
 }
 

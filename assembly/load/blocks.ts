@@ -118,7 +118,7 @@ export function activeOverlapOf(slot: u32): u32 {
   let overlap: u32 = 0;
   for (let step: u32 = 0; step < steps; step++) {
     const at = entryFind(stepAt(step).segment, slot);
-    if (at == 0) break;
+    if (at == null) break;
     const shared = min(activeEnd(at), stepAt(step).to);
     overlap += shared;
     if (shared < stepAt(step).to) break;

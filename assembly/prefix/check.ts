@@ -23,6 +23,7 @@ import {
   SET_COUNT,
   SLOT_LIMIT,
 } from './layout';
+import { sentTick } from './recency';
 import { Segment, segmentAt, spanAt, spanEnd, spanList, spanSet } from './segment';
 import { setHolds, setReferences } from './sets';
 import { tableFind } from './table';
@@ -64,13 +65,14 @@ function checkSpans(segment: u32, at: Segment, registered: u32): u32 {
   return 0;
 }
 
-/** Every holder's row knows the segment. */
+/** Every holder's row knows the segment, and no holder was sent it in the future. */
 function checkMembers(segment: u32, set: u32): bool {
   const group = segment >> GROUP_SHIFT;
   for (let slot: u32 = 0; slot < SLOT_LIMIT; slot++) {
     if (!setHolds(set, slot)) continue;
     const word = MEMBERS + ((<usize>slot * MEMBER_WORDS + (group >> 6)) << 3);
     if ((load<u64>(word) & ((<u64>1) << (group & 63))) == 0) return false;
+    if (<i32>(indexHead().tick - sentTick(slot, segment)) < 0) return false;
   }
   return true;
 }

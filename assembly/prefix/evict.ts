@@ -4,12 +4,14 @@
 // held throughout. One pass over the segments (or over those where one endpoint may hold something) collects many
 // victims, so that a full index pays for a pass once in many insertions.
 //
-// A lookup touches every segment on its way and an insertion every segment of its path, so a parent is never older than
-// its child; with the depth in the key's low bits the oldest keys are always ends of chains.
+// The whole index ages by its stamps: a lookup touches every segment on its way and an insertion every segment of its
+// path. One endpoint ages by what was sent there (recency.ts). In both a parent is never older than its child; with the
+// depth in the key's low bits the oldest keys are always ends of chains.
 import { COLUMN_PREFIX_BLOCKS, cell } from '../endpoints';
 import { count, counted, PREFIX_COUNTER_BLOCKS, PREFIX_COUNTER_EVICTED } from './counters';
 import { indexHead } from './head';
 import { BLOCK_LIMIT, GROUP_SHIFT, MEMBER_WORDS, MEMBERS, SCRATCH, STAMPS, VICTIMS } from './layout';
+import { sentTick } from './recency';
 import { Segment, segmentAt, spanAt, spanList, spanSet } from './segment';
 import { changeRange, evictTail, heldEndBy, isLeaf, segmentsFree, trim } from './segments';
 import { setReferences, setsFree } from './sets';
@@ -20,9 +22,13 @@ const NUMBERS: usize = 1024 + ((<usize>VICTIMS) << 3);
 let victims: u32 = 0;
 
 /** Oldest first; of the same age, the deepest first. */
-function ageKey(segment: u32, at: Segment): u64 {
-  const age = indexHead().tick + 1 - load<u32>(STAMPS + ((<usize>segment) << 2));
+function ageKey(stamp: u32, at: Segment): u64 {
+  const age = indexHead().tick + 1 - stamp;
   return ((<u64>(0xffffffff - age)) << 16) | (0xffff - <u64>at.depth);
+}
+
+function usedTick(segment: u32): u32 {
+  return load<u32>(STAMPS + ((<usize>segment) << 2));
 }
 
 function keyAt(i: u32): u64 {
@@ -72,7 +78,7 @@ function collectLeaves(owningSets: bool): void {
   victims = 0;
   for (let segment: u32 = 1; segment <= top; segment++) {
     const at = segmentAt(segment);
-    const key = ageKey(segment, at);
+    const key = ageKey(usedTick(segment), at);
     if (!isCandidate(key) || at.length == 0 || !isLeaf(at)) continue;
     if (owningSets && !ownsSet(at)) continue;
     addVictim(key, segment);
@@ -83,7 +89,7 @@ function collectLeaves(owningSets: bool): void {
 function addBared(segment: u32): void {
   const at = segmentAt(segment);
   if (at.length == 0 || !isLeaf(at)) return;
-  const key = ageKey(segment, at);
+  const key = ageKey(usedTick(segment), at);
   if (isCandidate(key)) addVictim(key, segment);
 }
 
@@ -152,7 +158,7 @@ function collectHeld(slot: u32): void {
         const at = segmentAt(segment);
         if (at.length == 0 || heldEndBy(at, slot) == 0) continue;
         holds = true;
-        const key = ageKey(segment, at);
+        const key = ageKey(sentTick(slot, segment), at);
         if (isCandidate(key)) addVictim(key, segment);
       }
       if (!holds) {
@@ -163,7 +169,7 @@ function collectHeld(slot: u32): void {
   }
 }
 
-/** Evict the least recently used blocks of one endpoint until it holds at most `most`. */
+/** Evict the blocks that one endpoint was longest not sent until it holds at most `most`. */
 export function evictHeld(slot: u32, most: u32): void {
   const held = cell(COLUMN_PREFIX_BLOCKS, slot);
   if (load<u32>(held) <= most) return;

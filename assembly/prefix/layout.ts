@@ -5,10 +5,11 @@
 //   head       4 KiB: free lists, tick, counters                                  index lock      any
 //   table      buckets of 64 bytes: block hash -> (segment, position)              index lock      any, no lock
 //   segments   header of 64 bytes + SEGMENT_BLOCKS hashes                          index lock      any, by version
-//   stamps     u32 per segment: when it was last looked up                         any, plain      index lock
+//   stamps     u32 per segment: when it was last looked up or inserted             any, plain      index lock
 //   overflow   SEGMENT_BLOCKS spans, for segments with more than INLINE_SPANS      index lock      any, by segment version
 //   sets       interned holder sets: meta, bitmaps, hash heads, transition cache   index lock      any, by segment version
 //   members    one bit per (endpoint, group of segments): may hold something there index lock      index lock
+//   recency    u32 per (endpoint, group of segments): when it was last sent there  index lock      index lock
 //   tails      partial last blocks                                                 index lock      any, self-checking
 //   scratch    the path, spans and victims of the operation under way              index lock      index lock
 //   readers    per thread: segments visited and endpoints still alive              its thread      its thread
@@ -64,6 +65,25 @@ function memberWords(p: u32, n: u32): u32 {
   return (((segmentCount(n) >> groupShift(p, n)) + 64) >> 6) + 1;
 }
 
+/** Bytes of stamps per block of the index, at most, beyond the first 4 MiB: 48 give 512 endpoints a stamp per segment. */
+const RECENCY_BYTES_PER_BLOCK: u64 = 48;
+
+/** Segments behind one stamp of an endpoint, as a shift. */
+function recencyShift(p: u32, n: u32): u32 {
+  let shift: u32 = 0;
+  while (<u64>p * ((<u64>recencyWords(n, shift)) << 2) > <u64>n * RECENCY_BYTES_PER_BLOCK + (4 << 20)) shift++;
+  return shift;
+}
+
+/** Words of an endpoint's row of stamps: whole lines of 64 bytes. */
+function recencyWords(n: u32, shift: u32): u32 {
+  return ((segmentCount(n) >> shift) + 16) & ~15;
+}
+
+function recencyBytes(p: u32, n: u32): u64 {
+  return <u64>p * ((<u64>recencyWords(n, recencyShift(p, n))) << 2);
+}
+
 function readerBytes(p: u32, c: u32): u64 {
   return (((<u64>c + 8) << 4) + (p >> 3) + 256 + 63) & ~(<u64>63);
 }
@@ -81,7 +101,7 @@ export function prefixRegionBytes(p: u32, n: u32, c: u32, k: u32): u64 {
   bytes += align(segments << 2);
   bytes += (<u64>overflowCount(n) + 1) * (SEGMENT_BLOCKS << 2);
   bytes += <u64>setCount(n) * (16 + 4 + (p >> 3)) + (TRANSITIONS << 4);
-  bytes += align(<u64>p * ((<u64>memberWords(p, n)) << 3));
+  bytes += align(<u64>p * ((<u64>memberWords(p, n)) << 3)) + recencyBytes(p, n);
   bytes += (<u64>tailBuckets(n)) << 7;
   bytes += align((<u64>p) << 2);
   bytes += SCRATCH_BYTES + align((<u64>overflowCount(n) >> 3) + 1) + ((<u64>c + 8) << 4);
@@ -106,6 +126,9 @@ export let SET_CACHE: usize = 0;
 export let MEMBERS: usize = 0;
 export let MEMBER_WORDS: u32 = 0;
 export let GROUP_SHIFT: u32 = 0;
+export let RECENCY: usize = 0;
+export let RECENCY_WORDS: u32 = 0; // u32 words of a row
+export let RECENCY_SHIFT: u32 = 0;
 export let TAILS: usize = 0;
 export let TAIL_BUCKETS: u32 = 0;
 export let TAIL_EPOCHS: usize = 0;
@@ -131,6 +154,8 @@ export function prefixBind(region: usize, p: u32, n: u32, c: u32, thread: u32): 
   SET_WORDS = p >> 6;
   MEMBER_WORDS = memberWords(p, n);
   GROUP_SHIFT = groupShift(p, n);
+  RECENCY_SHIFT = recencyShift(p, n);
+  RECENCY_WORDS = recencyWords(n, RECENCY_SHIFT);
   TAIL_BUCKETS = tailBuckets(n);
   const segments = <usize>SEGMENT_COUNT + 1;
   HEAD = region;
@@ -143,7 +168,8 @@ export function prefixBind(region: usize, p: u32, n: u32, c: u32, thread: u32): 
   SET_BITS = SET_HEADS + ((<usize>SET_COUNT) << 2);
   SET_CACHE = SET_BITS + <usize>SET_COUNT * (p >> 3);
   MEMBERS = SET_CACHE + <usize>(TRANSITIONS << 4);
-  TAILS = MEMBERS + <usize>align(<u64>p * ((<u64>MEMBER_WORDS) << 3));
+  RECENCY = MEMBERS + <usize>align(<u64>p * ((<u64>MEMBER_WORDS) << 3));
+  TAILS = RECENCY + <usize>recencyBytes(p, n);
   TAIL_EPOCHS = TAILS + ((<usize>TAIL_BUCKETS) << 7);
   SCRATCH = TAIL_EPOCHS + <usize>align((<u64>p) << 2);
   MARKS = SCRATCH + <usize>SCRATCH_BYTES;

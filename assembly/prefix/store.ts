@@ -13,6 +13,7 @@ import {
 import { dropHeld, evictHeld, makeSets } from './evict';
 import { CHAIN_LIMIT, SEGMENT_MASK, SEGMENT_SHIFT, SLOT_LIMIT } from './layout';
 import { beginPath, extendPath, followPath, stepAt, steps, tick, touch } from './path';
+import { markSent, markSentAbove } from './recency';
 import { Segment, segmentAt } from './segment';
 import { changeRange, holdsRange, pin, register, trim, unpin } from './segments';
 import { tableFind } from './table';
@@ -41,7 +42,10 @@ function holdPath(slot: u32): u32 {
   if (steps == 0) return 0;
   const last = stepAt(steps - 1).segment;
   pin(last);
-  for (let step: u32 = 0; step < steps; step++) if (!holdStep(step, slot)) break;
+  for (let step: u32 = 0; step < steps; step++) {
+    markSent(slot, stepAt(step).segment);
+    if (!holdStep(step, slot)) break;
+  }
   unpin(last);
   trim(last);
   count(PREFIX_COUNTER_STORED, held);
@@ -60,7 +64,7 @@ function storeBehind(slot: u32, hashes: usize, blocks: u32): u32 {
 
 /**
  * Believe that `slot` holds (or will hold) the first `blocks` blocks of the prompt. Beyond the index or the endpoint's
- * capacity the least recently used blocks make room; what still does not fit is not stored.
+ * capacity the blocks that were longest not sent to it make room; what still does not fit is not stored.
  * @returns blocks newly stored for the slot
  */
 export function prefixInsertLocked(slot: u32, blocks: u32): u32 {
@@ -98,7 +102,10 @@ export function prefixStoreAt(slot: u32, hasParent: u32, parentPointer: usize, h
     segment = location >> SEGMENT_SHIFT;
     position = (location & SEGMENT_MASK) + 1;
     depth = <u32>segmentAt(segment).depth + position;
-    if (load<u32>(cell(COLUMN_PREFIX_CAPACITY, slot)) != 0) touchAbove(segment);
+    if (load<u32>(cell(COLUMN_PREFIX_CAPACITY, slot)) != 0) {
+      touchAbove(segment);
+      markSentAbove(slot, segment);
+    }
   }
   const whole = depth >= CHAIN_LIMIT ? 0 : min(blocks, CHAIN_LIMIT - depth);
   beginPath(segment, position);

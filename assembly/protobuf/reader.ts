@@ -1,6 +1,6 @@
 // Protocol Buffers (protobuf.dev/programming-guides/encoding), read in pieces of any cut.
 //
-// Owns: WIRE_STATE_BYTES bytes inside the scan state that its user gives; that user's thread only, no lock. The globals
+// Owns: the Wire inside the scan state that its user gives; that user's thread only, no lock. The globals
 // hold the piece being read: wireFeed sets them, and nothing in them outlives the call of the user.
 //
 // The user pulls: wireNext() says what comes next. A length-delimited field is skipped unless the user enters it as a
@@ -27,28 +27,62 @@ const TYPE_FIXED64: u32 = 1;
 const TYPE_LENGTH: u32 = 2;
 const TYPE_FIXED32: u32 = 5;
 
-// The state (u32 unless said otherwise).
-const STATE_PHASE: usize = 0;
-const STATE_SHIFT: usize = 4; // bits of the varint under way
-const STATE_VALUE: usize = 8; // u64: that varint
-const STATE_FIELD: usize = 16; // number of the field under way
-const STATE_LEVEL: usize = 20; // messages and lists entered
-const STATE_LEFT: usize = 24; // bytes of the field under way still to come
-const STATE_POSITION: usize = 28; // bytes read
-const STATE_LIST: usize = 32; // level of the packed list under way, 0 = none
-const STATE_ENDS: usize = 36; // u32 × 4: position at which each level ends
-const STATE_FIELDS: usize = 52; // u32 × 4: field through which each level was entered
+/** Where a reader stands in its message. */
+@unmanaged
+export class Wire {
+  /** What the next byte belongs to, PHASE_* · its user's thread · none. */
+  phase: u32;
+  /** Bits of the varint under way · its user's thread · none. */
+  shift: u32;
+  /** That varint, as far as read · its user's thread · none. */
+  value: u64;
+  /** Number of the field under way · its user's thread · none. */
+  field: u32;
+  /** Messages and lists entered · its user's thread · none. */
+  level: u32;
+  /** Bytes of the field under way still to come · its user's thread · none. */
+  left: u32;
+  /** Bytes read · its user's thread · none. */
+  position: u32;
+  /** Level of the packed list under way, 0 = none · its user's thread · none. */
+  list: u32;
+  /** Position in bytes at which each of four levels ends, u32 each · its user's thread · none. */
+  ends: u32;
+  private ends1: u64;
+  private ends2: u32;
+  /** Number of the field through which each of four levels was entered, u32 each · its user's thread · none. */
+  fields: u32;
+  private fields1: u64;
+  private fields2: u32;
+  private unused0: u32;
+
+  endOf(level: u32): u32 {
+    return load<u32>(changetype<usize>(this) + ((<usize>level) << 2), offsetof<Wire>('ends'));
+  }
+
+  setEndOf(level: u32, position: u32): void {
+    store<u32>(changetype<usize>(this) + ((<usize>level) << 2), position, offsetof<Wire>('ends'));
+  }
+
+  fieldOf(level: u32): u32 {
+    return load<u32>(changetype<usize>(this) + ((<usize>level) << 2), offsetof<Wire>('fields'));
+  }
+
+  setFieldOf(level: u32, field: u32): void {
+    store<u32>(changetype<usize>(this) + ((<usize>level) << 2), field, offsetof<Wire>('fields'));
+  }
+}
+
 const LEVEL_MAX: u32 = 3;
-export const WIRE_STATE_BYTES: usize = 72;
 
 let AT: usize = 0;
 let END: usize = 0;
 let FROM: usize = 0;
 
 /** A message begins. */
-export function wireBegin(state: usize): void {
-  memory.fill(state, 0, WIRE_STATE_BYTES);
-  store<u32>(state, u32.MAX_VALUE, STATE_ENDS);
+export function wireBegin(state: Wire): void {
+  memory.fill(changetype<usize>(state), 0, offsetof<Wire>());
+  state.setEndOf(0, u32.MAX_VALUE);
 }
 
 /** Read on with the bytes [at, end). */
@@ -58,29 +92,29 @@ export function wireFeed(at: usize, end: usize): void {
 }
 
 /** May the message end here? */
-export function wireComplete(state: usize): bool {
-  const level = load<u32>(state, STATE_LEVEL);
-  return level == 0 && load<u32>(state, STATE_PHASE) == PHASE_KEY && load<u32>(state, STATE_SHIFT) == 0;
+export function wireComplete(state: Wire): bool {
+  const level = state.level;
+  return level == 0 && state.phase == PHASE_KEY && state.shift == 0;
 }
 
 /** Number of the field that wireNext spoke of. */
-export function wireField(state: usize): u32 {
-  return load<u32>(state, STATE_FIELD);
+export function wireField(state: Wire): u32 {
+  return state.field;
 }
 
 /** Value of the number that wireNext found. */
-export function wireNumber(state: usize): u64 {
-  return load<u64>(state, STATE_VALUE);
+export function wireNumber(state: Wire): u64 {
+  return state.value;
 }
 
 /** Messages entered around the field that wireNext spoke of. */
-export function wireLevel(state: usize): u32 {
-  return load<u32>(state, STATE_LEVEL);
+export function wireLevel(state: Wire): u32 {
+  return state.level;
 }
 
 /** Field through which level `level` (1 to 3) was entered. */
-export function wireParent(state: usize, level: u32): u32 {
-  return load<u32>(state + STATE_FIELDS + ((<usize>level) << 2));
+export function wireParent(state: Wire, level: u32): u32 {
+  return state.fieldOf(level);
 }
 
 /** Where the piece begins that wireNext found. */
@@ -94,40 +128,39 @@ export function wireTo(): usize {
 }
 
 /** Read the field that opens as a message. Deeper than three levels it is skipped: nothing of interest lies there. */
-export function wireEnter(state: usize): void {
-  const level = load<u32>(state, STATE_LEVEL) + 1;
+export function wireEnter(state: Wire): void {
+  const level = state.level + 1;
   if (level > LEVEL_MAX) return;
-  const at = state + ((<usize>level) << 2);
-  store<u32>(at, load<u32>(state, STATE_POSITION) + load<u32>(state, STATE_LEFT), STATE_ENDS);
-  store<u32>(at, load<u32>(state, STATE_FIELD), STATE_FIELDS);
-  store<u32>(state, level, STATE_LEVEL);
-  store<u32>(state, PHASE_KEY, STATE_PHASE);
+  state.setEndOf(level, state.position + state.left);
+  state.setFieldOf(level, state.field);
+  state.level = level;
+  state.phase = PHASE_KEY;
 }
 
 /** Read the field that opens as a packed list of varints. */
-export function wireUnpack(state: usize): void {
+export function wireUnpack(state: Wire): void {
   wireEnter(state);
-  store<u32>(state, load<u32>(state, STATE_LEVEL), STATE_LIST);
+  state.list = state.level;
 }
 
 /** Take the bytes of the field that opens. */
-export function wireTake(state: usize): void {
-  store<u32>(state, PHASE_TAKE, STATE_PHASE);
+export function wireTake(state: Wire): void {
+  state.phase = PHASE_TAKE;
 }
 
-function bad(state: usize): u32 {
-  store<u32>(state, PHASE_BAD, STATE_PHASE);
+function bad(state: Wire): u32 {
+  state.phase = PHASE_BAD;
   return WIRE_BAD;
 }
 
 /** What comes next (WIRE_*). */
-export function wireNext(state: usize): u32 {
+export function wireNext(state: Wire): u32 {
   while (true) {
-    const phase = load<u32>(state, STATE_PHASE);
+    const phase = state.phase;
     if (phase == PHASE_BAD) return WIRE_BAD;
     if (phase >= PHASE_SKIP) {
-      if (load<u32>(state, STATE_LEFT) == 0) {
-        store<u32>(state, PHASE_KEY, STATE_PHASE);
+      if (state.left == 0) {
+        state.phase = PHASE_KEY;
         if (phase == PHASE_TAKE) return WIRE_TAKEN;
         continue;
       }
@@ -139,7 +172,7 @@ export function wireNext(state: usize): u32 {
     if (phase == PHASE_KEY && leaves(state)) return WIRE_LEAVE;
     if (AT == END) return WIRE_PAUSE;
     if (!readVarint(state)) {
-      if (load<u32>(state, STATE_PHASE) == PHASE_BAD) return WIRE_BAD;
+      if (state.phase == PHASE_BAD) return WIRE_BAD;
       continue;
     }
     const found = phase == PHASE_KEY ? keyRead(state) : phase == PHASE_NUMBER ? numberRead(state) : lengthRead(state);
@@ -148,36 +181,36 @@ export function wireNext(state: usize): u32 {
 }
 
 /** Pass over bytes of the field under way, up to its end or that of the piece. */
-function passBytes(state: usize): void {
-  const left = load<u32>(state, STATE_LEFT);
+function passBytes(state: Wire): void {
+  const left = state.left;
   const here = <u32>(END - AT);
   const passed = left < here ? left : here;
   FROM = AT;
   AT += passed;
-  store<u32>(state, left - passed, STATE_LEFT);
-  store<u32>(state, load<u32>(state, STATE_POSITION) + passed, STATE_POSITION);
+  state.left = left - passed;
+  state.position += passed;
 }
 
 /** Leave the innermost level when it ends here. */
-function leaves(state: usize): bool {
-  const level = load<u32>(state, STATE_LEVEL);
-  if (level == 0 || load<u32>(state, STATE_SHIFT) != 0) return false;
+function leaves(state: Wire): bool {
+  const level = state.level;
+  if (level == 0 || state.shift != 0) return false;
   if (room(state) != 0) return false;
-  store<u32>(state, level - 1, STATE_LEVEL);
-  store<u32>(state, 0, STATE_LIST);
+  state.level = level - 1;
+  state.list = 0;
   return true;
 }
 
 /** Bytes left in the innermost level. */
-function room(state: usize): u32 {
-  const level = <usize>load<u32>(state, STATE_LEVEL);
-  return load<u32>(state + STATE_ENDS + (level << 2)) - load<u32>(state, STATE_POSITION);
+function room(state: Wire): u32 {
+  const level = state.level;
+  return state.endOf(level) - state.position;
 }
 
 /** Read bytes of a varint. @returns true once it is complete. */
-function readVarint(state: usize): bool {
-  let shift = load<u32>(state, STATE_SHIFT);
-  let value = shift == 0 ? 0 : load<u64>(state, STATE_VALUE);
+function readVarint(state: Wire): bool {
+  let shift = state.shift;
+  let value = shift == 0 ? 0 : state.value;
   let left = room(state);
   const from = AT;
   let more = true;
@@ -189,50 +222,50 @@ function readVarint(state: usize): bool {
     AT++;
     left--;
   }
-  store<u32>(state, load<u32>(state, STATE_POSITION) + <u32>(AT - from), STATE_POSITION);
-  store<u64>(state, value, STATE_VALUE);
+  state.position += <u32>(AT - from);
+  state.value = value;
   if (!more) {
-    store<u32>(state, 0, STATE_SHIFT);
+    state.shift = 0;
     return true;
   }
-  store<u32>(state, shift, STATE_SHIFT);
+  state.shift = shift;
   // Longer than ten bytes, or cut by the end of its message.
   if (shift >= 70 || left == 0) bad(state);
   return false;
 }
 
-function keyRead(state: usize): u32 {
-  const level = load<u32>(state, STATE_LEVEL);
-  if (level != 0 && load<u32>(state, STATE_LIST) == level) {
-    store<u32>(state, wireParent(state, level), STATE_FIELD);
+function keyRead(state: Wire): u32 {
+  const level = state.level;
+  if (level != 0 && state.list == level) {
+    state.field = wireParent(state, level);
     return WIRE_NUMBER;
   }
-  const key = load<u64>(state, STATE_VALUE);
+  const key = state.value;
   const type = <u32>key & 7;
   if (key > u32.MAX_VALUE || key < 8) return bad(state);
-  store<u32>(state, <u32>key >> 3, STATE_FIELD);
-  if (type == TYPE_VARINT) store<u32>(state, PHASE_NUMBER, STATE_PHASE);
-  else if (type == TYPE_LENGTH) store<u32>(state, PHASE_LENGTH, STATE_PHASE);
+  state.field = <u32>key >> 3;
+  if (type == TYPE_VARINT) state.phase = PHASE_NUMBER;
+  else if (type == TYPE_LENGTH) state.phase = PHASE_LENGTH;
   else if (type == TYPE_FIXED64) return skip(state, 8);
   else if (type == TYPE_FIXED32) return skip(state, 4);
   else return bad(state);
   return WIRE_PAUSE;
 }
 
-function skip(state: usize, bytes: u32): u32 {
+function skip(state: Wire, bytes: u32): u32 {
   if (bytes > room(state)) return bad(state);
-  store<u32>(state, bytes, STATE_LEFT);
-  store<u32>(state, PHASE_SKIP, STATE_PHASE);
+  state.left = bytes;
+  state.phase = PHASE_SKIP;
   return WIRE_PAUSE;
 }
 
-function numberRead(state: usize): u32 {
-  store<u32>(state, PHASE_KEY, STATE_PHASE);
+function numberRead(state: Wire): u32 {
+  state.phase = PHASE_KEY;
   return WIRE_NUMBER;
 }
 
-function lengthRead(state: usize): u32 {
-  const length = load<u64>(state, STATE_VALUE);
+function lengthRead(state: Wire): u32 {
+  const length = state.value;
   if (length > <u64>room(state) || skip(state, <u32>length) == WIRE_BAD) return bad(state);
   return WIRE_LENGTH;
 }

@@ -12,33 +12,22 @@
 import { CHAIN_BLOCKS, HASHES, OUTPUT, SCAN_REGION, SCANS } from '../memory';
 import { hashBytes, hashLink, streamAbsorb, streamHash, streamLength, streamReset } from './hash';
 import {
-  SCAN_BLOCK,
   SCAN_FIRST_SEGMENT,
-  SCAN_HEAD_FREE_PAGE,
-  SCAN_HEAD_FRESH_PAGES,
-  SCAN_HEAD_SHORTAGES,
   SCAN_LAST_SEGMENT,
   SCAN_PAGE_BYTES,
   SCAN_PAGE_HASHES,
   SCAN_PROMPT_SEGMENT,
-  SCAN_SEGMENT,
   SCAN_SYSTEM_SEGMENT,
   SCAN_TOOLS_SEGMENT,
   SEGMENT_BYTES,
-  SEGMENT_CONTENT_BYTES,
-  SEGMENT_FIRST_PAGE,
-  SEGMENT_FULL,
-  SEGMENT_HASH_COUNT,
-  SEGMENT_HASHES,
   SEGMENT_INLINE_HASHES,
-  SEGMENT_LAST_PAGE,
-  SEGMENT_STREAM,
   scanLinksOffset,
   scanPages,
   scanPagesOffset,
 } from './layout';
 import { lexemesStart } from './lexemes';
 import { mediaReset } from './media';
+import { ContentSegment, RequestScan, scanHead } from './scan-state';
 
 /** What tokens and images add may be longer than their JSON: hash what is pending before OUTPUT can overflow. */
 const PENDING_MAX: usize = 32768;
@@ -58,29 +47,29 @@ export function contentStart(): void {
 }
 
 /** A new scan has no content; what comes first goes to the prompt. */
-export function contentOpen(scan: usize): void {
-  clear(scan + SCAN_TOOLS_SEGMENT);
-  clear(scan + SCAN_SYSTEM_SEGMENT);
-  clear(scan + SCAN_PROMPT_SEGMENT);
-  store<u32>(scan, <u32>SCAN_PROMPT_SEGMENT, SCAN_SEGMENT);
+export function contentOpen(scan: RequestScan): void {
+  clear(scan.contentAt(SCAN_TOOLS_SEGMENT));
+  clear(scan.contentAt(SCAN_SYSTEM_SEGMENT));
+  clear(scan.contentAt(SCAN_PROMPT_SEGMENT));
+  scan.segment = <u32>SCAN_PROMPT_SEGMENT;
   mediaReset(scan);
 }
 
 /** Give the pages of all segments back. */
-export function contentClose(scan: usize): void {
+export function contentClose(scan: RequestScan): void {
   for (let offset = SCAN_FIRST_SEGMENT; offset <= SCAN_LAST_SEGMENT; offset += SEGMENT_BYTES) {
-    freePages(scan + offset);
+    freePages(scan.contentAt(offset));
   }
 }
 
 /** From here on content goes to the segment at `offset` (SCAN_*_SEGMENT), behind what it has. */
-export function contentSwitch(scan: usize, offset: usize): void {
+export function contentSwitch(scan: RequestScan, offset: usize): void {
   contentFlush(scan);
-  store<u32>(scan, <u32>offset, SCAN_SEGMENT);
+  scan.segment = <u32>offset;
 }
 
 /** Forget the content of the segment that takes content now. */
-export function contentReset(scan: usize): void {
+export function contentReset(scan: RequestScan): void {
   out = OUTPUT;
   const segment = current(scan);
   freePages(segment);
@@ -88,25 +77,28 @@ export function contentReset(scan: usize): void {
 }
 
 /** Clear a segment's words; its hash stream is reset when the first content comes. */
-function clear(segment: usize): void {
-  v128.store(segment, i64x2.splat(0));
-  store<u32>(segment, 0, SEGMENT_CONTENT_BYTES);
+function clear(segment: ContentSegment): void {
+  segment.hashCount = 0;
+  segment.firstPage = 0;
+  segment.lastPage = 0;
+  segment.full = 0;
+  segment.contentBytes = 0;
 }
 
 /** Bytes of the segment at `offset`. */
-export function contentLength(scan: usize, offset: usize): u32 {
-  return load<u32>(scan + offset, SEGMENT_CONTENT_BYTES);
+export function contentLength(scan: RequestScan, offset: usize): u32 {
+  return scan.contentAt(offset).contentBytes;
 }
 
-function current(scan: usize): usize {
-  return scan + <usize>load<u32>(scan, SCAN_SEGMENT);
+function current(scan: RequestScan): ContentSegment {
+  return scan.contentAt(scan.segment);
 }
 
-function freePages(segment: usize): void {
-  const last = load<u32>(segment, SEGMENT_LAST_PAGE);
+function freePages(segment: ContentSegment): void {
+  const last = segment.lastPage;
   if (last == 0) return;
-  store<u32>(link(last), load<u32>(SCAN_REGION, SCAN_HEAD_FREE_PAGE));
-  store<u32>(SCAN_REGION, load<u32>(segment, SEGMENT_FIRST_PAGE), SCAN_HEAD_FREE_PAGE);
+  store<u32>(link(last), scanHead().freePage);
+  scanHead().freePage = segment.firstPage;
 }
 
 /** Where decoded bytes of a prompt string go next; there is room for a whole INPUT and 16 bytes more. */
@@ -126,14 +118,14 @@ export function contentBytes(from: usize, length: u32): void {
 }
 
 /** Append a token id. */
-export function contentToken(scan: usize, token: u32): void {
+export function contentToken(scan: RequestScan, token: u32): void {
   if (out - OUTPUT >= PENDING_MAX) contentFlush(scan);
   store<u32>(out, token);
   out += 4;
 }
 
 /** Append the same token `count` times (at most 1,024). */
-export function contentTokens(scan: usize, token: u32, count: u32): void {
+export function contentTokens(scan: RequestScan, token: u32, count: u32): void {
   if (out - OUTPUT >= PENDING_MAX) contentFlush(scan);
   const four = i32x4.splat(token);
   for (let i: u32 = 0; i < count; i += 4) v128.store(out + ((<usize>i) << 2), four);
@@ -141,27 +133,27 @@ export function contentTokens(scan: usize, token: u32, count: u32): void {
 }
 
 /** Append bytes that need no decoding, straight from where they lie. */
-export function contentRaw(scan: usize, from: usize, length: u32): void {
+export function contentRaw(scan: RequestScan, from: usize, length: u32): void {
   contentFlush(scan);
   absorb(scan, from, length);
 }
 
 /** Hash what is pending. */
-export function contentFlush(scan: usize): void {
+export function contentFlush(scan: RequestScan): void {
   const length = <u32>(out - OUTPUT);
   if (length == 0) return;
   out = OUTPUT;
   absorb(scan, OUTPUT, length);
 }
 
-function absorb(scan: usize, from: usize, length: u32): void {
+function absorb(scan: RequestScan, from: usize, length: u32): void {
   const segment = current(scan);
-  const before = load<u32>(segment, SEGMENT_CONTENT_BYTES);
-  const stream = segment + SEGMENT_STREAM;
+  const before = segment.contentBytes;
+  const stream = segment.stream;
   if (before == 0) streamReset(stream);
-  store<u32>(segment, before + length, SEGMENT_CONTENT_BYTES);
-  if (load<u32>(segment, SEGMENT_FULL) != 0) return;
-  const block = load<u32>(scan, SCAN_BLOCK);
+  segment.contentBytes = before + length;
+  if (segment.full != 0) return;
+  const block = scan.block;
   const fill = streamLength(stream);
   if (fill > 0) {
     const room = block - fill;
@@ -183,22 +175,22 @@ function absorb(scan: usize, from: usize, length: u32): void {
 }
 
 /** Keep one more content hash; false (and the segment is full) when there is no place for it. */
-function append(segment: usize, hash: u64): bool {
-  const count = load<u32>(segment, SEGMENT_HASH_COUNT);
-  let to = segment + SEGMENT_HASHES + ((<usize>count) << 3);
+function append(segment: ContentSegment, hash: u64): bool {
+  const count = segment.hashCount;
+  let to = segment.hashes + ((<usize>count) << 3);
   if (count >= SEGMENT_INLINE_HASHES) {
     const inPage = (count - SEGMENT_INLINE_HASHES) % SCAN_PAGE_HASHES;
     if (count >= CHAIN_BLOCKS || (inPage == 0 && !addPage(segment))) {
-      store<u32>(segment, 1, SEGMENT_FULL);
+      segment.full = 1;
       return false;
     }
-    to = page(load<u32>(segment, SEGMENT_LAST_PAGE)) + ((<usize>inPage) << 3);
+    to = page(segment.lastPage) + ((<usize>inPage) << 3);
   } else if (count >= CHAIN_BLOCKS) {
-    store<u32>(segment, 1, SEGMENT_FULL);
+    segment.full = 1;
     return false;
   }
   store<u64>(to, hash);
-  store<u32>(segment, count + 1, SEGMENT_HASH_COUNT);
+  segment.hashCount = count + 1;
   return true;
 }
 
@@ -210,40 +202,40 @@ function link(numberPlusOne: u32): usize {
   return links + ((<usize>(numberPlusOne - 1)) << 2);
 }
 
-function addPage(segment: usize): bool {
-  let taken = load<u32>(SCAN_REGION, SCAN_HEAD_FREE_PAGE);
+function addPage(segment: ContentSegment): bool {
+  let taken = scanHead().freePage;
   if (taken != 0) {
-    store<u32>(SCAN_REGION, load<u32>(link(taken)), SCAN_HEAD_FREE_PAGE);
+    scanHead().freePage = load<u32>(link(taken));
   } else {
-    const fresh = load<u32>(SCAN_REGION, SCAN_HEAD_FRESH_PAGES);
+    const fresh = scanHead().freshPages;
     if (fresh >= scanPages(SCANS, CHAIN_BLOCKS)) {
-      store<u32>(SCAN_REGION, load<u32>(SCAN_REGION, SCAN_HEAD_SHORTAGES) + 1, SCAN_HEAD_SHORTAGES);
+      scanHead().shortages += 1;
       return false;
     }
     taken = fresh + 1;
-    store<u32>(SCAN_REGION, taken, SCAN_HEAD_FRESH_PAGES);
+    scanHead().freshPages = taken;
   }
   store<u32>(link(taken), 0);
-  const last = load<u32>(segment, SEGMENT_LAST_PAGE);
+  const last = segment.lastPage;
   if (last != 0) store<u32>(link(last), taken);
-  else store<u32>(segment, taken, SEGMENT_FIRST_PAGE);
-  store<u32>(segment, taken, SEGMENT_LAST_PAGE);
+  else segment.firstPage = taken;
+  segment.lastPage = taken;
   return true;
 }
 
 /** The chain's last block has at least one byte but is not whole, and nothing before it is missing. */
-export function contentTail(scan: usize): bool {
+export function contentTail(scan: RequestScan): bool {
   let blocks: u32 = 0;
   for (let offset = SCAN_FIRST_SEGMENT; offset <= SCAN_LAST_SEGMENT; offset += SEGMENT_BYTES) {
-    if (load<u32>(scan + offset, SEGMENT_FULL) != 0) return false;
-    blocks += load<u32>(scan + offset, SEGMENT_HASH_COUNT);
+    if (scan.contentAt(offset).full != 0) return false;
+    blocks += scan.contentAt(offset).hashCount;
   }
-  return blocks < CHAIN_BLOCKS && unfinished(scan + SCAN_LAST_SEGMENT);
+  return blocks < CHAIN_BLOCKS && unfinished(scan.contentAt(SCAN_LAST_SEGMENT));
 }
 
 /** The segment ends with a block that is not whole. */
-function unfinished(segment: usize): bool {
-  return load<u32>(segment, SEGMENT_CONTENT_BYTES) != 0 && streamLength(segment + SEGMENT_STREAM) != 0;
+function unfinished(segment: ContentSegment): bool {
+  return segment.contentBytes != 0 && streamLength(segment.stream) != 0;
 }
 
 /**
@@ -252,34 +244,33 @@ function unfinished(segment: usize): bool {
  * but is no block of the chain.
  * @returns whole blocks.
  */
-export function contentChain(scan: usize, root: u64): u32 {
+export function contentChain(scan: RequestScan, root: u64): u32 {
   let before = root;
   let done: u32 = 0;
   for (let offset = SCAN_FIRST_SEGMENT; offset <= SCAN_LAST_SEGMENT; offset += SEGMENT_BYTES) {
-    const segment = scan + offset;
-    if (load<u32>(segment, SEGMENT_CONTENT_BYTES) == 0) continue;
+    const segment = scan.contentAt(offset);
+    if (segment.contentBytes == 0) continue;
     // The same bytes in another segment are another prompt: 1 stands for tools, 2 for system.
     if (offset != SCAN_LAST_SEGMENT)
       before = hashLink(before, <u64>((offset - SCAN_FIRST_SEGMENT) / SEGMENT_BYTES + 1));
-    const count = load<u32>(segment, SEGMENT_HASH_COUNT);
+    const count = segment.hashCount;
     const linked = count < CHAIN_BLOCKS - done ? count : CHAIN_BLOCKS - done;
     before = linkSegment(segment, before, HASHES + ((<usize>done) << 3), linked);
     done += linked;
-    if (linked < count || load<u32>(segment, SEGMENT_FULL) != 0) return done;
-    if (offset != SCAN_LAST_SEGMENT && unfinished(segment))
-      before = hashLink(before, streamHash(segment + SEGMENT_STREAM));
+    if (linked < count || segment.full != 0) return done;
+    if (offset != SCAN_LAST_SEGMENT && unfinished(segment)) before = hashLink(before, streamHash(segment.stream));
   }
   if (contentTail(scan)) {
-    store<u64>(HASHES + ((<usize>done) << 3), hashLink(before, streamHash(scan + SCAN_LAST_SEGMENT + SEGMENT_STREAM)));
+    store<u64>(HASHES + ((<usize>done) << 3), hashLink(before, streamHash(scan.contentAt(SCAN_LAST_SEGMENT).stream)));
   }
   return done;
 }
 
 /** Link the first `count` content hashes of a segment behind `before`. @returns the last link. */
-function linkSegment(segment: usize, before: u64, to: usize, count: u32): u64 {
+function linkSegment(segment: ContentSegment, before: u64, to: usize, count: u32): u64 {
   const inline = count < SEGMENT_INLINE_HASHES ? count : SEGMENT_INLINE_HASHES;
-  before = linkRun(before, segment + SEGMENT_HASHES, to, inline);
-  let next = load<u32>(segment, SEGMENT_FIRST_PAGE);
+  before = linkRun(before, segment.hashes, to, inline);
+  let next = segment.firstPage;
   for (let done = inline; done < count; done += SCAN_PAGE_HASHES) {
     const left = count - done;
     const run = left < SCAN_PAGE_HASHES ? left : SCAN_PAGE_HASHES;

@@ -17,6 +17,7 @@ import {
   WIRE_NUMBER,
   WIRE_PAUSE,
   WIRE_PIECE,
+  Wire,
   wireBegin,
   wireComplete,
   wireEnter,
@@ -33,39 +34,30 @@ import {
 } from '../protobuf/reader';
 import { contentFlush, contentRaw, contentReset, contentStart, contentToken } from './content';
 import { grammarEnd, grammarFeed, SCAN_REASON_BARE, SCAN_REASON_MESSAGE } from './grammar';
-import {
-  SCAN_ENVELOPE,
-  SCAN_ENVELOPE_SEEN,
-  SCAN_IS_OBJECT,
-  SCAN_LIMIT_FIRST,
-  SCAN_LIMIT_FIRST_LENGTH,
-  SCAN_MESSAGE_BYTES,
-  SCAN_PROMPT_END,
-  SCAN_STREAM,
-  SCAN_WIRE,
-} from './layout';
+import { SCAN_LIMIT_FIRST } from './layout';
+import { RequestScan } from './scan-state';
 
 export const ENVELOPE_NONE: u32 = 0;
 export const ENVELOPE_GENERATE: u32 = 1;
 export const ENVELOPE_EMBED: u32 = 2;
 export const ENVELOPE_VERTEX: u32 = 3;
 
-// What an engine request was found to hold (SCAN_ENVELOPE_SEEN).
+// What an engine request was found to hold (RequestScan.envelopeSeen).
 const SEEN_INPUT: u32 = 1;
 const SEEN_TOKENS: u32 = 2;
 
 /** A body in an envelope begins. */
-export function envelopeBegin(scan: usize, envelope: u32): void {
-  store<u32>(scan, envelope, SCAN_ENVELOPE);
-  store<u32>(scan, 1, SCAN_IS_OBJECT);
-  wireBegin(scan + SCAN_WIRE);
+export function envelopeBegin(scan: RequestScan, envelope: u32): void {
+  scan.envelope = envelope;
+  scan.isObject = 1;
+  wireBegin(scan.wire);
 }
 
 /** Scan `length` bytes in INPUT. @returns 0, or the reason why the body is refused (SCAN_REASON_*). */
-export function envelopeFeed(scan: usize, length: u32): u32 {
+export function envelopeFeed(scan: RequestScan, length: u32): u32 {
   wireFeed(INPUT, INPUT + length);
-  store<u32>(scan, load<u32>(scan, SCAN_MESSAGE_BYTES) + length, SCAN_MESSAGE_BYTES);
-  if (load<u32>(scan, SCAN_ENVELOPE) == ENVELOPE_VERTEX) return feedVertex(scan);
+  scan.messageBytes += length;
+  if (scan.envelope == ENVELOPE_VERTEX) return feedVertex(scan);
   contentStart();
   const reason = feedEngine(scan);
   contentFlush(scan);
@@ -73,19 +65,19 @@ export function envelopeFeed(scan: usize, length: u32): u32 {
 }
 
 /** May the body end here? @returns 0, or the reason why not. */
-export function envelopeEnd(scan: usize): u32 {
-  if (!wireComplete(scan + SCAN_WIRE)) return SCAN_REASON_MESSAGE;
-  const seen = load<u32>(scan, SCAN_ENVELOPE_SEEN);
-  if (load<u32>(scan, SCAN_ENVELOPE) == ENVELOPE_VERTEX) return seen == 0 ? SCAN_REASON_BARE : grammarEnd(scan);
+export function envelopeEnd(scan: RequestScan): u32 {
+  if (!wireComplete(scan.wire)) return SCAN_REASON_MESSAGE;
+  const seen = scan.envelopeSeen;
+  if (scan.envelope == ENVELOPE_VERTEX) return seen == 0 ? SCAN_REASON_BARE : grammarEnd(scan);
   // The span of an engine's prompt is all of its message: only that there is one matters.
-  if (seen != 0) store<u32>(scan, load<u32>(scan, SCAN_MESSAGE_BYTES), SCAN_PROMPT_END);
+  if (seen != 0) scan.promptEnd = scan.messageBytes;
   return 0;
 }
 
 // ------------------------------------------------------------------------------------------------- Vertex AI
 
-function feedVertex(scan: usize): u32 {
-  const wire = scan + SCAN_WIRE;
+function feedVertex(scan: RequestScan): u32 {
+  const wire = scan.wire;
   while (true) {
     const found = wireNext(wire);
     if (found == WIRE_PAUSE) return 0;
@@ -97,15 +89,15 @@ function feedVertex(scan: usize): u32 {
     } else if (found == WIRE_LENGTH && wireField(wire) == 2) {
       if (wireLevel(wire) == 0) wireEnter(wire);
       else wireTake(wire);
-      store<u32>(scan, 1, SCAN_ENVELOPE_SEEN);
+      scan.envelopeSeen = 1;
     }
   }
 }
 
 // -------------------------------------------------------------------------------------- vLLM's engine service
 
-function feedEngine(scan: usize): u32 {
-  const wire = scan + SCAN_WIRE;
+function feedEngine(scan: RequestScan): u32 {
+  const wire = scan.wire;
   while (true) {
     const found = wireNext(wire);
     if (found == WIRE_PAUSE) return 0;
@@ -116,28 +108,28 @@ function feedEngine(scan: usize): u32 {
   }
 }
 
-function engineLength(scan: usize, wire: usize): void {
+function engineLength(scan: RequestScan, wire: Wire): void {
   const field = wireField(wire);
-  const generate = load<u32>(scan, SCAN_ENVELOPE) == ENVELOPE_GENERATE;
+  const generate = scan.envelope == ENVELOPE_GENERATE;
   if (wireLevel(wire) == 0) {
     if (field == 4 && generate) wireEnter(wire);
     if (field != 2 && (field != 3 || !generate)) return;
     // Of several inputs the last one counts.
     contentReset(scan);
-    store<u32>(scan, SEEN_INPUT, SCAN_ENVELOPE_SEEN);
+    scan.envelopeSeen = SEEN_INPUT;
     if (field == 2) wireEnter(wire);
     else wireTake(wire);
   } else if (wireLevel(wire) == 1 && wireParent(wire, 1) == 2) {
     if (field == 2) wireUnpack(wire);
-    else if (field == 1 && (load<u32>(scan, SCAN_ENVELOPE_SEEN) & SEEN_TOKENS) == 0) wireTake(wire);
+    else if (field == 1 && (scan.envelopeSeen & SEEN_TOKENS) == 0) wireTake(wire);
   }
 }
 
-function engineNumber(scan: usize, wire: usize): void {
+function engineNumber(scan: RequestScan, wire: Wire): void {
   const field = wireField(wire);
   const level = wireLevel(wire);
   if (level == 0) {
-    if (field == 5) store<u32>(scan, wireNumber(wire) != 0, SCAN_STREAM);
+    if (field == 5) scan.stream = u32(wireNumber(wire) != 0);
   } else if (wireParent(wire, 1) == 4) {
     if (field == 8) keepLimit(scan, wireNumber(wire));
   } else if (field == 2) {
@@ -146,17 +138,17 @@ function engineNumber(scan: usize, wire: usize): void {
 }
 
 /** The first token id takes the place of the text that stands before it. */
-function takeToken(scan: usize, token: u32): void {
-  const seen = load<u32>(scan, SCAN_ENVELOPE_SEEN);
+function takeToken(scan: RequestScan, token: u32): void {
+  const seen = scan.envelopeSeen;
   if ((seen & SEEN_TOKENS) == 0) {
     contentReset(scan);
-    store<u32>(scan, seen | SEEN_TOKENS, SCAN_ENVELOPE_SEEN);
+    scan.envelopeSeen = seen | SEEN_TOKENS;
   }
   contentToken(scan, token);
 }
 
 /** Keep the output bound the way that JSON has it: as decimal text. */
-function keepLimit(scan: usize, value: u64): void {
+function keepLimit(scan: RequestScan, value: u64): void {
   const limit = <u32>value;
   let scale: u32 = 1;
   let digits: u32 = 1;
@@ -164,6 +156,7 @@ function keepLimit(scan: usize, value: u64): void {
     scale *= 10;
     digits++;
   }
-  store<u32>(scan, digits, SCAN_LIMIT_FIRST_LENGTH);
-  for (let to = scan + SCAN_LIMIT_FIRST; scale != 0; scale /= 10) store<u8>(to++, 0x30 + ((limit / scale) % 10));
+  scan.limitFirstLength = digits;
+  for (let to = changetype<usize>(scan) + SCAN_LIMIT_FIRST; scale != 0; scale /= 10)
+    store<u8>(to++, 0x30 + ((limit / scale) % 10));
 }

@@ -18,6 +18,18 @@
 // messages but the engine's template puts them in front. Tool calls of the OpenAI form are left out, as the incumbent
 // does; those of the Anthropic form are parts like any other. A key given twice in one message counts twice: only for
 // top-level keys does the last one win.
+import { noticeEnd } from './billing-notice';
+import {
+  ofSglang,
+  PROMPT_CHAT,
+  PROMPT_COMPLETIONS,
+  PROMPT_CONVERSATIONS,
+  PROMPT_EMBEDDINGS,
+  PROMPT_IMAGES,
+  PROMPT_MESSAGES,
+  PROMPT_RESPONSES,
+  PROMPT_TOKENS,
+} from './body-kinds';
 import { contentLength, contentReset, contentSwitch, contentTokens } from './content';
 import { streamHash, streamReset } from './hash';
 import {
@@ -33,48 +45,7 @@ import {
   ROLE_SYSTEM,
   ROLE_TOOLS,
 } from './keys';
-import {
-  ofSglang,
-  PROMPT_CHAT,
-  PROMPT_COMPLETIONS,
-  PROMPT_CONVERSATIONS,
-  PROMPT_EMBEDDINGS,
-  PROMPT_IMAGES,
-  PROMPT_MESSAGES,
-  PROMPT_RESPONSES,
-  PROMPT_TOKENS,
-} from './kinds';
-import {
-  SCAN_ASIDE_STREAM,
-  SCAN_IS_OBJECT,
-  SCAN_KIND,
-  SCAN_LIMIT_FIRST_LENGTH,
-  SCAN_LIMIT_SECOND_LENGTH,
-  SCAN_MEDIA_COUNT,
-  SCAN_MODEL_END,
-  SCAN_MODEL_KNOWN,
-  SCAN_MODEL_LENGTH,
-  SCAN_MODEL_START,
-  SCAN_NOTICE,
-  SCAN_NUMBER,
-  SCAN_NUMBER_BAD,
-  SCAN_PROMPT_END,
-  SCAN_PROMPT_SEGMENT,
-  SCAN_PROMPT_START,
-  SCAN_RAW,
-  SCAN_ROLES,
-  SCAN_SALT_HASH,
-  SCAN_SALT_KNOWN,
-  SCAN_SALT_LENGTH,
-  SCAN_SHAPE,
-  SCAN_SINK,
-  SCAN_STREAM,
-  SCAN_SYSTEM_SEGMENT,
-  SCAN_TOOLS_END,
-  SCAN_TOOLS_SEGMENT,
-  SCAN_TOOLS_START,
-  SCAN_VALUE_START,
-} from './layout';
+import { SCAN_PROMPT_SEGMENT, SCAN_SYSTEM_SEGMENT, SCAN_TOOLS_SEGMENT } from './layout';
 import { isDigit, LETTER_F, LETTER_N, LETTER_T, OPEN_ARRAY, OPEN_OBJECT, QUOTE } from './lexemes';
 import { mediaNote, mediaReset } from './media';
 import {
@@ -85,8 +56,6 @@ import {
   systemBegin,
   systemValueBegin,
 } from './messages';
-import { noticeEnd } from './notice';
-import { beginRaw, RAW_ASIDE, RAW_NONE, RAW_PROMPT, takeRaw } from './raw';
 import {
   FAULT_SALT,
   FAULT_STREAM,
@@ -98,7 +67,9 @@ import {
   SHAPE_MISSING,
   SHAPE_STRINGS,
   SHAPE_TOKENS,
-} from './shapes';
+} from './prompt-shapes';
+import { beginRaw, RAW_ASIDE, RAW_NONE, RAW_PROMPT, takeRaw } from './raw-values';
+import { RequestScan } from './scan-state';
 import {
   SINK_LIMIT_FIRST,
   SINK_LIMIT_SECOND,
@@ -107,85 +78,85 @@ import {
   SINK_PROMPT,
   SINK_SALT,
   SINK_TOKEN,
-} from './sinks';
+} from './value-sinks';
 
 /**
  * A value in the tracked container at `depth` begins with `byte` at address `at`, `position` bytes into the body.
  * @returns true when the value, if it is a container, is tracked too.
  */
-export function valueBegin(scan: usize, depth: u32, byte: u32, at: usize, position: u32): bool {
-  store<u32>(scan, SINK_NONE, SCAN_SINK);
+export function valueBegin(scan: RequestScan, depth: u32, byte: u32, at: usize, position: u32): bool {
+  scan.sink = SINK_NONE;
   switch (depth) {
     case 0: {
       const object = byte == OPEN_OBJECT;
-      store<u32>(scan, object, SCAN_IS_OBJECT);
+      scan.isObject = u32(object);
       return object;
     }
     case 1:
-      store<u32>(scan, position, SCAN_VALUE_START);
-      return fieldBegin(scan, load<u8>(scan, SCAN_ROLES + 1), byte, at);
+      scan.valueStart = position;
+      return fieldBegin(scan, scan.roleAt(1), byte, at);
     case 2:
       return memberBegin(scan, byte);
     case 3:
       if (inSystem(scan)) {
-        systemValueBegin(scan, load<u8>(scan, SCAN_ROLES + 3), byte, at);
+        systemValueBegin(scan, scan.roleAt(3), byte, at);
         return false;
       }
-      return messageValueBegin(scan, load<u8>(scan, SCAN_ROLES + 3), byte);
+      return messageValueBegin(scan, scan.roleAt(3), byte);
     case 4:
       if (byte == OPEN_OBJECT) return true;
-      if (load<u32>(scan, SCAN_KIND) != PROMPT_MESSAGES) beginRaw(scan, RAW_PROMPT, at);
-      else if (byte != LETTER_N) store<u32>(scan, SHAPE_BAD, SCAN_SHAPE);
+      if (scan.kind != PROMPT_MESSAGES) beginRaw(scan, RAW_PROMPT, at);
+      else if (byte != LETTER_N) scan.shape = SHAPE_BAD;
       return false;
     default:
-      partValueBegin(scan, load<u8>(scan, SCAN_ROLES + 5), byte, at);
+      partValueBegin(scan, scan.roleAt(5), byte, at);
       return false;
   }
 }
 
 /** The value in the tracked container at `depth` has ended before address `at`, `position` bytes into the body. */
-export function valueEnd(scan: usize, depth: u32, at: usize, position: u32): void {
-  const raw = load<u32>(scan, SCAN_RAW);
+export function valueEnd(scan: RequestScan, depth: u32, at: usize, position: u32): void {
+  const raw = scan.raw;
   if (raw != RAW_NONE) {
     takeRaw(scan, at);
-    store<u32>(scan, RAW_NONE, SCAN_RAW);
+    scan.raw = RAW_NONE;
   }
-  if (load<u32>(scan, SCAN_NOTICE) != 0) noticeEnd(scan);
-  if (depth == 1) fieldEnd(scan, load<u8>(scan, SCAN_ROLES + 1), position);
+  if (scan.notice != 0) noticeEnd(scan);
+  if (depth == 1) fieldEnd(scan, scan.roleAt(1), position);
   else if (depth == 5 && raw >= RAW_ASIDE) {
-    const hash = streamHash(scan + SCAN_ASIDE_STREAM);
+    const hash = streamHash(scan.aside);
     noteMedium(scan, hash);
     if (raw == RAW_ASIDE) contentTokens(scan, <u32>hash, SCAN_IMAGE_TOKENS);
   }
 }
 
 /** A top-level value begins: the last one of a name wins, so what an earlier one left is forgotten first. */
-function fieldBegin(scan: usize, role: u32, byte: u32, at: usize): bool {
+function fieldBegin(scan: RequestScan, role: u32, byte: u32, at: usize): bool {
   const string = byte == QUOTE;
   switch (role) {
     case ROLE_MODEL:
-      store<u32>(scan, string, SCAN_MODEL_KNOWN);
-      store<u32>(scan, 0, SCAN_MODEL_LENGTH);
-      if (string) store<u32>(scan, SINK_MODEL, SCAN_SINK);
+      scan.modelKnown = u32(string);
+      scan.modelLength = 0;
+      if (string) scan.sink = SINK_MODEL;
       return false;
     case ROLE_STREAM:
-      store<u32>(scan, byte == LETTER_T, SCAN_STREAM);
+      scan.stream = u32(byte == LETTER_T);
       fault(scan, FAULT_STREAM, ofSglang(scan) && byte != LETTER_T && byte != LETTER_F && byte != LETTER_N);
       return false;
     case ROLE_LIMIT_FIRST:
       limitBegin(scan, string);
       return false;
     case ROLE_SAMPLING:
-      store<u32>(scan, 0, SCAN_LIMIT_FIRST_LENGTH);
+      scan.limitFirstLength = 0;
       return byte == OPEN_OBJECT;
     case ROLE_LIMIT_SECOND:
-      store<u32>(scan, 0, SCAN_LIMIT_SECOND_LENGTH);
-      store<u32>(scan, string ? SINK_NONE : SINK_LIMIT_SECOND, SCAN_SINK);
+      scan.limitSecondLength = 0;
+      scan.sink = string ? SINK_NONE : SINK_LIMIT_SECOND;
       return false;
     case ROLE_PROMPT:
       return promptBegin(scan, byte, at);
     case ROLE_TOOLS:
-      store<u32>(scan, 0, SCAN_TOOLS_END);
+      scan.toolsEnd = 0;
       contentSwitch(scan, SCAN_TOOLS_SEGMENT);
       contentReset(scan);
       if (byte != LETTER_N) beginRaw(scan, RAW_PROMPT, at);
@@ -195,13 +166,13 @@ function fieldBegin(scan: usize, role: u32, byte: u32, at: usize): bool {
       contentReset(scan);
       return systemBegin(scan, byte, at);
     case ROLE_SALT:
-      store<u32>(scan, string, SCAN_SALT_KNOWN);
-      store<u32>(scan, 0, SCAN_SALT_LENGTH);
-      store<u64>(scan, 0, SCAN_SALT_HASH);
+      scan.saltKnown = u32(string);
+      scan.saltLength = 0;
+      scan.saltHash = 0;
       fault(scan, FAULT_SALT, ofSglang(scan) && !string && byte != LETTER_N);
       if (string) {
-        store<u32>(scan, SINK_SALT, SCAN_SINK);
-        streamReset(scan + SCAN_ASIDE_STREAM);
+        scan.sink = SINK_SALT;
+        streamReset(scan.aside);
       }
       return false;
     default:
@@ -209,26 +180,26 @@ function fieldBegin(scan: usize, role: u32, byte: u32, at: usize): bool {
   }
 }
 
-function fieldEnd(scan: usize, role: u32, position: u32): void {
-  const start = load<u32>(scan, SCAN_VALUE_START);
+function fieldEnd(scan: RequestScan, role: u32, position: u32): void {
+  const start = scan.valueStart;
   switch (role) {
     case ROLE_MODEL:
-      store<u32>(scan, start, SCAN_MODEL_START);
-      store<u32>(scan, position, SCAN_MODEL_END);
+      scan.modelStart = start;
+      scan.modelEnd = position;
       break;
     case ROLE_PROMPT:
-      if (isBlank(scan, position - start)) store<u32>(scan, SHAPE_EMPTY, SCAN_SHAPE);
-      if (load<u32>(scan, SCAN_SHAPE) <= SHAPE_EMPTY) contentReset(scan);
+      if (isBlank(scan, position - start)) scan.shape = SHAPE_EMPTY;
+      if (scan.shape <= SHAPE_EMPTY) contentReset(scan);
       else {
-        store<u32>(scan, start, SCAN_PROMPT_START);
-        store<u32>(scan, position, SCAN_PROMPT_END);
+        scan.promptStart = start;
+        scan.promptEnd = position;
       }
       break;
     case ROLE_TOOLS:
       contentSwitch(scan, SCAN_PROMPT_SEGMENT);
       if (contentLength(scan, SCAN_TOOLS_SEGMENT) == 0) break;
-      store<u32>(scan, start, SCAN_TOOLS_START);
-      store<u32>(scan, position, SCAN_TOOLS_END);
+      scan.toolsStart = start;
+      scan.toolsEnd = position;
       break;
     case ROLE_SYSTEM:
       contentSwitch(scan, SCAN_PROMPT_SEGMENT);
@@ -239,8 +210,8 @@ function fieldEnd(scan: usize, role: u32, position: u32): void {
       if (position - start > 4) mediaNote(scan);
       break;
     case ROLE_SALT:
-      if (load<u32>(scan, SCAN_SALT_KNOWN) == 0) break;
-      store<u64>(scan, streamHash(scan + SCAN_ASIDE_STREAM), SCAN_SALT_HASH);
+      if (scan.saltKnown == 0) break;
+      scan.saltHash = streamHash(scan.aside);
       break;
     default:
       break;
@@ -248,9 +219,9 @@ function fieldEnd(scan: usize, role: u32, position: u32): void {
 }
 
 /** `""` and `[]` are no prompt, as in the incumbent; only the responses API lets the model server judge them. */
-function isBlank(scan: usize, length: u32): bool {
-  if (length != 2 || load<u32>(scan, SCAN_KIND) == PROMPT_RESPONSES) return false;
-  return load<u32>(scan, SCAN_SHAPE) == SHAPE_GOOD;
+function isBlank(scan: RequestScan, length: u32): bool {
+  if (length != 2 || scan.kind == PROMPT_RESPONSES) return false;
+  return scan.shape == SHAPE_GOOD;
 }
 
 /** Whether the kind's prompt is taken raw and may begin with `byte`, which does not begin a null. */
@@ -260,18 +231,18 @@ function rawPromptMayBegin(kind: u32, byte: u32): bool {
   return kind == PROMPT_RESPONSES;
 }
 
-function promptBegin(scan: usize, byte: u32, at: usize): bool {
-  const kind = load<u32>(scan, SCAN_KIND);
+function promptBegin(scan: RequestScan, byte: u32, at: usize): bool {
+  const kind = scan.kind;
   contentReset(scan);
   if (kind != PROMPT_TOKENS) mediaReset(scan);
-  store<u32>(scan, 0, SCAN_PROMPT_END);
-  store<u32>(scan, 0, SCAN_MEDIA_COUNT);
+  scan.promptEnd = 0;
+  scan.mediaCount = 0;
   const text = kind == PROMPT_COMPLETIONS || kind == PROMPT_IMAGES;
   let shape = SHAPE_BAD;
   let list = false;
   if (text && byte == QUOTE) {
     shape = SHAPE_GOOD;
-    store<u32>(scan, SINK_PROMPT, SCAN_SINK);
+    scan.sink = SINK_PROMPT;
   } else if (byte == LETTER_N) {
     shape = SHAPE_MISSING;
   } else if (rawPromptMayBegin(kind, byte)) {
@@ -281,15 +252,15 @@ function promptBegin(scan: usize, byte: u32, at: usize): bool {
     shape = SHAPE_EMPTY;
     list = true;
   }
-  store<u32>(scan, shape, SCAN_SHAPE);
+  scan.shape = shape;
   return list;
 }
 
 /** A member of the sampling parameters, a part of the system text, or an element of the prompt begins. */
-function memberBegin(scan: usize, byte: u32): bool {
-  const role = <u32>load<u8>(scan, SCAN_ROLES + 1);
+function memberBegin(scan: RequestScan, byte: u32): bool {
+  const role = scan.roleAt(1);
   if (role == ROLE_SAMPLING) {
-    if (<u32>load<u8>(scan, SCAN_ROLES + 2) == ROLE_LIMIT_FIRST) limitBegin(scan, byte == QUOTE);
+    if (scan.roleAt(2) == ROLE_LIMIT_FIRST) limitBegin(scan, byte == QUOTE);
     return false;
   }
   if (role == ROLE_SYSTEM) {
@@ -299,37 +270,37 @@ function memberBegin(scan: usize, byte: u32): bool {
   return elementBegin(scan, byte);
 }
 
-function limitBegin(scan: usize, string: bool): void {
-  store<u32>(scan, 0, SCAN_LIMIT_FIRST_LENGTH);
-  store<u32>(scan, string ? SINK_NONE : SINK_LIMIT_FIRST, SCAN_SINK);
+function limitBegin(scan: RequestScan, string: bool): void {
+  scan.limitFirstLength = 0;
+  scan.sink = string ? SINK_NONE : SINK_LIMIT_FIRST;
 }
 
 /** An element of a completions prompt, of token ids or of the messages begins. */
-function elementBegin(scan: usize, byte: u32): bool {
-  const shape = load<u32>(scan, SCAN_SHAPE);
-  const kind = load<u32>(scan, SCAN_KIND);
+function elementBegin(scan: RequestScan, byte: u32): bool {
+  const shape = scan.shape;
+  const kind = scan.kind;
   if (kind == PROMPT_CHAT || kind == PROMPT_MESSAGES) {
     // What a null among the messages means is left to the model server.
     const good = (byte == OPEN_OBJECT || byte == LETTER_N) && shape != SHAPE_BAD;
-    store<u32>(scan, good ? SHAPE_GOOD : SHAPE_BAD, SCAN_SHAPE);
+    scan.shape = good ? SHAPE_GOOD : SHAPE_BAD;
     return good && byte == OPEN_OBJECT;
   }
   let next = SHAPE_BAD;
   if (byte == QUOTE && kind == PROMPT_COMPLETIONS && (shape == SHAPE_EMPTY || shape == SHAPE_STRINGS)) {
     next = SHAPE_STRINGS;
-    store<u32>(scan, SINK_PROMPT, SCAN_SINK);
+    scan.sink = SINK_PROMPT;
   } else if (isDigit(byte) && (shape == SHAPE_EMPTY || shape == SHAPE_TOKENS)) {
     next = SHAPE_TOKENS;
-    store<u32>(scan, SINK_TOKEN, SCAN_SINK);
-    store<u64>(scan, 0, SCAN_NUMBER);
-    store<u32>(scan, 0, SCAN_NUMBER_BAD);
+    scan.sink = SINK_TOKEN;
+    scan.number = 0;
+    scan.numberBad = 0;
   }
-  store<u32>(scan, next, SCAN_SHAPE);
+  scan.shape = next;
   return false;
 }
 
 /** Bytes of prompt content, tools and system included. */
-export function promptBytes(scan: usize): u32 {
+export function promptBytes(scan: RequestScan): u32 {
   return (
     contentLength(scan, SCAN_PROMPT_SEGMENT) +
     contentLength(scan, SCAN_TOOLS_SEGMENT) +

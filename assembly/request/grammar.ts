@@ -5,27 +5,12 @@
 // in a Wasm global between two feeds, so a scan may rest at any byte: inside an escape, a number, a literal, a UTF-8
 // sequence (those are never taken apart: invalid UTF-8 in strings is accepted, as JSON.parse accepts the replacement
 // characters that decoding would have put there).
+import { writeCodePoint } from '../utf8';
 import { contentEnd, contentMove, contentStart } from './content';
 import { valueBegin, valueEnd } from './fields';
-import { numberEnd, takeNumber, takeString } from './kept';
+import { numberEnd, takeNumber, takeString } from './kept-values';
 import { keyEnd } from './keys';
-import {
-  SCAN_BITS,
-  SCAN_DECODED,
-  SCAN_DEPTH,
-  SCAN_DIGITS,
-  SCAN_HIGH,
-  SCAN_KEY,
-  SCAN_KEY_LENGTH,
-  SCAN_LEX,
-  SCAN_LITERAL,
-  SCAN_MAX_DEPTH,
-  SCAN_POSITION,
-  SCAN_REASON,
-  SCAN_SINK,
-  SCAN_TRACKED,
-  SCAN_UNIT,
-} from './layout';
+import { SCAN_BITS, SCAN_MAX_DEPTH } from './layout';
 import {
   BACKSLASH,
   CLOSE_ARRAY,
@@ -33,7 +18,6 @@ import {
   COLON,
   COMMA,
   copyString,
-  DOT,
   escapeValue,
   hexValue,
   isDigit,
@@ -44,18 +28,18 @@ import {
   MINUS,
   OPEN_ARRAY,
   OPEN_OBJECT,
-  PLUS,
   QUOTE,
   skipSpace,
   stringEnd,
   stringStop,
-  writeCodePoint,
   ZERO,
 } from './lexemes';
 import { typeEnd } from './media';
 import { looksInside, nestedKeyEnd, nestedValueBegin } from './messages';
-import { rawPause, rawStart } from './raw';
-import { SINK_KEY, SINK_NESTED_KEY, SINK_NONE, SINK_OTHER_KEY, SINK_PROMPT, SINK_TYPE } from './sinks';
+import { LEX_INTEGER, LEX_MINUS, LEX_NUMBER_BAD, LEX_NUMBER_OVER, LEX_ZERO, numberStep } from './number-grammar';
+import { rawPause, rawStart } from './raw-values';
+import { RequestScan } from './scan-state';
+import { SINK_KEY, SINK_NESTED_KEY, SINK_NONE, SINK_OTHER_KEY, SINK_PROMPT, SINK_TYPE } from './value-sinks';
 
 export const SCAN_REASON_BYTE: u32 = 1; // a byte that cannot stand here
 export const SCAN_REASON_CONTROL: u32 = 2; // a raw control byte in a string
@@ -72,7 +56,7 @@ export const SCAN_REASON_CLOSED: u32 = 12; // no open scan has this number
 export const SCAN_REASON_MESSAGE: u32 = 13; // the envelope is no protobuf message
 export const SCAN_REASON_BARE: u32 = 14; // the envelope holds no document
 
-// What the next byte may be. Numbers stand last, those that may end here from LEX_ZERO on.
+// What the next byte may be; the states inside of a number follow in number-grammar.ts.
 const LEX_VALUE: u32 = 0;
 const LEX_FIRST_ELEMENT: u32 = 1; // or the array's end
 const LEX_FIRST_KEY: u32 = 2; // or the object's end
@@ -86,16 +70,6 @@ const LEX_HIGH: u32 = 9; // behind a high surrogate
 const LEX_HIGH_ESCAPE: u32 = 10; // behind a high surrogate and a backslash
 const LEX_LITERAL: u32 = 11;
 const LEX_REFUSED: u32 = 12;
-const LEX_MINUS: u32 = 13;
-const LEX_DOT: u32 = 14;
-const LEX_EXPONENT: u32 = 15; // behind e
-const LEX_SIGN: u32 = 16; // behind the exponent's sign
-const LEX_ZERO: u32 = 17; // behind a leading zero
-const LEX_INTEGER: u32 = 18;
-const LEX_FRACTION: u32 = 19;
-const LEX_POWER: u32 = 20; // digits of the exponent
-const LEX_NUMBER_OVER: u32 = 21;
-const LEX_NUMBER_BAD: u32 = 22;
 
 const REPLACEMENT: u32 = 0xfffd;
 
@@ -109,31 +83,31 @@ let tracked: u32 = 0;
 let reason: u32 = 0;
 
 /** Scan `length` bytes at `from`. @returns 0, or the reason why the body is refused (SCAN_REASON_*). */
-export function grammarFeed(scan: usize, from: usize, length: u32): u32 {
+export function grammarFeed(scan: RequestScan, from: usize, length: u32): u32 {
   reason = 0;
-  origin = load<u32>(scan, SCAN_POSITION);
+  origin = scan.position;
   at = from;
   start = from;
   end = from + length;
-  depth = load<u32>(scan, SCAN_DEPTH);
-  tracked = load<u32>(scan, SCAN_TRACKED);
+  depth = scan.depth;
+  tracked = scan.tracked;
   contentStart();
   rawStart(at);
-  let lex = load<u32>(scan, SCAN_LEX);
+  let lex = scan.lex;
   while (at < end && lex != LEX_REFUSED) lex = step(scan, lex);
   rawPause(scan, at);
-  store<u32>(scan, lex, SCAN_LEX);
-  store<u32>(scan, depth, SCAN_DEPTH);
-  store<u32>(scan, tracked, SCAN_TRACKED);
-  store<u32>(scan, position(), SCAN_POSITION);
-  store<u32>(scan, reason, SCAN_REASON);
+  scan.lex = lex;
+  scan.depth = depth;
+  scan.tracked = tracked;
+  scan.position = position();
+  scan.reason = reason;
   return reason;
 }
 
 /** May the body end here? @returns 0, or the reason why not. */
-export function grammarEnd(scan: usize): u32 {
-  if (load<u32>(scan, SCAN_DEPTH) != 0) return SCAN_REASON_ENDED;
-  const lex = load<u32>(scan, SCAN_LEX);
+export function grammarEnd(scan: RequestScan): u32 {
+  if (scan.depth != 0) return SCAN_REASON_ENDED;
+  const lex = scan.lex;
   if (lex == LEX_AFTER || lex >= LEX_ZERO) return 0;
   return lex == LEX_VALUE ? SCAN_REASON_EMPTY : SCAN_REASON_ENDED;
 }
@@ -153,7 +127,7 @@ function refuse(why: u32): u32 {
  * Go on from `lex` with the byte at `at`; every step moves `at` or changes `lex`. Steps that usually follow each other
  * call each other directly, up to the end of a value.
  */
-function step(scan: usize, lex: u32): u32 {
+function step(scan: RequestScan, lex: u32): u32 {
   switch (lex) {
     case LEX_VALUE:
       return stepValue(scan, false);
@@ -184,7 +158,7 @@ function step(scan: usize, lex: u32): u32 {
   }
 }
 
-function stepValue(scan: usize, first: bool): u32 {
+function stepValue(scan: RequestScan, first: bool): u32 {
   at = skipSpace(at, end);
   if (at == end) return first ? LEX_FIRST_ELEMENT : LEX_VALUE;
   const byte = <u32>load<u8>(at);
@@ -202,9 +176,14 @@ function stepValue(scan: usize, first: bool): u32 {
   return startLiteral(scan, byte);
 }
 
-function openContainer(scan: usize, object: bool, child: bool): u32 {
+/** Address of the word that holds the bit of the bracket at a depth. */
+function bracketsOf(scan: RequestScan, depth: u32): usize {
+  return changetype<usize>(scan) + SCAN_BITS + <usize>((depth >> 5) << 2);
+}
+
+function openContainer(scan: RequestScan, object: bool, child: bool): u32 {
   if (depth == SCAN_MAX_DEPTH) return refuse(SCAN_REASON_DEPTH);
-  const word = scan + SCAN_BITS + <usize>((depth >> 5) << 2);
+  const word = bracketsOf(scan, depth);
   const bit: u32 = 1 << (depth & 31);
   store<u32>(word, object ? load<u32>(word) | bit : load<u32>(word) & ~bit);
   depth++;
@@ -214,24 +193,24 @@ function openContainer(scan: usize, object: bool, child: bool): u32 {
 }
 
 /** Is the innermost container an object? */
-function inObject(scan: usize): bool {
+function inObject(scan: RequestScan): bool {
   const index = depth - 1;
-  return ((load<u32>(scan + SCAN_BITS + <usize>((index >> 5) << 2)) >> (index & 31)) & 1) != 0;
+  return ((load<u32>(bracketsOf(scan, index)) >> (index & 31)) & 1) != 0;
 }
 
-function closeContainer(scan: usize): u32 {
+function closeContainer(scan: RequestScan): u32 {
   if (depth == tracked) tracked--;
   depth--;
   at++;
   return afterValue(scan);
 }
 
-function afterValue(scan: usize): u32 {
+function afterValue(scan: RequestScan): u32 {
   if (depth == tracked) valueEnd(scan, depth, at, position());
   return LEX_AFTER;
 }
 
-function stepAfter(scan: usize): u32 {
+function stepAfter(scan: RequestScan): u32 {
   at = skipSpace(at, end);
   if (at == end) return LEX_AFTER;
   if (depth == 0) return refuse(SCAN_REASON_TRAILING);
@@ -245,7 +224,7 @@ function stepAfter(scan: usize): u32 {
   return closeContainer(scan);
 }
 
-function stepKey(scan: usize, first: bool): u32 {
+function stepKey(scan: RequestScan, first: bool): u32 {
   at = skipSpace(at, end);
   if (at == end) return first ? LEX_FIRST_KEY : LEX_KEY;
   const byte = <u32>load<u8>(at);
@@ -254,40 +233,40 @@ function stepKey(scan: usize, first: bool): u32 {
   at++;
   const nested = depth != tracked;
   if (nested && !looksInside(scan)) {
-    store<u32>(scan, SINK_OTHER_KEY, SCAN_SINK);
+    scan.sink = SINK_OTHER_KEY;
     return LEX_STRING;
   }
-  v128.store(scan, i64x2.splat(0), SCAN_KEY);
-  v128.store(scan, i64x2.splat(0), SCAN_KEY + 16);
+  v128.store(scan.keyText, i64x2.splat(0));
+  v128.store(scan.keyText, i64x2.splat(0), sizeof<v128>());
   if (shortKey(scan)) {
     if (nested) nestedKeyEnd(scan);
     else keyEnd(scan, depth);
     return stepColon(scan);
   }
-  store<u32>(scan, nested ? SINK_NESTED_KEY : SINK_KEY, SCAN_SINK);
-  store<u32>(scan, 0, SCAN_KEY_LENGTH);
+  scan.sink = nested ? SINK_NESTED_KEY : SINK_KEY;
+  scan.keyLength = 0;
   return LEX_STRING;
 }
 
 /** Take a key of at most 15 bytes without escapes, quote included, in one go; false when it is of another sort. */
-function shortKey(scan: usize): bool {
+function shortKey(scan: RequestScan): bool {
   const stop = stringStop(at);
   if (stop == 0) return false;
   const length = <usize>ctz<i32>(stop);
   if (at + length >= end || <u32>load<u8>(at + length) != QUOTE) return false;
   const word = load<u64>(at);
   if (length < 8) {
-    store<u64>(scan, word & (((<u64>1) << ((<u64>length) << 3)) - 1), SCAN_KEY);
+    scan.setKeyWord(0, word & (((<u64>1) << ((<u64>length) << 3)) - 1));
   } else {
-    store<u64>(scan, word, SCAN_KEY);
-    store<u64>(scan, load<u64>(at, 8) & (((<u64>1) << ((<u64>(length - 8)) << 3)) - 1), SCAN_KEY + 8);
+    scan.setKeyWord(0, word);
+    scan.setKeyWord(1, load<u64>(at + sizeof<u64>()) & (((<u64>1) << ((<u64>(length - 8)) << 3)) - 1));
   }
-  store<u32>(scan, <u32>length, SCAN_KEY_LENGTH);
+  scan.keyLength = <u32>length;
   at += length + 1;
   return true;
 }
 
-function stepColon(scan: usize): u32 {
+function stepColon(scan: RequestScan): u32 {
   at = skipSpace(at, end);
   if (at == end) return LEX_COLON;
   if (<u32>load<u8>(at) != COLON) return refuse(SCAN_REASON_BYTE);
@@ -297,8 +276,8 @@ function stepColon(scan: usize): u32 {
 
 // ---------------------------------------------------------------------------------------------- strings and escapes
 
-function stepString(scan: usize): u32 {
-  const sink = load<u32>(scan, SCAN_SINK);
+function stepString(scan: RequestScan): u32 {
+  const sink = scan.sink;
   if (sink == SINK_PROMPT) return stepPrompt(scan);
   if (sink == SINK_NONE) return stepSkipped(scan);
   const from = at;
@@ -328,7 +307,7 @@ function stepString(scan: usize): u32 {
  * The same for prompt content, which is long and full of short escapes: those are decoded on the spot. Addresses are held
  * in locals, because a global is a place in memory and would be written and read again for every escape.
  */
-function stepPrompt(scan: usize): u32 {
+function stepPrompt(scan: RequestScan): u32 {
   const stop = end;
   let from = at;
   let to = contentEnd();
@@ -354,7 +333,7 @@ function stepPrompt(scan: usize): u32 {
 }
 
 /** The same for strings of which nothing is kept. */
-function stepSkipped(scan: usize): u32 {
+function stepSkipped(scan: RequestScan): u32 {
   const stop = end;
   let from = at;
   let byte: u32 = 0;
@@ -373,7 +352,7 @@ function stepSkipped(scan: usize): u32 {
 }
 
 /** A string stopped at `byte` (0 = only the feed ended); of an escape that is not decoded yet, behind the backslash. */
-function stringStopped(scan: usize, byte: u32): u32 {
+function stringStopped(scan: RequestScan, byte: u32): u32 {
   if (byte == QUOTE) {
     at++;
     return afterValue(scan);
@@ -382,12 +361,12 @@ function stringStopped(scan: usize, byte: u32): u32 {
   return at == end ? LEX_STRING : refuse(SCAN_REASON_CONTROL);
 }
 
-function stepEscape(scan: usize): u32 {
+function stepEscape(scan: RequestScan): u32 {
   const byte = <u32>load<u8>(at);
   if (byte == LETTER_U) {
     at++;
-    store<u32>(scan, 0, SCAN_UNIT);
-    store<u32>(scan, 0, SCAN_DIGITS);
+    scan.unit = 0;
+    scan.digits = 0;
     return LEX_UNICODE;
   }
   const value = escapeValue(byte);
@@ -397,36 +376,36 @@ function stepEscape(scan: usize): u32 {
   return LEX_STRING;
 }
 
-function stepUnicode(scan: usize): u32 {
+function stepUnicode(scan: RequestScan): u32 {
   const digit = hexValue(load<u8>(at));
   if (digit > 15) return refuse(SCAN_REASON_UNICODE);
   at++;
-  const unit = (load<u32>(scan, SCAN_UNIT) << 4) | digit;
-  const digits = load<u32>(scan, SCAN_DIGITS) + 1;
-  store<u32>(scan, unit, SCAN_UNIT);
-  store<u32>(scan, digits, SCAN_DIGITS);
+  const unit = (scan.unit << 4) | digit;
+  const digits = scan.digits + 1;
+  scan.unit = unit;
+  scan.digits = digits;
   return digits < 4 ? LEX_UNICODE : takeUnit(scan, unit);
 }
 
 /** Take a whole UTF-16 unit; surrogates without their other half become U+FFFD, as in any encoder of UTF-8. */
-function takeUnit(scan: usize, unit: u32): u32 {
-  const high = load<u32>(scan, SCAN_HIGH);
+function takeUnit(scan: RequestScan, unit: u32): u32 {
+  const high = scan.high;
   const low = unit >= 0xdc00 && unit < 0xe000;
-  store<u32>(scan, 0, SCAN_HIGH);
+  scan.high = 0;
   if (high != 0 && low) {
     emit(scan, 0x10000 + ((high - 0xd800) << 10) + (unit - 0xdc00));
     return LEX_STRING;
   }
   if (high != 0) emit(scan, REPLACEMENT);
   if (unit >= 0xd800 && unit < 0xdc00) {
-    store<u32>(scan, unit, SCAN_HIGH);
+    scan.high = unit;
     return LEX_HIGH;
   }
   emit(scan, low ? REPLACEMENT : unit);
   return LEX_STRING;
 }
 
-function stepHigh(scan: usize): u32 {
+function stepHigh(scan: RequestScan): u32 {
   if (<u32>load<u8>(at) == BACKSLASH) {
     at++;
     return LEX_HIGH_ESCAPE;
@@ -435,24 +414,24 @@ function stepHigh(scan: usize): u32 {
   return LEX_STRING;
 }
 
-function stepHighEscape(scan: usize): u32 {
+function stepHighEscape(scan: RequestScan): u32 {
   if (<u32>load<u8>(at) != LETTER_U) giveUpHigh(scan);
   return LEX_ESCAPE;
 }
 
-function giveUpHigh(scan: usize): void {
-  store<u32>(scan, 0, SCAN_HIGH);
+function giveUpHigh(scan: RequestScan): void {
+  scan.high = 0;
   emit(scan, REPLACEMENT);
 }
 
-function emit(scan: usize, point: u32): void {
-  const length = writeCodePoint(scan + SCAN_DECODED, point);
-  takeString(scan, load<u32>(scan, SCAN_SINK), scan + SCAN_DECODED, length);
+function emit(scan: RequestScan, point: u32): void {
+  const length = writeCodePoint(scan.decodedAt, point);
+  takeString(scan, scan.sink, scan.decodedAt, length);
 }
 
 // --------------------------------------------------------------------------------------------- literals and numbers
 
-function startLiteral(scan: usize, byte: u32): u32 {
+function startLiteral(scan: RequestScan, byte: u32): u32 {
   let rest: u32 = 0;
   if (byte == LETTER_T)
     rest = 0x657572; // "rue"
@@ -461,32 +440,32 @@ function startLiteral(scan: usize, byte: u32): u32 {
   else if (byte == LETTER_N)
     rest = 0x6c6c75; // "ull"
   else return refuse(SCAN_REASON_BYTE);
-  store<u32>(scan, rest, SCAN_LITERAL);
+  scan.literal = rest;
   at++;
   return LEX_LITERAL;
 }
 
-function stepLiteral(scan: usize): u32 {
-  let rest = load<u32>(scan, SCAN_LITERAL);
+function stepLiteral(scan: RequestScan): u32 {
+  let rest = scan.literal;
   while (rest != 0 && at < end) {
     if (<u32>load<u8>(at) != (rest & 255)) return refuse(SCAN_REASON_LITERAL);
     rest >>= 8;
     at++;
   }
-  store<u32>(scan, rest, SCAN_LITERAL);
+  scan.literal = rest;
   return rest == 0 ? afterValue(scan) : LEX_LITERAL;
 }
 
-function startNumber(scan: usize, byte: u32): u32 {
-  takeNumber(scan, load<u32>(scan, SCAN_SINK), at, 1);
+function startNumber(scan: RequestScan, byte: u32): u32 {
+  takeNumber(scan, scan.sink, at, 1);
   at++;
   if (byte == MINUS) return LEX_MINUS;
   return byte == ZERO ? LEX_ZERO : LEX_INTEGER;
 }
 
-function stepNumber(scan: usize, lex: u32): u32 {
+function stepNumber(scan: RequestScan, lex: u32): u32 {
   const from = at;
-  const sink = load<u32>(scan, SCAN_SINK);
+  const sink = scan.sink;
   let next = lex;
   while (at < end) {
     next = numberStep(lex, load<u8>(at));
@@ -499,33 +478,4 @@ function stepNumber(scan: usize, lex: u32): u32 {
   if (next == LEX_NUMBER_BAD) return refuse(SCAN_REASON_NUMBER);
   if (sink != SINK_NONE) numberEnd(scan, sink);
   return afterValue(scan);
-}
-
-/** The grammar of numbers, RFC 8259 section 6: what the next byte may be after `byte`. */
-function numberStep(lex: u32, byte: u32): u32 {
-  const digit = isDigit(byte);
-  switch (lex) {
-    case LEX_INTEGER:
-      if (digit) return LEX_INTEGER;
-      break;
-    case LEX_FRACTION:
-      if (digit) return LEX_FRACTION;
-      return (byte | 0x20) == 0x65 ? LEX_EXPONENT : LEX_NUMBER_OVER;
-    case LEX_POWER:
-      return digit ? LEX_POWER : LEX_NUMBER_OVER;
-    case LEX_MINUS:
-      if (byte == ZERO) return LEX_ZERO;
-      return digit ? LEX_INTEGER : LEX_NUMBER_BAD;
-    case LEX_DOT:
-      return digit ? LEX_FRACTION : LEX_NUMBER_BAD;
-    case LEX_EXPONENT:
-      if (byte == PLUS || byte == MINUS) return LEX_SIGN;
-      return digit ? LEX_POWER : LEX_NUMBER_BAD;
-    case LEX_SIGN:
-      return digit ? LEX_POWER : LEX_NUMBER_BAD;
-    default: // LEX_ZERO
-      break;
-  }
-  if (byte == DOT) return LEX_DOT;
-  return (byte | 0x20) == 0x65 ? LEX_EXPONENT : LEX_NUMBER_OVER;
 }

@@ -12,7 +12,7 @@
 // Content hashes do not depend on each other (blocks hash in parallel in the processor); a chain links them with one
 // multiplication per block. A chain hash stands for everything from the root to the end of its block.
 import { CHAIN_BLOCKS, HASH_SEED, HASHES, INPUT } from '../memory';
-import { HASH_STREAM_FILL, HASH_STREAM_LENGTH, HASH_STREAM_STRIPE } from './layout';
+import { HashStream } from './scan-state';
 
 const PRIME_1: u64 = 0x9e3779b185ebca87;
 const PRIME_2: u64 = 0xc2b2ae3d27d4eb4f;
@@ -21,6 +21,19 @@ const PRIME_4: u64 = 0x85ebca77c2b2ae63;
 const PRIME_5: u64 = 0x27d4eb2f165667c5;
 
 export const HASH_STRIPE: u32 = 32;
+
+/** 32 bytes of content: a word for each lane. */
+@unmanaged
+class Stripe {
+  /** Word of the first lane · host · none, in the caller's own input. */
+  a: u64;
+  /** Word of the second lane · host · none, in the caller's own input. */
+  b: u64;
+  /** Word of the third lane · host · none, in the caller's own input. */
+  c: u64;
+  /** Word of the fourth lane · host · none, in the caller's own input. */
+  d: u64;
+}
 
 function round(lane: u64, word: u64): u64 {
   return rotl<u64>(lane + word * PRIME_2, 31) * PRIME_1;
@@ -51,10 +64,11 @@ export function hashBytes(from: usize, length: u32): u64 {
   let d = HASH_SEED - PRIME_1;
   let left = length;
   while (left >= HASH_STRIPE) {
-    a = round(a, load<u64>(from));
-    b = round(b, load<u64>(from, 8));
-    c = round(c, load<u64>(from, 16));
-    d = round(d, load<u64>(from, 24));
+    const stripe = changetype<Stripe>(from);
+    a = round(a, stripe.a);
+    b = round(b, stripe.b);
+    c = round(c, stripe.c);
+    d = round(d, stripe.d);
     from += HASH_STRIPE;
     left -= HASH_STRIPE;
   }
@@ -79,69 +93,71 @@ export function hashLink(before: u64, content: u64): u64 {
 }
 
 /** Begin a hash stream. */
-export function streamReset(stream: usize): void {
-  store<u64>(stream, HASH_SEED + PRIME_1 + PRIME_2);
-  store<u64>(stream, HASH_SEED + PRIME_2, 8);
-  store<u64>(stream, HASH_SEED, 16);
-  store<u64>(stream, HASH_SEED - PRIME_1, 24);
-  store<u64>(stream, 0, HASH_STREAM_FILL); // and the length behind it
+export function streamReset(stream: HashStream): void {
+  stream.a = HASH_SEED + PRIME_1 + PRIME_2;
+  stream.b = HASH_SEED + PRIME_2;
+  stream.c = HASH_SEED;
+  stream.d = HASH_SEED - PRIME_1;
+  stream.fill = 0;
+  stream.length = 0;
 }
 
 /** Bytes absorbed since the reset. */
-export function streamLength(stream: usize): u32 {
-  return load<u32>(stream, HASH_STREAM_LENGTH);
+export function streamLength(stream: HashStream): u32 {
+  return stream.length;
 }
 
 /** Absorb `length` bytes at `from`; in how many pieces a content comes makes no difference. */
-export function streamAbsorb(stream: usize, from: usize, length: u32): void {
-  store<u32>(stream, streamLength(stream) + length, HASH_STREAM_LENGTH);
-  const fill = load<u32>(stream, HASH_STREAM_FILL);
+export function streamAbsorb(stream: HashStream, from: usize, length: u32): void {
+  stream.length = streamLength(stream) + length;
+  const fill = stream.fill;
   if (fill > 0) {
     const room = HASH_STRIPE - fill;
     const taken = length < room ? length : room;
-    memory.copy(stream + HASH_STREAM_STRIPE + fill, from, taken);
+    memory.copy(stream.stripe + fill, from, taken);
     from += taken;
     length -= taken;
     if (taken < room) {
-      store<u32>(stream, fill + taken, HASH_STREAM_FILL);
+      stream.fill = fill + taken;
       return;
     }
-    streamStripes(stream, stream + HASH_STREAM_STRIPE, 1);
+    streamStripes(stream, stream.stripe, 1);
   }
   const stripes = length / HASH_STRIPE;
   streamStripes(stream, from, stripes);
   const rest = length % HASH_STRIPE;
-  if (rest > 0) memory.copy(stream + HASH_STREAM_STRIPE, from + <usize>(stripes * HASH_STRIPE), rest);
-  store<u32>(stream, rest, HASH_STREAM_FILL);
+  if (rest > 0) memory.copy(stream.stripe, from + <usize>(stripes * HASH_STRIPE), rest);
+  stream.fill = rest;
 }
 
-function streamStripes(stream: usize, from: usize, stripes: u32): void {
-  let a = load<u64>(stream);
-  let b = load<u64>(stream, 8);
-  let c = load<u64>(stream, 16);
-  let d = load<u64>(stream, 24);
+function streamStripes(stream: HashStream, from: usize, stripes: u32): void {
+  let a = stream.a;
+  let b = stream.b;
+  let c = stream.c;
+  let d = stream.d;
   for (let i: u32 = 0; i < stripes; i++) {
-    a = round(a, load<u64>(from));
-    b = round(b, load<u64>(from, 8));
-    c = round(c, load<u64>(from, 16));
-    d = round(d, load<u64>(from, 24));
+    const stripe = changetype<Stripe>(from);
+    a = round(a, stripe.a);
+    b = round(b, stripe.b);
+    c = round(c, stripe.c);
+    d = round(d, stripe.d);
     from += HASH_STRIPE;
   }
-  store<u64>(stream, a);
-  store<u64>(stream, b, 8);
-  store<u64>(stream, c, 16);
-  store<u64>(stream, d, 24);
+  stream.a = a;
+  stream.b = b;
+  stream.c = c;
+  stream.d = d;
 }
 
 /** Content hash of what the stream has absorbed; the stream may go on afterwards. */
-export function streamHash(stream: usize): u64 {
-  let a = load<u64>(stream);
-  let b = load<u64>(stream, 8);
-  let c = load<u64>(stream, 16);
-  let d = load<u64>(stream, 24);
-  const fill = <i32>load<u32>(stream, HASH_STREAM_FILL);
+export function streamHash(stream: HashStream): u64 {
+  let a = stream.a;
+  let b = stream.b;
+  let c = stream.c;
+  let d = stream.d;
+  const fill = <i32>stream.fill;
   if (fill > 0) {
-    const from = stream + HASH_STREAM_STRIPE;
+    const from = stream.stripe;
     a = round(a, partialWord(from, fill));
     b = round(b, partialWord(from + 8, fill - 8));
     c = round(c, partialWord(from + 16, fill - 16));

@@ -1,6 +1,6 @@
 // The role of each value of a request body, by its key and the kind of the body.
 //
-// Owns: in this thread's part of REGION_SCANS, SCAN_ROLES. No lock: all of it belongs to one thread.
+// Owns: in this thread's part of REGION_SCANS, RequestScan.roles. No lock: all of it belongs to one thread.
 import {
   PROMPT_CHAT,
   PROMPT_COMPLETIONS,
@@ -11,8 +11,8 @@ import {
   PROMPT_RESPONSES,
   PROMPT_SGLANG,
   PROMPT_TOKENS,
-} from './kinds';
-import { SCAN_KEY, SCAN_KEY_LENGTH, SCAN_KIND, SCAN_ROLES } from './layout';
+} from './body-kinds';
+import { RequestScan } from './scan-state';
 
 // Roles of values, by key.
 export const ROLE_NONE: u32 = 0;
@@ -35,20 +35,20 @@ export const ROLE_TYPE: u32 = 20;
 export const ROLE_FEATURES: u32 = 21;
 
 /** A key of the tracked object at `depth` has ended: note the role of its value. */
-export function keyEnd(scan: usize, depth: u32): void {
-  const length = load<u32>(scan, SCAN_KEY_LENGTH);
-  const word = load<u64>(scan, SCAN_KEY);
+export function keyEnd(scan: RequestScan, depth: u32): void {
+  const length = scan.keyLength;
+  const word = scan.keyWord(0);
   let role = ROLE_NONE;
   if (depth == 1) role = bodyRole(scan, length, word);
   else if (depth == 2) role = samplingRole(scan, length, word);
   else if (depth == 3 && !inSystem(scan)) role = messageRole(length, word);
   else role = partRole(scan, length, word);
-  store<u8>(scan + depth, role, SCAN_ROLES);
+  scan.setRoleAt(depth, role);
 }
 
 // Keys are compared as little-endian words: 0x6c65646f6d is "model".
-function bodyRole(scan: usize, length: u32, word: u64): u32 {
-  const kind = load<u32>(scan, SCAN_KIND);
+function bodyRole(scan: RequestScan, length: u32, word: u64): u32 {
+  const kind = scan.kind;
   if (length == 5) {
     if (word == 0x6c65646f6d) return ROLE_MODEL;
     if (word == 0x7475706e69) return kind == PROMPT_RESPONSES || kind == PROMPT_EMBEDDINGS ? ROLE_PROMPT : ROLE_NONE; // input
@@ -62,36 +62,28 @@ function bodyRole(scan: usize, length: u32, word: u64): u32 {
     if (word == 0x7365727574616566) return kind == PROMPT_TOKENS ? ROLE_FEATURES : ROLE_NONE; // features
     if (word == 0x736567617373656d) return kind == PROMPT_CHAT || kind == PROMPT_MESSAGES ? ROLE_PROMPT : ROLE_NONE; // messages
   } else if (length == 9) {
-    const last = <u32>load<u64>(scan, SCAN_KEY + 8);
+    const last = <u32>scan.keyWord(1);
     if (word == 0x64695f6e656b6f74 && last == 0x73) return kind == PROMPT_TOKENS ? ROLE_PROMPT : ROLE_NONE; // token_ids
     if (word == 0x64695f7475706e69 && last == 0x73) return kind == PROMPT_SGLANG ? ROLE_PROMPT : ROLE_NONE; // input_ids
     if (word == 0x656b5f6172747865 && last == 0x79) return kind == PROMPT_SGLANG ? ROLE_SALT : ROLE_NONE; // extra_key
   } else if (length == 10) {
-    const rest = load<u64>(scan, SCAN_KEY + 8);
+    const rest = scan.keyWord(1);
     if (word == 0x656b6f745f78616d && rest == 0x736e) return maxTokensRole(kind); // max_tokens
     if (word == 0x61735f6568636163 && rest == 0x746c) return kind == PROMPT_SGLANG ? ROLE_NONE : ROLE_SALT; // cache_salt
   } else if (length == 12) {
-    if (word == 0x7463757274736e69 && load<u64>(scan, SCAN_KEY + 8) == 0x736e6f69) {
+    if (word == 0x7463757274736e69 && scan.keyWord(1) == 0x736e6f69) {
       return kind == PROMPT_RESPONSES ? ROLE_SYSTEM : ROLE_NONE; // instructions
     }
   } else if (length == 15) {
-    if (word == 0x676e696c706d6173 && load<u64>(scan, SCAN_KEY + 8) == 0x736d617261705f) {
+    if (word == 0x676e696c706d6173 && scan.keyWord(1) == 0x736d617261705f) {
       return kind == PROMPT_TOKENS || kind == PROMPT_SGLANG ? ROLE_SAMPLING : ROLE_NONE; // sampling_params
     }
   } else if (length == 17) {
-    if (
-      word == 0x7074756f5f78616d &&
-      load<u64>(scan, SCAN_KEY + 8) == 0x6e656b6f745f7475 &&
-      load<u64>(scan, SCAN_KEY + 16) == 0x73
-    ) {
+    if (word == 0x7074756f5f78616d && scan.keyWord(1) == 0x6e656b6f745f7475 && scan.keyWord(2) == 0x73) {
       return kind == PROMPT_RESPONSES ? ROLE_LIMIT_FIRST : ROLE_NONE; // max_output_tokens
     }
   } else if (length == 21) {
-    if (
-      word == 0x706d6f635f78616d &&
-      load<u64>(scan, SCAN_KEY + 8) == 0x745f6e6f6974656c &&
-      load<u64>(scan, SCAN_KEY + 16) == 0x736e656b6f
-    ) {
+    if (word == 0x706d6f635f78616d && scan.keyWord(1) == 0x745f6e6f6974656c && scan.keyWord(2) == 0x736e656b6f) {
       return kind == PROMPT_CHAT ? ROLE_LIMIT_FIRST : ROLE_NONE; // max_completion_tokens
     }
   }
@@ -103,17 +95,17 @@ function maxTokensRole(kind: u32): u32 {
   return kind == PROMPT_CHAT ? ROLE_LIMIT_SECOND : ROLE_NONE;
 }
 
-function samplingRole(scan: usize, length: u32, word: u64): u32 {
-  const rest = load<u64>(scan, SCAN_KEY + 8);
-  if (load<u32>(scan, SCAN_KIND) == PROMPT_SGLANG) {
+function samplingRole(scan: RequestScan, length: u32, word: u64): u32 {
+  const rest = scan.keyWord(1);
+  if (scan.kind == PROMPT_SGLANG) {
     return length == 14 && word == 0x5f77656e5f78616d && rest == 0x736e656b6f74 ? ROLE_LIMIT_FIRST : ROLE_NONE; // max_new_tokens
   }
   return length == 10 && word == 0x656b6f745f78616d && rest == 0x736e ? ROLE_LIMIT_FIRST : ROLE_NONE; // max_tokens
 }
 
 /** The tracked containers lie in `system`. */
-export function inSystem(scan: usize): bool {
-  return <u32>load<u8>(scan, SCAN_ROLES + 1) == ROLE_SYSTEM;
+export function inSystem(scan: RequestScan): bool {
+  return scan.roleAt(1) == ROLE_SYSTEM;
 }
 
 function messageRole(length: u32, word: u64): u32 {
@@ -123,12 +115,12 @@ function messageRole(length: u32, word: u64): u32 {
 }
 
 /** `cache_control` moves from turn to turn and says nothing about the prompt; every other value of a part counts. */
-function partRole(scan: usize, length: u32, word: u64): u32 {
+function partRole(scan: RequestScan, length: u32, word: u64): u32 {
   if (length == 4 && word == 0x74786574) return ROLE_TEXT; // text
   if (length == 4 && word == 0x65707974) return inSystem(scan) ? ROLE_NONE : ROLE_TYPE; // type
-  const rest = load<u64>(scan, SCAN_KEY + 8);
+  const rest = scan.keyWord(1);
   if (length == 13 && word == 0x6f635f6568636163 && rest == 0x6c6f72746e) return ROLE_NONE; // cache_control
-  if (load<u32>(scan, SCAN_KIND) == PROMPT_MESSAGES) {
+  if (scan.kind == PROMPT_MESSAGES) {
     return length == 6 && word == 0x656372756f73 && !inSystem(scan) ? ROLE_IMAGE : ROLE_PART; // source
   }
   if (length == 9 && word == 0x72755f6567616d69 && rest == 0x6c) return ROLE_IMAGE; // image_url

@@ -114,27 +114,3 @@ export function escapeValue(byte: u32): u32 {
   if (byte == LETTER_B) return 0x08;
   return byte == LETTER_F ? 0x0c : 0;
 }
-
-/** Write a code point as UTF-8 to `to` (4 bytes of room). @returns its length in bytes. */
-export function writeCodePoint(to: usize, point: u32): u32 {
-  if (point < 0x80) {
-    store<u8>(to, point);
-    return 1;
-  }
-  if (point < 0x800) {
-    store<u8>(to, 0xc0 | (point >> 6));
-    store<u8>(to, 0x80 | (point & 0x3f), 1);
-    return 2;
-  }
-  if (point < 0x10000) {
-    store<u8>(to, 0xe0 | (point >> 12));
-    store<u8>(to, 0x80 | ((point >> 6) & 0x3f), 1);
-    store<u8>(to, 0x80 | (point & 0x3f), 2);
-    return 3;
-  }
-  store<u8>(to, 0xf0 | (point >> 18));
-  store<u8>(to, 0x80 | ((point >> 12) & 0x3f), 1);
-  store<u8>(to, 0x80 | ((point >> 6) & 0x3f), 2);
-  store<u8>(to, 0x80 | (point & 0x3f), 3);
-  return 4;
-}

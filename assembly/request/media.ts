@@ -1,47 +1,53 @@
 // Whether a prompt has parts that are no text: images, audio, video.
 //
-// Owns: SCAN_MEDIA_SEEN and the type under way (SCAN_TYPE…) in this thread's part of REGION_SCANS. No lock: all of it
-// belongs to one thread.
+// Owns: the MediaState of each scan in this thread's part of REGION_SCANS. No lock: all of it belongs to one thread.
 //
 // A part says what it is in `type`, however deep in the prompt it lies (in a list of parts, in the result of a tool, among
 // the items of the responses API). vLLM's generate has `features` beside its token ids instead.
-import { SCAN_MEDIA_SEEN, SCAN_TYPE, SCAN_TYPE_LENGTH, SCAN_TYPE_NEXT } from './layout';
+import { SCAN_MEDIA_STATE } from './layout';
+import { MediaState, RequestScan } from './scan-state';
 
 /** Longest name of a type that matters, input_audio and input_image, and one more: what is longer is none. */
 const LONGEST: u32 = 12;
 
+export function mediaOf(scan: RequestScan): MediaState {
+  return changetype<MediaState>(changetype<usize>(scan) + SCAN_MEDIA_STATE);
+}
+
 /** A prompt begins: nothing has been seen of it. */
-export function mediaReset(scan: usize): void {
-  store<u32>(scan, 0, SCAN_MEDIA_SEEN);
-  store<u32>(scan, 0, SCAN_TYPE_NEXT);
+export function mediaReset(scan: RequestScan): void {
+  mediaOf(scan).seen = 0;
+  mediaOf(scan).typeNext = 0;
 }
 
 /** The prompt has media, whatever they are. */
-export function mediaNote(scan: usize): void {
-  store<u32>(scan, 1, SCAN_MEDIA_SEEN);
+export function mediaNote(scan: RequestScan): void {
+  mediaOf(scan).seen = 1;
 }
 
 /** A string begins that is the value of `type`. */
-export function typeBegin(scan: usize): void {
-  store<u32>(scan, 0, SCAN_TYPE_LENGTH);
-  v128.store(scan, i64x2.splat(0), SCAN_TYPE);
+export function typeBegin(scan: RequestScan): void {
+  const media = mediaOf(scan);
+  media.typeLength = 0;
+  media.type = 0;
+  media.typeRest = 0;
 }
 
 /** Take decoded bytes of it. */
-export function typeTake(scan: usize, from: usize, length: u32): void {
-  let at = load<u32>(scan, SCAN_TYPE_LENGTH);
+export function typeTake(scan: RequestScan, from: usize, length: u32): void {
+  const media = mediaOf(scan);
+  let at = media.typeLength;
   for (let i: u32 = 0; i < length && at < LONGEST; i++) {
-    store<u8>(scan + SCAN_TYPE + <usize>at, load<u8>(from + <usize>i));
+    store<u8>(media.typeText + <usize>at, load<u8>(from + <usize>i));
     at++;
   }
-  store<u32>(scan, at, SCAN_TYPE_LENGTH);
+  media.typeLength = at;
 }
 
 /** It has ended. */
-export function typeEnd(scan: usize): void {
-  if (isMedium(load<u32>(scan, SCAN_TYPE_LENGTH), load<u64>(scan, SCAN_TYPE), load<u64>(scan, SCAN_TYPE + 8))) {
-    mediaNote(scan);
-  }
+export function typeEnd(scan: RequestScan): void {
+  const media = mediaOf(scan);
+  if (isMedium(media.typeLength, media.type, media.typeRest)) mediaNote(scan);
 }
 
 // Names as little-endian words: 0x6567616d69 is "image".

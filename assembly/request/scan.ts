@@ -3,6 +3,7 @@
 // Owns: the list of scan states in this thread's part of REGION_SCANS (layout.ts). No lock: all of it belongs to one
 // thread.
 import { HASH_SEED, INPUT, SCAN_REGION, SCANS, THREAD_INPUT_BYTES } from '../memory';
+import { PROMPT_CHAT, PROMPT_RESPONSES, PROMPT_SGLANG } from './body-kinds';
 import { contentChain, contentClose, contentOpen, contentStart, contentTail } from './content';
 import {
   ENVELOPE_EMBED,
@@ -16,28 +17,10 @@ import {
 import { promptBytes } from './fields';
 import { grammarEnd, grammarFeed, SCAN_REASON_CLOSED, SCAN_REASON_LENGTH } from './grammar';
 import { hashBytes, hashLink } from './hash';
-import { PROMPT_CHAT, PROMPT_RESPONSES, PROMPT_SGLANG } from './kinds';
-import {
-  SCAN_BLOCK,
-  SCAN_BYTES,
-  SCAN_CLEARED,
-  SCAN_ENVELOPE,
-  SCAN_FAULT,
-  SCAN_HEAD_BYTES,
-  SCAN_HEAD_FREE,
-  SCAN_HEAD_FRESH,
-  SCAN_HEAD_NAME,
-  SCAN_HEAD_OPEN,
-  SCAN_KIND,
-  SCAN_MEDIA_SEEN,
-  SCAN_OPEN,
-  SCAN_POSITION,
-  SCAN_PROMPT_END,
-  SCAN_REASON,
-  SCAN_SALT_HASH,
-  SCAN_SHAPE,
-} from './layout';
-import { SHAPE_BAD, SHAPE_EMPTY } from './shapes';
+import { SCAN_BYTES, SCAN_HEAD_BYTES, SCAN_HEAD_NAME } from './layout';
+import { mediaOf } from './media';
+import { SHAPE_BAD, SHAPE_EMPTY } from './prompt-shapes';
+import { RequestScan, scanHead } from './scan-state';
 
 // Kinds beyond those of fields.ts: what the message in an envelope holds.
 export const PROMPT_ENGINE: u32 = 9; // vLLM's GenerateRequest
@@ -66,11 +49,20 @@ export function scanReset(): void {
   memory.fill(SCAN_REGION, 0, SCAN_HEAD_NAME);
 }
 
+function stateOf(id: u32): RequestScan {
+  return changetype<RequestScan>(SCAN_REGION + SCAN_HEAD_BYTES + <usize>id * SCAN_BYTES);
+}
+
 /** Address of an open scan's state, 0 when no open scan has the number. */
 export function scanAddress(id: u32): usize {
-  if (id >= load<u32>(SCAN_REGION, SCAN_HEAD_FRESH)) return 0;
-  const scan = SCAN_REGION + SCAN_HEAD_BYTES + <usize>id * SCAN_BYTES;
-  return load<u32>(scan, SCAN_BLOCK) != 0 ? scan : 0;
+  if (id >= scanHead().fresh) return 0;
+  const scan = stateOf(id);
+  return scan.block != 0 ? changetype<usize>(scan) : 0;
+}
+
+/** State of an open scan, null when no open scan has the number. */
+function openScan(id: u32): RequestScan | null {
+  return changetype<RequestScan | null>(scanAddress(id));
 }
 
 /** Address of the head of this thread's scans (SCAN_HEAD_*). */
@@ -86,29 +78,21 @@ export function scanHeadAddress(): usize {
  */
 export function scanOpen(kind: u32, blockBytes: u32): i32 {
   if (kind >= PROMPT_KINDS || blockBytes == 0) return -2;
-  let id = load<u32>(SCAN_REGION, SCAN_HEAD_FREE);
+  let id = scanHead().free;
   if (id != 0) {
     id--;
-    store<u32>(
-      SCAN_REGION,
-      load<u32>(SCAN_REGION + SCAN_HEAD_BYTES + <usize>id * SCAN_BYTES, SCAN_OPEN),
-      SCAN_HEAD_FREE,
-    );
+    scanHead().free = stateOf(id).open;
   } else {
-    id = load<u32>(SCAN_REGION, SCAN_HEAD_FRESH);
+    id = scanHead().fresh;
     if (id >= SCANS) return -1;
-    store<u32>(SCAN_REGION, id + 1, SCAN_HEAD_FRESH);
+    scanHead().fresh = id + 1;
   }
-  store<u32>(SCAN_REGION, load<u32>(SCAN_REGION, SCAN_HEAD_OPEN) + 1, SCAN_HEAD_OPEN);
-  const scan = SCAN_REGION + SCAN_HEAD_BYTES + <usize>id * SCAN_BYTES;
-  memory.fill(scan, 0, SCAN_CLEARED);
-  store<u32>(scan, 1, SCAN_OPEN);
-  store<u32>(
-    scan,
-    kind <= PROMPT_SGLANG ? kind : kind == PROMPT_VERTEX_RESPONSES ? PROMPT_RESPONSES : PROMPT_CHAT,
-    SCAN_KIND,
-  );
-  store<u32>(scan, blockBytes, SCAN_BLOCK);
+  scanHead().open += 1;
+  const scan = stateOf(id);
+  memory.fill(changetype<usize>(scan), 0, offsetof<RequestScan>());
+  scan.open = 1;
+  scan.kind = kind <= PROMPT_SGLANG ? kind : kind == PROMPT_VERTEX_RESPONSES ? PROMPT_RESPONSES : PROMPT_CHAT;
+  scan.block = blockBytes;
   contentOpen(scan);
   const envelope = envelopeOf(kind);
   if (envelope != ENVELOPE_NONE) envelopeBegin(scan, envelope);
@@ -117,14 +101,14 @@ export function scanOpen(kind: u32, blockBytes: u32): i32 {
 
 /** Close a scan and give back what it holds; does nothing when no open scan has the number. */
 export function scanClose(id: u32): void {
-  const scan = scanAddress(id);
-  if (scan == 0) return;
+  const scan = openScan(id);
+  if (scan == null) return;
   contentStart();
   contentClose(scan);
-  store<u32>(scan, 0, SCAN_BLOCK);
-  store<u32>(scan, load<u32>(SCAN_REGION, SCAN_HEAD_FREE), SCAN_OPEN);
-  store<u32>(SCAN_REGION, id + 1, SCAN_HEAD_FREE);
-  store<u32>(SCAN_REGION, load<u32>(SCAN_REGION, SCAN_HEAD_OPEN) - 1, SCAN_HEAD_OPEN);
+  scan.block = 0;
+  scan.open = scanHead().free;
+  scanHead().free = id + 1;
+  scanHead().open -= 1;
 }
 
 /**
@@ -132,17 +116,17 @@ export function scanClose(id: u32): void {
  * @returns 0, or the reason why the body is refused (SCAN_REASON_*, then and for every later feed).
  */
 export function scanFeed(id: u32, length: u32): u32 {
-  const scan = scanAddress(id);
-  if (scan == 0) return SCAN_REASON_CLOSED;
-  const refused = load<u32>(scan, SCAN_REASON);
+  const scan = openScan(id);
+  if (scan == null) return SCAN_REASON_CLOSED;
+  const refused = scan.reason;
   if (refused != 0) return refused;
-  if (length > <u32>THREAD_INPUT_BYTES || length > u32.MAX_VALUE - load<u32>(scan, SCAN_POSITION)) {
-    store<u32>(scan, SCAN_REASON_LENGTH, SCAN_REASON);
+  if (length > <u32>THREAD_INPUT_BYTES || length > u32.MAX_VALUE - scan.position) {
+    scan.reason = SCAN_REASON_LENGTH;
     return SCAN_REASON_LENGTH;
   }
-  if (load<u32>(scan, SCAN_ENVELOPE) == ENVELOPE_NONE) return grammarFeed(scan, INPUT, length);
+  if (scan.envelope == ENVELOPE_NONE) return grammarFeed(scan, INPUT, length);
   const reason = envelopeFeed(scan, length);
-  store<u32>(scan, reason, SCAN_REASON);
+  scan.reason = reason;
   return reason;
 }
 
@@ -151,12 +135,12 @@ export function scanFeed(id: u32, length: u32): u32 {
  * @returns 0 when it was one JSON document, or the reason why it is refused.
  */
 export function scanFinish(id: u32): u32 {
-  const scan = scanAddress(id);
-  if (scan == 0) return SCAN_REASON_CLOSED;
-  const refused = load<u32>(scan, SCAN_REASON);
+  const scan = openScan(id);
+  if (scan == null) return SCAN_REASON_CLOSED;
+  const refused = scan.reason;
   if (refused != 0) return refused;
-  const reason = load<u32>(scan, SCAN_ENVELOPE) == ENVELOPE_NONE ? grammarEnd(scan) : envelopeEnd(scan);
-  store<u32>(scan, reason, SCAN_REASON);
+  const reason = scan.envelope == ENVELOPE_NONE ? grammarEnd(scan) : envelopeEnd(scan);
+  scan.reason = reason;
   return reason;
 }
 
@@ -164,25 +148,25 @@ export function scanFinish(id: u32): u32 {
 
 /** What is wrong with the fields of the body (SCAN_FLAW_*, bits); 0 when an engine would take them. */
 export function scanFlaws(id: u32): u32 {
-  const scan = scanAddress(id);
-  if (scan == 0) return 0;
-  const others = load<u32>(scan, SCAN_FAULT) << 3;
-  if (load<u32>(scan, SCAN_PROMPT_END) != 0) return others;
-  const shape = load<u32>(scan, SCAN_SHAPE);
+  const scan = openScan(id);
+  if (scan == null) return 0;
+  const others = scan.fault << 3;
+  if (scan.promptEnd != 0) return others;
+  const shape = scan.shape;
   if (shape == SHAPE_EMPTY) return others | SCAN_FLAW_EMPTY;
   return others | (shape == SHAPE_BAD ? SCAN_FLAW_SHAPE : SCAN_FLAW_MISSING);
 }
 
 /** Whether the prompt has images, audio or video. */
 export function scanMediaSeen(id: u32): u32 {
-  const scan = scanAddress(id);
-  return scan == 0 ? 0 : load<u32>(scan, SCAN_MEDIA_SEEN);
+  const scan = openScan(id);
+  return scan == null ? 0 : mediaOf(scan).seen;
 }
 
 /** Bytes of prompt content, tools and system included: four of them are one estimated token. */
 export function scanPromptBytes(id: u32): u32 {
-  const scan = scanAddress(id);
-  return scan == 0 ? 0 : promptBytes(scan);
+  const scan = openScan(id);
+  return scan == null ? 0 : promptBytes(scan);
 }
 
 /**
@@ -192,16 +176,16 @@ export function scanPromptBytes(id: u32): u32 {
  * @returns whole blocks, at most CHAIN_BLOCKS.
  */
 export function scanChain(id: u32, name: usize, length: u32): u32 {
-  const scan = scanAddress(id);
-  if (scan == 0) return 0;
+  const scan = openScan(id);
+  if (scan == null) return 0;
   contentStart();
   let root = hashLink(HASH_SEED, hashBytes(name, length));
-  root = hashLink(root, load<u64>(scan, SCAN_SALT_HASH));
+  root = hashLink(root, scan.saltHash);
   return contentChain(scan, root);
 }
 
 /** 1 when a last block of at least one byte, but not whole, follows the whole ones in the chain. */
 export function scanTail(id: u32): u32 {
-  const scan = scanAddress(id);
-  return scan != 0 && contentTail(scan) ? 1 : 0;
+  const scan = openScan(id);
+  return scan != null && contentTail(scan) ? 1 : 0;
 }

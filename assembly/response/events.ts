@@ -6,7 +6,7 @@
 // nothing of interest, so a line that is wholly in the piece is first searched for the two members that matter; the
 // JSON reader runs only where one may stand (a \u could spell any name, so it counts as one).
 import { jsonBegin, jsonComplete, jsonEnd, jsonIgnored, readJson } from './json';
-import { SCAN_EVENTS, SCAN_LINE, SCAN_LINE_MATCHED, SCAN_NAME_BYTES, SCAN_SCRATCH } from './layout';
+import { ResponseScan } from './scan-state';
 
 const LINE_FIELD: u32 = 0; // matching "data:"
 const LINE_OTHER: u32 = 1; // nothing of interest up to the end of the line
@@ -25,32 +25,32 @@ const MEMBER_MASK: u64 = 0xffffffffffffff; // all are seven bytes
 let LAST_MODEL: usize = 0; // where the last "model" of the line searched stands, 0 = nowhere
 
 /** A new stream begins. */
-export function eventsBegin(at: usize): void {
-  store<u32>(at, 0, SCAN_EVENTS);
+export function eventsBegin(at: ResponseScan): void {
+  at.events = 0;
   lineBegin(at);
 }
 
-function lineBegin(at: usize): void {
-  store<u32>(at, LINE_FIELD, SCAN_LINE);
-  store<u32>(at, 0, SCAN_LINE_MATCHED);
+function lineBegin(at: ResponseScan): void {
+  at.line = LINE_FIELD;
+  at.lineMatched = 0;
 }
 
 /**
  * A new chunk of the answer begins at `start`. Some servers end an event with its chunk and leave the line's end out: a
  * chunk that begins with "data:" after a whole document is a new line.
  */
-export function eventsResume(at: usize, start: usize, end: usize): void {
-  if (load<u32>(at, SCAN_LINE) != LINE_DOCUMENT || !jsonComplete(at)) return;
+export function eventsResume(at: ResponseScan, start: usize, end: usize): void {
+  if (at.line != LINE_DOCUMENT || !jsonComplete(at)) return;
   if (start + DATA_BYTES > end || (load<u64>(start) & 0xffffffffff) != DATA) return;
   jsonEnd(at);
   lineBegin(at);
 }
 
 /** Read the bytes [start, end) of the stream. */
-export function readEvents(at: usize, start: usize, end: usize): void {
+export function readEvents(at: ResponseScan, start: usize, end: usize): void {
   let p = start;
   while (p < end) {
-    const line = load<u32>(at, SCAN_LINE);
+    const line = at.line;
     if (line == LINE_FIELD) p = readField(at, p, end);
     else if (line == LINE_DATA) p = readData(at, p, end);
     else if (line == LINE_DOCUMENT) p = readDocument(at, p, lineEnd(p, end), end, end);
@@ -59,11 +59,11 @@ export function readEvents(at: usize, start: usize, end: usize): void {
 }
 
 /** The stream has ended; its last line may lack its end. */
-export function eventsEnd(at: usize): void {
-  const line = load<u32>(at, SCAN_LINE);
+export function eventsEnd(at: ResponseScan): void {
+  const line = at.line;
   if (line == LINE_DATA) countUnlessDone(at);
   else if (line == LINE_DOCUMENT) jsonEnd(at);
-  store<u32>(at, LINE_OTHER, SCAN_LINE);
+  at.line = LINE_OTHER;
 }
 
 function isLineEnd(c: u32): bool {
@@ -71,42 +71,42 @@ function isLineEnd(c: u32): bool {
 }
 
 /** The line ends at `p`, if that is before the piece's end. */
-function lineClose(at: usize, p: usize, end: usize): usize {
+function lineClose(at: ResponseScan, p: usize, end: usize): usize {
   if (p >= end) return end;
   lineBegin(at);
   return p + 1;
 }
 
-function readField(at: usize, p: usize, end: usize): usize {
-  const matched = load<u32>(at, SCAN_LINE_MATCHED);
+function readField(at: ResponseScan, p: usize, end: usize): usize {
+  const matched = at.lineMatched;
   if (matched == 0 && p + DATA_BYTES <= end && (load<u64>(p) & 0xffffffffff) == DATA) {
-    store<u32>(at, LINE_DATA, SCAN_LINE);
+    at.line = LINE_DATA;
     return p + DATA_BYTES;
   }
   const c = <u32>load<u8>(p);
   if (isLineEnd(c)) {
     lineBegin(at);
   } else if (<u64>c != ((DATA >> ((<u64>matched) << 3)) & 0xff)) {
-    store<u32>(at, LINE_OTHER, SCAN_LINE);
+    at.line = LINE_OTHER;
   } else if (matched + 1 == DATA_BYTES) {
-    store<u32>(at, LINE_DATA, SCAN_LINE);
-    store<u32>(at, 0, SCAN_LINE_MATCHED);
+    at.line = LINE_DATA;
+    at.lineMatched = 0;
   } else {
-    store<u32>(at, matched + 1, SCAN_LINE_MATCHED);
+    at.lineMatched = matched + 1;
   }
   return p + 1;
 }
 
-function countEvent(at: usize): void {
-  store<u32>(at, load<u32>(at, SCAN_EVENTS) + 1, SCAN_EVENTS);
+function countEvent(at: ResponseScan): void {
+  at.events += 1;
 }
 
-function countUnlessDone(at: usize): void {
-  if (load<u32>(at, SCAN_LINE_MATCHED) != DONE_BYTES) countEvent(at);
+function countUnlessDone(at: ResponseScan): void {
+  if (at.lineMatched != DONE_BYTES) countEvent(at);
 }
 
-function readData(at: usize, p: usize, end: usize): usize {
-  const matched = load<u32>(at, SCAN_LINE_MATCHED);
+function readData(at: ResponseScan, p: usize, end: usize): usize {
+  const matched = at.lineMatched;
   const c = <u32>load<u8>(p);
   if (isLineEnd(c)) {
     countUnlessDone(at);
@@ -115,7 +115,7 @@ function readData(at: usize, p: usize, end: usize): usize {
   }
   if ((c == 0x20 || c == 0x09) && (matched == 0 || matched == DONE_BYTES)) return p + 1;
   if (matched < DONE_BYTES && <u64>c == ((DONE >> ((<u64>matched) << 3)) & 0xff)) {
-    store<u32>(at, matched + 1, SCAN_LINE_MATCHED);
+    at.lineMatched = matched + 1;
     return p + 1;
   }
   countEvent(at);
@@ -123,19 +123,19 @@ function readData(at: usize, p: usize, end: usize): usize {
 }
 
 /** The event's document goes on at `p`, after `matched` bytes that could have been [DONE]. */
-function openDocument(at: usize, p: usize, end: usize, matched: u32): usize {
+function openDocument(at: ResponseScan, p: usize, end: usize, matched: u32): usize {
   if (matched > 1) {
-    store<u32>(at, LINE_OTHER, SCAN_LINE); // "[D" begins no JSON
+    at.line = LINE_OTHER; // "[D" begins no JSON
     return p;
   }
   jsonBegin(at);
-  store<u32>(at, LINE_DOCUMENT, SCAN_LINE);
+  at.line = LINE_DOCUMENT;
   if (matched == 1) {
     openBracket(at);
     return p;
   }
   LAST_MODEL = 0;
-  const line = searchLine(p, end, load<u32>(at, SCAN_NAME_BYTES) != 0);
+  const line = searchLine(p, end, at.nameBytes != 0);
   if (line < end) {
     if (LAST_MODEL == 0) return lineClose(at, line, end);
     return readDocument(at, p, line, end, LAST_MODEL);
@@ -144,17 +144,17 @@ function openDocument(at: usize, p: usize, end: usize, matched: u32): usize {
 }
 
 /** Feed the "[" that was kept back because it could have begun [DONE]. */
-function openBracket(at: usize): void {
-  const scratch = at + SCAN_SCRATCH;
+function openBracket(at: ResponseScan): void {
+  const scratch = at.scratch;
   store<u8>(scratch, 0x5b);
   readJson(at, scratch, scratch + 1, scratch + 1);
 }
 
 /** Read the document's bytes [p, line); when the line's end is in the piece, the document ends there. */
-function readDocument(at: usize, p: usize, line: usize, end: usize, quiet: usize): usize {
+function readDocument(at: ResponseScan, p: usize, line: usize, end: usize, quiet: usize): usize {
   readJson(at, p, line, quiet);
   if (line == end) {
-    if (jsonIgnored(at)) store<u32>(at, LINE_OTHER, SCAN_LINE);
+    if (jsonIgnored(at)) at.line = LINE_OTHER;
     return end;
   }
   jsonEnd(at);

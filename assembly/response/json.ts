@@ -3,6 +3,7 @@
 //
 // Owns: the reader words of a response scan (layout.ts); its own thread only, no lock. The globals are registers of the
 // scan being fed, loaded and stored by readJson.
+import { writeCodePoint } from '../utf8';
 import {
   isCompleted,
   KEY_CACHE_READ,
@@ -26,33 +27,25 @@ import {
   FORM_RESPONSES,
   FORM_SGLANG,
   MODE_EVENTS,
-  SCAN_COMPLETED,
   SCAN_CONTAINERS,
-  SCAN_DEPTH,
-  SCAN_DETAILS_DEPTH,
-  SCAN_FINISHED,
-  SCAN_FORM,
-  SCAN_KEY,
-  SCAN_KEY_BYTES,
-  SCAN_MODE,
-  SCAN_NAME_BYTES,
-  SCAN_PART,
-  SCAN_SCOPE,
-  SCAN_SCRATCH,
-  SCAN_STAGED,
-  SCAN_STATE,
-  SCAN_STRING,
-  SCAN_SURROGATE,
-  SCAN_TAKEN,
-  SCAN_UNIT,
-  SCAN_USAGE_DEPTH,
-  SCAN_VALUE,
   SCOPE_MESSAGE,
   SCOPE_NONE,
   SCOPE_RESPONSE,
   STAGED_NONE,
 } from './layout';
+import {
+  PART_E,
+  PART_EXPONENT,
+  PART_FRACTION,
+  PART_SIGN,
+  PART_WHOLE,
+  PART_ZERO,
+  partAfter,
+  partAfterDigit,
+  withDigit,
+} from './number-parts';
 import { nameClose, nameDrop, nameOpen, nameTake } from './rename';
+import { ResponseScan } from './scan-state';
 import { NOT_A_COUNT, usageClose, usageCommit, usageCount, usageOpen } from './usage';
 
 // What the reader expects next. Up to STATE_AFTER: a byte of structure.
@@ -75,16 +68,6 @@ const STRING_NAME: u32 = 2; // a model name that may have to be changed
 const STRING_COUNT: u32 = 3; // a token count written as a string
 const STRING_TYPE: u32 = 4; // the document's type
 
-// Parts of a number, by what was read last.
-const PART_SIGN: u32 = 0; // nothing but perhaps "-"
-const PART_ZERO: u32 = 1; // a leading zero: no digit may follow
-const PART_WHOLE: u32 = 2;
-const PART_POINT: u32 = 3;
-const PART_FRACTION: u32 = 4;
-const PART_E: u32 = 5;
-const PART_E_SIGN: u32 = 6;
-const PART_EXPONENT: u32 = 7;
-
 const QUOTE: u32 = 0x22;
 const COMMA: u32 = 0x2c;
 const COLON: u32 = 0x3a;
@@ -103,41 +86,41 @@ let DEPTH: u32 = 0;
 let KEY: u32 = 0;
 
 /** A new document begins. */
-export function jsonBegin(at: usize): void {
-  store<u32>(at, STATE_VALUE, SCAN_STATE);
-  store<u32>(at, 0, SCAN_DEPTH);
-  store<u32>(at, KEY_OTHER, SCAN_KEY);
-  store<u32>(at, 0, SCAN_USAGE_DEPTH);
-  store<u32>(at, 0, SCAN_DETAILS_DEPTH);
-  store<u32>(at, SCOPE_NONE, SCAN_SCOPE);
-  store<u32>(at, STAGED_NONE, SCAN_STAGED);
-  store<u32>(at, 0, SCAN_COMPLETED);
+export function jsonBegin(at: ResponseScan): void {
+  at.state = STATE_VALUE;
+  at.depth = 0;
+  at.key = KEY_OTHER;
+  at.usageDepth = 0;
+  at.detailsDepth = 0;
+  at.scope = SCOPE_NONE;
+  at.staged = STAGED_NONE;
+  at.completed = 0;
 }
 
 /** The document has ended: its usage counts if it was JSON, and nothing of it is held back any longer. */
-export function jsonEnd(at: usize): void {
+export function jsonEnd(at: ResponseScan): void {
   nameDrop(at);
   if (jsonComplete(at)) usageCommit(at);
 }
 
 /** The document is whole: only white space may follow. */
-export function jsonComplete(at: usize): bool {
-  return load<u32>(at, SCAN_STATE) == STATE_AFTER && load<u32>(at, SCAN_DEPTH) == 0;
+export function jsonComplete(at: ResponseScan): bool {
+  return at.state == STATE_AFTER && at.depth == 0;
 }
 
 /** True when nothing more of this document needs to be read. */
-export function jsonIgnored(at: usize): bool {
-  return load<u32>(at, SCAN_STATE) == STATE_IGNORED;
+export function jsonIgnored(at: ResponseScan): bool {
+  return at.state == STATE_IGNORED;
 }
 
 /**
  * Read the bytes [start, end) of the document.
  * @param quiet address behind which no member of interest begins in this document, or `end` when that is not known.
  */
-export function readJson(at: usize, start: usize, end: usize, quiet: usize): void {
-  STATE = load<u32>(at, SCAN_STATE);
-  DEPTH = load<u32>(at, SCAN_DEPTH);
-  KEY = load<u32>(at, SCAN_KEY);
+export function readJson(at: ResponseScan, start: usize, end: usize, quiet: usize): void {
+  STATE = at.state;
+  DEPTH = at.depth;
+  KEY = at.key;
   let p = start;
   while (p < end) {
     if (STATE <= STATE_AFTER) p = readStructure(at, p, end, quiet);
@@ -149,13 +132,13 @@ export function readJson(at: usize, start: usize, end: usize, quiet: usize): voi
     else break;
   }
   if (STATE == STATE_IGNORED) nameDrop(at);
-  store<u32>(at, STATE, SCAN_STATE);
-  store<u32>(at, DEPTH, SCAN_DEPTH);
-  store<u32>(at, KEY, SCAN_KEY);
+  at.state = STATE;
+  at.depth = DEPTH;
+  at.key = KEY;
 }
 
 /** Structure up to and including the first byte of the next string, number or literal. */
-function readStructure(at: usize, start: usize, end: usize, quiet: usize): usize {
+function readStructure(at: ResponseScan, start: usize, end: usize, quiet: usize): usize {
   let p = start;
   while (p < end) {
     const c = <u32>load<u8>(p);
@@ -168,7 +151,7 @@ function readStructure(at: usize, start: usize, end: usize, quiet: usize): usize
       p++;
     } else if (STATE == STATE_AFTER) {
       if (DEPTH == 0) return refuse(end);
-      const close = <u32>load<u8>(at + SCAN_CONTAINERS + DEPTH);
+      const close = <u32>load<u8>(changetype<usize>(at) + SCAN_CONTAINERS + DEPTH);
       if (c == close) closeContainer(at);
       else if (c != COMMA || p > quiet) return refuse(end);
       else STATE = close == OBJECT_CLOSE ? STATE_KEY : STATE_VALUE;
@@ -195,13 +178,13 @@ function refuse(end: usize): usize {
   return end;
 }
 
-function openContainer(at: usize, c: u32): void {
+function openContainer(at: ResponseScan, c: u32): void {
   if (DEPTH == CONTAINER_LEVELS) {
     STATE = STATE_IGNORED;
     return;
   }
   DEPTH++;
-  store<u8>(at + SCAN_CONTAINERS + DEPTH, c + 2); // both closing brackets stand two behind the opening ones
+  store<u8>(changetype<usize>(at) + SCAN_CONTAINERS + DEPTH, c + 2); // both closing brackets stand two behind the opening ones
   if (c == OBJECT_OPEN) {
     if (KEY != KEY_OTHER) openMember(at);
     STATE = STATE_KEY_OR_CLOSE;
@@ -212,41 +195,41 @@ function openContainer(at: usize, c: u32): void {
 }
 
 /** The object of a member of interest opens. */
-function openMember(at: usize): void {
-  const usage = load<u32>(at, SCAN_USAGE_DEPTH);
+function openMember(at: ResponseScan): void {
+  const usage = at.usageDepth;
   if (usage != 0) {
     if (DEPTH != usage + 1) return;
-    if (KEY == KEY_DETAILS) store<u32>(at, DEPTH, SCAN_DETAILS_DEPTH);
-    else if (KEY == KEY_FINISH) store<u32>(at, 1, SCAN_FINISHED);
+    if (KEY == KEY_DETAILS) at.detailsDepth = DEPTH;
+    else if (KEY == KEY_FINISH) at.finished = 1;
   } else if (KEY == KEY_USAGE) {
     if (tellsUsage(at)) usageOpen(at, DEPTH);
   } else if (DEPTH == 2) {
-    if (KEY == KEY_RESPONSE) store<u32>(at, SCOPE_RESPONSE, SCAN_SCOPE);
-    else if (KEY == KEY_MESSAGE) store<u32>(at, SCOPE_MESSAGE, SCAN_SCOPE);
-    else if (KEY == KEY_META && load<u32>(at, SCAN_FORM) == FORM_SGLANG) usageOpen(at, DEPTH);
+    if (KEY == KEY_RESPONSE) at.scope = SCOPE_RESPONSE;
+    else if (KEY == KEY_MESSAGE) at.scope = SCOPE_MESSAGE;
+    else if (KEY == KEY_META && at.form == FORM_SGLANG) usageOpen(at, DEPTH);
   }
 }
 
 /** A usage object that opens here is the answer's. */
-function tellsUsage(at: usize): bool {
-  const form = load<u32>(at, SCAN_FORM);
+function tellsUsage(at: ResponseScan): bool {
+  const form = at.form;
   if (form == FORM_SGLANG) return false;
-  if (DEPTH == 2) return form != FORM_RESPONSES || load<u32>(at, SCAN_MODE) != MODE_EVENTS;
-  const scope = load<u32>(at, SCAN_SCOPE);
+  if (DEPTH == 2) return form != FORM_RESPONSES || at.mode != MODE_EVENTS;
+  const scope = at.scope;
   return DEPTH == 3 && (scope == SCOPE_RESPONSE || (scope == SCOPE_MESSAGE && form == FORM_MESSAGES));
 }
 
-function closeContainer(at: usize): void {
-  if (DEPTH == load<u32>(at, SCAN_USAGE_DEPTH)) usageClose(at);
-  if (DEPTH == load<u32>(at, SCAN_DETAILS_DEPTH)) store<u32>(at, 0, SCAN_DETAILS_DEPTH);
-  if (DEPTH == 2) store<u32>(at, SCOPE_NONE, SCAN_SCOPE);
+function closeContainer(at: ResponseScan): void {
+  if (DEPTH == at.usageDepth) usageClose(at);
+  if (DEPTH == at.detailsDepth) at.detailsDepth = 0;
+  if (DEPTH == 2) at.scope = SCOPE_NONE;
   DEPTH--;
   KEY = KEY_OTHER;
   STATE = STATE_AFTER;
 }
 
 /** A key begins at `p`; most of them end in the same piece and hold no escape. */
-function openKey(at: usize, p: usize, end: usize): usize {
+function openKey(at: ResponseScan, p: usize, end: usize): usize {
   const q = plainEnd(p, end);
   if (q < end && <u32>load<u8>(q) == QUOTE) {
     KEY = keyOf(p, q - p);
@@ -258,7 +241,7 @@ function openKey(at: usize, p: usize, end: usize): usize {
 }
 
 /** A string value's quote stands at `p`. */
-function openString(at: usize, p: usize, end: usize): usize {
+function openString(at: ResponseScan, p: usize, end: usize): usize {
   const kind = KEY == KEY_OTHER ? STRING_PLAIN : kindOfString(at);
   if (kind == STRING_PLAIN) {
     const q = plainEnd(p + 1, end);
@@ -269,38 +252,38 @@ function openString(at: usize, p: usize, end: usize): usize {
   } else if (kind == STRING_NAME) {
     nameOpen(at, p);
   } else if (kind == STRING_COUNT) {
-    store<u64>(at, 0, SCAN_VALUE);
+    at.value = 0;
   }
   beginString(at, kind);
   return p + 1;
 }
 
-function beginString(at: usize, kind: u32): void {
-  store<u32>(at, kind, SCAN_STRING);
-  store<u32>(at, 0, SCAN_TAKEN);
-  store<u32>(at, 0, SCAN_SURROGATE);
+function beginString(at: ResponseScan, kind: u32): void {
+  at.string = kind;
+  at.taken = 0;
+  at.surrogate = 0;
   STATE = STATE_STRING;
 }
 
-function kindOfString(at: usize): u32 {
+function kindOfString(at: ResponseScan): u32 {
   if (KEY == KEY_MODEL) {
-    const place = DEPTH == 1 || (DEPTH == 2 && load<u32>(at, SCAN_SCOPE) != SCOPE_NONE);
-    return place && load<u32>(at, SCAN_NAME_BYTES) != 0 ? STRING_NAME : STRING_PLAIN;
+    const place = DEPTH == 1 || (DEPTH == 2 && at.scope != SCOPE_NONE);
+    return place && at.nameBytes != 0 ? STRING_NAME : STRING_PLAIN;
   }
   if (KEY == KEY_TYPE) return DEPTH == 1 ? STRING_TYPE : STRING_PLAIN;
-  if (KEY == KEY_FINISH && DEPTH == load<u32>(at, SCAN_USAGE_DEPTH)) store<u32>(at, 1, SCAN_FINISHED);
+  if (KEY == KEY_FINISH && DEPTH == at.usageDepth) at.finished = 1;
   return isCount(at) ? STRING_COUNT : STRING_PLAIN;
 }
 
 /** The member at hand is one of the token counts, in its place. */
-function isCount(at: usize): bool {
+function isCount(at: ResponseScan): bool {
   if (KEY == KEY_OTHER || KEY > KEY_CACHE_READ) return false;
-  const usage = load<u32>(at, SCAN_USAGE_DEPTH);
-  const form = load<u32>(at, SCAN_FORM);
+  const usage = at.usageDepth;
+  const form = at.form;
   if (KEY == KEY_CACHE_READ) return form == FORM_MESSAGES && DEPTH == usage;
-  if (KEY == KEY_CACHED) return DEPTH == (form == FORM_SGLANG ? usage : load<u32>(at, SCAN_DETAILS_DEPTH));
+  if (KEY == KEY_CACHED) return DEPTH == (form == FORM_SGLANG ? usage : at.detailsDepth);
   // The message that starts an Anthropic stream tells an output that is only just beginning.
-  if (KEY == KEY_COMPLETION && load<u32>(at, SCAN_SCOPE) == SCOPE_MESSAGE) return false;
+  if (KEY == KEY_COMPLETION && at.scope == SCOPE_MESSAGE) return false;
   return DEPTH == usage;
 }
 
@@ -324,8 +307,8 @@ function plainEnd(start: usize, end: usize): usize {
 }
 
 /** Bytes of the open string. */
-function readString(at: usize, p: usize, end: usize): usize {
-  const kind = load<u32>(at, SCAN_STRING);
+function readString(at: ResponseScan, p: usize, end: usize): usize {
+  const kind = at.string;
   const q = plainEnd(p, end);
   if (kind != STRING_PLAIN && q > p) take(at, kind, p, q - p);
   if (q == end) return end;
@@ -337,51 +320,49 @@ function readString(at: usize, p: usize, end: usize): usize {
 }
 
 /** `n` decoded bytes of the open string. */
-function take(at: usize, kind: u32, p: usize, n: usize): void {
-  if (load<u32>(at, SCAN_SURROGATE) != 0) spoil(at, kind);
+function take(at: ResponseScan, kind: u32, p: usize, n: usize): void {
+  if (at.surrogate != 0) spoil(at, kind);
   if (kind == STRING_NAME) {
     nameTake(at, p, n);
     return;
   }
-  const taken = load<u32>(at, SCAN_TAKEN);
+  const taken = at.taken;
   if (kind == STRING_KEY || kind == STRING_TYPE) {
-    if (taken + <u32>n <= KEY_LONGEST) memory.copy(at + SCAN_KEY_BYTES + taken, p, n);
-    store<u32>(at, min(taken + <u32>n, KEY_LONGEST + 1), SCAN_TAKEN);
+    if (taken + <u32>n <= KEY_LONGEST) memory.copy(at.keyText + taken, p, n);
+    at.taken = min(taken + <u32>n, KEY_LONGEST + 1);
     return;
   }
-  let value = load<u64>(at, SCAN_VALUE);
+  let value = at.value;
   for (let i: usize = 0; i < n; i++) value = withDigit(value, <u32>load<u8>(p + i) - 0x30);
-  store<u64>(at, value, SCAN_VALUE);
-  store<u32>(at, 1, SCAN_TAKEN);
+  at.value = value;
+  at.taken = 1;
 }
 
 /** The open string holds half a surrogate pair: it is no name that anybody looks for. */
-function spoil(at: usize, kind: u32): void {
-  store<u32>(at, 0, SCAN_SURROGATE);
+function spoil(at: ResponseScan, kind: u32): void {
+  at.surrogate = 0;
   if (kind == STRING_NAME) nameDrop(at);
-  else if (kind == STRING_KEY || kind == STRING_TYPE) store<u32>(at, KEY_LONGEST + 1, SCAN_TAKEN);
-  else store<u64>(at, NOT_A_COUNT, SCAN_VALUE);
+  else if (kind == STRING_KEY || kind == STRING_TYPE) at.taken = KEY_LONGEST + 1;
+  else at.value = NOT_A_COUNT;
 }
 
 /** The open string closes; `p` is the address behind its quote. */
-function closeString(at: usize, kind: u32, p: usize): void {
-  if (load<u32>(at, SCAN_SURROGATE) != 0) spoil(at, kind);
+function closeString(at: ResponseScan, kind: u32, p: usize): void {
+  if (at.surrogate != 0) spoil(at, kind);
   STATE = kind == STRING_KEY ? STATE_COLON : STATE_AFTER;
-  if (kind == STRING_KEY) KEY = keyOf(at + SCAN_KEY_BYTES, <usize>load<u32>(at, SCAN_TAKEN));
+  if (kind == STRING_KEY) KEY = keyOf(at.keyText, <usize>at.taken);
   else if (kind == STRING_NAME) nameClose(at, p);
-  else if (kind == STRING_TYPE)
-    store<u32>(at, isCompleted(at + SCAN_KEY_BYTES, <usize>load<u32>(at, SCAN_TAKEN)), SCAN_COMPLETED);
-  else if (kind == STRING_COUNT && load<u32>(at, SCAN_TAKEN) != 0)
-    usageCount(at, countField(), load<u64>(at, SCAN_VALUE));
+  else if (kind == STRING_TYPE) at.completed = u32(isCompleted(at.keyText, <usize>at.taken));
+  else if (kind == STRING_COUNT && at.taken != 0) usageCount(at, countField(), at.value);
 }
 
 /** The byte behind a backslash. */
-function readEscape(at: usize, p: usize): usize {
+function readEscape(at: ResponseScan, p: usize): usize {
   let c = <u32>load<u8>(p);
   STATE = STATE_STRING;
   if (c == 0x75) {
-    store<u32>(at, 4, SCAN_PART);
-    store<u32>(at, 0, SCAN_UNIT);
+    at.part = 4;
+    at.unit = 0;
     STATE = STATE_HEX;
     return p + 1;
   }
@@ -396,7 +377,7 @@ function readEscape(at: usize, p: usize): usize {
 }
 
 /** One hex digit of a \u escape. */
-function readHex(at: usize, p: usize): usize {
+function readHex(at: ResponseScan, p: usize): usize {
   const c = <u32>load<u8>(p);
   const letter = (c | 0x20) - 0x61;
   const digit = c - 0x30 <= 9 ? c - 0x30 : letter <= 5 ? letter + 10 : 16;
@@ -404,10 +385,10 @@ function readHex(at: usize, p: usize): usize {
     STATE = STATE_IGNORED;
     return p;
   }
-  const unit = (load<u32>(at, SCAN_UNIT) << 4) | digit;
-  const left = load<u32>(at, SCAN_PART) - 1;
-  store<u32>(at, unit, SCAN_UNIT);
-  store<u32>(at, left, SCAN_PART);
+  const unit = (at.unit << 4) | digit;
+  const left = at.part - 1;
+  at.unit = unit;
+  at.part = left;
   if (left == 0) {
     STATE = STATE_STRING;
     takeUnit(at, unit);
@@ -416,85 +397,62 @@ function readHex(at: usize, p: usize): usize {
 }
 
 /** One UTF-16 unit of the open string: half of a pair waits for the other half. */
-function takeUnit(at: usize, unit: u32): void {
-  const high = load<u32>(at, SCAN_SURROGATE);
+function takeUnit(at: ResponseScan, unit: u32): void {
+  const high = at.surrogate;
   if (unit >> 10 == 0x37 && high != 0) {
-    store<u32>(at, 0, SCAN_SURROGATE);
+    at.surrogate = 0;
     takeCharacter(at, 0x10000 + ((high & 0x3ff) << 10) + (unit & 0x3ff));
   } else if (unit >> 11 == 0x1b) {
-    if (high != 0 || unit >> 10 == 0x37) spoil(at, load<u32>(at, SCAN_STRING));
-    if (unit >> 10 == 0x36) store<u32>(at, unit, SCAN_SURROGATE);
+    if (high != 0 || unit >> 10 == 0x37) spoil(at, at.string);
+    if (unit >> 10 == 0x36) at.surrogate = unit;
   } else {
     takeCharacter(at, unit);
   }
 }
 
 /** One character of the open string, as UTF-8. */
-function takeCharacter(at: usize, code: u32): void {
-  const kind = load<u32>(at, SCAN_STRING);
+function takeCharacter(at: ResponseScan, code: u32): void {
+  const kind = at.string;
   if (kind == STRING_PLAIN) return;
-  const to = at + SCAN_SCRATCH;
-  let n: usize = 1;
-  if (code < 0x80) {
-    store<u8>(to, code);
-  } else if (code < 0x800) {
-    n = 2;
-    store<u8>(to, 0xc0 | (code >> 6));
-  } else if (code < 0x10000) {
-    n = 3;
-    store<u8>(to, 0xe0 | (code >> 12));
-    store<u8>(to, 0x80 | ((code >> 6) & 0x3f), 1);
-  } else {
-    n = 4;
-    store<u8>(to, 0xf0 | (code >> 18));
-    store<u8>(to, 0x80 | ((code >> 12) & 0x3f), 1);
-    store<u8>(to, 0x80 | ((code >> 6) & 0x3f), 2);
-  }
-  if (n > 1) store<u8>(to + n - 1, 0x80 | (code & 0x3f));
-  take(at, kind, to, n);
+  take(at, kind, at.scratch, writeCodePoint(at.scratch, code));
 }
 
 /** The first byte `c` at `p` of a number or literal; numbers are read again from their first digit. */
-function openScalar(at: usize, c: u32, p: usize, end: usize): usize {
+function openScalar(at: ResponseScan, c: u32, p: usize, end: usize): usize {
   const digit = c - 0x30 <= 9;
   if (digit || c == 0x2d) {
-    store<u32>(at, PART_SIGN, SCAN_PART);
-    store<u64>(at, digit ? 0 : NOT_A_COUNT, SCAN_VALUE);
+    at.part = PART_SIGN;
+    at.value = digit ? 0 : NOT_A_COUNT;
     STATE = STATE_NUMBER;
     return digit ? p : p + 1;
   }
   if (c != 0x74 && c != 0x66 && c != 0x6e) return refuse(end);
-  store<u32>(at, c, SCAN_UNIT);
-  store<u32>(at, 1, SCAN_PART);
+  at.unit = c;
+  at.part = 1;
   STATE = STATE_LITERAL;
   return p + 1;
 }
 
-function readLiteral(at: usize, start: usize, end: usize): usize {
-  const first = load<u32>(at, SCAN_UNIT);
+function readLiteral(at: ResponseScan, start: usize, end: usize): usize {
+  const first = at.unit;
   const word = first == 0x74 ? TRUE : first == 0x66 ? FALSE : NULL;
   const length: u32 = first == 0x66 ? 5 : 4;
-  let matched = load<u32>(at, SCAN_PART);
+  let matched = at.part;
   let p = start;
   while (p < end && matched < length) {
     if (<u64>load<u8>(p) != ((word >> ((<u64>matched) << 3)) & 0xff)) return refuse(end);
     matched++;
     p++;
   }
-  store<u32>(at, matched, SCAN_PART);
+  at.part = matched;
   if (matched == length) STATE = STATE_AFTER;
   return p;
 }
 
-/** A further decimal digit; what is no digit, or makes the number too large, is NOT_A_COUNT for good. */
-function withDigit(value: u64, digit: u32): u64 {
-  return digit > 9 ? NOT_A_COUNT : min(value * 10 + digit, NOT_A_COUNT);
-}
-
 /** A number's bytes. Its fraction is cut off; with a sign or an exponent it is no count. */
-function readNumber(at: usize, start: usize, end: usize): usize {
-  let part = load<u32>(at, SCAN_PART);
-  let value = load<u64>(at, SCAN_VALUE);
+function readNumber(at: ResponseScan, start: usize, end: usize): usize {
+  let part = at.part;
+  let value = at.value;
   let p = start;
   for (; p < end; p++) {
     const c = <u32>load<u8>(p);
@@ -510,26 +468,11 @@ function readNumber(at: usize, start: usize, end: usize): usize {
       part = next;
     }
   }
-  store<u32>(at, part, SCAN_PART);
-  store<u64>(at, value, SCAN_VALUE);
+  at.part = part;
+  at.value = value;
   if (p == end) return end;
   if (part != PART_ZERO && part != PART_WHOLE && part != PART_FRACTION && part != PART_EXPONENT) return refuse(end);
   if (isCount(at)) usageCount(at, countField(), value);
   STATE = STATE_AFTER;
   return p;
-}
-
-function partAfterDigit(part: u32, digit: u32): u32 {
-  if (part == PART_SIGN && digit == 0) return PART_ZERO;
-  if (part <= PART_WHOLE) return PART_WHOLE;
-  return part <= PART_FRACTION ? PART_FRACTION : PART_EXPONENT;
-}
-
-/** The part that the point, "e" or sign `c` opens, or `part` itself when it cannot stand here. */
-function partAfter(part: u32, c: u32): u32 {
-  const whole = part == PART_ZERO || part == PART_WHOLE;
-  if (c == 0x2e && whole) return PART_POINT;
-  if ((c | 0x20) == 0x65 && (whole || part == PART_FRACTION)) return PART_E;
-  if ((c == 0x2b || c == 0x2d) && part == PART_E) return PART_E_SIGN;
-  return part;
 }

@@ -22,6 +22,11 @@ export const KEY_META: u32 = 12; // meta_info
 export const KEY_FINISH: u32 = 13; // finish_reason
 export const KEY_LONGEST: u32 = 23;
 
+/** Eight bytes of a name from byte 8 × `i` on. */
+function wordAt(p: usize, i: usize): u64 {
+  return load<u64>(p + (i << 3));
+}
+
 /** KEY_* of the `n` bytes at `p`. */
 export function keyOf(p: usize, n: usize): u32 {
   const head = load<u64>(p);
@@ -33,7 +38,7 @@ export function keyOf(p: usize, n: usize): u32 {
   if (n == 4) return <u32>head == 0x65707974 ? KEY_TYPE : KEY_OTHER; // type
   if (n == 7) return (head & 0xffffffffffffff) == 0x6567617373656d ? KEY_MESSAGE : KEY_OTHER; // message
   if (n == 8) return head == 0x65736e6f70736572 ? KEY_RESPONSE : KEY_OTHER; // response
-  if (n == 9) return head == 0x666e695f6174656d && <u32>load<u8>(p, 8) == 0x6f ? KEY_META : KEY_OTHER; // meta_info
+  if (n == 9) return head == 0x666e695f6174656d && <u32>load<u8>(p + 8) == 0x6f ? KEY_META : KEY_OTHER; // meta_info
   if (n < 12) return KEY_OTHER;
   return longKeyOf(head, p, n);
 }
@@ -41,7 +46,7 @@ export function keyOf(p: usize, n: usize): u32 {
 /** Are the `n` bytes at `p` "response.completed"? */
 export function isCompleted(p: usize, n: usize): bool {
   if (n != 18) return false;
-  return load<u64>(p) == 0x65736e6f70736572 && load<u64>(p, 8) == 0x74656c706d6f632e && <u32>load<u16>(p, 16) == 0x6465;
+  return load<u64>(p) == 0x65736e6f70736572 && wordAt(p, 1) == 0x74656c706d6f632e && <u32>load<u16>(p + 16) == 0x6465;
 }
 
 function longKeyOf(head: u64, p: usize, n: usize): u32 {
@@ -56,16 +61,16 @@ function longKeyOf(head: u64, p: usize, n: usize): u32 {
     if (head == 0x725f6873696e6966 && tail == 0x6e6f736165725f68) return KEY_FINISH; // finish_reason
   } else if (n == 17) {
     if (head != 0x6974656c706d6f63 || tail != 0x736e656b6f745f6e) return KEY_OTHER;
-    if (load<u64>(p, 8) == 0x6e656b6f745f6e6f) return KEY_COMPLETION; // completion_tokens
+    if (wordAt(p, 1) == 0x6e656b6f745f6e6f) return KEY_COMPLETION; // completion_tokens
   } else if (n == 20) {
     if (head != 0x6f745f7475706e69 || tail != 0x736c69617465645f) return KEY_OTHER;
-    if (load<u64>(p, 8) == 0x7465645f736e656b) return KEY_DETAILS; // input_tokens_details
+    if (wordAt(p, 1) == 0x7465645f736e656b) return KEY_DETAILS; // input_tokens_details
   } else if (n == 21) {
     if (head != 0x745f74706d6f7270 || tail != 0x736c69617465645f) return KEY_OTHER;
-    if (load<u64>(p, 8) == 0x65645f736e656b6f) return KEY_DETAILS; // prompt_tokens_details
+    if (wordAt(p, 1) == 0x65645f736e656b6f) return KEY_DETAILS; // prompt_tokens_details
   } else if (n == 23) {
     if (head != 0x65725f6568636163 || tail != 0x736e656b6f745f74) return KEY_OTHER;
-    if (load<u64>(p, 8) == 0x7475706e695f6461) return KEY_CACHE_READ; // cache_read_input_tokens
+    if (wordAt(p, 1) == 0x7475706e695f6461) return KEY_CACHE_READ; // cache_read_input_tokens
   }
   return KEY_OTHER;
 }

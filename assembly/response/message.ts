@@ -15,6 +15,7 @@ import {
   WIRE_NUMBER,
   WIRE_PAUSE,
   WIRE_PIECE,
+  Wire,
   wireBegin,
   wireComplete,
   wireEnter,
@@ -30,49 +31,38 @@ import {
 } from '../protobuf/reader';
 import { eventsBegin, eventsEnd, eventsResume, readEvents } from './events';
 import { jsonBegin, jsonComplete, jsonEnd, readJson } from './json';
-import {
-  FORM_ENGINE,
-  FORM_ENGINE_EMBED,
-  FORM_VERTEX,
-  MODE_BODY,
-  MODE_EVENTS,
-  MODE_UNKNOWN,
-  SCAN_EVENTS,
-  SCAN_FORM,
-  SCAN_MODE,
-  SCAN_STAGED,
-  SCAN_WIRE,
-} from './layout';
+import { FORM_ENGINE, FORM_ENGINE_EMBED, FORM_VERTEX, MODE_BODY, MODE_EVENTS, MODE_UNKNOWN } from './layout';
+import { ResponseScan } from './scan-state';
 import { usageClose, usageCommit, usageCount, usageOpen } from './usage';
 
 /** The next message begins. */
-export function messageBegin(at: usize): void {
-  wireBegin(at + SCAN_WIRE);
-  if (load<u32>(at, SCAN_MODE) != MODE_EVENTS) store<u32>(at, load<u32>(at, SCAN_EVENTS) + 1, SCAN_EVENTS);
-  if (load<u32>(at, SCAN_FORM) == FORM_VERTEX) return;
-  store<u32>(at, 0, SCAN_STAGED);
+export function messageBegin(at: ResponseScan): void {
+  wireBegin(at.wire);
+  if (at.mode != MODE_EVENTS) at.events += 1;
+  if (at.form == FORM_VERTEX) return;
+  at.staged = 0;
   usageOpen(at, 1);
 }
 
 /** Read the bytes [start, end) of the message. What comes behind bytes that are no message is not looked at. */
-export function readMessage(at: usize, start: usize, end: usize): void {
-  const wire = at + SCAN_WIRE;
-  const vertex = load<u32>(at, SCAN_FORM) == FORM_VERTEX;
+export function readMessage(at: ResponseScan, start: usize, end: usize): void {
+  const wire = at.wire;
+  const vertex = at.form == FORM_VERTEX;
   wireFeed(start, end);
   while (true) {
     const found = wireNext(wire);
     if (found == WIRE_PAUSE || found == WIRE_BAD) return;
     if (vertex) readBody(at, wire, found);
     else if (found == WIRE_NUMBER) readCount(at, wire);
-    else if (found == WIRE_LENGTH && wireLevel(wire) == 0 && load<u32>(at, SCAN_FORM) == FORM_ENGINE) {
+    else if (found == WIRE_LENGTH && wireLevel(wire) == 0 && at.form == FORM_ENGINE) {
       if (wireField(wire) <= 2) wireEnter(wire);
     }
   }
 }
 
-function readCount(at: usize, wire: usize): void {
+function readCount(at: ResponseScan, wire: Wire): void {
   const field = wireField(wire);
-  if (load<u32>(at, SCAN_FORM) == FORM_ENGINE_EMBED) {
+  if (at.form == FORM_ENGINE_EMBED) {
     if (wireLevel(wire) == 0 && field == 2) usageCount(at, 0, wireNumber(wire));
     return;
   }
@@ -85,30 +75,30 @@ function readCount(at: usize, wire: usize): void {
 }
 
 /** The message is complete: what it said about usage counts. */
-export function messageEnd(at: usize): void {
-  if (load<u32>(at, SCAN_FORM) == FORM_VERTEX) {
-    if (load<u32>(at, SCAN_MODE) != MODE_BODY || !jsonComplete(at)) return;
+export function messageEnd(at: ResponseScan): void {
+  if (at.form == FORM_VERTEX) {
+    if (at.mode != MODE_BODY || !jsonComplete(at)) return;
     jsonEnd(at);
     jsonBegin(at);
-  } else if (wireComplete(at + SCAN_WIRE)) {
+  } else if (wireComplete(at.wire)) {
     usageClose(at);
     usageCommit(at);
   }
 }
 
 /** The answer has ended. */
-export function messagesEnd(at: usize): void {
-  const mode = load<u32>(at, SCAN_MODE);
-  if (load<u32>(at, SCAN_FORM) == FORM_VERTEX && mode == MODE_EVENTS) eventsEnd(at);
+export function messagesEnd(at: ResponseScan): void {
+  const mode = at.mode;
+  if (at.form == FORM_VERTEX && mode == MODE_EVENTS) eventsEnd(at);
 }
 
-function readBody(at: usize, wire: usize, found: u32): void {
+function readBody(at: ResponseScan, wire: Wire, found: u32): void {
   if (found == WIRE_LENGTH && wireField(wire) == 2) wireTake(wire);
   if (found != WIRE_PIECE) return;
   const from = wireFrom();
   const to = wireTo();
-  if (load<u32>(at, SCAN_MODE) == MODE_UNKNOWN && !chooseMode(at, from, to)) return;
-  if (load<u32>(at, SCAN_MODE) == MODE_BODY) {
+  if (at.mode == MODE_UNKNOWN && !chooseMode(at, from, to)) return;
+  if (at.mode == MODE_BODY) {
     readJson(at, from, to, to);
     return;
   }
@@ -117,11 +107,11 @@ function readBody(at: usize, wire: usize, found: u32): void {
 }
 
 /** The first byte that is no white space says what the messages hold. @returns false while there is none. */
-function chooseMode(at: usize, from: usize, to: usize): bool {
+function chooseMode(at: ResponseScan, from: usize, to: usize): bool {
   while (from < to && <u32>load<u8>(from) <= 0x20) from++;
   if (from == to) return false;
   const json = <u32>load<u8>(from) == 0x7b || <u32>load<u8>(from) == 0x5b;
-  store<u32>(at, json ? MODE_BODY : MODE_EVENTS, SCAN_MODE);
+  at.mode = json ? MODE_BODY : MODE_EVENTS;
   if (json) jsonBegin(at);
   else eventsBegin(at);
   return true;

@@ -6,11 +6,29 @@
 // The core never copies the answer: it names the byte ranges, and the host puts the other name in their place. A value
 // that is still equal to the beginning of the name when the piece ends is held back by the host; OUTPUT says from where.
 import { OUTPUT } from '../memory';
-import { SCAN_HOLDING, SCAN_MATCHED, SCAN_NAME, SCAN_NAME_BYTES } from './layout';
+import { nameOf } from './layout';
+import { ResponseScan } from './scan-state';
 
-// OUTPUT after a piece: i32 each. Offsets count from the piece's first byte; -1 = the first of the bytes held before it.
-export const RESPONSE_EDITS: usize = 0; // how many edits
-export const RESPONSE_HELD_FROM: usize = 4; // from here on hold back; RESPONSE_HOLD_NOTHING when nothing
+/** OUTPUT after a piece; its edits follow at RESPONSE_EDIT_LIST. */
+@unmanaged
+class EditsHead {
+  /** Edits · its thread · none. */
+  count: u32;
+  /** Offset in bytes from which on the host holds back, RESPONSE_HOLD_NOTHING = nothing · its thread · none. */
+  heldFrom: i32;
+}
+
+/** Offsets count from the piece's first byte; -1 = the first of the bytes held before it. */
+@unmanaged
+class Edit {
+  /** Offset in bytes of the name's quote · its thread · none. */
+  start: i32;
+  /** Offset in bytes behind its last quote · its thread · none. */
+  end: i32;
+}
+
+export const RESPONSE_EDITS: usize = offsetof<EditsHead>('count');
+export const RESPONSE_HELD_FROM: usize = offsetof<EditsHead>('heldFrom');
 export const RESPONSE_EDIT_LIST: usize = 16; // start and end of each edit, 8 bytes; at most one per 10 bytes of piece
 export const RESPONSE_HOLD_NOTHING: i32 = 0x7fffffff;
 
@@ -29,42 +47,43 @@ export function renameBegin(piece: usize): void {
  * The piece has been read: write the answer to OUTPUT.
  * @returns 1 when there are edits or something must be held back, else 0.
  */
-export function renameEnd(at: usize): u32 {
-  const holding = load<u32>(at, SCAN_HOLDING);
-  store<u32>(OUTPUT, EDITS, RESPONSE_EDITS);
-  store<i32>(OUTPUT, holding != 0 ? VALUE_FROM : RESPONSE_HOLD_NOTHING, RESPONSE_HELD_FROM);
+export function renameEnd(at: ResponseScan): u32 {
+  const holding = at.holding;
+  const head = changetype<EditsHead>(OUTPUT);
+  head.count = EDITS;
+  head.heldFrom = holding != 0 ? VALUE_FROM : RESPONSE_HOLD_NOTHING;
   return EDITS | holding;
 }
 
 /** A model name opens; its quote stands at address `p`. */
-export function nameOpen(at: usize, p: usize): void {
-  store<u32>(at, 1, SCAN_HOLDING);
-  store<u32>(at, 0, SCAN_MATCHED);
+export function nameOpen(at: ResponseScan, p: usize): void {
+  at.holding = 1;
+  at.matched = 0;
   VALUE_FROM = <i32>(p - PIECE);
 }
 
 /** `n` decoded bytes of the open model name. */
-export function nameTake(at: usize, p: usize, n: usize): void {
-  if (load<u32>(at, SCAN_HOLDING) == 0) return;
-  const matched = <usize>load<u32>(at, SCAN_MATCHED);
-  if (matched + n > <usize>load<u32>(at, SCAN_NAME_BYTES) || !same(at + SCAN_NAME + matched, p, n)) nameDrop(at);
-  else store<u32>(at, <u32>(matched + n), SCAN_MATCHED);
+export function nameTake(at: ResponseScan, p: usize, n: usize): void {
+  if (at.holding == 0) return;
+  const matched = <usize>at.matched;
+  if (matched + n > <usize>at.nameBytes || !same(nameOf(at) + matched, p, n)) nameDrop(at);
+  else at.matched = <u32>(matched + n);
 }
 
 /** The open model name closes; `p` is the address behind its quote. */
-export function nameClose(at: usize, p: usize): void {
-  if (load<u32>(at, SCAN_HOLDING) == 0) return;
+export function nameClose(at: ResponseScan, p: usize): void {
+  if (at.holding == 0) return;
   nameDrop(at);
-  if (load<u32>(at, SCAN_MATCHED) != load<u32>(at, SCAN_NAME_BYTES)) return;
-  const edit = OUTPUT + RESPONSE_EDIT_LIST + ((<usize>EDITS) << 3);
-  store<i32>(edit, VALUE_FROM);
-  store<i32>(edit, <i32>(p - PIECE), 4);
+  if (at.matched != at.nameBytes) return;
+  const edit = changetype<Edit>(OUTPUT + RESPONSE_EDIT_LIST + <usize>EDITS * offsetof<Edit>());
+  edit.start = VALUE_FROM;
+  edit.end = <i32>(p - PIECE);
   EDITS++;
 }
 
 /** The open model name is another one, or its document has ended in the middle of it. */
-export function nameDrop(at: usize): void {
-  store<u32>(at, 0, SCAN_HOLDING);
+export function nameDrop(at: ResponseScan): void {
+  at.holding = 0;
 }
 
 function same(a: usize, b: usize, n: usize): bool {

@@ -3,36 +3,77 @@
 // Owns: REGION_SAMPLE_RING, one ring per thread, written by its thread only and read by anybody without a lock: the record
 // is whole before the count moves, and a reader that finds the count a round further throws its copy away.
 //
-//   ring    +0 u32 records ever written (atomic) · +64 LABEL_COUNT records of SAMPLE_BYTES
-//   record  +0 f64 time of the decision · +8 slot · +12 slot generation · +16 64 bytes of features (load/features.ts)
-//           +80 outcome · +84 f32 ms to the first output · +88 f32 ms per output token · +92 f32 ms to the end
-//           +96 output tokens · +100 prompt tokens and +104 cached tokens as the engine reported them
-//           +108 requests and +112 prompt tokens in flight on the endpoint at the end · +116 i32 priority
-//           +120 1 = other endpoints worked for the request before this one answered it
-//   Unknown times are NaN, unknown counts u32.MAX_VALUE.
+// A ring begins with the number of records ever written (u32, atomic); from byte 64 on LABEL_COUNT records follow. Unknown
+// times are NaN, unknown counts u32.MAX_VALUE.
 import { COLUMN_INFLIGHT, COLUMN_PROMPT_TOKENS, cell } from '../endpoints';
 import { FEATURES_BYTES } from '../load/features';
 import { entryOf, featuresOf } from '../load/ledger';
 import { LABEL_COUNT, SAMPLE_BYTES, SAMPLE_RING } from '../memory';
 
-export const SAMPLE_FEATURES: usize = 16;
-export const SAMPLE_OUTCOME: usize = 80;
-export const SAMPLE_FIRST_OUTPUT: usize = 84;
-export const SAMPLE_PER_TOKEN: usize = 88;
-export const SAMPLE_DURATION: usize = 92;
-export const SAMPLE_OUTPUT_TOKENS: usize = 96;
-export const SAMPLE_PROMPT_TOKENS: usize = 100;
-export const SAMPLE_CACHED_TOKENS: usize = 104;
-export const SAMPLE_INFLIGHT_AT_END: usize = 108;
-export const SAMPLE_PROMPT_AT_END: usize = 112;
-export const SAMPLE_PRIORITY: usize = 116;
-export const SAMPLE_STAGED: usize = 120;
+/** What is told of one request. */
+@unmanaged
+class SampleRecord {
+  /** Time of the decision, ms · its thread · none. */
+  time: f64;
+  /** Endpoint slot · its thread · none. */
+  slot: u32;
+  /** Generation of the slot · its thread · none. */
+  slotGeneration: u32;
+  /** Features at the decision (load/features.ts) · its thread · none. */
+  features: u64;
+  private features1: u64;
+  private features2: u64;
+  private features3: u64;
+  private features4: u64;
+  private features5: u64;
+  private features6: u64;
+  private features7: u64;
+  /** How it ended, OUTCOME_* · its thread · none. */
+  outcome: u32;
+  /** Time to the first output, ms · its thread · none. */
+  firstOutput: f32;
+  /** Time per output token, ms · its thread · none. */
+  perToken: f32;
+  /** Time to the end, ms · its thread · none. */
+  duration: f32;
+  /** Output tokens · its thread · none. */
+  outputTokens: u32;
+  /** Prompt tokens as the engine reported them · its thread · none. */
+  promptTokens: u32;
+  /** Cached prompt tokens as the engine reported them · its thread · none. */
+  cachedTokens: u32;
+  /** Requests in flight on the endpoint at the end · its thread · none. */
+  inflightAtEnd: u32;
+  /** Prompt tokens in flight on the endpoint at the end · its thread · none. */
+  promptAtEnd: u32;
+  /** Priority of the request · its thread · none. */
+  priority: i32;
+  /** 1 = other endpoints worked for the request before this one answered it · its thread · none. */
+  staged: u32;
+  private unused0: u32;
+}
+
+export const SAMPLE_FEATURES: usize = offsetof<SampleRecord>('features');
+export const SAMPLE_OUTCOME: usize = offsetof<SampleRecord>('outcome');
+export const SAMPLE_FIRST_OUTPUT: usize = offsetof<SampleRecord>('firstOutput');
+export const SAMPLE_PER_TOKEN: usize = offsetof<SampleRecord>('perToken');
+export const SAMPLE_DURATION: usize = offsetof<SampleRecord>('duration');
+export const SAMPLE_OUTPUT_TOKENS: usize = offsetof<SampleRecord>('outputTokens');
+export const SAMPLE_PROMPT_TOKENS: usize = offsetof<SampleRecord>('promptTokens');
+export const SAMPLE_CACHED_TOKENS: usize = offsetof<SampleRecord>('cachedTokens');
+export const SAMPLE_INFLIGHT_AT_END: usize = offsetof<SampleRecord>('inflightAtEnd');
+export const SAMPLE_PROMPT_AT_END: usize = offsetof<SampleRecord>('promptAtEnd');
+export const SAMPLE_PRIORITY: usize = offsetof<SampleRecord>('priority');
+export const SAMPLE_STAGED: usize = offsetof<SampleRecord>('staged');
 
 export const OUTCOME_COMPLETED: u32 = 0; // a good answer, to its end
 export const OUTCOME_FAILED: u32 = 1; // the endpoint answered 5xx
 export const OUTCOME_REFUSED: u32 = 2; // any other answer that is no success
 export const OUTCOME_ABORTED: u32 = 3; // the stream ended before the answer did
 export const OUTCOME_DIVERTED: u32 = 4; // another endpoint than the one that is charged answered
+
+/** Offset of the records in a ring: the count stands alone on its line. */
+const RECORDS: usize = 64;
 
 /**
  * Write the sample of a request that holds a ticket; its charge is still to be released. The caller asks once per ticket.
@@ -53,23 +94,23 @@ export function sampleWrite(
   const entry = entryOf(ticket, generation);
   if (entry == null) return 1;
   const number = load<u32>(SAMPLE_RING);
-  const at = SAMPLE_RING + 64 + <usize>(number % LABEL_COUNT) * SAMPLE_BYTES;
+  const record = changetype<SampleRecord>(SAMPLE_RING + RECORDS + <usize>(number % LABEL_COUNT) * SAMPLE_BYTES);
   const slot = entry.slot;
-  store<f64>(at, entry.time);
-  store<u32>(at, slot, 8);
-  store<u32>(at, entry.slotGeneration, 12);
-  memory.copy(at + SAMPLE_FEATURES, changetype<usize>(featuresOf(entry)), FEATURES_BYTES);
-  store<u32>(at, outcome, SAMPLE_OUTCOME);
-  store<f32>(at, firstOutput, SAMPLE_FIRST_OUTPUT);
-  store<f32>(at, perToken, SAMPLE_PER_TOKEN);
-  store<f32>(at, duration, SAMPLE_DURATION);
-  store<u32>(at, outputTokens, SAMPLE_OUTPUT_TOKENS);
-  store<u32>(at, promptTokens, SAMPLE_PROMPT_TOKENS);
-  store<u32>(at, cachedTokens, SAMPLE_CACHED_TOKENS);
-  store<u32>(at, load<u32>(cell(COLUMN_INFLIGHT, slot)), SAMPLE_INFLIGHT_AT_END);
-  store<u32>(at, load<u32>(cell(COLUMN_PROMPT_TOKENS, slot)), SAMPLE_PROMPT_AT_END);
-  store<i32>(at, entry.priority, SAMPLE_PRIORITY);
-  store<u32>(at, <u32>staged, SAMPLE_STAGED);
+  record.time = entry.time;
+  record.slot = slot;
+  record.slotGeneration = entry.slotGeneration;
+  memory.copy(changetype<usize>(record) + SAMPLE_FEATURES, changetype<usize>(featuresOf(entry)), FEATURES_BYTES);
+  record.outcome = outcome;
+  record.firstOutput = firstOutput;
+  record.perToken = perToken;
+  record.duration = duration;
+  record.outputTokens = outputTokens;
+  record.promptTokens = promptTokens;
+  record.cachedTokens = cachedTokens;
+  record.inflightAtEnd = load<u32>(cell(COLUMN_INFLIGHT, slot));
+  record.promptAtEnd = load<u32>(cell(COLUMN_PROMPT_TOKENS, slot));
+  record.priority = entry.priority;
+  record.staged = <u32>staged;
   atomic.store<u32>(SAMPLE_RING, number + 1);
   return 0;
 }

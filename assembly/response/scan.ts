@@ -5,20 +5,10 @@
 import { INPUT, RESPONSE_REGION } from '../memory';
 import { eventsBegin, eventsEnd, eventsResume, readEvents } from './events';
 import { jsonBegin, jsonEnd, readJson } from './json';
-import {
-  FORM_ENGINE,
-  FORM_VERTEX,
-  MODE_BODY,
-  MODE_UNKNOWN,
-  RESPONSE_SCAN_BYTES,
-  SCAN_FORM,
-  SCAN_HOLDING,
-  SCAN_MODE,
-  SCAN_NAME,
-  SCAN_NAME_BYTES,
-} from './layout';
+import { FORM_ENGINE, FORM_VERTEX, MODE_BODY, MODE_UNKNOWN, nameOf, RESPONSE_SCAN_BYTES } from './layout';
 import { messageBegin, messageEnd, messagesEnd, readMessage } from './message';
 import { renameBegin, renameEnd } from './rename';
+import { ResponseScan } from './scan-state';
 import { usageReset } from './usage';
 
 /** Address of response scan `id` of this thread. */
@@ -26,17 +16,21 @@ export function responseScanAddress(id: u32): usize {
   return RESPONSE_REGION + <usize>id * RESPONSE_SCAN_BYTES;
 }
 
+function scanOf(id: u32): ResponseScan {
+  return changetype<ResponseScan>(responseScanAddress(id));
+}
+
 /**
  * Begin a scan of an answer of `form` (FORM_*) in `mode` (MODE_EVENTS or MODE_BODY; of no matter for answers of
  * messages). The name to rename is the first `nameBytes` bytes of INPUT; 0 = none, as it must be for messages.
  */
 export function responseOpen(id: u32, form: u32, mode: u32, nameBytes: u32): void {
-  const at = responseScanAddress(id);
-  store<u32>(at, form, SCAN_FORM);
-  store<u32>(at, form == FORM_VERTEX ? MODE_UNKNOWN : form >= FORM_ENGINE ? MODE_BODY : mode, SCAN_MODE);
-  store<u32>(at, nameBytes, SCAN_NAME_BYTES);
-  store<u32>(at, 0, SCAN_HOLDING);
-  memory.copy(at + SCAN_NAME, INPUT, nameBytes);
+  const at = scanOf(id);
+  at.form = form;
+  at.mode = form == FORM_VERTEX ? MODE_UNKNOWN : form >= FORM_ENGINE ? MODE_BODY : mode;
+  at.nameBytes = nameBytes;
+  at.holding = 0;
+  memory.copy(nameOf(at), INPUT, nameBytes);
   usageReset(at);
   eventsBegin(at);
   jsonBegin(at);
@@ -44,17 +38,17 @@ export function responseOpen(id: u32, form: u32, mode: u32, nameBytes: u32): voi
 
 /** Of an answer of messages the next message begins. */
 export function responseMessageBegin(id: u32): void {
-  messageBegin(responseScanAddress(id));
+  messageBegin(scanOf(id));
 }
 
 /** That message is complete. */
 export function responseMessageEnd(id: u32): void {
-  messageEnd(responseScanAddress(id));
+  messageEnd(scanOf(id));
 }
 
 /** Read the next `length` bytes of the message, which stand at INPUT; `last` = 1 when the answer ends with them. */
 export function responseMessageFeed(id: u32, length: u32, last: u32): void {
-  const at = responseScanAddress(id);
+  const at = scanOf(id);
   renameBegin(INPUT);
   if (length > 0) readMessage(at, INPUT, INPUT + length);
   if (last != 0) messagesEnd(at);
@@ -65,8 +59,8 @@ export function responseMessageFeed(id: u32, length: u32, last: u32): void {
  * @returns 0 when they can be passed on as they are, 1 when OUTPUT says what to change or to hold back.
  */
 export function responseFeed(id: u32, length: u32, last: u32): u32 {
-  const at = responseScanAddress(id);
-  const body = load<u32>(at, SCAN_MODE) == MODE_BODY;
+  const at = scanOf(id);
+  const body = at.mode == MODE_BODY;
   const end = INPUT + length;
   renameBegin(INPUT);
   if (body) readJson(at, INPUT, end, end);

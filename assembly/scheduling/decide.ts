@@ -87,9 +87,12 @@ import {
   PROGRAM_INSERTS,
   PROGRAM_NEEDS_MATCH,
   PROGRAM_NEEDS_OVERLAP,
+  PROGRAM_WHOLE_BLOCKS,
   Program,
 } from './program';
+import { scoresBegin } from './score-column';
 import { score } from './scorers';
+import { cachedTokens, creditWholeBlocks } from './whole-blocks';
 
 /**
  * Longest wait for a lock, in sleeps of 1 ms. A shard outwaits the repair of a dead owner; the control thread, which has
@@ -115,6 +118,7 @@ function matchPrompt(needs: u32, blocks: u32, tail: bool, used: u32, further: bo
     if (blocks != 0) prefixMatch(blocks);
     else memory.fill(MATCH, 0, (<usize>used) << 2);
     if (tail) tailMatch(HASHES + ((<usize>blocks) << 3), blocks);
+    if ((needs & PROGRAM_WHOLE_BLOCKS) != 0) creditWholeBlocks(used, blocks);
   } else {
     memory.fill(MATCH, 0, (<usize>used) << 2);
   }
@@ -142,6 +146,7 @@ function run(program: Program, flags: u32, used: u32, total: u32, gated: bool): 
   if (candidates == 0) return gateEmpty(gated);
   const live = candidates;
   memory.fill(SCORE, 0, (<usize>used) << 2);
+  scoresBegin();
   const operations = program.operations;
   const projected = program.projects != 0 && nextIsSampled();
   const explained = projected || (flags & DECIDE_EXPLAIN) != 0;
@@ -198,8 +203,8 @@ function bestMatch(used: u32): u32 {
 function chargePick(slot: u32, program: Program, used: u32): void {
   const needs = program.needs;
   const block = request().blockTokens;
-  const cached = answer().matched * block;
   const prompt = request().promptTokens;
+  const cached = cachedTokens(slot, answer().matched, (needs & PROGRAM_WHOLE_BLOCKS) != 0);
   const uncached = prompt > cached ? prompt - cached : 0;
   const tokens = uncached + request().outputTokens;
   answer().uncachedTokens = tokens;
@@ -247,21 +252,54 @@ export function storePick(profile: u32, slot: u32, ticket: u32, generation: u32)
   storePrompt(slot, entryOf(ticket, generation), (program.needs & PROGRAM_INSERTS) != 0);
 }
 
+/** One record of the decision ring, DECISION_BYTES apart. */
+@unmanaged
+class DecisionRecord {
+  /** Milliseconds of the pool clock · its thread · none. */
+  time: f64;
+  /** Thread that decided · its thread · none. */
+  thread: u32;
+  /** DECIDED or DECIDE_* status · its thread · none. */
+  status: u32;
+  /** Number of the profile · its thread · none. */
+  profile: u32;
+  /** Slot of the first pick, u32.MAX_VALUE = none · its thread · none. */
+  slot: u32;
+  /** Endpoints left after the filters · its thread · none. */
+  candidates: u32;
+  /** Blocks that the first pick held already · its thread · none. */
+  matched: u32;
+  /** Blocks of the prompt, tail included · its thread · none. */
+  total: u32;
+  /** Weighted score of the first pick · its thread · none. */
+  score: f32;
+  /** Tokens of the prompt · its thread · none. */
+  promptTokens: u32;
+  /** Tokens charged for the first pick · its thread · none. */
+  uncachedTokens: u32;
+  /** 1 = a further profile of the request decided before · its thread · none. */
+  further: u32;
+}
+
+/** Bytes of the head of the ring: the count of records, alone on its line. */
+const DECISION_HEAD_BYTES: usize = 64;
+
 function record(status: u32): void {
   const number = load<u32>(DECISIONS);
-  const at = DECISIONS + 64 + <usize>(number % DECISION_COUNT) * DECISION_BYTES;
-  store<f64>(at, request().now);
-  store<u32>(at, THREAD, 8);
-  store<u32>(at, status, 12);
-  store<u32>(at, request().profile, 16);
-  store<u32>(at, answer().count == 0 ? u32.MAX_VALUE : pickedSlot(0), 20);
-  store<u32>(at, answer().candidates, 24);
-  store<u32>(at, answer().matched, 28);
-  store<u32>(at, answer().total, 32);
-  store<f32>(at, answer().score, 36);
-  store<u32>(at, request().promptTokens, 40);
-  store<u32>(at, answer().uncachedTokens, 44);
-  store<u32>(at, u32((request().flags & DECIDE_FURTHER) != 0), 48);
+  const place = <usize>(number % DECISION_COUNT) * DECISION_BYTES;
+  const decision = changetype<DecisionRecord>(DECISIONS + DECISION_HEAD_BYTES + place);
+  decision.time = request().now;
+  decision.thread = THREAD;
+  decision.status = status;
+  decision.profile = request().profile;
+  decision.slot = answer().count == 0 ? u32.MAX_VALUE : pickedSlot(0);
+  decision.candidates = answer().candidates;
+  decision.matched = answer().matched;
+  decision.total = answer().total;
+  decision.score = answer().score;
+  decision.promptTokens = request().promptTokens;
+  decision.uncachedTokens = answer().uncachedTokens;
+  decision.further = u32((request().flags & DECIDE_FURTHER) != 0);
   // The count comes last: a reader takes only records that are whole.
   atomic.store<u32>(DECISIONS, number + 1);
 }

@@ -4,6 +4,7 @@
 // load/adapters.ts) under the commit lock, in the same step as the charge.
 import { adapterScore, adapterSent } from '../load/adapters';
 import { coldRanks, coldSent } from '../load/cold-prompts';
+import { isShownAdapter } from '../load/shown-adapters';
 import { CANDIDATES, KEYS, MATCH } from '../memory';
 import { DECIDE_BASE_MODEL, request } from '../request-area';
 import { PROGRAM_NOTES_ADAPTER, PROGRAM_NOTES_COLD } from './program';
@@ -37,14 +38,22 @@ export function scoreNoHit(used: u32, size: u32): void {
   addKeys(used);
 }
 
-/** Affinity to the endpoints that have the request's adapter; a base model is 0.5 for everyone (lora-affinity-scorer). */
+function isBaseModel(): bool {
+  return (request().flags & DECIDE_BASE_MODEL) != 0;
+}
+
+/**
+ * Affinity to the endpoints that have the request's adapter; a configured base model is 0.5 everywhere (lora-affinity-scorer).
+ * What was sent counts for names only that an engine has shown as adapters: for others the gauges speak alone.
+ */
 export function scoreAdapter(used: u32, remember: bool): void {
-  if ((request().flags & DECIDE_BASE_MODEL) != 0) return addConstant(used, 0.5);
+  if (isBaseModel()) return addConstant(used, 0.5);
   const wanted = request().adapter;
+  const remembered = remember && isShownAdapter(wanted);
   for (let slot: u32 = 0; slot < used; slot++) {
     const at = (<usize>slot) << 2;
     if (load<i32>(CANDIDATES + at) == 0) continue;
-    store<f32>(KEYS + at, adapterScore(slot, wanted, remember));
+    store<f32>(KEYS + at, adapterScore(slot, wanted, remembered));
   }
   addKeys(used);
 }
@@ -53,5 +62,5 @@ export function scoreAdapter(used: u32, remember: bool): void {
 export function noteSent(needs: u32, slot: u32): void {
   if ((needs & PROGRAM_NOTES_COLD) != 0 && coldSize != 0) coldSent(slot, coldSize);
   if ((needs & PROGRAM_NOTES_ADAPTER) == 0) return;
-  if ((request().flags & DECIDE_BASE_MODEL) == 0) adapterSent(slot);
+  if (!isBaseModel() && isShownAdapter(request().adapter)) adapterSent(slot);
 }

@@ -3,12 +3,13 @@
 // Owns: the picks in the thread's answer and POOL_TURNS, whose turn it is (commit lock); takes picked slots out of the
 // thread's CANDIDATES. Called under the commit lock by the thread itself.
 import { laneMinOfIntegers, laneSumOfIntegers } from '../columns/lanes';
-import { COLUMN_INFLIGHT, columnAddress } from '../endpoints';
+import { COLUMN_INFLIGHT, COLUMN_KNOWN, columnAddress } from '../endpoints';
 import { CANDIDATES, HEADER, HEADER_POOL, KEPT, SCORE } from '../memory';
 import { POOL_TURNS } from '../pool-words';
 import { randomBelow } from '../random';
 import { DECIDE_UNCHARGED, request, setPickedSlot } from '../request-area';
 import { pickHighest } from './pick-highest';
+import { signalsRead } from './score-column';
 
 function unmark(slot: u32): void {
   store<i32>(CANDIDATES + ((<usize>slot) << 2), 0);
@@ -30,11 +31,16 @@ function markedSlot(used: u32, marks: usize, number: u32): u32 {
   return u32.MAX_VALUE;
 }
 
-/** Whether slot `a` is better than `b`: by score, then by fewer requests in flight. */
+function isKnown(slot: u32): bool {
+  return (load<u32>(columnAddress(COLUMN_KNOWN) + ((<usize>slot) << 2)) & signalsRead) == signalsRead;
+}
+
+/** Whether slot `a` is better than `b`: by score, then with known signals, then by fewer requests in flight. */
 function better(a: u32, b: u32): bool {
   const mine = load<f32>(SCORE + ((<usize>a) << 2));
   const others = load<f32>(SCORE + ((<usize>b) << 2));
   if (mine != others) return mine > others;
+  if (isKnown(a) != isKnown(b)) return isKnown(a);
   const inflight = columnAddress(COLUMN_INFLIGHT);
   return load<u32>(inflight + ((<usize>a) << 2)) < load<u32>(inflight + ((<usize>b) << 2));
 }

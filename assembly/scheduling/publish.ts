@@ -33,12 +33,13 @@ import {
   wideCell,
 } from '../endpoints';
 import { gateOpened, gateRepair, gateScraped, gateSlotCleared, gateThreadDied } from '../gate/capacity-gate';
-import { adaptersForget } from '../load/adapters';
+import { adaptersForget, gaugeOf } from '../load/adapters';
 import { activeRepairAdd, activeRepairBegin } from '../load/blocks';
 import { coefficientsForget } from '../load/coefficients';
 import { coldForget, coldRepair } from '../load/cold-prompts';
 import { beginProbe, ejectionRepair, readmit } from '../load/ejection';
 import { clearLoad, ENTRY_PROBE, entryAt, isCharged, ledgerInitialise, ledgerRepair, setHandle } from '../load/ledger';
+import { adapterShown } from '../load/shown-adapters';
 import { COMMIT_LOCK, INDEX_LOCK, lockAcquire, lockRelease, lockSeize } from '../lock';
 import { HEADER, HEADER_POOL, REQUESTS, SLOTS } from '../memory';
 import { POOL_EPOCH, POOL_LIVE, POOL_SLOTS_SEEN, POOL_SLOTS_USED } from '../pool-words';
@@ -176,6 +177,7 @@ function noteSlots(slot: u32, waiting: f32, running: f32): void {
 
 /** Write how many adapters an engine runs, has waiting, and can hold; their hashes stand in REGION_ADAPTERS already. */
 export function endpointAdapters(slot: u32, running: u32, waiting: u32, most: u32): u32 {
+  for (let i: u32 = 0; i < running + waiting; i++) adapterShown(gaugeOf(slot) + ((<usize>i) << 3));
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
   store<u32>(cell(COLUMN_ADAPTERS_RUNNING, slot), running);
   store<u32>(cell(COLUMN_ADAPTERS_WAITING, slot), waiting);

@@ -9,11 +9,23 @@ export const NEVER: f32 = <f32>3.4e38;
 /** Weight of the column, and where its explanation goes (0 = nowhere). */
 export let weight: f32 = 0;
 let explanation: usize = 0;
+/** Signals that the scorers of this decision have read, SIGNAL_* bits. */
+export let signalsRead: u32 = 0;
 
 // Vector constants that V8 would load again in every turn of a loop; as variables, set by columnBegin(), they stay in
 // registers.
 export let zeroValue: f32 = 1;
 export let oneValue: f32 = 0;
+
+/** Begin a decision. */
+export function scoresBegin(): void {
+  signalsRead = 0;
+}
+
+/** A scorer of this decision reads a signal. */
+export function noteSignal(signal: u32): void {
+  signalsRead |= signal;
+}
 
 /**
  * Begin a scorer's column.

@@ -64,6 +64,7 @@ import {
   columnBegin,
   columnEnd,
   NEVER,
+  noteSignal,
   oneValue,
   weight,
   zeroValue,
@@ -114,6 +115,7 @@ function gather(used: u32, values: usize, signal: u32): void {
  * @param values column of f32
  */
 function scoreFewest(used: u32, values: usize, signal: u32): void {
+  noteSignal(signal);
   gather(used, values, signal);
   const range = high - low;
   if (count == 0 || range <= 0) return addConstant(used, 1);
@@ -136,6 +138,7 @@ function scoreFewest(used: u32, values: usize, signal: u32): void {
 
 /** Add the scores in KEYS; an endpoint whose signal is unknown gets the mean of the others, `alone` when none is known. */
 function addKnown(used: u32, signal: u32, alone: f32): void {
+  noteSignal(signal);
   const candidates = CANDIDATES;
   const known = columnAddress(COLUMN_KNOWN);
   const keys = KEYS;
@@ -146,6 +149,7 @@ function addKnown(used: u32, signal: u32, alone: f32): void {
   const factor = f32x4.splat(weight);
   let total = zero;
   let number = zero;
+  let most = zero;
   let unknown = i32x4.splat(0);
   for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
     const some = v128.load(candidates + at);
@@ -153,12 +157,14 @@ function addKnown(used: u32, signal: u32, alone: f32): void {
     const raw = v128.and(f32x4.pmin(f32x4.pmax(v128.load(keys + at), zero), one), lanes);
     v128.store(scores + at, f32x4.add(v128.load(scores + at), f32x4.mul(raw, factor)));
     total = f32x4.add(total, raw);
+    most = f32x4.pmax(most, raw);
     number = f32x4.add(number, v128.and(one, lanes));
     unknown = v128.or(unknown, v128.andnot(some, lanes));
   }
   if (!v128.any_true(unknown)) return;
   const n = laneSum(number);
-  const neutral = f32x4.splat((n == 0 ? alone : laneSum(total) / n) * weight);
+  // A mean of equal scores may round to more than each of them, which would put the unknown first.
+  const neutral = f32x4.splat((n == 0 ? alone : min<f32>(laneSum(total) / n, laneMax(most))) * weight);
   for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
     const some = v128.load(candidates + at);
     const lanes = v128.andnot(some, knownLanes(some, v128.load(known + at), bit));

@@ -1,13 +1,7 @@
 // The labels of one sample: do they match, and where are the wanted ones.
 //
 // Owns: SCRAPE_LABEL_SPANS while a line is read (layout.ts); its own thread only, no lock.
-import {
-  METRIC_ABSENT_MATCH,
-  METRIC_LABEL_COUNT,
-  METRIC_LABEL_LIST,
-  METRIC_MATCHER_COUNT,
-  METRIC_MATCHER_LIST,
-} from './layout';
+import { MatcherHead, Metric, Span } from './scan-state';
 
 const QUOTE: u32 = 0x22;
 const BACKSLASH: u32 = 0x5c;
@@ -16,17 +10,21 @@ let MATCHED: u32 = 0; // bit per matcher
 let SPANS: usize = 0;
 let TEXT: usize = 0; // the query's text
 
+export function spanOf(spans: usize, i: usize): Span {
+  return changetype<Span>(spans + i * offsetof<Span>());
+}
+
 /** A sample of `metric` is going to be read; wanted labels are noted at `spans`. */
-export function labelsBegin(metric: usize, text: usize, spans: usize): void {
-  MATCHED = load<u32>(metric, METRIC_ABSENT_MATCH);
+export function labelsBegin(metric: Metric, text: usize, spans: usize): void {
+  MATCHED = metric.absentMatch;
   SPANS = spans;
   TEXT = text;
-  memory.fill(spans, 0, (<usize>load<u32>(metric, METRIC_LABEL_COUNT)) << 3);
+  memory.fill(spans, 0, (<usize>metric.labelCount) << 3);
 }
 
 /** All labels that must match did. */
-export function labelsMatch(metric: usize): bool {
-  return <u32>popcnt(MATCHED) == load<u32>(metric, METRIC_MATCHER_COUNT);
+export function labelsMatch(metric: Metric): bool {
+  return <u32>popcnt(MATCHED) == metric.matcherCount;
 }
 
 /** Address of the first byte in [p, end) that is no blank. */
@@ -37,7 +35,7 @@ export function blanksEnd(start: usize, end: usize): usize {
 }
 
 /** Read labels from behind "{"; address behind "}", or 0 when they are malformed. */
-export function readLabels(metric: usize, start: usize, end: usize): usize {
+export function readLabels(metric: Metric, start: usize, end: usize): usize {
   let p = blanksEnd(start, end);
   while (p < end) {
     const c = <u32>load<u8>(p);
@@ -83,12 +81,13 @@ function quoteEnd(start: usize, end: usize): usize {
   return min(p, end);
 }
 
-function noteLabel(metric: usize, name: usize, nameBytes: usize, value: usize, valueBytes: usize): void {
-  let at = TEXT + load<u32>(metric, METRIC_MATCHER_LIST);
-  for (let i: u32 = 0, n = load<u32>(metric, METRIC_MATCHER_COUNT); i < n; i++) {
-    const wantName = <usize>load<u16>(at);
-    const wantValue = <usize>load<u16>(at, 2);
-    at += 4;
+function noteLabel(metric: Metric, name: usize, nameBytes: usize, value: usize, valueBytes: usize): void {
+  let at = TEXT + metric.matcherList;
+  for (let i: u32 = 0, n = metric.matcherCount; i < n; i++) {
+    const matcher = changetype<MatcherHead>(at);
+    const wantName = <usize>matcher.nameBytes;
+    const wantValue = <usize>matcher.valueBytes;
+    at += offsetof<MatcherHead>();
     if (wantName == nameBytes && memory.compare(at, name, nameBytes) == 0) {
       const bit: u32 = 1 << i;
       if (isValue(value, valueBytes, at + wantName, wantValue)) MATCHED |= bit;
@@ -96,13 +95,14 @@ function noteLabel(metric: usize, name: usize, nameBytes: usize, value: usize, v
     }
     at += wantName + wantValue;
   }
-  at = TEXT + load<u32>(metric, METRIC_LABEL_LIST);
-  for (let i: u32 = 0, n = load<u32>(metric, METRIC_LABEL_COUNT); i < n; i++) {
+  at = TEXT + metric.labelList;
+  for (let i: u32 = 0, n = metric.labelCount; i < n; i++) {
     const wantName = <usize>load<u16>(at);
-    at += 2;
+    at += sizeof<u16>();
     if (wantName == nameBytes && memory.compare(at, name, nameBytes) == 0) {
-      store<u32>(SPANS + ((<usize>i) << 3), <u32>value);
-      store<u32>(SPANS + ((<usize>i) << 3), <u32>valueBytes, 4);
+      const span = spanOf(SPANS, i);
+      span.from = <u32>value;
+      span.bytes = <u32>valueBytes;
     }
     at += wantName;
   }
@@ -136,12 +136,12 @@ export function copyLabel(to: usize, raw: usize, rawBytes: usize): usize {
 /** 2 when one of the three escapes (\\, \" and \n) stands at `p`, else 1: other backslashes stand for themselves. */
 function escapeBytes(p: usize, end: usize): usize {
   if (<u32>load<u8>(p) != BACKSLASH || p + 1 >= end) return 1;
-  const c = <u32>load<u8>(p, 1);
+  const c = <u32>load<u8>(p + 1);
   return c == BACKSLASH || c == QUOTE || c == 0x6e ? 2 : 1;
 }
 
 function decodedByte(p: usize, step: usize): u32 {
   if (step == 1) return <u32>load<u8>(p);
-  const c = <u32>load<u8>(p, 1);
+  const c = <u32>load<u8>(p + 1);
   return c == 0x6e ? 0x0a : c;
 }

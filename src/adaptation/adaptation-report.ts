@@ -15,7 +15,7 @@ export function effectiveWeights(given: Coefficients): EffectiveWeights {
   };
 }
 
-/** Scorers of today's configurations that look at what a term is about. */
+/** Scorers of common configurations that measure the subject of each term. */
 export const scorersOf: Readonly<Record<CostTerm, readonly string[]>> = {
   context: ['prefix-cache-scorer', 'no-hit-lru-scorer', 'prefix-balance-scorer', 'exploit-explore-scorer'],
   queue: ['token-load-scorer', 'lmetric-scorer'],

@@ -10,13 +10,13 @@ import { requestCost } from './request-cost.js';
 import { RuleChoice, type RuleRecord } from './rule-choice.js';
 import { Window } from './window.js';
 
-/** Who decides, and the tag that the samples of its decisions are to carry. */
+/** The arm that drives the decisions, and the tag of their training samples. */
 export interface Drive {
   readonly arm: Arm;
   readonly tag: number;
-  /** Weights of the projected scorers; undefined = marginal cost itself decides, when it does. */
+  /** Weights of the projected scorers; undefined = no projection drives the decisions. */
   readonly weights?: readonly number[] | undefined;
-  /** Number of the rule that decides (scheduling/rules.ts); with `drive: rules` only. */
+  /** Number of the rule that drives the decisions (scheduling/rules.ts); with `drive: rules` only. */
   readonly rule?: number | undefined;
 }
 
@@ -26,28 +26,28 @@ export interface AdapterOptions {
   readonly coefficients: Pick<CostTable, 'write' | 'writeEndpoint' | 'shares' | 'projection'>;
   /** Configured weights of the scorers that a projection moves; with `drive: weights` only. */
   readonly projected?: readonly number[] | undefined;
-  /** Names of the rules to choose from, the configured one first; with `drive: rules` only. */
+  /** Names of the rules, the configured one first; with `drive: rules` only. */
   readonly rules?: readonly string[] | undefined;
-  /** Let this arm decide from now on. */
+  /** Lets this arm drive the decisions from the next one on. */
   readonly drive: (drive: Drive) => void;
-  /** Requests wait on every live endpoint, as their last scrapes said. */
+  /** Whether requests wait on every live endpoint, by the last scrapes. */
   readonly overloaded: () => boolean;
-  /** The guard has changed its state. */
+  /** Reports a new state of the guard. */
   readonly changed: (transition: Transition) => void;
   /** Uniform in [0, 1). */
   readonly random: () => number;
 }
 
-/** How often a term told endpoints apart, of late. */
+/** Share of the recent decisions in which each term distinguished the endpoints. */
 export type DecisionShares = Readonly<Record<(typeof costTerms)[number], number>>;
 
-/** Everything that can be told about the adaptation, as plain data. */
+/** State of the adaptation as plain data, for the debug page and the metrics. */
 export interface AdapterReport {
   readonly mode: AdaptationSettings['mode'];
   readonly state: GuardState;
   readonly arm: Arm;
   readonly epoch: number;
-  /** Why the configured weights decide; undefined while learned costs do. */
+  /** Reason why the configured weights are active; undefined while learned costs are. */
   readonly why: string | undefined;
   readonly standsAside: boolean;
   readonly risked: number;
@@ -60,21 +60,21 @@ export interface AdapterReport {
   readonly coefficients: Coefficients;
   /** Undefined until decisions have been sampled. */
   readonly shares: DecisionShares | undefined;
-  /** Terms with a share below one percent for five minutes. */
+  /** Terms with a share below 1 % for five minutes. */
   readonly inactive: readonly (typeof costTerms)[number][];
-  /** Share of the decisions in which the other arm would have picked the same endpoint; undefined = not asked. */
+  /** Share of the decisions in which the other arm would have picked the same endpoint; undefined = not measured. */
   readonly agreement: number | undefined;
   readonly labels: { readonly learned: number; readonly ignored: number; readonly lost: number };
-  /** Weights that come nearest to marginal cost, and the decisions that they rest on; with `drive: weights` only. */
+  /** Weights closest to marginal cost, and the number of decisions behind them; with `drive: weights` only. */
   readonly projection: { readonly weights: readonly number[]; readonly samples: number } | undefined;
-  /** What each rule came to, and which one decides; with `drive: rules` only. */
+  /** Results of each rule, and the active one; with `drive: rules` only. */
   readonly rules:
     | { readonly current: string; readonly records: readonly (RuleRecord & { readonly name: string })[] }
     | undefined;
   readonly endpoints: readonly { readonly slot: number; readonly speed: number; readonly reliability: number }[];
 }
 
-/** Samples that one tick takes at most, so that it ends soon; the rest comes with the next one. */
+/** Bound on the samples of one tick; the rest is read in the next one. */
 const SAMPLES_PER_TICK_MAX = 10_000;
 const WRITE_EVERY_MS = 1000;
 const EVIDENCE_EVERY_MS = 2000;
@@ -85,14 +85,14 @@ const SHARE_RATE = 0.05;
 const INACTIVE_BELOW = 0.01;
 const INACTIVE_AFTER_MS = 300_000;
 const AGREEMENT_MEMORY = 500;
-/** Epochs whose rules are remembered: as many as are open at a time. */
+/** Bound on the epochs whose rules are remembered: the bound on open epochs. */
 const EPOCHS_MAX = 64;
-/** The share of usable samples is judged over about this many requests, once there are this many. */
+/** Requests over which the share of usable samples is averaged, and the minimum before it counts. */
 const USABLE_MEMORY = 500;
 
 /**
- * The whole of the adaptation of one pool: takes in samples, keeps the model and the guard, writes the coefficients and says who
- * decides. It has no clock and no timers: whoever owns it calls `tick`, in real time or in simulated.
+ * The adaptation of one pool: reads samples, runs the model and the guard, writes the coefficients and sets the active
+ * arm. It has no clock and no timers: its owner calls `tick`, in real or simulated time.
  */
 export class Adapter {
   readonly #options: AdapterOptions;
@@ -103,7 +103,7 @@ export class Adapter {
   readonly #learn: (sample: TrainingSample) => void;
   readonly #projection: Projection | undefined;
   readonly #rules: RuleChoice | undefined;
-  /** Rule of every epoch that is not judged yet. */
+  /** Rule of every epoch without a result. */
   readonly #ruleOf = new Map<number, number>();
   #rule = 0;
   #nowMs = 0;
@@ -134,7 +134,7 @@ export class Adapter {
     if (projected !== undefined && projected.length > 0) this.#projection = new Projection(projected);
   }
 
-  /** Begin: write what is assumed, and say who decides. */
+  /** Starts: writes the assumed coefficients and sets the arm. */
   start(nowMs: number): void {
     this.#nowMs = nowMs;
     this.#write();
@@ -147,7 +147,7 @@ export class Adapter {
     return { arm, tag: epoch, weights: this.#projection?.weights, rule };
   }
 
-  /** Go on to `nowMs`, milliseconds of the clock that samples are written by; several times a second. */
+  /** Advances to `nowMs`, milliseconds of the clock of the samples. Called several times a second. */
   tick(nowMs: number): void {
     const { labels, drive, changed } = this.#options;
     const passedMs = nowMs - this.#nowMs;
@@ -199,7 +199,7 @@ export class Adapter {
     };
   }
 
-  /** Samples per millisecond over the last RATE_MS, or since the beginning. */
+  /** Updates the rate of samples per millisecond over the last RATE_MS, or since the start. */
   #noteRate(count: number, passedMs: number): void {
     if (!(passedMs > 0)) return;
     this.#ratedMs = Math.min(RATE_MS, this.#ratedMs + passedMs);
@@ -230,7 +230,7 @@ export class Adapter {
     const known = this.model.learn(sample);
     if (known) this.#learned++;
     else this.#ignored++;
-    // A client that leaves or asks for what does not exist says nothing about how well samples come.
+    // A cancelled request or a client error is no evidence about the quality of the samples.
     if (sample.outcome === 'completed' || sample.outcome === 'diverted') this.#noteUsable(known);
     if (sample.outcome === 'completed') this.#durations.add(sample.durationMs);
     if (sample.firstOutputMs !== undefined) this.#firstOutputs.add(sample.firstOutputMs);
@@ -249,7 +249,7 @@ export class Adapter {
     this.#agreement += (Number(same) - this.#agreement) / AGREEMENT_MEMORY;
   }
 
-  /** Back to what is assumed, for the endpoints too. */
+  /** Resets coefficients and endpoints to the assumed values. */
   #forgetAll(): void {
     for (const [slot, { generation }] of this.model.endpoints) {
       this.#options.coefficients.writeEndpoint(slot, generation, 1, 1);
@@ -264,7 +264,7 @@ export class Adapter {
     else this.#overloadedSinceMs ??= this.#nowMs;
   }
 
-  /** Sorting windows costs more than all the rest of a tick, so it is done only every EVIDENCE_EVERY_MS. */
+  /** Sorting the windows costs more than the rest of a tick, so it is done every EVIDENCE_EVERY_MS. */
   #freshEvidence(): Evidence {
     if (this.#evidence === undefined || this.#nowMs - this.#gatheredMs >= EVIDENCE_EVERY_MS) {
       this.#evidence = this.#gather();
@@ -288,7 +288,7 @@ export class Adapter {
     };
   }
 
-  /** What cannot be written now, because a dead thread holds the lock, is written the next time. */
+  /** A write that meets the lock of a dead thread is repeated at the next tick. */
   #write(): void {
     const { coefficients } = this.#options;
     const current = this.model.coefficients;

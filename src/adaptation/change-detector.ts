@@ -1,6 +1,6 @@
 /**
- * Page–Hinkley test (Page 1954) in both directions over relative errors z = ln(observed/predicted): an alarm when the sum of
- * z - mean - drift has risen by more than the threshold above its lowest point, or fallen as far.
+ * Page–Hinkley test (Page 1954) in both directions over relative errors z = ln(observed/predicted). Alarms when the sum
+ * of z - mean - drift has risen by more than the threshold above its minimum, or fallen as far below its maximum.
  */
 export class ChangeDetector {
   #count = 0;
@@ -9,7 +9,7 @@ export class ChangeDetector {
   #up = 0;
   #down = 0;
 
-  /** @returns whether this observation makes it an alarm; everything begins again then */
+  /** @returns whether this observation raises an alarm, which restarts the test */
   observe(z: number): boolean {
     const seen = Math.min(CUT, Math.max(-CUT, z));
     this.#count++;
@@ -39,8 +39,8 @@ export class ChangeDetector {
 const THRESHOLD = 12;
 const DRIFT = 0.05;
 const NOISE = 0.25;
-/** Single errors beyond a factor of e² say no more than one of it. */
+/** Bound on a single error: errors beyond a factor of e² count as e². */
 const CUT = 2;
 const WARM_UP = 50;
-/** The mean that errors are held against follows this slowly, in observations. */
+/** Observations over which the mean of the errors is averaged. */
 const MEMORY = 1000;

@@ -1,12 +1,12 @@
-/** Who decides: the configured weights, or the learned costs. */
+/** Arm that drives the decisions: the configured weights, or the learned costs. */
 export type Arm = 'static' | 'learned';
 
-/** What an epoch came to. */
+/** Result of an epoch. */
 export interface EpochResult {
   readonly arm: Arm;
   /** ln(mean cost / mean reference) of its requests. */
   readonly result: number;
-  /** Per second; what the clients did, whoever decided. */
+  /** Load per second, which depends on the clients and not on the arm. */
   readonly promptTokens: number;
   readonly requests: number;
 }
@@ -17,25 +17,26 @@ export interface Estimate {
   readonly halfWidth: number;
 }
 
-// The state: usual result of the configured weights, slopes over ln(prompt tokens/s) and ln(requests/s), and what learned
-// costs add to the result.
+// State vector: level of the configured weights, slopes over ln(prompt tokens/s) and ln(requests/s), and the gap that
+// learned costs add to the result.
 const LEVEL = 0;
 const GAP = 3;
 const SIZE = 4;
-/** Standard deviation of each before anything is known; none becomes less certain than that. */
+/** Prior standard deviation of each entry, and its upper bound later. */
 const UNKNOWN = [1, 0.5, 0.5, 0.12] as const;
-/** Share of the certainty that is left after another epoch: the level drifts, the gap slowly, the slopes hardly. */
+/** Share of the certainty that remains after another epoch: the level drifts, the gap slowly, the slopes hardly. */
 const KEPT = [0.9, 0.99, 0.99, 0.98] as const;
-/** Standard deviation of an epoch's result that is assumed (measured with the simulator: 0.02 … 0.15), and its worth in epochs. */
+/** Assumed standard deviation of an epoch's result (measured with the simulator: 0.02 … 0.15), and its weight in epochs. */
 const USUAL_DEVIATION = 0.08;
 const USUAL_EPOCHS = 4;
 const DEVIATION_KEPT = 0.98;
 
 /**
- * How much more or less a request costs with learned costs, from epochs of both arms: a dynamic linear model with discounts and
- * unknown variance (West and Harrison, Bayesian Forecasting and Dynamic Models, 1997, 4.5 and 6.3). The level may wander,
- * so that neighbouring epochs are compared and not those of an hour ago; the load that clients bring explains most of what
- * an epoch costs and is taken out (a control variate), which halves the deviation of the results and quarters the epochs needed.
+ * Difference in cost between learned costs and configured weights, from epochs of both arms: a dynamic linear model
+ * with discounts and unknown variance (West and Harrison, Bayesian Forecasting and Dynamic Models, 1997, 4.5 and 6.3).
+ * The level may drift, so that neighbouring epochs are compared. The load of the clients explains most of an epoch's
+ * cost and is taken out (a control variate), which halves the deviation of the results and quarters the number of
+ * epochs needed.
  */
 export class Comparison {
   readonly #mean = new Float64Array(SIZE);
@@ -44,19 +45,19 @@ export class Comparison {
   #variance = USUAL_DEVIATION ** 2;
   #freedom = USUAL_EPOCHS;
   #latest: number | undefined;
-  /** Load of the first epoch, which the slopes are over. */
+  /** Load of the first epoch, the origin of the slopes. */
   #origin: readonly [number, number] | undefined;
 
   constructor() {
     for (let i = 0; i < SIZE; i++) this.#covariance[i * SIZE + i] = UNKNOWN[i]! ** 2;
   }
 
-  /** Epochs that count for an arm. */
+  /** Number of epochs of an arm in the comparison. */
   epochs(arm: Arm): number {
     return this.#epochs[arm];
   }
 
-  /** Result of the last epoch of the configured weights; undefined = there was none. */
+  /** Result of the last epoch of the configured weights; undefined without one. */
   get latest(): number | undefined {
     return this.#latest;
   }
@@ -83,7 +84,7 @@ export class Comparison {
     this.#observe([1, load[0] - this.#origin[0], load[1] - this.#origin[1], Number(arm === 'learned')], result);
   }
 
-  /** Nothing is known of the learned arm any more: what it stands for has changed. */
+  /** Resets the gap after a change of what the learned arm stands for. */
   forgetGap(): void {
     this.#mean[GAP] = 0;
     for (let i = 0; i < SIZE; i++) {
@@ -99,7 +100,7 @@ export class Comparison {
     return { mean: this.#mean[index]!, halfWidth: quantile(this.#freedom) * deviation };
   }
 
-  /** Every entry becomes less certain by its own discount, up to what is unknown. */
+  /** Makes every entry less certain by its own discount, up to the prior. */
   #drift(): void {
     for (let i = 0; i < SIZE; i++) {
       const at = i * SIZE + i;
@@ -125,7 +126,7 @@ export class Comparison {
     this.#freedom = DEVIATION_KEPT * this.#freedom + 1;
     const growth = 1 + ((error * error) / spread - 1) / this.#freedom;
     this.#variance *= growth;
-    // Noisier than assumed: then what was estimated under that assumption is less certain too.
+    // The results are noisier than assumed, so the estimates made under the assumption are less certain too.
     if (growth > 1) this.#widen(growth);
   }
 

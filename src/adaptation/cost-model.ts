@@ -8,17 +8,17 @@ import { EndpointSpeeds, type LiveEndpoint } from './endpoint-speeds.js';
 import { AnchoredRidge, type RidgeState } from './ridge.js';
 import { rankCorrelation, Window } from './window.js';
 
-/** What the model says a request takes, in milliseconds. */
+/** Predicted times of a request in milliseconds. */
 export interface Prediction {
   readonly firstOutputMs: number;
   readonly perTokenMs: number;
 }
 
-/** How good the predictions have been over the last WINDOW samples; of the time to the first output, where nothing else is said. */
+/** Quality of the predictions over the last WINDOW samples, of the time to the first output unless stated otherwise. */
 export interface Fit {
-  /** Samples that were learned from since the last reset. */
+  /** Samples learned from since the last reset. */
   readonly labels: number;
-  /** Spearman's rank correlation of predicted and observed; undefined while it cannot be told. */
+  /** Spearman's rank correlation of predicted and observed times; undefined while it cannot be computed. */
   readonly correlation: number | undefined;
   /** Median of ln(observed/predicted); undefined without observations. */
   readonly bias: number | undefined;
@@ -28,19 +28,19 @@ export interface Fit {
   readonly perToken: PredictedAndObserved | undefined;
 }
 
-/** Middle and 90th percentile of times, in milliseconds. */
+/** Median and 90th percentile of times, in milliseconds. */
 export interface Times {
   readonly p50: number;
   readonly p90: number;
 }
 
-/** What was predicted when a request's sample came, before it was learned from, and what it said. */
+/** Predicted times when a sample arrived, before the model learned from it, and observed times. */
 export interface PredictedAndObserved {
   readonly predictedMs: Times;
   readonly observedMs: Times;
 }
 
-/** The model as plain data, without its endpoints: they are not the same after a restart. */
+/** The model as plain data, without the endpoints, which differ after a restart. */
 export interface CostModelState {
   readonly firstOutput: RidgeState;
   readonly perToken: RidgeState;
@@ -48,15 +48,15 @@ export interface CostModelState {
 }
 
 const WINDOW = 500;
-/** Requests with fewer output tokens say nothing about the time per token. */
+/** Minimum of output tokens for an estimate of the time per token. */
 const OUTPUT_TOKENS_MIN = 8;
 const BUSY_MAX = 0.9;
-/** Predictions below these count as these when errors are weighed. */
+/** Lower bounds of predictions when errors are weighed. */
 const FIRST_OUTPUT_FLOOR_MS = 20;
 const PER_TOKEN_FLOOR_MS = 5;
-/** An answer in one piece tells first output and output only together. */
+/** Weight of an answer in one piece, which gives the sum of both times only. */
 const WHOLE_ANSWER_WEIGHT = 0.3;
-/** After an alarm everything older loses its weight quickly, for so many samples. */
+/** Forgetting factor after an alarm, for the given number of samples. */
 const QUICK_FORGET = 0.995;
 const QUICK_LABELS = 200;
 const KEPT_AFTER_ALARM = 0.3;
@@ -66,12 +66,12 @@ const MEMORY_MIN = 500;
 const MEMORY_MAX = 5000;
 /** Memory of the mean output length, in requests. */
 const OUTPUT_MEMORY = 200;
-/** Time between samples is averaged over about this many. */
+/** Samples over which the time between samples is averaged. */
 const RATE_MEMORY = 100;
 
 /**
- * Learns, from finished requests, what a token of prefill, a waiting request, an output token and a busy endpoint cost in
- * time, how slow each endpoint is, and how far the prefix index can be believed. Time comes with the samples.
+ * Learns from finished requests the time of a prefill token, a waiting request, an output token and a busy endpoint. It
+ * also learns how slow each endpoint is and how reliable the prefix index is. Time is taken from the samples.
  */
 export class CostModel {
   readonly #settings: CostModelSettings;
@@ -99,9 +99,9 @@ export class CostModel {
     this.#firstOutput = new AnchoredRidge(
       [
         { prior: prior.baseMs, low: 0, high: 500, anchor: 50 / 200 ** 2 },
-        // About one observation: the prior counts only until something has been seen.
+        // About one observation: the prior loses its weight with the first ones.
         within(prior.prefillMsPerKiloToken, 10, 1 / prior.prefillMsPerKiloToken ** 2),
-        // Bounded: a larger price drives a spiral of queue, avoidance, misses and more queue.
+        // Bounded: a higher price leads to a spiral of queue, avoidance, misses and more queue.
         { prior: Math.min(prior.waitingMs, 30), low: 0, high: 30, anchor: 50 / 200 ** 2 },
       ],
       FIRST_OUTPUT_FLOOR_MS,
@@ -112,18 +112,18 @@ export class CostModel {
     );
   }
 
-  /** Take in a finished request; what ended otherwise than well is not learned from. @returns whether it was */
+  /** Learns from a finished request; unsuccessful ones are skipped. @returns whether it was used */
   learn(sample: TrainingSample): boolean {
     if (sample.outcome !== 'completed') return false;
     const endpoint = this.#endpoints.modelOf(sample.slot, sample.slotGeneration);
-    // A late sample of an endpoint that has left says nothing about the one that sits there now.
+    // A late sample of an endpoint that has left does not concern the slot's present one.
     if (endpoint === undefined) return false;
     this.#clock(sample.timeMs + sample.durationMs);
     const output = sample.outputTokens;
     if (output !== undefined && output > 0) this.#noteOutput(output);
     endpoint.noteCached(sample);
     if (sample.staged) {
-      // The first output is the work of several endpoints; the output after it is this one's.
+      // The first output is the work of several endpoints; the later output is this one's.
       if (sample.firstOutputMs === undefined || !this.#learnOutput(sample, endpoint)) return false;
     } else if (sample.firstOutputMs !== undefined) this.#learnStream(sample, endpoint, sample.firstOutputMs);
     else if (output !== undefined && output > 0) this.#learnWhole(sample, endpoint, output);
@@ -133,7 +133,7 @@ export class CostModel {
     return true;
   }
 
-  /** What the sample's request should have taken, as the model stands now. */
+  /** Predicts the times of the sample's request with the present coefficients. */
   predict(sample: TrainingSample): Prediction {
     const endpoint = this.#endpoints.at(sample.slot);
     const fits = endpoint !== undefined && endpoint.generation === sample.slotGeneration;
@@ -163,17 +163,17 @@ export class CostModel {
     };
   }
 
-  /** These endpoints are live now. */
+  /** Takes over the live endpoints. */
   meet(live: readonly LiveEndpoint[]): void {
     this.#endpoints.meet(live);
   }
 
-  /** Endpoints by slot, with the generation that they are known under. */
+  /** Endpoints by slot, with their known generation. */
   get endpoints(): ReadonlyMap<number, { readonly generation: number; readonly reliability: number }> {
     return this.#endpoints.models;
   }
 
-  /** How much longer output takes on an endpoint than on the others; 1 when that cannot be told from noise. */
+  /** Factor on an endpoint's output times against the others; 1 when it cannot be distinguished from noise. */
   speedOf(slot: number): number {
     return this.#endpoints.of(slot);
   }
@@ -188,12 +188,12 @@ export class CostModel {
     };
   }
 
-  /** Times that the detector found the latencies changed. */
+  /** Number of alarms of the change detector. */
   get alarms(): number {
     return this.#alarms;
   }
 
-  /** Back to the prior, and all endpoints equally fast. */
+  /** Resets the model to the prior and all endpoints to equal speed. */
   reset(): void {
     this.#firstOutput.reset();
     this.#perToken.reset();
@@ -213,7 +213,7 @@ export class CostModel {
     };
   }
 
-  /** Go on from a saved state, of which `share` is still believed. @returns false when it does not fit */
+  /** Continues from a saved state with `share` of its weight. @returns false when the state does not fit */
   restore(state: CostModelState, share: number): boolean {
     if (!(state.outputTokens > 0 && Number.isFinite(state.outputTokens))) return false;
     if (!this.#firstOutput.restore(state.firstOutput, share)) return false;
@@ -225,7 +225,7 @@ export class CostModel {
     return true;
   }
 
-  /** Samples per millisecond, for the length of the memory. */
+  /** Updates the samples per millisecond, which set the length of the memory. */
   #clock(nowMs: number): void {
     if (this.#lastMs !== undefined) {
       const gap = Math.max(0, nowMs - this.#lastMs);
@@ -253,7 +253,7 @@ export class CostModel {
     this.#learnOutput(sample, endpoint);
   }
 
-  /** @returns whether there was output enough to learn from */
+  /** @returns whether there was enough output to learn from */
   #learnOutput(sample: TrainingSample, endpoint: EndpointModel): boolean {
     const { perTokenMs, outputTokens } = sample;
     if (perTokenMs === undefined || outputTokens === undefined || outputTokens < OUTPUT_TOKENS_MIN) return false;
@@ -266,9 +266,9 @@ export class CostModel {
   }
 
   /**
-   * An answer in one piece: both parts took longer or shorter than predicted in the same proportion. (What one part, as
-   * predicted, leaves of the whole is no measure of the other: its error is that of the larger part, and the two estimates
-   * then drive each other away.)
+   * Learns from an answer in one piece: both parts are taken to deviate from their predictions by one factor. The whole
+   * minus one predicted part would be no measure of the other: its error is that of the larger part, and the two
+   * estimates would then drive each other away.
    */
   #learnWhole(sample: TrainingSample, endpoint: EndpointModel, output: number): void {
     const speed = this.speedOf(sample.slot);
@@ -286,7 +286,7 @@ export class CostModel {
     this.#perToken.learn(z, perTokenMs * ratio, this.#forget, WHOLE_ANSWER_WEIGHT);
   }
 
-  /** Against what the pool's model says for an endpoint of usual speed. */
+  /** Records an output time against the pool model's prediction for an endpoint of average speed. */
   #noteOutputTime(endpoint: EndpointModel, sample: TrainingSample, observedMs: number): void {
     const expectedMs = this.#perToken.predict(this.#perTokenInputs(sample, 1));
     this.#endpoints.note(endpoint, observedMs, expectedMs, sample.timeMs + sample.durationMs);
@@ -304,7 +304,7 @@ export class CostModel {
     this.#perToken.soften(KEPT_AFTER_ALARM);
   }
 
-  /** Tokens that had to be computed: what the engine reports, or what the index promised as far as it can be believed. */
+  /** Computed tokens: as reported by the engine, or estimated from the index by its reliability. */
   #uncached(sample: TrainingSample, reliability: number): number {
     const { promptTokens, uncachedTokens, cachedTokens, reportedPromptTokens } = sample;
     if (cachedTokens !== undefined && reportedPromptTokens) {
@@ -313,12 +313,12 @@ export class CostModel {
     return Math.max(0, promptTokens - reliability * (promptTokens - uncachedTokens));
   }
 
-  /** Linear in (θ0, c, w): one, thousands of tokens to prefill, requests waiting. */
+  /** Inputs linear in (θ0, c, w): one, thousands of tokens to prefill, requests waiting. */
   #firstOutputInputs(sample: TrainingSample, speed: number, uncached: number): number[] {
     return [speed, (speed * (sample.prefillTokens + uncached)) / 1000, speed * (sample.waiting ?? 0)];
   }
 
-  /** Linear in (d, g): one, and K as the mean of its values at the decision and at the end. */
+  /** Inputs linear in (d, g): one, and K as the mean of its values at the decision and at the end. */
   #perTokenInputs(sample: TrainingSample, speed: number): number[] {
     const prefill = this.#firstOutput.theta[1]!;
     const busy = Math.min(BUSY_MAX, (speed * prefill * sample.prefillRate) / 1000);
@@ -331,7 +331,7 @@ export class CostModel {
   }
 }
 
-/** A term that may lie up to a factor away from its prior. */
+/** A term within a factor of its prior. */
 function within(prior: number, factor: number, anchor: number) {
   return { prior, low: prior / factor, high: prior * factor, anchor };
 }

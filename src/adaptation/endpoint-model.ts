@@ -2,13 +2,13 @@ import type { TrainingSample } from '../core/training-sample.js';
 import { ChangeDetector } from './change-detector.js';
 
 const FADE = 0.99;
-/** Residuals count at most threefold, so that one stalled request does not make an endpoint slow. */
+/** Bound on a residual, so that one stalled request does not make an endpoint slow. */
 const RATIO_MAX = 3;
 const CACHE_FADE = 0.98;
 const RELIABLE_MIN = 0.5;
 const RELIABLE_MAX = 1.1;
 
-/** What is seen of one endpoint: how long its output takes, and how far the prefix index is right about it. */
+/** Observations of one endpoint: its output times, and the reliability of the prefix index for it. */
 export class EndpointModel {
   readonly generation: number;
   readonly #changes = new ChangeDetector();
@@ -22,25 +22,25 @@ export class EndpointModel {
     this.generation = generation;
   }
 
-  /** Output times observed and expected, in requests of the usual time; older ones count less. */
+  /** Sums of observed and expected output times in units of an average request; older ones count less. */
   get evidence(): { readonly observed: number; readonly expected: number } {
     return { observed: this.#observed, expected: this.#expected };
   }
 
-  /** Time of the last output time, milliseconds of the samples' clock. */
+  /** Time of the last observed output, in milliseconds of the samples' clock. */
   get heardMs(): number {
     return this.#heardMs;
   }
 
-  /** Share of the tokens thought to be cached here that were, 0.5 … 1.1; 1 while the engine does not report them. */
+  /** Share of the tokens thought to be cached that really were, 0.5 … 1.1; 1 while the engine does not report it. */
   get reliability(): number {
     if (this.#promised === 0) return 1;
     return Math.min(RELIABLE_MAX, Math.max(RELIABLE_MIN, this.#reported / this.#promised));
   }
 
   /**
-   * Time per output token beside what the pool's model says for an endpoint of usual speed. (Not the time to first output:
-   * its errors mistake wrong beliefs about the cache for slowness.)
+   * Records a time per output token against the pool model's value for an endpoint of average speed. The time to first
+   * output is not used: wrong beliefs about the cache would count as slowness.
    */
   noteOutputTime(observedMs: number, expectedMs: number, nowMs: number): void {
     if (!(expectedMs > 0) || !(observedMs > 0)) return;

@@ -1,42 +1,42 @@
 import { EndpointModel } from './endpoint-model.js';
 
-/** A live endpoint and what kind of machine it is; endpoints of one kind are expected to be equally fast. */
+/** A live endpoint and its kind of machine; endpoints of one kind are expected to be equally fast. */
 export interface LiveEndpoint {
   readonly slot: number;
   readonly generation: number;
-  /** '' when nobody says. */
+  /** '' = unknown. */
   readonly hardware: string;
 }
 
 interface Known {
   readonly model: EndpointModel;
   hardware: string;
-  /** Factor on all times; 1 = as the pool. */
+  /** Factor on all times; 1 = the pool's average. */
   speed: number;
 }
 
-/** Weight of the assumption that an endpoint is like its kind, and a kind like the pool, in requests. */
+/** Weight in requests of the assumption that an endpoint is like its kind, and a kind like the pool. */
 const SHRINK = 20;
-/** Differences below e^0.12 = 13 % are noise in a pool of equal machines. */
+/** Log difference below which endpoints count as equal: e^0.12 = 13 % is noise in a pool of equal machines. */
 const GATE = 0.12;
-/** Beyond a factor of e^1.2 = 3.3 an endpoint is out of order rather than slow. */
+/** Bound on the log difference: beyond a factor of e^1.2 = 3.3 an endpoint is broken rather than slow. */
 const FARTHEST = 1.2;
-/** An endpoint that has not been heard of for so long is tried again as if it were like its kind. */
+/** Time without samples after which an endpoint counts as like its kind again. */
 const SILENT_MS = 60_000;
-/** Speeds are compared anew after so many requests. */
+/** Requests between two comparisons of the speeds. */
 const NOTES_BETWEEN = 8;
 
-/** How slow every endpoint is beside the others, by time per output token: its own requests first, then those of its kind. */
+/** Slowness of every endpoint by its time per output token: from its own requests first, then from those of its kind. */
 export class EndpointSpeeds {
   readonly #known = new Map<number, Known>();
   #notes = 0;
 
-  /** Every endpoint that is known, by slot. */
+  /** Every known endpoint, by slot. */
   get models(): ReadonlyMap<number, { readonly generation: number; readonly reliability: number }> {
     return new Map([...this.#known].map(([slot, { model }]) => [slot, model]));
   }
 
-  /** These are live now: new ones begin as fast as their kind, those that have left are forgotten. */
+  /** Takes over the live endpoints. A new one starts as fast as its kind; the state of one that has left is dropped. */
   meet(live: readonly LiveEndpoint[]): void {
     const slots = new Set(live.map(({ slot }) => slot));
     for (const slot of this.#known.keys()) if (!slots.has(slot)) this.#known.delete(slot);
@@ -48,7 +48,7 @@ export class EndpointSpeeds {
     this.#compare(Number.NEGATIVE_INFINITY);
   }
 
-  /** What is seen of the endpoint; undefined when the slot belongs to a later one by now. */
+  /** Observations of an endpoint; undefined when the slot has a later generation. */
   modelOf(slot: number, generation: number): EndpointModel | undefined {
     const known = this.#known.get(slot)?.model;
     if (known?.generation === generation) return known;
@@ -58,24 +58,24 @@ export class EndpointSpeeds {
     return model;
   }
 
-  /** Generation and model that a slot is known under. */
+  /** The slot's known model and generation. */
   at(slot: number): EndpointModel | undefined {
     return this.#known.get(slot)?.model;
   }
 
-  /** How much longer output takes on an endpoint than in the pool; 1 when that cannot be told from noise. */
+  /** Factor on an endpoint's output times against the pool; 1 when it cannot be distinguished from noise. */
   of(slot: number): number {
     return this.#known.get(slot)?.speed ?? 1;
   }
 
-  /** A request's time per output token beside what the pool's model says for an endpoint of usual speed. */
+  /** Records a request's time per output token against the pool model's value for an endpoint of average speed. */
   note(model: EndpointModel, observedMs: number, expectedMs: number, nowMs: number): void {
     model.noteOutputTime(observedMs, expectedMs, nowMs);
     this.#notes++;
     if (this.#notes % NOTES_BETWEEN === 0) this.#compare(nowMs);
   }
 
-  /** The same endpoints, of which nothing has been seen. */
+  /** Drops all observations and keeps the endpoints. */
   reset(): void {
     for (const [slot, { model, hardware }] of this.#known) {
       this.#known.set(slot, { model: new EndpointModel(model.generation), hardware, speed: 1 });
@@ -90,13 +90,13 @@ export class EndpointSpeeds {
     for (const known of this.#known.values()) {
       const kind = kinds.get(known.hardware)!;
       const own = slownessOf(known.model, kind) - mean;
-      // A slow endpoint that is avoided cannot show that it has recovered.
+      // An avoided slow endpoint gets no requests that could show its recovery.
       const silent = nowMs - known.model.heardMs > SILENT_MS;
       known.speed = factor(silent ? Math.min(own, Math.log(kind) - mean) : own);
     }
   }
 
-  /** How much longer output takes by kind of machine, drawn towards 1. */
+  /** Factor on the output times by kind of machine, drawn towards 1. */
   #kinds(): ReadonlyMap<string, number> {
     const sums = new Map<string, { observed: number; expected: number }>();
     for (const { model, hardware } of this.#known.values()) {
@@ -110,7 +110,7 @@ export class EndpointSpeeds {
   }
 }
 
-/** Logarithm of how much longer output takes there than the pool's model says, drawn towards its kind. */
+/** Logarithm of the factor on an endpoint's output times, drawn towards its kind. */
 function slownessOf({ evidence: { observed, expected } }: EndpointModel, kind: number): number {
   return Math.log((observed + SHRINK * kind) / (expected + SHRINK));
 }

@@ -1,7 +1,7 @@
 import type { Arm, EpochResult } from './comparison.js';
 import type { RequestCost } from './request-cost.js';
 
-/** An epoch that is over, by its number. */
+/** A finished epoch with its number. */
 export interface JudgedEpoch extends EpochResult {
   readonly number: number;
 }
@@ -9,32 +9,32 @@ export interface JudgedEpoch extends EpochResult {
 interface Epoch {
   readonly number: number;
   readonly arm: Arm;
-  /** Requests that were decided before this are burn-in: they met what the other arm had left behind. */
+  /** End of the burn-in: earlier requests met the effects of the other arm. */
   readonly countsFromMs: number;
   endMs: number;
   requests: number;
   cost: number;
   reference: number;
   promptTokens: number;
-  /** Burn-in included. */
+  /** Sums with the burn-in. */
   readonly all: { requests: number; cost: number; reference: number };
 }
 
-/** Open epochs that are kept; the oldest is judged by what it has. */
+/** Bound on the open epochs; beyond it the oldest one is judged early. */
 const OPEN_MAX = 64;
-/** An epoch with fewer requests says nothing. */
+/** Minimum of the requests of a valid epoch. */
 const REQUESTS_MIN = 20;
 /** Twice the standard deviation of ln(cost/reference) of single requests (measured with the simulator: 0.3 … 1). */
 const TWO_DEVIATIONS = 2;
 
 /**
- * The epochs under way, in each of which one arm decides everything. Requests belong to the epoch in which they were decided,
- * however late they end. An epoch's result is ln(mean cost/mean reference), which takes out what its requests were.
+ * Open epochs, each with one arm. A request belongs to the epoch of its decision, however late it ends. The result of
+ * an epoch is ln(mean cost/mean reference), which takes out the differences between its requests.
  */
 export class OpenEpochs {
   readonly #open: Epoch[] = [];
 
-  /** @returns the epoch that had to be judged early, because there are too many */
+  /** @returns the epoch that was judged early because too many are open */
   begin(number: number, arm: Arm, countsFromMs: number): JudgedEpoch | undefined {
     this.#open.push({
       number,
@@ -55,7 +55,7 @@ export class OpenEpochs {
     if (epoch !== undefined) epoch.endMs = nowMs;
   }
 
-  /** A request of an epoch came to this cost; epochs that have been judged already take no more. */
+  /** Adds a finished request to its epoch, unless the epoch has been judged. */
   note(number: number, decidedAtMs: number, { cost, reference, promptTokens }: RequestCost): void {
     const epoch = this.#find(number);
     if (epoch === undefined) return;
@@ -69,7 +69,7 @@ export class OpenEpochs {
     epoch.promptTokens += promptTokens;
   }
 
-  /** Results of what ended before `endedBeforeMs`: their late requests have come in by now. */
+  /** Results of the epochs that ended before `endedBeforeMs`, whose late requests have arrived. */
   judge(endedBeforeMs: number): readonly JudgedEpoch[] {
     const results: JudgedEpoch[] = [];
     while (this.#open.length > 0 && this.#open[0]!.endMs < endedBeforeMs) {
@@ -83,7 +83,7 @@ export class OpenEpochs {
     return this.#open.some((epoch) => epoch.arm === arm);
   }
 
-  /** The highest ln(mean cost/mean reference) so far of an arm's epochs, each less what chance may add to it. */
+  /** The highest ln(mean cost/mean reference) so far of an arm's epochs, each less its possible random error. */
   worstSoFar(arm: Arm): number {
     let worst = Number.NEGATIVE_INFINITY;
     for (const { arm: own, all } of this.#open) {
@@ -93,7 +93,7 @@ export class OpenEpochs {
     return worst;
   }
 
-  /** Drop an arm's epochs: what it stands for has changed. */
+  /** Drops an arm's epochs after a change of what it stands for. */
   forget(arm: Arm): void {
     for (let i = this.#open.length - 1; i >= 0; i--) if (this.#open[i]!.arm === arm) this.#open.splice(i, 1);
   }

@@ -1,7 +1,10 @@
 import type { PredictedAndObserved } from './cost-model.js';
 import type { ShownAdaptation } from './shown-adaptation.js';
 
-/** What an operator asks first, one sentence each: who decides and why, how good the predictions are, what it gains, what matters. */
+/**
+ * An operator's first questions, one sentence each: the active arm and its reason, the quality of the predictions, the
+ * gain, and the important terms.
+ */
 export function adaptationInWords(shown: Omit<ShownAdaptation, 'inWords'>): string[] {
   if (shown.mode === 'off') return ['Adaptation is off: the configured weights decide and nothing is learned.'];
   return [whoDecides(shown), predictions(shown), comparison(shown), terms(shown), ...slowEndpoints(shown)].filter(

@@ -4,38 +4,38 @@ import { type JudgedEpoch, OpenEpochs } from './epochs.js';
 import type { RequestCost } from './request-cost.js';
 
 /**
- * shadow: the configured weights decide · canary: learned costs decide at most half of the time · active: nearly always ·
- * fallback: the configured weights decide again, for a while
+ * shadow: the configured weights drive the picks · canary: learned costs drive them at most half of the time · active:
+ * learned costs drive them nearly always · fallback: the configured weights drive them again, for a while
  */
 export type GuardState = 'shadow' | 'canary' | 'active' | 'fallback';
 
-/** What one arm's epochs came to, in ln(cost/reference). */
+/** Results of one arm's epochs, in ln(cost/reference). */
 export interface ArmRecord extends Estimate {
   readonly epochs: number;
 }
 
-/** What the guard is told at every tick. */
+/** Input of the guard at every tick. */
 export interface Evidence {
   /** Samples learned from since the model was reset. */
   readonly labels: number;
-  /** Rank correlation of predicted and observed times to first output; undefined = cannot be told. */
+  /** Rank correlation of predicted and observed times to first output; undefined = cannot be computed. */
   readonly correlation: number | undefined;
   /** Median of ln(observed/predicted). */
   readonly bias: number | undefined;
-  /** Share of finished requests that could be learned from; undefined = too few to tell. */
+  /** Share of finished requests that were usable as samples; undefined = too few requests. */
   readonly sampledShare: number | undefined;
-  /** All coefficients are finite and above 0 where they must be. */
+  /** Whether all coefficients are finite and positive where they must be. */
   readonly sound: boolean;
-  /** Requests wait on every endpoint, since so many milliseconds. */
+  /** Milliseconds for which requests have waited on every endpoint. */
   readonly overloadedMs: number;
-  /** 90th percentiles of the time to the end and to the first output; undefined = unknown. */
+  /** 90th percentiles of the times to the end and to the first output; undefined = unknown. */
   readonly durationMs: number | undefined;
   readonly firstOutputMs: number | undefined;
   /** Samples per millisecond. */
   readonly sampleRate: number;
 }
 
-/** A change that is worth a line in the log. */
+/** A change of state for the log. */
 export interface Transition {
   readonly from: GuardState;
   readonly to: GuardState;
@@ -44,23 +44,23 @@ export interface Transition {
 
 const UNCHANGED = { epoch: false, transition: undefined, judged: [] } as const;
 
-/** Share of the epochs in which learned costs decide, once they are trusted. */
+/** Share of the epochs with learned costs in the state `active`. */
 const ACTIVE_SHARE = 0.95;
-/** Once this many epochs are in and nothing was lost, two epochs in a hundred are enough to compare with. */
+/** The same share after enough epochs without a loss: 2 % of the epochs suffice for the comparison. */
 const STABLE_SHARE = 0.98;
 const STABLE_EPOCHS = 30;
-/** Losses within so many epochs' budget are risked at once: otherwise nothing could ever be tried. */
+/** Epochs whose loss budget is available at once. Without it no first try would be possible. */
 const SLACK_EPOCHS = 5;
-/** The budget looks back over about a hundred epochs, so that a long calm time does not pay for a bad one. */
+/** Fading of the budget per epoch (about a hundred epochs), so that a long calm time does not pay for a bad one. */
 const BUDGET_FADE = 0.99;
-/** Epochs of the learned arm before it may become active. */
+/** Minimum of epochs of the learned arm before the state `active`. */
 const EPOCHS_MIN = 2;
 /**
- * Worse beyond chance, in half widths of the interval of 95 %. A try is given up lightly, since it comes again and what it
- * scatters over the caches costs for long; what has been proven is given up when chance would do it once in 400 times.
+ * Thresholds for stopping, in half widths of the 95 % interval. A canary stops early: it will be repeated, and its
+ * cache misses are expensive. An active model stops only at p < 1/400.
  */
 const BEYOND_CHANCE = { canary: 1, active: 1.5 } as const;
-/** The end of an epoch that costs so much more than the last one of the configured weights is not waited for. */
+/** Log cost ratio to the last configured epoch at which an epoch is stopped before its end. */
 const ALARMING = Math.log(1.35);
 const CORRELATION_MIN = 0.1;
 const BIAS_SAMPLES_MIN = 300;
@@ -69,14 +69,15 @@ const SAMPLED_MIN = 0.5;
 const OVERLOAD_MS = 30_000;
 const EPOCH_REQUESTS_MIN = 200;
 const PAUSE_EPOCHS_MAX = 12;
-/** An epoch is at most this many times the configured one, however few requests come. */
+/** Bound on the length of an epoch, as a factor on the configured one, for pools with few requests. */
 const EPOCH_FACTOR_MAX = 15;
 
 /**
- * Decides, epoch by epoch, whether learned costs may drive: first nowhere, then in turn with the configured weights as far as
- * the budget goes, then nearly always, and not at all for a while when they are worse or the model is not to be trusted.
- * Whole epochs are given to one arm and compared in time, because arms that share endpoints spoil each other's results
- * (Bojinov et al. 2009.00148; 2110.00118). Time is an argument; the guard has no clock and no timer.
+ * Decides epoch by epoch whether learned costs drive the picks. At first they do not, then in turn with the configured
+ * weights as far as the loss budget allows, then nearly always. They are stopped for a while when they are worse or the
+ * model is unreliable. Whole epochs belong to one arm and are compared in time, because arms that share endpoints spoil
+ * each other's results (Bojinov et al. 2009.00148; 2110.00118). Time is an argument; the guard has no clock and no
+ * timer.
  */
 export class Guard {
   readonly #settings: GuardSettings;
@@ -89,24 +90,25 @@ export class Guard {
   #arm: Arm;
   #epoch = 1;
   #epochEndsMs: number | undefined;
-  /** out: has begun, and its requests are not all back. */
+  /** out: the probe has started and some of its requests are still running. */
   #probe: 'due' | 'out' | 'over' = 'due';
   /** Arms of the rest of a pair. */
   #turns: Arm[] = [];
   #learnedEpochs = 0;
   #epochs = 0;
-  /** What the tries before the last fallback may have lost. */
+  /** Possible loss of the tries before the last fallback. */
   #lostBefore = 0;
   #fallbacks = 0;
   #resumeMs = 0;
   #standsAside = false;
-  /** Why the configured weights decide, as the last look at the evidence or the last choice of an arm found it. */
+  /** Reason why the configured weights are active, for the debug page. */
   #hindrance = 'nothing has been learned yet';
   #alarmed = '';
 
   /**
    * @param random uniform in [0, 1)
-   * @param rotates the learned arm may decide otherwise in every epoch: then each begins with a burn-in, also without a guard
+   * @param rotates whether the learned arm may differ from epoch to epoch. Each epoch then starts with a burn-in, also
+   * without a guard
    */
   constructor(mode: AdaptationMode, settings: GuardSettings, random: () => number, rotates = false) {
     this.#rotates = rotates;
@@ -121,22 +123,22 @@ export class Guard {
     return this.#state;
   }
 
-  /** Who decides now. */
+  /** The active arm. */
   get arm(): Arm {
     return this.#arm;
   }
 
-  /** Number of the epoch under way, which the samples of its requests carry; 1 … 2^24 - 1, then from 1 again. */
+  /** Number of the present epoch, which its samples carry; 1 … 2^24 - 1, then from 1 again. */
   get epoch(): number {
     return this.#epoch;
   }
 
-  /** The pool is overloaded and the configured weights decide until it is no more. */
+  /** Whether the configured weights are active because the pool is overloaded. */
   get standsAside(): boolean {
     return this.#standsAside;
   }
 
-  /** Why the configured weights decide at `nowMs`, in plain words; undefined while learned costs do. */
+  /** Reason why the configured weights are active at `nowMs`; undefined while learned costs are. */
   why(nowMs: number): string | undefined {
     if (this.#arm === 'learned') return undefined;
     if (this.#mode === 'off') return 'adaptation is off';
@@ -165,20 +167,21 @@ export class Guard {
     return this.#comparison.gap;
   }
 
-  /** Share of the loss budget that has been risked, 0 … 1 and above; learned costs decide only below 1. */
+  /** Risked share of the loss budget, 0 … 1 and above; learned costs are active only below 1. */
   get risked(): number {
     return this.#loss(this.#learnedEpochs) / this.#allowance;
   }
 
-  /** A request that was decided in `epoch` came to this. */
+  /** Adds the cost of a request that was decided in `epoch`. */
   note(epoch: number, decidedAtMs: number, cost: RequestCost): void {
     this.#open.note(epoch, decidedAtMs, cost);
   }
 
   /**
-   * Go on to `nowMs`; `gather` is asked only when the guard has something to decide.
-   * @returns what has changed: `epoch` when a new one began (arm and number may differ), `transition` when the state did,
-   * and the epochs whose results have come in
+   * Advances to `nowMs`; `gather` is called only when the guard has something to decide.
+   * @returns the changes: `epoch` when a new one began (arm and number may differ), `transition` at a new state, and
+   * the epochs
+   * whose results have arrived
    */
   tick(
     nowMs: number,
@@ -230,14 +233,14 @@ export class Guard {
     return undefined;
   }
 
-  /** Whether learned costs may be tried; why not is kept. */
+  /** Whether learned costs may be tried; keeps the reason when they may not. */
   #clear(evidence: Evidence): boolean {
     const obstacle = this.#obstacle(evidence);
     if (obstacle !== undefined) this.#hindrance = obstacle;
     return obstacle === undefined;
   }
 
-  /** Why learned costs may not be tried yet. */
+  /** Reason why learned costs may not be tried yet. */
   #obstacle(evidence: Evidence): string | undefined {
     const { labels, correlation } = this.#settings;
     if (evidence.labels < labels) return `${evidence.labels} of ${labels} requests that have to be learned from first`;
@@ -247,7 +250,7 @@ export class Guard {
     return this.#alarm(evidence);
   }
 
-  /** Why the model is not to be trusted. */
+  /** Reason why the model is unreliable. */
   #alarm({ sound, labels, correlation, bias, sampledShare }: Evidence): string | undefined {
     if (!sound) return 'a coefficient is not a number or out of range';
     if (labels >= this.#settings.labels && correlation !== undefined && correlation < CORRELATION_MIN) {
@@ -262,7 +265,7 @@ export class Guard {
     return undefined;
   }
 
-  /** The learned costs are worse beyond chance. */
+  /** Reason when the learned costs are significantly worse. */
   #worse(state: 'canary' | 'active'): string | undefined {
     const { gap, latest } = this.#comparison;
     const excess = latest === undefined ? 0 : this.#open.worstSoFar('learned') - latest;
@@ -314,7 +317,7 @@ export class Guard {
     if (this.#mode === 'always') return 'learned';
     if (!this.#driving || this.#standsAside) return 'static';
     const turn = this.#turn();
-    // Conservative rule (after Kazerouni et al. 1611.06426): the loss that is possible so far must fit the budget.
+    // Conservative rule (after Kazerouni et al. 1611.06426): the possible loss so far must fit the budget.
     const fits = this.#loss(this.#learnedEpochs + 1) <= this.#allowance;
     this.#hindrance = fits
       ? 'it is the turn of the configured weights, to compare with'
@@ -323,8 +326,8 @@ export class Guard {
   }
 
   /**
-   * A try begins with a short probe, whose requests are waited for; then come pairs of one epoch each, in random order
-   * (randomised blocks), so that a trend favours neither.
+   * Next arm of a try. It begins with a short probe, whose requests must end first. Pairs of one epoch each follow in
+   * random order (randomised blocks), so that a trend favours neither arm.
    */
   #turn(): Arm {
     if (this.#state === 'canary') {
@@ -339,7 +342,7 @@ export class Guard {
     return this.#random() < share ? 'learned' : 'static';
   }
 
-  /** What `epochs` of the learned arm, and the tries before, may have lost at most, in epochs of the configured weights. */
+  /** Upper bound on the loss of `epochs` of the learned arm and of earlier tries, in epochs of the configured weights. */
   #loss(epochs: number): number {
     const { mean, halfWidth } = this.#comparison.gap;
     return this.#lostBefore + epochs * Math.max(0, Math.expm1(mean + halfWidth));
@@ -349,7 +352,7 @@ export class Guard {
     return this.#settings.budget * (this.#epochs + SLACK_EPOCHS);
   }
 
-  /** Long enough for two long requests and for two hundred, give or take a quarter so that nothing keeps step with it. */
+  /** Length of an epoch: enough for two long requests and for two hundred requests, varied by a quarter against resonance. */
   #epochLength({ durationMs, sampleRate }: Evidence): number {
     const { epochMs } = this.#settings;
     const forRequests = sampleRate > 0 ? EPOCH_REQUESTS_MIN / sampleRate : epochMs;
@@ -357,7 +360,7 @@ export class Guard {
     return Math.min(wanted, EPOCH_FACTOR_MAX * epochMs) * (0.75 + 0.5 * this.#random());
   }
 
-  /** How long to wait for the last requests of an epoch. */
+  /** Time for the last requests of an epoch to end. */
   #grace({ durationMs }: Evidence): number {
     return Math.min(2 * (durationMs ?? 0), EPOCH_FACTOR_MAX * this.#settings.epochMs);
   }

@@ -1,21 +1,21 @@
 import type { ProjectionSums } from '../core/coefficients.js';
 
-/** Sampled decisions that the fit looks back over. */
+/** Sampled decisions in the memory of the fit. */
 const MEMORY = 512;
-/** Decisions before anything moves. */
+/** Minimum of decisions before the weights move. */
 const SAMPLES_MIN = 64;
-/** Pull towards the weights of before, as a share of the mean product of a column with itself. */
+/** Pull towards the present weights, as a share of the mean square of a column. */
 const INERTIA = 0.05;
 const SWEEPS = 30;
-/** A weight changes by at most this share per second. */
+/** Bound on the change of a weight per second, as a share. */
 const CHANGE_MAX = 0.1;
-/** Share of the sum that every weight keeps, so that it can be seen and come back. */
+/** Minimum share of the sum for every weight, so that its effect stays visible and it can grow again. */
 const SHARE_MIN = 0.005;
 
 /**
- * Weights for a profile's own scorers that come nearest to marginal cost: the least squares fit of Σ weight × score to
- * -cost over the last sampled decisions, each centred over its candidates. Weights are at least 0, move slowly, and keep
- * the sum of the configured ones, since only their proportions decide.
+ * Weights of a profile's own scorers that come closest to marginal cost: the least squares fit of Σ weight × score to
+ * -cost over the last sampled decisions, each centred over its candidates. Weights are at least 0 and move slowly.
+ * Their sum stays that of the configured ones, because only the proportions matter.
  */
 export class Projection {
   readonly #configured: readonly number[];
@@ -39,12 +39,12 @@ export class Projection {
     return this.#weights;
   }
 
-  /** Decisions that the weights rest on. */
+  /** Number of decisions behind the weights. */
   get samples(): number {
     return this.#samples;
   }
 
-  /** Take in what was summed up since the last call, `seconds` ago, and move the weights. */
+  /** Adds the sums since the last call, `seconds` ago, and moves the weights. */
   update(sums: ProjectionSums, seconds: number): void {
     const before = this.#before;
     this.#before = sums;
@@ -53,7 +53,7 @@ export class Projection {
     if (this.#samples >= SAMPLES_MIN) this.#move(this.#fit(), seconds);
   }
 
-  /** Back to the configured weights. */
+  /** Resets to the configured weights. */
   reset(): void {
     this.#weights = [...this.#configured];
     this.#products.fill(0);
@@ -74,7 +74,7 @@ export class Projection {
     }
   }
 
-  /** Coordinate descent on wᵀGw + 2 wᵀh + ε‖w - w₀‖², w ≥ 0, where w₀ are the weights of now, brought to the scale of cost. */
+  /** Coordinate descent on wᵀGw + 2 wᵀh + ε‖w - w₀‖², w ≥ 0, where w₀ are the present weights on the scale of cost. */
   #fit(): number[] {
     const size = this.#size;
     let trace = 0;
@@ -94,7 +94,7 @@ export class Projection {
     return fitted;
   }
 
-  /** Factor that brings weights of these proportions nearest to cost; 0 when they point away from it. */
+  /** Factor that brings weights of these proportions closest to cost; 0 when they point away from it. */
   #scaleOf(weights: readonly number[]): number {
     let along = 0;
     let squared = 0;

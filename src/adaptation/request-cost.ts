@@ -1,20 +1,21 @@
 import type { CostModelSettings } from '../config/adaptation.js';
 import type { TrainingSample } from '../core/training-sample.js';
 
-/** What one request came to, and what a request of its kind should come to on an idle endpoint; both in targets. */
+/** Cost of one request, and expected cost of such a request on an idle endpoint; both in units of the targets. */
 export interface RequestCost {
   readonly cost: number;
   readonly reference: number;
   readonly promptTokens: number;
 }
 
-/** Times beyond this many targets are all the same: the request has failed its user. */
+/** Bound on a time in targets: beyond it the request has failed its user. */
 const COST_MAX = 20;
 
 /**
- * Cost of a finished request for the guard: times in units of their targets, failed ones as the worst. The reference, by the
- * assumed coefficients and the best cache there was, takes length and mix of requests out of the comparison.
- * Undefined for a request that says nothing: the client left, was refused, or was answered by somebody else.
+ * Cost of a finished request for the guard: times in units of their targets; a failed request counts as the worst. The
+ * reference is computed from the assumed coefficients and the best cache of any candidate, which takes the length and
+ * mix of requests out of the comparison. Undefined for a request without evidence: cancelled, refused, or answered by
+ * another endpoint.
  */
 export function requestCost(sample: TrainingSample, settings: CostModelSettings): RequestCost | undefined {
   const { firstOutputTargetMs, perTokenTargetMs, prior } = settings;
@@ -30,7 +31,7 @@ export function requestCost(sample: TrainingSample, settings: CostModelSettings)
   return { cost: first + Math.min(sample.perTokenMs / perTokenTargetMs, COST_MAX), reference: both, promptTokens };
 }
 
-/** An answer in one piece, against the target of all its parts together; twice, as the other has two parts. */
+/** Cost of an answer in one piece: its time against the target of all parts, counted twice like the two parts of a stream. */
 function wholeCost(sample: TrainingSample, settings: CostModelSettings, firstMs: number): RequestCost | undefined {
   const { firstOutputTargetMs, perTokenTargetMs, prior } = settings;
   const output = sample.outputTokens;

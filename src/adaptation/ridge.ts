@@ -1,6 +1,6 @@
 import { RidgeEquations, relativeWeight } from '../core/ridge-equations.js';
 
-/** One coefficient of a model: what it is taken to be, where it must lie, and how many observations that is worth. */
+/** One coefficient of a model: prior, range, and weight of the prior in observations. */
 export interface RidgeTerm {
   readonly prior: number;
   readonly low: number;
@@ -9,9 +9,9 @@ export interface RidgeTerm {
   readonly anchor: number;
 }
 
-/** All that an estimator has learned, as plain data. */
+/** Learned state of an estimator as plain data. */
 export interface RidgeState {
-  /** Rows of A, one after the other. */
+  /** Rows of A, concatenated. */
   readonly matrix: readonly number[];
   readonly vector: readonly number[];
   readonly count: number;
@@ -26,7 +26,7 @@ const SOFTENED_SWEEPS = 20;
  */
 export class AnchoredRidge {
   readonly #equations: RidgeEquations;
-  /** Predictions below this count as this, so that tiny ones do not get all the weight. */
+  /** Lower bound of a prediction in the weights, so that tiny ones do not get all the weight. */
   readonly #floor: number;
   readonly #anchors: Float64Array;
   readonly #priors: Float64Array;
@@ -40,7 +40,7 @@ export class AnchoredRidge {
     this.reset();
   }
 
-  /** Coefficients now; each within its bounds. The array belongs to the estimator. */
+  /** Present coefficients, each within its bounds. The array belongs to the estimator. */
   get theta(): Readonly<Float64Array> {
     return this.#equations.theta;
   }
@@ -55,9 +55,9 @@ export class AnchoredRidge {
   }
 
   /**
-   * Take in one observation. Values that are not finite are ignored.
-   * @param forget λ in (0, 1): weight that everything older keeps
-   * @param weight below 1 for an observation that is known less well
+   * Learns from one observation. Values that are not finite are ignored.
+   * @param forget λ in (0, 1): factor on the weight of older observations
+   * @param weight below 1 for a less certain observation
    */
   learn(x: readonly number[], y: number, forget: number, weight = 1): void {
     if (!Number.isFinite(y) || !x.every(Number.isFinite)) return;
@@ -70,14 +70,14 @@ export class AnchoredRidge {
     this.#equations.solve();
   }
 
-  /** Believe only `share` of what was learned, and the prior for the rest: something has changed. */
+  /** Keeps `share` of the learned state and takes the prior for the rest, after a change. */
   soften(share: number): void {
     this.#equations.fade(share);
     this.#equations.pull(1 - share, this.#anchors, this.#priors);
     this.#equations.solve(SOFTENED_SWEEPS);
   }
 
-  /** Back to the prior. */
+  /** Resets to the prior. */
   reset(): void {
     this.#equations.begin(1, this.#anchors, this.#priors);
     this.#equations.theta.set(this.#priors);
@@ -90,8 +90,8 @@ export class AnchoredRidge {
   }
 
   /**
-   * Go on from a saved state, of which `share` is still believed.
-   * @returns false, and stays as it is, when the state does not fit
+   * Continues from a saved state with `share` of its weight.
+   * @returns false, without a change, when the state does not fit
    */
   restore(state: RidgeState, share: number): boolean {
     const { matrix, vector, count } = state;

@@ -3,26 +3,27 @@ interface Played {
   sum: number;
 }
 
-/** Weight that an epoch keeps with every later one. */
+/** Factor on the weight of an epoch per later epoch. */
 const KEPT = 0.97;
-/** How much a rule that was seldom played is given the benefit of the doubt. */
+/** Weight of the uncertainty bonus of a rarely chosen rule. */
 const CURIOSITY = 0.3;
-/** How fast the result that rewards are measured against follows. */
+/** Step of the running mean from which rewards are measured. */
 const FOLLOW = 0.2;
 
-/** What is known of a rule: epochs that it decided, older ones counting less, and its mean reward. */
+/** State of a rule: number of its epochs, older ones counting less, and their mean reward. */
 export interface RuleRecord {
   readonly epochs: number;
   readonly reward: number;
 }
 
 /**
- * Chooses one of a few rules for every epoch by what it came to of late: discounted upper confidence bounds (Garivier and
- * Moulines 2008, 0805.3415). The reward of an epoch is how far its ln(cost/reference) lies below that of the epochs before.
+ * Chooses one of a few rules for every epoch by its recent results: discounted upper confidence bounds (Garivier and
+ * Moulines 2008, 0805.3415). The reward of an epoch is how far its ln(cost/reference) lies below that of the previous
+ * epochs.
  */
 export class RuleChoice {
   readonly #played: readonly Played[];
-  /** Rules whose first epoch has begun, be it judged or not. */
+  /** Rules whose first epoch has begun. */
   readonly #tried = new Set<number>();
   #usual: number | undefined;
 
@@ -34,7 +35,7 @@ export class RuleChoice {
     return this.#played.map(({ count, sum }) => ({ epochs: count, reward: count === 0 ? 0 : sum / count }));
   }
 
-  /** Number of the rule for the next epoch: first each once, then the one that may be the best. */
+  /** Number of the rule for the next epoch: first each rule once, then the one with the highest upper bound. */
   choose(): number {
     const untried = this.#played.findIndex((_, rule) => !this.#tried.has(rule));
     if (untried >= 0) {
@@ -42,14 +43,14 @@ export class RuleChoice {
       return untried;
     }
     const all = this.#played.reduce((sum, { count }) => sum + count, 0);
-    // A rule that was tried and not judged yet has nothing to show.
+    // A rule without a judged epoch has no value yet.
     const promise = this.#played.map(({ count, sum }) =>
       count === 0 ? Number.NEGATIVE_INFINITY : sum / count + CURIOSITY * Math.sqrt(Math.log(1 + all) / count),
     );
     return Math.max(0, promise.indexOf(Math.max(...promise)));
   }
 
-  /** An epoch of a rule came to this ln(cost/reference). */
+  /** Adds the ln(cost/reference) of an epoch of a rule. */
   note(rule: number, result: number): void {
     const played = this.#played[rule];
     if (played === undefined || !Number.isFinite(result)) return;

@@ -2,15 +2,15 @@ import { z } from 'zod';
 import type { CostModelSettings } from '../config/adaptation.js';
 import type { CostModelState } from './cost-model.js';
 
-/** What was learned, as it is kept in a file. */
+/** Learned state as stored in a file. */
 export interface SavedState {
   readonly savedAtMs: number;
   readonly model: CostModelState;
 }
 
-/** Rises when a file of before means something else. */
+/** Version of the format; raised when older files would be misread. */
 const VERSION = 1;
-/** Half of what was learned is believed when it is this old. */
+/** Age at which a saved state has half of its weight. */
 const HALF_LIFE_MS = 6 * 3_600_000;
 
 const ridge = z.strictObject({
@@ -21,7 +21,7 @@ const ridge = z.strictObject({
 const file = z.strictObject({
   version: z.literal(VERSION),
   savedAtMs: z.number(),
-  /** The assumptions that the estimators are anchored to: with others the numbers mean something else. */
+  /** Prior of the estimators. With another prior the numbers have another meaning. */
   prior: z.record(z.string(), z.number()),
   model: z.strictObject({ firstOutput: ridge, perToken: ridge, outputTokens: z.number() }),
 });
@@ -32,8 +32,8 @@ export function encodeState(model: CostModelState, { prior }: CostModelSettings,
 }
 
 /**
- * Read a file's text.
- * @throws with a few words when it is no state, of another version, or does not fit the settings
+ * Reads a file's text.
+ * @throws with a short reason when it is no state, has another version, or does not fit the settings
  */
 export function decodeState(text: string, { prior }: CostModelSettings): SavedState {
   let data: unknown;
@@ -51,7 +51,7 @@ export function decodeState(text: string, { prior }: CostModelSettings): SavedSt
   return { savedAtMs: parsed.data.savedAtMs, model: parsed.data.model };
 }
 
-/** Share of a saved state that is still believed, 0 … 1. */
+/** Weight of a saved state by its age, 0 … 1. */
 export function believed({ savedAtMs }: SavedState, nowMs: number): number {
   return 0.5 ** (Math.max(0, nowMs - savedAtMs) / HALF_LIFE_MS);
 }

@@ -1,26 +1,29 @@
 import type { CostTerm } from '../core/coefficients.js';
 import type { AdapterReport } from './adapter.js';
 
-/** What the learned costs amount to as weights of the usual scorers: cost, in targets, of one unit of what each looks at. */
+/** The learned costs as weights of the usual scorers: cost in targets of one unit of each scorer's subject. */
 export interface EffectiveWeights {
-  /** 1,000 tokens that are not cached, on an endpoint at rest, their price to others included. */
+  /** 1,000 uncached tokens on an idle endpoint, the delay of other requests included. */
   readonly context: number;
-  /** 1,000 tokens of others that are to be prefilled first. */
+  /** 1,000 tokens of other requests that are prefilled first. */
   readonly queue: number;
-  /** One request that the engine has waiting. */
+  /** One request in the engine's queue. */
   readonly waiting: number;
-  /** One more running request of the usual length. */
+  /** One more running request of average length. */
   readonly activeRequest: number;
   /** 100,000 tokens held in the KV cache. */
   readonly kvTokens: number;
 }
 
-/** A report with the names of the endpoints and in the words of the documentation. */
+/** A report with the endpoints' names and the terms of the documentation. */
 export interface ShownAdaptation extends Omit<AdapterReport, 'endpoints' | 'inactive'> {
-  /** The most important of it as sentences. */
+  /** Summary of the report as sentences. */
   readonly inWords: readonly string[];
   readonly effectiveWeights: EffectiveWeights;
-  /** Terms that have told endpoints apart in less than one percent of the decisions for five minutes, and who looks at them. */
+  /**
+   * Terms that distinguished endpoints in less than 1 % of the decisions for five minutes, and the scorers of their
+   * subject.
+   */
   readonly inactive: readonly { readonly term: CostTerm; readonly scorers: readonly string[] }[];
   readonly endpoints: readonly { readonly endpoint: string; readonly speed: number; readonly reliability: number }[];
 }

@@ -1,4 +1,4 @@
-/** The last values of a series, as many as fit. */
+/** The last values of a series, up to a capacity. */
 export class Window {
   readonly #values: Float64Array;
   #count = 0;
@@ -15,12 +15,12 @@ export class Window {
     this.#values[this.#count++ % this.#values.length] = value;
   }
 
-  /** In no particular order but the same for windows that were filled together. */
+  /** In arbitrary order, which is equal for windows that were filled together. */
   values(): Float64Array {
     return this.#values.slice(0, this.count);
   }
 
-  /** Value below which `share` of the values lie; undefined when there are none. */
+  /** Value below which `share` of the values lie; undefined without values. */
   quantile(share: number): number | undefined {
     if (this.count === 0) return undefined;
     const sorted = this.values().sort();

@@ -8,9 +8,11 @@ import { readCertificate, selfSignedCertificate } from '../ingress/certificate.j
 import type { TlsMaterial } from '../ingress/transport.js';
 import { createLogger, type Logger, type LogOptions } from '../operations/log.js';
 import { OPEN_METRICS_WARNING } from '../operations/telemetry/metrics-server.js';
+import type { KubernetesCluster } from '../picker/control/kubernetes-cluster.js';
 import { Picker } from '../picker/picker.js';
 import type { PickerOptions } from '../picker/picker-options.js';
-import { requireDiscovery, type ServeFlags } from './flags.js';
+import type { EndpointSource } from '../pool/discovery/kubernetes/kubernetes.js';
+import { type ServeFlags, sourceOfEndpoints } from './flags.js';
 import { pluginRegistry } from './plugin-registry.js';
 import { everyAddress } from './port.js';
 
@@ -37,15 +39,20 @@ export async function createPicker(
   try {
     const { modules, registry } = await pluginRegistry(flags.plugin);
     const configuration = loadConfiguration(configurationSource(flags), loadOptions(flags, registry));
-    requireDiscovery(flags, configuration.discovery !== undefined);
+    const source = sourceOfEndpoints(flags, configuration.discovery !== undefined);
     const logOptions: LogOptions = { verbosity: flags.v, zapLogLevel: flags.zapLogLevel, zapEncoder: flags.zapEncoder };
     const log = createLogger(logOptions);
     for (const warning of [...flags.warnings, ...configuration.warnings]) log.warn(warning);
-    if (flags.metricsEndpointAuth && !flags.metricsClientCaFile) log.warn(OPEN_METRICS_WARNING);
+    if (source === 'configuration' && flags.metricsEndpointAuth && !flags.metricsClientCaFile) {
+      log.warn(OPEN_METRICS_WARNING);
+    }
+    const kubernetes = source === 'configuration' ? undefined : await clusterOf(flags, source, log);
     const given = await fromFlags(flags);
     return {
       picker: new Picker({
         ...given,
+        kubernetes,
+        ...(kubernetes === undefined ? {} : { poolName: poolNameOf(flags) }),
         configuration,
         followed: followedConfiguration(flags, registry),
         pluginModules: modules,
@@ -62,6 +69,28 @@ export async function createPicker(
   }
 }
 
+/** The cluster that the endpoints come from. Nothing of it is loaded without. */
+async function clusterOf(flags: ServeFlags, source: EndpointSource, log: Logger): Promise<KubernetesCluster> {
+  const { KubernetesCluster: Cluster } = await import('../picker/control/kubernetes-cluster.js');
+  if (source.kind === 'selector' && flags.podName === undefined) {
+    log.warn('POD_NAME is not set: the pool is called "epp" in the metrics and in the lease');
+  }
+  const settings = {
+    namespace: flags.poolNamespace || undefined,
+    source,
+    poolName: poolNameOf(flags),
+    election: flags.haEnableLeaderElection,
+    reviews: flags.metricsEndpointAuth,
+    podName: flags.podName,
+  };
+  return new Cluster(settings, log);
+}
+
+/** The pool's name, else that of the Deployment that the picker's own pod belongs to. */
+function poolNameOf({ poolName, podName }: ServeFlags): string {
+  return poolName || /^(.+)-[a-z0-9]+-[a-z0-9]+$/.exec(podName ?? '')?.[1] || 'epp';
+}
+
 function configurationSource({ configFile, configText }: ServeFlags): ConfigurationSource {
   return { file: configFile, text: configText };
 }
@@ -71,25 +100,26 @@ function loadOptions({ allowExperimentalPlugins }: ServeFlags, registry: LoadOpt
 }
 
 function followedConfiguration(flags: ServeFlags, registry: LoadOptions['registry']): PickerOptions['followed'] {
-  if (!flags.configFile || !flags.watchConfig) return undefined;
-  return { file: flags.configFile, load: loadOptions(flags, registry) };
+  if (!flags.configFile) return undefined;
+  return { file: flags.configFile, watched: flags.watchConfig, load: loadOptions(flags, registry) };
 }
 
 type FromFlags = Omit<
   PickerOptions,
-  'configuration' | 'followed' | 'pluginModules' | 'shardThreads' | 'log' | 'logOptions' | 'failed'
+  'kubernetes' | 'configuration' | 'followed' | 'pluginModules' | 'shardThreads' | 'log' | 'logOptions' | 'failed'
 >;
 
 async function fromFlags(flags: ServeFlags): Promise<FromFlags> {
   return {
     host: await everyAddress(),
     transport: flags.transport,
+    socket: socketFile(flags),
     grpcPort: flags.grpcPort,
     healthPort: flags.grpcHealthPort,
     metricsPort: flags.metricsPort,
     metricsTls: metricsTls(flags),
     tls: flags.secureServing ? await servingTls(flags) : undefined,
-    certificateFolder: flags.enableCertReload ? flags.certPath || undefined : undefined,
+    certificate: flags.certPath ? { folder: flags.certPath, watched: flags.enableCertReload } : undefined,
     maxReceiveBytes: flags.grpcMaxRecvMsgSize ?? DEFAULT_MESSAGE_BYTES,
     maxSendBytes: flags.grpcMaxSendMsgSize ?? Number.MAX_SAFE_INTEGER,
     poolName: flags.poolName || 'default',
@@ -104,6 +134,7 @@ async function fromFlags(flags: ServeFlags): Promise<FromFlags> {
     emitScores: flags.emitEndpointScores,
     ignoreSubset: flags.disableEndpointSubsetFilter,
     requireModelMatch: flags.requireModelMatch,
+    lameDuckMs: flags.lameDuck,
     ejection: !flags.disableEndpointEjection,
     allowProfileHeader: flags.allowProfileHeader,
     refreshMetricsMs: flags.refreshMetricsInterval,
@@ -113,6 +144,10 @@ async function fromFlags(flags: ServeFlags): Promise<FromFlags> {
     version: packageVersion(),
     commit: process.env.POINTSMAN_COMMIT ?? 'unknown',
   };
+}
+
+function socketFile({ grpcSocket, grpcSocketMode, grpcSocketOwner }: ServeFlags): PickerOptions['socket'] {
+  return grpcSocket === undefined ? undefined : { path: grpcSocket, mode: grpcSocketMode, owner: grpcSocketOwner };
 }
 
 async function servingTls(flags: ServeFlags): Promise<TlsMaterial> {

@@ -1,6 +1,7 @@
 import { didYouMean } from '../config/nearest-name.js';
 import { parseQuantity } from '../config/quantity.js';
 import { DURATION_EXPECTED, parseDuration } from '../scheduling/duration.js';
+import { BadSelector, parseSelector as readSelector } from '../scheduling/screeners/selector-text.js';
 import { OPENSSL_CIPHERS } from './cipher-suites.js';
 import { FlagError } from './flag-error.js';
 
@@ -114,6 +115,25 @@ export function parseTargetPorts(text: string, flag: string, previous: readonly 
   return ports;
 }
 
+const POOL_GROUPS = ['inference.networking.k8s.io', 'inference.networking.x-k8s.io'];
+
+export function parsePoolGroup(text: string, flag: string): string {
+  if (POOL_GROUPS.includes(text)) return text;
+  return refuse(flag, `expected ${POOL_GROUPS.join(' or ')}`, text);
+}
+
+/** A label selector in the grammar of Kubernetes. */
+export function parseSelector(text: string, flag: string): string {
+  if (text === '') return text;
+  try {
+    readSelector(text);
+    return text;
+  } catch (error) {
+    if (!(error instanceof BadSelector)) throw error;
+    return refuse(flag, `${error.message}, at character ${text.indexOf(error.rule) + 1}`, text);
+  }
+}
+
 /** A zap log level: a name, or a positive number for a verbosity. */
 export function parseZapLevel(text: string, flag: string): string {
   const names = ['debug', 'info', 'error', 'panic'];
@@ -126,4 +146,34 @@ export function parseMovedMetric(_text: string, flag: string): undefined {
   throw new FlagError(
     `--${flag} is no longer supported: set engineConfigs of the core-metrics-extractor plugin instead`,
   );
+}
+
+/** Longest path of a Unix domain socket on Linux (unix(7)). */
+const SOCKET_PATH_BYTES_MAX = 107;
+
+/** Path of a Unix domain socket. */
+export function parseSocketPath(text: string, flag: string): string | undefined {
+  if (text === '') return undefined;
+  if (!text.startsWith('/')) return refuse(flag, 'expected a path from the root, such as /run/pointsman.sock', text);
+  if (Buffer.byteLength(text) <= SOCKET_PATH_BYTES_MAX) return text;
+  return refuse(flag, `expected at most ${SOCKET_PATH_BYTES_MAX} bytes`, text);
+}
+
+/** Permissions of a file in octal digits. */
+export function parseFileMode(text: string, flag: string): number {
+  return /^0?[0-7]{3}$/.test(text) ? Number.parseInt(text, 8) : refuse(flag, 'expected a mode such as 0660', text);
+}
+
+/** User and group of a file. */
+export interface FileOwner {
+  readonly uid: number;
+  readonly gid: number;
+}
+
+export function parseFileOwner(text: string, flag: string): FileOwner | undefined {
+  if (text === '') return undefined;
+  const match = /^(\d{1,9}):(\d{1,9})$/.exec(text);
+  return match === null
+    ? refuse(flag, 'expected a user and a group by number, such as 101:101', text)
+    : { uid: Number(match[1]), gid: Number(match[2]) };
 }

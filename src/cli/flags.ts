@@ -1,5 +1,6 @@
 import { Command, CommanderError, Option } from 'commander';
 import { didYouMean } from '../config/nearest-name.js';
+import type { EndpointSource } from '../pool/discovery/kubernetes/kubernetes.js';
 import { FlagError } from './flag-error.js';
 import { type Flag, SERVE_FLAGS, type ServeFlagValues } from './flag-table.js';
 
@@ -40,7 +41,7 @@ export function parseServeFlags(argv: readonly string[], env: Environment): Serv
   refuseContradictions(values);
   return {
     ...values,
-    poolNamespace: values.poolNamespace || env.NAMESPACE || 'default',
+    poolNamespace: values.poolNamespace || env.NAMESPACE || '',
     refreshMetricsInterval: Math.max(REFRESH_MS_MIN, values.refreshMetricsInterval),
     logLevel: logLevel(values),
     podName: env.POD_NAME || undefined,
@@ -48,16 +49,28 @@ export function parseServeFlags(argv: readonly string[], env: Environment): Serv
   };
 }
 
-/** Throws FlagError unless the configuration says where endpoints come from: the Kubernetes modes do not exist yet. */
-export function requireDiscovery(flags: Pick<ServeFlags, 'poolName' | 'endpointSelector'>, configured: boolean): void {
-  if (configured) return;
-  const remedy = 'name a file-discovery plugin in dataLayer.discovery of the configuration';
-  const given = flags.poolName ? '--pool-name' : flags.endpointSelector ? '--endpoint-selector' : undefined;
-  throw new FlagError(
-    given === undefined
-      ? `no source of endpoints: ${remedy}`
-      : `${given}: discovery through Kubernetes follows in a later release; for now ${remedy}`,
-  );
+const SOURCES =
+  '--pool-name (an InferencePool), --endpoint-selector (labels of pods), or a file-discovery plugin in ' +
+  'dataLayer.discovery of the configuration';
+
+/**
+ * Where the endpoints come from. With a discovery plugin `--pool-name` names the pool in the metrics only, as llm-d-router has
+ * it. Throws FlagError unless there is exactly one source.
+ */
+export function sourceOfEndpoints(
+  flags: Pick<ServeFlags, 'poolName' | 'poolGroup' | 'endpointSelector' | 'endpointTargetPorts'>,
+  configured: boolean,
+): EndpointSource | 'configuration' {
+  const { poolName: name, poolGroup: group, endpointSelector: selector, endpointTargetPorts: ports } = flags;
+  if (configured && selector) {
+    throw new FlagError(
+      `two sources of endpoints, --endpoint-selector and dataLayer.discovery: give one of ${SOURCES}`,
+    );
+  }
+  if (configured) return 'configuration';
+  if (selector) return { kind: 'selector', selector, ports };
+  if (name) return { kind: 'pool', name, group };
+  throw new FlagError(`no source of endpoints: give one of ${SOURCES}`);
 }
 
 function table(): [string, Flag<unknown>][] {
@@ -178,8 +191,8 @@ function warningsOf(values: ServeFlagValues): readonly string[] {
     const given = `${values.refreshMetricsInterval}ms`;
     warnings.push(`--refresh-metrics-interval=${given} is clamped to ${REFRESH_MS_MIN}ms`);
   }
-  if (values.haEnableLeaderElection) {
-    warnings.push('--ha-enable-leader-election has no effect: it needs Kubernetes, which follows in a later release');
+  if (values.haEnableLeaderElection && !values.poolName && !values.endpointSelector) {
+    warnings.push('--ha-enable-leader-election has no effect without --pool-name or --endpoint-selector');
   }
   if (values.endpointTargetPorts.length > 0 && !values.endpointSelector) {
     warnings.push('--endpoint-target-ports has no effect without --endpoint-selector');

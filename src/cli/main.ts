@@ -5,6 +5,7 @@ const USAGE = `pointsman - an endpoint picker for LLM inference gateways
   pointsman [serve] [flags]   answer ext_proc requests (the default; the flags are the incumbent's)
   pointsman demo              picker, gateway, simulated model servers and a short load, all on this machine
   pointsman lint <file>       errors and warnings of a configuration, and the program it makes
+  pointsman preflight         what a picker would serve from its cluster, and which rights are missing
   pointsman explain <file>    scores, filters and pick for one request, without a pool
   pointsman schema            JSON Schema of configurations, for editors
   pointsman weights export    what was learned about costs, as a configuration
@@ -20,7 +21,10 @@ export async function main(argv: readonly string[]): Promise<void> {
   try {
     if (first === 'demo') process.exitCode = await (await import('./demo.js')).runDemo(rest);
     else if (first === 'gateway') await (await import('./gateway.js')).runGateway(rest);
-    else if (first === 'lint') process.exitCode = await (await import('./lint.js')).runLint(rest);
+    else if (first === 'preflight' || (first === 'lint' && rest.includes('--kubernetes'))) {
+      const flags = rest.filter((argument) => argument !== '--kubernetes');
+      process.exitCode = await (await import('./preflight.js')).runPreflight(flags);
+    } else if (first === 'lint') process.exitCode = await (await import('./lint.js')).runLint(rest);
     else if (first === 'explain') process.exitCode = await (await import('./explain.js')).runExplain(rest);
     else if (first === 'weights') await (await import('./weights.js')).runWeights(rest);
     else if (first === 'simulate') process.exitCode = await (await import('./simulate.js')).runSimulate(rest);
@@ -30,7 +34,7 @@ export async function main(argv: readonly string[]): Promise<void> {
     else if (first === undefined || first.startsWith('-')) await (await import('./serve.js')).runServe([...argv]);
     else
       throw new Error(
-        `unknown command "${first}": use serve, demo, lint, explain, schema, simulate, weights or gateway`,
+        `unknown command "${first}": use serve, demo, lint, preflight, explain, schema, simulate, weights or gateway`,
       );
   } catch (error) {
     const message = errorMessage(error);

@@ -20,6 +20,9 @@ export async function runServe(argv: readonly string[]): Promise<void> {
   const { createPicker } = await import('./create-picker.js');
   const { picker, log } = await createPicker(flags, failed, shardThreads);
   stopOnSignal(picker, flags.drainTimeout, log);
+  process.on('SIGHUP', () => void picker.reload());
+  // Without a listener Node.js opens an inspector on this signal, through which code can be run.
+  process.on('SIGUSR1', () => log.warn('SIGUSR1 has no effect: the inspector is opened by --inspect of Node.js only'));
   const ports = await picker.start();
   log.info(ports, 'pointsman is serving');
 }
@@ -30,14 +33,17 @@ function failed(error: Error): void {
   process.exit(1);
 }
 
-/** SIGTERM and SIGINT: not ready at once, streams finish, exit 0. A second signal breaks the streams off, exit 1. */
+/** SIGTERM and SIGINT: not ready at once, lame duck, streams finish, exit 0. A second signal breaks the streams off, exit 1. */
 function stopOnSignal(picker: Picker, drainMs: number, log: Logger): void {
   let signals = 0;
   const stop = (signal: string) => {
     signals++;
     if (signals > 2) process.exit(1);
     const timeMs = signals === 1 ? drainMs : 0;
-    log.info({ signal, drainMs: timeMs }, 'draining: streams finish, new ones are not wanted');
+    log.info(
+      { signal, drainMs: timeMs },
+      'draining: not ready any more, new requests are served for a while, open streams finish',
+    );
     picker.stop(timeMs).then(
       () => process.exit(signals === 1 ? 0 : 1),
       (error: unknown) => {

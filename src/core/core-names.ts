@@ -150,7 +150,7 @@ export const CORE = {
   KV_TOKENS: 100000,
   LABEL_COLUMNS: 16,
   LABEL_COUNT: 4096,
-  LAYOUT_VERSION: 8,
+  LAYOUT_VERSION: 11,
   MAGIC: 1297306704,
   MASK_COUNT: 256,
   MAX_KEYS: 16,
@@ -264,6 +264,7 @@ export const CORE = {
   PROGRAM_OPS: 63,
   PROGRAM_PROJECTS: 12,
   PROGRAM_TAG: 8,
+  PROGRAM_WHOLE_BLOCKS: 32,
   PROJECTION_COSTS: 520,
   PROJECTION_PRODUCTS: 8,
   PROJECTION_SCORERS: 7,
@@ -470,6 +471,7 @@ export interface CoreFunctions {
   activeRepairAdd(slot: U32, handle: U32, blocks: U32): U32;
   activeRepairBegin(): void;
   activeRequests(): U32;
+  adapterShown(namePointer: Usize): void;
   attach(thread: U32): U32;
   bellAddress(thread: U32): Usize;
   coefficientsAddress(): Usize;

@@ -120,6 +120,17 @@ export class EndpointTable {
     );
   }
 
+  /** Notes that an engine has shown a model as a LoRA adapter: requests for it prefer endpoints that have it. */
+  showAdapter(name: string): void {
+    const { call, bytes } = this.#core;
+    const input = call.inputAddress() >>> 0;
+    const { written } = encoder.encodeInto(name.slice(0, 1024), scratch);
+    const hash = input + scratch.length;
+    bytes.set(scratch.subarray(0, written), input);
+    call.hashBytesTo(input, written, hash);
+    call.adapterShown(hash);
+  }
+
   /** Marks the signals as unknown because they are too old. */
   markStale(slot: number): boolean {
     return this.#core.call.endpointStale(slot) === 0;

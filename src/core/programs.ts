@@ -16,6 +16,8 @@ export interface ProgramOptions {
   readonly inserts: boolean;
   /** Looks up the holders of the prompt even when no operation reads them, because a hook plugin may. */
   readonly matches?: boolean;
+  /** Counts matches as far as the engine's own blocks are whole, where it says how large they are. */
+  readonly wholeBlocks?: boolean;
   /** Number below 2^24 in the training samples of the program's decisions; 0 when absent. */
   readonly tag?: number;
 }
@@ -68,6 +70,7 @@ export class ProgramTable {
     const { view } = this.#core;
     let needs = options.inserts ? CORE.PROGRAM_INSERTS | CORE.PROGRAM_NEEDS_MATCH : 0;
     if (options.matches === true) needs |= CORE.PROGRAM_NEEDS_MATCH;
+    if (options.wholeBlocks === true) needs |= CORE.PROGRAM_WHOLE_BLOCKS;
     for (const [i, operation] of operations.entries()) {
       const code = CORE[operation.code];
       if (operation.parameters.length > 8) throw new RangeError(`${operation.code} takes at most 8 parameters`);

@@ -26,8 +26,8 @@ export function relativeWeight(error: number, predicted: number, weight = 1): nu
  * it decays. A direction without observations returns to its anchor, so the matrix never becomes singular. The bounds
  * are kept while the equations are solved (coordinate descent), not cut off afterwards.
  *
- * A ← keep A + weight x xᵀ + diag(share pull) b ← keep b + weight x y + share pull · anchor
- * theta_i ← clip((b_i - Σ_{j≠i} A_ij theta_j) / A_ii, low_i, high_i)
+ *   A ← keep A + weight x xᵀ + diag(share pull)      b ← keep b + weight x y + share pull · anchor
+ *   theta_i ← clip((b_i - Σ_{j≠i} A_ij theta_j) / A_ii, low_i, high_i)
  */
 export class RidgeEquations {
   readonly size: number;

@@ -3,7 +3,7 @@ import { NONE } from './request-slab.js';
 /**
  * A lane holds the waiting requests of one flow that have the same candidates, in the order of the flow's band:
  *
- * pool ─ band ─ candidate set ─ lanes, chosen by fairness ─ requests, in the band's order
+ *     pool ─ band ─ candidate set ─ lanes, chosen by fairness ─ requests, in the band's order
  *
  * A lane exists while it holds a request, so there are never more lanes than requests.
  */

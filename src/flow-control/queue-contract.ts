@@ -70,12 +70,11 @@ export const NO_HANDLE = -1;
  * Result of an attempt to place a request.
  * - `dispatched`: decided and charged; the request leaves the queue and runs.
  * - `closed`: none of its endpoints takes a request of its band now. Others with the same candidates are not tried
- * before `opened`.
+ *   before `opened`.
  * - `stopped`: the whole band and all lower ones are held back now, for any candidates.
  * - `gone`: its owner has cancelled it meanwhile; it is removed as cancelled.
  * - `sticks`: other endpoints are open, but not the one that holds its prefix. The request waits for that one for a
- * short
- * time, beside the others.
+ *   short time, beside the others.
  * - `later`: no dispatch is possible now, because the answer cannot be delivered; `dispatch` ends without a change.
  */
 export type DispatchResult = 'dispatched' | 'closed' | 'sticks' | 'stopped' | 'gone' | 'later';

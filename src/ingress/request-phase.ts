@@ -125,7 +125,7 @@ export class RequestPhase {
     else this.#tokenise();
   }
 
-  // Preparing: tokens of the prompt, the word of plugins that let it wait for others, predictions, one after another.
+  // Preparation, in order: tokenise, plugin hold, latency prediction.
 
   #tokenise() {
     const { services } = this.#exchange.context;

@@ -102,7 +102,8 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
 
   closed(cancelled: boolean): void {
     const { services, load } = this.context;
-    if (cancelled && this.#closeCode === 'OK') this.#closeCode = 'Canceled';
+    // Envoy (1.37 and newer) ends its streams with a reset behind the last reply.
+    if (cancelled && this.#closeCode === 'OK' && !this.#response.isOver) this.#closeCode = 'Canceled';
     this.#release();
     if (!this.#refused) load.openStreams--;
     services.recorder.streamClosed(this.#closeCode, (services.now() - this.openedAt) / 1_000);

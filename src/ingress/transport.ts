@@ -70,7 +70,18 @@ export interface ListenOptions {
   readonly connectionsMax?: number | undefined;
 }
 
+/** A Unix domain socket, for a proxy beside the picker. */
+export interface SocketFile {
+  readonly path: string;
+  /** Permissions, such as 0o660. */
+  readonly mode: number;
+  /** Absent = the process's own. */
+  readonly owner?: { readonly uid: number; readonly gid: number } | undefined;
+}
+
 export interface TransportOptions extends ListenOptions {
+  /** Listen here as well, in plain text: the file's permissions say who may connect. */
+  readonly socket?: SocketFile | undefined;
   readonly maxReceiveBytes: number;
   readonly maxSendBytes: number;
   /** Streams that are served at one time; the transport takes some more, for them to be told so. */

@@ -7,19 +7,19 @@ import type { Route } from './telemetry/metrics-server.js';
 const DECISIONS_DEFAULT = 100;
 const DECISIONS_MAX = 1000;
 
-/** `GET /debug/adaptation`: what has been learned, who decides and why, as JSON. */
+/** `GET /debug/adaptation`: the learned costs, the active arm and its reason, as JSON. */
 export function adaptationRoute(read: () => ShownAdaptation): Route {
   return (_request, response) => answerJson(response, read());
 }
 
-/** `GET /debug/flow-control`: what waits and why, as JSON. Nothing of a prompt is in it but its size. */
+/** `GET /debug/flow-control`: waiting requests and their reasons, as JSON. Prompts appear by their size only. */
 export function flowControlRoute(report: () => unknown): Route {
   return (_request, response) => answerJson(response, report());
 }
 
 /**
- * `GET /debug/decisions?limit=n`: the last decisions as JSON, newest first. A request that ran several
- * profiles has one for each, marked `further` but for the first. Nothing of a prompt is in them but its size.
+ * `GET /debug/decisions?limit=n`: the last decisions as JSON, newest first. A request with several profiles has one
+ * decision for each; all but the first are marked `further`. Prompts appear by their size only.
  */
 export function decisionsRoute(
   log: DecisionLog,

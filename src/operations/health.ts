@@ -1,29 +1,52 @@
 import type { HealthSource, ServingStatus } from '../ingress/transport.js';
 
-/** What readiness depends on. */
+/** Conditions of readiness. */
 export interface ReadinessInputs {
-  /** Discovery has loaded once. An empty pool is no reason to be unready: requests then get a clear 503. */
+  /** Whether discovery has loaded once. A pool without endpoints is ready: its requests get a clear 503. */
   readonly discoveryLoaded: boolean;
-  /** All shards listen and have warmed up. */
+  /** What discovery waits for, in words; empty = nothing in particular. */
+  readonly discoveryAwaits: () => string;
+  /** Why there is no pool, in words; undefined = there is one. */
+  readonly poolAbsent: string | undefined;
+  /** Why no configured parser can speak with the pool's servers, in words; undefined = one can. */
+  readonly protocolMisfit: string | undefined;
+  /** This replica leads, or none has to. */
+  readonly leader: boolean;
+  /** Whether all shards listen and have warmed up. */
   readonly shardsReady: boolean;
-  /** The process was told to stop: streams finish, no new ones are wanted. */
+  /** Whether the process is stopping: streams finish, new ones are refused. */
   readonly draining: boolean;
 }
 
 /**
- * Does the process as a whole live? Asked by kubelets. Draining and discovery do not matter; a control thread that hangs
- * cannot answer at all, and the kubelet's time-out says so.
+ * Service name of the liveness probe of kubelets. Draining and discovery do not matter. A hanging control thread cannot
+ * answer, which the kubelet's time-out detects.
  */
 const LIVENESS = 'liveness';
-/** Names that ask for readiness; Envoy asks for the service that it uses, others for the empty name. */
-const READINESS = ['', 'readiness', 'envoy.service.ext_proc.v3.ExternalProcessor'];
+/** Service names of the readiness probe: Envoy sends the service that it uses, others the empty name. */
+const READINESS = [
+  '',
+  'readiness',
+  'envoy.service.ext_proc.v3.ExternalProcessor',
+  // The probes of llm-d-router's charts and of GIE's manifests ask for this name.
+  'inference-extension',
+];
+const AT_THE_START: ReadinessInputs = {
+  discoveryLoaded: false,
+  discoveryAwaits: () => '',
+  poolAbsent: undefined,
+  protocolMisfit: undefined,
+  leader: true,
+  shardsReady: false,
+  draining: false,
+};
 
-/** The health of the process, as gRPC health checks ask for it. */
+/** Health of the process for gRPC health checks. */
 export class HealthState implements HealthSource {
-  #inputs: ReadinessInputs = { discoveryLoaded: false, shardsReady: false, draining: false };
+  #inputs = AT_THE_START;
   readonly #watchers = new Set<() => void>();
 
-  /** Change some inputs; watchers hear of it when the readiness changes with them. */
+  /** Changes some inputs. Watchers are called when the readiness changes. */
   update(inputs: Partial<ReadinessInputs>): void {
     const before = this.ready;
     this.#inputs = { ...this.#inputs, ...inputs };
@@ -32,15 +55,20 @@ export class HealthState implements HealthSource {
   }
 
   get ready(): boolean {
-    const { discoveryLoaded, shardsReady, draining } = this.#inputs;
-    return discoveryLoaded && shardsReady && !draining;
+    return this.unreadyReasons().length === 0;
   }
 
   /** The inputs that keep the process from being ready, in words. */
   unreadyReasons(): string[] {
-    const { discoveryLoaded, shardsReady, draining } = this.#inputs;
+    const { discoveryLoaded, poolAbsent, protocolMisfit, leader, shardsReady, draining } = this.#inputs;
     const reasons: string[] = [];
-    if (!discoveryLoaded) reasons.push('discovery has not loaded yet');
+    if (!discoveryLoaded) {
+      const awaited = this.#inputs.discoveryAwaits();
+      reasons.push(awaited === '' ? 'discovery has not loaded yet' : `discovery waits for ${awaited}`);
+    }
+    if (poolAbsent !== undefined) reasons.push(poolAbsent);
+    if (protocolMisfit !== undefined) reasons.push(protocolMisfit);
+    if (!leader) reasons.push('another replica is the leader');
     if (!shardsReady) reasons.push('not all shards are listening');
     if (draining) reasons.push('the process is draining');
     return reasons;
@@ -57,7 +85,7 @@ export class HealthState implements HealthSource {
   }
 
   watch(changed: () => void): () => void {
-    // Each watcher is its own entry, also when one function watches twice.
+    // Each call makes its own entry, also when one function watches twice.
     const entry = () => changed();
     this.#watchers.add(entry);
     return () => this.#watchers.delete(entry);

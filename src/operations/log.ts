@@ -3,9 +3,9 @@ import { type DestinationStream, destination, type Level, type Logger, pino } fr
 export type { Logger } from 'pino';
 
 export interface LogOptions {
-  /** `--v`: 2 shows the usual, 3 more, 4 debugging, 5 everything. */
+  /** `--v`: 2 is the default detail, 3 more, 4 debugging, 5 everything. */
   readonly verbosity: number;
-  /** `--zap-log-level`: debug, info, error, panic, or a number as `--v`; goes before `verbosity`. */
+  /** `--zap-log-level`: debug, info, error, panic, or a number as for `--v`. Takes precedence over `verbosity`. */
   readonly zapLogLevel?: string | undefined;
   /** `--zap-encoder`. */
   readonly zapEncoder?: 'json' | 'console' | undefined;
@@ -38,8 +38,8 @@ export function logLevel(options: LogOptions): Level {
 }
 
 /**
- * The logger of this thread. Lines go to standard error, each written before the call returns: they are few (nothing
- * is logged per request by default), and the last ones before a crash matter most.
+ * The logger of this thread. Each line is written to standard error before the call returns: lines are few (none per
+ * request by default), and the last ones before a crash matter most.
  */
 export function createLogger(
   options: LogOptions,
@@ -58,7 +58,7 @@ export function createLogger(
   );
 }
 
-/** A logger whose lines say which part of the program speaks. */
+/** A logger whose lines name their part of the program. */
 export function partLogger(logger: Logger, part: string): Logger {
   return logger.child({ logger: part });
 }

@@ -1,9 +1,9 @@
 import type { SaturationSettings } from '../admission/settings.js';
 import type { PoolMemory } from '../core/memory.js';
 import type { UsageReport } from '../flow-control/waiting-line.js';
-import type { KeyPair, ServingStatus, TlsMaterial, TransportName } from '../ingress/transport.js';
+import type { KeyPair, ServingStatus, SocketFile, TlsMaterial, TransportName } from '../ingress/transport.js';
 import type { LogOptions } from '../operations/log.js';
-import type { ModelRewrite, SlotAssignment } from '../pool/endpoint.js';
+import type { LegacyModel, ModelRewrite, SlotAssignment } from '../pool/endpoint.js';
 import type { TokenSettings } from '../request/tokens/settings.js';
 import type { Ticket } from '../scheduling/decision.js';
 import type { CompiledScheduling, HandlerSettings, HookPluginSettings, PrefixSettings } from '../scheduling/program.js';
@@ -12,6 +12,8 @@ import type { ObjectiveTimes } from '../scheduling/wanted-times.js';
 /** Settings that a shard starts with. */
 export interface ShardSettings {
   readonly transport: TransportName;
+  /** The first shard listens here as well. */
+  readonly socket: SocketFile | undefined;
   readonly host: string;
   readonly port: number;
   readonly reusePort: boolean;
@@ -100,6 +102,7 @@ export interface PoolSnapshot {
 export interface RulesMessage {
   readonly objectives: readonly (readonly [string, number])[];
   readonly rewrites: readonly ModelRewrite[];
+  readonly models: readonly (readonly [string, LegacyModel])[];
 }
 
 /** Control thread → shard. */

@@ -27,9 +27,10 @@ export class PartList {
     }
   }
 
-  /** Drains within `drainMs`, then stops. A second call may shorten the time; each part is stopped once. */
+  /** Drains within `drainMs` in all, then stops. A second call may shorten the time; each part is stopped once. */
   async stop(drainMs: number): Promise<void> {
-    for (const part of this.#parts) await part.drain?.(drainMs);
+    const end = performance.now() + drainMs;
+    for (const part of this.#parts) await part.drain?.(Math.max(0, end - performance.now()));
     if (this.#stopped) return;
     this.#stopped = true;
     for (const part of [...this.#parts].reverse()) await part.stop?.();

@@ -1,34 +1,40 @@
 import type { Piscina } from 'piscina';
 import type { LoadedConfiguration, LoadOptions } from '../config/load.js';
-import type { TlsMaterial, TransportName } from '../ingress/transport.js';
+import type { SocketFile, TlsMaterial, TransportName } from '../ingress/transport.js';
 import type { Logger, LogOptions } from '../operations/log.js';
 import type { MetricsServerOptions } from '../operations/telemetry/metrics-server.js';
 import type { FileWatchOptions } from '../pool/discovery/file-watch.js';
+import type { KubernetesCluster } from './control/kubernetes-cluster.js';
 
-/** A configuration file that is followed. */
+/** A configuration file that is loaded again on SIGHUP, and when it changes if it is watched. */
 export interface FollowedConfiguration extends FileWatchOptions {
   readonly file: string;
+  readonly watched: boolean;
   readonly load: LoadOptions;
 }
 
 /** Everything that a picker starts with. Flags and configuration have been checked, and discovery is configured. */
 export interface PickerOptions {
   readonly configuration: LoadedConfiguration;
-  /** The configuration file to reload when it changes; undefined = it is not followed. */
+  /** Undefined = the configuration is not from a file. */
   readonly followed: FollowedConfiguration | undefined;
   /** Addresses of the modules of third-party plugins (resolvePluginModule). */
   readonly pluginModules: readonly string[];
   readonly host: string;
   readonly transport: TransportName;
+  /** A Unix domain socket that ext_proc is served on as well; undefined = none. */
+  readonly socket: SocketFile | undefined;
   readonly grpcPort: number;
   readonly healthPort: number;
   readonly metricsPort: number;
   readonly metricsTls: MetricsServerOptions['tls'];
   readonly tls: TlsMaterial | undefined;
-  /** Folder of the certificate to follow; undefined = the certificate does not change. */
-  readonly certificateFolder: string | undefined;
+  /** Folder of the certificate: read again on SIGHUP, and when it changes if it is watched. Undefined = self-signed or none. */
+  readonly certificate: { readonly folder: string; readonly watched: boolean } | undefined;
   readonly maxReceiveBytes: number;
   readonly maxSendBytes: number;
+  /** The cluster that says which endpoints there are; undefined = the configuration's discovery does. */
+  readonly kubernetes: KubernetesCluster | undefined;
   /** Label `name` of the pool's gauges. */
   readonly poolName: string;
   readonly shards: number;
@@ -49,6 +55,8 @@ export interface PickerOptions {
   readonly allowProfileHeader: boolean;
   /** Whether models without an objective or rewrite rule are answered with 404. */
   readonly requireModelMatch: boolean;
+  /** Milliseconds that a drain goes on serving new requests at least; 0 = none. */
+  readonly lameDuckMs: number;
   readonly ejection: boolean;
   readonly refreshMetricsMs: number;
   readonly stalenessMs: number;

@@ -14,6 +14,7 @@ import { ConfigurationReload } from './control/configuration-reload.js';
 import { FlowControl } from './control/flow-control.js';
 import { createInformers, type Informers } from './control/informers.js';
 import { EngineEvents } from './control/kv-events.js';
+import { LameDuck } from './control/lame-duck.js';
 import { LatencyLearning } from './control/latency-learning.js';
 import { MetricsPage } from './control/metrics-page.js';
 import { PoolController } from './control/pool-controller.js';
@@ -63,6 +64,7 @@ export class PickerParts {
   readonly #learning: LatencyLearning | undefined;
   readonly #flow: FlowControl | undefined;
   readonly #reload: ConfigurationReload | undefined;
+  #certificate: CertificateWatch | undefined;
   readonly #health = new HealthState();
   readonly #jobs = new JobPool();
   readonly #counts = { shardDeaths: 0, ejections: 0 };
@@ -90,14 +92,24 @@ export class PickerParts {
     this.#flow = this.#makeFlowControl();
     this.#reload = this.#makeReload();
     this.metrics = this.#makeMetrics();
+    if (options.kubernetes?.elects === true) this.#health.update({ leader: false });
     this.list = this.#inOrder();
   }
 
-  /** Each part starts after the parts that it reads from. The shards come late because they open the serving port. */
+  /** Reads the configuration and the certificate again. */
+  async reload(): Promise<void> {
+    this.#certificate?.reload();
+    await this.#reload?.reload();
+  }
+
+  /** Each part starts after those that it shows or is fed by. The shards come late because they open the serving port. */
   #inOrder(): PartList {
     const health = this.#health;
     return new PartList([
       { drain: () => health.update({ draining: true }) },
+      this.#options.kubernetes?.election((leader) => health.update({ leader })),
+      this.#options.kubernetes,
+      new LameDuck({ timeMs: this.#options.lameDuckMs, requests: () => this.metrics.requests }),
       this.#flow,
       this.#jobs,
       this.#events,
@@ -165,6 +177,7 @@ export class PickerParts {
       publish: (slot, generation, signals, now) => this.#pool.publish(slot, generation, signals, now),
       stale: (slot, generation) => this.#pool.stale(slot, generation),
       attributes: (slot, generation, values) => this.#pool.publishAttributes(slot, generation, values),
+      showAdapter: (name) => this.#table.showAdapter(name),
     });
   }
 
@@ -213,8 +226,9 @@ export class PickerParts {
   #makeDiscovery(): PoolDiscovery {
     return new PoolDiscovery({
       discovery: createDiscovery(this.#options, this.#jobs),
-      apply: (state) => this.#pool.apply(state),
-      loaded: () => this.#health.update({ discoveryLoaded: true }),
+      apply: (update) => this.#pool.apply(update),
+      health: this.#health,
+      parsers: () => this.#configuration.current.parsers,
       report: (problem) => this.#options.log.error({ part: 'discovery' }, problem),
     });
   }
@@ -251,13 +265,12 @@ export class PickerParts {
   }
 
   #makeCertificateWatch(): Part | undefined {
-    const { tls, certificateFolder: folder, log } = this.#options;
-    if (tls === undefined || folder === undefined) return undefined;
-    let watch: CertificateWatch | undefined;
+    const { tls, certificate, log } = this.#options;
+    if (tls === undefined || certificate === undefined) return undefined;
     return {
       start: () => {
-        watch = new CertificateWatch({
-          folder,
+        this.#certificate = new CertificateWatch({
+          ...certificate,
           flag: 'cert-path',
           pair: tls,
           changed: (pair) => {
@@ -267,7 +280,7 @@ export class PickerParts {
           report: (problem) => log.error({ part: 'certificate' }, problem),
         });
       },
-      stop: () => watch?.stop(),
+      stop: () => this.#certificate?.stop(),
     };
   }
 

@@ -30,10 +30,12 @@ export class Picker {
     return { grpcPort: ports.grpc, healthPort: ports.health, metricsPort: metrics.port };
   }
 
-  /**
-   * Becomes not ready, waits up to `drainMs` for streams to finish, then closes everything. A second call may shorten
-   * the time.
-   */
+  /** Reads the configuration file and the certificate again; what is unusable changes nothing and is logged. */
+  reload(): Promise<void> {
+    return this.#parts.reload();
+  }
+
+  /** Not ready at once; streams finish within `drainMs`; then everything is closed. May be called again to hurry. */
   stop(drainMs: number): Promise<void> {
     return this.#parts.list.stop(drainMs);
   }

@@ -10,6 +10,10 @@ export interface Endpoint {
   /** The name that the address was found under; absent = the address was given as such. */
   readonly hostName?: string | undefined;
   readonly labels: Readonly<Record<string, string>>;
+  /** Which process is behind the address: another one has nothing of this one's cache. Undefined = the address alone says it. */
+  readonly incarnation?: string | undefined;
+  /** Takes no new requests and keeps its slot. */
+  readonly draining?: boolean | undefined;
 }
 
 /** `ip:port`, IPv6 in brackets: the form of the destination header. */
@@ -37,20 +41,58 @@ export interface ModelRewrite {
   readonly age: number;
 }
 
-/** Everything that discovery says about a pool at one time. */
-export interface PoolState {
-  readonly endpoints: readonly Endpoint[];
+/** What a legacy InferenceModel says about an incoming model name. */
+export interface LegacyModel {
+  /** Of requests that name no known objective. */
+  readonly priority: number;
+  /** All its targets have weight 0: the model is not served. */
+  readonly refused: boolean;
+}
+
+/** What discovery says about a pool beside its endpoints. */
+export interface PoolRules {
   /** Priority by objective name. */
   readonly objectives: ReadonlyMap<string, number>;
   readonly rewrites: readonly ModelRewrite[];
+  /** By incoming model name. */
+  readonly models?: ReadonlyMap<string, LegacyModel> | undefined;
+  /** What the model servers speak, as `kubernetes.io/h2c`; undefined = nothing is said. */
+  readonly appProtocol?: string | undefined;
+  /** Why there is no pool, in words; undefined = there is one. */
+  readonly absent?: string | undefined;
 }
+
+/** Everything that discovery says about a pool at one time. */
+export interface PoolState extends PoolRules {
+  readonly endpoints: readonly Endpoint[];
+}
+
+/** What has changed since the last update. */
+export interface PoolChange {
+  /** Endpoints that are new or differ. */
+  readonly set: readonly Endpoint[];
+  /** Ids of endpoints that are gone. */
+  readonly removed: readonly string[];
+  /** Undefined = as before. */
+  readonly rules?: PoolRules | undefined;
+}
+
+export type PoolUpdate = PoolState | PoolChange;
 
 /** What a discovery plugin is to the control thread. */
 export interface Discovery {
   /**
-   * Load once (rejects when the source is unusable at start), then call `changed` after every later change.
+   * Loads once and calls `changed` after every later change. Resolves to undefined when the first state comes later,
+   * through `changed` as well, in full. Rejects when the source is unusable at start.
    * Bad entries of a later load are reported through `report` and skipped; good ones apply.
    */
-  start(changed: (state: PoolState) => void, report: (problem: string) => void): Promise<PoolState>;
+  start(changed: (update: PoolUpdate) => void, report: (problem: string) => void): Promise<PoolState | undefined>;
   stop(): Promise<void>;
+  /** What the first state waits for, in words; empty or absent once it is there. */
+  readonly awaited?: string;
+}
+
+/** A discovery that has its first state when it has started, and tells whole states. */
+export interface LoadedDiscovery extends Discovery {
+  start(changed: (state: PoolState) => void, report: (problem: string) => void): Promise<PoolState>;
 }

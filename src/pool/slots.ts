@@ -1,4 +1,4 @@
-import type { Endpoint, SlotAssignment } from './endpoint.js';
+import type { Endpoint, PoolChange, SlotAssignment } from './endpoint.js';
 
 /** Why an endpoint has no slot. */
 export type SlotRefusal = 'pool full' | 'duplicate id';
@@ -7,7 +7,7 @@ export type SlotRefusal = 'pool full' | 'duplicate id';
 export interface SlotChanges {
   readonly added: readonly SlotAssignment[];
   readonly removed: readonly SlotAssignment[];
-  /** Same slot, same address, other labels (the new endpoint). */
+  /** Same slot, same server, other labels or another state (the new endpoint). */
   readonly changed: readonly SlotAssignment[];
   /** Endpoints that stay outside until another one leaves. Never empty silently: the caller reports them. */
   readonly refused: readonly { readonly endpoint: Endpoint; readonly reason: SlotRefusal }[];
@@ -21,20 +21,22 @@ export class SlotTable {
   readonly #uses = new Map<string, SlotAssignment>();
   readonly #generations: Uint32Array;
   /** Ring of free slots: first freed, first used. */
-  readonly #free: Uint32Array;
+  readonly #freeSlots: Uint32Array;
   #freeStart = 0;
   #freeCount: number;
+  /** Endpoints without a slot because the pool is full: first come, first served. */
+  readonly #waiting = new Map<string, Endpoint>();
 
   /** @param capacity slots of the pool, 1 or more */
   constructor(capacity: number) {
     if (!Number.isInteger(capacity) || capacity < 1) throw new RangeError('capacity must be a whole number from 1');
     this.#generations = new Uint32Array(capacity);
-    this.#free = Uint32Array.from({ length: capacity }, (_, slot) => slot);
+    this.#freeSlots = Uint32Array.from({ length: capacity }, (_, slot) => slot);
     this.#freeCount = capacity;
   }
 
   get capacity(): number {
-    return this.#free.length;
+    return this.#freeSlots.length;
   }
 
   /** Every slot in use, in the order of its endpoint's arrival. */
@@ -49,7 +51,8 @@ export class SlotTable {
 
   /**
    * Make the slots hold `endpoints` and say what that changed. Endpoints that had a slot come before new ones, then the
-   * order of the list counts. Another address or port under the same id is another server: removed and added.
+   * order of the list counts. Another address, port or incarnation under the same id is another server: removed and added. An
+   * endpoint that takes no requests keeps its slot and is not given one.
    */
   apply(endpoints: readonly Endpoint[]): SlotChanges {
     const wanted = new Map<string, Endpoint>();
@@ -58,42 +61,68 @@ export class SlotTable {
       if (wanted.has(endpoint.id)) refused.push({ endpoint, reason: 'duplicate id' });
       else wanted.set(endpoint.id, endpoint);
     }
-    const removed = this.#removeAllBut(wanted);
-    const added: SlotAssignment[] = [];
+    this.#waiting.clear();
+    const gone = [...this.#uses.keys()].filter((id) => !wanted.has(id));
+    const changes = this.applyChanges({ set: [...wanted.values()], removed: gone });
+    return { ...changes, refused: [...refused, ...changes.refused] };
+  }
+
+  /** As `apply`, for what differs from before: the same slots follow at the cost of the changes alone. */
+  applyChanges({ set, removed: gone }: Pick<PoolChange, 'set' | 'removed'>): SlotChanges {
+    const removed: SlotAssignment[] = [];
     const changed: SlotAssignment[] = [];
-    for (const endpoint of wanted.values()) {
+    for (const id of gone) {
+      this.#waiting.delete(id);
+      this.#free(id, removed);
+    }
+    const homeless = set.filter((endpoint) => {
       const use = this.#uses.get(endpoint.id);
-      if (use === undefined) {
-        const next = this.#add(endpoint);
-        if (next === undefined) refused.push({ endpoint, reason: 'pool full' });
-        else added.push(next);
-      } else if (!sameLabels(use.endpoint.labels, endpoint.labels)) {
+      if (use === undefined || !sameServer(use.endpoint, endpoint)) {
+        this.#free(endpoint.id, removed);
+        return true;
+      }
+      if (!sameState(use.endpoint, endpoint)) {
         const next = { ...use, endpoint };
         this.#uses.set(endpoint.id, next);
         changed.push(next);
       }
-    }
-    return { added, removed, changed, refused };
+      return false;
+    });
+    return { ...this.#place(homeless), removed, changed };
   }
 
-  #removeAllBut(wanted: ReadonlyMap<string, Endpoint>): SlotAssignment[] {
-    const removed: SlotAssignment[] = [];
-    for (const use of this.#uses.values()) {
-      const next = wanted.get(use.endpoint.id);
-      if (next !== undefined && next.address === use.endpoint.address && next.port === use.endpoint.port) continue;
-      removed.push(use);
+  /** Gives slots to those that wait, then to these; whoever finds none waits. */
+  #place(endpoints: readonly Endpoint[]): Pick<SlotChanges, 'added' | 'refused'> {
+    const refused: { endpoint: Endpoint; reason: SlotRefusal }[] = [];
+    for (const endpoint of endpoints) {
+      if (endpoint.draining === true) this.#waiting.delete(endpoint.id);
+      else {
+        if (!this.#waiting.has(endpoint.id)) refused.push({ endpoint, reason: 'pool full' });
+        this.#waiting.set(endpoint.id, endpoint);
+      }
     }
-    for (const use of removed) {
-      this.#uses.delete(use.endpoint.id);
-      this.#free[(this.#freeStart + this.#freeCount) % this.capacity] = use.slot;
-      this.#freeCount += 1;
+    const added: SlotAssignment[] = [];
+    for (const [id, endpoint] of this.#waiting) {
+      const use = this.#add(endpoint);
+      if (use === undefined) break;
+      this.#waiting.delete(id);
+      added.push(use);
     }
-    return removed;
+    return { added, refused: refused.filter(({ endpoint }) => this.#waiting.has(endpoint.id)) };
+  }
+
+  #free(id: string, removed: SlotAssignment[]): void {
+    const use = this.#uses.get(id);
+    if (use === undefined) return;
+    removed.push(use);
+    this.#uses.delete(id);
+    this.#freeSlots[(this.#freeStart + this.#freeCount) % this.capacity] = use.slot;
+    this.#freeCount += 1;
   }
 
   #add(endpoint: Endpoint): SlotAssignment | undefined {
     if (this.#freeCount === 0) return undefined;
-    const slot = this.#free[this.#freeStart]!;
+    const slot = this.#freeSlots[this.#freeStart]!;
     this.#freeStart = (this.#freeStart + 1) % this.capacity;
     this.#freeCount -= 1;
     const generation = this.#generations[slot] === 0xffff_ffff ? 1 : this.#generations[slot]! + 1;
@@ -102,6 +131,14 @@ export class SlotTable {
     this.#uses.set(endpoint.id, use);
     return use;
   }
+}
+
+function sameServer(a: Endpoint, b: Endpoint): boolean {
+  return a.address === b.address && a.port === b.port && a.incarnation === b.incarnation;
+}
+
+function sameState(a: Endpoint, b: Endpoint): boolean {
+  return (a.draining === true) === (b.draining === true) && sameLabels(a.labels, b.labels);
 }
 
 function sameLabels(a: Endpoint['labels'], b: Endpoint['labels']): boolean {

@@ -123,6 +123,14 @@ export const DEFAULT_PARSERS: readonly ParserName[] = [
 ];
 
 /** Whether a plugin type is a parser that the request path knows. */
+/** Parsers of bodies that only gRPC carries. */
+const GRPC_PARSERS: readonly string[] = ['vllmgrpc-parser', 'vertexai-parser'];
+
+/** Those of the parsers that can speak with model servers of an `appProtocol`, which is `http` or `kubernetes.io/h2c`. */
+export function parsersFor(appProtocol: string, parsers: readonly string[]): readonly string[] {
+  return appProtocol === 'http' ? parsers.filter((parser) => !GRPC_PARSERS.includes(parser)) : parsers;
+}
+
 export function isParserName(type: string): type is ParserName {
   return Object.hasOwn(CLAIMS, type);
 }

@@ -1,4 +1,4 @@
-import type { ModelRewrite, PoolState } from '../pool/endpoint.js';
+import type { LegacyModel, ModelRewrite, PoolRules } from '../pool/endpoint.js';
 
 /** Result of a rewrite rule. */
 export interface Rewritten {
@@ -11,9 +11,10 @@ interface CompiledRules {
   readonly objectives: ReadonlyMap<string, number>;
   readonly exact: ReadonlyMap<string, ModelRewrite>;
   readonly generic: ModelRewrite | undefined;
+  readonly models: ReadonlyMap<string, LegacyModel>;
 }
 
-type RuleState = Pick<PoolState, 'objectives' | 'rewrites'>;
+type RuleState = Pick<PoolRules, 'objectives' | 'rewrites' | 'models'>;
 
 function compile(state: RuleState): CompiledRules {
   const exact = new Map<string, ModelRewrite>();
@@ -23,7 +24,7 @@ function compile(state: RuleState): CompiledRules {
     if (rule.models.length === 0) generic ??= rule;
     for (const model of rule.models) if (!exact.has(model)) exact.set(model, rule);
   }
-  return { objectives: state.objectives, exact, generic };
+  return { objectives: state.objectives, exact, generic, models: state.models ?? new Map() };
 }
 
 /** Objectives and model rewrites of the pool. A request sees the old or the new rules, never a mixture. */
@@ -47,10 +48,23 @@ export class RequestRules {
     return objective === undefined ? 0 : (this.#rules.objectives.get(objective) ?? 0);
   }
 
-  /** Whether a model is served: an objective or a rewrite rule names it, or no match is required. */
+  /** Priority of a request for a model: that of its objective, if it names a known one; else that of an InferenceModel. */
+  priorityOf(objective: string | undefined, model: string): number {
+    const { objectives, models } = this.#rules;
+    const named = objective === undefined ? undefined : objectives.get(objective);
+    return named ?? models.get(model)?.priority ?? 0;
+  }
+
+  /**
+   * Whether a model may be asked for: an objective, a rewrite rule or an InferenceModel names it, or none has to. A model
+   * whose InferenceModel has no target with a weight is not served.
+   */
   serves(model: string): boolean {
-    const { objectives, exact, generic } = this.#rules;
-    return !this.#requireMatch || generic !== undefined || exact.has(model) || objectives.has(model);
+    const { objectives, exact, generic, models } = this.#rules;
+    const legacy = models.get(model);
+    if (exact.has(model) || generic !== undefined) return true;
+    if (legacy !== undefined) return !legacy.refused;
+    return !this.#requireMatch || objectives.has(model);
   }
 
   /**

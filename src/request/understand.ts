@@ -93,6 +93,7 @@ export function understand(
     modelPlace,
     ...payload(scan),
     ...requester,
+    priority: rules.priorityOf(objectiveName(headers), model),
   };
 }
 

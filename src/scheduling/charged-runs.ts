@@ -6,12 +6,13 @@ import type { PickWork, ProfilePick, ProfileRuns } from './profile-handler.js';
 
 export interface RunOptions extends ChargeOptions {
   readonly emitScores: boolean;
-  /** Something predicts latency: placements tell what, beside what their requests want. */
+  /** Whether latency is predicted. Placements then contain the prediction beside the request's objectives. */
   readonly predicts?: boolean | undefined;
   readonly hookColumns?: HookColumnFiller | undefined;
   /**
-   * A prompt was placed on a slot that held its first `from` blocks and is believed to hold all of them from now on. Called
-   * only where that belief ends (PrefixSettings.knownBy); the hashes stand in the thread's HASHES area.
+   * Called when a prompt was placed on a slot that held its first `from` blocks and will probably hold all of them.
+   * Only for a prefix index in which this assumption expires (PrefixSettings.knownBy). The hashes are in the thread's
+   * HASHES area.
    */
   readonly speculated?: ((slot: number, generation: number, from: number, blocks: number) => void) | undefined;
 }
@@ -22,21 +23,21 @@ const noEndpoints: Rejection = {
   message: 'failed to find endpoint candidates for serving the request',
   reason: 'rejected-no-endpoints',
 };
-/** The filters left nothing; status, text and reason as the incumbent answers them. */
+/** Rejection when the filters left no endpoint; status, text and reason are llm-d-router's. */
 const filteredOut: Rejection = {
   kind: 'rejected',
   code: 'ResourceExhausted',
   message: 'no endpoints available for the given request',
   reason: 'rejected-saturated',
 };
-/** The gate has closed, and there is no wait slot to wait in. */
+/** Rejection when no endpoint has room and no wait slot is free. */
 const noRoom: Rejection = {
   kind: 'rejected',
   code: 'ResourceExhausted',
   message: 'request rejected pre-queue: queue at capacity',
   reason: 'rejected-saturated',
 };
-/** An admitter of the program said no; text as the incumbent's, status as all admitters here. */
+/** Rejection by an admitter of the program. The text is llm-d-router's; the status is that of all admitters here. */
 const denied: Rejection = {
   kind: 'rejected',
   code: 'ResourceExhausted',
@@ -51,7 +52,7 @@ const busy: Rejection = {
   retryAfterSeconds: 1,
 };
 
-/** What a decision without a pick means for its request. */
+/** Result of a request whose decision made no pick. */
 export function undecided(status: Exclude<Decision['status'], 'decided'>): Rejection {
   if (status === 'filtered') return filteredOut;
   if (status === 'no-candidates') return noEndpoints;
@@ -70,8 +71,8 @@ interface ChargedPick extends ProfilePick {
 }
 
 /**
- * The profiles of one request, each decided and charged by one call into the core. Nothing is believed about what the
- * endpoints will hold before `place`: a request that fails in a later profile leaves no trace.
+ * The profiles of one request, each decided and charged by one call into the core. New blocks are not stored before
+ * `place`, so that a request that fails in a later profile leaves no trace.
  */
 export class ChargedRuns implements ProfileRuns {
   readonly input: ScheduleInput;
@@ -81,7 +82,7 @@ export class ChargedRuns implements ProfileRuns {
   #decisions = 0;
   #waiting = false;
 
-  /** @param request what is asked of the core; profile, peer and stage are filled in for each run */
+  /** @param request input of the core; profile, peer and stage are set for each run */
   constructor(options: RunOptions, input: ScheduleInput, request: DecisionRequest) {
     this.#options = options;
     this.#request = request;
@@ -96,7 +97,7 @@ export class ChargedRuns implements ProfileRuns {
     return this.#request.promptTokens;
   }
 
-  /** The request waits: whatever else was charged for it is to be given back. */
+  /** Whether the request waits. All its other charges are released then. */
   get waiting(): boolean {
     return this.#waiting;
   }
@@ -109,10 +110,10 @@ export class ChargedRuns implements ProfileRuns {
     const decision = this.#options.decider.decide({
       ...this.#request,
       profile: number,
-      // Output comes from the endpoint that answers.
+      // Only the answering endpoint generates output.
       outputTokens: work === 'answer' ? this.#request.outputTokens : 0,
       unstored: true,
-      // The first profile finds the place that the others go with.
+      // The first profile finds the endpoint with room; the others depend on it.
       gate: this.#decisions === 0 ? this.input.gate : undefined,
       further: this.#decisions++ > 0,
       peer: peer?.endpoints[0]?.slot,
@@ -122,7 +123,7 @@ export class ChargedRuns implements ProfileRuns {
     return decision.status === 'decided' ? this.#charged(number, work, decision) : undecided(decision.status);
   }
 
-  /** Whoever waits has to be served first; it tells what the band needs for that, as one who is refused in the queues is told. */
+  /** Rejects because no wait slot is free. Retry-After is the drain time of the band, as for a full queue. */
   #leftWaiting(): Rejection {
     const seconds = this.#options.decider.drainSeconds(this.#request.priority);
     const retryAfterSeconds = Math.min(60, Math.max(1, Math.ceil(seconds ?? 1)));
@@ -164,7 +165,7 @@ export class ChargedRuns implements ProfileRuns {
     return pick;
   }
 
-  /** Scores of the candidates that the filters left; the picks were candidates too. */
+  /** Scores of the candidates that passed the filters; the picks were candidates too. */
   #scores(picks: readonly number[]): ReadonlyMap<string, number> {
     const { decider, directory } = this.#options;
     const scores = new Map<string, number>();
@@ -174,28 +175,28 @@ export class ChargedRuns implements ProfileRuns {
     return scores;
   }
 
-  /** Give back whatever the runs have charged. */
+  /** Releases all charges of the runs. */
   abandon(): void {
     for (const { charge } of this.#picks) charge.giveBack();
     this.#picks.length = 0;
   }
 
-  /** What every profile that ran picked, by the profile's name. */
+  /** Picks of every profile that ran, by the profile's name. */
   get picked(): ReadonlyMap<string, readonly PickedEndpoint[]> {
     return new Map(this.#picks.map(({ profile, endpoints }) => [profile, endpoints]));
   }
 
-  /** What was predicted for the endpoint of `primary`; undefined when nothing predicts. */
+  /** Prediction for the endpoint of `primary`; undefined when nothing predicts. */
   predictionOf(primary: ProfilePick): LatencyPrediction | undefined {
     return this.#picks.find((pick) => pick === primary)?.prediction;
   }
 
-  /** Weighted scores of the profile that `primary` is of; undefined unless scores are emitted. */
+  /** Weighted scores of the profile of `primary`; undefined unless scores are emitted. */
   scoresOf(primary: ProfilePick): ReadonlyMap<string, number> | undefined {
     return this.#picks.find((pick) => pick === primary)?.scores;
   }
 
-  /** The request goes to its endpoints: believe that they will hold its prompt. @returns what it holds there */
+  /** Places the request on its endpoints and stores its blocks for them. @returns its charges */
   place(primary: ProfilePick): Charge {
     const { decider } = this.#options;
     const before: LedgerCharge[] = [];
@@ -231,7 +232,7 @@ export class ChargedRuns implements ProfileRuns {
   }
 }
 
-/** What was predicted for the first pick, and what the request wants. */
+/** Prediction for the first pick, and the objectives of the request. */
 function predictionOf(decision: Decision, { wantedTtftMs = 0, wantedTpotMs = 0 }: DecisionRequest): LatencyPrediction {
   const { predictedTtftMs, predictedTpotMs } = decision;
   return {

@@ -7,14 +7,14 @@ import type { OutputEstimate } from './plugin.js';
 import type { PrefixSettings } from './program.js';
 import type { ObjectiveTimes } from './wanted-times.js';
 
-/** The settings of decisions that a reload of the configuration can change. */
+/** Settings of decisions that a reload of the configuration can change. */
 export interface DecisionSettings {
-  /** Names of the profiles; their place is their number in the core. */
+  /** Names of the profiles; the position is the number in the core. */
   readonly profiles: readonly string[];
   readonly prefix: PrefixSettings | undefined;
   /** Undefined = output does not count as in-flight tokens. */
   readonly estimateOutput: OutputEstimate | undefined;
-  /** Times that the requests of objectives want; absent = only what their own headers say counts. */
+  /** Latency objectives by objective name; absent = only the request's own headers count. */
   readonly objectiveTimes?: ObjectiveTimes | undefined;
 }
 
@@ -23,21 +23,21 @@ export interface ChargeOptions {
   readonly decider: Decider;
   readonly directory: EndpointDirectory;
   readonly nowMs: () => number;
-  /** A charge could not be released because a dead thread holds the lock: try `again` soon. */
+  /** Repeats a release later that met the lock of a dead thread. */
   readonly later: (again: () => boolean) => void;
-  /** An endpoint was ejected. */
+  /** Reports an ejected endpoint. */
   readonly ejected: (endpoint: PickedEndpoint) => void;
 }
 
-/** An entry of the ledger: which slot it charges, and the ticket that names it. */
+/** An entry of the ledger: its slot and its ticket. */
 export interface LedgerTicket extends Ticket {
   readonly slot: number;
   readonly slotGeneration: number;
-  /** 0 = nothing is charged. */
+  /** 0 = no charge. */
   readonly ticket: number;
 }
 
-/** What one pick holds in the ledger. */
+/** The charge of one pick in the ledger. */
 export class LedgerCharge implements Charge {
   readonly #options: ChargeOptions;
   readonly #blockTokens: number;
@@ -64,7 +64,7 @@ export class LedgerCharge implements Charge {
     return this.#ticket === 0 ? [] : [this.#held];
   }
 
-  /** Other endpoints work for the request before this one: the sample is to say so. */
+  /** Marks the training sample: other endpoints work for the request before this one. */
   comesAfterOthers(): void {
     this.#staged = true;
   }
@@ -107,7 +107,7 @@ export class LedgerCharge implements Charge {
     this.giveBack();
   }
 
-  /** Release without a sample: the endpoint did not answer the request. Idempotent. */
+  /** Releases without a training sample, because the endpoint did not answer the request. Idempotent. */
   giveBack(): void {
     const ticket = this.#ticket;
     if (ticket === 0) return;
@@ -117,7 +117,10 @@ export class LedgerCharge implements Charge {
     if (!decider.release(ticket, generation)) later(() => decider.release(ticket, generation));
   }
 
-  /** What the sample says. An answer in one piece tells nothing of its first token; a stream's events stand for tokens. */
+  /**
+   * Measurements for the training sample. An answer in one piece has no first token time; the events of a stream count
+   * as tokens.
+   */
   #measures(): Measures {
     const now = this.#options.nowMs();
     const answer = this.#answer;
@@ -148,8 +151,8 @@ export class LedgerCharge implements Charge {
 }
 
 /**
- * What a request with several picks holds: the endpoint that answers it to the end, those that work for it beforehand
- * until the first token.
+ * The charges of a request with several picks. The answering endpoint is charged to the end, endpoints of earlier
+ * stages until the first token.
  */
 export class StagedCharge implements Charge {
   readonly #answer: LedgerCharge;
@@ -187,7 +190,7 @@ export class StagedCharge implements Charge {
     this.#answer.answered(answer);
   }
 
-  /** The status is that of the endpoint that answers; it tells nothing for sure about the others. */
+  /** The status is that of the answering endpoint; it is no evidence about the others. */
   outcome(result: 'success' | 'failure'): void {
     this.#answer.outcome(result);
   }

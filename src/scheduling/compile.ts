@@ -14,7 +14,10 @@ import type {
   ProgramOperation,
 } from './program.js';
 
-/** A column for each when a decision is explained, besides those of the terms of marginal cost and the note of its pick. */
+/**
+ * Bound on the operations: an explained decision has a column for each, besides those of the terms of marginal cost and
+ * the note of its pick.
+ */
 const OPERATIONS_MAX = CORE.EXPLAIN_COLUMNS - CORE.SHARE_TERMS - 1;
 
 /** A plugin in a profile; `weight` counts for scorers. */
@@ -27,14 +30,14 @@ export interface Profile {
   readonly plugins: readonly ProfilePlugin[];
 }
 
-/** Profiles do not fit the core's tables. */
+/** Thrown when profiles do not fit the core's tables. */
 export class ProgramTooLarge extends Error {}
 
 /**
- * Compile profiles to programs. In a program the prediction and the admitters come first, then the filters, then the scorers, each in the order of the
- * profile, then the one picker, wherever it stood. `producers` are all producers of the configuration, `plugins` all
- * plugins: those that run on the shards are listed with the columns that they fill. `handler` chooses among the profiles.
- * Throws ProgramTooLarge when a table of the core would overflow.
+ * Compiles profiles to programs. In a program the prediction and the admitters come first, then the filters, then the
+ * scorers, each in the order of the profile, then the one picker at any position. `producers` are all producers of the
+ * configuration and `plugins` all plugins; hook plugins are listed with the columns that they fill. `handler` chooses
+ * among the profiles. Throws ProgramTooLarge when a table of the core would overflow.
  */
 export function compileScheduling(
   profiles: readonly Profile[],
@@ -90,8 +93,9 @@ function handlerSettings(
 }
 
 /**
- * All producers of prefix matches share the one prefix index. One that follows the engines' events sets it up, since it
- * knows best; else the one that asks for the largest capacity (the first of equals). Undefined when there is none.
+ * Settings of the prefix index, which all producers of prefix matches share. A producer that follows the engines'
+ * events sets it up, because it has the best data; otherwise the one with the largest capacity (the first of equals).
+ * Undefined without a producer.
  */
 export function sharedPrefixSettings(
   producers: readonly ConfiguredPlugin[],
@@ -178,7 +182,7 @@ function compileProfile(
   return { name: profile.name, operations };
 }
 
-/** A hook plugin fills a column, which the program reads. */
+/** Whether the program reads a column that a hook plugin fills. */
 function isHosted({ definition }: ProfilePlugin): boolean {
   return definition.host !== undefined && definition.compile === undefined;
 }
@@ -249,7 +253,7 @@ class KeyedTable<Entry> {
   }
 }
 
-/** Columns of host filters and scorers. A plugin in several profiles fills its column anew for each. */
+/** Columns of hook filters and scorers. A plugin in several profiles fills its column anew for each. */
 class HookColumnTable {
   readonly #indexes = new Map<string, number>();
   /** By producer. */
@@ -270,7 +274,7 @@ class HookColumnTable {
     return next;
   }
 
-  /** Column of the matches of a producer, made scores by a formula. */
+  /** Column of a producer's matches, converted to scores by a formula. */
   match(producer: string, formula: MatchFormula): number {
     const column = this.#at(`match ${producer} ${JSON.stringify(formula)}`);
     const columns = this.#matches.get(producer) ?? new Map<number, MatchFormula>();
@@ -287,7 +291,7 @@ class HookColumnTable {
   }
 }
 
-/** What programs refer to by number, so that profiles with the same label rule or header share it. */
+/** Tables that programs refer to by number, so that profiles with the same label rule or header share an entry. */
 class CoreTables {
   readonly masks = new KeyedTable<MaskSpecification>(CORE.MASK_COUNT, 'label filters');
   readonly labels = new KeyedTable<LabelSpecification>(CORE.LABEL_COLUMNS, 'labels that scorers look at');
@@ -296,7 +300,7 @@ class CoreTables {
   readonly columns = new HookColumnTable();
   /** Labels of each topology extractor, by its name. */
   readonly topologies: ReadonlyMap<string, TopologyLabels>;
-  /** Names of the producers of prefix matches that fill columns. */
+  /** Names of the hook plugins that produce prefix matches. */
   readonly hostedMatches: ReadonlySet<string>;
 
   constructor(plugins: readonly ConfiguredPlugin[]) {

@@ -29,8 +29,8 @@ export const contextLengthAware = definePlugin({
 });
 
 /**
- * The range of prompt lengths in an endpoint's label: `min-max` in tokens, both included. Anything else is bad, the empty
- * label too; an endpoint without the label takes any length.
+ * The range of prompt lengths in an endpoint's label: `min-max` in tokens, both included. Any other text is bad, also
+ * an empty one. An endpoint without the label takes any length.
  */
 export function contextLengthRange(label: string | undefined): LabelValue {
   if (label === undefined) return { kind: 'range', range: undefined };

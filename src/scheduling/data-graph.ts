@@ -1,6 +1,6 @@
 import type { ConfiguredPlugin, DataKey, DataNeed, PluginDefinition } from './plugin.js';
 
-/** A plugin's need that no plugin of the configuration can meet. */
+/** Thrown when no plugin of the configuration can meet a plugin's need. */
 export class MissingProducer extends Error {
   readonly plugin: string;
 
@@ -11,8 +11,8 @@ export class MissingProducer extends Error {
 }
 
 /**
- * The producers that a set of plugins lacks, in the order in which they were found missing, needs of the added ones
- * included. Throws MissingProducer when a need names a plugin that does not exist or does not produce the fact.
+ * The producers that a set of plugins lacks, in the order of their discovery, the needs of the added ones included.
+ * Throws MissingProducer when a need names a plugin that does not exist or does not produce the fact.
  */
 export function missingProducers(
   plugins: readonly ConfiguredPlugin[],

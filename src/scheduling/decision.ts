@@ -6,22 +6,22 @@ import type { HookRequest } from './hooks/hook-request.js';
 import type { EndpointPredictions, LatencyPrediction } from './latency-outlook.js';
 import type { RequestHeaders } from './request-headers.js';
 
-/** Everything that a decision needs to know about a request. */
+/** Input of a decision: a request as the scheduler needs it. */
 export interface ScheduleInput {
   /** Id of the finished request scan on this thread, or -1 when there is no prompt (header-only, passthrough). */
   readonly scan: number;
-  /** What the client asked for, and what goes upstream (after rewrite). Empty when the dialect has no model. */
+  /** Model that the client named, and model sent upstream (after rewrite). Empty when the dialect has no model. */
   readonly model: string;
   readonly targetModel: string;
   readonly cacheSalt: string | undefined;
   readonly promptBytes: number;
-  /** Different images, videos and sounds of the prompt; absent = none. */
+  /** Distinct images, videos and sounds of the prompt; absent = none. */
   readonly media?: readonly Medium[] | undefined;
-  /** The prompt has images, audio or video; absent = no. */
+  /** Whether the prompt has images, audio or video; absent = no. */
   readonly hasMedia?: boolean | undefined;
-  /** Tokens of the prompt as the model's tokeniser cuts it; undefined = they are estimated from `promptBytes`. */
+  /** Tokens of the prompt by the model's tokeniser; undefined = estimated from `promptBytes`. */
   readonly tokens?: PromptTokens | undefined;
-  /** What prediction servers say about endpoints; undefined = nothing, or nobody asked. */
+  /** Predictions of the prediction servers; undefined = none, or not asked. */
   readonly predictions?: EndpointPredictions | undefined;
   readonly maxOutputTokens: number | undefined;
   readonly priority: number;
@@ -30,21 +30,21 @@ export interface ScheduleInput {
   readonly subset: readonly string[] | undefined;
   readonly headers: RequestHeaders;
   readonly path: string;
-  /** The request as hook plugins see it; undefined when there are none. */
+  /** The request as hook plugins see it; undefined without hook plugins. */
   readonly hosted?: HookRequest | undefined;
-  /** Flow control is on: the request goes only where there is room, and waits otherwise. */
+  /** Set when flow control is on: the request goes only to an endpoint with room, and waits otherwise. */
   readonly gate?: GateInput | undefined;
 }
 
-/** What a request needs to wait, and what it has after it did. */
+/** Input and result of a wait for room. */
 export interface GateInput {
-  /** Wait slot that it may take, -1 = none is free. */
+  /** Free wait slot; -1 = none. */
   readonly waitSlots: number;
-  /** The charge of its dispatch; undefined when it comes anew. */
+  /** Charge of its dispatch; undefined for a new request. */
   readonly held: { readonly ticket: number; readonly ticketGeneration: number } | undefined;
-  /** The first token of its answer will not be seen: the answer comes in one piece. */
+  /** Whether the first token of the answer cannot be seen, because it comes in one piece. */
   readonly blind: boolean;
-  /** It has to go through the queues, whether there is room or not. */
+  /** Whether the request must go through the queues even when there is room. */
   readonly queued: boolean;
 }
 
@@ -55,10 +55,10 @@ export interface PickedEndpoint {
   readonly endpoint: Endpoint;
 }
 
-/** What an answer that has ended tells about its endpoint. Counts are undefined when nobody told them. */
+/** Measurements at the end of an answer. Counts are undefined when they were not reported. */
 export interface AnswerMeasures {
   readonly outcome: Exclude<Outcome, 'aborted'>;
-  /** The answer came as a stream, so that its first byte is the first output. */
+  /** Whether the answer was streamed, so that its first byte is the first output. */
   readonly streamed: boolean;
   readonly outputTokens: number | undefined;
   readonly promptTokens: number | undefined;
@@ -71,37 +71,37 @@ export interface Ticket {
   readonly generation: number;
 }
 
-/** What a placed request holds on its endpoint. Every method may be called in any order; each acts at most once. */
+/** The charges of a placed request. Every method may be called in any order; each acts at most once. */
 export interface Charge {
-  /** The prefill is over (first response byte): its tokens leave the load. */
+  /** Ends the prefill at the first response byte: its tokens leave the load. */
   prefillDone(): void;
-  /** The output has reached `tokens` tokens: active blocks grow at block boundaries. */
+  /** Updates the output to `tokens` tokens: active blocks grow at block boundaries. */
   grow(tokens: number): void;
-  /** A piece of output came `ms` milliseconds after the one before it, for each of its tokens. */
+  /** Records a piece of output that came `ms` milliseconds after the previous one, per token. */
   stepped?(ms: number): void;
-  /** What the answer said at its end, for the request's label; a charge released without it is labelled as aborted. */
+  /** Sets the measurements of the answer for the training sample. Without them the sample says aborted. */
   answered?(answer: AnswerMeasures): void;
-  /** Release everything. Idempotent. */
+  /** Releases all charges. Idempotent. */
   release(): void;
-  /** What it holds in the ledger now. */
+  /** Its tickets in the ledger now. */
   readonly tickets?: readonly Ticket[];
-  /** The request is ended for one of a higher band: whoever paid for it gets it back. `release` follows. */
+  /** Returns the payment of an evicted request. `release` follows. */
   evicted?(): void;
   /**
-   * How the upstream answered, for the ejection of failing endpoints. First call wins.
-   * `failure`: 5xx, reset, or the proxy's own 503.
+   * Records the result of the upstream for the ejection of failing endpoints. The first call counts. `failure`: 5xx,
+   * reset, or the proxy's own 503.
    */
   outcome(result: 'success' | 'failure'): void;
 }
 
 export interface Placement {
   readonly kind: 'placed';
-  /** Who answers the request: in order of preference, at least one. */
+  /** Endpoints for the answer in order of preference, at least one. */
   readonly endpoints: readonly PickedEndpoint[];
-  /** What every profile that ran picked, by the profile's name: in order of preference, at least one. */
+  /** Picks of every profile that ran, by the profile's name, in order of preference, at least one. */
   readonly picks: ReadonlyMap<string, readonly PickedEndpoint[]>;
   readonly charge: Charge;
-  /** Headers of the request that the model server is told; undefined = take out what the client sent. Lower case. */
+  /** Request headers for the model server; undefined = remove the client's header. Lower case. */
   readonly headers: ReadonlyMap<string, string | undefined>;
   readonly matchedBlocks: number;
   readonly totalBlocks: number;
@@ -127,13 +127,13 @@ export type RejectionCode =
 export interface Rejection {
   readonly kind: 'rejected';
   readonly code: RejectionCode;
-  /** Text behind `inference error: <code> - `. */
+  /** Text after `inference error: <code> - `. */
   readonly message: string;
   /** Value of the drop-reason header; undefined = no header. */
   readonly reason: string | undefined;
   /** Seconds for a Retry-After header. */
   readonly retryAfterSeconds?: number | undefined;
-  /** No endpoint has room, and there was no wait slot to wait in. */
+  /** Whether no endpoint had room and no wait slot was free. */
   readonly leftWaiting?: boolean | undefined;
 }
 
@@ -145,12 +145,12 @@ export interface Scheduler {
   schedule(input: ScheduleInput): Placement | Rejection;
 }
 
-/** No endpoint that the request may use has room: it waits in its wait slot. */
+/** Result of a request that waits in its wait slot, because no endpoint that it may use has room. */
 export interface Waiting {
   readonly kind: 'waiting';
 }
 
-/** The scheduler of a shard: requests that come with a `gate` may have to wait. */
+/** The scheduler of a shard: requests with a `gate` may have to wait. */
 export interface GatedScheduler {
   schedule(input: ScheduleInput): Placement | Rejection | Waiting;
 }

@@ -15,7 +15,7 @@ const PART = /(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)/g;
 
 export const DURATION_EXPECTED = 'expected a duration such as 50ms, 1.5s or 2m30s';
 
-/** Milliseconds of a duration as Go writes it (`1h30m`, `50ms`, `0`); undefined when it is none. May be negative. */
+/** Milliseconds of a duration in Go's notation (`1h30m`, `50ms`, `0`), which may be negative; undefined for other texts. */
 export function parseDuration(text: string): number | undefined {
   if (!WHOLE.test(text)) return undefined;
   let sum = 0;
@@ -30,7 +30,7 @@ export function durationMilliseconds(checked: string): number {
   return value;
 }
 
-/** Schema of a duration; the text stays as it is. */
+/** Schema of a duration, which keeps the text. */
 export const duration = z
   .string()
   .refine((text) => parseDuration(text) !== undefined, { error: DURATION_EXPECTED })

@@ -6,8 +6,8 @@ interface Entry extends PickedEndpoint {
 }
 
 /**
- * A shard's copy of which endpoint sits in which slot. The control thread lets an endpoint be picked only after every
- * shard has applied its assignment, so a picked slot is always known here.
+ * A shard's copy of the assignment of endpoints to slots. The control thread lets an endpoint be picked only after
+ * every shard has applied its assignment, so a picked slot is always known here.
  */
 export class EndpointDirectory {
   readonly #bySlot: (Entry | undefined)[] = [];
@@ -23,7 +23,11 @@ export class EndpointDirectory {
       this.#drop(slot);
       const address = endpointAddress(endpoint);
       this.#bySlot[slot] = { slot, generation, endpoint, address };
-      this.#byAddress.set(address, slot);
+      // The IP of a pod that ends may be another one's already: the address means the one that takes requests.
+      const other = this.#bySlot[this.#byAddress.get(address) ?? -1];
+      if (endpoint.draining !== true || other === undefined || other.endpoint.draining === true) {
+        this.#byAddress.set(address, slot);
+      }
       this.#byId.set(endpoint.id, slot);
       const host = this.#byHost.get(endpoint.address);
       if (host === undefined) this.#byHost.set(endpoint.address, [slot]);
@@ -62,8 +66,8 @@ export class EndpointDirectory {
   }
 
   /**
-   * Slots of a subset hint: `ip:port` exact (IPv6 in brackets), a bare IP (IPv6 with or without brackets) = every port.
-   * Unknown addresses are left out.
+   * Slots of a subset hint: `ip:port` matches exactly (IPv6 in brackets), a bare IP (IPv6 with or without brackets)
+   * matches every port. Unknown addresses are left out.
    */
   resolve(subset: readonly string[]): number[] {
     const slots: number[] = [];

@@ -1,7 +1,7 @@
 import { CORE } from '../core/core-names.js';
 import type { CompileContext } from './plugin.js';
 
-/** Numbers of the endpoints that the core has itself (assembly/columns/values.ts). */
+/** Endpoint values that the core has itself, by number (assembly/columns/values.ts). */
 export const ENDPOINT_VALUES = {
   'active-requests': CORE.VALUE_ACTIVE_REQUESTS,
   'active-tokens': CORE.VALUE_ACTIVE_TOKENS,
@@ -10,11 +10,11 @@ export const ENDPOINT_VALUES = {
   'kv-cache-utilization': CORE.VALUE_KV_USAGE,
 } as const;
 
-/** Number by which a program names a value of the endpoints: one of the core's own, or an attribute by its key. */
+/** Number of an endpoint value in a program: one of the core's own, or an attribute by its key. */
 export function valueSource(attribute: string, context: CompileContext): number {
   if (Object.hasOwn(ENDPOINT_VALUES, attribute)) return ENDPOINT_VALUES[attribute as keyof typeof ENDPOINT_VALUES];
   return CORE.VALUE_ATTRIBUTE + context.attribute(attribute);
 }
 
-/** For the descriptions of parameters. */
+/** List of the names for the descriptions of parameters. */
 export const VALUE_NAMES = Object.keys(ENDPOINT_VALUES).join(', ');

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 
 /**
- * Parameters of a plugin that has none. Not strict: the incumbent does not look at them, so that configurations exist
- * which give some.
+ * Parameters of a plugin without parameters. Not strict: llm-d-router ignores them, so existing configurations may
+ * contain some.
  */
 export const ignoredParameters = {
   parameters: z.looseObject({}),

@@ -2,7 +2,7 @@ import type { EndpointTable } from '../core/endpoint-table.js';
 import type { SlotAssignment } from '../pool/endpoint.js';
 import type { LabelSpecification } from './program.js';
 
-/** Write what the labels of these endpoints say into the columns that programs compare; column = number of the label. */
+/** Writes the labels of these endpoints into the columns that programs compare; column = number of the label. */
 export function writeLabels(
   table: Pick<EndpointTable, 'setLabelText' | 'setLabelRange'>,
   labels: readonly LabelSpecification[],

@@ -2,8 +2,8 @@ import { CORE } from '../core/core-names.js';
 import type { Operation, OperationName } from '../core/programs.js';
 
 /**
- * Scorers whose subject marginal cost reckons with: load and cache. What others say (sessions, LoRA adapters, labels, plugins of
- * one's own) goes on beside it.
+ * Scorers whose subject is a part of marginal cost: load and cache. Other scorers (sessions, LoRA adapters, labels,
+ * custom plugins) continue beside it.
  */
 const REPLACED: ReadonlyMap<OperationName, string> = new Map<OperationName, string>([
   ['OP_SCORE_QUEUE', 'queue-scorer'],
@@ -24,12 +24,12 @@ const REPLACED: ReadonlyMap<OperationName, string> = new Map<OperationName, stri
 /** Their plugin types. */
 export const replacedScorers: ReadonlySet<string> = new Set(REPLACED.values());
 
-/** Whether marginal cost can take the place of scorers of this program. */
+/** Whether marginal cost can replace scorers of this program. */
 export function canLearn(operations: readonly Operation[]): boolean {
   return operations.some(isReplaced) && !operations.some(({ code }) => code === 'OP_SCORE_MARGINAL_COST');
 }
 
-/** The program with one scorer of marginal cost, of the weight of all scorers whose place it takes. */
+/** The program with one scorer of marginal cost, whose weight is the sum of the replaced scorers' weights. */
 export function learnedProgram(operations: readonly Operation[]): readonly Operation[] {
   if (!canLearn(operations)) return operations;
   const weight = operations.filter(isReplaced).reduce((sum, operation) => sum + operation.weight, 0);
@@ -41,8 +41,8 @@ export function learnedProgram(operations: readonly Operation[]): readonly Opera
 }
 
 /**
- * The program as it is, with a note in each decision of what marginal cost would have picked.
- * @param projects sum up how its scorers go together with marginal cost, for `projectedProgram`
+ * The unchanged program, whose decisions also record the pick of marginal cost.
+ * @param projects sums up products of its scorers and marginal cost, for `projectedProgram`
  */
 export function observedProgram(operations: readonly Operation[], projects = false): readonly Operation[] {
   if (!canLearn(operations)) return operations;
@@ -71,7 +71,7 @@ export function projectedProgram(operations: readonly Operation[], weights: read
   return observedProgram(weighed, true);
 }
 
-/** Whether it is a scorer of load or cache, whose place marginal cost and rules can take. */
+/** Whether the operation is a scorer of load or cache, which marginal cost and rules can replace. */
 export function isReplaced({ code }: Operation): boolean {
   return REPLACED.has(code);
 }

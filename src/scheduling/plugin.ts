@@ -21,7 +21,7 @@ export type { HookRequest } from './hooks/hook-request.js';
 export type * from './hooks/hooks.js';
 export type { RequestHeaders } from './request-headers.js';
 
-/** What a plugin can be used as. A reference in the configuration asks for one of these. */
+/** Kinds of plugins. A reference in the configuration requires one of these. */
 export type PluginKind =
   | 'filter'
   | 'scorer'
@@ -56,13 +56,13 @@ export type DataKey =
   | 'multicluster-load'
   | 'encoder-match';
 
-/** What the metrics of an endpoint tell about it. */
+/** Signals in the metrics of an endpoint. */
 export type EndpointSignal = 'waiting requests' | 'running requests' | 'KV usage' | 'LoRA adapters';
 
-/** A fact that a plugin cannot work without. */
+/** A fact that a plugin requires. */
 export interface DataNeed {
   readonly key: DataKey;
-  /** Configured name of the producer to take it from; undefined = whichever plugin produces it. */
+  /** Configured name of its producer; undefined = any producer of the fact. */
   readonly producer?: string | undefined;
 }
 
@@ -70,18 +70,18 @@ export interface DataNeed {
 export interface PluginReference {
   /** Configured name. */
   readonly name: string;
-  /** Where the name stands in the parameters; for a default, where it would stand. */
+  /** Path of the name in the parameters, also when it is a default. */
   readonly path: readonly string[];
   readonly kinds: readonly PluginKind[];
 }
 
-/** Count estimated output as in-flight tokens: `ratio` × prompt tokens, at most `maxTokens`. */
+/** Counts estimated output as in-flight tokens: `ratio` × prompt tokens, at most `maxTokens`. */
 export interface OutputEstimate {
   readonly ratio: number;
   readonly maxTokens: number | undefined;
 }
 
-/** Endpoint labels by what they name. */
+/** Endpoint labels by their meaning. */
 export interface TopologyLabels {
   readonly hostname: string;
   readonly rack: string;
@@ -89,11 +89,11 @@ export interface TopologyLabels {
   readonly region: string;
 }
 
-/** What a plugin may ask for while its profile is compiled. */
+/** Services for a plugin while its profile is compiled. */
 export interface CompileContext {
   /** Configured name of the plugin. */
   readonly name: string;
-  /** What the plugin is compiled as. */
+  /** Kind as which the plugin is compiled. */
   readonly kind: 'filter' | 'scorer' | 'picker' | 'admitter';
   /** Settings of the prefix index; undefined when nothing produces prefix matches. */
   readonly prefix: PrefixSettings | undefined;
@@ -102,21 +102,21 @@ export interface CompileContext {
   /** Index of a pair of label columns. Specifications with equal `key` share one. */
   label(key: string, read: LabelSpecification['read']): number;
   /**
-   * Index of a host column that a producer of prefix matches fills with scores, from the share of the prompt that it says
-   * each endpoint holds; undefined when the matches of the named producer come from the prefix index.
+   * Index of a hook column that a producer of prefix matches fills with scores, computed from its share of the prompt
+   * per endpoint. Undefined when the matches of the named producer come from the prefix index.
    */
   matchColumn(producer: string, formula: MatchFormula): number | undefined;
-  /** Index of a request header whose value a program looks at. */
+  /** Index of a request header whose value a program reads. */
   requestKey(header: string): number;
-  /** Labels that say where an endpoint is, as the topology-extractor of that name has them; undefined = there is none. */
+  /** Labels of an endpoint's location by the topology-extractor of that name; undefined without it. */
   topology(extractor: string): TopologyLabels | undefined;
-  /** Index of a named value of the endpoints that is no signal of the core. */
+  /** Index of a named endpoint value that is no signal of the core. */
   attribute(name: string): number;
 }
 
 /**
- * One plugin type: all that the loader, the compiler and the documentation know about it. Each definition is one file,
- * and becomes usable by one line in the registry.
+ * One plugin type for the loader, the compiler and the documentation. Each definition is one file, and becomes usable
+ * by one line in the registry.
  */
 export interface PluginDefinition<Parameters = unknown> {
   readonly type: string;
@@ -126,9 +126,9 @@ export interface PluginDefinition<Parameters = unknown> {
   readonly deprecated?: { readonly replacement: string };
   /** One paragraph for users. */
   readonly doc: string;
-  /** Where the idea and the formula come from: project and place. Absent = llm-d-router's plugin of the same name. */
+  /** Source of the idea and the formula: project and place. Absent = llm-d-router's plugin of the same name. */
   readonly source?: string;
-  /** Signals of endpoints that it reads; without any of them it treats all endpoints alike. */
+  /** Endpoint signals that the plugin reads. When they are all unknown, it treats all endpoints alike. */
   readonly signals?: readonly EndpointSignal[];
   /** Strict object schema with a default and a description for every field; no transforms, so that output is valid input. */
   readonly parameters: z.ZodType<Parameters>;
@@ -137,60 +137,60 @@ export interface PluginDefinition<Parameters = unknown> {
   /** Facts for which this type is added, without parameters, when nothing else in the configuration produces them. */
   readonly defaultProducerOf?: readonly DataKey[];
   consumes?(parameters: Parameters): readonly DataNeed[];
-  /** One line for each setting that loads but deserves a word: deprecated fields, odd values. */
+  /** Advice for settings that load: one line for each deprecated field or odd value. */
   advise?(parameters: Parameters): readonly string[];
   /**
-   * Operation of the program: filters, scorers, pickers, and admitters, which come first in every profile. `weight` is 1
-   * for all but scorers. Undefined = nothing to do with these parameters.
+   * Operation of the program: filters, scorers, pickers, and admitters, which come first in every profile. `weight` is
+   * 1 for all but scorers. Undefined = no effect with these parameters.
    */
   compile?(parameters: Parameters, weight: number, context: CompileContext): ProgramOperation | undefined;
-  /** Model names that the parameters say are no LoRA adapters. */
+  /** Names of models that are no LoRA adapters, by the parameters. */
   baseModels?(parameters: Parameters): readonly string[];
   /**
-   * Makes the part of the plugin that runs on the shards: a hook plugin. Called on each shard with parameters that have
-   * travelled there as plain data. A filter or scorer that has this needs no `compile`.
+   * Makes the hook plugin that runs on the shards. Called on each shard with parameters that were sent as plain data. A
+   * filter or scorer with this method needs no `compile`.
    * @throws with one line for the user; the picker does not start then.
    */
   host?(parameters: Parameters, context: HookContext): HookPlugin;
-  /** Set for producers of prefix matches whose hook plugin tells them (`match`), rather than the prefix index. */
+  /** Set for producers of prefix matches whose hook plugin computes them (`match`) in place of the prefix index. */
   readonly hostsMatches?: boolean;
-  /** Longest time in milliseconds that one hook of the hook plugin may take (20). Slower counts as failed. */
+  /** Bound on the time of one hook in milliseconds (default 20). A slower call counts as failed. */
   readonly budgetMs?: number;
-  /** When the column of a host filter leaves no endpoint: reject the request (the default), or keep what was there. */
+  /** Behaviour when the column of a hook filter leaves no endpoint: reject the request (the default), or keep the candidates. */
   readonly whenNoneLeft?: 'reject' | 'keep-all';
-  /** Makes the scheduler that takes the place of the profiles; kind `scheduler`. Called as `host`. */
+  /** Makes the scheduler that replaces the profiles; kind `scheduler`. Called as `host`. */
   scheduler?(parameters: Parameters, context: SchedulerContext): Scheduler;
-  /** Plugins that the parameters name; each must be configured and be of one of its kinds. */
+  /** Plugins that the parameters name; each must be configured and be of one of the given kinds. */
   references?(parameters: Parameters): readonly PluginReference[];
   /** Makes the part of a profile handler that runs on the shards; kind `profile-handler`. */
   profileHandler?(parameters: Parameters, context: HandlerContext): ProfileHandler;
-  /** What a profile handler does with the profiles of these names, one line each: what will not work, first of all. */
+  /** Advice on a profile handler with profiles of these names, one line each. Faults come first. */
   handlerAdvice?(parameters: Parameters, profiles: readonly string[]): readonly string[];
   /** Makes a decider; kind `decider`. */
   decider?(parameters: Parameters): StageDecider;
   /** Labels that a topology extractor reads. */
   topologyLabels?(parameters: Parameters): TopologyLabels;
-  /** What a producer of prefix matches asks of the prefix index. */
+  /** Settings that a producer of prefix matches requires of the prefix index. */
   prefixSettings?(parameters: Parameters): PrefixSettings;
-  /** How a producer of prefix matches follows the events of engines. */
+  /** Settings by which a producer of prefix matches follows the events of engines. */
   kvEventSettings?(parameters: Parameters): KvEventSettings;
-  /** How a producer of latency predictions comes to them. @throws with one line for the user */
+  /** Settings of a latency predictor. @throws with one line for the user */
   predictionSettings?(parameters: Parameters): PredictionSettings;
-  /** Where a producer of prompt tokens gets them from; undefined = it estimates. */
+  /** Token source of a producer of prompt tokens; undefined = it estimates. */
   tokenSettings?(parameters: Parameters): TokenSettings | undefined;
-  /** What a producer of in-flight load counts for output. */
+  /** Output that a producer of in-flight load counts. */
   outputEstimate?(parameters: Parameters): OutputEstimate | undefined;
-  /** What a saturation detector tells admission and the gate; absent = room is learned. */
+  /** Settings of a saturation detector for admission and the capacity gate; absent = room is learned. */
   saturationSettings?(parameters: Parameters): SaturationSettings;
-  /** What an ordering policy tells the queues. */
+  /** Settings of an ordering policy for the queues. */
   orderingSettings?(parameters: Parameters): OrderingSettings;
-  /** What a fairness policy tells the queues. */
+  /** Settings of a fairness policy for the queues. */
   fairnessSettings?(parameters: Parameters): FairnessSettings;
-  /** What a usage limit policy tells the gate. */
+  /** Settings of a usage limit policy for the capacity gate. */
   usageLimitSettings?(parameters: Parameters): UsageLimitSettings;
 }
 
-/** Checks a definition's functions against its parameter schema and forgets the parameter type. */
+/** Checks a definition's functions against its parameter schema and drops the parameter type. */
 export function definePlugin<Schema extends z.ZodType>(
   definition: Omit<PluginDefinition<z.output<Schema>>, 'parameters'> & { readonly parameters: Schema },
 ): PluginDefinition {

@@ -5,7 +5,7 @@ import type { CompiledScheduling, ProgramOperation } from './program.js';
 
 const PREDICTION: DataKey = 'latency-prediction';
 
-/** The settings of the first producer that predicts latency. @throws with one line, when they cannot be used */
+/** The settings of the first latency predictor. @throws with one line when they cannot be used */
 export function predictionOf(producers: readonly ConfiguredPlugin[]): CompiledScheduling['prediction'] {
   for (const { name, definition, parameters } of producers) {
     const settings = definition.predictionSettings?.(parameters);
@@ -15,8 +15,8 @@ export function predictionOf(producers: readonly ConfiguredPlugin[]): CompiledSc
 }
 
 /**
- * What a profile's program begins with, before its filters: the prediction, when any of its plugins or an admitter looks
- * at one, and the admitters.
+ * First operations of a profile's program: the prediction, when one of its plugins or an admitter reads it, and the
+ * admitters.
  */
 export function openingOperations(
   members: readonly ConfiguredPlugin[],
@@ -28,7 +28,7 @@ export function openingOperations(
     const operation = definition.compile?.(parameters, 1, context({ name }));
     return operation === undefined ? [] : [operation];
   });
-  // Requests are learned from whether or not anybody looks at the prediction, and its accuracy is worth knowing.
+  // Training goes on without a reader of the prediction, and its accuracy is measured.
   if (prediction === undefined) return admitting;
   const consumed = [...members, ...admitters].some(({ definition, parameters }) =>
     definition.consumes?.(parameters).some(({ key }) => key === PREDICTION),

@@ -3,9 +3,9 @@ import { learnedProgram, observedProgram, projectedProgram } from './learned-pro
 import { ruledProgram } from './rules.js';
 
 /**
- * How the programs are run. Tags are what the labels of their decisions carry.
- * configured: as they are · observed: as they are, while marginal cost looks on · learned: by marginal cost ·
- * projected: by their own scorers with other weights · ruled: by the scorers of a rule
+ * Variants in which the programs run. Tags are carried by the training samples of their decisions. configured:
+ * unchanged · observed: unchanged, with the pick of marginal cost recorded · learned: by marginal cost · projected: by
+ * their own scorers with other weights · ruled: by the scorers of a rule
  */
 export type ProgramVariant =
   | { readonly kind: 'configured' | 'learned'; readonly tag: number }
@@ -15,7 +15,8 @@ export type ProgramVariant =
 
 /**
  * The program of a profile in a variant.
- * @param projects whether the sums of a projection are about this profile; at most one profile of a configuration has them
+ * @param projects whether the sums of a projection belong to this profile; at most one profile of a configuration has
+ * them
  */
 export function programOf(
   operations: readonly Operation[],

@@ -11,25 +11,25 @@ export interface ProgramOperation {
   readonly name: string;
   /** Weight of a scorer; 1 otherwise. */
   readonly weight: number;
-  /** Numbers in the order that the operation documents (assembly/scheduling/program.ts). At most 8. */
+  /** Parameters in the order of the operation's documentation (assembly/scheduling/program.ts). At most 8. */
   readonly parameters: readonly number[];
 }
 
-/** A set of endpoints that the control thread keeps as a mask: the parameter of OP_FILTER_MASK is its index. */
+/** A set of endpoints that the control thread writes as a mask: the parameter of OP_FILTER_MASK is its index. */
 export interface MaskSpecification {
   readonly accepts: (labels: Readonly<Record<string, string>>) => boolean;
 }
 
-/** What one endpoint's labels or address say, as the core compares it. */
+/** Value of one endpoint's labels or address in the form that the core compares. */
 export type LabelValue =
-  /** Compared by hash; undefined = the endpoint has none. */
+  /** Compared by hash; undefined = absent. */
   | { readonly kind: 'text'; readonly text: string | undefined }
-  /** From `min` to `max`, both included; undefined = the endpoint has none, `bad` = its label is no range. */
+  /** From `min` to `max`, both included; undefined = absent, `bad` = its label is no range. */
   | { readonly kind: 'range'; readonly range: { readonly min: number; readonly max: number } | 'bad' | undefined };
 
-/** A pair of columns that the control thread keeps: what an operation reads about every endpoint. */
+/** A pair of columns that the control thread writes: the value that an operation reads of every endpoint. */
 export interface LabelSpecification {
-  /** What it reads, in words; specifications with equal keys read the same. */
+  /** Description of the value; specifications with equal keys read the same. */
   readonly key: string;
   readonly read: (endpoint: Endpoint) => LabelValue;
 }
@@ -44,37 +44,37 @@ export interface CompiledProfile {
 export interface PrefixSettings {
   readonly blockTokens: number;
   readonly maxBlocks: number;
-  /** Blocks that one endpoint may hold in the index, when the engine does not say. */
+  /** Bound on the blocks of one endpoint in the index, when the engine does not report its own. */
   readonly capacityBlocks: number;
   readonly autoTune: boolean;
   /**
-   * What tells who holds which blocks: what was sent there (the default), what the engines say, or what they say and,
-   * for a while, what was sent there.
+   * Source of the prefix index: placements (the default), the events of engines, or both, where placements expire after
+   * a while.
    */
   readonly knownBy?: 'decisions' | 'events' | 'events and decisions' | undefined;
 }
 
-/** How a match becomes a score, as prefix-cache-scorer does it: (1 - w) × share + w × min(1, tokens / scale)². */
+/** Formula from match to score, as in prefix-cache-scorer: (1 - w) × share + w × min(1, tokens / scale)². */
 export interface MatchFormula {
   readonly lengthWeight: number;
   readonly scaleTokens: number;
 }
 
-/** A plugin that runs on the shards: plain data, from which each shard makes its own instance. */
+/** A hook plugin as plain data, from which each shard makes its own instance. */
 export interface HookPluginSettings {
   readonly name: string;
   readonly type: string;
   readonly parameters: unknown;
-  /** Columns that its filter and its scorer fill; undefined = no profile uses them. */
+  /** Columns that its filter and its scorer fill; undefined = unused by the profiles. */
   readonly filterColumn: number | undefined;
   readonly scoreColumn: number | undefined;
-  /** Columns that its `match` fills, each by a formula of its own. */
+  /** Columns that its `match` fills, each by its own formula. */
   readonly matchColumns: readonly (MatchFormula & { readonly column: number })[];
-  /** Names of the profiles that it stands in. */
+  /** Names of the profiles that contain it. */
   readonly profiles: readonly string[];
 }
 
-/** The profile handler and the deciders that it may ask: plain data, from which each shard makes its own. */
+/** The profile handler and its deciders as plain data, from which each shard makes its own. */
 export interface HandlerSettings {
   readonly name: string;
   readonly type: string;
@@ -82,30 +82,30 @@ export interface HandlerSettings {
   readonly deciders: readonly { readonly name: string; readonly type: string; readonly parameters: unknown }[];
 }
 
-/** What the configuration's scheduling part compiles to. */
+/** Result of compiling the scheduling part of a configuration. */
 export interface CompiledScheduling {
   readonly profiles: readonly CompiledProfile[];
   readonly masks: readonly MaskSpecification[];
   readonly labels: readonly LabelSpecification[];
-  /** Request headers, in lower case, whose values the programs look at; a program names them by position. */
+  /** Request headers, in lower case, whose values the programs read; a program names them by position. */
   readonly requestKeys: readonly string[];
-  /** Named values that somebody has to write for every endpoint; a program names them by position. */
+  /** Named values to be written for every endpoint; a program names them by position. */
   readonly attributes: readonly string[];
   /** Model names that are no LoRA adapters. */
   readonly baseModels: readonly string[];
   /** Undefined when no plugin needs prefix matches. */
   readonly prefix: PrefixSettings | undefined;
-  /** The plugin that set up the prefix index, as metrics name it. */
+  /** The plugin that set up the prefix index, as named in metrics. */
   readonly prefixProducer: { readonly name: string; readonly type: string } | undefined;
-  /** Undefined = no events of engines are followed. */
+  /** Undefined = the events of engines are not followed. */
   readonly kvEvents?: KvEventSettings | undefined;
   /** Undefined = tokens are estimated. */
   readonly tokens?: TokenSettings | undefined;
-  /** Count output estimates as in-flight tokens (inflight-load-producer). */
+  /** Estimates output for the in-flight tokens (inflight-load-producer). */
   readonly estimateOutput: { readonly ratio: number; readonly maxTokens: number | undefined } | undefined;
   readonly handler: HandlerSettings;
   /** Undefined when nothing predicts latency. */
   readonly prediction: (PredictionSettings & { readonly name: string; readonly type: string }) | undefined;
-  /** Plugins that run on the shards, in the order of the configuration. */
+  /** Hook plugins, in the order of the configuration. */
   readonly host: readonly HookPluginSettings[];
 }

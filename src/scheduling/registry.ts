@@ -79,7 +79,7 @@ import { topologyAffinityScorer } from './scorers/topology-affinity-scorer.js';
 import { disaggregatedsetRolloutScreener } from './screeners/disaggregatedset-rollout-screener.js';
 import { topologyExtractor } from './topology/topology-extractor.js';
 
-/** Every plugin that takes part in scheduling. */
+/** All plugins of scheduling. */
 export const schedulingPlugins: readonly PluginDefinition[] = [
   decodeFilter,
   prefillFilter,

@@ -1,4 +1,4 @@
-/** Request headers by lower-case name; of duplicates the last one. */
+/** Request headers by lower-case name; the last one of duplicates counts. */
 export interface RequestHeaders {
   get(name: string): string | undefined;
 }

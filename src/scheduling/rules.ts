@@ -1,14 +1,14 @@
 import type { Operation } from '../core/programs.js';
 import { canLearn, isReplaced, observedProgram } from './learned-profile.js';
 
-/** A way of weighing load and cache that can take the place of a profile's own scorers of them. */
+/** A way to weigh load and cache that can replace a profile's own scorers of them. */
 export interface Rule {
   readonly name: string;
-  /** Its scorers, given the number of tokens in a block of the prefix index; undefined = the profile's own. */
+  /** Its scorers for a block size of the prefix index in tokens; undefined = the profile's own. */
   readonly scorers: ((blockTokens: number) => readonly Operation[]) | undefined;
 }
 
-/** Whichever traffic comes, one of these is good for it; the first is what is configured. */
+/** Candidate rules of `drive: rules`; index 0 is the configured profile. */
 export const rules: readonly Rule[] = [
   { name: 'configured', scorers: undefined },
   {
@@ -26,7 +26,7 @@ export const rules: readonly Rule[] = [
   },
 ];
 
-/** The program with the scorers of a rule in the place of its own of load and cache, and the sum of their weights. */
+/** The program with the scorers of a rule in place of its own of load and cache, scaled to the sum of their weights. */
 export function ruledProgram(operations: readonly Operation[], rule: number): readonly Operation[] {
   const scorers = rules[rule]?.scorers;
   if (scorers === undefined || !canLearn(operations)) return observedProgram(operations);

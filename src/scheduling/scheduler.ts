@@ -10,18 +10,18 @@ import { TOKEN_BYTES } from './prompt-sizes.js';
 import type { ServedPredictions } from './served-predictions.js';
 import { wantedTimes } from './wanted-times.js';
 
-/** How many hashes of a prompt have been written for the next decision. */
+/** Number of hashes of a prompt that have been written for the next decision. */
 interface WrittenChain {
   readonly blocks: number;
   readonly tail: boolean;
 }
 
-/** The chain hashes of a scanned prompt, written for the next decision. */
+/** Writes the chain hashes of a scanned prompt for the next decision. */
 export interface PromptChain {
   chain(id: number, model: string): WrittenChain;
 }
 
-/** The chain hashes of a prompt whose tokens are known, written for the next decision. */
+/** Writes the chain hashes of a prompt with known tokens for the next decision. */
 export interface PromptTokenChain {
   chain(tokens: PromptTokens, model: string, salt: string | undefined, blockTokens: number): WrittenChain;
 }
@@ -29,17 +29,17 @@ export interface PromptTokenChain {
 export interface SchedulerOptions extends RunOptions {
   readonly handler: ProfileHandler;
   readonly prompts: PromptChain;
-  /** Absent = what a tokeniser found counts, but the bytes are hashed. */
+  /** Absent = token counts of a tokeniser are used, but the bytes are hashed. */
   readonly tokens?: PromptTokenChain | undefined;
-  /** Request headers whose values the programs look at, in lower case. */
+  /** Request headers whose values the programs read, in lower case. */
   readonly requestKeys?: readonly string[];
   /** Model names that are no LoRA adapters. */
   readonly baseModels?: ReadonlySet<string>;
   /** Tokens of one block. */
   readonly blockTokens: number;
-  /** Set when prediction servers are asked: where their answers go, and what they are told from. */
+  /** Set when prediction servers are asked: destination of their answers, and source of their input. */
   readonly served?: { readonly predictions: ServedPredictions; readonly columns: EndpointColumns } | undefined;
-  /** The handler has sent a request through these stages. */
+  /** Reports the stages of a request with a profile handler. */
   readonly staged?: ((stages: StagesUsed, targetModel: string) => void) | undefined;
 }
 
@@ -58,7 +58,7 @@ export class CoreScheduler implements GatedScheduler {
     try {
       outcome = this.#handled(runs);
     } finally {
-      // A rejection, or an exception on the way.
+      // After a rejection or an exception.
       if (outcome?.kind !== 'placed') runs.abandon();
     }
     return runs.waiting ? WAITING : outcome;
@@ -86,7 +86,7 @@ export class CoreScheduler implements GatedScheduler {
     };
   }
 
-  /** What prediction servers are told about a request; undefined when none are asked. Writes its hashes, as `schedule`. */
+  /** Input of the prediction servers for a request; undefined when none are asked. Writes its hashes, as `schedule`. */
   outlook(input: ScheduleInput): RequestOutlook | undefined {
     const { decider, directory, served } = this.#options;
     if (served === undefined) return undefined;
@@ -147,7 +147,7 @@ export class CoreScheduler implements GatedScheduler {
     };
   }
 
-  /** Write the prompt's hashes for the decision: of its tokens where they are known, else of its bytes. */
+  /** Writes the prompt's hashes for the decision: of its tokens when they are known, else of its bytes. */
   #chain(input: ScheduleInput): WrittenChain {
     const { prompts, tokens, settings, blockTokens } = this.#options;
     const { prefix } = settings.current;
@@ -158,7 +158,7 @@ export class CoreScheduler implements GatedScheduler {
         : tokens.chain(input.tokens, input.targetModel, input.cacheSalt, blockTokens);
     return {
       blocks: Math.min(chain.blocks, prefix.maxBlocks),
-      // Engines tell of whole blocks only.
+      // Engines report whole blocks only.
       tail: chain.tail && chain.blocks < prefix.maxBlocks && !prefix.knownBy?.startsWith('events'),
     };
   }
@@ -172,12 +172,12 @@ const WAITING: Waiting = { kind: 'waiting' };
 
 const NO_HEADERS: ReadonlyMap<string, string | undefined> = new Map();
 
-/** The request's endpoint, told to the proxy with another port. */
+/** The request's endpoint with another port for the proxy. */
 function atPort(picked: PickedEndpoint, port: number): PickedEndpoint {
   return { ...picked, address: endpointAddress({ address: picked.endpoint.address, port }) };
 }
 
-/** What a client gets that asked to be served only from the cache (RFC 7240 preference, as the incumbent reads it). */
+/** Rejection of a request that asked to be served from the cache only (RFC 7240 preference, read as by llm-d-router). */
 const notCached: Rejection = {
   kind: 'rejected',
   code: 'PreconditionFailed',

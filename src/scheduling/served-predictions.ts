@@ -1,7 +1,7 @@
 import type { PredictedColumns } from '../core/latency-predictions.js';
 import type { EndpointPredictions } from './latency-outlook.js';
 
-/** Hands what prediction servers said to the next decision of this thread, which reads it where OP_PREDICT looks. */
+/** Passes the answers of prediction servers to the next decision of this thread, which reads them where OP_PREDICT does. */
 export class ServedPredictions {
   readonly #columns: PredictedColumns;
 
@@ -9,7 +9,7 @@ export class ServedPredictions {
     this.#columns = columns;
   }
 
-  /** @param predictions undefined = nothing is known of any endpoint */
+  /** @param predictions undefined = no prediction for any endpoint */
   write(predictions: EndpointPredictions | undefined): void {
     const { ttft, tpot } = this.#columns;
     ttft.fill(Number.NaN);

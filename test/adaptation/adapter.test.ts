@@ -148,7 +148,7 @@ describe('the adapter', () => {
     expect(all.adapter.report().agreement).toBeCloseTo(0.75, 1);
   });
 
-  it('names terms that have told nobody apart for five minutes, with the scorers that look at them', () => {
+  it('names terms that have not distinguished any endpoints for five minutes, with the scorers that look at them', () => {
     const all = adapting();
     const busy: CostTerm[] = ['context', 'decode'];
     for (let second = 1; second <= 500; second++) {
@@ -192,7 +192,7 @@ describe('the adapter', () => {
 });
 
 describe('effective weights', () => {
-  it('are the costs of one unit of what a scorer looks at, in targets', () => {
+  it('effective weights are the costs of one unit of what a scorer looks at, in targets', () => {
     const { coefficients } = adapting().adapter.model;
     const weights = effectiveWeights(coefficients);
     expect(weights.context).toBeCloseTo((55 * 1.5) / 2000, 9);

@@ -52,13 +52,13 @@ describe('the comparison of epochs', () => {
     expect(width(1)).toBeLessThan(1.5 * width(0));
   });
 
-  it('does not mistake a drift for a gap', () => {
+  it('the comparison of epochs does not mistake a drift for a gap', () => {
     const { gap } = compared(60, { gap: -0.1, deviation: 0.02, drift: 0.02 }, 9);
     expect(gap.mean).toBeCloseTo(-0.1, 1);
     expect(Math.abs(gap.mean + 0.1)).toBeLessThan(gap.halfWidth);
   });
 
-  it('is less certain when results vary more', () => {
+  it('the comparison of epochs is less certain when results vary more', () => {
     const width = (deviation: number) => compared(12, { gap: 0, deviation }, 3).gap.halfWidth;
     expect(width(0.3)).toBeGreaterThan(2 * width(0.03));
   });

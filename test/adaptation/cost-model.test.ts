@@ -128,7 +128,7 @@ describe('the cost model', () => {
     expect(off(model.coefficients.prefillMsPerKiloToken, 60)).toBeLessThan(0.15);
   });
 
-  it('does not cry out over the noise of a steady pool', () => {
+  it('the cost model does not cry out over the noise of a steady pool', () => {
     expect(taught({ ...world, noise: 0.5 }, 5000).alarms).toBe(0);
   });
 

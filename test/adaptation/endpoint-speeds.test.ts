@@ -49,7 +49,7 @@ describe('the speeds of endpoints', () => {
     expect(speeds.of(3)).toBeGreaterThan(1.5);
   });
 
-  it('does not take a fast endpoint for slower because it is silent', () => {
+  it('EndpointSpeeds does not take a fast endpoint for slower because it is silent', () => {
     const speeds = new EndpointSpeeds();
     speeds.meet(live(['', '', '', '']));
     seen(speeds, { 0: 1, 1: 1, 2: 1, 3: 0.5 });

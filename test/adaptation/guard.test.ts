@@ -120,7 +120,7 @@ describe('the guard', () => {
     expect(course.requests.learned).toBeLessThan(100);
   });
 
-  it('does not take a trend for a loss', () => {
+  it('the guard does not take a trend for a loss', () => {
     // Costs double in an hour, whoever decides.
     const guard = new Guard('auto', usual.guard, row(3));
     const random = row(4);
@@ -197,7 +197,7 @@ describe('the guard', () => {
     expect(epochs({ sampleRate: 0.00001 })).toBe(4);
   });
 
-  it('does not count requests that met what the other arm left behind', () => {
+  it('the guard does not count requests that met what the other arm left behind', () => {
     const guard = new Guard('auto', usual.guard, () => 0.5);
     const results = () => guard.record('static').epochs;
     guard.tick(0, () => good);

@@ -77,25 +77,25 @@ const good: Evidence = {
   sampleRate: 0.05,
 };
 
-describe('why the configured weights decide', () => {
+describe('the reason why the configured weights decide', () => {
   const why = (evidence: Partial<Evidence>) => {
     const guard = new Guard('auto', usual.guard, row(1));
     guard.tick(0, () => ({ ...good, ...evidence }));
     return guard.why(0);
   };
 
-  it('is what still keeps learned costs from being tried', () => {
+  it('the reason why the configured weights decide is what still keeps learned costs from being tried', () => {
     expect(why({ labels: 120 })).toContain(`120 of ${usual.guard.labels} requests`);
     expect(why({ correlation: 0.2 })).toContain('rank correlation 0.20, wanted above 0.3');
     expect(why({ correlation: undefined })).toContain('rank correlation unknown');
   });
 
-  it('is the mode where nothing is ever tried', () => {
+  it('the reason why the configured weights decide is the mode where nothing is ever tried', () => {
     expect(new Guard('off', usual.guard, row(1)).why(0)).toBe('adaptation is off');
     expect(new Guard('shadow', usual.guard, row(1)).why(0)).toContain('only look on');
   });
 
-  it('is nothing while learned costs decide', () => {
+  it('the reason why the configured weights decide is nothing while learned costs decide', () => {
     expect(new Guard('always', usual.guard, row(1)).why(0)).toBeUndefined();
   });
 

@@ -64,7 +64,7 @@ describe('an anchored forgetting ridge', () => {
     );
   });
 
-  it('is not carried away by one outlier in ten', () => {
+  it('an anchored forgetting ridge is not carried away by one outlier in ten', () => {
     const ridge = new AnchoredRidge(terms, 20);
     const random = row(3);
     for (let i = 0; i < 2000; i++) {

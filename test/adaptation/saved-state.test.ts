@@ -15,7 +15,7 @@ function taught(): CostModel {
 const text = encodeState(taught().save(), usual.model, 1000);
 
 describe('a saved state', () => {
-  it('is read as it was written', () => {
+  it('a saved state is read as it was written', () => {
     const { savedAtMs, model } = decodeState(text, usual.model);
     expect(savedAtMs).toBe(1000);
     const next = new CostModel(usual.model);
@@ -34,12 +34,12 @@ describe('a saved state', () => {
     expect(() => decodeState(changed, usual.model)).toThrow(message);
   });
 
-  it('is refused when it was learned from other assumptions', () => {
+  it('a saved state is refused when it was learned from other assumptions', () => {
     const prior = { ...usual.model.prior, stepMs: 14 };
     expect(() => decodeState(text, { ...usual.model, prior })).toThrow('stepMs differs');
   });
 
-  it('is believed by half for every six hours of its age', () => {
+  it('a saved state is believed by half for every six hours of its age', () => {
     const saved = decodeState(text, usual.model);
     expect(believed(saved, 1000)).toBe(1);
     expect(believed(saved, 1000 + 6 * 3_600_000)).toBe(0.5);

@@ -22,7 +22,7 @@ describe('legacy admission', () => {
     expect(ask(priority, saturation)).toBe('admitted');
   });
 
-  it('does not measure the pool for requests that it never sheds', () => {
+  it('legacy admission does not measure the pool for requests that it never sheds', () => {
     const admission = new LegacyAdmission(() => {
       throw new Error('measured');
     });

@@ -40,7 +40,7 @@ function watched(port: number): number[] {
 
 describe.each([1, 2])('SIGTERM to a picker of %i shard(s)', (shards) => {
   it('makes it not ready at once, lets open streams finish, keeps the metrics up, then exits with 0', async () => {
-    const serve = await start(`--shards=${shards}`);
+    const serve = await start(`--shards=${shards}`, '--lame-duck=0s');
     const [onHealthPort, onGrpcPort] = [watched(serve.healthPort), watched(serve.grpcPort)];
     await eventually('both watches have begun', () => onHealthPort.length === 1 && onGrpcPort.length === 1);
     const call = ask(dial(serve.grpcPort), 'hello');
@@ -61,9 +61,41 @@ describe.each([1, 2])('SIGTERM to a picker of %i shard(s)', (shards) => {
   });
 });
 
+describe('the lame duck time of a drain', () => {
+  it('serves new connections and requests after the picker has said that it is not ready, then ends', async () => {
+    const serve = await start('--lame-duck=2s', '--drain-timeout=20s');
+    const states = watched(serve.healthPort);
+    await eventually('the watch has begun', () => states.length === 1);
+    serve.child.kill('SIGTERM');
+    await eventually('it is not ready', () => states.at(-1) === NOT_SERVING);
+    const call = ask(dial(serve.grpcPort), 'still served');
+    expect(decodeReply(await firstReply(call)).kind).toBe('requestHeaders');
+    call.end();
+    expect(await serve.ended).toBe(0);
+  });
+
+  it('is cut short by a second signal', async () => {
+    const serve = await start('--lame-duck=10m', '--drain-timeout=20m');
+    serve.child.kill('SIGTERM');
+    await eventually('it drains', () => serve.log().includes('draining'));
+    serve.child.kill('SIGTERM');
+    expect(await serve.ended).toBe(1);
+  });
+});
+
+describe('other signals', () => {
+  it('SIGUSR1 opens no inspector, and the picker goes on', async () => {
+    const serve = await start();
+    serve.child.kill('SIGUSR1');
+    await eventually('it says so', () => serve.log().includes('SIGUSR1 has no effect'));
+    expect(serve.log()).not.toContain('Debugger listening');
+    expect(await checkHealth(dial(serve.healthPort), 'liveness')).toBe('SERVING');
+  });
+});
+
 describe('a drain', () => {
   it('is over at once without open streams', async () => {
-    const serve = await start('--drain-timeout=10m');
+    const serve = await start('--drain-timeout=10m', '--lame-duck=0s');
     serve.child.kill('SIGINT');
     expect(await serve.ended).toBe(0);
   });
@@ -79,7 +111,7 @@ describe('a drain', () => {
   });
 
   it('is cut short by a second signal, which is told from a good end by exit code 1', async () => {
-    const serve = await start('--drain-timeout=10m');
+    const serve = await start('--drain-timeout=10m', '--lame-duck=0s');
     const call = ask(dial(serve.grpcPort), 'hello');
     await firstReply(call);
     serve.child.kill('SIGTERM');

@@ -1,7 +1,7 @@
 import { getCiphers } from 'node:tls';
 import { describe, expect, it } from 'vitest';
 import { OPENSSL_CIPHERS } from '../../dist/cli/cipher-suites.js';
-import { FlagError, parseServeFlags, requireDiscovery, type ServeFlags } from '../../dist/cli/flags.js';
+import { FlagError, parseServeFlags, type ServeFlags, sourceOfEndpoints } from '../../dist/cli/flags.js';
 
 function flags(argv: readonly string[], env: Record<string, string> = {}): ServeFlags {
   const result = parseServeFlags(argv, env);
@@ -28,8 +28,9 @@ describe('without any flag', () => {
       healthChecking: false,
       haEnableLeaderElection: false,
       drainTimeout: 30_000,
+      lameDuck: 5_000,
       poolGroup: 'inference.networking.k8s.io',
-      poolNamespace: 'default',
+      poolNamespace: '',
       poolName: '',
       endpointSelector: '',
       endpointTargetPorts: [],
@@ -261,17 +262,56 @@ describe('the help', () => {
 });
 
 describe('the source of endpoints', () => {
-  it('is the discovery of the configuration, whatever the flags say', () => {
-    expect(() => requireDiscovery({ poolName: 'p', endpointSelector: '' }, true)).not.toThrow();
-    expect(() => requireDiscovery({ poolName: '', endpointSelector: '' }, true)).not.toThrow();
+  const given = (...argv: string[]) => flags(argv);
+
+  it('is the discovery of the configuration, for which --pool-name is only a name', () => {
+    expect(sourceOfEndpoints(given(), true)).toBe('configuration');
+    expect(sourceOfEndpoints(given('--pool-name=p'), true)).toBe('configuration');
   });
 
-  it.each([
-    ['p', '', '--pool-name: discovery through Kubernetes follows in a later release'],
-    ['', 'app=x', '--endpoint-selector: discovery through Kubernetes follows in a later release'],
-    ['', '', 'no source of endpoints: name a file-discovery plugin'],
-  ])('is missing with pool name %j and selector %j', (poolName, endpointSelector, message) => {
-    expect(() => requireDiscovery({ poolName, endpointSelector }, false)).toThrow(message);
+  it('is the InferencePool of --pool-name, in the group of --pool-group', () => {
+    const flags = given('--pool-name=p', '--pool-group=inference.networking.x-k8s.io');
+    expect(sourceOfEndpoints(flags, false)).toEqual({
+      kind: 'pool',
+      name: 'p',
+      group: 'inference.networking.x-k8s.io',
+    });
+  });
+
+  it('is what --endpoint-selector selects', () => {
+    const flags = given('--endpoint-selector=app in (a, b),!old', '--endpoint-target-ports=8000,8001');
+    expect(sourceOfEndpoints(flags, false)).toEqual({
+      kind: 'selector',
+      selector: 'app in (a, b),!old',
+      ports: [8000, 8001],
+    });
+  });
+
+  it('is missing with all three named', () => {
+    expect(() => sourceOfEndpoints(given(), false)).toThrow(
+      'no source of endpoints: give one of --pool-name (an InferencePool), --endpoint-selector (labels of pods), or a ' +
+        'file-discovery plugin in dataLayer.discovery of the configuration',
+    );
+  });
+
+  it('is not two', () => {
+    const flags = given('--endpoint-selector=app=x', '--endpoint-target-ports=8000');
+    expect(() => sourceOfEndpoints(flags, true)).toThrow(
+      /^two sources of endpoints, --endpoint-selector and dataLayer.discovery/,
+    );
+  });
+
+  it.each([['app in (a'], ['app=x,=y'], ['app=x,a b']])(
+    'with the selector %j is refused with the place of the mistake',
+    (selector) => {
+      expect(() => given(`--endpoint-selector=${selector}`)).toThrow(/--endpoint-selector: .* at character \d+/);
+    },
+  );
+
+  it('in an unknown API group is refused', () => {
+    expect(() => given('--pool-name=p', '--pool-group=x')).toThrow(
+      /^--pool-group: expected inference.networking.k8s.io or inference.networking.x-k8s.io/,
+    );
   });
 });
 

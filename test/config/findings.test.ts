@@ -78,7 +78,7 @@ schedulingProfiles:
     expect(warnings).toEqual([]);
   });
 
-  it('a producer whose facts nobody takes', () => {
+  it('a producer whose facts no plugin consumes', () => {
     const { warnings } = look('plugins:\n- type: queue-scorer\n- type: inflight-load-producer\n');
     expect(warnings).toEqual([
       expect.stringContaining('"inflight-load-producer" produces in-flight-load, which nothing takes from it'),

@@ -11,12 +11,12 @@ function settings(section: string, plugins = ''): FlowControlSettings {
 
 const band = (references: string) => `{priorityBands: [{priority: 3, ${references}}]}`;
 
-describe('what the queues are told', () => {
-  it('is nothing while the feature gate is off', () => {
+describe('the settings of the queues', () => {
+  it('the settings of the queues are undefined while the feature gate is off', () => {
     expect(load('flowControl: {maxBytes: 1Gi}').flowControl).toBeUndefined();
   });
 
-  it('are the bounds of the incumbent where the section says nothing about them', () => {
+  it('the bounds of the queues are those of llm-d-router unless the section sets them', () => {
     expect(settings('{priorityBands: [{priority: 3}]}')).toEqual({
       limits: { requests: Infinity, bytes: Infinity, tokens: Infinity },
       ttlMs: 60_000,

@@ -524,7 +524,7 @@ describe('the data layer', () => {
     );
   });
 
-  it('of clusters needs somebody who tells their load', () => {
+  it('a pool of clusters needs a source of their load', () => {
     const plugins = (extractor: string) =>
       `plugins: [{type: multicluster-queue-scorer}, {type: multicluster-metrics-data-source}${extractor}]\n`;
     expect(() => load(plugins(''), true)).toThrow('needs multicluster-load, which no plugin produces');

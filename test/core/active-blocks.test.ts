@@ -69,7 +69,7 @@ describe('active blocks', () => {
     expect(check(core)).toBe(0);
   });
 
-  it('does not evict what a live request uses', () => {
+  it('the index does not evict what a live request uses', () => {
     const { add, index, overlap, core } = open({ indexBlocks: 500 });
     const live = chain(...run(0, 200));
     const handle = add(1, live);
@@ -83,7 +83,7 @@ describe('active blocks', () => {
     expect(check(core)).toBe(0);
   });
 
-  it('does not account a request when its table is full, and counts that', () => {
+  it('the index does not account a request when its table is full, and counts that', () => {
     const { add, remove, active, core, index } = open({ requests: 1, chainBlocks: 64, indexBlocks: 20_000 });
     const handles = run(0, 400).map((i) => add(i % 64, chain(i)));
     const refused = handles.filter((handle) => handle === 0).length;
@@ -95,7 +95,7 @@ describe('active blocks', () => {
     expect(check(core)).toBe(0);
   });
 
-  it('does not account a request whose blocks do not fit, and leaves nothing of it behind', () => {
+  it('the index does not account a request whose blocks do not fit, and leaves nothing of it behind', () => {
     const { add, active, index, core } = open({ indexBlocks: 100 });
     const live = add(1, chain(...run(0, 80)));
     expect(add(1, chain(...run(500, 60)))).toBe(0);

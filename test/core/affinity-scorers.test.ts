@@ -57,7 +57,7 @@ describe('endpoint-attribute-scorer', () => {
     expectClose(scored(0, 1, 0, 0), [0.1, 0.3, 0, 1, 0]);
   });
 
-  it('scores 1 for all that are equal, and 0 for all when nobody has it', () => {
+  it('scores 1 for all that are equal, and 0 for all when no endpoint has it', () => {
     const adaptive = [scorer('OP_SCORE_ATTRIBUTE', 1, WAITING, 1, 1, 0, 0), pickMax];
     expectClose(scoresOf(makePool(adaptive, [{ waiting: 4 }, { waiting: 4 }, {}]), 3), [1, 1, 0]);
     expectClose(scoresOf(makePool(adaptive, [{ waiting: 4 }]), 1), [1]);

@@ -53,7 +53,7 @@ describe('a further profile of the same request', () => {
     expect(decider.decide({ ...request, profile: 1 }).matchedBlocks).toBe(3);
   });
 
-  it('is matched anew when the first profile had no need of matches', () => {
+  it('a further profile of the same request is matched anew when the first profile had no need of matches', () => {
     const { decider, programs, request } = prefixPool();
     programs.publish(0, [pickMax], { inserts: false });
     const { slots, ticket, ticketGeneration } = decider.decide({ ...request, profile: 1 });
@@ -66,7 +66,7 @@ describe('a further profile of the same request', () => {
     });
   });
 
-  it('is marked in the decision log', () => {
+  it('a further profile of the same request is marked in the decision log', () => {
     const { decider, control, request } = prefixPool();
     decider.decide({ ...request, nowMs: 1 });
     decider.decide({ ...request, nowMs: 2, profile: 1, further: true });

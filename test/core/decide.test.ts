@@ -34,7 +34,7 @@ describe('decide', () => {
     expect(two.decider.decide({ ...plainRequest, subset: [1] }).slots).toEqual([1]);
   });
 
-  it('does not pick a draining endpoint', () => {
+  it('decide does not pick a draining endpoint', () => {
     const { decider, table } = makePool([pickMax], idle(2));
     table.setState(0, 'draining');
     for (let i = 0; i < 10; i++) expect(decider.decide(plainRequest).slots).toEqual([1]);
@@ -100,7 +100,7 @@ describe('the decision ring', () => {
 });
 
 describe('charges', () => {
-  it('are released exactly once, in any order and however often release is called', () => {
+  it('charges are released exactly once, in any order and however often release is called', () => {
     fc.assert(
       fc.property(
         fc.array(fc.tuple(fc.integer({ min: 0, max: 5 }), fc.integer({ min: 0, max: 400 })), { maxLength: 200 }),
@@ -233,7 +233,7 @@ describe('ejection of failing endpoints', () => {
     expect(decider.decide({ ...plainRequest, subset: [1], nowMs: 1 }).slots).toEqual([1]);
   });
 
-  it('can be switched off', () => {
+  it('ejection of failing endpoints can be switched off', () => {
     const { fail, table, reached } = failing();
     table.disableEjection();
     for (let i = 0; i < 9; i++) fail(1, 0);

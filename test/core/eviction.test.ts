@@ -53,7 +53,7 @@ function scene(settings: GateSettings, endpoints = 1) {
 }
 
 describe('the running request that makes room', () => {
-  it('is the one of lowest priority', () => {
+  it('the running request that makes room is the one of lowest priority', () => {
     const s = scene(LIMITED);
     s.run('low', -2);
     s.run('less low', -1);
@@ -75,21 +75,21 @@ describe('the running request that makes room', () => {
     expect(s.evictRequest(s.wait())).toBe('newer');
   });
 
-  it('is told with its shard, ticket and priority', () => {
+  it('the running request that makes room is told with its shard, ticket and priority', () => {
     const s = scene(LIMITED);
     const { ticket, ticketGeneration } = s.run('a', -3);
     s.run('b', 0);
     expect(s.gate.evictRequest(1, s.wait(), 9)).toEqual({ thread: 1, ticket, ticketGeneration, priority: -3 });
   });
 
-  it('is never one of priority 0 or higher', () => {
+  it('the running request that makes room is never one of priority 0 or higher', () => {
     const s = scene(LIMITED);
     s.run('a', 0);
     s.run('b', 1);
     expect(s.evictRequest(s.wait(5))).toBeUndefined();
   });
 
-  it('is never one of the same band', () => {
+  it('the running request that makes room is never one of the same band', () => {
     const s = scene(LIMITED);
     s.run('a', -1);
     s.run('b', -1);
@@ -103,7 +103,7 @@ describe('the running request that makes room', () => {
     expect(s.evictRequest(s.wait(0, { subset: [0] }))).toBe('too');
   });
 
-  it('is chosen once: while it is on its way out its room counts as free', () => {
+  it('the running request that makes room is chosen once: while it is on its way out its room counts as free', () => {
     const s = scene(LIMITED);
     for (const name of ['a', 'b']) s.run(name, -1);
     const waiting = s.wait();
@@ -111,7 +111,7 @@ describe('the running request that makes room', () => {
     expect(s.evictRequest(waiting)).toBeUndefined();
   });
 
-  it('is followed by another one when it is lost, and is not chosen again', () => {
+  it('the running request that makes room is followed by another one when it is lost, and is not chosen again', () => {
     const s = scene(LIMITED);
     for (const name of ['a', 'b']) s.run(name, -1);
     const waiting = s.wait();
@@ -121,7 +121,7 @@ describe('the running request that makes room', () => {
     expect(s.evictRequest(waiting)).toBeUndefined();
   });
 
-  it('is known to have ended by its ticket and generation, whoever has the ticket then', () => {
+  it('the running request that makes room is known to have ended by its ticket and generation, also when another request has the ticket', () => {
     const s = scene(LIMITED);
     for (const name of ['a', 'b']) s.run(name, -1);
     const evicted = s.gate.evictRequest(1, s.wait(), 9)!;
@@ -136,7 +136,7 @@ describe('the running request that makes room', () => {
   });
 });
 
-describe('nobody makes room', () => {
+describe('no request makes room', () => {
   it('for a request that does not wait any more', () => {
     const s = scene(LIMITED);
     for (const name of ['a', 'b']) s.run(name, -1);
@@ -171,7 +171,7 @@ describe('nobody makes room', () => {
 });
 
 describe('with the learned limits', () => {
-  it('a full window alone ends nobody: it empties within a step', () => {
+  it('a full window alone ends no request: it empties within a step', () => {
     const s = scene({ mode: 'learned' });
     s.run('low', -1, { tokens: 0 });
     s.run('high', 0, { tokens: 60 });

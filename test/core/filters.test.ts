@@ -238,7 +238,7 @@ describe('prefix-cache-affinity-filter', () => {
     expect(warm(affinity(0.8, 1, 1000)).ask(0)).toEqual([0, 1, 2]);
   });
 
-  it('does nothing to one endpoint alone', () => {
+  it('prefix-cache-affinity-filter does nothing to one endpoint alone', () => {
     const pool = makePool([affinity(0.8, 0, 1000), pickMax], [{}]);
     expect(left(pool, 1, { ...plainRequest, ...prompt(pool.core, 3, 4) })).toEqual([0]);
   });
@@ -263,7 +263,7 @@ describe('sticky-until-saturated-filter', () => {
     expect(pool.ask(0)).toEqual([0, 1, 2]);
   });
 
-  it('takes all that are not saturated for a prompt that nobody holds', () => {
+  it('takes all that are not saturated for a prompt without a holder', () => {
     const pool = warm(sticky);
     pool.load(1, 1001);
     expect(pool.ask(0, 2)).toEqual([0, 2]);

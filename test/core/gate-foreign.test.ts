@@ -28,12 +28,12 @@ describe('a pool that queues requests which this picker did not send', () => {
     expect(reporting(10, 10).ask().status).toBe('waiting');
   });
 
-  it('is left alone below five such requests', () => {
+  it('a pool that queues requests which this picker did not send is left alone below five such requests', () => {
     expect(reporting(4, 4, 4).ask().status).toBe('decided');
     expect(reporting(5, 5).ask().status).toBe('waiting');
   });
 
-  it('is open again as soon as a scrape shows that they are gone', () => {
+  it('a pool that queues requests which this picker did not send is open again as soon as a scrape shows that they are gone', () => {
     const { ask, scrape, gate } = reporting(10, 10);
     const waiting = ask();
     expect(gate.dispatch(1, waiting.waitSlot, -1, 1200)).toBe('closed');
@@ -41,7 +41,7 @@ describe('a pool that queues requests which this picker did not send', () => {
     expect(gate.dispatch(1, waiting.waitSlot, -1, 1200)).toBe('done');
   });
 
-  it('is open again when its signals are older than a second: unknown metrics do not shut it', () => {
+  it('a pool that queues requests which this picker did not send is open again when its signals are older than a second: unknown metrics do not shut it', () => {
     const { ask, gate } = reporting(10, 10);
     const waiting = ask();
     gate.look(1500, 50);
@@ -60,7 +60,7 @@ describe('a pool that queues requests which this picker did not send', () => {
     expect(ask({ priority: 10 }).status).toBe('waiting');
   });
 
-  it('is open while one endpoint has no such queue, also to who may not go there', () => {
+  it('a pool that queues requests which this picker did not send is open while one endpoint has no such queue, also to who may not go there', () => {
     const { table, gate, shard } = makeGate(learned, [{}, {}]);
     const scrape = (nowMs: number, waiting: readonly [number, number]) =>
       waiting.forEach((count, slot) => void table.publish(slot, { waiting: count, running: 8, kvUsage: 0 }, nowMs));
@@ -103,7 +103,7 @@ describe('a queue that is our own', () => {
     expect(ask(small).status).toBe('decided');
   });
 
-  it('is forgotten after some 20 s', () => {
+  it('a queue that is our own is forgotten after some 20 s', () => {
     const { ask, scrape, decider, at } = reporting(0);
     const sent = Array.from({ length: 10 }, () => ask(small));
     for (const { ticket, ticketGeneration } of sent) decider.release(ticket, ticketGeneration);

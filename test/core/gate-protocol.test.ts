@@ -38,7 +38,7 @@ describe('the explorer finds a protocol that', () => {
     expect(faulty('bell takes the sleeper away')).toThrow(/^nothing goes on, and request \d is waiting: shard/);
   });
 
-  it('does not look once more before it sleeps', () => {
+  it('the explorer finds a protocol that does not look once more before it sleeps', () => {
     expect(faulty('sleeps without a second look')).toThrow(/^nothing goes on, and request \d is waiting: shard/);
   });
 

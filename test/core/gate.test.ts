@@ -93,7 +93,7 @@ describe('the gate, on', () => {
     expect(control.call.gateCheck()).toBe(0);
   });
 
-  it('lets nobody of the same or a lower band overtake one that waits, but higher ones', () => {
+  it('lets only requests of a higher band overtake one that waits', () => {
     const { shard, gate } = makeGate(slots(1), idle(1));
     const [one, two] = [shard(1), shard(2)];
     const first = one.ask({ priority: 5 });
@@ -249,7 +249,7 @@ describe('bands', () => {
     expect(gate.waiting().at(-1)).toEqual({ priority: 0, requests: 2 });
   });
 
-  it('are forgotten only when nothing waits in them, and the sums stay right', () => {
+  it('bands are forgotten only when nothing waits in them, and the sums stay right', () => {
     const { shard, gate, control } = makeGate({ mode: 'learned' }, idle(1));
     const one = shard(1);
     one.ask({ priority: 4, promptTokens: 10_000, nowMs: 100_000 });
@@ -347,7 +347,7 @@ describe('the learned limit', () => {
     return from + 50 * count;
   };
 
-  it('is cut to what runs, less 3 %, when two looks find the engine queueing', () => {
+  it('the learned limit is cut to what runs, less 3 %, when two looks find the engine queueing', () => {
     const { shard, gate, table } = makeGate({ mode: 'learned' }, idle(1));
     const one = shard(1);
     for (let i = 0; i < 40; i++) {
@@ -464,7 +464,7 @@ describe('first tokens', () => {
     expect(control.call.gateCheck() + control.call.ledgerCheck()).toBe(0);
   });
 
-  it('that cannot be seen are told by their times, so that nobody has to wait for the next look', () => {
+  it('first tokens that cannot be seen are released by their times, without a wait for the next look', () => {
     const { shard, gate } = makeGate({ mode: 'learned' }, idle(2));
     const one = shard(1);
     const blind = { waitSlots: -1, held: undefined, blind: true };
@@ -506,7 +506,7 @@ describe('the KV cache', () => {
     expect(asked).toEqual(['decided', 'decided', 'waiting']);
   });
 
-  it('has the size that its usage gauge and our tokens in it give, when the engine does not say', () => {
+  it('the KV cache has the size that its usage gauge and our tokens in it give, when the engine does not say', () => {
     const { shard, gate, table } = makeGate({ mode: 'learned' }, idle(1));
     const one = shard(1);
     one.ask({ promptTokens: 4000 });

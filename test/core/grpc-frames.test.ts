@@ -39,11 +39,11 @@ describe('gRPC frames', () => {
     );
   });
 
-  it('are inflated from deflate as well as from gzip', () => {
+  it('gRPC frames are inflated from deflate as well as from gzip', () => {
     expect(read([frame(deflateSync(Buffer.from('hello')), 1)]).messages).toEqual([Buffer.from('hello')]);
   });
 
-  it('are not complete inside a frame', () => {
+  it('gRPC frames are not complete inside a frame', () => {
     expect(read([frame(Buffer.from('abc')).subarray(0, 7)])).toMatchObject({ messages: [], complete: false });
     expect(read([Buffer.alloc(3)])).toMatchObject({ messages: [], complete: false });
   });

@@ -112,6 +112,7 @@ describe('lora-affinity-scorer', () => {
   const adapters = (running: string[], waiting: string[], max: number) => ({ adapters: { running, waiting, max } });
   const pool = (remember: number, ...signals: ReturnType<typeof adapters>[]) => {
     const made = makePool([scorer('OP_SCORE_ADAPTER', 1, remember), pickMax], signals);
+    for (const name of ['a', 'b', 'c']) made.table.showAdapter(name);
     const send = (adapter: string, slot: number) => made.decider.decide({ ...plainRequest, adapter, subset: [slot] });
     const scores = (adapter: string, baseModel = false) => {
       made.decider.decide({ ...plainRequest, adapter, baseModel, charged: false });
@@ -140,7 +141,8 @@ describe('lora-affinity-scorer', () => {
   });
 
   it('remembers at most sixteen adapters for each endpoint', () => {
-    const { send, scores } = pool(1, adapters([], [], 64));
+    const { send, scores, table } = pool(1, adapters([], [], 64));
+    for (let i = 0; i < 18; i++) table.showAdapter(`adapter-${i}`);
     for (let i = 0; i < 17; i++) send(`adapter-${i}`, 0);
     expect([scores('adapter-0')[0], scores('adapter-1')[0], scores('adapter-16')[0]]).toEqual([0.8, 0.9, 0.9]);
     send('adapter-1', 0);
@@ -162,9 +164,32 @@ describe('lora-affinity-scorer', () => {
     expect(scores('a')).toEqual([0.8]);
   });
 
-  it('is neutral for a base model', () => {
+  it('is neutral for a name that the configuration calls a base model', () => {
     const { scores } = pool(1, adapters(['a'], [], 1), adapters(['a'], [], 4));
-    expect(scores('base', true)).toEqual([0.5, 0.5]);
-    expect(scores('base')).toEqual([0, 0.8]);
+    expect(scores('b', true)).toEqual([0.5, 0.5]);
+    expect(scores('b')).toEqual([0, 0.8]);
+  });
+
+  it('remembers nothing of a model that no engine has shown as an adapter', () => {
+    const { send, scores } = pool(1, adapters([], [], 2), adapters(['a'], [], 2));
+    send('base', 1);
+    expect(scores('base')).toEqual([0.8, 0.8]);
+  });
+
+  it('remembers a name from the moment that the gauge of any engine has it', () => {
+    const { send, scores, table } = pool(1, adapters([], [], 2), adapters([], [], 2));
+    send('new', 0);
+    table.publish(1, adapters(['new'], [], 2), 2);
+    expect(scores('new')).toEqual([0.8, 1]);
+    send('new', 0);
+    table.publish(1, adapters([], [], 2), 3);
+    expect(scores('new')).toEqual([0.9, 0.8]);
+  });
+
+  it('forgets the names shown first when there are too many', () => {
+    const { send, scores, table } = pool(1, adapters([], [], 2));
+    for (let i = 0; i < 20_000; i++) table.showAdapter(`many-${i}`);
+    for (const name of ['many-0', 'many-19999']) send(name, 0);
+    expect([scores('many-0'), scores('many-19999')]).toEqual([[0.8], [0.9]]);
   });
 });

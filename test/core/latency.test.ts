@@ -280,13 +280,13 @@ describe('latency-scorer', () => {
   });
 });
 
-describe('what is left of the wanted time per output token', () => {
+describe('the remaining time per output token', () => {
   const pairs: Pair[] = [
     [1, 10],
     [1, 10],
   ];
 
-  it('is that of the strictest request on the endpoint, until it ends', () => {
+  it('the remaining time per output token is that of the strictest request on the endpoint, until it ends', () => {
     const pool = predicted([tier()], pairs);
     const release = [hold(pool, 0, 30), hold(pool, 0, 8), hold(pool, 0, 50), hold(pool, 1)];
     expect(left(pool, 2, wants(100, 40))).toEqual([1]);
@@ -327,7 +327,7 @@ describe('what is left of the wanted time per output token', () => {
     );
   });
 
-  it('is multiplied by the buffer', () => {
+  it('the remaining time per output token is multiplied by the buffer', () => {
     const pool = predicted([], pairs);
     const half = scorer('OP_PREDICT', 1, ON_HOST, STREAMED, 0.5, 0);
     pool.programs.publish(0, [half, tier(), pickMax], { inserts: false });
@@ -335,7 +335,7 @@ describe('what is left of the wanted time per output token', () => {
     expect(left(pool, 2, wants(100, 20))).toEqual([0]);
   });
 
-  it('is neutral when tokens are not streamed, and for endpoints that only prefill', () => {
+  it('the remaining time per output token is neutral when tokens are not streamed, and for endpoints that only prefill', () => {
     const pool = predicted(
       [],
       [
@@ -399,7 +399,7 @@ describe('latency-slo-admitter', () => {
     ).toBe('decided');
   });
 
-  it('does not hold a wish against a request that did not make it', () => {
+  it('latency-slo-admitter does not hold a wish against a request that did not make it', () => {
     expect(
       admit(
         [
@@ -454,7 +454,7 @@ describe('latency-slo-admitter', () => {
     ).toBe('decided');
   });
 
-  it('does not count an endpoint as idle that was sent a request since its last scrape', () => {
+  it('latency-slo-admitter does not count an endpoint as idle that was sent a request since its last scrape', () => {
     const pool = predicted([scorer('OP_ADMIT_LATENCY')], [[150, 50]], [{ running: 0, kvUsage: 0.5, waiting: 0 }]);
     hold(pool, 0);
     expect(pool.decider.decide(sheddable).status).toBe('denied');

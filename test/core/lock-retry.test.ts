@@ -24,7 +24,7 @@ function blocked() {
 }
 
 describe('charges that cannot be released yet', () => {
-  it('are tried together, with one timer, in their order', () => {
+  it('charges that cannot be released yet are tried together, with one timer, in their order', () => {
     const { add, fire, lock, released, timers } = blocked();
     for (const name of ['a', 'b', 'c']) add(name);
     fire();
@@ -35,7 +35,7 @@ describe('charges that cannot be released yet', () => {
     expect(timers).toEqual([]);
   });
 
-  it('are tried more and more seldom, at most once in a second', () => {
+  it('charges that cannot be released yet are tried more and more seldom, at most once in a second', () => {
     const { add, fire } = blocked();
     add('a');
     const pauses = Array.from({ length: 10 }, fire);
@@ -56,7 +56,7 @@ describe('charges that cannot be released yet', () => {
 });
 
 describe('an attempt', () => {
-  it('is made at once when nothing waits', () => {
+  it('an attempt is made at once when nothing waits', () => {
     const { late, timers } = blocked();
     let attempts = 0;
     late.run(() => ++attempts > 0);
@@ -64,7 +64,7 @@ describe('an attempt', () => {
     expect(timers).toEqual([]);
   });
 
-  it('is made behind those that wait, so that their order stays', () => {
+  it('an attempt is made behind those that wait, so that their order stays', () => {
     const { add, fire, late, lock, released } = blocked();
     add('first');
     lock.free = true;

@@ -65,7 +65,7 @@ describe('lock', () => {
     await later.terminate();
   });
 
-  it('can be seized from a thread that died inside, and from no other', async () => {
+  it('the lock can be seized from a thread that died inside, and from no other', async () => {
     const { pool, core, lock, shared } = open();
     const worker = start(pool, shared, 'lock-and-stay', 2);
     await once(worker, 'message');
@@ -79,7 +79,7 @@ describe('lock', () => {
     expect(acquire(core, lock, 3)).toBe(true);
   });
 
-  it('is not seized from a thread that died outside', async () => {
+  it('the lock is not seized from a thread that died outside', async () => {
     const { pool, core, lock, shared } = open();
     const worker = start(pool, shared, 'lock-counters', 1, 10);
     await once(worker, 'message');

@@ -136,7 +136,7 @@ describe('marginal-cost-scorer', () => {
     );
   });
 
-  it('assumes the defaults of the configuration until somebody writes coefficients', () => {
+  it('assumes the defaults of the configuration until coefficients are written', () => {
     const { control } = makePool(scoring, []);
     const at = (control.call.coefficientsAddress() >>> 0) >>> 2;
     const { prior, ...model } = defaultAdaptation().model;
@@ -284,11 +284,11 @@ describe('marginal-cost-scorer', () => {
   });
 });
 
-describe('what marginal cost would pick', () => {
+describe('the pick of marginal cost', () => {
   const classical = [scorer('OP_SCORE_QUEUE', 2), scorer('OP_SCORE_KV_USAGE', 2), pickMax];
   const shadowed = [classical[0]!, classical[1]!, scorer('OP_WOULD_PICK'), pickMax];
 
-  it('is told without changing a single pick', () => {
+  it('the pick of marginal cost is told without changing a single pick', () => {
     fc.assert(
       fc.property(fc.array(state, { minLength: 2, maxLength: 12 }), coefficients, (endpoints, given) => {
         const run = (operations: typeof classical) => {
@@ -314,7 +314,7 @@ describe('what marginal cost would pick', () => {
     }
   });
 
-  it('is the slot that the scorer would have picked', () => {
+  it('the pick of marginal cost is the slot that the scorer would have picked', () => {
     const { decider } = poolOf([{ ...idle, speed: 2 }, idle, { ...idle, speed: 3 }], usual, shadowed);
     expect(decider.decide({ ...plainRequest, promptTokens: 100, charged: false }).wouldPick).toBe(1);
   });
@@ -344,7 +344,7 @@ describe('what marginal cost would pick', () => {
     expect(sums.products[2]).toEqual([0, 0, 0, 0, 0, 0, 0]);
   });
 
-  it('is unknown when the program does not ask', () => {
+  it('the pick of marginal cost is unknown when the program does not ask', () => {
     const { decider } = poolOf([idle], usual, classical);
     expect(decider.decide({ ...plainRequest, charged: false }).wouldPick).toBeUndefined();
   });

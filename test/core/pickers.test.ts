@@ -1,8 +1,37 @@
 import { describe, expect, it } from 'vitest';
-import { makePool, plainRequest, scorer } from './pool.js';
+import { makePool, pickMax, plainRequest, scorer } from './pool.js';
 
 const kv = (...usage: number[]) => usage.map((kvUsage) => ({ kvUsage }));
 const free = scorer('OP_SCORE_KV_USAGE');
+
+describe('endpoints with the same score', () => {
+  const waiting = (...counts: (number | undefined)[]) =>
+    counts.map((each) => (each === undefined ? {} : { waiting: each }));
+  const queue = scorer('OP_SCORE_QUEUE');
+  const picksOf = ({ decider }: ReturnType<typeof makePool>) =>
+    new Set(Array.from({ length: 40 }, () => decider.decide({ ...plainRequest, charged: false }).slots[0]!));
+
+  it('are picked among those whose signals are known', () => {
+    expect(picksOf(makePool([queue, pickMax], waiting(0, undefined, 0, undefined)))).toEqual(new Set([0, 2]));
+    // Three times 0.7 is more than 2.1 in single precision: the mean must not be more than each.
+    expect(picksOf(makePool([free, pickMax], [...kv(0.3, 0.3, 0.3), {}]))).toEqual(new Set([0, 1, 2]));
+  });
+
+  it('are picked among those known even when others have fewer requests in flight', () => {
+    const { decider } = makePool([queue, pickMax], waiting(0, undefined));
+    for (let i = 0; i < 5; i++) expect(decider.decide(plainRequest).slots).toEqual([0]);
+  });
+
+  it('are all picked at times when no signal is known, or none is asked for', () => {
+    expect(picksOf(makePool([queue, pickMax], [{}, {}, {}]))).toEqual(new Set([0, 1, 2]));
+    expect(picksOf(makePool([pickMax], waiting(0, undefined)))).toEqual(new Set([0, 1]));
+  });
+
+  it('are told apart by known signals between two choices drawn by lot', () => {
+    const { decider } = makePool([queue, scorer('OP_PICK_BEST_OF', 1, 1, 2)], waiting(undefined, 0));
+    for (let i = 0; i < 20; i++) expect(decider.decide({ ...plainRequest, charged: false }).slots).toEqual([1]);
+  });
+});
 
 describe('power-of-two-picker', () => {
   it('never picks the worst of three or more, and each other one at times', () => {

@@ -158,7 +158,7 @@ describe('prefix index after a thread was killed', () => {
     expect(index.counters()).toMatchObject({ repairs: 1, cleared: 0 });
   });
 
-  it('does not let a reader see half of a change', () => {
+  it('the prefix index after a killed thread does not let a reader see half of a change', () => {
     const { index, pool } = openPool();
     const half = chain(...run(0, 200));
     insert(index, 1, half);

@@ -35,7 +35,7 @@ describe('tails of prompts', () => {
     expect(matchTail(hashes, 77n).slice(0, 4)).toEqual([0, 71, 70, 70]);
   });
 
-  it('do not count when a whole block is missing', () => {
+  it('tails of prompts do not count when a whole block is missing', () => {
     const { insertTail, matchTail, index } = open();
     const hashes = chain(...run(0, 70));
     insertTail(1, hashes, 77n);
@@ -51,14 +51,14 @@ describe('tails of prompts', () => {
     expect(matchTail([], 98n)[5]).toBe(0);
   });
 
-  it('are forgotten with their endpoint', () => {
+  it('tails of prompts are forgotten with their endpoint', () => {
     const { insertTail, matchTail, index } = open();
     insertTail(5, [], 99n);
     index.removeEndpoint(5);
     expect(matchTail([], 99n)[5]).toBe(0);
   });
 
-  it('do not pass to the next user of a slot', () => {
+  it('tails of prompts do not pass to the next user of a slot', () => {
     const { insertTail, matchTail, generation } = open();
     generation(5, 1);
     insertTail(5, [], 99n);
@@ -66,13 +66,13 @@ describe('tails of prompts', () => {
     expect(matchTail([], 99n)[5]).toBe(0);
   });
 
-  it('are kept in bounded number: the oldest of a bucket are forgotten', () => {
+  it('tails of prompts are kept in bounded number: the oldest of a bucket are forgotten', () => {
     const { insertTail, matchTail } = open();
     for (let slot = 0; slot < 12; slot++) insertTail(slot, [], 99n);
     expect(matchTail([], 99n).slice(0, 12)).toEqual([0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1]);
   });
 
-  it('are stored once when the same one comes again', () => {
+  it('tails of prompts are stored once when the same one comes again', () => {
     const { insertTail, matchTail } = open();
     for (let slot = 0; slot < 8; slot++) insertTail(slot, [], 99n);
     for (let i = 0; i < 20; i++) insertTail(i % 3, [], 99n);

@@ -34,7 +34,7 @@ describe('prefix index', () => {
     expect(match(index, hashes).slice(1, 3)).toEqual([100, 100]);
   });
 
-  it('does not keep blocks behind a parent that nobody knows', () => {
+  it('the prefix index does not keep blocks after an unknown parent', () => {
     const { index } = open();
     const hashes = chain(...run(0, 10));
     put(index, hashes.slice(5));
@@ -54,13 +54,13 @@ describe('prefix index', () => {
     expect(check(core)).toBe(0);
   });
 
-  it('evicts the least recently used blocks of an endpoint beyond its capacity, ends of chains first', () => {
+  it('evicts the blocks that an endpoint beyond its capacity was longest not sent, ends of chains first', () => {
     const { index, core } = open();
     index.setCapacity(1, 100);
     const [a, b, c] = [chain(...run(0, 40)), chain(...run(1000, 40)), chain(...run(2000, 40))];
     insert(index, 1, a);
     insert(index, 1, b);
-    match(index, a);
+    insert(index, 1, a);
     insert(index, 1, c);
     expect(match(index, a)[1]).toBe(40);
     expect(match(index, b)[1]).toBe(20);

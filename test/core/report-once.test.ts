@@ -7,20 +7,20 @@ function reports() {
 }
 
 describe('a problem that is met again and again', () => {
-  it('is told once', () => {
+  it('a recurring problem is told once', () => {
     const { once, told } = reports();
     once.problem(new Error('no such file'));
     once.problem(new Error('no such file'));
     expect(told).toEqual(['no such file']);
   });
 
-  it('is told again after another one', () => {
+  it('a recurring problem is told again after another one', () => {
     const { once, told } = reports();
     for (const problem of ['a', 'b', 'a']) once.problem(problem);
     expect(told).toEqual(['a', 'b', 'a']);
   });
 
-  it('is told again after it was over', () => {
+  it('a recurring problem is told again after it was over', () => {
     const { once, told } = reports();
     once.problem('a');
     once.over();

@@ -63,7 +63,7 @@ describe("Anthropic's system text", () => {
 describe('the parts of an Anthropic message', () => {
   const hashes = (...content: object[]) => found(PromptKind.messages, { messages: [{ role: 'user', content }] }).hashes;
 
-  it('are hashed, tool uses and results as well', () => {
+  it('the parts of an Anthropic message are hashed, tool uses and results as well', () => {
     const use = (input: string) => hashes({ type: 'tool_use', id: 't', name: 'f', input: { q: input } });
     const result = (content: string) => hashes({ type: 'tool_result', tool_use_id: 't', content });
     expect(use('a')).not.toEqual(use('b'));

@@ -110,25 +110,25 @@ describe('a request of Vertex AI', () => {
     messages: [{ role: 'user', content: 'a\n'.repeat(80) }],
   });
 
-  it('is the chat completions body in it', () => {
+  it('a request of Vertex AI is the chat completions body in it', () => {
     const { result, hashes } = scan(PromptKind.chat, [Buffer.from(chat)]);
     expect(scan(PromptKind.vertexChat, [frame(vertexRequest(chat))])).toMatchObject({ result, hashes });
   });
 
-  it('is the responses body in it', () => {
+  it('a request of Vertex AI is the responses body in it', () => {
     const body = JSON.stringify({ model: 'm', input: 'hello' });
     const { result, hashes } = scan(PromptKind.responses, [Buffer.from(body)]);
     expect(scan(PromptKind.vertexResponses, [packedFrame(vertexRequest(body))])).toMatchObject({ result, hashes });
   });
 
-  it('is found the same when it is cut at any byte', () => {
+  it('a request of Vertex AI is found the same when it is cut at any byte', () => {
     const bytes = frame(vertexRequest(chat));
     const whole = scan(PromptKind.vertexChat, [bytes]);
     expect(whole.accepted).toBe(true);
     for (let at = 0; at <= bytes.length; at++) expect(scan(PromptKind.vertexChat, cutAt(bytes, at))).toEqual(whole);
   });
 
-  it('is refused where its JSON is, or when it holds none', () => {
+  it('a request of Vertex AI is refused where its JSON is, or when it holds none', () => {
     expect(scan(PromptKind.vertexChat, [frame(vertexRequest('{"a":x}'))]).refusal).toEqual({
       position: 5,
       reason: 'unexpected byte',

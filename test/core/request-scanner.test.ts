@@ -32,7 +32,7 @@ describe('the chain of a scan', () => {
     expect(longer.slice(0, 6)).toEqual(whole);
   });
 
-  it('does not depend on how the text is escaped', () => {
+  it('the chain of a scan does not depend on how the text is escaped', () => {
     const plainText = Buffer.from('{"messages":[{"role":"user","content":"a\u00e9\n"}]}'.replace('\u00e9', 'é'));
     const escapedText = Buffer.from('{"m\u0065ssages":[{"rol\u0065":"\u0075ser","content":"\u0061\u00e9\u000a"}]}');
     expect(scan(PromptKind.chat, [escapedText]).hashes).toEqual(scan(PromptKind.chat, [plainText]).hashes);
@@ -76,7 +76,7 @@ describe('the chain of a scan', () => {
     expect(hashes).toHaveLength(1200);
   });
 
-  it('is the same whether tools stand before or behind the messages', () => {
+  it('the chain of a scan is the same whether tools stand before or behind the messages', () => {
     const messages = [{ role: 'user', content: long }];
     const tools = [{ type: 'function', function: { name: 'f' } }];
     expect(found(PromptKind.chat, { messages, tools }).hashes).toEqual(
@@ -113,7 +113,7 @@ describe('the chain of a scan', () => {
     expect(media([{ type: 'text', text: 'x' }])).toEqual([]);
   });
 
-  it('does not depend on where a client puts its cache_control', () => {
+  it('the chain of a scan does not depend on where a client puts its cache_control', () => {
     const part = (more: object) => [{ role: 'user', content: [{ type: 'text', text: long, ...more }] }];
     expect(chatHashes(part({ cache_control: { type: 'ephemeral' } }))).toEqual(chatHashes(part({})));
   });

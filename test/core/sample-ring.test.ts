@@ -79,7 +79,7 @@ describe('a label', () => {
     ]);
   });
 
-  it('leaves unknown what nobody told', () => {
+  it('leaves unreported fields unknown', () => {
     const pool = makePool(byQueue, [{}]);
     const reader = new SampleReader(pool.control);
     const { ticket, ticketGeneration } = pool.decider.decide(plainRequest);
@@ -99,7 +99,7 @@ describe('a label', () => {
     ]);
   });
 
-  it('is not written for a charge that has been released', () => {
+  it('a label is not written for a charge that has been released', () => {
     const { reader, ask, end } = one();
     const decision = ask(10, 0);
     expect(end(decision)).toBe(true);
@@ -146,7 +146,7 @@ describe('a label', () => {
 });
 
 describe('a reader of labels', () => {
-  it('is handed each label once, whatever other readers do', () => {
+  it('a reader of labels is handed each label once, whatever other readers do', () => {
     const { reader, control, ask, end } = one();
     const other = new SampleReader(control);
     end(ask(1, 0));

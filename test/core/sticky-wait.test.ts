@@ -65,7 +65,7 @@ describe('a request whose prefix an endpoint holds', () => {
     expect(pool.ask(0)).toMatchObject({ status: 'waiting' });
   });
 
-  it('is let go to any endpoint after that wait, and to the one that holds it when that is open', () => {
+  it('a request whose prefix an endpoint holds is let go to any endpoint after that wait, and to the one that holds it when that is open', () => {
     const pool = scene(10);
     const taken = pool.take(0);
     const { waitSlot } = pool.ask();
@@ -105,13 +105,13 @@ describe('a request that finds every endpoint closed', () => {
     expect(shard1.returns()[0]).toMatchObject({ result: { kind: 'dispatched', endpoint: 0 } });
   });
 
-  it('does not stick to an endpoint that has left the pool', () => {
+  it('a request that finds every endpoint closed does not stick to an endpoint that has left the pool', () => {
     const { waitSlot, gate, table } = waiting([2]);
     table.setState(0, 'free');
     expect(gate.dispatch(1, waitSlot, -1, 6)).toBe('done');
   });
 
-  it('does not wait a second time when it could not use its dispatch', () => {
+  it('a request that finds every endpoint closed does not wait a second time when it could not use its dispatch', () => {
     const pool = waiting([0]);
     expect(pool.gate.dispatch(1, pool.waitSlot, -1, 6)).toBe('done');
     const { result } = pool.shard1.returns()[0]!;

@@ -65,7 +65,7 @@ describe('the chain of a prompt whose tokens are known', () => {
     );
   });
 
-  it('is the chain that the scanner makes of a body with the same token ids', () => {
+  it('the chain of a prompt whose tokens are known is the chain that the scanner makes of a body with the same token ids', () => {
     const scanner = new RequestScanner(core);
     fc.assert(
       fc.property(ids, (tokens) => {

@@ -31,8 +31,9 @@ export function startEnvoy(
   configuration: Configuration,
   pickerPort: number,
   serverPorts: readonly number[] = [],
+  pickerSocket?: string | undefined,
 ): Promise<Envoy> {
-  return startEnvoyProcess({ binary: envoy(), configuration, port: 0, pickerPort, serverPorts });
+  return startEnvoyProcess({ binary: envoy(), configuration, port: 0, pickerPort, pickerSocket, serverPorts });
 }
 
 function envoy(): string {

@@ -22,6 +22,8 @@ export interface HouseOptions {
   readonly profile?: string;
   /** `objectives` of the endpoints file as YAML. */
   readonly objectives?: string;
+  /** Unix domain socket between the two, in the place of the picker's port. */
+  readonly socket?: string;
   /** More flags for the picker. */
   readonly flags?: readonly string[];
 }
@@ -67,7 +69,7 @@ export async function startTestBed<S extends Server>(
     });
   const picker = await start();
   const ports = servers.map((server) => server.port);
-  const envoy = await startEnvoy(options.configuration ?? 'envoy.yaml', grpcPort!, ports);
+  const envoy = await startEnvoy(options.configuration ?? 'envoy.yaml', grpcPort!, ports, options.socket);
   const bed: TestBed<S> = {
     envoy,
     servers,

@@ -34,14 +34,14 @@ function rounds(choices: Record<number, Evicted[]>) {
 const ticket = (number: number): Evicted => ({ thread: 1, ticket: number, ticketGeneration: 1, priority: -1 });
 
 describe('requests that are to be ended', () => {
-  it('are two at a time at most, whoever they make room for', () => {
+  it('evictions are two at a time at most, for any waiting requests', () => {
     const { evictions, log } = rounds({ 1: [ticket(1)], 2: [ticket(2), ticket(3)] });
     evictions.demand(0);
     expect(log).toEqual(['for 10', 'end 1', 'for 10', 'end 2']);
     expect(evictions.underWay).toBe(2);
   });
 
-  it('are followed by others only when all of them have ended', () => {
+  it('evictions are followed by further ones only when all of them have ended', () => {
     const { evictions, held, log } = rounds({ 1: [ticket(1), ticket(2), ticket(3)] });
     evictions.demand(0);
     held.delete(1);
@@ -66,7 +66,7 @@ describe('requests that are to be ended', () => {
     expect(evictions.nextMs).toBe(Number.POSITIVE_INFINITY);
   });
 
-  it('are looked for every 50 ms at most, and for eight heads at most', () => {
+  it('evictions are looked for every 50 ms at most, and for eight heads at most', () => {
     const { evictions, asked } = rounds(Object.fromEntries(Array.from({ length: 9 }, (_, i) => [i, []])));
     evictions.demand(0);
     expect(asked).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);

@@ -15,7 +15,7 @@ function backlog(given: Partial<FlowControlSettings> = {}, flows = 1): QueueMach
 }
 
 describe('the expected wait', () => {
-  it('is unknown until the band has drained for half a second, and none before an empty band', () => {
+  it('the expected wait is unknown until the band has drained for half a second, and none before an empty band', () => {
     const queue = new QueueMachine(settings(), 0, { requests: 64, flows: 8 });
     const handle = queue.enqueue(request(), 0);
     expect(queue.position(handle, 499)).toEqual({ ahead: 0, expectedWaitMs: undefined });
@@ -23,7 +23,7 @@ describe('the expected wait', () => {
     expect(queue.position(queue.enqueue(request(), 600), 600)!.ahead).toBe(0);
   });
 
-  it('is what waits over the rate at which it drains', () => {
+  it('the expected wait is what waits over the rate at which it drains', () => {
     const queue = backlog();
     const position = queue.position(queue.enqueue(request({ uncachedTokens: 99 }), 5_000), 5_000)!;
     expect(position.ahead).toBe(1_000);
@@ -55,7 +55,7 @@ describe('the expected wait', () => {
 });
 
 describe('Retry-After', () => {
-  it('is 1 to 60 whole seconds, 1.3 to 1.56 times the expected wait', () => {
+  it('Retry-After is 1 to 60 whole seconds, 1.3 to 1.56 times the expected wait', () => {
     const retry = new RetryAfter(7);
     expect([retry.seconds(undefined), retry.seconds(0), retry.seconds(Infinity)]).toEqual([1, 1, 60]);
     const all = Array.from({ length: 100 }, () => retry.seconds(20_000));
@@ -119,7 +119,7 @@ describe('a band without a bound on tokens', () => {
     expect(queue.refusal).toEqual({ outcome: 'RejectedCapacity', cause: 'band-tokens', retryAfterSeconds: 60 });
   });
 
-  it('does so by the best rate of the last minutes, so that a pool that stands still a while loses nobody', () => {
+  it('a band without a bound on tokens is bounded by the best rate of the last minutes, so that a pause loses no request', () => {
     const queue = backlog(byRate(120_000));
     expect(queue.position(queue.enqueue(request(), 5_000), 15_000)!.expectedWaitMs!).toBeGreaterThan(500_000);
     expect(queue.enqueue(request(), 15_000)).not.toBe(NO_HANDLE);
@@ -142,8 +142,8 @@ describe('a band without a bound on tokens', () => {
   });
 });
 
-describe('whoever is turned away from the queue', () => {
-  it('is told when to come again: when its time is over, what its band would need', () => {
+describe('a refused request', () => {
+  it('a refused request is told when to come again: when its time is over, what its band would need', () => {
     const queue = backlog({ ttlMs: 5_001 });
     const told: number[] = [];
     queue.expire(5_001, (_handle, _reference, _outcome, _priority, seconds) => told.push(seconds));
@@ -153,7 +153,7 @@ describe('whoever is turned away from the queue', () => {
     expect(told.at(-1)).toBe(1);
   });
 
-  it('is told so at a shutdown too, in the order of service', () => {
+  it('a refused request is told so at a shutdown too, in the order of service', () => {
     const queue = backlog();
     const told: number[] = [];
     queue.evictAll((_handle, _reference, _priority, seconds) => told.push(seconds), 5_000);
@@ -165,7 +165,7 @@ describe('whoever is turned away from the queue', () => {
     expect(told.at(-1)).toBe(60);
   });
 
-  it('is told 1 second when nothing is known', () => {
+  it('a refused request is told 1 second when nothing is known', () => {
     const queue = new QueueMachine(settings({ ttlMs: 10 }), 0, { requests: 64, flows: 8 });
     queue.enqueue(request(), 0);
     queue.expire(10, (_handle, _reference, outcome, _priority, seconds) =>

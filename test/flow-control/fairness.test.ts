@@ -116,7 +116,7 @@ describe.each([
   });
 });
 
-describe('start-time fairness with outputs that nobody knows', () => {
+describe('start-time fairness with unknown outputs', () => {
   const fair: FairnessSettings = { kind: 'start-time', weights: {} };
 
   function tagOf(queue: QueueMachine, flow: string): number {
@@ -175,7 +175,7 @@ describe('start-time fairness with outputs that nobody knows', () => {
 });
 
 describe('shortest first', () => {
-  it('overtakes nobody by more than the age bound', () => {
+  it('no request is overtaken by more than the age bound', () => {
     const arrivals = fc.array(
       fc.record({ gap: fc.integer({ min: 0, max: 50 }), tokens: fc.integer({ min: 1, max: 500 }) }),
       {

@@ -67,7 +67,7 @@ describe('bands', () => {
     expect([5, 12, -3].map((priority) => admitted({ template, negativeTemplate }, priority))).toEqual([3, 3, 4]);
   });
 
-  it('are 32 at most: the next request goes to a band below, and never above', () => {
+  it('bands are 32 at most: the next request goes to a band below, and never above', () => {
     const queue = new Queue();
     for (let priority = 0; priority < 32; priority++) queue.add({ priority, reference: priority });
     expect(queue.add({ priority: 100, reference: 100 })).not.toBe(NO_HANDLE);
@@ -77,7 +77,7 @@ describe('bands', () => {
     expect(queue.serve(3)).toEqual([31, 100, 30]);
   });
 
-  it('that nobody configured make room when they are empty', () => {
+  it('bands made at run time make room when they are empty', () => {
     const queue = new Queue();
     const handles = Array.from({ length: 31 }, (_, i) => queue.add({ priority: i + 1 }));
     expect(queue.machine.priorities()).toHaveLength(32);
@@ -156,7 +156,7 @@ describe('limits', () => {
 });
 
 describe('flows', () => {
-  it('are forgotten five minutes after their last request', () => {
+  it('flows are forgotten five minutes after their last request', () => {
     const queue = new Queue();
     const handle = queue.add({ flow: 'gone' });
     queue.machine.cancel(handle, 0);
@@ -169,7 +169,7 @@ describe('flows', () => {
     expect(queue.machine.flowCount).toBe(1);
   });
 
-  it('are known exactly once, also when a request comes back from its dispatch or the policies change', () => {
+  it('flows are known exactly once, also when a request comes back from its dispatch or the policies change', () => {
     const fairness = { kind: 'round-robin' } as const;
     const queue = new Queue({}, { requests: 64, flows: 16 });
     queue.machine.cancel(queue.add({ flow: 'idle' }), 0);
@@ -250,7 +250,7 @@ describe('classes of candidates', () => {
     [3, [0]],
   ]);
 
-  it('do not hold each other up, and are tried again when an endpoint opens', () => {
+  it('candidate sets do not hold each other up, and are tried again when an endpoint opens', () => {
     const queue = new Queue();
     queue.add({ reference: 1, candidates: slots(0) });
     queue.add({ reference: 2, candidates: slots(1) });
@@ -264,7 +264,7 @@ describe('classes of candidates', () => {
     expect(queue.serve(9, [0, 1], candidates)).toEqual([1, 3]);
   });
 
-  it('are asked again when their first request goes away', () => {
+  it('candidate sets are asked again when their first request goes away', () => {
     const queue = new Queue();
     const large = queue.add({ reference: 1 });
     queue.add({ reference: 2 });
@@ -331,7 +331,7 @@ describe('a request whose prefix is on a full endpoint', () => {
     expect(queue.serve(9, [0])).toEqual([1, 2]);
   });
 
-  it('does not wait for it in the highest of several bands', () => {
+  it('a request whose prefix is on a full endpoint does not wait for it in the highest of several bands', () => {
     queue.add({ reference: 5, priority: 9, stickySlot: 2 });
     expect(queue.serve(9, [0])).toEqual([5]);
   });
@@ -385,7 +385,7 @@ describe('a dispatch', () => {
     expect(queue.machine.closedFor(3)).toBe(true);
   });
 
-  it('is over after its end: later calls do nothing', () => {
+  it('a dispatch is over after its end: later calls do nothing', () => {
     const queue = new Queue();
     const handle = queue.add();
     queue.serve(1);
@@ -507,7 +507,7 @@ describe('requests that no endpoint takes', () => {
     return heads;
   };
 
-  it('are told by the first one of every set of candidates, highest band first', () => {
+  it('requests that no endpoint takes are told by the first one of every set of candidates, highest band first', () => {
     const queue = new Queue();
     const [low, high] = [queue.add({ priority: -1 }), queue.add({ priority: 5, candidates: slots(1) })];
     queue.add({ priority: 5, candidates: slots(1) });
@@ -522,7 +522,7 @@ describe('requests that no endpoint takes', () => {
     expect(headsOf(queue, 1)).toEqual([[high, 5]]);
   });
 
-  it('are not those whose class has opened again', () => {
+  it('requests that no endpoint takes are not those whose class has opened again', () => {
     const queue = new Queue();
     queue.add({ candidates: slots(1) });
     queue.serve(9, []);
@@ -553,7 +553,7 @@ describe('a running request that is ended for another one', () => {
     expect(refunded).toBeGreaterThan(paid);
   });
 
-  it('is given back once', () => {
+  it('a running request that is ended for another one is given back once', () => {
     const once = servedAfter(({ machine }, first) => machine.refund(first, 0));
     const twice = servedAfter(({ machine }, first) => {
       machine.refund(first, 0);

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { Ceilings } from '../../dist/flow-control/policies/usage-limits.js';
 
 describe('the static usage limit', () => {
-  it('is the same for all priorities', () => {
+  it('the static usage limit is the same for all priorities', () => {
     expect(new Ceilings({ kind: 'static', threshold: 0.8 }).at([10, 0, -5], 0.3)).toEqual([0.8, 0.8, 0.8]);
   });
 });
@@ -35,7 +35,7 @@ describe('the soft reflective ceiling', () => {
     expect(lowest).toEqual([0, 1, 0, 1, 0, 1]);
   });
 
-  it('is more seldom open the fuller the pool is, and shut when it is full', () => {
+  it('the soft reflective ceiling is more seldom open the fuller the pool is, and shut when it is full', () => {
     const opened = (saturation: number) => {
       const ceilings = new Ceilings({ kind: 'soft-reflective' });
       return Array.from({ length: 90 }, () => ceilings.at([1, 0], saturation)[1]!).filter((each) => each > 0).length;
@@ -43,7 +43,7 @@ describe('the soft reflective ceiling', () => {
     expect([opened(0.5), opened(0.75), opened(0.9), opened(1)]).toEqual([90, 30, 10, 0]);
   });
 
-  it('is 1 for a single band', () => {
+  it('the soft reflective ceiling is 1 for a single band', () => {
     expect(new Ceilings({ kind: 'soft-reflective' }).at([0], 0.99)).toEqual([1]);
   });
 });

@@ -33,7 +33,7 @@ async function bed(
   return { gateway, double, servers };
 }
 
-describe('what the picker sees', () => {
+describe('the request that the picker sees', () => {
   test('the request headers come first, with pseudo headers, raw values and the protocol configuration', async () => {
     const { gateway, double } = await bed();
     await ask(gateway.port, { body: chatBody('hello'), headers: { 'x-team': 'Zürich' } });
@@ -87,7 +87,7 @@ describe('what the picker sees', () => {
   });
 });
 
-describe('what the model server and the client get', () => {
+describe('the messages to model server and client', () => {
   test('the chosen endpoint serves, and the header mutations of both phases are applied', async () => {
     const { gateway, servers } = await bed(2);
     const answers = [];

@@ -212,7 +212,7 @@ describe('the subset hint', () => {
     expect(shard.decisions[0]?.subset).toEqual(['c:1', 'd:1']);
   });
 
-  it('stays empty when it names nobody', () => {
+  it('the subset hint stays empty when it names no endpoint', () => {
     const shard = new FakeShard();
     shard.open().say(requestHeaders(PATH), requestBody(BODY, true, subset([])));
     expect(shard.decisions[0]?.subset).toEqual([]);

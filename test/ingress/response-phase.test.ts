@@ -122,7 +122,7 @@ describe('a response without a request', () => {
   });
 });
 
-describe('what is recorded of a response', () => {
+describe('the record of a response', () => {
   it('is first token, gaps, tokens and the whole', () => {
     const shard = new FakeShard();
     const proxy = routed(shard);
@@ -275,6 +275,20 @@ describe('the charge', () => {
     'a half-close and a reset': (proxy: ProxySide) => proxy.halfClose().close(true),
   };
   const cases = Object.keys(endings).flatMap((ending) => steps.map((_, step) => [ending, step] as const));
+
+  it('is no cancellation when the proxy resets its stream behind the last reply', () => {
+    const shard = new FakeShard();
+    shard
+      .open()
+      .say(...steps)
+      .close(true);
+    expect(shard.recorder.named('streamClosed')[0]?.[1]).toBe('OK');
+    shard
+      .open()
+      .say(...steps.slice(0, -1))
+      .close(true);
+    expect(shard.recorder.named('streamClosed')[1]?.[1]).toBe('Canceled');
+  });
 
   it.each(cases)('is released exactly once by %s after message %i', (ending, step) => {
     const shard = new FakeShard();

@@ -54,7 +54,7 @@ describe('the messages of one engine', () => {
     expect(matched(run(800, 4))[0]).toBe(1);
   });
 
-  it('that nobody can bring are given up, with what they might have removed', () => {
+  it('lost events without a source are given up, with what they might have removed', () => {
     const { receive, made, held, matched } = stream();
     receive(0);
     expect(receive(9).kind).toBe('gap');

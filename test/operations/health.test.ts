@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { HealthState } from '../../dist/operations/health.js';
 
 const EXT_PROC = 'envoy.service.ext_proc.v3.ExternalProcessor';
-const READINESS = ['', 'readiness', EXT_PROC];
+const READINESS = ['', 'readiness', EXT_PROC, 'inference-extension'];
 
 describe('health state', () => {
   test('is not ready before discovery has loaded and the shards listen', () => {
@@ -24,9 +24,27 @@ describe('health state', () => {
     expect(health.status('liveness')).toBe('SERVING');
   });
 
+  test.each([
+    [{ poolAbsent: 'there is no InferencePool llm/pool' }, 'there is no InferencePool llm/pool'],
+    [{ protocolMisfit: 'no parser speaks it' }, 'no parser speaks it'],
+    [{ leader: false }, 'another replica is the leader'],
+  ])('%j makes it unready but not dead, and says why', (inputs, reason) => {
+    const health = new HealthState();
+    health.update({ discoveryLoaded: true, shardsReady: true, ...inputs });
+    expect(health.status('readiness')).toBe('NOT_SERVING');
+    expect(health.status('liveness')).toBe('SERVING');
+    expect(health.unreadyReasons()).toEqual([reason]);
+  });
+
+  test('names what discovery waits for', () => {
+    const health = new HealthState();
+    health.update({ shardsReady: true, discoveryAwaits: () => 'pods (no answer)' });
+    expect(health.unreadyReasons()).toEqual(['discovery waits for pods (no answer)']);
+  });
+
   test('knows its services and no others', () => {
     const health = new HealthState();
-    expect(health.services()).toEqual(['', 'readiness', EXT_PROC, 'liveness']);
+    expect(health.services()).toEqual(['', 'readiness', EXT_PROC, 'inference-extension', 'liveness']);
     expect(health.status('grpc.reflection')).toBe('SERVICE_UNKNOWN');
   });
 

@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { request } from 'node:http';
+import { connect } from 'node:net';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { attachCore, createPoolMemory, defaultPoolSizes } from '../../dist/core/memory.js';
 import { MetricsExposition } from '../../dist/operations/telemetry/exposition.js';
@@ -25,12 +27,13 @@ const routes = new Map([
 ]);
 let server: MetricsServer;
 
-const start = (port = 0) =>
+const start = (port = 0, headersTimeoutMs?: number) =>
   startMetricsServer({
     host: '127.0.0.1',
     port,
     exposition,
     routes,
+    headersTimeoutMs,
     report: (problem) => problems.push(problem),
   });
 
@@ -55,6 +58,22 @@ test('other paths are 404, other methods 405, extra routes are served', async ()
   expect((await get('/')).status).toBe(404);
   expect((await get('/metrics', { method: 'POST' })).status).toBe(405);
   expect(await (await get('/debug/state?x=1')).text()).toBe('{}');
+});
+
+test('a method other than GET and HEAD is 405 on every path, and Allow names the two', async () => {
+  for (const path of ['/metrics', '/debug/state', '/none']) {
+    const response = await get(path, { method: 'DELETE' });
+    expect([response.status, response.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
+  }
+});
+
+test('silent connections that take every place lose them to the header timeout', async () => {
+  await server.close();
+  server = await start(0, 200);
+  const silent = Array.from({ length: 64 }, () => connect(server.port, '127.0.0.1'));
+  await Promise.all(silent.map((socket) => once(socket, 'connect')));
+  await Promise.all(silent.map((socket) => once(socket.resume(), 'close')));
+  expect((await get('/metrics')).status).toBe(200);
 });
 
 test('a route that fails is a 500 and is reported, and the server goes on', async () => {

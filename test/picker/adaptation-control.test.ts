@@ -58,7 +58,7 @@ function controlled(settings: Partial<AdaptationSettings> = {}) {
 
 const prefill = ({ control }: ReturnType<typeof controlled>) => control.report().coefficients.prefillMsPerKiloToken;
 
-describe('what was learned', () => {
+describe('the learned state', () => {
   it('survives a restart in its file, which is replaced as a whole', async () => {
     const first = controlled();
     await first.control.start();
@@ -72,7 +72,7 @@ describe('what was learned', () => {
     await second.control.stop();
   });
 
-  it('is not written again when nothing was learned since', async () => {
+  it('the learned state is not written again when nothing was learned since', async () => {
     const path = join(folder, 'learned.json');
     const first = controlled();
     await first.control.start();
@@ -85,7 +85,7 @@ describe('what was learned', () => {
     expect(await readFile(path, 'utf8')).toBe(text);
   });
 
-  it('is learned anew, with a warning, when the file does not fit', async () => {
+  it('the learned state is learned anew, with a warning, when the file does not fit', async () => {
     await writeFile(join(folder, 'learned.json'), '{"version":99}');
     const all = controlled();
     await all.control.start();
@@ -96,7 +96,7 @@ describe('what was learned', () => {
     await all.control.stop();
   });
 
-  it('is told once not to be kept when the file cannot be written', async () => {
+  it('the learned state is told once not to be kept when the file cannot be written', async () => {
     const all = controlled({ stateFile: join(folder, 'no-such-folder', 'learned.json') });
     await all.control.start();
     all.requests(10);
@@ -139,7 +139,7 @@ describe('the programs', () => {
     expect(controlled({ mode }).variants).toEqual([variant]);
   });
 
-  it('have other weights when costs drive through the scorers of the profile', () => {
+  it('the programs have other weights when costs drive through the scorers of the profile', () => {
     expect(controlled({ mode: 'always', drive: 'weights' }).variants).toEqual([
       { kind: 'projected', tag: 1, weights: [1] },
     ]);

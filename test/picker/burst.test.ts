@@ -15,7 +15,7 @@ const endpoints: FileEndpoint[] = [2, 3, 4, 5].map((last) => ({
 }));
 
 describe('a burst of equal prompts', () => {
-  it('is placed together', async () => {
+  it('a burst of equal prompts is placed together', async () => {
     const profile = `plugins:
 - {type: burst-prefix-cache-producer, parameters: {windowDurationMs: 400}}
 - {type: prefix-cache-scorer, parameters: {prefixMatchInfoProducerName: burst-prefix-cache-producer}}

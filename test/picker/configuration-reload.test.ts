@@ -49,7 +49,7 @@ async function destination({ client }: TestBed): Promise<string | undefined> {
 }
 
 describe('a changed configuration file', () => {
-  it('is applied to the requests that follow', async () => {
+  it('a changed configuration file is applied to the requests that follow', async () => {
     const bed = await start(zone('a'));
     expect(await destination(bed)).toBe('127.0.0.1:20001');
     await configure(bed, zone('b'));
@@ -105,7 +105,7 @@ describe('a changed configuration file', () => {
     expect(decodeReply((await answered).replies[0]!).status).toBe(400);
   });
 
-  it('is what a shard that starts later begins with', async () => {
+  it('a changed configuration file is what a shard that starts later begins with', async () => {
     const bed = await start(zone('a'));
     await configure(bed, `${zone('b')}requestHandler: {parsers: [{pluginRef: passthrough-parser}]}\n`);
     await counted(bed, 'applied', 1);
@@ -122,6 +122,14 @@ describe('a changed configuration file', () => {
     expect(decodeReply((await collected).replies[0]!).headers['x-gateway-destination-endpoint']).toBe(
       '127.0.0.1:20002',
     );
+  });
+
+  it('is read on request (SIGHUP) when it is not watched', async () => {
+    const bed = await start(zone('a'), '--watch-config=false');
+    await configure(bed, zone('b'));
+    await bed.picker.reload();
+    await counted(bed, 'applied', 1);
+    expect(await destination(bed)).toBe('127.0.0.1:20002');
   });
 
   it('stays unread with --watch-config=false', async () => {

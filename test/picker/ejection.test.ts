@@ -54,7 +54,7 @@ async function untilEjected(all: TestBed, server: string): Promise<void> {
 }
 
 describe('an endpoint that answers 503', () => {
-  it('is taken out of the picks, counted and shown, and comes back by a probe when it has recovered', async () => {
+  it('an endpoint that answers 503 is taken out of the picks, counted and shown, and comes back by a probe when it has recovered', async () => {
     const all = await bed();
     const failing = all.fleet.servers[0]!;
     failing.failWith(503);
@@ -95,7 +95,7 @@ describe('an endpoint that answers 503', () => {
 });
 
 describe('an endpoint whose process is gone', () => {
-  it('is taken out of the picks', async () => {
+  it('an endpoint whose process is gone is taken out of the picks', async () => {
     const all = await bed();
     const gone = all.fleet.servers[1]!;
     await gone.stop();

@@ -69,7 +69,7 @@ describe('a reload while requests wait', () => {
     expect(third.reply!.headers['x-llm-d-request-dropped-reason']).toBe('rejected-ttl-expired');
   });
 
-  it('turns away what comes beyond a smaller limit, and nobody who waits', async () => {
+  it('refuses new requests beyond a smaller limit, and keeps all that wait', async () => {
     const { bed, client, running, wait } = await full();
     const waits = [await wait(), await wait()];
     await reload(bed, profile({ section: '  maxRequests: 1\n' }), 'applied');

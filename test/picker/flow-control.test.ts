@@ -47,7 +47,7 @@ describe('a request that finds no room', () => {
     });
   });
 
-  it('is told how it waited when it asks', async () => {
+  it('a request that finds no room is told how it waited when it asks', async () => {
     const { ports } = await start({});
     const client = dial(ports.grpcPort);
     const first = [request(client, 'a'), request(client, 'b')];
@@ -80,7 +80,7 @@ describe('a request that finds no room', () => {
     expect(await metric(ports.metricsPort, 'llm_d_epp_flow_control_requests_total', outcome)).toBe(1);
   });
 
-  it('is turned away when its time is over', async () => {
+  it('a request that finds no room is turned away when its time is over', async () => {
     const { ports } = await start({ section: '  defaultRequestTTL: 100ms\n' });
     const client = dial(ports.grpcPort);
     const first = [request(client, 'a'), request(client, 'b')];
@@ -94,7 +94,7 @@ describe('a request that finds no room', () => {
     });
   });
 
-  it('is turned away when the band is full', async () => {
+  it('a request that finds no room is turned away when the band is full', async () => {
     const section = '  priorityBands: [{priority: 0, maxRequests: 1}]\n';
     const { ports } = await start({ section });
     const client = dial(ports.grpcPort);
@@ -147,7 +147,7 @@ describe('a pool without endpoints', () => {
 });
 
 describe('a request whose body is larger than its band may hold', () => {
-  it('is turned away although an endpoint is free', async () => {
+  it('a request whose body is larger than its band may hold is turned away although an endpoint is free', async () => {
     const { ports } = await start({ section: '  maxBytes: "100"\n' });
     const client = dial(ports.grpcPort);
     const small = request(client, 'a');

@@ -40,7 +40,7 @@ describe('the metrics of flow control', () => {
     expect([await flow(ports, 'queue_size'), await flow(ports, 'queue_bytes')]).toEqual([0, 0]);
   });
 
-  it('show how long requests take into the queue, and what became of them there', async () => {
+  it('show how long requests take into the queue, and their outcomes', async () => {
     const { ports, client } = await queue({ section: '  maxRequests: 1\n' }, 1);
     const refused = request(client, 'more');
     await eventually('one is refused', () => refused.reply !== undefined);
@@ -110,7 +110,7 @@ describe('the metrics of flow control', () => {
     expect(await metric(ports.metricsPort, tokens, 'priority="0"')).toBeGreaterThan(0.2);
   });
 
-  it('have the names, labels and buckets of the incumbent', async () => {
+  it('the metrics of flow control have the names, labels and buckets of llm-d-router', async () => {
     const { ports } = await queue({ section: '  maxRequests: 9\n  maxBytes: 1M\n' }, 1);
     const page = await metricsPage(ports.metricsPort);
     for (const [name, labels] of SERIES) {

@@ -210,7 +210,7 @@ describe('hooks of the answer', () => {
 });
 
 describe('a plugin that fails', () => {
-  it('is counted, then left out, and every request is placed', async () => {
+  it('a plugin that fails is counted, then left out, and every request is placed', async () => {
     const { grpcPort, metricsPort } = await serving('plugins:\n- type: failing-scorer\n', `--plugin=${samples}`);
     for (let i = 0; i < 12; i++) expect((await exchange(grpcPort)).destination).not.toBe('');
     expect(await metric(metricsPort, 'pointsman_plugin_failures_total', 'plugin="failing-scorer"')).toBe(10);

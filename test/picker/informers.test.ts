@@ -11,29 +11,29 @@ interface Where {
 const at = (labels: Record<string, string>, where: Where = {}, hostName?: string) =>
   locate({ ...endpointOf('a', '10.0.0.1', 8000, labels), hostName }, { ...plain, ...where });
 
-describe('where the page of an endpoint is', () => {
-  it('is its own address and port, or the port of the source', () => {
+describe('the page of an endpoint', () => {
+  it('the page of an endpoint is its own address and port, or the port of the source', () => {
     expect(at({})).toEqual({ host: '10.0.0.1', port: 8000 });
     expect(at({}, { port: 9400 })).toEqual({ host: '10.0.0.1', port: 9400 });
   });
 
-  it('is asked for under the host name that the endpoints file gives', () => {
+  it('the page of an endpoint is asked for under the host name that the endpoints file gives', () => {
     expect(at({}, {}, 'gw.example.com')).toEqual({ host: '10.0.0.1', port: 8000, serverName: 'gw.example.com' });
   });
 
-  it('is where the labels of a cluster say, and only of a cluster', () => {
+  it('the page of an endpoint is where the labels of a cluster say, and only of a cluster', () => {
     const labels = { metricsAddress: 'metrics.example.com', metricsPort: '9090' };
     expect(at(labels, { clusters: true })).toEqual({ host: 'metrics.example.com', port: 9090 });
     expect(at(labels)).toEqual({ host: '10.0.0.1', port: 8000 });
     expect(at({ metricsPort: '9090' }, { clusters: true })).toEqual({ host: '10.0.0.1', port: 9090 });
   });
 
-  it('does not move for a label that is no port', () => {
+  it('the page of an endpoint does not move for a label that is no port', () => {
     for (const metricsPort of ['', '0', '65536', '1.5', 'x'])
       expect(at({ metricsPort }, { clusters: true }).port).toBe(8000);
   });
 
-  it('is on the node that its label names', () => {
+  it('the page of an endpoint is on the node that its label names', () => {
     expect(at({ nodeAddress: '10.1.0.1' }, { atNode: true, port: 9400 })).toEqual({ host: '10.1.0.1', port: 9400 });
     expect(at({}, { atNode: true, port: 9400 }).host).toBe('10.0.0.1');
   });

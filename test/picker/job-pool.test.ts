@@ -12,7 +12,7 @@ describe('job threads', () => {
   const jobs = new JobPool();
   afterEach(() => jobs.stop());
 
-  it('are not started for a small endpoints file', () => {
+  it('job threads are not started for a small endpoints file', () => {
     expect(jobs.readEndpoints(fileOf(3), 'small.yaml')).toMatchObject({ endpoints: { length: 3 } });
     expect(jobs.threads).toBe(0);
   });

@@ -66,7 +66,7 @@ async function page(): Promise<Family[]> {
 }
 
 describe('the metrics page of a running picker', () => {
-  it('is read by a strict parser: every family once, with a help and a type, no series twice', async () => {
+  it('the metrics page of a running picker is read by a strict parser: every family once, with a help and a type, no series twice', async () => {
     const families = await page();
     expect(families.length).toBeGreaterThan(20);
     for (const { name, help, samples } of families) {
@@ -84,7 +84,7 @@ describe('the metrics page of a running picker', () => {
     }
   });
 
-  it('has histograms whose buckets rise to their count', async () => {
+  it('the metrics page of a running picker has histograms whose buckets rise to their count', async () => {
     const histograms = (await page()).filter(({ type }) => type === 'histogram');
     expect(histograms.length).toBeGreaterThan(3);
     for (const { name, samples } of histograms) {

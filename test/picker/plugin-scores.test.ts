@@ -77,7 +77,7 @@ const profile = (scorers: Readonly<Record<string, number>>, plugins: readonly st
     .join()}]}]\n`;
 
 describe('the scores of an endpoint over the wire', () => {
-  it('are the weighted sum of what its signals and its session say', async () => {
+  it('the scores of an endpoint over the wire are the weighted sum of what its signals and its session say', async () => {
     // Weights are powers of ten, so that every scorer has decimal places of its own in the sum.
     const { scores } = await serve(
       [
@@ -111,7 +111,7 @@ describe('the scores of an endpoint over the wire', () => {
     expect(seen).toEqual(expected);
   });
 
-  it('are less where a request is in flight, and more where a prompt was sent', async () => {
+  it('the scores of an endpoint over the wire are less where a request is in flight, and more where a prompt was sent', async () => {
     const idle = { waiting: 0, running: 0, adapters: '' };
     const { scores, ports, endpoints } = await serve(
       [idle, idle],
@@ -154,7 +154,7 @@ describe('the scores of an endpoint over the wire', () => {
     expect(await scores('third', cookie)).toEqual(first);
   });
 
-  it('are not asked for when an admitter turns a request away', async () => {
+  it('the scores of an endpoint over the wire are not asked for when an admitter turns a request away', async () => {
     const full = { waiting: 50, running: 9, adapters: '' };
     const { scores } = await serve(
       [full],

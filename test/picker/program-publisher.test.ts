@@ -60,7 +60,7 @@ describe('programs that follow each other', () => {
     }
   });
 
-  it('are refused with a remedy when their masks do not fit beside the running ones', () => {
+  it('programs that follow each other are refused with a remedy when their masks do not fit beside the running ones', () => {
     const { publisher } = pool();
     publisher.publish(publisher.place(scheduling(200, 0)));
     expect(() => publisher.place(scheduling(57, 0))).toThrow(

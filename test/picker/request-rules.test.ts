@@ -60,7 +60,7 @@ describe('--require-model-match', () => {
     expect(JSON.parse((await ask(client, { model: 'food', prompt: 'x' })).body).model).toMatch(/^food-v[12]$/);
   });
 
-  it('is off by default: unknown models are forwarded', async () => {
+  it('--require-model-match is off by default: unknown models are forwarded', async () => {
     const client = await start();
     expect((await ask(client, { model: 'unheard', prompt: 'x' })).status).toBe(0);
   });

@@ -71,7 +71,7 @@ async function askSecurely(port: number, channel: ReturnType<typeof credentials.
 }
 
 describe('secure serving', () => {
-  it('is the default, with a certificate of its own for a proxy that does not look at it', async () => {
+  it('secure serving is the default, with a certificate of its own for a proxy that does not look at it', async () => {
     const serve = await start();
     const unverified = credentials.createSsl(null, null, null, { rejectUnauthorized: false });
     expect(await askSecurely(serve.grpcPort, unverified)).toBe('requestHeaders');
@@ -89,7 +89,7 @@ describe('secure serving', () => {
     await expect(handshake(serve.grpcPort, { maxVersion: 'TLSv1.2' })).rejects.toThrow(/alert|version/);
   });
 
-  it('does not wait for a handshake that never comes when it drains', async () => {
+  it('secure serving does not wait for a handshake that never comes when it drains', async () => {
     const serve = await start('--drain-timeout=10m');
     const silent = connectTcp(serve.grpcPort, '127.0.0.1');
     await once(silent, 'connect');

@@ -1,10 +1,12 @@
 import { once } from 'node:events';
+import { connect } from 'node:net';
 import type { Worker } from 'node:worker_threads';
 import { afterEach, describe, expect, it } from 'vitest';
 import { attachCore } from '../../dist/core/memory.js';
 import type { Picker } from '../../dist/picker/picker.js';
 import { eventually } from '../gateway/client.ts';
-import { decodeReply, responseBody, responseHeaders } from '../ingress/envoy-messages.ts';
+import { decodeReply, requestBody, responseBody, responseHeaders } from '../ingress/envoy-messages.ts';
+import * as frames from '../ingress/http2/frames.ts';
 import { type Call, collect, dialPicker, firstReply, type ProxyClient } from '../ingress/proxy-client.ts';
 import { ask, askAndEnd, metric, type Ports, Setting, startPicker } from './serving.ts';
 
@@ -76,6 +78,25 @@ const settled = (picker: Picker, shards: number, deaths: number, port: number) =
   });
 
 describe('a shard that is killed', () => {
+  it('in the middle of a frame leaves nothing behind: its charges come back, and a new one serves', async () => {
+    const { picker, ports } = await start('--transport=lean');
+    const [placed] = await openStreams(ports.grpcPort, 1);
+    const half = connect({ port: ports.grpcPort, host: '127.0.0.1' });
+    half.on('error', () => undefined);
+    const closed = once(half, 'close');
+    await once(half, 'connect');
+    const content = frames.message(requestBody('x'.repeat(10_000), false));
+    const frame = frames.data(1, content);
+    half.write(Buffer.concat([frames.PREFACE, frames.settings(), frames.headers(1), frame.subarray(0, 6_000)]));
+    await once(half, 'data');
+    await kill(picker, 0);
+    await Promise.all([closed, placed!.over]);
+    await settled(picker, 1, 1, ports.metricsPort);
+    expect(await metric(ports.metricsPort, 'pointsman_ledger_entries')).toBe(0);
+    const { replies } = await askAndEnd(dial(ports.grpcPort), 'another');
+    expect(decodeReply(replies[0]!).kind).toBe('requestHeaders');
+  });
+
   it('takes only its own streams along: those of the other shard finish, and no charge stays behind', async () => {
     const { picker, ports } = await start('--shards=2');
     const streams = await openStreams(ports.grpcPort, 40);
@@ -91,7 +112,7 @@ describe('a shard that is killed', () => {
     expect(await metric(ports.metricsPort, 'pointsman_ledger_entries')).toBe(0);
   });
 
-  it('is replaced by one that serves, while the port keeps answering', async () => {
+  it('a shard that is killed is replaced by one that serves, while the port keeps answering', async () => {
     const { picker, ports } = await start('--shards=2');
     crash(picker, 1);
     for (let i = 0; i < 10; i++) {
@@ -157,7 +178,7 @@ describe('a shard that is killed', () => {
     expect(decodeReply(replies[0]!).kind).toBe('requestHeaders');
   });
 
-  it('is known to health: a picker without shards is not ready until one listens', async () => {
+  it('a shard that is killed is known to health: a picker without shards is not ready until one listens', async () => {
     const { picker, ports } = await start();
     const watch = dial(ports.healthPort).watch(Buffer.alloc(0));
     watch.on('error', () => undefined);

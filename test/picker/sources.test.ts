@@ -93,7 +93,7 @@ describe('the GPU utilization that DCGM tells', () => {
 });
 
 describe('the load of clusters', () => {
-  it('is what their pickers tell, where their labels say', async () => {
+  it('the load of clusters is what their pickers tell, where their labels say', async () => {
     const load = [
       [2, 0.25],
       [6, 0.5],

@@ -4,7 +4,7 @@ import { endpointOf } from './endpoints.js';
 
 const endpoint = endpointOf('a', '127.0.0.1', 1);
 
-function read(body: unknown, reader = new ModelsReader()) {
+function read(body: unknown, reader = new ModelsReader(() => {})) {
   const page = Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
   return { reader, ...reader.read(reader.prepare(endpoint), page) };
 }
@@ -23,6 +23,13 @@ describe('the list of models of an endpoint', () => {
       { id: 'lora', parent: 'llama' },
     ]);
     expect(empty).toBe(false);
+  });
+
+  it('shows the models with a parent as adapters, and no others', () => {
+    const shown: string[] = [];
+    const data = [{ id: 'llama', parent: null }, { id: 'lora', parent: 'llama' }, { id: 'other' }];
+    read({ data }, new ModelsReader((name) => shown.push(name)));
+    expect(shown).toEqual(['lora']);
   });
 
   it('may be empty', () => {

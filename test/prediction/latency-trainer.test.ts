@@ -67,7 +67,7 @@ describe('the trainer', () => {
     expect(decide(1)).toMatchObject({ predictedTtftMs: 75, predictedTpotMs: 10 });
   });
 
-  it('predicts nothing where nobody has written coefficients', () => {
+  it('predicts nothing without written coefficients', () => {
     const pool = makePool([predict, pickMax], [known]);
     expect(pool.decider.decide({ ...plainRequest, charged: false })).toMatchObject({
       predictedTtftMs: Number.NaN,

@@ -65,7 +65,7 @@ const byInflight = (row: Readonly<Record<string, number | string>>) => ({
 });
 
 describe('a row for a prediction server', () => {
-  it('has the features that the incumbent sends', () => {
+  it('the request has the features that llm-d-router sends', () => {
     const outlook = { promptTokens: 320, endpoints: [] };
     const of = outlookOf(3, {
       waiting: 2,
@@ -203,7 +203,7 @@ describe('the client of prediction servers', () => {
     expect(await made.predict(rows(1))).toHaveLength(1);
   });
 
-  it('asks nobody about no rows', async () => {
+  it('sends no request without rows', async () => {
     expect(await client().predict([])).toEqual([]);
     expect(server.calls).toEqual([]);
   });
@@ -243,7 +243,7 @@ describe('predictions of servers for a request', () => {
     expect(await served({ waitMs: 5 }).predict(pool(1), here)).toEqual({ outcome: 'late', predictions: undefined });
   });
 
-  it('have failed when nobody answers', async () => {
+  it('calls have failed when no server answers', async () => {
     server.status = 500;
     expect(await served().predict(pool(1), here)).toEqual({ outcome: 'failed', predictions: undefined });
   });
@@ -338,7 +338,7 @@ describe('the servers that parameters and environment name', () => {
     expect(predictionServers({}, {})).toBeUndefined();
   });
 
-  it('come from the environment, with the numbers of the incumbent', () => {
+  it('the settings come from the environment, with the numbers of llm-d-router', () => {
     const environment = {
       PREDICTION_SERVER_URL: 'http://a:1, http://b:2',
       TRAINING_SERVER_URL: 'http://c:3',

@@ -13,7 +13,7 @@ const HEADS = [
   /\bnew (?:FlagError|ConfigurationError|InvalidArgumentError)\(\s*/g,
   /\bdocument\.error\((?:[^,()[\]]|\[[^\]]*\]|\([^()]*\))+,\s*/g,
   /\bconst message = /g,
-  /\bcode: '(?:BadRequest|Unauthorized|Forbidden|NotFound|PreconditionFailed|PayloadTooLarge|ResourceExhausted|Internal|ServiceUnavailable)',\s*message:\s*/g,
+  /\bcode: '(?:BadRequest|Unauthorized|Forbidden|NotFound|PreconditionFailed|RequestTimeout|PayloadTooLarge|ResourceExhausted|Internal|ServiceUnavailable)',\s*message:\s*/g,
 ];
 
 /** Text of the string expression at `from`, `…` for each inserted value; undefined when there is none. */

@@ -32,13 +32,13 @@ describe('the dialect of a path', () => {
     },
   );
 
-  it('is opaque for every other path when passthrough is listed', () => {
+  it('the dialect of a path is opaque for every other path when passthrough is listed', () => {
     const both = createDialects(DEFAULT_PARSERS);
     expect(both.find('/v1/models')).toMatchObject(opaque);
     expect(both.find('/v1/completions')).toMatchObject({ prompt: PromptKind.completions });
   });
 
-  it('is opaque for every path when only passthrough is listed', () => {
+  it('the dialect of a path is opaque for every path when only passthrough is listed', () => {
     expect(createDialects(['passthrough-parser']).find('/v1/completions')).toMatchObject(opaque);
   });
 

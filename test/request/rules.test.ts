@@ -22,7 +22,7 @@ describe('objectives', () => {
     expect([subject.priority('low'), subject.priority('other'), subject.priority(undefined)]).toEqual([-1, 0, 0]);
   });
 
-  it('are replaced together with the rewrites', () => {
+  it('objectives are replaced together with the rewrites', () => {
     const subject = rules(rule('a', ['m'], [['n']]));
     subject.replace({ objectives: new Map([['o', 5]]), rewrites: [] });
     expect([subject.priority('o'), subject.rewrite('m', () => 0)]).toEqual([5, undefined]);
@@ -79,7 +79,7 @@ describe('model rewrites', () => {
     expect([0, 0.5, 0.999999].map((lot) => target(subject, 'm', lot))).toEqual(['x', 'x', 'x']);
   });
 
-  it('do nothing without targets', () => {
+  it('model rewrites do nothing without targets', () => {
     expect(rules(rule('a', [], [])).rewrite('m', () => 0)).toBeUndefined();
   });
 });
@@ -88,11 +88,11 @@ describe('models that may be asked for', () => {
   const rewrites: ModelRewrite[] = [{ name: 'rule', models: ['known'], targets: [{ model: 'target' }], age: 0 }];
   const state = { objectives: new Map([['important', 5]]), rewrites };
 
-  it('are all of them, unless they must be named', () => {
+  it('models that may be asked for are all of them, unless they must be named', () => {
     expect(new RequestRules(state).serves('other')).toBe(true);
   });
 
-  it('are those of objectives and rewrite rules when they must be named', () => {
+  it('models that may be asked for are those of objectives and rewrite rules when they must be named', () => {
     const subject = new RequestRules(state, true);
     expect(['known', 'important', 'target', 'other', ''].filter((model) => subject.serves(model))).toEqual([
       'known',
@@ -100,7 +100,7 @@ describe('models that may be asked for', () => {
     ]);
   });
 
-  it('are all of them when a rule takes every model', () => {
+  it('models that may be asked for are all of them when a rule takes every model', () => {
     const everyone = { name: 'every', models: [], targets: [{ model: 'x' }], age: 0 };
     expect(new RequestRules({ ...state, rewrites: [everyone] }, true).serves('other')).toBe(true);
   });

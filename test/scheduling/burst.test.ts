@@ -37,7 +37,7 @@ describe('the assignment of a burst', () => {
     expect(assigned(['aa', 'bb', 'aa', 'bb', 'aa'], [0, 0, 0])).toBe('01010');
   });
 
-  it('leaves alone what nobody shares, and requests without a prompt', () => {
+  it('does not assign requests without a shared beginning or without a prompt', () => {
     expect(assigned(['aa', 'bb', ''], [0, 0])).toBe('---');
     expect(assigned(['', ''], [0, 0])).toBe('--');
     expect(assigned(['aa', 'aa'], [])).toBe('--');
@@ -133,7 +133,7 @@ describe('burst-prefix-cache-producer', () => {
     expect(placed.map(({ score }) => score)).toEqual([1, 1, 1, 1]);
   });
 
-  it('tells nothing about a request that shares with nobody', async () => {
+  it('has no match for a request that shares with no other', async () => {
     const [placed] = await together(burst(1), ['aa']);
     expect(placed).toEqual({ name: 'pod-0', score: 0, held: true });
   });
@@ -152,7 +152,7 @@ describe('burst-prefix-cache-producer', () => {
     expect(placed.map(({ name }) => name)).toEqual(['pod-2', 'pod-2']);
   });
 
-  it('does not hold more than its bound', async () => {
+  it('burst-prefix-cache-producer does not hold more than its bound', async () => {
     const placed = await together(burst(2, { maxBatchSize: 2 }), ['aa', 'aa', 'aa']);
     expect(placed.map(({ held }) => held)).toEqual([true, true, false]);
   });

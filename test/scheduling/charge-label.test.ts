@@ -130,7 +130,7 @@ describe('the label of a charge', () => {
     expect(labels()).toMatchObject([{ outcome: 'aborted', outputTokens: undefined }]);
   });
 
-  it('is written once, however often the charge is released', () => {
+  it('the label of a charge is written once, however often the charge is released', () => {
     const { place, labels } = scheduling();
     const charge = place();
     charge.release();

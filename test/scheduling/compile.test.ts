@@ -80,7 +80,7 @@ describe('a plugin', () => {
     expect(operation('prefix-cache-scorer', parameters, [producer])).toEqual(['OP_SCORE_PREFIX', 0.5, 256, 128]);
   });
 
-  it('has its weight only as a scorer', () => {
+  it('a plugin has its weight only as a scorer', () => {
     const plugins = [plugin('queue-scorer', {}, 2), plugin('random-picker', {}, 2)];
     const { profiles } = compileScheduling([{ name: 'p', plugins }], []);
     expect(profiles[0]!.operations.map(({ weight }) => weight)).toEqual([2, 1]);
@@ -106,13 +106,13 @@ describe('profiles', () => {
     expect(masks.map(({ accepts }) => accepts({ a: '1' }))).toEqual([true, true, false]);
   });
 
-  it('are refused when there are more than the core holds', () => {
+  it('profiles are refused when there are more than the core holds', () => {
     const profiles = Array.from({ length: 33 }, (_, index) => ({ name: `p${index}`, plugins: [] }));
     expect(() => compileScheduling(profiles, [])).toThrow('33 profiles, but at most 32 can be held');
   });
 });
 
-describe('what programs refer to by number', () => {
+describe('the tables of a program', () => {
   it('shares request headers, whatever their case, and labels', () => {
     const zone = (headerName: string) => plugin('header-label-affinity-scorer', { headerName, labelKey: 'zone' });
     const plugins = [
@@ -126,7 +126,7 @@ describe('what programs refer to by number', () => {
     expect(labels.map(({ key }) => key)).toEqual(['text zone', 'address']);
   });
 
-  it('is refused beyond the columns that the core has', () => {
+  it('an entry of the core tables is refused beyond the columns that the core has', () => {
     const plugins = Array.from({ length: 17 }, (_, i) => plugin('context-length-aware', { label: `l${i}` }));
     expect(() => compileScheduling([{ name: 'p', plugins }], [])).toThrow('more than 16 different labels');
   });
@@ -136,7 +136,7 @@ describe('the prefix index', () => {
   const settings = (parameters: Record<string, unknown>) =>
     compileScheduling([], [plugin('approx-prefix-cache-producer', parameters)]).prefix;
 
-  it('is not needed without a producer', () => {
+  it('the prefix index is not needed without a producer', () => {
     expect(compileScheduling([], []).prefix).toBeUndefined();
   });
 

@@ -25,23 +25,23 @@ const scorer = define('scorer', {}, [{ key: 'prefix-match', producer: 'matches' 
 const registry = [scorer, matches, tokens];
 
 describe('missing producers', () => {
-  it('are found with what they need themselves', () => {
+  it('missing producers are found with what they need themselves', () => {
     expect(missingProducers([configured(scorer)], registry)).toEqual([matches, tokens]);
   });
 
-  it('are none when everything is there', () => {
+  it('missing producers are none when everything is there', () => {
     expect(missingProducers([configured(scorer), configured(matches), configured(tokens, 't')], registry)).toEqual([]);
   });
 
-  it('are added once for many consumers', () => {
+  it('missing producers are added once for many consumers', () => {
     expect(missingProducers([configured(scorer), configured(scorer, 'b')], registry)).toEqual([matches, tokens]);
   });
 
-  it('are added beside a producer of another name', () => {
+  it('missing producers are added beside a producer of another name', () => {
     expect(missingProducers([configured(scorer), configured(matches, 'other')], registry)).toEqual([matches, tokens]);
   });
 
-  it('are an error when no type produces the fact by default', () => {
+  it('missing producers are an error when no type produces the fact by default', () => {
     expect(() => missingProducers([configured(scorer)], [scorer, tokens])).toThrow(
       'plugin "scorer" takes prefix-match from "matches", which is not defined in plugins',
     );
@@ -50,7 +50,7 @@ describe('missing producers', () => {
     );
   });
 
-  it('are an error when the named plugin produces something else', () => {
+  it('missing producers are an error when the named plugin produces something else', () => {
     expect(() => missingProducers([configured(scorer), configured(tokens, 'matches')], registry)).toThrow(
       'plugin "scorer" takes prefix-match from "matches", but a tokens does not produce it',
     );

@@ -5,7 +5,7 @@ import { builtinPlugins } from '../../dist/config/builtin-plugins.js';
 const types = builtinPlugins.map(({ type }) => type);
 
 describe('the built-in plugins', () => {
-  it('have different types', () => {
+  it('the built-in plugins have different types', () => {
     expect(new Set(types).size).toBe(types.length);
   });
 

@@ -256,7 +256,7 @@ describe('prefix-based-pd-decider', () => {
 });
 
 describe('always-disagg-multimodal-decider', () => {
-  it('has the media of a request encoded elsewhere', () => {
+  it('always-disagg-multimodal-decider has the media of a request encoded elsewhere', () => {
     const each = pool({
       handler: '{deciders: {encode: always-disagg-multimodal-decider}}',
       plugins: ['{type: always-disagg-multimodal-decider}'],
@@ -287,13 +287,13 @@ describe('a request that asks for the cache only', () => {
     },
   );
 
-  it('is served when the decode endpoint holds some of it', () => {
+  it('a request that asks for the cache only is served when the decode endpoint holds some of it', () => {
     const each = pool();
     each.picks({ prompt });
     expect(each.picks({ prompt, headers: { prefer: 'if-available' } })).toMatchObject({ decode: 'pod-0' });
   });
 
-  it('is not meant by other preferences', () => {
+  it('a request that asks for the cache only is not meant by other preferences', () => {
     expect(pool().picks({ prompt, headers: { prefer: 'respond-async' } })).toMatchObject({ decode: 'pod-0' });
   });
 });
@@ -309,7 +309,7 @@ describe('the charges of a request with stages', () => {
     [1, 10],
   ];
 
-  it('are on every endpoint until the first token, then on the answering one until the end', () => {
+  it('the charges of a request with stages are on every endpoint until the first token, then on the answering one until the end', () => {
     const each = pool(shape);
     const { charge } = each.place({ prompt });
     expect(each.load(3)).toEqual(held);
@@ -352,7 +352,7 @@ describe('the charges of a request with stages', () => {
     ]);
   });
 
-  it('are all released when their shard dies', () => {
+  it('the charges of a request with stages are all released when their shard dies', () => {
     const each = pool(shape);
     for (let i = 0; i < 5; i++) each.place({ prompt });
     expect(each.control.call.reclaimThread(1)).toBe(15);
@@ -365,7 +365,7 @@ describe('the charges of a request with stages', () => {
     expect(each.control.call.ledgerCheck()).toBe(0);
   });
 
-  it('are routed uncharged, stage by stage, when the ledger is full', () => {
+  it('the charges of a request with stages are routed uncharged, stage by stage, when the ledger is full', () => {
     const each = pool(shape);
     const placements = Array.from({ length: 100 }, () => each.place({ prompt }));
     expect(each.control.call.ledgerFull()).toBe(300 - 256);

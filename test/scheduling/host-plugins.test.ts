@@ -47,7 +47,7 @@ describe('a host filter', () => {
     expect(lenient.picks()).toEqual(everyPod);
   });
 
-  it('is skipped for a request at which it fails, whatever it had written', () => {
+  it('a host filter is skipped for a request at which it fails, whatever it had written', () => {
     const filter = hosted('filter', {
       filter: (_request, _endpoints, column) => {
         column.fill(0);
@@ -87,7 +87,7 @@ describe('a host scorer', () => {
     expect(pool.failures).toEqual(['test-scorer']);
   });
 
-  it('is not called any more after failing again and again, and requests go on', () => {
+  it('a host scorer is not called any more after failing again and again, and requests go on', () => {
     let calls = 0;
     const scorer = hosted('scorer', {
       score: () => {

@@ -15,7 +15,7 @@ const pick = operation('OP_PICK_MAX_SCORE', 1, 1);
 const marginal = operation('OP_SCORE_MARGINAL_COST');
 
 describe('a learned program', () => {
-  it('has marginal cost in the place of load and cache, with their weight together', () => {
+  it('a learned program has marginal cost in the place of load and cache, with their weight together', () => {
     const learned = learnedProgram([filter, queue, adapter, prefix, pick]);
     expect(learned).toEqual([filter, operation('OP_SCORE_MARGINAL_COST', 5), adapter, pick]);
   });
@@ -50,7 +50,7 @@ describe('an observed program', () => {
 });
 
 describe('a projected program', () => {
-  it('has other weights for load and cache, and goes on being observed', () => {
+  it('a projected program has other weights for load and cache, and goes on being observed', () => {
     const projected = projectedProgram([filter, queue, adapter, prefix, pick], [0.5, 4.5]);
     const [, first, second, third, note] = projected;
     expect([first!.weight, second!.weight, third!.weight]).toEqual([0.5, 4, 4.5]);

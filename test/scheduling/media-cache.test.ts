@@ -6,8 +6,8 @@ import { mmEmbeddingsCacheProducer } from '../../dist/scheduling/producers/mm-em
 import { mmEmbeddingsCacheScorer } from '../../dist/scheduling/scorers/mm-embeddings-cache-scorer.js';
 import { HookPool, idle } from './hosted-pool.ts';
 
-describe('what endpoints are believed to have encoded', () => {
-  it('is the last media that each was sent, least recently sent first out', () => {
+describe('the encoded media of an endpoint', () => {
+  it('the encoded media of an endpoint is the last media that each was sent, least recently sent first out', () => {
     const cache = new MediaCache(2);
     for (const medium of [1n, 2n, 1n, 3n]) cache.note('a', medium);
     cache.note('b', 2n);
@@ -26,7 +26,7 @@ describe('what endpoints are believed to have encoded', () => {
     expect(cache.size).toBe(1);
   });
 
-  it('is a least-recently-used list per endpoint, whatever comes', () => {
+  it('the encoded media of an endpoint is a least-recently-used list per endpoint, whatever comes', () => {
     const endpoint = fc.constantFrom('a', 'b', 'c');
     const step = fc.oneof(
       { weight: 9, arbitrary: fc.tuple(fc.constant('note' as const), endpoint, fc.bigInt(0n, 9n)) },
@@ -85,14 +85,14 @@ describe('mm-embeddings-cache-scorer', () => {
     expect(here.picks({ media: [image(7n)] }, 1)).toHaveLength(1);
   });
 
-  it('is 0 for everyone without media, before anything was sent, and with one endpoint', () => {
+  it('mm-embeddings-cache-scorer is 0 for everyone without media, before anything was sent, and with one endpoint', () => {
     const here = pool(2);
     expect(scores(here, [])).toEqual({ 1: 0, 2: 0 });
     expect(scores(here, [image(1n)])).toEqual({ 1: 0, 2: 0 });
     expect(scores(pool(1), [image(1n)])).toEqual({ 1: 0 });
   });
 
-  it('is 1 for all that hold everything', () => {
+  it('mm-embeddings-cache-scorer is 1 for all that hold everything', () => {
     const here = pool(2);
     for (const address of ['10.0.0.1', '10.0.0.2']) scores(here, [image(1n)], [address]);
     expect(scores(here, [image(1n)])).toEqual({ 1: 1, 2: 1 });

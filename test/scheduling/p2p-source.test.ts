@@ -39,26 +39,26 @@ const chosen = (endpoints: EndpointViews, shares: readonly number[]) =>
   shares.map((share) => chooseSource(endpoints, share)?.slot);
 
 describe('the source of blocks', () => {
-  it('is nobody when nobody holds anything', () => {
+  it('the source of blocks is undefined when no endpoint holds blocks', () => {
     expect(chosen(views([]), [0.5])).toEqual([undefined]);
     expect(chosen(views([0, 0]), [0, 0.99])).toEqual([undefined, undefined]);
   });
 
-  it('is one that holds most, or a block less', () => {
+  it('the source of blocks is one that holds most, or a block less', () => {
     expect(chosen(views([7, 9, 10, 8]), [0, 0.49, 0.51, 0.99])).toEqual([1, 1, 2, 2]);
   });
 
-  it('is never one that holds nothing', () => {
+  it('the source of blocks is never an endpoint without blocks', () => {
     expect(chosen(views([0, 1, 0]), [0, 0.5, 0.99])).toEqual([1, 1, 1]);
   });
 
-  it('is each of several equals, the more often the shorter its queue', () => {
+  it('the source of blocks is each of several equals, the more often the shorter its queue', () => {
     // Weights 1, 1/4, 1/4: the first has two thirds.
     const endpoints = views([5, 5, 5], [0, 3, 3]);
     expect(chosen(endpoints, [0, 0.66, 0.67, 0.83, 0.84, 0.999])).toEqual([0, 0, 1, 1, 2, 2]);
   });
 
-  it('is drawn by FNV-1a of the request id', () => {
+  it('the source of blocks is drawn by FNV-1a of the request id', () => {
     // Test vectors of the authors: http://www.isthe.com/chongo/tech/comp/fnv/.
     expect([shareOf(''), shareOf('a'), shareOf('foobar')]).toEqual(
       [0x811c9dc5, 0xe40c292c, 0xbf9cf968].map((hash) => hash / 2 ** 32),
@@ -101,7 +101,7 @@ describe('p2p-source-producer', () => {
     expect(header(1)).toBe('10.0.0.1:8000');
   });
 
-  it('names nobody to one that holds the prompt itself, and when all hold it', () => {
+  it('names no source to an endpoint that holds the prompt itself, and when all hold it', () => {
     const { header } = pool();
     header(0);
     expect(header(0)).toBeUndefined();
@@ -110,7 +110,7 @@ describe('p2p-source-producer', () => {
     expect([header(0), header(1), header(2)]).toEqual([undefined, undefined, undefined]);
   });
 
-  it('names nobody for a prompt that nobody holds, none, and in a pool of one', () => {
+  it('names no source for a prompt without a holder, without a prompt, and in a pool of one', () => {
     const { header } = pool();
     header(0);
     expect(header(1, 'y'.repeat(5000))).toBeUndefined();
@@ -119,7 +119,7 @@ describe('p2p-source-producer', () => {
     expect([single.header(0), single.header(0)]).toEqual([undefined, undefined]);
   });
 
-  it('names nobody whom the request may not use', () => {
+  it('names no source that the request may not use', () => {
     const { header } = pool();
     header(0);
     expect(header(1, PROMPT, ['10.0.0.2', '10.0.0.3'])).toBeUndefined();

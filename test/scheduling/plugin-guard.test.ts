@@ -45,7 +45,7 @@ describe('the guard of a hook plugin', () => {
     await new Promise((resolve) => setImmediate(resolve));
   });
 
-  it('does not call a plugin any more after failures in a row, and says so once', () => {
+  it('the guard of a hook plugin does not call a plugin any more after failures in a row, and says so once', () => {
     const { guard, state } = makeGuard();
     for (let i = 0; i < FAILURES_MAX; i++) {
       expect(guard.disabled).toBe(false);

@@ -65,7 +65,7 @@ describe('header-profile-handler', () => {
     expect(pool(handler).schedule()).toMatchObject(noProfileFor('zzz'));
   });
 
-  it('is experimental', () => {
+  it('header-profile-handler is experimental', () => {
     expect(refusal(text(HANDLER))).toContain('has Alpha stability level');
   });
 });
@@ -103,7 +103,7 @@ describe('data-parallel-profile-handler', () => {
     expect(pool('{}', two).schedule()).toMatchObject({ code: 'ResourceExhausted' });
   });
 
-  it('is deprecated for single-profile-handler', () => {
+  it('data-parallel-profile-handler is deprecated for single-profile-handler', () => {
     expect(load(text('{type: data-parallel-profile-handler}', one)).warnings.join()).toContain(
       'plugin type "data-parallel-profile-handler" is deprecated: use "single-profile-handler"',
     );
@@ -116,7 +116,7 @@ describe('pd-profile-handler', () => {
     new ProfilePool(load(text(`{type: pd-profile-handler, parameters: ${parameters}}`, profiles, plugins)), ROLES);
   const ALWAYS = '{deciderPluginName: always-disagg-pd-decider}';
 
-  it('picks a prefill endpoint when its decider says so, and tells nobody by itself', () => {
+  it('picks a prefill endpoint when its decider says so, and sets no header by itself', () => {
     const placement = pool(ALWAYS).place();
     expect([...placement.picks.keys()]).toEqual(['decode', 'prefill']);
     expect(placement.headers.size).toBe(0);
@@ -128,7 +128,7 @@ describe('pd-profile-handler', () => {
     expect(Object.keys(pool('{deciderPluginName: d}', [named]).picks({ prompt: LONG }))).toEqual(['decode', 'prefill']);
   });
 
-  it('has its own profile names', () => {
+  it('pd-profile-handler has its own profile names', () => {
     const each = pool(`{decodeProfile: d, prefillProfile: p, deciderPluginName: always-disagg-pd-decider}`, [], {
       p: 'prefill-filter',
       d: 'decode-filter',
@@ -203,7 +203,7 @@ describe('a hook plugin in several profiles', () => {
     }),
   });
 
-  it('is told which one it is asked for', () => {
+  it('a hook plugin in several profiles is told which one it is asked for', () => {
     const handler = '{type: disagg-profile-handler, parameters: {deciders: {prefill: always-disagg-pd-decider}}}';
     const body = text(handler, { decode: 'by-profile', prefill: 'by-profile' }, ['{type: by-profile}']);
     const head = 'apiVersion: llm-d.ai/v1alpha1\nkind: EndpointPickerConfig\n';
@@ -242,7 +242,7 @@ describe('x-pointsman-profile', () => {
     expect(Object.keys(pool().picks({ headers: { 'x-pointsman-profile': value } }))).toEqual(['decode', 'prefill']);
   });
 
-  it('is a 400 for an unknown profile, which names those that there are', () => {
+  it('x-pointsman-profile is a 400 for an unknown profile, which names those that there are', () => {
     expect(pool().schedule({ headers: { 'x-pointsman-profile': 'x' } })).toMatchObject({
       code: 'BadRequest',
       message: 'x-pointsman-profile: there is no profile "x"; there are decode, prefill',

@@ -58,7 +58,11 @@ export class ProfilePool {
     for (const { slot, endpoint } of assignments) {
       this.table.open(slot, 1);
       this.table.setState(slot, 'live');
-      this.table.publish(slot, { waiting: 0, running: 0, kvUsage: 0 }, 1);
+      this.table.publish(
+        slot,
+        { waiting: 0, running: 0, kvUsage: 0, adapters: { running: [], waiting: [], max: 4 } },
+        1,
+      );
       for (const [column, { read }] of scheduling.labels.entries()) {
         const value = read(endpoint);
         if (value.kind === 'text') this.table.setLabelText(column, slot, value.text);

@@ -22,11 +22,11 @@ const shares = (given: Record<string, Record<string, number>>, mode: 'sum' | 'ma
 describe('the share of a revision', () => {
   const rollout = { a: { prefill: 2, decode: 9 }, b: { prefill: 1, decode: 1 } };
 
-  it('is that of its endpoints with sum', () => {
+  it('the share of a revision is that of its endpoints with sum', () => {
     expect(shares(rollout, 'sum')).toEqual({ a: 11 / 13, b: 2 / 13 });
   });
 
-  it('is that of its endpoints of the largest role with max-role', () => {
+  it('the share of a revision is that of its endpoints of the largest role with max-role', () => {
     expect(shares(rollout, 'max-role')).toEqual({ a: 0.9, b: 0.1 });
   });
 
@@ -37,7 +37,7 @@ describe('the share of a revision', () => {
     });
   });
 
-  it('is 0 without an endpoint of every role', () => {
+  it('the share of a revision is 0 without an endpoint of every role', () => {
     expect(shares({ a: { prefill: 2, decode: 2 }, b: { decode: 5 } }, 'max-role')).toEqual({ a: 1, b: 0 });
     expect(shares({ a: { prefill: 2 } }, 'sum')).toEqual({ a: 0 });
     expect(shares({}, 'sum')).toEqual({});

@@ -11,7 +11,7 @@ const own: readonly Operation[] = [
 ];
 
 describe('a program by a rule', () => {
-  it('is the configured one, looked on, for the first rule and for one that there is not', () => {
+  it('a program by a rule is the configured one, looked on, for the first rule and for one that there is not', () => {
     expect(rules[0]!.name).toBe('configured');
     for (const rule of [0, 99]) {
       expect(ruledProgram(own, rule).map(({ code }) => code)).toEqual([

@@ -73,7 +73,7 @@ describe('the tokens of a request', () => {
     expect(asked({ promptBytes }).promptTokens).toBe(promptTokens);
   });
 
-  it('have no output when none is estimated', () => {
+  it('the tokens of a request have no output when none is estimated', () => {
     expect(asked({ maxOutputTokens: 7 }).outputTokens).toBe(0);
   });
 
@@ -95,12 +95,12 @@ describe('the blocks of a request', () => {
     settings: singleProfileSettings({ prefix: { blockTokens: 64, capacityBlocks: 100, maxBlocks, autoTune: false } }),
   });
 
-  it('are none without a scan or without a prefix index', () => {
+  it('the blocks of a request are none without a scan or without a prefix index', () => {
     expect(asked({ scan: 1 })).toMatchObject({ blocks: 0, tail: false });
     expect(asked({ scan: -1 }, prefix(10))).toMatchObject({ blocks: 0, tail: false });
   });
 
-  it('are those of the chain, up to the bound; what is cut off has no tail', () => {
+  it('the blocks of a request are those of the chain, up to the bound; what is cut off has no tail', () => {
     expect(asked({ scan: 1 }, prefix(10))).toMatchObject({ blocks: 5, tail: true });
     expect(asked({ scan: 1 }, prefix(5))).toMatchObject({ blocks: 5, tail: false });
     expect(asked({ scan: 1 }, prefix(3))).toMatchObject({ blocks: 3, tail: false });
@@ -117,7 +117,7 @@ describe('the times that a request wants', () => {
     expect(asked({})).toMatchObject({ wantedTtftMs: 0, wantedTpotMs: 0 });
   });
 
-  it('are those of its objective as far as it says nothing itself', () => {
+  it('the times that a request wants are those of its objective as far as it says nothing itself', () => {
     const objectiveTimes = new Map([['interactive', { ttftMs: 500, tpotMs: 0 }]]);
     const ofHeaders = (...headers: [string, string][]) =>
       asked({ headers: new Map(headers) }, { settings: singleProfileSettings({ objectiveTimes }) });

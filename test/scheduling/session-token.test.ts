@@ -5,7 +5,7 @@ const ids = ['default/pod-0', 'default/pod-1'];
 const all = () => ids;
 
 describe('the readable session token', () => {
-  it('is the base64 of namespace/name', () => {
+  it('the readable session token is the base64 of namespace/name', () => {
     expect(readableTokens.encode('default/pod-1')).toBe('ZGVmYXVsdC9wb2QtMQ==');
     expect(readableTokens.decode('ZGVmYXVsdC9wb2QtMQ==', all)).toBe('default/pod-1');
   });

@@ -136,7 +136,7 @@ describe('topology-affinity-scorer', () => {
     expect(scores(labels)).toEqual(expected);
   });
 
-  it('is the formula, whatever the labels', () => {
+  it('topology-affinity-scorer is the formula, whatever the labels', () => {
     const name = fc.constantFrom('', 'a', 'b', 'c');
     const place = fc.tuple(name, name, name, name);
     fc.assert(
@@ -154,7 +154,7 @@ describe('topology-affinity-scorer', () => {
 });
 
 describe('topology-extractor', () => {
-  it('is not reported as unused: it acts by being there', () => {
+  it('topology-extractor is not reported as unused: it acts by being there', () => {
     const head = 'apiVersion: llm-d.ai/v1alpha1\nkind: EndpointPickerConfig\n';
     const options = { allowExperimental: true, registry: builtinPlugins, engines: [] };
     expect(findings({ text: head + text('', { plugins: EXTRACTOR }) }, options).warnings.join()).not.toContain(

@@ -13,7 +13,7 @@ const READY_TIMEOUT_MS = 15_000;
 const POLL_MS = 20;
 
 /** The configurations that are shipped in deploy/envoy. */
-export type EnvoyConfiguration = 'envoy.yaml' | 'envoy-fail-open.yaml';
+export type EnvoyConfiguration = 'envoy.yaml' | 'envoy-fail-open.yaml' | 'envoy-socket.yaml';
 
 /** An Envoy in a process of its own. */
 export interface EnvoyProcess {
@@ -28,6 +28,8 @@ export interface EnvoyProcessOptions {
   /** 0 = a free one. */
   readonly port: number;
   readonly pickerPort: number;
+  /** Unix domain socket of the picker, in the place of its port; only one of the configurations has such a place. */
+  readonly pickerSocket?: string | undefined;
   /** Where it sends requests when the picker is gone; only the configuration that fails open has such a place. */
   readonly serverPorts?: readonly number[];
 }
@@ -99,14 +101,18 @@ interface SocketAddress {
   address: { socket_address: { address: string; port_value: number } };
 }
 
+interface PipeAddress {
+  address: { pipe: { path: string } };
+}
+
 interface Cluster {
   name: string;
-  load_assignment?: { endpoints: [{ lb_endpoints: { endpoint: SocketAddress }[] }] };
+  load_assignment?: { endpoints: [{ lb_endpoints: { endpoint: SocketAddress | PipeAddress }[] }] };
 }
 
 /** The shipped file with other ports; nothing else differs from what users run. */
 async function render(
-  { configuration, port, pickerPort, serverPorts = [] }: EnvoyProcessOptions,
+  { configuration, port, pickerPort, pickerSocket, serverPorts = [] }: EnvoyProcessOptions,
   adminPort: number,
 ): Promise<string> {
   const document = parse(await readFile(shippedEnvoyConfiguration(configuration), 'utf8'), { merge: true }) as {
@@ -118,6 +124,10 @@ async function render(
   const members: Record<string, readonly number[]> = { ext_proc: [pickerPort], model_servers: serverPorts };
   for (const cluster of document.static_resources.clusters) {
     if (cluster.load_assignment === undefined) continue;
+    if (cluster.name === 'ext_proc' && pickerSocket !== undefined) {
+      cluster.load_assignment.endpoints[0].lb_endpoints = [{ endpoint: { address: { pipe: { path: pickerSocket } } } }];
+      continue;
+    }
     cluster.load_assignment.endpoints[0].lb_endpoints = members[cluster.name]!.map((member) => ({
       endpoint: { address: { socket_address: { address: '127.0.0.1', port_value: member } } },
     }));

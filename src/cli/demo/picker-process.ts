@@ -62,7 +62,7 @@ function flagsOf(options: PickerProcessOptions): string[] {
     ...['--pool-name', 'demo', '--config-file', options.configFile],
     ...['--grpc-port', String(options.grpcPort), '--grpc-health-port', String(options.healthPort)],
     ...['--metrics-port', String(options.metricsPort), '--metrics-endpoint-auth=false'],
-    ...['--secure-serving=false', '--tracing=false'],
+    ...['--secure-serving=false', '--tracing=false', '--lame-duck=0s'],
   ];
 }
 

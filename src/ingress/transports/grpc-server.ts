@@ -1,8 +1,9 @@
 import { type handleBidiStreamingCall, Server, ServerCredentials, type ServerOptions } from '@grpc/grpc-js';
-import type { HealthSource, KeyPair, ListenOptions, TransportOptions } from '../transport.js';
+import type { HealthSource, KeyPair, ListenOptions, SocketFile, TransportOptions } from '../transport.js';
 import { type HealthHandlers, healthHandlers } from './health-service.js';
 import { type Listener, listen } from './listener.js';
 import { promptInterceptor } from './prompt-call.js';
+import { listenOnFile, type SocketListener } from './socket-file.js';
 
 type ConnectionInjector = ReturnType<Server['createConnectionInjector']>;
 
@@ -64,6 +65,7 @@ export class GrpcServer {
   readonly #server: Server;
   #injector: ConnectionInjector | undefined;
   #listener: Listener | undefined;
+  #file: SocketListener | undefined;
   #health: HealthHandlers | undefined;
 
   constructor(options: Pick<TransportOptions, 'maxReceiveBytes' | 'maxSendBytes'>) {
@@ -107,6 +109,11 @@ export class GrpcServer {
     return this.#listener.port;
   }
 
+  /** Take connections from a Unix domain socket as well. Called behind `listen`. */
+  async listenOn(file: SocketFile): Promise<void> {
+    this.#file = await listenOnFile(file, (socket) => this.#injector?.injectConnection(socket));
+  }
+
   /** For connections from now on. */
   replaceCertificate(pair: KeyPair): void {
     this.#listener?.replaceCertificate(pair);
@@ -118,6 +125,7 @@ export class GrpcServer {
    */
   async drain(graceMs: number): Promise<void> {
     const ended = this.#listener?.stop();
+    this.#file?.stop();
     this.#injector?.drain(graceMs);
     await ended;
   }
@@ -130,6 +138,7 @@ export class GrpcServer {
   /** End everything now. */
   async close(): Promise<void> {
     this.endHealth();
+    this.#file?.stop();
     this.#injector?.destroy();
     this.#server.forceShutdown();
     await this.#listener?.close();

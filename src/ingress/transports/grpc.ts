@@ -143,7 +143,9 @@ export class GrpcTransport implements Transport {
     server.register(PROCESS_PATH, handler, 'bidi');
     if (health !== undefined) server.serveHealth(health);
     this.#server = server;
-    return server.listen(options);
+    const port = await server.listen(options);
+    if (options.socket !== undefined) await server.listenOn(options.socket);
+    return port;
   }
 
   replaceCertificate(pair: KeyPair): void {

@@ -3,7 +3,7 @@ import type { MetricsExposition, Sample } from '../telemetry/exposition.js';
 
 const STATES = ['off', 'shadow', 'canary', 'active', 'fallback'] as const;
 
-/** Register what the adaptation tells about itself. `read` is called once per metric and page. */
+/** Registers the metrics of the adaptation. `read` is called once per metric and page. */
 export function addAdaptationMetrics(exposition: MetricsExposition, read: () => ShownAdaptation): void {
   const gauge = (name: string, help: string, label: string | undefined, values: () => Iterable<Sample>) =>
     exposition.addGauge({
@@ -112,7 +112,7 @@ function counters(exposition: MetricsExposition, read: () => ShownAdaptation): v
     });
   exposition.addCounter({
     name: 'pointsman_adaptation_labels_total',
-    help: 'Finished requests by what became of their labels.',
+    help: 'Finished requests by outcome of their training samples.',
     labels: ['outcome'],
     read: () => Object.entries(read().labels).map(([outcome, value]) => ({ labels: { outcome }, value })),
   });

@@ -3,27 +3,27 @@ import type { EndpointReading } from '../../core/endpoint-table.js';
 import type { CoreInstance } from '../../core/memory.js';
 import type { MetricsExposition } from '../telemetry/exposition.js';
 
-/** What the latency model has learned from. */
+/** Training counts of the latency model. */
 export interface LatencyCounts {
   readonly observations: { readonly ttft: number; readonly tpot: number };
   readonly lost: number;
 }
 
-/** What only the control thread knows. */
+/** Figures of the control thread. */
 export interface CoreMetricsSources {
   readonly shardDeaths: () => number;
   readonly ejections: () => number;
   readonly endpoints: () => readonly { readonly name: string; readonly reading: EndpointReading }[];
   readonly scrapeErrors: () => number;
-  /** Versions of the configuration file since the start by what became of them. */
+  /** Versions of the configuration file since the start, by outcome. */
   readonly configReloads: () => Readonly<Record<string, number>>;
   /** Undefined when nothing predicts latency. */
   readonly latencyTrainer: LatencyCounts | undefined;
-  /** Samples that the training server did not take; undefined when there is none. */
+  /** Samples that the training server did not take; undefined when none is configured. */
   readonly samplesLost: (() => number) | undefined;
 }
 
-/** Register the counters and gauges that stand in shared memory and are not the incumbent's. */
+/** Registers the counters and gauges in shared memory that llm-d-router does not have. */
 export function addCoreMetrics(exposition: MetricsExposition, core: CoreInstance, sources: CoreMetricsSources): void {
   const { call, u32 } = core;
   const pool = CORE.HEADER + CORE.HEADER_POOL;
@@ -52,7 +52,7 @@ export function addCoreMetrics(exposition: MetricsExposition, core: CoreInstance
   counter('scrape_errors_total', 'Scrapes of model servers that failed.', value(sources.scrapeErrors));
   exposition.addCounter({
     name: 'pointsman_config_reloads_total',
-    help: 'Changed configuration files by what became of them.',
+    help: 'Versions of the configuration file, by outcome.',
     labels: ['outcome'],
     read: () => Object.entries(sources.configReloads()).map(([outcome, value]) => ({ labels: { outcome }, value })),
   });

@@ -3,21 +3,21 @@ import type { MetricsExposition } from '../telemetry/exposition.js';
 
 const CONFIRMATION_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
-/** How full the pool is when a request is to be ended, in the measure of its saturation (1 = full). */
+/** Saturation of the pool at an eviction (1 = full). */
 export interface EvictionDemand {
   readonly saturation: number;
-  /** What the band that waits may fill. */
+  /** Ceiling of the waiting request's band. */
   readonly ceiling: number;
   /** Requests in flight. */
   readonly inflight: number;
 }
 
-/** Requests that were ended for others of a higher band, counted; names, labels and buckets are llm-d-router's. */
+/** Counts evictions; names, labels and buckets are llm-d-router's. */
 export class EvictionCounts {
-  /** By the priority of the band that they made room for. */
+  /** By the priority of the waiting request's band. */
   readonly #issued = new Map<number, number>();
   readonly #ended: Record<EvictionEnd, number> = { confirmed: 0, timed_out: 0 };
-  /** Share of the pool's saturation that one request has, when the last one was chosen. */
+  /** Share of one request in the pool's saturation, at the last choice of a victim. */
   #share = 0;
   #underWay = 0;
   #missing = 0;
@@ -48,7 +48,7 @@ export class EvictionCounts {
     });
     exposition.addCounter({
       name: name('revocations_total'),
-      help: 'What became of them: confirmed = the request has ended, timed_out = it had not in time.',
+      help: 'Evictions by outcome: confirmed = the request has ended, timed_out = no end was reported in time.',
       labels: ['outcome', 'inference_pool'],
       read: () =>
         Object.entries(this.#ended).map(([outcome, value]) => ({ labels: { outcome, inference_pool }, value })),

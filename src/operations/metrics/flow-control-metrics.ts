@@ -23,8 +23,8 @@ export interface FlowControlFigures {
 }
 
 /**
- * Register what only the control thread knows of flow control; names, labels and buckets are llm-d-router's, also the older
- * names of those that have one there.
+ * Registers the metrics of flow control on the control thread. Names, labels and buckets are llm-d-router's, as are the
+ * older names where it has them.
  */
 export function addFlowMetrics(exposition: MetricsExposition, flow: FlowControlFigures, pool: string): void {
   addSaturation(exposition, flow, pool);
@@ -102,7 +102,7 @@ function addBands(exposition: MetricsExposition, flow: FlowControlFigures, pool:
   });
 }
 
-/** Shares of the bounds of all bands together; absent without such a bound. */
+/** Used shares of the bounds on all bands together; absent without such a bound. */
 function addWhole(exposition: MetricsExposition, flow: FlowControlFigures, pool: string): void {
   const share = (limit: 'requests' | 'bytes', used: 'waiting' | 'bytes') => () => {
     const most = flow.limits[limit];

@@ -3,7 +3,7 @@ import type { MetricsExposition } from '../telemetry/exposition.js';
 
 const STATES = { waiting: 0, live: 1, replaying: 2 } as const;
 
-/** Register what is known about the KV events of engines. */
+/** Registers the metrics of the engines' KV events. */
 export function addKvEventMetrics(exposition: MetricsExposition, feed: EventFeed): void {
   addCounters(exposition, feed);
   exposition.addGauge({

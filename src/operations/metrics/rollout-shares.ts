@@ -9,8 +9,8 @@ import { revisionShares } from '../../scheduling/screeners/revision-shares.js';
 import type { MetricsExposition } from '../telemetry/exposition.js';
 
 /**
- * Show how the traffic of a rollout is divided. The shards draw by these shares, each from its own copy of the endpoints;
- * a revision disappears from the page with its last endpoint.
+ * Shows the shares of a rollout's revisions in the traffic. The shards draw by these shares, each from its own copy of
+ * the endpoints. A revision disappears from the page with its last endpoint.
  */
 export function addRolloutShares(
   exposition: MetricsExposition,

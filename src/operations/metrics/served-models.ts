@@ -2,10 +2,10 @@ import type { Endpoint } from '../../pool/endpoint.js';
 import type { ServedModel } from '../../pool/sources/models-reader.js';
 import type { MetricsExposition } from '../telemetry/exposition.js';
 
-/** Series of the page; what is beyond is left out. */
+/** Bound on the series of the page; further ones are left out. */
 const SERIES_MAX = 1_000;
 
-/** Show which models the endpoints serve, when they are asked for them. */
+/** Shows the models of the endpoints, when their lists are fetched. */
 export function addServedModels(
   exposition: MetricsExposition,
   { models }: { readonly models: ReadonlyMap<string, readonly ServedModel[]> | undefined },

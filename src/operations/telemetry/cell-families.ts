@@ -4,11 +4,11 @@ import { cellsOf, type Metric, type SeriesKind, seriesKinds, streamEndKind, stre
 import { type Series, SeriesReader } from './series-block.js';
 import { LABEL_VALUES_MAX, ValueCap } from './value-cap.js';
 
-/** One way of showing the series of a kind: which labels, under which names. */
+/** One presentation of the series of a kind: its labels and their names. */
 interface Projection {
   readonly pick: readonly number[];
   readonly names: readonly string[];
-  /** Label text → first cells of every thread's series (and of every series that differs in left-out labels). */
+  /** Label text → first cells of every thread's series, and of every series that differs in left-out labels only. */
   readonly groups: Map<string, number[]>;
 }
 
@@ -27,13 +27,13 @@ interface Family {
   readonly parts: Part[];
 }
 
-/** Labels whose values clients choose. */
+/** Labels with values that clients choose. */
 const SAMPLES_CAPPED = ['model_name', 'target_model_name', 'target_model', 'fairness_id'];
 
-// A piece of text is handed out when it is this long, so that a large page never holds the thread for long.
+// Length from which a piece of text is returned, so that a large page does not block the thread for long.
 const PIECE_CHARACTERS = 32_768;
 
-/** Reads the cells of all threads and writes them as Prometheus text. For the control thread. */
+/** Reads the cells of all threads and writes them as Prometheus text. Control thread only. */
 export class CellFamilies {
   readonly #cells: Float64Array;
   readonly #readers: readonly SeriesReader[];
@@ -41,7 +41,7 @@ export class CellFamilies {
   readonly #projections = new Map<SeriesKind, Projection[]>();
   readonly #caps = new Map(SAMPLES_CAPPED.map((label) => [label, new ValueCap(LABEL_VALUES_MAX)] as const));
 
-  /** @param streamMetrics show the metrics of ext_proc streams too. */
+  /** @param streamMetrics shows the metrics of ext_proc streams too */
   constructor(core: CoreInstance, streamMetrics: boolean) {
     this.#cells = core.f64;
     this.#readers = Array.from({ length: core.sizes.threads }, (_, thread) => new SeriesReader(core, thread));
@@ -88,7 +88,7 @@ export class CellFamilies {
     return projection;
   }
 
-  /** Take in the series that threads have added since the last page. */
+  /** Reads the series that threads have added since the last page. */
   #discover(): void {
     for (const reader of this.#readers) for (const series of reader.fresh()) this.#group(series);
   }
@@ -122,7 +122,7 @@ export class CellFamilies {
     return sum;
   }
 
-  /** The page, in pieces. Each series is consistent in itself; between two pieces the counting goes on. */
+  /** The page, in pieces. Each series is consistent in itself; counting continues between two pieces. */
   *pieces(): Generator<string> {
     this.#discover();
     let piece = '';
@@ -143,7 +143,7 @@ export class CellFamilies {
     if (piece !== '') yield piece;
   }
 
-  /** The lines of one series; empty when nothing was ever counted in it and it has labels. */
+  /** The lines of one series; empty when it has labels and nothing was ever counted in it. */
   #lines(name: string, part: Part, labels: string, bases: readonly number[]): string {
     const { metric, kind } = part;
     const values = new Float64Array(cellsOf(metric));
@@ -160,7 +160,7 @@ export class CellFamilies {
     return `${name}${shown === '' ? '' : `{${shown}}`} ${numberText(values[0]!)}\n`;
   }
 
-  /** Of several threads' values the one set last; undefined when there is none. */
+  /** The value set last among those of several threads; undefined without a value. */
   #latest(metric: Metric, bases: readonly number[]): number | undefined {
     let value: number | undefined;
     let time = 0;
@@ -173,7 +173,7 @@ export class CellFamilies {
     return value;
   }
 
-  /** A gauge that is back at zero is still shown: its kind's first metric has counted something. */
+  /** Whether anything was ever counted, by the first metric of the kind. A gauge that is back at 0 is still shown. */
   #touched(part: Part, bases: readonly number[]): boolean {
     return part.metric.type === 'gauge' && bases.some((base) => this.#cells[base] !== 0);
   }

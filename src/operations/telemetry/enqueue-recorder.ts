@@ -5,17 +5,17 @@ import { enqueueKind, refusalKind } from './metric-table.js';
 import { SeriesTable } from './series-table.js';
 import { LABEL_VALUES_MAX, ValueCap } from './value-cap.js';
 
-/** What a request that was let in is counted as (llm-d-router's label). */
+/** Outcome label of an accepted request (llm-d-router's). */
 const QUEUED = 'NotYetFinalized';
 
-/** The label of a request by what became of it when it came. */
+/** Outcome label of a request at its arrival. */
 export function enqueueOutcome(outcome: QueueOutcome | undefined): string {
   return outcome === undefined || outcome === 'Dispatched' ? QUEUED : outcome;
 }
 
 const limit = boundsOf(enqueueKind.at.duration);
 
-/** Counts how requests get into the queues. For the control thread, in cells of its own. */
+/** Counts arrivals in the queues. Control thread only, in cells of its own. */
 export class EnqueueRecorder {
   readonly #cells: Float64Array;
   readonly #series: SeriesTable;
@@ -28,7 +28,7 @@ export class EnqueueRecorder {
     for (const { kind, values } of this.#series.adopted) if (kind === enqueueKind) this.#fairness.admit(values[0]!);
   }
 
-  /** @param outcome how its wait ended at once; undefined = it waits */
+  /** @param outcome outcome of a wait that ended at once; undefined = the request waits */
   arrived(flow: string, priority: number, outcome: QueueOutcome | undefined, seconds: number): void {
     const values = [this.#fairness.admit(flow), enqueueOutcome(outcome), String(priority)];
     const base = this.#series.resolve(enqueueKind, values);

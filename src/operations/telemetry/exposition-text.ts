@@ -1,4 +1,4 @@
-/** A number as the Prometheus text format and Go's clients write it: dashboards select buckets by this text. */
+/** A number as the Prometheus text format and Go's clients write it; dashboards select buckets by this text. */
 export function numberText(value: number): string {
   if (Number.isNaN(value)) return 'NaN';
   if (value === Number.POSITIVE_INFINITY) return '+Inf';
@@ -18,7 +18,7 @@ function exponentText(value: number): string {
   return value.toExponential().replace(/e([+-])(\d)$/, 'e$10$2');
 }
 
-/** A label value with the three characters escaped that the text format knows. */
+/** A label with its value, in which the text format's three special characters are escaped. */
 export function labelText(name: string, value: string): string {
   const escaped = /["\\\n]/.test(value)
     ? value.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n')

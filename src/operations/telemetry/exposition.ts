@@ -11,34 +11,34 @@ export interface ExpositionOptions {
   readonly core: CoreInstance;
   /** Value of the label `name` of the pool's gauges. */
   readonly poolName: string;
-  /** Who sits in an endpoint slot now; undefined when the slot is free. */
+  /** Endpoint of a slot; undefined when the slot is free. */
   readonly endpointOf: (slot: number) => Endpoint | undefined;
-  /** Show the metrics of ext_proc streams (`--enable-grpc-stream-metrics`). */
+  /** Whether the metrics of ext_proc streams are shown (`--enable-grpc-stream-metrics`). */
   readonly streamMetrics: boolean;
   /** The producer that fills the prefix index. */
   readonly prefixProducer?: { readonly name: string; readonly type: string } | undefined;
   readonly build: { readonly version: string; readonly commit: string; readonly buildRef: string };
-  /** Metrics of the process and of Node itself; on unless a test leaves them out. */
+  /** Whether metrics of the process and of Node are shown. Default: true; a test may leave them out. */
   readonly processMetrics?: boolean;
 }
 
-/** One value of a metric that is read when the page is asked for. */
+/** One value of a metric that is read for each page. */
 export interface Sample {
   readonly labels: Readonly<Record<string, string>>;
   readonly value: number;
 }
 
-/** A metric whose values are read from elsewhere when the page is asked for. */
+/** A metric whose values are read for each page. */
 export interface ReadMetric {
   readonly name: string;
   readonly help: string;
   /** Names of the labels; every sample has exactly these. */
   readonly labels?: readonly string[];
-  /** The whole state: series that are no longer in it disappear. For a counter: totals that never fall. */
+  /** The whole state: a series that is missing disappears from the page. Totals of a counter must not fall. */
   readonly read: () => Iterable<Sample>;
 }
 
-/** The metrics page: what threads count in shared memory, the pool's gauges, and whatever else is registered. */
+/** The metrics page: counters in shared memory, the pool's gauges, and registered metrics. */
 export class MetricsExposition {
   readonly registry = new Registry();
   readonly #cells: CellFamilies;
@@ -58,7 +58,7 @@ export class MetricsExposition {
     this.#addPrefixSize(options.prefixProducer ?? PREFIX_PRODUCER);
   }
 
-  /** @throws when the name is taken. */
+  /** @throws when the name is taken */
   addGauge(metric: ReadMetric): void {
     const { name, help, read } = metric;
     const labelNames = [...(metric.labels ?? [])];
@@ -74,12 +74,12 @@ export class MetricsExposition {
     });
   }
 
-  /** @returns what is called with each observation @throws when the name is taken. */
+  /** @returns the function that records an observation @throws when the name is taken */
   addHistogram(metric: {
     readonly name: string;
     readonly help: string;
     readonly buckets: readonly number[];
-    /** The same in every observation. */
+    /** Equal in every observation. */
     readonly labels?: Readonly<Record<string, string>>;
   }): (value: number) => void {
     const { name, help, buckets, labels = {} } = metric;
@@ -88,7 +88,7 @@ export class MetricsExposition {
     return (value) => histogram.observe({ ...labels }, value);
   }
 
-  /** @throws when the name is taken. */
+  /** @throws when the name is taken */
   addCounter(metric: ReadMetric): void {
     const { name, help, read } = metric;
     const labelNames = [...(metric.labels ?? [])];
@@ -104,12 +104,12 @@ export class MetricsExposition {
     });
   }
 
-  /** Sum of a metric that is counted in shared memory, over all threads and all series with these label values. */
+  /** Sum of a metric in shared memory over all threads and all series with these label values. */
   sum(name: string, labels: Readonly<Record<string, string>> = {}): number {
     return this.#cells.sum(name, labels);
   }
 
-  /** The page in pieces of some tens of kilobytes, so that a large one need not be made in one go. */
+  /** The page in pieces of some tens of kilobytes, so that no single step takes long. */
   async *pieces(): AsyncGenerator<string> {
     yield* this.#cells.pieces();
     this.#pool = summarisePool(this.#core, this.#endpointOf);
@@ -185,7 +185,7 @@ export class MetricsExposition {
   }
 
   #addInflight(): void {
-    // The ledger keeps these per endpoint, not per client: the two labels of the incumbent's series stay empty.
+    // The ledger keeps these values per endpoint, not per client, so two labels of llm-d-router's series stay empty.
     const fixed = { producer_name: 'inflight-load-producer', fairness_id: '', priority: '' };
     const labels = ['endpoint_name', 'namespace', 'producer_name', 'fairness_id', 'priority'];
     const each = (pick: (load: PoolSummary['endpoints'][number]) => number) => () =>

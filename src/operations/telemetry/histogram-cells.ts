@@ -9,7 +9,7 @@ export function boundsOf(metric: Metric): Float64Array {
   return bounds.get(metric)!;
 }
 
-/** Add one observation to the histogram whose cells start at `at`. What is no number is left out. */
+/** Adds one observation to the histogram whose cells start at `at`. NaN is skipped. */
 export function observe(cells: Float64Array, at: number, limit: Float64Array, value: number): void {
   if (!Number.isFinite(value)) return;
   let low = 0;

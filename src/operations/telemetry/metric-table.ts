@@ -1,11 +1,11 @@
 /**
- * Every metric that is counted in shared memory: its name, labels, buckets and the cells it takes.
- * The names, labels and buckets are those of the llm-d endpoint picker, so that its dashboards and alerts keep working;
- * `older` is the name (and the label set) under which that picker also shows the metric for older dashboards.
+ * Every metric that is counted in shared memory, with name, labels, buckets and cells. Names, labels and buckets are
+ * those of llm-d-router, so that its dashboards and alerts keep working. `older` is the name (and the label set) under
+ * which llm-d-router also shows the metric for older dashboards.
  */
 export interface OlderName {
   readonly name: string;
-  /** The labels that the older name keeps, as `[label here, label there]`. */
+  /** Labels of the older name, as `[label here, label there]`. */
   readonly labels: readonly (readonly [string, string])[];
 }
 
@@ -13,18 +13,18 @@ export interface Metric {
   readonly name: string;
   readonly type: 'counter' | 'gauge' | 'histogram';
   readonly help: string;
-  /** A gauge that shows what was set last, not a sum: its second cell says when. */
+  /** Whether the gauge shows the value set last instead of a sum. Its second cell is the time. */
   readonly latest: boolean;
   /** Upper bounds in rising order; `+Inf` is added. Histograms only. */
   readonly buckets: readonly number[];
-  /** A label with a fixed value, for metrics whose few values are known beforehand. */
+  /** A label with a fixed value, for metrics with few known values. */
   readonly fixed: readonly [string, string] | undefined;
   readonly older: OlderName | undefined;
   /** First cell within the series. */
   readonly offset: number;
 }
 
-/** A group of metrics with the same labels: their cells lie together and are found with one lookup. */
+/** Metrics with the same labels: their cells are contiguous and found by one lookup. */
 export interface SeriesKind {
   /** Number in the series directory in shared memory. */
   readonly id: number;
@@ -36,16 +36,15 @@ export interface SeriesKind {
 type Draft = Omit<Metric, 'offset'>;
 
 /**
- * Cells of a metric: a histogram has one per bucket, one for `+Inf` and one for the sum; a gauge of the latest value a
- * second one for its time.
+ * Number of cells of a metric. A histogram has one per bucket, one for `+Inf` and one for the sum; a gauge of the
+ * latest value has a second one for its time.
  */
 export function cellsOf(metric: Pick<Metric, 'type' | 'buckets' | 'latest'>): number {
   if (metric.type === 'histogram') return metric.buckets.length + 2;
   return metric.latest ? 2 : 1;
 }
 
-// Bucket sets. 32778 stands in the incumbent's tables where 32768 was meant; dashboards select buckets by their text,
-// so it stays.
+// Bucket sets. 32778 is a slip of llm-d-router's for 32768; it stays because dashboards select buckets by their text.
 const durations = [
   0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60, 120, 180, 240,
   300, 360, 480, 600, 900, 1200, 1800, 2700, 3600,
@@ -62,7 +61,7 @@ const predictedTimesPerToken = [
   4.5, 6, 12, 18, 24, 30, 36, 48, 60, 90, 120, 180, 270, 360,
 ];
 const predictionTimes = [0.0001, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5];
-/** Observed by predicted: 1 = right. Even steps of the logarithm, finer around 1. */
+/** Observed by predicted, 1 = right. Even steps of the logarithm, finer around 1. */
 const accuracies = [0.1, 0.25, 0.5, 0.67, 0.8, 0.9, 0.95, 1, 1.05, 1.1, 1.25, 1.5, 2, 4, 10];
 const normalisedTimes = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10];
 const interTokenTimes = [0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1, 2];
@@ -231,7 +230,7 @@ export const rewriteKind = kind(4, ['model_name', 'model_rewrite_name', 'target_
   total: counter('llm_d_epp_model_rewrite_decisions_total', 'Model names that a rewrite rule replaced.'),
 });
 
-/** Labels of the metrics of the prefix index, unless the configuration names its producer otherwise. */
+/** Default labels of the metrics of the prefix index. */
 export const PREFIX_PRODUCER = { name: 'approx-prefix-cache-producer', type: 'approx-prefix-cache-producer' } as const;
 
 export const prefixKind = kind(5, ['plugin_name', 'plugin_type'], {
@@ -292,7 +291,7 @@ export const pluginKind = kind(9, ['plugin'], {
 export const predictionServerKind = kind(21, ['outcome'], {
   requests: counter(
     'pointsman_prediction_server_requests_total',
-    'Requests that prediction servers were asked about, by what came of it; all but `predicted` and `partial` were decided without them.',
+    'Requests sent to prediction servers, by outcome; all but `predicted` and `partial` were decided without them.',
   ),
 });
 
@@ -339,7 +338,7 @@ const ACCURACY_HELP = 'What was observed by what had been predicted: 1 is right,
 const accuracy = (time: string) =>
   histogram('pointsman_prediction_accuracy_ratio', ACCURACY_HELP, accuracies, undefined, ['time', time]);
 
-/** Predicted latency; made only where something predicts. */
+/** Predicted latency; counted only when something predicts. */
 export const predictionKind = kind(20, ['model_name', 'plugin_name', 'plugin_type', 'target_model_name'], {
   predictedTtft: histogram(
     'llm_d_epp_request_predicted_ttft_seconds',
@@ -382,12 +381,12 @@ export const predictionKind = kind(20, ['model_name', 'plugin_name', 'plugin_typ
 export const tokenKind = kind(40, ['outcome'], {
   prompts: counter(
     'pointsman_token_requests_total',
-    'Prompts whose tokens were asked for, by what came of it; all but `tokenised` were estimated.',
+    'Prompts sent to a token source, by outcome; all but `tokenised` were estimated.',
   ),
 });
 /**
- * Counters that hook plugins add to, by the name that they give. The labels `plugin`, `plugin_name` and `plugin_type` are
- * the plugin's own; the others come from it.
+ * Counters of hook plugins by name. The labels `plugin`, `plugin_name` and `plugin_type` are the plugin's own; the
+ * plugin sets the others.
  */
 export const pluginCounterKinds = {
   event: kind(72, ['event', 'plugin'], {
@@ -410,7 +409,7 @@ export const pluginCounterKinds = {
   }),
 } as const;
 
-/** Histograms that hook plugins add to, by the name that they give. */
+/** Histograms of hook plugins by name. */
 export const pluginHistogramKinds = {
   encoder_cache_hit_ratio: kind(76, ['plugin_name', 'plugin_type'], {
     ratio: histogram(
@@ -426,9 +425,9 @@ const queueLabels = ['fairness_id', 'priority', 'inference_pool', 'model_name', 
 const olderQueue = (name: string, ...labels: string[]) =>
   older(`inference_extension_flow_control_${name}`, keep(...labels));
 
-/** What waits, while flow control is on. */
+/** Waiting requests, while flow control is on. */
 export const queueKind = kind(88, queueLabels, {
-  // The first one: while it has counted, the gauges are shown at zero too, so that they do not vanish with the queue.
+  // The first metric of the kind: once it has counted, the gauges are also shown at 0 and do not vanish with the queue.
   left: counter('pointsman_flow_control_flow_requests_total', 'Requests that flow control is done with, by flow.'),
   size: gauge('llm_d_epp_flow_control_queue_size', 'Requests that wait.', olderQueue('queue_size', ...queueLabels)),
   bytes: gauge(
@@ -438,7 +437,7 @@ export const queueKind = kind(88, queueLabels, {
   ),
 });
 
-/** How waits ended. */
+/** Ends of waits. */
 export const queueEndKind = kind(89, ['outcome', ...queueLabels], {
   duration: histogram(
     'llm_d_epp_flow_control_request_queue_duration_seconds',
@@ -452,7 +451,7 @@ export const queueTotalKind = kind(90, ['outcome', 'priority', 'inference_pool']
   total: counter('llm_d_epp_flow_control_requests_total', 'Requests by what flow control did with them.'),
 });
 
-/** How long requests take to get into the queues. Counted by the control thread; by shards, at 0, where nothing had to wait. */
+/** Time from a decision to the queues. Counted by the control thread; by shards, at 0, for requests that did not wait. */
 export const enqueueKind = kind(91, ['fairness_id', 'outcome', 'priority'], {
   duration: histogram(
     'llm_d_epp_flow_control_request_enqueue_duration_seconds',

@@ -1,8 +1,21 @@
-import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerOptions,
+  type ServerResponse,
+} from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { errorMessage } from '../../core/error-message.js';
 import type { MetricsExposition } from './exposition.js';
+
+/** Whether the owner of a bearer token may read a path; any status but 200 is answered with the reason. */
+export type MayRead = (
+  token: string | undefined,
+  path: string,
+) => Promise<{ readonly status: number; readonly reason: string }>;
 
 /** Answers one path of the metrics port. */
 export type Route = (request: IncomingMessage, response: ServerResponse) => void | Promise<void>;
@@ -15,7 +28,11 @@ export interface MetricsServerOptions {
   readonly tls?: { readonly key: string; readonly cert: string; readonly clientCa?: string | undefined } | undefined;
   /** Further paths (debug pages). */
   readonly routes?: ReadonlyMap<string, Route> | undefined;
-  /** Told when making a page failed. */
+  /** Asked before every answer; undefined = everybody may read. */
+  readonly mayRead?: MayRead | undefined;
+  /** Milliseconds until a connection must have sent the head of a request. Default `HEADERS_TIMEOUT_MS`. */
+  readonly headersTimeoutMs?: number | undefined;
+  /** Reports a page that could not be made. */
   readonly report: (problem: string) => void;
 }
 
@@ -26,12 +43,14 @@ export interface MetricsServer {
 
 /** To be logged at the start when `--metrics-endpoint-auth` is on, nobody can be asked, and no client certificate is needed. */
 export const OPEN_METRICS_WARNING =
-  'the metrics are open to everybody who reaches the port: --metrics-endpoint-auth asks Kubernetes, and there is none; ' +
+  'every client that reaches the port can read the metrics: --metrics-endpoint-auth asks Kubernetes, and there is none; ' +
   'use --metrics-cert-dir with --metrics-client-ca-file to close them, or --metrics-endpoint-auth=false to silence this';
 
 const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 const CONNECTIONS_MAX = 64;
 const REQUEST_TIMEOUT_MS = 30_000;
+/** Silent connections would otherwise hold all places of `CONNECTIONS_MAX` for `REQUEST_TIMEOUT_MS`. */
+const HEADERS_TIMEOUT_MS = 5_000;
 
 /**
  * Serve `GET /metrics`.
@@ -45,9 +64,15 @@ export async function startMetricsServer(options: MetricsServerOptions): Promise
       response.end();
     });
   };
-  const server = options.tls ? tlsServer(options.tls, listener) : createServer(listener);
+  const headersTimeout = options.headersTimeoutMs ?? HEADERS_TIMEOUT_MS;
+  // Node looks for expired connections at this interval only.
+  const limits: ServerOptions = {
+    headersTimeout,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    connectionsCheckingInterval: headersTimeout / 4,
+  };
+  const server = options.tls ? tlsServer(options.tls, limits, listener) : createServer(limits, listener);
   server.maxConnections = CONNECTIONS_MAX;
-  server.requestTimeout = REQUEST_TIMEOUT_MS;
   await listen(server, options.host, options.port);
   return {
     port: (server.address() as AddressInfo).port,
@@ -59,10 +84,14 @@ export async function startMetricsServer(options: MetricsServerOptions): Promise
   };
 }
 
-function tlsServer(tls: NonNullable<MetricsServerOptions['tls']>, listener: RequestListener): Server {
+function tlsServer(
+  tls: NonNullable<MetricsServerOptions['tls']>,
+  limits: ServerOptions,
+  listener: RequestListener,
+): Server {
   const { key, cert, clientCa } = tls;
   const client = clientCa === undefined ? {} : { ca: clientCa, requestCert: true, rejectUnauthorized: true };
-  return createTlsServer({ key, cert, minVersion: 'TLSv1.2', ...client }, listener);
+  return createTlsServer({ ...limits, key, cert, minVersion: 'TLSv1.2', ...client }, listener);
 }
 
 function listen(server: Server, host: string, port: number): Promise<void> {
@@ -81,11 +110,21 @@ async function answer(
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
+  if (request.method !== 'GET' && request.method !== 'HEAD') {
+    response.setHeader('allow', 'GET, HEAD');
+    return plain(response, 405, `${request.method} is not served here: use GET or HEAD\n`);
+  }
   const path = pathOf(request);
+  if (options.mayRead !== undefined) {
+    const { status, reason } = await options.mayRead(bearerToken(request), path);
+    if (status !== 200) {
+      if (status === 401) response.setHeader('www-authenticate', 'Bearer');
+      return plain(response, status, `${reason}\n`);
+    }
+  }
   const route = options.routes?.get(path);
   if (route) return route(request, response);
   if (path !== '/metrics') return plain(response, 404, 'not found\n');
-  if (request.method !== 'GET' && request.method !== 'HEAD') return plain(response, 405, 'only GET\n');
   response.writeHead(200, { 'content-type': CONTENT_TYPE });
   if (request.method === 'HEAD') {
     response.end();
@@ -102,6 +141,10 @@ async function answer(
 
 function pathOf(request: IncomingMessage): string {
   return (request.url ?? '/').split('?', 1)[0]!;
+}
+
+function bearerToken({ headers }: IncomingMessage): string | undefined {
+  return /^Bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1];
 }
 
 function plain(response: ServerResponse, status: number, text: string): void {

@@ -2,18 +2,18 @@ import { CORE } from '../../core/core-names.js';
 import type { CoreInstance } from '../../core/memory.js';
 import type { Endpoint } from '../../pool/endpoint.js';
 
-/** What the gauges of a pool say at one moment. */
+/** Values of a pool's gauges at one moment. */
 export interface PoolSummary {
   /** Live endpoints whose signals are fresh. */
   readonly ready: number;
-  /** Over the ready endpoints; undefined when there are none. */
+  /** Over the ready endpoints; undefined without any. */
   readonly waiting: Spread | undefined;
   readonly running: Spread | undefined;
   readonly kvUsage: Spread | undefined;
   readonly endpoints: readonly EndpointLoad[];
 }
 
-/** Mean and sample standard deviation (0 for a single value), both to two decimals as the incumbent shows them. */
+/** Mean and sample standard deviation (0 for a single value), both to two decimals as in llm-d-router. */
 export interface Spread {
   readonly mean: number;
   readonly deviation: number;
@@ -22,12 +22,12 @@ export interface Spread {
 export interface EndpointLoad {
   readonly endpoint: Endpoint;
   readonly waiting: number;
-  /** Requests that this picker has placed there and that have not ended, and their uncached prompt tokens. */
+  /** Requests in flight of this picker, and their uncached prompt tokens. */
   readonly inflightRequests: number;
   readonly inflightTokens: number;
 }
 
-/** @returns undefined for an empty list. */
+/** @returns undefined for an empty list */
 export function spread(values: readonly number[]): Spread | undefined {
   if (values.length === 0) return undefined;
   const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
@@ -40,7 +40,7 @@ function twoDecimals(value: number): number {
   return Math.round(value * 100) / 100;
 }
 
-/** Read a pool's state from the endpoint columns. Without a lock: a gauge may be one scrape behind. */
+/** Reads a pool's state from the endpoint columns without a lock, so a gauge may be one scrape old. */
 export function summarisePool(core: CoreInstance, endpointOf: (slot: number) => Endpoint | undefined): PoolSummary {
   const slots = core.sizes.endpoints;
   const first = core.call.regionAddress(CORE.REGION_ENDPOINTS) >>> 2;

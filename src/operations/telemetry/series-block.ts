@@ -2,17 +2,17 @@ import type { CoreInstance } from '../../core/memory.js';
 import { type SeriesKind, seriesKinds } from './metric-table.js';
 
 /**
- * One thread's part of REGION_TELEMETRY: a directory of series, each with its cells behind its labels.
+ * One thread's part of REGION_TELEMETRY: a directory of series, each with its cells after its labels.
  *
  *   +0  u32  bytes in use, this head included (0 = no thread has written here yet)
- *   +8       series, one behind the other, each a multiple of 8 bytes:
+ *   +8       series, concatenated, each a multiple of 8 bytes:
  *            u32 kind · u32 bytes of the whole series · u32 bytes of the labels · u32 unused
  *            labels: the values as a JSON array, UTF-8, padded to 8 bytes
  *            f64 × cells of the kind
  *
  * Only the thread itself writes; the control thread reads. A series becomes visible when the head is stored, after the
- * series is complete, and it never moves or goes away: a thread that takes the place of a dead one finds everything
- * again, and no counter goes backwards. The cells are plain 64-bit adds without atomics: each has one writer.
+ * series is complete. It never moves or goes away: a thread that replaces a dead one finds all series again, and no
+ * counter goes backwards. The cells are plain 64-bit adds without atomics, because each has one writer.
  */
 const HEAD_BYTES = 8;
 const SERIES_HEAD_BYTES = 16;
@@ -32,7 +32,7 @@ function padded(bytes: number): number {
   return (bytes + 7) & ~7;
 }
 
-/** Bytes that a series of `kind` takes with these label values. */
+/** Bytes of a series of `kind` with these label values. */
 export function seriesBytes(kind: SeriesKind, values: readonly string[]): number {
   return SERIES_HEAD_BYTES + padded(encoder.encode(JSON.stringify(values)).length) + kind.cells * 8;
 }
@@ -48,7 +48,7 @@ export class SeriesReader {
     this.#address = core.call.telemetryAddress(thread) >>> 0;
   }
 
-  /** The series that were added since the last call. */
+  /** The series added since the last call. */
   fresh(): Series[] {
     const { i32, view, bytes } = this.#core;
     const used = Atomics.load(i32, this.#address >> 2);
@@ -59,7 +59,7 @@ export class SeriesReader {
       const size = view.getUint32(at + 4, true);
       const labelBytes = view.getUint32(at + 8, true);
       if (!kind) throw new Error(`the telemetry directory is damaged at byte ${this.#seen}`);
-      // TextDecoder refuses shared memory: slice() copies.
+      // TextDecoder refuses shared memory, so slice() copies.
       const text = decoder.decode(bytes.slice(at + SERIES_HEAD_BYTES, at + SERIES_HEAD_BYTES + labelBytes));
       const base = (at + SERIES_HEAD_BYTES + padded(labelBytes)) >> 3;
       found.push({ kind, values: JSON.parse(text) as string[], base });
@@ -83,7 +83,7 @@ export class SeriesWriter {
     this.#used = Atomics.load(core.i32, this.#address >> 2) || HEAD_BYTES;
   }
 
-  /** @returns the index of the new series' first cell in `core.f64`, or -1 when the block is full. */
+  /** @returns the index of the new series' first cell in `core.f64`, or -1 when the block is full */
   add(kind: SeriesKind, values: readonly string[]): number {
     const labels = encoder.encode(JSON.stringify(values));
     const cellsAt = SERIES_HEAD_BYTES + padded(labels.length);
@@ -96,7 +96,7 @@ export class SeriesWriter {
     view.setUint32(at + 8, labels.length, true);
     bytes.set(labels, at + SERIES_HEAD_BYTES);
     const base = (at + cellsAt) >> 3;
-    // A thread that was killed here may have left something behind the visible end.
+    // A thread that was killed here may have written beyond the visible end.
     f64.fill(0, base, base + kind.cells);
     this.#used += size;
     Atomics.store(i32, this.#address >> 2, this.#used);

@@ -3,24 +3,24 @@ import type { SeriesKind } from './metric-table.js';
 import { type Series, SeriesReader, SeriesWriter, seriesBytes } from './series-block.js';
 import { OTHER } from './value-cap.js';
 
-// Longer label values are cut: a client chooses some of them.
+// Bound on a label value in characters; clients choose some of the values.
 const LABEL_CHARACTERS_MAX = 1024;
 
 /**
- * The series that one thread counts in, by kind and label values. The series of each kind that stands for all that found no
- * room is made first, so that it always has room.
+ * The series of one thread by kind and label values. For each kind the series for all values beyond the bound is made
+ * first, so that it always exists.
  */
 export class SeriesTable {
   readonly #writer: SeriesWriter;
   readonly #overflow: ReadonlyMap<SeriesKind, readonly string[]>;
   readonly #known: ReadonlyMap<SeriesKind, Map<string, number>>;
   readonly #values = new Map<number, readonly string[]>();
-  /** What an earlier thread of this number has left behind. */
+  /** Series of an earlier thread with this number. */
   readonly adopted: readonly Series[];
 
   /**
-   * @param kinds what this thread counts
-   * @throws RangeError when the thread's telemetry block cannot hold even one series of each kind
+   * @param kinds kinds that this thread counts
+   * @throws RangeError when the thread's telemetry block cannot hold one series of each kind
    */
   constructor(core: CoreInstance, kinds: readonly SeriesKind[]) {
     this.#writer = new SeriesWriter(core);
@@ -36,7 +36,7 @@ export class SeriesTable {
     }
   }
 
-  /** First cell of a series that is known already. */
+  /** First cell of a known series. */
   known(kind: SeriesKind, key: string): number | undefined {
     return this.#known.get(kind)!.get(key);
   }
@@ -46,7 +46,7 @@ export class SeriesTable {
     return this.#values.get(base)!;
   }
 
-  /** First cell of a series; of the series `other` when there is no room for a new one. */
+  /** First cell of a series; that of the series `other` when a new one does not fit. */
   resolve(kind: SeriesKind, values: readonly string[]): number {
     const cut = values.map((value) => value.slice(0, LABEL_CHARACTERS_MAX));
     const found = this.#find(kind, cut);

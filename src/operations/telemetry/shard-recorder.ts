@@ -36,15 +36,15 @@ import { SeriesTable } from './series-table.js';
 import { LABEL_VALUES_MAX, ValueCap } from './value-cap.js';
 
 export interface ShardRecorderOptions {
-  /** Who sits in an endpoint slot now; undefined when the slot is free. */
+  /** Endpoint of a slot; undefined when the slot is free. */
   readonly endpointOf: (slot: number) => Endpoint | undefined;
   /** Value of `inference_pool`. */
   readonly poolName?: string | undefined;
   /** The plugin whose prefix matches are counted. */
   readonly prefixProducer?: { readonly name: string; readonly type: string } | undefined;
-  /** What predicts latency; undefined = nothing. */
+  /** The plugin that predicts latency; undefined = none. */
   readonly prediction?: { readonly name: string; readonly type: string; readonly streaming: boolean } | undefined;
-  /** Different values of a model or fairness label before `other` stands for the rest. */
+  /** Bound on the different values of a model or fairness label; further values count as `other`. */
   readonly labelValuesMax?: number | undefined;
 }
 
@@ -77,7 +77,7 @@ const limits = {
   entered: boundsOf(enqueueKind.at.duration),
 };
 
-/** Where the two times of a prediction are counted. */
+/** Cells of the two times of a prediction. */
 const ttftCells = {
   limit: limits.predictedTtft,
   predicted: predicted.predictedTtft,
@@ -101,17 +101,17 @@ const tpotCells: typeof ttftCells = {
   lastTook: predicted.lastTpotTook,
 };
 
-/** First cells of what is counted of the waits of one series' requests. */
+/** First cells of the waits of one series' requests. */
 interface QueueCells {
   /** Values of the labels of `queueKind`. */
   readonly values: readonly string[];
   readonly waiting: number;
-  /** Of requests that never stood in a queue. */
+  /** Of requests that never waited. */
   readonly entered: Map<QueueOutcome, number>;
   readonly ends: Map<QueueOutcome, { readonly duration: number; readonly total: number }>;
 }
 
-/** Where a shard counts: cells of its own thread in shared memory. See RequestRecorder for what each call means. */
+/** Counters of a shard, in its thread's cells in shared memory. See RequestRecorder for each call. */
 export class ShardRecorder implements RequestRecorder {
   readonly #cells: Float64Array;
   readonly #series: SeriesTable;
@@ -130,14 +130,14 @@ export class ShardRecorder implements RequestRecorder {
   readonly #streams: number;
   readonly #prefix: number;
   readonly #streamEnds = new Map<string, number>();
-  // The labels of the last request: a shard often serves one model for one client.
+  // The labels of the last request, which often equal those of the next.
   #lastModel = '';
   #lastTarget = '';
   #lastFairness = '';
   #lastPriority = 0;
   #lastSeries = -1;
 
-  /** @throws RangeError when the thread's telemetry block cannot hold even one series of each kind. */
+  /** @throws RangeError when the thread's telemetry block cannot hold one series of each kind */
   constructor(core: CoreInstance, options: ShardRecorderOptions) {
     this.#cells = core.f64;
     this.#options = options;
@@ -154,7 +154,7 @@ export class ShardRecorder implements RequestRecorder {
     this.#prefix = this.#series.resolve(prefixKind, [producer.name, producer.type]);
   }
 
-  /** Take over what an earlier thread of this number counted; what it had in flight is gone with it. */
+  /** Continues the counts of an earlier thread with this number, but not its requests in flight. */
   #adopt(): void {
     for (const { kind, values, base } of this.#series.adopted) {
       for (const metric of kind.metrics)
@@ -246,7 +246,7 @@ export class ShardRecorder implements RequestRecorder {
     this.#cells[this.#series.resolve(refusalKind, ['no-parking-slot', priority!])]! += 1;
   }
 
-  /** Where the waits of a series' requests are counted. */
+  /** Cells of the waits of a series' requests. */
   #queueOf(series: number): QueueCells {
     let queue = this.#queues.get(series);
     if (queue === undefined) {
@@ -270,7 +270,7 @@ export class ShardRecorder implements RequestRecorder {
     if (usage.completionTokens > 0) {
       observe(cells, series + request.outputTokens.offset, limits.outputTokens, usage.completionTokens);
     }
-    // Zero cached tokens is news; no report (-1) is not.
+    // 0 cached tokens are recorded; a missing report (-1) is not.
     if (usage.cachedTokens >= 0) {
       observe(cells, series + request.cachedTokens.offset, limits.tokens, usage.cachedTokens);
     }
@@ -339,9 +339,9 @@ export class ShardRecorder implements RequestRecorder {
     this.#cells[base]! += 1;
   }
 
-  /** A profile handler has sent a request through these stages. */
+  /** Counts the stages of a request with a profile handler. */
   staged(handler: { readonly name: string; readonly type: string }, stages: string, targetModel: string): void {
-    // pd-profile-handler counts under a name of its own, as in the incumbent.
+    // pd-profile-handler has a metric of its own, as in llm-d-router.
     const kind = handler.type === 'pd-profile-handler' ? prefillDecodeKind : stagesKind;
     const model = this.#targets.admit(targetModel || 'unknown');
     this.#cells[this.#series.resolve(kind, [stages, model, handler.name, handler.type])]! += 1;
@@ -399,7 +399,7 @@ export class ShardRecorder implements RequestRecorder {
     return base;
   }
 
-  /** One time of one request: what was predicted, what came of it, and what was wanted (0 = nothing). */
+  /** Records one time of one request: predicted, observed and wanted (0 = no objective). */
   #compare(
     base: number,
     cells: typeof ttftCells,
@@ -424,7 +424,7 @@ export class ShardRecorder implements RequestRecorder {
 
   #set(base: number, metric: Metric, value: number): void {
     this.#cells[base + metric.offset] = value;
-    // A clock that all threads share, so that the page can tell whose value is the last one.
+    // All threads share this clock, so that the page can find the last value.
     this.#cells[base + metric.offset + 1] = performance.timeOrigin + performance.now();
   }
 
@@ -432,12 +432,12 @@ export class ShardRecorder implements RequestRecorder {
     this.#cells[this.#series.resolve(tokenKind, [outcome])]! += 1;
   }
 
-  /** A call of a hook plugin failed. Not on the hot path: it should never happen. */
+  /** Counts a failed call of a hook plugin. Not on the hot path, because failures are rare. */
   pluginFailed(plugin: string): void {
     this.#cells[this.#series.resolve(pluginKind, [plugin])]! += 1;
   }
 
-  /** A hook plugin counted something. Labels that it does not give are empty. */
+  /** Adds to a counter of a hook plugin. Missing labels are empty. */
   pluginCounted(
     plugin: { readonly name: string; readonly type: string },
     counter: keyof typeof pluginCounterKinds,
@@ -451,7 +451,7 @@ export class ShardRecorder implements RequestRecorder {
     this.#cells[this.#series.resolve(counterKind, values)]! += 1;
   }
 
-  /** A hook plugin observed a value. */
+  /** Adds an observation to a histogram of a hook plugin. */
   pluginObserved(
     { name, type }: { readonly name: string; readonly type: string },
     histogram: keyof typeof pluginHistogramKinds,

@@ -1,10 +1,10 @@
-/** The label value that stands for everything beyond a bound. */
+/** Label value for all values beyond a bound. */
 export const OTHER = 'other';
 
-/** Label values that differ per client are bounded: this many of each, then `other`. */
+/** Bound on the different values of a label that clients choose; further ones count as `other`. */
 export const LABEL_VALUES_MAX = 1000;
 
-/** Admits the first `limit` different values of a label and answers `other` to every later one. */
+/** Admits the first `limit` different values of a label and returns `other` for every later one. */
 export class ValueCap {
   readonly #seen = new Set<string>();
   readonly #limit: number;

@@ -5,7 +5,9 @@ import { FileWatch } from '../../pool/discovery/file-watch.js';
 
 export interface CertificateWatchOptions {
   readonly folder: string;
-  /** Name of the flag that set the folder, for messages. */
+  /** Follows changes of the files; otherwise they are read by `reload` only. */
+  readonly watched: boolean;
+  /** The flag that names the folder. */
   readonly flag: string;
   /** The key pair in use. */
   readonly pair: KeyPair;
@@ -16,7 +18,7 @@ export interface CertificateWatchOptions {
 /** Both files are written one after the other. Without a change for this long they belong together. */
 const SETTLE_MS = 250;
 
-/** Follows tls.crt and tls.key of a folder (`--enable-cert-reload`). A pair that cannot be used changes nothing. */
+/** Follows tls.crt and tls.key of a folder (`--enable-cert-reload`), or reads them again when asked (SIGHUP). A pair that cannot be used changes nothing. */
 export class CertificateWatch {
   readonly #options: CertificateWatchOptions;
   readonly #watches: readonly FileWatch[];
@@ -28,9 +30,14 @@ export class CertificateWatch {
     this.#pair = options.pair;
     this.#problems = new ReportOnce((problem) => options.report(`${problem}; the certificate stays as it was`));
     const read = async () => this.#read();
-    this.#watches = ['tls.crt', 'tls.key'].map(
+    this.#watches = (options.watched ? ['tls.crt', 'tls.key'] : []).map(
       (file) => new FileWatch(`${options.folder}/${file}`, { settleMs: SETTLE_MS }, read),
     );
+  }
+
+  /** Reads both files now. */
+  reload(): void {
+    this.#read();
   }
 
   async stop(): Promise<void> {

@@ -27,9 +27,8 @@ export interface ConfigurationReloadOptions {
 }
 
 /**
- * Follows the configuration file (`--watch-config`). A new version is loaded and compiled beside the running one. It
- * replaces the running one when it is valid and needs no restart; otherwise nothing changes. One log line for each
- * version.
+ * Follows the configuration file (`--watch-config`), or reads it again when asked (SIGHUP). A new version is loaded and compiled beside the running one; it
+ * takes its place when it is valid and needs no restart, otherwise nothing changes. One log line for each version.
  */
 export class ConfigurationReload {
   readonly #options: ConfigurationReloadOptions;
@@ -55,11 +54,17 @@ export class ConfigurationReload {
   /** Resolves after the first read of the file. A change since the load at the start counts as a version. */
   async start(): Promise<void> {
     const { followed } = this.#options;
+    if (!followed.watched) return;
     await this.#look();
     this.#watch = new FileWatch(followed.file, followed, () => this.#look());
   }
 
-  /** Resolves when a read under way has ended. */
+  /** Reads the file now. */
+  reload(): Promise<void> {
+    return this.#look();
+  }
+
+  /** Ends when a look under way has ended. */
   async stop(): Promise<void> {
     await this.#watch?.stop();
   }

@@ -33,6 +33,8 @@ const NODE_ADDRESS_LABEL = 'nodeAddress';
 export interface InformerSinks extends SignalSink {
   /** @returns false when the values could not be written now */
   attributes(slot: number, generation: number, values: ReadonlyMap<number, number | undefined>): boolean;
+  /** An endpoint's list of models shows a LoRA adapter. */
+  showAdapter(name: string): void;
 }
 
 /** All periodic fetches from the endpoints of a picker. */
@@ -78,7 +80,7 @@ export class Informers {
 export function createInformers(options: PickerOptions, core: CoreInstance, sinks: InformerSinks): Informers {
   const { configuration } = options;
   const scanner = new ExpositionScanner(core);
-  const models = configuration.modelsSource === undefined ? undefined : new ModelsReader();
+  const models = configuration.modelsSource === undefined ? undefined : new ModelsReader(sinks.showAdapter);
   const informers = [
     ...(configuration.metricsSource.enabled ? [metricsInformer(options, scanner, sinks)] : []),
     ...configuration.attributeSources.flatMap((source) => attributeInformer(options, source, scanner, sinks)),

@@ -40,6 +40,7 @@ export interface MetricsPageSources {
 export class MetricsPage implements Part {
   readonly #sources: MetricsPageSources;
   #server: MetricsServer | undefined;
+  #exposition: MetricsExposition | undefined;
 
   constructor(sources: MetricsPageSources) {
     this.#sources = sources;
@@ -48,6 +49,11 @@ export class MetricsPage implements Part {
   /** The port; 0 before the start. */
   get port(): number {
     return this.#server?.port ?? 0;
+  }
+
+  /** Requests so far, answered and refused; 0 before the start. */
+  get requests(): number {
+    return this.#exposition?.sum('llm_d_epp_request_total') ?? 0;
   }
 
   async start(): Promise<void> {
@@ -61,15 +67,18 @@ export class MetricsPage implements Part {
         import('../../operations/metrics/adaptation-metrics.js'),
       ]);
     const exposition = new MetricsExposition(this.#expositionOptions());
+    this.#exposition = exposition;
     addCoreMetrics(exposition, this.#sources.core, this.#coreSources());
     this.#addPoolMetrics(exposition);
     addAdaptationMetrics(exposition, () => this.#adaptation());
+    this.#sources.options.kubernetes?.addMetrics(exposition);
     this.#server = await startMetricsServer({
       host,
       port: metricsPort,
       exposition,
       tls: metricsTls,
       routes: this.#routes(),
+      mayRead: this.#sources.options.kubernetes?.mayRead,
       report: (problem) => log.error({ part: 'metrics' }, problem),
     });
   }

@@ -1,7 +1,7 @@
 import type { EndpointSignals, EndpointTable } from '../../core/endpoint-table.js';
 import { LOCK_RETRY_MS, LockRetry } from '../../core/lock-retry.js';
-import type { Endpoint, PoolState, SlotAssignment } from '../../pool/endpoint.js';
-import type { SlotTable } from '../../pool/slots.js';
+import type { Endpoint, PoolRules, PoolUpdate, SlotAssignment } from '../../pool/endpoint.js';
+import type { SlotChanges, SlotTable } from '../../pool/slots.js';
 import { writeLabels } from '../../scheduling/label-columns.js';
 import type { LabelSpecification, MaskSpecification, PrefixSettings } from '../../scheduling/program.js';
 import type { RulesMessage, ToShard } from '../messages.js';
@@ -37,7 +37,7 @@ export class PoolController {
   readonly #options: PoolControllerOptions;
   readonly #assignments = new Map<number, SlotAssignment>();
   readonly #capacities = new Map<number, number>();
-  #rules: RulesMessage = { objectives: [], rewrites: [] };
+  #rules: RulesMessage = { objectives: [], rewrites: [], models: [] };
   #version = 0;
   #settings: PoolSettings;
   /** Writes to the table, in order: a slot must not be freed after its next endpoint has been written. */
@@ -78,44 +78,63 @@ export class PoolController {
     return this.#assignments.get(slot)?.endpoint;
   }
 
-  apply(state: PoolState): void {
-    const { slots, broadcast, report } = this.#options;
-    const change = slots.apply(state.endpoints);
+  apply(update: PoolUpdate): void {
+    const { slots, report } = this.#options;
+    const whole = 'endpoints' in update;
+    const change = whole ? slots.apply(update.endpoints) : slots.applyChanges(update);
     for (const { endpoint, reason } of change.refused) report(`endpoint ${endpoint.id} is left out: ${reason}`);
-    for (const { slot } of change.removed) this.#remove(slot);
-    for (const assignment of change.added) this.#add(assignment);
-    for (const assignment of change.changed) this.#assignments.set(assignment.slot, assignment);
-    this.#rules = { objectives: [...state.objectives], rewrites: state.rewrites };
+    const rules = whole ? update : update.rules;
+    if (rules !== undefined) this.#applyRules(rules);
+    if (whole || change.added.length + change.removed.length + change.changed.length > 0) this.#applySlots(change);
+  }
+
+  #applyRules({ objectives, rewrites, models = new Map() }: PoolRules): void {
+    this.#rules = { objectives: [...objectives], rewrites, models: [...models] };
+    this.#options.broadcast({ kind: 'rules', ...this.#rules });
+  }
+
+  #applySlots({ added, removed, changed }: SlotChanges): void {
+    const { table, labels, broadcast } = this.#options;
+    for (const { slot } of removed) this.#remove(slot);
+    for (const assignment of changed) this.#change(assignment);
+    for (const assignment of added) this.#add(assignment);
     this.#version++;
     this.#updateMasks();
-    writeLabels(this.#options.table, this.#options.labels, [...change.added, ...change.changed]);
-    broadcast({ kind: 'rules', ...this.#rules });
-    broadcast({
-      kind: 'endpoints',
-      version: this.#version,
-      added: [...change.added, ...change.changed],
-      removed: change.removed.map(({ slot }) => slot),
-    });
-    this.#waiting.push({ version: this.#version, added: change.added });
+    writeLabels(table, labels, [...added, ...changed]);
+    const gone = removed.map(({ slot }) => slot);
+    broadcast({ kind: 'endpoints', version: this.#version, added: [...added, ...changed], removed: gone });
+    this.#waiting.push({ version: this.#version, added });
     this.acknowledged();
-    this.#options.changed(
-      this.assignments,
-      change.removed.map(({ slot }) => slot),
-    );
+    this.#options.changed(this.assignments, gone);
   }
 
   /** Makes endpoints live that all shards know. Called when a shard has applied a version. */
   acknowledged(): void {
-    const { table, applied } = this.#options;
+    const { applied } = this.#options;
     this.#waiting = this.#waiting.filter(({ version, added }) => {
       if (!applied(version)) return true;
       for (const { slot, generation } of added) {
-        // The slot may have got another endpoint meanwhile, which waits for its own version.
-        if (this.#assignments.get(slot)?.generation === generation)
-          this.#writes.run(() => table.setState(slot, 'live'));
+        const now = this.#assignments.get(slot);
+        // The slot may have gone to another endpoint meanwhile, which waits for a version of its own.
+        if (now?.generation === generation) this.#writeState(now);
       }
       return false;
     });
+  }
+
+  /** The same server in another state. One that no shard knows yet becomes live, or draining, when all of them do. */
+  #change(assignment: SlotAssignment): void {
+    const { slot, generation } = assignment;
+    const before = this.#assignments.get(slot);
+    this.#assignments.set(slot, assignment);
+    if (before?.endpoint.draining === assignment.endpoint.draining) return;
+    const isNew = ({ added }: { added: readonly SlotAssignment[] }) =>
+      added.some((one) => one.slot === slot && one.generation === generation);
+    if (!this.#waiting.some(isNew)) this.#writeState(assignment);
+  }
+
+  #writeState({ slot, endpoint }: SlotAssignment): void {
+    this.#writes.run(() => this.#options.table.setState(slot, endpoint.draining === true ? 'draining' : 'live'));
   }
 
   #add(assignment: SlotAssignment): void {

@@ -1,20 +1,25 @@
+import type { HealthState } from '../../operations/health.js';
 import { createFileDiscovery } from '../../pool/discovery/file.js';
-import type { Discovery, PoolState } from '../../pool/endpoint.js';
+import type { Discovery, PoolRules, PoolUpdate } from '../../pool/endpoint.js';
+import { parsersFor } from '../../request/dialects.js';
 import type { JobPool } from '../jobs/job-pool.js';
 import type { Part } from '../part.js';
 import type { PickerOptions } from '../picker-options.js';
 
 export interface PoolDiscoveryOptions {
   readonly discovery: Discovery;
-  readonly apply: (state: PoolState) => void;
-  /** Called when the first state has been applied. */
-  readonly loaded: () => void;
+  readonly apply: (update: PoolUpdate) => void;
+  /** Told what readiness needs to know of the pool. */
+  readonly health: Pick<HealthState, 'update'>;
+  /** Parsers of the running configuration. */
+  readonly parsers: () => readonly string[];
   readonly report: (problem: string) => void;
 }
 
 /** Feeds the pool from discovery, from the first load on. */
 export class PoolDiscovery implements Part {
   readonly #options: PoolDiscoveryOptions;
+  #misfit: string | undefined;
 
   constructor(options: PoolDiscoveryOptions) {
     this.#options = options;
@@ -22,18 +27,39 @@ export class PoolDiscovery implements Part {
 
   /** @throws with one line when discovery has no usable first state */
   async start(): Promise<void> {
-    const { discovery, apply, loaded, report } = this.#options;
-    apply(await discovery.start(apply, report));
-    loaded();
+    const { discovery, report, health } = this.#options;
+    const first = await discovery.start((update) => this.#take(update), report);
+    if (first !== undefined) this.#take(first);
+    else health.update({ discoveryAwaits: () => discovery.awaited ?? '' });
   }
 
   stop(): Promise<void> {
     return this.#options.discovery.stop();
   }
+
+  #take(update: PoolUpdate): void {
+    const { apply, health } = this.#options;
+    apply(update);
+    const rules = 'endpoints' in update ? update : update.rules;
+    health.update({ discoveryLoaded: true, ...(rules === undefined ? {} : this.#fitness(rules)) });
+  }
+
+  #fitness({ absent, appProtocol }: PoolRules) {
+    const parsers = this.#options.parsers();
+    const fits = appProtocol === undefined || parsersFor(appProtocol, parsers).length > 0;
+    const protocolMisfit = fits
+      ? undefined
+      : `the pool's appProtocol is ${appProtocol}, and none of the parsers ${parsers.join(', ')} speaks it; ` +
+        'add one to requestHandler.parsers, or change the InferencePool';
+    if (protocolMisfit !== undefined && protocolMisfit !== this.#misfit) this.#options.report(protocolMisfit);
+    this.#misfit = protocolMisfit;
+    return { poolAbsent: absent, protocolMisfit };
+  }
 }
 
-/** Makes the discovery of the configuration. */
-export function createDiscovery({ configuration }: PickerOptions, jobs: JobPool): Discovery {
+/** Makes the discovery that the flags or the configuration name. */
+export function createDiscovery({ configuration, kubernetes }: PickerOptions, jobs: JobPool): Discovery {
+  if (kubernetes !== undefined) return kubernetes.discovery;
   return createFileDiscovery({
     ...configuration.discovery!,
     read: (text, path) => jobs.readEndpoints(text, path),

@@ -58,6 +58,7 @@ export class ProgramPublisher {
       this.#table.publish(profile, programOf(operations, variant, profile === this.#projectedProfile), {
         inserts: prefix !== undefined && prefix.knownBy !== 'events',
         matches: prefix !== undefined,
+        wholeBlocks: prefix?.autoTune === true,
         tag: variant.tag,
       });
     }

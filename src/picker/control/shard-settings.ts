@@ -10,6 +10,7 @@ export function shardSettings(options: PickerOptions): ShardSettings {
   const { configuration, shards } = options;
   return {
     transport: options.transport,
+    socket: options.socket,
     host: options.host,
     port: options.grpcPort,
     reusePort: shards > 1,

@@ -24,7 +24,7 @@ import type { PluginDefinition } from '../../scheduling/plugin.js';
 import { requestedProfile } from '../../scheduling/profile-handlers/requested-profile.js';
 import { PLAIN_BLOCK_TOKENS, TOKEN_BYTES } from '../../scheduling/prompt-sizes.js';
 import { CoreScheduler } from '../../scheduling/scheduler.js';
-import type { FromShard, RulesMessage, ShardFlowControl, ShardSettings, ShardStart, ToShard } from '../messages.js';
+import type { FromShard, RulesMessage, ShardFlowControl, ShardStart, ToShard } from '../messages.js';
 import { createLatencySource, servedBy } from './latency-source.js';
 import { MirroredHealth } from './mirrored-health.js';
 import { ReplaceableSettings } from './replaceable-settings.js';
@@ -116,7 +116,7 @@ class Shard {
     control.on('message', (message: ToShard) => this.#receive(message));
     const failure = uncaughtFailure();
     try {
-      const bound = await this.#transport.listen(transportOptions(settings, open.held), open, this.#health);
+      const bound = await this.#transport.listen(transportOptions(this.#start, open.held), open, this.#health);
       this.#send({ kind: 'applied', version: snapshot.version });
       this.#send({ kind: 'listening', port: bound });
       await Promise.race([this.#drained.promise, failure]);
@@ -245,7 +245,7 @@ const NO_LIMITS: Omit<ShardFlowControl, 'evicts'> = {
   largestBody: Number.POSITIVE_INFINITY,
 };
 
-function transportOptions(settings: ShardSettings, budget: ByteBudget): TransportOptions {
+function transportOptions({ settings, thread }: ShardStart, budget: ByteBudget): TransportOptions {
   const { host, port, reusePort, tls, maxReceiveBytes, maxSendBytes } = settings;
   return {
     host,
@@ -255,6 +255,8 @@ function transportOptions(settings: ShardSettings, budget: ByteBudget): Transpor
     tls,
     maxReceiveBytes,
     maxSendBytes,
+    // A socket in the file system cannot be shared as a port can: the connections of one proxy beside the picker fit one shard.
+    socket: thread === 1 ? settings.socket : undefined,
     connectionsMax: settings.maxConnections,
     streamsMax: settings.maxStreams,
     stallMs: settings.requestIdleMs,
@@ -274,5 +276,5 @@ function uncaughtFailure(): Promise<never> {
 }
 
 function ruleState(rules: RulesMessage) {
-  return { objectives: new Map(rules.objectives), rewrites: rules.rewrites };
+  return { objectives: new Map(rules.objectives), rewrites: rules.rewrites, models: new Map(rules.models) };
 }

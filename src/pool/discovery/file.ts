@@ -1,5 +1,5 @@
 import { ReportOnce } from '../../core/report-once.js';
-import type { Discovery, Endpoint, PoolState } from '../endpoint.js';
+import type { Endpoint, LoadedDiscovery, PoolState } from '../endpoint.js';
 import { BrokenFile, type EndpointsFile, type FileEndpoint, readEndpointsFile } from './endpoints-file.js';
 import { FileWatch, type FileWatchOptions, readBoundedFile } from './file-watch.js';
 import { HookNames, type HookNamesOptions } from './host-names.js';
@@ -16,11 +16,11 @@ export interface FileDiscoveryOptions extends HookNamesOptions, FileWatchOptions
 const PROBLEMS_MAX = 20;
 
 /** Endpoints, objectives and rewrites from a file (docs/discovery.md). */
-export function createFileDiscovery(options: FileDiscoveryOptions): Discovery {
+export function createFileDiscovery(options: FileDiscoveryOptions): LoadedDiscovery {
   return new FileDiscovery(options);
 }
 
-class FileDiscovery implements Discovery {
+class FileDiscovery implements LoadedDiscovery {
   readonly #options: FileDiscoveryOptions;
   #changed: (state: PoolState) => void = () => {};
   #report: (problem: string) => void = () => {};

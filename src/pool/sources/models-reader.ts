@@ -22,6 +22,12 @@ const list = z.object({
 export class ModelsReader implements SignalReader<string> {
   /** Models by endpoint id. */
   readonly #models = new Map<string, readonly ServedModel[]>();
+  readonly #showAdapter: (name: string) => void;
+
+  /** @param showAdapter hears of every model of a list that has a parent */
+  constructor(showAdapter: (name: string) => void) {
+    this.#showAdapter = showAdapter;
+  }
 
   /** Models by endpoint id, of all that told them. */
   get models(): ReadonlyMap<string, readonly ServedModel[]> {
@@ -45,6 +51,7 @@ export class ModelsReader implements SignalReader<string> {
       .slice(0, SERVED_MODELS_MAX)
       .map((each) => ({ id: cut(each.id), parent: cut(each.parent ?? '') }));
     this.#models.set(id, models);
+    for (const { id: name, parent } of models) if (parent !== '') this.#showAdapter(name);
     return { signals: {}, empty: models.length === 0 };
   }
 

@@ -55,7 +55,7 @@ export class LocalSource implements TokenSource {
     const over = new AbortController();
     const late = sleep(timeoutMs, undefined, { signal: AbortSignal.any([signal, over.signal]) }).then(
       (): Tokenised => ({ outcome: 'late', why: `not cut within ${timeoutMs} ms` }),
-      (): Tokenised => ({ outcome: 'failed', why: 'nobody waits for it' }),
+      (): Tokenised => ({ outcome: 'failed', why: 'the request has ended' }),
     );
     const cut = this.#threads.run({ folder, what, body: Buffer.concat(chunks) }).then(
       (ids): Tokenised => ({ outcome: 'tokenised', tokens: { ids, features: [] } }),

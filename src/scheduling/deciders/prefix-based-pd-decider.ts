@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { definePlugin } from '../plugin.js';
 
-/** A number of tokens; the text of the error is the incumbent's. */
+/** A number of tokens; the text of the error is llm-d-router's. */
 function tokens(field: string) {
   return z
     .int()

@@ -34,7 +34,7 @@ const algorithm = z
     topK: z
       .strictObject({ k: z.int().min(1).describe('How many endpoints to keep.'), keep: ends })
       .optional()
-      .describe('For type topK: keep so many endpoints, and those equal to the last of them.'),
+      .describe('For type topK: keep this number of endpoints, and those equal to the last of them.'),
     range: z
       .strictObject({
         min: z.number().optional().describe('Lowest value that is kept; absent = no bound.'),

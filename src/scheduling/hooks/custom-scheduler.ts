@@ -6,17 +6,17 @@ import type { SchedulerContext } from './hooks.js';
 import type { PluginGuard } from './plugin-guard.js';
 
 /**
- * A scheduler from a plugin in the place of the profiles. When it fails, the request is decided by the profiles, and
- * what it had charged already is released.
+ * Runs a plugin's scheduler in place of the profiles. When it fails, the profiles decide about the request, and charges
+ * that it made are released.
  */
 export class CustomScheduler implements Scheduler {
   readonly #custom: Scheduler;
   readonly #profiles: Scheduler;
   readonly #guard: PluginGuard;
-  /** Charges made in the call under way. */
+  /** Placements made in the present call. */
   readonly #placements: Placement[] = [];
 
-  /** @throws with one line that names the plugin, when it cannot be made. */
+  /** @throws with one line that names the plugin, when it cannot be made */
   constructor(
     { name, type, parameters }: HookPluginSettings,
     definition: PluginDefinition,
@@ -52,7 +52,7 @@ export class CustomScheduler implements Scheduler {
   }
 }
 
-/** A scheduler of its own decides what waits: its requests do not queue. */
+/** The profiles without flow control: requests of a custom scheduler do not queue. */
 function ungated(profiles: GatedScheduler): Scheduler {
   return {
     schedule(input) {
@@ -70,12 +70,12 @@ function chargeOf(outcome: Placement | Rejection | undefined): Placement['charge
 function checked(outcome: Placement | Rejection): Placement | Rejection {
   if (outcome?.kind === 'rejected') return outcome;
   if (outcome?.kind === 'placed' && outcome.endpoints.length > 0) return outcome;
-  // A promise is for the guard to refuse.
+  // A promise is passed to the guard, which refuses it.
   if (typeof (outcome as { then?: unknown } | undefined)?.then === 'function') return outcome;
   throw new Error('schedule() returned neither a placement nor a rejection');
 }
 
-/** Decide among the first slot alone, so that it is matched and charged like any pick; the others are fallbacks. */
+/** Decides among the first slot alone, so that it is matched and charged like any pick; the others are fallbacks. */
 function place(
   request: ScheduleInput,
   slots: readonly number[],
@@ -84,7 +84,7 @@ function place(
 ): Placement | Rejection {
   const endpoints = slots.map((slot) => {
     const endpoint = views.at(slot);
-    if (endpoint === undefined) throw new RangeError(`nobody sits in slot ${slot}`);
+    if (endpoint === undefined) throw new RangeError(`slot ${slot} has no endpoint`);
     return endpoint;
   });
   if (endpoints.length === 0) throw new RangeError('place() needs at least one slot');

@@ -13,7 +13,7 @@ export function headerName(name: string): string {
   return key;
 }
 
-/** The value of header `key`, as it is. @throws RangeError when it has control characters */
+/** The value of header `key`, unchanged. @throws RangeError when it has control characters */
 export function headerValue(key: string, value: string): string {
   if (!isPrintable(value)) throw new RangeError(`the value of ${key} has control characters`);
   return value;
@@ -27,7 +27,7 @@ function isPrintable(value: string): boolean {
   return true;
 }
 
-/** What plugins change about the headers of a placed request; undefined = taken out. */
+/** Changes of plugins to the headers of a placed request; undefined = removed. */
 export class PlacedHeaders implements OutgoingHeaders {
   readonly changed = new Map<string, string | undefined>();
 

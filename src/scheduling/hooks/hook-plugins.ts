@@ -10,27 +10,27 @@ import type { HookContext, HookPlugin, PluginCounter, PluginHistogram, PluginLog
 import { BUDGET_MS, PluginGuard } from './plugin-guard.js';
 import type { PoolViews } from './pool-views.js';
 
-/** A plugin as metrics name it. */
+/** A plugin's name and type, for metrics. */
 export interface PluginIdentity {
   /** Configured name. */
   readonly name: string;
   readonly type: string;
 }
 
-/** Where the chains of prompts come from. */
+/** Source of the chains of prompts. */
 export interface HookPrompts {
   readonly blockTokens: number;
   /** Chain hashes of a finished scan, as RequestScanner.chainHashes. */
   chainHashes(scan: number, model: string): BigUint64Array;
 }
 
-/** Longest time that requests are held, whatever the promise of a plugin says. */
+/** Bound on the time for which a request is held, regardless of the plugin's promise. */
 export const HOLD_MS_MAX = 15_000;
 
-/** What hook plugins get from the shard that they run on. */
+/** Services of the shard for its hook plugins. */
 export interface HookServices {
   readonly views: PoolViews;
-  /** The thread's column of a number. */
+  /** The thread's column with a number. */
   readonly column: (index: number) => Float32Array;
   /** Milliseconds of the pool clock, for the plugins. */
   readonly clock: () => number;
@@ -45,11 +45,11 @@ export interface HookServices {
   /** Observes a value for a plugin (HookContext.observe). */
   readonly observe: (plugin: PluginIdentity, histogram: PluginHistogram, value: number) => void;
   readonly prompts: HookPrompts;
-  /** Join a plugin's instances on the other shards (HookContext.share). */
+  /** Joins a plugin's instances on the other shards (HookContext.share). */
   readonly share: (plugin: string, receive: (message: unknown) => void) => (message: unknown) => void;
 }
 
-/** Hooks that are called for every request by all plugins that have them. */
+/** Hooks that run for every request. */
 const SHARED_HOOKS = [
   'requestHeaders',
   'hold',
@@ -100,13 +100,13 @@ export function guardOf(name: string, budgetMs: number | undefined, services: Ho
   return new PluginGuard({ name, budgetMs: budgetMs ?? BUDGET_MS, now, failed, log });
 }
 
-/** All hook plugins of one shard, and every way in which the request path calls them. */
+/** All hook plugins of one shard, and all their calls from the request path. */
 export class HookPlugins {
   readonly #services: HookServices;
   readonly #instances: readonly Instance[];
   readonly #hooked: ReadonlyMap<SharedHook, readonly Instance[]>;
 
-  /** @throws with one line that names the plugin, when it cannot be made. */
+  /** @throws with one line that names the plugin, when it cannot be made */
   constructor(
     settings: readonly HookPluginSettings[],
     definitions: ReadonlyMap<string, PluginDefinition>,
@@ -127,7 +127,7 @@ export class HookPlugins {
     return this.#hooked.get(hook)!;
   }
 
-  /** A new request, seen by the header processors. @param fairnessId of the request itself; undefined = it names none */
+  /** Starts a request and runs the header processors. @param fairnessId named by the request; undefined = none */
   begin(headers: RequestHeaders, path: string, priority: number, fairnessId: string | undefined): HookRequestRecord {
     const request = new HookRequestRecord(headers, path, priority, fairnessId);
     for (const { plugin, guard } of this.#with('requestHeaders')) {
@@ -137,8 +137,8 @@ export class HookPlugins {
   }
 
   /**
-   * Ask the plugins whether the request shall wait.
-   * @returns settles, and never rejects, when it may go on; undefined = at once
+   * Asks the plugins whether the request has to wait.
+   * @returns a promise that resolves when the request may go on and never rejects; undefined = at once
    */
   hold(request: HookRequestRecord, input: HeldInput): Promise<void> | undefined {
     const holders = this.#with('hold');
@@ -161,8 +161,8 @@ export class HookPlugins {
   }
 
   /**
-   * Ask screeners and admitters.
-   * @returns the addresses that the request may use (undefined = all), or why it may not be placed
+   * Asks screeners and admitters.
+   * @returns the addresses that the request may use (undefined = all), or a rejection
    */
   allow(request: HookRequestRecord, subset: readonly string[] | undefined): readonly string[] | undefined | Rejection {
     const { views } = this.#services;
@@ -176,7 +176,7 @@ export class HookPlugins {
       const answer = guard.run('screen', () => plugin.screen!(request, views), undefined);
       if (answer !== undefined) kept = kept.filter((slot) => answer.includes(slot));
     }
-    // No endpoints at all is for the scheduler to say.
+    // The scheduler rejects a request without any endpoint.
     if (kept.length === 0 && all.length > 0) return screenedOut;
     views.slots = kept;
     for (const { plugin, guard } of admitters) {
@@ -188,7 +188,7 @@ export class HookPlugins {
     return kept === all ? subset : kept.map((slot) => views.at(slot)!.address);
   }
 
-  /** Fill the columns of the host filters and scorers of a profile for the decision to come. */
+  /** Fills the columns of the hook filters and scorers of a profile for the next decision. */
   fill(input: ScheduleInput, profile: string): void {
     const request = input.hosted;
     if (!(request instanceof HookRequestRecord)) return;
@@ -213,7 +213,7 @@ export class HookPlugins {
     request.profile = '';
   }
 
-  /** Once per request, whatever profiles run. */
+  /** Runs the producers once per request, for any number of profiles. */
   #produce(request: HookRequestRecord, views: PoolViews): void {
     if (request.produced) return;
     request.produced = true;
@@ -222,7 +222,7 @@ export class HookPlugins {
     }
   }
 
-  /** The shares that a producer tells, made scores by the formula of every scorer that reads them. */
+  /** Converts a producer's shares to scores by the formula of every scorer that reads them. */
   #fillMatches({ plugin, guard, matchColumns }: Instance, request: HookRequestRecord, input: ScheduleInput): void {
     const { views } = this.#services;
     const promptTokens = input.promptBytes / TOKEN_BYTES;
@@ -246,7 +246,7 @@ export class HookPlugins {
       () => {
         const answer: unknown = call();
         for (const slot of views.slots) if (Number.isNaN(column[slot])) throw new Error(`slot ${slot} has NaN`);
-        // A promise must reach the guard.
+        // A promise is passed on, so that the guard refuses it.
         return answer === undefined ? true : (answer as true);
       },
       false,
@@ -254,7 +254,7 @@ export class HookPlugins {
     if (!filled) column.fill(neutral, 0, cells);
   }
 
-  /** Tell the plugins where a request was placed. @returns the placement, with the headers that they set */
+  /** Reports a placement to the plugins. @returns the placement with the headers that they set */
   placed(request: HookRequestRecord, placement: Placement, subset: readonly string[] | undefined): Placement {
     const listeners = this.#with('placed');
     if (listeners.length === 0) return placement;
@@ -268,7 +268,7 @@ export class HookPlugins {
     return { ...placement, headers: new Map([...placement.headers, ...headers.changed]) };
   }
 
-  /** Headers that plugins add to an answer. @param served address of the endpoint that answered, if the proxy says so */
+  /** Headers that plugins add to an answer. @param served address of the answering endpoint, if the proxy reports it */
   responseHeaders(
     request: HookRequestRecord,
     placement: Placement,
@@ -285,7 +285,7 @@ export class HookPlugins {
     return response.added;
   }
 
-  /** What the reporters say about a finished answer, by namespace. */
+  /** Metadata of the reporters for a finished answer, by namespace. */
   report(request: HookRequestRecord, usage: Readonly<Usage>): AnswerMetadata['namespaces'] {
     const metadata = new AnswerMetadata();
     for (const { plugin, guard } of this.#with('report')) {
@@ -294,16 +294,16 @@ export class HookPlugins {
     return metadata.namespaces;
   }
 
-  /** The shard ends. */
+  /** Closes the plugins at the end of the shard. */
   close(): void {
     for (const { plugin, guard } of this.#instances) guard.run('close', () => plugin.close?.(), undefined);
   }
 }
 
-/** What `hold` is asked about. */
+/** The part of a request that `hold` uses. */
 type HeldInput = Pick<ScheduleInput, 'scan' | 'model' | 'targetModel' | 'promptBytes' | 'media' | 'subset'>;
 
-/** Settles with `waits`, or after so many milliseconds. */
+/** Settles with `waits`, or after `ms` milliseconds. */
 function atMost(ms: number, waits: Promise<unknown>): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(resolve, ms);

@@ -3,7 +3,7 @@ import type { ScheduleInput } from '../decision.js';
 import type { RequestHeaders } from '../request-headers.js';
 import type { HookRequest } from './hook-request.js';
 
-/** A request as hook plugins see it; what only the body says is filled in before it is decided. */
+/** A request as hook plugins see it. Fields from the body are set before the decision. */
 export class HookRequestRecord implements HookRequest {
   readonly headers: RequestHeaders;
   readonly path: string;
@@ -16,7 +16,7 @@ export class HookRequestRecord implements HookRequest {
   media: readonly Medium[] = [];
   blockTokens = 0;
   profile = '';
-  /** The producers have been asked. */
+  /** Whether the producers have run. */
   produced = false;
   /** Set while the request may be held. */
   chain: (() => BigUint64Array) | undefined;
@@ -28,7 +28,7 @@ export class HookRequestRecord implements HookRequest {
     this.fairnessId = fairnessId;
   }
 
-  /** Add what the body said. */
+  /** Sets the fields from the body. */
   understand(body: Pick<ScheduleInput, 'model' | 'targetModel' | 'promptBytes' | 'media'>): void {
     this.model = body.model;
     this.targetModel = body.targetModel;

@@ -1,16 +1,16 @@
 import { errorMessage } from '../../core/error-message.js';
 import type { PluginLog } from './hooks.js';
 
-/** Failures in a row after which a plugin is not called any more. */
+/** Failures in a row after which a plugin is switched off. */
 export const FAILURES_MAX = 10;
 /**
- * Far above what a hook needs, also when the system takes the processor away for a slice in between, and far below what a
- * client would notice.
+ * Bound on the time of a hook in milliseconds. Far above a hook's need, also when the system suspends the thread for a
+ * time slice, and far below a noticeable delay.
  */
 export const BUDGET_MS = 20;
 /**
- * For built-in plugins, whose hooks are known to be short: what takes longer than BUDGET_MS there is a machine that gives
- * the thread no time, and without their answer a request would go where it must not.
+ * The same bound for built-in plugins, whose hooks are known to be short. There a time above BUDGET_MS means a
+ * suspended thread, and without the result a request could go to a wrong endpoint.
  */
 export const PATIENT_BUDGET_MS = 1_000;
 
@@ -26,8 +26,8 @@ export interface GuardOptions {
 }
 
 /**
- * Stands between the request path and one plugin: whatever a hook does, the request goes on. What a failed call would
- * have answered is replaced by a neutral value; a plugin that keeps failing is switched off for good, with one log line.
+ * Calls the hooks of one plugin so that the request goes on in any case. The result of a failed call is replaced by a
+ * neutral value. A plugin with too many failures in a row is switched off for good, with one log line.
  */
 export class PluginGuard {
   readonly #options: GuardOptions;
@@ -42,7 +42,7 @@ export class PluginGuard {
     return this.#disabled;
   }
 
-  /** Call a hook; `neutral` is the answer of a plugin that failed or is switched off. */
+  /** Calls a hook; `neutral` is the result of a plugin that failed or is switched off. */
   run<Result>(hook: string, call: () => Result, neutral: Result): Result {
     if (this.#disabled) return neutral;
     const { now, budgetMs } = this.#options;

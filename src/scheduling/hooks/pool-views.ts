@@ -3,7 +3,7 @@ import type { PickedEndpoint } from '../decision.js';
 import type { EndpointDirectory } from '../endpoint-directory.js';
 import type { EndpointViews } from './hooks.js';
 
-/** The pool as hook plugins see it. One object for all requests of a shard; `restrict` says which one it is for. */
+/** The pool as hook plugins see it. One object serves all requests of a shard; `restrict` sets the present one. */
 export class PoolViews implements EndpointViews {
   readonly #directory: EndpointDirectory;
   readonly #columns: EndpointColumns;
@@ -30,13 +30,13 @@ export class PoolViews implements EndpointViews {
     this.matchedBlocks = columns.matched;
   }
 
-  /** Show the endpoints of a subset hint; undefined = all. */
+  /** Shows the endpoints of a subset hint; undefined = all. */
   restrict(subset: readonly string[] | undefined): this {
     this.slots = subset === undefined ? this.#directory.slots() : this.#directory.resolve(subset);
     return this;
   }
 
-  /** Cells of a column that decisions read: up to the highest slot in use, in whole vectors of four. */
+  /** Cells of a column that decisions read: up to the highest used slot, in whole vectors of four. */
   get cells(): number {
     return ((this.#directory.slots().at(-1) ?? -1) + 4) & ~3;
   }

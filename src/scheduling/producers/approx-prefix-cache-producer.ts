@@ -2,13 +2,21 @@ import { z } from 'zod';
 import { CORE } from '../../core/core-names.js';
 import { definePlugin } from '../plugin.js';
 
-/** Smaller blocks cost memory without telling prompts apart any better; llm-d-router has the same floor. */
+/**
+ * Minimum block size. Smaller blocks cost memory without a better distinction of prompts; llm-d-router has the same
+ * minimum.
+ */
 const BLOCK_TOKENS_MIN = 64;
 const DEFAULT_BLOCK_TOKENS = 16;
 const DEFAULT_CAPACITY_BLOCKS = 31_250;
 
 export const approxPrefixCacheProducerParameters = z.strictObject({
-  autoTune: z.boolean().default(true).describe('Take block size and capacity from the engines where they report them.'),
+  autoTune: z
+    .boolean()
+    .default(true)
+    .describe(
+      'Take the capacity from the engines where they report it, and count a match as far as their own blocks are whole.',
+    ),
   blockSizeTokens: z
     .int()
     .min(1)
@@ -29,7 +37,7 @@ export const approxPrefixCacheProducerParameters = z.strictObject({
     .int()
     .min(0)
     .default(DEFAULT_CAPACITY_BLOCKS)
-    .describe('Blocks that one endpoint is believed to hold, when the engine does not say; 0 means the default.'),
+    .describe('Bound on the blocks of one endpoint, when the engine does not report its own; 0 means the default.'),
 });
 
 type Parameters = z.output<typeof approxPrefixCacheProducerParameters>;

@@ -7,7 +7,7 @@ import { assignBurst, type BurstRequest } from './burst/assignment.js';
 
 const DEFAULT_BLOCKS_MAX = 2048;
 const WINDOW_MS_MAX = 10_000;
-/** Requests of one burst when the parameters set no bound. */
+/** Bound on the requests of one burst when the parameters set none. */
 const BATCH_MAX = 100_000;
 
 const countOrAll = (what: string) => z.int().refine((value) => value === -1 || value >= 1, { error: what });
@@ -91,7 +91,7 @@ class BurstProducer implements HookPlugin {
     return burst;
   }
 
-  /** The window has ended: assign what came in it and let it go. */
+  /** Assigns the requests of a window at its end and lets them go on. */
   #seal(endpoints: EndpointViews): void {
     const burst = this.#burst!;
     this.#burst = undefined;
@@ -122,7 +122,7 @@ export const burstPrefixCacheProducer = definePlugin({
   stability: 'Alpha',
   doc:
     'Holds requests for a moment and assigns those that came together: requests with one prompt go to one endpoint, so ' +
-    'that a prompt which nobody holds yet is read once. Tells a prefix-cache-scorer that names it a full match there and ' +
+    'that a prompt without a holder is computed once. A prefix-cache-scorer that names it sees a full match there and ' +
     'none elsewhere. Every shard sees only its own requests.',
   parameters,
   produces: ['prefix-match'],

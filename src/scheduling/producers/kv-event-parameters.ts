@@ -6,7 +6,7 @@ import type { LabelSelector } from '../filters/label-selector.js';
 import type { PrefixSettings } from '../program.js';
 import { BadSelector, parseSelector } from '../screeners/selector-text.js';
 
-/** The incumbent's defaults. */
+/** llm-d-router's defaults. */
 const DEFAULT_BLOCK_TOKENS = 16;
 const DEFAULT_PORT = 5557;
 const DEFAULT_TOPIC_FILTER = 'kv@';
@@ -25,7 +25,7 @@ const tokenProcessorConfig = z
       .default(0)
       .describe(`Tokens in a block, of which the engine's blocks are a multiple; 0 = ${DEFAULT_BLOCK_TOKENS}.`),
     blockSize: z.int().min(0).max(BLOCK_TOKENS_MAX).optional().describe('Deprecated name of blockSizeTokens.'),
-    hashSeed: z.string().optional().describe(`${UNUSED} no hash is shared with anybody.`),
+    hashSeed: z.string().optional().describe(`${UNUSED} no hash leaves the picker.`),
     hashAlgorithm: z.enum(['cbor-fnv', 'xxh64']).optional().describe(`${UNUSED} there is one algorithm.`),
   })
   .prefault({})
@@ -101,7 +101,7 @@ const kvEventsConfig = z
       .default('')
       .describe('Model of the pool, for engines whose topics do not name it (kv@<endpoint>@<model>).'),
     concurrency: z.int().optional().describe(`${UNUSED} events are applied by one thread.`),
-    engineType: z.enum(['vllm', 'sglang']).optional().describe(`${UNUSED} the formats are told apart by themselves.`),
+    engineType: z.enum(['vllm', 'sglang']).optional().describe(`${UNUSED} the format is recognised.`),
   })
   .prefault({})
   .describe('Where the events come from.');
@@ -113,7 +113,7 @@ export const preciseFields = {
   speculativeIndexing: z
     .boolean()
     .default(false)
-    .describe('Count the blocks of a prompt as held where it was sent, until the engine tells of them.'),
+    .describe('Count the blocks of a prompt as held by its endpoint until the engine reports them.'),
   speculativeTTL: duration.default(DEFAULT_TTL).describe(`Longest time of that; ${DEFAULT_TTL} when not above 0.`),
 };
 
@@ -149,7 +149,7 @@ export function precisePrefixSettings({
   return {
     blockTokens: blockSizeTokens || blockSize || DEFAULT_BLOCK_TOKENS,
     maxBlocks: CORE.CHAIN_BLOCKS_MAX,
-    // What an endpoint holds, and gives up, is for its engine to say.
+    // The events of the engine report stored and dropped blocks.
     capacityBlocks: 0,
     autoTune: false,
     knownBy: speculativeIndexing ? 'events and decisions' : 'events',
@@ -173,7 +173,7 @@ export function preciseEventSettings(given: PreciseParameters): KvEventSettings 
   };
 }
 
-/** One line for each setting that loads and does nothing, and for what would follow no engine. */
+/** Advice: one line for each setting without effect, and for settings that follow no engine. */
 export function preciseAdvice(given: PreciseParameters): readonly string[] {
   const { tokenProcessorConfig, kvEventsConfig, indexerConfig } = given;
   const advice: string[] = [];

@@ -7,10 +7,10 @@ import { definePlugin } from '../plugin.js';
 import { MediaCache } from './media/media-cache.js';
 import { type MediaMatch, mediaMatchAttribute } from './media/media-match.js';
 
-/** Assumed size of one encoded medium, as llm-d-router assumes it. */
+/** Assumed size of one encoded medium, as in llm-d-router. */
 const MIB_PER_MEDIUM = 2;
 const DEFAULT_MIB = 4096;
-/** 128 GiB of encoded media: more than any model server keeps. */
+/** Bound on encoded media in MiB: 128 GiB, more than any model server keeps. */
 const MIB_MAX = 131_072;
 
 const parameters = z.strictObject({
@@ -24,7 +24,7 @@ const parameters = z.strictObject({
     ),
 });
 
-/** What the shards tell each other. */
+/** Message between the shards. */
 interface Sent {
   readonly endpoint: string;
   readonly media: readonly bigint[];
@@ -35,7 +35,7 @@ class MediaProducer implements HookPlugin {
   readonly #context: HookContext;
   readonly #attribute: string;
   readonly #tell: (sent: Sent) => void;
-  /** The endpoints that the cache was last cleared by. */
+  /** The endpoints by which the cache was last cleared. */
   #known: readonly number[] | undefined;
 
   constructor(mib: number, context: HookContext) {
@@ -65,7 +65,7 @@ class MediaProducer implements HookPlugin {
     attributes.set(this.#attribute, match);
   }
 
-  /** Where a profile for encoding ran, its endpoint holds the media, else the one that answers. */
+  /** The endpoint of a profile for encoding holds the media; without one, the answering endpoint does. */
   placed({ media }: HookRequest, placement: Placement): void {
     if (media.length === 0) return;
     const picks = (placement as { readonly picks?: ReadonlyMap<string, Placement['endpoints']> }).picks;

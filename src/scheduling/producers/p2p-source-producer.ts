@@ -3,7 +3,7 @@ import type { HookRequest } from '../hooks/hook-request.js';
 import type { EndpointViews, HookContext, HookPlugin, OutgoingHeaders } from '../hooks/hooks.js';
 import { definePlugin, type PickedEndpoint, type Placement } from '../plugin.js';
 
-/** Tells llm-d's sidecar of the computing endpoint whom to pull KV blocks from. */
+/** Header that tells llm-d's sidecar on the computing endpoint the source of KV blocks. */
 const SOURCE_HEADER = 'x-kv-cache-source-host-port';
 
 const parameters = z.strictObject({
@@ -32,10 +32,10 @@ export function shareOf(text: string): number {
 }
 
 /**
- * Who may serve the blocks: one of those that hold most, give or take a block, so that many pulls of one prefix do not
- * all go to one endpoint; the shorter its queue, the likelier.
- * @param share in [0, 1): where to stop on the way along the weights
- * @returns undefined when nobody holds anything
+ * Chooses the source of the blocks among the endpoints with the most blocks, give or take one, so that many pulls of
+ * one prefix are spread. An endpoint with a shorter queue is more likely.
+ * @param share in [0, 1): position on the cumulated weights
+ * @returns undefined when no endpoint holds blocks
  */
 export function chooseSource(endpoints: EndpointViews, share: number): PickedEndpoint | undefined {
   const { slots, matchedBlocks, waiting } = endpoints;
@@ -64,7 +64,7 @@ function host(given: Parameters, { random }: HookContext): HookPlugin {
       const computing = (placement.picks.get(prefillProfileName) ?? placement.endpoints)[0]!;
       const { matchedBlocks } = endpoints;
       const lead = source === undefined ? 0 : matchedBlocks[source.slot]! - matchedBlocks[computing.slot]!;
-      // Without a source the header is taken out: a client must not send the sidecar wherever it likes.
+      // Without a source the header is removed, because a client must not choose the sidecar's source.
       headers.set(SOURCE_HEADER, lead * request.blockTokens >= minCachedTokenDelta ? source?.address : undefined);
     },
   };

@@ -18,7 +18,7 @@ const parameters = z.strictObject({
 
 export const precisePrefixCacheProducer = definePlugin({
   type: 'precise-prefix-cache-producer',
-  // llm-d-router lists it as an extractor of endpoint-notification-source; here it is told without that.
+  // llm-d-router lists it as an extractor of endpoint-notification-source; here it needs no such list.
   kinds: ['producer', 'extractor'],
   stability: 'Beta',
   doc:

@@ -1,6 +1,6 @@
 import type { PredictionServers } from '../../prediction/settings.js';
 
-/** What the producer's parameters say about servers; undefined = the environment decides. */
+/** Server parameters of the producer; undefined = the environment decides. */
 export interface ServerParameters {
   readonly predictionServerURLs?: readonly string[] | undefined;
   readonly trainingServerURL?: string | undefined;
@@ -20,8 +20,8 @@ const SETTINGS = {
 } as const;
 
 /**
- * The prediction and training servers that parameters and environment name. Unlike the incumbent's, no server is asked
- * unless somebody named one.
+ * The prediction and training servers of parameters and environment. Unlike in llm-d-router, there is no default
+ * server.
  * @returns undefined when there is neither
  * @throws {Error} one line, when an address or a number cannot be used
  */

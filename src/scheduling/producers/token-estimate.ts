@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-// The incumbent's parameters of the estimate of images and videos. They load, so that its configurations do; the core
+// llm-d-router's parameters of the estimate of images and videos, accepted so that its configurations load. The core
 // counts 225 tokens for an image, and other parts by the bytes of their JSON (assembly/request/messages.ts).
 
 const whole = (meaning: string) => z.int().optional().describe(meaning);

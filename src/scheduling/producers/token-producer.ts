@@ -5,7 +5,7 @@ import { duration, durationMilliseconds, parseDuration } from '../duration.js';
 import { definePlugin } from '../plugin.js';
 import { estimate } from './token-estimate.js';
 
-/** Deadline of a text, and of messages with parts, when none (or none above zero) is given; the incumbent's. */
+/** Default deadline of a text and of a message with parts, also for values that are not above 0; llm-d-router's. */
 const DEFAULT_TIMEOUT = '5s';
 const DEFAULT_PARTS_TIMEOUT = '30s';
 const DEFAULT_LOCAL_TIMEOUT = '1s';

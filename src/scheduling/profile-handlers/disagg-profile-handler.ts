@@ -12,7 +12,7 @@ const STAGE_ORDERS: Readonly<Record<string, 'decode-first' | 'prefill-first'>> =
   prefillfirst: 'prefill-first',
 };
 
-/** The order that a text means, whatever its case, hyphens and underscores; undefined = none. */
+/** The stage order of a text, regardless of case, hyphens and underscores; undefined = unknown text. */
 function stageOrder(text: string): 'decode-first' | 'prefill-first' | undefined {
   return STAGE_ORDERS[text.toLowerCase().replaceAll(/[-_]/g, '')];
 }
@@ -92,7 +92,7 @@ const parameters = fields.superRefine((given, context) => {
   }
 });
 
-/** Names of the profiles and deciders, whichever form they were given in. */
+/** Names of the profiles and deciders in either form of the parameters. */
 function wanted(given: Fields) {
   const { profiles, deciders } = given;
   return {
@@ -104,7 +104,7 @@ function wanted(given: Fields) {
   };
 }
 
-/** Where in the parameters a decider is named. */
+/** Path of a decider's name in the parameters. */
 function deciderPath(given: Fields, stage: 'prefill' | 'encode'): readonly string[] {
   if (given.deciders[stage] !== '') return ['deciders', stage];
   if (stage === 'encode') return ['encodeDeciderPluginName'];
@@ -169,7 +169,7 @@ function configuredStages(given: Fields, context: HandlerContext): Stages {
   };
 }
 
-/** Decode, encode, prefill: the deciders see the decode pick, topology plugins too. */
+/** Order decode, encode, prefill: the deciders and topology plugins see the decode pick. */
 function decodeFirst(stages: Stages): ProfileHandler {
   const handle = (runs: ProfileRuns): Handled => {
     const primary = answerStage(runs, stages.decode);
@@ -187,7 +187,7 @@ function decodeFirst(stages: Stages): ProfileHandler {
   return { handle };
 }
 
-/** Prefill, encode, decode: topology plugins of the decode profile see the prefill pick. */
+/** Order prefill, encode, decode: topology plugins of the decode profile see the prefill pick. */
 function prefillFirst(stages: Stages): ProfileHandler {
   const handle = (runs: ProfileRuns): Handled => {
     const prefill = optionalStage(runs, stages.prefill, 'prefill', { must: stages.mustPrefill });

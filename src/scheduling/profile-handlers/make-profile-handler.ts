@@ -2,7 +2,7 @@ import type { PluginDefinition } from '../plugin.js';
 import type { ProfileHandler } from '../profile-handler.js';
 import type { HandlerSettings } from '../program.js';
 
-/** The profile handler of a shard. @throws Error when the configuration that the settings are of was not checked */
+/** The profile handler of a shard. @throws Error for settings of an unchecked configuration */
 export function makeProfileHandler(
   { name, type, parameters, deciders }: HandlerSettings,
   definitions: ReadonlyMap<string, PluginDefinition>,

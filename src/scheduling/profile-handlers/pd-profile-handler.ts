@@ -11,8 +11,8 @@ export const pdProfileHandler = definePlugin({
   stability: 'Beta',
   deprecated: { replacement: 'disagg-profile-handler' },
   doc:
-    'Picks a decode endpoint and, when its decider says so, a prefill endpoint. Tells nobody where the prefill runs: that ' +
-    'takes a disagg-headers-handler beside it.',
+    'Picks a decode endpoint and, when its decider says so, a prefill endpoint. Sets no header with the ' +
+    'prefill endpoint; a disagg-headers-handler beside it does.',
   parameters: z.strictObject({
     decodeProfile: z.string().default('decode').describe('Profile of the endpoint that answers.'),
     prefillProfile: z.string().default('prefill').describe('Profile of the endpoint that reads the prompt.'),
@@ -23,7 +23,7 @@ export const pdProfileHandler = definePlugin({
       .describe('Decider of the prefill.'),
     primaryPort: primaryPort(
       0,
-      'Port that the proxy is told for the decode endpoint, whose own address goes into x-data-parallel-host-port; 0 = its own.',
+      'Port of the decode endpoint for the proxy, whose own address goes into x-data-parallel-host-port; 0 = its own.',
     ),
     prefixMatchInfoProducerName: z
       .string()
@@ -60,7 +60,7 @@ export const pdProfileHandler = definePlugin({
   },
 });
 
-/** Name the picked rank in a header, and send the request to the primary port of its host. */
+/** Names the picked rank in a header, and sends the request to the primary port of its host. */
 export function ranked({ endpoints }: ProfilePick, port: number) {
   if (port === 0) return {};
   return { port, headers: new Map([[RANK_HEADER, endpoints[0]!.address]]) };

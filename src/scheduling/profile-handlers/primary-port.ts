@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** A port that the proxy is told instead of that of the picked rank; the text of the error is the incumbent's. */
+/** A port for the proxy in place of that of the picked rank; the text of the error is llm-d-router's. */
 export function primaryPort(fallback: number, text: string) {
   return z
     .int()

@@ -1,10 +1,10 @@
 import type { ProfileHandler } from '../profile-handler.js';
 import { stageHeaders } from './stage-headers.js';
 
-/** Header with which a client asks for one profile (`--allow-profile-header`). */
+/** Header by which a client chooses one profile (`--allow-profile-header`). */
 export const PROFILE_HEADER = 'x-pointsman-profile';
 
-/** Runs the profile that the request asks for, alone; the configured handler decides for requests that ask for none. */
+/** Runs only the profile that the request names; other requests use the configured handler. */
 export function requestedProfile(configured: ProfileHandler): ProfileHandler {
   return {
     handle: (runs) => {

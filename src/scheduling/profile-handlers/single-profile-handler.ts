@@ -6,7 +6,7 @@ export const singleProfileHandler = definePlugin({
   kinds: ['profile-handler'],
   stability: 'Stable',
   doc: 'Runs the one profile for every request. Added when no handler is configured.',
-  // Published sample configurations give it parameters, which have never had an effect.
+  // Published sample configurations give it parameters without effect.
   ...ignoredParameters,
   profileHandler: () => ({
     handle: (runs) => {

@@ -1,13 +1,13 @@
 import type { PickedEndpoint } from '../decision.js';
 
-/** Headers that tell llm-d's sidecar on the decode endpoint where the other stages run, and the rank that was picked. */
+/** Headers that tell llm-d's sidecar on the decode endpoint the endpoints of the other stages, and the picked rank. */
 export const PREFILL_HEADER = 'x-prefiller-host-port';
 export const ENCODE_HEADER = 'x-encoder-hosts-ports';
 export const RANK_HEADER = 'x-data-parallel-host-port';
 
 /**
- * Headers that name the endpoints of the prefill and encode stages. Without a stage its header is taken out: a client
- * must not send the sidecar wherever it likes.
+ * Headers that name the endpoints of the prefill and encode stages. Without a stage its header is removed, because a
+ * client must not choose the sidecar's targets.
  */
 export function stageHeaders(
   prefill: readonly PickedEndpoint[] | undefined,

@@ -9,23 +9,23 @@ import {
   type StagesUsed,
 } from '../profile-handler.js';
 
-/** An optional stage: the profile that picks its endpoint, and who says whether it is worth while. */
+/** An optional stage: the profile that picks its endpoint, and the decider that says whether it is worthwhile. */
 export interface Stage {
   readonly profile: string;
   readonly decide: StageDecider;
 }
 
-/** What an optional stage may look at. */
+/** Input for an optional stage. */
 export interface StageCircumstances {
-  /** The decode pick, for the decider; undefined when it is not made yet. */
+  /** The decode pick for the decider; undefined before it is made. */
   readonly decode?: ProfilePick | undefined;
   /** Pick of an earlier stage, for topology plugins. */
   readonly peer?: ProfilePick | undefined;
-  /** A wanted stage without an endpoint ends the request. */
+  /** Whether a wanted stage without an endpoint ends the request. */
   readonly must?: boolean;
 }
 
-/** The stage's pick; undefined when it is not wanted or has no endpoint and the request goes on without it. */
+/** The stage's pick; undefined when it is not wanted, or has no endpoint and is not required. */
 export function optionalStage(
   runs: ProfileRuns,
   stage: Stage,
@@ -37,24 +37,24 @@ export function optionalStage(
   return pick.kind === 'rejected' && !must && isForWantOfEndpoints(pick) ? undefined : pick;
 }
 
-/** The filters left none, or there is none; anything else is a fault of the picker that ends the request. */
+/** Whether the filters left no endpoint or there is none. Other rejections are faults of the picker and end the request. */
 function isForWantOfEndpoints({ reason }: Rejection): boolean {
   return reason === 'rejected-saturated' || reason === 'rejected-no-endpoints';
 }
 
-/** Run the profile that answers the request; it must exist. */
+/** Runs the profile that answers the request; it must exist. */
 export function answerStage(runs: ProfileRuns, profile: string, peer?: ProfilePick): ProfilePick | Rejection {
   if (!runs.profiles.includes(profile)) return noProfile(`there is no profile "${profile}"`);
   return runs.run(profile, 'answer', peer);
 }
 
-/** The stages that took part, in the words of the incumbent's metrics. */
+/** The stages that took part, in the terms of llm-d-router's metrics. */
 export function stagesUsed(prefill: ProfilePick | undefined, encode: ProfilePick | undefined): StagesUsed {
   if (prefill === undefined) return encode === undefined ? 'decode-only' : 'encode-decode';
   return encode === undefined ? 'prefill-decode' : 'encode-prefill-decode';
 }
 
-/** Lines about profiles that a handler looks for and a configuration lacks. */
+/** Advice about profiles that a handler requires and a configuration lacks. */
 export function missingProfiles(
   profiles: readonly string[],
   answering: string,

@@ -4,25 +4,25 @@ import { errorMessage } from '../../core/error-message.js';
 
 /** An expression over the usage of an answer. */
 export interface UsageExpression {
-  /** Type of the result as far as it is known beforehand; `dyn` = only the answer will tell. */
+  /** Type of the result as far as it is known before an answer; `dyn` = unknown. */
   readonly type: string;
-  /** @throws when the usage lacks what the expression asks for, or types do not fit. */
+  /** @throws when the usage lacks a field of the expression, or types do not fit */
   evaluate(usage: Readonly<Record<string, unknown>>): unknown;
 }
 
 let library: typeof Cel | undefined;
 
-/** Loaded when the first expression is compiled: few configurations have one, and loading takes 20 ms. */
+/** Loaded when the first expression is compiled, because few configurations have one and loading takes 20 ms. */
 function cel(): typeof Cel {
   library ??= createRequire(import.meta.url)('@marcbachmann/cel-js') as typeof Cel;
   return library;
 }
 
-/** Depth and size of an expression that a person writes by hand; more is refused. */
+/** Bounds on depth and size of an expression, far above those of a hand-written one. */
 const LIMITS = { maxAstNodes: 10_000, maxDepth: 100 };
 
 /**
- * Compile an expression of the Common Expression Language (github.com/google/cel-spec) whose one variable is `usage`.
+ * Compiles an expression of the Common Expression Language (github.com/google/cel-spec) whose one variable is `usage`.
  * @throws with one line that says what is wrong with it.
  */
 export function compileExpression(text: string): UsageExpression {

@@ -6,11 +6,11 @@ import { compileExpression } from './expression.js';
 
 const DEFAULT_NAMESPACE = 'envoy.lb';
 
-/** Types that an expression's value may have; the type of `dyn` shows only when there is an answer. */
+/** Allowed types of an expression's value; the type of `dyn` is known only with an answer. */
 const NUMBERS: ReadonlySet<string> = new Set(['int', 'uint', 'double', 'dyn']);
 const CONDITIONS: ReadonlySet<string> = new Set(['bool', 'dyn']);
 
-/** Complain about an expression that does not compile, or whose value has another type for certain. */
+/** Refuses an expression that does not compile, or whose value certainly has another type. */
 function checked(types: ReadonlySet<string>, expected: string) {
   return (text: string, context: z.core.$RefinementCtx<string>) => {
     if (text === '') return;
@@ -50,7 +50,7 @@ const parameters = z.strictObject({
     .describe('What is reported: exactly one entry.'),
 });
 
-/** The usage as expressions see it: the JSON of OpenAI's `usage`, all numbers doubles, what nobody told 0. */
+/** The usage for expressions: the JSON of OpenAI's `usage`, all numbers doubles, unknown counts 0. */
 function usageObject({ promptTokens, completionTokens, totalTokens, cachedTokens }: Readonly<Usage>) {
   const known = (tokens: number) => Math.max(tokens, 0);
   return {
@@ -61,7 +61,7 @@ function usageObject({ promptTokens, completionTokens, totalTokens, cachedTokens
   };
 }
 
-/** A full usage, to find out beforehand whether an expression can be worked out. */
+/** A full usage, for testing an expression before the first answer. */
 const SAMPLE = usageObject({ promptTokens: 10, completionTokens: 5, totalTokens: 15, cachedTokens: 4 });
 
 export const requestAttributeReporter = definePlugin({
@@ -98,7 +98,7 @@ export const requestAttributeReporter = definePlugin({
           const number = wholeNumber(value.evaluate(seen));
           if (number !== 0) metadata.set(key.namespace || DEFAULT_NAMESPACE, key.name, number);
         } catch (error) {
-          // Not a failure of the plugin: an answer may lack what the expression asks for.
+          // Not a failure of the plugin: an answer may lack a field of the expression.
           if (told) return;
           told = true;
           log.warn({ plugin: name, error: (error as Error).message }, 'an expression could not be worked out');
@@ -108,7 +108,7 @@ export const requestAttributeReporter = definePlugin({
   },
 });
 
-/** CEL's int and uint come as bigint. @throws when it is no finite number */
+/** Converts CEL's int and uint, which are bigint. @throws when the value is no finite number */
 function wholeNumber(value: unknown): number {
   const number = typeof value === 'bigint' ? Number(value) : value;
   if (typeof number !== 'number' || !Number.isFinite(number))

@@ -12,7 +12,11 @@ const parameters = z.strictObject({
   baseModels: z
     .array(z.string().min(1))
     .default([])
-    .describe('Names of base models: a request for one scores 0.5 everywhere. Any other name is taken for an adapter.'),
+    .describe(
+      'Names of base models that score 0.5 everywhere, whatever the endpoints have room for. Not needed to keep requests ' +
+        'for base models apart from where they were sent: only a name that an engine has shown as an adapter, in its metrics or its ' +
+        'list of models, is remembered.',
+    ),
 });
 
 export const loraAffinityScorer = definePlugin({
@@ -21,7 +25,7 @@ export const loraAffinityScorer = definePlugin({
   stability: 'Beta',
   doc:
     'Prefers endpoints that have the LoRA adapter of the request: running 1, loaded as far as we remember 0.9, room for ' +
-    'one more 0.8, waiting 0.6, else 0.',
+    'one more 0.8, waiting 0.6, else 0. Nothing is remembered of a model that no engine has shown as an adapter.',
   signals: ['LoRA adapters'],
   parameters,
   baseModels: ({ baseModels }) => baseModels,

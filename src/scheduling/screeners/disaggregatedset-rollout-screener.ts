@@ -75,7 +75,7 @@ const parameters = z
 
 export type RolloutParameters = z.output<typeof parameters>;
 
-/** Endpoints by revision and role, of those that a selector accepts. */
+/** Number of selected endpoints by revision and role. */
 export function revisionCounts(
   { scope, revisionGating: { revisionLabelKey, roleLabelKey } }: RolloutParameters,
   labels: Iterable<Readonly<Record<string, string>>>,
@@ -95,7 +95,7 @@ export function revisionCounts(
 class RolloutScreener implements HookPlugin {
   readonly #parameters: RolloutParameters;
   readonly #context: HookContext;
-  /** Shares for the set of endpoints that they were worked out for. */
+  /** Shares for the set of endpoints from which they were computed. */
   #shares: ReadonlyMap<string, number> = new Map();
   #sharedSlots: readonly number[] | undefined;
 
@@ -131,7 +131,7 @@ class RolloutScreener implements HookPlugin {
     return kept;
   }
 
-  /** All endpoints of the pool count, whichever of them the request may use. */
+  /** All endpoints of the pool count, also those that the request may not use. */
   #sharesOf(endpoints: EndpointViews): ReadonlyMap<string, number> {
     const { mode, requireRoles } = this.#parameters.revisionGating;
     if (mode === 'disabled' || endpoints.all === this.#sharedSlots) return this.#shares;

@@ -1,15 +1,15 @@
-/** How the traffic of a rollout is divided among the revisions. */
+/** Rule by which the traffic of a rollout is divided among the revisions. */
 export type GatingMode = 'sum' | 'max-role';
 
 /** Endpoints of one revision by role. */
 export type RoleCounts = ReadonlyMap<string, number>;
 
 /**
- * Share of the traffic that each revision gets, 0 … 1 and 1 in all; a revision that lacks a required role gets 0.
- * `sum`: in proportion to its endpoints of all required roles. `max-role`: in proportion to its endpoints of the one role
- * that has the most endpoints over all complete revisions, the first of `roles` when several have.
+ * Share of the traffic of each revision, 0 … 1 and 1 in total; a revision that lacks a required role gets 0.
+ * `sum`: in proportion to its endpoints of all required roles. `max-role`: in proportion to its endpoints of the role
+ * with the most endpoints over all complete revisions, the first of `roles` among equals.
  * @param revisions role counts by revision
- * @param roles that a revision needs, at least one
+ * @param roles required roles of a revision, at least one
  */
 export function revisionShares(
   revisions: ReadonlyMap<string, RoleCounts>,

@@ -1,7 +1,15 @@
 import type { LabelSelector } from '../filters/label-selector.js';
 
-/** The text form of a Kubernetes label selector cannot be read. */
-export class BadSelector extends Error {}
+/** Thrown for an unreadable text form of a Kubernetes label selector. */
+export class BadSelector extends Error {
+  /** The rule that is wrong, as it stands in the text. */
+  readonly rule: string;
+
+  constructor(rule: string) {
+    super(`"${rule}" is no rule of a label selector: write key=value, key in (a, b), key or !key`);
+    this.rule = rule;
+  }
+}
 
 /** Characters of label keys (with prefix) and values. */
 const KEY = /^([A-Za-z0-9][-A-Za-z0-9.]*\/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$/;
@@ -11,8 +19,8 @@ const SET = /^(\S+)\s+(in|notin)\s*\(([^()]*)\)$/;
 type Requirement = LabelSelector['matchExpressions'][number];
 
 /**
- * The rules of a selector as `kubectl -l` takes them: `a=b`, `a==b`, `a!=b`, `a in (b, c)`, `a notin (b, c)`, `a`, `!a`,
- * with commas between them.
+ * The rules of a selector in the syntax of `kubectl -l`: `a=b`, `a==b`, `a!=b`, `a in (b, c)`, `a notin (b, c)`, `a`,
+ * `!a`, separated by commas.
  * @throws BadSelector that names the rule
  */
 export function parseSelector(text: string): LabelSelector {
@@ -34,7 +42,7 @@ function requirement(rule: string): Requirement {
 
 function checked(rule: string, key: string, operator: Requirement['operator'], values: string[]): Requirement {
   if (!KEY.test(key) || !values.every((value) => VALUE.test(value))) {
-    throw new BadSelector(`"${rule}" is no rule of a label selector: write key=value, key in (a, b), key or !key`);
+    throw new BadSelector(rule);
   }
   return { key, operator, values };
 }

@@ -7,11 +7,11 @@ import { SessionBindings } from './session-bindings.js';
 import { sessionAttribute } from './session-id.js';
 import { readableTokens, SignedTokens, type TokenFormat } from './session-token.js';
 
-/** Remembers where sessions went. */
+/** Remembers the endpoints of sessions. */
 export interface SessionAffinity extends Pick<HookPlugin, 'responseHeaders'> {
   /** As the hook of the same name. */
   placed(request: HookRequest, placement: Placement, endpoints: EndpointViews): void;
-  /** Slot that the request should go to, among those that it may use. */
+  /** Slot for the request among those that it may use. */
   preferred(request: HookRequest, endpoints: EndpointViews): number | undefined;
 }
 
@@ -22,7 +22,7 @@ export function sessionAffinity(parameters: SessionAffinityParameters, context: 
     : new TokenSessions(parameters.encodedEndpointHeaderConfig, parameters.profileName);
 }
 
-/** The pick that a session sticks to; undefined when that profile did not run. */
+/** The pick to which a session is bound; undefined when that profile did not run. */
 function pickOf(placement: Placement, profile: string): PickedEndpoint | undefined {
   if (profile === '') return placement.endpoints[0];
   return placement.picks.get(profile)?.[0];
@@ -33,7 +33,7 @@ function allowedSlot(id: string, endpoints: EndpointViews): number | undefined {
   return slot !== undefined && endpoints.slots.includes(slot) ? slot : undefined;
 }
 
-/** encoded_endpoint_header: the client carries the session; nothing is kept here. */
+/** encoded_endpoint_header: the client carries the session; the picker stores nothing. */
 class TokenSessions implements SessionAffinity {
   readonly #header: string;
   readonly #profile: string;
@@ -55,7 +55,7 @@ class TokenSessions implements SessionAffinity {
     return id === undefined ? undefined : allowedSlot(id, endpoints);
   }
 
-  /** With a profile of its own, the pick has to be remembered until the answer comes. */
+  /** With a separate profile, the pick has to be remembered until the answer comes. */
   placed(request: HookRequest, placement: Placement): void {
     if (this.#profile === '') return;
     const pick = pickOf(placement, this.#profile);
@@ -80,7 +80,7 @@ function readKey(file: string): Buffer {
   }
 }
 
-/** A binding as the shards tell each other. */
+/** A binding in messages between the shards. */
 interface SharedBinding {
   readonly session: string;
   readonly endpoint: string;
@@ -88,14 +88,14 @@ interface SharedBinding {
   readonly usedAt: number;
 }
 
-/** session_id: the picker remembers where each session went, on all shards. */
+/** session_id: the picker remembers the endpoint of each session, on all shards. */
 class BoundSessions implements SessionAffinity {
   readonly #sources: SessionAffinityParameters['sessionIdConfig']['sources'];
   readonly #profile: string;
   readonly #bindings: SessionBindings;
   readonly #now: () => number;
   readonly #tell: (binding: SharedBinding) => void;
-  /** A use is told to the other shards this much later than the last one that they heard of. */
+  /** Minimum interval between two messages to the other shards about uses of a session. */
   readonly #toldAgainMs: number;
 
   constructor({ sessionIdConfig, profileName }: SessionAffinityParameters, context: HookContext) {
@@ -119,7 +119,7 @@ class BoundSessions implements SessionAffinity {
     return binding === undefined ? undefined : allowedSlot(binding.endpoint, endpoints);
   }
 
-  /** A session moves only when its endpoint could not have been picked, not when a picker chose otherwise. */
+  /** A session moves only when its endpoint could not be picked, not when a picker preferred another one. */
   placed(request: HookRequest, placement: Placement, endpoints: EndpointViews): void {
     const session = this.#sessionOf(request);
     const pick = pickOf(placement, this.#profile);
@@ -138,8 +138,8 @@ class BoundSessions implements SessionAffinity {
   }
 
   /**
-   * Another shard bound or used a session. Every shard keeps the younger of two bindings, and of two of the same time
-   * the one with the lesser endpoint, so that all come to the same.
+   * Takes over a binding or a use from another shard. Every shard keeps the younger of two bindings, and of two with
+   * the same time the one with the lesser endpoint, so that all agree.
    */
   #heard({ session, endpoint, boundAt, usedAt }: SharedBinding): void {
     const nowMs = this.#now();

@@ -1,4 +1,4 @@
-/** Where a session went. Times are milliseconds of the pool clock. */
+/** The endpoint of a session. Times are milliseconds of the pool clock. */
 export interface SessionBinding {
   /** Endpoint id, `namespace/name`. */
   readonly endpoint: string;
@@ -7,18 +7,18 @@ export interface SessionBinding {
 }
 
 export interface SessionBindingsOptions {
-  /** Sessions that are kept; the one that was used least recently leaves first. */
+  /** Bound on the sessions; the least recently used one is dropped first. */
   readonly capacity: number;
-  /** How long a binding lives after its last use. */
+  /** Time in milliseconds after the last use for which a binding stays. */
   readonly ttlMs: number;
-  /** How often what has outlived its time is removed. */
+  /** Interval in milliseconds between two removals of expired bindings. */
   readonly sweepMs: number;
 }
 
-/** Longer session ids would fill the memory at the wish of a client; they are told apart by this much of them. */
+/** Bound on a session id in characters, because clients choose it. Longer ids are distinguished by their beginning. */
 const ID_CHARACTERS_MAX = 256;
 
-/** Which endpoint each session is bound to: bounded, least recently used first out. */
+/** Endpoint bindings of sessions: bounded, the least recently used first out. */
 export class SessionBindings {
   readonly #options: SessionBindingsOptions;
   /** In order of last use. */
@@ -39,7 +39,7 @@ export class SessionBindings {
     return binding === undefined || this.#isOver(binding, nowMs) ? undefined : binding;
   }
 
-  /** Bind a session, or bind it anew. */
+  /** Binds a session, or replaces its binding. */
   bind(session: string, binding: SessionBinding, nowMs: number): void {
     this.#sweep(nowMs);
     const key = session.slice(0, ID_CHARACTERS_MAX);
@@ -51,7 +51,7 @@ export class SessionBindings {
     this.#bySession.set(key, binding);
   }
 
-  /** A bound session was used. */
+  /** Records a use of a bound session. */
   touch(session: string, nowMs: number): void {
     const binding = this.find(session, nowMs);
     if (binding === undefined) return;
@@ -63,7 +63,7 @@ export class SessionBindings {
     return nowMs - binding.usedAt > this.#options.ttlMs;
   }
 
-  /** What is over stands first: bindings are in order of their last use. */
+  /** Bindings are in order of their last use, so expired ones come first. */
   #sweep(nowMs: number): void {
     if (nowMs < this.#nextSweep) return;
     this.#nextSweep = nowMs + this.#options.sweepMs;

@@ -1,9 +1,9 @@
-/** Attribute under which the session-id-producer `name` leaves the session id: its own name, as agent-identity does. */
+/** Attribute with the session id of the session-id-producer `name`: its own name, as for agent-identity. */
 export function sessionAttribute(name: string): string {
   return name;
 }
 
-/** Value of a cookie in a `Cookie` header (RFC 6265 §4.2.1); quotes around it are not part of it. */
+/** Value of a cookie in a `Cookie` header (RFC 6265 §4.2.1) without quotes around it. */
 export function cookieValue(header: string, name: string): string | undefined {
   for (const pair of header.split(';')) {
     const equals = pair.indexOf('=');

@@ -1,18 +1,18 @@
 import { createHmac } from 'node:crypto';
 
-/** How a token names an endpoint. */
+/** Format in which a token names an endpoint. */
 export interface TokenFormat {
   /** Token of the endpoint `namespace/name`. */
   encode(id: string): string;
-  /** Endpoint of a token, if it is one; `ids` are the endpoints that there are. */
+  /** Endpoint of a token; undefined for other texts. `ids` are the existing endpoints. */
   decode(token: string, ids: () => Iterable<string>): string | undefined;
 }
 
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
-/** Endpoint ids are at most 253 + 1 + 253 characters (Kubernetes names): no token is longer. */
+/** Bound on a token in characters. Endpoint ids have at most 253 + 1 + 253 (Kubernetes names). */
 const TOKEN_CHARACTERS_MAX = 1024;
 
-/** The incumbent's token: base64 of `namespace/name`. Tells clients the names of the endpoints, and anyone can make one. */
+/** llm-d-router's token: base64 of `namespace/name`. It shows clients the names of the endpoints, and can be forged. */
 export const readableTokens: TokenFormat = {
   encode: (id) => Buffer.from(id).toString('base64'),
   decode: (token) =>
@@ -21,14 +21,14 @@ export const readableTokens: TokenFormat = {
       : Buffer.from(token, 'base64').toString(),
 };
 
-/** Tokens remembered, far above the endpoints of a pool. */
+/** Bound on the remembered tokens, far above the endpoints of a pool. */
 const REMEMBERED_MAX = 16_384;
-/** 128 bits of the code, URL-safe: too many to guess one. */
+/** Bytes of the code, 128 bits, URL-safe: too many to guess one. */
 const TOKEN_BYTES = 16;
 
 /**
- * A token that tells nothing and cannot be made without the key: an HMAC-SHA-256 of the endpoint's id. Found again by
- * making the tokens of all endpoints, each once.
+ * A token without readable content that cannot be made without the key: an HMAC-SHA-256 of the endpoint's id. It is
+ * decoded by computing the tokens of all endpoints, each once.
  */
 export class SignedTokens implements TokenFormat {
   readonly #key: Buffer;

@@ -6,7 +6,7 @@ export const topologyProducerName = z
   .default('topology-extractor')
   .describe('Name of the topology-extractor whose labels count; empty means the default.');
 
-/** Label columns of host, rack, zone and region; undefined when there is no such extractor. */
+/** Label columns of host, rack, zone and region; undefined without such an extractor. */
 export function topologyColumns(extractor: string, context: CompileContext): readonly number[] | undefined {
   const labels = context.topology(extractor || 'topology-extractor');
   if (labels === undefined) return undefined;

@@ -12,7 +12,7 @@ import {
   loadCoreModule,
 } from '../../core/memory.js';
 import { PrefixIndex } from '../../core/prefix-index.js';
-import { ProgramTable } from '../../core/programs.js';
+import { type Operation, ProgramTable } from '../../core/programs.js';
 import type { Measures } from '../../core/training-sample.js';
 import type { Endpoint } from '../../pool/endpoint.js';
 import { writeLabels } from '../../scheduling/label-columns.js';
@@ -83,6 +83,8 @@ export class SimulatedPicker {
   readonly #hashWords: Uint32Array;
   readonly #programs: ProgramTable;
   readonly #inserts: boolean;
+  /** Engines say how large their blocks are, and matches count whole ones only. */
+  readonly #wholeBlocks: boolean;
   readonly #ablation: Ablation | undefined;
   readonly #random: RandomStream;
   /** Undefined when the configuration learns nothing. */
@@ -131,9 +133,10 @@ export class SimulatedPicker {
     this.#hashWords = new Uint32Array(this.#hashes.buffer);
     this.#programs = new ProgramTable(control);
     this.#inserts = scheduling.prefix !== undefined && (events === undefined || omniscient === true);
+    this.#wholeBlocks = scheduling.prefix?.autoTune === true;
     this.#ablation = ablation;
     this.#random = new RandomStream(seed, 'exploration');
-    this.#programs.publish(PROFILE, scheduling.profiles[0]!.operations, { inserts: this.#inserts });
+    this.#publish(scheduling.profiles[0]!.operations, 0);
     this.#programs.publish(MIRROR, [{ code: 'OP_PICK_RANDOM', weight: 1, parameters: [1] }], {
       inserts: this.#inserts,
     });
@@ -156,7 +159,11 @@ export class SimulatedPicker {
   /** As the picker's control thread follows the adapter. */
   #run(variant: ProgramVariant): void {
     const { operations } = this.#scheduling.profiles[0]!;
-    this.#programs.publish(PROFILE, programOf(operations, variant, true), { inserts: this.#inserts, tag: variant.tag });
+    this.#publish(programOf(operations, variant, true), variant.tag);
+  }
+
+  #publish(operations: readonly Operation[], tag: number): void {
+    this.#programs.publish(PROFILE, operations, { inserts: this.#inserts, wholeBlocks: this.#wholeBlocks, tag });
   }
 
   #knowCosts(control: CoreInstance, { model }: AdaptationSettings, outputTokens: number): void {

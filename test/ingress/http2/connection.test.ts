@@ -168,9 +168,16 @@ describe('requests that are no calls', () => {
     expect(answer(requestFields([['grpc-encoding', 'identity']]))).toEqual([]);
   });
 
-  it('get an HTTP status when they are no gRPC', () => {
-    expect(answer(replaced('content-type', 'application/json'))[0]).toContain(':status: 415');
-    expect(answer(replaced(':method', 'GET'))[0]).toContain(':status: 405');
+  it('get an HTTP status and a text at their end when they are no gRPC', () => {
+    const whole = (fields: Fields): string[] =>
+      MemoryConnection.open()
+        .say(headers(1, END_STREAM, fields))
+        .told();
+    expect(whole(replaced(':method', 'GET'))[0]).toContain(':status: 405');
+    const json = replaced('content-type', 'application/json');
+    expect(answer(json)).toEqual([]);
+    const fields = ':status: 415, content-type: text/plain, content-length: 58';
+    expect(whole(json)).toEqual([`HEADERS 1 ${fields}`, 'DATA 1 58', 'DATA 1 END 0']);
   });
 
   it.each<[string, Fields]>([

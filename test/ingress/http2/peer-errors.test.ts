@@ -140,7 +140,7 @@ describe('bounds of a connection', () => {
     // One field of 4,000 bytes in the table, then a reference to it, again and again.
     const field = Buffer.concat([Buffer.from([0x40, 1, 0x61, 127, 0xa1, 0x1e]), Buffer.alloc(4_000, 'v')]);
     const list = Buffer.concat([block(requestFields()), field, Buffer.alloc(20, 0xbe)]);
-    expect(connection.say(frame('HEADERS', END_HEADERS, 1, list)).told()[0]).toContain(':status: 431');
+    expect(connection.say(frame('HEADERS', END_HEADERS | END_STREAM, 1, list)).told()[0]).toContain(':status: 431');
     connection.say(frame('HEADERS', END_HEADERS, 3, block(requestFields()), Buffer.from([0xbe])));
     expect(connection.handlers).toHaveLength(1);
   });

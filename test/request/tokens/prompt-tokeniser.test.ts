@@ -73,7 +73,7 @@ describe("the model's own tokeniser", () => {
   });
 });
 
-describe('what it remembers', () => {
+describe('the memory of the tokeniser', () => {
   const piece = fc.oneof(
     fc.constantFrom('<|im_start|>', '<|im_end|>', '<|begin|>', 'hello world ', '\n\n'),
     fc.string({ unit: 'grapheme', maxLength: 60 }),
@@ -91,7 +91,7 @@ describe('what it remembers', () => {
     );
   });
 
-  it('is nothing where a text cannot be cut at special tokens', () => {
+  it('the memory of the tokeniser is nothing where a text cannot be cut at special tokens', () => {
     const config = { ...tokenizerConfig };
     const prepending = new PromptTokeniser({ tokenizer: tokenizerJson(true), config, template: TEMPLATE });
     expect(prepending.remembers).toBe(false);

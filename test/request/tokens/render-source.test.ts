@@ -68,7 +68,7 @@ describe('a render server', () => {
     ]);
   });
 
-  it('is asked again over connections that stay open', async () => {
+  it('a render server is asked again over connections that stay open', async () => {
     const { made } = source();
     for (let i = 0; i < 20; i++) await made.tokenise(completion('abc'), waits);
     // One may still be in the hands of the prompt before.
@@ -88,7 +88,7 @@ describe('a render server', () => {
     expect(await made.tokenise(completion('abc'), waits)).toMatchObject({ outcome: 'late' });
   });
 
-  it('has more time for messages with images', async () => {
+  it('a render server has more time for messages with images', async () => {
     const { made } = source({ timeoutMs: 1 });
     server.behave = (_call, response) => setTimeout(() => response.end('{"token_ids":[1]}'), 50);
     const parts = '{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"x"}}]}]}';
@@ -119,7 +119,7 @@ describe('a render server', () => {
     expect(server.calls).toHaveLength(7);
   });
 
-  it('has at most 256 prompts of a shard to answer', async () => {
+  it('a render server has at most 256 prompts of a shard to answer', async () => {
     const { made } = source();
     server.behave = () => {};
     const gone = new AbortController();

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { SegmentCache } from '../../../dist/request/tokens/segment-cache.js';
 
 describe('remembered pieces of text', () => {
-  it('are made once', () => {
+  it('remembered pieces of text are made once', () => {
     const cache = new SegmentCache(10_000);
     let made = 0;
     const make = (text: string) => Uint32Array.of(text.length + 0 * made++);

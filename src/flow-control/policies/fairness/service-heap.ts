@@ -15,9 +15,9 @@ export interface Slope {
  * and the latest head and the most service below it. A search for the best lane by any weights of service and wait
  * descends from the root and skips the subtrees that cannot be better: exact, and O(log² lanes) on the whole.
  *
- * service 2 · earliest head 10
- * / \
- * service 7 · earliest 12 service 3 · earliest 10
+ *             service 2 · earliest head 10
+ *            /                             \
+ *   service 7 · earliest 12        service 3 · earliest 10
  */
 export class ServiceHeap {
   readonly #requests: RequestSlab;

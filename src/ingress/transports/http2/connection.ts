@@ -22,7 +22,8 @@ import {
   WINDOW_BYTES_DEFAULT,
   WINDOW_BYTES_MAX,
 } from './protocol.js';
-import { errorTrailers, GrpcStatus, plainHeaders } from './reply-headers.js';
+import { plainAnswer, refusalOf } from './refusals.js';
+import { GrpcStatus } from './reply-headers.js';
 import type { RequestHead } from './request-head.js';
 import { ResetStreams } from './reset-streams.js';
 import { type Method, ServerStream, type StreamOwner } from './server-stream.js';
@@ -293,7 +294,9 @@ export class Http2Connection implements PeerFramesOwner, StreamOwner {
   }
 
   gone(stream: ServerStream): void {
+    stream.drop();
     this.#forget(stream);
+    this.#waiting.delete(stream);
     this.#leaving.push(stream);
   }
 
@@ -309,20 +312,21 @@ export class Http2Connection implements PeerFramesOwner, StreamOwner {
     if (this.#streams.size >= streamsMax || this.#closing === 'draining') {
       return this.resetStream(id, ErrorCode.refusedStream);
     }
-    const refusal = refusalOf(head);
-    if (refusal !== undefined) return this.#refuse(id, refusal, endStream);
+    const plain = plainAnswer(head);
     const method = methods.get(head.path!);
-    if (method === undefined) return this.#refuse(id, unknownMethod(head.path!), endStream);
+    const refusal = plain === undefined ? refusalOf(head, method !== undefined) : undefined;
+    if (refusal !== undefined) return this.#refuse(id, refusal, endStream);
     const stream = new ServerStream(id, this, window);
     stream.heardAt = this.heardAt;
     stream.announced = head.contentLength;
     this.#streams.set(id, stream);
-    stream.attach(method);
+    if (plain === undefined) stream.attach(method!);
+    else stream.refuse(plain);
     if (head.timeoutMs !== undefined) this.#limit(stream, head.timeoutMs);
     if (endStream) stream.remoteEnd();
   }
 
-  /** Answer a request that has no method here with one header block. */
+  /** Answer a call that is not taken with one header block. */
   #refuse(id: number, block: Buffer, endStream: boolean): void {
     writeHeaders(this.out, id, block, true);
     this.#peer.ended(id);
@@ -379,16 +383,4 @@ export class Http2Connection implements PeerFramesOwner, StreamOwner {
       if (stream.pump()) this.#waiting.add(stream);
     }
   }
-}
-
-function refusalOf(head: RequestHead): Buffer | undefined {
-  if (head.tooLarge) return plainHeaders(431);
-  if (head.method !== 'POST') return plainHeaders(405);
-  if (!/^application\/grpc(?:$|[+;])/.test(head.contentType ?? '')) return plainHeaders(415);
-  if (head.encoding === undefined || head.encoding === 'identity') return undefined;
-  return errorTrailers(GrpcStatus.unimplemented, `grpc-encoding ${head.encoding} is not taken: send identity`, true);
-}
-
-function unknownMethod(path: string): Buffer {
-  return errorTrailers(GrpcStatus.unimplemented, `unknown method ${path}`, true);
 }

@@ -61,7 +61,9 @@ export class LeanTransport implements Transport {
       now,
     });
     this.#server = server;
-    return server.listen(options);
+    const port = await server.listen(options);
+    if (options.socket !== undefined) await server.listenOn(options.socket, options.connectionsMax);
+    return port;
   }
 
   replaceCertificate(pair: KeyPair): void {

@@ -71,11 +71,19 @@ export function errorTrailers(code: number, message: string, first: boolean): Bu
 }
 
 /** The answer to something that is no gRPC call. */
-export function plainHeaders(status: number): Buffer {
-  return headerBlock([
+export interface PlainAnswer {
+  /** Header block. */
+  readonly head: Buffer;
+  readonly text: Buffer;
+}
+
+export function plainAnswerOf(status: number, text: string): PlainAnswer {
+  const head = headerBlock([
     [':status', String(status)],
-    ['content-length', '0'],
+    ['content-type', 'text/plain'],
+    ['content-length', String(Buffer.byteLength(text))],
   ]);
+  return { head, text: Buffer.from(text) };
 }
 
 /** As gRPC writes status texts: UTF-8, with everything but printable ASCII and the percent sign itself as %XX. */

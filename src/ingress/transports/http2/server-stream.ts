@@ -3,8 +3,15 @@ import { writeHeaders } from './frames.js';
 import { PAUSE_BYTES, RESUME_BYTES } from './limits.js';
 import { MessageReader, type MessageSink, PREFIX_BYTES } from './message-reader.js';
 import type { OutBuffer } from './out-buffer.js';
-import { ErrorCode, FRAME_BYTES_MAX, FrameType, WINDOW_BYTES_MAX } from './protocol.js';
-import { errorTrailers, GrpcStatus, HEADERS_AND_TRAILERS_OK, RESPONSE_HEADERS, TRAILERS_OK } from './reply-headers.js';
+import { ErrorCode, FLAG_END_STREAM, FRAME_BYTES_MAX, FrameType, WINDOW_BYTES_MAX } from './protocol.js';
+import {
+  errorTrailers,
+  GrpcStatus,
+  HEADERS_AND_TRAILERS_OK,
+  type PlainAnswer,
+  RESPONSE_HEADERS,
+  TRAILERS_OK,
+} from './reply-headers.js';
 import { ReplyQueue } from './reply-queue.js';
 
 /** A method of a gRPC service. */
@@ -48,6 +55,7 @@ export class ServerStream implements ProcessStream, MessageSink {
   readonly #owner: StreamOwner;
   readonly #reader: MessageReader;
   readonly #queue = new ReplyQueue();
+  #plain: PlainAnswer | undefined;
   #method: Method | undefined;
   #handler: ProcessHandler | undefined;
   /** Bytes that the peer takes of this stream; below 0 when it has made its windows smaller. */
@@ -82,6 +90,11 @@ export class ServerStream implements ProcessStream, MessageSink {
     this.#reader = new MessageReader(this, owner.budget, owner.messageBytesMax);
   }
 
+  /** The request is no gRPC call: it gets this answer when it has come to its end. */
+  refuse(answer: PlainAnswer): void {
+    this.#plain = answer;
+  }
+
   /** Give the stream to its method. */
   attach(method: Method): void {
     this.#method = method;
@@ -101,7 +114,7 @@ export class ServerStream implements ProcessStream, MessageSink {
 
   /** Some of the stream's data. */
   data(bytes: Buffer, from: number, to: number) {
-    if (this.#ending !== undefined) return;
+    if (this.#ending !== undefined || this.#plain !== undefined) return;
     const at = this.#paused ? from : this.#reader.push(bytes, from, to);
     if (this.#reader.fault !== undefined) return this.#refuse();
     if (at === to || this.#ending !== undefined) return;
@@ -113,7 +126,8 @@ export class ServerStream implements ProcessStream, MessageSink {
   /** The peer has half-closed. */
   remoteEnd(): void {
     this.#remoteEnded = true;
-    if (this.#unreadBytes === 0) this.#tellHalfClosed();
+    if (this.#plain !== undefined) this.#answerPlainly(this.#plain);
+    else if (this.#unreadBytes === 0) this.#tellHalfClosed();
   }
 
   message(bytes: Buffer, from: number, to: number): boolean {
@@ -123,7 +137,9 @@ export class ServerStream implements ProcessStream, MessageSink {
 
   /** Nothing has come for a while. */
   stalled(): void {
-    if (this.#ending === undefined) this.#handler!.stalled();
+    if (this.#ending !== undefined) return;
+    if (this.#plain !== undefined) this.#answerPlainly(this.#plain);
+    else this.#handler!.stalled();
   }
 
   /** The window that the peer gives grows, or shrinks by a change of its settings. @returns false when it overflows */
@@ -198,6 +214,12 @@ export class ServerStream implements ProcessStream, MessageSink {
 
   // The end.
 
+  /** The stream has been reset, by either side: nothing more leaves. */
+  drop(): void {
+    this.#ending ??= OK;
+    this.#trailersSent = true;
+  }
+
   /** The connection has let the stream go: the handler hears of it, once. */
   close(): void {
     if (this.#closed) return;
@@ -220,6 +242,16 @@ export class ServerStream implements ProcessStream, MessageSink {
 
   get #room(): number {
     return Math.min(this.#window, this.#owner.sendRoom);
+  }
+
+  #answerPlainly({ head, text }: PlainAnswer): void {
+    this.#owner.touch();
+    writeHeaders(this.#owner.out, this.id, head, false);
+    this.#headersSent = true;
+    this.#ending = OK;
+    this.#queue.add(text, undefined);
+    this.#sendQueue();
+    this.#finish();
   }
 
   /** A message is to be sent: the response headers go first. @returns false when the stream takes none any more */
@@ -251,6 +283,11 @@ export class ServerStream implements ProcessStream, MessageSink {
     writePrefix(prefix, 0, length);
     this.#queue.add(prefix, undefined);
     for (const part of parts) this.#queue.add(part, memory);
+    this.#sendQueue();
+  }
+
+  /** What the windows let through leaves now; the rest waits for them. */
+  #sendQueue() {
     while (this.#queue.bytes > 0 && this.#room > 0) this.#sendQueued();
     if (this.#queue.bytes === 0) return;
     this.#queue.keep();
@@ -290,9 +327,13 @@ export class ServerStream implements ProcessStream, MessageSink {
     this.#finish();
   }
 
-  #finish(): void {
+  #finish() {
     if (this.#ending === undefined || this.#trailersSent || this.#queue.bytes > 0) return;
     this.#trailersSent = true;
+    if (this.#plain !== undefined && this.#handler === undefined) {
+      this.#owner.out.frame(0, FrameType.data, FLAG_END_STREAM, this.id);
+      return this.#owner.finished(this);
+    }
     const { code, message } = this.#ending;
     writeHeaders(this.#owner.out, this.id, trailers(code, message, !this.#headersSent), true);
     this.#owner.finished(this);

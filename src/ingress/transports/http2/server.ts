@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
-import type { KeyPair, ListenOptions } from '../../transport.js';
+import type { KeyPair, ListenOptions, SocketFile } from '../../transport.js';
 import { type Listener, listen } from '../listener.js';
+import { listenOnFile, type SocketListener } from '../socket-file.js';
 import { within } from '../within.js';
 import { type ConnectionOptions, Http2Connection } from './connection.js';
 import { GOAWAY_PAUSE_MS, SWEEP_MS } from './limits.js';
@@ -16,6 +17,7 @@ export class Http2Server {
   readonly #sockets = new Set<Socket>();
   readonly #sweeps: NodeJS.Timeout;
   #listener: Listener | undefined;
+  #file: SocketListener | undefined;
   #ended: (() => void) | undefined;
 
   constructor(options: ConnectionOptions) {
@@ -37,6 +39,14 @@ export class Http2Server {
     return this.#listener.port;
   }
 
+  /** Take connections from a Unix domain socket as well. @param connectionsMax open ones, on the port and here */
+  async listenOn(file: SocketFile, connectionsMax = Number.POSITIVE_INFINITY): Promise<void> {
+    this.#file = await listenOnFile(file, (socket) => {
+      if (this.#sockets.size >= connectionsMax) socket.destroy();
+      else this.#accept(socket);
+    });
+  }
+
   replaceCertificate(pair: KeyPair): void {
     this.#listener?.replaceCertificate(pair);
   }
@@ -47,6 +57,7 @@ export class Http2Server {
    */
   async drain(timeoutMs: number): Promise<void> {
     this.#listener?.stop();
+    this.#file?.stop();
     for (const connection of this.#connections) connection.announceEnd();
     const ended = new Promise<void>((resolve) => {
       this.#ended = resolve;
@@ -65,6 +76,7 @@ export class Http2Server {
   /** End everything now. */
   async close(): Promise<void> {
     clearInterval(this.#sweeps);
+    this.#file?.stop();
     for (const connection of this.#connections) connection.destroy();
     const closed = [...this.#sockets].map((socket) => new Promise<void>((resolve) => socket.once('close', resolve)));
     await within(

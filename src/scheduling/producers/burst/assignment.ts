@@ -1,10 +1,10 @@
 /** A request of a burst. */
 export interface BurstRequest {
-  /** Chain hashes of its prompt: each stands for all blocks up to its own, so equal last ones mean equal prompts. */
+  /** Chain hashes of its prompt. Each stands for all blocks up to its own, so equal last hashes mean equal prompts. */
   readonly chain: BigUint64Array;
-  /** What it counts for in the balance. */
+  /** Weight in the balance. */
   readonly weight: number;
-  /** Slot that it was assigned to; undefined = none, other scorers decide. */
+  /** Assigned slot; undefined = none, so that other scorers decide. */
   assigned: number | undefined;
 }
 
@@ -16,9 +16,9 @@ export interface BurstEndpoint {
 }
 
 export interface AssignmentOptions {
-  /** Requests of one prompt on one endpoint; Infinity = all of them. */
+  /** Bound on the requests of one prompt on one endpoint; Infinity = no bound. */
   readonly maxPerEndpoint: number;
-  /** Leading blocks that different prompts must share to be put together; 0 = they are not. */
+  /** Leading blocks that different prompts must share to be assigned together; 0 = never. */
   readonly minSharedBlocks: number;
 }
 
@@ -26,11 +26,12 @@ export interface AssignmentOptions {
 type Group = readonly BurstRequest[];
 
 /**
- * Assign the requests of a burst together (llm-d-router, burst-prefix-cache-producer): those with one prompt go to one
- * endpoint, so that it is read once. Groups of several requests come first, then single ones that share a beginning with
- * others, each kind longest prompt first. A group prefers the endpoint that was given the longest shared beginning, as
- * long as that has less than its fair share of the burst; otherwise it goes where least was assigned, then where least
- * runs. What shares nothing, and what has no prompt, is left alone.
+ * Assigns the requests of a burst together (llm-d-router, burst-prefix-cache-producer). Requests with one prompt go to
+ * one endpoint, so that it is computed once. Groups of several requests come first, then single ones that share leading
+ * blocks with others, each kind with the longest prompt first. A group prefers the endpoint with the longest shared
+ * beginning while that endpoint has less than its fair share of the burst. Otherwise it goes to the endpoint with the
+ * least assigned weight, then with the fewest running requests. Requests without a shared beginning or without a prompt
+ * are not assigned.
  */
 export function assignBurst(
   requests: readonly BurstRequest[],
@@ -65,7 +66,7 @@ function weightOf(group: Group): number {
   return group.reduce((sum, { weight }) => sum + weight, 0);
 }
 
-/** How many requests begin with each chain of `blocks` blocks. */
+/** Number of requests that begin with each chain of `blocks` blocks. */
 function sharedBeginnings(groups: readonly Group[], blocks: number): ReadonlyMap<bigint, number> {
   const counts = new Map<bigint, number>();
   if (blocks === 0) return counts;
@@ -90,9 +91,9 @@ class Placing {
   readonly #endpoints: readonly BurstEndpoint[];
   readonly #fairShare: number;
   readonly #options: AssignmentOptions;
-  /** Weight assigned by slot. */
+  /** Assigned weight by slot. */
   readonly #load = new Map<number, number>();
-  /** Slots that were given a prompt with this chain. */
+  /** Slots with an assigned prompt of this chain. */
   readonly #holders = new Map<bigint, Set<number>>();
 
   constructor(endpoints: readonly BurstEndpoint[], fairShare: number, options: AssignmentOptions) {
@@ -120,7 +121,7 @@ class Placing {
     return this.#load.get(slot) ?? 0;
   }
 
-  /** The endpoint below its fair share that was given the longest beginning of this prompt. */
+  /** The endpoint below its fair share with the longest assigned beginning of this prompt. */
   #sharing(chain: BigUint64Array): number | undefined {
     for (let blocks = chain.length; blocks >= this.#options.minSharedBlocks && blocks > 0; blocks--) {
       const holders = this.#holders.get(chain[blocks - 1]!);

@@ -1,15 +1,15 @@
-/** Media that one endpoint is believed to have encoded, least recently used first. */
+/** Media that one endpoint has probably encoded, least recently used first. */
 type Held = Set<bigint>;
 
-/** Which endpoint was sent which images, videos and sounds: for every endpoint the last ones, so many of them. */
+/** Media sent to each endpoint: images, videos and sounds, the most recent `capacity` of them. */
 export class MediaCache {
   readonly #capacity: number;
   /** By endpoint id. */
   readonly #held = new Map<string, Held>();
-  /** Endpoint ids by medium: the other way round. */
+  /** Endpoint ids by medium, the inverse. */
   readonly #holders = new Map<bigint, Set<string>>();
 
-  /** @param capacity media of one endpoint, 1 or more */
+  /** @param capacity bound on the media of one endpoint, 1 or more */
   constructor(capacity: number) {
     this.#capacity = capacity;
   }
@@ -19,7 +19,7 @@ export class MediaCache {
     return this.#holders.get(medium) ?? NOBODY;
   }
 
-  /** The endpoint was sent this medium: it is its most recently used one, and the least recently used may have to go. */
+  /** Records that the endpoint was sent this medium. At the bound the least recently used one is dropped. */
   note(endpoint: string, medium: bigint): void {
     let held = this.#held.get(endpoint);
     if (held === undefined) {
@@ -35,7 +35,7 @@ export class MediaCache {
     if (held.size > this.#capacity) this.#drop(endpoint, held, held.values().next().value!);
   }
 
-  /** Forget every endpoint that is not among these. */
+  /** Drops every endpoint that is not in the set. */
   keep(endpoints: ReadonlySet<string>): void {
     for (const [endpoint, held] of this.#held) {
       if (endpoints.has(endpoint)) continue;
@@ -51,7 +51,7 @@ export class MediaCache {
     if (holders.size === 0) this.#holders.delete(medium);
   }
 
-  /** Pairs of endpoint and medium that are kept. */
+  /** Stored pairs of endpoint and medium. */
   get size(): number {
     let size = 0;
     for (const held of this.#held.values()) size += held.size;

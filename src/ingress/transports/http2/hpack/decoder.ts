@@ -28,28 +28,26 @@ export interface HeaderField {
 /** Takes the fields of a block in their order. */
 export type FieldSink = (field: HeaderField) => void;
 
-const STATIC_FIELDS: readonly HeaderField[] = STATIC_TABLE.map(([name, value]) => makeField(name, value));
-
 function makeField(name: string, value: string): HeaderField {
   const size = name.length + value.length + FIELD_OVERHEAD_BYTES;
   return { name, value, size, valid: isFieldName(name) && isFieldValue(value) };
 }
 
-/** Printable ASCII without capitals; a colon only in front. */
+/** Characters of a token (RFC 9110, section 5.6.2) without capitals. */
+const NAME_CHARACTERS = new Set([..."!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"].map((c) => c.charCodeAt(0)));
+
+/** A token, with a colon in front where it is a pseudo-header. */
 function isFieldName(name: string): boolean {
-  if (name.length === 0) return false;
-  for (let i = 0; i < name.length; i++) {
-    const code = name.charCodeAt(i);
-    if (code <= 0x20 || (code >= 0x41 && code <= 0x5a) || code >= 0x7f || (code === 0x3a && i > 0)) return false;
-  }
-  return true;
+  const from = name.charCodeAt(0) === 0x3a ? 1 : 0;
+  for (let i = from; i < name.length; i++) if (!NAME_CHARACTERS.has(name.charCodeAt(i))) return false;
+  return name.length > from;
 }
 
-/** No NUL, line feed or carriage return, and no space or tab at either end. */
+/** No control characters but tabs inside, and no space or tab at either end. */
 function isFieldValue(value: string): boolean {
   for (let i = 0; i < value.length; i++) {
     const code = value.charCodeAt(i);
-    if (code === 0 || code === 0x0a || code === 0x0d) return false;
+    if ((code < 0x20 && code !== 0x09) || code === 0x7f) return false;
   }
   return value.length === 0 || !(isBlank(value.charCodeAt(0)) || isBlank(value.charCodeAt(value.length - 1)));
 }
@@ -57,6 +55,8 @@ function isFieldValue(value: string): boolean {
 function isBlank(code: number): boolean {
   return code === 0x20 || code === 0x09;
 }
+
+const STATIC_FIELDS: readonly HeaderField[] = STATIC_TABLE.map(([name, value]) => makeField(name, value));
 
 /**
  * HPACK (RFC 7541) of one connection, reading. The dynamic table holds at most 4 KB; a string or number that exceeds

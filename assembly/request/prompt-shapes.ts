@@ -1,7 +1,7 @@
 // What is known of the shape of the prompt, and of other fields whose shape an engine would refuse.
 //
-// Owns: in this thread's part of REGION_SCANS, SCAN_FAULT. No lock: all of it belongs to one thread.
-import { SCAN_FAULT } from './layout';
+// Owns: in this thread's part of REGION_SCANS, RequestScan.fault. No lock: all of it belongs to one thread.
+import { RequestScan } from './scan-state';
 
 // Shapes of the prompt value.
 export const SHAPE_MISSING: u32 = 0; // no such key, or null
@@ -17,7 +17,7 @@ export const FAULT_SALT: u32 = 2; // SGLang's extra_key is no string
 export const FAULT_STREAM: u32 = 4; // SGLang's stream is neither true nor false
 
 /** Note whether a field has a wrong shape; of several with one name the last one counts. */
-export function fault(scan: usize, bit: u32, wrong: bool): void {
-  const others = load<u32>(scan, SCAN_FAULT) & ~bit;
-  store<u32>(scan, wrong ? others | bit : others, SCAN_FAULT);
+export function fault(scan: RequestScan, bit: u32, wrong: bool): void {
+  const others = scan.fault & ~bit;
+  scan.fault = wrong ? others | bit : others;
 }

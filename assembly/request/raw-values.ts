@@ -1,9 +1,9 @@
 // Values whose bytes are taken as they are: to the prompt, aside for the hash of a medium, or both.
 //
-// Owns: in this thread's part of REGION_SCANS, SCAN_RAW and the stream aside. No lock: all of it belongs to one thread.
+// Owns: in this thread's part of REGION_SCANS, RequestScan.raw and the stream aside. No lock: all of it belongs to one thread.
 import { contentFlush, contentRaw } from './content';
 import { streamAbsorb, streamReset } from './hash';
-import { SCAN_ASIDE_STREAM, SCAN_RAW } from './layout';
+import { RequestScan } from './scan-state';
 
 // Where the raw bytes of a value under way go.
 export const RAW_NONE: u32 = 0;
@@ -20,21 +20,21 @@ export function rawStart(at: usize): void {
 }
 
 /** End a feed: take the raw bytes of a value that goes on in the next one. */
-export function rawPause(scan: usize, at: usize): void {
-  if (load<u32>(scan, SCAN_RAW) != RAW_NONE) takeRaw(scan, at);
+export function rawPause(scan: RequestScan, at: usize): void {
+  if (scan.raw != RAW_NONE) takeRaw(scan, at);
   contentFlush(scan);
 }
 
-export function beginRaw(scan: usize, raw: u32, at: usize): void {
-  store<u32>(scan, raw, SCAN_RAW);
+export function beginRaw(scan: RequestScan, raw: u32, at: usize): void {
+  scan.raw = raw;
   rawFrom = at;
-  if (raw >= RAW_ASIDE) streamReset(scan + SCAN_ASIDE_STREAM);
+  if (raw >= RAW_ASIDE) streamReset(scan.aside);
 }
 
-export function takeRaw(scan: usize, at: usize): void {
+export function takeRaw(scan: RequestScan, at: usize): void {
   const length = <u32>(at - rawFrom);
   if (length == 0) return;
-  const raw = load<u32>(scan, SCAN_RAW);
+  const raw = scan.raw;
   if (raw != RAW_ASIDE) contentRaw(scan, rawFrom, length);
-  if (raw != RAW_PROMPT) streamAbsorb(scan + SCAN_ASIDE_STREAM, rawFrom, length);
+  if (raw != RAW_PROMPT) streamAbsorb(scan.aside, rawFrom, length);
 }

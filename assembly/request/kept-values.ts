@@ -2,32 +2,23 @@
 //
 // Owns: in this thread's part of REGION_SCANS the kept bytes of keys, model, salt, limits and numbers. No lock: all of it
 // belongs to one thread.
+import { takeNotice } from './billing-notice';
 import { contentBytes, contentToken } from './content';
 import { streamAbsorb } from './hash';
 import {
-  SCAN_ASIDE_STREAM,
-  SCAN_KEY,
-  SCAN_KEY_LENGTH,
   SCAN_LIMIT_FIRST,
-  SCAN_LIMIT_FIRST_LENGTH,
   SCAN_LIMIT_SECOND,
-  SCAN_LIMIT_SECOND_LENGTH,
   SCAN_MAX_KEY,
   SCAN_MAX_LIMIT,
   SCAN_MAX_MODEL,
   SCAN_MAX_SALT,
   SCAN_MODEL,
-  SCAN_MODEL_LENGTH,
-  SCAN_NUMBER,
-  SCAN_NUMBER_BAD,
   SCAN_SALT,
-  SCAN_SALT_LENGTH,
-  SCAN_SHAPE,
 } from './layout';
 import { isDigit } from './lexemes';
 import { typeTake } from './media';
-import { takeNotice } from './notice';
-import { SHAPE_BAD } from './shapes';
+import { SHAPE_BAD } from './prompt-shapes';
+import { RequestScan } from './scan-state';
 import {
   SINK_KEY,
   SINK_LIMIT_FIRST,
@@ -39,10 +30,10 @@ import {
   SINK_SALT,
   SINK_TOKEN,
   SINK_TYPE,
-} from './sinks';
+} from './value-sinks';
 
 /** Take decoded bytes of the string under way (prompt strings in bulk go to contentString instead). */
-export function takeString(scan: usize, sink: u32, from: usize, length: u32): void {
+export function takeString(scan: RequestScan, sink: u32, from: usize, length: u32): void {
   switch (sink) {
     case SINK_PROMPT:
       contentBytes(from, length);
@@ -55,26 +46,14 @@ export function takeString(scan: usize, sink: u32, from: usize, length: u32): vo
       break;
     case SINK_KEY:
     case SINK_NESTED_KEY:
-      store<u32>(
-        scan,
-        keep(scan + SCAN_KEY, load<u32>(scan, SCAN_KEY_LENGTH), SCAN_MAX_KEY, from, length),
-        SCAN_KEY_LENGTH,
-      );
+      scan.keyLength = keep(scan.keyText, scan.keyLength, SCAN_MAX_KEY, from, length);
       break;
     case SINK_MODEL:
-      store<u32>(
-        scan,
-        keep(scan + SCAN_MODEL, load<u32>(scan, SCAN_MODEL_LENGTH), SCAN_MAX_MODEL, from, length),
-        SCAN_MODEL_LENGTH,
-      );
+      scan.modelLength = keep(changetype<usize>(scan) + SCAN_MODEL, scan.modelLength, SCAN_MAX_MODEL, from, length);
       break;
     case SINK_SALT:
-      streamAbsorb(scan + SCAN_ASIDE_STREAM, from, length);
-      store<u32>(
-        scan,
-        keep(scan + SCAN_SALT, load<u32>(scan, SCAN_SALT_LENGTH), SCAN_MAX_SALT, from, length),
-        SCAN_SALT_LENGTH,
-      );
+      streamAbsorb(scan.aside, from, length);
+      scan.saltLength = keep(changetype<usize>(scan) + SCAN_SALT, scan.saltLength, SCAN_MAX_SALT, from, length);
       break;
     default:
       break;
@@ -91,23 +70,27 @@ function keep(to: usize, kept: u32, most: u32, from: usize, length: u32): u32 {
 }
 
 /** Take bytes of the number under way. */
-export function takeNumber(scan: usize, sink: u32, from: usize, length: u32): void {
+export function takeNumber(scan: RequestScan, sink: u32, from: usize, length: u32): void {
   switch (sink) {
     case SINK_TOKEN:
       takeToken(scan, from, length);
       break;
     case SINK_LIMIT_FIRST:
-      store<u32>(
-        scan,
-        keep(scan + SCAN_LIMIT_FIRST, load<u32>(scan, SCAN_LIMIT_FIRST_LENGTH), SCAN_MAX_LIMIT, from, length),
-        SCAN_LIMIT_FIRST_LENGTH,
+      scan.limitFirstLength = keep(
+        changetype<usize>(scan) + SCAN_LIMIT_FIRST,
+        scan.limitFirstLength,
+        SCAN_MAX_LIMIT,
+        from,
+        length,
       );
       break;
     case SINK_LIMIT_SECOND:
-      store<u32>(
-        scan,
-        keep(scan + SCAN_LIMIT_SECOND, load<u32>(scan, SCAN_LIMIT_SECOND_LENGTH), SCAN_MAX_LIMIT, from, length),
-        SCAN_LIMIT_SECOND_LENGTH,
+      scan.limitSecondLength = keep(
+        changetype<usize>(scan) + SCAN_LIMIT_SECOND,
+        scan.limitSecondLength,
+        SCAN_MAX_LIMIT,
+        from,
+        length,
       );
       break;
     default:
@@ -115,23 +98,23 @@ export function takeNumber(scan: usize, sink: u32, from: usize, length: u32): vo
   }
 }
 
-function takeToken(scan: usize, from: usize, length: u32): void {
-  let token = load<u64>(scan, SCAN_NUMBER);
+function takeToken(scan: RequestScan, from: usize, length: u32): void {
+  let token = scan.number;
   for (let i: u32 = 0; i < length; i++) {
     const byte = <u32>load<u8>(from + i);
     if (!isDigit(byte) || token > u32.MAX_VALUE) {
-      store<u32>(scan, 1, SCAN_NUMBER_BAD);
+      scan.numberBad = 1;
       return;
     }
     token = token * 10 + (byte & 15);
   }
-  store<u64>(scan, token, SCAN_NUMBER);
+  scan.number = token;
 }
 
 /** The number under way has ended: a token id becomes prompt content. */
-export function numberEnd(scan: usize, sink: u32): void {
+export function numberEnd(scan: RequestScan, sink: u32): void {
   if (sink != SINK_TOKEN) return;
-  const token = load<u64>(scan, SCAN_NUMBER);
-  if (load<u32>(scan, SCAN_NUMBER_BAD) != 0 || token > u32.MAX_VALUE) store<u32>(scan, SHAPE_BAD, SCAN_SHAPE);
+  const token = scan.number;
+  if (scan.numberBad != 0 || token > u32.MAX_VALUE) scan.shape = SHAPE_BAD;
   else contentToken(scan, <u32>token);
 }

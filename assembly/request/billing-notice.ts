@@ -1,9 +1,9 @@
 // The billing notice that a client puts in front of the system text: other in every request, so it is no content.
 //
-// Owns: in this thread's part of REGION_SCANS, SCAN_NOTICE. No lock: all of it belongs to one thread.
+// Owns: in this thread's part of REGION_SCANS, RequestScan.notice. No lock: all of it belongs to one thread.
 import { contentEnd, contentMove, contentRaw } from './content';
-import { SCAN_NOTICE, SCAN_SINK } from './layout';
-import { SINK_NONE, SINK_PROMPT } from './sinks';
+import { RequestScan } from './scan-state';
+import { SINK_NONE, SINK_PROMPT } from './value-sinks';
 
 // "x-anthropic-billing-header": a system text that begins so is a notice of the client, other in every request.
 const NOTICE_BYTES: u32 = 26;
@@ -18,26 +18,26 @@ function noticeByte(index: u32): u32 {
 }
 
 /** Compare the beginning of a system text with that of the notice; content is what turns out to be another text. */
-export function takeNotice(scan: usize, from: usize, length: u32): void {
-  let matched = load<u32>(scan, SCAN_NOTICE);
+export function takeNotice(scan: RequestScan, from: usize, length: u32): void {
+  let matched = scan.notice;
   let taken: u32 = 0;
   while (taken < length && matched < NOTICE_BYTES && <u32>load<u8>(from + taken) == noticeByte(matched)) {
     matched++;
     taken++;
   }
-  store<u32>(scan, matched, SCAN_NOTICE);
-  if (matched == NOTICE_BYTES) store<u32>(scan, SINK_NONE, SCAN_SINK);
+  scan.notice = matched;
+  if (matched == NOTICE_BYTES) scan.sink = SINK_NONE;
   else if (taken < length) {
     noticeEnd(scan);
     contentRaw(scan, from + taken, length - taken);
-    store<u32>(scan, SINK_PROMPT, SCAN_SINK);
+    scan.sink = SINK_PROMPT;
   }
 }
 
 /** The text has ended or is another one: what was like the notice is content, unless it was all of the notice. */
-export function noticeEnd(scan: usize): void {
-  const matched = load<u32>(scan, SCAN_NOTICE);
-  store<u32>(scan, 0, SCAN_NOTICE);
+export function noticeEnd(scan: RequestScan): void {
+  const matched = scan.notice;
+  scan.notice = 0;
   if (matched == NOTICE_BYTES) return;
   const to = contentEnd();
   for (let i: u32 = 0; i < matched; i++) store<u8>(to + i, noticeByte(i));

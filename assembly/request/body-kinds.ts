@@ -1,7 +1,7 @@
 // The kinds of request body. A scan is told its kind by the path of the request.
 //
 // Owns nothing.
-import { SCAN_KIND } from './layout';
+import { RequestScan } from './scan-state';
 
 export const PROMPT_COMPLETIONS: u32 = 0;
 export const PROMPT_CHAT: u32 = 1;
@@ -13,6 +13,6 @@ export const PROMPT_MESSAGES: u32 = 6; // Anthropic
 export const PROMPT_TOKENS: u32 = 7; // vLLM's generate
 export const PROMPT_SGLANG: u32 = 8; // SGLang's generate
 
-export function ofSglang(scan: usize): bool {
-  return load<u32>(scan, SCAN_KIND) == PROMPT_SGLANG;
+export function ofSglang(scan: RequestScan): bool {
+  return scan.kind == PROMPT_SGLANG;
 }

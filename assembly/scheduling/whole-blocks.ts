@@ -1,0 +1,40 @@
+// What a match is worth where engines say how large their blocks are: an engine keeps whole blocks only.
+//
+// Owns: the thread's MATCH column while it is cut, written by its own thread. Reads the engines' block sizes, without a lock:
+// a size that changes meanwhile costs one decision's accuracy.
+import { COLUMN_BLOCK_TOKENS, cell } from '../endpoints';
+import { MATCH } from '../memory';
+import { request } from '../request-area';
+
+/** Tokens that an engine with blocks of `engine` tokens keeps of the first `tokens` ones. */
+function wholeTokens(tokens: u32, engine: u32): u32 {
+  return tokens - (tokens % engine);
+}
+
+/**
+ * Prompt tokens that the pick does not have to compute, of its `matched` blocks. Only a partial last block can reach beyond
+ * what the engine keeps: the others were cut already.
+ */
+export function cachedTokens(slot: u32, matched: u32, whole: bool): u32 {
+  const tokens = matched * request().blockTokens;
+  if (tokens <= request().promptTokens) return tokens;
+  const engine = whole ? load<u32>(cell(COLUMN_BLOCK_TOKENS, slot)) : 0;
+  return engine == 0 ? request().promptTokens : wholeTokens(request().promptTokens, engine);
+}
+
+/**
+ * Cuts every match to what the engine keeps of it. The partial last block behind the prompt's `blocks` whole ones stays
+ * where the engine keeps a part of it.
+ */
+export function creditWholeBlocks(used: u32, blocks: u32): void {
+  const block = request().blockTokens;
+  if (block == 0) return;
+  for (let slot: u32 = 0; slot < used; slot++) {
+    const at = MATCH + ((<usize>slot) << 2);
+    const matched = load<u32>(at);
+    const engine = load<u32>(cell(COLUMN_BLOCK_TOKENS, slot));
+    if (matched == 0 || engine == 0) continue;
+    const kept = wholeTokens(matched > blocks ? request().promptTokens : matched * block, engine);
+    store<u32>(at, matched > blocks && kept > blocks * block ? matched : min(matched, kept / block));
+  }
+}

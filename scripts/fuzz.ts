@@ -1,0 +1,42 @@
+// Plays random scripts for as long as is wanted: `npm run fuzz -- http2 [--frames 10000000] [--seed 1]`.
+// Prints what it finds with the seed that plays it again, and ends with exit code 1 when it has found something.
+import { parseArgs } from 'node:util';
+import { compare, leanPeer, nodePeer } from '../test/ingress/http2/differential.ts';
+import { randomScript } from '../test/ingress/http2/script-generator.ts';
+
+/** Between two lines that say how far it has come. */
+const REPORT_MS = 10_000;
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    frames: { type: 'string', default: '10000000' },
+    seed: { type: 'string', default: String(Date.now() % 2 ** 31) },
+  },
+});
+
+/** The lean transport beside node:http2: one script that keeps to the protocol, one that does not, in turn. */
+async function http2(framesMax: number, firstSeed: number): Promise<number> {
+  const [lean, node] = await Promise.all([leanPeer(), nodePeer()]);
+  let [frames, scripts, found] = [0, 0, 0];
+  let reportedAt = performance.now();
+  for (let seed = firstSeed; frames < framesMax; seed++) {
+    const script = randomScript(seed, scripts % 2 === 1);
+    const difference = await compare(lean, node, script);
+    frames += script.frames;
+    scripts++;
+    if (difference !== undefined) {
+      found++;
+      console.log(`seed ${seed} (${script.flawed ? 'flawed' : 'valid'}): ${difference}`);
+    }
+    if (performance.now() - reportedAt < REPORT_MS) continue;
+    reportedAt = performance.now();
+    console.log(`${frames} frames in ${scripts} scripts, ${found} differences, seed ${seed}`);
+  }
+  console.log(`${frames} frames in ${scripts} scripts from seed ${firstSeed}: ${found} differences`);
+  await lean.close();
+  return found;
+}
+
+if (positionals[0] !== 'http2') throw new Error('usage: npm run fuzz -- http2 [--frames number] [--seed number]');
+process.exit((await http2(Number(values.frames), Number(values.seed))) === 0 ? 0 : 1);

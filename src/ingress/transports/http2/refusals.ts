@@ -1,0 +1,21 @@
+import { errorTrailers, GrpcStatus, type PlainAnswer, plainAnswerOf } from './reply-headers.js';
+import type { RequestHead } from './request-head.js';
+
+const GRPC_CONTENT_TYPE = /^application\/grpc(?:$|[+;])/;
+const HEADERS_TOO_LARGE = plainAnswerOf(431, 'the headers are longer than 64 KB\n');
+const METHOD_NOT_ALLOWED = plainAnswerOf(405, 'this port takes gRPC calls, which are POST requests\n');
+const UNSUPPORTED_MEDIA_TYPE = plainAnswerOf(415, 'this port takes gRPC calls: content-type application/grpc\n');
+
+/** The answer to what is no gRPC call; undefined when it is one. */
+export function plainAnswer({ tooLarge, method, contentType }: RequestHead): PlainAnswer | undefined {
+  if (tooLarge) return HEADERS_TOO_LARGE;
+  if (method !== 'POST') return METHOD_NOT_ALLOWED;
+  return GRPC_CONTENT_TYPE.test(contentType ?? '') ? undefined : UNSUPPORTED_MEDIA_TYPE;
+}
+
+/** Why a gRPC call is not taken, as its header block; undefined when it is. @param known its method is served */
+export function refusalOf({ encoding, path }: RequestHead, known: boolean): Buffer | undefined {
+  if (!known) return errorTrailers(GrpcStatus.unimplemented, `unknown method ${path}`, true);
+  if (encoding === undefined || encoding === 'identity') return undefined;
+  return errorTrailers(GrpcStatus.unimplemented, `grpc-encoding ${encoding} is not taken: send identity`, true);
+}

@@ -1,0 +1,186 @@
+import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
+import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+import type { ClusterAccess } from './access.js';
+
+/** The server has refused a request, or there was no answer (`status` 0). */
+export class ApiFailure extends Error {
+  readonly status: number;
+  /** `reason` of the server's Status object; empty without one. */
+  readonly reason: string;
+  /** Wait that the server asked for. */
+  readonly retryAfterMs: number | undefined;
+  /** Reasons in `details.causes`. */
+  readonly causes: readonly string[];
+
+  constructor(message: string, status: number, details: Partial<Omit<ApiFailure, 'message' | 'status'>> = {}) {
+    super(message);
+    this.status = status;
+    this.reason = details.reason ?? '';
+    this.retryAfterMs = details.retryAfterMs;
+    this.causes = details.causes ?? [];
+  }
+}
+
+/** A Status object of the API, as far as it is read. */
+export interface StatusObject {
+  readonly code?: number;
+  readonly reason?: string;
+  readonly message?: string;
+  readonly details?: { readonly retryAfterSeconds?: number; readonly causes?: readonly { readonly reason?: string }[] };
+}
+
+export interface RequestOptions {
+  readonly body?: unknown;
+  readonly contentType?: string;
+  /** Until the end of the answer. Default 10 s. */
+  readonly timeoutMs?: number;
+}
+
+const TIMEOUT_MS = 10_000;
+/** Until the head of an answer that goes on for ever. */
+const HEAD_TIMEOUT_MS = 20_000;
+/** A page of 500 objects, each as large as etcd takes it, would be more; real pods have 5 to 20 KB. */
+const ANSWER_BYTES_MAX = 128 * 1024 * 1024;
+/** First TCP probe on a quiet connection: with Node's ten probes, one a second, a dead host is noticed after 25 s. */
+const KEEP_ALIVE_MS = 15_000;
+const CONNECTIONS_MAX = 32;
+
+/** Codes of errors that a certificate or its authority causes. */
+const UNTRUSTED = /^(UNABLE_TO_|SELF_SIGNED|DEPTH_ZERO|CERT_|ERR_TLS_|ERR_SSL_)/;
+
+/** Requests to the API server (HTTP/1.1; a watch has a connection of its own). */
+export class ApiClient {
+  readonly #access: ClusterAccess;
+  readonly #agent: HttpAgent | HttpsAgent;
+  readonly #answered: (path: string, status: number) => void;
+
+  /** @param answered told the status of every answer; 0 = none came */
+  constructor(access: ClusterAccess, answered: (path: string, status: number) => void = () => {}) {
+    this.#access = access;
+    this.#answered = answered;
+    const options = { keepAlive: true, maxSockets: CONNECTIONS_MAX, maxFreeSockets: 2 };
+    this.#agent = access.server.protocol === 'http:' ? new HttpAgent(options) : new HttpsAgent(options);
+  }
+
+  /** Closes all connections; requests under way fail. */
+  close(): void {
+    this.#agent.destroy();
+  }
+
+  /** Resolves to the JSON of a 2xx answer. Rejects with ApiFailure. */
+  async request(method: string, path: string, options: RequestOptions = {}): Promise<unknown> {
+    const signal = AbortSignal.timeout(options.timeoutMs ?? TIMEOUT_MS);
+    const response = await this.#send(method, path, options, signal);
+    return JSON.parse(await this.#text(response, path)) as unknown;
+  }
+
+  /** Resolves to the open body of a 200 answer. Rejects with ApiFailure. */
+  async open(path: string, signal: AbortSignal): Promise<IncomingMessage> {
+    const head = new AbortController();
+    const giveUp = setTimeout(() => head.abort(new Error('no answer')), HEAD_TIMEOUT_MS);
+    try {
+      return await this.#send('GET', path, {}, AbortSignal.any([signal, head.signal]));
+    } finally {
+      clearTimeout(giveUp);
+    }
+  }
+
+  async #send(method: string, path: string, options: RequestOptions, signal: AbortSignal): Promise<IncomingMessage> {
+    let response: IncomingMessage;
+    try {
+      response = await this.#answer(method, path, options, signal);
+    } catch (error) {
+      this.#answered(path, 0);
+      throw this.#noAnswer(error as NodeJS.ErrnoException);
+    }
+    const status = response.statusCode!;
+    this.#answered(path, status);
+    if (status >= 200 && status <= 299) return response;
+    if (status === 401) this.#access.rejected();
+    throw failureOf(status, response, await this.#text(response, path).catch(() => ''));
+  }
+
+  async #answer(method: string, path: string, options: RequestOptions, signal: AbortSignal): Promise<IncomingMessage> {
+    const { server, serverName, insecure } = this.#access;
+    const { token, ca, cert, key } = await this.#access.credentials();
+    const body = options.body === undefined ? undefined : JSON.stringify(options.body);
+    const common = {
+      agent: this.#agent,
+      method,
+      signal,
+      host: server.hostname.replace(/^\[(.*)\]$/, '$1'),
+      port: server.port || (server.protocol === 'http:' ? 80 : 443),
+      path: server.pathname.replace(/\/$/, '') + path,
+      headers: {
+        host: server.host,
+        accept: 'application/json',
+        'user-agent': 'pointsman',
+        ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+        ...(body === undefined ? {} : bodyHeaders(body, options.contentType)),
+      },
+    };
+    const tls = { ca, cert, key, rejectUnauthorized: !insecure, ...(serverName && { servername: serverName }) };
+    return new Promise((resolve, reject) => {
+      const sent = server.protocol === 'http:' ? httpRequest(common) : httpsRequest({ ...common, ...tls });
+      sent.on('socket', (socket) => socket.setKeepAlive(true, KEEP_ALIVE_MS));
+      sent.on('error', reject);
+      sent.on('response', resolve);
+      sent.end(body);
+    });
+  }
+
+  #noAnswer(error: NodeJS.ErrnoException): ApiFailure {
+    if (error instanceof ApiFailure) return error;
+    if (UNTRUSTED.test(error.code ?? '')) this.#access.untrusted();
+    const timedOut = error.name === 'TimeoutError' || error.name === 'AbortError';
+    const why = timedOut ? 'no answer in time' : error.message || String(error.code);
+    return new ApiFailure(`${this.#access.server.origin}: ${why}`, 0);
+  }
+
+  async #text(response: IncomingMessage, path: string): Promise<string> {
+    const pieces: Buffer[] = [];
+    let bytes = 0;
+    try {
+      for await (const piece of response as AsyncIterable<Buffer>) {
+        bytes += piece.length;
+        if (bytes > ANSWER_BYTES_MAX) throw new Error(`${path}: an answer of more than ${ANSWER_BYTES_MAX} bytes`);
+        pieces.push(piece);
+      }
+    } catch (error) {
+      throw this.#noAnswer(error as NodeJS.ErrnoException);
+    }
+    return Buffer.concat(pieces).toString('utf8');
+  }
+}
+
+function bodyHeaders(body: string, contentType = 'application/json') {
+  return { 'content-type': contentType, 'content-length': Buffer.byteLength(body) };
+}
+
+function failureOf(status: number, response: IncomingMessage, text: string): ApiFailure {
+  let object: StatusObject = {};
+  try {
+    object = JSON.parse(text) as StatusObject;
+  } catch {
+    // A proxy in between answers in words of its own.
+  }
+  const seconds = object.details?.retryAfterSeconds ?? Number(response.headers['retry-after'] ?? Number.NaN);
+  return new ApiFailure(object.message ?? `status ${status}${text === '' ? '' : `: ${text.slice(0, 200)}`}`, status, {
+    ...statusDetails(object),
+    retryAfterMs: Number.isFinite(seconds) ? seconds * 1000 : undefined,
+  });
+}
+
+/** The failure that a Status object inside a stream tells of. */
+export function statusFailure(object: StatusObject): ApiFailure {
+  const seconds = object.details?.retryAfterSeconds;
+  return new ApiFailure(object.message ?? 'an error without a message', object.code ?? 500, {
+    ...statusDetails(object),
+    retryAfterMs: seconds === undefined ? undefined : seconds * 1000,
+  });
+}
+
+function statusDetails({ reason, details }: StatusObject) {
+  const causes = (details?.causes ?? []).flatMap((cause) => (cause.reason === undefined ? [] : [cause.reason]));
+  return { reason: reason ?? '', causes };
+}

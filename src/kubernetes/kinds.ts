@@ -1,0 +1,156 @@
+import { type ApiClient, ApiFailure } from './api-client.js';
+
+/** A kind of object in one version of its API group. */
+export interface Kind {
+  readonly name: string;
+  /** Empty for the core group. */
+  readonly group: string;
+  readonly version: string;
+  readonly plural: string;
+}
+
+export const POOL_GROUP = 'inference.networking.k8s.io';
+export const LEGACY_GROUP = 'inference.networking.x-k8s.io';
+export const LLM_D_GROUP = 'llm-d.ai';
+
+export const POD: Kind = { name: 'Pod', group: '', version: 'v1', plural: 'pods' };
+export const LEASE: Kind = { name: 'Lease', group: 'coordination.k8s.io', version: 'v1', plural: 'leases' };
+
+const inference = (name: string, plural: string, group: string, version: string): Kind => ({
+  name,
+  group,
+  version,
+  plural,
+});
+
+/** The InferencePool of a group, by the version in which the group has it. Undefined = no such group. */
+export function poolKind(group: string): Kind | undefined {
+  if (group === POOL_GROUP) return inference('InferencePool', 'inferencepools', POOL_GROUP, 'v1');
+  if (group === LEGACY_GROUP) return inference('InferencePool', 'inferencepools', LEGACY_GROUP, 'v1alpha2');
+  return undefined;
+}
+
+/** Kinds that a cluster may have or not. The first served candidate of each is the one that counts. */
+export const OPTIONAL_KINDS = {
+  objectives: [
+    inference('InferenceObjective', 'inferenceobjectives', LLM_D_GROUP, 'v1alpha2'),
+    inference('InferenceObjective', 'inferenceobjectives', LEGACY_GROUP, 'v1alpha2'),
+  ],
+  rewrites: [
+    inference('InferenceModelRewrite', 'inferencemodelrewrites', LLM_D_GROUP, 'v1alpha2'),
+    inference('InferenceModelRewrite', 'inferencemodelrewrites', LEGACY_GROUP, 'v1alpha2'),
+  ],
+  models: [inference('InferenceModel', 'inferencemodels', LEGACY_GROUP, 'v1alpha2')],
+} as const satisfies Record<string, readonly Kind[]>;
+
+export type OptionalKind = keyof typeof OPTIONAL_KINDS;
+
+/** `/apis/group/version`, or `/api/version` of the core group. */
+export function groupPath({ group, version }: Pick<Kind, 'group' | 'version'>): string {
+  return group === '' ? `/api/${version}` : `/apis/${group}/${version}`;
+}
+
+/** Path of the objects of a kind in a namespace. */
+export function kindPath(kind: Kind, namespace: string): string {
+  return `${groupPath(kind)}/namespaces/${encodeURIComponent(namespace)}/${kind.plural}`;
+}
+
+/** `pods`, or `inferencepools.inference.networking.k8s.io`. */
+export function resourceName({ plural, group }: Kind): string {
+  return group === '' ? plural : `${plural}.${group}`;
+}
+
+/** What a cluster serves of one optional kind. */
+export interface ServedKind {
+  /** The candidate that counts; undefined = the cluster has none. */
+  readonly kind: Kind | undefined;
+  /** Served as well, and not read. */
+  readonly ignored: readonly Kind[];
+}
+
+const PROBE_MS = 30_000;
+/** Time to the next probe after one without an answer. */
+const PROBE_AGAIN_MS = 2_000;
+
+interface ResourceList {
+  readonly resources?: readonly { readonly name?: string }[];
+}
+
+/** Asks every 30 s which of the optional kinds the cluster serves. */
+export class ServedKinds {
+  readonly #client: ApiClient;
+  readonly #changed: (optional: OptionalKind, served: ServedKind) => void;
+  readonly #report: (problem: string) => void;
+  readonly #plurals = new Map<string, ReadonlySet<string>>();
+  readonly #told = new Map<OptionalKind, string>();
+  #timer: NodeJS.Timeout | undefined;
+  #complaint = '';
+  #stopped = false;
+
+  /** @param changed called for every kind after the first probe, and again when an answer differs */
+  constructor(
+    client: ApiClient,
+    changed: (optional: OptionalKind, served: ServedKind) => void,
+    report: (problem: string) => void,
+  ) {
+    this.#client = client;
+    this.#changed = changed;
+    this.#report = report;
+  }
+
+  /** Never rejects: while the server does not answer, the last answers count. */
+  async start(): Promise<void> {
+    const answered = await this.#probe();
+    if (this.#stopped) return;
+    this.#timer = setTimeout(() => void this.start(), answered ? PROBE_MS : PROBE_AGAIN_MS).unref();
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    clearTimeout(this.#timer);
+  }
+
+  async #probe(): Promise<boolean> {
+    try {
+      for (const group of [LLM_D_GROUP, LEGACY_GROUP]) {
+        this.#plurals.set(group, await servedPlurals(this.#client, { group, version: 'v1alpha2' }));
+      }
+      this.#complaint = '';
+    } catch (error) {
+      const complaint = error instanceof Error ? error.message : String(error);
+      if (complaint !== this.#complaint && !this.#stopped)
+        this.#report(`the served kinds cannot be asked for: ${complaint}`);
+      this.#complaint = complaint;
+      return false;
+    }
+    if (!this.#stopped) this.#tell();
+    return true;
+  }
+
+  #tell(): void {
+    for (const optional of Object.keys(OPTIONAL_KINDS) as OptionalKind[]) {
+      const served: Kind[] = OPTIONAL_KINDS[optional].filter(({ group, plural }) =>
+        this.#plurals.get(group)?.has(plural),
+      );
+      const [kind, ...ignored] = served;
+      const text = served.map(resourceName).join();
+      if (this.#told.get(optional) === text) continue;
+      this.#told.set(optional, text);
+      this.#changed(optional, { kind, ignored });
+    }
+  }
+}
+
+/** Plurals of the resources in a version of a group; none when the cluster does not have it. Rejects with ApiFailure. */
+export async function servedPlurals(
+  client: ApiClient,
+  version: Pick<Kind, 'group' | 'version'>,
+): Promise<ReadonlySet<string>> {
+  try {
+    const { resources = [] } = (await client.request('GET', groupPath(version))) as ResourceList;
+    return new Set(resources.flatMap(({ name }) => (name === undefined ? [] : [name])));
+  } catch (error) {
+    if (error instanceof ApiFailure && error.status === 404) return new Set();
+    throw error;
+  }
+}

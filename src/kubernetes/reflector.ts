@@ -1,0 +1,413 @@
+import { type ApiClient, ApiFailure, type StatusObject, statusFailure } from './api-client.js';
+import { type Kind, kindPath, resourceName } from './kinds.js';
+import { Batch, FirstState, metadataOf, ObjectCopy, type ObjectProblem } from './object-copy.js';
+import { BrokenStream, readWatch, type WatchEvent } from './watch-stream.js';
+
+export type ReflectorState = 'probing' | 'listing' | 'watching' | 'waiting' | 'absent' | 'forbidden';
+
+export interface ReflectorOptions<Value> {
+  readonly client: ApiClient;
+  readonly kind: Kind;
+  readonly namespace: string;
+  /** Only the object of this name. */
+  readonly name?: string | undefined;
+  /** Selector that the server applies. */
+  readonly labelSelector?: string | undefined;
+  /** Longest pause between two tries. */
+  readonly backoffMsMax: number;
+  /** Time without a byte after which a watch counts as dead. Default 90 s: bookmarks come once a minute. */
+  readonly silenceMs?: number;
+  /** Pause before a kind that the cluster does not have is asked for again. Default 5 s. */
+  readonly absentRetryMs?: number;
+  /** Reduces an object to what is kept of it. */
+  readonly read: (object: unknown) => Value | ObjectProblem;
+  /** Values that are new or differ, and values that are gone, after every piece of a stream. */
+  readonly changed: (set: readonly Value[], removed: readonly Value[]) => void;
+  /** The state or what is said about it has changed. */
+  readonly stateChanged?: (() => void) | undefined;
+  readonly report: (problem: string) => void;
+  /** Milliseconds of a clock that never steps back. */
+  readonly now?: () => number;
+  /** From [0, 1). */
+  readonly random?: () => number;
+}
+
+/** Counts since the start. */
+export interface ReflectorCounts {
+  /** First states by reason. */
+  readonly relists: ReadonlyMap<string, number>;
+  /** Streams that broke, by reason. */
+  readonly reconnects: ReadonlyMap<string, number>;
+}
+
+const BACKOFF_MS_MIN = 100;
+const RETRY_AFTER_MS_MAX = 30_000;
+/** A stream that lived so long has shown that the server is well. */
+const HEALTHY_LIFE_MS = 10_000;
+/** A stream that ends sooner without an event counts as failed. */
+const SHORT_LIFE_MS = 1_000;
+const FORBIDDEN_RETRY_MS = 30_000;
+const ABSENT_RETRY_MS = 5_000;
+/** A server that has just started can answer 404 for custom resources: the second answer counts. */
+const ABSENT_CONFIRM_MS = 1_000;
+const SILENCE_MS = 90_000;
+/** A server that does not know `sendInitialEvents` never marks the end of the first state. */
+const FIRST_STATE_SILENCE_MS = 10_000;
+/** Drawn between these, as client-go does, so that not all watches end at once. */
+const STREAM_SECONDS = [300, 600] as const;
+const PAGE_OBJECTS = 500;
+const FIRST_STATE_END = 'k8s.io/initial-events-end';
+const FIRST_STATE_QUERY = 'sendInitialEvents=true&resourceVersionMatch=NotOlderThan';
+
+/**
+ * Keeps a copy of the objects of one kind (design of client-go's reflector): first state over the watch, in pages where the
+ * server does not offer that, then changes. While the server is away or a new first state is incomplete, the old copy stands.
+ */
+export class Reflector<Value> {
+  readonly #options: ReflectorOptions<Value>;
+  readonly #now: () => number;
+  readonly #random: () => number;
+  readonly #copy: ObjectCopy<Value>;
+  readonly #relists = new Map<string, number>();
+  readonly #reconnects = new Map<string, number>();
+  readonly #stopping = new AbortController();
+  /** Last version that was seen; undefined = a first state is needed. */
+  #version: string | undefined;
+  #relistReason = 'start';
+  #pages = false;
+  /** The connection broke: the server may be another one since, with other versions. */
+  #doubtful = false;
+  #state: ReflectorState = 'probing';
+  #synced = false;
+  #failures = 0;
+  #misses = 0;
+  #unauthorised = 0;
+  #eventful = false;
+  #heardMs: number;
+  #complaint = '';
+  #problem = '';
+
+  constructor(options: ReflectorOptions<Value>) {
+    this.#options = options;
+    this.#now = options.now ?? (() => performance.now());
+    this.#random = options.random ?? Math.random;
+    this.#copy = new ObjectCopy(options);
+    this.#heardMs = this.#now();
+  }
+
+  get kind(): Kind {
+    return this.#options.kind;
+  }
+
+  get state(): ReflectorState {
+    return this.#state;
+  }
+
+  /** There has been a complete first state, or the cluster does not have the kind. */
+  get synced(): boolean {
+    return this.#synced;
+  }
+
+  /** What stands in the way at present; empty while it watches. */
+  get problem(): string {
+    return this.#problem;
+  }
+
+  /** Time since the server was last heard, in milliseconds. On a quiet watch bookmarks come once a minute. */
+  get silentMs(): number {
+    return this.#now() - this.#heardMs;
+  }
+
+  get rejected(): number {
+    return this.#copy.rejected;
+  }
+
+  get size(): number {
+    return this.#copy.size;
+  }
+
+  get counts(): ReflectorCounts {
+    return { relists: this.#relists, reconnects: this.#reconnects };
+  }
+
+  values(): Value[] {
+    return this.#copy.values();
+  }
+
+  /** Begins to follow the objects. */
+  start(): void {
+    void this.#run();
+  }
+
+  stop(): void {
+    this.#stopping.abort();
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#stopping.signal.aborted) {
+      const began = this.#now();
+      this.#eventful = false;
+      let pauseMs = 0;
+      try {
+        await (this.#version === undefined ? this.#firstState() : this.#resume(this.#version));
+        // The server ended the stream, as it does every few minutes.
+        if (this.#eventful || this.#now() - began >= SHORT_LIFE_MS) this.#failures = 0;
+        else pauseMs = this.#backoffMs();
+      } catch (error) {
+        if (this.#stopping.signal.aborted) return;
+        if (this.#now() - began >= HEALTHY_LIFE_MS) this.#failures = 0;
+        pauseMs = this.#recover(error);
+      }
+      if (pauseMs > 0) await pause(pauseMs, this.#stopping.signal);
+    }
+  }
+
+  async #firstState(): Promise<void> {
+    count(this.#relists, this.#relistReason);
+    if (!this.#synced) this.#become('listing');
+    if (this.#pages) {
+      this.#pages = false;
+      await this.#listPages();
+      return;
+    }
+    await this.#watch(undefined);
+  }
+
+  /**
+   * Goes on from a version. A watch from a version that the server does not know yet, as after a restore of etcd from a
+   * backup, is silent until its versions have caught up (seen with 1.36); a list from it says so.
+   */
+  async #resume(version: string): Promise<void> {
+    if (this.#doubtful) {
+      const from = `resourceVersion=${encodeURIComponent(version)}&resourceVersionMatch=NotOlderThan`;
+      await this.#options.client.request('GET', this.#path(`limit=1&${from}`));
+      this.#doubtful = false;
+    }
+    await this.#watch(version);
+  }
+
+  /** The path with what is selected, and further parameters. */
+  #path(parameters: string): string {
+    const { kind, namespace, name, labelSelector } = this.#options;
+    const selected = [
+      parameters,
+      name === undefined ? '' : `fieldSelector=${encodeURIComponent(`metadata.name=${name}`)}`,
+      labelSelector === undefined ? '' : `labelSelector=${encodeURIComponent(labelSelector)}`,
+    ];
+    return `${kindPath(kind, namespace)}?${selected.filter((one) => one !== '').join('&')}`;
+  }
+
+  /** Watches from a version on; without one the server sends the first state in front. */
+  async #watch(version: string | undefined): Promise<void> {
+    const [least, most] = STREAM_SECONDS;
+    const seconds = Math.floor(least + this.#random() * (most - least));
+    const from = version === undefined ? FIRST_STATE_QUERY : `resourceVersion=${encodeURIComponent(version)}`;
+    const path = this.#path(`watch=1&${from}&allowWatchBookmarks=true&timeoutSeconds=${seconds}`);
+    const response = await this.#options.client.open(path, this.#stopping.signal);
+    this.#answered();
+    if (version !== undefined) this.#become('watching');
+    const stream: Stream<Value> = { first: version === undefined ? new FirstState() : undefined };
+    await readWatch(response, {
+      silenceMs: () => (stream.first === undefined ? (this.#options.silenceMs ?? SILENCE_MS) : FIRST_STATE_SILENCE_MS),
+      heard: () => {
+        this.#heardMs = this.#now();
+      },
+      events: (events) => this.#take(events, stream),
+    });
+    if (stream.first !== undefined) throw new BrokenStream('connection', 'the stream ended inside the first state');
+  }
+
+  /** Applies the events of one piece of a stream; what came before an error in it counts. */
+  #take(events: readonly WatchEvent[], stream: Stream<Value>): void {
+    const batch = new Batch<Value>();
+    try {
+      for (const event of events) this.#takeOne(event, stream, batch);
+    } finally {
+      this.#tell(batch);
+    }
+  }
+
+  #takeOne({ type, object }: WatchEvent, stream: Stream<Value>, batch: Batch<Value>): void {
+    if (type === 'ERROR') throw statusFailure(object as StatusObject);
+    const { annotations, resourceVersion } = metadataOf(object);
+    if (stream.first === undefined) {
+      if (type !== 'BOOKMARK') this.#copy.apply(type, object, batch);
+    } else if (type !== 'BOOKMARK') {
+      this.#copy.collect(type, object, stream.first);
+      return;
+    } else if (annotations?.[FIRST_STATE_END] !== 'true') return;
+    else {
+      this.#swap(stream.first, batch);
+      stream.first = undefined;
+      this.#become('watching');
+    }
+    if (resourceVersion !== undefined) this.#version = resourceVersion;
+    this.#eventful = true;
+    this.#failures = 0;
+  }
+
+  /** Puts a complete first state in the place of the copy; the first one of all is told even when it is empty. */
+  #swap(first: FirstState<Value>, batch: Batch<Value>): void {
+    this.#copy.swap(first, batch);
+    if (!this.#synced) batch.tell = true;
+    this.#synced = true;
+  }
+
+  #tell(batch: Batch<Value>): void {
+    if (batch.tell || !batch.empty) this.#options.changed(batch.changes, batch.removals);
+  }
+
+  async #listPages(): Promise<void> {
+    const first = new FirstState<Value>();
+    let token = '';
+    let version: string | undefined;
+    do {
+      const parameters = `limit=${PAGE_OBJECTS}${token === '' ? '' : `&continue=${encodeURIComponent(token)}`}`;
+      const page = (await this.#options.client.request('GET', this.#path(parameters))) as ObjectList;
+      this.#answered();
+      for (const object of page.items ?? []) this.#copy.collect('ADDED', object, first);
+      token = page.metadata?.continue ?? '';
+      version = page.metadata?.resourceVersion;
+    } while (token !== '');
+    const batch = new Batch<Value>();
+    this.#swap(first, batch);
+    this.#version = version;
+    this.#become('watching');
+    this.#tell(batch);
+  }
+
+  /** The server has answered well. */
+  #answered(): void {
+    this.#heardMs = this.#now();
+    this.#misses = 0;
+    this.#unauthorised = 0;
+    if (this.#complaint !== '' && this.#state === 'forbidden') this.#options.report(`${this.#resource()}: allowed now`);
+    this.#complaint = '';
+  }
+
+  /** Decides what follows a failure. @returns the pause before the next try, in milliseconds */
+  #recover(error: unknown): number {
+    const inFirstState = this.#version === undefined;
+    if (error instanceof BrokenStream) {
+      this.#doubtful ||= error.kind === 'silence' || error.kind === 'connection';
+      count(this.#reconnects, error.kind);
+      if (inFirstState && error.kind === 'silence') this.#pages = true;
+      return this.#wait(error.message, this.#backoffMs());
+    }
+    if (!(error instanceof ApiFailure)) {
+      // An exception in a reader or receiver: nothing may be lost by it, so the stream opens again.
+      count(this.#reconnects, 'exception');
+      this.#complain(`unexpected: ${error instanceof Error ? error.message : String(error)}`);
+      return this.#wait(String(error), this.#backoffMs());
+    }
+    count(this.#reconnects, error.status === 0 ? 'no answer' : String(error.status));
+    if (error.status !== 0) this.#heardMs = this.#now();
+    else this.#doubtful = true;
+    return this.#recoverFrom(error, inFirstState);
+  }
+
+  #recoverFrom(error: ApiFailure, inFirstState: boolean): number {
+    const { status, causes, message } = error;
+    if (status !== 404) this.#misses = 0;
+    if (status === 410) return this.#relist('expired', message);
+    // The server's versions are behind ours: etcd came back from a backup. It would wait for ever.
+    if (causes.includes('ResourceVersionTooLarge')) return this.#relist('version too large', message);
+    if (status === 403) return this.#forbidden(message);
+    if (status === 404) return this.#missing();
+    if (status === 429)
+      return this.#wait(message, Math.min(error.retryAfterMs ?? this.#backoffMs(), RETRY_AFTER_MS_MAX));
+    if (inFirstState && (status === 400 || status === 422 || status === 500)) this.#pages = true;
+    // Two in a row: fresh credentials were refused as well.
+    if (status === 401 && ++this.#unauthorised >= 2)
+      this.#complain(`the API server does not accept the credentials: ${message}`);
+    return this.#wait(message, this.#backoffMs());
+  }
+
+  /** The first state again, at once unless that has just failed as well; the old copy serves meanwhile. */
+  #relist(reason: string, message: string): number {
+    this.#version = undefined;
+    this.#doubtful = false;
+    this.#relistReason = reason;
+    const pauseMs = this.#failures === 0 ? 0 : this.#backoffMs();
+    if (pauseMs === 0) this.#failures++;
+    return this.#wait(message, pauseMs);
+  }
+
+  #forbidden(message: string): number {
+    const { namespace } = this.#options;
+    this.#complain(
+      `${this.#resource()}: get, list, watch in namespace ${namespace}: forbidden; ` +
+        `add the rule to the Role of the service account (deploy/rbac). The server says: ${message}`,
+    );
+    this.#become('forbidden', `${this.#resource()}: list, watch in namespace ${namespace}: forbidden`);
+    return FORBIDDEN_RETRY_MS * (0.9 + 0.2 * this.#random());
+  }
+
+  /** The cluster does not have the kind: what was there of it is gone. */
+  #missing(): number {
+    this.#misses++;
+    if (this.#misses < 2 && this.#copy.size > 0) return ABSENT_CONFIRM_MS;
+    this.#version = undefined;
+    this.#relistReason = 'served again';
+    const batch = new Batch<Value>();
+    this.#swap(new FirstState(), batch);
+    this.#become('absent', `the cluster does not have ${this.#resource()}; install its CRD`);
+    this.#tell(batch);
+    return this.#options.absentRetryMs ?? ABSENT_RETRY_MS;
+  }
+
+  #wait(problem: string, pauseMs: number): number {
+    this.#become('waiting', problem);
+    return pauseMs;
+  }
+
+  #backoffMs(): number {
+    const full = Math.min(this.#options.backoffMsMax, BACKOFF_MS_MIN * 2 ** Math.min(this.#failures, 16));
+    this.#failures++;
+    return full / 2 + (full / 2) * this.#random();
+  }
+
+  #become(state: ReflectorState, problem = ''): void {
+    if (this.#state === state && this.#problem === problem) return;
+    this.#state = state;
+    this.#problem = problem;
+    this.#options.stateChanged?.();
+  }
+
+  #complain(complaint: string): void {
+    if (complaint !== this.#complaint) this.#options.report(complaint);
+    this.#complaint = complaint;
+  }
+
+  #resource(): string {
+    return resourceName(this.#options.kind);
+  }
+}
+
+interface ObjectList {
+  readonly items?: readonly unknown[];
+  readonly metadata?: { readonly continue?: string; readonly resourceVersion?: string };
+}
+
+interface Stream<Value> {
+  /** Collects the first state until its end. */
+  first: FirstState<Value> | undefined;
+}
+
+function count(counts: Map<string, number>, reason: string): void {
+  counts.set(reason, (counts.get(reason) ?? 0) + 1);
+}
+
+/** Resolves after a time, or when the signal is aborted. */
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', done);
+      resolve();
+    };
+    const timer = setTimeout(done, ms);
+    signal.addEventListener('abort', done);
+    if (signal.aborted) done();
+  });
+}

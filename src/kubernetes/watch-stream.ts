@@ -1,0 +1,115 @@
+import type { IncomingMessage } from 'node:http';
+
+/** One event of a watch; `object` is a resource, or a Status with type ERROR. */
+export interface WatchEvent {
+  readonly type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR';
+  readonly object: unknown;
+}
+
+export interface WatchStreamOptions {
+  /** Events in their order, as many as one piece of the stream has completed. */
+  readonly events: (events: readonly WatchEvent[]) => void;
+  /** Bytes have come. */
+  readonly heard: () => void;
+  /** Time without a byte after which the connection counts as dead; asked again whenever it may have run out. */
+  readonly silenceMs: () => number;
+}
+
+/** Why a watch stream was given up. */
+export class BrokenStream extends Error {
+  readonly kind: 'silence' | 'line too long' | 'not JSON' | 'connection';
+
+  constructor(kind: BrokenStream['kind'], message: string) {
+    super(message);
+    this.kind = kind;
+  }
+}
+
+/** An object in etcd has at most 1.5 MiB; JSON escapes can make it longer. */
+const LINE_BYTES_MAX = 4 * 1024 * 1024;
+const NEWLINE = 10;
+
+/**
+ * Reads a watch to its end.
+ * Resolves when the server ended it, rejects with BrokenStream, or with whatever `events` throws; the connection is closed then.
+ */
+export function readWatch(response: IncomingMessage, options: WatchStreamOptions): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const lines = new EventLines();
+    let heardMs = performance.now();
+    const listen = () => {
+      const left = options.silenceMs() - (performance.now() - heardMs);
+      if (left > 0) silence = setTimeout(listen, left);
+      else stop(new BrokenStream('silence', `no byte for ${options.silenceMs() / 1000} s`));
+    };
+    let silence = setTimeout(listen, options.silenceMs());
+    const stop = (error?: Error) => {
+      clearTimeout(silence);
+      response.removeAllListeners('data');
+      if (error === undefined) resolve();
+      else {
+        reject(error);
+        response.destroy();
+      }
+    };
+    response.on('data', (piece: Buffer) => {
+      heardMs = performance.now();
+      options.heard();
+      const events: WatchEvent[] = [];
+      try {
+        try {
+          lines.take(piece, events);
+        } finally {
+          // What was complete before a broken line counts.
+          if (events.length > 0) options.events(events);
+        }
+      } catch (error) {
+        stop(error as Error);
+      }
+    });
+    response.on('end', () => stop());
+    response.on('error', (error) => stop(new BrokenStream('connection', error.message)));
+    response.on('close', () => stop(new BrokenStream('connection', 'the connection was closed')));
+  });
+}
+
+/** Bytes → events, one JSON object a line. */
+export class EventLines {
+  #rest: Buffer[] = [];
+  #restBytes = 0;
+
+  /** Adds the events that a piece completes. @throws BrokenStream on a line that is too long or no JSON */
+  take(piece: Buffer, events: WatchEvent[]): void {
+    let start = 0;
+    for (let end = piece.indexOf(NEWLINE); end >= 0; end = piece.indexOf(NEWLINE, start)) {
+      const line = this.#line(piece.subarray(start, end));
+      if (line !== '') events.push(event(line));
+      start = end + 1;
+    }
+    this.#keep(piece.subarray(start));
+  }
+
+  #line(last: Buffer): string {
+    if (this.#restBytes === 0) return last.toString('utf8');
+    const line = Buffer.concat([...this.#rest, last]).toString('utf8');
+    this.#rest = [];
+    this.#restBytes = 0;
+    return line;
+  }
+
+  #keep(piece: Buffer): void {
+    if (piece.length === 0) return;
+    this.#restBytes += piece.length;
+    if (this.#restBytes > LINE_BYTES_MAX)
+      throw new BrokenStream('line too long', `an event of more than ${LINE_BYTES_MAX} bytes`);
+    this.#rest.push(piece);
+  }
+}
+
+function event(line: string): WatchEvent {
+  try {
+    return JSON.parse(line) as WatchEvent;
+  } catch {
+    throw new BrokenStream('not JSON', `a line that is no JSON: ${line.slice(0, 80)}`);
+  }
+}

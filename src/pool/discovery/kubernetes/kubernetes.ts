@@ -1,0 +1,345 @@
+import type { ApiClient } from '../../../kubernetes/api-client.js';
+import {
+  type Kind,
+  kindPath,
+  OPTIONAL_KINDS,
+  type OptionalKind,
+  POD,
+  POOL_GROUP,
+  poolKind,
+  resourceName,
+  type ServedKind,
+  ServedKinds,
+} from '../../../kubernetes/kinds.js';
+import type { ObjectProblem } from '../../../kubernetes/object-copy.js';
+import type { Reflector } from '../../../kubernetes/reflector.js';
+import type { Discovery, Endpoint, PoolState, PoolUpdate } from '../../endpoint.js';
+import { Followed } from './followed.js';
+import {
+  type ModelRecord,
+  type ObjectiveRecord,
+  type PodRecord,
+  type PoolRecord,
+  type RewriteRecord,
+  readLegacyPool,
+  readModel,
+  readObjective,
+  readPod,
+  readPool,
+  readRewrite,
+} from './objects.js';
+import { type ClusterView, type Projection, project } from './projection.js';
+
+/** Where the endpoints of a picker come from in a cluster. */
+export type EndpointSource =
+  | { readonly kind: 'pool'; readonly name: string; readonly group: string }
+  | { readonly kind: 'selector'; readonly selector: string; readonly ports: readonly number[] };
+
+export interface KubernetesDiscoveryOptions {
+  readonly client: ApiClient;
+  readonly namespace: string;
+  readonly source: EndpointSource;
+  /** Told of what an operator may want to know and need not act on. */
+  readonly inform: (message: string) => void;
+}
+
+/** How one kind of object is followed, for metrics and reports. */
+export interface FollowedKind {
+  readonly kind: Kind;
+  readonly reflector: Reflector<unknown>;
+}
+
+/** Pods and pool: a server that is back has to be noticed soon. */
+const BACKOFF_MS_MAX = 5_000;
+const OPTIONAL_BACKOFF_MS_MAX = 30_000;
+/** Changes of so long are applied together. */
+const BATCH_MS = 20;
+/** Objectives, rewrites and models are waited for this long after pool and pods are known. */
+const OPTIONAL_MS_MAX = 2_000;
+const OUTAGE_TOLD_MS = 10_000;
+const AWAITED_FIRST_MS = 3_000;
+const AWAITED_AGAIN_MS = 60_000;
+
+/** Endpoints, objectives and rewrites from the API server (docs/kubernetes.md). */
+export class KubernetesDiscovery implements Discovery {
+  readonly #options: KubernetesDiscoveryOptions;
+  readonly #pool = new Followed<PoolRecord>(() => this.#poolChanged());
+  readonly #pods = new Followed<PodRecord>((urgent) => this.#podsChanged(urgent), takesNothing);
+  readonly #objectives = new Followed<ObjectiveRecord>(() => this.#schedule(false));
+  readonly #rewrites = new Followed<RewriteRecord>(() => this.#schedule(false));
+  readonly #models = new Followed<ModelRecord>(() => this.#schedule(false));
+  readonly #served: ServedKinds | undefined;
+  #changed: (update: PoolUpdate) => void = () => {};
+  #report: (problem: string) => void = () => {};
+  #selector: string | undefined;
+  /** Selector mode: always this pool. */
+  readonly #fixedPool: ClusterView['pool'];
+  #given: ReadonlyMap<string, Endpoint> | undefined;
+  #givenRules = '';
+  #notes: ReadonlySet<string> = new Set();
+  #pickerPort: number | undefined;
+  #batch: NodeJS.Timeout | undefined;
+  #expiry: NodeJS.Timeout | undefined;
+  #awaited: NodeJS.Timeout | undefined;
+  #patience: NodeJS.Timeout | undefined;
+  #patient = true;
+  #outage: NodeJS.Timeout | undefined;
+  #outageTold = false;
+  #stopped = false;
+
+  constructor(options: KubernetesDiscoveryOptions) {
+    this.#options = options;
+    const { source } = options;
+    const complain = (problem: string) => this.#report(problem);
+    if (source.kind === 'selector') {
+      this.#fixedPool = { ports: source.ports, appProtocol: undefined, deleting: false };
+    } else {
+      this.#served = new ServedKinds(options.client, (kind, served) => this.#serve(kind, served), complain);
+    }
+  }
+
+  /** Resolves at once: the first state comes through `changed` as soon as the API server has given it. */
+  start(changed: (update: PoolUpdate) => void, report: (problem: string) => void): Promise<undefined> {
+    this.#changed = changed;
+    this.#report = report;
+    const { source } = this.#options;
+    if (source.kind === 'selector') this.#followPods(source.selector);
+    else {
+      const kind = poolKind(source.group)!;
+      const read = source.group === POOL_GROUP ? readPool : readLegacyPool;
+      this.#pool.follow({ ...this.#following(kind, read, BACKOFF_MS_MAX), name: source.name });
+      void this.#served!.start();
+    }
+    this.#awaited = setTimeout(() => this.#tellAwaited(), AWAITED_FIRST_MS).unref();
+    return Promise.resolve(undefined);
+  }
+
+  stop(): Promise<void> {
+    this.#stopped = true;
+    this.#served?.stop();
+    for (const followed of this.#all()) followed.stop();
+    for (const timer of [this.#batch, this.#expiry, this.#awaited, this.#patience, this.#outage]) clearTimeout(timer);
+    return Promise.resolve();
+  }
+
+  /** The kinds that are followed now. */
+  get kinds(): FollowedKind[] {
+    return this.#all().flatMap(({ reflector }) =>
+      reflector === undefined ? [] : [{ kind: reflector.kind, reflector }],
+    );
+  }
+
+  /** What the first state waits for, in words; empty once there was one. */
+  get awaited(): string {
+    if (this.#given !== undefined) return '';
+    const missing = [this.#pool, this.#pods].flatMap(({ reflector }) =>
+      reflector === undefined || reflector.synced
+        ? []
+        : [`${resourceName(reflector.kind)} (${reflector.problem || reflector.state})`],
+    );
+    return missing.length === 0 ? 'the pool’s objects' : missing.join(', ');
+  }
+
+  #all(): readonly Followed<unknown>[] {
+    return [this.#pool, this.#pods, this.#objectives, this.#rewrites, this.#models] as readonly Followed<unknown>[];
+  }
+
+  #following<Value>(kind: Kind, read: (object: unknown) => Value | ObjectProblem, backoffMsMax: number) {
+    const { client, namespace } = this.#options;
+    return {
+      ...{ client, kind, namespace, read, backoffMsMax },
+      stateChanged: () => this.#stateChanged(),
+      report: (problem: string) => this.#report(problem),
+    };
+  }
+
+  #followPods(selector: string): void {
+    this.#selector = selector;
+    this.#pods.follow({ ...this.#following(POD, readPod, BACKOFF_MS_MAX), labelSelector: selector });
+  }
+
+  #poolChanged(): void {
+    const [pool] = this.#pool.values();
+    // A pool that is gone keeps its pods in the cache: made again, it has its endpoints at once.
+    if (pool !== undefined && pool.selector !== this.#selector) this.#followPods(pool.selector);
+    if (pool?.pickerPort !== undefined && pool.pickerPort !== this.#pickerPort) {
+      this.#pickerPort = pool.pickerPort;
+      this.#options.inform(`the InferencePool names port ${pool.pickerPort} of its endpoint picker's Service`);
+    }
+    this.#schedule(true);
+  }
+
+  #podsChanged(urgent: boolean): void {
+    this.#schedule(urgent);
+  }
+
+  #serve(optional: OptionalKind, { kind, ignored }: ServedKind): void {
+    const follow = <Value>(followed: Followed<Value>, read: (object: unknown) => Value | ObjectProblem) =>
+      followed.follow(kind === undefined ? undefined : this.#following(kind, read, OPTIONAL_BACKOFF_MS_MAX));
+    if (optional === 'objectives') follow(this.#objectives, readObjective);
+    else if (optional === 'rewrites') follow(this.#rewrites, readRewrite);
+    else follow(this.#models, readModel);
+    if (kind === undefined) {
+      const names = OPTIONAL_KINDS[optional].map(resourceName).join(' and ');
+      this.#options.inform(`the cluster does not have ${names}: without effect until they are installed`);
+    }
+    for (const other of ignored) void this.#countIgnored(kind!, other);
+  }
+
+  async #countIgnored(kind: Kind, ignored: Kind): Promise<void> {
+    const { client, namespace } = this.#options;
+    try {
+      const list = (await client.request('GET', `${kindPath(ignored, namespace)}?limit=1`)) as IgnoredList;
+      const count = (list.items?.length ?? 0) + (list.metadata?.remainingItemCount ?? 0);
+      const remedy = `make them anew in ${kind.group}`;
+      if (count > 0) this.#report(`${count} objects of ${resourceName(ignored)} are ignored: ${remedy}`);
+    } catch {
+      // Counting is a courtesy; what keeps it from working keeps nothing else from it.
+    }
+  }
+
+  /** Applies what has changed: at once, or with whatever changes in the next 20 ms. */
+  #schedule(urgent: boolean): void {
+    if (this.#stopped) return;
+    if (!urgent) {
+      this.#batch ??= setTimeout(() => this.#apply(), BATCH_MS);
+      return;
+    }
+    this.#apply();
+  }
+
+  #apply(): void {
+    clearTimeout(this.#batch);
+    this.#batch = undefined;
+    if (this.#stopped || !this.#isReady()) return;
+    const projection = project(this.#view());
+    this.#expireAt(projection.nextMs);
+    this.#tellNotes(projection);
+    this.#give(projection.state);
+  }
+
+  /** Pool and pods are known, and what is optional is known or has had its time. */
+  #isReady(): boolean {
+    if (this.#given !== undefined) return true;
+    const pooled = this.#fixedPool !== undefined || this.#pool.synced;
+    const hasPool = this.#fixedPool !== undefined || this.#pool.values().length > 0;
+    if (!pooled || (hasPool && !this.#pods.synced)) return false;
+    const optional = [this.#objectives, this.#rewrites, this.#models];
+    if (this.#served === undefined || !this.#patient || optional.every((followed) => followed.settled)) return true;
+    this.#patience ??= setTimeout(() => {
+      this.#patient = false;
+      this.#schedule(true);
+    }, OPTIONAL_MS_MAX).unref();
+    return false;
+  }
+
+  #view(): ClusterView {
+    const { source } = this.#options;
+    return {
+      reference: source.kind === 'pool' ? { name: source.name, group: source.group } : undefined,
+      pool: this.#fixedPool ?? this.#pool.values()[0],
+      absent: this.#absent(),
+      pods: this.#pods.values(),
+      objectives: this.#objectives.values(),
+      rewrites: this.#rewrites.values(),
+      models: this.#models.values(),
+      nowMs: Date.now(),
+    };
+  }
+
+  #absent(): string {
+    const { source, namespace } = this.#options;
+    const { reflector } = this.#pool;
+    if (reflector === undefined || source.kind === 'selector') return '';
+    if (reflector.state === 'absent') return reflector.problem;
+    if (reflector.rejected > 0) return `the InferencePool ${namespace}/${source.name} cannot be used as it is`;
+    return `there is no InferencePool ${namespace}/${source.name}`;
+  }
+
+  #give(state: PoolState): void {
+    const next = new Map(state.endpoints.map((endpoint) => [endpoint.id, endpoint]));
+    const before = this.#given;
+    const { endpoints, ...rules } = state;
+    const text = JSON.stringify([...[rules.objectives, rules.models ?? []].map((one) => [...one]), rules]);
+    const sameRules = text === this.#givenRules;
+    this.#given = next;
+    this.#givenRules = text;
+    if (before === undefined) {
+      clearTimeout(this.#awaited);
+      this.#options.inform(`the first state of the pool has ${endpoints.length} endpoints`);
+      this.#changed(state);
+      return;
+    }
+    const set = endpoints.filter((endpoint) => !sameEndpoint(before.get(endpoint.id), endpoint));
+    const removed = [...before.keys()].filter((id) => !next.has(id));
+    if (before.size > 0 && next.size === 0) this.#report(`the pool went from ${before.size} endpoints to 0`);
+    if (set.length === 0 && removed.length === 0 && sameRules) return;
+    this.#changed({ set, removed, ...(sameRules ? {} : { rules }) });
+  }
+
+  #expireAt(nextMs: number | undefined): void {
+    clearTimeout(this.#expiry);
+    if (nextMs === undefined) return;
+    this.#expiry = setTimeout(() => this.#schedule(true), Math.max(1, nextMs - Date.now())).unref();
+  }
+
+  /** Each note once, until it no longer holds. */
+  #tellNotes({ notes }: Projection): void {
+    if (notes.length === 0 && this.#notes.size === 0) return;
+    const now = new Set(notes);
+    for (const note of now) if (!this.#notes.has(note)) this.#report(note);
+    this.#notes = now;
+  }
+
+  #tellAwaited(): void {
+    this.#report(`not ready: waiting for ${this.awaited}`);
+    this.#awaited = setTimeout(() => this.#tellAwaited(), AWAITED_AGAIN_MS).unref();
+  }
+
+  /** One line when kinds could not be followed for 10 s, and one when all are followed again. */
+  #stateChanged(): void {
+    if (this.#stopped) return;
+    this.#schedule(false);
+    if (this.#waiting().length > 0) {
+      this.#outage ??= setTimeout(() => this.#tellOutage(), OUTAGE_TOLD_MS).unref();
+      return;
+    }
+    clearTimeout(this.#outage);
+    this.#outage = undefined;
+    if (this.#outageTold) this.#options.inform('the API server answers again');
+    this.#outageTold = false;
+  }
+
+  #waiting(): FollowedKind[] {
+    return this.kinds.filter(({ reflector }) => reflector.state === 'waiting');
+  }
+
+  #tellOutage(): void {
+    const waiting = this.#waiting().map(({ kind, reflector }) => `${resourceName(kind)}: ${reflector.problem}`);
+    if (waiting.length === 0) return;
+    this.#outageTold = true;
+    this.#report(`the API server has not answered for 10 s, the last state counts (${waiting.join('; ')})`);
+  }
+}
+
+interface IgnoredList {
+  readonly items?: readonly unknown[];
+  readonly metadata?: { readonly remainingItemCount?: number };
+}
+
+/** A pod that takes no requests must stop getting them at once. */
+function takesNothing({ ready, deleting, drainMark, ended }: PodRecord): boolean {
+  return !ready || deleting || drainMark || ended;
+}
+
+function sameEndpoint(a: Endpoint | undefined, b: Endpoint): boolean {
+  if (a === b) return true;
+  if (a === undefined) return false;
+  const same = a.address === b.address && a.port === b.port && a.incarnation === b.incarnation;
+  return same && a.draining === b.draining && sameLabels(a.labels, b.labels);
+}
+
+function sameLabels(a: Endpoint['labels'], b: Endpoint['labels']): boolean {
+  const keys = Object.keys(a);
+  return keys.length === Object.keys(b).length && keys.every((key) => a[key] === b[key]);
+}

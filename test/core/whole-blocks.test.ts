@@ -1,0 +1,59 @@
+import { describe, expect, it } from 'vitest';
+import { makePool, pickMax, plainRequest, scorer } from './pool.js';
+
+const BLOCK_BYTES = 256;
+const prefix = scorer('OP_SCORE_PREFIX', 1, 0, 0, 64);
+
+/** Two endpoints whose engines say how large their blocks are; prompts are of zero bytes, four to a token. */
+function pool(engineTokens: number | undefined, wholeBlocks = true) {
+  const signals = [0, 1].map(() => (engineTokens === undefined ? {} : { blockTokens: engineTokens, blockCount: 100 }));
+  const made = makePool([prefix, pickMax], signals);
+  made.programs.publish(0, [prefix, pickMax], { inserts: true, wholeBlocks });
+  const decide = (promptTokens: number, more: { subset?: readonly number[]; charged?: boolean } = {}) => {
+    const bytes = promptTokens * 4;
+    made.core.bytes.fill(0, made.core.call.inputAddress() >>> 0, (made.core.call.inputAddress() >>> 0) + bytes);
+    made.core.call.hashBlocks(bytes, BLOCK_BYTES);
+    const blocks = Math.floor(bytes / BLOCK_BYTES);
+    const tail = bytes % BLOCK_BYTES !== 0;
+    return made.decider.decide({ ...plainRequest, blocks, tail, promptTokens, ...more });
+  };
+  /** What is credited to an endpoint for a prompt that it was sent before. */
+  const credited = (promptTokens: number) => {
+    decide(promptTokens, { subset: [1] });
+    const { matchedBlocks, uncachedTokens } = decide(promptTokens, { subset: [1] });
+    return { matchedBlocks, uncachedTokens };
+  };
+  return { ...made, decide, credited };
+}
+
+describe('a match where the engine says how large its blocks are', () => {
+  it('counts as far as blocks of the engine are whole', () => {
+    expect(pool(256).credited(7 * 64)).toEqual({ matchedBlocks: 4, uncachedTokens: 3 * 64 });
+  });
+
+  it('counts nothing of a prompt that is shorter than one of them', () => {
+    const { credited, decider } = pool(256);
+    expect(credited(3 * 64)).toEqual({ matchedBlocks: 0, uncachedTokens: 3 * 64 });
+    expect([decider.scoreOf(0), decider.scoreOf(1)]).toEqual([0, 0]);
+  });
+
+  it('counts a part of the last block where a block of the engine fits into it, and charges the rest', () => {
+    expect(pool(16).credited(64 + 40)).toEqual({ matchedBlocks: 2, uncachedTokens: 8 });
+  });
+
+  it('counts no part of the last block that is shorter than a block of the engine', () => {
+    expect(pool(16).credited(64 + 10)).toEqual({ matchedBlocks: 1, uncachedTokens: 10 });
+  });
+
+  it('counts blocks whose size does not divide ours by the tokens that both have whole', () => {
+    expect(pool(96).credited(5 * 64)).toEqual({ matchedBlocks: 4, uncachedTokens: 64 });
+  });
+
+  it('is not cut while the engine has not told', () => {
+    expect(pool(undefined).credited(64 + 10)).toEqual({ matchedBlocks: 2, uncachedTokens: 0 });
+  });
+
+  it('is not cut without autoTune', () => {
+    expect(pool(256, false).credited(7 * 64)).toEqual({ matchedBlocks: 7, uncachedTokens: 0 });
+  });
+});

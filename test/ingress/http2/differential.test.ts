@@ -1,0 +1,36 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { compare, leanPeer, nodePeer, type Peer } from './differential.ts';
+import { randomScript } from './script-generator.ts';
+
+/** Of one run; `npm run fuzz -- http2` goes on for as long as is wanted. */
+const SCRIPTS = 400;
+/** First seed; every run plays the same scripts. */
+const SEED = 1;
+
+describe('the lean transport and node:http2', () => {
+  let lean: Peer;
+  let node: Peer;
+  beforeAll(async () => {
+    [lean, node] = await Promise.all([leanPeer(), nodePeer()]);
+  });
+  afterAll(async () => {
+    await Promise.all([lean.close(), node.close()]);
+  });
+
+  const differences = async (flawed: boolean): Promise<string[]> => {
+    const found: string[] = [];
+    for (let seed = SEED; seed < SEED + SCRIPTS; seed++) {
+      const difference = await compare(lean, node, randomScript(seed, flawed));
+      if (difference !== undefined) found.push(`seed ${seed}: ${difference}`);
+    }
+    return found;
+  };
+
+  it('hear and answer the same of clients that keep to the protocol', async () => {
+    expect(await differences(false)).toEqual([]);
+  }, 120_000);
+
+  it('end the same streams and connections of clients that do not, but for the differences that are named', async () => {
+    expect(await differences(true)).toEqual([]);
+  }, 120_000);
+});

@@ -1,0 +1,172 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { LeaderElection, leaseStep } from '../../dist/kubernetes/lease.js';
+import { eventually } from '../gateway/client.ts';
+import { type ApiServer, PICKER_TOKEN, sharedCluster, skipReason, startApiServer } from './api-server.ts';
+import type { Cluster, KubernetesObject } from './cluster.ts';
+import { clientOf } from './observed-reflector.ts';
+
+describe('what a candidate does about a record', () => {
+  const held = { holderIdentity: 'other', leaseDurationSeconds: 15, renewTime: '2001-01-01T00:00:00.000000Z' };
+
+  it.each([
+    ['renews its own', { ...held, holderIdentity: 'me' }, 60_000, 'renew'],
+    ['takes one that was released', { ...held, holderIdentity: '' }, 0, 'acquire'],
+    ['takes one without a holder', {}, 0, 'acquire'],
+    ['waits while another renews, whatever the time in the record says', held, 14_999, 'wait'],
+    ['takes one that has not changed for its duration', held, 15_000, 'acquire'],
+    ['goes by the duration of the record', { ...held, leaseDurationSeconds: 60 }, 15_000, 'wait'],
+  ] as const)('%s', (_what, record, unchangedMs, step) => {
+    expect(leaseStep(record, 'me', unchangedMs)).toBe(step);
+  });
+});
+
+describe.skipIf(skipReason !== '')(`leader election${skipReason}`, () => {
+  let cluster: Cluster;
+  let namespace: string;
+  const elections: LeaderElection[] = [];
+
+  beforeAll(async () => {
+    cluster = await sharedCluster();
+  });
+  afterAll(() => cluster?.close());
+  afterEach(async () => {
+    for (const election of elections.splice(0)) await election.stop();
+  });
+
+  interface Candidate {
+    readonly election: LeaderElection;
+    readonly turns: boolean[];
+    readonly reports: string[];
+  }
+
+  function candidate(identity: string, server: Cluster = cluster, token?: string): Candidate {
+    const turns: boolean[] = [];
+    const reports: string[] = [];
+    const election = new LeaderElection({
+      client: clientOf(server, token),
+      namespace,
+      name: 'epp-llm-pool.llm-d.ai',
+      identity,
+      changed: (leader) => turns.push(leader),
+      report: (problem) => reports.push(problem),
+    });
+    elections.push(election);
+    election.start();
+    return { election, turns, reports };
+  }
+
+  const reference = () => ({
+    apiVersion: 'coordination.k8s.io/v1',
+    kind: 'Lease',
+    metadata: { name: 'epp-llm-pool.llm-d.ai', namespace },
+  });
+  const lease = (): Promise<KubernetesObject> => cluster.get(reference());
+
+  it('makes the lease of llm-d-router’s name, times and shape', async () => {
+    namespace = await cluster.makeNamespace();
+    const { election } = candidate('pod-a_1');
+    await eventually('it leads', () => election.leader);
+    expect((await lease()).spec).toMatchObject({
+      holderIdentity: 'pod-a_1',
+      leaseDurationSeconds: 15,
+      leaseTransitions: 0,
+      acquireTime: expect.stringMatching(/^\d{4}-.*\.\d{6}Z$/),
+      renewTime: expect.stringMatching(/^\d{4}-.*\.\d{6}Z$/),
+    });
+  });
+
+  it('has one leader, and the next one after it releases the lease', async () => {
+    namespace = await cluster.makeNamespace();
+    const a = candidate('a');
+    await eventually('a leads', () => a.election.leader);
+    const b = candidate('b');
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    expect(b.election.leader).toBe(false);
+    await a.election.stop();
+    expect((await lease()).spec.holderIdentity).toBe('');
+    await eventually('b leads', () => b.election.leader);
+    expect(a.turns).toEqual([true, false]);
+    expect((await lease()).spec).toMatchObject({ holderIdentity: 'b', leaseTransitions: 1 });
+  });
+
+  it('honours the record of a replica of llm-d-router, and takes it over when it is not renewed', async () => {
+    namespace = await cluster.makeNamespace();
+    const spec = {
+      holderIdentity: 'epp-7d9_0c1',
+      leaseDurationSeconds: 2,
+      acquireTime: '2026-01-01T00:00:00.000000Z',
+      renewTime: '2026-01-01T00:00:00.000000Z',
+      leaseTransitions: 4,
+    };
+    const made = await cluster.create({ ...reference(), spec });
+    const { election } = candidate('ours');
+    for (let i = 0; i < 4; i++) {
+      await new Promise((resolve) => setTimeout(resolve, 700));
+      await cluster.mergePatch(made, { spec: { renewTime: new Date().toISOString().replace('Z', '000Z') } });
+      expect(election.leader).toBe(false);
+    }
+    await eventually('ours leads', () => election.leader);
+    expect((await lease()).spec.leaseTransitions).toBe(5);
+  });
+
+  it('steps down when it sees another holder', async () => {
+    namespace = await cluster.makeNamespace();
+    const { election, turns } = candidate('a');
+    await eventually('a leads', () => election.leader);
+    for (let attempt = 0; election.leader && attempt < 20; attempt++) {
+      await cluster.mergePatch(await lease(), { spec: { holderIdentity: 'b', leaseDurationSeconds: 15 } });
+      await new Promise((resolve) => setTimeout(resolve, 250));
+    }
+    await eventually('a has stepped down', () => !election.leader);
+    expect(turns).toEqual([true, false]);
+  });
+
+  it('takes a lease that was deleted again', async () => {
+    namespace = await cluster.makeNamespace();
+    const { election, turns } = candidate('a');
+    await eventually('a leads', () => election.leader);
+    await cluster.delete(await lease());
+    await eventually('it is there again', async () => {
+      const answer = await cluster.request('GET', `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`);
+      return answer.body.items.length === 1;
+    });
+    expect(turns).toEqual([true]);
+  });
+
+  it('says once which rights are missing', async () => {
+    namespace = await cluster.makeNamespace();
+    const { reports } = candidate('a', cluster, PICKER_TOKEN);
+    await eventually('it says so', () => reports.length > 0);
+    await new Promise((resolve) => setTimeout(resolve, 3_000));
+    expect(reports).toHaveLength(1);
+    expect(reports[0]).toContain(
+      `leases.coordination.k8s.io: get, create, update in namespace ${namespace}: forbidden`,
+    );
+  });
+
+  describe('while the API server is away', () => {
+    let server: ApiServer;
+    beforeAll(async () => {
+      server = await startApiServer();
+    }, 120_000);
+    afterAll(() => server?.stop());
+
+    it('a leader stays leader for longer than its lease, a standby does not become one, and both go on afterwards', async () => {
+      const own = server.cluster();
+      namespace = await own.makeNamespace();
+      const a = candidate('a', own);
+      await eventually('a leads', () => a.election.leader);
+      const b = candidate('b', own);
+      await new Promise((resolve) => setTimeout(resolve, 1_000));
+      await server.kill();
+      await new Promise((resolve) => setTimeout(resolve, 18_000));
+      expect([a.election.leader, b.election.leader]).toEqual([true, false]);
+      await server.start();
+      const renewed = async () => (await own.get(reference())).spec.renewTime;
+      const before = await renewed();
+      await eventually('a leader renews', async () => (await renewed()) !== before, 20_000);
+      await eventually('there is one leader', () => a.election.leader !== b.election.leader, 20_000);
+      own.close();
+    }, 120_000);
+  });
+});

@@ -1,0 +1,351 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { eventually } from '../gateway/client.ts';
+import { type ApiServer, sharedCluster, skipReason, startApiServer } from './api-server.ts';
+import { type Cluster, gieCrds, type KubernetesObject } from './cluster.ts';
+import { Kubelet } from './kubelet.ts';
+import { LEGACY_GROUP, model, objective, pool, rewrite } from './objects.ts';
+import { ObservedDiscovery } from './observed-discovery.ts';
+
+const WITHIN_MS = 45_000;
+const cleanups: (() => unknown)[] = [];
+
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+type Source = ConstructorParameters<typeof ObservedDiscovery>[2];
+
+function discover(cluster: Cluster, namespace: string, source: Source = {}): ObservedDiscovery {
+  const observed = new ObservedDiscovery(cluster, namespace, source);
+  cleanups.push(() => observed.stop());
+  return observed;
+}
+
+const shows = (observed: ObservedDiscovery, text: string) =>
+  eventually(
+    `"${observed.shown}" becomes "${text}"`,
+    () => observed.shown === text && observed.rules !== undefined,
+    WITHIN_MS,
+  );
+
+describe.skipIf(skipReason !== '')(`the pool as an API server has it${skipReason}`, () => {
+  let cluster: Cluster;
+  let namespace: string;
+  let kubelet: Kubelet;
+
+  beforeAll(async () => {
+    cluster = await sharedCluster();
+  });
+  afterAll(() => cluster?.close());
+  beforeEach(async () => {
+    namespace = await cluster.makeNamespace();
+    kubelet = new Kubelet(cluster, namespace);
+  });
+
+  describe('4.1 InferencePool', () => {
+    it('selector: a change starts the pods watch anew, the old pods serve until the new first state', async () => {
+      const made = await cluster.create(pool(namespace));
+      await kubelet.run('a', { ip: '10.0.0.1' });
+      await kubelet.run('b', { ip: '10.0.0.2', labels: { app: 'sglang' } });
+      const observed = discover(cluster, namespace);
+      await shows(observed, 'a-rank-0:8000');
+      await cluster.mergePatch(made, { spec: { selector: { matchLabels: { app: 'sglang' } } } });
+      await shows(observed, 'b-rank-0:8000');
+      expect(observed.least).toBe(1);
+    });
+
+    it('ports: one removed takes its endpoints along, one moved to another rank is another endpoint', async () => {
+      const made = await cluster.create(pool(namespace, { targetPorts: [{ number: 8000 }, { number: 8001 }] }));
+      await kubelet.run('a', { ip: '10.0.0.1' });
+      const observed = discover(cluster, namespace);
+      await shows(observed, 'a-rank-0:8000, a-rank-1:8001');
+      await cluster.mergePatch(made, { spec: { targetPorts: [{ number: 8001 }] } });
+      await shows(observed, 'a-rank-0:8001');
+    });
+
+    it('appProtocol: told as the object has it, with the default of the CRD', async () => {
+      const made = await cluster.create(pool(namespace));
+      const observed = discover(cluster, namespace);
+      await eventually('the default', () => observed.rules?.appProtocol === 'http');
+      await cluster.mergePatch(made, { spec: { appProtocol: 'kubernetes.io/h2c' } });
+      await eventually('the change', () => observed.rules?.appProtocol === 'kubernetes.io/h2c');
+    });
+
+    it('gone: everything is empty, and created again everything returns without any other object changing', async () => {
+      await cluster.create(pool(namespace));
+      await cluster.create(objective(namespace, 'fast', { priority: 7 }));
+      await kubelet.run('a', { ip: '10.0.0.1' });
+      const observed = discover(cluster, namespace);
+      await shows(observed, 'a-rank-0:8000');
+      expect(Object.fromEntries(observed.rules!.objectives)).toEqual({ fast: 7 });
+      await cluster.delete(pool(namespace));
+      await eventually('the pool is absent', () => observed.rules?.absent !== undefined);
+      expect(observed.rules).toMatchObject({ absent: `there is no InferencePool ${namespace}/pool`, rewrites: [] });
+      expect(observed.rules!.objectives.size).toBe(0);
+      expect(observed.shown).toBe('');
+      await cluster.create(pool(namespace));
+      await shows(observed, 'a-rank-0:8000');
+      expect(Object.fromEntries(observed.rules!.objectives)).toEqual({ fast: 7 });
+    });
+
+    it('not there at the start: absent, and served as soon as it is created', async () => {
+      await kubelet.run('a', { ip: '10.0.0.1' });
+      const observed = discover(cluster, namespace);
+      await eventually('it is told', () => observed.rules?.absent === `there is no InferencePool ${namespace}/pool`);
+      await cluster.create(pool(namespace));
+      await shows(observed, 'a-rank-0:8000');
+    });
+
+    it('of another name or namespace: never seen', async () => {
+      await cluster.create(pool(namespace, {}, 'other'));
+      const observed = discover(cluster, namespace);
+      await eventually('it is told', () => observed.rules !== undefined);
+      expect(observed.rules!.absent).toContain('there is no InferencePool');
+    });
+  });
+
+  describe('4.2 Pods', () => {
+    let observed: ObservedDiscovery;
+
+    beforeEach(async () => {
+      await cluster.create(pool(namespace));
+      await kubelet.run('a', { ip: '10.0.0.1' });
+      await kubelet.run('b', { ip: '10.0.0.2' });
+      observed = discover(cluster, namespace);
+      await shows(observed, 'a-rank-0:8000, b-rank-0:8000');
+    });
+
+    it('no status.podIP: none', async () => {
+      await kubelet.run('c', { ready: false });
+      await kubelet.run('d', { ip: '10.0.0.4' });
+      await shows(observed, 'a-rank-0:8000, b-rank-0:8000, d-rank-0:8000');
+    });
+
+    it('Ready≠True: draining, and live again with the same incarnation when it is ready', async () => {
+      const before = observed.endpoints.get(`${namespace}/a-rank-0`)!.incarnation;
+      await kubelet.ready('a', false);
+      await shows(observed, 'a-rank-0:8000 draining, b-rank-0:8000');
+      await kubelet.ready('a', true);
+      await shows(observed, 'a-rank-0:8000, b-rank-0:8000');
+      expect(observed.endpoints.get(`${namespace}/a-rank-0`)!.incarnation).toBe(before);
+    });
+
+    it('Ready≠True for 60 s: none', async () => {
+      const lastTransitionTime = new Date(Date.now() - 59_000).toISOString().replace(/\.\d+Z/, 'Z');
+      const conditions = [{ type: 'Ready', status: 'False', lastTransitionTime }];
+      const reference = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'a', namespace } };
+      await cluster.mergePatch(reference, { status: { conditions } }, '/status');
+      await shows(observed, 'a-rank-0:8000 draining, b-rank-0:8000');
+      await shows(observed, 'b-rank-0:8000');
+    });
+
+    it('deletionTimestamp: draining until the object is gone', async () => {
+      await kubelet.delete('a');
+      await shows(observed, 'a-rank-0:8000 draining, b-rank-0:8000');
+      await kubelet.finish('a');
+      await shows(observed, 'b-rank-0:8000');
+    });
+
+    it('annotation pointsman/drain: draining until the annotation leaves', async () => {
+      await kubelet.annotate('a', { 'pointsman/drain': 'true' });
+      await shows(observed, 'a-rank-0:8000 draining, b-rank-0:8000');
+      await kubelet.annotate('a', { 'pointsman/drain': null });
+      await shows(observed, 'a-rank-0:8000, b-rank-0:8000');
+    });
+
+    it('active-ports: present but empty = none', async () => {
+      await kubelet.annotate('a', { 'llm-d.ai/active-ports': '' });
+      await shows(observed, 'b-rank-0:8000');
+    });
+
+    it.each(['Failed', 'Succeeded'])('phase %s: none', async (phase) => {
+      await kubelet.status('a', { ip: '10.0.0.1', phase, ready: false });
+      await shows(observed, 'b-rank-0:8000');
+    });
+
+    it('UID changed, same name and IP: another server', async () => {
+      const before = observed.endpoints.get(`${namespace}/a-rank-0`)!.incarnation;
+      await kubelet.finish('a');
+      await kubelet.run('a', { ip: '10.0.0.1' });
+      await eventually('it is another', () => {
+        const now = observed.endpoints.get(`${namespace}/a-rank-0`);
+        return now?.draining === false && now.incarnation !== before;
+      });
+    });
+
+    it('engine container restarted: another server', async () => {
+      const before = observed.endpoints.get(`${namespace}/a-rank-0`)!.incarnation;
+      await kubelet.status('a', {
+        ip: '10.0.0.1',
+        containers: [{ name: 'engine', ports: [8000], id: 'containerd://2' }],
+      });
+      await eventually('it is another', () => observed.endpoints.get(`${namespace}/a-rank-0`)!.incarnation !== before);
+    });
+
+    it('podIP changed: the endpoint has the new address', async () => {
+      await kubelet.status('a', { ip: '10.0.0.9' });
+      await eventually('it moved', () => observed.endpoints.get(`${namespace}/a-rank-0`)!.address === '10.0.0.9');
+    });
+
+    it('labels changed, still selected: the labels of the endpoint change', async () => {
+      await kubelet.label('a', { 'llm-d.ai/role': 'decode' });
+      await eventually(
+        'they change',
+        () => observed.endpoints.get(`${namespace}/a-rank-0`)!.labels['llm-d.ai/role'] === 'decode',
+      );
+    });
+
+    it('labels changed, no longer selected: gone', async () => {
+      await kubelet.label('a', { app: 'other' });
+      await shows(observed, 'b-rank-0:8000');
+    });
+
+    it('all gone: followed, with a warning', async () => {
+      await kubelet.finish('a');
+      await kubelet.finish('b');
+      await shows(observed, '');
+      expect(observed.reports).toContain('the pool went from 1 endpoints to 0');
+    });
+  });
+
+  describe('4.1 selector mode', () => {
+    it('has the pods of the selector at the given ports, without any custom resource', async () => {
+      await kubelet.run('a', { ip: '10.0.0.1' });
+      await kubelet.run('b', { ip: '10.0.0.2', labels: { app: 'old' } });
+      const ports = [8000, 8001];
+      const observed = discover(cluster, namespace, {
+        kind: 'selector',
+        selector: 'app in (vllm,sglang),!gone',
+        ports,
+      });
+      await shows(observed, 'a-rank-0:8000, a-rank-1:8001');
+      expect(observed.rules).toMatchObject({ rewrites: [], absent: undefined });
+    });
+  });
+
+  describe('4.3 Objectives and rewrites', () => {
+    it('follow their objects, and only those of the pool', async () => {
+      await cluster.create(pool(namespace));
+      const observed = discover(cluster, namespace);
+      await eventually('the first state', () => observed.rules !== undefined);
+      const made = await cluster.create(objective(namespace, 'fast', { priority: 7 }));
+      await cluster.create(objective(namespace, 'other', { poolRef: { name: 'other' } }));
+      await cluster.create(
+        rewrite(namespace, 'rule', [
+          { matches: [{ model: { type: 'Exact', value: 'm' } }], targets: [{ modelRewrite: 'n', weight: 1 }] },
+        ]),
+      );
+      await eventually(
+        'all are known',
+        () => observed.rules!.rewrites.length === 1 && observed.rules!.objectives.size === 1,
+      );
+      expect([...observed.rules!.objectives]).toEqual([['fast', 7]]);
+      expect(observed.rules!.rewrites).toEqual([
+        { name: 'rule', models: ['m'], targets: [{ model: 'n', weight: 1 }], age: 0 },
+      ]);
+      await cluster.mergePatch(made, { spec: { priority: -1 } });
+      await eventually('the change', () => observed.rules!.objectives.get('fast') === -1);
+      await cluster.delete(made);
+      await eventually('the deletion', () => observed.rules!.objectives.size === 0);
+    });
+  });
+});
+
+describe.skipIf(skipReason !== '')(`kinds that come and go${skipReason}`, () => {
+  let server: ApiServer;
+  let cluster: Cluster;
+
+  beforeAll(async () => {
+    server = await startApiServer();
+    cluster = server.cluster();
+    await cluster.installCrds(gieCrds('v1.5.0', 'InferencePool'));
+  }, 120_000);
+  afterAll(async () => {
+    cluster?.close();
+    await server?.stop();
+  });
+
+  /** The CRDs of llm-d.ai descend from those of GIE: the same fields under another group. */
+  const llmD = (kind: string): KubernetesObject[] =>
+    gieCrds('v1.5.0', kind).map((one) => {
+      const text = JSON.stringify(one).replaceAll(LEGACY_GROUP, 'llm-d.ai');
+      return JSON.parse(text) as KubernetesObject;
+    });
+
+  it('the start waits for no optional kind, and says once which are not there', async () => {
+    const namespace = await cluster.makeNamespace();
+    await cluster.create(pool(namespace));
+    const observed = discover(cluster, namespace);
+    await eventually('the first state', () => observed.rules !== undefined, WITHIN_MS);
+    expect(observed.informed.filter((one) => one.startsWith('the cluster does not have'))).toHaveLength(3);
+  });
+
+  it('CRDs installed after the start are read within 30 s, the newer group then goes first, and removed they are off', async () => {
+    const namespace = await cluster.makeNamespace();
+    await cluster.create(pool(namespace));
+    const observed = discover(cluster, namespace);
+    await eventually('the first state', () => observed.rules !== undefined, WITHIN_MS);
+    await cluster.installCrds(gieCrds('v1.5.0', 'InferenceObjective'));
+    await cluster.create(objective(namespace, 'fast', { priority: 7 }));
+    await eventually('the older group is read', () => observed.rules!.objectives.get('fast') === 7, WITHIN_MS);
+    await cluster.installCrds(llmD('InferenceObjective'));
+    await cluster.create(objective(namespace, 'fast', { priority: 8 }, 'llm-d.ai'));
+    await eventually('the newer group counts', () => observed.rules!.objectives.get('fast') === 8, WITHIN_MS);
+    const ignored = `1 objects of inferenceobjectives.${LEGACY_GROUP} are ignored: make them anew in llm-d.ai`;
+    await eventually('the others are counted', () => observed.reports.includes(ignored));
+    for (const { metadata } of [...llmD('InferenceObjective'), ...gieCrds('v1.5.0', 'InferenceObjective')]) {
+      await cluster.delete({ apiVersion: 'apiextensions.k8s.io/v1', kind: 'CustomResourceDefinition', metadata });
+    }
+    await eventually('the rules are empty', () => observed.rules!.objectives.size === 0, WITHIN_MS);
+  }, 180_000);
+
+  it('InferenceModel of GIE 0.5 gives priorities by model name', async () => {
+    await cluster.installCrds(gieCrds('v0.5.1', 'InferenceModel'));
+    const namespace = await cluster.makeNamespace();
+    await cluster.create(pool(namespace));
+    const targetModels = [{ name: 'chat-v2', weight: 100 }];
+    await cluster.create(model(namespace, 'chat', { modelName: 'chat', criticality: 'Critical', targetModels }));
+    const observed = discover(cluster, namespace);
+    await eventually('it is read', () => observed.rules?.models?.get('chat')?.priority === 1, WITHIN_MS);
+    expect(observed.rules!.rewrites).toMatchObject([
+      { models: ['chat'], targets: [{ model: 'chat-v2', weight: 100 }] },
+    ]);
+  }, 120_000);
+
+  it('v1alpha2: the older pool is read with its flat selector and one port', async () => {
+    const older = gieCrds('v1.0.0', 'InferencePool').filter(({ spec }) => spec.group === LEGACY_GROUP);
+    await cluster.installCrds(older);
+    const namespace = await cluster.makeNamespace();
+    await new Kubelet(cluster, namespace).run('a', { ip: 'fd00::1' });
+    await cluster.create({
+      apiVersion: `${LEGACY_GROUP}/v1alpha2`,
+      kind: 'InferencePool',
+      metadata: { name: 'pool', namespace },
+      spec: { selector: { app: 'vllm' }, targetPortNumber: 8000, extensionRef: { name: 'epp' } },
+    });
+    const observed = discover(cluster, namespace, { group: LEGACY_GROUP });
+    await shows(observed, 'a-rank-0:8000');
+    expect(observed.endpoints.get(`${namespace}/a-rank-0`)!.address).toBe('fd00::1');
+  }, 120_000);
+
+  it('with the API server away the last state stays, and what happened meanwhile is known afterwards', async () => {
+    const namespace = await cluster.makeNamespace();
+    const kubelet = new Kubelet(cluster, namespace);
+    await cluster.create(pool(namespace));
+    for (const name of ['a', 'b']) await kubelet.run(name, { ip: `10.0.0.${name === 'a' ? 1 : 2}` });
+    const observed = discover(cluster, namespace);
+    await shows(observed, 'a-rank-0:8000, b-rank-0:8000');
+    await server.kill();
+    await eventually(
+      'it is said',
+      () => observed.reports.some((one) => one.includes('has not answered for 10 s')),
+      WITHIN_MS,
+    );
+    expect(observed.shown).toBe('a-rank-0:8000, b-rank-0:8000');
+    await server.start();
+    await kubelet.finish('a');
+    await shows(observed, 'b-rank-0:8000');
+    expect(observed.least).toBe(1);
+    await eventually('the return is said', () => observed.informed.includes('the API server answers again'), WITHIN_MS);
+  }, 180_000);
+});
