@@ -82,6 +82,7 @@ export {
   ROOM_STEP,
   ROOM_STRETCH,
   ROOM_TOKEN_MS,
+  ROOM_UNANSWERED,
   ROOM_WINDOW,
   roomCell as room,
   WAIT_FLAG_ANYWHERE,
@@ -150,6 +151,7 @@ export {
   activeRepairBegin,
 } from './load/blocks';
 export { predictionLearned, predictionPrior } from './load/coefficients';
+export { endpointReachable } from './load/ejection';
 export {
   FEATURE_ACTIVE_BLOCKS,
   FEATURE_BEST_CACHED,

@@ -11,5 +11,6 @@ export const POOL_SLOTS_SEEN: usize = 148; // f32: largest SLOTS_SEEN of any end
 export const POOL_COLD_OLDEST: usize = 152; // u32: slot + 1, head of the list of cold prompts (commit lock)
 export const POOL_COLD_NEWEST: usize = 156; // u32: slot + 1, tail of it
 export const POOL_COLD_LENGTH: usize = 160; // u32
+export const POOL_DECISIONS: usize = 164; // u32: requests decided, wraps around (commit lock)
 export const POOL_TURNS: usize = 256; // 32 × u32: slot + 1 that each profile's round-robin-picker took last (commit lock)
 export const MAX_PROFILES: u32 = 32;

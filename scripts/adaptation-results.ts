@@ -40,9 +40,10 @@ const percent = (share: number) => {
   return `${text === '0.0' ? '±' : share < 0 ? '−' : '+'}${text} %`;
 };
 /** With interval and verdict where there is more than one seed. */
-const change = ({ change: by, low, high, verdict, costs }: Comparison) => {
+const change = ({ change: by, low, high, verdict, costs, slowTail }: Comparison) => {
   if (verdict === 'reference') return '';
-  return costs.length < 2 ? percent(by) : `${percent(by)} (${percent(low)} … ${percent(high)}) ${verdict}`;
+  const tail = slowTail ? ' ▲' : '';
+  return `${costs.length < 2 ? percent(by) : `${percent(by)} (${percent(low)} … ${percent(high)}) ${verdict}`}${tail}`;
 };
 const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length);
 const unique = (values: readonly string[]) => [...new Set(values)];
@@ -87,11 +88,13 @@ function costs(results: Results): string {
       change(learned),
       ...(oracle === undefined ? [] : [change(oracle)]),
       percent(learned.cost / best.cost - 1),
+      percent(learned.uncappedChange),
+      `×${learned.ttftP99Ratio.toFixed(2)}`,
       change(row(comparisons, workload, 'guarded')!),
     ];
   });
   const head = ['workload', 'default', 'best fixed rule', 'learned against default'];
-  const last = ['against best fixed', 'guarded against default'];
+  const last = ['against best fixed', 'uncapped', 'TTFT p99', 'guarded against default'];
   return table([...head, ...(toOracle === undefined ? [] : ['against grid oracle']), ...last], rows);
 }
 
@@ -116,15 +119,28 @@ function standing(results: Results): string {
         percent(mean(regrets)),
         `${percent(regrets[worst]!)} (${workloads[worst]})`,
         ...(policy === results.suite.reference
-          ? ['', '', '', '']
-          : ['win', 'tie', 'open', 'loss'].map((v) => count(v as never))),
+          ? ['', '', '', '', '']
+          : [
+              ...['win', 'tie', 'open', 'loss'].map((v) => count(v as never)),
+              `${own.filter(({ slowTail }) => slowTail).length}`,
+            ]),
       ],
     };
   });
   const sorted = rows.sort((a, b) => a.worst - b.worst).map(({ cells }) => cells);
   const to = measure === undefined ? 'best fixed rule' : 'grid oracle';
   return table(
-    ['policy', 'against default', `mean regret to the ${to}`, 'worst', 'wins', 'ties', 'open', 'losses'],
+    [
+      'policy',
+      'against default',
+      `mean regret to the ${to}`,
+      'worst',
+      'wins',
+      'ties',
+      'open',
+      'losses',
+      'slow tails ▲',
+    ],
     sorted,
   );
 }
@@ -133,6 +149,8 @@ function metrics(results: Results): string {
   const head = [
     'workload',
     'policy',
+    'cost',
+    'uncapped',
     'TTFT mean',
     'p50',
     'p90',
@@ -154,6 +172,8 @@ function metrics(results: Results): string {
       return [
         policy === 'default' ? workload : '',
         policy,
+        over((s) => s.cost).toFixed(3),
+        over((s) => s.uncappedCost).toFixed(3),
         over((s) => s.ttft.mean).toFixed(0),
         over((s) => s.ttft.p50).toFixed(0),
         over((s) => s.ttft.p90).toFixed(0),

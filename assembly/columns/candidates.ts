@@ -1,8 +1,9 @@
 // Which endpoints may serve the request.
 //
 // Owns: the thread's CANDIDATES column (i32 per slot: -1 = candidate, 0 = not), written by its own thread. Reads the
-// state and ejection columns; called under the commit lock.
+// state and ejection columns and counts the pool's decisions; called under the commit lock.
 import {
+  COLUMN_EJECTED_AT,
   COLUMN_EJECTED_UNTIL,
   COLUMN_EJECTION,
   COLUMN_STATE,
@@ -12,21 +13,37 @@ import {
   wideCell,
 } from '../endpoints';
 import { CANDIDATES, HEADER, HEADER_POOL, HOST, MASKS, SLOTS, SUBSET } from '../memory';
-import { POOL_EJECTION_OFF, POOL_SLOTS_USED } from '../pool-words';
+import { POOL_DECISIONS, POOL_EJECTION_OFF, POOL_SLOTS_USED } from '../pool-words';
+
+/** Requests of the pool for each probe of an endpoint that is out. */
+export const PROBE_SHARE: u32 = 32;
+/** Longest time that a probe which is due waits for them in a pool that decides few requests, in milliseconds. */
+export const PROBE_DUE_MS_MAX: f64 = 59200;
 
 /** Slots in use, rounded up to a multiple of 4 (the width of the column loops). */
 export function slotsUsed(): u32 {
   return (load<u32>(HEADER + HEADER_POOL + POOL_SLOTS_USED) + 3) & ~3;
 }
 
-/** An endpoint that is out may be probed once its time is over, one request at a time. */
+/** A decision of the pool: probes are a share of them. */
+function countDecision(): void {
+  const at = HEADER + HEADER_POOL + POOL_DECISIONS;
+  store<u32>(at, load<u32>(at) + 1);
+}
+
+/** Whether an endpoint may be picked: it is in, or out with its probe due (load/ejection.ts). */
 function admitted(slot: u32, now: f64): bool {
-  const ejection = load<u32>(cell(COLUMN_EJECTION, slot));
-  return ejection == 0 || (ejection == 1 && now >= load<f64>(wideCell(COLUMN_EJECTED_UNTIL, slot)));
+  const state = load<u32>(cell(COLUMN_EJECTION, slot));
+  if (state != 1) return state == 0;
+  const until = load<f64>(wideCell(COLUMN_EJECTED_UNTIL, slot));
+  if (now < until) return false;
+  // The counter wraps around.
+  const decisions = load<u32>(HEADER + HEADER_POOL + POOL_DECISIONS) - load<u32>(cell(COLUMN_EJECTED_AT, slot));
+  return decisions >= PROBE_SHARE || now >= until + PROBE_DUE_MS_MAX;
 }
 
 /**
- * Mark the live endpoints that are not ejected.
+ * Mark the live endpoints that are not ejected, or whose probe is due.
  * @param all take ejected ones too (all out means all in)
  * @returns how many
  */
@@ -72,8 +89,12 @@ function markSubset(used: u32, now: f64, all: bool): u32 {
   return count;
 }
 
-/** Fill the CANDIDATES column; when every live endpoint is ejected, all of them are candidates. */
-export function markCandidates(used: u32, now: f64, subset: bool): u32 {
+/**
+ * Fill the CANDIDATES column; when every live endpoint is ejected, all of them are candidates.
+ * @param further not the first decision about a request, which alone is counted
+ */
+export function markCandidates(used: u32, now: f64, subset: bool, further: bool): u32 {
+  if (!further) countDecision();
   const off = load<u32>(HEADER + HEADER_POOL + POOL_EJECTION_OFF) != 0;
   const count = subset ? markSubset(used, now, off) : markLive(used, now, off);
   if (count != 0 || off) return count;

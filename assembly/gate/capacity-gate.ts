@@ -11,6 +11,7 @@ import { COMMIT_LOCK, lockAcquire, lockRelease } from '../lock';
 import { KEYS, REQUESTS, SLOTS, SUBSET } from '../memory';
 import { bandAdd, bandKnown, bandsForget, bandUsed, rankOf, waitingIn } from './bands';
 import {
+  noteAnswered,
   noteCharge,
   noteFirstToken,
   noteForget,
@@ -44,6 +45,7 @@ import {
   ROOM_REMOTE_KV,
   ROOM_REMOTE_REQUESTS,
   ROOM_REMOTE_TOKENS,
+  ROOM_UNANSWERED,
 } from './layout';
 import {
   expectedFirstToken,
@@ -129,8 +131,10 @@ export function gateFirstToken(index: u32, now: f64): void {
   if (!gateOn()) return;
   const entry = entryAt(index);
   const current = slotIsCurrent(entry);
+  noteAnswered(index, entry.slot, current);
   const state = noteFirstToken(index, entry.slot, entry.priority, current);
-  if (state == 0) return;
+  // Its endpoint has one unanswered request less, though nothing of it was pending.
+  if (state == 0) return gateOpened();
   if (current && (state & NOTE_BLIND) == 0 && now > 0) {
     learnFirstToken(index, entry.slot, now - entry.time, (state & NOTE_ALONE) != 0);
   }
@@ -414,7 +418,8 @@ export function gateLook(now: f64, passed: f64): u32 {
 /**
  * Check that the columns equal the notes of the live entries and the waiting counts the wait slots. Commit lock held, or nobody
  * else at work.
- * @returns 0, or the first thing that does not add up: 1 pending tokens, 2 pending requests, 3 tokens in the cache
+ * @returns 0, or the first thing that does not add up: 1 pending tokens, 2 pending requests, 3 tokens in the cache,
+ * 4 unanswered requests
  */
 export function gateCheck(): u32 {
   if (!gateOn()) return 0;
@@ -426,13 +431,15 @@ export function gateCheck(): u32 {
   const tokensBefore = roomSum(ROOM_PENDING + lowest);
   const requestsBefore = roomSum(ROOM_PENDING_COUNT + lowest);
   const heldBefore = roomSum(ROOM_KV_NOW);
+  const unansweredBefore = roomSum(ROOM_UNANSWERED);
   sumPendingAgain();
   tokens = roomSum(ROOM_PENDING + lowest);
   requests = roomSum(ROOM_PENDING_COUNT + lowest);
   held = roomSum(ROOM_KV_NOW);
   if (tokens != tokensBefore) return 1;
   if (requests != requestsBefore) return 2;
-  return held == heldBefore ? 0 : 3;
+  if (held != heldBefore) return 3;
+  return roomSum(ROOM_UNANSWERED) == unansweredBefore ? 0 : 4;
 }
 
 export function gateRanks(): u32 {

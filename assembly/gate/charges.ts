@@ -1,6 +1,6 @@
 // What every charge is to the gate: pending prefill work by band, tokens in the KV cache now and to be expected.
 //
-// Owns: the notes and the columns PENDING, PENDING_COUNT, KV_NOW and KV_RESERVED of REGION_GATE. Commit lock held
+// Owns: the notes and the columns PENDING, PENDING_COUNT, UNANSWERED, KV_NOW and KV_RESERVED of REGION_GATE. Commit lock held
 // throughout. Invariant (gateCheck): each column is the sum over the notes of the live ledger entries of its slot.
 import { SLOTS } from '../memory';
 import { rankOf } from './bands';
@@ -15,10 +15,12 @@ import {
   NOTE_BLIND,
   NOTE_COUNTED,
   NOTE_PENDING,
+  NOTE_UNANSWERED,
   ROOM_KV_NOW,
   ROOM_KV_RESERVED,
   ROOM_PENDING,
   ROOM_PENDING_COUNT,
+  ROOM_UNANSWERED,
   roomCell,
 } from './layout';
 import * as room from './room';
@@ -73,10 +75,11 @@ export function noteCharge(
   charge.plain = plain;
   charge.output = 0;
   charge.reserve = <u32>gateHead().reserve;
-  const state = NOTE_COUNTED | NOTE_PENDING | (alone ? NOTE_ALONE : 0) | (blind ? NOTE_BLIND : 0);
+  const state = NOTE_COUNTED | NOTE_PENDING | NOTE_UNANSWERED | (alone ? NOTE_ALONE : 0) | (blind ? NOTE_BLIND : 0);
   // The state comes before the columns: whoever repairs sums them again from the notes.
   charge.state = state;
   addPending(slot, priority, uncached, 1);
+  add(ROOM_UNANSWERED, slot, 1);
   addTokens(slot, charge, 1);
 }
 
@@ -88,6 +91,14 @@ export function noteFirstToken(index: u32, slot: u32, priority: i32, current: bo
   charge.state = state & ~NOTE_PENDING;
   if (current) addPending(slot, priority, charge.uncached, -1);
   return state;
+}
+
+/** Something was heard of the request: its first token, or its end. */
+export function noteAnswered(index: u32, slot: u32, current: bool): void {
+  const charge = gateChargeAt(index);
+  if ((charge.state & NOTE_UNANSWERED) == 0) return;
+  charge.state &= ~NOTE_UNANSWERED;
+  if (current) add(ROOM_UNANSWERED, slot, -1);
 }
 
 /** The output has grown to `tokens`. @returns by how many */
@@ -106,6 +117,7 @@ export function noteRelease(index: u32, slot: u32, priority: i32, current: bool)
   const charge = gateChargeAt(index);
   if (charge.state == 0) return;
   noteFirstToken(index, slot, priority, current);
+  noteAnswered(index, slot, current);
   if (current) addTokens(slot, charge, -1);
   charge.state = 0;
 }
@@ -115,6 +127,7 @@ export function notesClear(slot: u32): void {
   if (!gateOn()) return;
   room.setU32(ROOM_KV_NOW, slot, 0);
   room.setU32(ROOM_KV_RESERVED, slot, 0);
+  room.setU32(ROOM_UNANSWERED, slot, 0);
   for (let rank: u32 = 0; rank < GATE_RANKS; rank++) {
     room.setU32(ROOM_PENDING + rank, slot, 0);
     room.setU32(ROOM_PENDING_COUNT + rank, slot, 0);
@@ -127,6 +140,7 @@ export function noteRecount(index: u32, slot: u32, priority: i32): void {
   const state = charge.state;
   if ((state & NOTE_COUNTED) == 0) return;
   if ((state & NOTE_PENDING) != 0) addPending(slot, priority, charge.uncached, 1);
+  if ((state & NOTE_UNANSWERED) != 0) add(ROOM_UNANSWERED, slot, 1);
   addTokens(slot, charge, 1);
 }
 

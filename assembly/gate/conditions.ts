@@ -51,6 +51,7 @@ import {
   ROOM_REMOTE_REQUESTS,
   ROOM_REMOTE_TOKENS,
   ROOM_STRETCH,
+  ROOM_UNANSWERED,
   ROOM_WINDOW,
   roomColumn,
 } from './layout';
@@ -176,14 +177,13 @@ function keepLearned(used: u32, rank: u32, prefill: u32, promptTokens: u32): u32
   return keepByLimit(used, rank, ceiling);
 }
 
-/** max(waiting / threshold, usage / threshold); without fresh signals what the ledger has pending stands for waiting. */
+/** max(waiting / threshold, usage / threshold); without fresh signals every request that is not answered yet counts as waiting. */
 function utilization(used: u32, now: f64): void {
   const both = i32x4.splat(SIGNAL_WAITING | SIGNAL_KV_USAGE);
   const queue = f32x4.splat(gateHead().queueThreshold);
   const usage = f32x4.splat(gateHead().usageThreshold);
   const oldest = f64x2.splat(now - <f64>gateHead().staleness);
-  const bands = gateHead().bands;
-  const pending = roomColumn(ROOM_PENDING_COUNT + (bands == 0 ? 0 : bands - 1));
+  const unanswered = roomColumn(ROOM_UNANSWERED);
   const others = roomColumn(ROOM_REMOTE_COUNT);
   const known = columnAddress(COLUMN_KNOWN);
   const full = columnAddress(COLUMN_KV_USAGE);
@@ -194,7 +194,7 @@ function utilization(used: u32, now: f64): void {
     const late = f64x2.ge(v128.load(times + 2 * at + 16), oldest);
     const young = v128.shuffle<i32>(early, late, 0, 2, 4, 6);
     const fresh = v128.and(young, i32x4.eq(v128.and(v128.load(known + at), both), both));
-    const sent = f32x4.convert_i32x4_s(i32x4.add(v128.load(pending + at), v128.load(others + at)));
+    const sent = f32x4.convert_i32x4_s(i32x4.add(v128.load(unanswered + at), v128.load(others + at)));
     const waiting = f32x4.div(v128.bitselect(v128.load(KEYS + at), sent, fresh), queue);
     v128.store(KEYS + at, f32x4.max(waiting, v128.and(f32x4.div(v128.load(full + at), usage), fresh)));
   }

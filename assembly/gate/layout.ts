@@ -123,7 +123,8 @@ export const ROOM_REMOTE_REQUESTS: u32 = 86; // u32: requests in flight from oth
 export const ROOM_REMOTE_TOKENS: u32 = 87; // u32: their uncached tokens without a first token
 export const ROOM_REMOTE_COUNT: u32 = 88; // u32: their requests without a first token
 export const ROOM_REMOTE_KV: u32 = 89; // u32: their tokens in the KV cache
-export const GATE_COLUMNS: u32 = 90;
+export const ROOM_UNANSWERED: u32 = 90; // u32: requests in flight of which nothing has been heard: no first token, no end
+export const GATE_COLUMNS: u32 = 91;
 
 /** What the gate counts for a ledger entry; same number, 32 bytes. */
 @unmanaged
@@ -156,6 +157,7 @@ export const NOTE_PENDING: u32 = 2; // no first token yet
 export const NOTE_ALONE: u32 = 4; // nothing else was on the endpoint at the charge
 export const NOTE_BLIND: u32 = 8; // the first token cannot be seen
 export const NOTE_EVICTED: u32 = 16; // to be ended for a request of a higher band: never chosen again
+export const NOTE_UNANSWERED: u32 = 64; // nothing has been heard of it, also when its first token is taken to have come
 export const NOTE_LOST: u32 = 32; // it has not ended in time: its room is not counted on
 
 // Rings: +0 written (u32, atomic), +64 read (u32, atomic), +128 bell of the reader, +192 asleep, +256 numbers.

@@ -181,7 +181,7 @@ export function waitSlotCandidates(thread: u32, slot: u32, used: u32, only: i32,
     memory.fill(SUBSET, 0, SLOTS >> 3);
     store<u8>(SUBSET + (only >> 3), <u8>((<u32>1) << (only & 7)));
   } else if (!anywhere) memory.copy(SUBSET, waitSlotMaskAddress(thread, slot), SLOTS >> 3);
-  return markCandidates(used, now, only >= 0 || !anywhere);
+  return markCandidates(used, now, only >= 0 || !anywhere, true);
 }
 
 /**

@@ -1,27 +1,56 @@
-// Ejection of failing endpoints: out for a growing time after consecutive upstream failures, back by one probe.
+// Ejection of failing endpoints: out after two upstream failures in a row, back by one probe.
 //
-// Owns: the columns EJECTION, FAILURES, EJECTIONS and EJECTED_UNTIL and the pool word POOL_EJECTED, all under the commit
-// lock. States of a slot: 0 in → 1 out (for base · 2^n, at most the longest) → 2 a probe is under way → 0 or 1.
-import { COLUMN_EJECTED_UNTIL, COLUMN_EJECTION, COLUMN_EJECTIONS, COLUMN_FAILURES, cell, wideCell } from '../endpoints';
-import { HEADER, HEADER_POOL, SLOTS } from '../memory';
-import { POOL_EJECTED, POOL_EJECTION_OFF, POOL_LIVE } from '../pool-words';
+// Owns: the columns EJECTION, FAILURES, EJECTED_AT and EJECTED_UNTIL and the pool words POOL_EJECTED and POOL_DECISIONS, all
+// under the commit lock. States of a slot: 0 in → 1 out → 2 a probe is under way → 0 or 1.
+//
+// A probe is a client's request. It is due PROBE_PAUSE_MS after the last failure, and only after the pool has decided
+// PROBE_SHARE requests meanwhile: an endpoint that never recovers spoils at most that share of a slow pool's requests. An
+// endpoint that refuses connections is not probed; the control thread finds out when it takes them again
+// (src/picker/control/return-watch.ts), and then the probe is due at once. admitted() in columns/candidates.ts reads it.
+import { PROBE_SHARE } from '../columns/candidates';
+import {
+  COLUMN_EJECTED_AT,
+  COLUMN_EJECTED_UNTIL,
+  COLUMN_EJECTION,
+  COLUMN_FAILURES,
+  COLUMN_GENERATION,
+  cell,
+  wideCell,
+} from '../endpoints';
+import { lockAcquire, lockRelease } from '../lock';
+import { HEADER, HEADER_COMMIT_LOCK, HEADER_POOL, SLOTS } from '../memory';
+import { POOL_DECISIONS, POOL_EJECTED, POOL_EJECTION_OFF, POOL_LIVE } from '../pool-words';
 
-/** Failures in a row until an endpoint is out. Two may be a coincidence of a rolling restart. */
-export const EJECTION_FAILURES: u32 = 3;
-/** First time out, doubled with each ejection that follows without a success. Milliseconds. */
-export const EJECTION_BASE_MS: f64 = 1000;
-export const EJECTION_LONGEST_MS: f64 = 60000;
+/** Failures in a row until an endpoint is out. */
+export const EJECTION_FAILURES: u32 = 2;
+/** Pause before a probe, in milliseconds: a request that comes within a second of the endpoint's return finds it due. */
+export const PROBE_PAUSE_MS: f64 = 800;
 
 function word(offset: usize): usize {
   return HEADER + HEADER_POOL + offset;
 }
 
 function eject(slot: u32, now: f64): void {
-  const times = load<u32>(cell(COLUMN_EJECTIONS, slot));
-  const out = min(EJECTION_BASE_MS * <f64>(1 << min(times, 16)), EJECTION_LONGEST_MS);
-  store<u32>(cell(COLUMN_EJECTIONS, slot), times + 1);
-  store<f64>(wideCell(COLUMN_EJECTED_UNTIL, slot), now + out);
+  store<f64>(wideCell(COLUMN_EJECTED_UNTIL, slot), now + PROBE_PAUSE_MS);
+  store<u32>(cell(COLUMN_EJECTED_AT, slot), load<u32>(word(POOL_DECISIONS)));
   store<u32>(cell(COLUMN_EJECTION, slot), 1);
+}
+
+/**
+ * What the control thread found at an endpoint that is out. Takes the commit lock.
+ * @param reachable 1 = it takes connections again: its probe is due; 0 = it does not: its probe waits
+ * @returns 0, or 1 when the lock could not be had: call again
+ */
+export function endpointReachable(slot: u32, generation: u32, reachable: u32, now: f64): u32 {
+  if (slot >= SLOTS) return 0;
+  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, 20)) return 1;
+  if (load<u32>(cell(COLUMN_GENERATION, slot)) == generation && load<u32>(cell(COLUMN_EJECTION, slot)) != 0) {
+    const decisions = load<u32>(word(POOL_DECISIONS));
+    store<f64>(wideCell(COLUMN_EJECTED_UNTIL, slot), reachable != 0 ? now : now + PROBE_PAUSE_MS);
+    store<u32>(cell(COLUMN_EJECTED_AT, slot), reachable != 0 ? decisions - PROBE_SHARE : decisions);
+  }
+  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  return 0;
 }
 
 /** The picked endpoint was out and its time is over: this request is its probe. @returns 1 when it is */
@@ -40,7 +69,6 @@ export function endProbe(slot: u32): void {
 export function noteSuccess(slot: u32): void {
   store<u32>(cell(COLUMN_FAILURES, slot), 0);
   if (load<u32>(cell(COLUMN_EJECTION, slot)) != 0) readmit(slot);
-  store<u32>(cell(COLUMN_EJECTIONS, slot), 0);
 }
 
 /** The endpoint failed: a 5xx, a reset, a refused connection. @returns 1 when this ejected it */

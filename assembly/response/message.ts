@@ -33,7 +33,7 @@ import { eventsBegin, eventsEnd, eventsResume, readEvents } from './events';
 import { jsonBegin, jsonComplete, jsonEnd, readJson } from './json';
 import { FORM_ENGINE, FORM_ENGINE_EMBED, FORM_VERTEX, MODE_BODY, MODE_EVENTS, MODE_UNKNOWN } from './layout';
 import { ResponseScan } from './scan-state';
-import { usageClose, usageCommit, usageCount, usageOpen } from './usage';
+import { usageCachedIsZero, usageClose, usageCommit, usageCount, usageOpen } from './usage';
 
 /** The next message begins. */
 export function messageBegin(at: ResponseScan): void {
@@ -81,6 +81,8 @@ export function messageEnd(at: ResponseScan): void {
     jsonEnd(at);
     jsonBegin(at);
   } else if (wireComplete(at.wire)) {
+    // Proto3 leaves out a counter of 0: usage without cached tokens is usage with none.
+    if (at.form == FORM_ENGINE) usageCachedIsZero(at);
     usageClose(at);
     usageCommit(at);
   }

@@ -39,6 +39,13 @@ export function usageCount(at: ResponseScan, field: u32, count: u64): void {
   if (count < NOT_A_COUNT) store<f64>(changetype<usize>(at.blockUsage) + ((<usize>field) << 3), <f64>count);
 }
 
+/** Cached tokens that the open usage object does not tell are none, where it tells prompt or completion tokens. */
+export function usageCachedIsZero(at: ResponseScan): void {
+  const block = at.blockUsage;
+  if (block.prompt < 0 && block.completion < 0) return;
+  if (block.cached < 0) block.cached = 0;
+}
+
 /** What a field that said `known` says after `count`. */
 function overwritten(known: f64, count: f64): f64 {
   return count > 0 || (count == 0 && known < 0) ? count : known;

@@ -141,7 +141,7 @@ export function matchAhead(blocks: u32, tail: u32): void {
 
 /** Run the program's operations. Commit lock held. @returns a DECIDE_* status */
 function run(program: Program, flags: u32, used: u32, total: u32, gated: bool): u32 {
-  let candidates = markCandidates(used, request().now, (flags & DECIDE_SUBSET) != 0);
+  let candidates = markCandidates(used, request().now, (flags & DECIDE_SUBSET) != 0, (flags & DECIDE_FURTHER) != 0);
   answer().candidates = candidates;
   if (candidates == 0) return gateEmpty(gated);
   const live = candidates;
@@ -178,7 +178,8 @@ function run(program: Program, flags: u32, used: u32, total: u32, gated: bool): 
     } else if (isPicker(code)) {
       answer().count = pick(op, code, used, candidates);
       if (predicted && answer().count != 0) answerPrediction(pickedSlot(0));
-    } else {
+    } else if (explained || op.weight != 0) {
+      // A scorer of weight 0 changes no pick: it is evaluated only to be shown.
       score(op, code, used, total, explained && i < EXPLAIN_COLUMNS ? <i32>i : -1);
     }
   }

@@ -15,6 +15,7 @@ import { CANDIDATES, CLASS, HEADER, HEADER_POOL, KEPT, MATCH, SLOTS, THREAD } fr
 import { POOL_LIVE } from '../pool-words';
 import {
   DECIDE_BLIND,
+  DECIDE_FURTHER,
   DECIDE_GATED,
   DECIDE_NO_CANDIDATES,
   DECIDE_NO_WAIT_SLOT,
@@ -26,9 +27,9 @@ import {
 } from '../request-area';
 import { OP_FILTER_CONTEXT_LENGTH, OP_FILTER_HOST, OP_FILTER_MASK } from './program';
 
-/** Slot + 1 that a dispatch held for this request, 0 = none. Scratch of one decision. */
+/** Slot + 1 that a dispatch held for this stage of the request, 0 = none. Scratch of one decision. */
 let held: u32 = 0;
-/** The request came back with a dispatch. */
+/** The request came back with a dispatch, or an earlier stage of it found room: it overtakes nobody. */
 let returned: bool = false;
 /** The gate has closed some of the endpoints that may serve the request. */
 let closed: bool = false;
@@ -48,13 +49,17 @@ export function mayServe(code: u32): bool {
   return code == OP_FILTER_MASK || code == OP_FILTER_HOST || code == OP_FILTER_CONTEXT_LENGTH;
 }
 
-/** Give back what a dispatch charged: the decision charges anew, perhaps elsewhere. Nobody can take the place in between. */
-function releaseHeld(): void {
+/**
+ * Give back what a dispatch charged: the decision charges anew, perhaps elsewhere. Nobody can take the place in between.
+ * One on an endpoint that is no candidate stays: it is for another stage of the request.
+ * @param used slots in use, 0 = whether its endpoint is a candidate or not
+ */
+function releaseHeld(used: u32): void {
   const ticket = hold().ticket;
-  returned = ticket != 0;
   const entry = entryOf(ticket, hold().ticketGeneration);
   if (entry == null) return;
   const slot = entry.slot;
+  if (used != 0 && (slot >= used || load<i32>(CANDIDATES + ((<usize>slot) << 2)) == 0)) return;
   if (column.u32(COLUMN_GENERATION, slot) == entry.slotGeneration) {
     held = slot + 1;
     if ((entry.flags & ENTRY_PROBE) != 0) endProbe(slot);
@@ -71,8 +76,10 @@ export function gateBegin(flags: u32): bool {
   sticky = 0;
   aside = false;
   if ((flags & DECIDE_GATED) == 0) return false;
-  releaseHeld();
-  return gateOn();
+  returned = hold().ticket != 0 || (flags & DECIDE_FURTHER) != 0;
+  if (gateOn()) return true;
+  releaseHeld(0);
+  return false;
 }
 
 /** Remember who may serve the request, for the case that it has to wait. */
@@ -101,6 +108,7 @@ export function gateEmpty(gated: bool): u32 {
  */
 export function gatePass(used: u32, candidates: u32, live: u32): u32 {
   anywhere = candidates == live && (request().flags & DECIDE_SUBSET) == 0;
+  releaseHeld(used);
   const now = request().now;
   const rank = gateEnter(request().priority, now);
   const waits = !returned && (mustWait(rank) || (request().flags & DECIDE_QUEUED) != 0);

@@ -1,9 +1,11 @@
 // Pickers: from weighted scores to the endpoints, in order of preference.
 //
 // Owns: the picks in the thread's answer; uses KEYS as scratch. Called under the commit lock by the thread itself.
+import { laneSumOfIntegers } from '../columns/lanes';
+import { COLUMN_EJECTION, cell, columnAddress } from '../endpoints';
 import { CANDIDATES, KEYS, SCORE } from '../memory';
 import { random, randomFloat } from '../random';
-import { MAX_PICKS, setPickedSlot } from '../request-area';
+import { MAX_PICKS, pickedSlot, setPickedSlot } from '../request-area';
 import { naturalLog } from './logarithm';
 import { pickHighest } from './pick-highest';
 import { pickBestOf, pickLeastRequest, pickRoundRobin } from './picker-algorithms';
@@ -47,12 +49,29 @@ function weightedKeys(used: u32): void {
   }
 }
 
-/**
- * Run picker operation `op` over the candidates.
- * @returns how many endpoints were picked; candidates that were picked before the last may be unmarked
- */
-export function pick(op: Operation, code: u32, used: u32, candidates: u32): u32 {
-  const wanted = min(min(<u32>max(<i32>op.p0, 1), candidates), MAX_PICKS);
+/** Candidates that are out: their probes are due, or all that there are is out. */
+function countOut(used: u32): u32 {
+  const ejections = columnAddress(COLUMN_EJECTION);
+  const zero = i32x4.splat(0);
+  let count = zero;
+  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+    const kept = i32x4.eq(v128.load(ejections + at), zero);
+    count = i32x4.sub(count, v128.andnot(v128.load(CANDIDATES + at), kept));
+  }
+  return <u32>laneSumOfIntegers(count);
+}
+
+/** Keep the first of `picked` places, the request's own and perhaps a probe, and behind it endpoints that are in. @returns how many */
+function withoutOut(picked: u32, wanted: u32): u32 {
+  let kept: u32 = min<u32>(picked, 1);
+  for (let place: u32 = 1; place < picked && kept < wanted; place++) {
+    const slot = pickedSlot(place);
+    if (load<u32>(cell(COLUMN_EJECTION, slot)) == 0) setPickedSlot(kept++, slot);
+  }
+  return kept;
+}
+
+function choose(op: Operation, code: u32, used: u32, candidates: u32, wanted: u32): u32 {
   if (code == OP_PICK_MAX_SCORE) return pickInOrder(used, SCORE, wanted);
   if (code == OP_PICK_BEST_OF) return pickBestOf(used, candidates, wanted, max<u32>(<u32>op.p1, 1));
   if (code == OP_PICK_LEAST_REQUEST) return pickLeastRequest(used, wanted);
@@ -60,4 +79,15 @@ export function pick(op: Operation, code: u32, used: u32, candidates: u32): u32 
   if (code == OP_PICK_RANDOM) randomKeys(used);
   else weightedKeys(used);
   return pickInOrder(used, KEYS, wanted);
+}
+
+/**
+ * Run picker operation `op` over the candidates. Behind the first place no endpoint is listed that is out, unless all are.
+ * @returns how many endpoints were picked; candidates that were picked before the last may be unmarked
+ */
+export function pick(op: Operation, code: u32, used: u32, candidates: u32): u32 {
+  const wanted = min(min(<u32>max(<i32>op.p0, 1), candidates), MAX_PICKS);
+  const out = wanted > 1 ? countOut(used) : 0;
+  if (out == 0 || out == candidates) return choose(op, code, used, candidates, wanted);
+  return withoutOut(choose(op, code, used, candidates, min(min(wanted + out, candidates), MAX_PICKS)), wanted);
 }

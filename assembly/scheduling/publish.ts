@@ -10,7 +10,7 @@ import {
   COLUMN_ATTRIBUTES,
   COLUMN_BLOCK_COUNT,
   COLUMN_BLOCK_TOKENS,
-  COLUMN_EJECTIONS,
+  COLUMN_EJECTED_AT,
   COLUMN_FAILURES,
   COLUMN_GENERATION,
   COLUMN_HIT_RELIABILITY,
@@ -100,7 +100,7 @@ function clearSignals(slot: u32): void {
   store<u32>(cell(COLUMN_ADAPTERS_WAITING, slot), 0);
   store<u32>(cell(COLUMN_ADAPTERS_MAX, slot), 0);
   store<u32>(cell(COLUMN_FAILURES, slot), 0);
-  store<u32>(cell(COLUMN_EJECTIONS, slot), 0);
+  store<u32>(cell(COLUMN_EJECTED_AT, slot), 0);
   store<f64>(wideCell(COLUMN_SIGNAL_TIME, slot), 0);
   store<f32>(cell(COLUMN_SPEED, slot), 0);
   store<f32>(cell(COLUMN_HIT_RELIABILITY, slot), 0);

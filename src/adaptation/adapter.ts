@@ -55,6 +55,8 @@ export interface AdapterReport {
   readonly arms: Readonly<Record<Arm, ArmRecord>>;
   /** ln(cost with learned costs / cost with the configured weights), with half the width of its 95 % interval. */
   readonly gap: Estimate;
+  /** ln(TTFT p99 with learned costs / TTFT p99 with the configured weights), with the same. */
+  readonly tailGap: Estimate;
   readonly fit: Fit;
   readonly alarms: number;
   readonly coefficients: Coefficients;
@@ -179,6 +181,7 @@ export class Adapter {
       fallbacks: guard.fallbacks,
       arms: { static: guard.record('static'), learned: guard.record('learned') },
       gap: guard.gap,
+      tailGap: guard.tailGap,
       fit: this.model.fit,
       alarms: this.model.alarms,
       coefficients: this.model.coefficients,

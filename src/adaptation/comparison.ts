@@ -9,6 +9,8 @@ export interface EpochResult {
   /** Load per second, which depends on the clients and not on the arm. */
   readonly promptTokens: number;
   readonly requests: number;
+  /** ln of the 99th percentile of the milliseconds to first output; undefined = too few were seen. */
+  readonly tail?: number | undefined;
 }
 
 /** An estimate of a number, and half the width of its 95 % interval. */
@@ -28,6 +30,7 @@ const UNKNOWN = [1, 0.5, 0.5, 0.12] as const;
 const KEPT = [0.9, 0.99, 0.99, 0.98] as const;
 /** Assumed standard deviation of an epoch's result (measured with the simulator: 0.02 … 0.15), and its weight in epochs. */
 const USUAL_DEVIATION = 0.08;
+const UNKNOWN_GAP = UNKNOWN[GAP];
 const USUAL_EPOCHS = 4;
 const DEVIATION_KEPT = 0.98;
 
@@ -42,14 +45,21 @@ export class Comparison {
   readonly #mean = new Float64Array(SIZE);
   readonly #covariance = new Float64Array(SIZE * SIZE);
   readonly #epochs: Record<Arm, number> = { static: 0, learned: 0 };
-  #variance = USUAL_DEVIATION ** 2;
+  readonly #unknown: readonly number[];
+  #variance: number;
   #freedom = USUAL_EPOCHS;
   #latest: number | undefined;
   /** Load of the first epoch, the origin of the slopes. */
   #origin: readonly [number, number] | undefined;
 
-  constructor() {
-    for (let i = 0; i < SIZE; i++) this.#covariance[i * SIZE + i] = UNKNOWN[i]! ** 2;
+  /**
+   * @param deviation standard deviation of an epoch's result that is assumed
+   * @param unknownGap standard deviation of the gap before anything is known
+   */
+  constructor(deviation: number = USUAL_DEVIATION, unknownGap: number = UNKNOWN_GAP) {
+    this.#variance = deviation ** 2;
+    this.#unknown = [UNKNOWN[LEVEL], UNKNOWN[1], UNKNOWN[2], unknownGap];
+    for (let i = 0; i < SIZE; i++) this.#covariance[i * SIZE + i] = this.#unknown[i]! ** 2;
   }
 
   /** Number of epochs of an arm in the comparison. */
@@ -91,7 +101,7 @@ export class Comparison {
       this.#covariance[GAP * SIZE + i] = 0;
       this.#covariance[i * SIZE + GAP] = 0;
     }
-    this.#covariance[GAP * SIZE + GAP] = UNKNOWN[GAP] ** 2;
+    this.#covariance[GAP * SIZE + GAP] = this.#unknown[GAP]! ** 2;
     this.#epochs.learned = 0;
   }
 
@@ -104,7 +114,7 @@ export class Comparison {
   #drift(): void {
     for (let i = 0; i < SIZE; i++) {
       const at = i * SIZE + i;
-      const room = UNKNOWN[i]! ** 2 - this.#covariance[at]!;
+      const room = this.#unknown[i]! ** 2 - this.#covariance[at]!;
       if (room > 0) this.#covariance[at]! += Math.min(room, this.#covariance[at]! * (1 / KEPT[i]! - 1));
     }
   }
@@ -133,7 +143,7 @@ export class Comparison {
   #widen(factor: number): void {
     for (let at = 0; at < SIZE * SIZE; at++) this.#covariance[at]! *= factor;
     for (let i = 0; i < SIZE; i++) {
-      const excess = this.#covariance[i * SIZE + i]! / UNKNOWN[i]! ** 2;
+      const excess = this.#covariance[i * SIZE + i]! / this.#unknown[i]! ** 2;
       if (excess <= 1) continue;
       for (let j = 0; j < SIZE; j++) {
         this.#covariance[i * SIZE + j]! /= Math.sqrt(excess);

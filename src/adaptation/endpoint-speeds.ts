@@ -30,6 +30,8 @@ const NOTES_BETWEEN = 8;
 export class EndpointSpeeds {
   readonly #known = new Map<number, Known>();
   #notes = 0;
+  /** meet() names the live endpoints: a late sample of one that has left does not bring it back. */
+  #isTold = false;
 
   /** Every known endpoint, by slot. */
   get models(): ReadonlyMap<number, { readonly generation: number; readonly reliability: number }> {
@@ -38,21 +40,26 @@ export class EndpointSpeeds {
 
   /** Takes over the live endpoints. A new one starts as fast as its kind; the state of one that has left is dropped. */
   meet(live: readonly LiveEndpoint[]): void {
+    this.#isTold = true;
     const slots = new Set(live.map(({ slot }) => slot));
     for (const slot of this.#known.keys()) if (!slots.has(slot)) this.#known.delete(slot);
     for (const { slot, generation, hardware } of live) {
-      const model = this.modelOf(slot, generation);
-      const known = this.#known.get(slot);
-      if (model !== undefined && known !== undefined) known.hardware = hardware;
+      const model = this.#known.get(slot)?.model;
+      if (model === undefined || model.generation < generation) this.#add(slot, generation);
+      this.#known.get(slot)!.hardware = hardware;
     }
     this.#compare(Number.NEGATIVE_INFINITY);
   }
 
-  /** Observations of an endpoint; undefined when the slot has a later generation. */
+  /** Observations of an endpoint; undefined when it has left, or the slot has a later generation. */
   modelOf(slot: number, generation: number): EndpointModel | undefined {
     const known = this.#known.get(slot)?.model;
     if (known?.generation === generation) return known;
-    if (known !== undefined && known.generation > generation) return undefined;
+    if (known === undefined ? this.#isTold : known.generation > generation) return undefined;
+    return this.#add(slot, generation);
+  }
+
+  #add(slot: number, generation: number): EndpointModel {
     const model = new EndpointModel(generation);
     this.#known.set(slot, { model, hardware: '', speed: 1 });
     return model;

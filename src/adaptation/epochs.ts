@@ -1,5 +1,6 @@
 import type { Arm, EpochResult } from './comparison.js';
 import type { RequestCost } from './request-cost.js';
+import { Window } from './window.js';
 
 /** A finished epoch with its number. */
 export interface JudgedEpoch extends EpochResult {
@@ -16,12 +17,17 @@ interface Epoch {
   cost: number;
   reference: number;
   promptTokens: number;
+  /** Milliseconds to the first outputs, the last ones. */
+  readonly firstOutputs: Window;
   /** Sums with the burn-in. */
   readonly all: { requests: number; cost: number; reference: number };
 }
 
 /** Bound on the open epochs; beyond it the oldest one is judged early. */
 const OPEN_MAX = 64;
+/** First outputs of an epoch that are kept, and the fewest that have a 99th percentile. */
+const FIRST_OUTPUTS_MAX = 1024;
+const FIRST_OUTPUTS_MIN = 100;
 /** Minimum of the requests of a valid epoch. */
 const REQUESTS_MIN = 20;
 /** Twice the standard deviation of ln(cost/reference) of single requests (measured with the simulator: 0.3 … 1). */
@@ -45,6 +51,7 @@ export class OpenEpochs {
       cost: 0,
       reference: 0,
       promptTokens: 0,
+      firstOutputs: new Window(FIRST_OUTPUTS_MAX),
       all: { requests: 0, cost: 0, reference: 0 },
     });
     return this.#open.length > OPEN_MAX ? resultOf(this.#open.shift()!) : undefined;
@@ -56,7 +63,7 @@ export class OpenEpochs {
   }
 
   /** Adds a finished request to its epoch, unless the epoch has been judged. */
-  note(number: number, decidedAtMs: number, { cost, reference, promptTokens }: RequestCost): void {
+  note(number: number, decidedAtMs: number, { cost, reference, promptTokens, firstOutputMs }: RequestCost): void {
     const epoch = this.#find(number);
     if (epoch === undefined) return;
     epoch.all.requests++;
@@ -67,6 +74,7 @@ export class OpenEpochs {
     epoch.cost += cost;
     epoch.reference += reference;
     epoch.promptTokens += promptTokens;
+    if (firstOutputMs !== undefined) epoch.firstOutputs.add(firstOutputMs);
   }
 
   /** Results of the epochs that ended before `endedBeforeMs`, whose late requests have arrived. */
@@ -114,5 +122,11 @@ function resultOf(epoch: Epoch): JudgedEpoch | undefined {
     result: Math.log(cost / reference),
     promptTokens: promptTokens / seconds,
     requests: requests / seconds,
+    tail: tailOf(epoch.firstOutputs),
   };
+}
+
+function tailOf(firstOutputs: Window): number | undefined {
+  if (firstOutputs.count < FIRST_OUTPUTS_MIN) return undefined;
+  return Math.log(Math.max(1, firstOutputs.quantile(0.99)!));
 }

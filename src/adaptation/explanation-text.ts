@@ -36,12 +36,13 @@ function times({ predictedMs, observedMs }: PredictedAndObserved): string {
   );
 }
 
-function comparison({ mode, arms, gap }: Shown): string {
+function comparison({ mode, arms, gap, tailGap }: Shown): string {
   if (mode !== 'auto' || arms.learned.epochs === 0) return '';
   const low = percent(gap.mean - gap.halfWidth);
   const high = percent(gap.mean + gap.halfWidth);
   const epochs = `${arms.learned.epochs} epochs of learned costs and ${arms.static.epochs} of the configured weights`;
-  return `By ${epochs}, requests cost ${percent(gap.mean)} with learned costs (95 % interval ${low} to ${high}).`;
+  const tail = `the slowest hundredth waits ${percent(tailGap.mean)} for its first output`;
+  return `By ${epochs}, requests cost ${percent(gap.mean)} with learned costs (95 % interval ${low} to ${high}); ${tail}.`;
 }
 
 /** A difference of logarithms as a change in percent. */

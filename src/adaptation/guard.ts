@@ -62,6 +62,13 @@ const EPOCHS_MIN = 2;
 const BEYOND_CHANCE = { canary: 1, active: 1.5 } as const;
 /** Log cost ratio to the last configured epoch at which an epoch is stopped before its end. */
 const ALARMING = Math.log(1.35);
+/** Multiple of the configured weights' TTFT p99 from which on learned costs are worse, whatever the mean says. */
+const SLOW_TAIL = Math.log(1.5);
+/** What is assumed of ln(TTFT p99) of an epoch: about two of two hundred requests make it. */
+const TAIL_DEVIATION = 0.4;
+const TAIL_UNKNOWN_GAP = 0.5;
+/** As BEYOND_CHANCE, of the slowest hundredth, whose results vary more. */
+const TAIL_BEYOND_CHANCE = { canary: 1.5, active: 2.5 } as const;
 const CORRELATION_MIN = 0.1;
 const BIAS_SAMPLES_MIN = 300;
 const BIAS_MAX = Math.log(4);
@@ -86,6 +93,8 @@ export class Guard {
   readonly #rotates: boolean;
   readonly #open = new OpenEpochs();
   readonly #comparison = new Comparison();
+  /** The same of the slowest hundredth: ln(TTFT p99). */
+  readonly #tails = new Comparison(TAIL_DEVIATION, TAIL_UNKNOWN_GAP);
   #state: GuardState = 'shadow';
   #arm: Arm;
   #epoch = 1;
@@ -167,6 +176,11 @@ export class Guard {
     return this.#comparison.gap;
   }
 
+  /** ln(TTFT p99 with learned costs / TTFT p99 with the configured weights). */
+  get tailGap(): Estimate {
+    return this.#tails.gap;
+  }
+
   /** Risked share of the loss budget, 0 … 1 and above; learned costs are active only below 1. */
   get risked(): number {
     return this.#loss(this.#learnedEpochs) / this.#allowance;
@@ -195,7 +209,7 @@ export class Guard {
     if (!guards && !(this.#mode === 'always' && this.#rotates)) return UNCHANGED;
     const evidence = gather();
     const judged = this.#open.judge(nowMs - this.#grace(evidence));
-    for (const result of judged) this.#comparison.add(result);
+    for (const result of judged) this.#add(result);
     const transition = guards ? this.#transition(nowMs, evidence) : undefined;
     if (transition !== undefined) this.#state = transition.to;
     const asideBefore = this.#standsAside;
@@ -204,6 +218,11 @@ export class Guard {
     const begins = due || transition !== undefined || asideBefore !== this.#standsAside;
     if (begins) this.#beginEpoch(nowMs, evidence);
     return { epoch: begins, transition, judged };
+  }
+
+  #add(epoch: JudgedEpoch): void {
+    this.#comparison.add(epoch);
+    if (epoch.tail !== undefined) this.#tails.add({ ...epoch, result: epoch.tail });
   }
 
   get #driving(): boolean {
@@ -272,8 +291,18 @@ export class Guard {
     if (excess > ALARMING) {
       return `requests cost ${Math.exp(excess).toFixed(1)} times as much as they did with the configured weights just before`;
     }
-    if (this.#comparison.epochs('learned') === 0 || gap.mean <= BEYOND_CHANCE[state] * gap.halfWidth) return undefined;
+    if (this.#comparison.epochs('learned') === 0) return undefined;
+    if (this.#isSlowTail(state)) {
+      const times = Math.exp(this.#tails.gap.mean).toFixed(1);
+      return `the slowest hundredth waits ${times} times as long for the first output as with the configured weights`;
+    }
+    if (gap.mean <= BEYOND_CHANCE[state] * gap.halfWidth) return undefined;
     return `requests cost ${Math.round(Math.expm1(gap.mean) * 100)} % more than with the configured weights`;
+  }
+
+  #isSlowTail(state: 'canary' | 'active'): boolean {
+    const { mean, halfWidth } = this.#tails.gap;
+    return this.#tails.epochs('learned') > 0 && mean >= SLOW_TAIL && mean > TAIL_BEYOND_CHANCE[state] * halfWidth;
   }
 
   #proven(): boolean {
@@ -291,6 +320,7 @@ export class Guard {
     this.#turns = [];
     this.#probe = 'due';
     this.#comparison.forgetGap();
+    this.#tails.forgetGap();
     this.#open.forget('learned');
   }
 
@@ -310,7 +340,7 @@ export class Guard {
     const changes = before !== this.#arm || (this.#rotates && this.#arm === 'learned');
     const burnIn = !changes ? 0 : Math.max(length / 3, evidence.firstOutputMs ?? 0);
     const early = this.#open.begin(this.#epoch, this.#arm, nowMs + burnIn);
-    if (early !== undefined) this.#comparison.add(early);
+    if (early !== undefined) this.#add(early);
   }
 
   #nextArm(): Arm {
@@ -333,13 +363,19 @@ export class Guard {
     if (this.#state === 'canary') {
       if (this.#probe === 'due') return 'learned';
       if (this.#probe === 'out') return 'static';
-      if (this.#turns.length === 0) {
-        this.#turns = this.#random() < 0.5 ? ['learned', 'static'] : ['static', 'learned'];
-      }
-      return this.#turns.shift()!;
+      return this.#ofPair();
     }
+    // One epoch in fifty of the configured weights is a thin comparison of tails: a suspicion is looked into in pairs.
+    if (this.#tails.gap.mean >= SLOW_TAIL) return this.#ofPair();
     const share = this.#learnedEpochs >= STABLE_EPOCHS ? STABLE_SHARE : ACTIVE_SHARE;
     return this.#random() < share ? 'learned' : 'static';
+  }
+
+  #ofPair(): Arm {
+    if (this.#turns.length === 0) {
+      this.#turns = this.#random() < 0.5 ? ['learned', 'static'] : ['static', 'learned'];
+    }
+    return this.#turns.shift()!;
   }
 
   /** Upper bound on the loss of `epochs` of the learned arm and of earlier tries, in epochs of the configured weights. */

@@ -6,6 +6,8 @@ export interface RequestCost {
   readonly cost: number;
   readonly reference: number;
   readonly promptTokens: number;
+  /** Milliseconds to the first output; undefined where it was not seen. */
+  readonly firstOutputMs?: number | undefined;
 }
 
 /** Bound on a time in targets: beyond it the request has failed its user. */
@@ -22,13 +24,20 @@ export function requestCost(sample: TrainingSample, settings: CostModelSettings)
   const uncached = Math.max(0, sample.promptTokens - sample.bestCachedTokens) / 1000;
   const firstMs = prior.baseMs + prior.prefillMsPerKiloToken * uncached;
   const both = firstMs / firstOutputTargetMs + prior.stepMs / perTokenTargetMs;
-  const { promptTokens } = sample;
+  const { promptTokens, firstOutputMs } = sample;
   if (sample.outcome === 'failed') return { cost: COST_MAX, reference: both, promptTokens };
   if (sample.outcome !== 'completed') return undefined;
   if (sample.firstOutputMs === undefined) return wholeCost(sample, settings, firstMs);
   const first = Math.min(sample.firstOutputMs / firstOutputTargetMs, COST_MAX);
-  if (sample.perTokenMs === undefined) return { cost: first, reference: firstMs / firstOutputTargetMs, promptTokens };
-  return { cost: first + Math.min(sample.perTokenMs / perTokenTargetMs, COST_MAX), reference: both, promptTokens };
+  if (sample.perTokenMs === undefined) {
+    return { cost: first, reference: firstMs / firstOutputTargetMs, promptTokens, firstOutputMs };
+  }
+  return {
+    cost: first + Math.min(sample.perTokenMs / perTokenTargetMs, COST_MAX),
+    reference: both,
+    promptTokens,
+    firstOutputMs,
+  };
 }
 
 /** Cost of an answer in one piece: its time against the target of all parts, counted twice like the two parts of a stream. */

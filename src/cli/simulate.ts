@@ -3,7 +3,7 @@ import { basename, dirname, extname, resolve } from 'node:path';
 import { Command, InvalidArgumentError } from 'commander';
 import { htmlReport } from '../simulator/report/html-report.js';
 import { type CapacityComparison, compareCapacity } from '../simulator/suite/capacity-comparison.js';
-import { type Comparison, compare } from '../simulator/suite/comparison.js';
+import { type Comparison, compare, SLOW_TAIL } from '../simulator/suite/comparison.js';
 import { loadSuite } from '../simulator/suite/load-suite.js';
 import { narrowed, type Part } from '../simulator/suite/narrowed.js';
 import { SavedRuns } from '../simulator/suite/saved-runs.js';
@@ -110,18 +110,25 @@ export function capacityText(rows: readonly CapacityComparison[]): string {
 
 const percent = (share: number) => `${share >= 0 ? '+' : ''}${(100 * share).toFixed(1)} %`;
 
+const HEAD = `  ${'policy'.padEnd(16)} ${'cost'.padStart(7)} ${'uncapped'.padStart(8)} ${'p99 ms'.padStart(6)}  cost against the reference`;
+const TAIL_NOTE = `  ▲ TTFT p99 at least ${SLOW_TAIL} times that of the reference\n`;
+
 /** One block of lines per workload, best policy first. */
 export function comparisonText(comparisons: readonly Comparison[]): string {
   const workloads = [...new Set(comparisons.map(({ workload }) => workload))];
   return workloads
     .map((workload) => {
       const rows = comparisons.filter((row) => row.workload === workload).sort((a, b) => a.cost - b.cost);
-      const lines = rows.map(({ policy, cost, change, low, high, verdict }) => {
-        const against =
-          verdict === 'reference' ? 'reference' : `${percent(change)}  [${percent(low)}, ${percent(high)}]  ${verdict}`;
-        return `  ${policy.padEnd(18)} ${cost.toFixed(3).padStart(8)}  ${against}`;
-      });
-      return `${workload}\n${lines.join('\n')}\n`;
+      const note = rows.some(({ slowTail }) => slowTail) ? TAIL_NOTE : '';
+      return `${workload}\n${HEAD}\n${rows.map(comparisonLine).join('\n')}\n${note}`;
     })
     .join('\n');
+}
+
+/** TTFT p99 is that of the seeds' mean. */
+function comparisonLine({ policy, cost, uncapped, ttftP99, slowTail, ...row }: Comparison): string {
+  const interval = `${percent(row.change)} [${percent(row.low)}, ${percent(row.high)}] ${row.verdict}`;
+  const against = row.verdict === 'reference' ? 'reference' : interval;
+  const numbers = [cost.toFixed(3).padStart(7), uncapped.toFixed(3).padStart(8), ttftP99.toFixed(0).padStart(6)];
+  return `  ${policy.padEnd(16)} ${numbers.join(' ')}  ${against}${slowTail ? ' ▲' : ''}`;
 }

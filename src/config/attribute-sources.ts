@@ -42,6 +42,8 @@ export interface AttributeMetric {
 export interface AttributeSourceSettings {
   /** Configured name of the source. */
   readonly name: string;
+  /** Types of the source and of the extractors that read it. */
+  readonly types: { readonly source: string; readonly extractors: readonly string[] };
   readonly page: PageSettings;
   /** Ask the endpoint's node (its label nodeAddress). */
   readonly atNode: boolean;
@@ -65,8 +67,10 @@ export function resolveAttributeSources(
   return sources.flatMap(({ source, extractors }) => {
     const place = placeOf(source);
     if (place === undefined) return [];
-    const metrics = extractors.flatMap((extractor) => metricsOf(source, extractor));
-    if (metrics.length > 0) return [{ name: source.name, ...place, metrics }];
+    const reading = extractors.filter((extractor) => metricsOf(source, extractor).length > 0);
+    const metrics = reading.flatMap((extractor) => metricsOf(source, extractor));
+    const types = { source: source.definition.type, extractors: reading.map(({ definition }) => definition.type) };
+    if (metrics.length > 0) return [{ name: source.name, types, ...place, metrics }];
     const text = `"${source.name}" has no extractor that reads a ${source.definition.type}: it is not fetched`;
     warnings.push(document.warning(SOURCES_PATH, text));
     return [];

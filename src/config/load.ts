@@ -59,6 +59,8 @@ export interface LoadedConfiguration {
   /** What the queues are told; undefined = the feature gate is off and nothing waits. */
   readonly flowControl: FlowControlSettings | undefined;
   readonly gates: ReadonlyMap<string, boolean>;
+  /** Name and type of every plugin, those added by default behind the others. */
+  readonly plugins: readonly { readonly name: string; readonly type: string }[];
   /** One line each, to be logged once. */
   readonly warnings: readonly string[];
   /** The configuration with all defaults, as a document that loads to the same result. */
@@ -106,6 +108,7 @@ export function loadDocument(document: ConfigurationDocument, options: LoadOptio
     adaptation: adaptation.settings,
     flowControl: flowControl?.settings,
     gates,
+    plugins: plugins.list().map(({ name, definition }) => ({ name, type: definition.type })),
     warnings: [...plugins.warnings, ...warnings],
     effective: effectiveDocument(config, {
       gates,

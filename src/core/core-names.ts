@@ -150,7 +150,7 @@ export const CORE = {
   KV_TOKENS: 100000,
   LABEL_COLUMNS: 16,
   LABEL_COUNT: 4096,
-  LAYOUT_VERSION: 11,
+  LAYOUT_VERSION: 12,
   MAGIC: 1297306704,
   MASK_COUNT: 256,
   MAX_KEYS: 16,
@@ -331,6 +331,7 @@ export const CORE = {
   ROOM_STEP: 1,
   ROOM_STRETCH: 14,
   ROOM_TOKEN_MS: 2,
+  ROOM_UNANSWERED: 90,
   ROOM_WINDOW: 0,
   SAMPLE_BYTES: 128,
   SAMPLE_CACHED_TOKENS: 104,
@@ -486,6 +487,7 @@ export interface CoreFunctions {
   endpointCost(slot: U32, generation: U32, speed: F32, reliability: F32): U32;
   endpointForget(slot: U32): U32;
   endpointOpen(slot: U32, generation: U32): U32;
+  endpointReachable(slot: U32, generation: U32, reachable: U32, now: F64): U32;
   endpointSignals(
     slot: U32,
     known: U32,

@@ -217,6 +217,19 @@ export class EndpointTable {
     return call.endpointAttribute(slot, attribute, value ?? Number.NaN) === 0;
   }
 
+  /** Endpoints that are out because they failed. */
+  get ejected(): number {
+    return this.#core.u32[(CORE.HEADER + CORE.HEADER_POOL + CORE.POOL_EJECTED) >>> 2]!;
+  }
+
+  /**
+   * Say whether an endpoint that is out takes connections: its probe waits while it does not, and is due at once when it does again.
+   * @returns false when it could not be written now
+   */
+  setReachable(slot: number, generation: number, reachable: boolean, nowMs: number): boolean {
+    return this.#core.call.endpointReachable(slot, generation, reachable ? 1 : 0, nowMs) === 0;
+  }
+
   /** Keeps failing endpoints among the candidates (`--disable-endpoint-ejection`). */
   disableEjection(): void {
     const { u32 } = this.#core;

@@ -2,6 +2,7 @@ import type { PromptTokens } from '../core/token-chain.js';
 import { AnswerForm } from '../core/types.js';
 import { queueRejection } from '../flow-control/queue-outcomes.js';
 import type { Dispatch, WaitResult } from '../flow-control/waiting-line.js';
+import { DEFAULT_FAIRNESS_ID } from '../request/control-headers.js';
 import type { RequestBody } from '../request/request-body.js';
 import type { UnderstoodRequest } from '../request/understand.js';
 import type { AnsweredRequest } from '../response/response-phase.js';
@@ -338,7 +339,12 @@ export class RequestPhase {
 
   #seriesOfUnplaced(): number {
     if (this.#reader.headers !== NO_HEADERS) return this.#seriesOf(this.#understood);
-    return this.#exchange.context.services.recorder.series({ model: '', target: '', fairness: '', priority: 0 });
+    return this.#exchange.context.services.recorder.series({
+      model: '',
+      target: '',
+      fairness: DEFAULT_FAIRNESS_ID,
+      priority: 0,
+    });
   }
 
   // The end.

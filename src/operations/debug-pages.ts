@@ -44,6 +44,18 @@ export function decisionsRoute(
   };
 }
 
+/** What is known of a configured plugin. */
+export interface PluginState {
+  readonly name: string;
+  readonly type: string;
+  readonly state: unknown;
+}
+
+/** `GET /debug/plugins/state`: every configured plugin with its state, in llm-d-router's form. */
+export function pluginStateRoute(read: () => readonly PluginState[]): Route {
+  return (_request, response) => answerJson(response, { plugins: read() });
+}
+
 function answerJson(response: ServerResponse, value: unknown): void {
   response.writeHead(200, { 'content-type': 'application/json' });
   response.end(`${JSON.stringify(value, undefined, 2)}\n`);

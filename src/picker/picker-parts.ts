@@ -20,6 +20,7 @@ import { MetricsPage } from './control/metrics-page.js';
 import { PoolController } from './control/pool-controller.js';
 import { createDiscovery, PoolDiscovery } from './control/pool-discovery.js';
 import { type PlacedPrograms, ProgramPublisher } from './control/program-publisher.js';
+import { ReturnWatch } from './control/return-watch.js';
 import { configuredSettings, shardSettings } from './control/shard-settings.js';
 import { JobPool } from './jobs/job-pool.js';
 import type { FromShard } from './messages.js';
@@ -114,6 +115,7 @@ export class PickerParts {
       this.#jobs,
       this.#events,
       this.#makeDiscovery(),
+      this.#makeReturnWatch(),
       { start: () => void health.watch(() => this.shards.broadcast({ kind: 'health', statuses: statuses(health) })) },
       this.#learning,
       this.metrics,
@@ -233,6 +235,12 @@ export class PickerParts {
     });
   }
 
+  #makeReturnWatch(): ReturnWatch | undefined {
+    if (!this.#options.ejection) return undefined;
+    const assignments = () => this.#pool.assignments;
+    return new ReturnWatch({ table: this.#table, assignments, now: poolClockMs });
+  }
+
   #makeMetrics(): MetricsPage {
     const configuration: CurrentSettings<LoadedConfiguration> = this.#configuration;
     return new MetricsPage({
@@ -247,6 +255,7 @@ export class PickerParts {
       learning: this.#learning,
       reload: this.#reload,
       counts: this.#counts,
+      configured: () => configuration.current.plugins,
       profileOf: (profile) => configuration.current.scheduling.profiles[profile]?.name,
     });
   }

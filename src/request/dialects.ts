@@ -13,7 +13,12 @@ interface Reading {
   readonly answer: AnswerForm | undefined;
   /** Whether the exchange is over when the request has its destination, without a response phase. */
   readonly skipsResponse: boolean;
-  /** Error texts for the client when the body cannot be read. */
+  /**
+   * The engine computes nothing: the body is read for its model alone, no prompt is charged or believed to be held, and a body
+   * that cannot be read goes on as it is.
+   */
+  readonly countsOnly?: boolean | undefined;
+  /** What a client reads when the body cannot be understood. */
   readonly errors: DialectErrors;
 }
 
@@ -52,6 +57,13 @@ function openai(prompt: PromptKind, name: string, field: string, answer: AnswerF
 
 const CHAT = openai(PromptKind.chat, 'chat completions', 'valid messages');
 const COMPLETIONS = openai(PromptKind.completions, 'completions', 'prompt');
+/** The model of the message that is counted is the one that it would be sent to. */
+const COUNT_TOKENS: Reading = {
+  ...read(PromptKind.messages, AnswerForm.messages, errorsOf.anthropic),
+  answer: undefined,
+  skipsResponse: true,
+  countsOnly: true,
+};
 const OPAQUE: Reading = {
   prompt: undefined,
   namesModel: false,
@@ -83,7 +95,7 @@ const CLAIMS = {
   ],
   'anthropic-parser': [
     anthropic('messages', read(PromptKind.messages, AnswerForm.messages, errorsOf.anthropic)),
-    anthropic('messages/count_tokens', { ...OPAQUE, skipsResponse: true }),
+    anthropic('messages/count_tokens', COUNT_TOKENS),
   ],
   'vllmhttp-parser': [claim('inference/v1/generate', read(PromptKind.tokens, AnswerForm.usage, errorsOf.vllmHttp))],
   'sglanghttp-parser': [

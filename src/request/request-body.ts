@@ -20,6 +20,8 @@ export class RequestBody {
   readonly #limit: number;
   #scan = -1;
   #closed = false;
+  /** What comes is not read, or no longer. */
+  #isOpaque: boolean;
 
   /**
    * @param blockBytes prompt bytes of one hashed block
@@ -27,14 +29,15 @@ export class RequestBody {
    */
   constructor(dialect: Dialect, scanner: BodyScanner, blockBytes: number, limit: number) {
     this.dialect = dialect;
+    this.#isOpaque = dialect.prompt === undefined;
     this.#scanner = scanner;
     this.#blockBytes = blockBytes;
     this.#limit = limit;
   }
 
-  /** Id of the scan for the scheduler; -1 when the body is not read. */
+  /** Id of the scan for the scheduler; -1 when the body is not read, or has no prompt that an engine computes. */
   get scan(): number {
-    return this.#scan;
+    return this.dialect.countsOnly === true ? -1 : this.#scan;
   }
 
   /** The bytes so far, in pieces; valid until `close`, or longer where the memory is retained. */
@@ -53,7 +56,7 @@ export class RequestBody {
     this.bytes += chunk.length;
     if (this.bytes > this.#limit) return bodyTooLarge(this.bytes, this.#limit);
     this.memory.append(chunk);
-    if (this.dialect.prompt === undefined) return undefined;
+    if (this.#isOpaque) return undefined;
     const refused = this.#open();
     if (refused !== undefined) return refused;
     return this.#scanner.feed(this.#scan, chunk) ? undefined : this.#unreadable();
@@ -61,12 +64,13 @@ export class RequestBody {
 
   /** Ends the body. @returns the result of the scan, a rejection, or undefined for an opaque body */
   finish(): RequestScanResult | Rejection | undefined {
-    if (this.dialect.prompt === undefined) return undefined;
+    if (this.#isOpaque) return undefined;
     const refused = this.#open();
     if (refused !== undefined) return refused;
     if (!this.#scanner.finish(this.#scan)) return this.#unreadable();
     const result = this.#scanner.result(this.#scan);
-    return result.isObject ? result : badRequest(this.dialect.errors.unreadable(undefined));
+    if (result.isObject) return result;
+    return this.dialect.countsOnly === true ? undefined : badRequest(this.dialect.errors.unreadable(undefined));
   }
 
   /** Releases the scan slot and the memory. Idempotent. */
@@ -83,7 +87,10 @@ export class RequestBody {
     return this.#scan < 0 ? overloaded('too many request bodies are being read') : undefined;
   }
 
-  #unreadable(): Rejection {
+  /** A body that is only counted goes on as it is. */
+  #unreadable(): Rejection | undefined {
+    this.#isOpaque = this.dialect.countsOnly === true;
+    if (this.#isOpaque) return undefined;
     return badRequest(this.dialect.errors.unreadable(this.#scanner.refusal(this.#scan)));
   }
 }

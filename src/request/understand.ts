@@ -76,6 +76,7 @@ export function understand(
   rules: RequestRules,
   random: () => number,
 ): UnderstoodRequest | Rejection {
+  if (scan.flaw !== undefined && dialect.countsOnly === true) return understandOpaque(requester);
   if (scan.flaw !== undefined) return badRequest(dialect.errors.unfit(scan.flaw));
   if (!dialect.namesModel) return { ...understandOpaque(requester), ...payload(scan) };
   const model = scan.model ?? '';
@@ -92,10 +93,13 @@ export function understand(
     edit: targetModel === scan.model ? undefined : modelPlace,
     modelPlace,
     ...payload(scan),
+    ...(dialect.countsOnly === true ? NOTHING_COMPUTED : {}),
     ...requester,
     priority: rules.priorityOf(objectiveName(headers), model),
   };
 }
+
+const NOTHING_COMPUTED = { promptBytes: 0, hasMedia: false, media: [] } as const;
 
 function payload({ stream, maxOutputTokens, promptBytes, hasMedia, cacheSalt, media }: RequestScanResult) {
   return { stream, maxOutputTokens, promptBytes, hasMedia, cacheSalt, media };

@@ -113,8 +113,8 @@ export class ChargedRuns implements ProfileRuns {
       // Only the answering endpoint generates output.
       outputTokens: work === 'answer' ? this.#request.outputTokens : 0,
       unstored: true,
-      // The first profile finds the endpoint with room; the others depend on it.
-      gate: this.#decisions === 0 ? this.input.gate : undefined,
+      // Every stage asks for room: the request waits until all of them have it.
+      gate: this.input.gate,
       further: this.#decisions++ > 0,
       peer: peer?.endpoints[0]?.slot,
     });
@@ -173,6 +173,15 @@ export class ChargedRuns implements ProfileRuns {
       if (decider.isCandidate(slot) || picks.includes(slot)) scores.set(address, decider.scoreOf(slot));
     }
     return scores;
+  }
+
+  /** Gives back a dispatch that no stage has used; one that was used is gone already. */
+  returnGrant(): void {
+    const held = this.input.gate?.held;
+    if (held === undefined) return;
+    const { decider, later } = this.#options;
+    const release = () => decider.release(held.ticket, held.ticketGeneration);
+    if (!release()) later(release);
   }
 
   /** Releases all charges of the runs. */

@@ -2,7 +2,7 @@ import type { DecisionRequest } from '../core/decider.js';
 import type { EndpointColumns } from '../core/hook-columns.js';
 import type { PromptTokens } from '../core/token-chain.js';
 import { endpointAddress } from '../pool/endpoint.js';
-import { ChargedRuns, type RunOptions } from './charged-runs.js';
+import { ChargedRuns, type RunOptions, undecided } from './charged-runs.js';
 import type { GatedScheduler, PickedEndpoint, Placement, Rejection, ScheduleInput, Waiting } from './decision.js';
 import type { EndpointOutlook, RequestOutlook } from './latency-outlook.js';
 import type { ProfileHandler, StagesUsed } from './profile-handler.js';
@@ -60,6 +60,7 @@ export class CoreScheduler implements GatedScheduler {
     } finally {
       // After a rejection or an exception.
       if (outcome?.kind !== 'placed') runs.abandon();
+      runs.returnGrant();
     }
     return runs.waiting ? WAITING : outcome;
   }
@@ -68,6 +69,8 @@ export class CoreScheduler implements GatedScheduler {
     const { input } = runs;
     const handled = this.#options.handler.handle(runs);
     if (handled.kind === 'rejected') return handled;
+    // A stage without which the handler would go on has found no room: the whole request waits.
+    if (runs.waiting) return undecided('waiting');
     const { primary, port, headers, stages } = handled;
     if (stages !== undefined) this.#options.staged?.(stages, input.targetModel);
     if (primary.matchedBlocks === 0 && asksForCached(input.headers)) return notCached;

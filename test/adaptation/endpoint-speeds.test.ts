@@ -28,6 +28,15 @@ describe('the speeds of endpoints', () => {
     expect(speeds.of(6)).toBeCloseTo(speeds.of(0), 1);
   });
 
+  it('does not bring back an endpoint that has left for a late sample of it', () => {
+    const speeds = new EndpointSpeeds();
+    expect(speeds.modelOf(1, 1)).toBeDefined();
+    speeds.meet(live(['', '']));
+    speeds.meet(live(['']));
+    expect(speeds.modelOf(1, 1)).toBeUndefined();
+    expect([...speeds.models.keys()]).toEqual([0]);
+  });
+
   it('takes an endpoint of unknown hardware to be like the pool', () => {
     const speeds = new EndpointSpeeds();
     speeds.meet(live(['', '']));

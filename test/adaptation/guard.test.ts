@@ -141,6 +141,51 @@ describe('the guard', () => {
     expect(course.lost).toBeLessThan(0.05);
   });
 
+  it('takes them back when the slowest hundredth waits far longer, though the mean is better', () => {
+    const random = row(5);
+    const guard = new Guard('auto', usual.guard, row(11));
+    const seen: string[] = [];
+    const reasons: string[] = [];
+    for (let nowMs = 0; nowMs < 7_200_000; nowMs += 500) {
+      const { transition } = guard.tick(nowMs, () => good);
+      if (transition !== undefined) seen.push(transition.to);
+      if (transition?.to === 'fallback') reasons.push(transition.reason);
+      const learned = guard.arm === 'learned';
+      for (let i = 0; i < 5; i++) {
+        const firstOutputMs = 100 * Math.exp((learned ? 5.1 : 4) * random() ** 8);
+        guard.note(guard.epoch, nowMs, { ...costing((learned ? 0.8 : 1) * Math.exp(random() - 0.5)), firstOutputMs });
+      }
+    }
+    expect(seen).toContain('fallback');
+    expect(reasons[0]).toMatch(/^the slowest hundredth waits \d\.\d times as long/);
+    expect(guard.gap.mean).toBeLessThan(0.05);
+  });
+
+  it('keeps them when the slowest hundredth waits as long as before', () => {
+    const random = row(5);
+    const guard = new Guard('auto', usual.guard, row(11));
+    const seen: string[] = [];
+    for (let nowMs = 0; nowMs < 7_200_000; nowMs += 500) {
+      const { transition } = guard.tick(nowMs, () => good);
+      if (transition !== undefined) seen.push(transition.to);
+      const factor = guard.arm === 'learned' ? 0.8 : 1;
+      for (let i = 0; i < 5; i++) {
+        const firstOutputMs = 100 * Math.exp(4 * random() ** 8);
+        guard.note(guard.epoch, nowMs, { ...costing(factor * Math.exp(random() - 0.5)), firstOutputMs });
+      }
+    }
+    expect(seen).toEqual(['canary', 'active']);
+    expect(Math.abs(guard.tailGap.mean)).toBeLessThan(0.3);
+  });
+
+  it('loses at most the budget in six hours against a model that is wrong again after every fallback', () => {
+    for (const gain of [1.15, 1.5]) {
+      const course = live(gain, 360, { weather: 0.1, guard: new Guard('auto', usual.guard, row(2)) });
+      expect(course.lost).toBeLessThan(0.05);
+      expect(course.requests.learned / course.requests.static).toBeLessThan(0.1);
+    }
+  });
+
   it.each([
     ['a coefficient that is no number', { sound: false }],
     ['predictions that do not rank', { correlation: 0.05 }],

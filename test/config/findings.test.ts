@@ -11,6 +11,23 @@ function look(text: string) {
   return { errors: errors.map(({ message }) => message), warnings };
 }
 
+describe('advice', () => {
+  const blocks = (size: string) =>
+    look(
+      `plugins:\n- {type: approx-prefix-cache-producer, parameters: {${size}}}\n- type: prefix-cache-scorer\n` +
+        'schedulingProfiles:\n- {name: a, plugins: [{pluginRef: prefix-cache-scorer}]}\n',
+    ).warnings;
+
+  it('says that a block size is raised, of one that is written down', () => {
+    for (const name of ['blockSizeTokens', 'blockSize']) {
+      expect(blocks(`${name}: 16`)).toContainEqual(
+        expect.stringContaining('blocks of 16 tokens are raised to 64, the least that are told apart'),
+      );
+    }
+    for (const size of ['', 'blockSizeTokens: 64']) expect(blocks(size).join()).not.toContain('raised');
+  });
+});
+
 describe('errors', () => {
   it('tells all that is wrong with the plugins, in the order of the file, each with line and column', () => {
     const { errors } = look(`plugins:

@@ -11,6 +11,8 @@ interface Scene {
   capacity: number;
   pending: number;
   pendingCount: number;
+  /** Without an answer, though their first token is taken to have come. */
+  unseen: number;
   inflight: number;
   inflightTokens: number;
   kvNow: number;
@@ -32,6 +34,7 @@ const scene: fc.Arbitrary<Scene> = fc.record({
   capacity: fc.oneof(fc.constant(0), fc.integer({ min: 100, max: 20_000 })),
   pending: fc.integer({ min: 0, max: 4000 }),
   pendingCount: fc.integer({ min: 0, max: 3 }),
+  unseen: fc.integer({ min: 0, max: 5 }),
   inflight: fc.integer({ min: 0, max: 45 }),
   inflightTokens: fc.integer({ min: 0, max: 5000 }),
   kvNow: fc.integer({ min: 0, max: 10_000 }),
@@ -97,6 +100,7 @@ function isOpen(settings: GateSettings, s: Scene): boolean {
     u32[room(CORE.ROOM_PENDING, rank)] = s.pending;
     u32[room(CORE.ROOM_PENDING_COUNT, rank)] = s.pendingCount;
   }
+  u32[room(CORE.ROOM_UNANSWERED)] = s.pendingCount + s.unseen;
   u32[room(CORE.ROOM_KV_NOW)] = s.kvNow;
   u32[room(CORE.ROOM_KV_RESERVED)] = s.kvNow + s.kvMore;
   u32[column(CORE.COLUMN_INFLIGHT)] = s.inflight;
@@ -139,6 +143,7 @@ const quiet: Scene = {
   capacity: 0,
   pending: 0,
   pendingCount: 0,
+  unseen: 0,
   inflight: 0,
   inflightTokens: 0,
   kvNow: 0,
@@ -173,16 +178,33 @@ describe('the detectors', () => {
     );
   });
 
-  it('utilization: the worse of waiting and cache; without fresh signals the pending requests stand for the waiting ones', () => {
+  it('utilization: the worse of waiting and cache; without fresh signals every unanswered request counts as waiting', () => {
     const settings: GateSettings = { mode: 'utilization', queueThreshold: 5, usageThreshold: 0.8, stalenessMs: 200 };
     fc.assert(
       fc.property(scene, (s) => {
-        const waiting = s.fresh ? s.waiting : s.pendingCount;
+        const waiting = s.fresh ? s.waiting : s.pendingCount + s.unseen;
         const usage = s.fresh ? f32(f32(s.kvUsage) / f32(0.8)) : 0;
         expect(isOpen(settings, s)).toBe(Math.max(f32(waiting / 5), usage) < s.ceiling);
       }),
       { numRuns: 100 },
     );
+  });
+
+  it('utilization counts a request that answers in one piece until it has answered, while signals are unknown', () => {
+    const settings: GateSettings = { mode: 'utilization', queueThreshold: 2, usageThreshold: 0.8, stalenessMs: 200 };
+    const { gate, control, shard } = makeGate(settings, [{}]);
+    gate.setCeiling(0, 1);
+    const one = shard(1);
+    const blind = { waitSlots: -1, held: undefined, blind: true };
+    const held = [1, 2].map(() => ({ ...one.decide({ gate: blind }) }));
+    expect(held.map(({ status }) => status)).toEqual(['decided', 'decided']);
+    // Long after their prefill must be over nothing was heard of them.
+    control.call.gateUnseen(1_000_000);
+    expect(one.decide({ nowMs: 1_000_000, gate: blind }).status).toBe('no-wait-slot');
+    expect(control.call.gateCheck()).toBe(0);
+    one.decider.release(held[0]!.ticket, held[0]!.ticketGeneration);
+    expect(one.decide({ nowMs: 1_000_000, gate: blind }).status).toBe('decided');
+    expect(control.call.gateCheck()).toBe(0);
   });
 
   it('treat n of n as full for every n: no rounding lets one more in', () => {

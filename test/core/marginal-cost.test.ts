@@ -275,6 +275,16 @@ describe('marginal-cost-scorer', () => {
     expect(sums.waiting).toBeCloseTo(4, 6);
   });
 
+  it('is not evaluated with weight 0, which changes no pick, unless the decision is explained', () => {
+    const evaluated = (weight: number, explained: boolean) => {
+      const pool = poolOf([{ ...idle, waiting: 10 }, idle], usual, [scorer('OP_SCORE_MARGINAL_COST', weight), pickMax]);
+      for (let i = 0; i < 64; i++)
+        pool.decider.decide({ ...plainRequest, promptTokens: 100, charged: false, explained });
+      return new CostTable(pool.control).shares().samples;
+    };
+    expect([evaluated(1, false), evaluated(0, false), evaluated(0, true)]).toEqual([4, 0, 4]);
+  });
+
   it('leaves the numbers of a slot that has changed hands alone', () => {
     const pool = poolOf([idle, idle]);
     const table = new CostTable(pool.control);

@@ -61,6 +61,11 @@ describe("an answer of vLLM's engine service", () => {
     expect(tells(AnswerForm.engine, frame(engineComplete(complete)))).toEqual({ ...usage(300, 5, 305, 2), events: 1 });
   });
 
+  it('tells zero cached tokens when it leaves them out: proto3 does so with zeros', () => {
+    const bytes = frame(engineComplete({ prompt: 300, completion: 5, cached: 0 }));
+    expect(tells(AnswerForm.engine, bytes)).toEqual({ ...usage(300, 5, 305, 0), events: 1 });
+  });
+
   it('tells its usage once when every chunk repeats it', () => {
     const stream = Buffer.concat([chunk(1), chunk(2), frame(engineComplete(complete))]);
     expect(tells(AnswerForm.engine, stream)).toEqual({ ...usage(300, 5, 305, 2), events: 3 });

@@ -94,6 +94,18 @@ describe('an exchange of', () => {
     expect(tokens(shard)).toEqual([usage(7, 9, 2)]);
   });
 
+  it('Anthropic token counting goes to the model that the message would go to, and charges no prompt', () => {
+    const { shard, proxy } = send({
+      parser: 'anthropic-parser',
+      path: '/v1/messages/count_tokens',
+      body: { model: 'm', messages: [{ role: 'user', content: 'hello '.repeat(200) }] },
+      headers: { 'x-llm-d-model-name-rewrite': 'target' },
+    });
+    expect(JSON.parse(proxy.body('requestBody')).model).toBe('target');
+    expect(shard.decisions[0]).toMatchObject({ model: 'm', targetModel: 'target', promptBytes: 0, scan: -1 });
+    expect(proxy.ending).toBe('ended');
+  });
+
   it('Anthropic token counting ends without an error when it has its destination', () => {
     const { shard, proxy } = send({
       parser: 'anthropic-parser',

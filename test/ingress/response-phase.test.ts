@@ -116,7 +116,7 @@ describe('a response without a request', () => {
       'data: {"usage":{"prompt_tokens":7,"total_tokens":17,"completion_tokens":10}}\ndata: [DONE]',
     ];
     shard.open().say(responseHeaders(SSE), ...chunks.map((chunk) => responseBody(chunk)), responseBody('', true));
-    expect(shard.recorder.labels).toEqual([{ model: '', target: '', fairness: '', priority: 0 }]);
+    expect(shard.recorder.labels).toEqual([{ model: '', target: '', fairness: 'default-flow', priority: 0 }]);
     const usage = { promptTokens: 7, completionTokens: 10, totalTokens: 17, cachedTokens: -1 };
     expect(shard.recorder.named('tokens')).toEqual([['tokens', 0, usage]]);
   });

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Gateway, startGateway } from '../../dist/gateway/gateway.js';
 import { type Fleet, startFleet } from '../../dist/simulator/server/fleet.js';
+import { startModelServer } from '../../dist/simulator/server/model-server.js';
 import { ask, chatBody, eventually } from '../gateway/client.ts';
 import { metric, type ServeProcess, Setting, startServe } from './serving.ts';
 
@@ -65,7 +66,7 @@ describe('an endpoint that answers 503', () => {
     const before = failing.stats().requests;
     const statuses = await requests(all, 40);
     const reached = failing.stats().requests - before;
-    // Whoever is out gets probes alone, at growing distances; only they may fail.
+    // An endpoint that is out gets probes alone; only they may fail.
     expect(reached).toBeLessThanOrEqual(4);
     expect(statuses.filter((status) => status !== 200)).toHaveLength(reached);
     failing.failWith(undefined);
@@ -95,13 +96,24 @@ describe('an endpoint that answers 503', () => {
 });
 
 describe('an endpoint whose process is gone', () => {
-  it('an endpoint whose process is gone is taken out of the picks', async () => {
+  it('an endpoint whose process is gone fails four requests at most, and is back when it listens again', async () => {
     const all = await bed();
     const gone = all.fleet.servers[1]!;
     await gone.stop();
-    await untilEjected(all, gone.name);
-    const statuses = await requests(all, 20);
-    expect(statuses.filter((status) => status === 200).length).toBeGreaterThanOrEqual(17);
+    const statuses: number[] = [];
+    await eventually('it is out', async () => {
+      statuses.push(...(await requests(all, 20)));
+      return (await state(all, gone.name)) !== 0;
+    });
+    statuses.push(...(await requests(all, 200)));
+    expect(statuses.filter((status) => status !== 200).length).toBeLessThanOrEqual(4);
     expect(await metric(all.serve.metricsPort, 'pointsman_ledger_entries')).toBe(0);
+    const again = await startModelServer({ name: gone.name, port: gone.port });
+    cleanups.push(() => again.stop());
+    await eventually('it takes its share', async () => {
+      await requests(all, 4);
+      return again.stats().requests > 2;
+    });
+    expect(await state(all, gone.name)).toBe(0);
   });
 });

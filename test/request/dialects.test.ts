@@ -61,9 +61,10 @@ describe('the dialect of a path', () => {
     expect(createDialects([parser]).find(path)).toMatchObject({ parser, prompt, namesModel, skipsResponse: false });
   });
 
-  it('of token counting is opaque and has no response', () => {
+  it('of token counting is read for its model alone and has no response', () => {
     const found = createDialects(['anthropic-parser']).find('/v1/messages/count_tokens');
-    expect(found).toMatchObject({ ...opaque, skipsResponse: true });
+    const read = { prompt: PromptKind.messages, namesModel: true, countsOnly: true };
+    expect(found).toMatchObject({ ...read, answer: undefined, skipsResponse: true });
   });
 
   it.each<[ParserName, string, string]>([

@@ -57,9 +57,24 @@ describe('the report of a suite', () => {
   });
 
   test('says how often each policy won, how soon it adapted, and how far a variant ranks as its base does', () => {
-    expect(page).toContain('<th>wins</th><th>ties</th><th>open</th><th>losses</th>');
+    expect(page).toContain('<th>wins</th><th>ties</th><th>open</th><th>losses</th><th>slow tails ▲</th>');
     expect(page).toContain('reached after');
     expect(page).toMatch(/Rank agreement of the policies with c .*old numbers -?[01]\.\d\d/);
+  });
+
+  test('shows cost and uncapped cost, and marks slow tails', () => {
+    expect(page).toContain('<th>cost</th><th>uncapped</th><th>TTFT mean</th>');
+    const slower = results.map((run) => {
+      const { ttft } = run.summary;
+      const p99 = run.policy === 'lmetric' ? 3 * ttft.p99 : ttft.p99;
+      return { ...run, summary: { ...run.summary, ttft: { ...ttft, p99 } } };
+    });
+    const comparisons = compare(slower, suite);
+    const slow = comparisons.filter(({ slowTail }) => slowTail);
+    expect(slow.length).toBeGreaterThan(0);
+    const marks = htmlReport('tails', suite, slower, comparisons).match(/<b title="slow tail">▲<\/b>/g);
+    // In the table of who is best where, and among all pairs.
+    expect(marks).toHaveLength(2 * slow.length);
   });
 
   test('shows every seed as a dot', () => {

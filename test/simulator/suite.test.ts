@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { runSimulate } from '../../dist/cli/simulate.js';
+import { comparisonText, runSimulate } from '../../dist/cli/simulate.js';
 import { compare, interval } from '../../dist/simulator/suite/comparison.js';
 import { fleetOf } from '../../dist/simulator/suite/fleet-of.js';
 import { loadSuite } from '../../dist/simulator/suite/load-suite.js';
@@ -167,8 +167,10 @@ describe('a suite that looks for capacity', () => {
 });
 
 describe('a comparison', () => {
-  const result = (policy: string, seed: number, cost: number) =>
-    ({ workload: 'w', policy, seed, summary: { cost }, simulated: 1, tookMs: 1 }) as never;
+  const result = (policy: string, seed: number, cost: number, uncappedCost = cost, p99 = 100) => {
+    const summary = { cost, uncappedCost, ttft: { p99 } };
+    return { workload: 'w', policy, seed, summary, simulated: 1, tookMs: 1 } as never;
+  };
   const suite = suiteSchema.parse({
     ...small,
     policies: [{ name: 'default' }, { name: 'a' }, { name: 'b' }, { name: 'c' }, { name: 'd' }],
@@ -189,6 +191,25 @@ describe('a comparison', () => {
     expect(rows.map(({ verdict }) => verdict)).toEqual(['reference', 'win', 'tie', 'loss', 'open']);
     expect(rows[1]!.change).toBeCloseTo(-0.1, 6);
     expect(rows.map(({ regret }) => Number(regret.toFixed(3)))).toEqual([0.111, 0, 0.122, 0.444, 0.418]);
+  });
+
+  test('shows the uncapped cost beside the capped one, and marks a p99 of 1.5 times that of the reference', () => {
+    const rows = compare(
+      [1, 2].flatMap((seed) => [
+        result('default', seed, 1, 1.2, 100 * seed),
+        result('a', seed, 0.5, 3.6, 150 * seed),
+        result('b', seed, 0.9, 0.9, 149 * seed),
+      ]),
+      suiteSchema.parse({ ...small, policies: [{ name: 'default' }, { name: 'a' }, { name: 'b' }] }),
+    );
+    expect(rows.map(({ slowTail }) => slowTail)).toEqual([false, true, false]);
+    expect(rows[1]).toMatchObject({ verdict: 'win', uncapped: 3.6, ttftP99: 225 });
+    expect(rows[1]!.uncappedChange).toBeCloseTo(2, 6);
+    expect(rows[1]!.ttftP99Ratio).toBeCloseTo(1.5, 6);
+    const lines = comparisonText(rows).split('\n');
+    expect(lines.find((line) => line.startsWith('  a'))).toMatch(/0\.500 +3\.600 +225 {2}-50\.0 % .* win ▲$/);
+    expect(lines).toContainEqual('  ▲ TTFT p99 at least 1.5 times that of the reference');
+    for (const line of lines) expect(line.length).toBeLessThanOrEqual(80);
   });
 
   test('of many workloads asks for more than one of few', () => {

@@ -29,6 +29,7 @@ export function resultsCsv(results: readonly RunResult[]): string {
     'requests',
     'requestsPerSecond',
     'lost',
+    'uncappedCost',
   ] as const;
   const head = ['workload', 'policy', 'seed', ...single, ...spreads.flatMap((s) => points.map((p) => `${s}_${p}`))];
   const lines = results.map(({ workload, policy, seed, summary }) => [

@@ -68,6 +68,12 @@ export function addAdaptationMetrics(exposition: MetricsExposition, read: () => 
     'bound',
     ({ gap: { mean, halfWidth } }) => ({ mean, low: mean - halfWidth, high: mean + halfWidth }),
   );
+  each(
+    'tail_gap',
+    'ln(TTFT p99 with learned costs / TTFT p99 with the configured weights), and the ends of its 95 % interval.',
+    'bound',
+    ({ tailGap: { mean, halfWidth } }) => ({ mean, low: mean - halfWidth, high: mean + halfWidth }),
+  );
   counters(exposition, read);
 }
 

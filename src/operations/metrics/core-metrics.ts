@@ -9,12 +9,20 @@ export interface LatencyCounts {
   readonly lost: number;
 }
 
+export interface SourceErrorCounts {
+  readonly types: { readonly source: string; readonly extractors: readonly string[] };
+  readonly polls: number;
+  readonly extractions: number;
+}
+
 /** Figures of the control thread. */
 export interface CoreMetricsSources {
   readonly shardDeaths: () => number;
   readonly ejections: () => number;
   readonly endpoints: () => readonly { readonly name: string; readonly reading: EndpointReading }[];
   readonly scrapeErrors: () => number;
+  /** Failed polls and extractions by the types of source and extractors. */
+  readonly sourceErrors: () => readonly SourceErrorCounts[];
   /** Versions of the configuration file since the start, by outcome. */
   readonly configReloads: () => Readonly<Record<string, number>>;
   /** Undefined when nothing predicts latency. */
@@ -50,6 +58,7 @@ export function addCoreMetrics(exposition: MetricsExposition, core: CoreInstance
   counter('endpoint_ejections_total', 'How often an endpoint was taken out of the picks.', value(sources.ejections));
   counter('shard_deaths_total', 'Shard threads that died and were started again.', value(sources.shardDeaths));
   counter('scrape_errors_total', 'Scrapes of model servers that failed.', value(sources.scrapeErrors));
+  addSourceErrors(exposition, sources);
   exposition.addCounter({
     name: 'pointsman_config_reloads_total',
     help: 'Versions of the configuration file, by outcome.',
@@ -63,6 +72,33 @@ export function addCoreMetrics(exposition: MetricsExposition, core: CoreInstance
     counter('prediction_samples_lost_total', 'Samples that the training server did not take.', value(samplesLost));
   }
   addPrefixCounters(exposition, core);
+}
+
+/** llm-d-router's names and labels; its older names too. */
+const DATA_LAYER_PREFIXES = ['llm_d_epp_', 'llm_d_inference_scheduler_'] as const;
+
+/** Sources of one type count together. A page that could not be read counts for every extractor of its source. */
+function addSourceErrors(exposition: MetricsExposition, { sourceErrors }: CoreMetricsSources): void {
+  for (const prefix of DATA_LAYER_PREFIXES) {
+    exposition.addCounter({
+      name: `${prefix}datalayer_poll_errors_total`,
+      help: 'Data-source poll errors per source type.',
+      labels: ['source_type'],
+      read: () => sourceErrors().map(({ types, polls }) => ({ labels: { source_type: types.source }, value: polls })),
+    });
+    exposition.addCounter({
+      name: `${prefix}datalayer_extract_errors_total`,
+      help: 'Extract errors per source/extractor type.',
+      labels: ['source_type', 'extractor_type'],
+      read: () =>
+        sourceErrors().flatMap(({ types, extractions }) =>
+          types.extractors.map((extractor) => ({
+            labels: { source_type: types.source, extractor_type: extractor },
+            value: extractions,
+          })),
+        ),
+    });
+  }
 }
 
 function addLatencyCounters(exposition: MetricsExposition, trainer: LatencyCounts): void {

@@ -12,6 +12,7 @@ import {
   type MetricsInformerOptions,
   type PageLocation,
   type SignalSink,
+  type SourceTypes,
 } from '../../pool/sources/metrics-informer.js';
 import { ModelsReader, type ServedModel } from '../../pool/sources/models-reader.js';
 import { PageReader } from '../../pool/sources/page-reader.js';
@@ -37,14 +38,27 @@ export interface InformerSinks extends SignalSink {
   showAdapter(name: string): void;
 }
 
+/** Failed polls of a source, and pages that came and could not be read. */
+export interface SourceErrors {
+  readonly types: SourceTypes;
+  readonly polls: number;
+  readonly extractions: number;
+}
+
+/** A source that is polled. */
+export interface PolledSource {
+  readonly types: SourceTypes;
+  readonly informer: MetricsInformer;
+}
+
 /** All periodic fetches from the endpoints of a picker. */
 export class Informers {
-  readonly #informers: readonly MetricsInformer[];
+  readonly #sources: readonly PolledSource[];
   readonly #models: ModelsReader | undefined;
   #ids: ReadonlySet<string> = new Set();
 
-  constructor(informers: readonly MetricsInformer[], models: ModelsReader | undefined) {
-    this.#informers = informers;
+  constructor(sources: readonly PolledSource[], models: ModelsReader | undefined) {
+    this.#sources = sources;
     this.#models = models;
   }
 
@@ -52,25 +66,34 @@ export class Informers {
     const ids = new Set(assignments.map(({ endpoint }) => endpoint.id));
     for (const id of this.#ids) if (!ids.has(id)) this.#models?.forget(id);
     this.#ids = ids;
-    for (const informer of this.#informers) informer.setEndpoints(assignments);
+    for (const { informer } of this.#sources) informer.setEndpoints(assignments);
   }
 
   stop(): void {
-    for (const informer of this.#informers) informer.stop();
+    for (const { informer } of this.#sources) informer.stop();
   }
 
   /** Fetches that failed since the start. */
   get failures(): number {
-    return this.#informers.reduce(
-      (sum, { counts }) => sum + Object.values(counts.faults).reduce((faults, count) => faults + count, 0),
-      0,
-    );
+    return this.#sources.reduce((sum, { informer }) => sum + faultsOf(informer), 0);
+  }
+
+  /** Errors since the start by source. A page without the wanted metrics is an extraction that failed. */
+  get errors(): readonly SourceErrors[] {
+    return this.#sources.map(({ types, informer }) => {
+      const { faults, pagesWithoutSignals } = informer.counts;
+      return { types, polls: faultsOf(informer) - faults.scan, extractions: faults.scan + pagesWithoutSignals };
+    });
   }
 
   /** Models by endpoint id; undefined when the lists of models are not fetched. */
   get models(): ReadonlyMap<string, readonly ServedModel[]> | undefined {
     return this.#models?.models;
   }
+}
+
+function faultsOf({ counts }: MetricsInformer): number {
+  return Object.values(counts.faults).reduce((sum, count) => sum + count, 0);
 }
 
 /**
@@ -81,13 +104,20 @@ export function createInformers(options: PickerOptions, core: CoreInstance, sink
   const { configuration } = options;
   const scanner = new ExpositionScanner(core);
   const models = configuration.modelsSource === undefined ? undefined : new ModelsReader(sinks.showAdapter);
-  const informers = [
-    ...(configuration.metricsSource.enabled ? [metricsInformer(options, scanner, sinks)] : []),
+  const sources: readonly PolledSource[] = [
+    ...(configuration.metricsSource.enabled
+      ? [{ types: CORE_METRICS, informer: metricsInformer(options, scanner, sinks) }]
+      : []),
     ...configuration.attributeSources.flatMap((source) => attributeInformer(options, source, scanner, sinks)),
-    ...(models === undefined ? [] : [modelsInformer(options, configuration.modelsSource!, models)]),
+    ...(models === undefined
+      ? []
+      : [{ types: MODELS, informer: modelsInformer(options, configuration.modelsSource!, models) }]),
   ];
-  return new Informers(informers, models);
+  return new Informers(sources, models);
 }
+
+const CORE_METRICS: SourceTypes = { source: 'metrics-data-source', extractors: ['core-metrics-extractor'] };
+const MODELS: SourceTypes = { source: 'models-data-source', extractors: ['models-data-extractor'] };
 
 function metricsInformer(options: PickerOptions, scanner: ExpositionScanner, sink: SignalSink): MetricsInformer {
   const { metricsSource, extractor, attributeSources, scheduling } = options.configuration;
@@ -109,10 +139,10 @@ function metricsInformer(options: PickerOptions, scanner: ExpositionScanner, sin
 /** The informer of one source; empty when no filter or scorer reads its attributes. */
 function attributeInformer(
   options: PickerOptions,
-  { name, page, atNode, metrics }: AttributeSourceSettings,
+  { name, types, page, atNode, metrics }: AttributeSourceSettings,
   scanner: ExpositionScanner,
   sinks: InformerSinks,
-): readonly MetricsInformer[] {
+): readonly PolledSource[] {
   const { attributes } = options.configuration.scheduling;
   const read = metrics.filter(({ attribute }) => attributes.includes(attribute));
   if (read.length === 0) return [];
@@ -128,7 +158,7 @@ function attributeInformer(
     },
     pageBytesMax: PAGE_BYTES_MAX,
   });
-  return [informer];
+  return [{ types, informer }];
 }
 
 function modelsInformer(options: PickerOptions, page: PageSettings, reader: ModelsReader): MetricsInformer {

@@ -2,7 +2,7 @@ import { shownAdaptation } from '../../adaptation/adaptation-report.js';
 import { DecisionLog } from '../../core/decision-log.js';
 import type { EndpointTable } from '../../core/endpoint-table.js';
 import type { CoreInstance } from '../../core/memory.js';
-import { adaptationRoute, decisionsRoute, flowControlRoute } from '../../operations/debug-pages.js';
+import { adaptationRoute, decisionsRoute, flowControlRoute, pluginStateRoute } from '../../operations/debug-pages.js';
 import { addFlowMetrics } from '../../operations/metrics/flow-control-metrics.js';
 import { addKvEventMetrics } from '../../operations/metrics/kv-event-metrics.js';
 import { addRolloutShares } from '../../operations/metrics/rollout-shares.js';
@@ -17,6 +17,7 @@ import type { FlowControl } from './flow-control.js';
 import type { Informers } from './informers.js';
 import type { EngineEvents } from './kv-events.js';
 import type { LatencyLearning } from './latency-learning.js';
+import { pluginStates } from './plugin-states.js';
 import type { PoolController } from './pool-controller.js';
 
 /** Sources of the metrics page. */
@@ -32,6 +33,8 @@ export interface MetricsPageSources {
   readonly learning: LatencyLearning | undefined;
   readonly reload: ConfigurationReload | undefined;
   readonly counts: { readonly shardDeaths: number; readonly ejections: number };
+  /** The plugins that run, those added by default too. */
+  readonly configured: () => readonly { readonly name: string; readonly type: string }[];
   /** Name of the profile with a number; undefined when there is none. */
   readonly profileOf: (profile: number) => string | undefined;
 }
@@ -105,6 +108,7 @@ export class MetricsPage implements Part {
       shardDeaths: () => counts.shardDeaths,
       ejections: () => counts.ejections,
       scrapeErrors: () => informers.failures,
+      sourceErrors: () => informers.errors,
       configReloads: () => reload?.counts ?? NO_RELOADS,
       latencyTrainer: learning?.trainer,
       samplesLost: learning?.samplesLost === undefined ? undefined : () => learning.samplesLost ?? 0,
@@ -134,6 +138,7 @@ export class MetricsPage implements Part {
       ...this.#flowRoutes(),
       ['/debug/adaptation', adaptationRoute(() => this.#adaptation())],
       ['/debug/decisions', decisions],
+      ['/debug/plugins/state', pluginStateRoute(() => pluginStates(this.#sources))],
     ]);
   }
 

@@ -65,6 +65,12 @@ export interface InformerCounts {
   readonly faults: Readonly<Record<ScrapeFaultKind, number>>;
 }
 
+/** Types of the plugins that a page is fetched and read by: label values of the error counters. */
+export interface SourceTypes {
+  readonly source: string;
+  readonly extractors: readonly string[];
+}
+
 interface Target {
   readonly slot: number;
   readonly generation: number;

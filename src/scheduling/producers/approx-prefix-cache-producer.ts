@@ -46,6 +46,13 @@ function blockTokens(given: Parameters): number {
   return Math.max(BLOCK_TOKENS_MIN, given.blockSizeTokens ?? given.blockSize ?? DEFAULT_BLOCK_TOKENS);
 }
 
+/** Only of a size that is written down: nobody asked for the default. */
+function raisedBlocks({ blockSizeTokens, blockSize }: Parameters): readonly string[] {
+  const asked = blockSizeTokens ?? blockSize;
+  if (asked === undefined || asked >= BLOCK_TOKENS_MIN) return [];
+  return [`blocks of ${asked} tokens are raised to ${BLOCK_TOKENS_MIN}, the least that are told apart`];
+}
+
 function maxBlocks(given: Parameters): number {
   const asked =
     given.maxPrefixTokensToMatch > 0
@@ -63,7 +70,10 @@ export const approxPrefixCacheProducer = definePlugin({
   produces: ['prefix-match'],
   defaultProducerOf: ['prefix-match'],
   consumes: () => [{ key: 'prompt-tokens' }],
-  advise: ({ blockSize }) => (blockSize === undefined ? [] : ['blockSize is deprecated: use blockSizeTokens']),
+  advise: (given) => [
+    ...(given.blockSize === undefined ? [] : ['blockSize is deprecated: use blockSizeTokens']),
+    ...raisedBlocks(given),
+  ],
   prefixSettings: (given) => ({
     blockTokens: blockTokens(given),
     maxBlocks: maxBlocks(given),

@@ -37,8 +37,9 @@ export function optionalStage(
   return pick.kind === 'rejected' && !must && isForWantOfEndpoints(pick) ? undefined : pick;
 }
 
-/** Whether the filters left no endpoint or there is none. Other rejections are faults of the picker and end the request. */
-function isForWantOfEndpoints({ reason }: Rejection): boolean {
+/** The filters left none, or there is none; without room, or by a fault of the picker, the request does not go on. */
+function isForWantOfEndpoints({ reason, leftWaiting }: Rejection): boolean {
+  if (leftWaiting === true) return false;
   return reason === 'rejected-saturated' || reason === 'rejected-no-endpoints';
 }
 

@@ -1,4 +1,5 @@
 import { Adapter, type AdapterOptions, type AdapterReport, type Drive } from '../../adaptation/adapter.js';
+import type { LiveEndpoint } from '../../adaptation/endpoint-speeds.js';
 import type { AdaptationSettings } from '../../config/adaptation.js';
 import { CostTable } from '../../core/coefficients.js';
 import type { CoreInstance } from '../../core/memory.js';
@@ -70,6 +71,11 @@ export class Learner {
         return reader.lost;
       },
     };
+  }
+
+  /** These endpoints are live now, as the control thread tells the adapter. */
+  meet(live: readonly LiveEndpoint[]): void {
+    this.#adapter.model.meet(live);
   }
 
   tick(nowMs: number): void {

@@ -1,4 +1,5 @@
 import { variantOfDrive } from '../../adaptation/driven-variant.js';
+import type { LiveEndpoint } from '../../adaptation/endpoint-speeds.js';
 import type { AdaptationSettings } from '../../config/adaptation.js';
 import { CostTable } from '../../core/coefficients.js';
 import { CORE } from '../../core/core-names.js';
@@ -87,6 +88,8 @@ export class SimulatedPicker {
   readonly #wholeBlocks: boolean;
   readonly #ablation: Ablation | undefined;
   readonly #random: RandomStream;
+  readonly #live = new Set<number>();
+  readonly #hardwareLabel: string | undefined;
   /** Undefined when the configuration learns nothing. */
   readonly learner: Learner | undefined;
 
@@ -106,6 +109,7 @@ export class SimulatedPicker {
     refuseUnsimulated(scheduling);
     this.#scheduling = scheduling;
     this.#endpoints = endpoints;
+    this.#hardwareLabel = adaptation.hardwareLabel;
     this.#blockTokens = scheduling.prefix?.blockTokens ?? blockTokens;
     this.#group = this.#blockTokens / blockTokens;
     checkBlocks(this.#blockTokens, blockTokens, events);
@@ -208,6 +212,15 @@ export class SimulatedPicker {
 
   setState(slot: number, state: 'live' | 'draining'): void {
     this.#table.setState(slot, state);
+    if (state === 'live') this.#live.add(slot);
+    else this.#live.delete(slot);
+    this.learner?.meet([...this.#live].map((live) => this.#met(live)));
+  }
+
+  #met(slot: number): LiveEndpoint {
+    const label = this.#hardwareLabel;
+    const hardware = label === undefined ? '' : (this.#endpoints[slot]!.labels[label] ?? '');
+    return { slot, generation: FIRST_GENERATION, hardware };
   }
 
   publish(slot: number, sample: LoadSample, nowMs: number): void {

@@ -1,6 +1,6 @@
 import { adaptationSpeed } from '../suite/adaptation-speed.js';
 import { compareCapacity } from '../suite/capacity-comparison.js';
-import type { Comparison } from '../suite/comparison.js';
+import { type Comparison, SLOW_TAIL } from '../suite/comparison.js';
 import type { Suite, SuiteWorkload } from '../suite/schema.js';
 import { kendall } from '../suite/significance.js';
 import type { RunResult } from '../suite/suite-run.js';
@@ -80,8 +80,8 @@ function heatTable(
     // Full colour at twice the cost of the best.
     const strength = Math.min(1, Math.max(0, Math.log2(1 + row.regret)));
     const best = row.regret === 0 ? ' class="best"' : '';
-    const hint = `cost ${row.cost.toFixed(3)}; against ${suite.reference} ${percent(row.change)} [${percent(row.low)}, ${percent(row.high)}]`;
-    return `<td${best} title="${escaped(hint)}" style="background:rgba(var(--heat),${(0.75 * strength).toFixed(2)})">${row.regret === 0 ? row.cost.toFixed(3) : percent(row.regret)}</td>`;
+    const hint = `cost ${row.cost.toFixed(3)}, uncapped ${row.uncapped.toFixed(3)}, TTFT p99 ${row.ttftP99.toFixed(0)} ms; against ${suite.reference} ${percent(row.change)} [${percent(row.low)}, ${percent(row.high)}], p99 ×${row.ttftP99Ratio.toFixed(2)}`;
+    return `<td${best} title="${escaped(hint)}" style="background:rgba(var(--heat),${(0.75 * strength).toFixed(2)})">${row.regret === 0 ? row.cost.toFixed(3) : percent(row.regret)}${tailMark(row)}</td>`;
   };
   const rows = workloads.map((workload) => {
     const cells = policies.map((policy) => cell(find(comparisons, workload, policy))).join('');
@@ -91,7 +91,7 @@ function heatTable(
     (policy) => `<td>${percent(mean(comparisons.filter((r) => r.policy === policy).map((r) => r.regret)))}</td>`,
   );
   return `<h2>Who is best where</h2>
-<p>The best policy of each workload shows its cost; the others show how much dearer they are. Policies stand in the order of their mean.</p>
+<p>The best policy of each workload shows its cost; the others show how much dearer they are. Policies stand in the order of their mean. ▲: the slowest hundredth waits ${SLOW_TAIL} × as long for its first token as under ${escaped(suite.reference)}, or longer, whatever the mean says.</p>
 <div class="card"><table class="heat"><thead><tr><th>workload</th>${head}</tr></thead><tbody>${rows.join('')}<tr><td>mean</td>${means.join('')}</tr></tbody></table></div>`;
 }
 
@@ -221,13 +221,13 @@ function changeTable(
       .filter((row) => row.workload === workload && row.verdict !== 'reference')
       .map(
         (row) =>
-          `<tr><td>${escaped(workload)}</td><td style="text-align:left">${escaped(row.policy)}</td><td>${percent(row.change)}</td><td>${percent(row.low)} … ${percent(row.high)}</td><td class="${row.verdict}">${row.verdict}</td><td>${row.costs.map((cost) => cost.toFixed(3)).join('&ensp;')}</td></tr>`,
+          `<tr><td>${escaped(workload)}</td><td style="text-align:left">${escaped(row.policy)}</td><td>${percent(row.change)}</td><td>${percent(row.low)} … ${percent(row.high)}</td><td class="${row.verdict}">${row.verdict}</td><td>${row.uncapped.toFixed(3)}</td><td>${percent(row.uncappedChange)}</td><td>${row.ttftP99.toFixed(0)}</td><td>×${row.ttftP99Ratio.toFixed(2)}${tailMark(row)}</td><td>${row.costs.map((cost) => cost.toFixed(3)).join('&ensp;')}</td></tr>`,
       ),
   );
   return `<h2>Against ${escaped(suite.reference)}</h2>
-<p>Mean of the paired log ratios over ${suite.seeds} seeds with its 95 % bootstrap interval. Tie: the interval lies within ±2 %. Win or loss: it lies on one side, and the paired t-test agrees after Holm's correction for the number of workloads. Open: neither.</p>
+<p>Mean of the paired log ratios over ${suite.seeds} seeds with its 95 % bootstrap interval. Tie: the interval lies within ±2 %. Win or loss: it lies on one side, and the paired t-test agrees after Holm's correction for the number of workloads. Open: neither. The uncapped cost leaves out the bound of 20 on each part of a request.</p>
 ${verdictCounts(comparisons, policies, suite)}${dots}
-<details><summary>all pairs, with the cost of every seed</summary><div class="card"><table><thead><tr><th>workload</th><th style="text-align:left">policy</th><th>change</th><th>95 % interval</th><th>verdict</th><th>cost by seed</th></tr></thead><tbody>${rows.join('')}</tbody></table></div></details>`;
+<details><summary>all pairs, with the cost of every seed</summary><div class="card"><table><thead><tr><th>workload</th><th style="text-align:left">policy</th><th>change</th><th>95 % interval</th><th>verdict</th><th>uncapped cost</th><th>change</th><th>TTFT p99, ms</th><th>of the reference</th><th>cost by seed</th></tr></thead><tbody>${rows.join('')}</tbody></table></div></details>`;
 }
 
 function verdictCounts(comparisons: readonly Comparison[], policies: readonly string[], suite: Suite): string {
@@ -237,9 +237,10 @@ function verdictCounts(comparisons: readonly Comparison[], policies: readonly st
     .map((policy) => {
       const own = comparisons.filter((row) => row.policy === policy);
       const counts = kinds.map((kind) => `<td>${own.filter(({ verdict }) => verdict === kind).length}</td>`);
-      return `<tr><td>${escaped(policy)}</td>${counts.join('')}</tr>`;
+      const tails = `<td>${own.filter(({ slowTail }) => slowTail).length}</td>`;
+      return `<tr><td>${escaped(policy)}</td>${counts.join('')}${tails}</tr>`;
     });
-  const head = ['wins', 'ties', 'open', 'losses'].map((name) => `<th>${name}</th>`).join('');
+  const head = ['wins', 'ties', 'open', 'losses', 'slow tails ▲'].map((name) => `<th>${name}</th>`).join('');
   return `<div class="card"><table><thead><tr><th>policy</th>${head}</tr></thead><tbody>${rows.join('')}</tbody></table></div>`;
 }
 
@@ -250,6 +251,8 @@ function metricsTables(
 ): string {
   const head = [
     'policy',
+    'cost',
+    'uncapped',
     'TTFT mean',
     'p50',
     'p90',
@@ -273,6 +276,8 @@ function metricsTables(
       const over = (read: (summary: (typeof runs)[number]) => number) => mean(runs.map(read));
       const ms = (read: (summary: (typeof runs)[number]) => number) => over(read).toFixed(0);
       const cells = [
+        over((s) => s.cost).toFixed(3),
+        over((s) => s.uncappedCost).toFixed(3),
         ms((s) => s.ttft.mean),
         ms((s) => s.ttft.p50),
         ms((s) => s.ttft.p90),
@@ -297,6 +302,10 @@ function metricsTables(
 
 function suiteSection(suite: Suite): string {
   return `<h2>The suite</h2><details><summary>with all defaults, as it ran</summary><div class="card"><pre class="note">${escaped(JSON.stringify(suite, null, 2))}</pre></div></details>`;
+}
+
+function tailMark({ slowTail }: Comparison): string {
+  return slowTail ? ' <b title="slow tail">▲</b>' : '';
 }
 
 function find(comparisons: readonly Comparison[], workload: string, policy: string): Comparison {

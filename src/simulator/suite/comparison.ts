@@ -19,6 +19,14 @@ export interface Comparison {
   /** Cost over that of the best policy of this workload - 1. */
   readonly regret: number;
   readonly verdict: Verdict;
+  /** Cost without the bound of 20 on each part of a request, and its change against the reference. */
+  readonly uncapped: number;
+  readonly uncappedChange: number;
+  /** TTFT of the slowest hundredth, in milliseconds, and as a multiple of the reference's: geometric mean of the seeds. */
+  readonly ttftP99: number;
+  readonly ttftP99Ratio: number;
+  /** The slowest hundredth waits SLOW_TAIL times as long as the reference's or longer, whatever the mean says. */
+  readonly slowTail: boolean;
 }
 
 /** open: neither a tie nor a difference that the seeds could show. */
@@ -28,19 +36,18 @@ export type Verdict = 'win' | 'tie' | 'loss' | 'open' | 'reference';
 const TIE = 0.02;
 const RESAMPLES = 10_000;
 const SIGNIFICANT = 0.05;
+/** Multiple of the reference's TTFT p99 from which on a policy is marked. */
+export const SLOW_TAIL = 1.5;
 
 /** Compare all policies with the reference, workload by workload, on equal seeds. */
 export function compare(results: readonly RunResult[], suite: Suite): Comparison[] {
   const workloads = [...new Set(results.map(({ workload }) => workload))];
   const rows = workloads.flatMap((workload) => {
-    const rows = suite.policies.map(({ name }) => ({
-      policy: name,
-      costs: results.filter((r) => r.workload === workload && r.policy === name).map(({ summary }) => summary.cost),
-    }));
-    const reference = rows.find(({ policy }) => policy === suite.reference)!.costs;
+    const rows = suite.policies.map(({ name }) => seriesOf(results, workload, name));
+    const reference = rows.find(({ policy }) => policy === suite.reference)!;
     const best = Math.min(...rows.map(({ costs }) => mean(costs)));
-    return rows.map(({ policy, costs }): Comparison => {
-      const ratios = costs.map((cost, i) => Math.log(cost / reference[i]!));
+    return rows.map(({ policy, costs, uncapped, ttftP99 }): Comparison => {
+      const ratios = logRatios(costs, reference.costs);
       const { low, high } = interval(ratios, `${workload} ${policy}`);
       const cost = mean(costs);
       return {
@@ -54,12 +61,45 @@ export function compare(results: readonly RunResult[], suite: Suite): Comparison
         p: pairedP(ratios),
         regret: cost / best - 1,
         verdict: policy === suite.reference ? 'reference' : 'open',
+        uncapped: mean(uncapped),
+        uncappedChange: Math.expm1(mean(logRatios(uncapped, reference.uncapped))),
+        ttftP99: mean(ttftP99),
+        ...tailOf(ttftP99, reference.ttftP99),
       };
     });
   });
   return suite.policies
     .flatMap(({ name }) => judged(rows.filter(({ policy }) => policy === name)))
     .sort((a, b) => workloads.indexOf(a.workload) - workloads.indexOf(b.workload));
+}
+
+/** What is compared of a policy on a workload, a number per seed. */
+interface Series {
+  readonly policy: string;
+  readonly costs: readonly number[];
+  readonly uncapped: readonly number[];
+  readonly ttftP99: readonly number[];
+}
+
+function seriesOf(results: readonly RunResult[], workload: string, policy: string): Series {
+  const own = results.filter((run) => run.workload === workload && run.policy === policy);
+  return {
+    policy,
+    costs: own.map(({ summary }) => summary.cost),
+    uncapped: own.map(({ summary }) => summary.uncappedCost),
+    ttftP99: own.map(({ summary }) => summary.ttft.p99),
+  };
+}
+
+function logRatios(values: readonly number[], reference: readonly number[]): number[] {
+  return values.map((value, i) => Math.log(value / reference[i]!));
+}
+
+/** A run in which nothing was served has no tail to compare. */
+function tailOf(own: readonly number[], reference: readonly number[]): Pick<Comparison, 'ttftP99Ratio' | 'slowTail'> {
+  const known = logRatios(own, reference).filter(Number.isFinite);
+  const ttftP99Ratio = known.length === 0 ? 1 : Math.exp(mean(known));
+  return { ttftP99Ratio, slowTail: ttftP99Ratio >= SLOW_TAIL };
 }
 
 /** One policy on all workloads: as many chances to look better than it is. */

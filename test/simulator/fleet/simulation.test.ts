@@ -57,6 +57,24 @@ function traffic(count: number, gapMs: number, groups = 8, seed = 1): Workload {
 const mean = (values: readonly number[]) => values.reduce((a, b) => a + b, 0) / values.length;
 
 describe('a simulated fleet behind the real core', () => {
+  test('the learner meets endpoints that join and leave, as that of the picker does', () => {
+    const three = fleet(3).endpoints.map((endpoint, slot) => ({
+      ...endpoint,
+      ...(slot === 1 ? { joinMs: 30_000 } : {}),
+      ...(slot === 2 ? { leaveMs: 60_000 } : {}),
+    }));
+    const run = simulate(traffic(600, 150), configurationOf('learned'), { ...fleet(3), endpoints: three }, 1);
+    const known = (fromMs: number, toMs: number) =>
+      new Set(
+        run.learning!.filter(({ timeMs }) => timeMs > fromMs && timeMs < toMs).map(({ speeds }) => speeds.length),
+      );
+    expect([known(0, 30_000), known(30_000, 60_000), known(65_000, 85_000)]).toEqual([
+      new Set([2]),
+      new Set([3]),
+      new Set([2]),
+    ]);
+  });
+
   test('same seed, same bytes; another seed, other ones', () => {
     const once = JSON.stringify(simulate(traffic(300, 20), configurationOf('default'), fleet(4), 7));
     expect(JSON.stringify(simulate(traffic(300, 20), configurationOf('default'), fleet(4), 7))).toBe(once);

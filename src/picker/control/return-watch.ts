@@ -1,0 +1,99 @@
+import { get } from 'node:http';
+import type { EndpointTable } from '../../core/endpoint-table.js';
+import type { Endpoint, SlotAssignment } from '../../pool/endpoint.js';
+import type { Part } from '../part.js';
+
+export interface ReturnWatchOptions {
+  readonly table: Pick<EndpointTable, 'ejected' | 'read' | 'setReachable'>;
+  readonly assignments: () => readonly SlotAssignment[];
+  /** Milliseconds of the pool clock. */
+  readonly now: () => number;
+  /** Whether the endpoint takes connections; default: GET /health. */
+  readonly check?: ((endpoint: Endpoint) => Promise<boolean>) | undefined;
+  readonly everyMs?: number | undefined;
+}
+
+/** Interval between two looks at an endpoint that is out. */
+const EVERY_MS = 250;
+/** Longest wait for an answer to a check. */
+const CHECK_MS = 1_000;
+/** Checks under way at the same time. */
+const CHECKS_MAX = 64;
+
+/**
+ * Watches endpoints that are out of the picks. One that refuses connections is not probed with a client's request; when it
+ * takes them again, its probe is due at once.
+ */
+export class ReturnWatch implements Part {
+  readonly #options: ReturnWatchOptions;
+  readonly #check: (endpoint: Endpoint) => Promise<boolean>;
+  #timer: NodeJS.Timeout | undefined;
+  /** Generations of the slots that are checked now, and of those that refused the last time. */
+  readonly #checking = new Map<number, number>();
+  readonly #unreachable = new Map<number, number>();
+
+  constructor(options: ReturnWatchOptions) {
+    this.#options = options;
+    this.#check = options.check ?? takesConnections;
+  }
+
+  start(): void {
+    this.#timer = setInterval(() => this.#look(), this.#options.everyMs ?? EVERY_MS).unref();
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+
+  #look(): void {
+    const { table, assignments } = this.#options;
+    if (table.ejected === 0) {
+      this.#unreachable.clear();
+      return;
+    }
+    for (const assignment of assignments()) {
+      const { slot, generation } = assignment;
+      if (table.read(slot).ejection === 0) this.#unreachable.delete(slot);
+      else if (this.#checking.get(slot) !== generation && this.#checking.size < CHECKS_MAX)
+        void this.#visit(assignment);
+    }
+  }
+
+  async #visit({ slot, generation, endpoint }: SlotAssignment): Promise<void> {
+    const { table, now } = this.#options;
+    this.#checking.set(slot, generation);
+    const reachable = await this.#check(endpoint);
+    if (this.#checking.get(slot) === generation) this.#checking.delete(slot);
+    // An endpoint that was reachable all the time has failed for another reason: its probe comes in its own time.
+    if (reachable && this.#unreachable.get(slot) !== generation) return;
+    const written = table.setReachable(slot, generation, reachable, now());
+    if (reachable && written) this.#unreachable.delete(slot);
+    else this.#unreachable.set(slot, generation);
+  }
+}
+
+/** Answers that no server gave: nothing listens, or the host is away. */
+const REFUSALS: ReadonlySet<string> = new Set([
+  'ECONNREFUSED',
+  'EHOSTUNREACH',
+  'EHOSTDOWN',
+  'ENETUNREACH',
+  'ETIMEDOUT',
+  'ABORT_ERR',
+]);
+
+/**
+ * Whether a model server takes connections. GET /health tells it of vLLM, SGLang and TensorRT-LLM; a server without that page, or one
+ * that speaks something else than plain HTTP, is there as soon as it answers at all. Statuses from 500 count as absent.
+ */
+export function takesConnections({ address, port }: Endpoint): Promise<boolean> {
+  return new Promise((resolve) => {
+    const signal = AbortSignal.timeout(CHECK_MS);
+    const request = get({ host: address, port, path: '/health', agent: false, signal }, (response) => {
+      response.resume();
+      resolve((response.statusCode ?? 500) < 500);
+      request.destroy();
+    });
+    request.on('error', ({ code = '' }: NodeJS.ErrnoException) => resolve(!REFUSALS.has(code)));
+  });
+}
