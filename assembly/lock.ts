@@ -12,6 +12,7 @@
 //
 // Spinning bridges what a lock is held for (under 1 µs each time); then sleep with a time-out. Pure futex waiting and
 // pure spinning both collapse, the one under contention, the other when threads outnumber the cores.
+import { ASSERTIONS } from './assertions';
 import { HEADER, HEADER_COMMIT_LOCK, HEADER_INDEX_LOCK, THREAD } from './memory';
 
 const SPINS: i32 = 100;
@@ -24,6 +25,11 @@ export const COMMIT_LOCK: usize = HEADER + HEADER_COMMIT_LOCK;
 export const INDEX_LOCK: usize = HEADER + HEADER_INDEX_LOCK;
 
 export const LOCK_INTENT: usize = 64;
+
+/**
+ * Runs the checks of everything that a lock guards, just before its release (src/core/core-checks.ts). Debug build only.
+ */
+declare function lockReleasing(lock: usize): void;
 
 /** A counter that the compiler cannot do without. */
 let pauseTurns: i32 = 0;
@@ -38,6 +44,7 @@ function lockTry(lock: usize): bool {
  * @returns true when the lock was taken; false when another thread held it for the whole time.
  */
 export function lockAcquire(lock: usize, sleeps: u32): bool {
+  if (ASSERTIONS) assert(!lockHeld(COMMIT_LOCK) && !lockHeld(INDEX_LOCK), 'this thread holds no other lock');
   for (let i = 0; i < SPINS; i++) {
     if (lockTry(lock)) return true;
     for (pauseTurns = PAUSE; pauseTurns > 0; ) pauseTurns--;
@@ -56,6 +63,8 @@ export function lockAcquire(lock: usize, sleeps: u32): bool {
 
 /** Give a lock back; wakes one sleeper when there is one. */
 export function lockRelease(lock: usize): void {
+  if (ASSERTIONS) assert(lockHeld(lock), 'the lock is held by the thread that releases it');
+  if (ASSERTIONS) lockReleasing(lock);
   if (load<u32>(lock, LOCK_INTENT) != 0) store<u32>(lock, 0, LOCK_INTENT);
   atomic.store<u32>(lock, 0);
   if (atomic.load<u32>(lock, 8) != 0) atomic.notify(lock, 1);
@@ -63,7 +72,13 @@ export function lockRelease(lock: usize): void {
 
 /** Say what the owner is about to do (0 = nothing half done), for the repair after its death. */
 export function lockIntent(lock: usize, intent: u32): void {
+  if (ASSERTIONS) assert(lockHeld(lock), 'the lock is held by the thread that says its intent');
   atomic.store<u32>(lock, intent, LOCK_INTENT);
+}
+
+/** Whether this thread holds the lock. */
+export function lockHeld(lock: usize): bool {
+  return atomic.load<u32>(lock) == THREAD + 1;
 }
 
 /** The owner's thread + 1, or 0. */

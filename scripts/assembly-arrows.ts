@@ -5,7 +5,7 @@ import { dirname, join, normalize } from 'node:path';
 
 /** Rooms from the bottom up; a file imports from its own room and from the rows before its own. */
 const rows: readonly (readonly string[])[] = [
-  ['memory'],
+  ['assertions', 'memory'],
   ['lock', 'endpoints', 'pool-words', 'request-area'],
   ['random', 'columns', 'protobuf', 'utf8'],
   ['prefix', 'request'],

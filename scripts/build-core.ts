@@ -1,5 +1,6 @@
-// Compiles assembly/ to dist/core/core.wasm and writes its names, values and types to src/core/core-names.ts:
-// `npm run build:wasm`. With CI set a stale core-names.ts is an error, not written.
+// Compiles assembly/ to dist/core/core.wasm and, with assertions, to dist/core/core-debug.wasm, and writes names, values and
+// types of the exports to src/core/core-names.ts: `npm run build:wasm`. With CI set a stale core-names.ts is an error, not
+// written.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import asc from 'assemblyscript/asc';
 import { coreNames } from './core-names.ts';
@@ -16,6 +17,8 @@ const OPTIONS = [
   '--bindings=raw',
 ];
 const RELEASE = ['-O3', '--converge', '--noAssert'];
+/** Names of functions for stack traces; less optimised, since it is compiled at every build. */
+const DEBUG = ['-O1', '--debug'];
 
 interface Compiled {
   readonly wasm: Uint8Array;
@@ -46,3 +49,4 @@ mkdirSync('dist/core', { recursive: true });
 const release = await compile(RELEASE);
 writeFileSync('dist/core/core.wasm', release.wasm);
 writeNames(release);
+writeFileSync('dist/core/core-debug.wasm', (await compile(DEBUG)).wasm);

@@ -9,13 +9,14 @@
 //                            └─ cancel (shard) → cancelled ────┘
 //
 // Every waiting slot comes back exactly once. A shard that dies takes its slots along: the control thread frees them.
+import { ASSERTIONS } from '../assertions';
 import { markCandidates, slotsUsed } from '../columns/candidates';
 import * as column from '../columns/column';
 import { slotOffset } from '../columns/column';
 import { COLUMN_INFLIGHT, COLUMN_PREFILL_RATE, COLUMN_PREFILL_RATE_PEAK, COLUMN_PREFILL_RATE_TIME } from '../endpoints';
 import { beginProbe } from '../load/ejection';
 import { charge, entryAt } from '../load/ledger';
-import { COMMIT_LOCK, lockAcquire, lockRelease } from '../lock';
+import { COMMIT_LOCK, lockAcquire, lockHeld, lockRelease } from '../lock';
 import { CANDIDATES, MATCH, SCANS, SLOTS, SUBSET, THREAD, THREADS } from '../memory';
 import { bandOf, isTop, rankOf, waitingAdd, waitingClear } from './bands';
 import { noteCharge } from './charges';
@@ -63,6 +64,8 @@ function setWaitState(at: WaitSlot, state: u32): void {
 /** The waiting request takes its place: state and count in one step. Commit lock held. */
 export function waitSlotLocked(slot: u32, priority: i32, anywhere: bool, blind: bool, aside: bool): void {
   const at = waitSlotAt(THREAD, slot);
+  if (ASSERTIONS) assert(lockHeld(COMMIT_LOCK), 'a request begins to wait under the commit lock');
+  if (ASSERTIONS) assert(at.state == WAIT_SLOT_FREE, 'a taken wait slot was free');
   at.priority = priority;
   at.ranked = bandOf(priority);
   const flags = (anywhere ? WAIT_FLAG_ANYWHERE : 0) | (blind ? WAIT_FLAG_BLIND : 0) | (aside ? WAIT_FLAG_ASIDE : 0);
@@ -79,6 +82,8 @@ export function waitSlotEnqueue(slot: u32): void {
 }
 
 function leave(at: WaitSlot, state: u32): void {
+  if (ASSERTIONS) assert(lockHeld(COMMIT_LOCK), 'a request stops waiting under the commit lock');
+  if (ASSERTIONS) assert(at.state == WAIT_SLOT_WAITING, 'a request that leaves was waiting');
   setWaitState(at, state);
   waitingAdd(at.ranked, -1);
 }
@@ -101,7 +106,9 @@ export function waitSlotCancel(slot: u32): u32 {
 
 /** A slot that came back can be used again. Shard only. */
 export function waitSlotFree(slot: u32): void {
-  setWaitState(waitSlotAt(THREAD, slot), WAIT_SLOT_FREE);
+  const at = waitSlotAt(THREAD, slot);
+  if (ASSERTIONS) assert(at.state != WAIT_SLOT_WAITING, 'a freed wait slot has stopped waiting');
+  setWaitState(at, WAIT_SLOT_FREE);
 }
 
 /** The next slot that comes back to this shard, or -1. */

@@ -17,6 +17,7 @@
 // insertion ends early, and a list is as long as an engine's batch.
 //
 // Invariant (ledgerCheck): each load column equals the sum over the live entries of its slot and generation.
+import { ASSERTIONS } from '../assertions';
 import * as column from '../columns/column';
 import { slotOffset } from '../columns/column';
 import {
@@ -32,6 +33,7 @@ import {
   COLUMN_STRICTEST_TPOT,
   columnAddress,
 } from '../endpoints';
+import { COMMIT_LOCK, lockHeld } from '../lock';
 import { LEDGER, LEDGER_ENTRY_BYTES, REQUESTS, SLOTS, THREAD, THREADS } from '../memory';
 import { FEATURES, Features, featuresNote } from './features';
 
@@ -209,6 +211,8 @@ export function charge(
     return 0;
   }
   const entry = entryAt(ticket - 1);
+  if (ASSERTIONS) assert(slot < SLOTS, 'the charged slot is one of the pool');
+  if (ASSERTIONS) assert(entry.state == ENTRY_FREE, 'an entry of a free list is free');
   head.used += 1;
   entry.thread = THREAD;
   entry.slot = slot;
@@ -232,8 +236,10 @@ export function charge(
 /** @param requests 1 to add the entry to its slot's load, u32.MAX_VALUE (-1) to take it out */
 function addLoad(entry: LedgerEntry, requests: u32, tokens: u32): void {
   const slot = entry.slot;
+  if (ASSERTIONS) assert(lockHeld(COMMIT_LOCK), 'load columns change under the commit lock');
   column.addU32(COLUMN_INFLIGHT, slot, requests);
   column.addU32(COLUMN_INFLIGHT_TOKENS, slot, tokens);
+  if (ASSERTIONS) assert(<i32>column.u32(COLUMN_INFLIGHT, slot) >= 0, 'requests in flight stay at or above 0');
   const sign = <i32>requests;
   column.addU32(COLUMN_PREFILL_TOKENS, slot, <u32>(sign * <i32>featuresOf(entry).prefill));
   column.addU32(COLUMN_PROMPT_TOKENS, slot, <u32>(sign * <i32>featuresOf(entry).prompt));
@@ -323,6 +329,7 @@ export function entryIndex(entry: LedgerEntry): u32 {
  */
 export function releaseEntry(entry: LedgerEntry): void {
   const index = entryIndex(entry);
+  if (ASSERTIONS) assert(entry.state != ENTRY_FREE, 'a released entry is charged');
   if (current(entry)) {
     const slot = entry.slot;
     addLoad(entry, u32.MAX_VALUE, 0 - entry.tokens);

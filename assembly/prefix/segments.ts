@@ -6,7 +6,9 @@
 // last span there are no holders. A segment never crosses a multiple of SEGMENT_BLOCKS and is never split, moved or
 // merged. A fork begins a new one. Content is appended at the end only, and dropped from the end only when no endpoint
 // holds it and neither a child nor a live request needs it. So a chain is stored once, which is what makes counts exact.
+import { ASSERTIONS } from '../assertions';
 import { COLUMN_PREFIX_BLOCKS, cell } from '../endpoints';
+import { INDEX_LOCK, lockHeld } from '../lock';
 import {
   count,
   PREFIX_COUNTER_BLOCKS,
@@ -42,12 +44,15 @@ import { tableEnter, tableLeave } from './table';
 
 export function pin(segment: u32): void {
   const at = segmentAt(segment);
+  if (ASSERTIONS) assert(lockHeld(INDEX_LOCK), 'pins change under the index lock');
   at.pins += 1;
 }
 
 /** Removes a pin; the caller trims the segment. */
 export function unpin(segment: u32): void {
   const at = segmentAt(segment);
+  if (ASSERTIONS) assert(lockHeld(INDEX_LOCK), 'pins change under the index lock');
+  if (ASSERTIONS) assert(at.pins > 0, 'an unpinned segment has a pin');
   at.pins -= 1;
 }
 
@@ -326,6 +331,7 @@ function takeSegment(): u32 {
 
 /** Put an empty segment on the free list. */
 export function giveSegment(segment: u32): void {
+  if (ASSERTIONS) assert(segmentAt(segment).length == 0, 'a segment on the free list is empty');
   segmentAt(segment).parent = indexHead().segmentFree;
   indexHead().segmentFree = segment;
 }

@@ -2,6 +2,7 @@
 //
 // Owns: the set parts of REGION_PREFIX. Written under the index lock. A bitmap never changes while a span names its set,
 // so a reader that found the number in a segment may read the bitmap until the segment's version changes. The hash is the exclusive or of one number per endpoint (Zobrist), so that of a neighbour set costs one operation.
+import { ASSERTIONS } from '../assertions';
 import { count, counted, PREFIX_COUNTER_SETS } from './counters';
 import { indexHead } from './head';
 import { SET_BITS, SET_CACHE, SET_COUNT, SET_HEADS, SET_META, SET_WORDS } from './layout';
@@ -189,6 +190,7 @@ function release(set: u32): void {
 export function setLetGo(set: u32): void {
   if (set == 0) return;
   const meta = metaOf(set);
+  if (ASSERTIONS) assert(meta.references != 0, 'a set that loses a reference has one');
   const references = meta.references - 1;
   meta.references = references;
   if (references != 0) return;

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { CoreCheckError, LockChecks } from './core-checks.js';
 import { CORE, type CoreConstant, type CoreFunctions } from './core-names.js';
 
 /** Sizes of one pool's shared memory. All are bounds: nothing grows after the memory was made. */
@@ -62,13 +63,28 @@ const sizeWords: ReadonlyArray<readonly [keyof PoolSizes, number]> = [
   ['telemetryBytes', CORE.HEADER_TELEMETRY_BYTES],
 ];
 
-const wasmUrl = new URL('./core.wasm', import.meta.url);
+/** `debug` holds assertions and checks its structures at every release of a lock; it is several times slower. */
+export type CoreBuild = 'release' | 'debug';
+
+const builds: Readonly<Record<CoreBuild, URL>> = {
+  release: new URL('./core.wasm', import.meta.url),
+  debug: new URL('./core-debug.wasm', import.meta.url),
+};
+
+/** The build that is loaded where none is named: the environment variable POINTSMAN_CORE, or `release`. */
+function namedBuild(): CoreBuild {
+  const name = process.env.POINTSMAN_CORE ?? 'release';
+  if (name !== 'release' && name !== 'debug')
+    throw new Error(`POINTSMAN_CORE is ${JSON.stringify(name)}: use "release" or "debug"`);
+  return name;
+}
 
 /**
  * Compiles the core's Wasm module.
  * @throws when the build is missing, with the command that makes it.
  */
-export function loadCoreModule(url: URL = wasmUrl): WebAssembly.Module {
+export function loadCoreModule(build: CoreBuild | URL = namedBuild()): WebAssembly.Module {
+  const url = build instanceof URL ? build : builds[build];
   let bytes: Buffer;
   try {
     bytes = readFileSync(url);
@@ -123,12 +139,35 @@ function writeHeader(memory: WebAssembly.Memory, module: WebAssembly.Module, siz
 }
 
 function instantiate(memory: WebAssembly.Memory, module: WebAssembly.Module): CoreFunctions {
-  const abort = () => {
-    throw new Error('the core aborted');
+  let checks: LockChecks | undefined;
+  const abort = (message: number, file: number, line: number) => {
+    throw new CoreCheckError(
+      `${staticText(memory, file)}:${line}: it does not hold that ${staticText(memory, message)}`,
+    );
   };
-  const { exports } = new WebAssembly.Instance(module, { env: { memory, abort } });
+  const lockReleasing = (lock: number) => {
+    checks ??= new LockChecks(call, sizesOf(memory));
+    checks.releasing(lock);
+  };
+  const { exports } = new WebAssembly.Instance(module, { env: { memory, abort }, lock: { lockReleasing } });
   checkConstants(exports);
-  return exports as unknown as CoreFunctions;
+  const call = exports as unknown as CoreFunctions;
+  return call;
+}
+
+/** A text of the debug build's static data: UTF-16, its length in bytes in the word before it. */
+function staticText({ buffer }: WebAssembly.Memory, address: number): string {
+  if (address === 0) return 'the core may go on';
+  const length = new DataView(buffer).getUint32(address - 4, true);
+  // Copied: a decoder takes no shared memory.
+  return new TextDecoder('utf-16le').decode(new Uint8Array(buffer).slice(address, address + length));
+}
+
+/** Sizes that the header of a pool's memory holds. */
+function sizesOf({ buffer }: WebAssembly.Memory): PoolSizes {
+  const view = new DataView(buffer);
+  const sizes = sizeWords.map(([name, word]) => [name, view.getUint32(CORE.HEADER + word, true)]);
+  return Object.fromEntries(sizes) as unknown as PoolSizes;
 }
 
 /** Refuses a module of another build than this file, whose offsets would differ. */
@@ -153,11 +192,9 @@ export function attachCore(pool: PoolMemory, thread: number): CoreInstance {
   if (refused === 2) throw new RangeError(`thread ${thread} is out of range: raise "threads"`);
   const { buffer } = pool.memory;
   const view = new DataView(buffer);
-  const size = (word: number) => view.getUint32(CORE.HEADER + word, true);
-  const sizes = Object.fromEntries(sizeWords.map(([name, word]) => [name, size(word)])) as unknown as PoolSizes;
   return {
     thread,
-    sizes,
+    sizes: sizesOf(pool.memory),
     memory: pool.memory,
     call,
     bytes: new Uint8Array(buffer),

@@ -188,11 +188,13 @@ describe('prefix index after a thread was killed', () => {
     const hashes = chain(...run(0, 150));
     put(index, hashes);
     const handle = core.call.activeAdd(3, 150) >>> 0;
+    core.call.lockAcquire(CORE.HEADER + CORE.HEADER_INDEX_LOCK, 100);
     core.call.activeRepairBegin();
     expect(core.call.activeOf(3)).toBe(0);
     expect(core.call.activeRepairAdd(3, handle, 150) >>> 0).toBe(handle);
     expect(core.call.activeRepairAdd(3, handle + 64 * 50, 150)).toBe(0);
     core.call.prefixRepairRest();
+    core.call.lockRelease(CORE.HEADER + CORE.HEADER_INDEX_LOCK);
     expect(core.call.activeOf(3)).toBe(150);
     expect(check(core)).toBe(0);
     core.call.activeRemove(3, handle, 150);

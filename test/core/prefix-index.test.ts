@@ -77,10 +77,11 @@ describe('prefix index', () => {
   });
 
   it('shrinks an endpoint to a smaller capacity at once', () => {
-    const { index } = open();
+    const { index, core } = open();
     insert(index, 1, chain(...run(0, 250)));
     index.setCapacity(1, 70);
     expect(match(index, chain(...run(0, 250)))[1]).toBe(70);
+    expect(check(core)).toBe(0);
   });
 
   it('evicts the least recently used chain when the index is full', () => {
