@@ -9,10 +9,12 @@
 // Pointsman adds what it has placed since an endpoint's last metrics page to the queue that the page told; the incumbent
 // does not, and sends a burst to one endpoint. With --paced every request waits for new pages, which shows the formulas
 // without that difference; it takes about 0.1 s per request.
+
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { type Exchange, ExtProcClient } from './compat/ext-proc.ts';
 import { ModelServer } from './compat/model-servers.ts';
@@ -50,7 +52,7 @@ async function compare(house: House, name: string, incumbent: string, asked: Omi
   const folder = mkdtempSync(join(tmpdir(), 'pointsman-compat-'));
   const text = readFileSync(new URL(`compat/${name}.yaml`, import.meta.url), 'utf8');
   const configuration = writeHouse(folder, text, house.endpoints);
-  const program = new URL('../bin/pointsman.js', import.meta.url).pathname;
+  const program = fileURLToPath(new URL('../bin/pointsman.js', import.meta.url));
   const started: PickerProcess[] = [];
   try {
     const theirs = await PickerProcess.start([incumbent], configuration, ENDPOINTS).catch(because('the incumbent'));

@@ -22,7 +22,7 @@ if (major > 22 || (major === 22 && minor >= 12)) {
     process.exit(1);
   }
   // The IPC channel tells the child when this process is gone, however it ended.
-  const child = spawn(newer, [new URL(import.meta.url).pathname, ...process.argv.slice(2)], {
+  const child = spawn(newer, [fileURLToPath(import.meta.url), ...process.argv.slice(2)], {
     stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
     env: { ...process.env, POINTSMAN_PARENT: '1' },
   });

@@ -1,7 +1,9 @@
 // Compiles assembly/ to dist/core/core.wasm and, with assertions, to dist/core/core-debug.wasm, and writes names, values and
 // types of the exports to src/core/core-names.ts: `npm run build:wasm`. With CI set a stale core-names.ts is an error, not
 // written.
+
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import asc from 'assemblyscript/asc';
 import { coreNames } from './core-names.ts';
 
@@ -44,7 +46,7 @@ function writeNames({ wasm, declarations }: Compiled): void {
   writeFileSync(url, names);
 }
 
-process.chdir(new URL('..', import.meta.url).pathname);
+process.chdir(fileURLToPath(new URL('..', import.meta.url)));
 mkdirSync('dist/core', { recursive: true });
 const release = await compile(RELEASE);
 writeFileSync('dist/core/core.wasm', release.wasm);

@@ -1,13 +1,15 @@
 // Prints the coverage of each room of src/, lowest first, from the summary that c8 has written: `npm run coverage`.
+
 import { readFileSync } from 'node:fs';
 import { relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
 
 interface Counts {
   readonly total: number;
   readonly covered: number;
 }
 
-const root = new URL('../', import.meta.url).pathname;
+const root = fileURLToPath(new URL('../', import.meta.url));
 const summary = JSON.parse(readFileSync(`${root}coverage/coverage-summary.json`, 'utf8')) as Record<
   string,
   { readonly lines: Counts; readonly branches: Counts }

@@ -1,9 +1,11 @@
 // Writes NOTICE: the licence of every package that the program's bundle contains. `npm run notice` renews it.
+
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { bundledPackages } from './bundled-packages.ts';
 
-const root = new URL('../', import.meta.url).pathname;
+const root = fileURLToPath(new URL('../', import.meta.url));
 
 interface Manifest {
   readonly name: string;
@@ -61,4 +63,4 @@ export function notice(): string {
   return `${parts.join('\n\n')}\n`;
 }
 
-if (process.argv[1] === new URL(import.meta.url).pathname) writeFileSync(join(root, 'NOTICE'), notice());
+if (process.argv[1] === fileURLToPath(import.meta.url)) writeFileSync(join(root, 'NOTICE'), notice());

@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { ADMIN_TOKEN, type ApiServer, skipReason, startApiServer } from '../kubernetes/api-server.ts';
@@ -8,7 +9,7 @@ import { chartFolder, helm, helmSkipReason, type Manifest, RELEASE, render, valu
 import { ReleasedChart } from './released.ts';
 import { VALUE_SETS, type ValueSetName } from './value-sets.ts';
 
-const root = new URL('../../', import.meta.url).pathname;
+const root = fileURLToPath(new URL('../../', import.meta.url));
 const reason = skipReason || helmSkipReason;
 const names = Object.keys(VALUE_SETS) as ValueSetName[];
 const START_MS_MAX = 120_000;

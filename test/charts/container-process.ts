@@ -2,11 +2,12 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { credentials, makeClientConstructor } from '@grpc/grpc-js';
 import { container, find, type Manifest, RELEASE } from './helm.ts';
 import type { GrpcProbe } from './llm-d-router.ts';
 
-const PROGRAM = new URL('../../bin/pointsman.js', import.meta.url).pathname;
+const PROGRAM = fileURLToPath(new URL('../../bin/pointsman.js', import.meta.url));
 const PROBE_MS_MAX = 1000;
 const POLL_MS = 50;
 

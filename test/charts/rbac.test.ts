@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { freePorts } from '../../dist/cli/port.js';
@@ -9,7 +10,7 @@ import { type Cluster, gieCrds, type KubernetesObject } from '../kubernetes/clus
 import { writeKubeconfig } from '../kubernetes/kubeconfig.ts';
 import { ContainerProcess, type PickerContainer } from './container-process.ts';
 
-const folder = new URL('../../deploy/rbac/', import.meta.url).pathname;
+const folder = fileURLToPath(new URL('../../deploy/rbac/', import.meta.url));
 const FILES = ['pool-mode.yaml', 'selector-mode.yaml', 'leader-election.yaml', 'metrics-auth.yaml'] as const;
 type File = (typeof FILES)[number];
 

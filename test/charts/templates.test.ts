@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { parseServeFlags } from '../../dist/cli/flags.js';
@@ -18,7 +19,7 @@ import {
 import { LLM_D_ROUTER, type ObjectFacts } from './llm-d-router.ts';
 import { type Chart, VALUE_SETS, type ValueSetName } from './value-sets.ts';
 
-const root = new URL('../../', import.meta.url).pathname;
+const root = fileURLToPath(new URL('../../', import.meta.url));
 const sets = Object.entries(VALUE_SETS).map(([name, set]) => ({ name: name as ValueSetName, ...set }));
 const charts: readonly Chart[] = ['gateway', 'standalone'];
 const modelServers = { matchLabels: { app: 'vllm' } };

@@ -2,10 +2,11 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { schemaText } from '../../dist/cli/schema.js';
 
-const program = new URL('../../bin/pointsman.js', import.meta.url).pathname;
+const program = fileURLToPath(new URL('../../bin/pointsman.js', import.meta.url));
 let folder: string;
 
 beforeAll(() => {
@@ -85,7 +86,7 @@ describe('pointsman explain', () => {
   });
 
   it('knows the plugins of --plugin, as lint does', () => {
-    const plugin = new URL('../../examples/plugins/short-first-scorer.js', import.meta.url).pathname;
+    const plugin = fileURLToPath(new URL('../../examples/plugins/short-first-scorer.js', import.meta.url));
     const config = file('custom.yaml', `${HEAD}plugins:\n- {type: short-first-scorer, parameters: {promptBytes: 0}}\n`);
     const eps = file(
       'two.yaml',

@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CostModel } from '../../dist/adaptation/cost-model.js';
 import { encodeState } from '../../dist/adaptation/saved-state.js';
@@ -9,7 +10,7 @@ import { builtinPlugins } from '../../dist/config/builtin-plugins.js';
 import { loadConfiguration } from '../../dist/config/load.js';
 import { measured, row, usual } from '../adaptation/labels.ts';
 
-const program = new URL('../../bin/pointsman.js', import.meta.url).pathname;
+const program = fileURLToPath(new URL('../../bin/pointsman.js', import.meta.url));
 let folder: string;
 let stateFile: string;
 

@@ -1,9 +1,10 @@
 import { readdirSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { builtinPlugins } from '../../dist/config/builtin-plugins.js';
 import { loadConfiguration } from '../../dist/config/load.js';
 
-const folder = new URL('../../examples/', import.meta.url).pathname;
+const folder = fileURLToPath(new URL('../../examples/', import.meta.url));
 const files = readdirSync(folder).filter((name) => name.endsWith('.yaml') && !name.startsWith('endpoints'));
 
 describe('the sample configurations', () => {

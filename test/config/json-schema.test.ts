@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
@@ -64,7 +65,7 @@ describe('the JSON Schema of the configuration', () => {
 });
 
 describe('parameters of the sample configurations', () => {
-  const folder = new URL('../../examples/', import.meta.url).pathname;
+  const folder = fileURLToPath(new URL('../../examples/', import.meta.url));
   const files = readdirSync(folder).filter((name) => name.endsWith('.yaml') && !name.startsWith('endpoints'));
 
   it.each(files)('%s is valid by the schema of each plugin', (file) => {

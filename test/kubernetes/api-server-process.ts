@@ -4,13 +4,14 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmS
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { Cluster } from './cluster.ts';
 
 /** Folder of `apiserver` and `etcd`; undefined = they are not installed. */
 export const kubernetesBinaries = findBinaries();
 
 function findBinaries(): string | undefined {
-  const folder = new URL('../../.tools/kubernetes/bin', import.meta.url).pathname;
+  const folder = fileURLToPath(new URL('../../.tools/kubernetes/bin', import.meta.url));
   return ['apiserver', 'etcd'].every((name) => existsSync(join(folder, name))) ? folder : undefined;
 }
 

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { Agent, request } from 'node:https';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { parseAllDocuments } from 'yaml';
 
 /** A Kubernetes object as it stands in JSON. */
@@ -34,7 +35,7 @@ export interface ClusterAccess {
   readonly token: string;
 }
 
-const tools = new URL('../../.tools/kubernetes/', import.meta.url).pathname;
+const tools = fileURLToPath(new URL('../../.tools/kubernetes/', import.meta.url));
 
 /** Releases of the Gateway API Inference Extension whose CRDs scripts/install-kubernetes.sh installs. */
 export type CrdRelease = 'v0.5.1' | 'v1.0.0' | 'v1.5.0' | 'v1.6.0';

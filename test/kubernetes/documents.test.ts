@@ -1,10 +1,11 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { type ApiServer, skipReason, startApiServer } from './api-server.ts';
 import { type Cluster, gieCrds, type KubernetesObject } from './cluster.ts';
 
-const root = new URL('../../', import.meta.url).pathname;
+const root = fileURLToPath(new URL('../../', import.meta.url));
 
 const documentsOf = (text: string): KubernetesObject[] =>
   parseAllDocuments(text)

@@ -1,10 +1,11 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { memoryMap } from '../../scripts/memory-map.ts';
 import { notice } from '../../scripts/notice.ts';
 
-const root = new URL('../../', import.meta.url).pathname;
+const root = fileURLToPath(new URL('../../', import.meta.url));
 const text = (path: string) => readFileSync(join(root, path), 'utf8');
 const pages = [
   'README.md',

@@ -1,8 +1,10 @@
 // Reads the texts of all refusals and start-up errors from the sources, for the catalogue in docs/errors.md.
+
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 
-const root = new URL('../../', import.meta.url).pathname;
+const root = fileURLToPath(new URL('../../', import.meta.url));
 
 /** Rooms whose errors reach a client, or end the start. */
 const ROOMS = ['admission', 'cli', 'config', 'flow-control', 'ingress', 'picker', 'pool', 'request', 'scheduling'];

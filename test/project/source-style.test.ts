@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { glob } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 
-const root = new URL('../../', import.meta.url).pathname;
+const root = fileURLToPath(new URL('../../', import.meta.url));
 
 interface SourceFile {
   readonly path: string;

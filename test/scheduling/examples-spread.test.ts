@@ -1,11 +1,12 @@
 import { readdirSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { builtinPlugins } from '../../dist/config/builtin-plugins.js';
 import { loadConfiguration } from '../../dist/config/load.js';
 import type { PluginDefinition } from '../../dist/scheduling/plugin.js';
 import { ProfilePool, role } from './profile-pool.ts';
 
-const folder = new URL('../../examples/', import.meta.url).pathname;
+const folder = fileURLToPath(new URL('../../examples/', import.meta.url));
 const PROMPTS = 300;
 
 /** Configurations of a picker: neither lists of endpoints nor suites of the simulator. */
