@@ -6,7 +6,7 @@ RUN npm ci --no-audit --no-fund
 COPY tsconfig.json ./
 COPY assembly assembly
 COPY src src
-COPY scripts/bundle.ts scripts/bundled-packages.ts scripts/
+COPY scripts scripts
 COPY bin bin
 RUN npm run -s build && npm prune --omit=dev --no-audit --no-fund
 

@@ -82,6 +82,26 @@ describe('container image', () => {
     expect(finalStage).not.toMatch(/^CMD /m);
   });
 
+  /** Sources of COPY lines that come from the checkout. */
+  const copied = lines
+    .filter((line) => line.startsWith('COPY ') && !line.includes('--from='))
+    .flatMap((line) => line.split(/\s+/).slice(1, -1));
+
+  test('copies nothing that .dockerignore leaves out', () => {
+    const ignore = text('.dockerignore').split('\n');
+    expect(ignore).toContain('*');
+    expect(copied.filter((source) => !ignore.includes(`!${source.split('/')[0]}`))).toEqual([]);
+    expect(copied.filter((source) => !existsSync(join(root, source)))).toEqual([]);
+  });
+
+  test('copies every script that the build runs', () => {
+    const { scripts } = JSON.parse(text('package.json')) as { scripts: Record<string, string> };
+    const build = Object.entries(scripts).filter(([name]) => name.startsWith('build:'));
+    const run = build.flatMap(([, command]) => [...command.matchAll(/scripts\/[\w.-]+/g)].map((match) => match[0]));
+    expect(run).not.toEqual([]);
+    expect(run.filter((script) => !copied.some((source) => script.startsWith(source)))).toEqual([]);
+  });
+
   test('runs as a user that is not root, named by number', () => {
     expect(finalStage).toMatch(/^USER 65532:65532$/m);
   });
