@@ -263,6 +263,11 @@ export const SERVE_FLAGS = {
   'health-checking': toggle(LIFE, false, 'No effect: gRPC health is always served on the ext_proc port too.'),
   'ha-enable-leader-election': toggle(LIFE, false, 'Elect a leader among replicas through Kubernetes.'),
 
+  'debug-core': toggle(
+    OBSERVING,
+    false,
+    'Run the build of the core that checks itself at every release of a lock. Slower; for reports of faults.',
+  ),
   v: flag(OBSERVING, '<number>', 2, '2', parseInteger(0, 100), 'Log level: 2 default, 3 verbose, 4 debug, 5 trace.'),
   'zap-log-level': flag<string | undefined>(
     OBSERVING,

@@ -15,10 +15,13 @@ export async function runServe(argv: readonly string[]): Promise<void> {
     process.stdout.write(await (await import('./create-picker.js')).effectiveConfiguration(flags));
     return;
   }
+  // Read when the core is loaded (core/memory.ts).
+  if (flags.debugCore) process.env.POINTSMAN_CORE = 'debug';
   // The shard threads load by themselves while this thread loads the rest and reads the configuration.
   const shardThreads = startShardThreads(flags.shards);
   const { createPicker } = await import('./create-picker.js');
   const { picker, log } = await createPicker(flags, failed, shardThreads);
+  if (flags.debugCore) log.warn('the core checks itself at every release of a lock: decisions are slower');
   stopOnSignal(picker, flags.drainTimeout, log);
   process.on('SIGHUP', () => void picker.reload());
   // Without a listener Node.js opens an inspector on this signal, through which code can be run.

@@ -83,6 +83,16 @@ describe('the lame duck time of a drain', () => {
   });
 });
 
+describe('--debug-core', () => {
+  it('serves requests with the build of the core that checks itself', async () => {
+    const serve = await start('--debug-core', '--lame-duck=0s');
+    const call = ask(dial(serve.grpcPort), 'hello');
+    expect(decodeReply(await firstReply(call)).kind).toBe('requestHeaders');
+    call.end();
+    expect(serve.log()).toContain('the core checks itself at every release of a lock');
+  });
+});
+
 describe('other signals', () => {
   it('SIGUSR1 opens no inspector, and the picker goes on', async () => {
     const serve = await start();

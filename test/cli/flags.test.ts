@@ -29,6 +29,7 @@ describe('without any flag', () => {
       haEnableLeaderElection: false,
       drainTimeout: 30_000,
       lameDuck: 5_000,
+      debugCore: false,
       poolGroup: 'inference.networking.k8s.io',
       poolNamespace: '',
       poolName: '',
