@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { HookNames } from '../../dist/pool/discovery/host-names.js';
+import { HostNames } from '../../dist/pool/discovery/host-names.js';
 
-describe('HookNames', () => {
+describe('HostNames', () => {
   it('asks for two names at one time at most, and for all', async () => {
     let open = 0;
     let most = 0;
@@ -13,7 +13,7 @@ describe('HookNames', () => {
       return ['10.0.0.1'];
     };
     const names = new Set(Array.from({ length: 50 }, (_, i) => `host-${i}`));
-    const hosts = new HookNames(
+    const hosts = new HostNames(
       { resolve },
       () => {},
       () => {},
@@ -25,7 +25,7 @@ describe('HookNames', () => {
 
   it('waits for a silent name once, not at every later call', async () => {
     const reports: string[] = [];
-    const hosts = new HookNames(
+    const hosts = new HostNames(
       { resolve: () => new Promise(() => {}), patienceMs: 500 },
       () => {},
       (name, problem) => reports.push(`${name} ${problem}`),
@@ -42,7 +42,7 @@ describe('HookNames', () => {
   });
 
   it('forgets a name that is watched no longer', async () => {
-    const hosts = new HookNames(
+    const hosts = new HostNames(
       { resolve: async () => ['10.0.0.1'] },
       () => {},
       () => {},
@@ -55,7 +55,7 @@ describe('HookNames', () => {
 
   it('takes answers that are no IP for none', async () => {
     const reports: string[] = [];
-    const hosts = new HookNames(
+    const hosts = new HostNames(
       { resolve: async () => ['nonsense'] },
       () => {},
       (_, problem) => reports.push(problem),
@@ -69,7 +69,7 @@ describe('HookNames', () => {
   });
 
   it('ends a call that waits when it is stopped', async () => {
-    const hosts = new HookNames(
+    const hosts = new HostNames(
       { resolve: () => new Promise(() => {}), patienceMs: 60_000 },
       () => {},
       () => {},

@@ -2,9 +2,9 @@ import { ReportOnce } from '../../core/report-once.js';
 import type { Endpoint, LoadedDiscovery, PoolState } from '../endpoint.js';
 import { BrokenFile, type EndpointsFile, type FileEndpoint, readEndpointsFile } from './endpoints-file.js';
 import { FileWatch, type FileWatchOptions, readBoundedFile } from './file-watch.js';
-import { HookNames, type HookNamesOptions } from './host-names.js';
+import { HostNames, type HostNamesOptions } from './host-names.js';
 
-export interface FileDiscoveryOptions extends HookNamesOptions, FileWatchOptions {
+export interface FileDiscoveryOptions extends HostNamesOptions, FileWatchOptions {
   readonly path: string;
   /** Read the file again after it has changed. */
   readonly watch: boolean;
@@ -24,7 +24,7 @@ class FileDiscovery implements LoadedDiscovery {
   readonly #options: FileDiscoveryOptions;
   #changed: (state: PoolState) => void = () => {};
   #report: (problem: string) => void = () => {};
-  #hosts: HookNames | undefined;
+  #hosts: HostNames | undefined;
   #watch: FileWatch | undefined;
   #text: string | undefined;
   #file: EndpointsFile | undefined;
@@ -49,7 +49,7 @@ class FileDiscovery implements LoadedDiscovery {
       throw new BrokenFile(more === 0 ? first : `${first} (and ${more} more)`);
     }
     this.#file = file;
-    const hosts = new HookNames(
+    const hosts = new HostNames(
       this.#options,
       () => this.#tell(),
       (hostName, problem) => this.#reportHost(hostName, problem),

@@ -5,7 +5,7 @@ import { errorMessage } from '../../core/error-message.js';
 /** Every address of a host name as IP texts; rejects when it does not resolve. */
 export type ResolveHost = (hostName: string) => Promise<readonly string[]>;
 
-export interface HookNamesOptions {
+export interface HostNamesOptions {
   /** Default dns.lookup, so that the hosts file and the search list count. */
   readonly resolve?: ResolveHost | undefined;
   /** How long an answer serves. Default 30,000. */
@@ -28,7 +28,7 @@ interface Host {
 }
 
 /** The one address that each watched host name stands for, looked up again and again. */
-export class HookNames {
+export class HostNames {
   readonly #resolve: ResolveHost;
   readonly #refreshMs: number;
   readonly #retryMs: number;
@@ -45,7 +45,7 @@ export class HookNames {
    * `changed` is called after a name's address has changed, except while `watch` waits for it; `report` once for each time that a name
    * ceases to resolve.
    */
-  constructor(options: HookNamesOptions, changed: () => void, report: (hostName: string, problem: string) => void) {
+  constructor(options: HostNamesOptions, changed: () => void, report: (hostName: string, problem: string) => void) {
     this.#resolve = options.resolve ?? lookUp;
     this.#refreshMs = options.refreshMs ?? 30_000;
     this.#retryMs = options.retryMs ?? 2_000;
