@@ -76,7 +76,7 @@ export function lockIntent(lock: usize, intent: u32): void {
   atomic.store<u32>(lock, intent, LOCK_INTENT);
 }
 
-/** Whether this thread holds the lock. */
+/** Returns whether this thread holds the lock. */
 export function lockHeld(lock: usize): bool {
   return atomic.load<u32>(lock) == THREAD + 1;
 }

@@ -31,7 +31,7 @@ function countDecision(): void {
   store<u32>(at, load<u32>(at) + 1);
 }
 
-/** Whether an endpoint may be picked: it is in, or out with its probe due (load/ejection.ts). */
+/** Returns whether an endpoint may be picked: it is in, or out with its probe due (load/ejection.ts). */
 function admitted(slot: u32, now: f64): bool {
   const state = load<u32>(cell(COLUMN_EJECTION, slot));
   if (state != 1) return state == 0;

@@ -132,12 +132,12 @@ export function waitingIn(rank: u32): u32 {
   return rank < GATE_RANKS ? load<u32>(GATE + ((<usize>rank) << 2), GATE_WAITING) : 0;
 }
 
-/** Whether this is the highest of several bands. */
+/** Returns whether this is the highest of several bands. */
 export function isTop(rank: u32): bool {
   return rank == 0 && gateHead().bands > 1;
 }
 
-/** Whether a request of this rank would overtake one that waits. */
+/** Returns whether a request of this rank would overtake one that waits. */
 export function mustWait(rank: u32): bool {
   return (gateHead().waitMask & ((2 << rank) - 1)) != 0;
 }

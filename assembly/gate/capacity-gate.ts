@@ -96,7 +96,7 @@ export function gateEnter(priority: i32, now: f64): u32 {
 function gateRank(priority: i32): u32 {
   if (!bandKnown(priority) && bandAdd(priority)) {
     sumPendingAgain();
-    // What the new band may take is the control thread's to say.
+    // The control thread sets the ceiling of the new band.
     ringControl();
   }
   return rankOf(priority);
@@ -133,7 +133,7 @@ export function gateFirstToken(index: u32, now: f64): void {
   const current = slotIsCurrent(entry);
   noteAnswered(index, entry.slot, current);
   const state = noteFirstToken(index, entry.slot, entry.priority, current);
-  // Its endpoint has one unanswered request less, though nothing of it was pending.
+  // The endpoint has one unanswered request less, though the request had no pending tokens.
   if (state == 0) return gateOpened();
   if (current && (state & NOTE_BLIND) == 0 && now > 0) {
     learnFirstToken(index, entry.slot, now - entry.time, (state & NOTE_ALONE) != 0);
@@ -232,7 +232,7 @@ export function gateConfigure(
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
   const before = gateHead().mode;
   if (before == GATE_OFF && mode != GATE_OFF) {
-    // What was charged before is counted by the ledger alone.
+    // Requests charged before are counted by the ledger alone.
     for (let i: u32 = 0; i < REQUESTS; i++) noteForget(i);
     gateHead().mode = mode;
     for (let slot: u32 = 0; slot < SLOTS; slot++) notesClear(slot);
@@ -307,7 +307,7 @@ export function gateRemote(slot: u32, requests: u32, tokens: u32, count: u32, he
   return 1;
 }
 
-/** What a band may take of every endpoint, 1 = everything. @returns 1 when it was written */
+/** Stores the ceiling of a band: its share of every endpoint, 1 = all. @returns 1 when it was written */
 export function gateCeiling(priority: i32, ceiling: f32): u32 {
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return 0;
   const rank = gateRank(priority);
@@ -342,7 +342,7 @@ export function gateSaturation(now: f64): f32 {
   return count == 0 ? -1 : sum / count;
 }
 
-/** When the next first token that cannot be seen must have come, pool clock: of this thread's last pass. Infinity = there is none. */
+/** Earliest time (pool clock) at which an invisible first token is overdue, by this thread's last pass. Infinity = none. */
 let nextUnseen: f64 = Infinity;
 
 /** A request whose first token cannot be seen is pending for as long as its prefill should take. */

@@ -1,4 +1,4 @@
-// What every charge is to the gate: pending prefill work by band, tokens in the KV cache now and to be expected.
+// Gate charges: pending prefill work by band, and tokens in the KV cache, present and expected.
 //
 // Owns: the notes and the columns PENDING, PENDING_COUNT, UNANSWERED, KV_NOW and KV_RESERVED of REGION_GATE. Commit lock held
 // throughout. Invariant (gateCheck): each column is the sum over the notes of the live ledger entries of its slot.

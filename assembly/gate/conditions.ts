@@ -61,7 +61,7 @@ import * as room from './room';
 export const LOW_SHARE: f32 = 0.95;
 export const HIGH_SHARE: f32 = 0.99;
 export const FOOT_ROOM: f32 = 1.2;
-/** What the highest band may have beyond the learned limit. */
+/** Room of the highest band beyond the learned limit. */
 export const HIGH_FACTOR: f32 = 0.06;
 export const HIGH_MORE: f32 = 2;
 
@@ -75,7 +75,7 @@ export function ceilingOf(rank: u32): f32 {
   return load<f32>(GATE + ((<usize>rank) << 2), GATE_CEILINGS);
 }
 
-/** What this picker may have in flight on an endpoint, of `most` that all may: a whole one at least. */
+/** Share of this picker in the `most` requests of an endpoint: at least one. */
 function shareOf(most: f32): f32 {
   const share = gateHead().share;
   return share == 1 ? most : max<f32>(1, floor<f32>(most * share));

@@ -3,7 +3,7 @@
 // Owns: the bits NOTE_EVICTED and NOTE_LOST of the ledger notes, written by the control thread under the commit lock, and as
 // scratch that thread's columns KEYS, SCORE, OVERLAP and MATCH, which have no other use there.
 //
-// It is done only where waiting would not help soon: every endpoint that the waiting request may use is out of slots (2) or of
+// Requests are evicted only where waiting would not help soon: every endpoint that the waiting request may use is out of slots (2) or of
 // room in its KV cache (3), or full as its detector says. A full window (1) empties within a step of the engine, so one endpoint
 // with nothing else against it is enough to do nothing. Only sheddable requests (priority below 0) of a lower band are ended, as
 // llm-d-router does it: lowest priority, then no first token yet, then where the fewest have to go, then the newest. An endpoint
@@ -52,7 +52,7 @@ import { waitSlotCandidates } from './wait-slots';
 
 const SHORT: u32 = 20;
 
-/** What was chosen last: scratch of the thread, read right after the choice. */
+/** Last choice: scratch of the thread, read right after the choice. */
 let chosenGeneration: u32 = 0;
 let chosenThread: u32 = 0;
 let chosenPriority: i32 = 0;
@@ -100,7 +100,7 @@ function measureLearned(slot: u32, rank: u32, prompt: u32): void {
 function measureDetected(slot: u32, mode: u32, rank: u32): void {
   const ceiling = ceilingOf(rank);
   if (mode == GATE_UTILIZATION) {
-    // What it looks at is scraped: one request leaves, and the next scrape says what that was worth.
+    // The detector reads scraped signals: one request is evicted, and the next scrape shows the effect.
     store<f32>(missingRequests(slot), load<f32>(missingRequests(slot)) >= ceiling ? 1 : 0);
     return;
   }
@@ -119,7 +119,7 @@ function measure(used: u32, rank: u32, prompt: u32, now: f64): bool {
   memory.fill(OVERLAP, 0, (<usize>used) << 2);
   memory.fill(MATCH, 0, (<usize>used) << 2);
   for (let slot: u32 = 0; slot < used; slot++) {
-    // What leaves an engine with a queue that is not ours makes room for that queue.
+    // An engine with a queue from other senders fills freed room from that queue.
     if (queuesForeign(slot)) store<i32>(CANDIDATES + slotOffset(slot), 0);
     if (!isCandidate(slot)) continue;
     if (mode == GATE_LEARNED) measureLearned(slot, rank, prompt);
@@ -189,7 +189,7 @@ function needed(slot: u32): f32 {
   return max(bySlots, tokens <= 0 ? 0 : min(most, ceil((tokens * most) / freed)));
 }
 
-/** What every candidate needs now, into KEYS. @returns false when one of them has its room already on its way */
+/** Writes the need of every candidate into KEYS. @returns false when an eviction under way makes the room on one of them */
 function planSlots(used: u32): bool {
   for (let slot: u32 = 0; slot < used; slot++) {
     if (!isCandidate(slot)) continue;
@@ -199,7 +199,7 @@ function planSlots(used: u32): bool {
   return true;
 }
 
-/** Whether the request of entry `a` is ended before that of entry `b`. */
+/** Returns whether the request of entry `a` is evicted before that of entry `b`. */
 function goesFirst(a: u32, b: u32): bool {
   const one = entryAt(a);
   const other = entryAt(b);
@@ -272,7 +272,7 @@ export function evictedPriority(): i32 {
   return chosenPriority;
 }
 
-/** Whether a ticket is still charged. Takes no lock. */
+/** Returns whether a ticket is still charged. Takes no lock. */
 export function isHeld(ticket: u32, generation: u32): u32 {
   return u32(entryOf(ticket, generation) != null);
 }

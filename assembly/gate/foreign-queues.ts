@@ -1,4 +1,4 @@
-// Whether engines queue what this picker did not send: other pickers' requests, or those of a picker that was just restarted.
+// Detection of queues in the engines that this process did not send: requests of other pickers, or of this one before a restart.
 //
 // Owns: the columns PEAK, PEAK_BEFORE, PEAK_AT and FOREIGN of REGION_GATE and the word FOREIGN of its head. Commit lock held.
 //

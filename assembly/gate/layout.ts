@@ -304,7 +304,7 @@ export function wideRoomCell(column: u32, slot: u32): usize {
   return roomColumn(column) + ((<usize>slot) << 3);
 }
 
-/** What the gate counts for ledger entry `index`. */
+/** Gate charge of ledger entry `index`. */
 export function gateChargeAt(index: u32): GateCharge {
   return changetype<GateCharge>(charges + <usize>index * NOTE_BYTES);
 }
@@ -338,7 +338,7 @@ export function waitSlotMaskAddress(thread: u32, slot: u32): usize {
   return waitSlotAddress(thread, SCANS) + <usize>slot * (SLOTS >> 3);
 }
 
-/** Whether anything is gated at all. */
+/** Returns whether the gate is on. */
 export function gateOn(): bool {
   return gateHead().mode != GATE_OFF;
 }

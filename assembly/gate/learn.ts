@@ -225,7 +225,7 @@ export function learnFoot(rank: u32, prompt: u32, now: f64): void {
   gateHead().footTime = now;
 }
 
-/** What all pickers have there, of which this one knows its own and what others have told: each has as much as this one. */
+/** Load of all pickers on an endpoint: own load divided by the share of this picker, plus the load that peers report. */
 function ofAll(own: f32, told: u32): f32 {
   return own / gateHead().share + <f32>told;
 }
@@ -253,7 +253,7 @@ function freshSignals(slot: u32, now: f64): bool {
   return at > 0 && now - at <= FRESH;
 }
 
-/** When the first token was to be expected, in ms after the charge. */
+/** Expected time of the first token, in ms after the charge. */
 export function expectedFirstToken(index: u32, slot: u32): f32 {
   const charge = gateChargeAt(index);
   const tokens = <f32>charge.uncached + <f32>charge.ahead;
@@ -310,7 +310,7 @@ function grow(slot: u32, now: f64, passed: f64): void {
   room.setF32(ROOM_LEARNED_LIMIT, slot, min(LIMIT_MOST, limit + more));
 }
 
-/** Where first tokens cannot be seen the window follows the engine's own queue. */
+/** Moves the window by the engine's own queue where first tokens are not visible. */
 export function stretch(slot: u32, now: f64): void {
   if (!freshSignals(slot, now) || (column.u32(COLUMN_KNOWN, slot) & SIGNAL_WAITING) == 0) return;
   const at = roomCell(ROOM_STRETCH, slot);

@@ -149,7 +149,7 @@ function dispatchLocked(at: WaitSlot, thread: u32, slot: u32, now: f64): void {
   const peak = column.f32(COLUMN_PREFILL_RATE_PEAK, slot);
   const rateTime = column.f64(COLUMN_PREFILL_RATE_TIME, slot);
   const ticket = charge(slot, uncached + at.output, prompt, uncached, 0, beginProbe(slot), priority, now);
-  // What was sent there is counted when the shard decides for itself.
+  // Restores the prefill rate: the request is counted as sent when its shard decides.
   column.setF32(COLUMN_PREFILL_RATE, slot, rate);
   column.setF32(COLUMN_PREFILL_RATE_PEAK, slot, peak);
   column.setF64(COLUMN_PREFILL_RATE_TIME, slot, rateTime);

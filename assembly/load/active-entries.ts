@@ -1,4 +1,4 @@
-// How far live requests reach into each segment, per endpoint: a multiset of ends for every (segment, slot) in use.
+// Ends of live requests in each segment, per endpoint: a multiset of ends for every (segment, slot) in use.
 //
 // Owns: REGION_ACTIVE, all of it, under the index lock. A request that uses the first `end` blocks of a segment adds its
 // end; the blocks active there are those before the largest end, each once however many requests share it. So a request
@@ -84,7 +84,7 @@ export function countsFit(more: u32): bool {
   return head().countsUsed + more <= COUNTS_COUNT;
 }
 
-/** Whether one more end at (segment, slot) would need a list of counts. */
+/** Returns whether one more end at (segment, slot) would need a list of counts. */
 export function wouldSpill(segment: u32, slot: u32, end: u32): bool {
   const at = entryFind(segment, slot);
   if (at == null || at.counts != 0 || at.pairs < PAIRS) return false;

@@ -51,7 +51,7 @@ export function adaptersForget(slot: u32): void {
   store<u32>(cell(COLUMN_ADAPTERS_SENT, slot), 0);
 }
 
-/** Whether a remembered adapter, not in the gauge, still has its place among the `room` places left. */
+/** Returns whether a remembered adapter, not in the gauge, still has its place among the `room` places left. */
 function stillLoaded(slot: u32, wanted: u64, gauge: usize, kept: u32, room: u32): bool {
   const list = rememberedOf(slot);
   const count = min(load<u32>(cell(COLUMN_ADAPTERS_SENT, slot)), ADAPTERS_REMEMBERED);

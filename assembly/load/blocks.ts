@@ -47,7 +47,7 @@ function charge(slot: u32, handle: u32): u32 {
   return handle;
 }
 
-/** Whether the entries of the path found have room for one request more on `slot`. */
+/** Returns whether the entries of the path found have room for one request more on `slot`. */
 function chargeFits(slot: u32): bool {
   if (!entriesFit(steps)) return false;
   if (countsFit(steps)) return true;
@@ -77,7 +77,7 @@ export function activeAddLocked(slot: u32, blocks: u32): u32 {
   return charge(slot, (last << SEGMENT_SHIFT) | (stepAt(steps - 1).to - 1));
 }
 
-/** Whether a handle names a block that exists, `blocks` deep. */
+/** Returns whether a handle names a block that exists, `blocks` deep. */
 function isHandle(handle: u32, blocks: u32): bool {
   const segment = handle >> SEGMENT_SHIFT;
   const end = (handle & SEGMENT_MASK) + 1;
@@ -113,7 +113,7 @@ export function activeOverlapBegin(blocks: u32): void {
   followPath(HASHES, min(blocks, CHAIN_LIMIT));
 }
 
-/** How many blocks of the prompt that activeOverlapBegin followed are active on `slot`. */
+/** Returns the number of active blocks on `slot` of the prompt that activeOverlapBegin followed. */
 export function activeOverlapOf(slot: u32): u32 {
   let overlap: u32 = 0;
   for (let step: u32 = 0; step < steps; step++) {
@@ -126,7 +126,7 @@ export function activeOverlapOf(slot: u32): u32 {
   return overlap;
 }
 
-/** How many of the first `blocks` blocks of HASHES are active on `slot`. */
+/** Returns the number of active blocks on `slot` among the first `blocks` of HASHES. */
 export function activeOverlap(slot: u32, blocks: u32): u32 {
   activeOverlapBegin(blocks);
   return activeOverlapOf(slot);

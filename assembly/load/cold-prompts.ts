@@ -1,4 +1,4 @@
-// Who was sent a cold prompt last: one list of slots from the longest ago to the latest.
+// Cold prompts: one list of slots, ordered by the time of their last cold prompt, oldest first.
 //
 // Owns: the columns COLD_OLDER and COLD_NEWER and the pool words POOL_COLD_*, all under the commit lock. What a dead
 // thread may have left half linked is forgotten as a whole (coldRepair): the list is a preference, not an account.

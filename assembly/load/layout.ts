@@ -1,4 +1,4 @@
-// Where everything of the active blocks lies inside REGION_ACTIVE.
+// Layout of the active blocks inside REGION_ACTIVE.
 //
 // Owns: the division of REGION_ACTIVE and this instance's addresses in it (set by activeBind, constant afterwards). All
 // parts are read and written under the index lock:

@@ -159,7 +159,7 @@ export function setHandle(entry: LedgerEntry, handle: u32, blocks: u32): void {
   entry.blocks = blocks;
 }
 
-/** Whether an entry is charged. */
+/** Returns whether an entry is charged. */
 export function isCharged(entry: LedgerEntry): bool {
   return entry.state == ENTRY_CHARGED;
 }
@@ -253,7 +253,7 @@ export function endPrefill(entry: LedgerEntry): void {
   if (current(entry)) column.addU32(COLUMN_PREFILL_TOKENS, entry.slot, 0 - tokens);
 }
 
-/** What was charged as in-flight tokens leaves the load. Commit lock held. */
+/** Subtracts the charged in-flight tokens from the load. Commit lock held. */
 export function releaseTokens(entry: LedgerEntry): void {
   const tokens = entry.tokens;
   entry.tokens = 0;

@@ -14,7 +14,7 @@ function bucketOf(name: u64): usize {
   return part + ((<usize>(bucket * BUCKET)) << 3);
 }
 
-/** Whether an engine has shown the name as an adapter. */
+/** Returns whether an engine has shown the name as an adapter. */
 export function isShownAdapter(name: u64): bool {
   const bucket = bucketOf(name);
   for (let i: usize = 0; i < BUCKET; i++) if (load<u64>(bucket + (i << 3)) == name) return true;

@@ -62,7 +62,7 @@ function addVictim(key: u64, segment: u32): void {
   store<u32>(numbers, segment);
 }
 
-/** Whether one of the segment's sets is named by it alone, so that evicting it frees a set. */
+/** Returns whether one of the segment's sets is named by it alone, so that evicting it frees a set. */
 function ownsSet(at: Segment): bool {
   const list = spanList(at);
   const spans = <u32>at.spans;

@@ -1,4 +1,4 @@
-// What the prefix index offers to the rest of the core, nothing else.
+// Exports of the prefix index to the rest of the core.
 import { HEAD } from './layout';
 
 export { prefixCheck } from './check';

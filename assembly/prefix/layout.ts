@@ -1,4 +1,4 @@
-// Where everything of the prefix index lies inside REGION_PREFIX.
+// Layout of the prefix index inside REGION_PREFIX.
 //
 // Owns: the division of REGION_PREFIX and this thread's addresses in it (set by prefixBind, constant afterwards). The
 // parts, who writes them, and who reads them:

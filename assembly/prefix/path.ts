@@ -48,7 +48,7 @@ export function addStep(segment: u32, at: u32): void {
   steps++;
 }
 
-/** How many of `blocks` hashes are the same at both addresses, from the first one. */
+/** Returns the number of leading hashes, of `blocks`, that are equal at both addresses. */
 export function sameRun(a: usize, b: usize, blocks: u32): u32 {
   let i: u32 = 0;
   for (; i + 8 <= blocks; i += 8) {

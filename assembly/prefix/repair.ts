@@ -50,7 +50,7 @@ function isWhole(at: Segment): bool {
   return (at.version & 1) == 0 && length <= SEGMENT_BLOCKS && (<u32>at.depth & SEGMENT_MASK) + length <= SEGMENT_BLOCKS;
 }
 
-/** Whether the way to the root is whole. Depths fall on the way, so it ends. */
+/** Returns whether the way to the root is whole. Depths fall on the way, so it ends. */
 function isRooted(at: Segment): bool {
   for (let parent = at.parent; parent != 0; parent = at.parent) {
     if (parent > SEGMENT_COUNT) return false;

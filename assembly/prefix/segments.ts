@@ -172,7 +172,7 @@ function writeSpans(at: Segment, length: u32): void {
   if (made <= INLINE_SPANS && had != 0) giveOverflow(had);
 }
 
-/** Whether `slot` holds all of the blocks [from, to). */
+/** Returns whether `slot` holds all of the blocks [from, to). */
 export function holdsRange(at: Segment, from: u32, to: u32, slot: u32): bool {
   const list = spanList(at);
   const spans = <u32>at.spans;
@@ -186,7 +186,7 @@ export function holdsRange(at: Segment, from: u32, to: u32, slot: u32): bool {
   return from >= to;
 }
 
-/** How many blocks from the first one lie before the end of the last that `slot` holds; 0 when it holds none. */
+/** Returns the end of the last block that `slot` holds, in blocks from the first one; 0 when it holds none. */
 export function heldEndBy(at: Segment, slot: u32): u32 {
   const list = spanList(at);
   for (let i = <u32>at.spans; i != 0; i--) {

@@ -64,7 +64,7 @@ export function setsFree(): u32 {
   return SET_COUNT - 1 - <u32>counted(PREFIX_COUNTER_SETS);
 }
 
-/** Whether set `b` is set `a` with the bit of `slot` turned over. */
+/** Returns whether set `b` is set `a` with the bit of `slot` turned over. */
 function isNeighbour(a: u32, b: u32, slot: u32): bool {
   const from = setBits(a);
   const to = setBits(b);

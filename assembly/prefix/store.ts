@@ -117,7 +117,7 @@ export function prefixStoreLocked(slot: u32, hasParent: u32, parentPointer: usiz
   return prefixStoreAt(slot, hasParent, parentPointer, HASHES, min(blocks, CHAIN_LIMIT));
 }
 
-/** How many of the hashes from `i` on follow one another in the segment from `position` on. */
+/** Returns the number of hashes from `i` on that the segment has from `position` on. */
 function runLength(at: Segment, position: u32, hashes: usize, i: u32, blocks: u32): u32 {
   const most = min(<u32>at.registered - position, blocks - i);
   const content = at.content + ((<usize>position) << 3);

@@ -87,7 +87,7 @@ export function tableFind(hash: u64): u32 {
   return 0;
 }
 
-/** Where a block probably stands, by its tag alone: for touching memory ahead. */
+/** Returns the probable place of a block, by its tag alone: for prefetching memory. */
 export function tableGuess(hash: u64): u32 {
   const mixed = hash * GOLDEN;
   const bucket = homeOf(mixed);

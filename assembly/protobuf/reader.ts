@@ -117,12 +117,12 @@ export function wireParent(state: Wire, level: u32): u32 {
   return state.fieldOf(level);
 }
 
-/** Where the piece begins that wireNext found. */
+/** Start of the piece that wireNext found. */
 export function wireFrom(): usize {
   return FROM;
 }
 
-/** Where it ends. */
+/** End of the piece that wireNext found. */
 export function wireTo(): usize {
   return AT;
 }

@@ -101,7 +101,7 @@ function freePages(segment: ContentSegment): void {
   scanHead().freePage = segment.firstPage;
 }
 
-/** Where decoded bytes of a prompt string go next; there is room for a whole INPUT and 16 bytes more. */
+/** Returns the next address for decoded bytes of a prompt string; there is room for a whole INPUT and 16 bytes more. */
 export function contentEnd(): usize {
   return out;
 }

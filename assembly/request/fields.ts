@@ -1,4 +1,4 @@
-// What the keys of a request body mean: which values are kept, which are prompt content, which only pass.
+// Meaning of the keys of a request body: values that are kept, prompt content, and values that only pass.
 //
 // Owns: in this thread's part of REGION_SCANS the found fields of a scan. No lock: all of it belongs to one thread.
 //
@@ -224,7 +224,7 @@ function isBlank(scan: RequestScan, length: u32): bool {
   return scan.shape == SHAPE_GOOD;
 }
 
-/** Whether the kind's prompt is taken raw and may begin with `byte`, which does not begin a null. */
+/** Returns whether the kind's prompt is taken raw and may begin with `byte`, which does not begin a null. */
 function rawPromptMayBegin(kind: u32, byte: u32): bool {
   if (kind == PROMPT_CONVERSATIONS) return byte == OPEN_ARRAY;
   if (kind == PROMPT_EMBEDDINGS) return byte == OPEN_ARRAY || byte == QUOTE;
@@ -280,7 +280,7 @@ function elementBegin(scan: RequestScan, byte: u32): bool {
   const shape = scan.shape;
   const kind = scan.kind;
   if (kind == PROMPT_CHAT || kind == PROMPT_MESSAGES) {
-    // What a null among the messages means is left to the model server.
+    // A null among the messages is left to the model server.
     const good = (byte == OPEN_OBJECT || byte == LETTER_N) && shape != SHAPE_BAD;
     scan.shape = good ? SHAPE_GOOD : SHAPE_BAD;
     return good && byte == OPEN_OBJECT;

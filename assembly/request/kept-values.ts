@@ -1,4 +1,4 @@
-// What is kept of the strings and numbers of a request body: a name, a limit, a key, a token of the prompt.
+// Kept values of a request body: names, limits, keys and tokens of the prompt.
 //
 // Owns: in this thread's part of REGION_SCANS the kept bytes of keys, model, salt, limits and numbers. No lock: all of it
 // belongs to one thread.

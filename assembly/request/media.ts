@@ -1,4 +1,4 @@
-// Whether a prompt has parts that are no text: images, audio, video.
+// Detection of media in a prompt: images, audio, video.
 //
 // Owns: the MediaState of each scan in this thread's part of REGION_SCANS. No lock: all of it belongs to one thread.
 //

@@ -79,7 +79,7 @@ function beginType(scan: RequestScan): void {
   typeBegin(scan);
 }
 
-/** Whether keys inside of the value under way are looked at: it is a part of the prompt that is taken raw. */
+/** Returns whether keys inside of the value under way are looked at: it is a part of the prompt that is taken raw. */
 export function looksInside(scan: RequestScan): bool {
   return scan.raw == RAW_PROMPT && scan.segment == <u32>SCAN_PROMPT_SEGMENT;
 }

@@ -1,4 +1,4 @@
-// What is known of the shape of the prompt, and of other fields whose shape an engine would refuse.
+// Shape of the prompt, and of other fields whose shape an engine can reject.
 //
 // Owns: in this thread's part of REGION_SCANS, RequestScan.fault. No lock: all of it belongs to one thread.
 import { RequestScan } from './scan-state';

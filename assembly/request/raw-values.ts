@@ -5,7 +5,7 @@ import { contentFlush, contentRaw } from './content';
 import { streamAbsorb, streamReset } from './hash';
 import { RequestScan } from './scan-state';
 
-// Where the raw bytes of a value under way go.
+// Destinations of the raw bytes of the current value.
 export const RAW_NONE: u32 = 0;
 export const RAW_PROMPT: u32 = 1;
 export const RAW_ASIDE: u32 = 2;

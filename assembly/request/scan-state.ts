@@ -1,4 +1,4 @@
-// What a thread keeps of its request scans, as it stands in memory.
+// State of a thread's request scans in memory.
 //
 // Owns no words of its own: layout.ts says where each lies in this thread's part of REGION_SCANS, and each field who
 // writes it. No lock: all of it belongs to one thread.

@@ -146,7 +146,7 @@ export function scanFinish(id: u32): u32 {
 
 // --------------------------------------------------------------------------------------------------- the results
 
-/** What is wrong with the fields of the body (SCAN_FLAW_*, bits); 0 when an engine would take them. */
+/** Returns the flaws of the body's fields (SCAN_FLAW_*, bits); 0 when an engine would take them. */
 export function scanFlaws(id: u32): u32 {
   const scan = openScan(id);
   if (scan == null) return 0;
@@ -157,7 +157,7 @@ export function scanFlaws(id: u32): u32 {
   return others | (shape == SHAPE_BAD ? SCAN_FLAW_SHAPE : SCAN_FLAW_MISSING);
 }
 
-/** Whether the prompt has images, audio or video. */
+/** Returns whether the prompt has images, audio or video. */
 export function scanMediaSeen(id: u32): u32 {
   const scan = openScan(id);
   return scan == null ? 0 : mediaOf(scan).seen;

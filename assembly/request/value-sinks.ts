@@ -1,4 +1,4 @@
-// Where the string or number under way goes.
+// Destinations of the current string or number.
 //
 // Owns nothing.
 

@@ -48,7 +48,7 @@ import { nameClose, nameDrop, nameOpen, nameTake } from './rename';
 import { ResponseScan } from './scan-state';
 import { NOT_A_COUNT, usageClose, usageCommit, usageCount, usageOpen } from './usage';
 
-// What the reader expects next. Up to STATE_AFTER: a byte of structure.
+// States of the reader, by the next expected byte. Up to STATE_AFTER: a byte of structure.
 const STATE_VALUE: u32 = 0;
 const STATE_VALUE_OR_CLOSE: u32 = 1; // after "["
 const STATE_KEY: u32 = 2; // after "," in an object

@@ -25,7 +25,7 @@ export const MODE_EVENTS: u32 = 0; // server-sent events
 export const MODE_BODY: u32 = 1; // one JSON document
 export const MODE_UNKNOWN: u32 = 2; // messages whose first byte of data will tell
 
-// Where an answer tells its usage.
+// Places of the usage in an answer.
 export const FORM_USAGE: u32 = 0; // `usage` at the top
 export const FORM_RESPONSES: u32 = 1; // the same, in a stream only in the `response` of the event response.completed
 export const FORM_MESSAGES: u32 = 2; // Anthropic: `usage` at the top and in `message`

@@ -1,4 +1,4 @@
-// What a thread keeps of a response scan, as it stands in memory.
+// State of a thread's response scans in memory.
 //
 // Owns no words of its own: layout.ts says where each lies in this thread's part of REGION_RESPONSES. No lock: all of it
 // belongs to one thread.

@@ -46,7 +46,7 @@ export function usageCachedIsZero(at: ResponseScan): void {
   if (block.cached < 0) block.cached = 0;
 }
 
-/** What a field that said `known` says after `count`. */
+/** Returns the value of a field, `known` so far, after `count`. */
 function overwritten(known: f64, count: f64): f64 {
   return count > 0 || (count == 0 && known < 0) ? count : known;
 }

@@ -126,7 +126,7 @@ function matchPrompt(needs: u32, blocks: u32, tail: bool, used: u32, further: bo
   memory.fill(OVERLAP, 0, (<usize>used) << 2);
   if (blocks == 0 || !lockAcquire(INDEX_LOCK, patience())) return;
   activeOverlapBegin(blocks);
-  // What is active on an endpoint is held by it too, so only endpoints with a match can overlap.
+  // An endpoint holds its active blocks too, so only endpoints with a match can overlap.
   for (let slot: u32 = 0; slot < used; slot++) {
     if (load<u32>(MATCH + ((<usize>slot) << 2)) == 0 || load<u32>(cell(COLUMN_ACTIVE_BLOCKS, slot)) == 0) continue;
     store<u32>(OVERLAP + ((<usize>slot) << 2), activeOverlapOf(slot));
@@ -461,7 +461,7 @@ export function releaseThread(thread: u32): u32 {
   return count;
 }
 
-/** How many charges and wait slots a thread holds. */
+/** Returns the number of charges and wait slots of a thread. */
 export function threadCharges(thread: u32): u32 {
   let count = waitingOf(thread);
   for (let i: u32 = 0; i < REQUESTS; i++) {
@@ -476,7 +476,7 @@ export function scoreOf(slot: u32): f32 {
   return slot < SLOTS ? load<f32>(SCORE + ((<usize>slot) << 2)) : 0;
 }
 
-/** Whether a slot is still marked in the CANDIDATES column of the decision just made on this thread. */
+/** Returns whether a slot is still marked in the CANDIDATES column of the decision just made on this thread. */
 export function isCandidate(slot: u32): bool {
   return slot < SLOTS && load<i32>(CANDIDATES + ((<usize>slot) << 2)) != 0;
 }

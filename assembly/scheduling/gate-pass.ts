@@ -157,7 +157,7 @@ function findSticky(used: u32, closedOnly: bool): u32 {
   return min(most * block, prompt) >= min(others * block, prompt) + STICKY_TOKENS ? best : 0;
 }
 
-/** Whether it was not for the gate that no candidate is left. */
+/** Returns whether a lack of candidates has another cause than the gate. */
 export function gateLeftAll(): bool {
   return !closed;
 }

@@ -1,4 +1,4 @@
-// What labels say about each endpoint, as numbers: a pair of columns for each label that a profile looks at.
+// Labels of the endpoints as numbers: a pair of columns for each label that a profile reads.
 //
 // Owns: REGION_LABELS, LABEL_COLUMNS pairs of columns of SLOTS 32-bit cells, written by the control thread before the endpoint
 // becomes live; and the hash that compares label values with header values. A pair holds the halves of a hash (0 = the

@@ -225,7 +225,7 @@ function costs(used: u32, sampled: bool): void {
   }
 }
 
-/** Whether the next decision of this thread that asks for marginal cost is a sampled one. */
+/** Returns whether the next decision of this thread that asks for marginal cost is a sampled one. */
 export function nextIsSampled(): bool {
   return load<u32>(sharesAddress(THREAD), SHARE_CALLS) % SAMPLE_EVERY == 0;
 }
@@ -289,7 +289,7 @@ export function wouldPick(op: Operation, used: u32): void {
   answer().wouldPick = slot;
 }
 
-/** What is assumed of a pool before anybody writes coefficients (defaults of the section adaptation). Creator only. */
+/** Writes the default coefficients of a pool (defaults of the section adaptation). Creator only. */
 export function coefficientsInitialise(): void {
   const at = regionAddress(REGION_COEFFICIENTS);
   store<f32>(at, 25, COEFFICIENT_BASE);

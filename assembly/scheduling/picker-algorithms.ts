@@ -35,7 +35,7 @@ function isKnown(slot: u32): bool {
   return (load<u32>(columnAddress(COLUMN_KNOWN) + ((<usize>slot) << 2)) & signalsRead) == signalsRead;
 }
 
-/** Whether slot `a` is better than `b`: by score, then with known signals, then by fewer requests in flight. */
+/** Returns whether slot `a` is better than `b`: by score, then with known signals, then by fewer requests in flight. */
 function better(a: u32, b: u32): bool {
   const mine = load<f32>(SCORE + ((<usize>a) << 2));
   const others = load<f32>(SCORE + ((<usize>b) << 2));

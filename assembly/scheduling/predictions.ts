@@ -1,4 +1,4 @@
-// What a request is predicted to take on each endpoint, and what that leaves of the times it wants.
+// Predicted times of a request on each endpoint, and their distance to its targets.
 //
 // Owns: the thread's PREDICTED columns (f32 per slot, NaN = unknown), written by its own thread: the times in
 // milliseconds, and the headrooms (wanted less predicted). Reads the endpoint columns and REGION_PREDICTION under the
@@ -74,7 +74,7 @@ function weighted(coefficient: usize, feature: v128): v128 {
   return f32x4.mul(v128.load(coefficient), feature);
 }
 
-/** What the host left open in a predicted column, from the model: the sum of coefficients × features, never below 0. */
+/** Fills the cells that the host left NaN in a predicted column, from the model: Σ coefficient × feature, at least 0. */
 function predictColumn(used: u32, target: u32): void {
   const first = coefficientAddress(target, 0);
   const column = (<usize>SLOTS) << 2;

@@ -1,4 +1,4 @@
-// What the control thread writes: endpoints coming and going, their signals, and the repair after a thread's death.
+// Writes of the control thread: endpoints added and removed, their signals, and the repair after a thread's death.
 //
 // Owns: the columns STATE and GENERATION and the pool words SLOTS_USED and LIVE (control thread only); writes the signal
 // columns under the commit lock. Nothing here is called by a shard.

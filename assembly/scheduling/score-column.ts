@@ -1,4 +1,4 @@
-// What all scorers share: how a column of raw scores is clamped, weighted and added.
+// Common end of all scorers: clamps a column of raw scores, weighs it and adds it.
 //
 // Owns: the thread's SCORE and KEYS columns (and, when a decision is explained, EXPLAIN), written by its own thread.
 import { laneMax, laneMin } from '../columns/lanes';

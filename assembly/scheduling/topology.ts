@@ -1,4 +1,4 @@
-// How near each endpoint is to the one that an earlier profile of the request picked.
+// Nearness of each endpoint to the one that an earlier profile of the request picked.
 //
 // Owns: nothing; fills the thread's KEYS and KEPT columns from REGION_LABELS, which the control thread writes. Called
 // under the commit lock. The levels are compared each for itself, by the hash of a label; the nearest equal one counts.

@@ -1,4 +1,4 @@
-// What a match is worth where engines say how large their blocks are: an engine keeps whole blocks only.
+// Matches rounded down to whole blocks of the engine, where the engine's block size is known.
 //
 // Owns: the thread's MATCH column while it is cut, written by its own thread. Reads the engines' block sizes, without a lock:
 // a size that changes meanwhile costs one decision's accuracy.
