@@ -109,7 +109,7 @@ function shift(flags: DemoFlags, stacks: DemoStack[], signal: AbortSignal): Prom
   return showShift({ servers, speedup, load, mode, seed, seconds, port, grpcPort, metricsPort, signal, started });
 }
 
-/** How a stack for the conversations or the overload is made. */
+/** Settings of a demo stack for the conversations or the overload. */
 function stackOptions(flags: DemoFlags): HouseOptions {
   const { servers, speedup, port, grpcPort, metricsPort, picker } = flags;
   const ports = { port, grpcPort, metricsPort };

@@ -4,7 +4,7 @@ import { startShardThreads } from '../picker/shards/shard-threads.js';
 import { createPicker } from './create-picker.js';
 import { parseServeFlags } from './flags.js';
 
-/** What an embedded picker is started with. */
+/** Options of an embedded picker. */
 export interface EmbedOptions {
   /**
    * The EndpointPickerConfig, as a plain object or as YAML or JSON text; `apiVersion` and `kind` may be left out. Absent: the

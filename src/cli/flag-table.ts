@@ -27,7 +27,7 @@ import {
 /** One command-line flag. */
 export interface Flag<Value> {
   readonly group: string;
-  /** What stands for the value in the help; undefined = a boolean flag, which may stand alone. */
+  /** Placeholder of the value in the help; undefined = a boolean flag, which needs no value. */
   readonly placeholder: string | undefined;
   readonly initial: Value;
   /** The default as the help shows it; undefined = nothing worth showing. */

@@ -5,7 +5,7 @@ import { BadSelector, parseSelector as readSelector } from '../scheduling/screen
 import { OPENSSL_CIPHERS } from './cipher-suites.js';
 import { FlagError } from './flag-error.js';
 
-/** What a flag's text means. `previous` is the value so far, for flags that may be given several times. */
+/** Parses a flag's text. `previous` is the value so far, for flags that may be given several times. */
 export type FlagParser<Value> = (text: string, flag: string, previous: Value) => Value;
 
 /** Longest time a timer can be set for in Node.js, a little under 25 days. */

@@ -8,7 +8,7 @@ export function portNumber(text: string): number {
   return port;
 }
 
-/** What to say when a listening socket failed: a busy port gets a remedy. */
+/** Returns the message for a failed listening socket, with a remedy for a busy port. */
 export function listenFailure(error: unknown, port: number): string {
   const failure = error as NodeJS.ErrnoException;
   return failure.code === 'EADDRINUSE' ? `port ${port} is in use; choose another with --port` : failure.message;

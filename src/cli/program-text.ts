@@ -1,7 +1,7 @@
 import type { LoadedConfiguration } from '../config/load.js';
 import type { ProgramOperation } from '../scheduling/program.js';
 
-/** What an operation of a program is. */
+/** Description of an operation of a program. */
 export function operationKind({
   code,
 }: Pick<ProgramOperation, 'code'>): 'filter' | 'scorer' | 'picker' | 'admitter' | 'producer' {

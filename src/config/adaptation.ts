@@ -11,7 +11,7 @@ export type AdaptationMode = 'off' | 'shadow' | 'auto' | 'always';
  */
 export type AdaptationDrive = 'marginal-cost' | 'weights' | 'rules';
 
-/** What the cost model starts with, and what it is not to learn. Times in milliseconds. */
+/** Prior of the cost model, and its constants that are not learned. Times in milliseconds. */
 export interface CostModelSettings {
   readonly firstOutputTargetMs: number;
   readonly perTokenTargetMs: number;
@@ -27,7 +27,7 @@ export interface CostModelSettings {
   };
 }
 
-/** When learned decisions may be used. */
+/** Conditions for decisions by learned costs. */
 export interface GuardSettings {
   /** Shortest length of an epoch. */
   readonly epochMs: number;
@@ -48,9 +48,9 @@ export interface AdaptationSettings {
   readonly guard: GuardSettings;
   /** Label of endpoints that says what machine they run on; undefined = they are all of one kind. */
   readonly hardwareLabel: string | undefined;
-  /** What the requests of an objective want where they do not say it themselves; 0 = the usual targets. */
+  /** Targets by objective, for requests without headers of their own; 0 = the targets of the section. */
   readonly objectiveTimes: ObjectiveTimes;
-  /** Where the learned state is kept; undefined = it is not. */
+  /** File of the learned state; undefined = the state is not saved. */
   readonly stateFile: string | undefined;
 }
 

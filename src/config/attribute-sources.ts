@@ -12,7 +12,7 @@ import {
   multiclusterMetricsExtractorParameters,
 } from './plugins/multicluster-metrics-extractor.js';
 
-/** Where a page of a source is fetched, and what is asked of the server. */
+/** Address of a source's page, and requirements on its server. */
 export interface PageSettings {
   readonly scheme: 'http' | 'https';
   readonly path: string;
@@ -103,7 +103,7 @@ function metricsOf(source: LoadedPlugin, { definition, parameters }: LoadedPlugi
   ];
 }
 
-/** What the parameters of a source that is fetched over HTTP say. */
+/** Settings from the parameters of a source that is fetched over HTTP. */
 export function pageSettings(given: {
   readonly scheme: 'http' | 'https';
   readonly path: string;

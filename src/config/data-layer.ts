@@ -19,19 +19,19 @@ import { modelsDataSource, modelsDataSourceParameters } from './plugins/models-d
 import { multiclusterFileDiscovery } from './plugins/multicluster-file-discovery.js';
 import type { EndpointPickerConfig } from './schema.js';
 
-/** Where the endpoints come from. `path` is absolute. */
+/** Source of the endpoints. `path` is absolute. */
 export interface DiscoverySettings {
   readonly type: 'file-discovery' | 'multicluster-file-discovery';
   readonly path: string;
   readonly watch: boolean;
 }
 
-/** How the metrics of endpoints are fetched; nothing is fetched unless `enabled`. */
+/** Settings of the scrapes; nothing is fetched unless `enabled`. */
 export interface MetricsSourceSettings extends PageSettings {
   readonly enabled: boolean;
 }
 
-/** How a metrics page is read. */
+/** Settings for reading a metrics page. */
 export interface ExtractorSettings {
   /** Labels that may name the engine, the first present one counts. */
   readonly engineLabelKeys: readonly string[];
@@ -136,7 +136,7 @@ function metricsSourceSettings(source: LoadedPlugin | undefined, enabled: boolea
   return { enabled, ...pageSettings(metricsDataSourceParameters.parse(source?.parameters ?? {})) };
 }
 
-/** Where the lists of models are fetched; undefined unless a models-data-source is wired to its extractor. */
+/** Address of the lists of models; undefined unless a models-data-source is wired to its extractor. */
 function modelsSourceSettings(
   sources: readonly DataSource[],
   document: ConfigurationDocument,

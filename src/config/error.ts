@@ -1,4 +1,4 @@
-/** Where something stands in a configuration. Lines and columns count from 1. */
+/** Position in a configuration. Lines and columns count from 1. */
 export interface Place {
   /** File name, or the flag that the text came from. */
   readonly source: string;

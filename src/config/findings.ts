@@ -16,7 +16,7 @@ import { violations } from './validation.js';
 export interface Findings {
   /** In the order of the file. */
   readonly errors: readonly ConfigurationError[];
-  /** What loads but has no effect or will not load for ever; one line each, with its place. */
+  /** Settings without effect or deprecated ones; one line each, with its place. */
   readonly warnings: readonly string[];
   /** Undefined when there are errors. */
   readonly configuration: LoadedConfiguration | undefined;

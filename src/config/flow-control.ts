@@ -64,7 +64,7 @@ export function resolveFlowControl(
   };
 }
 
-/** What holds when a configuration turns the queues on and says nothing about them. */
+/** Defaults of a configuration that turns the queues on without the section. */
 function ownSection(plugins: PluginSet): FlowControlConfig {
   plugins.ensure(OWN_FAIRNESS);
   const band = { fairnessPolicyRef: OWN_FAIRNESS };
@@ -72,7 +72,7 @@ function ownSection(plugins: PluginSet): FlowControlConfig {
   return { ...bands, tenantLimits: [], enableEviction: false };
 }
 
-/** Who judges room and who shares it says nothing about the queues. */
+/** Returns whether the section has settings of the queues; the detector and `replicas` are none. */
 function hasQueues(section: FlowControlConfig): boolean {
   const {
     saturationDetector: _detector,
@@ -254,12 +254,12 @@ function bandSettings(band: PriorityBandConfig, plugins: PluginSet): BandSetting
   };
 }
 
-/** What the queues are told about a configured ordering policy. */
+/** Queue settings of a configured ordering policy. */
 function orderingSettings({ definition, parameters }: LoadedPlugin): OrderingSettings {
   return definition.orderingSettings?.(parameters) ?? withoutSettings(definition.type, 'orderingSettings');
 }
 
-/** What the queues are told about a configured fairness policy. */
+/** Queue settings of a configured fairness policy. */
 function fairnessSettings({ definition, parameters }: LoadedPlugin): FairnessSettings {
   return definition.fairnessSettings?.(parameters) ?? withoutSettings(definition.type, 'fairnessSettings');
 }

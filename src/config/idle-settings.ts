@@ -10,7 +10,7 @@ export type EngineSignals = Pick<
   'name' | 'queuedRequestsSpec' | 'runningRequestsSpec' | 'kvUsageSpec' | 'loraSpec'
 >;
 
-/** What the search for settings without effect looks at. */
+/** Inputs of the search for settings without effect. */
 export interface IdleContext {
   readonly document: ConfigurationDocument;
   readonly config: EndpointPickerConfig;
@@ -70,7 +70,7 @@ interface UsedPlugin {
   readonly name: string;
   readonly definition: PluginDefinition;
   readonly parameters: unknown;
-  /** Where it stands in the file; undefined = added by default. */
+  /** Position in the file; undefined = added by default. */
   readonly path: Path | undefined;
 }
 

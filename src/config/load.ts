@@ -31,7 +31,7 @@ const API_VERSION = 'llm-d.ai/v1alpha1';
 const DEPRECATED_API_VERSION = 'inference.networking.x-k8s.io/v1alpha1';
 const KIND = 'EndpointPickerConfig';
 
-/** Where the configuration comes from; neither = the default configuration. */
+/** Source of the configuration; neither = the default configuration. */
 export interface ConfigurationSource {
   readonly file?: string | undefined;
   readonly text?: string | undefined;

@@ -5,7 +5,7 @@ import { errorMessage } from '../core/error-message.js';
 import type { PluginDefinition } from '../scheduling/plugin.js';
 import { ConfigurationError } from './error.js';
 
-/** What a module of third-party plugins exports. */
+/** Exports of a module of third-party plugins. */
 interface PluginModule {
   readonly plugins?: unknown;
 }

@@ -2,11 +2,11 @@ import type { PluginDefinition, PluginKind } from '../scheduling/plugin.js';
 import { PLAIN_BLOCK_TOKENS } from '../scheduling/prompt-sizes.js';
 import type { LoadedConfiguration } from './load.js';
 
-/** What a running picker can make of a new configuration. */
+/** Plan of a running picker for a new configuration. */
 export interface ReloadPlan {
-  /** Whether the two configurations differ at all. */
+  /** True when the two configurations differ. */
   readonly changed: boolean;
-  /** What only a restart can change; a few words each. Empty = the new configuration can take the old one's place. */
+  /** Changes that need a restart, a few words each. Empty = the new configuration can replace the old one. */
   readonly restart: readonly string[];
 }
 

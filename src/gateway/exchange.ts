@@ -17,11 +17,11 @@ import { Upstream, type UpstreamListener } from './upstream.js';
 const KEPT_BYTES = 8 * 1024 * 1024;
 const NOTHING = Buffer.alloc(0);
 
-/** What an exchange needs of its gateway. */
+/** Services of the gateway for an exchange. */
 export interface ExchangeContext {
   readonly picker: PickerClient;
   readonly agent: Agent;
-  /** Whether requests go on without the picker. */
+  /** True when requests go on without the picker. */
   readonly failOpen: boolean;
   /** The destination to use without a picker; undefined = none is known. */
   nextEndpoint(): string | undefined;
@@ -326,7 +326,7 @@ export class Exchange implements ProcessListener, UpstreamListener {
     this.#call.finish();
     this.#upstream?.abort();
     this.#answer?.destroy();
-    // What the client still sends is read and dropped, so that it gets to read the answer.
+    // Further data of the client is read and dropped, so that the client reads the answer.
     this.#request.resume();
     if (this.#response.headersSent) this.#response.destroy();
     else this.#writeWhole(status, headers, body);

@@ -7,7 +7,7 @@ const HOP_BY_HOP = new Set(['connection', 'keep-alive', 'proxy-connection', 'te'
 /** Set by the gateway itself; a picker may not change where a request is routed by them (as in Envoy's default). */
 const ROUTING = new Set([':authority', ':method', ':scheme', ':status', 'host']);
 
-/** Where the picker puts its choice. */
+/** Header of the picked endpoint. */
 export const DESTINATION = 'x-gateway-destination-endpoint';
 
 /** The headers of a client's request as Envoy shows them to a processor. */

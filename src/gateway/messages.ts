@@ -82,7 +82,7 @@ export interface HeaderMutation {
   readonly remove: string[];
 }
 
-/** What a picker answers, reduced to what a proxy acts upon. */
+/** Answer of a picker, reduced to the parts that a proxy acts upon. */
 export type PickerReply =
   | { readonly kind: 'request_headers' | 'response_headers'; readonly mutation: HeaderMutation }
   | { readonly kind: 'request_body' | 'response_body'; readonly body: Buffer; readonly endOfStream: boolean }

@@ -3,7 +3,7 @@ import { decodeReply, type PickerReply } from './messages.js';
 
 const METHOD = '/envoy.service.ext_proc.v3.ExternalProcessor/Process';
 
-/** How long the picker may take to end a stream that the gateway has half-closed (Envoy: remote_close_timeout). */
+/** Timeout for the end of a stream that the gateway has half-closed (Envoy: remote_close_timeout). */
 const CLOSE_TIMEOUT_MS = 1_000;
 
 export interface PickerAddress {
@@ -11,7 +11,7 @@ export interface PickerAddress {
   readonly port: number;
 }
 
-/** What an ext_proc stream reports. After `ended` nothing more comes. */
+/** Events of an ext_proc stream. `ended` is the last one. */
 export interface ProcessListener {
   reply(reply: PickerReply): void;
   /** The picker takes messages again after `send` returned false. */

@@ -22,7 +22,7 @@ export class Upstream {
   readonly #headers: readonly Header[];
   readonly #listener: UpstreamListener;
   readonly #destinations: string[];
-  /** What was written so far; undefined when it is too much to be sent again. */
+  /** Bytes written so far; undefined when they are too many to be sent again. */
   #written: Buffer[] | undefined = [];
   #writtenBytes = 0;
   #ended = false;

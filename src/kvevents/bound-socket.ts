@@ -6,7 +6,7 @@ import { type EventMessage, eventMessage, topicParts } from './frames.js';
 import { MESSAGE_BYTES, WAITING_MESSAGES, whenFree } from './subscription.js';
 import type { TurnSlice } from './turn-slice.js';
 
-/** Who publishes under a topic. */
+/** Publisher of a topic. */
 export interface Publisher {
   readonly slot: number;
   readonly generation: number;
@@ -14,7 +14,7 @@ export interface Publisher {
 }
 
 export interface BoundSocketOptions {
-  /** Where the engines connect to: `tcp://*:5557`. */
+  /** Address that the engines connect to: `tcp://*:5557`. */
   readonly address: string;
   readonly topicFilter: string;
   readonly model: string | undefined;

@@ -7,7 +7,7 @@ import { U64Table } from './u64-table.js';
 type Stored = Extract<KvEvent, { kind: 'stored' }>;
 type Removed = Extract<KvEvent, { kind: 'removed' }>;
 
-/** What the blocks of all endpoints are kept with. Control thread. */
+/** Services shared by the blocks of all endpoints. Control thread. */
 export interface BlockServices {
   readonly index: PrefixIndex;
   readonly chain: TokenChain;
@@ -56,7 +56,7 @@ export class EngineBlocks {
     return this.#links.size;
   }
 
-  /** Whether the engine has told that it holds the block of this chain hash. */
+  /** Returns whether the engine has reported the block of this chain hash as held. */
   holds(chainHash: bigint): boolean {
     return this.#held.find(chainHash) >= 0;
   }
@@ -118,7 +118,7 @@ export class EngineBlocks {
     }
   }
 
-  /** What is not linked could not be removed again: it must not stay in the index. */
+  /** Removes a block without a link from the index, as no event could remove it later. */
   #refuse(hashes: readonly bigint[], blocks: number): void {
     this.#services.counts.drop('no room', blocks);
     this.#drop(hashes.filter((hash) => this.#held.find(hash) < 0));

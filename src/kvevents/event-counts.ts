@@ -1,4 +1,4 @@
-/** Why something that an engine said is not in the prefix index. */
+/** Reasons why a reported block is not in the prefix index. */
 export type DropReason =
   /** The block before it is not known: its message was lost, or came before the picker. */
   | 'unknown parent'
@@ -21,7 +21,7 @@ export type DropReason =
   /** A topic that names no endpoint of the pool. */
   | 'unknown endpoint';
 
-/** What the event feed has done, since the start. */
+/** Counters of the event feed since the start. */
 export class EventCounts {
   messages = 0;
   storedBlocks = 0;

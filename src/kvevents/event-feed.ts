@@ -12,24 +12,24 @@ import { Speculations } from './speculations.js';
 import { Subscription, type SubscriptionState } from './subscription.js';
 import { TurnSlice } from './turn-slice.js';
 
-/** What the configuration says about the events of engines. */
+/** Configured settings of KV events. */
 export interface EventFeedSettings {
   /** Tokens of one block of the index. */
   readonly blockTokens: number;
-  /** Where engines connect to; undefined = nowhere. */
+  /** Address that engines connect to; undefined = none. */
   readonly bind: string | undefined;
   /** Ports on which every endpoint publishes; undefined = they are not asked. */
   readonly connect: { readonly port: number; readonly replayPort: number | undefined } | undefined;
   readonly topicFilter: string;
   /** Model that the engines serve, where their topics do not say it. */
   readonly model: string | undefined;
-  /** How long a block counts as held that was only sent to an endpoint; undefined = not at all. */
+  /** Time for which a dispatched block counts as held without an event; undefined = none. */
   readonly speculativeTtlMs: number | undefined;
 }
 
 export interface EventFeedOptions {
   readonly settings: EventFeedSettings;
-  /** Whether an endpoint publishes events. */
+  /** Returns whether an endpoint publishes events. */
   readonly publishes: (endpoint: SlotAssignment['endpoint']) => boolean;
   readonly index: PrefixIndex;
   readonly chain: TokenChain;
@@ -38,7 +38,7 @@ export interface EventFeedOptions {
   readonly report: (problem: string) => void;
 }
 
-/** What is known about the events of one endpoint. */
+/** State of the events of one endpoint. */
 export interface FeedReading {
   readonly endpoint: string;
   readonly state: SubscriptionState;
@@ -57,7 +57,7 @@ export class EventFeed {
   readonly #options: EventFeedOptions;
   readonly counts = new EventCounts();
   readonly #watched = new Map<number, Watched>();
-  /** What topics may call an endpoint; undefined = several are called so. */
+  /** Endpoints by their names in topics; undefined = the name is ambiguous. */
   readonly #names = new Map<string, Watched | undefined>();
   readonly #slice = new TurnSlice();
   readonly #turns = new ReplayTurns();

@@ -3,7 +3,7 @@ import type { EngineBlocks } from './engine-blocks.js';
 import { MalformedEvents } from './event.js';
 import type { EventCounts } from './event-counts.js';
 
-/** What is to be done about a live message before the next one. */
+/** Action on a live message before the next one. */
 export type Arrival =
   /** It was applied, or has been applied before. */
   | { readonly kind: 'done' }
@@ -57,7 +57,7 @@ export class EventStream {
     this.#apply(number, payload, model);
   }
 
-  /** What is missing before message `number` cannot be had: forget what it might have changed, and go on. */
+  /** Gives up the messages before `number`: removes all blocks, as removals may be among the lost messages. */
   giveUp(number: number): void {
     if (this.#applied !== undefined) this.#blocks.clear();
     this.#applied = number - 1;

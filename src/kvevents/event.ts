@@ -1,4 +1,4 @@
-/** What an engine says about its KV cache. Hashes are the engine's own; they name blocks and nothing else. */
+/** Event of an engine's KV cache. Hashes are the engine's own; they only name blocks. */
 export type KvEvent =
   | {
       readonly kind: 'stored';
@@ -11,10 +11,10 @@ export type KvEvent =
       readonly tier: Tier;
       /** Name of the LoRA adapter; undefined = the base model. `unnamed` = one whose name the engine does not tell. */
       readonly adapter: string | undefined | { readonly unnamed: true };
-      /** What a block holds besides its tokens, one list for each block; empty = nothing anywhere. */
+      /** Content of blocks besides tokens, one list for each block; empty = none. */
       readonly extras: readonly BlockExtra[];
       readonly group: number | undefined;
-      /** What the group caches (`full_attention`, `sliding_window` …); undefined = the engine does not tell. */
+      /** Kind of the cache group (`full_attention`, `sliding_window` …); undefined = not in the event. */
       readonly groupKind: string | undefined;
     }
   | {
@@ -25,10 +25,10 @@ export type KvEvent =
     }
   | { readonly kind: 'cleared' };
 
-/** Where a block lies. What is none of these counts as `other`. */
+/** Tier of a block. Any other tier counts as `other`. */
 export type Tier = 'gpu' | 'cpu' | 'other';
 
-/** What makes a block differ from another with the same tokens. */
+/** Inputs of a block's hash besides its tokens. */
 export interface BlockExtra {
   /** Digests of images and the like, in the order in which they stand in the block. */
   readonly names: readonly string[];

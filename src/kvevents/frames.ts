@@ -31,7 +31,7 @@ export function replayRequest(number: number): [Buffer, Buffer] {
   return [Buffer.alloc(0), from];
 }
 
-/** What a topic says: `kv@<endpoint>@<model>`. Parts that it lacks are undefined. */
+/** Parts of a topic, `kv@<endpoint>@<model>`; missing ones are undefined. */
 export function topicParts(topic: string): {
   readonly endpoint: string | undefined;
   readonly model: string | undefined;

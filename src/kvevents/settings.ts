@@ -1,8 +1,8 @@
 import type { LabelSelector } from '../scheduling/filters/label-selector.js';
 
-/** How the events of engines are followed. */
+/** Settings of KV events. */
 export interface KvEventSettings {
-  /** Where engines connect to; undefined = nowhere. */
+  /** Address that engines connect to; undefined = none. */
   readonly bind: string | undefined;
   /** Ports on which every endpoint publishes and replays; undefined = they are not asked. */
   readonly connect: { readonly port: number; readonly replayPort: number | undefined } | undefined;
@@ -12,6 +12,6 @@ export interface KvEventSettings {
   /** Endpoints that publish, as a Kubernetes selector, and their namespace; undefined = all. */
   readonly selector: LabelSelector | undefined;
   readonly namespace: string | undefined;
-  /** How long a block counts as held that was only sent to an endpoint; undefined = not at all. */
+  /** Time for which a dispatched block counts as held without an event; undefined = none. */
   readonly speculativeTtlMs: number | undefined;
 }

@@ -9,7 +9,7 @@ interface Speculation {
 /** Prompts that may wait for their confirmation; of more, the oldest expire early. */
 const WAITING_MAX = 65_536;
 
-/** What was believed and when it ends: first in, first out, since all of it lives equally long. */
+/** Speculated blocks and their ends: first in, first out, since all have the same lifetime. */
 export class Speculations {
   readonly #ttlMs: number;
   readonly #now: () => number;

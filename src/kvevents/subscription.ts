@@ -12,9 +12,9 @@ import type { TurnSlice } from './turn-slice.js';
 export type SubscriptionState = 'waiting' | 'live' | 'replaying';
 
 export interface SubscriptionOptions {
-  /** Where the engine publishes: `tcp://address:port`. */
+  /** Address at which the engine publishes: `tcp://address:port`. */
   readonly address: string;
-  /** Where it sends lost messages again; undefined = nowhere. */
+  /** Address of the replay socket; undefined = none. */
   readonly replayAddress: string | undefined;
   readonly topicFilter: string;
   /** Model that the engine serves, where its topics do not say it. */

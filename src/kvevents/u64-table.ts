@@ -96,7 +96,7 @@ export class U64Table {
     return [keys, new Uint32Array(keys.buffer), new BigUint64Array(places * this.#width), new Uint16Array(places)];
   }
 
-  /** Where a key stands, or the free place where it would. */
+  /** Returns the place of a key, or the free place for it. */
   #search(key: bigint): number {
     const low = Number(key & 0xffff_ffffn);
     const high = Number(key >> 32n);

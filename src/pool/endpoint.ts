@@ -41,7 +41,7 @@ export interface ModelRewrite {
   readonly age: number;
 }
 
-/** What a legacy InferenceModel says about an incoming model name. */
+/** Rule of a legacy InferenceModel for an incoming model name. */
 export interface LegacyModel {
   /** Of requests that name no known objective. */
   readonly priority: number;
@@ -49,16 +49,16 @@ export interface LegacyModel {
   readonly refused: boolean;
 }
 
-/** What discovery says about a pool beside its endpoints. */
+/** Properties of a pool from discovery, beside its endpoints. */
 export interface PoolRules {
   /** Priority by objective name. */
   readonly objectives: ReadonlyMap<string, number>;
   readonly rewrites: readonly ModelRewrite[];
   /** By incoming model name. */
   readonly models?: ReadonlyMap<string, LegacyModel> | undefined;
-  /** What the model servers speak, as `kubernetes.io/h2c`; undefined = nothing is said. */
+  /** Protocol of the model servers, as `kubernetes.io/h2c`; undefined = not given. */
   readonly appProtocol?: string | undefined;
-  /** Why there is no pool, in words; undefined = there is one. */
+  /** Reason why there is no pool, in words; undefined = there is one. */
   readonly absent?: string | undefined;
 }
 
@@ -67,7 +67,7 @@ export interface PoolState extends PoolRules {
   readonly endpoints: readonly Endpoint[];
 }
 
-/** What has changed since the last update. */
+/** Changes since the last update. */
 export interface PoolChange {
   /** Endpoints that are new or differ. */
   readonly set: readonly Endpoint[];
@@ -79,7 +79,7 @@ export interface PoolChange {
 
 export type PoolUpdate = PoolState | PoolChange;
 
-/** What a discovery plugin is to the control thread. */
+/** Interface of a discovery plugin to the control thread. */
 export interface Discovery {
   /**
    * Loads once and calls `changed` after every later change. Resolves to undefined when the first state comes later,

@@ -1,9 +1,9 @@
 import type { Endpoint, PoolChange, SlotAssignment } from './endpoint.js';
 
-/** Why an endpoint has no slot. */
+/** Reasons for an endpoint without a slot. */
 export type SlotRefusal = 'pool full' | 'duplicate id';
 
-/** What has to happen to the slots so that they hold a new list of endpoints. Apply `removed` before `added`. */
+/** Changes of the slots for a new list of endpoints. Apply `removed` before `added`. */
 export interface SlotChanges {
   readonly added: readonly SlotAssignment[];
   readonly removed: readonly SlotAssignment[];

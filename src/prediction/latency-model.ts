@@ -2,7 +2,7 @@ import type { LatencyCoefficients } from '../core/latency-predictions.js';
 import type { LatencyPriors } from './latency-priors.js';
 import { type CoefficientPrior, ScaledRidge } from './scaled-ridge.js';
 
-/** What one request has shown; undefined = it tells nothing of that time. Milliseconds. */
+/** Observed times of one request, in ms; undefined = not observed. */
 export interface LatencyObservation {
   readonly features: ArrayLike<number>;
   readonly ttftMs: number | undefined;
@@ -90,12 +90,12 @@ export class LatencyModel {
     return { ttft: this.#ttft.pool.observations, tpot: this.#tpot.pool.observations };
   }
 
-  /** What holds for an endpoint that nothing has been learned about. */
+  /** Coefficients of an endpoint without observations. */
   get pool(): LatencyCoefficients {
     return { ttft: this.#ttft.pool.coefficients, tpot: this.#tpot.pool.coefficients };
   }
 
-  /** What holds for the endpoint in a slot; undefined when nothing has been learned about it. */
+  /** Coefficients of the endpoint in a slot; undefined without observations. */
   endpoint(slot: number, generation: number): LatencyCoefficients | undefined {
     const model = this.#endpoints.get(slot);
     if (model === undefined || model.generation !== generation) return undefined;

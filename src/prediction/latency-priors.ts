@@ -2,7 +2,7 @@ import type { LatencyCoefficients } from '../core/latency-predictions.js';
 import type { CoefficientPrior } from './scaled-ridge.js';
 import type { PredictionSettings } from './settings.js';
 
-/** What is believed about both times, by feature in the order of `predictionFeatures`. Milliseconds. */
+/** Priors of both times, by feature in the order of `predictionFeatures`. Milliseconds. */
 export interface LatencyPriors {
   readonly ttft: readonly CoefficientPrior[];
   readonly tpot: readonly CoefficientPrior[];

@@ -16,7 +16,7 @@ export interface LatencyTrainerOptions {
 const SAMPLES_PER_ROUND_MAX = 2_000;
 /** Shorter answers say little about the time between two tokens. */
 const OUTPUT_TOKENS_MIN = 4;
-/** How fast the mean of a signal, which stands for an unknown one, follows. */
+/** Smoothing factor of the mean of a signal, which replaces an unknown one. */
 const MEAN_FOLLOWS = 0.02;
 
 /**

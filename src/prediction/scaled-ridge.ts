@@ -1,6 +1,6 @@
 import { RidgeEquations, relativeWeight } from '../core/ridge-equations.js';
 
-/** What is believed about one coefficient before anything is seen. */
+/** Prior of one coefficient. */
 export interface CoefficientPrior {
   readonly value: number;
   /** Size of the feature in a typical observation. Above 0. */
@@ -19,7 +19,7 @@ export interface RidgeOptions {
   readonly floor: number;
 }
 
-/** How fast the usual size of the predictions, against which the prior is weighed, follows. */
+/** Smoothing factor of the mean size of the predictions, which scales the prior. */
 const SCALE_FOLLOWS = 0.05;
 
 /**

@@ -18,7 +18,7 @@ export interface PredictionServers {
   readonly flushMs: number;
 }
 
-/** How latency is predicted. */
+/** Settings of latency prediction. */
 export interface PredictionSettings {
   /** Off = only learn. */
   readonly predicts: boolean;
@@ -34,6 +34,6 @@ export interface PredictionSettings {
   readonly waitMs: number;
   /** The model predicts where the servers say nothing. */
   readonly modelWhenServersFail: boolean;
-  /** What the model believes before it has learned. */
+  /** Priors of the model. */
   readonly prior: { readonly prefillTokensPerSecond: number; readonly tpotMs: number };
 }

@@ -4,7 +4,7 @@ export interface Message {
   readonly content: string;
 }
 
-/** What a client saw of one streamed chat completion. Times in milliseconds from the sending of the request. */
+/** Client's measurements of one streamed chat completion. Times in milliseconds from the sending of the request. */
 export interface ChatOutcome {
   readonly server: string;
   readonly firstTokenMs: number;

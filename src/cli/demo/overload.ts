@@ -14,7 +14,7 @@ export interface OverloadOptions {
   readonly answerTokens: number;
 }
 
-/** What clients saw in one second. Times in milliseconds. */
+/** Clients' measurements in one second. Times in milliseconds. */
 export interface OverloadSecond {
   readonly second: number;
   readonly flood: boolean;
@@ -31,7 +31,7 @@ export interface OverloadTotals {
   readonly batchAnswered: number;
   /** Requests without an answer, for any reason. */
   readonly batchRefused: number;
-  /** What those were told that were not simply told to come again (429). */
+  /** Statuses of failed requests other than 429. */
   readonly batchFailed: readonly string[];
 }
 

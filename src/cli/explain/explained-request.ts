@@ -1,11 +1,11 @@
 import type { Decision } from '../../core/decider.js';
 import type { PickWork } from '../../scheduling/profile-handler.js';
 
-/** What one profile makes of one endpoint. */
+/** Result of one profile for one endpoint. */
 export interface ExplainedEndpoint {
   readonly name: string;
   readonly address: string;
-  /** Why it is out: the name of the filter, or `subset`. */
+  /** Reason of its exclusion: the name of the filter, or `subset`. */
   readonly removedBy: string | undefined;
   /** Score in [0, 1] by name of the scorer, before its weight. */
   readonly scores: Readonly<Record<string, number>>;
@@ -18,7 +18,7 @@ export interface ExplainedEndpoint {
 
 export interface ExplainedProfile {
   readonly name: string;
-  /** What its pick does for the request; undefined = the profile handler does not run it for this request. */
+  /** Role of its pick for the request; undefined = the profile handler does not run it for this request. */
   readonly work: PickWork | undefined;
   readonly status: Decision['status'];
   readonly scorers: readonly { readonly name: string; readonly weight: number }[];
@@ -64,7 +64,7 @@ export type Explanation =
       /** Hook plugins of which a call failed: they had no say. */
       readonly failedPlugins: readonly string[];
       readonly handler: { readonly name: string; readonly type: string };
-      /** What the profile handler makes of the picks. */
+      /** Result of the profile handler. */
       readonly outcome: ExplainedOutcome;
       /** Those that the handler runs, in its order; then the others, as if each were the first. */
       readonly profiles: readonly ExplainedProfile[];

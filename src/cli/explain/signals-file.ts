@@ -28,7 +28,7 @@ const endpointState = z.strictObject({
   attributes: z.record(z.string(), z.number()).default({}),
 });
 
-/** What is known about an endpoint at the time of a decision; absent signals are unknown. */
+/** Signals of an endpoint at the time of a decision; absent ones are unknown. */
 export type EndpointState = z.output<typeof endpointState>;
 
 const signalsFile = z.record(z.string(), endpointState);

@@ -22,7 +22,7 @@ export function schemeField(assumed: 'http' | 'https', what: string) {
   return z.enum(['http', 'https']).default(assumed).describe(`How the ${what} is fetched.`);
 }
 
-/** What is asked of the server's certificate, and shown to it. */
+/** Requirements on the server's certificate, and the client certificate. */
 export function certificates(skipVerify: boolean) {
   return {
     insecureSkipVerify: z.boolean().default(skipVerify).describe('Accept any certificate (https).'),

@@ -1,6 +1,6 @@
 import { isIP, SocketAddress } from 'node:net';
 
-/** What stands in an address field: an IP in its canonical text (IPv6 without brackets), or a name to be resolved. */
+/** Value of an address field: an IP in its canonical text (IPv6 without brackets), or a name to be resolved. */
 export type HostAddress = { readonly ip: string } | { readonly hostName: string };
 
 // RFC 1123 with underscores, which container networks use, and an optional dot at the end.

@@ -6,11 +6,11 @@ import { FILE_BYTES_MAX } from './endpoints-file.js';
 export interface FileWatchOptions {
   /** Quiet after an event before the file is read, so that a file under way is not read half. Default 50. */
   readonly settleMs?: number | undefined;
-  /** How often the file is looked at without any event. Default 1,000. */
+  /** Interval of checks without an event, in ms. Default 1,000. */
   readonly pollMs?: number | undefined;
 }
 
-/** How many settle times a reading may be put off by further events. */
+/** Bound on the delay of a reading by further events, in settle times. */
 const SETTLE_TIMES_MAX = 10;
 
 /** File systems count time in steps (up to 2 s): a file changed this recently may have changed again unseen. */

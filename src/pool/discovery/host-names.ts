@@ -8,7 +8,7 @@ export type ResolveHost = (hostName: string) => Promise<readonly string[]>;
 export interface HostNamesOptions {
   /** Default dns.lookup, so that the hosts file and the search list count. */
   readonly resolve?: ResolveHost | undefined;
-  /** How long an answer serves. Default 30,000. */
+  /** Lifetime of an answer, in ms. Default 30,000. */
   readonly refreshMs?: number | undefined;
   /** Pause before a name without an address is tried again. Default 2,000. */
   readonly retryMs?: number | undefined;

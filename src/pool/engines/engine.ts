@@ -11,7 +11,7 @@ export interface WantedMetric {
   readonly wantLabels?: readonly string[];
 }
 
-/** What a scan found: one element per wanted metric, in its order. */
+/** Result of a scan: one element per wanted metric, in its order. */
 export interface ScannedPage {
   readonly found: readonly boolean[];
   readonly values: Float64Array;

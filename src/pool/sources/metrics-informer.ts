@@ -12,7 +12,7 @@ import {
 import { SCRAPE_FAULTS, ScrapeFault, type ScrapeFaultKind } from './scrape-fault.js';
 import type { InformerLog, SignalReader } from './signal-reader.js';
 
-/** Where scraped signals go. Both answer false when they could not apply it now (the lock's owner has just died). */
+/** Sink of scraped signals. Both methods answer false when they could not apply it now (the lock's owner has just died). */
 export interface SignalSink {
   /** A good scrape: tried again with the next one after false. `adapters` is the same object as long as nothing changed. */
   publish(slot: number, generation: number, signals: EndpointSignals, nowMs: number): boolean;
@@ -36,7 +36,7 @@ export interface MetricsInformerOptions {
   readonly scheme?: 'http' | 'https' | undefined;
   /** Default /metrics. */
   readonly path?: string | undefined;
-  /** Where an endpoint's page is; its own address and port unless said otherwise. */
+  /** Address of an endpoint's page. Default: its own address and port. */
   readonly locate?: ((endpoint: Endpoint) => PageLocation) | undefined;
   /** Only used with https. By default any certificate is taken: model servers are met by IP and mostly sign for themselves. */
   readonly tls?: ScrapeTlsOptions | undefined;
@@ -46,7 +46,7 @@ export interface MetricsInformerOptions {
   readonly random?: (() => number) | undefined;
 }
 
-/** Where a page is fetched. */
+/** Address of a page. */
 export interface PageLocation {
   /** IP literal or host name. */
   readonly host: string;

@@ -13,7 +13,7 @@ export interface PageScanner {
   end(): ScannedPage;
 }
 
-/** How one endpoint's pages are read. */
+/** Reader of one endpoint's pages. */
 export interface PageReading {
   readonly engine: Engine;
   readonly query: number;

@@ -18,7 +18,7 @@ export function backoffMs(failures: number, intervalMs: number, random: () => nu
   return Math.max(intervalMs, doubled * (0.5 + 0.5 * random()));
 }
 
-/** How often one timer looks for due polls: ten times an interval, at most every 5 ms, at least every 100 ms. */
+/** Interval of the timer that starts due polls: a tenth of the poll interval, 5 to 100 ms. */
 export function tickMs(intervalMs: number): number {
   return Math.min(100, Math.max(5, Math.floor(intervalMs / 10)));
 }

@@ -1,6 +1,6 @@
 import { ScrapeFault } from './scrape-fault.js';
 
-/** How the body of a response ends. */
+/** Framing of a response's body. */
 export type BodyFraming = 'length' | 'chunked' | 'close' | 'none';
 
 export interface ResponseHead {

@@ -4,7 +4,7 @@ import type { PageBuffers } from './page-buffers.js';
 import { ResponseParser } from './response-parser.js';
 import { ScrapeFault } from './scrape-fault.js';
 
-/** How https servers are met. One for all connections: reading certificates is work. */
+/** TLS settings for https servers. One for all connections, because parsing certificates is expensive. */
 export interface ScrapeTls {
   readonly secureContext: SecureContext;
   readonly rejectUnauthorized: boolean;
@@ -34,7 +34,7 @@ export interface ScrapeAddress {
   readonly tls: ScrapeTls | undefined;
 }
 
-/** What a connection shares with the others of its thread. */
+/** State that the connections of a thread share. */
 export interface ScrapeMeans {
   readonly buffers: PageBuffers;
   readonly pageBytesMax: number;

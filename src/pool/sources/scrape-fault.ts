@@ -1,4 +1,4 @@
-/** Why a scrape failed: the label values of the error counter. */
+/** Causes of failed scrapes: the label values of the error counter. */
 export const SCRAPE_FAULTS = [
   /** No connection: refused, unreachable, TLS handshake. */
   'connect',

@@ -8,10 +8,10 @@ export interface InformerLog {
 
 /** Turns the pages of one kind of source into signals. */
 export interface SignalReader<Reading = unknown> {
-  /** How the pages of this endpoint are to be read; asked again when its labels change. */
+  /** Returns the reader of an endpoint's pages; called again when its labels change. */
   prepare(endpoint: Endpoint): Reading;
   /** Signals of a complete page, valid during the call; `empty` = it holds nothing of what is wanted. @throws when it cannot be read */
   read(reading: Reading, page: Uint8Array): { readonly signals: EndpointSignals; readonly empty: boolean };
-  /** What to say, once, of an endpoint whose page holds nothing of what is wanted. */
+  /** Message, logged once, for an endpoint whose page has none of the wanted metrics. */
   nothingFound(reading: Reading): string;
 }

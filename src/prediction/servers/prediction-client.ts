@@ -3,7 +3,7 @@ import { JsonServers, UnexpectedStatus } from '../../remote/json-server.js';
 import type { PredictionServers } from '../settings.js';
 import { type PredictedTimes, type PredictionRow, predictedTimes } from './prediction-wire.js';
 
-/** How long an idle connection stays open. */
+/** Time for which an idle connection stays open. */
 const KEEP_ALIVE_MS = 90_000;
 /** Rows of one call when the settings give no bound, and rows that may wait for a call. */
 const ROWS_OF_A_CALL = 4_096;

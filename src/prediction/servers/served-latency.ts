@@ -12,7 +12,7 @@ export interface Served {
   readonly predictions: EndpointPredictions | undefined;
 }
 
-/** What prediction servers say about the endpoints of a request, within the time that a request may wait. */
+/** Predictions of servers for the endpoints of a request, within the time that a request may wait. */
 export class ServedLatency {
   readonly #settings: PredictionSettings;
   readonly #client: PredictionClient;

@@ -6,7 +6,7 @@ import { PlainLeastSquares } from './plain-least-squares.js';
 import type { RandomStream } from './random-stream.js';
 import { WeightSearch } from './weight-search.js';
 
-/** What stands between the learner and the decisions of one picker. */
+/** Adjustment between the learner and the decisions of one picker. */
 export interface Alteration {
   /** A sample, before the learner takes it. */
   note(sample: TrainingSample, speed: number): void;

@@ -3,7 +3,7 @@ import type { EventQueue } from './events.js';
 import type { EndpointSettings, FleetSettings } from './fleet-settings.js';
 import type { RandomStream } from './random-stream.js';
 
-/** What an engine shows of its load. */
+/** Load signals of an engine. */
 export interface LoadSample {
   readonly timeMs: number;
   readonly waiting: number;
@@ -25,7 +25,7 @@ export class SimulatedEndpoint<Request extends EngineRequest> {
   readonly #listener: EngineListener<Request>;
   readonly #random: RandomStream;
   readonly #stepped: () => void;
-  /** What it showed, oldest first; without a lag only the last one is kept. */
+  /** Signals so far, oldest first; without a lag only the last ones are kept. */
   readonly #samples: LoadSample[] = [idle];
   #stepping = false;
   /** Steps of an engine that has crashed meanwhile are void. */
@@ -83,7 +83,7 @@ export class SimulatedEndpoint<Request extends EngineRequest> {
     else this.#samples.push(sample);
   }
 
-  /** What a scrape reads now. */
+  /** Signals that a scrape reads now. */
   shown(): LoadSample {
     const until = this.#events.nowMs - this.#fleet.metrics.lagMs;
     while (this.#samples.length > 1 && this.#samples[1]!.timeMs <= until) this.#samples.shift();

@@ -15,7 +15,7 @@ export interface EngineLimits {
   readonly longPrefillTokens: number;
 }
 
-/** What an engine is asked to do. */
+/** Work of one request on an engine. */
 export interface EngineRequest {
   readonly promptTokens: number;
   /** At least 1. */

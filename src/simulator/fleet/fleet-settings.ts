@@ -8,14 +8,14 @@ export interface EndpointSettings {
   /** Factor on its speed for the whole run. */
   readonly speed: number;
   readonly labels: Readonly<Record<string, string>>;
-  /** When it joins and leaves the pool, milliseconds; it serves what it has when it leaves. */
+  /** Times at which it joins and leaves the pool, in ms. It finishes its requests after it has left. */
   readonly joinMs: number;
   readonly leaveMs: number;
   /** It always shows that it has nothing to do. */
   readonly lies: boolean;
 }
 
-/** What happens to an endpoint at a time. */
+/** Event of an endpoint at a time. */
 export type Incident =
   | {
       readonly kind: 'slow';
@@ -26,12 +26,12 @@ export type Incident =
     }
   | { readonly kind: 'crash'; readonly endpoint: number; readonly atMs: number; readonly forMs: number };
 
-/** How an endpoint's load becomes known. */
+/** Settings of scrapes. */
 export interface MetricsSettings {
   /** Milliseconds between two scrapes of an endpoint by a picker, and how much they vary (share). */
   readonly scrapeMs: number;
   readonly jitter: number;
-  /** How old the numbers are that an engine shows. */
+  /** Age of the signals that an engine shows. */
   readonly lagMs: number;
   /** Share of the scrapes that fail. */
   readonly failures: number;
@@ -55,12 +55,12 @@ export interface PickerSettings {
 export interface ClientSettings {
   /** Milliseconds after which a client hangs up; 0 = never. */
   readonly timeoutMs: number;
-  /** How often a failed request is sent again, and how long before it (doubled each time). */
+  /** Number of retries of a failed request, and the pause before the first one (doubled each time). */
   readonly retries: number;
   readonly backoffMs: number;
 }
 
-/** What happens to labels, by which pickers learn, on their way. */
+/** Faults of training samples on their way to the learner. */
 export interface LabelSettings {
   /** Share that is lost, share whose times are off by a factor from 0.1 to 10, and share with the times of another request. */
   readonly lost: number;
@@ -86,7 +86,7 @@ export interface FleetSettings {
   readonly pauseMs: number;
 }
 
-/** What is usual: scrapes every 50 ms, no lag, steps that vary by 3 %, one picker, no hang-ups. */
+/** Default settings: scrapes every 50 ms, no lag, steps that vary by 3 %, one picker, no hang-ups. */
 export const usualFleet: Omit<FleetSettings, 'endpoints'> = {
   incidents: [],
   metrics: { scrapeMs: 50, jitter: 0.1, lagMs: 0, failures: 0 },

@@ -59,7 +59,7 @@ export class KvBlocks {
     return 1 - this.#free / this.count;
   }
 
-  /** How many of the first `most` contents of a chain are cached without a gap. */
+  /** Returns the number of cached contents before the first gap, of the first `most` of a chain. */
   cachedRun(chain: Int32Array, most: number): number {
     const end = Math.min(most, chain.length);
     let run = 0;

@@ -28,7 +28,7 @@ export interface LearnerSample {
   readonly arm: AdapterReport['arm'];
   readonly coefficients: AdapterReport['coefficients'];
   readonly shares: AdapterReport['shares'];
-  /** How slow every endpoint is, by its number: 2 = everything takes twice as long as in the pool. */
+  /** Slowness of every endpoint, by its number: 2 = twice the times of the pool. */
   readonly speeds: readonly number[];
   readonly labels: number;
   readonly correlation: number | undefined;

@@ -20,7 +20,7 @@ export interface RequestOutcome {
   readonly attempts: number;
 }
 
-/** What happened in one run. */
+/** Results of one run. */
 export interface RunOutcome {
   /** In the order in which they ended. */
   readonly requests: readonly RequestOutcome[];

@@ -28,7 +28,7 @@ import { Learner } from './learner.js';
 import { RandomStream } from './random-stream.js';
 import { trueCosts } from './true-costs.js';
 
-/** What one request holds in one picker's ledger. */
+/** Charge of one request in one picker's ledger. */
 export interface SimulatedCharge {
   readonly slot: number;
   readonly ticket: number;
@@ -38,13 +38,13 @@ export interface SimulatedCharge {
   readonly uncachedTokens: number;
 }
 
-/** What a picker runs: the part of a loaded configuration that takes part in decisions. */
+/** Program of a picker: the part of a loaded configuration that takes part in decisions. */
 export interface PickerConfiguration {
   readonly scheduling: CompiledScheduling;
   readonly adaptation: AdaptationSettings;
   /** Marginal cost is reckoned with the true costs of the engines; the prefix index hears of sent prompts and of events. */
   readonly omniscient?: boolean | undefined;
-  /** What is done otherwise than the picker does it. */
+  /** Differences from the real picker. */
   readonly ablation?: Ablation | undefined;
 }
 

@@ -28,14 +28,14 @@ interface Flight extends EngineRequest {
   over: boolean;
 }
 
-/** What was measured of one answer. */
+/** Measurements of one answer. */
 interface SampleTimes {
   readonly firstOutputMs: number;
   readonly perTokenMs: number | undefined;
   readonly durationMs: number;
 }
 
-/** What an endpoint that lies shows. */
+/** Signals of an endpoint that lies. */
 const IDLE: LoadSample = { timeMs: 0, waiting: 0, running: 0, kvUsage: 0 };
 
 /** Signals that are older than this are unknown: the picker's `--metrics-staleness-threshold`. */
@@ -134,7 +134,7 @@ class Simulation implements EngineListener<Flight> {
     this.#events.after(LEARNER_TICK_MS, () => this.#tickLearners());
   }
 
-  // What happens to endpoints.
+  // Events of endpoints.
 
   #join(slot: number): void {
     for (const picker of this.#pickers) picker.setState(slot, 'live');

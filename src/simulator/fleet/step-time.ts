@@ -1,4 +1,4 @@
-/** What one engine step computes. */
+/** Work of one engine step. */
 export interface StepWork {
   /** Tokens of all sequences in the step. */
   tokens: number;
@@ -42,7 +42,7 @@ export interface StepConstants {
   /** Microseconds per decoding sequence, nanoseconds per token of context. */
   readonly decodeSequenceUs: number;
   readonly decodeTokenNs: number;
-  /** How much slower decode attention is beside prompts. */
+  /** Slowdown of decode attention beside prompts. */
   readonly mixed: number;
   /** Milliseconds per step and microseconds per row of sampling. */
   readonly rowsMs: number;

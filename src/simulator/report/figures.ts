@@ -78,7 +78,7 @@ export function timelineFigure(
     windowMs = timeline.windowMs;
     lines.push({ name: policy, values: timeline.cost });
   }
-  // What sessions that began in the last part send after its end is left out.
+  // Requests that sessions of the last part send after its end are left out.
   const seconds = parts.reduce((sum, part) => sum + part.seconds, 0);
   const windows = Math.ceil((seconds * 1e3) / windowMs);
   const values = lines.flatMap(({ values: own }) => own.slice(0, windows).filter((value) => value !== null));
@@ -138,7 +138,7 @@ export function legend(names: readonly string[]): string {
   return `<p class="note">${keys.join('')}</p>`;
 }
 
-/** What less or older knowledge costs: a variant's cost over that of the workload it varies, a bar per policy. */
+/** Price of less or older knowledge: a variant's cost over that of the workload it varies, a bar per policy. */
 export function variantsFigure(
   comparisons: readonly Comparison[],
   base: string,

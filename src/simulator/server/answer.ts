@@ -24,7 +24,7 @@ export class Answer {
     return role + event(this.#chatChunk({ content: text }, finish));
   }
 
-  /** What ends a stream: the usage when it was asked for, and the terminator. */
+  /** End of a stream: the usage when requested, and the terminator. */
   lastEvents(sequence: Sequence): string {
     const usage = this.#generation.includeUsage ? event({ ...this.#chunk([]), usage: usageOf(sequence) }) : '';
     return `${usage}data: [DONE]\n\n`;

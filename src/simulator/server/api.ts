@@ -28,7 +28,7 @@ export class RefusedRequest extends Error {
   }
 }
 
-/** How long answers are when the client does not say: drawn between the two, both included. */
+/** Range of the answer length without a limit by the client: drawn uniformly, both ends included. */
 export interface AnswerLength {
   readonly min: number;
   readonly max: number;

@@ -4,9 +4,9 @@ import { BlockCache } from './block-cache.js';
 import { BLOCK_BYTES, BLOCK_TOKENS, blockHash, chainHashes, chainRoot, TOKEN_BYTES } from './block-hash.js';
 import { seededRandom } from './random.js';
 
-/** What a simulated engine is: its hardware, its memory, its scheduler's limits. */
+/** Properties of a simulated engine: its hardware, its memory, its scheduler's limits. */
 export interface EngineOptions {
-  /** How long its steps take, as the simulated fleet's do. */
+  /** Step time, as in the simulated fleet. */
   readonly constants: StepConstants;
   /** Everything happens this many times faster. */
   readonly speedup: number;
@@ -43,7 +43,7 @@ export const DEFAULT_ENGINE: EngineOptions = engineOf('llama-8b-h100');
 
 export type FinishReason = 'stop' | 'length';
 
-/** What an engine is asked to do. */
+/** Work of one request on an engine. */
 export interface SequenceRequest {
   readonly model: string;
   readonly prompt: Uint8Array;
@@ -170,12 +170,12 @@ export class Engine {
     return this.#running;
   }
 
-  /** Whether no more requests may wait. */
+  /** Returns whether the queue is full. */
   get full(): boolean {
     return this.#waiting.length >= this.#options.maxWaiting;
   }
 
-  /** Whether the memory could hold the request at all. */
+  /** Returns whether the request fits into the empty memory. */
   fits(promptBytes: number, outputTokens: number): boolean {
     return blocksOf(promptBytes, outputTokens) <= this.#options.blocks;
   }

@@ -26,7 +26,7 @@ export interface ModelServerOptions {
   readonly maxBodyBytes?: number;
 }
 
-/** What a server has done and is doing. */
+/** Counters and current load of a server. */
 export interface ModelServerStats extends EngineTotals {
   /** Generation requests that arrived, refused ones included. */
   readonly requests: number;

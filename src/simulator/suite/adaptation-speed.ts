@@ -1,7 +1,7 @@
 import type { Suite, SuiteWorkload } from './schema.js';
 import type { RunResult } from './suite-run.js';
 
-/** How soon after a shift a policy was as much better than the reference as it stayed. */
+/** Time after a shift until a policy reached its lasting gain over the reference. */
 export interface AdaptationSpeed {
   readonly workload: string;
   readonly part: string;

@@ -2,7 +2,7 @@ import { interval } from './comparison.js';
 import type { Suite } from './schema.js';
 import type { RunResult } from './suite-run.js';
 
-/** How much load one policy carries on one workload, over its seeds. */
+/** Capacity of one policy on one workload, over its seeds. */
 export interface CapacityComparison {
   readonly workload: string;
   readonly policy: string;

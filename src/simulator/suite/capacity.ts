@@ -8,7 +8,7 @@ export interface Capacity {
   readonly requestsPerSecond: number;
 }
 
-/** What a run at a load tells about it. */
+/** Result of a run at one load. */
 interface LoadedRun {
   readonly summary: { readonly goodput: number; readonly requestsPerSecond: number };
 }

@@ -3,7 +3,7 @@ import type { Suite } from './schema.js';
 import { holm, pairedP } from './significance.js';
 import type { RunResult } from './suite-run.js';
 
-/** How one policy did on one workload, over its seeds. */
+/** Results of one policy on one workload, over its seeds. */
 export interface Comparison {
   readonly workload: string;
   readonly policy: string;
@@ -73,7 +73,7 @@ export function compare(results: readonly RunResult[], suite: Suite): Comparison
     .sort((a, b) => workloads.indexOf(a.workload) - workloads.indexOf(b.workload));
 }
 
-/** What is compared of a policy on a workload, a number per seed. */
+/** Compared figure of a policy on a workload, a number per seed. */
 interface Series {
   readonly policy: string;
   readonly costs: readonly number[];

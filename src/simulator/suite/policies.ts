@@ -15,7 +15,7 @@ export interface Baseline {
   readonly configuration: string;
   /** The prefix index is fed by the engines' events. */
   readonly kvEvents?: boolean;
-  /** It knows everything at once: true costs, caches, load. Not a rule that anybody could run. */
+  /** True for a policy with full and current knowledge (true costs, caches, load), which no real picker has. */
   readonly omniscient?: boolean;
   readonly ablation?: Ablation;
 }

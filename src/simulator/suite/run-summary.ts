@@ -9,7 +9,7 @@ export interface Spread {
   readonly p99: number;
 }
 
-/** What one run came to, after the warm-up. */
+/** Results of one run after the warm-up. */
 export interface RunSummary {
   readonly requests: number;
   /** Rejected, failed and timed out. */

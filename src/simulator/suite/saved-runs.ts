@@ -61,7 +61,7 @@ export class SavedRuns {
     );
     const sampled = seed === firstSeed;
     const parts = [this.#code, blockTokens, fleet, slo, warmup, capacity, seed, sampled, involved, traces];
-    // How an oracle is chosen is nothing to the runs themselves: what it came to is a policy like any other.
+    // Saved runs do not depend on the choice of an oracle: its result is a policy like any other.
     const relevant = (key: string, value: unknown) => (key === 'tuning' ? undefined : value);
     return hash(JSON.stringify([...parts, policyText(policy, workload, folders.suite)], relevant));
   }

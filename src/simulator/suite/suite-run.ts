@@ -17,7 +17,7 @@ export interface SuiteRun {
   readonly seed: number;
 }
 
-/** Where a suite's files lie. */
+/** Paths of a suite's files. */
 export interface SuiteFolders {
   readonly suite: string;
   readonly traces: string;

@@ -1,6 +1,6 @@
 import type { RandomStream } from '../fleet/random-stream.js';
 
-/** How often requests or sessions begin. */
+/** Process by which requests or sessions begin. */
 export interface ArrivalSettings {
   /** Mean number per second. */
   readonly rate: number;

@@ -3,7 +3,7 @@ import type { RandomStream } from '../fleet/random-stream.js';
 import type { Session } from '../fleet/workload.js';
 import type { ContentIds, GrowingText } from './text.js';
 
-/** What a generator works with. */
+/** Inputs of a generator. */
 export interface GeneratorContext {
   /** Length of the traffic. */
   readonly seconds: number;

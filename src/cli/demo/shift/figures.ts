@@ -1,6 +1,6 @@
 import type { RequestOutcome } from './run.js';
 
-/** What a set of requests came to. Times in milliseconds; NaN where nothing was answered. */
+/** Figures of a set of requests. Times in milliseconds; NaN without an answer. */
 export interface Figures {
   readonly answered: number;
   readonly failed: number;
@@ -16,7 +16,7 @@ export interface Figures {
   readonly cost: number;
 }
 
-/** What a request should take: the exchange rate between first and further tokens. Milliseconds. */
+/** Targets of a request: the exchange rate between first and further tokens. Milliseconds. */
 export interface Targets {
   readonly firstOutputTargetMs: number;
   readonly perTokenTargetMs: number;

@@ -69,7 +69,7 @@ export function comparison(first: ShiftRun, second: ShiftRun): string {
   return [table.head(), ...phases, ...pair('all', first.whole, second.whole)].join('\n');
 }
 
-/** How the learned weights have moved, and what the guard makes of it. */
+/** Changes of the learned weights, and the state of the guard. */
 export function learnedText({ name, before, after }: ShiftRun): string {
   const { labels, fit, arm, state, fallbacks } = after;
   const correlation = fit.correlation === undefined ? 'unknown' : decimals(fit.correlation, 2);

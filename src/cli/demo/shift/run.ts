@@ -23,7 +23,7 @@ export interface RunOptions {
   readonly hear: (outcome: RequestOutcome) => void;
 }
 
-/** What a dialogue has said, and the turn of it that is under way. */
+/** Messages of a dialogue so far, and its current turn. */
 interface Dialogue {
   readonly messages: Message[];
   turn: Promise<void>;

@@ -35,14 +35,14 @@ export interface ShiftOptions {
   readonly show: (window: ShiftWindow) => void;
 }
 
-/** What happened in one window of time, pool by pool. */
+/** Figures of one window of time, by pool. */
 export interface ShiftWindow {
   readonly second: number;
   readonly phase: number;
   readonly pools: readonly { readonly figures: Figures; readonly learned: ShownAdaptation }[];
 }
 
-/** What one pool came to. */
+/** Results of one pool. */
 export interface ShiftRun {
   readonly name: string;
   readonly phases: readonly Figures[];
@@ -128,7 +128,7 @@ class ObservedPool {
     });
   }
 
-  /** What ended since the last call. */
+  /** Requests that ended since the last call. */
   async window(): Promise<ShiftWindow['pools'][number]> {
     const figures = this.#figures(this.#outcomes.slice(this.#shown));
     this.#shown = this.#outcomes.length;

@@ -6,7 +6,7 @@ import { runShift } from './shift.js';
 import { PHASES, planTraffic } from './traffic.js';
 
 export interface ShowOptions {
-  /** How learned costs decide in the second pool. */
+  /** Mode of learned costs in the second pool. */
   readonly mode: AdaptationMode;
   readonly seed: number;
   readonly servers: number;

@@ -11,7 +11,7 @@ export interface Phase {
   readonly long: number;
   /** Conversations of several turns. */
   readonly chats: number;
-  /** How many times as long the first server takes for everything. */
+  /** Slowness of the first server: factor on all its times. */
   readonly slowdown: number;
 }
 
@@ -40,7 +40,7 @@ export interface PlannedRequest {
 export interface PlanOptions {
   readonly seed: number;
   readonly servers: number;
-  /** How many times faster than an L40S the servers are; requests come so many times faster too. */
+  /** Speed of the servers relative to an L40S; request rates are multiplied by it too. */
   readonly speedup: number;
   /** All rates are multiplied by it; 1 = as PHASES says. */
   readonly load: number;
