@@ -2,7 +2,7 @@ import { errorMessage } from '../core/error-message.js';
 
 const USAGE = `pointsman - an endpoint picker for LLM inference gateways
 
-  pointsman [serve] [flags]   answer ext_proc requests (the default; the flags are the incumbent's)
+  pointsman [serve] [flags]   answer ext_proc requests (the default; the flags are llm-d-router's)
   pointsman demo              picker, gateway, simulated model servers and a short load, all on this machine
   pointsman lint <file>       errors and warnings of a configuration, and the program it makes
   pointsman preflight         what a picker would serve from its cluster, and which rights are missing

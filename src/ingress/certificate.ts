@@ -3,12 +3,12 @@ import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
 import type { KeyPair } from './transport.js';
 
-/** Days that a certificate of our own is valid: as long as the incumbent's. */
+/** Days that a certificate of our own is valid: as long as llm-d-router's. */
 const VALID_DAYS = 3650;
 
 /**
  * A self-signed certificate for `--secure-serving` without `--cert-path`. Elliptic, because its key takes
- * milliseconds to make where the incumbent's RSA-4096 takes seconds; proxies do not verify it either way.
+ * milliseconds to make where llm-d-router's RSA-4096 takes seconds; proxies do not verify it either way.
  */
 export async function selfSignedCertificate(): Promise<KeyPair> {
   // Loaded here alone: most proxies speak plain text to a picker beside them, and the library takes a while.

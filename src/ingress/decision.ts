@@ -18,7 +18,7 @@ export interface DecisionInput {
   readonly bodyBytes: number;
   /** Tokens of the prompt; undefined = they are estimated. */
   readonly tokens?: PromptTokens | undefined;
-  /** What prediction servers say about endpoints; undefined = nothing, or nobody asked. */
+  /** Answers of the prediction servers about endpoints; undefined = none was asked for or given. */
   readonly predictions?: EndpointPredictions | undefined;
   /** The proxy's hint, from whichever message carried it last. */
   readonly subset: readonly string[] | undefined;
@@ -63,7 +63,7 @@ function admitAndSchedule(services: StreamServices, input: DecisionInput): Place
   const seconds = (services.now() - startedAt) / 1_000;
   const { recorder } = services;
   if (outcome.kind === 'rejected') {
-    // Without a candidate there was nothing to schedule (the incumbent counts no attempt either).
+    // Without a candidate there was nothing to schedule (llm-d-router counts no attempt either).
     if (outcome.reason !== 'rejected-no-endpoints') recorder.scheduled(seconds, 'failure', request.targetModel, -1);
     return outcome;
   }

@@ -38,7 +38,7 @@ export interface Exchange extends Evictable {
   finish(): void;
   /** The peer broke the protocol. */
   fail(why: string): void;
-  /** Something went wrong that nobody expected: it ends this stream and no other. */
+  /** Reports an unexpected exception: it ends this stream and no other. */
   broken(error: unknown): void;
   /** The picker has too much to do: answer with a 503. */
   turnAway(why: string): void;
@@ -71,7 +71,7 @@ export interface StreamLoad extends Readonly<Omit<SharedLoad, 'held'>> {
   readonly waiting: number;
 }
 
-/** Where a stream reports what nobody expects. */
+/** Receives unexpected exceptions of a stream. */
 export interface StreamLog {
   error(details: object, message: string): void;
   warn(details: object, message: string): void;

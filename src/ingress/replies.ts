@@ -20,7 +20,7 @@ import {
 import type { Exchange } from './exchange.js';
 import type { RequestReader } from './request-reader.js';
 
-/** The marker that tells a response came past the picker (the incumbent's). */
+/** Header that marks a response as seen by the picker (llm-d-router's). */
 const RESPONSE_MARKER = setHeader('x-went-into-resp-headers', 'true');
 const MARKER_ONLY = encodeResponseHeadersReply([RESPONSE_MARKER]);
 const MARKER_WITHOUT_LENGTH = encodeResponseHeadersReply([RESPONSE_MARKER, removeHeader('content-length')]);

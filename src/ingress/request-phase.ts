@@ -25,7 +25,7 @@ type State =
   | 'preparing'
   /** It waits for an endpoint with room. */
   | 'queued'
-  /** It has its answer, or nobody wants one any more. */
+  /** The request is answered, or its stream has ended. */
   | 'over';
 
 /**
@@ -75,12 +75,12 @@ export class RequestPhase {
     return this.#state === 'reading';
   }
 
-  /** The request as hook plugins know it; undefined when there are none, or nobody has asked who sent it. */
+  /** The request as hook plugins know it; undefined without hook plugins, or before its sender has been resolved. */
   get hosted(): HookRequestRecord | undefined {
     return this.#reader.known?.hosted;
   }
 
-  /** Nobody wants an answer to the request any more: it leaves the queue, and its body is let go. Idempotent. */
+  /** Ends a request whose answer is not wanted any more: it leaves the queue and its body is freed. Idempotent. */
   giveUp(): void {
     if (this.#state === 'queued') this.#queued!.leave();
     this.#close();
@@ -249,7 +249,7 @@ export class RequestPhase {
     this.#unevictable = () => evictable.letGo(tickets);
   }
 
-  /** Nobody has room: hold the request until somebody has. */
+  /** Holds the request until an endpoint has room. */
   #enqueue(request: UnderstoodRequest, dispatch: Dispatch | undefined): void {
     const { line, recorder } = this.#exchange.context.services;
     const { headers, body } = this.#reader;
@@ -370,8 +370,8 @@ export class RequestPhase {
 
 /**
  * Ask for the tokens of a prompt.
- * @param begin called when there is somebody to ask: the signal by which the search is given up
- * @returns undefined when nobody can tell; a promise of undefined when they could not be found
+ * @param begin starts the search for the sender; takes the signal that aborts it
+ * @returns undefined without a source to ask; a promise of undefined when the search found nothing
  */
 export function askForTokens(
   { tokens, recorder }: StreamServices,

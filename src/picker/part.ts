@@ -11,10 +11,13 @@ export interface Part {
 /** Parts that start one after another, drain in the same order and stop in the reverse order. */
 export class PartList {
   readonly #parts: readonly Part[];
+  readonly #now: () => number;
   #stopped = false;
 
-  constructor(parts: readonly (Part | undefined)[]) {
+  /** @param now milliseconds of a clock that does not go back */
+  constructor(parts: readonly (Part | undefined)[], now: () => number = () => performance.now()) {
     this.#parts = parts.filter((part) => part !== undefined);
+    this.#now = now;
   }
 
   /** Starts the parts. When one fails, all of them are stopped. @throws the error of that part */
@@ -29,8 +32,8 @@ export class PartList {
 
   /** Drains within `drainMs` in all, then stops. A second call may shorten the time; each part is stopped once. */
   async stop(drainMs: number): Promise<void> {
-    const end = performance.now() + drainMs;
-    for (const part of this.#parts) await part.drain?.(Math.max(0, end - performance.now()));
+    const end = this.#now() + drainMs;
+    for (const part of this.#parts) await part.drain?.(Math.max(0, end - this.#now()));
     if (this.#stopped) return;
     this.#stopped = true;
     for (const part of [...this.#parts].reverse()) await part.stop?.();

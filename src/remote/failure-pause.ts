@@ -18,7 +18,7 @@ export class FailurePause {
     this.#now = now;
   }
 
-  /** Whether a request may try now; during a pause nobody, after it one until it has told how it went. */
+  /** Whether a request may try now: none during a pause, then one until its result is known. */
   admits(): boolean {
     if (this.#failures < FAILURES) return true;
     const now = this.#now();

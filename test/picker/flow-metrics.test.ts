@@ -131,7 +131,7 @@ describe('the metrics of flow control', () => {
 });
 
 const queued = ['fairness_id', 'inference_pool', 'model_name', 'priority', 'target_model_name'];
-/** As the incumbent's page shows them, with the older names that it still has. */
+/** As llm-d-router's page shows them, with the older names that it still has. */
 const SERIES = [
   ['queue_size', queued, true],
   ['queue_bytes', queued, true],

@@ -30,7 +30,7 @@ async function withEndpoints(setting: Setting, sample: string): Promise<void> {
   await writeFile(setting.configFile, stringify(configuration));
 }
 
-describe("the incumbent's sample configurations", () => {
+describe('the sample configurations of llm-d-router', () => {
   it.each(samples)('%s loads and routes', async (sample) => {
     const setting = await Setting.create(ENDPOINTS);
     onTestFinished(() => setting.remove());

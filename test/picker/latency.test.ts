@@ -128,7 +128,7 @@ describe('predicted latency over the wire', () => {
     expect(await request(bed, sheddable)).toBe(429);
   });
 
-  it("the incumbent's sample configuration loads and routes", async () => {
+  it('the sample configuration of llm-d-router loads and routes', async () => {
     const bed = await serve(
       [
         '{type: predicted-latency-producer, parameters: {streamingMode: true}}',

@@ -1,18 +1,22 @@
 import { describe, expect, it } from 'vitest';
 import { type Part, PartList } from '../../dist/picker/part.js';
 
-/** A list of parts by these names that notes each call; the part `failing` does not start. */
-function noting(names: readonly string[], failing?: string) {
+/** A list of parts by these names that notes each call; the part `failing` does not start, each drain takes `drainMs`. */
+function noting(names: readonly string[], { failing = '', drainMs = 0 } = {}) {
   const calls: string[] = [];
+  let now = 0;
   const part = (name: string): Part => ({
     start: async () => {
       calls.push(`start ${name}`);
       if (name === failing) throw new Error(`${name} is busy`);
     },
-    drain: async (timeoutMs) => void calls.push(`drain ${name} ${timeoutMs}`),
+    drain: async (timeoutMs) => {
+      calls.push(`drain ${name} ${timeoutMs}`);
+      now += drainMs;
+    },
     stop: async () => void calls.push(`stop ${name}`),
   });
-  return { calls, list: new PartList(names.map(part)) };
+  return { calls, list: new PartList(names.map(part), () => now) };
 }
 
 describe('a list of parts', () => {
@@ -28,8 +32,14 @@ describe('a list of parts', () => {
     expect(calls).toEqual(['drain a 250', 'drain b 250', 'stop b', 'stop a']);
   });
 
+  it('gives each part the drain time that the parts before it have left', async () => {
+    const { calls, list } = noting(['a', 'b', 'c'], { drainMs: 150 });
+    await list.stop(250);
+    expect(calls.slice(0, 3)).toEqual(['drain a 250', 'drain b 100', 'drain c 0']);
+  });
+
   it('stops every part without a drain time when one does not start', async () => {
-    const { calls, list } = noting(['a', 'b', 'c'], 'b');
+    const { calls, list } = noting(['a', 'b', 'c'], { failing: 'b' });
     await expect(list.start()).rejects.toThrow('b is busy');
     expect(calls).toEqual(['start a', 'start b', 'drain a 0', 'drain b 0', 'drain c 0', 'stop c', 'stop b', 'stop a']);
   });

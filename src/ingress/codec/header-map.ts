@@ -10,8 +10,8 @@ const HEADER_RAW_VALUE = 3 * 8 + WireType.bytes;
 const HEADERS_MAX = 1_024;
 
 /**
- * The headers of one message as byte ranges of their own copy. Only a header that somebody asks for becomes a string.
- * Names compare without case; of duplicates the last one counts, as in the incumbent.
+ * The headers of one message as byte ranges of their own copy. Only a header that is read becomes a string.
+ * Names compare without case; of duplicates the last one counts, as in llm-d-router.
  */
 export class HeaderMap implements RequestHeaders {
   readonly #bytes: Buffer;

@@ -12,7 +12,7 @@ export const Reply = {
   immediate: 7,
 } as const;
 
-/** Envoy takes at most 64 KiB in one streamed body reply; the incumbent cuts at this size too. */
+/** Envoy takes at most 64 KiB in one streamed body reply; llm-d-router cuts at this size too. */
 export const BODY_CHUNK_BYTES_MAX = 62_000;
 
 /** `HeaderValueOption.append_action` OVERWRITE_IF_EXISTS_OR_ADD: a client's own header of that name never survives. */

@@ -62,7 +62,7 @@ export class WireReader {
     this.end = outer;
   }
 
-  /** Step over the value of a field that nobody reads. */
+  /** Skips the value of a field that is not read. */
   skip(tag: number): void {
     switch (tag & 7) {
       case WireType.varint:

@@ -42,7 +42,7 @@ function raiseReceiveWindows(server: Server): void {
 /**
  * A proxy ends a stream with a reset when its request was answered by us or its client went away. Node.js takes more than
  * 1,000 resets, and 33 a second after that, for an attack and ends the connection with every stream on it: an overload in which
- * requests are turned away would do that within seconds. The peer is the proxy, so nobody is kept out by this.
+ * requests are turned away would do that within seconds. The peer is the proxy, so this shuts out no client.
  */
 const RESETS = 2 ** 30;
 

@@ -79,7 +79,7 @@ export async function listen(
   };
 }
 
-/** Rejects as `listen` does when somebody listens on the port already, also when they are ready to share it. */
+/** Rejects as `listen` does when the port is in use, also by a listener that would share it. */
 export async function assertFree(host: string, port: number, flag: string): Promise<void> {
   const listener = await listen({ host, port, flag, reusePort: false }, (socket) => socket.destroy());
   await listener.close();

@@ -34,7 +34,7 @@ export async function listenOnFile(file: SocketFile, accept: (socket: Socket) =>
   return { stop: () => server.close() };
 }
 
-/** Remove a socket that nobody listens on. @throws when somebody does, or the file is something else */
+/** Removes a stale socket. @throws when a process listens on it, or the file is no socket */
 async function removeStale(path: string): Promise<void> {
   const found = lstatSync(path, { throwIfNoEntry: false });
   if (found === undefined) return;

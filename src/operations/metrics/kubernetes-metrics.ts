@@ -19,7 +19,7 @@ interface FollowedKind {
 export interface KubernetesMetricsSources {
   readonly discovery: { readonly kinds: readonly FollowedKind[] };
   readonly requests: RequestCounts;
-  /** Undefined = nobody is asked who may read. */
+  /** Undefined = reading is not restricted. */
   readonly reviews: () => { readonly answers: Readonly<Record<string, number>> } | undefined;
   /** Undefined = there is no election. */
   readonly leader: () => boolean | undefined;

@@ -41,7 +41,7 @@ export interface MetricsServer {
   close(): Promise<void>;
 }
 
-/** To be logged at the start when `--metrics-endpoint-auth` is on, nobody can be asked, and no client certificate is needed. */
+/** To be logged at the start when `--metrics-endpoint-auth` is on, no API server can be asked, and no client certificate is needed. */
 export const OPEN_METRICS_WARNING =
   'every client that reaches the port can read the metrics: --metrics-endpoint-auth asks Kubernetes, and there is none; ' +
   'use --metrics-cert-dir with --metrics-client-ca-file to close them, or --metrics-endpoint-auth=false to silence this';

@@ -57,7 +57,7 @@ export class KubernetesCluster implements Part {
     });
   }
 
-  /** Who may read the metrics; undefined = whoever reaches the port. */
+  /** Decides who may read the metrics; undefined = every client that reaches the port. */
   get mayRead(): MayRead | undefined {
     const reviews = this.#reviews;
     return reviews && ((token, path) => reviews.mayRead(token, path));

@@ -46,7 +46,7 @@ function blockTokens(given: Parameters): number {
   return Math.max(BLOCK_TOKENS_MIN, given.blockSizeTokens ?? given.blockSize ?? DEFAULT_BLOCK_TOKENS);
 }
 
-/** Only of a size that is written down: nobody asked for the default. */
+/** Only for a configured size: the default was not asked for. */
 function raisedBlocks({ blockSizeTokens, blockSize }: Parameters): readonly string[] {
   const asked = blockSizeTokens ?? blockSize;
   if (asked === undefined || asked >= BLOCK_TOKENS_MIN) return [];
