@@ -174,7 +174,7 @@ export function gateReleased(index: u32): void {
   const entry = entryAt(index);
   const evicted = (gateChargeAt(index).state & NOTE_EVICTED) != 0;
   noteRelease(index, entry.slot, entry.priority, slotIsCurrent(entry));
-  // The control thread waits for its end, whether anybody still waits for its room or not.
+  // The control thread waits for its end, also when no request waits for its room any more.
   if (evicted) ringControl();
   else gateOpened();
 }

@@ -1,7 +1,7 @@
 // Which endpoints a request may go to now.
 //
 // Owns: nothing but the thread's KEPT and KEYS columns and, of REGION_GATE, the BLOCKED column. Commit lock held throughout: what is
-// open here is charged before anybody else looks, so that no two requests take the last place.
+// open here is charged before any other thread looks, so that no two requests take the last place.
 //
 // The rule of GATE_LEARNED, per endpoint (the ledger leads, scraped metrics only correct what it learns):
 // A picker that is one of several fills its share of window, limit and capacity, and counts what the others have told of theirs;

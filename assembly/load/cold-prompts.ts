@@ -40,7 +40,7 @@ export function coldSent(slot: u32, size: u32): void {
   while (load<u32>(LENGTH) > max<u32>(size, 1)) coldForget(load<u32>(OLDEST) - 1);
 }
 
-/** Forget everybody. Commit lock held (seized). */
+/** Empties the list. Commit lock held (seized). */
 export function coldRepair(): void {
   memory.fill(columnAddress(COLUMN_COLD_OLDER), 0, (<usize>SLOTS) << 2);
   memory.fill(columnAddress(COLUMN_COLD_NEWER), 0, (<usize>SLOTS) << 2);

@@ -338,7 +338,7 @@ function take(at: ResponseScan, kind: u32, p: usize, n: usize): void {
   at.taken = 1;
 }
 
-/** The open string holds half a surrogate pair: it is no name that anybody looks for. */
+/** Marks the open string as no known name, as it holds half a surrogate pair. */
 function spoil(at: ResponseScan, kind: u32): void {
   at.surrogate = 0;
   if (kind == STRING_NAME) nameDrop(at);

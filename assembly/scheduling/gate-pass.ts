@@ -29,7 +29,7 @@ import { OP_FILTER_CONTEXT_LENGTH, OP_FILTER_HOST, OP_FILTER_MASK } from './prog
 
 /** Slot + 1 that a dispatch held for this stage of the request, 0 = none. Scratch of one decision. */
 let held: u32 = 0;
-/** The request came back with a dispatch, or an earlier stage of it found room: it overtakes no other request. */
+/** True when the request came back with a dispatch, or an earlier stage of it found room: it overtakes no other request. */
 let returned: bool = false;
 /** The gate has closed some of the endpoints that may serve the request. */
 let closed: bool = false;

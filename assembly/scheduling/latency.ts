@@ -240,7 +240,7 @@ function keptLanes(at: usize): v128 {
   return v128.and(first, each);
 }
 
-/** Nothing runs there that anybody knows of, or the cache is so empty that predictions are not to be relied on. */
+/** Returns the lanes of endpoints without a known running request, or with a cache too empty for reliable predictions. */
 function freeLanes(at: usize): v128 {
   const known = v128.load(columnAddress(COLUMN_KNOWN) + at);
   const runs = i32x4.splat(SIGNAL_RUNNING);

@@ -2,7 +2,7 @@
 // the waiting and output time of others, each as a share of its target. The coefficients are learned elsewhere.
 //
 // Owns: REGION_COEFFICIENTS (256 bytes of coefficients, written by the control thread under the commit lock, then per thread
-// 64 bytes of shares, added to by that thread under the commit lock and read by anybody, and what projection.ts owns), the columns SPEED and
+// 64 bytes of shares, added to by that thread under the commit lock and read by any thread, and what projection.ts owns), the columns SPEED and
 // HIT_RELIABILITY (control thread, commit lock), and the thread's KEYS column while it scores.
 //
 //   u  = (P - reliability × cached)/1000, thousands of tokens to prefill · q = the same of requests without first output

@@ -2,7 +2,7 @@
 // find the weights that come nearest to it.
 //
 // Owns: the thread's projection sums behind its shares in REGION_COEFFICIENTS (768 bytes), added to by the thread under the
-// commit lock, read by anybody.
+// commit lock, read by any thread.
 //
 //   +0 f64 sampled decisions · +8 f64 × 8 × 8 sums of products of the columns i and j, each without its mean over the
 //   candidates · +520 f64 × 8 sums of the products of column i and cost

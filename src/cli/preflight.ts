@@ -26,7 +26,7 @@ import { type ClusterView, project } from '../pool/discovery/kubernetes/projecti
 import { FlagError } from './flag-error.js';
 import { parseServeFlags, type ServeFlags, sourceOfEndpoints } from './flags.js';
 
-/** Pods that are named; of the others only the number is told. */
+/** Bound on the pods that are named; of the others only the number is shown. */
 const PODS_NAMED_MAX = 20;
 const OBJECTS_MAX = 500;
 

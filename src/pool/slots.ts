@@ -91,7 +91,7 @@ export class SlotTable {
     return { ...this.#place(homeless), removed, changed };
   }
 
-  /** Gives slots to the endpoints that wait, then to these. An endpoint without a slot waits. */
+  /** Gives slots to the endpoints that wait, then to these; an endpoint without a slot waits. */
   #place(endpoints: readonly Endpoint[]): Pick<SlotChanges, 'added' | 'refused'> {
     const refused: { endpoint: Endpoint; reason: SlotRefusal }[] = [];
     for (const endpoint of endpoints) {
