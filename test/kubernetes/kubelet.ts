@@ -88,8 +88,8 @@ export class Kubelet {
   }
 
   /** Deletes gracefully: the pod stays with a deletionTimestamp until `finish`. */
-  async delete(name: string): Promise<void> {
-    await this.#cluster.delete(this.#reference(name));
+  async delete(name: string, options: { readonly gracePeriodSeconds?: number } = {}): Promise<void> {
+    await this.#cluster.delete(this.#reference(name), options);
   }
 
   /** The containers have ended: the object goes. */
