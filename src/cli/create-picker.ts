@@ -133,7 +133,7 @@ async function fromFlags(flags: ServeFlags): Promise<FromFlags> {
     maxBufferedBytes: flags.maxBufferedBytes,
     emitScores: flags.emitEndpointScores,
     ignoreSubset: flags.disableEndpointSubsetFilter,
-    requireModelMatch: flags.requireModelMatch,
+    models: { matchRequired: flags.requireModelMatch, clientsRewrite: flags.modelRewriteHeader },
     lameDuckMs: flags.lameDuck,
     ejection: !flags.disableEndpointEjection,
     allowProfileHeader: flags.allowProfileHeader,

@@ -194,7 +194,16 @@ export const SERVE_FLAGS = {
     parseFlagDuration(1e-6),
     'Age from which on signals count as unknown.',
   ),
-  'require-model-match': toggle(SIGNALS, false, 'Answer 404 to models that no objective and no rewrite rule names.'),
+  'require-model-match': toggle(
+    SIGNALS,
+    false,
+    'Answer 404 to models that no objective and no rewrite rule names, and to requests that name none.',
+  ),
+  'model-rewrite-header': toggle(
+    SIGNALS,
+    true,
+    'Let requests choose the model with the header x-llm-d-model-name-rewrite.',
+  ),
   'disable-endpoint-subset-filter': toggle(SIGNALS, false, "Ignore the proxy's subset hint."),
   'disable-endpoint-ejection': toggle(SIGNALS, false, 'Keep endpoints that fail among the picks.'),
   'allow-profile-header': toggle(

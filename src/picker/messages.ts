@@ -4,6 +4,7 @@ import type { UsageReport } from '../flow-control/waiting-line.js';
 import type { KeyPair, ServingStatus, SocketFile, TlsMaterial, TransportName } from '../ingress/transport.js';
 import type { LogOptions } from '../operations/log.js';
 import type { LegacyModel, ModelRewrite, SlotAssignment } from '../pool/endpoint.js';
+import type { ModelAccess } from '../request/rules.js';
 import type { TokenSettings } from '../request/tokens/settings.js';
 import type { Ticket } from '../scheduling/decision.js';
 import type { CompiledScheduling, HandlerSettings, HookPluginSettings, PrefixSettings } from '../scheduling/program.js';
@@ -39,7 +40,8 @@ export interface ShardSettings {
   readonly ignoreSubset: boolean;
   /** Whether a request may choose its profile with a header. */
   readonly allowProfileHeader: boolean;
-  readonly requireModelMatch: boolean;
+  /** Models that clients may ask for. */
+  readonly models: ModelAccess;
   readonly saturation: SaturationSettings;
   /** Flow control of the shard; undefined = flow control is off. */
   readonly flowControl: ShardFlowControl | undefined;

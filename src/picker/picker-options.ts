@@ -4,6 +4,7 @@ import type { SocketFile, TlsMaterial, TransportName } from '../ingress/transpor
 import type { Logger, LogOptions } from '../operations/log.js';
 import type { MetricsServerOptions } from '../operations/telemetry/metrics-server.js';
 import type { FileWatchOptions } from '../pool/discovery/file-watch.js';
+import type { ModelAccess } from '../request/rules.js';
 import type { KubernetesCluster } from './control/kubernetes-cluster.js';
 
 /** A configuration file that is loaded again on SIGHUP, and when it changes if it is watched. */
@@ -53,8 +54,8 @@ export interface PickerOptions {
   readonly ignoreSubset: boolean;
   /** Whether a request may choose its profile with a header. */
   readonly allowProfileHeader: boolean;
-  /** Whether models without an objective or rewrite rule are answered with 404. */
-  readonly requireModelMatch: boolean;
+  /** Models that clients may ask for. */
+  readonly models: ModelAccess;
   /** Milliseconds that a drain goes on serving new requests at least; 0 = none. */
   readonly lameDuckMs: number;
   readonly ejection: boolean;

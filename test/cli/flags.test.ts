@@ -47,6 +47,7 @@ describe('without any flag', () => {
       watchConfig: true,
       printEffectiveConfig: false,
       requireModelMatch: false,
+      modelRewriteHeader: true,
       v: 2,
       logLevel: 'info',
       shards: 1,

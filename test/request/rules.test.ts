@@ -13,6 +13,7 @@ const rule = (
   targets: targets.map(([model, weight]) => ({ model, weight })),
   age,
 });
+const NAMED = { matchRequired: true, clientsRewrite: true };
 const rules = (...rewrites: ModelRewrite[]) => new RequestRules({ objectives: new Map(), rewrites });
 const target = (subject: RequestRules, model: string, lot = 0) => subject.rewrite(model, () => lot)?.target;
 
@@ -93,7 +94,7 @@ describe('models that may be asked for', () => {
   });
 
   it('models that may be asked for are those of objectives and rewrite rules when they must be named', () => {
-    const subject = new RequestRules(state, true);
+    const subject = new RequestRules(state, NAMED);
     expect(['known', 'important', 'target', 'other', ''].filter((model) => subject.serves(model))).toEqual([
       'known',
       'important',
@@ -102,11 +103,11 @@ describe('models that may be asked for', () => {
 
   it('models that may be asked for are all of them when a rule takes every model', () => {
     const everyone = { name: 'every', models: [], targets: [{ model: 'x' }], age: 0 };
-    expect(new RequestRules({ ...state, rewrites: [everyone] }, true).serves('other')).toBe(true);
+    expect(new RequestRules({ ...state, rewrites: [everyone] }, NAMED).serves('other')).toBe(true);
   });
 
   it('follow the rules when these are replaced', () => {
-    const subject = new RequestRules(state, true);
+    const subject = new RequestRules(state, NAMED);
     subject.replace({ objectives: new Map([['other', 0]]), rewrites: [] });
     expect([subject.serves('other'), subject.serves('known')]).toEqual([true, false]);
   });

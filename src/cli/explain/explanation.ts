@@ -17,7 +17,13 @@ import { createDialects, type Dialect, type ParserName } from '../../request/dia
 import { STATUS_OF_CODE } from '../../request/rejections.js';
 import { RequestBody } from '../../request/request-body.js';
 import { RequestRules } from '../../request/rules.js';
-import { requesterOf, type UnderstoodRequest, understand, understandOpaque } from '../../request/understand.js';
+import {
+  requesterOf,
+  type UnderstoodRequest,
+  understand,
+  understandHeaders,
+  understandOpaque,
+} from '../../request/understand.js';
 import type { Rejection, ScheduleInput } from '../../scheduling/decision.js';
 import { EndpointDirectory } from '../../scheduling/endpoint-directory.js';
 import { writeLabels } from '../../scheduling/label-columns.js';
@@ -228,13 +234,13 @@ class ExplainBench {
   #understand(dialect: Dialect, rules: RequestRules, headers: RequestHeaders): UnderstoodRequest | Rejection {
     const { body } = this.#input;
     const requester = requesterOf(headers, rules);
-    if (body.length === 0) return understandOpaque(requester);
+    if (body.length === 0) return understandHeaders(headers, requester, rules);
     const limit = Number.MAX_SAFE_INTEGER;
     this.#body = new RequestBody(dialect, this.#scanner, this.#blockTokens * TOKEN_BYTES, limit);
     const refused = this.#body.append(body);
     if (refused !== undefined) return refused;
     const scan = this.#body.finish();
-    if (scan === undefined) return understandOpaque(requester);
+    if (scan === undefined) return understandOpaque(requester, rules);
     if ('kind' in scan) return scan;
     return understand(scan, dialect, headers, requester, rules, seededRandom(this.#input.seed));
   }

@@ -33,7 +33,7 @@ export function shardSettings(options: PickerOptions): ShardSettings {
     emitScores: options.emitScores,
     ignoreSubset: options.ignoreSubset,
     allowProfileHeader: options.allowProfileHeader,
-    requireModelMatch: options.requireModelMatch,
+    models: options.models,
     log: options.logOptions,
     poolName: options.poolName,
   };

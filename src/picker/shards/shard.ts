@@ -88,7 +88,7 @@ class Shard {
     this.#start = start;
     this.#core = attachCore(start.pool, start.thread);
     this.#directory.apply(snapshot.assignments, []);
-    this.#rules = new RequestRules(ruleState(snapshot.rules), settings.requireModelMatch);
+    this.#rules = new RequestRules(ruleState(snapshot.rules), settings.models);
     this.#settings = new ReplaceableSettings(settings);
     this.#health = new MirroredHealth(snapshot.health);
     this.#log = createLogger(settings.log);
