@@ -304,7 +304,7 @@ export class PickerParts {
       seed,
       snapshot: () => ({
         version: this.#pool.version,
-        assignments: this.#pool.assignments,
+        assignments: this.#pool.known,
         rules: this.#pool.rules,
         health: statuses(this.#health),
       }),

@@ -192,9 +192,12 @@ describe.skipIf(skipReason !== '')(
       expect(pods.cutOff).toEqual([]);
     });
 
+    const setPorts = (...chosen: number[]) =>
+      cluster.mergePatch(pool(namespace), { spec: { targetPorts: chosen.map((number) => ({ number })) } });
+    const select = (tier: string | null) =>
+      cluster.mergePatch(pool(namespace), { spec: { selector: { matchLabels: { tier } } } });
+
     it('have none while the pool gets a second port, whose engines serve, and loses it', async () => {
-      const setPorts = (...chosen: number[]) =>
-        cluster.mergePatch(pool(namespace), { spec: { targetPorts: chosen.map((number) => ({ number })) } });
       await setPorts(ports[0]!, ports[1]!);
       await has(numbers.flatMap((number) => [nameOf(number, 0), nameOf(number, 1)]));
       const idle = () => numbers.filter((number) => pods.requests(podIp(number), ports[1]) === 0);
@@ -205,12 +208,25 @@ describe.skipIf(skipReason !== '')(
       await traffic();
     });
 
+    it('have none while the only port of the pool is replaced by another one, and back', async () => {
+      for (const port of [ports[1]!, ports[0]!]) {
+        const sum = () => numbers.reduce((all, number) => all + pods.requests(podIp(number), port), 0);
+        const before = sum();
+        await setPorts(port);
+        await eventually('its engines serve', () => sum() > before, WITHIN_MS);
+        await served(numbers);
+        await traffic();
+      }
+    });
+
     it('have none while the selector of the pool changes, which leaves half of the pods, and returns', async () => {
-      const select = (tier: string | null) =>
-        cluster.mergePatch(pool(namespace), { spec: { selector: { matchLabels: { tier } } } });
       await select('even');
       await served(numbers.filter((number) => number % 2 === 0));
       await traffic(5);
+      // No pod is of both tiers: every endpoint is replaced.
+      await select('odd');
+      await served(numbers.filter((number) => number % 2 === 1));
+      await traffic(4);
       await select(null);
       await served(numbers);
       await traffic();
