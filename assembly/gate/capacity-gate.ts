@@ -379,7 +379,7 @@ export function gateNextUnseen(): f64 {
 /** Find the late ones, and let those go whose first token cannot be seen: KEYS marks their slots. Commit lock held. */
 function lookAtCharges(now: f64): void {
   for (let slot: u32 = 0; slot < SLOTS; slot++) room.setU32(ROOM_OVERDUE, slot, 0);
-  memory.fill(KEYS, 0, (<usize>SLOTS) << 2);
+  memory.fill(KEYS, 0, slotOffset(SLOTS));
   nextUnseen = Infinity;
   for (let i: u32 = 0; i < REQUESTS; i++) {
     const state = gateChargeAt(i).state;

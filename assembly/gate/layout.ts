@@ -8,6 +8,7 @@
 //   columns  one array per field, a 32-bit cell per endpoint slot (a 64-bit column takes two)
 //   charges  one GateCharge per ledger entry, same number
 //   thread   enqueue ring (shard → control thread), return ring (control thread → shard), S wait slots, S sets of slots
+import { slotOffset } from '../columns/column';
 import { REQUESTS, SCANS, SLOTS } from '../memory';
 
 /** Settings of the capacity gate, and on the next line what it has learned about the pool. */
@@ -297,7 +298,7 @@ export function roomColumn(column: u32): usize {
 
 /** Address of an endpoint slot's cell in a column; a 64-bit column has its cells in the place of two columns. */
 export function roomCell(column: u32, slot: u32): usize {
-  return roomColumn(column) + ((<usize>slot) << 2);
+  return roomColumn(column) + slotOffset(slot);
 }
 
 export function wideRoomCell(column: u32, slot: u32): usize {

@@ -200,7 +200,7 @@ export function waitSlotDispatch(thread: u32, slot: u32, only: i32, now: f64): u
     const prompt = at.prompt;
     const rank = rankOf(at.priority);
     result = candidates == 0 ? GRANT_NOWHERE : GRANT_CLOSED;
-    memory.fill(MATCH, 0, (<usize>used) << 2);
+    memory.fill(MATCH, 0, slotOffset(used));
     const sticky = at.sticky;
     const flags = at.flags;
     const waits = only < 0 && (flags & WAIT_FLAG_ASIDE) == 0 && isMarked(sticky, used) && !isTop(rank);

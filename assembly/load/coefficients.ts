@@ -5,7 +5,9 @@
 //   head     +0 u32 1 = the coefficients of an unknown endpoint have been written · +64 f32 × 14: those
 //   columns  f32 × SLOTS for each coefficient: 7 of the time to first token, then 7 of the time per output token
 //            u32 × SLOTS: 1 = learned from the endpoint's own requests
-import { COLUMN_GENERATION, cell } from '../endpoints';
+import * as column from '../columns/column';
+import { slotOffset } from '../columns/column';
+import { COLUMN_GENERATION } from '../endpoints';
 import { COMMIT_LOCK, lockAcquire, lockRelease } from '../lock';
 import {
   INPUT,
@@ -32,12 +34,12 @@ export function predictionReady(): bool {
 }
 
 function learnedAt(slot: u32): usize {
-  return coefficientAddress(0, PREDICTION_COEFFICIENTS) + ((<usize>slot) << 2);
+  return coefficientAddress(0, PREDICTION_COEFFICIENTS) + slotOffset(slot);
 }
 
 function write(slot: u32, from: usize): void {
   for (let i: u32 = 0; i < PREDICTION_COEFFICIENTS; i++) {
-    store<f32>(coefficientAddress(0, i) + ((<usize>slot) << 2), load<f32>(from + ((<usize>i) << 2)));
+    store<f32>(coefficientAddress(0, i) + slotOffset(slot), load<f32>(from + ((<usize>i) << 2)));
   }
 }
 
@@ -65,7 +67,7 @@ export function predictionPrior(): u32 {
  * @returns as predictionPrior
  */
 export function predictionLearned(slot: u32, generation: u32): u32 {
-  if (slot >= SLOTS || load<u32>(cell(COLUMN_GENERATION, slot)) != generation) return 0;
+  if (slot >= SLOTS || column.u32(COLUMN_GENERATION, slot) != generation) return 0;
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
   write(slot, INPUT);
   store<u32>(learnedAt(slot), 1);

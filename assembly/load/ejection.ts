@@ -7,15 +7,15 @@
 // PROBE_SHARE requests meanwhile: an endpoint that never recovers spoils at most that share of a slow pool's requests. An
 // endpoint that refuses connections is not probed; the control thread finds out when it takes them again
 // (src/picker/control/return-watch.ts), and then the probe is due at once. admitted() in columns/candidates.ts reads it.
+
 import { PROBE_SHARE } from '../columns/candidates';
+import * as column from '../columns/column';
 import {
   COLUMN_EJECTED_AT,
   COLUMN_EJECTED_UNTIL,
   COLUMN_EJECTION,
   COLUMN_FAILURES,
   COLUMN_GENERATION,
-  cell,
-  wideCell,
 } from '../endpoints';
 import { lockAcquire, lockRelease } from '../lock';
 import { HEADER, HEADER_COMMIT_LOCK, HEADER_POOL, SLOTS } from '../memory';
@@ -31,9 +31,9 @@ function word(offset: usize): usize {
 }
 
 function eject(slot: u32, now: f64): void {
-  store<f64>(wideCell(COLUMN_EJECTED_UNTIL, slot), now + PROBE_PAUSE_MS);
-  store<u32>(cell(COLUMN_EJECTED_AT, slot), load<u32>(word(POOL_DECISIONS)));
-  store<u32>(cell(COLUMN_EJECTION, slot), 1);
+  column.setF64(COLUMN_EJECTED_UNTIL, slot, now + PROBE_PAUSE_MS);
+  column.setU32(COLUMN_EJECTED_AT, slot, load<u32>(word(POOL_DECISIONS)));
+  column.setU32(COLUMN_EJECTION, slot, 1);
 }
 
 /**
@@ -44,10 +44,10 @@ function eject(slot: u32, now: f64): void {
 export function endpointReachable(slot: u32, generation: u32, reachable: u32, now: f64): u32 {
   if (slot >= SLOTS) return 0;
   if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, 20)) return 1;
-  if (load<u32>(cell(COLUMN_GENERATION, slot)) == generation && load<u32>(cell(COLUMN_EJECTION, slot)) != 0) {
+  if (column.u32(COLUMN_GENERATION, slot) == generation && column.u32(COLUMN_EJECTION, slot) != 0) {
     const decisions = load<u32>(word(POOL_DECISIONS));
-    store<f64>(wideCell(COLUMN_EJECTED_UNTIL, slot), reachable != 0 ? now : now + PROBE_PAUSE_MS);
-    store<u32>(cell(COLUMN_EJECTED_AT, slot), reachable != 0 ? decisions - PROBE_SHARE : decisions);
+    column.setF64(COLUMN_EJECTED_UNTIL, slot, reachable != 0 ? now : now + PROBE_PAUSE_MS);
+    column.setU32(COLUMN_EJECTED_AT, slot, reachable != 0 ? decisions - PROBE_SHARE : decisions);
   }
   lockRelease(HEADER + HEADER_COMMIT_LOCK);
   return 0;
@@ -55,27 +55,27 @@ export function endpointReachable(slot: u32, generation: u32, reachable: u32, no
 
 /** The picked endpoint was out and its time is over: this request is its probe. @returns 1 when it is */
 export function beginProbe(slot: u32): u32 {
-  if (load<u32>(cell(COLUMN_EJECTION, slot)) != 1) return 0;
-  store<u32>(cell(COLUMN_EJECTION, slot), 2);
+  if (column.u32(COLUMN_EJECTION, slot) != 1) return 0;
+  column.setU32(COLUMN_EJECTION, slot, 2);
   return 1;
 }
 
 /** The probe ended without an answer either way (the client left): another one may follow at once. */
 export function endProbe(slot: u32): void {
-  if (load<u32>(cell(COLUMN_EJECTION, slot)) == 2) store<u32>(cell(COLUMN_EJECTION, slot), 1);
+  if (column.u32(COLUMN_EJECTION, slot) == 2) column.setU32(COLUMN_EJECTION, slot, 1);
 }
 
 /** The endpoint answered. */
 export function noteSuccess(slot: u32): void {
-  store<u32>(cell(COLUMN_FAILURES, slot), 0);
-  if (load<u32>(cell(COLUMN_EJECTION, slot)) != 0) readmit(slot);
+  column.setU32(COLUMN_FAILURES, slot, 0);
+  if (column.u32(COLUMN_EJECTION, slot) != 0) readmit(slot);
 }
 
 /** The endpoint failed: a 5xx, a reset, a refused connection. @returns 1 when this ejected it */
 export function noteFailure(slot: u32, now: f64): u32 {
-  const failures = load<u32>(cell(COLUMN_FAILURES, slot)) + 1;
-  store<u32>(cell(COLUMN_FAILURES, slot), failures);
-  const state = load<u32>(cell(COLUMN_EJECTION, slot));
+  const failures = column.u32(COLUMN_FAILURES, slot) + 1;
+  column.setU32(COLUMN_FAILURES, slot, failures);
+  const state = column.u32(COLUMN_EJECTION, slot);
   if (state == 2) {
     eject(slot, now);
     return 0;
@@ -91,8 +91,8 @@ export function noteFailure(slot: u32, now: f64): u32 {
 
 /** Take the endpoint back. */
 export function readmit(slot: u32): void {
-  if (load<u32>(cell(COLUMN_EJECTION, slot)) == 0) return;
-  store<u32>(cell(COLUMN_EJECTION, slot), 0);
+  if (column.u32(COLUMN_EJECTION, slot) == 0) return;
+  column.setU32(COLUMN_EJECTION, slot, 0);
   store<u32>(word(POOL_EJECTED), load<u32>(word(POOL_EJECTED)) - 1);
 }
 
@@ -101,7 +101,7 @@ export function ejectionRepair(): void {
   let ejected: u32 = 0;
   for (let slot: u32 = 0; slot < SLOTS; slot++) {
     endProbe(slot);
-    ejected += u32(load<u32>(cell(COLUMN_EJECTION, slot)) != 0);
+    ejected += u32(column.u32(COLUMN_EJECTION, slot) != 0);
   }
   store<u32>(word(POOL_EJECTED), ejected);
 }

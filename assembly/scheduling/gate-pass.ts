@@ -59,7 +59,7 @@ function releaseHeld(used: u32): void {
   const entry = entryOf(ticket, hold().ticketGeneration);
   if (entry == null) return;
   const slot = entry.slot;
-  if (used != 0 && (slot >= used || load<i32>(CANDIDATES + ((<usize>slot) << 2)) == 0)) return;
+  if (used != 0 && (slot >= used || load<i32>(CANDIDATES + slotOffset(slot)) == 0)) return;
   if (column.u32(COLUMN_GENERATION, slot) == entry.slotGeneration) {
     held = slot + 1;
     if ((entry.flags & ENTRY_PROBE) != 0) endProbe(slot);
@@ -86,7 +86,7 @@ export function gateBegin(flags: u32): bool {
 function writeClass(used: u32): void {
   memory.fill(CLASS, 0, SLOTS >> 3);
   for (let i: u32 = 0; i < used; i += 4) {
-    const bits = <u32>i32x4.bitmask(v128.load(CANDIDATES + ((<usize>i) << 2)));
+    const bits = <u32>i32x4.bitmask(v128.load(CANDIDATES + slotOffset(i)));
     const at = CLASS + (i >> 3);
     store<u8>(at, load<u8>(at) | <u8>(bits << (i & 7)));
   }
@@ -122,7 +122,7 @@ export function gatePass(used: u32, candidates: u32, live: u32): u32 {
   if (!returned && !isTop(rank) && hold().waitSlot != 0) sticky = findSticky(used, true);
   aside = sticky != 0;
   if (aside) return 0;
-  memory.copy(CANDIDATES, KEPT, (<usize>used) << 2);
+  memory.copy(CANDIDATES, KEPT, slotOffset(used));
   return left;
 }
 

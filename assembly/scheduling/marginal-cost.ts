@@ -18,6 +18,8 @@
 // a step besides its KV cache.
 // ρ is no product with c: the learned c holds queueing, and s c r reached its bound at half load. KV usage is the mean of the
 // candidates: scarce memory makes every miss dear, but the usage of the home of a session must not drive the session away.
+import * as column from '../columns/column';
+import { slotOffset } from '../columns/column';
 import { laneMax, laneMin, laneSum } from '../columns/lanes';
 import { blockTokens, promptTokens } from '../columns/values';
 import {
@@ -34,7 +36,6 @@ import {
   COLUMN_SLOTS_SEEN,
   COLUMN_SPEED,
   COLUMN_WAITING,
-  cell,
   columnAddress,
   SIGNAL_KV_USAGE,
   SIGNAL_WAITING,
@@ -104,7 +105,7 @@ function knownMean(used: u32, column: u32, signal: u32): f32 {
   const one = f32x4.splat(1);
   let sum = f32x4.splat(0);
   let count = f32x4.splat(0);
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const lanes = v128.and(v128.load(CANDIDATES + at), i32x4.eq(v128.and(v128.load(known + at), bit), bit));
     sum = f32x4.add(sum, v128.and(v128.load(values + at), lanes));
     count = f32x4.add(count, v128.and(one, lanes));
@@ -117,7 +118,7 @@ function knownMean(used: u32, column: u32, signal: u32): f32 {
 function largest(used: u32, column: u32): f32 {
   const values = columnAddress(column);
   let most = f32x4.splat(0);
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     most = f32x4.pmax(most, v128.and(v128.load(values + at), v128.load(CANDIDATES + at)));
   }
   return laneMax(most);
@@ -186,7 +187,7 @@ function costs(used: u32, sampled: bool): void {
   const peak = largest(used, COLUMN_PREFILL_RATE_PEAK);
   const perPeak = f32x4.splat(peak > 0 ? <f32>1 / peak : 0);
   const waitings = columnAddress(COLUMN_WAITING);
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const known = v128.load(columnAddress(COLUMN_KNOWN) + at);
     const speed = factor(COLUMN_SPEED, at);
     const n = f32x4.convert_i32x4_s(v128.load(columnAddress(COLUMN_INFLIGHT) + at));
@@ -246,7 +247,7 @@ function range(used: u32, column: usize): f32 {
   const lowest = f32x4.neg(never);
   let low = never;
   let high = lowest;
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const value = v128.load(column + at);
     const lanes = v128.load(CANDIDATES + at);
     low = f32x4.pmin(low, v128.bitselect(value, never, lanes));
@@ -281,7 +282,7 @@ export function wouldPick(op: Operation, used: u32): void {
   let best: f32 = NEVER;
   let slot: u32 = 0;
   for (let i: u32 = 0; i < used; i++) {
-    const at = (<usize>i) << 2;
+    const at = slotOffset(i);
     if (load<i32>(CANDIDATES + at) == 0 || !(load<f32>(KEYS + at) < best)) continue;
     best = load<f32>(KEYS + at);
     slot = i + 1;
@@ -332,9 +333,9 @@ export function coefficientsWrite(from: usize): u32 {
 export function endpointCost(slot: u32, generation: u32, speed: f32, reliability: f32): u32 {
   if (slot >= SLOTS) return 0;
   if (!lockAcquire(COMMIT_LOCK, 20)) return 1;
-  if (load<u32>(cell(COLUMN_GENERATION, slot)) == generation) {
-    store<f32>(cell(COLUMN_SPEED, slot), speed);
-    store<f32>(cell(COLUMN_HIT_RELIABILITY, slot), reliability);
+  if (column.u32(COLUMN_GENERATION, slot) == generation) {
+    column.setF32(COLUMN_SPEED, slot, speed);
+    column.setF32(COLUMN_HIT_RELIABILITY, slot, reliability);
   }
   lockRelease(COMMIT_LOCK);
   return 0;

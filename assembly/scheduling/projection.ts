@@ -7,6 +7,7 @@
 //   +0 f64 sampled decisions · +8 f64 × 8 × 8 sums of products of the columns i and j, each without its mean over the
 //   candidates · +520 f64 × 8 sums of the products of column i and cost
 // A decision whose costs range over more than 1 counts by 1/range², so that a crowded moment does not outweigh all others.
+import { slotOffset } from '../columns/column';
 import { laneSum } from '../columns/lanes';
 import { CANDIDATES, EXPLAIN, KEYS, PROJECTION_SCORERS, SLOTS } from '../memory';
 import { Operation } from './program';
@@ -21,7 +22,7 @@ function product(used: u32, first: usize, second: usize): f32 {
   let sumOfSecond = f32x4.splat(0);
   let count = f32x4.splat(0);
   const one = f32x4.splat(1);
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const lanes = v128.load(CANDIDATES + at);
     const a = v128.and(v128.load(first + at), lanes);
     const b = v128.and(v128.load(second + at), lanes);

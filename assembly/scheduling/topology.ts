@@ -3,6 +3,7 @@
 // Owns: nothing; fills the thread's KEYS and KEPT columns from REGION_LABELS, which the control thread writes. Called
 // under the commit lock. The levels are compared each for itself, by the hash of a label; the nearest equal one counts.
 // An endpoint without the label is near no other at that level.
+import { slotOffset } from '../columns/column';
 import { KEPT, KEYS, SLOTS } from '../memory';
 import { request } from '../request-area';
 import { labelAddress } from './labels';
@@ -18,13 +19,13 @@ const NEAR_REGION: f32 = <f32>0.02;
 /** Raise KEYS to `nearness` where an endpoint's label is that of the peer. @returns whether the peer has the label */
 function raise(used: u32, peer: u32, column: u32, nearness: f32): bool {
   const first = labelAddress(column);
-  const second = first + ((<usize>SLOTS) << 2);
-  const at = (<usize>peer) << 2;
+  const second = first + slotOffset(SLOTS);
+  const at = slotOffset(peer);
   if ((load<u32>(first + at) | load<u32>(second + at)) == 0) return false;
   const low = i32x4.splat(<i32>load<u32>(first + at));
   const high = i32x4.splat(<i32>load<u32>(second + at));
   const value = f32x4.splat(nearness);
-  for (let i: usize = 0, end = (<usize>used) << 2; i < end; i += 16) {
+  for (let i: usize = 0, end = slotOffset(used); i < end; i += 16) {
     const same = v128.and(i32x4.eq(v128.load(first + i), low), i32x4.eq(v128.load(second + i), high));
     v128.store(KEYS + i, v128.bitselect(value, v128.load(KEYS + i), same));
   }
@@ -37,7 +38,7 @@ function raise(used: u32, peer: u32, column: u32, nearness: f32): bool {
  * @returns false when there is no peer, or nothing is known about where it is
  */
 function nearnessKeys(used: u32, columns: usize): bool {
-  memory.fill(KEYS, 0, (<usize>used) << 2);
+  memory.fill(KEYS, 0, slotOffset(used));
   const peer = request().peer;
   if (peer == 0 || peer > used) return false;
   // From far to near, so that the nearest level stays.
@@ -52,7 +53,7 @@ export function keepNear(op: Operation, used: u32): bool {
   if (!nearnessKeys(used, op.parameters(1))) return false;
   const level = <u32>op.p0;
   const least = f32x4.splat(level == 1 ? NEAR_HOST : level == 2 ? NEAR_RACK : level == 3 ? NEAR_ZONE : NEAR_REGION);
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     v128.store(KEPT + at, f32x4.ge(v128.load(KEYS + at), least));
   }
   return true;
