@@ -11,8 +11,8 @@ import {
   columnAddress,
   STATE_LIVE,
 } from '../endpoints';
-import { CANDIDATES, HEADER, HEADER_POOL, HOST, MASKS, SLOTS, SUBSET } from '../memory';
-import { POOL_DECISIONS, POOL_EJECTION_OFF, POOL_SLOTS_USED } from '../pool-words';
+import { CANDIDATES, HOST, MASKS, SLOTS, SUBSET } from '../memory';
+import { poolWords } from '../pool-words';
 import * as column from './column';
 import { slotOffset } from './column';
 
@@ -23,13 +23,12 @@ export const PROBE_DUE_MS_MAX: f64 = 59200;
 
 /** Slots in use, rounded up to a multiple of 4 (the width of the column loops). */
 export function slotsUsed(): u32 {
-  return (load<u32>(HEADER + HEADER_POOL + POOL_SLOTS_USED) + 3) & ~3;
+  return (poolWords().slotsUsed + 3) & ~3;
 }
 
 /** A decision of the pool: probes are a share of them. */
 function countDecision(): void {
-  const at = HEADER + HEADER_POOL + POOL_DECISIONS;
-  store<u32>(at, load<u32>(at) + 1);
+  poolWords().decisions += 1;
 }
 
 /** Returns whether an endpoint may be picked: it is in, or out with its probe due (load/ejection.ts). */
@@ -39,7 +38,7 @@ function admitted(slot: u32, now: f64): bool {
   const until = column.f64(COLUMN_EJECTED_UNTIL, slot);
   if (now < until) return false;
   // The counter wraps around.
-  const decisions = load<u32>(HEADER + HEADER_POOL + POOL_DECISIONS) - column.u32(COLUMN_EJECTED_AT, slot);
+  const decisions = poolWords().decisions - column.u32(COLUMN_EJECTED_AT, slot);
   return decisions >= PROBE_SHARE || now >= until + PROBE_DUE_MS_MAX;
 }
 
@@ -96,7 +95,7 @@ function markSubset(used: u32, now: f64, all: bool): u32 {
  */
 export function markCandidates(used: u32, now: f64, subset: bool, further: bool): u32 {
   if (!further) countDecision();
-  const off = load<u32>(HEADER + HEADER_POOL + POOL_EJECTION_OFF) != 0;
+  const off = poolWords().ejectionOff != 0;
   const count = subset ? markSubset(used, now, off) : markLive(used, now, off);
   if (count != 0 || off) return count;
   return subset ? markSubset(used, now, true) : markLive(used, now, true);

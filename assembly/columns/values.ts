@@ -18,8 +18,8 @@ import {
   SIGNAL_RUNNING,
   SIGNAL_WAITING,
 } from '../endpoints';
-import { HEADER, HEADER_POOL, KEYS, MATCH } from '../memory';
-import { POOL_SLOTS_SEEN } from '../pool-words';
+import { KEYS, MATCH } from '../memory';
+import { poolWords } from '../pool-words';
 import { request } from '../request-area';
 import { slotOffset } from './column';
 
@@ -52,7 +52,7 @@ export function waitingKeys(used: u32): void {
   const slots = columnAddress(COLUMN_SLOTS_SEEN);
   const keys = KEYS;
   const zero = f32x4.splat(0);
-  const usual = f32x4.splat(load<f32>(HEADER + HEADER_POOL + POOL_SLOTS_SEEN));
+  const usual = f32x4.splat(poolWords().slotsSeen);
   for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const own = v128.load(slots + at);
     const value = predictWaiting(

@@ -2,7 +2,7 @@
 //
 // Owns: REGION_PREDICTION, written by the control thread and read by decide, both under the commit lock.
 //
-//   head     +0 u32 1 = the coefficients of an unknown endpoint have been written · +64 f32 × 14: those
+//   head     PredictionHead · +64 f32 × 14: coefficients of an unknown endpoint
 //   columns  f32 × SLOTS for each coefficient: 7 of the time to first token, then 7 of the time per output token
 //            u32 × SLOTS: 1 = learned from the endpoint's own requests
 import * as column from '../columns/column';
@@ -18,8 +18,19 @@ import {
   SLOTS,
 } from '../memory';
 
-const HEAD_READY: usize = 0;
+/** Head of REGION_PREDICTION. */
+@unmanaged
+class PredictionHead {
+  /** 1 = the coefficients of an unknown endpoint have been written · control thread · commit lock. */
+  ready: u32;
+}
+
+/** Offset of the coefficients of an unknown endpoint. */
 const HEAD_UNKNOWN: usize = 64;
+
+function head(): PredictionHead {
+  return changetype<PredictionHead>(PREDICTION);
+}
 
 /** The control thread must not stop for long: it is the one that repairs. */
 const SHORT: u32 = 20;
@@ -30,7 +41,7 @@ export function coefficientAddress(target: u32, feature: u32): usize {
 }
 
 export function predictionReady(): bool {
-  return load<u32>(PREDICTION, HEAD_READY) != 0;
+  return head().ready != 0;
 }
 
 function learnedAt(slot: u32): usize {
@@ -57,7 +68,7 @@ export function predictionPrior(): u32 {
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
   memory.copy(PREDICTION + HEAD_UNKNOWN, INPUT, (<usize>PREDICTION_COEFFICIENTS) << 2);
   for (let slot: u32 = 0; slot < SLOTS; slot++) if (load<u32>(learnedAt(slot)) == 0) write(slot, INPUT);
-  store<u32>(PREDICTION, 1, HEAD_READY);
+  head().ready = 1;
   lockRelease(COMMIT_LOCK);
   return 0;
 }

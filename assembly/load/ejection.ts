@@ -1,6 +1,6 @@
 // Ejection of failing endpoints: out after two upstream failures in a row, back by one probe.
 //
-// Owns: the columns EJECTION, FAILURES, EJECTED_AT and EJECTED_UNTIL and the pool words POOL_EJECTED and POOL_DECISIONS, all
+// Owns: the columns EJECTION, FAILURES, EJECTED_AT and EJECTED_UNTIL and the pool words ejected and decisions, all
 // under the commit lock. States of a slot: 0 in → 1 out → 2 a probe is under way → 0 or 1.
 //
 // A probe is a client's request. It is due PROBE_PAUSE_MS after the last failure, and only after the pool has decided
@@ -17,22 +17,18 @@ import {
   COLUMN_FAILURES,
   COLUMN_GENERATION,
 } from '../endpoints';
-import { lockAcquire, lockRelease } from '../lock';
-import { HEADER, HEADER_COMMIT_LOCK, HEADER_POOL, SLOTS } from '../memory';
-import { POOL_DECISIONS, POOL_EJECTED, POOL_EJECTION_OFF, POOL_LIVE } from '../pool-words';
+import { COMMIT_LOCK, lockAcquire, lockRelease } from '../lock';
+import { SLOTS } from '../memory';
+import { poolWords } from '../pool-words';
 
 /** Failures in a row until an endpoint is out. */
 export const EJECTION_FAILURES: u32 = 2;
 /** Pause before a probe, in milliseconds: a request that comes within a second of the endpoint's return finds it due. */
 export const PROBE_PAUSE_MS: f64 = 800;
 
-function word(offset: usize): usize {
-  return HEADER + HEADER_POOL + offset;
-}
-
 function eject(slot: u32, now: f64): void {
   column.setF64(COLUMN_EJECTED_UNTIL, slot, now + PROBE_PAUSE_MS);
-  column.setU32(COLUMN_EJECTED_AT, slot, load<u32>(word(POOL_DECISIONS)));
+  column.setU32(COLUMN_EJECTED_AT, slot, poolWords().decisions);
   column.setU32(COLUMN_EJECTION, slot, 1);
 }
 
@@ -43,13 +39,13 @@ function eject(slot: u32, now: f64): void {
  */
 export function endpointReachable(slot: u32, generation: u32, reachable: u32, now: f64): u32 {
   if (slot >= SLOTS) return 0;
-  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, 20)) return 1;
+  if (!lockAcquire(COMMIT_LOCK, 20)) return 1;
   if (column.u32(COLUMN_GENERATION, slot) == generation && column.u32(COLUMN_EJECTION, slot) != 0) {
-    const decisions = load<u32>(word(POOL_DECISIONS));
+    const decisions = poolWords().decisions;
     column.setF64(COLUMN_EJECTED_UNTIL, slot, reachable != 0 ? now : now + PROBE_PAUSE_MS);
     column.setU32(COLUMN_EJECTED_AT, slot, reachable != 0 ? decisions - PROBE_SHARE : decisions);
   }
-  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  lockRelease(COMMIT_LOCK);
   return 0;
 }
 
@@ -80,11 +76,11 @@ export function noteFailure(slot: u32, now: f64): u32 {
     eject(slot, now);
     return 0;
   }
-  if (state == 1 || failures < EJECTION_FAILURES || load<u32>(word(POOL_EJECTION_OFF)) != 0) return 0;
+  if (state == 1 || failures < EJECTION_FAILURES || poolWords().ejectionOff != 0) return 0;
   // Never more than half of the pool is out.
-  const ejected = load<u32>(word(POOL_EJECTED));
-  if ((ejected + 1) * 2 > load<u32>(word(POOL_LIVE))) return 0;
-  store<u32>(word(POOL_EJECTED), ejected + 1);
+  const ejected = poolWords().ejected;
+  if ((ejected + 1) * 2 > poolWords().live) return 0;
+  poolWords().ejected = ejected + 1;
   eject(slot, now);
   return 1;
 }
@@ -93,7 +89,7 @@ export function noteFailure(slot: u32, now: f64): u32 {
 export function readmit(slot: u32): void {
   if (column.u32(COLUMN_EJECTION, slot) == 0) return;
   column.setU32(COLUMN_EJECTION, slot, 0);
-  store<u32>(word(POOL_EJECTED), load<u32>(word(POOL_EJECTED)) - 1);
+  poolWords().ejected -= 1;
 }
 
 /** Count the ejected again and forget probes; the caller marks the live probes afterwards. Commit lock held (seized). */
@@ -103,5 +99,5 @@ export function ejectionRepair(): void {
     endProbe(slot);
     ejected += u32(column.u32(COLUMN_EJECTION, slot) != 0);
   }
-  store<u32>(word(POOL_EJECTED), ejected);
+  poolWords().ejected = ejected;
 }

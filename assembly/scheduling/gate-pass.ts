@@ -11,8 +11,8 @@ import { gateOn, waitSlotAt, waitSlotMaskAddress } from '../gate/layout';
 import { waitSlotLocked } from '../gate/wait-slots';
 import { endProbe } from '../load/ejection';
 import { ENTRY_PROBE, entryOf, releaseEntry } from '../load/ledger';
-import { CANDIDATES, CLASS, HEADER, HEADER_POOL, KEPT, MATCH, SLOTS, THREAD } from '../memory';
-import { POOL_LIVE } from '../pool-words';
+import { CANDIDATES, CLASS, KEPT, MATCH, SLOTS, THREAD } from '../memory';
+import { poolWords } from '../pool-words';
 import {
   DECIDE_BLIND,
   DECIDE_FURTHER,
@@ -94,7 +94,7 @@ function writeClass(used: u32): void {
 
 /** The pool is empty: the request waits for the first endpoint that comes. @returns DECIDE_WAITS, or DECIDE_NO_CANDIDATES */
 export function gateEmpty(gated: bool): u32 {
-  if (!gated || load<u32>(HEADER + HEADER_POOL + POOL_LIVE) != 0) return DECIDE_NO_CANDIDATES;
+  if (!gated || poolWords().live != 0) return DECIDE_NO_CANDIDATES;
   gateEnter(request().priority, request().now);
   memory.fill(CLASS, 0, SLOTS >> 3);
   anywhere = true;

@@ -1,12 +1,12 @@
 // Pickers that choose in another way than by the highest key of all.
 //
-// Owns: the picks in the thread's answer and POOL_TURNS, whose turn it is (commit lock); takes picked slots out of the
+// Owns: the picks in the thread's answer and whose turn it is (commit lock); takes picked slots out of the
 // thread's CANDIDATES. Called under the commit lock by the thread itself.
 import { slotOffset } from '../columns/column';
 import { laneMinOfIntegers, laneSumOfIntegers } from '../columns/lanes';
 import { COLUMN_INFLIGHT, COLUMN_KNOWN, columnAddress } from '../endpoints';
-import { CANDIDATES, HEADER, HEADER_POOL, KEPT, SCORE } from '../memory';
-import { POOL_TURNS } from '../pool-words';
+import { CANDIDATES, KEPT, SCORE } from '../memory';
+import { turnWord } from '../pool-words';
 import { randomBelow } from '../random';
 import { DECIDE_UNCHARGED, request, setPickedSlot } from '../request-area';
 import { pickHighest } from './pick-highest';
@@ -110,7 +110,7 @@ function candidatesBelow(used: u32, slot: u32): u32 {
 
 /** The next candidate after the one that this profile's picker took last, in the order of the slots; scores do not count. */
 export function pickRoundRobin(used: u32, candidates: u32, count: u32): u32 {
-  const turn = HEADER + HEADER_POOL + POOL_TURNS + ((<usize>request().profile) << 2);
+  const turn = turnWord(request().profile);
   const after = candidatesBelow(used, load<u32>(turn));
   memory.copy(KEPT, CANDIDATES, slotOffset(used));
   for (let picked: u32 = 0; picked < count; picked++) {

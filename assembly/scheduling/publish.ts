@@ -1,6 +1,6 @@
 // Writes of the control thread: endpoints added and removed, their signals, and the repair after a thread's death.
 //
-// Owns: the columns STATE and GENERATION and the pool words SLOTS_USED and LIVE (control thread only); writes the signal
+// Owns: the columns STATE and GENERATION and the pool words slotsUsed and live (control thread only); writes the signal
 // columns under the commit lock. Nothing here is called by a shard.
 import * as column from '../columns/column';
 import {
@@ -41,8 +41,8 @@ import { beginProbe, ejectionRepair, readmit } from '../load/ejection';
 import { clearLoad, ENTRY_PROBE, entryAt, isCharged, ledgerInitialise, ledgerRepair, setHandle } from '../load/ledger';
 import { adapterShown } from '../load/shown-adapters';
 import { COMMIT_LOCK, INDEX_LOCK, lockAcquire, lockRelease, lockSeize } from '../lock';
-import { HEADER, HEADER_POOL, REQUESTS, SLOTS } from '../memory';
-import { POOL_EPOCH, POOL_LIVE, POOL_SLOTS_SEEN, POOL_SLOTS_USED } from '../pool-words';
+import { REQUESTS, SLOTS } from '../memory';
+import { poolWords } from '../pool-words';
 import { prefixInitialise } from '../prefix/index';
 import { prefixRepairRest } from '../prefix/repair';
 import { prefixRemoveEndpointLocked } from '../prefix/store';
@@ -67,8 +67,8 @@ function updateUsed(): void {
     if (state != 0) used = slot + 1;
     if (state == 1) live++;
   }
-  store<u32>(HEADER + HEADER_POOL + POOL_LIVE, live);
-  store<u32>(HEADER + HEADER_POOL + POOL_SLOTS_USED, used);
+  poolWords().live = live;
+  poolWords().slotsUsed = used;
 }
 
 /**
@@ -169,10 +169,10 @@ export function endpointSignals(
  * waiting. The largest of the pool stands for endpoints that have not shown theirs.
  */
 function noteSlots(slot: u32, waiting: f32, running: f32): void {
-  const own = cell(COLUMN_SLOTS_SEEN, slot);
-  if (running > 0 && (waiting > 0 || running > load<f32>(own))) store<f32>(own, running);
-  const pool = HEADER + HEADER_POOL + POOL_SLOTS_SEEN;
-  if (load<f32>(own) > load<f32>(pool)) store<f32>(pool, load<f32>(own));
+  const before = column.f32(COLUMN_SLOTS_SEEN, slot);
+  const seen = running > 0 && (waiting > 0 || running > before) ? running : before;
+  column.setF32(COLUMN_SLOTS_SEEN, slot, seen);
+  poolWords().slotsSeen = max(poolWords().slotsSeen, seen);
 }
 
 /** Write how many adapters an engine runs, has waiting, and can hold; their hashes stand in REGION_ADAPTERS already. */
@@ -242,7 +242,6 @@ export function reclaimThread(dead: u32): u32 {
   }
   const released = releaseThread(dead);
   gateThreadDied(dead);
-  const epoch = HEADER + HEADER_POOL + POOL_EPOCH;
-  store<u32>(epoch, load<u32>(epoch) + 1);
+  poolWords().epoch += 1;
   return released;
 }

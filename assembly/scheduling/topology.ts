@@ -32,25 +32,37 @@ function raise(used: u32, peer: u32, column: u32, nearness: f32): bool {
   return true;
 }
 
+/** Label columns of the four levels, as parameters of an operation. */
+@unmanaged
+class LevelColumns {
+  /** Label column of the host · control thread · none, published with its program. */
+  host: f32;
+  /** Label column of the rack · control thread · none, published with its program. */
+  rack: f32;
+  /** Label column of the zone · control thread · none, published with its program. */
+  zone: f32;
+  /** Label column of the region · control thread · none, published with its program. */
+  region: f32;
+}
+
 /**
  * Fill KEYS with the nearness of every endpoint to the peer; 0 = none.
- * @param columns address of four f32: the label columns of host, rack, zone and region
  * @returns false when there is no peer, or nothing is known about where it is
  */
-function nearnessKeys(used: u32, columns: usize): bool {
+function nearnessKeys(used: u32, columns: LevelColumns): bool {
   memory.fill(KEYS, 0, slotOffset(used));
   const peer = request().peer;
   if (peer == 0 || peer > used) return false;
   // From far to near, so that the nearest level stays.
-  let known = raise(used, peer - 1, <u32>load<f32>(columns, 12), NEAR_REGION);
-  known = raise(used, peer - 1, <u32>load<f32>(columns, 8), NEAR_ZONE) || known;
-  known = raise(used, peer - 1, <u32>load<f32>(columns, 4), NEAR_RACK) || known;
-  return raise(used, peer - 1, <u32>load<f32>(columns), NEAR_HOST) || known;
+  let known = raise(used, peer - 1, <u32>columns.region, NEAR_REGION);
+  known = raise(used, peer - 1, <u32>columns.zone, NEAR_ZONE) || known;
+  known = raise(used, peer - 1, <u32>columns.rack, NEAR_RACK) || known;
+  return raise(used, peer - 1, <u32>columns.host, NEAR_HOST) || known;
 }
 
 /** Marks in KEPT the endpoints at least as near as level 1 host … 4 region. @returns false without a reference endpoint */
 export function keepNear(op: Operation, used: u32): bool {
-  if (!nearnessKeys(used, op.parameters(1))) return false;
+  if (!nearnessKeys(used, changetype<LevelColumns>(op.parameters(1)))) return false;
   const level = <u32>op.p0;
   const least = f32x4.splat(level == 1 ? NEAR_HOST : level == 2 ? NEAR_RACK : level == 3 ? NEAR_ZONE : NEAR_REGION);
   for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
@@ -61,6 +73,6 @@ export function keepNear(op: Operation, used: u32): bool {
 
 /** Host 1, rack 0.2, zone 0.05, region 0.02, else 0; 0 for all without a peer. */
 export function scoreNear(op: Operation, used: u32): void {
-  nearnessKeys(used, op.parameters(0));
+  nearnessKeys(used, changetype<LevelColumns>(op.parameters(0)));
   addKeys(used);
 }
