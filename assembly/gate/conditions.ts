@@ -31,9 +31,8 @@ import {
   wideCell,
 } from '../endpoints';
 import { CANDIDATES, KEPT, KEYS, MATCH } from '../memory';
+import { ceilingOf } from './bands';
 import {
-  GATE,
-  GATE_CEILINGS,
   GATE_CONCURRENCY_REQUESTS,
   GATE_CONCURRENCY_TOKENS,
   GATE_LEARNED,
@@ -69,10 +68,6 @@ export const HIGH_MORE: f32 = 2;
 export function depth(rank: u32): f32 {
   const bands = gateHead().bands;
   return bands <= 1 ? 1 : <f32>rank / <f32>(bands - 1);
-}
-
-export function ceilingOf(rank: u32): f32 {
-  return load<f32>(GATE + ((<usize>rank) << 2), GATE_CEILINGS);
 }
 
 /** Share of this picker in the `most` requests of an endpoint: at least one. */

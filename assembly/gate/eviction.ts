@@ -15,9 +15,8 @@ import { COLUMN_ACTIVE_BLOCKS, COLUMN_GENERATION, COLUMN_INFLIGHT, COLUMN_INFLIG
 import { entryAt, entryOf, isCharged } from '../load/ledger';
 import { COMMIT_LOCK, lockAcquire, lockRelease } from '../lock';
 import { CANDIDATES, KEYS, MATCH, OVERLAP, REQUESTS, SCORE } from '../memory';
-import { rankOf } from './bands';
+import { ceilingOf, rankOf } from './bands';
 import {
-  ceilingOf,
   depth,
   FOOT_ROOM,
   HIGH_FACTOR,

@@ -27,6 +27,7 @@ import {
   GATE_BELL,
   gateOn,
   RING_ASLEEP,
+  RING_BELL,
   returnRing,
   WAIT_FLAG_ANYWHERE,
   WAIT_FLAG_ASIDE,
@@ -277,7 +278,7 @@ export function controlWakes(): void {
 
 /** Address of the bell word of the control thread (0) or of a shard. */
 export function bellAddress(thread: u32): usize {
-  return thread == 0 ? GATE + GATE_BELL : returnRing(thread) + 128;
+  return thread == 0 ? GATE + GATE_BELL : returnRing(thread) + RING_BELL;
 }
 
 export function shardDozes(): void {
