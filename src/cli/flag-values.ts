@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import { didYouMean } from '../config/nearest-name.js';
 import { parseQuantity } from '../config/quantity.js';
 import { DURATION_EXPECTED, parseDuration } from '../scheduling/duration.js';
@@ -55,6 +56,13 @@ export function parseOptionalInteger(least: number, most: number): FlagParser<nu
 
 /** Port 0 lets the system choose. */
 export const parsePort = parseInteger(0, 65_535);
+
+/** IP address to listen on; an empty text is the same as no flag. */
+export function parseAddress(text: string, flag: string): string | undefined {
+  if (text === '') return undefined;
+  const bare = text.replace(/^\[(.*)\]$/, '$1');
+  return isIP(bare) === 0 ? refuse(flag, 'expected an IP address such as 127.0.0.1 or ::1', text) : bare;
+}
 
 /** Milliseconds, at least `least`. */
 export function parseFlagDuration(least: number): FlagParser<number> {
