@@ -9,6 +9,7 @@ const USAGE = `pointsman - an endpoint picker for LLM inference gateways
   pointsman explain <file>    scores, filters and pick for one request, without a pool
   pointsman schema            JSON Schema of configurations, for editors
   pointsman weights export    what was learned about costs, as a configuration
+  pointsman bench [file]      time of a decision and of each plugin, on this machine
   pointsman simulate <suite>  policies against each other on a simulated fleet
   pointsman gateway           a small HTTP proxy that asks a picker, for development
   pointsman <command> --help  the command's flags
@@ -26,6 +27,7 @@ export async function main(argv: readonly string[]): Promise<void> {
       process.exitCode = await (await import('./preflight.js')).runPreflight(flags);
     } else if (first === 'lint') process.exitCode = await (await import('./lint.js')).runLint(rest);
     else if (first === 'explain') process.exitCode = await (await import('./explain.js')).runExplain(rest);
+    else if (first === 'bench') process.exitCode = await (await import('./bench.js')).runBench(rest);
     else if (first === 'weights') await (await import('./weights.js')).runWeights(rest);
     else if (first === 'simulate') process.exitCode = await (await import('./simulate.js')).runSimulate(rest);
     else if (first === 'schema') await (await import('./schema.js')).runSchema(rest);
@@ -34,7 +36,7 @@ export async function main(argv: readonly string[]): Promise<void> {
     else if (first === undefined || first.startsWith('-')) await (await import('./serve.js')).runServe([...argv]);
     else
       throw new Error(
-        `unknown command "${first}": use serve, demo, lint, preflight, explain, schema, simulate, weights or gateway`,
+        `unknown command "${first}": use serve, demo, lint, preflight, explain, schema, bench, simulate, weights or gateway`,
       );
   } catch (error) {
     const message = errorMessage(error);
