@@ -1,8 +1,7 @@
-import { understandOpaque } from '../../request/understand.js';
 import type { PluginDefinition } from '../../scheduling/plugin.js';
 import type { HookPluginSettings } from '../../scheduling/program.js';
 import { TOKEN_BYTES } from '../../scheduling/prompt-sizes.js';
-import { ExplainedPlugins } from '../explain/explained-plugins.js';
+import { ExplainedPlugins, type PluginBody } from '../explain/explained-plugins.js';
 import type { BenchPool } from './bench-pool.js';
 
 const PATH = '/v1/chat/completions';
@@ -16,7 +15,7 @@ const PRIORITY = 0;
 /** The hooks of one plugin that run before and in a decision, called as on a shard. */
 export class HookCalls {
   readonly #plugins: ExplainedPlugins;
-  readonly #promptBytes: number;
+  readonly #body: PluginBody;
 
   /** @throws with one line when the plugin does not start */
   constructor(
@@ -31,7 +30,10 @@ export class HookCalls {
       ...{ core, directory, scheduling, registry, budgetClock },
       ...{ seed: 0n, nowMs: 1 },
     });
-    this.#promptBytes = pool.promptTokens * TOKEN_BYTES;
+    this.#body = {
+      ...{ model: 'model', targetModel: 'model', cacheSalt: undefined, media: [], maxOutputTokens: undefined },
+      ...{ promptBytes: pool.promptTokens * TOKEN_BYTES, priority: PRIORITY, fairnessId: FAIRNESS_ID },
+    };
   }
 
   /** Calls of one request: header processor, screener, admitter, producer, match, filter and scorer, as far as present. */
@@ -40,11 +42,7 @@ export class HookCalls {
     const record = plugins.begin(HEADERS, PATH, PRIORITY, FAIRNESS_ID);
     const allowed = plugins.allow(record, undefined);
     const subset = allowed === undefined || 'kind' in allowed ? undefined : allowed;
-    const understood = {
-      ...understandOpaque({ priority: PRIORITY, fairnessId: FAIRNESS_ID }),
-      ...{ model: 'model', targetModel: 'model', promptBytes: this.#promptBytes },
-    };
-    plugins.fill(plugins.input(record, understood, subset, HEADERS), profile);
+    plugins.fill(plugins.input(record, this.#body, subset, HEADERS), profile);
   }
 
   /** Number of calls that failed. */

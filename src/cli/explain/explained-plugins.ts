@@ -14,6 +14,12 @@ import type { RequestHeaders } from '../../scheduling/request-headers.js';
 /** Plugins draw from a row of their own, as on a shard. */
 const PLUGIN_SEED = 0x706c7567n;
 
+/** The part of a request that profiles and plugins use. */
+export type PluginBody = Pick<
+  UnderstoodRequest,
+  'model' | 'targetModel' | 'cacheSalt' | 'promptBytes' | 'media' | 'maxOutputTokens' | 'priority' | 'fairnessId'
+>;
+
 export interface ExplainedPluginsOptions {
   readonly core: CoreInstance;
   readonly directory: EndpointDirectory;
@@ -67,7 +73,7 @@ export class ExplainedPlugins {
   /** What profiles are run for. */
   input(
     hosted: HookRequestRecord,
-    request: UnderstoodRequest,
+    request: PluginBody,
     subset: readonly string[] | undefined,
     headers: RequestHeaders,
   ): ScheduleInput {
