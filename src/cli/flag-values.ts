@@ -1,7 +1,9 @@
 import { isIP } from 'node:net';
 import { didYouMean } from '../config/nearest-name.js';
 import { parseQuantity } from '../config/quantity.js';
+import type { SelectedLabels } from '../kubernetes/reflector.js';
 import { DURATION_EXPECTED, parseDuration } from '../scheduling/duration.js';
+import { selectorAccepts } from '../scheduling/filters/label-selector.js';
 import { BadSelector, parseSelector as readSelector } from '../scheduling/screeners/selector-text.js';
 import { OPENSSL_CIPHERS } from './cipher-suites.js';
 import { FlagError } from './flag-error.js';
@@ -140,6 +142,12 @@ export function parseSelector(text: string, flag: string): string {
     if (!(error instanceof BadSelector)) throw error;
     return refuse(flag, `${error.message}, at character ${text.indexOf(error.rule) + 1}`, text);
   }
+}
+
+/** The labels that a selector of `parseSelector` accepts. */
+export function selectedLabels(selector: string): SelectedLabels {
+  const rules = readSelector(selector);
+  return { selector, accepts: (labels) => selectorAccepts(rules, labels) };
 }
 
 /** A zap log level: a name, or a positive number for a verbosity. */

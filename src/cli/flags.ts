@@ -4,6 +4,7 @@ import type { EndpointSource } from '../pool/discovery/kubernetes/kubernetes.js'
 import { isAead } from './cipher-suites.js';
 import { FlagError } from './flag-error.js';
 import { type Flag, SERVE_FLAGS, type ServeFlagValues } from './flag-table.js';
+import { selectedLabels } from './flag-values.js';
 
 export { FlagError } from './flag-error.js';
 
@@ -69,7 +70,7 @@ export function sourceOfEndpoints(
     );
   }
   if (configured) return 'configuration';
-  if (selector) return { kind: 'selector', selector, ports };
+  if (selector) return { kind: 'selector', labels: selectedLabels(selector), ports };
   if (name) return { kind: 'pool', name, group };
   throw new FlagError(`no source of endpoints: give one of ${SOURCES}`);
 }
