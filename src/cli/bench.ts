@@ -4,6 +4,7 @@ import { Command, InvalidArgumentError } from 'commander';
 import { type LoadedConfiguration, loadConfiguration } from '../config/load.js';
 import { benchText, compareText, listText } from './bench/bench-text.js';
 import { type BenchmarkOptions, compareRows, listRows, type Measured, measureRows } from './bench/benchmark.js';
+import { parsedCommand } from './parsed-command.js';
 import { type PluginRegistry, pluginRegistry, repeated } from './plugin-registry.js';
 
 interface BenchFlags {
@@ -20,12 +21,10 @@ interface BenchFlags {
 
 /** `pointsman bench`: the time of a decision and of its parts, on this machine. @returns the exit code */
 export async function runBench(argv: readonly string[]): Promise<number> {
-  const command = benchCommand();
-  command.parse([...argv], { from: 'user' });
-  const flags = command.opts<BenchFlags>();
-  const plugins = await pluginRegistry(flags.plugin);
-  const file = command.args[0];
-  process.stdout.write(benchOutput(file, flags, plugins));
+  const parsed = parsedCommand<BenchFlags>(benchCommand(), argv);
+  if (parsed === undefined) return 0;
+  const { args, options } = parsed;
+  process.stdout.write(benchOutput(args[0], options, await pluginRegistry(options.plugin)));
   return 0;
 }
 
@@ -82,13 +81,13 @@ function within(min: number, max: number): (text: string) => number {
   return (text) => {
     const value = Number(text);
     if (!/^\d+$/.test(text) || value < min || value > max) {
-      throw new InvalidArgumentError(`write a whole number from ${min} to ${max}`);
+      throw new InvalidArgumentError(`expected a whole number from ${min} to ${max}`);
     }
     return value;
   };
 }
 
 function seed(text: string): bigint {
-  if (!/^\d{1,19}$/.test(text)) throw new InvalidArgumentError('write a whole number');
+  if (!/^\d{1,19}$/.test(text)) throw new InvalidArgumentError('expected a whole number');
   return BigInt(text);
 }

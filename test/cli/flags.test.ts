@@ -169,7 +169,7 @@ describe('a flag', () => {
 
   it.each([
     [['--no-such-flag'], 'unknown flag --no-such-flag; see --help'],
-    [['--gprc-port=1'], 'unknown flag --gprc-port; did you mean "grpc-port"?'],
+    [['--gprc-port=1'], 'unknown flag --gprc-port; did you mean --grpc-port?'],
     [['--constructor=1'], 'unknown flag --constructor'],
     [['serve-this'], 'unexpected argument "serve-this"; see --help'],
     [['--tracing', 'false'], 'unexpected argument "false"; write --tracing=false'],
@@ -297,11 +297,14 @@ describe('the source of endpoints', () => {
 
   it('is what --endpoint-selector selects', () => {
     const flags = given('--endpoint-selector=app in (a, b),!old', '--endpoint-target-ports=8000,8001');
-    expect(sourceOfEndpoints(flags, false)).toEqual({
+    const source = sourceOfEndpoints(flags, false);
+    expect(source).toMatchObject({
       kind: 'selector',
-      selector: 'app in (a, b),!old',
+      labels: { selector: 'app in (a, b),!old' },
       ports: [8000, 8001],
     });
+    const accepts = (source as Extract<typeof source, { kind: 'selector' }>).labels.accepts;
+    expect([{ app: 'b' }, { app: 'b', old: '' }, { app: 'c' }].map(accepts)).toEqual([true, false, false]);
   });
 
   it('is missing with all three named', () => {
