@@ -30,7 +30,7 @@ export const HEADER_HASH_SEED_LOW: usize = 32; // random per pool, so that colli
 export const HEADER_HASH_SEED_HIGH: usize = 36;
 export const HEADER_TELEMETRY_BYTES: usize = 40; // bytes of telemetry cells per thread
 export const HEADER_TOTAL_BYTES_LOW: usize = 48; // result of plan(), u64
-export const HEADER_REGIONS: usize = 512; // u32 offset / 65,536 and u32 pages of every region, 8 bytes each
+export const HEADER_REGIONS: usize = 512; // one RegionRow per region, 8 bytes each
 
 // Locks, each alone on 128 bytes: owner word, acquire count, waiters, intent (see lock.ts).
 export const HEADER_COMMIT_LOCK: usize = 4096; // endpoints' load columns, ledger
@@ -162,14 +162,27 @@ export function threadBytes(p: u32, c: u32): u64 {
   return (bytes + 65535) & ~(<u64>65535);
 }
 
+/** Row of the table of regions. */
+@unmanaged
+export class RegionRow {
+  /** Offset of the region in pages of 64 KiB · creator · none, written before any thread attaches. */
+  page: u32;
+  /** Size of the region in pages of 64 KiB · creator · none, written before any thread attaches. */
+  pages: u32;
+}
+
+export function regionRow(region: u32): RegionRow {
+  return changetype<RegionRow>(HEADER + HEADER_REGIONS + <usize>region * offsetof<RegionRow>());
+}
+
 /** Address of a region's first byte. */
 export function regionAddress(region: u32): usize {
-  return (<usize>load<u32>(HEADER + HEADER_REGIONS + ((<usize>region) << 3))) << 16;
+  return (<usize>regionRow(region).page) << 16;
 }
 
 /** Size of a region in bytes, rounded up to whole pages. */
 export function regionSize(region: u32): u32 {
-  return load<u32>(HEADER + HEADER_REGIONS + ((<usize>region) << 3), 4) << 16;
+  return regionRow(region).pages << 16;
 }
 
 /** Address of a thread's own area (input, output, request, columns, hashes: in this order). */

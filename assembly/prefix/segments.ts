@@ -84,12 +84,11 @@ const OLD_SPANS: usize = 512;
 let made: u32 = 0; // spans in it
 
 function pushSpan(spanEndAt: u32, set: u32): void {
-  const last = SCRATCH + NEW_SPANS + ((<usize>made) << 2);
-  if (made != 0 && spanSet(load<u32>(last - 4)) == set) {
-    store<u32>(last - 4, (spanEndAt << 24) | set);
-    return;
-  }
-  store<u32>(last, (spanEndAt << 24) | set);
+  const next = SCRATCH + NEW_SPANS + ((<usize>made) << 2);
+  const last = next - sizeof<u32>();
+  const span = (spanEndAt << 24) | set;
+  if (made != 0 && spanSet(load<u32>(last)) == set) return store<u32>(last, span);
+  store<u32>(next, span);
   made++;
 }
 

@@ -3,8 +3,11 @@
 //
 // Owns: the thread's own columns and answer, and its decision ring (written by its thread only). The two locks are taken
 // one after the other, never together.
+
 import { filterByHost, markCandidates, slotsUsed } from '../columns/candidates';
-import { COLUMN_ACTIVE_BLOCKS, COLUMN_GENERATION, COLUMN_STATE, cell, STATE_FREE } from '../endpoints';
+import * as column from '../columns/column';
+import { slotOffset } from '../columns/column';
+import { COLUMN_ACTIVE_BLOCKS, COLUMN_GENERATION, COLUMN_STATE, STATE_FREE } from '../endpoints';
 import {
   gateCharged,
   gateEnded,
@@ -116,20 +119,20 @@ function matchPrompt(needs: u32, blocks: u32, tail: bool, used: u32, further: bo
   met = needs & NEEDS_COLUMNS;
   if ((needs & PROGRAM_NEEDS_MATCH) != 0 && (blocks != 0 || tail)) {
     if (blocks != 0) prefixMatch(blocks);
-    else memory.fill(MATCH, 0, (<usize>used) << 2);
+    else memory.fill(MATCH, 0, slotOffset(used));
     if (tail) tailMatch(HASHES + ((<usize>blocks) << 3), blocks);
     if ((needs & PROGRAM_WHOLE_BLOCKS) != 0) creditWholeBlocks(used, blocks);
   } else {
-    memory.fill(MATCH, 0, (<usize>used) << 2);
+    memory.fill(MATCH, 0, slotOffset(used));
   }
   if ((needs & PROGRAM_NEEDS_OVERLAP) == 0) return;
-  memory.fill(OVERLAP, 0, (<usize>used) << 2);
+  memory.fill(OVERLAP, 0, slotOffset(used));
   if (blocks == 0 || !lockAcquire(INDEX_LOCK, patience())) return;
   activeOverlapBegin(blocks);
   // An endpoint holds its active blocks too, so only endpoints with a match can overlap.
   for (let slot: u32 = 0; slot < used; slot++) {
-    if (load<u32>(MATCH + ((<usize>slot) << 2)) == 0 || load<u32>(cell(COLUMN_ACTIVE_BLOCKS, slot)) == 0) continue;
-    store<u32>(OVERLAP + ((<usize>slot) << 2), activeOverlapOf(slot));
+    if (load<u32>(MATCH + slotOffset(slot)) == 0 || column.u32(COLUMN_ACTIVE_BLOCKS, slot) == 0) continue;
+    store<u32>(OVERLAP + slotOffset(slot), activeOverlapOf(slot));
   }
   lockRelease(INDEX_LOCK);
 }
@@ -145,7 +148,7 @@ function run(program: Program, flags: u32, used: u32, total: u32, gated: bool): 
   answer().candidates = candidates;
   if (candidates == 0) return gateEmpty(gated);
   const live = candidates;
-  memory.fill(SCORE, 0, (<usize>used) << 2);
+  memory.fill(SCORE, 0, slotOffset(used));
   scoresBegin();
   const operations = program.operations;
   const projected = program.projects != 0 && nextIsSampled();
@@ -189,7 +192,7 @@ function run(program: Program, flags: u32, used: u32, total: u32, gated: bool): 
 /** Most blocks of the prompt that any candidate holds. */
 function bestMatch(used: u32): u32 {
   let most = i32x4.splat(0);
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     most = i32x4.max_s(most, v128.and(v128.load(MATCH + at), v128.load(CANDIDATES + at)));
   }
   return <u32>(
@@ -339,8 +342,8 @@ export function decide(): u32 {
   const slot = pickedSlot(0);
   const picked = status == DECIDED && answer().count != 0;
   if (picked) {
-    answer().matched = load<u32>(MATCH + ((<usize>slot) << 2));
-    answer().score = load<f32>(SCORE + ((<usize>slot) << 2));
+    answer().matched = load<u32>(MATCH + slotOffset(slot));
+    answer().score = load<f32>(SCORE + slotOffset(slot));
     if ((flags & DECIDE_UNCHARGED) == 0) chargePick(slot, program, used);
   }
   if (status == DECIDE_WAITS) status = gateWait(used);
@@ -383,7 +386,7 @@ export function release(ticket: u32, generation: u32): u32 {
 }
 
 function ownsSlot(entry: LedgerEntry): bool {
-  return load<u32>(cell(COLUMN_GENERATION, entry.slot)) == entry.slotGeneration;
+  return column.u32(COLUMN_GENERATION, entry.slot) == entry.slotGeneration;
 }
 
 /**
@@ -439,7 +442,7 @@ export function complete(ticket: u32, generation: u32, tokens: u32, now: f64): u
 export function noteOutcome(slot: u32, slotGeneration: u32, failed: u32, now: f64): u32 {
   if (!lockAcquire(COMMIT_LOCK, patience())) return 0;
   let ejected: u32 = 0;
-  if (load<u32>(cell(COLUMN_GENERATION, slot)) == slotGeneration && load<u32>(cell(COLUMN_STATE, slot)) != STATE_FREE) {
+  if (column.u32(COLUMN_GENERATION, slot) == slotGeneration && column.u32(COLUMN_STATE, slot) != STATE_FREE) {
     if (failed != 0) ejected = noteFailure(slot, now);
     else noteSuccess(slot);
   }
@@ -473,10 +476,10 @@ export function threadCharges(thread: u32): u32 {
 
 /** Weighted score of a slot in the decision just made on this thread. */
 export function scoreOf(slot: u32): f32 {
-  return slot < SLOTS ? load<f32>(SCORE + ((<usize>slot) << 2)) : 0;
+  return slot < SLOTS ? load<f32>(SCORE + slotOffset(slot)) : 0;
 }
 
 /** Returns whether a slot is still marked in the CANDIDATES column of the decision just made on this thread. */
 export function isCandidate(slot: u32): bool {
-  return slot < SLOTS && load<i32>(CANDIDATES + ((<usize>slot) << 2)) != 0;
+  return slot < SLOTS && load<i32>(CANDIDATES + slotOffset(slot)) != 0;
 }

@@ -101,3 +101,76 @@ describe('names of tests', () => {
     '%s is refused',
   ])('the name "%s" has a subject', (name) => expect(lacksSubject(name)).toBe(false));
 });
+
+/** Index of the bracket that closes the one at `open`. */
+function closingBracket(text: string, open: number): number {
+  let depth = 0;
+  for (let at = open; at < text.length; at++) {
+    if (text[at] === '(') depth++;
+    if (text[at] === ')' && --depth === 0) return at;
+  }
+  return text.length;
+}
+
+/** Parts of a text between separators that no bracket encloses. */
+function partsOf(text: string, separator: RegExp): string[] {
+  const parts = [''];
+  let depth = 0;
+  for (const letter of text) {
+    if (letter === '(') depth++;
+    if (letter === ')') depth--;
+    if (depth === 0 && separator.test(letter)) parts.push('');
+    else parts[parts.length - 1] += letter;
+  }
+  return parts.map((part) => part.trim());
+}
+
+/** Arguments of an access that are values, not address or offset. */
+function valuesOf(operation: string): number {
+  if (operation === 'load') return 0;
+  return operation === 'cmpxchg' || operation === 'wait' ? 2 : 1;
+}
+
+/**
+ * Accesses to memory of an AssemblyScript text whose address or offset holds a number: `load<u32>(at + 4)`, `store<f32>(at, 0, 8)`.
+ * Bytes (u8) are letters of a text, and vectors belong to kernels.
+ */
+function bareNumbers(source: string): string[] {
+  const text = source.replace(/\/\/.*$/gm, '');
+  const access = /(?<![\w.])(?:atomic\.)?(load|store|add|and|or|xor|xchg|cmpxchg|wait)<(?!u8>)\w+>\(/g;
+  return [...text.matchAll(access)].flatMap((match) => {
+    const open = match.index + match[0].length - 1;
+    const [address, ...rest] = partsOf(text.slice(open + 1, closingBracket(text, open)), /,/);
+    const parts = [address!, ...rest.slice(valuesOf(match[1]!))].flatMap((part) => partsOf(part, /[+-]/));
+    return parts.some((part) => /^(0x[\da-f]+|\d+)$/.test(part)) ? [text.slice(match.index, open + 20).trim()] : [];
+  });
+}
+
+describe('an access to memory in assembly/', () => {
+  it('an access to memory names what it reads or writes', async () => {
+    const files = (await sources('assembly/**/*.ts')).filter(({ path }) => path !== 'assembly/memory.ts');
+    expect(files.flatMap(({ path, text }) => bareNumbers(text).map((one) => `${path}: ${one}`))).toEqual([]);
+  });
+
+  it.each([
+    'load<u32>(at, 4)',
+    'load<f32>(columnOf(a, b) + 12)',
+    'store<f64>(at - 8, value)',
+    'store<u32>(at, value, 64)',
+    'atomic.store<u32>(lock, 0, 8)',
+    'atomic.load<u32>(0x40 + ring)',
+  ])('an access with the bare number of %s is found', (text) => {
+    expect(bareNumbers(`  const x = ${text};`)).toHaveLength(1);
+  });
+
+  it.each([
+    'load<u32>(at, RING_READ)',
+    'load<u8>(p + 1)',
+    'store<u32>(at, 0)',
+    'atomic.store<u32>(lock, 0, LOCK_INTENT)',
+    'load<u64>(list + ((<usize>(count - 1)) << 3))',
+    'v128.load(at, 16)',
+  ])('an access as %s is allowed', (text) => {
+    expect(bareNumbers(`  const x = ${text};`)).toEqual([]);
+  });
+});
