@@ -1,6 +1,7 @@
 import type { FlagParser } from './flag-values.js';
 import {
   type FileOwner,
+  parseAddress,
   parseBoolean,
   parseBytes,
   parseChoice,
@@ -68,6 +69,10 @@ function optionalText(group: string, placeholder: string, doc: string): Flag<str
   return flag<string | undefined>(group, placeholder, undefined, undefined, parseOptionalText, doc);
 }
 
+function address(doc: string): Flag<string | undefined> {
+  return flag<string | undefined>(PORTS, '<ip>', undefined, undefined, parseAddress, doc);
+}
+
 function movedMetric(): Flag<undefined> {
   return flag(MOVED, '<name>', undefined, undefined, parseMovedMetric, 'Metric names stand in the configuration now.');
 }
@@ -105,6 +110,10 @@ export const SERVE_FLAGS = {
     'What carries ext_proc: lean, or grpc-js, which is slower and compared with.',
   ),
   'metrics-port': flag(PORTS, '<port>', 9090, '9090', parsePort, 'Port of the Prometheus metrics.'),
+  'bind-address': address('Address of this machine that all ports are opened on; every address without.'),
+  'grpc-bind-address': address('Address of the ext_proc port, in the place of --bind-address.'),
+  'grpc-health-bind-address': address('Address of the gRPC health port, in the place of --bind-address.'),
+  'metrics-bind-address': address('Address of the metrics port, in the place of --bind-address.'),
 
   'secure-serving': toggle(TLS, true, 'Serve ext_proc over TLS, self-signed without --cert-path.'),
   'cert-path': optionalText(TLS, '<directory>', 'Directory with tls.crt and tls.key.'),
@@ -127,6 +136,11 @@ export const SERVE_FLAGS = {
     'Cipher suites by their Go names, with commas.',
   ),
   'metrics-endpoint-auth': toggle(TLS, true, 'Ask Kubernetes who may read the metrics.'),
+  'metrics-auth-token-file': optionalText(
+    TLS,
+    '<file>',
+    'Readers of the metrics port need the token of this file; Kubernetes is not asked.',
+  ),
   'metrics-client-ca-file': optionalText(TLS, '<file>', 'Clients of the metrics port need a certificate of these CAs.'),
   'metrics-cert-dir': optionalText(TLS, '<directory>', 'Directory with tls.crt and tls.key of the metrics port.'),
 

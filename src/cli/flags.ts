@@ -1,8 +1,10 @@
 import { Command, CommanderError, Option } from 'commander';
 import { didYouMean } from '../config/nearest-name.js';
 import type { EndpointSource } from '../pool/discovery/kubernetes/kubernetes.js';
+import { isAead } from './cipher-suites.js';
 import { FlagError } from './flag-error.js';
 import { type Flag, SERVE_FLAGS, type ServeFlagValues } from './flag-table.js';
+import { selectedLabels } from './flag-values.js';
 
 export { FlagError } from './flag-error.js';
 
@@ -68,7 +70,7 @@ export function sourceOfEndpoints(
     );
   }
   if (configured) return 'configuration';
-  if (selector) return { kind: 'selector', selector, ports };
+  if (selector) return { kind: 'selector', labels: selectedLabels(selector), ports };
   if (name) return { kind: 'pool', name, group };
   throw new FlagError(`no source of endpoints: give one of ${SOURCES}`);
 }
@@ -178,9 +180,13 @@ function refuseContradictions(values: ServeFlagValues): void {
   if (values.metricsClientCaFile && !values.metricsCertDir) {
     throw new FlagError('--metrics-client-ca-file needs TLS on the metrics port: add --metrics-cert-dir');
   }
-  if (values.metricsCertDir && !values.metricsEndpointAuth && !values.metricsClientCaFile) {
+  if (values.clientCaFile && !values.secureServing) {
+    throw new FlagError('--client-ca-file needs TLS on the ext_proc port: remove --secure-serving=false');
+  }
+  const proof = values.metricsEndpointAuth || values.metricsClientCaFile || values.metricsAuthTokenFile;
+  if (values.metricsCertDir && !proof) {
     throw new FlagError(
-      '--metrics-cert-dir without any authentication: add --metrics-client-ca-file or --metrics-endpoint-auth',
+      '--metrics-cert-dir without any authentication: add --metrics-client-ca-file, --metrics-auth-token-file or --metrics-endpoint-auth',
     );
   }
 }
@@ -199,6 +205,12 @@ function warningsOf(values: ServeFlagValues): readonly string[] {
   }
   if (values.enableCertReload && !values.certPath) {
     warnings.push('--enable-cert-reload has no effect without --cert-path');
+  }
+  const weak = values.tlsCipherSuites.filter((cipher) => !isAead(cipher));
+  if (weak.length > 0) {
+    warnings.push(
+      `--tls-cipher-suites: ${weak.join(', ')} can be attacked by padding; without the flag only AEAD suites are used`,
+    );
   }
   return warnings;
 }

@@ -72,7 +72,8 @@ class Preflight {
   async run(): Promise<{ readonly lines: readonly string[]; readonly serves: boolean }> {
     const missing = await this.#missingRights();
     const pool = await this.#pool();
-    const selector = pool === undefined ? undefined : 'selector' in pool ? pool.selector : this.#flags.endpointSelector;
+    const selector =
+      pool === undefined ? undefined : 'labels' in pool ? pool.labels.selector : this.#flags.endpointSelector;
     const pods = selector === undefined ? [] : await this.#list(POD, readPod, selector);
     const optional = this.#flags.endpointSelector ? undefined : await this.#optional();
     const view: ClusterView = {
@@ -126,7 +127,7 @@ class Preflight {
         return undefined;
       }
       const protocol = pool.appProtocol === undefined ? '' : `, appProtocol ${pool.appProtocol}`;
-      this.#say(`pool ${poolName}: selector ${pool.selector}, ports ${pool.ports.join(', ')}${protocol}`);
+      this.#say(`pool ${poolName}: selector ${pool.labels.selector}, ports ${pool.ports.join(', ')}${protocol}`);
       return pool;
     } catch (error) {
       this.#say(`pool ${poolName}: ${whyNot(error, kind)}`);

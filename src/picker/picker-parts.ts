@@ -261,11 +261,11 @@ export class PickerParts {
   }
 
   #makeHealthListener(): Part {
-    const { host, healthPort: port, transport } = this.#options;
+    const { addresses, healthPort: port, transport } = this.#options;
     let listener: HealthListener | undefined;
     return {
       start: async () => {
-        const options = { host, port, flag: 'grpc-health-port', tls: undefined };
+        const options = { host: addresses.health, port, flag: 'grpc-health-port', tls: undefined };
         listener = await listenHealth(transport, options, this.#health);
         this.ports.health = listener.port;
       },

@@ -63,6 +63,11 @@ describe('without any flag', () => {
 
   it.each([
     'certPath',
+    'bindAddress',
+    'grpcBindAddress',
+    'grpcHealthBindAddress',
+    'metricsBindAddress',
+    'metricsAuthTokenFile',
     'tlsMinVersion',
     'metricsClientCaFile',
     'metricsCertDir',
@@ -105,6 +110,14 @@ describe('a flag', () => {
       { metricsCertDir: '/c', metricsClientCaFile: '/ca', metricsEndpointAuth: false },
     ],
     [['--metrics-cert-dir=/c'], { metricsCertDir: '/c' }],
+    [
+      ['--metrics-cert-dir=/c', '--metrics-auth-token-file=/t', '--metrics-endpoint-auth=false'],
+      { metricsCertDir: '/c', metricsAuthTokenFile: '/t' },
+    ],
+    [
+      ['--bind-address=127.0.0.1', '--metrics-bind-address=[::1]'],
+      { bindAddress: '127.0.0.1', metricsBindAddress: '::1' },
+    ],
     [['--health-checking'], { healthChecking: true }],
     [['--drain-timeout=1m30s'], { drainTimeout: 90_000 }],
     [['--drain-timeout=0s'], { drainTimeout: 0 }],
@@ -194,6 +207,8 @@ describe('a flag', () => {
       ['--metrics-client-ca-file=/ca.pem'],
       '--metrics-client-ca-file needs TLS on the metrics port: add --metrics-cert-dir',
     ],
+    [['--grpc-bind-address=localhost'], '--grpc-bind-address: expected an IP address such as 127.0.0.1 or ::1'],
+    [['--client-ca-file=/ca', '--secure-serving=false'], '--client-ca-file needs TLS on the ext_proc port'],
     [['--metrics-cert-dir=/c', '--metrics-endpoint-auth=false'], '--metrics-cert-dir without any authentication'],
     [['--total-queued-requests-metric=x'], '--total-queued-requests-metric is no longer supported'],
     [['--total-running-requests-metric=x'], '--total-running-requests-metric is no longer supported'],
@@ -282,11 +297,14 @@ describe('the source of endpoints', () => {
 
   it('the source of endpoints is what --endpoint-selector selects', () => {
     const flags = given('--endpoint-selector=app in (a, b),!old', '--endpoint-target-ports=8000,8001');
-    expect(sourceOfEndpoints(flags, false)).toEqual({
+    const source = sourceOfEndpoints(flags, false);
+    expect(source).toMatchObject({
       kind: 'selector',
-      selector: 'app in (a, b),!old',
+      labels: { selector: 'app in (a, b),!old' },
       ports: [8000, 8001],
     });
+    const accepts = (source as Extract<typeof source, { kind: 'selector' }>).labels.accepts;
+    expect([{ app: 'b' }, { app: 'b', old: '' }, { app: 'c' }].map(accepts)).toEqual([true, false, false]);
   });
 
   it('the source of endpoints is missing with all three named', () => {

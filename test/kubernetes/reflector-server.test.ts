@@ -8,7 +8,7 @@ import { eventually } from '../gateway/client.ts';
 import { type ApiServer, PICKER_TOKEN, sharedCluster, skipReason, startApiServer } from './api-server.ts';
 import { Cluster, gieCrds } from './cluster.ts';
 import { Kubelet } from './kubelet.ts';
-import { clientOf, ObservedReflector } from './observed-reflector.ts';
+import { clientOf, ObservedReflector, VLLM } from './observed-reflector.ts';
 import { SilentProxy } from './silent-proxy.ts';
 
 const cleanups: (() => unknown)[] = [];
@@ -22,7 +22,7 @@ type Options = ConstructorParameters<typeof ObservedReflector>[1];
 function follow(cluster: Cluster, namespace: string, options: Options = {}, token?: string): ObservedReflector {
   const observed = new ObservedReflector(clientOf(cluster, token), {
     namespace,
-    labelSelector: 'app=vllm',
+    labels: VLLM,
     backoffMsMax: 1_000,
     ...options,
   });
@@ -243,7 +243,7 @@ describe.skipIf(skipReason !== '')(`a reflector of an API server that fails${ski
     cleanups.push(() => cluster.close());
     const namespace = await cluster.makeNamespace();
     const kind = poolKind('inference.networking.x-k8s.io')!;
-    const observed = follow(cluster, namespace, { kind, labelSelector: undefined, absentRetryMs: 200 });
+    const observed = follow(cluster, namespace, { kind, labels: undefined, absentRetryMs: 200 });
     await eventually('the kind is absent', () => observed.reflector.state === 'absent', 20_000);
     const [definition] = gieCrds('v1.0.0', 'InferencePool').filter(({ spec }) => spec.group === kind.group);
     const pool = {

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { ObjectProblem } from '../../dist/kubernetes/object-copy.js';
 import { eventually } from '../gateway/client.ts';
-import { clientOf, ObservedReflector, readNamed } from './observed-reflector.ts';
+import { clientOf, ObservedReflector, readNamed, VLLM } from './observed-reflector.ts';
 import {
   added,
   bookmark,
@@ -41,10 +41,10 @@ const first = (version: number, ...names: string[]) => [
 
 describe('a first state over the watch', () => {
   it('a first state over the watch is asked for with bookmarks and an end mark', async () => {
-    const { server, observed } = await follow([watch(first(7, 'a'))], { labelSelector: 'app=vllm', name: 'a' });
+    const { server, observed } = await follow([watch(first(7, 'a'))], { labels: VLLM, name: 'a' });
     await eventually('it is complete', () => observed.reflector.synced);
     expect(Object.fromEntries(server.requests[0]!.searchParams)).toMatchObject({
-      watch: '1',
+      watch: 'true',
       sendInitialEvents: 'true',
       resourceVersionMatch: 'NotOlderThan',
       allowWatchBookmarks: 'true',
@@ -71,6 +71,39 @@ describe('a first state over the watch', () => {
     expect(server.requests.map(({ searchParams }) => searchParams.get('limit'))).toEqual([null, '500', '500', null]);
     expect(server.requests[2]!.searchParams.get('continue')).toBe('next page');
     expect(server.requests[3]!.searchParams.get('resourceVersion')).toBe('5');
+  });
+
+  it('a first state over the watch is listed when a server sends objects or nothing, and no end mark', async () => {
+    const { observed } = await follow([
+      watch([added('a', 1)]),
+      json({ metadata: { resourceVersion: '5' }, items: [object('a', 1), object('b', 2)] }),
+      json({ items: [] }),
+      watch([added('c', 6)]),
+    ]);
+    await eventually('the watch goes on', () => observed.names.length === 3);
+  });
+
+  it('a first state over the watch has no other names or labels, even when a server does not apply selectors', async () => {
+    const labelled = (name: string, app: string) => {
+      const { type, object: pod } = added(name, 1);
+      return { type, object: { ...pod, metadata: { ...pod.metadata, labels: { app } } } };
+    };
+    const { observed } = await follow(
+      [
+        watch([
+          labelled('a', 'vllm'),
+          labelled('b', 'web'),
+          bookmark(2, true),
+          labelled('c', 'vllm'),
+          labelled('a', 'web'),
+          added('d', 3),
+        ]),
+      ],
+      { labels: VLLM },
+    );
+    await eventually('the relabelled one left', () => observed.names.join() === 'c');
+    expect(observed.told).not.toContain('+b');
+    expect(observed.told).not.toContain('+d');
   });
 
   it('a first state over the watch of no objects is told all the same', async () => {

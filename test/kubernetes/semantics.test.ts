@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { selectedLabels } from '../../dist/cli/flag-values.js';
 import { eventually } from '../gateway/client.ts';
 import { type ApiServer, sharedCluster, skipReason, startApiServer } from './api-server.ts';
 import { type Cluster, gieCrds, type KubernetesObject } from './cluster.ts';
@@ -215,7 +216,7 @@ describe.skipIf(skipReason !== '')(`the pool as an API server has it${skipReason
       const ports = [8000, 8001];
       const observed = discover(cluster, namespace, {
         kind: 'selector',
-        selector: 'app in (vllm,sglang),!gone',
+        labels: selectedLabels('app in (vllm,sglang),!gone'),
         ports,
       });
       await shows(observed, 'a-rank-0:8000, a-rank-1:8001');

@@ -79,7 +79,7 @@ describe('names of tests', () => {
     expect(names.filter(({ name }) => lacksSubject(name)).map(({ path, name }) => `${path}: ${name}`)).toEqual([]);
   });
 
-  it('names are found behind it, test and their tables', () => {
+  it('names of tests names are found behind it, test and their tables', () => {
     const text = `it('one', () => {});\n  test("two", async () => {});\n  it.each([\n    ['a', 1],\n  ])(\n    'three %s', (a) => {},\n  );\n`;
     expect(testNames(text)).toEqual(['one', 'two', 'three %s']);
   });

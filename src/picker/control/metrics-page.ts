@@ -60,7 +60,7 @@ export class MetricsPage implements Part {
   }
 
   async start(): Promise<void> {
-    const { host, metricsPort, metricsTls, log } = this.#sources.options;
+    const { addresses, metricsPort, metricsTls, metricsAccess, kubernetes, log } = this.#sources.options;
     // The page's library loads while the first shard starts.
     const [{ MetricsExposition }, { startMetricsServer }, { addCoreMetrics }, { addAdaptationMetrics }] =
       await Promise.all([
@@ -74,14 +74,14 @@ export class MetricsPage implements Part {
     addCoreMetrics(exposition, this.#sources.core, this.#coreSources());
     this.#addPoolMetrics(exposition);
     addAdaptationMetrics(exposition, () => this.#adaptation());
-    this.#sources.options.kubernetes?.addMetrics(exposition);
+    kubernetes?.addMetrics(exposition);
     this.#server = await startMetricsServer({
-      host,
+      host: addresses.metrics,
       port: metricsPort,
       exposition,
       tls: metricsTls,
       routes: this.#routes(),
-      mayRead: this.#sources.options.kubernetes?.mayRead,
+      mayRead: metricsAccess ?? kubernetes?.mayRead,
       report: (problem) => log.error({ part: 'metrics' }, problem),
     });
   }

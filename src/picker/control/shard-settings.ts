@@ -11,7 +11,7 @@ export function shardSettings(options: PickerOptions): ShardSettings {
   return {
     transport: options.transport,
     socket: options.socket,
-    host: options.host,
+    host: options.addresses.grpc,
     port: options.grpcPort,
     reusePort: shards > 1,
     maxReceiveBytes: options.maxReceiveBytes,
