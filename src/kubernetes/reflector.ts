@@ -52,7 +52,12 @@ const RETRY_AFTER_MS_MAX = 30_000;
 const HEALTHY_LIFE_MS = 10_000;
 /** A stream that ends sooner without an event counts as failed. */
 const SHORT_LIFE_MS = 1_000;
-const FORBIDDEN_RETRY_MS = 30_000;
+/**
+ * Pause after the first 403, doubled for each further one. A server that has just started refuses everything for up to a
+ * second, until it has read its roles (seen with 1.36).
+ */
+const FORBIDDEN_RETRY_MS = 1_000;
+const FORBIDDEN_RETRY_MS_MAX = 30_000;
 const ABSENT_RETRY_MS = 5_000;
 /** A server that has just started can answer 404 for custom resources: the second answer counts. */
 const ABSENT_CONFIRM_MS = 1_000;
@@ -87,6 +92,7 @@ export class Reflector<Value> {
   #synced = false;
   #failures = 0;
   #misses = 0;
+  #refusals = 0;
   #unauthorised = 0;
   #eventful = false;
   #heardMs: number;
@@ -294,6 +300,7 @@ export class Reflector<Value> {
   #answered(): void {
     this.#heardMs = this.#now();
     this.#misses = 0;
+    this.#refusals = 0;
     this.#unauthorised = 0;
     if (this.#complaint !== '' && this.#state === 'forbidden') this.#options.report(`${this.#resource()}: allowed now`);
     this.#complaint = '';
@@ -323,6 +330,7 @@ export class Reflector<Value> {
   #recoverFrom(error: ApiFailure, inFirstState: boolean): number {
     const { status, causes, message } = error;
     if (status !== 404) this.#misses = 0;
+    if (status !== 403) this.#refusals = 0;
     if (status === 410) return this.#relist('expired', message);
     // The server's versions are behind ours: etcd came back from a backup. It would wait for ever.
     if (causes.includes('ResourceVersionTooLarge')) return this.#relist('version too large', message);
@@ -349,25 +357,29 @@ export class Reflector<Value> {
 
   #forbidden(message: string): number {
     const { namespace } = this.#options;
-    this.#complain(
-      `${this.#resource()}: get, list, watch in namespace ${namespace}: forbidden; ` +
-        `add the rule to the Role of the service account (deploy/rbac). The server says: ${message}`,
-    );
+    const full = Math.min(FORBIDDEN_RETRY_MS * 2 ** this.#refusals, FORBIDDEN_RETRY_MS_MAX);
+    this.#refusals = Math.min(this.#refusals + 1, 16);
+    if (this.#refusals >= 2) {
+      this.#complain(
+        `${this.#resource()}: get, list, watch in namespace ${namespace}: forbidden; ` +
+          `add the rule to the Role of the service account (deploy/rbac). The server says: ${message}`,
+      );
+    }
     this.#become('forbidden', `${this.#resource()}: list, watch in namespace ${namespace}: forbidden`);
-    return FORBIDDEN_RETRY_MS * (0.9 + 0.2 * this.#random());
+    return full * (0.9 + 0.2 * this.#random());
   }
 
   /** The cluster does not have the kind: what was there of it is gone. */
   #missing(): number {
-    this.#misses++;
-    if (this.#misses < 2 && this.#copy.size > 0) return ABSENT_CONFIRM_MS;
+    const first = this.#misses++ === 0;
+    if (first && this.#copy.size > 0) return ABSENT_CONFIRM_MS;
     this.#version = undefined;
     this.#relistReason = 'served again';
     const batch = new Batch<Value>();
     this.#swap(new FirstState(), batch);
     this.#become('absent', `the cluster does not have ${this.#resource()}; install its CRD`);
     this.#tell(batch);
-    return this.#options.absentRetryMs ?? ABSENT_RETRY_MS;
+    return first ? ABSENT_CONFIRM_MS : (this.#options.absentRetryMs ?? ABSENT_RETRY_MS);
   }
 
   #wait(problem: string, pauseMs: number): number {

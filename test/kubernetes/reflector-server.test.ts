@@ -83,7 +83,8 @@ describe.skipIf(skipReason !== '')(`a reflector of an API server${skipReason}`, 
     const kubelet = await pods('a');
     const { namespace } = kubelet;
     const observed = follow(cluster, namespace, {}, PICKER_TOKEN);
-    await eventually('it is refused', () => observed.reflector.state === 'forbidden');
+    await eventually('it is refused', () => observed.reports.length > 0);
+    expect(observed.reflector.state).toBe('forbidden');
     expect(observed.reports[0]).toContain(`pods: get, list, watch in namespace ${namespace}: forbidden`);
     expect(observed.reports[0]).toContain('User "picker" cannot');
     await allowPods(cluster, namespace);

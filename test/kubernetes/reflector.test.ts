@@ -234,8 +234,9 @@ describe('a server that refuses', () => {
   });
 
   it('a server that refuses with 403 is reported once, with resource, verbs and namespace', async () => {
-    const { observed } = await follow([status(403, 'Forbidden', { message: 'pods is forbidden' })]);
-    await eventually('it is reported', () => observed.reflector.state === 'forbidden');
+    const refusal = status(403, 'Forbidden', { message: 'pods is forbidden' });
+    const { observed } = await follow([refusal, refusal, refusal]);
+    await eventually('it is reported', () => observed.reflector.counts.reconnects.get('403') === 3);
     expect(observed.reports).toEqual([
       'pods: get, list, watch in namespace llm: forbidden; add the rule to the Role of the service account ' +
         '(deploy/rbac). The server says: pods is forbidden',
@@ -243,11 +244,22 @@ describe('a server that refuses', () => {
     expect(observed.reflector.synced).toBe(false);
   });
 
+  it('a server that refuses with 403 once, as just after its start, is asked again soon, and nothing is reported', async () => {
+    const { observed } = await follow([watch(first(1, 'a'), 'ends'), status(403), watch([added('b', 2)])]);
+    await eventually('it goes on', () => observed.names.length === 2);
+    expect([observed.least, observed.reports]).toEqual([1, []]);
+  });
+
   it('a server that refuses with 404 has no such kind: the state is empty and complete', async () => {
     const { observed } = await follow([status(404, 'NotFound')]);
     await eventually('it is absent', () => observed.reflector.state === 'absent');
     expect(observed.reflector.synced).toBe(true);
     expect(observed.reflector.problem).toBe('the cluster does not have pods; install its CRD');
+  });
+
+  it('a server that refuses with 404 at first, as just after its start, is asked again soon', async () => {
+    const { observed } = await follow([status(404, 'NotFound'), watch(first(1, 'a'))], { absentRetryMs: 60_000 });
+    await eventually('the state is there', () => observed.names.length === 1);
   });
 
   it('a server that refuses with 404 twice has lost the kind: what was there of it is gone', async () => {

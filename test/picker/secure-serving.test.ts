@@ -148,7 +148,7 @@ describe('cipher suites of TLS 1.2', () => {
 });
 
 describe.each(['lean', 'grpc-js'])('--client-ca-file over %s', (transport) => {
-  it('--client-ca-file over %s proxies with a certificate of the authority are served, and no others', async () => {
+  it('proxies with a certificate of the authority are served, and no others', async () => {
     const folder = await folderWith(TEST_KEY, TEST_CERTIFICATE);
     const [server, client] = [Buffer.from(TEST_CERTIFICATE), await selfSignedCertificate()];
     const authority = join(folder, 'clients.pem');
