@@ -6,6 +6,7 @@ import type { PoolState } from '../pool/endpoint.js';
 import { explain } from './explain/explanation.js';
 import { explanationText } from './explain/explanation-text.js';
 import { readSignals } from './explain/signals-file.js';
+import { parsedCommand } from './parsed-command.js';
 import { pluginRegistry, repeated } from './plugin-registry.js';
 
 interface ExplainFlags {
@@ -22,12 +23,12 @@ interface ExplainFlags {
 
 /** `pointsman explain`: what the picker would do with one request, and why. @returns the exit code */
 export async function runExplain(argv: readonly string[]): Promise<number> {
-  const command = explainCommand();
-  command.parse([...argv], { from: 'user' });
-  const flags = command.opts<ExplainFlags>();
+  const parsed = parsedCommand<ExplainFlags>(explainCommand(), argv);
+  if (parsed === undefined) return 0;
+  const { args, options: flags } = parsed;
   const { registry } = await pluginRegistry(flags.plugin);
   const configuration = loadConfiguration(
-    { file: command.args[0]! },
+    { file: args[0]! },
     { registry, allowExperimental: flags.allowExperimentalPlugins },
   );
   const endpointsPath = flags.endpoints ?? configuration.discovery?.path;
@@ -118,7 +119,7 @@ function hasMember(body: Buffer, member: string): boolean {
 
 function header(text: string, earlier: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
   const [, name, value] = /^(:?[^=]+)=(.*)$/s.exec(text) ?? [];
-  if (name === undefined || value === undefined) throw new InvalidArgumentError('write name=value');
+  if (name === undefined || value === undefined) throw new InvalidArgumentError('expected name=value');
   return new Map([...earlier, [name.toLowerCase(), value]]);
 }
 
@@ -127,6 +128,6 @@ function list(text: string): readonly string[] {
 }
 
 function seed(text: string): bigint {
-  if (!/^\d{1,19}$/.test(text)) throw new InvalidArgumentError('write a whole number');
+  if (!/^\d{1,19}$/.test(text)) throw new InvalidArgumentError('expected a whole number');
   return BigInt(text);
 }

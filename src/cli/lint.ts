@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import { type Findings, findings } from '../config/findings.js';
 import { BUILTIN_ENGINES } from '../pool/engines/builtin-engines.js';
+import { parsedCommand } from './parsed-command.js';
 import { pluginRegistry, repeated } from './plugin-registry.js';
 import { programText } from './program-text.js';
 
@@ -13,12 +14,12 @@ interface LintFlags {
 
 /** `pointsman lint`: errors and warnings of a configuration file and the program it makes. @returns the exit code */
 export async function runLint(argv: readonly string[]): Promise<number> {
-  const command = lintCommand();
-  command.parse([...argv], { from: 'user' });
-  const flags = command.opts<LintFlags>();
+  const parsed = parsedCommand<LintFlags>(lintCommand(), argv);
+  if (parsed === undefined) return 0;
+  const { args, options: flags } = parsed;
   const { registry } = await pluginRegistry(flags.plugin);
   const found = findings(
-    { file: command.args[0]! },
+    { file: args[0]! },
     { registry, allowExperimental: flags.allowExperimentalPlugins, engines: BUILTIN_ENGINES },
   );
   process.stdout.write(flags.json ? `${JSON.stringify(lintReport(found), null, 2)}\n` : lintText(found));

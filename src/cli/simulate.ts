@@ -8,6 +8,7 @@ import { loadSuite } from '../simulator/suite/load-suite.js';
 import { narrowed, type Part } from '../simulator/suite/narrowed.js';
 import { SavedRuns } from '../simulator/suite/saved-runs.js';
 import { evaluate, type SweepProgress } from '../simulator/suite/sweep.js';
+import { parsedCommand } from './parsed-command.js';
 import { resultsCsv, resultsJson } from './simulate/results-file.js';
 
 interface SimulateFlags {
@@ -25,10 +26,10 @@ interface SimulateFlags {
 
 /** `pointsman simulate`: policies against each other on a simulated fleet. @returns the exit code */
 export async function runSimulate(argv: readonly string[]): Promise<number> {
-  const command = simulateCommand();
-  command.parse([...argv], { from: 'user' });
-  const path = command.args[0]!;
-  const flags = command.opts<SimulateFlags>();
+  const parsed = parsedCommand<SimulateFlags>(simulateCommand(), argv);
+  if (parsed === undefined) return 0;
+  const path = parsed.args[0]!;
+  const flags = parsed.options;
   const written = narrowed(loadSuite(path), partOf(flags));
   const folder = dirname(resolve(path));
   const folders = { suite: folder, traces: flags.traces === undefined ? folder : resolve(flags.traces) };
@@ -75,7 +76,7 @@ function names(text: string): readonly string[] {
 
 function wholeNumber(text: string): number {
   const number = Number(text);
-  if (!Number.isInteger(number) || number < 1) throw new InvalidArgumentError('write a whole number of at least 1');
+  if (!Number.isInteger(number) || number < 1) throw new InvalidArgumentError('expected a whole number of at least 1');
   return number;
 }
 

@@ -1,12 +1,11 @@
-import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { schemaText } from '../../dist/cli/schema.js';
+import { pointsman } from './program.ts';
 
-const program = fileURLToPath(new URL('../../bin/pointsman.js', import.meta.url));
 let folder: string;
 
 beforeAll(() => {
@@ -17,11 +16,6 @@ afterAll(() => rmSync(folder, { recursive: true }));
 function file(name: string, text: string): string {
   writeFileSync(join(folder, name), text);
   return join(folder, name);
-}
-
-function pointsman(...argv: string[]) {
-  const { status, stdout, stderr } = spawnSync(process.execPath, [program, ...argv], { encoding: 'utf8' });
-  return { status, stdout, stderr };
 }
 
 const HEAD = 'apiVersion: llm-d.ai/v1alpha1\nkind: EndpointPickerConfig\n';

@@ -169,7 +169,7 @@ describe('a flag', () => {
 
   it.each([
     [['--no-such-flag'], 'unknown flag --no-such-flag; see --help'],
-    [['--gprc-port=1'], 'unknown flag --gprc-port; did you mean "grpc-port"?'],
+    [['--gprc-port=1'], 'unknown flag --gprc-port; did you mean --grpc-port?'],
     [['--constructor=1'], 'unknown flag --constructor'],
     [['serve-this'], 'unexpected argument "serve-this"; see --help'],
     [['--tracing', 'false'], 'unexpected argument "false"; write --tracing=false'],
