@@ -447,7 +447,7 @@ describe('the page', () => {
     );
   });
 
-  test('names the build', async () => {
+  test('the page names the build', async () => {
     const found = await page();
     expect(found.get('llm_d_epp_info{commit="abc",build_ref="main"}')).toBe(1);
     expect(found.get('pointsman_info{version="1.2.3"}')).toBe(1);
@@ -545,7 +545,9 @@ describe('against a plain model', () => {
 });
 
 describe('a thread that is killed while it counts', () => {
-  test('leaves a directory that can be read, and no total ever falls', { timeout: 60_000 }, async () => {
+  test('a thread that is killed while it counts leaves a directory that can be read, and no total ever falls', {
+    timeout: 60_000,
+  }, async () => {
     makePool({ telemetryBytes: 4 << 20 });
     const script = new URL('./counting-worker.mjs', import.meta.url);
     const from = exposition();
@@ -577,7 +579,7 @@ describe('predicted latency', () => {
 
   beforeEach(() => makePool());
 
-  test('shows what was predicted, what came of it, and wishes that were broken', async () => {
+  test('predicted latency shows what was predicted, what came of it, and wishes that were broken', async () => {
     const shard = predicting(1);
     const series = shard.series(labels);
     const guess = { ttftMs: 200, tpotMs: 10, wantedTtftMs: 300, wantedTpotMs: 15 };
@@ -597,7 +599,7 @@ describe('predicted latency', () => {
     expect(page).not.toContain('type="ttft_prediction_duration"');
   });
 
-  test('shows of several threads the value that was set last', async () => {
+  test('predicted latency shows of several threads the value that was set last', async () => {
     const [one, two] = [predicting(1), predicting(2)];
     const seen = (seconds: number) => ({
       firstTokenSeconds: seconds,
@@ -611,7 +613,7 @@ describe('predicted latency', () => {
     expect(await exposition().text()).toContain(`llm_d_epp_inference_request_metric{${own},type="ttft"} 4\n`);
   });
 
-  test('takes the duration for the first token when answers are not streamed, and nothing where nobody predicts', async () => {
+  test('predicted latency takes the duration for the first token when answers are not streamed, and nothing where nobody predicts', async () => {
     const shard = new ShardRecorder(attachCore(pool, 1), {
       endpointOf,
       prediction: { ...prediction, streaming: false },

@@ -42,7 +42,7 @@ afterEach(async () => {
 });
 
 describe('plugins of answers and of rollouts, over the wire', () => {
-  it('report, verify, select and screen', async () => {
+  it('plugins of answers and of rollouts, over the wire report, verify, select and screen', async () => {
     const setting = await Setting.create(endpoints, PLUGINS);
     cleanups.push(() => setting.remove());
     const { picker, ports } = await startPicker([...setting.flags, '--allow-experimental-plugins']);

@@ -58,7 +58,7 @@ describe('a request that cannot be placed', () => {
     ],
     ['filtered', 'ResourceExhausted', 'no endpoints available for the given request', 'rejected-saturated'],
     ['busy', 'ServiceUnavailable', 'the picker is repairing its state: try again', undefined],
-  ] as const)('because of %s is answered with %s', (status, code, message, reason) => {
+  ] as const)('a request that cannot be placed because of %s is answered with %s', (status, code, message, reason) => {
     expect(schedulerOver(status, []).schedule(input)).toMatchObject({ kind: 'rejected', code, message, reason });
   });
 });
@@ -69,7 +69,7 @@ describe('the tokens of a request', () => {
     [1, 1],
     [4, 1],
     [5, 2],
-  ])('are a quarter of its %i prompt bytes, rounded up to %i', (promptBytes, promptTokens) => {
+  ])('the tokens of a request are a quarter of its %i prompt bytes, rounded up to %i', (promptBytes, promptTokens) => {
     expect(asked({ promptBytes }).promptTokens).toBe(promptTokens);
   });
 
@@ -82,12 +82,15 @@ describe('the tokens of a request', () => {
     ['half a token rounded up', 4, undefined, undefined, 2],
     ["at most the client's bound", 40, 7, undefined, 7],
     ['at most the configured bound', 40, 12, 9, 9],
-  ])('have an estimated output of %s', (_what, promptBytes, maxOutputTokens, maxTokens, outputTokens) => {
-    const estimateOutput = { ratio: 1.5, maxTokens };
-    expect(
-      asked({ promptBytes, maxOutputTokens }, { settings: singleProfileSettings({ estimateOutput }) }).outputTokens,
-    ).toBe(outputTokens);
-  });
+  ])(
+    'the tokens of a request have an estimated output of %s',
+    (_what, promptBytes, maxOutputTokens, maxTokens, outputTokens) => {
+      const estimateOutput = { ratio: 1.5, maxTokens };
+      expect(
+        asked({ promptBytes, maxOutputTokens }, { settings: singleProfileSettings({ estimateOutput }) }).outputTokens,
+      ).toBe(outputTokens);
+    },
+  );
 });
 
 describe('the blocks of a request', () => {
@@ -108,7 +111,7 @@ describe('the blocks of a request', () => {
 });
 
 describe('the times that a request wants', () => {
-  it('go to the core from its headers, whether or not something predicts latency', () => {
+  it('the times that a request wants go to the core from its headers, whether or not something predicts latency', () => {
     const headers = new Map([
       ['x-llm-d-slo-ttft-ms', '300'],
       ['x-slo-tpot-ms', '25'],

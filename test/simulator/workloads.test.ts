@@ -41,7 +41,7 @@ const print = ({ sessions }: Workload) =>
   sessions.map(({ startMs, turns }) => `${startMs} ${turns.map((t) => `${t.promptTokens}/${t.chain.at(-1)}`)}`).join();
 
 describe('questions about documents', () => {
-  test('come as is published of the trace that they stand for', () => {
+  test('questions about documents come as is published of the trace that they stand for', () => {
     const workloads = [1, 2, 3].map((seed) => make({ kind: 'documents', seconds: 1022 }, seed));
     const turns = workloads.flatMap(({ sessions }) => sessions.flatMap((session) => session.turns));
     const mean = (values: number[]) => values.reduce((a, b) => a + b, 0) / values.length;
