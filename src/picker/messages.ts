@@ -3,6 +3,7 @@ import type { PoolMemory } from '../core/memory.js';
 import type { UsageReport } from '../flow-control/waiting-line.js';
 import type { KeyPair, ServingStatus, SocketFile, TlsMaterial, TransportName } from '../ingress/transport.js';
 import type { LogOptions } from '../operations/log.js';
+import type { VouchedNames } from '../operations/telemetry/shown-names.js';
 import type { LegacyModel, ModelRewrite, SlotAssignment } from '../pool/endpoint.js';
 import type { ModelAccess } from '../request/rules.js';
 import type { TokenSettings } from '../request/tokens/settings.js';
@@ -35,6 +36,8 @@ export interface ShardSettings {
   readonly maxStreams: number;
   readonly maxBufferedBytes: number;
   readonly maxConnections: number;
+  /** Shards of the picker. */
+  readonly shards: number;
   readonly requestIdleMs: number;
   readonly emitScores: boolean;
   readonly ignoreSubset: boolean;
@@ -99,6 +102,7 @@ export interface PoolSnapshot {
   readonly assignments: readonly SlotAssignment[];
   readonly rules: RulesMessage;
   readonly health: readonly (readonly [string, ServingStatus])[];
+  readonly names: VouchedNames;
 }
 
 export interface RulesMessage {
@@ -116,6 +120,8 @@ export type ToShard =
       readonly removed: readonly number[];
     }
   | ({ readonly kind: 'rules' } & RulesMessage)
+  /** Names that metrics show as label values. */
+  | { readonly kind: 'names'; readonly names: VouchedNames }
   | { readonly kind: 'health'; readonly statuses: readonly (readonly [string, ServingStatus])[] }
   /** New settings for the requests that begin after the message. */
   | { readonly kind: 'configured'; readonly settings: ConfiguredSettings }

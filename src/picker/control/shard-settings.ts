@@ -28,6 +28,7 @@ export function shardSettings(options: PickerOptions): ShardSettings {
     maxRequestBodyBytes: options.maxRequestBodyBytes,
     maxStreams: Math.ceil(options.maxStreams / shards),
     maxBufferedBytes: Math.ceil(options.maxBufferedBytes / shards),
+    shards,
     maxConnections: Math.ceil(options.maxConnections / shards),
     requestIdleMs: options.requestIdleMs,
     emitScores: options.emitScores,

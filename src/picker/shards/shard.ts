@@ -74,6 +74,7 @@ class Shard {
       this.#send({ kind: 'applied', version });
     },
     rules: (message) => this.#rules.replace(ruleState(message)),
+    names: ({ names }) => this.#recorder.vouch(names),
     health: ({ statuses }) => this.#health.replace(statuses),
     configured: ({ settings }) => this.#settings.replace(settings),
     evictRequest: ({ ticket, generation }) => this.#evictable.evictRequest(ticket, generation),
@@ -97,7 +98,9 @@ class Shard {
       prefixProducer: settings.prefixProducer,
       poolName: settings.poolName,
       prediction: settings.prediction,
+      shards: settings.shards,
     });
+    this.#recorder.vouch(snapshot.names);
     this.#scanner = new RequestScanner(this.#core);
     this.#chain = new TokenChain(this.#core);
     this.#blockTokens = settings.prefix?.blockTokens ?? PLAIN_BLOCK_TOKENS;
