@@ -8,7 +8,13 @@ import type { LegacyModel, ModelRewrite, SlotAssignment } from '../pool/endpoint
 import type { ModelAccess } from '../request/rules.js';
 import type { TokenSettings } from '../request/tokens/settings.js';
 import type { Ticket } from '../scheduling/decision.js';
-import type { CompiledScheduling, HandlerSettings, HookPluginSettings, PrefixSettings } from '../scheduling/program.js';
+import type {
+  CompiledScheduling,
+  HandlerSettings,
+  HookPluginSettings,
+  PrefixSettings,
+  ProfileFilter,
+} from '../scheduling/program.js';
 import type { ObjectiveTimes } from '../scheduling/wanted-times.js';
 
 /** Settings that a shard starts with. */
@@ -54,6 +60,8 @@ export interface ShardSettings {
   readonly plugins: PluginSettings;
   /** Names of the profiles in the order of their numbers. */
   readonly profiles: readonly string[];
+  /** Filters of the profiles, in the same order. */
+  readonly filters: readonly (readonly ProfileFilter[])[];
   readonly handler: HandlerSettings;
 }
 
@@ -82,7 +90,7 @@ export interface PluginSettings {
 /** The settings of a shard that a reload of the configuration can change. */
 export type ConfiguredSettings = Pick<
   ShardSettings,
-  'parsers' | 'profiles' | 'prefix' | 'estimateOutput' | 'objectiveTimes' | 'saturation' | 'flowControl'
+  'parsers' | 'profiles' | 'filters' | 'prefix' | 'estimateOutput' | 'objectiveTimes' | 'saturation' | 'flowControl'
 >;
 
 /** Start data of a shard task. Its message port is transferred along. */

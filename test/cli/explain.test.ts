@@ -101,7 +101,9 @@ schedulingProfiles:
       'plugins:\n- {type: label-selector-filter, parameters: {matchLabels: {gpu: none}}}\n- type: queue-scorer\n';
     const explanation = run({ plugins });
     expect(profileOf(explanation).status).toBe('filtered');
-    expect(explanationText(explanation)).toContain('no pick: the filters left no endpoint (429)');
+    expect(explanationText(explanation)).toContain(
+      'no pick: the filter "label-selector-filter" leaves no endpoint (503)',
+    );
   });
 
   it('an explanation follows objectives and rewrites', () => {
@@ -276,7 +278,7 @@ schedulingProfiles:
   it('an explanation of several profiles tells of a request that no profile can place', () => {
     const none = { ...pool, endpoints: [endpoints[2]!] };
     const explanation = run({ plugins, pool: none });
-    expect(explanation).toMatchObject({ outcome: { kind: 'rejected', status: 429 } });
+    expect(explanation).toMatchObject({ outcome: { kind: 'rejected', status: 503 } });
     expect(explanationText(explanation)).toContain('goes to     no endpoint:');
   });
 });

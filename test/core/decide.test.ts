@@ -49,6 +49,20 @@ describe('decide', () => {
     expect(decider.decide(plainRequest).status).toBe('filtered');
   });
 
+  it('a decision says which of several filters leaves none', () => {
+    const filters = [4, 5, 6].map((mask) => scorer('OP_FILTER_MASK', 1, mask));
+    const { decider, table } = makePool([scorer('OP_SCORE_QUEUE'), ...filters, pickMax], idle(3));
+    const decide = (...masks: number[][]) => {
+      for (const [index, slots] of masks.entries()) table.setMask(4 + index, slots);
+      const { status, filter } = decider.decide({ ...plainRequest, charged: false });
+      return [status, filter];
+    };
+    expect(decide([], [0, 1], [2])).toEqual(['filtered', 0]);
+    expect(decide([0, 1], [2], [2])).toEqual(['filtered', 1]);
+    expect(decide([0, 1], [1, 2], [2])).toEqual(['filtered', 2]);
+    expect(decide([0, 1], [1, 2], [1])).toEqual(['decided', undefined]);
+  });
+
   it('a decision returns several endpoints in order of preference', () => {
     const signals = [{ waiting: 5 }, { waiting: 1 }, { waiting: 9 }, { waiting: 3 }];
     const { decider } = makePool([scorer('OP_SCORE_QUEUE'), scorer('OP_PICK_MAX_SCORE', 1, 3)], signals);

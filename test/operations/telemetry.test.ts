@@ -326,6 +326,7 @@ describe('bounds', () => {
       shard.queueLeft(series, 'Dispatched', 0.1);
       const usage = { promptTokens: 7, completionTokens: 7, totalTokens: 14, cachedTokens: 7 };
       shard.responseEnded(series, {
+        status: 200,
         durationSeconds: 1,
         firstTokenSeconds: 0.1,
         responseBytes: 100,

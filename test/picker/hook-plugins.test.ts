@@ -95,7 +95,7 @@ describe('the samples', () => {
     const scores = { '127.0.0.2:9': 2, '127.0.0.4:9': 2 };
     const metadata = { 'envoy.lb': expect.objectContaining({ 'x-gateway-destination-endpoint-scores': scores }) };
     expect(replies[0]!.metadata).toEqual(metadata);
-    expect((await exchange(grpcPort, { 'x-tenant': 'c' })).reply('immediate')?.status).toBe(429);
+    expect((await exchange(grpcPort, { 'x-tenant': 'c' })).reply('immediate')?.status).toBe(503);
   });
 
   it('a whole scheduler takes the place of the profiles', async () => {

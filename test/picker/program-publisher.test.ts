@@ -12,6 +12,7 @@ function scheduling(masks: number, chosen: number): CompiledScheduling {
     profiles: [
       {
         name: 'default',
+        filters: [],
         operations: [
           { code: 'OP_FILTER_MASK', name: 'filter', weight: 1, parameters: [chosen] },
           { code: 'OP_PICK_MAX_SCORE', name: 'picker', weight: 1, parameters: [1] },
@@ -76,6 +77,7 @@ describe('the variant of the programs', () => {
     profiles: [
       {
         name: 'default',
+        filters: [],
         operations: [
           { code: 'OP_SCORE_QUEUE', name: 'queue', weight: 2, parameters: [] },
           { code: 'OP_SCORE_KV_USAGE', name: 'kv', weight: 2, parameters: [] },

@@ -154,8 +154,15 @@ describe('EngineTable', () => {
       engineLabelKey: 'engine',
       defaultEngine: 'mine',
     });
-    expect(engines.choose({}).engine.wanted.slice(0, 1)).toEqual([{ name: 'my_queue', labels: { kind: 'all' }, aggregate: 'sum' }]);
-    expect(engines.choose({ engine: 'vllm' }).engine.wanted.slice(0, 1).map((metric) => metric.name)).toEqual(['other_queue']);
+    expect(engines.choose({}).engine.wanted.slice(0, 1)).toEqual([
+      { name: 'my_queue', labels: { kind: 'all' }, aggregate: 'sum' },
+    ]);
+    expect(
+      engines
+        .choose({ engine: 'vllm' })
+        .engine.wanted.slice(0, 1)
+        .map((metric) => metric.name),
+    ).toEqual(['other_queue']);
   });
 
   const wrong: [string, ConstructorParameters<typeof EngineTable>[0]][] = [

@@ -20,11 +20,16 @@ const input: ScheduleInput = {
 };
 
 /** A scheduler over a core that decides nothing: it notes what it is asked and answers with `status`. */
-function schedulerOver(status: DecisionStatus, requests: DecisionRequest[], options: Partial<SchedulerOptions> = {}) {
+function schedulerOver(
+  status: DecisionStatus,
+  requests: DecisionRequest[],
+  options: Partial<SchedulerOptions> = {},
+  filter?: number,
+) {
   const decider = {
     decide(request: DecisionRequest) {
       requests.push(request);
-      return { status, slots: [] };
+      return { status, slots: [], filter };
     },
   };
   return new CoreScheduler({
@@ -60,6 +65,40 @@ describe('a request that cannot be placed', () => {
     ['busy', 'ServiceUnavailable', 'the picker is repairing its state: try again', undefined],
   ] as const)('a request that cannot be placed because of %s is answered with %s', (status, code, message, reason) => {
     expect(schedulerOver(status, []).schedule(input)).toMatchObject({ kind: 'rejected', code, message, reason });
+  });
+});
+
+describe('a request that the filters leave no endpoint', () => {
+  const filters = [
+    [
+      { name: 'role', judgesLoad: false },
+      { name: 'full', judgesLoad: true },
+      { name: 'gpu', judgesLoad: false },
+    ],
+  ];
+
+  function rejection(filter: number | undefined) {
+    const reported: string[] = [];
+    const options = {
+      settings: singleProfileSettings({ filters }),
+      filteredOut: (name: string) => reported.push(name),
+    };
+    const outcome = schedulerOver('filtered', [], options, filter).schedule(input);
+    return [outcome.kind === 'rejected' && [outcome.code, outcome.reason, outcome.message], reported];
+  }
+
+  it('gets a 503 that names the filter when load has no part in it', () => {
+    const text = 'no endpoints available for the given request: the filter "role" leaves none';
+    expect(rejection(0)).toEqual([['ServiceUnavailable', 'rejected-no-endpoints', text], ['role']]);
+  });
+
+  it('is told to come again when the filter judges load, or one before it does', () => {
+    const again = ['ResourceExhausted', 'rejected-saturated', 'no endpoints available for the given request'];
+    expect([rejection(1), rejection(2), rejection(undefined)]).toEqual([
+      [again, []],
+      [again, []],
+      [again, []],
+    ]);
   });
 });
 

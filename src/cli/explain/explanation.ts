@@ -22,6 +22,7 @@ import {
   understandHeaders,
   understandOpaque,
 } from '../../request/understand.js';
+import { steadyFilter } from '../../scheduling/charged-runs.js';
 import type { Rejection, ScheduleInput } from '../../scheduling/decision.js';
 import { EndpointDirectory } from '../../scheduling/endpoint-directory.js';
 import type { PluginDefinition } from '../../scheduling/plugin.js';
@@ -276,7 +277,7 @@ class ExplainBench {
   ): ExplainedRun {
     const removedBy = this.#removals(profile, request);
     const decider = this.#decider(profile);
-    const { status, slots, matchedBlocks, totalBlocks } = decider.decide({ ...request, profile: 0 });
+    const { status, filter, slots, matchedBlocks, totalBlocks } = decider.decide({ ...request, profile: 0 });
     const picks = [...slots];
     const scorers = [...profile.operations.entries()].filter(([, operation]) => operationKind(operation) === 'scorer');
     const endpoints = this.#input.pool.endpoints.map((endpoint, slot) => {
@@ -297,6 +298,7 @@ class ExplainBench {
       name: profile.name,
       work,
       status,
+      leftNoneBy: steadyFilter(profile.filters, filter),
       scorers: scorers.map(([, { name, weight }]) => ({ name, weight })),
       picker: profile.operations.find((operation) => operationKind(operation) === 'picker')?.name ?? '',
       endpoints,
@@ -312,7 +314,7 @@ class ExplainBench {
   #removals(profile: CompiledProfile, request: Omit<DecisionRequest, 'profile'>): ReadonlyMap<number, string> {
     const removed = new Map<number, string>();
     const note = (operations: CompiledProfile['operations'], reason: string) => {
-      const left = this.#candidates({ name: profile.name, operations }, request);
+      const left = this.#candidates({ ...profile, operations }, request);
       for (const slot of this.#input.pool.endpoints.keys()) {
         if (!left.has(slot) && !removed.has(slot)) removed.set(slot, reason);
       }

@@ -46,6 +46,7 @@ export function configuredSettings(configuration: LoadedConfiguration): Configur
   return {
     parsers: configuration.parsers,
     profiles: configuration.scheduling.profiles.map(({ name }) => name),
+    filters: configuration.scheduling.profiles.map(({ filters }) => filters),
     prefix: configuration.scheduling.prefix,
     estimateOutput: configuration.scheduling.estimateOutput,
     objectiveTimes: configuration.adaptation.objectiveTimes,

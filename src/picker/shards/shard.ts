@@ -62,6 +62,7 @@ class Shard {
   readonly #blockTokens: number;
   readonly #plugins: ShardPlugins;
   readonly #decider: Decider;
+  readonly #reportedFilters = new Set<string>();
   readonly #late = new LockRetry();
   /** Waiting requests; undefined while flow control is off, which only a restart changes. */
   readonly #line: WaitingLine | undefined;
@@ -168,6 +169,7 @@ class Shard {
       directory: this.#directory,
       handler: settings.allowProfileHeader ? requestedProfile(profileHandler) : profileHandler,
       hookColumns: this.#plugins.fillColumns,
+      filteredOut: (filter) => this.#reportFilter(filter),
       staged: (stages, model) => this.#recorder.staged(settings.handler, stages, model),
       prompts: this.#scanner,
       tokens: this.#chain,
@@ -183,6 +185,13 @@ class Shard {
       later: (again) => this.#late.add(again),
       ejected: ({ endpoint }) => this.#send({ kind: 'ejected', endpoint: endpoint.id }),
     });
+  }
+
+  /** Logs once for each filter: a filter that leaves none usually leaves none for many requests. */
+  #reportFilter(filter: string): void {
+    if (this.#reportedFilters.has(filter)) return;
+    this.#reportedFilters.add(filter);
+    this.#log.warn({ filter }, 'a filter leaves no endpoint: its requests get 503; check its labels and headers');
   }
 
   #services(
