@@ -86,6 +86,58 @@ describe('a suite', () => {
     expect(run).toThrow(/there is no baseline "best".*lmetric/);
   });
 
+  describe('what a suite names is checked before the first run', () => {
+    const refusal = async (change: object, ...flags: string[]) => {
+      const path = suiteFile(JSON.stringify({ ...small, ...change }));
+      return runSimulate([path, '--quiet', ...flags]).then(
+        () => 'ran',
+        (error: Error) => error.message,
+      );
+    };
+
+    test.each([
+      ['mooncake', 'https://github.com/kvcache-ai/Mooncake'],
+      ['azure', 'https://github.com/Azure/AzurePublicDataset'],
+      ['jsonl', 'put it there'],
+    ])('a missing trace of kind %s is one line that says where to get it', async (kind, source) => {
+      const message = await refusal({ workloads: [...small.workloads, { name: 'real', kind, path: 'no-such-trace' }] });
+      expect(message).toContain(`workload "real": the trace ${join(folder, 'no-such-trace')} is missing: `);
+      expect(message).toContain(source);
+      expect(message).toContain('or name its folder with --traces');
+      expect(message).not.toContain('\n');
+    });
+
+    test('a policy that cannot be simulated is refused by its name', async () => {
+      const two =
+        'plugins:\n- type: queue-scorer\nschedulingProfiles:\n- {name: a, plugins: [{pluginRef: queue-scorer}]}\n- {name: b, plugins: [{pluginRef: queue-scorer}]}\n';
+      const head = 'apiVersion: llm-d.ai/v1alpha1\nkind: EndpointPickerConfig\n';
+      writeFileSync(join(folder, 'two.yaml'), `${head}${two}`);
+      const policies = [{ name: 'default' }, { name: 'mine', configuration: 'two.yaml' }];
+      expect(await refusal({ policies })).toMatch(/^policy "mine": /);
+      expect(await refusal({ policies: [{ name: 'default' }, { name: 'best' }] })).toContain('no baseline "best"');
+    });
+
+    test('a trace that ends within the warm-up is refused with the remedy', async () => {
+      const short = [0, 1000, 2000].map((timestamp_ms) =>
+        JSON.stringify({ timestamp_ms, prompt_tokens: 10, output_tokens: 5 }),
+      );
+      writeFileSync(join(folder, 'short.jsonl'), short.join('\n'));
+      const workloads = [{ name: 'brief', kind: 'jsonl', path: 'short.jsonl' }];
+      const message = await refusal({ workloads, warmup: {} });
+      expect(message).toContain('workload "brief": all of its 3 requests lie in the warm-up');
+      expect(message).toContain('take a longer trace, or set warmup of the suite lower');
+      expect(await refusal({ workloads, warmup: { requests: 2 }, seeds: 1, policies: [{ name: 'default' }] })).toBe(
+        'ran',
+      );
+    });
+
+    test.each(['report', 'json', 'csv', 'resume'])('--%s in a folder that there is not is refused', async (flag) => {
+      const message = await refusal({}, `--${flag}`, join(folder, 'none', 'out'));
+      expect(message).toBe(`--${flag}: there is no folder ${join(folder, 'none')}: make it first`);
+      expect(await refusal({}, `--${flag}`, folder)).toBe(`--${flag}: ${folder} is a folder: name a file`);
+    });
+  });
+
   test('the command runs all cells on job threads and writes JSON and CSV', async () => {
     const [json, csv] = [join(folder, 'r.json'), join(folder, 'r.csv')];
     const path = suiteFile(JSON.stringify(small));
