@@ -1,5 +1,6 @@
 import { Command } from 'commander';
 import { type Findings, findings } from '../config/findings.js';
+import { proxyNeeds } from '../config/proxy-needs.js';
 import { BUILTIN_ENGINES } from '../pool/engines/builtin-engines.js';
 import { parsedCommand } from './parsed-command.js';
 import { pluginRegistry, repeated } from './plugin-registry.js';
@@ -67,6 +68,7 @@ export function lintReport({ errors, warnings, configuration }: Findings) {
     errors: errors.map(({ message, field, place }) => ({ message, field, line: place?.line, column: place?.column })),
     warnings,
     profiles: configuration?.scheduling.profiles,
+    needs: configuration && proxyNeeds(configuration),
     effective: configuration?.effective,
   };
 }

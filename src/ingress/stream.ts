@@ -1,5 +1,5 @@
 import { overloaded, requestTimeout } from '../request/rejections.js';
-import { decodeProcessRequest, Phase, type ProcessMessage } from './codec/process-request.js';
+import { BodyMode, decodeProcessRequest, Phase, type ProcessMessage } from './codec/process-request.js';
 import { MalformedMessage } from './codec/wire.js';
 import type { Exchange, StreamContext } from './exchange.js';
 import { RequestPhase } from './request-phase.js';
@@ -33,6 +33,7 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
   readonly stream: ProcessStream;
   readonly openedAt: number;
   isHalfClosed = false;
+  responseBodyMode: number = BodyMode.unnamed;
   readonly #request: RequestPhase;
   readonly #response: ResponseRelay;
   /** Counted in the shard's open streams; a stream over the bound is not. */
@@ -85,6 +86,7 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
 
   halfClosed(): void {
     this.isHalfClosed = true;
+    this.#response.halfClosed();
     // A stream that waits still gets its answer: a client may half-close right behind its messages.
     if (this.#state !== 'waiting' && !this.#request.isPrepared) this.finish();
   }
@@ -151,6 +153,7 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
   }
 
   #receive(message: ProcessMessage) {
+    if (message.responseBodyMode !== BodyMode.unnamed) this.responseBodyMode = message.responseBodyMode;
     if (this.#state === 'waiting') return this.#wait(message);
     if (this.#state === 'under way') return this.#handle(message);
     if (this.#refused) return this.turnAway('too many streams');

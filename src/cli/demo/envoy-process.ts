@@ -13,7 +13,12 @@ const READY_TIMEOUT_MS = 15_000;
 const POLL_MS = 20;
 
 /** The configurations that are shipped in deploy/envoy. */
-export type EnvoyConfiguration = 'envoy.yaml' | 'envoy-fail-open.yaml' | 'envoy-socket.yaml';
+export type EnvoyConfiguration =
+  | 'envoy.yaml'
+  | 'envoy-fail-open.yaml'
+  | 'envoy-socket.yaml'
+  | 'envoy-answer-heads.yaml'
+  | 'envoy-headers-only.yaml';
 
 /** An Envoy in a process of its own. */
 export interface EnvoyProcess {
