@@ -62,6 +62,12 @@ export const COMMANDS: readonly CommandEntry[] = [
     run: async (argv) => (await import('./simulate.js')).runSimulate(argv),
   },
   {
+    name: 'bench',
+    usage: 'bench [file]',
+    summary: 'time of a decision and of each plugin',
+    run: async (argv) => (await import('./bench.js')).runBench(argv),
+  },
+  {
     name: 'gateway',
     usage: 'gateway',
     summary: 'a small proxy that asks a picker, for development',

@@ -3,6 +3,7 @@ import { basename, dirname, extname, resolve } from 'node:path';
 import { Command, InvalidArgumentError } from 'commander';
 import { htmlReport } from '../simulator/report/html-report.js';
 import { type CapacityComparison, compareCapacity } from '../simulator/suite/capacity-comparison.js';
+import { checkOutput, checkSuite } from '../simulator/suite/check-suite.js';
 import { type Comparison, compare, SLOW_TAIL } from '../simulator/suite/comparison.js';
 import { loadSuite } from '../simulator/suite/load-suite.js';
 import { narrowed, type Part } from '../simulator/suite/narrowed.js';
@@ -33,6 +34,8 @@ export async function runSimulate(argv: readonly string[]): Promise<number> {
   const written = narrowed(loadSuite(path), partOf(flags));
   const folder = dirname(resolve(path));
   const folders = { suite: folder, traces: flags.traces === undefined ? folder : resolve(flags.traces) };
+  checkOutputs(flags);
+  checkSuite(written, folders);
   const { suite, results } = await evaluate(written, folders, {
     jobs: flags.jobs,
     kept: flags.resume === undefined ? undefined : new SavedRuns(flags.resume),
@@ -48,6 +51,12 @@ export async function runSimulate(argv: readonly string[]): Promise<number> {
     suite.capacity === undefined ? comparisonText(comparisons) : capacityText(compareCapacity(results, suite)),
   );
   return 0;
+}
+
+function checkOutputs({ report, json, csv, resume }: SimulateFlags): void {
+  for (const [flag, path] of Object.entries({ report, json, csv, resume })) {
+    if (path !== undefined) checkOutput(path, flag);
+  }
 }
 
 function simulateCommand(): Command {

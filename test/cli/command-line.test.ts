@@ -7,7 +7,7 @@ import { pointsman } from './program.ts';
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
 
 describe('the help', () => {
-  it('of the program begins with every command and goes on with the flags of the default one', () => {
+  it('the help of the program begins with every command and goes on with the flags of the default one', () => {
     const { status, stdout } = pointsman('--help');
     expect(status).toBe(0);
     const [list, flags] = stdout.split('Usage: pointsman serve');
@@ -16,14 +16,14 @@ describe('the help', () => {
     expect(pointsman('help').stdout).toBe(stdout);
   });
 
-  it.each(COMMANDS.map(({ name }) => [name]))('of %s is printed with exit code 0 and no error', (name) => {
+  it.each(COMMANDS.map(({ name }) => [name]))('the help of %s is printed with exit code 0 and no error', (name) => {
     const { status, stdout, stderr } = pointsman(name, '--help');
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
     expect(stdout).toMatch(new RegExp(`^Usage: pointsman ${name}`));
     expect(pointsman('help', name).stdout).toBe(stdout);
   });
 
-  it('shows no default of a flag without effect, and says why it has none', () => {
+  it('the help shows no default of a flag without effect, and says why it has none', () => {
     const [, compatible] = pointsman('serve', '--help').stdout.split('without effect:\n');
     expect(compatible).toMatch(/--tracing\[=false\] +No traces are written\.\n/);
     expect(compatible).toMatch(/--zap-devel\[=false\] +The log has one form [a-z\s]+\.\n/);
@@ -31,7 +31,7 @@ describe('the help', () => {
 });
 
 describe('the version', () => {
-  it.each([['--version'], ['version']])('is that of the package, for %s', (argument) => {
+  it.each([['--version'], ['version']])('the version is that of the package, for %s', (argument) => {
     expect(pointsman(argument)).toEqual({
       status: 0,
       stdout: `pointsman ${version}, Node.js ${process.versions.node}\n`,
@@ -84,7 +84,7 @@ describe('a flag without effect', () => {
     expect(warnings(argument)).toEqual([expect.stringContaining(warning)]);
   });
 
-  it('is not warned of where it asks for what the program does', () => {
+  it('a flag without effect is not warned of where it asks for what the program does', () => {
     expect(warnings('--tracing=false', '--enable-pprof=false', '--health-checking', '--zap-devel=false')).toEqual([]);
   });
 });

@@ -24,7 +24,7 @@ const IDLE = `${HEAD}plugins:\n- type: queue-scorer\n- type: inflight-load-produ
 const WRONG = `${HEAD}plugins:\n- type: queu-scorer\n`;
 
 describe('pointsman lint', () => {
-  it('ends with 0 for a good file and shows its program', () => {
+  it('pointsman lint ends with 0 for a good file and shows its program', () => {
     const { status, stdout } = pointsman('lint', file('good.yaml', GOOD));
     expect(status).toBe(0);
     expect(stdout).toContain('0 errors, 0 warnings');
@@ -34,7 +34,7 @@ describe('pointsman lint', () => {
     expect(stdout).toMatch(/profile handler +single-profile-handler\n/);
   });
 
-  it('ends with 0 for warnings, with 1 under --strict', () => {
+  it('pointsman lint ends with 0 for warnings, with 1 under --strict', () => {
     const path = file('idle.yaml', IDLE);
     expect(pointsman('lint', path)).toMatchObject({
       status: 0,
@@ -43,7 +43,7 @@ describe('pointsman lint', () => {
     expect(pointsman('lint', '--strict', path).status).toBe(1);
   });
 
-  it('ends with 1 for errors and gives them as data', () => {
+  it('pointsman lint ends with 1 for errors and gives them as data', () => {
     const { status, stdout } = pointsman('lint', '--json', file('wrong.yaml', WRONG));
     expect(status).toBe(1);
     expect(JSON.parse(stdout)).toMatchObject({
@@ -52,7 +52,7 @@ describe('pointsman lint', () => {
     });
   });
 
-  it('ends with 1 for a file that does not exist', () => {
+  it('pointsman lint ends with 1 for a file that does not exist', () => {
     const { status, stdout } = pointsman('lint', join(folder, 'none.yaml'));
     expect({ status, stdout }).toEqual({ status: 1, stdout: expect.stringContaining('none.yaml') });
   });
@@ -122,7 +122,7 @@ describe('pointsman lint with endpoints', () => {
 });
 
 describe('pointsman explain', () => {
-  it('prints a table or data for the request', () => {
+  it('pointsman explain prints a table or data for the request', () => {
     const config = file('good.yaml', GOOD);
     const eps = file(
       'eps.yaml',
@@ -142,7 +142,7 @@ describe('pointsman explain', () => {
     });
   });
 
-  it('knows the plugins of --plugin, as lint does', () => {
+  it('pointsman explain knows the plugins of --plugin, as lint does', () => {
     const plugin = fileURLToPath(new URL('../../examples/plugins/short-first-scorer.js', import.meta.url));
     const config = file('custom.yaml', `${HEAD}plugins:\n- {type: short-first-scorer, parameters: {promptBytes: 0}}\n`);
     const eps = file(
@@ -168,7 +168,7 @@ describe('pointsman explain', () => {
     expect(pointsman(...argv).stdout).toMatch(/ {2}a +10\.0\.0\.1:80 +0\.5 +0\.5\n {2}b +10\.0\.0\.2:80 +1 +1 +picked/);
   });
 
-  it('without endpoints says which flag names them', () => {
+  it('pointsman explain without endpoints says which flag names them', () => {
     const argv = ['explain', file('good.yaml', GOOD), '--request', file('request.json', '{}')];
     expect(pointsman(...argv)).toMatchObject({
       status: 1,
@@ -178,13 +178,13 @@ describe('pointsman explain', () => {
 });
 
 describe('pointsman schema', () => {
-  it('prints the JSON Schema', () => {
+  it('pointsman schema prints the JSON Schema', () => {
     expect(pointsman('schema')).toMatchObject({ status: 0, stdout: schemaText() });
   });
 });
 
 describe('pointsman serve --print-effective-config', () => {
-  it('prints the configuration with all defaults, which loads to itself, and ends', () => {
+  it('pointsman serve --print-effective-config prints the configuration with all defaults, which loads to itself, and ends', () => {
     const { status, stdout } = pointsman(
       'serve',
       `--config-file=${file('good.yaml', GOOD)}`,

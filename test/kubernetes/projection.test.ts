@@ -343,7 +343,7 @@ describe('the projection', () => {
       }),
     );
 
-  it('is the same for any order of the objects', () => {
+  it('the projection is the same for any order of the objects', () => {
     fc.assert(
       fc.property(
         fc.uniqueArray(arbitraryPod, { selector: ({ name }) => name }),
@@ -357,7 +357,7 @@ describe('the projection', () => {
     );
   });
 
-  it('never gives one address to two endpoints that take requests, nor one id twice where names differ', () => {
+  it('the projection never gives one address to two endpoints that take requests, nor one id twice where names differ', () => {
     fc.assert(
       fc.property(fc.uniqueArray(arbitraryPod, { selector: ({ name }) => name }), (pods) => {
         const { endpoints } = project(view({ pods })).state;

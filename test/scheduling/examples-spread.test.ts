@@ -48,7 +48,7 @@ function picksByProfile(file: string): Map<string, number[]> {
 }
 
 describe('different short prompts, one after another', () => {
-  it.each(files)('spread over idle, equal endpoints with %s', (file) => {
+  it.each(files)('different short prompts, one after another spread over idle, equal endpoints with %s', (file) => {
     const counts = [...picksByProfile(file)];
     expect(counts.length).toBeGreaterThan(0);
     for (const [profile, picked] of counts) {

@@ -21,6 +21,8 @@ export interface ExplainedProfile {
   /** Role of its pick for the request; undefined = the profile handler does not run it for this request. */
   readonly work: PickWork | undefined;
   readonly status: Decision['status'];
+  /** With `filtered`: the filter that left no endpoint, where load has no part in it. */
+  readonly leftNoneBy: string | undefined;
   readonly scorers: readonly { readonly name: string; readonly weight: number }[];
   readonly picker: string;
   readonly endpoints: readonly ExplainedEndpoint[];

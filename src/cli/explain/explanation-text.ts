@@ -93,7 +93,8 @@ function endpointRow(endpoint: ExplainedEndpoint, scorers: ExplainedProfile['sco
   return [name, address, ...cells, round(total), cachedTokens === 0 ? '' : `${cachedTokens} tokens`, note];
 }
 
-function verdict({ status, picker, endpoints, best }: ExplainedProfile): string {
+function verdict({ status, leftNoneBy, picker, endpoints, best }: ExplainedProfile): string {
+  if (leftNoneBy !== undefined) return `  no pick: the filter ${JSON.stringify(leftNoneBy)} leaves no endpoint (503)`;
   if (status === 'filtered') return '  no pick: the filters left no endpoint (429)';
   if (status !== 'decided') return '  no pick: there is no endpoint for the request (503)';
   const names = endpoints
