@@ -79,13 +79,13 @@ describe('pointsman lint with endpoints', () => {
     return file(name, fromFile(path, profile));
   };
 
-  it('reads the endpoints file beside the configuration, wherever it is called from', () => {
+  it('lint reads the endpoints file beside the configuration, wherever it is called from', () => {
     const { status, stdout } = pointsman('lint', config('beside.yaml', '{pluginRef: decode-filter}'));
     expect(stdout).not.toContain('error:');
     expect(status).toBe(0);
   });
 
-  it('finds a missing file of the configuration, and warns of an absolute one that is not on this machine', () => {
+  it('lint finds a missing file of the configuration, and warns of an absolute one that is not on this machine', () => {
     const own = pointsman('lint', config('missing.yaml', '{pluginRef: queue-scorer}', 'nowhere.yaml'));
     expect(own.status).toBe(1);
     expect(own.stdout).toContain(
@@ -98,21 +98,21 @@ describe('pointsman lint with endpoints', () => {
     );
   });
 
-  it('finds filters that match no endpoint, and that nothing can be routed', () => {
+  it('lint finds filters that match no endpoint, and that nothing can be routed', () => {
     const { status, stdout } = pointsman('lint', config('prefill.yaml', '{pluginRef: prefill-filter}'));
     expect(status).toBe(1);
     expect(stdout).toContain('warning: filter "prefill-filter" of profile "default" matches no endpoint of');
     expect(stdout).toMatch(/^error: cannot route a chat request: .*"prefill-filter" left none/m);
   });
 
-  it('finds negative weights', () => {
+  it('lint finds negative weights', () => {
     const path = config('negative.yaml', '{pluginRef: queue-scorer, weight: -2}');
     expect(pointsman('lint', path).stdout).toMatch(
       /negative\.yaml:10:\d+: warning: schedulingProfiles\[0\]\.plugins\[0\]\.weight: -2 is negative: "queue-scorer" prefers/,
     );
   });
 
-  it('tries the endpoints of --endpoints, and warns of an empty list', () => {
+  it('lint tries the endpoints of --endpoints, and warns of an empty list', () => {
     const path = file('alone.yaml', GOOD);
     expect(pointsman('lint', path, '--endpoints', file('none.yaml', 'endpoints: []\n')).stdout).toContain(
       'none.yaml has no endpoints: every request waits for one or is refused',

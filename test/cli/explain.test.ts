@@ -45,8 +45,7 @@ function profileOf(explanation: Explanation): ExplainedProfile {
 }
 
 describe('an explanation', () => {
-<<<<<<< HEAD
-  it('shows the raw signals, and unknown ones as such', () => {
+  it('an explanation shows the raw signals, and unknown ones as such', () => {
     const explanation = run({
       plugins: 'plugins:\n- type: queue-scorer\n',
       signals: 'a: {waitingRequests: 4, kvUsage: 0.5, inFlightRequests: 2, inFlightTokens: 90}\n',
@@ -64,10 +63,7 @@ describe('an explanation', () => {
     expect(text).toMatch(/^ {2}b +unknown +unknown +unknown +0 with 0 tokens$/m);
   });
 
-  it('has the score of every scorer before its weight, the weighted total and the order of the picks', () => {
-=======
   it('an explanation has the score of every scorer before its weight, the weighted total and the order of the picks', () => {
->>>>>>> main
     const { endpoints: rows, scorers } = profileOf(
       run({
         plugins: `plugins:

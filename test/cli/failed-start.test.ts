@@ -57,13 +57,8 @@ describe('a start that fails says why in one line and exits with 1', () => {
     expect(await serve('--shards=none')).toMatch(/^--shards: .*"none"/);
   });
 
-<<<<<<< HEAD
-  it('on no source of endpoints', async () => {
-    expect(await failure(['serve'])).toMatch(/^no source of endpoints: give one of --endpoints-file (a list in a file), --pool-name .*file-discovery/);
-=======
   it('the start fails on no source of endpoints', async () => {
-    expect(await failure(['serve'])).toMatch(/^no source of endpoints: give one of --pool-name .*file-discovery/);
->>>>>>> main
+    expect(await failure(['serve'])).toMatch(/^no source of endpoints: give one of --endpoints-file .*file-discovery/);
   });
 
   it('the start fails on a configuration file with an unknown field', async () => {

@@ -23,17 +23,17 @@ function commandOf(name: string): string {
 }
 
 describe('the examples', () => {
-  it('are configurations, suites and lists of endpoints', () => {
+  it('the examples are configurations, suites and lists of endpoints', () => {
     const rest = yaml.filter((name) => !configurations.includes(name) && !suites.includes(name));
     expect(rest.filter((name) => !/(^|\/)endpoints[a-z-]*\.yaml$/.test(name))).toEqual([]);
     expect(configurations.length).toBeGreaterThan(20);
   });
 
-  it.each([...configurations, ...suites])('%s says by which command it is run', (name) => {
+  it.each([...configurations, ...suites])('the example %s says by which command it is run', (name) => {
     expect(commandOf(name)).toContain(` examples/${name}`);
   });
 
-  it.each([...configurations, 'endpoints.yaml'])('%s routes with its command', async (name) => {
+  it.each([...configurations, 'endpoints.yaml'])('the example %s routes with its command', async (name) => {
     const flags = commandOf(name).split(/\s+/).slice(2);
     const ports = ['--grpc-port=0', '--grpc-health-port=0', '--metrics-port=0'];
     const { picker, ports: open } = await startPicker([...flags, ...ports, ...TRANSPORT_FLAGS]);
