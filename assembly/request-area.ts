@@ -61,6 +61,8 @@ export class Answer {
   uncachedTokens: u32;
   /** Slot + 1 that marginal cost would pick, 0 = it was not asked · decide · none. */
   wouldPick: u32;
+  /** Number of the filter that left no endpoint, from 1 in the order of the program · decide · none. */
+  filter: u32;
 }
 
 /** Latencies that the request wants. */
@@ -154,6 +156,7 @@ export const ANSWER_CANDIDATES: usize = ANSWER + offsetof<Answer>('candidates');
 export const ANSWER_SCORE: usize = ANSWER + offsetof<Answer>('score');
 export const ANSWER_UNCACHED_TOKENS: usize = ANSWER + offsetof<Answer>('uncachedTokens');
 export const ANSWER_WOULD_PICK: usize = ANSWER + offsetof<Answer>('wouldPick');
+export const ANSWER_FILTER: usize = ANSWER + offsetof<Answer>('filter');
 export const ANSWER_TTFT: usize = PREDICTED_TIMES + offsetof<PredictedTimes>('ttft');
 export const ANSWER_TPOT: usize = PREDICTED_TIMES + offsetof<PredictedTimes>('tpot');
 export const ANSWER_PICKS: usize = 256;

@@ -40,7 +40,7 @@ import {
   spanSet,
 } from './segment';
 import { NO_SET, setBits, setHolds, setKeep, setLetGo, setWith, setWithout } from './sets';
-import { tableEnter, tableLeave } from './table';
+import { tableEnter, tableLeave, tableTouch } from './table';
 
 export function pin(segment: u32): void {
   const at = segmentAt(segment);
@@ -278,6 +278,7 @@ function cutContent(at: Segment, length: u32): void {
   const segment = segmentOf(at);
   const content = at.content;
   const was = <u32>at.length;
+  if (at.registered > length) tableTouch(content + ((<usize>length) << 3), <u32>at.registered - length);
   for (let i = length; i < at.registered; i++) {
     tableLeave(load<u64>(content + ((<usize>i) << 3)), (segment << SEGMENT_SHIFT) | i);
   }
@@ -303,6 +304,7 @@ export function append(segment: u32, hashes: usize, blocks: u32): void {
 export function register(segment: u32, to: u32): u32 {
   const at = segmentAt(segment);
   let registered = <u32>at.registered;
+  tableTouch(at.content + ((<usize>registered) << 3), to - registered);
   while (registered < to) {
     const hash = load<u64>(at.content + ((<usize>registered) << 3));
     if (tableEnter(hash, (segment << SEGMENT_SHIFT) | registered) != 0) break;

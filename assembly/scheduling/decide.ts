@@ -142,6 +142,13 @@ export function matchAhead(blocks: u32, tail: u32): void {
   matchPrompt(PROGRAM_NEEDS_MATCH, blocks, tail != 0, slotsUsed(), false);
 }
 
+/** A filter has left no endpoint. Where the gate has taken endpoints away before, the request waits for them. */
+function leftNone(filter: u32): u32 {
+  if (!gateLeftAll()) return DECIDE_WAITS;
+  answer().filter = filter;
+  return DECIDE_FILTERED;
+}
+
 /** Run the program's operations. Commit lock held. @returns a DECIDE_* status */
 function run(program: Program, flags: u32, used: u32, total: u32, gated: bool): u32 {
   let candidates = markCandidates(used, request().now, (flags & DECIDE_SUBSET) != 0, (flags & DECIDE_FURTHER) != 0);
@@ -154,6 +161,7 @@ function run(program: Program, flags: u32, used: u32, total: u32, gated: bool): 
   const projected = program.projects != 0 && nextIsSampled();
   const explained = projected || (flags & DECIDE_EXPLAIN) != 0;
   let predicted = false;
+  let filters: u32 = 0;
   for (let i: u32 = 0; i < operations; i++) {
     const op = program.operation(i);
     const code = op.code;
@@ -166,7 +174,8 @@ function run(program: Program, flags: u32, used: u32, total: u32, gated: bool): 
     if (code == OP_FILTER_HOST) {
       candidates = filterByHost(used, <u32>op.p0, op.p1 != 0, candidates);
       answer().candidates = candidates;
-      if (candidates == 0) return gateLeftAll() ? DECIDE_FILTERED : DECIDE_WAITS;
+      filters++;
+      if (candidates == 0) return leftNone(filters);
     } else if (code == OP_PREDICT) {
       predict(op, used);
       predicted = true;
@@ -175,7 +184,8 @@ function run(program: Program, flags: u32, used: u32, total: u32, gated: bool): 
     } else if (isFilter(code)) {
       candidates = filter(op, code, used, total, candidates);
       answer().candidates = candidates;
-      if (candidates == 0) return gateLeftAll() ? DECIDE_FILTERED : DECIDE_WAITS;
+      filters++;
+      if (candidates == 0) return leftNone(filters);
     } else if (code == OP_WOULD_PICK) {
       wouldPick(op, used);
     } else if (isPicker(code)) {
@@ -317,6 +327,7 @@ function clearAnswer(total: u32): void {
   answer().candidates = 0;
   answer().uncachedTokens = 0;
   answer().wouldPick = 0;
+  answer().filter = 0;
   answer().score = 0;
   clearPrediction();
 }

@@ -15,6 +15,7 @@ import type { ListenAddresses, PickerOptions } from '../picker/picker-options.js
 import type { EndpointSource } from '../pool/discovery/kubernetes/kubernetes.js';
 import { AEAD_CIPHERS } from './cipher-suites.js';
 import { type ServeFlags, sourceOfEndpoints } from './flags.js';
+import { packageVersion } from './package-version.js';
 import { pluginRegistry } from './plugin-registry.js';
 import { everyAddress } from './port.js';
 
@@ -97,8 +98,11 @@ function configurationSource({ configFile, configText }: ServeFlags): Configurat
   return { file: configFile, text: configText };
 }
 
-function loadOptions({ allowExperimentalPlugins }: ServeFlags, registry: LoadOptions['registry']): LoadOptions {
-  return { allowExperimental: allowExperimentalPlugins, registry };
+function loadOptions(
+  { allowExperimentalPlugins, endpointsFile }: ServeFlags,
+  registry: LoadOptions['registry'],
+): LoadOptions {
+  return { allowExperimental: allowExperimentalPlugins, registry, endpointsFile };
 }
 
 function followedConfiguration(flags: ServeFlags, registry: LoadOptions['registry']): PickerOptions['followed'] {
@@ -205,9 +209,4 @@ function clientAuthority(path: string, flag: string): string {
   } catch (error) {
     throw new Error(`--${flag}: ${path} is no PEM certificate that can be read: ${errorMessage(error)}`);
   }
-}
-
-function packageVersion(): string {
-  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(text) as { version: string }).version;
 }

@@ -34,6 +34,8 @@ export interface Flag<Value> {
   /** The default as the help shows it; undefined = nothing worth showing. */
   readonly shown: string | undefined;
   readonly doc: string;
+  /** The value by which the program behaves, whatever is given, and why; undefined = the flag has its effect. */
+  readonly inert?: { readonly value: unknown; readonly why: string };
   /** Throws FlagError. A method, so that flags of different values fit one table. */
   parse(...given: Parameters<FlagParser<Value>>): Value;
 }
@@ -46,6 +48,7 @@ const SIGNALS = 'Signals and decisions';
 const LIMITS = 'Limits';
 const LIFE = 'Life of the process';
 const OBSERVING = 'Logs, metrics, traces';
+const COMPATIBLE = 'Accepted from command lines of llm-d-router, without effect';
 const MOVED = 'No longer supported (refused when set)';
 
 const MEBIBYTE = 1024 * 1024;
@@ -63,6 +66,18 @@ function flag<Value>(
 
 function toggle(group: string, initial: boolean, doc: string): Flag<boolean> {
   return { group, placeholder: undefined, initial, shown: String(initial), doc, parse: parseBoolean };
+}
+
+/** A flag of llm-d-router that changes nothing here. `value` is the one that describes what this program does. */
+function inert<Value>(
+  placeholder: string | undefined,
+  initial: Value,
+  parse: FlagParser<Value>,
+  value: Value | undefined,
+  why: string,
+): Flag<Value> {
+  const doc = `${why.charAt(0).toUpperCase()}${why.slice(1)}.`;
+  return { group: COMPATIBLE, placeholder, initial, shown: undefined, doc, parse, inert: { value, why } };
 }
 
 function optionalText(group: string, placeholder: string, doc: string): Flag<string | undefined> {
@@ -178,6 +193,12 @@ export const SERVE_FLAGS = {
     'One to eight ports of each selected endpoint.',
   ),
 
+  'endpoints-file': optionalText(
+    POOL,
+    '<file>',
+    'Endpoints in a file, followed when it changes; in place of dataLayer.discovery of the configuration.',
+  ),
+
   'config-file': optionalText(CONFIGURATION, '<file>', 'EndpointPickerConfig, YAML or JSON.'),
   'config-text': optionalText(CONFIGURATION, '<text>', 'EndpointPickerConfig itself.'),
   'watch-config': toggle(CONFIGURATION, true, 'Load --config-file again when it changes.'),
@@ -283,7 +304,6 @@ export const SERVE_FLAGS = {
     parseFlagDuration(0),
     'Time that new requests are still served after SIGTERM, within --drain-timeout; longer while proxies send.',
   ),
-  'health-checking': toggle(LIFE, false, 'No effect: gRPC health is always served on the ext_proc port too.'),
   'ha-enable-leader-election': toggle(LIFE, false, 'Elect a leader among replicas through Kubernetes.'),
 
   'debug-core': toggle(
@@ -308,34 +328,39 @@ export const SERVE_FLAGS = {
     parseChoice(['json', 'console'] as const),
     'Format of the log.',
   ),
-  'zap-devel': toggle(OBSERVING, false, 'Accepted for compatibility, without effect.'),
-  'zap-stacktrace-level': flag<string>(
-    OBSERVING,
-    '<level>',
-    'error',
+  'enable-grpc-stream-metrics': toggle(OBSERVING, false, 'Metrics of every gRPC stream.'),
+
+  'health-checking': inert(
     undefined,
-    parseChoice<string>(['info', 'error', 'panic']),
-    'Accepted for compatibility, without effect.',
+    false,
+    parseBoolean,
+    true,
+    'gRPC health is always served on the ext_proc port too',
   ),
-  'zap-time-encoding': flag<string>(
-    OBSERVING,
-    '<format>',
-    'epoch',
-    undefined,
-    parseChoice<string>(['epoch', 'millis', 'nano', 'nanos', 'iso8601', 'rfc3339', 'rfc3339nano']),
-    'Accepted for compatibility, without effect.',
-  ),
-  'refresh-prometheus-metrics-interval': flag(
-    OBSERVING,
+  tracing: inert(undefined, true, parseBoolean, false, 'no traces are written'),
+  'enable-pprof': inert(undefined, true, parseBoolean, false, 'the metrics port serves no profiles of Go'),
+  'refresh-prometheus-metrics-interval': inert(
     '<duration>',
     5000,
-    '5s',
     parseFlagDuration(1e-6),
-    "Time between two updates of the pool's gauges.",
+    undefined,
+    "the pool's gauges are computed when the metrics page is read",
   ),
-  'enable-grpc-stream-metrics': toggle(OBSERVING, false, 'Metrics of every gRPC stream.'),
-  'enable-pprof': toggle(OBSERVING, true, 'Profiles on the metrics port.'),
-  tracing: toggle(OBSERVING, true, 'OpenTelemetry traces.'),
+  'zap-devel': inert(undefined, false, parseBoolean, false, 'the log has one form for production and development'),
+  'zap-stacktrace-level': inert<string>(
+    '<level>',
+    'error',
+    parseChoice<string>(['info', 'error', 'panic']),
+    undefined,
+    'log lines carry no stack traces',
+  ),
+  'zap-time-encoding': inert<string>(
+    '<format>',
+    'epoch',
+    parseChoice<string>(['epoch', 'millis', 'nano', 'nanos', 'iso8601', 'rfc3339', 'rfc3339nano']),
+    'epoch',
+    'times in the log are seconds since 1970',
+  ),
 
   'total-queued-requests-metric': movedMetric(),
   'total-running-requests-metric': movedMetric(),

@@ -6,7 +6,7 @@ import { DURATION_EXPECTED, parseDuration } from '../scheduling/duration.js';
 import { selectorAccepts } from '../scheduling/filters/label-selector.js';
 import { BadSelector, parseSelector as readSelector } from '../scheduling/screeners/selector-text.js';
 import { OPENSSL_CIPHERS } from './cipher-suites.js';
-import { FlagError } from './flag-error.js';
+import { badValue, FlagError } from './flag-error.js';
 
 /** Parses a flag's text. `previous` is the value so far, for flags that may be given several times. */
 export type FlagParser<Value> = (text: string, flag: string, previous: Value) => Value;
@@ -22,7 +22,7 @@ const BOOLEANS: ReadonlyMap<string, boolean> = new Map([
 ]);
 
 function refuse(flag: string, expected: string, text: string, hint = ''): never {
-  throw new FlagError(`--${flag}: ${expected}, got ${JSON.stringify(text)}${hint}`);
+  throw badValue(flag, expected, text, hint);
 }
 
 export function parseText(text: string): string {

@@ -1,8 +1,7 @@
 import { Command, CommanderError, Option } from 'commander';
-import { didYouMean } from '../config/nearest-name.js';
 import type { EndpointSource } from '../pool/discovery/kubernetes/kubernetes.js';
 import { isAead } from './cipher-suites.js';
-import { FlagError } from './flag-error.js';
+import { FlagError, unexpectedArgument, unknownFlag } from './flag-error.js';
 import { type Flag, SERVE_FLAGS, type ServeFlagValues } from './flag-table.js';
 import { selectedLabels } from './flag-values.js';
 
@@ -33,8 +32,9 @@ type Environment = Readonly<Record<string, string | undefined>>;
 export function parseServeFlags(argv: readonly string[], env: Environment): ServeFlags | { readonly help: string } {
   if (asksForHelp(argv)) return { help: serveHelp() };
   const { command, read } = serveCommand();
+  const given = uniformArguments(argv);
   try {
-    command.parse(uniformArguments(argv), { from: 'user' });
+    command.parse(given, { from: 'user' });
   } catch (error) {
     if (error instanceof CommanderError) throw new FlagError(error.message.replaceAll(/\s*\n\s*/g, ' '));
     throw error;
@@ -47,12 +47,12 @@ export function parseServeFlags(argv: readonly string[], env: Environment): Serv
     refreshMetricsInterval: Math.max(REFRESH_MS_MIN, values.refreshMetricsInterval),
     logLevel: logLevel(values),
     podName: env.POD_NAME || undefined,
-    warnings: warningsOf(values),
+    warnings: [...withoutEffect(given), ...warningsOf(values)],
   };
 }
 
 const SOURCES =
-  '--pool-name (an InferencePool), --endpoint-selector (labels of pods), or a file-discovery plugin in ' +
+  '--endpoints-file (a list in a file), --pool-name (an InferencePool), --endpoint-selector (labels of pods), or a file-discovery plugin in ' +
   'dataLayer.discovery of the configuration';
 
 /**
@@ -103,10 +103,10 @@ function uniformArguments(argv: readonly string[]): string[] {
   for (let index = 0; index < argv.length; index++) {
     const argument = argv[index]!;
     const match = /^--?([^=-][^=]*)(?:=(.*))?$/s.exec(argument);
-    if (match === null) throw unexpectedArgument(argument, argv[index - 1]);
+    if (match === null) throw unexpectedArgument(argument, hintAfter(argument, argv[index - 1]));
     const name = match[1]!;
     const flag = definition(name);
-    if (flag === undefined) throw unknownFlag(name);
+    if (flag === undefined) throw unknownFlag(name, Object.keys(SERVE_FLAGS), '--help');
     let value = match[2];
     if (value === undefined && flag.placeholder === undefined) value = 'true';
     value ??= argv[++index];
@@ -116,14 +116,11 @@ function uniformArguments(argv: readonly string[]): string[] {
   return uniform;
 }
 
-function unknownFlag(name: string): FlagError {
-  return new FlagError(`unknown flag --${name}${didYouMean(name, Object.keys(SERVE_FLAGS)) || '; see --help'}`);
-}
-
-function unexpectedArgument(argument: string, before: string | undefined): FlagError {
+/** What was probably meant by an argument behind a flag that takes no value from the next one. */
+function hintAfter(argument: string, before: string | undefined): string {
   const name = before?.replace(/^--?/, '') ?? '';
   const hint = definition(name)?.placeholder === undefined && definition(name) ? `; write --${name}=${argument}` : '';
-  return new FlagError(`unexpected argument ${JSON.stringify(argument)}${hint || '; see --help'}`);
+  return hint || '; see --help';
 }
 
 /** The command line of `serve`, and the values that it holds once it has been parsed. */
@@ -149,7 +146,8 @@ function serveCommand(): { readonly command: Command; readonly read: () => Serve
   return { command, read: () => values as unknown as ServeFlagValues };
 }
 
-function serveHelp(): string {
+/** Text of `pointsman serve --help`. */
+export function serveHelp(): string {
   const command = serveCommand().command.configureHelp({
     optionTerm: (option) => option.flags.replace(' <boolean>', '[=false]'),
     optionDescription: (option) => {
@@ -174,6 +172,9 @@ function refuseContradictions(values: ServeFlagValues): void {
   if (values.poolName && values.endpointSelector) {
     throw new FlagError('--pool-name and --endpoint-selector exclude each other: give only one of them');
   }
+  if (values.endpointsFile && values.endpointSelector) {
+    throw new FlagError('--endpoints-file and --endpoint-selector exclude each other: give only one of them');
+  }
   if (values.endpointSelector && values.endpointTargetPorts.length === 0) {
     throw new FlagError('--endpoint-selector needs the ports of the endpoints: add --endpoint-target-ports');
   }
@@ -189,6 +190,16 @@ function refuseContradictions(values: ServeFlagValues): void {
       '--metrics-cert-dir without any authentication: add --metrics-client-ca-file, --metrics-auth-token-file or --metrics-endpoint-auth',
     );
   }
+}
+
+/** A line for each flag that asks for something that the program does not do. */
+function withoutEffect(given: readonly string[]): string[] {
+  return given.flatMap((argument) => {
+    const [, name = '', text = ''] = /^--([^=]+)=(.*)$/s.exec(argument) ?? [];
+    const flag = definition(name);
+    if (flag?.inert === undefined || flag.parse(text, name, flag.initial) === flag.inert.value) return [];
+    return [`${argument} has no effect: ${flag.inert.why}`];
+  });
 }
 
 function warningsOf(values: ServeFlagValues): readonly string[] {

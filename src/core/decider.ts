@@ -74,6 +74,8 @@ export interface Decision {
   uncachedTokens: number;
   /** Slot that marginal cost would have picked; undefined when the program does not compute it. */
   wouldPick: number | undefined;
+  /** With `filtered`: position of the filter that left no endpoint among the filters of the profile; else undefined. */
+  filter: number | undefined;
   /** Predicted latencies of the first pick in milliseconds; NaN = no prediction. */
   predictedTtftMs: number;
   predictedTpotMs: number;
@@ -108,6 +110,7 @@ export class Decider {
     score: 0,
     uncachedTokens: 0,
     wouldPick: undefined,
+    filter: undefined,
     predictedTtftMs: Number.NaN,
     predictedTpotMs: Number.NaN,
   };
@@ -173,6 +176,8 @@ export class Decider {
     decision.uncachedTokens = u32[at.uncachedTokens]!;
     const wouldPick = u32[at.wouldPick]!;
     decision.wouldPick = wouldPick === 0 ? undefined : wouldPick - 1;
+    const filter = u32[at.filter]!;
+    decision.filter = filter === 0 ? undefined : filter - 1;
     decision.predictedTtftMs = f32[at.predictedTtft]!;
     decision.predictedTpotMs = f32[at.predictedTpot]!;
     return decision;
@@ -329,6 +334,7 @@ function offsets(request: number) {
     held: word(CORE.REQUEST_HELD),
     heldGeneration: word(CORE.REQUEST_HELD_GENERATION),
     wouldPick: word(CORE.ANSWER_WOULD_PICK),
+    filter: word(CORE.ANSWER_FILTER),
     count: word(CORE.ANSWER_COUNT),
     ticket: word(CORE.ANSWER_TICKET),
     ticketGeneration: word(CORE.ANSWER_TICKET_GENERATION),

@@ -75,7 +75,7 @@ describe('clients without the right to rewrite', () => {
     expect(ask(FIXED, { body: { model: 'm', prompt: 'x' }, headers: { [REWRITE]: 'internal' } })).toBe('m');
   });
 
-  it('rules still rewrite', () => {
+  it('clients without the right to rewrite rules still rewrite', () => {
     expect(ask(FIXED, { body: { model: 'alias', prompt: 'x' }, headers: { [REWRITE]: 'm' } })).toBe('internal');
   });
 });
@@ -101,7 +101,7 @@ describe('a model name that is no text', () => {
     expect(status(Buffer.from('{"model":"a\xff","prompt":"x"}', 'latin1'))).toBe(400);
   });
 
-  it('whole surrogate pairs are characters, and half ones in the prompt are left to the engine', () => {
+  it('a model name that is no text whole surrogate pairs are characters, and half ones in the prompt are left to the engine', () => {
     expect(status('{"model":"\\ud83d\\ude00","prompt":"\\ud800"}')).toBeUndefined();
   });
 });

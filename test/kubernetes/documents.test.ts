@@ -36,14 +36,14 @@ describe.skipIf(skipReason !== '')(`docs/kubernetes.md and an API server${skipRe
   });
 
   it.each(examples.map((one) => [`${one.kind} ${one.metadata.name}`, one] as const))(
-    'accepts the example %s with strict validation',
+    'an API server accepts the example %s with strict validation',
     async (_name, example) => {
       const answer = await cluster.apply(example);
       expect([answer.status, answer.body.message]).toEqual([201, undefined]);
     },
   );
 
-  it('has an example of every kind that users write', () => {
+  it('docs/kubernetes.md has an example of every kind that users write', () => {
     expect(examples.map(({ kind }) => kind)).toEqual([
       'InferencePool',
       'InferenceObjective',

@@ -33,7 +33,7 @@ async function follow(regularMs: number, ...probes: (readonly Script[])[]) {
 }
 
 describe('optional kinds', () => {
-  it('are told after the first answer, those that are absent as well', async () => {
+  it('optional kinds are told after the first answer, those that are absent as well', async () => {
     const { told } = await follow(60_000, NEWER);
     await eventually('all are told', () => told.length === 3);
     expect(told).toEqual([
@@ -43,7 +43,7 @@ describe('optional kinds', () => {
     ]);
   });
 
-  it('that a server does not know yet, just after its start, are asked for again soon', async () => {
+  it('optional kinds that a server does not know yet, just after its start, are asked for again soon', async () => {
     const { told } = await follow(60_000, NONE, NEWER);
     await eventually('they are served', () => told.length === 5);
     expect(told.slice(3)).toEqual([
@@ -52,19 +52,19 @@ describe('optional kinds', () => {
     ]);
   });
 
-  it('stay on through one answer that lacks them', async () => {
+  it('optional kinds stay on through one answer that lacks them', async () => {
     const { server, told } = await follow(20, NEWER, NEWER, NONE, NEWER, NEWER);
     await eventually('all answers were given', () => server.requests.length > 10);
     expect(told).toHaveLength(3);
   });
 
-  it('are off after two answers that lack them', async () => {
+  it('optional kinds are off after two answers that lack them', async () => {
     const { told } = await follow(20, NEWER, NEWER, NONE, NONE);
     await eventually('they are off', () => told.length === 5);
     expect(told.slice(3)).toEqual(['objectives: off', 'rewrites: off']);
   });
 
-  it('stay on while the server does not answer', async () => {
+  it('optional kinds stay on while the server does not answer', async () => {
     const away = [status(503, 'ServiceUnavailable')];
     const { server, told } = await follow(20, NEWER, NEWER, away, away, NEWER);
     await eventually('all answers were given', () => server.requests.length > 8);

@@ -357,7 +357,7 @@ describe('the projection', () => {
       }),
     );
 
-  it('is the same for any order of the objects', () => {
+  it('the projection is the same for any order of the objects', () => {
     fc.assert(
       fc.property(
         fc.uniqueArray(arbitraryPod, { selector: ({ name }) => name }),
@@ -373,7 +373,7 @@ describe('the projection', () => {
     );
   });
 
-  it('of changes is that of the pods they lead to, whatever came before', () => {
+  it('the projection of changes is that of the pods they lead to, whatever came before', () => {
     const arbitraryChange = fc.record({
       set: fc.uniqueArray(arbitraryPod, { selector: ({ uid }) => uid, maxLength: 4 }),
       removed: fc.subarray(['a', 'b', 'c', 'd'].flatMap((name) => [0, 1, 2].map((uid) => `${name}-${uid}`))),
@@ -400,7 +400,7 @@ describe('the projection', () => {
     );
   });
 
-  it('never gives one address to two endpoints that take requests, nor one id twice where names differ', () => {
+  it('the projection never gives one address to two endpoints that take requests, nor one id twice where names differ', () => {
     fc.assert(
       fc.property(fc.uniqueArray(arbitraryPod, { selector: ({ name }) => name }), (pods) => {
         const { endpoints } = project(view({ pods })).state;

@@ -46,7 +46,7 @@ describe.skipIf(skipReason !== '')(`a reflector of an API server${skipReason}`, 
     return kubelet;
   }
 
-  it('gets its first state over the watch', async () => {
+  it('a reflector of an API server gets its first state over the watch', async () => {
     const kubelet = await pods('a', 'b');
     await kubelet.run('other', { labels: { app: 'web' } });
     const observed = follow(cluster, kubelet.namespace);
@@ -55,7 +55,7 @@ describe.skipIf(skipReason !== '')(`a reflector of an API server${skipReason}`, 
     expect(observed.reflector.state).toBe('watching');
   });
 
-  it('sees a pod leave the selector and come back', async () => {
+  it('a reflector of an API server sees a pod leave the selector and come back', async () => {
     const kubelet = await pods('a', 'b');
     const observed = follow(cluster, kubelet.namespace);
     await synced(observed);
@@ -65,7 +65,7 @@ describe.skipIf(skipReason !== '')(`a reflector of an API server${skipReason}`, 
     await eventually('it is back', () => observed.names.join() === 'a,b');
   });
 
-  it('sees a pod that is deleted and made again under its name as another one', async () => {
+  it('a reflector of an API server sees a pod that is deleted and made again under its name as another one', async () => {
     const kubelet = await pods('a');
     const observed = follow(cluster, kubelet.namespace);
     await synced(observed);
@@ -79,7 +79,7 @@ describe.skipIf(skipReason !== '')(`a reflector of an API server${skipReason}`, 
     expect(observed.told.filter((one) => one === '-a')).toHaveLength(1);
   });
 
-  it('is forbidden without a RoleBinding, says what is missing, and begins once it is allowed', async () => {
+  it('a reflector of an API server is forbidden without a RoleBinding, says what is missing, and begins once it is allowed', async () => {
     const kubelet = await pods('a');
     const { namespace } = kubelet;
     const observed = follow(cluster, namespace, {}, PICKER_TOKEN);
@@ -93,7 +93,7 @@ describe.skipIf(skipReason !== '')(`a reflector of an API server${skipReason}`, 
     expect(again.names).toEqual(['a']);
   });
 
-  it('takes fresh credentials after 401', async () => {
+  it('a reflector of an API server takes fresh credentials after 401', async () => {
     const kubelet = await pods('a');
     let token = 'no such token';
     let rejected = 0;
@@ -124,7 +124,7 @@ describe.skipIf(skipReason !== '')(`a reflector of an API server${skipReason}`, 
     expect(observed.reports).toEqual([]);
   });
 
-  it('notices a connection that carries nothing any more, and goes on at its last version without a list', async () => {
+  it('a reflector of an API server notices a connection that carries nothing any more, and goes on at its last version without a list', async () => {
     const kubelet = await pods('a', 'b');
     const proxy = await SilentProxy.start(Number(new URL(cluster.access.url).port));
     cleanups.push(() => proxy.close());
@@ -159,7 +159,7 @@ describe.skipIf(skipReason !== '')(`a reflector of an API server that fails${ski
     return kubelet;
   }
 
-  it('misses nothing while its watches end every few seconds', async () => {
+  it('a reflector of an API server that fails misses nothing while its watches end every few seconds', async () => {
     const kubelet = await pods('pod-0');
     const observed = follow(server.cluster(), kubelet.namespace);
     await synced(observed);
@@ -174,7 +174,7 @@ describe.skipIf(skipReason !== '')(`a reflector of an API server that fails${ski
     expect(observed.told.filter((one) => one === '-pod-20')).toHaveLength(1);
   }, 60_000);
 
-  it('keeps its state while the server is away, and then has what happened meanwhile', async () => {
+  it('a reflector of an API server that fails keeps its state while the server is away, and then has what happened meanwhile', async () => {
     const kubelet = await pods('a', 'b', 'c');
     const observed = follow(server.cluster(), kubelet.namespace);
     await synced(observed);
@@ -187,7 +187,7 @@ describe.skipIf(skipReason !== '')(`a reflector of an API server that fails${ski
     expect(observed.least).toBeGreaterThanOrEqual(2);
   }, 120_000);
 
-  it('takes a first state again when the server has forgotten its version (410)', async () => {
+  it('a reflector of an API server that fails takes a first state again when the server has forgotten its version (410)', async () => {
     const kubelet = await pods('a', 'b');
     const observed = follow(server.cluster(), kubelet.namespace);
     await synced(observed);
@@ -201,7 +201,7 @@ describe.skipIf(skipReason !== '')(`a reflector of an API server that fails${ski
     expect(observed.least).toBeGreaterThanOrEqual(1);
   }, 120_000);
 
-  it('begins anew when etcd is restored from a backup and versions go back', async () => {
+  it('a reflector of an API server that fails begins anew when etcd is restored from a backup and versions go back', async () => {
     const kubelet = await pods('a');
     const observed = follow(server.cluster(), kubelet.namespace);
     const backup = await server.backUp();
@@ -215,7 +215,7 @@ describe.skipIf(skipReason !== '')(`a reflector of an API server that fails${ski
     await eventually('the restored state is known', () => observed.names.join() === 'a', 60_000);
   }, 180_000);
 
-  it('reads a rotated CA after the server’s certificate was replaced', async () => {
+  it('a reflector of an API server that fails reads a rotated CA after the server’s certificate was replaced', async () => {
     const kubelet = await pods('a');
     const caFile = join(server.folder, 'rotated.crt');
     copyFileSync(server.caFile, caFile);
@@ -239,7 +239,7 @@ describe.skipIf(skipReason !== '')(`a reflector of an API server that fails${ski
     await eventually('the new pod is known', () => observed.names.join() === 'a,b', 30_000);
   }, 120_000);
 
-  it('follows a CRD that is installed, removed and installed again', async () => {
+  it('a reflector of an API server that fails follows a CRD that is installed, removed and installed again', async () => {
     const cluster = server.cluster();
     cleanups.push(() => cluster.close());
     const namespace = await cluster.makeNamespace();

@@ -93,6 +93,8 @@ test('a route that fails is a 500 and is reported, and the server goes on', asyn
 
 test('a page of many series arrives whole, and a client that leaves in the middle does no harm', async () => {
   const recorder = new ShardRecorder(attachCore(pool, 1), { endpointOf: () => undefined });
+  const models = new Set(Array.from({ length: 900 }, (_, model) => `model-${model}`));
+  recorder.vouch({ models, fairnessIds: new Set(['f']) });
   for (let model = 0; model < 900; model++) {
     const series = recorder.series({ model: `model-${model}`, target: '', fairness: 'f', priority: 0 });
     recorder.routed(series, 1000);

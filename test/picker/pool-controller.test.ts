@@ -51,7 +51,7 @@ const pod = (name: string, port: number, draining = false): Endpoint => ({
 });
 
 describe('an update that replaces every live endpoint', () => {
-  it('leaves the old ones live until the new ones are', () => {
+  it('an update that replaces every live endpoint leaves the old ones live until the new ones are', () => {
     const { set, acknowledge, live, freed } = makePool();
     set(pod('a', 1), pod('b', 2));
     acknowledge();
@@ -61,7 +61,7 @@ describe('an update that replaces every live endpoint', () => {
     expect(live()).toEqual([11, 12]);
   });
 
-  it('frees the old slots once the new endpoints are live, and tells the shards', () => {
+  it('an update that replaces every live endpoint frees the old slots once the new endpoints are live, and tells the shards', () => {
     const { set, acknowledge, messages, freed, state } = makePool();
     set(pod('a', 1));
     acknowledge();
@@ -72,7 +72,7 @@ describe('an update that replaces every live endpoint', () => {
     expect([freed, state(0)]).toEqual([[0], 'free']);
   });
 
-  it('has the new endpoints in the pool at once, and the old ones only for shards', () => {
+  it('an update that replaces every live endpoint has the new endpoints in the pool at once, and the old ones only for shards', () => {
     const { set, acknowledge, pool } = makePool();
     set(pod('a', 1));
     acknowledge();
@@ -81,7 +81,7 @@ describe('an update that replaces every live endpoint', () => {
     expect([ports(pool.assignments), ports(pool.known)]).toEqual([[11], [1, 11]]);
   });
 
-  it('waits for the newest endpoints when the new ones are replaced before they were live', () => {
+  it('an update that replaces every live endpoint waits for the newest endpoints when the new ones are replaced before they were live', () => {
     const { set, acknowledge, live, freed } = makePool();
     set(pod('a', 1));
     acknowledge();
@@ -92,7 +92,7 @@ describe('an update that replaces every live endpoint', () => {
     expect([live(), freed]).toEqual([[21], [1, 0]]);
   });
 
-  it('frees the old ones at once when the new ones leave before they were live', () => {
+  it('an update that replaces every live endpoint frees the old ones at once when the new ones leave before they were live', () => {
     const { set, acknowledge, live } = makePool();
     set(pod('a', 1));
     acknowledge();
@@ -101,7 +101,7 @@ describe('an update that replaces every live endpoint', () => {
     expect(live()).toEqual([]);
   });
 
-  it('frees the old ones when the new ones drain before they were live', () => {
+  it('an update that replaces every live endpoint frees the old ones when the new ones drain before they were live', () => {
     const { set, acknowledge, live } = makePool();
     set(pod('a', 1));
     acknowledge();
@@ -112,7 +112,7 @@ describe('an update that replaces every live endpoint', () => {
     expect(live()).toEqual([]);
   });
 
-  it('gives a slot of a full table away at once', () => {
+  it('an update that replaces every live endpoint gives a slot of a full table away at once', () => {
     const { set, acknowledge, live, state } = makePool(2);
     set(pod('a', 1), pod('b', 2));
     acknowledge();
@@ -122,7 +122,7 @@ describe('an update that replaces every live endpoint', () => {
     expect([live(), state(0), state(1)]).toEqual([[3, 4], 'live', 'live']);
   });
 
-  it('gives the slot of an old endpoint to the next one when no other is free', () => {
+  it('an update that replaces every live endpoint gives the slot of an old endpoint to the next one when no other is free', () => {
     const { set, acknowledge, live } = makePool(3);
     set(pod('a', 1));
     acknowledge();
@@ -135,7 +135,7 @@ describe('an update that replaces every live endpoint', () => {
 });
 
 describe('an update that leaves a live endpoint', () => {
-  it('takes the removed ones out at once', () => {
+  it('an update that leaves a live endpoint takes the removed ones out at once', () => {
     const { set, acknowledge, live, freed } = makePool();
     set(pod('a', 1), pod('b', 2));
     acknowledge();
@@ -143,7 +143,7 @@ describe('an update that leaves a live endpoint', () => {
     expect([live(), freed]).toEqual([[2], [0]]);
   });
 
-  it('takes the last ones out at once when none comes', () => {
+  it('an update that leaves a live endpoint takes the last ones out at once when none comes', () => {
     const { set, acknowledge, live, freed } = makePool();
     set(pod('a', 1));
     acknowledge();
@@ -151,7 +151,7 @@ describe('an update that leaves a live endpoint', () => {
     expect([live(), freed]).toEqual([[], [0]]);
   });
 
-  it('takes a draining endpoint out at once, also when it is the last one', () => {
+  it('an update that leaves a live endpoint takes a draining endpoint out at once, also when it is the last one', () => {
     const { set, acknowledge, freed, state } = makePool();
     set(pod('a', 1));
     acknowledge();

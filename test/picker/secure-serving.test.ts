@@ -80,13 +80,13 @@ describe('secure serving', () => {
     expect(await askSecurely(serve.grpcPort, unverified)).toBe('requestHeaders');
   });
 
-  it('uses the pair of --cert-path, which a proxy can verify', async () => {
+  it('secure serving uses the pair of --cert-path, which a proxy can verify', async () => {
     const serve = await start(`--cert-path=${await folderWith(TEST_KEY, TEST_CERTIFICATE)}`);
     const verified = credentials.createSsl(Buffer.from(TEST_CERTIFICATE));
     expect(await askSecurely(serve.grpcPort, verified)).toBe('requestHeaders');
   });
 
-  it('takes no version below --tls-min-version', async () => {
+  it('secure serving takes no version below --tls-min-version', async () => {
     const serve = await start('--tls-min-version=VersionTLS13');
     expect((await handshake(serve.grpcPort)).getProtocol()).toBe('TLSv1.3');
     await expect(handshake(serve.grpcPort, { maxVersion: 'TLSv1.2' })).rejects.toThrow(/alert|version/);
@@ -105,7 +105,7 @@ describe('secure serving', () => {
 });
 
 describe.each([1, 2])('--enable-cert-reload with %i shard(s)', (shards) => {
-  it('gives new connections the new certificate and keeps those that stand; a broken pair changes nothing', async () => {
+  it('--enable-cert-reload gives new connections the new certificate and keeps those that stand; a broken pair changes nothing', async () => {
     const folder = await folderWith(TEST_KEY, TEST_CERTIFICATE);
     const serve = await start(`--cert-path=${folder}`, '--enable-cert-reload', `--shards=${shards}`);
     const client = dialPicker(serve.grpcPort, credentials.createSsl(Buffer.from(TEST_CERTIFICATE)));

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { glob } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import { lacksSubject, testNames } from './test-names.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
@@ -35,36 +36,70 @@ const violations = (files: readonly SourceFile[], wrong: (name: string) => boole
   );
 
 describe('constants of a module', () => {
-  it('that are numbers or texts are in capitals', async () => {
+  it('constants of a module that are numbers or texts are in capitals', async () => {
     const wrong = violations(await sources('{src,scripts}/**/*.ts'), (name) => !/^[A-Z][A-Z0-9_]*$/.test(name));
     expect(wrong).toEqual([]);
   });
 
-  it('that are bounds end in _MAX or _MIN', async () => {
+  it('constants of a module that are bounds end in _MAX or _MIN', async () => {
     expect(violations(await sources('{src,scripts}/**/*.ts'), isOtherBound)).toEqual([]);
   });
 
-  it('are found by their declaration', () => {
+  it('constants of a module are found by their declaration', () => {
     const text =
       "const waitMs = 5;\nexport const MOST_BANDS = 24;\nconst plugin = definePlugin({});\nconst hint = 'x';\n";
     expect(literalConstants(text)).toEqual(['waitMs', 'MOST_BANDS', 'hint']);
   });
 
-  it.each(['MOST_BANDS', 'MAX_WAIT_MS', 'RETRY_MOST_SECONDS'])('called %s are bounds of another style', (name) => {
-    expect(isOtherBound(name)).toBe(true);
-  });
+  it.each(['MOST_BANDS', 'MAX_WAIT_MS', 'RETRY_MOST_SECONDS'])(
+    'constants of a module called %s are bounds of another style',
+    (name) => {
+      expect(isOtherBound(name)).toBe(true);
+    },
+  );
 
-  it.each(['WAIT_MS_MAX', 'ALMOST_FULL'])('called %s are not', (name) => {
+  it.each(['WAIT_MS_MAX', 'ALMOST_FULL'])('constants of a module called %s are not', (name) => {
     expect(isOtherBound(name)).toBe(false);
   });
 });
 
 describe('files of src', () => {
-  it('have at most 500 lines, unless they are generated', async () => {
+  it('files of src have at most 500 lines, unless they are generated', async () => {
     const written = (await sources('src/**/*.ts')).filter(({ path }) => path !== 'src/core/core-names.ts');
     const long = written.filter(({ text }) => text.trimEnd().split('\n').length > 500);
     expect(long.map(({ path }) => path)).toEqual([]);
   });
+});
+
+describe('names of tests', () => {
+  it('every test name has a subject, as CONTRIBUTING says', async () => {
+    const files = await sources('test/**/*.test.ts');
+    const names = files.flatMap(({ path, text }) => testNames(text).map((name) => ({ path, name })));
+    expect(names.length).toBeGreaterThan(1000);
+    expect(names.filter(({ name }) => lacksSubject(name)).map(({ path, name }) => `${path}: ${name}`)).toEqual([]);
+  });
+
+  it('names of tests names are found behind it, test and their tables', () => {
+    const text = `it('one', () => {});\n  test("two", async () => {});\n  it.each([\n    ['a', 1],\n  ])(\n    'three %s', (a) => {},\n  );\n`;
+    expect(testNames(text)).toEqual(['one', 'two', 'three %s']);
+  });
+
+  it.each([
+    'answers 404 for another path',
+    'is none by default',
+    'without endpoints is refused',
+    'refuses it twice',
+    'goes on',
+    'copies what stays',
+  ])('the name "%s" has no subject', (name) => expect(lacksSubject(name)).toBe(true));
+
+  it.each([
+    'the ledger refuses a second release',
+    'answers that are late count',
+    'labels of other endpoints change nothing',
+    'SIGTERM ends the picker',
+    '%s is refused',
+  ])('the name "%s" has a subject', (name) => expect(lacksSubject(name)).toBe(false));
 });
 
 /** Index of the bracket that closes the one at `open`. */
@@ -112,7 +147,7 @@ function bareNumbers(source: string): string[] {
 }
 
 describe('an access to memory in assembly/', () => {
-  it('names what it reads or writes', async () => {
+  it('an access to memory names what it reads or writes', async () => {
     const files = (await sources('assembly/**/*.ts')).filter(({ path }) => path !== 'assembly/memory.ts');
     expect(files.flatMap(({ path, text }) => bareNumbers(text).map((one) => `${path}: ${one}`))).toEqual([]);
   });
@@ -124,7 +159,7 @@ describe('an access to memory in assembly/', () => {
     'store<u32>(at, value, 64)',
     'atomic.store<u32>(lock, 0, 8)',
     'atomic.load<u32>(0x40 + ring)',
-  ])('with the bare number of %s is found', (text) => {
+  ])('an access with the bare number of %s is found', (text) => {
     expect(bareNumbers(`  const x = ${text};`)).toHaveLength(1);
   });
 
@@ -135,7 +170,7 @@ describe('an access to memory in assembly/', () => {
     'atomic.store<u32>(lock, 0, LOCK_INTENT)',
     'load<u64>(list + ((<usize>(count - 1)) << 3))',
     'v128.load(at, 16)',
-  ])('as %s is allowed', (text) => {
+  ])('an access as %s is allowed', (text) => {
     expect(bareNumbers(`  const x = ${text};`)).toEqual([]);
   });
 });

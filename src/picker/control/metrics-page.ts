@@ -9,6 +9,7 @@ import { addRolloutShares } from '../../operations/metrics/rollout-shares.js';
 import { addServedModels } from '../../operations/metrics/served-models.js';
 import type { MetricsExposition } from '../../operations/telemetry/exposition.js';
 import type { MetricsServer, Route } from '../../operations/telemetry/metrics-server.js';
+import type { VouchedNames } from '../../operations/telemetry/shown-names.js';
 import type { Part } from '../part.js';
 import type { PickerOptions } from '../picker-options.js';
 import type { AdaptationControl } from './adaptation-control.js';
@@ -30,6 +31,8 @@ export interface MetricsPageSources {
   readonly adaptation: AdaptationControl;
   readonly events: EngineEvents;
   readonly flow: FlowControl | undefined;
+  /** Names that are label values for as long as they are vouched for. */
+  readonly names: () => VouchedNames;
   readonly learning: LatencyLearning | undefined;
   readonly reload: ConfigurationReload | undefined;
   readonly counts: { readonly shardDeaths: number; readonly ejections: number };
@@ -59,6 +62,11 @@ export class MetricsPage implements Part {
     return this.#exposition?.sum('llm_d_epp_request_total') ?? 0;
   }
 
+  /** Replaces the names that are label values for as long as they are vouched for. */
+  vouch(names: VouchedNames): void {
+    this.#exposition?.vouch(names);
+  }
+
   async start(): Promise<void> {
     const { addresses, metricsPort, metricsTls, metricsAccess, kubernetes, log } = this.#sources.options;
     // The page's library loads while the first shard starts.
@@ -71,6 +79,7 @@ export class MetricsPage implements Part {
       ]);
     const exposition = new MetricsExposition(this.#expositionOptions());
     this.#exposition = exposition;
+    exposition.vouch(this.#sources.names());
     addCoreMetrics(exposition, this.#sources.core, this.#coreSources());
     this.#addPoolMetrics(exposition);
     addAdaptationMetrics(exposition, () => this.#adaptation());

@@ -28,6 +28,7 @@ export function shardSettings(options: PickerOptions): ShardSettings {
     maxRequestBodyBytes: options.maxRequestBodyBytes,
     maxStreams: Math.ceil(options.maxStreams / shards),
     maxBufferedBytes: Math.ceil(options.maxBufferedBytes / shards),
+    shards,
     maxConnections: Math.ceil(options.maxConnections / shards),
     requestIdleMs: options.requestIdleMs,
     emitScores: options.emitScores,
@@ -45,6 +46,7 @@ export function configuredSettings(configuration: LoadedConfiguration): Configur
   return {
     parsers: configuration.parsers,
     profiles: configuration.scheduling.profiles.map(({ name }) => name),
+    filters: configuration.scheduling.profiles.map(({ filters }) => filters),
     prefix: configuration.scheduling.prefix,
     estimateOutput: configuration.scheduling.estimateOutput,
     objectiveTimes: configuration.adaptation.objectiveTimes,

@@ -62,6 +62,7 @@ class Shard {
   readonly #blockTokens: number;
   readonly #plugins: ShardPlugins;
   readonly #decider: Decider;
+  readonly #reportedFilters = new Set<string>();
   readonly #late = new LockRetry();
   /** Waiting requests; undefined while flow control is off, which only a restart changes. */
   readonly #line: WaitingLine | undefined;
@@ -74,6 +75,7 @@ class Shard {
       this.#send({ kind: 'applied', version });
     },
     rules: (message) => this.#rules.replace(ruleState(message)),
+    names: ({ names }) => this.#recorder.vouch(names),
     health: ({ statuses }) => this.#health.replace(statuses),
     configured: ({ settings }) => this.#settings.replace(settings),
     evictRequest: ({ ticket, generation }) => this.#evictable.evictRequest(ticket, generation),
@@ -97,7 +99,9 @@ class Shard {
       prefixProducer: settings.prefixProducer,
       poolName: settings.poolName,
       prediction: settings.prediction,
+      shards: settings.shards,
     });
+    this.#recorder.vouch(snapshot.names);
     this.#scanner = new RequestScanner(this.#core);
     this.#chain = new TokenChain(this.#core);
     this.#blockTokens = settings.prefix?.blockTokens ?? PLAIN_BLOCK_TOKENS;
@@ -165,6 +169,7 @@ class Shard {
       directory: this.#directory,
       handler: settings.allowProfileHeader ? requestedProfile(profileHandler) : profileHandler,
       hookColumns: this.#plugins.fillColumns,
+      filteredOut: (filter) => this.#reportFilter(filter),
       staged: (stages, model) => this.#recorder.staged(settings.handler, stages, model),
       prompts: this.#scanner,
       tokens: this.#chain,
@@ -180,6 +185,13 @@ class Shard {
       later: (again) => this.#late.add(again),
       ejected: ({ endpoint }) => this.#send({ kind: 'ejected', endpoint: endpoint.id }),
     });
+  }
+
+  /** Logs once for each filter: a filter that leaves none usually leaves none for many requests. */
+  #reportFilter(filter: string): void {
+    if (this.#reportedFilters.has(filter)) return;
+    this.#reportedFilters.add(filter);
+    this.#log.warn({ filter }, 'a filter leaves no endpoint: its requests get 503; check its labels and headers');
   }
 
   #services(
