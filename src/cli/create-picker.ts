@@ -103,8 +103,11 @@ function configurationSource({ configFile, configText }: ServeFlags): Configurat
   return { file: configFile, text: configText };
 }
 
-function loadOptions({ allowExperimentalPlugins }: ServeFlags, registry: LoadOptions['registry']): LoadOptions {
-  return { allowExperimental: allowExperimentalPlugins, registry };
+function loadOptions(
+  { allowExperimentalPlugins, endpointsFile }: ServeFlags,
+  registry: LoadOptions['registry'],
+): LoadOptions {
+  return { allowExperimental: allowExperimentalPlugins, registry, endpointsFile };
 }
 
 function followedConfiguration(flags: ServeFlags, registry: LoadOptions['registry']): PickerOptions['followed'] {

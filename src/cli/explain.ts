@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { Command, InvalidArgumentError } from 'commander';
 import { loadConfiguration } from '../config/load.js';
-import { type EndpointsFile, readEndpointsFile } from '../pool/discovery/endpoints-file.js';
 import type { PoolState } from '../pool/endpoint.js';
 import { explain } from './explain/explanation.js';
 import { explanationText } from './explain/explanation-text.js';
 import { readSignals } from './explain/signals-file.js';
 import { parsedCommand } from './parsed-command.js';
 import { pluginRegistry, repeated } from './plugin-registry.js';
+import { readPoolFile } from './pool-file.js';
 
 interface ExplainFlags {
   readonly request: string;
@@ -33,7 +33,7 @@ export async function runExplain(argv: readonly string[]): Promise<number> {
   );
   const endpointsPath = flags.endpoints ?? configuration.discovery?.path;
   if (endpointsPath === undefined) throw new Error('--endpoints: name the file with the endpoints');
-  const pool = poolState(readEndpointsFile(readText('--endpoints', endpointsPath), endpointsPath));
+  const pool = givenPool(endpointsPath);
   const signals = flags.signals === undefined ? '' : readText('--signals', flags.signals);
   const body = Buffer.from(readText('--request', flags.request));
   const explanation = explain({
@@ -83,15 +83,10 @@ function readText(flag: string, path: string): string {
   }
 }
 
-/** Host names stay as they are: nothing is looked up. */
-function poolState(file: EndpointsFile): PoolState {
-  const [problem] = file.problems;
-  if (problem !== undefined) throw new Error(problem);
-  const endpoints = file.endpoints.map(({ id, name, namespace, host, port, labels }) => {
-    const address = 'ip' in host ? host.ip : host.hostName;
-    return { id, name, namespace, address, port, labels };
-  });
-  return { endpoints, objectives: file.objectives, rewrites: file.rewrites };
+function givenPool(path: string): PoolState {
+  const { pool, problems } = readPoolFile(path);
+  if (problems[0] !== undefined) throw new Error(problems[0]);
+  return pool;
 }
 
 /** First member of a body that tells its API, and the path of the API. */

@@ -193,6 +193,12 @@ export const SERVE_FLAGS = {
     'One to eight ports of each selected endpoint.',
   ),
 
+  'endpoints-file': optionalText(
+    POOL,
+    '<file>',
+    'Endpoints in a file, followed when it changes; in place of dataLayer.discovery of the configuration.',
+  ),
+
   'config-file': optionalText(CONFIGURATION, '<file>', 'EndpointPickerConfig, YAML or JSON.'),
   'config-text': optionalText(CONFIGURATION, '<text>', 'EndpointPickerConfig itself.'),
   'watch-config': toggle(CONFIGURATION, true, 'Load --config-file again when it changes.'),

@@ -52,7 +52,7 @@ export function parseServeFlags(argv: readonly string[], env: Environment): Serv
 }
 
 const SOURCES =
-  '--pool-name (an InferencePool), --endpoint-selector (labels of pods), or a file-discovery plugin in ' +
+  '--endpoints-file (a list in a file), --pool-name (an InferencePool), --endpoint-selector (labels of pods), or a file-discovery plugin in ' +
   'dataLayer.discovery of the configuration';
 
 /**
@@ -171,6 +171,9 @@ function refuseContradictions(values: ServeFlagValues): void {
   }
   if (values.poolName && values.endpointSelector) {
     throw new FlagError('--pool-name and --endpoint-selector exclude each other: give only one of them');
+  }
+  if (values.endpointsFile && values.endpointSelector) {
+    throw new FlagError('--endpoints-file and --endpoint-selector exclude each other: give only one of them');
   }
   if (values.endpointSelector && values.endpointTargetPorts.length === 0) {
     throw new FlagError('--endpoint-selector needs the ports of the endpoints: add --endpoint-target-ports');

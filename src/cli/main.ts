@@ -5,6 +5,7 @@ import { COMMANDS, commandList } from './commands.js';
 /** Runs the command line. Errors end with one line on standard error and exit code 1. */
 export async function main(argv: readonly string[]): Promise<void> {
   exitWithParent();
+  endWithReader();
   try {
     process.exitCode = await run(argv);
   } catch (error) {
@@ -42,6 +43,14 @@ async function help(name: string | undefined): Promise<number> {
   const { serveHelp } = await import('./flags.js');
   process.stdout.write(`${commandList()}\n${serveHelp()}`);
   return 0;
+}
+
+/** Ends this process quietly when the reader of its output has enough, as with `| head`. */
+function endWithReader(): void {
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EPIPE') process.exit(0);
+    throw error;
+  });
 }
 
 /** Ends this process with the launcher that started it on behalf of an older Node.js. */

@@ -58,6 +58,69 @@ describe('pointsman lint', () => {
   });
 });
 
+const ENDPOINTS = `endpoints:
+- {name: a, address: 10.0.0.1, port: 80, labels: {llm-d.ai/role: decode}}
+- {name: b, address: 10.0.0.2, port: 80, labels: {llm-d.ai/role: decode}}
+`;
+const fromFile = (path: string, profile: string) => `${HEAD}plugins:
+- {type: file-discovery, parameters: {path: ${path}}}
+- type: queue-scorer
+- type: prefill-filter
+- type: decode-filter
+schedulingProfiles:
+- name: default
+  plugins: [${profile}]
+dataLayer: {discovery: {pluginRef: file-discovery}}
+`;
+
+describe('pointsman lint with endpoints', () => {
+  const config = (name: string, profile: string, path = 'lint-endpoints.yaml') => {
+    file('lint-endpoints.yaml', ENDPOINTS);
+    return file(name, fromFile(path, profile));
+  };
+
+  it('lint reads the endpoints file beside the configuration, wherever it is called from', () => {
+    const { status, stdout } = pointsman('lint', config('beside.yaml', '{pluginRef: decode-filter}'));
+    expect(stdout).not.toContain('error:');
+    expect(status).toBe(0);
+  });
+
+  it('lint finds a missing file of the configuration, and warns of an absolute one that is not on this machine', () => {
+    const own = pointsman('lint', config('missing.yaml', '{pluginRef: queue-scorer}', 'nowhere.yaml'));
+    expect(own.status).toBe(1);
+    expect(own.stdout).toContain(
+      `missing.yaml:4:45: error: plugins[0].parameters.path: there is no ${folder}/nowhere.yaml`,
+    );
+    const elsewhere = pointsman('lint', config('absolute.yaml', '{pluginRef: queue-scorer}', '/etc/no/endpoints.yaml'));
+    expect(elsewhere.status).toBe(0);
+    expect(elsewhere.stdout).toContain(
+      'warning: plugins[0].parameters.path: there is no /etc/no/endpoints.yaml on this',
+    );
+  });
+
+  it('lint finds filters that match no endpoint, and that nothing can be routed', () => {
+    const { status, stdout } = pointsman('lint', config('prefill.yaml', '{pluginRef: prefill-filter}'));
+    expect(status).toBe(1);
+    expect(stdout).toContain('warning: filter "prefill-filter" of profile "default" matches no endpoint of');
+    expect(stdout).toMatch(/^error: cannot route a chat request: .*"prefill-filter" left none/m);
+  });
+
+  it('lint finds negative weights', () => {
+    const path = config('negative.yaml', '{pluginRef: queue-scorer, weight: -2}');
+    expect(pointsman('lint', path).stdout).toMatch(
+      /negative\.yaml:10:\d+: warning: schedulingProfiles\[0\]\.plugins\[0\]\.weight: -2 is negative: "queue-scorer" prefers/,
+    );
+  });
+
+  it('lint tries the endpoints of --endpoints, and warns of an empty list', () => {
+    const path = file('alone.yaml', GOOD);
+    expect(pointsman('lint', path, '--endpoints', file('none.yaml', 'endpoints: []\n')).stdout).toContain(
+      'none.yaml has no endpoints: every request waits for one or is refused',
+    );
+    expect(pointsman('lint', path, '--endpoints', join(folder, 'absent.yaml')).status).toBe(1);
+  });
+});
+
 describe('pointsman explain', () => {
   it('pointsman explain prints a table or data for the request', () => {
     const config = file('good.yaml', GOOD);

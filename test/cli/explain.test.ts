@@ -45,6 +45,24 @@ function profileOf(explanation: Explanation): ExplainedProfile {
 }
 
 describe('an explanation', () => {
+  it('an explanation shows the raw signals, and unknown ones as such', () => {
+    const explanation = run({
+      plugins: 'plugins:\n- type: queue-scorer\n',
+      signals: 'a: {waitingRequests: 4, kvUsage: 0.5, inFlightRequests: 2, inFlightTokens: 90}\n',
+    });
+    if (explanation.kind === 'rejected') throw new Error(explanation.message);
+    expect(explanation.signals[0]).toMatchObject({
+      name: 'a',
+      waitingRequests: 4,
+      runningRequests: null,
+      kvUsage: 0.5,
+    });
+    const text = explanationText(explanation);
+    expect(text).toMatch(/^signals\n {2}endpoint +waiting +running +KV usage +in flight$/m);
+    expect(text).toMatch(/^ {2}a +4 +unknown +0\.5 +2 with 90 tokens$/m);
+    expect(text).toMatch(/^ {2}b +unknown +unknown +unknown +0 with 0 tokens$/m);
+  });
+
   it('an explanation has the score of every scorer before its weight, the weighted total and the order of the picks', () => {
     const { endpoints: rows, scorers } = profileOf(
       run({

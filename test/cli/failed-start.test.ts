@@ -58,7 +58,7 @@ describe('a start that fails says why in one line and exits with 1', () => {
   });
 
   it('the start fails on no source of endpoints', async () => {
-    expect(await failure(['serve'])).toMatch(/^no source of endpoints: give one of --pool-name .*file-discovery/);
+    expect(await failure(['serve'])).toMatch(/^no source of endpoints: give one of --endpoints-file .*file-discovery/);
   });
 
   it('the start fails on a configuration file with an unknown field', async () => {

@@ -309,8 +309,8 @@ describe('the source of endpoints', () => {
 
   it('the source of endpoints is missing with all three named', () => {
     expect(() => sourceOfEndpoints(given(), false)).toThrow(
-      'no source of endpoints: give one of --pool-name (an InferencePool), --endpoint-selector (labels of pods), or a ' +
-        'file-discovery plugin in dataLayer.discovery of the configuration',
+      'no source of endpoints: give one of --endpoints-file (a list in a file), --pool-name (an InferencePool), ' +
+        '--endpoint-selector (labels of pods), or a file-discovery plugin in dataLayer.discovery of the configuration',
     );
   });
 

@@ -12,7 +12,7 @@ const PROMPTS = 300;
 /** Configurations of a picker: neither lists of endpoints nor suites of the simulator. */
 const files = ['', 'incumbent/', 'plugins/'].flatMap((part) =>
   readdirSync(`${folder}${part}`)
-    .filter((name) => name.endsWith('.yaml') && name !== 'endpoints.yaml')
+    .filter((name) => name.endsWith('.yaml') && !name.startsWith('endpoints'))
     .map((name) => part + name),
 );
 

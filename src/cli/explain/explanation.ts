@@ -35,7 +35,7 @@ import { wantedTimes } from '../../scheduling/wanted-times.js';
 import { openOfflineEndpoints } from '../offline-endpoints.js';
 import { operationKind } from '../program-text.js';
 import { ExplainedPlugins } from './explained-plugins.js';
-import type { ExplainedEndpoint, ExplainedOutcome, Explanation } from './explained-request.js';
+import type { ExplainedEndpoint, ExplainedOutcome, ExplainedSignals, Explanation } from './explained-request.js';
 import { type ExplainedRun, ExplainedRuns } from './explained-runs.js';
 import type { EndpointState } from './signals-file.js';
 
@@ -181,12 +181,28 @@ class ExplainBench {
         promptTokens: prompt.tokens,
         promptBlocks: prompt.blocks + (prompt.tail ? 1 : 0),
       },
+      signals: this.#signals(),
       saturation: full,
       shed: understood.priority < 0 && full >= 1,
       scheduler: this.#plugins.scheduler,
       failedPlugins: this.#plugins.failures,
       ...this.#handled(this.#plugins.input(hosted, understood, allowed, requestHeaders), decision),
     };
+  }
+
+  #signals(): readonly ExplainedSignals[] {
+    const { pool, states, configuration } = this.#input;
+    return states.map((state, slot) => ({
+      name: pool.endpoints[slot]!.name,
+      waitingRequests: state.waitingRequests ?? null,
+      runningRequests: state.runningRequests ?? null,
+      kvUsage: state.kvUsage ?? null,
+      attributes: Object.fromEntries(
+        configuration.scheduling.attributes.map((attribute) => [attribute, state.attributes[attribute] ?? null]),
+      ),
+      inFlightRequests: state.inFlightRequests,
+      inFlightTokens: state.inFlightTokens,
+    }));
   }
 
   /** Run the profiles as the profile handler wants them. */
