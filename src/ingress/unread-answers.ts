@@ -1,13 +1,17 @@
 import type { RequestRecorder } from '../response/recorder.js';
-import type { StreamLog } from './exchange.js';
+
+/** Where the first answer is logged. */
+interface WarningLog {
+  warn(details: object, message: string): void;
+}
 
 /** Answers whose bodies the proxy sends although no decision of the configuration depends on them. */
 export class UnreadAnswers {
   readonly #recorder: Pick<RequestRecorder, 'unreadAnswer'>;
-  readonly #log: Pick<StreamLog, 'warn'>;
+  readonly #log: WarningLog;
   #told = false;
 
-  constructor(recorder: Pick<RequestRecorder, 'unreadAnswer'>, log: Pick<StreamLog, 'warn'>) {
+  constructor(recorder: Pick<RequestRecorder, 'unreadAnswer'>, log: WarningLog) {
     this.#recorder = recorder;
     this.#log = log;
   }
