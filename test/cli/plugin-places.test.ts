@@ -20,7 +20,7 @@ describe('errors of plugins come with file, line and column', () => {
     ['syntax.mjs', 'const a = 1;\nconst = 2;\n', ':2:7: '],
     ['throws.mjs', '\n\nthrow new Error("not today");\n', ':3:7: not today'],
     ['unknown.mjs', 'import { nothing } from "node:fs";\n', ':1:10: '],
-    ['undefined.mjs', 'export const plugins = [];\nplugins.push(unknownName());\n', ':2:14: unknownName is not defined'],
+    ['undefined.mjs', 'export const plugins = [];\nplugins.push(unknownName());\n', ':2:9: unknownName is not defined'],
   ])('a module that cannot be loaded is placed: %s', (name, text, place) => {
     const { path } = module(name, text);
     const { status, stderr } = pointsman('lint', join(folder, 'none.yaml'), '--plugin', path);
