@@ -30,8 +30,8 @@ describe.each(builtinPlugins.map((definition) => [definition.type, definition] a
   'the built-in plugin %s',
   (type, definition) => {
     for (const { name, run } of checksOf(definition, { parameters: PARAMETERS[type] })) {
-      if (EXCEPTIONS[type] === name) it(`is an exception to "${name}"`, () => expect(run).toThrow());
-      else it(`keeps "${name}"`, () => run());
+      if (EXCEPTIONS[type] === name) it(`a built-in plugin may break "${name}"`, () => expect(run).toThrow());
+      else it(`a built-in plugin keeps "${name}"`, () => run());
     }
   },
 );

@@ -264,18 +264,18 @@ function failed(definition: PluginDefinition): readonly string[] {
 }
 
 describe('a faulty plugin', () => {
-  it.each(FAULTY)('is caught by "%s" alone', (check, definition) => {
+  it.each(FAULTY)('a faulty plugin is caught by "%s" alone', (check, definition) => {
     expect(failed(definition)).toEqual([check]);
   });
 
-  it('is told by a PluginFault with one line', () => {
+  it('a fault is told by a PluginFault with one line', () => {
     const [check] = checksOf(plugin({ doc: '' })).filter(({ name }) => name.endsWith('what it does'));
     expect(check!.run).toThrow(new PluginFault('doc is empty'));
   });
 });
 
 describe('a check', () => {
-  it('of any plugin has a faulty plugin that it catches', () => {
+  it('a check of any plugin has a faulty plugin that it catches', () => {
     const everyHook = Object.fromEntries(
       [
         'requestHeaders',
@@ -297,14 +297,14 @@ describe('a check', () => {
     expect([...names].filter((name) => !caught.has(name))).toEqual([]);
   });
 
-  it('passes a scorer without a fault', () => {
+  it('a scorer without a fault passes', () => {
     const score: HookPlugin['score'] = (_request, { slots }, column) => {
       for (const slot of slots) column[slot] = 0.5;
     };
     expect(failed(hooks({ score }))).toEqual([]);
   });
 
-  it('of a handler passes one that rejects every request', () => {
+  it('a handler that rejects every request passes', () => {
     expect(failed(handler(() => REJECTED))).toEqual([]);
   });
 });
