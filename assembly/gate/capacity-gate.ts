@@ -297,7 +297,7 @@ export function gateDrainsIn(priority: i32): f32 {
 }
 
 /**
- * What other pickers have on an endpoint. Takes the commit lock.
+ * Sets the load of other pickers on an endpoint. Takes the commit lock.
  * @param requests in flight
  * @param tokens uncached prompt tokens of those without a first token
  * @param count requests without a first token

@@ -30,11 +30,11 @@ const TYPE_FIXED32: u32 = 5;
 /** Where a reader stands in its message. */
 @unmanaged
 export class Wire {
-  /** What the next byte belongs to, PHASE_* · its user's thread · none. */
+  /** Owner of the next byte, PHASE_* · its user's thread · none. */
   phase: u32;
   /** Bits of the varint under way · its user's thread · none. */
   shift: u32;
-  /** That varint, as far as read · its user's thread · none. */
+  /** Varint as far as it has been read · its user's thread · none. */
   value: u64;
   /** Number of the field under way · its user's thread · none. */
   field: u32;

@@ -42,7 +42,7 @@ export const ENVELOPE_GENERATE: u32 = 1;
 export const ENVELOPE_EMBED: u32 = 2;
 export const ENVELOPE_VERTEX: u32 = 3;
 
-// What an engine request was found to hold (RequestScan.envelopeSeen).
+// Content found in an engine request (RequestScan.envelopeSeen).
 const SEEN_INPUT: u32 = 1;
 const SEEN_TOKENS: u32 = 2;
 

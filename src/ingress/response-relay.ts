@@ -76,7 +76,7 @@ export class ResponseRelay {
     stream.send(encodeTrailersReply(Reply.responseTrailers, this.#reported(response)));
   }
 
-  /** What reporters say about the finished answer. */
+  /** Metadata of reporters for the finished answer. */
   #reported({ usage }: ResponsePhase): Buffer | undefined {
     const { plugins } = this.#exchange.context.services;
     const { hosted } = this.#request;

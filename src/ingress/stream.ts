@@ -11,7 +11,7 @@ import type { BudgetedWork } from './turn-budget.js';
 const GRPC_INVALID_ARGUMENT = 3;
 const GRPC_INTERNAL = 13;
 
-/** What a message that waits costs beside its bytes (its objects, measured with many empty ones). */
+/** Bytes that a waiting message costs beside its own (objects, measured with many empty messages). */
 const MESSAGE_OVERHEAD_BYTES = 128;
 
 type State =
@@ -109,7 +109,7 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
     services.recorder.streamClosed(this.#closeCode, (services.now() - this.openedAt) / 1_000);
   }
 
-  // What the two halves ask for.
+  // Requests of the two halves.
 
   hold(bytes: number): boolean {
     const { load } = this.context;

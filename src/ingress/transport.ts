@@ -24,7 +24,7 @@ export interface HeldMemory {
   release(): void;
 }
 
-/** What the stream machine is to a transport. Called on the shard's thread, in order, never re-entered. */
+/** Face of the stream machine for a transport. Called on the shard's thread, in order, never re-entered. */
 export interface ProcessHandler {
   /** One encoded ProcessingRequest, bytes[from, to). They are valid during the call only: what is needed later is copied. */
   message(bytes: Buffer, from: number, to: number): void;

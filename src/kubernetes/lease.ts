@@ -6,7 +6,7 @@ export interface LeaderElectionOptions {
   readonly namespace: string;
   /** Name of the Lease. */
   readonly name: string;
-  /** This process among all candidates. */
+  /** Identity of this process among all candidates. */
   readonly identity: string;
   /** Leadership was won or lost. */
   readonly changed: (leader: boolean) => void;
@@ -37,7 +37,7 @@ interface LeaseObject {
   readonly spec?: LeaseSpec;
 }
 
-/** What a candidate does about the record it sees. */
+/** Action of a candidate on the record that it sees. */
 export type LeaseStep = 'wait' | 'acquire' | 'renew';
 
 /**

@@ -44,7 +44,7 @@ export function decisionsRoute(
   };
 }
 
-/** What is known of a configured plugin. */
+/** State of a configured plugin. */
 export interface PluginState {
   readonly name: string;
   readonly type: string;

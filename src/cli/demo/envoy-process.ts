@@ -68,7 +68,7 @@ export async function startEnvoyProcess(options: EnvoyProcessOptions): Promise<E
   // One thread is enough for a demonstration. Without a restart in mind, several can run on one machine.
   const flags = ['-c', file, '--concurrency', '1', '--disable-hot-restart', '--log-level', 'warning'];
   const child = spawn(options.binary, flags, { stdio: ['ignore', 'ignore', 'pipe'] });
-  // Also when this process ends without stopping it.
+  // The child ends with this process, stopped or not.
   const killed = () => child.kill('SIGKILL');
   process.once('exit', killed);
   let log = '';

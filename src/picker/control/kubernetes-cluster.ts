@@ -11,7 +11,7 @@ import type { MayRead } from '../../operations/telemetry/page-access.js';
 import { type EndpointSource, KubernetesDiscovery } from '../../pool/discovery/kubernetes/kubernetes.js';
 import type { Part } from '../part.js';
 
-/** What the flags say about the cluster. */
+/** Flags about the cluster. */
 export interface KubernetesSettings {
   /** Undefined = that of the mounted service account or of the kubeconfig's context, else `default`. */
   readonly namespace: string | undefined;
@@ -28,7 +28,7 @@ export interface KubernetesSettings {
 /** Time between two tries to find out which rights are missing. */
 const RIGHTS_AGAIN_MS = 30_000;
 
-/** Everything that a picker has to do with its cluster. Loaded in the Kubernetes modes only. */
+/** Connection of a picker to its cluster. Loaded in the Kubernetes modes only. */
 export class KubernetesCluster implements Part {
   readonly discovery: KubernetesDiscovery;
   readonly #settings: KubernetesSettings;

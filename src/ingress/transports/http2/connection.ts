@@ -274,7 +274,7 @@ export class Http2Connection implements PeerFramesOwner, StreamOwner {
     this.#peer.ended(stream.id);
   }
 
-  // What the peer's frames lead to.
+  // Effects of the peer's frames.
 
   stream(id: number): ServerStream | undefined {
     return this.#streams.get(id);
@@ -339,7 +339,7 @@ export class Http2Connection implements PeerFramesOwner, StreamOwner {
     stream.deadline.unref();
   }
 
-  // What streams ask for.
+  // Requests of the streams.
 
   get sendRoom(): number {
     return this.out.unsent > UNSENT_BYTES_MAX ? 0 : this.#window;

@@ -7,7 +7,7 @@ import { TURN_MS } from './limits.js';
 const READ_BYTES = 65_536;
 
 /**
- * What all sockets of the thread are read into: the kernel's bytes are handled before the next socket is read. libuv reads and
+ * Read buffer of all sockets of the thread: the kernel's bytes are handled before the next socket is read. libuv reads and
  * calls back in one step everywhere but on Windows, where a read is under way while others are.
  */
 const sharedBuffer = process.platform === 'win32' ? undefined : Buffer.allocUnsafeSlow(READ_BYTES);
@@ -79,7 +79,7 @@ export class SocketLink implements ConnectionWire {
   }
 
   end(): void {
-    // What was written leaves first; a peer that does not take it is not waited for.
+    // Written output leaves first; a peer that does not take it is not waited for.
     this.socket.destroySoon();
   }
 
