@@ -222,7 +222,7 @@ export function gateThreadDied(thread: u32): bool {
 // ----------------------------------------------------------------------------------------------- the control thread's face
 
 /**
- * Open, close or change the gate. Takes the commit lock.
+ * Opens, closes or changes the gate. Takes the commit lock.
  * @param mode GATE_*
  * @param share part of every endpoint that this replica may fill
  * @returns 0, or 1 when the lock could not be had: call again

@@ -85,13 +85,13 @@ export function wireBegin(state: Wire): void {
   state.setEndOf(0, u32.MAX_VALUE);
 }
 
-/** Read on with the bytes [at, end). */
+/** Reads on with the bytes [at, end). */
 export function wireFeed(at: usize, end: usize): void {
   AT = at;
   END = end;
 }
 
-/** May the message end here? */
+/** Whether the message may end here. */
 export function wireComplete(state: Wire): bool {
   const level = state.level;
   return level == 0 && state.phase == PHASE_KEY && state.shift == 0;

@@ -64,7 +64,7 @@ export function envelopeFeed(scan: RequestScan, length: u32): u32 {
   return reason;
 }
 
-/** May the body end here? @returns 0, or the reason why not. */
+/** Checks whether the body may end here. @returns 0, or the reason why not. */
 export function envelopeEnd(scan: RequestScan): u32 {
   if (!wireComplete(scan.wire)) return SCAN_REASON_MESSAGE;
   const seen = scan.envelopeSeen;

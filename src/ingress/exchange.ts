@@ -117,9 +117,9 @@ export interface StreamServices {
   readonly admission: Admission;
   readonly recorder: RequestRecorder;
   readonly limits: StreamLimits;
-  /** Tell the proxy the scores of all candidates (`--emit-endpoint-scores`). */
+  /** Whether the proxy is told the scores of all candidates (`--emit-endpoint-scores`). */
   readonly emitScores: boolean;
-  /** Do not look at the proxy's subset hint (`--disable-endpoint-subset-filter`). */
+  /** Whether the proxy's subset hint is ignored (`--disable-endpoint-subset-filter`). */
   readonly ignoreSubset: boolean;
   /** Prompt bytes of one hashed block. */
   readonly blockBytes: () => number;

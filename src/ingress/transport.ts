@@ -62,7 +62,7 @@ export interface ListenOptions {
   readonly port: number;
   /** Flag that chooses the port, without dashes: for the message when it cannot be had. */
   readonly flag?: string | undefined;
-  /** Let several threads listen on the port; the kernel spreads connections. Needs Node 22.12 or newer. */
+  /** Whether several threads listen on the port; the kernel spreads connections. Needs Node 22.12 or newer. */
   readonly reusePort: boolean;
   /** Absent = plain text. */
   readonly tls?: TlsMaterial | undefined;
@@ -80,7 +80,7 @@ export interface SocketFile {
 }
 
 export interface TransportOptions extends ListenOptions {
-  /** Listen here as well, in plain text: the file's permissions say who may connect. */
+  /** Socket file to listen on as well, in plain text; its permissions say who may connect. */
   readonly socket?: SocketFile | undefined;
   readonly maxReceiveBytes: number;
   readonly maxSendBytes: number;

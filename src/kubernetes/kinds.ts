@@ -64,7 +64,7 @@ export function resourceName({ plural, group }: Kind): string {
 export interface ServedKind {
   /** The candidate that counts; undefined = the cluster has none. */
   readonly kind: Kind | undefined;
-  /** Served as well, and not read. */
+  /** Versions that are served as well and are not read. */
   readonly ignored: readonly Kind[];
 }
 

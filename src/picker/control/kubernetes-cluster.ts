@@ -18,9 +18,9 @@ export interface KubernetesSettings {
   readonly source: EndpointSource;
   /** Name of the pool in metrics and in the Lease. */
   readonly poolName: string;
-  /** Take part in the election of a leader. */
+  /** Whether this process takes part in the election of a leader. */
   readonly election: boolean;
-  /** Ask the API server who may read the metrics. */
+  /** Whether the API server is asked who may read the metrics. */
   readonly reviews: boolean;
   readonly podName: string | undefined;
 }

@@ -296,7 +296,7 @@ export class ServerStream implements ProcessStream, MessageSink {
     if (this.#queue.bytes > PAUSE_BYTES) this.#paused = true;
   }
 
-  /** Replies that wait count as long as they do. @returns false when there is no room for them */
+  /** Counts waiting replies until they are sent. @returns false when there is no room for them */
   #owe(): boolean {
     const change = this.#queue.bytes - this.#owed;
     if (change > 0 && !this.#owner.budget.take(change)) return false;

@@ -61,7 +61,7 @@ export class SocketLink implements ConnectionWire {
     });
   }
 
-  /** Read for this connection from now on. */
+  /** Reads for this connection from now on. */
   start(connection: Http2Connection): void {
     this.#connection = connection;
     this.socket.on('drain', () => connection.drained());
