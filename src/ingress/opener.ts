@@ -5,11 +5,11 @@ import { ExchangeStream } from './stream.js';
 import type { ProcessHandler, ProcessStream } from './transport.js';
 import { TurnBudget } from './turn-budget.js';
 
-/** Opens streams for a transport, and shows what the streams hold. */
+/** What a transport calls for every new stream, with a look at what the streams hold. */
 export interface StreamOpener {
   (stream: ProcessStream): ProcessHandler;
   load(): StreamLoad;
-  /** Memory and slots of the streams; the transport's own bytes count here as well. */
+  /** What the streams hold; the transport's own bytes count here as well. */
   readonly held: HeldBytes;
 }
 
@@ -19,7 +19,7 @@ const TEMPLATE_CAPACITY = 8_192;
 const NEW_WORK_SLICE_MS = 5;
 /** Far above a burst that clears in time, far below what would fill the memory. */
 const WAITING_MAX = 8_192;
-/** Longest wait of a new stream; beyond it another replica or a retry is quicker. */
+/** Who would wait longer is better served by another replica or a retry. */
 const WAIT_MS_MAX = 1_000;
 /** Streams beyond `maxStreams` that wait for the first message, to answer it with a 503. */
 const SILENT_MAX = 8_192;

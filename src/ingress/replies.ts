@@ -33,7 +33,7 @@ export function destinationOf(placement: Placement): string {
   return endpoints.length === 1 ? endpoints[0]!.address : endpoints.map((endpoint) => endpoint.address).join(',');
 }
 
-/** Content of the header reply beside the destination. */
+/** What the header reply says beside the destination. */
 export interface HeaderReplyDetails {
   /** Bytes of the outgoing body; 0 = none is announced. */
   readonly contentLength: number;
@@ -97,7 +97,7 @@ export function evictionReply(): Buffer {
   return encodeImmediateReply(429, [setHeader(DROP_REASON, 'evicted')], 'request evicted by flow control');
 }
 
-/** Answers a placed request: header reply, body replies, trailers reply, whatever is owed, in this order and in one go. */
+/** Answer a placed request: header reply, body replies, trailers reply, whatever is owed, in this order and in one go. */
 export function answerPlaced(
   { context: { services, templates }, stream }: Exchange,
   { headers, body, endedBy }: RequestReader,

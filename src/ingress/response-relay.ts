@@ -30,7 +30,7 @@ export class ResponseRelay {
     if (!wasOver && this.isOver) recorder.processing('response', this.#spentMs / 1_000);
   }
 
-  /** Gives everything back, however far the response is. Idempotent. */
+  /** Give everything back, however far the response is. Idempotent. */
   close(): void {
     this.#response?.close();
   }
@@ -76,7 +76,7 @@ export class ResponseRelay {
     stream.send(encodeTrailersReply(Reply.responseTrailers, this.#reported(response)));
   }
 
-  /** Metadata of reporters for the finished answer. */
+  /** What reporters say about the finished answer. */
   #reported({ usage }: ResponsePhase): Buffer | undefined {
     const { plugins } = this.#exchange.context.services;
     const { hosted } = this.#request;

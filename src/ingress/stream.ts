@@ -11,7 +11,7 @@ import type { BudgetedWork } from './turn-budget.js';
 const GRPC_INVALID_ARGUMENT = 3;
 const GRPC_INTERNAL = 13;
 
-/** Bytes that a waiting message costs beside its own (objects, measured with many empty messages). */
+/** What a message that waits costs beside its bytes (its objects, measured with many empty ones). */
 const MESSAGE_OVERHEAD_BYTES = 128;
 
 type State =
@@ -109,7 +109,7 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
     services.recorder.streamClosed(this.#closeCode, (services.now() - this.openedAt) / 1_000);
   }
 
-  // Requests of the two halves.
+  // What the two halves ask for.
 
   hold(bytes: number): boolean {
     const { load } = this.context;
@@ -166,7 +166,7 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
     }
   }
 
-  /** Keeps a message until the stream's turn has come; its body is the transport's only now. */
+  /** Keep a message until the stream's turn has come; its body is the transport's only now. */
   #wait(message: ProcessMessage): void {
     message.body = Buffer.from(message.body);
     this.#backlog.push(message);

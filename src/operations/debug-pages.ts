@@ -44,7 +44,7 @@ export function decisionsRoute(
   };
 }
 
-/** State of a configured plugin. */
+/** What is known of a configured plugin. */
 export interface PluginState {
   readonly name: string;
   readonly type: string;

@@ -7,7 +7,7 @@ import { TURN_MS } from './limits.js';
 const READ_BYTES = 65_536;
 
 /**
- * Read buffer of all sockets of the thread: the kernel's bytes are handled before the next socket is read. libuv reads and
+ * What all sockets of the thread are read into: the kernel's bytes are handled before the next socket is read. libuv reads and
  * calls back in one step everywhere but on Windows, where a read is under way while others are.
  */
 const sharedBuffer = process.platform === 'win32' ? undefined : Buffer.allocUnsafeSlow(READ_BYTES);
@@ -61,7 +61,7 @@ export class SocketLink implements ConnectionWire {
     });
   }
 
-  /** Reads for this connection from now on. */
+  /** Read for this connection from now on. */
   start(connection: Http2Connection): void {
     this.#connection = connection;
     this.socket.on('drain', () => connection.drained());
@@ -79,7 +79,7 @@ export class SocketLink implements ConnectionWire {
   }
 
   end(): void {
-    // Written output leaves first; a peer that does not take it is not waited for.
+    // What was written leaves first; a peer that does not take it is not waited for.
     this.socket.destroySoon();
   }
 
