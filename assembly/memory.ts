@@ -199,7 +199,7 @@ export function telemetryAddress(thread: u32): usize {
 }
 
 /**
- * Takes the sizes in the header and the number of this thread.
+ * Take the sizes in the header and the number of this thread.
  * @returns 0, or 1 when the memory carries another magic or layout version, 2 when the thread number is out of range.
  */
 export function bindSizes(thread: u32): u32 {
@@ -217,7 +217,7 @@ export function bindSizes(thread: u32): u32 {
 }
 
 /**
- * Sets this instance's addresses, after bindSizes().
+ * Set this instance's addresses, after bindSizes().
  * @param scanBytes bytes of one thread's part of REGION_SCANS, and `responseBytes` of REGION_RESPONSES
  */
 export function bindAddresses(scanBytes: u64, responseBytes: u64): void {

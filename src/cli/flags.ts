@@ -116,7 +116,7 @@ function uniformArguments(argv: readonly string[]): string[] {
   return uniform;
 }
 
-/** What was probably meant by an argument behind a flag that takes no value from the next one. */
+/** Hint for an argument behind a flag that takes no value from the next one. */
 function hintAfter(argument: string, before: string | undefined): string {
   const name = before?.replace(/^--?/, '') ?? '';
   const hint = definition(name)?.placeholder === undefined && definition(name) ? `; write --${name}=${argument}` : '';

@@ -97,7 +97,7 @@ export function evictionReply(): Buffer {
   return encodeImmediateReply(429, [setHeader(DROP_REASON, 'evicted')], 'request evicted by flow control');
 }
 
-/** Answers a placed request: header reply, body replies, trailers reply, whatever is owed, in this order and in one go. */
+/** Answer a placed request: header reply, body replies, trailers reply, whatever is owed, in this order and in one go. */
 export function answerPlaced(
   { context: { services, templates }, stream }: Exchange,
   { headers, body, endedBy }: RequestReader,

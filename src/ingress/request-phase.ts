@@ -21,9 +21,9 @@ import { RequestReader } from './request-reader.js';
 type State =
   /** The request is coming; nothing has been answered. */
   | 'reading'
-  /** It is complete, and something that the decision needs is being found out. */
+  /** The request is complete; its preparation is under way. */
   | 'preparing'
-  /** It waits for an endpoint with room. */
+  /** The request waits for an endpoint with room. */
   | 'queued'
   /** The request is answered, or its stream has ended. */
   | 'over';
@@ -177,7 +177,7 @@ export class RequestPhase {
     });
   }
 
-  /** What the request waited for has come: go on with it. */
+  /** Continues a request whose preparation is complete. */
   #goOn(work: () => void): void {
     const { now } = this.#exchange.context.services;
     const startedAt = now();
@@ -205,7 +205,7 @@ export class RequestPhase {
     return { request: this.#understood!, headers, scan, bodyBytes, tokens, predictions, subset, hosted };
   }
 
-  /** Everything is known: decide and answer. */
+  /** Decides the prepared request and answers it. */
   #place(dispatch?: Dispatch) {
     const { services } = this.#exchange.context;
     const request = this.#understood!;
@@ -288,7 +288,7 @@ export class RequestPhase {
     this.#exchange.finish();
   }
 
-  // What the response has to know.
+  // Facts of the request for the response phase.
 
   /** The request as the one that a response answers. */
   answered(): AnsweredRequest {

@@ -24,7 +24,7 @@ export interface HeldMemory {
   release(): void;
 }
 
-/** What the stream machine is to a transport. Called on the shard's thread, in order, never re-entered. */
+/** Face of the stream machine for a transport. Called on the shard's thread, in order, never re-entered. */
 export interface ProcessHandler {
   /** One encoded ProcessingRequest, bytes[from, to). They are valid during the call only: what is needed later is copied. */
   message(bytes: Buffer, from: number, to: number): void;
@@ -62,7 +62,7 @@ export interface ListenOptions {
   readonly port: number;
   /** Flag that chooses the port, without dashes: for the message when it cannot be had. */
   readonly flag?: string | undefined;
-  /** Let several threads listen on the port; the kernel spreads connections. Needs Node 22.12 or newer. */
+  /** Whether several threads listen on the port; the kernel spreads connections. Needs Node 22.12 or newer. */
   readonly reusePort: boolean;
   /** Absent = plain text. */
   readonly tls?: TlsMaterial | undefined;
@@ -80,7 +80,7 @@ export interface SocketFile {
 }
 
 export interface TransportOptions extends ListenOptions {
-  /** Listen here as well, in plain text: the file's permissions say who may connect. */
+  /** Socket file to listen on as well, in plain text; its permissions say who may connect. */
   readonly socket?: SocketFile | undefined;
   readonly maxReceiveBytes: number;
   readonly maxSendBytes: number;

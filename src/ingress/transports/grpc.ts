@@ -158,7 +158,7 @@ export class GrpcTransport implements Transport {
     const flushed = server.drain(timeoutMs);
     if (this.#streams > 0) await within(timeoutMs, new Promise<void>((resolve) => (this.#whenIdle = resolve)));
     this.#whenIdle = undefined;
-    // What the last streams and watches say is still on its way out.
+    // Output of the last streams and watches is still on its way.
     server.endHealth();
     await within(FLUSH_MS, flushed);
     // The last stream may have ended inside a read of its connection; closing that there would abort the process
