@@ -250,6 +250,7 @@ export class ProxySide implements ProcessStream {
   /** `open`, `ended`, or gRPC code and message of a failure. */
   ending: 'open' | 'ended' | { code: number; message: string } = 'open';
   readonly pendingBytes = 0;
+  readonly arrivedAt = performance.now();
   #handler: ProcessHandler | undefined;
 
   attach(handler: ProcessHandler): void {

@@ -8,6 +8,7 @@ import {
   PROCESS_PATH,
   type ProcessHandler,
   type ProcessStream,
+  type StreamEntry,
   type Transport,
   type TransportOptions,
 } from '../../transport.js';
@@ -38,17 +39,17 @@ export class LeanTransport implements Transport {
   #streams = 0;
   #whenIdle: (() => void) | undefined;
 
-  async listen(
-    options: TransportOptions,
-    open: (stream: ProcessStream) => ProcessHandler,
-    health?: HealthSource,
-  ): Promise<number> {
+  async listen(options: TransportOptions, open: StreamEntry, health?: HealthSource): Promise<number> {
     this.#health = health === undefined ? undefined : healthMethods(health);
     const opened = (stream: ProcessStream): ProcessHandler => {
       this.#streams++;
       return open(stream);
     };
-    const process: Method = { open: opened, closed: () => this.#streamClosed() };
+    const process: Method = {
+      open: opened,
+      turnAway: (arrivedAt) => open.turnAway?.(arrivedAt),
+      closed: () => this.#streamClosed(),
+    };
     const server = new Http2Server({
       methods: new Map([[PROCESS_PATH, process], ...(this.#health?.methods ?? [])]),
       budget: options.budget,
@@ -58,6 +59,7 @@ export class LeanTransport implements Transport {
       replyBytesMax: options.maxSendBytes,
       streamsMax: options.streamsMax + REFUSED_STREAMS,
       stallMs: options.stallMs,
+      behind: () => open.behind?.(),
       now,
     });
     this.#server = server;

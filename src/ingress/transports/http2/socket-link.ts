@@ -1,10 +1,13 @@
 import { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
-import type { ConnectionWire, Http2Connection } from './connection.js';
-import { TURN_MS } from './limits.js';
+import type { ArrivalClock } from './arrival-clock.js';
+import type { ConnectionOptions, ConnectionWire, Http2Connection } from './connection.js';
+import { SOCKET_BYTES_MAX, TURN_MS } from './limits.js';
 
 /** Bytes of one read. */
 const READ_BYTES = 65_536;
+/** Reads of a socket that libuv makes in one turn at most (`uv__read`); what is left waits for the next one. */
+const READS_MAX = 32;
 
 /**
  * What all sockets of the thread are read into: the kernel's bytes are handled before the next socket is read. libuv reads and
@@ -41,6 +44,10 @@ function readShared(accepted: Socket, read: Reader): Socket | undefined {
   return socket;
 }
 
+export interface SocketLinkOptions extends Pick<ConnectionOptions, 'now' | 'behind'> {
+  readonly arrivals: ArrivalClock;
+}
+
 /** Sockets and the connections over them: bytes in, bytes out, and a fair share of the thread. */
 export class SocketLink implements ConnectionWire {
   readonly socket: Socket;
@@ -48,11 +55,23 @@ export class SocketLink implements ConnectionWire {
   /** Milliseconds that the connection has used of this turn of the event loop. */
   #spentMs = 0;
   #turnOpen = false;
-  readonly #now: () => number;
+  #reads = 0;
+  /** The socket was not read to its end in the last turn. */
+  #behind = false;
+  /** Earliest time at which the bytes can have come that are being read. */
+  #arrivedAt = 0;
+  /** Bytes so far; those at the mark; when those were read, and when those of the mark before. */
+  #bytes = 0;
+  #markBytes = 0;
+  #markAt = 0;
+  #lastMarkAt = 0;
+  /** Streams of the connection before this turn. */
+  #openedBefore = 0;
+  readonly #options: SocketLinkOptions;
 
   /** @param accepted by a server with `pauseOnConnect` */
-  constructor(accepted: Socket, now: () => number) {
-    this.#now = now;
+  constructor(accepted: Socket, options: SocketLinkOptions) {
+    this.#options = options;
     const shared = readShared(accepted, (bytes, length) => this.#read(bytes, length));
     this.socket = shared ?? accepted;
     if (shared !== undefined) return;
@@ -85,20 +104,43 @@ export class SocketLink implements ConnectionWire {
 
   /** @returns false when the other connections are to be read first */
   #read(bytes: Buffer, length: number): boolean {
-    const begin = this.#now();
-    this.#connection!.receive(bytes, 0, length);
-    this.#spentMs += this.#now() - begin;
-    if (!this.#turnOpen) {
-      this.#turnOpen = true;
-      setImmediate(this.#nextTurn);
-    }
-    return this.#spentMs < TURN_MS;
+    const { now, behind } = this.#options;
+    const connection = this.#connection!;
+    const begin = now();
+    this.#openTurn(begin);
+    this.#count(length, begin);
+    connection.receive(bytes, 0, length, Math.max(this.#arrivedAt, this.#lastMarkAt));
+    this.#spentMs += now() - begin;
+    if (this.#spentMs < TURN_MS) return true;
+    if (connection.opened > this.#openedBefore) behind?.();
+    return false;
+  }
+
+  #openTurn(now: number): void {
+    if (this.#turnOpen) return;
+    this.#turnOpen = true;
+    this.#openedBefore = this.#connection!.opened;
+    const earliest = this.#options.arrivals.read(now);
+    if (!this.#behind) this.#arrivedAt = earliest;
+    setImmediate(this.#nextTurn);
+  }
+
+  /** What is read now came when the kernel had room for it: behind the reading of as many bytes as it holds. */
+  #count(length: number, now: number): void {
+    this.#reads++;
+    this.#bytes += length;
+    if (this.#bytes - this.#markBytes < SOCKET_BYTES_MAX) return;
+    this.#lastMarkAt = this.#markAt;
+    this.#markAt = now;
+    this.#markBytes = this.#bytes;
   }
 
   readonly #nextTurn = (): void => {
     const wasHeld = this.#spentMs >= TURN_MS;
+    this.#behind = wasHeld || this.#reads >= READS_MAX;
     this.#turnOpen = false;
     this.#spentMs = 0;
+    this.#reads = 0;
     if (wasHeld && !this.socket.destroyed) this.socket.resume();
   };
 }
