@@ -41,7 +41,6 @@ export class PickerProcess {
     };
     child.stdout!.on('data', listen);
     child.stderr!.on('data', listen);
-    if (process.env.DBG) child.stderr!.pipe(process.stderr);
   }
 
   /** @throws with the last words of a picker that does not start. */

@@ -46,8 +46,10 @@ export class TurnBudget {
   #turnStart = -1;
   #slice: number;
   #lag = 0;
-  /** When the cost was last looked at. */
-  #learntAt = 0;
+  #costTime = 0;
+  #costCount = 0;
+  /** The last time of waiting work left some waiting. */
+  #leftWaiting = false;
   /** Milliseconds that waiting work has used of the latest turn. */
   #spentMs = 0;
   /** Work that was begun in the latest turn. */
@@ -126,25 +128,23 @@ export class TurnBudget {
     if (this.waiting > 0) this.#openTurn(at);
     if (behind && at - this.#servedAt < readMsMax) return;
     this.#slice = Math.min(Math.max(sliceMs, this.#lag - this.#spentMs), sliceMs * SLICES_MAX);
-    this.#learnCost(at);
     if (this.waiting === 0) return;
     this.#begun = 0;
+    const before = this.#leftWaiting ? this.#servedAt : at;
     do this.#beginNext();
     while (this.waiting > 0 && this.#options.now() - at <= this.#slice);
     this.#servedAt = this.#options.now();
     this.#spentMs = this.#servedAt - at;
+    this.#leftWaiting = this.waiting > 0;
+    this.#learnCost(this.#servedAt - before);
     this.#compact();
   }
 
-  /** A turn that left work waiting shows how long one piece takes, with all else that the turn had to do. */
-  #learnCost(at: number): void {
-    const begun = this.#begun;
-    const elapsed = at - this.#learntAt;
-    this.#begun = 0;
-    this.#learntAt = at;
-    if (begun === 0 || this.waiting === 0) return;
-    const cost = elapsed / begun;
-    this.#costMs = this.#costMs === 0 ? cost : this.#costMs + COST_SHARE * (cost - this.#costMs);
+  /** Time from one piece of work to the next while some waits: the mean over the latest turns, with all else that they did. */
+  #learnCost(ms: number): void {
+    this.#costTime += ms - COST_SHARE * this.#costTime;
+    this.#costCount += this.#begun - COST_SHARE * this.#costCount;
+    if (this.#costCount > 0) this.#costMs = this.#costTime / this.#costCount;
   }
 
   #beginNext() {

@@ -15,7 +15,7 @@ function turning(from = Number.POSITIVE_INFINITY, client = settings()): MemoryCo
 }
 
 describe('a stream that is turned away', () => {
-  it('gets one message and its end before anything is made for it', () => {
+  it('a stream that is turned away gets one message and its end before anything is made for it', () => {
     const connection = turning().say(headers(1), data(1, message('body')));
     const frames = connection.heard();
     expect(messagesOf(frames, 1)).toEqual([ANSWER]);
@@ -28,16 +28,16 @@ describe('a stream that is turned away', () => {
     expect([connection.connection.streamCount, connection.budget.bytes]).toEqual([0, 0]);
   });
 
-  it('is not reset when the peer has ended it already', () => {
+  it('a stream that is turned away is not reset when the peer has ended it already', () => {
     expect(turning().say(headers(1, END_STREAM)).told().at(-1)).toMatch(/^HEADERS 1 END grpc-status: 0/);
   });
 
-  it('gets a status when the peer takes no data', () => {
+  it('a stream that is turned away gets a status when the peer takes no data', () => {
     const connection = turning(undefined, settings({ 4: 10 })).say(headers(1));
     expect(connection.told()[0]).toMatch(/^HEADERS 1 END .*grpc-status: 14/);
   });
 
-  it('costs the peer nothing, whatever of it is on its way, as often as it happens', () => {
+  it('a stream that is turned away costs the peer nothing, whatever of it is on its way, as often as it happens', () => {
     const connection = turning();
     const ends = [data(1, Buffer.alloc(0), END_STREAM), reset(1)];
     for (let id = 1; id < 80_000; id += 2) {
@@ -49,13 +49,13 @@ describe('a stream that is turned away', () => {
     expect(connection.ended).toBe(false);
   });
 
-  it('has an end that counts once: what comes behind it is a flood', () => {
+  it('a stream that is turned away has an end that counts once: what comes behind it is a flood', () => {
     const connection = turning().say(headers(1), reset(1));
     for (let i = 0; i < 10_001; i++) connection.say(reset(1));
     expect([connection.told().at(-1), connection.ended]).toEqual(['GOAWAY 1 11', true]);
   });
 
-  it('is chosen by the earliest time at which its first byte can have come', () => {
+  it('a stream is turned away by the earliest time at which its first byte can have come', () => {
     const connection = new MemoryConnection({});
     const ages: number[] = [];
     connection.prepare = ({ stream }) => ages.push(stream.arrivedAt);
@@ -75,7 +75,7 @@ describe('the clock of arrivals', () => {
     return { arrivals, state, nextTurn };
   }
 
-  it('takes bytes for new that come when the loop has waited', () => {
+  it('the arrival clock takes bytes for new that come when the loop has waited', () => {
     const { arrivals, state, nextTurn } = clock();
     state.idleMs = 10;
     expect(arrivals.read(100)).toBe(100);
@@ -84,7 +84,7 @@ describe('the clock of arrivals', () => {
     expect(arrivals.read(200)).toBe(200);
   });
 
-  it('takes bytes to be as old as the last reading when the loop has been at work since', () => {
+  it('the arrival clock takes bytes to be as old as the last reading when the loop has been at work since', () => {
     const { arrivals, state, nextTurn } = clock();
     state.idleMs = 10;
     arrivals.read(100);

@@ -57,8 +57,12 @@ export interface ConnectionOptions {
 
 /** The socket under a connection. */
 export interface ConnectionWire extends Wire {
-  /** Send what was written, then close. */
-  end(): void;
+  /**
+   * Send what was written, then close.
+   * @param linger what still comes is read and thrown away for a while: a peer whose bytes meet a closed socket gets a reset,
+   *   which takes from it what it has not read yet
+   */
+  end(linger: boolean): void;
 }
 
 /** How far this side has closed the connection. */
@@ -208,7 +212,7 @@ export class Http2Connection implements PeerFramesOwner, StreamOwner {
   destroy(): void {
     if (this.isClosed) return;
     writeGoaway(this.out, this.#peer.last, ErrorCode.noError, '');
-    this.#end();
+    this.#end(false);
   }
 
   #fail(code: ErrorCode, why: string): void {
@@ -217,9 +221,9 @@ export class Http2Connection implements PeerFramesOwner, StreamOwner {
     this.#end();
   }
 
-  #end(): void {
+  #end(linger = true): void {
     this.out.flush();
-    this.#wire.end();
+    this.#wire.end(linger);
     this.closed();
   }
 

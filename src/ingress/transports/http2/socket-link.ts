@@ -2,7 +2,7 @@ import { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import type { ArrivalClock } from './arrival-clock.js';
 import type { ConnectionOptions, ConnectionWire, Http2Connection } from './connection.js';
-import { SOCKET_BYTES_MAX, TURN_MS } from './limits.js';
+import { LINGER_BYTES_MAX, LINGER_MS_MAX, SOCKET_BYTES_MAX, TURN_MS } from './limits.js';
 
 /** Bytes of one read. */
 const READ_BYTES = 65_536;
@@ -65,6 +65,9 @@ export class SocketLink implements ConnectionWire {
   #markBytes = 0;
   #markAt = 0;
   #lastMarkAt = 0;
+  /** This side has closed the connection; bytes that have come since. */
+  #lingers = false;
+  #thrownAway = 0;
   /** Streams of the connection before this turn. */
   #openedBefore = 0;
   readonly #options: SocketLinkOptions;
@@ -97,13 +100,19 @@ export class SocketLink implements ConnectionWire {
     this.socket.write(bytes);
   }
 
-  end(): void {
+  end(linger: boolean) {
     // What was written leaves first; a peer that does not take it is not waited for.
-    this.socket.destroySoon();
+    if (!linger) return this.socket.destroySoon();
+    this.#lingers = true;
+    this.socket.end();
+    const late = setTimeout(() => this.socket.destroy(), LINGER_MS_MAX);
+    late.unref();
+    this.socket.once('close', () => clearTimeout(late));
   }
 
   /** @returns false when the other connections are to be read first */
   #read(bytes: Buffer, length: number): boolean {
+    if (this.#lingers) return this.#throwAway(length);
     const { now, behind } = this.#options;
     const connection = this.#connection!;
     const begin = now();
@@ -114,6 +123,12 @@ export class SocketLink implements ConnectionWire {
     if (this.#spentMs < TURN_MS) return true;
     if (connection.opened > this.#openedBefore) behind?.();
     return false;
+  }
+
+  #throwAway(length: number): boolean {
+    this.#thrownAway += length;
+    if (this.#thrownAway > LINGER_BYTES_MAX) this.socket.destroy();
+    return true;
   }
 
   #openTurn(now: number): void {
