@@ -83,6 +83,7 @@ class Shard {
     configured: ({ settings }) => this.#settings.replace(settings),
     evictRequest: ({ ticket, generation }) => this.#evictable.evictRequest(ticket, generation),
     certificate: ({ pair }) => this.#transport.replaceCertificate(pair),
+    look: () => this.#send({ kind: 'going' }),
     drain: ({ timeoutMs }) => this.#drain(timeoutMs).then(this.#drained.resolve, this.#drained.reject),
   };
 
