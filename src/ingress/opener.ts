@@ -1,3 +1,4 @@
+import { overloaded } from '../request/rejections.js';
 import { HeldBytes } from './byte-budget.js';
 import { DestinationTemplates } from './codec/destination.js';
 import type { SharedLoad, StreamLoad, StreamServices } from './exchange.js';
@@ -59,13 +60,14 @@ export function createStreamOpener(services: StreamServices): StreamOpener {
     return DEAF;
   };
   const refusal = rejectionReply(TOO_MANY_NEW);
-  const turnAway = (arrivedAt: number): Uint8Array | undefined => {
-    if (!gate.refuses(arrivedAt)) return undefined;
+  const crowdedRefusal = rejectionReply(overloaded('too many streams of one connection'));
+  const turnAway = (arrivedAt: number, crowded: boolean): Uint8Array | undefined => {
+    if (!crowded && !gate.refuses(arrivedAt)) return undefined;
     const { recorder, now } = services;
     recorder.overloaded();
     recorder.streamOpened();
     recorder.streamClosed('OK', (now() - arrivedAt) / 1_000);
-    return refusal;
+    return crowded ? crowdedRefusal : refusal;
   };
   const { held } = load;
   const look = (): StreamLoad => ({

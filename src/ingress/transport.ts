@@ -26,9 +26,10 @@ export interface StreamEntry {
   /**
    * Answers a stream before anything is made for it. A transport that does not ask opens the stream, which is answered then.
    * @param arrivedAt as `ProcessStream.arrivedAt`
+   * @param crowded its connection has its share of the streams, and there are other connections
    * @returns the only message of the stream, encoded; undefined when the stream is to be opened
    */
-  turnAway?(arrivedAt: number): Uint8Array | undefined;
+  turnAway?(arrivedAt: number, crowded: boolean): Uint8Array | undefined;
   /** New streams are left in a socket that was not read to its end: the others had to be read, too. */
   behind?(): void;
 }

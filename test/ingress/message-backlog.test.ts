@@ -34,8 +34,8 @@ describe('an overloaded shard', () => {
   it('an overloaded shard turns a stream away that is too old before anything is made for it', () => {
     const shard = new FakeShard();
     shard.clock = 10_000;
-    expect(shard.opener.turnAway!(10_000)).toBeUndefined();
-    const reply = decodeReply(Buffer.from(shard.opener.turnAway!(9_000)!));
+    expect(shard.opener.turnAway!(10_000, false)).toBeUndefined();
+    const reply = decodeReply(Buffer.from(shard.opener.turnAway!(9_000, false)!));
     expect([reply.kind, reply.status, reply.headers['retry-after']]).toEqual(['immediate', 503, '1']);
     expect(shard.recorder.named('overloaded')).toHaveLength(1);
     expect(shard.opener.load()).toMatchObject({ openStreams: 0, waiting: 0 });

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import type { ProcessStream } from '../../../dist/ingress/transport.js';
 import { ArrivalClock } from '../../../dist/ingress/transports/http2/arrival-clock.js';
 import { data, END_STREAM, headers, message, PROCESS, reset, settings } from './frames.ts';
-import { MemoryConnection, messagesOf } from './memory-connection.ts';
+import { MemoryConnection, messagesOf, RecordingHandler } from './memory-connection.ts';
 
 const ANSWER = Buffer.from('too many');
 
@@ -62,6 +63,29 @@ describe('a stream that is turned away', () => {
     const first = Buffer.concat([Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'), settings(), headers(1)]);
     connection.connection.receive(first, 0, first.length, 700);
     expect(ages).toEqual([700]);
+  });
+});
+
+describe('a connection that has its share of the streams', () => {
+  const open = (stream: ProcessStream) => new RecordingHandler(stream);
+  const turnAway = (_arrivedAt: number, crowded: boolean) => (crowded ? ANSWER : undefined);
+  const sharing = (others: () => boolean): MemoryConnection =>
+    MemoryConnection.open({
+      methods: new Map([[PROCESS, { open, turnAway }]]),
+      streamsShare: 2,
+      hasOthers: others,
+    });
+
+  it('a connection that has its share is told so on further streams, and has room again when one has ended', () => {
+    const connection = sharing(() => true).say(headers(1), headers(3), headers(5));
+    expect(messagesOf(connection.heard(), 5)).toEqual([ANSWER]);
+    connection.say(reset(1), headers(7));
+    expect([connection.heard(), connection.connection.streamCount]).toEqual([[], 2]);
+  });
+
+  it('a connection that has its share gets more while it is the only one', () => {
+    const connection = sharing(() => false).say(headers(1), headers(3), headers(5));
+    expect([connection.heard(), connection.connection.streamCount]).toEqual([[], 3]);
   });
 });
 

@@ -47,6 +47,10 @@ export interface ConnectionOptions {
   readonly replyBytesMax: number;
   /** Open streams of one connection. */
   readonly streamsMax: number;
+  /** Streams of one connection while there are others; absent = `streamsMax`. */
+  readonly streamsShare?: number | undefined;
+  /** There are other connections. Absent = there are none. */
+  readonly hasOthers?: (() => boolean) | undefined;
   /** Streams that are silent this long are told. */
   readonly stallMs: number;
   /** As `StreamEntry.behind`. */
@@ -338,7 +342,7 @@ export class Http2Connection implements PeerFramesOwner, StreamOwner {
     const method = methods.get(head.path!);
     const refusal = plain === undefined ? refusalOf(head, method !== undefined) : undefined;
     if (refusal !== undefined) return this.#refuse(id, refusal, endStream);
-    const answer = plain === undefined ? method!.turnAway?.(this.arrivedAt) : undefined;
+    const answer = plain === undefined ? method!.turnAway?.(this.arrivedAt, this.#isCrowded) : undefined;
     if (answer !== undefined) return this.#turnAway(id, answer, endStream, window);
     const stream = new ServerStream(id, this, window);
     stream.heardAt = this.heardAt;
@@ -348,6 +352,11 @@ export class Http2Connection implements PeerFramesOwner, StreamOwner {
     else stream.refuse(plain);
     if (head.timeoutMs !== undefined) this.#limit(stream, head.timeoutMs);
     if (endStream) stream.remoteEnd();
+  }
+
+  get #isCrowded(): boolean {
+    const { streamsShare = Number.POSITIVE_INFINITY, hasOthers } = this.#options;
+    return this.#streams.size >= streamsShare && hasOthers?.() === true;
   }
 
   /** End a call that has no stream with one header block. */

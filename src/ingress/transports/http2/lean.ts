@@ -47,7 +47,7 @@ export class LeanTransport implements Transport {
     };
     const process: Method = {
       open: opened,
-      turnAway: (arrivedAt) => open.turnAway?.(arrivedAt),
+      turnAway: (arrivedAt, crowded) => open.turnAway?.(arrivedAt, crowded),
       closed: () => this.#streamClosed(),
     };
     const server = new Http2Server({
@@ -58,6 +58,8 @@ export class LeanTransport implements Transport {
       messageBytesMax: options.maxReceiveBytes,
       replyBytesMax: options.maxSendBytes,
       streamsMax: options.streamsMax + REFUSED_STREAMS,
+      // As with bytes: one of several peers cannot have all of them.
+      streamsShare: Math.ceil(options.streamsMax / 2),
       stallMs: options.stallMs,
       behind: () => open.behind?.(),
       now,

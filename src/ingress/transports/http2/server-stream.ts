@@ -19,7 +19,7 @@ export interface Method {
   /** Makes the handler of a stream. */
   open(stream: ProcessStream): ProcessHandler;
   /** As `StreamEntry.turnAway`. */
-  turnAway?(arrivedAt: number): Uint8Array | undefined;
+  turnAway?(arrivedAt: number, crowded: boolean): Uint8Array | undefined;
   /** A stream is gone, and its handler has heard of it. */
   closed?(): void;
 }

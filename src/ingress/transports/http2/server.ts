@@ -23,7 +23,7 @@ export class Http2Server {
   #ended: (() => void) | undefined;
 
   constructor(options: ConnectionOptions) {
-    this.#options = options;
+    this.#options = { ...options, hasOthers: () => this.#connections.size > 1 };
     this.#sweeps = setInterval(() => this.#sweep(), SWEEP_MS);
     this.#sweeps.unref();
   }

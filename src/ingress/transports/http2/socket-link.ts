@@ -150,9 +150,15 @@ export class SocketLink implements ConnectionWire {
     this.#markBytes = this.#bytes;
   }
 
+  /** The next turn has read the socket, or there was nothing in it. */
+  readonly #settle = (): void => {
+    if (!this.#turnOpen) this.#behind = false;
+  };
+
   readonly #nextTurn = (): void => {
     const wasHeld = this.#spentMs >= TURN_MS;
     this.#behind = wasHeld || this.#reads >= READS_MAX;
+    if (this.#behind) setImmediate(this.#settle);
     this.#turnOpen = false;
     this.#spentMs = 0;
     this.#reads = 0;
