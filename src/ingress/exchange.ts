@@ -28,7 +28,7 @@ export interface StreamContext {
 export interface Exchange extends Evictable {
   readonly context: StreamContext;
   readonly stream: ProcessStream;
-  /** When the stream was opened, by the services' clock. */
+  /** When the first byte of the stream came, by the services' clock. */
   readonly openedAt: number;
   /** The proxy has half-closed: nothing more will come. */
   readonly isHalfClosed: boolean;

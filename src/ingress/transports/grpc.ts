@@ -8,6 +8,7 @@ import {
   PROCESS_PATH,
   type ProcessHandler,
   type ProcessStream,
+  type StreamEntry,
   type Transport,
   type TransportOptions,
 } from '../transport.js';
@@ -24,6 +25,7 @@ type ProcessCall = ServerDuplexStream<Buffer, OutgoingMessage>;
 /** One ext_proc stream over grpc-js. */
 class GrpcStream implements ProcessStream {
   readonly #call: ProcessCall;
+  readonly arrivedAt = performance.now();
   #pending = 0;
   #done = false;
   #paused = false;
@@ -130,11 +132,7 @@ export class GrpcTransport implements Transport {
   #streams = 0;
   #whenIdle: (() => void) | undefined;
 
-  async listen(
-    options: TransportOptions,
-    open: (stream: ProcessStream) => ProcessHandler,
-    health?: HealthSource,
-  ): Promise<number> {
+  async listen(options: TransportOptions, open: StreamEntry, health?: HealthSource): Promise<number> {
     const server = new GrpcServer(options);
     const handler = (call: ProcessCall): void => {
       this.#streams++;

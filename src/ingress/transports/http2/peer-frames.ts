@@ -27,6 +27,8 @@ export interface PeerFramesOwner {
   streams(): Iterable<ServerStream>;
   /** Closed by a reset of this side; frames of the peer may still arrive. */
   wasReset(id: number): boolean;
+  /** The peer has ended a stream that this side has reset. @returns whether it was one, and the first end of it */
+  forgetReset(id: number): boolean;
   /** A new stream, well formed. */
   open(id: number, head: RequestHead, endStream: boolean, window: number): void;
   /** Resets a stream, whether it is open or not. */
@@ -117,10 +119,12 @@ export class PeerFrames implements FrameSink, HeadSink {
     else this.#owner.credit(stream);
   }
 
+  /** What was on its way when this side reset the stream is free: as many streams as are refused may have some. */
   #dataOfNoStream(id: number): void {
     this.#refuseIdle(id, 'DATA');
+    if (this.#endStream ? this.#owner.forgetReset(id) : this.#owner.wasReset(id)) return;
     this.#spendEmpty();
-    if (!this.#owner.wasReset(id)) this.#owner.resetStream(id, ErrorCode.streamClosed);
+    this.#owner.resetStream(id, ErrorCode.streamClosed);
   }
 
   /** The peer has half-closed a stream. */
@@ -215,7 +219,8 @@ export class PeerFrames implements FrameSink, HeadSink {
     const stream = this.#owner.stream(id);
     if (stream === undefined) {
       this.#refuseIdle(id, 'RST_STREAM');
-      return this.#spendEmpty();
+      if (!this.#owner.forgetReset(id)) this.#spendEmpty();
+      return;
     }
     if (!stream.answered && !this.#resets.take(this.#owner.heardAt)) {
       throw new ConnectionError(ErrorCode.enhanceYourCalm, 'too many streams are reset before they have an answer');

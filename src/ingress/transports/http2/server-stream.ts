@@ -18,6 +18,8 @@ import { ReplyQueue } from './reply-queue.js';
 export interface Method {
   /** Makes the handler of a stream. */
   open(stream: ProcessStream): ProcessHandler;
+  /** As `StreamEntry.turnAway`. */
+  turnAway?(arrivedAt: number, crowded: boolean): Uint8Array | undefined;
   /** A stream is gone, and its handler has heard of it. */
   closed?(): void;
 }
@@ -25,6 +27,8 @@ export interface Method {
 /** Services of a connection for its streams. */
 export interface StreamOwner {
   readonly out: OutBuffer;
+  /** Earliest time at which the bytes can have come that are being read. */
+  readonly arrivedAt: number;
   readonly budget: Pick<ByteBudget, 'take' | 'give'>;
   readonly messageBytesMax: number;
   readonly replyBytesMax: number;
@@ -52,6 +56,7 @@ const OK: Ending = { code: GrpcStatus.ok, message: '' };
 /** One gRPC stream of a connection: messages in, replies out under both windows, one status at the end. */
 export class ServerStream implements ProcessStream, MessageSink {
   readonly id: number;
+  readonly arrivedAt: number;
   readonly #owner: StreamOwner;
   readonly #reader: MessageReader;
   readonly #queue = new ReplyQueue();
@@ -85,6 +90,7 @@ export class ServerStream implements ProcessStream, MessageSink {
 
   constructor(id: number, owner: StreamOwner, window: number) {
     this.id = id;
+    this.arrivedAt = owner.arrivedAt;
     this.#owner = owner;
     this.#window = window;
     this.#reader = new MessageReader(this, owner.budget, owner.messageBytesMax);
@@ -377,7 +383,8 @@ export class ServerStream implements ProcessStream, MessageSink {
   }
 }
 
-function writePrefix(bytes: Buffer, at: number, length: number): void {
+/** The five bytes in front of a message. */
+export function writePrefix(bytes: Buffer, at: number, length: number): void {
   bytes[at] = 0;
   bytes[at + 1] = length >>> 24;
   bytes[at + 2] = length >>> 16;
