@@ -2,7 +2,7 @@ import type { PromptTokens } from '../core/token-chain.js';
 import { AnswerForm } from '../core/types.js';
 import { queueRejection } from '../flow-control/queue-outcomes.js';
 import type { Dispatch, WaitResult } from '../flow-control/waiting-line.js';
-import { DEFAULT_FAIRNESS_ID } from '../request/control-headers.js';
+import { DEFAULT_FAIRNESS_ID, requestedRewrite } from '../request/control-headers.js';
 import type { RequestBody } from '../request/request-body.js';
 import type { UnderstoodRequest } from '../request/understand.js';
 import type { AnsweredRequest } from '../response/response-phase.js';
@@ -218,7 +218,8 @@ export class RequestPhase {
     this.#placedAt = services.now();
     this.#recordPlaced(request);
     this.#makeEvictable(outcome);
-    answerPlaced(this.#exchange, this.#reader, request, outcome);
+    const bytes = answerPlaced(this.#exchange, this.#reader, request, outcome);
+    services.recorder.routed(this.#series, bytes);
     this.#close();
     if (this.#reader.body?.dialect.skipsResponse) this.#exchange.finish();
   }
@@ -237,7 +238,6 @@ export class RequestPhase {
   #recordPlaced({ rewriteRule, model, targetModel }: UnderstoodRequest): void {
     const { recorder } = this.#exchange.context.services;
     if (rewriteRule !== undefined) recorder.rewritten(rewriteRule, model, targetModel);
-    recorder.routed(this.#series, this.#reader.body?.bytes ?? 0);
     recorder.running(this.#series, 1);
     this.#running = true;
   }
@@ -331,10 +331,16 @@ export class RequestPhase {
     const { fairnessId, priority } = request ?? this.#reader.requester;
     return this.#exchange.context.services.recorder.series({
       model: request?.model ?? '',
-      target: request?.targetModel ?? '',
+      target: request?.targetModel ?? this.#askedTarget,
       fairness: fairnessId,
       priority,
     });
+  }
+
+  /** Target that a request which was not understood asks for in its headers, as llm-d-router labels it. */
+  get #askedTarget(): string {
+    const { rules } = this.#exchange.context.services;
+    return rules.access.clientsRewrite ? (requestedRewrite(this.#reader.headers) ?? '') : '';
   }
 
   #seriesOfUnplaced(): number {
