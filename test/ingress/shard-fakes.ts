@@ -9,7 +9,7 @@ import { RequestRules } from '../../dist/request/rules.js';
 import type { RequestRecorder, RequestSamples } from '../../dist/response/recorder.js';
 import type { ResponseScanner, ResponseScanOptions } from '../../dist/response/response-scanner.js';
 import type { AnswerMeasures, Charge, Placement, Rejection, ScheduleInput } from '../../dist/scheduling/decision.js';
-import { decodeReply, type ProxyReply } from './envoy-messages.js';
+import { decodeReply, type ProxyReply } from './envoy-messages.ts';
 
 const PROMPT_FIELD: Readonly<Partial<Record<PromptKind, string>>> = {
   [PromptKind.completions]: 'prompt',
