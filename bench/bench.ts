@@ -16,15 +16,25 @@ export interface Prepared {
   teardown?(): void | Promise<void>;
 }
 
-/** One measured figure: a line of `--json`. */
-export interface BenchResult {
+/** Measures what is not the time of an operation: a start, memory, a share of a core. */
+export interface Measurement {
+  /** `area/case`, lower case; the beginning of the names of its figures. */
   readonly name: string;
-  /** Of the time of one operation. */
+  measure(): Promise<readonly Figure[]>;
+}
+
+export interface Figure {
+  readonly name: string;
   readonly median: number;
   readonly p99: number;
-  readonly unit: 'ns';
+  /** `%` = of one core. */
+  readonly unit: 'ns' | 'MB' | '%';
   /** Measured runs, without the warm-up. */
   readonly runs: number;
+}
+
+/** One measured figure: a line of `--json`. */
+export interface BenchResult extends Figure {
   readonly node: string;
   readonly commit: string;
 }
@@ -34,8 +44,13 @@ export function round(value: number): number {
   return Number(value.toPrecision(3));
 }
 
+/** A figure with its unit. */
+export function figureText(value: number, unit: Figure['unit']): string {
+  return unit === 'ns' ? timeText(value) : `${round(value)} ${unit}`;
+}
+
 /** Nanoseconds in the unit that reads best. */
 export function timeText(ns: number): string {
-  if (ns >= 1e6) return `${round(ns / 1e6)} ms`;
+  if (Math.abs(ns) >= 1e6) return `${round(ns / 1e6)} ms`;
   return ns >= 1e3 ? `${round(ns / 1e3)} µs` : `${round(ns)} ns`;
 }
