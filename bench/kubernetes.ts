@@ -12,6 +12,7 @@ import { writeKubeconfig } from '../test/kubernetes/kubeconfig.ts';
 import { Kubelet } from '../test/kubernetes/kubelet.ts';
 import { pool } from '../test/kubernetes/objects.ts';
 import { type Bench, type Figure, type Measurement, round } from './bench.ts';
+import { ExtProcClient } from './compat/ext-proc.ts';
 import { clientOf, sourceOf } from './kubernetes/cluster-client.ts';
 import {
   endpointsFlags,
@@ -334,4 +335,58 @@ const idle: Measurement = {
   },
 };
 
-export const measurements: readonly Measurement[] = [overFile, selected, all, churn, idle];
+const CALLERS = 8;
+const PICK_SECONDS = 3;
+const PICK_ROUNDS = 4;
+
+/** Requests of callers that each wait for their answer, in milliseconds, for some seconds. */
+async function pickTimes(client: ExtProcClient): Promise<number[]> {
+  const times: number[] = [];
+  const end = performance.now() + PICK_SECONDS * 1_000;
+  const call = async () => {
+    while (performance.now() < end) {
+      const began = performance.now();
+      const body = JSON.stringify({ model: 'm', messages: [{ role: 'user', content: `prompt ${Math.random()}` }] });
+      const exchange = await client.ask({ path: '/v1/chat/completions', headers: [], body, subset: undefined });
+      times.push(performance.now() - began);
+      await exchange.finish();
+    }
+  };
+  await Promise.all(Array.from({ length: CALLERS }, call));
+  return times;
+}
+
+/** Picks while 100 pods change a second, against picks of a quiet pool: the two take turns. */
+const picksDuringChurn: Measurement = {
+  name: 'kubernetes/picks-during-churn',
+  async measure() {
+    const server = await startStandInProcess(1_000);
+    const kubeconfig = plainKubeconfig(server.url);
+    const source = ['--endpoint-selector=app=vllm', '--endpoint-target-ports=8000', '--pool-namespace=llm'];
+    const picker = await startObservedPicker(kubeconfig.file, [MAX_ENDPOINTS, ...source]);
+    const client = new ExtProcClient(picker.grpcPort);
+    const times = { quiet: [] as number[], churn: [] as number[] };
+    await pause(SETTLED_MS);
+    await pickTimes(client);
+    for (let turn = 0; turn < PICK_ROUNDS; turn++) {
+      server.order({ kind: 'quiet' });
+      times.quiet.push(...(await pickTimes(client)));
+      server.order({ kind: 'churn', perSecond: 100 });
+      times.churn.push(...(await pickTimes(client)));
+    }
+    client.close();
+    await picker.stop();
+    await server.stop();
+    kubeconfig.remove();
+    const row = (name: string, all: readonly number[]): Figure => ({
+      name: `kubernetes/${name}`,
+      unit: 'ns',
+      median: round(median(all) * NS_PER_MS),
+      p99: round(quantile(all, 0.99) * NS_PER_MS),
+      runs: all.length,
+    });
+    return [row('pick-without-churn', times.quiet), row('pick-during-churn', times.churn)];
+  },
+};
+
+export const measurements: readonly Measurement[] = [overFile, selected, all, churn, picksDuringChurn, idle];

@@ -42,8 +42,9 @@ export async function startObservedPicker(kubeconfig: string, flags: readonly st
   const child = fork(program('observed-picker.ts'), [...PICKER_FLAGS, ...flags], {
     env: { ...process.env, KUBECONFIG: kubeconfig },
   });
-  await once(child, 'message');
+  const [{ grpcPort }] = (await once(child, 'message')) as [{ grpcPort: number }];
   return {
+    grpcPort,
     /** Since the last call, or the start. */
     async usage(): Promise<Usage> {
       child.send('usage');
