@@ -16,18 +16,21 @@ export interface Prepared {
   teardown?(): void | Promise<void>;
 }
 
-/** Measures what is not the time of an operation: a start, memory, a share of a core. */
-export interface Measurement {
-  /** `area/case`, lower case; the beginning of the names of its figures. */
+/** Several figures of whole processes that take seconds each; runs only when it is named. */
+export interface Report {
   readonly name: string;
-  measure(): Promise<readonly Figure[]>;
+  /** Time of one figure, in milliseconds, unless `--time` says otherwise. */
+  readonly timeMs: number;
+  /** Yields one JSON line for each figure. */
+  run(timeMs: number): AsyncIterable<object>;
 }
 
 export interface Figure {
   readonly name: string;
+  /** Of the time of one operation. */
   readonly median: number;
   readonly p99: number;
-  /** `%` = of one core. */
+  /** Reports only: memory, and a share of one core. */
   readonly unit: 'ns' | 'MB' | '%';
   /** Measured runs, without the warm-up. */
   readonly runs: number;
@@ -51,6 +54,6 @@ export function figureText(value: number, unit: Figure['unit']): string {
 
 /** Nanoseconds in the unit that reads best. */
 export function timeText(ns: number): string {
-  if (Math.abs(ns) >= 1e6) return `${round(ns / 1e6)} ms`;
+  if (ns >= 1e6) return `${round(ns / 1e6)} ms`;
   return ns >= 1e3 ? `${round(ns / 1e3)} µs` : `${round(ns)} ns`;
 }

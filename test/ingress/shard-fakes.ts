@@ -250,7 +250,12 @@ export class ProxySide implements ProcessStream {
   /** `open`, `ended`, or gRPC code and message of a failure. */
   ending: 'open' | 'ended' | { code: number; message: string } = 'open';
   readonly pendingBytes = 0;
+  readonly arrivedAt: number;
   #handler: ProcessHandler | undefined;
+
+  constructor(arrivedAt: number) {
+    this.arrivedAt = arrivedAt;
+  }
 
   attach(handler: ProcessHandler): void {
     this.#handler = handler;
@@ -379,7 +384,7 @@ export class FakeShard {
   }
 
   open(): ProxySide {
-    const side = new ProxySide();
+    const side = new ProxySide(this.clock);
     side.attach(this.opener(side));
     return side;
   }
