@@ -184,7 +184,7 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
     }
   }
 
-  /** Keep a message until the stream's turn has come: its bytes are the transport's only now. */
+  /** Keeps a message until the stream's turn has come: its bytes are the transport's only now. */
   #wait(bytes: Buffer, from: number, to: number): void {
     this.#backlog ??= new MessageBacklog();
     this.#backlog.add(bytes, from, to);

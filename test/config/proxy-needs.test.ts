@@ -15,7 +15,7 @@ function needsOf(...types: readonly string[]) {
 }
 
 describe('what decisions read of the proxy', () => {
-  it('is headers and status for queues and sessions', () => {
+  it('what decisions read of the proxy is headers and status for queues and sessions', () => {
     const needs = needsOf('queue-scorer', 'rendezvous-hash-scorer');
     expect(needsInWords(needs)).toEqual({
       request: 'its headers suffice',
@@ -24,13 +24,13 @@ describe('what decisions read of the proxy', () => {
     expect(readsAnswerBodies(needs)).toBe(false);
   });
 
-  it('is the prompt, and the status of answers, for a prefix cache', () => {
+  it('what decisions read of the proxy is the prompt, and the status of answers, for a prefix cache', () => {
     const needs = needsOf('queue-scorer', 'prefix-cache-scorer');
     expect(needs.prompt).toEqual(['approx-prefix-cache-producer hashes it']);
     expect(needs.answer.map(({ part }) => part)).toEqual(['status']);
   });
 
-  it('is the first token for scorers of prompt tokens in flight', () => {
+  it('what decisions read of the proxy is the first token for scorers of prompt tokens in flight', () => {
     const needs = needsOf('token-load-scorer');
     expect(needs.answer).toEqual([
       { part: 'first token', why: 'token-load-scorer counts prompts until their first token' },
@@ -38,17 +38,17 @@ describe('what decisions read of the proxy', () => {
     expect(readsAnswerBodies(needs)).toBe(true);
   });
 
-  it('is every chunk for blocks of output, whatever else reads less', () => {
+  it('what decisions read of the proxy is every chunk for blocks of output, whatever else reads less', () => {
     const needs = needsOf('token-load-scorer', 'active-blocks-scorer');
     expect(needs.answer.map(({ part }) => part)).toEqual(['every chunk']);
   });
 
-  it('is every chunk while costs are learned, also in shadow', () => {
+  it('what decisions read of the proxy is every chunk while costs are learned, also in shadow', () => {
     const needs = proxyNeeds(load('plugins:\n- type: queue-scorer\n'));
     expect(needs.answer).toEqual([{ part: 'every chunk', why: 'adaptation (shadow) learns the time of each token' }]);
   });
 
-  it('is the first token and the prompt for flow control', () => {
+  it('what decisions read of the proxy is the first token and the prompt for flow control', () => {
     const needs = proxyNeeds(load(`${OFF}featureGates: [flowControl]\nplugins:\n- type: queue-scorer\n`));
     expect(needs.answer.map(({ part }) => part)).toEqual(['first token']);
     expect(needs.prompt).toContain('flow control counts its tokens and bytes');

@@ -31,7 +31,7 @@ function placed(shard: FakeShard, responseMode: number, headers: Record<string, 
 }
 
 describe('body modes of a proxy', () => {
-  it('are read from the first message', () => {
+  it('body modes of a proxy are read from the first message', () => {
     const modes = (bytes: Buffer) => {
       const { requestBodyMode, responseBodyMode } = decodeProcessRequest(bytes);
       return [requestBodyMode, responseBodyMode];
@@ -43,7 +43,7 @@ describe('body modes of a proxy', () => {
 });
 
 describe('a request whose body the proxy does not send', () => {
-  it('is placed on its headers and keeps its length', () => {
+  it('a request whose body the proxy does not send is placed on its headers and keeps its length', () => {
     const shard = new FakeShard();
     const proxy = shard.open().say(head(NONE, NONE, { 'content-length': '4096' }));
     expect(proxy.kinds).toEqual(['requestHeaders']);
@@ -58,14 +58,14 @@ describe('a request whose body the proxy does not send', () => {
     expect(shard.decisions).toEqual([]);
   });
 
-  it('is refused where clients may ask for named models only', () => {
+  it('a request whose body the proxy does not send is refused where clients may ask for named models only', () => {
     const state = { objectives: new Map(), rewrites: [] };
     const rules = new RequestRules(state, { matchRequired: true, clientsRewrite: true });
     const proxy = new FakeShard({ services: { rules } }).open().say(head(NONE, NONE));
     expect(proxy.kinds).toEqual(['immediate']);
   });
 
-  it('has its trailers answered', () => {
+  it('a request whose body the proxy does not send has its trailers answered', () => {
     const proxy = new FakeShard().open().say(head(NONE, NONE), requestTrailers());
     expect(proxy.kinds).toEqual(['requestHeaders', 'requestTrailers']);
   });
@@ -94,14 +94,14 @@ describe('an answer whose body the proxy does not send', () => {
     expect(shard.recorder.named('firstToken')).toEqual([]);
   });
 
-  it('is not counted as complete when its stream is reset', () => {
+  it('an answer whose body the proxy does not send is not counted as complete when its stream is reset', () => {
     const shard = new FakeShard();
     placed(shard, NONE).say(responseHeaders(SSE)).close(true);
     expect(shard.charges[0]).toMatchObject({ releases: 1, answers: [] });
     expect(shard.recorder.named('responseEnded')).toEqual([]);
   });
 
-  it('keeps its length although the request was rewritten', () => {
+  it('an answer whose body the proxy does not send keeps its length although the request was rewritten', () => {
     const proxy = placed(new FakeShard(), NONE, { 'x-llm-d-model-name-rewrite': 'm2' });
     proxy.say(responseHeaders({ ':status': '200', 'content-type': 'application/json', 'content-length': '7' }));
     expect(proxy.replies[0]!.removed).toEqual([]);
@@ -116,7 +116,7 @@ describe('an answer whose body the proxy does not send', () => {
 });
 
 describe('answers whose bodies no decision depends on', () => {
-  it('are counted once each and logged once', () => {
+  it('answers whose bodies no decision depends on are counted once each and logged once', () => {
     const shard = new FakeShard({ readsAnswers: false });
     for (let i = 0; i < 3; i++) {
       const proxy = placed(shard, FULL_DUPLEX).say(responseHeaders(SSE), responseBody('data: 1\n\n'));
@@ -126,14 +126,14 @@ describe('answers whose bodies no decision depends on', () => {
     expect(shard.logged).toEqual([{ metric: 'pointsman_unread_answers_total' }]);
   });
 
-  it('are not counted while a model name has to be put back', () => {
+  it('answers whose bodies no decision depends on are not counted while a model name has to be put back', () => {
     const shard = new FakeShard({ readsAnswers: false });
     const proxy = placed(shard, FULL_DUPLEX, { 'x-llm-d-model-name-rewrite': 'm2' });
     proxy.say(responseHeaders(SSE), responseBody('data: {"model":"m2"}\n\n', true));
     expect(shard.recorder.named('unreadAnswer')).toEqual([]);
   });
 
-  it('are not counted where decisions read them, or where none come', () => {
+  it('answers whose bodies no decision depends on are not counted where decisions read them, or where none come', () => {
     const reading = new FakeShard();
     placed(reading, FULL_DUPLEX).say(responseHeaders(SSE), responseBody('data: 1\n\n', true));
     const bodiless = new FakeShard({ readsAnswers: false });
