@@ -83,7 +83,7 @@ export class PredictedTimes {
   tpot: f32;
 }
 
-/** What the host holds for a request that the capacity gate may let wait. */
+/** Host's part of a request that the capacity gate may let wait. */
 @unmanaged
 export class Hold {
   /** Ledger entry + 1 that a grant charged for this request, 0 = none · host · none. */

@@ -25,7 +25,7 @@ export interface ServeFlags extends ServeFlagValues {
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * Read the flags of `pointsman serve` (without the command's own name), or its help text when the flags ask for it.
+ * Reads the flags of `pointsman serve` (without the command's own name), or its help text when the flags ask for it.
  * Flags may be written as Go programs take them: one or two dashes, `--flag=value` or `--flag value`, booleans alone or
  * with `=true` and `=false`. Throws FlagError.
  */
@@ -116,7 +116,7 @@ function uniformArguments(argv: readonly string[]): string[] {
   return uniform;
 }
 
-/** What was probably meant by an argument behind a flag that takes no value from the next one. */
+/** Hint for an argument behind a flag that takes no value from the next one. */
 function hintAfter(argument: string, before: string | undefined): string {
   const name = before?.replace(/^--?/, '') ?? '';
   const hint = definition(name)?.placeholder === undefined && definition(name) ? `; write --${name}=${argument}` : '';

@@ -1,6 +1,6 @@
 import { labelValue, OTHER } from './label-values.js';
 
-/** Names that somebody else than a client vouches for. */
+/** Names from configuration, objects and model servers, not from clients. */
 export interface VouchedNames {
   /** Models of rules and objects, adapters, and models that model servers tell. */
   readonly models: ReadonlySet<string>;

@@ -41,7 +41,7 @@ export class BestHead implements Fairness {
     return best;
   }
 
-  // This policy has no accounts of flows.
+  // No accounts of flows in this policy.
   wake(): void {}
   headChanged(): void {}
   dispatched(): void {}

@@ -25,11 +25,11 @@ export interface PeerFramesOwner {
   /** An open stream. */
   stream(id: number): ServerStream | undefined;
   streams(): Iterable<ServerStream>;
-  /** This side has reset the stream: frames of it may still be on their way. */
+  /** Closed by a reset of this side; frames of the peer may still arrive. */
   wasReset(id: number): boolean;
   /** A new stream, well formed. */
   open(id: number, head: RequestHead, endStream: boolean, window: number): void;
-  /** Reset a stream, whether it is open or not. */
+  /** Resets a stream, whether it is open or not. */
   resetStream(id: number, code: ErrorCode): void;
   /** The peer has reset an open stream. */
   gone(stream: ServerStream): void;
@@ -156,7 +156,7 @@ export class PeerFrames implements FrameSink, HeadSink {
     this.#endRemote(stream);
   }
 
-  // Everything else.
+  // All other frames.
 
   frame(type: number, flags: number, id: number, bytes: Buffer, from: number, to: number) {
     this.#check(type, id);
