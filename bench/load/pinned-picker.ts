@@ -7,12 +7,14 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { ModelServer } from '../compat/model-servers.ts';
 import { PickerProcess, writeHouse } from '../compat/picker-process.ts';
+import type { Attack, AttackOptions } from './attacker.ts';
 import type { LoadOptions, LoadResult } from './generator.ts';
 
 const ENDPOINTS = 8;
 const PICKER_CORE = '0';
 const GENERATOR_CORE = '1';
 const GENERATOR = fileURLToPath(new URL('generator.ts', import.meta.url));
+const ATTACKER = fileURLToPath(new URL('attacker.ts', import.meta.url));
 const PROGRAM = fileURLToPath(new URL('../../bin/pointsman.js', import.meta.url));
 
 /** Whether processes can be kept to cores here. */
@@ -83,6 +85,13 @@ export class PinnedPicker {
     child.stdout.setEncoding('utf8').on('data', (piece: string) => (text += piece));
     await once(child, 'close');
     return JSON.parse(text) as LoadResult;
+  }
+
+  /** A hostile peer in a process of its own. */
+  async attack(attack: Attack, seconds: number): Promise<void> {
+    const options: AttackOptions = { port: this.port, attack, seconds };
+    const [program, ...rest] = onCore(GENERATOR_CORE, [process.execPath, ATTACKER, JSON.stringify(options)]);
+    await once(spawn(program!, rest, { stdio: ['ignore', 'ignore', 'inherit'] }), 'close');
   }
 
   stop(): void {

@@ -25,7 +25,7 @@ const WAIT_MS_MAX = 750;
 /** Time for which sockets with new requests are read before waiting ones go on. */
 const READ_MS_MAX = 10;
 /** Wait of new requests while more of them come than the thread can serve. */
-const STANDING_WAIT_MS = 100;
+const STANDING_WAIT_MS = 200;
 /** Streams beyond `maxStreams` that wait for the first message, to answer it with a 503. */
 const SILENT_MAX = 8_192;
 const GRPC_RESOURCE_EXHAUSTED = 8;
