@@ -11,7 +11,7 @@ export default defineConfig({
       : ['test/envoy/overload-timing.test.ts', 'test/kubernetes/end-to-end.test.ts'],
     // An API server for the tests that ask for one; nothing is started without them.
     globalSetup: ['test/kubernetes/shared-server.ts'],
-    setupFiles: ['test/project/property-seed.ts'],
+    setupFiles: ['test/project/property-seed.ts', 'test/project/debug-core.ts'],
     pool: 'forks',
     maxWorkers: 2,
     testTimeout: 30_000,
