@@ -19,6 +19,7 @@ const rooms = {
   kvevents: ['core'],
   operations: ['core', 'config', 'scheduling'],
   adaptation: ['core', 'config'],
+  'plugin-testing': ['core', 'scheduling', 'flow-control'],
   picker: [
     'core',
     'kubernetes',
@@ -90,6 +91,13 @@ module.exports = {
       severity: 'error',
       from: {},
       to: { couldNotResolve: true },
+    },
+    {
+      name: 'optional-packages-on-demand',
+      comment: 'optional dependencies may be absent: load them with optionalPackage (src/core/optional-package.ts)',
+      severity: 'error',
+      from: { path: '^dist/' },
+      to: { dependencyTypes: ['npm-optional'] },
     },
     {
       name: 'installed-with-the-package',

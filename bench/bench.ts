@@ -16,6 +16,15 @@ export interface Prepared {
   teardown?(): void | Promise<void>;
 }
 
+/** Several figures of whole processes that take seconds each; runs only when it is named. */
+export interface Report {
+  readonly name: string;
+  /** Time of one figure, in milliseconds, unless `--time` says otherwise. */
+  readonly timeMs: number;
+  /** Yields one JSON line for each figure. */
+  run(timeMs: number): AsyncIterable<object>;
+}
+
 /** One measured figure: a line of `--json`. */
 export interface BenchResult {
   readonly name: string;

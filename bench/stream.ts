@@ -155,6 +155,7 @@ async function streamBench(): Promise<{ run: () => void }> {
       throw new Error(`stream failed with ${code}: ${message}`);
     },
     pendingBytes: 0,
+    arrivedAt: 0,
   };
   return {
     run: () => {

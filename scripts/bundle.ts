@@ -6,7 +6,9 @@ import { dirname, relative, resolve, sep } from 'node:path';
 import { build, type Plugin } from 'esbuild';
 import { bundledPackages } from './bundled-packages.ts';
 
-const dist = resolve(import.meta.dirname, '../dist');
+const root = resolve(import.meta.dirname, '..');
+/** Folder of the modules; scripts/build.ts names another one until the build is whole. */
+const dist = resolve(process.env.POINTSMAN_DIST ?? resolve(root, 'dist'));
 const program = resolve(dist, 'program');
 
 /** Each is started by its path: the command line by bin/, the others as the program of a thread. */
@@ -16,10 +18,13 @@ const entries = ['cli/main.js', 'picker/shards/shard.js', 'picker/jobs/job.js'];
 const threadStarters = new Set(['picker/shards/shard-threads.js', 'picker/jobs/job-pool.js']);
 
 /** The others stay apart: they start threads from files of their own, bring native code, or are loaded only on demand. */
-const manifest = JSON.parse(await readFile(resolve(dist, '../package.json'), 'utf8')) as {
+const manifest = JSON.parse(await readFile(resolve(root, 'package.json'), 'utf8')) as {
   readonly dependencies: Readonly<Record<string, string>>;
+  readonly optionalDependencies: Readonly<Record<string, string>>;
 };
-const apart = Object.keys(manifest.dependencies).filter((name) => !bundledPackages.includes(name));
+const apart = Object.keys({ ...manifest.dependencies, ...manifest.optionalDependencies }).filter(
+  (name) => !bundledPackages.includes(name),
+);
 
 /**
  * A module keeps the address it had before: what it finds beside itself (the Wasm core, package.json) is found from the
@@ -28,7 +33,7 @@ const apart = Object.keys(manifest.dependencies).filter((name) => !bundledPackag
 const addresses: Plugin = {
   name: 'addresses',
   setup(setup) {
-    setup.onLoad({ filter: /[\\/]dist[\\/].*\.js$/ }, async ({ path }) => {
+    setup.onLoad({ filter: /\.js$/ }, async ({ path }) => {
       if (!path.startsWith(dist + sep)) return undefined;
       const source = await readFile(path, 'utf8');
       const module = relative(dist, path).replaceAll(sep, '/');

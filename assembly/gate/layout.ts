@@ -127,7 +127,7 @@ export const ROOM_REMOTE_KV: u32 = 89; // u32: their tokens in the KV cache
 export const ROOM_UNANSWERED: u32 = 90; // u32: requests in flight of which nothing has been heard: no first token, no end
 export const GATE_COLUMNS: u32 = 91;
 
-/** What the gate counts for a ledger entry; same number, 32 bytes. */
+/** Counts of the gate for a ledger entry of the same number; 32 bytes. */
 @unmanaged
 export class GateCharge {
   /** NOTE_* bits, 0 = the gate does not count the entry · any thread · commit lock. */
@@ -299,7 +299,7 @@ export function gateRegionBytes(p: u32, r: u32, k: u32, s: u32): u64 {
   return GATE_HEAD_BYTES + <u64>p * 4 * GATE_COLUMNS + <u64>r * NOTE_BYTES + <u64>k * threadGateBytes(p, s);
 }
 
-/** Take the sizes of the attached memory. */
+/** Takes the sizes of the attached memory. */
 export function gateBind(gate: usize): void {
   GATE = gate;
   columns = gate + GATE_HEAD_BYTES;

@@ -30,11 +30,11 @@ const TYPE_FIXED32: u32 = 5;
 /** Where a reader stands in its message. */
 @unmanaged
 export class Wire {
-  /** What the next byte belongs to, PHASE_* · its user's thread · none. */
+  /** Owner of the next byte, PHASE_* · its user's thread · none. */
   phase: u32;
   /** Bits of the varint under way · its user's thread · none. */
   shift: u32;
-  /** That varint, as far as read · its user's thread · none. */
+  /** Varint as far as it has been read · its user's thread · none. */
   value: u64;
   /** Number of the field under way · its user's thread · none. */
   field: u32;
@@ -85,13 +85,13 @@ export function wireBegin(state: Wire): void {
   state.setEndOf(0, u32.MAX_VALUE);
 }
 
-/** Read on with the bytes [at, end). */
+/** Reads on with the bytes [at, end). */
 export function wireFeed(at: usize, end: usize): void {
   AT = at;
   END = end;
 }
 
-/** May the message end here? */
+/** Whether the message may end here. */
 export function wireComplete(state: Wire): bool {
   const level = state.level;
   return level == 0 && state.phase == PHASE_KEY && state.shift == 0;
@@ -127,7 +127,7 @@ export function wireTo(): usize {
   return AT;
 }
 
-/** Read the field that opens as a message. Deeper than three levels it is skipped: nothing of interest lies there. */
+/** Reads the field that opens as a message. Deeper than three levels it is skipped: nothing of interest lies there. */
 export function wireEnter(state: Wire): void {
   const level = state.level + 1;
   if (level > LEVEL_MAX) return;
@@ -137,13 +137,13 @@ export function wireEnter(state: Wire): void {
   state.phase = PHASE_KEY;
 }
 
-/** Read the field that opens as a packed list of varints. */
+/** Reads the field that opens as a packed list of varints. */
 export function wireUnpack(state: Wire): void {
   wireEnter(state);
   state.list = state.level;
 }
 
-/** Take the bytes of the field that opens. */
+/** Takes the bytes of the field that opens. */
 export function wireTake(state: Wire): void {
   state.phase = PHASE_TAKE;
 }
@@ -180,7 +180,7 @@ export function wireNext(state: Wire): u32 {
   }
 }
 
-/** Pass over bytes of the field under way, up to its end or that of the piece. */
+/** Passes over bytes of the field under way, up to its end or that of the piece. */
 function passBytes(state: Wire): void {
   const left = state.left;
   const here = <u32>(END - AT);
@@ -191,7 +191,7 @@ function passBytes(state: Wire): void {
   state.position += passed;
 }
 
-/** Leave the innermost level when it ends here. */
+/** Leaves the innermost level when it ends here. */
 function leaves(state: Wire): bool {
   const level = state.level;
   if (level == 0 || state.shift != 0) return false;
@@ -207,7 +207,7 @@ function room(state: Wire): u32 {
   return state.endOf(level) - state.position;
 }
 
-/** Read bytes of a varint. @returns true once it is complete. */
+/** Reads bytes of a varint. @returns true once it is complete. */
 function readVarint(state: Wire): bool {
   let shift = state.shift;
   let value = shift == 0 ? 0 : state.value;

@@ -104,7 +104,7 @@ export function grammarFeed(scan: RequestScan, from: usize, length: u32): u32 {
   return reason;
 }
 
-/** May the body end here? @returns 0, or the reason why not. */
+/** Checks whether the body may end here. @returns 0, or the reason why not. */
 export function grammarEnd(scan: RequestScan): u32 {
   if (scan.depth != 0) return SCAN_REASON_ENDED;
   const lex = scan.lex;
@@ -124,7 +124,7 @@ function refuse(why: u32): u32 {
 }
 
 /**
- * Go on from `lex` with the byte at `at`; every step moves `at` or changes `lex`. Steps that usually follow each other
+ * Goes on from `lex` with the byte at `at`; every step moves `at` or changes `lex`. Steps that usually follow each other
  * call each other directly, up to the end of a value.
  */
 function step(scan: RequestScan, lex: u32): u32 {
@@ -192,7 +192,7 @@ function openContainer(scan: RequestScan, object: bool, child: bool): u32 {
   return object ? LEX_FIRST_KEY : LEX_FIRST_ELEMENT;
 }
 
-/** Is the innermost container an object? */
+/** Whether the innermost container is an object. */
 function inObject(scan: RequestScan): bool {
   const index = depth - 1;
   return ((load<u32>(bracketsOf(scan, index)) >> (index & 31)) & 1) != 0;
@@ -248,7 +248,7 @@ function stepKey(scan: RequestScan, first: bool): u32 {
   return LEX_STRING;
 }
 
-/** Take a key of at most 15 bytes without escapes, quote included, in one go; false when it is of another sort. */
+/** Takes a key of at most 15 bytes without escapes, quote included, in one go; false when it is of another sort. */
 function shortKey(scan: RequestScan): bool {
   const stop = stringStop(at);
   if (stop == 0) return false;
@@ -387,7 +387,7 @@ function stepUnicode(scan: RequestScan): u32 {
   return digits < 4 ? LEX_UNICODE : takeUnit(scan, unit);
 }
 
-/** Take a whole UTF-16 unit; surrogates without their other half become U+FFFD, as in any encoder of UTF-8. */
+/** Takes a whole UTF-16 unit; surrogates without their other half become U+FFFD, as in any encoder of UTF-8. */
 function takeUnit(scan: RequestScan, unit: u32): u32 {
   const high = scan.high;
   const low = unit >= 0xdc00 && unit < 0xe000;

@@ -57,7 +57,7 @@ export class ContentSegment {
   firstPage: u32;
   /** Number of its last page + 1, 0 = none · its thread · none. */
   lastPage: u32;
-  /** 1 = hashing stopped: no page was left or there are more than C blocks · its thread · none. */
+  /** 1 = hashing stopped: no page was left or the prompt has more than CHAIN_BLOCKS blocks · its thread · none. */
   full: u32;
   /** Bytes · its thread · none. */
   contentBytes: u32;
@@ -237,7 +237,7 @@ export class RequestScan {
     return changetype<usize>(this) + offsetof<RequestScan>('key');
   }
 
-  /** Set the eight bytes of the key from byte 8 × `i` on. */
+  /** Sets the eight bytes of the key from byte 8 × `i` on. */
   setKeyWord(i: u32, word: u64): void {
     store<u64>(changetype<usize>(this) + ((<usize>i) << 3), word, offsetof<RequestScan>('key'));
   }

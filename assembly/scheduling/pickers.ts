@@ -7,7 +7,7 @@ import { laneSumOfIntegers } from '../columns/lanes';
 import { COLUMN_EJECTION, columnAddress } from '../endpoints';
 import { CANDIDATES, KEYS, SCORE } from '../memory';
 import { random, randomFloat } from '../random';
-import { MAX_PICKS, pickedSlot, setPickedSlot } from '../request-area';
+import { PICKS_MAX, pickedSlot, setPickedSlot } from '../request-area';
 import { naturalLog } from './logarithm';
 import { pickHighest } from './pick-highest';
 import { pickBestOf, pickLeastRequest, pickRoundRobin } from './picker-algorithms';
@@ -21,7 +21,7 @@ import {
 } from './program';
 import { noteBestMatch } from './score-column';
 
-/** Pick the `count` highest keys, each removed from the race once picked. */
+/** Picks the `count` highest keys, each removed from the race once picked. */
 function pickInOrder(used: u32, keys: usize, count: u32): u32 {
   let picked: u32 = 0;
   while (picked < count) {
@@ -66,7 +66,7 @@ function countOut(used: u32): u32 {
   return <u32>laneSumOfIntegers(count);
 }
 
-/** Keep the first of `picked` places, the request's own and perhaps a probe, and behind it endpoints that are in. @returns how many */
+/** Keeps the first of `picked` places, the request's own and perhaps a probe, and behind it endpoints that are in. @returns how many */
 function withoutOut(picked: u32, wanted: u32): u32 {
   let kept: u32 = min<u32>(picked, 1);
   for (let place: u32 = 1; place < picked && kept < wanted; place++) {
@@ -87,12 +87,12 @@ function choose(op: Operation, code: u32, used: u32, candidates: u32, wanted: u3
 }
 
 /**
- * Run picker operation `op` over the candidates. Behind the first place no endpoint is listed that is out, unless all are.
+ * Runs picker operation `op` over the candidates. Behind the first place no endpoint is listed that is out, unless all are.
  * @returns how many endpoints were picked; candidates that were picked before the last may be unmarked
  */
 export function pick(op: Operation, code: u32, used: u32, candidates: u32): u32 {
-  const wanted = min(min(<u32>max(<i32>op.p0, 1), candidates), MAX_PICKS);
+  const wanted = min(min(<u32>max(<i32>op.p0, 1), candidates), PICKS_MAX);
   const out = wanted > 1 ? countOut(used) : 0;
   if (out == 0 || out == candidates) return choose(op, code, used, candidates, wanted);
-  return withoutOut(choose(op, code, used, candidates, min(min(wanted + out, candidates), MAX_PICKS)), wanted);
+  return withoutOut(choose(op, code, used, candidates, min(min(wanted + out, candidates), PICKS_MAX)), wanted);
 }

@@ -7,7 +7,6 @@ import { fileURLToPath } from 'node:url';
 import { ModelServer } from '../compat/model-servers.ts';
 import { PickerProcess, writeHouse } from '../compat/picker-process.ts';
 import { ExchangeClient, type ExchangeShape } from './exchange-client.ts';
-import { cpuMs, residentBytes } from './process-usage.ts';
 
 /** Our program, as it is installed. */
 export const OWN_COMMAND: readonly string[] = [
@@ -28,6 +27,8 @@ schedulingProfiles:
 `;
 /** Metrics pages are small and seldom read: reading is a cost by endpoints and seconds, not by requests. */
 const FLAGS = ['--refresh-metrics-interval=1s'];
+
+const MIB = 1_048_576;
 
 export interface LoadShape extends ExchangeShape {
   readonly endpoints: number;
@@ -58,17 +59,17 @@ export async function measureLoad(
   return withPicker(command, shape.endpoints, async (picker) => {
     const client = new ExchangeClient(picker.port, shape);
     await closedLoop(client, shape.concurrency, warmMs);
-    const before = cpuMs(picker.pid);
+    const before = usageOf(picker);
     const picks = await closedLoop(client, shape.concurrency, measuredMs);
-    const used = cpuMs(picker.pid) - before;
+    const after = usageOf(picker);
     client.close();
     picks.sort((a, b) => a - b);
     return {
       requests: picks.length,
-      cpuUs: (used * 1e3) / picks.length,
+      cpuUs: ((after.cpuSeconds - before.cpuSeconds) * 1e6) / picks.length,
       pickP50Us: quantile(picks, 0.5) * 1e3,
       pickP99Us: quantile(picks, 0.99) * 1e3,
-      residentBytes: residentBytes(picker.pid),
+      residentBytes: after.rssMb * MIB,
     };
   });
 }
@@ -102,8 +103,14 @@ export async function measureStart(
     const readyMs = performance.now() - begin;
     client.close();
     await pause(idleMs);
-    return { readyMs, idleBytes: residentBytes(picker.pid) };
+    return { readyMs, idleBytes: usageOf(picker).rssMb * MIB };
   });
+}
+
+function usageOf(picker: PickerProcess): NonNullable<PickerProcess['usage']> {
+  const { usage } = picker;
+  if (usage === undefined) throw new Error('CPU time and memory of a process are read from /proc: run it on Linux');
+  return usage;
 }
 
 async function withPicker<Result>(

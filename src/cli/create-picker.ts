@@ -19,6 +19,11 @@ import { packageVersion } from './package-version.js';
 import { pluginRegistry } from './plugin-registry.js';
 import { everyAddress } from './port.js';
 
+/** What the reference transport lacks. */
+const GRPC_JS_BOUNDS =
+  '--transport=grpc-js is for comparison: unfinished messages and the resets of a connection are not bounded, compressed ' +
+  'messages are inflated before they are refused, and a connection may have every stream';
+
 /** gRPC's own default for one message. */
 const DEFAULT_MESSAGE_BYTES = 4 * 1024 * 1024;
 
@@ -45,6 +50,7 @@ export async function createPicker(
     const source = sourceOfEndpoints(flags, configuration.discovery !== undefined);
     const logOptions: LogOptions = { verbosity: flags.v, zapLogLevel: flags.zapLogLevel, zapEncoder: flags.zapEncoder };
     const log = createLogger(logOptions);
+    if (flags.transport === 'grpc-js') log.warn(GRPC_JS_BOUNDS);
     for (const warning of [...flags.warnings, ...configuration.warnings]) log.warn(warning);
     if (source === 'configuration' && asksKubernetes(flags) && !flags.metricsClientCaFile)
       log.warn(OPEN_METRICS_WARNING);

@@ -16,7 +16,7 @@ import type { DestinationTemplates } from './codec/destination.js';
 import type { ProcessStream } from './transport.js';
 import type { TurnBudget } from './turn-budget.js';
 
-/** What one shard gives to each of its streams. */
+/** Services of a shard for its streams. */
 export interface StreamContext {
   readonly services: StreamServices;
   readonly load: SharedLoad;
@@ -28,11 +28,11 @@ export interface StreamContext {
 export interface Exchange extends Evictable {
   readonly context: StreamContext;
   readonly stream: ProcessStream;
-  /** When the stream was opened, by the services' clock. */
+  /** When the first byte of the stream came, by the services' clock. */
   readonly openedAt: number;
   /** The proxy has half-closed: nothing more will come. */
   readonly isHalfClosed: boolean;
-  /** Set the exchange's share of the shard's held bytes. @returns false when the shard holds too much */
+  /** Sets the exchange's share of the shard's held bytes. @returns false when the shard holds too much */
   hold(bytes: number): boolean;
   /** Nothing more is to be said. Whatever is held is released first: when the proxy hears of the end, nothing is. */
   finish(): void;
@@ -54,7 +54,7 @@ export interface StreamLimits {
   readonly maxBufferedBytes: number;
 }
 
-/** What all streams of a shard count together. */
+/** Counts of all streams of a shard. */
 export interface SharedLoad {
   openStreams: number;
   /** Request bodies until their requests are answered, messages on their way in, replies that the proxy does not take. */
@@ -63,7 +63,7 @@ export interface SharedLoad {
   silentStreams: number;
 }
 
-/** What a shard's streams hold now. */
+/** Memory and slots that the streams of a shard hold. */
 export interface StreamLoad extends Readonly<Omit<SharedLoad, 'held'>> {
   /** Bytes that are held. */
   readonly bufferedBytes: number;
@@ -77,7 +77,7 @@ export interface StreamLog {
   warn(details: object, message: string): void;
 }
 
-/** What prediction servers said about a request. */
+/** Predictions of servers for a request. */
 export interface LatencyAnswer {
   /** How it went, for the metrics. */
   readonly outcome: string;
@@ -97,7 +97,7 @@ export interface StreamSettings {
   readonly evicts: boolean;
 }
 
-/** Everything that the streams of one shard share. */
+/** State that the streams of one shard share. */
 export interface StreamServices {
   readonly scanner: BodyScanner;
   readonly responses: ResponseScanner;
@@ -117,9 +117,9 @@ export interface StreamServices {
   readonly admission: Admission;
   readonly recorder: RequestRecorder;
   readonly limits: StreamLimits;
-  /** Tell the proxy the scores of all candidates (`--emit-endpoint-scores`). */
+  /** Whether the proxy is told the scores of all candidates (`--emit-endpoint-scores`). */
   readonly emitScores: boolean;
-  /** Do not look at the proxy's subset hint (`--disable-endpoint-subset-filter`). */
+  /** Whether the proxy's subset hint is ignored (`--disable-endpoint-subset-filter`). */
   readonly ignoreSubset: boolean;
   /** Prompt bytes of one hashed block. */
   readonly blockBytes: () => number;

@@ -97,13 +97,16 @@ export function evictionReply(): Buffer {
   return encodeImmediateReply(429, [setHeader(DROP_REASON, 'evicted')], 'request evicted by flow control');
 }
 
-/** Answer a placed request: header reply, body replies, trailers reply, whatever is owed, in this order and in one go. */
+/**
+ * Answers a placed request: header reply, body replies, trailers reply, whatever is owed, in this order and in one go.
+ * @returns bytes of the body that goes on
+ */
 export function answerPlaced(
   { context: { services, templates }, stream }: Exchange,
   { headers, body, endedBy }: RequestReader,
   request: UnderstoodRequest,
   placement: Placement,
-): void {
+): number {
   const received = body?.chunks ?? [];
   const chunks = request.edit === undefined ? received : writeModel(received, request.edit, request.targetModel);
   let contentLength = 0;
@@ -111,10 +114,11 @@ export function answerPlaced(
   const generatedRequestId = headers.get('x-request-id') === undefined ? randomUUID() : undefined;
   const details = { contentLength, generatedRequestId, emitScores: services.emitScores };
   stream.send(placedReply(templates, placement, headers, details));
-  if (endedBy === 'headers') return;
+  if (endedBy === 'headers') return contentLength;
   const endsWithBody = endedBy === 'body';
   if (endsWithBody || contentLength > 0) {
     encodeBodyReplies(Reply.requestBody, chunks, endsWithBody, stream, undefined, body?.memory);
   }
   if (!endsWithBody) stream.send(encodeTrailersReply(Reply.requestTrailers));
+  return contentLength;
 }

@@ -2,7 +2,7 @@ import type { PromptTokens } from '../core/token-chain.js';
 import { AnswerForm } from '../core/types.js';
 import { queueRejection } from '../flow-control/queue-outcomes.js';
 import type { Dispatch, WaitResult } from '../flow-control/waiting-line.js';
-import { DEFAULT_FAIRNESS_ID } from '../request/control-headers.js';
+import { DEFAULT_FAIRNESS_ID, requestedRewrite } from '../request/control-headers.js';
 import type { RequestBody } from '../request/request-body.js';
 import type { UnderstoodRequest } from '../request/understand.js';
 import type { AnsweredRequest } from '../response/response-phase.js';
@@ -21,9 +21,9 @@ import { RequestReader } from './request-reader.js';
 type State =
   /** The request is coming; nothing has been answered. */
   | 'reading'
-  /** It is complete, and something that the decision needs is being found out. */
+  /** The request is complete; its preparation is under way. */
   | 'preparing'
-  /** It waits for an endpoint with room. */
+  /** The request waits for an endpoint with room. */
   | 'queued'
   /** The request is answered, or its stream has ended. */
   | 'over';
@@ -86,7 +86,7 @@ export class RequestPhase {
     this.#close();
   }
 
-  /** Release what the request holds on its endpoint. Idempotent. */
+  /** Releases what the request holds on its endpoint. Idempotent. */
   release(): void {
     this.#placement?.charge.release();
     this.#unevictable?.();
@@ -169,7 +169,7 @@ export class RequestPhase {
     return this.#preparing.signal;
   };
 
-  /** Go on with what the preparation that has begun finds, unless it is given up. */
+  /** Goes on with what the preparation that has begun finds, unless it is given up. */
   #prepare<Found>(answer: Promise<Found>, next: (found: Found) => void): void {
     const mine = this.#preparing;
     answer.then((found) => {
@@ -177,7 +177,7 @@ export class RequestPhase {
     });
   }
 
-  /** What the request waited for has come: go on with it. */
+  /** Continues a request whose preparation is complete. */
   #goOn(work: () => void): void {
     const { now } = this.#exchange.context.services;
     const startedAt = now();
@@ -205,7 +205,7 @@ export class RequestPhase {
     return { request: this.#understood!, headers, scan, bodyBytes, tokens, predictions, subset, hosted };
   }
 
-  /** Everything is known: decide and answer. */
+  /** Decides the prepared request and answers it. */
   #place(dispatch?: Dispatch) {
     const { services } = this.#exchange.context;
     const request = this.#understood!;
@@ -218,7 +218,8 @@ export class RequestPhase {
     this.#placedAt = services.now();
     this.#recordPlaced(request);
     this.#makeEvictable(outcome);
-    answerPlaced(this.#exchange, this.#reader, request, outcome);
+    const bytes = answerPlaced(this.#exchange, this.#reader, request, outcome);
+    services.recorder.routed(this.#series, bytes);
     this.#close();
     if (this.#reader.body?.dialect.skipsResponse) this.#exchange.finish();
   }
@@ -237,7 +238,6 @@ export class RequestPhase {
   #recordPlaced({ rewriteRule, model, targetModel }: UnderstoodRequest): void {
     const { recorder } = this.#exchange.context.services;
     if (rewriteRule !== undefined) recorder.rewritten(rewriteRule, model, targetModel);
-    recorder.routed(this.#series, this.#reader.body?.bytes ?? 0);
     recorder.running(this.#series, 1);
     this.#running = true;
   }
@@ -275,7 +275,7 @@ export class RequestPhase {
     }
   }
 
-  /** Answer the request with an error; the exchange is over. */
+  /** Answers the request with an error; the exchange is over. */
   #reject(rejection: Rejection): void {
     if (this.#series < 0) this.#series = this.#seriesOf(this.#understood);
     this.#exchange.context.services.recorder.failed(this.#series, rejection.code);
@@ -288,7 +288,7 @@ export class RequestPhase {
     this.#exchange.finish();
   }
 
-  // What the response has to know.
+  // Facts of the request for the response phase.
 
   /** The request as the one that a response answers. */
   answered(): AnsweredRequest {
@@ -331,10 +331,16 @@ export class RequestPhase {
     const { fairnessId, priority } = request ?? this.#reader.requester;
     return this.#exchange.context.services.recorder.series({
       model: request?.model ?? '',
-      target: request?.targetModel ?? '',
+      target: request?.targetModel ?? this.#askedTarget,
       fairness: fairnessId,
       priority,
     });
+  }
+
+  /** Target that a request which was not understood asks for in its headers, as llm-d-router labels it. */
+  get #askedTarget(): string {
+    const { rules } = this.#exchange.context.services;
+    return rules.access.clientsRewrite ? (requestedRewrite(this.#reader.headers) ?? '') : '';
   }
 
   #seriesOfUnplaced(): number {
@@ -369,7 +375,7 @@ export class RequestPhase {
 }
 
 /**
- * Ask for the tokens of a prompt.
+ * Asks for the tokens of a prompt.
  * @param begin starts the search for the sender; takes the signal that aborts it
  * @returns undefined without a source to ask; a promise of undefined when the search found nothing
  */

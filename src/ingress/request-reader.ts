@@ -19,11 +19,11 @@ import type { StreamServices } from './exchange.js';
 /** The message that ended the request. */
 export type EndOfRequest = 'headers' | 'body' | 'trailers';
 
-/** What a message of the request leads to. */
+/** Result of a message of the request. */
 export type Reading =
   /** More of it will come, or the message means nothing here. */
   | 'more'
-  /** It has come whole: `understand` it. */
+  /** The request is complete: `understand` comes next. */
   | 'complete'
   | Rejection
   /** The peer broke the order of the protocol. */
@@ -51,12 +51,12 @@ export class RequestReader {
     return this.#readTrailers(message);
   }
 
-  /** What follows means nothing. */
+  /** Further messages have no effect. */
   stop(): void {
     this.#state = 'complete';
   }
 
-  /** What the complete request is, or why it cannot be served. */
+  /** The understood request, or the reason of its refusal. */
   understand(): UnderstoodRequest | Rejection {
     const { requester, body } = this;
     const { rules, random } = this.#services;
@@ -67,7 +67,7 @@ export class RequestReader {
     return understand(scan, body.dialect, this.headers, requester, rules, random);
   }
 
-  /** Who asks; header processors run once. */
+  /** Identity of the client; header processors run once. */
   get requester(): KnownRequester {
     this.#requester ??= identify(this.#services, this.headers);
     return this.#requester;
@@ -122,7 +122,7 @@ function fault(why: string): Reading {
   return { kind: 'fault', why };
 }
 
-/** Who asks, and the request as hook plugins know it from then on. */
+/** Reads the client's identity and makes the request that hook plugins see. */
 export interface KnownRequester extends Requester {
   /** Undefined when there are no hook plugins. */
   readonly hosted: HookRequestRecord | undefined;

@@ -137,6 +137,8 @@ export type ToShard =
   | { readonly kind: 'certificate'; readonly pair: KeyPair }
   /** Evicts a running request for one of a higher band. */
   | ({ readonly kind: 'evictRequest' } & Ticket)
+  /** Asks whether the shard goes on; answered by `going`. */
+  | { readonly kind: 'look' }
   | { readonly kind: 'drain'; readonly timeoutMs: number };
 
 /** Shard → control thread. */
@@ -145,6 +147,8 @@ export type FromShard =
   | { readonly kind: 'started'; readonly threadId: number }
   | { readonly kind: 'listening'; readonly port: number }
   | { readonly kind: 'applied'; readonly version: number }
+  /** Answers `look`. */
+  | { readonly kind: 'going' }
   /** Blocks of a prompt that its endpoint did not hold yet; sent only where they are counted. */
   | {
       readonly kind: 'speculated';

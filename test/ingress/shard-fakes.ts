@@ -9,7 +9,7 @@ import { RequestRules } from '../../dist/request/rules.js';
 import type { RequestRecorder, RequestSamples } from '../../dist/response/recorder.js';
 import type { ResponseScanner, ResponseScanOptions } from '../../dist/response/response-scanner.js';
 import type { AnswerMeasures, Charge, Placement, Rejection, ScheduleInput } from '../../dist/scheduling/decision.js';
-import { decodeReply, type ProxyReply } from './envoy-messages.js';
+import { decodeReply, type ProxyReply } from './envoy-messages.ts';
 
 const PROMPT_FIELD: Readonly<Partial<Record<PromptKind, string>>> = {
   [PromptKind.completions]: 'prompt',
@@ -250,7 +250,12 @@ export class ProxySide implements ProcessStream {
   /** `open`, `ended`, or gRPC code and message of a failure. */
   ending: 'open' | 'ended' | { code: number; message: string } = 'open';
   readonly pendingBytes = 0;
+  readonly arrivedAt: number;
   #handler: ProcessHandler | undefined;
+
+  constructor(arrivedAt: number) {
+    this.arrivedAt = arrivedAt;
+  }
 
   attach(handler: ProcessHandler): void {
     this.#handler = handler;
@@ -379,7 +384,7 @@ export class FakeShard {
   }
 
   open(): ProxySide {
-    const side = new ProxySide();
+    const side = new ProxySide(this.clock);
     side.attach(this.opener(side));
     return side;
   }

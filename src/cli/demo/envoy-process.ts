@@ -62,12 +62,25 @@ export function shippedEnvoyConfiguration(configuration: EnvoyConfiguration): st
 export async function startEnvoyProcess(options: EnvoyProcessOptions): Promise<EnvoyProcess> {
   const [free, adminPort] = await freePorts(2);
   const port = options.port || free!;
+  const text = await render({ ...options, port }, adminPort!);
+  return runEnvoy(options.binary, text, { port, adminPort: adminPort! });
+}
+
+/**
+ * Starts Envoy with the text of a configuration, and waits until it says that it is ready.
+ * @throws {Error} one line, when it ends or is not ready in time.
+ */
+export async function runEnvoy(
+  binary: string,
+  text: string,
+  { port, adminPort }: { readonly port: number; readonly adminPort: number },
+): Promise<EnvoyProcess> {
   const folder = await mkdtemp(join(tmpdir(), 'pointsman-envoy-'));
   const file = join(folder, 'envoy.yaml');
-  await writeFile(file, await render({ ...options, port }, adminPort!));
+  await writeFile(file, text);
   // One thread is enough for a demonstration. Without a restart in mind, several can run on one machine.
   const flags = ['-c', file, '--concurrency', '1', '--disable-hot-restart', '--log-level', 'warning'];
-  const child = spawn(options.binary, flags, { stdio: ['ignore', 'ignore', 'pipe'] });
+  const child = spawn(binary, flags, { stdio: ['ignore', 'ignore', 'pipe'] });
   // Also when this process ends without stopping it.
   const killed = () => child.kill('SIGKILL');
   process.once('exit', killed);
@@ -88,7 +101,7 @@ export async function startEnvoyProcess(options: EnvoyProcessOptions): Promise<E
     process.off('exit', killed);
     await rm(folder, { recursive: true, force: true });
   };
-  await Promise.race([ready(adminPort!), exited.then(() => Promise.reject(new Error('it ended')))]).catch(
+  await Promise.race([ready(adminPort), exited.then(() => Promise.reject(new Error('it ended')))]).catch(
     async (error: unknown) => {
       await stop();
       throw new Error(`Envoy did not get ready: ${errorMessage(error)}: ${log}`);

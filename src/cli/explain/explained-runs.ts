@@ -11,7 +11,7 @@ export interface ExplainedRun {
   readonly decision: Pick<Decision, 'slots' | 'matchedBlocks' | 'totalBlocks'>;
 }
 
-/** Run a profile. `peer`: slot that an earlier profile picked, with which topology plugins compare. */
+/** Runs a profile. `peer`: slot that an earlier profile picked, with which topology plugins compare. */
 export type RunProfile = (profile: string, work: PickWork | undefined, peer: number | undefined) => ExplainedRun;
 
 /** The profiles of one request as a handler runs them, each explained; nothing is charged. */
@@ -55,7 +55,7 @@ export class ExplainedRuns implements ProfileRuns {
     };
   }
 
-  /** Those that ran in the order in which they did, and then the others, each alone. */
+  /** Profiles that ran, in their order, then the others, each alone. */
   all(): ExplainedProfile[] {
     const names = new Set(this.#ran.map(({ name }) => name));
     const others = this.profiles.filter((name) => !names.has(name));

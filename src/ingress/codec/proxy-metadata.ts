@@ -1,6 +1,6 @@
 import { type WireReader, WireType } from './wire.js';
 
-/** What the proxy says beside the HTTP message (endpoint picker protocol, proposal 004). */
+/** Metadata of the proxy beside the HTTP message (endpoint picker protocol, proposal 004). */
 export interface ProxyMetadata {
   /** Addresses that may be picked; empty = none may; undefined = the proxy gave no hint. */
   subset: readonly string[] | undefined;
@@ -38,7 +38,7 @@ export function readProxyMetadata(reader: WireReader, into: ProxyMetadata): void
 }
 
 /**
- * Walk a protobuf map field. A map entry may name its key behind its value, so the value's range is remembered and
+ * Walks a protobuf map field. A map entry may name its key behind its value, so the value's range is remembered and
  * read once the key is known.
  */
 function forEachEntry(reader: WireReader, entryTag: number, visit: (key: string) => void): void {

@@ -44,6 +44,9 @@ export async function shard(start: ShardStart): Promise<void> {
   await new Shard(start, definitions, await createTransport(start.settings.transport)).run();
 }
 
+/** Time for the last answers to leave. */
+const FAREWELL_MS = 100;
+
 /** Handler for each kind of message. */
 type MessageTable = { readonly [Kind in ToShard['kind']]: (message: Extract<ToShard, { kind: Kind }>) => void };
 
@@ -80,7 +83,8 @@ class Shard {
     configured: ({ settings }) => this.#settings.replace(settings),
     evictRequest: ({ ticket, generation }) => this.#evictable.evictRequest(ticket, generation),
     certificate: ({ pair }) => this.#transport.replaceCertificate(pair),
-    drain: ({ timeoutMs }) => this.#transport.drain(timeoutMs).then(this.#drained.resolve, this.#drained.reject),
+    look: () => this.#send({ kind: 'going' }),
+    drain: ({ timeoutMs }) => this.#drain(timeoutMs).then(this.#drained.resolve, this.#drained.reject),
   };
 
   /** @throws with one line when a plugin does not start */
@@ -132,6 +136,12 @@ class Shard {
       await latency?.close();
       control.close();
     }
+  }
+
+  /** Lets the streams end. Without time for that, requests in the queues are answered, and their answers leave. */
+  async #drain(timeoutMs: number): Promise<void> {
+    if (timeoutMs < FAREWELL_MS) this.#line?.turnAllAway();
+    await this.#transport.drain(Math.max(timeoutMs, FAREWELL_MS));
   }
 
   #send(message: FromShard): void {

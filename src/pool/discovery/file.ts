@@ -6,7 +6,7 @@ import { HostNames, type HostNamesOptions } from './host-names.js';
 
 export interface FileDiscoveryOptions extends HostNamesOptions, FileWatchOptions {
   readonly path: string;
-  /** Read the file again after it has changed. */
+  /** Whether the file is read again after a change. */
   readonly watch: boolean;
   /** Reads the text, perhaps on another thread. Default: here, at once. */
   readonly read?: (text: string, path: string) => EndpointsFile | Promise<EndpointsFile>;
@@ -72,7 +72,7 @@ class FileDiscovery implements LoadedDiscovery {
     await this.#watch?.stop();
   }
 
-  /** Read the file again. Never rejects: what is wrong with it is reported. */
+  /** Reads the file again. Never rejects: what is wrong with it is reported. */
   async #load(): Promise<void> {
     const { path } = this.#options;
     try {

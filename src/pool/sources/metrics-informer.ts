@@ -80,7 +80,7 @@ interface Target {
   dueMs: number;
   /** Start of the scrape under way; undefined = none. */
   startedMs: number | undefined;
-  /** There has been a good scrape. */
+  /** Whether there has been a good scrape. */
   everScraped: boolean;
   lastGoodMs: number;
   failures: number;
@@ -154,7 +154,7 @@ export class MetricsInformer {
     };
   }
 
-  /** Poll exactly these endpoints from now on. Those that are polled already go on undisturbed. */
+  /** Polls exactly these endpoints from now on. Those that are polled already go on undisturbed. */
   setEndpoints(endpoints: readonly SlotAssignment[]): void {
     const wanted = new Set(endpoints.map(({ slot }) => slot));
     this.changeEndpoints({
@@ -178,7 +178,7 @@ export class MetricsInformer {
     else this.#timer ??= setInterval(() => this.#tick(), tickMs(this.#intervalMs));
   }
 
-  /** Stop polling and close every connection. `setEndpoints` starts it again. */
+  /** Stops polling and closes every connection. `setEndpoints` starts it again. */
   stop(): void {
     this.setEndpoints([]);
   }

@@ -20,7 +20,7 @@ interface Batch {
   readonly reject: (error: Error) => void;
 }
 
-/** There is no use in asking now. */
+/** Error of a request that was not sent, because servers fail or all calls are taken. */
 export class NotAsked extends Error {
   readonly outcome: 'paused' | 'busy';
 
@@ -90,7 +90,7 @@ export class PredictionClient {
     });
   }
 
-  /** Send what waits, as far as calls are free; the end of a call sends on. */
+  /** Sends what waits, as far as calls are free; the end of a call sends on. */
   #dispatch(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;

@@ -101,7 +101,7 @@ export class Engine<Request extends EngineRequest = EngineRequest> {
     return sequence;
   }
 
-  /** Take a sequence out, wherever it is; a step under way goes on without it. Not from a listener. */
+  /** Takes a sequence out, wherever it is; a step under way goes on without it. Not from a listener. */
   abort(sequence: Sequence<Request>): void {
     for (const row of [this.#waiting, this.#running]) {
       const at = row.indexOf(sequence);
@@ -110,7 +110,7 @@ export class Engine<Request extends EngineRequest = EngineRequest> {
     this.#giveBack(sequence);
   }
 
-  /** Everything is lost: sequences, and what the cache held. @returns the sequences that were lost */
+  /** Drops all sequences and the cache. @returns the sequences that were lost */
   crash(): readonly Sequence<Request>[] {
     const lost = [...this.#running.splice(0), ...this.#waiting.splice(0)];
     for (const sequence of lost) this.#giveBack(sequence);
@@ -118,7 +118,7 @@ export class Engine<Request extends EngineRequest = EngineRequest> {
     return lost;
   }
 
-  /** Schedule a step. @returns its milliseconds, 0 when there is nothing to do */
+  /** Schedules a step. @returns its milliseconds, 0 when there is nothing to do */
   beginStep(): number {
     const work = this.#work;
     work.tokens = work.prefillTokens = work.prefillPairs = work.decodes = work.decodeContext = work.rows = 0;

@@ -267,7 +267,7 @@ class Simulation implements EngineListener<Flight> {
     this.#end(flight, 'served');
   }
 
-  /** Tell the learner what was measured, unless the label is lost. */
+  /** Tells the learner what was measured, unless the label is lost. */
   #label(flight: Flight): void {
     const { lost } = this.#fleet.labels;
     if (lost > 0 && this.#labelRandom.uniform() < lost) return;
@@ -288,7 +288,7 @@ class Simulation implements EngineListener<Flight> {
     });
   }
 
-  /** Some labels have the times of the request before; a distorted one is off by up to ten times. */
+  /** A share of the samples has the times of the request before; a distorted one is off by up to ten times. */
   #spoilt(own: SampleTimes): SampleTimes {
     const { distorted, shuffled } = this.#fleet.labels;
     const before = this.#latestTimes ?? own;

@@ -8,7 +8,7 @@ import { seededRandom } from './random.js';
 export interface EngineOptions {
   /** Step time, as in the simulated fleet. */
   readonly constants: StepConstants;
-  /** Everything happens this many times faster. */
+  /** Factor by which the engine is faster. */
   readonly speedup: number;
   /** Relative noise of a step's time, uniform in ±noise, drawn from the seeded generator. */
   readonly noise: number;
@@ -249,7 +249,7 @@ export class Engine {
     };
   }
 
-  /** Apply a step that ended at `now`: fill blocks, emit tokens, finish sequences. */
+  /** Applies a step that ended at `now`: fills blocks, emits tokens, finishes sequences. */
   complete(step: Step, now: number): void {
     for (const { slot, tokens } of step.parts) {
       if (slot.state !== 'running') continue;

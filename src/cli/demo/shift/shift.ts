@@ -30,7 +30,7 @@ export interface ShiftOptions {
   readonly windowMs: number;
   /** Ends the run before its time: nothing more is sent. */
   readonly signal: AbortSignal;
-  /** Told of all pools when all are up. */
+  /** Called with all pools when all are up. */
   readonly started: (stacks: readonly DemoStack[]) => void;
   readonly show: (window: ShiftWindow) => void;
 }
@@ -155,12 +155,12 @@ class ObservedPool {
   }
 }
 
-/** Call `act` every so often, one call at a time; `stop` waits for the call that runs, and throws what one has thrown. */
+/** Calls `act` every so often, one call at a time; `stop` waits for the call that runs, and throws what one has thrown. */
 function everyWindow(windowMs: number, act: () => Promise<void>): { stop(): Promise<void> } {
   let running = Promise.resolve();
   const timer = setInterval(() => {
     running = running.then(act);
-    // Told by stop; until then it must not end the process.
+    // Reported by stop; an unhandled rejection would end the process before.
     running.catch(() => clearInterval(timer));
   }, windowMs);
   return {

@@ -31,7 +31,7 @@ export class ReplyQueue {
     this.#bytes += bytes.length;
   }
 
-  /** What was added without a memory and has not been read is copied. */
+  /** Copies unread parts that were added without a memory. */
   keep(): void {
     for (let i = this.#parts.length - 1; i >= this.#head; i--) {
       const part = this.#parts[i]!;
@@ -42,7 +42,7 @@ export class ReplyQueue {
     }
   }
 
-  /** Move `length` bytes, no more than wait, to `into` at `at`. */
+  /** Moves `length` bytes, no more than wait, to `into` at `at`. */
   read(length: number, into: Uint8Array, at: number): void {
     let to = at;
     const end = at + length;
@@ -61,7 +61,7 @@ export class ReplyQueue {
     if (this.#bytes === 0) this.#forget();
   }
 
-  /** Drop what waits. */
+  /** Drops what waits. */
   clear(): void {
     for (let i = this.#head; i < this.#parts.length; i++) this.#parts[i]!.memory?.release();
     this.#forget();

@@ -3,6 +3,7 @@ import type { KeyPair, ListenOptions, SocketFile } from '../../transport.js';
 import { type Listener, listen } from '../listener.js';
 import { listenOnFile, type SocketListener } from '../socket-file.js';
 import { within } from '../within.js';
+import { ArrivalClock } from './arrival-clock.js';
 import { type ConnectionOptions, Http2Connection } from './connection.js';
 import { GOAWAY_PAUSE_MS, SWEEP_MS } from './limits.js';
 import { SocketLink } from './socket-link.js';
@@ -15,13 +16,14 @@ export class Http2Server {
   readonly #options: ConnectionOptions;
   readonly #connections = new Set<Http2Connection>();
   readonly #sockets = new Set<Socket>();
+  readonly #arrivals = new ArrivalClock();
   readonly #sweeps: NodeJS.Timeout;
   #listener: Listener | undefined;
   #file: SocketListener | undefined;
   #ended: (() => void) | undefined;
 
   constructor(options: ConnectionOptions) {
-    this.#options = options;
+    this.#options = { ...options, hasOthers: () => this.#connections.size > 1 };
     this.#sweeps = setInterval(() => this.#sweep(), SWEEP_MS);
     this.#sweeps.unref();
   }
@@ -39,7 +41,7 @@ export class Http2Server {
     return this.#listener.port;
   }
 
-  /** Take connections from a Unix domain socket as well. @param connectionsMax open ones, on the port and here */
+  /** Takes connections from a Unix domain socket as well. @param connectionsMax open ones, on the port and here */
   async listenOn(file: SocketFile, connectionsMax = Number.POSITIVE_INFINITY): Promise<void> {
     this.#file = await listenOnFile(file, (socket) => {
       if (this.#sockets.size >= connectionsMax) socket.destroy();
@@ -52,7 +54,7 @@ export class Http2Server {
   }
 
   /**
-   * Accept no more, let the streams end, at most `timeoutMs`. GOAWAY goes out twice: the first one refuses nothing, so that a
+   * Accepts no more, lets the streams end, at most `timeoutMs`. GOAWAY goes out twice: the first one refuses nothing, so that a
    * stream that the peer opens before it has read it is served (RFC 9113, section 6.8).
    */
   async drain(timeoutMs: number): Promise<void> {
@@ -73,7 +75,7 @@ export class Http2Server {
     this.#ended = undefined;
   }
 
-  /** End everything now. */
+  /** Ends everything now. */
   async close(): Promise<void> {
     clearInterval(this.#sweeps);
     this.#file?.stop();
@@ -88,7 +90,7 @@ export class Http2Server {
   }
 
   #accept(accepted: Socket): Socket {
-    const link = new SocketLink(accepted, this.#options.now);
+    const link = new SocketLink(accepted, { ...this.#options, arrivals: this.#arrivals });
     const connection = new Http2Connection(link, this.#options);
     this.#connections.add(connection);
     this.#sockets.add(link.socket);

@@ -4,7 +4,7 @@ import type { PodRecord } from './objects.js';
 /** Time that an endpoint that is not ready keeps its slot and what is known of its cache. */
 export const UNREADY_KEPT_MS = 60_000;
 
-/** What differs from before. */
+/** Differences from before. */
 export interface EndpointChange {
   /** Endpoints that are new or differ, the oldest pod first. */
   readonly set: readonly Endpoint[];
@@ -74,7 +74,7 @@ export class PodEndpoints {
     return this.#ends.size === 0 ? undefined : Math.min(...this.#ends.values());
   }
 
-  /** What was left out or ignored, one line each. */
+  /** Left-out and ignored parts, one line each. */
   notes(): string[] {
     const contested = [...this.#contested].flatMap((address) => {
       const owner = this.#owner(address)!;
