@@ -12,6 +12,7 @@ import type { HookResponse } from '../scheduling/hooks/hooks.js';
 import type { EndpointPredictions } from '../scheduling/latency-outlook.js';
 import { NO_HEADERS } from './codec/header-map.js';
 import { Phase, type ProcessMessage } from './codec/process-request.js';
+import { encodeTrailersReply, Reply } from './codec/process-response.js';
 import { type DecisionInput, decide, scheduleInput } from './decision.js';
 import type { Exchange, StreamServices } from './exchange.js';
 import { QueuedRequest } from './queued-request.js';
@@ -105,6 +106,10 @@ export class RequestPhase {
   // Reading.
 
   #read(message: ProcessMessage) {
+    // A proxy that sends no body may send trailers: they are passed on.
+    if (message.phase === Phase.requestTrailers && this.#reader.endedByHeaders) {
+      return this.#exchange.stream.send(encodeTrailersReply(Reply.requestTrailers));
+    }
     const reading = this.#reader.read(message);
     if (reading !== 'more' && reading !== 'complete') {
       return reading.kind === 'fault' ? this.#exchange.fail(reading.why) : this.#reject(reading);

@@ -58,6 +58,8 @@ export interface ShardSettings {
   /** Value of the metric label `inference_pool`. */
   readonly poolName: string;
   readonly plugins: PluginSettings;
+  /** Decisions depend on bodies of answers (config/proxy-needs.ts). */
+  readonly readsAnswers: boolean;
   /** Names of the profiles in the order of their numbers. */
   readonly profiles: readonly string[];
   /** Filters of the profiles, in the same order. */
@@ -90,7 +92,15 @@ export interface PluginSettings {
 /** The settings of a shard that a reload of the configuration can change. */
 export type ConfiguredSettings = Pick<
   ShardSettings,
-  'parsers' | 'profiles' | 'filters' | 'prefix' | 'estimateOutput' | 'objectiveTimes' | 'saturation' | 'flowControl'
+  | 'parsers'
+  | 'profiles'
+  | 'filters'
+  | 'prefix'
+  | 'estimateOutput'
+  | 'objectiveTimes'
+  | 'saturation'
+  | 'flowControl'
+  | 'readsAnswers'
 >;
 
 /** Start data of a shard task. Its message port is transferred along. */

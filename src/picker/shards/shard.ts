@@ -15,6 +15,7 @@ import type { StreamServices } from '../../ingress/exchange.js';
 import { createStreamOpener } from '../../ingress/opener.js';
 import type { ByteBudget, Transport, TransportOptions } from '../../ingress/transport.js';
 import { createTransport } from '../../ingress/transports/create.js';
+import { UnreadAnswers } from '../../ingress/unread-answers.js';
 import { createLogger, type Logger } from '../../operations/log.js';
 import { ShardRecorder } from '../../operations/telemetry/shard-recorder.js';
 import { RequestRules } from '../../request/rules.js';
@@ -218,6 +219,7 @@ class Shard {
       plugins: this.#plugins.plugins,
       line: this.#line,
       evictable: this.#evictable,
+      unreadAnswers: new UnreadAnswers(this.#recorder, this.#log),
       tokens,
       latency,
       rules: this.#rules,
