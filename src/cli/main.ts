@@ -7,6 +7,7 @@ const USAGE = `pointsman - an endpoint picker for LLM inference gateways
   pointsman lint <file>       errors and warnings of a configuration, and the program it makes
   pointsman preflight         what a picker would serve from its cluster, and which rights are missing
   pointsman explain <file>    scores, filters and pick for one request, without a pool
+  pointsman why <id>          why a request went where it went, asked of a running picker
   pointsman schema            JSON Schema of configurations, for editors
   pointsman weights export    what was learned about costs, as a configuration
   pointsman simulate <suite>  policies against each other on a simulated fleet
@@ -26,6 +27,7 @@ export async function main(argv: readonly string[]): Promise<void> {
       process.exitCode = await (await import('./preflight.js')).runPreflight(flags);
     } else if (first === 'lint') process.exitCode = await (await import('./lint.js')).runLint(rest);
     else if (first === 'explain') process.exitCode = await (await import('./explain.js')).runExplain(rest);
+    else if (first === 'why') process.exitCode = await (await import('./why.js')).runWhy(rest);
     else if (first === 'weights') await (await import('./weights.js')).runWeights(rest);
     else if (first === 'simulate') process.exitCode = await (await import('./simulate.js')).runSimulate(rest);
     else if (first === 'schema') await (await import('./schema.js')).runSchema(rest);
@@ -34,7 +36,7 @@ export async function main(argv: readonly string[]): Promise<void> {
     else if (first === undefined || first.startsWith('-')) await (await import('./serve.js')).runServe([...argv]);
     else
       throw new Error(
-        `unknown command "${first}": use serve, demo, lint, preflight, explain, schema, simulate, weights or gateway`,
+        `unknown command "${first}": use serve, demo, lint, preflight, explain, why, schema, simulate, weights or gateway`,
       );
   } catch (error) {
     const message = errorMessage(error);

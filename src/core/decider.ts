@@ -72,6 +72,8 @@ export interface Decision {
   candidates: number;
   score: number;
   uncachedTokens: number;
+  /** Number of the decision's record in the log of its thread; undefined = none was made. */
+  record: number | undefined;
   /** Slot that marginal cost would have picked; undefined when the program does not compute it. */
   wouldPick: number | undefined;
   /** Predicted latencies of the first pick in milliseconds; NaN = no prediction. */
@@ -107,6 +109,7 @@ export class Decider {
     candidates: 0,
     score: 0,
     uncachedTokens: 0,
+    record: undefined,
     wouldPick: undefined,
     predictedTtftMs: Number.NaN,
     predictedTpotMs: Number.NaN,
@@ -171,6 +174,8 @@ export class Decider {
     decision.candidates = u32[at.candidates]!;
     decision.score = f32[at.score]!;
     decision.uncachedTokens = u32[at.uncachedTokens]!;
+    const record = u32[at.record]!;
+    decision.record = record === 0 ? undefined : record - 1;
     const wouldPick = u32[at.wouldPick]!;
     decision.wouldPick = wouldPick === 0 ? undefined : wouldPick - 1;
     decision.predictedTtftMs = f32[at.predictedTtft]!;
@@ -328,6 +333,7 @@ function offsets(request: number) {
     waitSlots: word(CORE.REQUEST_WAIT_SLOT),
     held: word(CORE.REQUEST_HELD),
     heldGeneration: word(CORE.REQUEST_HELD_GENERATION),
+    record: word(CORE.ANSWER_RECORD),
     wouldPick: word(CORE.ANSWER_WOULD_PICK),
     count: word(CORE.ANSWER_COUNT),
     ticket: word(CORE.ANSWER_TICKET),

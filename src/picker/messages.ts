@@ -39,6 +39,10 @@ export interface ShardSettings {
   readonly ignoreSubset: boolean;
   /** Whether a request may choose its profile with a header. */
   readonly allowProfileHeader: boolean;
+  /** Whether requests with `x-pointsman-explain: 1` keep all columns of their decisions. */
+  readonly allowExplain: boolean;
+  /** One decision in so many keeps all columns; 0 = only refused and marked ones. */
+  readonly columnsEvery: number;
   readonly requireModelMatch: boolean;
   readonly saturation: SaturationSettings;
   /** Flow control of the shard; undefined = flow control is off. */

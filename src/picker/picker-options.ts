@@ -53,6 +53,12 @@ export interface PickerOptions {
   readonly ignoreSubset: boolean;
   /** Whether a request may choose its profile with a header. */
   readonly allowProfileHeader: boolean;
+  /** Decisions that the log keeps; 0 = none. */
+  readonly decisions: number;
+  /** One decision in so many keeps all columns; 0 = only refused and marked ones. */
+  readonly columnsEvery: number;
+  /** Whether requests with `x-pointsman-explain: 1` keep all columns of their decisions. */
+  readonly allowExplain: boolean;
   /** Whether models without an objective or rewrite rule are answered with 404. */
   readonly requireModelMatch: boolean;
   /** Milliseconds that a drain goes on serving new requests at least; 0 = none. */

@@ -256,7 +256,7 @@ export class PickerParts {
       reload: this.#reload,
       counts: this.#counts,
       configured: () => configuration.current.plugins,
-      profileOf: (profile) => configuration.current.scheduling.profiles[profile]?.name,
+      profiles: () => configuration.current.scheduling.profiles,
     });
   }
 
@@ -338,13 +338,19 @@ export class PickerParts {
   }
 }
 
-function poolMemory({ maxEndpoints, indexBlocks, shards, maxStreams }: PickerOptions): PoolMemory {
+/** Bytes for the columns of decisions, over all shards. Decisions about 8 endpoints take 1.2 KB, about 256 some 33 KB. */
+const DECISION_COLUMN_BYTES = 16 << 20;
+
+function poolMemory({ maxEndpoints, indexBlocks, shards, maxStreams, decisions }: PickerOptions): PoolMemory {
   return createPoolMemory({
     ...defaultPoolSizes,
     endpoints: maxEndpoints,
     indexBlocks,
     threads: 1 + shards + JOB_THREADS,
     scans: scansOf(maxStreams, shards),
+    decisions: Math.ceil(decisions / shards),
+    decisionThreads: 1 + shards,
+    decisionColumnBytes: decisions === 0 ? 0 : Math.ceil(DECISION_COLUMN_BYTES / shards),
   });
 }
 

@@ -2,13 +2,24 @@ import { shownAdaptation } from '../../adaptation/adaptation-report.js';
 import { DecisionLog } from '../../core/decision-log.js';
 import type { EndpointTable } from '../../core/endpoint-table.js';
 import type { CoreInstance } from '../../core/memory.js';
-import { adaptationRoute, decisionsRoute, flowControlRoute, pluginStateRoute } from '../../operations/debug-pages.js';
+import {
+  adaptationRoute,
+  decisionsRoute,
+  flowControlRoute,
+  pluginStateRoute,
+  REQUESTS_PATH,
+  requestRoute,
+  wallClockMs,
+} from '../../operations/debug-pages.js';
 import { addFlowMetrics } from '../../operations/metrics/flow-control-metrics.js';
 import { addKvEventMetrics } from '../../operations/metrics/kv-event-metrics.js';
 import { addRolloutShares } from '../../operations/metrics/rollout-shares.js';
 import { addServedModels } from '../../operations/metrics/served-models.js';
 import type { MetricsExposition } from '../../operations/telemetry/exposition.js';
 import type { MetricsServer, Route } from '../../operations/telemetry/metrics-server.js';
+import { RequestStories } from '../../operations/why/request-story.js';
+import { SeriesLabels } from '../../operations/why/series-labels.js';
+import type { CompiledProfile } from '../../scheduling/program.js';
 import type { Part } from '../part.js';
 import type { PickerOptions } from '../picker-options.js';
 import type { AdaptationControl } from './adaptation-control.js';
@@ -35,8 +46,8 @@ export interface MetricsPageSources {
   readonly counts: { readonly shardDeaths: number; readonly ejections: number };
   /** The plugins that run, those added by default too. */
   readonly configured: () => readonly { readonly name: string; readonly type: string }[];
-  /** Name of the profile with a number; undefined when there is none. */
-  readonly profileOf: (profile: number) => string | undefined;
+  /** The running profiles, by number. */
+  readonly profiles: () => readonly CompiledProfile[];
 }
 
 /** The metrics port: `/metrics` and the debug pages. Starts after the parts that it shows. */
@@ -132,14 +143,31 @@ export class MetricsPage implements Part {
   }
 
   #routes(): ReadonlyMap<string, Route> {
-    const { core, pool, profileOf } = this.#sources;
-    const decisions = decisionsRoute(new DecisionLog(core), (slot) => pool.endpointOf(slot), profileOf);
+    const { core, pool, profiles } = this.#sources;
+    const log = new DecisionLog(core);
+    const decisions = decisionsRoute(
+      log,
+      (slot) => pool.endpointOf(slot),
+      (profile) => profiles()[profile]?.name,
+    );
     return new Map([
       ...this.#flowRoutes(),
       ['/debug/adaptation', adaptationRoute(() => this.#adaptation())],
       ['/debug/decisions', decisions],
+      [REQUESTS_PATH, requestRoute(this.#stories(log))],
       ['/debug/plugins/state', pluginStateRoute(() => pluginStates(this.#sources))],
     ]);
+  }
+
+  #stories(log: DecisionLog): RequestStories {
+    const { core, pool, profiles } = this.#sources;
+    return new RequestStories({
+      log,
+      labels: new SeriesLabels(core),
+      endpointOf: (slot, generation) => pool.nameOf(slot, generation),
+      profiles,
+      wallMs: wallClockMs,
+    });
   }
 
   #flowRoutes(): (readonly [string, Route])[] {

@@ -33,6 +33,8 @@ export function shardSettings(options: PickerOptions): ShardSettings {
     emitScores: options.emitScores,
     ignoreSubset: options.ignoreSubset,
     allowProfileHeader: options.allowProfileHeader,
+    allowExplain: options.allowExplain,
+    columnsEvery: options.columnsEvery,
     requireModelMatch: options.requireModelMatch,
     log: options.logOptions,
     poolName: options.poolName,

@@ -1,6 +1,7 @@
 import { threadId } from 'node:worker_threads';
 import { LegacyAdmission, saturation } from '../../admission/shedding.js';
 import { Decider } from '../../core/decider.js';
+import { DecisionTrail } from '../../core/decision-trail.js';
 import { EndpointTable } from '../../core/endpoint-table.js';
 import { LockRetry } from '../../core/lock-retry.js';
 import { attachCore, type CoreInstance } from '../../core/memory.js';
@@ -62,6 +63,7 @@ class Shard {
   readonly #blockTokens: number;
   readonly #plugins: ShardPlugins;
   readonly #decider: Decider;
+  readonly #trail: DecisionTrail;
   readonly #late = new LockRetry();
   /** Waiting requests; undefined while flow control is off, which only a restart changes. */
   readonly #line: WaitingLine | undefined;
@@ -103,6 +105,7 @@ class Shard {
     this.#blockTokens = settings.prefix?.blockTokens ?? PLAIN_BLOCK_TOKENS;
     this.#plugins = new ShardPlugins(settings.plugins, settings.handler, definitions, this.#pluginOptions());
     this.#decider = new Decider(this.#core, BigInt(start.seed));
+    this.#trail = new DecisionTrail(this.#core, settings.columnsEvery);
     this.#line = this.#settings.current.flowControl && this.#waitingLine();
   }
 
@@ -162,6 +165,7 @@ class Shard {
     return new CoreScheduler({
       settings: this.#settings,
       decider: this.#decider,
+      trail: this.#trail,
       directory: this.#directory,
       handler: settings.allowProfileHeader ? requestedProfile(profileHandler) : profileHandler,
       hookColumns: this.#plugins.fillColumns,
@@ -196,6 +200,8 @@ class Shard {
       plugins: this.#plugins.plugins,
       line: this.#line,
       evictable: this.#evictable,
+      trail: this.#trail,
+      allowExplain: settings.allowExplain,
       tokens,
       latency,
       rules: this.#rules,
