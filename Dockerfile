@@ -1,5 +1,6 @@
-# Build: compiles the Wasm core and the program, then leaves only what the program needs at run time.
-FROM node:24-bookworm-slim AS build
+# Build: compiles the Wasm core and the program, then leaves only what the program needs at run time on this platform.
+ARG NODE_IMAGE=docker.io/library/node:24-bookworm-slim
+FROM ${NODE_IMAGE} AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --no-audit --no-fund
@@ -8,11 +9,20 @@ COPY assembly assembly
 COPY src src
 COPY scripts scripts
 COPY bin bin
-RUN npm run -s build && npm prune --omit=dev --no-audit --no-fund
+RUN npm run -s build \
+ && npm prune --omit=dev --no-audit --no-fund \
+ && node scripts/image-files.ts 65532
 
 # Run: Node.js and the program, nothing that builds. Writes no files, so the root file system may be read-only.
-FROM node:24-bookworm-slim
-ENV NODE_ENV=production
+FROM ${NODE_IMAGE}
+ARG VERSION=unknown
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="Pointsman" \
+      org.opencontainers.image.description="An endpoint picker for LLM inference gateways" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}"
+ENV NODE_ENV=production POINTSMAN_COMMIT=${REVISION}
 WORKDIR /app
 COPY --from=build /app/package.json ./
 COPY --from=build /app/node_modules node_modules

@@ -361,6 +361,7 @@ export { tokenChainAdd, tokenChainBegin, tokenChainMix, tokenChainResume, tokenC
 export {
   ANSWER_CANDIDATES,
   ANSWER_COUNT,
+  ANSWER_FILTER,
   ANSWER_MATCHED,
   ANSWER_PICKS,
   ANSWER_RECORD,

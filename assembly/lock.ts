@@ -1,11 +1,6 @@
 // Locks in shared memory that name their owner.
 //
-// Owns: the lock words in the header page (HEADER_COMMIT_LOCK, HEADER_INDEX_LOCK), each alone on 128 bytes:
-//   +0  u32  owner: 0 = free, else thread + 1
-//   +8  u32  who sleeps on it: a bit per thread, modulo 32 (atomic). A bit too few costs a sleeper 1 ms, one too many
-//            a needless notify.
-//   +64 u32  intent: what the owner is doing, for the one who repairs after its death (under the lock); on a line of
-//            its own, since those who spin read the first one
+// Owns: the lock words in the header page (HEADER_COMMIT_LOCK, HEADER_INDEX_LOCK), each LockWords alone on 128 bytes.
 // Order: the commit lock is never taken while the index lock is held, and the index lock is never taken while the
 // commit lock is held. A thread that is killed inside keeps the word; the control thread repairs what the lock
 // guards and then frees it.
@@ -24,7 +19,28 @@ export const COMMIT_LOCK: usize = HEADER + HEADER_COMMIT_LOCK;
 /** Guards the prefix index and the active blocks. */
 export const INDEX_LOCK: usize = HEADER + HEADER_INDEX_LOCK;
 
-export const LOCK_INTENT: usize = 64;
+/** Words of a lock. The intent stands on a cache line of its own, because threads that spin read the first line. */
+@unmanaged
+class LockWords {
+  /** 0 = free, else thread + 1 · any thread · none, atomic. */
+  owner: u32;
+  private gap0: u32;
+  /** Threads that sleep on it, a bit per thread modulo 32. A missing bit costs a sleeper 1 ms, one too many a needless notify · any thread · none, atomic. */
+  sleepers: u32;
+  private gap1: u32;
+  private gap2: v128;
+  private gap3: v128;
+  private gap4: v128;
+  /** What the owner is doing, for the repair after its death · owner · this lock. */
+  intent: u32;
+}
+
+const LOCK_SLEEPERS: usize = offsetof<LockWords>('sleepers');
+export const LOCK_INTENT: usize = offsetof<LockWords>('intent');
+
+function wordsOf(lock: usize): LockWords {
+  return changetype<LockWords>(lock);
+}
 
 /**
  * Runs the checks of everything that a lock guards, just before its release (src/core/core-checks.ts). Debug build only.
@@ -50,14 +66,14 @@ export function lockAcquire(lock: usize, sleeps: u32): bool {
     for (pauseTurns = PAUSE; pauseTurns > 0; ) pauseTurns--;
   }
   const bit: u32 = 1 << (THREAD & 31);
-  atomic.or<u32>(lock, bit, 8);
+  atomic.or<u32>(lock, bit, LOCK_SLEEPERS);
   let taken = false;
   for (let i: u32 = 0; i < sleeps && !taken; i++) {
     const seen = atomic.load<u32>(lock);
     if (seen != 0) atomic.wait<u32>(lock, seen, SLEEP_NS);
     taken = lockTry(lock);
   }
-  atomic.and<u32>(lock, ~bit, 8);
+  atomic.and<u32>(lock, ~bit, LOCK_SLEEPERS);
   return taken || lockTry(lock);
 }
 
@@ -65,9 +81,9 @@ export function lockAcquire(lock: usize, sleeps: u32): bool {
 export function lockRelease(lock: usize): void {
   if (ASSERTIONS) assert(lockHeld(lock), 'the lock is held by the thread that releases it');
   if (ASSERTIONS) lockReleasing(lock);
-  if (load<u32>(lock, LOCK_INTENT) != 0) store<u32>(lock, 0, LOCK_INTENT);
+  if (wordsOf(lock).intent != 0) wordsOf(lock).intent = 0;
   atomic.store<u32>(lock, 0);
-  if (atomic.load<u32>(lock, 8) != 0) atomic.notify(lock, 1);
+  if (atomic.load<u32>(lock, LOCK_SLEEPERS) != 0) atomic.notify(lock, 1);
 }
 
 /** Say what the owner is about to do (0 = nothing half done), for the repair after its death. */
@@ -91,6 +107,6 @@ export function lockOwner(lock: usize): u32 {
  * @returns true when `dead` held it and it is ours now.
  */
 export function lockSeize(lock: usize, dead: u32): bool {
-  atomic.and<u32>(lock, ~(1 << (dead & 31)), 8);
+  atomic.and<u32>(lock, ~(1 << (dead & 31)), LOCK_SLEEPERS);
   return atomic.cmpxchg<u32>(lock, dead + 1, THREAD + 1) == dead + 1;
 }

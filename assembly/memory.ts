@@ -15,7 +15,7 @@ export const CHAIN_BLOCKS_MAX: u32 = 65535;
 
 export const HEADER: usize = 65536;
 export const MAGIC: u32 = 0x4d535450; // "PTSM", little-endian
-export const LAYOUT_VERSION: u32 = 13;
+export const LAYOUT_VERSION: u32 = 14;
 
 // Header words (u32). Sizes are set by the creator and never change.
 export const HEADER_MAGIC: usize = 0;
@@ -33,7 +33,7 @@ export const HEADER_DECISIONS: usize = 44; // records of the decision log per th
 export const HEADER_DECISION_COLUMN_BYTES: usize = 56; // bytes per thread for the columns of decisions, 0 = none
 export const HEADER_DECISION_THREADS: usize = 60; // threads below this number keep a decision log
 export const HEADER_TOTAL_BYTES_LOW: usize = 48; // result of plan(), u64
-export const HEADER_REGIONS: usize = 512; // u32 offset / 65,536 and u32 pages of every region, 8 bytes each
+export const HEADER_REGIONS: usize = 512; // one RegionRow per region, 8 bytes each
 
 // Locks, each alone on 128 bytes: owner word, acquire count, waiters, intent (see lock.ts).
 export const HEADER_COMMIT_LOCK: usize = 4096; // endpoints' load columns, ledger
@@ -161,14 +161,27 @@ export function threadBytes(p: u32, c: u32): u64 {
   return (bytes + 65535) & ~(<u64>65535);
 }
 
+/** Row of the table of regions. */
+@unmanaged
+export class RegionRow {
+  /** Offset of the region in pages of 64 KiB · creator · none, written before any thread attaches. */
+  page: u32;
+  /** Size of the region in pages of 64 KiB · creator · none, written before any thread attaches. */
+  pages: u32;
+}
+
+export function regionRow(region: u32): RegionRow {
+  return changetype<RegionRow>(HEADER + HEADER_REGIONS + <usize>region * offsetof<RegionRow>());
+}
+
 /** Address of a region's first byte. */
 export function regionAddress(region: u32): usize {
-  return (<usize>load<u32>(HEADER + HEADER_REGIONS + ((<usize>region) << 3))) << 16;
+  return (<usize>regionRow(region).page) << 16;
 }
 
 /** Size of a region in bytes, rounded up to whole pages. */
 export function regionSize(region: u32): u32 {
-  return load<u32>(HEADER + HEADER_REGIONS + ((<usize>region) << 3), 4) << 16;
+  return regionRow(region).pages << 16;
 }
 
 /** Address of a thread's own area (input, output, request, columns, hashes: in this order). */

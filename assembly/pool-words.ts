@@ -1,16 +1,57 @@
 // The pool words: what all threads know about the pool as a whole.
 //
 // Owns: the words from HEADER_POOL on in the header page. Writer and lock stand beside each word; readers take none.
-export const POOL_PROFILES: usize = 0; // 32 × u32: number of the program that each profile runs (atomic)
-export const POOL_SLOTS_USED: usize = 128; // u32: slots at and above this number are free (control thread)
-export const POOL_LIVE: usize = 132; // u32: live endpoints (control thread)
-export const POOL_EJECTED: usize = 136; // u32: endpoints that are out (commit lock)
-export const POOL_EJECTION_OFF: usize = 140; // u32: 1 = failing endpoints stay in (control thread)
-export const POOL_EPOCH: usize = 144; // u32: counts repairs (control thread)
-export const POOL_SLOTS_SEEN: usize = 148; // f32: largest SLOTS_SEEN of any endpoint, 0 = unknown (commit lock)
-export const POOL_COLD_OLDEST: usize = 152; // u32: slot + 1, head of the list of cold prompts (commit lock)
-export const POOL_COLD_NEWEST: usize = 156; // u32: slot + 1, tail of it
-export const POOL_COLD_LENGTH: usize = 160; // u32
-export const POOL_DECISIONS: usize = 164; // u32: requests decided, wraps around (commit lock)
-export const POOL_TURNS: usize = 256; // 32 × u32: slot + 1 that each profile's round-robin-picker took last (commit lock)
+//
+//   +0    u32 × 32  number of the program that each profile runs (atomic, control thread)
+//   +128  PoolWords
+//   +256  u32 × 32  slot + 1 that each profile's round-robin-picker took last (commit lock)
+import { HEADER, HEADER_POOL } from './memory';
+
 export const MAX_PROFILES: u32 = 32;
+
+export const POOL_PROFILES: usize = 0;
+const POOL_WORDS: usize = 128;
+const POOL_TURNS: usize = 256;
+
+/** Words about the pool as a whole. */
+@unmanaged
+export class PoolWords {
+  /** Slots at and above this number are free · control thread · commit lock. */
+  slotsUsed: u32;
+  /** Live endpoints · control thread · commit lock. */
+  live: u32;
+  /** Endpoints that are out because they failed · any thread · commit lock. */
+  ejected: u32;
+  /** 1 = failing endpoints stay in · control thread · none. */
+  ejectionOff: u32;
+  /** Count of repairs · control thread · none. */
+  epoch: u32;
+  /** Requests: largest SLOTS_SEEN of any endpoint, 0 = unknown · control thread · commit lock. */
+  slotsSeen: f32;
+  /** Slot + 1 at the head of the list of cold prompts, 0 = none · any thread · commit lock. */
+  coldOldest: u32;
+  /** Slot + 1 at its tail, 0 = none · any thread · commit lock. */
+  coldNewest: u32;
+  /** Slots in it · any thread · commit lock. */
+  coldLength: u32;
+  /** Requests decided, modulo 2^32 · any thread · commit lock. */
+  decisions: u32;
+}
+
+export const POOL_LIVE: usize = POOL_WORDS + offsetof<PoolWords>('live');
+export const POOL_EJECTED: usize = POOL_WORDS + offsetof<PoolWords>('ejected');
+export const POOL_EJECTION_OFF: usize = POOL_WORDS + offsetof<PoolWords>('ejectionOff');
+
+export function poolWords(): PoolWords {
+  return changetype<PoolWords>(HEADER + HEADER_POOL + POOL_WORDS);
+}
+
+/** Address of the word that names the program of a profile. */
+export function profileWord(profile: u32): usize {
+  return HEADER + HEADER_POOL + POOL_PROFILES + ((<usize>profile) << 2);
+}
+
+/** Address of the word that says whose turn it is in a profile's round-robin-picker. */
+export function turnWord(profile: u32): usize {
+  return HEADER + HEADER_POOL + POOL_TURNS + ((<usize>profile) << 2);
+}

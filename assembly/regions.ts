@@ -18,7 +18,6 @@ import {
   HEADER_DECISION_THREADS,
   HEADER_ENDPOINTS,
   HEADER_INDEX_BLOCKS,
-  HEADER_REGIONS,
   HEADER_REQUESTS,
   HEADER_SCANS,
   HEADER_TELEMETRY_BYTES,
@@ -53,6 +52,7 @@ import {
   REGION_THREADS,
   REQUESTS,
   regionAddress,
+  regionRow,
   SAMPLE_RING_BYTES,
   SCANS,
   SHARE_BYTES,
@@ -111,9 +111,8 @@ export function plan(): u32 {
   let page: u64 = 2;
   for (let i: u32 = 0; i < REGION_COUNT; i++) {
     const size = pages(regionBytes(i));
-    const at = HEADER + HEADER_REGIONS + ((<usize>i) << 3);
-    store<u32>(at, <u32>page);
-    store<u32>(at, size, 4);
+    regionRow(i).page = <u32>page;
+    regionRow(i).pages = size;
     page += size;
   }
   return page > 65535 ? 0 : <u32>page;

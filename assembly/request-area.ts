@@ -64,6 +64,8 @@ export class Answer {
   wouldPick: u32;
   /** Number of the decision's record + 1, 0 = none · decide · none. */
   record: u32;
+  /** Number of the filter that left no endpoint, from 1 in the order of the program · decide · none. */
+  filter: u32;
 }
 
 /** Latencies that the request wants. */
@@ -158,6 +160,7 @@ export const ANSWER_SCORE: usize = ANSWER + offsetof<Answer>('score');
 export const ANSWER_UNCACHED_TOKENS: usize = ANSWER + offsetof<Answer>('uncachedTokens');
 export const ANSWER_WOULD_PICK: usize = ANSWER + offsetof<Answer>('wouldPick');
 export const ANSWER_RECORD: usize = ANSWER + offsetof<Answer>('record');
+export const ANSWER_FILTER: usize = ANSWER + offsetof<Answer>('filter');
 export const ANSWER_TTFT: usize = PREDICTED_TIMES + offsetof<PredictedTimes>('ttft');
 export const ANSWER_TPOT: usize = PREDICTED_TIMES + offsetof<PredictedTimes>('tpot');
 export const ANSWER_PICKS: usize = 256;

@@ -1,5 +1,6 @@
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { selectedLabels } from '../dist/cli/flag-values.js';
 import { ClusterAccess } from '../dist/kubernetes/access.js';
 import { ApiClient } from '../dist/kubernetes/api-client.js';
 import { KubernetesDiscovery } from '../dist/pool/discovery/kubernetes/kubernetes.js';
@@ -81,7 +82,7 @@ function clientOf(server: string, ca?: string, token?: string): ApiClient {
   );
 }
 
-const SELECTED = { kind: 'selector', selector: 'app=vllm', ports: [8000] } as const;
+const SELECTED = { kind: 'selector', labels: selectedLabels('app=vllm'), ports: [8000] } as const;
 
 /** From the start of a discovery to its first state. */
 async function firstState(client: ApiClient, namespace: string, source: KubernetesSource, endpoints: number) {

@@ -47,6 +47,7 @@ const typeBytes: Readonly<Record<string, number>> = {
   u64: 8,
   i64: 8,
   f64: 8,
+  v128: 16,
 };
 
 /** Text of a doc comment without its marks. */

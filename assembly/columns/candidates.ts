@@ -2,18 +2,19 @@
 //
 // Owns: the thread's CANDIDATES column (i32 per slot: -1 = candidate, 0 = not), written by its own thread. Reads the
 // state and ejection columns and counts the pool's decisions; called under the commit lock.
+
 import {
   COLUMN_EJECTED_AT,
   COLUMN_EJECTED_UNTIL,
   COLUMN_EJECTION,
   COLUMN_STATE,
-  cell,
   columnAddress,
   STATE_LIVE,
-  wideCell,
 } from '../endpoints';
-import { CANDIDATES, HEADER, HEADER_POOL, HOST, MASKS, SLOTS, SUBSET } from '../memory';
-import { POOL_DECISIONS, POOL_EJECTION_OFF, POOL_SLOTS_USED } from '../pool-words';
+import { CANDIDATES, HOST, MASKS, SLOTS, SUBSET } from '../memory';
+import { poolWords } from '../pool-words';
+import * as column from './column';
+import { slotOffset } from './column';
 
 /** Requests of the pool for each probe of an endpoint that is out. */
 export const PROBE_SHARE: u32 = 32;
@@ -22,23 +23,22 @@ export const PROBE_DUE_MS_MAX: f64 = 59200;
 
 /** Slots in use, rounded up to a multiple of 4 (the width of the column loops). */
 export function slotsUsed(): u32 {
-  return (load<u32>(HEADER + HEADER_POOL + POOL_SLOTS_USED) + 3) & ~3;
+  return (poolWords().slotsUsed + 3) & ~3;
 }
 
 /** A decision of the pool: probes are a share of them. */
 function countDecision(): void {
-  const at = HEADER + HEADER_POOL + POOL_DECISIONS;
-  store<u32>(at, load<u32>(at) + 1);
+  poolWords().decisions += 1;
 }
 
 /** Returns whether an endpoint may be picked: it is in, or out with its probe due (load/ejection.ts). */
 function admitted(slot: u32, now: f64): bool {
-  const state = load<u32>(cell(COLUMN_EJECTION, slot));
+  const state = column.u32(COLUMN_EJECTION, slot);
   if (state != 1) return state == 0;
-  const until = load<f64>(wideCell(COLUMN_EJECTED_UNTIL, slot));
+  const until = column.f64(COLUMN_EJECTED_UNTIL, slot);
   if (now < until) return false;
   // The counter wraps around.
-  const decisions = load<u32>(HEADER + HEADER_POOL + POOL_DECISIONS) - load<u32>(cell(COLUMN_EJECTED_AT, slot));
+  const decisions = poolWords().decisions - column.u32(COLUMN_EJECTED_AT, slot);
   return decisions >= PROBE_SHARE || now >= until + PROBE_DUE_MS_MAX;
 }
 
@@ -54,13 +54,13 @@ function markLive(used: u32, now: f64, all: bool): u32 {
   const live = i32x4.splat(1);
   let count: u32 = 0;
   for (let i: u32 = 0; i < used; i += 4) {
-    const at = (<usize>i) << 2;
+    const at = slotOffset(i);
     let mask = i32x4.eq(v128.load(states + at), live);
     const out = v128.load(ejections + at);
     if (!all && v128.any_true(out)) {
       for (let j: u32 = i; j < i + 4; j++) {
-        const ok = load<u32>(cell(COLUMN_STATE, j)) == STATE_LIVE && admitted(j, now);
-        store<i32>(CANDIDATES + ((<usize>j) << 2), ok ? -1 : 0);
+        const ok = column.u32(COLUMN_STATE, j) == STATE_LIVE && admitted(j, now);
+        store<i32>(CANDIDATES + slotOffset(j), ok ? -1 : 0);
         count += u32(ok);
       }
       continue;
@@ -73,16 +73,16 @@ function markLive(used: u32, now: f64, all: bool): u32 {
 
 /** Mark the live endpoints of the subset mask. */
 function markSubset(used: u32, now: f64, all: bool): u32 {
-  memory.fill(CANDIDATES, 0, (<usize>used) << 2);
+  memory.fill(CANDIDATES, 0, slotOffset(used));
   let count: u32 = 0;
   for (let word: u32 = 0; word < (used + 63) >> 6; word++) {
     let bits = load<u64>(SUBSET + ((<usize>word) << 3));
     while (bits != 0) {
       const slot = (word << 6) + <u32>ctz<u64>(bits);
       bits &= bits - 1;
-      if (slot >= used || load<u32>(cell(COLUMN_STATE, slot)) != STATE_LIVE) continue;
+      if (slot >= used || column.u32(COLUMN_STATE, slot) != STATE_LIVE) continue;
       if (!all && !admitted(slot, now)) continue;
-      store<i32>(CANDIDATES + ((<usize>slot) << 2), -1);
+      store<i32>(CANDIDATES + slotOffset(slot), -1);
       count++;
     }
   }
@@ -95,7 +95,7 @@ function markSubset(used: u32, now: f64, all: bool): u32 {
  */
 export function markCandidates(used: u32, now: f64, subset: bool, further: bool): u32 {
   if (!further) countDecision();
-  const off = load<u32>(HEADER + HEADER_POOL + POOL_EJECTION_OFF) != 0;
+  const off = poolWords().ejectionOff != 0;
   const count = subset ? markSubset(used, now, off) : markLive(used, now, off);
   if (count != 0 || off) return count;
   return subset ? markSubset(used, now, true) : markLive(used, now, true);
@@ -106,7 +106,7 @@ export function filterByMask(used: u32, mask: u32): u32 {
   const words = MASKS + <usize>mask * (SLOTS >> 3);
   let count: u32 = 0;
   for (let i: u32 = 0; i < used; i++) {
-    const at = CANDIDATES + ((<usize>i) << 2);
+    const at = CANDIDATES + slotOffset(i);
     if (load<i32>(at) == 0) continue;
     if ((load<u32>(words + ((<usize>(i >> 5)) << 2)) & (1 << (i & 31))) == 0) store<i32>(at, 0);
     else count++;
@@ -126,7 +126,7 @@ function keptByHost(values: usize, at: usize, zero: v128): v128 {
  */
 export function filterByHost(used: u32, column: u32, keepAll: bool, before: u32): u32 {
   const values = HOST + <usize>column * SLOTS * 4;
-  const end = (<usize>used) << 2;
+  const end = slotOffset(used);
   const zero = f32x4.splat(0);
   let count: u32 = 0;
   for (let at: usize = 0; at < end; at += 16) {

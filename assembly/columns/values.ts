@@ -1,6 +1,7 @@
 // Named values: one number per endpoint, for the filters and scorers that refer to a value by its name.
 //
 // Owns: nothing; fills the thread's KEYS column from the endpoint columns, which it reads under the commit lock.
+
 import {
   ATTRIBUTE_COLUMNS,
   COLUMN_ATTRIBUTES,
@@ -17,9 +18,10 @@ import {
   SIGNAL_RUNNING,
   SIGNAL_WAITING,
 } from '../endpoints';
-import { HEADER, HEADER_POOL, KEYS, MATCH } from '../memory';
-import { POOL_SLOTS_SEEN } from '../pool-words';
+import { KEYS, MATCH } from '../memory';
+import { poolWords } from '../pool-words';
 import { request } from '../request-area';
+import { slotOffset } from './column';
 
 export const VALUE_NONE: u32 = 0; // no endpoint has the value
 export const VALUE_ACTIVE_REQUESTS: u32 = 1; // requests in flight from here
@@ -50,8 +52,8 @@ export function waitingKeys(used: u32): void {
   const slots = columnAddress(COLUMN_SLOTS_SEEN);
   const keys = KEYS;
   const zero = f32x4.splat(0);
-  const usual = f32x4.splat(load<f32>(HEADER + HEADER_POOL + POOL_SLOTS_SEEN));
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  const usual = f32x4.splat(poolWords().slotsSeen);
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const own = v128.load(slots + at);
     const value = predictWaiting(
       v128.load(waiting + at),
@@ -69,7 +71,7 @@ function blankUnknown(used: u32, signal: u32): void {
   const keys = KEYS;
   const bit = i32x4.splat(<i32>signal);
   const unknown = f32x4.splat(NaN);
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const lanes = i32x4.eq(v128.and(v128.load(known + at), bit), bit);
     v128.store(keys + at, v128.bitselect(v128.load(keys + at), unknown, lanes));
   }
@@ -78,14 +80,14 @@ function blankUnknown(used: u32, signal: u32): void {
 function countKeys(used: u32, column: u32): void {
   const counts = columnAddress(column);
   const keys = KEYS;
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     v128.store(keys + at, f32x4.convert_i32x4_s(v128.load(counts + at)));
   }
 }
 
 /** Fill KEYS with a VALUE_* of every endpoint; NaN where it is unknown. */
 export function valueKeys(source: u32, used: u32): void {
-  const bytes = (<usize>used) << 2;
+  const bytes = slotOffset(used);
   if (source == VALUE_ACTIVE_REQUESTS) countKeys(used, COLUMN_INFLIGHT);
   else if (source == VALUE_ACTIVE_TOKENS) countKeys(used, COLUMN_INFLIGHT_TOKENS);
   else if (source == VALUE_WAITING) {

@@ -20,8 +20,31 @@ import {
 /** One table behind the other, each of GATE_RANKS cells. */
 const TABLE_BYTES: usize = GATE_WAITING - GATE_PRIORITIES;
 
+/** Address of a rank's cell in the head of the gate; GATE_PRIORITIES … GATE_USED are the offsets of the tables. */
+function cellOf(rank: u32): usize {
+  return GATE + ((<usize>rank) << 2);
+}
+
 function priorityOf(rank: u32): i32 {
-  return load<i32>(GATE + ((<usize>rank) << 2), GATE_PRIORITIES);
+  return load<i32>(cellOf(rank), GATE_PRIORITIES);
+}
+
+/** Part of the room that the band of a rank may take. */
+export function ceilingOf(rank: u32): f32 {
+  return load<f32>(cellOf(rank), GATE_CEILINGS);
+}
+
+export function setCeiling(rank: u32, ceiling: f32): void {
+  store<f32>(cellOf(rank), ceiling, GATE_CEILINGS);
+}
+
+/** Seconds until what waits in the band of a rank has left, 0 = unknown. */
+export function drainOf(rank: u32): f32 {
+  return load<f32>(cellOf(rank), GATE_DRAINS);
+}
+
+export function setDrain(rank: u32, seconds: f32): void {
+  store<f32>(cellOf(rank), seconds, GATE_DRAINS);
 }
 
 /** Bands of higher priority than `priority`: the rank that it has or would get. */
@@ -62,17 +85,17 @@ export function bandAdd(priority: i32): bool {
   const bands = gateHead().bands;
   if (bands >= GATE_RANKS || bandKnown(priority)) return false;
   const rank = placeOf(priority);
-  const at = GATE + ((<usize>rank) << 2);
+  const at = cellOf(rank);
   for (let table: usize = GATE_PRIORITIES; table <= GATE_USED; table += TABLE_BYTES) {
     move(table, rank, rank + 1, bands - rank);
   }
   store<i32>(at, priority, GATE_PRIORITIES);
   store<u32>(at, 0, GATE_WAITING);
-  store<f32>(at, 0, GATE_DRAINS);
   store<u32>(at, 0, GATE_USED);
+  setDrain(rank, 0);
   // Initial ceiling: that of the neighbouring band; 1 for the first band.
-  if (bands == 0) store<f32>(at, 1, GATE_CEILINGS);
-  else if (rank == bands) store<f32>(at, load<f32>(at - 4, GATE_CEILINGS), GATE_CEILINGS);
+  if (bands == 0) setCeiling(rank, 1);
+  else if (rank == bands) setCeiling(rank, ceilingOf(rank - 1));
   gateHead().bands = bands + 1;
   waitMaskUpdate();
   return true;
@@ -82,7 +105,7 @@ export function bandAdd(priority: i32): bool {
 export function bandRemove(priority: i32): bool {
   const rank = placeOf(priority);
   const bands = gateHead().bands;
-  if (!bandKnown(priority) || load<u32>(GATE + ((<usize>rank) << 2), GATE_WAITING) != 0) return false;
+  if (!bandKnown(priority) || load<u32>(cellOf(rank), GATE_WAITING) != 0) return false;
   for (let table: usize = GATE_PRIORITIES; table <= GATE_USED; table += TABLE_BYTES) {
     move(table, rank + 1, rank, bands - rank - 1);
   }
@@ -93,14 +116,14 @@ export function bandRemove(priority: i32): bool {
 
 /** A request of this rank has come. @param now pool clock, ms */
 export function bandUsed(rank: u32, now: f64): void {
-  if (now > 0) store<u32>(GATE + ((<usize>rank) << 2), <u32>(now / 1000), GATE_USED);
+  if (now > 0) store<u32>(cellOf(rank), <u32>(now / 1000), GATE_USED);
 }
 
 /** Remove the bands in which nothing waits and that had no request since `before`, in seconds. @returns how many */
 export function bandsForget(before: u32): u32 {
   let gone: u32 = 0;
   for (let rank = gateHead().bands; rank > 0; rank--) {
-    const at = GATE + ((<usize>(rank - 1)) << 2);
+    const at = cellOf(rank - 1);
     if (load<u32>(at, GATE_USED) < before && bandRemove(load<i32>(at, GATE_PRIORITIES))) gone++;
   }
   return gone;
@@ -110,26 +133,26 @@ function waitMaskUpdate(): void {
   let mask: u32 = 0;
   const bands = gateHead().bands;
   for (let rank: u32 = 0; rank < bands; rank++) {
-    if (load<u32>(GATE + ((<usize>rank) << 2), GATE_WAITING) != 0) mask |= 1 << rank;
+    if (load<u32>(cellOf(rank), GATE_WAITING) != 0) mask |= 1 << rank;
   }
   atomic.store<u32>(GATE, mask, GATE_WAIT_MASK);
 }
 
 /** One request more (1) or less (-1) waits in a band. */
 export function waitingAdd(priority: i32, by: i32): void {
-  const at = GATE + ((<usize>rankOf(priority)) << 2);
+  const at = cellOf(rankOf(priority));
   store<u32>(at, load<u32>(at, GATE_WAITING) + by, GATE_WAITING);
   waitMaskUpdate();
 }
 
 /** Nothing waits: before the counts are made again from the wait slots. */
 export function waitingClear(): void {
-  memory.fill(GATE + GATE_WAITING, 0, GATE_RANKS * 4);
+  memory.fill(GATE + GATE_WAITING, 0, TABLE_BYTES);
   waitMaskUpdate();
 }
 
 export function waitingIn(rank: u32): u32 {
-  return rank < GATE_RANKS ? load<u32>(GATE + ((<usize>rank) << 2), GATE_WAITING) : 0;
+  return rank < GATE_RANKS ? load<u32>(cellOf(rank), GATE_WAITING) : 0;
 }
 
 /** Returns whether this is the highest of several bands. */

@@ -9,7 +9,18 @@ import { COLUMN_GENERATION, COLUMN_INFLIGHT } from '../endpoints';
 import { entryAt, isCharged, LedgerEntry } from '../load/ledger';
 import { COMMIT_LOCK, lockAcquire, lockRelease } from '../lock';
 import { KEYS, REQUESTS, SLOTS, SUBSET } from '../memory';
-import { bandAdd, bandKnown, bandsForget, bandUsed, rankOf, waitingIn } from './bands';
+import {
+  bandAdd,
+  bandKnown,
+  bandsForget,
+  bandUsed,
+  ceilingOf,
+  drainOf,
+  rankOf,
+  setCeiling,
+  setDrain,
+  waitingIn,
+} from './bands';
 import {
   noteAnswered,
   noteCharge,
@@ -25,8 +36,6 @@ import {
 import { saturationKeys } from './conditions';
 import {
   GATE,
-  GATE_CEILINGS,
-  GATE_DRAINS,
   GATE_OFF,
   GATE_RANKS,
   GATE_WAIT_MASK,
@@ -277,14 +286,14 @@ export function gateBandsForget(before: u32): u32 {
 /** Stores the estimated drain time of a band, in seconds. @returns 1 when it was written */
 export function gateDrains(priority: i32, seconds: f32): u32 {
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return 0;
-  if (bandKnown(priority)) store<f32>(GATE + ((<usize>rankOf(priority)) << 2), seconds, GATE_DRAINS);
+  if (bandKnown(priority)) setDrain(rankOf(priority), seconds);
   lockRelease(COMMIT_LOCK);
   return 1;
 }
 
 /** Seconds until what waits before a request of this priority has left, 0 = unknown. Takes no lock: a guess either way. */
 export function gateDrainsIn(priority: i32): f32 {
-  return load<f32>(GATE + ((<usize>rankOf(priority)) << 2), GATE_DRAINS);
+  return drainOf(rankOf(priority));
 }
 
 /**
@@ -311,9 +320,8 @@ export function gateRemote(slot: u32, requests: u32, tokens: u32, count: u32, he
 export function gateCeiling(priority: i32, ceiling: f32): u32 {
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return 0;
   const rank = gateRank(priority);
-  const at = GATE + ((<usize>rank) << 2);
-  const raised = ceiling > load<f32>(at, GATE_CEILINGS);
-  store<f32>(at, ceiling, GATE_CEILINGS);
+  const raised = ceiling > ceilingOf(rank);
+  setCeiling(rank, ceiling);
   lockRelease(COMMIT_LOCK);
   if (raised) gateOpened();
   return 1;
@@ -379,7 +387,7 @@ export function gateNextUnseen(): f64 {
 /** Find the late ones, and let those go whose first token cannot be seen: KEYS marks their slots. Commit lock held. */
 function lookAtCharges(now: f64): void {
   for (let slot: u32 = 0; slot < SLOTS; slot++) room.setU32(ROOM_OVERDUE, slot, 0);
-  memory.fill(KEYS, 0, (<usize>SLOTS) << 2);
+  memory.fill(KEYS, 0, slotOffset(SLOTS));
   nextUnseen = Infinity;
   for (let i: u32 = 0; i < REQUESTS; i++) {
     const state = gateChargeAt(i).state;

@@ -31,9 +31,8 @@ import {
   wideCell,
 } from '../endpoints';
 import { CANDIDATES, KEPT, KEYS, MATCH } from '../memory';
+import { ceilingOf } from './bands';
 import {
-  GATE,
-  GATE_CEILINGS,
   GATE_CONCURRENCY_REQUESTS,
   GATE_CONCURRENCY_TOKENS,
   GATE_LEARNED,
@@ -71,10 +70,6 @@ export function depth(rank: u32): f32 {
   return bands <= 1 ? 1 : <f32>rank / <f32>(bands - 1);
 }
 
-export function ceilingOf(rank: u32): f32 {
-  return load<f32>(GATE + ((<usize>rank) << 2), GATE_CEILINGS);
-}
-
 /** Share of this picker in the `most` requests of an endpoint: at least one. */
 function shareOf(most: f32): f32 {
   const share = gateHead().share;
@@ -95,7 +90,7 @@ function keepByWindow(used: u32, rank: u32, prefill: u32, ceiling: f32): void {
   const pending = roomColumn(ROOM_PENDING + rank);
   const pendingCount = roomColumn(ROOM_PENDING_COUNT + rank);
   const others = roomColumn(ROOM_REMOTE_TOKENS);
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     let first = i32x4.eq(v128.load(pendingCount + at), zero);
     if (!i32x4.all_true(first)) {
       const held = f32x4.mul(f32x4.convert_i32x4_s(v128.load(MATCH + at)), block);
@@ -125,7 +120,7 @@ function keepByCache(used: u32, rank: u32, promptTokens: u32, ceiling: f32): voi
   const now = roomColumn(ROOM_KV_NOW);
   const later = roomColumn(ROOM_KV_RESERVED);
   const others = roomColumn(ROOM_REMOTE_KV);
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const all = v128.load(capacity + at);
     const anyway = v128.or(f32x4.le(all, zero), i32x4.eq(v128.load(inflight + at), zero));
     if (i32x4.all_true(anyway)) continue;
@@ -152,7 +147,7 @@ function keepByLimit(used: u32, rank: u32, ceiling: f32): u32 {
   const remote = roomColumn(ROOM_REMOTE_REQUESTS);
   const zero = i32x4.splat(0);
   let count = zero;
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const others = v128.load(KEPT + at);
     const own = v128.load(inflight + at);
     const most = v128.load(limit + at);
@@ -189,7 +184,7 @@ function utilization(used: u32, now: f64): void {
   const full = columnAddress(COLUMN_KV_USAGE);
   const times = wideCell(COLUMN_SIGNAL_TIME, 0);
   waitingKeys(used);
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const early = f64x2.ge(v128.load(times + 2 * at), oldest);
     const late = f64x2.ge(v128.load(times + 2 * at + 16), oldest);
     const young = v128.shuffle<i32>(early, late, 0, 2, 4, 6);
@@ -209,7 +204,7 @@ function concurrency(used: u32, mode: u32): void {
   const mostTokens = f32x4.splat(mode == GATE_CONCURRENCY_REQUESTS ? Infinity : shareOf(gateHead().tokens));
   const others = roomColumn(ROOM_REMOTE_REQUESTS);
   const othersTokens = roomColumn(ROOM_REMOTE_TOKENS);
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const n = i32x4.add(v128.load(inflight + at), v128.load(others + at));
     const work = i32x4.add(v128.load(tokens + at), v128.load(othersTokens + at));
     const requests = f32x4.div(f32x4.convert_i32x4_s(n), mostRequests);
@@ -249,7 +244,7 @@ function keepBelowCeiling(used: u32, rank: u32, now: f64): u32 {
   saturationKeys(used, now);
   const ceiling = f32x4.splat(ceilingOf(rank));
   let count = i32x4.splat(0);
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const kept = v128.and(v128.load(CANDIDATES + at), f32x4.lt(v128.load(KEYS + at), ceiling));
     v128.store(KEPT + at, kept);
     count = i32x4.sub(count, kept);
@@ -267,7 +262,7 @@ function keepBelowCeiling(used: u32, rank: u32, now: f64): u32 {
 export function markOpen(used: u32, rank: u32, prefill: u32, prompt: u32, held: u32, now: f64): u32 {
   let count: u32 = 0;
   // A band whose ceiling is 0 may take nothing, not even an idle endpoint.
-  if (ceilingOf(rank) <= 0) memory.fill(KEPT, 0, (<usize>used) << 2);
+  if (ceilingOf(rank) <= 0) memory.fill(KEPT, 0, slotOffset(used));
   else if (gateHead().mode == GATE_LEARNED) count = keepLearned(used, rank, prefill, prompt);
   else count = keepBelowCeiling(used, rank, now);
   if (held == 0) return count;
@@ -280,6 +275,6 @@ export function markOpen(used: u32, rank: u32, prefill: u32, prompt: u32, held: 
 /** Make those that markOpen() marks the candidates. @returns how many are left */
 export function keepOpen(used: u32, rank: u32, prefill: u32, prompt: u32, now: f64): u32 {
   const count = markOpen(used, rank, prefill, prompt, 0, now);
-  memory.copy(CANDIDATES, KEPT, (<usize>used) << 2);
+  memory.copy(CANDIDATES, KEPT, slotOffset(used));
   return count;
 }

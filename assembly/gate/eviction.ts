@@ -15,9 +15,8 @@ import { COLUMN_ACTIVE_BLOCKS, COLUMN_GENERATION, COLUMN_INFLIGHT, COLUMN_INFLIG
 import { entryAt, entryOf, isCharged } from '../load/ledger';
 import { COMMIT_LOCK, lockAcquire, lockRelease } from '../lock';
 import { CANDIDATES, KEYS, MATCH, OVERLAP, REQUESTS, SCORE } from '../memory';
-import { rankOf } from './bands';
+import { ceilingOf, rankOf } from './bands';
 import {
-  ceilingOf,
   depth,
   FOOT_ROOM,
   HIGH_FACTOR,
@@ -114,10 +113,10 @@ function measureDetected(slot: u32, mode: u32, rank: u32): void {
 function measure(used: u32, rank: u32, prompt: u32, now: f64): bool {
   const mode = gateHead().mode;
   if (mode == GATE_UTILIZATION) saturationKeys(used, now);
-  else memory.fill(KEYS, 0, (<usize>used) << 2);
-  memory.fill(SCORE, 0, (<usize>used) << 2);
-  memory.fill(OVERLAP, 0, (<usize>used) << 2);
-  memory.fill(MATCH, 0, (<usize>used) << 2);
+  else memory.fill(KEYS, 0, slotOffset(used));
+  memory.fill(SCORE, 0, slotOffset(used));
+  memory.fill(OVERLAP, 0, slotOffset(used));
+  memory.fill(MATCH, 0, slotOffset(used));
   for (let slot: u32 = 0; slot < used; slot++) {
     // An engine with a queue from other senders fills freed room from that queue.
     if (queuesForeign(slot)) store<i32>(CANDIDATES + slotOffset(slot), 0);
@@ -232,7 +231,7 @@ function choose(thread: u32, waiting: u32, now: f64): i32 {
   const rank = rankOf(at.priority);
   const prompt = at.prompt;
   if (ceilingOf(rank) <= 0 || waitSlotCandidates(thread, waiting, used, -1, now) == 0) return -1;
-  memory.fill(MATCH, 0, (<usize>used) << 2);
+  memory.fill(MATCH, 0, slotOffset(used));
   if (keepOpen(used, rank, at.uncached, prompt, now) != 0) return -1;
   waitSlotCandidates(thread, waiting, used, -1, now);
   if (!measure(used, rank, prompt, now)) return -1;

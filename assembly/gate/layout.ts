@@ -8,6 +8,7 @@
 //   columns  one array per field, a 32-bit cell per endpoint slot (a 64-bit column takes two)
 //   charges  one GateCharge per ledger entry, same number
 //   thread   enqueue ring (shard → control thread), return ring (control thread → shard), S wait slots, S sets of slots
+import { slotOffset } from '../columns/column';
 import { REQUESTS, SCANS, SLOTS } from '../memory';
 
 /** Settings of the capacity gate, and on the next line what it has learned about the pool. */
@@ -160,12 +161,36 @@ export const NOTE_EVICTED: u32 = 16; // to be ended for a request of a higher ba
 export const NOTE_UNANSWERED: u32 = 64; // nothing has been heard of it, also when its first token is taken to have come
 export const NOTE_LOST: u32 = 32; // it has not ended in time: its room is not counted on
 
-// Rings: +0 written (u32, atomic), +64 read (u32, atomic), +128 bell of the reader, +192 asleep, +256 numbers.
-export const RING_WRITTEN: usize = 0;
-export const RING_READ: usize = 64;
-export const RING_BELL: usize = 128;
-export const RING_ASLEEP: usize = 192;
-export const RING_HEAD_BYTES: usize = 256;
+/** Head of a ring; its numbers follow at RING_HEAD_BYTES. Each word is alone on its cache line. */
+@unmanaged
+class RingHead {
+  /** Numbers written so far, modulo 2^32 · writer of the ring · none, atomic. */
+  written: u32;
+  private gap0: v128;
+  private gap1: v128;
+  private gap2: v128;
+  /** Numbers read so far, modulo 2^32 · reader of the ring · none, atomic. */
+  read: u32;
+  private gap3: v128;
+  private gap4: v128;
+  private gap5: v128;
+  /** Count of wake-ups of the reader · writer of the ring · none, atomic. */
+  bell: u32;
+  private gap6: v128;
+  private gap7: v128;
+  private gap8: v128;
+  /** 1 while the reader waits for the bell · reader of the ring · none, atomic. */
+  asleep: u32;
+  private gap9: v128;
+  private gap10: v128;
+  private gap11: v128;
+}
+
+export const RING_WRITTEN: usize = offsetof<RingHead>('written');
+export const RING_READ: usize = offsetof<RingHead>('read');
+export const RING_BELL: usize = offsetof<RingHead>('bell');
+export const RING_ASLEEP: usize = offsetof<RingHead>('asleep');
+export const RING_HEAD_BYTES: usize = offsetof<RingHead>();
 
 /** A wait slot: one request of a shard in the queues. Its flow name follows, then room up to WAIT_SLOT_BYTES. */
 @unmanaged
@@ -297,7 +322,7 @@ export function roomColumn(column: u32): usize {
 
 /** Address of an endpoint slot's cell in a column; a 64-bit column has its cells in the place of two columns. */
 export function roomCell(column: u32, slot: u32): usize {
-  return roomColumn(column) + ((<usize>slot) << 2);
+  return roomColumn(column) + slotOffset(slot);
 }
 
 export function wideRoomCell(column: u32, slot: u32): usize {

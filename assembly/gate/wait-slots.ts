@@ -27,6 +27,7 @@ import {
   GATE_BELL,
   gateOn,
   RING_ASLEEP,
+  RING_BELL,
   returnRing,
   WAIT_FLAG_ANYWHERE,
   WAIT_FLAG_ASIDE,
@@ -200,7 +201,7 @@ export function waitSlotDispatch(thread: u32, slot: u32, only: i32, now: f64): u
     const prompt = at.prompt;
     const rank = rankOf(at.priority);
     result = candidates == 0 ? GRANT_NOWHERE : GRANT_CLOSED;
-    memory.fill(MATCH, 0, (<usize>used) << 2);
+    memory.fill(MATCH, 0, slotOffset(used));
     const sticky = at.sticky;
     const flags = at.flags;
     const waits = only < 0 && (flags & WAIT_FLAG_ASIDE) == 0 && isMarked(sticky, used) && !isTop(rank);
@@ -277,7 +278,7 @@ export function controlWakes(): void {
 
 /** Address of the bell word of the control thread (0) or of a shard. */
 export function bellAddress(thread: u32): usize {
-  return thread == 0 ? GATE + GATE_BELL : returnRing(thread) + 128;
+  return thread == 0 ? GATE + GATE_BELL : returnRing(thread) + RING_BELL;
 }
 
 export function shardDozes(): void {

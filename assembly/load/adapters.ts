@@ -8,6 +8,7 @@
 // The gauge of an engine lists the adapters of requests that run or wait; an adapter without requests is not in it, though
 // it stays loaded until its place is needed. An engine keeps the adapters used last, so of those remembered and not
 // listed as many are still there as the engine has places left, the newest first.
+import * as column from '../columns/column';
 import {
   COLUMN_ADAPTERS_MAX,
   COLUMN_ADAPTERS_RUNNING,
@@ -48,13 +49,13 @@ export function adapterSent(slot: u32): void {
 
 /** Nothing was sent to the endpoint that takes the slot. Commit lock held. */
 export function adaptersForget(slot: u32): void {
-  store<u32>(cell(COLUMN_ADAPTERS_SENT, slot), 0);
+  column.setU32(COLUMN_ADAPTERS_SENT, slot, 0);
 }
 
 /** Returns whether a remembered adapter, not in the gauge, still has its place among the `room` places left. */
 function stillLoaded(slot: u32, wanted: u64, gauge: usize, kept: u32, room: u32): bool {
   const list = rememberedOf(slot);
-  const count = min(load<u32>(cell(COLUMN_ADAPTERS_SENT, slot)), ADAPTERS_REMEMBERED);
+  const count = min(column.u32(COLUMN_ADAPTERS_SENT, slot), ADAPTERS_REMEMBERED);
   const place = placeOf(wanted, list, count);
   if (place == count) return false;
   let newer: u32 = 0;
@@ -69,9 +70,9 @@ function stillLoaded(slot: u32, wanted: u64, gauge: usize, kept: u32, room: u32)
  * @param remember whether what was sent counts
  */
 export function adapterScore(slot: u32, wanted: u64, remember: bool): f32 {
-  const running = load<u32>(cell(COLUMN_ADAPTERS_RUNNING, slot));
-  const listed = running + load<u32>(cell(COLUMN_ADAPTERS_WAITING, slot));
-  const most = load<u32>(cell(COLUMN_ADAPTERS_MAX, slot));
+  const running = column.u32(COLUMN_ADAPTERS_RUNNING, slot);
+  const listed = running + column.u32(COLUMN_ADAPTERS_WAITING, slot);
+  const most = column.u32(COLUMN_ADAPTERS_MAX, slot);
   const gauge = gaugeOf(slot);
   const kept = min(listed, ADAPTERS_PER_ENDPOINT);
   const found = placeOf(wanted, gauge, kept);

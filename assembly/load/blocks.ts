@@ -4,6 +4,7 @@
 // Owns: COLUMN_ACTIVE_BLOCKS, and the pins of segments. Index lock held throughout, but by activeOf. What live requests
 // use is pinned, so eviction keeps it. A charge is named by its handle, the last segment and block of the prompt:
 // everything before is found by walking to the root, without the hashes.
+import * as column from '../columns/column';
 import { COLUMN_ACTIVE_BLOCKS, cell } from '../endpoints';
 import { INDEX_LOCK, lockAcquire, lockRelease } from '../lock';
 import { HASHES } from '../memory';
@@ -150,7 +151,7 @@ export function activeRemove(slot: u32, handle: u32, blocks: u32): i32 {
 
 /** Blocks active on a slot. */
 export function activeOf(slot: u32): u32 {
-  return slot < SLOT_LIMIT ? load<u32>(cell(COLUMN_ACTIVE_BLOCKS, slot)) : 0;
+  return slot < SLOT_LIMIT ? column.u32(COLUMN_ACTIVE_BLOCKS, slot) : 0;
 }
 
 // ---- repair: the caller has seized the index lock from a dead thread and knows the live requests
@@ -159,7 +160,7 @@ export function activeOf(slot: u32): u32 {
 export function activeRepairBegin(): void {
   prefixRepair();
   entriesClear();
-  for (let slot: u32 = 0; slot < SLOT_LIMIT; slot++) store<u32>(cell(COLUMN_ACTIVE_BLOCKS, slot), 0);
+  for (let slot: u32 = 0; slot < SLOT_LIMIT; slot++) column.setU32(COLUMN_ACTIVE_BLOCKS, slot, 0);
 }
 
 /** Make the path found the way from a handle to the root, in this order. */

@@ -2,10 +2,12 @@
 //
 // Owns: REGION_PREDICTION, written by the control thread and read by decide, both under the commit lock.
 //
-//   head     +0 u32 1 = the coefficients of an unknown endpoint have been written · +64 f32 × 14: those
+//   head     PredictionHead · +64 f32 × 14: coefficients of an unknown endpoint
 //   columns  f32 × SLOTS for each coefficient: 7 of the time to first token, then 7 of the time per output token
 //            u32 × SLOTS: 1 = learned from the endpoint's own requests
-import { COLUMN_GENERATION, cell } from '../endpoints';
+import * as column from '../columns/column';
+import { slotOffset } from '../columns/column';
+import { COLUMN_GENERATION } from '../endpoints';
 import { COMMIT_LOCK, lockAcquire, lockRelease } from '../lock';
 import {
   INPUT,
@@ -16,8 +18,19 @@ import {
   SLOTS,
 } from '../memory';
 
-const HEAD_READY: usize = 0;
+/** Head of REGION_PREDICTION. */
+@unmanaged
+class PredictionHead {
+  /** 1 = the coefficients of an unknown endpoint have been written · control thread · commit lock. */
+  ready: u32;
+}
+
+/** Offset of the coefficients of an unknown endpoint. */
 const HEAD_UNKNOWN: usize = 64;
+
+function head(): PredictionHead {
+  return changetype<PredictionHead>(PREDICTION);
+}
 
 /** The control thread must not stop for long: it is the one that repairs. */
 const SHORT: u32 = 20;
@@ -28,16 +41,16 @@ export function coefficientAddress(target: u32, feature: u32): usize {
 }
 
 export function predictionReady(): bool {
-  return load<u32>(PREDICTION, HEAD_READY) != 0;
+  return head().ready != 0;
 }
 
 function learnedAt(slot: u32): usize {
-  return coefficientAddress(0, PREDICTION_COEFFICIENTS) + ((<usize>slot) << 2);
+  return coefficientAddress(0, PREDICTION_COEFFICIENTS) + slotOffset(slot);
 }
 
 function write(slot: u32, from: usize): void {
   for (let i: u32 = 0; i < PREDICTION_COEFFICIENTS; i++) {
-    store<f32>(coefficientAddress(0, i) + ((<usize>slot) << 2), load<f32>(from + ((<usize>i) << 2)));
+    store<f32>(coefficientAddress(0, i) + slotOffset(slot), load<f32>(from + ((<usize>i) << 2)));
   }
 }
 
@@ -55,7 +68,7 @@ export function predictionPrior(): u32 {
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
   memory.copy(PREDICTION + HEAD_UNKNOWN, INPUT, (<usize>PREDICTION_COEFFICIENTS) << 2);
   for (let slot: u32 = 0; slot < SLOTS; slot++) if (load<u32>(learnedAt(slot)) == 0) write(slot, INPUT);
-  store<u32>(PREDICTION, 1, HEAD_READY);
+  head().ready = 1;
   lockRelease(COMMIT_LOCK);
   return 0;
 }
@@ -65,7 +78,7 @@ export function predictionPrior(): u32 {
  * @returns as predictionPrior
  */
 export function predictionLearned(slot: u32, generation: u32): u32 {
-  if (slot >= SLOTS || load<u32>(cell(COLUMN_GENERATION, slot)) != generation) return 0;
+  if (slot >= SLOTS || column.u32(COLUMN_GENERATION, slot) != generation) return 0;
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
   write(slot, INPUT);
   store<u32>(learnedAt(slot), 1);

@@ -1,39 +1,35 @@
 // Ejection of failing endpoints: out after two upstream failures in a row, back by one probe.
 //
-// Owns: the columns EJECTION, FAILURES, EJECTED_AT and EJECTED_UNTIL and the pool words POOL_EJECTED and POOL_DECISIONS, all
+// Owns: the columns EJECTION, FAILURES, EJECTED_AT and EJECTED_UNTIL and the pool words ejected and decisions, all
 // under the commit lock. States of a slot: 0 in → 1 out → 2 a probe is under way → 0 or 1.
 //
 // A probe is a client's request. It is due PROBE_PAUSE_MS after the last failure, and only after the pool has decided
 // PROBE_SHARE requests meanwhile: an endpoint that never recovers spoils at most that share of a slow pool's requests. An
 // endpoint that refuses connections is not probed; the control thread finds out when it takes them again
 // (src/picker/control/return-watch.ts), and then the probe is due at once. admitted() in columns/candidates.ts reads it.
+
 import { PROBE_SHARE } from '../columns/candidates';
+import * as column from '../columns/column';
 import {
   COLUMN_EJECTED_AT,
   COLUMN_EJECTED_UNTIL,
   COLUMN_EJECTION,
   COLUMN_FAILURES,
   COLUMN_GENERATION,
-  cell,
-  wideCell,
 } from '../endpoints';
-import { lockAcquire, lockRelease } from '../lock';
-import { HEADER, HEADER_COMMIT_LOCK, HEADER_POOL, SLOTS } from '../memory';
-import { POOL_DECISIONS, POOL_EJECTED, POOL_EJECTION_OFF, POOL_LIVE } from '../pool-words';
+import { COMMIT_LOCK, lockAcquire, lockRelease } from '../lock';
+import { SLOTS } from '../memory';
+import { poolWords } from '../pool-words';
 
 /** Failures in a row until an endpoint is out. */
 export const EJECTION_FAILURES: u32 = 2;
 /** Pause before a probe, in milliseconds: a request that comes within a second of the endpoint's return finds it due. */
 export const PROBE_PAUSE_MS: f64 = 800;
 
-function word(offset: usize): usize {
-  return HEADER + HEADER_POOL + offset;
-}
-
 function eject(slot: u32, now: f64): void {
-  store<f64>(wideCell(COLUMN_EJECTED_UNTIL, slot), now + PROBE_PAUSE_MS);
-  store<u32>(cell(COLUMN_EJECTED_AT, slot), load<u32>(word(POOL_DECISIONS)));
-  store<u32>(cell(COLUMN_EJECTION, slot), 1);
+  column.setF64(COLUMN_EJECTED_UNTIL, slot, now + PROBE_PAUSE_MS);
+  column.setU32(COLUMN_EJECTED_AT, slot, poolWords().decisions);
+  column.setU32(COLUMN_EJECTION, slot, 1);
 }
 
 /**
@@ -43,57 +39,57 @@ function eject(slot: u32, now: f64): void {
  */
 export function endpointReachable(slot: u32, generation: u32, reachable: u32, now: f64): u32 {
   if (slot >= SLOTS) return 0;
-  if (!lockAcquire(HEADER + HEADER_COMMIT_LOCK, 20)) return 1;
-  if (load<u32>(cell(COLUMN_GENERATION, slot)) == generation && load<u32>(cell(COLUMN_EJECTION, slot)) != 0) {
-    const decisions = load<u32>(word(POOL_DECISIONS));
-    store<f64>(wideCell(COLUMN_EJECTED_UNTIL, slot), reachable != 0 ? now : now + PROBE_PAUSE_MS);
-    store<u32>(cell(COLUMN_EJECTED_AT, slot), reachable != 0 ? decisions - PROBE_SHARE : decisions);
+  if (!lockAcquire(COMMIT_LOCK, 20)) return 1;
+  if (column.u32(COLUMN_GENERATION, slot) == generation && column.u32(COLUMN_EJECTION, slot) != 0) {
+    const decisions = poolWords().decisions;
+    column.setF64(COLUMN_EJECTED_UNTIL, slot, reachable != 0 ? now : now + PROBE_PAUSE_MS);
+    column.setU32(COLUMN_EJECTED_AT, slot, reachable != 0 ? decisions - PROBE_SHARE : decisions);
   }
-  lockRelease(HEADER + HEADER_COMMIT_LOCK);
+  lockRelease(COMMIT_LOCK);
   return 0;
 }
 
 /** The picked endpoint was out and its time is over: this request is its probe. @returns 1 when it is */
 export function beginProbe(slot: u32): u32 {
-  if (load<u32>(cell(COLUMN_EJECTION, slot)) != 1) return 0;
-  store<u32>(cell(COLUMN_EJECTION, slot), 2);
+  if (column.u32(COLUMN_EJECTION, slot) != 1) return 0;
+  column.setU32(COLUMN_EJECTION, slot, 2);
   return 1;
 }
 
 /** The probe ended without an answer either way (the client left): another one may follow at once. */
 export function endProbe(slot: u32): void {
-  if (load<u32>(cell(COLUMN_EJECTION, slot)) == 2) store<u32>(cell(COLUMN_EJECTION, slot), 1);
+  if (column.u32(COLUMN_EJECTION, slot) == 2) column.setU32(COLUMN_EJECTION, slot, 1);
 }
 
 /** The endpoint answered. */
 export function noteSuccess(slot: u32): void {
-  store<u32>(cell(COLUMN_FAILURES, slot), 0);
-  if (load<u32>(cell(COLUMN_EJECTION, slot)) != 0) readmit(slot);
+  column.setU32(COLUMN_FAILURES, slot, 0);
+  if (column.u32(COLUMN_EJECTION, slot) != 0) readmit(slot);
 }
 
 /** The endpoint failed: a 5xx, a reset, a refused connection. @returns 1 when this ejected it */
 export function noteFailure(slot: u32, now: f64): u32 {
-  const failures = load<u32>(cell(COLUMN_FAILURES, slot)) + 1;
-  store<u32>(cell(COLUMN_FAILURES, slot), failures);
-  const state = load<u32>(cell(COLUMN_EJECTION, slot));
+  const failures = column.u32(COLUMN_FAILURES, slot) + 1;
+  column.setU32(COLUMN_FAILURES, slot, failures);
+  const state = column.u32(COLUMN_EJECTION, slot);
   if (state == 2) {
     eject(slot, now);
     return 0;
   }
-  if (state == 1 || failures < EJECTION_FAILURES || load<u32>(word(POOL_EJECTION_OFF)) != 0) return 0;
+  if (state == 1 || failures < EJECTION_FAILURES || poolWords().ejectionOff != 0) return 0;
   // Never more than half of the pool is out.
-  const ejected = load<u32>(word(POOL_EJECTED));
-  if ((ejected + 1) * 2 > load<u32>(word(POOL_LIVE))) return 0;
-  store<u32>(word(POOL_EJECTED), ejected + 1);
+  const ejected = poolWords().ejected;
+  if ((ejected + 1) * 2 > poolWords().live) return 0;
+  poolWords().ejected = ejected + 1;
   eject(slot, now);
   return 1;
 }
 
 /** Take the endpoint back. */
 export function readmit(slot: u32): void {
-  if (load<u32>(cell(COLUMN_EJECTION, slot)) == 0) return;
-  store<u32>(cell(COLUMN_EJECTION, slot), 0);
-  store<u32>(word(POOL_EJECTED), load<u32>(word(POOL_EJECTED)) - 1);
+  if (column.u32(COLUMN_EJECTION, slot) == 0) return;
+  column.setU32(COLUMN_EJECTION, slot, 0);
+  poolWords().ejected -= 1;
 }
 
 /** Count the ejected again and forget probes; the caller marks the live probes afterwards. Commit lock held (seized). */
@@ -101,7 +97,7 @@ export function ejectionRepair(): void {
   let ejected: u32 = 0;
   for (let slot: u32 = 0; slot < SLOTS; slot++) {
     endProbe(slot);
-    ejected += u32(load<u32>(cell(COLUMN_EJECTION, slot)) != 0);
+    ejected += u32(column.u32(COLUMN_EJECTION, slot) != 0);
   }
-  store<u32>(word(POOL_EJECTED), ejected);
+  poolWords().ejected = ejected;
 }

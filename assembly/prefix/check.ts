@@ -2,7 +2,8 @@
 //
 // Owns nothing. Index lock held, or no other thread at work. Counts anew instead of reading the reference counts, in
 // quadratic time where that is simplest: for small indexes.
-import { COLUMN_PREFIX_BLOCKS, cell } from '../endpoints';
+import * as column from '../columns/column';
+import { COLUMN_PREFIX_BLOCKS } from '../endpoints';
 import {
   counted,
   PREFIX_COUNTER_BLOCKS,
@@ -133,7 +134,7 @@ function checkHeld(top: u32): u32 {
         from = spanEnd(span);
       }
     }
-    if (held != load<u32>(cell(COLUMN_PREFIX_BLOCKS, slot))) return 40;
+    if (held != column.u32(COLUMN_PREFIX_BLOCKS, slot)) return 40;
     pairs += held;
   }
   return counted(PREFIX_COUNTER_MEMBERSHIPS) == pairs ? 0 : 41;

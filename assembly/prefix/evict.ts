@@ -7,6 +7,7 @@
 // The whole index ages by its stamps: a lookup touches every segment on its way and an insertion every segment of its
 // path. One endpoint ages by what was sent there (recency.ts). In both a parent is never older than its child; with the
 // depth in the key's low bits the oldest keys are always ends of chains.
+import * as column from '../columns/column';
 import { COLUMN_PREFIX_BLOCKS, cell } from '../endpoints';
 import { count, counted, PREFIX_COUNTER_BLOCKS, PREFIX_COUNTER_EVICTED } from './counters';
 import { indexHead } from './head';
@@ -197,7 +198,7 @@ function evictFrom(segment: u32, slot: u32, target: u32): void {
 
 /** Take everything from one endpoint, one visit to each segment where it may hold something. @returns blocks that it held */
 export function dropHeld(slot: u32): u32 {
-  const before = load<u32>(cell(COLUMN_PREFIX_BLOCKS, slot));
+  const before = column.u32(COLUMN_PREFIX_BLOCKS, slot);
   const top = indexHead().segmentTop;
   const row = MEMBERS + ((<usize>slot * MEMBER_WORDS) << 3);
   for (let word: u32 = 0; word < MEMBER_WORDS; word++) {
@@ -210,5 +211,5 @@ export function dropHeld(slot: u32): u32 {
     }
     store<u64>(at, 0);
   }
-  return before - load<u32>(cell(COLUMN_PREFIX_BLOCKS, slot));
+  return before - column.u32(COLUMN_PREFIX_BLOCKS, slot);
 }

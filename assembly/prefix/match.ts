@@ -6,6 +6,7 @@
 // A segment that changes while it is read is found out at the end: the versions of all segments visited are compared
 // once more. If they stand, the answer was true at one moment; if not, the lookup begins again, at most TRIES times, and
 // then answers with the part before the first segment that changed: less than the truth, never more.
+import { slotOffset } from '../columns/column';
 import { HASHES, MATCH } from '../memory';
 import { countShared, PREFIX_COUNTER_GIVE_UPS, PREFIX_COUNTER_RETRIES } from './counters';
 import { indexHead } from './head';
@@ -200,7 +201,7 @@ function cutMatches(steady: u32): u32 {
   const depth = visitAt(steady).depth;
   let most: u32 = 0;
   for (let slot: u32 = 0; slot < SLOT_LIMIT; slot++) {
-    const at = MATCH + ((<usize>slot) << 2);
+    const at = MATCH + slotOffset(slot);
     const matched = min(load<u32>(at), depth);
     store<u32>(at, matched);
     most = max(most, matched);

@@ -4,6 +4,7 @@
 // itself what it holds, who holds it and where it hangs. Everything else (table, set references, free lists, members,
 // per-endpoint counts) is made anew from them. A half-changed segment is given up with everything behind it: a miss,
 // never a wrong answer. Readers go on meanwhile and find less.
+import * as column from '../columns/column';
 import { COLUMN_PREFIX_BLOCKS, cell } from '../endpoints';
 import {
   count,
@@ -151,7 +152,7 @@ function forgetDerived(): void {
   setsForget();
   memory.fill(MEMBERS, 0, (<usize>SLOT_LIMIT * MEMBER_WORDS) << 3);
   memory.fill(MARKS, 0, (<usize>OVERFLOW_COUNT >> 3) + 1);
-  for (let slot: u32 = 0; slot < SLOT_LIMIT; slot++) store<u32>(cell(COLUMN_PREFIX_BLOCKS, slot), 0);
+  for (let slot: u32 = 0; slot < SLOT_LIMIT; slot++) column.setU32(COLUMN_PREFIX_BLOCKS, slot, 0);
   indexHead().segmentFree = 0;
   indexHead().overflowFree = 0;
   setCounter(PREFIX_COUNTER_BLOCKS, 0);

@@ -40,7 +40,7 @@ import {
   spanSet,
 } from './segment';
 import { NO_SET, setBits, setHolds, setKeep, setLetGo, setWith, setWithout } from './sets';
-import { tableEnter, tableLeave } from './table';
+import { tableEnter, tableLeave, tableTouch } from './table';
 
 export function pin(segment: u32): void {
   const at = segmentAt(segment);
@@ -84,12 +84,11 @@ const OLD_SPANS: usize = 512;
 let made: u32 = 0; // spans in it
 
 function pushSpan(spanEndAt: u32, set: u32): void {
-  const last = SCRATCH + NEW_SPANS + ((<usize>made) << 2);
-  if (made != 0 && spanSet(load<u32>(last - 4)) == set) {
-    store<u32>(last - 4, (spanEndAt << 24) | set);
-    return;
-  }
-  store<u32>(last, (spanEndAt << 24) | set);
+  const next = SCRATCH + NEW_SPANS + ((<usize>made) << 2);
+  const last = next - sizeof<u32>();
+  const span = (spanEndAt << 24) | set;
+  if (made != 0 && spanSet(load<u32>(last)) == set) return store<u32>(last, span);
+  store<u32>(next, span);
   made++;
 }
 
@@ -279,6 +278,7 @@ function cutContent(at: Segment, length: u32): void {
   const segment = segmentOf(at);
   const content = at.content;
   const was = <u32>at.length;
+  if (at.registered > length) tableTouch(content + ((<usize>length) << 3), <u32>at.registered - length);
   for (let i = length; i < at.registered; i++) {
     tableLeave(load<u64>(content + ((<usize>i) << 3)), (segment << SEGMENT_SHIFT) | i);
   }
@@ -304,6 +304,7 @@ export function append(segment: u32, hashes: usize, blocks: u32): void {
 export function register(segment: u32, to: u32): u32 {
   const at = segmentAt(segment);
   let registered = <u32>at.registered;
+  tableTouch(at.content + ((<usize>registered) << 3), to - registered);
   while (registered < to) {
     const hash = load<u64>(at.content + ((<usize>registered) << 3));
     if (tableEnter(hash, (segment << SEGMENT_SHIFT) | registered) != 0) break;

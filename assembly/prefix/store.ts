@@ -1,7 +1,8 @@
 // Changes to the prefix index: what was placed somewhere, and what engines say.
 //
 // Owns nothing by itself; every function here needs the index lock. Hashes stand in this thread's HASHES area.
-import { COLUMN_PREFIX_BLOCKS, COLUMN_PREFIX_CAPACITY, cell } from '../endpoints';
+import * as column from '../columns/column';
+import { COLUMN_PREFIX_BLOCKS, COLUMN_PREFIX_CAPACITY } from '../endpoints';
 import { HASHES } from '../memory';
 import {
   count,
@@ -57,7 +58,7 @@ function storeBehind(slot: u32, hashes: usize, blocks: u32): u32 {
   const found = followPath(hashes, blocks);
   if (found < blocks) extendPath(hashes, found, blocks);
   const fresh = holdPath(slot);
-  const capacity = load<u32>(cell(COLUMN_PREFIX_CAPACITY, slot));
+  const capacity = column.u32(COLUMN_PREFIX_CAPACITY, slot);
   if (capacity != 0) evictHeld(slot, capacity);
   return fresh;
 }
@@ -70,7 +71,7 @@ function storeBehind(slot: u32, hashes: usize, blocks: u32): u32 {
 export function prefixInsertLocked(slot: u32, blocks: u32): u32 {
   if (slot >= SLOT_LIMIT || blocks == 0) return 0;
   tick();
-  const capacity = load<u32>(cell(COLUMN_PREFIX_CAPACITY, slot));
+  const capacity = column.u32(COLUMN_PREFIX_CAPACITY, slot);
   let whole = min(blocks, CHAIN_LIMIT);
   if (capacity != 0) whole = min(whole, capacity);
   beginPath(0, 0);
@@ -102,7 +103,7 @@ export function prefixStoreAt(slot: u32, hasParent: u32, parentPointer: usize, h
     segment = location >> SEGMENT_SHIFT;
     position = (location & SEGMENT_MASK) + 1;
     depth = <u32>segmentAt(segment).depth + position;
-    if (load<u32>(cell(COLUMN_PREFIX_CAPACITY, slot)) != 0) {
+    if (column.u32(COLUMN_PREFIX_CAPACITY, slot) != 0) {
       touchAbove(segment);
       markSentAbove(slot, segment);
     }
@@ -174,18 +175,18 @@ export function prefixClearLocked(slot: u32): u32 {
 /** The endpoint is gone: it holds nothing, and the slot's next user has no capacity of its own yet. @returns as above */
 export function prefixRemoveEndpointLocked(slot: u32): u32 {
   if (slot >= SLOT_LIMIT) return 0;
-  store<u32>(cell(COLUMN_PREFIX_CAPACITY, slot), 0);
+  column.setU32(COLUMN_PREFIX_CAPACITY, slot, 0);
   return prefixClearLocked(slot);
 }
 
 /** Bound the blocks of one endpoint; 0 = no bound of its own. Evicts at once what is over it. */
 export function prefixSetCapacityLocked(slot: u32, blocks: u32): void {
   if (slot >= SLOT_LIMIT) return;
-  store<u32>(cell(COLUMN_PREFIX_CAPACITY, slot), blocks);
+  column.setU32(COLUMN_PREFIX_CAPACITY, slot, blocks);
   if (blocks != 0) evictHeld(slot, blocks);
 }
 
 /** Blocks that the index says a slot holds. */
 export function prefixHeld(slot: u32): u32 {
-  return slot < SLOT_LIMIT ? load<u32>(cell(COLUMN_PREFIX_BLOCKS, slot)) : 0;
+  return slot < SLOT_LIMIT ? column.u32(COLUMN_PREFIX_BLOCKS, slot) : 0;
 }

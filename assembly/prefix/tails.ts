@@ -5,7 +5,9 @@
 // does not give the hash it looks for (Hyatt, "A lock-less transposition table implementation"), so it may miss an entry
 // but never believe a wrong one. The table forgets its oldest entries when a bucket is full.
 //   data: slot (12 bits) · epoch of the slot's clearing (19 bits) · generation of the slot (32 bits) · 1
-import { COLUMN_GENERATION, cell } from '../endpoints';
+import * as column from '../columns/column';
+import { slotOffset } from '../columns/column';
+import { COLUMN_GENERATION } from '../endpoints';
 import { MATCH } from '../memory';
 import { count, PREFIX_COUNTER_TAILS } from './counters';
 import { SLOT_LIMIT, TAIL_BUCKETS, TAIL_EPOCHS, TAILS } from './layout';
@@ -33,8 +35,8 @@ function tailAt(bucket: usize, i: u32): Tail {
 }
 
 function dataOf(slot: u32): u64 {
-  const epoch = <u64>load<u32>(TAIL_EPOCHS + ((<usize>slot) << 2)) & EPOCH_MASK;
-  const generation = <u64>load<u32>(cell(COLUMN_GENERATION, slot));
+  const epoch = <u64>load<u32>(TAIL_EPOCHS + slotOffset(slot)) & EPOCH_MASK;
+  const generation = <u64>column.u32(COLUMN_GENERATION, slot);
   return <u64>slot | (epoch << 12) | (generation << 31) | ((<u64>1) << 63);
 }
 
@@ -74,7 +76,7 @@ export function tailMatch(hashPointer: usize, wholeBlocks: u32): void {
     const data = tail.data;
     if (data == 0 || (tail.check ^ data) != hash) continue;
     const slot = <u32>data & 0xfff;
-    const matched = MATCH + ((<usize>slot) << 2);
+    const matched = MATCH + slotOffset(slot);
     if (slot >= SLOT_LIMIT || data != dataOf(slot) || load<u32>(matched) != wholeBlocks) continue;
     store<u32>(matched, wholeBlocks + 1);
   }
@@ -82,6 +84,6 @@ export function tailMatch(hashPointer: usize, wholeBlocks: u32): void {
 
 /** Every tail of a slot is forgotten, without a look at the table. */
 export function forgetTails(slot: u32): void {
-  const at = TAIL_EPOCHS + ((<usize>slot) << 2);
+  const at = TAIL_EPOCHS + slotOffset(slot);
   store<u32>(at, load<u32>(at) + 1);
 }

@@ -46,11 +46,15 @@ export function keyOf(p: usize, n: usize): u32 {
 /** Are the `n` bytes at `p` "response.completed"? */
 export function isCompleted(p: usize, n: usize): bool {
   if (n != 18) return false;
-  return load<u64>(p) == 0x65736e6f70736572 && wordAt(p, 1) == 0x74656c706d6f632e && <u32>load<u16>(p + 16) == 0x6465;
+  return (
+    load<u64>(p) == 0x65736e6f70736572 &&
+    wordAt(p, 1) == 0x74656c706d6f632e &&
+    <u32>load<u16>(p + 2 * sizeof<u64>()) == 0x6465
+  );
 }
 
 function longKeyOf(head: u64, p: usize, n: usize): u32 {
-  const tail = load<u64>(p + n - 8);
+  const tail = load<u64>(p + n - sizeof<u64>());
   if (n == 12) {
     if (head == 0x6f745f7475706e69 && tail == 0x736e656b6f745f74) return KEY_PROMPT; // input_tokens
     if (head == 0x6f745f6c61746f74 && tail == 0x736e656b6f745f6c) return KEY_TOTAL; // total_tokens

@@ -2,6 +2,7 @@
 //
 // Owns: the thread's KEYS and SCORE columns, written by its own thread. Reads the endpoint and label columns under the
 // commit lock. Formulas are llm-d-router's (docs/compatibility.md) unless said.
+import { slotOffset } from '../columns/column';
 import { laneMax, laneSum } from '../columns/lanes';
 import { promptTokens, valueKeys } from '../columns/values';
 import { COLUMN_INFLIGHT, columnAddress } from '../endpoints';
@@ -15,11 +16,11 @@ export function scoreHeaderLabel(used: u32, key: u32, column: u32): void {
   const wanted = requestKey(key);
   if (wanted == 0) return;
   const first = labelAddress(column);
-  const second = first + ((<usize>SLOTS) << 2);
+  const second = first + slotOffset(SLOTS);
   const low = i32x4.splat(<i32>wanted);
   const high = i32x4.splat(<i32>(wanted >> 32));
   const one = f32x4.splat(oneValue);
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const same = v128.and(i32x4.eq(v128.load(first + at), low), i32x4.eq(v128.load(second + at), high));
     v128.store(KEYS + at, v128.and(same, one));
   }
@@ -42,7 +43,7 @@ export function scoreAttribute(op: Operation, used: u32): void {
   const origin = f32x4.splat(lower ? most : least);
   const base = f32x4.splat(range > 0 ? <f32>0 : <f32>1);
   const scale = f32x4.splat(slope);
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const value = v128.load(KEYS + at);
     const score = f32x4.add(base, f32x4.mul(f32x4.sub(value, origin), scale));
     v128.store(KEYS + at, v128.and(score, f32x4.eq(value, value)));
@@ -55,7 +56,7 @@ function highestKey(used: u32, sign: f32): f32 {
   const turn = f32x4.splat(sign);
   const lowest = f32x4.splat(-NEVER);
   let best = lowest;
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const value = f32x4.mul(v128.load(KEYS + at), turn);
     const lanes = v128.and(v128.load(CANDIDATES + at), f32x4.eq(value, value));
     best = f32x4.pmax(best, v128.bitselect(value, lowest, lanes));
@@ -69,7 +70,7 @@ function highestKey(used: u32, sign: f32): f32 {
  */
 export function scoreContextLength(used: u32, column: u32): void {
   const first = labelAddress(column);
-  const second = first + ((<usize>SLOTS) << 2);
+  const second = first + slotOffset(SLOTS);
   const length = f32x4.splat(promptTokens());
   const zero = f32x4.splat(zeroValue);
   const one = f32x4.splat(oneValue);
@@ -79,7 +80,7 @@ export function scoreContextLength(used: u32, column: u32): void {
   const absent = f32x4.splat(RANGE_ABSENT);
   const perWidth = f32x4.splat(1e-4);
   const perDistance = f32x4.splat(1e-3);
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const least = v128.load(first + at);
     const most = v128.load(second + at);
     const width = f32x4.sub(most, least);
@@ -106,7 +107,7 @@ function boundOf(used: u32, factor: f32): f32 {
   const one = f32x4.splat(oneValue);
   let total = f32x4.splat(0);
   let count = f32x4.splat(0);
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const lanes = v128.load(CANDIDATES + at);
     total = f32x4.add(total, v128.and(f32x4.convert_i32x4_s(v128.load(inflight + at)), lanes));
     count = f32x4.add(count, v128.and(one, lanes));
@@ -129,14 +130,14 @@ export function scoreRendezvous(used: u32, key: u32, column: u32, factor: f32): 
   const bound = f32x4.splat(boundOf(used, factor));
   const inflight = columnAddress(COLUMN_INFLIGHT);
   const first = labelAddress(column);
-  const second = first + ((<usize>SLOTS) << 2);
+  const second = first + slotOffset(SLOTS);
   const low = i32x4.splat(<i32>wanted);
   const high = i32x4.splat(<i32>(wanted >> 32));
   const mixOne = i32x4.splat(MIX_FIRST);
   const mixTwo = i32x4.splat(MIX_SECOND);
   const unit = f32x4.splat(<f32>(1.0 / 16777216.0));
   const least = i32x4.splat(1);
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const met = mixLanes(v128.xor(v128.load(first + at), low), mixOne, mixTwo);
     const drawn = mixLanes(v128.xor(i32x4.add(met, v128.load(second + at)), high), mixOne, mixTwo);
     // 24 bits are what f32 holds exactly; plus one, so that only full endpoints have 0.
@@ -158,13 +159,13 @@ export function scoreRing(used: u32, key: u32, column: u32, factor: f32, nodes: 
   const bound = f32x4.splat(boundOf(used, factor));
   const inflight = columnAddress(COLUMN_INFLIGHT);
   const first = labelAddress(column);
-  const second = first + ((<usize>SLOTS) << 2);
+  const second = first + slotOffset(SLOTS);
   const place = i32x4.splat(<i32>(wanted ^ (wanted >> 32)));
   const mixOne = i32x4.splat(MIX_FIRST);
   const mixTwo = i32x4.splat(MIX_SECOND);
   const one = f32x4.splat(oneValue);
   const scale = f32x4.splat((<f32>nodes * <f32>used) / <f32>4294967296.0);
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     let node = v128.load(first + at);
     const step = v128.or(v128.load(second + at), i32x4.splat(1));
     let nearest = i32x4.splat(-1);
@@ -188,7 +189,7 @@ export function scoreCacheAware(used: u32, total: u32, threshold: f32, absolute:
   const inflight = columnAddress(COLUMN_INFLIGHT);
   const zero = f32x4.splat(zeroValue);
   const one = f32x4.splat(oneValue);
-  const end = (<usize>used) << 2;
+  const end = slotOffset(used);
   let sum = zero;
   let count = zero;
   let most = zero;

@@ -2,6 +2,7 @@
 //
 // Owns: the thread's KEYS and SCORE columns, written by its own thread. Reads the endpoint columns under the commit lock.
 // Sources are named at each.
+import { slotOffset } from '../columns/column';
 import { laneMin } from '../columns/lanes';
 import { blockTokens, promptTokens, uncachedTokens } from '../columns/values';
 import {
@@ -22,7 +23,7 @@ function fewestTokens(used: u32): f32 {
   const tokens = columnAddress(COLUMN_INFLIGHT_TOKENS);
   const never = f32x4.splat(NEVER);
   let least = never;
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const count = f32x4.convert_i32x4_s(v128.load(tokens + at));
     least = f32x4.pmin(least, v128.bitselect(count, never, v128.load(CANDIDATES + at)));
   }
@@ -52,7 +53,7 @@ export function scoreActiveBlocks(op: Operation, used: u32, total: u32): void {
   const queued = f32x4.splat(op.p4 != 0 ? <f32>1 / block : <f32>0);
   const fading = f32x4.splat(decay / (block * <f32>max<u32>(total, 1)));
   const fewest = f32x4.splat(decay > 0 ? fewestTokens(used) : <f32>0);
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const busy = f32x4.convert_i32x4_s(v128.load(tokens + at));
     const faded = f32x4.div(credit, f32x4.add(one, f32x4.mul(fading, f32x4.sub(busy, fewest))));
     const matched = f32x4.mul(faded, f32x4.convert_i32x4_s(v128.load(MATCH + at)));
@@ -69,7 +70,7 @@ export function scoreActiveBlocks(op: Operation, used: u32, total: u32): void {
 
 /** Gumbel noise on the normalised scores, mapped into (0, 1) by a monotone function so that the clamp cuts nothing off. */
 function soften(used: u32, temperature: f32): void {
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 4) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 4) {
     const uniform = min(<f64>randomFloat() + 1e-9, 1 - 1e-9);
     const gumbel = -naturalLog(-naturalLog(uniform));
     const logit = <f64>load<f32>(KEYS + at) / <f64>temperature + gumbel;
@@ -85,7 +86,7 @@ export function scoreLMetric(used: u32): void {
   const one = f32x4.splat(oneValue);
   const prompt = f32x4.splat(promptTokens());
   const block = f32x4.splat(blockTokens());
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const uncached = uncachedTokens(at, prompt, block, zero);
     const work = f32x4.add(f32x4.convert_i32x4_s(v128.load(tokens + at)), uncached);
     const requests = f32x4.add(f32x4.convert_i32x4_s(v128.load(inflight + at)), one);

@@ -3,8 +3,11 @@
 //
 // Owns: the thread's own columns and answer, and its decision log (written by its thread only). The two locks are taken
 // one after the other, never together.
+
 import { filterByHost, markCandidates, slotsUsed } from '../columns/candidates';
-import { COLUMN_ACTIVE_BLOCKS, COLUMN_GENERATION, COLUMN_STATE, cell, STATE_FREE } from '../endpoints';
+import * as column from '../columns/column';
+import { slotOffset } from '../columns/column';
+import { COLUMN_ACTIVE_BLOCKS, COLUMN_GENERATION, COLUMN_STATE, STATE_FREE } from '../endpoints';
 import {
   gateCharged,
   gateEnded,
@@ -112,20 +115,20 @@ function matchPrompt(needs: u32, blocks: u32, tail: bool, used: u32, further: bo
   met = needs & NEEDS_COLUMNS;
   if ((needs & PROGRAM_NEEDS_MATCH) != 0 && (blocks != 0 || tail)) {
     if (blocks != 0) prefixMatch(blocks);
-    else memory.fill(MATCH, 0, (<usize>used) << 2);
+    else memory.fill(MATCH, 0, slotOffset(used));
     if (tail) tailMatch(HASHES + ((<usize>blocks) << 3), blocks);
     if ((needs & PROGRAM_WHOLE_BLOCKS) != 0) creditWholeBlocks(used, blocks);
   } else {
-    memory.fill(MATCH, 0, (<usize>used) << 2);
+    memory.fill(MATCH, 0, slotOffset(used));
   }
   if ((needs & PROGRAM_NEEDS_OVERLAP) == 0) return;
-  memory.fill(OVERLAP, 0, (<usize>used) << 2);
+  memory.fill(OVERLAP, 0, slotOffset(used));
   if (blocks == 0 || !lockAcquire(INDEX_LOCK, patience())) return;
   activeOverlapBegin(blocks);
   // An endpoint holds its active blocks too, so only endpoints with a match can overlap.
   for (let slot: u32 = 0; slot < used; slot++) {
-    if (load<u32>(MATCH + ((<usize>slot) << 2)) == 0 || load<u32>(cell(COLUMN_ACTIVE_BLOCKS, slot)) == 0) continue;
-    store<u32>(OVERLAP + ((<usize>slot) << 2), activeOverlapOf(slot));
+    if (load<u32>(MATCH + slotOffset(slot)) == 0 || column.u32(COLUMN_ACTIVE_BLOCKS, slot) == 0) continue;
+    store<u32>(OVERLAP + slotOffset(slot), activeOverlapOf(slot));
   }
   lockRelease(INDEX_LOCK);
 }
@@ -135,6 +138,13 @@ export function matchAhead(blocks: u32, tail: u32): void {
   matchPrompt(PROGRAM_NEEDS_MATCH, blocks, tail != 0, slotsUsed(), false);
 }
 
+/** A filter has left no endpoint. Where the gate has taken endpoints away before, the request waits for them. */
+function leftNone(filter: u32): u32 {
+  if (!gateLeftAll()) return DECIDE_WAITS;
+  answer().filter = filter;
+  return DECIDE_FILTERED;
+}
+
 /** Run the program's operations. Commit lock held. @returns a DECIDE_* status */
 function run(program: Program, flags: u32, used: u32, total: u32, gated: bool, shown: bool): u32 {
   let candidates = markCandidates(used, request().now, (flags & DECIDE_SUBSET) != 0, (flags & DECIDE_FURTHER) != 0);
@@ -142,12 +152,13 @@ function run(program: Program, flags: u32, used: u32, total: u32, gated: bool, s
   logAdmitted(used);
   if (candidates == 0) return gateEmpty(gated);
   const live = candidates;
-  memory.fill(SCORE, 0, (<usize>used) << 2);
+  memory.fill(SCORE, 0, slotOffset(used));
   scoresBegin();
   const operations = program.operations;
   const projected = program.projects != 0 && nextIsSampled();
   const explained = projected || (flags & DECIDE_EXPLAIN) != 0;
   let predicted = false;
+  let filters: u32 = 0;
   for (let i: u32 = 0; i < operations; i++) {
     const op = program.operation(i);
     const code = op.code;
@@ -165,7 +176,8 @@ function run(program: Program, flags: u32, used: u32, total: u32, gated: bool, s
       candidates = filterByHost(used, <u32>op.p0, op.p1 != 0, candidates);
       answer().candidates = candidates;
       logRemoved(used, i + 1);
-      if (candidates == 0) return gateLeftAll() ? DECIDE_FILTERED : DECIDE_WAITS;
+      filters++;
+      if (candidates == 0) return leftNone(filters);
     } else if (code == OP_PREDICT) {
       predict(op, used);
       predicted = true;
@@ -175,7 +187,8 @@ function run(program: Program, flags: u32, used: u32, total: u32, gated: bool, s
       candidates = filter(op, code, used, total, candidates);
       answer().candidates = candidates;
       logRemoved(used, i + 1);
-      if (candidates == 0) return gateLeftAll() ? DECIDE_FILTERED : DECIDE_WAITS;
+      filters++;
+      if (candidates == 0) return leftNone(filters);
     } else if (code == OP_WOULD_PICK) {
       wouldPick(op, used);
     } else if (isPicker(code)) {
@@ -193,7 +206,7 @@ function run(program: Program, flags: u32, used: u32, total: u32, gated: bool, s
 /** Most blocks of the prompt that any candidate holds. */
 function bestMatch(used: u32): u32 {
   let most = i32x4.splat(0);
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     most = i32x4.max_s(most, v128.and(v128.load(MATCH + at), v128.load(CANDIDATES + at)));
   }
   return <u32>(
@@ -266,6 +279,7 @@ function clearAnswer(total: u32): void {
   answer().candidates = 0;
   answer().uncachedTokens = 0;
   answer().wouldPick = 0;
+  answer().filter = 0;
   answer().score = 0;
   answer().record = 0;
   clearPrediction();
@@ -293,8 +307,8 @@ export function decide(): u32 {
   const slot = pickedSlot(0);
   const picked = status == DECIDED && answer().count != 0;
   if (picked) {
-    answer().matched = load<u32>(MATCH + ((<usize>slot) << 2));
-    answer().score = load<f32>(SCORE + ((<usize>slot) << 2));
+    answer().matched = load<u32>(MATCH + slotOffset(slot));
+    answer().score = load<f32>(SCORE + slotOffset(slot));
   }
   // What waits comes back, and is shown then.
   if (shown || (!picked && status != DECIDE_WAITS)) logColumns(program, used, shown && picked);
@@ -341,7 +355,7 @@ export function release(ticket: u32, generation: u32): u32 {
 }
 
 function ownsSlot(entry: LedgerEntry): bool {
-  return load<u32>(cell(COLUMN_GENERATION, entry.slot)) == entry.slotGeneration;
+  return column.u32(COLUMN_GENERATION, entry.slot) == entry.slotGeneration;
 }
 
 /**
@@ -397,7 +411,7 @@ export function complete(ticket: u32, generation: u32, tokens: u32, now: f64): u
 export function noteOutcome(slot: u32, slotGeneration: u32, failed: u32, now: f64): u32 {
   if (!lockAcquire(COMMIT_LOCK, patience())) return 0;
   let ejected: u32 = 0;
-  if (load<u32>(cell(COLUMN_GENERATION, slot)) == slotGeneration && load<u32>(cell(COLUMN_STATE, slot)) != STATE_FREE) {
+  if (column.u32(COLUMN_GENERATION, slot) == slotGeneration && column.u32(COLUMN_STATE, slot) != STATE_FREE) {
     if (failed != 0) ejected = noteFailure(slot, now);
     else noteSuccess(slot);
   }
@@ -431,10 +445,10 @@ export function threadCharges(thread: u32): u32 {
 
 /** Weighted score of a slot in the decision just made on this thread. */
 export function scoreOf(slot: u32): f32 {
-  return slot < SLOTS ? load<f32>(SCORE + ((<usize>slot) << 2)) : 0;
+  return slot < SLOTS ? load<f32>(SCORE + slotOffset(slot)) : 0;
 }
 
 /** Returns whether a slot is still marked in the CANDIDATES column of the decision just made on this thread. */
 export function isCandidate(slot: u32): bool {
-  return slot < SLOTS && load<i32>(CANDIDATES + ((<usize>slot) << 2)) != 0;
+  return slot < SLOTS && load<i32>(CANDIDATES + slotOffset(slot)) != 0;
 }

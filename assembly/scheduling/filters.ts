@@ -2,7 +2,9 @@
 //
 // Owns: the thread's CANDIDATES and KEPT columns, written by its own thread; KEYS is scratch. Reads the endpoint columns
 // under the commit lock. Formulas are llm-d-router's (docs/compatibility.md) unless said.
+
 import { filterByMask } from '../columns/candidates';
+import { slotOffset } from '../columns/column';
 import { laneMin, laneSumOfIntegers } from '../columns/lanes';
 import { promptTokens, valueKeys, waitingKeys } from '../columns/values';
 import {
@@ -62,7 +64,7 @@ function compare(operator: u32, value: v128, limit: v128): v128 {
  * @returns how many are left
  */
 function take(used: u32, candidates: u32, all: bool): u32 {
-  const end = (<usize>used) << 2;
+  const end = slotOffset(used);
   let total = i32x4.splat(0);
   for (let at: usize = 0; at < end; at += 16) {
     const kept = v128.and(v128.load(KEPT + at), v128.load(CANDIDATES + at));
@@ -79,7 +81,7 @@ function take(used: u32, candidates: u32, all: bool): u32 {
 function keepCompared(used: u32, operator: u32, limit: f32, missing: bool): void {
   const bound = f32x4.splat(limit);
   const absent = i32x4.splat(missing ? -1 : 0);
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const value = v128.load(KEYS + at);
     v128.store(KEPT + at, v128.bitselect(compare(operator, value, bound), absent, f32x4.eq(value, value)));
   }
@@ -89,7 +91,7 @@ function keepRange(used: u32, least: f32, most: f32, missing: bool): void {
   const low = f32x4.splat(least);
   const high = f32x4.splat(most);
   const absent = i32x4.splat(missing ? -1 : 0);
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const value = v128.load(KEYS + at);
     const inside = v128.and(f32x4.ge(value, low), f32x4.le(value, high));
     v128.store(KEPT + at, v128.bitselect(inside, absent, f32x4.eq(value, value)));
@@ -101,7 +103,7 @@ function countUpTo(used: u32, bound: i32): u32 {
   const most = i32x4.splat(bound);
   const magnitude = i32x4.splat(0x7fffffff);
   let total = i32x4.splat(0);
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const value = v128.load(KEYS + at);
     const ordered = v128.xor(value, v128.and(i32x4.shr_s(value, 31), magnitude));
     const lanes = v128.and(v128.load(CANDIDATES + at), f32x4.eq(value, value));
@@ -129,7 +131,7 @@ function rankedValue(used: u32, wanted: u32): f32 {
 /** Keep the `count` lowest values (or a share of them, rounded up), and those equal to the last of them. */
 function keepLowest(used: u32, sign: f32, count: f32, share: f32, missing: bool): void {
   const turn = f32x4.splat(sign);
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     v128.store(KEYS + at, f32x4.mul(v128.load(KEYS + at), turn));
   }
   const present = countUpTo(used, i32.MAX_VALUE);
@@ -153,7 +155,7 @@ function keepUtilized(used: u32, op: Operation): void {
   const mostWaiting = f32x4.splat(op.p2);
   const mostUsage = f32x4.splat(op.p3);
   waitingKeys(used);
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const bits = v128.load(known + at);
     const waiting = v128.and(v128.load(KEYS + at), i32x4.eq(v128.and(bits, waits), waits));
     const run = v128.and(v128.load(running + at), i32x4.eq(v128.and(bits, runs), runs));
@@ -174,7 +176,7 @@ function keepUnsaturated(used: u32, waitingLimit: f32, usageLimit: f32, stalenes
   const mostWaiting = f32x4.splat(waitingLimit);
   const mostUsage = f32x4.splat(usageLimit);
   waitingKeys(used);
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const early = f64x2.ge(v128.load(times + at * 2), oldest);
     const late = f64x2.ge(v128.load(times + at * 2, 16), oldest);
     const fresh = v128.shuffle<i32>(early, late, 0, 2, 4, 6);
@@ -189,7 +191,7 @@ function keepConcurrency(used: u32, mostRequests: f32, mostTokens: f32): void {
   const tokens = columnAddress(COLUMN_INFLIGHT_TOKENS);
   const requests = f32x4.splat(mostRequests);
   const limit = f32x4.splat(mostTokens);
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const few = f32x4.lt(f32x4.convert_i32x4_s(v128.load(inflight + at)), requests);
     v128.store(KEPT + at, v128.and(few, f32x4.lt(f32x4.convert_i32x4_s(v128.load(tokens + at)), limit)));
   }
@@ -198,11 +200,11 @@ function keepConcurrency(used: u32, mostRequests: f32, mostTokens: f32): void {
 /** The label's range holds the length of the prompt, or there is no label. */
 function keepContextLength(used: u32, column: u32): void {
   const first = labelAddress(column);
-  const second = first + ((<usize>SLOTS) << 2);
+  const second = first + slotOffset(SLOTS);
   const length = f32x4.splat(promptTokens());
   const absent = f32x4.splat(RANGE_ABSENT);
   const zero = f32x4.splat(0);
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const least = v128.load(first + at);
     const above = v128.and(f32x4.ge(least, zero), f32x4.le(least, length));
     const inside = v128.and(above, f32x4.le(length, v128.load(second + at)));
@@ -234,7 +236,7 @@ function filterPrefixAffinity(op: Operation, used: u32, total: u32, candidates: 
   let there = never;
   let elsewhere = never;
   let others: u32 = 0;
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const holds = f32x4.ge(f32x4.convert_i32x4_s(v128.load(MATCH + at)), threshold);
     const some = v128.load(CANDIDATES + at);
     const busy = f32x4.mul(f32x4.convert_i32x4_s(v128.load(tokens + at)), scale);
@@ -262,7 +264,7 @@ function filterSticky(op: Operation, used: u32, total: u32, candidates: u32): u3
   const limit = f32x4.splat(op.p1);
   const tokens = columnAddress(COLUMN_INFLIGHT_TOKENS);
   let holders = i32x4.splat(0);
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const free = f32x4.le(f32x4.convert_i32x4_s(v128.load(tokens + at)), limit);
     const holds = f32x4.ge(f32x4.convert_i32x4_s(v128.load(MATCH + at)), threshold);
     const some = v128.and(v128.load(CANDIDATES + at), free);
@@ -270,7 +272,7 @@ function filterSticky(op: Operation, used: u32, total: u32, candidates: u32): u3
     v128.store(KEPT + at, v128.and(some, holds));
     v128.store(KEYS + at, some);
   }
-  if (!v128.any_true(holders)) memory.copy(KEPT, KEYS, (<usize>used) << 2);
+  if (!v128.any_true(holders)) memory.copy(KEPT, KEYS, slotOffset(used));
   return take(used, candidates, true);
 }
 

@@ -11,8 +11,8 @@ import { gateOn, waitSlotAt, waitSlotMaskAddress } from '../gate/layout';
 import { waitSlotLocked } from '../gate/wait-slots';
 import { endProbe } from '../load/ejection';
 import { ENTRY_PROBE, entryOf, releaseEntry } from '../load/ledger';
-import { CANDIDATES, CLASS, HEADER, HEADER_POOL, KEPT, MATCH, SLOTS, THREAD } from '../memory';
-import { POOL_LIVE } from '../pool-words';
+import { CANDIDATES, CLASS, KEPT, MATCH, SLOTS, THREAD } from '../memory';
+import { poolWords } from '../pool-words';
 import {
   DECIDE_BLIND,
   DECIDE_FURTHER,
@@ -59,7 +59,7 @@ function releaseHeld(used: u32): void {
   const entry = entryOf(ticket, hold().ticketGeneration);
   if (entry == null) return;
   const slot = entry.slot;
-  if (used != 0 && (slot >= used || load<i32>(CANDIDATES + ((<usize>slot) << 2)) == 0)) return;
+  if (used != 0 && (slot >= used || load<i32>(CANDIDATES + slotOffset(slot)) == 0)) return;
   if (column.u32(COLUMN_GENERATION, slot) == entry.slotGeneration) {
     held = slot + 1;
     if ((entry.flags & ENTRY_PROBE) != 0) endProbe(slot);
@@ -86,7 +86,7 @@ export function gateBegin(flags: u32): bool {
 function writeClass(used: u32): void {
   memory.fill(CLASS, 0, SLOTS >> 3);
   for (let i: u32 = 0; i < used; i += 4) {
-    const bits = <u32>i32x4.bitmask(v128.load(CANDIDATES + ((<usize>i) << 2)));
+    const bits = <u32>i32x4.bitmask(v128.load(CANDIDATES + slotOffset(i)));
     const at = CLASS + (i >> 3);
     store<u8>(at, load<u8>(at) | <u8>(bits << (i & 7)));
   }
@@ -94,7 +94,7 @@ function writeClass(used: u32): void {
 
 /** The pool is empty: the request waits for the first endpoint that comes. @returns DECIDE_WAITS, or DECIDE_NO_CANDIDATES */
 export function gateEmpty(gated: bool): u32 {
-  if (!gated || load<u32>(HEADER + HEADER_POOL + POOL_LIVE) != 0) return DECIDE_NO_CANDIDATES;
+  if (!gated || poolWords().live != 0) return DECIDE_NO_CANDIDATES;
   gateEnter(request().priority, request().now);
   memory.fill(CLASS, 0, SLOTS >> 3);
   anywhere = true;
@@ -122,7 +122,7 @@ export function gatePass(used: u32, candidates: u32, live: u32): u32 {
   if (!returned && !isTop(rank) && hold().waitSlot != 0) sticky = findSticky(used, true);
   aside = sticky != 0;
   if (aside) return 0;
-  memory.copy(CANDIDATES, KEPT, (<usize>used) << 2);
+  memory.copy(CANDIDATES, KEPT, slotOffset(used));
   return left;
 }
 

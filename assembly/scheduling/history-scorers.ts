@@ -2,6 +2,7 @@
 //
 // Owns: the thread's KEYS and SCORE columns, written by its own thread; changes the histories (load/cold.ts,
 // load/adapters.ts) under the commit lock, in the same step as the charge.
+import { slotOffset } from '../columns/column';
 import { adapterScore, adapterSent } from '../load/adapters';
 import { coldRanks, coldSent } from '../load/cold-prompts';
 import { isShownAdapter } from '../load/shown-adapters';
@@ -15,7 +16,7 @@ let coldSize: u32 = 0;
 
 function anybodyHolds(used: u32): bool {
   let some = i32x4.splat(0);
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     some = v128.or(some, v128.and(v128.load(CANDIDATES + at), v128.load(MATCH + at)));
   }
   return v128.any_true(some);
@@ -32,7 +33,7 @@ export function scoreNoHit(used: u32, size: u32): void {
   const count = coldRanks(used);
   const scale = f32x4.splat(count > 1 ? <f32>1 / <f32>(count - 1) : <f32>0);
   const one = f32x4.splat(1);
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     v128.store(KEYS + at, f32x4.sub(one, f32x4.mul(v128.load(KEYS + at), scale)));
   }
   addKeys(used);
@@ -51,7 +52,7 @@ export function scoreAdapter(used: u32, remember: bool): void {
   const wanted = request().adapter;
   const remembered = remember && isShownAdapter(wanted);
   for (let slot: u32 = 0; slot < used; slot++) {
-    const at = (<usize>slot) << 2;
+    const at = slotOffset(slot);
     if (load<i32>(CANDIDATES + at) == 0) continue;
     store<f32>(KEYS + at, adapterScore(slot, wanted, remembered));
   }

@@ -3,6 +3,7 @@
 // Owns: the thread's CANDIDATES, KEPT, KEYS and SCORE columns, written by its own thread. Reads the PREDICTED columns, which
 // OP_PREDICT has filled, and the endpoint columns under the commit lock. The rules are those of llm-d-router's
 // slo-headroom-tier-filter, latency-scorer and latency-slo-admitter; what differs stands in docs/compatibility.md.
+import { slotOffset } from '../columns/column';
 import { laneMax, laneMin } from '../columns/lanes';
 import { waitingKeys } from '../columns/values';
 import {
@@ -60,7 +61,7 @@ function bucketLanes(bucket: u32, at: usize): v128 {
 /** Mark the slots of a bucket in KEPT. @returns how many */
 function markBucket(bucket: u32, used: u32): u32 {
   let number: u32 = 0;
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const lanes = bucketLanes(bucket, at);
     v128.store(KEPT + at, lanes);
     number += count(lanes);
@@ -70,7 +71,7 @@ function markBucket(bucket: u32, used: u32): u32 {
 
 function countPredicted(used: u32): u32 {
   let number: u32 = 0;
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) number += count(predictedLanes(at));
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) number += count(predictedLanes(at));
   return number;
 }
 
@@ -84,7 +85,7 @@ export function filterTier(used: u32, exploration: f32, candidates: u32): u32 {
   const positive = markBucket(POSITIVE, used);
   if (positive == 0 || positive == candidates) return candidates;
   const explores = randomFloat() < exploration;
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const some = v128.load(CANDIDATES + at);
     const kept = v128.load(KEPT + at);
     v128.store(CANDIDATES + at, explores ? v128.andnot(some, kept) : kept);
@@ -101,7 +102,7 @@ function measure(column: u32, used: u32): void {
   const values = predictedColumn(column);
   let low = never;
   let high = f32x4.neg(never);
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const lanes = v128.load(KEPT + at);
     const size = f32x4.abs(v128.load(values + at));
     low = f32x4.pmin(low, v128.bitselect(size, never, lanes));
@@ -150,7 +151,7 @@ function scoreBucket(used: u32, first: f64, second: f64, most: bool): void {
   const one = f64x2.splat(1);
   const ttft = predictedColumn(HEADROOM_TTFT);
   const tpot = predictedColumn(HEADROOM_TPOT);
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 8) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 8) {
     const left = f64x2.promote_low_f32x4(f32x4.abs(v128.load64_zero(ttft + at)));
     const each = f64x2.promote_low_f32x4(f32x4.abs(v128.load64_zero(tpot + at)));
     const a = f64x2.mul(f64x2.splat(share), normalised(left, lowFirst, rangeFirst));
@@ -165,9 +166,9 @@ function scoreBucket(used: u32, first: f64, second: f64, most: bool): void {
 function scoreUnpredicted(used: u32, scored: u32): void {
   const one = f32x4.splat(1);
   let total: f32 = 0;
-  for (let slot: u32 = 0; slot < used; slot++) total += min<f32>(load<f32>(KEYS + ((<usize>slot) << 2)), 1);
+  for (let slot: u32 = 0; slot < used; slot++) total += min<f32>(load<f32>(KEYS + slotOffset(slot)), 1);
   const mean = f32x4.splat(total / <f32>scored);
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const lanes = v128.andnot(v128.load(CANDIDATES + at), predictedLanes(at));
     v128.store(KEYS + at, v128.bitselect(mean, f32x4.pmin(v128.load(KEYS + at), one), lanes));
   }
@@ -180,8 +181,8 @@ function written(weight: f32): f64 {
 
 /** A known signal as it is, an unknown one as the mean of the known. */
 function signalOf(slot: u32, values: usize, signal: i32, mean: f32): f32 {
-  const known = load<i32>(columnAddress(COLUMN_KNOWN) + ((<usize>slot) << 2));
-  return (known & signal) != 0 ? load<f32>(values + ((<usize>slot) << 2)) : mean;
+  const known = load<i32>(columnAddress(COLUMN_KNOWN) + slotOffset(slot));
+  return (known & signal) != 0 ? load<f32>(values + slotOffset(slot)) : mean;
 }
 
 /** Without predictions: free KV cache, relative queue and share of the prompt held, weighted, in whole hundredths. */
@@ -196,16 +197,16 @@ function scoreComposite(op: Operation, used: u32, total: u32): void {
   const prefixShare = weights > 0 ? written(op.p5) / weights : 0;
   let longest: f64 = 0;
   for (let slot: u32 = 0; slot < used; slot++) {
-    const candidate = load<i32>(CANDIDATES + ((<usize>slot) << 2)) != 0;
+    const candidate = load<i32>(CANDIDATES + slotOffset(slot)) != 0;
     if (candidate) longest = max<f64>(longest, <f64>signalOf(slot, KEYS, SIGNAL_WAITING, meanWaiting));
   }
   for (let slot: u32 = 0; slot < used; slot++) {
     const waiting = <f64>signalOf(slot, KEYS, SIGNAL_WAITING, meanWaiting);
     const queue = longest > 0 ? (longest - waiting) / longest : 1;
     const free = 1 - <f64>signalOf(slot, usage, SIGNAL_KV_USAGE, meanUsage);
-    const held = total == 0 ? <f64>0 : <f64>load<u32>(MATCH + ((<usize>slot) << 2)) / <f64>total;
+    const held = total == 0 ? <f64>0 : <f64>load<u32>(MATCH + slotOffset(slot)) / <f64>total;
     const sum = cacheShare * free + queueShare * queue + prefixShare * held;
-    store<f32>(KEYS + ((<usize>slot) << 2), <f32>(floor<f64>(100 * sum + 0.5) / 100));
+    store<f32>(KEYS + slotOffset(slot), <f32>(floor<f64>(100 * sum + 0.5) / 100));
   }
 }
 
@@ -261,7 +262,7 @@ export function admitByLatency(used: u32): bool {
   if (!(wantedTimes().ttft > 0 || wantedTimes().tpot > 0)) return true;
   let predicted: u32 = 0;
   let fit = i32x4.splat(0);
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const some = predictedLanes(at);
     predicted += count(some);
     fit = v128.or(fit, v128.and(some, keptLanes(at)));

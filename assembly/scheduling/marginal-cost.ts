@@ -18,6 +18,8 @@
 // a step besides its KV cache.
 // ρ is no product with c: the learned c holds queueing, and s c r reached its bound at half load. KV usage is the mean of the
 // candidates: scarce memory makes every miss dear, but the usage of the home of a session must not drive the session away.
+import * as column from '../columns/column';
+import { slotOffset } from '../columns/column';
 import { laneMax, laneMin, laneSum } from '../columns/lanes';
 import { blockTokens, promptTokens } from '../columns/values';
 import {
@@ -34,7 +36,6 @@ import {
   COLUMN_SLOTS_SEEN,
   COLUMN_SPEED,
   COLUMN_WAITING,
-  cell,
   columnAddress,
   SIGNAL_KV_USAGE,
   SIGNAL_WAITING,
@@ -62,22 +63,60 @@ import { Operation } from './program';
 import { noteProjection } from './projection';
 import { addKeys, NEVER, scoreCosts } from './score-column';
 
-// Coefficients, f32 each.
-export const COEFFICIENT_BASE: usize = 0; // θ0, ms
-export const COEFFICIENT_PREFILL: usize = 4; // c, ms per 1,000 uncached tokens
-export const COEFFICIENT_WAITING: usize = 8; // w, ms per request that the engine has waiting
-export const COEFFICIENT_STEP: usize = 12; // d, ms per output token
-export const COEFFICIENT_GROWTH: usize = 16; // g, ms per output token and 100,000 tokens in flight
-export const COEFFICIENT_MISS_PRICE: usize = 20; // μ
-export const COEFFICIENT_OUTPUT: usize = 24; // O, tokens
-export const COEFFICIENT_FIRST_OUTPUT_TARGET: usize = 28; // T, ms
-export const COEFFICIENT_PER_TOKEN_TARGET: usize = 32; // P', ms
-export const COEFFICIENT_SLOTS: usize = 36; // requests that every endpoint runs at once at least
+/** Coefficients of the cost model. */
+@unmanaged
+class Coefficients {
+  /** θ0, ms · control thread · commit lock. */
+  base: f32;
+  /** c, ms per 1,000 uncached tokens · control thread · commit lock. */
+  prefill: f32;
+  /** w, ms per request that the engine has waiting · control thread · commit lock. */
+  waiting: f32;
+  /** d, ms per output token · control thread · commit lock. */
+  step: f32;
+  /** g, ms per output token and 100,000 tokens in flight · control thread · commit lock. */
+  growth: f32;
+  /** μ, factor on the price of a miss · control thread · commit lock. */
+  missPrice: f32;
+  /** O, tokens · control thread · commit lock. */
+  output: f32;
+  /** T, ms · control thread · commit lock. */
+  firstOutputTarget: f32;
+  /** P', ms · control thread · commit lock. */
+  perTokenTarget: f32;
+  /** Requests that every endpoint runs at once at least · control thread · commit lock. */
+  slots: f32;
+}
 
-// Shares of a thread, f64 each: sampled decisions, then the sum of each term's share of the range of all terms.
-export const SHARE_SAMPLES: usize = 0;
+export const COEFFICIENT_BASE: usize = offsetof<Coefficients>('base');
+export const COEFFICIENT_PREFILL: usize = offsetof<Coefficients>('prefill');
+export const COEFFICIENT_WAITING: usize = offsetof<Coefficients>('waiting');
+export const COEFFICIENT_STEP: usize = offsetof<Coefficients>('step');
+export const COEFFICIENT_GROWTH: usize = offsetof<Coefficients>('growth');
+export const COEFFICIENT_MISS_PRICE: usize = offsetof<Coefficients>('missPrice');
+export const COEFFICIENT_OUTPUT: usize = offsetof<Coefficients>('output');
+export const COEFFICIENT_FIRST_OUTPUT_TARGET: usize = offsetof<Coefficients>('firstOutputTarget');
+export const COEFFICIENT_PER_TOKEN_TARGET: usize = offsetof<Coefficients>('perTokenTarget');
+export const COEFFICIENT_SLOTS: usize = offsetof<Coefficients>('slots');
+
+/** Sampled decisions of a thread, and how much each term had to say in them; any thread reads it. */
+@unmanaged
+class Shares {
+  /** Sampled decisions · its thread · commit lock. */
+  samples: f64;
+  /** Sum of the shares of the term context in the range of all terms; the other terms follow in the order of terms() · its thread · commit lock. */
+  firstTerm: f64;
+  private otherTerms0: f64;
+  private otherTerms1: f64;
+  private otherTerms2: f64;
+  private otherTerms3: f64;
+  private gap: f64;
+  /** Decisions so far, to take every SAMPLE_EVERYth · its thread · commit lock. */
+  calls: u32;
+}
+
+export const SHARE_SAMPLES: usize = offsetof<Shares>('samples');
 export const SHARE_TERMS: u32 = 5; // context, queue, waiting, decode, capacity
-const SHARE_CALLS: usize = 56; // u32: decisions so far, to take every SAMPLE_EVERYth
 const SAMPLE_EVERY: u32 = 16;
 
 /** KV-equivalent tokens of a running request besides its own. */
@@ -89,8 +128,8 @@ const MOST_KV: f32 = 0.9;
 const RAMP_FROM: f32 = 0.7;
 const RAMP_WIDTH: f32 = 0.2;
 
-function coefficient(offset: usize): f32 {
-  return load<f32>(COEFFICIENTS + offset);
+function coefficients(): Coefficients {
+  return changetype<Coefficients>(COEFFICIENTS);
 }
 
 /** Means of the known waiting counts and KV usages of the candidates, 0 when none is known. */
@@ -104,7 +143,7 @@ function knownMean(used: u32, column: u32, signal: u32): f32 {
   const one = f32x4.splat(1);
   let sum = f32x4.splat(0);
   let count = f32x4.splat(0);
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const lanes = v128.and(v128.load(CANDIDATES + at), i32x4.eq(v128.and(v128.load(known + at), bit), bit));
     sum = f32x4.add(sum, v128.and(v128.load(values + at), lanes));
     count = f32x4.add(count, v128.and(one, lanes));
@@ -117,7 +156,7 @@ function knownMean(used: u32, column: u32, signal: u32): f32 {
 function largest(used: u32, column: u32): f32 {
   const values = columnAddress(column);
   let most = f32x4.splat(0);
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     most = f32x4.pmax(most, v128.and(v128.load(values + at), v128.load(CANDIDATES + at)));
   }
   return laneMax(most);
@@ -158,19 +197,19 @@ function costs(used: u32, sampled: bool): void {
   const zero = f32x4.splat(0);
   const one = f32x4.splat(1);
   const thousandth = f32x4.splat(0.001);
-  const base = f32x4.splat(coefficient(COEFFICIENT_BASE));
-  const prefill = f32x4.splat(coefficient(COEFFICIENT_PREFILL));
-  const perWaiting = f32x4.splat(coefficient(COEFFICIENT_WAITING));
-  const perStep = f32x4.splat(coefficient(COEFFICIENT_STEP));
-  const growth = f32x4.splat(coefficient(COEFFICIENT_GROWTH));
-  const miss = f32x4.splat(coefficient(COEFFICIENT_MISS_PRICE));
-  const outputs = max<f32>(coefficient(COEFFICIENT_OUTPUT), 1);
+  const base = f32x4.splat(coefficients().base);
+  const prefill = f32x4.splat(coefficients().prefill);
+  const perWaiting = f32x4.splat(coefficients().waiting);
+  const perStep = f32x4.splat(coefficients().step);
+  const growth = f32x4.splat(coefficients().growth);
+  const miss = f32x4.splat(coefficients().missPrice);
+  const outputs = max<f32>(coefficients().output, 1);
   const output = f32x4.splat(outputs);
   const ownFirst = wantedTimes().ttft;
   const ownToken = wantedTimes().tpot;
-  const perFirst = f32x4.splat(<f32>1 / (ownFirst > 0 ? ownFirst : coefficient(COEFFICIENT_FIRST_OUTPUT_TARGET)));
-  const perToken = f32x4.splat(<f32>1 / (ownToken > 0 ? ownToken : coefficient(COEFFICIENT_PER_TOKEN_TARGET)));
-  const leastSlots = f32x4.splat(max<f32>(coefficient(COEFFICIENT_SLOTS), 1));
+  const perFirst = f32x4.splat(<f32>1 / (ownFirst > 0 ? ownFirst : coefficients().firstOutputTarget));
+  const perToken = f32x4.splat(<f32>1 / (ownToken > 0 ? ownToken : coefficients().perTokenTarget));
+  const leastSlots = f32x4.splat(max<f32>(coefficients().slots, 1));
   const prompt = f32x4.splat(promptTokens());
   const block = f32x4.splat(blockTokens());
   const perRequest = outputs / 2 + SLOT_TOKENS;
@@ -186,7 +225,7 @@ function costs(used: u32, sampled: bool): void {
   const peak = largest(used, COLUMN_PREFILL_RATE_PEAK);
   const perPeak = f32x4.splat(peak > 0 ? <f32>1 / peak : 0);
   const waitings = columnAddress(COLUMN_WAITING);
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const known = v128.load(columnAddress(COLUMN_KNOWN) + at);
     const speed = factor(COLUMN_SPEED, at);
     const n = f32x4.convert_i32x4_s(v128.load(columnAddress(COLUMN_INFLIGHT) + at));
@@ -227,14 +266,14 @@ function costs(used: u32, sampled: bool): void {
 
 /** Returns whether the next decision of this thread that asks for marginal cost is a sampled one. */
 export function nextIsSampled(): bool {
-  return load<u32>(sharesAddress(THREAD), SHARE_CALLS) % SAMPLE_EVERY == 0;
+  return sharesOf(THREAD).calls % SAMPLE_EVERY == 0;
 }
 
 /** Fill KEYS, and at times note how much each term had to say. @returns whether this was such a time */
 function weigh(used: u32): bool {
   const sampled = nextIsSampled();
-  const shares = sharesAddress(THREAD);
-  store<u32>(shares, load<u32>(shares, SHARE_CALLS) + 1, SHARE_CALLS);
+  const shares = sharesOf(THREAD);
+  shares.calls += 1;
   costs(used, sampled);
   if (sampled) noteShares(used, shares);
   return sampled;
@@ -246,7 +285,7 @@ function range(used: u32, column: usize): f32 {
   const lowest = f32x4.neg(never);
   let low = never;
   let high = lowest;
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const value = v128.load(column + at);
     const lanes = v128.load(CANDIDATES + at);
     low = f32x4.pmin(low, v128.bitselect(value, never, lanes));
@@ -256,13 +295,13 @@ function range(used: u32, column: usize): f32 {
 }
 
 /** Add each term's range, as a share of the sum of the ranges. Candidates that differ in nothing say nothing. */
-function noteShares(used: u32, shares: usize): void {
+function noteShares(used: u32, shares: Shares): void {
   let sum: f32 = 0;
   for (let i: u32 = 0; i < SHARE_TERMS; i++) sum += range(used, terms(i));
   if (!(sum > 0)) return;
-  store<f64>(shares, load<f64>(shares, SHARE_SAMPLES) + 1, SHARE_SAMPLES);
+  shares.samples += 1;
   for (let i: u32 = 0; i < SHARE_TERMS; i++) {
-    const at = shares + 8 + ((<usize>i) << 3);
+    const at = changetype<usize>(shares) + offsetof<Shares>('firstTerm') + ((<usize>i) << 3);
     store<f64>(at, load<f64>(at) + <f64>(range(used, terms(i)) / sum));
   }
 }
@@ -281,7 +320,7 @@ export function wouldPick(op: Operation, used: u32): void {
   let best: f32 = NEVER;
   let slot: u32 = 0;
   for (let i: u32 = 0; i < used; i++) {
-    const at = (<usize>i) << 2;
+    const at = slotOffset(i);
     if (load<i32>(CANDIDATES + at) == 0 || !(load<f32>(KEYS + at) < best)) continue;
     best = load<f32>(KEYS + at);
     slot = i + 1;
@@ -291,17 +330,17 @@ export function wouldPick(op: Operation, used: u32): void {
 
 /** Writes the default coefficients of a pool (defaults of the section adaptation). Creator only. */
 export function coefficientsInitialise(): void {
-  const at = regionAddress(REGION_COEFFICIENTS);
-  store<f32>(at, 25, COEFFICIENT_BASE);
-  store<f32>(at, 55, COEFFICIENT_PREFILL);
-  store<f32>(at, 5, COEFFICIENT_WAITING);
-  store<f32>(at, 13, COEFFICIENT_STEP);
-  store<f32>(at, 4, COEFFICIENT_GROWTH);
-  store<f32>(at, 1.5, COEFFICIENT_MISS_PRICE);
-  store<f32>(at, 200, COEFFICIENT_OUTPUT);
-  store<f32>(at, 2000, COEFFICIENT_FIRST_OUTPUT_TARGET);
-  store<f32>(at, 60, COEFFICIENT_PER_TOKEN_TARGET);
-  store<f32>(at, 256, COEFFICIENT_SLOTS);
+  const given = changetype<Coefficients>(regionAddress(REGION_COEFFICIENTS));
+  given.base = 25;
+  given.prefill = 55;
+  given.waiting = 5;
+  given.step = 13;
+  given.growth = 4;
+  given.missPrice = 1.5;
+  given.output = 200;
+  given.firstOutputTarget = 2000;
+  given.perTokenTarget = 60;
+  given.slots = 256;
 }
 
 export function coefficientsAddress(): usize {
@@ -313,13 +352,17 @@ export function sharesAddress(thread: u32): usize {
   return COEFFICIENTS + COEFFICIENT_BYTES + <usize>thread * (SHARE_BYTES + PROJECTION_BYTES);
 }
 
+function sharesOf(thread: u32): Shares {
+  return changetype<Shares>(sharesAddress(thread));
+}
+
 /**
  * Write all coefficients at once; the control thread has put them, in the order above, at `from`.
  * @returns 0, or 1 when the lock could not be had: call again
  */
 export function coefficientsWrite(from: usize): u32 {
   if (!lockAcquire(COMMIT_LOCK, 20)) return 1;
-  memory.copy(COEFFICIENTS, from, COEFFICIENT_SLOTS + 4);
+  memory.copy(COEFFICIENTS, from, offsetof<Coefficients>());
   lockRelease(COMMIT_LOCK);
   return 0;
 }
@@ -332,9 +375,9 @@ export function coefficientsWrite(from: usize): u32 {
 export function endpointCost(slot: u32, generation: u32, speed: f32, reliability: f32): u32 {
   if (slot >= SLOTS) return 0;
   if (!lockAcquire(COMMIT_LOCK, 20)) return 1;
-  if (load<u32>(cell(COLUMN_GENERATION, slot)) == generation) {
-    store<f32>(cell(COLUMN_SPEED, slot), speed);
-    store<f32>(cell(COLUMN_HIT_RELIABILITY, slot), reliability);
+  if (column.u32(COLUMN_GENERATION, slot) == generation) {
+    column.setF32(COLUMN_SPEED, slot, speed);
+    column.setF32(COLUMN_HIT_RELIABILITY, slot, reliability);
   }
   lockRelease(COMMIT_LOCK);
   return 0;

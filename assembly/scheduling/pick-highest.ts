@@ -1,6 +1,7 @@
 // The highest key among the candidates, and the picks of the answer: what all pickers share.
 //
 // Owns: the picks in the thread's answer. Called under the commit lock by the thread itself.
+import { slotOffset } from '../columns/column';
 import { laneMax, laneMinOfIntegers } from '../columns/lanes';
 import { COLUMN_INFLIGHT, COLUMN_KNOWN, columnAddress } from '../endpoints';
 import { CANDIDATES } from '../memory';
@@ -14,7 +15,7 @@ function highest(used: u32, keys: usize): f32 {
   const candidates = CANDIDATES;
   const lowest = f32x4.splat(LOWEST);
   let best = lowest;
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     best = f32x4.pmax(best, v128.bitselect(v128.load(keys + at), lowest, v128.load(candidates + at)));
   }
   return laneMax(best);
@@ -31,7 +32,7 @@ function tied(at: usize, keys: usize, best: v128, signals: v128): v128 {
 function signalsOfTied(used: u32, keys: usize, best: v128): v128 {
   const signals = i32x4.splat(<i32>signalsRead);
   let some = i32x4.splat(0);
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     some = v128.or(some, tied(at, keys, best, signals));
   }
   return v128.any_true(some) ? signals : i32x4.splat(0);
@@ -42,7 +43,7 @@ function fewestInflight(used: u32, keys: usize, best: v128, signals: v128): u32 
   const inflight = columnAddress(COLUMN_INFLIGHT);
   const many = i32x4.splat(i32.MAX_VALUE);
   let fewest = many;
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     fewest = i32x4.min_s(fewest, v128.bitselect(v128.load(inflight + at), many, tied(at, keys, best, signals)));
   }
   return <u32>laneMinOfIntegers(fewest);
@@ -62,7 +63,7 @@ export function pickHighest(used: u32, keys: usize): u32 {
   const inflight = columnAddress(COLUMN_INFLIGHT);
   const signals = signalsRead == 0 ? i32x4.splat(0) : signalsOfTied(used, keys, best);
   const fewest = i32x4.splat(<i32>fewestInflight(used, keys, best, signals));
-  const end = (<usize>used) << 2;
+  const end = slotOffset(used);
   let ties: u32 = 0;
   let last: usize = 0;
   for (let at: usize = 0; at < end; at += 16) {

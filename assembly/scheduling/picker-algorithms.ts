@@ -1,24 +1,25 @@
 // Pickers that choose in another way than by the highest key of all.
 //
-// Owns: the picks in the thread's answer and POOL_TURNS, whose turn it is (commit lock); takes picked slots out of the
+// Owns: the picks in the thread's answer and whose turn it is (commit lock); takes picked slots out of the
 // thread's CANDIDATES. Called under the commit lock by the thread itself.
+import { slotOffset } from '../columns/column';
 import { laneMinOfIntegers, laneSumOfIntegers } from '../columns/lanes';
 import { COLUMN_INFLIGHT, COLUMN_KNOWN, columnAddress } from '../endpoints';
-import { CANDIDATES, HEADER, HEADER_POOL, KEPT, SCORE } from '../memory';
-import { POOL_TURNS } from '../pool-words';
+import { CANDIDATES, KEPT, SCORE } from '../memory';
+import { turnWord } from '../pool-words';
 import { randomBelow } from '../random';
 import { DECIDE_UNCHARGED, request, setPickedSlot } from '../request-area';
 import { pickHighest } from './pick-highest';
 import { signalsRead } from './score-column';
 
 function unmark(slot: u32): void {
-  store<i32>(CANDIDATES + ((<usize>slot) << 2), 0);
+  store<i32>(CANDIDATES + slotOffset(slot), 0);
 }
 
 /** The `number`-th of the slots that a mask column marks. */
 function markedSlot(used: u32, marks: usize, number: u32): u32 {
   let left = number;
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     let bits = <u32>i32x4.bitmask(v128.load(marks + at));
     const here = popcnt<u32>(bits);
     if (left >= here) {
@@ -32,17 +33,17 @@ function markedSlot(used: u32, marks: usize, number: u32): u32 {
 }
 
 function isKnown(slot: u32): bool {
-  return (load<u32>(columnAddress(COLUMN_KNOWN) + ((<usize>slot) << 2)) & signalsRead) == signalsRead;
+  return (load<u32>(columnAddress(COLUMN_KNOWN) + slotOffset(slot)) & signalsRead) == signalsRead;
 }
 
 /** Returns whether slot `a` is better than `b`: by score, then with known signals, then by fewer requests in flight. */
 function better(a: u32, b: u32): bool {
-  const mine = load<f32>(SCORE + ((<usize>a) << 2));
-  const others = load<f32>(SCORE + ((<usize>b) << 2));
+  const mine = load<f32>(SCORE + slotOffset(a));
+  const others = load<f32>(SCORE + slotOffset(b));
   if (mine != others) return mine > others;
   if (isKnown(a) != isKnown(b)) return isKnown(a);
   const inflight = columnAddress(COLUMN_INFLIGHT);
-  return load<u32>(inflight + ((<usize>a) << 2)) < load<u32>(inflight + ((<usize>b) << 2));
+  return load<u32>(inflight + slotOffset(a)) < load<u32>(inflight + slotOffset(b));
 }
 
 /**
@@ -52,11 +53,11 @@ function better(a: u32, b: u32): bool {
 export function pickBestOf(used: u32, candidates: u32, count: u32, choices: u32): u32 {
   let left = candidates;
   for (let picked: u32 = 0; picked < count; picked++) {
-    memory.copy(KEPT, CANDIDATES, (<usize>used) << 2);
+    memory.copy(KEPT, CANDIDATES, slotOffset(used));
     let best = u32.MAX_VALUE;
     for (let i: u32 = 0; i < choices && i < left; i++) {
       const slot = markedSlot(used, KEPT, randomBelow(left - i));
-      store<i32>(KEPT + ((<usize>slot) << 2), 0);
+      store<i32>(KEPT + slotOffset(slot), 0);
       if (best == u32.MAX_VALUE || better(slot, best)) best = slot;
     }
     setPickedSlot(picked, best);
@@ -70,7 +71,7 @@ export function pickBestOf(used: u32, candidates: u32, count: u32, choices: u32)
 function fewestMarked(used: u32, inflight: usize): i32 {
   const many = i32x4.splat(i32.MAX_VALUE);
   let fewest = many;
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     fewest = i32x4.min_s(fewest, v128.bitselect(v128.load(inflight + at), many, v128.load(KEPT + at)));
   }
   return laneMinOfIntegers(fewest);
@@ -79,7 +80,7 @@ function fewestMarked(used: u32, inflight: usize): i32 {
 /** The fewest requests in flight from here; of those the highest score, then by lot (least request: Envoy, AIBrix). */
 export function pickLeastRequest(used: u32, count: u32): u32 {
   const inflight = columnAddress(COLUMN_INFLIGHT);
-  const end = (<usize>used) << 2;
+  const end = slotOffset(used);
   memory.copy(KEPT, CANDIDATES, end);
   for (let picked: u32 = 0; picked < count; picked++) {
     const fewest = i32x4.splat(fewestMarked(used, inflight));
@@ -88,7 +89,7 @@ export function pickLeastRequest(used: u32, count: u32): u32 {
     }
     const slot = pickHighest(used, SCORE);
     setPickedSlot(picked, slot);
-    store<i32>(KEPT + ((<usize>slot) << 2), picked + 1 < count ? 0 : -1);
+    store<i32>(KEPT + slotOffset(slot), picked + 1 < count ? 0 : -1);
     memory.copy(CANDIDATES, KEPT, end);
   }
   return count;
@@ -100,7 +101,7 @@ function candidatesBelow(used: u32, slot: u32): u32 {
   const bound = i32x4.splat(<i32>slot);
   const four = i32x4.splat(4);
   let index = i32x4(0, 1, 2, 3);
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     total = i32x4.sub(total, v128.and(v128.load(CANDIDATES + at), i32x4.lt_s(index, bound)));
     index = i32x4.add(index, four);
   }
@@ -109,9 +110,9 @@ function candidatesBelow(used: u32, slot: u32): u32 {
 
 /** The next candidate after the one that this profile's picker took last, in the order of the slots; scores do not count. */
 export function pickRoundRobin(used: u32, candidates: u32, count: u32): u32 {
-  const turn = HEADER + HEADER_POOL + POOL_TURNS + ((<usize>request().profile) << 2);
+  const turn = turnWord(request().profile);
   const after = candidatesBelow(used, load<u32>(turn));
-  memory.copy(KEPT, CANDIDATES, (<usize>used) << 2);
+  memory.copy(KEPT, CANDIDATES, slotOffset(used));
   for (let picked: u32 = 0; picked < count; picked++) {
     const slot = markedSlot(used, KEPT, (after + picked) % candidates);
     setPickedSlot(picked, slot);

@@ -1,8 +1,10 @@
 // Pickers: from weighted scores to the endpoints, in order of preference.
 //
 // Owns: the picks in the thread's answer; uses KEYS as scratch. Called under the commit lock by the thread itself.
+import * as column from '../columns/column';
+import { slotOffset } from '../columns/column';
 import { laneSumOfIntegers } from '../columns/lanes';
-import { COLUMN_EJECTION, cell, columnAddress } from '../endpoints';
+import { COLUMN_EJECTION, columnAddress } from '../endpoints';
 import { CANDIDATES, KEYS, SCORE } from '../memory';
 import { random, randomFloat } from '../random';
 import { MAX_PICKS, pickedSlot, setPickedSlot } from '../request-area';
@@ -25,7 +27,7 @@ function pickInOrder(used: u32, keys: usize, count: u32): u32 {
     const slot = pickHighest(used, keys);
     if (slot == u32.MAX_VALUE) break;
     setPickedSlot(picked++, slot);
-    if (picked < count) store<i32>(CANDIDATES + ((<usize>slot) << 2), 0);
+    if (picked < count) store<i32>(CANDIDATES + slotOffset(slot), 0);
   }
   return picked;
 }
@@ -33,7 +35,7 @@ function pickInOrder(used: u32, keys: usize, count: u32): u32 {
 /** Uniform: a random key for everyone. */
 function randomKeys(used: u32): void {
   for (let i: u32 = 0; i < used; i++) {
-    const at = (<usize>i) << 2;
+    const at = slotOffset(i);
     if (load<i32>(CANDIDATES + at) != 0) store<f32>(KEYS + at, randomFloat());
   }
 }
@@ -41,7 +43,7 @@ function randomKeys(used: u32): void {
 /** A-Res (Efraimidis and Spirakis 2006): key = U^(1/score), here as its logarithm; score ≤ 0 comes last, by lot. */
 function weightedKeys(used: u32): void {
   for (let i: u32 = 0; i < used; i++) {
-    const at = (<usize>i) << 2;
+    const at = slotOffset(i);
     if (load<i32>(CANDIDATES + at) == 0) continue;
     const weight = load<f32>(SCORE + at);
     const uniform = (<f64>(random() >> 11) + 0.5) * (1.0 / 9007199254740992.0);
@@ -54,7 +56,7 @@ function countOut(used: u32): u32 {
   const ejections = columnAddress(COLUMN_EJECTION);
   const zero = i32x4.splat(0);
   let count = zero;
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const kept = i32x4.eq(v128.load(ejections + at), zero);
     count = i32x4.sub(count, v128.andnot(v128.load(CANDIDATES + at), kept));
   }
@@ -66,7 +68,7 @@ function withoutOut(picked: u32, wanted: u32): u32 {
   let kept: u32 = min<u32>(picked, 1);
   for (let place: u32 = 1; place < picked && kept < wanted; place++) {
     const slot = pickedSlot(place);
-    if (load<u32>(cell(COLUMN_EJECTION, slot)) == 0) setPickedSlot(kept++, slot);
+    if (column.u32(COLUMN_EJECTION, slot) == 0) setPickedSlot(kept++, slot);
   }
   return kept;
 }

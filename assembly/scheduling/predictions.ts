@@ -5,6 +5,7 @@
 // commit lock. The times come from the latency model or from the host, which writes them before decide (prediction
 // servers). The features are those that llm-d-router's predictor is given, as the request's label keeps them
 // (load/features.ts), so that the model learns from what it predicts from.
+import { slotOffset } from '../columns/column';
 import { laneSum } from '../columns/lanes';
 import { blockTokens, promptTokens, uncachedTokens } from '../columns/values';
 import {
@@ -44,7 +45,7 @@ export function meanOfKnown(used: u32, values: usize, signal: i32): f32 {
   const one = f32x4.splat(1);
   let total = f32x4.splat(0);
   let number = f32x4.splat(0);
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const lanes = v128.and(v128.load(CANDIDATES + at), i32x4.eq(v128.and(v128.load(known + at), bit), bit));
     total = f32x4.add(total, v128.and(v128.load(values + at), lanes));
     number = f32x4.add(number, v128.and(one, lanes));
@@ -58,7 +59,7 @@ function fillUnknown(used: u32, values: usize, signal: i32, to: usize): void {
   const known = columnAddress(COLUMN_KNOWN);
   const bit = i32x4.splat(signal);
   const mean = f32x4.splat(meanOfKnown(used, values, signal));
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const lanes = i32x4.eq(v128.and(v128.load(known + at), bit), bit);
     v128.store(to + at, v128.bitselect(v128.load(values + at), mean, lanes));
   }
@@ -77,7 +78,7 @@ function weighted(coefficient: usize, feature: v128): v128 {
 /** Fills the cells that the host left NaN in a predicted column, from the model: Σ coefficient × feature, at least 0. */
 function predictColumn(used: u32, target: u32): void {
   const first = coefficientAddress(target, 0);
-  const column = (<usize>SLOTS) << 2;
+  const column = slotOffset(SLOTS);
   const values = predictedColumn(target);
   const tokens = columnAddress(COLUMN_PREFILL_TOKENS);
   const inflight = columnAddress(COLUMN_INFLIGHT);
@@ -86,7 +87,7 @@ function predictColumn(used: u32, target: u32): void {
   const prompt = f32x4.splat(promptTokens());
   const block = f32x4.splat(blockTokens());
   const length = f32x4.mul(prompt, thousandth);
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const c = first + at;
     let sum = v128.load(c);
     sum = f32x4.add(sum, weighted(c + column, f32x4.mul(uncachedTokens(at, prompt, block, zero), thousandth)));
@@ -105,7 +106,7 @@ function predictColumn(used: u32, target: u32): void {
 function forgetColumn(used: u32, target: u32): void {
   const unknown = f32x4.splat(NaN);
   const values = predictedColumn(target);
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) v128.store(values + at, unknown);
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) v128.store(values + at, unknown);
 }
 
 /** Wanted less predicted time to first token; NaN where nothing is predicted. */
@@ -113,7 +114,7 @@ function leaveTtft(used: u32): void {
   const values = predictedColumn(PREDICTED_TTFT);
   const left = predictedColumn(HEADROOM_TTFT);
   const wanted = f32x4.splat(wantedTimes().ttft);
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     v128.store(left + at, f32x4.sub(wanted, v128.load(values + at)));
   }
 }
@@ -126,12 +127,12 @@ function leaveTtft(used: u32): void {
 function leaveTpot(used: u32, streaming: bool, buffer: f32): void {
   const values = predictedColumn(PREDICTED_TPOT);
   const left = predictedColumn(HEADROOM_TPOT);
-  if (!streaming) return memory.fill(left, 0, (<usize>used) << 2);
+  if (!streaming) return memory.fill(left, 0, slotOffset(used));
   const strictest = columnAddress(COLUMN_STRICTEST_TPOT);
   const zero = f32x4.splat(0);
   const own = f32x4.splat(wantedTimes().tpot);
   const factor = f32x4.splat(buffer);
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const given = v128.load(values + at);
     const others = v128.load(strictest + at);
     const wanted = v128.bitselect(f32x4.pmin(own, others), own, f32x4.gt(others, zero));
@@ -146,7 +147,7 @@ function excusePrefill(used: u32, mask: u32): void {
   const left = predictedColumn(HEADROOM_TPOT);
   for (let slot: u32 = 0; slot < used; slot++) {
     if ((load<u32>(words + ((<usize>(slot >> 5)) << 2)) & (1 << (slot & 31))) == 0) continue;
-    store<f32>(left + ((<usize>slot) << 2), 0);
+    store<f32>(left + slotOffset(slot), 0);
   }
 }
 
@@ -179,7 +180,7 @@ export function clearPrediction(): void {
 
 /** Write what was predicted for a slot. */
 export function answerPrediction(slot: u32): void {
-  const at = (<usize>slot) << 2;
+  const at = slotOffset(slot);
   predictedTimes().ttft = load<f32>(predictedColumn(PREDICTED_TTFT) + at);
   predictedTimes().tpot = load<f32>(predictedColumn(PREDICTED_TPOT) + at);
 }

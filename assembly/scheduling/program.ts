@@ -4,8 +4,8 @@
 // published by one atomic store of its number in the header's pool words).
 //
 // A program: one Program, then up to PROGRAM_OPS Operations of 64 bytes.
-import { HEADER, HEADER_POOL, PROGRAM_BYTES, PROGRAMS } from '../memory';
-import { MAX_PROFILES, POOL_PROFILES } from '../pool-words';
+import { PROGRAM_BYTES, PROGRAMS } from '../memory';
+import { MAX_PROFILES, profileWord } from '../pool-words';
 
 /** Head of a program, 64 bytes. */
 @unmanaged
@@ -137,6 +137,6 @@ export function isPicker(code: u32): bool {
 /** The program that a profile runs now, or null. */
 export function activeProgram(profile: u32): Program | null {
   if (profile >= MAX_PROFILES) return null;
-  const number = atomic.load<u32>(HEADER + HEADER_POOL + POOL_PROFILES + ((<usize>profile) << 2));
+  const number = atomic.load<u32>(profileWord(profile));
   return number == 0 ? null : changetype<Program>(PROGRAMS + <usize>number * PROGRAM_BYTES);
 }

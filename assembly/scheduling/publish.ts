@@ -1,7 +1,8 @@
 // Writes of the control thread: endpoints added and removed, their signals, and the repair after a thread's death.
 //
-// Owns: the columns STATE and GENERATION and the pool words SLOTS_USED and LIVE (control thread only); writes the signal
+// Owns: the columns STATE and GENERATION and the pool words slotsUsed and live (control thread only); writes the signal
 // columns under the commit lock. Nothing here is called by a shard.
+import * as column from '../columns/column';
 import {
   ATTRIBUTE_COLUMNS,
   COLUMN_ADAPTERS_MAX,
@@ -30,7 +31,6 @@ import {
   cell,
   SIGNAL_RUNNING,
   SIGNAL_WAITING,
-  wideCell,
 } from '../endpoints';
 import { gateOpened, gateRepair, gateScraped, gateSlotCleared, gateThreadDied } from '../gate/capacity-gate';
 import { adaptersForget, gaugeOf } from '../load/adapters';
@@ -41,8 +41,8 @@ import { beginProbe, ejectionRepair, readmit } from '../load/ejection';
 import { clearLoad, ENTRY_PROBE, entryAt, isCharged, ledgerInitialise, ledgerRepair, setHandle } from '../load/ledger';
 import { adapterShown } from '../load/shown-adapters';
 import { COMMIT_LOCK, INDEX_LOCK, lockAcquire, lockRelease, lockSeize } from '../lock';
-import { HEADER, HEADER_POOL, REQUESTS, SLOTS } from '../memory';
-import { POOL_EPOCH, POOL_LIVE, POOL_SLOTS_SEEN, POOL_SLOTS_USED } from '../pool-words';
+import { REQUESTS, SLOTS } from '../memory';
+import { poolWords } from '../pool-words';
 import { prefixInitialise } from '../prefix/index';
 import { prefixRepairRest } from '../prefix/repair';
 import { prefixRemoveEndpointLocked } from '../prefix/store';
@@ -63,12 +63,12 @@ function updateUsed(): void {
   let used: u32 = 0;
   let live: u32 = 0;
   for (let slot: u32 = 0; slot < SLOTS; slot++) {
-    const state = load<u32>(cell(COLUMN_STATE, slot));
+    const state = column.u32(COLUMN_STATE, slot);
     if (state != 0) used = slot + 1;
     if (state == 1) live++;
   }
-  store<u32>(HEADER + HEADER_POOL + POOL_LIVE, live);
-  store<u32>(HEADER + HEADER_POOL + POOL_SLOTS_USED, used);
+  poolWords().live = live;
+  poolWords().slotsUsed = used;
 }
 
 /**
@@ -77,7 +77,7 @@ function updateUsed(): void {
  */
 export function endpointOpen(slot: u32, generation: u32): u32 {
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
-  store<u32>(cell(COLUMN_GENERATION, slot), generation);
+  column.setU32(COLUMN_GENERATION, slot, generation);
   clearLoad(slot);
   clearSignals(slot);
   gateSlotCleared(slot);
@@ -89,36 +89,36 @@ export function endpointOpen(slot: u32, generation: u32): u32 {
 }
 
 function clearSignals(slot: u32): void {
-  store<u32>(cell(COLUMN_KNOWN, slot), 0);
-  store<f32>(cell(COLUMN_WAITING, slot), 0);
-  store<f32>(cell(COLUMN_RUNNING, slot), 0);
-  store<f32>(cell(COLUMN_KV_USAGE, slot), 0);
-  store<f32>(cell(COLUMN_SLOTS_SEEN, slot), 0);
-  store<u32>(cell(COLUMN_BLOCK_TOKENS, slot), 0);
-  store<u32>(cell(COLUMN_BLOCK_COUNT, slot), 0);
-  store<u32>(cell(COLUMN_ADAPTERS_RUNNING, slot), 0);
-  store<u32>(cell(COLUMN_ADAPTERS_WAITING, slot), 0);
-  store<u32>(cell(COLUMN_ADAPTERS_MAX, slot), 0);
-  store<u32>(cell(COLUMN_FAILURES, slot), 0);
-  store<u32>(cell(COLUMN_EJECTED_AT, slot), 0);
-  store<f64>(wideCell(COLUMN_SIGNAL_TIME, slot), 0);
-  store<f32>(cell(COLUMN_SPEED, slot), 0);
-  store<f32>(cell(COLUMN_HIT_RELIABILITY, slot), 0);
-  store<f32>(cell(COLUMN_PREFILL_RATE, slot), 0);
-  store<f32>(cell(COLUMN_PREFILL_RATE_PEAK, slot), 0);
-  store<f64>(wideCell(COLUMN_PREFILL_RATE_TIME, slot), 0);
+  column.setU32(COLUMN_KNOWN, slot, 0);
+  column.setF32(COLUMN_WAITING, slot, 0);
+  column.setF32(COLUMN_RUNNING, slot, 0);
+  column.setF32(COLUMN_KV_USAGE, slot, 0);
+  column.setF32(COLUMN_SLOTS_SEEN, slot, 0);
+  column.setU32(COLUMN_BLOCK_TOKENS, slot, 0);
+  column.setU32(COLUMN_BLOCK_COUNT, slot, 0);
+  column.setU32(COLUMN_ADAPTERS_RUNNING, slot, 0);
+  column.setU32(COLUMN_ADAPTERS_WAITING, slot, 0);
+  column.setU32(COLUMN_ADAPTERS_MAX, slot, 0);
+  column.setU32(COLUMN_FAILURES, slot, 0);
+  column.setU32(COLUMN_EJECTED_AT, slot, 0);
+  column.setF64(COLUMN_SIGNAL_TIME, slot, 0);
+  column.setF32(COLUMN_SPEED, slot, 0);
+  column.setF32(COLUMN_HIT_RELIABILITY, slot, 0);
+  column.setF32(COLUMN_PREFILL_RATE, slot, 0);
+  column.setF32(COLUMN_PREFILL_RATE_PEAK, slot, 0);
+  column.setF64(COLUMN_PREFILL_RATE_TIME, slot, 0);
   clearAttributes(slot);
 }
 
 function clearAttributes(slot: u32): void {
-  for (let i: u32 = 0; i < ATTRIBUTE_COLUMNS; i++) store<f32>(cell(COLUMN_ATTRIBUTES + i, slot), NaN);
+  for (let i: u32 = 0; i < ATTRIBUTE_COLUMNS; i++) column.setF32(COLUMN_ATTRIBUTES + i, slot, NaN);
 }
 
 /** Let an endpoint be picked (1), keep it from new picks (2), or free its slot (0). @returns as endpointOpen */
 export function endpointState(slot: u32, state: u32): u32 {
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
   if (state != 1) readmit(slot);
-  store<u32>(cell(COLUMN_STATE, slot), state);
+  column.setU32(COLUMN_STATE, slot, state);
   updateUsed();
   lockRelease(COMMIT_LOCK);
   gateOpened();
@@ -148,15 +148,15 @@ export function endpointSignals(
   now: f64,
 ): u32 {
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
-  store<u32>(cell(COLUMN_KNOWN, slot), known);
-  store<f32>(cell(COLUMN_WAITING, slot), waiting);
-  store<f32>(cell(COLUMN_RUNNING, slot), running);
-  store<f32>(cell(COLUMN_KV_USAGE, slot), kvUsage);
-  store<u32>(cell(COLUMN_BLOCK_TOKENS, slot), blockTokens);
-  store<u32>(cell(COLUMN_BLOCK_COUNT, slot), blockCount);
-  store<f64>(wideCell(COLUMN_SIGNAL_TIME, slot), now);
-  store<u32>(cell(COLUMN_SCRAPE_EPOCH, slot), load<u32>(cell(COLUMN_SCRAPE_EPOCH, slot)) + 1);
-  store<u32>(cell(COLUMN_SINCE_SCRAPE, slot), 0);
+  column.setU32(COLUMN_KNOWN, slot, known);
+  column.setF32(COLUMN_WAITING, slot, waiting);
+  column.setF32(COLUMN_RUNNING, slot, running);
+  column.setF32(COLUMN_KV_USAGE, slot, kvUsage);
+  column.setU32(COLUMN_BLOCK_TOKENS, slot, blockTokens);
+  column.setU32(COLUMN_BLOCK_COUNT, slot, blockCount);
+  column.setF64(COLUMN_SIGNAL_TIME, slot, now);
+  column.addU32(COLUMN_SCRAPE_EPOCH, slot, 1);
+  column.setU32(COLUMN_SINCE_SCRAPE, slot, 0);
   const both = SIGNAL_WAITING | SIGNAL_RUNNING;
   if ((known & both) == both) noteSlots(slot, waiting, running);
   gateScraped(slot);
@@ -169,19 +169,19 @@ export function endpointSignals(
  * waiting. The largest of the pool stands for endpoints that have not shown theirs.
  */
 function noteSlots(slot: u32, waiting: f32, running: f32): void {
-  const own = cell(COLUMN_SLOTS_SEEN, slot);
-  if (running > 0 && (waiting > 0 || running > load<f32>(own))) store<f32>(own, running);
-  const pool = HEADER + HEADER_POOL + POOL_SLOTS_SEEN;
-  if (load<f32>(own) > load<f32>(pool)) store<f32>(pool, load<f32>(own));
+  const before = column.f32(COLUMN_SLOTS_SEEN, slot);
+  const seen = running > 0 && (waiting > 0 || running > before) ? running : before;
+  column.setF32(COLUMN_SLOTS_SEEN, slot, seen);
+  poolWords().slotsSeen = max(poolWords().slotsSeen, seen);
 }
 
 /** Write how many adapters an engine runs, has waiting, and can hold; their hashes stand in REGION_ADAPTERS already. */
 export function endpointAdapters(slot: u32, running: u32, waiting: u32, most: u32): u32 {
   for (let i: u32 = 0; i < running + waiting; i++) adapterShown(gaugeOf(slot) + ((<usize>i) << 3));
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
-  store<u32>(cell(COLUMN_ADAPTERS_RUNNING, slot), running);
-  store<u32>(cell(COLUMN_ADAPTERS_WAITING, slot), waiting);
-  store<u32>(cell(COLUMN_ADAPTERS_MAX, slot), most);
+  column.setU32(COLUMN_ADAPTERS_RUNNING, slot, running);
+  column.setU32(COLUMN_ADAPTERS_WAITING, slot, waiting);
+  column.setU32(COLUMN_ADAPTERS_MAX, slot, most);
   lockRelease(COMMIT_LOCK);
   return 0;
 }
@@ -190,7 +190,7 @@ export function endpointAdapters(slot: u32, running: u32, waiting: u32, most: u3
 export function endpointAttribute(slot: u32, attribute: u32, value: f32): u32 {
   if (attribute >= ATTRIBUTE_COLUMNS) return 0;
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
-  store<f32>(cell(COLUMN_ATTRIBUTES + attribute, slot), value);
+  column.setF32(COLUMN_ATTRIBUTES + attribute, slot, value);
   lockRelease(COMMIT_LOCK);
   return 0;
 }
@@ -198,7 +198,7 @@ export function endpointAttribute(slot: u32, attribute: u32, value: f32): u32 {
 /** The signals are too old: unknown from now on. @returns as endpointOpen */
 export function endpointStale(slot: u32): u32 {
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
-  store<u32>(cell(COLUMN_KNOWN, slot), 0);
+  column.setU32(COLUMN_KNOWN, slot, 0);
   clearAttributes(slot);
   lockRelease(COMMIT_LOCK);
   return 0;
@@ -242,7 +242,6 @@ export function reclaimThread(dead: u32): u32 {
   }
   const released = releaseThread(dead);
   gateThreadDied(dead);
-  const epoch = HEADER + HEADER_POOL + POOL_EPOCH;
-  store<u32>(epoch, load<u32>(epoch) + 1);
+  poolWords().epoch += 1;
   return released;
 }

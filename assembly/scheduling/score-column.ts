@@ -1,6 +1,7 @@
 // Common end of all scorers: clamps a column of raw scores, weighs it and adds it.
 //
 // Owns: the thread's SCORE and KEYS columns (and, when a decision is explained, EXPLAIN), written by its own thread.
+import { slotOffset } from '../columns/column';
 import { laneMax, laneMin } from '../columns/lanes';
 import { CANDIDATES, EXPLAIN, KEYS, SCORE, SLOTS } from '../memory';
 
@@ -36,7 +37,7 @@ export function columnBegin(factor: f32, used: u32, explainColumn: i32): void {
   zeroValue = 0;
   oneValue = 1;
   explanation = explainColumn < 0 ? 0 : EXPLAIN + <usize>explainColumn * SLOTS * 4;
-  if (explanation != 0) memory.copy(explanation, SCORE, (<usize>used) << 2);
+  if (explanation != 0) memory.copy(explanation, SCORE, slotOffset(used));
 }
 
 /** End it: when the decision is explained, the column is worked out once more from what it added. */
@@ -44,7 +45,7 @@ export function columnEnd(used: u32): void {
   if (explanation == 0) return;
   const before = explanation;
   const factor = f32x4.splat(weight == 0 ? <f32>0 : <f32>1 / weight);
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const added = f32x4.sub(v128.load(SCORE + at), v128.load(before + at));
     v128.store(before + at, f32x4.mul(added, factor));
   }
@@ -63,7 +64,7 @@ export function addKeys(used: u32): void {
   const zero = f32x4.splat(zeroValue);
   const one = f32x4.splat(oneValue);
   const factor = f32x4.splat(weight);
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     addScores(scores + at, v128.load(keys + at), zero, one, factor);
   }
 }
@@ -72,7 +73,7 @@ export function addKeys(used: u32): void {
 export function addConstant(used: u32, score: f32): void {
   const scores = SCORE;
   const added = f32x4.splat(score * weight);
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     v128.store(scores + at, f32x4.add(v128.load(scores + at), added));
   }
 }
@@ -83,7 +84,7 @@ export function scoreCosts(used: u32): void {
   const candidates = CANDIDATES;
   const never = f32x4.splat(NEVER);
   const lowest = f32x4.neg(never);
-  const end = (<usize>used) << 2;
+  const end = slotOffset(used);
   let low = never;
   let high = lowest;
   for (let at: usize = 0; at < end; at += 16) {

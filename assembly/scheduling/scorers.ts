@@ -4,6 +4,7 @@
 // Formulas are llm-d-router's (docs/compatibility.md) unless said. An endpoint whose signal is unknown gets the mean of
 // the known ones: neither idle nor full, and never the best. Scorers by affinity, by cost and by history have files of
 // their own.
+import { slotOffset } from '../columns/column';
 import { laneMax, laneMin, laneSum } from '../columns/lanes';
 import { blockTokens, promptTokens, uncachedTokens, waitingKeys } from '../columns/values';
 import {
@@ -96,7 +97,7 @@ function gather(used: u32, values: usize, signal: u32): void {
   let most = lowest;
   let total = zero;
   let number = zero;
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const value = v128.load(values + at);
     const lanes = knownLanes(v128.load(candidates + at), v128.load(known + at), bit);
     least = f32x4.pmin(least, v128.bitselect(value, never, lanes));
@@ -129,7 +130,7 @@ function scoreFewest(used: u32, values: usize, signal: u32): void {
   const scale = f32x4.splat(<f32>1 / range);
   const best = f32x4.splat(high);
   const neutral = f32x4.splat((high - sum / count) / range);
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const lanes = knownLanes(v128.load(candidates + at), v128.load(known + at), bit);
     const raw = f32x4.mul(f32x4.sub(best, v128.load(values + at)), scale);
     addScores(scores + at, v128.bitselect(raw, neutral, lanes), zero, one, factor);
@@ -151,7 +152,7 @@ function addKnown(used: u32, signal: u32, alone: f32): void {
   let number = zero;
   let most = zero;
   let unknown = i32x4.splat(0);
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const some = v128.load(candidates + at);
     const lanes = knownLanes(some, v128.load(known + at), bit);
     const raw = v128.and(f32x4.pmin(f32x4.pmax(v128.load(keys + at), zero), one), lanes);
@@ -165,7 +166,7 @@ function addKnown(used: u32, signal: u32, alone: f32): void {
   const n = laneSum(number);
   // A mean of equal scores may round to more than each of them, which would put the unknown first.
   const neutral = f32x4.splat((n == 0 ? alone : min<f32>(laneSum(total) / n, laneMax(most))) * weight);
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const some = v128.load(candidates + at);
     const lanes = v128.andnot(some, knownLanes(some, v128.load(known + at), bit));
     v128.store(scores + at, f32x4.add(v128.load(scores + at), v128.and(neutral, lanes)));
@@ -177,7 +178,7 @@ function scoreKvUsage(used: u32): void {
   const usage = columnAddress(COLUMN_KV_USAGE);
   const keys = KEYS;
   const one = f32x4.splat(oneValue);
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     v128.store(keys + at, f32x4.sub(one, v128.load(usage + at)));
   }
   addKnown(used, SIGNAL_KV_USAGE, 1);
@@ -194,7 +195,7 @@ function scorePrefix(used: u32, total: u32, lengthWeight: f32, scaleTokens: f32,
   const length = f32x4.splat(scaleTokens > 0 ? blockTokens / scaleTokens : 0);
   const share = f32x4.splat(lengthWeight);
   const matches = MATCH;
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const match = f32x4.convert_i32x4_s(v128.load(matches + at));
     const reach = f32x4.pmin(one, f32x4.mul(match, length));
     const raw = f32x4.add(f32x4.mul(match, ratio), f32x4.mul(share, f32x4.mul(reach, reach)));
@@ -206,7 +207,7 @@ function scorePrefix(used: u32, total: u32, lengthWeight: f32, scaleTokens: f32,
 function scoreActiveRequest(used: u32, idle: f32, busy: f32): void {
   const inflight = columnAddress(COLUMN_INFLIGHT);
   const candidates = CANDIDATES;
-  const end = (<usize>used) << 2;
+  const end = slotOffset(used);
   let high = f32x4.splat(0);
   for (let at: usize = 0; at < end; at += 16) {
     const count = f32x4.convert_i32x4_s(v128.load(inflight + at));
@@ -238,7 +239,7 @@ function scoreTokenLoad(used: u32, threshold: f32): void {
   const block = f32x4.splat(blockTokens());
   const output = f32x4.splat(<f32>request().outputTokens);
   const scale = f32x4.splat(<f32>1 / threshold);
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const own = f32x4.add(uncachedTokens(at, prompt, block, zero), output);
     const tokens = f32x4.add(f32x4.convert_i32x4_s(v128.load(inflight + at)), own);
     addScores(scores + at, f32x4.sub(one, f32x4.pmin(one, f32x4.mul(tokens, scale))), zero, one, factor);
@@ -251,7 +252,7 @@ function scoreLoadAware(used: u32, threshold: f32): void {
   const one = f32x4.splat(1);
   const scale = f32x4.splat(<f32>1 / threshold);
   waitingKeys(used);
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const share = f32x4.pmin(one, f32x4.mul(v128.load(KEYS + at), scale));
     v128.store(KEYS + at, f32x4.mul(half, f32x4.sub(one, share)));
   }
@@ -259,7 +260,7 @@ function scoreLoadAware(used: u32, threshold: f32): void {
 }
 
 function scoreHookColumn(used: u32, column: u32): void {
-  memory.copy(KEYS, HOST + <usize>column * SLOTS * 4, (<usize>used) << 2);
+  memory.copy(KEYS, HOST + <usize>column * SLOTS * 4, slotOffset(used));
   addKeys(used);
 }
 

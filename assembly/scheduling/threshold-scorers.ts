@@ -2,6 +2,7 @@
 //
 // Owns: the thread's KEYS and SCORE columns, written by its own thread. Reads the endpoint columns under the commit lock.
 // Sources are named at each.
+import { slotOffset } from '../columns/column';
 import { laneMax, laneMin, laneSum } from '../columns/lanes';
 import { blockTokens, promptTokens, uncachedTokens } from '../columns/values';
 import { COLUMN_INFLIGHT, COLUMN_INFLIGHT_TOKENS, columnAddress } from '../endpoints';
@@ -19,7 +20,7 @@ const HALF: f32 = 0.5;
  */
 export function scorePrefixBalance(used: u32, total: u32, imbalance: f32, deviations: f32): void {
   const inflight = columnAddress(COLUMN_INFLIGHT);
-  const end = (<usize>used) << 2;
+  const end = slotOffset(used);
   const one = f32x4.splat(oneValue);
   const zero = f32x4.splat(zeroValue);
   let count = zero;
@@ -76,7 +77,7 @@ function loadOf(at: usize, tokens: usize, inflight: usize, decode: v128): v128 {
 export function scoreExploitExplore(used: u32, decodeTokens: f32): void {
   const inflight = columnAddress(COLUMN_INFLIGHT);
   const tokens = columnAddress(COLUMN_INFLIGHT_TOKENS);
-  const end = (<usize>used) << 2;
+  const end = slotOffset(used);
   const zero = f32x4.splat(zeroValue);
   const decode = f32x4.splat(decodeTokens);
   const prompt = f32x4.splat(promptTokens());

@@ -3,6 +3,7 @@
 // Owns: nothing; fills the thread's KEYS and KEPT columns from REGION_LABELS, which the control thread writes. Called
 // under the commit lock. The levels are compared each for itself, by the hash of a label; the nearest equal one counts.
 // An endpoint without the label is near no other at that level.
+import { slotOffset } from '../columns/column';
 import { KEPT, KEYS, SLOTS } from '../memory';
 import { request } from '../request-area';
 import { labelAddress } from './labels';
@@ -18,41 +19,53 @@ const NEAR_REGION: f32 = <f32>0.02;
 /** Raise KEYS to `nearness` where an endpoint's label is that of the peer. @returns whether the peer has the label */
 function raise(used: u32, peer: u32, column: u32, nearness: f32): bool {
   const first = labelAddress(column);
-  const second = first + ((<usize>SLOTS) << 2);
-  const at = (<usize>peer) << 2;
+  const second = first + slotOffset(SLOTS);
+  const at = slotOffset(peer);
   if ((load<u32>(first + at) | load<u32>(second + at)) == 0) return false;
   const low = i32x4.splat(<i32>load<u32>(first + at));
   const high = i32x4.splat(<i32>load<u32>(second + at));
   const value = f32x4.splat(nearness);
-  for (let i: usize = 0, end = (<usize>used) << 2; i < end; i += 16) {
+  for (let i: usize = 0, end = slotOffset(used); i < end; i += 16) {
     const same = v128.and(i32x4.eq(v128.load(first + i), low), i32x4.eq(v128.load(second + i), high));
     v128.store(KEYS + i, v128.bitselect(value, v128.load(KEYS + i), same));
   }
   return true;
 }
 
+/** Label columns of the four levels, as parameters of an operation. */
+@unmanaged
+class LevelColumns {
+  /** Label column of the host · control thread · none, published with its program. */
+  host: f32;
+  /** Label column of the rack · control thread · none, published with its program. */
+  rack: f32;
+  /** Label column of the zone · control thread · none, published with its program. */
+  zone: f32;
+  /** Label column of the region · control thread · none, published with its program. */
+  region: f32;
+}
+
 /**
  * Fill KEYS with the nearness of every endpoint to the peer; 0 = none.
- * @param columns address of four f32: the label columns of host, rack, zone and region
  * @returns false when there is no peer, or nothing is known about where it is
  */
-function nearnessKeys(used: u32, columns: usize): bool {
-  memory.fill(KEYS, 0, (<usize>used) << 2);
+function nearnessKeys(used: u32, columns: LevelColumns): bool {
+  memory.fill(KEYS, 0, slotOffset(used));
   const peer = request().peer;
   if (peer == 0 || peer > used) return false;
   // From far to near, so that the nearest level stays.
-  let known = raise(used, peer - 1, <u32>load<f32>(columns, 12), NEAR_REGION);
-  known = raise(used, peer - 1, <u32>load<f32>(columns, 8), NEAR_ZONE) || known;
-  known = raise(used, peer - 1, <u32>load<f32>(columns, 4), NEAR_RACK) || known;
-  return raise(used, peer - 1, <u32>load<f32>(columns), NEAR_HOST) || known;
+  let known = raise(used, peer - 1, <u32>columns.region, NEAR_REGION);
+  known = raise(used, peer - 1, <u32>columns.zone, NEAR_ZONE) || known;
+  known = raise(used, peer - 1, <u32>columns.rack, NEAR_RACK) || known;
+  return raise(used, peer - 1, <u32>columns.host, NEAR_HOST) || known;
 }
 
 /** Marks in KEPT the endpoints at least as near as level 1 host … 4 region. @returns false without a reference endpoint */
 export function keepNear(op: Operation, used: u32): bool {
-  if (!nearnessKeys(used, op.parameters(1))) return false;
+  if (!nearnessKeys(used, changetype<LevelColumns>(op.parameters(1)))) return false;
   const level = <u32>op.p0;
   const least = f32x4.splat(level == 1 ? NEAR_HOST : level == 2 ? NEAR_RACK : level == 3 ? NEAR_ZONE : NEAR_REGION);
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     v128.store(KEPT + at, f32x4.ge(v128.load(KEYS + at), least));
   }
   return true;
@@ -60,6 +73,6 @@ export function keepNear(op: Operation, used: u32): bool {
 
 /** Host 1, rack 0.2, zone 0.05, region 0.02, else 0; 0 for all without a peer. */
 export function scoreNear(op: Operation, used: u32): void {
-  nearnessKeys(used, op.parameters(0));
+  nearnessKeys(used, changetype<LevelColumns>(op.parameters(0)));
   addKeys(used);
 }

@@ -2,7 +2,9 @@
 //
 // Owns: the thread's MATCH column while it is cut, written by its own thread. Reads the engines' block sizes, without a lock:
 // a size that changes meanwhile costs one decision's accuracy.
-import { COLUMN_BLOCK_TOKENS, cell } from '../endpoints';
+import * as column from '../columns/column';
+import { slotOffset } from '../columns/column';
+import { COLUMN_BLOCK_TOKENS } from '../endpoints';
 import { MATCH } from '../memory';
 import { request } from '../request-area';
 
@@ -18,7 +20,7 @@ function wholeTokens(tokens: u32, engine: u32): u32 {
 export function cachedTokens(slot: u32, matched: u32, whole: bool): u32 {
   const tokens = matched * request().blockTokens;
   if (tokens <= request().promptTokens) return tokens;
-  const engine = whole ? load<u32>(cell(COLUMN_BLOCK_TOKENS, slot)) : 0;
+  const engine = whole ? column.u32(COLUMN_BLOCK_TOKENS, slot) : 0;
   return engine == 0 ? request().promptTokens : wholeTokens(request().promptTokens, engine);
 }
 
@@ -30,9 +32,9 @@ export function creditWholeBlocks(used: u32, blocks: u32): void {
   const block = request().blockTokens;
   if (block == 0) return;
   for (let slot: u32 = 0; slot < used; slot++) {
-    const at = MATCH + ((<usize>slot) << 2);
+    const at = MATCH + slotOffset(slot);
     const matched = load<u32>(at);
-    const engine = load<u32>(cell(COLUMN_BLOCK_TOKENS, slot));
+    const engine = column.u32(COLUMN_BLOCK_TOKENS, slot);
     if (matched == 0 || engine == 0) continue;
     const kept = wholeTokens(matched > blocks ? request().promptTokens : matched * block, engine);
     store<u32>(at, matched > blocks && kept > blocks * block ? matched : min(matched, kept / block));

@@ -8,11 +8,14 @@ import { readCertificate, selfSignedCertificate } from '../ingress/certificate.j
 import type { TlsMaterial } from '../ingress/transport.js';
 import { createLogger, type Logger, type LogOptions } from '../operations/log.js';
 import { OPEN_METRICS_WARNING } from '../operations/telemetry/metrics-server.js';
+import { TokenFile } from '../operations/telemetry/page-access.js';
 import type { KubernetesCluster } from '../picker/control/kubernetes-cluster.js';
 import { Picker } from '../picker/picker.js';
-import type { PickerOptions } from '../picker/picker-options.js';
+import type { ListenAddresses, PickerOptions } from '../picker/picker-options.js';
 import type { EndpointSource } from '../pool/discovery/kubernetes/kubernetes.js';
+import { AEAD_CIPHERS } from './cipher-suites.js';
 import { type ServeFlags, sourceOfEndpoints } from './flags.js';
+import { packageVersion } from './package-version.js';
 import { pluginRegistry } from './plugin-registry.js';
 import { everyAddress } from './port.js';
 
@@ -43,14 +46,14 @@ export async function createPicker(
     const logOptions: LogOptions = { verbosity: flags.v, zapLogLevel: flags.zapLogLevel, zapEncoder: flags.zapEncoder };
     const log = createLogger(logOptions);
     for (const warning of [...flags.warnings, ...configuration.warnings]) log.warn(warning);
-    if (source === 'configuration' && flags.metricsEndpointAuth && !flags.metricsClientCaFile) {
+    if (source === 'configuration' && asksKubernetes(flags) && !flags.metricsClientCaFile)
       log.warn(OPEN_METRICS_WARNING);
-    }
     const kubernetes = source === 'configuration' ? undefined : await clusterOf(flags, source, log);
     const given = await fromFlags(flags);
     return {
       picker: new Picker({
         ...given,
+        metricsAccess: metricsAccess(flags, log),
         kubernetes,
         ...(kubernetes === undefined ? {} : { poolName: poolNameOf(flags) }),
         configuration,
@@ -80,7 +83,7 @@ async function clusterOf(flags: ServeFlags, source: EndpointSource, log: Logger)
     source,
     poolName: poolNameOf(flags),
     election: flags.haEnableLeaderElection,
-    reviews: flags.metricsEndpointAuth,
+    reviews: asksKubernetes(flags),
     podName: flags.podName,
   };
   return new Cluster(settings, log);
@@ -95,8 +98,11 @@ function configurationSource({ configFile, configText }: ServeFlags): Configurat
   return { file: configFile, text: configText };
 }
 
-function loadOptions({ allowExperimentalPlugins }: ServeFlags, registry: LoadOptions['registry']): LoadOptions {
-  return { allowExperimental: allowExperimentalPlugins, registry };
+function loadOptions(
+  { allowExperimentalPlugins, endpointsFile }: ServeFlags,
+  registry: LoadOptions['registry'],
+): LoadOptions {
+  return { allowExperimental: allowExperimentalPlugins, registry, endpointsFile };
 }
 
 function followedConfiguration(flags: ServeFlags, registry: LoadOptions['registry']): PickerOptions['followed'] {
@@ -106,12 +112,20 @@ function followedConfiguration(flags: ServeFlags, registry: LoadOptions['registr
 
 type FromFlags = Omit<
   PickerOptions,
-  'kubernetes' | 'configuration' | 'followed' | 'pluginModules' | 'shardThreads' | 'log' | 'logOptions' | 'failed'
+  | 'kubernetes'
+  | 'metricsAccess'
+  | 'configuration'
+  | 'followed'
+  | 'pluginModules'
+  | 'shardThreads'
+  | 'log'
+  | 'logOptions'
+  | 'failed'
 >;
 
 async function fromFlags(flags: ServeFlags): Promise<FromFlags> {
   return {
-    host: await everyAddress(),
+    addresses: await listenAddresses(flags),
     transport: flags.transport,
     socket: socketFile(flags),
     grpcPort: flags.grpcPort,
@@ -136,7 +150,7 @@ async function fromFlags(flags: ServeFlags): Promise<FromFlags> {
     maxBufferedBytes: flags.maxBufferedBytes,
     emitScores: flags.emitEndpointScores,
     ignoreSubset: flags.disableEndpointSubsetFilter,
-    requireModelMatch: flags.requireModelMatch,
+    models: { matchRequired: flags.requireModelMatch, clientsRewrite: flags.modelRewriteHeader },
     lameDuckMs: flags.lameDuck,
     ejection: !flags.disableEndpointEjection,
     allowProfileHeader: flags.allowProfileHeader,
@@ -149,6 +163,25 @@ async function fromFlags(flags: ServeFlags): Promise<FromFlags> {
   };
 }
 
+async function listenAddresses(flags: ServeFlags): Promise<ListenAddresses> {
+  const all = flags.bindAddress ?? (await everyAddress());
+  return {
+    grpc: flags.grpcBindAddress ?? all,
+    health: flags.grpcHealthBindAddress ?? all,
+    metrics: flags.metricsBindAddress ?? all,
+  };
+}
+
+/** Whether Kubernetes says who may read the metrics, where there is one. A token of its own takes the place of its word. */
+function asksKubernetes({ metricsEndpointAuth, metricsAuthTokenFile }: ServeFlags): boolean {
+  return metricsEndpointAuth && metricsAuthTokenFile === undefined;
+}
+
+function metricsAccess({ metricsAuthTokenFile }: ServeFlags, log: Logger): PickerOptions['metricsAccess'] {
+  if (metricsAuthTokenFile === undefined) return undefined;
+  return new TokenFile(metricsAuthTokenFile, (problem) => log.error({ part: 'metrics' }, problem)).mayRead;
+}
+
 function socketFile({ grpcSocket, grpcSocketMode, grpcSocketOwner }: ServeFlags): PickerOptions['socket'] {
   return grpcSocket === undefined ? undefined : { path: grpcSocket, mode: grpcSocketMode, owner: grpcSocketOwner };
 }
@@ -158,14 +191,14 @@ async function servingTls(flags: ServeFlags): Promise<TlsMaterial> {
   return {
     ...pair,
     minVersion: flags.tlsMinVersion,
-    ciphers: flags.tlsCipherSuites.length === 0 ? undefined : flags.tlsCipherSuites.join(':'),
+    ciphers: flags.tlsCipherSuites.length === 0 ? AEAD_CIPHERS : flags.tlsCipherSuites.join(':'),
     clientCa: flags.clientCaFile ? clientAuthority(flags.clientCaFile, 'client-ca-file') : undefined,
   };
 }
 
 function metricsTls(flags: ServeFlags): PickerOptions['metricsTls'] {
   if (!flags.metricsCertDir) return undefined;
-  const pair = readCertificate(flags.metricsCertDir, 'metrics-cert-dir');
+  const pair = { ...readCertificate(flags.metricsCertDir, 'metrics-cert-dir'), ciphers: AEAD_CIPHERS };
   return flags.metricsClientCaFile
     ? { ...pair, clientCa: clientAuthority(flags.metricsClientCaFile, 'metrics-client-ca-file') }
     : pair;
@@ -179,9 +212,4 @@ function clientAuthority(path: string, flag: string): string {
   } catch (error) {
     throw new Error(`--${flag}: ${path} is no PEM certificate that can be read: ${errorMessage(error)}`);
   }
-}
-
-function packageVersion(): string {
-  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(text) as { version: string }).version;
 }

@@ -7,6 +7,7 @@ import { runOverload } from './demo/overload.js';
 import { OverloadTable, TurnTable } from './demo/report.js';
 import { showShift } from './demo/shift/show.js';
 import { waitingRequests } from './demo/waiting-requests.js';
+import { parsedCommand } from './parsed-command.js';
 import { listenFailure, portNumber } from './port.js';
 
 interface DemoFlags {
@@ -62,9 +63,9 @@ const OBJECTIVES = `objectives:
  * Resolves to the exit code: after the load with `--once`, otherwise after Ctrl-C.
  */
 export async function runDemo(argv: readonly string[]): Promise<number> {
-  const command = demoCommand();
-  command.parse([...argv], { from: 'user' });
-  const flags = command.opts<DemoFlags>();
+  const parsed = parsedCommand<DemoFlags>(demoCommand(), argv);
+  if (parsed === undefined) return 0;
+  const flags = parsed.options;
   const stacks: DemoStack[] = [];
   const ending = new AbortController();
   const interrupted = new Promise<undefined>((resolve) => {
@@ -78,7 +79,7 @@ export async function runDemo(argv: readonly string[]): Promise<number> {
     await Promise.race([interrupted, stacks[0]!.picker.ended.then((line) => Promise.reject(new Error(line)))]);
     return 0;
   } catch (error) {
-    console.error(`demo: ${listenFailure(error, flags.port)}`);
+    console.error(`pointsman: ${listenFailure(error, flags.port)}`);
     return 1;
   } finally {
     ending.abort();
@@ -202,12 +203,12 @@ function demoCommand(): Command {
 function atLeastOne(text: string): number {
   const count = Number(text);
   if (!Number.isInteger(count) || count < 1 || count > 10_000)
-    throw new InvalidArgumentError('a number from 1 to 10000');
+    throw new InvalidArgumentError('expected a number from 1 to 10000');
   return count;
 }
 
 function positive(text: string): number {
   const factor = Number(text);
-  if (!(factor > 0 && factor <= 1_000)) throw new InvalidArgumentError('a number above 0, at most 1000');
+  if (!(factor > 0 && factor <= 1_000)) throw new InvalidArgumentError('expected a number above 0, at most 1000');
   return factor;
 }

@@ -1,12 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { Command, InvalidArgumentError } from 'commander';
 import { loadConfiguration } from '../config/load.js';
-import { type EndpointsFile, readEndpointsFile } from '../pool/discovery/endpoints-file.js';
 import type { PoolState } from '../pool/endpoint.js';
 import { explain } from './explain/explanation.js';
 import { explanationText } from './explain/explanation-text.js';
 import { readSignals } from './explain/signals-file.js';
+import { parsedCommand } from './parsed-command.js';
 import { pluginRegistry, repeated } from './plugin-registry.js';
+import { readPoolFile } from './pool-file.js';
 
 interface ExplainFlags {
   readonly request: string;
@@ -22,17 +23,17 @@ interface ExplainFlags {
 
 /** `pointsman explain`: what the picker would do with one request, and why. @returns the exit code */
 export async function runExplain(argv: readonly string[]): Promise<number> {
-  const command = explainCommand();
-  command.parse([...argv], { from: 'user' });
-  const flags = command.opts<ExplainFlags>();
+  const parsed = parsedCommand<ExplainFlags>(explainCommand(), argv);
+  if (parsed === undefined) return 0;
+  const { args, options: flags } = parsed;
   const { registry } = await pluginRegistry(flags.plugin);
   const configuration = loadConfiguration(
-    { file: command.args[0]! },
+    { file: args[0]! },
     { registry, allowExperimental: flags.allowExperimentalPlugins },
   );
   const endpointsPath = flags.endpoints ?? configuration.discovery?.path;
   if (endpointsPath === undefined) throw new Error('--endpoints: name the file with the endpoints');
-  const pool = poolState(readEndpointsFile(readText('--endpoints', endpointsPath), endpointsPath));
+  const pool = givenPool(endpointsPath);
   const signals = flags.signals === undefined ? '' : readText('--signals', flags.signals);
   const body = Buffer.from(readText('--request', flags.request));
   const explanation = explain({
@@ -82,15 +83,10 @@ function readText(flag: string, path: string): string {
   }
 }
 
-/** Host names stay as they are: nothing is looked up. */
-function poolState(file: EndpointsFile): PoolState {
-  const [problem] = file.problems;
-  if (problem !== undefined) throw new Error(problem);
-  const endpoints = file.endpoints.map(({ id, name, namespace, host, port, labels }) => {
-    const address = 'ip' in host ? host.ip : host.hostName;
-    return { id, name, namespace, address, port, labels };
-  });
-  return { endpoints, objectives: file.objectives, rewrites: file.rewrites };
+function givenPool(path: string): PoolState {
+  const { pool, problems } = readPoolFile(path);
+  if (problems[0] !== undefined) throw new Error(problems[0]);
+  return pool;
 }
 
 /** First member of a body that tells its API, and the path of the API. */
@@ -118,7 +114,7 @@ function hasMember(body: Buffer, member: string): boolean {
 
 function header(text: string, earlier: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
   const [, name, value] = /^(:?[^=]+)=(.*)$/s.exec(text) ?? [];
-  if (name === undefined || value === undefined) throw new InvalidArgumentError('write name=value');
+  if (name === undefined || value === undefined) throw new InvalidArgumentError('expected name=value');
   return new Map([...earlier, [name.toLowerCase(), value]]);
 }
 
@@ -127,6 +123,6 @@ function list(text: string): readonly string[] {
 }
 
 function seed(text: string): bigint {
-  if (!/^\d{1,19}$/.test(text)) throw new InvalidArgumentError('write a whole number');
+  if (!/^\d{1,19}$/.test(text)) throw new InvalidArgumentError('expected a whole number');
   return BigInt(text);
 }

@@ -1,6 +1,7 @@
 import type { FlagParser } from './flag-values.js';
 import {
   type FileOwner,
+  parseAddress,
   parseBoolean,
   parseBytes,
   parseChoice,
@@ -33,6 +34,8 @@ export interface Flag<Value> {
   /** The default as the help shows it; undefined = nothing worth showing. */
   readonly shown: string | undefined;
   readonly doc: string;
+  /** The value by which the program behaves, whatever is given, and why; undefined = the flag has its effect. */
+  readonly inert?: { readonly value: unknown; readonly why: string };
   /** Throws FlagError. A method, so that flags of different values fit one table. */
   parse(...given: Parameters<FlagParser<Value>>): Value;
 }
@@ -45,6 +48,7 @@ const SIGNALS = 'Signals and decisions';
 const LIMITS = 'Limits';
 const LIFE = 'Life of the process';
 const OBSERVING = 'Logs, metrics, traces';
+const COMPATIBLE = 'Accepted from command lines of llm-d-router, without effect';
 const MOVED = 'No longer supported (refused when set)';
 
 const MEBIBYTE = 1024 * 1024;
@@ -64,8 +68,24 @@ function toggle(group: string, initial: boolean, doc: string): Flag<boolean> {
   return { group, placeholder: undefined, initial, shown: String(initial), doc, parse: parseBoolean };
 }
 
+/** A flag of llm-d-router that changes nothing here. `value` is the one that describes what this program does. */
+function inert<Value>(
+  placeholder: string | undefined,
+  initial: Value,
+  parse: FlagParser<Value>,
+  value: Value | undefined,
+  why: string,
+): Flag<Value> {
+  const doc = `${why.charAt(0).toUpperCase()}${why.slice(1)}.`;
+  return { group: COMPATIBLE, placeholder, initial, shown: undefined, doc, parse, inert: { value, why } };
+}
+
 function optionalText(group: string, placeholder: string, doc: string): Flag<string | undefined> {
   return flag<string | undefined>(group, placeholder, undefined, undefined, parseOptionalText, doc);
+}
+
+function address(doc: string): Flag<string | undefined> {
+  return flag<string | undefined>(PORTS, '<ip>', undefined, undefined, parseAddress, doc);
 }
 
 function movedMetric(): Flag<undefined> {
@@ -105,6 +125,10 @@ export const SERVE_FLAGS = {
     'What carries ext_proc: lean, or grpc-js, which is slower and compared with.',
   ),
   'metrics-port': flag(PORTS, '<port>', 9090, '9090', parsePort, 'Port of the Prometheus metrics.'),
+  'bind-address': address('Address of this machine that all ports are opened on; every address without.'),
+  'grpc-bind-address': address('Address of the ext_proc port, in the place of --bind-address.'),
+  'grpc-health-bind-address': address('Address of the gRPC health port, in the place of --bind-address.'),
+  'metrics-bind-address': address('Address of the metrics port, in the place of --bind-address.'),
 
   'secure-serving': toggle(TLS, true, 'Serve ext_proc over TLS, self-signed without --cert-path.'),
   'cert-path': optionalText(TLS, '<directory>', 'Directory with tls.crt and tls.key.'),
@@ -127,6 +151,11 @@ export const SERVE_FLAGS = {
     'Cipher suites by their Go names, with commas.',
   ),
   'metrics-endpoint-auth': toggle(TLS, true, 'Ask Kubernetes who may read the metrics.'),
+  'metrics-auth-token-file': optionalText(
+    TLS,
+    '<file>',
+    'Readers of the metrics port need the token of this file; Kubernetes is not asked.',
+  ),
   'metrics-client-ca-file': optionalText(TLS, '<file>', 'Clients of the metrics port need a certificate of these CAs.'),
   'metrics-cert-dir': optionalText(TLS, '<directory>', 'Directory with tls.crt and tls.key of the metrics port.'),
 
@@ -164,6 +193,12 @@ export const SERVE_FLAGS = {
     'One to eight ports of each selected endpoint.',
   ),
 
+  'endpoints-file': optionalText(
+    POOL,
+    '<file>',
+    'Endpoints in a file, followed when it changes; in place of dataLayer.discovery of the configuration.',
+  ),
+
   'config-file': optionalText(CONFIGURATION, '<file>', 'EndpointPickerConfig, YAML or JSON.'),
   'config-text': optionalText(CONFIGURATION, '<text>', 'EndpointPickerConfig itself.'),
   'watch-config': toggle(CONFIGURATION, true, 'Load --config-file again when it changes.'),
@@ -194,7 +229,16 @@ export const SERVE_FLAGS = {
     parseFlagDuration(1e-6),
     'Age from which on signals count as unknown.',
   ),
-  'require-model-match': toggle(SIGNALS, false, 'Answer 404 to models that no objective and no rewrite rule names.'),
+  'require-model-match': toggle(
+    SIGNALS,
+    false,
+    'Answer 404 to models that no objective and no rewrite rule names, and to requests that name none.',
+  ),
+  'model-rewrite-header': toggle(
+    SIGNALS,
+    true,
+    'Let requests choose the model with the header x-llm-d-model-name-rewrite.',
+  ),
   'disable-endpoint-subset-filter': toggle(SIGNALS, false, "Ignore the proxy's subset hint."),
   'disable-endpoint-ejection': toggle(SIGNALS, false, 'Keep endpoints that fail among the picks.'),
   'allow-profile-header': toggle(
@@ -269,7 +313,6 @@ export const SERVE_FLAGS = {
     parseFlagDuration(0),
     'Time that new requests are still served after SIGTERM, within --drain-timeout; longer while proxies send.',
   ),
-  'health-checking': toggle(LIFE, false, 'No effect: gRPC health is always served on the ext_proc port too.'),
   'ha-enable-leader-election': toggle(LIFE, false, 'Elect a leader among replicas through Kubernetes.'),
 
   'debug-core': toggle(
@@ -294,33 +337,7 @@ export const SERVE_FLAGS = {
     parseChoice(['json', 'console'] as const),
     'Format of the log.',
   ),
-  'zap-devel': toggle(OBSERVING, false, 'Accepted for compatibility, without effect.'),
-  'zap-stacktrace-level': flag<string>(
-    OBSERVING,
-    '<level>',
-    'error',
-    undefined,
-    parseChoice<string>(['info', 'error', 'panic']),
-    'Accepted for compatibility, without effect.',
-  ),
-  'zap-time-encoding': flag<string>(
-    OBSERVING,
-    '<format>',
-    'epoch',
-    undefined,
-    parseChoice<string>(['epoch', 'millis', 'nano', 'nanos', 'iso8601', 'rfc3339', 'rfc3339nano']),
-    'Accepted for compatibility, without effect.',
-  ),
-  'refresh-prometheus-metrics-interval': flag(
-    OBSERVING,
-    '<duration>',
-    5000,
-    '5s',
-    parseFlagDuration(1e-6),
-    "Time between two updates of the pool's gauges.",
-  ),
   'enable-grpc-stream-metrics': toggle(OBSERVING, false, 'Metrics of every gRPC stream.'),
-  'enable-pprof': toggle(OBSERVING, true, 'Profiles on the metrics port.'),
   'decision-columns-every': flag(
     OBSERVING,
     '<number>',
@@ -334,7 +351,38 @@ export const SERVE_FLAGS = {
     false,
     'Keep all columns of the decisions about requests with x-pointsman-explain: 1.',
   ),
-  tracing: toggle(OBSERVING, true, 'OpenTelemetry traces.'),
+
+  'health-checking': inert(
+    undefined,
+    false,
+    parseBoolean,
+    true,
+    'gRPC health is always served on the ext_proc port too',
+  ),
+  tracing: inert(undefined, true, parseBoolean, false, 'no traces are written'),
+  'enable-pprof': inert(undefined, true, parseBoolean, false, 'the metrics port serves no profiles of Go'),
+  'refresh-prometheus-metrics-interval': inert(
+    '<duration>',
+    5000,
+    parseFlagDuration(1e-6),
+    undefined,
+    "the pool's gauges are computed when the metrics page is read",
+  ),
+  'zap-devel': inert(undefined, false, parseBoolean, false, 'the log has one form for production and development'),
+  'zap-stacktrace-level': inert<string>(
+    '<level>',
+    'error',
+    parseChoice<string>(['info', 'error', 'panic']),
+    undefined,
+    'log lines carry no stack traces',
+  ),
+  'zap-time-encoding': inert<string>(
+    '<format>',
+    'epoch',
+    parseChoice<string>(['epoch', 'millis', 'nano', 'nanos', 'iso8601', 'rfc3339', 'rfc3339nano']),
+    'epoch',
+    'times in the log are seconds since 1970',
+  ),
 
   'total-queued-requests-metric': movedMetric(),
   'total-running-requests-metric': movedMetric(),

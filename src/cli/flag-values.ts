@@ -1,9 +1,12 @@
+import { isIP } from 'node:net';
 import { didYouMean } from '../config/nearest-name.js';
 import { parseQuantity } from '../config/quantity.js';
+import type { SelectedLabels } from '../kubernetes/reflector.js';
 import { DURATION_EXPECTED, parseDuration } from '../scheduling/duration.js';
+import { selectorAccepts } from '../scheduling/filters/label-selector.js';
 import { BadSelector, parseSelector as readSelector } from '../scheduling/screeners/selector-text.js';
 import { OPENSSL_CIPHERS } from './cipher-suites.js';
-import { FlagError } from './flag-error.js';
+import { badValue, FlagError } from './flag-error.js';
 
 /** Parses a flag's text. `previous` is the value so far, for flags that may be given several times. */
 export type FlagParser<Value> = (text: string, flag: string, previous: Value) => Value;
@@ -19,7 +22,7 @@ const BOOLEANS: ReadonlyMap<string, boolean> = new Map([
 ]);
 
 function refuse(flag: string, expected: string, text: string, hint = ''): never {
-  throw new FlagError(`--${flag}: ${expected}, got ${JSON.stringify(text)}${hint}`);
+  throw badValue(flag, expected, text, hint);
 }
 
 export function parseText(text: string): string {
@@ -55,6 +58,13 @@ export function parseOptionalInteger(least: number, most: number): FlagParser<nu
 
 /** Port 0 lets the system choose. */
 export const parsePort = parseInteger(0, 65_535);
+
+/** IP address to listen on; an empty text is the same as no flag. */
+export function parseAddress(text: string, flag: string): string | undefined {
+  if (text === '') return undefined;
+  const bare = text.replace(/^\[(.*)\]$/, '$1');
+  return isIP(bare) === 0 ? refuse(flag, 'expected an IP address such as 127.0.0.1 or ::1', text) : bare;
+}
 
 /** Milliseconds, at least `least`. */
 export function parseFlagDuration(least: number): FlagParser<number> {
@@ -132,6 +142,12 @@ export function parseSelector(text: string, flag: string): string {
     if (!(error instanceof BadSelector)) throw error;
     return refuse(flag, `${error.message}, at character ${text.indexOf(error.rule) + 1}`, text);
   }
+}
+
+/** The labels that a selector of `parseSelector` accepts. */
+export function selectedLabels(selector: string): SelectedLabels {
+  const rules = readSelector(selector);
+  return { selector, accepts: (labels) => selectorAccepts(rules, labels) };
 }
 
 /** A zap log level: a name, or a positive number for a verbosity. */

@@ -1,8 +1,9 @@
 import { Command, CommanderError, Option } from 'commander';
-import { didYouMean } from '../config/nearest-name.js';
 import type { EndpointSource } from '../pool/discovery/kubernetes/kubernetes.js';
-import { FlagError } from './flag-error.js';
+import { isAead } from './cipher-suites.js';
+import { FlagError, unexpectedArgument, unknownFlag } from './flag-error.js';
 import { type Flag, SERVE_FLAGS, type ServeFlagValues } from './flag-table.js';
+import { selectedLabels } from './flag-values.js';
 
 export { FlagError } from './flag-error.js';
 
@@ -31,8 +32,9 @@ type Environment = Readonly<Record<string, string | undefined>>;
 export function parseServeFlags(argv: readonly string[], env: Environment): ServeFlags | { readonly help: string } {
   if (asksForHelp(argv)) return { help: serveHelp() };
   const { command, read } = serveCommand();
+  const given = uniformArguments(argv);
   try {
-    command.parse(uniformArguments(argv), { from: 'user' });
+    command.parse(given, { from: 'user' });
   } catch (error) {
     if (error instanceof CommanderError) throw new FlagError(error.message.replaceAll(/\s*\n\s*/g, ' '));
     throw error;
@@ -45,12 +47,12 @@ export function parseServeFlags(argv: readonly string[], env: Environment): Serv
     refreshMetricsInterval: Math.max(REFRESH_MS_MIN, values.refreshMetricsInterval),
     logLevel: logLevel(values),
     podName: env.POD_NAME || undefined,
-    warnings: warningsOf(values),
+    warnings: [...withoutEffect(given), ...warningsOf(values)],
   };
 }
 
 const SOURCES =
-  '--pool-name (an InferencePool), --endpoint-selector (labels of pods), or a file-discovery plugin in ' +
+  '--endpoints-file (a list in a file), --pool-name (an InferencePool), --endpoint-selector (labels of pods), or a file-discovery plugin in ' +
   'dataLayer.discovery of the configuration';
 
 /**
@@ -68,7 +70,7 @@ export function sourceOfEndpoints(
     );
   }
   if (configured) return 'configuration';
-  if (selector) return { kind: 'selector', selector, ports };
+  if (selector) return { kind: 'selector', labels: selectedLabels(selector), ports };
   if (name) return { kind: 'pool', name, group };
   throw new FlagError(`no source of endpoints: give one of ${SOURCES}`);
 }
@@ -101,10 +103,10 @@ function uniformArguments(argv: readonly string[]): string[] {
   for (let index = 0; index < argv.length; index++) {
     const argument = argv[index]!;
     const match = /^--?([^=-][^=]*)(?:=(.*))?$/s.exec(argument);
-    if (match === null) throw unexpectedArgument(argument, argv[index - 1]);
+    if (match === null) throw unexpectedArgument(argument, hintAfter(argument, argv[index - 1]));
     const name = match[1]!;
     const flag = definition(name);
-    if (flag === undefined) throw unknownFlag(name);
+    if (flag === undefined) throw unknownFlag(name, Object.keys(SERVE_FLAGS), '--help');
     let value = match[2];
     if (value === undefined && flag.placeholder === undefined) value = 'true';
     value ??= argv[++index];
@@ -114,14 +116,11 @@ function uniformArguments(argv: readonly string[]): string[] {
   return uniform;
 }
 
-function unknownFlag(name: string): FlagError {
-  return new FlagError(`unknown flag --${name}${didYouMean(name, Object.keys(SERVE_FLAGS)) || '; see --help'}`);
-}
-
-function unexpectedArgument(argument: string, before: string | undefined): FlagError {
+/** What was probably meant by an argument behind a flag that takes no value from the next one. */
+function hintAfter(argument: string, before: string | undefined): string {
   const name = before?.replace(/^--?/, '') ?? '';
   const hint = definition(name)?.placeholder === undefined && definition(name) ? `; write --${name}=${argument}` : '';
-  return new FlagError(`unexpected argument ${JSON.stringify(argument)}${hint || '; see --help'}`);
+  return hint || '; see --help';
 }
 
 /** The command line of `serve`, and the values that it holds once it has been parsed. */
@@ -147,7 +146,8 @@ function serveCommand(): { readonly command: Command; readonly read: () => Serve
   return { command, read: () => values as unknown as ServeFlagValues };
 }
 
-function serveHelp(): string {
+/** Text of `pointsman serve --help`. */
+export function serveHelp(): string {
   const command = serveCommand().command.configureHelp({
     optionTerm: (option) => option.flags.replace(' <boolean>', '[=false]'),
     optionDescription: (option) => {
@@ -172,17 +172,34 @@ function refuseContradictions(values: ServeFlagValues): void {
   if (values.poolName && values.endpointSelector) {
     throw new FlagError('--pool-name and --endpoint-selector exclude each other: give only one of them');
   }
+  if (values.endpointsFile && values.endpointSelector) {
+    throw new FlagError('--endpoints-file and --endpoint-selector exclude each other: give only one of them');
+  }
   if (values.endpointSelector && values.endpointTargetPorts.length === 0) {
     throw new FlagError('--endpoint-selector needs the ports of the endpoints: add --endpoint-target-ports');
   }
   if (values.metricsClientCaFile && !values.metricsCertDir) {
     throw new FlagError('--metrics-client-ca-file needs TLS on the metrics port: add --metrics-cert-dir');
   }
-  if (values.metricsCertDir && !values.metricsEndpointAuth && !values.metricsClientCaFile) {
+  if (values.clientCaFile && !values.secureServing) {
+    throw new FlagError('--client-ca-file needs TLS on the ext_proc port: remove --secure-serving=false');
+  }
+  const proof = values.metricsEndpointAuth || values.metricsClientCaFile || values.metricsAuthTokenFile;
+  if (values.metricsCertDir && !proof) {
     throw new FlagError(
-      '--metrics-cert-dir without any authentication: add --metrics-client-ca-file or --metrics-endpoint-auth',
+      '--metrics-cert-dir without any authentication: add --metrics-client-ca-file, --metrics-auth-token-file or --metrics-endpoint-auth',
     );
   }
+}
+
+/** A line for each flag that asks for something that the program does not do. */
+function withoutEffect(given: readonly string[]): string[] {
+  return given.flatMap((argument) => {
+    const [, name = '', text = ''] = /^--([^=]+)=(.*)$/s.exec(argument) ?? [];
+    const flag = definition(name);
+    if (flag?.inert === undefined || flag.parse(text, name, flag.initial) === flag.inert.value) return [];
+    return [`${argument} has no effect: ${flag.inert.why}`];
+  });
 }
 
 function warningsOf(values: ServeFlagValues): readonly string[] {
@@ -199,6 +216,12 @@ function warningsOf(values: ServeFlagValues): readonly string[] {
   }
   if (values.enableCertReload && !values.certPath) {
     warnings.push('--enable-cert-reload has no effect without --cert-path');
+  }
+  const weak = values.tlsCipherSuites.filter((cipher) => !isAead(cipher));
+  if (weak.length > 0) {
+    warnings.push(
+      `--tls-cipher-suites: ${weak.join(', ')} can be attacked by padding; without the flag only AEAD suites are used`,
+    );
   }
   return warnings;
 }

@@ -1,6 +1,8 @@
-import { Command, InvalidArgumentError } from 'commander';
+import { Command, InvalidArgumentError, Option } from 'commander';
 import { startGateway } from '../gateway/gateway.js';
 import { parseDestination } from '../gateway/headers.js';
+import { FlagError } from './flag-error.js';
+import { parsedCommand } from './parsed-command.js';
 import { listenFailure, portNumber } from './port.js';
 
 interface GatewayFlags {
@@ -17,11 +19,13 @@ interface GatewayFlags {
  * @throws {Error} one line, when the port cannot be bound.
  */
 export async function runGateway(argv: readonly string[]): Promise<void> {
-  const command = gatewayCommand();
-  command.parse([...argv], { from: 'user' });
-  const flags = command.opts<GatewayFlags>();
+  const parsed = parsedCommand<GatewayFlags>(gatewayCommand(), argv);
+  if (parsed === undefined) return;
+  const flags = parsed.options;
   if (flags.failOpen && flags.endpoint.length === 0) {
-    command.error('error: --fail-open needs the model servers to spread over: --endpoint <host:port>, once for each');
+    throw new FlagError(
+      '--fail-open needs the model servers to spread over: add --endpoint=<host:port>, once for each',
+    );
   }
   const gateway = await startGateway({ ...flags, endpoints: flags.endpoint }).catch((error: unknown) => {
     throw new Error(listenFailure(error, flags.port));
@@ -41,17 +45,18 @@ function gatewayCommand(): Command {
     )
     .option('--host <address>', 'address to listen on', '127.0.0.1')
     .option('--port <port>', 'port to listen on', portNumber, 8081)
-    .option('--picker <host:port>', 'ext_proc address of the picker (plain text)', hostAndPort, {
-      host: '127.0.0.1',
-      port: 9002,
-    })
+    .addOption(
+      new Option('--picker <host:port>', 'ext_proc address of the picker (plain text)')
+        .argParser(hostAndPort)
+        .default({ host: '127.0.0.1', port: 9002 }, '127.0.0.1:9002'),
+    )
     .option('--fail-open', 'without the picker, spread requests over the endpoints instead of answering 500', false)
     .option('--endpoint <host:port>', 'a model server for --fail-open; may be repeated', collect, []);
 }
 
 function hostAndPort(text: string): { host: string; port: number } {
   const place = parseDestination(text);
-  if (place === undefined) throw new InvalidArgumentError('write host:port, as in 127.0.0.1:9002');
+  if (place === undefined) throw new InvalidArgumentError('expected host:port, as in 127.0.0.1:9002');
   return place;
 }
 

@@ -1,28 +1,55 @@
+import { existsSync } from 'node:fs';
 import { Command } from 'commander';
+import { ConfigurationError } from '../config/error.js';
 import { type Findings, findings } from '../config/findings.js';
+import { errorMessage } from '../core/error-message.js';
 import { BUILTIN_ENGINES } from '../pool/engines/builtin-engines.js';
+import type { PluginDefinition } from '../scheduling/plugin.js';
+import { routingFindings } from './lint/routing.js';
+import { parsedCommand } from './parsed-command.js';
 import { pluginRegistry, repeated } from './plugin-registry.js';
+import { readPoolFile } from './pool-file.js';
 import { programText } from './program-text.js';
 
 interface LintFlags {
   readonly strict: boolean;
   readonly json: boolean;
+  readonly endpoints: string | undefined;
   readonly allowExperimentalPlugins: boolean;
   readonly plugin: readonly string[];
 }
 
 /** `pointsman lint`: errors and warnings of a configuration file and the program it makes. @returns the exit code */
 export async function runLint(argv: readonly string[]): Promise<number> {
-  const command = lintCommand();
-  command.parse([...argv], { from: 'user' });
-  const flags = command.opts<LintFlags>();
+  const parsed = parsedCommand<LintFlags>(lintCommand(), argv);
+  if (parsed === undefined) return 0;
+  const { args, options: flags } = parsed;
   const { registry } = await pluginRegistry(flags.plugin);
-  const found = findings(
-    { file: command.args[0]! },
+  const checked = findings(
+    { file: args[0]! },
     { registry, allowExperimental: flags.allowExperimentalPlugins, engines: BUILTIN_ENGINES },
   );
+  const found = withRouting(checked, registry, flags.endpoints);
   process.stdout.write(flags.json ? `${JSON.stringify(lintReport(found), null, 2)}\n` : lintText(found));
   return found.errors.length > 0 || (flags.strict && found.warnings.length > 0) ? 1 : 0;
+}
+
+/** Adds what is found when the configuration meets its endpoints. */
+function withRouting(found: Findings, registry: readonly PluginDefinition[], given: string | undefined): Findings {
+  const { configuration } = found;
+  const path = given ?? configuration?.discovery?.path;
+  if (configuration === undefined || path === undefined || (given === undefined && !existsSync(path))) return found;
+  try {
+    const { pool, problems } = readPoolFile(path);
+    const { errors, warnings } = routingFindings(configuration, registry, pool, path);
+    return {
+      ...found,
+      errors: [...found.errors, ...errors.map((text) => new ConfigurationError(text))],
+      warnings: [...found.warnings, ...problems, ...warnings],
+    };
+  } catch (error) {
+    return { ...found, errors: [...found.errors, new ConfigurationError(`${path}: ${errorMessage(error)}`)] };
+  }
 }
 
 function lintCommand(): Command {
@@ -32,6 +59,8 @@ function lintCommand(): Command {
     .option('--strict', 'warnings count as errors', false)
     .option('--allow-experimental-plugins', 'as the flag of pointsman serve', false)
     .option('--plugin <module>', 'as the flag of pointsman serve; may be repeated', repeated, [])
+    .option('--endpoints <file>', "try a request over these endpoints; the configuration's own file when absent")
+    .option('--kubernetes', 'check the rights and the pool in a cluster, as pointsman preflight does')
     .option('--json', 'print one JSON document', false)
     .addHelpText('after', '\nExit code: 0 without errors, 1 with errors (with --strict: or warnings).\n');
 }

@@ -4,7 +4,7 @@ import { InvalidArgumentError } from 'commander';
 /** The port of a command-line flag. */
 export function portNumber(text: string): number {
   const port = Number(text);
-  if (!/^\d+$/.test(text) || port > 65_535) throw new InvalidArgumentError('a port is a number from 0 to 65535');
+  if (!/^\d+$/.test(text) || port > 65_535) throw new InvalidArgumentError('expected a number from 0 to 65535');
   return port;
 }
 

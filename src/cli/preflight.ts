@@ -30,6 +30,22 @@ import { parseServeFlags, type ServeFlags, sourceOfEndpoints } from './flags.js'
 const PODS_NAMED_MAX = 20;
 const OBJECTS_MAX = 500;
 
+const PREFLIGHT_HELP = `Usage: pointsman preflight [flags]
+
+Read the cluster with the picker's credentials and show what a picker would serve: pool, pods, objectives, rewrite rules, and
+the rights that are missing. Changes nothing.
+
+It takes every flag of pointsman serve, so that the picker's own command line can be checked. These matter:
+  --pool-name <name>            name of the InferencePool
+  --pool-namespace <name>       namespace of the pool
+  --pool-group <group>          API group of the InferencePool
+  --endpoint-selector <labels>  labels of the endpoints, without a pool
+  --endpoint-target-ports <ports>
+  --ha-enable-leader-election, --metrics-endpoint-auth: the rights that they need are checked
+
+Exit code: 0 when it could serve, 1 otherwise.
+`;
+
 /**
  * `pointsman preflight` and `pointsman lint --kubernetes`: what a picker with these flags of `serve` would serve, read with its own
  * credentials. @returns the exit code: 1 when it could not serve
@@ -37,9 +53,7 @@ const OBJECTS_MAX = 500;
 export async function runPreflight(argv: readonly string[]): Promise<number> {
   const flags = parseServeFlags(argv, process.env);
   if ('help' in flags) {
-    process.stdout.write(
-      'pointsman preflight [flags of pointsman serve]: says what a picker would serve from its cluster.\n',
-    );
+    process.stdout.write(PREFLIGHT_HELP);
     return 0;
   }
   const source = sourceOfEndpoints(flags, false);
@@ -72,7 +86,8 @@ class Preflight {
   async run(): Promise<{ readonly lines: readonly string[]; readonly serves: boolean }> {
     const missing = await this.#missingRights();
     const pool = await this.#pool();
-    const selector = pool === undefined ? undefined : 'selector' in pool ? pool.selector : this.#flags.endpointSelector;
+    const selector =
+      pool === undefined ? undefined : 'labels' in pool ? pool.labels.selector : this.#flags.endpointSelector;
     const pods = selector === undefined ? [] : await this.#list(POD, readPod, selector);
     const optional = this.#flags.endpointSelector ? undefined : await this.#optional();
     const view: ClusterView = {
@@ -126,7 +141,7 @@ class Preflight {
         return undefined;
       }
       const protocol = pool.appProtocol === undefined ? '' : `, appProtocol ${pool.appProtocol}`;
-      this.#say(`pool ${poolName}: selector ${pool.selector}, ports ${pool.ports.join(', ')}${protocol}`);
+      this.#say(`pool ${poolName}: selector ${pool.labels.selector}, ports ${pool.ports.join(', ')}${protocol}`);
       return pool;
     } catch (error) {
       this.#say(`pool ${poolName}: ${whyNot(error, kind)}`);

@@ -1,18 +1,19 @@
 import { Command } from 'commander';
 import { builtinPlugins } from '../config/builtin-plugins.js';
 import { configurationSchema } from '../config/json-schema.js';
+import { parsedCommand } from './parsed-command.js';
 
 /** `pointsman schema`: the JSON Schema of configuration files on standard output, for editors and other checkers. */
 export async function runSchema(argv: readonly string[]): Promise<void> {
-  new Command('pointsman schema')
+  const command = new Command('pointsman schema')
     .description('Print the JSON Schema of EndpointPickerConfig, with the parameters of every plugin.')
     .addHelpText(
       'after',
       '\nEditors with YAML support complete and check a file that begins with\n' +
         '  # yaml-language-server: $schema=<the printed file>\n',
     )
-    .allowExcessArguments(false)
-    .parse([...argv], { from: 'user' });
+    .allowExcessArguments(false);
+  if (parsedCommand(command, argv) === undefined) return;
   process.stdout.write(schemaText());
 }
 

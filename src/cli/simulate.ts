@@ -3,11 +3,13 @@ import { basename, dirname, extname, resolve } from 'node:path';
 import { Command, InvalidArgumentError } from 'commander';
 import { htmlReport } from '../simulator/report/html-report.js';
 import { type CapacityComparison, compareCapacity } from '../simulator/suite/capacity-comparison.js';
+import { checkOutput, checkSuite } from '../simulator/suite/check-suite.js';
 import { type Comparison, compare, SLOW_TAIL } from '../simulator/suite/comparison.js';
 import { loadSuite } from '../simulator/suite/load-suite.js';
 import { narrowed, type Part } from '../simulator/suite/narrowed.js';
 import { SavedRuns } from '../simulator/suite/saved-runs.js';
 import { evaluate, type SweepProgress } from '../simulator/suite/sweep.js';
+import { parsedCommand } from './parsed-command.js';
 import { resultsCsv, resultsJson } from './simulate/results-file.js';
 
 interface SimulateFlags {
@@ -25,13 +27,15 @@ interface SimulateFlags {
 
 /** `pointsman simulate`: policies against each other on a simulated fleet. @returns the exit code */
 export async function runSimulate(argv: readonly string[]): Promise<number> {
-  const command = simulateCommand();
-  command.parse([...argv], { from: 'user' });
-  const path = command.args[0]!;
-  const flags = command.opts<SimulateFlags>();
+  const parsed = parsedCommand<SimulateFlags>(simulateCommand(), argv);
+  if (parsed === undefined) return 0;
+  const path = parsed.args[0]!;
+  const flags = parsed.options;
   const written = narrowed(loadSuite(path), partOf(flags));
   const folder = dirname(resolve(path));
   const folders = { suite: folder, traces: flags.traces === undefined ? folder : resolve(flags.traces) };
+  checkOutputs(flags);
+  checkSuite(written, folders);
   const { suite, results } = await evaluate(written, folders, {
     jobs: flags.jobs,
     kept: flags.resume === undefined ? undefined : new SavedRuns(flags.resume),
@@ -47,6 +51,12 @@ export async function runSimulate(argv: readonly string[]): Promise<number> {
     suite.capacity === undefined ? comparisonText(comparisons) : capacityText(compareCapacity(results, suite)),
   );
   return 0;
+}
+
+function checkOutputs({ report, json, csv, resume }: SimulateFlags): void {
+  for (const [flag, path] of Object.entries({ report, json, csv, resume })) {
+    if (path !== undefined) checkOutput(path, flag);
+  }
 }
 
 function simulateCommand(): Command {
@@ -75,7 +85,7 @@ function names(text: string): readonly string[] {
 
 function wholeNumber(text: string): number {
   const number = Number(text);
-  if (!Number.isInteger(number) || number < 1) throw new InvalidArgumentError('write a whole number of at least 1');
+  if (!Number.isInteger(number) || number < 1) throw new InvalidArgumentError('expected a whole number of at least 1');
   return number;
 }
 

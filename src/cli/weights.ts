@@ -7,6 +7,8 @@ import { builtinPlugins } from '../config/builtin-plugins.js';
 import { type LoadedConfiguration, loadConfiguration } from '../config/load.js';
 import type { Coefficients } from '../core/coefficients.js';
 import { replacedScorers } from '../scheduling/learned-profile.js';
+import { FlagError } from './flag-error.js';
+import { parsedCommand } from './parsed-command.js';
 
 interface ExportFlags {
   readonly configFile?: string;
@@ -14,20 +16,26 @@ interface ExportFlags {
   readonly allowExperimentalPlugins: boolean;
 }
 
+const USAGE = 'write pointsman weights export';
+
 /** `pointsman weights export`: what was learned as a configuration that learns no more, on standard output. */
 export async function runWeights(argv: readonly string[]): Promise<void> {
-  const command = new Command('pointsman weights').description('What was learned about costs.');
-  command
-    .command('export')
+  const [part, ...rest] = argv;
+  if (part !== 'export' && !isHelp(part)) {
+    throw new FlagError(part === undefined ? USAGE : `unexpected argument ${JSON.stringify(part)}: ${USAGE}`);
+  }
+  const command = new Command('pointsman weights export')
     .description('Print a configuration that decides by the costs in a state file, and learns nothing more.')
     .option('--config-file <file>', 'configuration that the state belongs to; absent = the default one')
     .option('--state-file <file>', 'state file; absent = adaptation.stateFile of the configuration')
     .option('--allow-experimental-plugins', 'as the flag of pointsman serve', false)
-    .allowExcessArguments(false)
-    .action((flags: ExportFlags) => {
-      process.stdout.write(exported(flags));
-    });
-  command.parse([...argv], { from: 'user' });
+    .allowExcessArguments(false);
+  const parsed = parsedCommand<ExportFlags>(command, part === 'export' ? rest : argv);
+  if (parsed !== undefined) process.stdout.write(exported(parsed.options));
+}
+
+function isHelp(argument: string | undefined): boolean {
+  return argument === '--help' || argument === '-h';
 }
 
 function exported({ configFile, stateFile, allowExperimentalPlugins }: ExportFlags): string {

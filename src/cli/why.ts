@@ -1,14 +1,15 @@
 import { Command } from 'commander';
 import type { RequestStory } from '../operations/why/request-story.js';
+import { parsedCommand } from './parsed-command.js';
 import { askPicker, type PickerAddressFlags, withPickerAddress } from './picker-pages.js';
 import { whyText } from './why/why-text.js';
 
 /** `pointsman why`: why a request went where it went. @returns the exit code: 1 when the picker knows no such request */
 export async function runWhy(argv: readonly string[]): Promise<number> {
-  const command = whyCommand();
-  command.parse([...argv], { from: 'user' });
-  const flags = command.opts<PickerAddressFlags & { readonly json: boolean }>();
-  const answer = await askPicker(flags, `/debug/requests/${encodeURIComponent(command.args[0]!)}`);
+  const parsed = parsedCommand<PickerAddressFlags & { readonly json: boolean }>(whyCommand(), argv);
+  if (parsed === undefined) return 0;
+  const { args, options: flags } = parsed;
+  const answer = await askPicker(flags, `/debug/requests/${encodeURIComponent(args[0]!)}`);
   const text = await answer.text();
   if (!answer.ok) {
     process.stderr.write(`pointsman why: ${answer.status}: ${text.trim()}\n`);

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import { z } from 'zod';
 import { duration, durationMilliseconds, parseDuration } from '../scheduling/duration.js';
 import type { ObjectiveTimes } from '../scheduling/wanted-times.js';
@@ -154,13 +155,18 @@ export const adaptationConfig = z.strictObject({
     .string()
     .min(1)
     .optional()
-    .describe('File that keeps what was learned over a restart; absent = it is learned again.'),
+    .describe(
+      "File that keeps what was learned over a restart, from the configuration's folder; absent = it is learned again.",
+    ),
 });
 
 export type AdaptationConfig = z.output<typeof adaptationConfig>;
 
 /** The section with every default filled in. */
-export function resolveAdaptation(config: AdaptationConfig | undefined): {
+export function resolveAdaptation(
+  config: AdaptationConfig | undefined,
+  folder: string,
+): {
   readonly settings: AdaptationSettings;
   readonly effective: AdaptationConfig;
 } {
@@ -199,7 +205,7 @@ export function resolveAdaptation(config: AdaptationConfig | undefined): {
           { ttftMs: milliseconds(timeToFirstToken), tpotMs: milliseconds(timePerOutputToken) },
         ]),
       ),
-      stateFile: effective.stateFile,
+      stateFile: effective.stateFile === undefined ? undefined : resolve(folder, effective.stateFile),
     },
   };
 }
@@ -210,5 +216,5 @@ function milliseconds(text: string | undefined): number {
 
 /** The settings of a configuration that does not mention adaptation. */
 export function defaultAdaptation(): AdaptationSettings {
-  return resolveAdaptation(undefined).settings;
+  return resolveAdaptation(undefined, '').settings;
 }

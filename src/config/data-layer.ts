@@ -1,4 +1,3 @@
-import { resolve } from 'node:path';
 import {
   type AttributeSourceSettings,
   type PageSettings,
@@ -129,7 +128,7 @@ function resolveDiscovery(config: EndpointPickerConfig, plugins: PluginSet): Dis
   const type = definition === fileDiscovery ? 'file-discovery' : 'multicluster-file-discovery';
   if (definition !== fileDiscovery && definition !== multiclusterFileDiscovery) return undefined;
   const given = fileDiscoveryParameters.parse(parameters);
-  return { type, path: resolve(given.path), watch: given.watchFile };
+  return { type, path: given.path, watch: given.watchFile };
 }
 
 function metricsSourceSettings(source: LoadedPlugin | undefined, enabled: boolean): MetricsSourceSettings {

@@ -1,3 +1,4 @@
+import { dirname, resolve } from 'node:path';
 import {
   type Document,
   isAlias,
@@ -30,13 +31,16 @@ export function pathText(path: Path): string {
 export class ConfigurationDocument {
   /** The document as plain data; keys without a value are undefined, as if they were not there. */
   readonly data: unknown;
+  /** Folder from which relative paths in the document count. */
+  readonly folder: string;
   readonly #source: string;
   readonly #lines = new LineCounter();
   readonly #root: Node | null;
 
   /** Throws ConfigurationError when the text is not one YAML or JSON document. `source` names it in messages. */
-  constructor(text: string, source: string) {
+  constructor(text: string, source: string, folder = process.cwd()) {
     this.#source = source;
+    this.folder = folder;
     if (text.length > LENGTH_MAX) {
       throw new ConfigurationError(`longer than ${LENGTH_MAX} characters`, { source, line: 1, column: 1 });
     }
@@ -47,6 +51,11 @@ export class ConfigurationDocument {
     }
     this.#root = document.contents;
     this.data = this.#guarded(() => withoutNulls(document.toJS()));
+  }
+
+  /** A document that was read from a file: relative paths count from the file's folder. */
+  static ofFile(text: string, file: string): ConfigurationDocument {
+    return new ConfigurationDocument(text, file, dirname(resolve(file)));
   }
 
   #parsed(text: string): Document.Parsed {

@@ -8,6 +8,7 @@ import {
   loadDocument,
   readDocument,
 } from './load.js';
+import { missingFiles } from './missing-files.js';
 import { PluginSet } from './plugin-set.js';
 import { endpointPickerConfig } from './schema.js';
 import { violations } from './validation.js';
@@ -18,7 +19,7 @@ export interface Findings {
   readonly errors: readonly ConfigurationError[];
   /** Settings without effect or deprecated ones; one line each, with its place. */
   readonly warnings: readonly string[];
-  /** Undefined when there are errors. */
+  /** Undefined when it cannot be loaded. */
   readonly configuration: LoadedConfiguration | undefined;
 }
 
@@ -43,8 +44,10 @@ export function findings(source: ConfigurationSource, options: FindingsOptions):
       configuration,
       ...options,
     };
-    const warnings = [...configuration.warnings, ...idleSettings(context)].sort((a, b) => offset(a) - offset(b));
-    return { errors, warnings, configuration };
+    const missing = missingFiles(configuration.files, document);
+    const warnings = [...configuration.warnings, ...idleSettings(context), ...missing.warnings];
+    warnings.sort((a, b) => offset(a) - offset(b));
+    return { errors: missing.errors, warnings, configuration };
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error;
     return { errors: [error], warnings: [], configuration: undefined };

@@ -52,6 +52,7 @@ export function idleSettings(context: IdleContext): readonly string[] {
     ...scorersWithoutSignal(context),
     ...unwrittenAttributes(context),
     ...idleScores(context),
+    ...negativeWeights(context),
     ...parsersBehindTheLast(context),
     ...syncInterval(context),
   ];
@@ -168,6 +169,19 @@ function idleScores(context: IdleContext): readonly string[] {
     }
     return texts.map((text) => document.warning(path, text));
   });
+}
+
+/** llm-d-router takes them as well; they turn a preference around, which is seldom meant. */
+function negativeWeights({ document, config }: IdleContext): readonly string[] {
+  return config.schedulingProfiles.flatMap(({ plugins }, profile) =>
+    plugins.flatMap(({ pluginRef, weight }, position) => {
+      if (weight === undefined || weight >= 0) return [];
+      const path = ['schedulingProfiles', profile, 'plugins', position, 'weight'];
+      return [
+        document.warning(path, `${weight} is negative: "${pluginRef}" prefers the endpoints that it scores lowest`),
+      ];
+    }),
+  );
 }
 
 const SCORE_PICKERS: ReadonlySet<string> = new Set(['OP_PICK_MAX_SCORE', 'OP_PICK_WEIGHTED_RANDOM']);

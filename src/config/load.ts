@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
 import type { SaturationSettings } from '../admission/settings.js';
 import type { FlowControlSettings } from '../flow-control/settings.js';
 import { compileScheduling, ProgramTooLarge, sharedPrefixSettings } from '../scheduling/compile.js';
@@ -21,7 +22,7 @@ import { resolveFeatureGates } from './feature-gates.js';
 import { type ResolvedFlowControl, resolveFlowControl } from './flow-control.js';
 import { didYouMean } from './nearest-name.js';
 import { resolveParsers } from './parsers.js';
-import { type LoadedPlugin, PluginSet } from './plugin-set.js';
+import { type LoadedPlugin, type NamedFile, PluginSet } from './plugin-set.js';
 import { type ResolvedProfile, resolveCustomScheduler, resolveProfileHandler, resolveProfiles } from './profiles.js';
 import { resolveSaturationDetector } from './saturation.js';
 import { type EndpointPickerConfig, endpointPickerConfig } from './schema.js';
@@ -41,6 +42,8 @@ export interface LoadOptions {
   /** Load plugins of Alpha stability. */
   readonly allowExperimental: boolean;
   readonly registry: readonly PluginDefinition[];
+  /** Endpoints file that takes the place of `dataLayer.discovery`. */
+  readonly endpointsFile?: string | undefined;
 }
 
 /** A checked configuration with every default filled in. */
@@ -59,6 +62,8 @@ export interface LoadedConfiguration {
   /** Settings of the queues; undefined = the feature gate is off and no request waits. */
   readonly flowControl: FlowControlSettings | undefined;
   readonly gates: ReadonlyMap<string, boolean>;
+  /** Files and folders that the parameters of plugins name. */
+  readonly files: readonly NamedFile[];
   /** Name and type of every plugin, those added by default behind the others. */
   readonly plugins: readonly { readonly name: string; readonly type: string }[];
   /** One line each, to be logged once. */
@@ -94,12 +99,12 @@ export function loadDocument(document: ConfigurationDocument, options: LoadOptio
   const parsers = resolveParsers(config, plugins, document, warnings);
   const dataLayer = resolveDataLayer(config, plugins, document, warnings);
   addMissingProducers(plugins, options.registry, document);
-  const adaptation = resolveAdaptation(config.adaptation);
+  const adaptation = resolveAdaptation(config.adaptation, document.folder);
 
   return {
     scheduling: compile(profiles, handler, plugins, document, warnings),
     parsers: parsers.map((parser) => parser.definition.type),
-    discovery: dataLayer.discovery,
+    discovery: givenDiscovery(options) ?? dataLayer.discovery,
     metricsSource: dataLayer.metricsSource,
     extractor: dataLayer.extractor,
     attributeSources: dataLayer.attributeSources,
@@ -108,6 +113,7 @@ export function loadDocument(document: ConfigurationDocument, options: LoadOptio
     adaptation: adaptation.settings,
     flowControl: flowControl?.settings,
     gates,
+    files: plugins.files,
     plugins: plugins.list().map(({ name, definition }) => ({ name, type: definition.type })),
     warnings: [...plugins.warnings, ...warnings],
     effective: effectiveDocument(config, {
@@ -131,11 +137,17 @@ export function readDocument({ file, text }: ConfigurationSource): Configuration
   if (text) return new ConfigurationDocument(text, '--config-text');
   if (!file) return new ConfigurationDocument(DEFAULT_CONFIGURATION, 'default configuration');
   try {
-    return new ConfigurationDocument(readFileSync(file, 'utf8'), file);
+    return ConfigurationDocument.ofFile(readFileSync(file, 'utf8'), file);
   } catch (error) {
     if (error instanceof ConfigurationError) throw error;
     throw new ConfigurationError(`--config-file: cannot read the configuration: ${(error as Error).message}`);
   }
+}
+
+function givenDiscovery({ endpointsFile }: LoadOptions): DiscoverySettings | undefined {
+  return endpointsFile === undefined
+    ? undefined
+    : { type: 'file-discovery', path: resolve(endpointsFile), watch: true };
 }
 
 function checkVersion(config: EndpointPickerConfig, document: ConfigurationDocument, warnings: string[]): void {

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import type { ConfiguredPlugin, PluginDefinition, PluginKind } from '../scheduling/plugin.js';
 import type { ConfigurationDocument, Path } from './document.js';
 import { ConfigurationError } from './error.js';
@@ -10,9 +11,21 @@ export interface LoadedPlugin extends ConfiguredPlugin {
   readonly path: Path | undefined;
 }
 
+type Fields = Record<string, unknown>;
+
+/** A file or folder that a parameter names. */
+export interface NamedFile {
+  /** Path of the parameter in the document. */
+  readonly path: Path;
+  /** The name as it is written. */
+  readonly given: string;
+  readonly file: string;
+}
+
 /** The plugins of one configuration by name, in the order of the file, those added by default behind them. */
 export class PluginSet {
   readonly warnings: string[] = [];
+  readonly files: NamedFile[] = [];
   readonly #plugins = new Map<string, LoadedPlugin>();
   readonly #document: ConfigurationDocument;
   readonly #registry: readonly PluginDefinition[];
@@ -60,8 +73,25 @@ export class PluginSet {
       return violations(definition.parameters, entry.parameters ?? {}, this.#document, place, entry.type);
     }
     this.#advise(name, definition, given.data, path);
-    this.#plugins.set(name, { name, definition, parameters: given.data, path });
+    const parameters = this.#withFiles(definition, given.data, place);
+    this.#plugins.set(name, { name, definition, parameters, path });
     return [];
+  }
+
+  /** The parameters with absolute paths. */
+  #withFiles({ files = [] }: PluginDefinition, given: unknown, place: Path): unknown {
+    if (files.length === 0) return given;
+    const parameters = structuredClone(given) as Fields;
+    for (const path of files) {
+      const owner = path.slice(0, -1).reduce<Fields | undefined>((fields, key) => fields?.[key] as Fields, parameters);
+      const key = path.at(-1)!;
+      const written = owner?.[key];
+      if (typeof written !== 'string' || written === '') continue;
+      const file = resolve(this.#document.folder, written);
+      owner![key] = file;
+      this.files.push({ path: [...place, ...path], given: written, file });
+    }
+    return parameters;
   }
 
   #unknownType(type: string, path: Path): ConfigurationError {

@@ -76,6 +76,8 @@ export interface Decision {
   record: number | undefined;
   /** Slot that marginal cost would have picked; undefined when the program does not compute it. */
   wouldPick: number | undefined;
+  /** With `filtered`: position of the filter that left no endpoint among the filters of the profile; else undefined. */
+  filter: number | undefined;
   /** Predicted latencies of the first pick in milliseconds; NaN = no prediction. */
   predictedTtftMs: number;
   predictedTpotMs: number;
@@ -111,6 +113,7 @@ export class Decider {
     uncachedTokens: 0,
     record: undefined,
     wouldPick: undefined,
+    filter: undefined,
     predictedTtftMs: Number.NaN,
     predictedTpotMs: Number.NaN,
   };
@@ -178,6 +181,8 @@ export class Decider {
     decision.record = record === 0 ? undefined : record - 1;
     const wouldPick = u32[at.wouldPick]!;
     decision.wouldPick = wouldPick === 0 ? undefined : wouldPick - 1;
+    const filter = u32[at.filter]!;
+    decision.filter = filter === 0 ? undefined : filter - 1;
     decision.predictedTtftMs = f32[at.predictedTtft]!;
     decision.predictedTpotMs = f32[at.predictedTpot]!;
     return decision;
@@ -335,6 +340,7 @@ function offsets(request: number) {
     heldGeneration: word(CORE.REQUEST_HELD_GENERATION),
     record: word(CORE.ANSWER_RECORD),
     wouldPick: word(CORE.ANSWER_WOULD_PICK),
+    filter: word(CORE.ANSWER_FILTER),
     count: word(CORE.ANSWER_COUNT),
     ticket: word(CORE.ANSWER_TICKET),
     ticketGeneration: word(CORE.ANSWER_TICKET_GENERATION),

@@ -1,7 +1,9 @@
 import { CORE, type CoreConstant } from './core-names.js';
-import { type DecisionRecord, type Removal, removalOf } from './decision-log.js';
 import type { CoreInstance } from './memory.js';
 import type { OperationName } from './programs.js';
+
+/** Reason why an endpoint was not picked: number of an operation, or one of these. */
+export type Removal = number | 'outside-subset' | 'gate' | 'not-admitted';
 
 /** An operation of the program that decided. */
 export interface LoggedOperation {
@@ -52,6 +54,12 @@ const codes = new Map<number, OperationName>(
     .map((name) => [CORE[name], name]),
 );
 
+/** The record that columns belong to: its number, and their first unit + 1. */
+interface LoggedColumns {
+  readonly number: number;
+  readonly columns: number;
+}
+
 /**
  * The columns of a decision.
  * @param ring address of the thread's part of the log, and `columns` of its ring of columns
@@ -61,7 +69,7 @@ export function readColumns(
   core: CoreInstance,
   ring: number,
   columns: number,
-  record: DecisionRecord,
+  record: LoggedColumns,
 ): DecisionColumns | undefined {
   const units = (core.sizes.decisionColumnBytes ?? 0) >>> 6;
   if (record.columns === 0 || units === 0) return undefined;
@@ -135,4 +143,12 @@ function readEndpoint({ view }: CoreInstance, at: number, scored: boolean, score
 
 function numberOf(value: number): number | undefined {
   return Number.isNaN(value) ? undefined : value;
+}
+
+/** Reason of a REMOVED_* number; undefined = still a candidate. */
+export function removalOf(number: number): Removal | undefined {
+  if (number === 0) return undefined;
+  if (number === CORE.REMOVED_OUTSIDE_SUBSET) return 'outside-subset';
+  if (number === CORE.REMOVED_BY_GATE) return 'gate';
+  return number === CORE.REMOVED_NOT_ADMITTED ? 'not-admitted' : number - 1;
 }

@@ -1,14 +1,11 @@
 import { CORE } from './core-names.js';
 import { type DecisionStatus, decisionStatuses } from './decider.js';
-import { type DecisionColumns, readColumns } from './decision-columns.js';
+import { type DecisionColumns, type Removal, readColumns, removalOf } from './decision-columns.js';
 import type { CoreInstance } from './memory.js';
 import { OUTCOMES, type Outcome, UNKNOWN_COUNT } from './training-sample.js';
 
 /** End of a logged request; undefined while it is open. `abandoned`: a later profile failed. */
 export type DecisionEnd = Outcome | 'rejected' | 'abandoned';
-
-/** Reason why an endpoint was not picked: number of an operation, or one of these. */
-export type Removal = number | 'outside-subset' | 'gate' | 'not-admitted';
 
 /** One decision as recorded by its thread, with the outcome of its request as far as it is known. */
 export interface DecisionRecord {
@@ -212,14 +209,6 @@ export class DecisionLog {
       removed: removalOf(view.getUint32(at + CORE.DECISION_BEST_REMOVED, true)),
     };
   }
-}
-
-/** Reason of a REMOVED_* number; undefined = still a candidate. */
-export function removalOf(number: number): Removal | undefined {
-  if (number === 0) return undefined;
-  if (number === CORE.REMOVED_OUTSIDE_SUBSET) return 'outside-subset';
-  if (number === CORE.REMOVED_BY_GATE) return 'gate';
-  return number === CORE.REMOVED_NOT_ADMITTED ? 'not-admitted' : number - 1;
 }
 
 const ends: Readonly<Record<number, DecisionEnd>> = {

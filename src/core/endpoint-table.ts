@@ -7,6 +7,8 @@ export interface EndpointSignals {
   readonly waiting?: number | undefined;
   readonly running?: number | undefined;
   readonly kvUsage?: number | undefined;
+  /** Name of the model as the engine's metrics carry it. */
+  readonly model?: string | undefined;
   readonly blockTokens?: number | undefined;
   readonly blockCount?: number | undefined;
   /** Named values in the order of the configuration; undefined = unknown, null = written by another source. */

@@ -6,6 +6,7 @@ import {
   requesterOf,
   type UnderstoodRequest,
   understand,
+  understandHeaders,
   understandOpaque,
 } from '../request/understand.js';
 import type { Rejection } from '../scheduling/decision.js';
@@ -58,10 +59,11 @@ export class RequestReader {
   /** What the complete request is, or why it cannot be served. */
   understand(): UnderstoodRequest | Rejection {
     const { requester, body } = this;
-    const scan = body?.finish();
-    if (body === undefined || scan === undefined) return understandOpaque(requester);
-    if ('kind' in scan) return scan;
     const { rules, random } = this.#services;
+    if (body === undefined) return understandHeaders(this.headers, requester, rules);
+    const scan = body.finish();
+    if (scan === undefined) return understandOpaque(requester, rules);
+    if ('kind' in scan) return scan;
     return understand(scan, body.dialect, this.headers, requester, rules, random);
   }
 

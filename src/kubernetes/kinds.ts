@@ -68,21 +68,33 @@ export interface ServedKind {
   readonly ignored: readonly Kind[];
 }
 
-const PROBE_MS = 30_000;
-/** Time to the next probe after one without an answer. */
-const PROBE_AGAIN_MS = 2_000;
+/** Times from one probe to the next. */
+export interface ProbeTimes {
+  readonly regularMs: number;
+  /** After a probe without an answer, or with one that has to be confirmed. */
+  readonly againMs: number;
+}
+
+/** With the probe that confirms it, a kind is switched off within 30 s. */
+const PROBE_TIMES: ProbeTimes = { regularMs: 28_000, againMs: 2_000 };
 
 interface ResourceList {
   readonly resources?: readonly { readonly name?: string }[];
 }
 
-/** Asks every 30 s which of the optional kinds the cluster serves. */
+/**
+ * Asks every 30 s which of the optional kinds the cluster serves. A server that has just started may not know a kind yet, so
+ * an answer that lacks one is asked for again soon, and a kind is switched off only by the second such answer.
+ */
 export class ServedKinds {
   readonly #client: ApiClient;
   readonly #changed: (optional: OptionalKind, served: ServedKind) => void;
   readonly #report: (problem: string) => void;
+  readonly #times: ProbeTimes;
   readonly #plurals = new Map<string, ReadonlySet<string>>();
-  readonly #told = new Map<OptionalKind, string>();
+  readonly #told = new Map<OptionalKind, readonly Kind[]>();
+  /** Answers of the last probe. */
+  readonly #last = new Map<OptionalKind, string>();
   #timer: NodeJS.Timeout | undefined;
   #complaint = '';
   #stopped = false;
@@ -92,7 +104,9 @@ export class ServedKinds {
     client: ApiClient,
     changed: (optional: OptionalKind, served: ServedKind) => void,
     report: (problem: string) => void,
+    times: ProbeTimes = PROBE_TIMES,
   ) {
+    this.#times = times;
     this.#client = client;
     this.#changed = changed;
     this.#report = report;
@@ -100,9 +114,10 @@ export class ServedKinds {
 
   /** Never rejects: while the server does not answer, the last answers count. */
   async start(): Promise<void> {
-    const answered = await this.#probe();
+    const { regularMs, againMs } = this.#times;
+    const certain = await this.#probe();
     if (this.#stopped) return;
-    this.#timer = setTimeout(() => void this.start(), answered ? PROBE_MS : PROBE_AGAIN_MS).unref();
+    this.#timer = setTimeout(() => void this.start(), certain ? regularMs : againMs).unref();
   }
 
   stop(): void {
@@ -110,6 +125,7 @@ export class ServedKinds {
     clearTimeout(this.#timer);
   }
 
+  /** @returns whether there were answers, and none that has to be confirmed */
   async #probe(): Promise<boolean> {
     try {
       for (const group of [LLM_D_GROUP, LEGACY_GROUP]) {
@@ -123,21 +139,25 @@ export class ServedKinds {
       this.#complaint = complaint;
       return false;
     }
-    if (!this.#stopped) this.#tell();
-    return true;
+    if (this.#stopped) return true;
+    const certain = (Object.keys(OPTIONAL_KINDS) as OptionalKind[]).map((optional) => this.#take(optional));
+    return certain.every((one) => one);
   }
 
-  #tell(): void {
-    for (const optional of Object.keys(OPTIONAL_KINDS) as OptionalKind[]) {
-      const served: Kind[] = OPTIONAL_KINDS[optional].filter(({ group, plural }) =>
-        this.#plurals.get(group)?.has(plural),
-      );
-      const [kind, ...ignored] = served;
-      const text = served.map(resourceName).join();
-      if (this.#told.get(optional) === text) continue;
-      this.#told.set(optional, text);
-      this.#changed(optional, { kind, ignored });
-    }
+  /** Tells the answers on one kind when they differ. @returns whether they need not be confirmed */
+  #take(optional: OptionalKind): boolean {
+    const candidates: readonly Kind[] = OPTIONAL_KINDS[optional];
+    const served = candidates.filter(({ group, plural }) => this.#plurals.get(group)?.has(plural));
+    const text = served.map(resourceName).join();
+    const certain = served.length === candidates.length || this.#last.get(optional) === text;
+    this.#last.set(optional, text);
+    const told = this.#told.get(optional);
+    if (told !== undefined && !certain && told.some((kind) => !served.includes(kind))) return false;
+    if (told?.map(resourceName).join() === text) return certain;
+    this.#told.set(optional, served);
+    const [kind, ...ignored] = served;
+    this.#changed(optional, { kind, ignored });
+    return certain;
   }
 }
 

@@ -66,6 +66,7 @@ export class LeaderElection {
   #round: Promise<void> = Promise.resolve();
   #stopped = false;
   #complaint = '';
+  #refusals = 0;
 
   constructor(options: LeaderElectionOptions) {
     this.#options = options;
@@ -114,9 +115,12 @@ export class LeaderElection {
       if (lease === undefined) await this.#create();
       else await this.#judge(lease);
       this.#complaint = '';
+      this.#refusals = 0;
     } catch (error) {
       // 409: another candidate was faster, or the record has changed; the next try sees what came of it.
       if (error instanceof ApiFailure && error.status === 409) return;
+      // A server that has just started refuses everything until it has read its roles.
+      if (error instanceof ApiFailure && error.status === 403 && ++this.#refusals < 2) return;
       this.#report(problemOf(error, this.#options));
     }
   }

@@ -28,6 +28,7 @@ interface Metadata {
   readonly name?: string;
   readonly resourceVersion?: string;
   readonly annotations?: Readonly<Record<string, string>>;
+  readonly labels?: Readonly<Record<string, string>>;
 }
 
 /** Bound on the objects of one kind. */

@@ -11,8 +11,8 @@ export interface ReflectorOptions<Value> {
   readonly namespace: string;
   /** Only the object of this name. */
   readonly name?: string | undefined;
-  /** Selector that the server applies. */
-  readonly labelSelector?: string | undefined;
+  /** Objects whose labels a selector accepts. */
+  readonly labels?: SelectedLabels | undefined;
   /** Longest pause between two tries. */
   readonly backoffMsMax: number;
   /** Time without a byte after which a watch counts as dead. Default 90 s: bookmarks come once a minute. */
@@ -32,6 +32,12 @@ export interface ReflectorOptions<Value> {
   readonly random?: () => number;
 }
 
+/** A label selector, as text for the server and as a function. */
+export interface SelectedLabels {
+  readonly selector: string;
+  readonly accepts: (labels: Readonly<Record<string, string>>) => boolean;
+}
+
 /** Counts since the start. */
 export interface ReflectorCounts {
   /** First states by reason. */
@@ -46,13 +52,18 @@ const RETRY_AFTER_MS_MAX = 30_000;
 const HEALTHY_LIFE_MS = 10_000;
 /** A stream that ends sooner without an event counts as failed. */
 const SHORT_LIFE_MS = 1_000;
-const FORBIDDEN_RETRY_MS = 30_000;
+/**
+ * Pause after the first 403, doubled for each further one. A server that has just started refuses everything for up to a
+ * second, until it has read its roles (seen with 1.36).
+ */
+const FORBIDDEN_RETRY_MS = 1_000;
+const FORBIDDEN_RETRY_MS_MAX = 30_000;
 const ABSENT_RETRY_MS = 5_000;
 /** A server that has just started can answer 404 for custom resources: the second answer counts. */
 const ABSENT_CONFIRM_MS = 1_000;
 const SILENCE_MS = 90_000;
-/** A server that does not know `sendInitialEvents` never marks the end of the first state. */
-const FIRST_STATE_SILENCE_MS = 10_000;
+/** A server that does not know `sendInitialEvents` never marks the end of the first state; others send it without a pause. */
+const FIRST_STATE_SILENCE_MS = 1_500;
 /** Drawn between these, as client-go does, so that not all watches end at once. */
 const STREAM_SECONDS = [300, 600] as const;
 const PAGE_OBJECTS = 500;
@@ -81,6 +92,7 @@ export class Reflector<Value> {
   #synced = false;
   #failures = 0;
   #misses = 0;
+  #refusals = 0;
   #unauthorised = 0;
   #eventful = false;
   #heardMs: number;
@@ -188,11 +200,11 @@ export class Reflector<Value> {
 
   /** The path with what is selected, and further parameters. */
   #path(parameters: string): string {
-    const { kind, namespace, name, labelSelector } = this.#options;
+    const { kind, namespace, name, labels } = this.#options;
     const selected = [
       parameters,
       name === undefined ? '' : `fieldSelector=${encodeURIComponent(`metadata.name=${name}`)}`,
-      labelSelector === undefined ? '' : `labelSelector=${encodeURIComponent(labelSelector)}`,
+      labels === undefined ? '' : `labelSelector=${encodeURIComponent(labels.selector)}`,
     ];
     return `${kindPath(kind, namespace)}?${selected.filter((one) => one !== '').join('&')}`;
   }
@@ -202,7 +214,7 @@ export class Reflector<Value> {
     const [least, most] = STREAM_SECONDS;
     const seconds = Math.floor(least + this.#random() * (most - least));
     const from = version === undefined ? FIRST_STATE_QUERY : `resourceVersion=${encodeURIComponent(version)}`;
-    const path = this.#path(`watch=1&${from}&allowWatchBookmarks=true&timeoutSeconds=${seconds}`);
+    const path = this.#path(`watch=true&${from}&allowWatchBookmarks=true&timeoutSeconds=${seconds}`);
     const response = await this.#options.client.open(path, this.#stopping.signal);
     this.#answered();
     if (version !== undefined) this.#become('watching');
@@ -231,9 +243,9 @@ export class Reflector<Value> {
     if (type === 'ERROR') throw statusFailure(object as StatusObject);
     const { annotations, resourceVersion } = metadataOf(object);
     if (stream.first === undefined) {
-      if (type !== 'BOOKMARK') this.#copy.apply(type, object, batch);
+      if (type !== 'BOOKMARK') this.#copy.apply(this.#isSelected(object) ? type : 'DELETED', object, batch);
     } else if (type !== 'BOOKMARK') {
-      this.#copy.collect(type, object, stream.first);
+      this.#copy.collect(this.#isSelected(object) ? type : 'DELETED', object, stream.first);
       return;
     } else if (annotations?.[FIRST_STATE_END] !== 'true') return;
     else {
@@ -244,6 +256,14 @@ export class Reflector<Value> {
     if (resourceVersion !== undefined) this.#version = resourceVersion;
     this.#eventful = true;
     this.#failures = 0;
+  }
+
+  /** A server that does not apply a selector, as small test servers do, must not bring in other objects. */
+  #isSelected(object: unknown): boolean {
+    const { name, labels } = this.#options;
+    const metadata = metadataOf(object);
+    if (name !== undefined && metadata.name !== name) return false;
+    return labels === undefined || labels.accepts(metadata.labels ?? {});
   }
 
   /** Puts a complete first state in the place of the copy; the first one of all is told even when it is empty. */
@@ -265,7 +285,7 @@ export class Reflector<Value> {
       const parameters = `limit=${PAGE_OBJECTS}${token === '' ? '' : `&continue=${encodeURIComponent(token)}`}`;
       const page = (await this.#options.client.request('GET', this.#path(parameters))) as ObjectList;
       this.#answered();
-      for (const object of page.items ?? []) this.#copy.collect('ADDED', object, first);
+      for (const object of page.items ?? []) if (this.#isSelected(object)) this.#copy.collect('ADDED', object, first);
       token = page.metadata?.continue ?? '';
       version = page.metadata?.resourceVersion;
     } while (token !== '');
@@ -280,6 +300,7 @@ export class Reflector<Value> {
   #answered(): void {
     this.#heardMs = this.#now();
     this.#misses = 0;
+    this.#refusals = 0;
     this.#unauthorised = 0;
     if (this.#complaint !== '' && this.#state === 'forbidden') this.#options.report(`${this.#resource()}: allowed now`);
     this.#complaint = '';
@@ -309,6 +330,7 @@ export class Reflector<Value> {
   #recoverFrom(error: ApiFailure, inFirstState: boolean): number {
     const { status, causes, message } = error;
     if (status !== 404) this.#misses = 0;
+    if (status !== 403) this.#refusals = 0;
     if (status === 410) return this.#relist('expired', message);
     // The server's versions are behind ours: etcd came back from a backup. It would wait for ever.
     if (causes.includes('ResourceVersionTooLarge')) return this.#relist('version too large', message);
@@ -335,25 +357,29 @@ export class Reflector<Value> {
 
   #forbidden(message: string): number {
     const { namespace } = this.#options;
-    this.#complain(
-      `${this.#resource()}: get, list, watch in namespace ${namespace}: forbidden; ` +
-        `add the rule to the Role of the service account (deploy/rbac). The server says: ${message}`,
-    );
+    const full = Math.min(FORBIDDEN_RETRY_MS * 2 ** this.#refusals, FORBIDDEN_RETRY_MS_MAX);
+    this.#refusals = Math.min(this.#refusals + 1, 16);
+    if (this.#refusals >= 2) {
+      this.#complain(
+        `${this.#resource()}: get, list, watch in namespace ${namespace}: forbidden; ` +
+          `add the rule to the Role of the service account (deploy/rbac). The server says: ${message}`,
+      );
+    }
     this.#become('forbidden', `${this.#resource()}: list, watch in namespace ${namespace}: forbidden`);
-    return FORBIDDEN_RETRY_MS * (0.9 + 0.2 * this.#random());
+    return full * (0.9 + 0.2 * this.#random());
   }
 
   /** The cluster does not have the kind: what was there of it is gone. */
   #missing(): number {
-    this.#misses++;
-    if (this.#misses < 2 && this.#copy.size > 0) return ABSENT_CONFIRM_MS;
+    const first = this.#misses++ === 0;
+    if (first && this.#copy.size > 0) return ABSENT_CONFIRM_MS;
     this.#version = undefined;
     this.#relistReason = 'served again';
     const batch = new Batch<Value>();
     this.#swap(new FirstState(), batch);
     this.#become('absent', `the cluster does not have ${this.#resource()}; install its CRD`);
     this.#tell(batch);
-    return this.#options.absentRetryMs ?? ABSENT_RETRY_MS;
+    return first ? ABSENT_CONFIRM_MS : (this.#options.absentRetryMs ?? ABSENT_RETRY_MS);
   }
 
   #wait(problem: string, pauseMs: number): number {

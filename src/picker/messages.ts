@@ -3,10 +3,18 @@ import type { PoolMemory } from '../core/memory.js';
 import type { UsageReport } from '../flow-control/waiting-line.js';
 import type { KeyPair, ServingStatus, SocketFile, TlsMaterial, TransportName } from '../ingress/transport.js';
 import type { LogOptions } from '../operations/log.js';
+import type { VouchedNames } from '../operations/telemetry/shown-names.js';
 import type { LegacyModel, ModelRewrite, SlotAssignment } from '../pool/endpoint.js';
+import type { ModelAccess } from '../request/rules.js';
 import type { TokenSettings } from '../request/tokens/settings.js';
 import type { Ticket } from '../scheduling/decision.js';
-import type { CompiledScheduling, HandlerSettings, HookPluginSettings, PrefixSettings } from '../scheduling/program.js';
+import type {
+  CompiledScheduling,
+  HandlerSettings,
+  HookPluginSettings,
+  PrefixSettings,
+  ProfileFilter,
+} from '../scheduling/program.js';
 import type { ObjectiveTimes } from '../scheduling/wanted-times.js';
 
 /** Settings that a shard starts with. */
@@ -34,6 +42,8 @@ export interface ShardSettings {
   readonly maxStreams: number;
   readonly maxBufferedBytes: number;
   readonly maxConnections: number;
+  /** Shards of the picker. */
+  readonly shards: number;
   readonly requestIdleMs: number;
   readonly emitScores: boolean;
   readonly ignoreSubset: boolean;
@@ -43,7 +53,8 @@ export interface ShardSettings {
   readonly allowExplain: boolean;
   /** One decision in so many keeps all columns; 0 = only refused and marked ones. */
   readonly columnsEvery: number;
-  readonly requireModelMatch: boolean;
+  /** Models that clients may ask for. */
+  readonly models: ModelAccess;
   readonly saturation: SaturationSettings;
   /** Flow control of the shard; undefined = flow control is off. */
   readonly flowControl: ShardFlowControl | undefined;
@@ -53,6 +64,8 @@ export interface ShardSettings {
   readonly plugins: PluginSettings;
   /** Names of the profiles in the order of their numbers. */
   readonly profiles: readonly string[];
+  /** Filters of the profiles, in the same order. */
+  readonly filters: readonly (readonly ProfileFilter[])[];
   readonly handler: HandlerSettings;
 }
 
@@ -81,7 +94,7 @@ export interface PluginSettings {
 /** The settings of a shard that a reload of the configuration can change. */
 export type ConfiguredSettings = Pick<
   ShardSettings,
-  'parsers' | 'profiles' | 'prefix' | 'estimateOutput' | 'objectiveTimes' | 'saturation' | 'flowControl'
+  'parsers' | 'profiles' | 'filters' | 'prefix' | 'estimateOutput' | 'objectiveTimes' | 'saturation' | 'flowControl'
 >;
 
 /** Start data of a shard task. Its message port is transferred along. */
@@ -101,6 +114,7 @@ export interface PoolSnapshot {
   readonly assignments: readonly SlotAssignment[];
   readonly rules: RulesMessage;
   readonly health: readonly (readonly [string, ServingStatus])[];
+  readonly names: VouchedNames;
 }
 
 export interface RulesMessage {
@@ -118,6 +132,8 @@ export type ToShard =
       readonly removed: readonly number[];
     }
   | ({ readonly kind: 'rules' } & RulesMessage)
+  /** Names that metrics show as label values. */
+  | { readonly kind: 'names'; readonly names: VouchedNames }
   | { readonly kind: 'health'; readonly statuses: readonly (readonly [string, ServingStatus])[] }
   /** New settings for the requests that begin after the message. */
   | { readonly kind: 'configured'; readonly settings: ConfiguredSettings }

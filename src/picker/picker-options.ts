@@ -3,7 +3,9 @@ import type { LoadedConfiguration, LoadOptions } from '../config/load.js';
 import type { SocketFile, TlsMaterial, TransportName } from '../ingress/transport.js';
 import type { Logger, LogOptions } from '../operations/log.js';
 import type { MetricsServerOptions } from '../operations/telemetry/metrics-server.js';
+import type { MayRead } from '../operations/telemetry/page-access.js';
 import type { FileWatchOptions } from '../pool/discovery/file-watch.js';
+import type { ModelAccess } from '../request/rules.js';
 import type { KubernetesCluster } from './control/kubernetes-cluster.js';
 
 /** A configuration file that is loaded again on SIGHUP, and when it changes if it is watched. */
@@ -13,6 +15,13 @@ export interface FollowedConfiguration extends FileWatchOptions {
   readonly load: LoadOptions;
 }
 
+/** Addresses that the ports are opened on. */
+export interface ListenAddresses {
+  readonly grpc: string;
+  readonly health: string;
+  readonly metrics: string;
+}
+
 /** Everything that a picker starts with. Flags and configuration have been checked, and discovery is configured. */
 export interface PickerOptions {
   readonly configuration: LoadedConfiguration;
@@ -20,7 +29,7 @@ export interface PickerOptions {
   readonly followed: FollowedConfiguration | undefined;
   /** Addresses of the modules of third-party plugins (resolvePluginModule). */
   readonly pluginModules: readonly string[];
-  readonly host: string;
+  readonly addresses: ListenAddresses;
   readonly transport: TransportName;
   /** A Unix domain socket that ext_proc is served on as well; undefined = none. */
   readonly socket: SocketFile | undefined;
@@ -28,6 +37,8 @@ export interface PickerOptions {
   readonly healthPort: number;
   readonly metricsPort: number;
   readonly metricsTls: MetricsServerOptions['tls'];
+  /** Who may read the metrics port, in the place of Kubernetes; undefined = Kubernetes says it where it is asked. */
+  readonly metricsAccess: MayRead | undefined;
   readonly tls: TlsMaterial | undefined;
   /** Folder of the certificate: read again on SIGHUP, and when it changes if it is watched. Undefined = self-signed or none. */
   readonly certificate: { readonly folder: string; readonly watched: boolean } | undefined;
@@ -59,8 +70,8 @@ export interface PickerOptions {
   readonly columnsEvery: number;
   /** Whether requests with `x-pointsman-explain: 1` keep all columns of their decisions. */
   readonly allowExplain: boolean;
-  /** Whether models without an objective or rewrite rule are answered with 404. */
-  readonly requireModelMatch: boolean;
+  /** Models that clients may ask for. */
+  readonly models: ModelAccess;
   /** Milliseconds that a drain goes on serving new requests at least; 0 = none. */
   readonly lameDuckMs: number;
   readonly ejection: boolean;

@@ -22,6 +22,7 @@ import { createDiscovery, PoolDiscovery } from './control/pool-discovery.js';
 import { type PlacedPrograms, ProgramPublisher } from './control/program-publisher.js';
 import { ReturnWatch } from './control/return-watch.js';
 import { configuredSettings, shardSettings } from './control/shard-settings.js';
+import { VouchedLabels } from './control/vouched-labels.js';
 import { JobPool } from './jobs/job-pool.js';
 import type { FromShard } from './messages.js';
 import { type Part, PartList } from './part.js';
@@ -64,6 +65,7 @@ export class PickerParts {
   readonly #events: EngineEvents;
   readonly #learning: LatencyLearning | undefined;
   readonly #flow: FlowControl | undefined;
+  readonly #labels: VouchedLabels;
   readonly #reload: ConfigurationReload | undefined;
   #certificate: CertificateWatch | undefined;
   readonly #health = new HealthState();
@@ -91,6 +93,7 @@ export class PickerParts {
     });
     this.#pool = this.#makePool(placed);
     this.#flow = this.#makeFlowControl();
+    this.#labels = this.#makeLabels();
     this.#reload = this.#makeReload();
     this.metrics = this.#makeMetrics();
     if (options.kubernetes?.elects === true) this.#health.update({ leader: false });
@@ -113,6 +116,7 @@ export class PickerParts {
       new LameDuck({ timeMs: this.#options.lameDuckMs, requests: () => this.metrics.requests }),
       this.#flow,
       this.#jobs,
+      this.#labels,
       this.#events,
       this.#makeDiscovery(),
       this.#makeReturnWatch(),
@@ -176,7 +180,10 @@ export class PickerParts {
 
   #makeInformers(): Informers {
     return createInformers(this.#options, this.#core, {
-      publish: (slot, generation, signals, now) => this.#pool.publish(slot, generation, signals, now),
+      publish: (slot, generation, signals, now) => {
+        this.#labels.hear(signals);
+        return this.#pool.publish(slot, generation, signals, now);
+      },
       stale: (slot, generation) => this.#pool.stale(slot, generation),
       attributes: (slot, generation, values) => this.#pool.publishAttributes(slot, generation, values),
       showAdapter: (name) => this.#table.showAdapter(name),
@@ -190,7 +197,10 @@ export class PickerParts {
       slots: new SlotTable(this.#core.sizes.endpoints),
       settings,
       labels: configuration.scheduling.labels,
-      broadcast: (message) => this.shards.broadcast(message),
+      broadcast: (message) => {
+        this.shards.broadcast(message);
+        if (message.kind === 'rules') this.#labels.collectSoon();
+      },
       applied: (version) => this.shards.hasApplied(version),
       changed: (assignments, gone) => this.#endpointsChanged(assignments, gone),
       report: (problem) => log.error({ part: 'pool' }, problem),
@@ -215,6 +225,24 @@ export class PickerParts {
       signals: (slot) => this.#table.read(slot),
       evictRequest: ({ thread, ticket, ticketGeneration: generation }) =>
         this.shards.tell(thread, { kind: 'evictRequest', ticket, generation }),
+    });
+  }
+
+  #makeLabels(): VouchedLabels {
+    return new VouchedLabels({
+      rules: () => this.#pool.rules,
+      servedModels: () => this.#informers.models,
+      configured: () => {
+        const { scheduling, flowControl } = this.#configuration.current;
+        const tenants = flowControl?.tenantLimits.map(({ fairnessId }) => fairnessId) ?? [];
+        return { models: scheduling.baseModels, tenants };
+      },
+      changed: (names) => {
+        this.shards.broadcast({ kind: 'names', names });
+        this.metrics.vouch(names);
+        this.#flow?.vouch(names);
+      },
+      now: poolClockMs,
     });
   }
 
@@ -252,6 +280,7 @@ export class PickerParts {
       adaptation: this.#adaptation,
       events: this.#events,
       flow: this.#flow,
+      names: () => this.#labels.names,
       learning: this.#learning,
       reload: this.#reload,
       counts: this.#counts,
@@ -261,11 +290,11 @@ export class PickerParts {
   }
 
   #makeHealthListener(): Part {
-    const { host, healthPort: port, transport } = this.#options;
+    const { addresses, healthPort: port, transport } = this.#options;
     let listener: HealthListener | undefined;
     return {
       start: async () => {
-        const options = { host, port, flag: 'grpc-health-port', tls: undefined };
+        const options = { host: addresses.health, port, flag: 'grpc-health-port', tls: undefined };
         listener = await listenHealth(transport, options, this.#health);
         this.ports.health = listener.port;
       },
@@ -304,9 +333,10 @@ export class PickerParts {
       seed,
       snapshot: () => ({
         version: this.#pool.version,
-        assignments: this.#pool.assignments,
+        assignments: this.#pool.known,
         rules: this.#pool.rules,
         health: statuses(this.#health),
+        names: this.#labels.names,
       }),
       message: (_thread, message) => this.#receive(message),
       died: (thread, reason, released) => this.#shardDied(thread, reason, released),

@@ -25,6 +25,12 @@ export function unknownModel(model: string): Rejection {
   return { kind: 'rejected', code: 'NotFound', message, reason: undefined };
 }
 
+/** Rejects a request whose model cannot be compared with those that are named (`--require-model-match`). */
+export function unreadModel(): Rejection {
+  const message = 'the model of this request cannot be read, and only named models are served (--require-model-match)';
+  return { kind: 'rejected', code: 'NotFound', message, reason: undefined };
+}
+
 /** Rejects a body over the bound of one request. */
 export function bodyTooLarge(bytes: number, limit: number): Rejection {
   return {

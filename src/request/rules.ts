@@ -14,6 +14,17 @@ interface CompiledRules {
   readonly models: ReadonlyMap<string, LegacyModel>;
 }
 
+/** What clients may ask for by name. */
+export interface ModelAccess {
+  /** Whether a model has to be named by an objective, a rewrite rule or an InferenceModel (`--require-model-match`). */
+  readonly matchRequired: boolean;
+  /** Whether the header `x-llm-d-model-name-rewrite` of a client chooses the model (`--model-rewrite-header`). */
+  readonly clientsRewrite: boolean;
+}
+
+/** As llm-d-router has it: every model, and clients may rewrite. */
+export const OPEN_ACCESS: ModelAccess = { matchRequired: false, clientsRewrite: true };
+
 type RuleState = Pick<PoolRules, 'objectives' | 'rewrites' | 'models'>;
 
 function compile(state: RuleState): CompiledRules {
@@ -30,12 +41,11 @@ function compile(state: RuleState): CompiledRules {
 /** Objectives and model rewrites of the pool. A request sees the old or the new rules, never a mixture. */
 export class RequestRules {
   #rules: CompiledRules;
-  readonly #requireMatch: boolean;
+  readonly access: ModelAccess;
 
-  /** @param requireMatch refuses models that no objective and no rule names (`--require-model-match`) */
-  constructor(state: RuleState = { objectives: new Map(), rewrites: [] }, requireMatch = false) {
+  constructor(state: RuleState = { objectives: new Map(), rewrites: [] }, access: ModelAccess = OPEN_ACCESS) {
     this.#rules = compile(state);
-    this.#requireMatch = requireMatch;
+    this.access = access;
   }
 
   /** Replaces all rules. */
@@ -64,7 +74,7 @@ export class RequestRules {
     const legacy = models.get(model);
     if (exact.has(model) || generic !== undefined) return true;
     if (legacy !== undefined) return !legacy.refused;
-    return !this.#requireMatch || objectives.has(model);
+    return !this.access.matchRequired || objectives.has(model);
   }
 
   /**

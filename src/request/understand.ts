@@ -4,7 +4,7 @@ import type { RequestHeaders } from '../scheduling/request-headers.js';
 import { objectiveName } from '../scheduling/wanted-times.js';
 import { fairnessId, requestedRewrite } from './control-headers.js';
 import type { Dialect } from './dialects.js';
-import { badRequest, unknownModel } from './rejections.js';
+import { badRequest, unknownModel, unreadModel } from './rejections.js';
 import type { RequestRules } from './rules.js';
 
 /** A request as the picker knows it before the decision. */
@@ -45,8 +45,22 @@ export function requesterOf(headers: RequestHeaders, rules: RequestRules): Reque
   return { priority: rules.priority(objectiveName(headers)), fairnessId: fairnessId(headers) };
 }
 
-/** A request without a readable body: header-only, or of a dialect that is not read. */
-export function understandOpaque(requester: Requester): UnderstoodRequest {
+/** A request without a body, of a `:method`. GET and HEAD run no model; any other may, and none can be read from it. */
+export function understandHeaders(
+  headers: RequestHeaders,
+  requester: Requester,
+  rules: RequestRules,
+): UnderstoodRequest | Rejection {
+  const method = headers.get(':method');
+  return method === 'GET' || method === 'HEAD' ? opaque(requester) : understandOpaque(requester, rules);
+}
+
+/** A request whose model cannot be read: its dialect names none, or its body is not read. */
+export function understandOpaque(requester: Requester, rules: RequestRules): UnderstoodRequest | Rejection {
+  return rules.access.matchRequired ? unreadModel() : opaque(requester);
+}
+
+function opaque(requester: Requester): UnderstoodRequest {
   return {
     kind: 'understood',
     model: '',
@@ -76,14 +90,21 @@ export function understand(
   rules: RequestRules,
   random: () => number,
 ): UnderstoodRequest | Rejection {
-  if (scan.flaw !== undefined && dialect.countsOnly === true) return understandOpaque(requester);
+  if (scan.flaw !== undefined && dialect.countsOnly === true) return understandOpaque(requester, rules);
   if (scan.flaw !== undefined) return badRequest(dialect.errors.unfit(scan.flaw));
-  if (!dialect.namesModel) return { ...understandOpaque(requester), ...payload(scan) };
+  if (!dialect.namesModel) {
+    const unnamed = understandOpaque(requester, rules);
+    return unnamed.kind === 'rejected' ? unnamed : { ...unnamed, ...payload(scan) };
+  }
   const model = scan.model ?? '';
+  // The scanner puts U+FFFD in the place of what is no character: half a surrogate pair, or bytes that are no UTF-8.
+  if (model.includes('\ufffd')) return badRequest('model: the name holds half a surrogate pair or U+FFFD');
   if (model !== '' && !rules.serves(model)) return unknownModel(model);
   const rewritten = rules.rewrite(model, random);
-  const targetModel = rewritten?.target ?? (requestedRewrite(headers) || model);
+  const targetModel = rewritten?.target ?? targetOfClient(model, headers, rules);
   if (targetModel === '') return badRequest('model not found in request body');
+  // The target of a rule was chosen by the pool's owner.
+  if (rewritten === undefined && targetModel !== model && !rules.serves(targetModel)) return unknownModel(targetModel);
   const modelPlace = placeOfModel(scan);
   return {
     kind: 'understood',
@@ -97,6 +118,13 @@ export function understand(
     ...requester,
     priority: rules.priorityOf(objectiveName(headers), model),
   };
+}
+
+/** The model that the header asks for, where clients may; else the model of the body, which may be missing. */
+function targetOfClient(model: string, headers: RequestHeaders, { access }: RequestRules): string {
+  // A header must not stand in for the model that the body has to name.
+  if (!access.clientsRewrite || (access.matchRequired && model === '')) return model;
+  return requestedRewrite(headers) || model;
 }
 
 const NOTHING_COMPUTED = { promptBytes: 0, hasMedia: false, media: [] } as const;

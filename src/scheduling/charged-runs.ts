@@ -3,12 +3,15 @@ import { type ChargeOptions, LedgerCharge, type LedgerTicket, StagedCharge } fro
 import type { Charge, HookColumnFiller, PickedEndpoint, Rejection, ScheduleInput } from './decision.js';
 import type { LatencyPrediction } from './latency-outlook.js';
 import type { PickWork, ProfilePick, ProfileRuns } from './profile-handler.js';
+import type { ProfileFilter } from './program.js';
 
 export interface RunOptions extends ChargeOptions {
   readonly emitScores: boolean;
   /** Whether latency is predicted. Placements then contain the prediction beside the request's objectives. */
   readonly predicts?: boolean | undefined;
   readonly hookColumns?: HookColumnFiller | undefined;
+  /** Called when a filter that does not judge load has left no endpoint. */
+  readonly filteredOut?: ((filter: string) => void) | undefined;
   /**
    * Called when a prompt was placed on a slot that held its first `from` blocks and will probably hold all of them.
    * Only for a prefix index in which this assumption expires (PrefixSettings.knownBy). The hashes are in the thread's
@@ -23,13 +26,22 @@ const noEndpoints: Rejection = {
   message: 'failed to find endpoint candidates for serving the request',
   reason: 'rejected-no-endpoints',
 };
-/** Rejection when the filters left no endpoint; status, text and reason are llm-d-router's. */
-const filteredOut: Rejection = {
+/** Rejection when filters that judge load left no endpoint; status, text and reason are llm-d-router's. */
+const saturated: Rejection = {
   kind: 'rejected',
   code: 'ResourceExhausted',
   message: 'no endpoints available for the given request',
   reason: 'rejected-saturated',
 };
+/** Rejection when a filter that does not judge load left no endpoint. */
+function leftNone(filter: string): Rejection {
+  return {
+    kind: 'rejected',
+    code: 'ServiceUnavailable',
+    message: `no endpoints available for the given request: the filter ${JSON.stringify(filter)} leaves none`,
+    reason: 'rejected-no-endpoints',
+  };
+}
 /** Rejection when no endpoint has room and no wait slot is free. */
 const noRoom: Rejection = {
   kind: 'rejected',
@@ -52,9 +64,26 @@ const busy: Rejection = {
   retryAfterSeconds: 1,
 };
 
-/** Result of a request whose decision made no pick. */
-export function undecided(status: Exclude<Decision['status'], 'decided'>): Rejection {
-  if (status === 'filtered') return filteredOut;
+/**
+ * Name of the filter that left no endpoint, where load has no part in it: a filter by load before it may have removed the endpoints
+ * that it would have kept.
+ * @param position of the filter among the filters of the profile, as the decision says
+ */
+export function steadyFilter(
+  filters: readonly ProfileFilter[] | undefined,
+  position: number | undefined,
+): string | undefined {
+  if (filters === undefined || position === undefined) return undefined;
+  const reached = filters.slice(0, position + 1);
+  return reached.some(({ judgesLoad }) => judgesLoad) ? undefined : reached.at(-1)?.name;
+}
+
+/**
+ * Result of a request whose decision made no pick.
+ * @param filter with `filtered`: result of `steadyFilter`
+ */
+export function undecided(status: Exclude<Decision['status'], 'decided'>, filter?: string): Rejection {
+  if (status === 'filtered') return filter === undefined ? saturated : leftNone(filter);
   if (status === 'no-candidates') return noEndpoints;
   if (status === 'waiting' || status === 'no-wait-slot') return noRoom;
   return status === 'denied' ? denied : busy;
@@ -120,7 +149,11 @@ export class ChargedRuns implements ProfileRuns {
     });
     if (decision.status === 'waiting') this.#waiting = true;
     if (decision.status === 'no-wait-slot') return this.#leftWaiting();
-    return decision.status === 'decided' ? this.#charged(number, work, decision) : undecided(decision.status);
+    if (decision.status === 'decided') return this.#charged(number, work, decision);
+    const { settings, filteredOut } = this.#options;
+    const filter = steadyFilter(settings.current.filters?.[number], decision.filter);
+    if (filter !== undefined) filteredOut?.(filter);
+    return undecided(decision.status, filter);
   }
 
   /** Rejects because no wait slot is free. Retry-After is the drain time of the band, as for a full queue. */

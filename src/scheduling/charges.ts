@@ -5,13 +5,15 @@ import type { Measures } from '../core/training-sample.js';
 import type { AnswerMeasures, Charge, PickedEndpoint, Ticket } from './decision.js';
 import type { EndpointDirectory } from './endpoint-directory.js';
 import type { OutputEstimate } from './plugin.js';
-import type { PrefixSettings } from './program.js';
+import type { PrefixSettings, ProfileFilter } from './program.js';
 import type { ObjectiveTimes } from './wanted-times.js';
 
 /** Settings of decisions that a reload of the configuration can change. */
 export interface DecisionSettings {
   /** Names of the profiles; the position is the number in the core. */
   readonly profiles: readonly string[];
+  /** Filters of each profile, in the same order; absent = they are not named in rejections. */
+  readonly filters?: readonly (readonly ProfileFilter[])[] | undefined;
   readonly prefix: PrefixSettings | undefined;
   /** Undefined = output does not count as in-flight tokens. */
   readonly estimateOutput: OutputEstimate | undefined;

@@ -11,6 +11,7 @@ import type {
   MaskSpecification,
   MatchFormula,
   PrefixSettings,
+  ProfileFilter,
   ProgramOperation,
 } from './program.js';
 
@@ -174,12 +175,25 @@ function compileProfile(
       }),
   );
   const operations = [...opening, ...members];
+  const filters = operations.filter(({ code }) => code.startsWith('OP_FILTER_')).map(profileFilter);
   if (operations.length > OPERATIONS_MAX) {
     throw new ProgramTooLarge(
       `profile "${profile.name}" has ${operations.length} plugins, but at most ${OPERATIONS_MAX} fit a program: remove some`,
     );
   }
-  return { name: profile.name, operations };
+  return { name: profile.name, operations, filters };
+}
+
+/** Operations that keep endpoints by what does not change with load: labels, headers, the topology, the length of the prompt. */
+const STEADY_FILTERS: ReadonlySet<string> = new Set([
+  'OP_FILTER_MASK',
+  'OP_FILTER_HOST',
+  'OP_FILTER_CONTEXT_LENGTH',
+  'OP_FILTER_TOPOLOGY',
+]);
+
+function profileFilter({ name, code }: ProgramOperation): ProfileFilter {
+  return { name, judgesLoad: !STEADY_FILTERS.has(code) };
 }
 
 /** Whether the program reads a column that a hook plugin fills. */

@@ -132,6 +132,8 @@ export interface PluginDefinition<Parameters = unknown> {
   readonly signals?: readonly EndpointSignal[];
   /** Strict object schema with a default and a description for every field; no transforms, so that output is valid input. */
   readonly parameters: z.ZodType<Parameters>;
+  /** Parameters that name a file or folder to read. Relative ones are resolved from the configuration's folder. */
+  readonly files?: readonly (readonly string[])[];
   /** Facts that this plugin produces. */
   readonly produces?: readonly DataKey[];
   /** Facts for which this type is added, without parameters, when nothing else in the configuration produces them. */

@@ -34,10 +34,19 @@ export interface LabelSpecification {
   readonly read: (endpoint: Endpoint) => LabelValue;
 }
 
+/** A filter of a profile. */
+export interface ProfileFilter {
+  readonly name: string;
+  /** Whether it keeps endpoints by figures that change by themselves, such as load: a later try may succeed. */
+  readonly judgesLoad: boolean;
+}
+
 /** A profile, compiled: plain data that the control thread writes into shared memory. */
 export interface CompiledProfile {
   readonly name: string;
   readonly operations: readonly ProgramOperation[];
+  /** In the order of their operations. */
+  readonly filters: readonly ProfileFilter[];
 }
 
 /** Settings of the approximate prefix cache that every decision uses. */

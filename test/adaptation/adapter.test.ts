@@ -73,13 +73,13 @@ function live(all: Adapting, minutes: number, truth: (arm: Drive['arm']) => Worl
 }
 
 describe('the adapter', () => {
-  it('begins with what is assumed and the configured weights in charge', () => {
+  it('the adapter begins with what is assumed and the configured weights in charge', () => {
     const { written, drives } = adapting();
     expect(written).toMatchObject([{ prefillMsPerKiloToken: 55, stepMs: 13 }]);
     expect(drives).toEqual([{ arm: 'static', tag: 1 }]);
   });
 
-  it('writes what it has learned, and how slow each endpoint is, once a second', () => {
+  it('the adapter writes what it has learned, and how slow each endpoint is, once a second', () => {
     const all = adapting();
     live(all, 3, () => ({ ...world, speeds: { 1: 2 } }));
     expect(all.written.length).toBe(181);
@@ -89,7 +89,7 @@ describe('the adapter', () => {
     expect(all.endpoints.get(1)!.speed).toBeGreaterThan(1.5);
   });
 
-  it('only looks on in mode shadow, however good its predictions are', () => {
+  it('the adapter only looks on in mode shadow, however good its predictions are', () => {
     const all = adapting();
     live(all, 20, () => world);
     expect(all.adapter.report()).toMatchObject({ mode: 'shadow', state: 'shadow', arm: 'static' });
@@ -97,7 +97,7 @@ describe('the adapter', () => {
     expect(all.drives).toHaveLength(1);
   });
 
-  it('drives in mode auto when it is better, and says so', () => {
+  it('the adapter drives in mode auto when it is better, and says so', () => {
     const all = adapting({ mode: 'auto' });
     const better = { ...world, baseMs: 30, prefillMs: 22, stepMs: 17 };
     live(all, 60, (arm) => (arm === 'learned' ? better : world));
@@ -106,7 +106,7 @@ describe('the adapter', () => {
     expect(new Set(all.drives.map(({ tag }) => tag)).size).toBe(all.drives.length);
   });
 
-  it('forgets everything when it falls back, the endpoints too', () => {
+  it('the adapter forgets everything when it falls back, the endpoints too', () => {
     const all = adapting({ mode: 'auto' });
     const uneven = { ...world, speeds: { 1: 2 } };
     const end = live(all, 30, () => uneven);
@@ -126,7 +126,7 @@ describe('the adapter', () => {
     expect(all.written.at(-1)).toMatchObject({ prefillMsPerKiloToken: 55 });
   });
 
-  it('stands aside while requests wait everywhere for half a minute', () => {
+  it('the adapter stands aside while requests wait everywhere for half a minute', () => {
     const all = adapting({ mode: 'auto' });
     const end = live(all, 30, (arm) => (arm === 'learned' ? { ...world, prefillMs: 22, stepMs: 15 } : world));
     all.state.overloaded = true;
@@ -134,21 +134,21 @@ describe('the adapter', () => {
     expect(all.adapter.report()).toMatchObject({ standsAside: true, arm: 'static' });
   });
 
-  it('counts labels that it cannot learn from, and tells what was lost', () => {
+  it('the adapter counts labels that it cannot learn from, and tells what was lost', () => {
     const all = adapting();
     all.waiting.push(label(), label({ outcome: 'aborted' }), label({ outcome: 'failed' }));
     all.adapter.tick(250);
     expect(all.adapter.report().labels).toEqual({ learned: 1, ignored: 2, lost: 3 });
   });
 
-  it('tells how often both ways of deciding agree', () => {
+  it('the adapter tells how often both ways of deciding agree', () => {
     const all = adapting();
     for (let i = 0; i < 4000; i++) all.waiting.push(label({ slot: 1, wouldPick: i % 4 === 0 ? 2 : 1 }));
     all.adapter.tick(250);
     expect(all.adapter.report().agreement).toBeCloseTo(0.75, 1);
   });
 
-  it('names terms that have not distinguished any endpoints for five minutes, with the scorers that look at them', () => {
+  it('the adapter names terms that have not distinguished any endpoints for five minutes, with the scorers that look at them', () => {
     const all = adapting();
     const busy: CostTerm[] = ['context', 'decode'];
     for (let second = 1; second <= 500; second++) {
@@ -165,7 +165,7 @@ describe('the adapter', () => {
     expect(shown.inactive[1]!.scorers).toContain('queue-scorer');
   });
 
-  it('drives through weights when it is told to, and moves them once a second', () => {
+  it('the adapter drives through weights when it is told to, and moves them once a second', () => {
     const all = adapting({ mode: 'always', drive: 'weights' });
     expect(all.drives).toEqual([{ arm: 'learned', tag: 1, weights: [2, 3] }]);
     for (let second = 1; second <= 60; second++) {
@@ -182,7 +182,7 @@ describe('the adapter', () => {
     expect(all.adapter.report().projection!.samples).toBeGreaterThan(400);
   });
 
-  it('leaves the coefficients in place when the model has nothing sound to say', () => {
+  it('the adapter leaves the coefficients in place when the model has nothing sound to say', () => {
     const all = adapting();
     for (let i = 0; i < 100; i++) all.waiting.push(label({ firstOutputMs: Number.NaN, perTokenMs: Number.NaN }));
     all.adapter.tick(1000);
@@ -202,7 +202,7 @@ describe('effective weights', () => {
     expect(weights.kvTokens).toBeCloseTo(4 / 60, 9);
   });
 
-  it('with drive: rules plays rules in turn under the guard, and more often the one that costs least', () => {
+  it('the adapter with drive: rules plays rules in turn under the guard, and more often the one that costs least', () => {
     const all = adapting({ mode: 'auto', drive: 'rules' });
     const played = [0, 0, 0];
     const random = row(5);
@@ -227,7 +227,7 @@ describe('effective weights', () => {
     expect(rules!.records[1]!.reward).toBeGreaterThan(rules!.records[2]!.reward);
   });
 
-  it('without a guard begins an epoch with every change of the rule', () => {
+  it('the adapter without a guard begins an epoch with every change of the rule', () => {
     const all = adapting({ mode: 'always', drive: 'rules' });
     live(all, 5, () => world);
     const rules = all.drives.map(({ rule }) => rule);

@@ -31,14 +31,14 @@ function compared(epochs: number, { gap, deviation, slope = 0, load = 0, drift =
 }
 
 describe('the comparison of epochs', () => {
-  it('knows nothing of an arm that has not played, but that it is hardly half as good or twice as bad', () => {
+  it('the comparison of epochs knows nothing of an arm that has not played, but that it is hardly half as good or twice as bad', () => {
     const { gap } = compared(1, { gap: 0, deviation: 0 }, 1);
     expect(gap.mean).toBe(0);
     expect(gap.halfWidth).toBeGreaterThan(0.2);
     expect(gap.halfWidth).toBeLessThan(Math.LN2);
   });
 
-  it('covers the truth about as often as its interval says', () => {
+  it('the comparison of epochs covers the truth about as often as its interval says', () => {
     let covered = 0;
     for (let seed = 1; seed <= 200; seed++) {
       const { gap } = compared(16, { gap: -0.1, deviation: 0.05, slope: 0.5, load: 0.2 }, seed);
@@ -47,7 +47,7 @@ describe('the comparison of epochs', () => {
     expect(covered).toBeGreaterThanOrEqual(180);
   });
 
-  it('takes the load that clients bring out of the comparison', () => {
+  it('the comparison of epochs takes the load that clients bring out of the comparison', () => {
     const width = (slope: number) => compared(40, { gap: -0.1, deviation: 0.02, slope, load: 0.3 }, 5).gap.halfWidth;
     expect(width(1)).toBeLessThan(1.5 * width(0));
   });
@@ -63,7 +63,7 @@ describe('the comparison of epochs', () => {
     expect(width(0.3)).toBeGreaterThan(2 * width(0.03));
   });
 
-  it('forgets the gap and keeps the rest', () => {
+  it('the comparison of epochs forgets the gap and keeps the rest', () => {
     const comparison = compared(20, { gap: 0.3, deviation: 0.02 }, 2);
     const before = comparison.level.mean;
     comparison.forgetGap();
@@ -73,7 +73,7 @@ describe('the comparison of epochs', () => {
     expect(comparison.level.mean).toBe(before);
   });
 
-  it('stays finite and never more certain than the noise allows, whatever comes', () => {
+  it('the comparison of epochs stays finite and never more certain than the noise allows, whatever comes', () => {
     const epoch = fc.record({
       arm: fc.constantFrom<Arm>('static', 'learned'),
       result: fc.double({ min: -4, max: 4, noNaN: true }),

@@ -13,7 +13,7 @@ function taught(truth: World, count: number, seed = 1, model = new CostModel(usu
 const off = (actual: number, expected: number) => Math.abs(actual / expected - 1);
 
 describe('the cost model', () => {
-  it('assumes what is configured until it has learned', () => {
+  it('the cost model assumes what is configured until it has learned', () => {
     expect(new CostModel(usual.model).coefficients).toMatchObject({
       baseMs: 25,
       prefillMsPerKiloToken: 55,
@@ -26,13 +26,13 @@ describe('the cost model', () => {
     });
   });
 
-  it('learns from 300 streamed answers what a token of prefill and a step cost', () => {
+  it('the cost model learns from 300 streamed answers what a token of prefill and a step cost', () => {
     const { coefficients } = taught(world, 300);
     expect(off(coefficients.prefillMsPerKiloToken, 30)).toBeLessThan(0.1);
     expect(off(coefficients.stepMs, 20)).toBeLessThan(0.15);
   });
 
-  it('learns from answers in one piece how long the whole takes', () => {
+  it('the cost model learns from answers in one piece how long the whole takes', () => {
     const model = taught({ ...world, streamed: false }, 2000);
     const random = row(5);
     const errors = Array.from({ length: 200 }, () => {
@@ -43,32 +43,35 @@ describe('the cost model', () => {
     expect(errors.sort((a, b) => a - b)[100]).toBeLessThan(0.1);
   });
 
-  it.each([14, 220])('comes to the same from a prior of %i ms, four times off', (prefillMsPerKiloToken) => {
-    const prior = { ...usual.model.prior, prefillMsPerKiloToken };
-    const model = taught({ ...world, prefillMs: 55 }, 1000, 1, new CostModel({ ...usual.model, prior }));
-    expect(off(model.coefficients.prefillMsPerKiloToken, 55)).toBeLessThan(0.1);
-  });
+  it.each([14, 220])(
+    'the cost model comes to the same from a prior of %i ms, four times off',
+    (prefillMsPerKiloToken) => {
+      const prior = { ...usual.model.prior, prefillMsPerKiloToken };
+      const model = taught({ ...world, prefillMs: 55 }, 1000, 1, new CostModel({ ...usual.model, prior }));
+      expect(off(model.coefficients.prefillMsPerKiloToken, 55)).toBeLessThan(0.1);
+    },
+  );
 
-  it('finds the slow endpoint by its time per output token, and leaves the others at 1', () => {
+  it('the cost model finds the slow endpoint by its time per output token, and leaves the others at 1', () => {
     const model = taught({ ...world, speeds: { 2: 2 } }, 1500);
     const speeds = [0, 1, 2, 3].map((slot) => model.speedOf(slot));
     expect(speeds[2]! / speeds[0]!).toBeGreaterThan(1.6);
     expect(Math.max(speeds[0]!, speeds[1]!, speeds[3]!)).toBeLessThanOrEqual(1);
   });
 
-  it('sees no difference among equal endpoints', () => {
+  it('the cost model sees no difference among equal endpoints', () => {
     const model = taught(world, 2000);
     expect([0, 1, 2, 3].map((slot) => model.speedOf(slot))).toEqual([1, 1, 1, 1]);
   });
 
-  it('begins anew with an endpoint that takes over a slot, and ignores late labels of the one before', () => {
+  it('the cost model begins anew with an endpoint that takes over a slot, and ignores late labels of the one before', () => {
     const model = taught({ ...world, speeds: { 2: 2 } }, 1500);
     expect(model.learn(label({ slot: 2, slotGeneration: 2 }))).toBe(true);
     expect(model.speedOf(2)).toBeLessThan(1.3);
     expect(model.learn(label({ slot: 2, slotGeneration: 1 }))).toBe(false);
   });
 
-  it('learns nothing from requests that did not end well', () => {
+  it('the cost model learns nothing from requests that did not end well', () => {
     const model = new CostModel(usual.model);
     for (const outcome of ['failed', 'refused', 'aborted', 'diverted'] as const) {
       expect(model.learn(label({ outcome }))).toBe(false);
@@ -77,7 +80,7 @@ describe('the cost model', () => {
     expect(model.endpoints.size).toBe(0);
   });
 
-  it('learns only the output of requests that other endpoints worked for before', () => {
+  it('the cost model learns only the output of requests that other endpoints worked for before', () => {
     const random = row(3);
     const model = new CostModel(usual.model);
     for (let i = 0; i < 500; i++) {
@@ -90,7 +93,7 @@ describe('the cost model', () => {
     expect(model.learn(measured({ ...world, streamed: false }, random, { staged: true }))).toBe(false);
   });
 
-  it('believes the prefix index as far as the engine confirms it', () => {
+  it('the cost model believes the prefix index as far as the engine confirms it', () => {
     const model = new CostModel(usual.model);
     for (let i = 0; i < 200; i++) {
       model.learn(label({ promptTokens: 1000, uncachedTokens: 200, reportedPromptTokens: 2000, cachedTokens: 1200 }));
@@ -98,7 +101,7 @@ describe('the cost model', () => {
     expect(model.endpoints.get(0)!.reliability).toBeCloseTo(0.75, 5);
   });
 
-  it('believes it at least by half and at most by a tenth too much', () => {
+  it('the cost model believes it at least by half and at most by a tenth too much', () => {
     const model = new CostModel(usual.model);
     const cached = (slot: number, cachedTokens: number) =>
       label({ slot, promptTokens: 1000, uncachedTokens: 500, reportedPromptTokens: 1000, cachedTokens });
@@ -110,7 +113,7 @@ describe('the cost model', () => {
     expect(model.endpoints.get(1)!.reliability).toBe(1.1);
   });
 
-  it('tells how well its predictions rank what is observed', () => {
+  it('the cost model tells how well its predictions rank what is observed', () => {
     expect(taught(world, 1000).fit.correlation).toBeGreaterThan(0.9);
     const random = row(9);
     const model = new CostModel(usual.model);
@@ -120,7 +123,7 @@ describe('the cost model', () => {
     expect(model.fit.correlation).toBeLessThan(0.3);
   });
 
-  it('notices when everything takes twice as long, and has learned it 300 requests later', () => {
+  it('the cost model notices when everything takes twice as long, and has learned it 300 requests later', () => {
     const model = taught(world, 2000);
     const slow = { ...world, baseMs: 80, prefillMs: 60, stepMs: 40, growthMs: 12 };
     taught(slow, 300, 2, model);
@@ -132,7 +135,7 @@ describe('the cost model', () => {
     expect(taught({ ...world, noise: 0.5 }, 5000).alarms).toBe(0);
   });
 
-  it('goes on from a saved state', () => {
+  it('the cost model goes on from a saved state', () => {
     const before = taught(world, 1000);
     const after = new CostModel(usual.model);
     expect(after.restore(structuredClone(before.save()), 1)).toBe(true);
@@ -140,7 +143,7 @@ describe('the cost model', () => {
     expect(off(after.coefficients.stepMs, before.coefficients.stepMs)).toBeLessThan(0.01);
   });
 
-  it('forgets a saved state of which nothing is believed any more', () => {
+  it('the cost model forgets a saved state of which nothing is believed any more', () => {
     const after = new CostModel(usual.model);
     after.restore(taught(world, 300).save(), 0);
     expect(after.coefficients.prefillMsPerKiloToken).toBeCloseTo(55, 3);

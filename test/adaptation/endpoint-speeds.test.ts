@@ -13,7 +13,7 @@ function seen(speeds: EndpointSpeeds, ratios: Readonly<Record<number, number>>, 
 }
 
 describe('the speeds of endpoints', () => {
-  it('lets a new endpoint begin as fast as the others of its hardware', () => {
+  it('the estimate of endpoint speeds lets a new endpoint begin as fast as the others of its hardware', () => {
     const speeds = new EndpointSpeeds();
     const before = live(['fast', 'fast', 'fast', 'slow', 'slow']);
     speeds.meet(before);
@@ -28,7 +28,7 @@ describe('the speeds of endpoints', () => {
     expect(speeds.of(6)).toBeCloseTo(speeds.of(0), 1);
   });
 
-  it('does not bring back an endpoint that has left for a late sample of it', () => {
+  it('the estimate of endpoint speeds does not bring back an endpoint that has left for a late sample of it', () => {
     const speeds = new EndpointSpeeds();
     expect(speeds.modelOf(1, 1)).toBeDefined();
     speeds.meet(live(['', '']));
@@ -37,13 +37,13 @@ describe('the speeds of endpoints', () => {
     expect([...speeds.models.keys()]).toEqual([0]);
   });
 
-  it('takes an endpoint of unknown hardware to be like the pool', () => {
+  it('the estimate of endpoint speeds takes an endpoint of unknown hardware to be like the pool', () => {
     const speeds = new EndpointSpeeds();
     speeds.meet(live(['', '']));
     expect([speeds.of(0), speeds.of(1), speeds.of(7)]).toEqual([1, 1, 1]);
   });
 
-  it('tries an endpoint again that was slow and has not been heard of for a minute', () => {
+  it('the estimate of endpoint speeds tries an endpoint again that was slow and has not been heard of for a minute', () => {
     const speeds = new EndpointSpeeds();
     speeds.meet(live(['', '', '', '']));
     seen(speeds, { 0: 1, 1: 1, 2: 1, 3: 2.5 });
@@ -68,7 +68,7 @@ describe('the speeds of endpoints', () => {
     expect(speeds.of(3)).toBeLessThan(0.8);
   });
 
-  it('forgets who has left, and begins anew with who takes over the slot', () => {
+  it('the estimate of endpoint speeds forgets who has left, and begins anew with who takes over the slot', () => {
     const speeds = new EndpointSpeeds();
     speeds.meet(live(['', '', '']));
     seen(speeds, { 0: 1, 1: 1, 2: 2 });
@@ -79,7 +79,7 @@ describe('the speeds of endpoints', () => {
     expect([...speeds.models.keys()]).toEqual([0]);
   });
 
-  it('keeps the hardware when what was seen is thrown away', () => {
+  it('the estimate of endpoint speeds keeps the hardware when what was seen is thrown away', () => {
     const speeds = new EndpointSpeeds();
     speeds.meet(live(['a', 'a', 'b']));
     seen(speeds, { 0: 1, 1: 1, 2: 2 });

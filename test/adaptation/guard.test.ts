@@ -65,18 +65,18 @@ const costing = (cost: number) => ({ cost, reference: 1, promptTokens: 1000 });
 const path = ({ transitions }: Course) => transitions.map(({ to }) => to);
 
 describe('the guard', () => {
-  it.each(['off', 'shadow'] as const)('never lets learned costs decide in mode %s', (mode) => {
+  it.each(['off', 'shadow'] as const)('the guard never lets learned costs decide in mode %s', (mode) => {
     const course = live(0.5, 60, { guard: new Guard(mode, usual.guard, row(1)) });
     expect(course.requests.learned).toBe(0);
     expect(course.guard.state).toBe('shadow');
   });
 
-  it('always lets them decide in mode always', () => {
+  it('the guard always lets them decide in mode always', () => {
     const course = live(2, 10, { guard: new Guard('always', usual.guard, row(1)) });
     expect(course.requests.static).toBe(0);
   });
 
-  it('stays in shadow until there are labels enough and the predictions rank them', () => {
+  it('the guard stays in shadow until there are labels enough and the predictions rank them', () => {
     const early = live(0.8, 60, { evidence: () => ({ labels: 499 }) });
     const blind = live(0.8, 60, { evidence: () => ({ correlation: 0.3 }) });
     const unknown = live(0.8, 60, { evidence: () => ({ correlation: undefined }) });
@@ -86,14 +86,14 @@ describe('the guard', () => {
     }
   });
 
-  it('goes by way of the canary to nearly always when learned costs are better', () => {
+  it('the guard goes by way of the canary to nearly always when learned costs are better', () => {
     const course = live(0.85, 120);
     expect(path(course)).toEqual(['canary', 'active']);
     const late = live(0.85, 60, { guard: course.guard, fromMs: 7_200_000 });
     expect(late.requests.learned / (late.requests.static + late.requests.learned)).toBeGreaterThan(0.85);
   });
 
-  it('trusts learned costs that are a tenth better within five minutes of ten requests a second', () => {
+  it('the guard trusts learned costs that are a tenth better within five minutes of ten requests a second', () => {
     for (const seed of [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]) {
       const course = live(0.9, 5, { seed, weather: 0.05, guard: new Guard('auto', usual.guard, row(seed)) });
       expect(path(course)).toEqual(['canary', 'active']);
@@ -101,7 +101,7 @@ describe('the guard', () => {
   });
 
   it.each([1.02, 1.1, 1.3, 1.6, 3, 10])(
-    'loses at most the budget in half an hour when they cost %s times as much',
+    'the guard loses at most the budget in half an hour when they cost %s times as much',
     (gain) => {
       for (const [seed, weather] of [0, 0.05, 0.1, 0.2].flatMap((each) =>
         [1, 2, 3, 4, 5].map((seed) => [seed, each] as const),
@@ -113,7 +113,7 @@ describe('the guard', () => {
     },
   );
 
-  it('ends an epoch at once that costs far more than the one before', () => {
+  it('the guard ends an epoch at once that costs far more than the one before', () => {
     const course = live(4, 3);
     // The probe of twenty seconds is not even over when it is taken back.
     expect(path(course)).toEqual(['canary', 'fallback']);
@@ -134,14 +134,14 @@ describe('the guard', () => {
     expect(seen).toEqual(['canary', 'active']);
   });
 
-  it('takes them back when they become worse, and waits longer after every fallback', () => {
+  it('the guard takes them back when they become worse, and waits longer after every fallback', () => {
     const course = live((minute) => (minute < 90 ? 0.85 : 2), 400);
     expect(path(course).slice(0, 3)).toEqual(['canary', 'active', 'fallback']);
     expect(course.guard.fallbacks).toBeGreaterThanOrEqual(2);
     expect(course.lost).toBeLessThan(0.05);
   });
 
-  it('takes them back when the slowest hundredth waits far longer, though the mean is better', () => {
+  it('the guard takes them back when the slowest hundredth waits far longer, though the mean is better', () => {
     const random = row(5);
     const guard = new Guard('auto', usual.guard, row(11));
     const seen: string[] = [];
@@ -161,7 +161,7 @@ describe('the guard', () => {
     expect(guard.gap.mean).toBeLessThan(0.05);
   });
 
-  it('keeps them when the slowest hundredth waits as long as before', () => {
+  it('the guard keeps them when the slowest hundredth waits as long as before', () => {
     const random = row(5);
     const guard = new Guard('auto', usual.guard, row(11));
     const seen: string[] = [];
@@ -178,7 +178,7 @@ describe('the guard', () => {
     expect(Math.abs(guard.tailGap.mean)).toBeLessThan(0.3);
   });
 
-  it('loses at most the budget in six hours against a model that is wrong again after every fallback', () => {
+  it('the guard loses at most the budget in six hours against a model that is wrong again after every fallback', () => {
     for (const gain of [1.15, 1.5]) {
       const course = live(gain, 360, { weather: 0.1, guard: new Guard('auto', usual.guard, row(2)) });
       expect(course.lost).toBeLessThan(0.05);
@@ -192,7 +192,7 @@ describe('the guard', () => {
     ['predictions five times too short', { bias: Math.log(5) }],
     ['predictions five times too long', { bias: -Math.log(5) }],
     ['labels of less than half of the requests', { sampledShare: 0.4 }],
-  ])('falls back at once because of %s', (_what, trouble) => {
+  ])('the guard falls back at once because of %s', (_what, trouble) => {
     const { guard } = live(0.85, 120);
     expect(guard.state).toBe('active');
     const at = 7_200_000;
@@ -206,7 +206,7 @@ describe('the guard', () => {
     expect(guard.tick(at + 301_000, () => good).transition?.to).toBe('canary');
   });
 
-  it('stands aside while the whole pool is overloaded for half a minute, without falling back', () => {
+  it('the guard stands aside while the whole pool is overloaded for half a minute, without falling back', () => {
     const { guard } = live(0.85, 120);
     guard.tick(7_200_000, () => ({ ...good, overloadedMs: 30_000 }));
     expect([guard.state, guard.arm, guard.standsAside]).toEqual(['active', 'static', true]);
@@ -214,7 +214,7 @@ describe('the guard', () => {
     expect(guard.standsAside).toBe(false);
   });
 
-  it('gives every epoch a number of its own and says when one begins', () => {
+  it('the guard gives every epoch a number of its own and says when one begins', () => {
     const guard = new Guard('auto', usual.guard, row(1));
     const numbers = [guard.epoch];
     for (let nowMs = 0; nowMs < 600_000; nowMs += 250) {
@@ -226,7 +226,7 @@ describe('the guard', () => {
     expect(numbers.length).toBeLessThan(600 / 14);
   });
 
-  it('gives long requests and rare ones longer epochs', () => {
+  it('the guard gives long requests and rare ones longer epochs', () => {
     const epochs = (evidence: Partial<Evidence>) => {
       const guard = new Guard('auto', usual.guard, () => 0.5);
       let count = 0;

@@ -29,7 +29,7 @@ const shown = {
 } as unknown as ShownAdaptation;
 
 describe('adaptation in words', () => {
-  it('says who decides, how good the predictions are, what it gains, what matters and who is slow', () => {
+  it('adaptation in words says who decides, how good the predictions are, what it gains, what matters and who is slow', () => {
     expect(adaptationInWords(shown)).toEqual([
       'Learned costs decide.',
       'Learned from 3410 requests. Of the last ones, time to first output 131 ms in the middle and 850 ms at the 90th ' +
@@ -43,19 +43,19 @@ describe('adaptation in words', () => {
     ]);
   });
 
-  it('names the rule that decides', () => {
+  it('adaptation in words names the rule that decides', () => {
     const rules = { current: 'sticky', records: [] };
     expect(adaptationInWords({ ...shown, rules })[0]).toBe('The rule "sticky" decides.');
   });
 
-  it('says why the configured weights decide although learned costs may', () => {
+  it('adaptation in words says why the configured weights decide although learned costs may', () => {
     const turn = { ...shown, arm: 'static' as const, why: 'it is the turn of the configured weights, to compare with' };
     expect(adaptationInWords(turn)[0]).toBe(
       'The configured weights decide: it is the turn of the configured weights, to compare with.',
     );
   });
 
-  it('claims nothing of what is not known yet', () => {
+  it('adaptation in words claims nothing of what is not known yet', () => {
     const arms = { static: shown.arms.static, learned: { ...shown.arms.learned, epochs: 0 } };
     const fit = { ...shown.fit, labels: 0, firstOutput: undefined, perToken: undefined };
     const fresh = { ...shown, arms, fit, shares: undefined, inactive: [], endpoints: [] };
@@ -100,7 +100,7 @@ describe('the reason why the configured weights decide', () => {
     expect(new Guard('always', usual.guard, row(1)).why(0)).toBeUndefined();
   });
 
-  it('is, after a fallback, what happened and when the next try is', () => {
+  it('the reason why the configured weights decide is, after a fallback, what happened and when the next try is', () => {
     const guard = new Guard('auto', usual.guard, row(1));
     guard.tick(0, () => good);
     guard.tick(1000, () => ({ ...good, sound: false }));
@@ -116,7 +116,7 @@ describe('the reason why the configured weights decide', () => {
 });
 
 describe('predicted beside observed times', () => {
-  it('come together as the model learns, and are forgotten with it', () => {
+  it('predicted beside observed times come together as the model learns, and are forgotten with it', () => {
     const model = new CostModel(usual.model);
     model.meet([{ slot: 0, generation: 1, hardware: '' }]);
     expect(model.fit.firstOutput).toBeUndefined();

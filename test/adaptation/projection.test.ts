@@ -37,7 +37,7 @@ function settle(projection: Projection, truth: readonly number[], seconds: numbe
 }
 
 describe('a projection', () => {
-  it('comes to the proportions of the cost, with the sum of the configured weights', () => {
+  it('a projection comes to the proportions of the cost, with the sum of the configured weights', () => {
     const projection = new Projection([2, 2, 3]);
     settle(projection, [0.1, 0.6, 0.3], 120);
     const [a, b, c] = projection.weights;
@@ -47,7 +47,7 @@ describe('a projection', () => {
     expect(c! / 7).toBeCloseTo(0.3, 1);
   });
 
-  it('moves a weight by a tenth a second at most', () => {
+  it('a projection moves a weight by a tenth a second at most', () => {
     const projection = new Projection([1, 1]);
     let before = projection.weights;
     let sums: ProjectionSums | undefined;
@@ -62,7 +62,7 @@ describe('a projection', () => {
     }
   });
 
-  it('gives a scorer that points the wrong way next to nothing, and lets it come back', () => {
+  it('a projection gives a scorer that points the wrong way next to nothing, and lets it come back', () => {
     const projection = new Projection([3, 3]);
     const sums = settle(projection, [-0.5, 1], 120);
     expect(projection.weights[0]! / 6).toBeLessThan(0.02);
@@ -71,7 +71,7 @@ describe('a projection', () => {
     expect(projection.weights[0]!).toBeGreaterThan(projection.weights[1]!);
   });
 
-  it('leaves the configured weights until it has seen enough, and when nothing tells endpoints apart', () => {
+  it('a projection leaves the configured weights until it has seen enough, and when nothing tells endpoints apart', () => {
     const projection = new Projection([2, 3]);
     projection.update(decisions([1, 0], 20), 1);
     expect(projection.weights).toEqual([2, 3]);
@@ -88,7 +88,7 @@ describe('a projection', () => {
     expect(still.weights.map((weight) => Math.round(weight * 1e6) / 1e6)).toEqual([2, 3]);
   });
 
-  it('goes back to the configured weights when it is reset', () => {
+  it('a projection goes back to the configured weights when it is reset', () => {
     const projection = new Projection([2, 3]);
     settle(projection, [1, 0.1], 60);
     projection.reset();

@@ -18,7 +18,7 @@ function learnLine(ridge: AnchoredRidge, base: number, slope: number, count: num
 }
 
 describe('an anchored forgetting ridge', () => {
-  it('begins at its prior', () => {
+  it('an anchored forgetting ridge begins at its prior', () => {
     expect([...new AnchoredRidge(terms, 20).theta]).toEqual([20, 55]);
   });
 
@@ -26,20 +26,23 @@ describe('an anchored forgetting ridge', () => {
     [40, 20, 0.05],
     [5, 220, 0.05],
     [100, 14, 0.2],
-  ])('finds %i + %i x from a prior that is up to four times wrong, within 300 observations', (base, slope, error) => {
-    const ridge = new AnchoredRidge(terms, 20);
-    learnLine(ridge, base, slope, 300);
-    expect(Math.abs(ridge.theta[1]! / slope - 1)).toBeLessThan(error);
-  });
+  ])(
+    'an anchored forgetting ridge finds %i + %i x from a prior that is up to four times wrong, within 300 observations',
+    (base, slope, error) => {
+      const ridge = new AnchoredRidge(terms, 20);
+      learnLine(ridge, base, slope, 300);
+      expect(Math.abs(ridge.theta[1]! / slope - 1)).toBeLessThan(error);
+    },
+  );
 
-  it('follows when the truth moves', () => {
+  it('an anchored forgetting ridge follows when the truth moves', () => {
     const ridge = new AnchoredRidge(terms, 20);
     learnLine(ridge, 40, 20, 2000);
     learnLine(ridge, 40, 60, 5000, 0.1, 2);
     expect(Math.abs(ridge.theta[1]! / 60 - 1)).toBeLessThan(0.05);
   });
 
-  it('lets a coefficient that is never excited drift back to its prior', () => {
+  it('an anchored forgetting ridge lets a coefficient that is never excited drift back to its prior', () => {
     const ridge = new AnchoredRidge(terms, 20);
     learnLine(ridge, 40, 200, 500);
     for (let i = 0; i < 20_000; i++) ridge.learn([1, 0], 40, forget);
@@ -47,7 +50,7 @@ describe('an anchored forgetting ridge', () => {
     expect(Math.abs(ridge.theta[0]! / 40 - 1)).toBeLessThan(0.05);
   });
 
-  it('stays within its bounds and finite whatever it is told', () => {
+  it('an anchored forgetting ridge stays within its bounds and finite whatever it is told', () => {
     fc.assert(
       fc.property(
         fc.array(fc.tuple(fc.double(), fc.double(), fc.double()), { maxLength: 200 }),
@@ -75,7 +78,7 @@ describe('an anchored forgetting ridge', () => {
     expect(ridge.theta[1]! / 20).toBeLessThan(1.6);
   });
 
-  it('goes on from a saved state, of which all or nothing is still believed', () => {
+  it('an anchored forgetting ridge goes on from a saved state, of which all or nothing is still believed', () => {
     const ridge = new AnchoredRidge(terms, 20);
     learnLine(ridge, 40, 20, 1000);
     const whole = new AnchoredRidge(terms, 20);
@@ -90,7 +93,7 @@ describe('an anchored forgetting ridge', () => {
     ['another size', { matrix: [1], vector: [1], count: 1 }],
     ['a number that is none', { matrix: [1, 0, 0, Number.NaN], vector: [1, 1], count: 1 }],
     ['a matrix that cannot be solved', { matrix: [0, 0, 0, 0], vector: [1, 1], count: 1 }],
-  ])('refuses a state of %s and stays as it is', (_what, state) => {
+  ])('an anchored forgetting ridge refuses a state of %s and stays as it is', (_what, state) => {
     const ridge = new AnchoredRidge(terms, 20);
     expect(ridge.restore(state, 1)).toBe(false);
     expect([...ridge.theta]).toEqual([20, 55]);

@@ -15,26 +15,26 @@ function played(choice: RuleChoice, epochs: number, costs: readonly number[], co
 }
 
 describe('the choice of a rule', () => {
-  it('tries each once first, also before any result has come in', () => {
+  it('the choice of a rule tries each once first, also before any result has come in', () => {
     const choice = new RuleChoice(4);
     expect([1, 2, 3, 4].map(() => choice.choose())).toEqual([0, 1, 2, 3]);
     expect(choice.choose()).toBe(0);
   });
 
-  it('plays the rule that costs least more often than any other', () => {
+  it('the choice of a rule plays the rule that costs least more often than any other', () => {
     const counts = played(new RuleChoice(4), 400, [0.5, 0.4, 0, 0.3], 200);
     expect(counts.indexOf(Math.max(...counts))).toBe(2);
     expect(counts[2]).toBeGreaterThan(100);
   });
 
-  it('follows when another rule becomes the best', () => {
+  it('the choice of a rule follows when another rule becomes the best', () => {
     const choice = new RuleChoice(4);
     played(choice, 200, [0, 0.5, 0.5, 0.5], 1);
     const counts = played(choice, 200, [0.5, 0.5, 0.5, 0], 50);
     expect(counts.indexOf(Math.max(...counts))).toBe(3);
   });
 
-  it('bounds what one epoch can say, and ignores what is no number', () => {
+  it('the choice of a rule bounds what one epoch can say, and ignores what is no number', () => {
     const choice = new RuleChoice(2);
     choice.note(0, 0);
     choice.note(1, 100);

@@ -30,7 +30,7 @@ describe('a saved state', () => {
     ['is something else', 'it has version undefined', '{"prior":{}}'],
     ['lacks a part', 'model is not what it should be', text.replace('"model":', '"modell":')],
     ['has a text for a number', 'savedAtMs is not', text.replace('"savedAtMs":1000', '"savedAtMs":"now"')],
-  ])('is refused in words when it %s', (_what, message, changed) => {
+  ])('a saved state is refused in words when it %s', (_what, message, changed) => {
     expect(() => decodeState(changed, usual.model)).toThrow(message);
   });
 

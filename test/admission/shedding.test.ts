@@ -5,7 +5,7 @@ const ask = (priority: number, saturation: number) =>
   new LegacyAdmission(() => saturation).admit({ priority, fairnessId: 'f', subset: undefined });
 
 describe('legacy admission', () => {
-  it('sheds requests below priority 0 while the pool is saturated', () => {
+  it('legacy admission sheds requests below priority 0 while the pool is saturated', () => {
     expect(ask(-1, 1)).toEqual({
       kind: 'rejected',
       code: 'ResourceExhausted',
@@ -18,7 +18,7 @@ describe('legacy admission', () => {
     [-1, 0.99],
     [0, 1],
     [5, 7],
-  ])('admits priority %i at saturation %d', (priority, saturation) => {
+  ])('legacy admission admits priority %i at saturation %d', (priority, saturation) => {
     expect(ask(priority, saturation)).toBe('admitted');
   });
 

@@ -165,10 +165,10 @@ describe.skipIf(reason !== '')(`what is installed, on a real API server${reason}
     }
   });
 
-  test('the examples of docs/kubernetes-install.md are accepted', async () => {
+  test('the examples of docs/kubernetes.md are accepted', async () => {
     await cluster.installCrds(shipped('crds').flatMap(([, objects]) => objects));
     const namespace = await cluster.makeNamespace('docs');
-    const examples = yamlExamples('docs/kubernetes-install.md');
+    const examples = yamlExamples('docs/kubernetes.md');
     expect(examples.length).toBeGreaterThan(4);
     for (const example of examples) {
       if (example.kind !== undefined) {

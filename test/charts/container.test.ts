@@ -57,7 +57,7 @@ describe.skipIf(reason !== '')(`the picker’s container of a release, in a clus
     return { picker, page: (token?: string) => read(`http://127.0.0.1:${metrics}/metrics`, token) };
   }
 
-  test.each(names)('lives, gets ready and reads its pool for %s', async (name) => {
+  test.each(names)('the picker’s container lives, gets ready and reads its pool for %s', async (name) => {
     const manifests: Manifest[] = await render(VALUE_SETS[name].chart, VALUE_SETS[name].values, namespace);
     await apply(manifests as KubernetesObject[]);
     const { container, configuration } = pickerOf(manifests);
@@ -74,24 +74,27 @@ describe.skipIf(reason !== '')(`the picker’s container of a release, in a clus
     expect(picker.log).not.toContain('nobody can read the metrics');
   });
 
-  test.each(names)('of llm-d-router’s chart lives, gets ready and reads its pool for %s', async (name) => {
-    const facts = LLM_D_ROUTER.sets[name];
-    await apply(rights(name));
-    const file = facts.picker.args[facts.picker.args.indexOf('--config-file') + 1]!.replace('/config/', '');
-    const args = facts.picker.args.map((argument, i) =>
-      facts.picker.args[i - 1] === '--pool-namespace' ? namespace : argument,
-    );
-    const { picker, page } = await start({ ...facts.picker, args }, { [file]: JSON.stringify(facts.configuration) });
-    await picker.succeeds('livenessProbe');
-    await picker.succeeds('readinessProbe');
-    expect(picker.log).toContain('the first state of the pool has 1 endpoints');
-    expect(await page()).toMatch(name === 'prometheus without auth' ? /llm_d_epp_ready_endpoints/ : /^401$/);
-    // Its roles lack the older InferenceModel, which is optional, and with Prometheus off the reviews of tokens.
-    const missing = [...picker.log.matchAll(/"msg":"(\w+)[^"]*forbidden/g)].map((match) => match[1]);
-    expect(missing.filter((resource) => resource !== 'inferencemodels')).toEqual([]);
-    const reviews = facts.objects.some(({ kind }) => kind === 'ClusterRole') || name === 'prometheus without auth';
-    if (!reviews) expect(picker.log).toContain('nobody can read the metrics');
-  });
+  test.each(names)(
+    'the picker’s container of llm-d-router’s chart lives, gets ready and reads its pool for %s',
+    async (name) => {
+      const facts = LLM_D_ROUTER.sets[name];
+      await apply(rights(name));
+      const file = facts.picker.args[facts.picker.args.indexOf('--config-file') + 1]!.replace('/config/', '');
+      const args = facts.picker.args.map((argument, i) =>
+        facts.picker.args[i - 1] === '--pool-namespace' ? namespace : argument,
+      );
+      const { picker, page } = await start({ ...facts.picker, args }, { [file]: JSON.stringify(facts.configuration) });
+      await picker.succeeds('livenessProbe');
+      await picker.succeeds('readinessProbe');
+      expect(picker.log).toContain('the first state of the pool has 1 endpoints');
+      expect(await page()).toMatch(name === 'prometheus without auth' ? /llm_d_epp_ready_endpoints/ : /^401$/);
+      // Its roles lack the older InferenceModel, which is optional, and with Prometheus off the reviews of tokens.
+      const missing = [...picker.log.matchAll(/"msg":"(\w+)[^"]*forbidden/g)].map((match) => match[1]);
+      expect(missing.filter((resource) => resource !== 'inferencemodels')).toEqual([]);
+      const reviews = facts.objects.some(({ kind }) => kind === 'ClusterRole') || name === 'prometheus without auth';
+      if (!reviews) expect(picker.log).toContain('nobody can read the metrics');
+    },
+  );
 
   /** Account, rights and pool as llm-d-router's chart makes them. */
   function rights(name: ValueSetName): KubernetesObject[] {

@@ -20,20 +20,23 @@ function own(kind: string) {
 }
 
 describe.skipIf(skipReason !== '')(`the custom resources of llm-d.ai${skipReason}`, () => {
-  test.each(kinds)('have every field, limit and default of the %s of inference.networking.x-k8s.io', (kind) => {
-    const [upstream] = gieCrds('v1.5.0', kind);
-    const expected = fields(upstream!.spec) as { group: string; versions: [{ schema: never }] };
-    expected.group = 'llm-d.ai';
-    if (kind === 'InferenceObjective') {
-      // The range of a priority, which upstream leaves open.
-      const { openAPIV3Schema } = expected.versions[0].schema as { openAPIV3Schema: never };
-      const { properties } = openAPIV3Schema as { properties: { spec: { properties: { priority: object } } } };
-      Object.assign(properties.spec.properties.priority, { format: 'int32' });
-    }
-    expect(fields(own(kind).spec)).toEqual(expected);
-  });
+  test.each(kinds)(
+    'the custom resources of llm-d.ai have every field, limit and default of the %s of inference.networking.x-k8s.io',
+    (kind) => {
+      const [upstream] = gieCrds('v1.5.0', kind);
+      const expected = fields(upstream!.spec) as { group: string; versions: [{ schema: never }] };
+      expected.group = 'llm-d.ai';
+      if (kind === 'InferenceObjective') {
+        // The range of a priority, which upstream leaves open.
+        const { openAPIV3Schema } = expected.versions[0].schema as { openAPIV3Schema: never };
+        const { properties } = openAPIV3Schema as { properties: { spec: { properties: { priority: object } } } };
+        Object.assign(properties.spec.properties.priority, { format: 'int32' });
+      }
+      expect(fields(own(kind).spec)).toEqual(expected);
+    },
+  );
 
-  test.each(kinds)('name themselves after their group: %s', (kind) => {
+  test.each(kinds)('the custom resources of llm-d.ai name themselves after their group: %s', (kind) => {
     expect(own(kind).metadata.name).toBe(`${kind.toLowerCase()}s.llm-d.ai`);
   });
 });

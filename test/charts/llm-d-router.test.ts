@@ -44,31 +44,37 @@ function flags(name: ValueSetName): ServeFlags {
 }
 
 describe('the release that llm-d-router’s chart makes, with our image', () => {
-  test.each(names)('for %s has flags that are all known and mean what they say', (name) => {
-    const usual = {
-      grpcHealthPort: 9003,
-      zapEncoder: 'json',
-      tracing: false,
-      configFile: '/config/default-plugins.yaml',
-    };
-    expect(flags(name)).toMatchObject({ ...usual, podName: 'rel-epp-5d8f7-x2z', ...MEANING[name] });
-  });
+  test.each(names)(
+    'the release of llm-d-router’s chart for %s has flags that are all known and mean what they say',
+    (name) => {
+      const usual = {
+        grpcHealthPort: 9003,
+        zapEncoder: 'json',
+        tracing: false,
+        configFile: '/config/default-plugins.yaml',
+      };
+      expect(flags(name)).toMatchObject({ ...usual, podName: 'rel-epp-5d8f7-x2z', ...MEANING[name] });
+    },
+  );
 
-  test.each(names)('for %s has a configuration that loads without a finding', (name) => {
-    const found = complaints(JSON.stringify(LLM_D_ROUTER.sets[name].configuration));
-    // llm-d-router's own configuration for predictions lists scorers that it does not use.
-    const unused = name === 'latency predictor' ? 4 : 0;
-    expect(found.filter((one) => /has no effect/.test(one))).toHaveLength(unused);
-    expect(found).toHaveLength(unused);
-  });
+  test.each(names)(
+    'the release of llm-d-router’s chart for %s has a configuration that loads without a finding',
+    (name) => {
+      const found = complaints(JSON.stringify(LLM_D_ROUTER.sets[name].configuration));
+      // llm-d-router's own configuration for predictions lists scorers that it does not use.
+      const unused = name === 'latency predictor' ? 4 : 0;
+      expect(found.filter((one) => /has no effect/.test(one))).toHaveLength(unused);
+      expect(found).toHaveLength(unused);
+    },
+  );
 
-  test.each(names)('for %s has the configuration where its flag says', (name) => {
+  test.each(names)('the release of llm-d-router’s chart for %s has the configuration where its flag says', (name) => {
     const { volumeMounts } = LLM_D_ROUTER.sets[name].picker;
     expect(volumeMounts).toEqual([{ name: 'plugins-config-volume', mountPath: '/config' }]);
     expect(flags(name).configFile).toMatch(/^\/config\//);
   });
 
-  test.each(names)('for %s has container ports that the flags open', (name) => {
+  test.each(names)('the release of llm-d-router’s chart for %s has container ports that the flags open', (name) => {
     const { grpcPort, grpcHealthPort, metricsPort } = flags(name);
     expect(LLM_D_ROUTER.sets[name].picker.ports).toEqual([
       { name: 'grpc', containerPort: grpcPort },
@@ -77,7 +83,7 @@ describe('the release that llm-d-router’s chart makes, with our image', () => 
     ]);
   });
 
-  test('with a latency predictor asks its servers, with its numbers', () => {
+  test('the release of llm-d-router’s chart with a latency predictor asks its servers, with its numbers', () => {
     expect(predictionServers({}, environment('latency predictor'))).toMatchObject({
       prediction: ['http://localhost:8001', 'http://localhost:8002'],
       training: 'http://localhost:8000',

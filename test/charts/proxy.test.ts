@@ -35,7 +35,7 @@ describe.skipIf(reason !== '')(`the proxy of the standalone chart${reason}`, () 
     ['as a service', { proxy: { mode: 'service' } }],
     ['in front of a picker without TLS', { epp: { flags: { 'secure-serving': false } } }],
     ['without a pool', { inferencePool: { create: false } }],
-  ])('has a configuration that Envoy takes: %s', async (_, values) => {
+  ])('the proxy of the standalone chart has a configuration that Envoy takes: %s', async (_, values) => {
     const manifests = await render('standalone', { router: { modelServers, ...values } });
     const { status, stderr } = spawnSync(envoyBinary!, ['--mode', 'validate', '-c', write(envoyText(manifests))], {
       encoding: 'utf8',
@@ -44,7 +44,7 @@ describe.skipIf(reason !== '')(`the proxy of the standalone chart${reason}`, () 
     expect(stderr).not.toContain('Deprecated');
   });
 
-  test('listens on the target port of the Service port named http', async () => {
+  test('the proxy of the standalone chart listens on the target port of the Service port named http', async () => {
     const extraServicePorts = [{ name: 'http', port: 80, targetPort: 8088 }];
     const manifests = await render('standalone', { router: { modelServers, extraServicePorts } });
     const { listeners } = parse(envoyText(manifests), { merge: true }).static_resources;
@@ -52,7 +52,7 @@ describe.skipIf(reason !== '')(`the proxy of the standalone chart${reason}`, () 
     expect(podSpec(manifests).containers[1].ports[0]).toEqual({ name: 'http', containerPort: 8088 });
   });
 
-  test('reaches the picker by its Service, on its port, when it runs as a service', async () => {
+  test('the proxy of the standalone chart reaches the picker by its Service, on its port, when it runs as a service', async () => {
     const values = {
       modelServers,
       clusterDomain: 'corp.local',
@@ -69,7 +69,7 @@ describe.skipIf(reason !== '')(`the proxy of the standalone chart${reason}`, () 
     });
   });
 
-  test('takes fields of its own over those of its preset', async () => {
+  test('the proxy of the standalone chart takes fields of its own over those of its preset', async () => {
     const proxy = { image: 'example.org/envoy:1', env: { A: 'b' }, resources: { requests: { cpu: '2' } } };
     const manifests = await render('standalone', { router: { modelServers, proxy } });
     const [, envoy] = podSpec(manifests).containers;
@@ -81,7 +81,7 @@ describe.skipIf(reason !== '')(`the proxy of the standalone chart${reason}`, () 
     expect(envoy.resources.requests).toEqual({ cpu: '2', memory: '512Mi' });
   });
 
-  test('as agentgateway asks the picker in plain text, and routes to the servers by the app label', async () => {
+  test('the proxy of the standalone chart as agentgateway asks the picker in plain text, and routes to the servers by the app label', async () => {
     const values = { modelServers, inferencePool: { create: false }, proxy: { proxyType: 'agentgateway' } };
     const manifests = await render('standalone', { router: values });
     const configuration = parse(find(manifests, 'ConfigMap', 'rel-proxy').data['config.yaml']);
@@ -167,7 +167,7 @@ describe.skipIf(reason !== '')(`the proxy of the standalone chart${reason}`, () 
         () => 0,
       );
 
-    test('sends requests where the picker says', async () => {
+    test('the proxy in front of the picker’s container sends requests where the picker says', async () => {
       await eventually('the picker has been asked', async () => {
         await serve();
         return backends.some(
@@ -181,11 +181,11 @@ describe.skipIf(reason !== '')(`the proxy of the standalone chart${reason}`, () 
       expect(received.at(-1)!.headers['x-gateway-destination-endpoint']).toBe(`${address}:${port}`);
     });
 
-    test('offers Envoy’s own statistics beside its readiness', async () => {
+    test('the proxy in front of the picker’s container offers Envoy’s own statistics beside its readiness', async () => {
       expect(await fetchStatus(`http://127.0.0.1:${readyPort}/stats/prometheus`)).toBe(200);
     });
 
-    test('sends requests to any model server once the picker is gone', async () => {
+    test('the proxy in front of the picker’s container sends requests to any model server once the picker is gone', async () => {
       await picker.stop('SIGKILL');
       await eventually('requests pass without a picker', async () => (await serve()).status === 200);
       const answer = await serve();

@@ -89,19 +89,22 @@ describe.skipIf(skipReason !== '')(`the rights of deploy/rbac${skipReason}`, () 
   test.each([
     ['pool-mode.yaml', POOL],
     ['selector-mode.yaml', SELECTOR],
-  ] as const)('of %s are enough', async (file, flags) => {
+  ] as const)('the rights of deploy/rbac of %s are enough', async (file, flags) => {
     const picker = await start(await namespaceWith(file), flags);
     await picker.succeeds('readinessProbe', WITHIN_MS);
     expect(picker.log).not.toMatch(/forbidden|may not/);
   });
 
-  test.each(RULES)('of %s without rule %i are missed in words that name it', async (file, rule, flags, message) => {
-    const mode = flags === POOL ? 'pool-mode.yaml' : 'selector-mode.yaml';
-    const picker = await start(await namespaceWith(mode, { file, rule }), flags);
-    await eventually('the log names the right', () => Promise.resolve(message.test(picker.log)), WITHIN_MS);
-  });
+  test.each(RULES)(
+    'the rights of deploy/rbac of %s without rule %i are missed in words that name it',
+    async (file, rule, flags, message) => {
+      const mode = flags === POOL ? 'pool-mode.yaml' : 'selector-mode.yaml';
+      const picker = await start(await namespaceWith(mode, { file, rule }), flags);
+      await eventually('the log names the right', () => Promise.resolve(message.test(picker.log)), WITHIN_MS);
+    },
+  );
 
-  test('have a message for every rule, but for the optional InferenceModels, whose kind this cluster does not serve', () => {
+  test('the rights of deploy/rbac have a message for every rule, but for the optional InferenceModels, whose kind this cluster does not serve', () => {
     const all = FILES.flatMap((file) =>
       shipped(file).flatMap(({ rules }) => (rules ?? []).map((_: object, rule: number) => `${file} ${rule}`)),
     );

@@ -37,12 +37,12 @@ function fixed({ kind, spec, roleRef }: Manifest): Partial<ObjectFacts> {
 }
 
 describe(`the charts${helmSkipReason}`, { skip: helmSkipReason !== '', concurrent: true }, () => {
-  test.each(sets)('pass helm lint with the values of $name', async ({ chart, values }) => {
+  test.each(sets)('the charts pass helm lint with the values of $name', async ({ chart, values }) => {
     const { stdout } = await helm('lint', '--strict', chartFolder(chart), ...valueArguments(values));
     expect(stdout).toContain('1 chart(s) linted, 0 chart(s) failed');
   });
 
-  test.each(sets)('make the objects of llm-d-router for $name, by name', async ({ name }) => {
+  test.each(sets)('the charts make the objects of llm-d-router for $name, by name', async ({ name }) => {
     const own = keys(await rendered(name));
     const theirs = LLM_D_ROUTER.sets[name].objects.map(key);
     // The proxy's configuration has the name of the release here, and two releases fit into one namespace.
@@ -52,7 +52,7 @@ describe(`the charts${helmSkipReason}`, { skip: helmSkipReason !== '', concurren
     expect(missing.filter((one) => !open(one))).toEqual([]);
   });
 
-  test.each(sets)('keep what cannot change in an upgrade of $name', async ({ name }) => {
+  test.each(sets)('the charts keep what cannot change in an upgrade of $name', async ({ name }) => {
     const manifests = await rendered(name);
     for (const theirs of LLM_D_ROUTER.sets[name].objects) {
       const own = manifests.find(({ kind, metadata }) => key({ kind, name: metadata.name }) === key(theirs));
@@ -63,7 +63,7 @@ describe(`the charts${helmSkipReason}`, { skip: helmSkipReason !== '', concurren
     }
   });
 
-  test.each(sets)('keep the port names and numbers of the Services of $name', async ({ name }) => {
+  test.each(sets)('the charts keep the port names and numbers of the Services of $name', async ({ name }) => {
     const manifests = await rendered(name);
     const services = LLM_D_ROUTER.sets[name].objects.filter(({ kind }) => kind === 'Service');
     for (const { name: service, ports } of services) {
@@ -76,7 +76,7 @@ describe(`the charts${helmSkipReason}`, { skip: helmSkipReason !== '', concurren
     }
   });
 
-  test.each(sets)('mean the same with their flags as llm-d-router for $name', async ({ name }) => {
+  test.each(sets)('the charts mean the same with their flags as llm-d-router for $name', async ({ name }) => {
     const { warnings: own, ...flags } = parseServeFlags(container(await rendered(name)).args, {}) as {
       warnings: unknown;
     };
@@ -85,30 +85,36 @@ describe(`the charts${helmSkipReason}`, { skip: helmSkipReason !== '', concurren
     expect(flags).toEqual(theirs);
   });
 
-  test.each(sets)('give the picker of $name a configuration that loads without a finding', async ({ name }) => {
-    const manifests = await rendered(name);
-    const { data } = find(manifests, 'ConfigMap', 'rel-epp') as unknown as { data: Record<string, string> };
-    const { configFile } = parseServeFlags(container(manifests).args, {}) as { configFile: string };
-    expect(complaints(data[configFile.replace('/config/', '')]!)).toEqual([]);
-  });
+  test.each(sets)(
+    'the charts give the picker of $name a configuration that loads without a finding',
+    async ({ name }) => {
+      const manifests = await rendered(name);
+      const { data } = find(manifests, 'ConfigMap', 'rel-epp') as unknown as { data: Record<string, string> };
+      const { configFile } = parseServeFlags(container(manifests).args, {}) as { configFile: string };
+      expect(complaints(data[configFile.replace('/config/', '')]!)).toEqual([]);
+    },
+  );
 
-  test.each(sets)('give the picker of $name every variable and mount that llm-d-router gives it', async ({ name }) => {
-    const own = container(await rendered(name));
-    const { env, volumeMounts } = LLM_D_ROUTER.sets[name].picker;
-    const byName = (list: typeof env) => Object.fromEntries(list.map((one) => [one.name, one]));
-    const plain = (variable: object) => JSON.parse(JSON.stringify(variable).replace('"apiVersion":"v1",', ''));
-    for (const variable of env) expect(byName(own.env)[variable.name]).toEqual(plain(variable));
-    for (const { name, mountPath } of volumeMounts)
-      expect(own.volumeMounts).toContainEqual({ name, mountPath, readOnly: true });
-  });
+  test.each(sets)(
+    'the charts give the picker of $name every variable and mount that llm-d-router gives it',
+    async ({ name }) => {
+      const own = container(await rendered(name));
+      const { env, volumeMounts } = LLM_D_ROUTER.sets[name].picker;
+      const byName = (list: typeof env) => Object.fromEntries(list.map((one) => [one.name, one]));
+      const plain = (variable: object) => JSON.parse(JSON.stringify(variable).replace('"apiVersion":"v1",', ''));
+      for (const variable of env) expect(byName(own.env)[variable.name]).toEqual(plain(variable));
+      for (const { name, mountPath } of volumeMounts)
+        expect(own.volumeMounts).toContainEqual({ name, mountPath, readOnly: true });
+    },
+  );
 
-  test('let payload-agnostic.yaml use its scorer of Alpha stability', async () => {
+  test('the charts let payload-agnostic.yaml use its scorer of Alpha stability', async () => {
     const manifests = await render('gateway', router({ epp: { pluginsConfigFile: 'payload-agnostic.yaml' } }));
     expect(container(manifests).args).toContain('--allow-experimental-plugins=true');
     expect(complaints(find(manifests, 'ConfigMap').data['payload-agnostic.yaml'], true)).toEqual([]);
   });
 
-  test('ask liveness and readiness apart, on the port of grpcHealthPort', async () => {
+  test('the charts ask liveness and readiness apart, on the port of grpcHealthPort', async () => {
     const { livenessProbe, readinessProbe, ports } = container(
       await render('gateway', router({ epp: { grpcHealthPort: 9013 } })),
     );
@@ -117,7 +123,7 @@ describe(`the charts${helmSkipReason}`, { skip: helmSkipReason !== '', concurren
     expect(ports).toContainEqual({ name: 'grpc-health', containerPort: 9013 });
   });
 
-  test('run the picker as no root, with a root file system that is read only and no rights of the kernel', async () => {
+  test('the charts run the picker as no root, with a root file system that is read only and no rights of the kernel', async () => {
     expect(container(await rendered('basic')).securityContext).toEqual({
       runAsNonRoot: true,
       runAsUser: 65532,
@@ -129,31 +135,31 @@ describe(`the charts${helmSkipReason}`, { skip: helmSkipReason !== '', concurren
     });
   });
 
-  test('elect no leader where the flags say so, and give no right to leases', async () => {
+  test('the charts elect no leader where the flags say so, and give no right to leases', async () => {
     const epp = { replicas: 3, flags: { 'ha-enable-leader-election': false } };
     const manifests = await render('gateway', router({ epp }));
     expect(container(manifests).args).toContain('--ha-enable-leader-election=false');
     expect(keys(manifests)).not.toContain('Role/rel-epp-leader-election');
   });
 
-  test('write a large number as a flag takes it', async () => {
+  test('the charts write a large number as a flag takes it', async () => {
     const { args } = container(await render('gateway', router({ epp: { flags: { 'index-blocks': 2097152 } } })));
     expect(args).toContain('--index-blocks=2097152');
   });
 
-  test('give a flag several times that is a list', async () => {
+  test('the charts give a flag several times that is a list', async () => {
     const { args } = container(await render('gateway', router({ epp: { flags: { plugin: ['a', 'b'] } } })));
     expect(args.filter((argument) => argument.startsWith('--plugin'))).toEqual(['--plugin=a', '--plugin=b']);
   });
 
-  test('lead the Service to the picker whatever port extProcPort is, and the pool to the Service', async () => {
+  test('the charts lead the Service to the picker whatever port extProcPort is, and the pool to the Service', async () => {
     const manifests = await render('gateway', router({ epp: { extProcPort: 9876 } }));
     const [extProc] = find(manifests, 'Service').spec.ports;
     expect(extProc).toMatchObject({ name: 'grpc-ext-proc', port: 9876, targetPort: 'grpc' });
     expect(find(manifests, 'InferencePool').spec.endpointPickerRef.port).toEqual({ number: 9876 });
   });
 
-  test('honour insecureSkipVerify: false', async () => {
+  test('the charts honour insecureSkipVerify: false', async () => {
     const manifests = await render('gateway', router({ epp: { metricsDataSource: { insecureSkipVerify: false } } }));
     const { plugins } = parse(find(manifests, 'ConfigMap').data['default-plugins.yaml']);
     expect(plugins[0]).toEqual({
@@ -162,37 +168,43 @@ describe(`the charts${helmSkipReason}`, { skip: helmSkipReason !== '', concurren
     });
   });
 
-  test.each(['sglang', 'trtllm-serve', 'triton-tensorrt-llm', 'triton'])('read the metrics of %s', async (type) => {
-    const manifests = await render('gateway', { router: { modelServers: { ...modelServers, type } } });
-    const text = find(manifests, 'ConfigMap').data['default-plugins.yaml'];
-    expect(parse(text).plugins).toContainEqual({ type: 'core-metrics-extractor', parameters: { defaultEngine: type } });
-    expect(complaints(text)).toEqual([]);
-  });
+  test.each(['sglang', 'trtllm-serve', 'triton-tensorrt-llm', 'triton'])(
+    'the charts read the metrics of %s',
+    async (type) => {
+      const manifests = await render('gateway', { router: { modelServers: { ...modelServers, type } } });
+      const text = find(manifests, 'ConfigMap').data['default-plugins.yaml'];
+      expect(parse(text).plugins).toContainEqual({
+        type: 'core-metrics-extractor',
+        parameters: { defaultEngine: type },
+      });
+      expect(complaints(text)).toEqual([]);
+    },
+  );
 
-  test('take the environment as a list or as names and values', async () => {
+  test('the charts take the environment as a list or as names and values', async () => {
     const list = container(await render('gateway', router({ epp: { env: [{ name: 'A', value: '1' }] } })));
     const map = container(await render('gateway', router({ epp: { env: { A: 1 } } })));
     expect(list.env).toContainEqual({ name: 'A', value: '1' });
     expect(map.env).toContainEqual({ name: 'A', value: '1' });
   });
 
-  test('replace the image of llm-d-router, which --reuse-values keeps among the values, and say so', async () => {
+  test('the charts replace the image of llm-d-router, which --reuse-values keeps among the values, and say so', async () => {
     const image = { registry: 'ghcr.io/llm-d', repository: 'llm-d-router-endpoint-picker', tag: 'main' };
     expect(container(await render('gateway', router({ epp: { image } }))).image).toMatch(/^pointsman:\d/);
   });
 
-  test('take an image by registry, repository and tag', async () => {
+  test('the charts take an image by registry, repository and tag', async () => {
     const image = { registry: 'example.org/team', repository: 'picker', tag: 'v7' };
     expect(container(await render('gateway', router({ epp: { image } }))).image).toBe('example.org/team/picker:v7');
   });
 
-  test('let the readers of guarded metrics be asked about, with Prometheus or without', async () => {
+  test('the charts let the readers of guarded metrics be asked about, with Prometheus or without', async () => {
     const { rules } = find(await rendered('basic'), 'ClusterRole') as unknown as { rules: object[] };
     const reviews = ['tokenreviews', 'subjectaccessreviews'];
     expect(rules.map((rule) => (rule as { resources: string[] }).resources[0])).toEqual(reviews);
   });
 
-  test('make the objectives of the pool', async () => {
+  test('the charts make the objectives of the pool', async () => {
     const objectives = [
       { name: 'urgent', priority: 100 },
       { name: 'batch', priority: -1 },
@@ -206,7 +218,7 @@ describe(`the charts${helmSkipReason}`, { skip: helmSkipReason !== '', concurren
     ]);
   });
 
-  test('pass pods’ settings on: affinity, tolerations, annotations, volumes, mounts, ports, resources', async () => {
+  test('the charts pass pods’ settings on: affinity, tolerations, annotations, volumes, mounts, ports, resources', async () => {
     const epp = {
       affinity: { nodeAffinity: {} },
       tolerations: [{ key: 'gpu', operator: 'Exists' }],
@@ -232,7 +244,7 @@ describe(`the charts${helmSkipReason}`, { skip: helmSkipReason !== '', concurren
     expect(picker.resources.requests).toEqual({ cpu: '3', memory: '1Gi' });
   });
 
-  test('run vLLM’s render server beside the picker', async () => {
+  test('the charts run vLLM’s render server beside the picker', async () => {
     const manifests = await render(
       'gateway',
       router({ tokenizer: { enabled: true, modelName: 'm', extraArgs: ['--x'] } }),
@@ -243,7 +255,7 @@ describe(`the charts${helmSkipReason}`, { skip: helmSkipReason !== '', concurren
     expect(podSpec(manifests).volumes).toContainEqual({ name: 'model-cache', emptyDir: {} });
   });
 
-  test('run the servers of the latency predictor beside the picker', async () => {
+  test('the charts run the servers of the latency predictor beside the picker', async () => {
     const manifests = await rendered('latency predictor');
     const names = podSpec(manifests).containers.map(({ name }: { name: string }) => name);
     expect(names).toEqual(['epp', 'training-server', 'prediction-server-1', 'prediction-server-2']);
@@ -252,7 +264,7 @@ describe(`the charts${helmSkipReason}`, { skip: helmSkipReason !== '', concurren
     expect(second.livenessProbe).toMatchObject({ httpGet: { path: '/healthz', port: 8002 }, failureThreshold: 5 });
   });
 
-  test('make a route to the pool', async () => {
+  test('the charts make a route to the pool', async () => {
     const httpRoute = { create: true, baseModel: 'base', headerMatches: { 'x-team': 'a' }, requestTimeout: '10s' };
     const { spec } = find(await render('gateway', { ...router({}), httpRoute }), 'HTTPRoute');
     expect(spec.parentRefs[0].name).toBe('inference-gateway');
@@ -266,7 +278,7 @@ describe(`the charts${helmSkipReason}`, { skip: helmSkipReason !== '', concurren
     });
   });
 
-  test('tell Istio to take the picker’s certificate, or to ask it in plain text', async () => {
+  test('the charts tell Istio to take the picker’s certificate, or to ask it in plain text', async () => {
     const istio = { destinationRule: { trafficPolicy: { connectionPool: { http: { maxRetries: 1 } } } } };
     const provider = { name: 'istio', istio };
     const { spec } = find(await render('gateway', { ...router({}), provider }), 'DestinationRule');
@@ -279,7 +291,7 @@ describe(`the charts${helmSkipReason}`, { skip: helmSkipReason !== '', concurren
     expect(find(plain, 'DestinationRule').spec.trafficPolicy.tls).toEqual({ mode: 'DISABLE' });
   });
 
-  test('make a Service and a policy for each replica with preferred backends of GKE', async () => {
+  test('the charts make a Service and a policy for each replica with preferred backends of GKE', async () => {
     const preferredBackends = { enabled: true, preferredReplicas: 2, defaultReplicas: 2 };
     const manifests = await render('gateway', { ...router({}), provider: { name: 'gke', gke: { preferredBackends } } });
     const services = manifests
@@ -303,7 +315,7 @@ describe(`the charts${helmSkipReason}`, { skip: helmSkipReason !== '', concurren
     ]);
   });
 
-  test('give Google’s collector a token that reads the metrics', async () => {
+  test('the charts give Google’s collector a token that reads the metrics', async () => {
     const monitoring = { provider: { name: 'gmp', gmp: { autopilot: true } }, prometheus: { enabled: true } };
     const manifests = await render('gateway', router({ monitoring }));
     expect(keys(manifests)).toEqual(
@@ -317,7 +329,7 @@ describe(`the charts${helmSkipReason}`, { skip: helmSkipReason !== '', concurren
     expect(keys(manifests)).not.toContain('ServiceMonitor/rel-epp-monitor');
   });
 
-  test('give the picker no more rights than deploy/rbac lists', async () => {
+  test('the charts give the picker no more rights than deploy/rbac lists', async () => {
     const files = readdirSync(join(root, 'deploy/rbac')).map((file) =>
       readFileSync(join(root, 'deploy/rbac', file), 'utf8'),
     );
@@ -340,16 +352,19 @@ describe('the library of the charts', () => {
       .map((entry) => join(entry.parentPath, entry.name).slice(folder.length))
       .sort();
 
-  test.each(charts)('has the same files in %s; "npm run chart-library" copies them', (chart) => {
-    const source = join(root, 'deploy/charts/router');
-    const copy = join(chartFolder(chart), 'charts/router');
-    expect(files(copy)).toEqual(files(source));
-    for (const file of files(source)) {
-      expect(readFileSync(join(copy, file), 'utf8')).toBe(readFileSync(join(source, file), 'utf8'));
-    }
-  });
+  test.each(charts)(
+    'the library of the charts has the same files in %s; "npm run chart-library" copies them',
+    (chart) => {
+      const source = join(root, 'deploy/charts/router');
+      const copy = join(chartFolder(chart), 'charts/router');
+      expect(files(copy)).toEqual(files(source));
+      for (const file of files(source)) {
+        expect(readFileSync(join(copy, file), 'utf8')).toBe(readFileSync(join(source, file), 'utf8'));
+      }
+    },
+  );
 
-  test.each(charts)('has the version of the project in %s', (chart) => {
+  test.each(charts)('the library of the charts has the version of the project in %s', (chart) => {
     const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
     for (const folder of [chartFolder(chart), join(root, 'deploy/charts/router')]) {
       const { version: chartVersion, appVersion } = parse(readFileSync(join(folder, 'Chart.yaml'), 'utf8'));

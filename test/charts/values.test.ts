@@ -224,18 +224,18 @@ const REFUSED: readonly [name: string, chart: Chart, values: object, line: strin
 
 describe(`values of the charts${helmSkipReason}`, { skip: helmSkipReason !== '', concurrent: true }, () => {
   test.each(REFUSED)(
-    'with %s end the rendering with one line that says what to write',
+    'values of the charts with %s end the rendering with one line that says what to write',
     async (_, chart, values, line) => {
       expect(await refusal(chart, values)).toContain(line);
     },
   );
 
-  test('of a wrong type end it with the value and the type that is wanted', async () => {
+  test('values of the charts of a wrong type end it with the value and the type that is wanted', async () => {
     const error = await render('gateway', epp({ replicas: 'three' })).catch(({ stderr }: { stderr: string }) => stderr);
     expect(error).toContain("at '/epp/replicas': got string, want integer");
   });
 
-  test('take the older targetPortNumber where no targetPorts are given', async () => {
+  test('values of the charts take the older targetPortNumber where no targetPorts are given', async () => {
     const servers = { ...modelServers, targetPorts: null, targetPortNumber: 9999 };
     const manifests = await render('standalone', {
       router: { modelServers: servers, inferencePool: { create: false } },

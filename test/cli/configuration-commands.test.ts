@@ -1,12 +1,11 @@
-import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { schemaText } from '../../dist/cli/schema.js';
+import { pointsman } from './program.ts';
 
-const program = fileURLToPath(new URL('../../bin/pointsman.js', import.meta.url));
 let folder: string;
 
 beforeAll(() => {
@@ -19,18 +18,13 @@ function file(name: string, text: string): string {
   return join(folder, name);
 }
 
-function pointsman(...argv: string[]) {
-  const { status, stdout, stderr } = spawnSync(process.execPath, [program, ...argv], { encoding: 'utf8' });
-  return { status, stdout, stderr };
-}
-
 const HEAD = 'apiVersion: llm-d.ai/v1alpha1\nkind: EndpointPickerConfig\n';
 const GOOD = `${HEAD}plugins:\n- type: queue-scorer\n`;
 const IDLE = `${HEAD}plugins:\n- type: queue-scorer\n- type: inflight-load-producer\n`;
 const WRONG = `${HEAD}plugins:\n- type: queu-scorer\n`;
 
 describe('pointsman lint', () => {
-  it('ends with 0 for a good file and shows its program', () => {
+  it('pointsman lint ends with 0 for a good file and shows its program', () => {
     const { status, stdout } = pointsman('lint', file('good.yaml', GOOD));
     expect(status).toBe(0);
     expect(stdout).toContain('0 errors, 0 warnings');
@@ -40,7 +34,7 @@ describe('pointsman lint', () => {
     expect(stdout).toMatch(/profile handler +single-profile-handler\n/);
   });
 
-  it('ends with 0 for warnings, with 1 under --strict', () => {
+  it('pointsman lint ends with 0 for warnings, with 1 under --strict', () => {
     const path = file('idle.yaml', IDLE);
     expect(pointsman('lint', path)).toMatchObject({
       status: 0,
@@ -49,7 +43,7 @@ describe('pointsman lint', () => {
     expect(pointsman('lint', '--strict', path).status).toBe(1);
   });
 
-  it('ends with 1 for errors and gives them as data', () => {
+  it('pointsman lint ends with 1 for errors and gives them as data', () => {
     const { status, stdout } = pointsman('lint', '--json', file('wrong.yaml', WRONG));
     expect(status).toBe(1);
     expect(JSON.parse(stdout)).toMatchObject({
@@ -58,14 +52,77 @@ describe('pointsman lint', () => {
     });
   });
 
-  it('ends with 1 for a file that does not exist', () => {
+  it('pointsman lint ends with 1 for a file that does not exist', () => {
     const { status, stdout } = pointsman('lint', join(folder, 'none.yaml'));
     expect({ status, stdout }).toEqual({ status: 1, stdout: expect.stringContaining('none.yaml') });
   });
 });
 
+const ENDPOINTS = `endpoints:
+- {name: a, address: 10.0.0.1, port: 80, labels: {llm-d.ai/role: decode}}
+- {name: b, address: 10.0.0.2, port: 80, labels: {llm-d.ai/role: decode}}
+`;
+const fromFile = (path: string, profile: string) => `${HEAD}plugins:
+- {type: file-discovery, parameters: {path: ${path}}}
+- type: queue-scorer
+- type: prefill-filter
+- type: decode-filter
+schedulingProfiles:
+- name: default
+  plugins: [${profile}]
+dataLayer: {discovery: {pluginRef: file-discovery}}
+`;
+
+describe('pointsman lint with endpoints', () => {
+  const config = (name: string, profile: string, path = 'lint-endpoints.yaml') => {
+    file('lint-endpoints.yaml', ENDPOINTS);
+    return file(name, fromFile(path, profile));
+  };
+
+  it('lint reads the endpoints file beside the configuration, wherever it is called from', () => {
+    const { status, stdout } = pointsman('lint', config('beside.yaml', '{pluginRef: decode-filter}'));
+    expect(stdout).not.toContain('error:');
+    expect(status).toBe(0);
+  });
+
+  it('lint finds a missing file of the configuration, and warns of an absolute one that is not on this machine', () => {
+    const own = pointsman('lint', config('missing.yaml', '{pluginRef: queue-scorer}', 'nowhere.yaml'));
+    expect(own.status).toBe(1);
+    expect(own.stdout).toContain(
+      `missing.yaml:4:45: error: plugins[0].parameters.path: there is no ${folder}/nowhere.yaml`,
+    );
+    const elsewhere = pointsman('lint', config('absolute.yaml', '{pluginRef: queue-scorer}', '/etc/no/endpoints.yaml'));
+    expect(elsewhere.status).toBe(0);
+    expect(elsewhere.stdout).toContain(
+      'warning: plugins[0].parameters.path: there is no /etc/no/endpoints.yaml on this',
+    );
+  });
+
+  it('lint finds filters that match no endpoint, and that nothing can be routed', () => {
+    const { status, stdout } = pointsman('lint', config('prefill.yaml', '{pluginRef: prefill-filter}'));
+    expect(status).toBe(1);
+    expect(stdout).toContain('warning: filter "prefill-filter" of profile "default" matches no endpoint of');
+    expect(stdout).toMatch(/^error: cannot route a chat request: .*"prefill-filter" left none/m);
+  });
+
+  it('lint finds negative weights', () => {
+    const path = config('negative.yaml', '{pluginRef: queue-scorer, weight: -2}');
+    expect(pointsman('lint', path).stdout).toMatch(
+      /negative\.yaml:10:\d+: warning: schedulingProfiles\[0\]\.plugins\[0\]\.weight: -2 is negative: "queue-scorer" prefers/,
+    );
+  });
+
+  it('lint tries the endpoints of --endpoints, and warns of an empty list', () => {
+    const path = file('alone.yaml', GOOD);
+    expect(pointsman('lint', path, '--endpoints', file('none.yaml', 'endpoints: []\n')).stdout).toContain(
+      'none.yaml has no endpoints: every request waits for one or is refused',
+    );
+    expect(pointsman('lint', path, '--endpoints', join(folder, 'absent.yaml')).status).toBe(1);
+  });
+});
+
 describe('pointsman explain', () => {
-  it('prints a table or data for the request', () => {
+  it('pointsman explain prints a table or data for the request', () => {
     const config = file('good.yaml', GOOD);
     const eps = file(
       'eps.yaml',
@@ -85,7 +142,7 @@ describe('pointsman explain', () => {
     });
   });
 
-  it('knows the plugins of --plugin, as lint does', () => {
+  it('pointsman explain knows the plugins of --plugin, as lint does', () => {
     const plugin = fileURLToPath(new URL('../../examples/plugins/short-first-scorer.js', import.meta.url));
     const config = file('custom.yaml', `${HEAD}plugins:\n- {type: short-first-scorer, parameters: {promptBytes: 0}}\n`);
     const eps = file(
@@ -111,7 +168,7 @@ describe('pointsman explain', () => {
     expect(pointsman(...argv).stdout).toMatch(/ {2}a +10\.0\.0\.1:80 +0\.5 +0\.5\n {2}b +10\.0\.0\.2:80 +1 +1 +picked/);
   });
 
-  it('without endpoints says which flag names them', () => {
+  it('pointsman explain without endpoints says which flag names them', () => {
     const argv = ['explain', file('good.yaml', GOOD), '--request', file('request.json', '{}')];
     expect(pointsman(...argv)).toMatchObject({
       status: 1,
@@ -121,13 +178,13 @@ describe('pointsman explain', () => {
 });
 
 describe('pointsman schema', () => {
-  it('prints the JSON Schema', () => {
+  it('pointsman schema prints the JSON Schema', () => {
     expect(pointsman('schema')).toMatchObject({ status: 0, stdout: schemaText() });
   });
 });
 
 describe('pointsman serve --print-effective-config', () => {
-  it('prints the configuration with all defaults, which loads to itself, and ends', () => {
+  it('pointsman serve --print-effective-config prints the configuration with all defaults, which loads to itself, and ends', () => {
     const { status, stdout } = pointsman(
       'serve',
       `--config-file=${file('good.yaml', GOOD)}`,

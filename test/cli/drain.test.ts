@@ -39,7 +39,7 @@ function watched(port: number): number[] {
 }
 
 describe.each([1, 2])('SIGTERM to a picker of %i shard(s)', (shards) => {
-  it('makes it not ready at once, lets open streams finish, keeps the metrics up, then exits with 0', async () => {
+  it('SIGTERM makes the picker not ready at once, lets open streams finish, keeps the metrics up, then exits with 0', async () => {
     const serve = await start(`--shards=${shards}`, '--lame-duck=0s');
     const [onHealthPort, onGrpcPort] = [watched(serve.healthPort), watched(serve.grpcPort)];
     await eventually('both watches have begun', () => onHealthPort.length === 1 && onGrpcPort.length === 1);
@@ -62,7 +62,7 @@ describe.each([1, 2])('SIGTERM to a picker of %i shard(s)', (shards) => {
 });
 
 describe('the lame duck time of a drain', () => {
-  it('serves new connections and requests after the picker has said that it is not ready, then ends', async () => {
+  it('the lame duck time of a drain serves new connections and requests after the picker has said that it is not ready, then ends', async () => {
     const serve = await start('--lame-duck=2s', '--drain-timeout=20s');
     const states = watched(serve.healthPort);
     await eventually('the watch has begun', () => states.length === 1);
@@ -74,7 +74,7 @@ describe('the lame duck time of a drain', () => {
     expect(await serve.ended).toBe(0);
   });
 
-  it('is cut short by a second signal', async () => {
+  it('the lame duck time of a drain is cut short by a second signal', async () => {
     const serve = await start('--lame-duck=10m', '--drain-timeout=20m');
     serve.child.kill('SIGTERM');
     await eventually('it drains', () => serve.log().includes('draining'));
@@ -84,7 +84,7 @@ describe('the lame duck time of a drain', () => {
 });
 
 describe('--debug-core', () => {
-  it('serves requests with the build of the core that checks itself', async () => {
+  it('--debug-core serves requests with the build of the core that checks itself', async () => {
     const serve = await start('--debug-core', '--lame-duck=0s');
     const call = ask(dial(serve.grpcPort), 'hello');
     expect(decodeReply(await firstReply(call)).kind).toBe('requestHeaders');
@@ -104,13 +104,13 @@ describe('other signals', () => {
 });
 
 describe('a drain', () => {
-  it('is over at once without open streams', async () => {
+  it('a drain is over at once without open streams', async () => {
     const serve = await start('--drain-timeout=10m', '--lame-duck=0s');
     serve.child.kill('SIGINT');
     expect(await serve.ended).toBe(0);
   });
 
-  it('ends at its time-out, with streams that do not', async () => {
+  it('a drain ends at its time-out, with streams that do not', async () => {
     const serve = await start('--drain-timeout=200ms');
     const call = ask(dial(serve.grpcPort), 'hello');
     const collected = collect(call);
@@ -120,7 +120,7 @@ describe('a drain', () => {
     expect((await collected).code).not.toBe(0);
   });
 
-  it('is cut short by a second signal, which is told from a good end by exit code 1', async () => {
+  it('a drain is cut short by a second signal, which is told from a good end by exit code 1', async () => {
     const serve = await start('--drain-timeout=10m', '--lame-duck=0s');
     const call = ask(dial(serve.grpcPort), 'hello');
     await firstReply(call);

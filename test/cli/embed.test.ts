@@ -40,25 +40,25 @@ const destination = (port: number) =>
   });
 
 describe('an embedded picker', () => {
-  it('serves one pool beside another in one process', async () => {
+  it('an embedded picker serves one pool beside another in one process', async () => {
     const [first, second] = [await embed(await pool('a', 9001)), await embed(await pool('b', 9002))];
     expect(await destination(first.grpcPort)).toBe('127.0.0.1:9001');
     expect(await destination(second.grpcPort)).toBe('127.0.0.1:9002');
   });
 
-  it('goes with stop(), and its port with it', async () => {
+  it('an embedded picker goes with stop(), and its port with it', async () => {
     const picker = await embed(await pool('a', 9001));
     await picker.stop();
     await expect(destination(picker.grpcPort)).rejects.toThrow();
   });
 
-  it('takes its configuration as a text too', async () => {
+  it('an embedded picker takes its configuration as a text too', async () => {
     const picker = await embedPicker({ configuration: JSON.stringify(await pool('a', 9001)), flags: QUIET });
     cleanups.push(() => picker.stop());
     expect(await destination(picker.grpcPort)).toBe('127.0.0.1:9001');
   });
 
-  it('says in one line what is wrong', async () => {
+  it('an embedded picker says in one line what is wrong', async () => {
     await expect(embedPicker({ configuration: { plugin: [] }, flags: QUIET })).rejects.toThrow(
       /plugin: unknown field "plugin"; did you mean "plugins"\?$/,
     );
@@ -68,7 +68,7 @@ describe('an embedded picker', () => {
 });
 
 describe('examples/embedded/two-choices-pool.js', () => {
-  it('serves with its own scheduler', async () => {
+  it('examples/embedded/two-choices-pool.js serves with its own scheduler', async () => {
     const child = spawn(process.execPath, ['examples/embedded/two-choices-pool.js', ...QUIET], {
       cwd: project,
       stdio: ['ignore', 'pipe', 'inherit'],

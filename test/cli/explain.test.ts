@@ -45,7 +45,25 @@ function profileOf(explanation: Explanation): ExplainedProfile {
 }
 
 describe('an explanation', () => {
-  it('has the score of every scorer before its weight, the weighted total and the order of the picks', () => {
+  it('an explanation shows the raw signals, and unknown ones as such', () => {
+    const explanation = run({
+      plugins: 'plugins:\n- type: queue-scorer\n',
+      signals: 'a: {waitingRequests: 4, kvUsage: 0.5, inFlightRequests: 2, inFlightTokens: 90}\n',
+    });
+    if (explanation.kind === 'rejected') throw new Error(explanation.message);
+    expect(explanation.signals[0]).toMatchObject({
+      name: 'a',
+      waitingRequests: 4,
+      runningRequests: null,
+      kvUsage: 0.5,
+    });
+    const text = explanationText(explanation);
+    expect(text).toMatch(/^signals\n {2}endpoint +waiting +running +KV usage +in flight$/m);
+    expect(text).toMatch(/^ {2}a +4 +unknown +0\.5 +2 with 90 tokens$/m);
+    expect(text).toMatch(/^ {2}b +unknown +unknown +unknown +0 with 0 tokens$/m);
+  });
+
+  it('an explanation has the score of every scorer before its weight, the weighted total and the order of the picks', () => {
     const { endpoints: rows, scorers } = profileOf(
       run({
         plugins: `plugins:
@@ -73,14 +91,14 @@ schedulingProfiles:
     expect(rows.map(({ rank }) => rank)).toEqual([undefined, 1, 2]);
   });
 
-  it('names the filter that took an endpoint out, and the subset', () => {
+  it('an explanation names the filter that took an endpoint out, and the subset', () => {
     const plugins = 'plugins:\n- type: decode-filter\n- type: queue-scorer\n';
     const { endpoints: rows } = profileOf(run({ plugins, subset: ['10.0.0.1', '10.0.0.3:8000'] }));
     expect(rows.map(({ removedBy }) => removedBy)).toEqual([undefined, 'subset', 'decode-filter']);
     expect(rows.map(({ rank }) => rank)).toEqual([1, undefined, undefined]);
   });
 
-  it('counts what endpoints hold of the prompt and what is in flight to them', () => {
+  it('an explanation counts what endpoints hold of the prompt and what is in flight to them', () => {
     const { endpoints: rows } = profileOf(
       run({
         plugins: 'plugins:\n- type: prefix-cache-scorer\n- type: active-request-scorer\n',
@@ -92,19 +110,21 @@ schedulingProfiles:
     expect(rows.map(({ scores }) => scores['active-request-scorer'])).toEqual([1, 0, 0.75]);
   });
 
-  it('tells how many candidates share the highest total', () => {
+  it('an explanation tells how many candidates share the highest total', () => {
     expect(profileOf(run({ plugins: 'plugins:\n- type: queue-scorer\n' })).best).toBe(3);
   });
 
-  it('says that the filters left no endpoint', () => {
+  it('an explanation says that the filters left no endpoint', () => {
     const plugins =
       'plugins:\n- {type: label-selector-filter, parameters: {matchLabels: {gpu: none}}}\n- type: queue-scorer\n';
     const explanation = run({ plugins });
     expect(profileOf(explanation).status).toBe('filtered');
-    expect(explanationText(explanation)).toContain('no pick: the filters left no endpoint (429)');
+    expect(explanationText(explanation)).toContain(
+      'no pick: the filter "label-selector-filter" leaves no endpoint (503)',
+    );
   });
 
-  it('follows objectives and rewrites', () => {
+  it('an explanation follows objectives and rewrites', () => {
     const rewrites = [{ name: 'canary', models: ['m'], targets: [{ model: 'm-v2' }], age: 0 }];
     const explanation = run({
       plugins: 'plugins:\n- type: queue-scorer\n',
@@ -120,20 +140,20 @@ schedulingProfiles:
     expect(explanationText(explanation)).toContain('model       m → m-v2 (rewrite rule "canary")');
   });
 
-  it('of a body that cannot be read says so with the status', () => {
+  it('an explanation of a body that cannot be read says so with the status', () => {
     const explanation = run({ plugins: 'plugins:\n- type: queue-scorer\n', body: { model: 'm' } });
     expect(explanation).toMatchObject({ kind: 'rejected', code: 'BadRequest', status: 400 });
     expect(explanationText(explanation)).toMatch(/^rejected with 400: /);
   });
 
-  it('is the same at every run with the same seed', () => {
+  it('an explanation is the same at every run with the same seed', () => {
     const given = { plugins: 'plugins:\n- type: queue-scorer\n- type: random-picker\n' };
     expect(run(given)).toEqual(run(given));
   });
 });
 
 describe('a signals file', () => {
-  it('may name endpoints with their namespace', () => {
+  it('a signals file may name endpoints with their namespace', () => {
     const [state] = readSignals('default/a: {waitingRequests: 3}', 'signals.yaml', endpoints);
     expect(state).toEqual({
       attributes: {},
@@ -144,14 +164,14 @@ describe('a signals file', () => {
     });
   });
 
-  it('with an unknown endpoint is refused with its place and the nearest name', () => {
+  it('a signals file with an unknown endpoint is refused with its place and the nearest name', () => {
     const pooled = [endpoint('server-0', 1), endpoint('server-1', 2)];
     expect(() => readSignals('servr-0: {}', 'signals.yaml', pooled)).toThrow(
       'signals.yaml:1:1: servr-0: there is no such endpoint; did you mean "server-0"?',
     );
   });
 
-  it('with a value out of range is refused', () => {
+  it('a signals file with a value out of range is refused', () => {
     expect(() => readSignals('a: {kvUsage: 2}', 'signals.yaml', endpoints)).toThrow(
       'signals.yaml:1:14: a.kvUsage: must be at most 1, got 2',
     );
@@ -160,7 +180,7 @@ describe('a signals file', () => {
 });
 
 describe('an explanation of hook plugins, labels and attributes', () => {
-  it('shows the scores of labels, attributes and hook plugins', () => {
+  it('an explanation shows the scores of labels, attributes and hook plugins', () => {
     const labelled: PoolState = {
       ...pool,
       endpoints: [endpoint('a', 1, { slice: 'one' }), endpoint('b', 2, { slice: 'two' })],
@@ -183,7 +203,7 @@ describe('an explanation of hook plugins, labels and attributes', () => {
     ]);
   });
 
-  it('names host filters and screeners that took an endpoint out', () => {
+  it('an explanation names host filters and screeners that took an endpoint out', () => {
     const roles = (role: string) => ({
       'disaggregatedset.x-k8s.io/revision': role === 'x' ? 'b' : 'a',
       'disaggregatedset.x-k8s.io/role': role,
@@ -204,7 +224,7 @@ describe('an explanation of hook plugins, labels and attributes', () => {
     expect(rows.map(({ removedBy }) => removedBy)).toEqual(['header-based-testing-filter', undefined, 'screener']);
   });
 
-  it('says what an admitter or a screener answers', () => {
+  it('an explanation says what an admitter or a screener answers', () => {
     const admitter = run({
       plugins: 'plugins:\n- {type: probabilistic-admitter}\n',
       headers: { 'x-llm-d-inference-objective': 'batch' },
@@ -221,7 +241,7 @@ describe('an explanation of hook plugins, labels and attributes', () => {
     expect(screener).toMatchObject({ kind: 'rejected', status: 503 });
   });
 
-  it('names the flow that a header processor finds', () => {
+  it('an explanation names the flow that a header processor finds', () => {
     const explained = run({
       plugins: 'plugins:\n- {type: agent-identity}\n',
       headers: { 'x-claude-code-session-id': 'session-1' },
@@ -244,7 +264,7 @@ schedulingProfiles:
   plugins: [{pluginRef: decode-filter}, {pluginRef: queue-scorer}]
 `;
 
-  it('runs them as their handler does, and tells where the request goes and with which headers', () => {
+  it('an explanation of several profiles runs them as their handler does, and tells where the request goes and with which headers', () => {
     const explanation = run({ plugins });
     expect(explanation).toMatchObject({
       handler: { name: 'disagg-profile-handler', type: 'disagg-profile-handler' },
@@ -263,7 +283,7 @@ schedulingProfiles:
     expect(text).toContain('profile "prefill", for prefill\n');
   });
 
-  it('shows a profile that the handler does not run as such', () => {
+  it('an explanation of several profiles shows a profile that the handler does not run as such', () => {
     const explanation = run({ plugins, body: { model: 'm', messages: [{ role: 'user', content: 'short' }] } });
     if (explanation.kind === 'rejected') throw new Error(explanation.message);
     expect(explanation.profiles.map(({ name, work }) => [name, work])).toEqual([
@@ -273,10 +293,10 @@ schedulingProfiles:
     expect(explanationText(explanation)).toContain('profile "prefill", not run for this request');
   });
 
-  it('tells of a request that no profile can place', () => {
+  it('an explanation of several profiles tells of a request that no profile can place', () => {
     const none = { ...pool, endpoints: [endpoints[2]!] };
     const explanation = run({ plugins, pool: none });
-    expect(explanation).toMatchObject({ outcome: { kind: 'rejected', status: 429 } });
+    expect(explanation).toMatchObject({ outcome: { kind: 'rejected', status: 503 } });
     expect(explanationText(explanation)).toContain('goes to     no endpoint:');
   });
 });

@@ -47,6 +47,7 @@ describe('without any flag', () => {
       watchConfig: true,
       printEffectiveConfig: false,
       requireModelMatch: false,
+      modelRewriteHeader: true,
       v: 2,
       logLevel: 'info',
       shards: 1,
@@ -62,6 +63,11 @@ describe('without any flag', () => {
 
   it.each([
     'certPath',
+    'bindAddress',
+    'grpcBindAddress',
+    'grpcHealthBindAddress',
+    'metricsBindAddress',
+    'metricsAuthTokenFile',
     'tlsMinVersion',
     'metricsClientCaFile',
     'metricsCertDir',
@@ -104,6 +110,14 @@ describe('a flag', () => {
       { metricsCertDir: '/c', metricsClientCaFile: '/ca', metricsEndpointAuth: false },
     ],
     [['--metrics-cert-dir=/c'], { metricsCertDir: '/c' }],
+    [
+      ['--metrics-cert-dir=/c', '--metrics-auth-token-file=/t', '--metrics-endpoint-auth=false'],
+      { metricsCertDir: '/c', metricsAuthTokenFile: '/t' },
+    ],
+    [
+      ['--bind-address=127.0.0.1', '--metrics-bind-address=[::1]'],
+      { bindAddress: '127.0.0.1', metricsBindAddress: '::1' },
+    ],
     [['--health-checking'], { healthChecking: true }],
     [['--drain-timeout=1m30s'], { drainTimeout: 90_000 }],
     [['--drain-timeout=0s'], { drainTimeout: 0 }],
@@ -155,7 +169,7 @@ describe('a flag', () => {
 
   it.each([
     [['--no-such-flag'], 'unknown flag --no-such-flag; see --help'],
-    [['--gprc-port=1'], 'unknown flag --gprc-port; did you mean "grpc-port"?'],
+    [['--gprc-port=1'], 'unknown flag --gprc-port; did you mean --grpc-port?'],
     [['--constructor=1'], 'unknown flag --constructor'],
     [['serve-this'], 'unexpected argument "serve-this"; see --help'],
     [['--tracing', 'false'], 'unexpected argument "false"; write --tracing=false'],
@@ -193,6 +207,8 @@ describe('a flag', () => {
       ['--metrics-client-ca-file=/ca.pem'],
       '--metrics-client-ca-file needs TLS on the metrics port: add --metrics-cert-dir',
     ],
+    [['--grpc-bind-address=localhost'], '--grpc-bind-address: expected an IP address such as 127.0.0.1 or ::1'],
+    [['--client-ca-file=/ca', '--secure-serving=false'], '--client-ca-file needs TLS on the ext_proc port'],
     [['--metrics-cert-dir=/c', '--metrics-endpoint-auth=false'], '--metrics-cert-dir without any authentication'],
     [['--total-queued-requests-metric=x'], '--total-queued-requests-metric is no longer supported'],
     [['--total-running-requests-metric=x'], '--total-running-requests-metric is no longer supported'],
@@ -226,32 +242,32 @@ describe('a flag', () => {
     expect(flags(argv).warnings).toEqual([expect.stringContaining(warning)]);
   });
 
-  it('clamps the refresh interval', () => {
+  it('a flag clamps the refresh interval', () => {
     expect(flags(['--refresh-metrics-interval=10ms']).refreshMetricsInterval).toBe(50);
   });
 });
 
 describe('the environment', () => {
-  it('gives the namespace when no flag does', () => {
+  it('the environment gives the namespace when no flag does', () => {
     expect(flags([], { NAMESPACE: 'prod' }).poolNamespace).toBe('prod');
     expect(flags(['--pool-namespace=test'], { NAMESPACE: 'prod' }).poolNamespace).toBe('test');
   });
 
-  it("gives the pod's name", () => {
+  it("the environment gives the pod's name", () => {
     expect(flags([], { POD_NAME: 'epp-1' }).podName).toBe('epp-1');
   });
 });
 
 describe('the help', () => {
-  it.each([['--help'], ['-h'], ['-help']])('is given for %s', (argument) => {
+  it.each([['--help'], ['-h'], ['-help']])('the help is given for %s', (argument) => {
     expect(help([argument])).toContain('Usage: pointsman serve [flags]');
   });
 
-  it('wins over other flags', () => {
+  it('the help wins over other flags', () => {
     expect(help(['--grpc-port=1', '--help', '--no-such-flag'])).toContain('--grpc-port <port>');
   });
 
-  it('lists every flag in a group, with its default', () => {
+  it('the help lists every flag in a group, with its default', () => {
     const text = help(['--help']);
     const names = Object.keys(flags([])).filter((name) => !['logLevel', 'podName', 'warnings'].includes(name));
     for (const name of names) {
@@ -265,12 +281,12 @@ describe('the help', () => {
 describe('the source of endpoints', () => {
   const given = (...argv: string[]) => flags(argv);
 
-  it('is the discovery of the configuration, for which --pool-name is only a name', () => {
+  it('the source of endpoints is the discovery of the configuration, for which --pool-name is only a name', () => {
     expect(sourceOfEndpoints(given(), true)).toBe('configuration');
     expect(sourceOfEndpoints(given('--pool-name=p'), true)).toBe('configuration');
   });
 
-  it('is the InferencePool of --pool-name, in the group of --pool-group', () => {
+  it('the source of endpoints is the InferencePool of --pool-name, in the group of --pool-group', () => {
     const flags = given('--pool-name=p', '--pool-group=inference.networking.x-k8s.io');
     expect(sourceOfEndpoints(flags, false)).toEqual({
       kind: 'pool',
@@ -279,23 +295,26 @@ describe('the source of endpoints', () => {
     });
   });
 
-  it('is what --endpoint-selector selects', () => {
+  it('the source of endpoints is what --endpoint-selector selects', () => {
     const flags = given('--endpoint-selector=app in (a, b),!old', '--endpoint-target-ports=8000,8001');
-    expect(sourceOfEndpoints(flags, false)).toEqual({
+    const source = sourceOfEndpoints(flags, false);
+    expect(source).toMatchObject({
       kind: 'selector',
-      selector: 'app in (a, b),!old',
+      labels: { selector: 'app in (a, b),!old' },
       ports: [8000, 8001],
     });
+    const accepts = (source as Extract<typeof source, { kind: 'selector' }>).labels.accepts;
+    expect([{ app: 'b' }, { app: 'b', old: '' }, { app: 'c' }].map(accepts)).toEqual([true, false, false]);
   });
 
-  it('is missing with all three named', () => {
+  it('the source of endpoints is missing with all three named', () => {
     expect(() => sourceOfEndpoints(given(), false)).toThrow(
-      'no source of endpoints: give one of --pool-name (an InferencePool), --endpoint-selector (labels of pods), or a ' +
-        'file-discovery plugin in dataLayer.discovery of the configuration',
+      'no source of endpoints: give one of --endpoints-file (a list in a file), --pool-name (an InferencePool), ' +
+        '--endpoint-selector (labels of pods), or a file-discovery plugin in dataLayer.discovery of the configuration',
     );
   });
 
-  it('is not two', () => {
+  it('the source of endpoints is not two', () => {
     const flags = given('--endpoint-selector=app=x', '--endpoint-target-ports=8000');
     expect(() => sourceOfEndpoints(flags, true)).toThrow(
       /^two sources of endpoints, --endpoint-selector and dataLayer.discovery/,
@@ -303,13 +322,13 @@ describe('the source of endpoints', () => {
   });
 
   it.each([['app in (a'], ['app=x,=y'], ['app=x,a b']])(
-    'with the selector %j is refused with the place of the mistake',
+    'the source of endpoints with the selector %j is refused with the place of the mistake',
     (selector) => {
       expect(() => given(`--endpoint-selector=${selector}`)).toThrow(/--endpoint-selector: .* at character \d+/);
     },
   );
 
-  it('in an unknown API group is refused', () => {
+  it('the source of endpoints in an unknown API group is refused', () => {
     expect(() => given('--pool-name=p', '--pool-group=x')).toThrow(
       /^--pool-group: expected inference.networking.k8s.io or inference.networking.x-k8s.io/,
     );

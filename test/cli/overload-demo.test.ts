@@ -37,7 +37,7 @@ async function server(): Promise<string> {
 }
 
 describe('the overload of the demo', () => {
-  it('counts what interactive and batch requests saw, second by second', async () => {
+  it('the overload of the demo counts what interactive and batch requests saw, second by second', async () => {
     const seconds: OverloadSecond[] = [];
     const load = { seconds: 2, floodFrom: 2, floodTo: 3, interactivePerSecond: 2, batchPerSecond: 3 };
     const totals = await runOverload(
@@ -59,11 +59,11 @@ describe('the overload of the demo', () => {
     ]);
   });
 
-  it('reads how many requests wait from the metrics of the picker', async () => {
+  it('the overload of the demo reads how many requests wait from the metrics of the picker', async () => {
     expect(await waitingRequests(`${await server()}/metrics`)).toBe(7);
   });
 
-  it('is shown as a line a second, those of the flood marked', () => {
+  it('the overload of the demo is shown as a line a second, those of the flood marked', () => {
     const table = new OverloadTable();
     const line = table.row(
       { second: 5, flood: true, firstTokensMs: [100, 301], batchAnswered: 4, refused: 2 },

@@ -20,12 +20,12 @@ describe('the traffic of the shift', () => {
   const plan = planTraffic(OPTIONS);
   const ofPhase = (phase: number) => plan.filter((request) => request.phase === phase);
 
-  it('is the same for the same seed and another for another', () => {
+  it('the traffic of the shift is the same for the same seed and another for another', () => {
     expect(planTraffic(OPTIONS)).toEqual(plan);
     expect(planTraffic({ ...OPTIONS, seed: 2 })).not.toEqual(plan);
   });
 
-  it('comes in order, ends in time, and goes through every phase', () => {
+  it('the traffic of the shift comes in order, ends in time, and goes through every phase', () => {
     const times = plan.map(({ atMs }) => atMs);
     expect(times).toEqual([...times].sort((a, b) => a - b));
     expect(times.at(-1)).toBeLessThan(200_000);
@@ -36,14 +36,14 @@ describe('the traffic of the shift', () => {
     }
   });
 
-  it('has as many requests as the rates say', () => {
+  it('the traffic of the shift has as many requests as the rates say', () => {
     // 3 questions a second and server to shared prompts, and 0.2 conversations of four turns.
     const expected = (3 + 4 * 0.2) * 4 * 50;
     expect(ofPhase(0).length / expected).toBeGreaterThan(0.9);
     expect(ofPhase(0).length / expected).toBeLessThan(1.1);
   });
 
-  it('asks after shared system prompts, some oftener than others', () => {
+  it('the traffic of the shift asks after shared system prompts, some oftener than others', () => {
     const counts = new Map<string, number>();
     for (const { says } of ofPhase(0)) {
       if (says[0]!.role === 'system') counts.set(says[0]!.content, (counts.get(says[0]!.content) ?? 0) + 1);
@@ -52,7 +52,7 @@ describe('the traffic of the shift', () => {
     expect(Math.max(...counts.values())).toBeGreaterThan(5 * Math.min(...counts.values()));
   });
 
-  it('repeats no long prompt from its first bytes on', () => {
+  it('the traffic of the shift repeats no long prompt from its first bytes on', () => {
     const starts = ofPhase(1).flatMap(({ says }) =>
       says[0]!.content.length >= 10_000 ? says[0]!.content.slice(0, 64) : [],
     );
@@ -61,7 +61,7 @@ describe('the traffic of the shift', () => {
     expect(new Set(long).size).toBe(long.length);
   });
 
-  it('comes faster to faster servers, to more of them, and under more load', () => {
+  it('the traffic of the shift comes faster to faster servers, to more of them, and under more load', () => {
     expect(planTraffic({ ...OPTIONS, load: 2 }).length / plan.length).toBeCloseTo(2, 0);
     expect(planTraffic({ ...OPTIONS, speedup: 2 }).length / plan.length).toBeCloseTo(2, 0);
     expect(planTraffic({ ...OPTIONS, servers: 8 }).length / plan.length).toBeCloseTo(2, 0);
@@ -94,7 +94,7 @@ function planned(dialogue: number, text: string, phase = 0, atMs = 0): PlannedRe
 }
 
 describe('sending it', () => {
-  it('repeats what a dialogue has said and was answered before its next turn', async () => {
+  it('the sender of the shift repeats what a dialogue has said and was answered before its next turn', async () => {
     const { url, prompts } = await modelServer();
     const outcomes: RequestOutcome[] = [];
     await runPlan({
@@ -109,7 +109,7 @@ describe('sending it', () => {
     expect(outcomes.map(({ answer }) => answer?.server)).toEqual(['server-0', 'server-0']);
   });
 
-  it('tells of every phase when it begins, also of one without a request', async () => {
+  it('the sender of the shift tells of every phase when it begins, also of one without a request', async () => {
     const { url } = await modelServer();
     const phases: number[] = [];
     const plan = [planned(1, 'one', 0), planned(2, 'two', 2, 1)];
@@ -117,7 +117,7 @@ describe('sending it', () => {
     expect(phases).toEqual([0, 1, 2]);
   });
 
-  it('tells of a request that failed, and goes on with its dialogue', async () => {
+  it('the sender of the shift tells of a request that failed, and goes on with its dialogue', async () => {
     const { url, prompts } = await modelServer(503);
     const outcomes: RequestOutcome[] = [];
     const plan = [planned(1, 'one'), planned(1, 'two')];
@@ -126,7 +126,7 @@ describe('sending it', () => {
     expect(prompts[1]).toEqual(['one', 'two']);
   });
 
-  it('ends when it is told to, with the answers that it waits for', async () => {
+  it('the sender of the shift ends when it is told to, with the answers that it waits for', async () => {
     const { url } = await modelServer();
     const ending = new AbortController();
     const outcomes: RequestOutcome[] = [];
@@ -159,7 +159,7 @@ function answered(
 }
 
 describe('the figures', () => {
-  it('are quantiles, the cached share, the spread over servers and the cost', () => {
+  it('the figures are quantiles, the cached share, the spread over servers and the cost', () => {
     const figures = figuresOf(
       [
         answered('a', 100, 190, 50),
@@ -177,7 +177,7 @@ describe('the figures', () => {
     expect(figures.cost).toBeCloseTo(0.1 + 0.5);
   });
 
-  it('are unknown where nothing was answered, and show as a dash', () => {
+  it('the figures are unknown where nothing was answered, and show as a dash', () => {
     const figures = figuresOf([], ['a'], TARGETS);
     expect(figures.cost).toBeNaN();
     const line = new LiveTable().rows({ second: 1, phase: 0, pools: [{ figures, learned: LEARNED }] });
@@ -203,7 +203,7 @@ describe('the report', () => {
     return { name, phases, whole: phases[0]!, before: LEARNED, after: LEARNED, outcomes: [] };
   };
 
-  it('shows each window with a line for each pool: who decides, the guard and the weights', () => {
+  it('the report shows each window with a line for each pool: who decides, the guard and the weights', () => {
     const { whole } = run('', 250);
     const pools = [
       { figures: whole, learned: { ...LEARNED, arm: 'static', state: 'shadow' } as ShiftRun['after'] },
@@ -220,14 +220,14 @@ describe('the report', () => {
     expect(second).toContain('41.3  27.5  2.5  0.2  66.7');
   });
 
-  it('puts the cost of the second pool beside that of the first, phase by phase and in all', () => {
+  it('the report puts the cost of the second pool beside that of the first, phase by phase and in all', () => {
     const lines = comparison(run('configured', 400), run('always', 300)).split('\n');
     expect(lines).toHaveLength(1 + 2 * (PHASES.length + 1));
     expect(lines[2]).toContain('−25.0 %');
     expect(lines.at(-1)).toContain('−25.0 %');
   });
 
-  it('says how the weights moved and what the guard made of it', () => {
+  it('the report says how the weights moved and what the guard made of it', () => {
     const text = learnedText(run('always', 1));
     expect(text).toContain('learned from 7 requests');
     expect(text).toContain('canary, learned costs decide');

@@ -31,7 +31,7 @@ function weights(...argv: string[]) {
 }
 
 describe('pointsman weights export', () => {
-  it('prints a configuration that decides by what was learned and learns no more', () => {
+  it('pointsman weights export prints a configuration that decides by what was learned and learns no more', () => {
     const configFile = join(folder, 'configuration.yaml');
     writeFileSync(
       configFile,
@@ -65,7 +65,7 @@ describe('pointsman weights export', () => {
       ['--state-file', '/no/such/file'],
       'pointsman: /no/such/file cannot be used: ENOENT',
     ],
-  ])('ends with one line %s', (_what, argv, message) => {
+  ])('pointsman weights export ends with one line %s', (_what, argv, message) => {
     const { status, stderr } = weights(...argv);
     expect(status).toBe(1);
     expect(stderr).toContain(message);

@@ -8,11 +8,11 @@ const head = 'apiVersion: llm-d.ai/v1alpha1\nkind: EndpointPickerConfig\n';
 const load = (section: string) => loadConfiguration({ text: head + section }, options);
 
 describe('the section adaptation', () => {
-  it('is shadow when it is absent', () => {
+  it('the section adaptation is shadow when it is absent', () => {
     expect(load('').adaptation.mode).toBe('shadow');
   });
 
-  it('drives with one line', () => {
+  it('the section adaptation drives with one line', () => {
     const { adaptation } = load('adaptation: {mode: auto}\n');
     expect(adaptation).toMatchObject({
       mode: 'auto',
@@ -22,7 +22,7 @@ describe('the section adaptation', () => {
     });
   });
 
-  it('takes durations and numbers', () => {
+  it('the section adaptation takes durations and numbers', () => {
     const section =
       'adaptation: {timeToFirstToken: 500ms, timePerOutputToken: 0.02s, runningRequests: 64,\n' +
       '  prior: {baseLatency: 0s, prefillPerThousandTokens: 22ms}, guard: {epoch: 1m, budget: 0.1}}\n';
@@ -37,7 +37,7 @@ describe('the section adaptation', () => {
     });
   });
 
-  it('knows what the requests of an objective want', () => {
+  it('the section adaptation knows what the requests of an objective want', () => {
     const section = 'adaptation: {objectives: {chat: {timeToFirstToken: 500ms}, batch: {timePerOutputToken: 1s}}}\n';
     expect(load('').adaptation.objectiveTimes.size).toBe(0);
     expect([...load(section).adaptation.objectiveTimes]).toEqual([
@@ -46,7 +46,7 @@ describe('the section adaptation', () => {
     ]);
   });
 
-  it('stands in the effective configuration, which loads to the same', () => {
+  it('the section adaptation stands in the effective configuration, which loads to the same', () => {
     const { effective, adaptation } = load('adaptation: {mode: auto, guard: {labels: 9}}\n');
     expect(effective.adaptation).toMatchObject({ mode: 'auto', timeToFirstToken: '2s', guard: { labels: 9 } });
     expect(loadConfiguration({ text: JSON.stringify(effective) }, options).adaptation).toEqual(adaptation);
@@ -62,11 +62,11 @@ describe('the section adaptation', () => {
     ['adaptation: {missPrice: 100}\n', /adaptation\.missPrice/],
     ['adaptation: {objectives: {chat: {timeToFirstToken: 0s}}}\n', /adaptation\.objectives\.chat\.timeToFirstToken/],
     ['adaptation: {hardwareLabel: ""}\n', /adaptation\.hardwareLabel/],
-  ])('refuses %s', (section, message) => {
+  ])('the section adaptation refuses %s', (section, message) => {
     expect(() => load(section)).toThrow(message);
   });
 
-  it('changes without a restart', () => {
+  it('the section adaptation changes without a restart', () => {
     const plan = planReload(load(''), load('adaptation: {mode: auto}\n'), builtinPlugins);
     expect(plan).toEqual({ changed: true, restart: [] });
   });

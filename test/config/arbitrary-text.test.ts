@@ -19,7 +19,7 @@ function outcome(text: string): 'loaded' | 'refused' {
 }
 
 describe('any text', () => {
-  it('loads or is refused with one line', () => {
+  it('any text loads or is refused with one line', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme', minLength: 1 }), (text) => {
         outcome(text);
@@ -28,7 +28,7 @@ describe('any text', () => {
     );
   });
 
-  it('loads or is refused with one line when a piece of a good configuration is replaced', () => {
+  it('any text loads or is refused with one line when a piece of a good configuration is replaced', () => {
     const edit = fc.record({
       at: fc.nat(DEFAULT_CONFIGURATION.length),
       length: fc.nat(12),
@@ -47,19 +47,19 @@ describe('any text', () => {
     );
   });
 
-  it('that refers to itself is refused', () => {
+  it('any text that refers to itself is refused', () => {
     expect(outcome('a: &a [*a]')).toBe('refused');
   });
 
-  it.each(['[', '{a: ', '- ', '"'])('of %j a hundred thousand times is refused', (piece) => {
+  it.each(['[', '{a: ', '- ', '"'])('any text of %j a hundred thousand times is refused', (piece) => {
     expect(outcome(piece.repeat(100_000))).toBe('refused');
   });
 
-  it('longer than a mebibyte is refused', () => {
+  it('any text longer than a mebibyte is refused', () => {
     expect(outcome(`${DEFAULT_CONFIGURATION}#${'x'.repeat(1_048_576)}`)).toBe('refused');
   });
 
-  it('with aliases that multiply is refused', () => {
+  it('any text with aliases that multiply is refused', () => {
     const lines = ['a0: &a0 [x, x]', ...Array.from({ length: 30 }, (_, i) => `a${i + 1}: &a${i + 1} [*a${i}, *a${i}]`)];
     expect(outcome(lines.join('\n'))).toBe('refused');
   });

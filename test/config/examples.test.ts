@@ -8,7 +8,7 @@ const folder = fileURLToPath(new URL('../../examples/', import.meta.url));
 const files = readdirSync(folder).filter((name) => name.endsWith('.yaml') && !name.startsWith('endpoints'));
 
 describe('the sample configurations', () => {
-  it('are there', () => {
+  it('the sample configurations are there', () => {
     expect(files).toEqual(expect.arrayContaining(['active-blocks.yaml', 'labelled-pool.yaml', 'prefix-and-load.yaml']));
   });
 

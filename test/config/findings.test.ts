@@ -18,7 +18,7 @@ describe('advice', () => {
         'schedulingProfiles:\n- {name: a, plugins: [{pluginRef: prefix-cache-scorer}]}\n',
     ).warnings;
 
-  it('says that a block size is raised, of one that is written down', () => {
+  it('advice says that a block size is raised, of one that is written down', () => {
     for (const name of ['blockSizeTokens', 'blockSize']) {
       expect(blocks(`${name}: 16`)).toContainEqual(
         expect.stringContaining('blocks of 16 tokens are raised to 64, the least that are told apart'),
@@ -29,7 +29,7 @@ describe('advice', () => {
 });
 
 describe('errors', () => {
-  it('tells all that is wrong with the plugins, in the order of the file, each with line and column', () => {
+  it('lint tells all that is wrong with the plugins, in the order of the file, each with line and column', () => {
     const { errors } = look(`plugins:
 - type: queu-scorer
 - type: load-aware-scorer
@@ -45,7 +45,7 @@ describe('errors', () => {
     ]);
   });
 
-  it('tells all that is wrong with the shape of the file', () => {
+  it('lint tells all that is wrong with the shape of the file', () => {
     const { errors } = look('plugins: 1\nschedulingProfiles:\n- plugins: []\nfoo: 2\n');
     expect(errors).toHaveLength(3);
     expect(errors[0]).toContain(':3:10: plugins: expected a list, got 1');
@@ -53,14 +53,14 @@ describe('errors', () => {
     expect(errors[2]).toContain(':6:1: foo: unknown field "foo"');
   });
 
-  it('tells the first reference that leads nowhere once plugins are right', () => {
+  it('lint tells the first reference that leads nowhere once plugins are right', () => {
     const { errors } = look(
       'plugins:\n- type: queue-scorer\nschedulingProfiles:\n- {name: a, plugins: [{pluginRef: x}]}\n',
     );
     expect(errors).toEqual([expect.stringContaining(':6:35: schedulingProfiles[0].plugins[0].pluginRef')]);
   });
 
-  it('tells where a document that is no YAML breaks', () => {
+  it('lint tells where a document that is no YAML breaks', () => {
     expect(look('plugins: [\n').errors).toEqual([
       expect.stringMatching(/^--config-text:\d+:\d+: not valid YAML or JSON/),
     ]);

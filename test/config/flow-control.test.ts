@@ -4,7 +4,7 @@ import { load, refusal } from './configuration-text.js';
 const on = (section: string, plugins = '') => `featureGates: [flowControl]\n${plugins}flowControl: ${section}`;
 
 describe('flow control that is off', () => {
-  it('ignores its section with a warning', () => {
+  it('flow control that is off ignores its section with a warning', () => {
     expect(load('flowControl: {maxBytes: "1024"}').warnings).toEqual([
       '--config-text:3:14: flowControl: the flowControl feature gate is disabled: the section is ignored, except its saturationDetector',
     ]);
@@ -16,31 +16,31 @@ describe('flow control that is off', () => {
       'saturationDetector: {pluginRef: utilization-detector}',
       ['--config-text:3:21: saturationDetector: is deprecated: use flowControl.saturationDetector'],
     ],
-  ])('does not warn about the gate when only a detector is set: %s', (body, warnings) => {
+  ])('flow control that is off does not warn about the gate when only a detector is set: %s', (body, warnings) => {
     expect(load(body).warnings).toEqual(warnings);
   });
 });
 
 describe('flow control that is off, among several pickers', () => {
-  it('says that their number does nothing', () => {
+  it('flow control that is off, among several pickers says that their number does nothing', () => {
     expect(load('flowControl: {replicas: 2}').warnings).toEqual([expect.stringContaining('the section is ignored')]);
   });
 });
 
 describe('flow control that is on', () => {
-  it('ends running requests only when it is told to', () => {
+  it('flow control that is on ends running requests only when it is told to', () => {
     expect(load(on('{enableEviction: true}'))).toMatchObject({ warnings: [], flowControl: { enableEviction: true } });
     expect(load(on('{}')).flowControl).toMatchObject({ enableEviction: false });
   });
 
-  it('needs no section', () => {
+  it('flow control that is on needs no section', () => {
     expect(load('featureGates: [flowControl]').effective.flowControl).toMatchObject({
       defaultRequestTTL: '60s',
       noEndpointRequestTTL: '60s',
     });
   });
 
-  it('fills in bands, where 0 means the default', () => {
+  it('flow control that is on fills in bands, where 0 means the default', () => {
     const { flowControl } = load(on('{priorityBands: [{priority: 1, maxBytes: 500Mi, maxRequests: "0"}]}')).effective;
     expect(flowControl).toMatchObject({
       priorityBands: [
@@ -59,11 +59,11 @@ describe('flow control that is on', () => {
     '{maxBytes: 1Gi, maxRequests: 1k, defaultRequestTTL: 1m, noEndpointRequestTTL: 5m}',
     '{defaultRequestTTL: 0s}',
     '{defaultPriorityBand: {maxRequests: "10"}, defaultNegativePriorityBand: {maxRequests: 5}}',
-  ])('accepts %s', (section) => {
+  ])('flow control that is on accepts %s', (section) => {
     expect(load(on(section)).gates.get('flowControl')).toBe(true);
   });
 
-  it('takes policies by their configured names', () => {
+  it('flow control that is on takes policies by their configured names', () => {
     const plugins =
       'plugins: [{type: fcfs-ordering-policy, name: order}, {type: global-strict-fairness-policy, name: fair}]\n';
     const section = '{priorityBands: [{priority: 100, orderingPolicyRef: order, fairnessPolicyRef: fair}]}';
@@ -89,13 +89,13 @@ describe('flow control that is on', () => {
     ['{priorityBands: [{fairnessPolicyRef: nope}]}', 'plugin "nope" is not defined'],
     ['{priorityBands: [{orderingPolicyRef: static-usage-limit-policy}]}', 'expected ordering-policy'],
     ['{usageLimitPolicyPluginRef: nope}', 'flowControl.usageLimitPolicyPluginRef: plugin "nope" is not defined'],
-  ])('refuses %s', (section, message) => {
+  ])('flow control that is on refuses %s', (section, message) => {
     expect(refusal(on(section))).toContain(message);
   });
 });
 
 describe('the saturation detector', () => {
-  it('is the utilization detector by default', () => {
+  it('the saturation detector is the utilization detector by default', () => {
     expect(load('').saturationDetector).toEqual({
       type: 'utilization-detector',
       queueDepthThreshold: 5,
@@ -105,7 +105,7 @@ describe('the saturation detector', () => {
     });
   });
 
-  it('may be the concurrency detector, which brings its producer', () => {
+  it('the saturation detector may be the concurrency detector, which brings its producer', () => {
     const body =
       'plugins: [{type: concurrency-detector, parameters: {concurrencyMode: hybrid, maxConcurrency: 10}}]\n' +
       'flowControl: {saturationDetector: {pluginRef: concurrency-detector}}';
@@ -127,7 +127,7 @@ describe('the saturation detector', () => {
       'plugins: [{type: queue-scorer}]\nflowControl: {saturationDetector: {pluginRef: queue-scorer}}',
       'plugin "queue-scorer" is of kind scorer, expected saturation-detector',
     ],
-  ])('is refused: %j', (body, message) => {
+  ])('the saturation detector is refused: %j', (body, message) => {
     expect(refusal(body)).toContain(message);
   });
 });

@@ -44,7 +44,7 @@ describe('the settings of the queues', () => {
     });
   });
 
-  it('are limits in requests, bytes and tokens, of all bands and of each', () => {
+  it('the settings of the queues are limits in requests, bytes and tokens, of all bands and of each', () => {
     const section =
       '{maxRequests: 1k, maxBytes: 1Gi, maxTokens: 2M, ' +
       'priorityBands: [{priority: 1, maxRequests: 10, maxBytes: 5Ki, maxTokens: 300}]}';
@@ -55,7 +55,7 @@ describe('the settings of the queues', () => {
     ]);
   });
 
-  it('are waits, of which 0 has no end', () => {
+  it('the settings of the queues are waits, of which 0 has no end', () => {
     const waits = (section: string) => {
       const { ttlMs, noEndpointTtlMs, maxExpectedWaitMs } = settings(section);
       return [ttlMs, noEndpointTtlMs, maxExpectedWaitMs];
@@ -65,7 +65,7 @@ describe('the settings of the queues', () => {
     expect(waits('{maxExpectedWait: 1500ms, enableEviction: true}')).toEqual([60_000, 60_000, 1_500]);
   });
 
-  it('are templates for bands that come into being, when the section has them', () => {
+  it('the settings of the queues are templates for bands that come into being, when the section has them', () => {
     const { template, negativeTemplate } = settings(
       '{defaultPriorityBand: {maxRequests: 7}, defaultNegativePriorityBand: {maxRequests: 5}}',
     );
@@ -86,7 +86,7 @@ describe('the settings of the queues', () => {
       'short',
       { kind: 'shortest-first', msPerToken: 2, ageBoundMs: 5_000 },
     ],
-  ])('is the order of %s', (plugin, name, ordering) => {
+  ])('the settings of the queues is the order of %s', (plugin, name, ordering) => {
     expect(settings(band(`orderingPolicyRef: ${name}`), plugin).bands[0]!.ordering).toEqual(ordering);
   });
 
@@ -112,7 +112,7 @@ describe('the settings of the queues', () => {
       'deficit-round-robin-fairness-policy',
       { kind: 'deficit-round-robin', weights: {}, quantumTokens: 2_048 },
     ],
-  ])('is the fairness of %s', (plugin, name, fairness) => {
+  ])('the settings of the queues is the fairness of %s', (plugin, name, fairness) => {
     expect(settings(band(`fairnessPolicyRef: ${name}`), plugin).bands[0]!.fairness).toEqual(fairness);
   });
 
@@ -128,11 +128,11 @@ describe('the settings of the queues', () => {
       { kind: 'holdback', domain: 'value', minCeiling: 0.5, maxCeiling: 1 },
     ],
     ['{type: soft-reflective-ceiling-policy}', 'soft-reflective-ceiling-policy', { kind: 'soft-reflective' }],
-  ])('is the usage limit of %s', (plugin, name, limit) => {
+  ])('the settings of the queues is the usage limit of %s', (plugin, name, limit) => {
     expect(settings(`{usageLimitPolicyPluginRef: ${name}}`, plugin).usageLimit).toEqual(limit);
   });
 
-  it('are shares where several pickers serve the pool: of the endpoints, and of what tenants may use', () => {
+  it('the settings of the queues are shares where several pickers serve the pool: of the endpoints, and of what tenants may use', () => {
     const tenants = 'tenantLimits: [{fairnessId: a, tokensPerSecond: 90, burstTokens: 300}]';
     expect(settings(`{replicas: 3, ${tenants}}`)).toMatchObject({
       replicas: 3,
@@ -141,11 +141,11 @@ describe('the settings of the queues', () => {
     });
   });
 
-  it('are fair flows also where the section says only how many pickers there are', () => {
+  it('the settings of the queues are fair flows also where the section says only how many pickers there are', () => {
     expect(settings('{replicas: 3}')!.template).toMatchObject({ fairness: { kind: 'start-time' } });
   });
 
-  it('are fair flows when a configuration turns the queues on and says nothing about them', () => {
+  it('the settings of the queues are fair flows when a configuration turns the queues on and says nothing about them', () => {
     for (const section of ['', '\nflowControl: {saturationDetector: {pluginRef: utilization-detector}}']) {
       const { template, negativeTemplate } = load(`featureGates: [flowControl]${section}`).flowControl!;
       const fair = { kind: 'start-time', weights: {} };
@@ -159,7 +159,7 @@ describe('the settings of the queues', () => {
       '{maxTokens: 5k, maxExpectedWait: 5s, tenantLimits: [{fairnessId: "*", tokensPerSecond: 10, burstTokens: 100}]}',
     ),
     on('{defaultPriorityBand: {maxTokens: 9}, priorityBands: [{priority: -3, maxRequests: 2}]}'),
-  ])('are the same from the effective configuration of %j', (body) => {
+  ])('the settings of the queues are the same from the effective configuration of %j', (body) => {
     const first = load(body);
     const { apiVersion: _version, kind: _kind, ...rest } = first.effective;
     expect(load(toYaml(rest)).flowControl).toEqual(first.flowControl);
@@ -227,7 +227,7 @@ describe('refused', () => {
     ['{replicas: 1.5}', '', 'flowControl.replicas: expected a whole number, got 1.5'],
     ['{maxRequest: 5}', '', 'unknown field "maxRequest"; did you mean "maxRequests"?'],
     ['[]', '', 'flowControl: expected a mapping, got a list'],
-  ])('are %s with %s', (section, plugins, message) => {
+  ])('a section of flow control is refused as %s with %s', (section, plugins, message) => {
     const text = refusal(on(section, plugins));
     expect(text).toContain(message);
     // Where: line and column.
@@ -243,13 +243,13 @@ describe('refused', () => {
     ['{type: priority-holdback-policy, parameters: {minCeiling: 1}}', 'minCeiling'],
     ['{type: priority-holdback-policy, parameters: {minCeiling: 0.5, shape: cubic}}', 'shape'],
     ['{type: soft-reflective-ceiling-policy, parameters: {x: 1}}', 'takes no parameters'],
-  ])('is %s', (plugin, message) => {
+  ])('a policy is refused %s', (plugin, message) => {
     expect(() => load(on('{}', plugin), true)).toThrow(message);
   });
 });
 
 describe('warnings', () => {
-  it('tell that a longest expected wait beyond the time to live does nothing', () => {
+  it('warnings tell that a longest expected wait beyond the time to live does nothing', () => {
     const texts = (section: string) => load(on(section)).warnings.filter((text) => text.includes('maxExpectedWait'));
     expect(texts('{maxExpectedWait: 60s}')).toEqual([
       expect.stringContaining('flowControl.maxExpectedWait: has no effect: no request waits longer than'),

@@ -22,11 +22,11 @@ function withoutDoc(part: JsonSchema, path: string): string[] {
 }
 
 describe('the JSON Schema of the configuration', () => {
-  it('knows every plugin type with its parameters', () => {
+  it('the JSON Schema of the configuration knows every plugin type with its parameters', () => {
     expect(Object.keys(schema.$defs)).toEqual(builtinPlugins.map(({ type }) => type));
   });
 
-  it('marks a deprecated type and names its replacement', () => {
+  it('the JSON Schema of the configuration marks a deprecated type and names its replacement', () => {
     const { items } = (schema.properties as Record<string, { items: { properties: { type: { anyOf: unknown[] } } } }>)
       .plugins!;
     expect(items.properties.type.anyOf).toContainEqual(
@@ -38,25 +38,28 @@ describe('the JSON Schema of the configuration', () => {
     );
   });
 
-  it('has a description for every field of the file', () => {
+  it('the JSON Schema of the configuration has a description for every field of the file', () => {
     expect(withoutDoc(schema, '')).toEqual([]);
   });
 
-  it.each(builtinPlugins)('has a description for every parameter of $type', (definition) => {
-    expect(withoutDoc(parametersSchema(definition), definition.type)).toEqual([]);
-  });
+  it.each(builtinPlugins)(
+    'the JSON Schema of the configuration has a description for every parameter of $type',
+    (definition) => {
+      expect(withoutDoc(parametersSchema(definition), definition.type)).toEqual([]);
+    },
+  );
 
-  it('says default, range and type of a parameter', () => {
+  it('the JSON Schema of the configuration says default, range and type of a parameter', () => {
     const { properties } = schema.$defs['prefix-cache-scorer'] as { properties: Record<string, JsonSchema> };
     expect(properties.matchLengthWeight).toMatchObject({ type: 'number', minimum: 0, maximum: 1, default: 0 });
   });
 
-  it('requires no field that has a default', () => {
+  it('the JSON Schema of the configuration requires no field that has a default', () => {
     expect(schema.$defs['file-discovery']).toMatchObject({ required: ['path'], additionalProperties: false });
     expect(schema.$defs['max-score-picker']).not.toHaveProperty('required');
   });
 
-  it('takes durations and quantities by their form', () => {
+  it('the JSON Schema of the configuration takes durations and quantities by their form', () => {
     const { interval } = (schema.$defs['metrics-data-source'] as { properties: Record<string, JsonSchema> }).properties;
     const form = new RegExp(interval!.pattern as string);
     expect(['50ms', '1m30s', '0', '1.5h'].every((text) => form.test(text))).toBe(true);

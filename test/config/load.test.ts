@@ -16,7 +16,7 @@ function codes(configuration: ReturnType<typeof load>): readonly string[] {
 }
 
 describe('the source of a configuration', () => {
-  it('is the default scheduling when nothing is given', () => {
+  it('the source of a configuration is the default scheduling when nothing is given', () => {
     const { scheduling } = loadConfiguration({}, options);
     expect(scheduling.profiles[0]!.operations.map(({ code, weight }) => [code, weight])).toEqual([
       ['OP_SCORE_QUEUE', 2],
@@ -26,17 +26,17 @@ describe('the source of a configuration', () => {
     ]);
   });
 
-  it('takes an empty text or file name as not given', () => {
+  it('the source of a configuration takes an empty text or file name as not given', () => {
     expect(loadConfiguration({ file: '', text: '' }, options).scheduling.profiles).toHaveLength(1);
   });
 
-  it('may be a file, whose name stands in messages', () => {
+  it('the source of a configuration may be a file, whose name stands in messages', () => {
     const file = join(folder, 'broken.yaml');
     writeFileSync(file, 'apiVersion: llm-d.ai/v1alpha1\nkind: Other\n');
     expect(() => loadConfiguration({ file }, options)).toThrow(`${file}:2:7: kind: expected EndpointPickerConfig`);
   });
 
-  it('may be JSON, indented with tabs', () => {
+  it('the source of a configuration may be JSON, indented with tabs', () => {
     const file = join(folder, 'configuration.json');
     const config = {
       apiVersion: 'llm-d.ai/v1alpha1',
@@ -47,11 +47,11 @@ describe('the source of a configuration', () => {
     expect(codes(loadConfiguration({ file }, options))).toEqual(['OP_PICK_RANDOM']);
   });
 
-  it('refuses a file together with a text, naming both flags', () => {
+  it('the source of a configuration refuses a file together with a text, naming both flags', () => {
     expect(() => loadConfiguration({ file: 'a', text: 'b' }, options)).toThrow(/--config-file.*--config-text/);
   });
 
-  it('refuses a file that cannot be read, naming the flag and the file', () => {
+  it('the source of a configuration refuses a file that cannot be read, naming the flag and the file', () => {
     const file = join(folder, 'missing.yaml');
     expect(() => loadConfiguration({ file }, options)).toThrow(/^--config-file: .*missing\.yaml/);
   });
@@ -64,25 +64,25 @@ describe('the shape of a configuration', () => {
     ['another version', 'apiVersion: llm-d.ai/v2\nkind: EndpointPickerConfig\n', 'expected llm-d.ai/v1alpha1'],
     ['two documents', 'a: 1\n---\nb: 1\n', 'not valid YAML or JSON'],
     ['a key twice', 'a: 1\na: 2\n', '--config-text:2:1: not valid YAML or JSON'],
-  ])('refuses %s', (_name, text, message) => {
+  ])('the shape of a configuration refuses %s', (_name, text, message) => {
     expect(() => loadConfiguration({ text }, options)).toThrow(message);
   });
 
-  it('warns about the deprecated apiVersion', () => {
+  it('the shape of a configuration warns about the deprecated apiVersion', () => {
     const text = 'apiVersion: inference.networking.x-k8s.io/v1alpha1\nkind: EndpointPickerConfig\n';
     expect(loadConfiguration({ text }, options).warnings).toEqual([
       '--config-text:1:13: apiVersion: inference.networking.x-k8s.io/v1alpha1 is deprecated: use llm-d.ai/v1alpha1',
     ]);
   });
 
-  it('assumes version and kind when they are missing, with a warning', () => {
+  it('the shape of a configuration assumes version and kind when they are missing, with a warning', () => {
     expect(loadConfiguration({ text: 'plugins: []' }, options).warnings).toEqual([
       '--config-text:1:1: apiVersion: is missing: llm-d.ai/v1alpha1 is assumed',
       '--config-text:1:1: kind: is missing: EndpointPickerConfig is assumed',
     ]);
   });
 
-  it('takes a field without a value as absent', () => {
+  it('the shape of a configuration takes a field without a value as absent', () => {
     expect(codes(load('plugins:\n- type: queue-scorer\n  parameters:\nschedulingProfiles:\n'))).toEqual([
       'OP_SCORE_QUEUE',
       'OP_PICK_MAX_SCORE',
@@ -112,11 +112,11 @@ describe('the shape of a configuration', () => {
       'flowControl: {priorityBands: [{priority: 0.5}]}',
       'flowControl.priorityBands[0].priority: expected a whole number',
     ],
-  ])('refuses %j with place, field and remedy', (body, message) => {
+  ])('the shape of a configuration refuses %j with place, field and remedy', (body, message) => {
     expect(refusal(body)).toContain(message);
   });
 
-  it('puts every refusal on one line', () => {
+  it('the shape of a configuration puts every refusal on one line', () => {
     expect(refusal('plugins:\n- type: "a\n\n\n  b"')).not.toContain('\n');
   });
 });
@@ -132,7 +132,7 @@ describe('feature gates', () => {
     expect(load(`featureGates: [${entry}]`).gates.get(name)).toBe(value);
   });
 
-  it('have their defaults', () => {
+  it('feature gates have their defaults', () => {
     expect(Object.fromEntries(load('').gates)).toEqual({ flowControl: false, haPopulateNonLeaderDatastore: true });
   });
 
@@ -140,7 +140,7 @@ describe('feature gates', () => {
     ['flowControll', 'featureGates[0]: unknown feature gate "flowControll"; did you mean "flowControl"?'],
     ['noSuchGate', 'unknown feature gate "noSuchGate"; known: flowControl, haPopulateNonLeaderDatastore'],
     ['flowControl=qwerty', 'feature gate flowControl must be true or false, got "qwerty"'],
-  ])('refuse %s', (entry, message) => {
+  ])('feature gates refuse %s', (entry, message) => {
     expect(refusal(`featureGates: [${entry}]`)).toContain(message);
   });
 });
@@ -203,11 +203,11 @@ describe('plugins', () => {
       'plugins: [{type: concurrency-detector, parameters: {concurrencyMode: x}}]',
       'expected one of requests, tokens, hybrid',
     ],
-  ])('refuse %j', (body, message) => {
+  ])('plugins refuse %j', (body, message) => {
     expect(refusal(body)).toContain(message);
   });
 
-  it('of a deprecated type load with a warning that names the replacement', () => {
+  it('plugins of a deprecated type load with a warning that names the replacement', () => {
     expect(load('plugins: [{type: tokenizer}]').warnings).toEqual([
       '--config-text:3:18: plugins[0].type: plugin type "tokenizer" is deprecated: use "token-producer"',
     ]);
@@ -225,7 +225,7 @@ describe('plugins', () => {
     expect(load(`plugins: [${plugin}]`).warnings[0]).toContain(warning);
   });
 
-  it('of Alpha stability load only when experimental plugins are allowed', () => {
+  it('plugins of Alpha stability load only when experimental plugins are allowed', () => {
     const alpha = {
       ...builtinPlugins.find(({ type }) => type === 'queue-scorer')!,
       type: 'new-scorer',
@@ -244,7 +244,7 @@ describe('profiles', () => {
   const plugins =
     'plugins: [{type: max-score-picker, name: best}, {type: random-picker}, {type: queue-scorer, name: queue}]\n';
 
-  it('hold filters first, then scorers, then the picker, wherever they stand', () => {
+  it('profiles hold filters first, then scorers, then the picker, wherever they stand', () => {
     const body = `plugins: [{type: random-picker}, {type: queue-scorer}, {type: decode-filter}, {type: prefill-filter}]
 schedulingProfiles:
 - name: any
@@ -262,7 +262,7 @@ schedulingProfiles:
     ]);
   });
 
-  it('default to one of all filters, scorers and pickers in the order of the file', () => {
+  it('profiles default to one of all filters, scorers and pickers in the order of the file', () => {
     const body =
       'plugins: [{type: token-load-scorer}, {type: random-picker}, {type: queue-scorer}, {type: decode-filter}]';
     const { profiles } = load(body).scheduling;
@@ -276,23 +276,23 @@ schedulingProfiles:
     ]);
   });
 
-  it('without a picker take the first configured one', () => {
+  it('profiles without a picker take the first configured one', () => {
     const body = `${plugins}schedulingProfiles: [{name: a, plugins: [{pluginRef: queue}]}]`;
     expect(load(body).scheduling.profiles[0]!.operations.at(-1)!.name).toBe('best');
   });
 
-  it('give a scorer without a weight the weight 1', () => {
+  it('profiles give a scorer without a weight the weight 1', () => {
     const body = `${plugins}schedulingProfiles: [{name: a, plugins: [{pluginRef: queue}]}]`;
     expect(load(body).scheduling.profiles[0]!.operations[0]!.weight).toBe(1);
   });
 
-  it('ignore the weight of anything but a scorer, with a warning', () => {
+  it('profiles ignore the weight of anything but a scorer, with a warning', () => {
     const configuration = load(`${plugins}schedulingProfiles: [{name: a, plugins: [{pluginRef: best, weight: 5}]}]`);
     expect(configuration.scheduling.profiles[0]!.operations[0]!.weight).toBe(1);
     expect(configuration.warnings[0]).toContain('"best" is a picker: only scorers have a weight');
   });
 
-  it('leave out what only works for all profiles, with a warning', () => {
+  it('profiles leave out what only works for all profiles, with a warning', () => {
     const body =
       'plugins: [{type: token-producer}]\nschedulingProfiles: [{name: a, plugins: [{pluginRef: token-producer}]}]';
     const configuration = load(body);
@@ -313,19 +313,19 @@ schedulingProfiles:
       'two pickers, "best" and "random-picker"',
     ],
     ['[{name: a}, {name: b}]', 'profiles "a", "b" need a profile handler'],
-  ])('refuse %s', (profiles, message) => {
+  ])('profiles refuse %s', (profiles, message) => {
     expect(refusal(`${plugins}schedulingProfiles: ${profiles}`)).toContain(message);
   });
 
   it.each([
     ['utilization-detector', 'OP_FILTER_UNSATURATED'],
     ['concurrency-detector', 'OP_FILTER_CONCURRENCY'],
-  ])('may have the saturation detector %s as a filter', (type, code) => {
+  ])('profiles may have the saturation detector %s as a filter', (type, code) => {
     const body = `plugins: [{type: ${type}}]\nschedulingProfiles: [{name: a, plugins: [{pluginRef: ${type}}]}]`;
     expect(codes(load(body))).toEqual([code, 'OP_PICK_MAX_SCORE']);
   });
 
-  it('may name max-score-picker without listing it while no other picker is listed', () => {
+  it('profiles may name max-score-picker without listing it while no other picker is listed', () => {
     const profiles = 'schedulingProfiles: [{name: a, plugins: [{pluginRef: max-score-picker}]}]';
     expect(codes(load(profiles))).toEqual(['OP_PICK_MAX_SCORE']);
     expect(refusal(`plugins: [{type: random-picker}]\n${profiles}`)).toContain(
@@ -333,24 +333,24 @@ schedulingProfiles:
     );
   });
 
-  it('refuse two handlers', () => {
+  it('profiles refuse two handlers', () => {
     const body = 'plugins: [{type: single-profile-handler}, {type: single-profile-handler, name: second}]';
     expect(refusal(body)).toContain('plugins[1]: "second" is a second profile handler beside "single-profile-handler"');
   });
 
-  it('refuse several under the single profile handler', () => {
+  it('profiles refuse several under the single profile handler', () => {
     const body = 'plugins: [{type: single-profile-handler}]\nschedulingProfiles: [{name: a}, {name: b}]';
     expect(refusal(body)).toContain('"single-profile-handler" runs one profile, but there are 2: "a", "b"');
   });
 
-  it('refuse more plugins than a program can hold', () => {
+  it('profiles refuse more plugins than a program can hold', () => {
     const refs = Array.from({ length: 58 }, () => '{pluginRef: queue}').join(', ');
     expect(refusal(`${plugins}schedulingProfiles: [{name: a, plugins: [${refs}]}]`)).toContain(
       'at most 58 fit a program',
     );
   });
 
-  it('refuse more label filters than there are masks', () => {
+  it('profiles refuse more label filters than there are masks', () => {
     const filters = Array.from(
       { length: 257 },
       (_, i) => `- {type: label-selector-filter, name: f${i}, parameters: {matchLabels: {a: "${i}"}}}`,
@@ -382,11 +382,11 @@ describe('producers', () => {
     ['active-blocks-scorer', ['approx-prefix-cache-producer', 'token-producer']],
     ['token-load-scorer', ['inflight-load-producer', 'token-producer']],
     ['active-request-scorer', ['inflight-load-producer', 'token-producer']],
-  ])('that %s needs are added, with what they need themselves', (scorer, expected) => {
+  ])('producers that %s needs are added, with what they need themselves', (scorer, expected) => {
     expect(names(`plugins: [{type: ${scorer}}]`)).toEqual(expect.arrayContaining(expected));
   });
 
-  it('are not added when they are configured', () => {
+  it('producers are not added when they are configured', () => {
     const body =
       'plugins: [{type: prefix-cache-scorer}, {type: approx-prefix-cache-producer, parameters: {autoTune: false}}, {type: tokenizer}]';
     expect(load(body).scheduling.prefix).toEqual({
@@ -404,12 +404,12 @@ describe('producers', () => {
       'plugins[0]: plugin "prefix-cache-scorer" takes prefix-match from "nope", which is not defined in plugins',
     ],
     ['queue-scorer', 'takes prefix-match from "queue-scorer", but a queue-scorer does not produce it'],
-  ])('named %s are refused', (producer, message) => {
+  ])('producers named %s are refused', (producer, message) => {
     const scorer = `{type: prefix-cache-scorer, parameters: {prefixMatchInfoProducerName: ${producer}}}`;
     expect(refusal(`plugins: [${scorer}, {type: queue-scorer}]`)).toContain(message);
   });
 
-  it('of prefix matches share one index, the largest capacity counts, with a warning', () => {
+  it('producers of prefix matches share one index, the largest capacity counts, with a warning', () => {
     const { scheduling, warnings } = load(`plugins:
 - {type: approx-prefix-cache-producer, name: small, parameters: {lruCapacityPerServer: 1000, autoTune: false}}
 - {type: prefix-cache-scorer}
@@ -420,7 +420,7 @@ describe('producers', () => {
     ]);
   });
 
-  it('count estimated output only when asked to', () => {
+  it('producers count estimated output only when asked to', () => {
     const estimate = (parameters: string) =>
       load(`plugins: [{type: inflight-load-producer, parameters: ${parameters}}]`).scheduling.estimateOutput;
     expect(estimate('{}')).toBeUndefined();
@@ -433,23 +433,23 @@ describe('producers', () => {
 });
 
 describe('parsers', () => {
-  it('default to OpenAI and, last, the one that takes everything', () => {
+  it('parsers default to OpenAI and, last, the one that takes everything', () => {
     expect(load('').parsers).toEqual(['openai-parser', 'anthropic-parser', 'vllmhttp-parser', 'passthrough-parser']);
   });
 
-  it('are asked in the order of the list', () => {
+  it('parsers are asked in the order of the list', () => {
     const body =
       'plugins: [{type: openai-parser, name: o}, {type: passthrough-parser, name: p}]\nrequestHandler: {parsers: [{pluginRef: p}, {pluginRef: o}]}';
     expect(load(body).parsers).toEqual(['passthrough-parser', 'openai-parser']);
   });
 
-  it('of the default list may be named without being listed in plugins', () => {
+  it('parsers of the default list may be named without being listed in plugins', () => {
     expect(load('requestHandler: {parsers: [{pluginRef: passthrough-parser}]}').parsers).toEqual([
       'passthrough-parser',
     ]);
   });
 
-  it('may be named in the deprecated field, with a warning', () => {
+  it('parsers may be named in the deprecated field, with a warning', () => {
     const { parsers, warnings } = load(
       'plugins: [{type: passthrough-parser}]\nparser: {pluginRef: passthrough-parser}',
     );
@@ -457,7 +457,7 @@ describe('parsers', () => {
     expect(warnings).toEqual(['--config-text:4:9: parser: is deprecated: use requestHandler.parsers']);
   });
 
-  it('of the new field win over the deprecated one', () => {
+  it('parsers of the new field win over the deprecated one', () => {
     const body =
       'plugins: [{type: openai-parser}, {type: passthrough-parser}]\nparser: {pluginRef: passthrough-parser}\nrequestHandler: {parsers: [{pluginRef: openai-parser}]}';
     expect(load(body).parsers).toEqual(['openai-parser']);
@@ -472,7 +472,7 @@ describe('parsers', () => {
       'plugins: [{type: queue-scorer}]\nrequestHandler: {parsers: [{pluginRef: queue-scorer}]}',
       'plugin "queue-scorer" is of kind scorer, expected parser',
     ],
-  ])('refuse %j', (body, message) => {
+  ])('parsers refuse %j', (body, message) => {
     expect(refusal(body)).toContain(message);
   });
 });
@@ -482,7 +482,7 @@ describe('the data layer', () => {
   const sources = (...extractors: string[]) =>
     `dataLayer: {sources: [{pluginRef: gpu, extractors: [${extractors.map((name) => `{pluginRef: ${name}}`).join()}]}]}`;
 
-  it('may fetch further attributes of endpoints', () => {
+  it('the data layer may fetch further attributes of endpoints', () => {
     const { attributeSources } = load(GPU + sources('dcgm-extractor'), true);
     expect(attributeSources).toMatchObject([
       { name: 'gpu', atNode: false, page: { scheme: 'http', path: '/metrics', port: 9400 } },
@@ -490,7 +490,7 @@ describe('the data layer', () => {
     expect(attributeSources[0]!.metrics.map(({ attribute }) => attribute)).toEqual(['GPUUtilization']);
   });
 
-  it('does not fetch what no extractor of the right type reads, and says so', () => {
+  it('the data layer does not fetch what no extractor of the right type reads, and says so', () => {
     for (const wired of [sources(), sources('models-data-extractor')]) {
       const { attributeSources, warnings } = load(GPU + wired, true);
       expect(attributeSources).toEqual([]);
@@ -498,7 +498,7 @@ describe('the data layer', () => {
     }
   });
 
-  it('asks for models once, where an extractor reads them', () => {
+  it('the data layer asks for models once, where an extractor reads them', () => {
     const plugins =
       'plugins: [{type: models-data-source, name: a}, {type: models-data-source, name: b}, {type: models-data-extractor}]\n';
     const wired = (names: string) =>
@@ -514,7 +514,7 @@ describe('the data layer', () => {
     expect(none.warnings).toEqual([expect.stringContaining('"a" has no models-data-extractor')]);
   });
 
-  it('accepts the notification sources of llm-d-router, which have nothing to do', () => {
+  it('the data layer accepts the notification sources of llm-d-router, which have nothing to do', () => {
     const { warnings } = load(
       'plugins: [{type: endpoint-notification-source}, {type: k8s-notification-source, parameters: {version: v1, kind: Pod}}]\ndataLayer: {sources: [{pluginRef: endpoint-notification-source}, {pluginRef: k8s-notification-source}]}',
     );
@@ -535,31 +535,31 @@ describe('the data layer', () => {
     expect(wired.attributeSources).toMatchObject([{ page: { scheme: 'https', insecureSkipVerify: false } }]);
   });
 
-  it('adds the prefix producer of clusters for their scorer', () => {
+  it('the data layer adds the prefix producer of clusters for their scorer', () => {
     const { scheduling } = load('plugins: [{type: multicluster-prefix-cache-scorer}]', true);
     expect(scheduling.prefixProducer?.type).toBe('multicluster-approx-prefix-cache-producer');
   });
 
-  it('finds endpoints in a file, relative to the working directory', () => {
+  it('the data layer finds endpoints in a file, relative to the working directory', () => {
     const body =
       'plugins: [{type: file-discovery, name: disc, parameters: {path: endpoints.yaml, watchFile: true}}]\ndataLayer: {discovery: {pluginRef: disc}}';
     expect(load(body).discovery).toEqual({ type: 'file-discovery', path: resolve('endpoints.yaml'), watch: true });
   });
 
-  it('has no discovery unless it is named', () => {
+  it('the data layer has no discovery unless it is named', () => {
     expect(load('plugins: [{type: file-discovery, parameters: {path: a}}]').discovery).toBeUndefined();
   });
 
-  it('takes parameters of a listed metrics-data-source even when it is not named as source', () => {
+  it('the data layer takes parameters of a listed metrics-data-source even when it is not named as source', () => {
     const body = 'plugins: [{type: metrics-data-source, parameters: {scheme: https, port: 9100, interval: 1s}}]';
     expect(load(body).metricsSource).toMatchObject({ enabled: true, scheme: 'https', port: 9100, intervalMs: 1000 });
   });
 
-  it('fetches no metrics when the defaults are not injected', () => {
+  it('the data layer fetches no metrics when the defaults are not injected', () => {
     expect(load('dataLayer: {injectDefaults: false}').metricsSource.enabled).toBe(false);
   });
 
-  it('fetches no metrics that nothing reads, with a warning', () => {
+  it('the data layer fetches no metrics that nothing reads, with a warning', () => {
     const { metricsSource, warnings } = load(
       'plugins: [{type: metrics-data-source}]\ndataLayer: {sources: [{pluginRef: metrics-data-source}]}',
     );
@@ -567,7 +567,7 @@ describe('the data layer', () => {
     expect(warnings).toEqual([expect.stringContaining('has no core-metrics-extractor: no metrics are fetched')]);
   });
 
-  it('reads the engine from the configured label, then from the older one', () => {
+  it('the data layer reads the engine from the configured label, then from the older one', () => {
     const body =
       'plugins: [{type: core-metrics-extractor, parameters: {engineLabelKey: engine, defaultEngine: mine, engineConfigs: [{name: mine, queuedRequestsSpec: "waiting{kind=a}"}]}}]';
     expect(load(body).extractor).toMatchObject({
@@ -601,7 +601,7 @@ describe('the data layer', () => {
       'plugins: [{type: queue-scorer, name: metrics-data-source}]',
       'plugin "metrics-data-source" is of kind scorer, expected data-source',
     ],
-  ])('refuses %j', (body, message) => {
+  ])('the data layer refuses %j', (body, message) => {
     expect(refusal(body)).toContain(message);
   });
 });
@@ -615,7 +615,7 @@ describe('the effective configuration', () => {
     ],
     ['plugins: [{type: prefix-cache-scorer}, {type: decode-filter}, {type: random-picker}]', 'a default profile'],
     ['dataLayer: {injectDefaults: false}', 'no metrics'],
-  ])('loads to itself: %s', (body) => {
+  ])('the effective configuration loads to itself: %s', (body) => {
     const first = load(body);
     const second = loadConfiguration({ text: stringify(first.effective) }, options);
     expect(second.effective).toEqual(first.effective);

@@ -20,7 +20,7 @@ describe('a duration', () => {
     expect(parseDuration(text)).toBeCloseTo(milliseconds, 9);
   });
 
-  it.each(['', '5', 's', '1 s', 'soon', '1s2', '1d', '--1s', '1..5s'])('is not %j', (text) => {
+  it.each(['', '5', 's', '1 s', 'soon', '1s2', '1d', '--1s', '1..5s'])('a duration is not %j', (text) => {
     expect(parseDuration(text)).toBeUndefined();
   });
 });
@@ -42,11 +42,11 @@ describe('a quantity', () => {
     expect(parseQuantity(text)).toBe(value);
   });
 
-  it.each(['', 'abc', '10invalid', '1KB', '1 Gi', '0x10', '10Ei', '1e400', 'Mi'])('is not %j', (text) => {
+  it.each(['', 'abc', '10invalid', '1KB', '1 Gi', '0x10', '10Ei', '1e400', 'Mi'])('a quantity is not %j', (text) => {
     expect(parseQuantity(text)).toBeUndefined();
   });
 
-  it('reads back every whole number', () => {
+  it('a quantity reads back every whole number', () => {
     fc.assert(fc.property(fc.maxSafeInteger(), (value) => parseQuantity(String(value)) === value));
   });
 });
@@ -62,11 +62,11 @@ describe('the nearest name', () => {
     ['prefix-scorer', undefined],
     ['nothing-like-it', undefined],
     ['', undefined],
-  ])('to %j is %j', (given, expected) => {
+  ])('the nearest name to %j is %j', (given, expected) => {
     expect(nearestName(given, ['queue-scorer', 'random-picker'])).toBe(expected);
   });
 
-  it('is the name itself when it is there', () => {
+  it('the nearest name is the name itself when it is there', () => {
     const names = fc.uniqueArray(fc.string({ minLength: 1 }), { minLength: 1, selector: (name) => name.toLowerCase() });
     fc.assert(
       fc.property(names, (list) => {

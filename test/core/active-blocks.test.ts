@@ -18,7 +18,7 @@ function open(sizes = {}) {
 }
 
 describe('active blocks', () => {
-  it('counts a block once however many requests use it', () => {
+  it('the table of active blocks counts a block once however many requests use it', () => {
     const { add, remove, active, core, index } = open();
     const handles = run(0, 5).map(() => add(1, chain(...run(0, 150))));
     expect(active(1)).toBe(150);
@@ -32,7 +32,7 @@ describe('active blocks', () => {
     expect(check(core)).toBe(0);
   });
 
-  it('shrinks to the longest request that is left', () => {
+  it('the table of active blocks shrinks to the longest request that is left', () => {
     const { add, remove, active } = open();
     const long = add(1, chain(...run(0, 200)));
     add(1, chain(...run(0, 70)));
@@ -40,14 +40,14 @@ describe('active blocks', () => {
     expect(active(1)).toBe(70);
   });
 
-  it('counts each endpoint for itself', () => {
+  it('the table of active blocks counts each endpoint for itself', () => {
     const { add, active } = open();
     add(1, chain(...run(0, 100)));
     add(2, chain(...run(0, 40), 7, 8));
     expect([active(0), active(1), active(2)]).toEqual([0, 100, 42]);
   });
 
-  it('says how much of a prompt is active already', () => {
+  it('the table of active blocks says how much of a prompt is active already', () => {
     const { add, overlap } = open();
     add(1, chain(...run(0, 130)));
     expect(overlap(1, chain(...run(0, 300)))).toBe(130);
@@ -56,7 +56,7 @@ describe('active blocks', () => {
     expect(overlap(2, chain(...run(0, 300)))).toBe(0);
   });
 
-  it('keeps more different ends in one segment than an entry has room for', () => {
+  it('the table of active blocks keeps more different ends in one segment than an entry has room for', () => {
     const { add, remove, active, core } = open();
     const handles = run(1, 60).map((end) => add(1, chain(...run(0, end))));
     expect(active(1)).toBe(60);
@@ -105,13 +105,13 @@ describe('active blocks', () => {
     expect(check(core)).toBe(0);
   });
 
-  it('leaves the prefix matches alone: what is active is not yet held', () => {
+  it('the table of active blocks leaves the prefix matches alone: what is active is not yet held', () => {
     const { add, index } = open();
     add(1, chain(...run(0, 80)));
     expect(match(index, chain(...run(0, 80)))[1]).toBe(0);
   });
 
-  it('ignores a handle that is none', () => {
+  it('the table of active blocks ignores a handle that is none', () => {
     const { add, remove, active } = open();
     add(1, chain(...run(0, 80)));
     remove(1, 0, 80);
@@ -164,7 +164,9 @@ function history(seed: number, indexBlocks: number): void {
 
 describe('active blocks against a multiset of hashes', () => {
   for (let seed = 1; seed <= 6 * stress; seed++) {
-    it(`charges exactly the blocks of live requests (seed ${seed})`, () => history(seed, 60_000));
-    it(`charges exactly the blocks of live requests while the index evicts (seed ${seed})`, () => history(seed, 3000));
+    it(`the table of active blocks charges exactly the blocks of live requests (seed ${seed})`, () =>
+      history(seed, 60_000));
+    it(`the table of active blocks charges exactly the blocks of live requests while the index evicts (seed ${seed})`, () =>
+      history(seed, 3000));
   }
 });

@@ -23,18 +23,18 @@ describe('header-label-affinity-scorer', () => {
     return pool;
   };
 
-  it('scores 1 where the label has exactly the value of the header', () => {
+  it('header-label-affinity-scorer scores 1 where the label has exactly the value of the header', () => {
     expect(scoresOf(zones(), 3, { keys: ['x', 'B'] })).toEqual([0, 1, 0]);
     expect(scoresOf(zones(), 3, { keys: ['B', 'b'] })).toEqual([0, 0, 0]);
   });
 
-  it('scores 0 everywhere without the header, with an empty one, and where the label is absent', () => {
+  it('header-label-affinity-scorer scores 0 everywhere without the header, with an empty one, and where the label is absent', () => {
     expect(scoresOf(zones(), 3, { keys: ['a', undefined] })).toEqual([0, 0, 0]);
     expect(scoresOf(zones(), 3, { keys: ['a', ''] })).toEqual([0, 0, 0]);
     expect(scoresOf(zones(), 3)).toEqual([0, 0, 0]);
   });
 
-  it('forgets the header of the request before', () => {
+  it('header-label-affinity-scorer forgets the header of the request before', () => {
     const pool = zones();
     expect(scoresOf(pool, 3, { keys: [undefined, 'a'] })).toEqual([1, 0, 0]);
     expect(scoresOf(pool, 3, { keys: [undefined, undefined] })).toEqual([0, 0, 0]);
@@ -47,17 +47,17 @@ describe('endpoint-attribute-scorer', () => {
   const scored = (...parameters: number[]) =>
     scoresOf(makePool([scorer('OP_SCORE_ATTRIBUTE', 1, WAITING, ...parameters), pickMax], signals), 5);
 
-  it('puts values on a fixed scale; what is beyond its ends counts as the end, what is unknown scores 0', () => {
+  it('endpoint-attribute-scorer puts values on a fixed scale; what is beyond its ends counts as the end, what is unknown scores 0', () => {
     expectClose(scored(1, 0, 0, 10), [0.7, 0.1, 1, 0, 0]);
     expectClose(scored(0, 0, 0, 10), [0.3, 0.9, 0, 1, 0]);
   });
 
-  it('puts values on the scale of the candidates', () => {
+  it('endpoint-attribute-scorer puts values on the scale of the candidates', () => {
     expectClose(scored(1, 1, 0, 0), [0.9, 0.7, 1, 0, 0]);
     expectClose(scored(0, 1, 0, 0), [0.1, 0.3, 0, 1, 0]);
   });
 
-  it('scores 1 for all that are equal, and 0 for all when no endpoint has it', () => {
+  it('endpoint-attribute-scorer scores 1 for all that are equal, and 0 for all when no endpoint has it', () => {
     const adaptive = [scorer('OP_SCORE_ATTRIBUTE', 1, WAITING, 1, 1, 0, 0), pickMax];
     expectClose(scoresOf(makePool(adaptive, [{ waiting: 4 }, { waiting: 4 }, {}]), 3), [1, 1, 0]);
     expectClose(scoresOf(makePool(adaptive, [{ waiting: 4 }]), 1), [1]);
@@ -84,7 +84,7 @@ describe('context-length-aware as a scorer', () => {
     return width === 0 ? 1 : 0.3 + 0.7 * (0.7 / (1 + width / 10_000) + (0.3 * (max - length)) / width);
   }
 
-  it('agrees with its formula for any ranges and prompt', () => {
+  it('context-length-aware as a scorer agrees with its formula for any ranges and prompt', () => {
     fc.assert(
       fc.property(fc.array(range, { minLength: 1, maxLength: 30 }), fc.nat(40_000), (ranges, promptTokens) => {
         const pool = makePool([scorer('OP_SCORE_CONTEXT_LENGTH', 1, 0), pickMax], idle(ranges.length));
@@ -111,12 +111,12 @@ describe.each([
     return { ...pool, pick };
   }
 
-  it('sends a key to the same endpoint every time, in every process', () => {
+  it('a hash scorer sends a key to the same endpoint every time, in every process', () => {
     const [one, other] = [ring(20), ring(20)];
     for (let i = 0; i < 100; i++) expect(one.pick(`key-${i}`)).toBe(other.pick(`key-${i}`));
   });
 
-  it('spreads keys over all endpoints', () => {
+  it('a hash scorer spreads keys over all endpoints', () => {
     const { pick } = ring(8);
     const counts = new Array<number>(8).fill(0);
     for (let i = 0; i < 4000; i++) counts[pick(`key-${i}`)]!++;
@@ -124,7 +124,7 @@ describe.each([
     expect(Math.max(...counts)).toBeLessThan(850);
   });
 
-  it('moves only the keys of an endpoint that leaves', () => {
+  it('a hash scorer moves only the keys of an endpoint that leaves', () => {
     const { pick, table } = ring(10);
     const keys = Array.from({ length: 500 }, (_, i) => `key-${i}`);
     const before = keys.map((key) => pick(key));
@@ -133,7 +133,7 @@ describe.each([
     expect(moved).toEqual(keys.filter((_, i) => before[i] === 3));
   });
 
-  it('passes over an endpoint that is at its bound, and comes back when it is not', () => {
+  it('a hash scorer passes over an endpoint that is at its bound, and comes back when it is not', () => {
     const { pick, decider, table } = ring(4, 1.25);
     const home = pick('hot');
     const seen = new Set<number>();
@@ -145,18 +145,18 @@ describe.each([
     expect(ring(4, 1.25).pick('hot')).toBe(home);
   });
 
-  it('is neutral for a request without the header', () => {
+  it('a hash scorer is neutral for a request without the header', () => {
     expect(scoresOf(ring(3), 3, { keys: [undefined] })).toEqual([0.5, 0.5, 0.5]);
   });
 
-  it('scores every endpoint that is not full above 0', () => {
+  it('a hash scorer scores every endpoint that is not full above 0', () => {
     for (const score of scoresOf(ring(30), 30, { keys: ['a'] })) {
       expect(score).toBeGreaterThan(0);
       expect(score).toBeLessThanOrEqual(1);
     }
   });
 
-  it('takes one endpoint alone', () => {
+  it('a hash scorer takes one endpoint alone', () => {
     expect(ring(1, 1.25).pick('a')).toBe(0);
   });
 });
@@ -183,20 +183,20 @@ function shared(...operation: [OperationName, number, ...number[]]) {
 describe('cache-aware-scorer', () => {
   const pool = () => shared('OP_SCORE_CACHE_AWARE', 1, 0.3, 4, 1.5);
 
-  it('puts the holders of the longest match above all others, the less busy first', () => {
+  it('cache-aware-scorer puts the holders of the longest match above all others, the less busy first', () => {
     const { load, score } = pool();
     load(0, 2);
     load(1, 3);
     expectClose(score(), [1 - 0.5 * (2 / 4), 1 - 0.5 * (3 / 4), 0.5]);
   });
 
-  it('counts a holder as any other when it is overloaded by both thresholds', () => {
+  it('cache-aware-scorer counts a holder as any other when it is overloaded by both thresholds', () => {
     const { load, score } = pool();
     load(0, 9);
     expectClose(score(), [0.5 - 0.5 * (9 / 10), 1, 0.5]);
   });
 
-  it('sends a prompt whose match is not above the threshold to the least busy', () => {
+  it('cache-aware-scorer sends a prompt whose match is not above the threshold to the least busy', () => {
     const { load, score } = pool();
     load(1, 1);
     expectClose(score(30), [0.5, 0.25, 0.5]);
@@ -207,7 +207,7 @@ describe('cache-aware-scorer', () => {
 describe('lmetric-scorer', () => {
   const pool = () => shared('OP_SCORE_LMETRIC', 1);
 
-  it('multiplies the tokens to compute by the requests in flight and scores the product from lowest to highest', () => {
+  it('lmetric-scorer multiplies the tokens to compute by the requests in flight and scores the product from lowest to highest', () => {
     const { load, score } = pool();
     load(0, 2, 640);
     load(1, 1, 64);
@@ -216,7 +216,7 @@ describe('lmetric-scorer', () => {
     expectClose(score(2), [0, 1, (most - 768) / (most - least)]);
   });
 
-  it('scores 1 everywhere when all cost the same', () => {
+  it('lmetric-scorer scores 1 everywhere when all cost the same', () => {
     expectClose(pool().score(0, 2), [1, 1, 1]);
     const one = makePool([scorer('OP_SCORE_LMETRIC'), pickMax], [{}]);
     expectClose(scoresOf(one, 1, { promptTokens: 10 }), [1]);
@@ -235,16 +235,16 @@ describe("active-blocks-scorer with Dynamo's extensions", () => {
     return costs.map((cost) => (most - cost) / (most - least));
   };
 
-  it('saves `credit` blocks of prefill for each block held, never below none', () => {
+  it("active-blocks-scorer with Dynamo's extensions saves `credit` blocks of prefill for each block held, never below none", () => {
     expectClose(scored([1, 0, 0.5, 0, 0], [0, 0, 0]), normal([12 - 5 + 12, 12 - 5 + 12, 24]));
     expectClose(scored([1, 0, 2, 0, 0], [0, 0, 0]), normal([12, 12, 24]));
   });
 
-  it('counts the prefill in flight when told to', () => {
+  it("active-blocks-scorer with Dynamo's extensions counts the prefill in flight when told to", () => {
     expectClose(scored([1, 0, 1, 0, 1], [640, 0, 0]), normal([12 + 10 - 10 + 12, 12 - 10 + 12, 24]));
   });
 
-  it('lets the credit fade with the prefill backlog beyond the least busy', () => {
+  it("active-blocks-scorer with Dynamo's extensions lets the credit fade with the prefill backlog beyond the least busy", () => {
     // 12 blocks of backlog are one prompt: credit / (1 + decay × 1).
     expectClose(scored([1, 0, 1, 1, 0], [768, 0, 0]), normal([12 - 10 / 2 + 12, 12 - 10 + 12, 24]));
   });

@@ -35,7 +35,7 @@ function hashMany(size: number, inputs: Uint8Array): Uint32Array {
 }
 
 describe('the content hash', () => {
-  it('agrees with its reference on bytes of every length and at every alignment', () => {
+  it('the content hash agrees with its reference on bytes of every length and at every alignment', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 300 }), fc.nat(15), (bytes, shift) => {
         core.bytes.set(bytes, input + shift);
@@ -46,66 +46,72 @@ describe('the content hash', () => {
     );
   });
 
-  it('tells trailing zeros from an earlier end', () => {
+  it('the content hash tells trailing zeros from an earlier end', () => {
     const found = Array.from({ length: 100 }, (_, length) => hash(new Uint8Array(length)));
     expect(new Set(found).size).toBe(100);
   });
 
-  it('depends on the seed of the pool', () => {
+  it('the content hash depends on the seed of the pool', () => {
     const text = Buffer.from('the same bytes');
     expect(hash(text, attach(1n))).not.toBe(hash(text, attach(2n)));
   });
 
-  it.each([16, 64, 256])('has no collision among inputs of %i bytes that differ in at most three bits', (size) => {
-    const batch = 1000;
-    const inputs = new Uint8Array(batch * size).map((_, i) => ((i % size) * 37) & 255);
-    const found = new BigUint64Array(1_000_000);
-    const flips = sparse(size * 8);
-    let count = 0;
-    while (count < found.length) {
-      const chosen = Array.from({ length: batch }, (): number[] => flips.next().value ?? []);
-      const flip = () => {
-        for (const [i, bits] of chosen.entries())
-          for (const bit of bits) inputs[i * size + (bit >> 3)]! ^= 1 << (bit & 7);
-      };
-      flip();
-      const made = chosen.filter((bits) => bits.length > 0).length;
-      found.set(new BigUint64Array(hashMany(size, inputs).buffer).subarray(0, made), count);
-      flip();
-      count += made;
-      if (made < batch) break;
-    }
-    const sorted = found.subarray(0, count).sort();
-    expect(count).toBeGreaterThan(340_000);
-    expect(sorted.findIndex((value, i) => i > 0 && value === sorted[i - 1])).toBe(-1);
-  });
-
-  it.each([8, 40, 256])('flips every output bit in 0.4 to 0.6 of the cases for every input bit of %i bytes', (size) => {
-    const samples = 1024;
-    let state = 12345;
-    const random = () => {
-      state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-      return state >>> 24;
-    };
-    const inputs = new Uint8Array(samples * size).map(random);
-    const before = hashMany(size, inputs);
-    let rarest = samples;
-    let commonest = 0;
-    for (let bit = 0; bit < size * 8; bit++) {
-      const flip = () => {
-        for (let at = bit >> 3; at < inputs.length; at += size) inputs[at]! ^= 1 << (bit & 7);
-      };
-      flip();
-      const after = hashMany(size, inputs);
-      flip();
-      for (const flipped of flippedCounts(before, after)) {
-        rarest = Math.min(rarest, flipped);
-        commonest = Math.max(commonest, flipped);
+  it.each([16, 64, 256])(
+    'the content hash has no collision among inputs of %i bytes that differ in at most three bits',
+    (size) => {
+      const batch = 1000;
+      const inputs = new Uint8Array(batch * size).map((_, i) => ((i % size) * 37) & 255);
+      const found = new BigUint64Array(1_000_000);
+      const flips = sparse(size * 8);
+      let count = 0;
+      while (count < found.length) {
+        const chosen = Array.from({ length: batch }, (): number[] => flips.next().value ?? []);
+        const flip = () => {
+          for (const [i, bits] of chosen.entries())
+            for (const bit of bits) inputs[i * size + (bit >> 3)]! ^= 1 << (bit & 7);
+        };
+        flip();
+        const made = chosen.filter((bits) => bits.length > 0).length;
+        found.set(new BigUint64Array(hashMany(size, inputs).buffer).subarray(0, made), count);
+        flip();
+        count += made;
+        if (made < batch) break;
       }
-    }
-    expect(rarest / samples).toBeGreaterThan(0.4);
-    expect(commonest / samples).toBeLessThan(0.6);
-  });
+      const sorted = found.subarray(0, count).sort();
+      expect(count).toBeGreaterThan(340_000);
+      expect(sorted.findIndex((value, i) => i > 0 && value === sorted[i - 1])).toBe(-1);
+    },
+  );
+
+  it.each([8, 40, 256])(
+    'the content hash flips every output bit in 0.4 to 0.6 of the cases for every input bit of %i bytes',
+    (size) => {
+      const samples = 1024;
+      let state = 12345;
+      const random = () => {
+        state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+        return state >>> 24;
+      };
+      const inputs = new Uint8Array(samples * size).map(random);
+      const before = hashMany(size, inputs);
+      let rarest = samples;
+      let commonest = 0;
+      for (let bit = 0; bit < size * 8; bit++) {
+        const flip = () => {
+          for (let at = bit >> 3; at < inputs.length; at += size) inputs[at]! ^= 1 << (bit & 7);
+        };
+        flip();
+        const after = hashMany(size, inputs);
+        flip();
+        for (const flipped of flippedCounts(before, after)) {
+          rarest = Math.min(rarest, flipped);
+          commonest = Math.max(commonest, flipped);
+        }
+      }
+      expect(rarest / samples).toBeGreaterThan(0.4);
+      expect(commonest / samples).toBeLessThan(0.6);
+    },
+  );
 });
 
 /** Sets of one, two or three bits, all different, spread over the input. */
@@ -132,7 +138,7 @@ function flippedCounts(before: Uint32Array, after: Uint32Array): Uint32Array {
 }
 
 describe('the block chain', () => {
-  it('agrees with its reference, tail included', () => {
+  it('the block chain agrees with its reference, tail included', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 2000 }), fc.integer({ min: 1, max: 300 }), (bytes, blockBytes) => {
         core.bytes.set(bytes, input);
@@ -143,7 +149,7 @@ describe('the block chain', () => {
     );
   });
 
-  it('stops at the longest chain without a tail', () => {
+  it('the block chain stops at the longest chain without a tail', () => {
     core.bytes.fill(7, input, input + 1000);
     expect(core.call.hashBlocks(1000, 10)).toBe(64);
   });

@@ -38,33 +38,33 @@ function spoil({ control }: ReturnType<typeof poolOf>, column: number, slot: num
 const text = (name: string) => readFileSync(new URL(`../../dist/core/${name}`, import.meta.url)).toString('latin1');
 
 describe('the debug build of the core', () => {
-  it('finds a load column that no charge accounts for, at the next release of the commit lock', () => {
+  it('the debug build of the core finds a load column that no charge accounts for, at the next release of the commit lock', () => {
     const pool = poolOf('debug');
     spoil(pool, CORE.COLUMN_INFLIGHT, 2);
     expect(() => pool.decider.decide(plainRequest)).toThrow('ledgerCheck found 1 at the release of a lock');
   });
 
-  it('finds a count of the prefix index that no segment accounts for, at the next release of the index lock', () => {
+  it('the debug build of the core finds a count of the prefix index that no segment accounts for, at the next release of the index lock', () => {
     const pool = poolOf('debug');
     put(pool.index, chain(...run(0, 10)));
     spoil(pool, CORE.COLUMN_PREFIX_BLOCKS, 2);
     expect(() => pool.index.insert(1, 10)).toThrow('prefixCheck found 40 at the release of a lock');
   });
 
-  it('names file, line and condition of an assertion that fails', () => {
+  it('the debug build of the core names file, line and condition of an assertion that fails', () => {
     const { core } = poolOf('debug');
     expect(() => core.call.lockRelease(COMMIT_LOCK)).toThrow(
       /^assembly\/lock\.ts:\d+: it does not hold that the lock is held by the thread that releases it$/,
     );
   });
 
-  it('refuses to take the second lock while the first one is held', () => {
+  it('the debug build of the core refuses to take the second lock while the first one is held', () => {
     const { core } = poolOf('debug');
     expect(core.call.lockAcquire(COMMIT_LOCK, 1)).toBe(1);
     expect(() => core.call.lockAcquire(INDEX_LOCK, 1)).toThrow('this thread holds no other lock');
   });
 
-  it('has nothing to say about charges, releases and capacities in any order', () => {
+  it('the debug build of the core has nothing to say about charges, releases and capacities in any order', () => {
     const step = fc.record({ kind: fc.nat(4), slot: fc.nat(3), blocks: fc.integer({ min: 1, max: 200 }) });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
@@ -89,7 +89,7 @@ describe('the debug build of the core', () => {
 });
 
 describe('the release build of the core', () => {
-  it('holds no trace of assertions and checks', () => {
+  it('the release build of the core holds no trace of assertions and checks', () => {
     expect(WebAssembly.Module.imports(loadCoreModule('release')).map(({ name }) => name)).toEqual(['memory']);
     for (const trace of ['lockReleasing', 'abort']) {
       expect(text('core.wasm')).not.toContain(trace);
@@ -97,14 +97,14 @@ describe('the release build of the core', () => {
     }
   });
 
-  it('exports what the debug build exports', () => {
+  it('the release build of the core exports what the debug build exports', () => {
     const names = (build: CoreBuild) => WebAssembly.Module.exports(loadCoreModule(build)).map(({ name }) => name);
     expect(names('debug').sort()).toEqual(names('release').sort());
   });
 });
 
 describe('POINTSMAN_CORE', () => {
-  it('names the build that is loaded, and no other name is taken', () => {
+  it('POINTSMAN_CORE names the build that is loaded, and no other name is taken', () => {
     const before = process.env.POINTSMAN_CORE;
     try {
       process.env.POINTSMAN_CORE = 'debug';

@@ -12,7 +12,7 @@ function prefixPool() {
 }
 
 describe('a decision that stores nothing yet', () => {
-  it('charges its pick, but the prefix index does not believe that it holds the prompt before it is told', () => {
+  it('a decision that stores nothing yet charges its pick, but the prefix index does not believe that it holds the prompt before it is told', () => {
     const { decider, table, request } = prefixPool();
     const { slots, ticket, ticketGeneration } = decider.decide({ ...request, unstored: true });
     const slot = slots[0]!;
@@ -23,7 +23,7 @@ describe('a decision that stores nothing yet', () => {
     expect(table.read(slot)).toMatchObject({ inflight: 0, prefixBlocks: 3, activeBlocks: 0 });
   });
 
-  it('stores without a charge when its charge is gone already', () => {
+  it('a decision that stores nothing yet stores without a charge when its charge is gone already', () => {
     const { decider, table, core, request } = prefixPool();
     const { slots, ticket, ticketGeneration } = decider.decide({ ...request, unstored: true });
     const slot = slots[0]!;
@@ -36,7 +36,7 @@ describe('a decision that stores nothing yet', () => {
   it.each([
     ['a profile without a program', 7, 0],
     ['a slot out of range', 0, 64],
-  ])('ignores %s', (_what, profile, slot) => {
+  ])('a decision that stores nothing yet ignores %s', (_what, profile, slot) => {
     const { decider, request, core } = prefixPool();
     const { ticket, ticketGeneration } = decider.decide({ ...request, unstored: true });
     decider.storePick(profile, slot, ticket, ticketGeneration);
@@ -45,7 +45,7 @@ describe('a decision that stores nothing yet', () => {
 });
 
 describe('a further profile of the same request', () => {
-  it('sees the prompt matched as the first one did', () => {
+  it('a further profile of the same request sees the prompt matched as the first one did', () => {
     const { decider, request } = prefixPool();
     decider.decide(request);
     // Stored at once: a new look would find the whole prompt there.

@@ -47,7 +47,7 @@ function checkLedger({ control }: ReturnType<typeof startPool>): number {
 }
 
 describe('four threads deciding on one memory', () => {
-  it('leave nothing charged when all their requests have ended', async () => {
+  it('four threads deciding on one memory leave nothing charged when all their requests have ended', async () => {
     const pool = startPool();
     const workers = await Promise.all([1, 2, 3, 4].map((thread) => pool.spawn(thread, 4000 * stress)));
     const ended = workers.map((worker) => once(worker, 'exit'));
@@ -70,7 +70,7 @@ describe('four threads deciding on one memory', () => {
     expect(pool.control.call.prefixCheck()).toBe(0);
   });
 
-  it('leave nothing charged when two die together, one of them inside a lock', async () => {
+  it('four threads deciding on one memory leave nothing charged when two die together, one of them inside a lock', async () => {
     const pool = startPool();
     pool.go();
     for (let round = 0; round < 20 * stress; round++) {
@@ -85,7 +85,7 @@ describe('four threads deciding on one memory', () => {
     expect(pool.control.call.prefixCheck()).toBe(0);
   }, 120_000);
 
-  it('lose no charge and leak none when shards are killed at any moment', async () => {
+  it('four threads deciding on one memory lose no charge and leak none when shards are killed at any moment', async () => {
     const pool = startPool();
     pool.go();
     const survivors = await Promise.all([1, 2].map((thread) => pool.spawn(thread, Number.MAX_SAFE_INTEGER)));

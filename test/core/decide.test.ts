@@ -6,7 +6,7 @@ import { makePool, pickMax, plainRequest, scorer, smallSizes } from './pool.js';
 const idle = (count: number) => Array.from({ length: count }, () => ({ waiting: 0, running: 0, kvUsage: 0 }));
 
 describe('decide', () => {
-  it('spreads simultaneous requests over idle endpoints to within one of each other', () => {
+  it('a decision spreads simultaneous requests over idle endpoints to within one of each other', () => {
     const { decider, table } = makePool(
       [scorer('OP_SCORE_QUEUE', 2), scorer('OP_SCORE_KV_USAGE', 2), pickMax],
       idle(7),
@@ -16,7 +16,7 @@ describe('decide', () => {
     expect(Math.max(...counts) - Math.min(...counts)).toBeLessThanOrEqual(1);
   });
 
-  it('gives the same picks for the same seed and another order for another seed', () => {
+  it('a decision gives the same picks for the same seed and another order for another seed', () => {
     const picks = () => {
       const { decider } = makePool([scorer('OP_PICK_RANDOM', 1, 1)], idle(40));
       return Array.from({ length: 50 }, () => decider.decide(plainRequest).slots[0]);
@@ -25,7 +25,7 @@ describe('decide', () => {
     expect(new Set(picks()).size).toBeGreaterThan(15);
   });
 
-  it('answers no candidates for an empty pool and for a subset without a live endpoint', () => {
+  it('a decision answers no candidates for an empty pool and for a subset without a live endpoint', () => {
     const empty = makePool([pickMax], []);
     expect(empty.decider.decide(plainRequest).status).toBe('no-candidates');
     const two = makePool([pickMax], idle(2));
@@ -34,13 +34,13 @@ describe('decide', () => {
     expect(two.decider.decide({ ...plainRequest, subset: [1] }).slots).toEqual([1]);
   });
 
-  it('decide does not pick a draining endpoint', () => {
+  it('a decision does not pick a draining endpoint', () => {
     const { decider, table } = makePool([pickMax], idle(2));
     table.setState(0, 'draining');
     for (let i = 0; i < 10; i++) expect(decider.decide(plainRequest).slots).toEqual([1]);
   });
 
-  it('keeps only the endpoints of a filter mask and says when none is left', () => {
+  it('a decision keeps only the endpoints of a filter mask and says when none is left', () => {
     const { decider, table } = makePool([scorer('OP_FILTER_MASK', 1, 3), pickMax], idle(6));
     table.setMask(3, [2, 4]);
     const seen = new Set(Array.from({ length: 30 }, () => decider.decide(plainRequest).slots[0]));
@@ -49,7 +49,21 @@ describe('decide', () => {
     expect(decider.decide(plainRequest).status).toBe('filtered');
   });
 
-  it('returns several endpoints in order of preference', () => {
+  it('a decision says which of several filters leaves none', () => {
+    const filters = [4, 5, 6].map((mask) => scorer('OP_FILTER_MASK', 1, mask));
+    const { decider, table } = makePool([scorer('OP_SCORE_QUEUE'), ...filters, pickMax], idle(3));
+    const decide = (...masks: number[][]) => {
+      for (const [index, slots] of masks.entries()) table.setMask(4 + index, slots);
+      const { status, filter } = decider.decide({ ...plainRequest, charged: false });
+      return [status, filter];
+    };
+    expect(decide([], [0, 1], [2])).toEqual(['filtered', 0]);
+    expect(decide([0, 1], [2], [2])).toEqual(['filtered', 1]);
+    expect(decide([0, 1], [1, 2], [2])).toEqual(['filtered', 2]);
+    expect(decide([0, 1], [1, 2], [1])).toEqual(['decided', undefined]);
+  });
+
+  it('a decision returns several endpoints in order of preference', () => {
     const signals = [{ waiting: 5 }, { waiting: 1 }, { waiting: 9 }, { waiting: 3 }];
     const { decider } = makePool([scorer('OP_SCORE_QUEUE'), scorer('OP_PICK_MAX_SCORE', 1, 3)], signals);
     expect(decider.decide(plainRequest).slots).toEqual([1, 3, 0]);
@@ -67,7 +81,7 @@ describe('decide', () => {
     expect(counts[1]! / counts[0]!).toBeLessThan(3.6);
   });
 
-  it('routes on uncharged and counts it when the ledger is full', () => {
+  it('a decision routes on uncharged and counts it when the ledger is full', () => {
     const { decider, core, control } = makePool([pickMax], idle(4));
     for (let i = 0; i < smallSizes.requests; i++) expect(decider.decide(plainRequest).ticket).not.toBe(0);
     const over = decider.decide(plainRequest);
@@ -79,7 +93,7 @@ describe('decide', () => {
 });
 
 describe('the decision ring', () => {
-  it('tells the last decisions of every thread, newest first', () => {
+  it('the decision ring tells the last decisions of every thread, newest first', () => {
     const { decider, control } = makePool([scorer('OP_SCORE_QUEUE'), pickMax], [{ waiting: 5 }, { waiting: 1 }]);
     decider.decide({ ...plainRequest, nowMs: 1, promptTokens: 9 });
     decider.decide({ ...plainRequest, nowMs: 2, subset: [0], promptTokens: 70 });
@@ -90,7 +104,7 @@ describe('the decision ring', () => {
     ]);
   });
 
-  it('keeps the newest when it has gone round', () => {
+  it('the decision ring keeps the newest when it has gone round', () => {
     const { decider, control } = makePool([pickMax], idle(1));
     for (let i = 1; i <= 3000; i++) decider.decide({ ...plainRequest, nowMs: i, charged: false });
     const times = new DecisionLog(control).recent(5000).map(({ timeMs }) => timeMs);
@@ -132,7 +146,7 @@ describe('charges', () => {
     );
   });
 
-  it('of an endpoint that is gone do not touch the next one in its slot', () => {
+  it('charges of an endpoint that is gone do not touch the next one in its slot', () => {
     const { decider, table, control } = makePool([pickMax], idle(1));
     const first = { ...decider.decide({ ...plainRequest, promptTokens: 100 }) };
     table.setState(0, 'free');
@@ -144,7 +158,7 @@ describe('charges', () => {
     expect(control.call.ledgerCheck()).toBe(0);
   });
 
-  it('forget what was dispatched before a scrape', () => {
+  it('charges forget what was dispatched before a scrape', () => {
     const { decider, table } = makePool([pickMax], idle(1));
     const before = { ...decider.decide(plainRequest) };
     expect(table.read(0).sinceScrape).toBe(1);
@@ -183,7 +197,7 @@ describe('ejection of failing endpoints', () => {
     return { ...pool, pick };
   };
 
-  it('takes an endpoint out after two failures in a row', () => {
+  it('ejection of failing endpoints takes an endpoint out after two failures in a row', () => {
     const { fail, reached } = failing();
     expect(fail(1, 0)).toBe(false);
     expect(reached(0)).toContain(1);
@@ -191,7 +205,7 @@ describe('ejection of failing endpoints', () => {
     expect(reached(799)).toEqual(new Set([0, 2, 3]));
   });
 
-  it('counts only failures in a row', () => {
+  it('ejection of failing endpoints counts only failures in a row', () => {
     const { fail, decider, reached } = failing();
     fail(1, 0);
     decider.noteOutcome(1, 1, false, 0);
@@ -199,7 +213,7 @@ describe('ejection of failing endpoints', () => {
     expect(reached(0)).toContain(1);
   });
 
-  it('lets one probe at a time through within a second, and a success brings it back', () => {
+  it('ejection of failing endpoints lets one probe at a time through within a second, and a success brings it back', () => {
     const { decider, table, others, pick } = out();
     others(32);
     let reached = pick([1, 2], 900);
@@ -210,7 +224,7 @@ describe('ejection of failing endpoints', () => {
     expect(table.read(1).ejection).toBe(0);
   });
 
-  it('spoils one request in 32 at most when it never recovers', () => {
+  it('ejection of failing endpoints spoils one request in 32 at most when it never recovers', () => {
     const { decider, fail, table } = out();
     let failed = 0;
     for (let i = 0; i < 320; i++) {
@@ -224,13 +238,13 @@ describe('ejection of failing endpoints', () => {
     expect(table.read(1).ejection).toBe(1);
   });
 
-  it('is probed once a minute in a pool that decides few requests', () => {
+  it('an ejected endpoint is probed once a minute in a pool that decides few requests', () => {
     const { pick } = out();
     expect(pick([1, 0], 59_000)).toBe(0);
     expect(pick([1, 0], 60_000) === 1 || pick([1, 0], 60_000) === 1).toBe(true);
   });
 
-  it('gets no probe while it refuses connections, and one at once when it takes them again', () => {
+  it('an ejected endpoint gets no probe while it refuses connections, and one at once when it takes them again', () => {
     const { table, others, pick } = out();
     others(32);
     for (let nowMs = 0; nowMs < 70_000; nowMs += 250) {
@@ -241,14 +255,14 @@ describe('ejection of failing endpoints', () => {
     expect([pick([1, 0], 70_000), pick([1, 0], 70_000)]).toContain(1);
   });
 
-  it('is judged by what is found at its own endpoint, not at one that had the slot before', () => {
+  it('ejection of failing endpoints is judged by what is found at its own endpoint, not at one that had the slot before', () => {
     const { table, others, pick } = out();
     others(32);
     table.setReachable(1, 7, false, 900);
     expect([pick([1, 0], 900), pick([1, 0], 900)]).toContain(1);
   });
 
-  it('lets the next probe through when a probe ended without an answer', () => {
+  it('ejection of failing endpoints lets the next probe through when a probe ended without an answer', () => {
     const { decider, table, others } = out();
     others(32);
     const probe = { ...decider.decide({ ...plainRequest, subset: [1], nowMs: 1000 }) };
@@ -264,28 +278,31 @@ describe('ejection of failing endpoints', () => {
     ['OP_PICK_BEST_OF', [2]],
     ['OP_PICK_LEAST_REQUEST', []],
     ['OP_PICK_ROUND_ROBIN', []],
-  ] as const)('keeps an endpoint that is out from all places of a list by %s but that of its probe', (code, more) => {
-    const pool = makePool([scorer(code, 1, 3, ...more)], idle(6));
-    for (const slot of [1, 4]) for (let i = 0; i < 2; i++) pool.decider.noteOutcome(slot, 1, true, 0);
-    for (let i = 0; i < 60; i++) pool.decider.decide({ ...plainRequest, charged: false, nowMs: 1 });
-    let probes = 0;
-    for (let i = 0; i < 60; i++) {
-      const { slots } = pool.decider.decide({ ...plainRequest, nowMs: 1000 });
-      expect(slots).toHaveLength(3);
-      expect(new Set(slots).size).toBe(3);
-      for (const slot of slots.slice(1)) expect([0, 2, 3, 5]).toContain(slot);
-      if ([1, 4].includes(slots[0]!)) probes++;
-    }
-    expect(probes).toBeLessThanOrEqual(2);
-  });
+  ] as const)(
+    'ejection of failing endpoints keeps an endpoint that is out from all places of a list by %s but that of its probe',
+    (code, more) => {
+      const pool = makePool([scorer(code, 1, 3, ...more)], idle(6));
+      for (const slot of [1, 4]) for (let i = 0; i < 2; i++) pool.decider.noteOutcome(slot, 1, true, 0);
+      for (let i = 0; i < 60; i++) pool.decider.decide({ ...plainRequest, charged: false, nowMs: 1 });
+      let probes = 0;
+      for (let i = 0; i < 60; i++) {
+        const { slots } = pool.decider.decide({ ...plainRequest, nowMs: 1000 });
+        expect(slots).toHaveLength(3);
+        expect(new Set(slots).size).toBe(3);
+        for (const slot of slots.slice(1)) expect([0, 2, 3, 5]).toContain(slot);
+        if ([1, 4].includes(slots[0]!)) probes++;
+      }
+      expect(probes).toBeLessThanOrEqual(2);
+    },
+  );
 
-  it('never takes more than half of the pool out', () => {
+  it('ejection of failing endpoints never takes more than half of the pool out', () => {
     const { fail, reached } = failing();
     for (let slot = 0; slot < 4; slot++) for (let i = 0; i < 5; i++) fail(slot, 0);
     expect(reached(0).size).toBe(2);
   });
 
-  it('takes all endpoints of a subset in when all of them are out', () => {
+  it('ejection of failing endpoints takes all endpoints of a subset in when all of them are out', () => {
     const { fail, decider } = failing();
     for (let i = 0; i < 3; i++) fail(1, 0);
     expect(decider.decide({ ...plainRequest, subset: [1], nowMs: 1 }).slots).toEqual([1]);

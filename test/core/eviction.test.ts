@@ -60,7 +60,7 @@ describe('the running request that makes room', () => {
     expect(s.evictRequest(s.wait())).toBe('low');
   });
 
-  it('among equals is one without a first token', () => {
+  it('the running request that makes room among equals is one without a first token', () => {
     const s = scene(LIMITED);
     s.run('older, pending', -1);
     s.run('newer, answering', -1);
@@ -68,7 +68,7 @@ describe('the running request that makes room', () => {
     expect(s.evictRequest(s.wait())).toBe('older, pending');
   });
 
-  it('then the newest', () => {
+  it('the running request that makes room is then the newest', () => {
     const s = scene(LIMITED);
     s.run('older', -1);
     s.run('newer', -1);
@@ -96,7 +96,7 @@ describe('the running request that makes room', () => {
     expect(s.evictRequest(s.wait(-1))).toBeUndefined();
   });
 
-  it('runs on an endpoint that the waiting one may use', () => {
+  it('the running request that makes room runs on an endpoint that the waiting one may use', () => {
     const s = scene(LIMITED, 2);
     s.run('elsewhere', -9, { subset: [1] });
     for (const name of ['here', 'too']) s.run(name, -1, { subset: [0] });
@@ -137,7 +137,7 @@ describe('the running request that makes room', () => {
 });
 
 describe('no request makes room', () => {
-  it('for a request that does not wait any more', () => {
+  it('no request makes room for a request that does not wait any more', () => {
     const s = scene(LIMITED);
     for (const name of ['a', 'b']) s.run(name, -1);
     const waiting = s.wait();
@@ -145,7 +145,7 @@ describe('no request makes room', () => {
     expect(s.evictRequest(waiting)).toBeUndefined();
   });
 
-  it('where an endpoint has room by now', () => {
+  it('no request makes room where an endpoint has room by now', () => {
     const s = scene(LIMITED);
     for (const name of ['a', 'b']) s.run(name, -1);
     const waiting = s.wait();
@@ -153,7 +153,7 @@ describe('no request makes room', () => {
     expect(s.evictRequest(waiting)).toBeUndefined();
   });
 
-  it('for a band that may take nothing at all', () => {
+  it('no request makes room for a band that may take nothing at all', () => {
     const s = scene(LIMITED);
     for (const name of ['a', 'b']) s.run(name, -1);
     const waiting = s.wait();
@@ -161,7 +161,7 @@ describe('no request makes room', () => {
     expect(s.evictRequest(waiting)).toBeUndefined();
   });
 
-  it('where those that may be ended would not make enough of it', () => {
+  it('no request makes room where those that may be ended would not make enough of it', () => {
     const s = scene({ mode: 'tokens', maxRequests: 1, maxTokens: 1000 });
     s.run('large', 0, { tokens: 990 });
     s.run('small', -1, { tokens: 5 });
@@ -179,7 +179,7 @@ describe('with the learned limits', () => {
     expect(s.evictRequest(s.wait(0))).toBeUndefined();
   });
 
-  it('nor does it where only one of several endpoints is not out of slots', () => {
+  it('no request makes room where only one of several endpoints is not out of slots', () => {
     const s = scene({ mode: 'learned' }, 2);
     s.run('low', -1, { tokens: 0, subset: [0] });
     for (const slot of [0, 1]) s.run(`high ${slot}`, 0, { tokens: 60, subset: [slot] });

@@ -181,7 +181,7 @@ describe('numbers', () => {
     return apart < 0n ? -apart : apart;
   }
 
-  test('are exact for whole numbers up to 2^53', () => {
+  test('numbers are exact for whole numbers up to 2^53', () => {
     fc.assert(
       fc.property(fc.maxSafeInteger(), (n) => parsed(String(n)) === n),
       { numRuns },
@@ -189,14 +189,14 @@ describe('numbers', () => {
     expect(parsed('9007199254740992')).toBe(2 ** 53);
   });
 
-  test('are within one unit in the last place of what JavaScript reads, for every double in its shortest form', () => {
+  test('numbers are within one unit in the last place of what JavaScript reads, for every double in its shortest form', () => {
     fc.assert(
       fc.property(fc.double({ noNaN: true, noDefaultInfinity: true }), (n) => distance(String(n)) <= 1n),
       { numRuns: numRuns * 3 },
     );
   });
 
-  test('are within one unit in the last place for any digits and exponent', () => {
+  test('numbers are within one unit in the last place for any digits and exponent', () => {
     const digits = (most: number) =>
       fc.array(fc.nat(9), { minLength: 1, maxLength: most }).map((list) => list.join(''));
     const text = fc
@@ -220,7 +220,7 @@ describe('numbers', () => {
     '8.41e21',
     '1e-400',
     '123456789012345678901234567890',
-  ])('reads %s as JavaScript does', (text) => {
+  ])('the scanner reads %s as JavaScript does', (text) => {
     expect(parsed(text)).toBe(Number(text));
   });
 });

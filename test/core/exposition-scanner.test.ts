@@ -80,7 +80,7 @@ describe('a wanted metric', () => {
       1,
     ],
     ['text after the number that is another token', 'vllm:num_requests_waiting 3 garbage\n', 3],
-  ])('is read with %s', (_, page, expected) => {
+  ])('a wanted metric is read with %s', (_, page, expected) => {
     expect(waitingOn(page)).toBe(expected);
   });
 
@@ -91,7 +91,7 @@ describe('a wanted metric', () => {
       'vllm:num_requests_waiting NaN\nvllm:num_requests_waiting -Inf\nvllm:num_requests_waiting 1e999\n',
     ],
     ['on an empty page', ''],
-  ])('is unknown when it is %s', (_, page) => {
+  ])('a wanted metric is unknown when it is %s', (_, page) => {
     const { found, values, unusable } = read(page, waiting);
     expect([found, values[0], unusable]).toEqual([[false], Number.NaN, 0]);
   });
@@ -104,12 +104,12 @@ describe('a wanted metric', () => {
     ['has labels without a comma', 'vllm:num_requests_waiting{a="b" c="d"} 3\n'],
     ['has a label without a value', 'vllm:num_requests_waiting{a} 3\n'],
     ['has no closing brace', 'vllm:num_requests_waiting{a="b"'],
-  ])('is counted as unusable when a line %s, and the others are read', (_, line) => {
+  ])('a wanted metric is counted as unusable when a line %s, and the others are read', (_, line) => {
     const { values, unusable } = read(`vllm:num_requests_waiting 5\n${line}`, waiting);
     expect([values[0], unusable]).toEqual([5, 1]);
   });
 
-  test('is the largest of its series when the maximum is wanted', () => {
+  test('a wanted metric is the largest of its series when the maximum is wanted', () => {
     const { values } = read('u{e="0"} 0.25\nu{e="1"} 0.75\nu{e="2"} NaN\nu{e="3"} 0.5\n', {
       name: 'u',
       aggregate: 'max',
@@ -117,16 +117,16 @@ describe('a wanted metric', () => {
     expect(values[0]).toBe(0.75);
   });
 
-  test('may be negative in all its series', () => {
+  test('a wanted metric may be negative in all its series', () => {
     expect(read('u -3\nu -2\n', { name: 'u', aggregate: 'max' }).values[0]).toBe(-2);
   });
 
-  test('whose sum is beyond every number keeps the part before it', () => {
+  test('a wanted metric whose sum is beyond every number keeps the part before it', () => {
     const { values, unusable } = read('u 1e308\nu 1e308\n', { name: 'u', aggregate: 'sum' });
     expect([values[0], unusable]).toEqual([1e308, 1]);
   });
 
-  test('is chosen by labels, escapes decoded', () => {
+  test('a wanted metric is chosen by labels, escapes decoded', () => {
     const page = String.raw`t{type="waiting",m="a\"\\\n"} 2
 t{type="scheduled",m="a\"\\\n"} 5
 t{m="a\"\\\n"} 11
@@ -142,28 +142,28 @@ t{m="a\"\\\n"} 11
 });
 
 describe('the labels of the series with the largest value', () => {
-  test('are those of the newest adapter line', () => {
+  test('the labels of the series with the largest value are those of the newest adapter line', () => {
     const line = (name: string, at: string) =>
       `vllm:lora_requests_info{running_lora_adapters="${name}",waiting_lora_adapters="w,${name}",max_lora="4"} ${at}\n`;
     const page = line('old', '1.7e9') + line('new', '1.8e9') + line('middle', '1.75e9');
     expect(read(page, lora).labels).toEqual([['new', 'w,new', '4']]);
   });
 
-  test('are decoded, and empty where the series has none', () => {
+  test('the labels of the series with the largest value are decoded, and empty where the series has none', () => {
     const page = String.raw`vllm:lora_requests_info{max_lora="1",other="x",running_lora_adapters="a\"b\\c\nd,ü"} 1`;
     expect(read(page, lora).labels).toEqual([['a"b\\c\nd,ü', '', '1']]);
   });
 
-  test('are those of the first of several equal ones', () => {
+  test('the labels of the series with the largest value are those of the first of several equal ones', () => {
     const page = 'vllm:lora_requests_info{max_lora="1"} 1.0\nvllm:lora_requests_info{max_lora="2"} 1.0\n';
     expect(read(page, lora).labels).toEqual([['', '', '1']]);
   });
 
-  test('are undefined when no series was found', () => {
+  test('the labels of the series with the largest value are undefined when no series was found', () => {
     expect(read('vllm:lora_requests_info{max_lora="1"} NaN\n', lora).labels).toEqual([undefined]);
   });
 
-  test('belong each to their own metric', () => {
+  test('the labels of the series with the largest value belong each to their own metric', () => {
     const cache: WantedMetric = { name: 'c', aggregate: 'latest-labels', wantLabels: ['block_size', 'num_gpu_blocks'] };
     const page = 'c{block_size="16",num_gpu_blocks="27500"} 1.0\nvllm:lora_requests_info{max_lora="2"} 1\nw 4\n';
     const { labels, values } = read(page, lora, { name: 'w', aggregate: 'sum' }, cache);
@@ -171,7 +171,7 @@ describe('the labels of the series with the largest value', () => {
     expect(values[1]).toBe(4);
   });
 
-  test('of more than 64 KiB are counted as unusable, those of 64 KiB are kept', () => {
+  test('the labels of the series with the largest value of more than 64 KiB are counted as unusable, those of 64 KiB are kept', () => {
     const line = (n: number) => `vllm:lora_requests_info{running_lora_adapters="${'a'.repeat(n)}"} 1\n`;
     expect(read(line(65_536), lora).labels[0]?.[0]).toHaveLength(65_536);
     expect(read(line(65_537), lora)).toMatchObject({ found: [false], labels: [undefined], unusable: 1 });
@@ -248,7 +248,7 @@ describe('pages and lines', () => {
 });
 
 describe('queries', () => {
-  test('get the same number when they are the same, and their own results when they differ', () => {
+  test('queries get the same number when they are the same, and their own results when they differ', () => {
     const first = scanner.compile([waiting]);
     const second = scanner.compile([{ name: 'other', aggregate: 'max' }]);
     expect(scanner.compile([{ ...waiting }])).toBe(first);
@@ -262,7 +262,7 @@ describe('queries', () => {
     }
   });
 
-  test('are refused beyond 32 different ones', () => {
+  test('queries are refused beyond 32 different ones', () => {
     for (let i = 0; i < 32; i++) scanner.compile([{ name: `n${i}`, aggregate: 'sum' }]);
     expect(() => scanner.compile([{ name: 'n32', aggregate: 'sum' }])).toThrow(/more than 32 different metric queries/);
     scanner.begin(31);
@@ -295,11 +295,11 @@ describe('queries', () => {
     ['an empty name', [{ name: '', aggregate: 'sum' as const }], /must have 1 to 1024 bytes/],
     ['a name of 1,025 bytes', [{ name: 'x'.repeat(1025), aggregate: 'sum' as const }], /must have 1 to 1024 bytes/],
     ['more than 8,192 bytes of text', [{ ...waiting, labels: { a: 'x'.repeat(8192) } }], /at most 8192 bytes/],
-  ])('are refused with %s', (_, wanted, message) => {
+  ])('queries are refused with %s', (_, wanted, message) => {
     expect(() => scanner.compile(wanted)).toThrow(message);
   });
 
-  test('may be as large as all bounds allow', () => {
+  test('queries may be as large as all bounds allow', () => {
     const wanted: WantedMetric[] = many(32).map((name, i) => ({
       name,
       labels: Object.fromEntries(many(8).map((label) => [label, 'x'])),
@@ -319,7 +319,7 @@ describe('queries', () => {
     expect(labels.map((list) => list?.join(''))).toEqual([...Array(8).fill('xxxxxxxx'), ...Array(24).fill(undefined)]);
   });
 
-  test('that do not exist cannot begin a page, and a page must begin before it is fed', () => {
+  test('queries that do not exist cannot begin a page, and a page must begin before it is fed', () => {
     expect(() => scanner.begin(0)).toThrow('there is no metric query 0');
     expect(() => scanner.feed(Buffer.from('x'))).toThrow('call begin first');
   });

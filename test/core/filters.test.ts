@@ -26,7 +26,7 @@ function kept(operation: Operation, signals: readonly EndpointSignals[]) {
 describe('endpoint-attribute-filter', () => {
   const three = [{ waiting: 3 }, { waiting: 9 }, { waiting: 0 }, {}];
 
-  it('keeps values that compare with the limit, and endpoints without a value when it is told to', () => {
+  it('endpoint-attribute-filter keeps values that compare with the limit, and endpoints without a value when it is told to', () => {
     expect(kept(scorer('OP_FILTER_THRESHOLD', 1, WAITING, LESS, 3, 0, 0), three)).toEqual([2]);
     expect(kept(scorer('OP_FILTER_THRESHOLD', 1, WAITING, LESS, 3, 1, 0), three)).toEqual([2, 3]);
     expect(kept(scorer('OP_FILTER_THRESHOLD', 1, WAITING, NOT_EQUAL, 3, 0, 0), three)).toEqual([1, 2]);
@@ -43,17 +43,17 @@ describe('endpoint-attribute-filter', () => {
     expect(kept(scorer('OP_FILTER_THRESHOLD', 1, WAITING, operator, 3, 0, 0), three)).toEqual(expected);
   });
 
-  it('turns the request away when none is left, or keeps all when it is told to', () => {
+  it('endpoint-attribute-filter turns the request away when none is left, or keeps all when it is told to', () => {
     expect(kept(scorer('OP_FILTER_THRESHOLD', 1, WAITING, LESS, 0, 0, 0), three)).toBeUndefined();
     expect(kept(scorer('OP_FILTER_THRESHOLD', 1, WAITING, LESS, 0, 0, 1), three)).toEqual([0, 1, 2, 3]);
   });
 
-  it('keeps values between two bounds, both included', () => {
+  it('endpoint-attribute-filter keeps values between two bounds, both included', () => {
     expect(kept(scorer('OP_FILTER_RANGE', 1, WAITING, 0, 3, 0, 0), three)).toEqual([0, 2]);
     expect(kept(scorer('OP_FILTER_RANGE', 1, WAITING, 1, never, 1, 0), three)).toEqual([0, 1, 3]);
   });
 
-  it('reads named values that were written for an endpoint, and forgets them when its signals are stale', () => {
+  it('endpoint-attribute-filter reads named values that were written for an endpoint, and forgets them when its signals are stale', () => {
     const pool = makePool([scorer('OP_FILTER_THRESHOLD', 1, ATTRIBUTE + 7, LESS, 0, 0, 0), pickMax], [{}, {}, {}]);
     expect(left(pool, 3)).toBeUndefined();
     pool.table.setAttribute(0, 7, -0.5);
@@ -68,7 +68,7 @@ describe('endpoint-attribute-filter', () => {
     { minLength: 1, maxLength: 30 },
   );
 
-  it('keeps the k lowest or highest values and those equal to the last of them', () => {
+  it('endpoint-attribute-filter keeps the k lowest or highest values and those equal to the last of them', () => {
     fc.assert(
       fc.property(values, fc.integer({ min: 1, max: 35 }), fc.boolean(), (given, k, lowest) => {
         const sign = lowest ? 1 : -1;
@@ -88,14 +88,14 @@ describe('endpoint-attribute-filter', () => {
     );
   });
 
-  it('keeps a share of the endpoints, rounded up', () => {
+  it('endpoint-attribute-filter keeps a share of the endpoints, rounded up', () => {
     const ten = Array.from({ length: 10 }, (_, i) => ({ kvUsage: i / 20 }));
     expect(kept(scorer('OP_FILTER_LOWEST', 1, KV_USAGE, 1, 0, 0.1, 0, 0), ten)).toEqual([0]);
     expect(kept(scorer('OP_FILTER_LOWEST', 1, KV_USAGE, -1, 0, 0.25, 0, 0), ten)).toEqual([7, 8, 9]);
     expect(kept(scorer('OP_FILTER_LOWEST', 1, KV_USAGE, 1, 0, 1, 0, 0), ten)).toHaveLength(10);
   });
 
-  it('judges one endpoint alone, and keeps all when all are equal', () => {
+  it('endpoint-attribute-filter judges one endpoint alone, and keeps all when all are equal', () => {
     expect(kept(scorer('OP_FILTER_LOWEST', 1, RUNNING, 1, 1, 0, 0, 0), [{ running: 7 }])).toEqual([0]);
     const equal = [{ running: 7 }, { running: 7 }, { running: 7 }];
     expect(kept(scorer('OP_FILTER_LOWEST', 1, RUNNING, 1, 1, 0, 0, 0), equal)).toEqual([0, 1, 2]);
@@ -110,12 +110,12 @@ describe('utilization-filter', () => {
     {},
   ];
 
-  it('keeps endpoints that are at most so busy in every named way; what is unknown counts as 0', () => {
+  it('utilization-filter keeps endpoints that are at most so busy in every named way; what is unknown counts as 0', () => {
     expect(kept(scorer('OP_FILTER_UTILIZATION', 1, never, never, 3, never, 0), pool)).toEqual([0, 2, 3]);
     expect(kept(scorer('OP_FILTER_UTILIZATION', 1, never, 4, never, 0.5, 0), pool)).toEqual([0, 3]);
   });
 
-  it('counts requests in flight from here', () => {
+  it('utilization-filter counts requests in flight from here', () => {
     const { decider, ...rest } = makePool(
       [scorer('OP_FILTER_UTILIZATION', 1, 1, never, never, never, 0), pickMax],
       pool,
@@ -124,7 +124,7 @@ describe('utilization-filter', () => {
     expect(left({ decider, ...rest }, 4)).toEqual([1, 2, 3]);
   });
 
-  it('keeps all when none is left and it is told to', () => {
+  it('utilization-filter keeps all when none is left and it is told to', () => {
     const busy = [{ waiting: 5 }, { waiting: 6 }];
     expect(kept(scorer('OP_FILTER_UTILIZATION', 1, never, never, 4, never, 0), busy)).toBeUndefined();
     expect(kept(scorer('OP_FILTER_UTILIZATION', 1, never, never, 4, never, 1), busy)).toEqual([0, 1]);
@@ -145,17 +145,17 @@ describe('utilization-detector as a filter', () => {
       ],
     );
 
-  it('keeps endpoints below both thresholds whose signals are known', () => {
+  it('utilization-detector as a filter keeps endpoints below both thresholds whose signals are known', () => {
     expect(left(pool(), 5)).toEqual([0, 3]);
   });
 
-  it('drops endpoints whose signals are older than the staleness threshold', () => {
+  it('utilization-detector as a filter drops endpoints whose signals are older than the staleness threshold', () => {
     const aged = pool();
     aged.table.publish(3, { waiting: 0, kvUsage: 0 }, 1000);
     expect(left(aged, 5, { ...plainRequest, nowMs: 1200 })).toEqual([3]);
   });
 
-  it('keeps all when none is below', () => {
+  it('utilization-detector as a filter keeps all when none is below', () => {
     expect(left(pool(), 5, { ...plainRequest, nowMs: 10_000 })).toEqual([0, 1, 2, 3, 4]);
   });
 });
@@ -167,7 +167,7 @@ describe('concurrency-detector as a filter', () => {
     return left(pool, 3);
   }
 
-  it('keeps endpoints with less in flight than the limits', () => {
+  it('concurrency-detector as a filter keeps endpoints with less in flight than the limits', () => {
     expect(busy(4, never)).toEqual([0, 1, 2]);
     const held = makePool([scorer('OP_FILTER_CONCURRENCY', 1, 2, never), pickMax], [{}, {}]);
     for (const slot of [0, 0, 1]) held.decider.decide({ ...plainRequest, subset: [slot] });
@@ -175,7 +175,7 @@ describe('concurrency-detector as a filter', () => {
     expect(busy(never, 31)).toEqual([0, 1, 2]);
   });
 
-  it('turns the request away when none is left', () => {
+  it('concurrency-detector as a filter turns the request away when none is left', () => {
     const held = makePool([scorer('OP_FILTER_CONCURRENCY', 1, never, 10), pickMax], [{}]);
     held.decider.decide({ ...plainRequest, promptTokens: 10 });
     expect(left(held, 1)).toBeUndefined();
@@ -183,7 +183,7 @@ describe('concurrency-detector as a filter', () => {
 });
 
 describe('context-length-aware as a filter', () => {
-  it('keeps endpoints whose range holds the prompt or that have no label; a bad label drops them', () => {
+  it('context-length-aware as a filter keeps endpoints whose range holds the prompt or that have no label; a bad label drops them', () => {
     const pool = makePool([scorer('OP_FILTER_CONTEXT_LENGTH', 1, 2), pickMax], [{}, {}, {}, {}, {}]);
     const ranges = [undefined, { min: 0, max: 500 }, { min: 501, max: 900 }, 'bad', { min: 500, max: 500 }] as const;
     for (const [slot, range] of ranges.entries()) pool.table.setLabelRange(2, slot, range);
@@ -210,19 +210,19 @@ describe('prefix-cache-affinity-filter', () => {
   const affinity = (threshold: number, exploration: number, penaltyMs: number) =>
     scorer('OP_FILTER_PREFIX_AFFINITY', 1, threshold, exploration, penaltyMs, 1000);
 
-  it('keeps the endpoints that hold the threshold of the prompt', () => {
+  it('prefix-cache-affinity-filter keeps the endpoints that hold the threshold of the prompt', () => {
     const pool = warm(affinity(0.8, 0, 1000));
     expect(pool.ask(0)).toEqual([0]);
     expect(pool.ask(2)).toEqual([0]);
   });
 
-  it('keeps all when none holds that much', () => {
+  it('prefix-cache-affinity-filter keeps all when none holds that much', () => {
     const pool = warm(affinity(0.8, 0, 1000));
     expect(pool.ask(3)).toEqual([0, 1, 2]);
     expect(pool.ask(0, 2)).toEqual([0, 1, 2]);
   });
 
-  it('keeps all when the tokens in flight cost more than the penalty beyond the best of the others', () => {
+  it('prefix-cache-affinity-filter keeps all when the tokens in flight cost more than the penalty beyond the best of the others', () => {
     const pool = warm(affinity(0.8, 0, 1000));
     pool.load(0, 1000);
     expect(pool.ask(0)).toEqual([0]);
@@ -234,7 +234,7 @@ describe('prefix-cache-affinity-filter', () => {
     expect(pool.ask(0)).toEqual([0]);
   });
 
-  it('lets a share of the requests explore', () => {
+  it('prefix-cache-affinity-filter lets a share of the requests explore', () => {
     expect(warm(affinity(0.8, 1, 1000)).ask(0)).toEqual([0, 1, 2]);
   });
 
@@ -247,13 +247,13 @@ describe('prefix-cache-affinity-filter', () => {
 describe('sticky-until-saturated-filter', () => {
   const sticky = scorer('OP_FILTER_STICKY', 1, 0.8, 1000);
 
-  it('stays with the holder up to the limit, however idle the others are', () => {
+  it('sticky-until-saturated-filter stays with the holder up to the limit, however idle the others are', () => {
     const pool = warm(sticky);
     pool.load(0, 1000);
     expect(pool.ask(0)).toEqual([0]);
   });
 
-  it('then takes all that are not saturated, then all', () => {
+  it('sticky-until-saturated-filter then takess all that are not saturated, then all', () => {
     const pool = warm(sticky);
     pool.load(0, 1001);
     expect(pool.ask(0)).toEqual([1, 2]);
@@ -263,7 +263,7 @@ describe('sticky-until-saturated-filter', () => {
     expect(pool.ask(0)).toEqual([0, 1, 2]);
   });
 
-  it('takes all that are not saturated for a prompt without a holder', () => {
+  it('sticky-until-saturated-filter takes all that are not saturated for a prompt without a holder', () => {
     const pool = warm(sticky);
     pool.load(1, 1001);
     expect(pool.ask(0, 2)).toEqual([0, 2]);

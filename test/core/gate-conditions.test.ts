@@ -120,7 +120,7 @@ function isOpen(settings: GateSettings, s: Scene): boolean {
 }
 
 describe('the learned rule', () => {
-  it('opens an endpoint exactly when window, limit and cache have room', () => {
+  it('the learned rule opens an endpoint exactly when window, limit and cache have room', () => {
     fc.assert(
       fc.property(scene, (drawn) => {
         const s = { ...drawn, rank: Math.min(drawn.rank, drawn.bands - 1) };
@@ -131,7 +131,7 @@ describe('the learned rule', () => {
     );
   });
 
-  it('lets one request of any size onto an endpoint where nothing is pending', () => {
+  it('the learned rule lets one request of any size onto an endpoint where nothing is pending', () => {
     const s: Scene = { ...quiet, prompt: 1_000_000, capacity: 1000 };
     expect(isOpen(learned, s)).toBe(true);
   });
@@ -207,7 +207,7 @@ describe('the detectors', () => {
     expect(control.call.gateCheck()).toBe(0);
   });
 
-  it('treat n of n as full for every n: no rounding lets one more in', () => {
+  it('the detectors treat n of n as full for every n: no rounding lets one more in', () => {
     for (let n = 1; n <= 300; n++) {
       const settings: GateSettings = { mode: 'requests', maxRequests: n, maxTokens: 1 };
       const { gate, control, shard } = makeGate(settings, [{}]);

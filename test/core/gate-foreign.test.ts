@@ -22,7 +22,7 @@ function reporting(...waiting: number[]) {
 }
 
 describe('a pool that queues requests which this picker did not send', () => {
-  it('gets nothing more when two scrapes in a row show it', () => {
+  it('a pool that queues requests which this picker did not send gets nothing more when two scrapes in a row show it', () => {
     expect(reporting(10).ask().status).toBe('decided');
     expect(reporting(10, 0, 10).ask().status).toBe('decided');
     expect(reporting(10, 10).ask().status).toBe('waiting');
@@ -50,7 +50,7 @@ describe('a pool that queues requests which this picker did not send', () => {
     expect(gate.dispatch(1, waiting.waitSlot, -1, 2200)).toBe('done');
   });
 
-  it('lets two of the highest of several bands past', () => {
+  it('a pool that queues requests which this picker did not send lets two of the highest of several bands past', () => {
     const { ask, gate } = reporting(10, 10);
     gate.setCeiling(10, 1);
     gate.setCeiling(0, 1);
@@ -75,7 +75,7 @@ describe('a pool that queues requests which this picker did not send', () => {
     expect([0, 1].map((slot) => gate.room(slot).foreignQueue)).toEqual([false, false]);
   });
 
-  it('shows as full', () => {
+  it('a pool that queues requests which this picker did not send shows as full', () => {
     const { gate } = reporting(10, 10);
     expect(gate.saturation([0], 1100)).toBeGreaterThanOrEqual(1);
     expect(gate.room(0)).toMatchObject({ foreignQueue: true, limit: Number.POSITIVE_INFINITY });
@@ -85,7 +85,7 @@ describe('a pool that queues requests which this picker did not send', () => {
 describe('a queue that is our own', () => {
   const small = { promptTokens: 1 };
 
-  it('closes nothing: so many were pending here', () => {
+  it('a queue that is our own closes nothing: so many were pending here', () => {
     const { ask, scrape } = reporting();
     for (let i = 0; i < 10; i++) expect(ask(small).status).toBe('decided');
     scrape(10);
@@ -93,7 +93,7 @@ describe('a queue that is our own', () => {
     expect(ask(small).status).toBe('decided');
   });
 
-  it('closes nothing when the engine reports it late', () => {
+  it('a queue that is our own closes nothing when the engine reports it late', () => {
     const { ask, scrape, decider, at } = reporting();
     const sent = Array.from({ length: 10 }, () => ask(small));
     for (const { ticket, ticketGeneration } of sent) decider.release(ticket, ticketGeneration);

@@ -22,7 +22,7 @@ const SCENES: Readonly<Record<string, Scene>> = {
 
 describe('the wait slot protocol, in every order of its steps', () => {
   it.each(Object.keys(SCENES))(
-    'charges nobody twice, loses nobody and lets nobody sleep on: %s',
+    'the wait slot protocol, in every order of its steps charges nobody twice, loses nobody and lets nobody sleep on: %s',
     (name) => {
       expect(explore(gateProtocol(SCENES[name]!), MOST)).toBeGreaterThan(1_000);
     },
@@ -34,7 +34,7 @@ describe('the explorer finds a protocol that', () => {
   const scene = SCENES['two shards and one place']!;
   const faulty = (fault: NonNullable<Scene['fault']>) => () => explore(gateProtocol({ ...scene, fault }), MOST);
 
-  it('forgets who sleeps when it rings', () => {
+  it('the explorer finds a protocol that forgets who sleeps when it rings', () => {
     expect(faulty('bell takes the sleeper away')).toThrow(/^nothing goes on, and request \d is waiting: shard/);
   });
 
@@ -42,7 +42,7 @@ describe('the explorer finds a protocol that', () => {
     expect(faulty('sleeps without a second look')).toThrow(/^nothing goes on, and request \d is waiting: shard/);
   });
 
-  it('counts who waits outside of the lock', () => {
+  it('the explorer finds a protocol that counts who waits outside of the lock', () => {
     expect(faulty('counts after the lock')).toThrow(/are said to wait in band \d/);
   });
 });

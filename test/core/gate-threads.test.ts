@@ -82,7 +82,7 @@ const soon = () => new Promise((resolve) => setImmediate(resolve));
 
 describe('three shards at one gate', () => {
   it(
-    'account for every request, and never have more in flight than there are places',
+    'three shards at one gate account for every request, and never have more in flight than there are places',
     async () => {
       const pool = startPool();
       const rounds = 6_000 * stress;
@@ -114,7 +114,7 @@ describe('three shards at one gate', () => {
   );
 
   it(
-    'go on when one of them is killed at any moment, and leave no place taken',
+    'three shards at one gate go on when one of them is killed at any moment, and leave no place taken',
     async () => {
       const pool = startPool();
       const queue = new PlainQueue(pool.gate, [1, 2, 3]);

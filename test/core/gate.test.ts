@@ -8,7 +8,7 @@ const slots = (maxRequests: number): GateSettings => ({ mode: 'requests', maxReq
 const idle = (count: number) => Array.from({ length: count }, () => ({ waiting: 0, running: 0, kvUsage: 0 }));
 
 describe('the gate, off', () => {
-  it('changes no decision', () => {
+  it('the gate, off, changes no decision', () => {
     const picks = (gated: boolean) => {
       const { decider } = makePool([scorer('OP_SCORE_QUEUE'), scorer('OP_PICK_RANDOM', 1, 1)], idle(20));
       const gate = gated ? { waitSlots: 3, held: undefined, blind: false } : undefined;
@@ -19,7 +19,7 @@ describe('the gate, off', () => {
 });
 
 describe('the gate, on', () => {
-  it('lets exactly as many in as there are places, on whichever shard they ask', () => {
+  it('the gate lets exactly as many in as there are places, on whichever shard they ask', () => {
     const { shard } = makeGate(slots(2), idle(3));
     const shards = [shard(1), shard(2)];
     const answers = Array.from({ length: 10 }, (_, i) => shards[i % 2]!.ask());
@@ -29,7 +29,7 @@ describe('the gate, on', () => {
     expect(counts).toEqual([2, 2, 2]);
   });
 
-  it('dispatches a place that was released, charged before the shard hears of it', () => {
+  it('the gate dispatches a place that was released, charged before the shard hears of it', () => {
     const { shard, gate, table, control } = makeGate(slots(1), idle(1));
     const one = shard(1);
     const first = one.ask();
@@ -61,7 +61,7 @@ describe('the gate, on', () => {
     expect(control.call.ledgerCheck() + control.call.gateCheck()).toBe(0);
   });
 
-  it('decides a dispatched request by its own scores, without giving its place away', () => {
+  it('the gate decides a dispatched request by its own scores, without giving its place away', () => {
     const { shard, gate, table } = makeGate(
       slots(1),
       [{ waiting: 9 }, { waiting: 0 }],
@@ -79,7 +79,7 @@ describe('the gate, on', () => {
     expect([0, 1].map((slot) => table.read(slot).inflight)).toEqual([0, 1]);
   });
 
-  it('keeps the dispatched endpoint when nothing else is open', () => {
+  it('the gate keeps the dispatched endpoint when nothing else is open', () => {
     const { shard, gate, table, control } = makeGate(slots(1), idle(2));
     const one = shard(1);
     const [first] = [one.ask(), one.ask()];
@@ -93,7 +93,7 @@ describe('the gate, on', () => {
     expect(control.call.gateCheck()).toBe(0);
   });
 
-  it('lets only requests of a higher band overtake one that waits', () => {
+  it('the gate lets only requests of a higher band overtake one that waits', () => {
     const { shard, gate } = makeGate(slots(1), idle(1));
     const [one, two] = [shard(1), shard(2)];
     const first = one.ask({ priority: 5 });
@@ -109,7 +109,7 @@ describe('the gate, on', () => {
     ]);
   });
 
-  it('notes who may serve a request with a subset or a label filter', () => {
+  it('the gate notes who may serve a request with a subset or a label filter', () => {
     const { shard, gate, table } = makeGate(slots(1), idle(5), [scorer('OP_FILTER_MASK', 1, 3), pickMax]);
     table.setMask(3, [1, 2, 3]);
     const one = shard(1);
@@ -118,7 +118,7 @@ describe('the gate, on', () => {
     expect(gate.read(1, one.ask({ subset: [3, 4] }).waitSlot).candidates![0]).toBe(0b1000);
   });
 
-  it('dispatches only endpoints that the request may use, and only the wanted one when asked so', () => {
+  it('the gate dispatches only endpoints that the request may use, and only the wanted one when asked so', () => {
     const { shard, gate } = makeGate(slots(1), idle(3));
     const one = shard(1);
     const running = [one.ask(), one.ask(), one.ask()];
@@ -133,7 +133,7 @@ describe('the gate, on', () => {
     expect(gate.dispatch(1, waiting.waitSlot, -1, 2)).toBe('done');
   });
 
-  it('enqueues everything while the pool is empty, and dispatches when an endpoint comes', () => {
+  it('the gate enqueues everything while the pool is empty, and dispatches when an endpoint comes', () => {
     const { shard, gate, table } = makeGate(slots(1), []);
     const one = shard(1);
     const waiting = one.ask();
@@ -145,12 +145,12 @@ describe('the gate, on', () => {
     expect(table.read(4).inflight).toBe(1);
   });
 
-  it('answers a subset without an endpoint at once when the pool has others', () => {
+  it('the gate answers a subset without an endpoint at once when the pool has others', () => {
     const { shard } = makeGate(slots(1), idle(2));
     expect(shard(1).ask({ subset: [7] }).status).toBe('no-candidates');
   });
 
-  it('says so when no wait slot is left, and takes everyone again later', () => {
+  it('the gate says so when no wait slot is left, and takes everyone again later', () => {
     const { shard, gate } = makeGate(slots(1), idle(1));
     const one = shard(1);
     one.ask();
@@ -169,7 +169,7 @@ describe('the gate, on', () => {
 });
 
 describe('a waiting request that is given up', () => {
-  it('leaves its band at once and comes back when the control thread has forgotten it', () => {
+  it('a waiting request that is given up leaves its band at once and comes back when the control thread has forgotten it', () => {
     const { shard, gate } = makeGate(slots(1), idle(1));
     const one = shard(1);
     one.ask();
@@ -189,7 +189,7 @@ describe('a waiting request that is given up', () => {
     expect(one.returns()).toEqual([{ slot: waitSlot, result: { kind: 'cancelled' } }]);
   });
 
-  it('after its dispatch still comes back as dispatched, with the charge to release', () => {
+  it('a waiting request that is given up after its dispatch still comes back as dispatched, with the charge to release', () => {
     const { shard, gate, table } = makeGate(slots(1), idle(1));
     const one = shard(1);
     const first = one.ask();
@@ -205,7 +205,7 @@ describe('a waiting request that is given up', () => {
 });
 
 describe('a shard that dies', () => {
-  it('takes its waiting and dispatched requests along, in every state of a slot', () => {
+  it('a shard that dies takes its waiting and dispatched requests along, in every state of a slot', () => {
     const { shard, gate, control, table } = makeGate(slots(2), idle(1));
     const [one, two] = [shard(1), shard(2)];
     const [first] = [one.ask(), two.ask()];
@@ -227,7 +227,7 @@ describe('a shard that dies', () => {
 });
 
 describe('bands', () => {
-  it('count pending work nested: what waits below does not close the window above', () => {
+  it('bands count pending work nested: what waits below does not close the window above', () => {
     const { shard } = makeGate({ mode: 'learned' }, idle(1));
     const one = shard(1);
     // Nothing is known of the engine: a window of 40 ms at 0.05 ms per token, 800 tokens.
@@ -237,7 +237,7 @@ describe('bands', () => {
     expect(one.ask({ priority: 1, promptTokens: 700 }).status).toBe('waiting');
   });
 
-  it('beyond the 32nd share the next lower one', () => {
+  it('bands beyond the 32nd share the next lower one', () => {
     const { shard, gate } = makeGate(slots(1), idle(1));
     const one = shard(1);
     one.ask();
@@ -262,7 +262,7 @@ describe('bands', () => {
     expect(control.call.gateCheck()).toBe(0);
   });
 
-  it('tell what they need for what waits in them, also when a band comes between', () => {
+  it('bands tell what they need for what waits in them, also when a band comes between', () => {
     const { shard, gate } = makeGate(slots(1), idle(1));
     const one = shard(1);
     one.ask({ priority: 4 });
@@ -289,17 +289,20 @@ describe('a picker that is one of several', () => {
     [1 / 3, 3],
     [1 / 4, 2],
     [1 / 100, 1],
-  ])('gives %f of the requests that an endpoint may have: %i of 10', (share, requests) => {
-    expect(admitted(shared(slots(10), share).shard(1), 12)).toBe(requests);
-  });
+  ])(
+    'a picker that is one of several gives %f of the requests that an endpoint may have: %i of 10',
+    (share, requests) => {
+      expect(admitted(shared(slots(10), share).shard(1), 12)).toBe(requests);
+    },
+  );
 
-  it('never gives all of them together more than there is, as long as one each fits', () => {
+  it('a picker that is one of several never gives all of them together more than there is, as long as one each fits', () => {
     for (const replicas of [2, 3, 5, 7]) {
       expect(replicas * admitted(shared(slots(16), 1 / replicas).shard(1), 20)).toBeLessThanOrEqual(16);
     }
   });
 
-  it('gives its share of the learned window, and always one request', () => {
+  it('a picker that is one of several gives its share of the learned window, and always one request', () => {
     const tokens = (share: number) => {
       const { shard } = shared({ mode: 'learned' }, share);
       return admitted(shard(1), 40, 100);
@@ -310,7 +313,7 @@ describe('a picker that is one of several', () => {
     expect(tokens(0.001)).toBe(1);
   });
 
-  it('counts what the others have told, and takes what they leave', () => {
+  it('a picker that is one of several counts what the others have told, and takes what they leave', () => {
     const { gate, shard } = shared(slots(10), 1, 2);
     const none = { requests: 0, pendingTokens: 0, pendingRequests: 0, cacheTokens: 0 };
     expect(gate.setRemoteLoad(0, { ...none, requests: 8 })).toBe(true);
@@ -320,7 +323,7 @@ describe('a picker that is one of several', () => {
     expect(admitted(shard(1), 30)).toBe(0);
   });
 
-  it('leaves the learned window to what others have sent there and what has not been answered', () => {
+  it('a picker that is one of several leaves the learned window to what others have sent there and what has not been answered', () => {
     const windows = (pendingTokens: number) => {
       const { gate, shard } = shared({ mode: 'learned' }, 1);
       gate.setRemoteLoad(0, { requests: 5, pendingTokens, pendingRequests: 5, cacheTokens: 0 });
@@ -331,7 +334,7 @@ describe('a picker that is one of several', () => {
     expect(windows(1_000_000)).toBe(1);
   });
 
-  it('forgets what others had on an endpoint that has left', () => {
+  it('a picker that is one of several forgets what others had on an endpoint that has left', () => {
     const { gate, table, shard } = shared(slots(4), 1);
     gate.setRemoteLoad(0, { requests: 4, pendingTokens: 0, pendingRequests: 0, cacheTokens: 0 });
     expect(admitted(shard(1), 1)).toBe(0);
@@ -362,7 +365,7 @@ describe('the learned limit', () => {
     expect(one.ask({ nowMs: 1100 }).status).toBe('waiting');
   });
 
-  it('without metrics is cut when first tokens are late', () => {
+  it('the learned limit without metrics is cut when first tokens are late', () => {
     const { shard, gate } = makeGate({ mode: 'learned' }, [{}]);
     const one = shard(1);
     for (let i = 0; i < 30; i++) {
@@ -376,7 +379,7 @@ describe('the learned limit', () => {
     expect(gate.room(0).limit).toBeCloseTo(20 * 0.97, 3);
   });
 
-  it('rests, then grows by a request a second while it is what blocks', () => {
+  it('the learned limit rests, then grows by a request a second while it is what blocks', () => {
     const { shard, gate, table } = makeGate({ mode: 'learned' }, idle(1));
     const one = shard(1);
     for (let i = 0; i < 40; i++) {
@@ -402,7 +405,7 @@ describe('the learned limit', () => {
     expect(gate.room(0).limit).toBeLessThan(limit + 2.5);
   });
 
-  it('and everything else stays finite and in its range whatever engines report', () => {
+  it('the learned limit and everything else stays finite and in its range whatever engines report', () => {
     const { shard, gate, table } = makeGate({ mode: 'learned' }, idle(1));
     const one = shard(1);
     const odd = [Number.NaN, 0, -1, 1e18, Number.POSITIVE_INFINITY, 0.5];
@@ -430,7 +433,7 @@ describe('the learned limit', () => {
 });
 
 describe('first tokens', () => {
-  it('teach the time per token from prefills that nothing was ahead of, moving it by half the way at first', () => {
+  it('first tokens teach the time per token from prefills that nothing was ahead of, moving it by half the way at first', () => {
     const { shard, gate } = makeGate({ mode: 'learned' }, idle(1));
     const one = shard(1);
     const first = one.ask({ promptTokens: 1000, nowMs: 100 });
@@ -440,7 +443,7 @@ describe('first tokens', () => {
     expect(gate.room(0).window).toBeCloseTo(40 / 0.06, 1);
   });
 
-  it('end the pending work; those that cannot be seen are taken to have come when the model says so', () => {
+  it('first tokens end the pending work; those that cannot be seen are taken to have come when the model says so', () => {
     const { shard, gate } = makeGate({ mode: 'learned' }, idle(1));
     const one = shard(1);
     one.ask({ promptTokens: 1000, nowMs: 100, gate: { waitSlots: -1, held: undefined, blind: true } });
@@ -452,7 +455,7 @@ describe('first tokens', () => {
     expect(gate.room(0)).toMatchObject({ pendingTokens: 0, pendingRequests: 0 });
   });
 
-  it('of a prompt that another endpoint computes are not waited for, and teach nothing about this one', () => {
+  it('first tokens of a prompt that another endpoint computes are not waited for, and teach nothing about this one', () => {
     const { shard, gate, control } = makeGate({ mode: 'learned' }, idle(1));
     const one = shard(1);
     const { ticket, ticketGeneration } = one.ask({ promptTokens: 1000, nowMs: 100 });
@@ -480,7 +483,7 @@ describe('first tokens', () => {
     expect(gate.room(0).pendingTokens).toBe(0);
   });
 
-  it('that cannot be seen widen the window by 2 % a look while the engine has nothing waiting, however many they are', () => {
+  it('first tokens that cannot be seen widen the window by 2 % a look while the engine has nothing waiting, however many they are', () => {
     const { shard, gate, control } = makeGate({ mode: 'learned' }, idle(1));
     const one = shard(1);
     for (let i = 0; i < 3; i++) {
@@ -493,7 +496,7 @@ describe('first tokens', () => {
 });
 
 describe('the KV cache', () => {
-  it('counts every output at what an output usually has, so that a ramp of young requests is not underrated', () => {
+  it('the KV cache counts every output at what an output usually has, so that a ramp of young requests is not underrated', () => {
     const { shard, table } = makeGate({ mode: 'learned' }, idle(1));
     const one = shard(1);
     table.publish(0, { waiting: 0, running: 0, kvUsage: 0, blockTokens: 16, blockCount: 100 }, 1);
@@ -518,7 +521,7 @@ describe('the KV cache', () => {
 });
 
 describe('switching the gate on', () => {
-  it('leaves what was charged before to the ledger', () => {
+  it('switching the gate on leaves what was charged before to the ledger', () => {
     const { shard, gate, control, table } = makeGate({ mode: 'off' }, idle(1));
     const one = shard(1);
     const before = one.ask({ promptTokens: 500 });

@@ -22,7 +22,7 @@ function read(pieces: readonly Uint8Array[], maxBytes = 1000) {
 }
 
 describe('gRPC frames', () => {
-  it('give the messages that were put in, packed or not, wherever the bytes are cut', () => {
+  it('gRPC frames give the messages that were put in, packed or not, wherever the bytes are cut', () => {
     const message = fc.tuple(fc.uint8Array({ maxLength: 60 }), fc.boolean());
     fc.assert(
       fc.property(fc.array(message, { maxLength: 5 }), fc.array(fc.nat(), { maxLength: 10 }), (list, places) => {
@@ -48,14 +48,14 @@ describe('gRPC frames', () => {
     expect(read([Buffer.alloc(3)])).toMatchObject({ messages: [], complete: false });
   });
 
-  it('pass a plain message of any length, but pack and unpack at most the bound', () => {
+  it('gRPC frames pass a plain message of any length, but pack and unpack at most the bound', () => {
     expect(read([frame(Buffer.alloc(5000))]).messages[0]).toHaveLength(5000);
     expect(read([packedFrame(Buffer.alloc(1000))]).messages[0]).toHaveLength(1000);
     expect(read([packedFrame(Buffer.alloc(1001))]).fault).toBe('too large');
     expect(read([frame(Buffer.alloc(1001), 1)]).fault).toBe('too large');
   });
 
-  it('end at an unknown flag and at bytes that cannot be inflated', () => {
+  it('gRPC frames end at an unknown flag and at bytes that cannot be inflated', () => {
     expect(read([frame(Buffer.from('a')), frame(Buffer.from('b'), 2), frame(Buffer.from('c'))])).toMatchObject({
       messages: [Buffer.from('a')],
       fault: 'flag',

@@ -56,12 +56,12 @@ function hold(pool: ReturnType<typeof makePool>, slot: number, wantedTpotMs = 0)
 }
 
 describe('slo-headroom-tier-filter', () => {
-  it('keeps the endpoints that keep both wishes', () => {
+  it('slo-headroom-tier-filter keeps the endpoints that keep both wishes', () => {
     const pool = predicted([tier()], [[90, 9], [110, 9], [90, 11], undefined]);
     expect(left(pool, 4, wants(100, 10))).toEqual([0]);
   });
 
-  it('counts a wish that is just kept as kept', () => {
+  it('slo-headroom-tier-filter counts a wish that is just kept as kept', () => {
     expect(
       left(
         predicted(
@@ -77,12 +77,12 @@ describe('slo-headroom-tier-filter', () => {
     ).toEqual([0]);
   });
 
-  it('keeps the others when it explores', () => {
+  it('slo-headroom-tier-filter keeps the others when it explores', () => {
     const pool = predicted([tier(1)], [[90, 9], [110, 9], undefined]);
     expect(left(pool, 3, wants(100, 10))).toEqual([1, 2]);
   });
 
-  it('explores as often as it is told', () => {
+  it('slo-headroom-tier-filter explores as often as it is told', () => {
     const pool = predicted(
       [tier(0.25)],
       [
@@ -111,11 +111,11 @@ describe('slo-headroom-tier-filter', () => {
       ],
     ],
     ['there is one endpoint', [[500, 500]]],
-  ])('keeps all when %s', (_, pairs) => {
+  ])('slo-headroom-tier-filter keeps all when %s', (_, pairs) => {
     expect(left(predicted([tier()], pairs), pairs.length, wants(100, 10))).toEqual([...pairs.keys()]);
   });
 
-  it('looks at candidates alone', () => {
+  it('slo-headroom-tier-filter looks at candidates alone', () => {
     const pool = predicted(
       [tier()],
       [
@@ -129,7 +129,7 @@ describe('slo-headroom-tier-filter', () => {
 });
 
 describe('latency-scorer', () => {
-  it('prefers the tightest fit, or the loosest when it is told to', () => {
+  it('latency-scorer prefers the tightest fit, or the loosest when it is told to', () => {
     const pairs: Pair[] = [
       [90, 5],
       [50, 5],
@@ -139,7 +139,7 @@ describe('latency-scorer', () => {
     expect(scores(predicted([latency(0.8, MOST)], pairs), 3, wants(100, 10))).toEqual([0.01, 0.51, 1].map(Math.fround));
   });
 
-  it('scores no endpoint that breaks a wish while another keeps both', () => {
+  it('latency-scorer scores no endpoint that breaks a wish while another keeps both', () => {
     const got = scores(
       predicted(
         [latency()],
@@ -156,7 +156,7 @@ describe('latency-scorer', () => {
     expect(got.slice(1)).toEqual([0, 0]);
   });
 
-  it('scores only the idle ones when all break a wish', () => {
+  it('latency-scorer scores only the idle ones when all break a wish', () => {
     const pool = predicted(
       [latency()],
       [
@@ -169,7 +169,7 @@ describe('latency-scorer', () => {
     expect(scores(pool, 3, wants(100, 10))).toEqual([0, 0.01, 1].map(Math.fround));
   });
 
-  it('scores the mildest failures: late tokens, then a late beginning, then both', () => {
+  it('latency-scorer scores the mildest failures: late tokens, then a late beginning, then both', () => {
     const pairs: Pair[] = [
       [150, 15],
       [150, 5],
@@ -183,7 +183,7 @@ describe('latency-scorer', () => {
     expect(scores(pool, 1, { ...wants(100, 10), subset: [0] })).toEqual([0.51].map(Math.fround));
   });
 
-  it('prefers the smallest failure even when it is to prefer much headroom', () => {
+  it('latency-scorer prefers the smallest failure even when it is to prefer much headroom', () => {
     const pool = predicted(
       [latency(1, MOST)],
       [
@@ -194,11 +194,11 @@ describe('latency-scorer', () => {
     expect(scores(pool, 2, wants(100, 10))).toEqual([1, 0.01].map(Math.fround));
   });
 
-  it('gives an endpoint without a prediction the mean of the others', () => {
+  it('latency-scorer gives an endpoint without a prediction the mean of the others', () => {
     expect(scores(predicted([latency()], [[90, 5], undefined, [10, 5]]), 3, wants(100, 10))[1]).toBeCloseTo(0.505, 6);
   });
 
-  it('takes a request without wishes as one that wants everything at once', () => {
+  it('latency-scorer takes a request without wishes as one that wants everything at once', () => {
     expect(
       scores(
         predicted(
@@ -214,18 +214,18 @@ describe('latency-scorer', () => {
     ).toEqual([1, 0.01].map(Math.fround));
   });
 
-  it('scores one endpoint alone by halves', () => {
+  it('latency-scorer scores one endpoint alone by halves', () => {
     expect(scores(predicted([latency()], [[50, 1]]), 1, wants(100, 10))).toEqual([0.51].map(Math.fround));
   });
 
-  it('without predictions adds free cache, relative queue and prefix in whole hundredths', () => {
+  it('latency-scorer without predictions adds free cache, relative queue and prefix in whole hundredths', () => {
     const signals = [{ kvUsage: 0.1, waiting: 0, running: 0 }, { kvUsage: 0.9, waiting: 10, running: 1 }, {}];
     const got = scores(predicted([latency()], [undefined, undefined, undefined], signals), 3, looking);
     // The third, of which nothing is known, counts as the mean of the others.
     expect(got).toEqual([0.63, 0.03, 0.33].map(Math.fround));
   });
 
-  it('counts the part of the prompt that is held when nothing is predicted', () => {
+  it('latency-scorer counts the part of the prompt that is held when nothing is predicted', () => {
     const pool = predicted([scorer('OP_SCORE_LATENCY', 1, 0.8, 0.2, LEAST, 0, 0, 1)], [undefined, undefined]);
     pool.programs.publish(0, [onHost, scorer('OP_SCORE_LATENCY', 1, 0.8, 0.2, LEAST, 0, 0, 1), pickMax], {
       inserts: true,
@@ -244,7 +244,7 @@ describe('latency-scorer', () => {
   });
   const wish = fc.constantFrom(0, 5, 20, 100, 250, 500);
 
-  it('agrees with the plain description for any predictions, loads, wishes and weights', () => {
+  it('latency-scorer agrees with the plain description for any predictions, loads, wishes and weights', () => {
     fc.assert(
       fc.property(
         fc.array(endpoint, { minLength: 1, maxLength: 20 }),
@@ -294,7 +294,7 @@ describe('the remaining time per output token', () => {
     expect(left(pool, 2, wants(100, 40))).toEqual([0, 1]);
   });
 
-  it('follows any order of requests that come and go', () => {
+  it('the remaining time per output token follows any order of requests that come and go', () => {
     const step = fc.record({ slot: fc.nat(2), wish: fc.constantFrom(0, 5, 5, 12, 20, 80), end: fc.nat() });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
@@ -360,7 +360,7 @@ describe('latency-slo-admitter', () => {
   const admit = (pairs: Pair[], request: DecisionRequest = sheddable, signals = busy) =>
     predicted([scorer('OP_ADMIT_LATENCY')], pairs, signals).decider.decide(request).status;
 
-  it('turns away a sheddable request whose wishes no endpoint keeps', () => {
+  it('latency-slo-admitter turns away a sheddable request whose wishes no endpoint keeps', () => {
     expect(
       admit([
         [150, 5],
@@ -369,7 +369,7 @@ describe('latency-slo-admitter', () => {
     ).toBe('denied');
   });
 
-  it('admits it when one endpoint keeps both', () => {
+  it('latency-slo-admitter admits it when one endpoint keeps both', () => {
     expect(
       admit([
         [150, 5],
@@ -378,7 +378,7 @@ describe('latency-slo-admitter', () => {
     ).toBe('decided');
   });
 
-  it('admits requests that are not sheddable, and those without wishes', () => {
+  it('latency-slo-admitter admits requests that are not sheddable, and those without wishes', () => {
     expect(
       admit(
         [
@@ -420,7 +420,7 @@ describe('latency-slo-admitter', () => {
     ).toBe('denied');
   });
 
-  it('admits when nothing is predicted, when an endpoint is idle, and when one is cold', () => {
+  it('latency-slo-admitter admits when nothing is predicted, when an endpoint is idle, and when one is cold', () => {
     expect(admit([undefined, undefined])).toBe('decided');
     expect(
       admit(
@@ -460,7 +460,7 @@ describe('latency-slo-admitter', () => {
     expect(pool.decider.decide(sheddable).status).toBe('denied');
   });
 
-  it('charges nothing for a request that it turns away', () => {
+  it('latency-slo-admitter charges nothing for a request that it turns away', () => {
     const pool = predicted([scorer('OP_ADMIT_LATENCY')], [[150, 50]], busy);
     expect(pool.decider.decide({ ...sheddable, charged: true })).toMatchObject({
       status: 'denied',

@@ -42,7 +42,7 @@ describe('charges that cannot be released yet', () => {
     expect(pauses).toEqual([5, 10, 20, 40, 80, 160, 320, 640, 1_000, 1_000]);
   });
 
-  it('begin with short pauses again when the lock is free', () => {
+  it('charges that cannot be released yet begin with short pauses again when the lock is free', () => {
     const { add, fire, lock, released } = blocked();
     add('a');
     for (let i = 0; i < 5; i++) fire();
@@ -74,7 +74,7 @@ describe('an attempt', () => {
     expect(released).toEqual(['first', 'second']);
   });
 
-  it('that fails for a second is told as a stall, once for every second', () => {
+  it('an attempt that fails for a second is told as a stall, once for every second', () => {
     const { add, fire, stalls } = blocked();
     add('a');
     const counts: number[] = [];

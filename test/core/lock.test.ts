@@ -32,7 +32,7 @@ function start(pool: PoolMemory, shared: SharedArrayBuffer, role: IndexWorkerDat
 const acquire = (core: CoreInstance, lock: number, sleeps: number) => core.call.lockAcquire(lock, sleeps) !== 0;
 
 describe('lock', () => {
-  it('names its owner and is free after the release', () => {
+  it('a lock names its owner and is free after the release', () => {
     const { core, lock } = open();
     expect(core.call.lockOwner(lock)).toBe(0);
     expect(acquire(core, lock, 10)).toBe(true);
@@ -41,7 +41,7 @@ describe('lock', () => {
     expect(core.call.lockOwner(lock)).toBe(0);
   });
 
-  it('lets one of four threads in at a time', async () => {
+  it('a lock lets one of four threads in at a time', async () => {
     const { pool, core, lock, shared, words } = open();
     const steps = 20_000 * Math.min(stress, 50);
     const workers = run(1, 4).map((thread) => start(pool, shared, 'lock-counters', thread, steps));
@@ -51,7 +51,7 @@ describe('lock', () => {
     await Promise.all(workers.map((worker) => worker.terminate()));
   });
 
-  it('gives up waiting after its bound and changes nothing', async () => {
+  it('a lock gives up waiting after its bound and changes nothing', async () => {
     const { pool, core, lock, shared } = open();
     expect(acquire(core, lock, 10)).toBe(true);
     const worker = start(pool, shared, 'lock-try', 1, 5);
@@ -88,7 +88,7 @@ describe('lock', () => {
     expect(core.call.lockOwner(lock)).toBe(0);
   });
 
-  it('goes on after threads were killed anywhere, inside or outside', async () => {
+  it('a lock goes on after threads were killed anywhere, inside or outside', async () => {
     const { pool, core, lock, shared, words } = open();
     const lot = new Lot(11);
     const endless = 1 << 30;

@@ -117,7 +117,7 @@ function scoresOf(costs: readonly number[]): number[] {
 }
 
 describe('marginal-cost-scorer', () => {
-  it('agrees with the formula in plain TypeScript over random states, prompts and coefficients', () => {
+  it('marginal-cost-scorer agrees with the formula in plain TypeScript over random states, prompts and coefficients', () => {
     fc.assert(
       fc.property(
         fc.array(state, { minLength: 2, maxLength: 24 }),
@@ -136,7 +136,7 @@ describe('marginal-cost-scorer', () => {
     );
   });
 
-  it('assumes the defaults of the configuration until coefficients are written', () => {
+  it('marginal-cost-scorer assumes the defaults of the configuration until coefficients are written', () => {
     const { control } = makePool(scoring, []);
     const at = (control.call.coefficientsAddress() >>> 0) >>> 2;
     const { prior, ...model } = defaultAdaptation().model;
@@ -146,7 +146,7 @@ describe('marginal-cost-scorer', () => {
     ]);
   });
 
-  it('lets the prefill rate decay while nothing is sent', () => {
+  it('marginal-cost-scorer lets the prefill rate decay while nothing is sent', () => {
     const { decider } = poolOf([
       { ...idle, prefillRate: 10, prefillPeak: 10 },
       { ...idle, inflight: 1 },
@@ -157,7 +157,7 @@ describe('marginal-cost-scorer', () => {
     expect(pick(500_000)).toBe(0);
   });
 
-  it('prices a miss by the share of the largest prefill rate seen, at most twice as dear', () => {
+  it('marginal-cost-scorer prices a miss by the share of the largest prefill rate seen, at most twice as dear', () => {
     const request = { ...plainRequest, promptTokens: 2000, nowMs: 1000, charged: false };
     const scores = (rates: readonly number[], prefillMsPerKiloToken: number) => {
       const endpoints = rates.map((prefillRate) => ({ ...idle, prefillRate, prefillPeak: 10 }));
@@ -171,14 +171,14 @@ describe('marginal-cost-scorer', () => {
     expect(scores([0, 2.5, 5, 10], 550)).toEqual(expected);
   });
 
-  it('keeps a session at its home while the cache there is full', () => {
+  it('marginal-cost-scorer keeps a session at its home while the cache there is full', () => {
     const home = { ...idle, cachedTokens: 48 * BLOCK, kvUsage: 0.99, inflight: 4, promptTokens: 40_000 };
     const elsewhere = { ...idle, kvUsage: 0.2 };
     const request = { ...plainRequest, blocks: 64, promptTokens: 64 * BLOCK, nowMs: 1000, charged: false };
     expect(poolOf([elsewhere, home]).decider.decide(request).slots).toEqual([1]);
   });
 
-  it('makes every miss dearer the fuller the caches of all candidates are', () => {
+  it('marginal-cost-scorer makes every miss dearer the fuller the caches of all candidates are', () => {
     const request = { ...plainRequest, blocks: 64, promptTokens: 64 * BLOCK, nowMs: 1000, charged: false };
     const pick = (kvUsage: number) => {
       const home = { ...idle, cachedTokens: 64 * BLOCK, prefillTokens: 20_000, inflight: 1, kvUsage };
@@ -187,7 +187,7 @@ describe('marginal-cost-scorer', () => {
     expect([0.1, 0.95].map(pick)).toEqual([0, 1]);
   });
 
-  it('gives every endpoint the best score when all are alike, and one endpoint alone', () => {
+  it('marginal-cost-scorer gives every endpoint the best score when all are alike, and one endpoint alone', () => {
     for (const count of [1, 5]) {
       const { decider } = poolOf(Array.from({ length: count }, () => idle));
       decider.decide({ ...plainRequest, promptTokens: 100, charged: false });
@@ -195,14 +195,14 @@ describe('marginal-cost-scorer', () => {
     }
   });
 
-  it('takes an endpoint without signals for one as the mean of the others', () => {
+  it('marginal-cost-scorer takes an endpoint without signals for one as the mean of the others', () => {
     const silent = { ...idle, waiting: undefined, running: undefined, kvUsage: undefined };
     const { decider } = poolOf([silent, { ...idle, waiting: 10 }, { ...idle, waiting: 0 }]);
     decider.decide({ ...plainRequest, promptTokens: 100, charged: false });
     expect([0, 1, 2].map((slot) => decider.scoreOf(slot))).toEqual([expect.closeTo(0.5, 3), 0, 1]);
   });
 
-  it('sends a prompt to whom it is cached, until too much is ahead of it there', () => {
+  it('marginal-cost-scorer sends a prompt to whom it is cached, until too much is ahead of it there', () => {
     const cached = { ...idle, cachedTokens: 64 * BLOCK };
     const request = { ...plainRequest, blocks: 64, promptTokens: 64 * BLOCK, charged: false };
     expect(poolOf([idle, cached]).decider.decide(request).slots).toEqual([1]);
@@ -210,14 +210,14 @@ describe('marginal-cost-scorer', () => {
     expect(poolOf([idle, busy]).decider.decide(request).slots).toEqual([0]);
   });
 
-  it('avoids an endpoint that is known to be slow', () => {
+  it('marginal-cost-scorer avoids an endpoint that is known to be slow', () => {
     const { decider } = poolOf([{ ...idle, speed: 2 }, idle]);
     for (let i = 0; i < 5; i++) {
       expect(decider.decide({ ...plainRequest, promptTokens: 500, charged: false }).slots).toEqual([1]);
     }
   });
 
-  it('weighs first output against output by the targets of the request', () => {
+  it('marginal-cost-scorer weighs first output against output by the targets of the request', () => {
     // Much to prefill first on the one, many running requests on the other.
     const endpoints = [
       { ...idle, prefillTokens: 10_000, promptTokens: 10_000, inflight: 1 },
@@ -236,7 +236,7 @@ describe('marginal-cost-scorer', () => {
     expect(pick(60_000, 10)).toBe(0);
   });
 
-  it('spreads a burst of 1,000 prompts with 16 beginnings over 8 idle endpoints to within 15 %', () => {
+  it('marginal-cost-scorer spreads a burst of 1,000 prompts with 16 beginnings over 8 idle endpoints to within 15 %', () => {
     const pool = makePool(
       scoring,
       Array.from({ length: 8 }, () => ({ waiting: 0, running: 0, kvUsage: 0 })),
@@ -266,7 +266,7 @@ describe('marginal-cost-scorer', () => {
     expect(Math.max(...counts) / Math.min(...counts)).toBeLessThanOrEqual(1.15);
   });
 
-  it('tells how much each term told the candidates apart', () => {
+  it('marginal-cost-scorer tells how much each term told the candidates apart', () => {
     const pool = poolOf([{ ...idle, waiting: 10 }, idle]);
     for (let i = 0; i < 64; i++) pool.decider.decide({ ...plainRequest, promptTokens: 100, charged: false });
     const { samples, sums } = new CostTable(pool.control).shares();
@@ -275,7 +275,7 @@ describe('marginal-cost-scorer', () => {
     expect(sums.waiting).toBeCloseTo(4, 6);
   });
 
-  it('is not evaluated with weight 0, which changes no pick, unless the decision is explained', () => {
+  it('marginal-cost-scorer is not evaluated with weight 0, which changes no pick, unless the decision is explained', () => {
     const evaluated = (weight: number, explained: boolean) => {
       const pool = poolOf([{ ...idle, waiting: 10 }, idle], usual, [scorer('OP_SCORE_MARGINAL_COST', weight), pickMax]);
       for (let i = 0; i < 64; i++)
@@ -285,7 +285,7 @@ describe('marginal-cost-scorer', () => {
     expect([evaluated(1, false), evaluated(0, false), evaluated(0, true)]).toEqual([4, 0, 4]);
   });
 
-  it('leaves the numbers of a slot that has changed hands alone', () => {
+  it('marginal-cost-scorer leaves the numbers of a slot that has changed hands alone', () => {
     const pool = poolOf([idle, idle]);
     const table = new CostTable(pool.control);
     table.writeEndpoint(0, 2, 3, 1);
@@ -314,7 +314,7 @@ describe('the pick of marginal cost', () => {
     );
   });
 
-  it('leaves the explanation of the longest program alone, in sampled decisions too', () => {
+  it('the pick of marginal cost leaves the explanation of the longest program alone, in sampled decisions too', () => {
     const queues = Array.from({ length: 57 }, () => scorer('OP_SCORE_QUEUE', 1));
     const { decider } = poolOf([{ ...idle, waiting: 8 }, idle], usual, [...queues, scorer('OP_WOULD_PICK'), pickMax]);
     for (let i = 0; i < 16; i++) {
@@ -329,7 +329,7 @@ describe('the pick of marginal cost', () => {
     expect(decider.decide({ ...plainRequest, promptTokens: 100, charged: false }).wouldPick).toBe(1);
   });
 
-  it('sums up, in sampled decisions, how the scorers go together with cost, without changing a pick', () => {
+  it('the pick of marginal cost sums up, in sampled decisions, how the scorers go together with cost, without changing a pick', () => {
     const noting = scorer('OP_WOULD_PICK', 1, 2, 0, 1);
     const projecting = [classical[0]!, classical[1]!, noting, pickMax];
     const endpoints = [0, 1, 2, 3].map((i) => ({ ...idle, waiting: i, kvUsage: (3 - i) / 10, inflight: i * 3 }));

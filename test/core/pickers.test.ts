@@ -11,30 +11,30 @@ describe('endpoints with the same score', () => {
   const picksOf = ({ decider }: ReturnType<typeof makePool>) =>
     new Set(Array.from({ length: 40 }, () => decider.decide({ ...plainRequest, charged: false }).slots[0]!));
 
-  it('are picked among those whose signals are known', () => {
+  it('endpoints with the same score are picked among those whose signals are known', () => {
     expect(picksOf(makePool([queue, pickMax], waiting(0, undefined, 0, undefined)))).toEqual(new Set([0, 2]));
     // Three times 0.7 is more than 2.1 in single precision: the mean must not be more than each.
     expect(picksOf(makePool([free, pickMax], [...kv(0.3, 0.3, 0.3), {}]))).toEqual(new Set([0, 1, 2]));
   });
 
-  it('are picked among those known even when others have fewer requests in flight', () => {
+  it('endpoints with the same score are picked among those known even when others have fewer requests in flight', () => {
     const { decider } = makePool([queue, pickMax], waiting(0, undefined));
     for (let i = 0; i < 5; i++) expect(decider.decide(plainRequest).slots).toEqual([0]);
   });
 
-  it('are all picked at times when no signal is known, or none is asked for', () => {
+  it('endpoints with the same score are all picked at times when no signal is known, or none is asked for', () => {
     expect(picksOf(makePool([queue, pickMax], [{}, {}, {}]))).toEqual(new Set([0, 1, 2]));
     expect(picksOf(makePool([pickMax], waiting(0, undefined)))).toEqual(new Set([0, 1]));
   });
 
-  it('are told apart by known signals between two choices drawn by lot', () => {
+  it('endpoints with the same score are told apart by known signals between two choices drawn by lot', () => {
     const { decider } = makePool([queue, scorer('OP_PICK_BEST_OF', 1, 1, 2)], waiting(undefined, 0));
     for (let i = 0; i < 20; i++) expect(decider.decide({ ...plainRequest, charged: false }).slots).toEqual([1]);
   });
 });
 
 describe('power-of-two-picker', () => {
-  it('never picks the worst of three or more, and each other one at times', () => {
+  it('power-of-two-picker never picks the worst of three or more, and each other one at times', () => {
     const { decider } = makePool([free, scorer('OP_PICK_BEST_OF', 1, 1, 2)], kv(0.9, 0.5, 0.1, 0.3));
     const counts = [0, 0, 0, 0];
     for (let i = 0; i < 600; i++) counts[decider.decide({ ...plainRequest, charged: false }).slots[0]!]!++;
@@ -45,13 +45,13 @@ describe('power-of-two-picker', () => {
     expect(counts[1]).toBeGreaterThan(50);
   });
 
-  it('takes the one with fewer requests in flight of two with the same score', () => {
+  it('power-of-two-picker takes the one with fewer requests in flight of two with the same score', () => {
     const { decider, table } = makePool([scorer('OP_PICK_BEST_OF', 1, 1, 2)], [{}, {}]);
     for (let i = 0; i < 20; i++) decider.decide(plainRequest);
     expect([table.read(0).inflight, table.read(1).inflight]).toEqual([10, 10]);
   });
 
-  it('names several endpoints, each once, as many as there are', () => {
+  it('power-of-two-picker names several endpoints, each once, as many as there are', () => {
     const { decider } = makePool([free, scorer('OP_PICK_BEST_OF', 1, 9, 2)], kv(0.9, 0.5, 0.1));
     for (let i = 0; i < 20; i++) {
       const { slots } = decider.decide({ ...plainRequest, charged: false });
@@ -59,7 +59,7 @@ describe('power-of-two-picker', () => {
     }
   });
 
-  it('takes one endpoint alone, and with many choices the best of all', () => {
+  it('power-of-two-picker takes one endpoint alone, and with many choices the best of all', () => {
     const one = makePool([scorer('OP_PICK_BEST_OF', 1, 1, 2)], [{}]);
     expect(one.decider.decide(plainRequest).slots).toEqual([0]);
     const all = makePool([free, scorer('OP_PICK_BEST_OF', 1, 1, 64)], kv(0.9, 0.5, 0.1));
@@ -70,18 +70,18 @@ describe('power-of-two-picker', () => {
 describe('least-request-picker', () => {
   const pick = scorer('OP_PICK_LEAST_REQUEST', 1, 1);
 
-  it('picks the fewest requests in flight, whatever the scores', () => {
+  it('least-request-picker picks the fewest requests in flight, whatever the scores', () => {
     const { decider, table } = makePool([free, pick], kv(0, 0.9, 0.9));
     for (let i = 0; i < 9; i++) decider.decide(plainRequest);
     expect([0, 1, 2].map((slot) => table.read(slot).inflight)).toEqual([3, 3, 3]);
   });
 
-  it('takes the highest score of those with equally few', () => {
+  it('least-request-picker takes the highest score of those with equally few', () => {
     const { decider } = makePool([free, pick], kv(0.5, 0.1, 0.3));
     expect([0, 1, 2].map(() => decider.decide(plainRequest).slots[0])).toEqual([1, 2, 0]);
   });
 
-  it('names several in the order of their requests, and leaves the race as it was', () => {
+  it('least-request-picker names several in the order of their requests, and leaves the race as it was', () => {
     const { decider } = makePool([free, scorer('OP_PICK_LEAST_REQUEST', 1, 3)], kv(0.5, 0.1, 0.3));
     for (const slot of [1, 1, 2]) decider.decide({ ...plainRequest, subset: [slot] });
     expect(decider.decide(plainRequest).slots).toEqual([0, 2, 1]);
@@ -92,12 +92,12 @@ describe('round-robin-picker', () => {
   const pick = scorer('OP_PICK_ROUND_ROBIN', 1, 1);
   const four = [{}, {}, {}, {}];
 
-  it('takes the candidates one after the other', () => {
+  it('round-robin-picker takes the candidates one after the other', () => {
     const { decider } = makePool([pick], four);
     expect(Array.from({ length: 9 }, () => decider.decide(plainRequest).slots[0])).toEqual([0, 1, 2, 3, 0, 1, 2, 3, 0]);
   });
 
-  it('goes on behind an endpoint that is no candidate', () => {
+  it('round-robin-picker goes on behind an endpoint that is no candidate', () => {
     const { decider, table } = makePool([pick], four);
     decider.decide(plainRequest);
     table.setState(1, 'draining');
@@ -106,7 +106,7 @@ describe('round-robin-picker', () => {
     expect(decider.decide(plainRequest).slots).toEqual([0]);
   });
 
-  it('keeps a turn for each profile, and does not move it for a decision that charges nothing', () => {
+  it('round-robin-picker keeps a turn for each profile, and does not move it for a decision that charges nothing', () => {
     const { decider, programs } = makePool([pick], four);
     programs.publish(1, [pick], { inserts: false });
     decider.decide(plainRequest);
@@ -115,7 +115,7 @@ describe('round-robin-picker', () => {
     expect(decider.decide(plainRequest).slots).toEqual([1]);
   });
 
-  it('names the following ones as fallbacks', () => {
+  it('round-robin-picker names the following ones as fallbacks', () => {
     const { decider } = makePool([scorer('OP_PICK_ROUND_ROBIN', 1, 3)], four);
     expect(decider.decide(plainRequest).slots).toEqual([0, 1, 2]);
     expect(decider.decide(plainRequest).slots).toEqual([1, 2, 3]);

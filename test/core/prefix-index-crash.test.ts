@@ -95,7 +95,7 @@ function expectCharges({ core, words }: Crash, count: number): void {
 
 describe('prefix index after a thread was killed', () => {
   for (const indexBlocks of [20_000, 1500]) {
-    it(`repairs itself wherever the thread stood, with ${indexBlocks} blocks, and goes on`, async () => {
+    it(`the prefix index after a thread was killed repairs itself wherever the thread stood, with ${indexBlocks} blocks, and goes on`, async () => {
       const crash = openCrash(indexBlocks);
       const { core, words, lock, start } = crash;
       const lot = new Lot(5);
@@ -139,7 +139,7 @@ describe('prefix index after a thread was killed', () => {
     }, 600_000);
   }
 
-  it('gives up a segment that was left half changed, with what hangs on it, and keeps the rest', () => {
+  it('the prefix index after a thread was killed gives up a segment that was left half changed, with what hangs on it, and keeps the rest', () => {
     const { core, index, pool } = openPool();
     const [half, whole] = [chain(...run(0, 200)), chain(...run(1000, 100))];
     insert(index, 1, half);
@@ -170,7 +170,7 @@ describe('prefix index after a thread was killed', () => {
     expect(reader.counters()).toMatchObject({ giveUps: 1, retries: 64 });
   });
 
-  it('changes nothing but the counter when nothing is broken', () => {
+  it('the prefix index after a thread was killed changes nothing but the counter when nothing is broken', () => {
     const { core, index } = openPool();
     const lot = new Lot(9);
     for (let i = 0; i < 200; i++) insert(index, lot.below(64), chain(...run(lot.below(5) * 1000, 1 + lot.below(150))));
@@ -183,7 +183,7 @@ describe('prefix index after a thread was killed', () => {
     expect(index.counters()).toEqual({ ...before.counters, repairs: 1 });
   });
 
-  it('charges live requests again', () => {
+  it('the prefix index after a thread was killed charges live requests again', () => {
     const { core, index } = openPool();
     const hashes = chain(...run(0, 150));
     put(index, hashes);
@@ -201,7 +201,7 @@ describe('prefix index after a thread was killed', () => {
     expect(index.counters()).toMatchObject({ blocks: 0, activeEntries: 0 });
   });
 
-  it('begins with an empty index when the head cannot be believed', () => {
+  it('the prefix index after a thread was killed begins with an empty index when the head cannot be believed', () => {
     const { core, index } = openPool();
     const hashes = chain(...run(0, 150));
     insert(index, 1, hashes);

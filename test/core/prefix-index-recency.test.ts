@@ -13,7 +13,7 @@ function contents(names: readonly number[], blocks: number): number[] {
 }
 
 describe('recency of what an endpoint holds', () => {
-  it('is not renewed by a lookup', () => {
+  it('recency of what an endpoint holds is not renewed by a lookup', () => {
     const { index, core } = openPool();
     index.setCapacity(1, 100);
     const [first, second, third] = [chain(...run(0, 40)), chain(...run(1000, 40)), chain(...run(2000, 40))];
@@ -25,7 +25,7 @@ describe('recency of what an endpoint holds', () => {
     expect(check(core)).toBe(0);
   });
 
-  it('is not renewed by an insertion at another endpoint', () => {
+  it('recency of what an endpoint holds is not renewed by an insertion at another endpoint', () => {
     const { index, core } = openPool();
     index.setCapacity(1, 100);
     const [first, second, third] = [chain(...run(0, 40)), chain(...run(1000, 40)), chain(...run(2000, 40))];
@@ -38,7 +38,7 @@ describe('recency of what an endpoint holds', () => {
     expect(check(core)).toBe(0);
   });
 
-  it('is renewed when the endpoint is sent what it holds already', () => {
+  it('recency of what an endpoint holds is renewed when the endpoint is sent what it holds already', () => {
     const { index } = openPool();
     index.setCapacity(1, 100);
     const [first, second, third] = [chain(...run(0, 40)), chain(...run(1000, 40)), chain(...run(2000, 40))];
@@ -49,7 +49,7 @@ describe('recency of what an endpoint holds', () => {
     expect([first, second, third].map((hashes) => match(index, hashes)[1])).toEqual([40, 20, 40]);
   });
 
-  it('is renewed by an event of the engine for all blocks above those stored', () => {
+  it('recency of what an endpoint holds is renewed by an event of the engine for all blocks above those stored', () => {
     const { index, core } = openPool();
     index.setCapacity(1, 250);
     const long = chain(...run(0, 140));
@@ -66,7 +66,7 @@ describe('recency of what an endpoint holds', () => {
     expect(check(core)).toBe(0);
   });
 
-  it('gives back the room of chains that are evicted whole', () => {
+  it('recency of what an endpoint holds gives back the room of chains that are evicted whole', () => {
     const { index, core } = openPool();
     index.setCapacity(1, 100);
     for (let i = 0; i < 3; i++) insert(index, 1, chain(...run(i * 1000, 40)));
@@ -75,7 +75,7 @@ describe('recency of what an endpoint holds', () => {
     expect(check(core)).toBe(0);
   });
 
-  it('orders what an endpoint holds as a plain model of its cache does', () => {
+  it('recency of what an endpoint holds orders what an endpoint holds as a plain model of its cache does', () => {
     const name = fc.integer({ min: 1, max: 6 });
     const sent = fc.record({
       slot: fc.integer({ min: 0, max: slots - 1 }),

@@ -26,7 +26,7 @@ function open() {
 }
 
 describe('tails of prompts', () => {
-  it('count as one block more for an endpoint that holds everything before', () => {
+  it('tails of prompts count as one block more for an endpoint that holds everything before', () => {
     const { insertTail, matchTail, index } = open();
     const hashes = chain(...run(0, 70));
     insertTail(1, hashes, 77n);
@@ -44,7 +44,7 @@ describe('tails of prompts', () => {
     expect(matchTail(hashes, 77n)[1]).toBe(69);
   });
 
-  it('match a prompt shorter than one block', () => {
+  it('tails of prompts match a prompt shorter than one block', () => {
     const { insertTail, matchTail } = open();
     insertTail(5, [], 99n);
     expect(matchTail([], 99n)[5]).toBe(1);

@@ -3,7 +3,7 @@ import { chain, check, insert, match, openPool as open, put, run, stress as scal
 import { Lot, PrefixOracle, PromptFamily } from './prefix-oracle.ts';
 
 describe('prefix index', () => {
-  it('matches the blocks that an endpoint holds from the first one on', () => {
+  it('the prefix index matches the blocks that an endpoint holds from the first one on', () => {
     const { index, core } = open();
     insert(index, 3, chain(...run(0, 200)));
     expect(match(index, chain(...run(0, 300)))[3]).toBe(200);
@@ -13,7 +13,7 @@ describe('prefix index', () => {
     expect(check(core)).toBe(0);
   });
 
-  it('stores a chain once however many endpoints hold it', () => {
+  it('the prefix index stores a chain once however many endpoints hold it', () => {
     const { index, core } = open({ endpoints: 512 });
     for (let slot = 0; slot < 512; slot++) insert(index, slot, chain(...run(0, 130)));
     expect(index.counters()).toMatchObject({ blocks: 130, segments: 3, memberships: 512 * 130, sets: 1 });
@@ -21,7 +21,7 @@ describe('prefix index', () => {
     expect(check(core)).toBe(0);
   });
 
-  it('stops an endpoint at a hole and not behind it', () => {
+  it('the prefix index stops an endpoint at a hole and not behind it', () => {
     const { index } = open();
     const hashes = chain(...run(0, 100));
     insert(index, 1, hashes);
@@ -42,7 +42,7 @@ describe('prefix index', () => {
     expect(index.counters()).toMatchObject({ orphans: 5, blocks: 0 });
   });
 
-  it('forgets an endpoint and gives its room back', () => {
+  it('the prefix index forgets an endpoint and gives its room back', () => {
     const { index, core } = open();
     insert(index, 1, chain(...run(0, 500)));
     insert(index, 2, chain(...run(0, 320), ...run(900, 20)));
@@ -54,7 +54,7 @@ describe('prefix index', () => {
     expect(check(core)).toBe(0);
   });
 
-  it('evicts the blocks that an endpoint beyond its capacity was longest not sent, ends of chains first', () => {
+  it('the prefix index evicts the blocks that an endpoint beyond its capacity was longest not sent, ends of chains first', () => {
     const { index, core } = open();
     index.setCapacity(1, 100);
     const [a, b, c] = [chain(...run(0, 40)), chain(...run(1000, 40)), chain(...run(2000, 40))];
@@ -69,14 +69,14 @@ describe('prefix index', () => {
     expect(check(core)).toBe(0);
   });
 
-  it('keeps the first blocks of a chain that is longer than the capacity', () => {
+  it('the prefix index keeps the first blocks of a chain that is longer than the capacity', () => {
     const { index } = open();
     index.setCapacity(1, 100);
     expect(insert(index, 1, chain(...run(0, 250)))).toBe(100);
     expect(match(index, chain(...run(0, 250)))[1]).toBe(100);
   });
 
-  it('shrinks an endpoint to a smaller capacity at once', () => {
+  it('the prefix index shrinks an endpoint to a smaller capacity at once', () => {
     const { index, core } = open();
     insert(index, 1, chain(...run(0, 250)));
     index.setCapacity(1, 70);
@@ -84,7 +84,7 @@ describe('prefix index', () => {
     expect(check(core)).toBe(0);
   });
 
-  it('evicts the least recently used chain when the index is full', () => {
+  it('the prefix index evicts the least recently used chain when the index is full', () => {
     const { index, core } = open({ indexBlocks: 1000 });
     for (let i = 0; i < 10; i++) insert(index, i, chain(...run(i * 1000, 100)));
     match(index, chain(...run(0, 100)));
@@ -96,14 +96,14 @@ describe('prefix index', () => {
     expect(check(core)).toBe(0);
   });
 
-  it('stores what fits of a chain that is longer than the index', () => {
+  it('the prefix index stores what fits of a chain that is longer than the index', () => {
     const { index, core } = open({ indexBlocks: 300 });
     expect(insert(index, 1, chain(...run(0, 1000)))).toBe(300);
     expect(match(index, chain(...run(0, 1000)))[1]).toBe(300);
     expect(check(core)).toBe(0);
   });
 
-  it('keeps to its bound of segments when every chain is one block', () => {
+  it('the prefix index keeps to its bound of segments when every chain is one block', () => {
     const { index, core } = open({ indexBlocks: 10_000 });
     for (let i = 0; i < 2000; i++) insert(index, i % 64, chain(i));
     expect(index.counters().segments).toBeLessThanOrEqual(10_000 / 48 + 128);
@@ -111,7 +111,7 @@ describe('prefix index', () => {
     expect(check(core)).toBe(0);
   });
 
-  it('keeps to its bound of holder sets, and never says more than is true', () => {
+  it('the prefix index keeps to its bound of holder sets, and never says more than is true', () => {
     const { index, core } = open({ indexBlocks: 4000 });
     const lot = new Lot(5);
     const chains = Array.from({ length: 60 }, (_, i) => chain(...run(i * 1000, 64)));
@@ -130,7 +130,7 @@ describe('prefix index', () => {
     expect(check(core)).toBe(0);
   });
 
-  it('refuses more hashes than the longest chain, and a slot that does not exist', () => {
+  it('the prefix index refuses more hashes than the longest chain, and a slot that does not exist', () => {
     const { index } = open();
     expect(() => put(index, chain(...run(0, 1025)))).toThrow('1025 blocks do not fit: chainBlocks is 1024');
     expect(() => index.insert(64, 1)).toThrow('slot 64 is out of range: the pool has 64 endpoint slots');
@@ -187,7 +187,7 @@ function history(seed: number, steps: number, endpoints: number, longest: number
 
 describe('prefix index against the oracle', () => {
   for (let seed = 1; seed <= 12 * scale; seed++) {
-    it(`answers every lookup exactly over a random history (seed ${seed})`, () => {
+    it(`the prefix index against the oracle answers every lookup exactly over a random history (seed ${seed})`, () => {
       history(seed, 600, seed % 3 === 0 ? 128 : 64, [20, 150, 400][seed % 3]!);
     });
   }
@@ -222,7 +222,8 @@ function collidingHistory(seed: number, bits: number): void {
 describe('prefix index with colliding hashes', () => {
   for (let seed = 1; seed <= 4 * scale; seed++) {
     for (const bits of [4, 8, 12]) {
-      it(`never says more than is true with hashes of ${bits} bits (seed ${seed})`, () => collidingHistory(seed, bits));
+      it(`the prefix index with colliding hashes never says more than is true with hashes of ${bits} bits (seed ${seed})`, () =>
+        collidingHistory(seed, bits));
     }
   }
 });

@@ -17,7 +17,7 @@ describe('long tools and system texts', () => {
     return differs < 0 ? a.length : differs;
   };
 
-  it('match in conversations that have nothing else in common', () => {
+  it('long tools and system texts match in conversations that have nothing else in common', () => {
     const blocks = Math.floor(JSON.stringify(tools).length / 64);
     expect(common(PromptKind.chat, { messages: turn('one'), tools }, { tools, messages: turn('two') })).toBe(blocks);
     const systemBlocks = Math.floor(shared.length / 64);
@@ -27,7 +27,7 @@ describe('long tools and system texts', () => {
     expect(common(PromptKind.messages, both('one'), both('two'))).toBe(blocks + systemBlocks);
   });
 
-  it('make another prompt of the same messages', () => {
+  it('long tools and system texts make another prompt of the same messages', () => {
     const plain = { messages: turn('one') };
     expect(common(PromptKind.messages, plain, { ...plain, system: 's' })).toBe(0);
     expect(common(PromptKind.messages, { ...plain, system: 'ab' }, { ...plain, system: 'abc' })).toBe(0);
@@ -39,7 +39,7 @@ describe("Anthropic's system text", () => {
     found(PromptKind.messages, { system, messages: [{ role: 'user', content: 'x' }] }).hashes;
   const text = (value: string, more: object = {}) => ({ type: 'text', text: value, ...more });
 
-  it('is the same as text and as parts, wherever cache_control stands', () => {
+  it("Anthropic's system text is the same as text and as parts, wherever cache_control stands", () => {
     const expected = hashes(shared);
     expect(hashes([text(shared)])).toEqual(expected);
     expect(
@@ -47,14 +47,14 @@ describe("Anthropic's system text", () => {
     ).toEqual(expected);
   });
 
-  it('leaves the billing notice out, which differs from request to request', () => {
+  it("Anthropic's system text leaves the billing notice out, which differs from request to request", () => {
     const notice = 'x-anthropic-billing-header: cc_version=1;';
     expect(hashes([text(`${notice} cch=1`), text(shared)])).toEqual(hashes([text(`${notice} cch=2`), text(shared)]));
     expect(hashes([text(notice), text(shared)])).toEqual(hashes(shared));
     expect(hashes(notice)).toEqual(hashes(undefined));
   });
 
-  it('keeps a text that only begins like the notice', () => {
+  it("Anthropic's system text keeps a text that only begins like the notice", () => {
     expect(hashes('x-anthropic')).not.toEqual(hashes(undefined));
     expect(hashes([text('x-anthropic-billing-headed'), text('')])).toEqual(hashes('x-anthropic-billing-headed'));
   });
@@ -70,7 +70,7 @@ describe('the parts of an Anthropic message', () => {
     expect(result('a')).not.toEqual(result('b'));
   });
 
-  it('tell images apart and count each as the same number of tokens', () => {
+  it('the parts of an Anthropic message tell images apart and count each as the same number of tokens', () => {
     const image = (data: string) => {
       const source = { type: 'base64', media_type: 'image/png', data };
       return found(PromptKind.messages, { messages: [{ role: 'user', content: [{ type: 'image', source }] }] });
@@ -84,7 +84,7 @@ describe('token ids over HTTP', () => {
   const ids = Array.from({ length: 40 }, (_, i) => i * 1000);
   const expected = found(PromptKind.completions, { prompt: ids }).hashes;
 
-  it('of vLLM are hashed like those of completions, with model, salt and bound', () => {
+  it('token ids over HTTP of vLLM are hashed like those of completions, with model, salt and bound', () => {
     const body = { model: 'm', token_ids: ids, cache_salt: 's', sampling_params: { max_tokens: 9 }, max_tokens: 1 };
     expect(found(PromptKind.tokens, { token_ids: ids }).hashes).toEqual(expected);
     expect(found(PromptKind.tokens, body).result).toMatchObject({
@@ -95,7 +95,7 @@ describe('token ids over HTTP', () => {
     });
   });
 
-  it('of SGLang are hashed like those of completions, with extra_key as salt', () => {
+  it('token ids over HTTP of SGLang are hashed like those of completions, with extra_key as salt', () => {
     const body = {
       input_ids: ids,
       extra_key: 's',

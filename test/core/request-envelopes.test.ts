@@ -15,7 +15,7 @@ const completions = (prompt: unknown) => scan(PromptKind.completions, [json({ pr
 describe("a request of vLLM's engine service", () => {
   const ids = Array.from({ length: 100 }, (_, i) => (i * 2654435761) % 4294967296);
 
-  it('is hashed by its token ids as little-endian u32, packed or not', () => {
+  it("a request of vLLM's engine service is hashed by its token ids as little-endian u32, packed or not", () => {
     fc.assert(
       fc.property(fc.array(fc.nat(4294967295), { minLength: 1, maxLength: 60 }), fc.boolean(), (list, unpacked) => {
         const found = engine(engineRequest({ ids: list, unpacked, originalText: 'ignored' }));
@@ -25,13 +25,13 @@ describe("a request of vLLM's engine service", () => {
     );
   });
 
-  it('is hashed by its text when it has no token ids', () => {
+  it("a request of vLLM's engine service is hashed by its text when it has no token ids", () => {
     const text = 'a text of more than one block, '.repeat(5);
     expect(engine(engineRequest({ text })).hashes).toEqual(completions(text));
     expect(engine(engineRequest({ originalText: text }), PromptKind.engineEmbed).hashes).toEqual(completions(text));
   });
 
-  it('tells stream and output bound', () => {
+  it("a request of vLLM's engine service tells stream and output bound", () => {
     const found = engine(engineRequest({ ids, maxTokens: 4294967295, stream: true })).result;
     expect(found).toMatchObject({ stream: true, maxOutputTokens: 4294967295, model: undefined, flaw: undefined });
     expect(engine(engineRequest({ text: 'x', maxTokens: 10 })).result).toMatchObject({
@@ -40,12 +40,12 @@ describe("a request of vLLM's engine service", () => {
     });
   });
 
-  it('counts the last of several inputs', () => {
+  it("a request of vLLM's engine service counts the last of several inputs", () => {
     const twice = Buffer.concat([engineRequest({ ids }), engineRequest({ text: 'later' })]);
     expect(engine(twice).hashes).toEqual(completions('later'));
   });
 
-  it('has no prompt without an input', () => {
+  it("a request of vLLM's engine service has no prompt without an input", () => {
     expect(engine(bytesField(1, 'request-1')).result!.flaw).toBe('missing');
     expect(engine(Buffer.alloc(0), PromptKind.engineEmbed).result!.flaw).toBe('missing');
   });
@@ -53,7 +53,7 @@ describe("a request of vLLM's engine service", () => {
   it.each([
     ['whole', (bytes: Buffer) => frame(bytes)],
     ['packed', (bytes: Buffer) => packedFrame(bytes)],
-  ])('is found the same when it comes %s and is cut at any byte', (_, wrap) => {
+  ])("a request of vLLM's engine service is found the same when it comes %s and is cut at any byte", (_, wrap) => {
     const message = engineRequest({ ids: ids.slice(0, 20), originalText: 'text', maxTokens: 300, stream: true });
     const whole = engine(message);
     const bytes = wrap(message);
@@ -61,7 +61,7 @@ describe("a request of vLLM's engine service", () => {
     for (let at = 0; at <= bytes.length; at++) expect(scan(PromptKind.engine, cutAt(bytes, at))).toEqual(whole);
   });
 
-  it('ends with its first frame', () => {
+  it("a request of vLLM's engine service ends with its first frame", () => {
     const message = engineRequest({ text: 'first' });
     const behind = Buffer.concat([frame(message), frame(engineRequest({ text: 'second' })), Buffer.from('x')]);
     expect(scan(PromptKind.engine, [behind])).toEqual(engine(message));
@@ -83,7 +83,7 @@ describe("a request of vLLM's engine service", () => {
     expect(scan(PromptKind.engine, singly(bytes)).refusal).toMatchObject({ layer, reason });
   });
 
-  it('never breaks the scanner, whatever the bytes', () => {
+  it("a request of vLLM's engine service never breaks the scanner, whatever the bytes", () => {
     const message = fc.oneof(
       fc.uint8Array({ maxLength: 80 }),
       fc.tuple(fc.nat(60), fc.nat(255)).map(([at, byte]) => {

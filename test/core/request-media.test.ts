@@ -33,7 +33,7 @@ describe('a prompt has media', () => {
     ['a file', { type: 'file', file: { file_id: 'f' } }, false],
     ['a longer name', { type: 'image_url_of_something' }, false],
     ['a type that is no text', { type: 5 }, false],
-  ])('in a chat by %s: %j is %s', (_what, part, media) => {
+  ])('a prompt has media in a chat by %s: %j is %s', (_what, part, media) => {
     expect(seesMedia(PromptKind.chat, messages({ type: 'text', text: 'hello' }, part))).toBe(media);
   });
 
@@ -46,18 +46,18 @@ describe('a prompt has media', () => {
     ],
     ['text', { type: 'text', text: 'hi' }, false],
     ['a document', { type: 'document', source: { type: 'url', url: 'x' } }, false],
-  ])('in Anthropic messages by %s', (_what, part, media) => {
+  ])('a prompt has media in Anthropic messages by %s', (_what, part, media) => {
     expect(seesMedia(PromptKind.messages, messages(part))).toBe(media);
   });
 
-  it('in the items of the responses and conversations APIs', () => {
+  it('a prompt has media in the items of the responses and conversations APIs', () => {
     const items = [{ role: 'user', content: [{ type: 'input_image', image_url: 'http://x' }] }];
     expect(seesMedia(PromptKind.responses, { model: 'm', input: items })).toBe(true);
     expect(seesMedia(PromptKind.conversations, { model: 'm', items })).toBe(true);
     expect(seesMedia(PromptKind.responses, { model: 'm', input: [{ role: 'user', content: 'hi' }] })).toBe(false);
   });
 
-  it('by the features beside token ids', () => {
+  it('a prompt has media by the features beside token ids', () => {
     const tokens = { model: 'm', token_ids: [1, 2] };
     expect(seesMedia(PromptKind.tokens, { ...tokens, features: { mm_hashes: { image: ['a'] } } })).toBe(true);
     expect(seesMedia(PromptKind.tokens, { features: { mm_hashes: { image: ['a'] } }, ...tokens })).toBe(true);
@@ -65,7 +65,7 @@ describe('a prompt has media', () => {
       expect(seesMedia(PromptKind.tokens, { ...tokens, features })).toBe(false);
   });
 
-  it('not by tools, and only by the last of several prompts', () => {
+  it('a prompt has media not by tools, and only by the last of several prompts', () => {
     const tools = [{ type: 'image', function: { type: 'image_url' } }];
     expect(seesMedia(PromptKind.chat, { tools, ...messages({ type: 'text', text: 'hi' }) })).toBe(false);
     const twice =

@@ -36,7 +36,7 @@ function check(kind: PromptKind, body: Buffer, pieces: readonly Uint8Array[], bl
 }
 
 describe('a request scan', () => {
-  it('finds in generated documents what JSON.parse finds, fed whole', () => {
+  it('a request scan finds in generated documents what JSON.parse finds, fed whole', () => {
     fc.assert(
       fc.property(kind, documentText, fc.integer({ min: 1, max: 300 }), (which, text, blockBytes) => {
         check(which, text, [text], blockBytes);
@@ -45,7 +45,7 @@ describe('a request scan', () => {
     );
   });
 
-  it('finds the same when the body is cut in two at any byte', () => {
+  it('a request scan finds the same when the body is cut in two at any byte', () => {
     fc.assert(
       fc.property(kind, documentText, (which, text) => {
         const whole = scan(which, [text]);
@@ -56,7 +56,7 @@ describe('a request scan', () => {
     );
   });
 
-  it('finds the same when the body comes in random pieces', () => {
+  it('a request scan finds the same when the body comes in random pieces', () => {
     fc.assert(
       fc.property(kind, documentText, fc.array(fc.nat(), { maxLength: 20 }), (which, text, places) => {
         const sorted = places.map((place) => place % (text.length + 1)).sort((a, b) => a - b);
@@ -66,7 +66,7 @@ describe('a request scan', () => {
     );
   });
 
-  it('finds the same when the body comes byte by byte', () => {
+  it('a request scan finds the same when the body comes byte by byte', () => {
     fc.assert(
       fc.property(kind, documentText, (which, text) => {
         check(which, text, cut(text, [...text.keys()]));
@@ -75,7 +75,7 @@ describe('a request scan', () => {
     );
   });
 
-  it('accepts a mutated document exactly when JSON.parse does', () => {
+  it('a request scan accepts a mutated document exactly when JSON.parse does', () => {
     fc.assert(
       fc.property(kind, mutated, (which, text) => {
         check(which, text, [text]);
@@ -84,7 +84,7 @@ describe('a request scan', () => {
     );
   });
 
-  it('refuses a mutated document at the same byte wherever it is cut', () => {
+  it('a request scan refuses a mutated document at the same byte wherever it is cut', () => {
     fc.assert(
       fc.property(kind, mutated, (which, text) => {
         const whole = scan(which, [text]);

@@ -15,7 +15,7 @@ const chatHashes = (messages: unknown, more: object = {}) =>
 describe('the chain of a scan', () => {
   const long = 'the same beginning of a conversation, long enough for several blocks of sixty-four bytes. '.repeat(6);
 
-  it('begins alike for prompts that begin alike', () => {
+  it('the chain of a scan begins alike for prompts that begin alike', () => {
     const first = chatHashes([{ role: 'user', content: `${long}and then this` }]);
     const second = chatHashes([{ role: 'user', content: `${long}but then that, which is longer by a few words` }]);
     const shared = Math.floor((4 + long.length) / 64);
@@ -24,7 +24,7 @@ describe('the chain of a scan', () => {
     expect(second[shared]).not.toBe(first[shared]);
   });
 
-  it('hashes whole blocks of a longer prompt as of its beginning', () => {
+  it('the chain of a scan hashes whole blocks of a longer prompt as of its beginning', () => {
     const whole = found(PromptKind.completions, { prompt: long.slice(0, 384) }).hashes!;
     const longer = found(PromptKind.completions, { prompt: long.slice(0, 400) }).hashes!;
     expect(whole).toHaveLength(6);
@@ -38,7 +38,7 @@ describe('the chain of a scan', () => {
     expect(scan(PromptKind.chat, [escapedText]).hashes).toEqual(scan(PromptKind.chat, [plainText]).hashes);
   });
 
-  it('differs from the first block on for another model, cache salt, tools or system', () => {
+  it('the chain of a scan differs from the first block on for another model, cache salt, tools or system', () => {
     const messages = [{ role: 'user', content: long }];
     const firsts = [
       chatHashes(messages),
@@ -52,14 +52,14 @@ describe('the chain of a scan', () => {
     expect(new Set(firsts).size).toBe(firsts.length);
   });
 
-  it('differs from the first block on for other instructions of the responses API', () => {
+  it('the chain of a scan differs from the first block on for other instructions of the responses API', () => {
     const hashes = (body: object) => found(PromptKind.responses, body).hashes!;
     const first = hashes({ instructions: 'be brief', input: long });
     expect(hashes({ instructions: 'be polite', input: long })[0]).not.toBe(first[0]);
     expect(hashes({ input: long, instructions: 'be brief' })).toEqual(first);
   });
 
-  it('begins with the blocks that tools fill, so that prompts with the same tools share them', () => {
+  it('the chain of a scan begins with the blocks that tools fill, so that prompts with the same tools share them', () => {
     const tools = [{ type: 'function', function: { name: 'f', description: 'd'.repeat(200) } }];
     const filled = Math.floor(JSON.stringify(tools).length / 64);
     expect(filled).toBe(4);
@@ -70,7 +70,7 @@ describe('the chain of a scan', () => {
     expect(second[filled]).not.toBe(first[filled]);
   });
 
-  it('takes no more blocks of tools than the longest chain has', () => {
+  it('the chain of a scan takes no more blocks of tools than the longest chain has', () => {
     const tools = 'd'.repeat(2000);
     const hashes = scan(PromptKind.completions, [Buffer.from(JSON.stringify({ tools, prompt: 'x' }))], 1).hashes!;
     expect(hashes).toHaveLength(1200);
@@ -84,14 +84,14 @@ describe('the chain of a scan', () => {
     );
   });
 
-  it('tells salts apart that differ behind the bytes that are kept', () => {
+  it('the chain of a scan tells salts apart that differ behind the bytes that are kept', () => {
     const salt = 's'.repeat(300);
     const first = chatHashes([{ role: 'user', content: long }], { cache_salt: `${salt}1` });
     const second = chatHashes([{ role: 'user', content: long }], { cache_salt: `${salt}2` });
     expect(first[0]).not.toBe(second[0]);
   });
 
-  it('tells images apart and counts each as the same number of tokens', () => {
+  it('the chain of a scan tells images apart and counts each as the same number of tokens', () => {
     const image = (url: string) => [{ role: 'user', content: [{ type: 'image_url', image_url: { url } }] }];
     const first = found(PromptKind.chat, { messages: image('data:image/png;base64,AAAA') });
     const second = found(PromptKind.chat, { messages: image(`data:image/png;base64,${'B'.repeat(5000)}`) });
@@ -100,7 +100,7 @@ describe('the chain of a scan', () => {
     expect(second.result!.promptBytes).toBe(first.result!.promptBytes);
   });
 
-  it('lists images, videos and sounds, each different one once and at most 32', () => {
+  it('the chain of a scan lists images, videos and sounds, each different one once and at most 32', () => {
     const url = (name: string) => ({ type: 'image_url', image_url: { url: name } });
     const video = { type: 'video_url', video_url: { url: 'c' } };
     const sound = { type: 'input_audio', input_audio: { data: 'd', format: 'wav' } };
@@ -118,14 +118,14 @@ describe('the chain of a scan', () => {
     expect(chatHashes(part({ cache_control: { type: 'ephemeral' } }))).toEqual(chatHashes(part({})));
   });
 
-  it('takes the last of several prompts', () => {
+  it('the chain of a scan takes the last of several prompts', () => {
     const twice = Buffer.from(`{"prompt":${JSON.stringify(long.repeat(40))},"prompt":"b"}`);
     const outcome = scan(PromptKind.completions, [twice], 16);
     expect(outcome.hashes).toEqual(scan(PromptKind.completions, [Buffer.from('{"prompt":"b"}')], 16).hashes);
     expect(outcome.result!.promptBytes).toBe(1);
   });
 
-  it('hashes the first blocks, and no tail, of a prompt that has more than the longest chain', () => {
+  it('the chain of a scan hashes the first blocks, and no tail, of a prompt that has more than the longest chain', () => {
     const text = long.repeat(4).slice(0, 1250);
     const hashes = scan(PromptKind.completions, [Buffer.from(JSON.stringify({ prompt: text }))], 1).hashes!;
     const start = scan(PromptKind.completions, [Buffer.from(JSON.stringify({ prompt: text.slice(0, 1200) }))], 1)
@@ -199,7 +199,7 @@ describe('the shape of a prompt', () => {
 
 describe('the model of a body', () => {
   it.each(['5', 'null', '{"name":"m"}', '["m"]'])(
-    'is unknown when its value is %s, but its place is found',
+    'the model of a body is unknown when its value is %s, but its place is found',
     (value) => {
       const body = `{"prompt":"x","model":"first","model": ${value} }`;
       const { result } = scan(PromptKind.completions, [Buffer.from(body)]);
@@ -213,7 +213,7 @@ describe('the model of a body', () => {
 describe('the bounds of a scan', () => {
   const objectOfModel = (model: string) => found(PromptKind.chat, { model }).result!.model;
 
-  it('gives no number when all scans are open, and one again when one was closed', () => {
+  it('a scan gives no number when all scans are open, and one again when one was closed', () => {
     const ids = Array.from({ length: sizes.scans }, () => scanner.open(PromptKind.chat, 64));
     expect(new Set(ids).size).toBe(sizes.scans);
     expect(scanner.openScans).toBe(sizes.scans);
@@ -223,7 +223,7 @@ describe('the bounds of a scan', () => {
     for (const id of ids) scanner.close(id);
   });
 
-  it('keeps scans apart that are fed in turns', () => {
+  it('a scan keeps scans apart that are fed in turns', () => {
     const bodies = Array.from({ length: sizes.scans }, (_, i) =>
       Buffer.from(JSON.stringify({ model: `m${i}`, prompt: 'x\n'.repeat(50 + i) })),
     );
@@ -240,7 +240,7 @@ describe('the bounds of a scan', () => {
     });
   });
 
-  it('stops hashing, counts it and goes on scanning when no hash page is left', () => {
+  it('a scan stops hashing, counts it and goes on scanning when no hash page is left', () => {
     // 8 scans and chains of 1,200 blocks: twelve pages of 512 hashes, behind 64 hashes in each state.
     const blocks = 64 + 512 * 2;
     const body = Buffer.from(JSON.stringify({ prompt: 'x'.repeat(blocks + 50), model: 'm' }));
@@ -255,7 +255,7 @@ describe('the bounds of a scan', () => {
     expect(scan(PromptKind.completions, [body], 1).hashes).toHaveLength(1138);
   });
 
-  it('accepts 512 levels and refuses the next one', () => {
+  it('a scan accepts 512 levels and refuses the next one', () => {
     const nested = (levels: number) => Buffer.from('['.repeat(levels) + ']'.repeat(levels));
     expect(scan(PromptKind.chat, [nested(512)]).accepted).toBe(true);
     expect(scan(PromptKind.chat, [nested(513)]).refusal).toEqual({
@@ -264,7 +264,7 @@ describe('the bounds of a scan', () => {
     });
   });
 
-  it('keeps at most 1,024 bytes of the model, whole characters only', () => {
+  it('a scan keeps at most 1,024 bytes of the model, whole characters only', () => {
     expect(objectOfModel('m'.repeat(1024))).toBe('m'.repeat(1024));
     expect(objectOfModel('m'.repeat(1025))).toBe('m'.repeat(1024));
     expect(objectOfModel(`${'m'.repeat(1022)}é`)).toBe(`${'m'.repeat(1022)}é`);
@@ -272,29 +272,29 @@ describe('the bounds of a scan', () => {
     expect(objectOfModel(`${'m'.repeat(1021)}😀x`)).toBe('m'.repeat(1021));
   });
 
-  it('keeps at most 256 bytes of the cache salt', () => {
+  it('a scan keeps at most 256 bytes of the cache salt', () => {
     expect(found(PromptKind.chat, { cache_salt: 's'.repeat(400) }).result!.cacheSalt).toBe('s'.repeat(256));
   });
 
-  it('ignores an output bound whose text is longer than 64 bytes', () => {
+  it('a scan ignores an output bound whose text is longer than 64 bytes', () => {
     const bound = (zeros: number) =>
       scan(PromptKind.completions, [Buffer.from(`{"max_tokens":1.${'0'.repeat(zeros)}}`)]).result!.maxOutputTokens;
     expect(bound(62)).toBe(1);
     expect(bound(63)).toBeUndefined();
   });
 
-  it('scans chunks that are longer than what one call into the core takes', () => {
+  it('a scan scans chunks that are longer than what one call into the core takes', () => {
     const prompt = 'é"\\\n'.repeat(150_000);
     const outcome = scan(PromptKind.completions, [Buffer.from(JSON.stringify({ prompt, model: 'm' }))], 1024);
     expect(outcome.result).toMatchObject({ model: 'm', promptBytes: Buffer.byteLength(prompt) });
   });
 
-  it('takes token lists whose bytes are more than their JSON', () => {
+  it('a scan takes token lists whose bytes are more than their JSON', () => {
     const prompt = new Array(120_000).fill(7);
     expect(found(PromptKind.completions, { prompt }).result!.promptBytes).toBe(480_000);
   });
 
-  it('refuses a body of more than 4 GiB', () => {
+  it('a scan refuses a body of more than 4 GiB', () => {
     const id = scanner.open(PromptKind.chat, 64);
     const state = core.call.scanAddress(id) >>> 0;
     core.view.setUint32(state + CORE.SCAN_POSITION, 0xffffffff - 3, true);
@@ -304,14 +304,14 @@ describe('the bounds of a scan', () => {
     scanner.close(id);
   });
 
-  it('refuses arguments and numbers that do not exist', () => {
+  it('a scan refuses arguments and numbers that do not exist', () => {
     expect(() => scanner.open(PromptKind.chat, 0)).toThrow('blockBytes must be a whole number from 1 to 1048576');
     expect(() => scanner.open(99 as PromptKind, 64)).toThrow('unknown prompt kind 99');
     expect(() => scanner.feed(7, Buffer.from('{}'))).toThrow('no open request scan has the number 7');
     expect(() => scanner.result(4000)).toThrow(RangeError);
   });
 
-  it('gives up what was open when a scanner is made for a thread again', () => {
+  it('a scan gives up what was open when a scanner is made for a thread again', () => {
     const { core: own, scanner: first } = openScanner();
     const ids = Array.from({ length: 8 }, () => first.open(PromptKind.completions, 1));
     for (const id of ids) first.feed(id, Buffer.from(`{"prompt":"${'x'.repeat(1100)}`));
@@ -322,7 +322,7 @@ describe('the bounds of a scan', () => {
     expect(second.chain(id, 'm').blocks).toBe(1100);
   });
 
-  it('needs less than 400 MB for the default sizes', () => {
+  it('a scan needs less than 400 MB for the default sizes', () => {
     const { scans, chainBlocks, threads } = defaultPoolSizes;
     const perThread = BigInt.asUintN(64, core.call.scanRegionBytes(scans, chainBlocks) as unknown as bigint);
     expect(Number(perThread) * threads).toBeLessThan(400e6);
@@ -352,11 +352,11 @@ describe('a refusal', () => {
     ['["\\u00g0"]', 6, '\\u must be followed by four hex digits'],
     ['["a\tb"]', 3, 'raw control character in a string: write it as an escape'],
   ];
-  it.each(rows)('of %j names byte %i: %s', (text, position, reason) => {
+  it.each(rows)('a refusal of %j names byte %i: %s', (text, position, reason) => {
     expect(scan(PromptKind.chat, [Buffer.from(text)]).refusal).toEqual({ position, reason });
   });
 
-  it('stands whatever is fed afterwards', () => {
+  it('a refusal stands whatever is fed afterwards', () => {
     const id = scanner.open(PromptKind.chat, 64);
     expect(scanner.feed(id, Buffer.from('[1,]'))).toBe(false);
     expect(scanner.feed(id, Buffer.from('2]'))).toBe(false);

@@ -57,35 +57,35 @@ describe("an answer of vLLM's engine service", () => {
   const chunk = (completion: number) => frame(engineChunk({ prompt: 300, completion, cached: 2 }));
   const complete = { prompt: 300, completion: 5, cached: 2 };
 
-  it('tells its usage when it comes whole', () => {
+  it("an answer of vLLM's engine service tells its usage when it comes whole", () => {
     expect(tells(AnswerForm.engine, frame(engineComplete(complete)))).toEqual({ ...usage(300, 5, 305, 2), events: 1 });
   });
 
-  it('tells zero cached tokens when it leaves them out: proto3 does so with zeros', () => {
+  it("an answer of vLLM's engine service tells zero cached tokens when it leaves them out: proto3 does so with zeros", () => {
     const bytes = frame(engineComplete({ prompt: 300, completion: 5, cached: 0 }));
     expect(tells(AnswerForm.engine, bytes)).toEqual({ ...usage(300, 5, 305, 0), events: 1 });
   });
 
-  it('tells its usage once when every chunk repeats it', () => {
+  it("an answer of vLLM's engine service tells its usage once when every chunk repeats it", () => {
     const stream = Buffer.concat([chunk(1), chunk(2), frame(engineComplete(complete))]);
     expect(tells(AnswerForm.engine, stream)).toEqual({ ...usage(300, 5, 305, 2), events: 3 });
   });
 
-  it('tells what the last whole chunk said when it is cut', () => {
+  it("an answer of vLLM's engine service tells what the last whole chunk said when it is cut", () => {
     const stream = Buffer.concat([chunk(1), chunk(2), chunk(3).subarray(0, 9)]);
     expect(tells(AnswerForm.engine, stream)).toEqual({ ...usage(300, 2, 302, 2), events: 3 });
   });
 
-  it('is read when it is compressed', () => {
+  it("an answer of vLLM's engine service is read when it is compressed", () => {
     const stream = Buffer.concat([packedFrame(engineChunk(complete)), chunk(9)]);
     expect(tells(AnswerForm.engine, stream)).toEqual({ ...usage(300, 9, 309, 2), events: 2 });
   });
 
-  it('to an embedding tells the prompt', () => {
+  it("an answer of vLLM's engine service to an embedding tells the prompt", () => {
     expect(tells(AnswerForm.engineEmbed, frame(embedResponse(12)))).toEqual({ ...usage(12, -1, 12, -1), events: 1 });
   });
 
-  it('that is no message tells nothing', () => {
+  it("an answer of vLLM's engine service that is no message tells nothing", () => {
     expect(tells(AnswerForm.engine, frame(Buffer.from('ffffff', 'hex')))).toEqual({
       ...usage(-1, -1, -1, -1),
       events: 1,
@@ -97,11 +97,11 @@ describe("an answer of vLLM's engine service", () => {
 describe('an answer of Vertex AI', () => {
   const document = '{"model":"m","usage":{"prompt_tokens":7,"completion_tokens":3,"total_tokens":10}}';
 
-  it('tells the usage of the JSON in it', () => {
+  it('an answer of Vertex AI tells the usage of the JSON in it', () => {
     expect(tells(AnswerForm.vertex, frame(httpBody(document)))).toEqual({ ...usage(7, 3, 10, -1), events: 1 });
   });
 
-  it('tells the usage of whichever message has it', () => {
+  it('an answer of Vertex AI tells the usage of whichever message has it', () => {
     const stream = Buffer.concat([
       frame(httpBody('{"a":1}')),
       packedFrame(httpBody(document)),
@@ -110,7 +110,7 @@ describe('an answer of Vertex AI', () => {
     expect(tells(AnswerForm.vertex, stream)).toEqual({ ...usage(7, 3, 10, -1), events: 3 });
   });
 
-  it('tells the usage of server-sent events that go from message to message', () => {
+  it('an answer of Vertex AI tells the usage of server-sent events that go from message to message', () => {
     const event = `data: {"type":"response.completed","response":{"usage":{"input_tokens":4,"output_tokens":6}}}\n\n`;
     const stream = Buffer.concat(
       [`data: {}\n\n`, event.slice(0, 50), event.slice(50)].map((text) => frame(httpBody(text))),

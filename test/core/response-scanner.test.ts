@@ -37,7 +37,7 @@ const unknown = usage(-1, -1, -1);
 const changeName = { streaming: true, renameFrom: 'base-v2', renameTo: 'alias' };
 
 describe('token usage in a stream', () => {
-  test('is taken from the event that carries it', () => {
+  test('token usage in a stream is taken from the event that carries it', () => {
     const stream =
       'data: {"id":"1","choices":[{"delta":{"content":"hi"}}],"usage":null}\n\n' +
       'data: {"choices":[],"usage":{"prompt_tokens":7,"total_tokens":12,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":4}}}\n\n' +
@@ -45,31 +45,31 @@ describe('token usage in a stream', () => {
     expect(read([stream], { streaming: true })).toMatchObject({ usage: usage(7, 5, 12, 4), events: 2, output: stream });
   });
 
-  test('is unknown when no event says anything', () => {
+  test('token usage in a stream is unknown when no event says anything', () => {
     expect(usageOf('data: {"choices":[]}\n\ndata: [DONE]\n\n')).toEqual(unknown);
   });
 
-  test('is found under the names and at the place of the responses API', () => {
+  test('token usage in a stream is found under the names and at the place of the responses API', () => {
     const event =
       'event: response.completed\ndata: {"type":"response.completed","response":{"usage":{"input_tokens":3,"input_tokens_details":{"cached_tokens":2},"output_tokens":9,"total_tokens":12}}}\n\n';
     expect(usageOf(event)).toEqual(usage(3, 9, 12, 2));
   });
 
-  test('is not taken from below other members', () => {
+  test('token usage in a stream is not taken from below other members', () => {
     expect(usageOf('data: {"a":[1,{"b":{"usage":{"prompt_tokens":1,"completion_tokens":2}}}]}\n')).toEqual(unknown);
     expect(usageOf('data: {"x":{"usage":{"prompt_tokens":1}}}\n')).toEqual(unknown);
   });
 
-  test('does not come from text that merely looks like it', () => {
+  test('token usage in a stream does not come from text that merely looks like it', () => {
     const event = String.raw`data: {"content":"\"usage\":{\"prompt_tokens\":7}","usage_":{"prompt_tokens":7}}`;
     expect(usageOf(`${event}\n\n`)).toEqual(unknown);
   });
 
-  test('is recognised when its key is written with escapes', () => {
+  test('token usage in a stream is recognised when its key is written with escapes', () => {
     expect(usageOf(`${String.raw`data: {"us\u0061ge":{"prompt\u005ftokens":7}}`}\n`)).toEqual(usage(7, -1, 7));
   });
 
-  test('takes numbers that are written as strings', () => {
+  test('token usage in a stream takes numbers that are written as strings', () => {
     expect(usageOf('data: {"usage":{"prompt_tokens":"12","completion_tokens":"3"}}\n')).toEqual(usage(12, 3, 15));
   });
 
@@ -83,49 +83,49 @@ describe('token usage in a stream', () => {
     ['a number above 2^53', '9007199254740993'],
     ['an empty string', '""'],
     ['a string that is no number', '"5x"'],
-  ])('ignores a field that is %s', (_, value) => {
+  ])('token usage in a stream ignores a field that is %s', (_, value) => {
     expect(usageOf(`data: {"usage":{"prompt_tokens":${value},"completion_tokens":3}}\n`)).toEqual(usage(-1, 3, 3));
   });
 
-  test('cuts off a fraction', () => {
+  test('token usage in a stream cuts off a fraction', () => {
     expect(usageOf('data: {"usage":{"prompt_tokens":12.0}}\n')).toEqual(usage(12, -1, 12));
   });
 
-  test('lets later fields that are not zero overwrite earlier ones', () => {
+  test('token usage in a stream lets later fields that are not zero overwrite earlier ones', () => {
     const stream =
       'data: {"usage":{"prompt_tokens":7,"completion_tokens":1,"total_tokens":8}}\n\n' +
       'data: {"usage":{"prompt_tokens":0,"completion_tokens":5}}\n\n';
     expect(usageOf(stream)).toEqual(usage(7, 5, 12));
   });
 
-  test('reports a zero as zero when nothing else is known', () => {
+  test('token usage in a stream reports a zero as zero when nothing else is known', () => {
     expect(usageOf('data: {"usage":{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}}\n')).toEqual(
       usage(0, 0, 0),
     );
   });
 
-  test('takes a lone total when neither half is known', () => {
+  test('token usage in a stream takes a lone total when neither half is known', () => {
     expect(usageOf('data: {"usage":{"total_tokens":9}}\n')).toEqual(usage(-1, -1, 9));
   });
 
-  test('leaves out an event that is not JSON and goes on with the next line', () => {
+  test('token usage in a stream leaves out an event that is not JSON and goes on with the next line', () => {
     const stream = 'data: {"usage":{"prompt_tokens":7}\ndata: {"usage":{"completion_tokens":2}}\n';
     expect(usageOf(stream)).toEqual(usage(-1, 2, 2));
   });
 
-  test('leaves out an event nested deeper than 127 levels', () => {
+  test('token usage in a stream leaves out an event nested deeper than 127 levels', () => {
     const nested = (n: number) => `data: {"usage":{"prompt_tokens":7},"a":${'['.repeat(n)}${']'.repeat(n)}}\n`;
     expect(usageOf(nested(126))).toEqual(usage(7, -1, 7));
     expect(usageOf(nested(127))).toEqual(unknown);
   });
 
-  test('counts from a last line without an end', () => {
+  test('token usage in a stream counts from a last line without an end', () => {
     expect(usageOf('data: {"usage":{"prompt_tokens":7}}')).toEqual(usage(7, -1, 7));
   });
 });
 
 describe('events of a stream', () => {
-  test('end with their chunk when the server left the end of the line out', () => {
+  test('events of a stream end with their chunk when the server left the end of the line out', () => {
     const pieces = [
       'data: {}',
       'data: {"usage":{"prompt_tokens":7,"completion_tokens":10,"total_tokens":17}}\ndata: [DONE]',
@@ -144,21 +144,21 @@ describe('events of a stream', () => {
     ['[DONE] in several shapes', 'data: [DONE]\ndata:[DONE]\r\ndata: [DONE] ', 0],
     ['what only begins like [DONE]', 'data: [DONE]x\ndata: [DON\ndata: []\ndata: [', 4],
     ['empty data', 'data:\n\ndata: \n\n', 2],
-  ])('are counted with %s', (_, stream, expected) => {
+  ])('events of a stream are counted with %s', (_, stream, expected) => {
     expect(read([stream], { streaming: true }).events).toBe(expected);
     expect(read(stream.split(''), { streaming: true }).events).toBe(expected);
   });
 });
 
 describe('token usage of a JSON document', () => {
-  test('is read from the whole body, however it is cut', () => {
+  test('token usage of a JSON document is read from the whole body, however it is cut', () => {
     const body =
       '{\n "object": "chat.completion",\r\n "usage": {"prompt_tokens": 10, "completion_tokens": 20, "total_tokens": 30}\n}\n';
     expect(usageOf(body, false)).toEqual(usage(10, 20, 30));
     expect(read(body.split(''), { streaming: false }).usage).toEqual(usage(10, 20, 30));
   });
 
-  test('counts only once the document has ended well', () => {
+  test('token usage of a JSON document counts only once the document has ended well', () => {
     const id = scanner.open({ streaming: false });
     scanner.feed(id, Buffer.from('{"usage":{"prompt_tokens":1}'), false);
     expect(scanner.usage(id)).toEqual(unknown);
@@ -167,11 +167,11 @@ describe('token usage of a JSON document', () => {
     scanner.close(id);
   });
 
-  test('is unknown when text follows the document', () => {
+  test('token usage of a JSON document is unknown when text follows the document', () => {
     expect(usageOf('{"usage":{"prompt_tokens":1}} x', false)).toEqual(unknown);
   });
 
-  test('does not take a line for an event', () => {
+  test('token usage of a JSON document does not take a line for an event', () => {
     expect(read(['data: {}\n'], { streaming: false }).events).toBe(0);
   });
 });
@@ -179,19 +179,19 @@ describe('token usage of a JSON document', () => {
 describe('the model name', () => {
   const renamed = (text: string, options: ResponseScanOptions = changeName) => read([text], options).output;
 
-  test('is changed at the top of an event', () => {
+  test('the model name is changed at the top of an event', () => {
     expect(renamed('data: {"id":"x","model":"base-v2","choices":[]}\n\n')).toBe(
       'data: {"id":"x","model":"alias","choices":[]}\n\n',
     );
   });
 
-  test('is changed with white space around the colon and escapes in key and value', () => {
+  test('the model name is changed with white space around the colon and escapes in key and value', () => {
     expect(renamed(`${String.raw`data: { "m\u006fdel" : "base\u002dv2" }`}\n`)).toBe(
       `${String.raw`data: { "m\u006fdel" : "alias" }`}\n`,
     );
   });
 
-  test('is changed below "response" of a responses API event', () => {
+  test('the model name is changed below "response" of a responses API event', () => {
     expect(renamed('data: {"type":"response.created","response":{"id":"r","model":"base-v2"}}\n')).toBe(
       'data: {"type":"response.created","response":{"id":"r","model":"alias"}}\n',
     );
@@ -209,15 +209,15 @@ describe('the model name', () => {
     ['an object behind "response"', '{"response":{},"a":{"model":"base-v2"}}'],
     ['an object below "response"', '{"response":{"a":{"model":"base-v2"}}}'],
     ['text inside a string', String.raw`{"content":"\"model\":\"base-v2\""}`],
-  ])('stays in %s', (_, json) => {
+  ])('the model name stays in %s', (_, json) => {
     expect(renamed(`data: ${json}\n`)).toBe(`data: ${json}\n`);
   });
 
-  test('is changed in a JSON document', () => {
+  test('the model name is changed in a JSON document', () => {
     expect(renamed('{"model":"base-v2"}', { ...changeName, streaming: false })).toBe('{"model":"alias"}');
   });
 
-  test('is written with the escapes that JSON needs', () => {
+  test('the model name is written with the escapes that JSON needs', () => {
     const odd = { streaming: false, renameFrom: 'a/ü😀', renameTo: 'q"\\\n\u{1f600}' };
     expect(JSON.parse(renamed(String.raw`{"model":"a\/\u00fc\ud83d\ude00"}`, odd))).toEqual({ model: odd.renameTo });
   });
@@ -228,31 +228,31 @@ describe('the model name', () => {
     ['before it as escapes', String.raw`{"model":"\ud83d\ud83d\ude00"}`],
     ['before its key', String.raw`{"\ud83dmodel":"😀"}`],
     ['the wrong way round', String.raw`{"model":"\ude00\ud83d"}`],
-  ])('does not match with half of a surrogate pair %s', (_, text) => {
+  ])('the model name does not match with half of a surrogate pair %s', (_, text) => {
     expect(renamed(text, { streaming: false, renameFrom: '😀', renameTo: 'b' })).toBe(text);
   });
 
-  test('does not match when text stands between the halves of a pair', () => {
+  test('the model name does not match when text stands between the halves of a pair', () => {
     const text = String.raw`{"model":"\ud83dX\ude00"}`;
     expect(renamed(text, { streaming: false, renameFrom: 'X😀', renameTo: 'b' })).toBe(text);
   });
 
-  test('is held back from its first quote on while it may be the one, and no longer', () => {
+  test('the model name is held back from its first quote on while it may be the one, and no longer', () => {
     const { outputs } = read(['data: {"model":"ba', 'se', '-v', '2"}\n', '{"model":"bax'], changeName);
     expect(outputs).toEqual(['data: {"model":', '', '', '"alias"}\n', '{"model":"bax']);
   });
 
-  test('comes out unchanged when it turns out to be another', () => {
+  test('the model name comes out unchanged when it turns out to be another', () => {
     const { outputs } = read(['data: {"model":"base', '-v3"}\n'], changeName);
     expect(outputs).toEqual(['data: {"model":', '"base-v3"}\n']);
   });
 
-  test('comes out when the answer ends inside it', () => {
+  test('the model name comes out when the answer ends inside it', () => {
     expect(read(['data: {"model":"ba'], changeName).output).toBe('data: {"model":"ba');
     expect(read(['data: {"model":"ba', ''], changeName).output).toBe('data: {"model":"ba');
   });
 
-  test('of 1,024 bytes is changed, a longer one is not', () => {
+  test('the model name of 1,024 bytes is changed, a longer one is not', () => {
     const body = (n: number) => `{"model":"${'x'.repeat(n)}"}`;
     const options = (n: number) => ({ streaming: false, renameFrom: 'x'.repeat(n), renameTo: 'y' });
     expect(renamed(body(1024), options(1024))).toBe('{"model":"y"}');
@@ -262,7 +262,7 @@ describe('the model name', () => {
     );
   });
 
-  test('holds back at most six bytes for each byte of the name and its quote', () => {
+  test('the model name holds back at most six bytes for each byte of the name and its quote', () => {
     const name = 'x'.repeat(1024);
     const id = scanner.open({ streaming: false, renameFrom: name, renameTo: 'y' });
     scanner.feed(id, Buffer.from(`{"model":"${String.raw`\u0078`.repeat(1024)}`), false);
@@ -272,7 +272,7 @@ describe('the model name', () => {
     scanner.close(id);
   });
 
-  test('is changed everywhere in an answer larger than one piece', () => {
+  test('the model name is changed everywhere in an answer larger than one piece', () => {
     const event = (name: string) => `data: {"model":"${name}"}\n\n`;
     const many = 40_000;
     expect(renamed(event('base-v2').repeat(many))).toBe(event('alias').repeat(many));
@@ -280,7 +280,7 @@ describe('the model name', () => {
 });
 
 describe('a scan', () => {
-  test('gives back the same object when nothing changes', () => {
+  test('a scan gives back the same object when nothing changes', () => {
     const id = scanner.open(changeName);
     const chunk = Buffer.from('data: {"model":"other","choices":[{"delta":{"content":"a"}}]}\n\n');
     expect(scanner.feed(id, chunk, false)).toBe(chunk);
@@ -289,7 +289,7 @@ describe('a scan', () => {
     scanner.close(id);
   });
 
-  test('is refused with -1 when all are open, and there is room again after a close', () => {
+  test('a scan is refused with -1 when all are open, and there is room again after a close', () => {
     const ids = Array.from({ length: sizes.scans }, () => scanner.open({ streaming: true }));
     expect(new Set(ids).size).toBe(sizes.scans);
     expect(scanner.open({ streaming: true })).toBe(-1);
@@ -299,19 +299,19 @@ describe('a scan', () => {
     expect(scanner.free).toBe(sizes.scans);
   });
 
-  test('that is closed twice is freed once', () => {
+  test('a scan that is closed twice is freed once', () => {
     const id = scanner.open({ streaming: true });
     scanner.close(id);
     scanner.close(id);
     expect(scanner.free).toBe(sizes.scans);
   });
 
-  test('that is not open is refused by name', () => {
+  test('a scan that is not open is refused by name', () => {
     expect(() => scanner.feed(3, Buffer.from(''), false)).toThrow('response scan 3 is not open');
     expect(() => scanner.usage(-1)).toThrow(RangeError);
   });
 
-  test('does not see what an earlier one in the same place had learned', () => {
+  test('a scan does not see what an earlier one in the same place had learned', () => {
     const first = scanner.open(changeName);
     scanner.feed(first, Buffer.from('data: {"usage":{"prompt_tokens":7}}\ndata: {"model":"base'), false);
     scanner.close(first);
@@ -323,7 +323,7 @@ describe('a scan', () => {
     scanner.close(second);
   });
 
-  test('does not touch its neighbours', () => {
+  test('a scan does not touch its neighbours', () => {
     const ids = [scanner.open(changeName), scanner.open(changeName), scanner.open(changeName)];
     const text = (i: number) => `data: {"usage":{"prompt_tokens":${i + 1}},"model":"base-v2"}\n`;
     const out = ['', '', ''];

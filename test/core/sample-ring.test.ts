@@ -39,14 +39,14 @@ function one() {
 }
 
 describe('a label', () => {
-  it('says whether other endpoints worked for the request before', () => {
+  it('a label says whether other endpoints worked for the request before', () => {
     const { reader, ask, end } = one();
     end(ask(100, 1), { ...completed, staged: true });
     end(ask(100, 2), completed);
     expect(drained(reader).map(({ staged }) => staged)).toEqual([true, false]);
   });
 
-  it('tells what was known at the decision, before the request was charged, and what came of it', () => {
+  it('a label tells what was known at the decision, before the request was charged, and what came of it', () => {
     const { reader, ask, end } = one();
     ask(700, 1000);
     end(ask(1000, 1500));
@@ -79,7 +79,7 @@ describe('a label', () => {
     ]);
   });
 
-  it('leaves unreported fields unknown', () => {
+  it('a label leaves unreported fields unknown', () => {
     const pool = makePool(byQueue, [{}]);
     const reader = new SampleReader(pool.control);
     const { ticket, ticketGeneration } = pool.decider.decide(plainRequest);
@@ -107,7 +107,7 @@ describe('a label', () => {
     expect(drained(reader)).toHaveLength(1);
   });
 
-  it('counts a prompt as ahead of others until its first output has come', () => {
+  it('a label counts a prompt as ahead of others until its first output has come', () => {
     const { reader, decider, ask, end } = one();
     const first = ask(700, 0);
     decider.prefillDone(first.ticket, first.ticketGeneration, 1, true);
@@ -115,7 +115,7 @@ describe('a label', () => {
     expect(drained(reader)[0]).toMatchObject({ inflight: 1, prefillTokens: 0, promptTokensInFlight: 700 });
   });
 
-  it('tells the prefill rate, which decays with a time constant of 20 s', () => {
+  it('a label tells the prefill rate, which decays with a time constant of 20 s', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 100_000 }), fc.integer({ min: 0, max: 3_000_000 }), (tokens, age) => {
         const { reader, ask, end } = one();
@@ -129,14 +129,14 @@ describe('a label', () => {
     );
   });
 
-  it('carries the tag of the program that decided', () => {
+  it('a label carries the tag of the program that decided', () => {
     const { reader, programs, ask, end } = one();
     programs.publish(0, byQueue, { inserts: false, tag: 70_001 });
     end(ask(10, 0));
     expect(drained(reader)[0]).toMatchObject({ profile: 0, tag: 70_001 });
   });
 
-  it('tells the same halves of a hash for the same model, and others for another', () => {
+  it('a label tells the same halves of a hash for the same model, and others for another', () => {
     const { reader, decider, end } = one();
     for (const adapter of ['a', 'b', 'a']) end({ ...decider.decide({ ...plainRequest, adapter }) });
     const [first, other, again] = drained(reader).map(({ modelLow, modelHigh }) => `${modelLow} ${modelHigh}`);
@@ -157,7 +157,7 @@ describe('a reader of labels', () => {
     expect(drained(other)).toEqual([]);
   });
 
-  it('takes at most as many as it is asked to, and goes on from there', () => {
+  it('a reader of labels takes at most as many as it is asked to, and goes on from there', () => {
     const { reader, ask, end } = one();
     for (let i = 1; i <= 5; i++) end(ask(i, 0));
     const taken: number[] = [];
@@ -166,7 +166,7 @@ describe('a reader of labels', () => {
     expect(taken).toEqual([1, 2, 3, 4, 5]);
   });
 
-  it('counts what was overwritten before it came, and takes what is left in order', () => {
+  it('a reader of labels counts what was overwritten before it came, and takes what is left in order', () => {
     const { reader, ask, end } = one();
     const written = CORE.LABEL_COUNT + 100;
     for (let i = 0; i < written; i++) end(ask(i, 0));
@@ -176,14 +176,14 @@ describe('a reader of labels', () => {
     expect(seen).toEqual(Array.from(seen, (_, i) => written - seen.length + i));
   });
 
-  it('finds what the rings still hold when it asks for the oldest', () => {
+  it('a reader of labels finds what the rings still hold when it asks for the oldest', () => {
     const { control, ask, end } = one();
     end(ask(9, 0));
     expect(drained(new SampleReader(control))).toEqual([]);
     expect(drained(new SampleReader(control, 'oldest'))).toHaveLength(1);
   });
 
-  it('gets whole records only, in order and none twice, while three threads write as fast as they can', async () => {
+  it('a reader of labels gets whole records only, in order and none twice, while three threads write as fast as they can', async () => {
     const pool = makePool(byQueue, [{ waiting: 0 }, { waiting: 0 }], { ...smallSizes, requests: 512 });
     const reader = new SampleReader(pool.control);
     const state = new SharedArrayBuffer(4);

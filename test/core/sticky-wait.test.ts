@@ -37,11 +37,11 @@ function scene(held: number, { endpoints = 3, others = 0, priorities = [0] } = {
 }
 
 describe('a request whose prefix an endpoint holds', () => {
-  it('goes there while it is open', () => {
+  it('a request whose prefix an endpoint holds goes there while it is open', () => {
     expect(scene(10).ask()).toMatchObject({ status: 'decided', slots: [0] });
   });
 
-  it('waits for it when it is closed, though others are open, from 256 saved tokens on', () => {
+  it('a request whose prefix an endpoint holds waits for it when it is closed, though others are open, from 256 saved tokens on', () => {
     const pool = scene(4);
     pool.take(0);
     const { status, waitSlot } = pool.ask();
@@ -52,13 +52,13 @@ describe('a request whose prefix an endpoint holds', () => {
     expect(less.ask()).toMatchObject({ status: 'decided' });
   });
 
-  it('does not where an open one holds nearly as much', () => {
+  it('a request whose prefix an endpoint holds does not where an open one holds nearly as much', () => {
     const pool = scene(10, { others: 7 });
     pool.take(0);
     expect(pool.ask()).toMatchObject({ status: 'decided', slots: [1] });
   });
 
-  it('does not in the highest of several bands', () => {
+  it('a request whose prefix an endpoint holds does not in the highest of several bands', () => {
     const pool = scene(10, { priorities: [0, 5] });
     pool.take(0);
     expect(pool.ask(5)).toMatchObject({ status: 'decided' });
@@ -86,12 +86,12 @@ describe('a request that finds every endpoint closed', () => {
     return { ...pool, waitSlot };
   }
 
-  it('waits among the others first', () => {
+  it('a request that finds every endpoint closed waits among the others first', () => {
     const { waitSlot, read } = waiting([]);
     expect(read(waitSlot)).toMatchObject({ prefixSlot: 0, aside: false });
   });
 
-  it('sticks once to the endpoint that holds its prefix when another one opens, then goes anywhere', () => {
+  it('a request that finds every endpoint closed sticks once to the endpoint that holds its prefix when another one opens, then goes anywhere', () => {
     const { waitSlot, gate, shard1 } = waiting([2]);
     expect(gate.dispatch(1, waitSlot, -1, 6)).toBe('sticks');
     expect(gate.dispatch(1, waitSlot, 0, 6)).toBe('closed');
@@ -99,7 +99,7 @@ describe('a request that finds every endpoint closed', () => {
     expect(shard1.returns()[0]).toMatchObject({ result: { kind: 'dispatched', endpoint: 2 } });
   });
 
-  it('goes there when it opens, whatever else has opened', () => {
+  it('a request that finds every endpoint closed goes there when it opens, whatever else has opened', () => {
     const { waitSlot, gate, shard1 } = waiting([0, 1, 2]);
     expect(gate.dispatch(1, waitSlot, -1, 6)).toBe('done');
     expect(shard1.returns()[0]).toMatchObject({ result: { kind: 'dispatched', endpoint: 0 } });

@@ -79,7 +79,7 @@ function exploitExplore(of: readonly State[], requestTokens: number): number[] {
 }
 
 describe('prefix-balance-scorer', () => {
-  it('agrees with a plain model of its rule', () => {
+  it('prefix-balance-scorer agrees with a plain model of its rule', () => {
     fc.assert(
       fc.property(states, fc.constantFrom(0, 2, 16), fc.constantFrom(0, 0.5, 2), (of, imbalance, deviations) => {
         // On the edge of the deviation the last bit decides, which the model does not share.
@@ -95,7 +95,7 @@ describe('prefix-balance-scorer', () => {
     );
   });
 
-  it('stays with the holder while the pool is in balance, and leaves it when it is not', () => {
+  it('prefix-balance-scorer stays with the holder while the pool is in balance, and leaves it when it is not', () => {
     const holder = { held: 10, requests: 5, tokens: 0 };
     const idle = { held: 0, requests: 0, tokens: 0 };
     const inBalance = scored(scorer('OP_SCORE_PREFIX_BALANCE', 1, 16, 2), [holder, idle]);
@@ -103,13 +103,13 @@ describe('prefix-balance-scorer', () => {
     expectClose(scored(scorer('OP_SCORE_PREFIX_BALANCE', 1, 4, 2), [holder, idle]), [0, 1]);
   });
 
-  it('scores one endpoint alone', () => {
+  it('prefix-balance-scorer scores one endpoint alone', () => {
     expectClose(scored(scorer('OP_SCORE_PREFIX_BALANCE', 1, 16, 2), [{ held: 6, requests: 1, tokens: 0 }]), [0.75]);
   });
 });
 
 describe('exploit-explore-scorer', () => {
-  it('agrees with a plain model of its rule', () => {
+  it('exploit-explore-scorer agrees with a plain model of its rule', () => {
     fc.assert(
       fc.property(states, fc.constantFrom(0, 300), (of, requestTokens) => {
         expectClose(
@@ -121,7 +121,7 @@ describe('exploit-explore-scorer', () => {
     );
   });
 
-  it('exploits the less loaded of two holders', () => {
+  it('exploit-explore-scorer exploits the less loaded of two holders', () => {
     const of = [
       { held: 10, requests: 3, tokens: 100 },
       { held: 10, requests: 1, tokens: 100 },
@@ -131,7 +131,7 @@ describe('exploit-explore-scorer', () => {
     expect([b! > a!, a! > c!]).toEqual([true, true]);
   });
 
-  it('explores by load when little is cached', () => {
+  it('exploit-explore-scorer explores by load when little is cached', () => {
     const of = [
       { held: 4, requests: 2, tokens: 1000 },
       { held: 0, requests: 0, tokens: 0 },

@@ -47,7 +47,7 @@ function reference(
 }
 
 describe('the chain of a prompt whose tokens are known', () => {
-  it('agrees with its reference, tail included', () => {
+  it('the chain of a prompt whose tokens are known agrees with its reference, tail included', () => {
     fc.assert(
       fc.property(
         ids,
@@ -82,7 +82,7 @@ describe('the chain of a prompt whose tokens are known', () => {
     );
   });
 
-  it('depends on the images whose placeholders stand in a block, and in the blocks behind it', () => {
+  it('the chain of a prompt whose tokens are known depends on the images whose placeholders stand in a block, and in the blocks behind it', () => {
     const tokens = new Uint32Array(64).fill(7);
     const of = (identifier: string) => {
       const { blocks } = chain.chain(text(tokens, [{ identifier, offset: 20, length: 20 }]), 'm', undefined, 16);
@@ -94,7 +94,7 @@ describe('the chain of a prompt whose tokens are known', () => {
     for (const block of [1, 2, 3]) expect(one[block]).not.toBe(other[block]);
   });
 
-  it('goes on behind a block that was chained before', () => {
+  it('the chain of a prompt whose tokens are known goes on behind a block that was chained before', () => {
     const tokens = Uint32Array.from({ length: 96 }, (_, i) => i);
     const whole = reference(tokens, 'm', undefined, 16);
     chain.begin('m', undefined);
@@ -105,18 +105,18 @@ describe('the chain of a prompt whose tokens are known', () => {
     expect(hashes(4)).toEqual(whole.slice(2));
   });
 
-  it('takes prompts that are longer than what one call can hand over', () => {
+  it('the chain of a prompt whose tokens are known takes prompts that are longer than what one call can hand over', () => {
     const tokens = Uint32Array.from({ length: 150_003 }, (_, i) => i * 7);
     const { blocks, tail } = chain.chain(text(tokens), 'm', undefined, 64);
     expect({ blocks, tail }).toEqual({ blocks: 2343, tail: true });
     expect(chain.hash(2343)).toBe(reference(tokens, 'm', undefined, 64).at(-1));
   });
 
-  it('ends with the longest chain of the pool', () => {
+  it('the chain of a prompt whose tokens are known ends with the longest chain of the pool', () => {
     expect(chain.chain(text(new Uint32Array(6000)), 'm', undefined, 1)).toEqual({ blocks: 5000, tail: false });
   });
 
-  it('finds nothing in blocks that are larger than what one call can hand over', () => {
+  it('the chain of a prompt whose tokens are known finds nothing in blocks that are larger than what one call can hand over', () => {
     expect(chain.chain(text(new Uint32Array(70_000)), 'm', undefined, 66_000)).toEqual({ blocks: 0, tail: false });
   });
 });

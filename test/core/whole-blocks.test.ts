@@ -27,33 +27,33 @@ function pool(engineTokens: number | undefined, wholeBlocks = true) {
 }
 
 describe('a match where the engine says how large its blocks are', () => {
-  it('counts as far as blocks of the engine are whole', () => {
+  it('a match in blocks of the engine counts as far as blocks of the engine are whole', () => {
     expect(pool(256).credited(7 * 64)).toEqual({ matchedBlocks: 4, uncachedTokens: 3 * 64 });
   });
 
-  it('counts nothing of a prompt that is shorter than one of them', () => {
+  it('a match in blocks of the engine counts nothing of a prompt that is shorter than one of them', () => {
     const { credited, decider } = pool(256);
     expect(credited(3 * 64)).toEqual({ matchedBlocks: 0, uncachedTokens: 3 * 64 });
     expect([decider.scoreOf(0), decider.scoreOf(1)]).toEqual([0, 0]);
   });
 
-  it('counts a part of the last block where a block of the engine fits into it, and charges the rest', () => {
+  it('a match in blocks of the engine counts a part of the last block where a block of the engine fits into it, and charges the rest', () => {
     expect(pool(16).credited(64 + 40)).toEqual({ matchedBlocks: 2, uncachedTokens: 8 });
   });
 
-  it('counts no part of the last block that is shorter than a block of the engine', () => {
+  it('a match in blocks of the engine counts no part of the last block that is shorter than a block of the engine', () => {
     expect(pool(16).credited(64 + 10)).toEqual({ matchedBlocks: 1, uncachedTokens: 10 });
   });
 
-  it('counts blocks whose size does not divide ours by the tokens that both have whole', () => {
+  it('a match in blocks of the engine counts blocks whose size does not divide ours by the tokens that both have whole', () => {
     expect(pool(96).credited(5 * 64)).toEqual({ matchedBlocks: 4, uncachedTokens: 64 });
   });
 
-  it('is not cut while the engine has not told', () => {
+  it('a match in blocks of the engine is not cut while the engine has not told', () => {
     expect(pool(undefined).credited(64 + 10)).toEqual({ matchedBlocks: 2, uncachedTokens: 0 });
   });
 
-  it('is not cut without autoTune', () => {
+  it('a match in blocks of the engine is not cut without autoTune', () => {
     expect(pool(256, false).credited(7 * 64)).toEqual({ matchedBlocks: 7, uncachedTokens: 0 });
   });
 });

@@ -32,14 +32,14 @@ async function servedBy(mode: string, prompts: readonly string[]): Promise<strin
 }
 
 describe.skipIf(skipReason !== '')(`learned costs through Envoy${skipReason}`, () => {
-  test('leave every pick as it is when they are off and while they only look on', async () => {
+  test('learned costs through Envoy leave every pick as it is when they are off and while they only look on', async () => {
     const prompts = Array.from({ length: 40 }, (_, i) => `${`prompt ${(i * 7) % 9}. `.repeat(200)}question ${i}`);
     const off = await servedBy('"off"', prompts);
     expect(await servedBy('shadow', prompts)).toEqual(off);
     expect(new Set(off).size).toBeGreaterThan(1);
   });
 
-  test('serve every request of a shifting load, move their weights and pick otherwise', async () => {
+  test('learned costs through Envoy serve every request of a shifting load, move their weights and pick otherwise', async () => {
     const pool = (name: string, mode: ShiftPool['mode']): ShiftPool => ({
       name,
       mode,

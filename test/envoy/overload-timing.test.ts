@@ -132,19 +132,19 @@ describe.skipIf(skip)(`ten times the load that the pool can take, for ${SECONDS}
         .map((each) => each.batchAnswered + each.firstTokensMs.length),
     );
 
-  test('keeps the first tokens of the high band as early as alone, and two steps', () => {
+  test('ten times the load that the pool can take keeps the first tokens of the high band as early as alone, and two steps', () => {
     expect(percentile(firstTokens(true), 0.99)).toBeLessThan(1.2 * percentile(alone, 0.99) + 2 * STEP_MS);
   });
 
-  test('fails none of the high band, and tells the others only to come again', () => {
+  test('ten times the load that the pool can take fails none of the high band, and tells the others only to come again', () => {
     expect([totals.interactiveFailed, totals.batchFailed]).toEqual([[], []]);
   });
 
-  test('keeps the engines busy: what they do without a gate, less a step between two prompts', () => {
+  test('ten times the load that the pool can take keeps the engines busy: what they do without a gate, less a step between two prompts', () => {
     expect(answered()).toBeGreaterThan((0.95 * capacity * STEP_MS) / (STEP_MS + GAP_MS));
   });
 
-  test('is over at once for the engines and the high band, and soon for the low one', () => {
+  test('ten times the load that the pool can take is over at once for the engines and the high band, and soon for the low one', () => {
     expect(engineQueues[SECONDS]! / SERVERS).toBeLessThan(2);
     expect(percentile(firstTokens(false), 0.99)).toBeLessThan(1.2 * percentile(alone, 0.99) + 2 * STEP_MS);
     expect(back).toBeLessThanOrEqual(BACK_SECONDS);
@@ -159,7 +159,7 @@ describe.skipIf(skip)('a pool that has no endpoint for 20 s', () => {
     await Promise.all(fleet.servers.map((server) => server.stop()));
   });
 
-  test('serves everyone who came meanwhile, a few at a time', async () => {
+  test('a pool that has no endpoint for 20 s serves everyone who came meanwhile, a few at a time', async () => {
     fleet = await startFleet(SERVERS, { engine: engineOf('llama-8b-l40s') });
     bed = await startTestBed([], { profile: `featureGates: [flowControl]\n${SCHEDULING}`, objectives: OBJECTIVES });
     const queues: number[] = [];

@@ -35,28 +35,28 @@ describe.skipIf(skipReason !== '')(`a request through Envoy${skipReason}`, () =>
   });
   afterAll(() => bed?.stop());
 
-  test('is served by the endpoint that the picker put into the header', async () => {
+  test('a request through Envoy is served by the endpoint that the picker put into the header', async () => {
     const answer = await ask(bed.envoy.port, { body: chatBody('who serves?') });
     expect(answer.status).toBe(200);
     const server = bed.servers.find((one) => one.name === answer.headers['x-inference-pod'])!;
     expect(server.received.at(-1)!.headers['x-gateway-destination-endpoint']).toBe(`127.0.0.1:${server.port}`);
   });
 
-  test('keeps its body to the byte, odd spacing and all, when nothing is rewritten', async () => {
+  test('a request through Envoy keeps its body to the byte, odd spacing and all, when nothing is rewritten', async () => {
     const body =
       '{ "model" : "m",\t"messages":[{"role":"user","content":"caf\\u00e9 \u00fc 1.0e2"}] , "seed": 9007199254740993 }';
     const answer = await ask(bed.envoy.port, { body });
     expect(JSON.parse(answer.body.toString()).received).toBe(sha(body));
   });
 
-  test('of five megabytes arrives whole', async () => {
+  test('a request through Envoy of five megabytes arrives whole', async () => {
     const body = chatBody('0123456789abcdef'.repeat(320 * 1024));
     const answer = await ask(bed.envoy.port, { body });
     expect(answer.status).toBe(200);
     expect(JSON.parse(answer.body.toString()).received).toBe(sha(body));
   });
 
-  test('has its model rewritten in the body, and back in the answer', async () => {
+  test('a request through Envoy has its model rewritten in the body, and back in the answer', async () => {
     const headers = { 'x-llm-d-model-name-rewrite': 'the-real-model-name' };
     const answer = await ask(bed.envoy.port, { body: chatBody('rewrite me'), headers });
     const server = bed.servers.find((one) => one.name === answer.headers['x-inference-pod'])!;
@@ -65,7 +65,7 @@ describe.skipIf(skipReason !== '')(`a request through Envoy${skipReason}`, () =>
     expect(JSON.parse(answer.body.toString()).model).toBe('m');
   });
 
-  test('gets its stream token by token: each is here before the server writes the next', async () => {
+  test('a request through Envoy gets its stream token by token: each is here before the server writes the next', async () => {
     const { answer } = await begin(bed.envoy.port, { body: chatBody('stream', { stream: true }) });
     expect(answer.headers['content-type']).toBe('text/event-stream');
     for (let index = 0; index < 5; index++) {
@@ -75,7 +75,7 @@ describe.skipIf(skipReason !== '')(`a request through Envoy${skipReason}`, () =>
     expect(await nextPiece(answer)).toBe('data: [DONE]\n\n');
   });
 
-  test('gets the model name back in every event of a stream that was rewritten', async () => {
+  test('a request through Envoy gets the model name back in every event of a stream that was rewritten', async () => {
     const headers = { 'x-llm-d-model-name-rewrite': 'the-real-model-name' };
     for (let index = 0; index < 5; index++) gate.go();
     const answer = await ask(bed.envoy.port, { body: chatBody('stream', { stream: true }), headers });
@@ -84,7 +84,7 @@ describe.skipIf(skipReason !== '')(`a request through Envoy${skipReason}`, () =>
     expect(models).toEqual(['m', 'm', 'm', 'm', 'm']);
   });
 
-  test('without a body is served too', async () => {
+  test('a request through Envoy without a body is served too', async () => {
     const fleet = await startFleet(1);
     const other = await startTestBed<ModelServer>(fleet.servers);
     try {
@@ -96,7 +96,7 @@ describe.skipIf(skipReason !== '')(`a request through Envoy${skipReason}`, () =>
     }
   });
 
-  test('whose client hangs up is charged no longer', async () => {
+  test('a request through Envoy whose client hangs up is charged no longer', async () => {
     const running = () => pickerMetric(bed.picker, 'llm_d_epp_request_running');
     await eventually('nothing is left of the tests before', async () => (await running()) === 0);
     const request = open(bed.envoy.port, { body: chatBody('hold') });
@@ -109,7 +109,7 @@ describe.skipIf(skipReason !== '')(`a request through Envoy${skipReason}`, () =>
 });
 
 describe.skipIf(skipReason !== '')(`conversations through Envoy${skipReason}`, () => {
-  test('go back to the server that holds their prefix', async () => {
+  test('conversations through Envoy go back to the server that holds their prefix', async () => {
     const fleet = await startFleet(4, { engine: { speedup: 20 } });
     const bed = await startTestBed<ModelServer>(fleet.servers);
     try {

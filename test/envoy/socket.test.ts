@@ -23,12 +23,12 @@ describe.skipIf(skipReason !== '')(`Envoy and a picker over a Unix domain socket
     await rm(folder, { recursive: true, force: true });
   });
 
-  test('serve requests', async () => {
+  test('Envoy and a picker over a Unix domain socket serve requests', async () => {
     const answer = await ask(bed.envoy.port, { body: chatBody('over a file') });
     expect(answer.status).toBe(200);
   });
 
-  test('share a file that has the mode that was asked for', async () => {
+  test('Envoy and a picker over a Unix domain socket share a file that has the mode that was asked for', async () => {
     expect((await stat(join(folder, 'ext-proc.sock'))).mode & 0o777).toBe(0o600);
   });
 });

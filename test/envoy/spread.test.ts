@@ -38,12 +38,12 @@ async function burst(prompts: readonly string[]): Promise<number[]> {
 }
 
 describe.skipIf(skipReason !== '')(`a burst of ${REQUESTS} through Envoy${skipReason}`, () => {
-  test('of different prompts spreads over idle endpoints to within one of each other', async () => {
+  test('a burst through Envoy of different prompts spreads over idle endpoints to within one of each other', async () => {
     const counts = await burst(Array.from({ length: REQUESTS }, (_, index) => unique(index, 1_000)));
     expect(Math.max(...counts) - Math.min(...counts)).toBeLessThanOrEqual(1);
   });
 
-  test('with 16 shared system prompts loads the fullest endpoint at most twice as much as the emptiest', async () => {
+  test('a burst through Envoy with 16 shared system prompts loads the fullest endpoint at most twice as much as the emptiest', async () => {
     const prompts = Array.from(
       { length: REQUESTS },
       (_, index) => `${unique(index % 16, 3_000)}${unique(index, 1_000)}`,

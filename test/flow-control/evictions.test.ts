@@ -54,7 +54,7 @@ describe('requests that are to be ended', () => {
     expect(log.slice(5)).toEqual(['confirmed after 0.2', 'for 10', 'end 3']);
   });
 
-  it('count as lost after two seconds', () => {
+  it('requests that are to be ended count as lost after two seconds', () => {
     const { evictions, log } = rounds({ 1: [ticket(1)] });
     expect(evictions.nextMs).toBe(Number.POSITIVE_INFINITY);
     evictions.demand(5);
@@ -173,7 +173,7 @@ function check(w: World, path: readonly string[]): void {
 }
 
 describe('ending a request, in every order of what can happen meanwhile', () => {
-  it('ends only whom the gate has chosen, once, and accounts for each', () => {
+  it('ending a request, in every order of what can happen meanwhile ends only whom the gate has chosen, once, and accounts for each', () => {
     let paths = 0;
     const explore = (path: readonly string[]) => {
       const w = replay(path);

@@ -31,7 +31,7 @@ describe('the expected wait', () => {
     expect(position.expectedWaitMs! / 100_000).toBeLessThan(1.15);
   });
 
-  it('of a new flow among fair ones is short, since it has its turn at once', () => {
+  it('the expected wait of a new flow among fair ones is short, since it has its turn at once', () => {
     const fairness = { kind: 'start-time', weights: {} } as const;
     const queue = backlog({ fallback: { ...PLAIN_BAND, fairness }, maxExpectedWaitMs: 60_000 }, 10);
     expect(queue.enqueue(request({ flow: 'f1' }), 5_000)).toBe(NO_HANDLE);
@@ -39,14 +39,14 @@ describe('the expected wait', () => {
     expect(queue.enqueue(request({ flow: 'new' }), 5_000)).not.toBe(NO_HANDLE);
   });
 
-  it('refuses a request early that would wait too long, and says when to come again', () => {
+  it('the expected wait refuses a request early that would wait too long, and says when to come again', () => {
     const queue = backlog({ maxExpectedWaitMs: 30_000 });
     expect(queue.enqueue(request(), 5_000)).toBe(NO_HANDLE);
     expect(queue.refusal).toEqual({ outcome: 'RejectedCapacity', cause: 'expected-wait', retryAfterSeconds: 60 });
     expect(queue.enqueue(request({ priority: 1 }), 5_000)).not.toBe(NO_HANDLE);
   });
 
-  it('grows when nothing leaves any more', () => {
+  it('the expected wait grows when nothing leaves any more', () => {
     const queue = backlog();
     const handle = queue.enqueue(request(), 5_000);
     const before = queue.position(handle, 5_000)!.expectedWaitMs!;
@@ -68,7 +68,7 @@ describe('Retry-After', () => {
 describe('token buckets', () => {
   const named = { fairnessId: 'a', tokensPerSecond: 100, burstTokens: 300 };
 
-  it('let a tenant use its burst, then its rate', () => {
+  it('token buckets let a tenant use its burst, then its rate', () => {
     const buckets = new TokenBuckets([named]);
     buckets.take('a', 300, 0);
     expect([buckets.waitFor('a', 50, 0), buckets.waitFor('a', 50, 250), buckets.waitFor('a', 50, 500)]).toEqual([
@@ -77,14 +77,14 @@ describe('token buckets', () => {
     expect([buckets.waitFor('b', 1e9, 0), buckets.limits('b')]).toEqual([0, false]);
   });
 
-  it('let a request through that is larger than the bucket, and let it be paid back', () => {
+  it('token buckets let a request through that is larger than the bucket, and let it be paid back', () => {
     const buckets = new TokenBuckets([named]);
     expect(buckets.waitFor('a', 900, 0)).toBe(0);
     buckets.take('a', 900, 0);
     expect(buckets.waitFor('a', 1, 0)).toBe(6_010);
   });
 
-  it('of tenants that are not named are each their own, and bounded', () => {
+  it('token buckets of tenants that are not named are each their own, and bounded', () => {
     const buckets = new TokenBuckets([named, { fairnessId: '*', tokensPerSecond: 1, burstTokens: 10 }]);
     buckets.take('x', 10, 0);
     expect([buckets.waitFor('x', 10, 0), buckets.waitFor('y', 10, 0)]).toEqual([10_000, 0]);
@@ -92,7 +92,7 @@ describe('token buckets', () => {
     expect(buckets.size).toBe(100_000);
   });
 
-  it('make the queue refuse with the time until there are tokens again, and refused ones take none', () => {
+  it('token buckets make the queue refuse with the time until there are tokens again, and refused ones take none', () => {
     const queue = new QueueMachine(settings({ tenantLimits: [named] }), 0, { requests: 64, flows: 8 });
     expect([queue.limitsTenant('a'), queue.limitsTenant('f')]).toEqual([true, false]);
     const ask = () => queue.enqueue(request({ flow: 'a', uncachedTokens: 199 }), 0);
@@ -111,7 +111,7 @@ describe('a band without a bound on tokens', () => {
     fallback: { limits, ordering, fairness },
   });
 
-  it('takes what it drains within the time to live, and no more', () => {
+  it('a band without a bound on tokens takes what it drains within the time to live, and no more', () => {
     // 1,000 requests wait, ten leave a second.
     expect(backlog(byRate(120_000)).enqueue(request(), 5_000)).not.toBe(NO_HANDLE);
     const queue = backlog(byRate(50_000));
@@ -126,13 +126,13 @@ describe('a band without a bound on tokens', () => {
     expect(queue.enqueue(request(), 125_000)).toBe(NO_HANDLE);
   });
 
-  it('takes a fair flow for what is ahead of it, whatever others have waiting', () => {
+  it('a band without a bound on tokens takes a fair flow for what is ahead of it, whatever others have waiting', () => {
     const queue = backlog(byRate(50_000, { kind: 'start-time', weights: {} }));
     expect(queue.enqueue(request({ flow: 'f0' }), 5_000)).toBe(NO_HANDLE);
     expect(queue.enqueue(request({ flow: 'new' }), 5_000)).not.toBe(NO_HANDLE);
   });
 
-  it('takes everything while the rate is unknown, the pool is empty or waits have no end', () => {
+  it('a band without a bound on tokens takes everything while the rate is unknown, the pool is empty or waits have no end', () => {
     const unknown = new QueueMachine(settings(byRate(1)), 0, { requests: 64, flows: 8 });
     for (let i = 0; i < 9; i++) expect(unknown.enqueue(request({ uncachedTokens: 1e6 }), 0)).not.toBe(NO_HANDLE);
     const empty = backlog(byRate(50_000));

@@ -47,7 +47,7 @@ describe.each([
   ['start-time', { kind: 'start-time', weights: WEIGHTS }, 0],
   ['deficit round robin', { kind: 'deficit-round-robin', weights: WEIGHTS, quantumTokens: QUANTUM }, QUANTUM],
 ] as const)('%s fairness with known costs', (_name, fairness, quantum) => {
-  it('never lets two flows that wait all the time differ by more than their largest requests', () => {
+  it('fairness with known costs never lets two flows that wait all the time differ by more than their largest requests', () => {
     const sizes = fc.array(fc.integer({ min: 1, max: 300 }), { minLength: 30, maxLength: 60 });
     fc.assert(
       fc.property(fc.record({ a: sizes, b: sizes, c: sizes }), (given) => {
@@ -79,7 +79,7 @@ describe.each([
     );
   });
 
-  it('gives a flow that was idle nothing for its pause', () => {
+  it('fairness with known costs gives a flow that was idle nothing for its pause', () => {
     const queue = machine(fairness);
     const cost = new Map<number, { flow: string; tokens: number }>();
     const add = (flow: string, count: number) => {
@@ -98,7 +98,7 @@ describe.each([
     expect(own).toBeLessThanOrEqual(11);
   });
 
-  it('does not let a flow that sends one request at a time get ahead', () => {
+  it('fairness with known costs does not let a flow that sends one request at a time get ahead', () => {
     const queue = machine(fairness);
     const cost = new Map<number, { flow: string; tokens: number }>();
     const add = (flow: string) => {
@@ -123,7 +123,7 @@ describe('start-time fairness with unknown outputs', () => {
     return queue.snapshot(0, 9).bands[0]!.flows.find((each) => each.flow === flow)!.tag;
   }
 
-  it('charges prompt and expected output, at most what the request allows', () => {
+  it('start-time fairness with unknown outputs charges prompt and expected output, at most what the request allows', () => {
     const queue = machine(fair);
     queue.enqueue(request({ flow: 'open', uncachedTokens: 100, maxTokens: 0 }), 0);
     queue.enqueue(request({ flow: 'bounded', uncachedTokens: 100, maxTokens: 50 }), 0);
@@ -131,7 +131,7 @@ describe('start-time fairness with unknown outputs', () => {
     expect([tagOf(queue, 'open'), tagOf(queue, 'bounded')]).toEqual([300, 150]);
   });
 
-  it('charges on in steps of 64 tokens while an answer outgrows its estimate, and settles at the end', () => {
+  it('start-time fairness with unknown outputs charges on in steps of 64 tokens while an answer outgrows its estimate, and settles at the end', () => {
     const queue = machine(fair);
     const handle = queue.enqueue(request({ flow: 'f', uncachedTokens: 100, maxTokens: 0 }), 0);
     queue.dispatch(() => 'dispatched', 0, 9);
@@ -148,7 +148,7 @@ describe('start-time fairness with unknown outputs', () => {
     expect(tagOf(queue, 'f')).toBe(492 + 101 - 63);
   });
 
-  it('learns what a flow answers, at first quickly', () => {
+  it('start-time fairness with unknown outputs learns what a flow answers, at first quickly', () => {
     const queue = machine(fair);
     const estimate = () => queue.snapshot(0, 9).bands[0]!.flows[0]!.outputEstimate;
     const answer = (tokens: number) => {
@@ -162,7 +162,7 @@ describe('start-time fairness with unknown outputs', () => {
     expect(estimate()).toBeCloseTo(50, 0);
   });
 
-  it('forgets credit from before a pause', () => {
+  it('start-time fairness with unknown outputs forgets credit from before a pause', () => {
     const queue = machine(fair);
     const handle = queue.enqueue(request({ flow: 'f', uncachedTokens: 100, maxTokens: 0 }), 0);
     queue.dispatch(() => 'dispatched', 0, 9);
@@ -211,7 +211,7 @@ describe('shortest first', () => {
 });
 
 describe('round robin', () => {
-  it('gives each flow that waits one request a round', () => {
+  it('round robin gives each flow that waits one request a round', () => {
     const queue = machine({ kind: 'round-robin' });
     const flowOf = new Map<number, string>();
     for (const flow of ['a', 'a', 'a', 'b', 'b', 'c']) {
@@ -232,7 +232,7 @@ describe('program-aware fairness', () => {
     halfLifeMs: 1_000,
   };
 
-  it('prefers the flow that had less service, and forgets service with time', () => {
+  it('program-aware fairness prefers the flow that had less service, and forgets service with time', () => {
     const queue = machine(programAware);
     const first = queue.enqueue(request({ flow: 'heavy', promptTokens: 1_000 }), 0);
     queue.dispatch(() => 'dispatched', 0, 9);
@@ -248,7 +248,7 @@ describe('program-aware fairness', () => {
     expect(order(queue, 20_000)).toEqual([other.reference, one.reference]);
   });
 
-  it('goes on right after hours, when the common scale is taken back', () => {
+  it('program-aware fairness goes on right after hours, when the common scale is taken back', () => {
     const queue = machine(programAware);
     for (const hours of [0, 1, 2, 3, 4]) {
       const nowMs = hours * 3_600_000;

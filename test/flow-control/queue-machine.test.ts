@@ -46,13 +46,13 @@ class Queue {
 }
 
 describe('bands', () => {
-  it('go strictly by priority, any whole number, whatever waits below', () => {
+  it('bands go strictly by priority, any whole number, whatever waits below', () => {
     const queue = new Queue();
     for (const [reference, priority] of [0, -7, 1_000_000, 3, -2_000_000].entries()) queue.add({ reference, priority });
     expect(queue.serve(10)).toEqual([2, 3, 0, 1, 4]);
   });
 
-  it('come into being like the configured band next below, or with the template', () => {
+  it('bands come into being like the configured band next below, or with the template', () => {
     const bands = [
       { priority: 0, ...PLAIN_BAND, limits: { ...NO_LIMITS, requests: 1 } },
       { priority: 10, ...PLAIN_BAND, limits: { ...NO_LIMITS, requests: 2 } },
@@ -86,7 +86,7 @@ describe('bands', () => {
     expect(queue.machine.priorities()).toEqual([0, -1]);
   });
 
-  it('tell the highest priority that waits', () => {
+  it('bands tell the highest priority that waits', () => {
     const queue = new Queue();
     expect(queue.machine.highestWaiting()).toBeUndefined();
     queue.add({ priority: -4 });
@@ -111,7 +111,7 @@ describe('limits', () => {
     ['band-requests', limited({}, { requests: 2 })],
     ['band-bytes', limited({}, { bytes: 250 })],
     ['band-tokens', limited({}, { tokens: 25 })],
-  ] as const)('refuse by %s, and not when one has left', (cause, queue) => {
+  ] as const)('limits refuse by %s, and not when one has left', (cause, queue) => {
     const [first] = [queue.add(), queue.add()];
     expect(queue.add()).toBe(NO_HANDLE);
     expect(queue.machine.refusal).toEqual({ outcome: 'RejectedCapacity', cause, retryAfterSeconds: 1 });
@@ -120,7 +120,7 @@ describe('limits', () => {
     expect(queue.add()).not.toBe(NO_HANDLE);
   });
 
-  it('say that there are no endpoints while there are none', () => {
+  it('limits say that there are no endpoints while there are none', () => {
     const queue = limited({ requests: 1 });
     queue.machine.poolEmpty(true, 0);
     queue.add();
@@ -128,14 +128,14 @@ describe('limits', () => {
     expect(queue.machine.refusal.outcome).toBe('RejectedNoEndpoints');
   });
 
-  it('hold for a dispatched request no more', () => {
+  it('limits hold for a dispatched request no more', () => {
     const queue = limited({ requests: 1 });
     queue.add();
     expect(queue.serve(1)).toHaveLength(1);
     expect(queue.add()).not.toBe(NO_HANDLE);
   });
 
-  it('of the machine itself refuse too', () => {
+  it('limits of the machine itself refuse too', () => {
     const queue = new Queue({}, { requests: 4, flows: 2 });
     for (const flow of ['a', 'b']) queue.add({ flow });
     expect(queue.add({ flow: 'c' })).toBe(NO_HANDLE);
@@ -145,7 +145,7 @@ describe('limits', () => {
     expect(queue.machine.refusal.cause).toBe('too-many-waiting');
   });
 
-  it('leave half of the records to those that wait: what runs beyond that is not followed', () => {
+  it('limits leave half of the records to those that wait: what runs beyond that is not followed', () => {
     const queue = new Queue({}, { requests: 4, flows: 4 });
     for (let i = 0; i < 6; i++) {
       expect(queue.add()).not.toBe(NO_HANDLE);
@@ -185,7 +185,7 @@ describe('flows', () => {
     expect(queue.machine.flowCount).toBe(1);
   });
 
-  it('make room for a new one when they are idle, the longest idle first', () => {
+  it('flows make room for a new one when they are idle, the longest idle first', () => {
     const queue = new Queue({}, { requests: 8, flows: 2 });
     queue.machine.cancel(queue.add({ flow: 'a' }), 0);
     queue.machine.cancel(queue.add({ flow: 'b' }), 0);
@@ -196,7 +196,7 @@ describe('flows', () => {
 });
 
 describe('waits', () => {
-  it('end at the time to live, at the deadline of the request, and while the pool is empty at a budget of their own', () => {
+  it('waits end at the time to live, at the deadline of the request, and while the pool is empty at a budget of their own', () => {
     const queue = new Queue({ ttlMs: 1_000, noEndpointTtlMs: 5_000 });
     queue.add({ reference: 1 });
     queue.add({ reference: 2, deadlineMs: 400 });
@@ -211,7 +211,7 @@ describe('waits', () => {
     expect(queue.machine.nextDeadline()).toBe(Infinity);
   });
 
-  it('begin anew when the first endpoint comes', () => {
+  it('waits begin anew when the first endpoint comes', () => {
     const queue = new Queue({ ttlMs: 1_000, noEndpointTtlMs: 60_000 });
     queue.machine.poolEmpty(true, 0);
     queue.add();
@@ -219,13 +219,13 @@ describe('waits', () => {
     expect(queue.machine.nextDeadline()).toBe(21_000);
   });
 
-  it('without an end need no timer', () => {
+  it('waits without an end need no timer', () => {
     const queue = new Queue({ ttlMs: Infinity });
     queue.add();
     expect(queue.machine.nextDeadline()).toBe(Infinity);
   });
 
-  it('of those whose endpoints have all left end as for an empty pool', () => {
+  it('waits of those whose endpoints have all left end as for an empty pool', () => {
     const queue = new Queue({ ttlMs: 100 });
     queue.add({ candidates: slots(3), reference: 7 });
     queue.machine.endpointGone(3);
@@ -233,7 +233,7 @@ describe('waits', () => {
     expect(queue.expire()).toEqual([[7, 'EvictedNoEndpoints']]);
   });
 
-  it('end all at once for a shutdown, in the order of service', () => {
+  it('waits end all at once for a shutdown, in the order of service', () => {
     const queue = new Queue();
     for (const [reference, priority] of [-1, 5, 5, 0].entries()) queue.add({ reference, priority });
     const order: number[] = [];
@@ -275,7 +275,7 @@ describe('classes of candidates', () => {
     expect(queue.machine.dispatch(tryDispatch, 0, 9)).toBe(1);
   });
 
-  it('beyond the 64th look sixteen requests deep', () => {
+  it('classes of candidates beyond the 64th look sixteen requests deep', () => {
     const queue = new Queue();
     const set = (i: number) => [i & 7, 8 + (i >> 3), 40];
     for (let i = 0; i < 62; i++) queue.add({ reference: i, candidates: slots(...set(i)) });
@@ -292,7 +292,7 @@ describe('classes of candidates', () => {
     expect(queue.machine.snapshot(0, 0).classes.find(({ id }) => id === 63)?.waiting).toBe(16);
   });
 
-  it('lose an endpoint that has left and keep their requests', () => {
+  it('classes of candidates lose an endpoint that has left and keep their requests', () => {
     const queue = new Queue();
     queue.add({ reference: 1, candidates: slots(0, 1) });
     queue.machine.endpointGone(0);
@@ -309,7 +309,7 @@ describe('a request whose prefix is on a full endpoint', () => {
     queue.add({ reference: 1, stickySlot: 2 });
   });
 
-  it('waits for it half a second, beside the others, then goes anywhere', () => {
+  it('a request whose prefix is on a full endpoint waits for it half a second, beside the others, then goes anywhere', () => {
     queue.add({ reference: 2 });
     expect(queue.serve(9, [0])).toEqual([2]);
     expect(queue.machine.nextDeadline()).toBe(500);
@@ -318,14 +318,14 @@ describe('a request whose prefix is on a full endpoint', () => {
     expect(queue.serve(9, [0])).toEqual([1]);
   });
 
-  it('goes there when it opens', () => {
+  it('a request whose prefix is on a full endpoint goes there when it opens', () => {
     expect(queue.serve(9, [0])).toEqual([]);
     queue.machine.opened(2);
     expect(queue.serve(9, [0, 2])).toEqual([1]);
     expect(queue.machine.nextDeadline()).toBe(Infinity);
   });
 
-  it('goes anywhere at once when that endpoint leaves, and stands where it came', () => {
+  it('a request whose prefix is on a full endpoint goes anywhere at once when that endpoint leaves, and stands where it came', () => {
     queue.add({ reference: 2 });
     queue.machine.endpointGone(2);
     expect(queue.serve(9, [0])).toEqual([1, 2]);
@@ -338,7 +338,7 @@ describe('a request whose prefix is on a full endpoint', () => {
 });
 
 describe('a dispatch', () => {
-  it('that cannot be used puts the request back to the head, with its old deadline', () => {
+  it('a dispatch that cannot be used puts the request back to the head, with its old deadline', () => {
     const queue = new Queue({ ttlMs: 100 });
     const handle = queue.add({ reference: 1 });
     queue.nowMs = 40;
@@ -350,7 +350,7 @@ describe('a dispatch', () => {
     expect(queue.serve(9)).toEqual([1, 2]);
   });
 
-  it('for an owner that is gone takes the request out as cancelled', () => {
+  it('a dispatch for an owner that is gone takes the request out as cancelled', () => {
     const queue = new Queue();
     queue.add({ reference: 1 });
     queue.add({ reference: 2 });
@@ -359,7 +359,7 @@ describe('a dispatch', () => {
     expect(queue.machine.totals).toMatchObject({ cancelled: 1, dispatched: 1 });
   });
 
-  it('stops at the bound of a turn and says that there is more', () => {
+  it('a dispatch stops at the bound of a turn and says that there is more', () => {
     const queue = new Queue();
     for (let i = 0; i < 5; i++) queue.add();
     expect(queue.machine.dispatch(() => 'dispatched', 0, 3)).toBe(3);
@@ -368,7 +368,7 @@ describe('a dispatch', () => {
     expect(queue.machine.unfinished).toBe(false);
   });
 
-  it('ends for this band and all below when it is stopped', () => {
+  it('a dispatch ends for this band and all below when it is stopped', () => {
     const queue = new Queue();
     queue.add({ priority: 5 });
     queue.add({ priority: 0 });
@@ -400,7 +400,7 @@ describe('a dispatch', () => {
 describe('a new configuration', () => {
   const fair = { kind: 'start-time', weights: {} } as const;
 
-  it('leaves everything that waits where it is, under the new limits and times', () => {
+  it('a new configuration leaves everything that waits where it is, under the new limits and times', () => {
     const queue = new Queue({ ttlMs: 1_000 });
     for (const reference of [1, 2]) queue.add({ reference });
     const limits = { ...NO_LIMITS, requests: 2 };
@@ -410,7 +410,7 @@ describe('a new configuration', () => {
     expect(queue.serve(9)).toEqual([1, 2]);
   });
 
-  it('brings other policies to what waits, and counts nothing twice', () => {
+  it('a new configuration brings other policies to what waits, and counts nothing twice', () => {
     const queue = new Queue();
     for (const [reference, tokens] of [40, 30, 10].entries())
       queue.add({ reference, uncachedTokens: tokens, flow: `f${reference}` });
@@ -421,7 +421,7 @@ describe('a new configuration', () => {
     expect(queue.machine.snapshot(0, 9)).toMatchObject({ waiting: 0, tokens: 0, bytes: 0, classes: [] });
   });
 
-  it('keeps the accounts of flows when the policy stays and its weights change', () => {
+  it('a new configuration keeps the accounts of flows when the policy stays and its weights change', () => {
     const queue = new Queue({ fallback: { ...PLAIN_BAND, fairness: fair } });
     for (let i = 0; i < 3; i++) queue.add({ flow: 'served', uncachedTokens: 1_000, reference: 10 + i });
     queue.serve(1);
@@ -432,7 +432,7 @@ describe('a new configuration', () => {
     expect(queue.serve(3).sort()).toEqual([11, 20, 30]);
   });
 
-  it('never promotes what waits in a band that it removes', () => {
+  it('a new configuration never promotes what waits in a band that it removes', () => {
     const queue = new Queue({ bands: [10, 5].map((priority) => ({ priority, ...PLAIN_BAND })) });
     const references = [...[5, 10, 7, 0].entries()].map(([reference, priority]) => queue.add({ reference, priority }));
     queue.machine.configure(settings({ bands: [{ priority: 5, ...PLAIN_BAND }] }), 0);
@@ -441,7 +441,7 @@ describe('a new configuration', () => {
     expect(queue.serve(9)).toEqual([1, 2, 0, 3]);
   });
 
-  it('gives a removed band the settings of the template, or of the band next below', () => {
+  it('a new configuration gives a removed band the settings of the template, or of the band next below', () => {
     const band = { priority: 10, ...PLAIN_BAND, fairness: fair };
     const below = { priority: 5, ...PLAIN_BAND, ordering: { kind: 'deadline' } } as const;
     const queue = new Queue({ bands: [band] });
@@ -453,7 +453,7 @@ describe('a new configuration', () => {
     expect(shown()).toMatchObject({ priority: 10, waiting: 1, ordering: 'arrival', fairness: 'start-time' });
   });
 
-  it('with another time to live puts deadlines in order anew, of what waits too', () => {
+  it('a new configuration with another time to live puts deadlines in order anew, of what waits too', () => {
     const ordering = { kind: 'deadline' } as const;
     const fallback = { ...PLAIN_BAND, ordering };
     const queue = new Queue({ ttlMs: 60_000, fallback });
@@ -465,7 +465,7 @@ describe('a new configuration', () => {
     expect(queue.serve(9)).toEqual([1, 2]);
   });
 
-  it('leaves no debt behind in a band that it drops', () => {
+  it('a new configuration leaves no debt behind in a band that it drops', () => {
     const fallback = { ...PLAIN_BAND, fairness: fair };
     const queue = new Queue({ fallback });
     const handle = queue.add({ priority: 4, flow: 'served', uncachedTokens: 9_000 });
@@ -478,7 +478,7 @@ describe('a new configuration', () => {
     expect(queue.serve(2)).toEqual([1, 3]);
   });
 
-  it('that would make too many bands is refused and changes nothing', () => {
+  it('a new configuration that would make too many bands is refused and changes nothing', () => {
     const queue = new Queue();
     for (let priority = 1; priority <= 20; priority++) queue.add({ priority });
     const bands = Array.from({ length: 24 }, (_, i) => ({ priority: -1 - i, ...PLAIN_BAND }));
@@ -488,7 +488,7 @@ describe('a new configuration', () => {
 });
 
 describe('memory', () => {
-  it('of a waiting request is less than 1 KB with its lane and its flow, and is all there from the start', () => {
+  it('memory of a waiting request is less than 1 KB with its lane and its flow, and is all there from the start', () => {
     const requests = 2 ** 15;
     const before = process.memoryUsage().arrayBuffers;
     const machine = new QueueMachine(settings({ ttlMs: 1_000 }), 0, { requests, flows: requests });
@@ -547,7 +547,7 @@ describe('a running request that is ended for another one', () => {
     return queue.serve(8).filter((reference) => reference < 100).length;
   };
 
-  it('gives its flow back everything that it has paid for it', () => {
+  it('a running request that is ended for another one gives its flow back everything that it has paid for it', () => {
     const refunded = servedAfter(({ machine }, first) => machine.refund(first, 0));
     const paid = servedAfter(({ machine }, first) => machine.end(first, 200, 0));
     expect(refunded).toBeGreaterThan(paid);
@@ -585,7 +585,7 @@ describe('a request whose turn comes while the endpoint that holds its prefix is
     return { queue, asked, serve };
   };
 
-  it('waits for that one beside the others, who pass', () => {
+  it('a request that comes up while its prefix’s endpoint is closed waits for that one beside the others, who pass', () => {
     const { queue, asked, serve } = stuck();
     queue.add({ reference: 5 });
     serve();
@@ -595,7 +595,7 @@ describe('a request whose turn comes while the endpoint that holds its prefix is
     expect([queue.machine.waiting, queue.machine.totals.dispatched]).toEqual([0, 2]);
   });
 
-  it('goes anywhere after half a second', () => {
+  it('a request that comes up while its prefix’s endpoint is closed goes anywhere after half a second', () => {
     const { queue, asked, serve } = stuck();
     queue.nowMs = 1_000;
     serve();
@@ -611,7 +611,7 @@ describe('a request whose turn comes while the endpoint that holds its prefix is
     expect(asked.at(-1)).toEqual([1, -1]);
   });
 
-  it('waits no longer when that endpoint leaves the pool', () => {
+  it('a request that comes up while its prefix’s endpoint is closed waits no longer when that endpoint leaves the pool', () => {
     const { queue, serve } = stuck();
     serve();
     queue.machine.endpointGone(2);
@@ -621,7 +621,7 @@ describe('a request whose turn comes while the endpoint that holds its prefix is
 });
 
 describe('a band that waits behind long answers', () => {
-  it('lets requests wait though none of it has been dispatched yet', () => {
+  it('a band that waits behind long answers lets requests wait though none of it has been dispatched yet', () => {
     const limits = { ...NO_LIMITS, tokensByRate: true };
     const queue = new Queue({ ttlMs: 60_000, fallback: { ...PLAIN_BAND, limits } });
     queue.add();

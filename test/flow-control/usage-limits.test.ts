@@ -11,25 +11,25 @@ describe('the priority holdback', () => {
   const holdback = (domain: 'rank' | 'value') =>
     new Ceilings({ kind: 'holdback', domain, minCeiling: 0.5, maxCeiling: 0.9 });
 
-  it('goes down in equal steps by rank', () => {
+  it('the priority holdback goes down in equal steps by rank', () => {
     expect(holdback('rank').at([100, 10, 0], 0)).toEqual([0.9, 0.7, 0.5]);
   });
 
-  it('goes down with the value of the priority', () => {
+  it('the priority holdback goes down with the value of the priority', () => {
     expect(holdback('value').at([100, 90, 0], 0)).toEqual([0.9, expect.closeTo(0.86), 0.5]);
   });
 
-  it('gives a single priority the highest ceiling', () => {
+  it('the priority holdback gives a single priority the highest ceiling', () => {
     expect([holdback('rank').at([7], 0), holdback('value').at([7], 0)]).toEqual([[0.9], [0.9]]);
   });
 });
 
 describe('the soft reflective ceiling', () => {
-  it('falls with the saturation and the rank, and never holds the highest band back', () => {
+  it('the soft reflective ceiling falls with the saturation and the rank, and never holds the highest band back', () => {
     expect(new Ceilings({ kind: 'soft-reflective' }).at([2, 1, 0], 0.4)).toEqual([1, 0.8, 0.6]);
   });
 
-  it('lets a band above its ceiling through at every second tick when the pool is two thirds full', () => {
+  it('the soft reflective ceiling lets a band above its ceiling through at every second tick when the pool is two thirds full', () => {
     const ceilings = new Ceilings({ kind: 'soft-reflective' });
     const lowest = Array.from({ length: 6 }, () => ceilings.at([1, 0], 2 / 3)[1]);
     expect(lowest).toEqual([0, 1, 0, 1, 0, 1]);

@@ -42,19 +42,19 @@ describe('pointsman demo', () => {
   test('a busy port is one clear line and exit code 1', async () => {
     const port = await busyPort();
     const { code, stderr } = await run('demo', '--once', '--port', port);
-    expect(stderr).toBe(`demo: port ${port} is in use; choose another with --port\n`);
+    expect(stderr).toBe(`pointsman: port ${port} is in use; choose another with --port\n`);
     expect(code).toBe(1);
   });
 
   test('a picker that cannot be started is one clear line and exit code 1', async () => {
     const { code, stderr } = await run('demo', '--once', '--port', '0', '--picker', '/nowhere/picker');
-    expect(stderr).toBe('demo: the picker did not start: spawn /nowhere/picker ENOENT\n');
+    expect(stderr).toBe('pointsman: the picker did not start: spawn /nowhere/picker ENOENT\n');
     expect(code).toBe(1);
   });
 
   test('a flag with a bad value is refused', async () => {
     const { code, stderr } = await run('demo', '--servers', 'many');
-    expect(stderr).toContain("'--servers <count>' argument 'many' is invalid. a number from 1 to 10000");
+    expect(stderr).toBe('pointsman: --servers: expected a number from 1 to 10000, got "many"\n');
     expect(code).toBe(1);
   });
 });

@@ -204,7 +204,7 @@ describe('destinations', () => {
     expect(answer.headers['x-inference-pod']).toBe('s0');
   });
 
-  test('when all refuse the client gets 503, and the picker hears of it', async () => {
+  test('the client gets 503 when all destinations refuse, and the picker hears of it', async () => {
     const { gateway, double } = await bed();
     double.destinations = ['127.0.0.1:1'];
     const answer = await ask(gateway.port, { body: chatBody('hello') });

@@ -62,7 +62,7 @@ describe('header mutations', () => {
     remove,
   });
 
-  test('overwrite every value of the name', () => {
+  test('header mutations overwrite every value of the name', () => {
     const headers = mutate(
       [
         ['a', '1'],
@@ -77,7 +77,7 @@ describe('header mutations', () => {
     ]);
   });
 
-  test('add only what is absent when told so', () => {
+  test('header mutations add only what is absent when told so', () => {
     const headers = mutate(
       [['a', '1']],
       mutation([
@@ -91,7 +91,7 @@ describe('header mutations', () => {
     ]);
   });
 
-  test('remove headers, but not pseudo headers', () => {
+  test('header mutations remove headers, but not pseudo headers', () => {
     const headers = mutate(
       [
         [':path', '/'],
@@ -102,7 +102,7 @@ describe('header mutations', () => {
     expect(headers).toEqual([[':path', '/']]);
   });
 
-  test('change the path, but neither method nor authority', () => {
+  test('header mutations change the path, but neither method nor authority', () => {
     const before = [
       [':method', 'POST'],
       [':path', '/a'],

@@ -28,7 +28,7 @@ import {
 const FUZZ_RUNS = Number(process.env.FUZZ_RUNS ?? 300);
 
 describe('decoding a ProcessingRequest', () => {
-  it('finds phase and end of stream of every message', () => {
+  it('decoding a ProcessingRequest finds phase and end of stream of every message', () => {
     const decoded = [
       requestHeaders({}, true),
       responseHeaders({}),
@@ -47,27 +47,27 @@ describe('decoding a ProcessingRequest', () => {
     ]);
   });
 
-  it('hands the body out as a view of the message', () => {
+  it('decoding a ProcessingRequest hands the body out as a view of the message', () => {
     const bytes = requestBody('hello');
     const { body } = decodeProcessRequest(bytes);
     expect(body.toString()).toBe('hello');
     expect(body.buffer).toBe(bytes.buffer);
   });
 
-  it('reads header values from raw_value and from value', () => {
+  it('decoding a ProcessingRequest reads header values from raw_value and from value', () => {
     for (const inValue of [false, true]) {
       const { headers } = decodeProcessRequest(requestHeaders({ ':path': '/v1/x' }, false, undefined, { inValue }));
       expect(headers.get(':path')).toBe('/v1/x');
     }
   });
 
-  it('prefers raw_value over value', () => {
+  it('decoding a ProcessingRequest prefers raw_value over value', () => {
     const header = bytesField(1, bytesField(1, 'a'), bytesField(2, 'plain'), bytesField(3, 'raw'));
     const { headers } = decodeProcessRequest(bytesField(2, bytesField(1, header)));
     expect(headers.get('a')).toBe('raw');
   });
 
-  it('compares header names without case and lets the last duplicate win', () => {
+  it('decoding a ProcessingRequest compares header names without case and lets the last duplicate win', () => {
     const { headers } = decodeProcessRequest(
       requestHeaders([
         ['X-Thing', '1'],
@@ -79,11 +79,11 @@ describe('decoding a ProcessingRequest', () => {
     expect(headers.get('x-absent')).toBeUndefined();
   });
 
-  it('keeps UTF-8 in header values', () => {
+  it('decoding a ProcessingRequest keeps UTF-8 in header values', () => {
     expect(decodeProcessRequest(requestHeaders({ m: 'modèle-模型' })).headers.get('m')).toBe('modèle-模型');
   });
 
-  it('indexes at most 1,024 headers', () => {
+  it('decoding a ProcessingRequest indexes at most 1,024 headers', () => {
     const many = Array.from({ length: 3_000 }, (_, i) => [`h${i}`, 'v'] as const);
     expect(decodeProcessRequest(requestHeaders(many)).headers.count).toBe(1_024);
   });
@@ -98,7 +98,7 @@ describe('decoding a ProcessingRequest', () => {
     ['an empty string', '', []],
     ['a number', 7, []],
     ['a null', null, undefined],
-  ] as const)('reads a subset hint given as %s', (_name, hint, expected) => {
+  ] as const)('decoding a ProcessingRequest reads a subset hint given as %s', (_name, hint, expected) => {
     expect(decodeProcessRequest(requestHeaders({}, false, subset(hint))).subset).toEqual(expected);
   });
 
@@ -107,16 +107,16 @@ describe('decoding a ProcessingRequest', () => {
     ['empty metadata', {}],
     ['another namespace', { other: { 'x-gateway-destination-endpoint-subset': ['a'] } }],
     ['another key', { 'envoy.lb.subset_hint': { other: ['a'] } }],
-  ] as const)('takes %s for no hint', (_name, metadata) => {
+  ] as const)('decoding a ProcessingRequest takes %s for no hint', (_name, metadata) => {
     expect(decodeProcessRequest(requestBody('', true, metadata)).subset).toBeUndefined();
   });
 
-  it('reads the endpoint that served', () => {
+  it('decoding a ProcessingRequest reads the endpoint that served', () => {
     const metadata = { 'envoy.lb': { 'x-gateway-destination-endpoint-served': '10.0.0.9:8000' } };
     expect(decodeProcessRequest(responseHeaders({}, false, metadata)).served).toBe('10.0.0.9:8000');
   });
 
-  it('skips unknown fields of every wire type', () => {
+  it('decoding a ProcessingRequest skips unknown fields of every wire type', () => {
     const unknown = Buffer.concat([
       numberField(10, 1),
       bytesField(900, 'x'),
@@ -127,11 +127,11 @@ describe('decoding a ProcessingRequest', () => {
     expect([decoded.phase, decoded.body.toString()]).toEqual([Phase.requestBody, 'x']);
   });
 
-  it('reads a message without a phase as none', () => {
+  it('decoding a ProcessingRequest reads a message without a phase as none', () => {
     expect(decodeProcessRequest(numberField(10, 1)).phase).toBe(Phase.none);
   });
 
-  it('refuses every cut of a message or reads it, and never fails otherwise', () => {
+  it('decoding a ProcessingRequest refuses every cut of a message or reads it, and never fails otherwise', () => {
     const whole = requestHeaders({ ':path': '/v1/chat/completions', a: 'b' }, true, subset(['a:1', 'b:2', 3]));
     for (let cut = 0; cut < whole.length; cut++) {
       try {
@@ -142,7 +142,7 @@ describe('decoding a ProcessingRequest', () => {
     }
   });
 
-  it('refuses or reads mutated and random bytes, and never fails otherwise', () => {
+  it('decoding a ProcessingRequest refuses or reads mutated and random bytes, and never fails otherwise', () => {
     const seed = requestHeaders({ ':path': '/v1/completions' }, false, subset(['10.0.0.1:80']));
     const mutated = fc.array(fc.tuple(fc.nat(seed.length - 1), fc.nat(255)), { maxLength: 8 }).map((changes) => {
       const bytes = Buffer.from(seed);
@@ -162,13 +162,13 @@ describe('decoding a ProcessingRequest', () => {
     );
   });
 
-  it('refuses a number of more than ten bytes', () => {
+  it('decoding a ProcessingRequest refuses a number of more than ten bytes', () => {
     expect(() => decodeProcessRequest(Buffer.alloc(12, 0xff))).toThrow(MalformedMessage);
   });
 });
 
 describe('encoding a ProcessingResponse', () => {
-  it('names the destination in header and metadata alike', () => {
+  it('encoding a ProcessingResponse names the destination in header and metadata alike', () => {
     const { header, metadata } = new DestinationTemplates(4).encode('[fd00::1]:8000,10.0.0.2:8000', undefined);
     const reply = decodeReply(encodeRequestHeadersReply([header], metadata));
     expect(reply).toMatchObject({
@@ -180,7 +180,7 @@ describe('encoding a ProcessingResponse', () => {
     });
   });
 
-  it('adds the scores of all candidates when they are given', () => {
+  it('encoding a ProcessingResponse adds the scores of all candidates when they are given', () => {
     const scores = new Map([
       ['10.0.0.1:80', 2.5],
       ['10.0.0.2:80', 0],
@@ -194,13 +194,13 @@ describe('encoding a ProcessingResponse', () => {
     });
   });
 
-  it('keeps a bounded number of encoded destinations', () => {
+  it('encoding a ProcessingResponse keeps a bounded number of encoded destinations', () => {
     const templates = new DestinationTemplates(3);
     for (let i = 0; i < 10; i++) templates.encode(`10.0.0.${i}:80`, undefined);
     expect(templates.size).toBe(3);
   });
 
-  it('encodes Content-Length as any other header', () => {
+  it('encoding a ProcessingResponse encodes Content-Length as any other header', () => {
     for (const length of [1, 9_007_199_254_740_991]) {
       expect(setContentLength(length)).toEqual(setHeader('Content-Length', String(length)));
     }
@@ -214,27 +214,30 @@ describe('encoding a ProcessingResponse', () => {
     BODY_CHUNK_BYTES_MAX,
     BODY_CHUNK_BYTES_MAX + 1,
     3 * BODY_CHUNK_BYTES_MAX + 5,
-  ])('cuts a body of %i bytes into replies of at most 62,000, the last of which ends the stream', (length) => {
-    const body = Buffer.alloc(length, 'abcdefg');
-    const third = Math.floor(length / 3);
-    const chunks = [body.subarray(0, third), Buffer.alloc(0), body.subarray(third)];
-    const replies: ReturnType<typeof decodeReply>[] = [];
-    encodeBodyReplies(3, chunks, true, { sendParts: (parts) => replies.push(decodeReply(Buffer.concat(parts))) });
-    expect(Buffer.concat(replies.map((reply) => reply.body)).equals(body)).toBe(true);
-    expect(replies.every((reply) => reply.kind === 'requestBody' && reply.body.length <= BODY_CHUNK_BYTES_MAX)).toBe(
-      true,
-    );
-    expect(replies.map((reply) => reply.endOfStream)).toEqual(replies.map((_, i) => i === replies.length - 1));
-    expect(replies.length).toBe(Math.max(1, Math.ceil(length / BODY_CHUNK_BYTES_MAX)));
-  });
+  ])(
+    'encoding a ProcessingResponse cuts a body of %i bytes into replies of at most 62,000, the last of which ends the stream',
+    (length) => {
+      const body = Buffer.alloc(length, 'abcdefg');
+      const third = Math.floor(length / 3);
+      const chunks = [body.subarray(0, third), Buffer.alloc(0), body.subarray(third)];
+      const replies: ReturnType<typeof decodeReply>[] = [];
+      encodeBodyReplies(3, chunks, true, { sendParts: (parts) => replies.push(decodeReply(Buffer.concat(parts))) });
+      expect(Buffer.concat(replies.map((reply) => reply.body)).equals(body)).toBe(true);
+      expect(replies.every((reply) => reply.kind === 'requestBody' && reply.body.length <= BODY_CHUNK_BYTES_MAX)).toBe(
+        true,
+      );
+      expect(replies.map((reply) => reply.endOfStream)).toEqual(replies.map((_, i) => i === replies.length - 1));
+      expect(replies.length).toBe(Math.max(1, Math.ceil(length / BODY_CHUNK_BYTES_MAX)));
+    },
+  );
 
-  it('encodes an immediate response with status, headers and body', () => {
+  it('encoding a ProcessingResponse encodes an immediate response with status, headers and body', () => {
     const reply = decodeReply(encodeImmediateReply(503, [setHeader('retry-after', '1')], 'no'));
     expect(reply).toMatchObject({ kind: 'immediate', status: 503, headers: { 'retry-after': '1' } });
     expect(reply.body.toString()).toBe('no');
   });
 
-  it('encodes an empty reply to trailers', () => {
+  it('encoding a ProcessingResponse encodes an empty reply to trailers', () => {
     expect(decodeReply(encodeTrailersReply(6)).kind).toBe('responseTrailers');
   });
 });

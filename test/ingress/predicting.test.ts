@@ -39,7 +39,7 @@ function waiting(setup: ShardSetup = {}) {
 }
 
 describe('a request that prediction servers are asked about', () => {
-  it('is decided with what they say', async () => {
+  it('a request that prediction servers are asked about is decided with what they say', async () => {
     const { source, shard, proxy } = waiting();
     expect(proxy.replies).toEqual([]);
     expect(source.asked[0]!.input).toMatchObject({ model: 'm', targetModel: 'm', path: '/v1/completions' });
@@ -50,20 +50,20 @@ describe('a request that prediction servers are asked about', () => {
     expect(shard.scanner.open_.size).toBe(0);
   });
 
-  it('is decided without them when they say nothing', async () => {
+  it('a request that prediction servers are asked about is decided without them when they say nothing', async () => {
     const { source, shard, proxy } = waiting();
     await source.answer(LATE);
     expect(proxy.kinds).toEqual(['requestHeaders', 'requestBody']);
     expect(shard.decisions[0]?.predictions).toBeUndefined();
   });
 
-  it('is refused like any other', async () => {
+  it('a request that prediction servers are asked about is refused like any other', async () => {
     const { source, proxy } = waiting({ schedule: () => NO_ENDPOINTS });
     await source.answer(PREDICTED);
     expect(proxy.rejection?.status).toBe(503);
   });
 
-  it('gets its answer when the proxy has half-closed meanwhile', async () => {
+  it('a request that prediction servers are asked about gets its answer when the proxy has half-closed meanwhile', async () => {
     const { source, proxy } = waiting();
     proxy.halfClose();
     expect(proxy.ending).toBe('open');
@@ -72,7 +72,7 @@ describe('a request that prediction servers are asked about', () => {
     expect(proxy.ending).toBe('ended');
   });
 
-  it('is given up when the stream is gone', async () => {
+  it('a request that prediction servers are asked about is given up when the stream is gone', async () => {
     const { source, shard, proxy } = waiting();
     proxy.close(true);
     expect(source.asked[0]!.signal.aborted).toBe(true);
@@ -81,7 +81,7 @@ describe('a request that prediction servers are asked about', () => {
     expect(shard.opener.load()).toMatchObject({ openStreams: 0, bufferedBytes: 0 });
   });
 
-  it('is not decided any more when the proxy has answered by itself', async () => {
+  it('a request that prediction servers are asked about is not decided any more when the proxy has answered by itself', async () => {
     const { source, shard, proxy } = waiting();
     proxy.say(responseHeaders({ ':status': '504' }));
     expect(source.asked[0]!.signal.aborted).toBe(true);
@@ -90,7 +90,7 @@ describe('a request that prediction servers are asked about', () => {
     expect(proxy.kinds).toEqual(['responseHeaders']);
   });
 
-  it('breaks its own stream only, when the decision throws', async () => {
+  it('a request that prediction servers are asked about breaks its own stream only, when the decision throws', async () => {
     const { source, shard, proxy } = waiting({
       schedule: () => {
         throw new Error('oh');

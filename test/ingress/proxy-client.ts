@@ -11,9 +11,12 @@ import { bytesField } from './envoy-messages.ts';
 /** A bidirectional or server-streaming call of raw messages. */
 export type Call = ClientDuplexStream<Buffer, Buffer>;
 
+type HealthReply = (error: { code: number } | null, reply?: Buffer) => void;
+
 interface Calls {
   process(): Call;
-  check(request: Buffer, done: (error: { code: number } | null, reply?: Buffer) => void): void;
+  check(request: Buffer, done: HealthReply): void;
+  check(request: Buffer, options: { readonly deadline: number }, done: HealthReply): void;
   list(request: Buffer, done: (error: { code: number } | null, reply?: Buffer) => void): void;
   watch(request: Buffer): Call;
 }
@@ -73,12 +76,13 @@ export async function firstReply(call: Call): Promise<Buffer> {
   return reply;
 }
 
+const CHECK_MS_MAX = 5_000;
 const STATUSES = ['UNKNOWN', 'SERVING', 'NOT_SERVING', 'SERVICE_UNKNOWN'] as const;
 
 /** Ask for the health of a service; the code of the failure when there is no answer. */
 export function checkHealth(client: ProxyClient, service = ''): Promise<(typeof STATUSES)[number] | number> {
   return new Promise((resolve) => {
-    client.check(bytesField(1, service), (error, reply) => {
+    client.check(bytesField(1, service), { deadline: Date.now() + CHECK_MS_MAX }, (error, reply) => {
       resolve(error === null ? STATUSES[reply?.[1] ?? 0]! : error.code);
     });
   });

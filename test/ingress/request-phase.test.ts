@@ -13,7 +13,7 @@ const PATH = { ':path': '/v1/completions', 'x-request-id': 'r1' };
 const BODY = '{"model":"m","prompt":"hello"}';
 
 describe('a request with a body', () => {
-  it('is answered when the body has ended: header reply, then the body', () => {
+  it('a request with a body is answered when the body has ended: header reply, then the body', () => {
     const shard = new FakeShard();
     const proxy = shard.open().say(requestHeaders(PATH));
     expect(proxy.replies).toEqual([]);
@@ -28,7 +28,7 @@ describe('a request with a body', () => {
     expect(proxy.replies[1]?.endOfStream).toBe(true);
   });
 
-  it('is answered exactly once however many chunks the body has', () => {
+  it('a request with a body is answered exactly once however many chunks the body has', () => {
     const proxy = new FakeShard().open().say(requestHeaders(PATH));
     for (const byte of BODY) {
       proxy.say(requestBody(byte, false));
@@ -39,7 +39,7 @@ describe('a request with a body', () => {
     expect(proxy.body('requestBody')).toBe(BODY);
   });
 
-  it('is cut into body replies of at most 62,000 bytes', () => {
+  it('a request with a body is cut into body replies of at most 62,000 bytes', () => {
     const body = JSON.stringify({ model: 'm', prompt: 'x'.repeat(200_000) });
     const proxy = new FakeShard().open().say(requestHeaders(PATH), requestBody(body));
     const sizes = proxy.replies.slice(1).map((reply) => reply.body.length);
@@ -47,13 +47,13 @@ describe('a request with a body', () => {
     expect(proxy.body('requestBody')).toBe(body);
   });
 
-  it('lists several destinations in order of preference', () => {
+  it('a request with a body lists several destinations in order of preference', () => {
     const shard: FakeShard = new FakeShard({ schedule: () => shard.place('10.0.0.1:1', '[fd00::1]:2') });
     const proxy = shard.open().say(requestHeaders(PATH), requestBody(BODY));
     expect(proxy.replies[0]?.headers['x-gateway-destination-endpoint']).toBe('10.0.0.1:1,[fd00::1]:2');
   });
 
-  it('gets a request id when it has none, and keeps its own', () => {
+  it('a request with a body gets a request id when it has none, and keeps its own', () => {
     const shard = new FakeShard();
     const without = shard.open().say(requestHeaders({ ':path': '/v1/completions' }), requestBody(BODY));
     expect(without.replies[0]?.headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/);
@@ -61,7 +61,7 @@ describe('a request with a body', () => {
     expect(own.replies[0]?.headers).not.toHaveProperty('x-request-id');
   });
 
-  it("loses the client's own control headers and no other", () => {
+  it("a request with a body loses the client's own control headers and no other", () => {
     const headers = {
       ...PATH,
       'X-LLM-D-Inference-Objective': 'o',
@@ -72,7 +72,7 @@ describe('a request with a body', () => {
     expect(proxy.replies[0]?.removed).toEqual(['x-llm-d-inference-objective', 'x-gateway-destination-endpoint-subset']);
   });
 
-  it('shows scores only when they are emitted', () => {
+  it('a request with a body shows scores only when they are emitted', () => {
     const scored = (emitScores: boolean): unknown => {
       const shard: FakeShard = new FakeShard({
         services: { emitScores },
@@ -84,7 +84,7 @@ describe('a request with a body', () => {
     expect(scored(false)).not.toHaveProperty(['envoy.lb', 'x-gateway-destination-endpoint-scores']);
   });
 
-  it('tells the scheduler what the request says', () => {
+  it('a request with a body tells the scheduler what the request says', () => {
     const shard = new FakeShard();
     shard.rules.replace({ objectives: new Map([['low', -3]]), rewrites: [] });
     const headers = {
@@ -106,7 +106,7 @@ describe('a request with a body', () => {
     });
   });
 
-  it('has its scan open while it is scheduled and closed behind it', () => {
+  it('a request with a body has its scan open while it is scheduled and closed behind it', () => {
     let openDuring = 0;
     const shard: FakeShard = new FakeShard({
       schedule: () => {
@@ -118,7 +118,7 @@ describe('a request with a body', () => {
     expect([openDuring, shard.scanner.open_.size, shard.opener.load().bufferedBytes]).toEqual([1, 0, 0]);
   });
 
-  it('is recorded as routed and running, with its decision and its prefix', () => {
+  it('a request with a body is recorded as routed and running, with its decision and its prefix', () => {
     const shard = new FakeShard();
     shard.open().say(requestHeaders(PATH), requestBody(BODY));
     expect(shard.recorder.labels).toEqual([{ model: 'm', target: 'm', fairness: 'default-flow', priority: 0 }]);
@@ -134,7 +134,7 @@ describe('a request with a body', () => {
 });
 
 describe('a header-only request', () => {
-  it('is scheduled inside its subset and answered without length and body', () => {
+  it('a header-only request is scheduled inside its subset and answered without length and body', () => {
     const shard = new FakeShard();
     const proxy = shard.open().say(requestHeaders({ ':method': 'GET' }, true, subset(['10.0.0.1:8000'])));
     expect(proxy.kinds).toEqual(['requestHeaders']);
@@ -143,13 +143,13 @@ describe('a header-only request', () => {
     expect(shard.decisions[0]).toMatchObject({ scan: -1, model: '', subset: ['10.0.0.1:8000'] });
   });
 
-  it('is accounted for and released at its end', () => {
+  it('a header-only request is accounted for and released at its end', () => {
     const shard = new FakeShard();
     shard.open().say(requestHeaders({ ':method': 'GET' }, true), responseHeaders({ ':status': '204' }, true));
     expect(shard.charges.map((charge) => charge.releases)).toEqual([1]);
   });
 
-  it('is a 503 with a reason when no endpoint can take it', () => {
+  it('a header-only request is a 503 with a reason when no endpoint can take it', () => {
     const shard = new FakeShard({ schedule: () => NO_ENDPOINTS });
     expect(shard.open().say(requestHeaders({}, true)).rejection).toEqual({
       status: 503,
@@ -158,21 +158,21 @@ describe('a header-only request', () => {
     });
   });
 
-  it('counts an error but no scheduling attempt when there was no candidate', () => {
+  it('a header-only request counts an error but no scheduling attempt when there was no candidate', () => {
     const shard = new FakeShard({ schedule: () => NO_ENDPOINTS });
     shard.open().say(requestHeaders({}, true));
     expect(shard.recorder.named('scheduled')).toEqual([]);
     expect(shard.recorder.named('failed')).toEqual([['failed', 0, 'ServiceUnavailable']]);
   });
 
-  it('needs no dialect', () => {
+  it('a header-only request needs no dialect', () => {
     const shard = new FakeShard({ parsers: ['openai-parser'] });
     expect(shard.open().say(requestHeaders({ ':path': '/v1/models' }, true)).kinds).toEqual(['requestHeaders']);
   });
 });
 
 describe('a request that ends with trailers', () => {
-  it('is decided on the trailers: headers, body without an end, trailers', () => {
+  it('a request that ends with trailers is decided on the trailers: headers, body without an end, trailers', () => {
     const proxy = new FakeShard().open().say(requestHeaders(PATH), requestBody(BODY, false));
     expect(proxy.replies).toEqual([]);
     proxy.say(requestTrailers({ t: '1' }));
@@ -180,26 +180,26 @@ describe('a request that ends with trailers', () => {
     expect(proxy.replies[1]?.endOfStream).toBe(false);
   });
 
-  it('has no body reply when it has no body', () => {
+  it('a request that ends with trailers has no body reply when it has no body', () => {
     const shard = new FakeShard({ parsers: ['passthrough-parser'] });
     const proxy = shard.open().say(requestHeaders(PATH), requestTrailers());
     expect(proxy.kinds).toEqual(['requestHeaders', 'requestTrailers']);
   });
 
-  it('owes nothing for trailers behind a finished body', () => {
+  it('a request that ends with trailers owes nothing for trailers behind a finished body', () => {
     const proxy = new FakeShard().open().say(requestHeaders(PATH), requestBody(BODY), requestTrailers());
     expect(proxy.kinds).toEqual(['requestHeaders', 'requestBody']);
   });
 });
 
 describe('the subset hint', () => {
-  it('of the headers counts when the body has none', () => {
+  it('the subset hint of the headers counts when the body has none', () => {
     const shard = new FakeShard();
     shard.open().say(requestHeaders(PATH, false, subset(['a:1'])), requestBody(BODY));
     expect(shard.decisions[0]?.subset).toEqual(['a:1']);
   });
 
-  it('of the last body message wins', () => {
+  it('the subset hint of the last body message wins', () => {
     const shard = new FakeShard();
     const [start, end] = [BODY.slice(0, 5), BODY.slice(5)];
     shard
@@ -218,7 +218,7 @@ describe('the subset hint', () => {
     expect(shard.decisions[0]?.subset).toEqual([]);
   });
 
-  it('is not looked at when it is switched off', () => {
+  it('the subset hint is not looked at when it is switched off', () => {
     const shard = new FakeShard({ services: { ignoreSubset: true } });
     shard.open().say(requestHeaders(PATH), requestBody(BODY, true, subset([])));
     expect(shard.decisions[0]?.subset).toBeUndefined();
@@ -226,7 +226,7 @@ describe('the subset hint', () => {
 });
 
 describe('the model', () => {
-  it('is rewritten in place, byte for byte, with the right length', () => {
+  it('the model is rewritten in place, byte for byte, with the right length', () => {
     const body = '{ "b" : 1e400, "model" :  "small" ,"prompt":"\\u00e9 \\"model\\"", "n": 12345678901234567890 }';
     const proxy = new FakeShard()
       .open()
@@ -236,21 +236,21 @@ describe('the model', () => {
     expect(proxy.replies[0]?.headers['Content-Length']).toBe(String(Buffer.byteLength(expected)));
   });
 
-  it('is put first when the body has none and the request names one', () => {
+  it('the model is put first when the body has none and the request names one', () => {
     const proxy = new FakeShard()
       .open()
       .say(requestHeaders({ ...PATH, 'x-gateway-model-name-rewrite': 'm2' }), requestBody(' {"prompt":"x"}'));
     expect(proxy.body('requestBody')).toBe(' {"model":"m2","prompt":"x"}');
   });
 
-  it('writes the model over one that is no string', () => {
+  it('the model writes the model over one that is no string', () => {
     const proxy = new FakeShard()
       .open()
       .say(requestHeaders({ ...PATH, 'x-llm-d-model-name-rewrite': 'm2' }), requestBody('{"prompt":"x","model":5}'));
     expect(proxy.body('requestBody')).toBe('{"prompt":"x","model":"m2"}');
   });
 
-  it('is rewritten by a rule, which beats the header and is recorded', () => {
+  it('the model is rewritten by a rule, which beats the header and is recorded', () => {
     const shard = new FakeShard();
     const rewrites = [{ name: 'rule', models: ['m'], targets: [{ model: 'm-v2' }], age: 0 }];
     shard.rules.replace({ objectives: new Map(), rewrites });
@@ -268,7 +268,7 @@ describe('an opaque body', () => {
     ['empty', Buffer.alloc(0)],
     ['binary', Buffer.from([0, 255, 254, 10])],
     ['JSON', Buffer.from(BODY)],
-  ])('passes untouched when it is %s', (_name, body) => {
+  ])('an opaque body passes untouched when it is %s', (_name, body) => {
     const shard = new FakeShard(opaque);
     const proxy = shard.open().say(requestHeaders({ ':path': '/any' }), requestBody(body));
     expect(proxy.kinds).toEqual(['requestHeaders', 'requestBody']);
@@ -296,18 +296,18 @@ describe('a request that cannot be served', () => {
     ['/v1/responses', '{"model":"m"}', 'invalid responses request: must have input field'],
     ['/v1/conversations', '{"model":"m"}', 'invalid conversations request: must have items field'],
     ['/v1/images/generations', '{"model":"m"}', 'invalid images generations request: must have prompt field'],
-  ])('is a 400 on %s with %j', (path, body, message) => {
+  ])('a request that cannot be served is a 400 on %s with %j', (path, body, message) => {
     expect(say(path, body)).toEqual({ status: 400, text: `inference error: BadRequest - ${message}`, headers: {} });
   });
 
-  it('is refused before endpoints are looked up', () => {
+  it('a request that cannot be served is refused before endpoints are looked up', () => {
     const shard = new FakeShard({ schedule: () => NO_ENDPOINTS });
     const proxy = shard.open().say(requestHeaders(PATH), requestBody('{"prompt":"x"}'));
     expect(proxy.rejection?.status).toBe(400);
     expect(shard.decisions).toEqual([]);
   });
 
-  it('is refused at the first chunk that cannot be JSON', () => {
+  it('a request that cannot be served is refused at the first chunk that cannot be JSON', () => {
     const shard = new FakeShard();
     shard.scanner.feed = () => false;
     shard.scanner.refusal = () => ({ position: 0, reason: 'unexpected character' });
@@ -325,27 +325,27 @@ describe('a request that cannot be served', () => {
     ['NotFound', 404],
     ['Forbidden', 403],
     ['Unauthorized', 401],
-  ] as const)('carries a rejection of the scheduler: %s is %i', (code, status) => {
+  ] as const)('a request that cannot be served carries a rejection of the scheduler: %s is %i', (code, status) => {
     const shard = new FakeShard({ schedule: () => ({ kind: 'rejected', code, message: 'why', reason: undefined }) });
     const proxy = shard.open().say(requestHeaders(PATH), requestBody(BODY));
     expect(proxy.rejection).toEqual({ status, text: `inference error: ${code} - why`, headers: {} });
     expect([proxy.ending, shard.recorder.named('failed')]).toEqual(['ended', [['failed', 0, code]]]);
   });
 
-  it('counts a failed attempt when the filters left nothing', () => {
+  it('a request that cannot be served counts a failed attempt when the filters left nothing', () => {
     const filtered = { kind: 'rejected', code: 'ResourceExhausted', message: 'why', reason: undefined } as const;
     const shard = new FakeShard({ schedule: () => filtered });
     shard.open().say(requestHeaders(PATH), requestBody(BODY));
     expect(shard.recorder.named('scheduled')).toEqual([['scheduled', 0, 'failure', 'm', -1]]);
   });
 
-  it('has its processing time recorded once, like a request that was placed', () => {
+  it('a request that cannot be served has its processing time recorded once, like a request that was placed', () => {
     const shard = new FakeShard();
     shard.open().say(requestHeaders(PATH), requestBody('{"model":', false), requestBody('nonsense'));
     expect(shard.recorder.named('processing')).toEqual([['processing', 'request', 0]]);
   });
 
-  it('is turned away by admission without being scheduled', () => {
+  it('a request that cannot be served is turned away by admission without being scheduled', () => {
     const rejection = { kind: 'rejected', code: 'ResourceExhausted', message: 'full', reason: undefined } as const;
     const shard = new FakeShard({ services: { admission: { admit: () => rejection } } });
     expect(shard.open().say(requestHeaders(PATH), requestBody(BODY)).rejection?.status).toBe(429);
@@ -356,7 +356,7 @@ describe('a request that cannot be served', () => {
 describe('the bound on a request body', () => {
   const small = { limits: { maxRequestBodyBytes: 20 } };
 
-  it('is a 413 at the first byte over it, which names the flag', () => {
+  it('the bound on a request body is a 413 at the first byte over it, which names the flag', () => {
     const shard = new FakeShard(small);
     const proxy = shard.open().say(requestHeaders(PATH), requestBody('{"model":"m","prompt', false));
     expect(proxy.rejection).toBeUndefined();
@@ -368,7 +368,7 @@ describe('the bound on a request body', () => {
     expect([shard.scanner.open_.size, shard.opener.load().bufferedBytes]).toEqual([0, 0]);
   });
 
-  it('is a 413 on the headers when they enqueue too much', () => {
+  it('the bound on a request body is a 413 on the headers when they enqueue too much', () => {
     const proxy = new FakeShard(small).open().say(requestHeaders({ ...PATH, 'content-length': '21' }));
     expect(proxy.rejection?.status).toBe(413);
   });
@@ -377,7 +377,7 @@ describe('the bound on a request body', () => {
 describe('too much load', () => {
   const expected503 = { status: 503, headers: { 'retry-after': '1' } };
 
-  it('turns streams over the bound away and lets new ones in when others close', () => {
+  it('the shard turns streams over the bound away and lets new ones in when others close', () => {
     const shard = new FakeShard({ limits: { maxStreams: 2 } });
     const [first] = [shard.open(), shard.open()];
     const third = shard.open().say(requestHeaders(PATH));
@@ -392,7 +392,7 @@ describe('too much load', () => {
     expect(shard.recorder.named('overloaded')).toHaveLength(1);
   });
 
-  it('fails streams that say nothing beyond a bound of their own, and forgets those that end', () => {
+  it('the shard fails streams that say nothing beyond a bound of their own, and forgets those that end', () => {
     const shard = new FakeShard({ limits: { maxStreams: 1 } });
     shard.open();
     const silent = Array.from({ length: 8_192 }, () => shard.open());
@@ -407,7 +407,7 @@ describe('too much load', () => {
     expect(shard.open().say(requestHeaders(PATH)).rejection).toMatchObject(expected503);
   });
 
-  it('turns away whose bytes would be too many together, and keeps the others', () => {
+  it('the shard turns away whose bytes would be too many together, and keeps the others', () => {
     const shard = new FakeShard({ limits: { maxBufferedBytes: 6_000 } });
     const first = shard.open().say(requestHeaders(PATH), requestBody(`{"prompt":"${'x'.repeat(600)}`, false));
     const second = shard.open().say(requestHeaders(PATH), requestBody('y'.repeat(600), false));
@@ -416,21 +416,21 @@ describe('too much load', () => {
     expect(shard.opener.load().bufferedBytes).toBe(0);
   });
 
-  it('puts tiny chunks together: they take no more room than the same body in one piece', () => {
+  it('the shard puts tiny chunks together: they take no more room than the same body in one piece', () => {
     const shard = new FakeShard();
     const proxy = shard.open().say(requestHeaders(PATH));
     for (let i = 0; i < 100; i++) proxy.say(requestBody(' ', false));
     expect(shard.opener.load().bufferedBytes).toBe(4_096);
   });
 
-  it('turns away a request whose next message the transport cannot hold', () => {
+  it('the shard turns away a request whose next message the transport cannot hold', () => {
     const shard = new FakeShard();
     const proxy = shard.open().say(requestHeaders(PATH), requestBody('{', false)).overflow();
     expect([proxy.rejection, proxy.ending]).toMatchObject([expected503, 'ended']);
     expect([shard.scanner.open_.size, shard.opener.load().bufferedBytes]).toEqual([0, 0]);
   });
 
-  it('answers a request of which nothing more comes with a 408, and gives its place back', () => {
+  it('the shard answers a request of which nothing more comes with a 408, and gives its place back', () => {
     const shard = new FakeShard();
     const silent = shard.open();
     const begun = shard.open().say(requestHeaders(PATH), requestBody('{', false));
@@ -441,20 +441,20 @@ describe('too much load', () => {
     expect([shard.scanner.open_.size, shard.opener.load().bufferedBytes]).toEqual([0, 0]);
   });
 
-  it('lets an answer take as long as it likes', () => {
+  it('the shard lets an answer take as long as it likes', () => {
     const shard = new FakeShard();
     const proxy = shard.open().say(requestHeaders(PATH), requestBody(BODY)).stall();
     expect([proxy.kinds, proxy.ending]).toEqual([['requestHeaders', 'requestBody'], 'open']);
   });
 
-  it('turns away when no scan is free', () => {
+  it('the shard turns away when no scan is free', () => {
     const shard = new FakeShard();
     shard.scanner.capacity = 1;
     shard.open().say(requestHeaders(PATH), requestBody('{', false));
     expect(shard.open().say(requestHeaders(PATH), requestBody('{', false)).rejection).toMatchObject(expected503);
   });
 
-  it('lets messages of older streams go before new requests', async () => {
+  it('the shard lets messages of older streams go before new requests', async () => {
     const shard = new FakeShard();
     const older = shard.open().say(requestHeaders(PATH));
     shard.clock = 100;
@@ -467,7 +467,7 @@ describe('too much load', () => {
     expect(shard.opener.load()).toMatchObject({ waiting: 0, bufferedBytes: 0 });
   });
 
-  it('forgets a waiting request whose client has gone', async () => {
+  it('the shard forgets a waiting request whose client has gone', async () => {
     const shard = new FakeShard();
     shard.open().say(requestHeaders(PATH));
     shard.clock = 100;
@@ -477,7 +477,7 @@ describe('too much load', () => {
     expect([gone.replies, shard.decisions.length, shard.opener.load().bufferedBytes]).toEqual([[], 0, 0]);
   });
 
-  it('answers a waiting request that was half-closed, then ends it', async () => {
+  it('the shard answers a waiting request that was half-closed, then ends it', async () => {
     const shard = new FakeShard();
     shard.open().say(requestHeaders(PATH));
     shard.clock = 100;
@@ -497,24 +497,27 @@ describe('a proxy that breaks the protocol', () => {
     ['a response body before its headers', [requestHeaders(PATH), responseBody('x')]],
     ['response headers twice', [responseHeaders({}), responseHeaders({})]],
     ['bytes that are no protobuf', [Buffer.from([0xff, 0xff])]],
-  ])('gets INVALID_ARGUMENT for %s, and everything is given back', (_name, messages) => {
-    const shard = new FakeShard();
-    const proxy = shard.open().say(...messages);
-    expect(proxy.ending).toMatchObject({ code: 3 });
-    proxy.close();
-    expect(shard.charges.every((charge) => charge.releases === 1)).toBe(true);
-    expect([shard.scanner.open_.size, shard.responses.open_.size]).toEqual([0, 0]);
-    expect(shard.recorder.named('streamClosed')).toEqual([['streamClosed', 'InvalidArgument', 0]]);
-  });
+  ])(
+    'a proxy that breaks the protocol gets INVALID_ARGUMENT for %s, and everything is given back',
+    (_name, messages) => {
+      const shard = new FakeShard();
+      const proxy = shard.open().say(...messages);
+      expect(proxy.ending).toMatchObject({ code: 3 });
+      proxy.close();
+      expect(shard.charges.every((charge) => charge.releases === 1)).toBe(true);
+      expect([shard.scanner.open_.size, shard.responses.open_.size]).toEqual([0, 0]);
+      expect(shard.recorder.named('streamClosed')).toEqual([['streamClosed', 'InvalidArgument', 0]]);
+    },
+  );
 
-  it('may send messages of a kind that is not known', () => {
+  it('a proxy that breaks the protocol may send messages of a kind that is not known', () => {
     const proxy = new FakeShard().open().say(Buffer.from([0x5a, 0]), requestHeaders(PATH), requestBody(BODY));
     expect(proxy.kinds).toEqual(['requestHeaders', 'requestBody']);
   });
 });
 
 describe('a failure inside the picker', () => {
-  it('ends its own stream with INTERNAL, is logged, and gives everything back', () => {
+  it('a failure inside the picker ends its own stream with INTERNAL, is logged, and gives everything back', () => {
     const shard = new FakeShard({
       schedule: () => {
         throw new Error('broken');

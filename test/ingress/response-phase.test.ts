@@ -15,7 +15,7 @@ function routed(shard: FakeShard, headers: Record<string, string> = {}, body = B
 }
 
 describe('a response', () => {
-  it('is marked on its headers, and on nothing else', () => {
+  it('a response is marked on its headers, and on nothing else', () => {
     const proxy = routed(new FakeShard()).say(responseHeaders(JSON_ANSWER));
     expect(proxy.replies[0]).toMatchObject({
       kind: 'responseHeaders',
@@ -25,7 +25,7 @@ describe('a response', () => {
     });
   });
 
-  it('passes chunk by chunk, the last of which ends it', () => {
+  it('a response passes chunk by chunk, the last of which ends it', () => {
     const proxy = routed(new FakeShard()).say(responseHeaders(SSE), responseBody('data: 1\n\n'));
     expect(proxy.kinds).toEqual(['responseHeaders', 'responseBody']);
     proxy.say(responseBody('data: 2\n\n'), responseBody('', true));
@@ -36,7 +36,7 @@ describe('a response', () => {
     ]);
   });
 
-  it('is cut into body replies of at most 62,000 bytes', () => {
+  it('a response is cut into body replies of at most 62,000 bytes', () => {
     const proxy = routed(new FakeShard()).say(
       responseHeaders(JSON_ANSWER),
       responseBody(Buffer.alloc(130_000, 'x'), true),
@@ -48,7 +48,7 @@ describe('a response', () => {
     ]);
   });
 
-  it('gets the name of the model back that the client used, and loses its length', () => {
+  it('a response gets the name of the model back that the client used, and loses its length', () => {
     const shard = new FakeShard();
     const proxy = routed(shard, { 'x-llm-d-model-name-rewrite': 'm2' });
     proxy.say(responseHeaders(JSON_ANSWER), responseBody('{"model":"m2"}', true));
@@ -59,7 +59,7 @@ describe('a response', () => {
     ]);
   });
 
-  it('may answer before the request body has ended', () => {
+  it('a response may answer before the request body has ended', () => {
     const shard = new FakeShard();
     const proxy = shard.open().say(requestHeaders(PATH), requestBody('{"model"', false));
     proxy.say(responseHeaders({ ':status': '408' }), responseBody('late', true), requestBody(':"m"}'));
@@ -67,7 +67,7 @@ describe('a response', () => {
     expect([shard.scanner.open_.size, shard.decisions.length, proxy.ending]).toEqual([0, 0, 'open']);
   });
 
-  it('may end with trailers, which are answered behind the rest of the body', () => {
+  it('a response may end with trailers, which are answered behind the rest of the body', () => {
     const shard = new FakeShard();
     const proxy = routed(shard).say(responseHeaders(SSE), responseBody('data: 1\n\n'), responseTrailers({ t: '1' }));
     expect(proxy.kinds).toEqual(['responseHeaders', 'responseBody', 'responseTrailers']);
@@ -75,7 +75,7 @@ describe('a response', () => {
     expect(shard.charges[0]?.releases).toBe(1);
   });
 
-  it('hands out held-back bytes before its trailers', () => {
+  it('a response hands out held-back bytes before its trailers', () => {
     const shard = new FakeShard();
     shard.responses.feed = (_id, chunk, end) => (end ? Buffer.from('rest') : chunk);
     const proxy = routed(shard).say(responseHeaders(SSE), responseBody('a'), responseTrailers());
@@ -83,13 +83,13 @@ describe('a response', () => {
     expect([proxy.body('responseBody'), proxy.replies[2]?.endOfStream]).toEqual(['arest', false]);
   });
 
-  it('ignores messages behind its end', () => {
+  it('a response ignores messages behind its end', () => {
     const proxy = routed(new FakeShard()).say(responseHeaders(SSE), responseBody('x', true));
     proxy.say(responseBody('y', true), responseTrailers());
     expect(proxy.kinds).toEqual(['responseHeaders', 'responseBody']);
   });
 
-  it('of nothing but headers is a natural end', () => {
+  it('a response of nothing but headers is a natural end', () => {
     const shard = new FakeShard();
     routed(shard).say(responseHeaders({ ':status': '204' }, true));
     expect(shard.charges[0]).toMatchObject({ releases: 1, outcomes: ['success'] });
@@ -102,14 +102,14 @@ describe('a response without a request', () => {
     ['two chunks', ['{"model":"x', '","y":1}']],
     ['no JSON', ['no healthy upstream']],
     ['an empty end', ['{"usage":{}}', '']],
-  ])('passes with %s', (_name, chunks) => {
+  ])('a response without a request passes with %s', (_name, chunks) => {
     const proxy = new FakeShard().open().say(responseHeaders({ 'content-type': 'application/json' }));
     for (const [i, chunk] of chunks.entries()) proxy.say(responseBody(chunk, i === chunks.length - 1));
     expect(proxy.body('responseBody')).toBe(chunks.join(''));
     expect(proxy.replies.at(-1)?.endOfStream).toBe(true);
   });
 
-  it('has its usage recorded under empty labels', () => {
+  it('a response without a request has its usage recorded under empty labels', () => {
     const shard = new FakeShard();
     const chunks = [
       'data: {}',
@@ -123,7 +123,7 @@ describe('a response without a request', () => {
 });
 
 describe('the record of a response', () => {
-  it('is first token, gaps, tokens and the whole', () => {
+  it('the record of a response is first token, gaps, tokens and the whole', () => {
     const shard = new FakeShard();
     const proxy = routed(shard);
     const at = (clock: number, ...messages: Buffer[]): void => {
@@ -150,7 +150,7 @@ describe('the record of a response', () => {
     expect(shard.recorder.named('processing').map((call) => call[1])).toEqual(['request', 'response']);
   });
 
-  it('has its first token with its end when it is not streamed', () => {
+  it('the record of a response has its first token with its end when it is not streamed', () => {
     const shard = new FakeShard();
     const proxy = routed(shard);
     shard.clock = 100;
@@ -161,27 +161,27 @@ describe('the record of a response', () => {
     expect(shard.recorder.named('firstToken')).toEqual([['firstToken', 0, false, 0.4]]);
   });
 
-  it('says nothing about tokens when the engine said nothing', () => {
+  it('the record of a response says nothing about tokens when the engine said nothing', () => {
     const shard = new FakeShard();
     routed(shard).say(responseHeaders(JSON_ANSWER), responseBody('{}', true));
     expect(shard.recorder.named('tokens')).toEqual([]);
   });
 
-  it('counts as streaming when the request asked for it', () => {
+  it('the record of a response counts as streaming when the request asked for it', () => {
     const shard = new FakeShard();
     const proxy = routed(shard, {}, '{"model":"m","prompt":"x","stream":true}');
     proxy.say(responseHeaders({ ':status': '200' }), responseBody('data: 1\n\n', true));
     expect(shard.responses.opened).toEqual([{ streaming: true, form: AnswerForm.usage }]);
   });
 
-  it('is not read when the dialect is opaque', () => {
+  it('the record of a response is not read when the dialect is opaque', () => {
     const shard = new FakeShard({ parsers: ['passthrough-parser'] });
     const proxy = routed(shard).say(responseHeaders(JSON_ANSWER), responseBody('{"prompt_tokens":7}', true));
     expect([shard.responses.opened, shard.recorder.named('tokens')]).toEqual([[], []]);
     expect(proxy.body('responseBody')).toBe('{"prompt_tokens":7}');
   });
 
-  it('passes unread when no scan is free', () => {
+  it('the record of a response passes unread when no scan is free', () => {
     const shard = new FakeShard();
     shard.responses.capacity = 0;
     const proxy = routed(shard).say(responseHeaders(SSE), responseBody('data: 1\n\n', true));
@@ -191,7 +191,7 @@ describe('the record of a response', () => {
 });
 
 describe('the charge', () => {
-  it('loses its prefill at the first byte and grows with every event', () => {
+  it('the charge loses its prefill at the first byte and grows with every event', () => {
     const shard = new FakeShard();
     const proxy = routed(shard).say(responseHeaders(SSE), responseBody(''));
     expect(shard.charges[0]?.prefills).toBe(0);
@@ -199,7 +199,7 @@ describe('the charge', () => {
     expect(shard.charges[0]).toMatchObject({ prefills: 1, grown: [1, 3], releases: 0 });
   });
 
-  it('is released before the last chunk is answered', () => {
+  it('the charge is released before the last chunk is answered', () => {
     const shard = new FakeShard();
     const proxy = routed(shard).say(responseHeaders(SSE));
     let releasedAtReply = -1;
@@ -215,21 +215,21 @@ describe('the charge', () => {
     ['404', ['success'], ['ModelServerError']],
     ['500', ['failure'], ['ModelServerError']],
     ['503', ['failure'], ['ModelServerError']],
-  ])('learns the outcome of a %s', (status, outcomes, errors) => {
+  ])('the charge learns the outcome of a %s', (status, outcomes, errors) => {
     const shard = new FakeShard();
     routed(shard).say(responseHeaders({ ':status': status }));
     expect(shard.charges[0]?.outcomes).toEqual(outcomes);
     expect(shard.recorder.named('failed').map((call) => call[2])).toEqual(errors);
   });
 
-  it('learns nothing when the proxy says that another endpoint answered', () => {
+  it('the charge learns nothing when the proxy says that another endpoint answered', () => {
     const shard = new FakeShard();
     const served = { 'envoy.lb': { 'x-gateway-destination-endpoint-served': '10.9.9.9:1' } };
     routed(shard).say(responseHeaders({ ':status': '500' }, false, served));
     expect(shard.charges[0]?.outcomes).toEqual([]);
   });
 
-  it('learns nothing when the client leaves before the answer', () => {
+  it('the charge learns nothing when the client leaves before the answer', () => {
     const shard = new FakeShard();
     routed(shard).close(true);
     expect(shard.charges[0]).toMatchObject({ outcomes: [], releases: 1 });
@@ -240,7 +240,7 @@ describe('the charge', () => {
     ['200', JSON_ANSWER, 'completed', false],
     ['404', JSON_ANSWER, 'refused', false],
     ['503', JSON_ANSWER, 'failed', false],
-  ])('is told once, before its release, how a %s of %o ended', (status, headers, outcome, streamed) => {
+  ])('the charge is told once, before its release, how a %s of %o ended', (status, headers, outcome, streamed) => {
     const shard = new FakeShard();
     routed(shard)
       .say(responseHeaders({ ...headers, ':status': status }), responseBody('{}', true))
@@ -248,14 +248,14 @@ describe('the charge', () => {
     expect(shard.charges[0]?.answers).toMatchObject([{ outcome, streamed }]);
   });
 
-  it('is told of a diversion when the proxy says that another endpoint answered', () => {
+  it('the charge is told of a diversion when the proxy says that another endpoint answered', () => {
     const shard = new FakeShard();
     const served = { 'envoy.lb': { 'x-gateway-destination-endpoint-served': '10.9.9.9:1' } };
     routed(shard).say(responseHeaders({ ':status': '200' }, false, served), responseBody('{}', true));
     expect(shard.charges[0]?.answers).toMatchObject([{ outcome: 'diverted' }]);
   });
 
-  it('is told nothing of an answer that did not end', () => {
+  it('the charge is told nothing of an answer that did not end', () => {
     const shard = new FakeShard();
     routed(shard).say(responseHeaders(SSE), responseBody('data: 1\n\n')).close(true);
     expect(shard.charges[0]).toMatchObject({ answers: [], releases: 1 });
@@ -276,7 +276,7 @@ describe('the charge', () => {
   };
   const cases = Object.keys(endings).flatMap((ending) => steps.map((_, step) => [ending, step] as const));
 
-  it('is no cancellation when the proxy resets its stream behind the last reply', () => {
+  it('the charge is no cancellation when the proxy resets its stream behind the last reply', () => {
     const shard = new FakeShard();
     shard
       .open()
@@ -290,7 +290,7 @@ describe('the charge', () => {
     expect(shard.recorder.named('streamClosed')[1]?.[1]).toBe('Canceled');
   });
 
-  it.each(cases)('is released exactly once by %s after message %i', (ending, step) => {
+  it.each(cases)('the charge is released exactly once by %s after message %i', (ending, step) => {
     const shard = new FakeShard();
     const proxy = shard.open().say(...steps.slice(0, step + 1));
     endings[ending as keyof typeof endings](proxy);

@@ -40,7 +40,7 @@ function waiting(setup: ShardSetup = {}) {
 }
 
 describe('a prompt whose tokens are asked for', () => {
-  it('is decided with them when they have come', async () => {
+  it('a prompt whose tokens are asked for is decided with them when they have come', async () => {
     const { source, shard, proxy } = waiting();
     expect(proxy.replies).toEqual([]);
     const { body } = source.asked[0]!;
@@ -54,7 +54,7 @@ describe('a prompt whose tokens are asked for', () => {
     expect(shard.scanner.open_.size).toBe(0);
   });
 
-  it('is decided by its estimate when they do not come', async () => {
+  it('a prompt whose tokens are asked for is decided by its estimate when they do not come', async () => {
     const { source, shard, proxy } = waiting();
     await source.answer({ outcome: 'late', why: 'too slow' });
     expect(proxy.kinds).toEqual(['requestHeaders', 'requestBody']);
@@ -62,14 +62,14 @@ describe('a prompt whose tokens are asked for', () => {
     expect(shard.recorder.named('tokenised')).toEqual([['tokenised', 'late']]);
   });
 
-  it('is refused like any other', async () => {
+  it('a prompt whose tokens are asked for is refused like any other', async () => {
     const { source, proxy } = waiting({ schedule: () => NO_ENDPOINTS });
     await source.answer({ outcome: 'tokenised', tokens: TOKENS });
     expect(proxy.rejection?.status).toBe(503);
     expect(proxy.ending).toBe('ended');
   });
 
-  it('gets its answer when the proxy has half-closed meanwhile', async () => {
+  it('a prompt whose tokens are asked for gets its answer when the proxy has half-closed meanwhile', async () => {
     const { source, proxy } = waiting();
     proxy.halfClose();
     expect(proxy.ending).toBe('open');
@@ -78,7 +78,7 @@ describe('a prompt whose tokens are asked for', () => {
     expect(proxy.ending).toBe('ended');
   });
 
-  it('is given up when the stream is gone: the search ends and nothing is decided', async () => {
+  it('a prompt whose tokens are asked for is given up when the stream is gone: the search ends and nothing is decided', async () => {
     const { source, shard, proxy } = waiting();
     proxy.close(true);
     expect(source.asked[0]!.signal.aborted).toBe(true);
@@ -88,7 +88,7 @@ describe('a prompt whose tokens are asked for', () => {
     expect(shard.opener.load()).toMatchObject({ openStreams: 0, bufferedBytes: 0 });
   });
 
-  it('is not decided any more when the proxy has answered by itself', async () => {
+  it('a prompt whose tokens are asked for is not decided any more when the proxy has answered by itself', async () => {
     const { source, shard, proxy } = waiting();
     proxy.say(responseHeaders({ ':status': '504' }));
     expect(source.asked[0]!.signal.aborted).toBe(true);
@@ -97,12 +97,12 @@ describe('a prompt whose tokens are asked for', () => {
     expect(proxy.kinds).toEqual(['responseHeaders']);
   });
 
-  it('holds its bytes against the bound of the shard', () => {
+  it('a prompt whose tokens are asked for holds its bytes against the bound of the shard', () => {
     const { shard } = waiting();
     expect(shard.opener.load().bufferedBytes).toBeGreaterThan(BODY.length);
   });
 
-  it('breaks its own stream only, when the decision throws', async () => {
+  it('a prompt whose tokens are asked for breaks its own stream only, when the decision throws', async () => {
     const { source, shard, proxy } = waiting({
       schedule: () => {
         throw new Error('oh');

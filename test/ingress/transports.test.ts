@@ -101,7 +101,7 @@ describe.each(NAMES)('the %s transport', (given) => {
     name = given;
   });
 
-  it('carries a whole request and ends with OK when the proxy half-closes', async () => {
+  it('the transport carries a whole request and ends with OK when the proxy half-closes', async () => {
     const shard = new FakeShard();
     const { port } = await serve(shard.opener);
     const call = dial(port).process();
@@ -116,7 +116,7 @@ describe.each(NAMES)('the %s transport', (given) => {
     expect(shard.recorder.named('streamClosed')[0]?.[1]).toBe('OK');
   });
 
-  it('takes any number of resets: a proxy ends every stream so whose request was turned away', async () => {
+  it('the transport takes any number of resets: a proxy ends every stream so whose request was turned away', async () => {
     let opened = 0;
     let closed = 0;
     const { port } = await serve(() => {
@@ -146,7 +146,7 @@ describe.each(NAMES)('the %s transport', (given) => {
     expect([goaway, session.destroyed, held.closed]).toEqual([false, false, false]);
   });
 
-  it('carries large bodies both ways', async () => {
+  it('the transport carries large bodies both ways', async () => {
     const { port } = await serve(new FakeShard({ limits: { maxRequestBodyBytes: 2e7, maxBufferedBytes: 4e7 } }).opener);
     const call = dial(port).process();
     const collected = collect(call);
@@ -161,7 +161,7 @@ describe.each(NAMES)('the %s transport', (given) => {
     expect(Buffer.concat(bodies).equals(body)).toBe(true);
   });
 
-  it('sends all replies of one message', async () => {
+  it('the transport sends all replies of one message', async () => {
     const { port } = await serve((stream) => ({
       ...SILENT,
       message: () => {
@@ -175,7 +175,7 @@ describe.each(NAMES)('the %s transport', (given) => {
     expect((await collected).replies).toHaveLength(3);
   });
 
-  it('reads no more from a proxy that does not take its replies', async () => {
+  it('the transport reads no more from a proxy that does not take its replies', async () => {
     let received = 0;
     let most = 0;
     const done = signal();
@@ -204,7 +204,7 @@ describe.each(NAMES)('the %s transport', (given) => {
     expect(most).toBeLessThan(3_000_000);
   });
 
-  it('advertises receive windows that hold many bodies at once', async () => {
+  it('the transport advertises receive windows that hold many bodies at once', async () => {
     const { port } = await serve(() => SILENT);
     const session = connectHttp2(`http://127.0.0.1:${port}`);
     cleanups.push(() => session.destroy());
@@ -212,7 +212,7 @@ describe.each(NAMES)('the %s transport', (given) => {
     session.destroy();
   });
 
-  it('fails a stream with its code and text', async () => {
+  it('the transport fails a stream with its code and text', async () => {
     const { port } = await serve(new FakeShard().opener);
     const call = dial(port).process();
     const collected = collect(call);
@@ -223,7 +223,7 @@ describe.each(NAMES)('the %s transport', (given) => {
     });
   });
 
-  it('tells a cancelled stream from an ended one, once', async () => {
+  it('the transport tells a cancelled stream from an ended one, once', async () => {
     const closed: boolean[] = [];
     const gone = signal();
     const { port } = await serve((stream) => ({
@@ -243,7 +243,7 @@ describe.each(NAMES)('the %s transport', (given) => {
     expect(closed).toEqual([true]);
   });
 
-  it('closes every stream of a connection that breaks', async () => {
+  it('the transport closes every stream of a connection that breaks', async () => {
     const shard = new FakeShard();
     const all = signal();
     let open = 0;
@@ -282,7 +282,7 @@ describe.each(NAMES)('the %s transport', (given) => {
     expect(shard.charges.map((charge) => charge.releases)).toEqual([1, 1, 1]);
   });
 
-  it('refuses a message over the bound with RESOURCE_EXHAUSTED', async () => {
+  it('the transport refuses a message over the bound with RESOURCE_EXHAUSTED', async () => {
     const { port } = await serve(() => SILENT, { maxReceiveBytes: 1_000 });
     const call = dial(port).process();
     const collected = collect(call);
@@ -290,7 +290,7 @@ describe.each(NAMES)('the %s transport', (given) => {
     expect((await collected).code).toBe(status.RESOURCE_EXHAUSTED);
   });
 
-  it('names a busy port', async () => {
+  it('the transport names a busy port', async () => {
     const taken = createServer().listen(0, '127.0.0.1');
     await once(taken, 'listening');
     cleanups.push(() => taken.close());
@@ -298,7 +298,7 @@ describe.each(NAMES)('the %s transport', (given) => {
     await expect(serve(() => SILENT, { port })).rejects.toThrow(`port ${port} is in use`);
   });
 
-  it('lets two listeners share a port', async () => {
+  it('the transport lets two listeners share a port', async () => {
     const served = [0, 0];
     const first = await serve(new FakeShard().opener, { reusePort: true });
     const counted = (stream: ProcessStream): ProcessHandler => {
@@ -317,7 +317,7 @@ describe.each(NAMES)('the %s transport', (given) => {
     expect(served[1]).toBeLessThan(24);
   });
 
-  it('speaks TLS', async () => {
+  it('the transport speaks TLS', async () => {
     const { port } = await serve(new FakeShard().opener, { tls: { key: TEST_KEY, cert: TEST_CERTIFICATE } });
     const call = dial(port, credentials.createSsl(Buffer.from(TEST_CERTIFICATE))).process();
     const collected = collect(call);
@@ -325,7 +325,7 @@ describe.each(NAMES)('the %s transport', (given) => {
     expect((await collected).replies).toHaveLength(1);
   });
 
-  it('finishes its streams before a drain is over, and takes no new connections', async () => {
+  it('the transport finishes its streams before a drain is over, and takes no new connections', async () => {
     const { transport, port } = await serve(new FakeShard().opener);
     const call = dial(port).process();
     const collected = collect(call);
@@ -343,7 +343,7 @@ describe.each(NAMES)('the %s transport', (given) => {
     await draining;
   });
 
-  it('closes although a peer keeps its half of a connection open', async () => {
+  it('the transport closes although a peer keeps its half of a connection open', async () => {
     const { transport, port } = await serve(() => SILENT);
     const idle = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
     idle.on('error', () => undefined);
@@ -352,7 +352,7 @@ describe.each(NAMES)('the %s transport', (given) => {
     idle.destroy();
   });
 
-  it('gives up a drain after its time', async () => {
+  it('the transport gives up a drain after its time', async () => {
     const { transport, port } = await serve((stream) => ({ ...SILENT, message: () => stream.send(Buffer.alloc(1)) }));
     const call = dial(port).process();
     call.on('error', () => undefined);
@@ -385,14 +385,14 @@ describe.each(NAMES)('gRPC health over %s', (given) => {
         );
       });
 
-    it('answers Check per service, and NOT_FOUND for an unknown one', async () => {
+    it('gRPC health answers Check per service, and NOT_FOUND for an unknown one', async () => {
       const client = dial(await listen(new FakeHealth()));
       expect(await ask(client, '')).toBe('0801');
       expect(await ask(client, 'readiness')).toBe('0802');
       expect(await ask(client, 'nobody')).toBe(status.NOT_FOUND);
     });
 
-    it('lists every service', async () => {
+    it('gRPC health lists every service', async () => {
       const client = dial(await listen(new FakeHealth()));
       const reply = await new Promise<Buffer>((resolve) =>
         client.list(Buffer.alloc(0), (_error, bytes) => resolve(bytes!)),
@@ -402,7 +402,7 @@ describe.each(NAMES)('gRPC health over %s', (given) => {
       expect(reply).toEqual(Buffer.concat([entry('', 1), entry('liveness', 1), entry('readiness', 2)]));
     });
 
-    it('watches a service: its state at once, then every change', async () => {
+    it('gRPC health watches a service: its state at once, then every change', async () => {
       const health = new FakeHealth();
       const client = dial(await listen(health));
       const watch = client.watch(bytesField(1, 'readiness'));
@@ -415,7 +415,7 @@ describe.each(NAMES)('gRPC health over %s', (given) => {
       while (health.watchers.size > 0) await new Promise(setImmediate);
     });
 
-    it('watches a service that does not exist yet', async () => {
+    it('gRPC health watches a service that does not exist yet', async () => {
       const health = new FakeHealth();
       const watch = dial(await listen(health)).watch(bytesField(1, 'later'));
       watch.on('error', () => undefined);
@@ -424,7 +424,7 @@ describe.each(NAMES)('gRPC health over %s', (given) => {
       expect((await firstReply(watch)).toString('hex')).toBe('0801');
     });
 
-    it('refuses a request that is no protobuf', async () => {
+    it('gRPC health refuses a request that is no protobuf', async () => {
       const client = dial(await listen(new FakeHealth()));
       const code = await new Promise((resolve) =>
         client.check(Buffer.from([0x0a, 0x7f]), (error) => resolve(error?.code)),

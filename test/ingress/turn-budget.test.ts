@@ -28,7 +28,7 @@ const work = (begun: string[], name: string, cost: () => void = () => undefined)
 });
 
 describe('the gate of new work', () => {
-  it('lets work run at once while the slice lasts', () => {
+  it('the turn budget lets work run at once while the slice lasts', () => {
     const loop = new Loop();
     expect(loop.gate.enter(work([], 'a'))).toBe('now');
     loop.clock = 5;
@@ -37,7 +37,7 @@ describe('the gate of new work', () => {
     expect(loop.gate.enter(work([], 'c'))).toBe('later');
   });
 
-  it('runs what waits in the next turns, oldest first, a slice a turn', () => {
+  it('the turn budget runs what waits in the next turns, oldest first, a slice a turn', () => {
     const loop = new Loop();
     const begun: string[] = [];
     loop.gate.enter(work(begun, 'first'));
@@ -49,7 +49,7 @@ describe('the gate of new work', () => {
     expect([begun, loop.gate.waiting]).toEqual([['a', 'b', 'c'], 0]);
   });
 
-  it('keeps the order: nothing overtakes what waits', () => {
+  it('the turn budget keeps the order: nothing overtakes what waits', () => {
     const loop = new Loop();
     loop.gate.enter(work([], 'first'));
     loop.clock = 6;
@@ -58,7 +58,7 @@ describe('the gate of new work', () => {
     expect(loop.gate.enter(work([], 'b'))).toBe('later');
   });
 
-  it('refuses when as much waits as may', () => {
+  it('the turn budget refuses when as much waits as may', () => {
     const loop = new Loop();
     loop.gate.enter(work([], 'first'));
     loop.clock = 6;
@@ -66,7 +66,7 @@ describe('the gate of new work', () => {
     expect(answers).toEqual(['later', 'later', 'later', 'refused']);
   });
 
-  it('refuses while the oldest has waited too long', () => {
+  it('the turn budget refuses while the oldest has waited too long', () => {
     const loop = new Loop();
     loop.gate.enter(work([], 'first'));
     loop.clock = 6;
@@ -75,7 +75,7 @@ describe('the gate of new work', () => {
     expect(loop.gate.enter(work([], 'b'))).toBe('refused');
   });
 
-  it('gives new work half of a long turn, so that it cannot starve', () => {
+  it('the turn budget gives new work half of a long turn, so that it cannot starve', () => {
     const loop = new Loop();
     loop.gate.enter(work([], 'first'));
     loop.clock = 80;
@@ -88,7 +88,7 @@ describe('the gate of new work', () => {
     expect(loop.gate.enter(work([], 'c'))).toBe('later');
   });
 
-  it('asks for no turn while it is idle', () => {
+  it('the turn budget asks for no turn while it is idle', () => {
     const loop = new Loop();
     loop.gate.enter(work([], 'a'));
     loop.turn();

@@ -28,7 +28,7 @@ describe.skipIf(skipReason !== '')(`reviews by an API server${skipReason}`, () =
   });
   afterAll(() => cluster?.close());
 
-  it('let a ServiceAccount read the path that its role names, and no other', async () => {
+  it('reviews by an API server let a ServiceAccount read the path that its role names, and no other', async () => {
     const token = await cluster.serviceAccountToken(namespace, 'prometheus');
     const reviews = new AccessReviews(clientOf(cluster));
     expect(await reviews.mayRead(token, '/metrics')).toEqual({ status: 200, reason: '' });
@@ -38,18 +38,18 @@ describe.skipIf(skipReason !== '')(`reviews by an API server${skipReason}`, () =
     });
   });
 
-  it('do not know a made-up token', async () => {
+  it('reviews by an API server do not know a made-up token', async () => {
     const reviews = new AccessReviews(clientOf(cluster));
     expect(await reviews.mayRead('made up', '/metrics')).toMatchObject({ status: 401 });
   });
 
-  it('are not asked without a token', async () => {
+  it('reviews by an API server are not asked without a token', async () => {
     const reviews = new AccessReviews(clientOf(cluster));
     expect(await reviews.mayRead(undefined, '/metrics')).toMatchObject({ status: 401 });
     expect(reviews.counts.requests).toBe(0);
   });
 
-  it('name the rights that the picker lacks for them', async () => {
+  it('reviews by an API server name the rights that the picker lacks for them', async () => {
     const reviews = new AccessReviews(clientOf(cluster, PICKER_TOKEN));
     expect(await reviews.missingRights()).toEqual([
       'create tokenreviews.authentication.k8s.io',
@@ -76,14 +76,14 @@ describe('the memory of reviews', () => {
   });
   afterEach(() => server.close());
 
-  it('asks once for many readers at a time', async () => {
+  it('the memory of reviews asks once for many readers at a time', async () => {
     server.answer(user, allowed);
     const answers = await Promise.all(Array.from({ length: 20 }, statusOf));
     expect(new Set(answers)).toEqual(new Set([200]));
     expect(server.requests).toHaveLength(2);
   });
 
-  it('knows an owner for 60 s and a permission for 5 min', async () => {
+  it('the memory of reviews knows an owner for 60 s and a permission for 5 min', async () => {
     server.answer(user, allowed, user);
     await statusOf();
     now = 59_999;
@@ -97,7 +97,7 @@ describe('the memory of reviews', () => {
     expect(await statusOf()).toBe(403);
   });
 
-  it('asks again about a denial after 30 s', async () => {
+  it('the memory of reviews asks again about a denial after 30 s', async () => {
     server.answer(user, denied);
     expect(await statusOf()).toBe(403);
     now = 29_999;
@@ -108,7 +108,7 @@ describe('the memory of reviews', () => {
     expect(await statusOf()).toBe(200);
   });
 
-  it('lets in who was allowed for 10 min more while the server is away, and counts it', async () => {
+  it('the memory of reviews lets in who was allowed for 10 min more while the server is away, and counts it', async () => {
     server.answer(user, allowed);
     await statusOf();
     now = 899_999;
@@ -120,7 +120,7 @@ describe('the memory of reviews', () => {
     expect(await statusOf()).toBe(503);
   });
 
-  it('says why nobody can be asked', async () => {
+  it('the memory of reviews says why nobody can be asked', async () => {
     server.answer(status(403, 'Forbidden', { message: 'tokenreviews is forbidden' }));
     expect(await reviews.mayRead('t', '/metrics')).toEqual({
       status: 503,
@@ -128,7 +128,7 @@ describe('the memory of reviews', () => {
     });
   });
 
-  it('holds 1,000 tokens', async () => {
+  it('the memory of reviews holds 1,000 tokens', async () => {
     for (let i = 0; i <= 1_000; i++) {
       server.answer(json({ status: { authenticated: false } }));
       await reviews.mayRead(`token ${i}`, '/metrics');

@@ -33,7 +33,7 @@ function kubeconfig(user: object, cluster: object = {}, namespace?: string) {
 const none = () => ({ env: {}, home: folder, mounted: join(folder, 'mounted') });
 
 describe('the API server and the identity', () => {
-  it('come from KUBECONFIG, whose first file that names a thing wins', async () => {
+  it('the API server and the identity come from KUBECONFIG, whose first file that names a thing wins', async () => {
     const one = write('one', { 'current-context': 'here', contexts: kubeconfig({}).contexts });
     const two = write('two', kubeconfig({ token: 'from two' }, {}, 'llm'));
     const access = clusterAccess({ ...none(), env: { KUBECONFIG: `${one}:${two}` } });
@@ -42,7 +42,7 @@ describe('the API server and the identity', () => {
     expect((await access.credentials()).token).toBe('from two');
   });
 
-  it('come from the mounted service account in a pod, IPv6 in brackets', async () => {
+  it('the API server and the identity come from the mounted service account in a pod, IPv6 in brackets', async () => {
     write('mounted/token', 'mounted token\n');
     write('mounted/namespace', 'llm\n');
     write('mounted/ca.crt', 'the authority');
@@ -53,16 +53,16 @@ describe('the API server and the identity', () => {
     expect(await access.credentials()).toMatchObject({ token: 'mounted token', ca: 'the authority' });
   });
 
-  it('come from ~/.kube/config otherwise', async () => {
+  it('the API server and the identity come from ~/.kube/config otherwise', async () => {
     write('.kube/config', kubeconfig({ token: 'at home' }));
     expect((await clusterAccess(none()).credentials()).token).toBe('at home');
   });
 
-  it('are missing with all three places named', () => {
+  it('the API server and the identity are missing with all three places named', () => {
     expect(() => clusterAccess(none())).toThrow(/mounted service account token, set KUBECONFIG, or write .*\.kube/);
   });
 
-  it('take files relative to their kubeconfig, and inline data before files', async () => {
+  it('the API server and the identity take files relative to their kubeconfig, and inline data before files', async () => {
     write('pki/ca.crt', 'authority of the file');
     write('pki/client.crt', 'certificate');
     const user = {
@@ -92,14 +92,14 @@ describe('a kubeconfig that cannot be used', () => {
       kubeconfig({ exec: { command: 'x', apiVersion: 'y/v1alpha1' } }),
       /apiVersion must be/,
     ],
-  ])('says where: %s', (_what, content, message) => {
+  ])('a kubeconfig that cannot be used says where: %s', (_what, content, message) => {
     write('.kube/config', content);
     expect(() => clusterAccess(none())).toThrow(message);
   });
 });
 
 describe('a token file', () => {
-  it('is read again after 60 s, and at once when the server does not take the token', async () => {
+  it('a token file is read again after 60 s, and at once when the server does not take the token', async () => {
     let now = 0;
     write('token', 'one');
     write('.kube/config', kubeconfig({ tokenFile: join(folder, 'token') }));
@@ -126,7 +126,7 @@ describe('a credential plugin', () => {
   }
   const credential = (status: object) => JSON.stringify({ kind: 'ExecCredential', status });
 
-  it('gives a token, is run once until it expires, and anew after the server refused it', async () => {
+  it('a credential plugin gives a token, is run once until it expires, and anew after the server refused it', async () => {
     const status = { token: 'T', expirationTimestamp: new Date(Date.now() + 3_600_000).toISOString() };
     const access = plugin(`echo run >> "${folder}/runs"; printf '%s' '${credential(status)}' | sed s/T/"$WHO"/`);
     expect((await access.credentials()).token).toBe('picker');
@@ -138,7 +138,7 @@ describe('a credential plugin', () => {
     expect(await runs()).toHaveLength(2);
   });
 
-  it('that has expired is run again', async () => {
+  it('a credential plugin that has expired is run again', async () => {
     const status = { token: 't', expirationTimestamp: new Date(Date.now() - 1_000).toISOString() };
     const access = plugin(`echo run >> "${folder}/runs"; echo '${credential(status)}'`);
     await access.credentials();
@@ -151,7 +151,7 @@ describe('a credential plugin', () => {
     ['fails', 'echo "no login" >&2; exit 1', /plugin\.sh failed: no login/],
     ['prints something else', 'echo hello', /printed no ExecCredential/],
     ['prints no credential', 'echo "{}"', /printed neither a token nor a certificate/],
-  ])('that %s is named', async (_what, script, message) => {
+  ])('a credential plugin that %s is named', async (_what, script, message) => {
     await expect(plugin(script).credentials()).rejects.toThrow(message);
   });
 });

@@ -188,13 +188,26 @@ async function end(child: ChildProcess | undefined): Promise<void> {
   await gone;
 }
 
-export function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
+/**
+ * Ports below those that the kernel gives to outgoing connections (Linux: from 32768). A server that is down gets its own port
+ * again; a client that tries to reach it meanwhile could otherwise be given just that port and keep it.
+ */
+const PORTS = { first: 12_000, count: 18_000 };
+const PORT_TRIES_MAX = 100;
+
+/** A port that is free now and stays so while its server is down. */
+export async function freePort(): Promise<number> {
+  for (let tries = 0; tries < PORT_TRIES_MAX; tries++) {
+    const port = PORTS.first + Math.floor(Math.random() * PORTS.count);
+    if (await isFree(port)) return port;
+  }
+  throw new Error(`no free port among ${PORT_TRIES_MAX} from ${PORTS.first} on`);
+}
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
     const server = createServer();
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { port: number };
-      server.close(() => resolve(port));
-    });
+    server.once('error', () => resolve(false));
+    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)));
   });
 }

@@ -14,7 +14,7 @@ describe.skipIf(skipReason !== '')(`the API server of the tests${skipReason}`, (
 
   afterAll(() => cluster?.close());
 
-  it('keeps a deleted pod until its kubelet has ended it', async () => {
+  it('the API server of the tests keeps a deleted pod until its kubelet has ended it', async () => {
     const kubelet = new Kubelet(cluster, namespace);
     const pod = await kubelet.run('vllm-0', { ip: '127.1.0.1' });
     await kubelet.delete('vllm-0');
@@ -23,7 +23,7 @@ describe.skipIf(skipReason !== '')(`the API server of the tests${skipReason}`, (
     expect((await cluster.request('GET', objectPath(pod))).status).toBe(404);
   });
 
-  it('refuses an InferencePool that the CRD forbids', async () => {
+  it('the API server of the tests refuses an InferencePool that the CRD forbids', async () => {
     const pool = {
       apiVersion: 'inference.networking.k8s.io/v1',
       kind: 'InferencePool',

@@ -121,14 +121,14 @@ describe.skipIf(skipReason !== '')(
       if (restingPod !== undefined) expect(pods.requests(podIp(restingPod))).toBe(before);
     }
 
-    it('have no failed request while nothing changes, and every pod serves them', async () => {
+    it('streaming callers through Envoy have no failed request while nothing changes, and every pod serves them', async () => {
       await traffic();
       const idle = () => numbers.filter((number) => pods.requests(podIp(number)) === 0);
       await eventually('every pod serves', () => idle().length === 0);
       await traffic();
     });
 
-    it('have none while a pod comes and is deleted gracefully', async () => {
+    it('streaming callers through Envoy have no failed request while a pod comes and is deleted gracefully', async () => {
       await pods.run(podName(9), podIp(9), labelsOf(9));
       await served([...numbers, 9]);
       await eventually('it serves', () => pods.requests(podIp(9)) > 0, WITHIN_MS);
@@ -139,7 +139,7 @@ describe.skipIf(skipReason !== '')(
       expect(pods.cutOff).toEqual([]);
     });
 
-    it('have none while half of the pods are replaced one after the other', async () => {
+    it('streaming callers through Envoy have no failed request while half of the pods are replaced one after the other', async () => {
       for (const number of [1, 2, 3, 4]) {
         await pods.run(podName(number + 10), podIp(number + 10), labelsOf(number));
         await pods.delete(podName(number), podIp(number));
@@ -153,7 +153,7 @@ describe.skipIf(skipReason !== '')(
       expect(pods.cutOff).toEqual([]);
     });
 
-    it('have none while a pod is drained by annotation, which gets no request until the annotation leaves', async () => {
+    it('streaming callers through Envoy have no failed request while a pod is drained by annotation, which gets no request until the annotation leaves', async () => {
       await kubelet.annotate(podName(1), { 'pointsman/drain': 'true' });
       await served(numbers, 1);
       await traffic(1);
@@ -162,7 +162,7 @@ describe.skipIf(skipReason !== '')(
       await traffic();
     });
 
-    it('have none while a pod becomes unready, gets no request, and becomes ready', async () => {
+    it('streaming callers through Envoy have no failed request while a pod becomes unready, gets no request, and becomes ready', async () => {
       await kubelet.ready(podName(2), false);
       await served(numbers, 1);
       await traffic(2);
@@ -173,7 +173,7 @@ describe.skipIf(skipReason !== '')(
       await traffic();
     });
 
-    it('have none while a pod is relabelled out of the pool, gets no request, and back', async () => {
+    it('streaming callers through Envoy have no failed request while a pod is relabelled out of the pool, gets no request, and back', async () => {
       await kubelet.label(podName(3), { app: 'other' });
       await served(without(3));
       await traffic(3);
@@ -182,7 +182,7 @@ describe.skipIf(skipReason !== '')(
       await traffic();
     });
 
-    it('have none while a pod moves to another address and back', async () => {
+    it('streaming callers through Envoy have no failed request while a pod moves to another address and back', async () => {
       await pods.move(podName(4), podIp(4), podIp(104));
       await eventually('it serves there', () => pods.requests(podIp(104)) > 0, WITHIN_MS);
       await traffic();
@@ -192,9 +192,12 @@ describe.skipIf(skipReason !== '')(
       expect(pods.cutOff).toEqual([]);
     });
 
-    it('have none while the pool gets a second port, whose engines serve, and loses it', async () => {
-      const setPorts = (...chosen: number[]) =>
-        cluster.mergePatch(pool(namespace), { spec: { targetPorts: chosen.map((number) => ({ number })) } });
+    const setPorts = (...chosen: number[]) =>
+      cluster.mergePatch(pool(namespace), { spec: { targetPorts: chosen.map((number) => ({ number })) } });
+    const select = (tier: string | null) =>
+      cluster.mergePatch(pool(namespace), { spec: { selector: { matchLabels: { tier } } } });
+
+    it('streaming callers through Envoy have no failed request while the pool gets a second port, whose engines serve, and loses it', async () => {
       await setPorts(ports[0]!, ports[1]!);
       await has(numbers.flatMap((number) => [nameOf(number, 0), nameOf(number, 1)]));
       const idle = () => numbers.filter((number) => pods.requests(podIp(number), ports[1]) === 0);
@@ -205,18 +208,31 @@ describe.skipIf(skipReason !== '')(
       await traffic();
     });
 
-    it('have none while the selector of the pool changes, which leaves half of the pods, and returns', async () => {
-      const select = (tier: string | null) =>
-        cluster.mergePatch(pool(namespace), { spec: { selector: { matchLabels: { tier } } } });
+    it('streaming callers through Envoy have no failed request while the only port of the pool is replaced by another one, and back', async () => {
+      for (const port of [ports[1]!, ports[0]!]) {
+        const sum = () => numbers.reduce((all, number) => all + pods.requests(podIp(number), port), 0);
+        const before = sum();
+        await setPorts(port);
+        await eventually('its engines serve', () => sum() > before, WITHIN_MS);
+        await served(numbers);
+        await traffic();
+      }
+    });
+
+    it('streaming callers through Envoy have no failed request while the selector of the pool changes, which leaves half of the pods, and returns', async () => {
       await select('even');
       await served(numbers.filter((number) => number % 2 === 0));
       await traffic(5);
+      // No pod is of both tiers: every endpoint is replaced.
+      await select('odd');
+      await served(numbers.filter((number) => number % 2 === 1));
+      await traffic(4);
       await select(null);
       await served(numbers);
       await traffic();
     });
 
-    it('have none while the API server is away and when it is back, with what changed meanwhile', async () => {
+    it('streaming callers through Envoy have no failed request while the API server is away and when it is back, with what changed meanwhile', async () => {
       await server.kill();
       await traffic();
       await server.start();
@@ -228,7 +244,7 @@ describe.skipIf(skipReason !== '')(
       await traffic();
     });
 
-    it('leave no charge, and the endpoints that a picker has after a fresh start', async () => {
+    it('streaming callers through Envoy leave no charge, and the endpoints that a picker has after a fresh start', async () => {
       await callers.stop();
       expect(callers.takeFailures()).toEqual([]);
       const of = (name: string) => metric(picker.metricsPort, name);

@@ -62,7 +62,7 @@ describe.skipIf(skipReason !== '')(`leader election${skipReason}`, () => {
   });
   const lease = (): Promise<KubernetesObject> => cluster.get(reference());
 
-  it('makes the lease of llm-d-router’s name, times and shape', async () => {
+  it('leader election makes the lease of llm-d-router’s name, times and shape', async () => {
     namespace = await cluster.makeNamespace();
     const { election } = candidate('pod-a_1');
     await eventually('it leads', () => election.leader);
@@ -75,7 +75,7 @@ describe.skipIf(skipReason !== '')(`leader election${skipReason}`, () => {
     });
   });
 
-  it('has one leader, and the next one after it releases the lease', async () => {
+  it('leader election has one leader, and the next one after it releases the lease', async () => {
     namespace = await cluster.makeNamespace();
     const a = candidate('a');
     await eventually('a leads', () => a.election.leader);
@@ -89,7 +89,7 @@ describe.skipIf(skipReason !== '')(`leader election${skipReason}`, () => {
     expect((await lease()).spec).toMatchObject({ holderIdentity: 'b', leaseTransitions: 1 });
   });
 
-  it('honours the record of a replica of llm-d-router, and takes it over when it is not renewed', async () => {
+  it('leader election honours the record of a replica of llm-d-router, and takes it over when it is not renewed', async () => {
     namespace = await cluster.makeNamespace();
     const spec = {
       holderIdentity: 'epp-7d9_0c1',
@@ -109,7 +109,7 @@ describe.skipIf(skipReason !== '')(`leader election${skipReason}`, () => {
     expect((await lease()).spec.leaseTransitions).toBe(5);
   });
 
-  it('steps down when it sees another holder', async () => {
+  it('leader election steps down when it sees another holder', async () => {
     namespace = await cluster.makeNamespace();
     const { election, turns } = candidate('a');
     await eventually('a leads', () => election.leader);
@@ -121,7 +121,7 @@ describe.skipIf(skipReason !== '')(`leader election${skipReason}`, () => {
     expect(turns).toEqual([true, false]);
   });
 
-  it('takes a lease that was deleted again', async () => {
+  it('leader election takes a lease that was deleted again', async () => {
     namespace = await cluster.makeNamespace();
     const { election, turns } = candidate('a');
     await eventually('a leads', () => election.leader);
@@ -133,7 +133,7 @@ describe.skipIf(skipReason !== '')(`leader election${skipReason}`, () => {
     expect(turns).toEqual([true]);
   });
 
-  it('says once which rights are missing', async () => {
+  it('leader election says once which rights are missing', async () => {
     namespace = await cluster.makeNamespace();
     const { reports } = candidate('a', cluster, PICKER_TOKEN);
     await eventually('it says so', () => reports.length > 0);

@@ -2,8 +2,11 @@ import { ClusterAccess } from '../../dist/kubernetes/access.js';
 import { ApiClient } from '../../dist/kubernetes/api-client.js';
 import { POD } from '../../dist/kubernetes/kinds.js';
 import type { ObjectProblem } from '../../dist/kubernetes/object-copy.js';
-import { Reflector, type ReflectorOptions } from '../../dist/kubernetes/reflector.js';
+import { Reflector, type ReflectorOptions, type SelectedLabels } from '../../dist/kubernetes/reflector.js';
 import type { Cluster } from './cluster.ts';
+
+/** Selects the pods of the tests. */
+export const VLLM: SelectedLabels = { selector: 'app=vllm', accepts: ({ app }) => app === 'vllm' };
 
 /** What the tests keep of an object. */
 export interface Named {

@@ -35,9 +35,18 @@ async function serve(cluster: Cluster, namespace: string, ...flags: string[]): P
   return started;
 }
 
+const clients = new Map<number, ProxyClient>();
+
+/** One connection to each port for the time of a test. */
 function dial(port: number): ProxyClient {
+  const known = clients.get(port);
+  if (known !== undefined) return known;
   const client = dialPicker(port);
-  cleanups.push(() => client.close());
+  clients.set(port, client);
+  cleanups.push(() => {
+    clients.delete(port);
+    client.close();
+  });
   return client;
 }
 
@@ -66,7 +75,7 @@ describe.skipIf(skipReason !== '')(`a picker in a cluster${skipReason}`, () => {
     kubelet = new Kubelet(cluster, namespace);
   });
 
-  it('picks the pods of its pool, and none any more that drains, is unready or is being deleted', async () => {
+  it('a picker in a cluster picks the pods of its pool, and none any more that drains, is unready or is being deleted', async () => {
     await cluster.create(pool(namespace));
     for (const i of [1, 2, 3]) await kubelet.run(`pod-${i}`, { ip: `127.1.9.${i}` });
     const picker = await serve(cluster, namespace);
@@ -88,7 +97,7 @@ describe.skipIf(skipReason !== '')(`a picker in a cluster${skipReason}`, () => {
     await eventually('the unready one is not', async () => (await picked()) === '127.1.9.1:8000');
   });
 
-  it('keeps slot, cache knowledge and charges of a pod through an unready time, and nothing through another UID', async () => {
+  it('a picker in a cluster keeps slot, cache knowledge and charges of a pod through an unready time, and nothing through another UID', async () => {
     await cluster.create(pool(namespace));
     await kubelet.run('pod-1', { ip: '127.1.9.1' });
     const picker = await serve(cluster, namespace);
@@ -112,7 +121,7 @@ describe.skipIf(skipReason !== '')(`a picker in a cluster${skipReason}`, () => {
     await eventually('the new one knows nothing', async () => (await blocks()) === 0);
   });
 
-  it('is not ready without its pool, says why to requests, and is ready when it comes', async () => {
+  it('a picker in a cluster is not ready without its pool, says why to requests, and is ready when it comes', async () => {
     const picker = await serve(cluster, namespace);
     await kubelet.run('pod-1', { ip: '127.1.9.1' });
     for (const service of READINESS) expect(await health(picker, service)).toBe('NOT_SERVING');
@@ -124,7 +133,7 @@ describe.skipIf(skipReason !== '')(`a picker in a cluster${skipReason}`, () => {
     await eventually('it is picked', async () => (await answer(dial(picker.grpcPort))) === '127.1.9.1:8000');
   });
 
-  it('is not ready while none of its parsers speaks the protocol of the pool', async () => {
+  it('a picker in a cluster is not ready while none of its parsers speaks the protocol of the pool', async () => {
     await cluster.create(pool(namespace));
     const configuration = [
       ...['apiVersion: llm-d.ai/v1alpha1', 'kind: EndpointPickerConfig', 'plugins: [{type: vllmgrpc-parser}]'],
@@ -137,7 +146,7 @@ describe.skipIf(skipReason !== '')(`a picker in a cluster${skipReason}`, () => {
     await ready(picker);
   });
 
-  it('serves the pods of a selector, without any custom resource', async () => {
+  it('a picker in a cluster serves the pods of a selector, without any custom resource', async () => {
     await kubelet.run('pod-1', { ip: '127.1.9.1', labels: { app: 'sglang' } });
     const kubeconfig = writeKubeconfig(cluster);
     process.env.KUBECONFIG = kubeconfig.file;
@@ -156,7 +165,7 @@ describe.skipIf(skipReason !== '')(`a picker in a cluster${skipReason}`, () => {
     await eventually('it is picked', async () => (await answer(dial(picker.grpcPort))) === '127.1.9.1:8001');
   });
 
-  it('shows on its metrics page how each kind is followed', async () => {
+  it('a picker in a cluster shows on its metrics page how each kind is followed', async () => {
     await cluster.create(pool(namespace));
     const picker = await serve(cluster, namespace);
     await ready(picker);
@@ -169,7 +178,7 @@ describe.skipIf(skipReason !== '')(`a picker in a cluster${skipReason}`, () => {
   });
 
   describe('4.5 metrics port', () => {
-    it('answers 401 without a token, 403 to who may not read, and 200 to who may', async () => {
+    it('the metrics port answers 401 without a token, 403 to who may not read, and 200 to who may', async () => {
       await cluster.create(pool(namespace));
       const reader = await cluster.serviceAccountToken(namespace, 'prometheus');
       const stranger = await cluster.serviceAccountToken(namespace, 'stranger');
@@ -201,14 +210,13 @@ describe.skipIf(skipReason !== '')(`a picker in a cluster${skipReason}`, () => {
       expect(await get('/debug/decisions', reader)).toBe(`403 user ${user}:prometheus may not get /debug/decisions`);
     });
 
-    it('says at the start which rights are missing to ask', async () => {
+    it('the metrics port says at the start which rights are missing to ask', async () => {
       const picker = await serve(cluster.as(PICKER_TOKEN), namespace, '--metrics-endpoint-auth=true');
       await eventually('it says so', () =>
         picker.log().includes('nobody can read the metrics: the service account may not create tokenreviews'),
       );
-      expect(picker.log()).toContain(
-        `inferencepools.inference.networking.k8s.io: get, list, watch in namespace ${namespace}`,
-      );
+      const rule = `inferencepools.inference.networking.k8s.io: get, list, watch in namespace ${namespace}`;
+      await eventually('it names the rule', () => picker.log().includes(rule));
     });
   });
 
@@ -247,7 +255,7 @@ describe.skipIf(skipReason !== '')(`7. a picker without its API server${skipReas
   }, 120_000);
   afterAll(() => server?.stop());
 
-  it('opens its ports, is not ready and names what it waits for; with the server it is ready, and stays so without', async () => {
+  it('a picker without its API server opens its ports, is not ready and names what it waits for; with the server it is ready, and stays so without', async () => {
     const cluster = server.cluster();
     cleanups.push(() => cluster.close());
     const namespace = await cluster.makeNamespace();

@@ -30,7 +30,7 @@ describe.skipIf(skipReason !== '')(`pointsman preflight${skipReason}`, () => {
     return { code, lines: output.trimEnd().split('\n') };
   }
 
-  it('says what would be served and why each pod is in or out', async () => {
+  it('pointsman preflight says what would be served and why each pod is in or out', async () => {
     await cluster.create(pool(namespace));
     await cluster.create(objective(namespace, 'batch', { priority: -1 }));
     const kubelet = new Kubelet(cluster, namespace);
@@ -52,13 +52,13 @@ describe.skipIf(skipReason !== '')(`pointsman preflight${skipReason}`, () => {
     expect(code).toBe(0);
   });
 
-  it('fails without the pool', async () => {
+  it('pointsman preflight fails without the pool', async () => {
     const { code, lines } = await run(cluster, ['preflight'], '--pool-name=pool');
     expect(lines.at(-1)).toBe('serves nothing: there is no pool');
     expect(code).toBe(1);
   });
 
-  it('names every missing right', async () => {
+  it('pointsman preflight names every missing right', async () => {
     const flags = ['--pool-name=pool', '--ha-enable-leader-election'];
     const { code, lines } = await run(cluster.as(PICKER_TOKEN), ['preflight'], ...flags);
     const missing = lines.filter((line) => line.startsWith('missing right: ')).map((line) => line.slice(15));
@@ -74,7 +74,7 @@ describe.skipIf(skipReason !== '')(`pointsman preflight${skipReason}`, () => {
     expect(code).toBe(1);
   });
 
-  it('of a selector needs no pool', async () => {
+  it('pointsman preflight of a selector needs no pool', async () => {
     await new Kubelet(cluster, namespace).run('good', { ip: '10.0.0.1' });
     const flags = ['--endpoint-selector=app=vllm', '--endpoint-target-ports=8000,8001'];
     const { code, lines } = await run(cluster, ['preflight'], ...flags);

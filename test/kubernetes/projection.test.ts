@@ -72,7 +72,7 @@ describe('4.1 InferencePool', () => {
   it('v1: selector.matchLabels, targetPorts and appProtocol are read', () => {
     const spec = { appProtocol: 'kubernetes.io/h2c', targetPorts: [{ number: 8000 }, { number: 8001 }] };
     expect(readPool(pool('llm', { ...spec, selector: { matchLabels: { b: '2', a: '1' } } }))).toMatchObject({
-      selector: 'a=1,b=2',
+      labels: { selector: 'a=1,b=2' },
       ports: [8000, 8001],
       appProtocol: 'kubernetes.io/h2c',
       pickerPort: 9002,
@@ -82,7 +82,7 @@ describe('4.1 InferencePool', () => {
   it('v1alpha2: flat selector, targetPortNumber and extensionRef are read', () => {
     const spec = { selector: { app: 'vllm' }, targetPortNumber: 8000, extensionRef: { name: 'epp', portNumber: 9002 } };
     expect(readLegacyPool({ metadata: { name: 'pool' }, spec })).toMatchObject({
-      selector: 'app=vllm',
+      labels: { selector: 'app=vllm' },
       ports: [8000],
       appProtocol: undefined,
       pickerPort: 9002,
@@ -343,7 +343,7 @@ describe('the projection', () => {
       }),
     );
 
-  it('is the same for any order of the objects', () => {
+  it('the projection is the same for any order of the objects', () => {
     fc.assert(
       fc.property(
         fc.uniqueArray(arbitraryPod, { selector: ({ name }) => name }),
@@ -357,7 +357,7 @@ describe('the projection', () => {
     );
   });
 
-  it('never gives one address to two endpoints that take requests, nor one id twice where names differ', () => {
+  it('the projection never gives one address to two endpoints that take requests, nor one id twice where names differ', () => {
     fc.assert(
       fc.property(fc.uniqueArray(arbitraryPod, { selector: ({ name }) => name }), (pods) => {
         const { endpoints } = project(view({ pods })).state;

@@ -8,7 +8,7 @@ import { eventually } from '../gateway/client.ts';
 import { type ApiServer, PICKER_TOKEN, sharedCluster, skipReason, startApiServer } from './api-server.ts';
 import { Cluster, gieCrds } from './cluster.ts';
 import { Kubelet } from './kubelet.ts';
-import { clientOf, ObservedReflector } from './observed-reflector.ts';
+import { clientOf, ObservedReflector, VLLM } from './observed-reflector.ts';
 import { SilentProxy } from './silent-proxy.ts';
 
 const cleanups: (() => unknown)[] = [];
@@ -22,7 +22,7 @@ type Options = ConstructorParameters<typeof ObservedReflector>[1];
 function follow(cluster: Cluster, namespace: string, options: Options = {}, token?: string): ObservedReflector {
   const observed = new ObservedReflector(clientOf(cluster, token), {
     namespace,
-    labelSelector: 'app=vllm',
+    labels: VLLM,
     backoffMsMax: 1_000,
     ...options,
   });
@@ -46,7 +46,7 @@ describe.skipIf(skipReason !== '')(`a reflector of an API server${skipReason}`, 
     return kubelet;
   }
 
-  it('gets its first state over the watch', async () => {
+  it('a reflector of an API server gets its first state over the watch', async () => {
     const kubelet = await pods('a', 'b');
     await kubelet.run('other', { labels: { app: 'web' } });
     const observed = follow(cluster, kubelet.namespace);
@@ -55,7 +55,7 @@ describe.skipIf(skipReason !== '')(`a reflector of an API server${skipReason}`, 
     expect(observed.reflector.state).toBe('watching');
   });
 
-  it('sees a pod leave the selector and come back', async () => {
+  it('a reflector of an API server sees a pod leave the selector and come back', async () => {
     const kubelet = await pods('a', 'b');
     const observed = follow(cluster, kubelet.namespace);
     await synced(observed);
@@ -65,7 +65,7 @@ describe.skipIf(skipReason !== '')(`a reflector of an API server${skipReason}`, 
     await eventually('it is back', () => observed.names.join() === 'a,b');
   });
 
-  it('sees a pod that is deleted and made again under its name as another one', async () => {
+  it('a reflector of an API server sees a pod that is deleted and made again under its name as another one', async () => {
     const kubelet = await pods('a');
     const observed = follow(cluster, kubelet.namespace);
     await synced(observed);
@@ -79,11 +79,12 @@ describe.skipIf(skipReason !== '')(`a reflector of an API server${skipReason}`, 
     expect(observed.told.filter((one) => one === '-a')).toHaveLength(1);
   });
 
-  it('is forbidden without a RoleBinding, says what is missing, and begins once it is allowed', async () => {
+  it('a reflector of an API server is forbidden without a RoleBinding, says what is missing, and begins once it is allowed', async () => {
     const kubelet = await pods('a');
     const { namespace } = kubelet;
     const observed = follow(cluster, namespace, {}, PICKER_TOKEN);
-    await eventually('it is refused', () => observed.reflector.state === 'forbidden');
+    await eventually('it is refused', () => observed.reports.length > 0);
+    expect(observed.reflector.state).toBe('forbidden');
     expect(observed.reports[0]).toContain(`pods: get, list, watch in namespace ${namespace}: forbidden`);
     expect(observed.reports[0]).toContain('User "picker" cannot');
     await allowPods(cluster, namespace);
@@ -92,7 +93,7 @@ describe.skipIf(skipReason !== '')(`a reflector of an API server${skipReason}`, 
     expect(again.names).toEqual(['a']);
   });
 
-  it('takes fresh credentials after 401', async () => {
+  it('a reflector of an API server takes fresh credentials after 401', async () => {
     const kubelet = await pods('a');
     let token = 'no such token';
     let rejected = 0;
@@ -123,7 +124,7 @@ describe.skipIf(skipReason !== '')(`a reflector of an API server${skipReason}`, 
     expect(observed.reports).toEqual([]);
   });
 
-  it('notices a connection that carries nothing any more, and goes on at its last version without a list', async () => {
+  it('a reflector of an API server notices a connection that carries nothing any more, and goes on at its last version without a list', async () => {
     const kubelet = await pods('a', 'b');
     const proxy = await SilentProxy.start(Number(new URL(cluster.access.url).port));
     cleanups.push(() => proxy.close());
@@ -158,7 +159,7 @@ describe.skipIf(skipReason !== '')(`a reflector of an API server that fails${ski
     return kubelet;
   }
 
-  it('misses nothing while its watches end every few seconds', async () => {
+  it('a reflector of an API server that fails misses nothing while its watches end every few seconds', async () => {
     const kubelet = await pods('pod-0');
     const observed = follow(server.cluster(), kubelet.namespace);
     await synced(observed);
@@ -173,7 +174,7 @@ describe.skipIf(skipReason !== '')(`a reflector of an API server that fails${ski
     expect(observed.told.filter((one) => one === '-pod-20')).toHaveLength(1);
   }, 60_000);
 
-  it('keeps its state while the server is away, and then has what happened meanwhile', async () => {
+  it('a reflector of an API server that fails keeps its state while the server is away, and then has what happened meanwhile', async () => {
     const kubelet = await pods('a', 'b', 'c');
     const observed = follow(server.cluster(), kubelet.namespace);
     await synced(observed);
@@ -186,7 +187,7 @@ describe.skipIf(skipReason !== '')(`a reflector of an API server that fails${ski
     expect(observed.least).toBeGreaterThanOrEqual(2);
   }, 120_000);
 
-  it('takes a first state again when the server has forgotten its version (410)', async () => {
+  it('a reflector of an API server that fails takes a first state again when the server has forgotten its version (410)', async () => {
     const kubelet = await pods('a', 'b');
     const observed = follow(server.cluster(), kubelet.namespace);
     await synced(observed);
@@ -200,7 +201,7 @@ describe.skipIf(skipReason !== '')(`a reflector of an API server that fails${ski
     expect(observed.least).toBeGreaterThanOrEqual(1);
   }, 120_000);
 
-  it('begins anew when etcd is restored from a backup and versions go back', async () => {
+  it('a reflector of an API server that fails begins anew when etcd is restored from a backup and versions go back', async () => {
     const kubelet = await pods('a');
     const observed = follow(server.cluster(), kubelet.namespace);
     const backup = await server.backUp();
@@ -214,7 +215,7 @@ describe.skipIf(skipReason !== '')(`a reflector of an API server that fails${ski
     await eventually('the restored state is known', () => observed.names.join() === 'a', 60_000);
   }, 180_000);
 
-  it('reads a rotated CA after the server’s certificate was replaced', async () => {
+  it('a reflector of an API server that fails reads a rotated CA after the server’s certificate was replaced', async () => {
     const kubelet = await pods('a');
     const caFile = join(server.folder, 'rotated.crt');
     copyFileSync(server.caFile, caFile);
@@ -238,12 +239,12 @@ describe.skipIf(skipReason !== '')(`a reflector of an API server that fails${ski
     await eventually('the new pod is known', () => observed.names.join() === 'a,b', 30_000);
   }, 120_000);
 
-  it('follows a CRD that is installed, removed and installed again', async () => {
+  it('a reflector of an API server that fails follows a CRD that is installed, removed and installed again', async () => {
     const cluster = server.cluster();
     cleanups.push(() => cluster.close());
     const namespace = await cluster.makeNamespace();
     const kind = poolKind('inference.networking.x-k8s.io')!;
-    const observed = follow(cluster, namespace, { kind, labelSelector: undefined, absentRetryMs: 200 });
+    const observed = follow(cluster, namespace, { kind, labels: undefined, absentRetryMs: 200 });
     await eventually('the kind is absent', () => observed.reflector.state === 'absent', 20_000);
     const [definition] = gieCrds('v1.0.0', 'InferencePool').filter(({ spec }) => spec.group === kind.group);
     const pool = {

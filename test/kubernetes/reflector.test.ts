@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { ObjectProblem } from '../../dist/kubernetes/object-copy.js';
 import { eventually } from '../gateway/client.ts';
-import { clientOf, ObservedReflector, readNamed } from './observed-reflector.ts';
+import { clientOf, ObservedReflector, readNamed, VLLM } from './observed-reflector.ts';
 import {
   added,
   bookmark,
@@ -40,11 +40,11 @@ const first = (version: number, ...names: string[]) => [
 ];
 
 describe('a first state over the watch', () => {
-  it('is asked for with bookmarks and an end mark', async () => {
-    const { server, observed } = await follow([watch(first(7, 'a'))], { labelSelector: 'app=vllm', name: 'a' });
+  it('a first state over the watch is asked for with bookmarks and an end mark', async () => {
+    const { server, observed } = await follow([watch(first(7, 'a'))], { labels: VLLM, name: 'a' });
     await eventually('it is complete', () => observed.reflector.synced);
     expect(Object.fromEntries(server.requests[0]!.searchParams)).toMatchObject({
-      watch: '1',
+      watch: 'true',
       sendInitialEvents: 'true',
       resourceVersionMatch: 'NotOlderThan',
       allowWatchBookmarks: 'true',
@@ -54,13 +54,13 @@ describe('a first state over the watch', () => {
     expect(server.requests[0]!.pathname).toBe('/api/v1/namespaces/llm/pods');
   });
 
-  it('counts only when it is complete, and then as one batch', async () => {
+  it('a first state over the watch counts only when it is complete, and then as one batch', async () => {
     const { observed } = await follow([watch([added('a', 1), added('b', 2)], 'breaks'), watch(first(3, 'c', 'd'))]);
     await eventually('it is complete', () => observed.reflector.synced);
     expect(observed.told).toEqual(['+c', '+d', '|']);
   });
 
-  it('is listed in pages of 500 when the server does not offer it', async () => {
+  it('a first state over the watch is listed in pages of 500 when the server does not offer it', async () => {
     const { server, observed } = await follow([
       status(422, 'Invalid'),
       json({ metadata: { resourceVersion: '5', continue: 'next page' }, items: [object('a', 1)] }),
@@ -73,7 +73,40 @@ describe('a first state over the watch', () => {
     expect(server.requests[3]!.searchParams.get('resourceVersion')).toBe('5');
   });
 
-  it('of no objects is told all the same', async () => {
+  it('a first state over the watch is listed when a server sends objects or nothing, and no end mark', async () => {
+    const { observed } = await follow([
+      watch([added('a', 1)]),
+      json({ metadata: { resourceVersion: '5' }, items: [object('a', 1), object('b', 2)] }),
+      json({ items: [] }),
+      watch([added('c', 6)]),
+    ]);
+    await eventually('the watch goes on', () => observed.names.length === 3);
+  });
+
+  it('a first state over the watch has no other names or labels, even when a server does not apply selectors', async () => {
+    const labelled = (name: string, app: string) => {
+      const { type, object: pod } = added(name, 1);
+      return { type, object: { ...pod, metadata: { ...pod.metadata, labels: { app } } } };
+    };
+    const { observed } = await follow(
+      [
+        watch([
+          labelled('a', 'vllm'),
+          labelled('b', 'web'),
+          bookmark(2, true),
+          labelled('c', 'vllm'),
+          labelled('a', 'web'),
+          added('d', 3),
+        ]),
+      ],
+      { labels: VLLM },
+    );
+    await eventually('the relabelled one left', () => observed.names.join() === 'c');
+    expect(observed.told).not.toContain('+b');
+    expect(observed.told).not.toContain('+d');
+  });
+
+  it('a first state over the watch of no objects is told all the same', async () => {
     const { observed } = await follow([watch(first(1))]);
     await eventually('it is complete', () => observed.reflector.synced);
     expect(observed.told).toEqual(['|']);
@@ -81,7 +114,7 @@ describe('a first state over the watch', () => {
 });
 
 describe('a watch', () => {
-  it('goes on at its last version, which bookmarks move along, when the server ends it', async () => {
+  it('a watch goes on at its last version, which bookmarks move along, when the server ends it', async () => {
     const { server, observed } = await follow([
       watch([...first(1, 'a'), bookmark(9)], 'ends'),
       watch([added('b', 10)]),
@@ -91,7 +124,7 @@ describe('a watch', () => {
     expect(observed.reflector.counts.relists.get('start')).toBe(1);
   });
 
-  it('begins with a first state again after 410 as a status, and the old state serves meanwhile', async () => {
+  it('a watch begins with a first state again after 410 as a status, and the old state serves meanwhile', async () => {
     const { observed } = await follow([
       watch(first(1, 'a', 'b'), 'ends'),
       status(410, 'Expired'),
@@ -109,7 +142,7 @@ describe('a watch', () => {
       errorEvent(504, 'Timeout', { causes: [{ reason: 'ResourceVersionTooLarge' }] }),
       'version too large',
     ],
-  ])('begins with a first state again after %s', async (_what, event, reason) => {
+  ])('a watch begins with a first state again after %s', async (_what, event, reason) => {
     const { server, observed } = await follow([
       watch([...first(1, 'a', 'b'), deleted('a', 2), event]),
       watch(first(8, 'b', 'c')),
@@ -120,7 +153,7 @@ describe('a watch', () => {
     expect(observed.least).toBe(1);
   });
 
-  it('keeps its state and version through an ERROR event of the server', async () => {
+  it('a watch keeps its state and version through an ERROR event of the server', async () => {
     const { server, observed } = await follow([
       watch([...first(4, 'a'), errorEvent(500, 'InternalError')]),
       watch([added('b', 5)]),
@@ -130,7 +163,7 @@ describe('a watch', () => {
     expect(observed.least).toBe(1);
   });
 
-  it('goes on at its last version when it is cut inside a line', async () => {
+  it('a watch goes on at its last version when it is cut inside a line', async () => {
     const { server, observed } = await follow([
       cutWatch([...first(4, 'a'), added('b', 5)]),
       json({ items: [] }),
@@ -141,7 +174,7 @@ describe('a watch', () => {
     expect(observed.reflector.counts.reconnects.get('connection')).toBe(1);
   });
 
-  it('begins with a first state again when the server it comes back to does not know its version yet', async () => {
+  it('a watch begins with a first state again when the server it comes back to does not know its version yet', async () => {
     const { observed } = await follow([
       watch(first(9, 'a', 'b'), 'breaks'),
       status(504, 'Timeout', { details: { causes: [{ reason: 'ResourceVersionTooLarge' }] } }),
@@ -152,7 +185,7 @@ describe('a watch', () => {
     expect(observed.least).toBe(1);
   });
 
-  it('opens again after a line that is no JSON, and counts it', async () => {
+  it('a watch opens again after a line that is no JSON, and counts it', async () => {
     const broken: Script = (_request, response) => {
       response.writeHead(200).write(`${JSON.stringify(bookmark(4, true))}\nno json\n`);
     };
@@ -161,7 +194,7 @@ describe('a watch', () => {
     expect(observed.reflector.counts.reconnects.get('not JSON')).toBe(1);
   });
 
-  it('opens again after a line of more than 4 MiB', async () => {
+  it('a watch opens again after a line of more than 4 MiB', async () => {
     const long: Script = (_request, response) => {
       response.writeHead(200).write(`${JSON.stringify(bookmark(4, true))}\n`);
       response.write(Buffer.alloc(5 * 1024 * 1024, 'x'));
@@ -171,14 +204,14 @@ describe('a watch', () => {
     expect(observed.reflector.counts.reconnects.get('line too long')).toBe(1);
   });
 
-  it('counts a pod that was deleted and made again under one name as removed and set', async () => {
+  it('a watch counts a pod that was deleted and made again under one name as removed and set', async () => {
     const again = { type: 'ADDED', object: object('a', 5, {}, 'another uid') };
     const { observed } = await follow([watch(first(1, 'a'), 'ends'), status(410), watch([again, bookmark(5, true)])]);
     await eventually('the new one is there', () => observed.reflector.values()[0]?.uid === 'another uid');
     expect(observed.told.slice(2)).toEqual(['-a', '+a', '|']);
   });
 
-  it('tells what came before an error in one piece', async () => {
+  it('a watch tells what came before an error in one piece', async () => {
     const { observed } = await follow([
       watch([...first(1, 'a'), added('b', 2), errorEvent(500, 'InternalError')]),
       watch([]),
@@ -189,7 +222,7 @@ describe('a watch', () => {
 });
 
 describe('a server that refuses', () => {
-  it('is asked again after the time that a 429 names', async () => {
+  it('a server that refuses is asked again after the time that a 429 names', async () => {
     const { server, observed } = await follow([
       status(429, 'TooManyRequests', { details: { retryAfterSeconds: 0.05 } }),
       status(429, 'TooManyRequests', {}, { 'retry-after': '0' }),
@@ -200,9 +233,10 @@ describe('a server that refuses', () => {
     expect(observed.reflector.counts.reconnects.get('429')).toBe(2);
   });
 
-  it('with 403 is reported once, with resource, verbs and namespace', async () => {
-    const { observed } = await follow([status(403, 'Forbidden', { message: 'pods is forbidden' })]);
-    await eventually('it is reported', () => observed.reflector.state === 'forbidden');
+  it('a server that refuses with 403 is reported once, with resource, verbs and namespace', async () => {
+    const refusal = status(403, 'Forbidden', { message: 'pods is forbidden' });
+    const { observed } = await follow([refusal, refusal, refusal]);
+    await eventually('it is reported', () => observed.reflector.counts.reconnects.get('403') === 3);
     expect(observed.reports).toEqual([
       'pods: get, list, watch in namespace llm: forbidden; add the rule to the Role of the service account ' +
         '(deploy/rbac). The server says: pods is forbidden',
@@ -210,20 +244,31 @@ describe('a server that refuses', () => {
     expect(observed.reflector.synced).toBe(false);
   });
 
-  it('with 404 has no such kind: the state is empty and complete', async () => {
+  it('a server that refuses with 403 once, as just after its start, is asked again soon, and nothing is reported', async () => {
+    const { observed } = await follow([watch(first(1, 'a'), 'ends'), status(403), watch([added('b', 2)])]);
+    await eventually('it goes on', () => observed.names.length === 2);
+    expect([observed.least, observed.reports]).toEqual([1, []]);
+  });
+
+  it('a server that refuses with 404 has no such kind: the state is empty and complete', async () => {
     const { observed } = await follow([status(404, 'NotFound')]);
     await eventually('it is absent', () => observed.reflector.state === 'absent');
     expect(observed.reflector.synced).toBe(true);
     expect(observed.reflector.problem).toBe('the cluster does not have pods; install its CRD');
   });
 
-  it('with 404 twice has lost the kind: what was there of it is gone', async () => {
+  it('a server that refuses with 404 at first, as just after its start, is asked again soon', async () => {
+    const { observed } = await follow([status(404, 'NotFound'), watch(first(1, 'a'))], { absentRetryMs: 60_000 });
+    await eventually('the state is there', () => observed.names.length === 1);
+  });
+
+  it('a server that refuses with 404 twice has lost the kind: what was there of it is gone', async () => {
     const { observed } = await follow([watch(first(1, 'a'), 'ends'), status(404), status(404)]);
     await eventually('it is absent', () => observed.reflector.state === 'absent');
     expect(observed.told).toEqual(['+a', '|', '-a', '|']);
   });
 
-  it('with 404 once, as just after its start, changes nothing', async () => {
+  it('a server that refuses with 404 once, as just after its start, changes nothing', async () => {
     const { observed } = await follow([watch(first(1, 'a'), 'ends'), status(404), watch([added('b', 2)])]);
     await eventually('it goes on', () => observed.names.length === 2);
     expect(observed.least).toBe(1);
@@ -236,7 +281,7 @@ describe('an object that cannot be read', () => {
     return spec?.bad === true ? new ObjectProblem('spec.bad: true is not allowed; remove it') : readNamed(given);
   };
 
-  it('is left out and reported once a version', async () => {
+  it('an object that cannot be read is left out and reported once a version', async () => {
     const bad = { spec: { bad: true } };
     const { observed } = await follow(
       [
@@ -252,7 +297,7 @@ describe('an object that cannot be read', () => {
     expect(observed.reflector.rejected).toBe(1);
   });
 
-  it('counts no longer when a first state comes without it', async () => {
+  it('an object that cannot be read counts no longer when a first state comes without it', async () => {
     const { observed } = await follow(
       [watch([added('b', 2, { spec: { bad: true } }), bookmark(2, true)], 'ends'), status(410), watch(first(3, 'a'))],
       { read: refuseBad },
@@ -261,7 +306,7 @@ describe('an object that cannot be read', () => {
     expect(observed.reflector.rejected).toBe(0);
   });
 
-  it('that was good before is removed, and comes back when it is good again', async () => {
+  it('an object that cannot be read that was good before is removed, and comes back when it is good again', async () => {
     const { observed } = await follow(
       [watch([...first(1, 'a'), added('a', 2, { spec: { bad: true } }), added('a', 3)])],
       { read: refuseBad },

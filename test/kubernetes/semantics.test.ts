@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { selectedLabels } from '../../dist/cli/flag-values.js';
 import { eventually } from '../gateway/client.ts';
 import { type ApiServer, sharedCluster, skipReason, startApiServer } from './api-server.ts';
 import { type Cluster, gieCrds, type KubernetesObject } from './cluster.ts';
@@ -88,7 +89,7 @@ describe.skipIf(skipReason !== '')(`the pool as an API server has it${skipReason
       expect(Object.fromEntries(observed.rules!.objectives)).toEqual({ fast: 7 });
     });
 
-    it('not there at the start: absent, and served as soon as it is created', async () => {
+    it('an InferencePool that is not there at the start: absent, and served as soon as it is created', async () => {
       await kubelet.run('a', { ip: '10.0.0.1' });
       const observed = discover(cluster, namespace);
       await eventually('it is told', () => observed.rules?.absent === `there is no InferencePool ${namespace}/pool`);
@@ -96,7 +97,7 @@ describe.skipIf(skipReason !== '')(`the pool as an API server has it${skipReason
       await shows(observed, 'a-rank-0:8000');
     });
 
-    it('of another name or namespace: never seen', async () => {
+    it('an InferencePool of another name or namespace: never seen', async () => {
       await cluster.create(pool(namespace, {}, 'other'));
       const observed = discover(cluster, namespace);
       await eventually('it is told', () => observed.rules !== undefined);
@@ -209,13 +210,13 @@ describe.skipIf(skipReason !== '')(`the pool as an API server has it${skipReason
   });
 
   describe('4.1 selector mode', () => {
-    it('has the pods of the selector at the given ports, without any custom resource', async () => {
+    it('selector mode has the pods of the selector at the given ports, without any custom resource', async () => {
       await kubelet.run('a', { ip: '10.0.0.1' });
       await kubelet.run('b', { ip: '10.0.0.2', labels: { app: 'old' } });
       const ports = [8000, 8001];
       const observed = discover(cluster, namespace, {
         kind: 'selector',
-        selector: 'app in (vllm,sglang),!gone',
+        labels: selectedLabels('app in (vllm,sglang),!gone'),
         ports,
       });
       await shows(observed, 'a-rank-0:8000, a-rank-1:8001');
@@ -224,7 +225,7 @@ describe.skipIf(skipReason !== '')(`the pool as an API server has it${skipReason
   });
 
   describe('4.3 Objectives and rewrites', () => {
-    it('follow their objects, and only those of the pool', async () => {
+    it('objectives and rewrites follow their objects, and only those of the pool', async () => {
       await cluster.create(pool(namespace));
       const observed = discover(cluster, namespace);
       await eventually('the first state', () => observed.rules !== undefined);
@@ -328,7 +329,7 @@ describe.skipIf(skipReason !== '')(`kinds that come and go${skipReason}`, () => 
     expect(observed.endpoints.get(`${namespace}/a-rank-0`)!.address).toBe('fd00::1');
   }, 120_000);
 
-  it('with the API server away the last state stays, and what happened meanwhile is known afterwards', async () => {
+  it('the last state stays while the API server is away, and what happened meanwhile is known afterwards', async () => {
     const namespace = await cluster.makeNamespace();
     const kubelet = new Kubelet(cluster, namespace);
     await cluster.create(pool(namespace));

@@ -18,7 +18,7 @@ const plain = {
 };
 
 describe('events of engines', () => {
-  it('come as lists', () => {
+  it('events of engines come as lists', () => {
     const { events, unknown } = decodeEvents(payload(stored([7], null, [1, 2], 2), removed([7, 8]), cleared));
     expect(unknown).toBe(0);
     expect(events).toEqual([
@@ -28,7 +28,7 @@ describe('events of engines', () => {
     ]);
   });
 
-  it('come as maps, in a batch that is a map', () => {
+  it('events of engines come as maps, in a batch that is a map', () => {
     const event = {
       type: 'BlockStored',
       block_hashes: [7],
@@ -41,7 +41,7 @@ describe('events of engines', () => {
     expect(decodeEvents(batch).events).toEqual([{ ...plain, parent: 6n }, { kind: 'cleared' }]);
   });
 
-  it('name blocks by whole numbers of 64 bits, signed or not, or by the last eight bytes of a digest', () => {
+  it('events of engines name blocks by whole numbers of 64 bits, signed or not, or by the last eight bytes of a digest', () => {
     const digest = Buffer.from('00000000000000000000000000000000000000000000000080000000000000ff', 'hex');
     expect(only(removed([U63 + 5n, -1, -(2n ** 60n)]))).toMatchObject({
       hashes: [U63 + 5n, U64 - 1n, U64 - 2n ** 60n],
@@ -49,11 +49,11 @@ describe('events of engines', () => {
     expect(only(stored([digest], null, [1, 2], 2))).toMatchObject({ hashes: [0x80000000000000ffn] });
   });
 
-  it('begin a prompt when the parent is nothing, or 0', () => {
+  it('events of engines begin a prompt when the parent is nothing, or 0', () => {
     expect(only(stored([7], 0, [1, 2], 2))).toEqual(plain);
   });
 
-  it('tell the tier, the adapter and the group of a cache', () => {
+  it('events of engines tell the tier, the adapter and the group of a cache', () => {
     expect(only(stored([7], null, [1, 2], 2, 3, 'CPU_PINNED', 'sql', null, 1, 'sliding_window', 128))).toMatchObject({
       tier: 'cpu',
       adapter: 'sql',
@@ -63,7 +63,7 @@ describe('events of engines', () => {
     expect(only(removed([7], 'DISK', 2))).toMatchObject({ tier: 'other', group: 2 });
   });
 
-  it('may belong to an adapter that they do not name', () => {
+  it('events of engines may belong to an adapter that they do not name', () => {
     expect(only(stored([7], null, [1, 2], 2, 3))).toMatchObject({ adapter: { unnamed: true } });
   });
 
@@ -97,11 +97,11 @@ describe('events of engines', () => {
       { names: ['cat'], salt: undefined },
     ],
     ['nothing', null, { names: [], salt: undefined }],
-  ])('tell what else a block holds: %s', (_name, extra, expected) => {
+  ])('events of engines tell what else a block holds: %s', (_name, extra, expected) => {
     expect(only(stored([7], null, [1, 2], 2, 1, 'GPU', 'sql', [extra]))).toMatchObject({ extras: [expected] });
   });
 
-  it('of unknown kinds are counted', () => {
+  it('events of engines of unknown kinds are counted', () => {
     expect(decodeEvents(payload(['BlockMoved', 1], cleared))).toEqual({ events: [{ kind: 'cleared' }], unknown: 1 });
   });
 
@@ -115,7 +115,7 @@ describe('events of engines', () => {
     ['a digest that is too short', payload(['BlockRemoved', [Buffer.alloc(4)]])],
     ['tokens that are none', payload(stored([7], null, [1.5, 2], 2))],
     ['a block size of 0', payload(stored([7], null, [1, 2], 0))],
-  ])('are refused when they are %s', (_name, bytes) => {
+  ])('events of engines are refused when they are %s', (_name, bytes) => {
     expect(() => decodeEvents(bytes)).toThrow();
   });
 });

@@ -9,7 +9,7 @@ const say = (blocks: EngineBlocks, ...events: readonly unknown[]) =>
   blocks.apply(decodeEvents(payload(...events)), 'm');
 
 describe('the blocks of an engine', () => {
-  it('are what a prompt with the same tokens finds', () => {
+  it('the blocks of an engine are what a prompt with the same tokens finds', () => {
     const { blocks, matched, counts } = eventPool();
     const engine = blocks();
     say(engine, stored([1, 2], null, run(0, 8), 4), stored([3], 2, run(8, 4), 4));
@@ -19,7 +19,7 @@ describe('the blocks of an engine', () => {
     expect(counts.storedBlocks).toBe(3);
   });
 
-  it('leave the index under the names that the engine gave them', () => {
+  it('the blocks of an engine leave the index under the names that the engine gave them', () => {
     const { blocks, matched, counts } = eventPool();
     const engine = blocks();
     say(engine, stored([1, 2, 3], null, run(0, 12), 4), removed([3, 2, 77]));
@@ -29,7 +29,7 @@ describe('the blocks of an engine', () => {
     expect(matched(run(0, 12))).toEqual([2, 0]);
   });
 
-  it('are gone when the engine clears its cache, and those of others stay', () => {
+  it('the blocks of an engine are gone when the engine clears its cache, and those of others stay', () => {
     const { blocks, matched } = eventPool();
     const [one, other] = [blocks(0), blocks(1)];
     for (const engine of [one, other]) say(engine, stored([1, 2], null, run(0, 8), 4));
@@ -38,7 +38,7 @@ describe('the blocks of an engine', () => {
     expect(one.size).toBe(0);
   });
 
-  it('may have names that mean something else in another engine', () => {
+  it('the blocks of an engine may have names that mean something else in another engine', () => {
     const { blocks, matched } = eventPool();
     say(blocks(0), stored([1, 2], null, run(0, 8), 4));
     say(blocks(1), stored([1, 2], null, run(100, 8), 4), stored([3], 2, run(8, 4), 4));
@@ -46,14 +46,14 @@ describe('the blocks of an engine', () => {
     expect(matched([...run(100, 8), ...run(8, 4)])).toEqual([0, 3]);
   });
 
-  it('behind a block that is not known are left out and counted', () => {
+  it('the blocks of an engine behind a block that is not known are left out and counted', () => {
     const { blocks, matched, dropped } = eventPool();
     say(blocks(), stored([5, 6], 4, run(0, 8), 4));
     expect(matched(run(0, 8))).toEqual([0, 0]);
     expect(dropped()).toEqual({ 'unknown parent': 2 });
   });
 
-  it('belong to an adapter, or to the model', () => {
+  it('the blocks of an engine belong to an adapter, or to the model', () => {
     const { blocks, matched, dropped } = eventPool();
     const engine = blocks();
     say(engine, stored([1], null, run(0, 4), 4, 1, 'GPU', 'sql'), stored([2], null, run(4, 4), 4, 1));
@@ -64,7 +64,7 @@ describe('the blocks of an engine', () => {
     expect(dropped()).toEqual({ 'unnamed adapter': 1, 'unnamed model': 1 });
   });
 
-  it('differ by images and by the salt', () => {
+  it('the blocks of an engine differ by images and by the salt', () => {
     const { blocks, matched } = eventPool();
     const tokens = run(0, 8);
     say(blocks(0), stored([1, 2], null, tokens, 4, null, 'GPU', null, [null, [['cat', 0]]]));
@@ -74,7 +74,7 @@ describe('the blocks of an engine', () => {
     expect(matched(tokens, 'm', 'pepper')).toEqual([0, 2]);
   });
 
-  it('may be larger than those of the index', () => {
+  it('the blocks of an engine may be larger than those of the index', () => {
     const { blocks, matched } = eventPool(4);
     const engine = blocks();
     say(engine, stored([1, 2], null, run(0, 24), 12), stored([3], 2, run(24, 12), 12));
@@ -83,14 +83,17 @@ describe('the blocks of an engine', () => {
     expect(matched(run(0, 36))).toEqual([6, 0]);
   });
 
-  it.each([3, 6])('of %i tokens do not fit blocks of four: they are left out and counted', (size) => {
-    const { blocks, matched, dropped } = eventPool(4);
-    say(blocks(), stored([1, 2], null, run(0, 2 * size), size));
-    expect(matched(run(0, 8))).toEqual([0, 0]);
-    expect(dropped()).toEqual({ 'block size': 2 });
-  });
+  it.each([3, 6])(
+    'the blocks of an engine of %i tokens do not fit blocks of four: they are left out and counted',
+    (size) => {
+      const { blocks, matched, dropped } = eventPool(4);
+      say(blocks(), stored([1, 2], null, run(0, 2 * size), size));
+      expect(matched(run(0, 8))).toEqual([0, 0]);
+      expect(dropped()).toEqual({ 'block size': 2 });
+    },
+  );
 
-  it('are held while they lie anywhere', () => {
+  it('the blocks of an engine are held while they lie anywhere', () => {
     const { blocks, matched } = eventPool();
     const engine = blocks();
     say(engine, stored([1], null, run(0, 4), 4, null, 'GPU'), stored([1], null, [], 4, null, 'CPU'));
@@ -100,7 +103,7 @@ describe('the blocks of an engine', () => {
     expect(matched(run(0, 4))).toEqual([0, 0]);
   });
 
-  it('of the same content under two names are held while one of the names is', () => {
+  it('the blocks of an engine of the same content under two names are held while one of the names is', () => {
     const { blocks, matched } = eventPool();
     const engine = blocks();
     say(engine, stored([1], null, run(0, 4), 4), stored([9], null, run(0, 4), 4), removed([1]));
@@ -109,7 +112,7 @@ describe('the blocks of an engine', () => {
     expect(matched(run(0, 4))).toEqual([0, 0]);
   });
 
-  it('of caches from which no prefix can be taken are left out, and so are their removals', () => {
+  it('the blocks of an engine of caches from which no prefix can be taken are left out, and so are their removals', () => {
     const { blocks, matched, dropped } = eventPool();
     const engine = blocks();
     say(
@@ -124,13 +127,13 @@ describe('the blocks of an engine', () => {
     expect(matched(run(0, 4))).toEqual([0, 0]);
   });
 
-  it('without all of their tokens are left out and counted', () => {
+  it('the blocks of an engine without all of their tokens are left out and counted', () => {
     const { blocks, dropped } = eventPool();
     say(blocks(), stored([1, 2], null, run(0, 7), 4), stored([3], null, [], 4));
     expect(dropped()).toEqual({ tokens: 3 });
   });
 
-  it('beyond the bound of an endpoint do not stay in the index', () => {
+  it('the blocks of an engine beyond the bound of an endpoint do not stay in the index', () => {
     const { blocks, matched, dropped } = eventPool(4, 3);
     const engine = blocks();
     say(engine, stored(run(1, 5), null, run(0, 20), 4));
@@ -140,7 +143,7 @@ describe('the blocks of an engine', () => {
     expect(matched(run(0, 20))).toEqual([0, 0]);
   });
 
-  it('that were only believed to come leave, unless the engine has told of them', () => {
+  it('the blocks of an engine that were only believed to come leave, unless the engine has told of them', () => {
     const { blocks, chain, index, matched } = eventPool();
     const engine = blocks();
     chain.chain({ ids: Uint32Array.from(run(0, 12)), features: [] }, 'm', undefined, 4);
@@ -153,7 +156,7 @@ describe('the blocks of an engine', () => {
   });
 
   /** An engine as a plain set: what it holds of a few prompts that share their beginnings. */
-  it('are those of a plain model, whatever the engine stores and gives up', () => {
+  it('the blocks of an engine are those of a plain model, whatever the engine stores and gives up', () => {
     const prompts = [run(0, 24), [...run(0, 12), ...run(50, 12)], run(100, 24)];
     const nameOf = (prompt: number, block: number) => (prompt < 2 && block < 3 ? block + 1 : prompt * 10 + block + 10);
     const event = fc.record({

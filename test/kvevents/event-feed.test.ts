@@ -75,7 +75,7 @@ const blocks = (from: number, to: number) => [
 ];
 
 describe('the events of an endpoint', () => {
-  it('are in the index soon after they were published', async () => {
+  it('the events of an endpoint are in the index soon after they were published', async () => {
     const { publisher, holds, made } = await following(false);
     expect(made.readings()).toEqual([{ endpoint: 'pod-0', state: 'live', blocks: 0 }]);
     await publisher.send(blocks(0, 3));
@@ -84,25 +84,28 @@ describe('the events of an endpoint', () => {
     expect(made.readings()).toEqual([{ endpoint: 'pod-0', state: 'live', blocks: 5 }]);
   });
 
-  it.each([false, true])('that were lost are fetched again (topic in the answers: %s)', async (topicInReplay) => {
-    const { publisher, holds, counts } = await following(true);
-    publisher.topicInReplay = topicInReplay;
-    await publisher.send(blocks(0, 2));
-    await holds(0, 2);
-    const complete = counts.replays.complete;
-    const missing = publisher.next;
-    await publisher.send(blocks(2, 4), true);
-    await publisher.send(blocks(4, 6), true);
-    await publisher.send(blocks(6, 8));
-    await holds(0, 8);
-    expect(publisher.asked.at(-1)).toBe(missing);
-    expect(counts.replays.complete).toBe(complete + 1);
-    expect(counts.gaps).toBe(1);
-    await publisher.send(blocks(8, 9));
-    await holds(0, 9);
-  });
+  it.each([false, true])(
+    'the events of an endpoint that were lost are fetched again (topic in the answers: %s)',
+    async (topicInReplay) => {
+      const { publisher, holds, counts } = await following(true);
+      publisher.topicInReplay = topicInReplay;
+      await publisher.send(blocks(0, 2));
+      await holds(0, 2);
+      const complete = counts.replays.complete;
+      const missing = publisher.next;
+      await publisher.send(blocks(2, 4), true);
+      await publisher.send(blocks(4, 6), true);
+      await publisher.send(blocks(6, 8));
+      await holds(0, 8);
+      expect(publisher.asked.at(-1)).toBe(missing);
+      expect(counts.replays.complete).toBe(complete + 1);
+      expect(counts.gaps).toBe(1);
+      await publisher.send(blocks(8, 9));
+      await holds(0, 9);
+    },
+  );
 
-  it('that were lost for good leave nothing behind that may be wrong', async () => {
+  it('the events of an endpoint that were lost for good leave nothing behind that may be wrong', async () => {
     const { publisher, holds, counts } = await following(false);
     await publisher.send(blocks(0, 2));
     await holds(0, 2);
@@ -113,7 +116,7 @@ describe('the events of an endpoint', () => {
     expect(counts.gaps).toBe(1);
   });
 
-  it('that the engine does not keep any more are given up', async () => {
+  it('the events of an endpoint that the engine does not keep any more are given up', async () => {
     const { publisher, holds } = await following(true);
     await publisher.send(blocks(0, 2));
     await holds(0, 2);
@@ -124,7 +127,7 @@ describe('the events of an endpoint', () => {
     await holds(0, 0);
   });
 
-  it('of a restarted engine count from the beginning', async () => {
+  it('the events of an endpoint of a restarted engine count from the beginning', async () => {
     const { publisher, holds, counts } = await following(false);
     await publisher.send(blocks(0, 2));
     await holds(0, 2);
@@ -135,7 +138,7 @@ describe('the events of an endpoint', () => {
     expect(counts.restarts).toBe(1);
   });
 
-  it('end with the endpoint', async () => {
+  it('the events of an endpoint end with the endpoint', async () => {
     const { publisher, holds, made, counts } = await following(false);
     await publisher.send(blocks(0, 2));
     await holds(0, 2);
@@ -151,7 +154,7 @@ describe('the events of an endpoint', () => {
     expect(made.readings()[0]?.blocks).toBe(1);
   });
 
-  it('of data-parallel ranks come from a port of their own', async () => {
+  it('the events of an endpoint of data-parallel ranks come from a port of their own', async () => {
     const [zero, one] = [await engine(), await engine()];
     const difference = portOf(one.address) - portOf(zero.address);
     const [low, rank] = difference > 0 ? [zero, one] : [one, zero];
@@ -164,7 +167,7 @@ describe('the events of an endpoint', () => {
     await holds(0, 2);
   });
 
-  it('are not followed where the configuration leaves the endpoint out', () => {
+  it('the events of an endpoint are not followed where the configuration leaves the endpoint out', () => {
     const { made } = feed({ connect: { port: 1, replayPort: undefined } });
     const silent = assignment(1);
     made.setEndpoints([assignment(0), { ...silent, endpoint: { ...silent.endpoint, labels: { silent: '' } } }]);
@@ -185,27 +188,33 @@ describe('engines that connect by themselves', () => {
     return { ...listener, connect };
   }
 
-  it.each(['kv@127.0.0.1:8001@m', 'kv@pod-1@m'])('say in the topic %s who they are', async (topic) => {
-    const { connect, holds, counts } = await listening();
-    const publisher = await connect(topic);
-    await eventually('the connection', async () => {
-      await publisher.send(blocks(0, 2));
-      return counts.messages > 0;
-    });
-    await holds(1, 2);
-  });
+  it.each(['kv@127.0.0.1:8001@m', 'kv@pod-1@m'])(
+    'engines that connect by themselves say in the topic %s who they are',
+    async (topic) => {
+      const { connect, holds, counts } = await listening();
+      const publisher = await connect(topic);
+      await eventually('the connection', async () => {
+        await publisher.send(blocks(0, 2));
+        return counts.messages > 0;
+      });
+      await holds(1, 2);
+    },
+  );
 
-  it.each(['kv@127.0.0.1@m', 'kv@somebody@m', 'kv@'])('under the topic %s could be anybody', async (topic) => {
-    const { connect, counts } = await listening();
-    const publisher = await connect(topic);
-    await eventually('the count', async () => {
-      await publisher.send(blocks(0, 2));
-      return (counts.dropped.get('unknown endpoint') ?? 0) > 0;
-    });
-    expect(counts.messages).toBe(0);
-  });
+  it.each(['kv@127.0.0.1@m', 'kv@somebody@m', 'kv@'])(
+    'engines that connect by themselves under the topic %s could be anybody',
+    async (topic) => {
+      const { connect, counts } = await listening();
+      const publisher = await connect(topic);
+      await eventually('the count', async () => {
+        await publisher.send(blocks(0, 2));
+        return (counts.dropped.get('unknown endpoint') ?? 0) > 0;
+      });
+      expect(counts.messages).toBe(0);
+    },
+  );
 
-  it('cannot be listened to on an address that is taken', async () => {
+  it('engines that connect by themselves cannot be listened to on an address that is taken', async () => {
     const { made } = await listening();
     const second = feed({ bind: made.address! });
     await expect(second.made.start()).rejects.toThrow('kvEventsConfig.zmqEndpoint');
@@ -213,7 +222,7 @@ describe('engines that connect by themselves', () => {
 });
 
 describe('blocks that were sent to an endpoint', () => {
-  it('count as held for a while, and longer when the engine tells of them', async () => {
+  it('blocks that were sent to an endpoint count as held for a while, and longer when the engine tells of them', async () => {
     const { made, chain, index, matched, holds, counts, publisher } = await (async () => {
       const sending = await engine();
       const made = feed({ connect: { port: portOf(sending.address), replayPort: undefined }, speculativeTtlMs: 1_000 });
@@ -234,7 +243,7 @@ describe('blocks that were sent to an endpoint', () => {
     expect([counts.speculated, counts.expired]).toEqual([3, 2]);
   });
 
-  it('of an endpoint that is gone are left alone', async () => {
+  it('blocks that were sent to an endpoint of an endpoint that is gone are left alone', async () => {
     const { made, counts } = feed({ speculativeTtlMs: 1 });
     made.setEndpoints([{ ...assignment(0), generation: 2 }]);
     made.speculated(0, 1, BigUint64Array.of(1n));

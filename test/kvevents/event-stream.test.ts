@@ -14,26 +14,26 @@ function stream() {
 }
 
 describe('the messages of one engine', () => {
-  it.each([0, 1])('begin with number %i', (first) => {
+  it.each([0, 1])('the messages of one engine begin with number %i', (first) => {
     const { receive, counts } = stream();
     expect(receive(first, message(0))).toEqual({ kind: 'done' });
     expect(receive(first + 1, message(1))).toEqual({ kind: 'done' });
     expect(counts.messages).toBe(2);
   });
 
-  it('that begin later lack what came before', () => {
+  it('the messages of one engine that begin later lack what came before', () => {
     const { receive } = stream();
     expect(receive(7)).toEqual({ kind: 'gap', from: 0 });
   });
 
-  it('are applied once, however often they come', () => {
+  it('the messages of one engine are applied once, however often they come', () => {
     const { receive, counts, held } = stream();
     for (const number of [0, 1, 1]) expect(receive(number)).toEqual({ kind: 'done' });
     expect(counts.messages).toBe(2);
     expect(held()).toBe(2);
   });
 
-  it('lack what is missing in their numbers, which a replay brings', () => {
+  it('the messages of one engine lack what is missing in their numbers, which a replay brings', () => {
     const { receive, made, held, counts } = stream();
     receive(0);
     expect(receive(4)).toEqual({ kind: 'gap', from: 1 });
@@ -45,7 +45,7 @@ describe('the messages of one engine', () => {
     expect(counts.messages).toBe(7);
   });
 
-  it('that the engine has forgotten leave nothing that may be wrong', () => {
+  it('the messages of one engine that the engine has forgotten leave nothing that may be wrong', () => {
     const { receive, made, matched } = stream();
     receive(0);
     expect(receive(9).kind).toBe('gap');
@@ -64,7 +64,7 @@ describe('the messages of one engine', () => {
     expect(matched(run(800, 4))[0]).toBe(1);
   });
 
-  it('that count anew come from an engine that was restarted: what it held is gone', () => {
+  it('the messages of one engine that count anew come from an engine that was restarted: what it held is gone', () => {
     const { receive, counts, held } = stream();
     for (const number of [0, 1, 2]) receive(number);
     expect(receive(0, payload(removed([77])))).toEqual({ kind: 'done' });
@@ -74,7 +74,7 @@ describe('the messages of one engine', () => {
     expect(held()).toBe(1);
   });
 
-  it('that cannot be read are as good as lost', () => {
+  it('the messages of one engine that cannot be read are as good as lost', () => {
     const { receive, held, dropped } = stream();
     receive(0);
     expect(receive(1, Buffer.from([0xc1]))).toEqual({ kind: 'done' });

@@ -6,7 +6,7 @@ const u64 = fc.oneof(fc.bigInt({ min: 0n, max: 40n }), fc.bigInt({ min: 0n, max:
 const step = fc.record({ key: u64, deletes: fc.boolean(), mark: fc.nat(65_000), value: u64 });
 
 describe('a table of 64-bit keys', () => {
-  it('holds what a Map holds, whatever is added and deleted', () => {
+  it('a table of 64-bit keys holds what a Map holds, whatever is added and deleted', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 300 }), (steps) => {
         const table = new U64Table(2, 1_000);
@@ -33,7 +33,7 @@ describe('a table of 64-bit keys', () => {
     );
   });
 
-  it('grows with its entries up to its bound', () => {
+  it('a table of 64-bit keys grows with its entries up to its bound', () => {
     const table = new U64Table(1, 5_000);
     for (let key = 0n; key < 5_000n; key++) table.setValue(table.add(key << 32n), 0, key);
     expect(table.add(1n)).toBe(-1);

@@ -5,7 +5,7 @@ const EXT_PROC = 'envoy.service.ext_proc.v3.ExternalProcessor';
 const READINESS = ['', 'readiness', EXT_PROC, 'inference-extension'];
 
 describe('health state', () => {
-  test('is not ready before discovery has loaded and the shards listen', () => {
+  test('the health state is not ready before discovery has loaded and the shards listen', () => {
     const health = new HealthState();
     expect(health.unreadyReasons()).toEqual(['discovery has not loaded yet', 'not all shards are listening']);
     health.update({ discoveryLoaded: true });
@@ -36,13 +36,13 @@ describe('health state', () => {
     expect(health.unreadyReasons()).toEqual([reason]);
   });
 
-  test('names what discovery waits for', () => {
+  test('the health state names what discovery waits for', () => {
     const health = new HealthState();
     health.update({ shardsReady: true, discoveryAwaits: () => 'pods (no answer)' });
     expect(health.unreadyReasons()).toEqual(['discovery waits for pods (no answer)']);
   });
 
-  test('knows its services and no others', () => {
+  test('the health state knows its services and no others', () => {
     const health = new HealthState();
     expect(health.services()).toEqual(['', 'readiness', EXT_PROC, 'inference-extension', 'liveness']);
     expect(health.status('grpc.reflection')).toBe('SERVICE_UNKNOWN');

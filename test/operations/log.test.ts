@@ -28,7 +28,7 @@ describe('log level', () => {
 });
 
 describe('log lines', () => {
-  test('are JSON with level, ts in seconds, logger and msg', () => {
+  test('log lines are JSON with level, ts in seconds, logger and msg', () => {
     const { lines, logger } = capture({ verbosity: 2 });
     partLogger(logger, 'discovery').warn({ entry: 'bad-port' }, 'entry skipped');
     logger.debug('not shown');
@@ -40,7 +40,7 @@ describe('log lines', () => {
     expect(Object.keys(line)).not.toContain('pid');
   });
 
-  test('are readable text with --zap-encoder console', () => {
+  test('log lines are readable text with --zap-encoder console', () => {
     const { lines, logger } = capture({ verbosity: 2, zapEncoder: 'console' });
     partLogger(logger, 'setup').info({ port: 9002 }, 'listening');
     expect(lines[0]).toMatch(/^\d{4}-\d\d-\d\dT[\d:.]+Z\tINFO\tsetup\tlistening\t\{"port":9002\}\n$/);

@@ -60,6 +60,15 @@ test('other paths are 404, other methods 405, extra routes are served', async ()
   expect(await (await get('/debug/state?x=1')).text()).toBe('{}');
 });
 
+test('a request that a proxy of this machine has forwarded reads /metrics and no other page', async () => {
+  for (const header of ['x-forwarded-for', 'forwarded']) {
+    const headers = { [header]: 'for=10.0.0.1' };
+    expect((await get('/metrics', { headers })).status).toBe(200);
+    expect((await get('/debug/state', { headers })).status).toBe(403);
+    expect((await get('/none', { headers })).status).toBe(403);
+  }
+});
+
 test('a method other than GET and HEAD is 405 on every path, and Allow names the two', async () => {
   for (const path of ['/metrics', '/debug/state', '/none']) {
     const response = await get(path, { method: 'DELETE' });
@@ -84,6 +93,8 @@ test('a route that fails is a 500 and is reported, and the server goes on', asyn
 
 test('a page of many series arrives whole, and a client that leaves in the middle does no harm', async () => {
   const recorder = new ShardRecorder(attachCore(pool, 1), { endpointOf: () => undefined });
+  const models = new Set(Array.from({ length: 900 }, (_, model) => `model-${model}`));
+  recorder.vouch({ models, fairnessIds: new Set(['f']) });
   for (let model = 0; model < 900; model++) {
     const series = recorder.series({ model: `model-${model}`, target: '', fairness: 'f', priority: 0 });
     recorder.routed(series, 1000);

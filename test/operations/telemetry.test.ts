@@ -15,6 +15,7 @@ import { boundText, labelText, numberText } from '../../dist/operations/telemetr
 import { attemptKind, cellsOf, requestKind, seriesKinds } from '../../dist/operations/telemetry/metric-table.js';
 import { spread } from '../../dist/operations/telemetry/pool-gauges.js';
 import { ShardRecorder } from '../../dist/operations/telemetry/shard-recorder.js';
+import { UNUSED_MS_MAX } from '../../dist/operations/telemetry/shown-names.js';
 import type { Endpoint } from '../../dist/pool/endpoint.js';
 
 const labels = { model: 'm1', target: 'm1-v2', fairness: 'default-flow', priority: 0 };
@@ -47,20 +48,31 @@ function makePool(sizes: Partial<typeof defaultPoolSizes> = {}): void {
 
 const endpointOf = (slot: number) => endpoints[slot];
 
-function recorder(thread: number, options: { labelValuesMax?: number } = {}): ShardRecorder {
-  return new ShardRecorder(attachCore(pool, thread), { endpointOf, ...options });
+function recorder(thread: number, options: { shards?: number } = {}): ShardRecorder {
+  const recorder = new ShardRecorder(attachCore(pool, thread), { endpointOf, ...options });
+  recorder.vouch(vouched([labels.model, labels.target], [labels.fairness]));
+  return recorder;
 }
 
-function exposition(options: { streamMetrics?: boolean } = {}): MetricsExposition {
-  return new MetricsExposition({
+function expositionOptions(options: { streamMetrics?: boolean } = {}) {
+  return {
     core: control,
     poolName: 'epp',
     endpointOf,
     streamMetrics: options.streamMetrics ?? false,
     build: { version: '1.2.3', commit: 'abc', buildRef: 'main' },
     processMetrics: false,
-  });
+  };
 }
+
+function exposition(options: { streamMetrics?: boolean } = {}): MetricsExposition {
+  return new MetricsExposition(expositionOptions(options));
+}
+
+const vouched = (models: readonly string[], fairnessIds: readonly string[]) => ({
+  models: new Set(models),
+  fairnessIds: new Set(fairnessIds),
+});
 
 /** The page as series text → value. */
 async function page(from: MetricsExposition = exposition()): Promise<Map<string, number>> {
@@ -208,10 +220,10 @@ describe('request metrics', () => {
     expect((await page()).get(`llm_d_epp_request_streaming_itl_seconds_sum{${own}}`)).toBe(0.5);
   });
 
-  test('quotes, backslashes and line ends in a model name are escaped', async () => {
+  test('quotes and backslashes in a model name are escaped, and control characters are replaced', async () => {
     const shard = recorder(1);
-    shard.routed(shard.series({ ...labels, model: 'a"b\\c\nd' }), 1);
-    expect(await exposition().text()).toContain('model_name="a\\"b\\\\c\\nd"');
+    shard.routed(shard.series({ ...labels, model: 'a"b\\c\nd\u0000\u001b' }), 1);
+    expect(await exposition().text()).toContain('model_name="a\\"b\\\\c\ufffdd\ufffd\ufffd"');
   });
 });
 
@@ -290,32 +302,99 @@ describe('scheduling metrics', () => {
 });
 
 describe('bounds', () => {
-  test('the 1001st model is counted as other', async () => {
+  test('100,000 names that clients make up leave the page under 2 MB, and no request is lost', async () => {
     makePool({ telemetryBytes: 4 << 20 });
-    const shard = recorder(1);
-    for (let model = 0; model < 1003; model++) {
-      shard.routed(shard.series({ ...labels, target: '', model: `model-${model}` }), 1);
+    const shards = [recorder(1, { shards: 2 }), recorder(2, { shards: 2 })];
+    for (let i = 0; i < 100_000; i++) {
+      const shard = shards[i % 2]!;
+      const made = (what: string, turn: number) => (i % 3 === turn ? `${what} ${i} ${'x'.repeat(i % 200)}` : undefined);
+      const target = made('target', 1) ?? labels.target;
+      const series = shard.series({
+        fairness: made('tenant', 2) ?? labels.fairness,
+        model: made('model', 0) ?? labels.model,
+        priority: 0,
+        target,
+      });
+      shard.routed(series, 1_000);
+      shard.running(series, 1);
+      shard.tokens(series, { promptTokens: 7, completionTokens: 7, totalTokens: 14, cachedTokens: 7 });
+      shard.firstToken(series, true, 0.1);
+      shard.interTokenLatency(series, 0.1);
+      shard.scheduled(0.001, 'success', target, i % 3);
+      shard.rewritten('rule', labels.model, target);
+      shard.failed(series, 'Internal');
+      shard.queueLeft(series, 'Dispatched', 0.1);
+      const usage = { promptTokens: 7, completionTokens: 7, totalTokens: 14, cachedTokens: 7 };
+      shard.responseEnded(series, {
+        status: 200,
+        durationSeconds: 1,
+        firstTokenSeconds: 0.1,
+        responseBytes: 100,
+        streaming: true,
+        usage,
+      });
     }
     const from = exposition();
-    expect(from.sum('llm_d_epp_request_total', { model_name: 'model-999' })).toBe(1);
-    expect(from.sum('llm_d_epp_request_total', { model_name: 'model-1000' })).toBe(0);
-    expect(from.sum('llm_d_epp_request_total', { model_name: 'other' })).toBe(3);
+    const text = await from.text();
+    expect(text.length).toBeLessThan(2_000_000);
+    expect(from.sum('llm_d_epp_request_total')).toBe(100_000);
+    expect(text).toContain('model_name="m1",priority="0",target_model_name="other"');
+    expect(text).toContain('fairness_id="other",model_name="m1",priority="0",target_model_name="m1-v2"');
   });
 
-  test('the bound holds over all threads together', async () => {
-    const first = recorder(1, { labelValuesMax: 700 });
-    const second = recorder(2, { labelValuesMax: 700 });
-    for (let fairness = 0; fairness < 700; fairness++) {
-      first.rewritten('r', `a-${fairness}`, 't');
-      second.rewritten('r', `b-${fairness}`, 't');
-    }
-    const shown = [...(await page()).keys()].filter((key) => key.startsWith('llm_d_epp_model_rewrite_decisions_total'));
-    expect(shown).toHaveLength(1001);
+  test('names of 2,000 objects are all shown', () => {
+    makePool({ telemetryBytes: 16 << 20 });
+    const shard = recorder(1);
+    const models = Array.from({ length: 2_000 }, (_, i) => `object-${i}`);
+    shard.vouch(vouched(models, ['default-flow']));
+    for (const model of models) shard.routed(shard.series({ ...labels, model, target: model }), 1);
+    const from = exposition();
+    expect(from.sum('llm_d_epp_request_total', { model_name: 'object-1999' })).toBe(1);
+    expect(from.sum('llm_d_epp_request_total', { model_name: 'other' })).toBe(0);
+  });
+
+  test('a series without a voucher leaves the page an hour after its last request, and comes back with the next', async () => {
+    let now = 0;
+    const from = new MetricsExposition({ ...expositionOptions(), now: () => now });
+    const shard = recorder(1);
+    const series = shard.series({ ...labels, model: 'made up' });
+    const shown = async () => (await from.text()).includes('model_name="made up"');
+    shard.routed(series, 1);
+    expect(await shown()).toBe(true);
+    now = UNUSED_MS_MAX;
+    expect(await shown()).toBe(false);
+    expect(from.sum('llm_d_epp_request_total')).toBe(1);
+    shard.routed(series, 1);
+    expect(await shown()).toBe(true);
+  });
+
+  test('a series with a voucher stays on the page, and leaves it an hour after it loses the voucher', async () => {
+    let now = 0;
+    const from = new MetricsExposition({ ...expositionOptions(), now: () => now });
+    const shard = recorder(1);
+    const names = vouched([labels.model, labels.target], [labels.fairness]);
+    shard.vouch(names);
+    from.vouch(names);
+    shard.routed(shard.series(labels), 1);
+    const shown = async () => (await from.text()).includes('model_name="m1"');
+    now = 3 * UNUSED_MS_MAX;
+    expect(await shown()).toBe(true);
+    from.vouch(vouched([], []));
+    now += UNUSED_MS_MAX - 1;
+    expect(await shown()).toBe(true);
+    now += UNUSED_MS_MAX;
+    expect(await shown()).toBe(false);
   });
 
   test('a full block counts into the series other and loses nothing', async () => {
     makePool({ telemetryBytes: 65_536 });
     const shard = recorder(1);
+    shard.vouch(
+      vouched(
+        Array.from({ length: 200 }, (_, model) => `model-${model}`),
+        [],
+      ),
+    );
     for (let model = 0; model < 200; model++) {
       shard.routed(shard.series({ ...labels, model: `model-${model}` }), 1);
       shard.failed(shard.series({ ...labels, model: `model-${model}` }), 'Internal');
@@ -333,6 +412,7 @@ describe('bounds', () => {
 
   test('label values longer than 1,024 characters are cut', async () => {
     const shard = recorder(1);
+    shard.vouch(vouched([labels.model, labels.target], ['f'.repeat(1024)]));
     shard.routed(shard.series({ ...labels, fairness: 'f'.repeat(5000) }), 1);
     expect(exposition().sum('llm_d_epp_request_total', { fairness_id: 'f'.repeat(1024) })).toBe(1);
   });
@@ -447,7 +527,7 @@ describe('the page', () => {
     );
   });
 
-  test('names the build', async () => {
+  test('the page names the build', async () => {
     const found = await page();
     expect(found.get('llm_d_epp_info{commit="abc",build_ref="main"}')).toBe(1);
     expect(found.get('pointsman_info{version="1.2.3"}')).toBe(1);
@@ -545,7 +625,9 @@ describe('against a plain model', () => {
 });
 
 describe('a thread that is killed while it counts', () => {
-  test('leaves a directory that can be read, and no total ever falls', { timeout: 60_000 }, async () => {
+  test('a thread that is killed while it counts leaves a directory that can be read, and no total ever falls', {
+    timeout: 60_000,
+  }, async () => {
     makePool({ telemetryBytes: 4 << 20 });
     const script = new URL('./counting-worker.mjs', import.meta.url);
     const from = exposition();
@@ -577,7 +659,7 @@ describe('predicted latency', () => {
 
   beforeEach(() => makePool());
 
-  test('shows what was predicted, what came of it, and wishes that were broken', async () => {
+  test('predicted latency shows what was predicted, what came of it, and wishes that were broken', async () => {
     const shard = predicting(1);
     const series = shard.series(labels);
     const guess = { ttftMs: 200, tpotMs: 10, wantedTtftMs: 300, wantedTpotMs: 15 };
@@ -597,7 +679,7 @@ describe('predicted latency', () => {
     expect(page).not.toContain('type="ttft_prediction_duration"');
   });
 
-  test('shows of several threads the value that was set last', async () => {
+  test('predicted latency shows of several threads the value that was set last', async () => {
     const [one, two] = [predicting(1), predicting(2)];
     const seen = (seconds: number) => ({
       firstTokenSeconds: seconds,
@@ -611,7 +693,7 @@ describe('predicted latency', () => {
     expect(await exposition().text()).toContain(`llm_d_epp_inference_request_metric{${own},type="ttft"} 4\n`);
   });
 
-  test('takes the duration for the first token when answers are not streamed, and nothing where nobody predicts', async () => {
+  test('predicted latency takes the duration for the first token when answers are not streamed, and nothing where nobody predicts', async () => {
     const shard = new ShardRecorder(attachCore(pool, 1), {
       endpointOf,
       prediction: { ...prediction, streaming: false },

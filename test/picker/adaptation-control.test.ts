@@ -59,7 +59,7 @@ function controlled(settings: Partial<AdaptationSettings> = {}) {
 const prefill = ({ control }: ReturnType<typeof controlled>) => control.report().coefficients.prefillMsPerKiloToken;
 
 describe('the learned state', () => {
-  it('survives a restart in its file, which is replaced as a whole', async () => {
+  it('the learned state survives a restart in its file, which is replaced as a whole', async () => {
     const first = controlled();
     await first.control.start();
     first.requests(500);
@@ -104,7 +104,7 @@ describe('the learned state', () => {
     expect(all.lines.map(({ text }) => text)).toEqual([expect.stringContaining('cannot keep what was learned')]);
   });
 
-  it('goes on through a change of the mode, and begins anew with other assumptions', async () => {
+  it('the learned state goes on through a change of the mode, and begins anew with other assumptions', async () => {
     const all = controlled({ stateFile: undefined });
     await all.control.start();
     all.requests(500);
@@ -119,7 +119,7 @@ describe('the learned state', () => {
 });
 
 describe('the log', () => {
-  it('says at the start who decides, and where to look', async () => {
+  it('the log says at the start who decides, and where to look', async () => {
     const all = controlled({ mode: 'auto', stateFile: undefined });
     await all.control.start();
     await all.control.stop();
@@ -135,7 +135,7 @@ describe('the programs', () => {
     ['shadow', { kind: 'observed', tag: 1, projects: false }],
     ['auto', { kind: 'observed', tag: 1, projects: false }],
     ['always', { kind: 'learned', tag: 1 }],
-  ] as const)('begin in mode %s as %o', (mode, variant) => {
+  ] as const)('the programs begin in mode %s as %o', (mode, variant) => {
     expect(controlled({ mode }).variants).toEqual([variant]);
   });
 

@@ -76,7 +76,7 @@ async function shown({ metricsPort }: TestBed): Promise<Shown> {
 const speedOf = ({ endpoints }: Shown, name: string) => endpoints.find(({ endpoint }) => endpoint === name)?.speed ?? 1;
 
 describe('adaptation', () => {
-  it('finds in shadow which of two servers is slow, from the answers that pass', async () => {
+  it('adaptation finds in shadow which of two servers is slow, from the answers that pass', async () => {
     // So far apart that a busy machine does not level them: some 2 ms and some 60 ms per token.
     const all = await bed([4, 0.1], 'adaptation: {mode: shadow}\n');
     await eventually(
@@ -98,7 +98,7 @@ describe('adaptation', () => {
     expect(await metric(all.metricsPort, 'pointsman_adaptation_labels_total', 'outcome="lost"')).toBe(0);
   }, 120_000);
 
-  it('learns nothing when it is off', async () => {
+  it('adaptation learns nothing when it is off', async () => {
     const all = await bed([50, 50], 'adaptation: {mode: "off"}\n');
     await stream(all, 20);
     expect(await shown(all)).toMatchObject({ mode: 'off', arm: 'static', labels: { learned: 0 }, endpoints: [] });
@@ -107,7 +107,7 @@ describe('adaptation', () => {
 });
 
 describe('a burst of 1,000 requests with 16 beginnings over 8 idle endpoints', () => {
-  it('ends with the fullest at most 15 % above the emptiest when learned costs decide', async () => {
+  it('a burst of 1,000 requests with 16 beginnings ends with the fullest at most 15 % above the emptiest when learned costs decide', async () => {
     const endpoints = Array.from({ length: 8 }, (_, i) => ({ name: `e${i}`, address: `127.0.3.${i + 1}`, port: 9 }));
     const setting = await Setting.create(endpoints, `${defaultProfile}adaptation: {mode: always}\n`);
     cleanups.push(() => setting.remove());

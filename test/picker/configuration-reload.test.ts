@@ -57,7 +57,7 @@ describe('a changed configuration file', () => {
     expect(await destination(bed)).toBe('127.0.0.1:20002');
   });
 
-  it('that is invalid changes nothing, and the next valid one is applied', async () => {
+  it('a changed configuration file that is invalid changes nothing, and the next valid one is applied', async () => {
     const bed = await start(zone('a'));
     await configure(bed, 'plugins:\n- type: queu-scorer\n');
     await counted(bed, 'invalid', 1);
@@ -67,14 +67,14 @@ describe('a changed configuration file', () => {
     expect(await destination(bed)).toBe('127.0.0.1:20002');
   });
 
-  it('that needs a restart changes nothing, also not the part that would need none', async () => {
+  it('a changed configuration file that needs a restart changes nothing, also not the part that would need none', async () => {
     const bed = await start(zone('a'));
     await configure(bed, `${zone('b')}featureGates: [haPopulateNonLeaderDatastore=false]\n`);
     await counted(bed, 'restart_required', 1);
     expect(await destination(bed)).toBe('127.0.0.1:20001');
   });
 
-  it('that says the same in other words is told so', async () => {
+  it('a changed configuration file that says the same in other words is told so', async () => {
     const bed = await start(zone('a'));
     await configure(
       bed,
@@ -84,7 +84,7 @@ describe('a changed configuration file', () => {
     expect(await reloads(bed, 'applied')).toBe(0);
   });
 
-  it('with other parsers counts for requests that begin then, not for those under way', async () => {
+  it('a changed configuration file with other parsers counts for requests that begin then, not for those under way', async () => {
     const bed = await start(zone('a'));
     const begun = bed.client.process();
     const answered = collect(begun);
@@ -124,7 +124,7 @@ describe('a changed configuration file', () => {
     );
   });
 
-  it('is read on request (SIGHUP) when it is not watched', async () => {
+  it('a changed configuration file is read on request (SIGHUP) when it is not watched', async () => {
     const bed = await start(zone('a'), '--watch-config=false');
     await configure(bed, zone('b'));
     await bed.picker.reload();
@@ -132,7 +132,7 @@ describe('a changed configuration file', () => {
     expect(await destination(bed)).toBe('127.0.0.1:20002');
   });
 
-  it('stays unread with --watch-config=false', async () => {
+  it('a changed configuration file stays unread with --watch-config=false', async () => {
     const bed = await start(zone('a'), '--watch-config=false');
     await configure(bed, zone('b'));
     // The endpoints file lies in the same folder and is followed in the same way: its change has been noticed by then.

@@ -82,7 +82,7 @@ describe('an endpoint that answers 503', () => {
     });
   });
 
-  it('stays among the picks with --disable-endpoint-ejection', async () => {
+  it('an endpoint that answers 503 stays among the picks with --disable-endpoint-ejection', async () => {
     const all = await bed('--disable-endpoint-ejection');
     const failing = all.fleet.servers[0]!;
     failing.failWith(503);

@@ -50,7 +50,7 @@ const [ONE, TWO, THREE] = [
 ] as const;
 
 describe.each([1, 2])('a change of the endpoints file under %i shard(s)', (shards) => {
-  it('takes removed endpoints out of the picks and lets added ones in', async () => {
+  it('a change of the endpoints file takes removed endpoints out of the picks and lets added ones in', async () => {
     const started = await start([ONE, TWO], [`--shards=${shards}`]);
     expect(distinct(await destinations(started))).toEqual([20_001, 20_002]);
     await started.setting.writeEndpoints([ONE, THREE]);
@@ -65,7 +65,7 @@ describe.each([1, 2])('a change of the endpoints file under %i shard(s)', (shard
     await eventually('it is back', async () => (await destinations(started)).every((port) => port === 20_002));
   });
 
-  it('moves the filters along when labels change', async () => {
+  it('a change of the endpoints file moves the filters along when labels change', async () => {
     const profile = `plugins:
 - type: label-selector-filter
   name: gold
@@ -87,7 +87,7 @@ schedulingProfiles:
 });
 
 describe('slots that go to other endpoints while requests are in flight', () => {
-  it('start without load, and the old requests leave nothing behind', async () => {
+  it('slots that go to other endpoints while requests are in flight start without load, and the old requests leave nothing behind', async () => {
     const pool = (name: string, first: number) =>
       Array.from({ length: 64 }, (_, index) => ({ name: `${name}-${index}`, port: first + index }));
     // 64 slots is the least that a pool has: all of them change hands.
@@ -116,7 +116,7 @@ describe('slots that go to other endpoints while requests are in flight', () => 
 });
 
 describe('--seed', () => {
-  it('gives the same picks for the same requests', async () => {
+  it('--seed gives the same picks for the same requests', async () => {
     const profile =
       'plugins:\n- type: random-picker\nschedulingProfiles:\n- name: default\n  plugins: [{pluginRef: random-picker}]\n';
     const endpoints = Array.from({ length: 16 }, (_, index) => ({ name: `s${index}`, port: 20_000 + index }));

@@ -77,7 +77,7 @@ const issued = 'llm_d_epp_flow_control_revocations_issued_total';
 const ended = 'llm_d_epp_flow_control_revocations_total';
 
 describe('a request of a high band that finds no place', () => {
-  it('gets that of a sheddable one, whose client is told what llm-d-router tells it', async () => {
+  it('a request of a high band that finds no place gets that of a sheddable one, whose client is told what llm-d-router tells it', async () => {
     const ports = await start({});
     const client = clientOf(ports);
     const batch = new Asked(client, 'batch', 'a');
@@ -97,7 +97,7 @@ describe('a request of a high band that finds no place', () => {
     expect(await metric(ports.metricsPort, 'pointsman_ledger_entries')).toBe(1);
   });
 
-  it('takes the place of one without a first token before that of a newer one that answers', async () => {
+  it('a request of a high band that finds no place takes the place of one without a first token before that of a newer one that answers', async () => {
     const ports = await start({ places: 2 });
     const client = clientOf(ports);
     const pending = new Asked(client, 'batch', 'a');
@@ -112,7 +112,7 @@ describe('a request of a high band that finds no place', () => {
     expect(answering.code).toBeUndefined();
   });
 
-  it('ends one that answers already, when there is no other', async () => {
+  it('a request of a high band that finds no place ends one that answers already, when there is no other', async () => {
     const ports = await start({});
     const client = clientOf(ports);
     const batch = new Asked(client, 'batch', 'a');
@@ -124,7 +124,7 @@ describe('a request of a high band that finds no place', () => {
     expect(batch.last).toMatchObject(EVICTED);
   });
 
-  it('reaches one on another shard', async () => {
+  it('a request of a high band that finds no place reaches one on another shard', async () => {
     const ports = await start({ places: 8 }, '--shards=2');
     const batch = Array.from({ length: 8 }, (_, i) => new Asked(clientOf(ports), 'batch', `prompt ${i}`));
     await eventually('the places are taken', () => batch.every(({ placed }) => placed));
@@ -137,7 +137,7 @@ describe('a request of a high band that finds no place', () => {
     expect(await metric(ports.metricsPort, 'pointsman_ledger_entries')).toBe(8);
   });
 
-  it('leaves an answer alone that is complete, though its stream is open', async () => {
+  it('a request of a high band that finds no place leaves an answer alone that is complete, though its stream is open', async () => {
     const ports = await start({});
     const client = clientOf(ports);
     const batch = new Asked(client, 'batch', 'a');
@@ -152,7 +152,7 @@ describe('a request of a high band that finds no place', () => {
     expect(await metric(ports.metricsPort, issued)).toBeUndefined();
   });
 
-  it('waits where nothing sheddable runs', async () => {
+  it('a request of a high band that finds no place waits where nothing sheddable runs', async () => {
     const ports = await start({});
     const client = clientOf(ports);
     const other = new Asked(client, '', 'a');
@@ -166,7 +166,7 @@ describe('a request of a high band that finds no place', () => {
     expect(other.replies.some(({ kind }) => kind === 'immediate')).toBe(false);
   });
 
-  it('waits where eviction is off', async () => {
+  it('a request of a high band that finds no place waits where eviction is off', async () => {
     const ports = await start({ enableEviction: false });
     const client = clientOf(ports);
     const batch = new Asked(client, 'batch', 'a');

@@ -47,7 +47,7 @@ async function full(given: QueuedSetting = {}) {
 }
 
 describe('a reload while requests wait', () => {
-  it('serves them by the new policies, and loses none', async () => {
+  it('a reload while requests wait serves them by the new policies, and loses none', async () => {
     const { bed, running, wait } = await full({ section: ENDLESS });
     const late = await wait({ 'x-pointsman-deadline-ms': '7200000' });
     const soon = await wait({ 'x-pointsman-deadline-ms': '3600000' });
@@ -60,7 +60,7 @@ describe('a reload while requests wait', () => {
     await eventually('the other one too', () => late.reply !== undefined);
   });
 
-  it('holds them to a shorter time to live at once', async () => {
+  it('a reload while requests wait holds them to a shorter time to live at once', async () => {
     const { bed, wait } = await full();
     const third = await wait();
     await reload(bed, profile({ section: '  defaultRequestTTL: 1ms\n' }), 'applied');
@@ -69,7 +69,7 @@ describe('a reload while requests wait', () => {
     expect(third.reply!.headers['x-llm-d-request-dropped-reason']).toBe('rejected-ttl-expired');
   });
 
-  it('refuses new requests beyond a smaller limit, and keeps all that wait', async () => {
+  it('a reload while requests wait refuses new requests beyond a smaller limit, and keeps all that wait', async () => {
     const { bed, client, running, wait } = await full();
     const waits = [await wait(), await wait()];
     await reload(bed, profile({ section: '  maxRequests: 1\n' }), 'applied');
@@ -80,21 +80,21 @@ describe('a reload while requests wait', () => {
     await eventually('they go on', () => waits.every(({ reply }) => reply?.kind === 'requestHeaders'));
   });
 
-  it('gives them the room that other limits make', async () => {
+  it('a reload while requests wait gives them the room that other limits make', async () => {
     const { bed, wait } = await full();
     const waits = [await wait(), await wait()];
     await reload(bed, profile({ places: 2 }), 'applied');
     await eventually('they go on', () => waits.every(({ reply }) => reply?.kind === 'requestHeaders'));
   });
 
-  it('lets a picker that is one of fewer have more of the endpoints', async () => {
+  it('a reload while requests wait lets a picker that is one of fewer have more of the endpoints', async () => {
     const { bed, wait } = await full({ places: 2, section: '  replicas: 2\n' });
     const third = await wait();
     await reload(bed, profile({ places: 2, section: '  replicas: 1\n' }), 'applied');
     await eventually('it goes on', () => third.reply?.kind === 'requestHeaders');
   });
 
-  it('keeps the queues as they are when any part of the new section is wrong', async () => {
+  it('a reload while requests wait keeps the queues as they are when any part of the new section is wrong', async () => {
     const { bed, running, wait } = await full();
     const third = await wait();
     const section = '  defaultRequestTTL: 1ms\n  priorityBands: [{priority: 0, maxRequests: -1}]\n';
@@ -103,7 +103,7 @@ describe('a reload while requests wait', () => {
     await eventually('it goes on', () => third.reply?.kind === 'requestHeaders');
   });
 
-  it('waits for a restart when it turns flow control off', async () => {
+  it('a reload while requests wait waits for a restart when it turns flow control off', async () => {
     const { bed, running, wait } = await full();
     const third = await wait();
     await reload(bed, profile({}).replace('featureGates: [flowControl]\n', ''), 'restart_required');
@@ -111,7 +111,7 @@ describe('a reload while requests wait', () => {
     await eventually('it goes on', () => third.reply?.kind === 'requestHeaders');
   });
 
-  it('follows endpoints, policies and limits that change together', async () => {
+  it('a reload while requests wait follows endpoints, policies and limits that change together', async () => {
     const { bed, running, wait } = await full();
     const waits = [await wait(), await wait()];
     await bed.setting.writeEndpoints([...ENDPOINTS, { name: 'server-2', port: 20_002 }]);

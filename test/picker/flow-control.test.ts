@@ -8,7 +8,7 @@ import { metric } from './serving.ts';
 afterEach(cleanUp);
 
 describe('a request that finds no room', () => {
-  it('waits, and goes to the endpoint that another one leaves', async () => {
+  it('a request that finds no room waits, and goes to the endpoint that another one leaves', async () => {
     const { ports } = await start({});
     const client = dial(ports.grpcPort);
     const first = [request(client, 'a'), request(client, 'b')];
@@ -24,7 +24,7 @@ describe('a request that finds no room', () => {
     expect(await metric(ports.metricsPort, 'llm_d_epp_flow_control_requests_total', 'outcome="Dispatched"')).toBe(3);
   });
 
-  it('waits across shards: never are more placed than there are places', async () => {
+  it('a request that finds no room waits across shards: never are more placed than there are places', async () => {
     const { ports } = await start({ places: 2 }, '--shards=2');
     const calls = Array.from({ length: 20 }, (_, i) => request(dial(ports.grpcPort), `prompt ${i}`));
     const placed = () => calls.filter(({ reply }) => reply !== undefined);
@@ -65,7 +65,7 @@ describe('a request that finds no room', () => {
     expect(Number(headers['x-pointsman-queue-wait-ms'])).toBeGreaterThan(0);
   });
 
-  it('leaves the queue when its client goes away', async () => {
+  it('a request that finds no room leaves the queue when its client goes away', async () => {
     const { ports } = await start({});
     const client = dial(ports.grpcPort);
     const first = [request(client, 'a'), request(client, 'b')];
@@ -110,7 +110,7 @@ describe('a request that finds no room', () => {
 });
 
 describe('a pool without endpoints', () => {
-  it('holds requests until an endpoint comes', async () => {
+  it('a pool without endpoints holds requests until an endpoint comes', async () => {
     const { ports, setting } = await start({ endpoints: [] });
     const client = dial(ports.grpcPort);
     const calls = [request(client, 'a'), request(client, 'b')];
@@ -120,7 +120,7 @@ describe('a pool without endpoints', () => {
     expect(calls.map(({ reply }) => reply!.headers['x-gateway-destination-endpoint']).sort()).toEqual(ADDRESSES);
   });
 
-  it('lets those that waited go on in their order, and only as there is room', async () => {
+  it('a pool without endpoints lets those that waited go on in their order, and only as there is room', async () => {
     const { ports, setting } = await start({ endpoints: [] });
     const client = dial(ports.grpcPort);
     const calls: ReturnType<typeof request>[] = [];
@@ -137,7 +137,7 @@ describe('a pool without endpoints', () => {
     expect(calls.every(({ reply }) => reply!.kind === 'requestHeaders')).toBe(true);
   });
 
-  it('answers 503 when none comes in time', async () => {
+  it('a pool without endpoints answers 503 when none comes in time', async () => {
     const { ports } = await start({ endpoints: [], section: '  noEndpointRequestTTL: 50ms\n' });
     const call = request(dial(ports.grpcPort), 'a');
     await eventually('it is answered', () => call.reply !== undefined);
@@ -160,7 +160,7 @@ describe('a request whose body is larger than its band may hold', () => {
 });
 
 describe('a shard that dies', () => {
-  it('takes only its own waiting requests along', async () => {
+  it('a shard that dies takes only its own waiting requests along', async () => {
     const { picker, ports } = await start({}, '--shards=2');
     const calls = Array.from({ length: 12 }, (_, i) => request(dial(ports.grpcPort), `prompt ${i}`));
     await eventually('ten wait', async () => (await waiting(ports)) === 10);
@@ -185,7 +185,7 @@ describe('a shard that dies', () => {
 });
 
 describe('a drain', () => {
-  it('serves on what waits, and tells the rest at its end', async () => {
+  it('a drain serves on what waits, and tells the rest at its end', async () => {
     const { picker, ports } = await start({});
     const client = dial(ports.grpcPort);
     const first = [request(client, 'a'), request(client, 'b')];

@@ -20,7 +20,7 @@ async function queue(given: Parameters<typeof start>[0], waits: number) {
 }
 
 describe('the metrics of flow control', () => {
-  it('count every request that passes, also those that need not wait', async () => {
+  it('the metrics of flow control count every request that passes, also those that need not wait', async () => {
     const { ports, running, queued } = await queue({}, 1);
     const dispatched = () => flow(ports, 'requests_total', 'outcome="Dispatched",priority="0",inference_pool=');
     expect(await dispatched()).toBe(2);
@@ -32,7 +32,7 @@ describe('the metrics of flow control', () => {
     expect(await flow(ports, 'request_queue_duration_seconds_bucket', `${ended},inference_pool`)).toBeGreaterThan(2);
   });
 
-  it('show an empty queue as zero, once a request of its flow has passed', async () => {
+  it('the metrics of flow control show an empty queue as zero, once a request of its flow has passed', async () => {
     const { ports, running, queued } = await queue({}, 1);
     expect([await flow(ports, 'queue_size'), (await flow(ports, 'queue_bytes'))! > 0]).toEqual([1, true]);
     answer(running[0]!.call);
@@ -40,7 +40,7 @@ describe('the metrics of flow control', () => {
     expect([await flow(ports, 'queue_size'), await flow(ports, 'queue_bytes')]).toEqual([0, 0]);
   });
 
-  it('show how long requests take into the queue, and their outcomes', async () => {
+  it('the metrics of flow control show how long requests take into the queue, and their outcomes', async () => {
     const { ports, client } = await queue({ section: '  maxRequests: 1\n' }, 1);
     const refused = request(client, 'more');
     await eventually('one is refused', () => refused.reply !== undefined);
@@ -59,7 +59,7 @@ describe('the metrics of flow control', () => {
     ['band-requests', '  priorityBands: [{priority: 0, maxRequests: 1}]\n'],
     ['band-bytes', '  priorityBands: [{priority: 0, maxBytes: 100}]\n'],
     ['band-tokens', '  priorityBands: [{priority: 0, maxTokens: 300}]\n'],
-  ])('name the bound that a refused request met: %s', async (cause, section) => {
+  ])('the metrics of flow control name the bound that a refused request met: %s', async (cause, section) => {
     const { ports, client } = await queue({ section }, 1);
     const refused = request(client, 'more');
     await eventually('one is refused', () => refused.reply !== undefined);
@@ -69,7 +69,7 @@ describe('the metrics of flow control', () => {
     expect(await refusals('')).toBe(1);
   });
 
-  it('show how full each stage of the pool is; the fuller one counts', async () => {
+  it('the metrics of flow control show how full each stage of the pool is; the fuller one counts', async () => {
     const roles = ['prefill', 'decode'];
     const endpoints = ENDPOINTS.map((endpoint, i) => ({ ...endpoint, labels: { 'llm-d.ai/role': roles[i]! } }));
     const { ports, setting } = await start({ places: 2, endpoints });
@@ -86,7 +86,7 @@ describe('the metrics of flow control', () => {
     expect(await stage('effective')).toBe(1);
   });
 
-  it('count endpoints whose signals are missing, for the detectors that use signals', async () => {
+  it('the metrics of flow control count endpoints whose signals are missing, for the detectors that use signals', async () => {
     const bed = await start({});
     const stale = (detector: string) => flow(bed.ports, 'stale_endpoints', `detector="${detector}"`);
     expect(await flow(bed.ports, 'stale_endpoints')).toBeUndefined();
@@ -98,7 +98,7 @@ describe('the metrics of flow control', () => {
     await eventually('both are counted again', async () => (await stale('learned-limit-detector')) === 2);
   });
 
-  it('show the shares of the bounds that are in use', async () => {
+  it('the metrics of flow control show the shares of the bounds that are in use', async () => {
     const section =
       '  maxRequests: 8\n  maxBytes: 1M\n  priorityBands: [{priority: 0, maxRequests: 4, maxTokens: 1000}]\n';
     const { ports } = await queue({ section }, 2);

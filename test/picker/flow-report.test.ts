@@ -43,17 +43,17 @@ describe('the page of flow control', () => {
     ['the learned limit', { limit: 1 }, ['learned limit of requests']],
     ['requests of others', { limit: 0, foreignQueue: true }, ['the engine queues requests of others']],
     ['the cache', { capacity: 9, saturation: 1 }, ['KV cache']],
-  ])('says what closes an endpoint: %s', (_what, given, reasons) => {
+  ])('the page of flow control says what closes an endpoint: %s', (_what, given, reasons) => {
     expect(closedBy(given)).toEqual(reasons);
   });
 
-  it('counts by the share of a picker that is one of several', () => {
+  it('the page of flow control counts by the share of a picker that is one of several', () => {
     expect(closedBy({ inflight: 4, limit: 10 })).toEqual([]);
     expect(closedBy({ inflight: 4, limit: 10 }, 0.4)).toEqual(['learned limit of requests']);
     expect(closedBy({ pendingRequests: 1, pendingTokens: 500 }, 0.5)).toEqual(['unanswered prompts fill one step']);
   });
 
-  it('says why the head waits', () => {
+  it('the page of flow control says why the head waits', () => {
     const full = { ...ROOM, limit: 1 };
     expect(report([]).whyTheHeadWaits).toBe('the pool has no endpoints');
     expect(report([full]).whyTheHeadWaits).toBe('no endpoint has room');
@@ -61,7 +61,7 @@ describe('the page of flow control', () => {
     expect(report([full], { flows: 0 }).whyTheHeadWaits).toBeUndefined();
   });
 
-  it('stays small with 100,000 flows', () => {
+  it('the page of flow control stays small with 100,000 flows', () => {
     const large = report([ROOM], { flows: 100_000 });
     expect(large.bands[0]).toMatchObject({ flowCount: 100_000 });
     expect(large.bands[0]!.flows).toHaveLength(FLOWS_SHOWN);

@@ -95,7 +95,7 @@ describe('the samples', () => {
     const scores = { '127.0.0.2:9': 2, '127.0.0.4:9': 2 };
     const metadata = { 'envoy.lb': expect.objectContaining({ 'x-gateway-destination-endpoint-scores': scores }) };
     expect(replies[0]!.metadata).toEqual(metadata);
-    expect((await exchange(grpcPort, { 'x-tenant': 'c' })).reply('immediate')?.status).toBe(429);
+    expect((await exchange(grpcPort, { 'x-tenant': 'c' })).reply('immediate')?.status).toBe(503);
   });
 
   it('a whole scheduler takes the place of the profiles', async () => {
@@ -155,7 +155,7 @@ describe('session affinity', () => {
   const profile = (strategy: string) =>
     `plugins:\n- type: session-affinity-filter\n  parameters: {strategy: ${strategy}}\n- type: random-picker\n`;
 
-  it('echoes the token of the endpoint, and follows it', async () => {
+  it('session affinity echoes the token of the endpoint, and follows it', async () => {
     const { grpcPort } = await serving(profile('encoded_endpoint_header'), '--allow-experimental-plugins');
     const { destination, reply } = await exchange(grpcPort);
     const token = reply('responseHeaders')!.headers['x-session-token']!;
@@ -165,7 +165,7 @@ describe('session affinity', () => {
     expect(await destinations(grpcPort, 12, { 'x-session-token': token })).toEqual([destination]);
   });
 
-  it('by session id is the same on all shards', async () => {
+  it('session affinity by session id is the same on all shards', async () => {
     const { grpcPort } = await serving(profile('session_id'), '--allow-experimental-plugins', '--shards=2');
     const headers = { 'x-session-id': 'abc' };
     const { destination } = await exchange(grpcPort, headers);
@@ -183,7 +183,7 @@ describe('hooks of the answer', () => {
   const usage = '{"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":4,"total_tokens":7}}';
   const ok = responseHeaders({ ':status': '200', 'content-type': 'application/json' });
 
-  it('add headers to it and metadata to its last piece', async () => {
+  it('hooks of the answer add headers to it and metadata to its last piece', async () => {
     const { grpcPort } = await serving(profile, `--plugin=${samples}`);
     const answer = [ok, responseBody(usage.slice(0, 30)), responseBody(usage.slice(30), true)];
     const { reply, replies, destination } = await exchange(grpcPort, {}, answer);
@@ -193,7 +193,7 @@ describe('hooks of the answer', () => {
     expect(Buffer.concat(bodies.map(({ body }) => body)).toString()).toBe(usage);
   });
 
-  it('put the metadata on the trailers when these end it', async () => {
+  it('hooks of the answer put the metadata on the trailers when these end it', async () => {
     const { grpcPort } = await serving(profile, `--plugin=${samples}`);
     const { reply } = await exchange(grpcPort, {}, [ok, responseBody(usage), responseTrailers()]);
     expect(reply('responseTrailers')!.metadata).toEqual({ 'envoy.lb': { tokens: 7 } });
@@ -218,7 +218,7 @@ describe('a plugin that fails', () => {
 });
 
 describe('agent-identity', () => {
-  it('names the flow of a request in the metrics', async () => {
+  it('agent-identity names the flow of a request in the metrics', async () => {
     const profile = 'plugins:\n- type: agent-identity\n';
     const { grpcPort, metricsPort } = await serving(profile, '--allow-experimental-plugins');
     await exchange(grpcPort, { 'x-claude-code-session-id': 'session-1' });
@@ -232,7 +232,7 @@ describe('--plugin', () => {
 
   const ends = async (...flags: string[]) => (await runToEnd(['serve', ...flags])).stderr;
 
-  it('says in one line what is wrong with a module', async () => {
+  it('--plugin says in one line what is wrong with a module', async () => {
     const empty = join(folder, 'empty.mjs');
     writeFileSync(empty, 'export const other = 1;\n');
     expect(await ends('--plugin=./no-such-file.js')).toMatch(
@@ -245,7 +245,7 @@ describe('--plugin', () => {
     expect(await ends(`--plugin=${samples}`, `--plugin=${samples}`)).toContain('type "failing-scorer" exists already');
   });
 
-  it('says in one line why a plugin does not start', async () => {
+  it('--plugin says in one line why a plugin does not start', async () => {
     const parameters = '{encodedEndpointHeaderConfig: {tokenFormat: signed, keyFile: /no/such/key}}';
     const profile = `plugins:\n- type: session-affinity-filter\n  parameters: ${parameters}\n`;
     const setting = await Setting.create(endpoints, profile);

@@ -17,7 +17,7 @@ describe('job threads', () => {
     expect(jobs.threads).toBe(0);
   });
 
-  it('read a large one, while the control thread goes on', async () => {
+  it('job threads read a large endpoints file, while the control thread goes on', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'pointsman-jobs-'));
     const path = join(folder, 'endpoints.yaml');
     writeFileSync(path, fileOf(2000));
@@ -36,7 +36,7 @@ describe('job threads', () => {
     expect(turns).toBeGreaterThan(5);
   });
 
-  it('say what is wrong with a large file in the same words', async () => {
+  it('job threads say what is wrong with a large file in the same words', async () => {
     const text = `${fileOf(1000)}- {name: broken, port: "80"}\n`;
     const read = async () => (await jobs.readEndpoints(text, 'large.yaml')).problems;
     expect(await read()).toEqual([expect.stringContaining('large.yaml:1002')]);

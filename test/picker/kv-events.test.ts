@@ -88,7 +88,7 @@ it('what was sent somewhere counts for nothing while the engine says nothing', a
   expect(await count('pointsman_prefix_index', 'what="memberships"')).toBe(0);
 });
 
-it('with speculative indexing it counts until its time is over', async () => {
+it('what was sent counts with speculative indexing until its time is over', async () => {
   const { destination, destinations, count } = await serve(', speculativeIndexing: true, speculativeTTL: 1s');
   const home = await destination(PROMPT);
   expect(await count('pointsman_kv_events_speculated_blocks_total', 'outcome="made"')).toBe(6);

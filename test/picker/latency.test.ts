@@ -159,7 +159,7 @@ describe('prediction servers', () => {
     return { server, bed };
   }
 
-  it('decide where a request goes, and are sent what came of it', async () => {
+  it('prediction servers decide where a request goes, and are sent what came of it', async () => {
     const { server, bed } = await withServers();
     // The rows come in the order of the slots: fast, slow.
     server.answer = (rows) => rows.map((_, i) => ({ ttft_ms: i === 1 ? 5 : 500, tpot_ms: 1 }));
@@ -176,7 +176,7 @@ describe('prediction servers', () => {
     ).toBeGreaterThan(0);
   });
 
-  it('that do not answer in time, or not at all, cost no request', async () => {
+  it('prediction servers that do not answer in time, or not at all, cost no request', async () => {
     const { server, bed } = await withServers(', predictionTimeoutMs: 50');
     server.held = new Promise(() => {});
     expect(NAMES).toContain(await request(bed));

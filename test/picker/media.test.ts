@@ -30,7 +30,7 @@ function destination(port: number, ...urls: readonly string[]): Promise<string |
 }
 
 describe('images that were sent before', () => {
-  it('go to the endpoint that has them', async () => {
+  it('images that were sent before go to the endpoint that has them', async () => {
     const setting = await Setting.create(endpoints, 'plugins:\n- type: mm-embeddings-cache-scorer\n');
     cleanups.push(() => setting.remove());
     const { picker, ports } = await startPicker([...setting.flags, '--shards=1']);

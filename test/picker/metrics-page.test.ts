@@ -77,7 +77,7 @@ describe('the metrics page of a running picker', () => {
     }
   });
 
-  it('names its own counters _total and nothing else so, and never lets a counter be negative', async () => {
+  it('the metrics page of a running picker names its own counters _total and nothing else so, and never lets a counter be negative', async () => {
     for (const { name, type, samples } of await page()) {
       if (name.startsWith('pointsman_')) expect(name.endsWith('_total'), name).toBe(type === 'counter');
       if (type === 'counter') for (const { value } of samples) expect(value, name).toBeGreaterThanOrEqual(0);

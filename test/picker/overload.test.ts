@@ -31,7 +31,7 @@ function dial(port: number): ProxyClient {
 }
 
 describe('a picker with more streams than it may have', () => {
-  it('answers the excess with a 503 that says when to come again, and serves again when there is room', async () => {
+  it('a picker with more streams than it may have answers the excess with a 503 that says when to come again, and serves again when there is room', async () => {
     const serve = await start('--max-streams=10');
     const client = dial(serve.grpcPort);
     const held = Array.from({ length: 10 }, (_, index) => ask(client, `held ${index}`));
@@ -52,7 +52,7 @@ describe('a picker with more streams than it may have', () => {
 });
 
 describe('a picker that holds as many request bytes as it may', () => {
-  it('answers the next ones with a 503, and serves again when the bodies are gone', async () => {
+  it('a picker that holds as many request bytes as it may answers the next ones with a 503, and serves again when the bodies are gone', async () => {
     const serve = await start('--max-buffered-bytes=1Mi');
     const client = dial(serve.grpcPort);
     const piece = `{"model":"m","prompt":"${'x'.repeat(200_000)}`;
@@ -75,7 +75,7 @@ describe('a picker that holds as many request bytes as it may', () => {
 });
 
 describe('a burst of 5,000 streams at once', () => {
-  it('gets an answer for each of them, and the picker is as before', async () => {
+  it('a burst of 5,000 streams at once gets an answer for each of them, and the picker is as before', async () => {
     const serve = await start('--max-streams=2000');
     const clients = Array.from({ length: 10 }, () => dial(serve.grpcPort));
     const body = requestBody(chat('x'.repeat(4_000)));

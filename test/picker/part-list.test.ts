@@ -20,37 +20,37 @@ function noting(names: readonly string[], { failing = '', drainMs = 0 } = {}) {
 }
 
 describe('a list of parts', () => {
-  it('starts the parts in their order', async () => {
+  it('a list of parts starts the parts in their order', async () => {
     const { calls, list } = noting(['a', 'b', 'c']);
     await list.start();
     expect(calls).toEqual(['start a', 'start b', 'start c']);
   });
 
-  it('drains all parts in their order, then stops them in the reverse order', async () => {
+  it('a list of parts drains all parts in their order, then stops them in the reverse order', async () => {
     const { calls, list } = noting(['a', 'b']);
     await list.stop(250);
     expect(calls).toEqual(['drain a 250', 'drain b 250', 'stop b', 'stop a']);
   });
 
-  it('gives each part the drain time that the parts before it have left', async () => {
+  it('a list of parts gives each part the drain time that the parts before it have left', async () => {
     const { calls, list } = noting(['a', 'b', 'c'], { drainMs: 150 });
     await list.stop(250);
     expect(calls.slice(0, 3)).toEqual(['drain a 250', 'drain b 100', 'drain c 0']);
   });
 
-  it('stops every part without a drain time when one does not start', async () => {
+  it('a list of parts stops every part without a drain time when one does not start', async () => {
     const { calls, list } = noting(['a', 'b', 'c'], { failing: 'b' });
     await expect(list.start()).rejects.toThrow('b is busy');
     expect(calls).toEqual(['start a', 'start b', 'drain a 0', 'drain b 0', 'drain c 0', 'stop c', 'stop b', 'stop a']);
   });
 
-  it('drains again when it is told twice to stop, and stops each part once', async () => {
+  it('a list of parts drains again when it is told twice to stop, and stops each part once', async () => {
     const { calls, list } = noting(['a']);
     await Promise.all([list.stop(1_000), list.stop(0)]);
     expect(calls.toSorted()).toEqual(['drain a 0', 'drain a 1000', 'stop a']);
   });
 
-  it('leaves out parts that the configuration does not ask for', async () => {
+  it('a list of parts leaves out parts that the configuration does not ask for', async () => {
     const calls: string[] = [];
     const list = new PartList([undefined, { start: () => void calls.push('start') }]);
     await list.start();

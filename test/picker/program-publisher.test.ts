@@ -12,6 +12,7 @@ function scheduling(masks: number, chosen: number): CompiledScheduling {
     profiles: [
       {
         name: 'default',
+        filters: [],
         operations: [
           { code: 'OP_FILTER_MASK', name: 'filter', weight: 1, parameters: [chosen] },
           { code: 'OP_PICK_MAX_SCORE', name: 'picker', weight: 1, parameters: [1] },
@@ -38,7 +39,7 @@ function pool() {
 }
 
 describe('programs that follow each other', () => {
-  it('use masks of their own, so that writing the next ones does not change what runs', () => {
+  it('programs that follow each other use masks of their own, so that writing the next ones does not change what runs', () => {
     const { publisher, table, decider } = pool();
     const first = publisher.place(scheduling(1, 0));
     table.setMask(first.firstMask, [1]);
@@ -50,7 +51,7 @@ describe('programs that follow each other', () => {
     expect(decider.decide(plainRequest).slots).toEqual([2]);
   });
 
-  it('may follow each other without end', () => {
+  it('programs that follow each other may follow each other without end', () => {
     const { publisher, table, decider } = pool();
     for (let round = 0; round < 300; round++) {
       const placed = publisher.place(scheduling(100, round % 100));
@@ -76,6 +77,7 @@ describe('the variant of the programs', () => {
     profiles: [
       {
         name: 'default',
+        filters: [],
         operations: [
           { code: 'OP_SCORE_QUEUE', name: 'queue', weight: 2, parameters: [] },
           { code: 'OP_SCORE_KV_USAGE', name: 'kv', weight: 2, parameters: [] },
@@ -99,7 +101,7 @@ describe('the variant of the programs', () => {
   }
   const picks = (made: ReturnType<typeof decisions>) => made.map(({ slots, score }) => ({ slots, score }));
 
-  it('changes no pick and no score while costs are only observed, and none at all when adaptation is off', () => {
+  it('the variant of the programs changes no pick and no score while costs are only observed, and none at all when adaptation is off', () => {
     const plain = decisions((publisher) => publisher.publish(publisher.place(classical)));
     const off = decisions((publisher) => {
       publisher.publish(publisher.place(classical));
@@ -115,7 +117,7 @@ describe('the variant of the programs', () => {
     expect(observed.every(({ wouldPick }) => wouldPick !== undefined)).toBe(true);
   });
 
-  it('stays when other programs take the place of the running ones', () => {
+  it('the variant of the programs stays when other programs take the place of the running ones', () => {
     const before = decisions((publisher) => {
       publisher.run({ kind: 'observed', tag: 1 });
       publisher.publish(publisher.place(classical));

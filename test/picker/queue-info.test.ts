@@ -20,7 +20,7 @@ async function full(section = '') {
 }
 
 describe('x-pointsman-queue-info', () => {
-  it('tells a request that waited in vain where it stood and how long', async () => {
+  it('x-pointsman-queue-info tells a request that waited in vain where it stood and how long', async () => {
     const { client, wait } = await full();
     await wait(1);
     const asked = request(client, 'asks', { ...ASKS, 'x-pointsman-deadline-ms': '50' });
@@ -33,7 +33,7 @@ describe('x-pointsman-queue-info', () => {
     expect(headers['x-pointsman-queue-expected-wait-ms']).toBeUndefined();
   });
 
-  it('tells a request that is not let in where it would have stood', async () => {
+  it('x-pointsman-queue-info tells a request that is not let in where it would have stood', async () => {
     const { client, wait } = await full('  maxRequests: 2\n');
     await wait(2);
     const refused = request(client, 'more', ASKS);
@@ -45,7 +45,7 @@ describe('x-pointsman-queue-info', () => {
     });
   });
 
-  it('tells the wait to be expected once the band has drained for a moment, and Retry-After follows it', async () => {
+  it('x-pointsman-queue-info tells the wait to be expected once the band has drained for a moment, and Retry-After follows it', async () => {
     const { bed, client, running, wait } = await full();
     await wait(20);
     // The rate is measured in steps of half a second: one request leaves in the first one.

@@ -50,7 +50,7 @@ async function ask(client: ProxyClient, body: object): Promise<{ status: number;
 }
 
 describe('--require-model-match', () => {
-  it('answers 404 to a model that nothing names, and routes the named ones', async () => {
+  it('--require-model-match answers 404 to a model that nothing names, and routes the named ones', async () => {
     const client = await start('--require-model-match');
     expect(await ask(client, { model: 'unheard', prompt: 'x' })).toMatchObject({
       status: 404,
@@ -75,7 +75,7 @@ describe('--seed', () => {
     return models;
   }
 
-  it('gives the same row of rewritten models, in about the weights of the rule', async () => {
+  it('--seed gives the same row of rewritten models, in about the weights of the rule', async () => {
     const first = await targets(7);
     expect(await targets(7)).toEqual(first);
     expect(await targets(8)).not.toEqual(first);
@@ -86,7 +86,7 @@ describe('--seed', () => {
 });
 
 describe('a split of one model over two adapters', () => {
-  it('counts by the model that was asked for and the one that serves, and hides the second from the client', async () => {
+  it('a split of one model over two adapters counts by the model that was asked for and the one that serves, and hides the second from the client', async () => {
     const { client, ports } = await startWithPorts('--seed=3');
     const served = new Map<string, number>();
     for (let i = 0; i < 12; i++) {

@@ -33,7 +33,7 @@ function watching(answers: () => boolean, ejection = () => 1) {
 }
 
 describe('an endpoint that is out', () => {
-  it('is told to be away while it refuses connections, and once that it is back', async () => {
+  it('an endpoint that is out is told to be away while it refuses connections, and once that it is back', async () => {
     let up = false;
     const { told, check } = watching(() => up);
     await vi.waitFor(() => expect(told.length).toBeGreaterThan(2));
@@ -43,13 +43,13 @@ describe('an endpoint that is out', () => {
     expect(told.filter(([, , reachable]) => reachable)).toEqual([[3, 2, true]]);
   });
 
-  it('is left to its own time when it took connections all along', async () => {
+  it('an endpoint that is out is left to its own time when it took connections all along', async () => {
     const { told, check } = watching(() => true);
     await vi.waitFor(() => expect(check.mock.calls.length).toBeGreaterThan(3));
     expect(told).toEqual([]);
   });
 
-  it('is not asked while no endpoint is out', async () => {
+  it('an endpoint that is out is not asked while no endpoint is out', async () => {
     let state = 0;
     const { check } = watching(
       () => true,
@@ -71,7 +71,7 @@ describe('a server takes connections', () => {
   /** Answers every connection with these bytes. */
   const saying = (bytes: string) => listening(createServer((socket) => socket.once('data', () => socket.end(bytes))));
 
-  it('when its health page answers, or it speaks another protocol', async () => {
+  it('a server takes connections when its health page answers, or it speaks another protocol', async () => {
     const server = await startModelServer();
     cleanups.push(() => server.stop());
     expect(await takesConnections(endpointOf('a', '127.0.0.1', server.port))).toBe(true);
@@ -79,7 +79,7 @@ describe('a server takes connections', () => {
     expect(await takesConnections(await saying('\u0015\u0003\u0001\u0000\u0002'))).toBe(true);
   });
 
-  it('not when nothing listens or the health page fails', async () => {
+  it('a server takes no connections when nothing listens or the health page fails', async () => {
     const server = await startModelServer();
     await server.stop();
     expect(await takesConnections(endpointOf('a', '127.0.0.1', server.port))).toBe(false);

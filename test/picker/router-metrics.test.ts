@@ -134,7 +134,7 @@ async function serve(profile = PLUGINS, ...flags: string[]) {
 }
 
 describe('the metrics of llm-d-router', () => {
-  it('are shown under their names, or named on the compatibility page with the reason', async () => {
+  it('the metrics of llm-d-router are shown under their names, or named on the compatibility page with the reason', async () => {
     const { metricsPort } = await serve(PLUGINS, '--enable-grpc-stream-metrics');
     const page = await metricsPage(metricsPort);
     const document = text('docs/compatibility.md');
@@ -147,7 +147,7 @@ describe('the metrics of llm-d-router', () => {
     expect(missing).toEqual([]);
   });
 
-  it('count polls that fail by the type of the source', async () => {
+  it('the metrics of llm-d-router count polls that fail by the type of the source', async () => {
     const { metricsPort } = await serve();
     const polls = 'datalayer_poll_errors_total';
     const source = 'source_type="metrics-data-source"';
@@ -162,7 +162,7 @@ describe('the metrics of llm-d-router', () => {
 
 describe('GET /debug/plugins/state', () => {
   it.each([PLUGINS, PLUGINS.slice(PLUGINS.indexOf('plugins:'))])(
-    'lists every plugin with its state, with and without flow control',
+    'GET /debug/plugins/state lists every plugin with its state, with and without flow control',
     async (profile) => {
       const { metricsPort } = await serve(profile);
       const response = await fetch(`http://127.0.0.1:${metricsPort}/debug/plugins/state`);

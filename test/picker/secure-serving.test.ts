@@ -4,7 +4,7 @@ import { connect as connectTcp } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect, type TLSSocket } from 'node:tls';
-import { credentials } from '@grpc/grpc-js';
+import { credentials, status } from '@grpc/grpc-js';
 import { afterEach, describe, expect, it } from 'vitest';
 import { selfSignedCertificate } from '../../dist/ingress/certificate.js';
 import { eventually } from '../gateway/client.ts';
@@ -50,7 +50,10 @@ async function write(folder: string, key: string, cert: string): Promise<void> {
 }
 
 /** Connect with TLS, without looking at the certificate. */
-async function handshake(port: number, options: { readonly maxVersion?: 'TLSv1.2' } = {}): Promise<TLSSocket> {
+async function handshake(
+  port: number,
+  options: { readonly maxVersion?: 'TLSv1.2'; readonly ciphers?: string } = {},
+): Promise<TLSSocket> {
   const socket = connect({ host: '127.0.0.1', port, rejectUnauthorized: false, ALPNProtocols: ['h2'], ...options });
   cleanups.push(() => socket.destroy());
   await once(socket, 'secureConnect');
@@ -77,13 +80,13 @@ describe('secure serving', () => {
     expect(await askSecurely(serve.grpcPort, unverified)).toBe('requestHeaders');
   });
 
-  it('uses the pair of --cert-path, which a proxy can verify', async () => {
+  it('secure serving uses the pair of --cert-path, which a proxy can verify', async () => {
     const serve = await start(`--cert-path=${await folderWith(TEST_KEY, TEST_CERTIFICATE)}`);
     const verified = credentials.createSsl(Buffer.from(TEST_CERTIFICATE));
     expect(await askSecurely(serve.grpcPort, verified)).toBe('requestHeaders');
   });
 
-  it('takes no version below --tls-min-version', async () => {
+  it('secure serving takes no version below --tls-min-version', async () => {
     const serve = await start('--tls-min-version=VersionTLS13');
     expect((await handshake(serve.grpcPort)).getProtocol()).toBe('TLSv1.3');
     await expect(handshake(serve.grpcPort, { maxVersion: 'TLSv1.2' })).rejects.toThrow(/alert|version/);
@@ -102,7 +105,7 @@ describe('secure serving', () => {
 });
 
 describe.each([1, 2])('--enable-cert-reload with %i shard(s)', (shards) => {
-  it('gives new connections the new certificate and keeps those that stand; a broken pair changes nothing', async () => {
+  it('--enable-cert-reload gives new connections the new certificate and keeps those that stand; a broken pair changes nothing', async () => {
     const folder = await folderWith(TEST_KEY, TEST_CERTIFICATE);
     const serve = await start(`--cert-path=${folder}`, '--enable-cert-reload', `--shards=${shards}`);
     const client = dialPicker(serve.grpcPort, credentials.createSsl(Buffer.from(TEST_CERTIFICATE)));
@@ -125,3 +128,65 @@ describe.each([1, 2])('--enable-cert-reload with %i shard(s)', (shards) => {
     expect(await askSecurely(serve.grpcPort, credentials.createSsl(Buffer.from(next.cert)))).toBe('requestHeaders');
   });
 });
+
+describe('cipher suites of TLS 1.2', () => {
+  const serving = () => start();
+
+  it.each(['ECDHE-ECDSA-AES128-GCM-SHA256', 'ECDHE-ECDSA-CHACHA20-POLY1305'])('%s is offered', async (ciphers) => {
+    const { grpcPort } = await serving();
+    const socket = await handshake(grpcPort, { maxVersion: 'TLSv1.2', ciphers });
+    expect(socket.getCipher().name).toBe(ciphers);
+  });
+
+  it.each(['ECDHE-ECDSA-AES128-SHA', 'ECDHE-ECDSA-AES256-SHA384'])(
+    '%s, without AEAD, is not offered',
+    async (ciphers) => {
+      const { grpcPort } = await serving();
+      await expect(handshake(grpcPort, { maxVersion: 'TLSv1.2', ciphers })).rejects.toThrow(/alert|handshake/);
+    },
+  );
+});
+
+describe.each(['lean', 'grpc-js'])('--client-ca-file over %s', (transport) => {
+  it('proxies with a certificate of the authority are served, and no others', async () => {
+    const folder = await folderWith(TEST_KEY, TEST_CERTIFICATE);
+    const [server, client] = [Buffer.from(TEST_CERTIFICATE), await selfSignedCertificate()];
+    const authority = join(folder, 'clients.pem');
+    await writeFile(authority, client.cert);
+    const serve = await start(`--cert-path=${folder}`, `--client-ca-file=${authority}`, `--transport=${transport}`);
+    const { grpcPort } = serve;
+    const own = credentials.createSsl(server, Buffer.from(client.key), Buffer.from(client.cert));
+    expect(await askSecurely(grpcPort, own)).toBe('requestHeaders');
+    const stranger = await selfSignedCertificate();
+    for (const pair of [stranger, undefined]) {
+      const channel = credentials.createSsl(server, toBuffer(pair?.key), toBuffer(pair?.cert));
+      const proxy = dialPicker(grpcPort, channel);
+      cleanups.push(() => proxy.close());
+      const { replies, code } = await askAndEnd(proxy, 'hello');
+      expect([replies.length, code]).toEqual([0, status.UNAVAILABLE]);
+    }
+    expect(await askSecurely(grpcPort, own)).toBe('requestHeaders');
+  });
+});
+
+describe('the address that a port is opened on', () => {
+  it('--bind-address opens all ports on it, and that of one port goes first', async () => {
+    const serve = await start('--bind-address=127.0.0.2', '--metrics-bind-address=127.0.0.3');
+    const reaches = (host: string, port: number) =>
+      new Promise<boolean>((resolve) => {
+        const socket = connectTcp(port, host);
+        cleanups.push(() => socket.destroy());
+        socket.once('connect', () => resolve(true)).once('error', () => resolve(false));
+      });
+    const { grpcPort, healthPort, metricsPort } = serve;
+    const hosts = ['127.0.0.1', '127.0.0.2', '127.0.0.3'];
+    const reached = (port: number) => Promise.all(hosts.map((host) => reaches(host, port)));
+    expect(await reached(grpcPort)).toEqual([false, true, false]);
+    expect(await reached(healthPort)).toEqual([false, true, false]);
+    expect(await reached(metricsPort)).toEqual([false, false, true]);
+  });
+});
+
+function toBuffer(pem: string | undefined): Buffer | null {
+  return pem === undefined ? null : Buffer.from(pem);
+}

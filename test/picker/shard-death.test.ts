@@ -78,7 +78,7 @@ const settled = (picker: Picker, shards: number, deaths: number, port: number) =
   });
 
 describe('a shard that is killed', () => {
-  it('in the middle of a frame leaves nothing behind: its charges come back, and a new one serves', async () => {
+  it('a shard that is killed in the middle of a frame leaves nothing behind: its charges come back, and a new one serves', async () => {
     const { picker, ports } = await start('--transport=lean');
     const [placed] = await openStreams(ports.grpcPort, 1);
     const half = connect({ port: ports.grpcPort, host: '127.0.0.1' });
@@ -97,7 +97,7 @@ describe('a shard that is killed', () => {
     expect(decodeReply(replies[0]!).kind).toBe('requestHeaders');
   });
 
-  it('takes only its own streams along: those of the other shard finish, and no charge stays behind', async () => {
+  it('a shard that is killed takes only its own streams along: those of the other shard finish, and no charge stays behind', async () => {
     const { picker, ports } = await start('--shards=2');
     const streams = await openStreams(ports.grpcPort, 40);
     expect(await metric(ports.metricsPort, 'pointsman_ledger_entries')).toBe(40);
@@ -124,7 +124,9 @@ describe('a shard that is killed', () => {
     await settled(picker, 2, 1, ports.metricsPort);
   });
 
-  it(`leaves the core whole, ${DEATHS} times under load`, { timeout: 60_000 + DEATHS * 2_000 }, async () => {
+  it(`a shard that is killed leaves the core whole, ${DEATHS} times under load`, {
+    timeout: 60_000 + DEATHS * 2_000,
+  }, async () => {
     const { picker, ports } = await start('--shards=2');
     // The first thread number behind the shards is free for whoever looks on.
     const core = attachCore(picker.memory, 3);
@@ -157,7 +159,7 @@ describe('a shard that is killed', () => {
     }
   });
 
-  it('alone takes the port along for the time of a start, then serves again', async () => {
+  it('a shard that is killed alone takes the port along for the time of a start, then serves again', async () => {
     const { picker, ports } = await start();
     const streams = await openStreams(ports.grpcPort, 5);
     await kill(picker, 0);
@@ -168,7 +170,7 @@ describe('a shard that is killed', () => {
     expect(decodeReply(replies[0]!).kind).toBe('requestHeaders');
   });
 
-  it('while it starts is replaced too', async () => {
+  it('a shard that is killed while it starts is replaced too', async () => {
     const { picker, ports } = await start();
     await kill(picker, 0);
     await eventually('a new thread is there', () => picker.shards.workers.threads.length === 1);

@@ -55,7 +55,7 @@ async function scores({ grpcPort }: Ports): Promise<Readonly<Record<string, numb
 }
 
 describe('the GPU utilization that DCGM tells', () => {
-  it('filters and scores endpoints', async () => {
+  it('the GPU utilization that DCGM tells filters and scores endpoints', async () => {
     // One exporter for the node: its page names the pods.
     const gpu: Record<string, number> = { a: 20, b: 60, c: 95 };
     const port = await serve((_request, response) => {
@@ -152,7 +152,7 @@ dataLayer:
 });
 
 describe('the models of endpoints', () => {
-  it('stand on the metrics page', async () => {
+  it('the models of endpoints stand on the metrics page', async () => {
     const port = await serve((request, response) =>
       response.end(
         request.url === '/v1/models' ? '{"object":"list","data":[{"id":"llama"},{"id":"lora","parent":"llama"}]}' : '',

@@ -50,7 +50,7 @@ schedulingProfiles:
 
 describe('a picker with disagg-profile-handler', () => {
   it.each([1, 2])(
-    'names both endpoints, charges both, and lets the prefill go at the first token (%i shards)',
+    'a picker with disagg-profile-handler names both endpoints, charges both, and lets the prefill go at the first token (%i shards)',
     async (shards) => {
       const { send, inflight, ports } = await serve(DISAGGREGATED, `--shards=${shards}`);
       const { call, reply } = await send(LONG, { [PREFILL]: '6.6.6.6:1', [ENCODE]: '6.6.6.6:1' });
@@ -76,7 +76,7 @@ describe('a picker with disagg-profile-handler', () => {
     },
   );
 
-  it('shows a decision for each profile on the decisions page', async () => {
+  it('a picker with disagg-profile-handler shows a decision for each profile on the decisions page', async () => {
     const { send, ports } = await serve(DISAGGREGATED, '--shards=1');
     const { call } = await send(LONG);
     call.cancel();
@@ -90,7 +90,7 @@ describe('a picker with disagg-profile-handler', () => {
     ]);
   });
 
-  it('answers 412 to a request that asks for the cache only', async () => {
+  it('a picker with disagg-profile-handler answers 412 to a request that asks for the cache only', async () => {
     const { send } = await serve(DISAGGREGATED, '--shards=1');
     const { reply } = await send(LONG, { prefer: 'if-available' });
     expect(reply).toMatchObject({ status: 412 });

@@ -17,7 +17,7 @@ flowControl:
 `;
 
 describe("a tenant's bucket", () => {
-  it('holds while the pool is idle, over all shards, and for this tenant alone', async () => {
+  it("a tenant's bucket holds while the pool is idle, over all shards, and for this tenant alone", async () => {
     const setting = await Setting.create([{ name: 'server', port: 20_000 }], PROFILE);
     cleanups.push(() => setting.remove());
     const { picker, ports } = await startPicker([...setting.flags, '--shards=2']);

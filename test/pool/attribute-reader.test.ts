@@ -16,33 +16,33 @@ function reading(specs: readonly (typeof GPU)[], name = 'pod-a', shared = scanne
 }
 
 describe('the attributes of a page', () => {
-  it('are the highest of several series, scaled', () => {
+  it('the attributes of a page are the highest of several series, scaled', () => {
     const read = reading([GPU]);
     const page = 'DCGM_FI_DEV_GPU_UTIL{gpu="0"} 20\nDCGM_FI_DEV_GPU_UTIL{gpu="1"} 75\nDCGM_FI_DEV_POWER_USAGE 400\n';
     expect(read(page)).toEqual({ signals: { attributes: [0.75] }, empty: false });
   });
 
-  it('are those of the endpoint where the series name pods, and of series without a pod', () => {
+  it('the attributes of a page are those of the endpoint where the series name pods, and of series without a pod', () => {
     const line = (pod: string, value: number) => `DCGM_FI_DEV_GPU_UTIL{gpu="0",pod="${pod}"} ${value}\n`;
     expect(reading([GPU])(line('pod-a', 30) + line('pod-b', 90)).signals.attributes).toEqual([0.3]);
     expect(reading([GPU], 'pod-b')(line('pod-a', 30) + line('pod-b', 90)).signals.attributes).toEqual([0.9]);
     expect(reading([GPU])(`${line('pod-b', 90)}DCGM_FI_DEV_GPU_UTIL 10\n`).signals.attributes).toEqual([0.1]);
   });
 
-  it('are unknown when the page does not tell them, or tells no number', () => {
+  it('the attributes of a page are unknown when the page does not tell them, or tells no number', () => {
     expect(reading([GPU])('other 1\n')).toEqual({ signals: { attributes: [undefined] }, empty: true });
     expect(reading([GPU])('DCGM_FI_DEV_GPU_UTIL NaN\n').signals.attributes).toEqual([undefined]);
     expect(reading([GPU])('').empty).toBe(true);
   });
 
-  it('stand in the order of their specs, each for itself', () => {
+  it('the attributes of a page stand in the order of their specs, each for itself', () => {
     const read = reading([QUEUE, GPU]);
     expect(read('DCGM_FI_DEV_GPU_UTIL 50\n')).toEqual({ signals: { attributes: [undefined, 0.5] }, empty: false });
     expect(read('llm_d_epp_average_queue_size{name="pool"} 3\n').signals.attributes).toEqual([3, undefined]);
     expect(read('llm_d_epp_average_queue_size{name="other"} 3\n').empty).toBe(true);
   });
 
-  it('take no room for queries, however many endpoints there are', () => {
+  it('the attributes of a page take no room for queries, however many endpoints there are', () => {
     const shared = scanner();
     const reader = new AttributeReader('source', shared, [GPU], 1 << 20);
     for (let i = 0; i < 100; i++) {
@@ -52,7 +52,7 @@ describe('the attributes of a page', () => {
     }
   });
 
-  it('refuse a spec that is no metric, naming the source', () => {
+  it('the attributes of a page refuse a spec that is no metric, naming the source', () => {
     const reader = new AttributeReader('gpu', scanner(), [{ ...GPU, spec: 'a b' }], 1 << 20);
     expect(() => reader.prepare(endpointOf('a', '127.0.0.1', 1))).toThrow(/^gpu: "a b" is no metric/);
   });

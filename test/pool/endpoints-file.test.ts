@@ -8,7 +8,7 @@ const read = (text: string) => readEndpointsFile(text, 'pool.yaml');
 const entry = (fields: string) => `endpoints:\n- {name: first, address: 10.0.0.1, port: 1}\n- {${fields}}\n`;
 
 describe('an endpoints file', () => {
-  it('gives every endpoint an id from namespace and name, default namespace "default"', () => {
+  it('an endpoints file gives every endpoint an id from namespace and name, default namespace "default"', () => {
     const { endpoints, problems } = read(
       'endpoints:\n- name: a\n  address: 10.0.0.1\n  port: "8000"\n- {name: a, namespace: prod, address: 10.0.0.2, port: 8001, labels: {gpu: h100, rank: 1}}\n',
     );
@@ -35,7 +35,7 @@ describe('an endpoints file', () => {
     ]);
   });
 
-  it('may be JSON, indented by tabs', () => {
+  it('an endpoints file may be JSON, indented by tabs', () => {
     const { endpoints } = read(JSON.stringify({ endpoints: [{ name: 'a', address: '::1', port: 1 }] }, null, '\t'));
     expect(endpoints.map(({ id, host }) => [id, host])).toEqual([['default/a', { ip: '::1' }]]);
   });
@@ -49,16 +49,16 @@ describe('an endpoints file', () => {
     ['model_server', { hostName: 'model_server' }],
   ];
   for (const [address, host] of hosts) {
-    it(`takes the address ${address}`, () => {
+    it(`an endpoints file takes the address ${address}`, () => {
       expect(read(entry(`name: a, address: "${address}", port: 1`)).endpoints[1]?.host).toEqual(host);
     });
   }
 
-  it('may be an empty pool', () => {
+  it('an endpoints file may be an empty pool', () => {
     expect(read('endpoints: []\n').endpoints).toEqual([]);
   });
 
-  it('gives objectives their priorities', () => {
+  it('an endpoints file gives objectives their priorities', () => {
     const { objectives } = read(
       'endpoints: []\nobjectives:\n- {name: interactive, priority: 10}\n- {name: batch, priority: -5}\n',
     );
@@ -68,7 +68,7 @@ describe('an endpoints file', () => {
     ]);
   });
 
-  it('gives rewrites in their order, a rule without models being generic', () => {
+  it('an endpoints file gives rewrites in their order, a rule without models being generic', () => {
     const { rewrites } = read(
       'endpoints: []\nrewrites:\n- {name: canary, models: [llama], targets: [{model: llama-a, weight: 9}, {model: llama-b, weight: 1}]}\n- {name: all, targets: [{model: llama}]}\n',
     );
@@ -115,7 +115,7 @@ describe('an endpoints file', () => {
     ],
   ];
   for (const [text, message, name] of broken) {
-    it(`is refused as a whole in one line for ${name}`, () => {
+    it(`an endpoints file is refused as a whole in one line for ${name}`, () => {
       let caught: unknown;
       try {
         read(text);
@@ -155,7 +155,7 @@ describe('an endpoints file', () => {
     ['name: first, address: 10.0.0.2, port: 1', 'endpoints[1] "first": "default/first" stands twice'],
   ];
   for (const [fields, problem] of wrong) {
-    it(`leaves out the entry {${fields}} and says why`, () => {
+    it(`an endpoints file leaves out the entry {${fields}} and says why`, () => {
       const { endpoints, problems } = read(entry(fields));
       expect(endpoints.map(({ name }) => name)).toEqual(['first']);
       expect(problems).toHaveLength(1);
@@ -164,12 +164,12 @@ describe('an endpoints file', () => {
     });
   }
 
-  it('names the line of the wrong field, not only that of the entry', () => {
+  it('an endpoints file names the line of the wrong field, not only that of the entry', () => {
     const { problems } = read('endpoints:\n- name: a\n  address: 10.0.0.1\n  port: none\n');
     expect(problems).toEqual(['pool.yaml:4: endpoints[0] "a": port: "none" must be a whole number from 1 to 65535']);
   });
 
-  it('leaves out an entry that is no map', () => {
+  it('an endpoints file leaves out an entry that is no map', () => {
     expect(read('endpoints: [5]\n').problems).toEqual(['pool.yaml:1: endpoints[0]: must be a map of fields']);
   });
 
@@ -188,7 +188,7 @@ describe('an endpoints file', () => {
     ['rewrites: [{name: a, models: m, targets: [{model: m}]}]', 'models: "m" must be a list of model names'],
   ];
   for (const [section, problem] of wrongElsewhere) {
-    it(`leaves out what is wrong in ${section}`, () => {
+    it(`an endpoints file leaves out what is wrong in ${section}`, () => {
       const { problems } = read(`endpoints: []\n${section}\n`);
       expect(problems).toHaveLength(1);
       expect(problems[0]).toContain(problem);
@@ -196,7 +196,7 @@ describe('an endpoints file', () => {
     });
   }
 
-  it('never fails otherwise, whatever stands in it', () => {
+  it('an endpoints file never fails otherwise, whatever stands in it', () => {
     const value = fc.anything({ maxDepth: 2, withNullPrototype: false });
     const sections = fc.record(
       { endpoints: value, objectives: value, rewrites: value },
@@ -221,14 +221,14 @@ describe('an endpoints file', () => {
 });
 
 describe('docs/discovery.md', () => {
-  it('shows a file that is valid in every entry', () => {
+  it('docs/discovery.md shows a file that is valid in every entry', () => {
     const page = readFileSync(new URL('../../docs/discovery.md', import.meta.url), 'utf8');
     const example = /```yaml\n([\s\S]*?)```/.exec(page)?.[1] ?? '';
     const { endpoints, objectives, rewrites, problems } = read(example);
     expect([endpoints.length, objectives.size, rewrites.length, problems]).toEqual([2, 2, 1, []]);
   });
 
-  it('names every metric of every built-in engine', () => {
+  it('docs/discovery.md names every metric of every built-in engine', () => {
     const page = readFileSync(new URL('../../docs/discovery.md', import.meta.url), 'utf8');
     const engines = new EngineTable();
     for (const { name, wanted } of engines.all()) {

@@ -58,7 +58,7 @@ async function discover(options: Partial<FileDiscoveryOptions> = {}) {
 }
 
 describe('file discovery at start', () => {
-  it('gives the pool as the file says', async () => {
+  it('file discovery at start gives the pool as the file says', async () => {
     writeFileSync(file, `${pool('a', 'b')}objectives: [{name: batch, priority: -1}]\n`);
     const { first } = await discover({ watch: false });
     expect(first.endpoints[0]).toEqual({
@@ -72,7 +72,7 @@ describe('file discovery at start', () => {
     expect([names(first), first.objectives.get('batch')]).toEqual([['a', 'b'], -1]);
   });
 
-  it('takes an empty pool', async () => {
+  it('file discovery at start takes an empty pool', async () => {
     writeFileSync(file, 'endpoints: []\n');
     expect((await discover()).first.endpoints).toEqual([]);
   });
@@ -95,13 +95,13 @@ describe('file discovery at start', () => {
     ['several wrong entries', () => writeFileSync(file, 'endpoints: [1, 2, 3]\n'), /endpoints\[0\].*\(and 2 more\)$/],
   ];
   for (const [name, prepare, message] of unusable) {
-    it(`refuses ${name} in one line`, async () => {
+    it(`file discovery at start refuses ${name} in one line`, async () => {
       prepare();
       await expect(discover()).rejects.toThrow(message);
     });
   }
 
-  it('takes a file of exactly 1 MiB', async () => {
+  it('file discovery at start takes a file of exactly 1 MiB', async () => {
     const text = pool('a');
     writeFileSync(file, `${text}#${'x'.repeat(1024 * 1024 - text.length - 1)}`);
     expect(names((await discover()).first)).toEqual(['a']);
@@ -109,7 +109,7 @@ describe('file discovery at start', () => {
 });
 
 describe('file discovery that watches', () => {
-  it('applies a file that was renamed over the old one', async () => {
+  it('file discovery that watches applies a file that was renamed over the old one', async () => {
     writeFileSync(file, pool('a'));
     const { states, until } = await discover({ pollMs: 60_000 });
     for (const name of ['b', 'c', 'd']) {
@@ -119,7 +119,7 @@ describe('file discovery that watches', () => {
     }
   });
 
-  it('applies writes in place, the last one always', async () => {
+  it('file discovery that watches applies writes in place, the last one always', async () => {
     writeFileSync(file, pool('a'));
     const { states, until } = await discover({ pollMs: 60_000 });
     for (let i = 0; i < 20; i += 1) {
@@ -129,7 +129,7 @@ describe('file discovery that watches', () => {
     await until(() => names(states.at(-1))?.[0] === 'n19');
   });
 
-  it('keeps the pool when the file is deleted, says so once, and applies it when it is there again', async () => {
+  it('file discovery that watches keeps the pool when the file is deleted, says so once, and applies it when it is there again', async () => {
     writeFileSync(file, pool('a'));
     const { states, reports, until } = await discover();
     unlinkSync(file);
@@ -140,7 +140,7 @@ describe('file discovery that watches', () => {
     expect([states.map(names), reports.length]).toEqual([[['b']], 1]);
   });
 
-  it('follows the links of a mounted ConfigMap', async () => {
+  it('file discovery that watches follows the links of a mounted ConfigMap', async () => {
     const publish = (version: string, text: string) => {
       mkdirSync(join(directory, version));
       writeFileSync(join(directory, version, 'endpoints.yaml'), text);
@@ -155,7 +155,7 @@ describe('file discovery that watches', () => {
     await until(() => names(states.at(-1))?.[0] === 'b');
   });
 
-  it('sees by polling what gives no event: a change behind a link to elsewhere', async () => {
+  it('file discovery that watches sees by polling what gives no event: a change behind a link to elsewhere', async () => {
     mkdirSync(join(directory, 'elsewhere'));
     const target = join(directory, 'elsewhere', 'pool.yaml');
     writeFileSync(target, pool('a'));
@@ -165,7 +165,7 @@ describe('file discovery that watches', () => {
     await until(() => names(states.at(-1))?.[0] === 'b');
   });
 
-  it('sees a change that leaves size and time of the file as they were', async () => {
+  it('file discovery that watches sees a change that leaves size and time of the file as they were', async () => {
     const time = new Date();
     mkdirSync(join(directory, 'elsewhere'));
     const target = join(directory, 'elsewhere', 'pool.yaml');
@@ -178,7 +178,7 @@ describe('file discovery that watches', () => {
     await until(() => names(states.at(-1))?.[0] === 'b');
   });
 
-  it('survives the replacement of the whole directory', async () => {
+  it('file discovery that watches survives the replacement of the whole directory', async () => {
     const inner = join(directory, 'inner');
     mkdirSync(inner);
     const path = join(inner, 'endpoints.yaml');
@@ -192,7 +192,7 @@ describe('file discovery that watches', () => {
     await until(() => names(states.at(-1))?.[0] === 'c');
   });
 
-  it('keeps the pool when the new file is broken, and reports it once', async () => {
+  it('file discovery that watches keeps the pool when the new file is broken, and reports it once', async () => {
     writeFileSync(file, pool('a'));
     const { states, reports, until } = await discover();
     writeFileSync(file, 'endpoints: [\n');
@@ -204,7 +204,7 @@ describe('file discovery that watches', () => {
     expect(states.map(names)).toEqual([['a', 'b']]);
   });
 
-  it('applies the good entries and names the bad ones', async () => {
+  it('file discovery that watches applies the good entries and names the bad ones', async () => {
     writeFileSync(file, pool('a'));
     const { states, reports, until } = await discover();
     writeFileSync(
@@ -218,7 +218,7 @@ describe('file discovery that watches', () => {
     expect(reports[1]).toContain('endpoints[3]: name: is missing');
   });
 
-  it('reports at most 20 bad entries one by one, the rest as a number', async () => {
+  it('file discovery that watches reports at most 20 bad entries one by one, the rest as a number', async () => {
     writeFileSync(file, pool('a'));
     const { states, reports, until } = await discover();
     writeFileSync(file, `${pool('b')}${'- 5\n'.repeat(50)}`);
@@ -227,7 +227,7 @@ describe('file discovery that watches', () => {
     expect(reports[20]).toContain('30 more entries');
   });
 
-  it('gives no new state when a new file says the same', async () => {
+  it('file discovery that watches gives no new state when a new file says the same', async () => {
     writeFileSync(file, pool('a'));
     const { states, reports, until } = await discover();
     // The entry that is left out shows that the file was read.
@@ -238,7 +238,7 @@ describe('file discovery that watches', () => {
     expect(states.map(names)).toEqual([['b']]);
   });
 
-  it('does not read again without watch, nor after stop', async () => {
+  it('file discovery that watches does not read again without watch, nor after stop', async () => {
     writeFileSync(file, pool('a'));
     const still = await discover({ watch: false });
     const stopped = await discover();
@@ -254,18 +254,18 @@ describe('host names in the file', () => {
   const addresses = (state: PoolState | undefined) => state?.endpoints.map(({ name, address }) => `${name} ${address}`);
   const text = `endpoints:\n${entry('a', 'one.example')}${entry('b', 'two.example')}`;
 
-  it('are resolved, each to one address', async () => {
+  it('host names in the file are resolved, each to one address', async () => {
     writeFileSync(file, text);
     const resolve = async (host: string) => (host === 'one.example' ? ['::2', '10.0.0.9', '10.0.0.10'] : ['10.0.0.2']);
     expect(addresses((await discover({ resolve })).first)).toEqual(['a 10.0.0.10', 'b 10.0.0.2']);
   });
 
-  it('use the hosts of the system by default', async () => {
+  it('host names in the file use the hosts of the system by default', async () => {
     writeFileSync(file, `endpoints:\n${entry('a', 'localhost')}`);
     expect((await discover()).first.endpoints[0]?.address).toMatch(/^(127\.0\.0\.1|::1)$/);
   });
 
-  it('that do not resolve are reported, left out, and tried again', async () => {
+  it('host names in the file that do not resolve are reported, left out, and tried again', async () => {
     writeFileSync(file, text);
     let known = false;
     const resolve = async (host: string) => {
@@ -282,7 +282,7 @@ describe('host names in the file', () => {
     expect(addresses(states[0])).toEqual(['a 10.0.0.2', 'b 10.0.0.2']);
   });
 
-  it('are resolved anew, and keep their address while they do not resolve', async () => {
+  it('host names in the file are resolved anew, and keep their address while they do not resolve', async () => {
     writeFileSync(file, `endpoints:\n${entry('a', 'one.example')}`);
     let answer: () => string[] = () => ['10.0.0.1'];
     const { states, reports, until } = await discover({ resolve: async () => answer(), refreshMs: 5, watch: false });
@@ -296,7 +296,7 @@ describe('host names in the file', () => {
     expect([addresses(states[0]), reports.length]).toEqual([['a 10.0.0.8'], 1]);
   });
 
-  it('that a new file brings are resolved before it applies', async () => {
+  it('host names in the file that a new file brings are resolved before it applies', async () => {
     writeFileSync(file, pool('x'));
     const { states, until } = await discover({ resolve: async () => ['10.0.0.5'] });
     writeFileSync(file, text);
@@ -304,7 +304,7 @@ describe('host names in the file', () => {
     expect(states.map(addresses)).toEqual([['a 10.0.0.5', 'b 10.0.0.5']]);
   });
 
-  it('do not hold up the start when the resolver is silent', async () => {
+  it('host names in the file do not hold up the start when the resolver is silent', async () => {
     writeFileSync(file, `${text}${entry('c')}`);
     const answers: (() => void)[] = [];
     const resolve = () => new Promise<string[]>((done) => answers.push(() => done(['10.0.0.6'])));
@@ -317,12 +317,12 @@ describe('host names in the file', () => {
 });
 
 describe('chooseAddress', () => {
-  it('keeps the address in use as long as it is an answer', () => {
+  it('chooseAddress keeps the address in use as long as it is an answer', () => {
     expect(chooseAddress(['10.0.0.1', '10.0.0.2'], '10.0.0.2')).toBe('10.0.0.2');
     expect(chooseAddress(['10.0.0.3', '10.0.0.1'], '10.0.0.2')).toBe('10.0.0.1');
   });
 
-  it('takes IPv4 before IPv6, whatever the order of the answer', () => {
+  it('chooseAddress takes IPv4 before IPv6, whatever the order of the answer', () => {
     expect([chooseAddress(['::1', '127.0.0.1'], undefined), chooseAddress(['127.0.0.1', '::1'], undefined)]).toEqual([
       '127.0.0.1',
       '127.0.0.1',

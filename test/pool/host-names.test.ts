@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { HostNames } from '../../dist/pool/discovery/host-names.js';
 
 describe('HostNames', () => {
-  it('asks for two names at one time at most, and for all', async () => {
+  it('HostNames asks for two names at one time at most, and for all', async () => {
     let open = 0;
     let most = 0;
     const resolve = async () => {
@@ -23,7 +23,7 @@ describe('HostNames', () => {
     hosts.stop();
   });
 
-  it('waits for a silent name once, not at every later call', async () => {
+  it('HostNames waits for a silent name once, not at every later call', async () => {
     const reports: string[] = [];
     const hosts = new HostNames(
       { resolve: () => new Promise(() => {}), patienceMs: 500 },
@@ -41,7 +41,7 @@ describe('HostNames', () => {
     hosts.stop();
   });
 
-  it('forgets a name that is watched no longer', async () => {
+  it('HostNames forgets a name that is watched no longer', async () => {
     const hosts = new HostNames(
       { resolve: async () => ['10.0.0.1'] },
       () => {},
@@ -53,7 +53,7 @@ describe('HostNames', () => {
     hosts.stop();
   });
 
-  it('takes answers that are no IP for none', async () => {
+  it('HostNames takes answers that are no IP for none', async () => {
     const reports: string[] = [];
     const hosts = new HostNames(
       { resolve: async () => ['nonsense'] },
@@ -68,7 +68,7 @@ describe('HostNames', () => {
     hosts.stop();
   });
 
-  it('ends a call that waits when it is stopped', async () => {
+  it('HostNames ends a call that waits when it is stopped', async () => {
     const hosts = new HostNames(
       { resolve: () => new Promise(() => {}), patienceMs: 60_000 },
       () => {},

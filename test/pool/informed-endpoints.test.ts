@@ -22,7 +22,7 @@ vllm:lora_requests_info{max_lora="4",running_lora_adapters="a,b",waiting_lora_ad
 `;
 
 describe('informed endpoints', () => {
-  it('have the signals of their page in the shared columns, scanned by the core', async () => {
+  it('informed endpoints have the signals of their page in the shared columns, scanned by the core', async () => {
     const server = createServer((_, response) => response.end(PAGE));
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');

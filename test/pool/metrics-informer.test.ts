@@ -116,7 +116,7 @@ const page = (waiting: number) => `# TYPE vllm:num_requests_waiting gauge\nvllm:
 const answerPage = (waiting: number) => (_: IncomingMessage, response: ServerResponse) => response.end(page(waiting));
 
 describe('MetricsInformer', () => {
-  it('publishes what the page of an endpoint says, to its slot and generation', async () => {
+  it('MetricsInformer publishes what the page of an endpoint says, to its slot and generation', async () => {
     const { port } = await serve(answerPage(7));
     const { published, until, poll } = inform();
     poll(port, {}, 3);
@@ -124,7 +124,7 @@ describe('MetricsInformer', () => {
     expect(published[0]).toMatchObject({ slot: 0, generation: 3, signals: { waiting: 7, running: undefined } });
   });
 
-  it('asks for the configured path in plain text, uncompressed, with the endpoint as host', async () => {
+  it('MetricsInformer asks for the configured path in plain text, uncompressed, with the endpoint as host', async () => {
     let request: IncomingMessage | undefined;
     const { port } = await serve((asked, response) => {
       request = asked;
@@ -142,7 +142,7 @@ describe('MetricsInformer', () => {
     expect(request?.headers.accept).toContain('text/plain');
   });
 
-  it('scrapes another port than the endpoint serves on when told so', async () => {
+  it('MetricsInformer scrapes another port than the endpoint serves on when told so', async () => {
     const { port } = await serve(answerPage(2));
     const { published, until, poll } = inform({ locate: () => ({ host: '127.0.0.1', port }) });
     poll(1);
@@ -150,7 +150,7 @@ describe('MetricsInformer', () => {
     expect(published[0]?.signals.waiting).toBe(2);
   });
 
-  it('scrapes an IPv6 endpoint', async () => {
+  it('MetricsInformer scrapes an IPv6 endpoint', async () => {
     const { port } = await serve(answerPage(4), '::1');
     const { informer, published, until } = inform();
     informer.setEndpoints([{ slot: 5, generation: 1, endpoint: endpointOf('a', '::1', port) }]);
@@ -169,7 +169,7 @@ describe('MetricsInformer', () => {
       return { port: await listen(server), connections: () => connections };
     };
 
-    it('takes any certificate by default and keeps the connection', async () => {
+    it('MetricsInformer over https takes any certificate by default and keeps the connection', async () => {
       const { port, connections } = await answerSecurely();
       const { published, until, poll } = inform({ scheme: 'https' });
       poll(port);
@@ -177,7 +177,7 @@ describe('MetricsInformer', () => {
       expect([published[0]?.signals.waiting, connections()]).toEqual([8, 1]);
     });
 
-    it('takes a certificate that the given authority has signed', async () => {
+    it('MetricsInformer over https takes a certificate that the given authority has signed', async () => {
       const { port } = await answerSecurely();
       const { published, until, poll } = inform({
         scheme: 'https',
@@ -188,7 +188,7 @@ describe('MetricsInformer', () => {
       expect(published[0]?.signals.waiting).toBe(8);
     });
 
-    it('refuses an unknown certificate when it is to be verified', async () => {
+    it('MetricsInformer over https refuses an unknown certificate when it is to be verified', async () => {
       const { port } = await answerSecurely();
       const { informer, logged, until, poll } = inform({ scheme: 'https', tls: { insecureSkipVerify: false } });
       poll(port);
@@ -197,7 +197,7 @@ describe('MetricsInformer', () => {
       expect(informer.counts.faults.connect).toBeGreaterThan(0);
     });
 
-    it('counts a server that speaks plain HTTP as not reached', async () => {
+    it('MetricsInformer over https counts a server that speaks plain HTTP as not reached', async () => {
       const { port } = await serve(answerPage(1));
       const { informer, logged, until, poll } = inform({ scheme: 'https' });
       poll(port);
@@ -205,12 +205,12 @@ describe('MetricsInformer', () => {
       expect(informer.counts.faults.connect).toBeGreaterThan(0);
     });
 
-    it('refuses a certificate that is none when it is made', () => {
+    it('MetricsInformer over https refuses a certificate that is none when it is made', () => {
       expect(() => inform({ scheme: 'https', tls: { insecureSkipVerify: true, cert: 'x', key: 'y' } })).toThrow();
     });
   });
 
-  it('keeps one connection over many scrapes', async () => {
+  it('MetricsInformer keeps one connection over many scrapes', async () => {
     const { port, seen } = await serve(answerPage(1));
     const { published, until, poll } = inform();
     poll(port);
@@ -218,7 +218,7 @@ describe('MetricsInformer', () => {
     expect(seen.connections).toBe(1);
   });
 
-  it('goes on at once, without a fault, when the server has closed the idle connection', async () => {
+  it('MetricsInformer goes on at once, without a fault, when the server has closed the idle connection', async () => {
     const { port, seen } = await serveRaw((socket, request) => {
       // Every second request meets a connection that is closed instead of answered.
       if (request % 2 === 0) socket.destroy();
@@ -231,7 +231,7 @@ describe('MetricsInformer', () => {
     expect(seen.connections).toBeGreaterThanOrEqual(3);
   });
 
-  it('does not retry for ever: a server that closes every connection unanswered is a fault', async () => {
+  it('MetricsInformer does not retry for ever: a server that closes every connection unanswered is a fault', async () => {
     const { port } = await serveRaw((socket) => socket.end());
     const { informer, logged, until, poll } = inform();
     poll(port);
@@ -240,7 +240,7 @@ describe('MetricsInformer', () => {
     expect(informer.counts.faults.closed).toBeGreaterThan(0);
   });
 
-  it('takes a page that comes in pieces, chunked, and one that ends with the connection', async () => {
+  it('MetricsInformer takes a page that comes in pieces, chunked, and one that ends with the connection', async () => {
     const body = page(6);
     const { port } = await serveRaw((socket, request) => {
       if (request % 2 === 1) {
@@ -255,7 +255,7 @@ describe('MetricsInformer', () => {
     expect(published.map(({ signals }) => signals.waiting)).toEqual(published.map(() => 6));
   });
 
-  it('takes a page larger than one read', async () => {
+  it('MetricsInformer takes a page larger than one read', async () => {
     const { port } = await serve((_, response) => response.end(`${'# noise\n'.repeat(60_000)}${page(3)}`));
     const { published, until, poll } = inform();
     poll(port);
@@ -276,7 +276,7 @@ describe('MetricsInformer', () => {
     ['timeout', 'no answer', () => {}, { timeoutMs: 20 }],
   ];
   for (const [kind, name, answer, options] of faults) {
-    it(`counts ${name} as a fault (${kind}) and says so once`, async () => {
+    it(`MetricsInformer counts ${name} as a fault (${kind}) and says so once`, async () => {
       const { port, seen } = await serveRaw(answer);
       const { informer, published, logged, until, poll } = inform(options);
       poll(port);
@@ -287,7 +287,7 @@ describe('MetricsInformer', () => {
     });
   }
 
-  it('counts a refused connection', async () => {
+  it('MetricsInformer counts a refused connection', async () => {
     const server = createRawServer();
     const port = await listen(server);
     await new Promise((resolve) => server.close(resolve));
@@ -297,7 +297,7 @@ describe('MetricsInformer', () => {
     expect(informer.counts.faults.connect).toBeGreaterThan(0);
   });
 
-  it('makes signals stale once after the set time without a good scrape, and fresh again with the next', async () => {
+  it('MetricsInformer makes signals stale once after the set time without a good scrape, and fresh again with the next', async () => {
     const { port, seen } = await serve(answerPage(1));
     const { published, stale, logged, until, poll } = inform({ stalenessMs: 60 });
     poll(port);
@@ -314,7 +314,7 @@ describe('MetricsInformer', () => {
     expect(published.at(-1)?.signals.waiting).toBe(2);
   });
 
-  it('tells the sink again that signals are stale when it could not take it', async () => {
+  it('MetricsInformer tells the sink again that signals are stale when it could not take it', async () => {
     const { port, seen } = await serve(answerPage(1));
     let tries = 0;
     const waiters: (() => void)[] = [];
@@ -338,7 +338,7 @@ describe('MetricsInformer', () => {
     expect(tries).toBe(3);
   });
 
-  it('asks a failing endpoint less often', async () => {
+  it('MetricsInformer asks a failing endpoint less often', async () => {
     const bad = await serve((_, response) => response.writeHead(500).end());
     const good = await serve(answerPage(1));
     const { informer, published, until } = inform();
@@ -350,7 +350,7 @@ describe('MetricsInformer', () => {
     expect(bad.seen.requests).toBeLessThan(20);
   });
 
-  it('never has two scrapes of one endpoint under way', async () => {
+  it('MetricsInformer never has two scrapes of one endpoint under way', async () => {
     let open = 0;
     let most = 0;
     let answered = 0;
@@ -369,7 +369,7 @@ describe('MetricsInformer', () => {
     expect(most).toBe(1);
   });
 
-  it('reads the page as the engine of the labels, and follows when they change', async () => {
+  it('MetricsInformer reads the page as the engine of the labels, and follows when they change', async () => {
     const { port } = await serve((_, response) => response.end(`${page(1)}sglang:num_queue_reqs 2\n`));
     const { published, until, poll } = inform();
     poll(port);
@@ -379,7 +379,7 @@ describe('MetricsInformer', () => {
     expect(published[0]?.signals.waiting).toBe(1);
   });
 
-  it('says once that an engine is unknown and that a page holds none of the metrics', async () => {
+  it('MetricsInformer says once that an engine is unknown and that a page holds none of the metrics', async () => {
     const { port } = await serve((_, response) => response.end('other 1\n'));
     const { informer, published, logged, until, poll } = inform();
     poll(port, { 'llm-d.ai/engine-type': 'mystery' });
@@ -390,7 +390,7 @@ describe('MetricsInformer', () => {
     expect(published[0]?.signals.waiting).toBeUndefined();
   });
 
-  it('stops polling an endpoint that has gone and closes its connection', async () => {
+  it('MetricsInformer stops polling an endpoint that has gone and closes its connection', async () => {
     const { port, connections } = await serve(answerPage(1));
     const { informer, published, until, poll } = inform();
     poll(port);
@@ -403,7 +403,7 @@ describe('MetricsInformer', () => {
     expect(published.length).toBe(before);
   });
 
-  it('starts anew when a slot passes to another generation', async () => {
+  it('MetricsInformer starts anew when a slot passes to another generation', async () => {
     const { port } = await serve(answerPage(1));
     const { published, until, poll } = inform();
     poll(port, {}, 1);
@@ -415,7 +415,7 @@ describe('MetricsInformer', () => {
     expect(published.slice(last).every(({ generation }) => generation === 2)).toBe(true);
   });
 
-  it('goes on when scanner or sink throw', async () => {
+  it('MetricsInformer goes on when scanner or sink throw', async () => {
     const { port } = await serve(answerPage(1));
     let calls = 0;
     let reached: () => void = () => {};
@@ -437,7 +437,7 @@ describe('MetricsInformer', () => {
     expect(informer.counts.faults.scan).toBeGreaterThanOrEqual(2);
   });
 
-  it('polls many endpoints evenly, each with its own signals', async () => {
+  it('MetricsInformer polls many endpoints evenly, each with its own signals', async () => {
     const servers = await Promise.all(Array.from({ length: 30 }, (_, i) => serve(answerPage(i))));
     const { informer, published, until } = inform();
     informer.setEndpoints(
@@ -454,7 +454,7 @@ describe('MetricsInformer', () => {
     ['path', { path: 'metrics' }],
     ['path', { path: '/a b' }],
   ] as const) {
-    it(`refuses ${field} ${Object.values(options)[0]}`, () => {
+    it(`MetricsInformer refuses ${field} ${Object.values(options)[0]}`, () => {
       expect(() => inform(options)).toThrow(field);
     });
   }

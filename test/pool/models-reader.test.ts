@@ -10,7 +10,7 @@ function read(body: unknown, reader = new ModelsReader(() => {})) {
 }
 
 describe('the list of models of an endpoint', () => {
-  it('holds models and adapters with their base model', () => {
+  it('the list of models of an endpoint holds models and adapters with their base model', () => {
     const { reader, empty } = read({
       object: 'list',
       data: [
@@ -25,18 +25,18 @@ describe('the list of models of an endpoint', () => {
     expect(empty).toBe(false);
   });
 
-  it('shows the models with a parent as adapters, and no others', () => {
+  it('the list of models of an endpoint shows the models with a parent as adapters, and no others', () => {
     const shown: string[] = [];
     const data = [{ id: 'llama', parent: null }, { id: 'lora', parent: 'llama' }, { id: 'other' }];
     read({ data }, new ModelsReader((name) => shown.push(name)));
     expect(shown).toEqual(['lora']);
   });
 
-  it('may be empty', () => {
+  it('the list of models of an endpoint may be empty', () => {
     expect(read({ data: [] }).empty).toBe(true);
   });
 
-  it('is bounded in models and in the length of a name', () => {
+  it('the list of models of an endpoint is bounded in models and in the length of a name', () => {
     const data = Array.from({ length: SERVED_MODELS_MAX + 10 }, (_, i) => ({ id: `${i}${'x'.repeat(1_000)}` }));
     const models = read({ data }).reader.models.get('default/a')!;
     expect(models).toHaveLength(SERVED_MODELS_MAX);
@@ -44,7 +44,7 @@ describe('the list of models of an endpoint', () => {
   });
 
   it.each(['', 'no JSON', '{"data": 3}', '{"data": [{"name": "a"}]}'])(
-    'that is %s is a fault, and the last one stays',
+    'the list of models of an endpoint that is %s is a fault, and the last one stays',
     (body) => {
       const { reader } = read({ data: [{ id: 'm' }] });
       expect(() => read(body, reader)).toThrow();
@@ -52,7 +52,7 @@ describe('the list of models of an endpoint', () => {
     },
   );
 
-  it('goes with the endpoint', () => {
+  it('the list of models of an endpoint goes with the endpoint', () => {
     const { reader } = read({ data: [{ id: 'm' }] });
     reader.forget('default/a');
     expect(reader.models.size).toBe(0);

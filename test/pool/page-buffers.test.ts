@@ -2,14 +2,14 @@ import { describe, expect, it } from 'vitest';
 import { PageBuffers } from '../../dist/pool/sources/page-buffers.js';
 
 describe('PageBuffers', () => {
-  it('hands out again what was given back', () => {
+  it('PageBuffers hands out again what was given back', () => {
     const buffers = new PageBuffers();
     const buffer = buffers.take();
     buffers.give(buffer);
     expect(buffers.take()).toBe(buffer);
   });
 
-  it('grows a buffer by doubling and keeps what is in it', () => {
+  it('PageBuffers grows a buffer by doubling and keeps what is in it', () => {
     const buffers = new PageBuffers();
     const buffer = buffers.take();
     buffer.set([1, 2, 3]);
@@ -18,7 +18,7 @@ describe('PageBuffers', () => {
     expect(buffers.take()).toBe(buffer);
   });
 
-  it('keeps at most 16 spare buffers and none above 1 MiB', () => {
+  it('PageBuffers keeps at most 16 spare buffers and none above 1 MiB', () => {
     const buffers = new PageBuffers();
     buffers.give(new Uint8Array(1024 * 1024 + 1));
     const given = Array.from({ length: 20 }, () => new Uint8Array(64 * 1024));

@@ -78,14 +78,14 @@ const responses: Record<string, { text: string; page: string; keepAlive: boolean
 
 describe('ResponseParser reads a response', () => {
   for (const [name, { text, page, keepAlive, ended }] of Object.entries(responses)) {
-    it(`with ${name}, cut at every byte`, () => {
+    it(`ResponseParser reads a response with ${name}, cut at every byte`, () => {
       for (let cut = 0; cut <= text.length; cut += 1) {
         const parser = parse([text.slice(0, cut), text.slice(cut)], ended);
         expect([parser.complete, pageOf(parser), parser.keepAlive]).toEqual([true, page, keepAlive]);
       }
     });
 
-    it(`with ${name}, byte by byte, again and again on one parser`, () => {
+    it(`ResponseParser reads a response with ${name}, byte by byte, again and again on one parser`, () => {
       const parser = makeParser();
       for (let round = 0; round < 3; round += 1) {
         parse([...text], ended, parser);
@@ -96,7 +96,7 @@ describe('ResponseParser reads a response', () => {
     });
   }
 
-  it('in any chunks and any cuts as the page that was sent', () => {
+  it('ResponseParser reads a response in any chunks and any cuts as the page that was sent', () => {
     const pieces = fc.array(fc.string({ unit: 'binary-ascii', minLength: 1, maxLength: 300 }), { maxLength: 12 });
     const cuts = fc.array(fc.nat(4000), { maxLength: 8 });
     fc.assert(
@@ -114,14 +114,14 @@ describe('ResponseParser reads a response', () => {
     );
   });
 
-  it('of a page that needs a larger buffer', () => {
+  it('ResponseParser reads a response of a page that needs a larger buffer', () => {
     const page = 'p'.repeat(PAGE_BYTES_MAX);
     expect(
       pageOf(parse([ok('Transfer-Encoding: chunked\r\n', `${page.length.toString(16)}\r\n${page}\r\n0\r\n\r\n`)])),
     ).toBe(page);
   });
 
-  it('but does not keep a connection that says more than was asked', () => {
+  it('ResponseParser reads a response but does not keep a connection that says more than was asked', () => {
     const parser = parse([`${ok('Content-Length: 1\r\n', 'x')}HTTP/1.1 200 OK`]);
     expect([parser.complete, parser.keepAlive]).toEqual([true, false]);
   });

@@ -8,7 +8,7 @@ const pod = (name: string, port = 8000, labels = {}) => endpointOf(name, '10.0.0
 const slots = (uses: readonly { slot: number }[]) => uses.map(({ slot }) => slot);
 
 describe('SlotTable', () => {
-  it('gives new endpoints slots in order, each with generation 1', () => {
+  it('SlotTable gives new endpoints slots in order, each with generation 1', () => {
     const { added } = new SlotTable(4).apply([pod('a'), pod('b')]);
     expect(added.map(({ slot, generation, endpoint }) => [slot, generation, endpoint.name])).toEqual([
       [0, 1, 'a'],
@@ -16,14 +16,14 @@ describe('SlotTable', () => {
     ]);
   });
 
-  it('keeps the slot of an endpoint that stays, wherever it stands in the list', () => {
+  it('SlotTable keeps the slot of an endpoint that stays, wherever it stands in the list', () => {
     const table = new SlotTable(4);
     table.apply([pod('a'), pod('b')]);
     expect(table.apply([pod('b'), pod('a')])).toEqual({ added: [], removed: [], changed: [], refused: [] });
     expect(table.find('default/b')?.slot).toBe(1);
   });
 
-  it('uses a freed slot again only after all others, with the next generation', () => {
+  it('SlotTable uses a freed slot again only after all others, with the next generation', () => {
     const table = new SlotTable(3);
     table.apply([pod('a')]);
     expect(slots(table.apply([]).removed)).toEqual([0]);
@@ -35,7 +35,7 @@ describe('SlotTable', () => {
     ]);
   });
 
-  it('names the endpoints that find no slot, and takes them in once there is room', () => {
+  it('SlotTable names the endpoints that find no slot, and takes them in once there is room', () => {
     const table = new SlotTable(2);
     const { refused } = table.apply([pod('a'), pod('b'), pod('c')]);
     expect(refused.map(({ endpoint, reason }) => [endpoint.name, reason])).toEqual([['c', 'pool full']]);
@@ -46,14 +46,14 @@ describe('SlotTable', () => {
     ]);
   });
 
-  it('takes another port or address under the same id as another server', () => {
+  it('SlotTable takes another port or address under the same id as another server', () => {
     const table = new SlotTable(2);
     table.apply([pod('a', 8000)]);
     const { added, removed, changed } = table.apply([pod('a', 8001)]);
     expect([slots(removed), slots(added), slots(changed)]).toEqual([[0], [1], []]);
   });
 
-  it('says that labels changed, without a new slot', () => {
+  it('SlotTable says that labels changed, without a new slot', () => {
     const table = new SlotTable(2);
     table.apply([pod('a', 8000, { role: 'decode' })]);
     const { added, changed } = table.apply([pod('a', 8000, { role: 'prefill' })]);
@@ -63,17 +63,17 @@ describe('SlotTable', () => {
     ]);
   });
 
-  it('refuses a second endpoint of the same id', () => {
+  it('SlotTable refuses a second endpoint of the same id', () => {
     const { added, refused } = new SlotTable(4).apply([pod('a', 1), pod('a', 2)]);
     expect(added.map(({ endpoint }) => endpoint.port)).toEqual([1]);
     expect(refused.map(({ reason }) => reason)).toEqual(['duplicate id']);
   });
 
-  it('refuses a capacity below 1', () => {
+  it('SlotTable refuses a capacity below 1', () => {
     expect(() => new SlotTable(0)).toThrow('capacity');
   });
 
-  it('never gives two endpoints one slot, nor one slot and generation twice, whatever comes and goes', () => {
+  it('SlotTable never gives two endpoints one slot, nor one slot and generation twice, whatever comes and goes', () => {
     const lists = fc.array(fc.uniqueArray(fc.nat(9), { maxLength: 10 }), { maxLength: 30 });
     fc.assert(
       fc.property(lists, fc.integer({ min: 1, max: 6 }), (rounds, capacity) => {

@@ -19,12 +19,12 @@ function teach(model: LatencyModel, slot: number, base: number, each: number, co
 }
 
 describe('the latency model', () => {
-  it('predicts from the throughput before it has learned', () => {
+  it('the latency model predicts from the throughput before it has learned', () => {
     expect(predict(new LatencyModel(priors).pool, idle)).toBe(25 + 2 * 50);
     expect(new LatencyModel(priors).endpoint(0, 1)).toBeUndefined();
   });
 
-  it('learns the first token and the single tokens of an endpoint', () => {
+  it('the latency model learns the first token and the single tokens of an endpoint', () => {
     const model = new LatencyModel(priors);
     teach(model, 0, 100, 30);
     expect(predict(model.endpoint(0, 1)!, idle)).toBeCloseTo(160, -1);
@@ -32,7 +32,7 @@ describe('the latency model', () => {
     expect(model.observations).toEqual({ ttft: 300, tpot: 300 });
   });
 
-  it('predicts an unseen endpoint as the pool, and a slow one apart from it', () => {
+  it('the latency model predicts an unseen endpoint as the pool, and a slow one apart from it', () => {
     const model = new LatencyModel(priors);
     for (let round = 0; round < 10; round++) {
       teach(model, 0, 50, 20, 30);
@@ -46,14 +46,14 @@ describe('the latency model', () => {
     expect(unseen).toBeLessThan(800);
   });
 
-  it('starts an endpoint where the pool is', () => {
+  it('the latency model starts an endpoint where the pool is', () => {
     const model = new LatencyModel(priors);
     teach(model, 0, 300, 10, 2000);
     model.observe(7, 1, { features: idle, ttftMs: 320, tpotMs: undefined });
     expect(predict(model.endpoint(7, 1)!, idle)).toBeCloseTo(320, -2);
   });
 
-  it('begins anew when a slot changes hands', () => {
+  it('the latency model begins anew when a slot changes hands', () => {
     const model = new LatencyModel(priors);
     teach(model, 0, 900, 500);
     teach(model, 1, 50, 20);
@@ -62,11 +62,14 @@ describe('the latency model', () => {
     expect(model.endpoint(0, 2)).toBeDefined();
   });
 
-  it.each([0, -5, Number.NaN, Number.POSITIVE_INFINITY, 3_600_001])('does not learn from %d ms', (ttftMs) => {
-    const model = new LatencyModel(priors);
-    model.observe(0, 1, { features: idle, ttftMs, tpotMs: undefined });
-    expect(predict(model.endpoint(0, 1)!, idle)).toBeCloseTo(125, 6);
-    expect(model.ignored).toBe(1);
-    expect(model.observations.ttft).toBe(0);
-  });
+  it.each([0, -5, Number.NaN, Number.POSITIVE_INFINITY, 3_600_001])(
+    'the latency model does not learn from %d ms',
+    (ttftMs) => {
+      const model = new LatencyModel(priors);
+      model.observe(0, 1, { features: idle, ttftMs, tpotMs: undefined });
+      expect(predict(model.endpoint(0, 1)!, idle)).toBeCloseTo(125, 6);
+      expect(model.ignored).toBe(1);
+      expect(model.observations.ttft).toBe(0);
+    },
+  );
 });

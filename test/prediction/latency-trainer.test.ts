@@ -48,13 +48,13 @@ function bed(count = 3, given: Partial<PredictionSettings> = {}) {
 }
 
 describe('the trainer', () => {
-  it('lets decisions predict from the prior before the first request', () => {
+  it('the trainer lets decisions predict from the prior before the first request', () => {
     const { decide } = bed();
     // 25 ms, and 1,000 tokens of 50 ms; 10 ms per token.
     expect(decide(0)).toMatchObject({ predictedTtftMs: 75, predictedTpotMs: 10 });
   });
 
-  it('fills what prediction servers left open, when it is to help them out', () => {
+  it('the trainer fills what prediction servers left open, when it is to help them out', () => {
     const { programs, core, decide } = bed(2);
     const ON_HOST_OR_BY_MODEL = 2;
     programs.publish(0, [scorer('OP_PREDICT', 1, ON_HOST_OR_BY_MODEL, 1, 1, 0), pickMax], { inserts: false });
@@ -67,7 +67,7 @@ describe('the trainer', () => {
     expect(decide(1)).toMatchObject({ predictedTtftMs: 75, predictedTpotMs: 10 });
   });
 
-  it('predicts nothing without written coefficients', () => {
+  it('the trainer predicts nothing without written coefficients', () => {
     const pool = makePool([predict, pickMax], [known]);
     expect(pool.decider.decide({ ...plainRequest, charged: false })).toMatchObject({
       predictedTtftMs: Number.NaN,
@@ -75,7 +75,7 @@ describe('the trainer', () => {
     });
   });
 
-  it('counts what the endpoint does not hold, what is in flight and how long the prompt is', () => {
+  it('the trainer counts what the endpoint does not hold, what is in flight and how long the prompt is', () => {
     const { decider, core, programs, decide } = bed(2);
     programs.publish(0, [predict, pickMax], { inserts: true });
     decider.decide({ ...plainRequest, ...prompt(core, 1, 4), promptTokens: 256, subset: [1] });
@@ -88,7 +88,7 @@ describe('the trainer', () => {
     expect(decide(1).predictedTtftMs).toBeGreaterThan(decide(0).predictedTtftMs);
   });
 
-  it('learns a slow endpoint apart from the others', () => {
+  it('the trainer learns a slow endpoint apart from the others', () => {
     const { answer, decide, trainer } = bed();
     for (let i = 0; i < 60; i++) {
       answer(0, 60);
@@ -102,7 +102,7 @@ describe('the trainer', () => {
     expect(trainer.observations).toEqual({ ttft: 180, tpot: 180 });
   });
 
-  it('predicts an endpoint that it has not seen as the pool', () => {
+  it('the trainer predicts an endpoint that it has not seen as the pool', () => {
     const { answer, decide, trainer, table } = bed(2);
     for (let i = 0; i < 200; i++) answer(0, 900);
     trainer.learn();
@@ -113,7 +113,7 @@ describe('the trainer', () => {
     expect(decide(9).predictedTtftMs).toBeCloseTo(decide(1).predictedTtftMs, 3);
   });
 
-  it('forgets an endpoint whose slot changes hands', () => {
+  it('the trainer forgets an endpoint whose slot changes hands', () => {
     const { answer, decide, trainer, table } = bed(2);
     for (let i = 0; i < 100; i++) {
       answer(0, 60);
@@ -129,7 +129,7 @@ describe('the trainer', () => {
     expect(decide(1).predictedTtftMs).toBeLessThan(slow);
   });
 
-  it('takes the whole duration for the first token when answers are not streamed', () => {
+  it('the trainer takes the whole duration for the first token when answers are not streamed', () => {
     const { answer, decide, trainer } = bed(1, { streaming: false });
     for (let i = 0; i < 200; i++) answer(0, undefined, 50);
     trainer.learn();
@@ -137,7 +137,7 @@ describe('the trainer', () => {
     expect(trainer.observations).toEqual({ ttft: 200, tpot: 0 });
   });
 
-  it('learns nothing from failures', () => {
+  it('the trainer learns nothing from failures', () => {
     const { decider, trainer } = bed(1);
     const { ticket, ticketGeneration } = decider.decide({ ...plainRequest, promptTokens: 10 });
     decider.label(ticket, ticketGeneration, {
@@ -153,7 +153,7 @@ describe('the trainer', () => {
     expect(trainer.observations).toEqual({ ttft: 0, tpot: 0 });
   });
 
-  it('takes an unknown signal of a candidate for the mean of the known ones', () => {
+  it('the trainer takes an unknown signal of a candidate for the mean of the known ones', () => {
     const { programs, table, decide, decider } = bed(3);
     table.publish(0, { ...known, waiting: 4 }, 2);
     table.publish(1, { ...known, waiting: 8 }, 2);

@@ -30,11 +30,11 @@ function feed(model: ScaledRidge, truth: readonly number[], count: number, sprea
 }
 
 describe('the anchored ridge', () => {
-  it('predicts from its anchors before it has seen anything', () => {
+  it('the anchored ridge predicts from its anchors before it has seen anything', () => {
     expect(ridge([prior(25), prior(60)]).predict([1, 2])).toBe(145);
   });
 
-  it('finds the coefficients of a line', () => {
+  it('the anchored ridge finds the coefficients of a line', () => {
     const model = ridge([prior(0), prior(0), prior(0)]);
     feed(model, [20, 5, 40], 2000);
     expect(model.coefficients[0]!).toBeGreaterThan(15);
@@ -43,14 +43,14 @@ describe('the anchored ridge', () => {
     expect(model.coefficients[2]!).toBeCloseTo(40, 0);
   });
 
-  it('follows a line that changes, because it forgets', () => {
+  it('the anchored ridge follows a line that changes, because it forgets', () => {
     const model = ridge([prior(0), prior(0)], 100);
     feed(model, [20, 5], 1000);
     feed(model, [20, 15], 1000);
     expect(model.coefficients[1]!).toBeCloseTo(15, 0);
   });
 
-  it('takes a coefficient back to its anchor when nothing speaks of it any more', () => {
+  it('the anchored ridge takes a coefficient back to its anchor when nothing speaks of it any more', () => {
     const model = ridge([prior(0), prior(7, 1)], 50);
     feed(model, [20, 30], 200);
     expect(model.coefficients[1]!).toBeGreaterThan(20);
@@ -58,7 +58,7 @@ describe('the anchored ridge', () => {
     expect(model.coefficients[1]!).toBeCloseTo(7, 1);
   });
 
-  it('is moved little by an outlier', () => {
+  it('the anchored ridge is moved little by an outlier', () => {
     const model = ridge([prior(20), prior(0)]);
     feed(model, [20, 5], 500);
     const before = model.predict([1, 5]);
@@ -66,7 +66,7 @@ describe('the anchored ridge', () => {
     expect(model.predict([1, 5]) / before).toBeLessThan(1.1);
   });
 
-  it('takes in nothing that is not finite', () => {
+  it('the anchored ridge takes in nothing that is not finite', () => {
     const model = ridge([prior(20), prior(5)]);
     expect(model.observe([1, Number.NaN], 20)).toBe(false);
     expect(model.observe([1, 1], Number.POSITIVE_INFINITY)).toBe(false);
@@ -75,7 +75,7 @@ describe('the anchored ridge', () => {
     expect(model.observations).toBe(0);
   });
 
-  it('stays finite and inside its bounds whatever it is told', () => {
+  it('the anchored ridge stays finite and inside its bounds whatever it is told', () => {
     const value = fc.double({ min: -1e9, max: 1e9, noNaN: true });
     const feature = fc.double({ min: 0, max: 1e6, noNaN: true });
     fc.assert(

@@ -90,7 +90,7 @@ describe('a row for a prediction server', () => {
     });
   });
 
-  it('leaves out a role that the endpoint has not, and sends 0 for what is unknown', () => {
+  it('a row for a prediction server leaves out a role that the endpoint has not, and sends 0 for what is unknown', () => {
     const row = predictionRow(pool(1), outlookOf(0, { waiting: undefined, kvUsage: undefined }), 'role');
     expect(row).toMatchObject({ kv_cache_percentage: 0, num_request_waiting: 0 });
     expect(row).not.toHaveProperty('pod_type');
@@ -98,7 +98,7 @@ describe('a row for a prediction server', () => {
 });
 
 describe('an answer of a prediction server', () => {
-  it('is read by position; what is no time is nothing', () => {
+  it('an answer of a prediction server is read by position; what is no time is nothing', () => {
     const text = JSON.stringify({
       predictions: [
         { ttft_ms: 5, tpot_ms: 1 },
@@ -117,27 +117,27 @@ describe('an answer of a prediction server', () => {
 });
 
 describe('the client of prediction servers', () => {
-  it('gives the times of every row', async () => {
+  it('the client of prediction servers gives the times of every row', async () => {
     server.guess = byInflight;
     const times = await client().predict(rows(3));
     expect(times.map((time) => time?.ttftMs)).toEqual([0, 10, 20]);
     expect(server.calls.map(({ path }) => path)).toEqual(['/predict/bulk/strict']);
   });
 
-  it('asks about a pool of any size', async () => {
+  it('the client of prediction servers asks about a pool of any size', async () => {
     server.guess = byInflight;
     const times = await client().predict(rows(257));
     expect(times.map((time) => time?.ttftMs)).toEqual(rows(257).map((_, i) => 10 * i));
   });
 
-  it('cuts a large pool into calls of at most so many rows', async () => {
+  it('the client of prediction servers cuts a large pool into calls of at most so many rows', async () => {
     server.guess = byInflight;
     const made = client({ LATENCY_MAX_BULK_SIZE: '100', LATENCY_MAX_COALESCED_ROWS: '100' });
     expect((await made.predict(rows(257))).every((time) => time !== undefined)).toBe(true);
     expect(server.calls.map((call) => call.rows.length).sort((a, b) => a - b)).toEqual([57, 100, 100]);
   });
 
-  it('lets requests that come together travel in one call, each with its own answer', async () => {
+  it('the client of prediction servers lets requests that come together travel in one call, each with its own answer', async () => {
     server.guess = byInflight;
     const made = client({ LATENCY_COALESCE_WINDOW_MS: '20' });
     const answers = await Promise.all([made.predict(rows(2)), made.predict(rows(3)), made.predict(rows(1))]);
@@ -145,14 +145,14 @@ describe('the client of prediction servers', () => {
     expect(server.calls.map((call) => call.rows.length)).toEqual([6]);
   });
 
-  it('keeps its connections', async () => {
+  it('the client of prediction servers keeps its connections', async () => {
     const made = client({ LATENCY_COALESCE_WINDOW_MS: '0' });
     for (let i = 0; i < 20; i++) await made.predict(rows(1));
     expect(server.calls).toHaveLength(20);
     expect(server.connections.size).toBeLessThan(5);
   });
 
-  it('makes at most so many calls at once', async () => {
+  it('the client of prediction servers makes at most so many calls at once', async () => {
     let letGo = () => {};
     server.held = new Promise((resolve) => {
       letGo = resolve;
@@ -166,14 +166,14 @@ describe('the client of prediction servers', () => {
     expect(server.calls.map((call) => call.rows.length)).toEqual([1, 1, 4]);
   });
 
-  it('uses what a server can say when it cannot predict all rows', async () => {
+  it('the client of prediction servers uses what a server can say when it cannot predict all rows', async () => {
     server.guess = (row) => (row.num_request_running === 1 ? undefined : byInflight(row));
     const times = await client().predict(rows(3));
     expect(times.map((time) => time?.ttftMs)).toEqual([0, undefined, 20]);
     expect(server.calls.map(({ path }) => path)).toEqual(['/predict/bulk/strict', '/predict/bulk']);
   });
 
-  it('asks several servers in turn', async () => {
+  it('the client of prediction servers asks several servers in turn', async () => {
     const other = await PredictionServer.start();
     cleanups.push(() => other.close());
     const both = new PredictionClient({ ...servers(), prediction: [server.url, other.url], coalesceMs: 0 }, () => 0);
@@ -182,7 +182,7 @@ describe('the client of prediction servers', () => {
     expect([server.calls.length, other.calls.length]).toEqual([2, 2]);
   });
 
-  it('says why when no row has an answer', async () => {
+  it('the client of prediction servers says why when no row has an answer', async () => {
     server.status = 503;
     await expect(client().predict(rows(1))).rejects.toThrow('503');
     server.status = 0;
@@ -190,7 +190,7 @@ describe('the client of prediction servers', () => {
     await expect(client().predict(rows(1))).rejects.toThrow('0 predictions for 1 rows');
   });
 
-  it('leaves servers alone that fail again and again, and tries later', async () => {
+  it('the client of prediction servers leaves servers alone that fail again and again, and tries later', async () => {
     let now = 0;
     server.status = 500;
     const made = client({ LATENCY_COALESCE_WINDOW_MS: '0' }, () => now);
@@ -203,7 +203,7 @@ describe('the client of prediction servers', () => {
     expect(await made.predict(rows(1))).toHaveLength(1);
   });
 
-  it('sends no request without rows', async () => {
+  it('the client of prediction servers sends no request without rows', async () => {
     expect(await client().predict([])).toEqual([]);
     expect(server.calls).toEqual([]);
   });
@@ -227,7 +227,7 @@ describe('predictions of servers for a request', () => {
   };
   const here = new AbortController().signal;
 
-  it('name the slots of the endpoints, and NaN where a server says nothing', async () => {
+  it('predictions of servers for a request name the slots of the endpoints, and NaN where a server says nothing', async () => {
     server.guess = (row) => (row.num_request_running === 1 ? undefined : byInflight(row));
     const { outcome, predictions } = await served().predict(pool(3), here);
     expect(outcome).toBe('partial');
@@ -238,7 +238,7 @@ describe('predictions of servers for a request', () => {
     });
   });
 
-  it('are late when the request may wait no longer', async () => {
+  it('predictions of servers for a request are late when the request may wait no longer', async () => {
     server.held = new Promise(() => {});
     expect(await served({ waitMs: 5 }).predict(pool(1), here)).toEqual({ outcome: 'late', predictions: undefined });
   });
@@ -248,7 +248,7 @@ describe('predictions of servers for a request', () => {
     expect(await served().predict(pool(1), here)).toEqual({ outcome: 'failed', predictions: undefined });
   });
 
-  it('are not waited for when the request goes away', async () => {
+  it('predictions of servers for a request are not waited for when the request goes away', async () => {
     server.held = new Promise(() => {});
     const leaving = new AbortController();
     const answer = served().predict(pool(1), leaving.signal);
@@ -287,7 +287,7 @@ describe('the training server', () => {
     return { training, answer, problems };
   }
 
-  it('is sent both times of a streamed answer, with the features of the decision', async () => {
+  it('the training server is sent both times of a streamed answer, with the features of the decision', async () => {
     const { training, answer } = bed();
     answer();
     answer('failed');
@@ -305,14 +305,14 @@ describe('the training server', () => {
     expect(Date.parse(String(server.samples[0]!.timestamp))).not.toBeNaN();
   });
 
-  it('is sent the duration when answers are not streamed', async () => {
+  it('the training server is sent the duration when answers are not streamed', async () => {
     const { training, answer } = bed({ streaming: false });
     answer();
     await training.flush();
     expect(server.samples.map((sample) => sample.actual_ttft_ms)).toEqual([200]);
   });
 
-  it('gets at most so many samples in one flush', async () => {
+  it('the training server gets at most so many samples in one flush', async () => {
     const { training, answer } = bed({ environment: { LATENCY_MAX_SAMPLE_SIZE: '3' } });
     for (let i = 0; i < 10; i++) answer();
     await training.flush();
@@ -321,7 +321,7 @@ describe('the training server', () => {
     expect(server.samples).toHaveLength(3);
   });
 
-  it('that fails is reported once, and its samples are counted as lost', async () => {
+  it('the training server that fails is reported once, and its samples are counted as lost', async () => {
     const { training, answer, problems } = bed();
     server.status = 500;
     for (let i = 0; i < 2; i++) {
@@ -334,7 +334,7 @@ describe('the training server', () => {
 });
 
 describe('the servers that parameters and environment name', () => {
-  it('are none by default', () => {
+  it('the servers that parameters and environment name are none by default', () => {
     expect(predictionServers({}, {})).toBeUndefined();
   });
 
@@ -358,7 +358,7 @@ describe('the servers that parameters and environment name', () => {
     });
   });
 
-  it('come from the parameters first', () => {
+  it('the servers that parameters and environment name come from the parameters first', () => {
     const given = { predictionServerURLs: ['https://p'], trainingServerURL: '' };
     expect(
       predictionServers(given, { PREDICTION_SERVER_URL: 'http://a', TRAINING_SERVER_URL: 'http://c' }),

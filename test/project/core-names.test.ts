@@ -34,20 +34,20 @@ function namesTakenFrom(object: string, all: string): Set<string> {
 }
 
 describe('src/core/core-names.ts', () => {
-  test('holds every constant of the built module, with its value ("npm run build:wasm" renews it)', () => {
+  test('src/core/core-names.ts holds every constant of the built module, with its value ("npm run build:wasm" renews it)', () => {
     // An unsigned integer above 2^31 comes out of the module as a negative one.
     const plain = (value: number | bigint) => (Number.isInteger(value) ? Number(value) >>> 0 : value);
     const ofModule = new Map([...constantValues(module)].map(([name, value]) => [name, plain(value)]));
     expect(new Map(Object.entries(CORE).map(([name, value]) => [name, plain(value)]))).toEqual(ofModule);
   });
 
-  test('holds every function of the built module, with as many parameters', () => {
+  test('src/core/core-names.ts holds every function of the built module, with as many parameters', () => {
     const { call } = attachCore(createPoolMemory(smallSizes, { module }), 0);
     const exported = Object.entries(call).filter(([, value]) => typeof value === 'function');
     expect(functions).toEqual(new Map(exported.map(([name, { length }]) => [name, length])));
   });
 
-  test('names nothing that src, test, bench and scripts have no use for', () => {
+  test('src/core/core-names.ts names nothing that src, test, bench and scripts have no use for', () => {
     const all = sources();
     const constants = namesTakenFrom('CORE', all);
     const operations = new Set([...all.matchAll(/\bOP_\w+/g)].map(([name]) => name));
@@ -58,7 +58,7 @@ describe('src/core/core-names.ts', () => {
 });
 
 describe('a module of another build', () => {
-  test('is refused with the name of the first constant that differs', () => {
+  test('a module of another build is refused with the name of the first constant that differs', () => {
     const expected = CORE as Record<CoreConstant, number>;
     const built = expected.WAIT_SLOT_FLAGS++;
     try {
@@ -79,13 +79,13 @@ describe('the text of core-names.ts', () => {
     set value(value: number);
   };`;
 
-  test('has no place for a variable of the module', () => {
+  test('the text of core-names.ts has no place for a variable of the module', () => {
     expect(() => coreNames(module, declarations('STATE'))).toThrow(
       'assembly exports the variable STATE: export a function that returns it',
     );
   });
 
-  test('needs a declaration of every export', () => {
+  test('the text of core-names.ts needs a declaration of every export', () => {
     expect(() => coreNames(module, '')).toThrow(/^no declaration of \w+/);
   });
 });

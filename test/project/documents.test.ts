@@ -77,7 +77,7 @@ describe('container image', () => {
   const lines = text('Dockerfile').split('\n');
   const finalStage = lines.slice(lines.findLastIndex((line) => line.startsWith('FROM '))).join('\n');
 
-  test('runs the program in exec form, so that the container arguments are the program’s', () => {
+  test('container image runs the program in exec form, so that the container arguments are the program’s', () => {
     expect(finalStage).toContain('ENTRYPOINT ["node", "/app/bin/pointsman.js"]');
     expect(finalStage).not.toMatch(/^CMD /m);
   });
@@ -87,14 +87,14 @@ describe('container image', () => {
     .filter((line) => line.startsWith('COPY ') && !line.includes('--from='))
     .flatMap((line) => line.split(/\s+/).slice(1, -1));
 
-  test('copies nothing that .dockerignore leaves out', () => {
+  test('container image copies nothing that .dockerignore leaves out', () => {
     const ignore = text('.dockerignore').split('\n');
     expect(ignore).toContain('*');
     expect(copied.filter((source) => !ignore.includes(`!${source.split('/')[0]}`))).toEqual([]);
     expect(copied.filter((source) => !existsSync(join(root, source)))).toEqual([]);
   });
 
-  test('copies every script that the build runs', () => {
+  test('container image copies every script that the build runs', () => {
     const { scripts } = JSON.parse(text('package.json')) as { scripts: Record<string, string> };
     const build = Object.entries(scripts).filter(([name]) => name.startsWith('build:'));
     const run = build.flatMap(([, command]) => [...command.matchAll(/scripts\/[\w.-]+/g)].map((match) => match[0]));
@@ -102,11 +102,11 @@ describe('container image', () => {
     expect(run.filter((script) => !copied.some((source) => script.startsWith(source)))).toEqual([]);
   });
 
-  test('runs as a user that is not root, named by number', () => {
+  test('container image runs as a user that is not root, named by number', () => {
     expect(finalStage).toMatch(/^USER 65532:65532$/m);
   });
 
-  test('installs nothing in the final stage', () => {
+  test('container image installs nothing in the final stage', () => {
     expect(finalStage).not.toMatch(/^RUN .*(npm|apt)/m);
   });
 });

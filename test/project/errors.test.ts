@@ -15,16 +15,16 @@ const listed = page
 const thrown = errorTexts().filter(({ file }) => !file.startsWith('src/cli/demo/'));
 
 describe('the catalogue of errors', () => {
-  test('has every refusal and start-up error of the code', () => {
+  test('the catalogue of errors has every refusal and start-up error of the code', () => {
     expect(thrown.filter(({ text }) => !listed.includes(text)).map(({ file, text }) => `${file}: ${text}`)).toEqual([]);
   });
 
-  test('lists no text that the code does not have', () => {
+  test('the catalogue of errors lists no text that the code does not have', () => {
     const texts = new Set(thrown.map(({ text }) => text));
     expect(listed.filter((text) => !texts.has(text))).toEqual([]);
   });
 
-  test('gives every row a remedy', () => {
+  test('the catalogue of errors gives every row a remedy', () => {
     const rows = page.split('\n').filter((line) => /^\| .*`/.test(line));
     expect(rows.filter((line) => /\|\s*\|$/.test(line))).toEqual([]);
   });

@@ -5,7 +5,7 @@ import { readResults, renew, tables } from '../../scripts/performance-doc.ts';
 const result = (name: string, median: number) =>
   JSON.stringify({ name, median, p99: median * 2, unit: 'ns', runs: 1234, node: 'v24.0.0', commit: 'abc' });
 
-test('of several results with one name the last one is shown, in a table per area', () => {
+test('the last of several results with one name is shown, in a table per area', () => {
   const text = [result('scan/chat-4k', 1900), result('match/64', 240), result('scan/chat-4k', 1800), ''].join('\n');
   expect(tables(readResults(text))).toBe(`## scan
 

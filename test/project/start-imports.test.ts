@@ -27,11 +27,11 @@ describe('the way to the first answer', () => {
   it.each([
     ['serve', serve!],
     ['a shard', 'shard.js'],
-  ])('of %s does not load grpc-js', (_what, first) => {
+  ])('the way to the first answer of %s does not load grpc-js', (_what, first) => {
     expect(loadedWith(first)).not.toContain(GRPC_JS);
   });
 
-  it('would be found to load it', () => {
+  it('the way to the first answer would be found to load it', () => {
     expect(files.some((file) => loadedWith(file).includes(GRPC_JS))).toBe(true);
   });
 });

@@ -30,7 +30,7 @@ function sections(): Map<number, Buffer> {
 describe('the built Wasm module', () => {
   const module = new WebAssembly.Module(new Uint8Array(bytes));
 
-  test('imports the shared memory, at most an abort, and nothing else', () => {
+  test('the built Wasm module imports the shared memory, at most an abort, and nothing else', () => {
     const imports = WebAssembly.Module.imports(module);
     expect(imports.filter(({ kind }) => kind === 'memory')).toEqual([
       { module: 'env', name: 'memory', kind: 'memory' },
@@ -39,18 +39,18 @@ describe('the built Wasm module', () => {
     expect(others.filter((name) => name !== 'env.abort')).toEqual([]);
   });
 
-  test('declares its memory as shared', () => {
+  test('the built Wasm module declares its memory as shared', () => {
     const text = sections().get(SECTION_IMPORT)!;
     const at = text.indexOf(Buffer.from('\x06memory\x02', 'latin1'));
     const flags = text[at + 8]!;
     expect(flags & 2).toBe(2);
   });
 
-  test('has no data segment: every further instance would write it again over live memory', () => {
+  test('the built Wasm module has no data segment: every further instance would write it again over live memory', () => {
     expect(sections().has(SECTION_DATA)).toBe(false);
   });
 
-  test('exports functions and numbers only', () => {
+  test('the built Wasm module exports functions and numbers only', () => {
     const exports = WebAssembly.Module.exports(module);
     expect(exports.filter(({ kind }) => kind !== 'function' && kind !== 'global')).toEqual([]);
   });

@@ -9,7 +9,7 @@ function paused(failures: number) {
 }
 
 describe('a source that fails', () => {
-  it('is asked on until it has failed five times in a row', () => {
+  it('a source that fails is asked on until it has failed five times in a row', () => {
     const { pause } = paused(4);
     expect(pause.admits()).toBe(true);
     pause.succeeded();
@@ -19,7 +19,7 @@ describe('a source that fails', () => {
     expect(pause.admits()).toBe(false);
   });
 
-  it('is tried by one request after a second', () => {
+  it('a source that fails is tried by one request after a second', () => {
     const { clock, pause } = paused(5);
     clock.now = 999;
     expect(pause.admits()).toBe(false);
@@ -28,7 +28,7 @@ describe('a source that fails', () => {
     expect(pause.admits()).toBe(false);
   });
 
-  it('is left alone for a time that doubles up to thirty seconds', () => {
+  it('a source that fails is left alone for a time that doubles up to thirty seconds', () => {
     const { clock, pause } = paused(5);
     for (const length of [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]) {
       clock.now += length - 1;
@@ -39,7 +39,7 @@ describe('a source that fails', () => {
     }
   });
 
-  it('is used again by all once it answers', () => {
+  it('a source that fails is used again by all once it answers', () => {
     const { clock, pause } = paused(5);
     clock.now = 1_000;
     expect(pause.admits()).toBe(true);

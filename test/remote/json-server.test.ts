@@ -27,7 +27,7 @@ function connections(answerBytesMost = 1_000): JsonServers {
 const waits = new AbortController().signal;
 
 describe('a server that takes JSON', () => {
-  it('gets what is posted, with its path and its type, and its answer comes back as text', async () => {
+  it('a server that takes JSON gets what is posted, with its path and its type, and its answer comes back as text', async () => {
     const url = await server(async (request, response) => {
       const pieces: Buffer[] = [];
       for await (const piece of request) pieces.push(piece as Buffer);
@@ -38,7 +38,7 @@ describe('a server that takes JSON', () => {
     expect(await made.post(`${url}/a`, Buffer.from('é'), waits)).toBe('POST /a application/json é');
   });
 
-  it('is told by its status when that is no success, and the connection stays of use', async () => {
+  it('a server that takes JSON is told by its status when that is no success, and the connection stays of use', async () => {
     let asked = 0;
     const url = await server((_request, response) => {
       response.writeHead(asked++ === 0 ? 422 : 201).end('{}');
@@ -50,13 +50,13 @@ describe('a server that takes JSON', () => {
     expect(await made.post(url, '{}', waits)).toBe('{}');
   });
 
-  it('is given up when its answer is longer than allowed', async () => {
+  it('a server that takes JSON is given up when its answer is longer than allowed', async () => {
     const url = await server((_request, response) => response.end('x'.repeat(1_001)));
     await expect(connections().post(url, '{}', waits)).rejects.toThrow('an answer of more than 1000 bytes');
     expect(await connections(1_001).post(url, '{}', waits)).toHaveLength(1_001);
   });
 
-  it('is given up when the signal says so, and when the connections are closed', async () => {
+  it('a server that takes JSON is given up when the signal says so, and when the connections are closed', async () => {
     const ending = new AbortController();
     const url = await server(() => ending.abort());
     await expect(connections().post(url, '{}', ending.signal)).rejects.toThrow('abort');

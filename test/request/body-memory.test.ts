@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { BodyMemory, slotsInUse } from '../../dist/request/body-memory.js';
 
 describe('the memory of bodies', () => {
-  it('holds any body, however it was cut', () => {
+  it('the memory of bodies holds any body, however it was cut', () => {
     const sizes = fc.oneof(fc.integer({ min: 0, max: 100 }), fc.integer({ min: 3_900, max: 70_000 }));
     fc.assert(
       fc.property(fc.array(sizes, { maxLength: 12 }), fc.nat(255), (lengths, seed) => {
@@ -22,14 +22,14 @@ describe('the memory of bodies', () => {
     );
   });
 
-  it('takes the room of a short body for one in tiny pieces', () => {
+  it('the memory of bodies takes the room of a short body for one in tiny pieces', () => {
     const memory = new BodyMemory();
     for (let i = 0; i < 4_096; i++) memory.append(Buffer.alloc(1, i));
     expect(memory.heldBytes).toBe(4_096);
     memory.release();
   });
 
-  it('stays as it is until everybody has released it', () => {
+  it('the memory of bodies stays as it is until everybody has released it', () => {
     const memory = new BodyMemory();
     memory.append(Buffer.from('first'));
     const [chunk] = memory.chunks();
@@ -43,7 +43,7 @@ describe('the memory of bodies', () => {
     expect(slotsInUse()).toBe(0);
   });
 
-  it('gives its slots to the next body', () => {
+  it('the memory of bodies gives its slots to the next body', () => {
     const first = new BodyMemory();
     first.append(Buffer.from('first'));
     const [before] = first.chunks();
@@ -54,7 +54,7 @@ describe('the memory of bodies', () => {
     second.release();
   });
 
-  it('cannot be released twice', () => {
+  it('the memory of bodies cannot be released twice', () => {
     const memory = new BodyMemory();
     memory.release();
     expect(() => memory.release()).toThrow('released twice');

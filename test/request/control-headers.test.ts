@@ -16,13 +16,13 @@ describe('control headers', () => {
     ['fairness id', fairnessId, 'x-llm-d-inference-fairness-id', 'x-gateway-inference-fairness-id'],
     ['objective', objectiveName, 'x-llm-d-inference-objective', 'x-gateway-inference-objective'],
     ['rewrite', requestedRewrite, 'x-llm-d-model-name-rewrite', 'x-gateway-model-name-rewrite'],
-  ] as const)('give the %s by the new name before the old one', (_what, read, name, alias) => {
+  ] as const)('control headers give the %s by the new name before the old one', (_what, read, name, alias) => {
     expect(read(headers({ [alias]: 'old' }))).toBe('old');
     expect(read(headers({ [alias]: 'old', [name]: 'new' }))).toBe('new');
     expect([isControlHeader(name), isControlHeader(alias)]).toEqual([true, true]);
   });
 
-  it('default to the default flow, and to no objective and no rewrite', () => {
+  it('control headers default to the default flow, and to no objective and no rewrite', () => {
     expect([fairnessId(headers({})), objectiveName(headers({})), requestedRewrite(headers({}))]).toEqual([
       'default-flow',
       undefined,
@@ -30,7 +30,7 @@ describe('control headers', () => {
     ]);
   });
 
-  it('tell the path from the first of three headers, then the default', () => {
+  it('control headers tell the path from the first of three headers, then the default', () => {
     const all = { ':path': '/a', 'x-original-path': '/b', 'x-forwarded-path': '/c' };
     const { ':path': _a, ...two } = all;
     const { 'x-original-path': _b, ...one } = two;
@@ -42,7 +42,7 @@ describe('control headers', () => {
     ]);
   });
 
-  it('tell when the first token is due and how long an answer is of use', () => {
+  it('control headers tell when the first token is due and how long an answer is of use', () => {
     const both = headers({ 'x-slo-ttft-ms': '250', 'x-pointsman-deadline-ms': '1500' });
     expect([firstTokenObjectiveMs(both), queueDeadlineMs(both)]).toEqual([250, 1500]);
     expect(firstTokenObjectiveMs(headers({ 'x-llm-d-slo-ttft-ms': '99', 'x-slo-ttft-ms': '250' }))).toBe(99);
@@ -54,7 +54,7 @@ describe('control headers', () => {
     expect([firstTokenObjectiveMs(headers({})), isControlHeader('x-pointsman-deadline-ms')]).toEqual([undefined, true]);
   });
 
-  it("do not include the destination and the client's other headers", () => {
+  it("control headers do not include the destination and the client's other headers", () => {
     expect(['x-gateway-destination-endpoint', 'x-request-id', 'authorization'].map(isControlHeader)).toEqual([
       false,
       false,

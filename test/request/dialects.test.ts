@@ -20,12 +20,12 @@ describe('the dialect of a path', () => {
     ['/v1/chat/completions/', PromptKind.chat],
     ['/v1/chat/completions?stream=/v1/embeddings', PromptKind.chat],
     ['/v1/chat/completions/?x', PromptKind.chat],
-  ])('of %s is found by its longest suffix', (path, kind) => {
+  ])('the dialect of a path of %s is found by its longest suffix', (path, kind) => {
     expect(dialects.find(path)).toMatchObject({ prompt: kind });
   });
 
   it.each(['/v1/models', '/', '', '/v1/chat', '/v1/completions/x'])(
-    'does not exist for %j without a fallback',
+    'the dialect of a path does not exist for %j without a fallback',
     (path) => {
       const message = `no parser registered matching path suffix for: ${path}`;
       expect(dialects.find(path)).toMatchObject({ kind: 'rejected', code: 'BadRequest', message });
@@ -42,7 +42,7 @@ describe('the dialect of a path', () => {
     expect(createDialects(['passthrough-parser']).find('/v1/completions')).toMatchObject(opaque);
   });
 
-  it('ends the list at the parser that takes everything', () => {
+  it('the dialect of a path ends the list at the parser that takes everything', () => {
     expect(createDialects(['passthrough-parser', 'openai-parser']).find('/v1/completions')).toMatchObject(opaque);
   });
 
@@ -57,11 +57,11 @@ describe('the dialect of a path', () => {
     ['vertexai-parser', '/google.cloud.aiplatform.v1.PredictionService/ChatCompletions', PromptKind.vertexChat, false],
     ['vertexai-parser', '/google.cloud.aiplatform.v1.PredictionService/RawPredict', PromptKind.vertexResponses, false],
     ['vertexai-parser', '/x.PredictionService/StreamRawPredict', PromptKind.vertexResponses, false],
-  ])('of %s claims %s', (parser, path, prompt, namesModel) => {
+  ])('the dialect of a path of %s claims %s', (parser, path, prompt, namesModel) => {
     expect(createDialects([parser]).find(path)).toMatchObject({ parser, prompt, namesModel, skipsResponse: false });
   });
 
-  it('of token counting is read for its model alone and has no response', () => {
+  it('the dialect of a path of token counting is read for its model alone and has no response', () => {
     const found = createDialects(['anthropic-parser']).find('/v1/messages/count_tokens');
     const read = { prompt: PromptKind.messages, namesModel: true, countsOnly: true };
     expect(found).toMatchObject({ ...read, answer: undefined, skipsResponse: true });
@@ -76,7 +76,7 @@ describe('the dialect of a path', () => {
       '/vllm.grpc.engine.VllmEngine/Abort',
       'no parser registered matching path suffix for: /vllm.grpc.engine.VllmEngine/Abort',
     ],
-  ])('of %s does not take %s', (parser, path, message) => {
+  ])('the dialect of a path of %s does not take %s', (parser, path, message) => {
     expect(createDialects([parser]).find(path)).toMatchObject({ kind: 'rejected', code: 'BadRequest', message });
   });
 });

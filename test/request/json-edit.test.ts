@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { editBody, jsonString } from '../../dist/request/model-edit.js';
 
 describe('an edit of a body', () => {
-  it('equals splicing the concatenated chunks', () => {
+  it('an edit of a body equals splicing the concatenated chunks', () => {
     const chunks = fc.array(fc.uint8Array({ maxLength: 12 }), { maxLength: 8 });
     fc.assert(
       fc.property(chunks, fc.nat(), fc.nat(), fc.uint8Array({ maxLength: 12 }), (pieces, a, b, replacement) => {
@@ -17,7 +17,7 @@ describe('an edit of a body', () => {
     );
   });
 
-  it('shares the memory of what stays', () => {
+  it('an edit of a body shares the memory of what stays', () => {
     const chunks = [Buffer.from('{"model":'), Buffer.from('"a","stream":true'), Buffer.from('}')];
     const edited = editBody(chunks, { start: 9, end: 12 }, jsonString('longer'));
     expect(edited.map(String)).toEqual(['{"model":', '"longer"', ',"stream":true', '}']);
@@ -26,7 +26,7 @@ describe('an edit of a body', () => {
     expect(edited[3]).toBe(chunks[2]);
   });
 
-  it('refuses a span outside the body', () => {
+  it('an edit of a body refuses a span outside the body', () => {
     const chunks = [Buffer.from('{}')];
     expect(() => editBody(chunks, { start: 1, end: 3 }, jsonString('x'))).toThrow(
       'span 1..3 does not lie within a body of 2 bytes',
@@ -37,7 +37,7 @@ describe('an edit of a body', () => {
 });
 
 describe('a JSON string', () => {
-  it('reads back as the value it was made from', () => {
+  it('a JSON string reads back as the value it was made from', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (value) => {
         expect(JSON.parse(Buffer.from(jsonString(value)).toString())).toBe(value);

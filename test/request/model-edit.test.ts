@@ -16,7 +16,7 @@ describe('writing a model into a body', () => {
   const span = { start, end: start + 7 };
   const cuts = fc.array(fc.nat(Buffer.byteLength(body)), { maxLength: 6 });
 
-  it('replaces the name and nothing else, however the body is cut', () => {
+  it('writing a model into a body replaces the name and nothing else, however the body is cut', () => {
     fc.assert(
       fc.property(cuts, fc.string({ unit: 'grapheme', maxLength: 12 }), (places, name) => {
         const edited = join(writeModel(cutAt(body, places), { kind: 'replace', span }, name));
@@ -26,7 +26,7 @@ describe('writing a model into a body', () => {
     );
   });
 
-  it('inserts a model as the first member, however the body is cut', () => {
+  it('writing a model into a body inserts a model as the first member, however the body is cut', () => {
     fc.assert(
       fc.property(cuts, (places) => {
         const edited = join(writeModel(cutAt(body, places), { kind: 'insert' }, 'm'));
@@ -36,7 +36,7 @@ describe('writing a model into a body', () => {
     );
   });
 
-  it('finds no place in a body without an object', () => {
+  it('writing a model into a body finds no place in a body without an object', () => {
     expect(() => writeModel([Buffer.from('[]')], { kind: 'insert' }, 'm')).toThrow(RangeError);
   });
 });

@@ -7,7 +7,7 @@ const DIALECT = createDialects(['openai-parser']).find('/v1/completions') as Dia
 const OPAQUE = createDialects(['passthrough-parser']).find('/') as Dialect;
 
 describe('a request body', () => {
-  it('keeps a copy of its slices, and counts the memory that it takes', () => {
+  it('a request body keeps a copy of its slices, and counts the memory that it takes', () => {
     const body = new RequestBody(DIALECT, new PlainScanner(), 256, 100);
     const chunk = Buffer.from('{}');
     body.append(chunk);
@@ -16,7 +16,7 @@ describe('a request body', () => {
     expect([body.bytes, body.heldBytes]).toEqual([2, 4_096]);
   });
 
-  it('takes a scan with its first byte, and gives it back once', () => {
+  it('a request body takes a scan with its first byte, and gives it back once', () => {
     const scanner = new PlainScanner();
     const body = new RequestBody(DIALECT, scanner, 256, 100);
     body.append(Buffer.alloc(0));
@@ -28,14 +28,14 @@ describe('a request body', () => {
     expect([scanner.open_.size, body.scan, body.heldBytes]).toEqual([0, -1, 0]);
   });
 
-  it('takes no scan when it is opaque', () => {
+  it('a request body takes no scan when it is opaque', () => {
     const scanner = new PlainScanner();
     const body = new RequestBody(OPAQUE, scanner, 256, 100);
     body.append(Buffer.from('{'));
     expect([body.finish(), body.scan, scanner.open_.size]).toEqual([undefined, -1, 0]);
   });
 
-  it('may have exactly as many bytes as the bound', () => {
+  it('a request body may have exactly as many bytes as the bound', () => {
     const body = new RequestBody(OPAQUE, new PlainScanner(), 256, 4);
     expect(body.append(Buffer.from('1234'))).toBeUndefined();
     expect(body.append(Buffer.from('5'))).toMatchObject({ code: 'PayloadTooLarge' });

@@ -13,11 +13,12 @@ const rule = (
   targets: targets.map(([model, weight]) => ({ model, weight })),
   age,
 });
+const NAMED = { matchRequired: true, clientsRewrite: true };
 const rules = (...rewrites: ModelRewrite[]) => new RequestRules({ objectives: new Map(), rewrites });
 const target = (subject: RequestRules, model: string, lot = 0) => subject.rewrite(model, () => lot)?.target;
 
 describe('objectives', () => {
-  it('give a priority by name, and 0 for unknown and missing names', () => {
+  it('objectives give a priority by name, and 0 for unknown and missing names', () => {
     const subject = new RequestRules({ objectives: new Map([['low', -1]]), rewrites: [] });
     expect([subject.priority('low'), subject.priority('other'), subject.priority(undefined)]).toEqual([-1, 0, 0]);
   });
@@ -30,21 +31,21 @@ describe('objectives', () => {
 });
 
 describe('model rewrites', () => {
-  it('prefer an exact rule to a generic one, even an older one', () => {
+  it('model rewrites prefer an exact rule to a generic one, even an older one', () => {
     const subject = rules(rule('generic', [], [['g']], 0), rule('exact', ['m'], [['e']], 9));
     expect([target(subject, 'm'), target(subject, 'other'), target(subject, '')]).toEqual(['e', 'g', 'g']);
   });
 
-  it('prefer the oldest among equals, and the first of one age', () => {
+  it('model rewrites prefer the oldest among equals, and the first of one age', () => {
     const subject = rules(rule('c', ['m'], [['c']], 2), rule('a', ['m'], [['a']], 1), rule('b', ['m'], [['b']], 1));
     expect(subject.rewrite('m', () => 0)).toEqual({ rule: 'a', target: 'a' });
   });
 
-  it('leave other models alone', () => {
+  it('model rewrites leave other models alone', () => {
     expect(target(rules(rule('a', ['m'], [['n']])), 'other')).toBeUndefined();
   });
 
-  it('draw targets by weight', () => {
+  it('model rewrites draw targets by weight', () => {
     const subject = rules(
       rule(
         'a',
@@ -58,7 +59,7 @@ describe('model rewrites', () => {
     expect([0, 0.24, 0.25, 0.99].map((lot) => target(subject, 'm', lot))).toEqual(['x', 'x', 'y', 'y']);
   });
 
-  it('draw by equal chance when there are no weights or only zeros', () => {
+  it('model rewrites draw by equal chance when there are no weights or only zeros', () => {
     for (const weight of [undefined, 0]) {
       const subject = rules(
         rule(
@@ -74,7 +75,7 @@ describe('model rewrites', () => {
     }
   });
 
-  it('never draw a target without a weight beside one that has a weight', () => {
+  it('model rewrites never draw a target without a weight beside one that has a weight', () => {
     const subject = rules(rule('a', [], [['x', 2], ['y']]));
     expect([0, 0.5, 0.999999].map((lot) => target(subject, 'm', lot))).toEqual(['x', 'x', 'x']);
   });
@@ -93,7 +94,7 @@ describe('models that may be asked for', () => {
   });
 
   it('models that may be asked for are those of objectives and rewrite rules when they must be named', () => {
-    const subject = new RequestRules(state, true);
+    const subject = new RequestRules(state, NAMED);
     expect(['known', 'important', 'target', 'other', ''].filter((model) => subject.serves(model))).toEqual([
       'known',
       'important',
@@ -102,11 +103,11 @@ describe('models that may be asked for', () => {
 
   it('models that may be asked for are all of them when a rule takes every model', () => {
     const everyone = { name: 'every', models: [], targets: [{ model: 'x' }], age: 0 };
-    expect(new RequestRules({ ...state, rewrites: [everyone] }, true).serves('other')).toBe(true);
+    expect(new RequestRules({ ...state, rewrites: [everyone] }, NAMED).serves('other')).toBe(true);
   });
 
-  it('follow the rules when these are replaced', () => {
-    const subject = new RequestRules(state, true);
+  it('models that may be asked for follow the rules when these are replaced', () => {
+    const subject = new RequestRules(state, NAMED);
     subject.replace({ objectives: new Map([['other', 0]]), rewrites: [] });
     expect([subject.serves('other'), subject.serves('known')]).toEqual([true, false]);
   });

@@ -33,27 +33,27 @@ function assigned(
 }
 
 describe('the assignment of a burst', () => {
-  it('puts equal prompts together, on one endpoint each', () => {
+  it('the assignment of a burst puts equal prompts together, on one endpoint each', () => {
     expect(assigned(['aa', 'bb', 'aa', 'bb', 'aa'], [0, 0, 0])).toBe('01010');
   });
 
-  it('does not assign requests without a shared beginning or without a prompt', () => {
+  it('the assignment of a burst does not assign requests without a shared beginning or without a prompt', () => {
     expect(assigned(['aa', 'bb', ''], [0, 0])).toBe('---');
     expect(assigned(['', ''], [0, 0])).toBe('--');
     expect(assigned(['aa', 'aa'], [])).toBe('--');
   });
 
-  it('takes the longest prompts first, and the endpoint where less was assigned, then where less runs', () => {
+  it('the assignment of a burst takes the longest prompts first, and the endpoint where less was assigned, then where less runs', () => {
     expect(assigned(['a', 'a', 'bbb', 'bbb'], [5, 1, 3])).toBe('2211');
     expect(assigned(['a', 'a', 'b', 'b', 'c', 'c', 'd', 'd'], [0, 0])).toBe('00110011');
   });
 
-  it('spills a group over at the bound per endpoint, and beyond all bounds evenly', () => {
+  it('the assignment of a burst spills a group over at the bound per endpoint, and beyond all bounds evenly', () => {
     expect(assigned(['a', 'a', 'a', 'a'], [0, 0, 0], { ...ALL, maxPerEndpoint: 2 })).toBe('0011');
     expect(assigned(['a', 'a', 'a', 'a', 'a'], [0, 0], { ...ALL, maxPerEndpoint: 2 })).toBe('00110');
   });
 
-  it('puts prompts with a shared beginning together as far as the fair share allows', () => {
+  it('the assignment of a burst puts prompts with a shared beginning together as far as the fair share allows', () => {
     const options = { ...ALL, minSharedBlocks: 2 };
     expect(assigned(['abcd', 'abce'], [0])).toBe('--');
     expect(assigned(['abcd', 'abce', 'xy'], [0, 0], options)).toBe('01-');
@@ -61,11 +61,11 @@ describe('the assignment of a burst', () => {
     expect(assigned(['a', 'a', 'b'], [0, 0], options)).toBe('00-');
   });
 
-  it('may balance by weight', () => {
+  it('the assignment of a burst may balance by weight', () => {
     expect(assigned(['aaa', 'aaa', 'bb', 'bb', 'c', 'c'], [0, 0], ALL, [9, 9, 1, 1, 1, 1])).toBe('001111');
   });
 
-  it('gives every member of a group an endpoint, no endpoint more of one prompt than its bound allows', () => {
+  it('the assignment of a burst gives every member of a group an endpoint, no endpoint more of one prompt than its bound allows', () => {
     const burst = fc.array(fc.string({ unit: fc.constantFrom('a', 'b'), maxLength: 3 }), { maxLength: 40 });
     fc.assert(
       fc.property(burst, fc.integer({ min: 1, max: 6 }), fc.integer({ min: 1, max: 5 }), (prompts, count, most) => {
@@ -127,18 +127,18 @@ async function together(pool: HookPool, prompts: readonly string[], subset?: rea
 }
 
 describe('burst-prefix-cache-producer', () => {
-  it('tells a full match where it assigned a request', async () => {
+  it('burst-prefix-cache-producer tells a full match where it assigned a request', async () => {
     const placed = await together(burst(3), ['aa', 'bb', 'aa', 'bb']);
     expect(placed.map(({ name }) => name)).toEqual(['pod-0', 'pod-1', 'pod-0', 'pod-1']);
     expect(placed.map(({ score }) => score)).toEqual([1, 1, 1, 1]);
   });
 
-  it('has no match for a request that shares with no other', async () => {
+  it('burst-prefix-cache-producer has no match for a request that shares with no other', async () => {
     const [placed] = await together(burst(1), ['aa']);
     expect(placed).toEqual({ name: 'pod-0', score: 0, held: true });
   });
 
-  it('counts the length of the match where the scorer does', async () => {
+  it('burst-prefix-cache-producer counts the length of the match where the scorer does', async () => {
     // 400 bytes are 100 tokens: 0.5 × 1 + 0.5 × (100 / 200)².
     const [placed] = await together(burst(2, {}, { matchLengthWeight: 0.5, matchLengthScaleTokens: 200 }), [
       'aa',
@@ -147,7 +147,7 @@ describe('burst-prefix-cache-producer', () => {
     expect(placed!.score).toBeCloseTo(0.625, 6);
   });
 
-  it('assigns among what the requests may use', async () => {
+  it('burst-prefix-cache-producer assigns among what the requests may use', async () => {
     const placed = await together(burst(3), ['aa', 'aa'], ['10.0.0.3']);
     expect(placed.map(({ name }) => name)).toEqual(['pod-2', 'pod-2']);
   });
@@ -157,14 +157,14 @@ describe('burst-prefix-cache-producer', () => {
     expect(placed.map(({ held }) => held)).toEqual([true, true, false]);
   });
 
-  it('lets everyone go when the shard ends', async () => {
+  it('burst-prefix-cache-producer lets everyone go when the shard ends', async () => {
     const pool = burst(2, { windowDurationMs: 10_000 });
     const waiting = together(pool, ['aa', 'aa']);
     pool.plugins.close();
     expect(await waiting).toHaveLength(2);
   });
 
-  it('begins a new burst when one has ended', async () => {
+  it('burst-prefix-cache-producer begins a new burst when one has ended', async () => {
     const pool = burst(2);
     await together(pool, ['aa', 'aa']);
     const [placed] = await together(pool, ['aa']);
@@ -177,7 +177,7 @@ describe('burst-prefix-cache-producer', () => {
     { maxPerReplica: 0 },
     { maxBatchSize: 0 },
     { balanceBy: 'x' },
-  ])('refuses %j', (parameters) => {
+  ])('burst-prefix-cache-producer refuses %j', (parameters) => {
     expect(burstPrefixCacheProducer.parameters.safeParse(parameters).success).toBe(false);
   });
 });

@@ -60,7 +60,7 @@ const answer: AnswerMeasures = {
 };
 
 describe('the label of a charge', () => {
-  it('says when other endpoints worked for the request before', () => {
+  it('the label of a charge says when other endpoints worked for the request before', () => {
     const labels: Measures[] = [];
     const decider = {
       label: (_ticket: number, _generation: number, measures: Measures) => labels.push(measures),
@@ -91,7 +91,7 @@ describe('the label of a charge', () => {
     expect(labels.map(({ staged }) => staged)).toEqual([true, false]);
   });
 
-  it('measures a stream from the decision to its first output, and from there to its end per token', () => {
+  it('the label of a charge measures a stream from the decision to its first output, and from there to its end per token', () => {
     const { clock, place, labels } = scheduling();
     const charge = place();
     clock.ms = 1200;
@@ -103,7 +103,7 @@ describe('the label of a charge', () => {
     expect(labels()).toMatchObject([{ outcome: 'completed', ...measured }]);
   });
 
-  it('takes events for tokens when the engine reports no usage', () => {
+  it('the label of a charge takes events for tokens when the engine reports no usage', () => {
     const { clock, place, labels } = scheduling();
     const charge = place();
     charge.prefillDone();
@@ -114,7 +114,7 @@ describe('the label of a charge', () => {
     expect(labels()).toMatchObject([{ outputTokens: 5, perTokenMs: 100 }]);
   });
 
-  it('knows no first token of an answer in one piece', () => {
+  it('the label of a charge knows no first token of an answer in one piece', () => {
     const { clock, place, labels } = scheduling();
     const charge = place();
     clock.ms = 1500;
@@ -124,7 +124,7 @@ describe('the label of a charge', () => {
     expect(labels()).toMatchObject([{ firstOutputMs: undefined, perTokenMs: undefined, durationMs: 500 }]);
   });
 
-  it('says that the request was aborted when no answer ended', () => {
+  it('the label of a charge says that the request was aborted when no answer ended', () => {
     const { place, labels } = scheduling();
     place().release();
     expect(labels()).toMatchObject([{ outcome: 'aborted', outputTokens: undefined }]);
@@ -138,7 +138,7 @@ describe('the label of a charge', () => {
     expect(labels()).toHaveLength(1);
   });
 
-  it('leaves the prefill of others alone when estimated output keeps the tokens charged', () => {
+  it('the label of a charge leaves the prefill of others alone when estimated output keeps the tokens charged', () => {
     const { place, labels } = scheduling({
       settings: singleProfileSettings({ estimateOutput: { ratio: 1, maxTokens: undefined } }),
     });

@@ -88,7 +88,7 @@ describe('a plugin', () => {
 });
 
 describe('profiles', () => {
-  it('share the masks of equal label rules', () => {
+  it('profiles share the masks of equal label rules', () => {
     const selector = { matchLabels: { a: '1' } };
     const first = [plugin('decode-filter'), plugin('label-selector-filter', selector)];
     const second = [plugin('label-selector-filter', selector), plugin('prefill-filter')];
@@ -113,7 +113,7 @@ describe('profiles', () => {
 });
 
 describe('the tables of a program', () => {
-  it('shares request headers, whatever their case, and labels', () => {
+  it('the tables of a program shares request headers, whatever their case, and labels', () => {
     const zone = (headerName: string) => plugin('header-label-affinity-scorer', { headerName, labelKey: 'zone' });
     const plugins = [
       zone('X-Zone'),
@@ -156,7 +156,7 @@ describe('the prefix index', () => {
       { capacityBlocks: 256, autoTune: false },
     ],
     [{ lruCapacityPerServer: 0 }, { capacityBlocks: 31_250 }],
-  ])('with %j is %j', (parameters, expected) => {
+  ])('the prefix index with %j is %j', (parameters, expected) => {
     expect(settings(parameters)).toMatchObject(expected);
   });
 });

@@ -7,12 +7,12 @@ describe('header-based-testing-filter', () => {
   const pool = new HookPool([{ definition: headerBasedTestingFilter }], idle(4));
   const picks = (selection: string) => pool.picks({ headers: { 'test-epp-endpoint-selection': selection } });
 
-  it('keeps the endpoints that the header lists, by IP or with port', () => {
+  it('header-based-testing-filter keeps the endpoints that the header lists, by IP or with port', () => {
     expect(picks('10.0.0.2')).toEqual(['pod-1']);
     expect(picks('10.0.0.2:8000, 10.0.0.4')).toEqual(['pod-1', 'pod-3']);
   });
 
-  it('keeps none for another port, an unknown address, an empty header or none', () => {
+  it('header-based-testing-filter keeps none for another port, an unknown address, an empty header or none', () => {
     for (const selection of ['10.0.0.2:9', '10.9.9.9', '']) expect(picks(selection)).toEqual(['ResourceExhausted']);
     expect(pool.picks()).toEqual(['ResourceExhausted']);
   });
@@ -22,7 +22,7 @@ describe('destination-endpoint-served-verifier', () => {
   it.each([
     ['127.0.0.9:1', '127.0.0.9:1'],
     [undefined, 'fail: missing destination endpoint served metadata'],
-  ])('tells the client what the proxy said: %s', (served, expected) => {
+  ])('destination-endpoint-served-verifier tells the client what the proxy said: %s', (served, expected) => {
     const pool = new HookPool([{ definition: destinationEndpointServedVerifier }], idle(1));
     const request = pool.begin();
     const placement = pool.schedule({}, request);

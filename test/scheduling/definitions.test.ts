@@ -33,7 +33,7 @@ describe('the built-in plugins', () => {
     },
   );
 
-  it('produce what they are the default producers of', () => {
+  it('the built-in plugins produce what they are the default producers of', () => {
     for (const definition of builtinPlugins) {
       for (const key of definition.defaultProducerOf ?? []) expect(definition.produces).toContain(key);
     }

@@ -52,7 +52,7 @@ const prefixDecider = (parameters: string): Shape => ({
 });
 
 describe('disagg-profile-handler with decode first', () => {
-  it('sends the request to a decode endpoint and names the prefill endpoint in a header', () => {
+  it('disagg-profile-handler with decode first sends the request to a decode endpoint and names the prefill endpoint in a header', () => {
     const placement = pool().place();
     expect(placement.endpoints.map(({ address }) => address)).toEqual(['10.0.0.1:8000']);
     expect([...placement.headers]).toEqual([
@@ -62,7 +62,7 @@ describe('disagg-profile-handler with decode first', () => {
     expect([...placement.picks.keys()]).toEqual(['decode', 'prefill']);
   });
 
-  it('names all encode endpoints that the picker chose, with commas', () => {
+  it('disagg-profile-handler with decode first names all encode endpoints that the picker chose, with commas', () => {
     const shape: Shape = {
       handler: '{deciders: {encode: always-disagg-pd-decider}}',
       plugins: ['{type: max-score-picker, parameters: {maxNumOfEndpoints: 2}}'],
@@ -75,14 +75,17 @@ describe('disagg-profile-handler with decode first', () => {
   it.each([
     ['prefill', [DECODE, role('encode')], 'decode-only m'],
     ['encode', [DECODE, role('prefill')], 'prefill-decode m'],
-  ])('goes on without the stage when there is no %s endpoint', (_stage, labels, staged) => {
-    const handler = '{deciders: {prefill: always-disagg-pd-decider}}';
-    const each = pool({ handler }, labels);
-    expect(each.place().endpoints[0]!.endpoint.name).toBe('pod-0');
-    expect(each.staged).toEqual([staged]);
-  });
+  ])(
+    'disagg-profile-handler with decode first goes on without the stage when there is no %s endpoint',
+    (_stage, labels, staged) => {
+      const handler = '{deciders: {prefill: always-disagg-pd-decider}}';
+      const each = pool({ handler }, labels);
+      expect(each.place().endpoints[0]!.endpoint.name).toBe('pod-0');
+      expect(each.staged).toEqual([staged]);
+    },
+  );
 
-  it('turns the request away when no prefill endpoint can be picked and one must be', () => {
+  it('disagg-profile-handler with decode first turns the request away when no prefill endpoint can be picked and one must be', () => {
     const handler = '{deciders: {prefill: always-disagg-pd-decider}, whenPrefillFails: reject}';
     const each = pool({ handler }, [DECODE]);
     expect(each.schedule()).toMatchObject({
@@ -93,7 +96,7 @@ describe('disagg-profile-handler with decode first', () => {
     expect(each.load(1)).toEqual([[0, 0]]);
   });
 
-  it('turns the request away when no decode endpoint can be picked', () => {
+  it('disagg-profile-handler with decode first turns the request away when no decode endpoint can be picked', () => {
     expect(pool({}, [role('prefill')]).schedule()).toMatchObject({
       code: 'ResourceExhausted',
       message: 'no endpoints available for the given request',
@@ -101,11 +104,11 @@ describe('disagg-profile-handler with decode first', () => {
     });
   });
 
-  it('answers 503 without any endpoint', () => {
+  it('disagg-profile-handler with decode first answers 503 without any endpoint', () => {
     expect(pool({}, []).schedule()).toMatchObject({ code: 'ServiceUnavailable', reason: 'rejected-no-endpoints' });
   });
 
-  it('turns every request away without a decode profile, and says so when it is loaded', () => {
+  it('disagg-profile-handler with decode first turns every request away without a decode profile, and says so when it is loaded', () => {
     const shape: Shape = { profiles: { other: PROFILES.decode, prefill: PROFILES.prefill } };
     expect(load(text(shape)).warnings.join()).toContain('there is no profile "decode": every request is turned away');
     expect(pool(shape).schedule()).toMatchObject({
@@ -114,7 +117,7 @@ describe('disagg-profile-handler with decode first', () => {
     });
   });
 
-  it('may use one endpoint for both stages', () => {
+  it('disagg-profile-handler with decode first may use one endpoint for both stages', () => {
     const each = pool({}, [role('both')]);
     const placement = each.place();
     expect(placement.headers.get(PREFILL)).toBe('10.0.0.1:8000');
@@ -123,7 +126,7 @@ describe('disagg-profile-handler with decode first', () => {
     expect(each.load(1)).toEqual([[0, 0]]);
   });
 
-  it('matches the prompt once: what the decode endpoint will hold does not draw the prefill there', () => {
+  it('disagg-profile-handler with decode first matches the prompt once: what the decode endpoint will hold does not draw the prefill there', () => {
     const scored = '{pluginRef: prefix-cache-scorer}';
     const shape: Shape = { plugins: ['{type: prefix-cache-scorer}'], profiles: { decode: scored, prefill: scored } };
     const { decode, prefill } = pool(shape, [role('both'), role('both')]).picks({ prompt: 'x'.repeat(2000) }) as {
@@ -133,7 +136,7 @@ describe('disagg-profile-handler with decode first', () => {
     expect(prefill).not.toBe(decode);
   });
 
-  it('believes that decode and prefill endpoints will hold the prompt, and encode endpoints not', () => {
+  it('disagg-profile-handler with decode first believes that decode and prefill endpoints will hold the prompt, and encode endpoints not', () => {
     const shape: Shape = {
       handler: '{deciders: {prefill: always-disagg-pd-decider, encode: always-disagg-pd-decider}}',
     };
@@ -142,7 +145,7 @@ describe('disagg-profile-handler with decode first', () => {
     expect([0, 1, 2].map((slot) => each.table.read(slot).prefixBlocks > 0)).toEqual([true, true, false]);
   });
 
-  it('shows the scores of the decode profile', () => {
+  it('disagg-profile-handler with decode first shows the scores of the decode profile', () => {
     const scored = '{pluginRef: queue-scorer, weight: 3}';
     const shape: Shape = {
       plugins: ['{type: queue-scorer}'],
@@ -155,17 +158,17 @@ describe('disagg-profile-handler with decode first', () => {
 describe('disagg-profile-handler with prefill first', () => {
   const shape: Shape = { handler: '{stageOrder: prefill-first}' };
 
-  it('uses a prefill endpoint for every request', () => {
+  it('disagg-profile-handler with prefill first uses a prefill endpoint for every request', () => {
     const each = pool(shape);
     expect(Object.keys(each.picks())).toEqual(['prefill', 'decode']);
     expect(each.staged).toEqual(['prefill-decode m']);
   });
 
-  it('goes on without one', () => {
+  it('disagg-profile-handler with prefill first goes on without one', () => {
     expect(pool(shape, [DECODE]).picks()).toEqual({ decode: 'pod-0' });
   });
 
-  it('leaves nothing behind when no decode endpoint can be picked', () => {
+  it('disagg-profile-handler with prefill first leaves nothing behind when no decode endpoint can be picked', () => {
     const each = pool(shape, [role('prefill')]);
     expect(each.schedule({ prompt: 'x'.repeat(2000) })).toMatchObject({ code: 'ResourceExhausted' });
     expect(each.load(1)).toEqual([[0, 0]]);
@@ -174,16 +177,22 @@ describe('disagg-profile-handler with prefill first', () => {
 });
 
 describe('the parameters of disagg-profile-handler', () => {
-  it.each(['', 'decode', 'Decode_First', 'DECODEFIRST'])('take stageOrder "%s" for decode-first', (order) => {
-    const handler = `{stageOrder: "${order}", deciders: {prefill: always-disagg-pd-decider}}`;
-    expect(Object.keys(pool({ handler }).picks())).toEqual(['decode', 'prefill']);
-  });
+  it.each(['', 'decode', 'Decode_First', 'DECODEFIRST'])(
+    'the parameters of disagg-profile-handler take stageOrder "%s" for decode-first',
+    (order) => {
+      const handler = `{stageOrder: "${order}", deciders: {prefill: always-disagg-pd-decider}}`;
+      expect(Object.keys(pool({ handler }).picks())).toEqual(['decode', 'prefill']);
+    },
+  );
 
-  it.each(['prefill', 'Prefill_First'])('take stageOrder "%s" for prefill-first', (order) => {
-    expect(Object.keys(pool({ handler: `{stageOrder: "${order}"}` }).picks())).toEqual(['prefill', 'decode']);
-  });
+  it.each(['prefill', 'Prefill_First'])(
+    'the parameters of disagg-profile-handler take stageOrder "%s" for prefill-first',
+    (order) => {
+      expect(Object.keys(pool({ handler: `{stageOrder: "${order}"}` }).picks())).toEqual(['prefill', 'decode']);
+    },
+  );
 
-  it('name the profiles', () => {
+  it('the parameters of disagg-profile-handler name the profiles', () => {
     const handler = '{profiles: {decode: d, prefill: p}, deciders: {prefill: always-disagg-pd-decider}}';
     expect(pool({ handler, profiles: { p: PROFILES.prefill, d: PROFILES.decode } }).picks()).toEqual({
       d: 'pod-0',
@@ -194,11 +203,14 @@ describe('the parameters of disagg-profile-handler', () => {
   it.each([
     ['prefillDeciderPluginName', '{decodeProfile: decode, prefillDeciderPluginName: always-disagg-pd-decider}'],
     ['deciderPluginName', '{deciderPluginName: always-disagg-pd-decider}'],
-  ])('may have the deprecated flat form with %s, which warns', (field, handler) => {
-    expect(Object.keys(pool({ handler }).picks())).toEqual(['decode', 'prefill']);
-    const warnings = load(text({ handler })).warnings.join('\n');
-    expect(warnings).toContain(`${field} is deprecated: use deciders.prefill`);
-  });
+  ])(
+    'the parameters of disagg-profile-handler may have the deprecated flat form with %s, which warns',
+    (field, handler) => {
+      expect(Object.keys(pool({ handler }).picks())).toEqual(['decode', 'prefill']);
+      const warnings = load(text({ handler })).warnings.join('\n');
+      expect(warnings).toContain(`${field} is deprecated: use deciders.prefill`);
+    },
+  );
 
   it.each([
     ['{stageOrder: sideways}', 'invalid stage order, must be "decode-first" or "prefill-first"'],
@@ -217,12 +229,12 @@ describe('the parameters of disagg-profile-handler', () => {
     expect(refusal(text({ handler }))).toContain(message);
   });
 
-  it('may name a decider that stands behind the handler', () => {
+  it('the parameters of disagg-profile-handler may name a decider that stands behind the handler', () => {
     const { scheduling } = load(text({}));
     expect(scheduling.handler.deciders.map(({ name }) => name)).toContain('always-disagg-pd-decider');
   });
 
-  it('without a decider split nothing', () => {
+  it('the parameters of disagg-profile-handler without a decider split nothing', () => {
     expect(pool({ handler: '{}' }).picks()).toEqual({ decode: 'pod-0' });
   });
 });
@@ -236,11 +248,11 @@ describe('prefix-based-pd-decider', () => {
     ['nonCachedTokens is 0', '{}', LONG, false],
     ['the prompt is shorter than promptTokens', '{nonCachedTokens: 16, promptTokens: 65}', LONG, false],
     ['it is as long', '{nonCachedTokens: 16, promptTokens: 64}', LONG, true],
-  ])('when %s with %s', (_what, parameters, prompt, prefills) => {
+  ])('prefix-based-pd-decider when %s with %s', (_what, parameters, prompt, prefills) => {
     expect('prefill' in pool(prefixDecider(parameters)).picks({ prompt })).toBe(prefills);
   });
 
-  it('counts what the decode endpoint holds', () => {
+  it('prefix-based-pd-decider counts what the decode endpoint holds', () => {
     const each = pool(prefixDecider('{nonCachedTokens: 16}'));
     expect(Object.keys(each.picks({ prompt: LONG }))).toEqual(['decode', 'prefill']);
     expect(Object.keys(each.picks({ prompt: LONG }))).toEqual(['decode']);
@@ -248,7 +260,7 @@ describe('prefix-based-pd-decider', () => {
     expect(Object.keys(each.picks({ prompt: `${LONG}${'q'.repeat(64)}` }))).toEqual(['decode', 'prefill']);
   });
 
-  it.each(['nonCachedTokens', 'promptTokens'])('refuses a negative %s', (field) => {
+  it.each(['nonCachedTokens', 'promptTokens'])('prefix-based-pd-decider refuses a negative %s', (field) => {
     expect(refusal(text(prefixDecider(`{${field}: -1}`)))).toContain(
       `${field} parameter of prefix disaggregation decider cannot be negative`,
     );
@@ -271,7 +283,7 @@ describe('a request that asks for the cache only', () => {
   const prompt = 'k'.repeat(2000);
 
   it.each(['if-available', 'respond-async, If-Available', 'if-available; foo=1'])(
-    'by "prefer: %s" is refused with 412 when the decode endpoint holds nothing of it, and leaves nothing behind',
+    'a request that asks for the cache only by "prefer: %s" is refused with 412 when the decode endpoint holds nothing of it, and leaves nothing behind',
     (prefer) => {
       const each = pool();
       expect(each.schedule({ prompt, headers: { prefer } })).toMatchObject({
@@ -327,7 +339,7 @@ describe('the charges of a request with stages', () => {
     ]);
   });
 
-  it('leave one label, that of the endpoint that answered', () => {
+  it('the charges of a request with stages leave one label, that of the endpoint that answered', () => {
     const each = pool(shape);
     const reader = new SampleReader(each.control);
     const slots: number[] = [];
@@ -339,7 +351,7 @@ describe('the charges of a request with stages', () => {
     expect(slots).toEqual([0]);
   });
 
-  it('count estimated output only where it is made', () => {
+  it('the charges of a request with stages count estimated output only where it is made', () => {
     const each = pool({
       ...shape,
       plugins: ['{type: inflight-load-producer, parameters: {addEstimatedOutputTokens: true, outputRatio: 2}}'],
@@ -374,7 +386,7 @@ describe('the charges of a request with stages', () => {
     expect(each.control.call.ledgerCheck()).toBe(0);
   });
 
-  it('add up whatever happens to the requests, in any order and as often as it may', () => {
+  it('the charges of a request with stages add up whatever happens to the requests, in any order and as often as it may', () => {
     const step = fc.record({
       request: fc.nat(7),
       what: fc.constantFrom('ask', 'first token', 'end', 'grow', 'outcome'),

@@ -12,7 +12,7 @@ const PROMPTS = 300;
 /** Configurations of a picker: neither lists of endpoints nor suites of the simulator. */
 const files = ['', 'incumbent/', 'plugins/'].flatMap((part) =>
   readdirSync(`${folder}${part}`)
-    .filter((name) => name.endsWith('.yaml') && name !== 'endpoints.yaml')
+    .filter((name) => name.endsWith('.yaml') && !name.startsWith('endpoints'))
     .map((name) => part + name),
 );
 
@@ -48,7 +48,7 @@ function picksByProfile(file: string): Map<string, number[]> {
 }
 
 describe('different short prompts, one after another', () => {
-  it.each(files)('spread over idle, equal endpoints with %s', (file) => {
+  it.each(files)('different short prompts, one after another spread over idle, equal endpoints with %s', (file) => {
     const counts = [...picksByProfile(file)];
     expect(counts.length).toBeGreaterThan(0);
     for (const [profile, picked] of counts) {

@@ -92,19 +92,19 @@ describe('label-selector-filter', () => {
     expect(accepts(selector, labels)).toBe(kept);
   });
 
-  it.each(['label-selector-filter', 'by-label-selector'])('compiles as %s', (type) => {
+  it.each(['label-selector-filter', 'by-label-selector'])('label-selector-filter compiles as %s', (type) => {
     const kept = rule(type, { matchLabels: { a: '1' } });
     expect([kept({ a: '1' }), kept({})]).toEqual([true, false]);
   });
 });
 
 describe('by-label', () => {
-  it('keeps endpoints with one of the valid values', () => {
+  it('by-label keeps endpoints with one of the valid values', () => {
     const kept = rule('by-label', { label: 'a', validValues: ['1', '2'] });
     expect([kept({ a: '1' }), kept({ a: '3' }), kept({})]).toEqual([true, false, false]);
   });
 
-  it('keeps endpoints without the label when told to', () => {
+  it('by-label keeps endpoints without the label when told to', () => {
     const kept = rule('by-label', { label: 'a', allowsNoLabel: true });
     expect([kept({}), kept({ a: '1' })]).toEqual([true, false]);
   });

@@ -29,17 +29,17 @@ function scheduling(scheduler: (context: SchedulerContext) => Scheduler) {
 const everyPod = ['pod-0', 'pod-1', 'pod-2', 'pod-3', 'pod-4'];
 
 describe('a host filter', () => {
-  it('keeps the endpoints whose cell is above 0', () => {
+  it('a host filter keeps the endpoints whose cell is above 0', () => {
     const filter = hosted('filter', { filter: (_request, _endpoints, column) => column.fill(0).set([1, 0.5], 2) });
     expect(new HookPool([{ definition: filter }], idle(5)).picks()).toEqual(['pod-2', 'pod-3']);
   });
 
-  it('keeps all when it says nothing', () => {
+  it('a host filter keeps all when it says nothing', () => {
     const filter = hosted('filter', { filter: () => {} });
     expect(new HookPool([{ definition: filter }], idle(5)).picks()).toEqual(everyPod);
   });
 
-  it('rejects the request when it leaves none, or keeps what was there, as its definition says', () => {
+  it('a host filter rejects the request when it leaves none, or keeps what was there, as its definition says', () => {
     const none: HookPlugin = { filter: (_request, _endpoints, column) => column.fill(0) };
     const strict = new HookPool([{ definition: hosted('filter', none) }], idle(5));
     expect(strict.pick()).toBe('ResourceExhausted');
@@ -59,7 +59,7 @@ describe('a host filter', () => {
     expect(pool.failures).toEqual(['test-filter']);
   });
 
-  it('takes the column of the last request away from the next one', () => {
+  it('a host filter takes the column of the last request away from the next one', () => {
     let calls = 0;
     const filter = hosted('filter', {
       filter: (_request, _endpoints, column) => {
@@ -73,13 +73,13 @@ describe('a host filter', () => {
 });
 
 describe('a host scorer', () => {
-  it('scores with its weight, clamped to 0 … 1', () => {
+  it('a host scorer scores with its weight, clamped to 0 … 1', () => {
     const scorer = hosted('scorer', { score: (_request, _endpoints, column) => column.set([0.25, 7, -3, 0.5]) });
     const outcome = new HookPool([{ definition: scorer, weight: 2 }], idle(4)).schedule();
     expect(outcome.kind === 'placed' && [...outcome.scores!.values()]).toEqual([0.5, 2, 0, 1]);
   });
 
-  it('counts NaN as a failure and adds nothing then', () => {
+  it('a host scorer counts NaN as a failure and adds nothing then', () => {
     const scorer = hosted('scorer', { score: (_request, _endpoints, column) => column.set([1, Number.NaN]) });
     const pool = new HookPool([{ definition: scorer }], idle(3));
     const outcome = pool.schedule();
@@ -101,7 +101,7 @@ describe('a host scorer', () => {
     expect(pool.logged).toHaveLength(1);
   });
 
-  it('that takes longer than its budget adds nothing', () => {
+  it('a host scorer that takes longer than its budget adds nothing', () => {
     const scorer = hosted('scorer', {
       score: (_request, _endpoints, column) => {
         pool.clock += 21;
@@ -113,7 +113,7 @@ describe('a host scorer', () => {
     expect(outcome.kind === 'placed' && [...outcome.scores!.values()]).toEqual([0, 0]);
   });
 
-  it('sees the signals and the load of the endpoints, and only those that the request may use', () => {
+  it('a host scorer sees the signals and the load of the endpoints, and only those that the request may use', () => {
     const seen: unknown[] = [];
     const scorer = hosted('scorer', {
       score: (request, endpoints) => {
@@ -129,7 +129,7 @@ describe('a host scorer', () => {
     expect(seen).toEqual([[1], 3, 2, 0.5, 0, 99, true, false, 2, undefined, '10.0.0.2:8000']);
   });
 
-  it('without score() is refused at the start', () => {
+  it('a host scorer without score() is refused at the start', () => {
     const definition = hosted('scorer', {});
     expect(() => new HookPool([{ definition }], idle(1))).toThrow(
       'plugin "test-scorer" stands in a profile, but has no score()',
@@ -138,7 +138,7 @@ describe('a host scorer', () => {
 });
 
 describe('screeners', () => {
-  it('narrow the endpoints together, and end the request when nothing is left', () => {
+  it('screeners narrow the endpoints together, and end the request when nothing is left', () => {
     const screen = (type: string, slots: readonly number[]) => ({
       definition: { ...hosted('screener', { screen: () => slots }), type },
     });
@@ -150,7 +150,7 @@ describe('screeners', () => {
     });
   });
 
-  it('that fail keep all', () => {
+  it('screeners that fail keep all', () => {
     const screen = () => {
       throw new Error('boom');
     };
@@ -159,7 +159,7 @@ describe('screeners', () => {
 });
 
 describe('admitters', () => {
-  it('turn a request away with their own code, reason and delay', () => {
+  it('admitters turn a request away with their own code, reason and delay', () => {
     const denial = { code: 'Forbidden', message: 'not today', reason: 'closed', retryAfterSeconds: 9 } as const;
     const pool = new HookPool([{ definition: hosted('admitter', { admit: () => denial }) }], idle(2));
     expect(pool.schedule()).toEqual({
@@ -171,7 +171,7 @@ describe('admitters', () => {
     });
   });
 
-  it('that fail admit', () => {
+  it('admitters that fail admit', () => {
     const admit = () => {
       throw new Error('boom');
     };
@@ -186,7 +186,7 @@ describe('response hooks', () => {
     return outcome;
   };
 
-  it('set headers, by lower-case name', () => {
+  it('response hooks set headers, by lower-case name', () => {
     const definition = hosted('reporter', {
       responseHeaders: (_request, response) => response.setHeader('X-Mine', 'a'),
     });
@@ -200,7 +200,7 @@ describe('response hooks', () => {
     [':status', '200'],
     ['x y', 'a'],
     ['x-mine', 'a\r\nb: c'],
-  ])('cannot set %j to %j', (name, value) => {
+  ])('response hooks cannot set %j to %j', (name, value) => {
     const definition = hosted('reporter', { responseHeaders: (_request, response) => response.setHeader(name, value) });
     const pool = new HookPool([{ definition }], idle(1));
     const head = { status: 200, headers: { get: () => undefined }, served: undefined };
@@ -208,7 +208,7 @@ describe('response hooks', () => {
     expect(pool.failures).toEqual(['test-reporter']);
   });
 
-  it('report metadata; what is no finite number fails', () => {
+  it('response hooks report metadata; what is no finite number fails', () => {
     const usage = { promptTokens: 3, completionTokens: 4, totalTokens: 7, cachedTokens: -1 };
     const reporter = (value: number) =>
       hosted('reporter', { report: (_request, _usage, metadata) => metadata.set('envoy.lb', 'cost', value) });
@@ -221,7 +221,7 @@ describe('response hooks', () => {
 });
 
 describe('a custom scheduler', () => {
-  it('decides, with fallbacks, and charges its first choice', () => {
+  it('a custom scheduler decides, with fallbacks, and charges its first choice', () => {
     const definition = scheduling((context) => ({ schedule: (request) => context.place(request, [2, 0]) }));
     const pool = new HookPool([{ definition }], idle(3));
     const outcome = pool.schedule();
@@ -231,7 +231,7 @@ describe('a custom scheduler', () => {
     expect(pool.pool.table.read(2).inflight).toBe(0);
   });
 
-  it('that fails after it has charged gives the request to the profiles and the charge back', () => {
+  it('a custom scheduler that fails after it has charged gives the request to the profiles and the charge back', () => {
     const definition = scheduling((context) => ({
       schedule: (request) => {
         context.place(request, [2]);
@@ -245,14 +245,14 @@ describe('a custom scheduler', () => {
     expect(pool.failures).toEqual(['test-scheduler']);
   });
 
-  it('that answers nothing usable has failed', () => {
+  it('a custom scheduler that answers nothing usable has failed', () => {
     const definition = scheduling(() => ({ schedule: () => undefined as never }));
     const pool = new HookPool([{ definition }], idle(1));
     expect(pool.pick()).toBe('pod-0');
     expect(pool.failures).toEqual(['test-scheduler']);
   });
 
-  it('may reject', () => {
+  it('a custom scheduler may reject', () => {
     const rejection = { kind: 'rejected', code: 'Forbidden', message: 'no', reason: undefined } as const;
     const pool = new HookPool([{ definition: scheduling(() => ({ schedule: () => rejection })) }], idle(1));
     expect(pool.schedule()).toEqual(rejection);

@@ -20,7 +20,7 @@ describe('a learned program', () => {
     expect(learned).toEqual([filter, operation('OP_SCORE_MARGINAL_COST', 5), adapter, pick]);
   });
 
-  it('keeps what has nothing to do with cost as it is', () => {
+  it('a learned program keeps what has nothing to do with cost as it is', () => {
     for (const program of [
       [filter, pick],
       [adapter, pick],
@@ -32,17 +32,17 @@ describe('a learned program', () => {
     }
   });
 
-  it('gives weight 1 to marginal cost when the scorers had none', () => {
+  it('a learned program gives weight 1 to marginal cost when the scorers had none', () => {
     expect(learnedProgram([operation('OP_SCORE_QUEUE', 0), pick])).toEqual([marginal, pick]);
   });
 });
 
 describe('an observed program', () => {
-  it('asks before the pick, and changes nothing else', () => {
+  it('an observed program asks before the pick, and changes nothing else', () => {
     expect(observedProgram([queue, prefix, pick])).toEqual([queue, prefix, operation('OP_WOULD_PICK', 1, 0), pick]);
   });
 
-  it('names the scorers whose weights a projection moves', () => {
+  it('an observed program names the scorers whose weights a projection moves', () => {
     const free = operation('OP_SCORE_KV_USAGE', 0);
     const observed = observedProgram([filter, queue, adapter, free, prefix, pick], true);
     expect(observed[5]).toEqual(operation('OP_WOULD_PICK', 1, 2, 1, 4));
@@ -57,7 +57,7 @@ describe('a projected program', () => {
     expect(note).toEqual(operation('OP_WOULD_PICK', 1, 2, 1, 3));
   });
 
-  it('keeps its weights when those given are of another profile', () => {
+  it('a projected program keeps its weights when those given are of another profile', () => {
     expect(projectedProgram([queue, pick], [1, 2, 3])[0]).toEqual(queue);
   });
 });

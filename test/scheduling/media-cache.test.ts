@@ -17,7 +17,7 @@ describe('the encoded media of an endpoint', () => {
     expect(cache.size).toBe(3);
   });
 
-  it('goes with the endpoint', () => {
+  it('the encoded media of an endpoint goes with the endpoint', () => {
     const cache = new MediaCache(2);
     cache.note('a', 1n);
     cache.note('b', 1n);
@@ -72,13 +72,13 @@ function scores(here: HookPool, media: readonly Medium[], subset?: readonly stri
 }
 
 describe('mm-embeddings-cache-scorer', () => {
-  it('scores the share of the media that an endpoint was sent', () => {
+  it('mm-embeddings-cache-scorer scores the share of the media that an endpoint was sent', () => {
     const here = pool(3);
     scores(here, [image(1n), image(2n)], ['10.0.0.2']);
     expect(scores(here, [image(1n), image(3n)], ['10.0.0.1', '10.0.0.2'])).toEqual({ 1: 0, 2: 0.5 });
   });
 
-  it('sends the same images where they went, and other images anywhere', () => {
+  it('mm-embeddings-cache-scorer sends the same images where they went, and other images anywhere', () => {
     const here = pool(4);
     scores(here, [image(1n)], ['10.0.0.3']);
     expect(here.picks({ media: [image(1n)] })).toEqual(['pod-2']);
@@ -98,7 +98,7 @@ describe('mm-embeddings-cache-scorer', () => {
     expect(scores(here, [image(1n)])).toEqual({ 1: 1, 2: 1 });
   });
 
-  it('remembers so many media of an endpoint as its cache has room for', () => {
+  it('mm-embeddings-cache-scorer remembers so many media of an endpoint as its cache has room for', () => {
     const here = pool(2, { cacheSizeInMBPerServer: 4 });
     for (const hash of [1n, 2n, 3n]) scores(here, [image(hash)], ['10.0.0.1']);
     const held = (hash: bigint) => scores(here, [image(hash)], ['10.0.0.1', '10.0.0.2'])['1'];
@@ -109,14 +109,14 @@ describe('mm-embeddings-cache-scorer', () => {
     ).toEqual([]);
   });
 
-  it('hears from the other shards what they sent, and tells them', () => {
+  it('mm-embeddings-cache-scorer hears from the other shards what they sent, and tells them', () => {
     const here = pool(2);
     here.hear({ endpoint: 'default/pod-1', media: [5n] });
     expect(here.picks({ media: [image(5n)] })).toEqual(['pod-1']);
     expect(here.told).toContainEqual({ endpoint: 'default/pod-1', media: [5n] });
   });
 
-  it('forgets an endpoint that left, also when another one gets its name', () => {
+  it('mm-embeddings-cache-scorer forgets an endpoint that left, also when another one gets its name', () => {
     const here = pool(2);
     scores(here, [image(1n)], ['10.0.0.2']);
     here.directory.apply([], [1]);
@@ -133,7 +133,7 @@ describe('mm-embeddings-cache-scorer', () => {
     expect(scores(here, [image(1n)], ['10.0.0.2'])).toEqual({ 2: 0 });
   });
 
-  it('counts what was looked up and found', () => {
+  it('mm-embeddings-cache-scorer counts what was looked up and found', () => {
     const here = pool(2);
     scores(here, [image(1n)], ['10.0.0.1']);
     here.counted.length = 0;

@@ -95,13 +95,13 @@ schedulingProfiles:
 }
 
 describe('p2p-source-producer', () => {
-  it('names who held the prompt when another computes it', () => {
+  it('p2p-source-producer names who held the prompt when another computes it', () => {
     const { header } = pool();
     expect(header(0)).toBeUndefined();
     expect(header(1)).toBe('10.0.0.1:8000');
   });
 
-  it('names no source to an endpoint that holds the prompt itself, and when all hold it', () => {
+  it('p2p-source-producer names no source to an endpoint that holds the prompt itself, and when all hold it', () => {
     const { header } = pool();
     header(0);
     expect(header(0)).toBeUndefined();
@@ -110,7 +110,7 @@ describe('p2p-source-producer', () => {
     expect([header(0), header(1), header(2)]).toEqual([undefined, undefined, undefined]);
   });
 
-  it('names no source for a prompt without a holder, without a prompt, and in a pool of one', () => {
+  it('p2p-source-producer names no source for a prompt without a holder, without a prompt, and in a pool of one', () => {
     const { header } = pool();
     header(0);
     expect(header(1, 'y'.repeat(5000))).toBeUndefined();
@@ -119,13 +119,13 @@ describe('p2p-source-producer', () => {
     expect([single.header(0), single.header(0)]).toEqual([undefined, undefined]);
   });
 
-  it('names no source that the request may not use', () => {
+  it('p2p-source-producer names no source that the request may not use', () => {
     const { header } = pool();
     header(0);
     expect(header(1, PROMPT, ['10.0.0.2', '10.0.0.3'])).toBeUndefined();
   });
 
-  it('wants a lead of minCachedTokenDelta tokens', () => {
+  it('p2p-source-producer wants a lead of minCachedTokenDelta tokens', () => {
     const asked = (delta: number) => {
       const { header } = pool({ parameters: `{minCachedTokenDelta: ${delta}}` });
       header(0, PROMPT.slice(0, 10 * 256));
@@ -134,14 +134,17 @@ describe('p2p-source-producer', () => {
     expect([asked(1), asked(640 + 64 + 1), asked(100_000)]).toEqual(['10.0.0.1:8000', undefined, undefined]);
   });
 
-  it.each([true, false])('has matches looked up where no operation reads them only when told to (%s)', (matches) => {
-    const { made, header } = pool({ endpoints: 1 });
-    header(0);
-    new ProgramTable(made.control).publish(0, [pickMax], { inserts: false, matches });
-    expect(made.place({ prompt: PROMPT }).matchedBlocks > 0).toBe(matches);
-  });
+  it.each([true, false])(
+    'p2p-source-producer has matches looked up where no operation reads them only when told to (%s)',
+    (matches) => {
+      const { made, header } = pool({ endpoints: 1 });
+      header(0);
+      new ProgramTable(made.control).publish(0, [pickMax], { inserts: false, matches });
+      expect(made.place({ prompt: PROMPT }).matchedBlocks > 0).toBe(matches);
+    },
+  );
 
-  it('compares with the endpoint of the prefill profile where that ran', () => {
+  it('p2p-source-producer compares with the endpoint of the prefill profile where that ran', () => {
     const text = (profile: string) => `plugins:
 - {type: disagg-profile-handler, parameters: {deciders: {prefill: always-disagg-pd-decider}}}
 - {type: always-disagg-pd-decider}
@@ -161,11 +164,14 @@ schedulingProfiles:
     expect([headers('prefill'), headers('other')]).toEqual(['10.0.0.1:8000', undefined]);
   });
 
-  it.each(['{minCachedTokenDelta: 0}', '{minCachedTokenDelta: 1.5}', '{minCachedTokens: 1}'])('refuses %s', (given) => {
-    expect(() => pool({ parameters: given })).toThrow('minCachedToken');
-  });
+  it.each(['{minCachedTokenDelta: 0}', '{minCachedTokenDelta: 1.5}', '{minCachedTokens: 1}'])(
+    'p2p-source-producer refuses %s',
+    (given) => {
+      expect(() => pool({ parameters: given })).toThrow('minCachedToken');
+    },
+  );
 
-  it('refuses a producer that does not exist', () => {
+  it('p2p-source-producer refuses a producer that does not exist', () => {
     expect(() => pool({ parameters: '{prefixMatchInfoProducerName: nope}' })).toThrow('nope');
   });
 });

@@ -47,7 +47,7 @@ describe.each(of('scorer'))('%s', (type, definition) => {
   it.each([
     ['all equal', idle(4)],
     ['nobody has signals', [{}, {}, {}, {}]],
-  ])('when %s scores everyone alike, between 0 and 1', (_name, signals) => {
+  ])('a scorer when %s scores everyone alike, between 0 and 1', (_name, signals) => {
     const scores = scoresOf(poolOf(definition, signals));
     expect(scores).toHaveLength(4);
     for (const score of scores) {
@@ -57,14 +57,14 @@ describe.each(of('scorer'))('%s', (type, definition) => {
     if (!UNEQUAL.has(type)) expect(new Set(scores).size).toBe(1);
   });
 
-  it('with signals of one endpoint only gives no score below 0, above 1, or without a value', () => {
+  it('a scorer with signals of one endpoint only gives no score below 0, above 1, or without a value', () => {
     for (const score of scoresOf(poolOf(definition, [KNOWN, {}, {}]))) {
       expect(score).toBeGreaterThanOrEqual(0);
       expect(score).toBeLessThanOrEqual(1);
     }
   });
 
-  it('has nothing to say about a single endpoint, and none about an empty pool', () => {
+  it('a scorer has nothing to say about a single endpoint, and none about an empty pool', () => {
     expect(poolOf(definition, [KNOWN]).pick()).toBe('pod-0');
     expect(poolOf(definition, []).pick()).toBe('ServiceUnavailable');
   });
@@ -74,13 +74,13 @@ describe.each(of('filter'))('%s', (type, definition) => {
   it.each([
     ['all equal', idle(4)],
     ['nobody has signals', [{}, {}, {}, {}]],
-  ])('when %s keeps everyone, or no one where nobody is marked for it', (_name, signals) => {
+  ])('a filter when %s keeps everyone, or no one where nobody is marked for it', (_name, signals) => {
     const picks = poolOf(definition, signals).picks({}, 60);
     if (CHOOSY.has(type)) expect(picks).toEqual(['ResourceExhausted']);
     else expect(picks).toEqual(['pod-0', 'pod-1', 'pod-2', 'pod-3']);
   });
 
-  it('keeps a single endpoint that fits, and leaves an empty pool to the scheduler', () => {
+  it('a filter keeps a single endpoint that fits, and leaves an empty pool to the scheduler', () => {
     if (!CHOOSY.has(type)) expect(poolOf(definition, idle(1)).pick()).toBe('pod-0');
     expect(poolOf(definition, []).pick()).toBe('ServiceUnavailable');
   });
@@ -89,13 +89,13 @@ describe.each(of('filter'))('%s', (type, definition) => {
 describe.each(of('picker'))('%s', (_type, definition) => {
   const pool = (count: number, parameters = {}) => new HookPool([{ definition, parameters }], idle(count));
 
-  it('picks each of several equal endpoints, the only one, and none of none', () => {
+  it('a picker picks each of several equal endpoints, the only one, and none of none', () => {
     expect(pool(3).picks({}, 120)).toEqual(['pod-0', 'pod-1', 'pod-2']);
     expect(pool(1).pick()).toBe('pod-0');
     expect(pool(0).pick()).toBe('ServiceUnavailable');
   });
 
-  it('gives as many different fallbacks as it is asked for, and no more than there are', () => {
+  it('a picker gives as many different fallbacks as it is asked for, and no more than there are', () => {
     const outcome = pool(3, { maxNumOfEndpoints: 5 }).schedule();
     if (outcome.kind === 'rejected') throw new Error(outcome.message);
     expect(new Set(outcome.endpoints.map(({ address }) => address)).size).toBe(3);

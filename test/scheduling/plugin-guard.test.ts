@@ -14,19 +14,19 @@ const boom = (): number => {
 };
 
 describe('the guard of a hook plugin', () => {
-  it('hands on what a hook answers', () => {
+  it('the guard of a hook plugin hands on what a hook answers', () => {
     const { guard, state } = makeGuard();
     expect(guard.run('score', () => 7, 0)).toBe(7);
     expect(state.failures).toEqual([]);
   });
 
-  it('answers neutrally for a hook that throws, and counts it', () => {
+  it('the guard of a hook plugin answers neutrally for a hook that throws, and counts it', () => {
     const { guard, state } = makeGuard();
     expect(guard.run('score', boom, 3)).toBe(3);
     expect(state.failures).toEqual(['mine']);
   });
 
-  it('drops the answer of a hook that takes longer than its budget, not of one that takes exactly as long', () => {
+  it('the guard of a hook plugin drops the answer of a hook that takes longer than its budget, not of one that takes exactly as long', () => {
     const { guard, state } = makeGuard();
     const taking = (ms: number) => () => {
       state.clock += ms;
@@ -37,7 +37,7 @@ describe('the guard of a hook plugin', () => {
     expect(state.failures).toEqual(['mine']);
   });
 
-  it('refuses a promise, also one that is rejected', async () => {
+  it('the guard of a hook plugin refuses a promise, also one that is rejected', async () => {
     const { guard, state } = makeGuard();
     const answer: unknown = guard.run<unknown>('admit', () => Promise.reject(new Error('later')), 'neutral');
     expect(answer).toBe('neutral');
@@ -59,7 +59,7 @@ describe('the guard of a hook plugin', () => {
     expect(state.logged).toEqual([{ plugin: 'mine', hook: 'score', failures: FAILURES_MAX, error: 'boom' }]);
   });
 
-  it('forgets failures at a call that went well', () => {
+  it('the guard of a hook plugin forgets failures at a call that went well', () => {
     const { guard } = makeGuard();
     for (let i = 0; i < 3 * FAILURES_MAX; i++) guard.run('score', i % FAILURES_MAX === 0 ? () => 1 : boom, 0);
     expect(guard.disabled).toBe(false);

@@ -16,7 +16,7 @@ const producer = (parameters: string) =>
   load(`${TOKENS}, {type: precise-prefix-cache-producer, parameters: ${parameters}}, ${SCORER}`);
 
 describe('precise-prefix-cache-producer', () => {
-  it('follows every endpoint on port 5557, in blocks of 16 tokens', () => {
+  it('precise-prefix-cache-producer follows every endpoint on port 5557, in blocks of 16 tokens', () => {
     const { scheduling, warnings } = producer('{}');
     const expected: KvEventSettings = {
       bind: undefined,
@@ -33,7 +33,7 @@ describe('precise-prefix-cache-producer', () => {
     expect(warnings).toEqual([]);
   });
 
-  it('takes all of its parameters', () => {
+  it('precise-prefix-cache-producer takes all of its parameters', () => {
     const { scheduling } = producer(
       '{tokenProcessorConfig: {blockSizeTokens: 64, hashSeed: "42", hashAlgorithm: xxh64}, speculativeIndexing: true, speculativeTTL: 3s, ' +
         'kvEventsConfig: {discoverPods: true, topicFilter: "", concurrency: 32, engineType: sglang, zmqEndpoint: "tcp://*:5600", modelName: base, ' +
@@ -65,7 +65,7 @@ describe('precise-prefix-cache-producer', () => {
     expect(producer(parameters).scheduling.prefix?.blockTokens).toBe(tokens);
   });
 
-  it('sets up the index before any approximate producer', () => {
+  it('precise-prefix-cache-producer sets up the index before any approximate producer', () => {
     const { scheduling, warnings } = load(
       `${TOKENS}, {type: approx-prefix-cache-producer}, {type: precise-prefix-cache-producer}, ${SCORER}`,
     );
@@ -80,7 +80,7 @@ describe('precise-prefix-cache-producer', () => {
     ['{indexerConfig: {kvCacheBackendConfigs: [{name: gpu, weight: 1.0}]}}', 'kvCacheBackendConfigs has no effect'],
     ['{kvEventsConfig: {discoverPods: false}}', 'no events can come'],
     ['{tokenProcessorConfig: {blockSize: 32}}', 'blockSize is deprecated'],
-  ])('says what %s does', (parameters, warning) => {
+  ])('precise-prefix-cache-producer says what %s does', (parameters, warning) => {
     expect(producer(parameters).warnings).toEqual([expect.stringContaining(warning)]);
   });
 
@@ -91,11 +91,11 @@ describe('precise-prefix-cache-producer', () => {
     ['{kvEventsConfig: {podDiscoveryConfig: {podLabelSelector: "!!"}}}', 'is no rule of a label selector'],
     ['{speculativeIndexing: true, speculativeTTL: soon}', 'duration'],
     ['{indexerConfig: {tokenizersPoolConfig: {}}}', 'tokenizersPoolConfig'],
-  ])('refuses %s', (parameters, message) => {
+  ])('precise-prefix-cache-producer refuses %s', (parameters, message) => {
     expect(() => producer(parameters)).toThrow(message);
   });
 
-  it('warns when tokens are only estimated', () => {
+  it('precise-prefix-cache-producer warns when tokens are only estimated', () => {
     const { warnings } = load(`{type: precise-prefix-cache-producer}, ${SCORER}`);
     expect(warnings).toEqual([expect.stringContaining('only prompts that bring token ids will match')]);
   });

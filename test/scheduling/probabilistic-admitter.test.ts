@@ -12,16 +12,16 @@ function outcome(signals: readonly EndpointSignals[], priority: number, random: 
 const full = { waiting: 50, kvUsage: 1 };
 
 describe('probabilistic-admitter', () => {
-  it('admits what is not sheddable however full the pool is', () => {
+  it('probabilistic-admitter admits what is not sheddable however full the pool is', () => {
     expect(outcome([full], 0, 0)).toBe('pod-0');
     expect(outcome([full], 3, 0)).toBe('pod-0');
   });
 
-  it('turns sheddable requests away with 429 when the pool is full', () => {
+  it('probabilistic-admitter turns sheddable requests away with 429 when the pool is full', () => {
     expect(outcome([full], -1, 0.999_999)).toBe('ResourceExhausted');
   });
 
-  it('admits all while nothing waits', () => {
+  it('probabilistic-admitter admits all while nothing waits', () => {
     expect(outcome([{ waiting: 0, kvUsage: 0 }], -1, 0)).toBe('pod-0');
   });
 
@@ -30,26 +30,29 @@ describe('probabilistic-admitter', () => {
   it.each([
     [0.095, 'ResourceExhausted'],
     [0.097, 'placed'],
-  ])('turns away in proportion to saturation^5 × 300: a draw of %d is %s', (random, expected) => {
-    const signals = [
-      { waiting: 1, kvUsage: 0.1 },
-      { waiting: 0, kvUsage: 0.16 },
-    ];
-    const got = outcome(signals, -1, random);
-    expect(got === 'ResourceExhausted' ? got : 'placed').toBe(expected);
-  });
+  ])(
+    'probabilistic-admitter turns away in proportion to saturation^5 × 300: a draw of %d is %s',
+    (random, expected) => {
+      const signals = [
+        { waiting: 1, kvUsage: 0.1 },
+        { waiting: 0, kvUsage: 0.16 },
+      ];
+      const got = outcome(signals, -1, random);
+      expect(got === 'ResourceExhausted' ? got : 'placed').toBe(expected);
+    },
+  );
 
-  it('takes its curve and thresholds from the parameters', () => {
+  it('probabilistic-admitter takes its curve and thresholds from the parameters', () => {
     const parameters = { queueDepthThreshold: 10, kvCacheUtilThreshold: 1, power: 1, k: 1 };
     expect(outcome([{ waiting: 5, kvUsage: 0 }], -1, 0.51, parameters)).toBe('pod-0');
     expect(outcome([{ waiting: 5, kvUsage: 0 }], -1, 0.49, parameters)).toBe('ResourceExhausted');
   });
 
-  it('counts an endpoint without signals as full', () => {
+  it('probabilistic-admitter counts an endpoint without signals as full', () => {
     expect(outcome([{}], -1, 0.99)).toBe('ResourceExhausted');
   });
 
-  it('leaves a pool without endpoints to the scheduler', () => {
+  it('probabilistic-admitter leaves a pool without endpoints to the scheduler', () => {
     expect(outcome([], -1, 0)).toBe('ServiceUnavailable');
   });
 });

@@ -39,27 +39,27 @@ describe('header-profile-handler', () => {
     ['without the header', {}, { decode: 'pod-0' }],
     ['with a blank header', { 'epp-profile': '  ' }, { decode: 'pod-0' }],
     ['that names one', { 'epp-profile': ' prefill ' }, { prefill: 'pod-1' }],
-  ])('runs for a request %s one profile', (_what, headers, picks) => {
+  ])('header-profile-handler runs for a request %s one profile', (_what, headers, picks) => {
     expect(pool().picks({ headers: headers as Record<string, string> })).toEqual(picks);
   });
 
-  it.each(['nope', 'PREFILL'])('turns a request for the unknown profile %s away', (name) => {
+  it.each(['nope', 'PREFILL'])('header-profile-handler turns a request for the unknown profile %s away', (name) => {
     expect(pool().schedule({ headers: { 'epp-profile': name } })).toMatchObject(noProfileFor(name));
   });
 
-  it('reads another header and has another default by its parameters, which are trimmed', () => {
+  it('header-profile-handler reads another header and has another default by its parameters, which are trimmed', () => {
     const each = pool('{type: header-profile-handler, parameters: {headerName: " X-P ", defaultProfile: " prefill "}}');
     expect(each.picks()).toEqual({ prefill: 'pod-1' });
     expect(each.picks({ headers: { 'x-p': 'decode' } })).toEqual({ decode: 'pod-0' });
   });
 
-  it('runs the only profile, whatever the header says', () => {
+  it('header-profile-handler runs the only profile, whatever the header says', () => {
     expect(pool(HANDLER, { any: 'decode-filter' }).picks({ headers: { 'epp-profile': 'nope' } })).toEqual({
       any: 'pod-0',
     });
   });
 
-  it('warns of a default that is no profile', () => {
+  it('header-profile-handler warns of a default that is no profile', () => {
     const handler = '{type: header-profile-handler, parameters: {defaultProfile: zzz}}';
     expect(load(text(handler), true).warnings.join()).toContain('there is no profile "zzz"');
     expect(pool(handler).schedule()).toMatchObject(noProfileFor('zzz'));
@@ -78,25 +78,28 @@ describe('data-parallel-profile-handler', () => {
   it.each([
     ['8000 unless it is told another', '{}', 8000],
     ['what it is told', '{primaryPort: 9000}', 9000],
-  ])('sends the request to the primary port, %s, and names the rank in a header', (_what, parameters, port) => {
-    const placement = pool(parameters).place();
-    expect(placement.endpoints[0]!.address).toBe(`10.0.0.1:${port}`);
-    expect([...placement.headers]).toEqual([['x-data-parallel-host-port', '10.0.0.1:8000']]);
-    expect(placement.picks.get('default')![0]!.address).toBe('10.0.0.1:8000');
-  });
+  ])(
+    'data-parallel-profile-handler sends the request to the primary port, %s, and names the rank in a header',
+    (_what, parameters, port) => {
+      const placement = pool(parameters).place();
+      expect(placement.endpoints[0]!.address).toBe(`10.0.0.1:${port}`);
+      expect([...placement.headers]).toEqual([['x-data-parallel-host-port', '10.0.0.1:8000']]);
+      expect(placement.picks.get('default')![0]!.address).toBe('10.0.0.1:8000');
+    },
+  );
 
-  it('leaves the port of the rank with a primaryPort of 0', () => {
+  it('data-parallel-profile-handler leaves the port of the rank with a primaryPort of 0', () => {
     const placement = pool('{primaryPort: 0}').place();
     expect(placement.endpoints[0]!.address).toBe('10.0.0.1:8000');
     expect(placement.headers.size).toBe(0);
   });
 
-  it.each(['70000', '-1'])('refuses the port %s', (port) => {
+  it.each(['70000', '-1'])('data-parallel-profile-handler refuses the port %s', (port) => {
     const handler = `{type: data-parallel-profile-handler, parameters: {primaryPort: ${port}}}`;
     expect(refusal(text(handler, one))).toContain(`invalid primaryPort: must be between 1 and 65535, got ${port}`);
   });
 
-  it('turns every request away with several profiles, and says so when it is loaded', () => {
+  it('data-parallel-profile-handler turns every request away with several profiles, and says so when it is loaded', () => {
     const two = { a: 'decode-filter', b: 'decode-filter' };
     const loaded = load(text('{type: data-parallel-profile-handler}', two));
     expect(loaded.warnings.join()).toContain('runs one profile, but there are 2');
@@ -116,13 +119,13 @@ describe('pd-profile-handler', () => {
     new ProfilePool(load(text(`{type: pd-profile-handler, parameters: ${parameters}}`, profiles, plugins)), ROLES);
   const ALWAYS = '{deciderPluginName: always-disagg-pd-decider}';
 
-  it('picks a prefill endpoint when its decider says so, and sets no header by itself', () => {
+  it('pd-profile-handler picks a prefill endpoint when its decider says so, and sets no header by itself', () => {
     const placement = pool(ALWAYS).place();
     expect([...placement.picks.keys()]).toEqual(['decode', 'prefill']);
     expect(placement.headers.size).toBe(0);
   });
 
-  it('asks the prefix-based-pd-decider unless it is told another', () => {
+  it('pd-profile-handler asks the prefix-based-pd-decider unless it is told another', () => {
     const named = '{type: prefix-based-pd-decider, name: d, parameters: {nonCachedTokens: 16}}';
     expect(pool('{}').picks({ prompt: LONG })).toEqual({ decode: 'pod-0' });
     expect(Object.keys(pool('{deciderPluginName: d}', [named]).picks({ prompt: LONG }))).toEqual(['decode', 'prefill']);
@@ -136,7 +139,7 @@ describe('pd-profile-handler', () => {
     expect(each.picks()).toEqual({ d: 'pod-0', p: 'pod-1' });
   });
 
-  it('sends the request to a primary port and names the rank, when it has one', () => {
+  it('pd-profile-handler sends the request to a primary port and names the rank, when it has one', () => {
     const placement = pool('{primaryPort: 9000, deciderPluginName: always-disagg-pd-decider}').place();
     expect(placement.endpoints[0]!.address).toBe('10.0.0.1:9000');
     expect(placement.headers.get('x-data-parallel-host-port')).toBe('10.0.0.1:8000');
@@ -147,11 +150,11 @@ describe('pd-profile-handler', () => {
     ['{deciderPluginName: nope}', 'plugin "nope" is not defined'],
     ['{deciderPluginName: decode-filter}', 'is of kind filter, expected decider'],
     ['{primaryPort: -1}', 'invalid primaryPort: must be between 1 and 65535'],
-  ])('refuses %s', (parameters, message) => {
+  ])('pd-profile-handler refuses %s', (parameters, message) => {
     expect(refusal(text(`{type: pd-profile-handler, parameters: ${parameters}}`))).toContain(message);
   });
 
-  it('warns of what is deprecated: itself, and parameters', () => {
+  it('pd-profile-handler warns of what is deprecated: itself, and parameters', () => {
     const parameters = '{prefixPluginType: a, prefixPluginName: b, primaryPort: 8000}';
     const warnings = load(text(`{type: pd-profile-handler, parameters: ${parameters}}`)).warnings.join('\n');
     expect(warnings).toContain('plugin type "pd-profile-handler" is deprecated: use "disagg-profile-handler"');
@@ -162,20 +165,23 @@ describe('pd-profile-handler', () => {
     }
   });
 
-  it.each(['disagg-headers-handler', 'prefill-header-handler'])('tells the prefill endpoint with a %s', (type) => {
-    const each = pool(ALWAYS, [`{type: ${type}}`]);
-    expect(each.place().headers).toEqual(
-      new Map([
-        ['x-prefiller-host-port', '10.0.0.2:8000'],
-        ['x-encoder-hosts-ports', undefined],
-      ]),
-    );
-    expect(load(text('{type: pd-profile-handler}', undefined, [`{type: ${type}}`])).warnings.join()).toContain(
-      `plugin type "${type}" is deprecated: use "disagg-profile-handler"`,
-    );
-  });
+  it.each(['disagg-headers-handler', 'prefill-header-handler'])(
+    'pd-profile-handler tells the prefill endpoint with a %s',
+    (type) => {
+      const each = pool(ALWAYS, [`{type: ${type}}`]);
+      expect(each.place().headers).toEqual(
+        new Map([
+          ['x-prefiller-host-port', '10.0.0.2:8000'],
+          ['x-encoder-hosts-ports', undefined],
+        ]),
+      );
+      expect(load(text('{type: pd-profile-handler}', undefined, [`{type: ${type}}`])).warnings.join()).toContain(
+        `plugin type "${type}" is deprecated: use "disagg-profile-handler"`,
+      );
+    },
+  );
 
-  it('tells the picks of other profiles when the header handler is told their names', () => {
+  it('pd-profile-handler tells the picks of other profiles when the header handler is told their names', () => {
     const parameters = '{prefillProfile: p, deciderPluginName: always-disagg-pd-decider}';
     const handler = '{type: disagg-headers-handler, parameters: {prefillProfile: decode, encodeProfile: p}}';
     const { headers } = pool(parameters, [handler], { p: 'prefill-filter', decode: 'decode-filter' }).place();
@@ -214,7 +220,7 @@ describe('a hook plugin in several profiles', () => {
 });
 
 describe('session affinity with a profileName', () => {
-  it('sticks to the pick of that profile, in that profile only', () => {
+  it('session affinity with a profileName sticks to the pick of that profile, in that profile only', () => {
     const affinity = '{type: session-affinity-filter, parameters: {strategy: session_id, profileName: prefill}}';
     const handler = '{type: disagg-profile-handler, parameters: {deciders: {prefill: always-disagg-pd-decider}}}';
     const body = text(handler, { decode: 'decode-filter', prefill: 'session-affinity-filter' }, [affinity]);
@@ -231,14 +237,14 @@ describe('x-pointsman-profile', () => {
   const handler = '{type: disagg-profile-handler, parameters: {deciders: {prefill: always-disagg-pd-decider}}}';
   const pool = () => new ProfilePool(load(text(handler)), ROLES, [], requestedProfile);
 
-  it('runs the profile that the request asks for, alone, and takes out what a client told the sidecar', () => {
+  it('x-pointsman-profile runs the profile that the request asks for, alone, and takes out what a client told the sidecar', () => {
     const placement = pool().place({ headers: { 'x-pointsman-profile': ' prefill ' } });
     expect([...placement.picks.keys()]).toEqual(['prefill']);
     expect(placement.endpoints[0]!.endpoint.name).toBe('pod-1');
     expect([...placement.headers.values()]).toEqual([undefined, undefined]);
   });
 
-  it.each(['', '  '])('leaves the decision to the handler when it says "%s"', (value) => {
+  it.each(['', '  '])('x-pointsman-profile leaves the decision to the handler when it says "%s"', (value) => {
     expect(Object.keys(pool().picks({ headers: { 'x-pointsman-profile': value } }))).toEqual(['decode', 'prefill']);
   });
 

@@ -36,11 +36,11 @@ describe('request-attribute-reporter', () => {
     ['nothing for 0', 'usage.prompt_tokens - 100.0', ''],
     ['nothing for a text', 'usage.prompt_tokens > 5 ? usage : 1', ''],
     ['nothing for infinity', 'usage.prompt_tokens / 0.0', ''],
-  ])('reports %s', (_name, expression, expected) => {
+  ])('request-attribute-reporter reports %s', (_name, expression, expected) => {
     expect(reported({ expression })).toBe(expected);
   });
 
-  it('puts the value into the namespace that it names', () => {
+  it('request-attribute-reporter puts the value into the namespace that it names', () => {
     expect(reported({ expression: '1', namespace: 'billing' })).toBe('billing/cost=1');
   });
 
@@ -49,11 +49,11 @@ describe('request-attribute-reporter', () => {
     ['usage.completion_tokens > 30', ''],
     ['usage.completion_tokens', ''],
     ['has(usage.no_such_field)', ''],
-  ])('reports only under its condition: %s', (condition, expected) => {
+  ])('request-attribute-reporter reports only under its condition: %s', (condition, expected) => {
     expect(reported({ expression: '1', condition })).toBe(expected);
   });
 
-  it('takes what the answer does not tell for 0, and cached tokens for absent', () => {
+  it('request-attribute-reporter takes what the answer does not tell for 0, and cached tokens for absent', () => {
     expect(reported({ expression: 'usage.total_tokens + 1.0' }, UNKNOWN)).toBe('envoy.lb/cost=1');
     expect(reported({ expression: 'has(usage.prompt_tokens_details) ? 2 : 1' }, UNKNOWN)).toBe('envoy.lb/cost=1');
   });
@@ -62,7 +62,7 @@ describe('request-attribute-reporter', () => {
     expect(reported({ expression: 'usage.prompt_tokens_details.cached_tokens' }, UNKNOWN)).toBe('');
   });
 
-  it('goes on after any number of such answers', () => {
+  it('request-attribute-reporter goes on after any number of such answers', () => {
     const parameters = attributes({ expression: 'usage.prompt_tokens_details.cached_tokens' });
     const pool = new HookPool([{ definition: requestAttributeReporter, parameters }], idle(1));
     for (let i = 0; i < 30; i++) pool.plugins.report(pool.begin(), UNKNOWN);
@@ -83,12 +83,12 @@ describe('request-attribute-reporter', () => {
       attributes({ expression: `${'('.repeat(200)}1${')'.repeat(200)}` }),
       'failed to compile',
     ],
-  ])('refuses %s', (_name, parameters, why) => {
+  ])('request-attribute-reporter refuses %s', (_name, parameters, why) => {
     const checked = requestAttributeReporter.parameters.safeParse(parameters);
     expect(checked.error?.issues.map(({ message }) => message).join()).toContain(why);
   });
 
-  it('warns of an expression that mixes whole numbers and doubles', () => {
+  it('request-attribute-reporter warns of an expression that mixes whole numbers and doubles', () => {
     const advice = (expression: string) =>
       requestAttributeReporter.advise!(requestAttributeReporter.parameters.parse(attributes({ expression })));
     expect(advice('usage.prompt_tokens + 1')[0]).toContain('write 1.0 for 1');

@@ -30,7 +30,7 @@ describe('the share of a revision', () => {
     expect(shares(rollout, 'max-role')).toEqual({ a: 0.9, b: 0.1 });
   });
 
-  it('goes by the first of the required roles when several are the largest', () => {
+  it('the share of a revision goes by the first of the required roles when several are the largest', () => {
     expect(shares({ a: { prefill: 3, decode: 1 }, b: { prefill: 1, decode: 3 } }, 'max-role')).toEqual({
       a: 0.75,
       b: 0.25,
@@ -43,7 +43,7 @@ describe('the share of a revision', () => {
     expect(shares({}, 'sum')).toEqual({});
   });
 
-  it('adds up to 1 whenever one revision is complete, and draws follow it', () => {
+  it('the share of a revision adds up to 1 whenever one revision is complete, and draws follow it', () => {
     const role = fc.nat({ max: 20 });
     const revisions = fc.dictionary(fc.string({ minLength: 1 }), fc.record({ prefill: role, decode: role }), {
       maxKeys: 8,
@@ -120,29 +120,29 @@ describe('disaggregatedset-rollout-screener', () => {
   it.each([
     [0.89, 'a'],
     [0.91, 'b'],
-  ])('keeps one revision by its share: a draw of %d is %s', (draw, expected) => {
+  ])('disaggregatedset-rollout-screener keeps one revision by its share: a draw of %d is %s', (draw, expected) => {
     expect(revisions(rollout(ROLLOUT, {}, draw))).toBe(expected);
   });
 
-  it('refuses with 503 while no revision has every role', () => {
+  it('disaggregatedset-rollout-screener refuses with 503 while no revision has every role', () => {
     expect(rollout(many(3, 'a', 'decode')).pick()).toBe('ServiceUnavailable');
   });
 
-  it('counts only endpoints in its scope, and needs both labels', () => {
+  it('disaggregatedset-rollout-screener counts only endpoints in its scope, and needs both labels', () => {
     const labels = [{ ...pod('a', 'decode'), app: 'other' }, pod('a', 'prefill'), { app: 'llm' }];
     expect(rollout(labels).pick()).toBe('ServiceUnavailable');
   });
 
-  it('with one endpoint of each role takes that revision', () => {
+  it('disaggregatedset-rollout-screener with one endpoint of each role takes that revision', () => {
     expect(rollout([pod('a', 'prefill'), pod('a', 'decode')]).picks()).toEqual(['pod-0', 'pod-1']);
   });
 
-  it('counts the whole pool, and draws among what the request may use', () => {
+  it('disaggregatedset-rollout-screener counts the whole pool, and draws among what the request may use', () => {
     const pool = rollout(ROLLOUT, {}, 0);
     expect(pool.pick({ subset: ['10.0.0.12:8000'] })).toBe('pod-11');
   });
 
-  it('goes where a strict header says, or nowhere', () => {
+  it('disaggregatedset-rollout-screener goes where a strict header says, or nowhere', () => {
     const pool = rollout(ROLLOUT, { headerSelectors: [strict] }, 0);
     expect(revisions(pool, { headers: { 'x-disagg-revision': 'b' } })).toBe('b');
     expect(pool.counted).toEqual([]);
@@ -163,7 +163,7 @@ describe('disaggregatedset-rollout-screener', () => {
     expect(revisions(pool, { headers: { 'x-disagg-revision': 'b' } })).toBe('b');
   });
 
-  it('answers with the labels of the endpoint that served, those of prefer rules too', () => {
+  it('disaggregatedset-rollout-screener answers with the labels of the endpoint that served, those of prefer rules too', () => {
     const slice = { name: 'slice', headerName: 'x-slice', labelKey: 'slice', mode: 'prefer' };
     const labels = ROLLOUT.map((each) => ({ ...each, slice: 'one' }));
     const pool = rollout(labels, { headerSelectors: [strict, slice] }, 0.95);
@@ -177,7 +177,7 @@ describe('disaggregatedset-rollout-screener', () => {
     });
   });
 
-  it('works the shares out again when an endpoint has come', () => {
+  it('disaggregatedset-rollout-screener works the shares out again when an endpoint has come', () => {
     const pool = rollout(ROLLOUT.slice(0, 12), {}, 0.95);
     expect(revisions(pool)).toBe('a');
     const endpoint = {
@@ -208,7 +208,7 @@ describe('disaggregatedset-rollout-screener', () => {
       { scope: { labelSelector: 'a' }, revisionGating: { mode: 'disabled' }, headerSelectors: [strict, strict] },
       'headerSelectors',
     ],
-  ])('refuses %j at %s', (parameters, field) => {
+  ])('disaggregatedset-rollout-screener refuses %j at %s', (parameters, field) => {
     const { error } = disaggregatedsetRolloutScreener.parameters.safeParse(parameters);
     expect(error?.issues.map(({ path }) => path.join('.'))).toContain(field);
   });

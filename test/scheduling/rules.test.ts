@@ -25,22 +25,25 @@ describe('a program by a rule', () => {
     }
   });
 
-  it.each([1, 2, 3])('keeps filters, other scorers and the sum of the weights with rule %i', (rule) => {
-    const program = ruledProgram(own, rule);
-    const others = (operations: readonly { code: string }[]) =>
-      operations.map(({ code }) => code).filter((code) => /FILTER|ADAPTER|PICK_MAX_SCORE/.test(code));
-    expect(others(program)).toEqual(others(own));
-    const scorers = program.filter(({ code }) => code.startsWith('OP_SCORE') && code !== 'OP_SCORE_ADAPTER');
-    expect(scorers.reduce((sum, { weight }) => sum + weight, 0)).toBeCloseTo(5, 9);
-    expect(scorers.map(({ code }) => code)).toEqual(rules[rule]!.scorers!(64).map(({ code }) => code));
-  });
+  it.each([1, 2, 3])(
+    'a program by a rule keeps filters, other scorers and the sum of the weights with rule %i',
+    (rule) => {
+      const program = ruledProgram(own, rule);
+      const others = (operations: readonly { code: string }[]) =>
+        operations.map(({ code }) => code).filter((code) => /FILTER|ADAPTER|PICK_MAX_SCORE/.test(code));
+      expect(others(program)).toEqual(others(own));
+      const scorers = program.filter(({ code }) => code.startsWith('OP_SCORE') && code !== 'OP_SCORE_ADAPTER');
+      expect(scorers.reduce((sum, { weight }) => sum + weight, 0)).toBeCloseTo(5, 9);
+      expect(scorers.map(({ code }) => code)).toEqual(rules[rule]!.scorers!(64).map(({ code }) => code));
+    },
+  );
 
-  it('scores prefixes in the blocks of the index that the profile has', () => {
+  it('a program by a rule scores prefixes in the blocks of the index that the profile has', () => {
     const prefix = ruledProgram(own, 1).find(({ code }) => code === 'OP_SCORE_PREFIX');
     expect(prefix?.parameters).toEqual([0, 8192, 64]);
   });
 
-  it('leaves a profile alone that scores neither load nor cache', () => {
+  it('a program by a rule leaves a profile alone that scores neither load nor cache', () => {
     const plain = [own[2]!, own[4]!];
     expect(ruledProgram(plain, 2)).toEqual(plain);
   });

@@ -20,11 +20,16 @@ const input: ScheduleInput = {
 };
 
 /** A scheduler over a core that decides nothing: it notes what it is asked and answers with `status`. */
-function schedulerOver(status: DecisionStatus, requests: DecisionRequest[], options: Partial<SchedulerOptions> = {}) {
+function schedulerOver(
+  status: DecisionStatus,
+  requests: DecisionRequest[],
+  options: Partial<SchedulerOptions> = {},
+  filter?: number,
+) {
   const decider = {
     decide(request: DecisionRequest) {
       requests.push(request);
-      return { status, slots: [] };
+      return { status, slots: [], filter };
     },
   };
   return new CoreScheduler({
@@ -58,8 +63,42 @@ describe('a request that cannot be placed', () => {
     ],
     ['filtered', 'ResourceExhausted', 'no endpoints available for the given request', 'rejected-saturated'],
     ['busy', 'ServiceUnavailable', 'the picker is repairing its state: try again', undefined],
-  ] as const)('because of %s is answered with %s', (status, code, message, reason) => {
+  ] as const)('a request that cannot be placed because of %s is answered with %s', (status, code, message, reason) => {
     expect(schedulerOver(status, []).schedule(input)).toMatchObject({ kind: 'rejected', code, message, reason });
+  });
+});
+
+describe('a request that the filters leave no endpoint', () => {
+  const filters = [
+    [
+      { name: 'role', judgesLoad: false },
+      { name: 'full', judgesLoad: true },
+      { name: 'gpu', judgesLoad: false },
+    ],
+  ];
+
+  function rejection(filter: number | undefined) {
+    const reported: string[] = [];
+    const options = {
+      settings: singleProfileSettings({ filters }),
+      filteredOut: (name: string) => reported.push(name),
+    };
+    const outcome = schedulerOver('filtered', [], options, filter).schedule(input);
+    return [outcome.kind === 'rejected' && [outcome.code, outcome.reason, outcome.message], reported];
+  }
+
+  it('gets a 503 that names the filter when load has no part in it', () => {
+    const text = 'no endpoints available for the given request: the filter "role" leaves none';
+    expect(rejection(0)).toEqual([['ServiceUnavailable', 'rejected-no-endpoints', text], ['role']]);
+  });
+
+  it('is told to come again when the filter judges load, or one before it does', () => {
+    const again = ['ResourceExhausted', 'rejected-saturated', 'no endpoints available for the given request'];
+    expect([rejection(1), rejection(2), rejection(undefined)]).toEqual([
+      [again, []],
+      [again, []],
+      [again, []],
+    ]);
   });
 });
 
@@ -69,7 +108,7 @@ describe('the tokens of a request', () => {
     [1, 1],
     [4, 1],
     [5, 2],
-  ])('are a quarter of its %i prompt bytes, rounded up to %i', (promptBytes, promptTokens) => {
+  ])('the tokens of a request are a quarter of its %i prompt bytes, rounded up to %i', (promptBytes, promptTokens) => {
     expect(asked({ promptBytes }).promptTokens).toBe(promptTokens);
   });
 
@@ -82,12 +121,15 @@ describe('the tokens of a request', () => {
     ['half a token rounded up', 4, undefined, undefined, 2],
     ["at most the client's bound", 40, 7, undefined, 7],
     ['at most the configured bound', 40, 12, 9, 9],
-  ])('have an estimated output of %s', (_what, promptBytes, maxOutputTokens, maxTokens, outputTokens) => {
-    const estimateOutput = { ratio: 1.5, maxTokens };
-    expect(
-      asked({ promptBytes, maxOutputTokens }, { settings: singleProfileSettings({ estimateOutput }) }).outputTokens,
-    ).toBe(outputTokens);
-  });
+  ])(
+    'the tokens of a request have an estimated output of %s',
+    (_what, promptBytes, maxOutputTokens, maxTokens, outputTokens) => {
+      const estimateOutput = { ratio: 1.5, maxTokens };
+      expect(
+        asked({ promptBytes, maxOutputTokens }, { settings: singleProfileSettings({ estimateOutput }) }).outputTokens,
+      ).toBe(outputTokens);
+    },
+  );
 });
 
 describe('the blocks of a request', () => {
@@ -108,7 +150,7 @@ describe('the blocks of a request', () => {
 });
 
 describe('the times that a request wants', () => {
-  it('go to the core from its headers, whether or not something predicts latency', () => {
+  it('the times that a request wants go to the core from its headers, whether or not something predicts latency', () => {
     const headers = new Map([
       ['x-llm-d-slo-ttft-ms', '300'],
       ['x-slo-tpot-ms', '25'],

@@ -25,42 +25,42 @@ function answered(pool: HookPool, served?: string): { name: string; headers: Rec
 describe('session-affinity-filter, encoded_endpoint_header', () => {
   const uses: Use[] = [{ definition: sessionAffinityFilter }];
 
-  it('sends a session back to the endpoint that its token names', () => {
+  it('session-affinity-filter, encoded_endpoint_header sends a session back to the endpoint that its token names', () => {
     const pool = new HookPool(uses, idle(3));
     for (const name of everyPod) expect(pool.picks({ headers: { 'x-session-token': token(name) } })).toEqual([name]);
   });
 
   it.each(['', 'nonsense!', token('gone'), Buffer.from('pod-1').toString('base64')])(
-    'keeps all for the token %j',
+    'session-affinity-filter, encoded_endpoint_header keeps all for the token %j',
     (value) => {
       expect(new HookPool(uses, idle(3)).picks({ headers: { 'x-session-token': value } })).toEqual(everyPod);
     },
   );
 
-  it('keeps all that the proxy allows when the endpoint is not among them', () => {
+  it('session-affinity-filter, encoded_endpoint_header keeps all that the proxy allows when the endpoint is not among them', () => {
     const asked = { headers: { 'x-session-token': token('pod-1') }, subset: ['10.0.0.1', '10.0.0.3'] };
     expect(new HookPool(uses, idle(3)).picks(asked)).toEqual(['pod-0', 'pod-2']);
   });
 
-  it('keeps all while the endpoint takes no requests', () => {
+  it('session-affinity-filter, encoded_endpoint_header keeps all while the endpoint takes no requests', () => {
     const pool = new HookPool(uses, idle(3));
     pool.pool.table.setState(1, 'draining');
     expect(pool.picks({ headers: { 'x-session-token': token('pod-1') } })).toEqual(['pod-0', 'pod-2']);
   });
 
-  it('tells the client the endpoint that answered', () => {
+  it('session-affinity-filter, encoded_endpoint_header tells the client the endpoint that answered', () => {
     const { name, headers } = answered(new HookPool(uses, idle(3)));
     expect(headers).toEqual({ 'x-session-token': token(name) });
   });
 
-  it('takes another header name, in any case', () => {
+  it('session-affinity-filter, encoded_endpoint_header takes another header name, in any case', () => {
     const parameters = { encodedEndpointHeaderConfig: { header: 'X-Sticky' } };
     const pool = new HookPool([{ definition: sessionAffinityFilter, parameters }], idle(3));
     expect(pool.picks({ headers: { 'x-sticky': token('pod-2') } })).toEqual(['pod-2']);
     expect(Object.keys(answered(pool).headers)).toEqual(['x-sticky']);
   });
 
-  it('understands only tokens of its own making when they are signed', () => {
+  it('session-affinity-filter, encoded_endpoint_header understands only tokens of its own making when they are signed', () => {
     const keyFile = join(mkdtempSync(join(tmpdir(), 'pointsman-key-')), 'key');
     writeFileSync(keyFile, 'a key of more than sixteen bytes\n');
     const parameters = { encodedEndpointHeaderConfig: { tokenFormat: 'signed', keyFile } };
@@ -71,7 +71,7 @@ describe('session-affinity-filter, encoded_endpoint_header', () => {
     expect(pool.picks({ headers: { 'x-session-token': token('pod-1') } })).toEqual(everyPod);
   });
 
-  it('refuses signed tokens without a key', () => {
+  it('session-affinity-filter, encoded_endpoint_header refuses signed tokens without a key', () => {
     const parameters = { encodedEndpointHeaderConfig: { tokenFormat: 'signed' } };
     expect(sessionAffinityFilter.parameters.safeParse(parameters).success).toBe(false);
     const unreadable = { encodedEndpointHeaderConfig: { tokenFormat: 'signed', keyFile: '/no/such/file' } };
@@ -85,7 +85,7 @@ describe('session-affinity-filter, session_id', () => {
   const uses: Use[] = [{ definition: sessionAffinityFilter, parameters: { strategy: 'session_id' } }];
   const asked = { headers: { 'x-session-id': 'abc' } };
 
-  it('remembers where a session went, and sets no header', () => {
+  it('session-affinity-filter, session_id remembers where a session went, and sets no header', () => {
     const pool = new HookPool(uses, idle(3));
     const first = pool.pick(asked);
     expect(pool.picks(asked)).toEqual([first]);
@@ -93,7 +93,7 @@ describe('session-affinity-filter, session_id', () => {
     expect(answered(pool).headers).toEqual({});
   });
 
-  it('forgets a session that was not used for its time', () => {
+  it('session-affinity-filter, session_id forgets a session that was not used for its time', () => {
     const pool = new HookPool(uses, idle(3));
     pool.pick(asked);
     pool.clock += 300_001;
@@ -105,7 +105,7 @@ describe('session-affinity-filter, session_id', () => {
     expect([...away].sort()).toEqual(everyPod);
   });
 
-  it('moves a session for good when its endpoint cannot be used', () => {
+  it('session-affinity-filter, session_id moves a session for good when its endpoint cannot be used', () => {
     const pool = new HookPool(uses, idle(3));
     const first = pool.pick(asked);
     const others = [0, 1, 2].filter((slot) => `pod-${slot}` !== first);
@@ -114,7 +114,7 @@ describe('session-affinity-filter, session_id', () => {
     expect(pool.picks(asked)).toEqual([moved]);
   });
 
-  it('moves a session whose endpoint has left the pool', () => {
+  it('session-affinity-filter, session_id moves a session whose endpoint has left the pool', () => {
     const pool = new HookPool(uses, idle(3));
     const slot = Number(pool.pick(asked).slice(4));
     pool.pool.table.setState(slot, 'draining');
@@ -124,7 +124,7 @@ describe('session-affinity-filter, session_id', () => {
     expect(pool.picks(asked)).toEqual([moved]);
   });
 
-  it('tells the other shards a new binding, not every use', () => {
+  it('session-affinity-filter, session_id tells the other shards a new binding, not every use', () => {
     const pool = new HookPool(uses, idle(3));
     const first = pool.pick(asked);
     pool.picks(asked, 20);
@@ -134,13 +134,13 @@ describe('session-affinity-filter, session_id', () => {
     expect(pool.told).toHaveLength(2);
   });
 
-  it('goes where another shard bound the session', () => {
+  it('session-affinity-filter, session_id goes where another shard bound the session', () => {
     const pool = new HookPool(uses, idle(3));
     pool.hear({ session: 'abc', endpoint: 'default/pod-2', boundAt: 900, usedAt: 900 });
     expect(pool.picks(asked)).toEqual(['pod-2']);
   });
 
-  it('comes to the same binding on both of two shards that bound a session at once', () => {
+  it('session-affinity-filter, session_id comes to the same binding on both of two shards that bound a session at once', () => {
     const shards = [new HookPool(uses, idle(3)), new HookPool(uses, idle(3))];
     shards[0]!.pick({ ...asked, subset: ['10.0.0.1'] });
     shards[1]!.pick({ ...asked, subset: ['10.0.0.3'] });
@@ -149,7 +149,7 @@ describe('session-affinity-filter, session_id', () => {
     expect(shards[0]!.picks(asked)).toEqual(shards[1]!.picks(asked));
   });
 
-  it('takes the session from the first source that has one', () => {
+  it('session-affinity-filter, session_id takes the session from the first source that has one', () => {
     const sources = [{ header: 'X-First' }, { attribute: 'agent-identity' }, { producer: 'session-id-producer' }];
     const parameters = { strategy: 'session_id', sessionIdConfig: { sources } };
     const pool = new HookPool(
@@ -165,7 +165,7 @@ describe('session-affinity-filter, session_id', () => {
     for (const headers of ways) expect(pool.picks({ headers }, 10)).toEqual([first]);
   });
 
-  it('needs exactly one place for each source', () => {
+  it('session-affinity-filter, session_id needs exactly one place for each source', () => {
     const valid = (source: object) =>
       sessionAffinityFilter.parameters.safeParse({ sessionIdConfig: { sources: [source] } }).success;
     expect([{}, { header: 'a', attribute: 'b' }, { header: 'a' }, { attribute: 'b' }].map(valid)).toEqual([
@@ -178,22 +178,25 @@ describe('session-affinity-filter, session_id', () => {
 });
 
 describe('session-affinity-scorer', () => {
-  it('scores 1 for the endpoint of the session and 0 for the others', () => {
+  it('session-affinity-scorer scores 1 for the endpoint of the session and 0 for the others', () => {
     const pool = new HookPool([{ definition: sessionAffinityScorer, weight: 3 }], idle(3));
     const outcome = pool.schedule({ headers: { 'x-session-token': token('pod-1') } });
     expect(outcome.kind === 'placed' && [...outcome.scores!.values()]).toEqual([0, 3, 0]);
   });
 
-  it('scores 0 for all without a session', () => {
+  it('session-affinity-scorer scores 0 for all without a session', () => {
     const outcome = new HookPool([{ definition: sessionAffinityScorer }], idle(3)).schedule();
     expect(outcome.kind === 'placed' && [...outcome.scores!.values()]).toEqual([0, 0, 0]);
   });
 });
 
 describe('session-id-producer', () => {
-  it.each([{}, { headerName: 'a', cookieName: 'b' }, { headerName: '' }])('refuses %j', (parameters) => {
-    expect(sessionIdProducer.parameters.safeParse(parameters).success).toBe(false);
-  });
+  it.each([{}, { headerName: 'a', cookieName: 'b' }, { headerName: '' }])(
+    'session-id-producer refuses %j',
+    (parameters) => {
+      expect(sessionIdProducer.parameters.safeParse(parameters).success).toBe(false);
+    },
+  );
 });
 
 describe('agent-identity', () => {
@@ -203,22 +206,22 @@ describe('agent-identity', () => {
   };
 
   it.each(['x-claude-code-session-id', 'x-session-affinity', 'session-id', 'session_id'])(
-    'takes the flow from %s',
+    'agent-identity takes the flow from %s',
     (name) => {
       expect(named({ [name]: 's1' })).toBe('s1');
     },
   );
 
-  it('leaves a fairness id that the request names itself', () => {
+  it('agent-identity leaves a fairness id that the request names itself', () => {
     expect(named({ 'session-id': 's1' }, 'tenant-a')).toBe('tenant-a');
   });
 
-  it('looks at the configured headers first, in any case', () => {
+  it('agent-identity looks at the configured headers first, in any case', () => {
     const parameters = { additionalSessionHeaders: ['X-Mine'] };
     expect(named({ 'session-id': 's1', 'x-mine': 'm1' }, undefined, parameters)).toBe('m1');
   });
 
-  it('says nothing without such a header, or with an empty one', () => {
+  it('agent-identity says nothing without such a header, or with an empty one', () => {
     expect(named({ 'session-id': '  ' })).toBeUndefined();
   });
 });

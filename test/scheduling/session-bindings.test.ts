@@ -6,21 +6,21 @@ const options = { capacity: 3, ttlMs: 300_000, sweepMs: 10_000 };
 const bound = (endpoint: string, at: number) => ({ endpoint, boundAt: at, usedAt: at });
 
 describe('session bindings', () => {
-  it('find where a session went until its time is over', () => {
+  it('session bindings find where a session went until its time is over', () => {
     const bindings = new SessionBindings(options);
     bindings.bind('s', bound('default/a', 0), 0);
     expect(bindings.find('s', 300_000)?.endpoint).toBe('default/a');
     expect(bindings.find('s', 300_001)).toBeUndefined();
   });
 
-  it('live on when they are used', () => {
+  it('session bindings live on when they are used', () => {
     const bindings = new SessionBindings(options);
     bindings.bind('s', bound('default/a', 0), 0);
     bindings.touch('s', 200_000);
     expect(bindings.find('s', 450_000)?.endpoint).toBe('default/a');
   });
 
-  it('lose the least recently used session when they are full', () => {
+  it('session bindings lose the least recently used session when they are full', () => {
     const bindings = new SessionBindings(options);
     for (const [at, session] of ['a', 'b', 'c'].entries()) bindings.bind(session, bound('default/x', at), at);
     bindings.touch('a', 3);
@@ -28,7 +28,7 @@ describe('session bindings', () => {
     expect(['a', 'b', 'c', 'd'].filter((session) => bindings.find(session, 5) !== undefined)).toEqual(['a', 'c', 'd']);
   });
 
-  it('remove what is over at the next sweep', () => {
+  it('session bindings remove what is over at the next sweep', () => {
     const bindings = new SessionBindings(options);
     bindings.bind('a', bound('default/x', 0), 0);
     bindings.bind('b', bound('default/x', 299_000), 299_000);
@@ -36,13 +36,13 @@ describe('session bindings', () => {
     expect(bindings.size).toBe(2);
   });
 
-  it('keep ids of any length at a bounded size', () => {
+  it('session bindings keep ids of any length at a bounded size', () => {
     const bindings = new SessionBindings(options);
     bindings.bind('x'.repeat(100_000), bound('default/a', 0), 0);
     expect(bindings.find('x'.repeat(100_000), 1)?.endpoint).toBe('default/a');
   });
 
-  it('never hold more than their capacity', () => {
+  it('session bindings never hold more than their capacity', () => {
     fc.assert(
       fc.property(fc.array(fc.string({ maxLength: 3 }), { maxLength: 60 }), (sessions) => {
         const bindings = new SessionBindings({ ...options, capacity: 5 });

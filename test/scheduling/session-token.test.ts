@@ -10,7 +10,7 @@ describe('the readable session token', () => {
     expect(readableTokens.decode('ZGVmYXVsdC9wb2QtMQ==', all)).toBe('default/pod-1');
   });
 
-  it.each(['', '!', 'ZGVmYXVsdC9wb2QtMQ', 'A'.repeat(2048)])('is not %j', (token) => {
+  it.each(['', '!', 'ZGVmYXVsdC9wb2QtMQ', 'A'.repeat(2048)])('the readable session token is not %j', (token) => {
     expect(readableTokens.decode(token, all)).toBeUndefined();
   });
 });
@@ -18,23 +18,23 @@ describe('the readable session token', () => {
 describe('the signed session token', () => {
   const tokens = new SignedTokens(Buffer.from('0123456789abcdef'));
 
-  it('names an endpoint to who has the key, on every replica', () => {
+  it('the signed session token names an endpoint to who has the key, on every replica', () => {
     const other = new SignedTokens(Buffer.from('0123456789abcdef'));
     expect(other.decode(tokens.encode('default/pod-1'), all)).toBe('default/pod-1');
   });
 
-  it('tells nothing about the endpoint and is different with another key', () => {
+  it('the signed session token tells nothing about the endpoint and is different with another key', () => {
     const token = tokens.encode('default/pod-1');
     expect(token).toMatch(/^[\w-]{22}$/);
     expect(Buffer.from(token, 'base64').toString('latin1')).not.toContain('pod');
     expect(new SignedTokens(Buffer.from('fedcba9876543210')).encode('default/pod-1')).not.toBe(token);
   });
 
-  it('cannot be made without the key', () => {
+  it('the signed session token cannot be made without the key', () => {
     expect(tokens.decode(readableTokens.encode('default/pod-1'), all)).toBeUndefined();
   });
 
-  it('needs a key of at least 16 bytes', () => {
+  it('the signed session token needs a key of at least 16 bytes', () => {
     expect(() => new SignedTokens(Buffer.from('short'))).toThrow('at least 16 bytes');
   });
 });

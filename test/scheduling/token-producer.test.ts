@@ -6,13 +6,13 @@ const settings = (parameters: object) => tokenProducer.tokenSettings!(tokenProdu
 const problem = (parameters: object) => tokenProducer.parameters.safeParse(parameters).error?.issues[0]?.message;
 
 describe('token-producer', () => {
-  it('estimates when it is told nothing, or to', () => {
+  it('token-producer estimates when it is told nothing, or to', () => {
     expect(settings({})).toBeUndefined();
     expect(settings({ estimate: {} })).toBeUndefined();
     expect(settings({ estimate: {}, modelName: 'm' })).toBeUndefined();
   });
 
-  it('asks the default server when a model is named', () => {
+  it('token-producer asks the default server when a model is named', () => {
     const expected: RenderSettings = {
       kind: 'render',
       url: 'http://localhost:8000',
@@ -24,7 +24,7 @@ describe('token-producer', () => {
     expect(settings({ modelName: 'm', vllm: {} })).toEqual(expected);
   });
 
-  it('takes URL and deadlines; a deadline that is not above zero means the default', () => {
+  it('token-producer takes URL and deadlines; a deadline that is not above zero means the default', () => {
     expect(settings({ modelName: 'm', vllm: { url: 'https://r:1/x/', timeout: '1s', mmTimeout: '0s' } })).toEqual({
       kind: 'render',
       url: 'https://r:1/x',
@@ -35,11 +35,11 @@ describe('token-producer', () => {
     expect(settings({ modelName: 'm', vllm: { timeout: '-5s' } })).toMatchObject({ timeoutMs: 5_000 });
   });
 
-  it('lets the endpoints of the pool render', () => {
+  it('token-producer lets the endpoints of the pool render', () => {
     expect(settings({ modelName: 'm', vllm: { servingEndpoints: true } })).toMatchObject({ url: undefined });
   });
 
-  it('reads the tokeniser files of a folder', () => {
+  it('token-producer reads the tokeniser files of a folder', () => {
     expect(settings({ local: { path: '/models/m/' } })).toEqual({
       kind: 'local',
       folder: '/models/m',
@@ -62,11 +62,11 @@ describe('token-producer', () => {
     [{ modelName: 'm', vllm: { timeout: 'soon' } }, 'duration'],
     [{ modelName: 'm', vllm: { url: 'nonsense' } }, 'base URL'],
     [{ estimate: { image: { mode: 'guess' } } }, 'Invalid option'],
-  ])('refuses %j', (parameters, message) => {
+  ])('token-producer refuses %j', (parameters, message) => {
     expect(problem(parameters)).toContain(message);
   });
 
-  it('says what it takes but does not do', () => {
+  it('token-producer says what it takes but does not do', () => {
     const advice = (parameters: object) => tokenProducer.advise!(tokenProducer.parameters.parse(parameters));
     expect(advice({})).toEqual([]);
     expect(advice({ udsTokenizerConfig: { socketFile: '/x' } })).toEqual([expect.stringContaining('deprecated')]);

@@ -64,7 +64,7 @@ describe('topology-affinity-filter', () => {
     ['{minAffinity: rack}', ['pod-1', 'pod-2']],
     ['{minAffinity: zone}', ['pod-1', 'pod-2', 'pod-3']],
     ['{minAffinity: region}', ['pod-1', 'pod-2', 'pod-3', 'pod-4']],
-  ])('with %s keeps %j', (parameters, kept) => {
+  ])('topology-affinity-filter with %s keeps %j', (parameters, kept) => {
     expect(prefills(filterWith(parameters), POOL)).toEqual(kept);
   });
 
@@ -72,15 +72,15 @@ describe('topology-affinity-filter', () => {
     ['nobody is near enough', filterWith('{}'), [POOL[0]!, POOL[4]!, POOL[5]!], ['pod-1', 'pod-2']],
     ['nothing is known about the peer', filterWith('{}'), [role('decode'), POOL[1]!, POOL[5]!], ['pod-1', 'pod-2']],
     ['there is no topology-extractor', filterWith('{}', ''), [POOL[0]!, POOL[1]!, POOL[5]!], ['pod-1', 'pod-2']],
-  ])('keeps all when %s', (_what, configuration, labels, kept) => {
+  ])('topology-affinity-filter keeps all when %s', (_what, configuration, labels, kept) => {
     expect(prefills(configuration, labels)).toEqual(kept);
   });
 
-  it('never keeps an endpoint that says nothing, beside one that is near', () => {
+  it('topology-affinity-filter never keeps an endpoint that says nothing, beside one that is near', () => {
     expect(prefills(filterWith('{minAffinity: region}'), [POOL[0]!, POOL[4]!, role('prefill')])).toEqual(['pod-1']);
   });
 
-  it('reads the labels that its extractor names', () => {
+  it('topology-affinity-filter reads the labels that its extractor names', () => {
     const extractor = '- {type: topology-extractor, name: mine, parameters: {hostname: machine}}\n';
     const configuration = filterWith('{topologyProducerName: mine}', extractor);
     const machine = (name: string, value: string) => role(name, { machine: value });
@@ -89,7 +89,7 @@ describe('topology-affinity-filter', () => {
     );
   });
 
-  it('keeps all in the first profile of a request, which has no peer', () => {
+  it('topology-affinity-filter keeps all in the first profile of a request, which has no peer', () => {
     const configuration = text('', { plugins: `${EXTRACTOR}- {type: topology-affinity-filter}\n` }).replace(
       'plugins: [{pluginRef: decode-filter}]',
       'plugins: [{pluginRef: decode-filter}, {pluginRef: topology-affinity-filter}]',
@@ -99,7 +99,7 @@ describe('topology-affinity-filter', () => {
     expect(picked).toEqual(new Set(['pod-0', 'pod-1']));
   });
 
-  it('looks for decode endpoints near the prefill with prefill first', () => {
+  it('topology-affinity-filter looks for decode endpoints near the prefill with prefill first', () => {
     const configuration = text(', {pluginRef: topology-affinity-filter}', {
       handler: '{stageOrder: prefill-first}',
       plugins: `${EXTRACTOR}- {type: topology-affinity-filter}\n`,
@@ -109,7 +109,7 @@ describe('topology-affinity-filter', () => {
     expect(new Set(Array.from({ length: 20 }, () => pool.picks().decode))).toEqual(new Set(['pod-2']));
   });
 
-  it('refuses another level, and is experimental', () => {
+  it('topology-affinity-filter refuses another level, and is experimental', () => {
     expect(() => load(filterWith('{minAffinity: planet}'), true)).toThrow('expected one of , host, rack, zone, region');
     expect(refusal(filterWith('{}'))).toContain('has Alpha stability level');
   });
@@ -123,7 +123,7 @@ describe('topology-affinity-scorer', () => {
     return labels.slice(1).map((_, i) => Math.round(pool.core.call.scoreOf(i + 1) * 1e6) / 1e6);
   }
 
-  it('gives 1 for the same host, 0.2 rack, 0.05 zone, 0.02 region, and 0 elsewhere', () => {
+  it('topology-affinity-scorer gives 1 for the same host, 0.2 rack, 0.05 zone, 0.02 region, and 0 elsewhere', () => {
     expect(scores(POOL)).toEqual([1, 0.2, 0.05, 0.02, 0]);
   });
 
@@ -132,7 +132,7 @@ describe('topology-affinity-scorer', () => {
     ['there is one endpoint', [POOL[0]!, POOL[3]!], [0.05]],
     ['all are equal', [POOL[0]!, POOL[1]!, POOL[1]!], [1, 1]],
     ['they say nothing', [POOL[0]!, role('prefill'), role('prefill')], [0, 0]],
-  ])('gives when %s', (_what, labels, expected) => {
+  ])('topology-affinity-scorer gives when %s', (_what, labels, expected) => {
     expect(scores(labels)).toEqual(expected);
   });
 
@@ -162,7 +162,7 @@ describe('topology-extractor', () => {
     );
   });
 
-  it('takes an empty label for the default one', () => {
+  it('topology-extractor takes an empty label for the default one', () => {
     const extractor = '- {type: topology-extractor, parameters: {hostname: ""}}\n';
     expect(prefills(filterWith('{}', extractor), POOL)).toEqual(['pod-1']);
   });

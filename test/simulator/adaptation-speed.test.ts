@@ -33,7 +33,7 @@ const run = (policy: string, seed: number) =>
   }) as never;
 
 describe('the time to adapt', () => {
-  test('is that until the gain which stays is there; where none stays there is none', () => {
+  test('the time to adapt is that until the gain which stays is there; where none stays there is none', () => {
     const results = [1, 2].flatMap((seed) => [run('default', seed), run('learned', seed)]);
     const [first, second] = adaptationSpeed(results, suite, 'learned');
     expect([first!.part, first!.seconds]).toEqual(['a', undefined]);

@@ -7,14 +7,14 @@ const until = (limit: number) => (load: number) => ({
 });
 
 describe('the most load that is carried', () => {
-  test.each([0.3, 1, 1.7, 3.9])('is found by halving the range: %d', (limit) => {
+  test.each([0.3, 1, 1.7, 3.9])('the most load that is carried is found by halving the range: %d', (limit) => {
     const { run, capacity } = mostLoad(settings, until(limit));
     expect(capacity.load).toBeLessThanOrEqual(limit);
     expect(capacity.load).toBeGreaterThan(limit * 0.99);
     expect(capacity.requestsPerSecond).toBe(run.summary.requestsPerSecond);
   });
 
-  test('is none when even the lowest is too much', () => {
+  test('the most load that is carried is none when even the lowest is too much', () => {
     expect(mostLoad(settings, until(0.1)).capacity).toEqual({ load: 0, requestsPerSecond: 0 });
   });
 });

@@ -14,7 +14,7 @@ const suite = suiteSchema.parse({
 const oracle = suite.oracle!;
 
 describe('the oracle of a grid', () => {
-  test('is all proportions of the weights, each once, and never none at all', () => {
+  test('the oracle of a grid is all proportions of the weights, each once, and never none at all', () => {
     expect(gridOf(oracle)).toEqual([
       { 'queue-scorer': 0, 'prefix-cache-scorer': 1 },
       { 'queue-scorer': 1, 'prefix-cache-scorer': 1 },
@@ -24,14 +24,14 @@ describe('the oracle of a grid', () => {
     expect(gridOf({ ...oracle, scorers: { 'queue-scorer': [0] } })).toEqual([]);
   });
 
-  test('is chosen on other seeds, and on the halves that are for tuning', () => {
+  test('the oracle of a grid is chosen on other seeds, and on the halves that are for tuning', () => {
     const tuning = tuningSuite(suite, oracle);
     expect([tuning.firstSeed, tuning.seeds, tuning.policies.length]).toEqual([1001, 2, 4]);
     expect(tuning.workloads.map((workload) => 'half' in workload && workload.half)).toEqual(['first', false]);
     expect(tuning.oracle).toBeUndefined();
   });
 
-  test('takes for each workload the vector that was the cheapest over the seeds', () => {
+  test('the oracle of a grid takes for each workload the vector that was the cheapest over the seeds', () => {
     const run = (workload: string, policy: string, seed: number, cost: number) =>
       ({ workload, policy, seed, summary: { cost } }) as never;
     const { policies } = withOracle(suite, oracle, [

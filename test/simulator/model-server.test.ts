@@ -137,7 +137,7 @@ describe('refusals', () => {
 });
 
 describe('a client that hangs up', () => {
-  test('frees its sequence and its blocks', async () => {
+  test('a client that hangs up frees its sequence and its blocks', async () => {
     const { port, stats } = await server({ engine: { speedup: 1 } });
     const body = chatBody('hi', { stream: true, max_tokens: 5_000, ignore_eos: true });
     const { request, answer } = await begin(port, { body });
@@ -175,7 +175,7 @@ describe('metrics', () => {
 });
 
 describe('the fleet', () => {
-  test('has different ports on one address, and says so in YAML', async () => {
+  test('the fleet has different ports on one address, and says so in YAML', async () => {
     const fleet = await startFleet(3);
     stops.push(fleet.stop);
     expect(new Set(fleet.servers.map((one) => one.port)).size).toBe(3);
@@ -183,7 +183,7 @@ describe('the fleet', () => {
     expect(fleet.endpointsYaml()).toContain(`- {name: server-0, address: "127.0.0.1", port: "${port}"}\n`);
   });
 
-  test('has different addresses on one port when asked to', async () => {
+  test('the fleet has different addresses on one port when asked to', async () => {
     const fleet = await startFleet(3, { spread: 'addresses' });
     stops.push(fleet.stop);
     expect(fleet.servers.map((one) => one.address)).toEqual(['127.0.1.1', '127.0.1.2', '127.0.1.3']);

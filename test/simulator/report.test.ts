@@ -29,40 +29,40 @@ const results = runsOf(suite).map((cell) => runOne(suite, cell, folders));
 const page = htmlReport('Test & report', suite, results, compare(results, suite));
 
 describe('the report of a suite', () => {
-  test('is one page that loads nothing', () => {
+  test('the report of a suite is one page that loads nothing', () => {
     expect(page).toMatch(/^<!doctype html>/);
     expect(page).not.toMatch(/<script|<link|src=|url\(|https?:/);
   });
 
-  test('escapes what the suite says', () => {
+  test('the report of a suite escapes what the suite says', () => {
     expect(page).toContain('Test &amp; report');
     expect(page).toContain('a &lt;b&gt;');
     expect(page).not.toContain('a <b>');
   });
 
-  test('shows every workload and policy, the shift over time, and the variant', () => {
+  test('the report of a suite shows every workload and policy, the shift over time, and the variant', () => {
     for (const name of ['shift', 'old numbers', 'default', 'round-robin', 'lmetric']) expect(page).toContain(name);
     expect(page).toContain('When traffic shifts: shift');
     expect(page).toContain('The same traffic under other conditions: c');
   });
 
-  test('shows what decided while a policy learned', () => {
+  test('the report of a suite shows what decided while a policy learned', () => {
     expect(page).toContain('What decided under learned');
     expect(page).toMatch(/<path d="M[^"]*Z" fill="var\(--c0\)" fill-opacity=".8"><title>context/);
   });
 
-  test('has a best policy in every row, and no number that is none', () => {
+  test('the report of a suite has a best policy in every row, and no number that is none', () => {
     expect(page.match(/<td class="best"/g)!.length).toBeGreaterThanOrEqual(4);
     expect(page).not.toMatch(/NaN|undefined|Infinity/);
   });
 
-  test('says how often each policy won, how soon it adapted, and how far a variant ranks as its base does', () => {
+  test('the report of a suite says how often each policy won, how soon it adapted, and how far a variant ranks as its base does', () => {
     expect(page).toContain('<th>wins</th><th>ties</th><th>open</th><th>losses</th><th>slow tails ▲</th>');
     expect(page).toContain('reached after');
     expect(page).toMatch(/Rank agreement of the policies with c .*old numbers -?[01]\.\d\d/);
   });
 
-  test('shows cost and uncapped cost, and marks slow tails', () => {
+  test('the report of a suite shows cost and uncapped cost, and marks slow tails', () => {
     expect(page).toContain('<th>cost</th><th>uncapped</th><th>TTFT mean</th>');
     const slower = results.map((run) => {
       const { ttft } = run.summary;
@@ -77,13 +77,13 @@ describe('the report of a suite', () => {
     expect(marks).toHaveLength(2 * slow.length);
   });
 
-  test('shows every seed as a dot', () => {
+  test('the report of a suite shows every seed as a dot', () => {
     const dots = page.match(/<circle [^>]*r="2.6"/g)!;
     // Three policies beside the reference on four workloads with two seeds.
     expect(dots).toHaveLength(24);
   });
 
-  test('of a search for capacity shows what each policy carries, and no costs', () => {
+  test('the report of a suite of a search for capacity shows what each policy carries, and no costs', () => {
     const searching = suiteSchema.parse({ ...suite, run: ['c'], capacity: { from: 0.5, to: 2, steps: 1 } });
     const found = runsOf(searching).map((cell) => runOne(searching, cell, folders));
     const carried = htmlReport('capacity', searching, found, compare(found, searching));
@@ -92,7 +92,7 @@ describe('the report of a suite', () => {
     expect(carried).not.toMatch(/NaN|undefined|Infinity/);
   });
 
-  test('is for light and dark readers', () => {
+  test('the report of a suite is for light and dark readers', () => {
     expect(page).toContain('prefers-color-scheme:dark');
   });
 
@@ -100,11 +100,11 @@ describe('the report of a suite', () => {
     [0.034, '+3.4 %'],
     [-0.12, '−12 %'],
     [0.0001, '±0.0 %'],
-  ])('writes %d as %s', (share, text) => {
+  ])('the report of a suite writes %d as %s', (share, text) => {
     expect(percent(share)).toBe(text);
   });
 
-  test('puts ticks on round numbers', () => {
+  test('the report of a suite puts ticks on round numbers', () => {
     expect(ticks(0, 0.9, 4).map((t) => Number(t.toFixed(6)))).toEqual([0, 0.5]);
     expect(ticks(0, 1000, 5)).toEqual([0, 200, 400, 600, 800, 1000]);
   });

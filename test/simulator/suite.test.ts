@@ -43,7 +43,7 @@ describe('a suite', () => {
     ['an unknown reference', { ...small, reference: 'best' }, /reference.*"best" is not among the policies/],
     ['an unknown workload to run', { ...small, run: ['x'] }, /run\[0\].*there is no workload "x"/],
     ['a negative rate', { ...small, workloads: [{ name: 'w', kind: 'separate', rate: -1 }] }, /rate.*greater than 0/],
-  ])('is refused with the place: %s', (_what, data, message) => {
+  ])('a suite is refused with the place: %s', (_what, data, message) => {
     expect(() => loadSuite(suiteFile(JSON.stringify(data)))).toThrow(message);
   });
 
@@ -86,6 +86,58 @@ describe('a suite', () => {
     expect(run).toThrow(/there is no baseline "best".*lmetric/);
   });
 
+  describe('what a suite names is checked before the first run', () => {
+    const refusal = async (change: object, ...flags: string[]) => {
+      const path = suiteFile(JSON.stringify({ ...small, ...change }));
+      return runSimulate([path, '--quiet', ...flags]).then(
+        () => 'ran',
+        (error: Error) => error.message,
+      );
+    };
+
+    test.each([
+      ['mooncake', 'https://github.com/kvcache-ai/Mooncake'],
+      ['azure', 'https://github.com/Azure/AzurePublicDataset'],
+      ['jsonl', 'put it there'],
+    ])('a missing trace of kind %s is one line that says where to get it', async (kind, source) => {
+      const message = await refusal({ workloads: [...small.workloads, { name: 'real', kind, path: 'no-such-trace' }] });
+      expect(message).toContain(`workload "real": the trace ${join(folder, 'no-such-trace')} is missing: `);
+      expect(message).toContain(source);
+      expect(message).toContain('or name its folder with --traces');
+      expect(message).not.toContain('\n');
+    });
+
+    test('a policy that cannot be simulated is refused by its name', async () => {
+      const two =
+        'plugins:\n- type: queue-scorer\nschedulingProfiles:\n- {name: a, plugins: [{pluginRef: queue-scorer}]}\n- {name: b, plugins: [{pluginRef: queue-scorer}]}\n';
+      const head = 'apiVersion: llm-d.ai/v1alpha1\nkind: EndpointPickerConfig\n';
+      writeFileSync(join(folder, 'two.yaml'), `${head}${two}`);
+      const policies = [{ name: 'default' }, { name: 'mine', configuration: 'two.yaml' }];
+      expect(await refusal({ policies })).toMatch(/^policy "mine": /);
+      expect(await refusal({ policies: [{ name: 'default' }, { name: 'best' }] })).toContain('no baseline "best"');
+    });
+
+    test('a trace that ends within the warm-up is refused with the remedy', async () => {
+      const short = [0, 1000, 2000].map((timestamp_ms) =>
+        JSON.stringify({ timestamp_ms, prompt_tokens: 10, output_tokens: 5 }),
+      );
+      writeFileSync(join(folder, 'short.jsonl'), short.join('\n'));
+      const workloads = [{ name: 'brief', kind: 'jsonl', path: 'short.jsonl' }];
+      const message = await refusal({ workloads, warmup: {} });
+      expect(message).toContain('workload "brief": all of its 3 requests lie in the warm-up');
+      expect(message).toContain('take a longer trace, or set warmup of the suite lower');
+      expect(await refusal({ workloads, warmup: { requests: 2 }, seeds: 1, policies: [{ name: 'default' }] })).toBe(
+        'ran',
+      );
+    });
+
+    test.each(['report', 'json', 'csv', 'resume'])('--%s in a folder that there is not is refused', async (flag) => {
+      const message = await refusal({}, `--${flag}`, join(folder, 'none', 'out'));
+      expect(message).toBe(`--${flag}: there is no folder ${join(folder, 'none')}: make it first`);
+      expect(await refusal({}, `--${flag}`, folder)).toBe(`--${flag}: ${folder} is a folder: name a file`);
+    });
+  });
+
   test('the command runs all cells on job threads and writes JSON and CSV', async () => {
     const [json, csv] = [join(folder, 'r.json'), join(folder, 'r.csv')];
     const path = suiteFile(JSON.stringify(small));
@@ -113,7 +165,7 @@ describe('a sweep that is resumed', () => {
     return { results, lines: readFileSync(kept, 'utf8').trim().split('\n').length };
   };
 
-  test('runs nothing again, and only what is new when it has grown', async () => {
+  test('a sweep that is resumed runs nothing again, and only what is new when it has grown', async () => {
     const first = await runs(small, 'kept');
     const again = await runs(small, 'kept');
     // A run that was made again would have taken another time.
@@ -124,7 +176,7 @@ describe('a sweep that is resumed', () => {
     expect((await runs(other, 'kept')).lines).toBe(10);
   });
 
-  test('goes on behind a line that was cut off, and refuses a file of something else', async () => {
+  test('a sweep that is resumed goes on behind a line that was cut off, and refuses a file of something else', async () => {
     await runs(small, 'cut');
     const path = join(folder, 'cut');
     const text = readFileSync(path, 'utf8');
@@ -136,7 +188,7 @@ describe('a sweep that is resumed', () => {
 });
 
 describe('a suite with an oracle', () => {
-  test('shows the best of the grid as one more policy, with the weights that were chosen', async () => {
+  test('a suite with an oracle shows the best of the grid as one more policy, with the weights that were chosen', async () => {
     const json = join(folder, 'oracle.json');
     const oracle = { scorers: { 'queue-scorer': [0, 1], 'prefix-cache-scorer': [1] }, seeds: 1 };
     const path = suiteFile(JSON.stringify({ ...small, oracle }));
@@ -148,7 +200,7 @@ describe('a suite with an oracle', () => {
 });
 
 describe('a suite that looks for capacity', () => {
-  test('finds the load at which goodput falls below the mark, and more of it for a larger fleet', () => {
+  test('a suite that looks for capacity finds the load at which goodput falls below the mark, and more of it for a larger fleet', () => {
     const [two, four] = [2, 4].map((endpoints) => {
       const suite = suiteSchema.parse({
         ...small,
@@ -176,7 +228,7 @@ describe('a comparison', () => {
     policies: [{ name: 'default' }, { name: 'a' }, { name: 'b' }, { name: 'c' }, { name: 'd' }],
   });
 
-  test('is paired by seed: a policy that is always a tenth better wins although seeds differ by far', () => {
+  test('a comparison is paired by seed: a policy that is always a tenth better wins although seeds differ by far', () => {
     const costs = [1, 5, 2, 9];
     const rows = compare(
       costs.flatMap((cost, seed) => [
@@ -193,7 +245,7 @@ describe('a comparison', () => {
     expect(rows.map(({ regret }) => Number(regret.toFixed(3)))).toEqual([0.111, 0, 0.122, 0.444, 0.418]);
   });
 
-  test('shows the uncapped cost beside the capped one, and marks a p99 of 1.5 times that of the reference', () => {
+  test('a comparison shows the uncapped cost beside the capped one, and marks a p99 of 1.5 times that of the reference', () => {
     const rows = compare(
       [1, 2].flatMap((seed) => [
         result('default', seed, 1, 1.2, 100 * seed),
@@ -212,7 +264,7 @@ describe('a comparison', () => {
     for (const line of lines) expect(line.length).toBeLessThanOrEqual(80);
   });
 
-  test('of many workloads asks for more than one of few', () => {
+  test('a comparison of many workloads asks for more than one of few', () => {
     const shaky = [0.9, 0.97, 0.92, 0.99, 0.93];
     const rows = (workloads: number) =>
       compare(
@@ -230,7 +282,7 @@ describe('a comparison', () => {
     );
   });
 
-  test('of a single seed is open, however small the change', () => {
+  test('a comparison of a single seed is open, however small the change', () => {
     const rows = compare([result('default', 1, 1), result('a', 1, 1.001)], {
       ...suite,
       policies: suite.policies.slice(0, 2),

@@ -6,7 +6,7 @@ import { WeightSearch } from '../../dist/simulator/fleet/weight-search.js';
 const time = (weight: number) => 100 + 50 * Math.abs(Math.log(weight / 8));
 
 describe('the search for a weight', () => {
-  test('keeps a candidate for 50 samples that are not its own and 100 that are', () => {
+  test('the search for a weight keeps a candidate for 50 samples that are not its own and 100 that are', () => {
     const search = new WeightSearch(new RandomStream(1, 'es'));
     expect(search.value).toBe(1);
     for (let i = 0; i < 149; i++) search.note(10);
@@ -15,7 +15,7 @@ describe('the search for a weight', () => {
     expect(search.value).not.toBe(1);
   });
 
-  test.each([1, 2, 3])('comes near to the best weight, seed %d', (seed) => {
+  test.each([1, 2, 3])('the search for a weight comes near to the best weight, seed %d', (seed) => {
     const search = new WeightSearch(new RandomStream(seed, 'es'));
     for (let i = 0; i < 150 * 60; i++) search.note(time(search.value));
     const tried = Array.from({ length: 20 }, () => {

@@ -3,6 +3,7 @@ import { idealHitRatio, requestsOf, type Workload } from '../../dist/simulator/f
 import { type Suite, suiteSchema } from '../../dist/simulator/suite/schema.js';
 import { workloadOf } from '../../dist/simulator/suite/workload-of.js';
 import { workloadKinds } from '../../dist/simulator/workloads/kinds.js';
+import { tickOf } from '../../dist/simulator/workloads/traces.js';
 
 const suite = (...workloads: object[]): Suite => suiteSchema.parse({ workloads, policies: [{ name: 'default' }] });
 
@@ -31,6 +32,33 @@ const files: Record<string, string> = {
   ]
     .map((line) => JSON.stringify(line))
     .join('\n'),
+  'exact.jsonl': [0, 1500, 1501, 4700]
+    .map((timestamp) => JSON.stringify({ timestamp, input_length: 100, output_length: 5, hash_ids: [0] }))
+    .join('\n'),
+  'log.csv':
+    'model,Output_Tokens,arrived_at,prompt_tokens\nm,10,2026-11-22T10:00:00.250Z,100\nm,20,2026-11-22 11:00:01.5+01:00,200\n',
+  'seconds.csv': 'time,in,out\n"0.5",100,10\n2,200,20\n',
+  'noted.jsonl': [
+    { timestamp: '2026-11-22T10:00:00Z', prompt_tokens: 64, output_tokens: 1, user: 'anna', temperature: 0.7 },
+    { timestamp: '2026-11-22T10:00:02.125Z', prompt_tokens: 64, output_tokens: 1 },
+  ]
+    .map((line) => JSON.stringify(line))
+    .join('\n'),
+  'small-blocks.jsonl': [
+    { timestamp_ms: 0, prompt_tokens: 150, output_tokens: 10, block_ids: [1, 2, 3, 4, 5, 6, 7, 8, 9] },
+    { timestamp_ms: 1, prompt_tokens: 150, output_tokens: 10, block_ids: [1, 2, 3, 4, 5, 6, 7, 80, 90] },
+    { timestamp_ms: 2, prompt_tokens: 63, output_tokens: 10, block_ids: [1, 2, 3] },
+  ]
+    .map((line) => JSON.stringify(line))
+    .join('\n'),
+  'answers.jsonl': [
+    { timestamp_ms: 0, prompt_tokens: 64, output_tokens: 128, block_ids: ['a'], session: 's' },
+    { timestamp_ms: 1, prompt_tokens: 256, output_tokens: 64, block_ids: ['a', 'b', 'c', 'd'], session: 's' },
+    { timestamp_ms: 2, prompt_tokens: 64, output_tokens: 64, block_ids: ['x', 'y'] },
+    { timestamp_ms: 3, prompt_tokens: 128, output_tokens: 1, block_ids: ['x', 'y'] },
+  ]
+    .map((line) => JSON.stringify(line))
+    .join('\n'),
   'bad.jsonl': '{"timestamp_ms": 0, "prompt_tokens": 0, "output_tokens": 1}',
 };
 const read = (path: string) => files[path]!;
@@ -41,7 +69,7 @@ const print = ({ sessions }: Workload) =>
   sessions.map(({ startMs, turns }) => `${startMs} ${turns.map((t) => `${t.promptTokens}/${t.chain.at(-1)}`)}`).join();
 
 describe('questions about documents', () => {
-  test('come as is published of the trace that they stand for', () => {
+  test('questions about documents come as is published of the trace that they stand for', () => {
     const workloads = [1, 2, 3].map((seed) => make({ kind: 'documents', seconds: 1022 }, seed));
     const turns = workloads.flatMap(({ sessions }) => sessions.flatMap((session) => session.turns));
     const mean = (values: number[]) => values.reduce((a, b) => a + b, 0) / values.length;
@@ -126,6 +154,81 @@ describe('traffic of a suite', () => {
     expect(sessions.map(({ turns }) => turns.length)).toEqual([2, 1]);
     expect(sessions[0]!.turns.map(({ thinkMs }) => thinkMs)).toEqual([0, 700]);
     expect(sessions[1]!.turns[0]!.chain[0]).toBe(sessions[0]!.turns[1]!.chain[0]);
+  });
+
+  test('exact timestamps of the Mooncake format stay as they are', () => {
+    const { sessions } = make({ kind: 'mooncake', path: 'exact.jsonl', seconds: 100 });
+    expect(sessions.map(({ startMs }) => startMs)).toEqual([0, 1500, 1501, 4700]);
+  });
+
+  test('timestamps on ticks are spread over the tick and not beyond', () => {
+    const times = (seed: number) =>
+      make({ kind: 'mooncake', path: 'mooncake.jsonl', seconds: 100 }, seed).sessions.map(({ startMs }) => startMs);
+    expect(times(1).map((ms) => Math.floor(ms / 3000))).toEqual([0, 1, 2, 3]);
+    expect(times(2)).not.toEqual(times(1));
+    expect([tickOf([0, 3000, 5999, 9000, 9000, 15_000]), tickOf([7, 7]), tickOf([])]).toEqual([3000, 0, 0]);
+  });
+
+  test('a CSV trace has its columns in any order, under usual names, with ISO times', () => {
+    const { sessions } = make({ kind: 'csv', path: 'log.csv', seconds: 100 });
+    expect(sessions.map(({ startMs, turns }) => [startMs, turns[0]!.promptTokens, turns[0]!.outputTokens])).toEqual([
+      [0, 100, 10],
+      [1250, 200, 20],
+    ]);
+  });
+
+  test('columns of a CSV trace may be named; numbers are seconds', () => {
+    const columns = { prompt: 'in', output: 'out' };
+    const { sessions } = make({ kind: 'csv', path: 'seconds.csv', columns, seconds: 100 });
+    expect(sessions.map(({ startMs, turns }) => [startMs, turns[0]!.promptTokens])).toEqual([
+      [0, 100],
+      [1500, 200],
+    ]);
+  });
+
+  test.each([
+    [
+      'a column that is not there',
+      { path: 'seconds.csv' },
+      'set columns.prompt of the workload to one of time, in, out',
+    ],
+    [
+      'a named column that is not there',
+      { path: 'seconds.csv', columns: { prompt: 'In', output: 'out' } },
+      'seconds.csv:1: the column In is missing',
+    ],
+    [
+      'a cell that is no time',
+      { path: 'seconds.csv', columns: { time: 'in', prompt: 'in', output: 'time' } },
+      'seconds.csv:2: time: expected a whole number of tokens, got "0.5"',
+    ],
+  ])('a CSV trace is refused with the remedy: %s', (_what, workload, message) => {
+    expect(() => make({ kind: 'csv', ...workload })).toThrow(message);
+  });
+
+  test('a trace of one’s own may have ISO times and keys that mean nothing here', () => {
+    const { sessions } = make({ kind: 'jsonl', path: 'noted.jsonl', seconds: 100 });
+    expect(sessions.map(({ startMs }) => startMs)).toEqual([0, 2125]);
+  });
+
+  test('blocks of 16 tokens are joined to whole blocks of 64', () => {
+    const { sessions } = make({ kind: 'jsonl', path: 'small-blocks.jsonl', traceBlockTokens: 16, seconds: 100 });
+    const [a, b, c] = sessions.map(({ turns }) => Array.from(turns[0]!.chain));
+    expect([a!.length, c!.length]).toEqual([2, 1]);
+    expect([a![0] === b![0], a![1] === b![1], a![0] === c![0]]).toEqual([true, false, false]);
+  });
+
+  test('blocks that do not fit each other are refused', () => {
+    const odd = { kind: 'jsonl', path: 'small-blocks.jsonl', traceBlockTokens: 48 };
+    expect(() => make(odd)).toThrow('blocks of 48 tokens do not fit blockTokens, 64');
+  });
+
+  test('an answer is found again where the next prompt of its session goes on from it, or its ids are given', () => {
+    const { sessions } = make({ kind: 'jsonl', path: 'answers.jsonl', seconds: 100 });
+    const [first, second] = sessions[0]!.turns;
+    expect(Array.from(second!.chain.subarray(0, 3))).toEqual(Array.from(first!.chain));
+    const [asked, reused] = [sessions[1]!.turns[0]!, sessions[2]!.turns[0]!];
+    expect(Array.from(reused.chain)).toEqual(Array.from(asked.chain));
   });
 
   test('a bad line of a trace is named', () => {

@@ -14,6 +14,12 @@ import type { RequestHeaders } from '../../scheduling/request-headers.js';
 /** Plugins draw from a row of their own, as on a shard. */
 const PLUGIN_SEED = 0x706c7567n;
 
+/** The part of a request that profiles and plugins use. */
+export type PluginBody = Pick<
+  UnderstoodRequest,
+  'model' | 'targetModel' | 'cacheSalt' | 'promptBytes' | 'media' | 'maxOutputTokens' | 'priority' | 'fairnessId'
+>;
+
 export interface ExplainedPluginsOptions {
   readonly core: CoreInstance;
   readonly directory: EndpointDirectory;
@@ -21,6 +27,8 @@ export interface ExplainedPluginsOptions {
   readonly registry: readonly PluginDefinition[];
   readonly seed: bigint;
   readonly nowMs: number;
+  /** Clock of the plugins' budgets; absent = it stands still, because a first call, which compiles, is often too slow. */
+  readonly budgetClock?: () => number;
 }
 
 /** Hook plugins in an explanation: the same calls as on a shard, without shared state and counters. */
@@ -32,15 +40,15 @@ export class ExplainedPlugins {
   readonly scheduler: string | undefined;
 
   /** @throws with one line when a plugin does not start. */
-  constructor({ core, directory, scheduling, registry, seed, nowMs }: ExplainedPluginsOptions) {
+  constructor(options: ExplainedPluginsOptions) {
+    const { core, directory, scheduling, registry, seed, nowMs, budgetClock } = options;
     const definitions = new Map(registry.map((definition) => [definition.type, definition]));
     const random = seededRandom(seed + PLUGIN_SEED);
     this.#plugins = new HookPlugins(scheduling.host, definitions, {
       views: new PoolViews(directory, endpointColumns(core)),
       column: (index) => hookColumn(core, index),
       clock: () => nowMs,
-      // No call takes time here: a first call, which compiles, would often be too slow.
-      now: () => 0,
+      now: budgetClock ?? (() => 0),
       random,
       log: { info: () => {}, warn: () => {}, error: () => {} },
       failed: (plugin) => this.failures.push(plugin),
@@ -65,7 +73,7 @@ export class ExplainedPlugins {
   /** What profiles are run for. */
   input(
     hosted: HookRequestRecord,
-    request: UnderstoodRequest,
+    request: PluginBody,
     subset: readonly string[] | undefined,
     headers: RequestHeaders,
   ): ScheduleInput {

@@ -21,6 +21,8 @@ export interface ExplainedProfile {
   /** Role of its pick for the request; undefined = the profile handler does not run it for this request. */
   readonly work: PickWork | undefined;
   readonly status: Decision['status'];
+  /** With `filtered`: the filter that left no endpoint, where load has no part in it. */
+  readonly leftNoneBy: string | undefined;
   readonly scorers: readonly { readonly name: string; readonly weight: number }[];
   readonly picker: string;
   readonly endpoints: readonly ExplainedEndpoint[];
@@ -40,6 +42,19 @@ export interface ExplainedRequest {
   readonly promptBlocks: number;
 }
 
+/** Signals of an endpoint as they were given; null = unknown. */
+export interface ExplainedSignals {
+  readonly name: string;
+  readonly waitingRequests: number | null;
+  readonly runningRequests: number | null;
+  /** Share of the KV cache in use, 0 to 1. */
+  readonly kvUsage: number | null;
+  /** Values that filters and scorers of the configuration read, by attribute. */
+  readonly attributes: Readonly<Record<string, number | null>>;
+  readonly inFlightRequests: number;
+  readonly inFlightTokens: number;
+}
+
 /** Destination of the request and the headers it gets, or the reason for its rejection. */
 export type ExplainedOutcome =
   | {
@@ -56,6 +71,7 @@ export type Explanation =
   | {
       readonly kind: 'explained';
       readonly request: ExplainedRequest;
+      readonly signals: readonly ExplainedSignals[];
       /** Of the endpoints that the request may use; from 1 on requests of negative priority are turned away. */
       readonly saturation: number;
       readonly shed: boolean;

@@ -43,7 +43,7 @@ export class ExplainedRuns implements ProfileRuns {
   run(profile: string, work: PickWork, peer?: ProfilePick): ProfilePick | Rejection {
     const { explained, decision } = this.#run(profile, work, peer?.endpoints[0]?.slot);
     this.#ran.push(explained);
-    if (explained.status !== 'decided') return undecided(explained.status);
+    if (explained.status !== 'decided') return undecided(explained.status, explained.leftNoneBy);
     const { slots, matchedBlocks, totalBlocks } = decision;
     return {
       kind: 'picked',

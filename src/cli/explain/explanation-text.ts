@@ -1,10 +1,16 @@
 import { columns } from '../program-text.js';
-import type { ExplainedEndpoint, ExplainedOutcome, ExplainedProfile, Explanation } from './explained-request.js';
+import type {
+  ExplainedEndpoint,
+  ExplainedOutcome,
+  ExplainedProfile,
+  ExplainedSignals,
+  Explanation,
+} from './explained-request.js';
 
 /** An explanation for people: the request, then a table for each profile. */
 export function explanationText(explanation: Explanation): string {
   if (explanation.kind === 'rejected') return `rejected with ${explanation.status}: ${explanation.message}\n`;
-  const { request, saturation, shed, scheduler, failedPlugins, handler, outcome, profiles } = explanation;
+  const { request, signals, saturation, shed, scheduler, failedPlugins, handler, outcome, profiles } = explanation;
   const rewritten = request.rewriteRule === undefined ? '' : ` (rewrite rule "${request.rewriteRule}")`;
   const lines = columns([
     ['path', `${request.path}, read by ${request.parser}`],
@@ -21,7 +27,7 @@ export function explanationText(explanation: Explanation): string {
     ['goes to', outcomeText(outcome)],
     ...headerRows(outcome),
   ]);
-  return `${[lines.join('\n'), ...profiles.map(profileText)].join('\n\n')}\n`;
+  return `${[lines.join('\n'), signalsText(signals), ...profiles.map(profileText)].join('\n\n')}\n`;
 }
 
 function outcomeText(outcome: ExplainedOutcome): string {
@@ -35,6 +41,24 @@ function headerRows(outcome: ExplainedOutcome): string[][] {
     'header',
     value === null ? `${name} is taken out` : `${name}: ${value}`,
   ]);
+}
+
+function signalsText(signals: readonly ExplainedSignals[]): string {
+  const attributes = Object.keys(signals[0]?.attributes ?? {});
+  const rows = signals.map((state) => [
+    state.name,
+    known(state.waitingRequests),
+    known(state.runningRequests),
+    known(state.kvUsage),
+    ...attributes.map((attribute) => known(state.attributes[attribute] ?? null)),
+    `${state.inFlightRequests} with ${state.inFlightTokens} tokens`,
+  ]);
+  const heads = ['endpoint', 'waiting', 'running', 'KV usage', ...attributes, 'in flight'];
+  return ['signals', ...columns([heads, ...rows]).map((row) => `  ${row}`)].join('\n');
+}
+
+function known(value: number | null): string {
+  return value === null ? 'unknown' : round(value);
 }
 
 function profileText(profile: ExplainedProfile): string {
@@ -69,7 +93,8 @@ function endpointRow(endpoint: ExplainedEndpoint, scorers: ExplainedProfile['sco
   return [name, address, ...cells, round(total), cachedTokens === 0 ? '' : `${cachedTokens} tokens`, note];
 }
 
-function verdict({ status, picker, endpoints, best }: ExplainedProfile): string {
+function verdict({ status, leftNoneBy, picker, endpoints, best }: ExplainedProfile): string {
+  if (leftNoneBy !== undefined) return `  no pick: the filter ${JSON.stringify(leftNoneBy)} leaves no endpoint (503)`;
   if (status === 'filtered') return '  no pick: the filters left no endpoint (429)';
   if (status !== 'decided') return '  no pick: there is no endpoint for the request (503)';
   const names = endpoints

@@ -4,23 +4,27 @@ import type { LoadedConfiguration } from '../../config/load.js';
 import { CostTable } from '../../core/coefficients.js';
 import { Decider, type DecisionRequest } from '../../core/decider.js';
 import { EndpointTable } from '../../core/endpoint-table.js';
-import { CoefficientTable } from '../../core/latency-predictions.js';
 import { attachCore, type CoreInstance, createPoolMemory, defaultPoolSizes } from '../../core/memory.js';
 import { PrefixIndex } from '../../core/prefix-index.js';
 import { type Operation, ProgramTable } from '../../core/programs.js';
 import { RequestScanner } from '../../core/request-scanner.js';
 import { seededRandom } from '../../core/seeded-random.js';
 import { type Endpoint, endpointAddress, type PoolState } from '../../pool/endpoint.js';
-import { latencyPriors, priorCoefficients } from '../../prediction/latency-priors.js';
 import { namedFairnessId, requestPath } from '../../request/control-headers.js';
 import { createDialects, type Dialect, type ParserName } from '../../request/dialects.js';
 import { STATUS_OF_CODE } from '../../request/rejections.js';
 import { RequestBody } from '../../request/request-body.js';
 import { RequestRules } from '../../request/rules.js';
-import { requesterOf, type UnderstoodRequest, understand, understandOpaque } from '../../request/understand.js';
+import {
+  requesterOf,
+  type UnderstoodRequest,
+  understand,
+  understandHeaders,
+  understandOpaque,
+} from '../../request/understand.js';
+import { steadyFilter } from '../../scheduling/charged-runs.js';
 import type { Rejection, ScheduleInput } from '../../scheduling/decision.js';
 import { EndpointDirectory } from '../../scheduling/endpoint-directory.js';
-import { writeLabels } from '../../scheduling/label-columns.js';
 import type { PluginDefinition } from '../../scheduling/plugin.js';
 import type { HandledRequest, PickWork } from '../../scheduling/profile-handler.js';
 import { makeProfileHandler } from '../../scheduling/profile-handlers/make-profile-handler.js';
@@ -28,9 +32,10 @@ import type { CompiledProfile } from '../../scheduling/program.js';
 import { PLAIN_BLOCK_TOKENS, TOKEN_BYTES } from '../../scheduling/prompt-sizes.js';
 import type { RequestHeaders } from '../../scheduling/request-headers.js';
 import { wantedTimes } from '../../scheduling/wanted-times.js';
+import { openOfflineEndpoints } from '../offline-endpoints.js';
 import { operationKind } from '../program-text.js';
 import { ExplainedPlugins } from './explained-plugins.js';
-import type { ExplainedEndpoint, ExplainedOutcome, Explanation } from './explained-request.js';
+import type { ExplainedEndpoint, ExplainedOutcome, ExplainedSignals, Explanation } from './explained-request.js';
 import { type ExplainedRun, ExplainedRuns } from './explained-runs.js';
 import type { EndpointState } from './signals-file.js';
 
@@ -101,7 +106,17 @@ class ExplainBench {
     this.#programs = new ProgramTable(this.#control);
     new CostTable(this.#control).write(new CostModel(input.configuration.adaptation.model).coefficients);
     this.#scanner = new RequestScanner(this.#core);
-    this.#openEndpoints();
+    openOfflineEndpoints(
+      {
+        control: this.#control,
+        table: this.#table,
+        directory: this.#directory,
+        scheduling: input.configuration.scheduling,
+      },
+      input.pool.endpoints,
+      input.states,
+      NOW_MS,
+    );
     this.#plugins = new ExplainedPlugins({
       core: this.#core,
       directory: this.#directory,
@@ -166,12 +181,28 @@ class ExplainBench {
         promptTokens: prompt.tokens,
         promptBlocks: prompt.blocks + (prompt.tail ? 1 : 0),
       },
+      signals: this.#signals(),
       saturation: full,
       shed: understood.priority < 0 && full >= 1,
       scheduler: this.#plugins.scheduler,
       failedPlugins: this.#plugins.failures,
       ...this.#handled(this.#plugins.input(hosted, understood, allowed, requestHeaders), decision),
     };
+  }
+
+  #signals(): readonly ExplainedSignals[] {
+    const { pool, states, configuration } = this.#input;
+    return states.map((state, slot) => ({
+      name: pool.endpoints[slot]!.name,
+      waitingRequests: state.waitingRequests ?? null,
+      runningRequests: state.runningRequests ?? null,
+      kvUsage: state.kvUsage ?? null,
+      attributes: Object.fromEntries(
+        configuration.scheduling.attributes.map((attribute) => [attribute, state.attributes[attribute] ?? null]),
+      ),
+      inFlightRequests: state.inFlightRequests,
+      inFlightTokens: state.inFlightTokens,
+    }));
   }
 
   /** Run the profiles as the profile handler wants them. */
@@ -193,48 +224,16 @@ class ExplainBench {
     return { handler: { name: handler.name, type: handler.type }, outcome, profiles: runs.all() };
   }
 
-  #openEndpoints(): void {
-    const { pool, states, configuration } = this.#input;
-    const { prefix, masks, labels, attributes, prediction } = configuration.scheduling;
-    // Nothing has been learned here: latency is predicted as for the first request of a picker.
-    if (prediction !== undefined) {
-      new CoefficientTable(this.#control).setUnknown(priorCoefficients(latencyPriors(prediction.prior)));
-    }
-    const assignments = pool.endpoints.map((endpoint, slot) => ({ slot, generation: 1, endpoint }));
-    this.#directory.apply(assignments, []);
-    for (const [slot, state] of states.entries()) {
-      this.#table.open(slot, 1);
-      if (prefix !== undefined) this.#table.setCapacity(slot, prefix.capacityBlocks);
-      this.#table.setState(slot, 'live');
-      this.#table.publish(
-        slot,
-        {
-          waiting: state.waitingRequests,
-          running: state.runningRequests,
-          kvUsage: state.kvUsage,
-          adapters: state.loraAdapters,
-          attributes: attributes.map((attribute) => state.attributes[attribute]),
-        },
-        NOW_MS,
-      );
-    }
-    writeLabels(this.#table, labels, assignments);
-    for (const [mask, { accepts }] of masks.entries()) {
-      const slots = [...pool.endpoints.keys()].filter((slot) => accepts(pool.endpoints[slot]!.labels));
-      this.#table.setMask(mask, slots);
-    }
-  }
-
   #understand(dialect: Dialect, rules: RequestRules, headers: RequestHeaders): UnderstoodRequest | Rejection {
     const { body } = this.#input;
     const requester = requesterOf(headers, rules);
-    if (body.length === 0) return understandOpaque(requester);
+    if (body.length === 0) return understandHeaders(headers, requester, rules);
     const limit = Number.MAX_SAFE_INTEGER;
     this.#body = new RequestBody(dialect, this.#scanner, this.#blockTokens * TOKEN_BYTES, limit);
     const refused = this.#body.append(body);
     if (refused !== undefined) return refused;
     const scan = this.#body.finish();
-    if (scan === undefined) return understandOpaque(requester);
+    if (scan === undefined) return understandOpaque(requester, rules);
     if ('kind' in scan) return scan;
     return understand(scan, dialect, headers, requester, rules, seededRandom(this.#input.seed));
   }
@@ -294,7 +293,7 @@ class ExplainBench {
   ): ExplainedRun {
     const removedBy = this.#removals(profile, request);
     const decider = this.#decider(profile);
-    const { status, slots, matchedBlocks, totalBlocks } = decider.decide({ ...request, profile: 0 });
+    const { status, filter, slots, matchedBlocks, totalBlocks } = decider.decide({ ...request, profile: 0 });
     const picks = [...slots];
     const scorers = [...profile.operations.entries()].filter(([, operation]) => operationKind(operation) === 'scorer');
     const endpoints = this.#input.pool.endpoints.map((endpoint, slot) => {
@@ -315,6 +314,7 @@ class ExplainBench {
       name: profile.name,
       work,
       status,
+      leftNoneBy: steadyFilter(profile.filters, filter),
       scorers: scorers.map(([, { name, weight }]) => ({ name, weight })),
       picker: profile.operations.find((operation) => operationKind(operation) === 'picker')?.name ?? '',
       endpoints,
@@ -330,7 +330,7 @@ class ExplainBench {
   #removals(profile: CompiledProfile, request: Omit<DecisionRequest, 'profile'>): ReadonlyMap<number, string> {
     const removed = new Map<number, string>();
     const note = (operations: CompiledProfile['operations'], reason: string) => {
-      const left = this.#candidates({ name: profile.name, operations }, request);
+      const left = this.#candidates({ ...profile, operations }, request);
       for (const slot of this.#input.pool.endpoints.keys()) {
         if (!left.has(slot) && !removed.has(slot)) removed.set(slot, reason);
       }

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { definePlugin } from '../../scheduling/plugin.js';
 
 export const fileDiscoveryParameters = z.strictObject({
-  path: z.string().min(1).describe('YAML or JSON file with the endpoints; relative to the working directory.'),
+  path: z.string().min(1).describe("YAML or JSON file with the endpoints, from the configuration's folder."),
   watchFile: z.boolean().default(false).describe('Load the file again when it changes.'),
 });
 
@@ -12,4 +12,5 @@ export const fileDiscovery = definePlugin({
   stability: 'Beta',
   doc: 'Takes the endpoints of the pool from a file.',
   parameters: fileDiscoveryParameters,
+  files: [['path']],
 });

@@ -1,5 +1,5 @@
 import { definePlugin } from '../../scheduling/plugin.js';
-import { metricsPageParameters } from './source-parameters.js';
+import { CERTIFICATE_FILES, metricsPageParameters } from './source-parameters.js';
 
 export const metricsDataSourceParameters = metricsPageParameters('http', true);
 
@@ -9,4 +9,5 @@ export const metricsDataSource = definePlugin({
   stability: 'Stable',
   doc: 'Fetches the Prometheus metrics of every endpoint at a fixed interval.',
   parameters: metricsDataSourceParameters,
+  files: CERTIFICATE_FILES,
 });

@@ -1,6 +1,12 @@
 import { z } from 'zod';
 import { definePlugin } from '../../scheduling/plugin.js';
-import { certificates, httpSource, schemeField, withWholeClientCertificate } from './source-parameters.js';
+import {
+  CERTIFICATE_FILES,
+  certificates,
+  httpSource,
+  schemeField,
+  withWholeClientCertificate,
+} from './source-parameters.js';
 
 const { path } = httpSource({ path: '/v1/models', what: 'list of models' });
 
@@ -19,4 +25,5 @@ export const modelsDataSource = definePlugin({
   stability: 'Beta',
   doc: 'Asks every endpoint which models it serves (GET /v1/models).',
   parameters: modelsDataSourceParameters,
+  files: CERTIFICATE_FILES,
 });

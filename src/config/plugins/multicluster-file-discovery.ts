@@ -9,4 +9,5 @@ export const multiclusterFileDiscovery = definePlugin({
     'Takes the gateways of other clusters from a file, as file-discovery takes endpoints. The labels metricsAddress and ' +
     'metricsPort of an entry say where its metrics are, if not at its own address.',
   parameters: fileDiscoveryParameters,
+  files: [['path']],
 });

@@ -1,5 +1,5 @@
 import { definePlugin } from '../../scheduling/plugin.js';
-import { metricsPageParameters } from './source-parameters.js';
+import { CERTIFICATE_FILES, metricsPageParameters } from './source-parameters.js';
 
 export const multiclusterMetricsDataSourceParameters = metricsPageParameters('https', false);
 
@@ -11,4 +11,5 @@ export const multiclusterMetricsDataSource = definePlugin({
     'Fetches the Prometheus metrics of the endpoint picker of every cluster. Unlike inside a cluster, the connection is ' +
     'encrypted and the certificate checked unless the parameters say otherwise.',
   parameters: multiclusterMetricsDataSourceParameters,
+  files: CERTIFICATE_FILES,
 });

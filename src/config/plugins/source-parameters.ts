@@ -32,6 +32,9 @@ export function certificates(skipVerify: boolean) {
   };
 }
 
+/** Parameters of `certificates` that name files. */
+export const CERTIFICATE_FILES = [['caCertPath'], ['clientCertPath'], ['clientKeyPath']] as const;
+
 /** Refuses one half of a client certificate in a schema with `certificates`. */
 export function withWholeClientCertificate<Schema extends z.ZodType<ClientCertificate>>(schema: Schema): Schema {
   return schema.refine(

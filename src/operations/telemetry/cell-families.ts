@@ -1,15 +1,29 @@
 import type { CoreInstance } from '../../core/memory.js';
 import { boundText, headText, labelText, numberText } from './exposition-text.js';
+import { OTHER } from './label-values.js';
 import { cellsOf, type Metric, type SeriesKind, seriesKinds, streamEndKind, streamKind } from './metric-table.js';
 import { type Series, SeriesReader } from './series-block.js';
-import { LABEL_VALUES_MAX, ValueCap } from './value-cap.js';
+import { NONE_VOUCHED, UNUSED_MS_MAX, type VouchedNames } from './shown-names.js';
 
 /** One presentation of the series of a kind: its labels and their names. */
 interface Projection {
   readonly pick: readonly number[];
   readonly names: readonly string[];
-  /** Label text → first cells of every thread's series, and of every series that differs in left-out labels only. */
-  readonly groups: Map<string, number[]>;
+  /** By label text. */
+  readonly groups: Map<string, Group>;
+}
+
+/** The series of every thread with the same label text, and those that differ in left-out labels only. */
+interface Group {
+  /** First cells. */
+  readonly bases: number[];
+  /** Values of labels that clients choose, without those that stand for all others. */
+  readonly models: readonly string[];
+  readonly fairnessIds: readonly string[];
+  /** Sum of all cells when a page last found it changed, and the time of that page. */
+  sum: number;
+  changedAtMs: number;
+  isShown: boolean;
 }
 
 interface Part {
@@ -28,7 +42,8 @@ interface Family {
 }
 
 /** Labels with values that clients choose. */
-const SAMPLES_CAPPED = ['model_name', 'target_model_name', 'target_model', 'fairness_id'];
+const MODEL_LABELS = ['model_name', 'target_model_name', 'target_model'];
+const FAIRNESS_LABELS = ['fairness_id'];
 
 // Length from which a piece of text is returned, so that a large page does not block the thread for long.
 const PIECE_CHARACTERS = 32_768;
@@ -39,10 +54,15 @@ export class CellFamilies {
   readonly #readers: readonly SeriesReader[];
   readonly #families: readonly Family[];
   readonly #projections = new Map<SeriesKind, Projection[]>();
-  readonly #caps = new Map(SAMPLES_CAPPED.map((label) => [label, new ValueCap(LABEL_VALUES_MAX)] as const));
+  readonly #now: () => number;
+  #vouched: VouchedNames = NONE_VOUCHED;
 
-  /** @param streamMetrics shows the metrics of ext_proc streams too */
-  constructor(core: CoreInstance, streamMetrics: boolean) {
+  /**
+   * @param streamMetrics shows the metrics of ext_proc streams too
+   * @param now milliseconds of a clock that does not go back
+   */
+  constructor(core: CoreInstance, streamMetrics: boolean, now: () => number = () => performance.now()) {
+    this.#now = now;
     this.#cells = core.f64;
     this.#readers = Array.from({ length: core.sizes.threads }, (_, thread) => new SeriesReader(core, thread));
     this.#families = this.#plan(seriesKinds.filter((k) => streamMetrics || (k !== streamKind && k !== streamEndKind)));
@@ -94,13 +114,50 @@ export class CellFamilies {
   }
 
   #group({ kind, values, base }: Series): void {
-    const capped = values.map((value, index) => this.#caps.get(kind.labels[index]!)?.admit(value) ?? value);
     for (const { pick, names, groups } of this.#projections.get(kind) ?? []) {
-      const text = names.map((name, index) => labelText(name, capped[pick[index]!]!)).join(',');
-      const bases = groups.get(text);
-      if (bases) bases.push(base);
-      else groups.set(text, [base]);
+      const text = names.map((name, index) => labelText(name, values[pick[index]!]!)).join(',');
+      const chosen = (labels: readonly string[]) =>
+        pick
+          .filter((at) => labels.includes(kind.labels[at]!))
+          .map((at) => values[at]!)
+          .filter((value) => value !== '' && value !== OTHER);
+      const group = groups.get(text);
+      if (group !== undefined) group.bases.push(base);
+      else {
+        const [models, fairnessIds] = [chosen(MODEL_LABELS), chosen(FAIRNESS_LABELS)];
+        groups.set(text, { bases: [base], models, fairnessIds, sum: Number.NaN, changedAtMs: 0, isShown: true });
+      }
     }
+  }
+
+  /** Replaces the names that are shown for as long as they are vouched for. */
+  vouch(names: VouchedNames): void {
+    this.#vouched = names;
+  }
+
+  /** Hides the series of names that nobody vouches for and that have not changed for `UNUSED_MS_MAX`. */
+  #age(): void {
+    const now = this.#now();
+    for (const [kind, projections] of this.#projections) {
+      for (const { groups } of projections) for (const group of groups.values()) this.#ageGroup(kind, group, now);
+    }
+  }
+
+  #ageGroup(kind: SeriesKind, group: Group, now: number): void {
+    const { models, fairnessIds } = this.#vouched;
+    if (group.models.every((name) => models.has(name)) && group.fairnessIds.every((id) => fairnessIds.has(id))) {
+      // The time of a name without a voucher begins when it loses its voucher.
+      group.changedAtMs = now;
+      group.isShown = true;
+      return;
+    }
+    let sum = 0;
+    for (const base of group.bases) for (let cell = 0; cell < kind.cells; cell++) sum += this.#cells[base + cell]!;
+    if (sum !== group.sum) {
+      group.sum = sum;
+      group.changedAtMs = now;
+    }
+    group.isShown = now - group.changedAtMs < UNUSED_MS_MAX;
   }
 
   /** Sum of one metric over all threads, for series whose labels match; for tests and the admin page. */
@@ -108,7 +165,7 @@ export class CellFamilies {
     this.#discover();
     let sum = 0;
     for (const part of this.#families.find((family) => family.name === name)?.parts ?? []) {
-      for (const [text, bases] of part.projection.groups) {
+      for (const [text, { bases }] of part.projection.groups) {
         const shown = part.fixed ? `${text},${part.fixed}` : text;
         if (!Object.entries(labels).every(([label, value]) => shown.split(',').includes(labelText(label, value)))) {
           continue;
@@ -125,12 +182,13 @@ export class CellFamilies {
   /** The page, in pieces. Each series is consistent in itself; counting continues between two pieces. */
   *pieces(): Generator<string> {
     this.#discover();
+    this.#age();
     let piece = '';
     for (const family of this.#families) {
       let open = false;
       for (const part of family.parts) {
-        for (const [labels, bases] of part.projection.groups) {
-          const lines = this.#lines(family.name, part, labels, bases);
+        for (const [labels, { bases, isShown }] of part.projection.groups) {
+          const lines = isShown ? this.#lines(family.name, part, labels, bases) : '';
           if (lines === '') continue;
           piece += open ? lines : family.head + lines;
           open = true;

@@ -3,7 +3,7 @@ import type { QueueOutcome, RefusalCause } from '../../flow-control/queue-contra
 import { boundsOf, observe } from './histogram-cells.js';
 import { enqueueKind, refusalKind } from './metric-table.js';
 import { SeriesTable } from './series-table.js';
-import { LABEL_VALUES_MAX, ValueCap } from './value-cap.js';
+import { ShownNames, type VouchedNames } from './shown-names.js';
 
 /** Outcome label of an accepted request (llm-d-router's). */
 const QUEUED = 'NotYetFinalized';
@@ -19,18 +19,25 @@ const limit = boundsOf(enqueueKind.at.duration);
 export class EnqueueRecorder {
   readonly #cells: Float64Array;
   readonly #series: SeriesTable;
-  readonly #fairness = new ValueCap(LABEL_VALUES_MAX);
+  readonly #names = new ShownNames();
 
   /** @throws RangeError when the thread's telemetry block is too small */
   constructor(core: CoreInstance) {
     this.#cells = core.f64;
     this.#series = new SeriesTable(core, [enqueueKind, refusalKind]);
-    for (const { kind, values } of this.#series.adopted) if (kind === enqueueKind) this.#fairness.admit(values[0]!);
+    for (const { kind, values } of this.#series.adopted)
+      if (kind === enqueueKind) this.#names.admit(values[0]!, '', '');
+  }
+
+  /** Replaces the names that are always shown. */
+  vouch(names: VouchedNames): void {
+    this.#names.vouch(names);
   }
 
   /** @param outcome outcome of a wait that ended at once; undefined = the request waits */
   arrived(flow: string, priority: number, outcome: QueueOutcome | undefined, seconds: number): void {
-    const values = [this.#fairness.admit(flow), enqueueOutcome(outcome), String(priority)];
+    const [fairness] = this.#names.admit(flow, '', '');
+    const values = [fairness, enqueueOutcome(outcome), String(priority)];
     const base = this.#series.resolve(enqueueKind, values);
     observe(this.#cells, base + enqueueKind.at.duration.offset, limit, seconds);
   }

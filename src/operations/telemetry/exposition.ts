@@ -3,8 +3,10 @@ import { CORE } from '../../core/core-names.js';
 import type { CoreInstance } from '../../core/memory.js';
 import type { Endpoint } from '../../pool/endpoint.js';
 import { CellFamilies } from './cell-families.js';
+import { labelValue } from './label-values.js';
 import { PREFIX_PRODUCER } from './metric-table.js';
 import { type PoolSummary, type Spread, summarisePool } from './pool-gauges.js';
+import type { VouchedNames } from './shown-names.js';
 
 export interface ExpositionOptions {
   /** The control thread's instance. */
@@ -20,6 +22,8 @@ export interface ExpositionOptions {
   readonly build: { readonly version: string; readonly commit: string; readonly buildRef: string };
   /** Whether metrics of the process and of Node are shown. Default: true; a test may leave them out. */
   readonly processMetrics?: boolean;
+  /** Milliseconds of a clock that does not go back; for tests. */
+  readonly now?: (() => number) | undefined;
 }
 
 /** One value of a metric that is read for each page. */
@@ -51,7 +55,7 @@ export class MetricsExposition {
     this.#core = options.core;
     this.#endpointOf = options.endpointOf;
     this.#pool = summarisePool(options.core, options.endpointOf);
-    this.#cells = new CellFamilies(options.core, options.streamMetrics);
+    this.#cells = new CellFamilies(options.core, options.streamMetrics, options.now);
     if (options.processMetrics !== false) collectDefaultMetrics({ register: this.registry });
     this.#addInfo(options.build);
     this.#addPoolGauges(options.poolName);
@@ -69,7 +73,7 @@ export class MetricsExposition {
       registers: [this.registry],
       collect() {
         this.reset();
-        for (const { labels, value } of read()) this.set({ ...labels }, value);
+        for (const { labels, value } of read()) this.set(labelValues(labels), value);
       },
     });
   }
@@ -99,9 +103,14 @@ export class MetricsExposition {
       registers: [this.registry],
       collect() {
         this.reset();
-        for (const { labels, value } of read()) this.inc({ ...labels }, value);
+        for (const { labels, value } of read()) this.inc(labelValues(labels), value);
       },
     });
+  }
+
+  /** Replaces the names that are shown for as long as they are vouched for. */
+  vouch(names: VouchedNames): void {
+    this.#cells.vouch(names);
   }
 
   /** Sum of a metric in shared memory over all threads and all series with these label values. */
@@ -225,4 +234,8 @@ export class MetricsExposition {
       read: size({}),
     });
   }
+}
+
+function labelValues(labels: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(labels).map(([name, value]) => [name, labelValue(value)]));
 }

@@ -10,12 +10,7 @@ import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { errorMessage } from '../../core/error-message.js';
 import type { MetricsExposition } from './exposition.js';
-
-/** Whether the owner of a bearer token may read a path; any status but 200 is answered with the reason. */
-export type MayRead = (
-  token: string | undefined,
-  path: string,
-) => Promise<{ readonly status: number; readonly reason: string }>;
+import { localPages, type MayRead, readerOf } from './page-access.js';
 
 /** Answers one path of the metrics port. */
 export type Route = (request: IncomingMessage, response: ServerResponse) => void | Promise<void>;
@@ -25,10 +20,17 @@ export interface MetricsServerOptions {
   readonly port: number;
   readonly exposition: MetricsExposition;
   /** PEM; absent = plain text. `clientCa` asks every client for a certificate. */
-  readonly tls?: { readonly key: string; readonly cert: string; readonly clientCa?: string | undefined } | undefined;
+  readonly tls?:
+    | {
+        readonly key: string;
+        readonly cert: string;
+        readonly ciphers?: string | undefined;
+        readonly clientCa?: string | undefined;
+      }
+    | undefined;
   /** Further paths (debug pages). One that ends with `/` answers everything below it too. */
   readonly routes?: ReadonlyMap<string, Route> | undefined;
-  /** Asked before every answer; undefined = everybody may read. */
+  /** Asked before every answer; undefined = as `localPages`, or every owner of a certificate of `tls.clientCa`. */
   readonly mayRead?: MayRead | undefined;
   /** Milliseconds until a connection must have sent the head of a request. Default `HEADERS_TIMEOUT_MS`. */
   readonly headersTimeoutMs?: number | undefined;
@@ -41,10 +43,11 @@ export interface MetricsServer {
   close(): Promise<void>;
 }
 
-/** To be logged at the start when `--metrics-endpoint-auth` is on, no API server can be asked, and no client certificate is needed. */
+/** To be logged at the start when `--metrics-endpoint-auth` is on, no API server can be asked, and no other proof is needed. */
 export const OPEN_METRICS_WARNING =
-  'every client that reaches the port can read the metrics: --metrics-endpoint-auth asks Kubernetes, and there is none; ' +
-  'use --metrics-cert-dir with --metrics-client-ca-file to close them, or --metrics-endpoint-auth=false to silence this';
+  'every client that reaches the port can read /metrics: --metrics-endpoint-auth asks Kubernetes, and there is none; ' +
+  'use --metrics-auth-token-file, or --metrics-cert-dir with --metrics-client-ca-file, to close it, or ' +
+  '--metrics-endpoint-auth=false to silence this; all other pages answer this machine alone';
 
 const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 const CONNECTIONS_MAX = 64;
@@ -89,9 +92,9 @@ function tlsServer(
   limits: ServerOptions,
   listener: RequestListener,
 ): Server {
-  const { key, cert, clientCa } = tls;
+  const { key, cert, ciphers, clientCa } = tls;
   const client = clientCa === undefined ? {} : { ca: clientCa, requestCert: true, rejectUnauthorized: true };
-  return createTlsServer({ ...limits, key, cert, minVersion: 'TLSv1.2', ...client }, listener);
+  return createTlsServer({ ...limits, key, cert, minVersion: 'TLSv1.2', ciphers, ...client }, listener);
 }
 
 function listen(server: Server, host: string, port: number): Promise<void> {
@@ -116,12 +119,10 @@ async function answer(
   }
   const path = pathOf(request);
   const [name, route] = routeOf(options.routes, path);
-  if (options.mayRead !== undefined) {
-    const { status, reason } = await options.mayRead(bearerToken(request), name);
-    if (status !== 200) {
-      if (status === 401) response.setHeader('www-authenticate', 'Bearer');
-      return plain(response, status, `${reason}\n`);
-    }
+  const { status, reason } = await access(options)(readerOf(request, name));
+  if (status !== 200) {
+    if (status === 401) response.setHeader('www-authenticate', 'Bearer');
+    return plain(response, status, `${reason}\n`);
   }
   if (route) return route(request, response);
   if (path !== '/metrics') return plain(response, 404, 'not found\n');
@@ -151,8 +152,9 @@ function pathOf(request: IncomingMessage): string {
   return (request.url ?? '/').split('?', 1)[0]!;
 }
 
-function bearerToken({ headers }: IncomingMessage): string | undefined {
-  return /^Bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1];
+/** A connection with a certificate of `clientCa` has proved its right in the handshake. */
+function access({ mayRead, tls }: MetricsServerOptions): MayRead {
+  return mayRead ?? (tls?.clientCa === undefined ? localPages : () => ({ status: 200, reason: '' }));
 }
 
 function plain(response: ServerResponse, status: number, text: string): void {

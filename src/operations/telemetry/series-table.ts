@@ -1,10 +1,7 @@
 import type { CoreInstance } from '../../core/memory.js';
+import { labelValue, OTHER } from './label-values.js';
 import type { SeriesKind } from './metric-table.js';
 import { type Series, SeriesReader, SeriesWriter, seriesBytes } from './series-block.js';
-import { OTHER } from './value-cap.js';
-
-// Bound on a label value in characters; clients choose some of the values.
-const LABEL_CHARACTERS_MAX = 1024;
 
 /**
  * The series of one thread by kind and label values. For each kind the series for all values beyond the bound is made
@@ -48,8 +45,7 @@ export class SeriesTable {
 
   /** First cell of a series; that of the series `other` when a new one does not fit. */
   resolve(kind: SeriesKind, values: readonly string[]): number {
-    const cut = values.map((value) => value.slice(0, LABEL_CHARACTERS_MAX));
-    const found = this.#find(kind, cut);
+    const found = this.#find(kind, values.map(labelValue));
     return found >= 0 ? found : this.#find(kind, this.#overflow.get(kind)!);
   }
 

@@ -6,6 +6,7 @@ import type { ObservedLatency, RequestRecorder, RequestSamples, ResponseSummary 
 import type { LatencyPrediction } from '../../scheduling/latency-outlook.js';
 import { enqueueOutcome } from './enqueue-recorder.js';
 import { boundsOf, observe } from './histogram-cells.js';
+import { ValueCap } from './label-values.js';
 import {
   attemptKind,
   enqueueKind,
@@ -33,7 +34,7 @@ import {
   tokenKind,
 } from './metric-table.js';
 import { SeriesTable } from './series-table.js';
-import { LABEL_VALUES_MAX, ValueCap } from './value-cap.js';
+import { ShownNames, UNVOUCHED_MAX, type VouchedNames } from './shown-names.js';
 
 export interface ShardRecorderOptions {
   /** Endpoint of a slot; undefined when the slot is free. */
@@ -44,8 +45,10 @@ export interface ShardRecorderOptions {
   readonly prefixProducer?: { readonly name: string; readonly type: string } | undefined;
   /** The plugin that predicts latency; undefined = none. */
   readonly prediction?: { readonly name: string; readonly type: string; readonly streaming: boolean } | undefined;
-  /** Bound on the different values of a model or fairness label; further values count as `other`. */
-  readonly labelValuesMax?: number | undefined;
+  /** Shards of the picker, which share the places of names that nobody vouches for. Default 1. */
+  readonly shards?: number | undefined;
+  /** Milliseconds of a clock that does not go back; for tests. */
+  readonly now?: (() => number) | undefined;
 }
 
 const request = requestKind.at;
@@ -120,12 +123,9 @@ export class ShardRecorder implements RequestRecorder {
   readonly #errors = new Map<number, Map<string, number>>();
   readonly #predictions = new Map<number, number>();
   readonly #attempts = new Map<string, { endpoint: Endpoint | undefined; base: number }[]>();
-  readonly #models: ValueCap;
-  readonly #targets: ValueCap;
-  readonly #fairness: ValueCap;
+  readonly #names: ShownNames;
   /** By counter and label. */
   readonly #pluginLabels = new Map<string, ValueCap>();
-  readonly #labelValuesMax: number;
   readonly #thread: number;
   readonly #streams: number;
   readonly #prefix: number;
@@ -141,11 +141,7 @@ export class ShardRecorder implements RequestRecorder {
   constructor(core: CoreInstance, options: ShardRecorderOptions) {
     this.#cells = core.f64;
     this.#options = options;
-    const limit = options.labelValuesMax ?? LABEL_VALUES_MAX;
-    this.#labelValuesMax = limit;
-    this.#models = new ValueCap(limit);
-    this.#targets = new ValueCap(limit);
-    this.#fairness = new ValueCap(limit);
+    this.#names = new ShownNames(Math.max(1, Math.floor(UNVOUCHED_MAX / (options.shards ?? 1))), options.now);
     this.#series = new SeriesTable(core, seriesKinds);
     this.#adopt();
     const producer = options.prefixProducer ?? PREFIX_PRODUCER;
@@ -159,11 +155,15 @@ export class ShardRecorder implements RequestRecorder {
     for (const { kind, values, base } of this.#series.adopted) {
       for (const metric of kind.metrics)
         if (metric.type === 'gauge' && !metric.latest) this.#cells[base + metric.offset] = 0;
-      if (kind !== requestKind) continue;
-      this.#fairness.admit(values[0]!);
-      this.#models.admit(values[1]!);
-      this.#targets.admit(values[3]!);
+      if (kind === requestKind) this.#names.admit(values[0]!, values[1]!, values[3]!);
     }
+  }
+
+  /** Replaces the names that are always shown. */
+  vouch(names: VouchedNames): void {
+    this.#names.vouch(names);
+    this.#lastSeries = -1;
+    this.#attempts.clear();
   }
 
   series(labels: RequestSamples): number {
@@ -180,9 +180,7 @@ export class ShardRecorder implements RequestRecorder {
     this.#lastTarget = labels.target;
     this.#lastFairness = labels.fairness;
     this.#lastPriority = labels.priority;
-    const fairness = this.#fairness.admit(labels.fairness);
-    const model = this.#models.admit(labels.model);
-    const target = this.#targets.admit(labels.target);
+    const [fairness, model, target] = this.#names.admit(labels.fairness, labels.model, labels.target);
     const found = this.#series.known(requestKind, `${fairness}\0${model}\0${labels.priority}\0${target}`);
     this.#lastSeries = found ?? this.#series.resolve(requestKind, [fairness, model, String(labels.priority), target]);
     return this.#lastSeries;
@@ -302,7 +300,7 @@ export class ShardRecorder implements RequestRecorder {
 
   scheduled(seconds: number, outcome: 'success' | 'failure', targetModel: string, slot: number): void {
     observe(this.#cells, this.#thread + thread.decision.offset, limits.decision, seconds);
-    const target = this.#targets.admit(targetModel);
+    const target = this.#names.model(targetModel);
     let bySlot = this.#attempts.get(target);
     if (!bySlot) {
       bySlot = [];
@@ -335,7 +333,7 @@ export class ShardRecorder implements RequestRecorder {
   }
 
   rewritten(rule: string, model: string, target: string): void {
-    const base = this.#series.resolve(rewriteKind, [this.#models.admit(model), rule, this.#targets.admit(target)]);
+    const base = this.#series.resolve(rewriteKind, [this.#names.model(model), rule, this.#names.model(target)]);
     this.#cells[base]! += 1;
   }
 
@@ -343,7 +341,7 @@ export class ShardRecorder implements RequestRecorder {
   staged(handler: { readonly name: string; readonly type: string }, stages: string, targetModel: string): void {
     // pd-profile-handler has a metric of its own, as in llm-d-router.
     const kind = handler.type === 'pd-profile-handler' ? prefillDecodeKind : stagesKind;
-    const model = this.#targets.admit(targetModel || 'unknown');
+    const model = targetModel === '' ? 'unknown' : this.#names.model(targetModel);
     this.#cells[this.#series.resolve(kind, [stages, model, handler.name, handler.type])]! += 1;
   }
 
@@ -465,7 +463,7 @@ export class ShardRecorder implements RequestRecorder {
 
   #pluginLabel(counter: string, label: string, value: string): string {
     const key = `${counter} ${label}`;
-    const cap = this.#pluginLabels.get(key) ?? new ValueCap(this.#labelValuesMax);
+    const cap = this.#pluginLabels.get(key) ?? new ValueCap();
     this.#pluginLabels.set(key, cap);
     return cap.admit(value);
   }

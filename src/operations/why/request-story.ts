@@ -1,5 +1,5 @@
-import type { DecisionColumns, LoggedEndpoint } from '../../core/decision-columns.js';
-import type { DecisionEnd, DecisionLog, DecisionRecord, Removal } from '../../core/decision-log.js';
+import type { DecisionColumns, LoggedEndpoint, Removal } from '../../core/decision-columns.js';
+import type { DecisionEnd, DecisionLog, DecisionRecord } from '../../core/decision-log.js';
 import type { OperationName } from '../../core/programs.js';
 import { type CacheLoss, cacheLossOf } from './cache-loss.js';
 import type { RequestLabels, SeriesLabels } from './series-labels.js';

@@ -85,7 +85,7 @@ export class ConfigurationReload {
 
   #consider(text: string, first: boolean): void {
     const { followed, apply } = this.#options;
-    const next = loadDocument(new ConfigurationDocument(text, followed.file), followed.load);
+    const next = loadDocument(ConfigurationDocument.ofFile(text, followed.file), followed.load);
     const { changed, restart } = planReload(this.#running, next, followed.load.registry);
     if (!changed && first) return;
     if (!changed) {

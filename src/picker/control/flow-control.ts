@@ -12,6 +12,7 @@ import { QueueMachine } from '../../flow-control/queue-machine.js';
 import type { FlowControlSettings, QueueLimits } from '../../flow-control/settings.js';
 import { EvictionCounts, type EvictionDemand } from '../../operations/metrics/eviction-counts.js';
 import { EnqueueRecorder } from '../../operations/telemetry/enqueue-recorder.js';
+import type { VouchedNames } from '../../operations/telemetry/shown-names.js';
 import { type PoolSlot, poolStages } from '../../scheduling/filters/role-label.js';
 import { PLAIN_BLOCK_TOKENS } from '../../scheduling/prompt-sizes.js';
 import { FLOWS_SHOWN, flowReport } from './flow-report.js';
@@ -64,12 +65,15 @@ export class FlowControl {
   #gate: GateSettings;
   /** Reports the duration of each dispatch, in seconds. */
   dispatched: (seconds: number) => void = () => undefined;
+  /** Replaces the names that are always label values. */
+  readonly vouch: (names: VouchedNames) => void;
   #closing: NodeJS.Timeout | undefined;
 
   /** @throws Error when the gate cannot be opened, which needs a memory without other users */
   constructor({ core, configuration, shards, pool, signals, evictRequest }: FlowControlOptions) {
     const settings = configuration.flowControl!;
     const counts = new EnqueueRecorder(core);
+    this.vouch = (names) => counts.vouch(names);
     this.#settings = settings;
     this.#core = core;
     this.#pool = pool;

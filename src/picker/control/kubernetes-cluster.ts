@@ -7,7 +7,7 @@ import { LeaderElection } from '../../kubernetes/lease.js';
 import type { Logger } from '../../operations/log.js';
 import { addKubernetesMetrics, RequestCounts } from '../../operations/metrics/kubernetes-metrics.js';
 import type { MetricsExposition } from '../../operations/telemetry/exposition.js';
-import type { MayRead } from '../../operations/telemetry/metrics-server.js';
+import type { MayRead } from '../../operations/telemetry/page-access.js';
 import { type EndpointSource, KubernetesDiscovery } from '../../pool/discovery/kubernetes/kubernetes.js';
 import type { Part } from '../part.js';
 
@@ -60,7 +60,7 @@ export class KubernetesCluster implements Part {
   /** Decides who may read the metrics; undefined = every client that reaches the port. */
   get mayRead(): MayRead | undefined {
     const reviews = this.#reviews;
-    return reviews && ((token, path) => reviews.mayRead(token, path));
+    return reviews && (({ token, path }) => reviews.mayRead(token, path));
   }
 
   get elects(): boolean {

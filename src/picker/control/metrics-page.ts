@@ -17,6 +17,7 @@ import { addRolloutShares } from '../../operations/metrics/rollout-shares.js';
 import { addServedModels } from '../../operations/metrics/served-models.js';
 import type { MetricsExposition } from '../../operations/telemetry/exposition.js';
 import type { MetricsServer, Route } from '../../operations/telemetry/metrics-server.js';
+import type { VouchedNames } from '../../operations/telemetry/shown-names.js';
 import { RequestStories } from '../../operations/why/request-story.js';
 import { SeriesLabels } from '../../operations/why/series-labels.js';
 import type { CompiledProfile } from '../../scheduling/program.js';
@@ -41,6 +42,8 @@ export interface MetricsPageSources {
   readonly adaptation: AdaptationControl;
   readonly events: EngineEvents;
   readonly flow: FlowControl | undefined;
+  /** Names that are label values for as long as they are vouched for. */
+  readonly names: () => VouchedNames;
   readonly learning: LatencyLearning | undefined;
   readonly reload: ConfigurationReload | undefined;
   readonly counts: { readonly shardDeaths: number; readonly ejections: number };
@@ -70,8 +73,13 @@ export class MetricsPage implements Part {
     return this.#exposition?.sum('llm_d_epp_request_total') ?? 0;
   }
 
+  /** Replaces the names that are label values for as long as they are vouched for. */
+  vouch(names: VouchedNames): void {
+    this.#exposition?.vouch(names);
+  }
+
   async start(): Promise<void> {
-    const { host, metricsPort, metricsTls, log } = this.#sources.options;
+    const { addresses, metricsPort, metricsTls, metricsAccess, kubernetes, log } = this.#sources.options;
     // The page's library loads while the first shard starts.
     const [{ MetricsExposition }, { startMetricsServer }, { addCoreMetrics }, { addAdaptationMetrics }] =
       await Promise.all([
@@ -82,17 +90,18 @@ export class MetricsPage implements Part {
       ]);
     const exposition = new MetricsExposition(this.#expositionOptions());
     this.#exposition = exposition;
+    exposition.vouch(this.#sources.names());
     addCoreMetrics(exposition, this.#sources.core, this.#coreSources());
     this.#addPoolMetrics(exposition);
     addAdaptationMetrics(exposition, () => this.#adaptation());
-    this.#sources.options.kubernetes?.addMetrics(exposition);
+    kubernetes?.addMetrics(exposition);
     this.#server = await startMetricsServer({
-      host,
+      host: addresses.metrics,
       port: metricsPort,
       exposition,
       tls: metricsTls,
       routes: this.#routes(),
-      mayRead: this.#sources.options.kubernetes?.mayRead,
+      mayRead: metricsAccess ?? kubernetes?.mayRead,
       report: (problem) => log.error({ part: 'metrics' }, problem),
     });
   }

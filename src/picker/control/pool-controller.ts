@@ -34,11 +34,16 @@ const NAMES_MAX = 4096;
 /**
  * Writes the result of discovery to shared memory. Every slot that can be picked is known to every shard: a new
  * endpoint is announced first and becomes live when all shards have applied it; a removed one stops being picked before
- * its slot is freed.
+ * its slot is freed. An update that replaces all endpoints that take requests leaves none without: the removed ones take
+ * requests until a new one is live.
  */
 export class PoolController {
   readonly #options: PoolControllerOptions;
   readonly #assignments = new Map<number, SlotAssignment>();
+  /** Slots that are live. */
+  readonly #serving = new Set<number>();
+  /** Slots of removed endpoints that stay live until a new endpoint is. */
+  readonly #retiring = new Set<number>();
   readonly #capacities = new Map<number, number>();
   #rules: RulesMessage = { objectives: [], rewrites: [], models: [] };
   /** Names of past and present endpoints by slot and generation, oldest first. */
@@ -71,7 +76,13 @@ export class PoolController {
     return this.#version;
   }
 
+  /** Endpoints of the pool. */
   get assignments(): readonly SlotAssignment[] {
+    return this.known.filter(({ slot }) => !this.#retiring.has(slot));
+  }
+
+  /** Endpoints that can be picked now or soon: those of the pool, and removed ones that are still live. */
+  get known(): readonly SlotAssignment[] {
     return [...this.#assignments.values()];
   }
 
@@ -105,19 +116,47 @@ export class PoolController {
     this.#options.broadcast({ kind: 'rules', ...this.#rules });
   }
 
-  #applySlots({ added, removed, changed }: SlotChanges): void {
+  #applySlots({ added, removed, changed }: Omit<SlotChanges, 'refused'>): void {
     const { table, labels, broadcast } = this.#options;
-    for (const { slot } of removed) this.#remove(slot);
     for (const assignment of changed) this.#change(assignment);
+    const gone = this.#takeOut(removed, added);
     for (const assignment of added) this.#add(assignment);
     this.#version++;
     this.#updateMasks();
     writeLabels(table, labels, [...added, ...changed]);
-    const gone = removed.map(({ slot }) => slot);
     broadcast({ kind: 'endpoints', version: this.#version, added: [...added, ...changed], removed: gone });
     this.#waiting.push({ version: this.#version, added });
-    this.acknowledged();
     this.#options.changed(this.assignments, gone);
+    this.acknowledged();
+  }
+
+  /**
+   * Takes removed endpoints out of the picks. They stay while no other endpoint is live and one of those that are added
+   * waits for the shards. A slot that is given out again in a full table is freed all the same.
+   * @returns the freed slots
+   */
+  #takeOut(removed: readonly SlotAssignment[], added: readonly SlotAssignment[]): number[] {
+    for (const { slot } of removed) this.#retiring.add(slot);
+    const reused = new Set(added.map(({ slot }) => slot));
+    const stay = (added.length > 0 || this.#awaitsLive()) && this.#servesRetiringOnly();
+    const gone = [...this.#retiring].filter((slot) => !stay || !this.#serving.has(slot) || reused.has(slot));
+    for (const slot of gone) this.#remove(slot);
+    return gone;
+  }
+
+  #servesRetiringOnly(): boolean {
+    for (const slot of this.#serving) if (!this.#retiring.has(slot)) return false;
+    return true;
+  }
+
+  /** Whether an endpoint waits for the shards and will be live then. */
+  #awaitsLive(): boolean {
+    return this.#waiting.some(({ added }) =>
+      added.some(({ slot, generation }) => {
+        const now = this.#assignments.get(slot);
+        return now?.generation === generation && now.endpoint.draining !== true;
+      }),
+    );
   }
 
   /** Makes endpoints live that all shards know. Called when a shard has applied a version. */
@@ -132,6 +171,8 @@ export class PoolController {
       }
       return false;
     });
+    const stay = this.#awaitsLive() && this.#servesRetiringOnly();
+    if (this.#retiring.size > 0 && !stay) this.#applySlots({ added: [], removed: [], changed: [] });
   }
 
   /** The same server in another state. One that no shard knows yet becomes live, or draining, when all of them do. */
@@ -146,7 +187,10 @@ export class PoolController {
   }
 
   #writeState({ slot, endpoint }: SlotAssignment): void {
-    this.#writes.run(() => this.#options.table.setState(slot, endpoint.draining === true ? 'draining' : 'live'));
+    const state = endpoint.draining === true ? 'draining' : 'live';
+    if (state === 'live') this.#serving.add(slot);
+    else this.#serving.delete(slot);
+    this.#writes.run(() => this.#options.table.setState(slot, state));
   }
 
   #add(assignment: SlotAssignment): void {
@@ -167,6 +211,8 @@ export class PoolController {
   #remove(slot: number): void {
     const { table } = this.#options;
     this.#assignments.delete(slot);
+    this.#serving.delete(slot);
+    this.#retiring.delete(slot);
     this.#writes.run(() => table.setState(slot, 'free'));
     this.#writes.run(() => table.forget(slot));
   }
@@ -204,7 +250,7 @@ export class PoolController {
   #updateMasks(): void {
     const { masks, firstMask } = this.#settings;
     for (const [mask, { accepts }] of masks.entries()) {
-      const slots = this.assignments.filter(({ endpoint }) => accepts(endpoint.labels)).map(({ slot }) => slot);
+      const slots = this.known.filter(({ endpoint }) => accepts(endpoint.labels)).map(({ slot }) => slot);
       this.#options.table.setMask(firstMask + mask, slots);
     }
   }

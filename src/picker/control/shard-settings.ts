@@ -11,7 +11,7 @@ export function shardSettings(options: PickerOptions): ShardSettings {
   return {
     transport: options.transport,
     socket: options.socket,
-    host: options.host,
+    host: options.addresses.grpc,
     port: options.grpcPort,
     reusePort: shards > 1,
     maxReceiveBytes: options.maxReceiveBytes,
@@ -28,6 +28,7 @@ export function shardSettings(options: PickerOptions): ShardSettings {
     maxRequestBodyBytes: options.maxRequestBodyBytes,
     maxStreams: Math.ceil(options.maxStreams / shards),
     maxBufferedBytes: Math.ceil(options.maxBufferedBytes / shards),
+    shards,
     maxConnections: Math.ceil(options.maxConnections / shards),
     requestIdleMs: options.requestIdleMs,
     emitScores: options.emitScores,
@@ -35,7 +36,7 @@ export function shardSettings(options: PickerOptions): ShardSettings {
     allowProfileHeader: options.allowProfileHeader,
     allowExplain: options.allowExplain,
     columnsEvery: options.columnsEvery,
-    requireModelMatch: options.requireModelMatch,
+    models: options.models,
     log: options.logOptions,
     poolName: options.poolName,
   };
@@ -47,6 +48,7 @@ export function configuredSettings(configuration: LoadedConfiguration): Configur
   return {
     parsers: configuration.parsers,
     profiles: configuration.scheduling.profiles.map(({ name }) => name),
+    filters: configuration.scheduling.profiles.map(({ filters }) => filters),
     prefix: configuration.scheduling.prefix,
     estimateOutput: configuration.scheduling.estimateOutput,
     objectiveTimes: configuration.adaptation.objectiveTimes,

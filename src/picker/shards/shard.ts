@@ -64,6 +64,7 @@ class Shard {
   readonly #plugins: ShardPlugins;
   readonly #decider: Decider;
   readonly #trail: DecisionTrail;
+  readonly #reportedFilters = new Set<string>();
   readonly #late = new LockRetry();
   /** Waiting requests; undefined while flow control is off, which only a restart changes. */
   readonly #line: WaitingLine | undefined;
@@ -76,6 +77,7 @@ class Shard {
       this.#send({ kind: 'applied', version });
     },
     rules: (message) => this.#rules.replace(ruleState(message)),
+    names: ({ names }) => this.#recorder.vouch(names),
     health: ({ statuses }) => this.#health.replace(statuses),
     configured: ({ settings }) => this.#settings.replace(settings),
     evictRequest: ({ ticket, generation }) => this.#evictable.evictRequest(ticket, generation),
@@ -90,7 +92,7 @@ class Shard {
     this.#start = start;
     this.#core = attachCore(start.pool, start.thread);
     this.#directory.apply(snapshot.assignments, []);
-    this.#rules = new RequestRules(ruleState(snapshot.rules), settings.requireModelMatch);
+    this.#rules = new RequestRules(ruleState(snapshot.rules), settings.models);
     this.#settings = new ReplaceableSettings(settings);
     this.#health = new MirroredHealth(snapshot.health);
     this.#log = createLogger(settings.log);
@@ -99,7 +101,9 @@ class Shard {
       prefixProducer: settings.prefixProducer,
       poolName: settings.poolName,
       prediction: settings.prediction,
+      shards: settings.shards,
     });
+    this.#recorder.vouch(snapshot.names);
     this.#scanner = new RequestScanner(this.#core);
     this.#chain = new TokenChain(this.#core);
     this.#blockTokens = settings.prefix?.blockTokens ?? PLAIN_BLOCK_TOKENS;
@@ -169,6 +173,7 @@ class Shard {
       directory: this.#directory,
       handler: settings.allowProfileHeader ? requestedProfile(profileHandler) : profileHandler,
       hookColumns: this.#plugins.fillColumns,
+      filteredOut: (filter) => this.#reportFilter(filter),
       staged: (stages, model) => this.#recorder.staged(settings.handler, stages, model),
       prompts: this.#scanner,
       tokens: this.#chain,
@@ -184,6 +189,13 @@ class Shard {
       later: (again) => this.#late.add(again),
       ejected: ({ endpoint }) => this.#send({ kind: 'ejected', endpoint: endpoint.id }),
     });
+  }
+
+  /** Logs once for each filter: a filter that leaves none usually leaves none for many requests. */
+  #reportFilter(filter: string): void {
+    if (this.#reportedFilters.has(filter)) return;
+    this.#reportedFilters.add(filter);
+    this.#log.warn({ filter }, 'a filter leaves no endpoint: its requests get 503; check its labels and headers');
   }
 
   #services(

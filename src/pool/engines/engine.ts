@@ -26,6 +26,17 @@ export interface AdapterMemory {
   adapters: Adapters | undefined;
 }
 
+/** Label of the metrics of vLLM, SGLang and TensorRT-LLM that names the served model. */
+const MODEL_LABEL = 'model_name';
+
+/**
+ * Requests that one endpoint can plausibly run or have waiting, and the plausible share of its KV cache in use (engines round, and
+ * a page of percents would be read as a hundred full caches). Larger values are of a broken page and count as unknown.
+ */
+const REQUESTS_MAX = 1_000_000;
+const KV_USAGE_MAX = 1.5;
+
+const WHOLE_MAX = 0xffff_ffff;
 const ADAPTER_LABELS = ['running_lora_adapters', 'waiting_lora_adapters', 'max_lora'] as const;
 
 /** An engine's metrics, compiled to what the scanner wants, and the way back from a scanned page to signals. */
@@ -36,6 +47,7 @@ export class Engine {
   readonly #waiting: number;
   readonly #running: number;
   readonly #kvUsage: number;
+  readonly #model: number;
   readonly #adapters: number;
   readonly #cacheInfo: number;
   readonly #blockTokens: number;
@@ -63,6 +75,8 @@ export class Engine {
     this.#waiting = want('queuedRequestsSpec', 'sum');
     this.#running = want('runningRequestsSpec', 'sum');
     this.#kvUsage = want('kvUsageSpec', 'max');
+    const named = config.runningRequestsSpec ? 'runningRequestsSpec' : 'queuedRequestsSpec';
+    this.#model = want(named, 'latest-labels', [MODEL_LABEL]);
     this.#adapters = want('loraSpec', 'latest-labels', ADAPTER_LABELS);
     this.#cacheInfo = want('cacheInfoSpec', 'latest-labels', [
       config.cacheBlockSizeLabelName || 'block_size',
@@ -80,15 +94,16 @@ export class Engine {
     this.wanted = wanted;
   }
 
-  /** Signals of a scanned page. What is not on it, or is NaN, infinite or negative, is unknown. */
+  /** Signals of a scanned page. What is not on it, or is NaN, negative or implausibly large, is unknown. */
   read(page: ScannedPage, memory: AdapterMemory): EndpointSignals {
     const info = this.#cacheInfo < 0 ? undefined : page.labels[this.#cacheInfo];
     return {
-      waiting: value(page, this.#waiting),
-      running: value(page, this.#running),
-      kvUsage: value(page, this.#kvUsage),
-      blockTokens: whole(info?.[0]) ?? whole(value(page, this.#blockTokens)),
-      blockCount: whole(info?.[1]) ?? whole(value(page, this.#blockCount)),
+      waiting: value(page, this.#waiting, REQUESTS_MAX),
+      running: value(page, this.#running, REQUESTS_MAX),
+      kvUsage: value(page, this.#kvUsage, KV_USAGE_MAX),
+      model: (this.#model < 0 ? undefined : page.labels[this.#model]?.[0]) || undefined,
+      blockTokens: whole(info?.[0]) ?? whole(value(page, this.#blockTokens, WHOLE_MAX)),
+      blockCount: whole(info?.[1]) ?? whole(value(page, this.#blockCount, WHOLE_MAX)),
       ...(this.#attributes.length === 0
         ? {}
         : { attributes: this.#attributes.map((index) => (index === null ? null : finite(page, index))) }),
@@ -104,16 +119,16 @@ function finite(page: ScannedPage, index: number): number | undefined {
     : undefined;
 }
 
-function value(page: ScannedPage, index: number): number | undefined {
+function value(page: ScannedPage, index: number, max: number): number | undefined {
   if (index < 0 || page.found[index] !== true) return undefined;
   const number = page.values[index]!;
-  return number >= 0 && number < Number.POSITIVE_INFINITY ? number : undefined;
+  return number >= 0 && number <= max ? number : undefined;
 }
 
 /** A whole number from 1 to 2^32 - 1; anything else ("None", 0, fractions) is unknown. */
 function whole(text: string | number | undefined): number | undefined {
   const number = typeof text === 'string' ? (/^\d{1,10}$/.test(text) ? Number(text) : 0) : (text ?? 0);
-  return Number.isInteger(number) && number >= 1 && number <= 0xffff_ffff ? number : undefined;
+  return Number.isInteger(number) && number >= 1 && number <= WHOLE_MAX ? number : undefined;
 }
 
 /** Comma lists of adapter names; without `max_lora` the room for more is taken as none. */

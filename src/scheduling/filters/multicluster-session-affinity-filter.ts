@@ -1,5 +1,5 @@
 import { definePlugin } from '../plugin.js';
-import { sessionAffinityParameters } from '../session/session-affinity-parameters.js';
+import { SESSION_FILES, sessionAffinityParameters } from '../session/session-affinity-parameters.js';
 import { sessionAffinityFilter } from './session-affinity-filter.js';
 
 export const multiclusterSessionAffinityFilter = definePlugin({
@@ -8,6 +8,7 @@ export const multiclusterSessionAffinityFilter = definePlugin({
   stability: 'Alpha',
   doc: 'Keeps the cluster that served the session before, as session-affinity-filter keeps an endpoint.',
   parameters: sessionAffinityParameters,
+  files: SESSION_FILES,
   whenNoneLeft: 'keep-all',
   host: (parameters, context) => sessionAffinityFilter.host!(parameters, context),
 });

@@ -1,6 +1,6 @@
 import { definePlugin } from '../plugin.js';
 import { sessionAffinity } from '../session/session-affinity.js';
-import { sessionAffinityParameters } from '../session/session-affinity-parameters.js';
+import { SESSION_FILES, sessionAffinityParameters } from '../session/session-affinity-parameters.js';
 
 export const sessionAffinityFilter = definePlugin({
   type: 'session-affinity-filter',
@@ -10,6 +10,7 @@ export const sessionAffinityFilter = definePlugin({
     'Keeps the endpoint that served the session before. Without a session, or when its endpoint cannot be used, ' +
     'keeps all.',
   parameters: sessionAffinityParameters,
+  files: SESSION_FILES,
   whenNoneLeft: 'keep-all',
   host: (parameters, context) => {
     const sessions = sessionAffinity(parameters, context);

@@ -111,6 +111,7 @@ export const tokenProducer = definePlugin({
     'arrives. With `vllm`, a vLLM server renders and tokenises every chat and completion; with `local`, the tokeniser ' +
     'files of the model do. A prompt that is not tokenised in time is estimated, and counted as such.',
   parameters,
+  files: [['local', 'path']],
   produces: ['prompt-tokens'],
   defaultProducerOf: ['prompt-tokens'],
   advise,

@@ -1,6 +1,6 @@
 import { definePlugin } from '../plugin.js';
 import { sessionAffinity } from '../session/session-affinity.js';
-import { sessionAffinityParameters } from '../session/session-affinity-parameters.js';
+import { SESSION_FILES, sessionAffinityParameters } from '../session/session-affinity-parameters.js';
 
 export const sessionAffinityScorer = definePlugin({
   type: 'session-affinity-scorer',
@@ -8,6 +8,7 @@ export const sessionAffinityScorer = definePlugin({
   stability: 'Alpha',
   doc: 'Scores 1 for the endpoint that served the session before and 0 for the others.',
   parameters: sessionAffinityParameters,
+  files: SESSION_FILES,
   host: (parameters, context) => {
     const sessions = sessionAffinity(parameters, context);
     return {

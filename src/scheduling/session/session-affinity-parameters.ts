@@ -65,4 +65,7 @@ export const sessionAffinityParameters = z
     { error: 'tokenFormat signed needs a keyFile', path: ['encodedEndpointHeaderConfig', 'keyFile'] },
   );
 
+/** Parameters that name files. */
+export const SESSION_FILES = [['encodedEndpointHeaderConfig', 'keyFile']] as const;
+
 export type SessionAffinityParameters = z.output<typeof sessionAffinityParameters>;

@@ -106,13 +106,12 @@ export class SimulatedPicker {
     events: KvEventSettings | undefined,
     seed: number,
   ) {
-    refuseUnsimulated(scheduling);
+    refuseUnsimulated(scheduling, blockTokens, events !== undefined);
     this.#scheduling = scheduling;
     this.#endpoints = endpoints;
     this.#hardwareLabel = adaptation.hardwareLabel;
     this.#blockTokens = scheduling.prefix?.blockTokens ?? blockTokens;
     this.#group = this.#blockTokens / blockTokens;
-    checkBlocks(this.#blockTokens, blockTokens, events);
     const held = endpoints.reduce(
       (sum, { limits }) => sum + (limits.blocks * limits.blockTokens) / this.#blockTokens,
       0,
@@ -396,7 +395,14 @@ function mixed(value: number): number {
   return (mix ^ (mix >>> 16)) >>> 0;
 }
 
-function refuseUnsimulated({ profiles, host, attributes }: CompiledScheduling): void {
+/**
+ * Refuses what the simulation does not have.
+ * @param blockTokens tokens of the workload's blocks
+ * @param events the engines tell KV events
+ * @throws Error one line that names it
+ */
+export function refuseUnsimulated(scheduling: CompiledScheduling, blockTokens: number, events: boolean): void {
+  const { profiles, host, attributes } = scheduling;
   if (profiles.length !== 1) {
     throw new Error(`the configuration has ${profiles.length} profiles: the fleet simulation runs exactly one`);
   }
@@ -411,15 +417,16 @@ function refuseUnsimulated({ profiles, host, attributes }: CompiledScheduling): 
       `the configuration reads the attribute "${attributes[0]}" of endpoints, which simulated engines do not have`,
     );
   }
+  checkBlocks(scheduling.prefix?.blockTokens ?? blockTokens, blockTokens, events);
 }
 
-function checkBlocks(own: number, workload: number, events: KvEventSettings | undefined): void {
+function checkBlocks(own: number, workload: number, events: boolean): void {
   if (own % workload !== 0) {
     throw new Error(
       `the picker's blocks of ${own} tokens are no multiple of the workload's of ${workload}: change blockTokens`,
     );
   }
-  if (events !== undefined && own !== workload) {
+  if (events && own !== workload) {
     throw new Error(`KV events need equal blocks: the picker has ${own} tokens in one, the engines ${workload}`);
   }
 }

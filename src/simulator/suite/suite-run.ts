@@ -113,7 +113,8 @@ function trafficOf(suite: Suite, { workload: name, seed }: SuiteRun, folders: Su
   return workload;
 }
 
-function readTrace(path: string): string {
+/** @throws Error when there is no such file */
+export function readTrace(path: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {

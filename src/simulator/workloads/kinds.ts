@@ -1,7 +1,7 @@
 import { agentic, chat, reasoning, toolCalls } from './conversations.js';
 import type { WorkloadKind } from './generator.js';
 import { crowd, documents, separate, sharedPrefix, tenants } from './single-requests.js';
-import { azure, jsonl, mooncake } from './traces.js';
+import { azure, csv, jsonl, mooncake } from './traces.js';
 
 /** Every kind of traffic that a suite can name. */
 export const workloadKinds: readonly WorkloadKind[] = [
@@ -16,5 +16,6 @@ export const workloadKinds: readonly WorkloadKind[] = [
   crowd,
   mooncake,
   azure,
+  csv,
   jsonl,
 ];

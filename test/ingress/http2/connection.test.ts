@@ -25,7 +25,7 @@ const ping = (flags = 0) => frame('PING', flags, 0, Buffer.from('abcdefgh'));
 const OK_HEAD = ':status: 200, content-type: application/grpc';
 
 describe('a connection', () => {
-  it('begins with its settings and a large window, and acknowledges the settings of the peer', () => {
+  it('a connection begins with its settings and a large window, and acknowledges the settings of the peer', () => {
     const connection = new MemoryConnection();
     connection.say(PREFACE, settings({ 4: 100_000 }));
     const frames = connection.heard();
@@ -37,12 +37,12 @@ describe('a connection', () => {
     expect(frames[0]!.payload.toString('hex')).toBe('00030000271000040010000000060001 0000'.replace(' ', ''));
   });
 
-  it('answers a PING with its own bytes', () => {
+  it('a connection answers a PING with its own bytes', () => {
     const [answer] = MemoryConnection.open().say(ping()).heard();
     expect([answer!.type, answer!.flags, answer!.payload.toString()]).toEqual(['PING', ACK, 'abcdefgh']);
   });
 
-  it('passes messages on, and ends with OK when both sides have ended', () => {
+  it('a connection passes messages on, and ends with OK when both sides have ended', () => {
     const connection = MemoryConnection.open();
     connection.prepare = (handler) => {
       handler.onMessage = (text) => handler.stream.send(Buffer.from(text.toUpperCase()));
@@ -54,7 +54,7 @@ describe('a connection', () => {
     expect(connection.told()).toEqual([`HEADERS 1 ${OK_HEAD}`, 'DATA 1 8', 'DATA 1 8', 'HEADERS 1 END grpc-status: 0']);
   });
 
-  it('tells a peer that has not ended that it need not go on', () => {
+  it('a connection tells a peer that has not ended that it need not go on', () => {
     const connection = MemoryConnection.open();
     connection.prepare = (handler) => {
       handler.onMessage = () => handler.stream.end();
@@ -66,7 +66,7 @@ describe('a connection', () => {
     expect([connection.told(), connection.handlers.length]).toEqual([[], 2]);
   });
 
-  it('calls `closed` behind the read that ended the stream, never from inside a reply', () => {
+  it('a connection calls `closed` behind the read that ended the stream, never from inside a reply', () => {
     const connection = MemoryConnection.open();
     let inside = true;
     connection.prepare = (handler) => {
@@ -80,7 +80,7 @@ describe('a connection', () => {
     expect([inside, connection.handlers[0]!.events.at(-1)]).toEqual([false, ['closed', false]]);
   });
 
-  it('tells a stream that the peer has reset, and every stream when the socket is gone', () => {
+  it('a connection tells a stream that the peer has reset, and every stream when the socket is gone', () => {
     const connection = MemoryConnection.open();
     connection.say(headers(1), headers(3), reset(1));
     expect(connection.handlers.map(({ events }) => events)).toEqual([[['closed', true]], []]);
@@ -89,7 +89,7 @@ describe('a connection', () => {
     expect(connection.handlers[1]!.events).toEqual([['closed', true]]);
   });
 
-  it('puts a message together from any pieces, and gives back what it held', () => {
+  it('a connection puts a message together from any pieces, and gives back what it held', () => {
     const connection = MemoryConnection.open();
     connection.say(headers(1), headers(3));
     const bytes = Buffer.concat([message('a'.repeat(5_000)), message(''), message('b'.repeat(200_000))]);
@@ -109,7 +109,7 @@ describe('a connection', () => {
     expect([held[0], Math.max(...held), held.at(-1)]).toEqual([2 * 131_072, 2 * 262_144, 0]);
   });
 
-  it('acts the same on any cut of the bytes', () => {
+  it('a connection acts the same on any cut of the bytes', () => {
     const one = message('a'.repeat(50));
     const script = Buffer.concat([
       PREFACE,
@@ -156,19 +156,19 @@ describe('requests that are no calls', () => {
   const replaced = (name: string, value: string): Fields =>
     requestFields().map((field) => (field[0] === name ? [name, value] : field));
 
-  it('are told that a method is unknown', () => {
+  it('requests that are no calls are told that a method is unknown', () => {
     expect(answer(requestFields([], '/no.Such/Method'))).toEqual([
       `HEADERS 1 END ${OK_HEAD}, grpc-status: 12, grpc-message: unknown method /no.Such/Method`,
       'RST_STREAM 1 0',
     ]);
   });
 
-  it('are told that compressed messages are not taken, before any comes', () => {
+  it('requests that are no calls are told that compressed messages are not taken, before any comes', () => {
     expect(answer(requestFields([['grpc-encoding', 'gzip']]))[0]).toContain('grpc-status: 12');
     expect(answer(requestFields([['grpc-encoding', 'identity']]))).toEqual([]);
   });
 
-  it('get an HTTP status and a text at their end when they are no gRPC', () => {
+  it('requests that are no calls get an HTTP status and a text at their end when they are no gRPC', () => {
     const whole = (fields: Fields): string[] =>
       MemoryConnection.open()
         .say(headers(1, END_STREAM, fields))
@@ -190,7 +190,7 @@ describe('requests that are no calls', () => {
     ['a field of HTTP/1', requestFields([['connection', 'close']])],
     ['a line feed in a value', requestFields([['x-a', 'b\nc']])],
     ['te that is not trailers', replaced('te', 'gzip')],
-  ])('are reset with PROTOCOL_ERROR for %s', (_what, fields) => {
+  ])('requests that are no calls are reset with PROTOCOL_ERROR for %s', (_what, fields) => {
     const connection = MemoryConnection.open();
     expect(connection.say(headers(1, 0, fields)).told()).toEqual([`RST_STREAM 1 ${PROTOCOL}`]);
     // The connection goes on, its header table in step.
@@ -198,7 +198,7 @@ describe('requests that are no calls', () => {
     expect(connection.handlers).toHaveLength(1);
   });
 
-  it('are reset when their data is not as long as they said', () => {
+  it('requests that are no calls are reset when their data is not as long as they said', () => {
     const connection = MemoryConnection.open();
     connection.say(headers(1, 0, requestFields([['content-length', '7']])), data(1, message('x'), END_STREAM));
     expect(connection.told()).toEqual([`RST_STREAM 1 ${PROTOCOL}`]);
@@ -206,27 +206,27 @@ describe('requests that are no calls', () => {
 });
 
 describe('a gRPC message', () => {
-  it('that is compressed ends its stream with UNIMPLEMENTED', () => {
+  it('a gRPC message that is compressed ends its stream with UNIMPLEMENTED', () => {
     const connection = MemoryConnection.open();
     connection.say(headers(1), data(1, message('x', 1)));
     expect(connection.told()[0]).toContain('grpc-status: 12');
     expect(connection.handlers[0]!.events).toEqual([['closed', true]]);
   });
 
-  it('over the bound ends its stream with RESOURCE_EXHAUSTED when it is announced', () => {
+  it('a gRPC message over the bound ends its stream with RESOURCE_EXHAUSTED when it is announced', () => {
     const connection = MemoryConnection.open({ messageBytesMax: 100 });
     connection.say(headers(1), data(1, message('x'.repeat(101)).subarray(0, 5)));
     expect(connection.told()[0]).toContain('grpc-status: 8');
   });
 
-  it('that does not come to its end is no message', () => {
+  it('a gRPC message that does not come to its end is no message', () => {
     const connection = MemoryConnection.open();
     connection.say(headers(1), data(1, message('four').subarray(0, 7), END_STREAM));
     expect(connection.told()[0]).toContain('grpc-status: 13');
     expect([connection.handlers[0]!.events, connection.budget.bytes]).toEqual([[['closed', true]], 0]);
   });
 
-  it('counts against the bound by what it takes, from its first bytes on', () => {
+  it('a gRPC message counts against the bound by what it takes, from its first bytes on', () => {
     const connection = MemoryConnection.open({ heldBytes: 1_000_000 });
     for (let i = 0; i < 7; i++)
       connection.say(headers(2 * i + 1), data(2 * i + 1, message('x'.repeat(100_000)).subarray(0, 50)));
@@ -250,7 +250,7 @@ describe('a gRPC message', () => {
     expect(connection.budget.bytes).toBe(0);
   });
 
-  it('that is only announced takes no more than what has come', () => {
+  it('a gRPC message that is only announced takes no more than what has come', () => {
     const connection = MemoryConnection.open();
     const bytes = message('x'.repeat(4_000_000));
     connection.say(headers(1), data(1, bytes.subarray(0, 1_000)));
@@ -268,7 +268,7 @@ describe('flow control of replies', () => {
     return connection;
   };
 
-  it('sends as much as the window of the stream lets through, then the rest, then the end', () => {
+  it('flow control of replies sends as much as the window of the stream lets through, then the rest, then the end', () => {
     const connection = echoing(settings({ 4: 10 }));
     connection.say(headers(1), data(1, message('0123456789'), END_STREAM));
     expect(connection.told()).toEqual([`HEADERS 1 ${OK_HEAD}`, 'DATA 1 10']);
@@ -279,7 +279,7 @@ describe('flow control of replies', () => {
     expect(connection.handlers[0]!.events.at(-1)).toEqual(['closed', false]);
   });
 
-  it('follows a change of the initial window, also below nothing', () => {
+  it('flow control of replies follows a change of the initial window, also below nothing', () => {
     const connection = echoing(settings({ 4: 20 }));
     connection.say(headers(1), data(1, message('0123456789')));
     expect(connection.told()).toEqual([`HEADERS 1 ${OK_HEAD}`, 'DATA 1 20']);
@@ -289,7 +289,7 @@ describe('flow control of replies', () => {
     expect(connection.told()).toEqual(['SETTINGS 1', 'DATA 1 3']);
   });
 
-  it('shares the window of the connection among the streams, a frame each', () => {
+  it('flow control of replies shares the window of the connection among the streams, a frame each', () => {
     const connection = echoing(settings({ 4: 1_000_000 }));
     const half = 'x'.repeat(50_000);
     for (const id of [1, 3]) connection.say(headers(id));
@@ -311,7 +311,7 @@ describe('flow control of replies', () => {
     for (const id of [1, 3]) expect(messagesOf(frames, id).map((bytes) => bytes.length)).toEqual([100_000]);
   });
 
-  it('delivers any replies under any windows, whole and in order', () => {
+  it('flow control of replies delivers any replies under any windows, whole and in order', () => {
     const sizes = fc.array(fc.oneof(fc.nat(50), fc.nat(70_000)), { minLength: 1, maxLength: 8 });
     fc.assert(
       fc.property(
@@ -348,7 +348,7 @@ describe('flow control of replies', () => {
     );
   });
 
-  it('holds memory that replies lie in for as long as they wait', () => {
+  it('flow control of replies holds memory that replies lie in for as long as they wait', () => {
     const connection = MemoryConnection.open({}, settings({ 4: 10 }));
     connection.say(headers(1));
     let holders = 0;
@@ -362,7 +362,7 @@ describe('flow control of replies', () => {
     expect([holders, connection.budget.bytes]).toEqual([0, 0]);
   });
 
-  it('reads no more of a stream whose replies pile up, and goes on when half of them are gone', () => {
+  it('flow control of replies reads no more of a stream whose replies pile up, and goes on when half of them are gone', () => {
     const connection = MemoryConnection.open();
     connection.prepare = (handler) => {
       handler.onMessage = () => handler.stream.send(Buffer.alloc(500_000));
@@ -378,7 +378,7 @@ describe('flow control of replies', () => {
     expect(handler!.messages).toHaveLength(10);
   });
 
-  it('waits for the socket when it has a megabyte to send', () => {
+  it('flow control of replies waits for the socket when it has a megabyte to send', () => {
     const connection = MemoryConnection.open({}, settings({ 4: 100_000_000 }));
     connection.say(headers(1), windowUpdate(0, 100_000_000));
     connection.heard();

@@ -26,11 +26,11 @@ describe('the lean transport and node:http2', () => {
     return found;
   };
 
-  it('hear and answer the same of clients that keep to the protocol', async () => {
+  it('the lean transport and node:http2 hear and answer the same of clients that keep to the protocol', async () => {
     expect(await differences(false)).toEqual([]);
   }, 120_000);
 
-  it('end the same streams and connections of clients that do not, but for the differences that are named', async () => {
+  it('the lean transport and node:http2 end the same streams and connections of clients that do not, but for the differences that are named', async () => {
     expect(await differences(true)).toEqual([]);
   }, 120_000);
 });

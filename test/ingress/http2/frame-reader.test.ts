@@ -35,13 +35,13 @@ function read(bytes: Buffer, cuts: readonly number[] = []): string[] {
 }
 
 describe('the frame reader', () => {
-  it('takes DATA apart from its padding, and everything else whole', () => {
+  it('the frame reader takes DATA apart from its padding, and everything else whole', () => {
     const padded = frame('DATA', PADDED | END_STREAM, 1, Buffer.from([3]), Buffer.from('hello'), Buffer.alloc(3));
     const bytes = Buffer.concat([PREFACE, settings(), padded, frame('PING', 0, 0, Buffer.from('12345678'))]);
     expect(read(bytes)).toEqual(['4 0 0 ', 'DATA 1 9 9 hello', '6 0 0 12345678']);
   });
 
-  it('reads the same from any cut of the bytes', () => {
+  it('the frame reader reads the same from any cut of the bytes', () => {
     const payload = fc.uint8Array({ maxLength: 400 }).map((bytes) => Buffer.from(bytes));
     const plain = fc
       .tuple(fc.integer({ min: 0, max: 12 }), fc.nat(255), fc.nat(1_000), payload)
@@ -64,7 +64,7 @@ describe('the frame reader', () => {
     );
   });
 
-  it('reads the same byte by byte', () => {
+  it('the frame reader reads the same byte by byte', () => {
     const bytes = Buffer.concat([PREFACE, settings({ 4: 9 }), frame('DATA', PADDED, 1, Buffer.from([1, 65, 0]))]);
     expect(read(bytes, [...bytes.keys()])).toEqual(read(bytes));
   });
@@ -78,7 +78,7 @@ describe('the frame reader', () => {
     ],
     ['more padding than payload', Buffer.concat([PREFACE, frame('DATA', PADDED, 1, Buffer.from([2, 0]))]), 'padding'],
     ['padding without its length', Buffer.concat([PREFACE, frame('DATA', PADDED, 1)]), 'without a pad length'],
-  ])('refuses %s', (_what, bytes, message) => {
+  ])('the frame reader refuses %s', (_what, bytes, message) => {
     expect(() => read(bytes)).toThrow(message);
   });
 });

@@ -73,17 +73,17 @@ describe.skipIf(!found && !required)(`h2spec${skipReason}`, () => {
     node.close();
   });
 
-  it('runs all of its cases', () => {
+  it('h2spec runs all of its cases', () => {
     expect(lean.size).toBeGreaterThan(140);
     expect([...lean.keys()]).toEqual([...peer.keys()]);
   });
 
-  it('finds the lean transport no worse than node:http2, but for the cases that are named', () => {
+  it('h2spec finds the lean transport no worse than node:http2, but for the cases that are named', () => {
     const worse = [...lean].filter(([title, verdict]) => verdict === 'failed' && peer.get(title) === 'passed');
     expect(worse.map(([title]) => title).sort()).toEqual(Object.keys(WORSE).sort());
   });
 
-  it('finds it better in others', () => {
+  it('h2spec finds it better in others', () => {
     const failed = (all: Map<string, Verdict>): number =>
       [...all.values()].filter((verdict) => verdict === 'failed').length;
     expect(failed(lean)).toBeLessThanOrEqual(failed(peer));

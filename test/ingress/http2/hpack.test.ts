@@ -15,7 +15,7 @@ const FIRST = [':method: GET', ':scheme: http', ':path: /', ':authority: www.exa
 const THIRD = [':method: GET', ':scheme: https', ':path: /index.html', ':authority: www.example.com'];
 
 describe('the HPACK decoder', () => {
-  it('reads the requests of RFC 7541, C.3', () => {
+  it('the HPACK decoder reads the requests of RFC 7541, C.3', () => {
     const decoder = new HpackDecoder();
     expect(decode(decoder, '8286 8441 0f77 7777 2e65 7861 6d70 6c65 2e63 6f6d')).toEqual(FIRST);
     expect(decoder.tableBytes).toBe(57);
@@ -25,7 +25,7 @@ describe('the HPACK decoder', () => {
     expect(decoder.tableBytes).toBe(164);
   });
 
-  it('reads the requests of RFC 7541, C.4, in Huffman code', () => {
+  it('the HPACK decoder reads the requests of RFC 7541, C.4, in Huffman code', () => {
     const decoder = new HpackDecoder();
     expect(decode(decoder, '8286 8441 8cf1 e3c2 e5f2 3a6b a0ab 90f4 ff')).toEqual(FIRST);
     expect(decode(decoder, '8286 84be 5886 a8eb 1064 9cbf')).toEqual([...FIRST, 'cache-control: no-cache']);
@@ -33,7 +33,7 @@ describe('the HPACK decoder', () => {
     expect(decode(decoder, third)).toEqual([...THIRD, 'custom-key: custom-value']);
   });
 
-  it('lets the oldest fields go when the table is full (RFC 7541, C.6)', () => {
+  it('the HPACK decoder lets the oldest fields go when the table is full (RFC 7541, C.6)', () => {
     const decoder = new HpackDecoder();
     decode(decoder, '3fe1 01'); // 256 bytes
     const first =
@@ -47,7 +47,7 @@ describe('the HPACK decoder', () => {
     expect(() => decode(new HpackDecoder(), 'c1')).toThrow('index 65 is beyond the table');
   });
 
-  it('reads what its own encoder writes', () => {
+  it('the HPACK decoder reads what its own encoder writes', () => {
     const field = fc.tuple(
       fc.constantFrom(':status', 'content-type', 'grpc-status', 'grpc-message', 'x-anything'),
       fc.string({ unit: fc.constantFrom('a', '0', '%', '~', 'é'), maxLength: 300 }),
@@ -72,11 +72,11 @@ describe('the HPACK decoder', () => {
     ['Huffman code with the end of the string in it', '00 84 ff ff ff ff 00', 'no Huffman code'],
     ['Huffman code with padding that is not ones', '00 81 1e 00', 'no Huffman code'],
     ['Huffman code with a whole byte of padding', '00 82 1f ff 00', 'no Huffman code'],
-  ])('refuses %s', (_what, hex, message) => {
+  ])('the HPACK decoder refuses %s', (_what, hex, message) => {
     expect(() => decode(new HpackDecoder(), hex)).toThrow(message);
   });
 
-  it('takes any bytes for a block or for none, and its table never exceeds 4 KB', () => {
+  it('the HPACK decoder takes any bytes for a block or for none, and its table never exceeds 4 KB', () => {
     fc.assert(
       fc.property(fc.array(fc.uint8Array({ maxLength: 200 }), { maxLength: 10 }), (blocks) => {
         const decoder = new HpackDecoder();
@@ -94,7 +94,7 @@ describe('the HPACK decoder', () => {
     );
   });
 
-  it('says which fields hold characters that no field may have', () => {
+  it('the HPACK decoder says which fields hold characters that no field may have', () => {
     const validity = (name: string, value: string): boolean => {
       const bytes = headerBlock([[name, value]]);
       let valid = true;
@@ -114,7 +114,7 @@ describe('the HPACK decoder', () => {
 });
 
 describe('Huffman code', () => {
-  it('decodes into at most eight fifths of its bytes', () => {
+  it('Huffman code decodes into at most eight fifths of its bytes', () => {
     const zeros = Buffer.alloc(5); // '0' is 00000
     const into = Buffer.alloc(huffmanBytesMax(5));
     expect(decodeHuffman(zeros, 0, 5, into)).toBe(8);

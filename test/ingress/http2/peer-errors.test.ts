@@ -72,7 +72,7 @@ describe('a peer that breaks the protocol', () => {
     ['RST_STREAM of a wrong size', FRAME_SIZE, Buffer.concat([headers(1), frame('RST_STREAM', 0, 1, Buffer.alloc(3))])],
     ['PRIORITY on stream 0', PROTOCOL, priority(0, 1)],
     ['HEADERS behind the end of their stream', STREAM_CLOSED, Buffer.concat([headers(1), reset(1), headers(1)])],
-  ])('with %s loses its connection, with code %i', (_what, code, bytes) => {
+  ])('a peer that breaks the protocol with %s loses its connection, with code %i', (_what, code, bytes) => {
     const connection = MemoryConnection.open();
     const goaway = connection.say(bytes).told().at(-1);
     expect([goaway?.split(' ')[0], goaway?.split(' ')[2], connection.ended]).toEqual(['GOAWAY', String(code), true]);
@@ -81,7 +81,7 @@ describe('a peer that breaks the protocol', () => {
     expect(connection.told()).toEqual([]);
   });
 
-  it('without SETTINGS in its preface loses its connection', () => {
+  it('a peer that breaks the protocol without SETTINGS in its preface loses its connection', () => {
     const connection = new MemoryConnection();
     expect(connection.say(PREFACE, ping()).told().at(-1)).toBe(`GOAWAY 0 ${PROTOCOL}`);
   });
@@ -96,7 +96,7 @@ describe('a peer that breaks the protocol', () => {
     ['a window over 2^31 - 1', FLOW_CONTROL, Buffer.concat([headers(1), windowUpdate(1, 2 ** 31 - 1)])],
     ['PRIORITY of a wrong size', FRAME_SIZE, Buffer.concat([headers(1), frame('PRIORITY', 0, 1, Buffer.alloc(4))])],
     ['PRIORITY on itself', PROTOCOL, Buffer.concat([headers(1), priority(1, 1)])],
-  ])('with %s loses the stream alone, with code %i', (_what, code, bytes) => {
+  ])('a peer that breaks the protocol with %s loses the stream alone, with code %i', (_what, code, bytes) => {
     const connection = MemoryConnection.open();
     expect(connection.say(bytes).told().at(-1)).toBe(`RST_STREAM 1 ${code}`);
     expect(connection.ended).toBe(false);
@@ -104,7 +104,7 @@ describe('a peer that breaks the protocol', () => {
     expect(connection.handlers.length).toBe(2);
   });
 
-  it('may give priorities, send unknown frames and unknown settings: they mean nothing', () => {
+  it('a peer that breaks the protocol may give priorities, send unknown frames and unknown settings: they mean nothing', () => {
     const connection = MemoryConnection.open();
     connection.say(
       priority(1, 0),
@@ -127,7 +127,7 @@ describe('a peer that breaks the protocol', () => {
 });
 
 describe('bounds of a connection', () => {
-  it('refuses streams beyond the bound, and takes others when one has ended', () => {
+  it('a connection refuses streams beyond the bound, and takes others when one has ended', () => {
     const connection = MemoryConnection.open({ streamsMax: 2 });
     connection.say(headers(1), headers(3), headers(5));
     expect(connection.told()).toEqual([`RST_STREAM 5 ${REFUSED}`]);
@@ -135,7 +135,7 @@ describe('bounds of a connection', () => {
     expect([connection.handlers.length, connection.told()]).toEqual([3, []]);
   });
 
-  it('answers a header list over 64 KB with a 431, and keeps its table in step', () => {
+  it('a connection answers a header list over 64 KB with a 431, and keeps its table in step', () => {
     const connection = MemoryConnection.open();
     // One field of 4,000 bytes in the table, then a reference to it, again and again.
     const field = Buffer.concat([Buffer.from([0x40, 1, 0x61, 127, 0xa1, 0x1e]), Buffer.alloc(4_000, 'v')]);
@@ -145,7 +145,7 @@ describe('bounds of a connection', () => {
     expect(connection.handlers).toHaveLength(1);
   });
 
-  it('ends at a header block of too many frames, or bytes', () => {
+  it('a connection ends at a header block of too many frames, or bytes', () => {
     const many = MemoryConnection.open().say(frame('HEADERS', 0, 1));
     for (let i = 0; i < 9; i++) many.say(frame('CONTINUATION', 0, 1, Buffer.from([0])));
     expect(many.told()).toEqual([`GOAWAY 0 ${CALM}`]);
@@ -161,7 +161,7 @@ describe('bounds of a connection', () => {
     ['PRIORITY', 10_000, priority(1, 0)],
     ['unknown frames', 10_000, frame(99, 0, 0)],
     ['updates of windows that are gone', 10_000, windowUpdate(3, 1)],
-  ])('end a flood of %s after %i', (_what, burst, bytes) => {
+  ])('a connection ends a flood of %s after %i', (_what, burst, bytes) => {
     const connection = MemoryConnection.open();
     connection.say(headers(1), headers(3), reset(3));
     connection.heard();
@@ -171,7 +171,7 @@ describe('bounds of a connection', () => {
     expect(connection.told().at(-1)).toBe(`GOAWAY 3 ${CALM}`);
   });
 
-  it('ends a flood of streams that are reset before they have an answer', () => {
+  it('a connection ends a flood of streams that are reset before they have an answer', () => {
     const connection = MemoryConnection.open();
     let id = 1;
     for (; id < 40_000; id += 2) connection.say(headers(id), reset(id));
@@ -180,7 +180,7 @@ describe('bounds of a connection', () => {
     expect(connection.told().at(-1)).toBe(`GOAWAY ${id} ${CALM}`);
   });
 
-  it('takes as many resets behind an answer as there are', () => {
+  it('a connection takes as many resets behind an answer as there are', () => {
     const connection = MemoryConnection.open();
     connection.prepare = (handler) => {
       handler.onMessage = () => handler.stream.send(Buffer.from('x'));
@@ -189,7 +189,7 @@ describe('bounds of a connection', () => {
     expect([connection.ended, connection.handlers.length]).toEqual([false, 30_000]);
   });
 
-  it('gives the peer new room when a quarter of the window is used', () => {
+  it('a connection gives the peer new room when a quarter of the window is used', () => {
     const connection = MemoryConnection.open();
     connection.say(headers(1));
     const piece = message('x'.repeat(16_379));
@@ -201,7 +201,7 @@ describe('bounds of a connection', () => {
     expect(connection.told()).toContain('WINDOW_UPDATE 0 4194304');
   });
 
-  it('ends a stream, or the connection, whose peer sends more than the window', () => {
+  it('a connection ends a stream, or the connection, whose peer sends more than the window', () => {
     const connection = MemoryConnection.open();
     connection.prepare = (handler) => {
       handler.onMessage = () => handler.stream.send(Buffer.alloc(2_000_000));
@@ -217,7 +217,7 @@ describe('bounds of a connection', () => {
     expect(connection.budget.bytes).toBe(0);
   });
 
-  it('cuts off a stream whose replies are more than may be held', () => {
+  it('a connection cuts off a stream whose replies are more than may be held', () => {
     const connection = MemoryConnection.open({ heldBytes: 1_000_000 });
     connection.say(headers(1));
     connection.handlers[0]!.stream.send(Buffer.alloc(2_000_000));
@@ -228,7 +228,7 @@ describe('bounds of a connection', () => {
 });
 
 describe('the clock of a connection', () => {
-  it('ends one that says nothing for ten seconds', () => {
+  it('the clock of a connection ends one that says nothing for ten seconds', () => {
     const connection = new MemoryConnection();
     connection.now += 9_999;
     connection.connection.sweep();
@@ -238,7 +238,7 @@ describe('the clock of a connection', () => {
     expect(connection.ended).toBe(true);
   });
 
-  it('asks a silent peer after 30 s, and ends when nothing comes for 20 more', () => {
+  it('the clock of a connection asks a silent peer after 30 s, and ends when nothing comes for 20 more', () => {
     const connection = MemoryConnection.open();
     const wait = (ms: number): string[] => {
       connection.now += ms;
@@ -253,7 +253,7 @@ describe('the clock of a connection', () => {
     expect(connection.ended).toBe(true);
   });
 
-  it('tells streams on which nothing comes, as often as the time passes', () => {
+  it('the clock of a connection tells streams on which nothing comes, as often as the time passes', () => {
     const connection = MemoryConnection.open({ stallMs: 5_000 });
     connection.say(headers(1), headers(3));
     const wait = (ms: number): void => {
@@ -268,7 +268,7 @@ describe('the clock of a connection', () => {
     expect(connection.handlers.map(({ events }) => events.length)).toEqual([2, 2]);
   });
 
-  it('ends a call whose deadline has passed', async () => {
+  it('the clock of a connection ends a call whose deadline has passed', async () => {
     const connection = MemoryConnection.open();
     connection.say(headers(1, 0, requestFields([['grpc-timeout', '5m']])));
     await new Promise((resolve) => setTimeout(resolve, 30));
@@ -278,7 +278,7 @@ describe('the clock of a connection', () => {
 });
 
 describe('the end of a connection', () => {
-  it('is announced before it refuses anything, and comes with the end of the last stream', () => {
+  it('the end of a connection is announced before it refuses anything, and comes with the end of the last stream', () => {
     const connection = MemoryConnection.open();
     connection.say(headers(1));
     connection.connection.announceEnd();
@@ -295,7 +295,7 @@ describe('the end of a connection', () => {
     expect([connection.ended, connection.handlers.length]).toEqual([true, 2]);
   });
 
-  it('leaves no bytes held, wherever it comes', () => {
+  it('the end of a connection leaves no bytes held, wherever it comes', () => {
     const connection = MemoryConnection.open();
     const bytes = message('x'.repeat(100_000));
     connection.say(headers(1), data(1, bytes.subarray(0, 16_000)), headers(3), data(3, message('x')));

@@ -11,14 +11,14 @@ const tokeniser = new PromptTokeniser({ tokenizer: tokenizerJson(), config: toke
 const user = (content: unknown) => ({ role: 'user', content });
 
 describe("the model's own tokeniser", () => {
-  it('cuts a completion, with the special tokens around it that the model wants', () => {
+  it("the model's own tokeniser cuts a completion, with the special tokens around it that the model wants", () => {
     expect([...tokeniser.completion({ prompt: 'hello world' })]).toEqual([BEGIN, ...encoded('hello world', false)]);
     expect(tokeniser.completion({ prompt: 'hello world', add_special_tokens: false })).toEqual(
       encoded('hello world', false),
     );
   });
 
-  it('takes several prompts one behind the other, and token ids as they are', () => {
+  it("the model's own tokeniser takes several prompts one behind the other, and token ids as they are", () => {
     expect(tokeniser.completion({ prompt: ['hello', 'the'] })).toEqual(
       Uint32Array.from([...encoded('hello', true), ...encoded('the', true)]),
     );
@@ -26,7 +26,7 @@ describe("the model's own tokeniser", () => {
     expect(tokeniser.completion({ prompt: [[5], [6]] })).toEqual(Uint32Array.of(5, 6));
   });
 
-  it('renders a chat by the template of the model', () => {
+  it("the model's own tokeniser renders a chat by the template of the model", () => {
     const text = '<|im_start|>user\nhello<|im_end|>\n<|im_start|>assistant\n';
     expect(tokeniser.chat({ messages: [user('hello')] })).toEqual(encoded(text, false));
     expect(tokeniser.chat({ messages: [user('hello')], add_generation_prompt: false })).toEqual(
@@ -34,7 +34,7 @@ describe("the model's own tokeniser", () => {
     );
   });
 
-  it('renders parts of text as one, and no other parts', () => {
+  it("the model's own tokeniser renders parts of text as one, and no other parts", () => {
     const parts = [
       { type: 'text', text: 'hello' },
       { type: 'text', text: 'world' },
@@ -44,7 +44,7 @@ describe("the model's own tokeniser", () => {
     expect(() => tokeniser.chat({ messages: [user(image)] })).toThrow(UnreadablePrompt);
   });
 
-  it('takes the template of a file, of the request, or the one for tools', () => {
+  it("the model's own tokeniser takes the template of a file, of the request, or the one for tools", () => {
     const config = {
       ...tokenizerConfig,
       chat_template: [
@@ -63,11 +63,11 @@ describe("the model's own tokeniser", () => {
   it.each([
     ['no list of messages', {}],
     ['continue_final_message', { messages: [], continue_final_message: true }],
-  ])('leaves %s to the estimate', (_name, body) => {
+  ])("the model's own tokeniser leaves %s to the estimate", (_name, body) => {
     expect(() => tokeniser.chat(body)).toThrow(UnreadablePrompt);
   });
 
-  it('cannot render chats without a template', () => {
+  it("the model's own tokeniser cannot render chats without a template", () => {
     const bare = new PromptTokeniser({ tokenizer: tokenizerJson(), config: {}, template: undefined });
     expect(() => bare.chat({ messages: [] })).toThrow('no chat template');
   });
@@ -80,7 +80,7 @@ describe('the memory of the tokeniser', () => {
   );
   const text = fc.array(piece, { maxLength: 12 }).map((pieces) => pieces.join(''));
 
-  it('changes nothing about the tokens', () => {
+  it('the memory of the tokeniser changes nothing about the tokens', () => {
     expect(tokeniser.remembers).toBe(true);
     fc.assert(
       fc.property(text, fc.boolean(), (prompt, add_special_tokens) => {

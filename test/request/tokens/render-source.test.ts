@@ -48,7 +48,7 @@ const chat: PromptBody = {
 };
 
 describe('a render server', () => {
-  it('gets a completion under the model name that it knows, and tells its tokens', async () => {
+  it('a render server gets a completion under the model name that it knows, and tells its tokens', async () => {
     const { made } = source();
     expect(await made.tokenise(completion('abc'), waits)).toEqual({
       outcome: 'tokenised',
@@ -57,7 +57,7 @@ describe('a render server', () => {
     expect(server.calls).toEqual([{ path: '/v1/completions/render', body: { model: 'base', prompt: 'abc' } }]);
   });
 
-  it('gets a chat that names no model with the name that it knows', async () => {
+  it('a render server gets a chat that names no model with the name that it knows', async () => {
     const { made } = source({ url: `${server.url}/behind/a/path` });
     expect(await made.tokenise(chat, waits)).toMatchObject({ tokens: { ids: Uint32Array.of(104, 105) } });
     expect(server.calls).toEqual([
@@ -75,14 +75,14 @@ describe('a render server', () => {
     expect(server.connections).toBeLessThanOrEqual(2);
   });
 
-  it('may be the next endpoint of the pool', async () => {
+  it('a render server may be the next endpoint of the pool', async () => {
     const { made } = source({ url: undefined }, () => server.url);
     expect(await made.tokenise(chat, waits)).toMatchObject({ outcome: 'tokenised' });
     const none = source({ url: undefined });
     expect(await none.made.tokenise(chat, waits)).toMatchObject({ outcome: 'failed' });
   });
 
-  it('that does not answer in time leaves the prompt without tokens', async () => {
+  it('a render server that does not answer in time leaves the prompt without tokens', async () => {
     const { made } = source({ timeoutMs: 20 });
     server.behave = () => {};
     expect(await made.tokenise(completion('abc'), waits)).toMatchObject({ outcome: 'late' });
@@ -100,7 +100,7 @@ describe('a render server', () => {
     ['fails', (_call, response) => response.writeHead(500).end()],
     ['breaks the connection', (_call, response) => response.socket!.destroy()],
     ['answers something else', (_call, response) => response.end('<html>')],
-  ])('that %s is left alone after five prompts', async (_name, behave) => {
+  ])('a render server that %s is left alone after five prompts', async (_name, behave) => {
     const { made, clock } = source();
     server.behave = behave;
     for (let i = 0; i < 5; i++) expect(await made.tokenise(chat, waits)).toMatchObject({ outcome: 'failed' });
@@ -112,7 +112,7 @@ describe('a render server', () => {
     expect(await made.tokenise(chat, waits)).toMatchObject({ outcome: 'tokenised' });
   });
 
-  it('that refuses prompts is not left alone: it judged them, not itself', async () => {
+  it('a render server that refuses prompts is not left alone: it judged them, not itself', async () => {
     const { made } = source();
     server.behave = (_call, response) => response.writeHead(400).end('{}');
     for (let i = 0; i < 7; i++) expect(await made.tokenise(chat, waits)).toMatchObject({ outcome: 'failed' });
@@ -131,7 +131,7 @@ describe('a render server', () => {
     expect(await made.tokenise(chat, waits)).toMatchObject({ outcome: 'tokenised' });
   });
 
-  it('reads completions and chats only', () => {
+  it('a render server reads completions and chats only', () => {
     const { made } = source();
     const read = Object.values(PromptKind).filter((kind) => made.reads(kind));
     expect(read).toEqual([PromptKind.completions, PromptKind.chat]);

@@ -4,18 +4,18 @@ import { renderedTokens } from '../../../dist/request/tokens/rendered-tokens.js'
 const read = (answer: unknown) => renderedTokens(JSON.stringify(answer));
 
 describe('the answer of a render server', () => {
-  it('brings the tokens of a chat', () => {
+  it('the answer of a render server brings the tokens of a chat', () => {
     expect(read({ token_ids: [1, 4_000_000_000], request_id: 'x' })).toEqual({
       ids: Uint32Array.of(1, 4_000_000_000),
       features: [],
     });
   });
 
-  it('brings the tokens of several prompts one behind the other', () => {
+  it('the answer of a render server brings the tokens of several prompts one behind the other', () => {
     expect(read([{ token_ids: [1, 2] }, { token_ids: [] }, { token_ids: [3] }]).ids).toEqual(Uint32Array.of(1, 2, 3));
   });
 
-  it('names images and other parts in the order in which they stand in the prompt', () => {
+  it('the answer of a render server names images and other parts in the order in which they stand in the prompt', () => {
     const features = {
       mm_hashes: { image: ['a', 'b'], audio: ['c'] },
       mm_placeholders: {
@@ -46,7 +46,7 @@ describe('the answer of a render server', () => {
       '{"token_ids":[1],"features":{"mm_hashes":{"image":["a"]},"mm_placeholders":{"image":[{"offset":0,"length":2}]}}}',
       'outside of the prompt',
     ],
-  ])('that is %s is not used', (_name, text, reason) => {
+  ])('the answer of a render server that is %s is not used', (_name, text, reason) => {
     expect(() => renderedTokens(text)).toThrow(reason);
   });
 });

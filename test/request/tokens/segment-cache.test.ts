@@ -10,7 +10,7 @@ describe('remembered pieces of text', () => {
     expect(made).toBe(1);
   });
 
-  it('take no more than their bound; the one used longest ago goes first', () => {
+  it('remembered pieces of text take no more than their bound; the one used longest ago goes first', () => {
     const cache = new SegmentCache(1_000);
     const made: string[] = [];
     const ids = (text: string) =>
@@ -29,7 +29,7 @@ describe('remembered pieces of text', () => {
     expect(made).toEqual(['b']);
   });
 
-  it('that are too large alone are not kept', () => {
+  it('remembered pieces of text that are too large alone are not kept', () => {
     const cache = new SegmentCache(100);
     expect(cache.ids('x', () => new Uint32Array(100))).toHaveLength(100);
     expect(cache.bytes).toBe(0);

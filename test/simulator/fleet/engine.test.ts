@@ -36,7 +36,7 @@ function engineWith(changed: Partial<EngineLimits> = {}) {
 }
 
 describe('the engine of a simulated model server', () => {
-  test('computes a long prompt in pieces of the budget and then a token a step', () => {
+  test('the engine of a simulated model server computes a long prompt in pieces of the budget and then a token a step', () => {
     const { engine, tokens, finished, step } = engineWith();
     engine.submit(request(80, 3));
     expect([engine.beginStep(), engine.running]).toEqual([32, 1]);
@@ -49,7 +49,7 @@ describe('the engine of a simulated model server', () => {
     expect([tokens.length, finished.length, engine.running]).toEqual([3, 1, 0]);
   });
 
-  test('serves running sequences before waiting ones and shares what is left of the budget', () => {
+  test('the engine of a simulated model server serves running sequences before waiting ones and shares what is left of the budget', () => {
     const { engine, step } = engineWith();
     engine.submit(request(20, 5, 1, 1));
     step();
@@ -58,7 +58,7 @@ describe('the engine of a simulated model server', () => {
     expect(engine.beginStep()).toBe(32);
   });
 
-  test('takes a cached beginning over, but always computes the last token', () => {
+  test('the engine of a simulated model server takes a cached beginning over, but always computes the last token', () => {
     const { engine, finished, step } = engineWith();
     engine.submit(request(16, 1, 1, 1));
     step();
@@ -68,7 +68,7 @@ describe('the engine of a simulated model server', () => {
     expect(finished[1]!.cachedTokens).toBe(12);
   });
 
-  test('gives the blocks of the last running sequence to the first when they run out, and begins the last one anew', () => {
+  test('the engine of a simulated model server gives the blocks of the last running sequence to the first when they run out, and begins the last one anew', () => {
     const { engine, finished, step } = engineWith({ blocks: 14, maxBatchedTokens: 64, longPrefillTokens: 64 });
     engine.submit(request(24, 16, 1, 1));
     engine.submit(request(24, 16, 2, 2));
@@ -78,7 +78,7 @@ describe('the engine of a simulated model server', () => {
     expect(finished.every(({ generated }) => generated === 16)).toBe(true);
   });
 
-  test('keeps waiting sequences behind the first one that does not fit', () => {
+  test('the engine of a simulated model server keeps waiting sequences behind the first one that does not fit', () => {
     const { engine, step } = engineWith({ blocks: 10, maxBatchedTokens: 64, longPrefillTokens: 64 });
     engine.submit(request(30, 8, 1, 1));
     step();
@@ -88,11 +88,11 @@ describe('the engine of a simulated model server', () => {
     expect([engine.running, engine.waiting]).toEqual([1, 2]);
   });
 
-  test('refuses what can never fit', () => {
+  test('the engine of a simulated model server refuses what can never fit', () => {
     expect(engineWith().engine.submit(request(300, 10))).toBeUndefined();
   });
 
-  test('loses sequences and cache in a crash', () => {
+  test('the engine of a simulated model server loses sequences and cache in a crash', () => {
     const { engine, step } = engineWith();
     engine.submit(request(16, 8, 1, 1));
     step();

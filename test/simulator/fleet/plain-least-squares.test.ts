@@ -3,7 +3,7 @@ import { PlainLeastSquares } from '../../../dist/simulator/fleet/plain-least-squ
 import { RandomStream } from '../../../dist/simulator/fleet/random-stream.js';
 
 describe('plain least squares', () => {
-  test('finds the coefficients of a line, and follows when they change', () => {
+  test('plain least squares finds the coefficients of a line, and follows when they change', () => {
     const random = new RandomStream(1, 'line');
     const squares = new PlainLeastSquares(
       [
@@ -26,7 +26,7 @@ describe('plain least squares', () => {
     }
   });
 
-  test('cuts coefficients to their bounds', () => {
+  test('plain least squares cuts coefficients to their bounds', () => {
     const squares = new PlainLeastSquares([{ prior: 10, low: 5, high: 20 }], 1, 0.99);
     for (let i = 0; i < 50; i++) squares.learn([1], 1_000);
     expect(squares.theta[0]).toBe(20);

@@ -20,7 +20,7 @@ function endpoint(hardware: string, speed = 1) {
 const { model } = defaultAdaptation();
 
 describe('the true costs of engines', () => {
-  test('are those of the step time: a full chunk, a lone output, what load adds', () => {
+  test('the true costs of engines are those of the step time: a full chunk, a lone output, what load adds', () => {
     const { coefficients } = trueCosts([endpoint('qwen3-32b-h100-tp2')], model, 250);
     // Published: about 460 ms for a chunk of 8,192 tokens.
     expect(coefficients.prefillMsPerKiloToken).toBeGreaterThan(48);
@@ -32,7 +32,7 @@ describe('the true costs of engines', () => {
     expect([coefficients.outputTokens, coefficients.missPrice]).toEqual([250, model.missPrice]);
   });
 
-  test('say how slow the others are beside the first endpoint', () => {
+  test('the true costs of engines say how slow the others are beside the first endpoint', () => {
     const { speeds } = trueCosts(
       [endpoint('llama-8b-h100'), endpoint('llama-8b-h100', 0.5), endpoint('llama-8b-a100')],
       model,

@@ -12,7 +12,7 @@ import {
   ServedKinds,
 } from '../../../kubernetes/kinds.js';
 import type { ObjectProblem } from '../../../kubernetes/object-copy.js';
-import type { Reflector } from '../../../kubernetes/reflector.js';
+import type { Reflector, SelectedLabels } from '../../../kubernetes/reflector.js';
 import type { Discovery, Endpoint, PoolState, PoolUpdate } from '../../endpoint.js';
 import { Followed } from './followed.js';
 import {
@@ -33,7 +33,7 @@ import { type ClusterView, type Projection, project } from './projection.js';
 /** Where the endpoints of a picker come from in a cluster. */
 export type EndpointSource =
   | { readonly kind: 'pool'; readonly name: string; readonly group: string }
-  | { readonly kind: 'selector'; readonly selector: string; readonly ports: readonly number[] };
+  | { readonly kind: 'selector'; readonly labels: SelectedLabels; readonly ports: readonly number[] };
 
 export interface KubernetesDiscoveryOptions {
   readonly client: ApiClient;
@@ -103,7 +103,7 @@ export class KubernetesDiscovery implements Discovery {
     this.#changed = changed;
     this.#report = report;
     const { source } = this.#options;
-    if (source.kind === 'selector') this.#followPods(source.selector);
+    if (source.kind === 'selector') this.#followPods(source.labels);
     else {
       const kind = poolKind(source.group)!;
       const read = source.group === POOL_GROUP ? readPool : readLegacyPool;
@@ -153,15 +153,15 @@ export class KubernetesDiscovery implements Discovery {
     };
   }
 
-  #followPods(selector: string): void {
-    this.#selector = selector;
-    this.#pods.follow({ ...this.#following(POD, readPod, BACKOFF_MS_MAX), labelSelector: selector });
+  #followPods(labels: SelectedLabels): void {
+    this.#selector = labels.selector;
+    this.#pods.follow({ ...this.#following(POD, readPod, BACKOFF_MS_MAX), labels });
   }
 
   #poolChanged(): void {
     const [pool] = this.#pool.values();
     // A pool that is gone keeps its pods in the cache: made again, it has its endpoints at once.
-    if (pool !== undefined && pool.selector !== this.#selector) this.#followPods(pool.selector);
+    if (pool !== undefined && pool.labels.selector !== this.#selector) this.#followPods(pool.labels);
     if (pool?.pickerPort !== undefined && pool.pickerPort !== this.#pickerPort) {
       this.#pickerPort = pool.pickerPort;
       this.#options.inform(`the InferencePool names port ${pool.pickerPort} of its endpoint picker's Service`);

@@ -1,5 +1,6 @@
 import { POOL_GROUP } from '../../../kubernetes/kinds.js';
 import { ObjectProblem } from '../../../kubernetes/object-copy.js';
+import type { SelectedLabels } from '../../../kubernetes/reflector.js';
 
 /** What every record has of its object. */
 interface ObjectRecord {
@@ -11,8 +12,8 @@ interface ObjectRecord {
 
 /** An InferencePool. */
 export interface PoolRecord extends ObjectRecord {
-  /** Label selector of its pods, as the API server takes it. */
-  readonly selector: string;
+  /** Selects its pods. */
+  readonly labels: SelectedLabels;
   /** In the order of the ranks. */
   readonly ports: readonly number[];
   /** What its servers speak; undefined where the version has no such field. */
@@ -139,14 +140,17 @@ function isDeleting(object: Fields): boolean {
   return fields(object.metadata).deletionTimestamp !== undefined;
 }
 
-/** `a=b,c=d`, sorted, so that equal selectors are equal texts. */
-function selectorText(labels: unknown, field: string): string {
-  const entries = Object.entries(fields(labels));
+/** Exact labels; the text is sorted, so that equal selectors are equal texts. */
+function exactLabels(given: unknown, field: string): SelectedLabels {
+  const entries = Object.entries(fields(given)).map(([key, value]) => [key, String(value)] as const);
   if (entries.length === 0) throw new Unreadable(`${field}: is empty; name at least one label of the model servers`);
-  return entries
-    .map(([key, value]) => `${key}=${String(value)}`)
-    .sort()
-    .join(',');
+  return {
+    selector: entries
+      .map(([key, value]) => `${key}=${value}`)
+      .sort()
+      .join(','),
+    accepts: (labels) => entries.every(([key, value]) => labels[key] === value),
+  };
 }
 
 /** InferencePool of inference.networking.k8s.io/v1. */
@@ -159,7 +163,7 @@ export const readPool = reader((object): PoolRecord => {
   const pickerPort = fields(fields(spec.endpointPickerRef).port).number;
   return {
     ...record(object),
-    selector: selectorText(fields(spec.selector).matchLabels, 'spec.selector.matchLabels'),
+    labels: exactLabels(fields(spec.selector).matchLabels, 'spec.selector.matchLabels'),
     ports,
     appProtocol: text(spec.appProtocol),
     deleting: isDeleting(object),
@@ -173,7 +177,7 @@ export const readLegacyPool = reader((object): PoolRecord => {
   const pickerPort = fields(spec.extensionRef).portNumber;
   return {
     ...record(object),
-    selector: selectorText(spec.selector, 'spec.selector'),
+    labels: exactLabels(spec.selector, 'spec.selector'),
     ports: [port(spec.targetPortNumber, 'spec.targetPortNumber')],
     appProtocol: undefined,
     deleting: isDeleting(object),

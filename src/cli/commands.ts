@@ -1,0 +1,100 @@
+/** A command of the program. Its module is loaded when it runs. */
+export interface CommandEntry {
+  readonly name: string;
+  /** The command as it is typed. */
+  readonly usage: string;
+  readonly summary: string;
+  /** Runs the command with its arguments; resolves to the exit code. */
+  run(argv: readonly string[]): Promise<number>;
+}
+
+/** Every command, in the order of the help. */
+export const COMMANDS: readonly CommandEntry[] = [
+  {
+    name: 'serve',
+    usage: '[serve] [flags]',
+    summary: 'answer ext_proc requests (the default command)',
+    run: async (argv) => done((await import('./serve.js')).runServe(argv)),
+  },
+  {
+    name: 'demo',
+    usage: 'demo',
+    summary: 'picker, gateway, simulated servers and a load',
+    run: async (argv) => (await import('./demo.js')).runDemo(argv),
+  },
+  {
+    name: 'lint',
+    usage: 'lint <file>',
+    summary: 'errors and warnings of a configuration',
+    run: async (argv) =>
+      argv.includes('--kubernetes')
+        ? (await import('./preflight.js')).runPreflight(argv.filter((argument) => argument !== '--kubernetes'))
+        : (await import('./lint.js')).runLint(argv),
+  },
+  {
+    name: 'preflight',
+    usage: 'preflight [flags]',
+    summary: 'what a picker would serve from its cluster',
+    run: async (argv) => (await import('./preflight.js')).runPreflight(argv),
+  },
+  {
+    name: 'explain',
+    usage: 'explain <file>',
+    summary: 'scores and pick for one request, without a pool',
+    run: async (argv) => (await import('./explain.js')).runExplain(argv),
+  },
+  {
+    name: 'why',
+    usage: 'why <id>',
+    summary: 'why a request of a running picker went where it went',
+    run: async (argv) => (await import('./why.js')).runWhy(argv),
+  },
+  {
+    name: 'schema',
+    usage: 'schema',
+    summary: 'JSON Schema of configurations, for editors',
+    run: async (argv) => done((await import('./schema.js')).runSchema(argv)),
+  },
+  {
+    name: 'weights',
+    usage: 'weights export',
+    summary: 'learned costs as a configuration',
+    run: async (argv) => done((await import('./weights.js')).runWeights(argv)),
+  },
+  {
+    name: 'simulate',
+    usage: 'simulate <suite>',
+    summary: 'policies compared on a simulated fleet',
+    run: async (argv) => (await import('./simulate.js')).runSimulate(argv),
+  },
+  {
+    name: 'bench',
+    usage: 'bench [file]',
+    summary: 'time of a decision and of each plugin',
+    run: async (argv) => (await import('./bench.js')).runBench(argv),
+  },
+  {
+    name: 'gateway',
+    usage: 'gateway',
+    summary: 'a small proxy that asks a picker, for development',
+    run: async (argv) => done((await import('./gateway.js')).runGateway(argv)),
+  },
+];
+
+async function done(command: Promise<void>): Promise<number> {
+  await command;
+  return 0;
+}
+
+/** Returns every command with its summary, a line each. */
+export function commandList(): string {
+  const width = Math.max(...COMMANDS.map(({ usage }) => usage.length));
+  const lines = COMMANDS.map(({ usage, summary }) => `  pointsman ${usage.padEnd(width)}  ${summary}`);
+  return `pointsman: an endpoint picker for LLM inference gateways
+
+${lines.join('\n')}
+
+  pointsman <command> --help  the options of a command
+  pointsman --version         version of the program and of Node.js
+`;
+}

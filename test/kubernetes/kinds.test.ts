@@ -1,0 +1,73 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { type OptionalKind, resourceName, type ServedKind, ServedKinds } from '../../dist/kubernetes/kinds.js';
+import { eventually } from '../gateway/client.ts';
+import { clientOf } from './observed-reflector.ts';
+import { json, type Script, ScriptedServer, status } from './scripted-server.ts';
+
+const cleanups: (() => void)[] = [];
+
+afterEach(() => {
+  for (const cleanup of cleanups.splice(0).reverse()) cleanup();
+});
+
+const OBJECTIVES = json({ resources: [{ name: 'inferenceobjectives' }, { name: 'inferencemodelrewrites' }] });
+const ABSENT = status(404, 'NotFound');
+/** Answers of one probe: the newer group, then the older one. */
+const NEWER: readonly Script[] = [OBJECTIVES, ABSENT];
+const NONE: readonly Script[] = [ABSENT, ABSENT];
+
+/** Follows a server with these answers; the kinds that were told, by the name that counts. */
+async function follow(regularMs: number, ...probes: (readonly Script[])[]) {
+  const server = await ScriptedServer.start(...probes.flat());
+  cleanups.push(() => server.close());
+  const client = clientOf(server.url);
+  cleanups.push(() => client.close());
+  const told: string[] = [];
+  const tell = (optional: OptionalKind, { kind }: ServedKind) => {
+    told.push(`${optional}: ${kind === undefined ? 'off' : resourceName(kind)}`);
+  };
+  const kinds = new ServedKinds(client, tell, () => {}, { regularMs, againMs: 20 });
+  cleanups.push(() => kinds.stop());
+  void kinds.start();
+  return { server, told };
+}
+
+describe('optional kinds', () => {
+  it('optional kinds are told after the first answer, those that are absent as well', async () => {
+    const { told } = await follow(60_000, NEWER);
+    await eventually('all are told', () => told.length === 3);
+    expect(told).toEqual([
+      'objectives: inferenceobjectives.llm-d.ai',
+      'rewrites: inferencemodelrewrites.llm-d.ai',
+      'models: off',
+    ]);
+  });
+
+  it('optional kinds that a server does not know yet, just after its start, are asked for again soon', async () => {
+    const { told } = await follow(60_000, NONE, NEWER);
+    await eventually('they are served', () => told.length === 5);
+    expect(told.slice(3)).toEqual([
+      'objectives: inferenceobjectives.llm-d.ai',
+      'rewrites: inferencemodelrewrites.llm-d.ai',
+    ]);
+  });
+
+  it('optional kinds stay on through one answer that lacks them', async () => {
+    const { server, told } = await follow(20, NEWER, NEWER, NONE, NEWER, NEWER);
+    await eventually('all answers were given', () => server.requests.length > 10);
+    expect(told).toHaveLength(3);
+  });
+
+  it('optional kinds are off after two answers that lack them', async () => {
+    const { told } = await follow(20, NEWER, NEWER, NONE, NONE);
+    await eventually('they are off', () => told.length === 5);
+    expect(told.slice(3)).toEqual(['objectives: off', 'rewrites: off']);
+  });
+
+  it('optional kinds stay on while the server does not answer', async () => {
+    const away = [status(503, 'ServiceUnavailable')];
+    const { server, told } = await follow(20, NEWER, NEWER, away, away, NEWER);
+    await eventually('all answers were given', () => server.requests.length > 8);
+    expect(told).toHaveLength(3);
+  });
+});

@@ -1,0 +1,39 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, it, onTestFinished } from 'vitest';
+import { eventually } from '../gateway/client.ts';
+import { decodeReply } from '../ingress/envoy-messages.ts';
+import { firstReply } from '../ingress/proxy-client.ts';
+import { ask, overConnection, Setting, startPicker, TRANSPORT_FLAGS } from './serving.ts';
+
+const PORTS = ['--grpc-port=0', '--grpc-health-port=0', '--metrics-port=0', '--secure-serving=false'];
+
+async function destination(port: number): Promise<string | undefined> {
+  return overConnection(port, async (client) => {
+    const call = ask(client, 'hello');
+    const { headers } = decodeReply(await firstReply(call));
+    call.cancel();
+    return headers['x-gateway-destination-endpoint'];
+  });
+}
+
+it('a picker with --endpoints-file routes without a configuration and follows the file', async () => {
+  const setting = await Setting.create([{ name: 'server', port: 20_001 }]);
+  onTestFinished(() => setting.remove());
+  const file = join(setting.folder, 'endpoints.yaml');
+  const { picker, ports } = await startPicker([`--endpoints-file=${file}`, ...PORTS, ...TRANSPORT_FLAGS]);
+  onTestFinished(() => picker.stop(0));
+  expect(await destination(ports.grpcPort)).toBe('127.0.0.1:20001');
+  await setting.writeEndpoints([{ name: 'other', port: 20_002 }]);
+  await eventually('the new endpoint serves', async () => (await destination(ports.grpcPort)) === '127.0.0.1:20002');
+});
+
+it('--endpoints-file takes the place of the discovery of the configuration', async () => {
+  const setting = await Setting.create([{ name: 'server', port: 20_001 }]);
+  onTestFinished(() => setting.remove());
+  const file = join(setting.folder, 'mine.yaml');
+  await writeFile(file, 'endpoints:\n- {name: mine, address: 127.0.0.1, port: 20003}\n');
+  const { picker, ports } = await startPicker([...setting.flags, `--endpoints-file=${file}`]);
+  onTestFinished(() => picker.stop(0));
+  expect(await destination(ports.grpcPort)).toBe('127.0.0.1:20003');
+});

@@ -1,0 +1,162 @@
+import { describe, expect, it } from 'vitest';
+import { attachCore, createPoolMemory, defaultPoolSizes, EndpointTable } from '../../dist/core/index.js';
+import { PoolController } from '../../dist/picker/control/pool-controller.js';
+import type { ToShard } from '../../dist/picker/messages.js';
+import type { Endpoint } from '../../dist/pool/endpoint.js';
+import { SlotTable } from '../../dist/pool/slots.js';
+import { endpointOf } from '../pool/endpoints.ts';
+
+const RULES = { objectives: new Map<string, number>(), rewrites: [] };
+const STATE_NAMES = ['free', 'live', 'draining'] as const;
+
+/** A pool without shards: a version counts as applied when the test says so. */
+function makePool(capacity = 64) {
+  const core = attachCore(createPoolMemory({ ...defaultPoolSizes, endpoints: 64 }), 0);
+  const table = new EndpointTable(core);
+  const messages: Extract<ToShard, { kind: 'endpoints' }>[] = [];
+  const freed: number[] = [];
+  let applied = 0;
+  const pool = new PoolController({
+    table,
+    slots: new SlotTable(capacity),
+    settings: { masks: [], firstMask: 0, prefix: undefined },
+    labels: [],
+    broadcast: (message) => {
+      if (message.kind === 'endpoints') messages.push(message);
+    },
+    applied: (version) => version <= applied,
+    changed: (_, gone) => freed.push(...gone),
+    report: () => {},
+  });
+  return {
+    pool,
+    messages,
+    freed,
+    set: (...endpoints: readonly Endpoint[]) => pool.apply({ ...RULES, endpoints }),
+    /** All shards have applied what was sent so far. */
+    acknowledge: () => {
+      applied = pool.version;
+      pool.acknowledged();
+    },
+    /** Ports of the endpoints that can be picked. */
+    live: () =>
+      pool.known.filter(({ slot }) => STATE_NAMES[table.read(slot).state] === 'live').map((one) => one.endpoint.port),
+    state: (slot: number) => STATE_NAMES[table.read(slot).state],
+  };
+}
+
+const pod = (name: string, port: number, draining = false): Endpoint => ({
+  ...endpointOf(name, '10.0.0.1', port),
+  draining,
+});
+
+describe('an update that replaces every live endpoint', () => {
+  it('an update that replaces every live endpoint leaves the old ones live until the new ones are', () => {
+    const { set, acknowledge, live, freed } = makePool();
+    set(pod('a', 1), pod('b', 2));
+    acknowledge();
+    set(pod('a', 11), pod('b', 12));
+    expect([live(), freed]).toEqual([[1, 2], []]);
+    acknowledge();
+    expect(live()).toEqual([11, 12]);
+  });
+
+  it('an update that replaces every live endpoint frees the old slots once the new endpoints are live, and tells the shards', () => {
+    const { set, acknowledge, messages, freed, state } = makePool();
+    set(pod('a', 1));
+    acknowledge();
+    set(pod('a', 11));
+    expect(messages.at(-1)).toMatchObject({ version: 2, added: [{ slot: 1 }], removed: [] });
+    acknowledge();
+    expect(messages.at(-1)).toMatchObject({ version: 3, added: [], removed: [0] });
+    expect([freed, state(0)]).toEqual([[0], 'free']);
+  });
+
+  it('an update that replaces every live endpoint has the new endpoints in the pool at once, and the old ones only for shards', () => {
+    const { set, acknowledge, pool } = makePool();
+    set(pod('a', 1));
+    acknowledge();
+    set(pod('a', 11));
+    const ports = (assignments: typeof pool.known) => assignments.map(({ endpoint }) => endpoint.port);
+    expect([ports(pool.assignments), ports(pool.known)]).toEqual([[11], [1, 11]]);
+  });
+
+  it('an update that replaces every live endpoint waits for the newest endpoints when the new ones are replaced before they were live', () => {
+    const { set, acknowledge, live, freed } = makePool();
+    set(pod('a', 1));
+    acknowledge();
+    set(pod('a', 11));
+    set(pod('a', 21));
+    expect([live(), freed]).toEqual([[1], [1]]);
+    acknowledge();
+    expect([live(), freed]).toEqual([[21], [1, 0]]);
+  });
+
+  it('an update that replaces every live endpoint frees the old ones at once when the new ones leave before they were live', () => {
+    const { set, acknowledge, live } = makePool();
+    set(pod('a', 1));
+    acknowledge();
+    set(pod('a', 11));
+    set();
+    expect(live()).toEqual([]);
+  });
+
+  it('an update that replaces every live endpoint frees the old ones when the new ones drain before they were live', () => {
+    const { set, acknowledge, live } = makePool();
+    set(pod('a', 1));
+    acknowledge();
+    set(pod('a', 11));
+    set(pod('a', 11, true));
+    expect(live()).toEqual([]);
+    acknowledge();
+    expect(live()).toEqual([]);
+  });
+
+  it('an update that replaces every live endpoint gives a slot of a full table away at once', () => {
+    const { set, acknowledge, live, state } = makePool(2);
+    set(pod('a', 1), pod('b', 2));
+    acknowledge();
+    set(pod('c', 3), pod('d', 4));
+    expect(live()).toEqual([]);
+    acknowledge();
+    expect([live(), state(0), state(1)]).toEqual([[3, 4], 'live', 'live']);
+  });
+
+  it('an update that replaces every live endpoint gives the slot of an old endpoint to the next one when no other is free', () => {
+    const { set, acknowledge, live } = makePool(3);
+    set(pod('a', 1));
+    acknowledge();
+    set(pod('a', 11));
+    set(pod('a', 11), pod('b', 12), pod('c', 13));
+    expect(live()).toEqual([]);
+    acknowledge();
+    expect(live().sort()).toEqual([11, 12, 13]);
+  });
+});
+
+describe('an update that leaves a live endpoint', () => {
+  it('an update that leaves a live endpoint takes the removed ones out at once', () => {
+    const { set, acknowledge, live, freed } = makePool();
+    set(pod('a', 1), pod('b', 2));
+    acknowledge();
+    set(pod('a', 11), pod('b', 2));
+    expect([live(), freed]).toEqual([[2], [0]]);
+  });
+
+  it('an update that leaves a live endpoint takes the last ones out at once when none comes', () => {
+    const { set, acknowledge, live, freed } = makePool();
+    set(pod('a', 1));
+    acknowledge();
+    set();
+    expect([live(), freed]).toEqual([[], [0]]);
+  });
+
+  it('an update that leaves a live endpoint takes a draining endpoint out at once, also when it is the last one', () => {
+    const { set, acknowledge, freed, state } = makePool();
+    set(pod('a', 1));
+    acknowledge();
+    set(pod('a', 1, true));
+    set(pod('b', 2));
+    expect([freed, state(0)]).toEqual([[0], 'free']);
+  });
+});
