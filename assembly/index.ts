@@ -536,7 +536,6 @@ export {
   DECISION_WAITED,
   decisionLogStride,
   END_ABANDONED,
-  END_OPEN,
   END_REFUSED,
   keepColumnsEvery,
   logRefusal,

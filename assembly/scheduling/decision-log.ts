@@ -238,6 +238,8 @@ export const DECISION_COLUMNS_ENDPOINTS: usize = offsetof<DecisionColumnsHead>('
 export const DECISION_COLUMNS_OMITTED: usize = offsetof<DecisionColumnsHead>('omitted');
 export const DECISION_COLUMNS_SCORED: usize = offsetof<DecisionColumnsHead>('scored');
 export const DECISION_COLUMNS_HEAD_BYTES: usize = 64;
+/** Offset of the weight behind the code of a listed operation. */
+const OPERATION_WEIGHT: usize = 4;
 
 export const DECISION_ENDPOINT_REMOVED: usize = offsetof<DecisionEndpoint>('removed');
 export const DECISION_ENDPOINT_GENERATION: usize = offsetof<DecisionEndpoint>('generation');
@@ -456,7 +458,7 @@ export function logColumns(program: Program, used: u32, scored: bool): void {
   for (let i: u32 = 0; i < operations; i++) {
     const operation = program.operation(i);
     store<u32>(at + DECISION_COLUMNS_HEAD_BYTES + ((<usize>i) << 3), operation.code);
-    store<f32>(at + DECISION_COLUMNS_HEAD_BYTES + ((<usize>i) << 3), operation.weight, 4);
+    store<f32>(at + DECISION_COLUMNS_HEAD_BYTES + ((<usize>i) << 3), operation.weight, OPERATION_WEIGHT);
   }
   writeEndpoints(at + listBytes, program, used, endpoints, scored);
 }

@@ -18,7 +18,7 @@ export function withPickerAddress(command: Command): Command {
 function pickerUrl(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url?.protocol !== 'http:' && url?.protocol !== 'https:') {
-    throw new InvalidArgumentError('a URL such as http://127.0.0.1:9090');
+    throw new InvalidArgumentError('expected a URL, as in http://127.0.0.1:9090');
   }
   return url;
 }

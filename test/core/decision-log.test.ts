@@ -24,7 +24,7 @@ function logged(columnsEvery: number, sizes: Partial<PoolSizes> = {}) {
 }
 
 describe('the decision log', () => {
-  it('finds a request by its id with labels, wait and end', () => {
+  it('the decision log finds a request by its id with labels, wait and end', () => {
     const { decider, trail, log } = logged(0);
     trail.begin('6a1c-0001', false);
     const before = trail.made;
@@ -56,7 +56,7 @@ describe('the decision log', () => {
     expect(log.at(1, 2)).toBeUndefined();
   });
 
-  it('tells ids apart that share their first 64 bytes only by their length', () => {
+  it('the decision log tells ids apart that share their first 64 bytes only by their length', () => {
     const { decider, trail, log } = logged(0);
     trail.begin(`${'x'.repeat(64)}-long`, false);
     decider.decide(plainRequest);
@@ -64,7 +64,7 @@ describe('the decision log', () => {
     expect(log.find(`${'x'.repeat(64)}-long`)).toMatchObject([{ requestId: 'x'.repeat(64) }]);
   });
 
-  it('keeps the columns of one decision in so many, and of marked ones', () => {
+  it('the decision log keeps the columns of one decision in so many, and of marked ones', () => {
     const { decider, trail, log } = logged(3);
     for (let i = 0; i < 6; i++) decider.decide(plainRequest);
     trail.begin('mark', true);
@@ -73,7 +73,7 @@ describe('the decision log', () => {
     expect(kept.reverse()).toEqual([false, false, true, false, false, true, true]);
   });
 
-  it('shows every endpoint as the decision saw it: filter, signals, scores, pick', () => {
+  it('the decision log shows every endpoint as the decision saw it: filter, signals, scores, pick', () => {
     const { decider, log } = logged(1);
     const { slots } = decider.decide({ ...plainRequest, promptTokens: 100 });
     const [record] = log.recent(1);
@@ -93,7 +93,7 @@ describe('the decision log', () => {
     expect(bySlot.get(3)).toMatchObject({ waiting: undefined, kvUsage: undefined, signalAgeMs: undefined });
   });
 
-  it('keeps the columns of a decision without a pick, with what removed each endpoint', () => {
+  it('the decision log keeps the columns of a decision without a pick, with what removed each endpoint', () => {
     const { decider, table, log } = logged(0);
     table.setState(0, 'draining');
     const { status } = decider.decide({ ...plainRequest, subset: [0, 1] });
@@ -103,7 +103,7 @@ describe('the decision log', () => {
     expect([removed.get(0), removed.get(1), removed.get(2)]).toEqual(['not-admitted', 0, 'outside-subset']);
   });
 
-  it('makes a record of a request that was refused before any decision', () => {
+  it('the decision log makes a record of a request that was refused before any decision', () => {
     const { trail, log } = logged(0);
     trail.refuse('bad', 5, 400, 77);
     expect(log.find('bad')).toMatchObject([
@@ -114,23 +114,26 @@ describe('the decision log', () => {
   it.each([
     ['scored less', [], undefined],
     ['was taken out by a filter', [halfFull], 0],
-  ] as const)('names the endpoint that held more of the prompt than the pick and %s', (_, filters, removed) => {
-    const held = [
-      { waiting: 9, kvUsage: 0.9 },
-      { waiting: 0, kvUsage: 0 },
-    ];
-    const { decider, core, control } = makePool(
-      [...filters, scorer('OP_SCORE_QUEUE', 9), scorer('OP_SCORE_PREFIX', 1, 0, 8192, 64), pickMax],
-      held,
-    );
-    new BigUint64Array(core.memory.buffer, core.call.hashesAddress() >>> 0, 4).set([11n, 12n, 13n, 14n]);
-    new PrefixIndex(core).insert(0, 3);
-    decider.decide({ ...plainRequest, blocks: 4, promptTokens: 256 });
-    const [record] = new DecisionLog(control).recent(1);
-    expect(record).toMatchObject({ slot: 1, matchedBlocks: 0, best: { slot: 0, matchedBlocks: 3, removed } });
-  });
+  ] as const)(
+    'the decision log names the endpoint that held more of the prompt than the pick and %s',
+    (_, filters, removed) => {
+      const held = [
+        { waiting: 9, kvUsage: 0.9 },
+        { waiting: 0, kvUsage: 0 },
+      ];
+      const { decider, core, control } = makePool(
+        [...filters, scorer('OP_SCORE_QUEUE', 9), scorer('OP_SCORE_PREFIX', 1, 0, 8192, 64), pickMax],
+        held,
+      );
+      new BigUint64Array(core.memory.buffer, core.call.hashesAddress() >>> 0, 4).set([11n, 12n, 13n, 14n]);
+      new PrefixIndex(core).insert(0, 3);
+      decider.decide({ ...plainRequest, blocks: 4, promptTokens: 256 });
+      const [record] = new DecisionLog(control).recent(1);
+      expect(record).toMatchObject({ slot: 1, matchedBlocks: 0, best: { slot: 0, matchedBlocks: 3, removed } });
+    },
+  );
 
-  it('leaves a record alone that a later one has overwritten, and shows no columns of it', () => {
+  it('the decision log leaves a record alone that a later one has overwritten, and shows no columns of it', () => {
     const { decider, trail, log } = logged(1, { decisions: 8, decisionColumnBytes: 4096 });
     trail.begin('old', false);
     const old = decider.decide(plainRequest).record!;
@@ -144,7 +147,7 @@ describe('the decision log', () => {
     expect(log.find('old')).toEqual([]);
   });
 
-  it('shows columns only of the decision that made them, however often the ring has gone round', () => {
+  it('the decision log shows columns only of the decision that made them, however often the ring has gone round', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 60 }), fc.integer({ min: 512, max: 6000 }), (decisions, bytes) => {
         const { decider, log } = logged(1, { decisions: 64, decisionColumnBytes: bytes });
@@ -162,7 +165,7 @@ describe('the decision log', () => {
     );
   });
 
-  it('changes no pick by keeping columns', () => {
+  it('the decision log changes no pick by keeping columns', () => {
     const picks = (columnsEvery: number) => {
       const { decider } = logged(columnsEvery);
       return Array.from({ length: 200 }, (_, i) => decider.decide({ ...plainRequest, promptTokens: i * 3 }).slots[0]);
@@ -170,7 +173,7 @@ describe('the decision log', () => {
     expect(picks(1)).toEqual(picks(0));
   });
 
-  it('is empty when no records are kept', () => {
+  it('the decision log is empty when no records are kept', () => {
     const { decider, trail, log } = logged(1, { decisions: 0 });
     trail.begin('none', true);
     expect(decider.decide(plainRequest)).toMatchObject({ status: 'decided', record: undefined });

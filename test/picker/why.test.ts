@@ -59,7 +59,7 @@ async function answered(client: ReturnType<typeof dialPicker>, headers: Readonly
 }
 
 describe.each([1, 2])('GET /debug/requests/{x-request-id} of a picker with %i shards', (shards) => {
-  it('tells the decision, its columns and the end of a request that asks to be explained', async () => {
+  it('the page tells the decision, its columns and the end of a request that asks to be explained', async () => {
     const { client, story } = await serve(`--shards=${shards}`, '--allow-explain-header');
     const reply = await answered(client, { 'x-request-id': 'req-1', 'x-pointsman-explain': '1' });
     await eventually('the answer is over', async () => (await story('req-1')).end !== null);
@@ -87,13 +87,13 @@ describe.each([1, 2])('GET /debug/requests/{x-request-id} of a picker with %i sh
 });
 
 describe('GET /debug/requests/{x-request-id}', () => {
-  it('keeps no columns of a request that asks for them while the operator does not allow it', async () => {
+  it('the page keeps no columns of a request that asks for them while the operator does not allow it', async () => {
     const { client, story } = await serve();
     await answered(client, { 'x-request-id': 'req-2', 'x-pointsman-explain': '1' });
     expect((await story('req-2')).decisions).toMatchObject([{ endpoints: null }]);
   });
 
-  it('finds a request that came without an id by the id that it was given, and by the number of its decision', async () => {
+  it('the page finds a request that came without an id by the id that it was given, and by the number of its decision', async () => {
     const { client, story } = await serve();
     const reply = await answered(client, {});
     const id = reply.headers['x-request-id']!;
@@ -102,7 +102,7 @@ describe('GET /debug/requests/{x-request-id}', () => {
     expect((await story(told.decisions[0]!.id)).requestId).toBe(id);
   });
 
-  it('tells of a request that was refused without a decision', async () => {
+  it('the page tells of a request that was refused without a decision', async () => {
     const { client, story } = await serve();
     const call = client.process();
     call.write(requestHeaders({ ':path': '/v1/chat/completions', 'x-request-id': 'req-3' }));
@@ -116,7 +116,7 @@ describe('GET /debug/requests/{x-request-id}', () => {
     });
   });
 
-  it('answers 404 with the remedy for an unknown request, and 400 without one', async () => {
+  it('the page answers 404 with the remedy for an unknown request, and 400 without one', async () => {
     const { page } = await serve();
     const unknown = await page('nobody');
     expect([unknown.status, await unknown.text()]).toEqual([
@@ -129,7 +129,7 @@ describe('GET /debug/requests/{x-request-id}', () => {
 });
 
 describe('pointsman why', () => {
-  it('tells the same as text, and ends with 1 for a request that the picker does not know', async () => {
+  it('the command tells the same as text, and ends with 1 for a request that the picker does not know', async () => {
     const { client, url, story } = await serve('--allow-explain-header');
     await answered(client, { 'x-request-id': 'req-4', 'x-pointsman-explain': '1' });
     await eventually('the answer is over', async () => (await story('req-4')).end !== null);
