@@ -50,6 +50,12 @@ export const COMMANDS: readonly CommandEntry[] = [
     run: async (argv) => (await import('./why.js')).runWhy(argv),
   },
   {
+    name: 'top',
+    usage: 'top',
+    summary: 'endpoints and traffic of a running picker, live',
+    run: async (argv) => (await import('./top.js')).runTop(argv),
+  },
+  {
     name: 'schema',
     usage: 'schema',
     summary: 'JSON Schema of configurations, for editors',

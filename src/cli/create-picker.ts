@@ -140,6 +140,7 @@ async function fromFlags(flags: ServeFlags): Promise<FromFlags> {
     shards: flags.shards,
     maxEndpoints: flags.maxEndpoints,
     indexBlocks: flags.indexBlocks,
+    ui: flags.ui,
     decisions: flags.decisionLogSize,
     columnsEvery: flags.decisionColumnsEvery,
     allowExplain: flags.allowExplainHeader,

@@ -29,11 +29,24 @@ const ANSWER_TIMEOUT_MS = 10_000;
  * Asks the picker for a page.
  * @throws {Error} one line: no picker answers there, or the token file cannot be read
  */
-export async function askPicker({ picker, tokenFile }: PickerAddressFlags, path: string): Promise<Response> {
+export function askPicker(flags: PickerAddressFlags, path: string): Promise<Response> {
+  return request(flags, path, AbortSignal.timeout(ANSWER_TIMEOUT_MS));
+}
+
+/** As `askPicker`, for a page that does not end. */
+export function openPicker(flags: PickerAddressFlags, path: string): Promise<Response> {
+  return request(flags, path, undefined);
+}
+
+async function request(
+  { picker, tokenFile }: PickerAddressFlags,
+  path: string,
+  signal: AbortSignal | undefined,
+): Promise<Response> {
   const headers: Record<string, string> = {};
   if (tokenFile !== undefined) headers.authorization = `Bearer ${(await readFile(tokenFile, 'utf8')).trim()}`;
   try {
-    return await fetch(new URL(path, picker), { headers, signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS) });
+    return await fetch(new URL(path, picker), { headers, ...(signal === undefined ? {} : { signal }) });
   } catch (error) {
     const cause = (error as { cause?: unknown }).cause ?? error;
     throw new Error(`no picker answers on ${picker.origin}: ${errorMessage(cause)}; --picker names its metrics port`);

@@ -1,3 +1,4 @@
+import { type CacheLoss, type CacheLossCause, cacheLossOf } from './cache-loss.js';
 import { CORE } from './core-names.js';
 import { type DecisionStatus, decisionStatuses } from './decider.js';
 import { type DecisionColumns, type Removal, readColumns, removalOf } from './decision-columns.js';
@@ -209,6 +210,28 @@ export class DecisionLog {
       removed: removalOf(view.getUint32(at + CORE.DECISION_BEST_REMOVED, true)),
     };
   }
+}
+
+/** Why part of the prompt of a logged decision was computed anew; undefined = nothing was, or nothing was decided. */
+export function cacheLossOfRecord(record: DecisionRecord): CacheLoss | undefined {
+  const { status, totalBlocks, matchedBlocks, best, promptTokens, blockTokens, cachedTokens } = record;
+  if (status !== 'decided' || totalBlocks === 0) return undefined;
+  const tokens = (blocks: number) => Math.min(blocks * blockTokens, promptTokens);
+  return cacheLossOf({
+    promptTokens,
+    blockTokens,
+    held: tokens(matchedBlocks),
+    best: tokens(best?.matchedBlocks ?? 0),
+    bestCause: lossCauseOf(best?.removed),
+    told: cachedTokens,
+  });
+}
+
+/** Cause of a loss to an endpoint that was not picked, by what removed it. */
+export function lossCauseOf(removed: Removal | undefined): CacheLossCause {
+  if (removed === undefined) return 'by-load';
+  if (removed === 'gate') return 'by-overload';
+  return removed === 'not-admitted' ? 'endpoint-away' : 'by-filter';
 }
 
 const ends: Readonly<Record<number, DecisionEnd>> = {

@@ -1,4 +1,7 @@
+import { type CacheLoss, cacheLossOf } from './cache-loss.js';
 import { CORE } from './core-names.js';
+import { removalOf } from './decision-columns.js';
+import { lossCauseOf } from './decision-log.js';
 import type { CoreInstance } from './memory.js';
 import { type Measures, OUTCOMES, UNKNOWN_COUNT } from './training-sample.js';
 
@@ -11,10 +14,15 @@ export class DecisionTrail {
   readonly #log: number;
   readonly #kept: number;
   readonly #trace: number;
+  readonly #lost: ((loss: CacheLoss) => void) | undefined;
   #id: string | undefined;
 
-  /** @param columnsEvery one decision in so many keeps all columns; 0 = only refused and marked ones */
-  constructor(core: CoreInstance, columnsEvery: number) {
+  /**
+   * @param columnsEvery one decision in so many keeps all columns; 0 = only refused and marked ones
+   * @param lost takes the part of a prompt that was computed anew, when its answer ends
+   */
+  constructor(core: CoreInstance, columnsEvery: number, lost?: (loss: CacheLoss) => void) {
+    this.#lost = lost;
     this.#core = core;
     this.#kept = core.thread < (core.sizes.decisionThreads ?? 0) ? (core.sizes.decisions ?? 0) : 0;
     const bytes = core.call.decisionLogStride() >>> 0;
@@ -92,6 +100,23 @@ export class DecisionTrail {
     u32[(at + CORE.DECISION_ENGINE_PROMPT) >>> 2] = measures.promptTokens ?? UNKNOWN_COUNT;
     u32[(at + CORE.DECISION_CACHED) >>> 2] = measures.cachedTokens ?? UNKNOWN_COUNT;
     u32[(at + CORE.DECISION_END) >>> 2] = OUTCOMES[measures.outcome] + 1;
+    if (this.#lost !== undefined && u32[(at + CORE.DECISION_TOTAL) >>> 2] !== 0)
+      this.#tellLoss(at, measures.cachedTokens);
+  }
+
+  #tellLoss(at: number, told: number | undefined): void {
+    const { u32 } = this.#core;
+    const promptTokens = u32[(at + CORE.DECISION_PROMPT_TOKENS) >>> 2]!;
+    const blockTokens = u32[(at + CORE.DECISION_BLOCK_TOKENS) >>> 2]!;
+    const loss = cacheLossOf({
+      promptTokens,
+      blockTokens,
+      held: Math.min(u32[(at + CORE.DECISION_MATCHED) >>> 2]! * blockTokens, promptTokens),
+      best: Math.min(u32[(at + CORE.DECISION_BEST_MATCHED) >>> 2]! * blockTokens, promptTokens),
+      bestCause: lossCauseOf(removalOf(u32[(at + CORE.DECISION_BEST_REMOVED) >>> 2]!)),
+      told,
+    });
+    if (loss !== undefined) this.#lost!(loss);
   }
 
   /** Writes that a decision came to nothing, because a later profile failed. */

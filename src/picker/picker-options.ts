@@ -64,6 +64,8 @@ export interface PickerOptions {
   readonly ignoreSubset: boolean;
   /** Whether a request may choose its profile with a header. */
   readonly allowProfileHeader: boolean;
+  /** Whether the metrics port serves the page. */
+  readonly ui: boolean;
   /** Decisions that the log keeps; 0 = none. */
   readonly decisions: number;
   /** One decision in so many keeps all columns; 0 = only refused and marked ones. */

@@ -1,3 +1,4 @@
+import { stringify } from 'yaml';
 import type { LoadedConfiguration } from '../config/load.js';
 import type { CurrentSettings } from '../core/current-settings.js';
 import { EndpointTable } from '../core/endpoint-table.js';
@@ -285,6 +286,11 @@ export class PickerParts {
       reload: this.#reload,
       counts: this.#counts,
       configured: () => configuration.current.plugins,
+      unready: () => this.#health.unreadyReasons(),
+      configuration: () => ({
+        effective: stringify(configuration.current.effective),
+        warnings: configuration.current.warnings,
+      }),
       profiles: () => configuration.current.scheduling.profiles,
     });
   }

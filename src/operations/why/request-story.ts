@@ -1,7 +1,7 @@
+import type { CacheLoss } from '../../core/cache-loss.js';
 import type { DecisionColumns, LoggedEndpoint, Removal } from '../../core/decision-columns.js';
-import type { DecisionEnd, DecisionLog, DecisionRecord } from '../../core/decision-log.js';
+import { cacheLossOfRecord, type DecisionEnd, type DecisionLog, type DecisionRecord } from '../../core/decision-log.js';
 import type { OperationName } from '../../core/programs.js';
-import { type CacheLoss, cacheLossOf } from './cache-loss.js';
 import type { RequestLabels, SeriesLabels } from './series-labels.js';
 import { type TieBreak, tieBreakOf } from './tie-break.js';
 
@@ -171,7 +171,7 @@ export class RequestStories {
               matchedTokens: tokensOf(record, best.matchedBlocks),
               removedBy: this.#removalName(record, best.removed, columns),
             },
-      cacheLoss: cacheLossOf(record) ?? null,
+      cacheLoss: cacheLossOfRecord(record) ?? null,
       endpoints: endpoints ?? null,
       omittedEndpoints: columns?.omitted ?? 0,
       tieBreak: (columns && tieBreakOf(columns.endpoints)) ?? null,

@@ -15,6 +15,9 @@ import { addFlowMetrics } from '../../operations/metrics/flow-control-metrics.js
 import { addKvEventMetrics } from '../../operations/metrics/kv-event-metrics.js';
 import { addRolloutShares } from '../../operations/metrics/rollout-shares.js';
 import { addServedModels } from '../../operations/metrics/served-models.js';
+import { PageFeed } from '../../operations/page/page-feed.js';
+import { configurationRoute, pageFiles } from '../../operations/page/page-files.js';
+import type { ConfigurationShown } from '../../operations/page/snapshot.js';
 import type { MetricsExposition } from '../../operations/telemetry/exposition.js';
 import type { MetricsServer, Route } from '../../operations/telemetry/metrics-server.js';
 import type { VouchedNames } from '../../operations/telemetry/shown-names.js';
@@ -29,6 +32,8 @@ import type { FlowControl } from './flow-control.js';
 import type { Informers } from './informers.js';
 import type { EngineEvents } from './kv-events.js';
 import type { LatencyLearning } from './latency-learning.js';
+import { PageSnapshots } from './page-snapshots.js';
+import { partStates } from './part-states.js';
 import { pluginStates } from './plugin-states.js';
 import type { PoolController } from './pool-controller.js';
 
@@ -49,6 +54,10 @@ export interface MetricsPageSources {
   readonly counts: { readonly shardDeaths: number; readonly ejections: number };
   /** The plugins that run, those added by default too. */
   readonly configured: () => readonly { readonly name: string; readonly type: string }[];
+  /** Reasons why the picker is not ready; empty = ready. */
+  readonly unready: () => readonly string[];
+  /** The running configuration for the page. */
+  readonly configuration: () => ConfigurationShown;
   /** The running profiles, by number. */
   readonly profiles: () => readonly CompiledProfile[];
 }
@@ -58,6 +67,7 @@ export class MetricsPage implements Part {
   readonly #sources: MetricsPageSources;
   #server: MetricsServer | undefined;
   #exposition: MetricsExposition | undefined;
+  #feed: PageFeed | undefined;
 
   constructor(sources: MetricsPageSources) {
     this.#sources = sources;
@@ -107,6 +117,7 @@ export class MetricsPage implements Part {
   }
 
   async stop(): Promise<void> {
+    this.#feed?.close();
     await this.#server?.close();
   }
 
@@ -161,6 +172,7 @@ export class MetricsPage implements Part {
     );
     return new Map([
       ...this.#flowRoutes(),
+      ...this.#pageRoutes(),
       ['/debug/adaptation', adaptationRoute(() => this.#adaptation())],
       ['/debug/decisions', decisions],
       [REQUESTS_PATH, requestRoute(this.#stories(log))],
@@ -177,6 +189,29 @@ export class MetricsPage implements Part {
       profiles,
       wallMs: wallClockMs,
     });
+  }
+
+  #pageRoutes(): (readonly [string, Route])[] {
+    const { options, core, table, pool, flow, unready, configuration } = this.#sources;
+    if (!options.ui) return [];
+    const snapshots = new PageSnapshots({
+      core,
+      table,
+      pool,
+      flow,
+      poolName: options.poolName,
+      version: options.version,
+      adaptation: () => this.#adaptation(),
+      unready,
+      parts: () => partStates(this.#sources),
+    });
+    const report = (problem: unknown) => options.log.error({ part: 'page', err: problem }, 'a snapshot failed');
+    this.#feed = new PageFeed((first) => snapshots.read(first), report);
+    return [
+      ['/ui/events', this.#feed.route],
+      ['/ui/configuration', configurationRoute(configuration)],
+      ['/ui/', pageFiles],
+    ];
   }
 
   #flowRoutes(): (readonly [string, Route])[] {

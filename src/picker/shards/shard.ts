@@ -109,7 +109,7 @@ class Shard {
     this.#blockTokens = settings.prefix?.blockTokens ?? PLAIN_BLOCK_TOKENS;
     this.#plugins = new ShardPlugins(settings.plugins, settings.handler, definitions, this.#pluginOptions());
     this.#decider = new Decider(this.#core, BigInt(start.seed));
-    this.#trail = new DecisionTrail(this.#core, settings.columnsEvery);
+    this.#trail = new DecisionTrail(this.#core, settings.columnsEvery, (loss) => this.#recorder.cacheLost(loss));
     this.#line = this.#settings.current.flowControl && this.#waitingLine();
   }
 
