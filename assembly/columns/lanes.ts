@@ -30,3 +30,10 @@ export function laneMinOfIntegers(v: v128): i32 {
     min(i32x4.extract_lane(v, 2), i32x4.extract_lane(v, 3)),
   );
 }
+
+export function laneMaxOfIntegers(v: v128): i32 {
+  return max(
+    max(i32x4.extract_lane(v, 0), i32x4.extract_lane(v, 1)),
+    max(i32x4.extract_lane(v, 2), i32x4.extract_lane(v, 3)),
+  );
+}

@@ -37,7 +37,7 @@ export const VALUE_ATTRIBUTE: u32 = 8; // and up: attribute columns
  * once is taken to be like the largest that has; when none has, it starts everything. (Taking the unknown as unlimited
  * while others have shown theirs sends a whole burst to the endpoint that is scraped last.)
  */
-function predictWaiting(waiting: v128, running: v128, since: v128, slots: v128): v128 {
+export function predictWaiting(waiting: v128, running: v128, since: v128, slots: v128): v128 {
   const zero = f32x4.splat(0);
   const over = f32x4.pmax(zero, f32x4.sub(f32x4.add(running, since), slots));
   const started = v128.and(over, f32x4.gt(slots, zero));

@@ -69,6 +69,7 @@ import {
   REMOVED_BY_GATE,
 } from './decision-log';
 import { filter } from './filters';
+import { fusedScores } from './fused-scorers';
 import { gateBegin, gateEmpty, gateLeftAll, gatePass, gateWait, mayServe } from './gate-pass';
 import { noteSent } from './history-scorers';
 import { admitByLatency } from './latency';
@@ -89,7 +90,7 @@ import {
   PROGRAM_WHOLE_BLOCKS,
   Program,
 } from './program';
-import { scoresBegin } from './score-column';
+import { bestMatchNoted, scoresBegin } from './score-column';
 import { score } from './scorers';
 import { cachedTokens, creditWholeBlocks } from './whole-blocks';
 
@@ -152,11 +153,12 @@ function run(program: Program, flags: u32, used: u32, total: u32, gated: bool, s
   logAdmitted(used);
   if (candidates == 0) return gateEmpty(gated);
   const live = candidates;
-  memory.fill(SCORE, 0, slotOffset(used));
   scoresBegin();
   const operations = program.operations;
   const projected = program.projects != 0 && nextIsSampled();
   const explained = projected || (flags & DECIDE_EXPLAIN) != 0;
+  let fused = explained ? 0 : program.fused;
+  if (fused == 0) memory.fill(SCORE, 0, slotOffset(used));
   let predicted = false;
   let filters: u32 = 0;
   for (let i: u32 = 0; i < operations; i++) {
@@ -194,6 +196,13 @@ function run(program: Program, flags: u32, used: u32, total: u32, gated: bool, s
     } else if (isPicker(code)) {
       answer().count = pick(op, code, used, candidates);
       if (predicted && answer().count != 0) answerPrediction(pickedSlot(0));
+    } else if (fused != 0) {
+      if (fusedScores(program, i, used, total)) i += fused - 1;
+      else {
+        memory.fill(SCORE, 0, slotOffset(used));
+        i--;
+      }
+      fused = 0;
     } else if (explained || op.weight != 0) {
       // A scorer of weight 0 changes no pick: it is evaluated only to be shown.
       const columned = explained || shown;
@@ -205,6 +214,7 @@ function run(program: Program, flags: u32, used: u32, total: u32, gated: bool, s
 
 /** Most blocks of the prompt that any candidate holds. */
 function bestMatch(used: u32): u32 {
+  if (bestMatchNoted != u32.MAX_VALUE) return bestMatchNoted;
   let most = i32x4.splat(0);
   for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     most = i32x4.max_s(most, v128.and(v128.load(MATCH + at), v128.load(CANDIDATES + at)));

@@ -2,16 +2,20 @@
 //
 // Owns: the picks in the thread's answer. Called under the commit lock by the thread itself.
 import { slotOffset } from '../columns/column';
-import { laneMax, laneMinOfIntegers } from '../columns/lanes';
+import { laneMax, laneMaxOfIntegers, laneMinOfIntegers, laneSumOfIntegers } from '../columns/lanes';
 import { COLUMN_INFLIGHT, COLUMN_KNOWN, columnAddress } from '../endpoints';
-import { CANDIDATES } from '../memory';
+import { CANDIDATES, SCORE } from '../memory';
 import { randomBelow } from '../random';
-import { signalsRead } from './score-column';
+import { signalsRead, takeHighest } from './score-column';
 
 const LOWEST: f32 = <f32>-3.4e38;
+/** Added to the requests in flight of a candidate that lacks a signal; the ledger has fewer entries. */
+const LACKING: i32 = 0x40000000;
 
 /** Highest key among the candidates. */
 function highest(used: u32, keys: usize): f32 {
+  const noted: f32 = keys == SCORE ? takeHighest() : NaN;
+  if (!isNaN<f32>(noted)) return noted;
   const candidates = CANDIDATES;
   const lowest = f32x4.splat(LOWEST);
   let best = lowest;
@@ -21,37 +25,54 @@ function highest(used: u32, keys: usize): f32 {
   return laneMax(best);
 }
 
-/** Candidates of four slots with the highest key, of which every signal in `signals` is known. */
-function tied(at: usize, keys: usize, best: v128, signals: v128): v128 {
-  const hits = v128.and(f32x4.eq(v128.load(keys + at), best), v128.load(CANDIDATES + at));
-  const known = v128.load(columnAddress(COLUMN_KNOWN) + at);
-  return v128.and(hits, i32x4.eq(v128.and(known, signals), signals));
+/** The candidates with the highest key: their lowest rank, how many have it, and the last four slots with one of them. */
+let best: v128 = i32x4.splat(0);
+let lowestRank: i32 = 0;
+let ties: u32 = 0;
+let place: usize = 0;
+
+/** Ranks of four slots, of which the lowest wins: requests in flight, and any slot with all signals before one without. */
+function ranks(at: usize, inflight: usize, known: usize, signals: v128): v128 {
+  const full = i32x4.eq(v128.and(v128.load(known + at), signals), signals);
+  return v128.or(v128.load(inflight + at), v128.andnot(i32x4.splat(LACKING), full));
 }
 
-/** The signals that the tied candidates must have: those that the scorers read, none where no tied one has them all. */
-function signalsOfTied(used: u32, keys: usize, best: v128): v128 {
-  const signals = i32x4.splat(<i32>signalsRead);
-  let some = i32x4.splat(0);
-  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
-    some = v128.or(some, tied(at, keys, best, signals));
-  }
-  return v128.any_true(some) ? signals : i32x4.splat(0);
+/** Candidates of four slots with the highest key. */
+function tied(at: usize, keys: usize): v128 {
+  return v128.and(f32x4.eq(v128.load(keys + at), best), v128.load(CANDIDATES + at));
 }
 
-/** Fewest requests in flight among the tied candidates. */
-function fewestInflight(used: u32, keys: usize, best: v128, signals: v128): u32 {
+/** Go through the candidates with the highest key. Four slots without one cost a load and a comparison. */
+function gatherTies(used: u32, keys: usize): void {
   const inflight = columnAddress(COLUMN_INFLIGHT);
-  const many = i32x4.splat(i32.MAX_VALUE);
-  let fewest = many;
+  const known = columnAddress(COLUMN_KNOWN);
+  const signals = i32x4.splat(<i32>signalsRead);
+  const none = i32x4.splat(i32.MAX_VALUE);
+  const key = best;
+  let lowest = none;
+  let counts = i32x4.splat(0);
+  let places = i32x4.splat(0);
   for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
-    fewest = i32x4.min_s(fewest, v128.bitselect(v128.load(inflight + at), many, tied(at, keys, best, signals)));
+    if (!v128.any_true(f32x4.eq(v128.load(keys + at), key))) continue;
+    const lanes = tied(at, keys);
+    const rank = v128.bitselect(ranks(at, inflight, known, signals), none, lanes);
+    const lower = i32x4.lt_s(rank, lowest);
+    const counted = v128.and(lanes, v128.or(lower, i32x4.eq(rank, lowest)));
+    // A lane of -1 is subtracted: it counts one.
+    counts = i32x4.sub(v128.andnot(counts, lower), counted);
+    places = v128.bitselect(i32x4.splat(<i32>at), places, lower);
+    lowest = i32x4.min_s(lowest, rank);
   }
-  return <u32>laneMinOfIntegers(fewest);
+  lowestRank = laneMinOfIntegers(lowest);
+  const winners = i32x4.eq(lowest, i32x4.splat(lowestRank));
+  ties = <u32>laneSumOfIntegers(v128.and(counts, winners));
+  place = <usize>laneMaxOfIntegers(v128.and(places, winners));
 }
 
-/** Tied candidates of four slots with the fewest requests in flight, one bit each. */
-function tiedBits(at: usize, keys: usize, best: v128, signals: v128, inflight: usize, fewest: v128): u32 {
-  return <u32>i32x4.bitmask(v128.and(tied(at, keys, best, signals), i32x4.eq(v128.load(inflight + at), fewest)));
+/** Slots among four with the highest key and the lowest rank, one bit each. */
+function winnerBits(at: usize, keys: usize): u32 {
+  const rank = ranks(at, columnAddress(COLUMN_INFLIGHT), columnAddress(COLUMN_KNOWN), i32x4.splat(<i32>signalsRead));
+  return <u32>i32x4.bitmask(v128.and(tied(at, keys), i32x4.eq(rank, i32x4.splat(lowestRank))));
 }
 
 /**
@@ -59,22 +80,12 @@ function tiedBits(at: usize, keys: usize, best: v128, signals: v128, inflight: u
  * here, then by lot.
  */
 export function pickHighest(used: u32, keys: usize): u32 {
-  const best = f32x4.splat(highest(used, keys));
-  const inflight = columnAddress(COLUMN_INFLIGHT);
-  const signals = signalsRead == 0 ? i32x4.splat(0) : signalsOfTied(used, keys, best);
-  const fewest = i32x4.splat(<i32>fewestInflight(used, keys, best, signals));
-  const end = slotOffset(used);
-  let ties: u32 = 0;
-  let last: usize = 0;
-  for (let at: usize = 0; at < end; at += 16) {
-    const bits = tiedBits(at, keys, best, signals, inflight, fewest);
-    if (bits != 0) last = at;
-    ties += popcnt<u32>(bits);
-  }
+  best = f32x4.splat(highest(used, keys));
+  gatherTies(used, keys);
   if (ties == 0) return u32.MAX_VALUE;
   let left: u32 = ties == 1 ? 0 : randomBelow(ties);
-  for (let at: usize = ties == 1 ? last : 0; at < end; at += 16) {
-    let bits = tiedBits(at, keys, best, signals, inflight, fewest);
+  for (let at: usize = ties == 1 ? place : 0, end = slotOffset(used); at < end; at += 16) {
+    let bits = winnerBits(at, keys);
     const here = popcnt<u32>(bits);
     if (left >= here) {
       left -= here;

@@ -19,6 +19,7 @@ import {
   OP_PICK_ROUND_ROBIN,
   Operation,
 } from './program';
+import { noteBestMatch } from './score-column';
 
 /** Pick the `count` highest keys, each removed from the race once picked. */
 function pickInOrder(used: u32, keys: usize, count: u32): u32 {
@@ -27,7 +28,9 @@ function pickInOrder(used: u32, keys: usize, count: u32): u32 {
     const slot = pickHighest(used, keys);
     if (slot == u32.MAX_VALUE) break;
     setPickedSlot(picked++, slot);
-    if (picked < count) store<i32>(CANDIDATES + slotOffset(slot), 0);
+    if (picked == count) break;
+    store<i32>(CANDIDATES + slotOffset(slot), 0);
+    noteBestMatch(u32.MAX_VALUE);
   }
   return picked;
 }

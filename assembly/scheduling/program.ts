@@ -18,6 +18,8 @@ export class Program {
   tag: u32;
   /** 1 = the columns of sampled decisions are kept for a projection · control thread · none: published whole. */
   projects: u32;
+  /** Number of scorers, from the first one on, that one pass can evaluate (fused-scorers.ts) · control thread · none: published whole. */
+  fused: u32;
 
   /** Operation `index` of the program. */
   operation(index: u32): Operation {
@@ -59,6 +61,7 @@ const PROGRAM_HEAD_BYTES: usize = 64;
 const OPERATION_BYTES: usize = 64;
 
 export const PROGRAM_TAG: usize = offsetof<Program>('tag');
+export const PROGRAM_FUSED: usize = offsetof<Program>('fused');
 export const PROGRAM_PROJECTS: usize = offsetof<Program>('projects');
 export const PROGRAM_NEEDS_MATCH: u32 = 1;
 export const PROGRAM_NEEDS_OVERLAP: u32 = 2;

@@ -18,9 +18,34 @@ export let signalsRead: u32 = 0;
 export let zeroValue: f32 = 1;
 export let oneValue: f32 = 0;
 
+/** The highest score of a candidate, as far as it is known; f32.NaN = it has to be looked for. */
+let highestScore: f32 = NaN;
+
 /** Begin a decision. */
 export function scoresBegin(): void {
   signalsRead = 0;
+  highestScore = NaN;
+  bestMatchNoted = u32.MAX_VALUE;
+}
+
+/** Most blocks that a candidate holds, as far as it is known; u32.MAX_VALUE = it has to be looked for. */
+export let bestMatchNoted: u32 = u32.MAX_VALUE;
+
+/** Most blocks of the prompt that any candidate holds, found while they were scored; u32.MAX_VALUE when one was unmarked. */
+export function noteBestMatch(blocks: u32): void {
+  bestMatchNoted = blocks;
+}
+
+/** The highest score of the candidates, found while SCORE was written. */
+export function noteHighest(score: f32): void {
+  highestScore = score;
+}
+
+/** The highest score, if it is still that of all candidates; the caller may unmark some of them. @returns NaN = unknown */
+export function takeHighest(): f32 {
+  const score = highestScore;
+  highestScore = NaN;
+  return score;
 }
 
 /** A scorer of this decision reads a signal. */
@@ -34,6 +59,7 @@ export function noteSignal(signal: u32): void {
  */
 export function columnBegin(factor: f32, used: u32, explainColumn: i32): void {
   weight = factor;
+  highestScore = NaN;
   zeroValue = 0;
   oneValue = 1;
   explanation = explainColumn < 0 ? 0 : EXPLAIN + <usize>explainColumn * SLOTS * 4;

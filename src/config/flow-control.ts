@@ -7,6 +7,7 @@ import type {
   TokenBucketSettings,
   UsageLimitSettings,
 } from '../flow-control/settings.js';
+import { fairnessFault, orderingFault, usageLimitFault } from '../flow-control/settings-check.js';
 import { durationMilliseconds } from '../scheduling/duration.js';
 import type { ConfigurationDocument, Path } from './document.js';
 import type { LoadedPlugin, PluginSet } from './plugin-set.js';
@@ -256,17 +257,27 @@ function bandSettings(band: PriorityBandConfig, plugins: PluginSet): BandSetting
 
 /** Queue settings of a configured ordering policy. */
 function orderingSettings({ definition, parameters }: LoadedPlugin): OrderingSettings {
-  return definition.orderingSettings?.(parameters) ?? withoutSettings(definition.type, 'orderingSettings');
+  const settings = definition.orderingSettings?.(parameters) ?? withoutSettings(definition.type, 'orderingSettings');
+  return checked(settings, orderingFault(settings), definition.type);
 }
 
 /** Queue settings of a configured fairness policy. */
 function fairnessSettings({ definition, parameters }: LoadedPlugin): FairnessSettings {
-  return definition.fairnessSettings?.(parameters) ?? withoutSettings(definition.type, 'fairnessSettings');
+  const settings = definition.fairnessSettings?.(parameters) ?? withoutSettings(definition.type, 'fairnessSettings');
+  return checked(settings, fairnessFault(settings), definition.type);
 }
 
 /** Gate settings of a configured usage limit policy. */
 function usageLimitSettings({ definition, parameters }: LoadedPlugin): UsageLimitSettings {
-  return definition.usageLimitSettings?.(parameters) ?? withoutSettings(definition.type, 'usageLimitSettings');
+  const settings =
+    definition.usageLimitSettings?.(parameters) ?? withoutSettings(definition.type, 'usageLimitSettings');
+  return checked(settings, usageLimitFault(settings), definition.type);
+}
+
+/** Only a definition from outside can have settings with a fault: the schemas of the built-in ones exclude it. */
+function checked<Settings>(settings: Settings, fault: string | undefined, type: string): Settings {
+  if (fault !== undefined) throw new TypeError(`plugin "${type}" cannot be used as a policy: ${fault}`);
+  return settings;
 }
 
 /** Only a definition from outside can lack the settings of its kind. */

@@ -186,6 +186,15 @@ export class EndpointTable {
     bytes.set(next, words);
   }
 
+  /** Sets or clears the bit of one slot in a mask. */
+  markMask(mask: number, slot: number, isSet: boolean): void {
+    const { call, sizes, bytes } = this.#core;
+    if (mask >= CORE.MASK_COUNT) throw new RangeError(`at most ${CORE.MASK_COUNT} label filters`);
+    const byte = (call.regionAddress(CORE.REGION_MASKS) >>> 0) + mask * (sizes.endpoints >> 3) + (slot >> 3);
+    const bit = 1 << (slot & 7);
+    bytes[byte] = isSet ? bytes[byte]! | bit : bytes[byte]! & ~bit;
+  }
+
   /** Sets a label of a slot as a text, which is compared by its hash; undefined = absent. */
   setLabelText(column: number, slot: number, text: string | undefined): void {
     const at = this.#core.call.inputAddress() >>> 0;

@@ -88,7 +88,32 @@ export class ProgramTable {
     view.setUint32(at + CORE.PROGRAM_TAG, options.tag ?? 0, true);
     const projects = operations.some(({ code, parameters }) => code === 'OP_WOULD_PICK' && parameters[0]! > 0);
     view.setUint32(at + CORE.PROGRAM_PROJECTS, projects ? 1 : 0, true);
+    view.setUint32(at + CORE.PROGRAM_FUSED, fusedScorers(operations), true);
   }
+}
+
+/** Scorers that one pass of the core can evaluate (assembly/scheduling/fused-scorers.ts), by the term that they become. */
+const FUSED_TERMS: ReadonlyMap<OperationName, string> = new Map([
+  ['OP_SCORE_QUEUE', 'fewest'],
+  ['OP_SCORE_RUNNING', 'fewest'],
+  ['OP_SCORE_KV_USAGE', 'usage'],
+  ['OP_SCORE_PREFIX', 'prefix'],
+]);
+
+/**
+ * Number of scorers, from the first one on, that are different terms of one pass; 0 when there are fewer than two or
+ * when a filter comes behind them.
+ */
+function fusedScorers(operations: readonly Operation[]): number {
+  const first = operations.findIndex(({ code }) => code.startsWith('OP_SCORE_'));
+  if (first < 0 || operations.slice(first).some(({ code }) => code.startsWith('OP_FILTER_'))) return 0;
+  const terms = new Set<string>();
+  for (const { code, weight } of operations.slice(first)) {
+    const term = FUSED_TERMS.get(code);
+    if (term === undefined || weight === 0 || terms.has(term)) break;
+    terms.add(term);
+  }
+  return terms.size < 2 ? 0 : terms.size;
 }
 
 const readsMatches = new Set([

@@ -2,7 +2,7 @@ import { LOCK_RETRY_MS, LockRetry } from '../core/lock-retry.js';
 import type { PrefixIndex } from '../core/prefix-index.js';
 import { IndexBusyError } from '../core/prefix-index.js';
 import type { TokenChain } from '../core/token-chain.js';
-import { endpointAddress, type SlotAssignment } from '../pool/endpoint.js';
+import { endpointAddress, type SlotAssignment, type SlotUpdate } from '../pool/endpoint.js';
 import { BoundSocket, type Publisher } from './bound-socket.js';
 import { EngineBlocks } from './engine-blocks.js';
 import { EventCounts } from './event-counts.js';
@@ -98,19 +98,30 @@ export class EventFeed {
 
   /** Follow these endpoints and no others. What an endpoint held that is gone has left the index with its slot. */
   setEndpoints(assignments: readonly SlotAssignment[]): void {
-    const current = new Map(assignments.map((assignment) => [assignment.slot, assignment]));
-    for (const [slot, { assignment, subscription }] of this.#watched) {
-      const now = current.get(slot);
-      if (now?.generation === assignment.generation && this.#isFollowed(now)) continue;
-      subscription?.close();
-      this.#bound?.forget(slot);
-      this.#watched.delete(slot);
-      this.#problems.delete(assignment.endpoint.id);
-    }
-    for (const assignment of assignments) {
-      if (this.#isFollowed(assignment) && !this.#watched.has(assignment.slot)) this.#watch(assignment);
+    const current = new Set(assignments.map(({ slot }) => slot));
+    const watched = [...this.#watched.values()].map(({ assignment }) => assignment);
+    this.changeEndpoints({ set: assignments, removed: watched.filter(({ slot }) => !current.has(slot)) });
+  }
+
+  /** Follows new endpoints and no longer follows removed ones. */
+  changeEndpoints({ set, removed }: SlotUpdate): void {
+    for (const assignment of removed) this.#leave(assignment);
+    for (const assignment of set) {
+      const before = this.#watched.get(assignment.slot)?.assignment;
+      const isFollowed = this.#isFollowed(assignment);
+      if (before !== undefined && (before.generation !== assignment.generation || !isFollowed)) this.#leave(before);
+      if (isFollowed && !this.#watched.has(assignment.slot)) this.#watch(assignment);
     }
     this.#nameEndpoints();
+  }
+
+  #leave({ slot, generation }: SlotAssignment): void {
+    const watched = this.#watched.get(slot);
+    if (watched?.assignment.generation !== generation) return;
+    watched.subscription?.close();
+    this.#bound?.forget(slot);
+    this.#watched.delete(slot);
+    this.#problems.delete(watched.assignment.endpoint.id);
   }
 
   #isFollowed({ endpoint }: SlotAssignment): boolean {

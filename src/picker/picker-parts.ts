@@ -7,7 +7,7 @@ import { poolClockMs } from '../core/pool-clock.js';
 import type { HealthListener, HealthSource } from '../ingress/transport.js';
 import { listenHealth } from '../ingress/transports/create.js';
 import { HealthState } from '../operations/health.js';
-import type { SlotAssignment } from '../pool/endpoint.js';
+import type { SlotUpdate } from '../pool/endpoint.js';
 import { SlotTable } from '../pool/slots.js';
 import { AdaptationControl } from './control/adaptation-control.js';
 import { CertificateWatch } from './control/certificate-watch.js';
@@ -203,16 +203,16 @@ export class PickerParts {
         if (message.kind === 'rules') this.#labels.collectSoon();
       },
       applied: (version) => this.shards.hasApplied(version),
-      changed: (assignments, gone) => this.#endpointsChanged(assignments, gone),
+      changed: (update) => this.#slotsChanged(update),
       report: (problem) => log.error({ part: 'pool' }, problem),
     });
   }
 
-  #endpointsChanged(assignments: readonly SlotAssignment[], gone: readonly number[]): void {
-    this.#informers.setEndpoints(assignments);
-    this.#events.feed?.setEndpoints(assignments);
-    this.#adaptation.meet(assignments);
-    this.#flow?.controller.endpointsGone(gone);
+  #slotsChanged(update: SlotUpdate): void {
+    this.#informers.changeEndpoints(update);
+    this.#events.feed?.changeEndpoints(update);
+    this.#adaptation.changeEndpoints(update);
+    this.#flow?.controller.endpointsGone(update.removed.map(({ slot }) => slot));
   }
 
   #makeFlowControl(): FlowControl | undefined {

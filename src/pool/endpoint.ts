@@ -31,6 +31,14 @@ export interface SlotAssignment {
   readonly endpoint: Endpoint;
 }
 
+/** What has changed in the slots since the change before. Apply `removed` before `set`. */
+export interface SlotUpdate {
+  /** Endpoints with a new slot, and endpoints with other labels or another state in their slot. */
+  readonly set: readonly SlotAssignment[];
+  /** Endpoints whose slot is free. */
+  readonly removed: readonly SlotAssignment[];
+}
+
 /** A model rewrite rule: which incoming model names it takes and what they become. */
 export interface ModelRewrite {
   readonly name: string;

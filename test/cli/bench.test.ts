@@ -41,7 +41,7 @@ schedulingProfiles:
 }
 
 describe('rows of pointsman bench', () => {
-  it('are the decision, the match and the operations of a profile in their order', () => {
+  it('rows of pointsman bench are the decision, the match and the operations of a profile in their order', () => {
     const rows = listRows(DEFAULT, quick()).map(({ name, kind }) => `${kind} ${name}`);
     expect(rows).toEqual([
       'whole decision',
@@ -53,7 +53,7 @@ describe('rows of pointsman bench', () => {
     ]);
   });
 
-  it('are named after their profile where there are several', () => {
+  it('rows of pointsman bench are named after their profile where there are several', () => {
     const two = load(
       `plugins: [{type: queue-scorer}, {type: max-score-picker}, {type: header-profile-handler}]
 schedulingProfiles:
@@ -69,27 +69,27 @@ schedulingProfiles:
     ]);
   });
 
-  it('hold the hooks of a plugin and the operation that adds its column apart', () => {
+  it('rows of pointsman bench hold the hooks of a plugin and the operation that adds its column apart', () => {
     const { registry, configuration } = withOwn(() => {});
     const { rows } = measureRows(configuration, quick(registry));
     const own = rows.filter(({ name }) => name === 'own-scorer').map(({ kind }) => kind);
     expect(own).toEqual(['hooks', 'scorer']);
   });
 
-  it('are refused when a hook of a plugin fails', () => {
+  it('rows of pointsman bench are refused when a hook of a plugin fails', () => {
     const { registry, configuration } = withOwn(() => {
       throw new Error('broken');
     });
     expect(() => measureRows(configuration, quick(registry))).toThrow(/^plugin "own-scorer": \d+ of its calls failed/);
   });
 
-  it('have times above 0 for a whole decision, and time for each endpoint', () => {
+  it('rows of pointsman bench have times above 0 for a whole decision, and time for each endpoint', () => {
     const [whole] = measureRows(DEFAULT, quick()).rows;
     expect(whole!.nsPerDecision.low).toBeGreaterThan(0);
     expect(whole!.nsPerEndpoint).toBeCloseTo(whole!.nsPerDecision.median / 8, 6);
   });
 
-  it('of two configurations are compared by name', () => {
+  it('rows of pointsman bench of two configurations are compared by name', () => {
     const other = load(`plugins: [{type: queue-scorer}, {type: max-score-picker}]
 schedulingProfiles:
 - {name: default, plugins: [{pluginRef: queue-scorer}, {pluginRef: max-score-picker}]}
@@ -99,7 +99,7 @@ schedulingProfiles:
     expect(rows[0]!.ratio!.median).toBeGreaterThan(0);
   });
 
-  it('come with a note when no endpoint passes the filters', () => {
+  it('rows of pointsman bench come with a note when no endpoint passes the filters', () => {
     const picky = load(
       `plugins:
 - {type: endpoint-attribute-filter, parameters: {attribute: kv-cache-utilization, algorithm: {type: range, range: {min: 2, max: 3}}}}
@@ -113,7 +113,7 @@ schedulingProfiles:
   });
 
   const samples = readdirSync('examples').filter((name) => name.endsWith('.yaml') && name !== 'endpoints.yaml');
-  it.each(samples)('of examples/%s decide in the bench pool', (sample) => {
+  it.each(samples)('rows of pointsman bench of examples/%s decide in the bench pool', (sample) => {
     const options = { allowExperimental: true, registry: builtinPlugins };
     const { rows, notes } = measureRows(loadConfiguration({ file: `examples/${sample}` }, options), quick());
     expect(notes).toEqual([]);
@@ -136,21 +136,21 @@ describe('paired samples', () => {
     return { subjects, now: () => nowMs };
   }
 
-  it('give the time of one run, without that of its preparation', () => {
+  it('paired samples give the time of one run, without that of its preparation', () => {
     const { subjects, now } = simulated([100, 250]);
     const { ns } = samplePaired(subjects, { timeMs: 20, now });
     expect(figure(ns[0]!).median).toBeCloseTo(100, 3);
     expect(figure(ns[1]!).median).toBeCloseTo(250, 3);
   });
 
-  it('take a fewest number of rounds however short the time', () => {
+  it('paired samples take a fewest number of rounds however short the time', () => {
     const { subjects, now } = simulated([100]);
     expect(samplePaired(subjects, { timeMs: 0, now }).rounds).toBe(ROUNDS_MIN);
   });
 });
 
 describe('a figure', () => {
-  it('is the median with the ranks n/2 ± 0.98 √n', () => {
+  it('a figure is the median with the ranks n/2 ± 0.98 √n', () => {
     expect(figure(Float64Array.from({ length: 100 }, (_, i) => i + 1))).toEqual({ median: 50.5, low: 41, high: 60 });
   });
 
@@ -186,7 +186,7 @@ describe('pointsman bench', () => {
   const run = (...flags: string[]) =>
     spawnSync(process.execPath, ['bin/pointsman.js', 'bench', ...flags], { encoding: 'utf8' });
 
-  it('measures a plugin of one’s own and prints one JSON document', () => {
+  it('pointsman bench measures a plugin of one’s own and prints one JSON document', () => {
     const { status, stdout } = run(
       ...['examples/plugins/tenants.yaml', '--plugin', './examples/plugins/tenant-filter.js'],
       ...['--plugin', './examples/plugins/short-first-scorer.js', '--json', '--time', '1', '--endpoints', '16'],
@@ -199,7 +199,7 @@ describe('pointsman bench', () => {
     );
   });
 
-  it('names the flag that has no valid value', () => {
+  it('pointsman bench names the flag that has no valid value', () => {
     const { status, stderr } = run('--endpoints', '5000');
     expect(status).toBe(1);
     expect(stderr).toContain('--endpoints');
@@ -208,7 +208,7 @@ describe('pointsman bench', () => {
 });
 
 describe('examples/embedded/time-a-decision.js', () => {
-  it('times a decision that picks an endpoint with an empty queue', () => {
+  it('examples/embedded/time-a-decision.js times a decision that picks an endpoint with an empty queue', () => {
     const output = execFileSync(process.execPath, ['examples/embedded/time-a-decision.js'], { encoding: 'utf8' });
     const [, slot] = /^\d+ ns a decision, slot (\d+)\n$/.exec(output)!;
     expect(Number(slot) % 7).toBe(0);

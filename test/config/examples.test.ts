@@ -1,4 +1,5 @@
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { builtinPlugins } from '../../dist/config/builtin-plugins.js';
@@ -17,5 +18,27 @@ describe('the sample configurations', () => {
     const configuration = loadConfiguration({ file: `${folder}${file}` }, options);
     expect(configuration.warnings).toEqual([]);
     expect(configuration.discovery?.type).toBe('file-discovery');
+  });
+});
+
+const docs = fileURLToPath(new URL('../../docs/', import.meta.url));
+
+/** Whole configurations in the YAML blocks of the documents. */
+const written = readdirSync(docs, { recursive: true, encoding: 'utf8' })
+  .filter((page) => page.endsWith('.md'))
+  .flatMap((page) =>
+    [...readFileSync(join(docs, page), 'utf8').matchAll(/^```yaml\n(.*?)^```$/gms)]
+      .filter(([, text]) => /^kind: EndpointPickerConfig$/m.test(text!))
+      .map(([, text]) => ({ page, text: text! })),
+  );
+
+describe('the configurations in the documents', () => {
+  it('the documents have whole configurations', () => {
+    expect(written.map(({ page }) => page)).toEqual(expect.arrayContaining(['configuration.md', 'guides/engines.md']));
+  });
+
+  it.each(written)('the configuration of $page loads without a warning', ({ text }) => {
+    const options = { allowExperimental: true, registry: builtinPlugins };
+    expect(loadConfiguration({ text }, options).warnings).toEqual([]);
   });
 });

@@ -262,4 +262,52 @@ describe('program-aware fairness', () => {
       expect(order(queue, nowMs)).toEqual([fresh.reference, busy.reference]);
     }
   });
+
+  it('program-aware fairness serves every flow after an answer that took a thousand half-lives', () => {
+    const queue = machine(programAware);
+    const slow = queue.enqueue(request({ flow: 'slow' }), 0);
+    const quick = queue.enqueue(request({ flow: 'quick' }), 0);
+    queue.dispatch(() => 'dispatched', 0, 9);
+    queue.end(quick, 10, 0);
+    const nowMs = 2_000_000;
+    queue.end(slow, 1_000, nowMs);
+    const waiting = ['slow', 'quick', 'new'].map((flow) => request({ flow }));
+    for (const one of waiting) queue.enqueue(one, nowMs);
+    expect(new Set(order(queue, nowMs))).toEqual(new Set(waiting.map(({ reference }) => reference)));
+  });
+});
+
+describe('the queues under a policy whose numbers are none', () => {
+  const none = Number.NaN;
+  it.each<FairnessSettings>([
+    { kind: 'start-time', weights: { a: none } },
+    { kind: 'start-time', weights: { a: 0 } },
+    { kind: 'deficit-round-robin', weights: { a: none }, quantumTokens: 64 },
+    { kind: 'deficit-round-robin', weights: {}, quantumTokens: none },
+    { kind: 'program-aware', serviceWeight: none, headWaitWeight: none, halfLifeMs: none },
+  ])('end with %j, and serve each request once', (fairness) => {
+    const queue = machine(fairness);
+    const all: number[] = [];
+    const served: number[] = [];
+    for (let round = 0; round < 20; round++) {
+      for (const flow of ['a', 'b']) {
+        const one = request({ flow });
+        all.push(one.reference);
+        queue.enqueue(one, round);
+      }
+      const handles: number[] = [];
+      queue.dispatch(
+        (handle, reference) => {
+          handles.push(handle);
+          served.push(reference);
+          return 'dispatched';
+        },
+        round,
+        1,
+      );
+      for (const handle of handles) queue.end(handle, 100, round);
+    }
+    served.push(...order(queue, 20));
+    expect(served.toSorted((a, b) => a - b)).toEqual(all);
+  });
 });

@@ -12,7 +12,13 @@ import {
   readPool,
   readRewrite,
 } from '../../dist/pool/discovery/kubernetes/objects.js';
-import { type ClusterView, project, UNREADY_KEPT_MS } from '../../dist/pool/discovery/kubernetes/projection.js';
+import {
+  type EndpointChange,
+  PodEndpoints,
+  UNREADY_KEPT_MS,
+} from '../../dist/pool/discovery/kubernetes/pod-endpoints.js';
+import { type ClusterView, project } from '../../dist/pool/discovery/kubernetes/projection.js';
+import type { Endpoint } from '../../dist/pool/endpoint.js';
 import { LEGACY_GROUP, model, objective, POOL_GROUP, pool, rewrite } from './objects.ts';
 
 const NOW = Date.parse('2026-08-01T12:00:00Z');
@@ -61,6 +67,14 @@ function view(parts: Partial<ClusterView> = {}): ClusterView {
     nowMs: NOW,
     ...parts,
   };
+}
+
+const byId = (a: Endpoint, b: Endpoint) => (a.id < b.id ? -1 : 1);
+
+/** Adds a change to the endpoints that were told before. */
+function tell(told: Map<string, Endpoint>, { set, removed }: EndpointChange): void {
+  for (const id of removed) told.delete(id);
+  for (const endpoint of set) told.set(endpoint.id, endpoint);
 }
 
 const shown = (pods: readonly PodRecord[], ports: readonly number[] = [8000], nowMs = NOW) =>
@@ -339,7 +353,7 @@ describe('the projection', () => {
     .map(({ name, uid, ip, ready, created }) =>
       pod(name, {
         metadata: { uid: `${name}-${uid}`, creationTimestamp: new Date(NOW - created * 1000).toISOString() },
-        status: { podIP: ip, ...(ready ? {} : unready()) },
+        status: { podIP: ip, ...(ready ? {} : unready(new Date(NOW - created * 10_000).toISOString())) },
       }),
     );
 
@@ -351,9 +365,38 @@ describe('the projection', () => {
         (pods, lots) => {
           const mixed = pods.map((one) => [lots.next().value as number, one] as const);
           const other = mixed.sort(([a], [b]) => a - b).map(([, one]) => one);
-          expect(project(view({ pods: other }))).toEqual(project(view({ pods })));
+          const { state, notes } = project(view({ pods: other }));
+          const expected = project(view({ pods }));
+          expect([state, notes]).toEqual([expected.state, expected.notes]);
         },
       ),
+    );
+  });
+
+  it('the projection of changes is that of the pods they lead to, whatever came before', () => {
+    const arbitraryChange = fc.record({
+      set: fc.uniqueArray(arbitraryPod, { selector: ({ uid }) => uid, maxLength: 4 }),
+      removed: fc.subarray(['a', 'b', 'c', 'd'].flatMap((name) => [0, 1, 2].map((uid) => `${name}-${uid}`))),
+      laterMs: fc.nat({ max: UNREADY_KEPT_MS }),
+    });
+    fc.assert(
+      fc.property(fc.array(arbitraryChange, { maxLength: 12 }), (changes) => {
+        const followed = new PodEndpoints([], [8000, 8001], NOW);
+        const pods = new Map<string, PodRecord>();
+        const told = new Map<string, Endpoint>();
+        let nowMs = NOW;
+        for (const { set, removed, laterMs } of changes) {
+          nowMs += laterMs;
+          for (const uid of removed) pods.delete(uid);
+          for (const one of set) pods.set(one.uid, one);
+          tell(told, followed.change({ set, removed }, nowMs));
+          const fresh = new PodEndpoints([...pods.values()], [8000, 8001], nowMs);
+          expect(followed.endpoints()).toEqual(fresh.endpoints());
+          expect([followed.notes(), followed.nextMs]).toEqual([fresh.notes(), fresh.nextMs]);
+          expect([...told.values()].sort(byId)).toEqual(fresh.endpoints().sort(byId));
+        }
+      }),
+      { numRuns: 300 },
     );
   });
 

@@ -78,7 +78,7 @@ describe('the text of a label value', () => {
     expect(labelValue(text)).toBe(value);
   });
 
-  it('is cut at 1,024 characters', () => {
+  it('the text of a label value is cut at 1,024 characters', () => {
     expect(labelValue('x'.repeat(5_000))).toHaveLength(1_024);
   });
 });

@@ -9,7 +9,7 @@ afterEach(async () => {
 });
 
 describe('a filter that matches no endpoint', () => {
-  it('gives every request a 503 that names it, and one line in the log', async () => {
+  it('a filter that matches no endpoint gives every request a 503 that names it, and one line in the log', async () => {
     const setting = await Setting.create(
       [{ name: 'a', port: 20_001, labels: { gpu: 'a100' } }],
       `plugins:

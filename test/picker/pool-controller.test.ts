@@ -25,7 +25,7 @@ function makePool(capacity = 64) {
       if (message.kind === 'endpoints') messages.push(message);
     },
     applied: (version) => version <= applied,
-    changed: (_, gone) => freed.push(...gone),
+    changed: ({ removed }) => freed.push(...removed.map(({ slot }) => slot)),
     report: () => {},
   });
   return {

@@ -17,7 +17,7 @@ function labels(sources: Partial<VouchedLabelSources> = {}) {
 }
 
 describe('names that are vouched for', () => {
-  it('are those of objectives, rewrite rules, their targets, InferenceModels and the configuration', () => {
+  it('names that are vouched for are those of objectives, rewrite rules, their targets, InferenceModels and the configuration', () => {
     const rules = {
       objectives: [['objective', 1]] as const,
       rewrites: [{ name: 'r', models: ['alias'], targets: [{ model: 'target' }], age: 0 }],
@@ -31,7 +31,7 @@ describe('names that are vouched for', () => {
     expect([...subject.names.fairnessIds]).toEqual(['default-flow', 'tenant']);
   });
 
-  it('are the model of a metrics page, adapters, and lists of models', () => {
+  it('names that are vouched for are the model of a metrics page, adapters, and lists of models', () => {
     const served = new Map([['e', [{ id: 'listed', parent: '' }]]]);
     const { subject, models } = labels({ servedModels: () => served });
     subject.hear({ model: 'on the page', adapters: { running: ['runs'], waiting: ['waits'], max: 2 } });
@@ -39,7 +39,7 @@ describe('names that are vouched for', () => {
     expect(models()).toEqual(['listed', 'on the page', 'runs', 'waits']);
   });
 
-  it('are reported when they change and only then', () => {
+  it('names that are vouched for are reported when they change and only then', () => {
     const { subject, reported } = labels();
     subject.hear({ model: 'm' });
     subject.collect();
@@ -48,7 +48,7 @@ describe('names that are vouched for', () => {
     expect(reported.map(({ models }) => [...models])).toEqual([['m']]);
   });
 
-  it('are forgotten an hour after a model server told them last', () => {
+  it('names that are vouched for are forgotten an hour after a model server told them last', () => {
     const { subject, models, clock } = labels();
     subject.hear({ model: 'm' });
     clock.now = UNUSED_MS_MAX;
@@ -57,7 +57,7 @@ describe('names that are vouched for', () => {
     expect(models()).toEqual([]);
   });
 
-  it('are at most 1,000 of model servers, and as many as there are of objects', () => {
+  it('names that are vouched for are at most 1,000 of model servers, and as many as there are of objects', () => {
     const objectives = Array.from({ length: 5_000 }, (_, i) => [`object ${i}`, 0] as const);
     const { subject, models } = labels({ rules: () => ({ objectives, rewrites: [], models: [] }) });
     for (let i = 0; i < 5_000; i++) subject.hear({ model: `told ${i}` });

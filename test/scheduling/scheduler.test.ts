@@ -87,12 +87,12 @@ describe('a request that the filters leave no endpoint', () => {
     return [outcome.kind === 'rejected' && [outcome.code, outcome.reason, outcome.message], reported];
   }
 
-  it('gets a 503 that names the filter when load has no part in it', () => {
+  it('a request without endpoints after the filters gets a 503 that names the filter when load has no part in it', () => {
     const text = 'no endpoints available for the given request: the filter "role" leaves none';
     expect(rejection(0)).toEqual([['ServiceUnavailable', 'rejected-no-endpoints', text], ['role']]);
   });
 
-  it('is told to come again when the filter judges load, or one before it does', () => {
+  it('a request without endpoints after the filters is told to come again when the filter judges load, or one before it does', () => {
     const again = ['ResourceExhausted', 'rejected-saturated', 'no endpoints available for the given request'];
     expect([rejection(1), rejection(2), rejection(undefined)]).toEqual([
       [again, []],

@@ -11,7 +11,7 @@ import { ReportOnce } from '../../core/report-once.js';
 import { SampleReader } from '../../core/sample-reader.js';
 import { seededRandom } from '../../core/seeded-random.js';
 import type { Logger } from '../../operations/log.js';
-import type { SlotAssignment } from '../../pool/endpoint.js';
+import type { SlotAssignment, SlotUpdate } from '../../pool/endpoint.js';
 import type { ProgramVariant } from '../../scheduling/program-variants.js';
 import { rules } from '../../scheduling/rules.js';
 import { StateFile } from './state-file.js';
@@ -56,7 +56,8 @@ export class AdaptationControl {
   #settings: AdaptationSettings;
   #projected: readonly number[];
   #adapter: Adapter;
-  #live: readonly SlotAssignment[] = [];
+  /** Endpoints by slot. */
+  readonly #live = new Map<number, SlotAssignment>();
   #timer: NodeJS.Timeout | undefined;
   #saveTimer: NodeJS.Timeout | undefined;
   #file: StateFile | undefined;
@@ -109,26 +110,42 @@ export class AdaptationControl {
     this.#savedLabels = 0;
     this.#adapter = this.#make(settings);
     if (keeps && settings.mode !== 'off') this.#adapter.model.restore(learned, 1);
-    this.meet(this.#live);
+    this.#meet();
     this.#adapter.start(this.#options.now());
     this.#log.info({ mode: settings.mode }, 'adaptation goes on with other settings');
   }
 
   /**
-   * Takes over the live endpoints. A new endpoint starts with the speed of others of its hardware; the state of an
+   * Follows the live endpoints. A new endpoint starts with the speed of others of its hardware; the state of an
    * endpoint that has left is dropped.
    */
-  meet(live: readonly SlotAssignment[]): void {
-    this.#live = live;
-    const { hardwareLabel, mode } = this.#settings;
-    if (mode === 'off') return;
+  changeEndpoints({ set, removed }: SlotUpdate): void {
+    let differs = removed.length > 0;
+    for (const { slot } of removed) this.#live.delete(slot);
+    for (const assignment of set) {
+      const before = this.#live.get(assignment.slot);
+      const same =
+        before?.generation === assignment.generation && this.#hardware(before) === this.#hardware(assignment);
+      differs ||= !same;
+      this.#live.set(assignment.slot, assignment);
+    }
+    if (differs) this.#meet();
+  }
+
+  #meet(): void {
+    if (this.#settings.mode === 'off') return;
     this.#adapter.model.meet(
-      live.map(({ slot, generation, endpoint: { labels } }) => ({
-        slot,
-        generation,
-        hardware: hardwareLabel === undefined ? '' : (labels[hardwareLabel] ?? ''),
+      [...this.#live.values()].map((assignment) => ({
+        slot: assignment.slot,
+        generation: assignment.generation,
+        hardware: this.#hardware(assignment),
       })),
     );
+  }
+
+  #hardware({ endpoint }: SlotAssignment): string {
+    const { hardwareLabel } = this.#settings;
+    return hardwareLabel === undefined ? '' : (endpoint.labels[hardwareLabel] ?? '');
   }
 
   report(): AdapterReport {

@@ -4,7 +4,7 @@ import type { EndpointSignals } from '../../core/endpoint-table.js';
 import { ExpositionScanner } from '../../core/exposition-scanner.js';
 import type { CoreInstance } from '../../core/memory.js';
 import { poolClockMs } from '../../core/pool-clock.js';
-import type { Endpoint, SlotAssignment } from '../../pool/endpoint.js';
+import type { Endpoint, SlotUpdate } from '../../pool/endpoint.js';
 import { EngineTable } from '../../pool/engines/engine-table.js';
 import { AttributeReader } from '../../pool/sources/attribute-reader.js';
 import {
@@ -55,18 +55,23 @@ export interface PolledSource {
 export class Informers {
   readonly #sources: readonly PolledSource[];
   readonly #models: ModelsReader | undefined;
-  #ids: ReadonlySet<string> = new Set();
+  /** Slots by endpoint id. */
+  readonly #slots = new Map<string, number>();
 
   constructor(sources: readonly PolledSource[], models: ModelsReader | undefined) {
     this.#sources = sources;
     this.#models = models;
   }
 
-  setEndpoints(assignments: readonly SlotAssignment[]): void {
-    const ids = new Set(assignments.map(({ endpoint }) => endpoint.id));
-    for (const id of this.#ids) if (!ids.has(id)) this.#models?.forget(id);
-    this.#ids = ids;
-    for (const { informer } of this.#sources) informer.setEndpoints(assignments);
+  changeEndpoints(update: SlotUpdate): void {
+    for (const { slot, endpoint } of update.set) this.#slots.set(endpoint.id, slot);
+    for (const { slot, endpoint } of update.removed) {
+      // The endpoint may have another slot by now.
+      if (this.#slots.get(endpoint.id) !== slot) continue;
+      this.#slots.delete(endpoint.id);
+      this.#models?.forget(endpoint.id);
+    }
+    for (const { informer } of this.#sources) informer.changeEndpoints(update);
   }
 
   stop(): void {

@@ -1,6 +1,6 @@
 import type { EndpointSignals, EndpointTable } from '../../core/endpoint-table.js';
 import { LOCK_RETRY_MS, LockRetry } from '../../core/lock-retry.js';
-import type { Endpoint, PoolRules, PoolUpdate, SlotAssignment } from '../../pool/endpoint.js';
+import type { Endpoint, PoolRules, PoolUpdate, SlotAssignment, SlotUpdate } from '../../pool/endpoint.js';
 import type { SlotChanges, SlotTable } from '../../pool/slots.js';
 import { writeLabels } from '../../scheduling/label-columns.js';
 import type { LabelSpecification, MaskSpecification, PrefixSettings } from '../../scheduling/program.js';
@@ -23,8 +23,8 @@ export interface PoolControllerOptions {
   readonly broadcast: (message: ToShard) => void;
   /** Whether every shard has applied this version. */
   readonly applied: (version: number) => boolean;
-  /** Called when the set of endpoints that take requests has changed. */
-  readonly changed: (assignments: readonly SlotAssignment[], gone: readonly number[]) => void;
+  /** Called when slots have changed. */
+  readonly changed: (update: SlotUpdate) => void;
   readonly report: (problem: string) => void;
 }
 
@@ -78,7 +78,7 @@ export class PoolController {
 
   /** Endpoints of the pool. */
   get assignments(): readonly SlotAssignment[] {
-    return this.known.filter(({ slot }) => !this.#retiring.has(slot));
+    return this.#retiring.size === 0 ? this.known : this.known.filter(({ slot }) => !this.#retiring.has(slot));
   }
 
   /** Endpoints that can be picked now or soon: those of the pool, and removed ones that are still live. */
@@ -122,26 +122,27 @@ export class PoolController {
     const gone = this.#takeOut(removed, added);
     for (const assignment of added) this.#add(assignment);
     this.#version++;
-    this.#updateMasks();
-    writeLabels(table, labels, [...added, ...changed]);
-    broadcast({ kind: 'endpoints', version: this.#version, added: [...added, ...changed], removed: gone });
+    const set = [...added, ...changed];
+    this.#markMasks(set);
+    writeLabels(table, labels, set);
+    const slots = gone.map(({ slot }) => slot);
+    broadcast({ kind: 'endpoints', version: this.#version, added: set, removed: slots });
     this.#waiting.push({ version: this.#version, added });
-    this.#options.changed(this.assignments, gone);
+    this.#options.changed({ set, removed: gone });
     this.acknowledged();
   }
 
   /**
    * Takes removed endpoints out of the picks. They stay while no other endpoint is live and one of those that are added
    * waits for the shards. A slot that is given out again in a full table is freed all the same.
-   * @returns the freed slots
+   * @returns the endpoints whose slots are free
    */
-  #takeOut(removed: readonly SlotAssignment[], added: readonly SlotAssignment[]): number[] {
+  #takeOut(removed: readonly SlotAssignment[], added: readonly SlotAssignment[]): SlotAssignment[] {
     for (const { slot } of removed) this.#retiring.add(slot);
     const reused = new Set(added.map(({ slot }) => slot));
     const stay = (added.length > 0 || this.#awaitsLive()) && this.#servesRetiringOnly();
     const gone = [...this.#retiring].filter((slot) => !stay || !this.#serving.has(slot) || reused.has(slot));
-    for (const slot of gone) this.#remove(slot);
-    return gone;
+    return gone.map((slot) => this.#remove(slot));
   }
 
   #servesRetiringOnly(): boolean {
@@ -208,13 +209,15 @@ export class PoolController {
     if (this.#names.size > NAMES_MAX) this.#names.delete(this.#names.keys().next().value!);
   }
 
-  #remove(slot: number): void {
+  #remove(slot: number): SlotAssignment {
     const { table } = this.#options;
+    const assignment = this.#assignments.get(slot)!;
     this.#assignments.delete(slot);
     this.#serving.delete(slot);
     this.#retiring.delete(slot);
     this.#writes.run(() => table.setState(slot, 'free'));
     this.#writes.run(() => table.forget(slot));
+    return assignment;
   }
 
   /** Writes the signals of a scrape and follows the engine's cache size. @returns false when they could not be written now */
@@ -252,6 +255,16 @@ export class PoolController {
     for (const [mask, { accepts }] of masks.entries()) {
       const slots = this.known.filter(({ endpoint }) => accepts(endpoint.labels)).map(({ slot }) => slot);
       this.#options.table.setMask(firstMask + mask, slots);
+    }
+  }
+
+  /** Writes the bits of these endpoints. A free slot keeps its bits until the next endpoint has it. */
+  #markMasks(set: readonly SlotAssignment[]): void {
+    const { masks, firstMask } = this.#settings;
+    for (const [mask, { accepts }] of masks.entries()) {
+      for (const { slot, endpoint } of set) {
+        this.#options.table.markMask(firstMask + mask, slot, accepts(endpoint.labels));
+      }
     }
   }
 }

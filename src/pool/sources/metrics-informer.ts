@@ -1,5 +1,5 @@
 import type { EndpointSignals } from '../../core/endpoint-table.js';
-import { type Endpoint, endpointAddress, type SlotAssignment } from '../endpoint.js';
+import { type Endpoint, endpointAddress, type SlotAssignment, type SlotUpdate } from '../endpoint.js';
 import { PageBuffers } from './page-buffers.js';
 import { backoffMs, nextPollMs, startsPerTick, tickMs } from './poll-schedule.js';
 import {
@@ -156,20 +156,24 @@ export class MetricsInformer {
 
   /** Poll exactly these endpoints from now on. Those that are polled already go on undisturbed. */
   setEndpoints(endpoints: readonly SlotAssignment[]): void {
-    const wanted = new Map(endpoints.map((informed) => [informed.slot, informed]));
-    for (const [slot, target] of this.#targets) {
-      const next = wanted.get(slot);
-      if (next !== undefined && sameServer(next, target)) continue;
-      target.connection.close();
-      this.#targets.delete(slot);
-    }
-    for (const informed of wanted.values()) {
-      const target = this.#targets.get(informed.slot);
-      if (target === undefined) this.#targets.set(informed.slot, this.#open(informed));
-      else if (target.endpoint !== informed.endpoint) this.#relabel(target, informed.endpoint);
+    const wanted = new Set(endpoints.map(({ slot }) => slot));
+    this.changeEndpoints({
+      set: endpoints,
+      removed: [...this.#targets.values()].filter(({ slot }) => !wanted.has(slot)),
+    });
+  }
+
+  /** Polls new endpoints and no longer polls removed ones. All others go on undisturbed. */
+  changeEndpoints({ set, removed }: SlotUpdate): void {
+    for (const gone of removed) this.#leave(gone);
+    for (const informed of set) {
+      const { slot, endpoint } = informed;
+      const target = this.#targets.get(slot);
+      if (target !== undefined && !sameServer(informed, target)) this.#leave(target);
+      else if (target !== undefined && target.endpoint !== endpoint) this.#relabel(target, endpoint);
+      if (!this.#targets.has(slot)) this.#targets.set(slot, this.#open(informed));
     }
     this.#order = [...this.#targets.values()];
-    this.#cursor = 0;
     if (this.#order.length === 0) this.#stopTimer();
     else this.#timer ??= setInterval(() => this.#tick(), tickMs(this.#intervalMs));
   }
@@ -182,6 +186,13 @@ export class MetricsInformer {
   #stopTimer(): void {
     clearInterval(this.#timer);
     this.#timer = undefined;
+  }
+
+  #leave({ slot, generation }: SlotAssignment): void {
+    const target = this.#targets.get(slot);
+    if (target?.generation !== generation) return;
+    target.connection.close();
+    this.#targets.delete(slot);
   }
 
   #open({ slot, generation, endpoint }: SlotAssignment): Target {

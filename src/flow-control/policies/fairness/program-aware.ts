@@ -75,7 +75,7 @@ export class ProgramAware implements Fairness {
       for (let rest = word === 0 ? low : high; rest !== 0; rest &= rest - 1) {
         const lane = this.#heaps[word * 32 + 31 - Math.clz32(rest & -rest)]!.best(slope);
         const value = this.#valueOf(lane, slope);
-        if (value < bestValue) {
+        if (best === NONE || value < bestValue) {
           best = lane;
           bestValue = value;
         }
@@ -86,6 +86,8 @@ export class ProgramAware implements Fairness {
 
   served(flow: number, promptTokens: number, outputTokens: number, nowMs: number): void {
     this.#scaleSinceMs ??= nowMs;
+    // A band in which nothing waits is not asked for its next request, so its scale may be older than a double can hold.
+    this.at(nowMs);
     const halfLives = (nowMs - this.#scaleSinceMs) / this.#settings.halfLifeMs;
     this.#flows.service[flow]! += (promptTokens + 2 * outputTokens) * 2 ** halfLives;
     for (let lane = this.#flows.firstLane[flow]!; lane !== NONE; lane = this.#lanes.nextOfFlow[lane]!) {

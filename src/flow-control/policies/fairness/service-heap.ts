@@ -85,7 +85,7 @@ export class ServiceHeap {
 
   /** The lane with the smallest value on a slope; among equal ones the lane with the earliest head. */
   best(slope: Slope): number {
-    this.#best = NONE;
+    this.#best = this.#heap[0]!;
     this.#bestValue = Number.POSITIVE_INFINITY;
     this.#search(0, slope);
     return this.#best;

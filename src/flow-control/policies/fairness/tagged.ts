@@ -121,7 +121,8 @@ export class Tagged implements Fairness {
     const { key, tie, flow } = this.#lanes;
     const { tag, tie: change } = this.#flows;
     const of = flow[lane]!;
-    if (key[lane] === tag[of] && tie[lane] === change[of]) return false;
+    // Object.is: a tag that is no number counts as equal to itself, so that `#top` ends with any settings.
+    if (Object.is(key[lane], tag[of]) && tie[lane] === change[of]) return false;
     key[lane] = tag[of]!;
     tie[lane] = change[of]!;
     return true;

@@ -1,18 +1,27 @@
 import { Reflector, type ReflectorOptions, type ReflectorState } from '../../../kubernetes/reflector.js';
 
+/** Values that are new or differ, and values that are gone. */
+export interface ValueChange<Value> {
+  readonly set: readonly Value[];
+  readonly removed: readonly Value[];
+}
+
 /** The objects of one subject, whose kind or selection may change: the old ones count until the new first state is complete. */
 export class Followed<Value> {
-  readonly #changed: (urgent: boolean) => void;
+  readonly #changed: (urgent: boolean, change: ValueChange<Value> | undefined) => void;
   readonly #isUrgent: (value: Value) => boolean;
   #current: Reflector<Value> | undefined;
   #next: Reflector<Value> | undefined;
   #decided = false;
 
   /**
-   * @param changed told of every change, and whether it has to take effect at once
+   * @param changed told of every change, and whether it has to take effect at once; undefined = all values are others
    * @param isUrgent whether a changed value has to take effect at once; a removal always has to
    */
-  constructor(changed: (urgent: boolean) => void, isUrgent: (value: Value) => boolean = () => false) {
+  constructor(
+    changed: (urgent: boolean, change: ValueChange<Value> | undefined) => void,
+    isUrgent: (value: Value) => boolean = () => false,
+  ) {
     this.#changed = changed;
     this.#isUrgent = isUrgent;
   }
@@ -25,14 +34,17 @@ export class Followed<Value> {
     if (options === undefined) {
       this.#current?.stop();
       this.#current = undefined;
-      this.#changed(true);
+      this.#changed(true, undefined);
       return;
     }
     const reflector: Reflector<Value> = new Reflector({
       ...options,
       changed: (set, removed) => {
-        if (reflector === this.#next) this.#replace();
-        if (reflector === this.#current) this.#changed(removed.length > 0 || set.some(this.#isUrgent));
+        const replaces = reflector === this.#next;
+        if (replaces) this.#replace();
+        if (reflector !== this.#current) return;
+        const urgent = removed.length > 0 || set.some(this.#isUrgent);
+        this.#changed(urgent, replaces ? undefined : { set, removed });
       },
     });
     if (this.#current === undefined) this.#current = reflector;

@@ -14,7 +14,7 @@ import {
 import type { ObjectProblem } from '../../../kubernetes/object-copy.js';
 import type { Reflector, SelectedLabels } from '../../../kubernetes/reflector.js';
 import type { Discovery, Endpoint, PoolState, PoolUpdate } from '../../endpoint.js';
-import { Followed } from './followed.js';
+import { Followed, type ValueChange } from './followed.js';
 import {
   type ModelRecord,
   type ObjectiveRecord,
@@ -28,7 +28,8 @@ import {
   readPool,
   readRewrite,
 } from './objects.js';
-import { type ClusterView, type Projection, project } from './projection.js';
+import { type EndpointChange, type PodEndpoints, sameEndpoint } from './pod-endpoints.js';
+import { type ClusterView, project } from './projection.js';
 
 /** Where the endpoints of a picker come from in a cluster. */
 export type EndpointSource =
@@ -64,17 +65,25 @@ const AWAITED_AGAIN_MS = 60_000;
 export class KubernetesDiscovery implements Discovery {
   readonly #options: KubernetesDiscoveryOptions;
   readonly #pool = new Followed<PoolRecord>(() => this.#poolChanged());
-  readonly #pods = new Followed<PodRecord>((urgent) => this.#podsChanged(urgent), takesNothing);
-  readonly #objectives = new Followed<ObjectiveRecord>(() => this.#schedule(false));
-  readonly #rewrites = new Followed<RewriteRecord>(() => this.#schedule(false));
-  readonly #models = new Followed<ModelRecord>(() => this.#schedule(false));
+  readonly #pods = new Followed<PodRecord>((urgent, change) => this.#podsChanged(urgent, change), takesNothing);
+  readonly #objectives = new Followed<ObjectiveRecord>(() => this.#project(false));
+  readonly #rewrites = new Followed<RewriteRecord>(() => this.#project(false));
+  readonly #models = new Followed<ModelRecord>(() => this.#project(false));
   readonly #served: ServedKinds | undefined;
   #changed: (update: PoolUpdate) => void = () => {};
   #report: (problem: string) => void = () => {};
   #selector: string | undefined;
   /** Selector mode: always this pool. */
   readonly #fixedPool: ClusterView['pool'];
-  #given: ReadonlyMap<string, Endpoint> | undefined;
+  /** Endpoints as they were told last, by id. */
+  #given: Map<string, Endpoint> | undefined;
+  /** The endpoints of the last projection; undefined without a pool. */
+  #endpoints: PodEndpoints | undefined;
+  /** Changed pods by UID since they were applied last; undefined = gone. */
+  #changedPods = new Map<string, PodRecord | undefined>();
+  /** More has changed than pods. */
+  #whole = true;
+  #modelNotes: readonly string[] = [];
   #givenRules = '';
   #notes: ReadonlySet<string> = new Set();
   #pickerPort: number | undefined;
@@ -166,10 +175,21 @@ export class KubernetesDiscovery implements Discovery {
       this.#pickerPort = pool.pickerPort;
       this.#options.inform(`the InferencePool names port ${pool.pickerPort} of its endpoint picker's Service`);
     }
-    this.#schedule(true);
+    this.#project(true);
   }
 
-  #podsChanged(urgent: boolean): void {
+  #podsChanged(urgent: boolean, change: ValueChange<PodRecord> | undefined): void {
+    if (change === undefined || this.#given === undefined) this.#whole = true;
+    else {
+      for (const { uid } of change.removed) this.#changedPods.set(uid, undefined);
+      for (const pod of change.set) this.#changedPods.set(pod.uid, pod);
+    }
+    this.#schedule(urgent);
+  }
+
+  /** As `#schedule`, for changes of other objects than pods. */
+  #project(urgent: boolean): void {
+    this.#whole = true;
     this.#schedule(urgent);
   }
 
@@ -212,10 +232,36 @@ export class KubernetesDiscovery implements Discovery {
     clearTimeout(this.#batch);
     this.#batch = undefined;
     if (this.#stopped || !this.#isReady()) return;
-    const projection = project(this.#view());
-    this.#expireAt(projection.nextMs);
-    this.#tellNotes(projection);
-    this.#give(projection.state);
+    if (this.#whole) this.#applyWhole();
+    else this.#applyPods();
+  }
+
+  #applyWhole(): void {
+    this.#whole = false;
+    this.#changedPods.clear();
+    const { state, pods, nextMs, modelNotes } = project(this.#view());
+    this.#endpoints = pods;
+    this.#modelNotes = modelNotes;
+    this.#expireAt(nextMs);
+    this.#tellNotes();
+    this.#give(state);
+  }
+
+  /** Applies changes of pods alone, at the cost of the pods that have changed. */
+  #applyPods(): void {
+    const pods = [...this.#changedPods];
+    this.#changedPods.clear();
+    if (this.#endpoints === undefined) return;
+    const change = this.#endpoints.change(
+      {
+        set: pods.flatMap(([, pod]) => pod ?? []),
+        removed: pods.flatMap(([uid, pod]) => (pod === undefined ? [uid] : [])),
+      },
+      Date.now(),
+    );
+    this.#expireAt(this.#endpoints.nextMs);
+    this.#tellNotes();
+    this.#giveChange(change);
   }
 
   /** Pool and pods are known, and what is optional is known or has had its time. */
@@ -228,7 +274,7 @@ export class KubernetesDiscovery implements Discovery {
     if (this.#served === undefined || !this.#patient || optional.every((followed) => followed.settled)) return true;
     this.#patience ??= setTimeout(() => {
       this.#patient = false;
-      this.#schedule(true);
+      this.#project(true);
     }, OPTIONAL_MS_MAX).unref();
     return false;
   }
@@ -272,9 +318,23 @@ export class KubernetesDiscovery implements Discovery {
     }
     const set = endpoints.filter((endpoint) => !sameEndpoint(before.get(endpoint.id), endpoint));
     const removed = [...before.keys()].filter((id) => !next.has(id));
-    if (before.size > 0 && next.size === 0) this.#report(`the pool went from ${before.size} endpoints to 0`);
+    this.#tellEmpty(before.size);
     if (set.length === 0 && removed.length === 0 && sameRules) return;
     this.#changed({ set, removed, ...(sameRules ? {} : { rules }) });
+  }
+
+  #giveChange({ set, removed }: EndpointChange): void {
+    if (set.length === 0 && removed.length === 0) return;
+    const given = this.#given!;
+    const before = given.size;
+    for (const id of removed) given.delete(id);
+    for (const endpoint of set) given.set(endpoint.id, endpoint);
+    this.#tellEmpty(before);
+    this.#changed({ set, removed });
+  }
+
+  #tellEmpty(before: number): void {
+    if (before > 0 && this.#given!.size === 0) this.#report(`the pool went from ${before} endpoints to 0`);
   }
 
   #expireAt(nextMs: number | undefined): void {
@@ -284,7 +344,8 @@ export class KubernetesDiscovery implements Discovery {
   }
 
   /** Each note once, until it no longer holds. */
-  #tellNotes({ notes }: Projection): void {
+  #tellNotes(): void {
+    const notes = [...(this.#endpoints?.notes() ?? []), ...this.#modelNotes];
     if (notes.length === 0 && this.#notes.size === 0) return;
     const now = new Set(notes);
     for (const note of now) if (!this.#notes.has(note)) this.#report(note);
@@ -299,7 +360,7 @@ export class KubernetesDiscovery implements Discovery {
   /** One line when kinds could not be followed for 10 s, and one when all are followed again. */
   #stateChanged(): void {
     if (this.#stopped) return;
-    this.#schedule(false);
+    this.#project(false);
     if (this.#waiting().length > 0) {
       this.#outage ??= setTimeout(() => this.#tellOutage(), OUTAGE_TOLD_MS).unref();
       return;
@@ -330,16 +391,4 @@ interface IgnoredList {
 /** A pod that takes no requests must stop getting them at once. */
 function takesNothing({ ready, deleting, drainMark, ended }: PodRecord): boolean {
   return !ready || deleting || drainMark || ended;
-}
-
-function sameEndpoint(a: Endpoint | undefined, b: Endpoint): boolean {
-  if (a === b) return true;
-  if (a === undefined) return false;
-  const same = a.address === b.address && a.port === b.port && a.incarnation === b.incarnation;
-  return same && a.draining === b.draining && sameLabels(a.labels, b.labels);
-}
-
-function sameLabels(a: Endpoint['labels'], b: Endpoint['labels']): boolean {
-  const keys = Object.keys(a);
-  return keys.length === Object.keys(b).length && keys.every((key) => a[key] === b[key]);
 }

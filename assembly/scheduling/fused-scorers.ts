@@ -1,0 +1,230 @@
+// A group of scorers in one pass: what their formulas share is read once, and their sum is stored once.
+//
+// Owns: the thread's SCORE and KEYS columns, written by its own thread. Reads the endpoint columns under the commit lock.
+//
+// A program names its group (Program.fused): one scorer each of the queue or the running requests, of the KV usage and
+// of the prefix, in any order, with weights other than 0. The group is fused while all candidates show the signals that it
+// reads; otherwise, and in explained decisions, its scorers run one by one (scorers.ts), to the same bits: each term is
+// worked out by the same operations, and a sum of three depends on their order only through the last one.
+import { slotOffset } from '../columns/column';
+import { laneMax, laneMaxOfIntegers, laneMin } from '../columns/lanes';
+import { predictWaiting } from '../columns/values';
+import {
+  COLUMN_KNOWN,
+  COLUMN_KV_USAGE,
+  COLUMN_RUNNING,
+  COLUMN_SINCE_SCRAPE,
+  COLUMN_SLOTS_SEEN,
+  COLUMN_WAITING,
+  columnAddress,
+  SIGNAL_KV_USAGE,
+  SIGNAL_RUNNING,
+  SIGNAL_WAITING,
+} from '../endpoints';
+import { CANDIDATES, KEYS, MATCH, SCORE } from '../memory';
+import { poolWords } from '../pool-words';
+import { OP_SCORE_KV_USAGE, OP_SCORE_PREFIX, OP_SCORE_QUEUE, Program } from './program';
+import { NEVER, noteBestMatch, noteHighest, noteSignal } from './score-column';
+
+/** Position of a term in the sum: its place among the terms in their usual order. */
+const FEWEST: u32 = 0;
+const USAGE: u32 = 1;
+const PREFIX: u32 = 2;
+
+/** The terms of the group that is evaluated now. Scratch of one decision. */
+let signals: u32 = 0;
+let fewestFactor: f32 = 0;
+let usageFactor: f32 = 0;
+let prefixFactor: f32 = 0;
+/** Parameters of the prefix term. */
+let lengthWeight: f32 = 0;
+let reachScale: f32 = 0;
+let last: u32 = 0;
+/** Values of the fewest term, and the range of the candidates' values. */
+let values: usize = 0;
+let low: f32 = 0;
+let high: f32 = 0;
+
+// Vector constants that V8 would load again in every turn of a loop; as variables they stay in registers.
+let never32: f32 = 0;
+let zeroValue: f32 = 1;
+let oneValue: f32 = 0;
+
+function fusedBegin(): void {
+  never32 = NEVER;
+  zeroValue = 0;
+  oneValue = 1;
+}
+
+/** Reads the terms of the group. */
+function readTerms(program: Program, first: u32): void {
+  signals = 0;
+  fewestFactor = 0;
+  usageFactor = 0;
+  prefixFactor = 0;
+  lengthWeight = 0;
+  reachScale = 0;
+  // A group without a fewest term: usage in its place, with factor 0.
+  values = columnAddress(COLUMN_KV_USAGE);
+  for (let i = first, end = first + program.fused; i < end; i++) {
+    const op = program.operation(i);
+    if (op.code == OP_SCORE_PREFIX) {
+      last = PREFIX;
+      prefixFactor = op.weight;
+      lengthWeight = op.p0;
+      reachScale = op.p1 > 0 ? op.p2 / op.p1 : 0;
+    } else if (op.code == OP_SCORE_KV_USAGE) {
+      last = USAGE;
+      usageFactor = op.weight;
+      signals |= SIGNAL_KV_USAGE;
+    } else {
+      last = FEWEST;
+      fewestFactor = op.weight;
+      const queue = op.code == OP_SCORE_QUEUE;
+      values = queue ? KEYS : columnAddress(COLUMN_RUNNING);
+      signals |= queue ? SIGNAL_WAITING : SIGNAL_RUNNING;
+    }
+  }
+}
+
+/** The values of candidates, and NaN for others: pmin and pmax pass over a NaN that is their second operand. */
+function ofCandidates(value: v128, lanes: v128): v128 {
+  return v128.or(value, v128.not(lanes));
+}
+
+/** Lanes of candidates that lack a signal. */
+function lacking(candidates: v128, known: v128, wanted: v128): v128 {
+  return v128.andnot(candidates, i32x4.eq(v128.and(known, wanted), wanted));
+}
+
+/** Fill KEYS with the predicted waiting counts and gather their range. @returns as gather */
+function gatherWaiting(used: u32): bool {
+  const candidates = CANDIDATES;
+  const keys = KEYS;
+  const known = columnAddress(COLUMN_KNOWN);
+  const waiting = columnAddress(COLUMN_WAITING);
+  const running = columnAddress(COLUMN_RUNNING);
+  const since = columnAddress(COLUMN_SINCE_SCRAPE);
+  const slots = columnAddress(COLUMN_SLOTS_SEEN);
+  const usual = f32x4.splat(poolWords().slotsSeen);
+  const wanted = i32x4.splat(<i32>signals);
+  const zero = f32x4.splat(zeroValue);
+  const never = f32x4.splat(never32);
+  const lowest = f32x4.neg(never);
+  let lack = i32x4.splat(0);
+  let least = never;
+  let most = lowest;
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
+    const lanes = v128.load(candidates + at);
+    lack = v128.or(lack, lacking(lanes, v128.load(known + at), wanted));
+    const own = v128.load(slots + at);
+    const value = predictWaiting(
+      v128.load(waiting + at),
+      v128.load(running + at),
+      f32x4.convert_i32x4_s(v128.load(since + at)),
+      v128.bitselect(own, usual, f32x4.gt(own, zero)),
+    );
+    v128.store(keys + at, value);
+    const some = ofCandidates(value, lanes);
+    least = f32x4.pmin(least, some);
+    most = f32x4.pmax(most, some);
+  }
+  low = laneMin(least);
+  high = laneMax(most);
+  return !v128.any_true(lack);
+}
+
+/** Gather the range of the fewest term's values. @returns whether all candidates show all signals of the group */
+function gather(used: u32): bool {
+  if (values == KEYS) return gatherWaiting(used);
+  const candidates = CANDIDATES;
+  const known = columnAddress(COLUMN_KNOWN);
+  const column = values;
+  const wanted = i32x4.splat(<i32>signals);
+  const never = f32x4.splat(never32);
+  const lowest = f32x4.neg(never);
+  let lack = i32x4.splat(0);
+  let least = never;
+  let most = lowest;
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
+    const lanes = v128.load(candidates + at);
+    lack = v128.or(lack, lacking(lanes, v128.load(known + at), wanted));
+    const value = v128.load(column + at);
+    const some = ofCandidates(value, lanes);
+    least = f32x4.pmin(least, some);
+    most = f32x4.pmax(most, some);
+  }
+  low = laneMin(least);
+  high = laneMax(most);
+  return !v128.any_true(lack);
+}
+
+/**
+ * Store the sum of the terms and note the highest one of the candidates.
+ * @param lastTerm the term that is added last, a constant of each call
+ * @param long whether the prefix term has its second part, a constant of each call
+ */
+function addTerms(used: u32, total: u32, lastTerm: u32, long: bool): void {
+  const candidates = CANDIDATES;
+  const scores = SCORE;
+  const matches = MATCH;
+  const usage = columnAddress(COLUMN_KV_USAGE);
+  const column = values;
+  const range = high - low;
+  // All equal: 1 for each, as in scoreFewest.
+  const top = f32x4.splat(high);
+  const scale = f32x4.splat(range > 0 ? <f32>1 / range : <f32>0);
+  const base = f32x4.splat(range > 0 ? zeroValue : oneValue);
+  const ratio = f32x4.splat(total == 0 ? zeroValue : (<f32>1 - lengthWeight) / <f32>total);
+  const share = f32x4.splat(lengthWeight);
+  const length = f32x4.splat(reachScale);
+  const ofFewest = f32x4.splat(fewestFactor);
+  const ofUsage = f32x4.splat(usageFactor);
+  const ofPrefix = f32x4.splat(total == 0 ? zeroValue : prefixFactor);
+  const zero = f32x4.splat(zeroValue);
+  const one = f32x4.splat(oneValue);
+  const lowest = f32x4.neg(f32x4.splat(never32));
+  let best = lowest;
+  let most = i32x4.splat(0);
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
+    const away = f32x4.add(base, f32x4.mul(f32x4.sub(top, v128.load(column + at)), scale));
+    const fewest = f32x4.mul(f32x4.pmin(f32x4.pmax(away, zero), one), ofFewest);
+    const free = f32x4.sub(one, v128.load(usage + at));
+    const unused = f32x4.mul(f32x4.pmin(f32x4.pmax(free, zero), one), ofUsage);
+    const match = f32x4.convert_i32x4_s(v128.load(matches + at));
+    let held = f32x4.mul(match, ratio);
+    if (long) {
+      const reach = f32x4.pmin(one, f32x4.mul(match, length));
+      held = f32x4.add(held, f32x4.mul(share, f32x4.mul(reach, reach)));
+    }
+    const prefix = f32x4.mul(f32x4.pmin(f32x4.pmax(held, zero), one), ofPrefix);
+    let score: v128;
+    if (lastTerm == PREFIX) score = f32x4.add(f32x4.add(fewest, unused), prefix);
+    else if (lastTerm == USAGE) score = f32x4.add(f32x4.add(fewest, prefix), unused);
+    else score = f32x4.add(f32x4.add(unused, prefix), fewest);
+    v128.store(scores + at, score);
+    const lanes = v128.load(candidates + at);
+    best = f32x4.pmax(best, ofCandidates(score, lanes));
+    most = i32x4.max_s(most, v128.and(v128.load(matches + at), lanes));
+  }
+  noteHighest(laneMax(best));
+  noteBestMatch(<u32>laneMaxOfIntegers(most));
+}
+
+/**
+ * Score the group of scorers that begins at operation `first`.
+ * @param total blocks of the prompt
+ * @returns whether it was possible; false = nothing is scored, and the scorers have to run one by one
+ */
+export function fusedScores(program: Program, first: u32, used: u32, total: u32): bool {
+  fusedBegin();
+  readTerms(program, first);
+  if (!gather(used)) return false;
+  noteSignal(signals);
+  const long = lengthWeight != 0;
+  if (last == PREFIX && !long) addTerms(used, total, PREFIX, false);
+  else if (last == PREFIX) addTerms(used, total, PREFIX, true);
+  else if (last == USAGE) addTerms(used, total, USAGE, true);
+  else addTerms(used, total, FEWEST, true);
+  return true;
+}
