@@ -92,6 +92,13 @@ module.exports = {
       to: { couldNotResolve: true },
     },
     {
+      name: 'optional-packages-on-demand',
+      comment: 'optional dependencies may be absent: load them with optionalPackage (src/core/optional-package.ts)',
+      severity: 'error',
+      from: { path: '^dist/' },
+      to: { dependencyTypes: ['npm-optional'] },
+    },
+    {
       name: 'installed-with-the-package',
       comment: 'what the program imports must be among the dependencies, not the development dependencies',
       severity: 'error',

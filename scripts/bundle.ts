@@ -18,8 +18,11 @@ const threadStarters = new Set(['picker/shards/shard-threads.js', 'picker/jobs/j
 /** The others stay apart: they start threads from files of their own, bring native code, or are loaded only on demand. */
 const manifest = JSON.parse(await readFile(resolve(dist, '../package.json'), 'utf8')) as {
   readonly dependencies: Readonly<Record<string, string>>;
+  readonly optionalDependencies: Readonly<Record<string, string>>;
 };
-const apart = Object.keys(manifest.dependencies).filter((name) => !bundledPackages.includes(name));
+const apart = Object.keys({ ...manifest.dependencies, ...manifest.optionalDependencies }).filter(
+  (name) => !bundledPackages.includes(name),
+);
 
 /**
  * A module keeps the address it had before: what it finds beside itself (the Wasm core, package.json) is found from the

@@ -111,16 +111,37 @@ export function capacityText(rows: readonly CapacityComparison[]): string {
       const own = rows.filter((row) => row.workload === workload).sort((a, b) => b.rate - a.rate);
       const lines = own.map(({ policy, rate, change, low, high }) => {
         const against = Number.isNaN(change) ? '' : `${percent(change)}  [${percent(low)}, ${percent(high)}]`;
-        return `  ${policy.padEnd(18)} ${rate.toFixed(2).padStart(8)} requests/s  ${against}`;
+        return `  ${nameCell(policy)} ${numberCell(rate, 2, 8)} requests/s  ${against}`;
       });
       return `${workload}\n${lines.join('\n')}\n`;
     })
     .join('\n');
 }
 
-const percent = (share: number) => `${share >= 0 ? '+' : ''}${(100 * share).toFixed(1)} %`;
+/** One digit behind the point below 100 %, a factor from ten times on, so that an interval fits a line. */
+function percent(share: number): string {
+  if (!Number.isFinite(share)) return NOTHING;
+  if (share >= 9) return `×${(1 + share).toFixed(0)}`;
+  const value = 100 * share;
+  return `${share >= 0 ? '+' : ''}${value.toFixed(Math.abs(value) < 99.95 ? 1 : 0)} %`;
+}
 
-const HEAD = `  ${'policy'.padEnd(16)} ${'cost'.padStart(7)} ${'uncapped'.padStart(8)} ${'p99 ms'.padStart(6)}  cost against the reference`;
+/** Shown where there was nothing to measure. */
+const NOTHING = '–';
+const NAME_CHARACTERS = 16;
+
+function nameCell(name: string): string {
+  return name.length <= NAME_CHARACTERS ? name.padEnd(NAME_CHARACTERS) : `${name.slice(0, NAME_CHARACTERS - 1)}…`;
+}
+
+/** A number as wide as its column: thousands are shown as such where they would not fit. */
+function numberCell(value: number, digits: number, width: number): string {
+  if (!Number.isFinite(value)) return NOTHING.padStart(width);
+  const text = value.toFixed(digits);
+  return (text.length <= width ? text : `${(value / 1e3).toFixed(0)}k`).padStart(width);
+}
+
+const HEAD = `  ${nameCell('policy')} ${'cost'.padStart(7)} ${'uncapped'.padStart(8)} ${'p99 ms'.padStart(6)}  cost against the reference`;
 const TAIL_NOTE = `  ▲ TTFT p99 at least ${SLOW_TAIL} times that of the reference\n`;
 
 /** One block of lines per workload, best policy first. */
@@ -139,6 +160,7 @@ export function comparisonText(comparisons: readonly Comparison[]): string {
 function comparisonLine({ policy, cost, uncapped, ttftP99, slowTail, ...row }: Comparison): string {
   const interval = `${percent(row.change)} [${percent(row.low)}, ${percent(row.high)}] ${row.verdict}`;
   const against = row.verdict === 'reference' ? 'reference' : interval;
-  const numbers = [cost.toFixed(3).padStart(7), uncapped.toFixed(3).padStart(8), ttftP99.toFixed(0).padStart(6)];
-  return `  ${policy.padEnd(16)} ${numbers.join(' ')}  ${against}${slowTail ? ' ▲' : ''}`;
+  const p99 = ttftP99 === 0 ? Number.NaN : ttftP99;
+  const numbers = [numberCell(cost, 3, 7), numberCell(uncapped, 3, 8), numberCell(p99, 0, 6)];
+  return `  ${nameCell(policy)} ${numbers.join(' ')}  ${against}${slowTail ? ' ▲' : ''}`;
 }

@@ -1,10 +1,10 @@
-import { Subscriber } from 'zeromq';
 import type { EngineBlocks } from './engine-blocks.js';
 import type { EventCounts } from './event-counts.js';
 import { EventStream } from './event-stream.js';
 import { type EventMessage, eventMessage, topicParts } from './frames.js';
 import { MESSAGE_BYTES, WAITING_MESSAGES, whenFree } from './subscription.js';
 import type { TurnSlice } from './turn-slice.js';
+import { zeromq } from './zeromq.js';
 
 /** Publisher of a topic. */
 export interface Publisher {
@@ -31,7 +31,7 @@ const TOPICS_MAX = 8_192;
 /** One socket to which engines connect; their topics say which endpoint they are. Lost events cannot be fetched here. */
 export class BoundSocket {
   readonly #options: BoundSocketOptions;
-  readonly #socket = new Subscriber({
+  readonly #socket = new zeromq.Subscriber({
     linger: 0,
     receiveHighWaterMark: WAITING_MESSAGES,
     maxMessageSize: MESSAGE_BYTES,

@@ -1,4 +1,5 @@
-import { Decoder } from '@msgpack/msgpack';
+import type * as Msgpack from '@msgpack/msgpack';
+import { optionalPackage } from '../core/optional-package.js';
 import { type BlockExtra, type KvBatch, type KvEvent, MalformedEvents, type Tier } from './event.js';
 
 // The messages of vLLM and SGLang: msgpack of `[time, events, rank?]`, or a map with these names. An event is a list
@@ -6,6 +7,7 @@ import { type BlockExtra, type KvBatch, type KvEvent, MalformedEvents, type Tier
 // fields: vllm/distributed/kv_events.py, sglang/srt/disaggregation/kv_events.py. Trailing fields may be left out.
 
 // Hashes are 64-bit numbers, which JavaScript's numbers do not hold.
+const { Decoder } = optionalPackage<typeof Msgpack>('@msgpack/msgpack', 'KV events');
 const decoder = new Decoder({ useBigInt64: true });
 
 const STORED_FIELDS = [

@@ -1,5 +1,5 @@
-import { Dealer } from 'zeromq';
 import { replayedMessage, replayRequest } from './frames.js';
+import { zeromq } from './zeromq.js';
 
 /** A publisher that says nothing for so long has no more to say. */
 const IDLE_MS = 2_000;
@@ -38,7 +38,7 @@ export async function replay(
   apply: (number: number, payload: Uint8Array) => Promise<void>,
 ): Promise<'complete' | 'incomplete'> {
   // Several sockets ask at once, and REQ takes only one answer, so DEALER it is.
-  const dealer = new Dealer({ linger: 0, receiveTimeout: IDLE_MS, sendTimeout: IDLE_MS });
+  const dealer = new zeromq.Dealer({ linger: 0, receiveTimeout: IDLE_MS, sendTimeout: IDLE_MS });
   const end = performance.now() + TIME_MS_MAX;
   try {
     dealer.connect(address);

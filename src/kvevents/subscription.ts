@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Subscriber } from 'zeromq';
+import type { Subscriber } from 'zeromq';
 import { LOCK_RETRY_MS } from '../core/lock-retry.js';
 import { IndexBusyError } from '../core/prefix-index.js';
 import type { EventCounts } from './event-counts.js';
@@ -7,6 +7,7 @@ import type { EventStream } from './event-stream.js';
 import { type EventMessage, eventMessage, topicParts } from './frames.js';
 import { COOLDOWN_MS, type ReplayTurns, replay } from './replay.js';
 import type { TurnSlice } from './turn-slice.js';
+import { zeromq } from './zeromq.js';
 
 /** `waiting` nothing has come yet, `live` events are applied as they come, `replaying` lost ones are being fetched. */
 export type SubscriptionState = 'waiting' | 'live' | 'replaying';
@@ -56,7 +57,7 @@ export class Subscription {
 
   constructor(options: SubscriptionOptions) {
     this.#options = options;
-    this.#socket = new Subscriber({
+    this.#socket = new zeromq.Subscriber({
       linger: 0,
       receiveHighWaterMark: WAITING_MESSAGES,
       maxMessageSize: MESSAGE_BYTES,

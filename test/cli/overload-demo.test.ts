@@ -1,8 +1,9 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
+import type { TurnOutcome } from '../../dist/cli/demo/load.js';
 import { type OverloadSecond, runOverload } from '../../dist/cli/demo/overload.js';
-import { OverloadTable } from '../../dist/cli/demo/report.js';
+import { OverloadTable, TurnTable } from '../../dist/cli/demo/report.js';
 import { waitingRequests } from '../../dist/cli/demo/waiting-requests.js';
 
 const cleanups: (() => unknown)[] = [];
@@ -63,6 +64,24 @@ describe('the overload of the demo', () => {
     expect(await waitingRequests(`${await server()}/metrics`)).toBe(7);
   });
 
+  it('the tables of the demo fit 80 columns, and say – where nothing was', () => {
+    const nothing = { second: 100, flood: true, firstTokensMs: [], batchAnswered: 0, refused: 99_999 };
+    const much = { second: 100, flood: true, firstTokensMs: [99_999, 99_999], batchAnswered: 9_999, refused: 99_999 };
+    const overload = new OverloadTable();
+    const quiet = overload.row(nothing, [0, 0]);
+    const servers = Array.from({ length: 16 }, (_, i) => `server-${i}`);
+    const turns = new TurnTable(servers);
+    const outcome = { server: 'server-0', firstTokenMs: 9_999, promptTokens: 10, cachedTokens: 5 };
+    const answered = Array.from({ length: 1_000 }, () => outcome) as unknown as TurnOutcome['answered'];
+    const empty = turns.row({ turn: 1, answered: [], errors: [] });
+    const lines = [overload.head(), quiet, overload.row(much, [99_999, 99_999]), turns.head(), empty];
+    lines.push(turns.row({ turn: 10, answered, errors: [] }));
+    for (const line of lines) expect(line.length).toBeLessThanOrEqual(80);
+    expect(quiet.match(/–/g)).toHaveLength(2);
+    expect(empty.match(/–/g)).toHaveLength(2);
+    expect(lines.at(-1)).toContain('0 to 1000');
+  });
+
   it('the overload of the demo is shown as a line a second, those of the flood marked', () => {
     const table = new OverloadTable();
     const line = table.row(
@@ -70,6 +89,6 @@ describe('the overload of the demo', () => {
       [30, 1],
     );
     expect(line.trim().split(/\s{2,}/)).toEqual(['*5', '2', '201 ms', '301 ms', '4', '2', '30', '1']);
-    expect(table.head()).toContain('wait in Pointsman');
+    expect(table.head()).toContain('in picker');
   });
 });

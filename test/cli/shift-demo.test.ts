@@ -209,22 +209,43 @@ describe('the report', () => {
       { figures: whole, learned: { ...LEARNED, arm: 'static', state: 'shadow' } as ShiftRun['after'] },
       { figures: whole, learned: LEARNED },
     ];
-    const [first, second] = new LiveTable().rows({ second: 3, phase: 1, pools }).split('\n');
+    const table = new LiveTable();
+    const [phase, first, second, weights] = table.rows({ second: 3, phase: 1, pools }).split('\n');
+    expect(phase).toBe('  long prompts');
     expect(
       first!
         .trim()
         .split(/\s{2,}/)
-        .slice(0, 5),
-    ).toEqual(['3', 'long prompts', 'configured', '1', '250 ms']);
+        .slice(0, 4),
+    ).toEqual(['3', 'configured', '1', '250 ms']);
     expect(second).toContain('canary');
-    expect(second).toContain('41.3  27.5  2.5  0.2  66.7');
+    expect(weights).toContain('context 41.3  queue 27.5  waiting 2.5  request 0.2  KV 66.7');
+    expect(table.rows({ second: 4, phase: 1, pools })).not.toContain('long prompts');
   });
 
   it('the report puts the cost of the second pool beside that of the first, phase by phase and in all', () => {
     const lines = comparison(run('configured', 400), run('always', 300)).split('\n');
-    expect(lines).toHaveLength(1 + 2 * (PHASES.length + 1));
-    expect(lines[2]).toContain('−25.0 %');
-    expect(lines.at(-1)).toContain('−25.0 %');
+    const pairs = lines.filter((line) => line.includes('−25.0 %'));
+    expect(pairs).toHaveLength(PHASES.length + 1);
+    expect(lines.slice(0, 2)[1]).toBe(`  ${PHASES[0]!.name}`);
+  });
+
+  it('the lines of the shift fit 80 columns', () => {
+    const { whole } = run('', 99_999);
+    const figures = { ...whole, answered: 9_999, failed: 99_999, cached: 1, imbalance: 99.99, cost: 999.99 };
+    const effectiveWeights = {
+      context: 0.9999,
+      queue: 0.9999,
+      waiting: 0.9999,
+      activeRequest: 0.9999,
+      kvTokens: 0.9999,
+    };
+    const learned = { ...LEARNED, effectiveWeights } as unknown as ShiftRun['after'];
+    const table = new LiveTable();
+    const live = [table.head(), table.rows({ second: 1_000, phase: 3, pools: [{ figures, learned }] })];
+    const end = comparison({ ...run('configured', 99_999), after: learned }, run('always', 99_999));
+    const text = [...live, end, learnedText({ ...run('always', 1), before: learned, after: learned })].join('\n');
+    for (const line of text.split('\n')) expect([line, line.length <= 80]).toEqual([line, true]);
   });
 
   it('the report says how the weights moved and what the guard made of it', () => {

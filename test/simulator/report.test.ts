@@ -73,14 +73,14 @@ describe('the report of a suite', () => {
     const slow = comparisons.filter(({ slowTail }) => slowTail);
     expect(slow.length).toBeGreaterThan(0);
     const marks = htmlReport('tails', suite, slower, comparisons).match(/<b title="slow tail">▲<\/b>/g);
-    // In the table of who is best where, and among all pairs.
-    expect(marks).toHaveLength(2 * slow.length);
+    // In the table of who is best where, in that of first tokens, and among all pairs.
+    expect(marks).toHaveLength(3 * slow.length);
   });
 
   test('the report of a suite shows every seed as a dot', () => {
     const dots = page.match(/<circle [^>]*r="2.6"/g)!;
-    // Three policies beside the reference on four workloads with two seeds.
-    expect(dots).toHaveLength(24);
+    // Three policies beside the reference on four workloads: two seeds and one p99, for wide and for narrow screens.
+    expect(dots).toHaveLength(2 * (24 + 12));
   });
 
   test('the report of a suite of a search for capacity shows what each policy carries, and no costs', () => {
@@ -90,6 +90,40 @@ describe('the report of a suite', () => {
     expect(carried).toContain('How much load each policy carries');
     expect(carried).not.toContain('Who is best where');
     expect(carried).not.toMatch(/NaN|undefined|Infinity/);
+  });
+
+  test('the report of a suite shows TTFT and its p99 without a click, with changes of both signs', () => {
+    const open = page.replace(/<details>.*?<\/details>/gs, '');
+    expect(open).toContain('<th>TTFT mean</th><th>TTFT p99</th><th>p99 change</th>');
+    const figure = /<svg[^>]*aria-label="Change of the TTFT p99".*?<\/svg>/s.exec(open)![0];
+    expect(figure).toMatch(/>−\d+ %</);
+    expect(figure).toMatch(/>\+\d+ %</);
+  });
+
+  test('the report of a suite has every figure for a wide and for a narrow screen', () => {
+    const [wide, narrow] = ['1080', '346'].map(
+      (width) => page.match(new RegExp(`viewBox="0 0 ${width} `, 'g'))!.length,
+    );
+    expect([wide! > 4, narrow]).toEqual([true, wide]);
+    expect(page).toMatch(/@media \(max-width:760px\)\{\.wide\{display:none\}\.narrow\{display:block\}/);
+  });
+
+  test('the report of a suite says – where nothing was found or served, and never −100 % of nothing', () => {
+    const nothing = { mean: 0, p50: 0, p90: 0, p99: 0 };
+    const idle = results.map((run) => {
+      const { requests } = run.summary;
+      const times = { ttft: nothing, tpot: nothing, e2e: nothing };
+      return { ...run, summary: { ...run.summary, ...times, lost: requests, hitRatio: 0, overBelief: null } };
+    });
+    const text = htmlReport('idle', suite, idle, compare(idle, suite));
+    expect(text).not.toMatch(/−100 %|NaN|undefined|Infinity/);
+    expect(text).toMatch(/<td>–<\/td><td>–<\/td><td>–<\/td>/);
+  });
+
+  test('a run in which nothing was cached says nothing of how far the index is off', () => {
+    const alone = { ...suite, run: ['a <b>'], warmup: { seconds: 0, requests: 0 } };
+    const { summary } = runOne(alone, { workload: 'a <b>', policy: 'default', seed: 1 }, folders);
+    expect([summary.hitRatio, summary.overBelief]).toEqual([0, null]);
   });
 
   test('the report of a suite is for light and dark readers', () => {

@@ -264,6 +264,20 @@ describe('a comparison', () => {
     for (const line of lines) expect(line.length).toBeLessThanOrEqual(80);
   });
 
+  test('a comparison fits 80 columns however large its numbers and long its names, and says – where nothing was served', () => {
+    const long = 'a-policy-with-a-very-long-name';
+    const rows = compare(
+      [1, 2, 3].flatMap((seed) => [
+        result('default', seed, 0.1, 0.1, 0),
+        result(long, seed, 40 * seed, 123_456 * seed, 9_999_999),
+      ]),
+      suiteSchema.parse({ ...small, policies: [{ name: 'default' }, { name: long }] }),
+    );
+    const lines = comparisonText(rows.map((row) => ({ ...row, slowTail: true }))).split('\n');
+    for (const line of lines) expect([line, line.length <= 80]).toEqual([line, true]);
+    expect(lines.find((line) => line.startsWith('  default'))).toMatch(/0\.100 +– +reference/);
+  });
+
   test('a comparison of many workloads asks for more than one of few', () => {
     const shaky = [0.9, 0.97, 0.92, 0.99, 0.93];
     const rows = (workloads: number) =>

@@ -3,16 +3,10 @@ import type { OverloadSecond } from './overload.js';
 import { Table } from './table.js';
 
 const TURN_HEAD = ['turn', 'requests', 'errors', 'mean TTFT', 'cached prompt', 'requests per server'];
-const SECOND_HEAD = [
-  'second',
-  'interactive',
-  'mean TTFT',
-  'largest',
-  'batch done',
-  'refused',
-  'wait in Pointsman',
-  'wait in the servers',
-];
+const SECOND_HEAD = ['second', 'answered', 'mean TTFT', ' largest', 'batch', 'refused', 'in picker', 'in servers'];
+
+/** Width of the last column, so that a line fits a terminal of 80 columns. */
+const COUNTS_CHARACTERS_MAX = 24;
 
 /** The lines of the demo's table: one per turn, columns aligned. */
 export class TurnTable {
@@ -30,16 +24,14 @@ export class TurnTable {
   row({ turn, answered, errors }: TurnOutcome): string {
     const prompt = sum(answered.map((outcome) => outcome.promptTokens));
     const cached = sum(answered.map((outcome) => outcome.cachedTokens));
-    const meanMs = answered.length === 0 ? 0 : sum(answered.map((outcome) => outcome.firstTokenMs)) / answered.length;
     const counts = this.#servers.map((server) => answered.filter((outcome) => outcome.server === server).length);
-    const share = prompt === 0 ? 0 : (100 * cached) / prompt;
     return this.#table.line([
       String(turn),
       String(answered.length + errors.length),
       String(errors.length),
-      `${meanMs.toFixed(0)} ms`,
-      `${share.toFixed(0)} %`,
-      counts.join('  '),
+      milliseconds(meanOf(answered.map((outcome) => outcome.firstTokenMs))),
+      prompt === 0 ? NOTHING : `${((100 * cached) / prompt).toFixed(0)} %`,
+      countsText(counts),
     ]);
   }
 }
@@ -57,12 +49,11 @@ export class OverloadTable {
     { second, flood, firstTokensMs, batchAnswered, refused }: OverloadSecond,
     waiting: readonly [number, number],
   ): string {
-    const mean = firstTokensMs.length === 0 ? 0 : sum(firstTokensMs) / firstTokensMs.length;
     return this.#table.line([
       `${flood ? '*' : ' '}${second}`,
       String(firstTokensMs.length),
-      `${mean.toFixed(0)} ms`,
-      `${Math.max(0, ...firstTokensMs).toFixed(0)} ms`,
+      milliseconds(meanOf(firstTokensMs)),
+      milliseconds(firstTokensMs.length === 0 ? undefined : Math.max(...firstTokensMs)),
       String(batchAnswered),
       String(refused),
       String(waiting[0]),
@@ -73,4 +64,21 @@ export class OverloadTable {
 
 function sum(values: readonly number[]): number {
   return values.reduce((total, value) => total + value, 0);
+}
+
+/** Shown where there was nothing to measure. */
+const NOTHING = '–';
+
+function meanOf(values: readonly number[]): number | undefined {
+  return values.length === 0 ? undefined : sum(values) / values.length;
+}
+
+function milliseconds(value: number | undefined): string {
+  return value === undefined ? NOTHING : `${value.toFixed(0)} ms`;
+}
+
+/** Requests of every server, or their range where there are too many servers for a line. */
+function countsText(counts: readonly number[]): string {
+  const each = counts.join('  ');
+  return each.length <= COUNTS_CHARACTERS_MAX ? each : `${Math.min(...counts)} to ${Math.max(...counts)}`;
 }

@@ -16,6 +16,6 @@ export class Table {
     const padded = cells.map((cell, column) =>
       column === cells.length - 1 ? cell : cell.padStart(this.#widths[column]!),
     );
-    return `  ${padded.join('   ')}`;
+    return `  ${padded.join('  ')}`;
   }
 }

@@ -1,5 +1,6 @@
-import { Template } from '@huggingface/jinja';
-import { Tokenizer } from '@huggingface/tokenizers';
+import type * as Jinja from '@huggingface/jinja';
+import type * as Tokenizers from '@huggingface/tokenizers';
+import { optionalPackage } from '../../core/optional-package.js';
 import { SegmentCache } from './segment-cache.js';
 
 /** The files of a model, as Hugging Face lays them out. */
@@ -31,9 +32,9 @@ const REMEMBERED_CHARACTERS = 32;
  * tested when the model is loaded. A model without it has its texts tokenised as a whole.
  */
 export class PromptTokeniser {
-  readonly #tokenizer: Tokenizer;
+  readonly #tokenizer: Tokenizers.Tokenizer;
   readonly #config: Readonly<Record<string, unknown>>;
-  readonly #templates: ReadonlyMap<string, Template>;
+  readonly #templates: ReadonlyMap<string, Jinja.Template>;
   readonly #special: ReadonlyMap<string, number>;
   readonly #cut: RegExp | undefined;
   readonly #cache = new SegmentCache(CACHE_BYTES);
@@ -41,7 +42,7 @@ export class PromptTokeniser {
   readonly #frame: { readonly before: readonly number[]; readonly behind: readonly number[] } | undefined;
 
   constructor({ tokenizer, config, template }: TokeniserFiles) {
-    this.#tokenizer = new Tokenizer(tokenizer, config);
+    this.#tokenizer = newTokenizer(tokenizer, config);
     this.#config = config;
     this.#templates = templatesOf(config, template);
     this.#special = specialTokens(this.#tokenizer);
@@ -79,7 +80,7 @@ export class PromptTokeniser {
     if (!Array.isArray(messages)) throw new UnreadablePrompt('messages is no list');
     const template =
       typeof own === 'string'
-        ? new Template(own)
+        ? newTemplate(own)
         : (this.#templates.get(Array.isArray(tools) ? 'tool_use' : 'default') ?? this.#templates.get('default'));
     if (template === undefined) throw new UnreadablePrompt('the model has no chat template');
     return template.render({
@@ -153,7 +154,7 @@ export class PromptTokeniser {
 }
 
 /** Added tokens that are found in a text regardless of the characters around them. */
-function specialTokens(tokenizer: Tokenizer): ReadonlyMap<string, number> {
+function specialTokens(tokenizer: Tokenizers.Tokenizer): ReadonlyMap<string, number> {
   const found = [...tokenizer.get_added_tokens_decoder()].filter(
     ([, token]) => !token.lstrip && !token.rstrip && !token.single_word && !token.normalized,
   );
@@ -163,12 +164,12 @@ function specialTokens(tokenizer: Tokenizer): ReadonlyMap<string, number> {
 function templatesOf(
   config: Readonly<Record<string, unknown>>,
   file: string | undefined,
-): ReadonlyMap<string, Template> {
+): ReadonlyMap<string, Jinja.Template> {
   const given: unknown = file ?? config.chat_template;
-  if (typeof given === 'string') return new Map([['default', new Template(given)]]);
+  if (typeof given === 'string') return new Map([['default', newTemplate(given)]]);
   if (!Array.isArray(given)) return new Map();
   const named = given as readonly { readonly name: string; readonly template: string }[];
-  return new Map(named.map(({ name, template }) => [name, new Template(template)]));
+  return new Map(named.map(({ name, template }) => [name, newTemplate(template)]));
 }
 
 /**
@@ -194,4 +195,14 @@ function concatenated(pieces: readonly Uint32Array[]): Uint32Array {
     at += piece.length;
   }
   return ids;
+}
+
+const USE = "the model's own tokenisers";
+
+function newTokenizer(...given: ConstructorParameters<typeof Tokenizers.Tokenizer>): Tokenizers.Tokenizer {
+  return new (optionalPackage<typeof Tokenizers>('@huggingface/tokenizers', USE).Tokenizer)(...given);
+}
+
+function newTemplate(text: string): Jinja.Template {
+  return new (optionalPackage<typeof Jinja>('@huggingface/jinja', USE).Template)(text);
 }

@@ -1,6 +1,6 @@
-import { createRequire } from 'node:module';
 import type * as Cel from '@marcbachmann/cel-js';
 import { errorMessage } from '../../core/error-message.js';
+import { optionalPackage } from '../../core/optional-package.js';
 
 /** An expression over the usage of an answer. */
 export interface UsageExpression {
@@ -14,7 +14,7 @@ let library: typeof Cel | undefined;
 
 /** Loaded when the first expression is compiled, because few configurations have one and loading takes 20 ms. */
 function cel(): typeof Cel {
-  library ??= createRequire(import.meta.url)('@marcbachmann/cel-js') as typeof Cel;
+  library ??= optionalPackage<typeof Cel>('@marcbachmann/cel-js', 'expressions over the usage');
   return library;
 }
 

@@ -2,9 +2,8 @@ import type { CapacityComparison } from '../suite/capacity-comparison.js';
 import type { Comparison } from '../suite/comparison.js';
 import { legend } from './figures.js';
 import { hue } from './style.js';
-import { at, escaped, figure, linear, logarithmic, percent, rule, spaced, text } from './svg.js';
+import { at, type Canvas, escaped, figure, figures, linear, logarithmic, percent, rule, spaced, text } from './svg.js';
 
-const WIDTH = 1080;
 /** Width of a mark's label. */
 const LABEL = 50;
 
@@ -16,8 +15,13 @@ export function regretCurves(comparisons: readonly Comparison[], policies: reado
       .map(({ regret }) => Math.max(0, regret))
       .sort((a, b) => a - b),
   );
+  return legend(policies) + figures((canvas) => drawCurves(canvas, own, policies));
+}
+
+function drawCurves(canvas: Canvas, own: readonly (readonly number[])[], policies: readonly string[]): string {
+  const { width } = canvas;
   const most = Math.max(0.1, ...own.flat());
-  const x = logarithmic([1.002, 1 + most * 1.1], [56, WIDTH - 30]);
+  const x = logarithmic([1.002, 1 + most * 1.1], [56, width - 30]);
   const place = (regret: number) => x(Math.max(1.002, 1 + regret));
   const y = linear([0, 1], [250, 34]);
   const marks = [0, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 20].filter((mark) => mark <= most * 1.1);
@@ -28,15 +32,27 @@ export function regretCurves(comparisons: readonly Comparison[], policies: reado
   );
   const shares = [0, 0.25, 0.5, 0.75, 1].map(
     (share) =>
-      rule(56, y(share), WIDTH - 30, y(share)) +
+      rule(56, y(share), width - 30, y(share)) +
       text(48, y(share) + 4, `${100 * share} %`, 'text-anchor="end" class="soft"'),
   );
   const curves = own.map((regrets, i) => {
     const steps = regrets.map((regret, n) => `H${at(place(regret))}V${at(y((n + 1) / regrets.length))}`);
-    return `<path d="M56 250${steps.join('')}H${WIDTH - 30}" fill="none" stroke="${hue(i)}" stroke-width="1.8"><title>${escaped(policies[i]!)}</title></path>`;
+    return `<path d="M56 250${steps.join('')}H${width - 30}" fill="none" stroke="${hue(i)}" stroke-width="1.8"><title>${escaped(policies[i]!)}</title></path>`;
   });
   const label = 'Share of the workloads on which a policy is within so much of the best';
-  return legend(policies) + figure(WIDTH, 280, label, [...shares, ...grid, ...curves].join(''));
+  return figure(width, 280, label, [...shares, ...grid, ...curves].join(''));
+}
+
+/** A change of one policy on one workload, with its interval where there is one. */
+interface Change {
+  readonly workload: string;
+  readonly policy: string;
+  /** Natural logarithms of the ratios to the reference; infinite ones are shown at the border. */
+  readonly value: number;
+  readonly low: number;
+  readonly high: number;
+  readonly seeds: readonly number[];
+  readonly title: string;
 }
 
 /** Every seed as a dot: change of the cost against the reference, with the mean and its interval. */
@@ -46,44 +62,118 @@ export function seedDots(
   policies: readonly string[],
   reference: string,
 ): string {
-  const changes = (workload: string, policy: string) => {
-    const [row, base] = [policy, reference].map(
-      (name) => comparisons.find((each) => each.workload === workload && each.policy === name)!,
-    );
-    return { row: row!, seeds: row!.costs.map((cost, i) => Math.log(cost / base!.costs[i]!)) };
-  };
-  const all = workloads.flatMap((workload) => policies.flatMap((policy) => changes(workload, policy).seeds));
-  const reach = Math.min(1, Math.max(0.1, ...all.map(Math.abs)));
-  const x = linear([-reach, reach], [190, WIDTH - 30]);
+  const changes = rowsOf(comparisons, workloads, policies, reference, (row, base) => ({
+    value: Math.log1p(row.change),
+    low: Math.log1p(row.low),
+    high: Math.log1p(row.high),
+    seeds: row.costs.map((cost, i) => Math.log(cost / base.costs[i]!)),
+    title: `${percent(row.change)} [${percent(row.low)}, ${percent(row.high)}]`,
+  }));
+  return changesFigure(changes, workloads, policies, reference, 'Change of the cost by seed');
+}
+
+/** Change of the TTFT of the slowest hundredth against the reference, beside that of the cost. */
+export function tailDots(
+  comparisons: readonly Comparison[],
+  workloads: readonly string[],
+  policies: readonly string[],
+  reference: string,
+): string {
+  const changes = rowsOf(comparisons, workloads, policies, reference, (row) => {
+    const value = row.ttftP99 === 0 ? Number.NaN : Math.log(row.ttftP99Ratio);
+    const title = Number.isNaN(value) ? '–' : percent(row.ttftP99Ratio - 1);
+    return { value, low: value, high: value, seeds: [value], title };
+  });
+  return changesFigure(changes, workloads, policies, reference, 'Change of the TTFT p99');
+}
+
+function rowsOf(
+  comparisons: readonly Comparison[],
+  workloads: readonly string[],
+  policies: readonly string[],
+  reference: string,
+  read: (row: Comparison, base: Comparison) => Omit<Change, 'workload' | 'policy'>,
+): Change[] {
+  const find = (workload: string, policy: string) =>
+    comparisons.find((each) => each.workload === workload && each.policy === policy)!;
+  return workloads.flatMap((workload) =>
+    policies.map((policy) => ({
+      workload,
+      policy,
+      ...read(find(workload, policy), find(workload, reference)),
+    })),
+  );
+}
+
+function changesFigure(
+  changes: readonly Change[],
+  workloads: readonly string[],
+  policies: readonly string[],
+  reference: string,
+  label: string,
+): string {
+  return legend(policies) + figures((canvas) => drawChanges(canvas, changes, workloads, policies, reference, label));
+}
+
+/** Both signs on one axis: left of the reference is better, right of it is worse. */
+function drawChanges(
+  canvas: Canvas,
+  changes: readonly Change[],
+  workloads: readonly string[],
+  policies: readonly string[],
+  reference: string,
+  label: string,
+): string {
+  const { width } = canvas;
+  const names = canvas.names(190);
+  const all = changes.flatMap(({ seeds }) => seeds).filter(Number.isFinite);
+  const reach = Math.min(2, Math.max(0.1, ...all.map(Math.abs)));
+  const x = linear([-reach, reach], [names, width - 30]);
   const inside = (value: number) => x(Math.min(reach, Math.max(-reach, value)));
   const band = 14 * policies.length + 12;
   const height = 30 + workloads.length * band;
-  const marks = [-0.5, -0.25, -0.1, 0, 0.1, 0.25, 0.5].filter((mark) => Math.abs(Math.log(1 + mark)) <= reach);
-  const grid = marks.map(
+  const place = (mark: number) => inside(Math.log1p(mark));
+  const within = (mark: number) => Math.abs(Math.log1p(mark)) <= reach;
+  const signed = [
+    [-0.8, -0.5, -0.25, -0.1],
+    [0.1, 0.25, 0.5, 1, 2, 5],
+  ].map((side) => side.filter(within));
+  // The reference has its label; those of the marks keep clear of it and of each other.
+  const clear = 8 + LABEL / 2 + 3 * reference.length;
+  const left = spaced([...signed[0]!].reverse(), (mark) => -place(mark), LABEL).filter(
+    (mark) => place(0) - place(mark) > clear,
+  );
+  const right = spaced(signed[1]!, place, LABEL).filter((mark) => place(mark) - place(0) > clear);
+  const grid = [...left, 0, ...right].map(
     (mark) =>
-      rule(
-        inside(Math.log(1 + mark)),
-        20,
-        inside(Math.log(1 + mark)),
-        height,
-        mark === 0 ? 'class="axis"' : 'class="grid"',
-      ) +
-      text(inside(Math.log(1 + mark)), 14, mark === 0 ? reference : percent(mark), 'text-anchor="middle" class="soft"'),
+      rule(place(mark), 20, place(mark), height, mark === 0 ? 'class="axis"' : 'class="grid"') +
+      text(place(mark), 14, mark === 0 ? reference : percent(mark), 'text-anchor="middle" class="soft"'),
   );
   const rows = workloads.flatMap((workload, w) => [
-    text(178, 30 + w * band + band / 2, workload, 'text-anchor="end"'),
-    ...policies.map((policy, p) => {
-      const y = 36 + w * band + p * 14;
-      const { row, seeds } = changes(workload, policy);
-      const dots = seeds.map(
-        (value) => `<circle cx="${at(inside(value))}" cy="${y}" r="2.6" fill="${hue(p)}" fill-opacity=".55"/>`,
-      );
-      const [low, high] = [inside(Math.log1p(row.low)), inside(Math.log1p(row.high))];
-      const title = `<title>${escaped(`${workload}, ${policy}: ${percent(row.change)} [${percent(row.low)}, ${percent(row.high)}]`)}</title>`;
-      return `<g>${title}${dots.join('')}<path d="M${at(low)} ${y}H${at(high)}M${at(inside(Math.log1p(row.change)))} ${y - 5}v10" stroke="${hue(p)}" stroke-width="2"/></g>`;
-    }),
+    text(names - 12, 30 + w * band + band / 2, canvas.fit(workload, names - 12), 'text-anchor="end"'),
+    ...changes
+      .filter((change) => change.workload === workload)
+      .map((change) => drawChange(change, policies, 36 + w * band, inside)),
   ]);
-  return legend(policies) + figure(WIDTH, height, 'Change of the cost by seed', [...grid, ...rows].join(''));
+  return figure(width, height, label, [...grid, ...rows].join(''));
+}
+
+function drawChange(
+  change: Change,
+  policies: readonly string[],
+  top: number,
+  inside: (value: number) => number,
+): string {
+  const p = policies.indexOf(change.policy);
+  const y = top + p * 14;
+  const title = `<title>${escaped(`${change.workload}, ${change.policy}: ${change.title}`)}</title>`;
+  // Nothing was served by one of the two: there is no ratio.
+  if (Number.isNaN(change.value)) return `<g>${title}${text(inside(0) + 6, y + 4, '–', 'class="soft"')}</g>`;
+  const dots = change.seeds.map(
+    (value) => `<circle cx="${at(inside(value))}" cy="${y}" r="2.6" fill="${hue(p)}" fill-opacity=".55"/>`,
+  );
+  const [low, high] = [inside(change.low), inside(change.high)];
+  return `<g>${title}${dots.join('')}<path d="M${at(low)} ${y}H${at(high)}M${at(inside(change.value))} ${y - 5}v10" stroke="${hue(p)}" stroke-width="2"/></g>`;
 }
 
 /** Requests per second that each policy carries, with the change against the reference. */

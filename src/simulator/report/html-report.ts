@@ -4,7 +4,7 @@ import { type Comparison, SLOW_TAIL } from '../suite/comparison.js';
 import type { Suite, SuiteWorkload } from '../suite/schema.js';
 import { kendall } from '../suite/significance.js';
 import type { RunResult } from '../suite/suite-run.js';
-import { capacityTable, regretCurves, seedDots } from './comparison-figures.js';
+import { capacityTable, regretCurves, seedDots, tailDots } from './comparison-figures.js';
 import { regretFigure, sharesFigure, timelineFigure, variantsFigure } from './figures.js';
 import { STYLE } from './style.js';
 import { escaped, percent } from './svg.js';
@@ -26,6 +26,7 @@ export function htmlReport(
     ...(suite.capacity === undefined
       ? [
           heatTable(comparisons, workloads, policies, suite),
+          firstTokenSection(results, comparisons, workloads, policies, suite),
           regretSection(comparisons, policies, suite),
           ...timelineSections(suite, results, workloads, policies),
           ...variantSections(suite, comparisons, workloads, policies),
@@ -93,6 +94,47 @@ function heatTable(
   return `<h2>Who is best where</h2>
 <p>The best policy of each workload shows its cost; the others show how much dearer they are. Policies stand in the order of their mean. ▲: the slowest hundredth waits ${SLOW_TAIL} × as long for its first token as under ${escaped(suite.reference)}, or longer, whatever the mean says.</p>
 <div class="card"><table class="heat"><thead><tr><th>workload</th>${head}</tr></thead><tbody>${rows.join('')}<tr><td>mean</td>${means.join('')}</tr></tbody></table></div>`;
+}
+
+/** Time to first token of the policies worth a line: mean, slowest hundredth, and its change against the reference. */
+function firstTokenSection(
+  results: readonly RunResult[],
+  comparisons: readonly Comparison[],
+  workloads: readonly string[],
+  policies: readonly string[],
+  suite: Suite,
+): string {
+  const shown = lines(policies, suite);
+  const rows = workloads.flatMap((workload) => [
+    `<tr><th colspan="4" scope="rowgroup">${escaped(workload)}</th></tr>`,
+    ...shown.map((policy) => {
+      const row = find(comparisons, workload, policy);
+      const runs = servedRuns(results, workload, policy);
+      const change = row.verdict === 'reference' || row.ttftP99 === 0 ? NOTHING : percent(row.ttftP99Ratio - 1);
+      const ttft = [runs.map(({ ttft }) => ttft.mean), runs.map(({ ttft }) => ttft.p99)];
+      const cells = ttft.map((values) => `<td>${values.length === 0 ? NOTHING : mean(values).toFixed(0)}</td>`);
+      return `<tr><td>${escaped(policy)}</td>${cells.join('')}<td>${change}${tailMark(row)}</td></tr>`;
+    }),
+  ]);
+  const compared = shown.filter((policy) => policy !== suite.reference);
+  const figure =
+    compared.length === 0
+      ? ''
+      : `<div class="card">${tailDots(comparisons, workloads, compared, suite.reference)}</div>`;
+  return `<h2>Time to first token</h2>
+<p>Milliseconds, mean over the seeds; p99 is the slowest hundredth. Left of ${escaped(suite.reference)} is faster.</p>
+${figure}<div class="card"><table><thead><tr><th>policy</th><th>TTFT mean</th><th>TTFT p99</th><th>p99 change</th></tr></thead><tbody>${rows.join('')}</tbody></table></div>`;
+}
+
+/** Shown where there was nothing to measure. */
+const NOTHING = '–';
+
+/** Summaries of the runs in which anything was served. */
+function servedRuns(results: readonly RunResult[], workload: string, policy: string) {
+  return results
+    .filter((run) => run.workload === workload && run.policy === policy)
+    .map(({ summary }) => summary)
+    .filter(({ requests, lost }) => requests > lost);
 }
 
 function regretSection(comparisons: readonly Comparison[], policies: readonly string[], suite: Suite): string {
@@ -274,7 +316,10 @@ function metricsTables(
         .filter((run) => run.workload === workload && run.policy === policy)
         .map(({ summary }) => summary);
       const over = (read: (summary: (typeof runs)[number]) => number) => mean(runs.map(read));
-      const ms = (read: (summary: (typeof runs)[number]) => number) => over(read).toFixed(0);
+      const served = servedRuns(results, workload, policy);
+      const times = (read: (summary: (typeof runs)[number]) => number, digits: number) =>
+        served.length === 0 ? NOTHING : mean(served.map(read)).toFixed(digits);
+      const ms = (read: (summary: (typeof runs)[number]) => number) => times(read, 0);
       const cells = [
         over((s) => s.cost).toFixed(3),
         over((s) => s.uncappedCost).toFixed(3),
@@ -282,13 +327,13 @@ function metricsTables(
         ms((s) => s.ttft.p50),
         ms((s) => s.ttft.p90),
         ms((s) => s.ttft.p99),
-        over((s) => s.tpot.mean).toFixed(1),
-        over((s) => s.tpot.p90).toFixed(1),
+        times((s) => s.tpot.mean, 1),
+        times((s) => s.tpot.p90, 1),
         ms((s) => s.e2e.mean),
         ms((s) => s.e2e.p99),
         `${(100 * over((s) => s.goodput)).toFixed(1)} %`,
         `${(100 * over((s) => s.hitRatio)).toFixed(1)} %`,
-        percent(over((s) => s.overBelief)),
+        overBelief(runs),
         over((s) => s.preemptions).toFixed(0),
         over((s) => s.imbalance).toFixed(2),
         over((s) => s.lost).toFixed(0),
@@ -298,6 +343,12 @@ function metricsTables(
     return `<details><summary>${escaped(workload)}</summary><div class="card"><table><thead><tr>${head.map((h) => `<th>${h}</th>`).join('')}</tr></thead><tbody>${rows.join('')}</tbody></table></div></details>`;
   });
   return `<h2>All metrics</h2><p class="note">Milliseconds, mean over the seeds. Goodput: share of requests that met both objectives. Index off by: cached tokens that the picker expected over those that were there.</p>${tables.join('')}`;
+}
+
+/** How far the index was off, over the runs in which anything was cached. */
+function overBelief(runs: readonly RunResult['summary'][]): string {
+  const known = runs.flatMap((summary) => summary.overBelief ?? []);
+  return known.length === 0 ? NOTHING : percent(mean(known));
 }
 
 function suiteSection(suite: Suite): string {

@@ -23,10 +23,13 @@ th{font-weight:600;color:var(--soft);vertical-align:bottom}tbody tr{border-top:1
 .facts{display:flex;flex-wrap:wrap;gap:10px;margin:16px 0}
 .fact{background:var(--card);border:1px solid var(--faint);border-radius:8px;padding:8px 14px}
 .fact b{display:block;font-size:20px}
-svg{display:block;width:100%;height:auto;min-width:640px;font:12px system-ui,sans-serif}
+svg{display:block;width:100%;height:auto;font:12px system-ui,sans-serif}
+.narrow{display:none}
+@media (max-width:760px){.wide{display:none}.narrow{display:block}main{padding:20px 12px 48px}.card{padding:10px 12px}.heat td{font-size:10px;padding:5px 2px}th,td{padding:5px 4px}}
 svg text{fill:var(--ink)}svg .soft{fill:var(--soft)}svg .grid{stroke:var(--faint)}svg .axis{stroke:var(--soft)}
 summary{cursor:pointer;color:var(--soft);margin:8px 0}
 .win{color:rgb(var(--good));font-weight:600}.loss{color:rgb(var(--heat));font-weight:600}
+.item{white-space:nowrap}
 .key{display:inline-block;width:14px;height:3px;border-radius:2px;vertical-align:middle;margin:0 5px 0 14px}
 `;
 

@@ -48,6 +48,39 @@ export function at(value: number): string {
   return (Math.round(value * 10) / 10).toString();
 }
 
+/** What a figure is drawn on: of the page's width on a wide screen, or of that of a phone. */
+export interface Canvas {
+  readonly width: number;
+  /** Room for the names of rows, of which a wide screen gives `wide`. */
+  names(wide: number): number;
+  /** A name that fits so wide a column. */
+  fit(name: string, width: number): string;
+  /** About this many ticks of an axis that has `wide` on a wide screen. */
+  ticks(wide: number): number;
+}
+
+const CHARACTER = 6.6;
+
+function fitting(name: string, width: number): string {
+  const characters = Math.max(4, Math.floor(width / CHARACTER));
+  return name.length <= characters ? name : `${name.slice(0, characters - 1)}…`;
+}
+
+const WIDE: Canvas = { width: 1080, names: (wide) => wide, fit: fitting, ticks: (wide) => wide };
+/** Width of a card on a screen of 420 pixels. */
+const NARROW_WIDTH = 346;
+const NARROW: Canvas = {
+  width: NARROW_WIDTH,
+  names: (wide) => Math.min(wide, 92),
+  fit: fitting,
+  ticks: (wide) => Math.ceil(wide / 2),
+};
+
+/** A figure for wide and for narrow screens, of which the page shows one. */
+export function figures(draw: (canvas: Canvas) => string): string {
+  return `<div class="wide">${draw(WIDE)}</div><div class="narrow">${draw(NARROW)}</div>`;
+}
+
 export function figure(width: number, height: number, label: string, body: string): string {
   return `<svg viewBox="0 0 ${width} ${height}" role="img" aria-label="${escaped(label)}">${body}</svg>`;
 }

@@ -31,8 +31,8 @@ export interface RunSummary {
   readonly goodput: number;
   /** Prompt tokens found in a cache, over all. */
   readonly hitRatio: number;
-  /** Expected cached tokens over found ones - 1; how far the picker's index is off. */
-  readonly overBelief: number;
+  /** Expected cached tokens over found ones - 1; how far the picker's index is off. Null where nothing was found. */
+  readonly overBelief: number | null;
   readonly preemptions: number;
   /** Busiest endpoint over the mean, by time of computing. */
   readonly imbalance: number;
@@ -62,7 +62,7 @@ export function summarise(outcome: RunOutcome, suite: Suite, parts: number): Run
     requestsPerSecond: rateOf(measured),
     goodput: mean(measured.map((request) => (metObjectives(request, suite) ? 1 : 0))),
     hitRatio: cached / Math.max(1, sum(served.map(({ promptTokens }) => promptTokens))),
-    overBelief: sum(served.map(({ expectedTokens }) => expectedTokens)) / Math.max(1, cached) - 1,
+    overBelief: cached === 0 ? null : sum(served.map(({ expectedTokens }) => expectedTokens)) / cached - 1,
     preemptions: outcome.preemptions,
     imbalance: Math.max(...outcome.busyMs) / Math.max(1e-9, mean(outcome.busyMs)),
   };

@@ -4,57 +4,43 @@ import type { Figures } from './figures.js';
 import type { ShiftRun, ShiftWindow } from './shift.js';
 import { PHASES } from './traffic.js';
 
-const WIDEST_PHASE = Math.max(...PHASES.map(({ name }) => name.length));
-const LIVE_HEAD = [
-  'second',
-  'phase'.padEnd(WIDEST_PHASE),
-  'decides   ',
-  'answered',
-  'TTFT p50',
-  'TTFT p99',
-  'cached',
-  'fullest/emptiest',
-  'cost',
-  'guard   ',
-  'weights: context  queue  waiting  request  KV',
-];
-const END_HEAD = [
-  'phase'.padEnd(WIDEST_PHASE),
-  'decides   ',
-  'answered',
-  'TTFT p50',
-  'TTFT p99',
-  'cached',
-  'fullest/emptiest',
-  'to server-0',
-  ' cost',
-  'cost against the other',
-];
+const DECIDES = 'decides   ';
+const LIVE_HEAD = ['second', DECIDES, 'done', 'failed', 'TTFT p50', 'TTFT p99', 'cached', ' cost', 'guard'];
+const END_HEAD = [DECIDES, 'done', 'TTFT p50', 'TTFT p99', 'cached', 'spread', 'srv 0', '  cost', 'change'];
+const END_NOTE = [
+  'spread: requests of the fullest server over those of the emptiest',
+  'srv 0: share of server-0; change: cost against the other pool',
+]
+  .map((line) => `  ${line}`)
+  .join('\n');
 
-/** The lines of the shift while it runs: in every window one for each pool. */
+/** The lines of the shift while it runs: in every window one for each pool, and the weights of those that learn. */
 export class LiveTable {
   readonly #table = new Table(LIVE_HEAD);
+  #phase = -1;
 
   head(): string {
     return this.#table.head();
   }
 
   rows({ second, phase, pools }: ShiftWindow): string {
-    const row = ({ figures, learned }: ShiftWindow['pools'][number], index: number) =>
-      this.#table.line([
+    const rows = pools.flatMap(({ figures, learned }, index) => {
+      const line = this.#table.line([
         index === 0 ? second.toFixed(0) : '',
-        index === 0 ? PHASES[phase]!.name : '',
         decides(learned),
-        `${figures.answered}${figures.failed > 0 ? ` (${figures.failed} failed)` : ''}`,
+        String(figures.answered),
+        figures.failed === 0 ? '' : String(figures.failed),
         milliseconds(figures.firstTokenP50),
         milliseconds(figures.firstTokenP99),
         percent(figures.cached),
-        ratio(figures.imbalance),
         decimals(figures.cost, 2),
         learned.state,
-        weightsText(learned.effectiveWeights),
       ]);
-    return pools.map(row).join('\n');
+      return learned.arm === 'learned' ? [line, `    weights ${weightsText(learned.effectiveWeights)}`] : [line];
+    });
+    const begins = phase === this.#phase ? [] : [`  ${PHASES[phase]!.name}`];
+    this.#phase = phase;
+    return [...begins, ...rows].join('\n');
   }
 }
 
@@ -62,19 +48,23 @@ export class LiveTable {
 export function comparison(first: ShiftRun, second: ShiftRun): string {
   const table = new Table(END_HEAD);
   const pair = (phase: string, ours: Figures, theirs: Figures) => [
-    table.line([phase, first.name, ...cells(ours), '']),
-    table.line(['', second.name, ...cells(theirs), signedPercent(theirs.cost / ours.cost - 1)]),
+    `  ${phase}`,
+    table.line([first.name, ...cells(ours), '']),
+    table.line([second.name, ...cells(theirs), signedPercent(theirs.cost / ours.cost - 1)]),
   ];
   const phases = PHASES.flatMap(({ name }, phase) => pair(name, first.phases[phase]!, second.phases[phase]!));
-  return [table.head(), ...phases, ...pair('all', first.whole, second.whole)].join('\n');
+  return [table.head(), ...phases, ...pair('all', first.whole, second.whole), END_NOTE].join('\n');
 }
 
 /** Changes of the learned weights, and the state of the guard. */
 export function learnedText({ name, before, after }: ShiftRun): string {
   const { labels, fit, arm, state, fallbacks } = after;
   const correlation = fit.correlation === undefined ? 'unknown' : decimals(fit.correlation, 2);
-  return `  ${name}: learned from ${labels.learned} requests; predicted and observed times to first token rank alike with ${correlation}
-    weights  ${weightsText(before.effectiveWeights)}  →  ${weightsText(after.effectiveWeights)}
+  return `  ${name}: learned from ${labels.learned} requests; predicted and observed times to first token
+    rank alike with ${correlation}
+    weights before and after
+    ${weightsText(before.effectiveWeights)}
+    ${weightsText(after.effectiveWeights)}
     guard    ${state}, ${arm === 'learned' ? 'learned costs decide' : 'the configured weights decide'}, taken back ${fallbacks} times`;
 }
 
@@ -97,7 +87,10 @@ function decides({ arm }: ShownAdaptation): string {
 /** Cost of one unit of what each kind of scorer looks at, in thousandths of a target. */
 function weightsText(weights: EffectiveWeights): string {
   const { context, queue, waiting, activeRequest, kvTokens } = weights;
-  return [context, queue, waiting, activeRequest, kvTokens].map((weight) => decimals(1_000 * weight, 1)).join('  ');
+  const named = { context, queue, waiting, request: activeRequest, KV: kvTokens };
+  return Object.entries(named)
+    .map(([name, weight]) => `${name} ${decimals(1_000 * weight, 1)}`)
+    .join('  ');
 }
 
 function decimals(value: number, places: number): string {
