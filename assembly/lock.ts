@@ -77,7 +77,7 @@ export function lockAcquire(lock: usize, sleeps: u32): bool {
   return taken || lockTry(lock);
 }
 
-/** Give a lock back; wakes one sleeper when there is one. */
+/** Gives a lock back; wakes one sleeper when there is one. */
 export function lockRelease(lock: usize): void {
   if (ASSERTIONS) assert(lockHeld(lock), 'the lock is held by the thread that releases it');
   if (ASSERTIONS) lockReleasing(lock);
@@ -86,7 +86,7 @@ export function lockRelease(lock: usize): void {
   if (atomic.load<u32>(lock, LOCK_SLEEPERS) != 0) atomic.notify(lock, 1);
 }
 
-/** Say what the owner is about to do (0 = nothing half done), for the repair after its death. */
+/** Says what the owner is about to do (0 = nothing half done), for the repair after its death. */
 export function lockIntent(lock: usize, intent: u32): void {
   if (ASSERTIONS) assert(lockHeld(lock), 'the lock is held by the thread that says its intent');
   atomic.store<u32>(lock, intent, LOCK_INTENT);
@@ -103,7 +103,7 @@ export function lockOwner(lock: usize): u32 {
 }
 
 /**
- * Take over a lock from a dead thread, so that what it guards can be repaired; a dead sleeper is forgotten.
+ * Takes over a lock from a dead thread, so that what it guards can be repaired; a dead sleeper is forgotten.
  * @returns true when `dead` held it and it is ours now.
  */
 export function lockSeize(lock: usize, dead: u32): bool {

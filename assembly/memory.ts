@@ -198,7 +198,7 @@ export function telemetryAddress(thread: u32): usize {
 }
 
 /**
- * Take the sizes in the header and the number of this thread.
+ * Takes the sizes in the header and the number of this thread.
  * @returns 0, or 1 when the memory carries another magic or layout version, 2 when the thread number is out of range.
  */
 export function bindSizes(thread: u32): u32 {
@@ -216,7 +216,7 @@ export function bindSizes(thread: u32): u32 {
 }
 
 /**
- * Set this instance's addresses, after bindSizes().
+ * Sets this instance's addresses, after bindSizes().
  * @param scanBytes bytes of one thread's part of REGION_SCANS, `responseBytes` of REGION_RESPONSES, `decisionBytes` of
  * REGION_DECISIONS
  */

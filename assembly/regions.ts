@@ -104,7 +104,7 @@ function regionBytes(region: u32): u64 {
 }
 
 /**
- * Lay out the regions for the sizes in the header and write the region table.
+ * Lays out the regions for the sizes in the header and writes the region table.
  * @returns pages of 64 KiB that the whole memory needs, or 0 when they do not fit into 4 GiB.
  */
 export function plan(): u32 {
@@ -119,7 +119,7 @@ export function plan(): u32 {
 }
 
 /**
- * Bind this instance to the memory as thread `thread`.
+ * Binds this instance to the memory as thread `thread`.
  * @returns 0, or 1 when the memory carries another magic or layout version, 2 when the thread number is out of range.
  */
 export function attach(thread: u32): u32 {

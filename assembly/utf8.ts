@@ -2,7 +2,7 @@
 //
 // Owns nothing; writes to the caller's address.
 
-/** Write a code point as UTF-8 to `to` (4 bytes of room). @returns its length in bytes. */
+/** Writes a code point as UTF-8 to `to` (4 bytes of room). @returns its length in bytes. */
 export function writeCodePoint(to: usize, point: u32): u32 {
   if (point < 0x80) {
     store<u8>(to, point);

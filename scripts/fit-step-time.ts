@@ -1,37 +1,19 @@
 // Makes the step times of a fleet simulation from a profile of measured layers, in the form in which LLMServingSim 2.0
-// publishes them (dense.csv, per_sequence.csv, attention.csv): a table for interpolation, and the constants of the
-// formula, fitted to it.
+// publishes them (dense.csv, per_sequence.csv, attention.csv, and moe.csv of a mixture of experts): a table for interpolation, and
+// the constants of the formula, fitted to it.
 //
 //   node scripts/fit-step-time.ts <profile folder> --layers 32 [--scale 1] [--overhead 1] > step-time.json
 //
 // `--scale` multiplies every time: 2 for a profile taken at half a model per GPU (tensor parallelism 2).
-import { readFileSync } from 'node:fs';
+// Several GPUs: `--gpus 4 --link 450 --hidden 8192 [--link-latency 5]` adds the all-reduce (GB/s in one direction, µs).
+// Experts: `--experts 128 --active 8 [--expert-gpus 1]` reads moe.csv.
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { StepTable } from '../src/simulator/fleet/step-table.ts';
 import type { StepConstants } from '../src/simulator/fleet/step-time.ts';
-
-type Row = Readonly<Record<string, string>>;
-
-function rowsOf(path: string): readonly Row[] {
-  const [head, ...lines] = readFileSync(path, 'utf8').trim().split(/\r?\n/);
-  const names = head!.split(',');
-  return lines.map((text) => Object.fromEntries(text.split(',').map((cell, i) => [names[i]!, cell])));
-}
+import { expertRows, expertTimes, layerTimes, reduceTimes, rowsOf } from './step-profile.ts';
 
 const round = (x: number) => Number(x.toPrecision(4));
-/** Layers outside of the repeated block, and those that stand twice in it (Llama). */
-const once = new Set(['embedding', 'final_layernorm']);
-const twice = new Set(['layernorm']);
-
-function sums(rows: readonly Row[], key: string, times: (layer: string) => number): Map<number, number> {
-  const result = new Map<number, number>();
-  for (const row of rows) {
-    const at = Number(row[key]);
-    result.set(at, (result.get(at) ?? 0) + (Number(row.time_us) * times(row.layer!)) / 1e3);
-  }
-  return result;
-}
 
 /** Points of a curve that straight lines between them miss by at most `error`. */
 function thinned(points: ReadonlyMap<number, number>, error: number): [number, number][] {
@@ -58,6 +40,13 @@ const { positionals, values } = parseArgs({
     layers: { type: 'string', default: '32' },
     scale: { type: 'string', default: '1' },
     overhead: { type: 'string', default: '1' },
+    gpus: { type: 'string', default: '1' },
+    link: { type: 'string' },
+    'link-latency': { type: 'string', default: '5' },
+    hidden: { type: 'string' },
+    experts: { type: 'string' },
+    active: { type: 'string' },
+    'expert-gpus': { type: 'string', default: '1' },
   },
 });
 const folder = positionals[0];
@@ -66,10 +55,38 @@ const layers = Number(values.layers);
 const scale = Number(values.scale);
 const overheadMs = Number(values.overhead);
 
-const dense = sums(rowsOf(join(folder, 'dense.csv')), 'tokens', (layer) =>
-  once.has(layer) ? scale : scale * layers * (twice.has(layer) ? 2 : 1),
-);
-const perRow = sums(rowsOf(join(folder, 'per_sequence.csv')), 'sequences', () => scale);
+/** A number above 0, or a message that names the option. */
+function number(option: keyof typeof values, why: string): number {
+  const value = Number(values[option]);
+  if (value > 0) return value;
+  throw new Error(`--${option}: expected a number above 0: ${why}`);
+}
+
+const gpus = number('gpus', 'GPUs that work as one');
+const reduce =
+  gpus === 1
+    ? { reduceMs: 0, reduceTokenUs: 0 }
+    : reduceTimes(
+        {
+          gpus,
+          linkGBs: number('link', 'GB/s between two of the GPUs'),
+          latencyUs: number('link-latency', 'microseconds of an all-reduce of nothing'),
+          hidden: number('hidden', 'numbers in the hidden state of a token'),
+        },
+        layers,
+      );
+const dense = layerTimes(rowsOf(join(folder, 'dense.csv')), 'tokens', layers, scale);
+const experts = expertRows(folder);
+if (experts !== undefined) {
+  const model = {
+    experts: number('experts', 'moe.csv is there: experts of a layer'),
+    active: number('active', 'moe.csv is there: experts that one token uses'),
+    spread: number('expert-gpus', 'GPUs that the experts are spread over'),
+  };
+  const expertMs = expertTimes(experts, model, layers, scale);
+  for (const [tokens, ms] of dense) dense.set(tokens, ms + expertMs(tokens));
+}
+const perRow = layerTimes(rowsOf(join(folder, 'per_sequence.csv')), 'sequences', layers, scale);
 const attention = new Map<string, number>();
 for (const row of rowsOf(join(folder, 'attention.csv'))) {
   const key = [row.prefill_chunk, row.kv_prefill, row.n_decode, row.kv_decode].join(' ');
@@ -120,7 +137,7 @@ const densePoints = thinned(dense, 0.02);
 const rowPoints = thinned(perRow, 0.02);
 const table: StepTable = {
   tokens: densePoints.map(([x]) => x),
-  tokensMs: densePoints.map(([, y]) => round(y)),
+  tokensMs: densePoints.map(([x, y]) => round(y + reduce.reduceMs + (reduce.reduceTokenUs * x) / 1e3)),
   rows: rowPoints.map(([x]) => x),
   rowsMs: rowPoints.map(([, y]) => round(y)),
   prefillTokens: chunks,
@@ -207,8 +224,8 @@ const constants: StepConstants = {
   weightsMs: round(products.weights),
   tokenUs: round(products.token * 1e3),
   power: products.power,
-  reduceMs: 0,
-  reduceTokenUs: 0,
+  reduceMs: round(reduce.reduceMs),
+  reduceTokenUs: round(reduce.reduceTokenUs),
   prefillTokenUs: round(prefillToken! * 1e3),
   prefillPairNs: round(prefillPair! * 1e6),
   decodeSequenceUs: round(decodeSequence! * 1e3),

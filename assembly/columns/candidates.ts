@@ -43,7 +43,7 @@ function admitted(slot: u32, now: f64): bool {
 }
 
 /**
- * Mark the live endpoints that are not ejected, or whose probe is due.
+ * Marks the live endpoints that are not ejected, or whose probe is due.
  * @param all take ejected ones too (all out means all in)
  * @returns how many
  */
@@ -71,7 +71,7 @@ function markLive(used: u32, now: f64, all: bool): u32 {
   return count;
 }
 
-/** Mark the live endpoints of the subset mask. */
+/** Marks the live endpoints of the subset mask. */
 function markSubset(used: u32, now: f64, all: bool): u32 {
   memory.fill(CANDIDATES, 0, slotOffset(used));
   let count: u32 = 0;
@@ -90,7 +90,7 @@ function markSubset(used: u32, now: f64, all: bool): u32 {
 }
 
 /**
- * Fill the CANDIDATES column; when every live endpoint is ejected, all of them are candidates.
+ * Fills the CANDIDATES column; when every live endpoint is ejected, all of them are candidates.
  * @param further not the first decision about a request, which alone is counted
  */
 export function markCandidates(used: u32, now: f64, subset: bool, further: bool): u32 {
@@ -101,7 +101,7 @@ export function markCandidates(used: u32, now: f64, subset: bool, further: bool)
   return subset ? markSubset(used, now, true) : markLive(used, now, true);
 }
 
-/** Keep the candidates of a mask. @returns how many are left */
+/** Keeps the candidates of a mask. @returns how many are left */
 export function filterByMask(used: u32, mask: u32): u32 {
   const words = MASKS + <usize>mask * (SLOTS >> 3);
   let count: u32 = 0;
@@ -120,7 +120,7 @@ function keptByHost(values: usize, at: usize, zero: v128): v128 {
 }
 
 /**
- * Keep the candidates whose cell in a host column is above 0.
+ * Keeps the candidates whose cell in a host column is above 0.
  * @param keepAll when none would be left, leave all `before` candidates as they are
  * @returns how many are left
  */

@@ -44,7 +44,7 @@ export function predictWaiting(waiting: v128, running: v128, since: v128, slots:
   return v128.bitselect(f32x4.add(waiting, since), started, f32x4.gt(waiting, zero));
 }
 
-/** Fill KEYS with the predicted waiting counts. */
+/** Fills KEYS with the predicted waiting counts. */
 export function waitingKeys(used: u32): void {
   const waiting = columnAddress(COLUMN_WAITING);
   const running = columnAddress(COLUMN_RUNNING);
@@ -85,7 +85,7 @@ function countKeys(used: u32, column: u32): void {
   }
 }
 
-/** Fill KEYS with a VALUE_* of every endpoint; NaN where it is unknown. */
+/** Fills KEYS with a VALUE_* of every endpoint; NaN where it is unknown. */
 export function valueKeys(source: u32, used: u32): void {
   const bytes = slotOffset(used);
   if (source == VALUE_ACTIVE_REQUESTS) countKeys(used, COLUMN_INFLIGHT);

@@ -78,7 +78,7 @@ function move(table: usize, from: u32, to: u32, count: u32): void {
 }
 
 /**
- * Add a band for a priority that has none. The pending columns must be summed again afterwards.
+ * Adds a band for a priority that has none. The pending columns must be summed again afterwards.
  * @returns false when the table is full or the band is there
  */
 export function bandAdd(priority: i32): bool {
@@ -101,7 +101,7 @@ export function bandAdd(priority: i32): bool {
   return true;
 }
 
-/** Remove a band in which nothing waits. The pending columns must be summed again afterwards. @returns false otherwise */
+/** Removes a band in which nothing waits. The pending columns must be summed again afterwards. @returns false otherwise */
 export function bandRemove(priority: i32): bool {
   const rank = placeOf(priority);
   const bands = gateHead().bands;
@@ -119,7 +119,7 @@ export function bandUsed(rank: u32, now: f64): void {
   if (now > 0) store<u32>(cellOf(rank), <u32>(now / 1000), GATE_USED);
 }
 
-/** Remove the bands in which nothing waits and that had no request since `before`, in seconds. @returns how many */
+/** Removes the bands in which nothing waits and that had no request since `before`, in seconds. @returns how many */
 export function bandsForget(before: u32): u32 {
   let gone: u32 = 0;
   for (let rank = gateHead().bands; rank > 0; rank--) {

@@ -261,7 +261,7 @@ export function gateConfigure(
   return 0;
 }
 
-/** Make sure that a band is in the table. @returns its rank, or -1 when the lock could not be had */
+/** Makes sure that a band is in the table. @returns its rank, or -1 when the lock could not be had */
 export function gateBand(priority: i32): i32 {
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return -1;
   const rank = gateRank(priority);
@@ -270,7 +270,7 @@ export function gateBand(priority: i32): i32 {
 }
 
 /**
- * Forget the bands in which nothing waits and that had no request since `before`: what they are counted with changes, and a band
+ * Forgets the bands in which nothing waits and that had no request since `before`: what they are counted with changes, and a band
  * below them is the highest again.
  * @param before seconds of the pool clock
  * @returns how many are gone
@@ -361,7 +361,7 @@ function passUnseen(index: u32, entry: LedgerEntry, slot: u32, now: f64): void {
 }
 
 /**
- * Let those go whose first token cannot be seen and must have come. Takes the commit lock.
+ * Lets those go whose first token cannot be seen and must have come. Takes the commit lock.
  * @param now pool clock
  * @returns when to do it again, pool clock; `now` when the lock could not be had, Infinity when nothing is pending in this way
  */
@@ -384,7 +384,7 @@ export function gateNextUnseen(): f64 {
   return nextUnseen;
 }
 
-/** Find the late ones, and let those go whose first token cannot be seen: KEYS marks their slots. Commit lock held. */
+/** Finds the late ones, and lets those go whose first token cannot be seen: KEYS marks their slots. Commit lock held. */
 function lookAtCharges(now: f64): void {
   for (let slot: u32 = 0; slot < SLOTS; slot++) room.setU32(ROOM_OVERDUE, slot, 0);
   memory.fill(KEYS, 0, slotOffset(SLOTS));

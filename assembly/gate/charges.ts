@@ -47,13 +47,13 @@ function addTokens(slot: u32, charge: GateCharge, sign: i32): void {
   add(ROOM_KV_RESERVED, slot, (plain + max(output, charge.reserve)) * sign);
 }
 
-/** Forget the note of an entry whose load columns were cleared, or that was charged while the gate was off. */
+/** Forgets the note of an entry whose load columns were cleared, or that was charged while the gate was off. */
 export function noteForget(index: u32): void {
   gateChargeAt(index).state = 0;
 }
 
 /**
- * Count a charge that was just made.
+ * Counts a charge that was just made.
  * @param uncached prompt tokens that the endpoint does not hold
  * @param plain prompt tokens outside of the blocks that count as active
  * @param alone nothing else was charged there
@@ -134,7 +134,7 @@ export function notesClear(slot: u32): void {
   }
 }
 
-/** Count a live entry again after notesClear(). */
+/** Counts a live entry again after notesClear(). */
 export function noteRecount(index: u32, slot: u32, priority: i32): void {
   const charge = gateChargeAt(index);
   const state = charge.state;

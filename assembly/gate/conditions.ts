@@ -231,7 +231,7 @@ function learnedSaturation(slot: u32): f32 {
   return most / share;
 }
 
-/** Fill KEYS with the saturation of every endpoint: 1 or more = full. */
+/** Fills KEYS with the saturation of every endpoint: 1 or more = full. */
 export function saturationKeys(used: u32, now: f64): void {
   const mode = gateHead().mode;
   if (mode == GATE_UTILIZATION) return utilization(used, now);
@@ -272,7 +272,7 @@ export function markOpen(used: u32, rank: u32, prefill: u32, prompt: u32, held: 
   return count + 1;
 }
 
-/** Make those that markOpen() marks the candidates. @returns how many are left */
+/** Makes those that markOpen() marks the candidates. @returns how many are left */
 export function keepOpen(used: u32, rank: u32, prefill: u32, prompt: u32, now: f64): u32 {
   const count = markOpen(used, rank, prefill, prompt, 0, now);
   memory.copy(CANDIDATES, KEPT, slotOffset(used));

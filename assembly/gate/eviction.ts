@@ -109,7 +109,7 @@ function measureDetected(slot: u32, mode: u32, rank: u32): void {
   store<f32>(missingTokens(slot), mode == GATE_CONCURRENCY_REQUESTS || tokens < 0 ? 0 : tokens + 1);
 }
 
-/** Fill the scratch columns for the candidates. @returns false when one of them lacks nothing but a step's time */
+/** Fills the scratch columns for the candidates. @returns false when one of them lacks nothing but a step's time */
 function measure(used: u32, rank: u32, prompt: u32, now: f64): bool {
   const mode = gateHead().mode;
   if (mode == GATE_UTILIZATION) saturationKeys(used, now);
@@ -153,7 +153,7 @@ function mayBeEvicted(index: u32, state: u32, rank: u32): bool {
   return (state & NOTE_EVICTED) == 0 && priority < 0 && rankOf(priority) > rank;
 }
 
-/** Take off what is on its way out, and sum what could follow. */
+/** Takes off what is on its way out, and sums what could follow. */
 function sumEvictable(rank: u32): void {
   const mode = gateHead().mode;
   const deep = depth(rank);
@@ -240,7 +240,7 @@ function choose(thread: u32, waiting: u32, now: f64): i32 {
 }
 
 /**
- * Choose a running request that is to be ended for a waiting one, and mark it, so that it is not chosen again. Takes the commit
+ * Chooses a running request that is to be ended for a waiting one, and marks it, so that it is not chosen again. Takes the commit
  * lock. Control thread only; its shard has to be told.
  * @param now pool clock
  * @returns its ticket, and evicted*() say the rest; 0 = nothing is to be ended, or the lock could not be had in time

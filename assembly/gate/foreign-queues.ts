@@ -87,7 +87,7 @@ export function allForeign(): bool {
   return gateHead().foreign != 0;
 }
 
-/** Look again, after a slot's endpoint or its queue has changed. @returns whether the answer is another one now */
+/** Looks again, after a slot's endpoint or its queue has changed. @returns whether the answer is another one now */
 export function foreignChanged(slot: u32): bool {
   const before = allForeign();
   if (!before && !queuesForeign(slot)) return false;

@@ -299,7 +299,7 @@ export function gateRegionBytes(p: u32, r: u32, k: u32, s: u32): u64 {
   return GATE_HEAD_BYTES + <u64>p * 4 * GATE_COLUMNS + <u64>r * NOTE_BYTES + <u64>k * threadGateBytes(p, s);
 }
 
-/** Take the sizes of the attached memory. */
+/** Takes the sizes of the attached memory. */
 export function gateBind(gate: usize): void {
   GATE = gate;
   columns = gate + GATE_HEAD_BYTES;

@@ -191,7 +191,7 @@ function updateReserve(): void {
   gateHead().reserve = <f32>(RESERVE_PART * mean);
 }
 
-/** Let the past fade. @param now pool clock, ms */
+/** Lets the past fade. @param now pool clock, ms */
 function decayOutput(now: f64): void {
   const passed = now - gateHead().outTime;
   if (!(passed >= 1_000)) return;
@@ -281,7 +281,7 @@ function looksFull(slot: u32, now: f64): bool {
   return (overdue && waiting > 0) || waiting > pending + 1;
 }
 
-/** Cut to what runs now, less a little: one cut is right, and a wall that is found again is believed for longer. */
+/** Cuts to what runs now, less a little: one cut is right, and a wall that is found again is believed for longer. */
 function cut(slot: u32, now: f64): void {
   const at = wideRoomCell(ROOM_CUT_AT, slot);
   if (load<f64>(at) > 0 && now - load<f64>(at) < CUT_PAUSE) return;
@@ -336,7 +336,7 @@ export function learnScrape(slot: u32): void {
   updateLimits(slot);
 }
 
-/** Look at one endpoint. @param passed ms since the last look */
+/** Looks at one endpoint. @param passed ms since the last look */
 export function learnLook(slot: u32, now: f64, passed: f64): void {
   if (column.u32(COLUMN_STATE, slot) == STATE_FREE) return;
   const looks = roomCell(ROOM_FULL_LOOKS, slot);

@@ -23,14 +23,14 @@ function numberAt(ring: usize, at: u32, size: u32): usize {
   return ring + RING_HEAD_BYTES + ((<usize>(at % size)) << 2);
 }
 
-/** Append a number. @param size numbers that the ring has room for */
+/** Appends a number. @param size numbers that the ring has room for */
 export function ringPush(ring: usize, size: u32, value: u32): void {
   const written = load<u32>(ring, RING_WRITTEN);
   store<u32>(numberAt(ring, written, size), value);
   atomic.store<u32>(ring, written + 1, RING_WRITTEN);
 }
 
-/** Take the oldest number. @returns it, or -1 when there is none */
+/** Takes the oldest number. @returns it, or -1 when there is none */
 export function ringPop(ring: usize, size: u32): i32 {
   const read = load<u32>(ring, RING_READ);
   if (atomic.load<u32>(ring, RING_WRITTEN) == read) return -1;
@@ -39,7 +39,7 @@ export function ringPop(ring: usize, size: u32): i32 {
   return value;
 }
 
-/** Forget what is in a ring whose other end has died. */
+/** Forgets what is in a ring whose other end has died. */
 export function ringClear(ring: usize): void {
   atomic.store<u32>(ring, 0, RING_WRITTEN);
   atomic.store<u32>(ring, 0, RING_READ);

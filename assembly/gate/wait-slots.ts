@@ -76,7 +76,7 @@ export function waitSlotLocked(slot: u32, priority: i32, anywhere: bool, blind: 
   waitingAdd(at.ranked, 1);
 }
 
-/** Tell the control thread of a waiting slot whose description is complete. Shard only. */
+/** Tells the control thread of a waiting slot whose description is complete. Shard only. */
 export function waitSlotEnqueue(slot: u32): void {
   ringPush(waitSlotRing(THREAD), 2 * SCANS, slot);
   ringControl();
@@ -90,7 +90,7 @@ function leave(at: WaitSlot, state: u32): void {
 }
 
 /**
- * Give a waiting request up. Shard only.
+ * Gives a waiting request up. Shard only.
  * @returns 0 done, 1 it is dispatched or rejected already: that comes through the ring, 2 the lock could not be had: call again
  */
 export function waitSlotCancel(slot: u32): u32 {
@@ -140,7 +140,7 @@ function isMarked(slot: i32, used: u32): bool {
   return slot >= 0 && <u32>slot < used && load<i32>(CANDIDATES + slotOffset(slot)) != 0;
 }
 
-/** Charge a waiting request to an endpoint in the name of its shard. Commit lock held. */
+/** Charges a waiting request to an endpoint in the name of its shard. Commit lock held. */
 function dispatchLocked(at: WaitSlot, thread: u32, slot: u32, now: f64): void {
   const uncached = at.uncached;
   const priority = at.priority;
@@ -172,7 +172,7 @@ function giveBack(thread: u32, slot: u32): void {
 }
 
 /**
- * Mark the endpoints that a waiting request may use. Commit lock held. Control thread only.
+ * Marks the endpoints that a waiting request may use. Commit lock held. Control thread only.
  * @param only the one endpoint slot that it waits for, -1 = any that it may use
  * @returns how many
  */
@@ -186,7 +186,7 @@ export function waitSlotCandidates(thread: u32, slot: u32, used: u32, only: i32,
 }
 
 /**
- * Let a waiting request go on if an endpoint that it may use is open. Control thread only.
+ * Lets a waiting request go on if an endpoint that it may use is open. Control thread only.
  * @param only the one endpoint slot that it waits for, -1 = any that it may use
  * @param now pool clock
  * @returns GRANT_*
@@ -221,7 +221,7 @@ export function waitSlotDispatch(thread: u32, slot: u32, only: i32, now: f64): u
   return result;
 }
 
-/** Turn a waiting request away; the reason stands in the slot already. Control thread only. @returns as waitSlotDispatch */
+/** Turns a waiting request away; the reason stands in the slot already. Control thread only. @returns as waitSlotDispatch */
 export function waitSlotReject(thread: u32, slot: u32): u32 {
   const at = waitSlotAt(thread, slot);
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return GRANT_BUSY;
@@ -238,7 +238,7 @@ export function waitSlotForget(thread: u32, slot: u32): void {
   giveBack(thread, slot);
 }
 
-/** Count the waiting requests again from the wait slots. Commit lock held. */
+/** Counts the waiting requests again from the wait slots. Commit lock held. */
 export function waitSlotRecount(): void {
   waitingClear();
   for (let thread: u32 = 1; thread < THREADS; thread++) {

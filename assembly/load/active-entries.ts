@@ -109,7 +109,7 @@ function entryMake(segment: u32, slot: u32): ActiveEntry {
   return at;
 }
 
-/** Take an entry out and close the gap, so that no search has to pass over the dead. */
+/** Takes an entry out and closes the gap, so that no search has to pass over the dead. */
 function entryDrop(at: ActiveEntry): void {
   let gap = <u32>((changetype<usize>(at) - ENTRIES) / ENTRY_BYTES);
   let i = gap;
@@ -157,7 +157,7 @@ function pairAt(at: ActiveEntry, i: u32): usize {
   return changetype<usize>(at) + offsetof<ActiveEntry>() + ((<usize>i) << 2);
 }
 
-/** Move an entry's pairs into a list of counts. */
+/** Moves an entry's pairs into a list of counts. */
 function spill(at: ActiveEntry): u32 {
   const list = takeCounts();
   for (let i: u32 = 0; i < PAIRS; i++) {
@@ -255,7 +255,7 @@ export function activeRequests(): u32 {
   return head().requests;
 }
 
-/** Forget every entry. */
+/** Forgets every entry. */
 export function entriesClear(): void {
   memory.fill(ACTIVE_HEAD, 0, 64);
   memory.fill(ENTRIES, 0, (<usize>ENTRY_COUNT) << 6);

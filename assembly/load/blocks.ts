@@ -39,7 +39,7 @@ function change(slot: u32, by: u32): void {
   store<u32>(at, load<u32>(at) + by);
 }
 
-/** Charge the path found. @returns the handle */
+/** Charges the path found. @returns the handle */
 function charge(slot: u32, handle: u32): u32 {
   let fresh: u32 = 0;
   for (let step: u32 = 0; step < steps; step++) fresh += addEnd(stepAt(step).segment, slot, stepAt(step).to);
@@ -107,7 +107,7 @@ export function activeRemoveLocked(slot: u32, handle: u32, blocks: u32): void {
 }
 
 /**
- * Follow the first `blocks` blocks of HASHES for activeOverlapOf.
+ * Follows the first `blocks` blocks of HASHES for activeOverlapOf.
  */
 export function activeOverlapBegin(blocks: u32): void {
   beginPath(0, 0);
@@ -163,7 +163,7 @@ export function activeRepairBegin(): void {
   for (let slot: u32 = 0; slot < SLOT_LIMIT; slot++) column.setU32(COLUMN_ACTIVE_BLOCKS, slot, 0);
 }
 
-/** Make the path found the way from a handle to the root, in this order. */
+/** Makes the path found the way from a handle to the root, in this order. */
 function pathTo(handle: u32): void {
   let end = (handle & SEGMENT_MASK) + 1;
   let segment = handle >> SEGMENT_SHIFT;
@@ -188,7 +188,7 @@ export function activeRepairAdd(slot: u32, handle: u32, blocks: u32): u32 {
   return charge(slot, handle);
 }
 
-/** Check the invariants of the active blocks. @returns 0, or the number of the first that does not hold */
+/** Checks the invariants of the active blocks. @returns 0, or the number of the first that does not hold */
 export function activeCheck(): u32 {
   const used = entriesRecount();
   if (used == u32.MAX_VALUE) return 60;

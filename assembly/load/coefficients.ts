@@ -61,7 +61,7 @@ export function coefficientsForget(slot: u32): void {
 }
 
 /**
- * Take the coefficients in INPUT (f32 × 14) for every endpoint that nothing has been learned about.
+ * Takes the coefficients in INPUT (f32 × 14) for every endpoint that nothing has been learned about.
  * @returns 0, or 1 when the lock could not be had: call again
  */
 export function predictionPrior(): u32 {
@@ -74,7 +74,7 @@ export function predictionPrior(): u32 {
 }
 
 /**
- * Take the coefficients in INPUT for the endpoint in a slot; nothing happens when the slot has changed hands.
+ * Takes the coefficients in INPUT for the endpoint in a slot; nothing happens when the slot has changed hands.
  * @returns as predictionPrior
  */
 export function predictionLearned(slot: u32, generation: u32): u32 {

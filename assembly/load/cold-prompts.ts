@@ -12,7 +12,7 @@ function listed(slot: u32): bool {
   return poolWords().coldOldest == slot + 1 || column.u32(COLUMN_COLD_OLDER, slot) != 0;
 }
 
-/** Take a slot out of the list; nothing when it is not in it. Commit lock held. */
+/** Takes a slot out of the list; nothing when it is not in it. Commit lock held. */
 export function coldForget(slot: u32): void {
   if (!listed(slot)) return;
   const older = column.u32(COLUMN_COLD_OLDER, slot);
@@ -48,7 +48,7 @@ export function coldRepair(): void {
 }
 
 /**
- * Fill KEYS with each candidate's place in the order in which cold prompts visit them: those not in the list first, in
+ * Fills KEYS with each candidate's place in the order in which cold prompts visit them: those not in the list first, in
  * the order of their slots, then the list. Commit lock held.
  * @returns how many candidates there are
  */

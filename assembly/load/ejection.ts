@@ -85,14 +85,14 @@ export function noteFailure(slot: u32, now: f64): u32 {
   return 1;
 }
 
-/** Take the endpoint back. */
+/** Takes the endpoint back. */
 export function readmit(slot: u32): void {
   if (column.u32(COLUMN_EJECTION, slot) == 0) return;
   column.setU32(COLUMN_EJECTION, slot, 0);
   poolWords().ejected -= 1;
 }
 
-/** Count the ejected again and forget probes; the caller marks the live probes afterwards. Commit lock held (seized). */
+/** Counts the ejected again and forgets probes; the caller marks the live probes afterwards. Commit lock held (seized). */
 export function ejectionRepair(): void {
   let ejected: u32 = 0;
   for (let slot: u32 = 0; slot < SLOTS; slot++) {

@@ -91,7 +91,7 @@ export function prefillRate(slot: u32, now: f64): f64 {
   return <f64>column.f32(COLUMN_PREFILL_RATE, slot) * decayed(age / PREFILL_RATE_MS);
 }
 
-/** Write the features of a request that is about to be charged to `slot`, and count its work. Commit lock held. */
+/** Writes the features of a request that is about to be charged to `slot`, and counts its work. Commit lock held. */
 export function featuresNote(at: Features, slot: u32, prompt: u32, uncached: u32, tag: u32, now: f64): void {
   const rate = prefillRate(slot, now);
   at.prompt = prompt;

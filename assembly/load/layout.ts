@@ -40,7 +40,7 @@ export let ENTRY_COUNT: u32 = 0;
 export let COUNTS: usize = 0;
 export let COUNTS_COUNT: u32 = 0; // numbered 1 .. COUNTS_COUNT
 
-/** Set this instance's addresses. */
+/** Sets this instance's addresses. */
 export function activeBind(region: usize, r: u32, c: u32): void {
   ACTIVE_HEAD = region;
   ENTRIES = region + <usize>HEAD_BYTES;

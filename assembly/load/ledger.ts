@@ -119,7 +119,7 @@ export function ledgerFull(): u32 {
   return full;
 }
 
-/** Take an entry from the own free list, or from the common one. @returns ticket, 0 = none is left */
+/** Takes an entry from the own free list, or from the common one. @returns ticket, 0 = none is left */
 function takeEntry(): u32 {
   const head = headOf(THREAD);
   let ticket = head.free;
@@ -134,7 +134,7 @@ function takeEntry(): u32 {
   return ticket;
 }
 
-/** Give an entry back. The control thread charges nothing, so it keeps nothing. */
+/** Gives an entry back. The control thread charges nothing, so it keeps nothing. */
 function giveEntry(ticket: u32): void {
   const head = headOf(THREAD);
   const own = THREAD != 0 && head.length < OWN_ENTRIES;
@@ -153,7 +153,7 @@ export function featuresOf(entry: LedgerEntry): Features {
   return changetype<Features>(changetype<usize>(entry) + FEATURES);
 }
 
-/** Store the handle of the active blocks of an entry, and how many blocks are behind it. Index lock held. */
+/** Stores the handle of the active blocks of an entry, and how many blocks are behind it. Index lock held. */
 export function setHandle(entry: LedgerEntry, handle: u32, blocks: u32): void {
   entry.handle = handle;
   entry.blocks = blocks;
@@ -169,7 +169,7 @@ function current(entry: LedgerEntry): bool {
   return column.u32(COLUMN_GENERATION, entry.slot) == entry.slotGeneration;
 }
 
-/** Write the state of an entry after everything else, for threads that read it without the lock. */
+/** Writes the state of an entry after everything else, for threads that read it without the lock. */
 function setState(entry: LedgerEntry, state: u32): void {
   atomic.store<u32>(changetype<usize>(entry), state, offsetof<LedgerEntry>('state'));
 }
@@ -181,14 +181,14 @@ export function entryOf(ticket: u32, generation: u32): LedgerEntry | null {
   return isCharged(entry) && entry.generation == generation ? entry : null;
 }
 
-/** Link every entry into the free list; creator only. */
+/** Links every entry into the free list; creator only. */
 export function ledgerInitialise(): void {
   for (let i: u32 = 0; i < REQUESTS; i++) entryAt(i).next = i + 1 < REQUESTS ? i + 2 : 0;
   commonHead().free = 1;
 }
 
 /**
- * Charge a request to a slot. Commit lock held.
+ * Charges a request to a slot. Commit lock held.
  * @param tokens what counts as in-flight tokens, estimated output included
  * @param prompt tokens of the prompt, and `uncached` those of them that the endpoint does not hold
  * @param tag what the request's label carries: profile and PROGRAM_TAG
@@ -280,7 +280,7 @@ export function noteWantedTpot(slot: u32, ticket: u32, wanted: f32): void {
   addStrictest(slot, ticket);
 }
 
-/** Put a charged entry into the list of its slot. Commit lock held. */
+/** Puts a charged entry into the list of its slot. Commit lock held. */
 function addStrictest(slot: u32, ticket: u32): void {
   const entry = entryAt(ticket - 1);
   const wanted = entry.wantedTpot;
@@ -297,7 +297,7 @@ function addStrictest(slot: u32, ticket: u32): void {
   else entryAt(before - 1).next = ticket;
 }
 
-/** Take an entry out of it. Commit lock held. */
+/** Takes an entry out of it. Commit lock held. */
 function removeStrictest(slot: u32, ticket: u32): void {
   const entry = entryAt(ticket - 1);
   if (!(entry.wantedTpot > 0)) return;
@@ -313,7 +313,7 @@ function removeStrictest(slot: u32, ticket: u32): void {
   }
 }
 
-/** Forget the list of a slot that changes hands, or that is made again. Commit lock held. */
+/** Forgets the list of a slot that changes hands, or that is made again. Commit lock held. */
 function clearStrictest(slot: u32): void {
   setStrictest(slot, 0);
 }
@@ -324,7 +324,7 @@ export function entryIndex(entry: LedgerEntry): u32 {
 }
 
 /**
- * Take an entry out of the load and give it back to the free list. Commit lock held; its active blocks are gone already,
+ * Takes an entry out of the load and gives it back to the free list. Commit lock held; its active blocks are gone already,
  * and the gate has been told (gateReleased), while the entry was still charged.
  */
 export function releaseEntry(entry: LedgerEntry): void {
@@ -354,7 +354,7 @@ export function clearLoad(slot: u32): void {
 }
 
 /**
- * Recompute every load column and the free lists from the entries, after a thread died inside the commit lock.
+ * Recomputes every load column and the free lists from the entries, after a thread died inside the commit lock.
  * Commit lock held (seized); gateRepair() follows.
  */
 export function ledgerRepair(): void {

@@ -140,7 +140,7 @@ function checkHeld(top: u32): u32 {
   return counted(PREFIX_COUNTER_MEMBERSHIPS) == pairs ? 0 : 41;
 }
 
-/** Check every invariant of the prefix index. @returns 0, or the number of the first one that does not hold */
+/** Checks every invariant of the prefix index. @returns 0, or the number of the first one that does not hold */
 export function prefixCheck(): u32 {
   const top = indexHead().segmentTop;
   let blocks: i64 = 0;

@@ -58,7 +58,7 @@ export function prefixCounter(counter: u32): f64 {
   return counter < PREFIX_COUNTER_COUNT ? <f64>counted(counter) : 0;
 }
 
-/** Make every lookup compare every hash (1) or trust one chained hash per segment (0, as created). */
+/** Makes every lookup compare every hash (1) or trust one chained hash per segment (0, as created). */
 export function prefixVerify(on: u32): void {
   indexHead().verify = on;
 }

@@ -44,7 +44,7 @@ function isCandidate(key: u64): bool {
   return victims < VICTIMS || key < keyAt(victims - 1);
 }
 
-/** Keep the VICTIMS oldest, sorted. */
+/** Keeps the VICTIMS oldest, sorted. */
 function addVictim(key: u64, segment: u32): void {
   let low: u32 = 0;
   let high = victims;
@@ -94,7 +94,7 @@ function addBared(segment: u32): void {
   if (isCandidate(key)) addVictim(key, segment);
 }
 
-/** Evict leaves until `blocks` fit, a segment is free if one is wanted, and `sets` sets are free. */
+/** Evicts leaves until `blocks` fit, a segment is free if one is wanted, and `sets` sets are free. */
 function evictLeaves(blocks: u32, wantSegment: bool, sets: u32): void {
   for (;;) {
     const forSets = setsFree() < sets;
@@ -122,7 +122,7 @@ function slack(limit: u32): u32 {
 }
 
 /**
- * Make room for new content.
+ * Makes room for new content.
  * @returns how many of `blocks` fit; 0 also when a segment is wanted and none can be had
  */
 export function makeRoom(blocks: u32, wantSegment: bool): u32 {
@@ -136,14 +136,14 @@ export function makeRoom(blocks: u32, wantSegment: bool): u32 {
 /** Free sets that one operation may need at one segment: every span may split and change. */
 const SETS_AT_ONCE: u32 = 72;
 
-/** See to it that one segment's change finds its sets, as far as eviction can. The segment must be pinned. */
+/** Sees to it that one segment's change finds its sets, as far as eviction can. The segment must be pinned. */
 export function makeSets(): void {
   if (setsFree() < SETS_AT_ONCE) evictLeaves(0, false, SETS_AT_ONCE);
 }
 
 // ---- one endpoint
 
-/** Visit the segments where `slot` may hold something and collect its oldest; forget groups where it holds nothing. */
+/** Visits the segments where `slot` may hold something and collects its oldest; forgets groups where it holds nothing. */
 function collectHeld(slot: u32): void {
   const top = indexHead().segmentTop;
   const row = MEMBERS + ((<usize>slot * MEMBER_WORDS) << 3);
@@ -170,7 +170,7 @@ function collectHeld(slot: u32): void {
   }
 }
 
-/** Evict the blocks that one endpoint was longest not sent until it holds at most `most`. */
+/** Evicts the blocks that one endpoint was longest not sent until it holds at most `most`. */
 export function evictHeld(slot: u32, most: u32): void {
   const held = cell(COLUMN_PREFIX_BLOCKS, slot);
   if (load<u32>(held) <= most) return;
@@ -196,7 +196,7 @@ function evictFrom(segment: u32, slot: u32, target: u32): void {
   trim(segment);
 }
 
-/** Take everything from one endpoint, one visit to each segment where it may hold something. @returns blocks that it held */
+/** Takes everything from one endpoint, one visit to each segment where it may hold something. @returns blocks that it held */
 export function dropHeld(slot: u32): u32 {
   const before = column.u32(COLUMN_PREFIX_BLOCKS, slot);
   const top = indexHead().segmentTop;

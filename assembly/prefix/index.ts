@@ -32,5 +32,5 @@ export function prefixHeadAddress(): usize {
   return HEAD;
 }
 
-/** Prepare a fresh memory, which is all zero: an empty index is all zero too. */
+/** Prepares a fresh memory, which is all zero: an empty index is all zero too. */
 export function prefixInitialise(): void {}

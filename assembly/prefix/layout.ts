@@ -142,7 +142,7 @@ export let BLOCK_LIMIT: u32 = 0; // INDEX_BLOCKS
 export let CHAIN_LIMIT: u32 = 0; // CHAIN_BLOCKS
 export let SLOT_LIMIT: u32 = 0; // SLOTS
 
-/** Set this instance's addresses. */
+/** Sets this instance's addresses. */
 export function prefixBind(region: usize, p: u32, n: u32, c: u32, thread: u32): void {
   BLOCK_LIMIT = n;
   CHAIN_LIMIT = c;

@@ -66,7 +66,7 @@ export function prefixRemoveEndpoint(slot: u32): i32 {
 }
 
 /**
- * Apply a log of engine events under one hold of the lock. Each record is an EventHead and its hashes.
+ * Applies a log of engine events under one hold of the lock. Each record is an EventHead and its hashes.
  * @returns records applied (all of them that are whole), or PREFIX_BUSY
  */
 export function prefixApply(log: usize, bytes: u32): i32 {

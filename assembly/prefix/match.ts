@@ -86,7 +86,7 @@ function narrow(set: u32, depth: u32): void {
   anyAlive = any != 0;
 }
 
-/** Narrow by the spans over the first `blocks` blocks of a segment at `depth`. */
+/** Narrows by the spans over the first `blocks` blocks of a segment at `depth`. */
 function narrowBySpans(at: Segment, depth: u32, blocks: u32): void {
   const spans = min(<u32>at.spans, SEGMENT_BLOCKS);
   // A writer may be at work here: what is read may be nonsense, but must not lead out of the memory.
@@ -106,7 +106,7 @@ function guessOf(depth: u32): usize {
   return GUESSES + ((<usize>((depth >> SEGMENT_SHIFT) & (AHEAD - 1))) << 2);
 }
 
-/** Find where the next windows' heads probably stand, and touch their headers. */
+/** Finds where the next windows' heads probably stand, and touches their headers. */
 function lookAhead(from: usize, depth: u32, blocks: u32): void {
   for (let i: u32 = 0; i < AHEAD && depth < blocks; i++) {
     const location = tableGuess(load<u64>(from + ((<usize>depth) << 3)));
@@ -125,7 +125,7 @@ function locate(hash: u64, depth: u32, ahead: u32): u32 {
   return tableFind(hash);
 }
 
-/** Note the segment's version. @returns false when it is changing right now */
+/** Notes the segment's version. @returns false when it is changing right now */
 function visit(segment: u32, at: Segment, depth: u32): bool {
   const version = at.seenVersion;
   const note = visitAt(visited);
@@ -196,7 +196,7 @@ function matchOnce(from: usize, blocks: u32): void {
   }
 }
 
-/** Cut every match at the depth of the first segment that did not stand still. */
+/** Cuts every match at the depth of the first segment that did not stand still. */
 function cutMatches(steady: u32): u32 {
   const depth = visitAt(steady).depth;
   let most: u32 = 0;
@@ -209,13 +209,13 @@ function cutMatches(steady: u32): u32 {
   return most;
 }
 
-/** Look up the first `blocks` hashes of HASHES, as prefixMatchAt. */
+/** Looks up the first `blocks` hashes of HASHES, as prefixMatchAt. */
 export function prefixMatch(blocks: u32): u32 {
   return prefixMatchAt(HASHES, blocks);
 }
 
 /**
- * Look up `blocks` hashes at an address; MATCH gets, for every slot, the blocks it holds without a gap from the first one.
+ * Looks up `blocks` hashes at an address; MATCH gets, for every slot, the blocks it holds without a gap from the first one.
  * @returns the largest of them
  */
 export function prefixMatchAt(hashes: usize, blocks: u32): u32 {

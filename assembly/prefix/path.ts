@@ -38,7 +38,7 @@ export function tick(): void {
   indexHead().tick += 2;
 }
 
-/** Lengthen the path by the first `at` blocks of a segment. */
+/** Lengthens the path by the first `at` blocks of a segment. */
 export function addStep(segment: u32, at: u32): void {
   const step = stepAt(steps);
   step.segment = segment;
@@ -79,7 +79,7 @@ export function agree(at: Segment, position: u32, hashes: usize, blocks: u32): u
   return sameRun(content, hashes, blocks);
 }
 
-/** Begin at the root (segment 0) or behind the first `position` blocks of a segment. */
+/** Begins at the root (segment 0) or behind the first `position` blocks of a segment. */
 export function beginPath(segment: u32, position: u32): void {
   steps = 0;
   if (segment != 0) addStep(segment, position);
@@ -92,7 +92,7 @@ function pathDepth(): u32 {
   return <u32>segmentAt(stepAt(last).segment).depth + stepAt(last).to;
 }
 
-/** Follow the content behind the last step. @returns blocks followed */
+/** Follows the content behind the last step. @returns blocks followed */
 function followContent(hashes: usize, blocks: u32): u32 {
   if (steps == 0) return 0;
   const last = steps - 1;
@@ -105,7 +105,7 @@ function followContent(hashes: usize, blocks: u32): u32 {
   return same;
 }
 
-/** Step into the child that begins with `hash`. @returns 0 stepped, 1 there is none, 2 the hash stands elsewhere */
+/** Steps into the child that begins with `hash`. @returns 0 stepped, 1 there is none, 2 the hash stands elsewhere */
 function stepInto(hash: u64): u32 {
   const location = tableFind(hash);
   if (location == 0) return 1;
@@ -118,7 +118,7 @@ function stepInto(hash: u64): u32 {
 }
 
 /**
- * Follow what exists of a chain.
+ * Follows what exists of a chain.
  * @returns blocks found; `conflict` says whether the next one's hash stands elsewhere
  */
 export function followPath(hashes: usize, blocks: u32): u32 {
@@ -138,7 +138,7 @@ export function followPath(hashes: usize, blocks: u32): u32 {
 /** Two different chains claim one hash: happens with short hashes only; the later one is not stored from there on. */
 export let conflict: bool = false;
 
-/** Make the next piece of a chain behind the path: at most what fits into one segment. @returns blocks made */
+/** Makes the next piece of a chain behind the path: at most what fits into one segment. @returns blocks made */
 function extendOnce(hashes: usize, blocks: u32): u32 {
   const depth = pathDepth();
   const window = SEGMENT_BLOCKS - (depth & SEGMENT_MASK);
@@ -171,7 +171,7 @@ function extendOnce(hashes: usize, blocks: u32): u32 {
 }
 
 /**
- * Make the rest of a chain whose first `found` blocks the path has.
+ * Makes the rest of a chain whose first `found` blocks the path has.
  * @returns blocks of the chain that exist now
  */
 export function extendPath(hashes: usize, found: u32, blocks: u32): u32 {

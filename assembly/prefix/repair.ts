@@ -86,7 +86,7 @@ function spansStand(at: Segment): bool {
   return from <= at.registered;
 }
 
-/** Enter the blocks that stood in the table. @returns false when not even the first one can be entered */
+/** Enters the blocks that stood in the table. @returns false when not even the first one can be entered */
 function enterBlocks(segment: u32, at: Segment): bool {
   const registered = min(<u32>at.registered, <u32>at.length);
   for (let i: u32 = 0; i < registered; i++) {
@@ -98,7 +98,7 @@ function enterBlocks(segment: u32, at: Segment): bool {
   return registered != 0;
 }
 
-/** Count the holders of one span and note the segment in their rows. */
+/** Counts the holders of one span and notes the segment in their rows. */
 function countHolders(segment: u32, set: u32, blocks: u32): void {
   const bits = setBits(set);
   for (let word: u32 = 0; word < SET_WORDS; word++) {
@@ -177,7 +177,7 @@ function giveFreeOverflow(): void {
 }
 
 /**
- * Make everything but the segments anew. Pins are gone afterwards: the caller charges the live requests again and then
+ * Makes everything but the segments anew. Pins are gone afterwards: the caller charges the live requests again and then
  * calls prefixRepairRest.
  */
 export function prefixRepair(): void {
@@ -216,7 +216,7 @@ function rebuild(): bool {
   return true;
 }
 
-/** Give up the segments whose way to the root is broken. @returns whether there were any */
+/** Gives up the segments whose way to the root is broken. @returns whether there were any */
 function dropUnrooted(top: u32): bool {
   let dropped = false;
   for (let segment: u32 = 1; segment <= top; segment++) {

@@ -145,7 +145,7 @@ function stripEmpty(): void {
 }
 
 /**
- * Put the list under construction in the place of a segment's spans and cut the segment to `length` blocks. New sets get
+ * Puts the list under construction in the place of a segment's spans and cuts the segment to `length` blocks. New sets get
  * their references first and old ones lose theirs last, so a thread that dies between leaves no span without its set.
  */
 function writeSpans(at: Segment, length: u32): void {
@@ -215,7 +215,7 @@ function changePiece(start: u32, to: u32, set: u32, slot: u32, add: bool): u32 {
   return to - start;
 }
 
-/** Build the spans with [from, to) changed for `slot`. @returns blocks whose holder changed */
+/** Builds the spans with [from, to) changed for `slot`. @returns blocks whose holder changed */
 function buildChanged(at: Segment, from: u32, to: u32, slot: u32, add: bool): u32 {
   const list = spanList(at);
   const spans = <u32>at.spans;
@@ -254,7 +254,7 @@ export function changeRange(segment: u32, from: u32, to: u32, slot: u32, add: bo
   return changed;
 }
 
-/** Forget the holders of all blocks from `from` on. Leaves the shortened list under construction. */
+/** Forgets the holders of all blocks from `from` on. Leaves the shortened list under construction. */
 function buildCut(at: Segment, from: u32): u32 {
   const list = spanList(at);
   const spans = <u32>at.spans;
@@ -273,7 +273,7 @@ function buildCut(at: Segment, from: u32): u32 {
 
 // ---- content
 
-/** Shorten the content. The segment is odd. */
+/** Shortens the content. The segment is odd. */
 function cutContent(at: Segment, length: u32): void {
   const segment = segmentOf(at);
   const content = at.content;
@@ -288,7 +288,7 @@ function cutContent(at: Segment, length: u32): void {
   count(PREFIX_COUNTER_BLOCKS, <i64>length - <i64>was);
 }
 
-/** Append blocks to a segment that has room for them. */
+/** Appends blocks to a segment that has room for them. */
 export function append(segment: u32, hashes: usize, blocks: u32): void {
   const at = segmentAt(segment);
   const length = <u32>at.length;
@@ -300,7 +300,7 @@ export function append(segment: u32, hashes: usize, blocks: u32): void {
   count(PREFIX_COUNTER_BLOCKS, blocks);
 }
 
-/** Enter the blocks before `to` into the table. @returns how many of them stand there now */
+/** Enters the blocks before `to` into the table. @returns how many of them stand there now */
 export function register(segment: u32, to: u32): u32 {
   const at = segmentAt(segment);
   let registered = <u32>at.registered;
@@ -330,7 +330,7 @@ function takeSegment(): u32 {
   return top;
 }
 
-/** Put an empty segment on the free list. */
+/** Puts an empty segment on the free list. */
 export function giveSegment(segment: u32): void {
   if (ASSERTIONS) assert(segmentAt(segment).length == 0, 'a segment on the free list is empty');
   segmentAt(segment).parent = indexHead().segmentFree;
@@ -338,7 +338,7 @@ export function giveSegment(segment: u32): void {
 }
 
 /**
- * Begin a segment behind the first `fork` blocks of `parent` (0 = none), at `depth`. There must be a free segment.
+ * Begins a segment behind the first `fork` blocks of `parent` (0 = none), at `depth`. There must be a free segment.
  * @returns its number, or 0 when the first hash cannot be entered into the table
  */
 export function createSegment(parent: u32, fork: u32, depth: u32, hashes: usize, blocks: u32): u32 {
@@ -408,7 +408,7 @@ export function isLeaf(at: Segment): bool {
   return at.children == 0 && at.pins == 0;
 }
 
-/** Evict the last `blocks` blocks of a segment that is a leaf, and what nothing needs then. */
+/** Evicts the last `blocks` blocks of a segment that is a leaf, and what nothing needs then. */
 export function evictTail(segment: u32, blocks: u32): void {
   const at = segmentAt(segment);
   const keep = blocks >= at.length ? 0 : <u32>at.length - blocks;

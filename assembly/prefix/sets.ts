@@ -199,7 +199,7 @@ export function setLetGo(set: u32): void {
   count(PREFIX_COUNTER_SETS, -1);
 }
 
-/** Forget all references and hashes, keeping the bitmaps that live spans name: first step of a repair. */
+/** Forgets all references and hashes, keeping the bitmaps that live spans name: first step of a repair. */
 export function setsForget(): void {
   const top = indexHead().setTop;
   for (let set: u32 = 0; set <= top && set < SET_COUNT; set++) {
@@ -211,7 +211,7 @@ export function setsForget(): void {
   indexHead().setFree = 0;
 }
 
-/** Link the sets that have references again and free the others: last step of a repair. @returns sets in use */
+/** Links the sets that have references again and frees the others: last step of a repair. @returns sets in use */
 export function setsRelink(): u32 {
   const top = indexHead().setTop;
   let used: u32 = 0;

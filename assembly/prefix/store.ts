@@ -53,7 +53,7 @@ function holdPath(slot: u32): u32 {
   return held;
 }
 
-/** Store `blocks` hashes behind the path that has been begun. @returns blocks newly held */
+/** Stores `blocks` hashes behind the path that has been begun. @returns blocks newly held */
 function storeBehind(slot: u32, hashes: usize, blocks: u32): u32 {
   const found = followPath(hashes, blocks);
   if (found < blocks) extendPath(hashes, found, blocks);
@@ -64,7 +64,7 @@ function storeBehind(slot: u32, hashes: usize, blocks: u32): u32 {
 }
 
 /**
- * Believe that `slot` holds (or will hold) the first `blocks` blocks of the prompt. Beyond the index or the endpoint's
+ * Believes that `slot` holds (or will hold) the first `blocks` blocks of the prompt. Beyond the index or the endpoint's
  * capacity the blocks that were longest not sent to it make room; what still does not fit is not stored.
  * @returns blocks newly stored for the slot
  */
@@ -78,7 +78,7 @@ export function prefixInsertLocked(slot: u32, blocks: u32): u32 {
   return storeBehind(slot, HASHES, whole);
 }
 
-/** Touch the chain above a segment, so that no block looks older than what hangs on it. */
+/** Touches the chain above a segment, so that no block looks older than what hangs on it. */
 function touchAbove(segment: u32): void {
   for (let at = segmentAt(segment).parent; at != 0; at = segmentAt(at).parent) touch(at);
 }

@@ -108,12 +108,12 @@ export function tableTouch(hashes: usize, blocks: u32): void {
   touched = sum;
 }
 
-/** Count an entry in `bucket` at the buckets from its home on that a search passes. */
+/** Counts an entry in `bucket` at the buckets from its home on that a search passes. */
 function countBehind(home: Bucket, bucket: Bucket, by: i32): void {
   for (let at = home; changetype<usize>(at) < changetype<usize>(bucket); at = at.next()) at.behind += <u32>by;
 }
 
-/** Enter a block that is not in the table yet. @returns false when no bucket within reach has room */
+/** Enters a block that is not in the table yet. @returns false when no bucket within reach has room */
 function put(hash: u64, location: u32): bool {
   const mixed = hash * GOLDEN;
   const home = homeOf(mixed);
@@ -132,7 +132,7 @@ function put(hash: u64, location: u32): bool {
 }
 
 /**
- * Enter a block.
+ * Enters a block.
  * @returns 0, or 1 when its hash stands elsewhere already, 2 when there is no room
  */
 export function tableEnter(hash: u64, location: u32): u32 {
@@ -141,7 +141,7 @@ export function tableEnter(hash: u64, location: u32): u32 {
   return put(hash, location) ? 0 : 2;
 }
 
-/** Take a block out. */
+/** Takes a block out. */
 export function tableLeave(hash: u64, location: u32): void {
   const mixed = hash * GOLDEN;
   const tag = tagOf(mixed);
@@ -159,7 +159,7 @@ export function tableLeave(hash: u64, location: u32): void {
   }
 }
 
-/** Forget every entry. */
+/** Forgets every entry. */
 export function tableClear(): void {
   memory.fill(TABLE, 0, (<usize>BUCKETS + TABLE_PROBES) << 6);
 }

@@ -40,7 +40,7 @@ function dataOf(slot: u32): u64 {
   return <u64>slot | (epoch << 12) | (generation << 31) | ((<u64>1) << 63);
 }
 
-/** Believe that `slot` holds the tail whose hash stands at `hashPointer`. */
+/** Believes that `slot` holds the tail whose hash stands at `hashPointer`. */
 export function tailInsertLocked(slot: u32, hashPointer: usize): void {
   if (slot >= SLOT_LIMIT) return;
   const hash = load<u64>(hashPointer);

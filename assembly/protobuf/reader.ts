@@ -127,7 +127,7 @@ export function wireTo(): usize {
   return AT;
 }
 
-/** Read the field that opens as a message. Deeper than three levels it is skipped: nothing of interest lies there. */
+/** Reads the field that opens as a message. Deeper than three levels it is skipped: nothing of interest lies there. */
 export function wireEnter(state: Wire): void {
   const level = state.level + 1;
   if (level > LEVEL_MAX) return;
@@ -137,13 +137,13 @@ export function wireEnter(state: Wire): void {
   state.phase = PHASE_KEY;
 }
 
-/** Read the field that opens as a packed list of varints. */
+/** Reads the field that opens as a packed list of varints. */
 export function wireUnpack(state: Wire): void {
   wireEnter(state);
   state.list = state.level;
 }
 
-/** Take the bytes of the field that opens. */
+/** Takes the bytes of the field that opens. */
 export function wireTake(state: Wire): void {
   state.phase = PHASE_TAKE;
 }
@@ -180,7 +180,7 @@ export function wireNext(state: Wire): u32 {
   }
 }
 
-/** Pass over bytes of the field under way, up to its end or that of the piece. */
+/** Passes over bytes of the field under way, up to its end or that of the piece. */
 function passBytes(state: Wire): void {
   const left = state.left;
   const here = <u32>(END - AT);
@@ -191,7 +191,7 @@ function passBytes(state: Wire): void {
   state.position += passed;
 }
 
-/** Leave the innermost level when it ends here. */
+/** Leaves the innermost level when it ends here. */
 function leaves(state: Wire): bool {
   const level = state.level;
   if (level == 0 || state.shift != 0) return false;
@@ -207,7 +207,7 @@ function room(state: Wire): u32 {
   return state.endOf(level) - state.position;
 }
 
-/** Read bytes of a varint. @returns true once it is complete. */
+/** Reads bytes of a varint. @returns true once it is complete. */
 function readVarint(state: Wire): bool {
   let shift = state.shift;
   let value = shift == 0 ? 0 : state.value;

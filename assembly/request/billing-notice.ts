@@ -17,7 +17,7 @@ function noticeByte(index: u32): u32 {
   return <u32>(word >> ((<u64>(index & 7)) << 3)) & 255;
 }
 
-/** Compare the beginning of a system text with that of the notice; content is what turns out to be another text. */
+/** Compares the beginning of a system text with that of the notice; content is what turns out to be another text. */
 export function takeNotice(scan: RequestScan, from: usize, length: u32): void {
   let matched = scan.notice;
   let taken: u32 = 0;

@@ -38,7 +38,7 @@ let out: usize = 0;
 let pages: usize = 0;
 let links: usize = 0;
 
-/** Begin a feed: nothing is pending. */
+/** Begins a feed: nothing is pending. */
 export function contentStart(): void {
   lexemesStart();
   out = OUTPUT;
@@ -55,7 +55,7 @@ export function contentOpen(scan: RequestScan): void {
   mediaReset(scan);
 }
 
-/** Give the pages of all segments back. */
+/** Gives the pages of all segments back. */
 export function contentClose(scan: RequestScan): void {
   for (let offset = SCAN_FIRST_SEGMENT; offset <= SCAN_LAST_SEGMENT; offset += SEGMENT_BYTES) {
     freePages(scan.contentAt(offset));
@@ -68,7 +68,7 @@ export function contentSwitch(scan: RequestScan, offset: usize): void {
   scan.segment = <u32>offset;
 }
 
-/** Forget the content of the segment that takes content now. */
+/** Forgets the content of the segment that takes content now. */
 export function contentReset(scan: RequestScan): void {
   out = OUTPUT;
   const segment = current(scan);
@@ -76,7 +76,7 @@ export function contentReset(scan: RequestScan): void {
   clear(segment);
 }
 
-/** Clear a segment's words; its hash stream is reset when the first content comes. */
+/** Clears a segment's words; its hash stream is reset when the first content comes. */
 function clear(segment: ContentSegment): void {
   segment.hashCount = 0;
   segment.firstPage = 0;
@@ -111,20 +111,20 @@ export function contentMove(to: usize): void {
   out = to;
 }
 
-/** Append decoded bytes (at most a few). */
+/** Appends decoded bytes (at most a few). */
 export function contentBytes(from: usize, length: u32): void {
   for (let i: u32 = 0; i < length; i++) store<u8>(out + i, load<u8>(from + i));
   out += length;
 }
 
-/** Append a token id. */
+/** Appends a token id. */
 export function contentToken(scan: RequestScan, token: u32): void {
   if (out - OUTPUT >= PENDING_MAX) contentFlush(scan);
   store<u32>(out, token);
   out += 4;
 }
 
-/** Append the same token `count` times (at most 1,024). */
+/** Appends the same token `count` times (at most 1,024). */
 export function contentTokens(scan: RequestScan, token: u32, count: u32): void {
   if (out - OUTPUT >= PENDING_MAX) contentFlush(scan);
   const four = i32x4.splat(token);
@@ -132,7 +132,7 @@ export function contentTokens(scan: RequestScan, token: u32, count: u32): void {
   out += (<usize>count) << 2;
 }
 
-/** Append bytes that need no decoding, straight from where they lie. */
+/** Appends bytes that need no decoding, straight from where they lie. */
 export function contentRaw(scan: RequestScan, from: usize, length: u32): void {
   contentFlush(scan);
   absorb(scan, from, length);
@@ -174,7 +174,7 @@ function absorb(scan: RequestScan, from: usize, length: u32): void {
   if (length > 0) streamAbsorb(stream, from, length);
 }
 
-/** Keep one more content hash; false (and the segment is full) when there is no place for it. */
+/** Keeps one more content hash; false (and the segment is full) when there is no place for it. */
 function append(segment: ContentSegment, hash: u64): bool {
   const count = segment.hashCount;
   let to = segment.hashes + ((<usize>count) << 3);
@@ -239,7 +239,7 @@ function unfinished(segment: ContentSegment): bool {
 }
 
 /**
- * Link the content hashes behind `root` into HASHES: tools, system, prompt; the tail's hash, if there is a tail, right
+ * Links the content hashes behind `root` into HASHES: tools, system, prompt; the tail's hash, if there is a tail, right
  * behind the whole ones. Of tools and system a block that is not whole is linked, so that what follows depends on it,
  * but is no block of the chain.
  * @returns whole blocks.
@@ -266,7 +266,7 @@ export function contentChain(scan: RequestScan, root: u64): u32 {
   return done;
 }
 
-/** Link the first `count` content hashes of a segment behind `before`. @returns the last link. */
+/** Links the first `count` content hashes of a segment behind `before`. @returns the last link. */
 function linkSegment(segment: ContentSegment, before: u64, to: usize, count: u32): u64 {
   const inline = count < SEGMENT_INLINE_HASHES ? count : SEGMENT_INLINE_HASHES;
   before = linkRun(before, segment.hashes, to, inline);

@@ -124,7 +124,7 @@ function refuse(why: u32): u32 {
 }
 
 /**
- * Go on from `lex` with the byte at `at`; every step moves `at` or changes `lex`. Steps that usually follow each other
+ * Goes on from `lex` with the byte at `at`; every step moves `at` or changes `lex`. Steps that usually follow each other
  * call each other directly, up to the end of a value.
  */
 function step(scan: RequestScan, lex: u32): u32 {
@@ -248,7 +248,7 @@ function stepKey(scan: RequestScan, first: bool): u32 {
   return LEX_STRING;
 }
 
-/** Take a key of at most 15 bytes without escapes, quote included, in one go; false when it is of another sort. */
+/** Takes a key of at most 15 bytes without escapes, quote included, in one go; false when it is of another sort. */
 function shortKey(scan: RequestScan): bool {
   const stop = stringStop(at);
   if (stop == 0) return false;
@@ -387,7 +387,7 @@ function stepUnicode(scan: RequestScan): u32 {
   return digits < 4 ? LEX_UNICODE : takeUnit(scan, unit);
 }
 
-/** Take a whole UTF-16 unit; surrogates without their other half become U+FFFD, as in any encoder of UTF-8. */
+/** Takes a whole UTF-16 unit; surrogates without their other half become U+FFFD, as in any encoder of UTF-8. */
 function takeUnit(scan: RequestScan, unit: u32): u32 {
   const high = scan.high;
   const low = unit >= 0xdc00 && unit < 0xe000;

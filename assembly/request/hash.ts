@@ -92,7 +92,7 @@ export function hashLink(before: u64, content: u64): u64 {
   return link ^ (link >>> 32);
 }
 
-/** Begin a hash stream. */
+/** Begins a hash stream. */
 export function streamReset(stream: HashStream): void {
   stream.a = HASH_SEED + PRIME_1 + PRIME_2;
   stream.b = HASH_SEED + PRIME_2;
@@ -107,7 +107,7 @@ export function streamLength(stream: HashStream): u32 {
   return stream.length;
 }
 
-/** Absorb `length` bytes at `from`; in how many pieces a content comes makes no difference. */
+/** Absorbs `length` bytes at `from`; in how many pieces a content comes makes no difference. */
 export function streamAbsorb(stream: HashStream, from: usize, length: u32): void {
   stream.length = streamLength(stream) + length;
   const fill = stream.fill;

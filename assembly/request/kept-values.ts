@@ -32,7 +32,7 @@ import {
   SINK_TYPE,
 } from './value-sinks';
 
-/** Take decoded bytes of the string under way (prompt strings in bulk go to contentString instead). */
+/** Takes decoded bytes of the string under way (prompt strings in bulk go to contentString instead). */
 export function takeString(scan: RequestScan, sink: u32, from: usize, length: u32): void {
   switch (sink) {
     case SINK_PROMPT:
@@ -60,7 +60,7 @@ export function takeString(scan: RequestScan, sink: u32, from: usize, length: u3
   }
 }
 
-/** Append what fits of `length` bytes. @returns the length that the whole would have. */
+/** Appends what fits of `length` bytes. @returns the length that the whole would have. */
 function keep(to: usize, kept: u32, most: u32, from: usize, length: u32): u32 {
   const room = kept < most ? most - kept : 0;
   const taken = length < room ? length : room;
@@ -69,7 +69,7 @@ function keep(to: usize, kept: u32, most: u32, from: usize, length: u32): u32 {
   return kept + length;
 }
 
-/** Take bytes of the number under way. */
+/** Takes bytes of the number under way. */
 export function takeNumber(scan: RequestScan, sink: u32, from: usize, length: u32): void {
   switch (sink) {
     case SINK_TOKEN:

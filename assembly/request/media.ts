@@ -33,7 +33,7 @@ export function typeBegin(scan: RequestScan): void {
   media.typeRest = 0;
 }
 
-/** Take decoded bytes of it. */
+/** Takes decoded bytes of it. */
 export function typeTake(scan: RequestScan, from: usize, length: u32): void {
   const media = mediaOf(scan);
   let at = media.typeLength;

@@ -16,7 +16,7 @@ export const FAULT_SYSTEM: u32 = 1; // Anthropic's system is neither text nor a 
 export const FAULT_SALT: u32 = 2; // SGLang's extra_key is no string
 export const FAULT_STREAM: u32 = 4; // SGLang's stream is neither true nor false
 
-/** Note whether a field has a wrong shape; of several with one name the last one counts. */
+/** Notes whether a field has a wrong shape; of several with one name the last one counts. */
 export function fault(scan: RequestScan, bit: u32, wrong: bool): void {
   const others = scan.fault & ~bit;
   scan.fault = wrong ? others | bit : others;

@@ -14,12 +14,12 @@ export const RAW_BOTH: u32 = 3; // to the prompt, and aside for the hash of a me
 /** Address of the first raw byte, in this feed, of the value under way that is taken raw. */
 let rawFrom: usize = 0;
 
-/** Begin a feed whose bytes start at `at`. */
+/** Begins a feed whose bytes start at `at`. */
 export function rawStart(at: usize): void {
   rawFrom = at;
 }
 
-/** End a feed: take the raw bytes of a value that goes on in the next one. */
+/** Ends a feed: takes the raw bytes of a value that goes on in the next one. */
 export function rawPause(scan: RequestScan, at: usize): void {
   if (scan.raw != RAW_NONE) takeRaw(scan, at);
   contentFlush(scan);

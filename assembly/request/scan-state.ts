@@ -237,7 +237,7 @@ export class RequestScan {
     return changetype<usize>(this) + offsetof<RequestScan>('key');
   }
 
-  /** Set the eight bytes of the key from byte 8 × `i` on. */
+  /** Sets the eight bytes of the key from byte 8 × `i` on. */
   setKeyWord(i: u32, word: u64): void {
     store<u64>(changetype<usize>(this) + ((<usize>i) << 3), word, offsetof<RequestScan>('key'));
   }

@@ -44,7 +44,7 @@ function envelopeOf(kind: u32): u32 {
   return kind == PROMPT_ENGINE_EMBED ? ENVELOPE_EMBED : ENVELOPE_VERTEX;
 }
 
-/** Give every scan of this thread up: for a thread that starts where another one died. */
+/** Gives every scan of this thread up: for a thread that starts where another one died. */
 export function scanReset(): void {
   memory.fill(SCAN_REGION, 0, SCAN_HEAD_NAME);
 }
@@ -71,7 +71,7 @@ export function scanHeadAddress(): usize {
 }
 
 /**
- * Open a scan.
+ * Opens a scan.
  * @param kind PROMPT_*
  * @param blockBytes bytes of prompt content per block, at least 1.
  * @returns its number, -1 when SCANS are open already, -2 when an argument is out of range.
@@ -99,7 +99,7 @@ export function scanOpen(kind: u32, blockBytes: u32): i32 {
   return <i32>id;
 }
 
-/** Close a scan and give back what it holds; does nothing when no open scan has the number. */
+/** Closes a scan and gives back what it holds; does nothing when no open scan has the number. */
 export function scanClose(id: u32): void {
   const scan = openScan(id);
   if (scan == null) return;
@@ -170,7 +170,7 @@ export function scanPromptBytes(id: u32): u32 {
 }
 
 /**
- * Write the chain hashes of the prompt to HASHES (u64 each): whole blocks, then the tail if scanTail() says so. The
+ * Writes the chain hashes of the prompt to HASHES (u64 each): whole blocks, then the tail if scanTail() says so. The
  * root stands for the pool's seed, the bytes at `name` (the target model) and the cache salt. Behind it come the blocks
  * of tools, of system and of the prompt's content.
  * @returns whole blocks, at most CHAIN_BLOCKS.

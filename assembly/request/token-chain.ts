@@ -13,7 +13,7 @@ let link: u64 = 0;
 let count: u32 = 0;
 
 /**
- * Begin at the root of a model name, which lies in INPUT with a cache salt behind it.
+ * Begins at the root of a model name, which lies in INPUT with a cache salt behind it.
  * @param saltLength bytes of the salt, -1 = none
  */
 export function tokenChainBegin(nameLength: u32, saltLength: i32): void {
@@ -22,19 +22,19 @@ export function tokenChainBegin(nameLength: u32, saltLength: i32): void {
   link = hashLink(link, saltLength < 0 ? 0 : hashBytes(INPUT + nameLength, <u32>saltLength));
 }
 
-/** Begin behind the block whose chain hash lies in INPUT. */
+/** Begins behind the block whose chain hash lies in INPUT. */
 export function tokenChainResume(): void {
   count = 0;
   link = load<u64>(INPUT);
 }
 
-/** Mix the `length` bytes in INPUT into the link before the next block. */
+/** Mixes the `length` bytes in INPUT into the link before the next block. */
 export function tokenChainMix(length: u32): void {
   link = hashLink(link, hashBytes(INPUT, length));
 }
 
 /**
- * Append the whole blocks of `length` bytes in INPUT; at most CHAIN_BLOCKS blocks in all.
+ * Appends the whole blocks of `length` bytes in INPUT; at most CHAIN_BLOCKS blocks in all.
  * @returns blocks of the chain so far
  */
 export function tokenChainAdd(length: u32, blockBytes: u32): u32 {
@@ -49,7 +49,7 @@ export function tokenChainAdd(length: u32, blockBytes: u32): u32 {
   return count;
 }
 
-/** Write the hash of a last block that is not whole, `length` bytes in INPUT, behind the others. @returns 0 when CHAIN_BLOCKS blocks stand there */
+/** Writes the hash of a last block that is not whole, `length` bytes in INPUT, behind the others. @returns 0 when CHAIN_BLOCKS blocks stand there */
 export function tokenChainTail(length: u32): u32 {
   if (count >= CHAIN_BLOCKS) return 0;
   store<u64>(HASHES + ((<usize>count) << 3), hashLink(link, hashBytes(INPUT, length)));

@@ -46,7 +46,7 @@ export function eventsResume(at: ResponseScan, start: usize, end: usize): void {
   lineBegin(at);
 }
 
-/** Read the bytes [start, end) of the stream. */
+/** Reads the bytes [start, end) of the stream. */
 export function readEvents(at: ResponseScan, start: usize, end: usize): void {
   let p = start;
   while (p < end) {
@@ -143,14 +143,14 @@ function openDocument(at: ResponseScan, p: usize, end: usize, matched: u32): usi
   return readDocument(at, p, lineEnd(p, end), end, end);
 }
 
-/** Feed the "[" that was kept back because it could have begun [DONE]. */
+/** Feeds the "[" that was kept back because it could have begun [DONE]. */
 function openBracket(at: ResponseScan): void {
   const scratch = at.scratch;
   store<u8>(scratch, 0x5b);
   readJson(at, scratch, scratch + 1, scratch + 1);
 }
 
-/** Read the document's bytes [p, line); when the line's end is in the piece, the document ends there. */
+/** Reads the document's bytes [p, line); when the line's end is in the piece, the document ends there. */
 function readDocument(at: ResponseScan, p: usize, line: usize, end: usize, quiet: usize): usize {
   readJson(at, p, line, quiet);
   if (line == end) {
@@ -174,7 +174,7 @@ function lineEnd(start: usize, end: usize): usize {
 }
 
 /**
- * Search a whole line for members of interest; LAST_MODEL says where the last "model" stands when names are wanted.
+ * Searches a whole line for members of interest; LAST_MODEL says where the last "model" stands when names are wanted.
  * @returns the line's end when the JSON reader can be spared everything behind LAST_MODEL; `end` when the line is not
  * wholly there, or may hold a usage object.
  */

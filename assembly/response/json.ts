@@ -114,7 +114,7 @@ export function jsonIgnored(at: ResponseScan): bool {
 }
 
 /**
- * Read the bytes [start, end) of the document.
+ * Reads the bytes [start, end) of the document.
  * @param quiet address behind which no member of interest begins in this document, or `end` when that is not known.
  */
 export function readJson(at: ResponseScan, start: usize, end: usize, quiet: usize): void {

@@ -76,7 +76,7 @@ export const OUTCOME_DIVERTED: u32 = 4; // another endpoint than the one that is
 const RECORDS: usize = 64;
 
 /**
- * Write the sample of a request that holds a ticket; its charge is still to be released. The caller asks once per ticket.
+ * Writes the sample of a request that holds a ticket; its charge is still to be released. The caller asks once per ticket.
  * @returns 0 written, 1 the ticket is not held (any more): nothing to say
  */
 export function sampleWrite(

@@ -21,7 +21,7 @@ function scanOf(id: u32): ResponseScan {
 }
 
 /**
- * Begin a scan of an answer of `form` (FORM_*) in `mode` (MODE_EVENTS or MODE_BODY; of no matter for answers of
+ * Begins a scan of an answer of `form` (FORM_*) in `mode` (MODE_EVENTS or MODE_BODY; of no matter for answers of
  * messages). The name to rename is the first `nameBytes` bytes of INPUT; 0 = none, as it must be for messages.
  */
 export function responseOpen(id: u32, form: u32, mode: u32, nameBytes: u32): void {
@@ -46,7 +46,7 @@ export function responseMessageEnd(id: u32): void {
   messageEnd(scanOf(id));
 }
 
-/** Read the next `length` bytes of the message, which stand at INPUT; `last` = 1 when the answer ends with them. */
+/** Reads the next `length` bytes of the message, which stand at INPUT; `last` = 1 when the answer ends with them. */
 export function responseMessageFeed(id: u32, length: u32, last: u32): void {
   const at = scanOf(id);
   renameBegin(INPUT);
@@ -55,7 +55,7 @@ export function responseMessageFeed(id: u32, length: u32, last: u32): void {
 }
 
 /**
- * Read the answer's next `length` bytes, which stand at INPUT; `last` = 1 when the answer ends with them.
+ * Reads the answer's next `length` bytes, which stand at INPUT; `last` = 1 when the answer ends with them.
  * @returns 0 when they can be passed on as they are, 1 when OUTPUT says what to change or to hold back.
  */
 export function responseFeed(id: u32, length: u32, last: u32): u32 {

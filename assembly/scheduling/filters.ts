@@ -59,7 +59,7 @@ function compare(operator: u32, value: v128, limit: v128): v128 {
 }
 
 /**
- * Make what KEPT marks the candidates.
+ * Makes what KEPT marks the candidates.
  * @param all leave the candidates as they are when KEPT marks none of them
  * @returns how many are left
  */
@@ -77,7 +77,7 @@ function take(used: u32, candidates: u32, all: bool): u32 {
   return count;
 }
 
-/** Mark the endpoints whose value in KEYS compares with the limit; those without a value as `missing` says. */
+/** Marks the endpoints whose value in KEYS compares with the limit; those without a value as `missing` says. */
 function keepCompared(used: u32, operator: u32, limit: f32, missing: bool): void {
   const bound = f32x4.splat(limit);
   const absent = i32x4.splat(missing ? -1 : 0);
@@ -128,7 +128,7 @@ function rankedValue(used: u32, wanted: u32): f32 {
   return reinterpret<f32>(ordered ^ ((ordered >> 31) & 0x7fffffff));
 }
 
-/** Keep the `count` lowest values (or a share of them, rounded up), and those equal to the last of them. */
+/** Keeps the `count` lowest values (or a share of them, rounded up), and those equal to the last of them. */
 function keepLowest(used: u32, sign: f32, count: f32, share: f32, missing: bool): void {
   const turn = f32x4.splat(sign);
   for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
@@ -277,7 +277,7 @@ function filterSticky(op: Operation, used: u32, total: u32, candidates: u32): u3
 }
 
 /**
- * Run filter operation `op` (code and parameters as in program.ts).
+ * Runs filter operation `op` (code and parameters as in program.ts).
  * @param total blocks of the prompt
  * @param candidates how many there are
  * @returns how many are left

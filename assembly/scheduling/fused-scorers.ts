@@ -97,7 +97,7 @@ function lacking(candidates: v128, known: v128, wanted: v128): v128 {
   return v128.andnot(candidates, i32x4.eq(v128.and(known, wanted), wanted));
 }
 
-/** Fill KEYS with the predicted waiting counts and gather their range. @returns as gather */
+/** Fills KEYS with the predicted waiting counts and gathers their range. @returns as gather */
 function gatherWaiting(used: u32): bool {
   const candidates = CANDIDATES;
   const keys = KEYS;
@@ -134,7 +134,7 @@ function gatherWaiting(used: u32): bool {
   return !v128.any_true(lack);
 }
 
-/** Gather the range of the fewest term's values. @returns whether all candidates show all signals of the group */
+/** Gathers the range of the fewest term's values. @returns whether all candidates show all signals of the group */
 function gather(used: u32): bool {
   if (values == KEYS) return gatherWaiting(used);
   const candidates = CANDIDATES;
@@ -160,7 +160,7 @@ function gather(used: u32): bool {
 }
 
 /**
- * Store the sum of the terms and note the highest one of the candidates.
+ * Stores the sum of the terms and notes the highest one of the candidates.
  * @param lastTerm the term that is added last, a constant of each call
  * @param long whether the prefix term has its second part, a constant of each call
  */

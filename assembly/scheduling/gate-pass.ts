@@ -68,7 +68,7 @@ function releaseHeld(used: u32): void {
   releaseEntry(entry);
 }
 
-/** Begin a decision. @returns whether it is gated */
+/** Begins a decision. @returns whether it is gated */
 export function gateBegin(flags: u32): bool {
   held = 0;
   closed = false;
@@ -82,7 +82,7 @@ export function gateBegin(flags: u32): bool {
   return false;
 }
 
-/** Remember who may serve the request, for the case that it has to wait. */
+/** Remembers who may serve the request, for the case that it has to wait. */
 function writeClass(used: u32): void {
   memory.fill(CLASS, 0, SLOTS >> 3);
   for (let i: u32 = 0; i < used; i += 4) {
@@ -102,7 +102,7 @@ export function gateEmpty(gated: bool): u32 {
 }
 
 /**
- * Keep the candidates that have room; none for a request that would overtake one that waits.
+ * Keeps the candidates that have room; none for a request that would overtake one that waits.
  * @param live how many there were before any filter
  * @returns how many are left
  */

@@ -58,7 +58,7 @@ function bucketLanes(bucket: u32, at: usize): v128 {
   return v128.and(some, v128.and(lateFirst, lateEach));
 }
 
-/** Mark the slots of a bucket in KEPT. @returns how many */
+/** Marks the slots of a bucket in KEPT. @returns how many */
 function markBucket(bucket: u32, used: u32): u32 {
   let number: u32 = 0;
   for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
@@ -76,7 +76,7 @@ function countPredicted(used: u32): u32 {
 }
 
 /**
- * Keep the endpoints that keep both wishes; with probability `exploration` the others, so that they can recover. Without
+ * Keeps the endpoints that keep both wishes; with probability `exploration` the others, so that they can recover. Without
  * any of one kind the other stays, and without predictions all do.
  * @returns how many are left
  */

@@ -190,7 +190,7 @@ function terms(index: u32): usize {
 }
 
 /**
- * Fill KEYS with the costs; with `sampled` also the columns terms(0 .. SHARE_TERMS - 1), which an explanation of a program
+ * Fills KEYS with the costs; with `sampled` also the columns terms(0 .. SHARE_TERMS - 1), which an explanation of a program
  * as long as it may be would need.
  */
 function costs(used: u32, sampled: bool): void {
@@ -269,7 +269,7 @@ export function nextIsSampled(): bool {
   return sharesOf(THREAD).calls % SAMPLE_EVERY == 0;
 }
 
-/** Fill KEYS, and at times note how much each term had to say. @returns whether this was such a time */
+/** Fills KEYS, and at times notes how much each term had to say. @returns whether this was such a time */
 function weigh(used: u32): bool {
   const sampled = nextIsSampled();
   const shares = sharesOf(THREAD);
@@ -294,7 +294,7 @@ function range(used: u32, column: usize): f32 {
   return laneMax(high) - laneMin(low);
 }
 
-/** Add each term's range, as a share of the sum of the ranges. Candidates that differ in nothing say nothing. */
+/** Adds each term's range, as a share of the sum of the ranges. Candidates that differ in nothing say nothing. */
 function noteShares(used: u32, shares: Shares): void {
   let sum: f32 = 0;
   for (let i: u32 = 0; i < SHARE_TERMS; i++) sum += range(used, terms(i));
@@ -313,7 +313,7 @@ export function scoreMarginalCost(used: u32): void {
   addKeys(used);
 }
 
-/** Say in the answer which candidate would be the cheapest; nothing else changes. Commit lock held. */
+/** Says in the answer which candidate would be the cheapest; nothing else changes. Commit lock held. */
 export function wouldPick(op: Operation, used: u32): void {
   const sampled = weigh(used);
   if (sampled && op.p0 > 0) noteProjection(op, used, sharesAddress(THREAD) + SHARE_BYTES, range(used, KEYS));
@@ -357,7 +357,7 @@ function sharesOf(thread: u32): Shares {
 }
 
 /**
- * Write all coefficients at once; the control thread has put them, in the order above, at `from`.
+ * Writes all coefficients at once; the control thread has put them, in the order above, at `from`.
  * @returns 0, or 1 when the lock could not be had: call again
  */
 export function coefficientsWrite(from: usize): u32 {
@@ -368,7 +368,7 @@ export function coefficientsWrite(from: usize): u32 {
 }
 
 /**
- * Write how slow an endpoint is (1 = as the others, 2 = everything takes twice as long; 0 = 1), and what share of the
+ * Writes how slow an endpoint is (1 = as the others, 2 = everything takes twice as long; 0 = 1), and what share of the
  * tokens that the prefix index says it holds it turns out to hold. Nothing happens when the slot has changed hands.
  * @returns as coefficientsWrite
  */

@@ -42,7 +42,7 @@ function tied(at: usize, keys: usize): v128 {
   return v128.and(f32x4.eq(v128.load(keys + at), best), v128.load(CANDIDATES + at));
 }
 
-/** Go through the candidates with the highest key. Four slots without one cost a load and a comparison. */
+/** Goes through the candidates with the highest key. Four slots without one cost a load and a comparison. */
 function gatherTies(used: u32, keys: usize): void {
   const inflight = columnAddress(COLUMN_INFLIGHT);
   const known = columnAddress(COLUMN_KNOWN);

@@ -54,7 +54,7 @@ export function meanOfKnown(used: u32, values: usize, signal: i32): f32 {
   return count == 0 ? 0 : laneSum(total) / count;
 }
 
-/** Copy a column of signals, with the mean of the known ones in the place of the unknown. */
+/** Copies a column of signals, with the mean of the known ones in the place of the unknown. */
 function fillUnknown(used: u32, values: usize, signal: i32, to: usize): void {
   const known = columnAddress(COLUMN_KNOWN);
   const bit = i32x4.splat(signal);
@@ -152,7 +152,7 @@ function excusePrefill(used: u32, mask: u32): void {
 }
 
 /**
- * Fill the PREDICTED columns for the request (operation OP_PREDICT).
+ * Fills the PREDICTED columns for the request (operation OP_PREDICT).
  * @param op parameters as in program.ts
  */
 export function predict(op: Operation, used: u32): void {
@@ -172,13 +172,13 @@ export function predict(op: Operation, used: u32): void {
   if (mask != 0) excusePrefill(used, mask - 1);
 }
 
-/** Say that nothing is predicted. */
+/** Says that nothing is predicted. */
 export function clearPrediction(): void {
   predictedTimes().ttft = NaN;
   predictedTimes().tpot = NaN;
 }
 
-/** Write what was predicted for a slot. */
+/** Writes what was predicted for a slot. */
 export function answerPrediction(slot: u32): void {
   const at = slotOffset(slot);
   predictedTimes().ttft = load<f32>(predictedColumn(PREDICTED_TTFT) + at);

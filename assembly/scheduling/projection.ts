@@ -55,7 +55,7 @@ function add(sum: usize, value: f64): void {
 }
 
 /**
- * Add one decision, whose costs stand in KEYS and whose scorers' columns in EXPLAIN.
+ * Adds one decision, whose costs stand in KEYS and whose scorers' columns in EXPLAIN.
  * @param op OP_WOULD_PICK [scorers, number of the operation of each]
  * @param range of the costs over the candidates
  */

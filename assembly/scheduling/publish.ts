@@ -52,7 +52,7 @@ import { coefficientsInitialise } from './marginal-cost';
 /** The control thread must not stop for long: it is the one that repairs. */
 const SHORT: u32 = 20;
 
-/** Prepare every structure of a fresh memory; called once, by the creator. */
+/** Prepares every structure of a fresh memory; called once, by the creator. */
 export function initialise(): void {
   ledgerInitialise();
   prefixInitialise();
@@ -72,7 +72,7 @@ function updateUsed(): void {
 }
 
 /**
- * Give a free slot to an endpoint: nothing known, nothing charged. It is not picked before endpointState says live.
+ * Gives a free slot to an endpoint: nothing known, nothing charged. It is not picked before endpointState says live.
  * @returns 0, or 1 when the lock could not be had: call again
  */
 export function endpointOpen(slot: u32, generation: u32): u32 {
@@ -114,7 +114,7 @@ function clearAttributes(slot: u32): void {
   for (let i: u32 = 0; i < ATTRIBUTE_COLUMNS; i++) column.setF32(COLUMN_ATTRIBUTES + i, slot, NaN);
 }
 
-/** Let an endpoint be picked (1), keep it from new picks (2), or free its slot (0). @returns as endpointOpen */
+/** Lets an endpoint be picked (1), keeps it from new picks (2), or frees its slot (0). @returns as endpointOpen */
 export function endpointState(slot: u32, state: u32): u32 {
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
   if (state != 1) readmit(slot);
@@ -125,7 +125,7 @@ export function endpointState(slot: u32, state: u32): u32 {
   return 0;
 }
 
-/** Forget what a removed endpoint held. @returns as endpointOpen */
+/** Forgets what a removed endpoint held. @returns as endpointOpen */
 export function endpointForget(slot: u32): u32 {
   if (!lockAcquire(INDEX_LOCK, SHORT)) return 1;
   prefixRemoveEndpointLocked(slot);
@@ -134,7 +134,7 @@ export function endpointForget(slot: u32): u32 {
 }
 
 /**
- * Write the signals of one scrape. `known` says which values are known (SIGNAL_* bits).
+ * Writes the signals of one scrape. `known` says which values are known (SIGNAL_* bits).
  * @returns as endpointOpen
  */
 export function endpointSignals(
@@ -175,7 +175,7 @@ function noteSlots(slot: u32, waiting: f32, running: f32): void {
   poolWords().slotsSeen = max(poolWords().slotsSeen, seen);
 }
 
-/** Write how many adapters an engine runs, has waiting, and can hold; their hashes stand in REGION_ADAPTERS already. */
+/** Writes how many adapters an engine runs, has waiting, and can hold; their hashes stand in REGION_ADAPTERS already. */
 export function endpointAdapters(slot: u32, running: u32, waiting: u32, most: u32): u32 {
   for (let i: u32 = 0; i < running + waiting; i++) adapterShown(gaugeOf(slot) + ((<usize>i) << 3));
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
@@ -186,7 +186,7 @@ export function endpointAdapters(slot: u32, running: u32, waiting: u32, most: u3
   return 0;
 }
 
-/** Write the value of a named attribute; NaN = unknown. @returns as endpointOpen */
+/** Writes the value of a named attribute; NaN = unknown. @returns as endpointOpen */
 export function endpointAttribute(slot: u32, attribute: u32, value: f32): u32 {
   if (attribute >= ATTRIBUTE_COLUMNS) return 0;
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
@@ -204,7 +204,7 @@ export function endpointStale(slot: u32): u32 {
   return 0;
 }
 
-/** Rebuild what the index lock guards from segments and ledger, without the dead thread's requests. Lock seized. */
+/** Rebuilds what the index lock guards from segments and ledger, without the dead thread's requests. Lock seized. */
 function repairIndex(dead: u32): void {
   activeRepairBegin();
   for (let i: u32 = 0; i < REQUESTS; i++) {
@@ -218,7 +218,7 @@ function repairIndex(dead: u32): void {
 }
 
 /**
- * Clean up after thread `dead`: repair what it left half done inside a lock, free the lock, release its charges.
+ * Cleans up after thread `dead`: repairs what it left half done inside a lock, frees the lock, releases its charges.
  * The caller is sure that the thread runs no more.
  * @returns number of charges released
  */

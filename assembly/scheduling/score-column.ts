@@ -21,7 +21,7 @@ export let oneValue: f32 = 0;
 /** The highest score of a candidate, as far as it is known; f32.NaN = it has to be looked for. */
 let highestScore: f32 = NaN;
 
-/** Begin a decision. */
+/** Begins a decision. */
 export function scoresBegin(): void {
   signalsRead = 0;
   highestScore = NaN;
@@ -54,7 +54,7 @@ export function noteSignal(signal: u32): void {
 }
 
 /**
- * Begin a scorer's column.
+ * Begins a scorer's column.
  * @param explainColumn column of the explanation, -1 = none
  */
 export function columnBegin(factor: f32, used: u32, explainColumn: i32): void {
@@ -66,7 +66,7 @@ export function columnBegin(factor: f32, used: u32, explainColumn: i32): void {
   if (explanation != 0) memory.copy(explanation, SCORE, slotOffset(used));
 }
 
-/** End it: when the decision is explained, the column is worked out once more from what it added. */
+/** Ends the column: when the decision is explained, the column is worked out once more from what it added. */
 export function columnEnd(used: u32): void {
   if (explanation == 0) return;
   const before = explanation;
@@ -77,13 +77,13 @@ export function columnEnd(used: u32): void {
   }
 }
 
-/** Add the raw scores of four slots, clamped to [0, 1]. */
+/** Adds the raw scores of four slots, clamped to [0, 1]. */
 export function addScores(scores: usize, raw: v128, zero: v128, one: v128, factor: v128): void {
   const score = f32x4.pmin(f32x4.pmax(raw, zero), one);
   v128.store(scores, f32x4.add(v128.load(scores), f32x4.mul(score, factor)));
 }
 
-/** Add the scores in KEYS. */
+/** Adds the scores in KEYS. */
 export function addKeys(used: u32): void {
   const keys = KEYS;
   const scores = SCORE;
@@ -104,7 +104,7 @@ export function addConstant(used: u32, score: f32): void {
   }
 }
 
-/** Turn the costs in KEYS into scores there: (max - cost) / (max - min) over the candidates; all equal = 1. */
+/** Turns the costs in KEYS into scores there: (max - cost) / (max - min) over the candidates; all equal = 1. */
 export function scoreCosts(used: u32): void {
   const keys = KEYS;
   const candidates = CANDIDATES;

@@ -84,7 +84,7 @@ let high: f32 = 0;
 let sum: f32 = 0;
 let count: f32 = 0;
 
-/** Gather the range of a column's known values. */
+/** Gathers the range of a column's known values. */
 function gather(used: u32, values: usize, signal: u32): void {
   const candidates = CANDIDATES;
   const known = columnAddress(COLUMN_KNOWN);
@@ -137,7 +137,7 @@ function scoreFewest(used: u32, values: usize, signal: u32): void {
   }
 }
 
-/** Add the scores in KEYS; an endpoint whose signal is unknown gets the mean of the others, `alone` when none is known. */
+/** Adds the scores in KEYS; an endpoint whose signal is unknown gets the mean of the others, `alone` when none is known. */
 function addKnown(used: u32, signal: u32, alone: f32): void {
   noteSignal(signal);
   const candidates = CANDIDATES;
@@ -265,7 +265,7 @@ function scoreHookColumn(used: u32, column: u32): void {
 }
 
 /**
- * Run scorer operation `op` (code and parameters as in program.ts) and add its column.
+ * Runs scorer operation `op` (code and parameters as in program.ts) and adds its column.
  * @param explainColumn column of the explanation, -1 = none
  */
 export function score(op: Operation, code: u32, used: u32, total: u32, explainColumn: i32): void {

@@ -16,7 +16,7 @@ const NEAR_RACK: f32 = <f32>0.2;
 const NEAR_ZONE: f32 = <f32>0.05;
 const NEAR_REGION: f32 = <f32>0.02;
 
-/** Raise KEYS to `nearness` where an endpoint's label is that of the peer. @returns whether the peer has the label */
+/** Raises KEYS to `nearness` where an endpoint's label is that of the peer. @returns whether the peer has the label */
 function raise(used: u32, peer: u32, column: u32, nearness: f32): bool {
   const first = labelAddress(column);
   const second = first + slotOffset(SLOTS);
@@ -46,7 +46,7 @@ class LevelColumns {
 }
 
 /**
- * Fill KEYS with the nearness of every endpoint to the peer; 0 = none.
+ * Fills KEYS with the nearness of every endpoint to the peer; 0 = none.
  * @returns false when there is no peer, or nothing is known about where it is
  */
 function nearnessKeys(used: u32, columns: LevelColumns): bool {

@@ -34,7 +34,7 @@ export function blanksEnd(start: usize, end: usize): usize {
   return p;
 }
 
-/** Read labels from behind "{"; address behind "}", or 0 when they are malformed. */
+/** Reads labels from behind "{"; address behind "}", or 0 when they are malformed. */
 export function readLabels(metric: Metric, start: usize, end: usize): usize {
   let p = blanksEnd(start, end);
   while (p < end) {
@@ -122,7 +122,7 @@ function isValue(raw: usize, rawBytes: usize, want: usize, wantBytes: usize): bo
   return w == want + wantBytes;
 }
 
-/** Copy a raw label value to `to`, its escapes decoded; returns its length there. */
+/** Copies a raw label value to `to`, its escapes decoded; returns its length there. */
 export function copyLabel(to: usize, raw: usize, rawBytes: usize): usize {
   let at = to;
   for (let p = raw; p < raw + rawBytes; ) {

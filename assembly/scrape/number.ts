@@ -20,7 +20,7 @@ const ROOM: u64 = 999999999999999999; // one more digit fits into u64
 const EXPONENT_BOUND: i32 = 99999; // beyond every f64; further digits change nothing
 
 /**
- * Read the whole of [start, end) as a number; the result stands in NUMBER.
+ * Reads the whole of [start, end) as a number; the result stands in NUMBER.
  * @returns NUMBER_*.
  */
 export function parseNumber(start: usize, end: usize): u32 {

@@ -50,7 +50,7 @@ function enter(): void {
   METRICS_END = METRICS + <usize>changetype<Query>(query).count * QUERY_METRIC_BYTES;
 }
 
-/** Begin a page, to be read for query `query`. */
+/** Begins a page, to be read for query `query`. */
 export function scrapeBegin(query: u32): void {
   SCRAPE = scrapeAddress();
   page().query = query;
@@ -61,7 +61,7 @@ export function scrapeBegin(query: u32): void {
   memory.fill(SCRAPE + SCRAPE_RESULTS, 0, ((METRICS_END - METRICS) / QUERY_METRIC_BYTES) * SCRAPE_RESULT_BYTES);
 }
 
-/** Read the page's next `length` bytes, which stand at INPUT. */
+/** Reads the page's next `length` bytes, which stand at INPUT. */
 export function scrapeFeed(length: u32): void {
   enter();
   const end = INPUT + length;
@@ -99,7 +99,7 @@ function finishLine(p: usize, end: usize): usize {
   return line + 1;
 }
 
-/** Put a part of a line into the line buffer; a line that does not fit is passed over, and counted if it was wanted. */
+/** Puts a part of a line into the line buffer; a line that does not fit is passed over, and counted if it was wanted. */
 function carry(p: usize, end: usize): void {
   const carried = <usize>page().carried;
   const buffer = SCRAPE + SCRAPE_LINE;
@@ -200,7 +200,7 @@ function addSample(metric: Metric, value: f64): void {
   result.found = 1;
 }
 
-/** Keep the wanted labels of the line being read; false when they do not fit. */
+/** Keeps the wanted labels of the line being read; false when they do not fit. */
 function captureLabels(metric: Metric, result: MetricResult): bool {
   const spans = SCRAPE + SCRAPE_LABEL_SPANS;
   const count = <usize>metric.labelCount;

@@ -128,7 +128,7 @@ function stackOptions(flags: DemoFlags): HouseOptions {
   return { servers, engine, ...ports, picker: picker?.split(/\s+/), objectives: OBJECTIVES, ...overload };
 }
 
-/** Run the load and print its table; resolves to the number of failed requests. */
+/** Runs the load and prints its table; resolves to the number of failed requests. */
 async function showLoad({ url, fleet }: DemoStack, flags: DemoFlags): Promise<number> {
   const table = new TurnTable(fleet.servers.map((server) => server.name));
   console.log(
@@ -145,7 +145,7 @@ async function showLoad({ url, fleet }: DemoStack, flags: DemoFlags): Promise<nu
   return errors.length;
 }
 
-/** Run the overload and print its table; resolves to the number of interactive requests that failed. */
+/** Runs the overload and prints its table; resolves to the number of interactive requests that failed. */
 async function showOverload({ url, fleet, picker }: DemoStack, flags: DemoFlags): Promise<number> {
   const table = new OverloadTable();
   const { batchPerSecond, interactivePerSecond } = OVERLOAD;

@@ -33,7 +33,7 @@ export interface EmbeddedPicker {
 }
 
 /**
- * Start a picker in this process. Several may run side by side, each with its own ports, shards and memory.
+ * Starts a picker in this process. Several may run side by side, each with its own ports, shards and memory.
  * @throws {Error} one line that names the flag, or the field of the configuration and the remedy.
  */
 export async function embedPicker(options: EmbedOptions = {}): Promise<EmbeddedPicker> {

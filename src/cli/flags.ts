@@ -25,7 +25,7 @@ export interface ServeFlags extends ServeFlagValues {
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * Read the flags of `pointsman serve` (without the command's own name), or its help text when the flags ask for it.
+ * Reads the flags of `pointsman serve` (without the command's own name), or its help text when the flags ask for it.
  * Flags may be written as Go programs take them: one or two dashes, `--flag=value` or `--flag value`, booleans alone or
  * with `=true` and `=false`. Throws FlagError.
  */

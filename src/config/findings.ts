@@ -29,7 +29,7 @@ export interface FindingsOptions extends LoadOptions {
 }
 
 /**
- * Look through a configuration without starting anything. A document that cannot be parsed has one error; then all
+ * Looks through a configuration without starting anything. A document that cannot be parsed has one error; then all
  * errors of its shape are told, then all of its plugins, then the first one of what refers to them.
  */
 export function findings(source: ConfigurationSource, options: FindingsOptions): Findings {

@@ -36,7 +36,7 @@ export interface ResolvedFlowControl {
 }
 
 /**
- * Check the `flowControl` section and fill in its defaults. Without the feature gate it is left unchecked and undefined,
+ * Checks the `flowControl` section and fills in its defaults. Without the feature gate it is left unchecked and undefined,
  * with a warning when it holds anything beside the saturation detector, which works without the gate.
  */
 export function resolveFlowControl(

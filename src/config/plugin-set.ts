@@ -43,7 +43,7 @@ export class PluginSet {
     return kind === undefined ? all : all.filter((plugin) => plugin.definition.kinds.includes(kind));
   }
 
-  /** Load the `plugins` section. Throws ConfigurationError at the first entry that cannot be used. */
+  /** Loads the `plugins` section. Throws ConfigurationError at the first entry that cannot be used. */
   load(entries: EndpointPickerConfig['plugins']): void {
     for (const [index, entry] of entries.entries()) {
       const [problem] = this.#loadEntry(entry, index);
@@ -51,7 +51,7 @@ export class PluginSet {
     }
   }
 
-  /** Load what can be used of the `plugins` section, and say what is wrong with the rest. */
+  /** Loads what can be used of the `plugins` section, and says what is wrong with the rest. */
   loadUsable(entries: EndpointPickerConfig['plugins']): readonly ConfigurationError[] {
     return entries.flatMap((entry, index) => this.#loadEntry(entry, index));
   }

@@ -234,7 +234,7 @@ export class EndpointTable {
   }
 
   /**
-   * Say whether an endpoint that is out takes connections: its probe waits while it does not, and is due at once when it does again.
+   * Says whether an endpoint that is out takes connections: its probe waits while it does not, and is due at once when it does again.
    * @returns false when it could not be written now
    */
   setReachable(slot: number, generation: number, reachable: boolean, nowMs: number): boolean {

@@ -314,7 +314,7 @@ export class Exchange implements ProcessListener, UpstreamListener {
     this.#answerLocally(status, reason);
   }
 
-  /** End the exchange with an answer of the gateway's own, or, when another has begun, by closing the connection. */
+  /** Ends the exchange with an answer of the gateway's own, or, when another has begun, by closing the connection. */
   #answerLocally(
     status: number,
     body: Buffer | string,

@@ -23,12 +23,12 @@ export interface Gateway {
   readonly port: number;
   /** Requests in progress. */
   readonly requests: number;
-  /** Close the port and every connection. */
+  /** Closes the port and every connection. */
   stop(): Promise<void>;
 }
 
 /**
- * Start the embedded development gateway: an HTTP/1.1 proxy that asks the picker over ext_proc where each request
+ * Starts the embedded development gateway: an HTTP/1.1 proxy that asks the picker over ext_proc where each request
  * goes, as Envoy does. For one machine and one pool; production traffic belongs behind a real proxy.
  * Rejects when the port is in use.
  */

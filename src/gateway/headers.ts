@@ -38,7 +38,7 @@ function endToEnd(message: IncomingMessage): Header[] {
   return headers;
 }
 
-/** Apply what the picker wants changed. Set headers overwrite, except with the action "add if absent". */
+/** Applies what the picker wants changed. Set headers overwrite, except with the action "add if absent". */
 export function mutate(headers: readonly Header[], mutation: HeaderMutation): Header[] {
   let changed = headers.filter(([name]) => !mutation.remove.includes(name) || name.startsWith(':'));
   for (const { name, value, action } of mutation.set) {

@@ -97,7 +97,7 @@ const KINDS: Record<number, 'request_headers' | 'response_headers' | 'request_bo
 };
 
 /**
- * Decode a ProcessingResponse: request_headers = 1, response_headers = 2, request_body = 3, response_body = 4,
+ * Decodes a ProcessingResponse: request_headers = 1, response_headers = 2, request_body = 3, response_body = 4,
  * request_trailers = 5, response_trailers = 6, immediate_response = 7.
  * @throws {Error} when it is not one.
  */

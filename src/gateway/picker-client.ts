@@ -53,7 +53,7 @@ export class ProcessCall {
     return this.#finished || this.#call.write(message);
   }
 
-  /** Stop and go on reading replies, for the sake of a slow client. */
+  /** Stops and goes on reading replies, for the sake of a slow client. */
   pause(): void {
     this.#call.pause();
   }

@@ -26,7 +26,7 @@ export type FieldVisitor = (field: number, bytes: Buffer, value: number) => void
 const EMPTY = Buffer.alloc(0);
 
 /**
- * Walk over the fields of an encoded message. Fixed-width fields are skipped: the messages read here have none.
+ * Walks over the fields of an encoded message. Fixed-width fields are skipped: the messages read here have none.
  * @throws {Error} when the bytes are not a whole message.
  */
 export function readFields(message: Buffer, visit: FieldVisitor): void {

@@ -24,7 +24,7 @@ export async function selfSignedCertificate(): Promise<KeyPair> {
 }
 
 /**
- * Read tls.crt and tls.key of a folder, as Kubernetes mounts a TLS secret.
+ * Reads tls.crt and tls.key of a folder, as Kubernetes mounts a TLS secret.
  * @param flag that names the folder, for the message
  * @throws with one line that names the flag and the file, also when the two are no usable pair.
  */

@@ -33,7 +33,7 @@ export interface Exchange extends Evictable {
   readonly openedAt: number;
   /** The proxy has half-closed: nothing more will come. */
   readonly isHalfClosed: boolean;
-  /** Set the exchange's share of the shard's held bytes. @returns false when the shard holds too much */
+  /** Sets the exchange's share of the shard's held bytes. @returns false when the shard holds too much */
   hold(bytes: number): boolean;
   /** Nothing more is to be said. Whatever is held is released first: when the proxy hears of the end, nothing is. */
   finish(): void;

@@ -97,7 +97,7 @@ export function evictionReply(): Buffer {
 }
 
 /**
- * Answer a placed request: header reply, body replies, trailers reply, whatever is owed, in this order and in one go.
+ * Answers a placed request: header reply, body replies, trailers reply, whatever is owed, in this order and in one go.
  * @param generatedRequestId id of a request that came without one
  */
 export function answerPlaced(

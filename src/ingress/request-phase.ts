@@ -93,7 +93,7 @@ export class RequestPhase {
     this.#close();
   }
 
-  /** Release what the request holds on its endpoint. Idempotent. */
+  /** Releases what the request holds on its endpoint. Idempotent. */
   release(): void {
     this.#placement?.charge.release();
     this.#unevictable?.();
@@ -176,7 +176,7 @@ export class RequestPhase {
     return this.#preparing.signal;
   };
 
-  /** Go on with what the preparation that has begun finds, unless it is given up. */
+  /** Goes on with what the preparation that has begun finds, unless it is given up. */
   #prepare<Found>(answer: Promise<Found>, next: (found: Found) => void): void {
     const mine = this.#preparing;
     answer.then((found) => {
@@ -284,7 +284,7 @@ export class RequestPhase {
     }
   }
 
-  /** Answer the request with an error; the exchange is over. */
+  /** Answers the request with an error; the exchange is over. */
   #reject(rejection: Rejection): void {
     if (this.#series < 0) this.#series = this.#seriesOf(this.#understood);
     this.#exchange.context.services.recorder.failed(this.#series, rejection.code);
@@ -380,7 +380,7 @@ export class RequestPhase {
 }
 
 /**
- * Ask for the tokens of a prompt.
+ * Asks for the tokens of a prompt.
  * @param begin starts the search for the sender; takes the signal that aborts it
  * @returns undefined without a source to ask; a promise of undefined when the search found nothing
  */

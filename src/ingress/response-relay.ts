@@ -30,7 +30,7 @@ export class ResponseRelay {
     if (!wasOver && this.isOver) recorder.processing('response', this.#spentMs / 1_000);
   }
 
-  /** Give everything back, however far the response is. Idempotent. */
+  /** Gives everything back, however far the response is. Idempotent. */
   close(): void {
     this.#response?.close();
   }

@@ -166,7 +166,7 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
     }
   }
 
-  /** Keep a message until the stream's turn has come; its body is the transport's only now. */
+  /** Keeps a message until the stream's turn has come; its body is the transport's only now. */
   #wait(message: ProcessMessage): void {
     message.body = Buffer.from(message.body);
     this.#backlog.push(message);

@@ -3,16 +3,16 @@
  * Messages and replies are encoded `ProcessingRequest`s and `ProcessingResponse`s without the gRPC frame.
  */
 export interface ProcessStream {
-  /** Send one encoded ProcessingResponse, which is copied. After end or cancellation it is dropped. */
+  /** Sends one encoded ProcessingResponse, which is copied. After end or cancellation it is dropped. */
   send(reply: Uint8Array): void;
   /**
-   * Send one ProcessingResponse that is the bytes of `parts` behind each other.
+   * Sends one ProcessingResponse that is the bytes of `parts` behind each other.
    * @param memory that all parts lie in for as long as it is retained; without one what cannot leave at once is copied
    */
   sendParts(parts: readonly Uint8Array[], memory?: HeldMemory): void;
-  /** End the stream without an error. */
+  /** Ends the stream without an error. */
   end(): void;
-  /** End the stream with a gRPC status. */
+  /** Ends the stream with a gRPC status. */
   fail(code: number, message: string): void;
   /** Bytes accepted by `send` and not yet taken by the connection. */
   readonly pendingBytes: number;
@@ -112,7 +112,7 @@ export type ServingStatus = 'SERVING' | 'NOT_SERVING' | 'SERVICE_UNKNOWN';
 export interface HealthSource {
   status(service: string): ServingStatus;
   services(): readonly string[];
-  /** Call back on every change; returns the way to stop. */
+  /** Calls back on every change; returns the way to stop. */
   watch(changed: () => void): () => void;
 }
 
@@ -125,7 +125,7 @@ export interface Transport {
   ): Promise<number>;
   /** Connections from now on get this certificate; those that stand keep theirs. */
   replaceCertificate(pair: KeyPair): void;
-  /** Stop accepting; resolves when the last stream has ended or `timeoutMs` has passed. */
+  /** Stops accepting; resolves when the last stream has ended or `timeoutMs` has passed. */
   drain(timeoutMs: number): Promise<void>;
   close(): Promise<void>;
 }

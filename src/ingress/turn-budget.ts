@@ -7,7 +7,7 @@ export interface BudgetedWork {
 export interface WorkGateOptions {
   /** Milliseconds of a monotonic clock. */
   readonly now: () => number;
-  /** Run something after the event loop has read what arrived meanwhile. */
+  /** Runs something after the event loop has read what arrived meanwhile. */
   readonly defer: (run: () => void) => void;
   /** New work may use this many milliseconds of one turn of the event loop before the rest waits. */
   readonly sliceMs: number;

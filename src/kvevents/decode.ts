@@ -27,7 +27,7 @@ const REMOVED_FIELDS = ['type', 'block_hashes', 'medium', 'group_idx'] as const;
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Decode one message. @throws MalformedEvents */
+/** Decodes one message. @throws MalformedEvents */
 export function decodeEvents(payload: Uint8Array): KvBatch {
   let batch: unknown;
   try {

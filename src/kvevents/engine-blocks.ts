@@ -124,7 +124,7 @@ export class EngineBlocks {
     this.#drop(hashes.filter((hash) => this.#held.find(hash) < 0));
   }
 
-  /** Remember what an engine's block stands for. @returns false when there is no room */
+  /** Remembers what an engine's block stands for. @returns false when there is no room */
   #link(engineHash: bigint, hashes: readonly bigint[], number: number, tier: Tier): boolean {
     const known = this.#links.find(engineHash);
     if (known >= 0) {
@@ -193,7 +193,7 @@ export class EngineBlocks {
     this.#links.delete(place);
   }
 
-  /** Take blocks out of the index, as many at a time as one call takes. */
+  /** Takes blocks out of the index, as many at a time as one call takes. */
   #drop(hashes: readonly bigint[]): void {
     const { index } = this.#services;
     for (let at = 0; at < hashes.length; at += index.longest) {
@@ -203,7 +203,7 @@ export class EngineBlocks {
     }
   }
 
-  /** Take blocks out of the index that were only believed to come, unless the engine has told of them since. */
+  /** Takes blocks out of the index that were only believed to come, unless the engine has told of them since. */
   dropUnconfirmed(hashes: BigUint64Array): number {
     const unconfirmed = [...hashes].filter((hash) => !this.holds(hash));
     this.#drop(unconfirmed);

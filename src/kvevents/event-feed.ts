@@ -96,7 +96,7 @@ export class EventFeed {
     return this.#bound?.address ?? null;
   }
 
-  /** Follow these endpoints and no others. What an endpoint held that is gone has left the index with its slot. */
+  /** Follows these endpoints and no others. What an endpoint held that is gone has left the index with its slot. */
   setEndpoints(assignments: readonly SlotAssignment[]): void {
     const current = new Set(assignments.map(({ slot }) => slot));
     const watched = [...this.#watched.values()].map(({ assignment }) => assignment);

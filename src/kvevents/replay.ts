@@ -28,7 +28,7 @@ export class ReplayTurns {
 }
 
 /**
- * Ask a publisher for its messages from `from` on.
+ * Asks a publisher for its messages from `from` on.
  * @param apply takes one message; rejects when the replay is to end
  * @returns `complete` when it has told its end; `incomplete` when it stopped before
  */

@@ -8,7 +8,7 @@ export class TurnSlice {
   #startedAt = 0;
   #turn: Promise<void> | undefined;
 
-  /** Call before each piece of work: waits for the next turn when this one's share is used up. */
+  /** Waits for the next turn when the share of this one is used up. Called before each piece of work. */
   async share(): Promise<void> {
     if (this.#turn === undefined) {
       this.#startedAt = performance.now();

@@ -39,7 +39,7 @@ export class U64Table {
     return this.#marks[place] === 0 ? -1 : place;
   }
 
-  /** Enter a key that is not there yet, with mark and values of 0. @returns its place, or -1 when the table is full */
+  /** Enters a key that is not there yet, with mark and values of 0. @returns its place, or -1 when the table is full */
   add(key: bigint): number {
     if (this.#size >= this.#most) return -1;
     if (this.#size + 1 > this.#places * LOAD) this.#grow();
@@ -51,7 +51,7 @@ export class U64Table {
     return place;
   }
 
-  /** Take the entry at a place out. */
+  /** Takes the entry at a place out. */
   delete(place: number): void {
     const mask = this.#places - 1;
     let hole = place;

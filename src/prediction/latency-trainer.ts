@@ -52,7 +52,7 @@ export class LatencyTrainer {
     return this.#model.observations;
   }
 
-  /** Take in what has been finished since the last round. @returns how many requests */
+  /** Takes in what has been finished since the last round. @returns how many requests */
   learn(): number {
     const count = this.#reader.drain((sample) => this.#take(sample), SAMPLES_PER_ROUND_MAX);
     this.#write();
@@ -88,7 +88,7 @@ export class LatencyTrainer {
     features[6] = sample.promptTokens / 1000;
   }
 
-  /** Write what has changed. What finds the lock taken stays for the next round. */
+  /** Writes what has changed. What finds the lock taken stays for the next round. */
   #write(): void {
     if (this.#poolChanged) this.#poolChanged = !this.#table.setUnknown(this.#model.pool);
     for (const [slot, generation] of this.#changed) {

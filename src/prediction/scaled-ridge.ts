@@ -53,7 +53,7 @@ export class ScaledRidge {
     return this.#observations;
   }
 
-  /** Pull towards other values from now on, for features of other sizes: the squares of their magnitudes. */
+  /** Pulls towards other values from now on, for features of other sizes: the squares of their magnitudes. */
   anchor(values: ArrayLike<number>, squares: ArrayLike<number>): void {
     this.#anchors.set(values);
     this.#squares.set(squares);
@@ -63,7 +63,7 @@ export class ScaledRidge {
     return this.#equations.predict(features);
   }
 
-  /** Take in one observation. Numbers that are not finite leave everything as it is. @returns whether it was taken in */
+  /** Takes in one observation. Numbers that are not finite leave everything as it is. @returns whether it was taken in */
   observe(features: ArrayLike<number>, value: number): boolean {
     if (!Number.isFinite(value)) return false;
     for (let i = 0; i < this.#equations.size; i++) if (!Number.isFinite(features[i])) return false;

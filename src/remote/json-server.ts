@@ -59,7 +59,7 @@ export class JsonServers {
     return Buffer.concat(pieces).toString('utf8');
   }
 
-  /** Close all connections; what is under way is rejected. */
+  /** Closes all connections; what is under way is rejected. */
   close(): Promise<void> {
     return this.#agent.destroy();
   }

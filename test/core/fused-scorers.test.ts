@@ -79,7 +79,7 @@ function bothWays({ operations, endpoints, silent = new Set(), subset, seed }: G
 describe('scorers in one pass', () => {
   const subset = fc.option(fc.uniqueArray(fc.integer({ min: 0, max: 40 }), { maxLength: 20 }), { nil: undefined });
 
-  it('give the scores and the pick of the scorers one by one, to the last bit', () => {
+  it('scorers in one pass give the scores and the pick of the scorers one by one, to the last bit', () => {
     fc.assert(
       fc.property(
         group,
@@ -97,7 +97,7 @@ describe('scorers in one pass', () => {
     );
   });
 
-  it('leave endpoints without a signal to the scorers one by one', () => {
+  it('scorers in one pass leave endpoints without a signal to the scorers one by one', () => {
     fc.assert(
       fc.property(
         group,
@@ -114,7 +114,7 @@ describe('scorers in one pass', () => {
     );
   });
 
-  it('add to scorers behind them and give way to a filter behind them', () => {
+  it('scorers in one pass add to scorers behind them and give way to a filter behind them', () => {
     const state: EndpointState = { waiting: 1, running: 3, kvUsage: 0.25, held: 0, charged: 0, state: 'live' };
     const endpoints = [state, { ...state, waiting: 0 }, { ...state, kvUsage: 0 }, { ...state, charged: 2 }];
     const pair = [scorer('OP_SCORE_QUEUE', 2), scorer('OP_SCORE_KV_USAGE', 2)];
@@ -124,7 +124,7 @@ describe('scorers in one pass', () => {
     }
   });
 
-  it('draw among equal endpoints as the scorers one by one do', () => {
+  it('scorers in one pass draw among equal endpoints as the scorers one by one do', () => {
     const state: EndpointState = { waiting: 0, running: 0, kvUsage: 0, held: 0, charged: 0, state: 'live' };
     const endpoints = Array.from({ length: 30 }, () => state);
     const picks = new Set<number>();

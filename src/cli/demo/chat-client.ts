@@ -20,7 +20,7 @@ interface Chunk {
 }
 
 /**
- * Ask for a streamed chat completion and read it to its end.
+ * Asks for a streamed chat completion and reads it to its end.
  * @throws {Error} naming the status when the answer is not 200, or when the stream breaks off.
  */
 export async function chat(

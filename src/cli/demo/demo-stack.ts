@@ -36,11 +36,11 @@ export interface DemoStack {
   readonly picker: PickerProcess;
   /** Of the proxy. */
   readonly url: string;
-  /** End everything, the last started first. */
+  /** Ends everything, the last started first. */
   stop(): Promise<void>;
 }
 
-/** Start servers, picker and proxy. Rejects when one of them does not start, with nothing left running. */
+/** Starts servers, picker and proxy. Rejects when one of them does not start, with nothing left running. */
 export async function startDemoStack(options: HouseOptions): Promise<DemoStack> {
   const stops: (() => Promise<unknown>)[] = [];
   const stop = async () => {

@@ -56,7 +56,7 @@ export function shippedEnvoyConfiguration(configuration: EnvoyConfiguration): st
 }
 
 /**
- * Start Envoy with a shipped configuration on other ports, and wait until it says that it is ready.
+ * Starts Envoy with a shipped configuration on other ports, and waits until it says that it is ready.
  * @throws {Error} one line, when it ends or is not ready in time.
  */
 export async function startEnvoyProcess(options: EnvoyProcessOptions): Promise<EnvoyProcess> {

@@ -44,7 +44,7 @@ class Tally {
   refused = 0;
 }
 
-/** Send the load; `report` hears every second when it is over. Resolves when the last answer has come. */
+/** Sends the load; `report` hears every second when it is over. Resolves when the last answer has come. */
 export async function runOverload(
   options: OverloadOptions,
   report: (second: OverloadSecond) => Promise<void>,
@@ -94,7 +94,7 @@ export async function runOverload(
   return totals;
 }
 
-/** Do something so many times over one second, as evenly as timers go. */
+/** Does something so many times over one second, as evenly as timers go. */
 async function spread(perSecond: number, act: () => void): Promise<void> {
   const start = performance.now();
   for (let i = 0; i < perSecond; i++) {

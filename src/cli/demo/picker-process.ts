@@ -8,7 +8,7 @@ export interface PickerProcess {
   readonly metricsUrl: string;
   /** Resolves to one line when the process ends, for any reason. */
   readonly ended: Promise<string>;
-  /** End it and wait: by SIGTERM, so that it drains, or at once. */
+  /** Ends it and waits: by SIGTERM, so that it drains, or at once. */
   stop(signal?: 'SIGTERM' | 'SIGKILL'): Promise<void>;
 }
 
@@ -34,7 +34,7 @@ const POLL_MS = 20;
 const STOP_TIMEOUT_MS = 5_000;
 
 /**
- * Start a picker with flags that llm-d's picker understands as well, and wait until its ext_proc port is open and its
+ * Starts a picker with flags that llm-d's picker understands as well, and waits until its ext_proc port is open and its
  * gauge `llm_d_epp_ready_endpoints` shows every endpoint.
  * @throws {Error} one line, when it ends or is not ready in time.
  */

@@ -65,7 +65,7 @@ export class ExplainedPlugins {
     return this.#plugins.begin(headers, path, priority, fairnessId);
   }
 
-  /** Ask screeners and admitters. @returns addresses that are left (undefined = all), or the refusal */
+  /** Asks screeners and admitters. @returns addresses that are left (undefined = all), or the refusal */
   allow(request: HookRequestRecord, subset: readonly string[] | undefined): readonly string[] | undefined | Rejection {
     return this.#plugins.allow(request, subset);
   }
@@ -83,7 +83,7 @@ export class ExplainedPlugins {
     return { ...body, scan: -1, subset, headers, path: hosted.path, hosted };
   }
 
-  /** Fill the columns that the program of a profile reads. */
+  /** Fills the columns that the program of a profile reads. */
   fill(input: ScheduleInput, profile: string): void {
     this.#plugins.fill(input, profile);
   }

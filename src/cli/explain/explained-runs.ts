@@ -11,7 +11,7 @@ export interface ExplainedRun {
   readonly decision: Pick<Decision, 'slots' | 'matchedBlocks' | 'totalBlocks'>;
 }
 
-/** Run a profile. `peer`: slot that an earlier profile picked, with which topology plugins compare. */
+/** Runs a profile. `peer`: slot that an earlier profile picked, with which topology plugins compare. */
 export type RunProfile = (profile: string, work: PickWork | undefined, peer: number | undefined) => ExplainedRun;
 
 /** The profiles of one request as a handler runs them, each explained; nothing is charged. */

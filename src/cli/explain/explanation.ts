@@ -60,7 +60,7 @@ const WRITER = 0;
 const DECIDER = 1;
 
 /**
- * Decide one request in a pool made for it alone, by the same core, scanner and rules as the picker, and tell what each
+ * Decides one request in a pool made for it alone, by the same core, scanner and rules as the picker, and tells what each
  * operation did. Nothing is opened and nothing is kept.
  */
 export function explain(input: ExplainInput): Explanation {
@@ -205,7 +205,7 @@ class ExplainBench {
     }));
   }
 
-  /** Run the profiles as the profile handler wants them. */
+  /** Runs the profiles as the profile handler wants them. */
   #handled(input: ScheduleInput, decision: Omit<DecisionRequest, 'profile'>) {
     const { profiles, handler } = this.#input.configuration.scheduling;
     const definitions = new Map(this.#input.registry.map((definition) => [definition.type, definition]));
@@ -238,7 +238,7 @@ class ExplainBench {
     return understand(scan, dialect, headers, requester, rules, seededRandom(this.#input.seed));
   }
 
-  /** Write the prompt's hashes for the decisions, and believe the endpoints to hold what their states say. */
+  /** Writes the prompt's hashes for the decisions, and believes the endpoints to hold what their states say. */
   #prompt({ promptBytes, targetModel }: UnderstoodRequest) {
     const { configuration, states } = this.#input;
     const { prefix } = configuration.scheduling;

@@ -35,7 +35,7 @@ const signalsFile = z.record(z.string(), endpointState);
 const UNKNOWN: EndpointState = endpointState.parse({});
 
 /**
- * Read the state of endpoints by name or `namespace/name`, as in `server-0: {waitingRequests: 3, kvUsage: 0.5}`.
+ * Reads the state of endpoints by name or `namespace/name`, as in `server-0: {waitingRequests: 3, kvUsage: 0.5}`.
  * @returns one state for each of `endpoints`, in their order
  * @throws ConfigurationError with place and field
  */

@@ -30,7 +30,7 @@ const HTTP_BODY_END_OF_STREAM = 2 * 8 + WireType.varint;
 const NO_BODY = Buffer.alloc(0);
 
 /**
- * Decode one `envoy.service.ext_proc.v3.ProcessingRequest` in one pass. Unknown fields are skipped; a message
+ * Decodes one `envoy.service.ext_proc.v3.ProcessingRequest` in one pass. Unknown fields are skipped; a message
  * without a known phase decodes to `Phase.none`.
  * @throws MalformedMessage when the bytes are no protobuf
  */

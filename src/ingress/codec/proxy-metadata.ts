@@ -38,7 +38,7 @@ export function readProxyMetadata(reader: WireReader, into: ProxyMetadata): void
 }
 
 /**
- * Walk a protobuf map field. A map entry may name its key behind its value, so the value's range is remembered and
+ * Walks a protobuf map field. A map entry may name its key behind its value, so the value's range is remembered and
  * read once the key is known.
  */
 function forEachEntry(reader: WireReader, entryTag: number, visit: (key: string) => void): void {

@@ -49,7 +49,7 @@ export class WireReader {
     return length;
   }
 
-  /** Start a nested message; give the returned end back to `leave`. */
+  /** Starts a nested message; gives the returned end back to `leave`. */
   enter(): number {
     const length = this.length();
     const outer = this.end;
@@ -96,7 +96,7 @@ export function varintSize(value: number): number {
   return size;
 }
 
-/** Write a varint; returns the position behind it. */
+/** Writes a varint; returns the position behind it. */
 export function putVarint(target: Uint8Array, at: number, value: number): number {
   let rest = value;
   let position = at;

@@ -6,7 +6,7 @@ export async function createTransport(name: TransportName): Promise<Transport> {
   return new (await import('./grpc.js')).GrpcTransport();
 }
 
-/** Serve `grpc.health.v1.Health` alone (port 9003). Rejects when the port cannot be bound. */
+/** Serves `grpc.health.v1.Health` alone (port 9003). Rejects when the port cannot be bound. */
 export async function listenHealth(
   name: TransportName,
   options: HealthListenOptions,

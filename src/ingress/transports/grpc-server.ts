@@ -80,13 +80,13 @@ export class GrpcServer {
     this.#server = new Server(settings);
   }
 
-  /** Add a method over raw messages. */
+  /** Adds a method over raw messages. */
   register(path: string, handler: MethodHandler, kind: 'unary' | 'serverStream' | 'bidi'): void {
     const typed = handler as handleBidiStreamingCall<Buffer, Buffer>;
     this.#server.register(path, typed, identity, identity, kind);
   }
 
-  /** Answer health checks from `health`. */
+  /** Answers health checks from `health`. */
   serveHealth(health: HealthSource): void {
     const handlers = healthHandlers(health);
     this.#health = handlers;
@@ -109,7 +109,7 @@ export class GrpcServer {
     return this.#listener.port;
   }
 
-  /** Take connections from a Unix domain socket as well. Called behind `listen`. */
+  /** Takes connections from a Unix domain socket as well. Called behind `listen`. */
   async listenOn(file: SocketFile): Promise<void> {
     this.#file = await listenOnFile(file, (socket) => this.#injector?.injectConnection(socket));
   }
@@ -120,7 +120,7 @@ export class GrpcServer {
   }
 
   /**
-   * Stop accepting and tell the peers (GOAWAY); streams go on for at most `graceMs`. Resolves when every connection has
+   * Stops accepting and tells the peers (GOAWAY); streams go on for at most `graceMs`. Resolves when every connection has
    * ended; a health watch keeps its connection until `endHealth`.
    */
   async drain(graceMs: number): Promise<void> {
@@ -130,12 +130,12 @@ export class GrpcServer {
     await ended;
   }
 
-  /** End the health watches; checks are answered as before. */
+  /** Ends the health watches; checks are answered as before. */
   endHealth(): void {
     this.#health?.close();
   }
 
-  /** End everything now. */
+  /** Ends everything now. */
   async close(): Promise<void> {
     this.endHealth();
     this.#file?.stop();

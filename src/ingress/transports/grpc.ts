@@ -86,7 +86,7 @@ class GrpcStream implements ProcessStream {
   }
 }
 
-/** Connect one call with its handler. */
+/** Connects one call with its handler. */
 function serve(
   call: ProcessCall,
   open: (stream: ProcessStream) => ProcessHandler,
@@ -177,7 +177,7 @@ export class GrpcTransport implements Transport {
   }
 }
 
-/** Serve `grpc.health.v1.Health` alone (port 9003). Rejects when the port cannot be bound. */
+/** Serves `grpc.health.v1.Health` alone (port 9003). Rejects when the port cannot be bound. */
 export async function listenHealth(options: HealthListenOptions, health: HealthSource): Promise<HealthListener> {
   const sizes = { maxReceiveBytes: HEALTH_MESSAGE_BYTES, maxSendBytes: HEALTH_MESSAGE_BYTES };
   const server = new GrpcServer(sizes);

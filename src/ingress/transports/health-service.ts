@@ -12,7 +12,7 @@ export interface HealthHandlers {
   check(call: ServerUnaryCall<Bytes, Bytes>, callback: sendUnaryData<Bytes>): void;
   list(call: ServerUnaryCall<Bytes, Bytes>, callback: sendUnaryData<Bytes>): void;
   watch(call: ServerWritableStream<Bytes, Bytes>): void;
-  /** End all watches. */
+  /** Ends all watches. */
   close(): void;
 }
 

@@ -18,11 +18,11 @@ const HANDSHAKE_MS = 10_000;
 /** A bound port and the connections that came through it. */
 export interface Listener {
   readonly port: number;
-  /** Use another certificate for connections from now on; nothing to do without TLS. */
+  /** Uses another certificate for connections from now on; nothing to do without TLS. */
   replaceCertificate(pair: KeyPair): void;
-  /** Accept no more; connections go on. Resolves when the last of them has ended. */
+  /** Accepts no more; connections go on. Resolves when the last of them has ended. */
   stop(): Promise<void>;
-  /** Accept no more and break every connection that does not end by itself; resolves when the port is free. */
+  /** Accepts no more and breaks every connection that does not end by itself; resolves when the port is free. */
   close(): Promise<void>;
 }
 

@@ -5,12 +5,12 @@ import type { SocketFile } from '../transport.js';
 
 /** A listening Unix domain socket. */
 export interface SocketListener {
-  /** Accept no more; connections go on. Removes the file. */
+  /** Accepts no more; connections go on. Removes the file. */
   stop(): void;
 }
 
 /**
- * Listen on a Unix domain socket with the mode and the owner that it is to have. A file that a process which is gone has left
+ * Listens on a Unix domain socket with the mode and the owner that it is to have. A file that a process which is gone has left
  * behind is replaced. Rejects with a message that names the file.
  * @param accept takes a connection of which nothing has been read
  */

@@ -56,7 +56,7 @@ const REQUEST_TIMEOUT_MS = 30_000;
 const HEADERS_TIMEOUT_MS = 5_000;
 
 /**
- * Serve `GET /metrics`.
+ * Serves `GET /metrics`.
  * @throws with one line that names the flag when the port cannot be bound.
  */
 export async function startMetricsServer(options: MetricsServerOptions): Promise<MetricsServer> {

@@ -84,7 +84,7 @@ const rewriteEntry = z.strictObject({
 const SECTIONS = ['endpoints', 'objectives', 'rewrites'];
 
 /**
- * Read an endpoints file (YAML, of which JSON is a part). Throws BrokenFile when the file as a whole is unusable; an entry that is
+ * Reads an endpoints file (YAML, of which JSON is a part). Throws BrokenFile when the file as a whole is unusable; an entry that is
  * wrong in itself, or repeats an id, is left out and named in `problems`.
  * @param file its name in messages
  */

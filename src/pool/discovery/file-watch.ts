@@ -16,7 +16,7 @@ const SETTLE_TIMES_MAX = 10;
 /** File systems count time in steps (up to 2 s): a file changed this recently may have changed again unseen. */
 const RACY_NS = 3_000_000_000n;
 
-/** Read a whole file of bounded size as UTF-8. Rejects with one line that names the file. */
+/** Reads a whole file of bounded size as UTF-8. Rejects with one line that names the file. */
 export async function readBoundedFile(path: string): Promise<string> {
   try {
     // Opening a pipe or device could wait for ever: look first.
@@ -85,7 +85,7 @@ export class FileWatch {
     await this.#reading;
   }
 
-  /** Compare what the file system says with what it said when the file was last read. */
+  /** Compares what the file system says with what it said when the file was last read. */
   async #look(): Promise<void> {
     await this.#watchDirectory();
     const state = await fileState(this.#path);

@@ -72,7 +72,7 @@ class FileDiscovery implements LoadedDiscovery {
     await this.#watch?.stop();
   }
 
-  /** Read the file again. Never rejects: what is wrong with it is reported. */
+  /** Reads the file again. Never rejects: what is wrong with it is reported. */
   async #load(): Promise<void> {
     const { path } = this.#options;
     try {

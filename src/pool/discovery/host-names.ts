@@ -54,7 +54,7 @@ export class HostNames {
     this.#report = report;
   }
 
-  /** Watch exactly these names. Resolves when every new one has been asked for once, or patience has ended. */
+  /** Watches exactly these names. Resolves when every new one has been asked for once, or patience has ended. */
   async watch(hostNames: ReadonlySet<string>): Promise<void> {
     for (const host of this.#hosts.values()) if (!hostNames.has(host.hostName)) this.#forget(host);
     for (const hostName of hostNames) {

@@ -154,7 +154,7 @@ export class MetricsInformer {
     };
   }
 
-  /** Poll exactly these endpoints from now on. Those that are polled already go on undisturbed. */
+  /** Polls exactly these endpoints from now on. Those that are polled already go on undisturbed. */
   setEndpoints(endpoints: readonly SlotAssignment[]): void {
     const wanted = new Set(endpoints.map(({ slot }) => slot));
     this.changeEndpoints({
@@ -178,7 +178,7 @@ export class MetricsInformer {
     else this.#timer ??= setInterval(() => this.#tick(), tickMs(this.#intervalMs));
   }
 
-  /** Stop polling and close every connection. `setEndpoints` starts it again. */
+  /** Stops polling and closes every connection. `setEndpoints` starts it again. */
   stop(): void {
     this.setEndpoints([]);
   }

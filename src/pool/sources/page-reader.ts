@@ -6,7 +6,7 @@ import type { InformerLog, SignalReader } from './signal-reader.js';
 
 /** The scanner of the exposition format, one scan at a time per thread. */
 export interface PageScanner {
-  /** Prepare a query; the answer is its number. */
+  /** Prepares a query; the answer is its number. */
   compile(wanted: readonly WantedMetric[]): number;
   begin(query: number, pageBytes: number): void;
   feed(chunk: Uint8Array): void;
@@ -41,7 +41,7 @@ export class PageReader implements SignalReader<PageReading> {
     for (const engine of engines.all()) this.#queries.set(engine, scanner.compile(engine.wanted));
   }
 
-  /** Choose the engine by the endpoint's labels. */
+  /** Chooses the engine by the endpoint's labels. */
   prepare(endpoint: Endpoint): PageReading {
     const { engine, known, asked } = this.#engines.choose(endpoint.labels);
     if (!known) this.#tellUnknown(endpoint, asked, engine);

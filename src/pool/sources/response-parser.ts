@@ -68,7 +68,7 @@ export class ResponseParser {
     return this.#page === undefined ? NO_BYTES : this.#page.subarray(0, this.#pageBytes);
   }
 
-  /** Take the next `length` bytes of the connection. True once the response is complete. */
+  /** Takes the next `length` bytes of the connection. True once the response is complete. */
   push(bytes: Buffer, length: number): boolean {
     let at = 0;
     while (at < length && this.#state !== 'complete') {

@@ -79,7 +79,7 @@ export class ScrapeConnection {
     this.#parser = new ResponseParser(means.buffers, means.pageBytesMax);
   }
 
-  /** Ask for the page. Not to be called before the request before is answered. */
+  /** Asks for the page. Not to be called before the request before is answered. */
   request(): void {
     this.#waiting = true;
     this.#onUsed = this.#socket !== undefined && this.#served > 0;
@@ -87,7 +87,7 @@ export class ScrapeConnection {
     this.#socket.write(this.#request);
   }
 
-  /** Give up what is under way, without a call to `done` or `failed`. */
+  /** Gives up what is under way, without a call to `done` or `failed`. */
   close(): void {
     this.#waiting = false;
     this.#drop();

@@ -90,7 +90,7 @@ export class PredictionClient {
     });
   }
 
-  /** Send what waits, as far as calls are free; the end of a call sends on. */
+  /** Sends what waits, as far as calls are free; the end of a call sends on. */
   #dispatch(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;

@@ -51,7 +51,7 @@ export class TrainingClient {
     return this.#lost;
   }
 
-  /** Send what has been finished since the last flush, unless the last one is still under way. */
+  /** Sends what has been finished since the last flush, unless the last one is still under way. */
   flush(): Promise<void> {
     this.#sending ??= this.#send(this.#samples()).finally(() => {
       this.#sending = undefined;
@@ -125,7 +125,7 @@ export class TrainingClient {
     }
   }
 
-  /** Send no more; a flush that is under way is given up. */
+  /** Sends no more; a flush that is under way is given up. */
   async stop(): Promise<void> {
     clearInterval(this.#timer);
     await this.#connections.close();

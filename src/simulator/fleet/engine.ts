@@ -101,7 +101,7 @@ export class Engine<Request extends EngineRequest = EngineRequest> {
     return sequence;
   }
 
-  /** Take a sequence out, wherever it is; a step under way goes on without it. Not from a listener. */
+  /** Takes a sequence out, wherever it is; a step under way goes on without it. Not from a listener. */
   abort(sequence: Sequence<Request>): void {
     for (const row of [this.#waiting, this.#running]) {
       const at = row.indexOf(sequence);
@@ -118,7 +118,7 @@ export class Engine<Request extends EngineRequest = EngineRequest> {
     return lost;
   }
 
-  /** Schedule a step. @returns its milliseconds, 0 when there is nothing to do */
+  /** Schedules a step. @returns its milliseconds, 0 when there is nothing to do */
   beginStep(): number {
     const work = this.#work;
     work.tokens = work.prefillTokens = work.prefillPairs = work.decodes = work.decodeContext = work.rows = 0;

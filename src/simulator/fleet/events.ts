@@ -10,7 +10,7 @@ export class EventQueue {
     return this.#nowMs;
   }
 
-  /** Do `action` after `delayMs`; a negative delay is none. */
+  /** Does `action` after `delayMs`; a negative delay is none. */
   after(delayMs: number, action: () => void): void {
     this.at(this.#nowMs + Math.max(0, delayMs), action);
   }
@@ -28,7 +28,7 @@ export class EventQueue {
     this.#put(at, time, number, action);
   }
 
-  /** Do the next action. @returns false when there is none */
+  /** Does the next action. @returns false when there is none */
   next(): boolean {
     const action = this.#actions[0];
     if (action === undefined) return false;

@@ -74,14 +74,14 @@ export class KvBlocks {
     return unused;
   }
 
-  /** Use the block that holds a cached content. @returns the block */
+  /** Uses the block that holds a cached content. @returns the block */
   share(content: number): number {
     const block = this.#holder[content]! - 1;
     if (this.#users[block]!++ === 0) this.#unlink(block);
     return block;
   }
 
-  /** Use a free block; the caller has looked at `free`. @returns the block */
+  /** Uses a free block; the caller has looked at `free`. @returns the block */
   take(): number {
     const block = this.#next[this.count]!;
     this.#unlink(block);

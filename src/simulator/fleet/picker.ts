@@ -250,7 +250,7 @@ export class SimulatedPicker {
     return decision.status === 'filtered' ? 'rejected' : 'unavailable';
   }
 
-  /** Charge what a sister replica decided. `blocks`: the prefix index hears of it too. */
+  /** Charges what a sister replica decided. `blocks`: the prefix index hears of it too. */
   mirror(
     request: PickerRequest,
     { slot, uncachedTokens }: SimulatedCharge,

@@ -267,7 +267,7 @@ class Simulation implements EngineListener<Flight> {
     this.#end(flight, 'served');
   }
 
-  /** Tell the learner what was measured, unless the label is lost. */
+  /** Tells the learner what was measured, unless the label is lost. */
   #label(flight: Flight): void {
     const { lost } = this.#fleet.labels;
     if (lost > 0 && this.#labelRandom.uniform() < lost) return;

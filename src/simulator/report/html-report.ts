@@ -65,7 +65,7 @@ function facts(suite: Suite, results: readonly RunResult[], workloads: readonly 
 
 function fleetText({ fleet }: Suite): string {
   const count = fleet.groups.length === 0 ? fleet.endpoints : fleet.groups.reduce((sum, group) => sum + group.count, 0);
-  return `${count} × ${fleet.constants === undefined ? (fleet.hardware ?? 'qwen3-32b-h100-tp2') : 'own engine'}`;
+  return `${count} × ${fleet.constants === undefined && fleet.recipe === undefined ? (fleet.hardware ?? 'qwen3-32b-h100-tp2') : 'own engine'}`;
 }
 
 function heatTable(

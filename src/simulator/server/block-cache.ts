@@ -39,7 +39,7 @@ export class BlockCache {
   }
 
   /**
-   * Take `total` blocks for a sequence whose first `matched` blocks are cached under `hashes`.
+   * Takes `total` blocks for a sequence whose first `matched` blocks are cached under `hashes`.
    * False, and nothing changed, when the memory does not suffice.
    */
   take(hashes: readonly number[], matched: number, total: number): boolean {

@@ -249,7 +249,7 @@ export class Engine {
     };
   }
 
-  /** Apply a step that ended at `now`: fill blocks, emit tokens, finish sequences. */
+  /** Applies a step that ended at `now`: fills blocks, emits tokens, finishes sequences. */
   complete(step: Step, now: number): void {
     for (const { slot, tokens } of step.parts) {
       if (slot.state !== 'running') continue;

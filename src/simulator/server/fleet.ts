@@ -17,7 +17,7 @@ export interface Fleet {
   stop(): Promise<void>;
 }
 
-/** Start `count` simulated servers, named `server-0` and on, each with its own seed. */
+/** Starts `count` simulated servers, named `server-0` and on, each with its own seed. */
 export async function startFleet(count: number, options: FleetOptions = {}): Promise<Fleet> {
   const { spread = 'ports', port = 0, ...common } = options;
   const servers: ModelServer[] = [];

@@ -45,7 +45,7 @@ export interface ModelServer {
   failWith(status: number | undefined): void;
   /** From now on every step takes `factor` times as long, as on a throttled GPU; 1 = as usual. Above 0. */
   slowDown(factor: number): void;
-  /** Close the port and drop every connection, as a killed server does. */
+  /** Closes the port and drops every connection, as a killed server does. */
   stop(): Promise<void>;
 }
 
@@ -53,7 +53,7 @@ const DEFAULT_MODEL = 'demo-model';
 const BODY_BYTES_MAX = 64 * 1024 * 1024;
 
 /**
- * Start a simulated vLLM server: OpenAI chat and completions (streaming or not), `/v1/models`, `/health`, `/metrics`,
+ * Starts a simulated vLLM server: OpenAI chat and completions (streaming or not), `/v1/models`, `/health`, `/metrics`,
  * a block-level prefix cache, and the timing documented in docs/simulated-servers.md.
  * Rejects when the address is in use.
  */

@@ -15,7 +15,7 @@ export interface CapacityComparison {
   readonly high: number;
 }
 
-/** Compare what all policies carry with what the reference does, on equal seeds. */
+/** Compares what all policies carry with what the reference does, on equal seeds. */
 export function compareCapacity(results: readonly RunResult[], suite: Suite): CapacityComparison[] {
   const workloads = [...new Set(results.map(({ workload }) => workload))];
   return workloads.flatMap((workload) => {

@@ -39,7 +39,7 @@ const SIGNIFICANT = 0.05;
 /** Multiple of the reference's TTFT p99 from which on a policy is marked. */
 export const SLOW_TAIL = 1.5;
 
-/** Compare all policies with the reference, workload by workload, on equal seeds. */
+/** Compares all policies with the reference, workload by workload, on equal seeds. */
 export function compare(results: readonly RunResult[], suite: Suite): Comparison[] {
   const workloads = [...new Set(results.map(({ workload }) => workload))];
   const rows = workloads.flatMap((workload) => {

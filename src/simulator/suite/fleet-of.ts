@@ -1,12 +1,13 @@
 import type { EndpointSettings, FleetSettings } from '../fleet/fleet-settings.js';
 import { HARDWARE } from '../fleet/hardware.js';
+import { recipeConstants } from '../fleet/recipe.js';
 import { tableStepTime } from '../fleet/step-table.js';
 import { fittedStepTime, type StepTime } from '../fleet/step-time.js';
 import type { FleetText } from './schema.js';
 
 type Engine = Pick<
   FleetText,
-  'hardware' | 'constants' | 'kvTokens' | 'maxBatchedTokens' | 'maxSequences' | 'longPrefillTokens'
+  'hardware' | 'constants' | 'recipe' | 'kvTokens' | 'maxBatchedTokens' | 'maxSequences' | 'longPrefillTokens'
 >;
 
 /** Hardware of a fleet that names none. */
@@ -74,8 +75,12 @@ function engineOf(engine: Engine, truth: FleetText['truth'], blockTokens: number
 }
 
 function stepTimeOf(engine: Engine, name: string, truth: FleetText['truth']): StepTime {
-  if (truth === 'formula') return fittedStepTime(engine.constants ?? HARDWARE[name]!.constants);
-  if (engine.constants !== undefined) throw new Error('fleet: truth "table" takes no constants: leave them out');
+  const { constants, recipe } = engine;
+  if (constants !== undefined && recipe !== undefined)
+    throw new Error('fleet: constants and recipe exclude each other');
+  const own = constants ?? (recipe && recipeConstants(recipe));
+  if (truth === 'formula') return fittedStepTime(own ?? HARDWARE[name]!.constants);
+  if (own !== undefined) throw new Error('fleet: truth "table" takes no constants and no recipe: leave them out');
   const { table } = HARDWARE[name]!;
   if (table !== undefined) return tableStepTime(table);
   const known = Object.keys(HARDWARE).filter((other) => HARDWARE[other]!.table !== undefined);

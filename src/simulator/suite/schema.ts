@@ -23,12 +23,22 @@ const stepConstants = z
   })
   .describe('Step time of an engine of your own; docs/simulation.md has the formula.');
 
+const recipe = z
+  .strictObject({
+    tokenMs: positive.describe('Milliseconds of one token of a lone request with a short context.'),
+    promptTokensPerSecond: positive.describe('Prompt tokens per second at full chunks.'),
+    kvBytesPerToken: positive.describe('Bytes of one token in the KV cache, over all layers and GPUs.'),
+    bandwidthGBs: positive.describe('Memory bandwidth of all GPUs of the engine together.'),
+  })
+  .describe('An engine of your own by what every deployment knows, in the place of constants.');
+
 const engineFields = {
   hardware: z
     .enum(Object.keys(HARDWARE) as [string, ...string[]])
     .optional()
     .describe('Model and GPU, by name.'),
   constants: stepConstants.optional(),
+  recipe: recipe.optional(),
   kvTokens: z.int().min(1).optional().describe('Tokens that fit into the KV cache; default: that of the hardware.'),
   maxBatchedTokens: z.int().min(1).optional().describe('Most tokens in a step (max_num_batched_tokens).'),
   maxSequences: z.int().min(1).optional().describe('Most running sequences (max_num_seqs); 256.'),

@@ -48,7 +48,7 @@ export function runsOf(suite: Suite): SuiteRun[] {
 }
 
 /**
- * Run one cell.
+ * Runs one cell.
  * @throws Error one line: a trace or configuration that cannot be used
  */
 export function runOne(suite: Suite, cell: SuiteRun, folders: SuiteFolders): RunResult {

@@ -21,7 +21,7 @@ export interface SweepOptions {
 }
 
 /**
- * Run a suite; one with an oracle first chooses it. @returns the suite as it ran, with the oracle, and its results
+ * Runs a suite; one with an oracle first chooses it. @returns the suite as it ran, with the oracle, and its results
  * @throws the first cell's error
  */
 export async function evaluate(
@@ -36,7 +36,7 @@ export async function evaluate(
 }
 
 /**
- * Run all cells of a suite on job threads, one per core unless `jobs` says otherwise. Results are in the order of the
+ * Runs all cells of a suite on job threads, one per core unless `jobs` says otherwise. Results are in the order of the
  * cells, whichever ended first.
  * @throws the first cell's error; the others are given up then
  */

@@ -40,7 +40,7 @@ export class GrowingText {
     return new GrowingText(this.#blockTokens, this.#ids, this);
   }
 
-  /** Add `tokens` new tokens. */
+  /** Adds `tokens` new tokens. */
   append(tokens: number): this {
     this.#tokens += tokens;
     const missing = Math.floor(this.#tokens / this.#blockTokens) - this.#blocks.length;

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { Engine } from '../../../dist/simulator/fleet/engine.js';
 import { HARDWARE } from '../../../dist/simulator/fleet/hardware.js';
+import { recipeConstants } from '../../../dist/simulator/fleet/recipe.js';
 import { tableStepTime } from '../../../dist/simulator/fleet/step-table.js';
 import { fittedStepTime, type StepTime } from '../../../dist/simulator/fleet/step-time.js';
 
@@ -110,5 +111,23 @@ describe('a simulated engine against runs of a real one', () => {
       0.1,
     );
     expect(preemptions).toBeGreaterThan(100);
+  });
+
+  /** Time of one token alone, prompt tokens in the fullest second of the run, KV bytes per token, and bandwidth of the data sheet. */
+  const recipes = {
+    'llama-8b-rtx-4090': { tokenMs: 17.3, promptTokensPerSecond: 11_749, bandwidthGBs: 1008 },
+    'llama-8b-rtx-pro-6000': { tokenMs: 12.7, promptTokensPerSecond: 16_306, bandwidthGBs: 1792 },
+  };
+
+  test.each(Object.entries(recipes))('%s by a recipe of three numbers: every statistic within 10 %', (name, recipe) => {
+    const worst = (kvBytesPerToken: number) => {
+      const { ttft, tpot, e2e } = replay(name, fittedStepTime(recipeConstants({ ...recipe, kvBytesPerToken })));
+      const { measured } = runs[name]!;
+      return Math.max(errors(ttft, measured.ttft), errors(tpot, measured.tpot), errors(e2e, measured.e2e));
+    };
+    // 32 layers, keys and values, 8 heads of 128 numbers, 2 bytes each.
+    expect(worst(32 * 2 * 8 * 128 * 2)).toBeLessThan(0.1);
+    // Two numbers are not enough: without the third a long context costs nothing.
+    expect(worst(1)).toBeGreaterThan(0.25);
   });
 });

@@ -155,7 +155,7 @@ class ObservedPool {
   }
 }
 
-/** Call `act` every so often, one call at a time; `stop` waits for the call that runs, and throws what one has thrown. */
+/** Calls `act` every so often, one call at a time; `stop` waits for the call that runs, and throws what one has thrown. */
 function everyWindow(windowMs: number, act: () => Promise<void>): { stop(): Promise<void> } {
   let running = Promise.resolve();
   const timer = setInterval(() => {

@@ -52,7 +52,7 @@ export interface ConnectionOptions {
 
 /** The socket under a connection. */
 export interface ConnectionWire extends Wire {
-  /** Send what was written, then close. */
+  /** Sends what was written, then closes. */
   end(): void;
 }
 
@@ -177,21 +177,21 @@ export class Http2Connection implements PeerFramesOwner, StreamOwner {
 
   // Closing.
 
-  /** Tell the peer that the connection will close; nothing is refused yet. */
+  /** Tells the peer that the connection will close; nothing is refused yet. */
   announceEnd(): void {
     if (this.#closing !== 'open') return;
     this.#closing = 'announced';
     this.#turn(() => writeGoaway(this.out, STREAM_ID_MAX, ErrorCode.noError, 'the picker shuts down'));
   }
 
-  /** Take no more streams; the connection closes when the last one has ended. */
+  /** Takes no more streams; the connection closes when the last one has ended. */
   drain(): void {
     if (this.#closing === 'closed' || this.#closing === 'draining') return;
     this.#closing = 'draining';
     this.#turn(() => writeGoaway(this.out, this.#peer.last, ErrorCode.noError, 'the picker shuts down'));
   }
 
-  /** Close now. */
+  /** Closes now. */
   destroy(): void {
     if (this.isClosed) return;
     writeGoaway(this.out, this.#peer.last, ErrorCode.noError, '');
@@ -326,7 +326,7 @@ export class Http2Connection implements PeerFramesOwner, StreamOwner {
     if (endStream) stream.remoteEnd();
   }
 
-  /** Answer a call that is not taken with one header block. */
+  /** Answers a call that is not taken with one header block. */
   #refuse(id: number, block: Buffer, endStream: boolean): void {
     writeHeaders(this.out, id, block, true);
     this.#peer.ended(id);

@@ -62,7 +62,7 @@ export class FrameReader {
     return this.#state !== 'preface';
   }
 
-  /** Read no more; callable from inside the sink. */
+  /** Reads no more; callable from inside the sink. */
   stop(): void {
     this.#stopped = true;
   }

@@ -90,7 +90,7 @@ export class LeanTransport implements Transport {
   }
 }
 
-/** Serve `grpc.health.v1.Health` alone (port 9003). Rejects when the port cannot be bound. */
+/** Serves `grpc.health.v1.Health` alone (port 9003). Rejects when the port cannot be bound. */
 export async function listenHealth(options: HealthListenOptions, health: HealthSource): Promise<HealthListener> {
   const { methods, close } = healthMethods(health);
   const server = new Http2Server({

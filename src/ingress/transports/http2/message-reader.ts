@@ -125,7 +125,7 @@ export class MessageReader {
     return this.#fault === undefined;
   }
 
-  /** Copy the bytes of a message that is not whole. */
+  /** Copies the bytes of a message that is not whole. */
   #collect(bytes: Buffer, from: number, to: number): boolean {
     const need = this.#have + to - from;
     if ((this.#buffer === undefined || this.#buffer.length < need) && !this.#grow(need)) return false;

@@ -58,7 +58,7 @@ export class OutBuffer {
   }
 
   /**
-   * Begin a frame: its nine bytes are written here, its payload by the caller before anything else is called.
+   * Begins a frame: its nine bytes are written here, its payload by the caller before anything else is called.
    * @param length of the payload, at most FRAME_BYTES_MAX
    * @returns where the payload lies in `bytes`
    */
@@ -78,7 +78,7 @@ export class OutBuffer {
     return at + FRAME_HEADER_BYTES;
   }
 
-  /** Give everything to the socket. */
+  /** Gives everything to the socket. */
   flush() {
     if (this.#closed) return;
     for (const { chunk, length } of this.#full) this.#write(chunk, length);

@@ -29,7 +29,7 @@ export interface PeerFramesOwner {
   wasReset(id: number): boolean;
   /** A new stream, well formed. */
   open(id: number, head: RequestHead, endStream: boolean, window: number): void;
-  /** Reset a stream, whether it is open or not. */
+  /** Resets a stream, whether it is open or not. */
   resetStream(id: number, code: ErrorCode): void;
   /** The peer has reset an open stream. */
   gone(stream: ServerStream): void;

@@ -42,7 +42,7 @@ export class ReplyQueue {
     }
   }
 
-  /** Move `length` bytes, no more than wait, to `into` at `at`. */
+  /** Moves `length` bytes, no more than wait, to `into` at `at`. */
   read(length: number, into: Uint8Array, at: number): void {
     let to = at;
     const end = at + length;
@@ -61,7 +61,7 @@ export class ReplyQueue {
     if (this.#bytes === 0) this.#forget();
   }
 
-  /** Drop what waits. */
+  /** Drops what waits. */
   clear(): void {
     for (let i = this.#head; i < this.#parts.length; i++) this.#parts[i]!.memory?.release();
     this.#forget();

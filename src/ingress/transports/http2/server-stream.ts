@@ -36,7 +36,7 @@ export interface StreamOwner {
   waits(stream: ServerStream): void;
   /** The last frame of the stream has been written. */
   finished(stream: ServerStream): void;
-  /** Reset the stream: what was sent of it is cut off. */
+  /** Resets the stream: what was sent of it is cut off. */
   cut(stream: ServerStream, code: ErrorCode): void;
   /** The stream is read again: the peer may send more. */
   credit(stream: ServerStream): void;
@@ -95,7 +95,7 @@ export class ServerStream implements ProcessStream, MessageSink {
     this.#plain = answer;
   }
 
-  /** Give the stream to its method. */
+  /** Gives the stream to its method. */
   attach(method: Method): void {
     this.#method = method;
     this.#handler = method.open(this);
@@ -201,7 +201,7 @@ export class ServerStream implements ProcessStream, MessageSink {
     this.#endWith({ code, message }, false);
   }
 
-  /** Send what the windows let through, at most one frame. @returns whether there is more that could go */
+  /** Sends what the windows let through, at most one frame. @returns whether there is more that could go */
   pump(): boolean {
     if (this.#queue.bytes > 0 && this.#room > 0) {
       this.#sendQueued();

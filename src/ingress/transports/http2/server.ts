@@ -39,7 +39,7 @@ export class Http2Server {
     return this.#listener.port;
   }
 
-  /** Take connections from a Unix domain socket as well. @param connectionsMax open ones, on the port and here */
+  /** Takes connections from a Unix domain socket as well. @param connectionsMax open ones, on the port and here */
   async listenOn(file: SocketFile, connectionsMax = Number.POSITIVE_INFINITY): Promise<void> {
     this.#file = await listenOnFile(file, (socket) => {
       if (this.#sockets.size >= connectionsMax) socket.destroy();
@@ -52,7 +52,7 @@ export class Http2Server {
   }
 
   /**
-   * Accept no more, let the streams end, at most `timeoutMs`. GOAWAY goes out twice: the first one refuses nothing, so that a
+   * Accepts no more, lets the streams end, at most `timeoutMs`. GOAWAY goes out twice: the first one refuses nothing, so that a
    * stream that the peer opens before it has read it is served (RFC 9113, section 6.8).
    */
   async drain(timeoutMs: number): Promise<void> {
@@ -73,7 +73,7 @@ export class Http2Server {
     this.#ended = undefined;
   }
 
-  /** End everything now. */
+  /** Ends everything now. */
   async close(): Promise<void> {
     clearInterval(this.#sweeps);
     this.#file?.stop();

@@ -79,7 +79,7 @@ export class HpackDecoder {
   }
 
   /**
-   * Decode one header block, bytes[from, to).
+   * Decodes one header block, bytes[from, to).
    * @throws ConnectionError (COMPRESSION_ERROR) when it is no valid block
    */
   decode(bytes: Buffer, from: number, to: number, sink: FieldSink): void {
@@ -125,7 +125,7 @@ export class HpackDecoder {
     return field;
   }
 
-  /** Let the oldest fields go until at most `bytes` are left. */
+  /** Lets the oldest fields go until at most `bytes` are left. */
   #evict(bytes: number): void {
     while (this.#count > 0 && this.#bytes > bytes) {
       const oldest = (this.#newest + --this.#count) % TABLE_FIELDS_MAX;
