@@ -19,6 +19,7 @@ const rooms = {
   kvevents: ['core'],
   operations: ['core', 'config', 'scheduling'],
   adaptation: ['core', 'config'],
+  'plugin-testing': ['core', 'scheduling', 'flow-control'],
   picker: [
     'core',
     'kubernetes',

@@ -3,6 +3,7 @@
 // written.
 
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import asc from 'assemblyscript/asc';
 import { coreNames } from './core-names.ts';
@@ -47,8 +48,9 @@ function writeNames({ wasm, declarations }: Compiled): void {
 }
 
 process.chdir(fileURLToPath(new URL('..', import.meta.url)));
-mkdirSync('dist/core', { recursive: true });
+const folder = join(process.env.POINTSMAN_DIST ?? 'dist', 'core');
+mkdirSync(folder, { recursive: true });
 const release = await compile(RELEASE);
-writeFileSync('dist/core/core.wasm', release.wasm);
+writeFileSync(join(folder, 'core.wasm'), release.wasm);
 writeNames(release);
-writeFileSync('dist/core/core-debug.wasm', (await compile(DEBUG)).wasm);
+writeFileSync(join(folder, 'core-debug.wasm'), (await compile(DEBUG)).wasm);

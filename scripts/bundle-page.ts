@@ -4,7 +4,7 @@ import { resolve } from 'node:path';
 import { build } from 'esbuild';
 
 const page = resolve(import.meta.dirname, '../page');
-const out = resolve(import.meta.dirname, '../dist/page');
+const out = resolve(process.env.POINTSMAN_DIST ?? resolve(import.meta.dirname, '../dist'), 'page');
 
 await build({
   entryPoints: { page: resolve(page, 'main.ts') },

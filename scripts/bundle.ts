@@ -6,7 +6,9 @@ import { dirname, relative, resolve, sep } from 'node:path';
 import { build, type Plugin } from 'esbuild';
 import { bundledPackages } from './bundled-packages.ts';
 
-const dist = resolve(import.meta.dirname, '../dist');
+const root = resolve(import.meta.dirname, '..');
+/** Folder of the modules; scripts/build.ts names another one until the build is whole. */
+const dist = resolve(process.env.POINTSMAN_DIST ?? resolve(root, 'dist'));
 const program = resolve(dist, 'program');
 
 /** Each is started by its path: the command line by bin/, the others as the program of a thread. */
@@ -16,7 +18,7 @@ const entries = ['cli/main.js', 'picker/shards/shard.js', 'picker/jobs/job.js'];
 const threadStarters = new Set(['picker/shards/shard-threads.js', 'picker/jobs/job-pool.js']);
 
 /** The others stay apart: they start threads from files of their own, bring native code, or are loaded only on demand. */
-const manifest = JSON.parse(await readFile(resolve(dist, '../package.json'), 'utf8')) as {
+const manifest = JSON.parse(await readFile(resolve(root, 'package.json'), 'utf8')) as {
   readonly dependencies: Readonly<Record<string, string>>;
   readonly optionalDependencies: Readonly<Record<string, string>>;
 };
@@ -31,7 +33,7 @@ const apart = Object.keys({ ...manifest.dependencies, ...manifest.optionalDepend
 const addresses: Plugin = {
   name: 'addresses',
   setup(setup) {
-    setup.onLoad({ filter: /[\\/]dist[\\/].*\.js$/ }, async ({ path }) => {
+    setup.onLoad({ filter: /\.js$/ }, async ({ path }) => {
       if (!path.startsWith(dist + sep)) return undefined;
       const source = await readFile(path, 'utf8');
       const module = relative(dist, path).replaceAll(sep, '/');
@@ -70,3 +72,5 @@ await build({
   plugins: [addresses],
   logLevel: 'warning',
 });
+
+await import('./bundle-page.ts');

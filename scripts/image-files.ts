@@ -16,7 +16,7 @@ if (!Number.isInteger(user)) throw new Error('usage: node scripts/image-files.ts
 const START_MS_MAX = 30_000;
 
 removeForeignAddons(join(root, 'node_modules'));
-removeTypes(join(root, 'dist'));
+for (const folder of ['dist', 'node_modules']) removeForCompilers(join(root, folder));
 await fillCompileCache();
 
 /** Native files are kept by platform in folders: `build/<platform>/<architecture>/`. */
@@ -28,10 +28,10 @@ function removeForeignAddons(folder: string): void {
   }
 }
 
-/** Declarations are for compilers. */
-function removeTypes(folder: string): void {
+/** Declarations and source maps are for compilers and debuggers. */
+function removeForCompilers(folder: string): void {
   for (const file of readdirSync(folder, { recursive: true, encoding: 'utf8' })) {
-    if (file.endsWith('.d.ts')) rmSync(join(folder, file));
+    if (/\.(d\.[cm]?ts|map)$/.test(file)) rmSync(join(folder, file));
   }
 }
 

@@ -88,7 +88,12 @@ export class OpenEpochs {
   }
 
   has(arm: Arm): boolean {
-    return this.#open.some((epoch) => epoch.arm === arm);
+    return this.count(arm) > 0;
+  }
+
+  /** Epochs of an arm that have not been judged. */
+  count(arm: Arm): number {
+    return this.#open.filter((epoch) => epoch.arm === arm).length;
   }
 
   /** The highest ln(mean cost/mean reference) so far of an arm's epochs, each less its possible random error. */

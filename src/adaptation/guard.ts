@@ -286,8 +286,8 @@ export class Guard {
 
   /** Reason when the learned costs are significantly worse. */
   #worse(state: 'canary' | 'active'): string | undefined {
-    const { gap, latest } = this.#comparison;
-    const excess = latest === undefined ? 0 : this.#open.worstSoFar('learned') - latest;
+    const { gap } = this.#comparison;
+    const excess = this.#excess;
     if (excess > ALARMING) {
       return `requests cost ${Math.exp(excess).toFixed(1)} times as much as they did with the configured weights just before`;
     }
@@ -298,6 +298,12 @@ export class Guard {
     }
     if (gap.mean <= BEYOND_CHANCE[state] * gap.halfWidth) return undefined;
     return `requests cost ${Math.round(Math.expm1(gap.mean) * 100)} % more than with the configured weights`;
+  }
+
+  /** ln of what the open epochs of learned costs cost at least, against the last epoch of the configured weights. */
+  get #excess(): number {
+    const { latest } = this.#comparison;
+    return latest === undefined ? 0 : Math.max(0, this.#open.worstSoFar('learned') - latest);
   }
 
   #isSlowTail(state: 'canary' | 'active'): boolean {
@@ -315,7 +321,7 @@ export class Guard {
     const factor = Math.min(PAUSE_EPOCHS_MAX, 2 ** this.#fallbacks);
     this.#fallbacks++;
     this.#resumeMs = nowMs + this.#settings.pauseMs * factor;
-    this.#lostBefore = this.#loss(this.#learnedEpochs);
+    this.#lostBefore = this.#loss(this.#learnedEpochs) + this.#unjudgedLoss;
     this.#learnedEpochs = 0;
     this.#turns = [];
     this.#probe = 'due';
@@ -382,6 +388,16 @@ export class Guard {
   #loss(epochs: number): number {
     const { mean, halfWidth } = this.#comparison.gap;
     return this.#lostBefore + epochs * Math.max(0, Math.expm1(mean + halfWidth));
+  }
+
+  /**
+   * Loss of the open epochs of learned costs beyond what `#loss` takes them for. They are not judged, and are forgotten with the
+   * try: without this a try that ends in an alarm would cost the budget next to nothing, and be repeated after every pause.
+   */
+  get #unjudgedLoss(): number {
+    const { mean, halfWidth } = this.#comparison.gap;
+    const beyond = Math.expm1(this.#excess) - Math.max(0, Math.expm1(mean + halfWidth));
+    return this.#open.count('learned') * Math.max(0, beyond);
   }
 
   get #allowance(): number {

@@ -80,6 +80,12 @@ export const COMMANDS: readonly CommandEntry[] = [
     run: async (argv) => (await import('./bench.js')).runBench(argv),
   },
   {
+    name: 'model-server',
+    usage: 'model-server',
+    summary: 'one simulated model server',
+    run: async (argv) => done((await import('./model-server.js')).runModelServer(argv)),
+  },
+  {
     name: 'gateway',
     usage: 'gateway',
     summary: 'a small proxy that asks a picker, for development',

@@ -8,6 +8,13 @@ export function portNumber(text: string): number {
   return port;
 }
 
+/** The value of a flag that multiplies. */
+export function factor(text: string): number {
+  const value = Number(text);
+  if (!(value > 0 && value <= 1_000)) throw new InvalidArgumentError('expected a number above 0, at most 1000');
+  return value;
+}
+
 /** Returns the message for a failed listening socket, with a remedy for a busy port. */
 export function listenFailure(error: unknown, port: number): string {
   const failure = error as NodeJS.ErrnoException;

@@ -1,7 +1,9 @@
+import { spawnSync } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { isAbsolute, join, resolve } from 'node:path';
-import { pathToFileURL } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { errorMessage } from '../core/error-message.js';
+import { messageWithPlace, placeIn } from '../core/error-place.js';
 import type { PluginDefinition } from '../scheduling/plugin.js';
 import { ConfigurationError } from './error.js';
 
@@ -57,8 +59,18 @@ async function load(address: string): Promise<PluginModule> {
   try {
     return (await import(address)) as PluginModule;
   } catch (error) {
-    throw refused(address, `cannot be loaded: ${errorMessage(error)}`);
+    const place = error instanceof SyntaxError ? syntaxPlace(error, address) : undefined;
+    const why = place === undefined ? messageWithPlace(error) : `${place}: ${errorMessage(error)}`;
+    throw refused(address, `cannot be loaded: ${why}`);
   }
+}
+
+/** Modules that cannot be parsed have no frame of their own on the stack: a check of the file shows the place. */
+function syntaxPlace(error: SyntaxError, address: string): string | undefined {
+  const known = placeIn(error.stack ?? '');
+  if (known !== undefined || !address.startsWith('file:')) return known;
+  const { stderr } = spawnSync(process.execPath, ['--check', fileURLToPath(address)], { encoding: 'utf8' });
+  return placeIn(stderr);
 }
 
 function definitionsOf({ plugins }: PluginModule, address: string): readonly PluginDefinition[] {

@@ -120,6 +120,20 @@ describe('the guard', () => {
     expect(course.requests.learned).toBeLessThan(100);
   });
 
+  it('the guard counts what a try has cost that it ended at once, and makes no other before the budget has paid for it', () => {
+    for (const gain of [3, 6, 10]) {
+      const course = live(gain, 3);
+      expect(path(course)).toEqual(['canary', 'fallback']);
+      // In shares of the budget: what the try has cost, in epochs of 20 s with ten requests a second.
+      const epochs = (course.requests.static + course.requests.learned) / 200;
+      const spent = (course.requests.learned / 200) * (gain - 1);
+      expect(course.guard.risked).toBeGreaterThan(spent / (usual.guard.budget * (epochs + 5)));
+      // The pause is over after five minutes. Ten minutes pay for a try at three times the cost, and not for one at six times.
+      const later = live(gain, 7, { guard: course.guard, fromMs: 180_000 });
+      expect(later.requests.learned > 0).toBe(gain === 3);
+    }
+  });
+
   it('the guard does not take a trend for a loss', () => {
     // Costs double in an hour, whoever decides.
     const guard = new Guard('auto', usual.guard, row(3));

@@ -285,7 +285,7 @@ describe('the queues under a policy whose numbers are none', () => {
     { kind: 'deficit-round-robin', weights: { a: none }, quantumTokens: 64 },
     { kind: 'deficit-round-robin', weights: {}, quantumTokens: none },
     { kind: 'program-aware', serviceWeight: none, headWaitWeight: none, halfLifeMs: none },
-  ])('end with %j, and serve each request once', (fairness) => {
+  ])('the queues end with %j, and serve each request once', (fairness) => {
     const queue = machine(fairness);
     const all: number[] = [];
     const served: number[] = [];

@@ -57,7 +57,7 @@ describe('the packed package', () => {
     expect(stdout).toContain('serve');
   });
 
-  test('the packed package lets a program import pointsman/core and pointsman/picker, and nothing that is not exported', async () => {
+  test('the packed package lets a program import pointsman/core, pointsman/picker and pointsman/plugin-testing, and nothing that is not exported', async () => {
     const say = (module: string) => `console.log(typeof (await import('${module}')))`;
     const { stdout } = await run(process.execPath, ['--input-type=module', '-e', say('pointsman/core')], {
       cwd: folder,
@@ -65,6 +65,10 @@ describe('the packed package', () => {
     expect(stdout.trim()).toBe('object');
     const picker = await run(process.execPath, ['--input-type=module', '-e', say('pointsman/picker')], { cwd: folder });
     expect(picker.stdout.trim()).toBe('object');
+    const testing = await run(process.execPath, ['--input-type=module', '-e', say('pointsman/plugin-testing')], {
+      cwd: folder,
+    });
+    expect(testing.stdout.trim()).toBe('object');
     const closed = run(process.execPath, ['--input-type=module', '-e', say('pointsman/dist/core/memory.js')], {
       cwd: folder,
     });

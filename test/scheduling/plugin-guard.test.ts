@@ -56,7 +56,14 @@ describe('the guard of a hook plugin', () => {
     for (let i = 0; i < 5; i++) guard.run('score', () => (called = true), false);
     expect(called).toBe(false);
     expect(state.failures).toHaveLength(FAILURES_MAX);
-    expect(state.logged).toEqual([{ plugin: 'mine', hook: 'score', failures: FAILURES_MAX, error: 'boom' }]);
+    expect(state.logged).toEqual([
+      {
+        plugin: 'mine',
+        hook: 'score',
+        failures: FAILURES_MAX,
+        error: expect.stringMatching(/plugin-guard\.test\.ts:\d+:\d+: boom$/),
+      },
+    ]);
   });
 
   it('the guard of a hook plugin forgets failures at a call that went well', () => {

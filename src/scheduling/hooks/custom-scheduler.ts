@@ -1,3 +1,4 @@
+import { messageWithPlace } from '../../core/error-place.js';
 import type { GatedScheduler, Placement, Rejection, ScheduleInput, Scheduler } from '../decision.js';
 import type { PluginDefinition } from '../plugin.js';
 import type { HookPluginSettings } from '../program.js';
@@ -35,7 +36,7 @@ export class CustomScheduler implements Scheduler {
     try {
       this.#custom = definition.scheduler!(parameters, context);
     } catch (error) {
-      throw new Error(`plugin "${name}" of type "${type}" does not start: ${(error as Error).message}`);
+      throw new Error(`plugin "${name}" of type "${type}" does not start: ${messageWithPlace(error)}`);
     }
   }
 

@@ -1,3 +1,4 @@
+import { messageWithPlace } from '../../core/error-place.js';
 import type { Usage } from '../../core/types.js';
 import type { PickedEndpoint, Placement, Rejection, ScheduleInput } from '../decision.js';
 import type { PluginDefinition } from '../plugin.js';
@@ -329,7 +330,7 @@ function makeInstance(
   try {
     plugin = definition.host(parameters, hookContext({ name, type }, services));
   } catch (error) {
-    throw new Error(`plugin "${name}" of type "${type}" does not start: ${(error as Error).message}`);
+    throw new Error(`plugin "${name}" of type "${type}" does not start: ${messageWithPlace(error)}`);
   }
   if (filterColumn !== undefined) requireHook(plugin, 'filter', name);
   if (scoreColumn !== undefined) requireHook(plugin, 'score', name);

@@ -1,4 +1,4 @@
-import { errorMessage } from '../../core/error-message.js';
+import { messageWithPlace } from '../../core/error-place.js';
 import type { PluginLog } from './hooks.js';
 
 /** Failures in a row after which a plugin is switched off. */
@@ -51,7 +51,7 @@ export class PluginGuard {
     try {
       result = call();
     } catch (error) {
-      return this.#fail(hook, errorMessage(error), neutral);
+      return this.#fail(hook, messageWithPlace(error), neutral);
     }
     const took = now() - startedAt;
     if (took > budgetMs) return this.#fail(hook, `took ${took.toFixed(1)} ms of ${budgetMs} ms`, neutral);
