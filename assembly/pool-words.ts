@@ -7,7 +7,7 @@
 //   +256  u32 × 32  slot + 1 that each profile's round-robin-picker took last (commit lock)
 import { HEADER, HEADER_POOL } from './memory';
 
-export const MAX_PROFILES: u32 = 32;
+export const PROFILES_MAX: u32 = 32;
 
 export const POOL_PROFILES: usize = 0;
 const POOL_WORDS: usize = 128;

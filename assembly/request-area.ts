@@ -4,8 +4,8 @@
 //
 //   +0      Request (host → decide)
 //   +64     Answer (decide → host)
-//   +256    u32 × MAX_PICKS: slots picked, in order of preference
-//   +1,024  u64 × MAX_KEYS: hashes of the header values that the profiles look at, 0 = absent
+//   +256    u32 × PICKS_MAX: slots picked, in order of preference
+//   +1,024  u64 × KEYS_MAX: hashes of the header values that the profiles look at, 0 = absent
 //   +2,048  WantedTimes (host → decide)
 //   +2,176  PredictedTimes (decide → host)
 //   +3,072  Hold (host → decide)
@@ -86,7 +86,7 @@ export class PredictedTimes {
   tpot: f32;
 }
 
-/** What the host holds for a request that the capacity gate may let wait. */
+/** Host's part of a request that the capacity gate may let wait. */
 @unmanaged
 export class Hold {
   /** Ledger entry + 1 that a grant charged for this request, 0 = none · host · none. */
@@ -148,7 +148,7 @@ export const REQUEST_HELD: usize = HOLD + offsetof<Hold>('ticket');
 export const REQUEST_HELD_GENERATION: usize = HOLD + offsetof<Hold>('ticketGeneration');
 export const REQUEST_WAIT_SLOT: usize = HOLD + offsetof<Hold>('waitSlot');
 export const REQUEST_KEYS: usize = 1024;
-export const MAX_KEYS: u32 = 16;
+export const KEYS_MAX: u32 = 16;
 
 export const ANSWER_COUNT: usize = ANSWER + offsetof<Answer>('count');
 export const ANSWER_TICKET: usize = ANSWER + offsetof<Answer>('ticket');
@@ -164,7 +164,7 @@ export const ANSWER_FILTER: usize = ANSWER + offsetof<Answer>('filter');
 export const ANSWER_TTFT: usize = PREDICTED_TIMES + offsetof<PredictedTimes>('ttft');
 export const ANSWER_TPOT: usize = PREDICTED_TIMES + offsetof<PredictedTimes>('tpot');
 export const ANSWER_PICKS: usize = 256;
-export const MAX_PICKS: u32 = 64;
+export const PICKS_MAX: u32 = 64;
 
 export const DECIDE_SUBSET: u32 = 1; // only the slots of the subset mask
 export const DECIDE_UNCHARGED: u32 = 2; // look, but charge nothing and insert nothing

@@ -1,15 +1,21 @@
 // Runs the benchmarks: `npm run bench [-- part-of-a-name …] [-- --json file] [-- --time milliseconds]`.
 //
 // Every other file in this folder that exports `benches` takes part. A table goes to standard error while they run, one
-// JSON line per benchmark to standard output (and to the file of --json, added at its end).
+// JSON line per benchmark to standard output (and to the file of --json, added at its end). A file that exports `reports`
+// drives whole processes; such a report runs when its name is given.
 import { execFileSync } from 'node:child_process';
 import { appendFileSync, readdirSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { Bench as Tinybench } from 'tinybench';
-import { type Bench, type BenchResult, round, timeText } from './bench.ts';
+import { type Bench, type BenchResult, type Report, round, timeText } from './bench.ts';
 
 const NAME_WIDTH = 36;
 const DEFAULT_TIME_MS = 1_000;
+
+interface Exports {
+  readonly benches?: readonly Bench[];
+  readonly reports?: readonly Report[];
+}
 
 function commit(): string {
   try {
@@ -19,14 +25,19 @@ function commit(): string {
   }
 }
 
-async function collect(filters: readonly string[]): Promise<Bench[]> {
+async function collect(filters: readonly string[]): Promise<{ benches: Bench[]; reports: Report[] }> {
   const found: Bench[] = [];
+  const reports: Report[] = [];
   for (const file of readdirSync(import.meta.dirname).sort()) {
     if (!file.endsWith('.ts') || file === 'run.ts' || file === 'bench.ts') continue;
-    const module = (await import(new URL(file, import.meta.url).href)) as { benches?: readonly Bench[] };
+    const module = (await import(new URL(file, import.meta.url).href)) as Exports;
     found.push(...(module.benches ?? []));
+    reports.push(...(module.reports ?? []));
   }
-  return found.filter(({ name }) => filters.length === 0 || filters.some((filter) => name.includes(filter)));
+  return {
+    benches: found.filter(({ name }) => filters.length === 0 || filters.some((filter) => name.includes(filter))),
+    reports: reports.filter(({ name }) => filters.includes(name)),
+  };
 }
 
 async function measure(bench: Bench, timeMs: number, at: string): Promise<BenchResult> {
@@ -65,17 +76,26 @@ async function main(): Promise<void> {
   });
   const timeMs = Number(values.time ?? DEFAULT_TIME_MS);
   if (!(timeMs > 0)) throw new Error(`--time: "${values.time}" is no number of milliseconds above 0`);
-  const benches = await collect(positionals);
-  if (benches.length === 0) throw new Error(`no benchmark has ${positionals.join(' or ')} in its name`);
+  const { benches, reports } = await collect(positionals);
+  if (benches.length + reports.length === 0)
+    throw new Error(`no benchmark has ${positionals.join(' or ')} in its name`);
   const at = commit();
+  const print = (result: object): void => {
+    const line = JSON.stringify(result);
+    console.log(line);
+    if (values.json) appendFileSync(values.json, `${line}\n`);
+  };
+  for (const report of reports) {
+    const figures = report.run(values.time === undefined ? report.timeMs : timeMs);
+    for await (const figure of figures) print({ ...figure, node: process.version, commit: at });
+  }
+  if (benches.length === 0) return;
   console.error(`${'bench'.padEnd(NAME_WIDTH)}${'median'.padStart(12)}${'p99'.padStart(12)}${'runs'.padStart(12)}`);
   for (const bench of benches) {
     const result = await measure(bench, timeMs, at);
     const cells = [timeText(result.median), timeText(result.p99), result.runs.toLocaleString('en-US')];
     console.error(result.name.padEnd(NAME_WIDTH) + cells.map((cell) => cell.padStart(12)).join(''));
-    const line = JSON.stringify(result);
-    console.log(line);
-    if (values.json) appendFileSync(values.json, `${line}\n`);
+    print(result);
   }
 }
 

@@ -13,6 +13,7 @@ const rows: readonly (readonly string[])[] = [
   ['gate', 'response'],
   ['scheduling', 'scrape'],
   ['regions'],
+  ['exports'],
   ['index'],
 ];
 

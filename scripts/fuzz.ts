@@ -1,6 +1,8 @@
-// Plays random scripts for as long as is wanted: `npm run fuzz -- http2 [--frames 10000000] [--seed 1]`.
+// Plays random scripts for as long as is wanted: `npm run fuzz -- http2 [--frames 10000000] [--seed 1]` (HTTP/2 frames), or
+// `npm run fuzz -- ext-proc [--messages 10000000] [--seed 1]` (bytes and order of ext_proc messages).
 // Prints what it finds with the seed that plays it again, and ends with exit code 1 when it has found something.
 import { parseArgs } from 'node:util';
+import { ExtProcScripts } from '../test/ingress/ext-proc-scripts.ts';
 import { compare, leanPeer, nodePeer } from '../test/ingress/http2/differential.ts';
 import { randomScript } from '../test/ingress/http2/script-generator.ts';
 
@@ -11,6 +13,7 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     frames: { type: 'string', default: '10000000' },
+    messages: { type: 'string', default: '10000000' },
     seed: { type: 'string', default: String(Date.now() % 2 ** 31) },
   },
 });
@@ -38,5 +41,34 @@ async function http2(framesMax: number, firstSeed: number): Promise<number> {
   return found;
 }
 
-if (positionals[0] !== 'http2') throw new Error('usage: npm run fuzz -- http2 [--frames number] [--seed number]');
-process.exit((await http2(Number(values.frames), Number(values.seed))) === 0 ? 0 : 1);
+/** Streams of a shard, with the scanners of the core and everything behind them replaced. */
+async function extProc(messagesMax: number, firstSeed: number): Promise<number> {
+  const scripts = new ExtProcScripts();
+  let found = 0;
+  let reportedAt = performance.now();
+  let seed = firstSeed;
+  for (; scripts.messages < messagesMax; seed++) {
+    const problem = await scripts.play(seed);
+    if (problem !== undefined) {
+      found++;
+      console.log(`seed ${seed}: ${problem}`);
+    }
+    if (performance.now() - reportedAt < REPORT_MS) continue;
+    reportedAt = performance.now();
+    console.log(`${scripts.messages} messages, ${found} problems, seed ${seed}`);
+  }
+  console.log(`${scripts.messages} messages in ${seed - firstSeed} scripts from seed ${firstSeed}: ${found} problems`);
+  return found;
+}
+
+const USAGE =
+  'usage: npm run fuzz -- http2 [--frames number] [--seed number], or ext-proc [--messages number] [--seed number]';
+const seed = Number(values.seed);
+
+async function play(what: string | undefined): Promise<number> {
+  if (what === 'http2') return http2(Number(values.frames), seed);
+  if (what === 'ext-proc') return extProc(Number(values.messages), seed);
+  throw new Error(USAGE);
+}
+
+process.exit((await play(positionals[0])) === 0 ? 0 : 1);

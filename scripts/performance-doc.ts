@@ -5,7 +5,7 @@
 // name the last one counts. Run it on the machine that measured: the page describes it.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { cpus, release, totalmem, type } from 'node:os';
-import { type BenchResult, timeText } from '../bench/bench.ts';
+import { type BenchResult, figureText } from '../bench/bench.ts';
 
 const BEGIN = '<!-- measured: begin -->';
 const END = '<!-- measured: end -->';
@@ -44,8 +44,8 @@ export function tables(results: readonly BenchResult[]): string {
 
 function areaTable(rows: readonly BenchResult[]): string {
   const lines = rows.map(
-    ({ name, median, p99, runs }) =>
-      `| \`${name}\` | ${timeText(median)} | ${timeText(p99)} | ${runs.toLocaleString('en-US')} |`,
+    ({ name, median, p99, unit, runs }) =>
+      `| \`${name}\` | ${figureText(median, unit)} | ${figureText(p99, unit)} | ${runs.toLocaleString('en-US')} |`,
   );
   return ['| bench | median | p99 | runs |', '| --- | ---: | ---: | ---: |', ...lines].join('\n');
 }

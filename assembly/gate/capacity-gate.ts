@@ -222,7 +222,7 @@ export function gateThreadDied(thread: u32): bool {
 // ----------------------------------------------------------------------------------------------- the control thread's face
 
 /**
- * Open, close or change the gate. Takes the commit lock.
+ * Opens, closes or changes the gate. Takes the commit lock.
  * @param mode GATE_*
  * @param share part of every endpoint that this replica may fill
  * @returns 0, or 1 when the lock could not be had: call again
@@ -297,7 +297,7 @@ export function gateDrainsIn(priority: i32): f32 {
 }
 
 /**
- * What other pickers have on an endpoint. Takes the commit lock.
+ * Sets the load of other pickers on an endpoint. Takes the commit lock.
  * @param requests in flight
  * @param tokens uncached prompt tokens of those without a first token
  * @param count requests without a first token

@@ -93,7 +93,7 @@ export function noteFirstToken(index: u32, slot: u32, priority: i32, current: bo
   return state;
 }
 
-/** Something was heard of the request: its first token, or its end. */
+/** Notes that the request was heard of: its first token, or its end. */
 export function noteAnswered(index: u32, slot: u32, current: bool): void {
   const charge = gateChargeAt(index);
   if ((charge.state & NOTE_UNANSWERED) == 0) return;

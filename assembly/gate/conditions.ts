@@ -56,7 +56,7 @@ import {
 } from './layout';
 import * as room from './room';
 
-/** Part of a KV cache that the lowest and the highest band may fill, and what they leave for the highest's next. */
+/** Shares of a KV cache that the lowest and the highest band may fill; the rest is for the next request of the highest. */
 export const LOW_SHARE: f32 = 0.95;
 export const HIGH_SHARE: f32 = 0.99;
 export const FOOT_ROOM: f32 = 1.2;
@@ -164,7 +164,7 @@ function keepByLimit(used: u32, rank: u32, ceiling: f32): u32 {
   return <u32>laneSumOfIntegers(count);
 }
 
-/** Mark in KEPT the candidates that the learned rule leaves open. @returns how many */
+/** Marks in KEPT the candidates that the learned rule leaves open. @returns how many */
 function keepLearned(used: u32, rank: u32, prefill: u32, promptTokens: u32): u32 {
   const ceiling = ceilingOf(rank) * gateHead().share;
   keepByWindow(used, rank, prefill, ceiling);
@@ -239,7 +239,7 @@ export function saturationKeys(used: u32, now: f64): void {
   for (let slot: u32 = 0; slot < used; slot++) store<f32>(KEYS + slotOffset(slot), learnedSaturation(slot));
 }
 
-/** Mark in KEPT the candidates whose saturation is below the band's ceiling. @returns how many */
+/** Marks in KEPT the candidates whose saturation is below the band's ceiling. @returns how many */
 function keepBelowCeiling(used: u32, rank: u32, now: f64): u32 {
   saturationKeys(used, now);
   const ceiling = f32x4.splat(ceilingOf(rank));
@@ -253,7 +253,7 @@ function keepBelowCeiling(used: u32, rank: u32, now: f64): u32 {
 }
 
 /**
- * Mark in KEPT the candidates that have room for a request of this rank. CANDIDATES stays as it is.
+ * Marks in KEPT the candidates that have room for a request of this rank. CANDIDATES stays as it is.
  * @param prefill prompt tokens, of which an endpoint need not compute what MATCH says that it holds
  * @param prompt all of them
  * @param held slot + 1 that stays open, because the request has just left it; 0 = none
@@ -272,7 +272,7 @@ export function markOpen(used: u32, rank: u32, prefill: u32, prompt: u32, held: 
   return count + 1;
 }
 
-/** Makes those that markOpen() marks the candidates. @returns how many are left */
+/** Takes the endpoints that markOpen() marks as the candidates. @returns how many are left */
 export function keepOpen(used: u32, rank: u32, prefill: u32, prompt: u32, now: f64): u32 {
   const count = markOpen(used, rank, prefill, prompt, 0, now);
   memory.copy(CANDIDATES, KEPT, slotOffset(used));

@@ -29,7 +29,7 @@ import {
 } from './layout';
 import * as room from './room';
 
-/** So many more than ours are a queue: where llm-d-router's utilization-detector calls an endpoint full, too. */
+/** Foreign waiting requests from which on they count as a queue; llm-d-router's utilization-detector calls an endpoint full there. */
 const QUEUE: f32 = 5;
 /** Scrapes in a row that must show it: a step of the engine may take in all that waited at one moment. */
 export const FOREIGN_SCRAPES: u32 = 2;
@@ -44,7 +44,7 @@ export function foreignForget(slot: u32): void {
   room.setU32(ROOM_FOREIGN, slot, 0);
 }
 
-/** So many requests are pending now. */
+/** Notes the number of pending requests, of which the largest is kept. */
 export function foreignPending(slot: u32, count: u32): void {
   const at = roomCell(ROOM_PEAK, slot);
   if (count > load<u32>(at)) store<u32>(at, count);

@@ -127,7 +127,7 @@ export const ROOM_REMOTE_KV: u32 = 89; // u32: their tokens in the KV cache
 export const ROOM_UNANSWERED: u32 = 90; // u32: requests in flight of which nothing has been heard: no first token, no end
 export const GATE_COLUMNS: u32 = 91;
 
-/** What the gate counts for a ledger entry; same number, 32 bytes. */
+/** Counts of the gate for a ledger entry of the same number; 32 bytes. */
 @unmanaged
 export class GateCharge {
   /** NOTE_* bits, 0 = the gate does not count the entry · any thread · commit lock. */

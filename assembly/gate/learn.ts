@@ -59,19 +59,19 @@ import * as room from './room';
 
 const STEP_WEIGHT: f32 = 0.05;
 const STEP_UNKNOWN: f32 = 20; // ms
-const STEP_LEAST: f32 = 0.1;
-const STEP_MOST: f32 = 10_000;
+const STEP_MIN: f32 = 0.1;
+const STEP_MAX: f32 = 10_000;
 const TOKEN_UNKNOWN: f32 = 0.05; // ms
-const TOKEN_LEAST: f32 = 0.03;
-const TOKEN_MOST: f32 = 1_000;
+const TOKEN_MIN: f32 = 0.03;
+const TOKEN_MAX: f32 = 1_000;
 const TOKEN_FIRST_WEIGHT: f32 = 0.5;
 const TOKEN_WEIGHT: f32 = 0.1;
 /** A shorter prefill says more about the step than about its tokens. */
 const TOKEN_PREFILL: u32 = 300;
 const BASE_WEIGHT: f32 = 0.2;
-const BASE_MOST: f32 = 60_000;
-const WINDOW_LEAST: f32 = 40; // ms
-const WINDOW_MOST: f32 = 400;
+const BASE_MAX: f32 = 60_000;
+const WINDOW_MIN: f32 = 40; // ms
+const WINDOW_MAX: f32 = 400;
 const OUT_TIME: f64 = 60_000; // ms
 const OUT_PRIOR_ENDS: f64 = 4;
 const OUT_PRIOR_TOKENS: f64 = 200;
@@ -80,18 +80,18 @@ const FOOT_HALF_LIFE: f64 = 70_000; // ms
 const LN2: f64 = 0.6931471805599453;
 const CAPACITY_WEIGHT: f32 = 0.1;
 const CAPACITY_USAGE: f32 = 0.3;
-const CAPACITY_MOST: f32 = 1e9;
+const CAPACITY_MAX: f32 = 1e9;
 const FRESH: f64 = 1_000; // ms: older signals say nothing about now
 const CUT_PAUSE: f64 = 1_000; // ms
 const CUT_FACTOR: f32 = 0.97;
-const LIMIT_LEAST: f32 = 4;
-const LIMIT_MOST: f32 = 1e6;
+const LIMIT_MIN: f32 = 4;
+const LIMIT_MAX: f32 = 1e6;
 const HOLD_FIRST: f32 = 10_000; // ms
-const HOLD_MOST: f32 = 80_000;
+const HOLD_MAX: f32 = 80_000;
 const SAME_WALL: f32 = 0.03;
 const GROWTH: f32 = 0.01; // of the limit, per second
-const STRETCH_LEAST: f32 = 0.5;
-const STRETCH_MOST: f32 = 4;
+const STRETCH_MIN: f32 = 0.5;
+const STRETCH_MAX: f32 = 4;
 
 function known(value: f32, otherwise: f32): f32 {
   return value > 0 ? value : otherwise;
@@ -113,7 +113,7 @@ function tokenMsOf(slot: u32): f32 {
 
 /** One step's worth of prefill. */
 function updateWindow(slot: u32): void {
-  room.setF32(ROOM_WINDOW, slot, clamp(stepOf(slot), WINDOW_LEAST, WINDOW_MOST) / tokenMsOf(slot));
+  room.setF32(ROOM_WINDOW, slot, clamp(stepOf(slot), WINDOW_MIN, WINDOW_MAX) / tokenMsOf(slot));
 }
 
 /** Nothing is known about the endpoint of a slot. */
@@ -152,7 +152,7 @@ function mix(at: usize, sample: f32, weight: f32): void {
 /** Time between two pieces of output. Without a lock: two threads that write at once lose one of many samples. */
 export function learnStep(slot: u32, ms: f32): void {
   if (!(ms > 0)) return;
-  const sample = clamp(ms, STEP_LEAST, STEP_MOST);
+  const sample = clamp(ms, STEP_MIN, STEP_MAX);
   mix(roomCell(ROOM_STEP, slot), sample, STEP_WEIGHT);
   mix(GATE + GATE_POOL_STEP, sample, STEP_WEIGHT);
   updateWindow(slot);
@@ -164,7 +164,7 @@ function mixToken(at: usize, sample: f32): void {
   const from = known(before, TOKEN_UNKNOWN);
   const weight = before > 0 ? TOKEN_WEIGHT : TOKEN_FIRST_WEIGHT;
   const near = clamp(sample, from / 2, from * 2);
-  store<f32>(at, clamp(from + weight * (near - from), TOKEN_LEAST, TOKEN_MOST));
+  store<f32>(at, clamp(from + weight * (near - from), TOKEN_MIN, TOKEN_MAX));
 }
 
 /** A first token came that nothing was ahead of. @param alone nothing at all was on the endpoint then */
@@ -172,7 +172,7 @@ export function learnFirstToken(index: u32, slot: u32, ttft: f64, alone: bool): 
   const charge = gateChargeAt(index);
   const uncached = charge.uncached;
   if (!(ttft > 0) || charge.ahead != 0) return;
-  const time = <f32>min(ttft, <f64>BASE_MOST);
+  const time = <f32>min(ttft, <f64>BASE_MAX);
   if (uncached > TOKEN_PREFILL) {
     const sample = (time - stepOf(slot)) / <f32>uncached;
     if (room.f32(ROOM_TOKEN_MS, slot) <= 0) {
@@ -235,7 +235,7 @@ export function learnCapacity(slot: u32): void {
   const told = <f32>column.u32(COLUMN_BLOCK_TOKENS, slot) * <f32>column.u32(COLUMN_BLOCK_COUNT, slot);
   const at = roomCell(ROOM_CAPACITY, slot);
   if (told > 0) {
-    store<f32>(at, min(told, CAPACITY_MOST));
+    store<f32>(at, min(told, CAPACITY_MAX));
     return;
   }
   const usage = column.f32(COLUMN_KV_USAGE, slot);
@@ -243,7 +243,7 @@ export function learnCapacity(slot: u32): void {
   const held = column.u32(COLUMN_ACTIVE_BLOCKS, slot) * gateHead().blockTokens;
   const own = <f32>(held + room.u32(ROOM_KV_NOW, slot));
   const sample = ofAll(own, room.u32(ROOM_REMOTE_KV, slot)) / usage;
-  if (sample > 0) mix(at, min(sample, CAPACITY_MOST), CAPACITY_WEIGHT);
+  if (sample > 0) mix(at, min(sample, CAPACITY_MAX), CAPACITY_WEIGHT);
 }
 
 // ------------------------------------------------------------------------------------ the look, every 50 ms while something waits
@@ -291,13 +291,13 @@ function cut(slot: u32, now: f64): void {
   const others = room.u32(ROOM_REMOTE_REQUESTS, slot);
   const told = others - min(others, room.u32(ROOM_REMOTE_COUNT, slot));
   const unseen = ofAll(<f32>started, told);
-  const running = clamp(scraped ? column.f32(COLUMN_RUNNING, slot) : unseen, 0, LIMIT_MOST);
+  const running = clamp(scraped ? column.f32(COLUMN_RUNNING, slot) : unseen, 0, LIMIT_MAX);
   const before = room.f32(ROOM_OCCUPANCY, slot);
   const same = before > 0 && abs(running - before) <= before * SAME_WALL;
   const hold = roomCell(ROOM_HOLD, slot);
-  store<f32>(hold, same ? min(HOLD_MOST, 2 * load<f32>(hold)) : HOLD_FIRST);
+  store<f32>(hold, same ? min(HOLD_MAX, 2 * load<f32>(hold)) : HOLD_FIRST);
   room.setF32(ROOM_OCCUPANCY, slot, running);
-  room.setF32(ROOM_LEARNED_LIMIT, slot, max(LIMIT_LEAST, CUT_FACTOR * running));
+  room.setF32(ROOM_LEARNED_LIMIT, slot, max(LIMIT_MIN, CUT_FACTOR * running));
   store<f64>(at, now);
 }
 
@@ -305,9 +305,9 @@ function cut(slot: u32, now: f64): void {
 function grow(slot: u32, now: f64, passed: f64): void {
   const limit = room.f32(ROOM_LEARNED_LIMIT, slot);
   const rested = now - room.f64(ROOM_CUT_AT, slot) >= <f64>room.f32(ROOM_HOLD, slot);
-  if (limit > LIMIT_MOST || !rested || room.u32(ROOM_BLOCKED, slot) == 0) return;
+  if (limit > LIMIT_MAX || !rested || room.u32(ROOM_BLOCKED, slot) == 0) return;
   const more = max<f32>(1, GROWTH * limit) * <f32>(clamp(<f32>passed, 0, 1_000) / 1_000);
-  room.setF32(ROOM_LEARNED_LIMIT, slot, min(LIMIT_MOST, limit + more));
+  room.setF32(ROOM_LEARNED_LIMIT, slot, min(LIMIT_MAX, limit + more));
 }
 
 /** Moves the window by the engine's own queue where first tokens are not visible. */
@@ -315,8 +315,8 @@ export function stretch(slot: u32, now: f64): void {
   if (!freshSignals(slot, now) || (column.u32(COLUMN_KNOWN, slot) & SIGNAL_WAITING) == 0) return;
   const at = roomCell(ROOM_STRETCH, slot);
   const waiting = column.f32(COLUMN_WAITING, slot);
-  if (waiting > 1) store<f32>(at, clamp(load<f32>(at) * 0.95, STRETCH_LEAST, STRETCH_MOST));
-  else if (waiting == 0) store<f32>(at, clamp(load<f32>(at) * 1.02, STRETCH_LEAST, STRETCH_MOST));
+  if (waiting > 1) store<f32>(at, clamp(load<f32>(at) * 0.95, STRETCH_MIN, STRETCH_MAX));
+  else if (waiting == 0) store<f32>(at, clamp(load<f32>(at) * 1.02, STRETCH_MIN, STRETCH_MAX));
 }
 
 /** Nothing goes behind queues of others' requests. */

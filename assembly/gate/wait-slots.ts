@@ -50,12 +50,12 @@ export const RING_CANCEL: u32 = 1 << 30;
 const SHORT: u32 = 20;
 const LONG: u32 = 2000;
 
-export const GRANT_DONE: u32 = 0;
-export const GRANT_CLOSED: u32 = 1; // no endpoint that it may use is open
-export const GRANT_GONE: u32 = 2; // it does not wait any more
-export const GRANT_BUSY: u32 = 3; // the commit lock could not be had in time
-export const GRANT_NOWHERE: u32 = 4; // no endpoint that it may use is left
-export const GRANT_STICKS: u32 = 5; // others are open, but not the one that holds its prefix: it waits for that one, once
+export const DISPATCH_DONE: u32 = 0;
+export const DISPATCH_CLOSED: u32 = 1; // no endpoint that it may use is open
+export const DISPATCH_GONE: u32 = 2; // it does not wait any more
+export const DISPATCH_BUSY: u32 = 3; // the commit lock could not be had in time
+export const DISPATCH_NOWHERE: u32 = 4; // no endpoint that it may use is left
+export const DISPATCH_STICKS: u32 = 5; // others are open, but not the one that holds its prefix: it waits for that one, once
 
 /** Changes the state of a wait slot. Commit lock held, unless the shard frees its own slot. */
 function setWaitState(at: WaitSlot, state: u32): void {
@@ -189,18 +189,18 @@ export function waitSlotCandidates(thread: u32, slot: u32, used: u32, only: i32,
  * Lets a waiting request go on if an endpoint that it may use is open. Control thread only.
  * @param only the one endpoint slot that it waits for, -1 = any that it may use
  * @param now pool clock
- * @returns GRANT_*
+ * @returns DISPATCH_*
  */
 export function waitSlotDispatch(thread: u32, slot: u32, only: i32, now: f64): u32 {
   const at = waitSlotAt(thread, slot);
-  if (!lockAcquire(COMMIT_LOCK, SHORT)) return GRANT_BUSY;
-  let result = GRANT_GONE;
+  if (!lockAcquire(COMMIT_LOCK, SHORT)) return DISPATCH_BUSY;
+  let result = DISPATCH_GONE;
   if (at.state == WAIT_SLOT_WAITING) {
     const used = slotsUsed();
     const candidates = waitSlotCandidates(thread, slot, used, only, now);
     const prompt = at.prompt;
     const rank = rankOf(at.priority);
-    result = candidates == 0 ? GRANT_NOWHERE : GRANT_CLOSED;
+    result = candidates == 0 ? DISPATCH_NOWHERE : DISPATCH_CLOSED;
     memory.fill(MATCH, 0, slotOffset(used));
     const sticky = at.sticky;
     const flags = at.flags;
@@ -209,28 +209,28 @@ export function waitSlotDispatch(thread: u32, slot: u32, only: i32, now: f64): u
       const held = isMarked(sticky, used);
       if (waits && !held) {
         at.flags = flags | WAIT_FLAG_ASIDE;
-        result = GRANT_STICKS;
+        result = DISPATCH_STICKS;
       } else {
         dispatchLocked(at, thread, held ? <u32>sticky : leastBusy(used), now);
-        result = GRANT_DONE;
+        result = DISPATCH_DONE;
       }
     }
   }
   lockRelease(COMMIT_LOCK);
-  if (result == GRANT_DONE) giveBack(thread, slot);
+  if (result == DISPATCH_DONE) giveBack(thread, slot);
   return result;
 }
 
 /** Turns a waiting request away; the reason stands in the slot already. Control thread only. @returns as waitSlotDispatch */
 export function waitSlotReject(thread: u32, slot: u32): u32 {
   const at = waitSlotAt(thread, slot);
-  if (!lockAcquire(COMMIT_LOCK, SHORT)) return GRANT_BUSY;
+  if (!lockAcquire(COMMIT_LOCK, SHORT)) return DISPATCH_BUSY;
   const waits = at.state == WAIT_SLOT_WAITING;
   if (waits) leave(at, WAIT_SLOT_REJECTED);
   lockRelease(COMMIT_LOCK);
-  if (!waits) return GRANT_GONE;
+  if (!waits) return DISPATCH_GONE;
   giveBack(thread, slot);
-  return GRANT_DONE;
+  return DISPATCH_DONE;
 }
 
 /** The control thread has forgotten a request that was given up: its slot may go back. */

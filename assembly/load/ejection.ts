@@ -33,7 +33,7 @@ function eject(slot: u32, now: f64): void {
 }
 
 /**
- * What the control thread found at an endpoint that is out. Takes the commit lock.
+ * Notes what the control thread found at an ejected endpoint. Takes the commit lock.
  * @param reachable 1 = it takes connections again: its probe is due; 0 = it does not: its probe waits
  * @returns 0, or 1 when the lock could not be had: call again
  */

@@ -22,7 +22,7 @@ import { request } from '../request-area';
 export const FEATURES: usize = 64;
 export const FEATURES_BYTES: usize = 64;
 
-/** What was known of the endpoint and the request when it was charged. */
+/** State of endpoint and request at the charge. */
 @unmanaged
 export class Features {
   /** Prompt tokens · owner of the entry · commit lock. */

@@ -11,7 +11,7 @@ export const ENTRY_BYTES: usize = 64;
 export const COUNTS_BYTES: usize = 256;
 /** Mean segments per request that the table is sized for: 512 blocks, 128 KiB of text. */
 const MEAN_SEGMENTS: u32 = 8;
-const MOST_ENTRIES: u32 = 1 << 22;
+const ENTRIES_MAX: u32 = 1 << 22;
 
 function segmentsOf(c: u32): u32 {
   return c / 64 + 2;
@@ -21,7 +21,7 @@ function segmentsOf(c: u32): u32 {
 function entryCount(r: u32, c: u32): u32 {
   const wanted = max(<u64>r * 2 * min(MEAN_SEGMENTS, segmentsOf(c)), <u64>segmentsOf(c) * 4);
   let entries: u32 = 256;
-  while (entries < MOST_ENTRIES && <u64>entries < wanted) entries <<= 1;
+  while (entries < ENTRIES_MAX && <u64>entries < wanted) entries <<= 1;
   return entries;
 }
 

@@ -25,7 +25,7 @@ const BUCKET_SLOTS_LOADED: u64 = 15; // ten slots a bucket at a load of 0.75: 15
 /** Buckets that a search may pass; as many stand behind the last home bucket, so that a search never wraps. */
 export const TABLE_PROBES: u32 = 64;
 const TRANSITIONS: u64 = 65536;
-const MOST_SETS: u32 = 65536;
+const SETS_MAX: u32 = 65536;
 /** Victims that one pass over the segments finds. */
 export const VICTIMS: u32 = 128;
 const SCRATCH_BYTES: u64 = 8192;
@@ -37,7 +37,7 @@ export function segmentCount(n: u32): u32 {
 
 function setCount(n: u32): u32 {
   let sets: u32 = 1024;
-  while (sets < MOST_SETS && sets < n >> 3) sets <<= 1;
+  while (sets < SETS_MAX && sets < n >> 3) sets <<= 1;
   return sets;
 }
 

@@ -28,7 +28,7 @@ export function stepAt(step: u32): Step {
   return changetype<Step>(PATH + <usize>step * offsetof<Step>());
 }
 
-/** The segment was used now. */
+/** Notes that the segment is used now. */
 export function touch(segment: u32): void {
   store<u32>(STAMPS + ((<usize>segment) << 2), indexHead().tick);
 }

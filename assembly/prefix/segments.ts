@@ -68,7 +68,7 @@ function memberWord(slot: u32, segment: u32): usize {
   return MEMBERS + ((<usize>slot * MEMBER_WORDS + ((segment >> GROUP_SHIFT) >> 6)) << 3);
 }
 
-/** Note that `slot` may hold something in a segment. */
+/** Notes that `slot` may hold something in a segment. */
 export function markMember(slot: u32, segment: u32): void {
   const at = memberWord(slot, segment);
   const bit = (<u64>1) << (segment >> GROUP_SHIFT);

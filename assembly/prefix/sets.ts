@@ -7,7 +7,7 @@ import { count, counted, PREFIX_COUNTER_SETS } from './counters';
 import { indexHead } from './head';
 import { SET_BITS, SET_CACHE, SET_COUNT, SET_HEADS, SET_META, SET_WORDS } from './layout';
 
-/** There is no free set left. */
+/** No free set is left. */
 export const NO_SET: u32 = 0xffffffff;
 const CACHE_MASK: u32 = 65535;
 

@@ -30,11 +30,11 @@ const TYPE_FIXED32: u32 = 5;
 /** Where a reader stands in its message. */
 @unmanaged
 export class Wire {
-  /** What the next byte belongs to, PHASE_* · its user's thread · none. */
+  /** Owner of the next byte, PHASE_* · its user's thread · none. */
   phase: u32;
   /** Bits of the varint under way · its user's thread · none. */
   shift: u32;
-  /** That varint, as far as read · its user's thread · none. */
+  /** Varint as far as it has been read · its user's thread · none. */
   value: u64;
   /** Number of the field under way · its user's thread · none. */
   field: u32;
@@ -85,13 +85,13 @@ export function wireBegin(state: Wire): void {
   state.setEndOf(0, u32.MAX_VALUE);
 }
 
-/** Read on with the bytes [at, end). */
+/** Reads on with the bytes [at, end). */
 export function wireFeed(at: usize, end: usize): void {
   AT = at;
   END = end;
 }
 
-/** May the message end here? */
+/** Whether the message may end here. */
 export function wireComplete(state: Wire): bool {
   const level = state.level;
   return level == 0 && state.phase == PHASE_KEY && state.shift == 0;

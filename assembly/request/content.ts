@@ -29,7 +29,7 @@ import { lexemesStart } from './lexemes';
 import { mediaReset } from './media';
 import { ContentSegment, RequestScan, scanHead } from './scan-state';
 
-/** What tokens and images add may be longer than their JSON: hash what is pending before OUTPUT can overflow. */
+/** Tokens and images can be longer than their JSON: pending content is hashed before OUTPUT overflows. */
 const PENDING_MAX: usize = 32768;
 
 /** Address behind the pending content in OUTPUT. */

@@ -42,7 +42,7 @@ export const ENVELOPE_GENERATE: u32 = 1;
 export const ENVELOPE_EMBED: u32 = 2;
 export const ENVELOPE_VERTEX: u32 = 3;
 
-// What an engine request was found to hold (RequestScan.envelopeSeen).
+// Content found in an engine request (RequestScan.envelopeSeen).
 const SEEN_INPUT: u32 = 1;
 const SEEN_TOKENS: u32 = 2;
 
@@ -64,7 +64,7 @@ export function envelopeFeed(scan: RequestScan, length: u32): u32 {
   return reason;
 }
 
-/** May the body end here? @returns 0, or the reason why not. */
+/** Checks whether the body may end here. @returns 0, or the reason why not. */
 export function envelopeEnd(scan: RequestScan): u32 {
   if (!wireComplete(scan.wire)) return SCAN_REASON_MESSAGE;
   const seen = scan.envelopeSeen;

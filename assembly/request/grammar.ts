@@ -104,7 +104,7 @@ export function grammarFeed(scan: RequestScan, from: usize, length: u32): u32 {
   return reason;
 }
 
-/** May the body end here? @returns 0, or the reason why not. */
+/** Checks whether the body may end here. @returns 0, or the reason why not. */
 export function grammarEnd(scan: RequestScan): u32 {
   if (scan.depth != 0) return SCAN_REASON_ENDED;
   const lex = scan.lex;
@@ -192,7 +192,7 @@ function openContainer(scan: RequestScan, object: bool, child: bool): u32 {
   return object ? LEX_FIRST_KEY : LEX_FIRST_ELEMENT;
 }
 
-/** Is the innermost container an object? */
+/** Whether the innermost container is an object. */
 function inObject(scan: RequestScan): bool {
   const index = depth - 1;
   return ((load<u32>(bracketsOf(scan, index)) >> (index & 31)) & 1) != 0;

@@ -28,7 +28,7 @@ let two: u32 = 0;
 let afterSpace: u32 = 0;
 let backslash: u32 = 0;
 
-/** Must be called once before the first string is looked at; costs nothing. */
+/** Called once before the first string; costs nothing. */
 export function lexemesStart(): void {
   two = 2;
   afterSpace = 0x21;
@@ -93,7 +93,7 @@ export function skipSpace(at: usize, end: usize): usize {
   return at;
 }
 
-/** Is the byte a decimal digit? */
+/** Whether the byte is a decimal digit. */
 export function isDigit(byte: u32): bool {
   return byte - ZERO < 10;
 }

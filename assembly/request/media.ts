@@ -44,7 +44,7 @@ export function typeTake(scan: RequestScan, from: usize, length: u32): void {
   media.typeLength = at;
 }
 
-/** It has ended. */
+/** The medium has ended. */
 export function typeEnd(scan: RequestScan): void {
   const media = mediaOf(scan);
   if (isMedium(media.typeLength, media.type, media.typeRest)) mediaNote(scan);

@@ -57,7 +57,7 @@ export class ContentSegment {
   firstPage: u32;
   /** Number of its last page + 1, 0 = none · its thread · none. */
   lastPage: u32;
-  /** 1 = hashing stopped: no page was left or there are more than C blocks · its thread · none. */
+  /** 1 = hashing stopped: no page was left or the prompt has more than CHAIN_BLOCKS blocks · its thread · none. */
   full: u32;
   /** Bytes · its thread · none. */
   contentBytes: u32;

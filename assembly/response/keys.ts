@@ -43,7 +43,7 @@ export function keyOf(p: usize, n: usize): u32 {
   return longKeyOf(head, p, n);
 }
 
-/** Are the `n` bytes at `p` "response.completed"? */
+/** Whether the `n` bytes at `p` are "response.completed". */
 export function isCompleted(p: usize, n: usize): bool {
   if (n != 18) return false;
   return (

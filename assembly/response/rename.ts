@@ -44,7 +44,7 @@ export function renameBegin(piece: usize): void {
 }
 
 /**
- * The piece has been read: write the answer to OUTPUT.
+ * Writes the answer to OUTPUT after the piece has been read.
  * @returns 1 when there are edits or something must be held back, else 0.
  */
 export function renameEnd(at: ResponseScan): u32 {

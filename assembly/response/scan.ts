@@ -41,7 +41,7 @@ export function responseMessageBegin(id: u32): void {
   messageBegin(scanOf(id));
 }
 
-/** That message is complete. */
+/** The message is complete. */
 export function responseMessageEnd(id: u32): void {
   messageEnd(scanOf(id));
 }

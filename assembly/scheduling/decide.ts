@@ -134,7 +134,7 @@ function matchPrompt(needs: u32, blocks: u32, tail: bool, used: u32, further: bo
   lockRelease(INDEX_LOCK);
 }
 
-/** Looks up which endpoints hold what of a prompt, as the next decision will: fills MATCH. */
+/** Look up which endpoints hold what of a prompt, as the next decision will: fills MATCH. */
 export function matchAhead(blocks: u32, tail: u32): void {
   matchPrompt(PROGRAM_NEEDS_MATCH, blocks, tail != 0, slotsUsed(), false);
 }
@@ -227,7 +227,7 @@ function bestMatch(used: u32): u32 {
   );
 }
 
-/** Charges the first pick. Commit lock held. */
+/** Charge the first pick. Commit lock held. */
 function chargePick(slot: u32, program: Program, used: u32): void {
   const needs = program.needs;
   const block = request().blockTokens;
@@ -255,7 +255,7 @@ function chargePick(slot: u32, program: Program, used: u32): void {
 }
 
 /**
- * Accounts the prompt's blocks on the picked endpoint and believes that it will hold them. Takes the index lock.
+ * Account the prompt's blocks on the picked endpoint and believe that it will hold them. Takes the index lock.
  * @param entry ledger entry of the pick, null = it is not charged
  */
 function storePrompt(slot: u32, entry: LedgerEntry | null, inserts: bool): void {
@@ -271,7 +271,7 @@ function storePrompt(slot: u32, entry: LedgerEntry | null, inserts: bool): void 
 }
 
 /**
- * Stores what a pick of a DECIDE_UNSTORED decision left out. The prompt of that request is still the one in this thread's
+ * Store what a pick of a DECIDE_UNSTORED decision left out. The prompt of that request is still the one in this thread's
  * REQUEST and HASHES areas.
  */
 export function storePick(profile: u32, slot: u32, ticket: u32, generation: u32): void {
@@ -296,7 +296,7 @@ function clearAnswer(total: u32): void {
 }
 
 /**
- * Decides the request that stands in this thread's REQUEST area (REQUEST_* fields, hashes in HASHES, subset mask in SUBSET).
+ * Decide the request that stands in this thread's REQUEST area (REQUEST_* fields, hashes in HASHES, subset mask in SUBSET).
  * @returns DECIDED or why not; the ANSWER_* fields say the rest
  */
 export function decide(): u32 {
@@ -335,7 +335,7 @@ export function decide(): u32 {
   return status;
 }
 
-/** Gives back the active blocks of an entry. Takes the index lock. */
+/** Give back the active blocks of an entry. Takes the index lock. */
 function releaseBlocks(entry: LedgerEntry): bool {
   if (entry.handle == 0) return true;
   if (!lockAcquire(INDEX_LOCK, patience())) return false;
@@ -349,7 +349,7 @@ function releaseBlocks(entry: LedgerEntry): bool {
 }
 
 /**
- * Releases everything that a ticket holds; a ticket that is gone already is no error.
+ * Release everything that a ticket holds; a ticket that is gone already is no error.
  * @returns 0 released, 1 not held, 2 a lock could not be had in time: call again
  */
 export function release(ticket: u32, generation: u32): u32 {
@@ -430,7 +430,7 @@ export function noteOutcome(slot: u32, slotGeneration: u32, failed: u32, now: f6
 }
 
 /**
- * Releases every charge of a thread that died; its locks must have been repaired before.
+ * Release every charge of a thread that died; its locks must have been repaired before.
  * @returns how many
  */
 export function releaseThread(thread: u32): u32 {

@@ -4,7 +4,7 @@
 // becomes live; and the hash that compares label values with header values. A pair holds the halves of a hash (0 = the
 // label is absent), or the ends of a range as f32 (RANGE_ABSENT, RANGE_BAD in the first one when there is none).
 import { LABEL_COLUMNS, LABELS, REQUEST, SLOTS } from '../memory';
-import { MAX_KEYS, REQUEST_KEYS } from '../request-area';
+import { KEYS_MAX, REQUEST_KEYS } from '../request-area';
 
 export const RANGE_ABSENT: f32 = -1;
 export const RANGE_BAD: f32 = -2;
@@ -16,7 +16,7 @@ export function labelAddress(column: u32): usize {
 
 /** Hash of a header's value, 0 = the request does not have it. */
 export function requestKey(key: u32): u64 {
-  return key < MAX_KEYS ? load<u64>(REQUEST + REQUEST_KEYS + ((<usize>key) << 3)) : 0;
+  return key < KEYS_MAX ? load<u64>(REQUEST + REQUEST_KEYS + ((<usize>key) << 3)) : 0;
 }
 
 /**

@@ -123,8 +123,8 @@ const SAMPLE_EVERY: u32 = 16;
 export const SLOT_TOKENS: f32 = 130;
 /** Unit of K. */
 export const KV_TOKENS: f32 = 1e5;
-const MOST_BUSY: f32 = 0.5;
-const MOST_KV: f32 = 0.9;
+const BUSY_MAX: f32 = 0.5;
+const KV_MAX: f32 = 0.9;
 const RAMP_FROM: f32 = 0.7;
 const RAMP_WIDTH: f32 = 0.2;
 
@@ -220,7 +220,7 @@ function costs(used: u32, sampled: bool): void {
   meanWaiting = knownMean(used, COLUMN_WAITING, SIGNAL_WAITING);
   meanUsage = knownMean(used, COLUMN_KV_USAGE, SIGNAL_KV_USAGE);
   const exponent = <f32>1 + min<f32>(max<f32>((meanUsage - RAMP_FROM) / RAMP_WIDTH, 0), 1);
-  const tightness = power(f32x4.splat(<f32>1 - min<f32>(MOST_KV, max<f32>(meanUsage, 0))), exponent);
+  const tightness = power(f32x4.splat(<f32>1 - min<f32>(KV_MAX, max<f32>(meanUsage, 0))), exponent);
   const dear = f32x4.div(miss, tightness);
   const peak = largest(used, COLUMN_PREFILL_RATE_PEAK);
   const perPeak = f32x4.splat(peak > 0 ? <f32>1 / peak : 0);
@@ -234,7 +234,7 @@ function costs(used: u32, sampled: bool): void {
     const held = f32x4.pmin(prompt, f32x4.mul(f32x4.convert_i32x4_s(v128.load(MATCH + at)), block));
     const cached = f32x4.mul(held, factor(COLUMN_HIT_RELIABILITY, at));
     const u = f32x4.mul(f32x4.pmax(zero, f32x4.sub(prompt, cached)), thousandth);
-    const busy = f32x4.pmin(f32x4.splat(MOST_BUSY), f32x4.mul(rates(at, now), perPeak));
+    const busy = f32x4.pmin(f32x4.splat(BUSY_MAX), f32x4.mul(rates(at, now), perPeak));
     const m = f32x4.div(dear, f32x4.sub(one, busy));
     const inPrompts = f32x4.mul(f32x4.convert_i32x4_s(v128.load(columnAddress(COLUMN_PROMPT_TOKENS) + at)), perKv);
     const tokens = f32x4.add(inPrompts, f32x4.mul(n, requestTokens));

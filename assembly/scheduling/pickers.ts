@@ -7,7 +7,7 @@ import { laneSumOfIntegers } from '../columns/lanes';
 import { COLUMN_EJECTION, columnAddress } from '../endpoints';
 import { CANDIDATES, KEYS, SCORE } from '../memory';
 import { random, randomFloat } from '../random';
-import { MAX_PICKS, pickedSlot, setPickedSlot } from '../request-area';
+import { PICKS_MAX, pickedSlot, setPickedSlot } from '../request-area';
 import { naturalLog } from './logarithm';
 import { pickHighest } from './pick-highest';
 import { pickBestOf, pickLeastRequest, pickRoundRobin } from './picker-algorithms';
@@ -91,8 +91,8 @@ function choose(op: Operation, code: u32, used: u32, candidates: u32, wanted: u3
  * @returns how many endpoints were picked; candidates that were picked before the last may be unmarked
  */
 export function pick(op: Operation, code: u32, used: u32, candidates: u32): u32 {
-  const wanted = min(min(<u32>max(<i32>op.p0, 1), candidates), MAX_PICKS);
+  const wanted = min(min(<u32>max(<i32>op.p0, 1), candidates), PICKS_MAX);
   const out = wanted > 1 ? countOut(used) : 0;
   if (out == 0 || out == candidates) return choose(op, code, used, candidates, wanted);
-  return withoutOut(choose(op, code, used, candidates, min(min(wanted + out, candidates), MAX_PICKS)), wanted);
+  return withoutOut(choose(op, code, used, candidates, min(min(wanted + out, candidates), PICKS_MAX)), wanted);
 }

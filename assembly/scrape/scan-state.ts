@@ -88,7 +88,7 @@ export class Span {
   bytes: u32;
 }
 
-/** What a page said of a wanted metric; a Span of each wanted label follows. */
+/** Result for a wanted metric of a page; a Span of each wanted label follows. */
 @unmanaged
 export class MetricResult {
   /** Value, aggregated · its thread · none. */

@@ -1,6 +1,6 @@
 // One picker as a process of its own: the incumbent or this project's, with the same flags.
 import { type ChildProcess, spawn } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { freePorts } from '../../dist/cli/port.js';
@@ -92,6 +92,19 @@ export class PickerProcess {
     const lines = this.#words.split('\n').filter((line) => line.trim() !== '');
     const complaint = lines.findLast((line) => /error|fail/i.test(line)) ?? lines.at(-1) ?? 'it said nothing';
     return complaint.slice(0, 400);
+  }
+
+  /** CPU time and memory, where the system tells them. */
+  get usage(): { readonly cpuSeconds: number; readonly rssMb: number } | undefined {
+    try {
+      const stat = readFileSync(`/proc/${this.#child.pid}/stat`, 'utf8');
+      const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+      const [, rss] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${this.#child.pid}/status`, 'utf8'))!;
+      // Fields 14 and 15 of proc_pid_stat(5): ticks of 10 ms in user and system mode.
+      return { cpuSeconds: (Number(fields[11]) + Number(fields[12])) / 100, rssMb: Math.round(Number(rss) / 1_024) };
+    } catch {
+      return undefined;
+    }
   }
 
   stop(): void {

@@ -64,7 +64,7 @@ const BEYOND_CHANCE = { canary: 1, active: 1.5 } as const;
 const ALARMING = Math.log(1.35);
 /** Multiple of the configured weights' TTFT p99 from which on learned costs are worse, whatever the mean says. */
 const SLOW_TAIL = Math.log(1.5);
-/** What is assumed of ln(TTFT p99) of an epoch: about two of two hundred requests make it. */
+/** Assumed noise of ln(TTFT p99) of an epoch, which about two of two hundred requests decide. */
 const TAIL_DEVIATION = 0.4;
 const TAIL_UNKNOWN_GAP = 0.5;
 /** As BEYOND_CHANCE, of the slowest hundredth, whose results vary more. */

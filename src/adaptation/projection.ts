@@ -4,7 +4,7 @@ import type { ProjectionSums } from '../core/coefficients.js';
 const MEMORY = 512;
 /** Minimum of decisions before the weights move. */
 const SAMPLES_MIN = 64;
-/** Pull towards the present weights, as a share of the mean square of a column. */
+/** Strength of the pull towards the present weights, as a share of the mean square of a column. */
 const INERTIA = 0.05;
 const SWEEPS = 30;
 /** Bound on the change of a weight per second, as a share. */

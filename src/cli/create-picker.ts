@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import type { Piscina } from 'piscina';
 import { stringify } from 'yaml';
 import { type ConfigurationSource, type LoadOptions, loadConfiguration } from '../config/load.js';
+import { needsInWords, proxyNeeds } from '../config/proxy-needs.js';
 import { errorMessage } from '../core/error-message.js';
 import { readCertificate, selfSignedCertificate } from '../ingress/certificate.js';
 import type { TlsMaterial } from '../ingress/transport.js';
@@ -18,6 +19,11 @@ import { type ServeFlags, sourceOfEndpoints } from './flags.js';
 import { packageVersion } from './package-version.js';
 import { pluginRegistry } from './plugin-registry.js';
 import { everyAddress } from './port.js';
+
+/** What the reference transport lacks. */
+const GRPC_JS_BOUNDS =
+  '--transport=grpc-js is for comparison: unfinished messages and the resets of a connection are not bounded, compressed ' +
+  'messages are inflated before they are refused, and a connection may have every stream';
 
 /** gRPC's own default for one message. */
 const DEFAULT_MESSAGE_BYTES = 4 * 1024 * 1024;
@@ -45,7 +51,12 @@ export async function createPicker(
     const source = sourceOfEndpoints(flags, configuration.discovery !== undefined);
     const logOptions: LogOptions = { verbosity: flags.v, zapLogLevel: flags.zapLogLevel, zapEncoder: flags.zapEncoder };
     const log = createLogger(logOptions);
+    if (flags.transport === 'grpc-js') log.warn(GRPC_JS_BOUNDS);
     for (const warning of [...flags.warnings, ...configuration.warnings]) log.warn(warning);
+    log.info(
+      needsInWords(proxyNeeds(configuration)),
+      'what decisions read of the proxy (docs/guides/processing-modes.md)',
+    );
     if (source === 'configuration' && asksKubernetes(flags) && !flags.metricsClientCaFile)
       log.warn(OPEN_METRICS_WARNING);
     const kubernetes = source === 'configuration' ? undefined : await clusterOf(flags, source, log);

@@ -47,7 +47,7 @@ export function parseServeFlags(argv: readonly string[], env: Environment): Serv
     refreshMetricsInterval: Math.max(REFRESH_MS_MIN, values.refreshMetricsInterval),
     logLevel: logLevel(values),
     podName: env.POD_NAME || undefined,
-    warnings: [...withoutEffect(given), ...warningsOf(values)],
+    warnings: [...withoutEffect(given), ...withoutCompanion(given, values), ...warningsOf(values)],
   };
 }
 
@@ -116,7 +116,7 @@ function uniformArguments(argv: readonly string[]): string[] {
   return uniform;
 }
 
-/** What was probably meant by an argument behind a flag that takes no value from the next one. */
+/** Hint for an argument behind a flag that takes no value from the next one. */
 function hintAfter(argument: string, before: string | undefined): string {
   const name = before?.replace(/^--?/, '') ?? '';
   const hint = definition(name)?.placeholder === undefined && definition(name) ? `; write --${name}=${argument}` : '';
@@ -202,20 +202,59 @@ function withoutEffect(given: readonly string[]): string[] {
   });
 }
 
+/** A flag that acts only beside others. */
+interface Companion {
+  readonly names: readonly string[];
+  readonly others: string;
+  acts(values: ServeFlagValues): boolean;
+}
+
+const COMPANIONS: readonly Companion[] = [
+  {
+    names: ['ha-enable-leader-election', 'pool-namespace'],
+    others: '--pool-name or --endpoint-selector',
+    acts: ({ poolName, endpointSelector }) => Boolean(poolName || endpointSelector),
+  },
+  { names: ['pool-group'], others: '--pool-name', acts: ({ poolName }) => Boolean(poolName) },
+  {
+    names: ['endpoint-target-ports'],
+    others: '--endpoint-selector',
+    acts: ({ endpointSelector }) => Boolean(endpointSelector),
+  },
+  {
+    names: ['cert-path', 'tls-min-version', 'tls-cipher-suites'],
+    others: '--secure-serving',
+    acts: ({ secureServing }) => secureServing,
+  },
+  { names: ['enable-cert-reload'], others: '--cert-path', acts: ({ certPath }) => Boolean(certPath) },
+  {
+    names: ['grpc-socket-mode', 'grpc-socket-owner'],
+    others: '--grpc-socket',
+    acts: ({ grpcSocket }) => Boolean(grpcSocket),
+  },
+  { names: ['watch-config'], others: '--config-file', acts: ({ configFile }) => Boolean(configFile) },
+];
+
+/** A line for each flag that was given another value than its default and acts only beside one that was not given. */
+function withoutCompanion(given: readonly string[], values: ServeFlagValues): string[] {
+  const idle = new Map(
+    COMPANIONS.filter(({ acts }) => !acts(values)).flatMap(({ names, others }) => names.map((name) => [name, others])),
+  );
+  const warned = given.flatMap((argument) => {
+    const [, name = '', text = ''] = /^--([^=]+)=(.*)$/s.exec(argument) ?? [];
+    const others = idle.get(name);
+    const flag = definition(name)!;
+    if (others === undefined || flag.parse(text, name, flag.initial) === flag.initial) return [];
+    return [`--${name} has no effect without ${others}`];
+  });
+  return [...new Set(warned)];
+}
+
 function warningsOf(values: ServeFlagValues): readonly string[] {
   const warnings: string[] = [];
   if (values.refreshMetricsInterval < REFRESH_MS_MIN) {
     const given = `${values.refreshMetricsInterval}ms`;
     warnings.push(`--refresh-metrics-interval=${given} is clamped to ${REFRESH_MS_MIN}ms`);
-  }
-  if (values.haEnableLeaderElection && !values.poolName && !values.endpointSelector) {
-    warnings.push('--ha-enable-leader-election has no effect without --pool-name or --endpoint-selector');
-  }
-  if (values.endpointTargetPorts.length > 0 && !values.endpointSelector) {
-    warnings.push('--endpoint-target-ports has no effect without --endpoint-selector');
-  }
-  if (values.enableCertReload && !values.certPath) {
-    warnings.push('--enable-cert-reload has no effect without --cert-path');
   }
   const weak = values.tlsCipherSuites.filter((cipher) => !isAead(cipher));
   if (weak.length > 0) {

@@ -45,7 +45,7 @@ export interface AttributeSourceSettings {
   /** Types of the source and of the extractors that read it. */
   readonly types: { readonly source: string; readonly extractors: readonly string[] };
   readonly page: PageSettings;
-  /** Ask the endpoint's node (its label nodeAddress). */
+  /** Whether the endpoint's node is asked (its label nodeAddress). */
   readonly atNode: boolean;
   readonly metrics: readonly AttributeMetric[];
 }

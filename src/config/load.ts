@@ -39,7 +39,7 @@ export interface ConfigurationSource {
 }
 
 export interface LoadOptions {
-  /** Load plugins of Alpha stability. */
+  /** Whether plugins of Alpha stability are loaded. */
   readonly allowExperimental: boolean;
   readonly registry: readonly PluginDefinition[];
   /** Endpoints file that takes the place of `dataLayer.discovery`. */
@@ -73,7 +73,7 @@ export interface LoadedConfiguration {
 }
 
 /**
- * Load, check and compile a configuration. Throws ConfigurationError, whose message is one line with the place, the
+ * Loads, checks and compiles a configuration. Throws ConfigurationError, whose message is one line with the place, the
  * field, what is wrong and what would be right.
  */
 export function loadConfiguration(source: ConfigurationSource, options: LoadOptions): LoadedConfiguration {
@@ -129,7 +129,7 @@ export function loadDocument(document: ConfigurationDocument, options: LoadOptio
   };
 }
 
-/** Read and parse a configuration. Throws ConfigurationError when there is no document to be had. */
+/** Reads and parses a configuration. Throws ConfigurationError when no document can be read. */
 export function readDocument({ file, text }: ConfigurationSource): ConfigurationDocument {
   if (file && text) {
     throw new ConfigurationError('--config-file and --config-text exclude each other: give only one of them');

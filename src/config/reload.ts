@@ -94,7 +94,7 @@ function changedParts(running: LoadedConfiguration, next: LoadedConfiguration): 
   ];
 }
 
-/** Also flowControl: shards lay out their wait and the core its gate once, while nothing is under way. */
+/** flowControl needs a restart too: shards and core lay out waits and gate once. */
 function changedGates(running: LoadedConfiguration, next: LoadedConfiguration): readonly string[] {
   const changed = [...next.gates].filter(([name, on]) => running.gates.get(name) !== on);
   return changed.map(([name, on]) => `feature gate ${name} has been turned ${on ? 'on' : 'off'}`);

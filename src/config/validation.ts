@@ -21,7 +21,7 @@ export function validate<Schema extends z.ZodType>(
   throw issueError(result.error.issues[0]!, schema, data, document, path, subject);
 }
 
-/** Everything that `validate` would throw one by one, in the order of the schema. */
+/** All errors that `validate` would throw one by one, in the order of the schema. */
 export function violations(
   schema: z.ZodType,
   data: unknown,

@@ -91,12 +91,12 @@ export interface Room {
 }
 
 const answers: Readonly<Record<number, DispatchAnswer>> = {
-  [CORE.GRANT_DONE]: 'done',
-  [CORE.GRANT_CLOSED]: 'closed',
-  [CORE.GRANT_GONE]: 'gone',
-  [CORE.GRANT_BUSY]: 'busy',
-  [CORE.GRANT_NOWHERE]: 'nowhere',
-  [CORE.GRANT_STICKS]: 'sticks',
+  [CORE.DISPATCH_DONE]: 'done',
+  [CORE.DISPATCH_CLOSED]: 'closed',
+  [CORE.DISPATCH_GONE]: 'gone',
+  [CORE.DISPATCH_BUSY]: 'busy',
+  [CORE.DISPATCH_NOWHERE]: 'nowhere',
+  [CORE.DISPATCH_STICKS]: 'sticks',
 };
 
 /**
@@ -108,6 +108,7 @@ export class CapacityGate {
   readonly #subset: number;
 
   constructor(core: CoreInstance) {
+    core.asserts?.control();
     this.#core = core;
     this.#subset = core.call.subsetAddress() >>> 0;
   }
@@ -226,12 +227,14 @@ export class CapacityGate {
   /** Writes the queues' handle of a waiting request for its shard. */
   setHandle(thread: number, slot: number, handle: number): void {
     const { call, view } = this.#core;
+    this.#core.asserts?.waitSlot(thread, slot, IN_QUEUES);
     view.setUint32((call.waitSlotAddress(thread, slot) >>> 0) + CORE.WAIT_SLOT_HANDLE, handle, true);
   }
 
   /** Writes the position of a waiting or refused request for its client. @param expectedWaitMs undefined = unknown */
   setPosition(thread: number, slot: number, ahead: number, expectedWaitMs: number | undefined): void {
     const { call, view } = this.#core;
+    this.#core.asserts?.waitSlot(thread, slot, IN_QUEUES);
     const at = call.waitSlotAddress(thread, slot) >>> 0;
     view.setUint32(at + CORE.WAIT_SLOT_POSITION, ahead, true);
     view.setFloat32(at + CORE.WAIT_SLOT_EXPECTED, expectedWaitMs ?? Number.NaN, true);
@@ -245,6 +248,7 @@ export class CapacityGate {
   /** Rejects a waiting request. @param outcome number that the shard understands */
   reject(thread: number, slot: number, outcome: number, retryAfterSeconds: number): DispatchAnswer {
     const { call, view } = this.#core;
+    this.#core.asserts?.waitSlot(thread, slot, IN_QUEUES);
     const at = call.waitSlotAddress(thread, slot) >>> 0;
     view.setUint32(at + CORE.WAIT_SLOT_OUTCOME, outcome, true);
     view.setFloat32(at + CORE.WAIT_SLOT_RETRY, retryAfterSeconds, true);
@@ -301,13 +305,17 @@ export class CapacityGate {
   saturation(slots: Iterable<number>, nowMs: number): number | undefined {
     const { bytes, sizes, call } = this.#core;
     bytes.fill(0, this.#subset, this.#subset + (sizes.endpoints >> 3));
-    for (const slot of slots) bytes[this.#subset + (slot >> 3)]! |= 1 << (slot & 7);
+    for (const slot of slots) {
+      this.#core.asserts?.slot(slot);
+      bytes[this.#subset + (slot >> 3)]! |= 1 << (slot & 7);
+    }
     const value = call.gateSaturation(nowMs);
     return value < 0 ? undefined : value;
   }
 
   room(slot: number): Room {
     const { call, u32, f32 } = this.#core;
+    this.#core.asserts?.slot(slot);
     const cell = (column: number) => (call.room(column, slot) >>> 0) >>> 2;
     const lowest = Math.max(0, call.gateRanks() - 1) * this.#core.sizes.endpoints;
     return {
@@ -325,4 +333,6 @@ export class CapacityGate {
   }
 }
 
+/** States of a wait slot that the control thread holds: the shard may cancel meanwhile. */
+const IN_QUEUES = [CORE.WAIT_SLOT_WAITING, CORE.WAIT_SLOT_CANCELLED];
 const decoder = new TextDecoder();

@@ -143,6 +143,8 @@ export class Decider {
       this.#writeSubset(request.subset);
     }
     if (request.gate !== undefined) flags |= this.#writeGate(request.gate);
+    this.#core.asserts?.index('profile', request.profile, CORE.PROFILES_MAX);
+    this.#core.asserts?.index('blocks', request.blocks, this.#core.sizes.chainBlocks + 1);
     u32[at.profile] = request.profile;
     u32[at.flags] = flags;
     u32[at.blocks] = request.blocks;
@@ -156,6 +158,7 @@ export class Decider {
     if (request.baseModel === true) u32[at.flags]! |= CORE.DECIDE_BASE_MODEL;
     if (request.unstored === true) u32[at.flags]! |= CORE.DECIDE_UNSTORED;
     if (request.further === true) u32[at.flags]! |= CORE.DECIDE_FURTHER;
+    if (request.peer !== undefined) this.#core.asserts?.slot(request.peer);
     u32[at.peer] = request.peer === undefined ? 0 : request.peer + 1;
     if (request.keys !== undefined) this.#writeKeys(request.keys);
     if (request.adapter !== this.#adapter) this.#writeAdapter(request.adapter);
@@ -199,6 +202,7 @@ export class Decider {
   #writeGate({ waitSlots, held, blind, queued }: GateRequest): number {
     const { u32 } = this.#core;
     const at = this.#offset;
+    if (waitSlots >= 0) this.#core.asserts?.waitSlot(this.#core.thread, waitSlots, [CORE.WAIT_SLOT_FREE]);
     u32[at.waitSlots] = waitSlots + 1;
     u32[at.held] = held?.ticket ?? 0;
     u32[at.heldGeneration] = held?.ticketGeneration ?? 0;
@@ -209,11 +213,14 @@ export class Decider {
   #writeSubset(slots: readonly number[]): void {
     const { bytes, sizes } = this.#core;
     bytes.fill(0, this.#subset, this.#subset + (sizes.endpoints >> 3));
-    for (const slot of slots) bytes[this.#subset + (slot >> 3)]! |= 1 << (slot & 7);
+    for (const slot of slots) {
+      this.#core.asserts?.slot(slot);
+      bytes[this.#subset + (slot >> 3)]! |= 1 << (slot & 7);
+    }
   }
 
   #writeKeys(keys: readonly (string | undefined)[]): void {
-    for (const [i, text] of keys.slice(0, CORE.MAX_KEYS).entries()) {
+    for (const [i, text] of keys.slice(0, CORE.KEYS_MAX).entries()) {
       if (text !== this.#keys[i]) hashKey(this.#core, text, this.#request + CORE.REQUEST_KEYS + i * 8);
       this.#keys[i] = text;
     }

@@ -65,10 +65,14 @@ export class EndpointTable {
 
   /** Assigns a free slot to an endpoint. It is not picked before `setState(slot, 'live')`. */
   open(slot: number, generation: number): boolean {
+    this.#core.asserts?.control();
+    this.#core.asserts?.slot(slot);
+    this.#core.asserts?.that(generation > 0, () => `generation ${generation} is above 0`);
     return this.#core.call.endpointOpen(slot, generation) === 0;
   }
 
   setState(slot: number, state: keyof typeof STATES): boolean {
+    this.#core.asserts?.move(slot, STATES[state]);
     return this.#core.call.endpointState(slot, STATES[state]) === 0;
   }
 
@@ -78,6 +82,8 @@ export class EndpointTable {
   }
 
   publish(slot: number, signals: EndpointSignals, nowMs: number): boolean {
+    this.#core.asserts?.control();
+    this.#core.asserts?.slot(slot);
     const { SIGNAL_WAITING, SIGNAL_RUNNING, SIGNAL_KV_USAGE, SIGNAL_ADAPTERS } = CORE;
     let known = 0;
     if (signals.waiting !== undefined) known |= SIGNAL_WAITING;
@@ -135,11 +141,13 @@ export class EndpointTable {
 
   /** Marks the signals as unknown because they are too old. */
   markStale(slot: number): boolean {
+    this.#core.asserts?.slot(slot);
     return this.#core.call.endpointStale(slot) === 0;
   }
 
   /** Bound on the blocks that the prefix index attributes to the endpoint. */
   setCapacity(slot: number, blocks: number): void {
+    this.#core.asserts?.slot(slot);
     this.#core.call.prefixSetCapacity(slot, blocks);
   }
 
@@ -182,7 +190,11 @@ export class EndpointTable {
     if (mask >= CORE.MASK_COUNT) throw new RangeError(`at most ${CORE.MASK_COUNT} label filters`);
     const words = (call.regionAddress(CORE.REGION_MASKS) >>> 0) + mask * (sizes.endpoints >> 3);
     const next = new Uint8Array(sizes.endpoints >> 3);
-    for (const slot of slots) next[slot >> 3]! |= 1 << (slot & 7);
+    this.#core.asserts?.control();
+    for (const slot of slots) {
+      this.#core.asserts?.slot(slot);
+      next[slot >> 3]! |= 1 << (slot & 7);
+    }
     bytes.set(next, words);
   }
 
@@ -216,6 +228,8 @@ export class EndpointTable {
   #setLabel(column: number, slot: number, first: number, second: number): void {
     const { call, u32, sizes } = this.#core;
     if (column >= CORE.LABEL_COLUMNS) throw new RangeError(`at most ${CORE.LABEL_COLUMNS} labels`);
+    this.#core.asserts?.control();
+    this.#core.asserts?.slot(slot);
     const at = ((call.labelAddress(column) >>> 0) >>> 2) + slot;
     u32[at] = first;
     u32[at + sizes.endpoints] = second;
@@ -225,6 +239,7 @@ export class EndpointTable {
   setAttribute(slot: number, attribute: number, value: number | undefined): boolean {
     const { call } = this.#core;
     if (attribute >= CORE.ATTRIBUTE_COLUMNS) throw new RangeError(`at most ${CORE.ATTRIBUTE_COLUMNS} attributes`);
+    this.#core.asserts?.slot(slot);
     return call.endpointAttribute(slot, attribute, value ?? Number.NaN) === 0;
   }
 

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { CoreAssertions } from './assertions.js';
 import { CoreCheckError, LockChecks } from './core-checks.js';
 import { CORE, type CoreConstant, type CoreFunctions } from './core-names.js';
 
@@ -56,6 +57,8 @@ export interface CoreInstance {
   readonly i32: Int32Array;
   readonly f32: Float32Array;
   readonly f64: Float64Array;
+  /** Assertions; undefined on the release core. */
+  readonly asserts: CoreAssertions | undefined;
 }
 
 type RequiredSize = Exclude<keyof PoolSizes, 'decisions' | 'decisionThreads' | 'decisionColumnBytes'>;
@@ -204,6 +207,11 @@ function checkConstants(exports: WebAssembly.Exports): void {
   }
 }
 
+/** Whether a module is the debug build: only that one imports the checks at the release of a lock. */
+function isDebug(module: WebAssembly.Module): boolean {
+  return WebAssembly.Module.imports(module).some(({ name }) => name === 'lockReleasing');
+}
+
 /**
  * Attaches this thread to a pool's memory.
  * @param thread 0 for the control thread, else a number below `threads` that no other live thread uses.
@@ -216,9 +224,10 @@ export function attachCore(pool: PoolMemory, thread: number): CoreInstance {
   if (refused === 2) throw new RangeError(`thread ${thread} is out of range: raise "threads"`);
   const { buffer } = pool.memory;
   const view = new DataView(buffer);
+  const sizes = sizesOf(pool.memory);
   return {
     thread,
-    sizes: sizesOf(pool.memory),
+    sizes,
     memory: pool.memory,
     call,
     bytes: new Uint8Array(buffer),
@@ -227,5 +236,6 @@ export function attachCore(pool: PoolMemory, thread: number): CoreInstance {
     i32: new Int32Array(buffer),
     f32: new Float32Array(buffer),
     f64: new Float64Array(buffer),
+    asserts: isDebug(pool.module) ? new CoreAssertions({ thread, sizes, call, view }) : undefined,
   };
 }

@@ -35,7 +35,7 @@ export class ProgramTable {
     this.#core = core;
     this.#places = core.call.regionAddress(CORE.REGION_PROGRAMS) >>> 0;
     const pool = CORE.HEADER + CORE.HEADER_POOL + CORE.POOL_PROFILES;
-    this.#profiles = core.i32.subarray(pool >>> 2, (pool >>> 2) + CORE.MAX_PROFILES);
+    this.#profiles = core.i32.subarray(pool >>> 2, (pool >>> 2) + CORE.PROFILES_MAX);
   }
 
   /**
@@ -43,9 +43,10 @@ export class ProgramTable {
    * @throws RangeError when the profile or the number of operations is out of range, or an operation is not the core's.
    */
   publish(profile: number, operations: readonly Operation[], options: ProgramOptions): void {
-    if (profile < 0 || profile >= CORE.MAX_PROFILES) throw new RangeError(`at most ${CORE.MAX_PROFILES} profiles`);
+    if (profile < 0 || profile >= CORE.PROFILES_MAX) throw new RangeError(`at most ${CORE.PROFILES_MAX} profiles`);
     if (operations.length > CORE.PROGRAM_OPS)
       throw new RangeError(`a profile may have at most ${CORE.PROGRAM_OPS} plugins`);
+    this.#core.asserts?.control();
     const number = this.#unusedPlace();
     this.#write(this.#places + number * CORE.PROGRAM_BYTES, operations, options);
     Atomics.store(this.#profiles, profile, number);
@@ -73,6 +74,7 @@ export class ProgramTable {
     if (options.wholeBlocks === true) needs |= CORE.PROGRAM_WHOLE_BLOCKS;
     for (const [i, operation] of operations.entries()) {
       const code = CORE[operation.code];
+      this.#core.asserts?.that(code !== undefined, () => `${operation.code} is an operation of the core`);
       if (operation.parameters.length > 8) throw new RangeError(`${operation.code} takes at most 8 parameters`);
       if (readsMatches.has(operation.code)) needs |= CORE.PROGRAM_NEEDS_MATCH;
       if (operation.code === 'OP_SCORE_ACTIVE_BLOCKS') needs |= CORE.PROGRAM_NEEDS_OVERLAP;

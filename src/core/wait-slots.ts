@@ -71,6 +71,8 @@ export class WaitSlots {
     const slot = this.#free.pop()!;
     const { call } = this.#core;
     this.#waiting++;
+    // The decision has put the request there; the control thread may not take it before `waitSlotEnqueue`.
+    this.#core.asserts?.waitSlot(this.#core.thread, slot, [CORE.WAIT_SLOT_WAITING]);
     describe(this.#core, call.waitSlotAddress(this.#core.thread, slot) >>> 0, request);
     call.waitSlotEnqueue(slot);
     return slot;
@@ -92,6 +94,7 @@ export class WaitSlots {
       const address = call.waitSlotAddress(this.#core.thread, slot) >>> 0;
       const result = readReturn(this.#core, address);
       const place = readPlace(this.#core, address);
+      this.#core.asserts?.waitSlot(this.#core.thread, slot, RETURNED);
       call.waitSlotFree(slot);
       this.#free.push(slot);
       this.#waiting--;
@@ -147,6 +150,8 @@ function readPlace({ view }: CoreInstance, at: number): QueuePlace {
   };
 }
 
+/** States in which a wait slot comes back. */
+const RETURNED = [CORE.WAIT_SLOT_DISPATCHED, CORE.WAIT_SLOT_REJECTED, CORE.WAIT_SLOT_CANCELLED];
 const encoder = new TextEncoder();
 /** A name has at most 256 bytes; three bytes of UTF-8 for each are enough to find the cut. */
 const scratch = new Uint8Array(1024);

@@ -1,4 +1,4 @@
-import { CLASSES } from './candidate-sets.js';
+import { CANDIDATE_SETS_MAX } from './candidate-sets.js';
 import { DrainRate } from './drain-rate.js';
 import type { FlowTable } from './flow-table.js';
 import { HeapOrder, type LaneOrder, ListOrder } from './lane-order.js';
@@ -39,9 +39,9 @@ export class Band {
   idleSinceMs: number;
   readonly #tables: QueueTables;
   readonly #order: LaneOrder;
-  readonly #lanesOfClass = new Int32Array(CLASSES);
+  readonly #lanesOfSet = new Int32Array(CANDIDATE_SETS_MAX);
   /** Lane of each candidate set, for policies with one lane for all flows. */
-  readonly #commonLane = new Int32Array(CLASSES).fill(NONE);
+  readonly #commonLane = new Int32Array(CANDIDATE_SETS_MAX).fill(NONE);
   /** Bit masks of candidate sets, two words each: sets with a lane, and sets whose first request found no endpoint. */
   readonly #filled = new Uint32Array(2);
   readonly #closed = new Uint32Array(2);
@@ -78,8 +78,8 @@ export class Band {
   }
 
   /** Marks a candidate set as closed, because its first request found no endpoint. */
-  close(classOf: number): void {
-    this.#closed[classOf >> 5]! |= 1 << (classOf & 31);
+  close(candidateSet: number): void {
+    this.#closed[candidateSet >> 5]! |= 1 << (candidateSet & 31);
   }
 
   open(low: number, high: number): void {
@@ -93,15 +93,15 @@ export class Band {
     return ((closedLow & low) | (closedHigh & high)) !== 0;
   }
 
-  closedClasses(): readonly number[] {
+  closedSets(): readonly number[] {
     const closed: number[] = [];
-    for (let id = 0; id < CLASSES; id++) if (this.isClosedAmong(...wordsOf(id))) closed.push(id);
+    for (let id = 0; id < CANDIDATE_SETS_MAX; id++) if (this.isClosedAmong(...wordsOf(id))) closed.push(id);
     return closed;
   }
 
   /** The lane of a candidate set that goes next. */
-  headOf(classOf: number): number {
-    return this.fairness.choose(...wordsOf(classOf));
+  headOf(candidateSet: number): number {
+    return this.fairness.choose(...wordsOf(candidateSet));
   }
 
   /** Sort key of a request among those of its flow. */
@@ -110,20 +110,20 @@ export class Band {
   }
 
   /** Puts a request into the lane of its flow and a candidate set. */
-  place(request: number, classOf: number): void {
+  place(request: number, candidateSet: number): void {
     const { requests, lanes } = this.#tables;
     const flow = requests.flow[request]!;
-    let lane = this.#findLane(flow, classOf);
-    if (lane === NONE) lane = this.#openLane(flow, classOf);
+    let lane = this.#findLane(flow, candidateSet);
+    if (lane === NONE) lane = this.#openLane(flow, candidateSet);
     const headBefore = lanes.head[lane]!;
     this.#order.insert(lane, request);
     requests.lane[request] = lane;
     if (lanes.count[lane]!++ === 0) {
       this.fairness.add(lane);
-      if (this.#lanesOfClass[classOf]!++ === 0) this.#filled[classOf >> 5]! |= 1 << (classOf & 31);
+      if (this.#lanesOfSet[candidateSet]!++ === 0) this.#filled[candidateSet >> 5]! |= 1 << (candidateSet & 31);
     } else if (lanes.head[lane] !== headBefore) this.fairness.headChanged(lane);
     else return;
-    this.open(...wordsOf(classOf));
+    this.open(...wordsOf(candidateSet));
   }
 
   /** Takes a request out of its lane. */
@@ -136,21 +136,21 @@ export class Band {
     if (--lanes.count[lane]! === 0) this.#closeLane(lane);
     else if (lanes.head[lane] !== headBefore) this.fairness.headChanged(lane);
     // The reason that closed the set concerned the old head and may not hold for the new one.
-    if (request === headBefore) this.open(...wordsOf(lanes.classOf[lane]!));
+    if (request === headBefore) this.open(...wordsOf(lanes.candidateSet[lane]!));
   }
 
-  #findLane(flow: number, classOf: number): number {
-    if (this.fairness.oneLane) return this.#commonLane[classOf]!;
+  #findLane(flow: number, candidateSet: number): number {
+    if (this.fairness.oneLane) return this.#commonLane[candidateSet]!;
     const { lanes, flows } = this.#tables;
     let lane = flows.firstLane[flow]!;
-    while (lane !== NONE && lanes.classOf[lane] !== classOf) lane = lanes.nextOfFlow[lane]!;
+    while (lane !== NONE && lanes.candidateSet[lane] !== candidateSet) lane = lanes.nextOfFlow[lane]!;
     return lane;
   }
 
-  #openLane(flow: number, classOf: number): number {
+  #openLane(flow: number, candidateSet: number): number {
     const { lanes, flows } = this.#tables;
-    const lane = lanes.take(flow, classOf);
-    if (this.fairness.oneLane) this.#commonLane[classOf] = lane;
+    const lane = lanes.take(flow, candidateSet);
+    if (this.fairness.oneLane) this.#commonLane[candidateSet] = lane;
     else {
       lanes.nextOfFlow[lane] = flows.firstLane[flow]!;
       flows.firstLane[flow] = lane;
@@ -160,10 +160,10 @@ export class Band {
 
   #closeLane(lane: number): void {
     const { lanes } = this.#tables;
-    const classOf = lanes.classOf[lane]!;
+    const candidateSet = lanes.candidateSet[lane]!;
     this.fairness.remove(lane);
-    if (--this.#lanesOfClass[classOf]! === 0) this.#filled[classOf >> 5]! &= ~(1 << (classOf & 31));
-    if (this.fairness.oneLane) this.#commonLane[classOf] = NONE;
+    if (--this.#lanesOfSet[candidateSet]! === 0) this.#filled[candidateSet >> 5]! &= ~(1 << (candidateSet & 31));
+    if (this.fairness.oneLane) this.#commonLane[candidateSet] = NONE;
     else this.#unlink(lane);
     lanes.free(lane);
   }
@@ -181,9 +181,9 @@ export class Band {
   }
 }
 
-function wordsOf(classOf: number): readonly [number, number] {
-  const bit = (1 << (classOf & 31)) >>> 0;
-  return classOf < 32 ? [bit, 0] : [0, bit];
+function wordsOf(candidateSet: number): readonly [number, number] {
+  const bit = (1 << (candidateSet & 31)) >>> 0;
+  return candidateSet < 32 ? [bit, 0] : [0, bit];
 }
 
 function fairnessOf(settings: FairnessSettings, priority: number, tables: QueueTables): Fairness {

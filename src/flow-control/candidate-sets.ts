@@ -1,11 +1,11 @@
 import { NONE } from './request-slab.js';
 
 /** Bound on the candidate sets of a pool: 64 of them fit a mask of two words. */
-export const CLASSES = 64;
+export const CANDIDATE_SETS_MAX = 64;
 /** The candidate set of requests that any endpoint may serve. */
 export const WHOLE_POOL = 0;
 /** The candidate set of requests whose own set finds no free number. */
-export const OVERFLOW = CLASSES - 1;
+export const OVERFLOW = CANDIDATE_SETS_MAX - 1;
 
 /**
  * Candidate sets. Requests with the same candidates wait together, so one with full endpoints holds up only requests
@@ -13,12 +13,12 @@ export const OVERFLOW = CLASSES - 1;
  */
 export class CandidateSets {
   /** Uses of each set: a waiting request counts once for its own set and once for the set in which it waits. */
-  readonly members = new Int32Array(CLASSES);
+  readonly members = new Int32Array(CANDIDATE_SETS_MAX);
   /** Bit masks of slots per set; undefined for the whole pool and for unused sets. */
-  readonly #slots: (Uint32Array | undefined)[] = new Array(CLASSES).fill(undefined);
+  readonly #slots: (Uint32Array | undefined)[] = new Array(CANDIDATE_SETS_MAX).fill(undefined);
   readonly #byHash = new Map<number, number[]>();
   /** Two words per slot: the sets that contain it, without the whole pool. */
-  #classesOf = new Uint32Array(0);
+  #setsOf = new Uint32Array(0);
   #overflows = 0;
   readonly #renamed: (id: number) => void;
 
@@ -34,12 +34,12 @@ export class CandidateSets {
 
   /** Sets that contain a slot, as two words: these are sets 0 to 31. */
   lowOf(slot: number): number {
-    return ((this.#classesOf[slot * 2] ?? 0) | (1 << WHOLE_POOL)) >>> 0;
+    return ((this.#setsOf[slot * 2] ?? 0) | (1 << WHOLE_POOL)) >>> 0;
   }
 
   /** Sets 32 to 63. */
   highOf(slot: number): number {
-    return this.#classesOf[slot * 2 + 1] ?? 0;
+    return this.#setsOf[slot * 2 + 1] ?? 0;
   }
 
   /** Estimated number of requests that wait in a set; exact unless some of them wait for one endpoint first. */
@@ -91,8 +91,8 @@ export class CandidateSets {
 
   /** Removes a slot whose endpoint has left from all sets. */
   removeSlot(slot: number): void {
-    if (slot * 2 + 1 >= this.#classesOf.length) return;
-    for (let id = 1; id < CLASSES; id++) {
+    if (slot * 2 + 1 >= this.#setsOf.length) return;
+    for (let id = 1; id < CANDIDATE_SETS_MAX; id++) {
       const words = this.#slots[id];
       if (words === undefined || !this.#has(id, slot)) continue;
       this.#unhash(id);
@@ -100,12 +100,12 @@ export class CandidateSets {
       // An empty set is not found again: a request without any candidate must not join requests that lost theirs.
       if (id !== OVERFLOW && !this.isEmpty(id)) this.#hash(id);
     }
-    this.#classesOf[slot * 2] = 0;
-    this.#classesOf[slot * 2 + 1] = 0;
+    this.#setsOf[slot * 2] = 0;
+    this.#setsOf[slot * 2 + 1] = 0;
   }
 
   #has(id: number, slot: number): boolean {
-    return ((this.#classesOf[slot * 2 + (id >> 5)]! >>> (id & 31)) & 1) === 1;
+    return ((this.#setsOf[slot * 2 + (id >> 5)]! >>> (id & 31)) & 1) === 1;
   }
 
   #unused(): number {
@@ -135,8 +135,8 @@ export class CandidateSets {
     if (words === undefined) return;
     this.#unhash(id);
     this.#renamed(id);
-    for (let slot = 0; slot * 2 < this.#classesOf.length; slot++) {
-      this.#classesOf[slot * 2 + (id >> 5)]! &= ~(1 << (id & 31));
+    for (let slot = 0; slot * 2 < this.#setsOf.length; slot++) {
+      this.#setsOf[slot * 2 + (id >> 5)]! &= ~(1 << (id & 31));
     }
     this.#slots[id] = undefined;
   }
@@ -151,15 +151,15 @@ export class CandidateSets {
     this.#slots[id] = words;
     this.#reach(words.length * 32);
     for (let slot = 0; slot < words.length * 32; slot++) {
-      if ((words[slot >> 5]! >>> (slot & 31)) & 1) this.#classesOf[slot * 2 + (id >> 5)]! |= 1 << (id & 31);
+      if ((words[slot >> 5]! >>> (slot & 31)) & 1) this.#setsOf[slot * 2 + (id >> 5)]! |= 1 << (id & 31);
     }
   }
 
   #reach(slots: number): void {
-    if (this.#classesOf.length >= slots * 2) return;
+    if (this.#setsOf.length >= slots * 2) return;
     const larger = new Uint32Array(slots * 2);
-    larger.set(this.#classesOf);
-    this.#classesOf = larger;
+    larger.set(this.#setsOf);
+    this.#setsOf = larger;
   }
 }
 

@@ -9,7 +9,7 @@ import { NONE } from './request-slab.js';
  */
 export class Lanes {
   readonly flow: Int32Array;
-  readonly classOf: Uint8Array;
+  readonly candidateSet: Uint8Array;
   /** The next request; NONE while the lane is being filled or emptied. */
   readonly head: Int32Array;
   readonly tail: Int32Array;
@@ -25,7 +25,7 @@ export class Lanes {
 
   constructor(capacity: number) {
     this.flow = new Int32Array(capacity);
-    this.classOf = new Uint8Array(capacity);
+    this.candidateSet = new Uint8Array(capacity);
     this.head = new Int32Array(capacity);
     this.tail = new Int32Array(capacity);
     this.count = new Int32Array(capacity);
@@ -36,12 +36,12 @@ export class Lanes {
   }
 
   /** Makes an empty lane; its owner links it to its flow. */
-  take(flow: number, classOf: number): number {
+  take(flow: number, candidateSet: number): number {
     let lane = this.#freeHead;
     if (lane !== NONE) this.#freeHead = this.nextOfFlow[lane]!;
     else lane = this.#fresh++;
     this.flow[lane] = flow;
-    this.classOf[lane] = classOf;
+    this.candidateSet[lane] = candidateSet;
     this.head[lane] = NONE;
     this.tail[lane] = NONE;
     this.count[lane] = 0;

@@ -22,7 +22,7 @@ import { brokenBound, isBeyondRate } from './queue-limits.js';
 import { NONE, RequestSlab, RUNNING, WAITING } from './request-slab.js';
 import { RunningRequests } from './running-requests.js';
 import type { FlowControlSettings } from './settings.js';
-import { bandSnapshot, classSnapshots } from './snapshot.js';
+import { bandSnapshot, setSnapshots } from './snapshot.js';
 import { TokenBuckets } from './token-buckets.js';
 import { WaitingRoom } from './waiting-room.js';
 
@@ -78,7 +78,7 @@ export class QueueMachine implements Queues {
     this.#settings = settings;
     this.#bands = new BandDirectory(settings, this.#tables, nowMs);
     this.#room = new WaitingRoom(this.#tables, settings, (id) => {
-      for (const band of this.#bands.sorted) band.fairness.newClass(id);
+      for (const band of this.#bands.sorted) band.fairness.newSet(id);
     });
     this.#running = new RunningRequests(this.#tables, (priority) => this.#bands.get(priority));
     this.#buckets = new TokenBuckets(settings.tenantLimits);
@@ -130,7 +130,7 @@ export class QueueMachine implements Queues {
     const index = requests.take();
     this.#fill(index, request, flow, tokens, nowMs);
     requests.order[index] = this.#orderOf(index, band);
-    this.#room.enter(index, band, this.#firstClass(index, request, band), nowMs);
+    this.#room.enter(index, band, this.#firstSet(index, request, band), nowMs);
     this.totals.entered++;
     return requests.handleOf(index);
   }
@@ -199,11 +199,11 @@ export class QueueMachine implements Queues {
       this.#stopped = true;
       return false;
     }
-    const classOf = lanes.classOf[requests.lane[index]!]!;
-    if (classOf === OVERFLOW && this.#aside.length < LOOK_AHEAD - 1) {
+    const candidateSet = lanes.candidateSet[requests.lane[index]!]!;
+    if (candidateSet === OVERFLOW && this.#aside.length < LOOK_AHEAD - 1) {
       this.#aside.push(index);
       band.unplace(index);
-    } else band.close(classOf);
+    } else band.close(candidateSet);
     return true;
   }
 
@@ -222,8 +222,8 @@ export class QueueMachine implements Queues {
     const band = this.#bands.bandFor(flows.priority[flow]!, nowMs)!;
     this.#running.takeBack(index, nowMs);
     requests.stickySlot[index] = NONE;
-    requests.ownClass[index] = this.#room.classes.find(candidates);
-    this.#room.enter(index, band, requests.ownClass[index]!, nowMs);
+    requests.ownSet[index] = this.#room.sets.find(candidates);
+    this.#room.enter(index, band, requests.ownSet[index]!, nowMs);
     this.totals.requeued++;
     this.totals.dispatched--;
     return true;
@@ -250,8 +250,8 @@ export class QueueMachine implements Queues {
 
   opened(slot: number): void {
     this.#stopped = false;
-    const { classes } = this.#room;
-    for (const band of this.#bands.sorted) band.open(classes.lowOf(slot), classes.highOf(slot));
+    const { sets } = this.#room;
+    for (const band of this.#bands.sorted) band.open(sets.lowOf(slot), sets.highOf(slot));
   }
 
   openedAll(): void {
@@ -262,13 +262,13 @@ export class QueueMachine implements Queues {
   closedFor(slot: number): boolean {
     if (this.waiting === 0) return false;
     if (this.#stopped) return true;
-    const { classes } = this.#room;
-    return this.#bands.sorted.some((band) => band.isClosedAmong(classes.lowOf(slot), classes.highOf(slot)));
+    const { sets } = this.#room;
+    return this.#bands.sorted.some((band) => band.isClosedAmong(sets.lowOf(slot), sets.highOf(slot)));
   }
 
   endpointGone(slot: number): void {
     for (const index of this.#room.stuckTo(slot)) this.#room.unstick(index, this.#bandOf(index));
-    this.#room.classes.removeSlot(slot);
+    this.#room.sets.removeSlot(slot);
   }
 
   poolEmpty(empty: boolean, nowMs: number): void {
@@ -287,7 +287,7 @@ export class QueueMachine implements Queues {
     }
     let expired = 0;
     for (let index = room.overdue(nowMs); index !== NONE; index = room.overdue(nowMs)) {
-      const nowhere = room.poolEmpty || room.classes.isEmpty(requests.ownClass[index]!);
+      const nowhere = room.poolEmpty || room.sets.isEmpty(requests.ownSet[index]!);
       const [handle, reference] = [requests.handleOf(index), requests.reference[index]!];
       const { priority } = this.#bandOf(index);
       const retryAfterSeconds = this.retryAfterSeconds(handle, nowMs);
@@ -332,7 +332,7 @@ export class QueueMachine implements Queues {
       const band = this.#bandOf(index);
       requests.stickySlot[index] = NONE;
       requests.order[index] = this.#orderOf(index, band);
-      this.#room.enter(index, band, requests.ownClass[index]!, nowMs);
+      this.#room.enter(index, band, requests.ownSet[index]!, nowMs);
     }
     this.#room.setBudgets(settings);
     this.#buckets = new TokenBuckets(settings.tenantLimits);
@@ -359,8 +359,8 @@ export class QueueMachine implements Queues {
     const { requests, lanes } = this.#tables;
     for (const band of this.#bands.sorted) {
       if (band.waiting === 0) continue;
-      for (const classOf of band.closedClasses()) {
-        const index = lanes.head[band.headOf(classOf)]!;
+      for (const candidateSet of band.closedSets()) {
+        const index = lanes.head[band.headOf(candidateSet)]!;
         // A request that waits for the endpoint with its prefix goes to another endpoint soon.
         if (requests.stickySlot[index] === NONE && !visit(requests.handleOf(index), band.priority)) return;
       }
@@ -417,7 +417,7 @@ export class QueueMachine implements Queues {
       bytes: this.#room.bytes,
       tokens: this.#room.tokens,
       bands: this.#bands.sorted.map((band) => bandSnapshot(band, this.#tables, nowMs, flows)),
-      classes: classSnapshots(this.#room.classes),
+      classes: setSnapshots(this.#room.sets),
       totals: { ...this.totals, refused: { ...this.totals.refused } },
     };
   }
@@ -449,7 +449,7 @@ export class QueueMachine implements Queues {
     requests.tokens[index] = tokens;
     requests.stickySlot[index] = NONE;
     requests.prefixSlot[index] = request.prefixSlot ?? NONE;
-    requests.ownClass[index] = this.#room.classes.find(request.candidates);
+    requests.ownSet[index] = this.#room.sets.find(request.candidates);
   }
 
   #orderOf(index: number, band: Band): number {
@@ -465,8 +465,8 @@ export class QueueMachine implements Queues {
   }
 
   /** Candidate set in which a request starts to wait: that of the endpoint with its prefix, or its own. */
-  #firstClass(index: number, { stickySlot }: QueuedRequest, band: Band): number {
-    const own = this.#tables.requests.ownClass[index]!;
+  #firstSet(index: number, { stickySlot }: QueuedRequest, band: Band): number {
+    const own = this.#tables.requests.ownSet[index]!;
     const { sorted } = this.#bands;
     // The highest of several bands would lose more by the wait than the prefix saves (docs/internals/flow-control.md).
     if (stickySlot < 0 || (sorted.length > 1 && sorted[0] === band)) return own;

@@ -17,7 +17,7 @@ export class RequestSlab {
   readonly reference: Int32Array;
   readonly flow: Int32Array;
   /** Candidate set of the request. */
-  readonly ownClass: Uint8Array;
+  readonly ownSet: Uint8Array;
   /** Lane of a waiting request; NONE while it runs. */
   readonly lane: Int32Array;
   /** Links of its lane's order, which defines their meaning. */
@@ -60,7 +60,7 @@ export class RequestSlab {
     this.state = new Uint8Array(capacity);
     this.reference = new Int32Array(capacity);
     this.flow = new Int32Array(capacity);
-    this.ownClass = new Uint8Array(capacity);
+    this.ownSet = new Uint8Array(capacity);
     this.lane = new Int32Array(capacity);
     this.next = new Int32Array(capacity);
     this.previous = new Int32Array(capacity);

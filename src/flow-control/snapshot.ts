@@ -1,5 +1,5 @@
 import type { Band, QueueTables } from './band.js';
-import { type CandidateSets, CLASSES } from './candidate-sets.js';
+import { CANDIDATE_SETS_MAX, type CandidateSets } from './candidate-sets.js';
 import type { BandSnapshot, FlowSnapshot, QueueSnapshot } from './queue-contract.js';
 import { NONE } from './request-slab.js';
 
@@ -20,7 +20,7 @@ export function bandSnapshot(band: Band, tables: QueueTables, nowMs: number, mos
     bytesUsed: share(band.bytes, band.limits.bytes),
     tokensUsed: share(band.tokens, band.limits.tokens),
     tokensPerSecond: band.drain.tokensPerSecond,
-    closedClasses: band.closedClasses(),
+    closedClasses: band.closedSets(),
     flows: shown.map((flow) => flowSnapshot(flow, tables, nowMs)),
     flowCount: flows.countOfBand(band.priority),
   };
@@ -40,11 +40,11 @@ function mostWaiting(all: Iterable<number>, waiting: Int32Array, most: number): 
   return found;
 }
 
-export function classSnapshots(classes: CandidateSets): QueueSnapshot['classes'] {
-  return Array.from({ length: CLASSES }, (_, id) => ({
+export function setSnapshots(sets: CandidateSets): QueueSnapshot['classes'] {
+  return Array.from({ length: CANDIDATE_SETS_MAX }, (_, id) => ({
     id,
-    slots: classes.slotsOf(id) ?? ('all' as const),
-    waiting: classes.waitingIn(id),
+    slots: sets.slotsOf(id) ?? ('all' as const),
+    waiting: sets.waitingIn(id),
   })).filter(({ waiting }) => waiting > 0);
 }
 

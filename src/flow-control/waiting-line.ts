@@ -55,6 +55,14 @@ export interface WaitingLineOptions {
   readonly later: (again: () => boolean) => void;
 }
 
+/** Another replica takes the request at once. */
+const SHUTTING_DOWN: WaitResult = {
+  kind: 'turned away',
+  outcome: 'EvictedOther',
+  retryAfterSeconds: 1,
+  place: { ahead: undefined, expectedWaitMs: undefined },
+};
+
 /** The requests of one shard that wait for an endpoint with room. */
 export class WaitingLine {
   readonly #options: WaitingLineOptions;
@@ -121,6 +129,14 @@ export class WaitingLine {
   refund(handle: number): void {
     this.#refunded.push(handle);
     this.#tellSoon();
+  }
+
+  /** Ends every wait, because the shard is about to close. */
+  turnAllAway(): void {
+    for (const [slot, waiter] of [...this.#waiters]) {
+      this.leave(slot);
+      waiter.proceed(SHUTTING_DOWN);
+    }
   }
 
   close(): void {

@@ -19,7 +19,7 @@ export interface WaitBudgets {
 
 /** All waiting requests: place in a band, candidate set, deadline, and the sums over them. */
 export class WaitingRoom {
-  readonly classes: CandidateSets;
+  readonly sets: CandidateSets;
   requests = 0;
   bytes = 0;
   tokens = 0;
@@ -32,10 +32,10 @@ export class WaitingRoom {
   /** Time of the last change between a pool with and without endpoints. */
   #poolSinceMs = Number.NEGATIVE_INFINITY;
 
-  /** @param renamedClass called when a number of a candidate set means other candidates */
-  constructor(tables: QueueTables, budgets: WaitBudgets, renamedClass: (id: number) => void) {
+  /** @param renamedSet called when a number of a candidate set means other candidates */
+  constructor(tables: QueueTables, budgets: WaitBudgets, renamedSet: (id: number) => void) {
     this.#tables = tables;
-    this.classes = new CandidateSets(renamedClass);
+    this.sets = new CandidateSets(renamedSet);
     this.#budgets = budgets;
     this.#deadlines = new TimeHeap(tables.requests.capacity);
     this.#stickyEnds = new TimeHeap(tables.requests.capacity);
@@ -45,23 +45,23 @@ export class WaitingRoom {
     return this.#poolEmpty;
   }
 
-  /** Starts the wait of a request, filled in and with a candidate set of its own, among those of `classOf`. */
-  enter(index: number, band: Band, classOf: number, nowMs: number): void {
+  /** Starts the wait of a request, filled in and with a candidate set of its own, among those of `candidateSet`. */
+  enter(index: number, band: Band, candidateSet: number, nowMs: number): void {
     const { requests, flows } = this.#tables;
     const flow = requests.flow[index]!;
     flows.hold(flow);
     if (flows.waiting[flow]!++ === 0) {
-      band.fairness.wake(flow, classOf);
+      band.fairness.wake(flow, candidateSet);
       band.activeWeight += flows.weight[flow]!;
     }
     flows.waitingTokens[flow]! += requests.tokens[index]!;
     if (band.waiting++ === 0) band.drain.begin(nowMs);
     this.requests++;
     this.#sum(index, band, 1);
-    this.classes.members[requests.ownClass[index]!]!++;
-    this.classes.members[classOf]!++;
+    this.sets.members[requests.ownSet[index]!]!++;
+    this.sets.members[candidateSet]!++;
     requests.state[index] = WAITING;
-    band.place(index, classOf);
+    band.place(index, candidateSet);
     this.#deadlines.set(index, this.#deadlineOf(index));
   }
 
@@ -69,12 +69,12 @@ export class WaitingRoom {
   leave(index: number, band: Band, nowMs: number): void {
     const { requests, lanes, flows } = this.#tables;
     const flow = requests.flow[index]!;
-    const classOf = lanes.classOf[requests.lane[index]!]!;
+    const candidateSet = lanes.candidateSet[requests.lane[index]!]!;
     band.unplace(index);
     this.#deadlines.remove(index);
     this.#stickyEnds.remove(index);
-    this.classes.members[requests.ownClass[index]!]!--;
-    this.classes.members[classOf]!--;
+    this.sets.members[requests.ownSet[index]!]!--;
+    this.sets.members[candidateSet]!--;
     this.requests--;
     this.#sum(index, band, -1);
     flows.waitingTokens[flow]! -= requests.tokens[index]!;
@@ -104,15 +104,15 @@ export class WaitingRoom {
   stick(index: number, slot: number, nowMs: number): number {
     if (slot >= SLOTS_MAX) return NONE;
     const { requests } = this.#tables;
-    const { members } = this.classes;
-    const ownClass = requests.ownClass[index]!;
+    const { members } = this.sets;
+    const ownSet = requests.ownSet[index]!;
     this.#onlySlot[slot >> 5] = 1 << (slot & 31);
     // The request is no member of its own set yet. Without this count its number could be taken away.
-    members[ownClass]!++;
-    const only = this.classes.findExact(this.#onlySlot);
-    members[ownClass]!--;
+    members[ownSet]!++;
+    const only = this.sets.findExact(this.#onlySlot);
+    members[ownSet]!--;
     this.#onlySlot[slot >> 5] = 0;
-    if (only === NONE || only === ownClass) return NONE;
+    if (only === NONE || only === ownSet) return NONE;
     requests.stickySlot[index] = slot;
     this.#stickyEnds.set(index, nowMs + STICKY_WAIT_MS);
     return only;
@@ -122,8 +122,8 @@ export class WaitingRoom {
   setAside(index: number, slot: number, band: Band, nowMs: number): void {
     const only = this.stick(index, slot, nowMs);
     if (only === NONE) return;
-    this.classes.members[this.#tables.requests.ownClass[index]!]!--;
-    this.classes.members[only]!++;
+    this.sets.members[this.#tables.requests.ownSet[index]!]!--;
+    this.sets.members[only]!++;
     band.unplace(index);
     band.place(index, only);
   }
@@ -131,13 +131,13 @@ export class WaitingRoom {
   /** Ends the wait for one endpoint: the request joins those of its own set. */
   unstick(index: number, band: Band): void {
     const { requests, lanes } = this.#tables;
-    const ownClass = requests.ownClass[index]!;
+    const ownSet = requests.ownSet[index]!;
     this.#stickyEnds.remove(index);
-    this.classes.members[lanes.classOf[requests.lane[index]!]!]!--;
-    this.classes.members[ownClass]!++;
+    this.sets.members[lanes.candidateSet[requests.lane[index]!]!]!--;
+    this.sets.members[ownSet]!++;
     requests.stickySlot[index] = NONE;
     band.unplace(index);
-    band.place(index, ownClass);
+    band.place(index, ownSet);
   }
 
   /** Requests that wait for this one endpoint. */

@@ -373,7 +373,7 @@ class KeptBytes {
     this.#pieces = undefined;
   }
 
-  /** Everything, or undefined when it was too much. */
+  /** Whole body; undefined when it was too large. */
   all(): readonly Buffer[] | undefined {
     return this.#pieces;
   }

@@ -34,7 +34,7 @@ export function decide(services: StreamServices, input: DecisionInput): Placemen
   const { line } = services;
   const outcome = admitAndSchedule(services, input);
   if (dispatch === undefined || line === undefined) return outcome;
-  // What the decision took is another ticket by now.
+  // The ticket of the decision has been replaced.
   line.giveBack(dispatch);
   if (outcome.kind === 'placed') {
     return { ...outcome, charge: new QueuedCharge(outcome.charge, line, dispatch.handle) };

@@ -16,8 +16,9 @@ import type { HeldBytes } from './byte-budget.js';
 import type { DestinationTemplates } from './codec/destination.js';
 import type { ProcessStream } from './transport.js';
 import type { TurnBudget } from './turn-budget.js';
+import type { UnreadAnswers } from './unread-answers.js';
 
-/** What one shard gives to each of its streams. */
+/** Services of a shard for its streams. */
 export interface StreamContext {
   readonly services: StreamServices;
   readonly load: SharedLoad;
@@ -29,8 +30,10 @@ export interface StreamContext {
 export interface Exchange extends Evictable {
   readonly context: StreamContext;
   readonly stream: ProcessStream;
-  /** When the stream was opened, by the services' clock. */
+  /** When the first byte of the stream came, by the services' clock. */
   readonly openedAt: number;
+  /** How the proxy sends bodies of answers: a BodyMode, or another number = they are sent. */
+  readonly responseBodyMode: number;
   /** The proxy has half-closed: nothing more will come. */
   readonly isHalfClosed: boolean;
   /** Sets the exchange's share of the shard's held bytes. @returns false when the shard holds too much */
@@ -55,7 +58,7 @@ export interface StreamLimits {
   readonly maxBufferedBytes: number;
 }
 
-/** What all streams of a shard count together. */
+/** Counts of all streams of a shard. */
 export interface SharedLoad {
   openStreams: number;
   /** Request bodies until their requests are answered, messages on their way in, replies that the proxy does not take. */
@@ -64,7 +67,7 @@ export interface SharedLoad {
   silentStreams: number;
 }
 
-/** What a shard's streams hold now. */
+/** Memory and slots that the streams of a shard hold. */
 export interface StreamLoad extends Readonly<Omit<SharedLoad, 'held'>> {
   /** Bytes that are held. */
   readonly bufferedBytes: number;
@@ -78,7 +81,7 @@ export interface StreamLog {
   warn(details: object, message: string): void;
 }
 
-/** What prediction servers said about a request. */
+/** Predictions of servers for a request. */
 export interface LatencyAnswer {
   /** How it went, for the metrics. */
   readonly outcome: string;
@@ -96,9 +99,11 @@ export interface StreamSettings {
   readonly dialects: Dialects;
   /** Running requests may be ended for others of a higher band. */
   readonly evicts: boolean;
+  /** Decisions depend on bodies of answers; metrics do not count. */
+  readonly readsAnswers: boolean;
 }
 
-/** Everything that the streams of one shard share. */
+/** State that the streams of one shard share. */
 export interface StreamServices {
   readonly scanner: BodyScanner;
   readonly responses: ResponseScanner;
@@ -122,14 +127,16 @@ export interface StreamServices {
   readonly admission: Admission;
   readonly recorder: RequestRecorder;
   readonly limits: StreamLimits;
-  /** Tell the proxy the scores of all candidates (`--emit-endpoint-scores`). */
+  /** Whether the proxy is told the scores of all candidates (`--emit-endpoint-scores`). */
   readonly emitScores: boolean;
-  /** Do not look at the proxy's subset hint (`--disable-endpoint-subset-filter`). */
+  /** Whether the proxy's subset hint is ignored (`--disable-endpoint-subset-filter`). */
   readonly ignoreSubset: boolean;
   /** Prompt bytes of one hashed block. */
   readonly blockBytes: () => number;
   /** Milliseconds of a monotonic clock. */
   readonly now: () => number;
+  /** Counts answers whose bodies are sent although no decision depends on them. */
+  readonly unreadAnswers: UnreadAnswers;
   /** Uniform in [0, 1). */
   readonly random: () => number;
   readonly log: StreamLog;

@@ -1,13 +1,14 @@
+import { overloaded } from '../request/rejections.js';
 import { HeldBytes } from './byte-budget.js';
 import { DestinationTemplates } from './codec/destination.js';
 import type { SharedLoad, StreamLoad, StreamServices } from './exchange.js';
-import { ExchangeStream } from './stream.js';
-import type { ProcessHandler, ProcessStream } from './transport.js';
+import { rejectionReply } from './replies.js';
+import { ExchangeStream, TOO_MANY_NEW } from './stream.js';
+import type { ProcessHandler, ProcessStream, StreamEntry } from './transport.js';
 import { TurnBudget } from './turn-budget.js';
 
 /** What a transport calls for every new stream, with a look at what the streams hold. */
-export interface StreamOpener {
-  (stream: ProcessStream): ProcessHandler;
+export interface StreamOpener extends StreamEntry {
   load(): StreamLoad;
   /** What the streams hold; the transport's own bytes count here as well. */
   readonly held: HeldBytes;
@@ -18,9 +19,13 @@ const TEMPLATE_CAPACITY = 8_192;
 /** New requests of one turn run this long before messages of older ones are read again. */
 const NEW_WORK_SLICE_MS = 5;
 /** Far above a burst that clears in time, far below what would fill the memory. */
-const WAITING_MAX = 8_192;
-/** Who would wait longer is better served by another replica or a retry. */
-const WAIT_MS_MAX = 1_000;
+const WAITING_MAX = 4_096;
+/** Age at which a new request is refused: with the turn that it still takes, no answer is older than a second. */
+const WAIT_MS_MAX = 750;
+/** Time for which sockets with new requests are read before waiting ones go on. */
+const READ_MS_MAX = 10;
+/** Wait of new requests while more of them come than the thread can serve. */
+const STANDING_WAIT_MS = 200;
 /** Streams beyond `maxStreams` that wait for the first message, to answer it with a 503. */
 const SILENT_MAX = 8_192;
 const GRPC_RESOURCE_EXHAUSTED = 8;
@@ -41,8 +46,10 @@ export function createStreamOpener(services: StreamServices): StreamOpener {
     now: services.now,
     defer: (run) => setImmediate(run),
     sliceMs: NEW_WORK_SLICE_MS,
-    maxWaiting: WAITING_MAX,
-    maxWaitMs: WAIT_MS_MAX,
+    waitingMax: WAITING_MAX,
+    waitMsMax: WAIT_MS_MAX,
+    standingWaitMs: STANDING_WAIT_MS,
+    readMsMax: READ_MS_MAX,
   });
   const context = { services, load, gate, templates: new DestinationTemplates(TEMPLATE_CAPACITY) };
   const open = (stream: ProcessStream): ProcessHandler => {
@@ -52,6 +59,16 @@ export function createStreamOpener(services: StreamServices): StreamOpener {
     stream.fail(GRPC_RESOURCE_EXHAUSTED, 'too many streams');
     return DEAF;
   };
+  const refusal = rejectionReply(TOO_MANY_NEW);
+  const crowdedRefusal = rejectionReply(overloaded('too many streams of one connection'));
+  const turnAway = (arrivedAt: number, crowded: boolean): Uint8Array | undefined => {
+    if (!crowded && !gate.refuses(arrivedAt)) return undefined;
+    const { recorder, now } = services;
+    recorder.overloaded();
+    recorder.streamOpened();
+    recorder.streamClosed('OK', (now() - arrivedAt) / 1_000);
+    return crowded ? crowdedRefusal : refusal;
+  };
   const { held } = load;
   const look = (): StreamLoad => ({
     openStreams: load.openStreams,
@@ -59,5 +76,5 @@ export function createStreamOpener(services: StreamServices): StreamOpener {
     silentStreams: load.silentStreams,
     waiting: gate.waiting,
   });
-  return Object.assign(open, { load: look, held });
+  return Object.assign(open, { turnAway, behind: () => gate.behind(), load: look, held });
 }

@@ -9,7 +9,7 @@ import type { RequestHeaders } from '../scheduling/request-headers.js';
 /** The header by which a client asks to be told where it stood and how long it waited. */
 const ASKS = 'x-pointsman-queue-info';
 
-/** What the wait of a request is made of. */
+/** Parts of the wait of a request. */
 export interface QueuedRequestOptions {
   readonly line: WaitingLine;
   readonly recorder: RequestRecorder;
@@ -60,7 +60,7 @@ export class QueuedRequest implements Waiter {
   }
 
   proceed(result: WaitResult): void {
-    // What it was told when it came first: later places are those of one that has been dispatched before.
+    // Answer at its first arrival; later places are those of a request that was dispatched before.
     this.#place ??= result.place;
     this.#left();
     // A dispatch counts when it could be used.

@@ -99,6 +99,7 @@ export function evictionReply(): Buffer {
 /**
  * Answers a placed request: header reply, body replies, trailers reply, whatever is owed, in this order and in one go.
  * @param generatedRequestId id of a request that came without one
+ * @returns bytes of the body that goes on
  */
 export function answerPlaced(
   { context: { services, templates }, stream }: Exchange,
@@ -106,17 +107,18 @@ export function answerPlaced(
   request: UnderstoodRequest,
   placement: Placement,
   generatedRequestId: string | undefined,
-): void {
+): number {
   const received = body?.chunks ?? [];
   const chunks = request.edit === undefined ? received : writeModel(received, request.edit, request.targetModel);
   let contentLength = 0;
   for (const chunk of chunks) contentLength += chunk.length;
   const details = { contentLength, generatedRequestId, emitScores: services.emitScores };
   stream.send(placedReply(templates, placement, headers, details));
-  if (endedBy === 'headers') return;
+  if (endedBy === 'headers') return contentLength;
   const endsWithBody = endedBy === 'body';
   if (endsWithBody || contentLength > 0) {
     encodeBodyReplies(Reply.requestBody, chunks, endsWithBody, stream, undefined, body?.memory);
   }
   if (!endsWithBody) stream.send(encodeTrailersReply(Reply.requestTrailers));
+  return contentLength;
 }

@@ -2,7 +2,7 @@ import type { PromptTokens } from '../core/token-chain.js';
 import { AnswerForm } from '../core/types.js';
 import { queueRejection } from '../flow-control/queue-outcomes.js';
 import type { Dispatch, WaitResult } from '../flow-control/waiting-line.js';
-import { DEFAULT_FAIRNESS_ID } from '../request/control-headers.js';
+import { DEFAULT_FAIRNESS_ID, requestedRewrite } from '../request/control-headers.js';
 import { STATUS_OF_CODE } from '../request/rejections.js';
 import type { RequestBody } from '../request/request-body.js';
 import type { UnderstoodRequest } from '../request/understand.js';
@@ -13,6 +13,7 @@ import type { HookResponse } from '../scheduling/hooks/hooks.js';
 import type { EndpointPredictions } from '../scheduling/latency-outlook.js';
 import { NO_HEADERS } from './codec/header-map.js';
 import { Phase, type ProcessMessage } from './codec/process-request.js';
+import { encodeTrailersReply, Reply } from './codec/process-response.js';
 import { type DecisionInput, decide, scheduleInput } from './decision.js';
 import type { Exchange, StreamServices } from './exchange.js';
 import { QueuedRequest } from './queued-request.js';
@@ -23,9 +24,9 @@ import { RequestTrail } from './request-trail.js';
 type State =
   /** The request is coming; nothing has been answered. */
   | 'reading'
-  /** It is complete, and something that the decision needs is being found out. */
+  /** The request is complete; its preparation is under way. */
   | 'preparing'
-  /** It waits for an endpoint with room. */
+  /** The request waits for an endpoint with room. */
   | 'queued'
   /** The request is answered, or its stream has ended. */
   | 'over';
@@ -112,6 +113,10 @@ export class RequestPhase {
   // Reading.
 
   #read(message: ProcessMessage) {
+    // A proxy that sends no body may send trailers: they are passed on.
+    if (message.phase === Phase.requestTrailers && this.#reader.endedByHeaders) {
+      return this.#exchange.stream.send(encodeTrailersReply(Reply.requestTrailers));
+    }
     const reading = this.#reader.read(message);
     if (reading !== 'more' && reading !== 'complete') {
       return reading.kind === 'fault' ? this.#exchange.fail(reading.why) : this.#reject(reading);
@@ -184,7 +189,7 @@ export class RequestPhase {
     });
   }
 
-  /** What the request waited for has come: go on with it. */
+  /** Continues a request whose preparation is complete. */
   #goOn(work: () => void): void {
     const { now } = this.#exchange.context.services;
     const startedAt = now();
@@ -212,7 +217,7 @@ export class RequestPhase {
     return { request: this.#understood!, headers, scan, bodyBytes, tokens, predictions, subset, hosted };
   }
 
-  /** Everything is known: decide and answer. */
+  /** Decides the prepared request and answers it. */
   #place(dispatch?: Dispatch) {
     const { services } = this.#exchange.context;
     const request = this.#understood!;
@@ -227,7 +232,8 @@ export class RequestPhase {
     this.#placedAt = services.now();
     this.#recordPlaced(request);
     this.#makeEvictable(outcome);
-    answerPlaced(this.#exchange, this.#reader, request, outcome, this.#trail.generatedId);
+    const bytes = answerPlaced(this.#exchange, this.#reader, request, outcome, this.#trail.generatedId);
+    services.recorder.routed(this.#series, bytes);
     this.#close();
     if (this.#reader.body?.dialect.skipsResponse) this.#exchange.finish();
   }
@@ -246,7 +252,6 @@ export class RequestPhase {
   #recordPlaced({ rewriteRule, model, targetModel }: UnderstoodRequest): void {
     const { recorder } = this.#exchange.context.services;
     if (rewriteRule !== undefined) recorder.rewritten(rewriteRule, model, targetModel);
-    recorder.routed(this.#series, this.#reader.body?.bytes ?? 0);
     recorder.running(this.#series, 1);
     this.#running = true;
   }
@@ -299,7 +304,7 @@ export class RequestPhase {
     this.#exchange.finish();
   }
 
-  // What the response has to know.
+  // Facts of the request for the response phase.
 
   /** The request as the one that a response answers. */
   answered(): AnsweredRequest {
@@ -342,10 +347,16 @@ export class RequestPhase {
     const { fairnessId, priority } = request ?? this.#reader.requester;
     return this.#exchange.context.services.recorder.series({
       model: request?.model ?? '',
-      target: request?.targetModel ?? '',
+      target: request?.targetModel ?? this.#askedTarget,
       fairness: fairnessId,
       priority,
     });
+  }
+
+  /** Target that a request which was not understood asks for in its headers, as llm-d-router labels it. */
+  get #askedTarget(): string {
+    const { rules } = this.#exchange.context.services;
+    return rules.access.clientsRewrite ? (requestedRewrite(this.#reader.headers) ?? '') : '';
   }
 
   #seriesOfUnplaced(): number {

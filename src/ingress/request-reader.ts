@@ -13,17 +13,17 @@ import type { Rejection } from '../scheduling/decision.js';
 import type { HookRequestRecord } from '../scheduling/hooks/hook-request-record.js';
 import type { RequestHeaders } from '../scheduling/request-headers.js';
 import { type HeaderMap, NO_HEADERS } from './codec/header-map.js';
-import { Phase, type ProcessMessage } from './codec/process-request.js';
+import { BodyMode, Phase, type ProcessMessage } from './codec/process-request.js';
 import type { StreamServices } from './exchange.js';
 
 /** The message that ended the request. */
 export type EndOfRequest = 'headers' | 'body' | 'trailers';
 
-/** What a message of the request leads to. */
+/** Result of a message of the request. */
 export type Reading =
   /** More of it will come, or the message means nothing here. */
   | 'more'
-  /** It has come whole: `understand` it. */
+  /** The request is complete: `understand` comes next. */
   | 'complete'
   | Rejection
   /** The peer broke the order of the protocol. */
@@ -45,18 +45,23 @@ export class RequestReader {
     this.#services = services;
   }
 
+  /** The headers have come and nothing more of the request is read. */
+  get endedByHeaders(): boolean {
+    return this.#state === 'complete' && this.headers !== NO_HEADERS && this.body === undefined;
+  }
+
   read(message: ProcessMessage): Reading {
     if (message.phase === Phase.requestHeaders) return this.#readHeaders(message);
     if (message.phase === Phase.requestBody) return this.#readBody(message);
     return this.#readTrailers(message);
   }
 
-  /** What follows means nothing. */
+  /** Further messages have no effect. */
   stop(): void {
     this.#state = 'complete';
   }
 
-  /** What the complete request is, or why it cannot be served. */
+  /** The understood request, or the reason of its refusal. */
   understand(): UnderstoodRequest | Rejection {
     const { requester, body } = this;
     const { rules, random } = this.#services;
@@ -67,7 +72,7 @@ export class RequestReader {
     return understand(scan, body.dialect, this.headers, requester, rules, random);
   }
 
-  /** Who asks; header processors run once. */
+  /** Identity of the client; header processors run once. */
   get requester(): KnownRequester {
     this.#requester ??= identify(this.#services, this.headers);
     return this.#requester;
@@ -82,7 +87,8 @@ export class RequestReader {
     if (this.#state !== 'expected') return fault('request headers came twice or too late');
     this.headers = message.headers;
     this.subset = message.subset;
-    if (message.endOfStream) return this.#complete('headers');
+    // A proxy that sends no bodies (request_body_mode NONE) passes the body on by itself.
+    if (message.endOfStream || message.requestBodyMode === BodyMode.none) return this.#complete('headers');
     const { settings, limits, scanner, blockBytes } = this.#services;
     const dialect = settings.current.dialects.find(requestPath(message.headers));
     if ('kind' in dialect) return dialect;
@@ -122,7 +128,7 @@ function fault(why: string): Reading {
   return { kind: 'fault', why };
 }
 
-/** Who asks, and the request as hook plugins know it from then on. */
+/** Reads the client's identity and makes the request that hook plugins see. */
 export interface KnownRequester extends Requester {
   /** Undefined when there are no hook plugins. */
   readonly hosted: HookRequestRecord | undefined;

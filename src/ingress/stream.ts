@@ -1,7 +1,9 @@
 import { overloaded, requestTimeout } from '../request/rejections.js';
-import { decodeProcessRequest, Phase, type ProcessMessage } from './codec/process-request.js';
+import type { Rejection } from '../scheduling/decision.js';
+import { BodyMode, decodeProcessRequest, Phase, type ProcessMessage } from './codec/process-request.js';
 import { MalformedMessage } from './codec/wire.js';
 import type { Exchange, StreamContext } from './exchange.js';
+import { MessageBacklog } from './message-backlog.js';
 import { RequestPhase } from './request-phase.js';
 import { ResponseRelay } from './response-relay.js';
 import type { ProcessHandler, ProcessStream } from './transport.js';
@@ -11,8 +13,8 @@ import type { BudgetedWork } from './turn-budget.js';
 const GRPC_INVALID_ARGUMENT = 3;
 const GRPC_INTERNAL = 13;
 
-/** What a message that waits costs beside its bytes (its objects, measured with many empty ones). */
-const MESSAGE_OVERHEAD_BYTES = 128;
+/** More requests come than the thread can serve. */
+export const TOO_MANY_NEW = overloaded('too many new requests');
 
 type State =
   /** Nothing has come yet. */
@@ -33,6 +35,7 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
   readonly stream: ProcessStream;
   readonly openedAt: number;
   isHalfClosed = false;
+  responseBodyMode: number = BodyMode.unnamed;
   readonly #request: RequestPhase;
   readonly #response: ResponseRelay;
   /** Counted in the shard's open streams; a stream over the bound is not. */
@@ -41,7 +44,7 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
   #silent: boolean;
   #state: State = 'opened';
   #closeCode = 'OK';
-  #backlog: ProcessMessage[] = [];
+  #backlog: MessageBacklog | undefined;
   /** Bytes that this stream has in the shard's count. */
   #buffered = 0;
 
@@ -51,7 +54,7 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
     this.stream = stream;
     this.#refused = refused;
     this.#silent = refused;
-    this.openedAt = context.services.now();
+    this.openedAt = stream.arrivedAt;
     this.#request = new RequestPhase(this);
     this.#response = new ResponseRelay(this, this.#request);
     if (refused) context.load.silentStreams++;
@@ -62,7 +65,7 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
   message(bytes: Buffer, from: number, to: number): void {
     if (this.#isFinished) return;
     try {
-      this.#receive(decodeProcessRequest(bytes, from, to));
+      this.#receive(bytes, from, to);
     } catch (error) {
       this.broken(error);
     }
@@ -73,18 +76,29 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
     if (this.#state !== 'waiting') return;
     this.#state = 'under way';
     const backlog = this.#backlog;
-    this.#backlog = [];
+    this.#backlog = undefined;
     this.hold(0);
     try {
-      for (const message of backlog) if (!this.#isFinished) this.#handle(message);
+      backlog?.drain((bytes, from, to) => {
+        this.#handle(decodeProcessRequest(bytes, from, to));
+        return !this.#isFinished;
+      });
     } catch (error) {
       this.broken(error);
     }
     if (this.isHalfClosed) this.finish();
   }
 
+  /** The stream has waited too long for its turn. */
+  expire(): void {
+    if (this.#state !== 'waiting') return;
+    this.#state = 'under way';
+    this.#turnAway(TOO_MANY_NEW);
+  }
+
   halfClosed(): void {
     this.isHalfClosed = true;
+    this.#response.halfClosed();
     // A stream that waits still gets its answer: a client may half-close right behind its messages.
     if (this.#state !== 'waiting' && !this.#request.isPrepared) this.finish();
   }
@@ -135,8 +149,12 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
   }
 
   turnAway(why: string): void {
+    this.#turnAway(overloaded(why));
+  }
+
+  #turnAway(rejection: Rejection): void {
     this.context.services.recorder.overloaded();
-    this.#request.sendRejection(overloaded(why));
+    this.#request.sendRejection(rejection);
   }
 
   /** An answer that is complete keeps what it has; any other is cut off. */
@@ -150,31 +168,31 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
     return this.#state === 'finished';
   }
 
-  #receive(message: ProcessMessage) {
-    if (this.#state === 'waiting') return this.#wait(message);
-    if (this.#state === 'under way') return this.#handle(message);
+  #receive(bytes: Buffer, from: number, to: number) {
+    if (this.#state === 'waiting') return this.#wait(bytes, from, to);
+    if (this.#state === 'under way') return this.#handle(decodeProcessRequest(bytes, from, to));
     if (this.#refused) return this.turnAway('too many streams');
-    switch (this.context.gate.enter(this)) {
+    switch (this.context.gate.enter(this, this.openedAt)) {
       case 'now':
         this.#state = 'under way';
-        return this.#handle(message);
+        return this.#handle(decodeProcessRequest(bytes, from, to));
       case 'later':
         this.#state = 'waiting';
-        return this.#wait(message);
+        return this.#wait(bytes, from, to);
       case 'refused':
-        return this.turnAway('too many new requests');
+        return this.#turnAway(TOO_MANY_NEW);
     }
   }
 
-  /** Keeps a message until the stream's turn has come; its body is the transport's only now. */
-  #wait(message: ProcessMessage): void {
-    message.body = Buffer.from(message.body);
-    this.#backlog.push(message);
-    const bytes = this.#buffered + message.body.length + message.headers.count * 64 + MESSAGE_OVERHEAD_BYTES;
-    if (!this.hold(bytes)) this.turnAway('too many request bytes are held');
+  /** Keep a message until the stream's turn has come: its bytes are the transport's only now. */
+  #wait(bytes: Buffer, from: number, to: number): void {
+    this.#backlog ??= new MessageBacklog();
+    this.#backlog.add(bytes, from, to);
+    if (!this.hold(this.#backlog.heldBytes)) this.turnAway('too many request bytes are held');
   }
 
   #handle(message: ProcessMessage) {
+    if (message.responseBodyMode !== BodyMode.unnamed) this.responseBodyMode = message.responseBodyMode;
     switch (message.phase) {
       case Phase.requestHeaders:
       case Phase.requestBody:
@@ -202,7 +220,8 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
     this.#state = 'finished';
     if (this.#silent) this.context.load.silentStreams--;
     this.#silent = false;
-    this.#backlog = [];
+    this.#backlog?.drop();
+    this.#backlog = undefined;
     this.#request.giveUp();
     this.#response.close();
     this.#request.release();

@@ -16,6 +16,22 @@ export interface ProcessStream {
   fail(code: number, message: string): void;
   /** Bytes accepted by `send` and not yet taken by the connection. */
   readonly pendingBytes: number;
+  /** Earliest time at which the first byte of the stream can have come, in milliseconds of `performance.now()`. */
+  readonly arrivedAt: number;
+}
+
+/** Takes the streams of a transport. */
+export interface StreamEntry {
+  (stream: ProcessStream): ProcessHandler;
+  /**
+   * Answers a stream before anything is made for it. A transport that does not ask opens the stream, which is answered then.
+   * @param arrivedAt as `ProcessStream.arrivedAt`
+   * @param crowded its connection has its share of the streams, and there are other connections
+   * @returns the only message of the stream, encoded; undefined when the stream is to be opened
+   */
+  turnAway?(arrivedAt: number, crowded: boolean): Uint8Array | undefined;
+  /** New streams are left in a socket that was not read to its end: the others had to be read, too. */
+  behind?(): void;
 }
 
 /** Memory that is counted and given back for other use: it stays as it is while anybody retains it. */
@@ -24,7 +40,7 @@ export interface HeldMemory {
   release(): void;
 }
 
-/** What the stream machine is to a transport. Called on the shard's thread, in order, never re-entered. */
+/** Face of the stream machine for a transport. Called on the shard's thread, in order, never re-entered. */
 export interface ProcessHandler {
   /** One encoded ProcessingRequest, bytes[from, to). They are valid during the call only: what is needed later is copied. */
   message(bytes: Buffer, from: number, to: number): void;
@@ -62,7 +78,7 @@ export interface ListenOptions {
   readonly port: number;
   /** Flag that chooses the port, without dashes: for the message when it cannot be had. */
   readonly flag?: string | undefined;
-  /** Let several threads listen on the port; the kernel spreads connections. Needs Node 22.12 or newer. */
+  /** Whether several threads listen on the port; the kernel spreads connections. Needs Node 22.12 or newer. */
   readonly reusePort: boolean;
   /** Absent = plain text. */
   readonly tls?: TlsMaterial | undefined;
@@ -80,7 +96,7 @@ export interface SocketFile {
 }
 
 export interface TransportOptions extends ListenOptions {
-  /** Listen here as well, in plain text: the file's permissions say who may connect. */
+  /** Socket file to listen on as well, in plain text; its permissions say who may connect. */
   readonly socket?: SocketFile | undefined;
   readonly maxReceiveBytes: number;
   readonly maxSendBytes: number;
@@ -118,11 +134,7 @@ export interface HealthSource {
 
 export interface Transport {
   /** Rejects when the port cannot be bound. Resolves to the bound port. */
-  listen(
-    options: TransportOptions,
-    open: (stream: ProcessStream) => ProcessHandler,
-    health?: HealthSource,
-  ): Promise<number>;
+  listen(options: TransportOptions, open: StreamEntry, health?: HealthSource): Promise<number>;
   /** Connections from now on get this certificate; those that stand keep theirs. */
   replaceCertificate(pair: KeyPair): void;
   /** Stops accepting; resolves when the last stream has ended or `timeoutMs` has passed. */

@@ -1,38 +1,70 @@
 /** New work that waits for its turn. */
 export interface BudgetedWork {
-  /** Its turn has come. Called at most once. */
+  /** Its turn has come. Either this or `expire` is called, at most once. */
   begin(): void;
+  /** It has waited too long. */
+  expire(): void;
 }
 
-export interface WorkGateOptions {
+export interface TurnBudgetOptions {
   /** Milliseconds of a monotonic clock. */
   readonly now: () => number;
   /** Runs something after the event loop has read what arrived meanwhile. */
   readonly defer: (run: () => void) => void;
   /** New work may use this many milliseconds of one turn of the event loop before the rest waits. */
   readonly sliceMs: number;
-  /** Most work that waits. */
-  readonly maxWaiting: number;
-  /** Nothing new is queued while the oldest has waited longer than this. */
-  readonly maxWaitMs: number;
+  /** Bound on work that waits. */
+  readonly waitingMax: number;
+  /** Age at which work is refused, and time for which there may be a wait before `standingWaitMs` holds. */
+  readonly waitMsMax: number;
+  /** Bound on the wait while the wait has not been short for `waitMsMax`: it is no burst then, and a long wait helps nobody. */
+  readonly standingWaitMs: number;
+  /** Milliseconds that waiting work lets sockets be read which are behind. */
+  readonly readMsMax: number;
 }
+
+/** Bound on the time of new work in a long turn, in slices: each piece makes work for the turns after it. */
+const SLICES_MAX = 2;
+/** Part of `standingWaitMs` below which a wait is none. */
+const CALM_SHARE = 0.25;
+/** Share of the latest turn in the mean cost of a piece of work. */
+const COST_SHARE = 0.2;
 
 /**
  * Lets work in progress go before new work. New work runs at once until it has used its slice of the current turn of
  * the event loop; the rest waits for the next turn, in which the sockets are read first, so that streams which are
- * under way get their messages. What would wait too long is refused at once. When turns take long (the loop lags),
- * the slice grows to half of a turn: it shares the thread with the work in progress and cannot starve.
+ * under way get their messages. Work is refused by its age, which begins with its first byte, and by the wait that is
+ * before it. Two bounds on the wait, one for bursts and one for overload, are those of "Fail at Scale" (Maurer, ACM Queue 13:8,
+ * 2015, "Controlled Delay"). When turns take long (the loop lags), the slice grows with what the others
+ * take, to twice its length.
  */
 export class TurnBudget {
-  readonly #options: WorkGateOptions;
+  readonly #options: TurnBudgetOptions;
   readonly #waiting: { work: BudgetedWork; since: number }[] = [];
   /** Index of the oldest entry: the front is cut off in one piece when it has grown long. */
   #head = 0;
   #turnStart = -1;
   #slice: number;
   #lag = 0;
+  #costTime = 0;
+  #costCount = 0;
+  /** The last time of waiting work left some waiting. */
+  #leftWaiting = false;
+  /** Milliseconds that waiting work has used of the latest turn. */
+  #spentMs = 0;
+  /** Work that was begun in the latest turn. */
+  #begun = 0;
+  /** Milliseconds from one piece of work to the next while some waits; 0 = none has waited yet. */
+  #costMs = 0;
+  /** When work would have waited for long, and when none would have for some time. */
+  #pressedAt = 0;
+  #calmAt = 0;
+  /** New work is left in the sockets. */
+  #behind = false;
+  /** When waiting work last had its time. */
+  #servedAt = 0;
 
-  constructor(options: WorkGateOptions) {
+  constructor(options: TurnBudgetOptions) {
     this.#options = options;
     this.#slice = options.sliceMs;
   }
@@ -46,16 +78,39 @@ export class TurnBudget {
     return this.#lag;
   }
 
-  /** `now`: the caller goes on by itself. `later`: `begin` will be called. `refused`: there is no room. */
-  enter(work: BudgetedWork): 'now' | 'later' | 'refused' {
+  /**
+   * The sockets hold new work that has not been read: it is read before waiting work goes on, because it grows old there and is
+   * cheap to refuse.
+   */
+  behind(): void {
+    this.#behind = true;
+  }
+
+  /** Whether work of this age would wait too long. @param since when its first byte came */
+  refuses(since: number): boolean {
+    return this.#refuses(since, this.#options.now());
+  }
+
+  /**
+   * `now`: the caller goes on by itself. `later`: `begin` or `expire` will be called. `refused`: there is no room.
+   * @param since when the first byte of the work came
+   */
+  enter(work: BudgetedWork, since: number): 'now' | 'later' | 'refused' {
     const at = this.#options.now();
     if (this.#turnStart < 0) this.#openTurn(at);
+    if (this.#refuses(since, at)) return 'refused';
     if (this.waiting === 0 && at - this.#turnStart <= this.#slice) return 'now';
-    const oldest = this.#waiting[this.#head];
-    if (oldest !== undefined && at - oldest.since > this.#options.maxWaitMs) return 'refused';
-    if (this.waiting >= this.#options.maxWaiting) return 'refused';
-    this.#waiting.push({ work, since: at });
+    this.#waiting.push({ work, since });
     return 'later';
+  }
+
+  #refuses(since: number, at: number): boolean {
+    const { waitingMax, waitMsMax, standingWaitMs } = this.#options;
+    if (this.waiting >= waitingMax) return true;
+    const wait = at - since + this.waiting * this.#costMs;
+    if (wait > standingWaitMs * CALM_SHARE) this.#pressedAt = at;
+    else if (at - this.#pressedAt > standingWaitMs) this.#calmAt = at;
+    return wait > (at - this.#calmAt > waitMsMax ? standingWaitMs : waitMsMax);
   }
 
   #openTurn(at: number): void {
@@ -66,15 +121,37 @@ export class TurnBudget {
   #nextTurn(): void {
     const at = this.#options.now();
     this.#lag = at - this.#turnStart;
-    this.#slice = Math.max(this.#options.sliceMs, this.#lag / 2);
+    const { sliceMs, readMsMax } = this.#options;
     this.#turnStart = -1;
+    const behind = this.#behind;
+    this.#behind = false;
+    if (this.waiting > 0) this.#openTurn(at);
+    if (behind && at - this.#servedAt < readMsMax) return;
+    this.#slice = Math.min(Math.max(sliceMs, this.#lag - this.#spentMs), sliceMs * SLICES_MAX);
     if (this.waiting === 0) return;
-    this.#openTurn(at);
-    do {
-      const next = this.#waiting[this.#head++]!;
-      next.work.begin();
-    } while (this.waiting > 0 && this.#options.now() - at <= this.#slice);
+    this.#begun = 0;
+    const before = this.#leftWaiting ? this.#servedAt : at;
+    do this.#beginNext();
+    while (this.waiting > 0 && this.#options.now() - at <= this.#slice);
+    this.#servedAt = this.#options.now();
+    this.#spentMs = this.#servedAt - at;
+    this.#leftWaiting = this.waiting > 0;
+    this.#learnCost(this.#servedAt - before);
     this.#compact();
+  }
+
+  /** Time from one piece of work to the next while some waits: the mean over the latest turns, with all else that they did. */
+  #learnCost(ms: number): void {
+    this.#costTime += ms - COST_SHARE * this.#costTime;
+    this.#costCount += this.#begun - COST_SHARE * this.#costCount;
+    if (this.#costCount > 0) this.#costMs = this.#costTime / this.#costCount;
+  }
+
+  #beginNext() {
+    const { work, since } = this.#waiting[this.#head++]!;
+    if (this.#options.now() - since > this.#options.waitMsMax) return work.expire();
+    this.#begun++;
+    work.begin();
   }
 
   #compact(): void {

@@ -4,7 +4,7 @@ import { homedir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { type ExecPlugin, type PemSource, readKubeconfig, type SelectedContext } from './kubeconfig.js';
 
-/** What a request presents and what it trusts. */
+/** Credentials of a request and the authorities that it trusts. */
 export interface Credentials {
   readonly token: string | undefined;
   readonly ca: string | undefined;

@@ -60,11 +60,11 @@ export function resourceName({ plural, group }: Kind): string {
   return group === '' ? plural : `${plural}.${group}`;
 }
 
-/** What a cluster serves of one optional kind. */
+/** One optional kind as a cluster serves it. */
 export interface ServedKind {
   /** The candidate that counts; undefined = the cluster has none. */
   readonly kind: Kind | undefined;
-  /** Served as well, and not read. */
+  /** Versions that are served as well and are not read. */
   readonly ignored: readonly Kind[];
 }
 

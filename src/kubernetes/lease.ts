@@ -6,7 +6,7 @@ export interface LeaderElectionOptions {
   readonly namespace: string;
   /** Name of the Lease. */
   readonly name: string;
-  /** This process among all candidates. */
+  /** Identity of this process among all candidates. */
   readonly identity: string;
   /** Leadership was won or lost. */
   readonly changed: (leader: boolean) => void;
@@ -37,7 +37,7 @@ interface LeaseObject {
   readonly spec?: LeaseSpec;
 }
 
-/** What a candidate does about the record it sees. */
+/** Action of a candidate on the record that it sees. */
 export type LeaseStep = 'wait' | 'acquire' | 'renew';
 
 /**
@@ -117,7 +117,7 @@ export class LeaderElection {
       this.#complaint = '';
       this.#refusals = 0;
     } catch (error) {
-      // 409: another candidate was faster, or the record has changed; the next try sees what came of it.
+      // 409: another candidate was faster, or the record has changed; the next try sees the new record.
       if (error instanceof ApiFailure && error.status === 409) return;
       // A server that has just started refuses everything until it has read its roles.
       if (error instanceof ApiFailure && error.status === 403 && ++this.#refusals < 2) return;

@@ -17,7 +17,7 @@ export interface ObjectCopyOptions<Value> {
   readonly report: (problem: string) => void;
 }
 
-/** What is kept of an object, and the version that it was read from. */
+/** Kept part of an object, and the version that it was read from. */
 export interface Kept<Value> {
   readonly version: string;
   readonly value: Value;
@@ -41,7 +41,7 @@ export class FirstState<Value> {
   readonly rejected = new Map<string, string>();
 }
 
-/** What is kept of the objects of one kind, by UID: an object that is made again under its name is another one. */
+/** Kept parts of the objects of one kind, by UID: an object that is made again under its name is another one. */
 export class ObjectCopy<Value> {
   readonly #options: ObjectCopyOptions<Value>;
   #objects = new Map<string, Kept<Value>>();
@@ -98,7 +98,7 @@ export class ObjectCopy<Value> {
     }
   }
 
-  /** What is kept of an object; undefined = nothing, which was reported once per UID and version. */
+  /** Kept part of an object; undefined = none, which was reported once per UID and version. */
   #read(object: unknown, others: number, rejected: Map<string, string>): Kept<Value> | undefined {
     const { kind, read, report } = this.#options;
     const { uid, name, resourceVersion: version } = metadataOf(object);
@@ -135,7 +135,7 @@ export class ObjectCopy<Value> {
 
 /** Changes that are told together: the last value of each object counts. */
 export class Batch<Value> {
-  /** Told also when nothing changed: the first state is complete. */
+  /** Called also when nothing changed: the first state is complete. */
   tell = false;
   readonly #set = new Set<Value>();
   readonly #removed = new Set<Value>();

@@ -115,12 +115,12 @@ export class Reflector<Value> {
     return this.#state;
   }
 
-  /** There has been a complete first state, or the cluster does not have the kind. */
+  /** Whether there has been a complete first state, or the cluster does not have the kind. */
   get synced(): boolean {
     return this.#synced;
   }
 
-  /** What stands in the way at present; empty while it watches. */
+  /** Present obstacle in words; empty while it watches. */
   get problem(): string {
     return this.#problem;
   }

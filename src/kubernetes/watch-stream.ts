@@ -60,7 +60,7 @@ export function readWatch(response: IncomingMessage, options: WatchStreamOptions
         try {
           lines.take(piece, events);
         } finally {
-          // What was complete before a broken line counts.
+          // Lines before a broken one count.
           if (events.length > 0) options.events(events);
         }
       } catch (error) {

@@ -8,7 +8,7 @@ export type DropReason =
   | 'tokens'
   /** The engine does not say which adapter the blocks belong to. */
   | 'unnamed adapter'
-  /** Neither the topic nor the configuration says which model the blocks belong to. */
+  /** Blocks whose model neither the topic nor the configuration names. */
   | 'unnamed model'
   /** A cache of another kind (sliding window, state space …), from which no prefix can be taken. */
   | 'cache kind'

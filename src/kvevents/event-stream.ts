@@ -5,7 +5,7 @@ import type { EventCounts } from './event-counts.js';
 
 /** Action on a live message before the next one. */
 export type Arrival =
-  /** It was applied, or has been applied before. */
+  /** The message was applied, now or before. */
   | { readonly kind: 'done' }
   /** Messages from `from` on, up to this one, were lost. Nothing was applied. */
   | { readonly kind: 'gap'; readonly from: number };

@@ -4,13 +4,13 @@ import type { HealthSource, ServingStatus } from '../ingress/transport.js';
 export interface ReadinessInputs {
   /** Whether discovery has loaded once. A pool without endpoints is ready: its requests get a clear 503. */
   readonly discoveryLoaded: boolean;
-  /** What discovery waits for, in words; empty = nothing in particular. */
+  /** Obstacle of discovery in words; empty = none in particular. */
   readonly discoveryAwaits: () => string;
   /** Why there is no pool, in words; undefined = there is one. */
   readonly poolAbsent: string | undefined;
   /** Why no configured parser can speak with the pool's servers, in words; undefined = one can. */
   readonly protocolMisfit: string | undefined;
-  /** This replica leads, or none has to. */
+  /** Whether this replica leads, or none has to. */
   readonly leader: boolean;
   /** Whether all shards listen and have warmed up. */
   readonly shardsReady: boolean;

@@ -62,6 +62,8 @@ export interface ShardSettings {
   /** Value of the metric label `inference_pool`. */
   readonly poolName: string;
   readonly plugins: PluginSettings;
+  /** Decisions depend on bodies of answers (config/proxy-needs.ts). */
+  readonly readsAnswers: boolean;
   /** Names of the profiles in the order of their numbers. */
   readonly profiles: readonly string[];
   /** Filters of the profiles, in the same order. */
@@ -94,7 +96,15 @@ export interface PluginSettings {
 /** The settings of a shard that a reload of the configuration can change. */
 export type ConfiguredSettings = Pick<
   ShardSettings,
-  'parsers' | 'profiles' | 'filters' | 'prefix' | 'estimateOutput' | 'objectiveTimes' | 'saturation' | 'flowControl'
+  | 'parsers'
+  | 'profiles'
+  | 'filters'
+  | 'prefix'
+  | 'estimateOutput'
+  | 'objectiveTimes'
+  | 'saturation'
+  | 'flowControl'
+  | 'readsAnswers'
 >;
 
 /** Start data of a shard task. Its message port is transferred along. */
@@ -141,6 +151,8 @@ export type ToShard =
   | { readonly kind: 'certificate'; readonly pair: KeyPair }
   /** Evicts a running request for one of a higher band. */
   | ({ readonly kind: 'evictRequest' } & Ticket)
+  /** Asks whether the shard goes on; answered by `going`. */
+  | { readonly kind: 'look' }
   | { readonly kind: 'drain'; readonly timeoutMs: number };
 
 /** Shard → control thread. */
@@ -149,6 +161,8 @@ export type FromShard =
   | { readonly kind: 'started'; readonly threadId: number }
   | { readonly kind: 'listening'; readonly port: number }
   | { readonly kind: 'applied'; readonly version: number }
+  /** Answers `look`. */
+  | { readonly kind: 'going' }
   /** Blocks of a prompt that its endpoint did not hold yet; sent only where they are counted. */
   | {
       readonly kind: 'speculated';

@@ -22,7 +22,7 @@ export interface ListenAddresses {
   readonly metrics: string;
 }
 
-/** Everything that a picker starts with. Flags and configuration have been checked, and discovery is configured. */
+/** Options of a picker. Flags and configuration have been checked, and discovery is configured. */
 export interface PickerOptions {
   readonly configuration: LoadedConfiguration;
   /** Undefined = the configuration is not from a file. */
@@ -37,7 +37,7 @@ export interface PickerOptions {
   readonly healthPort: number;
   readonly metricsPort: number;
   readonly metricsTls: MetricsServerOptions['tls'];
-  /** Who may read the metrics port, in the place of Kubernetes; undefined = Kubernetes says it where it is asked. */
+  /** Access to the metrics port in the place of Kubernetes; undefined = Kubernetes says it where it is asked. */
   readonly metricsAccess: MayRead | undefined;
   readonly tls: TlsMaterial | undefined;
   /** Folder of the certificate: read again on SIGHUP, and when it changes if it is watched. Undefined = self-signed or none. */

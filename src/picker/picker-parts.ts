@@ -71,10 +71,11 @@ export class PickerParts {
   #certificate: CertificateWatch | undefined;
   readonly #health = new HealthState();
   readonly #jobs = new JobPool();
-  readonly #counts = { shardDeaths: 0, ejections: 0 };
+  readonly #counts = { shardDeaths: new Map<number, number>(), ejections: 0 };
 
   constructor(options: PickerOptions) {
     this.#options = options;
+    for (let shard = 1; shard <= options.shards; shard++) this.#counts.shardDeaths.set(shard, 0);
     this.#configuration = { current: options.configuration };
     this.memory = poolMemory(options);
     this.#core = attachCore(this.memory, 0);
@@ -366,7 +367,8 @@ export class PickerParts {
   }
 
   #shardDied(thread: number, reason: string, released: number): void {
-    this.#counts.shardDeaths++;
+    const { shardDeaths } = this.#counts;
+    shardDeaths.set(thread, (shardDeaths.get(thread) ?? 0) + 1);
     this.#flow?.controller.shardDied(thread);
     const text = 'a shard died: its charges were released, it starts again';
     this.#options.log.error({ thread, reason, released }, text);

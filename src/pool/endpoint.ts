@@ -31,7 +31,7 @@ export interface SlotAssignment {
   readonly endpoint: Endpoint;
 }
 
-/** What has changed in the slots since the change before. Apply `removed` before `set`. */
+/** Changes of the slots since the change before. Apply `removed` before `set`. */
 export interface SlotUpdate {
   /** Endpoints with a new slot, and endpoints with other labels or another state in their slot. */
   readonly set: readonly SlotAssignment[];
@@ -70,7 +70,7 @@ export interface PoolRules {
   readonly absent?: string | undefined;
 }
 
-/** Everything that discovery says about a pool at one time. */
+/** State of a pool at one time, as discovery has it. */
 export interface PoolState extends PoolRules {
   readonly endpoints: readonly Endpoint[];
 }
@@ -96,7 +96,7 @@ export interface Discovery {
    */
   start(changed: (update: PoolUpdate) => void, report: (problem: string) => void): Promise<PoolState | undefined>;
   stop(): Promise<void>;
-  /** What the first state waits for, in words; empty or absent once it is there. */
+  /** Obstacle of the first state in words; empty or absent once it is there. */
   readonly awaited?: string;
 }
 

@@ -19,7 +19,7 @@ function priors(values: readonly number[], most: readonly number[]): readonly Co
 }
 
 /**
- * What the model believes before it has learned. Constants are explained in docs/internals/learning.md: 25 ms
+ * Beliefs of the model before it has learned. Constants are explained in docs/internals/learning.md: 25 ms
  * until an idle endpoint answers, 5 ms for each waiting request, 4 ms per output token for each 100,000 tokens in the KV
  * cache (here 2,000 for each request in flight). Computing a thousand prompt tokens takes what the throughput says.
  */

@@ -18,7 +18,7 @@ interface Reading {
    * that cannot be read goes on as it is.
    */
   readonly countsOnly?: boolean | undefined;
-  /** What a client reads when the body cannot be understood. */
+  /** Answer to a body that cannot be understood. */
   readonly errors: DialectErrors;
 }
 
@@ -138,7 +138,7 @@ export const DEFAULT_PARSERS: readonly ParserName[] = [
 /** Parsers of bodies that only gRPC carries. */
 const GRPC_PARSERS: readonly string[] = ['vllmgrpc-parser', 'vertexai-parser'];
 
-/** Those of the parsers that can speak with model servers of an `appProtocol`, which is `http` or `kubernetes.io/h2c`. */
+/** Parsers that can speak with model servers of an `appProtocol`, which is `http` or `kubernetes.io/h2c`. */
 export function parsersFor(appProtocol: string, parsers: readonly string[]): readonly string[] {
   return appProtocol === 'http' ? parsers.filter((parser) => !GRPC_PARSERS.includes(parser)) : parsers;
 }

@@ -20,7 +20,7 @@ export class RequestBody {
   readonly #limit: number;
   #scan = -1;
   #closed = false;
-  /** What comes is not read, or no longer. */
+  /** Whether bytes are not read, or no longer. */
   #isOpaque: boolean;
 
   /**

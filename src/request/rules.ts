@@ -14,7 +14,7 @@ interface CompiledRules {
   readonly models: ReadonlyMap<string, LegacyModel>;
 }
 
-/** What clients may ask for by name. */
+/** Names that clients may ask for. */
 export interface ModelAccess {
   /** Whether a model has to be named by an objective, a rewrite rule or an InferenceModel (`--require-model-match`). */
   readonly matchRequired: boolean;

@@ -42,9 +42,12 @@ export interface ResponseHead {
   readonly contentType: string | undefined;
   /** `ip:port` of the endpoint that answered, when the proxy reports it. */
   readonly served: string | undefined;
+  /** Whether the proxy sends the body; absent = it does. */
+  readonly bodyComes?: boolean;
 }
 
 const NO_BYTES = new Uint8Array(0);
+const OPENING_BRACE = 0x7b;
 
 function counted(tokens: number): number | undefined {
   return tokens < 0 ? undefined : tokens;
@@ -61,7 +64,9 @@ function isKnown(usage: Usage): boolean {
 export class ResponsePhase {
   readonly #services: ResponseServices;
   readonly #request: AnsweredRequest;
+  /** The answer comes token by token: the client asked for it, or its head says so. */
   #streaming = false;
+  readonly #contentType: string | undefined;
   #scan = -1;
   #ended = false;
   #bytes = 0;
@@ -71,13 +76,18 @@ export class ResponsePhase {
   #firstByteAt: number | undefined;
   #lastEventAt = 0;
   #usage: Usage | undefined;
+  readonly #bodyComes: boolean;
 
   constructor(services: ResponseServices, request: AnsweredRequest, head: ResponseHead) {
     this.#services = services;
     this.#request = request;
     this.#status = head.status ?? 0;
-    this.#streaming = request.stream || (head.contentType?.includes('text/event-stream') ?? false);
+    this.#bodyComes = head.bodyComes !== false;
+    this.#contentType = head.contentType;
+    this.#streaming = request.stream || this.#isOfType('text/event-stream');
     this.#judge(head);
+    // Without bodies the head is the earliest sign of the first output.
+    if (!this.#bodyComes) request.charge?.prefillDone();
   }
 
   /** Whether the answer's length may change, so that the announced length must not be forwarded. */
@@ -96,7 +106,7 @@ export class ResponsePhase {
 
   get #renames(): boolean {
     const { model, targetModel, answer } = this.#request;
-    return answer !== undefined && model !== '' && model !== targetModel;
+    return this.#bodyComes && answer !== undefined && model !== '' && model !== targetModel;
   }
 
   /**
@@ -104,7 +114,7 @@ export class ResponsePhase {
    * @param end the body ends here
    */
   body(chunk: Uint8Array, end: boolean): Uint8Array {
-    if (chunk.length > 0 && this.#firstByteAt === undefined) this.#firstByte();
+    if (chunk.length > 0 && this.#firstByteAt === undefined) this.#firstByte(chunk);
     this.#bytes += chunk.length;
     const forward = this.#scan < 0 ? chunk : this.#services.responses.feed(this.#scan, chunk, end);
     // Rewritten bytes belong to the scanner until its next call, and the end of the body calls it again.
@@ -194,18 +204,28 @@ export class ResponsePhase {
     charge?.outcome(head.status >= 500 ? 'failure' : 'success');
   }
 
-  #open(form: AnswerForm): void {
+  #isOfType(type: string): boolean {
+    return this.#contentType?.includes(type) ?? false;
+  }
+
+  /** An engine can answer a request for a stream in one JSON document; a head without a type leaves that to the first byte. */
+  #hasEvents(first: Uint8Array): boolean {
+    if (this.#contentType === undefined) return this.#streaming && first[0] !== OPENING_BRACE;
+    return this.#streaming && !this.#isOfType('application/json');
+  }
+
+  #open(form: AnswerForm, first: Uint8Array): void {
     const { model, targetModel } = this.#request;
-    const streaming = this.#streaming;
+    const streaming = this.#hasEvents(first);
     this.#scan = this.#services.responses.open(
       this.#renames ? { streaming, form, renameFrom: targetModel, renameTo: model } : { streaming, form },
     );
   }
 
-  #firstByte(): void {
+  #firstByte(chunk: Uint8Array): void {
     const { recorder, now } = this.#services;
     const { series, arrivedAt, charge, answer } = this.#request;
-    if (answer !== undefined) this.#open(answer);
+    if (answer !== undefined) this.#open(answer, chunk);
     this.#firstByteAt = now();
     this.#lastEventAt = this.#firstByteAt;
     charge?.prefillDone();

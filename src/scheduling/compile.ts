@@ -46,8 +46,8 @@ export function compileScheduling(
   plugins: readonly ConfiguredPlugin[] = [],
   handler: ConfiguredPlugin = onlyProfile,
 ): CompiledScheduling {
-  if (profiles.length > CORE.MAX_PROFILES) {
-    throw new ProgramTooLarge(`${profiles.length} profiles, but at most ${CORE.MAX_PROFILES} can be held: remove some`);
+  if (profiles.length > CORE.PROFILES_MAX) {
+    throw new ProgramTooLarge(`${profiles.length} profiles, but at most ${CORE.PROFILES_MAX} can be held: remove some`);
   }
   const shared = sharedPrefixSettings(producers);
   const prefix = shared?.settings;
@@ -309,7 +309,7 @@ class HookColumnTable {
 class CoreTables {
   readonly masks = new KeyedTable<MaskSpecification>(CORE.MASK_COUNT, 'label filters');
   readonly labels = new KeyedTable<LabelSpecification>(CORE.LABEL_COLUMNS, 'labels that scorers look at');
-  readonly requestKeys = new KeyedTable<string>(CORE.MAX_KEYS, 'request headers that scorers look at');
+  readonly requestKeys = new KeyedTable<string>(CORE.KEYS_MAX, 'request headers that scorers look at');
   readonly attributes = new KeyedTable<string>(CORE.ATTRIBUTE_COLUMNS, 'attributes of endpoints');
   readonly columns = new HookColumnTable();
   /** Labels of each topology extractor, by its name. */

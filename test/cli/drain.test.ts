@@ -2,9 +2,11 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { eventually } from '../gateway/client.ts';
 import { decodeReply, responseBody, responseHeaders } from '../ingress/envoy-messages.ts';
 import { checkHealth, collect, dialPicker, firstReply, type ProxyClient } from '../ingress/proxy-client.ts';
+import { profile as queues } from '../picker/queued-requests.ts';
 import { ask, metric, type ServeProcess, Setting, startServe } from '../picker/serving.ts';
 
 const NOT_SERVING = 2;
+const QUEUE_SIZE = 'llm_d_epp_flow_control_queue_size';
 const UNAVAILABLE = 14;
 const cleanups: (() => unknown)[] = [];
 
@@ -119,6 +121,33 @@ describe('a drain', () => {
     expect(await serve.ended).toBe(0);
     expect((await collected).code).not.toBe(0);
   });
+
+  it.each(['lean', 'grpc-js'])(
+    'a drain over %s answers requests that wait when a second signal comes: 503 with the reason',
+    async (transport) => {
+      const setting = await Setting.create([{ name: 'server', port: 20_000 }], queues({ places: 1 }));
+      cleanups.push(() => setting.remove());
+      const serve = await startServe([
+        ...setting.flags,
+        '--lame-duck=0s',
+        '--drain-timeout=10m',
+        `--transport=${transport}`,
+      ]);
+      const client = dial(serve.grpcPort);
+      const running = ask(client, 'runs');
+      await firstReply(running);
+      const waiting = collect(ask(client, 'waits'));
+      await eventually('it waits', async () => (await metric(serve.metricsPort, QUEUE_SIZE)) === 1);
+      serve.child.kill('SIGTERM');
+      await eventually('it drains', () => serve.log().includes('draining'));
+      serve.child.kill('SIGTERM');
+      const { replies } = await waiting;
+      const reply = decodeReply(replies[0]!);
+      expect([reply.kind, reply.status]).toEqual(['immediate', 503]);
+      expect(reply.headers['x-llm-d-request-dropped-reason']).toBe('rejected-shutting-down');
+      expect(await serve.ended).toBe(1);
+    },
+  );
 
   it('a drain is cut short by a second signal, which is told from a good end by exit code 1', async () => {
     const serve = await start('--drain-timeout=10m', '--lame-duck=0s');

@@ -238,6 +238,11 @@ describe('a flag', () => {
     [['--ha-enable-leader-election'], '--ha-enable-leader-election has no effect'],
     [['--endpoint-target-ports=8000'], '--endpoint-target-ports has no effect without --endpoint-selector'],
     [['--enable-cert-reload'], '--enable-cert-reload has no effect without --cert-path'],
+    [['--cert-path=/c', '--secure-serving=false'], '--cert-path has no effect without --secure-serving'],
+    [['--secure-serving=false', '--tls-min-version=VersionTLS13'], '--tls-min-version has no effect without --secure'],
+    [['--grpc-socket-mode=0600'], '--grpc-socket-mode has no effect without --grpc-socket'],
+    [['--pool-namespace=llm'], '--pool-namespace has no effect without --pool-name or --endpoint-selector'],
+    [['--watch-config=false'], '--watch-config has no effect without --config-file'],
   ])('%j gives a warning', (argv, warning) => {
     expect(flags(argv).warnings).toEqual([expect.stringContaining(warning)]);
   });

@@ -2,7 +2,14 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { GateSettings } from '../../dist/core/capacity-gate.js';
 import { CORE } from '../../dist/core/core-names.js';
+import { loadCoreModule } from '../../dist/core/memory.js';
 import { makeGate } from './gate-pool.ts';
+
+/**
+ * The release core. Scenes are written into the columns as a whole: no requests make them, so the checks of the debug core
+ * would refuse them.
+ */
+const RELEASE = loadCoreModule('release');
 
 /** One endpoint as the gate sees it, and what asks to go there. */
 interface Scene {
@@ -86,7 +93,7 @@ const learned: GateSettings = { mode: 'learned' };
 
 /** Put one endpoint into a scene and ask whether a request may go there. */
 function isOpen(settings: GateSettings, s: Scene): boolean {
-  const pool = makeGate(settings, [{}]);
+  const pool = makeGate(settings, [{}], undefined, RELEASE);
   const { control, gate, table } = pool;
   if (s.fresh) table.publish(0, { waiting: s.waiting, running: 1, kvUsage: s.kvUsage }, 1000);
   for (let rank = 0; rank < s.bands; rank++) gate.setCeiling(-rank, s.ceiling);
@@ -192,7 +199,7 @@ describe('the detectors', () => {
 
   it('utilization counts a request that answers in one piece until it has answered, while signals are unknown', () => {
     const settings: GateSettings = { mode: 'utilization', queueThreshold: 2, usageThreshold: 0.8, stalenessMs: 200 };
-    const { gate, control, shard } = makeGate(settings, [{}]);
+    const { gate, control, shard } = makeGate(settings, [{}], undefined, RELEASE);
     gate.setCeiling(0, 1);
     const one = shard(1);
     const blind = { waitSlots: -1, held: undefined, blind: true };
@@ -210,7 +217,7 @@ describe('the detectors', () => {
   it('the detectors treat n of n as full for every n: no rounding lets one more in', () => {
     for (let n = 1; n <= 300; n++) {
       const settings: GateSettings = { mode: 'requests', maxRequests: n, maxTokens: 1 };
-      const { gate, control, shard } = makeGate(settings, [{}]);
+      const { gate, control, shard } = makeGate(settings, [{}], undefined, RELEASE);
       gate.setCeiling(0, 1);
       const { call, u32 } = control;
       const inflight = (call.columnAddress(CORE.COLUMN_INFLIGHT) >>> 0) >>> 2;

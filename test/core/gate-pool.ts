@@ -19,8 +19,9 @@ export function makeGate(
   settings: GateSettings,
   signals: readonly EndpointSignals[],
   operations = [scorer('OP_SCORE_QUEUE'), pickMax],
+  module?: WebAssembly.Module,
 ) {
-  const pool = makePool(operations, signals, { ...smallSizes, scans: 64 });
+  const pool = makePool(operations, signals, { ...smallSizes, scans: 64 }, module);
   const gate = new CapacityGate(pool.control);
   gate.configure(settings, 64, 1, 1);
   return { ...pool, gate, shard: (thread: number) => new Shard(pool.memory, thread) };

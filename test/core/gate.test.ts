@@ -320,7 +320,7 @@ describe('a picker that is one of several', () => {
     expect(gate.room(0).remoteRequests).toBe(8);
     expect(admitted(shard(1), 30)).toBe(12);
     gate.setRemoteLoad(0, { ...none, requests: 3 });
-    expect(admitted(shard(1), 30)).toBe(0);
+    expect(admitted(shard(2), 30)).toBe(0);
   });
 
   it('a picker that is one of several leaves the learned window to what others have sent there and what has not been answered', () => {

@@ -5,6 +5,7 @@ import {
   type DecisionRequest,
   type EndpointSignals,
   EndpointTable,
+  loadCoreModule,
   type Operation,
   type PoolSizes,
   ProgramTable,
@@ -22,8 +23,13 @@ export const smallSizes: PoolSizes = {
 };
 
 /** A small pool with live endpoints and one profile, and a decider on thread 1. */
-export function makePool(operations: readonly Operation[], signals: readonly EndpointSignals[], sizes = smallSizes) {
-  const memory = createPoolMemory(sizes, { hashSeed: 7n });
+export function makePool(
+  operations: readonly Operation[],
+  signals: readonly EndpointSignals[],
+  sizes = smallSizes,
+  module = loadCoreModule(),
+) {
+  const memory = createPoolMemory(sizes, { hashSeed: 7n, module });
   const control = attachCore(memory, 0);
   const table = new EndpointTable(control);
   const programs = new ProgramTable(control);

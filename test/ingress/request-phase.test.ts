@@ -126,10 +126,22 @@ describe('a request with a body', () => {
       ['streamOpened'],
       ['scheduled', 0, 'success', 'm', 0],
       ['prefix', 2, 3, 256],
-      ['routed', 0, BODY.length],
       ['running', 0, 1],
+      ['routed', 0, BODY.length],
       ['processing', 'request', 0],
     ]);
+  });
+
+  it('a request with a body is counted with the bytes that go on, behind a rewrite', () => {
+    const shard = new FakeShard();
+    shard.open().say(requestHeaders({ ...PATH, 'x-llm-d-model-name-rewrite': 'm-v2' }), requestBody(BODY));
+    expect(shard.recorder.named('routed')).toEqual([['routed', 0, BODY.length + 3]]);
+  });
+
+  it('a request with a body that is no JSON is counted under the target of its header', () => {
+    const shard = new FakeShard();
+    shard.open().say(requestHeaders({ ...PATH, 'x-llm-d-model-name-rewrite': 'm-v2' }), requestBody('{'));
+    expect(shard.recorder.labels).toEqual([{ model: '', target: 'm-v2', fairness: 'default-flow', priority: 0 }]);
   });
 });
 

@@ -59,6 +59,20 @@ describe('a response', () => {
     ]);
   });
 
+  it.each([
+    ['of type JSON', JSON_ANSWER, '{"usage":{}}', false],
+    ['without a type that begins with a brace', { ':status': '200' }, '{"usage":{}}', false],
+    ['without a type that begins with an event', { ':status': '200' }, 'data: {}', true],
+    ['of another type', { ':status': '200', 'content-type': 'text/plain' }, 'data: {}', true],
+  ])('a response %s to a request for a stream is read as what it is', (_what, head, body, streaming) => {
+    const shard = new FakeShard();
+    routed(shard, {}, '{"model":"m","prompt":"hello","stream":true}').say(
+      responseHeaders(head),
+      responseBody(body, true),
+    );
+    expect(shard.responses.opened).toEqual([{ streaming, form: AnswerForm.usage }]);
+  });
+
   it('a response may answer before the request body has ended', () => {
     const shard = new FakeShard();
     const proxy = shard.open().say(requestHeaders(PATH), requestBody('{"model"', false));

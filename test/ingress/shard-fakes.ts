@@ -3,13 +3,14 @@ import { PromptKind, type RequestScanResult, type ScanRefusal } from '../../dist
 import type { StreamServices } from '../../dist/ingress/exchange.js';
 import { createStreamOpener, type StreamOpener } from '../../dist/ingress/opener.js';
 import type { ProcessHandler, ProcessStream } from '../../dist/ingress/transport.js';
+import { UnreadAnswers } from '../../dist/ingress/unread-answers.js';
 import type { BodyScanner } from '../../dist/request/body-scanner.js';
 import { createDialects, DEFAULT_PARSERS, type ParserName } from '../../dist/request/dialects.js';
 import { RequestRules } from '../../dist/request/rules.js';
 import type { RequestRecorder, RequestSamples } from '../../dist/response/recorder.js';
 import type { ResponseScanner, ResponseScanOptions } from '../../dist/response/response-scanner.js';
 import type { AnswerMeasures, Charge, Placement, Rejection, ScheduleInput } from '../../dist/scheduling/decision.js';
-import { decodeReply, type ProxyReply } from './envoy-messages.js';
+import { decodeReply, type ProxyReply } from './envoy-messages.ts';
 
 const PROMPT_FIELD: Readonly<Partial<Record<PromptKind, string>>> = {
   [PromptKind.completions]: 'prompt',
@@ -212,6 +213,10 @@ export class RecordedCalls implements RequestRecorder {
     this.calls.push(['overloaded']);
   }
 
+  unreadAnswer(): void {
+    this.calls.push(['unreadAnswer']);
+  }
+
   named(name: string): unknown[][] {
     return this.calls.filter((call) => call[0] === name);
   }
@@ -250,7 +255,12 @@ export class ProxySide implements ProcessStream {
   /** `open`, `ended`, or gRPC code and message of a failure. */
   ending: 'open' | 'ended' | { code: number; message: string } = 'open';
   readonly pendingBytes = 0;
+  readonly arrivedAt: number;
   #handler: ProcessHandler | undefined;
+
+  constructor(arrivedAt: number) {
+    this.arrivedAt = arrivedAt;
+  }
 
   attach(handler: ProcessHandler): void {
     this.#handler = handler;
@@ -315,6 +325,8 @@ export interface ShardSetup {
   readonly services?: Partial<StreamServices>;
   /** Absent = those of a configuration that names none. */
   readonly parsers?: readonly ParserName[];
+  /** Decisions depend on bodies of answers; absent = they do. */
+  readonly readsAnswers?: boolean;
   /** Answer of the scheduler; the default places on 10.0.0.1:8000. */
   readonly schedule?: (input: ScheduleInput) => Placement | Rejection;
 }
@@ -342,7 +354,14 @@ export class FakeShard {
           return schedule(input);
         },
       },
-      settings: { current: { dialects: createDialects(setup.parsers ?? DEFAULT_PARSERS), evicts: false } },
+      settings: {
+        current: {
+          dialects: createDialects(setup.parsers ?? DEFAULT_PARSERS),
+          evicts: false,
+          readsAnswers: setup.readsAnswers ?? true,
+        },
+      },
+      unreadAnswers: new UnreadAnswers(this.recorder, { warn: (details) => this.logged.push(details) }),
       rules: this.rules,
       admission: { admit: () => 'admitted' },
       recorder: this.recorder,
@@ -379,7 +398,7 @@ export class FakeShard {
   }
 
   open(): ProxySide {
-    const side = new ProxySide();
+    const side = new ProxySide(this.clock);
     side.attach(this.opener(side));
     return side;
   }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { TurnBudget } from '../../dist/ingress/turn-budget.js';
+import { type BudgetedWork, TurnBudget } from '../../dist/ingress/turn-budget.js';
 
 class Loop {
   clock = 0;
@@ -8,9 +8,16 @@ class Loop {
     now: () => this.clock,
     defer: (run) => this.deferred.push(run),
     sliceMs: 5,
-    maxWaiting: 3,
-    maxWaitMs: 100,
+    waitingMax: 3,
+    waitMsMax: 100,
+    standingWaitMs: 20,
+    readMsMax: 10,
   });
+
+  /** Work that has come now. */
+  enter(work: BudgetedWork): string {
+    return this.gate.enter(work, this.clock);
+  }
 
   /** The next turn of the event loop. */
   turn(): void {
@@ -25,24 +32,27 @@ const work = (begun: string[], name: string, cost: () => void = () => undefined)
     begun.push(name);
     cost();
   },
+  expire: () => {
+    begun.push(`${name} expired`);
+  },
 });
 
 describe('the gate of new work', () => {
   it('the turn budget lets work run at once while the slice lasts', () => {
     const loop = new Loop();
-    expect(loop.gate.enter(work([], 'a'))).toBe('now');
+    expect(loop.enter(work([], 'a'))).toBe('now');
     loop.clock = 5;
-    expect(loop.gate.enter(work([], 'b'))).toBe('now');
+    expect(loop.enter(work([], 'b'))).toBe('now');
     loop.clock = 6;
-    expect(loop.gate.enter(work([], 'c'))).toBe('later');
+    expect(loop.enter(work([], 'c'))).toBe('later');
   });
 
   it('the turn budget runs what waits in the next turns, oldest first, a slice a turn', () => {
     const loop = new Loop();
     const begun: string[] = [];
-    loop.gate.enter(work(begun, 'first'));
+    loop.enter(work(begun, 'first'));
     loop.clock = 6;
-    for (const name of ['a', 'b', 'c']) loop.gate.enter(work(begun, name, () => (loop.clock += 4)));
+    for (const name of ['a', 'b', 'c']) loop.enter(work(begun, name, () => (loop.clock += 4)));
     loop.turn();
     expect(begun).toEqual(['a', 'b']);
     loop.turn();
@@ -51,46 +61,101 @@ describe('the gate of new work', () => {
 
   it('the turn budget keeps the order: nothing overtakes what waits', () => {
     const loop = new Loop();
-    loop.gate.enter(work([], 'first'));
+    loop.enter(work([], 'first'));
     loop.clock = 6;
-    loop.gate.enter(work([], 'a'));
+    loop.enter(work([], 'a'));
     loop.clock = 0;
-    expect(loop.gate.enter(work([], 'b'))).toBe('later');
+    expect(loop.enter(work([], 'b'))).toBe('later');
   });
 
   it('the turn budget refuses when as much waits as may', () => {
     const loop = new Loop();
-    loop.gate.enter(work([], 'first'));
+    loop.enter(work([], 'first'));
     loop.clock = 6;
-    const answers = ['a', 'b', 'c', 'd'].map((name) => loop.gate.enter(work([], name)));
+    const answers = ['a', 'b', 'c', 'd'].map((name) => loop.enter(work([], name)));
     expect(answers).toEqual(['later', 'later', 'later', 'refused']);
   });
 
-  it('the turn budget refuses while the oldest has waited too long', () => {
-    const loop = new Loop();
-    loop.gate.enter(work([], 'first'));
-    loop.clock = 6;
-    loop.gate.enter(work([], 'a'));
-    loop.clock = 107;
-    expect(loop.gate.enter(work([], 'b'))).toBe('refused');
+  it('the turn budget refuses work by its age, from its first byte', () => {
+    const { gate } = new Loop();
+    expect([gate.enter(work([], 'a'), -100), gate.enter(work([], 'b'), -101)]).toEqual(['now', 'refused']);
+    expect([gate.refuses(-100), gate.refuses(-101)]).toEqual([false, true]);
   });
 
-  it('the turn budget gives new work half of a long turn, so that it cannot starve', () => {
+  it('the turn budget ends work that has waited too long in the place of beginning it', () => {
     const loop = new Loop();
-    loop.gate.enter(work([], 'first'));
+    const begun: string[] = [];
+    loop.enter(work(begun, 'first'));
+    loop.clock = 6;
+    for (const name of ['a', 'b']) loop.enter(work(begun, name, () => (loop.clock += 101)));
+    loop.turn();
+    loop.turn();
+    expect(begun).toEqual(['a', 'b expired']);
+  });
+
+  it('the turn budget refuses what would have to wait too long behind the work that waits', () => {
+    const loop = new Loop();
+    loop.enter(work([], 'first'));
+    loop.clock = 6;
+    for (let i = 0; i < 3; i++) loop.enter(work([], 'slow', () => (loop.clock += 40)));
+    loop.turn();
+    loop.turn();
+    const answers = [50, 50].map((age) => loop.gate.enter(work([], 'next'), loop.clock - age));
+    expect(answers).toEqual(['later', 'refused']);
+  });
+
+  it('the turn budget bounds the wait more tightly when there has been one for long', () => {
+    const loop = new Loop();
+    const waits = () => {
+      const taken = [0, 21, 100].map((age) => !loop.gate.refuses(loop.clock - age));
+      return taken;
+    };
+    loop.clock = 1_000;
+    expect(waits()).toEqual([true, true, true]);
+    for (let i = 0; i < 20; i++) {
+      loop.clock += 10;
+      loop.gate.refuses(loop.clock - 50);
+    }
+    expect(waits()).toEqual([true, false, false]);
+    for (let i = 0; i < 20; i++) {
+      loop.clock += 10;
+      loop.gate.refuses(loop.clock);
+    }
+    expect(waits()).toEqual([true, true, true]);
+  });
+
+  it('the turn budget has sockets with new work read before waiting work goes on, for a bounded time', () => {
+    const loop = new Loop();
+    const begun: string[] = [];
+    loop.enter(work(begun, 'first'));
+    loop.clock = 6;
+    for (const name of ['a', 'b', 'c']) loop.enter(work(begun, name, () => (loop.clock += 7)));
+    loop.turn();
+    const read = (ms: number): string[] => {
+      loop.gate.behind();
+      loop.clock += ms;
+      loop.turn();
+      return [...begun];
+    };
+    expect([read(5), read(4), read(2)]).toEqual([['a'], ['a'], ['a', 'b']]);
+  });
+
+  it('the turn budget gives new work more time in a long turn, but not more than twice its slice', () => {
+    const loop = new Loop();
+    loop.enter(work([], 'first'));
     loop.clock = 80;
     loop.turn();
     expect(loop.gate.lagMs).toBe(80);
-    expect(loop.gate.enter(work([], 'a'))).toBe('now');
-    loop.clock = 80 + 40;
-    expect(loop.gate.enter(work([], 'b'))).toBe('now');
-    loop.clock = 80 + 41;
-    expect(loop.gate.enter(work([], 'c'))).toBe('later');
+    expect(loop.enter(work([], 'a'))).toBe('now');
+    loop.clock = 80 + 10;
+    expect(loop.enter(work([], 'b'))).toBe('now');
+    loop.clock = 80 + 11;
+    expect(loop.enter(work([], 'c'))).toBe('later');
   });
 
   it('the turn budget asks for no turn while it is idle', () => {
     const loop = new Loop();
-    loop.gate.enter(work([], 'a'));
+    loop.enter(work([], 'a'));
     loop.turn();
     expect(loop.deferred).toEqual([]);
   });

@@ -9,9 +9,11 @@ export interface CallersOptions {
   readonly count: number;
   /** Tokens of every answer. */
   readonly tokens: number;
+  /** Default true. */
+  readonly stream?: boolean;
 }
 
-/** Callers that stream one answer after the other, and remember every one that did not come whole. */
+/** Callers that read one answer after the other, and remember every one that did not come whole. */
 export class Callers {
   /** Answers that came whole. */
   answers = 0;
@@ -43,14 +45,14 @@ export class Callers {
   }
 
   async #call(caller: number): Promise<void> {
-    const { port, tokens } = this.#options;
+    const { port, tokens, stream = true } = this.#options;
     for (let question = 0; !this.#stopped; question++) {
       const conversation = Math.floor(question / CONVERSATION_QUESTIONS);
       const context = `Conversation ${conversation} of caller ${caller}. `.repeat(30);
       const length = { max_tokens: tokens, min_tokens: tokens, ignore_eos: true };
-      const body = chatBody(`${context}Question ${question}.`, { stream: true, ...length });
+      const body = chatBody(`${context}Question ${question}.`, { stream, ...length });
       const failure = await ask(port, { body }).then(
-        (answer) => flaw(answer.status, answer.body.toString()),
+        (answer) => flaw(answer.status, answer.body.toString(), stream ? 'data: [DONE]\n\n' : '}'),
         (error: Error) => error.message,
       );
       if (failure === undefined) this.answers++;
@@ -60,7 +62,7 @@ export class Callers {
 }
 
 /** What an answer lacks; undefined = nothing. */
-function flaw(status: number, text: string): string | undefined {
+function flaw(status: number, text: string, end: string): string | undefined {
   if (status !== 200) return `${status} ${text}`;
-  return text.endsWith('data: [DONE]\n\n') ? undefined : `cut off after ${text.length} bytes: …${text.slice(-80)}`;
+  return text.endsWith(end) ? undefined : `cut off after ${text.length} bytes: …${text.slice(-80)}`;
 }

@@ -1,9 +1,10 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { LeaderElection, leaseStep } from '../../dist/kubernetes/lease.js';
 import { eventually } from '../gateway/client.ts';
 import { type ApiServer, PICKER_TOKEN, sharedCluster, skipReason, startApiServer } from './api-server.ts';
-import type { Cluster, KubernetesObject } from './cluster.ts';
+import { Cluster, type KubernetesObject } from './cluster.ts';
 import { clientOf } from './observed-reflector.ts';
+import { SilentProxy } from './silent-proxy.ts';
 
 describe('what a candidate does about a record', () => {
   const held = { holderIdentity: 'other', leaseDurationSeconds: 15, renewTime: '2001-01-01T00:00:00.000000Z' };
@@ -143,6 +144,41 @@ describe.skipIf(skipReason !== '')(`leader election${skipReason}`, () => {
       `leases.coordination.k8s.io: get, create, update in namespace ${namespace}: forbidden`,
     );
   });
+
+  it('7. clock jumps: a standby does not take a lease that is renewed, wherever the wall clock goes', async () => {
+    namespace = await cluster.makeNamespace();
+    const a = candidate('a');
+    await eventually('a leads', () => a.election.leader);
+    const b = candidate('b');
+    const wallClock = vi.spyOn(Date, 'now');
+    for (const jumpMs of [3_600_000, -3_600_000]) {
+      wallClock.mockImplementation(() => performance.timeOrigin + performance.now() + jumpMs);
+      const { renewTime } = (await lease()).spec;
+      await eventually('a renews', async () => (await lease()).spec.renewTime !== renewTime);
+      await new Promise((resolve) => setTimeout(resolve, 3_000));
+      expect([a.election.leader, b.election.leader]).toEqual([true, false]);
+    }
+    wallClock.mockRestore();
+    expect([a.turns, b.turns]).toEqual([[true], []]);
+  });
+
+  it('4.4 split lease: a leader that was cut off steps down when it sees who has taken over', async () => {
+    namespace = await cluster.makeNamespace();
+    const proxy = await SilentProxy.start(Number(new URL(cluster.access.url).port));
+    const behind = new Cluster({ ...cluster.access, url: `https://127.0.0.1:${proxy.port}` });
+    const a = candidate('a', behind);
+    await eventually('a leads', () => a.election.leader);
+    const b = candidate('b');
+    proxy.silence();
+    await eventually('b takes over', () => b.election.leader, 40_000);
+    expect(a.election.leader).toBe(true);
+    await proxy.open();
+    await eventually('a steps down', () => !a.election.leader, 20_000);
+    expect([b.election.leader, (await lease()).spec.holderIdentity]).toEqual([true, 'b']);
+    await a.election.stop();
+    proxy.close();
+    behind.close();
+  }, 90_000);
 
   describe('while the API server is away', () => {
     let server: ApiServer;

@@ -1,10 +1,11 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { freePorts } from '../../dist/cli/port.js';
 import { eventually } from '../gateway/client.ts';
 import { decodeReply } from '../ingress/envoy-messages.ts';
 import { checkHealth, collect, dialPicker, firstReply, type ProxyClient } from '../ingress/proxy-client.ts';
-import { ask, askAndEnd, metric, type ServeProcess, startServe } from '../picker/serving.ts';
+import { ask, askAndEnd, metric, metricsPage, type ServeProcess, startServe } from '../picker/serving.ts';
 import { type ApiServer, PICKER_TOKEN, sharedCluster, skipReason, startApiServer } from './api-server.ts';
-import type { Cluster } from './cluster.ts';
+import { Cluster } from './cluster.ts';
 import { writeKubeconfig } from './kubeconfig.ts';
 import { Kubelet } from './kubelet.ts';
 import { pool } from './objects.ts';
@@ -220,7 +221,42 @@ describe.skipIf(skipReason !== '')(`a picker in a cluster${skipReason}`, () => {
     });
   });
 
+  it('4.2 more pods than --max-endpoints: the oldest stay, the others are reported and take slots that come free', async () => {
+    await cluster.create(pool(namespace));
+    const picker = await serve(cluster, namespace, '--max-endpoints=64');
+    const numbers = Array.from({ length: 66 }, (_, i) => i + 1);
+    for (const i of numbers) await kubelet.run(`pod-${i}`, { ip: `127.1.9.${i}` });
+    const names = async () => {
+      const page = await metricsPage(picker.metricsPort);
+      const series = page.matchAll(/^pointsman_endpoint_inflight_requests\{endpoint="([^"]*)-rank-0"\}/gm);
+      return [...series].map(([, name]) => name!);
+    };
+    const all = numbers.map((i) => `pod-${i}`);
+    await eventually('the pool is full', async () => (await names()).length === 64, WITHIN_MS);
+    expect((await names()).sort()).toEqual(all.slice(0, 64).sort());
+    for (const i of [65, 66]) {
+      const reported = `endpoint ${namespace}/pod-${i}-rank-0 is left out: pool full`;
+      await eventually('the others are reported', () => picker.log().includes(reported), WITHIN_MS);
+    }
+    await kubelet.finish('pod-1');
+    await eventually('the next one has its slot', async () => (await names()).includes('pod-65'), WITHIN_MS);
+    expect((await names()).sort()).toEqual(all.slice(1, 65).sort());
+  }, 90_000);
+
   describe('4.4 leader election', () => {
+    it('a standby takes over from a leader that was killed', async () => {
+      await cluster.create(pool(namespace));
+      const a = await serve(cluster, namespace, '--ha-enable-leader-election');
+      await ready(a);
+      const b = await serve(cluster, namespace, '--ha-enable-leader-election');
+      await eventually('the standby has the pool', () => b.log().includes('the first state of the pool'), WITHIN_MS);
+      a.child.kill('SIGKILL');
+      await a.ended;
+      expect(await health(b)).toBe('NOT_SERVING');
+      await ready(b);
+      expect(await metric(b.metricsPort, 'pointsman_kubernetes_leader')).toBe(1);
+    }, 90_000);
+
     it('only the leader is ready, a standby answers as well, and SIGTERM hands over', async () => {
       await cluster.create(pool(namespace));
       await kubelet.run('pod-1', { ip: '127.1.9.1' });
@@ -243,6 +279,18 @@ describe.skipIf(skipReason !== '')(`a picker in a cluster${skipReason}`, () => {
       expect((await cluster.get(reference)).spec.leaseTransitions).toBeGreaterThan(0);
     }, 60_000);
   });
+});
+
+it('4.5 the metrics of a picker whose API server cannot be asked are answered with 503 and the reason', async () => {
+  const [closed] = await freePorts(1);
+  const away = new Cluster({ url: `http://127.0.0.1:${closed}`, ca: '', token: 'token' });
+  const picker = await serve(away, 'llm', '--metrics-endpoint-auth=true');
+  const headers = { authorization: 'Bearer somebody' };
+  const answer = await fetch(`http://127.0.0.1:${picker.metricsPort}/metrics`, { headers });
+  expect(answer.status).toBe(503);
+  expect(await answer.text()).toMatch(
+    /^the API server cannot be asked who may read: http:\/\/127\.0\.0\.1:\d+: connect/,
+  );
 });
 
 describe.skipIf(skipReason !== '')(`7. a picker without its API server${skipReason}`, () => {

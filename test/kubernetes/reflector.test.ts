@@ -233,6 +233,13 @@ describe('a server that refuses', () => {
     expect(observed.reflector.counts.reconnects.get('429')).toBe(2);
   });
 
+  it('7. token expired: a server that refuses fresh credentials as well is reported once', async () => {
+    const refusal = status(401, 'Unauthorized');
+    const { observed } = await follow([refusal, refusal, refusal, watch(first(1, 'a'))]);
+    await eventually('it goes on', () => observed.reflector.synced);
+    expect(observed.reports).toEqual(['the API server does not accept the credentials: Unauthorized']);
+  });
+
   it('a server that refuses with 403 is reported once, with resource, verbs and namespace', async () => {
     const refusal = status(403, 'Forbidden', { message: 'pods is forbidden' });
     const { observed } = await follow([refusal, refusal, refusal]);

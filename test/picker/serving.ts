@@ -4,6 +4,7 @@ import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { ResourceLimits } from 'node:worker_threads';
 import { createPicker } from '../../dist/cli/create-picker.js';
 import { parseServeFlags } from '../../dist/cli/flags.js';
 import type { Picker } from '../../dist/picker/picker.js';
@@ -129,13 +130,14 @@ export async function runToEnd(
 /** Start a picker in this process; the caller stops it. */
 export async function startPicker(
   flags: readonly string[],
+  resourceLimits?: ResourceLimits,
 ): Promise<{ readonly picker: Picker; readonly ports: Ports }> {
   const parsed = parseServeFlags([...flags, '--zap-log-level=panic'], {});
   if ('help' in parsed) throw new Error('asked for help');
   const failed = (error: Error) => {
     throw error;
   };
-  const { picker } = await createPicker(parsed, failed, startShardThreads(parsed.shards));
+  const { picker } = await createPicker(parsed, failed, startShardThreads(parsed.shards, resourceLimits));
   return { picker, ports: await picker.start() };
 }
 

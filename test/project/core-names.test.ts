@@ -7,7 +7,7 @@ import { smallSizes } from '../core/pool.ts';
 
 const root = new URL('../../', import.meta.url);
 const text = readFileSync(new URL('src/core/core-names.ts', root), 'utf8');
-const module = loadCoreModule();
+const module = loadCoreModule('release');
 
 /** Parameters of every function of `CoreFunctions`, as the file writes them. */
 const functions = new Map(

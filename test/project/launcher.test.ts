@@ -6,7 +6,6 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
-const BUILD_MS_MAX = 180_000;
 
 /** Makes the Node.js that runs a program call itself another version. */
 const asVersion = (version: string) =>
@@ -61,21 +60,15 @@ describe('the launcher', () => {
 });
 
 describe('a build that fails', () => {
-  test(
-    'a build that fails leaves the old program and says so',
-    async () => {
-      const parts = ['assembly', 'bin', 'dist', 'package.json', 'scripts', 'src', 'tsconfig.json'];
-      const folder = await project('my files', ...parts);
-      await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
-      await writeFile(join(folder, 'src/broken.ts'), "export const count: number = 'one';\n");
-      const build = spawnSync(process.execPath, ['scripts/build.ts'], { cwd: folder, encoding: 'utf8' });
-      expect(build.status).toBe(1);
-      expect(build.stdout + build.stderr).toMatch(/src\/broken\.ts.*TS2322/);
-      expect(build.stderr).toContain(
-        'the build has failed in node_modules/typescript/bin/tsc: the old program is still there',
-      );
-      expect(run(folder, [], '--version').status).toBe(0);
-    },
-    BUILD_MS_MAX,
-  );
+  test('a build that fails leaves the old program and says so', async () => {
+    const parts = ['assembly', 'bin', 'dist', 'package.json', 'scripts', 'src/core', 'tsconfig.json'];
+    const folder = await project('my files', ...parts);
+    await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+    await writeFile(join(folder, 'assembly/index.ts'), 'export const = 1;\n');
+    const build = spawnSync(process.execPath, ['scripts/build.ts'], { cwd: folder, encoding: 'utf8' });
+    expect(build.status).toBe(1);
+    expect(build.stderr).toContain('assembly/ does not compile');
+    expect(build.stderr).toContain('the build has failed in scripts/build-core.ts: the old program is still there');
+    expect(run(folder, [], '--version').status).toBe(0);
+  });
 });

@@ -14,7 +14,7 @@ export interface BenchRow {
   readonly type: string;
   readonly kind: RowKind;
   readonly subject: Subject;
-  /** What is subtracted: the same work without the plugin; undefined = nothing. */
+  /** Work to subtract: the same without the plugin; undefined = nothing. */
   readonly without: Subject | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** Something to be timed: `run` repeats it. */
+/** Timed work, which `run` repeats. */
 export interface Subject {
   /** Makes ready for `run`; not timed. */
   prepare(): void;

@@ -13,7 +13,12 @@ const READY_TIMEOUT_MS = 15_000;
 const POLL_MS = 20;
 
 /** The configurations that are shipped in deploy/envoy. */
-export type EnvoyConfiguration = 'envoy.yaml' | 'envoy-fail-open.yaml' | 'envoy-socket.yaml';
+export type EnvoyConfiguration =
+  | 'envoy.yaml'
+  | 'envoy-fail-open.yaml'
+  | 'envoy-socket.yaml'
+  | 'envoy-answer-heads.yaml'
+  | 'envoy-headers-only.yaml';
 
 /** An Envoy in a process of its own. */
 export interface EnvoyProcess {
@@ -56,18 +61,31 @@ export function shippedEnvoyConfiguration(configuration: EnvoyConfiguration): st
 }
 
 /**
- * Starts Envoy with a shipped configuration on other ports, and waits until it says that it is ready.
+ * Start Envoy with a shipped configuration on other ports, and wait until it says that it is ready.
  * @throws {Error} one line, when it ends or is not ready in time.
  */
 export async function startEnvoyProcess(options: EnvoyProcessOptions): Promise<EnvoyProcess> {
   const [free, adminPort] = await freePorts(2);
   const port = options.port || free!;
+  const text = await render({ ...options, port }, adminPort!);
+  return runEnvoy(options.binary, text, { port, adminPort: adminPort! });
+}
+
+/**
+ * Starts Envoy with the text of a configuration, and waits until it says that it is ready.
+ * @throws {Error} one line, when it ends or is not ready in time.
+ */
+export async function runEnvoy(
+  binary: string,
+  text: string,
+  { port, adminPort }: { readonly port: number; readonly adminPort: number },
+): Promise<EnvoyProcess> {
   const folder = await mkdtemp(join(tmpdir(), 'pointsman-envoy-'));
   const file = join(folder, 'envoy.yaml');
-  await writeFile(file, await render({ ...options, port }, adminPort!));
+  await writeFile(file, text);
   // One thread is enough for a demonstration. Without a restart in mind, several can run on one machine.
   const flags = ['-c', file, '--concurrency', '1', '--disable-hot-restart', '--log-level', 'warning'];
-  const child = spawn(options.binary, flags, { stdio: ['ignore', 'ignore', 'pipe'] });
+  const child = spawn(binary, flags, { stdio: ['ignore', 'ignore', 'pipe'] });
   // Also when this process ends without stopping it.
   const killed = () => child.kill('SIGKILL');
   process.once('exit', killed);
@@ -88,7 +106,7 @@ export async function startEnvoyProcess(options: EnvoyProcessOptions): Promise<E
     process.off('exit', killed);
     await rm(folder, { recursive: true, force: true });
   };
-  await Promise.race([ready(adminPort!), exited.then(() => Promise.reject(new Error('it ended')))]).catch(
+  await Promise.race([ready(adminPort), exited.then(() => Promise.reject(new Error('it ended')))]).catch(
     async (error: unknown) => {
       await stop();
       throw new Error(`Envoy did not get ready: ${errorMessage(error)}: ${log}`);

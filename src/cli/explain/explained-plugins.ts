@@ -70,7 +70,7 @@ export class ExplainedPlugins {
     return this.#plugins.allow(request, subset);
   }
 
-  /** What profiles are run for. */
+  /** Request and pool that profiles run for. */
   input(
     hosted: HookRequestRecord,
     request: PluginBody,

@@ -82,6 +82,6 @@ export type Explanation =
       readonly handler: { readonly name: string; readonly type: string };
       /** Result of the profile handler. */
       readonly outcome: ExplainedOutcome;
-      /** Those that the handler runs, in its order; then the others, as if each were the first. */
+      /** Profiles that the handler runs, in its order; then the others, as if each were the first. */
       readonly profiles: readonly ExplainedProfile[];
     };

@@ -55,7 +55,7 @@ export class ExplainedRuns implements ProfileRuns {
     };
   }
 
-  /** Those that ran in the order in which they did, and then the others, each alone. */
+  /** Profiles that ran, in their order, then the others, each alone. */
   all(): ExplainedProfile[] {
     const names = new Set(this.#ran.map(({ name }) => name));
     const others = this.profiles.filter((name) => !names.has(name));

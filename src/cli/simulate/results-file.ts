@@ -4,7 +4,7 @@ import type { Comparison } from '../../simulator/suite/comparison.js';
 import type { Suite } from '../../simulator/suite/schema.js';
 import type { RunResult } from '../../simulator/suite/suite-run.js';
 
-/** Everything of a sweep as one JSON document, the suite with all defaults included. */
+/** Results of a sweep as one JSON document, with the suite and all its defaults. */
 export function resultsJson(suite: Suite, results: readonly RunResult[], comparisons: readonly Comparison[]): string {
   const capacities = suite.capacity === undefined ? undefined : compareCapacity(results, suite);
   const speeds = suite.policies.flatMap(({ name }) =>

@@ -130,7 +130,7 @@ export function encodeBodyReplies(
   } while (rest > 0);
 }
 
-/** Everything of a body reply in front of the body, which is its last `length` bytes. */
+/** Bytes of a body reply in front of the body, which is its last `length` bytes. */
 function bodyReplyHead(reply: number, length: number, endOfStream: boolean): Buffer {
   // StreamedBodyResponse puts end_of_stream before the body so that the body comes last; the order is free.
   const streamed = (endOfStream ? 2 : 0) + (length > 0 ? 1 + varintSize(length) + length : 0);

@@ -1,6 +1,6 @@
 import { type WireReader, WireType } from './wire.js';
 
-/** What the proxy says beside the HTTP message (endpoint picker protocol, proposal 004). */
+/** Metadata of the proxy beside the HTTP message (endpoint picker protocol, proposal 004). */
 export interface ProxyMetadata {
   /** Addresses that may be picked; empty = none may; undefined = the proxy gave no hint. */
   subset: readonly string[] | undefined;

@@ -8,6 +8,7 @@ import {
   PROCESS_PATH,
   type ProcessHandler,
   type ProcessStream,
+  type StreamEntry,
   type Transport,
   type TransportOptions,
 } from '../transport.js';
@@ -24,6 +25,7 @@ type ProcessCall = ServerDuplexStream<Buffer, OutgoingMessage>;
 /** One ext_proc stream over grpc-js. */
 class GrpcStream implements ProcessStream {
   readonly #call: ProcessCall;
+  readonly arrivedAt = performance.now();
   #pending = 0;
   #done = false;
   #paused = false;
@@ -130,11 +132,7 @@ export class GrpcTransport implements Transport {
   #streams = 0;
   #whenIdle: (() => void) | undefined;
 
-  async listen(
-    options: TransportOptions,
-    open: (stream: ProcessStream) => ProcessHandler,
-    health?: HealthSource,
-  ): Promise<number> {
+  async listen(options: TransportOptions, open: StreamEntry, health?: HealthSource): Promise<number> {
     const server = new GrpcServer(options);
     const handler = (call: ProcessCall): void => {
       this.#streams++;
@@ -158,7 +156,7 @@ export class GrpcTransport implements Transport {
     const flushed = server.drain(timeoutMs);
     if (this.#streams > 0) await within(timeoutMs, new Promise<void>((resolve) => (this.#whenIdle = resolve)));
     this.#whenIdle = undefined;
-    // What the last streams and watches say is still on its way out.
+    // Output of the last streams and watches is still on its way.
     server.endHealth();
     await within(FLUSH_MS, flushed);
     // The last stream may have ended inside a read of its connection; closing that there would abort the process

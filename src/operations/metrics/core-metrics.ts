@@ -17,7 +17,8 @@ export interface SourceErrorCounts {
 
 /** Figures of the control thread. */
 export interface CoreMetricsSources {
-  readonly shardDeaths: () => number;
+  /** By shard. */
+  readonly shardDeaths: () => ReadonlyMap<number, number>;
   readonly ejections: () => number;
   readonly endpoints: () => readonly { readonly name: string; readonly reading: EndpointReading }[];
   readonly scrapeErrors: () => number;
@@ -56,7 +57,12 @@ export function addCoreMetrics(exposition: MetricsExposition, core: CoreInstance
   );
   gauge('ejected_endpoints', 'Endpoints taken out of the picks because they failed.', word(pool + CORE.POOL_EJECTED));
   counter('endpoint_ejections_total', 'How often an endpoint was taken out of the picks.', value(sources.ejections));
-  counter('shard_deaths_total', 'Shard threads that died and were started again.', value(sources.shardDeaths));
+  exposition.addCounter({
+    name: 'pointsman_shard_deaths_total',
+    help: 'Shard threads that died and were started again.',
+    labels: ['shard'],
+    read: () => [...sources.shardDeaths()].map(([shard, value]) => ({ labels: { shard: String(shard) }, value })),
+  });
   counter('scrape_errors_total', 'Scrapes of model servers that failed.', value(sources.scrapeErrors));
   addSourceErrors(exposition, sources);
   exposition.addCounter({

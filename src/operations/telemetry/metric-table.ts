@@ -269,6 +269,10 @@ export const threadKind = kind(6, [], {
     'pointsman_overload_rejections_total',
     'Streams turned away because the picker itself had too much to do.',
   ),
+  unreadAnswers: counter(
+    'pointsman_unread_answers_total',
+    'Answers whose bodies the proxy sent although no decision depends on them.',
+  ),
 });
 
 export const streamKind = kind(7, [], {

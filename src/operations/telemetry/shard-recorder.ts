@@ -367,6 +367,10 @@ export class ShardRecorder implements RequestRecorder {
     this.#cells[this.#thread + thread.overloaded.offset]! += 1;
   }
 
+  unreadAnswer(): void {
+    this.#cells[this.#thread + thread.unreadAnswers.offset]! += 1;
+  }
+
   predicted(series: number, prediction: LatencyPrediction, observed: ObservedLatency): void {
     const { prediction: plugin } = this.#options;
     if (plugin === undefined) return;

@@ -1,6 +1,6 @@
 import { labelValue, OTHER } from './label-values.js';
 
-/** Names that somebody else than a client vouches for. */
+/** Names from configuration, objects and model servers, not from clients. */
 export interface VouchedNames {
   /** Models of rules and objects, adapters, and models that model servers tell. */
   readonly models: ReadonlySet<string>;
@@ -14,7 +14,7 @@ export const NONE_VOUCHED: VouchedNames = { models: new Set(), fairnessIds: new 
 export type ClientLabels = readonly [fairness: string, model: string, target: string];
 
 /** Combinations with a name that nobody vouches for and that are shown all the same, in the whole picker. */
-export const UNVOUCHED_MAX = 8;
+export const UNVOUCHED_MAX = 24;
 
 /** Time without a request after which such a combination gives its place to another one, and its series leave the page. */
 export const UNUSED_MS_MAX = 3_600_000;

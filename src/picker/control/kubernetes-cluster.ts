@@ -11,16 +11,16 @@ import type { MayRead } from '../../operations/telemetry/page-access.js';
 import { type EndpointSource, KubernetesDiscovery } from '../../pool/discovery/kubernetes/kubernetes.js';
 import type { Part } from '../part.js';
 
-/** What the flags say about the cluster. */
+/** Flags about the cluster. */
 export interface KubernetesSettings {
   /** Undefined = that of the mounted service account or of the kubeconfig's context, else `default`. */
   readonly namespace: string | undefined;
   readonly source: EndpointSource;
   /** Name of the pool in metrics and in the Lease. */
   readonly poolName: string;
-  /** Take part in the election of a leader. */
+  /** Whether this process takes part in the election of a leader. */
   readonly election: boolean;
-  /** Ask the API server who may read the metrics. */
+  /** Whether the API server is asked who may read the metrics. */
   readonly reviews: boolean;
   readonly podName: string | undefined;
 }
@@ -28,7 +28,7 @@ export interface KubernetesSettings {
 /** Time between two tries to find out which rights are missing. */
 const RIGHTS_AGAIN_MS = 30_000;
 
-/** Everything that a picker has to do with its cluster. Loaded in the Kubernetes modes only. */
+/** Connection of a picker to its cluster. Loaded in the Kubernetes modes only. */
 export class KubernetesCluster implements Part {
   readonly discovery: KubernetesDiscovery;
   readonly #settings: KubernetesSettings;

@@ -51,7 +51,7 @@ export interface MetricsPageSources {
   readonly names: () => VouchedNames;
   readonly learning: LatencyLearning | undefined;
   readonly reload: ConfigurationReload | undefined;
-  readonly counts: { readonly shardDeaths: number; readonly ejections: number };
+  readonly counts: { readonly shardDeaths: ReadonlyMap<number, number>; readonly ejections: number };
   /** The plugins that run, those added by default too. */
   readonly configured: () => readonly { readonly name: string; readonly type: string }[];
   /** Reasons why the picker is not ready; empty = ready. */

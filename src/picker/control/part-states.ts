@@ -16,19 +16,20 @@ export interface PartSources {
   readonly informers: Informers;
   readonly events: EngineEvents;
   readonly reload: ConfigurationReload | undefined;
-  readonly counts: { readonly shardDeaths: number; readonly ejections: number };
+  readonly counts: { readonly shardDeaths: ReadonlyMap<number, number>; readonly ejections: number };
 }
 
 /** The state of each part of the picker in one sentence. */
 export function partStates(sources: PartSources): PartState[] {
   const { informers, events, reload, counts } = sources;
+  const deaths = [...counts.shardDeaths.values()].reduce((sum, count) => sum + count, 0);
   const failed = (reload?.counts.invalid ?? 0) + (reload?.counts.restart_required ?? 0);
   return [
     signals(sources),
     {
       name: 'Shards',
-      ok: counts.shardDeaths === 0,
-      text: counts.shardDeaths === 0 ? 'none has died' : `${counts.shardDeaths} have died and were started again`,
+      ok: deaths === 0,
+      text: deaths === 0 ? 'none has died' : `${deaths} have died and were started again`,
     },
     {
       name: 'Ejections',

@@ -15,7 +15,7 @@ const ENDPOINTS_MAX = 100;
 
 const STATELESS = { message: 'keeps nothing between requests that this page can show' };
 
-/** What a kind of plugin knows about an endpoint, and by what the endpoints are sorted, highest first. */
+/** State of a kind of plugin about an endpoint, and the sort key of the endpoints, highest first. */
 interface EndpointState {
   readonly show: (reading: EndpointReading) => object;
   readonly rank: (reading: EndpointReading) => number;

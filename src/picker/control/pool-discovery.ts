@@ -9,7 +9,7 @@ import type { PickerOptions } from '../picker-options.js';
 export interface PoolDiscoveryOptions {
   readonly discovery: Discovery;
   readonly apply: (update: PoolUpdate) => void;
-  /** Told what readiness needs to know of the pool. */
+  /** Called with the facts of the pool that readiness needs. */
   readonly health: Pick<HealthState, 'update'>;
   /** Parsers of the running configuration. */
   readonly parsers: () => readonly string[];

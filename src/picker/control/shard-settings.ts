@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { DEFAULT_SATURATION } from '../../admission/detectors/utilization.js';
 import type { LoadedConfiguration } from '../../config/load.js';
+import { proxyNeeds, readsAnswerBodies } from '../../config/proxy-needs.js';
 import type { FlowControlSettings } from '../../flow-control/settings.js';
 import type { ConfiguredSettings, ShardFlowControl, ShardSettings } from '../messages.js';
 import type { PickerOptions } from '../picker-options.js';
@@ -54,6 +55,7 @@ export function configuredSettings(configuration: LoadedConfiguration): Configur
     objectiveTimes: configuration.adaptation.objectiveTimes,
     flowControl: flowControl && shardFlowControl(flowControl),
     saturation: configuration.saturationDetector ?? DEFAULT_SATURATION,
+    readsAnswers: readsAnswerBodies(proxyNeeds(configuration)),
   };
 }
 

@@ -5,6 +5,7 @@ import type { CoreInstance, PoolMemory } from '../../core/memory.js';
 import type { KeyPair } from '../../ingress/transport.js';
 import { assertFree } from '../../ingress/transports/listener.js';
 import type { ConfiguredSettings, FromShard, PoolSnapshot, ShardSettings, ShardStart, ToShard } from '../messages.js';
+import { Restarts } from './restarts.js';
 
 export interface ShardPoolOptions {
   readonly shards: number;
@@ -19,7 +20,7 @@ export interface ShardPoolOptions {
   readonly message: (thread: number, message: FromShard) => void;
   /** Called when a shard has died. Its locks and charges have been released, and a new shard is starting. */
   readonly died: (thread: number, reason: string, released: number) => void;
-  /** Called when a shard that had listened cannot be started again; the process should end. */
+  /** Called when no shard listens any more and none can be started; the process should end. */
   readonly failed: (error: Error) => void;
 }
 
@@ -35,14 +36,20 @@ interface Shard {
   /** Set once the task runs. */
   worker: Worker | undefined;
   listening: boolean;
+  /** Messages in a row that it has not answered. */
+  unanswered: number;
   /** Version of the endpoints that the shard has applied. */
   applied: number;
+  /** Why its thread was ended from here. */
+  ending?: Error;
 }
 
-/** Bound on restarts in a row without a listening shard in between. More of them mean a permanent fault. */
+/** Bound on restarts in a row while no other shard listens. More of them mean a permanent fault. */
 const RESTARTS_MAX = 5;
-/** Pause before the second restart in a row, doubled for each later one, so that a busy port can become free. */
-const RESTART_PAUSE_MS = 100;
+/** Interval between two messages that ask the shards whether they go on. */
+const LOOK_MS = 1_000;
+/** Messages in a row that a shard may leave unanswered: it is taken for stalled then, and replaced. */
+const UNANSWERED_MAX = 10;
 /** Start timeout of a shard, which normally listens after 0.1 s. */
 const START_MS_MAX = 30_000;
 /** Time beyond the drain in which the shards close their connections and report it. */
@@ -57,7 +64,8 @@ export class ShardPool {
   readonly #shards = new Map<number, Shard>();
   #settings: ShardSettings;
   #stopping = false;
-  #restarts = 0;
+  readonly #restarts = new Restarts();
+  #looks: NodeJS.Timeout | undefined;
   /** The first start: resolves when all shards listen, rejects when one cannot. */
   #start: PromiseWithResolvers<void> | undefined;
 
@@ -77,6 +85,8 @@ export class ShardPool {
     // The first shard binds alone: port 0 becomes one number for all, and a busy port is reported once.
     this.#spawn(1);
     await start.promise;
+    this.#looks = setInterval(() => this.#lookForStalls(), LOOK_MS);
+    this.#looks.unref();
     return this.#settings.port;
   }
 
@@ -110,7 +120,7 @@ export class ShardPool {
     const giveUp = () => aborting.abort();
     const task = workers.run(start, { transferList: [port2], signal: aborting.signal }) as Promise<void>;
     const starting = setTimeout(giveUp, START_MS_MAX).unref();
-    const state = { worker: undefined, listening: false, applied: 0 };
+    const state = { worker: undefined, listening: false, unanswered: 0, applied: 0 };
     const shard: Shard = { thread, port: port1, task, starting, giveUp, ...state };
     this.#shards.set(thread, shard);
     port1.on('message', (message: FromShard) => this.#receive(shard, message));
@@ -123,6 +133,7 @@ export class ShardPool {
   #receive(shard: Shard, message: FromShard): void {
     if (message.kind === 'started') shard.worker = this.workers.threads.find((t) => t.threadId === message.threadId);
     else if (message.kind === 'listening') this.#listens(shard, message.port);
+    else if (message.kind === 'going') shard.unanswered = 0;
     else if (message.kind === 'applied') shard.applied = Math.max(shard.applied, message.version);
     this.#options.message(shard.thread, message);
   }
@@ -130,7 +141,7 @@ export class ShardPool {
   #listens(shard: Shard, port: number): void {
     shard.listening = true;
     clearTimeout(shard.starting);
-    this.#restarts = 0;
+    this.#restarts.listens(shard.thread);
     this.#settings = { ...this.#settings, port };
     if (this.#start === undefined) return;
     if (this.#shards.size < this.#options.shards) this.#spawn(this.#shards.size + 1);
@@ -142,6 +153,7 @@ export class ShardPool {
 
   async #ended(shard: Shard, reason: Error): Promise<void> {
     const { thread, worker } = shard;
+    const why = shard.ending ?? reason;
     clearTimeout(shard.starting);
     shard.port.close();
     this.#shards.delete(thread);
@@ -153,7 +165,7 @@ export class ShardPool {
     // The thread must not run any more when its locks are taken away.
     await worker?.terminate();
     if (this.#stopping) return;
-    this.#reclaim(thread, reason);
+    this.#reclaim(thread, why);
   }
 
   /**
@@ -175,17 +187,38 @@ export class ShardPool {
     });
   }
 
-  #restart(thread: number, reason: Error): void {
-    const before = this.#restarts++;
-    if (before === 0) this.#spawn(thread);
-    else if (before < RESTARTS_MAX) {
-      setTimeout(
-        () => {
-          if (!this.#stopping) this.#spawn(thread);
-        },
-        RESTART_PAUSE_MS * 2 ** before,
-      );
-    } else this.#options.failed(new Error(`shard ${thread} cannot be started again: ${reason.message}`));
+  #restart(thread: number, reason: Error) {
+    const pauseMs = this.#restarts.pauseOf(thread);
+    if (this.#restarts.inARow(thread) > RESTARTS_MAX && this.listening === 0) {
+      return this.#options.failed(new Error(`shard ${thread} cannot be started again: ${reason.message}`));
+    }
+    if (pauseMs === 0) return this.#spawn(thread);
+    const again = setTimeout(() => {
+      if (!this.#stopping) this.#spawn(thread);
+    }, pauseMs);
+    again.unref();
+  }
+
+  /**
+   * Ends shards that do not go on: their connections close, and proxies turn to the others. The looks are counted and not the
+   * time, which passes as well while this thread or the whole process stands still.
+   */
+  #lookForStalls(): void {
+    for (const shard of this.#shards.values()) {
+      if (!shard.listening) continue;
+      if (++shard.unanswered <= UNANSWERED_MAX) shard.port.postMessage({ kind: 'look' } satisfies ToShard);
+      else {
+        const seconds = (UNANSWERED_MAX * LOOK_MS) / 1_000;
+        this.#end(shard, new Error(`it has not gone on for ${seconds} s`));
+      }
+    }
+  }
+
+  /** Ends the thread of a shard, which cannot do so itself. */
+  #end(shard: Shard, reason: Error): void {
+    shard.ending = reason;
+    shard.listening = false;
+    shard.worker?.terminate();
   }
 
   /**
@@ -227,6 +260,7 @@ export class ShardPool {
    */
   async stop(timeoutMs: number): Promise<void> {
     this.#stopping = true;
+    clearInterval(this.#looks);
     const tasks = [...this.#shards.values()].map((shard) => shard.task.catch(() => {}));
     this.broadcast({ kind: 'drain', timeoutMs });
     let timer: NodeJS.Timeout | undefined;

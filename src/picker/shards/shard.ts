@@ -16,6 +16,7 @@ import type { StreamServices } from '../../ingress/exchange.js';
 import { createStreamOpener } from '../../ingress/opener.js';
 import type { ByteBudget, Transport, TransportOptions } from '../../ingress/transport.js';
 import { createTransport } from '../../ingress/transports/create.js';
+import { UnreadAnswers } from '../../ingress/unread-answers.js';
 import { createLogger, type Logger } from '../../operations/log.js';
 import { ShardRecorder } from '../../operations/telemetry/shard-recorder.js';
 import { RequestRules } from '../../request/rules.js';
@@ -44,6 +45,9 @@ export async function shard(start: ShardStart): Promise<void> {
   const definitions = await shardDefinitions(start.settings.plugins.modules);
   await new Shard(start, definitions, await createTransport(start.settings.transport)).run();
 }
+
+/** Time for the last answers to leave. */
+const FAREWELL_MS = 100;
 
 /** Handler for each kind of message. */
 type MessageTable = { readonly [Kind in ToShard['kind']]: (message: Extract<ToShard, { kind: Kind }>) => void };
@@ -82,7 +86,8 @@ class Shard {
     configured: ({ settings }) => this.#settings.replace(settings),
     evictRequest: ({ ticket, generation }) => this.#evictable.evictRequest(ticket, generation),
     certificate: ({ pair }) => this.#transport.replaceCertificate(pair),
-    drain: ({ timeoutMs }) => this.#transport.drain(timeoutMs).then(this.#drained.resolve, this.#drained.reject),
+    look: () => this.#send({ kind: 'going' }),
+    drain: ({ timeoutMs }) => this.#drain(timeoutMs).then(this.#drained.resolve, this.#drained.reject),
   };
 
   /** @throws with one line when a plugin does not start */
@@ -135,6 +140,12 @@ class Shard {
       await latency?.close();
       control.close();
     }
+  }
+
+  /** Lets the streams end. Without time for that, requests in the queues are answered, and their answers leave. */
+  async #drain(timeoutMs: number): Promise<void> {
+    if (timeoutMs < FAREWELL_MS) this.#line?.turnAllAway();
+    await this.#transport.drain(Math.max(timeoutMs, FAREWELL_MS));
   }
 
   #send(message: FromShard): void {
@@ -214,6 +225,7 @@ class Shard {
       evictable: this.#evictable,
       trail: this.#trail,
       allowExplain: settings.allowExplain,
+      unreadAnswers: new UnreadAnswers(this.#recorder, this.#log),
       tokens,
       latency,
       rules: this.#rules,

@@ -6,7 +6,7 @@ import { HostNames, type HostNamesOptions } from './host-names.js';
 
 export interface FileDiscoveryOptions extends HostNamesOptions, FileWatchOptions {
   readonly path: string;
-  /** Read the file again after it has changed. */
+  /** Whether the file is read again after a change. */
   readonly watch: boolean;
   /** Reads the text, perhaps on another thread. Default: here, at once. */
   readonly read?: (text: string, path: string) => EndpointsFile | Promise<EndpointsFile>;

@@ -147,7 +147,7 @@ export class HostNames {
   }
 }
 
-/** It has been asked for, or waited for long enough once. */
+/** Whether the name has been asked for, or waited for long enough once. */
 function isSettled(host: Host): boolean {
   return host.asked || host.problem !== undefined;
 }

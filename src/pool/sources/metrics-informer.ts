@@ -80,7 +80,7 @@ interface Target {
   dueMs: number;
   /** Start of the scrape under way; undefined = none. */
   startedMs: number | undefined;
-  /** There has been a good scrape. */
+  /** Whether there has been a good scrape. */
   everScraped: boolean;
   lastGoodMs: number;
   failures: number;

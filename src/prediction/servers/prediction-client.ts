@@ -20,7 +20,7 @@ interface Batch {
   readonly reject: (error: Error) => void;
 }
 
-/** There is no use in asking now. */
+/** Error of a request that was not sent, because servers fail or all calls are taken. */
 export class NotAsked extends Error {
   readonly outcome: 'paused' | 'busy';
 

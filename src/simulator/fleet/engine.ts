@@ -110,7 +110,7 @@ export class Engine<Request extends EngineRequest = EngineRequest> {
     this.#giveBack(sequence);
   }
 
-  /** Everything is lost: sequences, and what the cache held. @returns the sequences that were lost */
+  /** Drops all sequences and the cache. @returns the sequences that were lost */
   crash(): readonly Sequence<Request>[] {
     const lost = [...this.#running.splice(0), ...this.#waiting.splice(0)];
     for (const sequence of lost) this.#giveBack(sequence);

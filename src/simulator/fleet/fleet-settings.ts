@@ -11,7 +11,7 @@ export interface EndpointSettings {
   /** Times at which it joins and leaves the pool, in ms. It finishes its requests after it has left. */
   readonly joinMs: number;
   readonly leaveMs: number;
-  /** It always shows that it has nothing to do. */
+  /** Whether its signals always show an idle endpoint. */
   readonly lies: boolean;
 }
 
@@ -47,7 +47,7 @@ export interface KvEventSettings {
 /** Pickers in front of the fleet; requests go to them in turn. */
 export interface PickerSettings {
   readonly replicas: number;
-  /** What replicas tell each other: nothing, requests in flight, or those and the blocks that were sent. */
+  /** Messages between replicas: nothing, requests in flight, or those and the blocks that were sent. */
   readonly sharing: 'none' | 'load' | 'all';
   readonly sharingDelayMs: number;
 }

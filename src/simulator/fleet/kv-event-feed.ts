@@ -43,7 +43,7 @@ export class KvEventFeed implements CacheListener {
     else this.#batches.push({ kind: 'removed', contents: [content] });
   }
 
-  /** A step is over: send what it changed. */
+  /** Sends the changes of a step that is over. */
   flush(): void {
     const batches = this.#batches;
     if (batches.length === 0) return;

@@ -73,7 +73,7 @@ export class Learner {
     };
   }
 
-  /** These endpoints are live now, as the control thread tells the adapter. */
+  /** Sets the live endpoints, as the control thread tells the adapter. */
   meet(live: readonly LiveEndpoint[]): void {
     this.#adapter.model.meet(live);
   }

@@ -288,7 +288,7 @@ class Simulation implements EngineListener<Flight> {
     });
   }
 
-  /** Some labels have the times of the request before; a distorted one is off by up to ten times. */
+  /** A share of the samples has the times of the request before; a distorted one is off by up to ten times. */
   #spoilt(own: SampleTimes): SampleTimes {
     const { distorted, shuffled } = this.#fleet.labels;
     const before = this.#latestTimes ?? own;

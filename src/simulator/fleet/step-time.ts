@@ -2,7 +2,7 @@
 export interface StepWork {
   /** Tokens of all sequences in the step. */
   tokens: number;
-  /** Those of them that belong to prompts. */
+  /** Tokens of prompts among them. */
   prefillTokens: number;
   /** Sum over the prompts of tokens × (context before them + half of them): the pairs that attention looks at. */
   prefillPairs: number;

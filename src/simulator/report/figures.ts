@@ -216,7 +216,7 @@ function drawVariants(
   return figure(width, height, `Cost of the variants of ${base}`, [...grid, ...bars].join(''));
 }
 
-/** What told endpoints apart, over time: the shares of the terms of the learned cost, one above the other. */
+/** Reasons of the picks over time: the shares of the terms of the learned cost, one above the other. */
 export function sharesFigure(
   samples: NonNullable<RunResult['learning']>,
   workload: string,

@@ -12,7 +12,7 @@ import { escaped, percent } from './svg.js';
 /** Lines in one figure that the eye can follow. */
 const LINES_MAX = 6;
 
-/** Everything of a sweep as one HTML page that needs nothing else. */
+/** Report of a sweep as one HTML page that needs no other file. */
 export function htmlReport(
   title: string,
   suite: Suite,

@@ -48,7 +48,7 @@ export function at(value: number): string {
   return (Math.round(value * 10) / 10).toString();
 }
 
-/** What a figure is drawn on: of the page's width on a wide screen, or of that of a phone. */
+/** Size of a figure's drawing: that of the page on a wide screen, or that of a phone. */
 export interface Canvas {
   readonly width: number;
   /** Room for the names of rows, of which a wide screen gives `wide`. */

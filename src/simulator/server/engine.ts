@@ -8,7 +8,7 @@ import { seededRandom } from './random.js';
 export interface EngineOptions {
   /** Step time, as in the simulated fleet. */
   readonly constants: StepConstants;
-  /** Everything happens this many times faster. */
+  /** Factor by which the engine is faster. */
   readonly speedup: number;
   /** Relative noise of a step's time, uniform in ±noise, drawn from the seeded generator. */
   readonly noise: number;

@@ -18,7 +18,7 @@ export class EnginePacing {
     this.#engine = engine;
   }
 
-  /** Something was submitted: begin, unless a step is under way. */
+  /** Begins a step after a submission, unless one is under way. */
   wake(): void {
     if (this.#step !== undefined || this.#stopped || this.#timer !== undefined) return;
     // Requests that arrive in the same turn of the event loop share the first step.

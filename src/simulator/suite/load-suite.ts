@@ -5,7 +5,7 @@ import { validate } from '../../config/validation.js';
 import { fleetSchema, type Suite, suiteSchema } from './schema.js';
 
 /**
- * Read and check a suite.
+ * Reads and checks a suite.
  * @throws ConfigurationError one line with place, field, what is wrong and what would be right
  */
 export function loadSuite(path: string): Suite {

@@ -17,7 +17,7 @@ export interface RunnablePolicy {
 const AT_ONCE_MS = 10;
 
 /**
- * What a policy of a suite runs on a workload; a baseline learns nothing unless it says so.
+ * Configuration of a policy of a suite for a workload; a baseline learns nothing unless it says so.
  * @param folder where configurations lie
  * @throws ConfigurationError with the place of the mistake, Error for a baseline that there is not
  */
@@ -34,7 +34,7 @@ export function policyOf(policy: SuitePolicy, workload: string, folder: string):
   return { configuration, seen: (policy.kvEvents ?? kvEvents) === true ? withEvents : unchanged };
 }
 
-/** Everything that decides what a policy does on a workload, as text: equal texts, equal decisions. */
+/** Text of all that decides a policy's picks on a workload: equal texts, equal decisions. */
 export function policyText(policy: SuitePolicy, workload: string, folder: string): string {
   if (policy.configuration !== undefined) {
     return `${readFileSync(resolve(folder, policy.configuration), 'utf8')} ${policy.kvEvents}`;

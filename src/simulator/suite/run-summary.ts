@@ -104,7 +104,7 @@ function metObjectives({ status, ttftMs, tpotMs, promptTokens }: RequestOutcome,
   return status === 'served' && ttftMs <= patience && tpotMs <= slo.tpotMs;
 }
 
-/** By arrival; the shorter of so many seconds and so many requests is left out. */
+/** Warm-up in seconds and in requests by arrival; the shorter of the two is left out. */
 function afterWarmup(requests: readonly RequestOutcome[], warmup: Suite['warmup']): RequestOutcome[] {
   const sorted = [...requests].sort((a, b) => a.arrivalMs - b.arrivalMs);
   const bySeconds = sorted.findIndex(({ arrivalMs }) => arrivalMs >= warmup.seconds * 1e3);

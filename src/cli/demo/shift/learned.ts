@@ -1,7 +1,7 @@
 import type { ShownAdaptation } from '../../../adaptation/shown-adaptation.js';
 
 /**
- * What the picker's page of learned costs says now.
+ * Reads the picker's page of learned costs.
  * @throws {Error} naming the status, when there is no such page.
  */
 export async function learnedCosts(metricsUrl: string): Promise<ShownAdaptation> {

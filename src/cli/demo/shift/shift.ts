@@ -30,7 +30,7 @@ export interface ShiftOptions {
   readonly windowMs: number;
   /** Ends the run before its time: nothing more is sent. */
   readonly signal: AbortSignal;
-  /** Told of all pools when all are up. */
+  /** Called with all pools when all are up. */
   readonly started: (stacks: readonly DemoStack[]) => void;
   readonly show: (window: ShiftWindow) => void;
 }
@@ -160,7 +160,7 @@ function everyWindow(windowMs: number, act: () => Promise<void>): { stop(): Prom
   let running = Promise.resolve();
   const timer = setInterval(() => {
     running = running.then(act);
-    // Told by stop; until then it must not end the process.
+    // Reported by stop; an unhandled rejection would end the process before.
     running.catch(() => clearInterval(timer));
   }, windowMs);
   return {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { definePlugin } from '../../../scheduling/plugin.js';
-import { CLASSES } from '../../candidate-sets.js';
+import { CANDIDATE_SETS_MAX } from '../../candidate-sets.js';
 import { goesBefore } from '../../lane-order.js';
 import type { Lanes } from '../../lanes.js';
 import { NONE, type RequestSlab } from '../../request-slab.js';
@@ -14,7 +14,7 @@ export class BestHead implements Fairness {
   readonly oneLane = true;
   readonly #requests: RequestSlab;
   readonly #lanes: Lanes;
-  readonly #laneOf = new Int32Array(CLASSES).fill(NONE);
+  readonly #laneOf = new Int32Array(CANDIDATE_SETS_MAX).fill(NONE);
 
   constructor(requests: RequestSlab, lanes: Lanes) {
     this.#requests = requests;
@@ -22,11 +22,11 @@ export class BestHead implements Fairness {
   }
 
   add(lane: number): void {
-    this.#laneOf[this.#lanes.classOf[lane]!] = lane;
+    this.#laneOf[this.#lanes.candidateSet[lane]!] = lane;
   }
 
   remove(lane: number): void {
-    this.#laneOf[this.#lanes.classOf[lane]!] = NONE;
+    this.#laneOf[this.#lanes.candidateSet[lane]!] = NONE;
   }
 
   choose(low: number, high: number): number {
@@ -41,14 +41,14 @@ export class BestHead implements Fairness {
     return best;
   }
 
-  // This policy has no accounts of flows.
+  // No accounts of flows in this policy.
   wake(): void {}
   headChanged(): void {}
   dispatched(): void {}
   used(): void {}
   unused(): void {}
   served(): void {}
-  newClass(): void {}
+  newSet(): void {}
   at(): void {}
 }
 

@@ -7,7 +7,7 @@ export interface Fairness {
   /** Whether one lane holds the requests of all flows of a candidate set, so that only the band's order counts. */
   readonly oneLane: boolean;
   /** Called when a flow without waiting requests gets one, which will wait in this candidate set. */
-  wake(flow: number, classOf: number): void;
+  wake(flow: number, candidateSet: number): void;
   /** Called when a lane has its first request. */
   add(lane: number): void;
   /** Called when a lane has lost its last request. */
@@ -25,7 +25,7 @@ export interface Fairness {
   /** Called at the end of a request of the flow. */
   served(flow: number, promptTokens: number, outputTokens: number, nowMs: number): void;
   /** Called when a number of a candidate set means other candidates. */
-  newClass(classOf: number): void;
+  newSet(candidateSet: number): void;
   /** Sets the time; called before `choose`. */
   at(nowMs: number): void;
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { definePlugin } from '../../../scheduling/plugin.js';
-import { CLASSES } from '../../candidate-sets.js';
+import { CANDIDATE_SETS_MAX } from '../../candidate-sets.js';
 import type { FlowTable } from '../../flow-table.js';
 import type { Lanes } from '../../lanes.js';
 import { NONE, type RequestSlab } from '../../request-slab.js';
@@ -30,7 +30,7 @@ export class ProgramAware implements Fairness {
   readonly #flows: FlowTable;
   readonly #lanes: Lanes;
   readonly #settings: ProgramAwareSettings;
-  readonly #heaps: (ServiceHeap | undefined)[] = new Array(CLASSES).fill(undefined);
+  readonly #heaps: (ServiceHeap | undefined)[] = new Array(CANDIDATE_SETS_MAX).fill(undefined);
   readonly #ownFlows: () => Iterable<number>;
   #scaleSinceMs: number | undefined;
 
@@ -50,11 +50,11 @@ export class ProgramAware implements Fairness {
   }
 
   add(lane: number): void {
-    const classOf = this.#lanes.classOf[lane]!;
-    let heap = this.#heaps[classOf];
+    const candidateSet = this.#lanes.candidateSet[lane]!;
+    let heap = this.#heaps[candidateSet];
     if (heap === undefined) {
       heap = new ServiceHeap(this.#requests, this.#flows, this.#lanes);
-      this.#heaps[classOf] = heap;
+      this.#heaps[candidateSet] = heap;
     }
     heap.add(lane);
   }
@@ -109,10 +109,10 @@ export class ProgramAware implements Fairness {
   dispatched(): void {}
   used(): void {}
   unused(): void {}
-  newClass(): void {}
+  newSet(): void {}
 
   #heapOf(lane: number): ServiceHeap {
-    return this.#heaps[this.#lanes.classOf[lane]!]!;
+    return this.#heaps[this.#lanes.candidateSet[lane]!]!;
   }
 
   #valueOf(lane: number, slope: Slope): number {

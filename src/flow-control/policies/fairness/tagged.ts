@@ -1,4 +1,4 @@
-import { CLASSES } from '../../candidate-sets.js';
+import { CANDIDATE_SETS_MAX } from '../../candidate-sets.js';
 import type { FlowTable } from '../../flow-table.js';
 import type { Lanes } from '../../lanes.js';
 import { NONE } from '../../request-slab.js';
@@ -24,14 +24,14 @@ export class Tagged implements Fairness {
   readonly #flows: FlowTable;
   readonly #lanes: Lanes;
   readonly #rule: TagRule;
-  readonly #heaps: (LaneHeap | undefined)[] = new Array(CLASSES).fill(undefined);
+  readonly #heaps: (LaneHeap | undefined)[] = new Array(CANDIDATE_SETS_MAX).fill(undefined);
   /**
    * Tag that each candidate set has reached. A flow that was idle begins there at the earliest, so idle time earns
    * nothing. Each set has its own tag, because flows with other candidates do not compete with it.
    */
-  readonly #reached = new Float64Array(CLASSES);
+  readonly #reached = new Float64Array(CANDIDATE_SETS_MAX);
   /** 1 above the highest candidate set that ever had a lane. */
-  #usedClasses = 0;
+  #usedSets = 0;
   #changes = 0;
 
   constructor(flows: FlowTable, lanes: Lanes, rule: TagRule) {
@@ -40,29 +40,29 @@ export class Tagged implements Fairness {
     this.#rule = rule;
   }
 
-  wake(flow: number, classOf: number): void {
-    this.#rule.wake(this.#flows, flow, Math.max(this.#reached[classOf]!, this.#start()));
+  wake(flow: number, candidateSet: number): void {
+    this.#rule.wake(this.#flows, flow, Math.max(this.#reached[candidateSet]!, this.#start()));
     this.#flows.tie[flow] = ++this.#changes;
   }
 
-  newClass(classOf: number): void {
-    this.#reached[classOf] = 0;
+  newSet(candidateSet: number): void {
+    this.#reached[candidateSet] = 0;
   }
 
   add(lane: number): void {
     this.#follow(lane);
-    const classOf = this.#lanes.classOf[lane]!;
-    let heap = this.#heaps[classOf];
+    const candidateSet = this.#lanes.candidateSet[lane]!;
+    let heap = this.#heaps[candidateSet];
     if (heap === undefined) {
       heap = new LaneHeap(this.#lanes);
-      this.#heaps[classOf] = heap;
-      this.#usedClasses = Math.max(this.#usedClasses, classOf + 1);
+      this.#heaps[candidateSet] = heap;
+      this.#usedSets = Math.max(this.#usedSets, candidateSet + 1);
     }
     heap.add(lane);
   }
 
   remove(lane: number): void {
-    this.#heaps[this.#lanes.classOf[lane]!]!.remove(lane);
+    this.#heaps[this.#lanes.candidateSet[lane]!]!.remove(lane);
   }
 
   headChanged(): void {}
@@ -81,8 +81,8 @@ export class Tagged implements Fairness {
   }
 
   dispatched(lane: number, flow: number, tokens: number): void {
-    const classOf = this.#lanes.classOf[lane]!;
-    this.#reached[classOf] = Math.max(this.#reached[classOf]!, this.#flows.tag[flow]!);
+    const candidateSet = this.#lanes.candidateSet[lane]!;
+    this.#reached[candidateSet] = Math.max(this.#reached[candidateSet]!, this.#flows.tag[flow]!);
     const before = this.#flows.tag[flow]!;
     this.#rule.dispatched(this.#flows, flow, tokens);
     this.#noteChange(flow, before);
@@ -105,10 +105,10 @@ export class Tagged implements Fairness {
   #start(): number {
     let least = Number.POSITIVE_INFINITY;
     let most = 0;
-    for (let classOf = 0; classOf < this.#usedClasses; classOf++) {
-      const heap = this.#heaps[classOf];
+    for (let candidateSet = 0; candidateSet < this.#usedSets; candidateSet++) {
+      const heap = this.#heaps[candidateSet];
       if (heap !== undefined && heap.size > 0) least = Math.min(least, this.#lanes.key[this.#top(heap)]!);
-      most = Math.max(most, this.#reached[classOf]!);
+      most = Math.max(most, this.#reached[candidateSet]!);
     }
     return least === Number.POSITIVE_INFINITY ? most : least;
   }

@@ -12,24 +12,27 @@ import {
   UNSENT_BYTES_MAX,
   UNSENT_CONTROL_BYTES_MAX,
 } from './limits.js';
+import { PREFIX_BYTES } from './message-reader.js';
 import { OutBuffer, type Wire } from './out-buffer.js';
 import { PeerFrames, type PeerFramesOwner } from './peer-frames.js';
 import {
   ConnectionError,
   ErrorCode,
+  FrameType,
   Setting,
   STREAM_ID_MAX,
   WINDOW_BYTES_DEFAULT,
   WINDOW_BYTES_MAX,
 } from './protocol.js';
 import { plainAnswer, refusalOf } from './refusals.js';
-import { GrpcStatus } from './reply-headers.js';
+import { errorTrailers, GrpcStatus, RESPONSE_HEADERS, TRAILERS_OK } from './reply-headers.js';
 import type { RequestHead } from './request-head.js';
 import { ResetStreams } from './reset-streams.js';
-import { type Method, ServerStream, type StreamOwner } from './server-stream.js';
+import { type Method, ServerStream, type StreamOwner, writePrefix } from './server-stream.js';
 
 /** Data of the PING that asks whether the peer is still there; anything that comes is an answer. */
 const KEEPALIVE_DATA = Buffer.alloc(8);
+const OVERLOADED = errorTrailers(GrpcStatus.unavailable, 'picker overloaded', true);
 /** Longest time of a timer. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
@@ -44,16 +47,26 @@ export interface ConnectionOptions {
   readonly replyBytesMax: number;
   /** Open streams of one connection. */
   readonly streamsMax: number;
+  /** Streams of one connection while there are others; absent = `streamsMax`. */
+  readonly streamsShare?: number | undefined;
+  /** There are other connections. Absent = there are none. */
+  readonly hasOthers?: (() => boolean) | undefined;
   /** Streams that are silent this long are told. */
   readonly stallMs: number;
+  /** As `StreamEntry.behind`. */
+  readonly behind?: (() => void) | undefined;
   /** Milliseconds of a monotonic clock, read once for each call of `receive` and `sweep`. */
   readonly now: () => number;
 }
 
 /** The socket under a connection. */
 export interface ConnectionWire extends Wire {
-  /** Sends what was written, then closes. */
-  end(): void;
+  /**
+   * Send what was written, then close.
+   * @param linger what still comes is read and thrown away for a while: a peer whose bytes meet a closed socket gets a reset,
+   *   which takes from it what it has not read yet
+   */
+  end(linger: boolean): void;
 }
 
 /** How far this side has closed the connection. */
@@ -86,6 +99,9 @@ export class Http2Connection implements PeerFramesOwner, StreamOwner {
   #window = WINDOW_BYTES_DEFAULT;
   readonly #openedAt: number;
   heardAt: number;
+  /** Streams that the peer has opened so far. */
+  opened = 0;
+  arrivedAt: number;
   #now: number;
   #askedAt: number | undefined;
   #inTurn = false;
@@ -101,6 +117,7 @@ export class Http2Connection implements PeerFramesOwner, StreamOwner {
     this.#now = options.now();
     this.#openedAt = this.#now;
     this.heardAt = this.#now;
+    this.arrivedAt = this.#now;
     this.#peer = new PeerFrames(this, this.#now);
     this.#reader = new FrameReader(this.#peer);
     writeSettings(this.out, [
@@ -123,11 +140,15 @@ export class Http2Connection implements PeerFramesOwner, StreamOwner {
 
   // Bytes and time.
 
-  /** The next bytes from the socket; valid during the call. */
-  receive(bytes: Buffer, from: number, to: number): void {
+  /**
+   * The next bytes from the socket; valid during the call.
+   * @param arrivedAt earliest time at which they can have come
+   */
+  receive(bytes: Buffer, from: number, to: number, arrivedAt = this.#options.now()): void {
     if (this.isClosed) return;
     this.#now = this.#options.now();
     this.heardAt = this.#now;
+    this.arrivedAt = arrivedAt;
     this.#turn(() => this.#reader.push(bytes, from, to));
   }
 
@@ -177,25 +198,25 @@ export class Http2Connection implements PeerFramesOwner, StreamOwner {
 
   // Closing.
 
-  /** Tells the peer that the connection will close; nothing is refused yet. */
+  /** Tell the peer that the connection will close; nothing is refused yet. */
   announceEnd(): void {
     if (this.#closing !== 'open') return;
     this.#closing = 'announced';
     this.#turn(() => writeGoaway(this.out, STREAM_ID_MAX, ErrorCode.noError, 'the picker shuts down'));
   }
 
-  /** Takes no more streams; the connection closes when the last one has ended. */
+  /** Take no more streams; the connection closes when the last one has ended. */
   drain(): void {
     if (this.#closing === 'closed' || this.#closing === 'draining') return;
     this.#closing = 'draining';
     this.#turn(() => writeGoaway(this.out, this.#peer.last, ErrorCode.noError, 'the picker shuts down'));
   }
 
-  /** Closes now. */
+  /** Close now. */
   destroy(): void {
     if (this.isClosed) return;
     writeGoaway(this.out, this.#peer.last, ErrorCode.noError, '');
-    this.#end();
+    this.#end(false);
   }
 
   #fail(code: ErrorCode, why: string): void {
@@ -204,9 +225,9 @@ export class Http2Connection implements PeerFramesOwner, StreamOwner {
     this.#end();
   }
 
-  #end(): void {
+  #end(linger = true): void {
     this.out.flush();
-    this.#wire.end();
+    this.#wire.end(linger);
     this.closed();
   }
 
@@ -288,6 +309,10 @@ export class Http2Connection implements PeerFramesOwner, StreamOwner {
     return this.#reset.has(id);
   }
 
+  forgetReset(id: number): boolean {
+    return this.#reset.delete(id);
+  }
+
   widen(bytes: number): boolean {
     this.#window += bytes;
     return this.#window <= WINDOW_BYTES_MAX;
@@ -308,6 +333,7 @@ export class Http2Connection implements PeerFramesOwner, StreamOwner {
   }
 
   open(id: number, head: RequestHead, endStream: boolean, window: number) {
+    this.opened++;
     const { methods, streamsMax } = this.#options;
     if (this.#streams.size >= streamsMax || this.#closing === 'draining') {
       return this.resetStream(id, ErrorCode.refusedStream);
@@ -316,6 +342,8 @@ export class Http2Connection implements PeerFramesOwner, StreamOwner {
     const method = methods.get(head.path!);
     const refusal = plain === undefined ? refusalOf(head, method !== undefined) : undefined;
     if (refusal !== undefined) return this.#refuse(id, refusal, endStream);
+    const answer = plain === undefined ? method!.turnAway?.(this.arrivedAt, this.#isCrowded) : undefined;
+    if (answer !== undefined) return this.#turnAway(id, answer, endStream, window);
     const stream = new ServerStream(id, this, window);
     stream.heardAt = this.heardAt;
     stream.announced = head.contentLength;
@@ -326,11 +354,28 @@ export class Http2Connection implements PeerFramesOwner, StreamOwner {
     if (endStream) stream.remoteEnd();
   }
 
-  /** Answers a call that is not taken with one header block. */
+  get #isCrowded(): boolean {
+    const { streamsShare = Number.POSITIVE_INFINITY, hasOthers } = this.#options;
+    return this.#streams.size >= streamsShare && hasOthers?.() === true;
+  }
+
+  /** End a call that has no stream with one header block. */
   #refuse(id: number, block: Buffer, endStream: boolean): void {
     writeHeaders(this.out, id, block, true);
     this.#peer.ended(id);
     if (!endStream) this.resetStream(id, ErrorCode.noError);
+  }
+
+  /** Answer a call with one message, without a stream; a peer that takes no data gets a status. */
+  #turnAway(id: number, message: Uint8Array, endStream: boolean, window: number) {
+    const size = PREFIX_BYTES + message.length;
+    if (size > Math.min(window, this.sendRoom)) return this.#refuse(id, OVERLOADED, endStream);
+    writeHeaders(this.out, id, RESPONSE_HEADERS, false);
+    const at = this.out.frame(size, FrameType.data, 0, id);
+    writePrefix(this.out.bytes, at, message.length);
+    this.out.bytes.set(message, at + PREFIX_BYTES);
+    this.sent(size);
+    this.#refuse(id, TRAILERS_OK, endStream);
   }
 
   #limit(stream: ServerStream, ms: number): void {

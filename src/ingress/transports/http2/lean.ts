@@ -8,6 +8,7 @@ import {
   PROCESS_PATH,
   type ProcessHandler,
   type ProcessStream,
+  type StreamEntry,
   type Transport,
   type TransportOptions,
 } from '../../transport.js';
@@ -38,17 +39,17 @@ export class LeanTransport implements Transport {
   #streams = 0;
   #whenIdle: (() => void) | undefined;
 
-  async listen(
-    options: TransportOptions,
-    open: (stream: ProcessStream) => ProcessHandler,
-    health?: HealthSource,
-  ): Promise<number> {
+  async listen(options: TransportOptions, open: StreamEntry, health?: HealthSource): Promise<number> {
     this.#health = health === undefined ? undefined : healthMethods(health);
     const opened = (stream: ProcessStream): ProcessHandler => {
       this.#streams++;
       return open(stream);
     };
-    const process: Method = { open: opened, closed: () => this.#streamClosed() };
+    const process: Method = {
+      open: opened,
+      turnAway: (arrivedAt, crowded) => open.turnAway?.(arrivedAt, crowded),
+      closed: () => this.#streamClosed(),
+    };
     const server = new Http2Server({
       methods: new Map([[PROCESS_PATH, process], ...(this.#health?.methods ?? [])]),
       budget: options.budget,
@@ -57,7 +58,10 @@ export class LeanTransport implements Transport {
       messageBytesMax: options.maxReceiveBytes,
       replyBytesMax: options.maxSendBytes,
       streamsMax: options.streamsMax + REFUSED_STREAMS,
+      // As with bytes: one of several peers cannot have all of them.
+      streamsShare: Math.ceil(options.streamsMax / 2),
       stallMs: options.stallMs,
+      behind: () => open.behind?.(),
       now,
     });
     this.#server = server;

@@ -48,5 +48,10 @@ export const KEEPALIVE_TIMEOUT_MS = 20_000;
 export const SWEEP_MS = 1_000;
 /** Between the first GOAWAY of a drain, which refuses nothing, and the second one. */
 export const GOAWAY_PAUSE_MS = 100;
+/** Bytes and time for which a connection that this side has closed is still read. */
+export const LINGER_BYTES_MAX = 4 * 1024 * 1024;
+export const LINGER_MS_MAX = 1_000;
+/** Largest receive buffer of a socket, as Linux has it (tcp(7), `tcp_rmem`). */
+export const SOCKET_BYTES_MAX = 6 * 1024 * 1024;
 /** Work on one connection's bytes in one turn of the event loop; then the others are read. */
 export const TURN_MS = 2;

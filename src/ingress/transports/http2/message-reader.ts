@@ -1,27 +1,8 @@
+import { bufferSize, giveBuffer, KEPT_BYTES_MAX, takeBuffer } from '../../kept-buffers.js';
 import type { ByteBudget } from '../../transport.js';
 
 /** Bytes in front of every message: compressed flag and length (gRPC over HTTP/2, "Length-Prefixed-Message"). */
 export const PREFIX_BYTES = 5;
-
-/** Smallest buffer of a message that comes in pieces; up to the largest size that is kept they are powers of two. */
-const BUFFER_BYTES_MIN = 4_096;
-/** Buffers up to this size are kept for the next message: two of the largest body messages that a proxy sends. */
-const KEPT_BYTES_MAX = 131_072;
-/** Kept buffers of one size. */
-const KEPT_MAX = 64;
-
-const kept = new Map<number, Buffer[]>();
-
-function takeBuffer(bytes: number): Buffer {
-  return kept.get(bytes)?.pop() ?? Buffer.allocUnsafeSlow(bytes);
-}
-
-function giveBuffer(buffer: Buffer): void {
-  if (buffer.length > KEPT_BYTES_MAX) return;
-  const buffers = kept.get(buffer.length) ?? [];
-  if (buffers.length === 0) kept.set(buffer.length, buffers);
-  if (buffers.length < KEPT_MAX) buffers.push(buffer);
-}
 
 /** Takes the messages of one stream in their order. */
 export interface MessageSink {
@@ -139,9 +120,7 @@ export class MessageReader {
    * is only announced takes none.
    */
   #grow(need: number): boolean {
-    const whole = Math.max(BUFFER_BYTES_MIN, 2 ** Math.ceil(Math.log2(this.#length)));
-    const grown = Math.max(KEPT_BYTES_MAX, 2 ** Math.ceil(Math.log2(need)));
-    const size = Math.min(whole, grown);
+    const size = Math.min(bufferSize(this.#length), Math.max(KEPT_BYTES_MAX, bufferSize(need)));
     if (!this.#budget.take(size)) {
       this.#fault = 'no room';
       return false;

@@ -47,7 +47,7 @@ export class OutBuffer {
     return this.#fullBytes + this.#at + this.#wire.unsent;
   }
 
-  /** There is something to flush. */
+  /** Whether there is output to flush. */
   get dirty(): boolean {
     return this.#at > 0 || this.#fullBytes > 0;
   }

@@ -25,8 +25,10 @@ export interface PeerFramesOwner {
   /** An open stream. */
   stream(id: number): ServerStream | undefined;
   streams(): Iterable<ServerStream>;
-  /** This side has reset the stream: frames of it may still be on their way. */
+  /** Closed by a reset of this side; frames of the peer may still arrive. */
   wasReset(id: number): boolean;
+  /** The peer has ended a stream that this side has reset. @returns whether it was one, and the first end of it */
+  forgetReset(id: number): boolean;
   /** A new stream, well formed. */
   open(id: number, head: RequestHead, endStream: boolean, window: number): void;
   /** Resets a stream, whether it is open or not. */
@@ -117,10 +119,12 @@ export class PeerFrames implements FrameSink, HeadSink {
     else this.#owner.credit(stream);
   }
 
+  /** What was on its way when this side reset the stream is free: as many streams as are refused may have some. */
   #dataOfNoStream(id: number): void {
     this.#refuseIdle(id, 'DATA');
+    if (this.#endStream ? this.#owner.forgetReset(id) : this.#owner.wasReset(id)) return;
     this.#spendEmpty();
-    if (!this.#owner.wasReset(id)) this.#owner.resetStream(id, ErrorCode.streamClosed);
+    this.#owner.resetStream(id, ErrorCode.streamClosed);
   }
 
   /** The peer has half-closed a stream. */
@@ -156,7 +160,7 @@ export class PeerFrames implements FrameSink, HeadSink {
     this.#endRemote(stream);
   }
 
-  // Everything else.
+  // All other frames.
 
   frame(type: number, flags: number, id: number, bytes: Buffer, from: number, to: number) {
     this.#check(type, id);
@@ -215,7 +219,8 @@ export class PeerFrames implements FrameSink, HeadSink {
     const stream = this.#owner.stream(id);
     if (stream === undefined) {
       this.#refuseIdle(id, 'RST_STREAM');
-      return this.#spendEmpty();
+      if (!this.#owner.forgetReset(id)) this.#spendEmpty();
+      return;
     }
     if (!stream.answered && !this.#resets.take(this.#owner.heardAt)) {
       throw new ConnectionError(ErrorCode.enhanceYourCalm, 'too many streams are reset before they have an answer');

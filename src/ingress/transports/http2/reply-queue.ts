@@ -31,7 +31,7 @@ export class ReplyQueue {
     this.#bytes += bytes.length;
   }
 
-  /** What was added without a memory and has not been read is copied. */
+  /** Copies unread parts that were added without a memory. */
   keep(): void {
     for (let i = this.#parts.length - 1; i >= this.#head; i--) {
       const part = this.#parts[i]!;

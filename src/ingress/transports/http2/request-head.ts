@@ -15,7 +15,7 @@ const TIMEOUT_UNIT_MS: Readonly<Record<string, number>> = {
 const CONNECTION_FIELDS = new Set(['connection', 'proxy-connection', 'keep-alive', 'transfer-encoding', 'upgrade']);
 
 /**
- * What a request says in its header block, or its trailers. Collects the fields of one block; `problem` tells whether it was
+ * Header block or trailers of a request. Collects the fields of one block; `problem` tells whether it was
  * well formed (RFC 9113, sections 8.2 and 8.3).
  */
 export class RequestHead {

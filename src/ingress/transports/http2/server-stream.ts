@@ -18,13 +18,17 @@ import { ReplyQueue } from './reply-queue.js';
 export interface Method {
   /** Makes the handler of a stream. */
   open(stream: ProcessStream): ProcessHandler;
+  /** As `StreamEntry.turnAway`. */
+  turnAway?(arrivedAt: number, crowded: boolean): Uint8Array | undefined;
   /** A stream is gone, and its handler has heard of it. */
   closed?(): void;
 }
 
-/** What a stream needs of its connection. */
+/** Services of a connection for its streams. */
 export interface StreamOwner {
   readonly out: OutBuffer;
+  /** Earliest time at which the bytes can have come that are being read. */
+  readonly arrivedAt: number;
   readonly budget: Pick<ByteBudget, 'take' | 'give'>;
   readonly messageBytesMax: number;
   readonly replyBytesMax: number;
@@ -40,7 +44,7 @@ export interface StreamOwner {
   cut(stream: ServerStream, code: ErrorCode): void;
   /** The stream is read again: the peer may send more. */
   credit(stream: ServerStream): void;
-  /** Something has been written: flush it in this turn. */
+  /** Called after a write: the connection flushes in this turn. */
   touch(): void;
 }
 
@@ -52,6 +56,7 @@ const OK: Ending = { code: GrpcStatus.ok, message: '' };
 /** One gRPC stream of a connection: messages in, replies out under both windows, one status at the end. */
 export class ServerStream implements ProcessStream, MessageSink {
   readonly id: number;
+  readonly arrivedAt: number;
   readonly #owner: StreamOwner;
   readonly #reader: MessageReader;
   readonly #queue = new ReplyQueue();
@@ -85,6 +90,7 @@ export class ServerStream implements ProcessStream, MessageSink {
 
   constructor(id: number, owner: StreamOwner, window: number) {
     this.id = id;
+    this.arrivedAt = owner.arrivedAt;
     this.#owner = owner;
     this.#window = window;
     this.#reader = new MessageReader(this, owner.budget, owner.messageBytesMax);
@@ -101,7 +107,7 @@ export class ServerStream implements ProcessStream, MessageSink {
     this.#handler = method.open(this);
   }
 
-  // What the peer sends.
+  // Frames of the peer.
 
   get remoteEnded(): boolean {
     return this.#remoteEnded;
@@ -112,7 +118,7 @@ export class ServerStream implements ProcessStream, MessageSink {
     return this.#headersSent || this.#ending !== undefined;
   }
 
-  /** Some of the stream's data. */
+  /** A part of the stream's data. */
   data(bytes: Buffer, from: number, to: number) {
     if (this.#ending !== undefined || this.#plain !== undefined) return;
     const at = this.#paused ? from : this.#reader.push(bytes, from, to);
@@ -155,7 +161,7 @@ export class ServerStream implements ProcessStream, MessageSink {
     return this.#paused;
   }
 
-  // What the handler sends.
+  // Output of the handler.
 
   get pendingBytes(): number {
     return this.#queue.bytes;
@@ -235,7 +241,7 @@ export class ServerStream implements ProcessStream, MessageSink {
     this.#method?.closed?.();
   }
 
-  /** Neither side says anything more. */
+  /** Both sides have ended. */
   get over(): boolean {
     return this.#trailersSent;
   }
@@ -286,7 +292,7 @@ export class ServerStream implements ProcessStream, MessageSink {
     this.#sendQueue();
   }
 
-  /** What the windows let through leaves now; the rest waits for them. */
+  /** Sends what the windows let through; the rest waits for them. */
   #sendQueue() {
     while (this.#queue.bytes > 0 && this.#room > 0) this.#sendQueued();
     if (this.#queue.bytes === 0) return;
@@ -296,7 +302,7 @@ export class ServerStream implements ProcessStream, MessageSink {
     if (this.#queue.bytes > PAUSE_BYTES) this.#paused = true;
   }
 
-  /** Replies that wait count as long as they do. @returns false when there is no room for them */
+  /** Counts waiting replies until they are sent. @returns false when there is no room for them */
   #owe(): boolean {
     const change = this.#queue.bytes - this.#owed;
     if (change > 0 && !this.#owner.budget.take(change)) return false;
@@ -377,7 +383,8 @@ export class ServerStream implements ProcessStream, MessageSink {
   }
 }
 
-function writePrefix(bytes: Buffer, at: number, length: number): void {
+/** The five bytes in front of a message. */
+export function writePrefix(bytes: Buffer, at: number, length: number): void {
   bytes[at] = 0;
   bytes[at + 1] = length >>> 24;
   bytes[at + 2] = length >>> 16;

@@ -3,6 +3,7 @@ import type { KeyPair, ListenOptions, SocketFile } from '../../transport.js';
 import { type Listener, listen } from '../listener.js';
 import { listenOnFile, type SocketListener } from '../socket-file.js';
 import { within } from '../within.js';
+import { ArrivalClock } from './arrival-clock.js';
 import { type ConnectionOptions, Http2Connection } from './connection.js';
 import { GOAWAY_PAUSE_MS, SWEEP_MS } from './limits.js';
 import { SocketLink } from './socket-link.js';
@@ -15,13 +16,14 @@ export class Http2Server {
   readonly #options: ConnectionOptions;
   readonly #connections = new Set<Http2Connection>();
   readonly #sockets = new Set<Socket>();
+  readonly #arrivals = new ArrivalClock();
   readonly #sweeps: NodeJS.Timeout;
   #listener: Listener | undefined;
   #file: SocketListener | undefined;
   #ended: (() => void) | undefined;
 
   constructor(options: ConnectionOptions) {
-    this.#options = options;
+    this.#options = { ...options, hasOthers: () => this.#connections.size > 1 };
     this.#sweeps = setInterval(() => this.#sweep(), SWEEP_MS);
     this.#sweeps.unref();
   }
@@ -88,7 +90,7 @@ export class Http2Server {
   }
 
   #accept(accepted: Socket): Socket {
-    const link = new SocketLink(accepted, this.#options.now);
+    const link = new SocketLink(accepted, { ...this.#options, arrivals: this.#arrivals });
     const connection = new Http2Connection(link, this.#options);
     this.#connections.add(connection);
     this.#sockets.add(link.socket);

@@ -1,10 +1,13 @@
 import { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
-import type { ConnectionWire, Http2Connection } from './connection.js';
-import { TURN_MS } from './limits.js';
+import type { ArrivalClock } from './arrival-clock.js';
+import type { ConnectionOptions, ConnectionWire, Http2Connection } from './connection.js';
+import { LINGER_BYTES_MAX, LINGER_MS_MAX, SOCKET_BYTES_MAX, TURN_MS } from './limits.js';
 
 /** Bytes of one read. */
 const READ_BYTES = 65_536;
+/** Reads of a socket that libuv makes in one turn at most (`uv__read`); what is left waits for the next one. */
+const READS_MAX = 32;
 
 /**
  * What all sockets of the thread are read into: the kernel's bytes are handled before the next socket is read. libuv reads and
@@ -41,6 +44,10 @@ function readShared(accepted: Socket, read: Reader): Socket | undefined {
   return socket;
 }
 
+export interface SocketLinkOptions extends Pick<ConnectionOptions, 'now' | 'behind'> {
+  readonly arrivals: ArrivalClock;
+}
+
 /** Sockets and the connections over them: bytes in, bytes out, and a fair share of the thread. */
 export class SocketLink implements ConnectionWire {
   readonly socket: Socket;
@@ -48,11 +55,26 @@ export class SocketLink implements ConnectionWire {
   /** Milliseconds that the connection has used of this turn of the event loop. */
   #spentMs = 0;
   #turnOpen = false;
-  readonly #now: () => number;
+  #reads = 0;
+  /** The socket was not read to its end in the last turn. */
+  #behind = false;
+  /** Earliest time at which the bytes can have come that are being read. */
+  #arrivedAt = 0;
+  /** Bytes so far; those at the mark; when those were read, and when those of the mark before. */
+  #bytes = 0;
+  #markBytes = 0;
+  #markAt = 0;
+  #lastMarkAt = 0;
+  /** This side has closed the connection; bytes that have come since. */
+  #lingers = false;
+  #thrownAway = 0;
+  /** Streams of the connection before this turn. */
+  #openedBefore = 0;
+  readonly #options: SocketLinkOptions;
 
   /** @param accepted by a server with `pauseOnConnect` */
-  constructor(accepted: Socket, now: () => number) {
-    this.#now = now;
+  constructor(accepted: Socket, options: SocketLinkOptions) {
+    this.#options = options;
     const shared = readShared(accepted, (bytes, length) => this.#read(bytes, length));
     this.socket = shared ?? accepted;
     if (shared !== undefined) return;
@@ -78,27 +100,68 @@ export class SocketLink implements ConnectionWire {
     this.socket.write(bytes);
   }
 
-  end(): void {
+  end(linger: boolean) {
     // What was written leaves first; a peer that does not take it is not waited for.
-    this.socket.destroySoon();
+    if (!linger) return this.socket.destroySoon();
+    this.#lingers = true;
+    this.socket.end();
+    const late = setTimeout(() => this.socket.destroy(), LINGER_MS_MAX);
+    late.unref();
+    this.socket.once('close', () => clearTimeout(late));
   }
 
   /** @returns false when the other connections are to be read first */
   #read(bytes: Buffer, length: number): boolean {
-    const begin = this.#now();
-    this.#connection!.receive(bytes, 0, length);
-    this.#spentMs += this.#now() - begin;
-    if (!this.#turnOpen) {
-      this.#turnOpen = true;
-      setImmediate(this.#nextTurn);
-    }
-    return this.#spentMs < TURN_MS;
+    if (this.#lingers) return this.#throwAway(length);
+    const { now, behind } = this.#options;
+    const connection = this.#connection!;
+    const begin = now();
+    this.#openTurn(begin);
+    this.#count(length, begin);
+    connection.receive(bytes, 0, length, Math.max(this.#arrivedAt, this.#lastMarkAt));
+    this.#spentMs += now() - begin;
+    if (this.#spentMs < TURN_MS) return true;
+    if (connection.opened > this.#openedBefore) behind?.();
+    return false;
   }
+
+  #throwAway(length: number): boolean {
+    this.#thrownAway += length;
+    if (this.#thrownAway > LINGER_BYTES_MAX) this.socket.destroy();
+    return true;
+  }
+
+  #openTurn(now: number): void {
+    if (this.#turnOpen) return;
+    this.#turnOpen = true;
+    this.#openedBefore = this.#connection!.opened;
+    const earliest = this.#options.arrivals.read(now);
+    if (!this.#behind) this.#arrivedAt = earliest;
+    setImmediate(this.#nextTurn);
+  }
+
+  /** What is read now came when the kernel had room for it: behind the reading of as many bytes as it holds. */
+  #count(length: number, now: number): void {
+    this.#reads++;
+    this.#bytes += length;
+    if (this.#bytes - this.#markBytes < SOCKET_BYTES_MAX) return;
+    this.#lastMarkAt = this.#markAt;
+    this.#markAt = now;
+    this.#markBytes = this.#bytes;
+  }
+
+  /** The next turn has read the socket, or there was nothing in it. */
+  readonly #settle = (): void => {
+    if (!this.#turnOpen) this.#behind = false;
+  };
 
   readonly #nextTurn = (): void => {
     const wasHeld = this.#spentMs >= TURN_MS;
+    this.#behind = wasHeld || this.#reads >= READS_MAX;
+    if (this.#behind) setImmediate(this.#settle);
     this.#turnOpen = false;
     this.#spentMs = 0;
+    this.#reads = 0;
     if (wasHeld && !this.socket.destroyed) this.socket.resume();
   };
 }

@@ -40,7 +40,7 @@ export interface KubernetesDiscoveryOptions {
   readonly client: ApiClient;
   readonly namespace: string;
   readonly source: EndpointSource;
-  /** Told of what an operator may want to know and need not act on. */
+  /** Called with facts that an operator need not act on. */
   readonly inform: (message: string) => void;
 }
 
@@ -138,7 +138,7 @@ export class KubernetesDiscovery implements Discovery {
     );
   }
 
-  /** What the first state waits for, in words; empty once there was one. */
+  /** Obstacle of the first state in words; empty once there was one. */
   get awaited(): string {
     if (this.#given !== undefined) return '';
     const missing = [this.#pool, this.#pods].flatMap(({ reflector }) =>

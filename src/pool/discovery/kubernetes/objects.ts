@@ -2,7 +2,7 @@ import { POOL_GROUP } from '../../../kubernetes/kinds.js';
 import { ObjectProblem } from '../../../kubernetes/object-copy.js';
 import type { SelectedLabels } from '../../../kubernetes/reflector.js';
 
-/** What every record has of its object. */
+/** Fields of its object that every record has. */
 interface ObjectRecord {
   readonly name: string;
   readonly namespace: string;
@@ -16,7 +16,7 @@ export interface PoolRecord extends ObjectRecord {
   readonly labels: SelectedLabels;
   /** In the order of the ranks. */
   readonly ports: readonly number[];
-  /** What its servers speak; undefined where the version has no such field. */
+  /** Protocol of its servers; undefined where the version has no such field. */
   readonly appProtocol: string | undefined;
   readonly deleting: boolean;
   /** Port of its endpoint picker; undefined = it names none. */

@@ -2,7 +2,7 @@ import type { LegacyModel, ModelRewrite, PoolState } from '../../endpoint.js';
 import type { ModelRecord, ObjectiveRecord, PodRecord, PoolRecord, RewriteRecord } from './objects.js';
 import { byAge, byName, PodEndpoints } from './pod-endpoints.js';
 
-/** Everything that the picker knows of a cluster at one time. */
+/** State of a cluster at one time. */
 export interface ClusterView {
   /** Name and API group of the pool that objects refer to; undefined in selector mode, where none can. */
   readonly reference: { readonly name: string; readonly group: string } | undefined;
@@ -23,9 +23,9 @@ export interface Projection {
   readonly pods: PodEndpoints | undefined;
   /** Wall time at which the projection of the same objects becomes another; undefined = never. */
   readonly nextMs: number | undefined;
-  /** What was left out or ignored, one line each. */
+  /** Left-out and ignored parts, one line each. */
   readonly notes: readonly string[];
-  /** Those of legacy models. */
+  /** Rules of legacy models. */
   readonly modelNotes: readonly string[];
 }
 

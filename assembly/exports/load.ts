@@ -1,0 +1,33 @@
+// Exports of the ledger and the load, nothing else.
+export { activeRequests } from '../load/active-entries';
+export {
+  activeAdd,
+  activeAddLocked,
+  activeCheck,
+  activeOf,
+  activeOverlap,
+  activeRemove,
+  activeRemoveLocked,
+  activeRepairAdd,
+  activeRepairBegin,
+} from '../load/blocks';
+export { predictionLearned, predictionPrior } from '../load/coefficients';
+export { endpointReachable } from '../load/ejection';
+export {
+  FEATURE_ACTIVE_BLOCKS,
+  FEATURE_BEST_CACHED,
+  FEATURE_INFLIGHT,
+  FEATURE_KNOWN,
+  FEATURE_KV_USAGE,
+  FEATURE_MODEL,
+  FEATURE_PREFILL_AHEAD,
+  FEATURE_PREFILL_RATE,
+  FEATURE_PROMPT,
+  FEATURE_PROMPT_AHEAD,
+  FEATURE_RUNNING,
+  FEATURE_TAG,
+  FEATURE_UNCACHED,
+  FEATURE_WAITING,
+} from '../load/features';
+export { ledgerCheck, ledgerFull, ledgerUsed } from '../load/ledger';
+export { adapterShown } from '../load/shown-adapters';

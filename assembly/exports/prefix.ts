@@ -1,0 +1,41 @@
+// Exports of the prefix index, nothing else.
+export { prefixCheck } from '../prefix/check';
+export {
+  HEAD_SEGMENT_TOP,
+  PREFIX_COUNTER_ACTIVE_ENTRIES,
+  PREFIX_COUNTER_ACTIVE_REFUSED,
+  PREFIX_COUNTER_BLOCKS,
+  PREFIX_COUNTER_CLEARED,
+  PREFIX_COUNTER_CONFLICTS,
+  PREFIX_COUNTER_DROPPED,
+  PREFIX_COUNTER_EVICTED,
+  PREFIX_COUNTER_GIVE_UPS,
+  PREFIX_COUNTER_MEMBERSHIPS,
+  PREFIX_COUNTER_ORPHANS,
+  PREFIX_COUNTER_REFUSED,
+  PREFIX_COUNTER_REMOVED,
+  PREFIX_COUNTER_REPAIRS,
+  PREFIX_COUNTER_RETRIES,
+  PREFIX_COUNTER_SEGMENTS,
+  PREFIX_COUNTER_SETS,
+  PREFIX_COUNTER_STORED,
+  PREFIX_COUNTER_TAILS,
+  prefixCounter,
+  prefixVerify,
+} from '../prefix/counters';
+export { prefixHeadAddress } from '../prefix/index';
+export {
+  EVENT_PARENT,
+  EVENT_REMOVE,
+  PREFIX_BUSY,
+  prefixApply,
+  prefixInsert,
+  prefixRemove,
+  prefixRemoveEndpoint,
+  prefixSetCapacity,
+  prefixStore,
+} from '../prefix/locked';
+export { prefixMatch, prefixMatchAt } from '../prefix/match';
+export { prefixRepairRest } from '../prefix/repair';
+export { prefixHeld, prefixInsertLocked, prefixRemoveEndpointLocked, prefixRemoveLocked } from '../prefix/store';
+export { tailInsertLocked, tailMatch } from '../prefix/tails';

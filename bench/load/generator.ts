@@ -1,0 +1,163 @@
+// A proxy as a process of its own: `node generator.ts '{"port":…,"connections":4,"seconds":10,"rate":5000}'` sends requests at
+// random times whether or not they are answered; `"concurrency":128` in the place of the rate begins one as another one
+// ends. Prints one JSON line.
+import { setTimeout as pause } from 'node:timers/promises';
+import { type Answer, ProxyConnection, type ProxyOwner } from './proxy-connection.ts';
+
+export interface LoadOptions {
+  readonly port: number;
+  readonly connections: number;
+  readonly seconds: number;
+  /** Requests a second (open loop). */
+  readonly rate?: number;
+  /** Requests under way at one time (closed loop). */
+  readonly concurrency?: number;
+  /** An answer that is older than this does not count as a good one. */
+  readonly boundMs: number;
+}
+
+/** What came of the requests. Ages are milliseconds from the time at which a request was to be sent to its first reply. */
+export interface LoadResult {
+  readonly offered: number;
+  /** Placed within the bound and answered to their end, a second. */
+  readonly goodput: number;
+  readonly refused: number;
+  readonly failed: number;
+  readonly unanswered: number;
+  readonly placedMs: Ages;
+  readonly refusedMs: Ages;
+  readonly lostConnections: number;
+  /** Share of its core that the generator used while it sent. */
+  readonly generatorCores: number;
+}
+
+export interface Ages {
+  readonly p50: number;
+  readonly p99: number;
+  readonly max: number;
+}
+
+/** For answers to come after the last request. */
+const REST_MS = 2_000;
+
+/** A histogram of milliseconds with steps of 0.1. */
+class AgeCounts {
+  readonly #counts = new Float64Array(200_001);
+  #total = 0;
+  max = 0;
+
+  add(ms: number): void {
+    this.#counts[Math.min(200_000, Math.max(0, Math.trunc(ms * 10)))]!++;
+    this.#total++;
+    this.max = Math.max(this.max, ms);
+  }
+
+  ages(): Ages {
+    return { p50: this.#quantile(0.5), p99: this.#quantile(0.99), max: Number(this.max.toFixed(1)) };
+  }
+
+  #quantile(q: number): number {
+    let left = q * this.#total;
+    for (let i = 0; i < this.#counts.length; i++) {
+      left -= this.#counts[i]!;
+      if (left <= 0 && this.#total > 0) return (i + 1) / 10;
+    }
+    return 0;
+  }
+}
+
+class Generator implements ProxyOwner {
+  readonly #options: LoadOptions;
+  readonly #connections: ProxyConnection[];
+  readonly #placed = new AgeCounts();
+  readonly #refused = new AgeCounts();
+  readonly #counts = { sent: 0, good: 0, placed: 0, refused: 0, failed: 0 };
+  #end = 0;
+
+  constructor(options: LoadOptions) {
+    this.#options = options;
+    this.#connections = Array.from({ length: options.connections }, () => new ProxyConnection(options.port, this));
+  }
+
+  now(): number {
+    return performance.now();
+  }
+
+  answered(dueAt: number, answer: Answer): void {
+    const age = this.now() - dueAt;
+    this.#counts[answer]++;
+    if (answer === 'placed') this.#placed.add(age);
+    else if (answer === 'refused') this.#refused.add(age);
+    if (answer !== 'placed') this.#next();
+  }
+
+  ended(dueAt: number, ok: boolean): void {
+    if (ok && this.now() - dueAt <= this.#options.boundMs) this.#counts.good++;
+    this.#next();
+  }
+
+  async run(): Promise<LoadResult> {
+    await pause(200);
+    const { rate, concurrency = 0, seconds } = this.#options;
+    const begin = this.now();
+    const cpu = process.cpuUsage();
+    this.#end = begin + seconds * 1_000;
+    if (rate === undefined) {
+      for (let i = 0; i < concurrency; i++) this.#begin(begin);
+      this.#flush();
+      await pause(seconds * 1_000);
+    } else await this.#sendAt(rate, begin);
+    const elapsed = (this.now() - begin) / 1_000;
+    const { good } = this.#counts;
+    const { user, system } = process.cpuUsage(cpu);
+    if (rate !== undefined) await pause(REST_MS);
+    const { sent, refused, failed } = this.#counts;
+    const unanswered = this.#connections.reduce((sum, { open }) => sum + open, 0);
+    const lostConnections = this.#connections.filter(({ closed }) => closed).length;
+    for (const connection of this.#connections) connection.destroy();
+    const perSecond = (count: number): number => Math.round(count / elapsed);
+    return {
+      offered: perSecond(sent),
+      goodput: perSecond(rate === undefined ? good : this.#counts.good),
+      refused: perSecond(refused),
+      failed,
+      unanswered: rate === undefined ? 0 : unanswered,
+      placedMs: this.#placed.ages(),
+      refusedMs: this.#refused.ages(),
+      lostConnections,
+      generatorCores: Number(((user + system) / 1e6 / elapsed).toFixed(2)),
+    };
+  }
+
+  /** Poisson arrivals. */
+  async #sendAt(rate: number, begin: number): Promise<void> {
+    let dueAt = begin;
+    while (this.now() < this.#end) {
+      const now = Math.min(this.now(), this.#end);
+      while (dueAt <= now) {
+        this.#begin(dueAt);
+        dueAt += (-Math.log(1 - Math.random()) / rate) * 1_000;
+      }
+      this.#flush();
+      if (dueAt - this.now() > 1.5) await pause(1);
+      else await new Promise((resolve) => setImmediate(resolve));
+    }
+  }
+
+  #next(): void {
+    if (this.#options.rate === undefined && this.now() < this.#end) this.#begin(this.now());
+  }
+
+  #begin(dueAt: number): void {
+    this.#connections[this.#counts.sent++ % this.#connections.length]!.begin(dueAt);
+  }
+
+  #flush(): void {
+    for (const connection of this.#connections) connection.flush();
+  }
+}
+
+if (process.argv[1] === import.meta.filename) {
+  console.log(JSON.stringify(await new Generator(JSON.parse(process.argv[2]!) as LoadOptions).run()));
+  process.exit();
+}

@@ -1,0 +1,102 @@
+// A picker as a process on one core, beside a load generator on another one, with the CPU time and memory of the picker.
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { ModelServer } from '../compat/model-servers.ts';
+import { PickerProcess, writeHouse } from '../compat/picker-process.ts';
+import type { Attack, AttackOptions } from './attacker.ts';
+import type { LoadOptions, LoadResult } from './generator.ts';
+
+const ENDPOINTS = 8;
+const PICKER_CORE = '0';
+const GENERATOR_CORE = '1';
+const GENERATOR = fileURLToPath(new URL('generator.ts', import.meta.url));
+const ATTACKER = fileURLToPath(new URL('attacker.ts', import.meta.url));
+const PROGRAM = fileURLToPath(new URL('../../bin/pointsman.js', import.meta.url));
+
+/** Whether processes can be kept to cores here. */
+export const pins = (() => {
+  try {
+    execFileSync('taskset', ['-c', `${PICKER_CORE},${GENERATOR_CORE}`, 'true'], { stdio: 'ignore' });
+    return true;
+  } catch {
+    return false;
+  }
+})();
+
+function onCore(core: string, command: readonly string[]): readonly string[] {
+  return pins ? ['taskset', '-c', core, ...command] : command;
+}
+
+/** CPU seconds and memory of a process. */
+export interface Usage {
+  readonly cpuSeconds: number;
+  readonly rssMb: number;
+}
+
+/** Command of llm-d-router's picker; undefined when the environment names none. */
+export function routerCommand(): readonly string[] | undefined {
+  const path = process.env.LLM_D_ROUTER;
+  return path === undefined || path === '' ? undefined : [path];
+}
+
+export const ownCommand = (...flags: string[]): readonly string[] => [process.execPath, PROGRAM, 'serve', ...flags];
+
+export class PinnedPicker {
+  readonly port: number;
+  readonly #picker: PickerProcess;
+  readonly #servers: readonly ModelServer[];
+  readonly #folder: string;
+
+  private constructor(picker: PickerProcess, servers: readonly ModelServer[], folder: string) {
+    this.port = picker.port;
+    this.#picker = picker;
+    this.#servers = servers;
+    this.#folder = folder;
+  }
+
+  /** @param command of the picker, without the flags that both pickers know */
+  static async start(command: readonly string[]): Promise<PinnedPicker> {
+    const folder = mkdtempSync(join(tmpdir(), 'pointsman-load-'));
+    const hosts = Array.from({ length: ENDPOINTS }, (_, index) => `127.0.1.${index + 1}`);
+    const servers = await Promise.all(hosts.map((host) => ModelServer.start(host)));
+    const endpoints = servers.map(({ address }, index) => {
+      return { name: `server-${index}`, address: hosts[index]!, port: address.port, labels: {} };
+    });
+    const text = readFileSync(new URL('../compat/default.yaml', import.meta.url), 'utf8');
+    const configuration = writeHouse(folder, text, endpoints);
+    const picker = await PickerProcess.start(onCore(PICKER_CORE, command), configuration, ENDPOINTS);
+    return new PinnedPicker(picker, servers, folder);
+  }
+
+  get usage(): Usage | undefined {
+    return this.#picker.usage;
+  }
+
+  /** Sends load from a process of its own. */
+  async load(options: Omit<LoadOptions, 'port'>): Promise<LoadResult> {
+    const argument = JSON.stringify({ ...options, port: this.port });
+    const [program, ...rest] = onCore(GENERATOR_CORE, [process.execPath, GENERATOR, argument]);
+    const child = spawn(program!, rest, { stdio: ['ignore', 'pipe', 'inherit'] });
+    let text = '';
+    child.stdout.setEncoding('utf8').on('data', (piece: string) => (text += piece));
+    await once(child, 'close');
+    return JSON.parse(text) as LoadResult;
+  }
+
+  /** A hostile peer in a process of its own. */
+  async attack(attack: Attack, seconds: number): Promise<void> {
+    const options: AttackOptions = { port: this.port, attack, seconds };
+    const [program, ...rest] = onCore(GENERATOR_CORE, [process.execPath, ATTACKER, JSON.stringify(options)]);
+    await once(spawn(program!, rest, { stdio: ['ignore', 'ignore', 'inherit'] }), 'close');
+  }
+
+  stop(): void {
+    this.#picker.stop();
+    for (const server of this.#servers) server.stop();
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+}

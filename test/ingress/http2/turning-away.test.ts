@@ -1,0 +1,121 @@
+import { describe, expect, it } from 'vitest';
+import type { ProcessStream } from '../../../dist/ingress/transport.js';
+import { ArrivalClock } from '../../../dist/ingress/transports/http2/arrival-clock.js';
+import { data, END_STREAM, headers, message, PROCESS, reset, settings } from './frames.ts';
+import { MemoryConnection, messagesOf, RecordingHandler } from './memory-connection.ts';
+
+const ANSWER = Buffer.from('too many');
+
+/** A connection whose method turns every stream away that came before `from`. */
+function turning(from = Number.POSITIVE_INFINITY, client = settings()): MemoryConnection {
+  const open = (): never => {
+    throw new Error('a stream was opened');
+  };
+  const turnAway = (arrivedAt: number) => (arrivedAt < from ? ANSWER : undefined);
+  return MemoryConnection.open({ methods: new Map([[PROCESS, { open, turnAway }]]) }, client);
+}
+
+describe('a stream that is turned away', () => {
+  it('a stream that is turned away gets one message and its end before anything is made for it', () => {
+    const connection = turning().say(headers(1), data(1, message('body')));
+    const frames = connection.heard();
+    expect(messagesOf(frames, 1)).toEqual([ANSWER]);
+    expect(frames.map(({ type, flags }) => [type, flags & END_STREAM])).toEqual([
+      ['HEADERS', 0],
+      ['DATA', 0],
+      ['HEADERS', END_STREAM],
+      ['RST_STREAM', 0],
+    ]);
+    expect([connection.connection.streamCount, connection.budget.bytes]).toEqual([0, 0]);
+  });
+
+  it('a stream that is turned away is not reset when the peer has ended it already', () => {
+    expect(turning().say(headers(1, END_STREAM)).told().at(-1)).toMatch(/^HEADERS 1 END grpc-status: 0/);
+  });
+
+  it('a stream that is turned away gets a status when the peer takes no data', () => {
+    const connection = turning(undefined, settings({ 4: 10 })).say(headers(1));
+    expect(connection.told()[0]).toMatch(/^HEADERS 1 END .*grpc-status: 14/);
+  });
+
+  it('a stream that is turned away costs the peer nothing, whatever of it is on its way, as often as it happens', () => {
+    const connection = turning();
+    const ends = [data(1, Buffer.alloc(0), END_STREAM), reset(1)];
+    for (let id = 1; id < 80_000; id += 2) {
+      const end = Buffer.from(ends[id % 4 === 1 ? 0 : 1]!);
+      end.writeUInt32BE(id, 5);
+      connection.say(headers(id), data(id, message('x')), data(id, message('y')), end);
+      connection.heard();
+    }
+    expect(connection.ended).toBe(false);
+  });
+
+  it('a stream that is turned away has an end that counts once: what comes behind it is a flood', () => {
+    const connection = turning().say(headers(1), reset(1));
+    for (let i = 0; i < 10_001; i++) connection.say(reset(1));
+    expect([connection.told().at(-1), connection.ended]).toEqual(['GOAWAY 1 11', true]);
+  });
+
+  it('a stream is turned away by the earliest time at which its first byte can have come', () => {
+    const connection = new MemoryConnection({});
+    const ages: number[] = [];
+    connection.prepare = ({ stream }) => ages.push(stream.arrivedAt);
+    const first = Buffer.concat([Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'), settings(), headers(1)]);
+    connection.connection.receive(first, 0, first.length, 700);
+    expect(ages).toEqual([700]);
+  });
+});
+
+describe('a connection that has its share of the streams', () => {
+  const open = (stream: ProcessStream) => new RecordingHandler(stream);
+  const turnAway = (_arrivedAt: number, crowded: boolean) => (crowded ? ANSWER : undefined);
+  const sharing = (others: () => boolean): MemoryConnection =>
+    MemoryConnection.open({
+      methods: new Map([[PROCESS, { open, turnAway }]]),
+      streamsShare: 2,
+      hasOthers: others,
+    });
+
+  it('a connection that has its share is told so on further streams, and has room again when one has ended', () => {
+    const connection = sharing(() => true).say(headers(1), headers(3), headers(5));
+    expect(messagesOf(connection.heard(), 5)).toEqual([ANSWER]);
+    connection.say(reset(1), headers(7));
+    expect([connection.heard(), connection.connection.streamCount]).toEqual([[], 2]);
+  });
+
+  it('a connection that has its share gets more while it is the only one', () => {
+    const connection = sharing(() => false).say(headers(1), headers(3), headers(5));
+    expect([connection.heard(), connection.connection.streamCount]).toEqual([[], 3]);
+  });
+});
+
+describe('the clock of arrivals', () => {
+  function clock() {
+    const state = { idleMs: 0, ends: [] as (() => void)[] };
+    const arrivals = new ArrivalClock({ idleMs: () => state.idleMs, defer: (end) => state.ends.push(end) });
+    const nextTurn = () => {
+      for (const end of state.ends.splice(0)) end();
+    };
+    return { arrivals, state, nextTurn };
+  }
+
+  it('the arrival clock takes bytes for new that come when the loop has waited', () => {
+    const { arrivals, state, nextTurn } = clock();
+    state.idleMs = 10;
+    expect(arrivals.read(100)).toBe(100);
+    nextTurn();
+    state.idleMs = 20;
+    expect(arrivals.read(200)).toBe(200);
+  });
+
+  it('the arrival clock takes bytes to be as old as the last reading when the loop has been at work since', () => {
+    const { arrivals, state, nextTurn } = clock();
+    state.idleMs = 10;
+    arrivals.read(100);
+    expect(arrivals.read(103)).toBe(100);
+    nextTurn();
+    expect([arrivals.read(150), arrivals.read(160)]).toEqual([100, 100]);
+    nextTurn();
+    expect(arrivals.read(180)).toBe(150);
+  });
+});
