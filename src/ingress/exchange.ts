@@ -1,5 +1,6 @@
 import type { Admission } from '../admission/shedding.js';
 import type { CurrentSettings } from '../core/current-settings.js';
+import type { DecisionTrail } from '../core/decision-trail.js';
 import type { Evictable, EvictableRequests } from '../flow-control/evictable-requests.js';
 import type { WaitingLine } from '../flow-control/waiting-line.js';
 import type { BodyScanner } from '../request/body-scanner.js';
@@ -111,6 +112,10 @@ export interface StreamServices {
   readonly line?: WaitingLine | undefined;
   /** Running requests that may be ended for others of a higher band, as long as `evicts` is set; undefined = none is. */
   readonly evictable?: EvictableRequests | undefined;
+  /** Log of the decisions; undefined = none is kept. */
+  readonly trail?: DecisionTrail | undefined;
+  /** Whether requests with `x-pointsman-explain: 1` keep all columns of their decisions; absent = no. */
+  readonly allowExplain?: boolean | undefined;
   /** Hook plugins; undefined when the configuration has none. */
   readonly plugins?: HookPlugins | undefined;
   /** Where the tokens of prompts come from; undefined = they are estimated. */

@@ -49,6 +49,10 @@ export interface ShardSettings {
   readonly ignoreSubset: boolean;
   /** Whether a request may choose its profile with a header. */
   readonly allowProfileHeader: boolean;
+  /** Whether requests with `x-pointsman-explain: 1` keep all columns of their decisions. */
+  readonly allowExplain: boolean;
+  /** One decision in so many keeps all columns; 0 = only refused and marked ones. */
+  readonly columnsEvery: number;
   /** Models that clients may ask for. */
   readonly models: ModelAccess;
   readonly saturation: SaturationSettings;

@@ -1,3 +1,4 @@
+import { stringify } from 'yaml';
 import type { LoadedConfiguration } from '../config/load.js';
 import type { CurrentSettings } from '../core/current-settings.js';
 import { EndpointTable } from '../core/endpoint-table.js';
@@ -287,7 +288,12 @@ export class PickerParts {
       reload: this.#reload,
       counts: this.#counts,
       configured: () => configuration.current.plugins,
-      profileOf: (profile) => configuration.current.scheduling.profiles[profile]?.name,
+      unready: () => this.#health.unreadyReasons(),
+      configuration: () => ({
+        effective: stringify(configuration.current.effective),
+        warnings: configuration.current.warnings,
+      }),
+      profiles: () => configuration.current.scheduling.profiles,
     });
   }
 
@@ -372,13 +378,19 @@ export class PickerParts {
   }
 }
 
-function poolMemory({ maxEndpoints, indexBlocks, shards, maxStreams }: PickerOptions): PoolMemory {
+/** Bytes for the columns of decisions, over all shards. Decisions about 8 endpoints take 1.2 KB, about 256 some 33 KB. */
+const DECISION_COLUMN_BYTES = 16 << 20;
+
+function poolMemory({ maxEndpoints, indexBlocks, shards, maxStreams, decisions }: PickerOptions): PoolMemory {
   return createPoolMemory({
     ...defaultPoolSizes,
     endpoints: maxEndpoints,
     indexBlocks,
     threads: 1 + shards + JOB_THREADS,
     scans: scansOf(maxStreams, shards),
+    decisions: Math.ceil(decisions / shards),
+    decisionThreads: 1 + shards,
+    decisionColumnBytes: decisions === 0 ? 0 : Math.ceil(DECISION_COLUMN_BYTES / shards),
   });
 }
 

@@ -292,6 +292,14 @@ export const pluginKind = kind(9, ['plugin'], {
   failures: counter('pointsman_plugin_failures_total', 'Calls of hook plugins that threw or took too long.'),
 });
 
+export const cacheLossKind = kind(22, ['cause'], {
+  requests: counter(
+    'pointsman_cache_loss_requests_total',
+    'Answered requests of whose prompts at least a block was computed anew, by the main cause.',
+  ),
+  tokens: counter('pointsman_cache_loss_tokens_total', 'Prompt tokens that were computed anew, by cause.'),
+});
+
 export const predictionServerKind = kind(21, ['outcome'], {
   requests: counter(
     'pointsman_prediction_server_requests_total',
@@ -482,6 +490,7 @@ export const seriesKinds: readonly SeriesKind[] = [
   streamKind,
   streamEndKind,
   pluginKind,
+  cacheLossKind,
   queueKind,
   queueEndKind,
   queueTotalKind,

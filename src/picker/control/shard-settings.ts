@@ -35,6 +35,8 @@ export function shardSettings(options: PickerOptions): ShardSettings {
     emitScores: options.emitScores,
     ignoreSubset: options.ignoreSubset,
     allowProfileHeader: options.allowProfileHeader,
+    allowExplain: options.allowExplain,
+    columnsEvery: options.columnsEvery,
     models: options.models,
     log: options.logOptions,
     poolName: options.poolName,

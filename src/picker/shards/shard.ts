@@ -1,6 +1,7 @@
 import { MessageChannel, threadId } from 'node:worker_threads';
 import { LegacyAdmission, saturation } from '../../admission/shedding.js';
 import { Decider } from '../../core/decider.js';
+import { DecisionTrail } from '../../core/decision-trail.js';
 import { EndpointTable } from '../../core/endpoint-table.js';
 import { LockRetry } from '../../core/lock-retry.js';
 import { attachCore, type CoreInstance } from '../../core/memory.js';
@@ -90,6 +91,7 @@ class Shard {
   readonly #blockTokens: number;
   readonly #plugins: ShardPlugins;
   readonly #decider: Decider;
+  readonly #trail: DecisionTrail;
   readonly #reportedFilters = new Set<string>();
   readonly #late = new LockRetry();
   /** Waiting requests; undefined while flow control is off, which only a restart changes. */
@@ -136,6 +138,7 @@ class Shard {
     this.#blockTokens = settings.prefix?.blockTokens ?? PLAIN_BLOCK_TOKENS;
     this.#plugins = new ShardPlugins(settings.plugins, settings.handler, definitions, this.#pluginOptions());
     this.#decider = new Decider(this.#core, BigInt(start.seed));
+    this.#trail = new DecisionTrail(this.#core, settings.columnsEvery, (loss) => this.#recorder.cacheLost(loss));
     this.#line = this.#settings.current.flowControl && this.#waitingLine();
   }
 
@@ -206,6 +209,7 @@ class Shard {
     return new CoreScheduler({
       settings: this.#settings,
       decider: this.#decider,
+      trail: this.#trail,
       directory: this.#directory,
       handler: settings.allowProfileHeader ? requestedProfile(profileHandler) : profileHandler,
       hookColumns: this.#plugins.fillColumns,
@@ -248,6 +252,8 @@ class Shard {
       plugins: this.#plugins.plugins,
       line: this.#line,
       evictable: this.#evictable,
+      trail: this.#trail,
+      allowExplain: settings.allowExplain,
       unreadAnswers: new UnreadAnswers(this.#recorder, this.#log),
       tokens,
       latency,
