@@ -160,6 +160,7 @@ async function fromFlags(flags: ServeFlags): Promise<FromFlags> {
     ignoreSubset: flags.disableEndpointSubsetFilter,
     models: { matchRequired: flags.requireModelMatch, clientsRewrite: flags.modelRewriteHeader },
     lameDuckMs: flags.lameDuck,
+    warmUpMs: flags.warmUp,
     ejection: !flags.disableEndpointEjection,
     allowProfileHeader: flags.allowProfileHeader,
     refreshMetricsMs: flags.refreshMetricsInterval,

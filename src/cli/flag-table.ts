@@ -22,6 +22,7 @@ import {
   parseText,
   parseTexts,
   parseTlsVersion,
+  parseWarmUp,
   parseZapLevel,
 } from './flag-values.js';
 
@@ -303,6 +304,14 @@ export const SERVE_FLAGS = {
     '5s',
     parseFlagDuration(0),
     'Time that new requests are still served after SIGTERM, within --drain-timeout; longer while proxies send.',
+  ),
+  'warm-up': flag(
+    LIFE,
+    '<duration>',
+    0,
+    '0s',
+    parseWarmUp,
+    'Time, at most 3s, in which each shard compiles its code with made-up requests before it is ready.',
   ),
   'ha-enable-leader-election': toggle(LIFE, false, 'Elect a leader among replicas through Kubernetes.'),
 

@@ -37,7 +37,7 @@ export class ResponseRelay {
     if (this.#withoutBody) this.#response?.end();
   }
 
-  /** Give everything back, however far the response is. Idempotent. */
+  /** Gives everything back, however far the response is. Idempotent. */
   close(): void {
     this.#response?.close();
   }
@@ -97,7 +97,7 @@ export class ResponseRelay {
     stream.send(encodeTrailersReply(Reply.responseTrailers, this.#reported(response)));
   }
 
-  /** What reporters say about the finished answer. */
+  /** Metadata of reporters for the finished answer. */
   #reported({ usage }: ResponsePhase): Buffer | undefined {
     const { plugins } = this.#exchange.context.services;
     const { hosted } = this.#request;

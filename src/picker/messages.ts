@@ -103,6 +103,13 @@ export type ConfiguredSettings = Pick<
   | 'readsAnswers'
 >;
 
+/** Memory that a shard compiles its code on before it listens (`--warm-up`). */
+export interface RehearsalPool {
+  readonly pool: PoolMemory;
+  readonly timeMs: number;
+  readonly assignments: readonly SlotAssignment[];
+}
+
 /** Start data of a shard task. Its message port is transferred along. */
 export interface ShardStart {
   readonly thread: number;
@@ -112,6 +119,8 @@ export interface ShardStart {
   /** Seed of the thread's generator, as a decimal string (a bigint of 64 bits). */
   readonly seed: string;
   readonly snapshot: PoolSnapshot;
+  /** Undefined = the shard begins at once. */
+  readonly rehearsal?: RehearsalPool | undefined;
 }
 
 /** The state of discovery as a shard needs it. */

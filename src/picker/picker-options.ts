@@ -68,6 +68,8 @@ export interface PickerOptions {
   readonly models: ModelAccess;
   /** Milliseconds that a drain goes on serving new requests at least; 0 = none. */
   readonly lameDuckMs: number;
+  /** Milliseconds in which shards compile their code before they listen; 0 = none. */
+  readonly warmUpMs: number;
   readonly ejection: boolean;
   readonly refreshMetricsMs: number;
   readonly stalenessMs: number;

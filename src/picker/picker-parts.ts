@@ -20,6 +20,7 @@ import { MetricsPage } from './control/metrics-page.js';
 import { PoolController } from './control/pool-controller.js';
 import { createDiscovery, PoolDiscovery } from './control/pool-discovery.js';
 import { type PlacedPrograms, ProgramPublisher } from './control/program-publisher.js';
+import { rehearsalPool } from './control/rehearsal-pool.js';
 import { ReturnWatch } from './control/return-watch.js';
 import { configuredSettings, shardSettings } from './control/shard-settings.js';
 import { VouchedLabels } from './control/vouched-labels.js';
@@ -324,8 +325,9 @@ export class PickerParts {
   }
 
   #makeShards(): ShardPool {
-    const { shards, shardThreads, seed, failed } = this.#options;
+    const { shards, shardThreads, seed, failed, warmUpMs, configuration } = this.#options;
     return new ShardPool({
+      rehearsal: warmUpMs === 0 ? undefined : rehearsalPool(configuration.scheduling, shards, warmUpMs),
       shards,
       workers: shardThreads,
       pool: this.memory,

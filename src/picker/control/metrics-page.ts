@@ -116,6 +116,7 @@ export class MetricsPage implements Part {
     return {
       shardDeaths: () => counts.shardDeaths,
       ejections: () => counts.ejections,
+      leftOut: () => pool.leftOut,
       scrapeErrors: () => informers.failures,
       sourceErrors: () => informers.errors,
       configReloads: () => reload?.counts ?? NO_RELOADS,

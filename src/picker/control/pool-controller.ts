@@ -81,6 +81,11 @@ export class PoolController {
     return [...this.#assignments.values()];
   }
 
+  /** Endpoints that are left out because the pool is full. */
+  get leftOut(): number {
+    return this.#options.slots.waiting;
+  }
+
   get rules(): RulesMessage {
     return this.#rules;
   }
