@@ -260,6 +260,10 @@ schedulingProfiles:
           { code: 'OP_SCORE_QUEUE', name: 'queue-scorer', weight: 1.5, parameters: [] },
           { code: 'OP_PICK_RANDOM', name: 'random-picker', weight: 1, parameters: [1] },
         ],
+        filters: [
+          { name: 'prefill-filter', judgesLoad: false },
+          { name: 'decode-filter', judgesLoad: false },
+        ],
       },
     ]);
   });
