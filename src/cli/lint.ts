@@ -49,7 +49,7 @@ function withRouting(found: Findings, registry: readonly PluginDefinition[], giv
       warnings: [...found.warnings, ...problems, ...warnings],
     };
   } catch (error) {
-    return { ...found, errors: [...found.errors, new ConfigurationError(`${path}: ${errorMessage(error)}`)] };
+    return { ...found, errors: [...found.errors, new ConfigurationError(errorMessage(error))] };
   }
 }
 

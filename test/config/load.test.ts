@@ -53,7 +53,9 @@ describe('the source of a configuration', () => {
 
   it('the source of a configuration refuses a file that cannot be read, naming the flag and the file', () => {
     const file = join(folder, 'missing.yaml');
-    expect(() => loadConfiguration({ file }, options)).toThrow(/^--config-file: .*missing\.yaml/);
+    expect(() => loadConfiguration({ file }, options)).toThrow(
+      /missing\.yaml: the configuration does not exist: create it or correct the path$/,
+    );
   });
 });
 
