@@ -14,7 +14,7 @@ const rowsOf = (costs: Parameters<typeof costOf>[0]): Measured[] =>
   SHAPES.map((shape) => ({ shape, cpuUs: costOf(costs, shape), residentBytes: 1e8 }));
 
 describe('the sizing formula', () => {
-  it('finds the costs that rows were made from', () => {
+  it('the sizing formula finds the costs that rows were made from', () => {
     fc.assert(
       fc.property(cost, cost, cost, cost, (request, perKiB, perEndpoint, perChunk) => {
         const made = { request: request + 20, perKiB, perEndpoint, perChunk };
@@ -24,7 +24,7 @@ describe('the sizing formula', () => {
     );
   });
 
-  it('has no cost below 0', () => {
+  it('the sizing formula has no cost below 0', () => {
     const noisy = rowsOf({ request: 30, perKiB: 1, perEndpoint: -0.02, perChunk: 3 });
     const found = fitted(noisy);
     expect(found.perEndpoint).toBe(0);
