@@ -1,8 +1,11 @@
 import { fileURLToPath } from 'node:url';
 import { errorMessage } from './error-message.js';
 
-/** Folder of this program: its own frames are not where a plugin went wrong. */
-const OWN = fileURLToPath(new URL('../', import.meta.url));
+/** Folders of this program and of its sources, which source maps name: own frames are not where a plugin went wrong. */
+const OWN = [new URL('../', import.meta.url), new URL('../../src/', import.meta.url)].map((url) => fileURLToPath(url));
+
+/** A frame of a stack that names a file. */
+const FRAME = /(?:\(| at (?:async )?)((?:file:\/\/)?\/[^()\n]+?):(\d+):(\d+)\)?$/m;
 
 /** Message of an error that code from outside has thrown, with file, line and column where the stack tells them. */
 export function messageWithPlace(error: unknown): string {
@@ -10,16 +13,13 @@ export function messageWithPlace(error: unknown): string {
   return place === undefined ? errorMessage(error) : `${place}: ${errorMessage(error)}`;
 }
 
-/** `file:line:column` of the first frame outside this program, or of a source line that Node.js shows with a caret. */
+/** `file:line:column` of the first frame when it is outside this program, or of a source line that Node.js shows with a caret. */
 export function placeIn(stack: string): string | undefined {
   const shown = /^((?:file:\/\/)?\/.+):(\d+)\n.*\n( *)\^/m.exec(stack);
   if (shown !== null) return placed(shown[1]!, shown[2]!, shown[3]!.length + 1);
-  for (const [, file, line, column] of stack.matchAll(
-    /(?:\(| at (?:async )?)((?:file:\/\/)?\/[^()\n]+?):(\d+):(\d+)\)?$/gm,
-  )) {
-    if (!pathOf(file!).startsWith(OWN)) return placed(file!, line!, column!);
-  }
-  return undefined;
+  const [, file, line, column] = FRAME.exec(stack) ?? [];
+  if (file === undefined || OWN.some((folder) => pathOf(file).startsWith(folder))) return undefined;
+  return placed(file, line!, column!);
 }
 
 function placed(file: string, line: string, column: string | number): string {

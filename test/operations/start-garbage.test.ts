@@ -10,14 +10,14 @@ function makeGarbage(): void {
 }
 
 describe('the garbage of a start', () => {
-  it('is given back', () => {
+  it('the garbage of a start is given back', () => {
     makeGarbage();
     const before = process.memoryUsage().heapTotal;
     collectStartGarbage();
     expect(before - process.memoryUsage().heapTotal).toBeGreaterThan(GARBAGE_BYTES / 2);
   });
 
-  it('leaves no collector to other code', () => {
+  it('the garbage of a start leaves no collector to other code', () => {
     collectStartGarbage();
     expect('gc' in globalThis).toBe(false);
   });
