@@ -15,7 +15,7 @@ export default defineConfig({
         ],
     // An API server for the tests that ask for one; nothing is started without them.
     globalSetup: ['test/kubernetes/shared-server.ts'],
-    setupFiles: ['test/project/property-seed.ts'],
+    setupFiles: ['test/project/property-seed.ts', 'test/project/debug-core.ts'],
     pool: 'forks',
     maxWorkers: 2,
     testTimeout: 30_000,

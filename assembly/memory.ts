@@ -15,7 +15,7 @@ export const CHAIN_BLOCKS_MAX: u32 = 65535;
 
 export const HEADER: usize = 65536;
 export const MAGIC: u32 = 0x4d535450; // "PTSM", little-endian
-export const LAYOUT_VERSION: u32 = 13;
+export const LAYOUT_VERSION: u32 = 14;
 
 // Header words (u32). Sizes are set by the creator and never change.
 export const HEADER_MAGIC: usize = 0;
@@ -29,6 +29,9 @@ export const HEADER_SCANS: usize = 28; // request and response scans open at onc
 export const HEADER_HASH_SEED_LOW: usize = 32; // random per pool, so that collisions cannot be constructed
 export const HEADER_HASH_SEED_HIGH: usize = 36;
 export const HEADER_TELEMETRY_BYTES: usize = 40; // bytes of telemetry cells per thread
+export const HEADER_DECISIONS: usize = 44; // records of the decision log per thread, 0 = none
+export const HEADER_DECISION_COLUMN_BYTES: usize = 56; // bytes per thread for the columns of decisions, 0 = none
+export const HEADER_DECISION_THREADS: usize = 60; // threads below this number keep a decision log
 export const HEADER_TOTAL_BYTES_LOW: usize = 48; // result of plan(), u64
 export const HEADER_REGIONS: usize = 512; // one RegionRow per region, 8 bytes each
 
@@ -50,7 +53,7 @@ export const REGION_THREADS: u32 = 6; // each thread's input, output, request an
 export const REGION_SCANS: u32 = 7; // open request scans, per thread · its thread · none
 export const REGION_RESPONSES: u32 = 8; // open response scans, per thread · its thread · none
 export const REGION_TELEMETRY: u32 = 9; // counters and histograms, per thread · its thread · none
-export const REGION_DECISIONS: u32 = 10; // ring of the last decisions, per thread · its thread · none: the count is stored last
+export const REGION_DECISIONS: u32 = 10; // log of the last decisions, per thread · its thread · none: the count is stored last
 export const REGION_ADAPTERS: u32 = 11; // name hashes of LoRA adapters per endpoint · gauge: control thread; remembered ones: any thread · gauge: none; remembered ones: commit lock
 export const REGION_LABELS: u32 = 12; // labels of each endpoint, as numbers · control thread · none: before the endpoint is live
 export const REGION_SAMPLE_RING: u32 = 13; // ring of the last measured outcomes, per thread · its thread · none: the count is stored last
@@ -89,11 +92,6 @@ export const PROGRAM_BYTES: usize = 4096;
 // Masks over endpoint slots, kept by the control thread for label filters.
 export const MASK_COUNT: u32 = 256;
 
-// Decision rings: one per thread, DECISION_COUNT records of 64 bytes behind a 64-byte head.
-export const DECISION_COUNT: u32 = 1024;
-export const DECISION_BYTES: usize = 64;
-export const DECISION_RING_BYTES: usize = 64 + 1024 * 64;
-
 // Label rings: one per thread, LABEL_COUNT records of 128 bytes behind a 64-byte head (response/label-ring.ts).
 export const LABEL_COUNT: u32 = 4096;
 export const SAMPLE_BYTES: usize = 128;
@@ -131,7 +129,7 @@ export let PREFIX: usize = 0;
 export let ACTIVE: usize = 0;
 export let SCAN_REGION: usize = 0; // this thread's part
 export let RESPONSE_REGION: usize = 0; // this thread's part
-export let DECISIONS: usize = 0; // this thread's ring
+export let DECISIONS: usize = 0; // this thread's decision log
 export let SAMPLE_RING: usize = 0; // this thread's ring
 export let COEFFICIENTS: usize = 0;
 export let ADAPTERS: usize = 0;
@@ -148,6 +146,7 @@ export let SCORE: usize = 0; // f32 × SLOTS: weighted sum
 export let KEYS: usize = 0; // f32 × SLOTS: scratch of scorers and pickers
 export let CANDIDATES: usize = 0; // u32 × SLOTS: slots still in the race
 export let KEPT: usize = 0; // i32 × SLOTS: scratch of filters
+export let REMOVED: usize = 0; // u32 × SLOTS: what removed a slot from the race, 0 = nothing (see scheduling/decision-log.ts)
 export let HOST: usize = 0; // f32 × SLOTS × HOST_COLUMNS
 export let EXPLAIN: usize = 0; // f32 × SLOTS × EXPLAIN_COLUMNS
 export let PREDICTED: usize = 0; // f32 × SLOTS × PREDICTED_COLUMNS: what is predicted for the request (see scheduling/predictions.ts)
@@ -157,7 +156,7 @@ export let HASHES: usize = 0; // u64 × (CHAIN_BLOCKS + 8): the chain hashes of 
 export function threadBytes(p: u32, c: u32): u64 {
   let bytes: u64 = THREAD_INPUT_BYTES + THREAD_OUTPUT_BYTES + THREAD_REQUEST_BYTES;
   bytes += 4096; // subset mask and class mask, up to 4,096 slots = 512 bytes each, padded
-  bytes += <u64>p * 4 * (6 + HOST_COLUMNS + EXPLAIN_COLUMNS + PREDICTED_COLUMNS);
+  bytes += <u64>p * 4 * (7 + HOST_COLUMNS + EXPLAIN_COLUMNS + PREDICTED_COLUMNS);
   bytes += (<u64>c + 8) * 8;
   return (bytes + 65535) & ~(<u64>65535);
 }
@@ -217,10 +216,11 @@ export function bindSizes(thread: u32): u32 {
 }
 
 /**
- * Set this instance's addresses, after bindSizes().
- * @param scanBytes bytes of one thread's part of REGION_SCANS, and `responseBytes` of REGION_RESPONSES
+ * Sets this instance's addresses, after bindSizes().
+ * @param scanBytes bytes of one thread's part of REGION_SCANS, `responseBytes` of REGION_RESPONSES, `decisionBytes` of
+ * REGION_DECISIONS
  */
-export function bindAddresses(scanBytes: u64, responseBytes: u64): void {
+export function bindAddresses(scanBytes: u64, responseBytes: u64, decisionBytes: u64): void {
   const thread = THREAD;
   ENDPOINTS = regionAddress(REGION_ENDPOINTS);
   LEDGER = regionAddress(REGION_LEDGER);
@@ -228,7 +228,7 @@ export function bindAddresses(scanBytes: u64, responseBytes: u64): void {
   MASKS = regionAddress(REGION_MASKS);
   PREFIX = regionAddress(REGION_PREFIX);
   ACTIVE = regionAddress(REGION_ACTIVE);
-  DECISIONS = regionAddress(REGION_DECISIONS) + <usize>thread * DECISION_RING_BYTES;
+  DECISIONS = regionAddress(REGION_DECISIONS) + <usize>(<u64>thread * decisionBytes);
   SAMPLE_RING = regionAddress(REGION_SAMPLE_RING) + <usize>thread * SAMPLE_RING_BYTES;
   COEFFICIENTS = regionAddress(REGION_COEFFICIENTS);
   ADAPTERS = regionAddress(REGION_ADAPTERS);
@@ -258,6 +258,8 @@ export function bindAddresses(scanBytes: u64, responseBytes: u64): void {
   CANDIDATES = at;
   at += column;
   KEPT = at;
+  at += column;
+  REMOVED = at;
   at += column;
   HOST = at;
   at += column * HOST_COLUMNS;

@@ -12,10 +12,10 @@ import {
   bindSizes,
   CHAIN_BLOCKS,
   COEFFICIENT_BYTES,
-  DECISION_RING_BYTES,
   ENDPOINT_COLUMNS,
   HEADER,
   HEADER_CHAIN_BLOCKS,
+  HEADER_DECISION_THREADS,
   HEADER_ENDPOINTS,
   HEADER_INDEX_BLOCKS,
   HEADER_REQUESTS,
@@ -63,6 +63,7 @@ import {
 import { prefixBind, prefixRegionBytes } from './prefix/layout';
 import { scanRegionBytes } from './request/layout';
 import { responseRegionBytes } from './response/layout';
+import { decisionLogBind, decisionLogBytes } from './scheduling/decision-log';
 import { SCRAPE_BYTES } from './scrape/layout';
 
 function pages(bytes: u64): u32 {
@@ -96,7 +97,7 @@ function regionBytes(region: u32): u64 {
   if (region == REGION_LABELS) return <u64>p * LABEL_COLUMNS * 8;
   if (region == REGION_GATE) return gateRegionBytes(p, r, k, s);
   if (region == REGION_PREDICTION) return PREDICTION_HEAD_BYTES + <u64>p * (PREDICTION_COEFFICIENTS + 1) * 4;
-  if (region == REGION_DECISIONS) return <u64>k * DECISION_RING_BYTES;
+  if (region == REGION_DECISIONS) return <u64>load<u32>(HEADER + HEADER_DECISION_THREADS) * decisionLogBytes();
   if (region == REGION_COEFFICIENTS) return COEFFICIENT_BYTES + <u64>k * (SHARE_BYTES + PROJECTION_BYTES);
   if (region == REGION_SAMPLE_RING) return <u64>k * SAMPLE_RING_BYTES;
   return 0;
@@ -124,7 +125,8 @@ export function plan(): u32 {
 export function attach(thread: u32): u32 {
   const refusal = bindSizes(thread);
   if (refusal != 0) return refusal;
-  bindAddresses(scanRegionBytes(SCANS, CHAIN_BLOCKS), responsePartBytes(SCANS));
+  bindAddresses(scanRegionBytes(SCANS, CHAIN_BLOCKS), responsePartBytes(SCANS), decisionLogBytes());
+  decisionLogBind();
   prefixBind(PREFIX, SLOTS, INDEX_BLOCKS, CHAIN_BLOCKS, thread);
   activeBind(ACTIVE, REQUESTS, CHAIN_BLOCKS);
   gateBind(regionAddress(REGION_GATE));

@@ -9,6 +9,7 @@
 //   +2,048  WantedTimes (host → decide)
 //   +2,176  PredictedTimes (decide → host)
 //   +3,072  Hold (host → decide)
+//   +4,096  request id for the decision log (host → decide, scheduling/decision-log.ts)
 import { REQUEST } from './memory';
 
 /** The request. */
@@ -61,6 +62,8 @@ export class Answer {
   uncachedTokens: u32;
   /** Slot + 1 that marginal cost would pick, 0 = it was not asked · decide · none. */
   wouldPick: u32;
+  /** Number of the decision's record + 1, 0 = none · decide · none. */
+  record: u32;
   /** Number of the filter that left no endpoint, from 1 in the order of the program · decide · none. */
   filter: u32;
 }
@@ -156,6 +159,7 @@ export const ANSWER_CANDIDATES: usize = ANSWER + offsetof<Answer>('candidates');
 export const ANSWER_SCORE: usize = ANSWER + offsetof<Answer>('score');
 export const ANSWER_UNCACHED_TOKENS: usize = ANSWER + offsetof<Answer>('uncachedTokens');
 export const ANSWER_WOULD_PICK: usize = ANSWER + offsetof<Answer>('wouldPick');
+export const ANSWER_RECORD: usize = ANSWER + offsetof<Answer>('record');
 export const ANSWER_FILTER: usize = ANSWER + offsetof<Answer>('filter');
 export const ANSWER_TTFT: usize = PREDICTED_TIMES + offsetof<PredictedTimes>('ttft');
 export const ANSWER_TPOT: usize = PREDICTED_TIMES + offsetof<PredictedTimes>('tpot');
@@ -181,3 +185,4 @@ export const DECIDE_NO_PROGRAM: u32 = 4; // the profile has no program
 export const DECIDE_DENIED: u32 = 5; // an admitter turned the request away
 export const DECIDE_WAITS: u32 = 16; // no room: it waits in the wait slot
 export const DECIDE_NO_WAIT_SLOT: u32 = 17; // no room, and no wait slot either
+export const DECIDE_UNDECIDED: u32 = 32; // refused before any decision; only in the decision log

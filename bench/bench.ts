@@ -25,15 +25,19 @@ export interface Report {
   run(timeMs: number): AsyncIterable<object>;
 }
 
-/** One measured figure: a line of `--json`. */
-export interface BenchResult {
+export interface Figure {
   readonly name: string;
   /** Of the time of one operation. */
   readonly median: number;
   readonly p99: number;
-  readonly unit: 'ns';
+  /** Reports only: memory, and a share of one core. */
+  readonly unit: 'ns' | 'MB' | '%';
   /** Measured runs, without the warm-up. */
   readonly runs: number;
+}
+
+/** One measured figure: a line of `--json`. */
+export interface BenchResult extends Figure {
   readonly node: string;
   readonly commit: string;
 }
@@ -41,6 +45,11 @@ export interface BenchResult {
 /** Three digits are more than such measurements hold. */
 export function round(value: number): number {
   return Number(value.toPrecision(3));
+}
+
+/** A figure with its unit. */
+export function figureText(value: number, unit: Figure['unit']): string {
+  return unit === 'ns' ? timeText(value) : `${round(value)} ${unit}`;
 }
 
 /** Nanoseconds in the unit that reads best. */

@@ -6,6 +6,7 @@ import {
   CostTable,
   createPoolMemory,
   Decider,
+  DecisionTrail,
   defaultPoolSizes,
   EndpointTable,
   type PoolMemory,
@@ -49,7 +50,13 @@ const coefficients = {
 
 /** A pool with a profile, every endpoint live with its own signals. */
 function makePool(endpoints: number, profile = defaultProfile): PoolMemory {
-  const pool = createPoolMemory({ ...defaultPoolSizes, endpoints, threads: 4 });
+  const pool = createPoolMemory({
+    ...defaultPoolSizes,
+    endpoints,
+    threads: 4,
+    decisions: 65_536,
+    decisionColumnBytes: 16 << 20,
+  });
   const control = attachCore(pool, 0);
   const table = new EndpointTable(control);
   new ProgramTable(control).publish(0, profile, { inserts: true });
@@ -71,9 +78,28 @@ function makePrompts(): Uint8Array[] {
   });
 }
 
-/** The work of one decision on one thread. */
-export function decisions(pool: PoolMemory, thread: number): () => void {
+/** Outcome of every request of the benchmark. */
+const measures = {
+  outcome: 'completed',
+  firstOutputMs: 1,
+  perTokenMs: 1,
+  durationMs: 9,
+  outputTokens: 7,
+  promptTokens: 1024,
+  cachedTokens: 512,
+} as const;
+
+/** Decisions of a log that goes round often, as in a picker; one in so many keeps its columns. */
+const COLUMNS_EVERY = 64;
+
+/**
+ * The work of one decision on one thread.
+ * @param logged with the request's id, its labels and its outcome in the decision log, as a shard writes them
+ */
+export function decisions(pool: PoolMemory, thread: number, logged = false): () => void {
   const core = attachCore(pool, thread);
+  const trail = logged ? new DecisionTrail(core, COLUMNS_EVERY) : undefined;
+  const ids = Array.from({ length: prompts }, (_, i) => `6f1c2c1e-7f2b-4b52-9d6a-${String(i).padStart(12, '0')}`);
   const decider = new Decider(core, BigInt(thread));
   const texts = makePrompts();
   const input = core.call.inputAddress() >>> 0;
@@ -97,7 +123,11 @@ export function decisions(pool: PoolMemory, thread: number): () => void {
   return () => {
     memory.fill(texts[next++ % prompts]!, input, input + promptBytes);
     core.call.hashBlocks(promptBytes, blockBytes);
-    const { ticket, ticketGeneration } = decider.decide(request);
+    const before = trail?.made ?? 0;
+    trail?.begin(ids[next % prompts], false);
+    const { ticket, ticketGeneration, record } = decider.decide(request);
+    trail?.decided(before, 4711, 0);
+    if (record !== undefined) trail?.ended(record, measures);
     decider.release(ticket, ticketGeneration);
   };
 }
@@ -115,6 +145,12 @@ export const benches = [
     name: `decide/chat-4k/${endpoints}`,
     async setup() {
       return { run: decisions(makePool(endpoints), 1) };
+    },
+  })),
+  ...[8, 64, 100, 512].map((endpoints) => ({
+    name: `decide/logged/${endpoints}`,
+    async setup() {
+      return { run: decisions(makePool(endpoints), 1, true) };
     },
   })),
   ...[1, 2].map((threads) => ({

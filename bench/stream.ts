@@ -5,6 +5,7 @@
 import { decodeProcessRequest } from '../dist/ingress/codec/process-request.js';
 import { createStreamOpener, type StreamOpener } from '../dist/ingress/opener.js';
 import type { ProcessStream } from '../dist/ingress/transport.js';
+import { UnreadAnswers } from '../dist/ingress/unread-answers.js';
 import { createDialects, DEFAULT_PARSERS } from '../dist/request/dialects.js';
 import { RequestRules } from '../dist/request/rules.js';
 import type { RequestRecorder } from '../dist/response/recorder.js';
@@ -69,6 +70,7 @@ const QUIET: RequestRecorder = {
   streamClosed: nothing,
   tokenised: () => undefined,
   overloaded: nothing,
+  unreadAnswer: nothing,
 };
 
 const CHARGE: Charge = { prefillDone: nothing, grow: nothing, release: nothing, outcome: nothing };
@@ -125,7 +127,8 @@ export function quietOpener(now: () => number): StreamOpener {
     },
     responses: { open: () => 0, feed: (_id, chunk) => chunk, usage: () => USAGE, events: () => 0, close: nothing },
     scheduler: { schedule: () => endpoints[turn++ % endpoints.length]! },
-    settings: { current: { dialects: createDialects(DEFAULT_PARSERS), evicts: false } },
+    settings: { current: { dialects: createDialects(DEFAULT_PARSERS), evicts: false, readsAnswers: true } },
+    unreadAnswers: new UnreadAnswers(QUIET, { warn: nothing }),
     rules: new RequestRules(),
     admission: { admit: () => 'admitted' },
     recorder: QUIET,

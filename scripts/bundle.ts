@@ -72,3 +72,5 @@ await build({
   plugins: [addresses],
   logLevel: 'warning',
 });
+
+await import('./bundle-page.ts');

@@ -1,11 +1,12 @@
-// Writes the tables of docs/performance.md from the JSON lines of the benchmarks:
+// Writes the tables of docs/performance.md. `npm run performance` does it all; this does it from JSON lines of the benchmarks:
 //   npm run bench -- --json bench-results.jsonl && npm run performance-doc [-- bench-results.jsonl]
 //
 // Only the part between the two marks is replaced; the words around it are written by hand. Of several lines with one
 // name the last one counts. Run it on the machine that measured: the page describes it.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { cpus, release, totalmem, type } from 'node:os';
-import { type BenchResult, timeText } from '../bench/bench.ts';
+import { type BenchResult, figureText } from '../bench/bench.ts';
+import type { ProcessFigure } from '../bench/process/rows.ts';
 
 const BEGIN = '<!-- measured: begin -->';
 const END = '<!-- measured: end -->';
@@ -44,20 +45,50 @@ export function tables(results: readonly BenchResult[]): string {
 
 function areaTable(rows: readonly BenchResult[]): string {
   const lines = rows.map(
-    ({ name, median, p99, runs }) =>
-      `| \`${name}\` | ${timeText(median)} | ${timeText(p99)} | ${runs.toLocaleString('en-US')} |`,
+    ({ name, median, p99, unit, runs }) =>
+      `| \`${name}\` | ${figureText(median, unit)} | ${figureText(p99, unit)} | ${runs.toLocaleString('en-US')} |`,
   );
   return ['| bench | median | p99 | runs |', '| --- | ---: | ---: | ---: |', ...lines].join('\n');
 }
 
-function machine(results: readonly BenchResult[]): string {
+/** Time of one fixed piece of work in milliseconds, and the load of the machine: before and behind a run. */
+export interface Noise {
+  readonly p50: number;
+  readonly p99: number;
+  /** Load average of the last minute. */
+  readonly load: number;
+}
+
+/** The machine, the commit and the noise of a run. */
+export function machine(results: readonly BenchResult[], noise: readonly Noise[] = []): string {
   const processors = cpus();
   const gib = Math.round(totalmem() / 2 ** 30);
   const nodes = [...new Set(results.map(({ node }) => node))].join(', ');
   const commits = [...new Set(results.map(({ commit }) => commit))].join(', ');
   const model = processors[0]?.model.trim() ?? 'unknown processor';
   return `Measured on ${processors.length} × ${model}, ${gib} GiB, ${type()} ${release()}, Node ${nodes}, commit ${commits}.
-Times are per operation: the median and the 99th percentile of the runs.`;
+Times are per operation: the median and the 99th percentile of the runs.${noiseText(noise)}`;
+}
+
+function noiseText(noise: readonly Noise[]): string {
+  if (noise.length === 0) return '';
+  const texts = noise.map(({ p50, p99, load }) => `${(p99 / p50).toFixed(2)} at load ${load.toFixed(1)}`);
+  return `\nNoise: a fixed piece of work took, 99th percentile ÷ median, ${texts.join(' before and ')} after the run.`;
+}
+
+/** Figures of whole processes: a line for each scenario, and the ratio where both pickers took part. */
+export function processTable(figures: readonly ProcessFigure[]): string {
+  const scenarios = [...new Set(figures.map(({ scenario }) => scenario))];
+  const of = (scenario: string, picker: string) =>
+    figures.find((figure) => figure.scenario === scenario && figure.picker === picker);
+  const text = (figure: ProcessFigure | undefined) =>
+    figure === undefined ? '–' : `${Number(figure.value.toPrecision(3)).toLocaleString('en-US')} ${figure.unit}`;
+  const lines = scenarios.map((scenario) => {
+    const [own, peer] = [of(scenario, 'pointsman'), of(scenario, 'llm-d-router')];
+    const ratio = own === undefined || peer === undefined ? '–' : `${(peer.value / own.value).toFixed(1)} ×`;
+    return `| ${scenario} | ${text(own)} | ${text(peer)} | ${ratio} |`;
+  });
+  return ['| | Pointsman | llm-d-router | ratio |', '| --- | ---: | ---: | ---: |', ...lines].join('\n');
 }
 
 /** The page with its measured part renewed. @throws when the marks are missing. */

@@ -85,6 +85,7 @@ function never(): never {
 const CORE_SOURCES: CoreMetricsSources = {
   shardDeaths: never,
   ejections: never,
+  leftOut: never,
   endpoints: never,
   scrapeErrors: never,
   sourceErrors: never,

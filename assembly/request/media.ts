@@ -8,7 +8,7 @@ import { SCAN_MEDIA_STATE } from './layout';
 import { MediaState, RequestScan } from './scan-state';
 
 /** Longest name of a type that matters, input_audio and input_image, and one more: what is longer is none. */
-const LONGEST: u32 = 12;
+const LETTERS_MAX: u32 = 12;
 
 export function mediaOf(scan: RequestScan): MediaState {
   return changetype<MediaState>(changetype<usize>(scan) + SCAN_MEDIA_STATE);
@@ -37,7 +37,7 @@ export function typeBegin(scan: RequestScan): void {
 export function typeTake(scan: RequestScan, from: usize, length: u32): void {
   const media = mediaOf(scan);
   let at = media.typeLength;
-  for (let i: u32 = 0; i < length && at < LONGEST; i++) {
+  for (let i: u32 = 0; i < length && at < LETTERS_MAX; i++) {
     store<u8>(media.typeText + <usize>at, load<u8>(from + <usize>i));
     at++;
   }

@@ -6,12 +6,12 @@
 import { writeCodePoint } from '../utf8';
 import {
   isCompleted,
+  KEY_BYTES_MAX,
   KEY_CACHE_READ,
   KEY_CACHED,
   KEY_COMPLETION,
   KEY_DETAILS,
   KEY_FINISH,
-  KEY_LONGEST,
   KEY_MESSAGE,
   KEY_META,
   KEY_MODEL,
@@ -328,8 +328,8 @@ function take(at: ResponseScan, kind: u32, p: usize, n: usize): void {
   }
   const taken = at.taken;
   if (kind == STRING_KEY || kind == STRING_TYPE) {
-    if (taken + <u32>n <= KEY_LONGEST) memory.copy(at.keyText + taken, p, n);
-    at.taken = min(taken + <u32>n, KEY_LONGEST + 1);
+    if (taken + <u32>n <= KEY_BYTES_MAX) memory.copy(at.keyText + taken, p, n);
+    at.taken = min(taken + <u32>n, KEY_BYTES_MAX + 1);
     return;
   }
   let value = at.value;
@@ -342,7 +342,7 @@ function take(at: ResponseScan, kind: u32, p: usize, n: usize): void {
 function spoil(at: ResponseScan, kind: u32): void {
   at.surrogate = 0;
   if (kind == STRING_NAME) nameDrop(at);
-  else if (kind == STRING_KEY || kind == STRING_TYPE) at.taken = KEY_LONGEST + 1;
+  else if (kind == STRING_KEY || kind == STRING_TYPE) at.taken = KEY_BYTES_MAX + 1;
   else at.value = NOT_A_COUNT;
 }
 

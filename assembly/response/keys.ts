@@ -20,7 +20,7 @@ export const KEY_MESSAGE: u32 = 10;
 export const KEY_TYPE: u32 = 11;
 export const KEY_META: u32 = 12; // meta_info
 export const KEY_FINISH: u32 = 13; // finish_reason
-export const KEY_LONGEST: u32 = 23;
+export const KEY_BYTES_MAX: u32 = 23;
 
 /** Eight bytes of a name from byte 8 × `i` on. */
 function wordAt(p: usize, i: usize): u64 {

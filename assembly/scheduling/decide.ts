@@ -1,7 +1,7 @@
 // One decision: match without a lock, then filter, score, pick and charge in one step under the commit lock, then store
 // what the picked endpoint will hold under the index lock.
 //
-// Owns: the thread's own columns and answer, and its decision ring (written by its thread only). The two locks are taken
+// Owns: the thread's own columns and answer, and its decision log (written by its thread only). The two locks are taken
 // one after the other, never together.
 
 import { filterByHost, markCandidates, slotsUsed } from '../columns/candidates';
@@ -36,20 +36,7 @@ import {
   setHandle,
 } from '../load/ledger';
 import { COMMIT_LOCK, INDEX_LOCK, lockAcquire, lockRelease } from '../lock';
-import {
-  CANDIDATES,
-  DECISION_BYTES,
-  DECISION_COUNT,
-  DECISIONS,
-  EXPLAIN_COLUMNS,
-  HASHES,
-  MATCH,
-  OVERLAP,
-  REQUESTS,
-  SCORE,
-  SLOTS,
-  THREAD,
-} from '../memory';
+import { CANDIDATES, EXPLAIN_COLUMNS, HASHES, MATCH, OVERLAP, REQUESTS, SCORE, SLOTS, THREAD } from '../memory';
 import { prefixMatch } from '../prefix/match';
 import { prefixInsertLocked } from '../prefix/store';
 import { tailInsertLocked, tailMatch } from '../prefix/tails';
@@ -72,6 +59,15 @@ import {
   request,
   wantedTimes,
 } from '../request-area';
+import {
+  logAdmitted,
+  logAllClosed,
+  logBegin,
+  logColumns,
+  logDecision,
+  logRemoved,
+  REMOVED_BY_GATE,
+} from './decision-log';
 import { filter } from './filters';
 import { fusedScores } from './fused-scorers';
 import { gateBegin, gateEmpty, gateLeftAll, gatePass, gateWait, mayServe } from './gate-pass';
@@ -150,17 +146,18 @@ function leftNone(filter: u32): u32 {
   return DECIDE_FILTERED;
 }
 
-/** Run the program's operations. Commit lock held. @returns a DECIDE_* status */
-function run(program: Program, flags: u32, used: u32, total: u32, gated: bool): u32 {
+/** Runs the program's operations. Commit lock held. @returns a DECIDE_* status */
+function run(program: Program, flags: u32, used: u32, total: u32, gated: bool, shown: bool): u32 {
   let candidates = markCandidates(used, request().now, (flags & DECIDE_SUBSET) != 0, (flags & DECIDE_FURTHER) != 0);
   answer().candidates = candidates;
+  logAdmitted(used);
   if (candidates == 0) return gateEmpty(gated);
   const live = candidates;
   scoresBegin();
   const operations = program.operations;
   const projected = program.projects != 0 && nextIsSampled();
   const explained = projected || (flags & DECIDE_EXPLAIN) != 0;
-  let fused = explained ? 0 : program.fused;
+  let fused = explained || shown ? 0 : program.fused;
   if (fused == 0) memory.fill(SCORE, 0, slotOffset(used));
   let predicted = false;
   let filters: u32 = 0;
@@ -171,11 +168,16 @@ function run(program: Program, flags: u32, used: u32, total: u32, gated: bool): 
       gated = false;
       candidates = gatePass(used, candidates, live);
       answer().candidates = candidates;
-      if (candidates == 0) return DECIDE_WAITS;
+      if (candidates == 0) {
+        logAllClosed(used);
+        return DECIDE_WAITS;
+      }
+      logRemoved(used, REMOVED_BY_GATE);
     }
     if (code == OP_FILTER_HOST) {
       candidates = filterByHost(used, <u32>op.p0, op.p1 != 0, candidates);
       answer().candidates = candidates;
+      logRemoved(used, i + 1);
       filters++;
       if (candidates == 0) return leftNone(filters);
     } else if (code == OP_PREDICT) {
@@ -186,6 +188,7 @@ function run(program: Program, flags: u32, used: u32, total: u32, gated: bool): 
     } else if (isFilter(code)) {
       candidates = filter(op, code, used, total, candidates);
       answer().candidates = candidates;
+      logRemoved(used, i + 1);
       filters++;
       if (candidates == 0) return leftNone(filters);
     } else if (code == OP_WOULD_PICK) {
@@ -202,7 +205,8 @@ function run(program: Program, flags: u32, used: u32, total: u32, gated: bool): 
       fused = 0;
     } else if (explained || op.weight != 0) {
       // A scorer of weight 0 changes no pick: it is evaluated only to be shown.
-      score(op, code, used, total, explained && i < EXPLAIN_COLUMNS ? <i32>i : -1);
+      const columned = explained || shown;
+      score(op, code, used, total, columned && i < EXPLAIN_COLUMNS ? <i32>i : -1);
     }
   }
   return DECIDED;
@@ -276,58 +280,6 @@ export function storePick(profile: u32, slot: u32, ticket: u32, generation: u32)
   storePrompt(slot, entryOf(ticket, generation), (program.needs & PROGRAM_INSERTS) != 0);
 }
 
-/** One record of the decision ring, DECISION_BYTES apart. */
-@unmanaged
-class DecisionRecord {
-  /** Milliseconds of the pool clock · its thread · none. */
-  time: f64;
-  /** Thread that decided · its thread · none. */
-  thread: u32;
-  /** DECIDED or DECIDE_* status · its thread · none. */
-  status: u32;
-  /** Number of the profile · its thread · none. */
-  profile: u32;
-  /** Slot of the first pick, u32.MAX_VALUE = none · its thread · none. */
-  slot: u32;
-  /** Endpoints left after the filters · its thread · none. */
-  candidates: u32;
-  /** Blocks that the first pick held already · its thread · none. */
-  matched: u32;
-  /** Blocks of the prompt, tail included · its thread · none. */
-  total: u32;
-  /** Weighted score of the first pick · its thread · none. */
-  score: f32;
-  /** Tokens of the prompt · its thread · none. */
-  promptTokens: u32;
-  /** Tokens charged for the first pick · its thread · none. */
-  uncachedTokens: u32;
-  /** 1 = a further profile of the request decided before · its thread · none. */
-  further: u32;
-}
-
-/** Bytes of the head of the ring: the count of records, alone on its line. */
-const DECISION_HEAD_BYTES: usize = 64;
-
-function record(status: u32): void {
-  const number = load<u32>(DECISIONS);
-  const place = <usize>(number % DECISION_COUNT) * DECISION_BYTES;
-  const decision = changetype<DecisionRecord>(DECISIONS + DECISION_HEAD_BYTES + place);
-  decision.time = request().now;
-  decision.thread = THREAD;
-  decision.status = status;
-  decision.profile = request().profile;
-  decision.slot = answer().count == 0 ? u32.MAX_VALUE : pickedSlot(0);
-  decision.candidates = answer().candidates;
-  decision.matched = answer().matched;
-  decision.total = answer().total;
-  decision.score = answer().score;
-  decision.promptTokens = request().promptTokens;
-  decision.uncachedTokens = answer().uncachedTokens;
-  decision.further = u32((request().flags & DECIDE_FURTHER) != 0);
-  // The count comes last: a reader takes only records that are whole.
-  atomic.store<u32>(DECISIONS, number + 1);
-}
-
 function clearAnswer(total: u32): void {
   answer().count = 0;
   answer().ticket = 0;
@@ -339,6 +291,7 @@ function clearAnswer(total: u32): void {
   answer().wouldPick = 0;
   answer().filter = 0;
   answer().score = 0;
+  answer().record = 0;
   clearPrediction();
 }
 
@@ -352,6 +305,7 @@ export function decide(): u32 {
   const tail = (flags & DECIDE_TAIL) != 0;
   const total = blocks + u32(tail);
   clearAnswer(total);
+  const shown = logBegin();
   const program = activeProgram(request().profile);
   if (program == null) return DECIDE_NO_PROGRAM;
   const needs = program.needs;
@@ -359,12 +313,16 @@ export function decide(): u32 {
   matchPrompt(needs, blocks, tail, used, (flags & DECIDE_FURTHER) != 0);
   if (!lockAcquire(COMMIT_LOCK, patience())) return DECIDE_BUSY;
   const gated = gateBegin(flags);
-  let status = run(program, flags, used, total, gated);
+  let status = run(program, flags, used, total, gated, shown);
   const slot = pickedSlot(0);
   const picked = status == DECIDED && answer().count != 0;
   if (picked) {
     answer().matched = load<u32>(MATCH + slotOffset(slot));
     answer().score = load<f32>(SCORE + slotOffset(slot));
+  }
+  // What waits comes back, and is shown then.
+  if (shown || (!picked && status != DECIDE_WAITS)) logColumns(program, used, shown && picked);
+  if (picked) {
     if ((flags & DECIDE_UNCHARGED) == 0) chargePick(slot, program, used);
   }
   if (status == DECIDE_WAITS) status = gateWait(used);
@@ -373,7 +331,7 @@ export function decide(): u32 {
     const ticket = answer().ticket;
     storePrompt(slot, ticket == 0 ? null : entryAt(ticket - 1), (needs & PROGRAM_INSERTS) != 0);
   }
-  record(status);
+  logDecision(status, program, used);
   return status;
 }
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { freePorts } from '../../dist/cli/port.js';
 
-const READY_WITHIN_MS = 20_000;
+const READY_WITHIN_MS = 60_000;
 
 export interface Endpoint {
   readonly name: string;
@@ -26,6 +26,13 @@ export function writeHouse(folder: string, text: string, endpoints: readonly End
   return configuration;
 }
 
+/** Flags for comparing decisions. */
+const COMPARED = [
+  '--emit-endpoint-scores',
+  '--allow-experimental-plugins',
+  '--refresh-prometheus-metrics-interval=100ms',
+];
+
 export class PickerProcess {
   readonly port: number;
   readonly #child: ChildProcess;
@@ -44,7 +51,12 @@ export class PickerProcess {
   }
 
   /** @throws with the last words of a picker that does not start. */
-  static async start(command: readonly string[], configuration: string, endpoints: number): Promise<PickerProcess> {
+  static async start(
+    command: readonly string[],
+    configuration: string,
+    endpoints: number,
+    more: readonly string[] = COMPARED,
+  ): Promise<PickerProcess> {
     const [port, health, metrics] = await freePorts(3);
     const [program, ...before] = command;
     const flags = [
@@ -56,9 +68,7 @@ export class PickerProcess {
       '--secure-serving=false',
       '--metrics-endpoint-auth=false',
       '--tracing=false',
-      '--emit-endpoint-scores',
-      '--allow-experimental-plugins',
-      '--refresh-prometheus-metrics-interval=100ms',
+      ...more,
     ];
     const child = spawn(program!, [...before, ...flags], { stdio: ['ignore', 'pipe', 'pipe'] });
     const picker = new PickerProcess(child, port!, metrics!);

@@ -44,6 +44,18 @@ export const COMMANDS: readonly CommandEntry[] = [
     run: async (argv) => (await import('./explain.js')).runExplain(argv),
   },
   {
+    name: 'why',
+    usage: 'why <id>',
+    summary: 'why a request of a running picker went where it went',
+    run: async (argv) => (await import('./why.js')).runWhy(argv),
+  },
+  {
+    name: 'top',
+    usage: 'top',
+    summary: 'endpoints and traffic of a running picker, live',
+    run: async (argv) => (await import('./top.js')).runTop(argv),
+  },
+  {
     name: 'schema',
     usage: 'schema',
     summary: 'JSON Schema of configurations, for editors',

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import type { Piscina } from 'piscina';
 import { stringify } from 'yaml';
 import { type ConfigurationSource, type LoadOptions, loadConfiguration } from '../config/load.js';
+import { needsInWords, proxyNeeds } from '../config/proxy-needs.js';
 import { errorMessage } from '../core/error-message.js';
 import { readCertificate, selfSignedCertificate } from '../ingress/certificate.js';
 import type { TlsMaterial } from '../ingress/transport.js';
@@ -52,6 +53,10 @@ export async function createPicker(
     const log = createLogger(logOptions);
     if (flags.transport === 'grpc-js') log.warn(GRPC_JS_BOUNDS);
     for (const warning of [...flags.warnings, ...configuration.warnings]) log.warn(warning);
+    log.info(
+      needsInWords(proxyNeeds(configuration)),
+      'what decisions read of the proxy (docs/guides/processing-modes.md)',
+    );
     if (source === 'configuration' && asksKubernetes(flags) && !flags.metricsClientCaFile)
       log.warn(OPEN_METRICS_WARNING);
     const kubernetes = source === 'configuration' ? undefined : await clusterOf(flags, source, log);
@@ -146,6 +151,10 @@ async function fromFlags(flags: ServeFlags): Promise<FromFlags> {
     shards: flags.shards,
     maxEndpoints: flags.maxEndpoints,
     indexBlocks: flags.indexBlocks,
+    ui: flags.ui,
+    decisions: flags.decisionLogSize,
+    columnsEvery: flags.decisionColumnsEvery,
+    allowExplain: flags.allowExplainHeader,
     maxRequestBodyBytes: flags.maxRequestBodySize,
     maxStreams: flags.maxStreams,
     maxConnections: flags.maxConnections,
@@ -155,6 +164,7 @@ async function fromFlags(flags: ServeFlags): Promise<FromFlags> {
     ignoreSubset: flags.disableEndpointSubsetFilter,
     models: { matchRequired: flags.requireModelMatch, clientsRewrite: flags.modelRewriteHeader },
     lameDuckMs: flags.lameDuck,
+    warmUpMs: flags.warmUp,
     ejection: !flags.disableEndpointEjection,
     allowProfileHeader: flags.allowProfileHeader,
     refreshMetricsMs: flags.refreshMetricsInterval,

@@ -2,7 +2,7 @@ import { Command, InvalidArgumentError, Option } from 'commander';
 import type { AdaptationMode } from '../config/adaptation.js';
 import { engineOf } from '../simulator/server/engine.js';
 import { type DemoStack, type HouseOptions, MODEL, startDemoStack } from './demo/demo-stack.js';
-import { runLoad } from './demo/load.js';
+import { keepTalking, runLoad } from './demo/load.js';
 import { runOverload } from './demo/overload.js';
 import { OverloadTable, TurnTable } from './demo/report.js';
 import { showShift } from './demo/shift/show.js';
@@ -30,6 +30,8 @@ interface DemoFlags {
 
 const SYSTEM_PROMPTS = 4;
 const OVERLOAD_SECONDS = 16;
+/** Load after the table, so that the page shows the picker at work. */
+const SMALL_TALK = { conversations: 8, turns: 5, systemPrompts: SYSTEM_PROMPTS, answerTokens: 48 };
 const SHIFT_SECONDS = 60;
 
 /**
@@ -72,7 +74,7 @@ export async function runDemo(argv: readonly string[]): Promise<number> {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve(undefined));
   });
   try {
-    const show = flags.shift ? shift(flags, stacks, ending.signal) : oneStack(flags, stacks);
+    const show = flags.shift ? shift(flags, stacks, ending.signal) : oneStack(flags, stacks, ending.signal);
     const failed = await Promise.race([show, interrupted]);
     if (failed === undefined) return 0;
     if (flags.once || flags.shift) return failed > 0 ? 1 : 0;
@@ -88,17 +90,24 @@ export async function runDemo(argv: readonly string[]): Promise<number> {
 }
 
 /** The load or the overload; resolves to the number of failed requests. */
-async function oneStack(flags: DemoFlags, stacks: DemoStack[]): Promise<number> {
+async function oneStack(flags: DemoFlags, stacks: DemoStack[], signal: AbortSignal): Promise<number> {
   const stack = await startDemoStack(stackOptions(flags));
   stacks.push(stack);
   const { fleet, picker, url } = stack;
   const ports = fleet.servers.map((server) => server.port).join(', ');
   console.log(`\n  model servers  ${fleet.servers.length} simulated, on ${ports}`);
   console.log(`  picker         ext_proc on 127.0.0.1:${picker.grpcPort}, metrics ${picker.metricsUrl}`);
-  console.log(`  gateway        ${url}\n`);
+  console.log(`  gateway        ${url}`);
+  if (flags.picker === undefined) console.log(`  page           ${pageOf(picker.metricsUrl)}`);
+  console.log('');
   const died = picker.ended.then((line) => Promise.reject(new Error(line)));
   const failed = await Promise.race([flags.overload ? showOverload(stack, flags) : showLoad(stack, flags), died]);
-  if (!flags.once) console.log(flags.overload ? '\n  Ctrl-C ends everything.' : whatToLookAt(url, picker.metricsUrl));
+  if (flags.once) return failed;
+  console.log(flags.overload ? '\n  Ctrl-C ends everything.' : whatToLookAt(url, picker.metricsUrl));
+  if (flags.picker === undefined && !flags.overload) {
+    // Its failures show on the page.
+    void keepTalking({ url, model: MODEL, ...SMALL_TALK, first: flags.conversations }, signal);
+  }
   return failed;
 }
 
@@ -158,6 +167,11 @@ async function showOverload({ url, fleet, picker }: DemoStack, flags: DemoFlags)
   return interactiveFailed.length;
 }
 
+/** Address of the page on the metrics port. */
+function pageOf(metricsUrl: string): string {
+  return new URL('/ui/', metricsUrl).href;
+}
+
 function whatToLookAt(url: string, metricsUrl: string): string {
   return `
   Later turns find their prompt cached: the picker sends a conversation back to the server that has it.
@@ -166,8 +180,8 @@ function whatToLookAt(url: string, metricsUrl: string): string {
     curl -Ni ${url}/v1/chat/completions -H 'content-type: application/json' \\
       -d '{"model":"${MODEL}","stream":true,"messages":[{"role":"user","content":"Hello"}]}'
 
-  Look at the picker's metrics:
-    curl -s ${metricsUrl} | grep llm_d_epp
+  Look at the picker, and click on "why" beside a decision (eight small conversations go on in the background):
+    ${pageOf(metricsUrl)}
 
   Ctrl-C ends everything.`;
 }

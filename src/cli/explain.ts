@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { Command, InvalidArgumentError } from 'commander';
 import { loadConfiguration } from '../config/load.js';
+import { readProblem } from '../core/read-problem.js';
 import type { PoolState } from '../pool/endpoint.js';
 import { explain } from './explain/explanation.js';
 import { explanationText } from './explain/explanation-text.js';
@@ -79,7 +80,7 @@ function readText(flag: string, path: string): string {
   try {
     return readFileSync(path === '-' ? 0 : path, 'utf8');
   } catch (error) {
-    throw new Error(`${flag}: cannot read the file: ${(error as Error).message}`);
+    throw new Error(`${flag}: ${path}: ${readProblem(error)}`);
   }
 }
 

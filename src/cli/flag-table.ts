@@ -22,6 +22,7 @@ import {
   parseText,
   parseTexts,
   parseTlsVersion,
+  parseWarmUp,
   parseZapLevel,
 } from './flag-values.js';
 
@@ -288,6 +289,15 @@ export const SERVE_FLAGS = {
   'grpc-max-recv-msg-size': messageSize('Largest message from the proxy, such as 10Mi.'),
   'grpc-max-send-msg-size': messageSize('Largest message to the proxy.'),
 
+  'decision-log-size': flag(
+    LIMITS,
+    '<number>',
+    65_536,
+    '65536',
+    parseInteger(0, 2 ** 22),
+    'Decisions kept for "why" and the page; 0 = none.',
+  ),
+
   'drain-timeout': flag(
     LIFE,
     '<duration>',
@@ -303,6 +313,14 @@ export const SERVE_FLAGS = {
     '5s',
     parseFlagDuration(0),
     'Time that new requests are still served after SIGTERM, within --drain-timeout; longer while proxies send.',
+  ),
+  'warm-up': flag(
+    LIFE,
+    '<duration>',
+    0,
+    '0s',
+    parseWarmUp,
+    'Time, at most 3s, in which each shard compiles its code with made-up requests before it is ready.',
   ),
   'ha-enable-leader-election': toggle(LIFE, false, 'Elect a leader among replicas through Kubernetes.'),
 
@@ -329,6 +347,20 @@ export const SERVE_FLAGS = {
     'Format of the log.',
   ),
   'enable-grpc-stream-metrics': toggle(OBSERVING, false, 'Metrics of every gRPC stream.'),
+  ui: toggle(OBSERVING, true, 'Serve the page /ui/ on the metrics port.'),
+  'decision-columns-every': flag(
+    OBSERVING,
+    '<number>',
+    64,
+    '64',
+    parseInteger(0, 1_000_000),
+    'One decision in so many is kept with all its columns; 0 = only refused ones.',
+  ),
+  'allow-explain-header': toggle(
+    OBSERVING,
+    false,
+    'Keep all columns of the decisions about requests with x-pointsman-explain: 1.',
+  ),
 
   'health-checking': inert(
     undefined,

@@ -76,6 +76,15 @@ export function parseFlagDuration(least: number): FlagParser<number> {
   };
 }
 
+/** Longest warm-up: readiness waits for it. */
+const WARM_UP_MS_MAX = 3_000;
+
+export const parseWarmUp: FlagParser<number> = (text, flag, ...rest) => {
+  const ms = parseFlagDuration(0)(text, flag, ...rest);
+  if (ms > WARM_UP_MS_MAX) refuse(flag, 'must be at most 3s', text);
+  return ms;
+};
+
 /** Bytes: a quantity, also with a B at its end (`10MiB`, `20MB`). */
 export function parseBytes(text: string, flag: string): number {
   const value = parseQuantity(text.replace(/(?<=[kMGTP]i?)B$/, ''));

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { Command } from 'commander';
 import { ConfigurationError } from '../config/error.js';
 import { type Findings, findings } from '../config/findings.js';
+import { proxyNeeds } from '../config/proxy-needs.js';
 import { errorMessage } from '../core/error-message.js';
 import { BUILTIN_ENGINES } from '../pool/engines/builtin-engines.js';
 import type { PluginDefinition } from '../scheduling/plugin.js';
@@ -48,7 +49,7 @@ function withRouting(found: Findings, registry: readonly PluginDefinition[], giv
       warnings: [...found.warnings, ...problems, ...warnings],
     };
   } catch (error) {
-    return { ...found, errors: [...found.errors, new ConfigurationError(`${path}: ${errorMessage(error)}`)] };
+    return { ...found, errors: [...found.errors, new ConfigurationError(errorMessage(error))] };
   }
 }
 
@@ -95,6 +96,7 @@ export function lintReport({ errors, warnings, configuration }: Findings) {
     errors: errors.map(({ message, field, place }) => ({ message, field, line: place?.line, column: place?.column })),
     warnings,
     profiles: configuration?.scheduling.profiles,
+    needs: configuration && proxyNeeds(configuration),
     effective: configuration?.effective,
   };
 }

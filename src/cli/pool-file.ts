@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { readProblem } from '../core/read-problem.js';
 import { type EndpointsFile, readEndpointsFile } from '../pool/discovery/endpoints-file.js';
 import type { PoolState } from '../pool/endpoint.js';
 
@@ -11,8 +12,16 @@ export interface PoolFile {
 
 /** Reads an endpoints file. Host names stay as they are: nothing is looked up. @throws {Error} when it cannot be read */
 export function readPoolFile(path: string): PoolFile {
-  const file = readEndpointsFile(readFileSync(path, 'utf8'), path);
+  const file = readEndpointsFile(textOf(path), path);
   return { pool: poolState(file), problems: file.problems };
+}
+
+function textOf(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    throw new Error(`${path}: ${readProblem(error)}`);
+  }
 }
 
 function poolState(file: EndpointsFile): PoolState {

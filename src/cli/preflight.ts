@@ -24,7 +24,7 @@ import {
 } from '../pool/discovery/kubernetes/objects.js';
 import { type ClusterView, project } from '../pool/discovery/kubernetes/projection.js';
 import { FlagError } from './flag-error.js';
-import { parseServeFlags, type ServeFlags, sourceOfEndpoints } from './flags.js';
+import { parseServeFlags, type ServeFlags } from './flags.js';
 
 /** Bound on the pods that are named; of the others only the number is shown. */
 const PODS_NAMED_MAX = 20;
@@ -56,9 +56,9 @@ export async function runPreflight(argv: readonly string[]): Promise<number> {
     process.stdout.write(PREFLIGHT_HELP);
     return 0;
   }
-  const source = sourceOfEndpoints(flags, false);
-  if (source === 'configuration')
+  if (!flags.poolName && !flags.endpointSelector) {
     throw new FlagError('preflight reads a cluster: give --pool-name or --endpoint-selector');
+  }
   const access = clusterAccess();
   const client = new ApiClient(access);
   try {

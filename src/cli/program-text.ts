@@ -1,4 +1,5 @@
 import type { LoadedConfiguration } from '../config/load.js';
+import { needsInWords, proxyNeeds } from '../config/proxy-needs.js';
 import type { ProgramOperation } from '../scheduling/program.js';
 
 /** Description of an operation of a program. */
@@ -61,7 +62,8 @@ export function columns(rows: readonly (readonly string[])[]): string[] {
   );
 }
 
-function feedsText({ scheduling, parsers, discovery, metricsSource, saturationDetector }: LoadedConfiguration): string {
+function feedsText(configuration: LoadedConfiguration): string {
+  const { scheduling, parsers, discovery, metricsSource, saturationDetector } = configuration;
   const { prefix } = scheduling;
   const cache =
     prefix === undefined
@@ -70,6 +72,7 @@ function feedsText({ scheduling, parsers, discovery, metricsSource, saturationDe
         `${prefix.autoTune ? ' unless the engine says otherwise' : ''}, ${prefix.maxBlocks} compared at most`;
   const metrics = metricsSource.enabled ? `${metricsSource.scheme} ${metricsSource.path}` : 'none';
   const { name, type } = scheduling.handler;
+  const needs = needsInWords(proxyNeeds(configuration));
   const rows = [
     ['profile handler', name === type ? type : `${name} (${type})`],
     ['prefix index', cache],
@@ -77,6 +80,8 @@ function feedsText({ scheduling, parsers, discovery, metricsSource, saturationDe
     ['endpoints', discovery === undefined ? 'from the flags' : `${discovery.type} ${discovery.path}`],
     ['metrics', metrics],
     ['saturation', saturationDetector?.type ?? 'none'],
+    ['reads of a request', needs.request],
+    ['reads of an answer', needs.answer],
   ];
   return columns(rows).join('\n');
 }

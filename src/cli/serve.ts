@@ -1,8 +1,12 @@
 import { errorMessage } from '../core/error-message.js';
 import type { Logger } from '../operations/log.js';
+import { collectStartGarbage } from '../operations/start-garbage.js';
 import type { Picker } from '../picker/picker.js';
 import { startShardThreads } from '../picker/shards/shard-threads.js';
 import { parseServeFlags } from './flags.js';
+
+/** Time after the start at which the memory of the start is given back; the first requests and scrapes are through. */
+const START_GARBAGE_MS = 5_000;
 
 /** `pointsman serve`: run a picker until SIGTERM or SIGINT. */
 export async function runServe(argv: readonly string[]): Promise<void> {
@@ -28,6 +32,7 @@ export async function runServe(argv: readonly string[]): Promise<void> {
   process.on('SIGUSR1', () => log.warn('SIGUSR1 has no effect: the inspector is opened by --inspect of Node.js only'));
   const ports = await picker.start();
   log.info(ports, 'pointsman is serving');
+  setTimeout(collectStartGarbage, START_GARBAGE_MS).unref();
 }
 
 /** Ends the process when the picker cannot go on; restarting it is left to the supervisor (kubelet, systemd). */

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { SaturationSettings } from '../admission/settings.js';
+import { readProblem } from '../core/read-problem.js';
 import type { FlowControlSettings } from '../flow-control/settings.js';
 import { compileScheduling, ProgramTooLarge, sharedPrefixSettings } from '../scheduling/compile.js';
 import { MissingProducer, missingProducers } from '../scheduling/data-graph.js';
@@ -137,11 +138,24 @@ export function readDocument({ file, text }: ConfigurationSource): Configuration
   if (text) return new ConfigurationDocument(text, '--config-text');
   if (!file) return new ConfigurationDocument(DEFAULT_CONFIGURATION, 'default configuration');
   try {
-    return ConfigurationDocument.ofFile(readFileSync(file, 'utf8'), file);
+    const document = ConfigurationDocument.ofFile(readFileSync(file, 'utf8'), file);
+    refuseEndpoints(document);
+    return document;
   } catch (error) {
     if (error instanceof ConfigurationError) throw error;
-    throw new ConfigurationError(`--config-file: cannot read the configuration: ${(error as Error).message}`);
+    throw new ConfigurationError(`${file}: the configuration ${readProblem(error)}`);
   }
+}
+
+/** The file that is mistaken for a configuration most often. */
+function refuseEndpoints(document: ConfigurationDocument): void {
+  const fields = (document.data ?? {}) as Readonly<Record<string, unknown>>;
+  if (fields.endpoints === undefined || fields.kind !== undefined || fields.plugins !== undefined) return;
+  throw document.error(
+    ['endpoints'],
+    'this is a list of endpoints, no configuration: give it as --endpoints-file',
+    'key',
+  );
 }
 
 function givenDiscovery({ endpointsFile }: LoadOptions): DiscoverySettings | undefined {

@@ -72,6 +72,8 @@ export interface Decision {
   candidates: number;
   score: number;
   uncachedTokens: number;
+  /** Number of the decision's record in the log of its thread; undefined = none was made. */
+  record: number | undefined;
   /** Slot that marginal cost would have picked; undefined when the program does not compute it. */
   wouldPick: number | undefined;
   /** With `filtered`: position of the filter that left no endpoint among the filters of the profile; else undefined. */
@@ -109,6 +111,7 @@ export class Decider {
     candidates: 0,
     score: 0,
     uncachedTokens: 0,
+    record: undefined,
     wouldPick: undefined,
     filter: undefined,
     predictedTtftMs: Number.NaN,
@@ -178,6 +181,8 @@ export class Decider {
     decision.candidates = u32[at.candidates]!;
     decision.score = f32[at.score]!;
     decision.uncachedTokens = u32[at.uncachedTokens]!;
+    const record = u32[at.record]!;
+    decision.record = record === 0 ? undefined : record - 1;
     const wouldPick = u32[at.wouldPick]!;
     decision.wouldPick = wouldPick === 0 ? undefined : wouldPick - 1;
     const filter = u32[at.filter]!;
@@ -341,6 +346,7 @@ function offsets(request: number) {
     waitSlots: word(CORE.REQUEST_WAIT_SLOT),
     held: word(CORE.REQUEST_HELD),
     heldGeneration: word(CORE.REQUEST_HELD_GENERATION),
+    record: word(CORE.ANSWER_RECORD),
     wouldPick: word(CORE.ANSWER_WOULD_PICK),
     filter: word(CORE.ANSWER_FILTER),
     count: word(CORE.ANSWER_COUNT),

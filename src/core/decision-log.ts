@@ -1,75 +1,253 @@
+import { type CacheLoss, type CacheLossCause, cacheLossOf } from './cache-loss.js';
 import { CORE } from './core-names.js';
 import { type DecisionStatus, decisionStatuses } from './decider.js';
+import { type DecisionColumns, type Removal, readColumns, removalOf } from './decision-columns.js';
 import type { CoreInstance } from './memory.js';
+import { OUTCOMES, type Outcome, UNKNOWN_COUNT } from './training-sample.js';
 
-/** One decision as recorded by its thread. */
+/** End of a logged request; undefined while it is open. `abandoned`: a later profile failed. */
+export type DecisionEnd = Outcome | 'rejected' | 'abandoned';
+
+/** One decision as recorded by its thread, with the outcome of its request as far as it is known. */
 export interface DecisionRecord {
   /** Milliseconds of the pool clock. */
   readonly timeMs: number;
   readonly thread: number;
-  readonly status: DecisionStatus;
+  /** Number of the record among those of its thread. */
+  readonly number: number;
+  /** Value of `x-request-id`, cut after 64 bytes; undefined = it had none. */
+  readonly requestId: string | undefined;
+  /** `undecided`: the request was refused before any decision. */
+  readonly status: DecisionStatus | 'undecided';
   readonly profile: number;
   /** Whether the decision is for the same request as the thread's previous one. */
   readonly further: boolean;
   /** Slot of the first pick; undefined without a pick. */
   readonly slot: number | undefined;
+  readonly generation: number;
   /** Endpoints that passed the filters. */
   readonly candidates: number;
+  /** Endpoints that only the capacity gate closed. */
+  readonly closed: number;
   readonly matchedBlocks: number;
   readonly totalBlocks: number;
+  readonly blockTokens: number;
+  /** Endpoint that held more of the prompt than the first pick; undefined = there was none. */
+  readonly best:
+    | { readonly slot: number; readonly matchedBlocks: number; readonly removed: Removal | undefined }
+    | undefined;
   readonly score: number;
   readonly promptTokens: number;
   /** Charged tokens. */
   readonly uncachedTokens: number;
+  readonly priority: number;
+  /** Tag of the program that decided. */
+  readonly tag: number;
+  readonly waitedMs: number;
+  /** Series of the request's labels in the telemetry of its thread, 0 = unknown. */
+  readonly series: number;
+  readonly end: DecisionEnd | undefined;
+  /** HTTP status of the refusal; 0 = none. */
+  readonly httpStatus: number;
+  readonly firstOutputMs: number | undefined;
+  /** Milliseconds from the decision to the end; 0 while the request is open. */
+  readonly durationMs: number;
+  readonly outputTokens: number | undefined;
+  /** Prompt tokens and cached ones as the engine counted them. */
+  readonly enginePromptTokens: number | undefined;
+  readonly cachedTokens: number | undefined;
+  /** Unit of the decision's columns + 1; 0 = none were kept. */
+  readonly columns: number;
 }
 
-/**
- * Reads the decision rings of all threads. A record may be overwritten while it is read, because the ring keeps the
- * newest.
- */
+/** Reads the decision logs of all threads, without a lock. Records that are overwritten while they are read are left out. */
 export class DecisionLog {
   readonly #core: CoreInstance;
   readonly #rings: number;
+  readonly #stride: number;
+  readonly #kept: number;
+  /** Threads that keep a log. */
+  readonly #threads: number;
 
   constructor(core: CoreInstance) {
     this.#core = core;
     this.#rings = core.call.regionAddress(CORE.REGION_DECISIONS) >>> 0;
+    this.#stride = core.call.decisionLogStride() >>> 0;
+    this.#kept = core.sizes.decisions ?? 0;
+    this.#threads = this.#kept === 0 ? 0 : (core.sizes.decisionThreads ?? 0);
   }
 
   /** The last decisions of all threads, newest first, at most `limit`. */
   recent(limit: number): DecisionRecord[] {
     const records: DecisionRecord[] = [];
-    for (let thread = 0; thread < this.#core.sizes.threads; thread++) records.push(...this.#ofThread(thread, limit));
-    return records.sort((a, b) => b.timeMs - a.timeMs).slice(0, limit);
+    for (let thread = 0; thread < this.#threads; thread++) {
+      for (const at of this.#places(thread, limit)) {
+        const record = this.#read(at);
+        if (record !== undefined) records.push(record);
+      }
+    }
+    return records.sort((a, b) => b.timeMs - a.timeMs || b.number - a.number).slice(0, limit);
   }
 
-  #ofThread(thread: number, limit: number): DecisionRecord[] {
-    const { i32 } = this.#core;
-    const ring = this.#rings + thread * CORE.DECISION_RING_BYTES;
-    const made = Atomics.load(i32, ring >>> 2) >>> 0;
-    const kept = Math.min(made, CORE.DECISION_COUNT - 1, limit);
-    return Array.from({ length: kept }, (_, age) =>
-      this.#read(ring + 64 + ((made - 1 - age) % CORE.DECISION_COUNT) * CORE.DECISION_BYTES),
-    );
+  /** All records of the request with this id, oldest first. */
+  find(requestId: string): DecisionRecord[] {
+    const { view } = this.#core;
+    const found: DecisionRecord[] = [];
+    for (let thread = 0; thread < this.#threads; thread++) {
+      for (const at of this.#places(thread, this.#kept)) {
+        if (view.getUint32(at + CORE.DECISION_ID_LENGTH, true) !== requestId.length) continue;
+        if (!this.#hasId(at, requestId)) continue;
+        const record = this.#read(at);
+        if (record !== undefined) found.push(record);
+      }
+    }
+    return found.sort((a, b) => a.timeMs - b.timeMs || a.number - b.number);
   }
 
-  #read(at: number): DecisionRecord {
+  /** One record by its thread and number; undefined when it was never made or is overwritten. */
+  at(thread: number, number: number): DecisionRecord | undefined {
+    if (thread >= this.#threads || this.#kept === 0) return undefined;
+    const record = this.#read(this.#place(thread, number));
+    return record?.number === number && record.thread === thread ? record : undefined;
+  }
+
+  /** What a decision was made from; undefined when that was not kept, or is overwritten. */
+  columns(record: DecisionRecord): DecisionColumns | undefined {
+    const ring = this.#rings + record.thread * this.#stride;
+    return readColumns(this.#core, ring, ring + CORE.DECISION_HEAD_BYTES + this.#kept * CORE.DECISION_BYTES, record);
+  }
+
+  /** Decisions made by all threads; wraps around. */
+  get made(): number {
+    let made = 0;
+    for (let thread = 0; thread < this.#threads; thread++) made += this.#made(thread);
+    return made;
+  }
+
+  #made(thread: number): number {
+    return Atomics.load(this.#core.i32, (this.#rings + thread * this.#stride) >>> 2) >>> 0;
+  }
+
+  #place(thread: number, number: number): number {
+    const ring = this.#rings + thread * this.#stride;
+    return ring + CORE.DECISION_HEAD_BYTES + (number % this.#kept) * CORE.DECISION_BYTES;
+  }
+
+  /** Addresses of a thread's newest records, newest first. The oldest place is left out: it may be written to just now. */
+  #places(thread: number, limit: number): number[] {
+    if (this.#kept === 0) return [];
+    const made = this.#made(thread);
+    const count = Math.min(made, this.#kept - 1, limit);
+    return Array.from({ length: count }, (_, age) => this.#place(thread, made - 1 - age));
+  }
+
+  #hasId(at: number, id: string): boolean {
+    const { bytes } = this.#core;
+    const length = Math.min(id.length, CORE.DECISION_ID_BYTES);
+    for (let i = 0; i < length; i++) {
+      if (bytes[at + CORE.DECISION_ID + i] !== (id.charCodeAt(i) & 0xff)) return false;
+    }
+    return true;
+  }
+
+  #read(at: number): DecisionRecord | undefined {
     const { view } = this.#core;
     const word = (offset: number) => view.getUint32(at + offset, true);
-    const slot = word(20);
+    const float = (offset: number) => view.getFloat32(at + offset, true);
+    const number = word(CORE.DECISION_NUMBER);
+    const firstOutputMs = float(CORE.DECISION_FIRST_OUTPUT);
+    const record: DecisionRecord = {
+      timeMs: view.getFloat64(at + CORE.DECISION_TIME, true),
+      thread: word(CORE.DECISION_THREAD),
+      number,
+      requestId: this.#idAt(at),
+      status: statusOf(word(CORE.DECISION_STATUS)),
+      profile: word(CORE.DECISION_PROFILE),
+      further: word(CORE.DECISION_FURTHER) === 1,
+      slot: slotOf(word(CORE.DECISION_SLOT)),
+      generation: word(CORE.DECISION_GENERATION),
+      candidates: word(CORE.DECISION_CANDIDATES),
+      closed: word(CORE.DECISION_CLOSED),
+      matchedBlocks: word(CORE.DECISION_MATCHED),
+      totalBlocks: word(CORE.DECISION_TOTAL),
+      blockTokens: word(CORE.DECISION_BLOCK_TOKENS),
+      best: this.#bestAt(at),
+      score: float(CORE.DECISION_SCORE),
+      promptTokens: word(CORE.DECISION_PROMPT_TOKENS),
+      uncachedTokens: word(CORE.DECISION_UNCACHED_TOKENS),
+      priority: view.getInt32(at + CORE.DECISION_PRIORITY, true),
+      tag: word(CORE.DECISION_TAG),
+      waitedMs: float(CORE.DECISION_WAITED),
+      series: word(CORE.DECISION_SERIES),
+      end: ends[word(CORE.DECISION_END)],
+      httpStatus: word(CORE.DECISION_HTTP_STATUS),
+      firstOutputMs: Number.isNaN(firstOutputMs) ? undefined : firstOutputMs,
+      durationMs: float(CORE.DECISION_DURATION),
+      outputTokens: countOf(word(CORE.DECISION_OUTPUT_TOKENS)),
+      enginePromptTokens: countOf(word(CORE.DECISION_ENGINE_PROMPT)),
+      cachedTokens: countOf(word(CORE.DECISION_CACHED)),
+      columns: word(CORE.DECISION_COLUMNS),
+    };
+    const made = this.#made(record.thread < this.#threads ? record.thread : 0);
+    // The writer has come round to this place meanwhile.
+    return (made - number) >>> 0 > this.#kept ? undefined : record;
+  }
+
+  #idAt(at: number): string | undefined {
+    const { bytes, view } = this.#core;
+    const length = Math.min(view.getUint32(at + CORE.DECISION_ID_LENGTH, true), CORE.DECISION_ID_BYTES);
+    if (length === 0) return undefined;
+    return String.fromCharCode(...bytes.subarray(at + CORE.DECISION_ID, at + CORE.DECISION_ID + length));
+  }
+
+  #bestAt(at: number): DecisionRecord['best'] {
+    const { view } = this.#core;
+    const slot = slotOf(view.getUint32(at + CORE.DECISION_BEST_SLOT, true));
+    if (slot === undefined) return undefined;
     return {
-      timeMs: view.getFloat64(at, true),
-      thread: word(8),
-      status: decisionStatuses[word(12)]!,
-      profile: word(16),
-      slot: slot === 0xffff_ffff ? undefined : slot,
-      candidates: word(24),
-      matchedBlocks: word(28),
-      totalBlocks: word(32),
-      score: view.getFloat32(at + 36, true),
-      promptTokens: word(40),
-      uncachedTokens: word(44),
-      further: word(48) === 1,
+      slot,
+      matchedBlocks: view.getUint32(at + CORE.DECISION_BEST_MATCHED, true),
+      removed: removalOf(view.getUint32(at + CORE.DECISION_BEST_REMOVED, true)),
     };
   }
+}
+
+/** Why part of the prompt of a logged decision was computed anew; undefined = nothing was, or nothing was decided. */
+export function cacheLossOfRecord(record: DecisionRecord): CacheLoss | undefined {
+  const { status, totalBlocks, matchedBlocks, best, promptTokens, blockTokens, cachedTokens } = record;
+  if (status !== 'decided' || totalBlocks === 0) return undefined;
+  const tokens = (blocks: number) => Math.min(blocks * blockTokens, promptTokens);
+  return cacheLossOf({
+    promptTokens,
+    blockTokens,
+    held: tokens(matchedBlocks),
+    best: tokens(best?.matchedBlocks ?? 0),
+    bestCause: lossCauseOf(best?.removed),
+    told: cachedTokens,
+  });
+}
+
+/** Cause of a loss to an endpoint that was not picked, by what removed it. */
+export function lossCauseOf(removed: Removal | undefined): CacheLossCause {
+  if (removed === undefined) return 'by-load';
+  if (removed === 'gate') return 'by-overload';
+  return removed === 'not-admitted' ? 'endpoint-away' : 'by-filter';
+}
+
+const ends: Readonly<Record<number, DecisionEnd>> = {
+  ...Object.fromEntries(Object.entries(OUTCOMES).map(([name, number]) => [number + 1, name as Outcome])),
+  [CORE.END_REFUSED]: 'rejected',
+  [CORE.END_ABANDONED]: 'abandoned',
+};
+
+function statusOf(number: number): DecisionRecord['status'] {
+  return number === CORE.DECIDE_UNDECIDED ? 'undecided' : decisionStatuses[number]!;
+}
+
+function slotOf(number: number): number | undefined {
+  return number === 0xffff_ffff ? undefined : number;
+}
+
+function countOf(number: number): number | undefined {
+  return number === UNKNOWN_COUNT ? undefined : number;
 }

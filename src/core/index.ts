@@ -15,7 +15,9 @@ export {
   type DecisionRequest,
   type DecisionStatus,
 } from './decider.js';
-export { DecisionLog, type DecisionRecord } from './decision-log.js';
+export type { DecisionColumns, LoggedEndpoint, LoggedOperation, Removal } from './decision-columns.js';
+export { type DecisionEnd, DecisionLog, type DecisionRecord } from './decision-log.js';
+export { DecisionTrail } from './decision-trail.js';
 export { type EndpointReading, type EndpointSignals, EndpointTable } from './endpoint-table.js';
 export {
   attachCore,

@@ -20,6 +20,12 @@ export interface PoolSizes {
   readonly scans: number;
   /** Bytes of telemetry cells per thread. */
   readonly telemetryBytes: number;
+  /** Records of the decision log per thread; absent = 1,024, 0 = no log. */
+  readonly decisions?: number | undefined;
+  /** Threads from 0 on that keep a decision log; absent = all. */
+  readonly decisionThreads?: number | undefined;
+  /** Bytes per thread for the columns of decisions; absent = 65,536, 0 = no columns. */
+  readonly decisionColumnBytes?: number | undefined;
 }
 
 export const defaultPoolSizes: PoolSizes = {
@@ -55,8 +61,13 @@ export interface CoreInstance {
   readonly asserts: CoreAssertions | undefined;
 }
 
+type RequiredSize = Exclude<keyof PoolSizes, 'decisions' | 'decisionThreads' | 'decisionColumnBytes'>;
+
+/** Sizes of the decision log where none are given. */
+const LOG_SIZES = { decisions: 1024, decisionColumnBytes: 65_536 };
+
 /** Header word of each size. */
-const sizeWords: ReadonlyArray<readonly [keyof PoolSizes, number]> = [
+const sizeWords: ReadonlyArray<readonly [RequiredSize, number]> = [
   ['endpoints', CORE.HEADER_ENDPOINTS],
   ['indexBlocks', CORE.HEADER_INDEX_BLOCKS],
   ['requests', CORE.HEADER_REQUESTS],
@@ -124,6 +135,11 @@ function checkSizes(sizes: PoolSizes): void {
     if (!Number.isInteger(sizes[name]) || sizes[name] < 1)
       throw new RangeError(`${name} must be a whole number of at least 1`);
   }
+  for (const name of ['decisions', 'decisionThreads', 'decisionColumnBytes'] as const) {
+    const size = sizes[name];
+    if (size !== undefined && !(Number.isInteger(size) && size >= 0))
+      throw new RangeError(`${name} must be a whole number of at least 0`);
+  }
   if (sizes.endpoints > CORE.ENDPOINTS_MAX) throw new RangeError(`endpoints must be at most ${CORE.ENDPOINTS_MAX}`);
   if (sizes.chainBlocks > CORE.CHAIN_BLOCKS_MAX)
     throw new RangeError(`chainBlocks must be at most ${CORE.CHAIN_BLOCKS_MAX}`);
@@ -135,6 +151,9 @@ function writeHeader(memory: WebAssembly.Memory, module: WebAssembly.Module, siz
   put(CORE.HEADER_MAGIC, CORE.MAGIC);
   put(CORE.HEADER_VERSION, CORE.LAYOUT_VERSION);
   for (const [name, word] of sizeWords) put(word, sizes[name]);
+  put(CORE.HEADER_DECISIONS, sizes.decisions ?? LOG_SIZES.decisions);
+  put(CORE.HEADER_DECISION_THREADS, Math.min(sizes.decisionThreads ?? sizes.threads, sizes.threads));
+  put(CORE.HEADER_DECISION_COLUMN_BYTES, sizes.decisionColumnBytes ?? LOG_SIZES.decisionColumnBytes);
   put(CORE.HEADER_ENDPOINTS, (sizes.endpoints + 63) & ~63);
   view.setBigUint64(CORE.HEADER + CORE.HEADER_HASH_SEED_LOW, seed, true);
   const call = instantiate(memory, module);
@@ -170,7 +189,12 @@ function staticText({ buffer }: WebAssembly.Memory, address: number): string {
 function sizesOf({ buffer }: WebAssembly.Memory): PoolSizes {
   const view = new DataView(buffer);
   const sizes = sizeWords.map(([name, word]) => [name, view.getUint32(CORE.HEADER + word, true)]);
-  return Object.fromEntries(sizes) as unknown as PoolSizes;
+  return {
+    ...(Object.fromEntries(sizes) as unknown as PoolSizes),
+    decisions: view.getUint32(CORE.HEADER + CORE.HEADER_DECISIONS, true),
+    decisionThreads: view.getUint32(CORE.HEADER + CORE.HEADER_DECISION_THREADS, true),
+    decisionColumnBytes: view.getUint32(CORE.HEADER + CORE.HEADER_DECISION_COLUMN_BYTES, true),
+  };
 }
 
 /** Refuses a module of another build than this file, whose offsets would differ. */

@@ -1,5 +1,6 @@
 import type { Admission } from '../admission/shedding.js';
 import type { CurrentSettings } from '../core/current-settings.js';
+import type { DecisionTrail } from '../core/decision-trail.js';
 import type { Evictable, EvictableRequests } from '../flow-control/evictable-requests.js';
 import type { WaitingLine } from '../flow-control/waiting-line.js';
 import type { BodyScanner } from '../request/body-scanner.js';
@@ -15,6 +16,7 @@ import type { HeldBytes } from './byte-budget.js';
 import type { DestinationTemplates } from './codec/destination.js';
 import type { ProcessStream } from './transport.js';
 import type { TurnBudget } from './turn-budget.js';
+import type { UnreadAnswers } from './unread-answers.js';
 
 /** Services of a shard for its streams. */
 export interface StreamContext {
@@ -30,6 +32,8 @@ export interface Exchange extends Evictable {
   readonly stream: ProcessStream;
   /** When the first byte of the stream came, by the services' clock. */
   readonly openedAt: number;
+  /** How the proxy sends bodies of answers: a BodyMode, or another number = they are sent. */
+  readonly responseBodyMode: number;
   /** The proxy has half-closed: nothing more will come. */
   readonly isHalfClosed: boolean;
   /** Sets the exchange's share of the shard's held bytes. @returns false when the shard holds too much */
@@ -95,6 +99,8 @@ export interface StreamSettings {
   readonly dialects: Dialects;
   /** Running requests may be ended for others of a higher band. */
   readonly evicts: boolean;
+  /** Decisions depend on bodies of answers; metrics do not count. */
+  readonly readsAnswers: boolean;
 }
 
 /** State that the streams of one shard share. */
@@ -106,6 +112,10 @@ export interface StreamServices {
   readonly line?: WaitingLine | undefined;
   /** Running requests that may be ended for others of a higher band, as long as `evicts` is set; undefined = none is. */
   readonly evictable?: EvictableRequests | undefined;
+  /** Log of the decisions; undefined = none is kept. */
+  readonly trail?: DecisionTrail | undefined;
+  /** Whether requests with `x-pointsman-explain: 1` keep all columns of their decisions; absent = no. */
+  readonly allowExplain?: boolean | undefined;
   /** Hook plugins; undefined when the configuration has none. */
   readonly plugins?: HookPlugins | undefined;
   /** Where the tokens of prompts come from; undefined = they are estimated. */
@@ -125,6 +135,8 @@ export interface StreamServices {
   readonly blockBytes: () => number;
   /** Milliseconds of a monotonic clock. */
   readonly now: () => number;
+  /** Counts answers whose bodies are sent although no decision depends on them. */
+  readonly unreadAnswers: UnreadAnswers;
   /** Uniform in [0, 1). */
   readonly random: () => number;
   readonly log: StreamLog;

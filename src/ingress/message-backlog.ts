@@ -15,7 +15,7 @@ export class MessageBacklog {
     return (this.#buffer?.length ?? 0) + this.#ends.length * MESSAGE_OVERHEAD_BYTES;
   }
 
-  /** Copy bytes[from, to). */
+  /** Copies bytes[from, to). */
   add(bytes: Buffer, from: number, to: number): void {
     const need = this.#bytes + to - from;
     if (this.#buffer === undefined || this.#buffer.length < need) this.#grow(need);
@@ -42,7 +42,7 @@ export class MessageBacklog {
     }
   }
 
-  /** Drop the messages. Idempotent. */
+  /** Drops the messages. Idempotent. */
   drop(): void {
     if (this.#buffer !== undefined) giveBuffer(this.#buffer);
     this.#buffer = undefined;

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { isControlHeader } from '../request/control-headers.js';
 import { writeModel } from '../request/model-edit.js';
 import { STATUS_OF_CODE } from '../request/rejections.js';
@@ -99,6 +98,7 @@ export function evictionReply(): Buffer {
 
 /**
  * Answers a placed request: header reply, body replies, trailers reply, whatever is owed, in this order and in one go.
+ * @param generatedRequestId id of a request that came without one
  * @returns bytes of the body that goes on
  */
 export function answerPlaced(
@@ -106,12 +106,12 @@ export function answerPlaced(
   { headers, body, endedBy }: RequestReader,
   request: UnderstoodRequest,
   placement: Placement,
+  generatedRequestId: string | undefined,
 ): number {
   const received = body?.chunks ?? [];
   const chunks = request.edit === undefined ? received : writeModel(received, request.edit, request.targetModel);
   let contentLength = 0;
   for (const chunk of chunks) contentLength += chunk.length;
-  const generatedRequestId = headers.get('x-request-id') === undefined ? randomUUID() : undefined;
   const details = { contentLength, generatedRequestId, emitScores: services.emitScores };
   stream.send(placedReply(templates, placement, headers, details));
   if (endedBy === 'headers') return contentLength;

@@ -3,6 +3,7 @@ import { AnswerForm } from '../core/types.js';
 import { queueRejection } from '../flow-control/queue-outcomes.js';
 import type { Dispatch, WaitResult } from '../flow-control/waiting-line.js';
 import { DEFAULT_FAIRNESS_ID, requestedRewrite } from '../request/control-headers.js';
+import { STATUS_OF_CODE } from '../request/rejections.js';
 import type { RequestBody } from '../request/request-body.js';
 import type { UnderstoodRequest } from '../request/understand.js';
 import type { AnsweredRequest } from '../response/response-phase.js';
@@ -12,11 +13,13 @@ import type { HookResponse } from '../scheduling/hooks/hooks.js';
 import type { EndpointPredictions } from '../scheduling/latency-outlook.js';
 import { NO_HEADERS } from './codec/header-map.js';
 import { Phase, type ProcessMessage } from './codec/process-request.js';
+import { encodeTrailersReply, Reply } from './codec/process-response.js';
 import { type DecisionInput, decide, scheduleInput } from './decision.js';
 import type { Exchange, StreamServices } from './exchange.js';
 import { QueuedRequest } from './queued-request.js';
 import { answerPlaced, destinationOf, evictionReply, rejectionReply } from './replies.js';
 import { RequestReader } from './request-reader.js';
+import { RequestTrail } from './request-trail.js';
 
 type State =
   /** The request is coming; nothing has been answered. */
@@ -35,6 +38,7 @@ type State =
 export class RequestPhase {
   readonly #exchange: Exchange;
   readonly #reader: RequestReader;
+  readonly #trail: RequestTrail;
   #state: State = 'reading';
   #understood: UnderstoodRequest | undefined;
   /** Ends what the request is being prepared with; every preparation has its own. */
@@ -53,6 +57,7 @@ export class RequestPhase {
   constructor(exchange: Exchange) {
     this.#exchange = exchange;
     this.#reader = new RequestReader(exchange.context.services);
+    this.#trail = new RequestTrail(exchange.context.services);
   }
 
   /** One message of the request; the time that the picker itself spends on them is recorded with its answer. */
@@ -82,7 +87,10 @@ export class RequestPhase {
 
   /** Ends a request whose answer is not wanted any more: it leaves the queue and its body is freed. Idempotent. */
   giveUp(): void {
-    if (this.#state === 'queued') this.#queued!.leave();
+    if (this.#state === 'queued') {
+      this.#queued!.leave();
+      this.#trail.abandoned();
+    }
     this.#close();
   }
 
@@ -105,6 +113,10 @@ export class RequestPhase {
   // Reading.
 
   #read(message: ProcessMessage) {
+    // A proxy that sends no body may send trailers: they are passed on.
+    if (message.phase === Phase.requestTrailers && this.#reader.endedByHeaders) {
+      return this.#exchange.stream.send(encodeTrailersReply(Reply.requestTrailers));
+    }
     const reading = this.#reader.read(message);
     if (reading !== 'more' && reading !== 'complete') {
       return reading.kind === 'fault' ? this.#exchange.fail(reading.why) : this.#reject(reading);
@@ -210,7 +222,9 @@ export class RequestPhase {
     const { services } = this.#exchange.context;
     const request = this.#understood!;
     this.#series = this.#seriesOf(request);
-    const outcome = decide(services, { ...this.#decisionInput(), dispatch });
+    const outcome = this.#trail.follow(this.#reader.headers, this.#series, this.#queued?.waitedMs ?? 0, () =>
+      decide(services, { ...this.#decisionInput(), dispatch }),
+    );
     if (outcome.kind === 'waiting') return this.#enqueue(request, dispatch);
     this.#countPassage(outcome);
     if (outcome.kind === 'rejected') return this.#reject(outcome);
@@ -218,7 +232,7 @@ export class RequestPhase {
     this.#placedAt = services.now();
     this.#recordPlaced(request);
     this.#makeEvictable(outcome);
-    const bytes = answerPlaced(this.#exchange, this.#reader, request, outcome);
+    const bytes = answerPlaced(this.#exchange, this.#reader, request, outcome, this.#trail.generatedId);
     services.recorder.routed(this.#series, bytes);
     this.#close();
     if (this.#reader.body?.dialect.skipsResponse) this.#exchange.finish();
@@ -284,6 +298,8 @@ export class RequestPhase {
 
   /** As a rejection that is none of the request's own. */
   sendRejection(rejection: Rejection): void {
+    const { headers } = this.#reader;
+    if (headers !== NO_HEADERS) this.#trail.refused(headers, this.#series, STATUS_OF_CODE[rejection.code]);
     this.#exchange.stream.send(rejectionReply(rejection, this.#queued?.answerHeaders));
     this.#exchange.finish();
   }

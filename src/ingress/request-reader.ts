@@ -13,7 +13,7 @@ import type { Rejection } from '../scheduling/decision.js';
 import type { HookRequestRecord } from '../scheduling/hooks/hook-request-record.js';
 import type { RequestHeaders } from '../scheduling/request-headers.js';
 import { type HeaderMap, NO_HEADERS } from './codec/header-map.js';
-import { Phase, type ProcessMessage } from './codec/process-request.js';
+import { BodyMode, Phase, type ProcessMessage } from './codec/process-request.js';
 import type { StreamServices } from './exchange.js';
 
 /** The message that ended the request. */
@@ -43,6 +43,11 @@ export class RequestReader {
 
   constructor(services: StreamServices) {
     this.#services = services;
+  }
+
+  /** The headers have come and nothing more of the request is read. */
+  get endedByHeaders(): boolean {
+    return this.#state === 'complete' && this.headers !== NO_HEADERS && this.body === undefined;
   }
 
   read(message: ProcessMessage): Reading {
@@ -82,7 +87,8 @@ export class RequestReader {
     if (this.#state !== 'expected') return fault('request headers came twice or too late');
     this.headers = message.headers;
     this.subset = message.subset;
-    if (message.endOfStream) return this.#complete('headers');
+    // A proxy that sends no bodies (request_body_mode NONE) passes the body on by itself.
+    if (message.endOfStream || message.requestBodyMode === BodyMode.none) return this.#complete('headers');
     const { settings, limits, scanner, blockBytes } = this.#services;
     const dialect = settings.current.dialects.find(requestPath(message.headers));
     if ('kind' in dialect) return dialect;

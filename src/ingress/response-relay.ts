@@ -1,6 +1,6 @@
 import { ResponsePhase } from '../response/response-phase.js';
 import { encodeMetadata } from './codec/dynamic-metadata.js';
-import { Phase, type ProcessMessage } from './codec/process-request.js';
+import { BodyMode, Phase, type ProcessMessage } from './codec/process-request.js';
 import { encodeBodyReplies, encodeTrailersReply, Reply } from './codec/process-response.js';
 import type { Exchange } from './exchange.js';
 import { responseHeadReply } from './replies.js';
@@ -12,6 +12,8 @@ export class ResponseRelay {
   readonly #request: RequestPhase;
   #response: ResponsePhase | undefined;
   #spentMs = 0;
+  /** Pieces of the body have come. */
+  #hasBody = false;
 
   constructor(exchange: Exchange, request: RequestPhase) {
     this.#exchange = exchange;
@@ -30,7 +32,12 @@ export class ResponseRelay {
     if (!wasOver && this.isOver) recorder.processing('response', this.#spentMs / 1_000);
   }
 
-  /** Give everything back, however far the response is. Idempotent. */
+  /** The proxy ends its stream. Where it sends no bodies, that is how an answer without trailers ends. */
+  halfClosed(): void {
+    if (this.#withoutBody) this.#response?.end();
+  }
+
+  /** Gives everything back, however far the response is. Idempotent. */
   close(): void {
     this.#response?.close();
   }
@@ -38,6 +45,10 @@ export class ResponseRelay {
   /** The response is complete. */
   get isOver(): boolean {
     return this.#response?.usage !== undefined;
+  }
+
+  get #withoutBody(): boolean {
+    return this.#exchange.responseBodyMode === BodyMode.none;
   }
 
   #headers(message: ProcessMessage) {
@@ -49,7 +60,10 @@ export class ResponseRelay {
     const status = Number.isInteger(code) ? code : undefined;
     const contentType = headers.get('content-type');
     const { services } = this.#exchange.context;
-    const response = new ResponsePhase(services, this.#request.answered(), { status, contentType, served });
+    const response = new ResponsePhase(services, this.#request.answered(), {
+      ...{ status, contentType, served },
+      bodyComes: !this.#withoutBody,
+    });
     this.#response = response;
     if (message.endOfStream) response.end();
     const changesLength = response.changesLength && !message.endOfStream;
@@ -61,9 +75,16 @@ export class ResponseRelay {
     const response = this.#response;
     if (response === undefined) return this.#exchange.fail('a response body came before its headers');
     if (response.ended) return;
+    if (!this.#hasBody) this.#firstPiece(response);
     const forward = response.body(message.body, message.endOfStream);
     const metadata = message.endOfStream ? this.#reported(response) : undefined;
     encodeBodyReplies(Reply.responseBody, [forward], message.endOfStream, this.#exchange.stream, metadata);
+  }
+
+  #firstPiece(response: ResponsePhase): void {
+    this.#hasBody = true;
+    const { settings, unreadAnswers } = this.#exchange.context.services;
+    if (!settings.current.readsAnswers && !response.changesLength) unreadAnswers.note();
   }
 
   #trailers() {
@@ -76,7 +97,7 @@ export class ResponseRelay {
     stream.send(encodeTrailersReply(Reply.responseTrailers, this.#reported(response)));
   }
 
-  /** What reporters say about the finished answer. */
+  /** Metadata of reporters for the finished answer. */
   #reported({ usage }: ResponsePhase): Buffer | undefined {
     const { plugins } = this.#exchange.context.services;
     const { hosted } = this.#request;

@@ -1,6 +1,6 @@
 import { overloaded, requestTimeout } from '../request/rejections.js';
 import type { Rejection } from '../scheduling/decision.js';
-import { decodeProcessRequest, Phase, type ProcessMessage } from './codec/process-request.js';
+import { BodyMode, decodeProcessRequest, Phase, type ProcessMessage } from './codec/process-request.js';
 import { MalformedMessage } from './codec/wire.js';
 import type { Exchange, StreamContext } from './exchange.js';
 import { MessageBacklog } from './message-backlog.js';
@@ -35,6 +35,7 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
   readonly stream: ProcessStream;
   readonly openedAt: number;
   isHalfClosed = false;
+  responseBodyMode: number = BodyMode.unnamed;
   readonly #request: RequestPhase;
   readonly #response: ResponseRelay;
   /** Counted in the shard's open streams; a stream over the bound is not. */
@@ -97,6 +98,7 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
 
   halfClosed(): void {
     this.isHalfClosed = true;
+    this.#response.halfClosed();
     // A stream that waits still gets its answer: a client may half-close right behind its messages.
     if (this.#state !== 'waiting' && !this.#request.isPrepared) this.finish();
   }
@@ -182,7 +184,7 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
     }
   }
 
-  /** Keep a message until the stream's turn has come: its bytes are the transport's only now. */
+  /** Keeps a message until the stream's turn has come: its bytes are the transport's only now. */
   #wait(bytes: Buffer, from: number, to: number): void {
     this.#backlog ??= new MessageBacklog();
     this.#backlog.add(bytes, from, to);
@@ -190,6 +192,7 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
   }
 
   #handle(message: ProcessMessage) {
+    if (message.responseBodyMode !== BodyMode.unnamed) this.responseBodyMode = message.responseBodyMode;
     switch (message.phase) {
       case Phase.requestHeaders:
       case Phase.requestBody:

@@ -1,8 +1,10 @@
 import type { ServerResponse } from 'node:http';
 import type { ShownAdaptation } from '../adaptation/shown-adaptation.js';
 import type { DecisionLog } from '../core/decision-log.js';
+import { poolClockMs } from '../core/pool-clock.js';
 import type { Endpoint } from '../pool/endpoint.js';
 import type { Route } from './telemetry/metrics-server.js';
+import type { RequestStories } from './why/request-story.js';
 
 const DECISIONS_DEFAULT = 100;
 const DECISIONS_MAX = 1000;
@@ -31,17 +33,57 @@ export function decisionsRoute(
       new URL(request.url ?? '/', 'http://localhost').searchParams.get('limit') ?? DECISIONS_DEFAULT,
     );
     if (!Number.isInteger(asked) || asked < 1 || asked > DECISIONS_MAX) {
-      response.writeHead(400, { 'content-type': 'text/plain' });
-      response.end(`limit: must be a whole number from 1 to ${DECISIONS_MAX}\n`);
-      return;
+      return plain(response, 400, `limit: must be a whole number from 1 to ${DECISIONS_MAX}\n`);
     }
-    const decisions = log.recent(asked).map(({ slot, profile, ...record }) => ({
-      ...record,
-      profile: profileOf(profile) ?? profile,
-      endpoint: slot === undefined ? undefined : (endpointOf(slot)?.id ?? `slot ${slot}`),
-    }));
+    const decisions = log
+      .recent(asked)
+      .map(({ slot, profile, best: _best, columns: _columns, series: _series, ...record }) => ({
+        ...record,
+        profile: profileOf(profile) ?? profile,
+        endpoint: slot === undefined ? undefined : (endpointOf(slot)?.id ?? `slot ${slot}`),
+      }));
     answerJson(response, { decisions });
   };
+}
+
+/** Wall clock of a time of the pool clock, in milliseconds. */
+export function wallClockMs(poolMs: number): number {
+  return Date.now() - (poolClockMs() - poolMs);
+}
+
+/** Characters of a request id that is looked for; longer ones are no ids. */
+const ID_CHARACTERS_MAX = 1024;
+
+/** `GET /debug/requests/{x-request-id}`: why the request went where it went, as JSON. Prompts appear by their size only. */
+export function requestRoute(stories: RequestStories): Route {
+  return (request, response) => {
+    const path = new URL(request.url ?? '/', 'http://localhost').pathname;
+    const id = decoded(path.slice(REQUESTS_PATH.length));
+    if (id === undefined || id === '' || id.length > ID_CHARACTERS_MAX) {
+      return plain(response, 400, `name a request: GET ${REQUESTS_PATH}{x-request-id}\n`);
+    }
+    const story = stories.tell(id);
+    if (story === undefined) {
+      return plain(response, 404, `no decision about request ${id} is kept: --decision-log-size says how many are\n`);
+    }
+    answerJson(response, story);
+  };
+}
+
+/** Path of the pages of single requests. */
+export const REQUESTS_PATH = '/debug/requests/';
+
+function decoded(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function plain(response: ServerResponse, status: number, text: string): void {
+  response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8' });
+  response.end(text);
 }
 
 /** What is known of a configured plugin. */

@@ -49,6 +49,10 @@ export interface ShardSettings {
   readonly ignoreSubset: boolean;
   /** Whether a request may choose its profile with a header. */
   readonly allowProfileHeader: boolean;
+  /** Whether requests with `x-pointsman-explain: 1` keep all columns of their decisions. */
+  readonly allowExplain: boolean;
+  /** One decision in so many keeps all columns; 0 = only refused and marked ones. */
+  readonly columnsEvery: number;
   /** Models that clients may ask for. */
   readonly models: ModelAccess;
   readonly saturation: SaturationSettings;
@@ -58,6 +62,8 @@ export interface ShardSettings {
   /** Value of the metric label `inference_pool`. */
   readonly poolName: string;
   readonly plugins: PluginSettings;
+  /** Decisions depend on bodies of answers (config/proxy-needs.ts). */
+  readonly readsAnswers: boolean;
   /** Names of the profiles in the order of their numbers. */
   readonly profiles: readonly string[];
   /** Filters of the profiles, in the same order. */
@@ -90,8 +96,23 @@ export interface PluginSettings {
 /** The settings of a shard that a reload of the configuration can change. */
 export type ConfiguredSettings = Pick<
   ShardSettings,
-  'parsers' | 'profiles' | 'filters' | 'prefix' | 'estimateOutput' | 'objectiveTimes' | 'saturation' | 'flowControl'
+  | 'parsers'
+  | 'profiles'
+  | 'filters'
+  | 'prefix'
+  | 'estimateOutput'
+  | 'objectiveTimes'
+  | 'saturation'
+  | 'flowControl'
+  | 'readsAnswers'
 >;
+
+/** Memory that a shard compiles its code on before it listens (`--warm-up`). */
+export interface RehearsalPool {
+  readonly pool: PoolMemory;
+  readonly timeMs: number;
+  readonly assignments: readonly SlotAssignment[];
+}
 
 /** Start data of a shard task. Its message port is transferred along. */
 export interface ShardStart {
@@ -102,6 +123,8 @@ export interface ShardStart {
   /** Seed of the thread's generator, as a decimal string (a bigint of 64 bits). */
   readonly seed: string;
   readonly snapshot: PoolSnapshot;
+  /** Undefined = the shard begins at once. */
+  readonly rehearsal?: RehearsalPool | undefined;
 }
 
 /** The state of discovery as a shard needs it. */

@@ -64,10 +64,20 @@ export interface PickerOptions {
   readonly ignoreSubset: boolean;
   /** Whether a request may choose its profile with a header. */
   readonly allowProfileHeader: boolean;
+  /** Whether the metrics port serves the page. */
+  readonly ui: boolean;
+  /** Decisions that the log keeps; 0 = none. */
+  readonly decisions: number;
+  /** One decision in so many keeps all columns; 0 = only refused and marked ones. */
+  readonly columnsEvery: number;
+  /** Whether requests with `x-pointsman-explain: 1` keep all columns of their decisions. */
+  readonly allowExplain: boolean;
   /** Models that clients may ask for. */
   readonly models: ModelAccess;
   /** Milliseconds that a drain goes on serving new requests at least; 0 = none. */
   readonly lameDuckMs: number;
+  /** Milliseconds in which shards compile their code before they listen; 0 = none. */
+  readonly warmUpMs: number;
   readonly ejection: boolean;
   readonly refreshMetricsMs: number;
   readonly stalenessMs: number;

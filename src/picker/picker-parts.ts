@@ -1,3 +1,4 @@
+import { stringify } from 'yaml';
 import type { LoadedConfiguration } from '../config/load.js';
 import type { CurrentSettings } from '../core/current-settings.js';
 import { EndpointTable } from '../core/endpoint-table.js';
@@ -20,6 +21,7 @@ import { MetricsPage } from './control/metrics-page.js';
 import { PoolController } from './control/pool-controller.js';
 import { createDiscovery, PoolDiscovery } from './control/pool-discovery.js';
 import { type PlacedPrograms, ProgramPublisher } from './control/program-publisher.js';
+import { rehearsalPool } from './control/rehearsal-pool.js';
 import { ReturnWatch } from './control/return-watch.js';
 import { configuredSettings, shardSettings } from './control/shard-settings.js';
 import { VouchedLabels } from './control/vouched-labels.js';
@@ -286,7 +288,12 @@ export class PickerParts {
       reload: this.#reload,
       counts: this.#counts,
       configured: () => configuration.current.plugins,
-      profileOf: (profile) => configuration.current.scheduling.profiles[profile]?.name,
+      unready: () => this.#health.unreadyReasons(),
+      configuration: () => ({
+        effective: stringify(configuration.current.effective),
+        warnings: configuration.current.warnings,
+      }),
+      profiles: () => configuration.current.scheduling.profiles,
     });
   }
 
@@ -324,8 +331,9 @@ export class PickerParts {
   }
 
   #makeShards(): ShardPool {
-    const { shards, shardThreads, seed, failed } = this.#options;
+    const { shards, shardThreads, seed, failed, warmUpMs, configuration } = this.#options;
     return new ShardPool({
+      rehearsal: warmUpMs === 0 ? undefined : rehearsalPool(configuration.scheduling, shards, warmUpMs),
       shards,
       workers: shardThreads,
       pool: this.memory,
@@ -370,13 +378,19 @@ export class PickerParts {
   }
 }
 
-function poolMemory({ maxEndpoints, indexBlocks, shards, maxStreams }: PickerOptions): PoolMemory {
+/** Bytes for the columns of decisions, over all shards. Decisions about 8 endpoints take 1.2 KB, about 256 some 33 KB. */
+const DECISION_COLUMN_BYTES = 16 << 20;
+
+function poolMemory({ maxEndpoints, indexBlocks, shards, maxStreams, decisions }: PickerOptions): PoolMemory {
   return createPoolMemory({
     ...defaultPoolSizes,
     endpoints: maxEndpoints,
     indexBlocks,
     threads: 1 + shards + JOB_THREADS,
     scans: scansOf(maxStreams, shards),
+    decisions: Math.ceil(decisions / shards),
+    decisionThreads: 1 + shards,
+    decisionColumnBytes: decisions === 0 ? 0 : Math.ceil(DECISION_COLUMN_BYTES / shards),
   });
 }
 

@@ -39,6 +39,11 @@ export class SlotTable {
     return this.#freeSlots.length;
   }
 
+  /** Endpoints that wait for a slot because the pool is full. */
+  get waiting(): number {
+    return this.#waiting.size;
+  }
+
   /** Every slot in use, in the order of its endpoint's arrival. */
   uses(): readonly SlotAssignment[] {
     return [...this.#uses.values()];

@@ -74,4 +74,6 @@ export interface RequestRecorder {
   streamClosed(code: string, seconds: number): void;
   /** Counts a request refused because the picker is overloaded. */
   overloaded(): void;
+  /** Counts an answer whose body is sent although no decision depends on it. */
+  unreadAnswer(): void;
 }

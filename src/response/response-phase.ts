@@ -42,6 +42,8 @@ export interface ResponseHead {
   readonly contentType: string | undefined;
   /** `ip:port` of the endpoint that answered, when the proxy reports it. */
   readonly served: string | undefined;
+  /** Whether the proxy sends the body; absent = it does. */
+  readonly bodyComes?: boolean;
 }
 
 const NO_BYTES = new Uint8Array(0);
@@ -74,14 +76,18 @@ export class ResponsePhase {
   #firstByteAt: number | undefined;
   #lastEventAt = 0;
   #usage: Usage | undefined;
+  readonly #bodyComes: boolean;
 
   constructor(services: ResponseServices, request: AnsweredRequest, head: ResponseHead) {
     this.#services = services;
     this.#request = request;
     this.#status = head.status ?? 0;
+    this.#bodyComes = head.bodyComes !== false;
     this.#contentType = head.contentType;
     this.#streaming = request.stream || this.#isOfType('text/event-stream');
     this.#judge(head);
+    // Without bodies the head is the earliest sign of the first output.
+    if (!this.#bodyComes) request.charge?.prefillDone();
   }
 
   /** Whether the answer's length may change, so that the announced length must not be forwarded. */
@@ -100,7 +106,7 @@ export class ResponsePhase {
 
   get #renames(): boolean {
     const { model, targetModel, answer } = this.#request;
-    return answer !== undefined && model !== '' && model !== targetModel;
+    return this.#bodyComes && answer !== undefined && model !== '' && model !== targetModel;
   }
 
   /**

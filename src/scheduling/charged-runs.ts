@@ -172,8 +172,8 @@ export class ChargedRuns implements ProfileRuns {
       if (entry !== undefined) endpoints.push(entry);
     }
     const first = directory.at(decision.slots[0]!);
-    const { ticket, ticketGeneration: generation, matchedBlocks, totalBlocks } = decision;
-    const held = { slot: first?.slot ?? -1, slotGeneration: first?.generation ?? 0, ticket, generation };
+    const { ticket, ticketGeneration: generation, matchedBlocks, totalBlocks, record } = decision;
+    const held = { slot: first?.slot ?? -1, slotGeneration: first?.generation ?? 0, ticket, generation, record };
     const charge = new LedgerCharge(this.#options, held, blockTokens, this.#request.nowMs);
     if (endpoints.length === 0) {
       charge.giveBack();
@@ -219,7 +219,10 @@ export class ChargedRuns implements ProfileRuns {
 
   /** Releases all charges of the runs. */
   abandon(): void {
-    for (const { charge } of this.#picks) charge.giveBack();
+    for (const { charge, held } of this.#picks) {
+      charge.giveBack();
+      if (held.record !== undefined) this.#options.trail?.abandoned(held.record);
+    }
     this.#picks.length = 0;
   }
 

@@ -1,5 +1,6 @@
 import type { CurrentSettings } from '../core/current-settings.js';
 import type { Decider } from '../core/decider.js';
+import type { DecisionTrail } from '../core/decision-trail.js';
 import type { Measures } from '../core/training-sample.js';
 import type { AnswerMeasures, Charge, PickedEndpoint, Ticket } from './decision.js';
 import type { EndpointDirectory } from './endpoint-directory.js';
@@ -25,6 +26,8 @@ export interface ChargeOptions {
   readonly decider: Decider;
   readonly directory: EndpointDirectory;
   readonly nowMs: () => number;
+  /** Takes the outcome of requests; absent = it is not logged. */
+  readonly trail?: DecisionTrail | undefined;
   /** Repeats a release later that met the lock of a dead thread. */
   readonly later: (again: () => boolean) => void;
   /** Reports an ejected endpoint. */
@@ -37,6 +40,8 @@ export interface LedgerTicket extends Ticket {
   readonly slotGeneration: number;
   /** 0 = no charge. */
   readonly ticket: number;
+  /** Record of the decision in the log; undefined = none. */
+  readonly record?: number | undefined;
 }
 
 /** The charge of one pick in the ledger. */
@@ -53,6 +58,7 @@ export class LedgerCharge implements Charge {
   #prefilled = false;
   #reported = false;
   #staged = false;
+  #released = false;
 
   constructor(options: ChargeOptions, held: LedgerTicket, blockTokens: number, decidedAtMs: number) {
     this.#options = options;
@@ -98,9 +104,13 @@ export class LedgerCharge implements Charge {
   }
 
   release(): void {
-    if (this.#ticket === 0) return;
-    const { decider } = this.#options;
+    const { decider, trail } = this.#options;
+    const { record } = this.#held;
+    if (this.#released || (this.#ticket === 0 && record === undefined)) return;
+    this.#released = true;
     const measures = this.#measures();
+    if (record !== undefined) trail?.ended(record, measures);
+    if (this.#ticket === 0) return;
     decider.label(this.#ticket, this.#held.generation, measures);
     if (measures.outcome !== 'aborted') {
       const tokens = measures.outputTokens ?? 0;

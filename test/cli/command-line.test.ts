@@ -1,10 +1,14 @@
 import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { COMMANDS } from '../../dist/cli/commands.js';
 import { parseServeFlags } from '../../dist/cli/flags.js';
 import { pointsman } from './program.ts';
 
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
+
+const EXAMPLE = fileURLToPath(new URL('../../examples/prefix-and-load.yaml', import.meta.url));
+const ENDPOINTS = fileURLToPath(new URL('../../examples/endpoints.yaml', import.meta.url));
 
 describe('the help', () => {
   it('the help of the program begins with every command and goes on with the flags of the default one', () => {
@@ -57,6 +61,16 @@ describe('a command line that cannot be used', () => {
     [['demo', '--servers=0'], '--servers: expected a number from 1 to 10000, got "0"'],
     [['weights'], 'write pointsman weights export'],
     [['weights', 'exprt'], 'unexpected argument "exprt": write pointsman weights export'],
+    [['preflight'], 'preflight reads a cluster: give --pool-name or --endpoint-selector'],
+    [
+      ['explain', 'no.yaml', '--request', 'x'],
+      'no.yaml: the configuration does not exist: create it or correct the path',
+    ],
+    [['explain', EXAMPLE, '--request', 'no.json'], '--request: no.json: does not exist: create it or correct the path'],
+    [
+      ['serve', `--config-file=${ENDPOINTS}`],
+      `${ENDPOINTS}:3:1: endpoints: this is a list of endpoints, no configuration`,
+    ],
     [['schema', 'x'], 'unexpected argument "x"; see pointsman schema --help'],
   ])('%j ends with one line', (argv, message) => {
     const { status, stdout, stderr } = pointsman(...argv);

@@ -21,8 +21,8 @@ afterEach(async () => {
 /** What `pointsman` says when it cannot start; checked to be one line, an exit code of 1, and no stack trace. */
 async function failure(args: readonly string[], program?: string): Promise<string> {
   const { code, stderr } = await runToEnd(args, program);
-  // Warnings may have been logged before, as JSON.
-  const said = stderr.replaceAll(/^\{.*"level":"warn".*\}\n/gm, '');
+  // Lines may have been logged before, as JSON.
+  const said = stderr.replaceAll(/^\{.*"level":"(?:info|warn)".*\}\n/gm, '');
   expect(said).toMatch(/^pointsman: [^\n]+\n$/);
   expect(said).not.toMatch(/ at \S+:\d+:\d+|node:internal/);
   expect(code).toBe(1);

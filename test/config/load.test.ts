@@ -53,7 +53,9 @@ describe('the source of a configuration', () => {
 
   it('the source of a configuration refuses a file that cannot be read, naming the flag and the file', () => {
     const file = join(folder, 'missing.yaml');
-    expect(() => loadConfiguration({ file }, options)).toThrow(/^--config-file: .*missing\.yaml/);
+    expect(() => loadConfiguration({ file }, options)).toThrow(
+      /missing\.yaml: the configuration does not exist: create it or correct the path$/,
+    );
   });
 });
 
@@ -257,6 +259,10 @@ schedulingProfiles:
           { code: 'OP_FILTER_MASK', name: 'decode-filter', weight: 1, parameters: [1] },
           { code: 'OP_SCORE_QUEUE', name: 'queue-scorer', weight: 1.5, parameters: [] },
           { code: 'OP_PICK_RANDOM', name: 'random-picker', weight: 1, parameters: [1] },
+        ],
+        filters: [
+          { name: 'prefill-filter', judgesLoad: false },
+          { name: 'decode-filter', judgesLoad: false },
         ],
       },
     ]);

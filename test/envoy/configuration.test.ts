@@ -2,7 +2,11 @@ import { describe, expect, test } from 'vitest';
 import { skipReason, validate } from './envoy.ts';
 
 describe.skipIf(skipReason !== '')(`the shipped Envoy configurations${skipReason}`, () => {
-  test.each(['envoy.yaml', 'envoy-fail-open.yaml', 'envoy-socket.yaml'] as const)('%s is valid', (configuration) => {
+  const shipped = [
+    ...(['envoy.yaml', 'envoy-fail-open.yaml', 'envoy-socket.yaml'] as const),
+    ...(['envoy-answer-heads.yaml', 'envoy-headers-only.yaml'] as const),
+  ];
+  test.each(shipped)('%s is valid', (configuration) => {
     const { status, output } = validate(configuration);
     expect(output).toContain(' OK');
     expect(status).toBe(0);

@@ -210,3 +210,12 @@ export function decodeReply(bytes: Buffer): ProxyReply {
     status: kind === 'immediate' ? flag(one(common, 1)!, 1) : 0,
   };
 }
+
+/** How bodies are sent, as the first message of a stream names it; 0 = NONE, 4 = FULL_DUPLEX_STREAMED. */
+export function bodyModes(request: number, response: number): Buffer {
+  const modes = [
+    ...(request === 0 ? [] : [numberField(1, request)]),
+    ...(response === 0 ? [] : [numberField(2, response)]),
+  ];
+  return bytesField(11, ...modes);
+}

@@ -3,6 +3,7 @@ import { PromptKind, type RequestScanResult, type ScanRefusal } from '../../dist
 import type { StreamServices } from '../../dist/ingress/exchange.js';
 import { createStreamOpener, type StreamOpener } from '../../dist/ingress/opener.js';
 import type { ProcessHandler, ProcessStream } from '../../dist/ingress/transport.js';
+import { UnreadAnswers } from '../../dist/ingress/unread-answers.js';
 import type { BodyScanner } from '../../dist/request/body-scanner.js';
 import { createDialects, DEFAULT_PARSERS, type ParserName } from '../../dist/request/dialects.js';
 import { RequestRules } from '../../dist/request/rules.js';
@@ -212,6 +213,10 @@ export class RecordedCalls implements RequestRecorder {
     this.calls.push(['overloaded']);
   }
 
+  unreadAnswer(): void {
+    this.calls.push(['unreadAnswer']);
+  }
+
   named(name: string): unknown[][] {
     return this.calls.filter((call) => call[0] === name);
   }
@@ -320,6 +325,8 @@ export interface ShardSetup {
   readonly services?: Partial<StreamServices>;
   /** Absent = those of a configuration that names none. */
   readonly parsers?: readonly ParserName[];
+  /** Decisions depend on bodies of answers; absent = they do. */
+  readonly readsAnswers?: boolean;
   /** Answer of the scheduler; the default places on 10.0.0.1:8000. */
   readonly schedule?: (input: ScheduleInput) => Placement | Rejection;
 }
@@ -347,7 +354,14 @@ export class FakeShard {
           return schedule(input);
         },
       },
-      settings: { current: { dialects: createDialects(setup.parsers ?? DEFAULT_PARSERS), evicts: false } },
+      settings: {
+        current: {
+          dialects: createDialects(setup.parsers ?? DEFAULT_PARSERS),
+          evicts: false,
+          readsAnswers: setup.readsAnswers ?? true,
+        },
+      },
+      unreadAnswers: new UnreadAnswers(this.recorder, { warn: (details) => this.logged.push(details) }),
       rules: this.rules,
       admission: { admit: () => 'admitted' },
       recorder: this.recorder,

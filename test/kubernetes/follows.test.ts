@@ -134,7 +134,7 @@ describe.skipIf(skipReason !== '')(`pods that come and go${skipReason}`, () => {
     return engine.renders > before;
   }
 
-  it('are scraped, subscribed to and asked to render while they are there, and not afterwards', async () => {
+  it('pods that come and go are scraped, subscribed to and asked to render while they are there, and not afterwards', async () => {
     const namespace = await cluster.makeNamespace();
     kubelet = new Kubelet(cluster, namespace);
     await cluster.create(pool(namespace, { targetPorts: [{ number: ports[0] }] }));

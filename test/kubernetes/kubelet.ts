@@ -26,8 +26,14 @@ export class Kubelet {
 
   /** Makes a pod on a node and gives it its status. An existing pod of the name must be gone. */
   async run(name: string, shape: PodShape = {}): Promise<KubernetesObject> {
+    await this.#cluster.create(this.pod(name, shape));
+    return this.status(name, shape);
+  }
+
+  /** The object of a pod that has not started. */
+  pod(name: string, shape: PodShape = {}): KubernetesObject {
     const containers = shape.containers ?? DEFAULT_CONTAINERS;
-    await this.#cluster.create({
+    return {
       apiVersion: 'v1',
       kind: 'Pod',
       metadata: {
@@ -47,8 +53,7 @@ export class Kubelet {
           ports: (container.ports ?? []).map((containerPort) => ({ containerPort })),
         })),
       },
-    });
-    return this.status(name, shape);
+    };
   }
 
   /** Writes the pod's status anew. */

@@ -238,9 +238,12 @@ describe.skipIf(skipReason !== '')(`a picker in a cluster${skipReason}`, () => {
       const reported = `endpoint ${namespace}/pod-${i}-rank-0 is left out: pool full`;
       await eventually('the others are reported', () => picker.log().includes(reported), WITHIN_MS);
     }
+    const leftOut = () => metric(picker.metricsPort, 'pointsman_left_out_endpoints');
+    expect(await leftOut()).toBe(2);
     await kubelet.finish('pod-1');
     await eventually('the next one has its slot', async () => (await names()).includes('pod-65'), WITHIN_MS);
     expect((await names()).sort()).toEqual(all.slice(1, 65).sort());
+    expect(await leftOut()).toBe(1);
   }, 90_000);
 
   describe('4.4 leader election', () => {

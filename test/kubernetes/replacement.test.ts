@@ -140,7 +140,7 @@ describe.skipIf(skipReason !== '')(
       },
     ];
 
-    it('have no failed request for a minute in which pods come, go, drain, rest and are relabelled', async () => {
+    it('callers through Envoy have no failed request for a minute in which pods come, go, drain, rest and are relabelled', async () => {
       await traffic();
       const end = performance.now() + CHURN_MS;
       for (let i = 0; performance.now() < end; i++) {
@@ -152,7 +152,7 @@ describe.skipIf(skipReason !== '')(
       expect(pods.cutOff).toEqual([]);
     });
 
-    it('have none while the picker is replaced within its drain window, and the next picker answers', async () => {
+    it('callers through Envoy have no failed request while the picker is replaced within its drain window, and the next picker answers', async () => {
       const next = await startPicker(pickerPorts[1]!);
       await has(numbers, next);
       const asked = () => metric(next.metricsPort, 'llm_d_epp_request_total');
@@ -165,7 +165,7 @@ describe.skipIf(skipReason !== '')(
       expect(await asked()).toBeGreaterThan(before);
     });
 
-    it('lose what runs on an engine that is killed, and nothing on the route that tries again', async () => {
+    it('callers through Envoy lose what runs on an engine that is killed, and nothing on the route that tries again', async () => {
       const running = await killed.running();
       await killed.kill();
       await streaming.more(1);
@@ -182,7 +182,7 @@ describe.skipIf(skipReason !== '')(
       await traffic();
     });
 
-    it('leave no charge, no block of pods that are gone, and the state of a fresh start', async () => {
+    it('callers through Envoy leave no charge, no block of pods that are gone, and the state of a fresh start', async () => {
       await Promise.all([streaming.stop(), retried.stop()]);
       const of = (name: string, labels = '') => metric(picker.metricsPort, name, labels);
       await eventually('every charge is released', async () => (await of('pointsman_ledger_entries')) === 0);

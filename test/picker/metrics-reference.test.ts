@@ -99,6 +99,13 @@ describe('docs/reference/metrics.md and a running picker', () => {
   });
 });
 
+/** Content types of pages that are no JSON. */
+const CONTENT_TYPES: Readonly<Record<string, string>> = {
+  '/metrics': 'text/plain',
+  '/ui/': 'text/html',
+  '/ui/events': 'text/event-stream',
+};
+
 describe('docs/reference/http.md and a running picker', () => {
   const page = readFileSync(new URL('../../docs/reference/http.md', import.meta.url), 'utf8');
   const paths = [...page.matchAll(/^\| `(\/[\w/-]*)` \|/gm)].map(([, path]) => path!);
@@ -117,8 +124,9 @@ describe('docs/reference/http.md and a running picker', () => {
     cleanups.push(() => picker.stop(0));
     const ask = (path: string, init?: RequestInit) => fetch(`http://127.0.0.1:${ports.metricsPort}${path}`, init);
     for (const path of paths) {
-      const { status, headers } = await ask(path);
-      const kind = path === '/metrics' ? 'text/plain' : 'application/json';
+      const { status, headers, body } = await ask(path);
+      await body?.cancel();
+      const kind = CONTENT_TYPES[path] ?? 'application/json';
       expect([path, status, headers.get('content-type')]).toEqual([path, 200, expect.stringContaining(kind)]);
     }
     expect((await ask('/debug/decisions?limit=1001')).status).toBe(400);

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { timeText } from '../../bench/bench.ts';
-import { readResults, renew, tables } from '../../scripts/performance-doc.ts';
+import { processTable, readResults, renew, tables } from '../../scripts/performance-doc.ts';
 
 const result = (name: string, median: number) =>
   JSON.stringify({ name, median, p99: median * 2, unit: 'ns', runs: 1234, node: 'v24.0.0', commit: 'abc' });
@@ -33,4 +33,14 @@ test('only the part between the marks is replaced', () => {
 
 test('times are written in the unit that reads best, with three digits', () => {
   expect([9.3, 1234, 56_789_000].map(timeText)).toEqual(['9.3 ns', '1.23 µs', '56.8 ms']);
+});
+
+test('whole pickers stand beside each other with their ratio', () => {
+  const own = { picker: 'pointsman', scenario: 'chat: CPU', value: 30, unit: 'µs' } as const;
+  const peer = { ...own, picker: 'llm-d-router', value: 300 };
+  const alone = { ...own, scenario: 'start', value: 412.4, unit: 'ms' } as const;
+  expect(processTable([own, peer, alone])).toBe(`| | Pointsman | llm-d-router | ratio |
+| --- | ---: | ---: | ---: |
+| chat: CPU | 30 µs | 300 µs | 10.0 × |
+| start | 412 ms | – | – |`);
 });

@@ -13,7 +13,12 @@ const READY_TIMEOUT_MS = 15_000;
 const POLL_MS = 20;
 
 /** The configurations that are shipped in deploy/envoy. */
-export type EnvoyConfiguration = 'envoy.yaml' | 'envoy-fail-open.yaml' | 'envoy-socket.yaml';
+export type EnvoyConfiguration =
+  | 'envoy.yaml'
+  | 'envoy-fail-open.yaml'
+  | 'envoy-socket.yaml'
+  | 'envoy-answer-heads.yaml'
+  | 'envoy-headers-only.yaml';
 
 /** An Envoy in a process of its own. */
 export interface EnvoyProcess {
@@ -56,7 +61,7 @@ export function shippedEnvoyConfiguration(configuration: EnvoyConfiguration): st
 }
 
 /**
- * Start Envoy with a shipped configuration on other ports, and wait until it says that it is ready.
+ * Starts Envoy with a shipped configuration on other ports, and waits until it says that it is ready.
  * @throws {Error} one line, when it ends or is not ready in time.
  */
 export async function startEnvoyProcess(options: EnvoyProcessOptions): Promise<EnvoyProcess> {
@@ -81,7 +86,7 @@ export async function runEnvoy(
   // One thread is enough for a demonstration. Without a restart in mind, several can run on one machine.
   const flags = ['-c', file, '--concurrency', '1', '--disable-hot-restart', '--log-level', 'warning'];
   const child = spawn(binary, flags, { stdio: ['ignore', 'ignore', 'pipe'] });
-  // Also when this process ends without stopping it.
+  // The child ends with this process, stopped or not.
   const killed = () => child.kill('SIGKILL');
   process.once('exit', killed);
   let log = '';

@@ -10,6 +10,8 @@ export interface LoadOptions {
   readonly systemPrompts: number;
   /** Longest answer, in tokens. */
   readonly answerTokens: number;
+  /** Number of the first conversation; conversations of different numbers share nothing but system prompts. */
+  readonly first?: number;
 }
 
 /** One turn of all conversations. */
@@ -28,7 +30,9 @@ const ARRIVAL_MS = 25;
 
 /** Holds all conversations turn by turn; `report` hears each turn when its last answer is complete. */
 export async function runLoad(options: LoadOptions, report: (turn: TurnOutcome) => void): Promise<void> {
-  const conversations = Array.from({ length: options.conversations }, (_, index) => opening(index, options));
+  const conversations = Array.from({ length: options.conversations }, (_, index) =>
+    opening((options.first ?? 0) + index, options),
+  );
   for (let turn = 1; turn <= options.turns; turn++) {
     const results = await Promise.allSettled(
       conversations.map(async (messages, index) => {
@@ -42,6 +46,13 @@ export async function runLoad(options: LoadOptions, report: (turn: TurnOutcome) 
     const answered = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
     const errors = results.flatMap((result) => (result.status === 'rejected' ? [String(result.reason.message)] : []));
     report({ turn, answered, errors });
+  }
+}
+
+/** Holds conversations one load after another, each with new documents, until the signal comes. */
+export async function keepTalking(options: LoadOptions, signal: AbortSignal): Promise<void> {
+  for (let first = options.first ?? 0; !signal.aborted; first += options.conversations) {
+    await runLoad({ ...options, first }, () => {});
   }
 }
 

@@ -40,7 +40,7 @@ const STOP_TIMEOUT_MS = 5_000;
  */
 export async function startPickerProcess(options: PickerProcessOptions): Promise<PickerProcess> {
   const [program, ...leading] = options.command ?? OWN_PICKER;
-  const child = spawn(program!, [...leading, ...flagsOf(options)], {
+  const child = spawn(program!, [...leading, ...flagsOf(options), ...ownFlags(options)], {
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     // The IPC channel tells the picker when this process is gone, however it ended.
     env: { ...process.env, POINTSMAN_PARENT: '1' },
@@ -64,6 +64,11 @@ function flagsOf(options: PickerProcessOptions): string[] {
     ...['--metrics-port', String(options.metricsPort), '--metrics-endpoint-auth=false'],
     ...['--secure-serving=false', '--tracing=false', '--lame-duck=0s'],
   ];
+}
+
+/** Flags that only this package's picker understands. */
+function ownFlags({ command }: PickerProcessOptions): string[] {
+  return command === undefined ? ['--decision-columns-every=1'] : [];
 }
 
 /** Resolves to why the process ended, with the last lines that it wrote to its standard error. */

@@ -14,15 +14,29 @@ export const Phase = {
 } as const;
 export type Phase = (typeof Phase)[keyof typeof Phase];
 
+/** `BodySendMode` of the ext_proc filter, as far as it matters here; the first message of a stream names both. */
+export const BodyMode = {
+  /** The message names no mode: it is not the first one, or the proxy is older than the field. */
+  unnamed: -1,
+  /** No bodies are sent. */
+  none: 0,
+} as const;
+
 /** A decoded `ProcessingRequest`. The body is a view of the message's bytes; the headers have a copy of their own. */
 export interface ProcessMessage extends ProxyMetadata {
   phase: Phase;
   headers: HeaderMap;
   body: Buffer;
   endOfStream: boolean;
+  /** How bodies of the request and of the answer are sent; a BodyMode, or another number = they are sent. */
+  requestBodyMode: number;
+  responseBodyMode: number;
 }
 
 const METADATA_CONTEXT = 8 * 8 + WireType.bytes;
+const PROTOCOL_CONFIG = 11 * 8 + WireType.bytes;
+const REQUEST_BODY_MODE = 1 * 8 + WireType.varint;
+const RESPONSE_BODY_MODE = 2 * 8 + WireType.varint;
 const HTTP_HEADERS_HEADERS = 1 * 8 + WireType.bytes;
 const HTTP_HEADERS_END_OF_STREAM = 3 * 8 + WireType.varint;
 const HTTP_BODY_BODY = 1 * 8 + WireType.bytes;
@@ -41,6 +55,8 @@ export function decodeProcessRequest(bytes: Buffer, from = 0, to = bytes.length)
     headers: NO_HEADERS,
     body: NO_BODY,
     endOfStream: false,
+    requestBodyMode: BodyMode.unnamed,
+    responseBodyMode: BodyMode.unnamed,
     subset: undefined,
     served: undefined,
   };
@@ -54,11 +70,27 @@ export function decodeProcessRequest(bytes: Buffer, from = 0, to = bytes.length)
       const outer = reader.enter();
       readPhase(reader, (tag >> 3) as Phase, message);
       reader.leave(outer);
+    } else if (tag === PROTOCOL_CONFIG) {
+      const outer = reader.enter();
+      readBodyModes(reader, message);
+      reader.leave(outer);
     } else {
       reader.skip(tag);
     }
   }
   return message;
+}
+
+/** `ProtocolConfiguration`: a mode that is 0 is not on the wire. */
+function readBodyModes(reader: WireReader, message: ProcessMessage): void {
+  message.requestBodyMode = BodyMode.none;
+  message.responseBodyMode = BodyMode.none;
+  while (reader.at < reader.end) {
+    const tag = reader.tag();
+    if (tag === REQUEST_BODY_MODE) message.requestBodyMode = reader.varint();
+    else if (tag === RESPONSE_BODY_MODE) message.responseBodyMode = reader.varint();
+    else reader.skip(tag);
+  }
 }
 
 /** One member of the oneof; should a message carry several, the last one counts. */

@@ -21,6 +21,8 @@ export interface CoreMetricsSources {
   /** By shard. */
   readonly shardDeaths: () => ReadonlyMap<number, number>;
   readonly ejections: () => number;
+  /** Endpoints without a slot. */
+  readonly leftOut: () => number;
   readonly endpoints: () => readonly { readonly name: string; readonly reading: EndpointReading }[];
   readonly scrapeErrors: () => number;
   /** Failed polls and extractions by the types of source and extractors. */
@@ -58,6 +60,7 @@ export function addCoreMetrics(exposition: MetricsExposition, core: CoreInstance
   );
   gauge('ejected_endpoints', 'Endpoints taken out of the picks because they failed.', word(pool + CORE.POOL_EJECTED));
   counter('endpoint_ejections_total', 'How often an endpoint was taken out of the picks.', value(sources.ejections));
+  gauge('left_out_endpoints', 'Endpoints left out because the pool is full (--max-endpoints).', value(sources.leftOut));
   exposition.addCounter({
     name: 'pointsman_shard_deaths_total',
     help: 'Shard threads that died and were started again.',

@@ -269,6 +269,10 @@ export const threadKind = kind(6, [], {
     'pointsman_overload_rejections_total',
     'Streams turned away because the picker itself had too much to do.',
   ),
+  unreadAnswers: counter(
+    'pointsman_unread_answers_total',
+    'Answers whose bodies the proxy sent although no decision depends on them.',
+  ),
 });
 
 export const streamKind = kind(7, [], {
@@ -286,6 +290,14 @@ export const streamEndKind = kind(8, ['code'], {
 
 export const pluginKind = kind(9, ['plugin'], {
   failures: counter('pointsman_plugin_failures_total', 'Calls of hook plugins that threw or took too long.'),
+});
+
+export const cacheLossKind = kind(22, ['cause'], {
+  requests: counter(
+    'pointsman_cache_loss_requests_total',
+    'Answered requests of whose prompts at least a block was computed anew, by the main cause.',
+  ),
+  tokens: counter('pointsman_cache_loss_tokens_total', 'Prompt tokens that were computed anew, by cause.'),
 });
 
 export const predictionServerKind = kind(21, ['outcome'], {
@@ -478,6 +490,7 @@ export const seriesKinds: readonly SeriesKind[] = [
   streamKind,
   streamEndKind,
   pluginKind,
+  cacheLossKind,
   queueKind,
   queueEndKind,
   queueTotalKind,

@@ -28,7 +28,7 @@ export interface MetricsServerOptions {
         readonly clientCa?: string | undefined;
       }
     | undefined;
-  /** Further paths (debug pages). */
+  /** Further paths (debug pages). One that ends with `/` answers everything below it too. */
   readonly routes?: ReadonlyMap<string, Route> | undefined;
   /** Asked before every answer; undefined = as `localPages`, or every owner of a certificate of `tls.clientCa`. */
   readonly mayRead?: MayRead | undefined;
@@ -118,12 +118,12 @@ async function answer(
     return plain(response, 405, `${request.method} is not served here: use GET or HEAD\n`);
   }
   const path = pathOf(request);
-  const { status, reason } = await access(options)(readerOf(request, path));
+  const [name, route] = routeOf(options.routes, path);
+  const { status, reason } = await access(options)(readerOf(request, name));
   if (status !== 200) {
     if (status === 401) response.setHeader('www-authenticate', 'Bearer');
     return plain(response, status, `${reason}\n`);
   }
-  const route = options.routes?.get(path);
   if (route) return route(request, response);
   if (path !== '/metrics') return plain(response, 404, 'not found\n');
   response.writeHead(200, { 'content-type': CONTENT_TYPE });
@@ -138,6 +138,14 @@ async function answer(
     await new Promise((resolve) => setImmediate(resolve));
   }
   response.end();
+}
+
+/** The route of a path, and its own path, by which access is asked for: there are few of them. */
+function routeOf(routes: MetricsServerOptions['routes'], path: string): readonly [string, Route | undefined] {
+  const exact = routes?.get(path);
+  if (exact !== undefined) return [path, exact];
+  for (const [name, route] of routes ?? []) if (name.endsWith('/') && path.startsWith(name)) return [name, route];
+  return [path, undefined];
 }
 
 function pathOf(request: IncomingMessage): string {

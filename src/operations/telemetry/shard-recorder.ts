@@ -1,3 +1,4 @@
+import type { CacheLoss, CacheLossCause } from '../../core/cache-loss.js';
 import type { CoreInstance } from '../../core/memory.js';
 import type { Usage } from '../../core/types.js';
 import type { QueueOutcome } from '../../flow-control/queue-contract.js';
@@ -9,6 +10,7 @@ import { boundsOf, observe } from './histogram-cells.js';
 import { ValueCap } from './label-values.js';
 import {
   attemptKind,
+  cacheLossKind,
   enqueueKind,
   errorKind,
   type Metric,
@@ -124,6 +126,7 @@ export class ShardRecorder implements RequestRecorder {
   readonly #predictions = new Map<number, number>();
   readonly #attempts = new Map<string, { endpoint: Endpoint | undefined; base: number }[]>();
   readonly #names: ShownNames;
+  readonly #losses = new Map<CacheLossCause, number>();
   /** By counter and label. */
   readonly #pluginLabels = new Map<string, ValueCap>();
   readonly #thread: number;
@@ -364,6 +367,10 @@ export class ShardRecorder implements RequestRecorder {
     this.#cells[this.#thread + thread.overloaded.offset]! += 1;
   }
 
+  unreadAnswer(): void {
+    this.#cells[this.#thread + thread.unreadAnswers.offset]! += 1;
+  }
+
   predicted(series: number, prediction: LatencyPrediction, observed: ObservedLatency): void {
     const { prediction: plugin } = this.#options;
     if (plugin === undefined) return;
@@ -428,6 +435,17 @@ export class ShardRecorder implements RequestRecorder {
 
   tokenised(outcome: string): void {
     this.#cells[this.#series.resolve(tokenKind, [outcome])]! += 1;
+  }
+
+  /** Counts the part of a prompt that was computed anew. */
+  cacheLost({ cause, tokens }: CacheLoss): void {
+    let base = this.#losses.get(cause);
+    if (base === undefined) {
+      base = this.#series.resolve(cacheLossKind, [cause]);
+      this.#losses.set(cause, base);
+    }
+    this.#cells[base + cacheLossKind.at.requests.offset]! += 1;
+    this.#cells[base + cacheLossKind.at.tokens.offset]! += tokens;
   }
 
   /** Counts a failed call of a hook plugin. Not on the hot path, because failures are rare. */

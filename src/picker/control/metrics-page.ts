@@ -2,14 +2,28 @@ import { shownAdaptation } from '../../adaptation/adaptation-report.js';
 import { DecisionLog } from '../../core/decision-log.js';
 import type { EndpointTable } from '../../core/endpoint-table.js';
 import type { CoreInstance } from '../../core/memory.js';
-import { adaptationRoute, decisionsRoute, flowControlRoute, pluginStateRoute } from '../../operations/debug-pages.js';
+import {
+  adaptationRoute,
+  decisionsRoute,
+  flowControlRoute,
+  pluginStateRoute,
+  REQUESTS_PATH,
+  requestRoute,
+  wallClockMs,
+} from '../../operations/debug-pages.js';
 import { addFlowMetrics } from '../../operations/metrics/flow-control-metrics.js';
 import { addKvEventMetrics } from '../../operations/metrics/kv-event-metrics.js';
 import { addRolloutShares } from '../../operations/metrics/rollout-shares.js';
 import { addServedModels } from '../../operations/metrics/served-models.js';
+import { PageFeed } from '../../operations/page/page-feed.js';
+import { configurationRoute, pageFiles } from '../../operations/page/page-files.js';
+import type { ConfigurationShown } from '../../operations/page/snapshot.js';
 import type { MetricsExposition } from '../../operations/telemetry/exposition.js';
 import type { MetricsServer, Route } from '../../operations/telemetry/metrics-server.js';
 import type { VouchedNames } from '../../operations/telemetry/shown-names.js';
+import { RequestStories } from '../../operations/why/request-story.js';
+import { SeriesLabels } from '../../operations/why/series-labels.js';
+import type { CompiledProfile } from '../../scheduling/program.js';
 import type { Part } from '../part.js';
 import type { PickerOptions } from '../picker-options.js';
 import type { AdaptationControl } from './adaptation-control.js';
@@ -18,6 +32,8 @@ import type { FlowControl } from './flow-control.js';
 import type { Informers } from './informers.js';
 import type { EngineEvents } from './kv-events.js';
 import type { LatencyLearning } from './latency-learning.js';
+import { PageSnapshots } from './page-snapshots.js';
+import { partStates } from './part-states.js';
 import { pluginStates } from './plugin-states.js';
 import type { PoolController } from './pool-controller.js';
 
@@ -38,8 +54,12 @@ export interface MetricsPageSources {
   readonly counts: { readonly shardDeaths: ReadonlyMap<number, number>; readonly ejections: number };
   /** The plugins that run, those added by default too. */
   readonly configured: () => readonly { readonly name: string; readonly type: string }[];
-  /** Name of the profile with a number; undefined when there is none. */
-  readonly profileOf: (profile: number) => string | undefined;
+  /** Reasons why the picker is not ready; empty = ready. */
+  readonly unready: () => readonly string[];
+  /** The running configuration for the page. */
+  readonly configuration: () => ConfigurationShown;
+  /** The running profiles, by number. */
+  readonly profiles: () => readonly CompiledProfile[];
 }
 
 /** The metrics port: `/metrics` and the debug pages. Starts after the parts that it shows. */
@@ -47,6 +67,7 @@ export class MetricsPage implements Part {
   readonly #sources: MetricsPageSources;
   #server: MetricsServer | undefined;
   #exposition: MetricsExposition | undefined;
+  #feed: PageFeed | undefined;
 
   constructor(sources: MetricsPageSources) {
     this.#sources = sources;
@@ -96,6 +117,7 @@ export class MetricsPage implements Part {
   }
 
   async stop(): Promise<void> {
+    this.#feed?.close();
     await this.#server?.close();
   }
 
@@ -116,6 +138,7 @@ export class MetricsPage implements Part {
     return {
       shardDeaths: () => counts.shardDeaths,
       ejections: () => counts.ejections,
+      leftOut: () => pool.leftOut,
       scrapeErrors: () => informers.failures,
       sourceErrors: () => informers.errors,
       configReloads: () => reload?.counts ?? NO_RELOADS,
@@ -141,14 +164,55 @@ export class MetricsPage implements Part {
   }
 
   #routes(): ReadonlyMap<string, Route> {
-    const { core, pool, profileOf } = this.#sources;
-    const decisions = decisionsRoute(new DecisionLog(core), (slot) => pool.endpointOf(slot), profileOf);
+    const { core, pool, profiles } = this.#sources;
+    const log = new DecisionLog(core);
+    const decisions = decisionsRoute(
+      log,
+      (slot) => pool.endpointOf(slot),
+      (profile) => profiles()[profile]?.name,
+    );
     return new Map([
       ...this.#flowRoutes(),
+      ...this.#pageRoutes(),
       ['/debug/adaptation', adaptationRoute(() => this.#adaptation())],
       ['/debug/decisions', decisions],
+      [REQUESTS_PATH, requestRoute(this.#stories(log))],
       ['/debug/plugins/state', pluginStateRoute(() => pluginStates(this.#sources))],
     ]);
+  }
+
+  #stories(log: DecisionLog): RequestStories {
+    const { core, pool, profiles } = this.#sources;
+    return new RequestStories({
+      log,
+      labels: new SeriesLabels(core),
+      endpointOf: (slot, generation) => pool.nameOf(slot, generation),
+      profiles,
+      wallMs: wallClockMs,
+    });
+  }
+
+  #pageRoutes(): (readonly [string, Route])[] {
+    const { options, core, table, pool, flow, unready, configuration } = this.#sources;
+    if (!options.ui) return [];
+    const snapshots = new PageSnapshots({
+      core,
+      table,
+      pool,
+      flow,
+      poolName: options.poolName,
+      version: options.version,
+      adaptation: () => this.#adaptation(),
+      unready,
+      parts: () => partStates(this.#sources),
+    });
+    const report = (problem: unknown) => options.log.error({ part: 'page', err: problem }, 'a snapshot failed');
+    this.#feed = new PageFeed((first) => snapshots.read(first), report);
+    return [
+      ['/ui/events', this.#feed.route],
+      ['/ui/configuration', configurationRoute(configuration)],
+      ['/ui/', pageFiles],
+    ];
   }
 
   #flowRoutes(): (readonly [string, Route])[] {

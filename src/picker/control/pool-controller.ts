@@ -28,6 +28,9 @@ export interface PoolControllerOptions {
   readonly report: (problem: string) => void;
 }
 
+/** Bound on the names of past endpoints. */
+const NAMES_MAX = 4096;
+
 /**
  * Writes the result of discovery to shared memory. Every slot that can be picked is known to every shard: a new
  * endpoint is announced first and becomes live when all shards have applied it; a removed one stops being picked before
@@ -43,6 +46,8 @@ export class PoolController {
   readonly #retiring = new Set<number>();
   readonly #capacities = new Map<number, number>();
   #rules: RulesMessage = { objectives: [], rewrites: [], models: [] };
+  /** Names of past and present endpoints by slot and generation, oldest first. */
+  readonly #names = new Map<string, string>();
   #version = 0;
   #settings: PoolSettings;
   /** Writes to the table, in order: a slot must not be freed after its next endpoint has been written. */
@@ -81,12 +86,24 @@ export class PoolController {
     return [...this.#assignments.values()];
   }
 
+  /** Endpoints that are left out because the pool is full. */
+  get leftOut(): number {
+    return this.#options.slots.waiting;
+  }
+
   get rules(): RulesMessage {
     return this.#rules;
   }
 
   endpointOf(slot: number): Endpoint | undefined {
     return this.#assignments.get(slot)?.endpoint;
+  }
+
+  /** Name of the endpoint that has or had a slot; undefined generation = the one that has it now. */
+  nameOf(slot: number, generation: number | undefined): string {
+    const now = this.#assignments.get(slot);
+    if (now !== undefined && (generation === undefined || now.generation === generation)) return now.endpoint.id;
+    return this.#names.get(`${slot}.${generation}`) ?? `slot ${slot}`;
   }
 
   apply(update: PoolUpdate): void {
@@ -186,9 +203,15 @@ export class PoolController {
     const { table } = this.#options;
     const { prefix } = this.#settings;
     this.#assignments.set(assignment.slot, assignment);
+    this.#rememberName(assignment);
     this.#capacities.delete(assignment.slot);
     this.#writes.run(() => table.open(assignment.slot, assignment.generation));
     if (prefix !== undefined) table.setCapacity(assignment.slot, prefix.capacityBlocks);
+  }
+
+  #rememberName({ slot, generation, endpoint }: SlotAssignment): void {
+    this.#names.set(`${slot}.${generation}`, endpoint.id);
+    if (this.#names.size > NAMES_MAX) this.#names.delete(this.#names.keys().next().value!);
   }
 
   #remove(slot: number): SlotAssignment {

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { DEFAULT_SATURATION } from '../../admission/detectors/utilization.js';
 import type { LoadedConfiguration } from '../../config/load.js';
+import { proxyNeeds, readsAnswerBodies } from '../../config/proxy-needs.js';
 import type { FlowControlSettings } from '../../flow-control/settings.js';
 import type { ConfiguredSettings, ShardFlowControl, ShardSettings } from '../messages.js';
 import type { PickerOptions } from '../picker-options.js';
@@ -34,6 +35,8 @@ export function shardSettings(options: PickerOptions): ShardSettings {
     emitScores: options.emitScores,
     ignoreSubset: options.ignoreSubset,
     allowProfileHeader: options.allowProfileHeader,
+    allowExplain: options.allowExplain,
+    columnsEvery: options.columnsEvery,
     models: options.models,
     log: options.logOptions,
     poolName: options.poolName,
@@ -52,6 +55,7 @@ export function configuredSettings(configuration: LoadedConfiguration): Configur
     objectiveTimes: configuration.adaptation.objectiveTimes,
     flowControl: flowControl && shardFlowControl(flowControl),
     saturation: configuration.saturationDetector ?? DEFAULT_SATURATION,
+    readsAnswers: readsAnswerBodies(proxyNeeds(configuration)),
   };
 }
 

@@ -4,7 +4,15 @@ import { LOCK_RETRY_MS, LockRetry } from '../../core/lock-retry.js';
 import type { CoreInstance, PoolMemory } from '../../core/memory.js';
 import type { KeyPair } from '../../ingress/transport.js';
 import { assertFree } from '../../ingress/transports/listener.js';
-import type { ConfiguredSettings, FromShard, PoolSnapshot, ShardSettings, ShardStart, ToShard } from '../messages.js';
+import type {
+  ConfiguredSettings,
+  FromShard,
+  PoolSnapshot,
+  RehearsalPool,
+  ShardSettings,
+  ShardStart,
+  ToShard,
+} from '../messages.js';
 import { Restarts } from './restarts.js';
 
 export interface ShardPoolOptions {
@@ -15,6 +23,8 @@ export interface ShardPoolOptions {
   readonly control: CoreInstance;
   readonly settings: ShardSettings;
   readonly seed: bigint;
+  /** What shards compile their code on before they listen for the first time; undefined = they begin at once. */
+  readonly rehearsal?: RehearsalPool | undefined;
   /** Start data of a shard, current at the call. */
   readonly snapshot: () => PoolSnapshot;
   readonly message: (thread: number, message: FromShard) => void;
@@ -115,6 +125,8 @@ export class ShardPool {
       control: port2,
       seed: String(BigInt.asUintN(64, seed + BigInt(thread))),
       snapshot: snapshot(),
+      // A shard that is started again is missed meanwhile.
+      rehearsal: this.#start === undefined ? undefined : this.#options.rehearsal,
     };
     const aborting = new AbortController();
     const giveUp = () => aborting.abort();

@@ -1,6 +1,7 @@
-import { threadId } from 'node:worker_threads';
+import { MessageChannel, threadId } from 'node:worker_threads';
 import { LegacyAdmission, saturation } from '../../admission/shedding.js';
 import { Decider } from '../../core/decider.js';
+import { DecisionTrail } from '../../core/decision-trail.js';
 import { EndpointTable } from '../../core/endpoint-table.js';
 import { LockRetry } from '../../core/lock-retry.js';
 import { attachCore, type CoreInstance } from '../../core/memory.js';
@@ -13,8 +14,10 @@ import { EvictableRequests } from '../../flow-control/evictable-requests.js';
 import { WaitingLine } from '../../flow-control/waiting-line.js';
 import type { StreamServices } from '../../ingress/exchange.js';
 import { createStreamOpener } from '../../ingress/opener.js';
+import { rehearse } from '../../ingress/rehearsal.js';
 import type { ByteBudget, Transport, TransportOptions } from '../../ingress/transport.js';
 import { createTransport } from '../../ingress/transports/create.js';
+import { UnreadAnswers } from '../../ingress/unread-answers.js';
 import { createLogger, type Logger } from '../../operations/log.js';
 import { ShardRecorder } from '../../operations/telemetry/shard-recorder.js';
 import { RequestRules } from '../../request/rules.js';
@@ -24,7 +27,7 @@ import type { PluginDefinition } from '../../scheduling/plugin.js';
 import { requestedProfile } from '../../scheduling/profile-handlers/requested-profile.js';
 import { PLAIN_BLOCK_TOKENS, TOKEN_BYTES } from '../../scheduling/prompt-sizes.js';
 import { CoreScheduler } from '../../scheduling/scheduler.js';
-import type { FromShard, RulesMessage, ShardFlowControl, ShardStart, ToShard } from '../messages.js';
+import type { FromShard, RehearsalPool, RulesMessage, ShardFlowControl, ShardStart, ToShard } from '../messages.js';
 import { createLatencySource, servedBy } from './latency-source.js';
 import { MirroredHealth } from './mirrored-health.js';
 import { ReplaceableSettings } from './replaceable-settings.js';
@@ -41,11 +44,34 @@ const PLUGIN_SEED = 0x706c7567n;
 export async function shard(start: ShardStart): Promise<void> {
   start.control.postMessage({ kind: 'started', threadId } satisfies FromShard);
   const definitions = await shardDefinitions(start.settings.plugins.modules);
+  if (start.rehearsal !== undefined) await warmUp(start, start.rehearsal, definitions);
   await new Shard(start, definitions, await createTransport(start.settings.transport)).run();
 }
 
 /** Time for the last answers to leave. */
 const FAREWELL_MS = 100;
+
+/**
+ * Compiles the code of a request on memory that is thrown away: nothing of it is seen in the index, the charges, the metrics or
+ * what is learned. Hook plugins would see it, so there is none with them.
+ */
+async function warmUp(
+  start: ShardStart,
+  { pool, timeMs, assignments }: RehearsalPool,
+  definitions: ReadonlyMap<string, PluginDefinition>,
+): Promise<void> {
+  if (start.settings.plugins.configured.length > 0) return;
+  const { port1, port2 } = new MessageChannel();
+  const settings = { ...start.settings, flowControl: undefined, requireModelMatch: false };
+  const snapshot = { ...start.snapshot, assignments };
+  const transport = await createTransport(start.settings.transport);
+  const shard = new Shard({ ...start, pool, settings, snapshot, control: port2 }, definitions, transport);
+  const begin = performance.now();
+  const exchanges = await shard.rehearse(timeMs);
+  const log = createLogger(start.settings.log);
+  log.info({ exchanges, ms: Math.round(performance.now() - begin) }, 'a shard has compiled its code (--warm-up)');
+  port1.close();
+}
 
 /** Handler for each kind of message. */
 type MessageTable = { readonly [Kind in ToShard['kind']]: (message: Extract<ToShard, { kind: Kind }>) => void };
@@ -65,6 +91,7 @@ class Shard {
   readonly #blockTokens: number;
   readonly #plugins: ShardPlugins;
   readonly #decider: Decider;
+  readonly #trail: DecisionTrail;
   readonly #reportedFilters = new Set<string>();
   readonly #late = new LockRetry();
   /** Waiting requests; undefined while flow control is off, which only a restart changes. */
@@ -111,7 +138,13 @@ class Shard {
     this.#blockTokens = settings.prefix?.blockTokens ?? PLAIN_BLOCK_TOKENS;
     this.#plugins = new ShardPlugins(settings.plugins, settings.handler, definitions, this.#pluginOptions());
     this.#decider = new Decider(this.#core, BigInt(start.seed));
+    this.#trail = new DecisionTrail(this.#core, settings.columnsEvery, (loss) => this.#recorder.cacheLost(loss));
     this.#line = this.#settings.current.flowControl && this.#waitingLine();
+  }
+
+  /** Plays requests that nobody has sent. @returns their number */
+  rehearse(timeMs: number): Promise<number> {
+    return rehearse(createStreamOpener(this.#services(this.#scheduler(), undefined, undefined)), timeMs);
   }
 
   /** Serves until the shard has drained. */
@@ -176,6 +209,7 @@ class Shard {
     return new CoreScheduler({
       settings: this.#settings,
       decider: this.#decider,
+      trail: this.#trail,
       directory: this.#directory,
       handler: settings.allowProfileHeader ? requestedProfile(profileHandler) : profileHandler,
       hookColumns: this.#plugins.fillColumns,
@@ -218,6 +252,9 @@ class Shard {
       plugins: this.#plugins.plugins,
       line: this.#line,
       evictable: this.#evictable,
+      trail: this.#trail,
+      allowExplain: settings.allowExplain,
+      unreadAnswers: new UnreadAnswers(this.#recorder, this.#log),
       tokens,
       latency,
       rules: this.#rules,

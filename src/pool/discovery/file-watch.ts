@@ -1,6 +1,7 @@
 import { type BigIntStats, type FSWatcher, watch } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
+import { readProblem } from '../../core/read-problem.js';
 import { FILE_BYTES_MAX } from './endpoints-file.js';
 
 export interface FileWatchOptions {
@@ -36,16 +37,8 @@ export async function readBoundedFile(path: string): Promise<string> {
       await file.close();
     }
   } catch (error) {
-    throw new Error(`${path}: ${reason(error)}`);
+    throw new Error(`${path}: ${readProblem(error)}`);
   }
-}
-
-function reason(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  if ('code' in error && error.code === 'ENOENT') return 'does not exist: create it or correct the path';
-  if ('code' in error && error.code === 'EACCES') return 'may not be read: check its permissions';
-  if ('code' in error && error.code === 'ERR_ENCODING_INVALID_ENCODED_DATA') return 'is not UTF-8 text';
-  return error.message;
 }
 
 /**

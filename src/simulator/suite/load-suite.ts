@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { ConfigurationDocument } from '../../config/document.js';
 import { ConfigurationError } from '../../config/error.js';
 import { validate } from '../../config/validation.js';
+import { readProblem } from '../../core/read-problem.js';
 import { fleetSchema, type Suite, suiteSchema } from './schema.js';
 
 /**
@@ -13,7 +14,7 @@ export function loadSuite(path: string): Suite {
   try {
     text = readFileSync(path, 'utf8');
   } catch (error) {
-    throw new ConfigurationError(`cannot read the suite: ${(error as Error).message}`);
+    throw new ConfigurationError(`${path}: the suite ${readProblem(error)}`);
   }
   const document = new ConfigurationDocument(text, path);
   const suite = validate(suiteSchema, document.data, document);

@@ -4,7 +4,7 @@ const IDLE_MS_MIN = 0.05;
 export interface ArrivalClockOptions {
   /** Milliseconds that the event loop has spent waiting so far. */
   readonly idleMs: () => number;
-  /** Run something at the end of this turn of the event loop. */
+  /** Runs something at the end of this turn of the event loop. */
   readonly defer: (run: () => void) => void;
 }
 

@@ -62,7 +62,7 @@ export interface ConnectionOptions {
 /** The socket under a connection. */
 export interface ConnectionWire extends Wire {
   /**
-   * Send what was written, then close.
+   * Sends what was written, then closes.
    * @param linger what still comes is read and thrown away for a while: a peer whose bytes meet a closed socket gets a reset,
    *   which takes from it what it has not read yet
    */
@@ -198,21 +198,21 @@ export class Http2Connection implements PeerFramesOwner, StreamOwner {
 
   // Closing.
 
-  /** Tell the peer that the connection will close; nothing is refused yet. */
+  /** Tells the peer that the connection will close; nothing is refused yet. */
   announceEnd(): void {
     if (this.#closing !== 'open') return;
     this.#closing = 'announced';
     this.#turn(() => writeGoaway(this.out, STREAM_ID_MAX, ErrorCode.noError, 'the picker shuts down'));
   }
 
-  /** Take no more streams; the connection closes when the last one has ended. */
+  /** Takes no more streams; the connection closes when the last one has ended. */
   drain(): void {
     if (this.#closing === 'closed' || this.#closing === 'draining') return;
     this.#closing = 'draining';
     this.#turn(() => writeGoaway(this.out, this.#peer.last, ErrorCode.noError, 'the picker shuts down'));
   }
 
-  /** Close now. */
+  /** Closes now. */
   destroy(): void {
     if (this.isClosed) return;
     writeGoaway(this.out, this.#peer.last, ErrorCode.noError, '');
@@ -295,7 +295,7 @@ export class Http2Connection implements PeerFramesOwner, StreamOwner {
     this.#peer.ended(stream.id);
   }
 
-  // What the peer's frames lead to.
+  // Effects of the peer's frames.
 
   stream(id: number): ServerStream | undefined {
     return this.#streams.get(id);
@@ -359,14 +359,14 @@ export class Http2Connection implements PeerFramesOwner, StreamOwner {
     return this.#streams.size >= streamsShare && hasOthers?.() === true;
   }
 
-  /** End a call that has no stream with one header block. */
+  /** Ends a call that has no stream with one header block. */
   #refuse(id: number, block: Buffer, endStream: boolean): void {
     writeHeaders(this.out, id, block, true);
     this.#peer.ended(id);
     if (!endStream) this.resetStream(id, ErrorCode.noError);
   }
 
-  /** Answer a call with one message, without a stream; a peer that takes no data gets a status. */
+  /** Answers a call with one message, without a stream; a peer that takes no data gets a status. */
   #turnAway(id: number, message: Uint8Array, endStream: boolean, window: number) {
     const size = PREFIX_BYTES + message.length;
     if (size > Math.min(window, this.sendRoom)) return this.#refuse(id, OVERLOADED, endStream);
@@ -384,7 +384,7 @@ export class Http2Connection implements PeerFramesOwner, StreamOwner {
     stream.deadline.unref();
   }
 
-  // What streams ask for.
+  // Requests of the streams.
 
   get sendRoom(): number {
     return this.out.unsent > UNSENT_BYTES_MAX ? 0 : this.#window;

@@ -10,7 +10,7 @@ const READ_BYTES = 65_536;
 const READS_MAX = 32;
 
 /**
- * What all sockets of the thread are read into: the kernel's bytes are handled before the next socket is read. libuv reads and
+ * Read buffer of all sockets of the thread: the kernel's bytes are handled before the next socket is read. libuv reads and
  * calls back in one step everywhere but on Windows, where a read is under way while others are.
  */
 const sharedBuffer = process.platform === 'win32' ? undefined : Buffer.allocUnsafeSlow(READ_BYTES);
@@ -83,7 +83,7 @@ export class SocketLink implements ConnectionWire {
     });
   }
 
-  /** Read for this connection from now on. */
+  /** Reads for this connection from now on. */
   start(connection: Http2Connection): void {
     this.#connection = connection;
     this.socket.on('drain', () => connection.drained());
@@ -101,7 +101,7 @@ export class SocketLink implements ConnectionWire {
   }
 
   end(linger: boolean) {
-    // What was written leaves first; a peer that does not take it is not waited for.
+    // Written output leaves first; a peer that does not take it is not waited for.
     if (!linger) return this.socket.destroySoon();
     this.#lingers = true;
     this.socket.end();

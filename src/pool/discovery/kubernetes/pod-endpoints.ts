@@ -61,7 +61,7 @@ export class PodEndpoints {
   /** @param nowMs wall time in milliseconds */
   constructor(pods: readonly PodRecord[], ports: readonly number[], nowMs: number) {
     this.#ports = ports;
-    this.change({ set: pods, removed: [] }, nowMs);
+    this.#take({ set: pods, removed: [] }, nowMs);
   }
 
   /** The endpoints of the oldest pod first, those of one pod in the order of its ports. */
@@ -86,7 +86,12 @@ export class PodEndpoints {
   }
 
   /** Takes over changed pods, and what the time has changed. */
-  change({ set, removed }: PodChange, nowMs: number): EndpointChange {
+  change(change: PodChange, nowMs: number): EndpointChange {
+    const { set, removed } = this.#take(change, nowMs);
+    return { set: set.sort(byPodAge).map(({ endpoint }) => endpoint), removed };
+  }
+
+  #take({ set, removed }: PodChange, nowMs: number): Settled {
     const touched = new Set<string>();
     for (const uid of removed) this.#drop(uid, touched);
     for (const pod of set) {
@@ -109,10 +114,10 @@ export class PodEndpoints {
     this.#entries.set(pod.uid, entries);
     for (const entry of entries) {
       const { id, draining } = entry.endpoint;
-      this.#byId.set(id, [...(this.#byId.get(id) ?? []), entry]);
+      this.#byId.set(id, withEntry(this.#byId.get(id), entry));
       touched.add(id);
       if (draining !== true)
-        this.#setOwners(entry.address, [...(this.#byAddress.get(entry.address) ?? []), entry], touched);
+        this.#setOwners(entry.address, withEntry(this.#byAddress.get(entry.address), entry), touched);
     }
   }
 
@@ -147,17 +152,14 @@ export class PodEndpoints {
   }
 
   #owner(address: string): Entry | undefined {
-    return youngest(this.#byAddress.get(address) ?? []);
+    return youngest(this.#byAddress.get(address) ?? NONE);
   }
 
-  #settle(touched: ReadonlySet<string>): EndpointChange {
+  #settle(touched: ReadonlySet<string>): Settled {
     const set: Entry[] = [];
     const removed: string[] = [];
     for (const id of touched) {
-      const candidates = (this.#byId.get(id) ?? []).filter(
-        (entry) => entry.endpoint.draining === true || this.#owner(entry.address) === entry,
-      );
-      const next = youngest(candidates);
+      const next = this.#candidate(this.#byId.get(id) ?? NONE);
       const before = this.#shown.get(id);
       if (next === undefined) {
         if (this.#shown.delete(id)) removed.push(id);
@@ -166,8 +168,27 @@ export class PodEndpoints {
       this.#shown.set(id, next);
       if (!sameEndpoint(before?.endpoint, next.endpoint)) set.push(next);
     }
-    return { set: set.sort(byPodAge).map(({ endpoint }) => endpoint), removed };
+    return { set, removed };
   }
+
+  /** The entry that is the endpoint of its id: the youngest of those that drain or own their address. */
+  #candidate(entries: readonly Entry[]): Entry | undefined {
+    const counts = (entry: Entry) => entry.endpoint.draining === true || this.#owner(entry.address) === entry;
+    const [only] = entries;
+    if (only !== undefined && entries.length === 1) return counts(only) ? only : undefined;
+    return youngest(entries.filter(counts));
+  }
+}
+
+interface Settled {
+  readonly set: Entry[];
+  readonly removed: readonly string[];
+}
+
+const NONE: readonly Entry[] = [];
+
+function withEntry(entries: readonly Entry[] | undefined, entry: Entry): readonly Entry[] {
+  return entries === undefined ? [entry] : [...entries, entry];
 }
 
 function youngest(entries: readonly Entry[]): Entry | undefined {

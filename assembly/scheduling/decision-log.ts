@@ -1,0 +1,581 @@
+// The decision log: one record for every decision, and for some of them the columns that it was made from.
+//
+// Owns: this thread's part of REGION_DECISIONS and its REMOVED column, written by its own thread. Readers take no lock: the
+// counts in the head are stored after a record and before columns (see DecisionLogHead), so a reader can tell what it has
+// read whole. Nothing of a prompt is written, only sizes. The shard writes the outcome of the request into the record
+// later, through the DECISION_* offsets.
+//
+//   +0      DecisionLogHead, 64 bytes
+//   +64     DECISIONS_KEPT records of DECISION_BYTES; decision n has place n % DECISIONS_KEPT
+//   then    a ring of COLUMN_UNITS units of 64 bytes: columns of decisions, each without a break:
+//           DecisionColumnsHead, 8 bytes for each operation of the program (code, weight), padded to 64 bytes, then one
+//           DecisionEndpoint for each endpoint
+import {
+  COLUMN_ACTIVE_BLOCKS,
+  COLUMN_EJECTION,
+  COLUMN_GENERATION,
+  COLUMN_INFLIGHT,
+  COLUMN_INFLIGHT_TOKENS,
+  COLUMN_KNOWN,
+  COLUMN_KV_USAGE,
+  COLUMN_RUNNING,
+  COLUMN_SIGNAL_TIME,
+  COLUMN_STATE,
+  COLUMN_WAITING,
+  cell,
+  STATE_FREE,
+  wideCell,
+} from '../endpoints';
+import { gateHead, gateOn, ROOM_LIMIT, ROOM_PENDING, ROOM_STRETCH, ROOM_WINDOW } from '../gate/layout';
+import * as room from '../gate/room';
+import {
+  CANDIDATES,
+  DECISIONS,
+  EXPLAIN,
+  EXPLAIN_COLUMNS,
+  HEADER,
+  HEADER_DECISION_COLUMN_BYTES,
+  HEADER_DECISION_THREADS,
+  HEADER_DECISIONS,
+  MATCH,
+  REMOVED,
+  REQUEST,
+  SCORE,
+  SLOTS,
+  SUBSET,
+  THREAD,
+} from '../memory';
+import { answer, DECIDE_FURTHER, DECIDE_SUBSET, DECIDE_UNDECIDED, pickedSlot, request } from '../request-area';
+import { PREDICTED_TTFT, predictedColumn } from './predictions';
+import { isFilter, isPicker, OP_ADMIT_LATENCY, OP_PREDICT, OP_WOULD_PICK, Program } from './program';
+
+/** Head of a thread's part. */
+@unmanaged
+class DecisionLogHead {
+  /** Records made, wraps around; stored when the record is whole · its thread · none. */
+  made: u32;
+  /** Units of columns taken, wraps around; stored before they are written · its thread · none. */
+  units: u32;
+}
+
+/** One decision, or a request that ended without one. */
+@unmanaged
+class DecisionRecord {
+  /** Milliseconds of the pool clock · its thread · none. */
+  time: f64;
+  /** Number of the record, wraps around · its thread · none. */
+  number: u32;
+  /** Thread that decided · its thread · none. */
+  thread: u32;
+  /** DECIDED or DECIDE_* status · its thread · none. */
+  status: u32;
+  /** Number of the profile · its thread · none. */
+  profile: u32;
+  /** Slot of the first pick, u32.MAX_VALUE = none · its thread · none. */
+  slot: u32;
+  /** Endpoints left after the filters · its thread · none. */
+  candidates: u32;
+  /** Blocks that the first pick held already · its thread · none. */
+  matched: u32;
+  /** Blocks of the prompt, tail included · its thread · none. */
+  total: u32;
+  /** Weighted score of the first pick · its thread · none. */
+  score: f32;
+  /** Tokens of the prompt · its thread · none. */
+  promptTokens: u32;
+  /** Tokens charged for the first pick · its thread · none. */
+  uncachedTokens: u32;
+  /** 1 = a further profile of the request decided before · its thread · none. */
+  further: u32;
+  /** Tag of the program that decided · its thread · none. */
+  tag: u32;
+  /** Generation of the slot · its thread · none. */
+  generation: u32;
+  /** Tokens of a block · its thread · none. */
+  blockTokens: u32;
+  /** Most blocks of the prompt that any endpoint held · its thread · none. */
+  bestMatched: u32;
+  /** Slot that held them, u32.MAX_VALUE = none · its thread · none. */
+  bestSlot: u32;
+  /** Reason why that slot was not picked, REMOVED_*, or the operation + 1; 0 = it scored less · its thread · none. */
+  bestRemoved: u32;
+  /** Unit of its columns + 1, 0 = none were kept · its thread · none. */
+  columns: u32;
+  /** Priority · its thread · none. */
+  priority: i32;
+  /** Milliseconds in the queues before the decision · its shard · none. */
+  waitedMs: f32;
+  /** Series of the request's labels, 0 = unknown · its shard · none. */
+  series: u32;
+  /** End of the request: END_* · its shard · none. */
+  end: u32;
+  /** HTTP status of the refusal or of the answer, 0 = unknown · its shard · none. */
+  httpStatus: u32;
+  /** Milliseconds from the decision to the first output, NaN = none · its shard · none. */
+  firstOutputMs: f32;
+  /** Milliseconds from the decision to the end · its shard · none. */
+  durationMs: f32;
+  /** Output tokens, u32.MAX_VALUE = unknown · its shard · none. */
+  outputTokens: u32;
+  /** Prompt tokens as the engine counts them, u32.MAX_VALUE = unknown · its shard · none. */
+  enginePromptTokens: u32;
+  /** Cached prompt tokens as the engine tells them, u32.MAX_VALUE = not told · its shard · none. */
+  cachedTokens: u32;
+  /** Endpoints that only the capacity gate closed · its thread · none. */
+  closed: u32;
+  /** Bytes of the request id, of which the first DECISION_ID_BYTES follow at DECISION_ID · its thread · none. */
+  idLength: u32;
+}
+
+/** Head of a decision's columns. */
+@unmanaged
+class DecisionColumnsHead {
+  /** Number of the record that they belong to · its thread · none. */
+  number: u32;
+  /** Operations of the program · its thread · none. */
+  operations: u32;
+  /** Endpoints that follow · its thread · none. */
+  endpoints: u32;
+  /** Endpoints of the pool beyond those · its thread · none. */
+  omitted: u32;
+  /** 1 = the scorers' columns are there · its thread · none. */
+  scored: u32;
+}
+
+/** One endpoint as the decision saw it, before its charge. */
+@unmanaged
+class DecisionEndpoint {
+  /** Slot · its thread · none. */
+  slot: u32;
+  /** Generation of the slot · its thread · none. */
+  generation: u32;
+  /** REMOVED_*, or the operation + 1 that removed it; 0 = candidate · its thread · none. */
+  removed: u32;
+  /** SIGNAL_* bits that were known · its thread · none. */
+  known: u32;
+  /** Blocks of the prompt that it held · its thread · none. */
+  matched: u32;
+  /** STATE_* · its thread · none. */
+  state: u32;
+  /** 0 in, 1 ejected, 2 ejected with a probe under way · its thread · none. */
+  ejection: u32;
+  /** Position among the picks + 1, 0 = not picked · its thread · none. */
+  rank: u32;
+  /** Waiting requests at the last scrape · its thread · none. */
+  waiting: f32;
+  /** Running requests at the last scrape · its thread · none. */
+  running: f32;
+  /** Share of the KV cache in use · its thread · none. */
+  kvUsage: f32;
+  /** Milliseconds since the last scrape · its thread · none. */
+  signalAge: f32;
+  /** Requests in flight · its thread · none. */
+  inflight: u32;
+  /** Uncached prompt tokens in flight · its thread · none. */
+  inflightTokens: u32;
+  /** Blocks in use by running requests · its thread · none. */
+  activeBlocks: u32;
+  /** Weighted score · its thread · none. */
+  score: f32;
+  /** Predicted time to first token, ms, NaN = no prediction · its thread · none. */
+  predictedTtft: f32;
+  /** Prefill window of the capacity gate, tokens, NaN = no gate · its thread · none. */
+  window: f32;
+  /** Learned limit of requests of the capacity gate, NaN = no gate · its thread · none. */
+  limit: f32;
+  /** Prompt tokens pending there for the lowest band · its thread · none. */
+  pending: u32;
+}
+
+export const DECISION_BYTES: usize = 256;
+export const DECISION_HEAD_BYTES: usize = 64;
+/** Bytes of a request id that a record keeps. */
+export const DECISION_ID_BYTES: u32 = 64;
+/** Endpoints of which a decision's columns are kept at most. */
+export const DECISION_ENDPOINTS_MAX: u32 = 256;
+/** Scorers of which they are kept at most, and where they stand in a DecisionEndpoint. */
+export const DECISION_SCORES_MAX: u32 = 12;
+export const DECISION_SCORES: usize = 80;
+export const DECISION_ENDPOINT_BYTES: usize = 128;
+
+export const DECISION_TIME: usize = offsetof<DecisionRecord>('time');
+export const DECISION_NUMBER: usize = offsetof<DecisionRecord>('number');
+export const DECISION_THREAD: usize = offsetof<DecisionRecord>('thread');
+export const DECISION_STATUS: usize = offsetof<DecisionRecord>('status');
+export const DECISION_PROFILE: usize = offsetof<DecisionRecord>('profile');
+export const DECISION_SLOT: usize = offsetof<DecisionRecord>('slot');
+export const DECISION_CANDIDATES: usize = offsetof<DecisionRecord>('candidates');
+export const DECISION_MATCHED: usize = offsetof<DecisionRecord>('matched');
+export const DECISION_TOTAL: usize = offsetof<DecisionRecord>('total');
+export const DECISION_SCORE: usize = offsetof<DecisionRecord>('score');
+export const DECISION_PROMPT_TOKENS: usize = offsetof<DecisionRecord>('promptTokens');
+export const DECISION_UNCACHED_TOKENS: usize = offsetof<DecisionRecord>('uncachedTokens');
+export const DECISION_FURTHER: usize = offsetof<DecisionRecord>('further');
+export const DECISION_TAG: usize = offsetof<DecisionRecord>('tag');
+export const DECISION_GENERATION: usize = offsetof<DecisionRecord>('generation');
+export const DECISION_BLOCK_TOKENS: usize = offsetof<DecisionRecord>('blockTokens');
+export const DECISION_BEST_MATCHED: usize = offsetof<DecisionRecord>('bestMatched');
+export const DECISION_BEST_SLOT: usize = offsetof<DecisionRecord>('bestSlot');
+export const DECISION_BEST_REMOVED: usize = offsetof<DecisionRecord>('bestRemoved');
+export const DECISION_COLUMNS: usize = offsetof<DecisionRecord>('columns');
+export const DECISION_PRIORITY: usize = offsetof<DecisionRecord>('priority');
+export const DECISION_WAITED: usize = offsetof<DecisionRecord>('waitedMs');
+export const DECISION_SERIES: usize = offsetof<DecisionRecord>('series');
+export const DECISION_END: usize = offsetof<DecisionRecord>('end');
+export const DECISION_HTTP_STATUS: usize = offsetof<DecisionRecord>('httpStatus');
+export const DECISION_FIRST_OUTPUT: usize = offsetof<DecisionRecord>('firstOutputMs');
+export const DECISION_DURATION: usize = offsetof<DecisionRecord>('durationMs');
+export const DECISION_OUTPUT_TOKENS: usize = offsetof<DecisionRecord>('outputTokens');
+export const DECISION_ENGINE_PROMPT: usize = offsetof<DecisionRecord>('enginePromptTokens');
+export const DECISION_CACHED: usize = offsetof<DecisionRecord>('cachedTokens');
+export const DECISION_CLOSED: usize = offsetof<DecisionRecord>('closed');
+export const DECISION_ID_LENGTH: usize = offsetof<DecisionRecord>('idLength');
+export const DECISION_ID: usize = 192;
+
+export const DECISION_COLUMNS_NUMBER: usize = offsetof<DecisionColumnsHead>('number');
+export const DECISION_COLUMNS_OPERATIONS: usize = offsetof<DecisionColumnsHead>('operations');
+export const DECISION_COLUMNS_ENDPOINTS: usize = offsetof<DecisionColumnsHead>('endpoints');
+export const DECISION_COLUMNS_OMITTED: usize = offsetof<DecisionColumnsHead>('omitted');
+export const DECISION_COLUMNS_SCORED: usize = offsetof<DecisionColumnsHead>('scored');
+export const DECISION_COLUMNS_HEAD_BYTES: usize = 64;
+/** Offset of the weight behind the code of a listed operation. */
+const OPERATION_WEIGHT: usize = 4;
+
+export const DECISION_ENDPOINT_REMOVED: usize = offsetof<DecisionEndpoint>('removed');
+export const DECISION_ENDPOINT_GENERATION: usize = offsetof<DecisionEndpoint>('generation');
+export const DECISION_ENDPOINT_KNOWN: usize = offsetof<DecisionEndpoint>('known');
+export const DECISION_ENDPOINT_MATCHED: usize = offsetof<DecisionEndpoint>('matched');
+export const DECISION_ENDPOINT_STATE: usize = offsetof<DecisionEndpoint>('state');
+export const DECISION_ENDPOINT_EJECTION: usize = offsetof<DecisionEndpoint>('ejection');
+export const DECISION_ENDPOINT_RANK: usize = offsetof<DecisionEndpoint>('rank');
+export const DECISION_ENDPOINT_WAITING: usize = offsetof<DecisionEndpoint>('waiting');
+export const DECISION_ENDPOINT_RUNNING: usize = offsetof<DecisionEndpoint>('running');
+export const DECISION_ENDPOINT_KV_USAGE: usize = offsetof<DecisionEndpoint>('kvUsage');
+export const DECISION_ENDPOINT_AGE: usize = offsetof<DecisionEndpoint>('signalAge');
+export const DECISION_ENDPOINT_INFLIGHT: usize = offsetof<DecisionEndpoint>('inflight');
+export const DECISION_ENDPOINT_TOKENS: usize = offsetof<DecisionEndpoint>('inflightTokens');
+export const DECISION_ENDPOINT_ACTIVE: usize = offsetof<DecisionEndpoint>('activeBlocks');
+export const DECISION_ENDPOINT_SCORE: usize = offsetof<DecisionEndpoint>('score');
+export const DECISION_ENDPOINT_TTFT: usize = offsetof<DecisionEndpoint>('predictedTtft');
+export const DECISION_ENDPOINT_WINDOW: usize = offsetof<DecisionEndpoint>('window');
+export const DECISION_ENDPOINT_LIMIT: usize = offsetof<DecisionEndpoint>('limit');
+export const DECISION_ENDPOINT_PENDING: usize = offsetof<DecisionEndpoint>('pending');
+
+/** Reasons in the REMOVED column beside the operations (1 .. 63). */
+export const REMOVED_OUTSIDE_SUBSET: u32 = 253; // the proxy's hint leaves it out
+export const REMOVED_BY_GATE: u32 = 254; // no room
+export const REMOVED_NOT_ADMITTED: u32 = 255; // free, draining or ejected
+
+/** End of a request; the numbers below are OUTCOME_* + 1. */
+export const END_OPEN: u32 = 0;
+export const END_REFUSED: u32 = 16; // answered with an error by this picker
+export const END_ABANDONED: u32 = 17; // a later profile failed, or the client went away before an answer
+
+/** The request id that the host sets before a decision: u32 length, u32 keep columns, then the bytes. In the REQUEST area. */
+export const TRACE_LENGTH: usize = 4096;
+export const TRACE_COLUMNS: usize = 4100;
+export const TRACE_ID: usize = 4160;
+
+/** Records of this thread's part. */
+let kept: u32 = 0;
+/** Units of its ring of columns. */
+let units: u32 = 0;
+/** One decision in so many keeps its columns; 0 = only refused and marked ones. */
+let columnsEvery: u32 = 0;
+/** Decisions until the next one that does. */
+let untilColumns: u32 = 0;
+/** The request decided last keeps its columns. */
+let keeps: bool = false;
+/** Unit + 1 of the columns of this decision. */
+let written: u32 = 0;
+
+/** Bytes between the parts of two threads. */
+export function decisionLogStride(): usize {
+  return <usize>decisionLogBytes();
+}
+
+/** Bytes of one thread's part. */
+export function decisionLogBytes(): u64 {
+  const records = load<u32>(HEADER + HEADER_DECISIONS);
+  const columns = load<u32>(HEADER + HEADER_DECISION_COLUMN_BYTES);
+  return DECISION_HEAD_BYTES + <u64>records * DECISION_BYTES + (<u64>columns & ~63);
+}
+
+export function decisionLogBind(): void {
+  const logs = THREAD < load<u32>(HEADER + HEADER_DECISION_THREADS);
+  kept = logs ? load<u32>(HEADER + HEADER_DECISIONS) : 0;
+  units = kept == 0 ? 0 : load<u32>(HEADER + HEADER_DECISION_COLUMN_BYTES) >> 6;
+}
+
+/** One decision of this thread in `every` keeps its columns; 0 = only refused and marked ones. */
+export function keepColumnsEvery(every: u32): void {
+  columnsEvery = every;
+  untilColumns = every;
+}
+
+/** Address of the records of this thread's part. */
+function recordAt(number: u32): DecisionRecord {
+  return changetype<DecisionRecord>(DECISIONS + DECISION_HEAD_BYTES + <usize>(number % kept) * DECISION_BYTES);
+}
+
+function head(): DecisionLogHead {
+  return changetype<DecisionLogHead>(DECISIONS);
+}
+
+/** Begin a decision. @returns whether its columns are kept */
+export function logBegin(): bool {
+  written = 0;
+  if ((request().flags & DECIDE_FURTHER) != 0) return keeps;
+  keeps = load<u32>(REQUEST + TRACE_COLUMNS) != 0;
+  if (columnsEvery != 0 && --untilColumns == 0) {
+    untilColumns = columnsEvery;
+    keeps = true;
+  }
+  return keeps;
+}
+
+function isInSubset(slot: u32): bool {
+  return (load<u32>(SUBSET + ((<usize>(slot >> 5)) << 2)) & (1 << (slot & 31))) != 0;
+}
+
+/** Note the endpoints that were no candidates from the beginning. */
+export function logAdmitted(used: u32): void {
+  const out = i32x4.splat(REMOVED_NOT_ADMITTED);
+  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+    v128.store(REMOVED + at, v128.andnot(out, v128.load(CANDIDATES + at)));
+  }
+}
+
+/** Note the endpoints that are no candidates any more: `reason` removed them. */
+export function logRemoved(used: u32, reason: u32): void {
+  const zero = i32x4.splat(0);
+  const mine = i32x4.splat(reason);
+  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+    const before = v128.load(REMOVED + at);
+    const fresh = v128.andnot(i32x4.eq(before, zero), v128.load(CANDIDATES + at));
+    v128.store(REMOVED + at, v128.or(before, v128.and(mine, fresh)));
+  }
+}
+
+/** Note that the gate keeps the request from all endpoints that were left. */
+export function logAllClosed(used: u32): void {
+  const zero = i32x4.splat(0);
+  const mine = i32x4.splat(REMOVED_BY_GATE);
+  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+    const before = v128.load(REMOVED + at);
+    v128.store(REMOVED + at, v128.or(before, v128.and(mine, i32x4.eq(before, zero))));
+  }
+}
+
+/** Returns whether operation `code` adds a column of scores. */
+function isScorer(code: u32): bool {
+  return !isFilter(code) && !isPicker(code) && code != OP_WOULD_PICK && code != OP_PREDICT && code != OP_ADMIT_LATENCY;
+}
+
+/** Position among the picks + 1, 0 = not picked. */
+function rankOf(slot: u32): u32 {
+  const count = answer().count;
+  for (let i: u32 = 0; i < count; i++) if (pickedSlot(i) == slot) return i + 1;
+  return 0;
+}
+
+function writeEndpoint(at: usize, slot: u32, predicts: bool): void {
+  const endpoint = changetype<DecisionEndpoint>(at);
+  const offset = (<usize>slot) << 2;
+  let removed = load<u32>(REMOVED + offset);
+  if (removed == REMOVED_NOT_ADMITTED && (request().flags & DECIDE_SUBSET) != 0 && !isInSubset(slot)) {
+    removed = REMOVED_OUTSIDE_SUBSET;
+  }
+  endpoint.slot = slot;
+  endpoint.generation = load<u32>(cell(COLUMN_GENERATION, slot));
+  endpoint.removed = removed;
+  endpoint.known = load<u32>(cell(COLUMN_KNOWN, slot));
+  endpoint.matched = load<u32>(MATCH + offset);
+  endpoint.state = load<u32>(cell(COLUMN_STATE, slot));
+  endpoint.ejection = load<u32>(cell(COLUMN_EJECTION, slot));
+  endpoint.rank = rankOf(slot);
+  endpoint.waiting = load<f32>(cell(COLUMN_WAITING, slot));
+  endpoint.running = load<f32>(cell(COLUMN_RUNNING, slot));
+  endpoint.kvUsage = load<f32>(cell(COLUMN_KV_USAGE, slot));
+  endpoint.signalAge = <f32>(request().now - load<f64>(wideCell(COLUMN_SIGNAL_TIME, slot)));
+  endpoint.inflight = load<u32>(cell(COLUMN_INFLIGHT, slot));
+  endpoint.inflightTokens = load<u32>(cell(COLUMN_INFLIGHT_TOKENS, slot));
+  endpoint.activeBlocks = load<u32>(cell(COLUMN_ACTIVE_BLOCKS, slot));
+  endpoint.score = load<f32>(SCORE + offset);
+  endpoint.predictedTtft = predicts ? load<f32>(predictedColumn(PREDICTED_TTFT) + offset) : NaN;
+  endpoint.window = gateOn() ? room.f32(ROOM_WINDOW, slot) * room.f32(ROOM_STRETCH, slot) : NaN;
+  endpoint.limit = gateOn() ? room.f32(ROOM_LIMIT, slot) : NaN;
+  endpoint.pending = gateOn() ? room.u32(ROOM_PENDING + max<u32>(gateHead().bands, 1) - 1, slot) : 0;
+}
+
+/** Write the scores of a slot behind its endpoint; NaN for a scorer that has not run. */
+function writeScores(at: usize, slot: u32, program: Program, scored: bool): void {
+  const operations = min(program.operations, EXPLAIN_COLUMNS);
+  let number: u32 = 0;
+  for (let i: u32 = 0; i < operations && number < DECISION_SCORES_MAX; i++) {
+    const operation = program.operation(i);
+    if (!isScorer(operation.code)) continue;
+    const column = EXPLAIN + <usize>i * SLOTS * 4 + ((<usize>slot) << 2);
+    store<f32>(
+      at + DECISION_SCORES + ((<usize>number) << 2),
+      scored && operation.weight != 0 ? load<f32>(column) : NaN,
+    );
+    number++;
+  }
+}
+
+/** Take the units of `bytes`. The count is stored before they are written. @returns address, 0 = they do not fit */
+function takeUnits(bytes: usize): usize {
+  const wanted = <u32>((bytes + 63) >> 6);
+  if (wanted > units) return 0;
+  let first = head().units;
+  // Columns have no break: those that would go over the end begin again at the beginning.
+  if ((first % units) + wanted > units) first += units - (first % units);
+  atomic.store<u32>(DECISIONS, first + wanted, offsetof<DecisionLogHead>('units'));
+  written = first + 1;
+  return DECISIONS + DECISION_HEAD_BYTES + <usize>kept * DECISION_BYTES + ((<usize>(first % units)) << 6);
+}
+
+/**
+ * Write what the decision was made from. Commit lock held: nothing has been charged yet.
+ * @param scored the scorers' columns are those of this decision
+ */
+export function logColumns(program: Program, used: u32, scored: bool): void {
+  if (units == 0) return;
+  let open: u32 = 0;
+  for (let slot: u32 = 0; slot < used; slot++) open += u32(load<u32>(cell(COLUMN_STATE, slot)) != STATE_FREE);
+  const endpoints = min(open, DECISION_ENDPOINTS_MAX);
+  const operations = program.operations;
+  const listBytes = (DECISION_COLUMNS_HEAD_BYTES + ((<usize>operations) << 3) + 63) & ~63;
+  const at = takeUnits(listBytes + <usize>endpoints * DECISION_ENDPOINT_BYTES);
+  if (at == 0) return;
+  const columns = changetype<DecisionColumnsHead>(at);
+  columns.number = head().made;
+  columns.operations = operations;
+  columns.endpoints = endpoints;
+  columns.omitted = open - endpoints;
+  columns.scored = u32(scored);
+  for (let i: u32 = 0; i < operations; i++) {
+    const operation = program.operation(i);
+    store<u32>(at + DECISION_COLUMNS_HEAD_BYTES + ((<usize>i) << 3), operation.code);
+    store<f32>(at + DECISION_COLUMNS_HEAD_BYTES + ((<usize>i) << 3), operation.weight, OPERATION_WEIGHT);
+  }
+  writeEndpoints(at + listBytes, program, used, endpoints, scored);
+}
+
+/** The picks come first, so that a pool with more than DECISION_ENDPOINTS_MAX endpoints shows them. */
+function writeEndpoints(at: usize, program: Program, used: u32, endpoints: u32, scored: bool): void {
+  const predicts = isPredicting(program);
+  const end = at + <usize>endpoints * DECISION_ENDPOINT_BYTES;
+  for (let i: u32 = 0, picks = answer().count; i < picks && at < end; i++, at += DECISION_ENDPOINT_BYTES) {
+    writeEndpoint(at, pickedSlot(i), predicts);
+    writeScores(at, pickedSlot(i), program, scored);
+  }
+  for (let slot: u32 = 0; slot < used && at < end; slot++) {
+    if (load<u32>(cell(COLUMN_STATE, slot)) == STATE_FREE || rankOf(slot) != 0) continue;
+    writeEndpoint(at, slot, predicts);
+    writeScores(at, slot, program, scored);
+    at += DECISION_ENDPOINT_BYTES;
+  }
+}
+
+function isPredicting(program: Program): bool {
+  for (let i: u32 = 0; i < program.operations; i++) if (program.operation(i).code == OP_PREDICT) return true;
+  return false;
+}
+
+/** Endpoints that REMOVED marks with `reason`. */
+function removedBy(used: u32, reason: u32): u32 {
+  const mine = i32x4.splat(reason);
+  let count: u32 = 0;
+  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
+    count += <u32>popcnt<i32>(i32x4.bitmask(i32x4.eq(v128.load(REMOVED + at), mine)));
+  }
+  return count;
+}
+
+/** Note the endpoint that held most of the prompt, when it is not the first pick, and why it is not. */
+function recordBest(record: DecisionRecord, used: u32): void {
+  let most = i32x4.splat(0);
+  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) most = i32x4.max_s(most, v128.load(MATCH + at));
+  const best = <u32>(
+    max(
+      max(i32x4.extract_lane(most, 0), i32x4.extract_lane(most, 1)),
+      max(i32x4.extract_lane(most, 2), i32x4.extract_lane(most, 3)),
+    )
+  );
+  record.bestMatched = best;
+  record.bestSlot = u32.MAX_VALUE;
+  record.bestRemoved = 0;
+  if (best <= answer().matched) return;
+  for (let slot: u32 = 0; slot < used; slot++) {
+    if (load<u32>(MATCH + ((<usize>slot) << 2)) != best) continue;
+    const removed = load<u32>(REMOVED + ((<usize>slot) << 2));
+    const outside = removed == REMOVED_NOT_ADMITTED && (request().flags & DECIDE_SUBSET) != 0 && !isInSubset(slot);
+    record.bestSlot = slot;
+    record.bestRemoved = outside ? REMOVED_OUTSIDE_SUBSET : removed;
+    return;
+  }
+}
+
+/** Write the fields that the shard fills later, and the request's id. */
+function recordRequest(record: DecisionRecord, number: u32): void {
+  record.number = number;
+  record.thread = THREAD;
+  record.columns = written;
+  record.waitedMs = 0;
+  record.series = 0;
+  record.end = END_OPEN;
+  record.httpStatus = 0;
+  record.firstOutputMs = NaN;
+  record.durationMs = 0;
+  record.outputTokens = u32.MAX_VALUE;
+  record.enginePromptTokens = u32.MAX_VALUE;
+  record.cachedTokens = u32.MAX_VALUE;
+  record.idLength = load<u32>(REQUEST + TRACE_LENGTH);
+  memory.copy(changetype<usize>(record) + DECISION_ID, REQUEST + TRACE_ID, DECISION_ID_BYTES);
+}
+
+/** Write the record of a decision. @param program null = the profile has none, or nothing was decided */
+export function logDecision(status: u32, program: Program | null, used: u32): void {
+  if (kept == 0) return;
+  const number = head().made;
+  const record = recordAt(number);
+  record.time = request().now;
+  record.status = status;
+  record.profile = request().profile;
+  record.slot = answer().count == 0 ? u32.MAX_VALUE : pickedSlot(0);
+  record.generation = answer().count == 0 ? 0 : load<u32>(cell(COLUMN_GENERATION, pickedSlot(0)));
+  record.candidates = answer().candidates;
+  record.matched = answer().matched;
+  record.total = answer().total;
+  record.score = answer().score;
+  record.promptTokens = request().promptTokens;
+  record.uncachedTokens = answer().uncachedTokens;
+  record.further = u32((request().flags & DECIDE_FURTHER) != 0);
+  record.tag = program == null ? 0 : program.tag;
+  record.blockTokens = request().blockTokens;
+  record.priority = request().priority;
+  record.closed = removedBy(used, REMOVED_BY_GATE);
+  recordBest(record, used);
+  recordRequest(record, number);
+  answer().record = number + 1;
+  // The count comes last: a reader takes only records that are whole.
+  atomic.store<u32>(DECISIONS, number + 1);
+}
+
+/** Write the record of a request that was refused before any decision; its shard fills in the rest. @returns its number */
+export function logRefusal(now: f64): u32 {
+  if (kept == 0) return 0;
+  const number = head().made;
+  const record = recordAt(number);
+  memory.fill(changetype<usize>(record), 0, DECISION_BYTES);
+  written = 0;
+  record.time = now;
+  record.status = DECIDE_UNDECIDED;
+  record.slot = u32.MAX_VALUE;
+  record.bestSlot = u32.MAX_VALUE;
+  recordRequest(record, number);
+  atomic.store<u32>(DECISIONS, number + 1);
+  return number;
+}

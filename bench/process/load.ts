@@ -1,0 +1,157 @@
+// Load on a picker in a process of its own, and what it costs that process.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { ModelServer } from '../compat/model-servers.ts';
+import { PickerProcess, writeHouse } from '../compat/picker-process.ts';
+import { ExchangeClient, type ExchangeShape } from './exchange-client.ts';
+
+/** Our program, as it is installed. */
+export const OWN_COMMAND: readonly string[] = [
+  process.execPath,
+  fileURLToPath(new URL('../../bin/pointsman.js', import.meta.url)),
+  'serve',
+];
+/** The default profile, written out: both pickers read the same file. */
+const CONFIGURATION = `apiVersion: llm-d.ai/v1alpha1
+kind: EndpointPickerConfig
+plugins:
+- type: queue-scorer
+- type: kv-cache-utilization-scorer
+- type: prefix-cache-scorer
+schedulingProfiles:
+- name: default
+  plugins: [{pluginRef: queue-scorer, weight: 2}, {pluginRef: kv-cache-utilization-scorer, weight: 2}, {pluginRef: prefix-cache-scorer, weight: 3}]
+`;
+/** Metrics pages are small and seldom read: reading is a cost by endpoints and seconds, not by requests. */
+const FLAGS = ['--refresh-metrics-interval=1s'];
+
+const MIB = 1_048_576;
+
+export interface LoadShape extends ExchangeShape {
+  readonly endpoints: number;
+  /** Exchanges under way at one time. */
+  readonly concurrency: number;
+}
+
+export interface LoadTimes {
+  readonly warmMs: number;
+  readonly measuredMs: number;
+}
+
+export interface LoadResult {
+  readonly requests: number;
+  /** Of the picker's process, for one exchange. */
+  readonly cpuUs: number;
+  readonly pickP50Us: number;
+  readonly pickP99Us: number;
+  readonly residentBytes: number;
+}
+
+/** Starts a picker and measures one load on it. */
+export async function measureLoad(
+  command: readonly string[],
+  shape: LoadShape,
+  { warmMs, measuredMs }: LoadTimes,
+): Promise<LoadResult> {
+  return withPicker(command, shape.endpoints, async (picker) => {
+    const client = new ExchangeClient(picker.port, shape);
+    await closedLoop(client, shape.concurrency, warmMs);
+    const before = usageOf(picker);
+    const picks = await closedLoop(client, shape.concurrency, measuredMs);
+    const after = usageOf(picker);
+    client.close();
+    picks.sort((a, b) => a - b);
+    return {
+      requests: picks.length,
+      cpuUs: ((after.cpuSeconds - before.cpuSeconds) * 1e6) / picks.length,
+      pickP50Us: quantile(picks, 0.5) * 1e3,
+      pickP99Us: quantile(picks, 0.99) * 1e3,
+      residentBytes: after.rssMb * MIB,
+    };
+  });
+}
+
+/** Milliseconds from sending `requests` at once until the last of them is picked, on a picker that has just started. */
+export async function measureBurst(command: readonly string[], endpoints: number, requests: number): Promise<number> {
+  return withPicker(command, endpoints, async (picker) => {
+    const client = new ExchangeClient(picker.port, { promptBytes: 4096, chunks: 1 });
+    const begin = performance.now();
+    let last = begin;
+    const all = Array.from({ length: requests }, () =>
+      client.exchange().then((pickMs) => {
+        last = Math.max(last, begin + pickMs);
+      }),
+    );
+    await Promise.all(all);
+    client.close();
+    return last - begin;
+  });
+}
+
+/** Milliseconds from exec to the first answer, and bytes of memory `idleMs` later. */
+export async function measureStart(
+  command: readonly string[],
+  idleMs = 2_000,
+): Promise<{ readonly readyMs: number; readonly idleBytes: number }> {
+  const begin = performance.now();
+  return withPicker(command, 1, async (picker) => {
+    const client = new ExchangeClient(picker.port, { promptBytes: 4096, chunks: 1 });
+    await client.exchange();
+    const readyMs = performance.now() - begin;
+    client.close();
+    await pause(idleMs);
+    return { readyMs, idleBytes: usageOf(picker).rssMb * MIB };
+  });
+}
+
+function usageOf(picker: PickerProcess): NonNullable<PickerProcess['usage']> {
+  const { usage } = picker;
+  if (usage === undefined) throw new Error('CPU time and memory of a process are read from /proc: run it on Linux');
+  return usage;
+}
+
+async function withPicker<Result>(
+  command: readonly string[],
+  endpoints: number,
+  use: (picker: PickerProcess) => Promise<Result>,
+): Promise<Result> {
+  const folder = mkdtempSync(join(tmpdir(), 'pointsman-load-'));
+  // One server shows the metrics page of all endpoints, which have distinct addresses of the loopback network.
+  const server = await ModelServer.start('0.0.0.0');
+  try {
+    const all = Array.from({ length: endpoints }, (_, i) => ({
+      name: `endpoint-${i}`,
+      // Distinct addresses: llm-d-router tells endpoints by IP alone.
+      address: `127.0.${1 + (i >> 8)}.${i & 255}`,
+      port: server.address.port,
+      labels: {},
+    }));
+    const picker = await PickerProcess.start(command, writeHouse(folder, CONFIGURATION, all), endpoints, FLAGS);
+    try {
+      return await use(picker);
+    } finally {
+      picker.stop();
+    }
+  } finally {
+    server.stop();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** Keeps `concurrency` exchanges under way. @returns times to the destination, in milliseconds */
+async function closedLoop(client: ExchangeClient, concurrency: number, forMs: number): Promise<number[]> {
+  const until = performance.now() + forMs;
+  const picks: number[] = [];
+  const one = async () => {
+    while (performance.now() < until) picks.push(await client.exchange());
+  };
+  await Promise.all(Array.from({ length: concurrency }, one));
+  return picks;
+}
+
+function quantile(sorted: readonly number[], share: number): number {
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
+}

@@ -1,0 +1,82 @@
+import type { ConfigurationShown, Snapshot } from '../src/operations/page/snapshot.ts';
+import { Charts } from './charts.ts';
+import { byId, empty, h, show } from './dom.ts';
+import {
+  showAdaptation,
+  showCache,
+  showDecisions,
+  showEndpoints,
+  showFigures,
+  showHealth,
+  showQueues,
+  showTraffic,
+} from './sections.ts';
+import { plural } from './text.ts';
+import { openWhy } from './why.ts';
+
+const charts = new Charts();
+let last: Snapshot | undefined;
+
+function draw(snapshot: Snapshot): void {
+  last = snapshot;
+  byId('pool').textContent = `pool ${snapshot.pool}, version ${snapshot.version}`;
+  const away = snapshot.endpoints.filter(({ state }) => state !== 'live').length;
+  if (snapshot.unready.length > 0) setState('not ready', 'bad');
+  else setState(away > 0 ? `${plural(away, 'endpoint')} out` : 'live', away > 0 ? 'bad' : 'good');
+  charts.add(snapshot.points);
+  showFigures(snapshot);
+  showEndpoints(snapshot);
+  showCache(snapshot);
+  showTraffic(snapshot);
+  showQueues(snapshot);
+  showAdaptation(snapshot);
+  showHealth(snapshot);
+  showDecisions(snapshot, openWhy);
+}
+
+/** The state is spoken when it changes, so it is set only then. */
+function setState(text: string, kind: string): void {
+  const state = byId('state');
+  if (state.textContent !== text) state.textContent = text;
+  state.className = `pill ${kind}`;
+}
+
+function listen(): void {
+  const events = new EventSource('events');
+  events.addEventListener('message', ({ data }) => draw(JSON.parse(data as string) as Snapshot));
+  events.addEventListener('error', () => {
+    setState('no connection', 'bad');
+    // The browser tries again by itself, unless the picker refused the stream.
+    if (events.readyState === EventSource.CLOSED) setTimeout(listen, 5000);
+  });
+}
+
+async function loadConfiguration(): Promise<void> {
+  const answer = await fetch('configuration').catch(() => undefined);
+  if (answer?.ok !== true) return show('configuration-body', empty('The configuration cannot be read now.'));
+  const { effective, warnings } = (await answer.json()) as ConfigurationShown;
+  show(
+    'configuration-body',
+    warnings.length === 0
+      ? h('p', {}, 'No findings: pointsman lint has nothing to say about it.')
+      : h('ul', { class: 'words' }, ...warnings.map((warning) => h('li', {}, warning))),
+    h(
+      'details',
+      {},
+      h('summary', {}, 'Effective configuration, with every default'),
+      h('pre', { tabindex: '0' }, effective),
+    ),
+  );
+}
+
+byId('ask').addEventListener('submit', (event) => {
+  event.preventDefault();
+  const id = (byId('ask-id') as HTMLInputElement).value.trim();
+  if (id !== '') void openWhy(id);
+});
+byId('why').addEventListener('close', () => history.replaceState(null, '', location.pathname));
+document.addEventListener('redraw', () => last !== undefined && showEndpoints(last));
+const asked = /^#why=(.+)$/.exec(location.hash)?.[1];
+if (asked !== undefined) void openWhy(decodeURIComponent(asked));
+void loadConfiguration();
+listen();

@@ -1,0 +1,349 @@
+import type {
+  BandShown,
+  CacheShown,
+  DecisionShown,
+  EndpointShown,
+  PriorityShown,
+  Snapshot,
+} from '../src/operations/page/snapshot.ts';
+import { type Column, empty, h, level, show, table, unknown } from './dom.ts';
+import { CAUSES, clock, count, ms, percent, plural, short } from './text.ts';
+
+/** Endpoints listed before the rest is asked for. */
+const ENDPOINTS_LISTED = 24;
+let allEndpoints = false;
+
+export function showFigures(snapshot: Snapshot): void {
+  const { endpoints, priorities, cache, windowSeconds } = snapshot;
+  const live = endpoints.filter(({ state }) => state === 'live').length;
+  const decided = priorities.reduce((sum, each) => sum + each.decided, 0);
+  const refused = priorities.reduce((sum, each) => sum + each.refused, 0);
+  const waiting = snapshot.queues?.waiting ?? 0;
+  const first = medianOf(priorities);
+  const figure = (name: string, value: string, note: string) =>
+    h('div', {}, h('dt', {}, name), h('dd', {}, value, h('small', {}, note)));
+  show(
+    'figures',
+    figure(
+      'Requests per second',
+      count(Math.round((decided / windowSeconds) * 10) / 10),
+      refused > 0 ? `${refused} refused in ${windowSeconds} s` : `over ${windowSeconds} s`,
+    ),
+    figure(
+      'First token',
+      ms(first?.ttft.p50 ?? null),
+      first === undefined ? 'no answer yet' : `95 % within ${ms(first.ttft.p95)}`,
+    ),
+    figure(
+      'Served from cache',
+      percent(cache.hitRate),
+      cache.promptTokens === 0 ? 'no prompts yet' : `of ${count(cache.promptTokens)} prompt tokens`,
+    ),
+    figure('In flight', count(snapshot.inflight), waiting > 0 ? `${waiting} waiting for room` : 'none waiting'),
+    figure(
+      'Endpoints',
+      endpoints.length === 0 ? '0' : `${live} / ${endpoints.length}`,
+      live === endpoints.length ? 'all live' : `${endpoints.length - live} out`,
+    ),
+  );
+}
+
+/** The priority with most decisions stands for all. */
+function medianOf(priorities: readonly PriorityShown[]): PriorityShown | undefined {
+  return [...priorities].filter(({ ttft }) => ttft.p50 !== null).sort((a, b) => b.decided - a.decided)[0];
+}
+
+export function showEndpoints({ endpoints }: Snapshot): void {
+  if (endpoints.length === 0) {
+    show(
+      'endpoints-body',
+      empty('No endpoints. Discovery has found none yet: requests are answered with 503 until it does.'),
+    );
+    return;
+  }
+  const most = Math.max(1, ...endpoints.map(({ inflight }) => inflight));
+  const sorted = [...endpoints].sort(
+    (a, b) =>
+      Number(a.state === 'live') - Number(b.state === 'live') ||
+      b.inflight - a.inflight ||
+      a.id.localeCompare(b.id, 'en', { numeric: true }),
+  );
+  const ordered =
+    endpoints.length > ENDPOINTS_LISTED
+      ? sorted
+      : [...endpoints].sort((a, b) => a.id.localeCompare(b.id, 'en', { numeric: true }));
+  const listed = allEndpoints ? ordered : ordered.slice(0, ENDPOINTS_LISTED);
+  show(
+    'endpoints-body',
+    endpoints.length > ENDPOINTS_LISTED ? cells(endpoints, most) : null,
+    table(undefined, endpointColumns(most), listed),
+    endpoints.length > ENDPOINTS_LISTED ? more(endpoints.length) : null,
+  );
+}
+
+function more(all: number): HTMLElement {
+  const text = allEndpoints ? `Show the ${ENDPOINTS_LISTED} busiest` : `Show all ${all}`;
+  const click = () => {
+    allEndpoints = !allEndpoints;
+    document.dispatchEvent(new Event('redraw'));
+  };
+  return h('button', { class: 'more', type: 'button', 'data-key': 'all-endpoints', click }, text);
+}
+
+/** A small square for each endpoint, filled by its requests in flight. */
+function cells(endpoints: readonly EndpointShown[], most: number): HTMLElement {
+  const squares = endpoints.map((endpoint) => {
+    const square = h('i', {
+      class: endpoint.state === 'live' ? '' : 'out',
+      title: `${endpoint.id}: ${endpoint.inflight} in flight, ${endpoint.state}`,
+    });
+    square.style.setProperty('--level', percent(endpoint.inflight / most).replace(' ', ''));
+    return square;
+  });
+  return h(
+    'div',
+    {
+      class: 'cells',
+      role: 'img',
+      'aria-label': `${plural(endpoints.length, 'endpoint')} by requests in flight, ${most} at most`,
+    },
+    ...squares,
+  );
+}
+
+function endpointColumns(most: number): Column<EndpointShown>[] {
+  const orUnknown = (value: number | null, text: (known: number) => string) =>
+    value === null ? unknown() : text(value);
+  return [
+    {
+      head: 'Endpoint',
+      cell: ({ id, state }) =>
+        h('span', { title: id }, short(id), state === 'live' ? null : h('span', { class: 'tag' }, state)),
+    },
+    { head: 'In flight', cell: ({ inflight }) => level(inflight / most, count(inflight), 'requests in flight') },
+    { head: 'Queue', number: true, cell: ({ waiting }) => orUnknown(waiting, count) },
+    { head: 'KV cache', cell: ({ kvUsage }) => level(kvUsage, percent(kvUsage), 'KV cache in use') },
+    { head: 'Hit rate', number: true, cell: ({ hitRate }) => percent(hitRate) },
+    { head: 'First token', number: true, wide: true, cell: ({ ttftMs }) => ms(ttftMs) },
+    { head: 'Picked', number: true, wide: true, cell: ({ share }) => percent(share) },
+    {
+      head: 'Signals',
+      number: true,
+      wide: true,
+      cell: ({ ageMs }) => (ageMs === null ? unknown() : `${ms(ageMs)} old`),
+    },
+  ];
+}
+
+const TONES: readonly (readonly [cause: string, tone: string])[] = [
+  ['never-stored', 'tone-1'],
+  ['by-load', 'tone-2'],
+  ['by-filter', 'tone-2'],
+  ['by-overload', 'tone-2'],
+  ['endpoint-away', 'tone-3'],
+  ['evicted', 'tone-3'],
+];
+
+export function showCache({ cache, windowSeconds }: Snapshot): void {
+  if (cache.promptTokens === 0) {
+    show(
+      'cache-body',
+      empty(`No prompt has been decided in the last ${windowSeconds} s, so there is nothing to find in a cache.`),
+    );
+    return;
+  }
+  if (cache.matchedTokens === 0 && Object.keys(cache.lost).length === 0) {
+    show(
+      'cache-body',
+      empty('No plugin of this configuration looks at prompts, so the picker does not know what is cached.'),
+    );
+    return;
+  }
+  show('cache-body', ...cacheParts(cache, windowSeconds));
+}
+
+function cacheParts(cache: CacheShown, windowSeconds: number): HTMLElement[] {
+  const lost = TONES.filter(([cause]) => (cache.lost[cause] ?? 0) > 0).map(([cause, tone]) => ({
+    text: CAUSES[cause]!,
+    tone,
+    tokens: cache.lost[cause]!,
+  }));
+  const evicted = cache.lost.evicted ?? 0;
+  const parts = [
+    { text: 'cached where it was sent', tone: 'tone-0', tokens: Math.max(0, cache.matchedTokens - evicted) },
+    ...lost,
+  ];
+  const total = Math.max(
+    1,
+    parts.reduce((sum, { tokens }) => sum + tokens, 0),
+  );
+  const bar = h('div', {
+    class: 'bar',
+    role: 'img',
+    'aria-label': parts.map(({ text, tokens }) => `${percent(tokens / total)} ${text}`).join(', '),
+  });
+  for (const { tone, tokens, text } of parts) {
+    const piece = h('span', { class: tone, title: text });
+    piece.style.flexGrow = String(tokens);
+    bar.append(piece);
+  }
+  const rows = table<(typeof parts)[number]>(
+    `Prompt tokens of the last ${windowSeconds} s, and why some were computed anew`,
+    [
+      { head: 'Tokens were', cell: ({ text, tone }) => h('span', {}, h('span', { class: `swatch ${tone}` }), text) },
+      { head: 'Tokens', number: true, cell: ({ tokens }) => count(tokens) },
+      { head: 'Share', number: true, cell: ({ tokens }) => percent(tokens / total) },
+    ],
+    parts,
+  );
+  return [bar, rows];
+}
+
+export function showTraffic({ priorities, windowSeconds }: Snapshot): void {
+  if (priorities.length === 0) {
+    show('traffic-body', empty(`No request in the last ${windowSeconds} s.`));
+    return;
+  }
+  const columns: Column<PriorityShown>[] = [
+    { head: 'Priority', cell: ({ priority }) => String(priority) },
+    { head: 'Per second', number: true, cell: ({ decided }) => count(Math.round((decided / windowSeconds) * 10) / 10) },
+    { head: 'First token', number: true, cell: ({ ttft }) => ms(ttft.p50) },
+    { head: '95 %', number: true, cell: ({ ttft }) => ms(ttft.p95) },
+    { head: 'Per token', number: true, wide: true, cell: ({ tpot }) => ms(tpot.p50) },
+    {
+      head: 'Refused',
+      number: true,
+      cell: ({ refused }) => (refused > 0 ? h('span', { class: 'bad-text' }, count(refused)) : '0'),
+    },
+  ];
+  show('traffic-body', table(`Requests of the last ${windowSeconds} s by priority`, columns, priorities));
+}
+
+export function showQueues({ queues }: Snapshot): void {
+  if (queues === null) {
+    show(
+      'queues-body',
+      empty('Flow control is off: no request waits in the picker. The feature gate flowControl turns it on.'),
+    );
+    return;
+  }
+  const columns: Column<BandShown>[] = [
+    { head: 'Band', cell: ({ priority }) => String(priority) },
+    { head: 'Waiting', number: true, cell: ({ waiting }) => count(waiting) },
+    { head: 'Running', number: true, cell: ({ running }) => count(running) },
+    { head: 'Flows', number: true, cell: ({ flows }) => count(flows.length) },
+    {
+      head: 'Longest wait',
+      number: true,
+      cell: ({ flows }) =>
+        ms(
+          Math.max(-1, ...flows.map(({ headAgeMs }) => headAgeMs ?? -1)) < 0
+            ? null
+            : Math.max(...flows.map(({ headAgeMs }) => headAgeMs ?? 0)),
+        ),
+    },
+  ];
+  show(
+    'queues-body',
+    h(
+      'p',
+      {},
+      queues.waiting === 0
+        ? 'No request waits.'
+        : `${plural(queues.waiting, 'request')} wait for an endpoint with room.`,
+    ),
+    queues.bands.length === 0 ? null : table('Priority bands', columns, queues.bands),
+  );
+}
+
+export function showAdaptation({ adaptation }: Snapshot): void {
+  const { inWords, shares } = adaptation;
+  const named = Object.entries(shares ?? {}).filter(([, share]) => share > 0);
+  show(
+    'adaptation-body',
+    h('ul', { class: 'words' }, ...inWords.map((sentence) => h('li', {}, sentence))),
+    named.length === 0
+      ? null
+      : table<[string, number]>(
+          'Decisions in which each cost made a difference',
+          [
+            { head: 'Cost', cell: ([name]) => name },
+            { head: 'Share', cell: ([, share]) => level(share, percent(share), 'share of the decisions') },
+          ],
+          named,
+        ),
+  );
+}
+
+export function showHealth({ parts, unready }: Snapshot): void {
+  const rows = [...unready.map((reason) => ({ name: 'not ready', ok: false, text: reason })), ...parts];
+  show(
+    'health-body',
+    h(
+      'ul',
+      { class: 'plain' },
+      ...rows.map(({ name, ok, text }) =>
+        h(
+          'li',
+          {},
+          h('strong', {}, name),
+          ' ',
+          h('span', { class: ok ? 'tag good' : 'tag' }, ok ? 'ok' : 'look'),
+          h('div', { class: 'dim' }, text),
+        ),
+      ),
+    ),
+  );
+}
+
+export function showDecisions({ decisions }: Snapshot, why: (id: string) => void): void {
+  if (decisions.length === 0) {
+    show(
+      'decisions-body',
+      empty('No decision yet. Send a request, and it appears here with the reason for its endpoint.'),
+    );
+    return;
+  }
+  const columns: Column<DecisionShown>[] = [
+    { head: 'Time', cell: ({ time }) => clock(time) },
+    {
+      head: 'Endpoint',
+      cell: ({ endpoint, status }) =>
+        endpoint === null
+          ? h('span', { class: 'bad-text' }, status === 'undecided' ? 'none' : status)
+          : short(endpoint),
+    },
+    { head: 'Prompt', number: true, wide: true, cell: ({ promptTokens }) => count(promptTokens) },
+    {
+      head: 'Cached',
+      number: true,
+      cell: ({ matchedTokens, promptTokens }) => (promptTokens === 0 ? '–' : percent(matchedTokens / promptTokens)),
+    },
+    { head: 'First token', number: true, cell: ({ ttftMs }) => ms(ttftMs) },
+    { head: 'Waited', number: true, wide: true, cell: ({ waitedMs }) => (waitedMs > 0 ? ms(waitedMs) : '–') },
+    { head: 'Result', wide: true, cell: resultOf },
+    {
+      head: '',
+      cell: ({ id, requestId }) =>
+        h(
+          'button',
+          {
+            class: 'link',
+            type: 'button',
+            'data-key': id,
+            'aria-label': `Why request ${requestId ?? id} went there`,
+            click: () => why(requestId ?? id),
+          },
+          'why',
+        ),
+    },
+  ];
+  show('decisions-body', table(undefined, columns, decisions));
+}
+
+function resultOf({ end, httpStatus, status }: DecisionShown): HTMLElement | string {
+  if (end === null) return status === 'waiting' ? 'waits' : 'running';
+  return end === 'completed'
+    ? 'completed'
+    : h('span', { class: 'bad-text' }, end === 'rejected' ? `rejected ${httpStatus}` : end);
+}

@@ -1,0 +1,40 @@
+export function percent(value: number | null): string {
+  return value === null ? '–' : `${Math.round(value * 100)} %`;
+}
+
+export function ms(value: number | null): string {
+  if (value === null) return '–';
+  if (value < 10) return `${value.toFixed(1)} ms`;
+  return value < 1000 ? `${Math.round(value)} ms` : `${(value / 1000).toFixed(value < 10_000 ? 2 : 1)} s`;
+}
+
+export function count(value: number | null): string {
+  if (value === null) return '–';
+  if (value >= 1e6) return `${(value / 1e6).toFixed(1)} M`;
+  return value >= 10_000
+    ? `${Math.round(value / 1000)} k`
+    : value.toLocaleString('en-US', { maximumFractionDigits: 1 });
+}
+
+export function clock(seconds: number): string {
+  return new Date(seconds * 1000).toLocaleTimeString('en-GB');
+}
+
+export function plural(number: number, word: string): string {
+  return `${number} ${word}${number === 1 ? '' : 's'}`;
+}
+
+/** Name of an endpoint without its namespace. */
+export function short(id: string): string {
+  return id.slice(id.lastIndexOf('/') + 1);
+}
+
+/** Why tokens were computed anew. */
+export const CAUSES: Readonly<Record<string, string>> = {
+  'never-stored': 'new text, seen for the first time',
+  evicted: 'evicted by the engine',
+  'by-load': 'sent elsewhere because of load',
+  'by-filter': 'sent elsewhere because of a filter',
+  'by-overload': 'sent elsewhere because the endpoint was full',
+  'endpoint-away': 'the endpoint was draining or ejected',
+};

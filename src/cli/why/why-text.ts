@@ -1,0 +1,131 @@
+import type {
+  RequestStory,
+  ShownDecision,
+  ShownEnd,
+  ShownEndpoint,
+  ShownScore,
+} from '../../operations/why/request-story.js';
+import { columns } from '../program-text.js';
+
+/** What is known of a request, for people: the request and its end, then every decision about it. */
+export function whyText(story: RequestStory): string {
+  const { requestId, model, targetModel, fairnessId, priority, end, decisions } = story;
+  const named = model === undefined || model === '' ? [] : [['model', modelText(model, targetModel ?? model)]];
+  const lines = columns([
+    ['request', requestId ?? 'without an id'],
+    ...named,
+    ['priority', fairnessId === undefined ? String(priority) : `${priority}, flow ${fairnessId}`],
+    ['result', endText(end)],
+  ]);
+  const none = decisions.length === 0 ? ['it was refused before any endpoint was looked at'] : [];
+  return `${[lines.join('\n'), ...none, ...decisions.map(decisionText)].join('\n\n')}\n`;
+}
+
+function modelText(model: string, target: string): string {
+  return model === target ? model : `${model} → ${target}`;
+}
+
+function endText(end: ShownEnd | null): string {
+  if (end === null) return 'not ended';
+  if (end.end === 'rejected') return `rejected with ${end.httpStatus}`;
+  if (end.end === 'abandoned') return 'the client went away, or a later profile failed';
+  const parts = [
+    end.firstTokenMs === null ? undefined : `first token after ${milliseconds(end.firstTokenMs)}`,
+    end.outputTokens === null ? undefined : `${end.outputTokens} tokens`,
+    end.cachedTokens === null ? undefined : `${end.cachedTokens} of ${end.promptTokens ?? '?'} prompt tokens cached`,
+    `${milliseconds(end.durationMs)} in all`,
+  ];
+  return `${end.end}: ${parts.filter((part) => part !== undefined).join(', ')}`;
+}
+
+function decisionText(decision: ShownDecision): string {
+  const lines = [`${decision.time}  profile "${decision.profile}"  (decision ${decision.id})`, ...factsOf(decision)];
+  if (decision.endpoints === null) {
+    lines.push('  Scores were not kept for this decision: --decision-columns-every says how many are.');
+    return lines.join('\n');
+  }
+  lines.push('', ...table(decision.endpoints));
+  if (decision.omittedEndpoints > 0) lines.push(`  and ${decision.omittedEndpoints} endpoints more`);
+  return lines.join('\n');
+}
+
+function factsOf(decision: ShownDecision): string[] {
+  const { matchedTokens, promptTokens, better, cacheLoss, tieBreak } = decision;
+  const rows = [
+    ['pick', verdict(decision)],
+    ['match', `${matchedTokens} of ${promptTokens} prompt tokens, ${decision.chargedTokens} charged`],
+    ...(decision.waitedMs > 0 ? [['waited', `${milliseconds(decision.waitedMs)} for an endpoint with room`]] : []),
+    ...(decision.closed > 0 ? [['no room', `on ${decision.closed} endpoints that may serve it`]] : []),
+    ...(better === null
+      ? []
+      : [
+          [
+            'more cached',
+            `${better.matchedTokens} tokens on ${better.endpoint}, ${better.removedBy ?? 'which scored less'}`,
+          ],
+        ]),
+    ...(cacheLoss === null ? [] : [['computed anew', `${cacheLoss.tokens} tokens: ${CAUSES[cacheLoss.cause]}`]]),
+    ...(tieBreak === null || tieBreak.tied === 1
+      ? []
+      : [['tie', `${tieBreak.tied} endpoints had the highest score; decided by ${tieBreak.by}`]]),
+  ];
+  return columns(rows).map((row) => `  ${row}`);
+}
+
+const CAUSES = {
+  'by-load': 'sent elsewhere because of load',
+  'by-filter': 'sent elsewhere because of a filter',
+  'by-overload': 'sent elsewhere because the endpoint was full',
+  'endpoint-away': 'the endpoint was draining or ejected',
+  evicted: 'the engine had evicted them',
+  'never-stored': 'new text',
+} as const;
+
+function verdict({ status, endpoint, candidates, score }: ShownDecision): string {
+  if (status === 'decided') return `${endpoint} of ${candidates} candidates, score ${round(score)}`;
+  if (status === 'waiting') return 'none: it waits for an endpoint with room';
+  if (status === 'no-wait-slot') return 'none: no endpoint has room, and no wait slot is free';
+  if (status === 'filtered') return 'none: the filters left no endpoint';
+  if (status === 'no-candidates') return 'none: there is no live endpoint for it';
+  return status === 'denied' ? 'none: an admitter refused it' : `none: ${status}`;
+}
+
+function table(endpoints: readonly ShownEndpoint[]): string[] {
+  const scorers = endpoints.find(({ scores }) => scores.length > 0)?.scores ?? [];
+  const heads = ['endpoint', ...scorers.map(scorerHead), 'score', 'in flight', 'cached', ''];
+  const rows = endpoints.map((endpoint) => [
+    endpoint.endpoint,
+    ...scorers.map((_, i) => scoreText(endpoint.scores[i])),
+    round(endpoint.score),
+    String(endpoint.inflight),
+    endpoint.matchedTokens === 0 ? '' : `${endpoint.matchedTokens} tokens`,
+    noteOf(endpoint),
+  ]);
+  return columns([heads, ...rows]).map((row) => `  ${row}`);
+}
+
+function scorerHead({ scorer, weight, signal }: ShownScore): string {
+  return `${scorer} ×${round(weight)}${signal === null ? '' : ` (${signal.name})`}`;
+}
+
+function scoreText(score: ShownScore | undefined): string {
+  if (score === undefined) return '–';
+  const { signal } = score;
+  if (signal === null) return round(score.score);
+  return `${round(score.score)} (${signal.value === null ? 'unknown' : round(signal.value)})`;
+}
+
+function noteOf({ rank, removedBy, gate }: ShownEndpoint): string {
+  if (rank !== null) return rank === 1 ? 'picked' : `fallback ${rank - 1}`;
+  if (removedBy === null) return '';
+  if (removedBy !== 'no room' || gate === null) return `out: ${removedBy}`;
+  return `out: no room (${gate.pending} prompt tokens pending, window ${Math.round(gate.window)}; limit ${round(gate.limit)})`;
+}
+
+function milliseconds(ms: number): string {
+  return ms < 1_000 ? `${Math.round(ms * 10) / 10} ms` : `${Math.round(ms / 10) / 100} s`;
+}
+
+function round(value: number | null): string {
+  return value === null ? '–' : String(Math.round(value * 1_000) / 1_000);
+}

@@ -1,0 +1,154 @@
+import { CORE, type CoreConstant } from './core-names.js';
+import type { CoreInstance } from './memory.js';
+import type { OperationName } from './programs.js';
+
+/** Reason why an endpoint was not picked: number of an operation, or one of these. */
+export type Removal = number | 'outside-subset' | 'gate' | 'not-admitted';
+
+/** An operation of the program that decided. */
+export interface LoggedOperation {
+  readonly code: OperationName | undefined;
+  readonly weight: number;
+}
+
+/** One endpoint as a decision saw it, before its charge. Signals are undefined when they were unknown. */
+export interface LoggedEndpoint {
+  readonly slot: number;
+  readonly generation: number;
+  /** Operation that removed it, or another reason; undefined = candidate. */
+  readonly removed: Removal | undefined;
+  readonly draining: boolean;
+  readonly ejected: boolean;
+  /** Position among the picks from 1; undefined = not picked. */
+  readonly rank: number | undefined;
+  readonly matchedBlocks: number;
+  readonly waiting: number | undefined;
+  readonly running: number | undefined;
+  readonly kvUsage: number | undefined;
+  /** Milliseconds since the last scrape; undefined = never scraped. */
+  readonly signalAgeMs: number | undefined;
+  readonly inflight: number;
+  readonly inflightTokens: number;
+  readonly activeBlocks: number;
+  readonly predictedTtftMs: number | undefined;
+  /** Bounds of the capacity gate and the prompt tokens pending; undefined without flow control. */
+  readonly gate: { readonly window: number; readonly limit: number; readonly pending: number } | undefined;
+  readonly score: number | undefined;
+  /** Scores of the scorers, in the order of the operations, before their weights; undefined = it has not run. */
+  readonly scores: readonly (number | undefined)[];
+}
+
+/** What a decision was made from. */
+export interface DecisionColumns {
+  readonly operations: readonly LoggedOperation[];
+  /** Positions of the scorers among the operations, in the order of `scores`. */
+  readonly scorers: readonly number[];
+  readonly endpoints: readonly LoggedEndpoint[];
+  /** Endpoints of the pool beyond those. */
+  readonly omitted: number;
+}
+
+const codes = new Map<number, OperationName>(
+  (Object.keys(CORE) as CoreConstant[])
+    .filter((name): name is OperationName => name.startsWith('OP_') && !name.endsWith('_LAST'))
+    .map((name) => [CORE[name], name]),
+);
+
+/** The record that columns belong to: its number, and their first unit + 1. */
+interface LoggedColumns {
+  readonly number: number;
+  readonly columns: number;
+}
+
+/**
+ * The columns of a decision.
+ * @param ring address of the thread's part of the log, and `columns` of its ring of columns
+ * @returns undefined when they were not kept, or are overwritten
+ */
+export function readColumns(
+  core: CoreInstance,
+  ring: number,
+  columns: number,
+  record: LoggedColumns,
+): DecisionColumns | undefined {
+  const units = (core.sizes.decisionColumnBytes ?? 0) >>> 6;
+  if (record.columns === 0 || units === 0) return undefined;
+  const first = record.columns - 1;
+  const isWhole = () => ((Atomics.load(core.i32, (ring + 4) >>> 2) >>> 0) - first) >>> 0 <= units;
+  if (!isWhole()) return undefined;
+  const found = readAt(core, columns + (first % units) * 64, record.number);
+  // The writer may have come round to them while they were read.
+  return isWhole() ? found : undefined;
+}
+
+function readAt(core: CoreInstance, at: number, number: number): DecisionColumns | undefined {
+  const { view } = core;
+  const word = (offset: number) => view.getUint32(at + offset, true);
+  if (word(CORE.DECISION_COLUMNS_NUMBER) !== number) return undefined;
+  const count = Math.min(word(CORE.DECISION_COLUMNS_OPERATIONS), CORE.PROGRAM_OPS);
+  const list = CORE.DECISION_COLUMNS_HEAD_BYTES;
+  const operations = Array.from({ length: count }, (_, i) => ({
+    code: codes.get(word(list + i * 8)),
+    weight: view.getFloat32(at + list + i * 8 + 4, true),
+  }));
+  const scorers = [...operations.keys()]
+    .filter((i) => isScorer(operations[i]!.code))
+    .slice(0, CORE.DECISION_SCORES_MAX);
+  const endpoints = Math.min(word(CORE.DECISION_COLUMNS_ENDPOINTS), CORE.DECISION_ENDPOINTS_MAX);
+  const from = at + ((list + count * 8 + 63) & ~63);
+  const scored = word(CORE.DECISION_COLUMNS_SCORED) === 1;
+  return {
+    operations,
+    scorers,
+    endpoints: Array.from({ length: endpoints }, (_, i) =>
+      readEndpoint(core, from + i * CORE.DECISION_ENDPOINT_BYTES, scored, scorers.length),
+    ),
+    omitted: word(CORE.DECISION_COLUMNS_OMITTED),
+  };
+}
+
+function isScorer(code: OperationName | undefined): boolean {
+  return code?.startsWith('OP_SCORE_') === true;
+}
+
+function readEndpoint({ view }: CoreInstance, at: number, scored: boolean, scorers: number): LoggedEndpoint {
+  const word = (offset: number) => view.getUint32(at + offset, true);
+  const float = (offset: number) => view.getFloat32(at + offset, true);
+  const known = word(CORE.DECISION_ENDPOINT_KNOWN);
+  const signal = (bit: number, offset: number) => ((known & bit) === 0 ? undefined : float(offset));
+  const rank = word(CORE.DECISION_ENDPOINT_RANK);
+  const window = float(CORE.DECISION_ENDPOINT_WINDOW);
+  const gate = { window, limit: float(CORE.DECISION_ENDPOINT_LIMIT), pending: word(CORE.DECISION_ENDPOINT_PENDING) };
+  return {
+    slot: word(0),
+    generation: word(CORE.DECISION_ENDPOINT_GENERATION),
+    removed: removalOf(word(CORE.DECISION_ENDPOINT_REMOVED)),
+    draining: word(CORE.DECISION_ENDPOINT_STATE) === 2,
+    ejected: word(CORE.DECISION_ENDPOINT_EJECTION) !== 0,
+    rank: rank === 0 ? undefined : rank,
+    matchedBlocks: word(CORE.DECISION_ENDPOINT_MATCHED),
+    waiting: signal(CORE.SIGNAL_WAITING, CORE.DECISION_ENDPOINT_WAITING),
+    running: signal(CORE.SIGNAL_RUNNING, CORE.DECISION_ENDPOINT_RUNNING),
+    kvUsage: signal(CORE.SIGNAL_KV_USAGE, CORE.DECISION_ENDPOINT_KV_USAGE),
+    signalAgeMs: known === 0 ? undefined : float(CORE.DECISION_ENDPOINT_AGE),
+    inflight: word(CORE.DECISION_ENDPOINT_INFLIGHT),
+    inflightTokens: word(CORE.DECISION_ENDPOINT_TOKENS),
+    activeBlocks: word(CORE.DECISION_ENDPOINT_ACTIVE),
+    predictedTtftMs: numberOf(float(CORE.DECISION_ENDPOINT_TTFT)),
+    gate: Number.isNaN(window) ? undefined : gate,
+    score: scored ? float(CORE.DECISION_ENDPOINT_SCORE) : undefined,
+    scores: Array.from({ length: scorers }, (_, i) => numberOf(float(CORE.DECISION_SCORES + i * 4))),
+  };
+}
+
+function numberOf(value: number): number | undefined {
+  return Number.isNaN(value) ? undefined : value;
+}
+
+/** Reason of a REMOVED_* number; undefined = still a candidate. */
+export function removalOf(number: number): Removal | undefined {
+  if (number === 0) return undefined;
+  if (number === CORE.REMOVED_OUTSIDE_SUBSET) return 'outside-subset';
+  if (number === CORE.REMOVED_BY_GATE) return 'gate';
+  return number === CORE.REMOVED_NOT_ADMITTED ? 'not-admitted' : number - 1;
+}

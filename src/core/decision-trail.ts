@@ -1,0 +1,140 @@
+import { type CacheLoss, cacheLossOf } from './cache-loss.js';
+import { CORE } from './core-names.js';
+import { removalOf } from './decision-columns.js';
+import { lossCauseOf } from './decision-log.js';
+import type { CoreInstance } from './memory.js';
+import { type Measures, OUTCOMES, UNKNOWN_COUNT } from './training-sample.js';
+
+/**
+ * A shard's access to its part of the decision log: names the request of the next decision, and writes the outcome of a
+ * request into the records that its decisions made. A record that has been overwritten since is left alone.
+ */
+export class DecisionTrail {
+  readonly #core: CoreInstance;
+  readonly #log: number;
+  readonly #kept: number;
+  readonly #trace: number;
+  readonly #lost: ((loss: CacheLoss) => void) | undefined;
+  #id: string | undefined;
+
+  /**
+   * @param columnsEvery one decision in so many keeps all columns; 0 = only refused and marked ones
+   * @param lost takes the part of a prompt that was computed anew, when its answer ends
+   */
+  constructor(core: CoreInstance, columnsEvery: number, lost?: (loss: CacheLoss) => void) {
+    this.#lost = lost;
+    this.#core = core;
+    this.#kept = core.thread < (core.sizes.decisionThreads ?? 0) ? (core.sizes.decisions ?? 0) : 0;
+    const bytes = core.call.decisionLogStride() >>> 0;
+    this.#log = (core.call.regionAddress(CORE.REGION_DECISIONS) >>> 0) + core.thread * bytes;
+    this.#trace = (core.call.requestAddress() >>> 0) + CORE.TRACE_LENGTH;
+    core.call.keepColumnsEvery(columnsEvery);
+  }
+
+  /** Records made by this thread, wrapping around at 2^32. */
+  get made(): number {
+    return this.#kept === 0 ? 0 : this.#core.u32[this.#log >>> 2]!;
+  }
+
+  /**
+   * Names the request that is decided next.
+   * @param id value of `x-request-id`; undefined = it has none
+   * @param columns whether its decisions keep all columns
+   */
+  begin(id: string | undefined, columns: boolean): void {
+    if (this.#kept === 0) return;
+    this.#core.u32[(this.#trace + CORE.TRACE_COLUMNS - CORE.TRACE_LENGTH) >>> 2] = columns ? 1 : 0;
+    this.#writeId(id);
+  }
+
+  #writeId(id: string | undefined): void {
+    if (id === this.#id) return;
+    this.#id = id;
+    const { bytes, u32 } = this.#core;
+    const at = this.#trace + CORE.TRACE_ID - CORE.TRACE_LENGTH;
+    const length = Math.min(id?.length ?? 0, CORE.DECISION_ID_BYTES);
+    for (let i = 0; i < length; i++) bytes[at + i] = id!.charCodeAt(i);
+    u32[this.#trace >>> 2] = id?.length ?? 0;
+  }
+
+  /** Adds the request's labels and its wait to the records made since there were `before`. */
+  decided(before: number, series: number, waitedMs: number): void {
+    const { made } = this;
+    for (let number = before; number !== made; number = (number + 1) >>> 0) {
+      const at = this.#recordOf(number);
+      if (at === undefined) continue;
+      this.#core.u32[(at + CORE.DECISION_SERIES) >>> 2] = series;
+      this.#core.f32[(at + CORE.DECISION_WAITED) >>> 2] = waitedMs;
+    }
+  }
+
+  /**
+   * Writes that the request was answered with an error, into its record `number`.
+   * @returns false when the record is gone: `refuse` makes one then
+   */
+  refused(number: number, httpStatus: number): boolean {
+    const at = this.#recordOf(number);
+    if (at === undefined) return false;
+    this.#end(at, CORE.END_REFUSED, httpStatus);
+    return true;
+  }
+
+  /** Makes a record for a request that was refused without a decision. */
+  refuse(id: string | undefined, series: number, httpStatus: number, nowMs: number): void {
+    if (this.#kept === 0) return;
+    this.#writeId(id);
+    const number = this.#core.call.logRefusal(nowMs) >>> 0;
+    const at = this.#recordOf(number)!;
+    this.#core.u32[(at + CORE.DECISION_SERIES) >>> 2] = Math.max(0, series);
+    this.#end(at, CORE.END_REFUSED, httpStatus);
+  }
+
+  /** Writes the end of a request that was placed. */
+  ended(number: number, measures: Measures): void {
+    const at = this.#recordOf(number);
+    if (at === undefined) return;
+    const { u32, f32 } = this.#core;
+    f32[(at + CORE.DECISION_FIRST_OUTPUT) >>> 2] = measures.firstOutputMs ?? Number.NaN;
+    f32[(at + CORE.DECISION_DURATION) >>> 2] = measures.durationMs;
+    u32[(at + CORE.DECISION_OUTPUT_TOKENS) >>> 2] = measures.outputTokens ?? UNKNOWN_COUNT;
+    u32[(at + CORE.DECISION_ENGINE_PROMPT) >>> 2] = measures.promptTokens ?? UNKNOWN_COUNT;
+    u32[(at + CORE.DECISION_CACHED) >>> 2] = measures.cachedTokens ?? UNKNOWN_COUNT;
+    u32[(at + CORE.DECISION_END) >>> 2] = OUTCOMES[measures.outcome] + 1;
+    if (this.#lost !== undefined && u32[(at + CORE.DECISION_TOTAL) >>> 2] !== 0)
+      this.#tellLoss(at, measures.cachedTokens);
+  }
+
+  #tellLoss(at: number, told: number | undefined): void {
+    const { u32 } = this.#core;
+    const promptTokens = u32[(at + CORE.DECISION_PROMPT_TOKENS) >>> 2]!;
+    const blockTokens = u32[(at + CORE.DECISION_BLOCK_TOKENS) >>> 2]!;
+    const loss = cacheLossOf({
+      promptTokens,
+      blockTokens,
+      held: Math.min(u32[(at + CORE.DECISION_MATCHED) >>> 2]! * blockTokens, promptTokens),
+      best: Math.min(u32[(at + CORE.DECISION_BEST_MATCHED) >>> 2]! * blockTokens, promptTokens),
+      bestCause: lossCauseOf(removalOf(u32[(at + CORE.DECISION_BEST_REMOVED) >>> 2]!)),
+      told,
+    });
+    if (loss !== undefined) this.#lost!(loss);
+  }
+
+  /** Writes that a decision came to nothing, because a later profile failed. */
+  abandoned(number: number): void {
+    const at = this.#recordOf(number);
+    if (at !== undefined) this.#core.u32[(at + CORE.DECISION_END) >>> 2] = CORE.END_ABANDONED;
+  }
+
+  #end(at: number, end: number, httpStatus: number): void {
+    const { u32 } = this.#core;
+    u32[(at + CORE.DECISION_END) >>> 2] = end;
+    u32[(at + CORE.DECISION_HTTP_STATUS) >>> 2] = httpStatus;
+  }
+
+  /** Address of a record; undefined when a later one has its place. */
+  #recordOf(number: number): number | undefined {
+    if (this.#kept === 0) return undefined;
+    const at = this.#log + CORE.DECISION_HEAD_BYTES + (number % this.#kept) * CORE.DECISION_BYTES;
+    return this.#core.u32[(at + CORE.DECISION_NUMBER) >>> 2] === number ? at : undefined;
+  }
+}

@@ -1,0 +1,54 @@
+import { randomUUID } from 'node:crypto';
+import { poolClockMs } from '../core/pool-clock.js';
+import type { HeaderMap } from './codec/header-map.js';
+import type { StreamServices } from './exchange.js';
+
+/** One request's trail in the decision log: its id, and the records that its decisions made. */
+export class RequestTrail {
+  readonly #services: StreamServices;
+  #id: string | undefined;
+  /** Given to a request that came without an id. */
+  #generated: string | undefined;
+  #record: number | undefined;
+
+  constructor(services: StreamServices) {
+    this.#services = services;
+  }
+
+  /** Id that the picker gave to the request; undefined = it came with one. */
+  get generatedId(): string | undefined {
+    return this.#generated;
+  }
+
+  /** Runs a decision of the request and notes its record. */
+  follow<Outcome>(headers: HeaderMap, series: number, waitedMs: number, decide: () => Outcome): Outcome {
+    const { trail, allowExplain } = this.#services;
+    this.#id ??= headers.get('x-request-id') ?? this.#generate();
+    if (trail === undefined) return decide();
+    const before = trail.made;
+    trail.begin(this.#id, allowExplain === true && headers.get('x-pointsman-explain') === '1');
+    const outcome = decide();
+    trail.decided(before, series, waitedMs);
+    const { made } = trail;
+    if (made !== before) this.#record = (made - 1) >>> 0;
+    return outcome;
+  }
+
+  /** Notes that the request was answered with an error, whether it was decided or not. */
+  refused(headers: HeaderMap, series: number, httpStatus: number): void {
+    const { trail } = this.#services;
+    if (trail === undefined) return;
+    if (this.#record !== undefined && trail.refused(this.#record, httpStatus)) return;
+    trail.refuse(this.#id ?? headers.get('x-request-id'), series, httpStatus, poolClockMs());
+  }
+
+  /** Notes that the client went away before the request was placed or refused. */
+  abandoned(): void {
+    if (this.#record !== undefined) this.#services.trail?.abandoned(this.#record);
+  }
+
+  #generate(): string {
+    this.#generated = randomUUID();
+    return this.#generated;
+  }
+}

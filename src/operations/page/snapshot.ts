@@ -1,0 +1,121 @@
+/** Quantiles of a time in milliseconds; null = nothing was measured. */
+export interface Times {
+  readonly p50: number | null;
+  readonly p95: number | null;
+}
+
+export type EndpointState = 'live' | 'draining' | 'ejected' | 'probed';
+
+/** One endpoint. Signals are null while they are unknown. */
+export interface EndpointShown {
+  readonly id: string;
+  readonly state: EndpointState;
+  readonly inflight: number;
+  readonly tokens: number;
+  readonly waiting: number | null;
+  readonly running: number | null;
+  readonly kvUsage: number | null;
+  /** Milliseconds since the last scrape. */
+  readonly ageMs: number | null;
+  /** Share of the decisions of the window. */
+  readonly share: number;
+  /** Cached part of the prompts of the window, in tokens. */
+  readonly hitRate: number | null;
+  readonly ttftMs: number | null;
+}
+
+/** Traffic of one priority in the window. */
+export interface PriorityShown {
+  readonly priority: number;
+  readonly decided: number;
+  readonly refused: number;
+  readonly ttft: Times;
+  readonly tpot: Times;
+}
+
+/** One point of the charts. */
+export interface Point {
+  /** Seconds since 1970. */
+  readonly time: number;
+  readonly perSecond: number;
+  readonly ttft: Times;
+  readonly hitRate: number | null;
+}
+
+export interface CacheShown {
+  readonly promptTokens: number;
+  /** As the picker thought at the decision. */
+  readonly matchedTokens: number;
+  /** As the engines told; null = no engine told. */
+  readonly hitRate: number | null;
+  /** Tokens computed anew, by cause. */
+  readonly lost: Readonly<Record<string, number>>;
+}
+
+export interface BandShown {
+  readonly priority: number;
+  readonly waiting: number;
+  readonly running: number;
+  readonly used: number;
+  readonly flows: readonly {
+    readonly flow: string;
+    readonly waiting: number;
+    readonly running: number;
+    readonly headAgeMs: number | null;
+  }[];
+}
+
+export interface DecisionShown {
+  readonly id: string;
+  readonly requestId: string | null;
+  /** Seconds since 1970. */
+  readonly time: number;
+  readonly endpoint: string | null;
+  readonly status: string;
+  readonly end: string | null;
+  readonly httpStatus: number;
+  readonly promptTokens: number;
+  readonly matchedTokens: number;
+  readonly ttftMs: number | null;
+  readonly waitedMs: number;
+  readonly columns: boolean;
+}
+
+/** Everything that the page shows at one moment. */
+export interface Snapshot {
+  /** Seconds since 1970. */
+  readonly time: number;
+  readonly pool: string;
+  readonly version: string;
+  /** Reasons why the picker is not ready; empty = ready. */
+  readonly unready: readonly string[];
+  /** Seconds over which traffic and cache are counted. */
+  readonly windowSeconds: number;
+  readonly inflight: number;
+  readonly endpoints: readonly EndpointShown[];
+  readonly priorities: readonly PriorityShown[];
+  readonly cache: CacheShown;
+  /** Null = flow control is off. */
+  readonly queues: {
+    readonly waiting: number;
+    readonly why: string | null;
+    readonly bands: readonly BandShown[];
+  } | null;
+  readonly adaptation: {
+    readonly mode: string;
+    readonly arm: string;
+    readonly inWords: readonly string[];
+    /** Decisions in which each term of the cost made a difference; null = not sampled yet. */
+    readonly shares: Readonly<Record<string, number>> | null;
+  };
+  readonly decisions: readonly DecisionShown[];
+  readonly parts: readonly { readonly name: string; readonly ok: boolean; readonly text: string }[];
+  /** Points since the last snapshot; in the first one those before. */
+  readonly points: readonly Point[];
+}
+
+/** The configuration as the page shows it. */
+export interface ConfigurationShown {
+  readonly effective: string;
+  readonly warnings: readonly string[];
+}

@@ -1,0 +1,114 @@
+import { cacheLossOfRecord, type DecisionRecord } from '../../core/decision-log.js';
+import type { CacheShown, Point, PriorityShown, Times } from './snapshot.js';
+
+/** Seconds of the answers behind one point of the charts. */
+const POINT_SECONDS = 5;
+
+/** What the decisions of a window say of one endpoint. */
+export interface EndpointTraffic {
+  readonly share: number;
+  readonly hitRate: number | null;
+  readonly ttftMs: number | null;
+}
+
+/** Figures of the decisions of a window. All times are of the pool clock, in milliseconds. */
+export class Traffic {
+  readonly #records: readonly DecisionRecord[];
+
+  /** @param records newest first; decisions only that are the first of their request */
+  constructor(records: readonly DecisionRecord[]) {
+    this.#records = records.filter(({ further, status }) => !further && status !== 'waiting');
+  }
+
+  priorities(): PriorityShown[] {
+    const groups = Map.groupBy(this.#records, ({ priority }) => priority);
+    return [...groups.entries()]
+      .sort(([a], [b]) => b - a)
+      .map(([priority, records]) => ({
+        priority,
+        decided: records.filter(({ status }) => status === 'decided').length,
+        refused: records.filter(({ end }) => end === 'rejected').length,
+        ttft: timesOf(records.map(({ firstOutputMs }) => firstOutputMs)),
+        tpot: timesOf(records.map(perTokenOf)),
+      }));
+  }
+
+  cache(): CacheShown {
+    const lost: Record<string, number> = {};
+    let promptTokens = 0;
+    let matchedTokens = 0;
+    for (const record of this.#records) {
+      if (record.status !== 'decided') continue;
+      promptTokens += record.promptTokens;
+      matchedTokens += matchedOf(record);
+      const loss = cacheLossOfRecord(record);
+      if (loss !== undefined) lost[loss.cause] = (lost[loss.cause] ?? 0) + loss.tokens;
+    }
+    return { promptTokens, matchedTokens, hitRate: hitRateOf(this.#records), lost };
+  }
+
+  endpoints(): ReadonlyMap<number, EndpointTraffic> {
+    const decided = this.#records.filter(({ slot }) => slot !== undefined);
+    const groups = Map.groupBy(decided, ({ slot }) => slot!);
+    return new Map(
+      [...groups].map(([slot, records]) => [
+        slot,
+        {
+          share: records.length / decided.length,
+          hitRate: hitRateOf(records) ?? matchRateOf(records),
+          ttftMs: timesOf(records.map(({ firstOutputMs }) => firstOutputMs)).p50,
+        },
+      ]),
+    );
+  }
+
+  /** The point of the charts at a time: requests of the last second, answers that ended in the last POINT_SECONDS. */
+  point(atMs: number, wallMs: number): Point {
+    const asked = this.#records.filter(({ timeMs }) => timeMs > atMs - 1000 && timeMs <= atMs).length;
+    const from = atMs - POINT_SECONDS * 1000;
+    const ended = this.#records.filter((record) => {
+      if (record.end === undefined) return false;
+      const endMs = record.timeMs + record.durationMs;
+      return endMs > from && endMs <= atMs;
+    });
+    return {
+      time: Math.round(wallMs / 1000),
+      perSecond: asked,
+      ttft: timesOf(ended.map(({ firstOutputMs }) => firstOutputMs)),
+      hitRate: hitRateOf(ended),
+    };
+  }
+}
+
+/** Tokens of the prompt that the picker thought cached. */
+export function matchedOf({ matchedBlocks, blockTokens, promptTokens }: DecisionRecord): number {
+  return Math.min(matchedBlocks * blockTokens, promptTokens);
+}
+
+function perTokenOf({ firstOutputMs, durationMs, outputTokens }: DecisionRecord): number | undefined {
+  if (firstOutputMs === undefined || outputTokens === undefined || outputTokens < 2) return undefined;
+  return (durationMs - firstOutputMs) / (outputTokens - 1);
+}
+
+/** Cached part of the prompts whose engines told it. */
+function hitRateOf(records: readonly DecisionRecord[]): number | null {
+  let prompt = 0;
+  let cached = 0;
+  for (const { enginePromptTokens, cachedTokens } of records) {
+    if (enginePromptTokens === undefined || cachedTokens === undefined) continue;
+    prompt += enginePromptTokens;
+    cached += cachedTokens;
+  }
+  return prompt === 0 ? null : cached / prompt;
+}
+
+function matchRateOf(records: readonly DecisionRecord[]): number | null {
+  const prompt = records.reduce((sum, { promptTokens }) => sum + promptTokens, 0);
+  return prompt === 0 ? null : records.reduce((sum, record) => sum + matchedOf(record), 0) / prompt;
+}
+
+function timesOf(values: readonly (number | undefined)[]): Times {
+  const sorted = values.filter((value) => value !== undefined).sort((a, b) => a - b);
+  const at = (part: number) => sorted[Math.min(sorted.length - 1, Math.floor(part * sorted.length))] ?? null;
+  return { p50: at(0.5), p95: at(0.95) };
+}

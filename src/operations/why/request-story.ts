@@ -1,0 +1,298 @@
+import type { CacheLoss } from '../../core/cache-loss.js';
+import type { DecisionColumns, LoggedEndpoint, Removal } from '../../core/decision-columns.js';
+import { cacheLossOfRecord, type DecisionEnd, type DecisionLog, type DecisionRecord } from '../../core/decision-log.js';
+import type { OperationName } from '../../core/programs.js';
+import type { RequestLabels, SeriesLabels } from './series-labels.js';
+import { type TieBreak, tieBreakOf } from './tie-break.js';
+
+/** Signal that a scorer reads, with the value that it had. */
+export interface ShownSignal {
+  readonly name: string;
+  /** Null = unknown. */
+  readonly value: number | null;
+}
+
+/** A scorer's part in the score of one endpoint. */
+export interface ShownScore {
+  readonly scorer: string;
+  readonly weight: number;
+  /** Null = the scorer reads no single signal. */
+  readonly signal: ShownSignal | null;
+  /** From 0 to 1, before the weight; null = the scorer did not run. */
+  readonly score: number | null;
+}
+
+/** One endpoint as a decision saw it, before its charge. */
+export interface ShownEndpoint {
+  readonly endpoint: string;
+  /** Position among the picks from 1; null = not picked. */
+  readonly rank: number | null;
+  /** Filter that removed it, or another reason; null = candidate. */
+  readonly removedBy: string | null;
+  readonly matchedTokens: number;
+  readonly inflight: number;
+  readonly waiting: number | null;
+  readonly kvUsage: number | null;
+  readonly signalAgeMs: number | null;
+  /** Bounds of the capacity gate; null = flow control is off. */
+  readonly gate: NonNullable<LoggedEndpoint['gate']> | null;
+  readonly scores: readonly ShownScore[];
+  /** Weighted sum; null = the scorers did not run. */
+  readonly score: number | null;
+}
+
+/** One decision about a request. */
+export interface ShownDecision {
+  /** `thread.number`, which also finds the request. */
+  readonly id: string;
+  readonly time: string;
+  readonly profile: string;
+  readonly status: DecisionRecord['status'];
+  readonly endpoint: string | null;
+  readonly candidates: number;
+  /** Endpoints without room. */
+  readonly closed: number;
+  readonly score: number;
+  readonly matchedTokens: number;
+  readonly promptTokens: number;
+  readonly chargedTokens: number;
+  readonly waitedMs: number;
+  /** Endpoint that held more of the prompt, and why it was not picked; null = there was none. */
+  readonly better: {
+    readonly endpoint: string;
+    readonly matchedTokens: number;
+    readonly removedBy: string | null;
+  } | null;
+  readonly cacheLoss: CacheLoss | null;
+  /** Null = only the line above was kept. */
+  readonly endpoints: readonly ShownEndpoint[] | null;
+  /** Endpoints of the pool that `endpoints` leaves out. */
+  readonly omittedEndpoints: number;
+  /** Null = columns were not kept, or nothing was picked. */
+  readonly tieBreak: TieBreak | null;
+}
+
+/** The result of a request as far as it is known. */
+export interface ShownEnd {
+  readonly end: DecisionEnd;
+  /** Status of a rejection; null = it was no rejection. */
+  readonly httpStatus: number | null;
+  readonly firstTokenMs: number | null;
+  readonly durationMs: number;
+  readonly outputTokens: number | null;
+  readonly promptTokens: number | null;
+  readonly cachedTokens: number | null;
+}
+
+/** Everything that is known of one request. Nothing of its prompt but sizes. */
+export interface RequestStory extends Partial<RequestLabels> {
+  readonly requestId: string | null;
+  readonly priority: number;
+  /** Null = its answer has not ended. */
+  readonly end: ShownEnd | null;
+  readonly decisions: readonly ShownDecision[];
+}
+
+export interface StorySources {
+  readonly log: DecisionLog;
+  readonly labels: SeriesLabels;
+  /** Name of the endpoint that a slot had in a generation. */
+  readonly endpointOf: (slot: number, generation: number | undefined) => string;
+  readonly profiles: () => readonly {
+    readonly name: string;
+    readonly operations: readonly { readonly code: OperationName; readonly name: string }[];
+  }[];
+  /** Wall clock of a time of the pool clock, in milliseconds. */
+  readonly wallMs: (poolMs: number) => number;
+}
+
+/** Tells what is known of requests from the decision log. */
+export class RequestStories {
+  readonly #sources: StorySources;
+
+  constructor(sources: StorySources) {
+    this.#sources = sources;
+  }
+
+  /**
+   * The request with this id; of several, all their decisions.
+   * @param id value of `x-request-id`, or `thread.number` of a decision
+   * @returns undefined when the log has no such request any more
+   */
+  tell(id: string): RequestStory | undefined {
+    const { log } = this.#sources;
+    const found = log.find(id);
+    const records = found.length > 0 ? found : this.#byNumber(id);
+    return records.length === 0 ? undefined : this.#story(records);
+  }
+
+  #byNumber(id: string): DecisionRecord[] {
+    const [, thread, number] = /^(\d{1,4})\.(\d{1,10})$/.exec(id) ?? [];
+    const record = thread === undefined ? undefined : this.#sources.log.at(Number(thread), Number(number));
+    if (record === undefined) return [];
+    return record.requestId === undefined ? [record] : this.#sources.log.find(record.requestId);
+  }
+
+  #story(records: readonly DecisionRecord[]): RequestStory {
+    const last = records.at(-1)!;
+    const ended = records.findLast(({ end }) => end !== undefined && end !== 'abandoned') ?? last;
+    return {
+      requestId: last.requestId ?? null,
+      ...this.#sources.labels.of(last.thread, last.series),
+      priority: last.priority,
+      end: endOf(ended),
+      decisions: records.filter(({ status }) => status !== 'undecided').map((record) => this.#decision(record)),
+    };
+  }
+
+  #decision(record: DecisionRecord): ShownDecision {
+    const { log, wallMs, profiles } = this.#sources;
+    const columns = log.columns(record);
+    const endpoints = columns && this.#endpoints(record, columns);
+    const { best, slot, generation } = record;
+    return {
+      id: `${record.thread}.${record.number}`,
+      time: new Date(wallMs(record.timeMs)).toISOString(),
+      profile: profiles()[record.profile]?.name ?? String(record.profile),
+      status: record.status,
+      endpoint: slot === undefined ? null : this.#sources.endpointOf(slot, generation),
+      candidates: record.candidates,
+      closed: record.closed,
+      score: record.score,
+      matchedTokens: tokensOf(record, record.matchedBlocks),
+      promptTokens: record.promptTokens,
+      chargedTokens: record.uncachedTokens,
+      waitedMs: record.waitedMs,
+      better:
+        best === undefined
+          ? null
+          : {
+              endpoint: this.#sources.endpointOf(best.slot, undefined),
+              matchedTokens: tokensOf(record, best.matchedBlocks),
+              removedBy: this.#removalName(record, best.removed, columns),
+            },
+      cacheLoss: cacheLossOfRecord(record) ?? null,
+      endpoints: endpoints ?? null,
+      omittedEndpoints: columns?.omitted ?? 0,
+      tieBreak: (columns && tieBreakOf(columns.endpoints)) ?? null,
+    };
+  }
+
+  #endpoints(record: DecisionRecord, columns: DecisionColumns): ShownEndpoint[] {
+    const order = (endpoint: LoggedEndpoint) => [endpoint.rank ?? 1e6, endpoint.removed === undefined ? 0 : 1] as const;
+    const sorted = [...columns.endpoints].sort((a, b) => {
+      const [rankA, outA] = order(a);
+      const [rankB, outB] = order(b);
+      return rankA - rankB || outA - outB || (b.score ?? 0) - (a.score ?? 0) || a.slot - b.slot;
+    });
+    return sorted.map((endpoint) => ({
+      endpoint: this.#sources.endpointOf(endpoint.slot, endpoint.generation),
+      rank: endpoint.rank ?? null,
+      removedBy: this.#removedBy(record, endpoint, columns),
+      matchedTokens: tokensOf(record, endpoint.matchedBlocks),
+      inflight: endpoint.inflight,
+      waiting: endpoint.waiting ?? null,
+      kvUsage: endpoint.kvUsage ?? null,
+      signalAgeMs: endpoint.signalAgeMs ?? null,
+      gate: endpoint.gate ?? null,
+      scores: endpoint.removed === undefined ? this.#scores(record, endpoint, columns) : [],
+      score: endpoint.removed === undefined ? (endpoint.score ?? null) : null,
+    }));
+  }
+
+  #scores(record: DecisionRecord, endpoint: LoggedEndpoint, columns: DecisionColumns): ShownScore[] {
+    return columns.scorers.map((at, i) => ({
+      scorer: this.#operationName(record, at, columns),
+      weight: columns.operations[at]!.weight,
+      signal: signalOf(columns.operations[at]!.code, endpoint, record),
+      score: endpoint.scores[i] ?? null,
+    }));
+  }
+
+  #removedBy(record: DecisionRecord, endpoint: LoggedEndpoint, columns: DecisionColumns): string | null {
+    if (endpoint.removed === 'not-admitted') {
+      if (endpoint.draining) return 'draining';
+      return endpoint.ejected ? 'ejected' : 'not admitted';
+    }
+    return this.#removalName(record, endpoint.removed, columns);
+  }
+
+  #removalName(
+    record: DecisionRecord,
+    removal: Removal | undefined,
+    columns: DecisionColumns | undefined,
+  ): string | null {
+    if (removal === undefined) return null;
+    if (removal === 'gate') return 'no room';
+    if (removal === 'outside-subset') return 'subset hint of the proxy';
+    if (removal === 'not-admitted') return 'draining or ejected';
+    return this.#operationName(record, removal, columns);
+  }
+
+  /** Configured name of an operation. A variant of a program keeps the order of the operations of each kind. */
+  #operationName({ profile }: DecisionRecord, at: number, columns: DecisionColumns | undefined): string {
+    const configured = this.#sources.profiles()[profile]?.operations ?? [];
+    const code = columns?.operations[at]?.code ?? configured[at]?.code;
+    if (code === undefined) return `operation ${at}`;
+    const before = (columns?.operations ?? []).slice(0, at).filter((operation) => operation.code === code).length;
+    const same = configured.filter((operation) => operation.code === code);
+    return same[before]?.name ?? (configured[at]?.code === code ? configured[at]!.name : plainName(code));
+  }
+}
+
+/** An operation that no plugin is configured for, such as the learned cost. */
+function plainName(code: OperationName): string {
+  return code
+    .replace(/^OP_(SCORE_|FILTER_|PICK_)?/, '')
+    .toLowerCase()
+    .replaceAll('_', '-');
+}
+
+function tokensOf({ blockTokens, promptTokens }: DecisionRecord, blocks: number): number {
+  return Math.min(blocks * blockTokens, promptTokens);
+}
+
+function endOf({ end, httpStatus, firstOutputMs, durationMs, ...tokens }: DecisionRecord): ShownEnd | null {
+  if (end === undefined) return null;
+  return {
+    end,
+    httpStatus: end === 'rejected' ? httpStatus : null,
+    firstTokenMs: firstOutputMs ?? null,
+    durationMs,
+    outputTokens: tokens.outputTokens ?? null,
+    promptTokens: tokens.enginePromptTokens ?? null,
+    cachedTokens: tokens.cachedTokens ?? null,
+  };
+}
+
+/** The signal that a scorer reads most of all. */
+function signalOf(
+  code: OperationName | undefined,
+  endpoint: LoggedEndpoint,
+  record: DecisionRecord,
+): ShownSignal | null {
+  const shown = (name: string, value: number | undefined) => ({ name, value: value ?? null });
+  switch (code) {
+    case 'OP_SCORE_QUEUE':
+    case 'OP_SCORE_LOAD_AWARE':
+      return shown('waiting requests', endpoint.waiting);
+    case 'OP_SCORE_RUNNING':
+      return shown('running requests', endpoint.running);
+    case 'OP_SCORE_KV_USAGE':
+      return shown('KV cache used', endpoint.kvUsage);
+    case 'OP_SCORE_PREFIX':
+    case 'OP_SCORE_CACHE_AWARE':
+    case 'OP_SCORE_NO_HIT_LRU':
+      return shown('cached tokens', tokensOf(record, endpoint.matchedBlocks));
+    case 'OP_SCORE_ACTIVE_REQUEST':
+      return shown('requests in flight', endpoint.inflight);
+    case 'OP_SCORE_TOKEN_LOAD':
+      return shown('tokens in flight', endpoint.inflightTokens);
+    case 'OP_SCORE_ACTIVE_BLOCKS':
+      return shown('active blocks', endpoint.activeBlocks);
+    case 'OP_SCORE_LATENCY':
+      return shown('predicted time to first token, ms', endpoint.predictedTtftMs);
+    default:
+      return null;
+  }
+}

@@ -1,0 +1,165 @@
+import type { ShownAdaptation } from '../../adaptation/shown-adaptation.js';
+import { DecisionLog, type DecisionRecord } from '../../core/decision-log.js';
+import type { EndpointReading, EndpointTable } from '../../core/endpoint-table.js';
+import type { CoreInstance } from '../../core/memory.js';
+import { poolClockMs } from '../../core/pool-clock.js';
+import { wallClockMs } from '../../operations/debug-pages.js';
+import type { DecisionShown, EndpointShown, EndpointState, Point, Snapshot } from '../../operations/page/snapshot.js';
+import { type EndpointTraffic, matchedOf, Traffic } from '../../operations/page/traffic.js';
+import type { FlowControl } from './flow-control.js';
+import { FLOWS_SHOWN } from './flow-report.js';
+import type { PoolController } from './pool-controller.js';
+
+/** Window of the figures of traffic and cache. */
+const WINDOW_SECONDS = 60;
+/** Bound on the decisions that a snapshot reads. */
+const RECORDS_MAX = 1500;
+/** Decisions that the page lists. */
+const DECISIONS_SHOWN = 20;
+/** Points of the charts before the first snapshot of a viewer. */
+const POINTS_BEFORE = 90;
+
+/** State of a part of the picker for the page. */
+export interface PartState {
+  readonly name: string;
+  readonly ok: boolean;
+  readonly text: string;
+}
+
+/** Sources of the page's snapshots. */
+export interface PageSources {
+  readonly core: CoreInstance;
+  readonly table: EndpointTable;
+  readonly pool: PoolController;
+  readonly flow: FlowControl | undefined;
+  readonly poolName: string;
+  readonly version: string;
+  readonly adaptation: () => ShownAdaptation;
+  readonly unready: () => readonly string[];
+  readonly parts: () => readonly PartState[];
+}
+
+/** Makes the snapshots of the page from shared memory. Decisions of a waiting request count once. */
+export class PageSnapshots {
+  readonly #sources: PageSources;
+  readonly #log: DecisionLog;
+
+  constructor(sources: PageSources) {
+    this.#sources = sources;
+    this.#log = new DecisionLog(sources.core);
+  }
+
+  /** @param first with the points before it, for a viewer that has none */
+  read(first: boolean): Snapshot {
+    const { pool, poolName, version, unready, parts } = this.#sources;
+    const nowMs = poolClockMs();
+    const since = nowMs - Math.max(WINDOW_SECONDS, first ? POINTS_BEFORE : 0) * 1000;
+    const records = this.#log.recent(RECORDS_MAX).filter(({ timeMs }) => timeMs >= since);
+    const recent = records.filter(({ timeMs }) => timeMs >= nowMs - WINDOW_SECONDS * 1000);
+    const traffic = new Traffic(recent);
+    const byEndpoint = traffic.endpoints();
+    const endpoints = pool.assignments.map(({ slot, endpoint }) =>
+      this.#endpoint(slot, endpoint.id, nowMs, byEndpoint),
+    );
+    return {
+      time: Date.now() / 1000,
+      pool: poolName,
+      version,
+      unready: unready(),
+      windowSeconds: Math.round(windowOf(recent, nowMs)),
+      inflight: endpoints.reduce((sum, { inflight }) => sum + inflight, 0),
+      endpoints,
+      priorities: traffic.priorities(),
+      cache: traffic.cache(),
+      queues: this.#queues(),
+      adaptation: this.#adaptation(),
+      decisions: this.#log.recent(DECISIONS_SHOWN).map((record) => this.#decision(record)),
+      parts: parts(),
+      points: pointsOf(new Traffic(records), nowMs, first ? POINTS_BEFORE : 1),
+    };
+  }
+
+  #endpoint(slot: number, id: string, nowMs: number, traffic: ReadonlyMap<number, EndpointTraffic>): EndpointShown {
+    const reading = this.#sources.table.read(slot);
+    const { waiting, running, kvUsage, inflight, inflightTokens: tokens, signalTimeMs } = reading;
+    const { share = 0, hitRate = null, ttftMs = null } = traffic.get(slot) ?? {};
+    return {
+      id,
+      state: stateOf(reading),
+      inflight,
+      tokens,
+      waiting: waiting ?? null,
+      running: running ?? null,
+      kvUsage: kvUsage ?? null,
+      ageMs: signalTimeMs === 0 ? null : Math.round(nowMs - signalTimeMs),
+      share,
+      hitRate,
+      ttftMs,
+    };
+  }
+
+  #decision(record: DecisionRecord): DecisionShown {
+    const { slot, generation } = record;
+    return {
+      id: `${record.thread}.${record.number}`,
+      requestId: record.requestId ?? null,
+      time: wallClockMs(record.timeMs) / 1000,
+      endpoint: slot === undefined ? null : this.#sources.pool.nameOf(slot, generation),
+      status: record.status,
+      end: record.end ?? null,
+      httpStatus: record.httpStatus,
+      promptTokens: record.promptTokens,
+      matchedTokens: matchedOf(record),
+      ttftMs: record.firstOutputMs ?? null,
+      waitedMs: record.waitedMs,
+      columns: this.#log.columns(record) !== undefined,
+    };
+  }
+
+  #queues(): Snapshot['queues'] {
+    const { flow } = this.#sources;
+    if (flow === undefined) return null;
+    const { waiting, bands } = flow.snapshot(FLOWS_SHOWN);
+    return {
+      waiting,
+      why: null,
+      bands: bands.map((band) => ({
+        priority: band.priority,
+        waiting: band.waiting,
+        running: band.running,
+        used: Math.max(band.requestsUsed, band.bytesUsed, band.tokensUsed),
+        flows: band.flows.map(({ flow: name, waiting: inFlow, running, headAgeMs }) => ({
+          flow: name,
+          waiting: inFlow,
+          running,
+          headAgeMs: headAgeMs ?? null,
+        })),
+      })),
+    };
+  }
+
+  #adaptation(): Snapshot['adaptation'] {
+    const { mode, arm, inWords, shares } = this.#sources.adaptation();
+    return { mode, arm, inWords, shares: shares === undefined ? null : { ...shares } };
+  }
+}
+
+function stateOf({ state, ejection }: EndpointReading): EndpointState {
+  if (state === 2) return 'draining';
+  if (ejection === 0) return 'live';
+  return ejection === 1 ? 'ejected' : 'probed';
+}
+
+/** Seconds that the decisions cover: fewer than the window under heavy traffic. */
+function windowOf(records: readonly DecisionRecord[], nowMs: number): number {
+  if (records.length < RECORDS_MAX) return WINDOW_SECONDS;
+  return Math.max(1, (nowMs - records.at(-1)!.timeMs) / 1000);
+}
+
+/** A point for each of the last seconds, the oldest first. */
+function pointsOf(traffic: Traffic, nowMs: number, count: number): Point[] {
+  return Array.from({ length: count }, (_, i) => {
+    const atMs = nowMs - (count - 1 - i) * 1000;
+    return traffic.point(atMs, wallClockMs(atMs));
+  });
+}

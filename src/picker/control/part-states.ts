@@ -1,0 +1,66 @@
+import type { EndpointTable } from '../../core/endpoint-table.js';
+import { poolClockMs } from '../../core/pool-clock.js';
+import type { ConfigurationReload } from './configuration-reload.js';
+import type { Informers } from './informers.js';
+import type { EngineEvents } from './kv-events.js';
+import type { PartState } from './page-snapshots.js';
+import type { PoolController } from './pool-controller.js';
+
+/** Age of signals from which the page says so; they are scraped every 50 ms and unknown after 2 s. */
+const OLD_SIGNALS_MS = 1000;
+
+/** Parts of the picker whose state the page shows. */
+export interface PartSources {
+  readonly table: EndpointTable;
+  readonly pool: PoolController;
+  readonly informers: Informers;
+  readonly events: EngineEvents;
+  readonly reload: ConfigurationReload | undefined;
+  readonly counts: { readonly shardDeaths: ReadonlyMap<number, number>; readonly ejections: number };
+}
+
+/** The state of each part of the picker in one sentence. */
+export function partStates(sources: PartSources): PartState[] {
+  const { informers, events, reload, counts } = sources;
+  const deaths = [...counts.shardDeaths.values()].reduce((sum, count) => sum + count, 0);
+  const failed = (reload?.counts.invalid ?? 0) + (reload?.counts.restart_required ?? 0);
+  return [
+    signals(sources),
+    {
+      name: 'Shards',
+      ok: deaths === 0,
+      text: deaths === 0 ? 'none has died' : `${deaths} have died and were started again`,
+    },
+    {
+      name: 'Ejections',
+      ok: counts.ejections === 0,
+      text: counts.ejections === 0 ? 'no endpoint has been ejected' : `${counts.ejections} since the start`,
+    },
+    { name: 'Scrapes', ok: true, text: `${informers.failures} failed since the start` },
+    ...(events.feed === undefined ? [] : [{ name: 'KV events', ok: true, text: 'engines tell what they hold' }]),
+    ...(reload === undefined
+      ? []
+      : [
+          {
+            name: 'Configuration',
+            ok: failed === 0,
+            text: failed === 0 ? 'as its file says' : `${failed} reloads refused`,
+          },
+        ]),
+  ];
+}
+
+function signals({ table, pool }: PartSources): PartState {
+  const readings = pool.assignments.map(({ slot }) => table.read(slot));
+  const now = poolClockMs();
+  const unknown = readings.filter(({ signalTimeMs }) => signalTimeMs === 0).length;
+  const old = readings.filter(({ signalTimeMs }) => signalTimeMs > 0 && now - signalTimeMs > OLD_SIGNALS_MS).length;
+  if (unknown + old > 0) {
+    return { name: 'Signals', ok: false, text: `of ${readings.length} endpoints ${unknown} unknown, ${old} old` };
+  }
+  return {
+    name: 'Signals',
+    ok: true,
+    text: readings.length === 0 ? 'no endpoints to scrape' : 'of all endpoints fresh',
+  };
+}

@@ -1,0 +1,197 @@
+// What real Envoy sends in each processing mode, and what the picker makes of it (docs/guides/processing-modes.md).
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { parse, stringify } from 'yaml';
+import { decodeProcessRequest, Phase } from '../../dist/ingress/codec/process-request.js';
+import {
+  encodeBodyReplies,
+  encodeRequestHeadersReply,
+  encodeResponseHeadersReply,
+  encodeTrailersReply,
+  Reply,
+  setHeader,
+} from '../../dist/ingress/codec/process-response.js';
+import type { ProcessHandler, ProcessStream } from '../../dist/ingress/transport.js';
+import { createTransport } from '../../dist/ingress/transports/create.js';
+import { type Backend, type Behaviour, sseEvent, startBackend } from '../gateway/backend.ts';
+import { ask, begin, chatBody, eventually } from '../gateway/client.ts';
+import { bytesField, numberField } from '../ingress/envoy-messages.ts';
+import { skipReason, startEnvoy } from './envoy.ts';
+import { pickerMetric, startTestBed, type TestBed } from './test-bed.ts';
+
+const NO_METADATA = Buffer.alloc(0);
+const EVENTS = 5;
+const PAUSE_MS = 60;
+
+/** Streams some events over a third of a second, or echoes the digest of the body that it received. */
+const slow: Behaviour = async ({ body }, response, backend) => {
+  const asked = JSON.parse(body.toString()) as { model: string; stream?: boolean };
+  response.setHeader('x-inference-pod', backend.name);
+  if (asked.stream !== true) {
+    response.setHeader('content-type', 'application/json');
+    response.end(JSON.stringify({ model: asked.model, received: sha(body) }));
+    return;
+  }
+  response.writeHead(200, { 'content-type': 'text/event-stream' });
+  for (let index = 0; index < EVENTS; index++) {
+    response.write(sseEvent(asked.model, `token ${index}`));
+    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+  }
+  response.end('data: [DONE]\n\n');
+};
+
+/** A sample configuration without its head and its discovery: the test bed brings its own endpoints. */
+function sampleProfile(file: string): string {
+  const text = readFileSync(new URL(`../../examples/${file}`, import.meta.url), 'utf8');
+  const { plugins, schedulingProfiles, adaptation } = parse(text) as {
+    readonly plugins: readonly { readonly type: string }[];
+    readonly schedulingProfiles: unknown;
+    readonly adaptation: unknown;
+  };
+  const others = plugins.filter(({ type }) => type !== 'file-discovery');
+  return stringify({ plugins: others, schedulingProfiles, adaptation }, { indentSeq: false });
+}
+
+const servers = () => Promise.all(['s0', 's1', 's2'].map((name) => startBackend(name, slow)));
+const running = (bed: TestBed<Backend>) => pickerMetric(bed.picker, 'llm_d_epp_request_running');
+
+describe.skipIf(skipReason !== '')(`Envoy without bodies${skipReason}`, () => {
+  let bed: TestBed<Backend>;
+  beforeAll(async () => {
+    bed = await startTestBed(await servers(), {
+      configuration: 'envoy-headers-only.yaml',
+      profile: sampleProfile('headers-only.yaml'),
+    });
+  });
+  afterAll(() => bed?.stop());
+
+  test('a session goes to one endpoint by its header, and its body arrives to the byte', async () => {
+    const body = chatBody('0123456789abcdef'.repeat(8 * 1024));
+    const asked = { body, headers: { 'x-session-id': 'session-7' } };
+    const first = await ask(bed.envoy.port, asked);
+    // A busy endpoint is passed over, and Envoy tells of the end of an answer behind its last byte.
+    await eventually('the charge is released', async () => (await running(bed)) === 0);
+    const answers = [first, await ask(bed.envoy.port, asked)];
+    for (const answer of answers) {
+      expect(answer.status).toBe(200);
+      expect(JSON.parse(answer.body.toString()).received).toBe(sha(body));
+    }
+    expect(answers[0]!.headers['x-inference-pod']).toBe(answers[1]!.headers['x-inference-pod']);
+    const server = bed.servers.find(({ name }) => name === answers[0]!.headers['x-inference-pod'])!;
+    expect(server.received.at(-1)!.headers['x-gateway-destination-endpoint']).toBe(`127.0.0.1:${server.port}`);
+  });
+
+  test('no byte of a request or of an answer comes to the picker', async () => {
+    await ask(bed.envoy.port, { body: chatBody('anything') });
+    expect(await pickerMetric(bed.picker, 'llm_d_epp_request_size_bytes_sum')).toBe(0);
+    expect(await pickerMetric(bed.picker, 'llm_d_epp_response_size_bytes_sum')).toBe(0);
+  });
+
+  test('a streamed answer is charged until its last byte', async () => {
+    const { answer } = await begin(bed.envoy.port, { body: chatBody('stream', { stream: true }) });
+    expect(await running(bed)).toBe(1);
+    answer.resume();
+    await eventually('the charge is released', async () => (await running(bed)) === 0);
+    expect(answer.complete).toBe(true);
+  });
+});
+
+describe.skipIf(skipReason !== '')(`Envoy with the heads of answers only${skipReason}`, () => {
+  let bed: TestBed<Backend>;
+  beforeAll(async () => {
+    bed = await startTestBed(await servers(), { configuration: 'envoy-answer-heads.yaml' });
+  });
+  afterAll(() => bed?.stop());
+
+  test('a streamed answer is charged until its last byte and counted as ended', async () => {
+    const before = await pickerMetric(bed.picker, 'llm_d_epp_request_duration_seconds_count');
+    const { answer } = await begin(bed.envoy.port, { body: chatBody('stream', { stream: true }) });
+    expect(await running(bed)).toBe(1);
+    answer.resume();
+    await eventually('the charge is released', async () => (await running(bed)) === 0);
+    expect(answer.complete).toBe(true);
+    expect(await pickerMetric(bed.picker, 'llm_d_epp_request_duration_seconds_count')).toBe(before + 1);
+  });
+
+  test('an answer whose client hangs up is charged no longer', async () => {
+    const { request, answer } = await begin(bed.envoy.port, { body: chatBody('stream', { stream: true }) });
+    answer.on('error', () => {});
+    expect(await running(bed)).toBe(1);
+    request.destroy();
+    await eventually('the charge is released', async () => (await running(bed)) === 0);
+  });
+});
+
+describe.skipIf(skipReason !== '')(`Envoy with all bodies${skipReason}`, () => {
+  test('bodies of answers that no decision depends on are counted and logged once', async () => {
+    const profile = sampleProfile('headers-only.yaml');
+    const bed = await startTestBed(await servers(), { profile });
+    try {
+      for (let i = 0; i < 2; i++) await ask(bed.envoy.port, { body: chatBody('anything') });
+      expect(await pickerMetric(bed.picker, 'pointsman_unread_answers_total')).toBe(2);
+    } finally {
+      await bed.stop();
+    }
+  });
+
+  test('mode_override does not end full-duplex bodies', async () => {
+    const [server] = await servers();
+    const picker = await startOverridingPicker(`127.0.0.1:${server!.port}`);
+    const envoy = await startEnvoy('envoy.yaml', picker.port);
+    try {
+      const answer = await ask(envoy.port, { body: chatBody('stream', { stream: true }) });
+      expect(answer.status).toBe(200);
+      expect(answer.body.toString()).toContain('[DONE]');
+      expect(picker.phases).toContain(Phase.responseBody);
+    } finally {
+      await envoy.stop();
+      await picker.close();
+      await server!.stop();
+    }
+  });
+});
+
+/** `mode_override` of a ProcessingResponse: response_body_mode NONE, response_trailer_mode SEND. */
+const OVERRIDE = bytesField(9, numberField(1, 1), numberField(2, 1), numberField(6, 1));
+
+/** A picker that wants no bodies of answers by `mode_override`, in its first reply, and passes on what comes. */
+async function startOverridingPicker(destination: string) {
+  const phases: number[] = [];
+  const transport = await createTransport('lean');
+  const held = { bytesMax: 1 << 20, take: () => true, give: () => {} };
+  const open = (stream: ProcessStream): ProcessHandler => ({
+    message(bytes, from, to) {
+      const { phase, body, endOfStream } = decodeProcessRequest(bytes, from, to);
+      phases.push(phase);
+      if (phase === Phase.requestHeaders) {
+        const reply = encodeRequestHeadersReply(
+          [setHeader('x-gateway-destination-endpoint', destination)],
+          NO_METADATA,
+        );
+        stream.send(Buffer.concat([reply, OVERRIDE]));
+      } else if (phase === Phase.requestBody)
+        encodeBodyReplies(Reply.requestBody, [Buffer.from(body)], endOfStream, stream);
+      else if (phase === Phase.responseHeaders) stream.send(encodeResponseHeadersReply([]));
+      else if (phase === Phase.responseBody)
+        encodeBodyReplies(Reply.responseBody, [Buffer.from(body)], endOfStream, stream);
+      else stream.send(encodeTrailersReply(Reply.responseTrailers));
+    },
+    halfClosed: () => stream.end(),
+    overflowed: () => {},
+    stalled: () => {},
+    closed: () => {},
+  });
+  const port = await transport.listen(
+    {
+      ...{ host: '127.0.0.1', port: 0, reusePort: false, maxReceiveBytes: 4_194_304, maxSendBytes: 4_194_304 },
+      ...{ streamsMax: 100, stallMs: 60_000, budget: held },
+    },
+    open,
+  );
+  return { port, phases, close: () => transport.close() };
+}
+
+function sha(bytes: string | Buffer): string {
+  return createHash('sha256').update(bytes).digest('hex');
+}

@@ -1,0 +1,197 @@
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { DEFAULT_PLUGINS, DEFAULT_PROFILES } from '../../dist/config/default-configuration.js';
+import { eventually } from '../gateway/client.ts';
+import { decodeReply, responseBody, responseHeaders } from '../ingress/envoy-messages.ts';
+import { dialPicker, firstReply, type ProxyClient } from '../ingress/proxy-client.ts';
+import { ask, type FileEndpoint, Setting, startPicker } from '../picker/serving.ts';
+import { skipReason, startChromium } from './chromium.ts';
+
+const cleanups: (() => unknown)[] = [];
+let browser: Browser;
+
+beforeAll(async () => {
+  if (skipReason === '') browser = await startChromium();
+});
+afterAll(() => browser?.close());
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+/** Endpoints where nobody listens: their signals stay unknown. */
+function endpoints(count: number): FileEndpoint[] {
+  return Array.from({ length: count }, (_, i) => ({ name: `server-${i}`, port: 22_001 + i }));
+}
+
+async function serve(count: number, ...flags: string[]) {
+  const setting = await Setting.create(endpoints(count), `plugins:\n${DEFAULT_PLUGINS}${DEFAULT_PROFILES}`);
+  cleanups.push(() => setting.remove());
+  const { picker, ports } = await startPicker([...setting.flags, '--decision-columns-every=1', ...flags]);
+  cleanups.push(() => picker.stop(0));
+  const client = dialPicker(ports.grpcPort);
+  cleanups.push(() => client.close());
+  return { client, url: `http://127.0.0.1:${ports.metricsPort}/ui/` };
+}
+
+/** A request that an endpoint answers with this status. */
+async function answered(client: ProxyClient, id: string, status = '200') {
+  const call = ask(client, 'a prompt of the page '.repeat(200), { 'x-request-id': id });
+  decodeReply(await firstReply(call));
+  call.write(responseHeaders({ ':status': status, 'content-type': 'text/event-stream' }));
+  const usage = '{"prompt_tokens":1000,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":640}}';
+  call.write(responseBody(`data: {"choices":[]}\n\ndata: {"choices":[],"usage":${usage}}\n\ndata: [DONE]\n\n`, true));
+  call.end();
+}
+
+/** Opens the page; whatever the browser complains about fails the test. */
+async function open(url: string, width = 1280, colorScheme: 'light' | 'dark' = 'light'): Promise<Page> {
+  const page = await browser.newPage({ viewport: { width, height: 900 }, colorScheme });
+  const complaints: string[] = [];
+  page.on('console', (message) => ['error', 'warning'].includes(message.type()) && complaints.push(message.text()));
+  page.on('pageerror', (error) => complaints.push(error.message));
+  cleanups.push(async () => {
+    await page.close();
+    expect(complaints).toEqual([]);
+  });
+  await page.goto(url);
+  await page.locator('#endpoints-body').locator(':scope > *').first().waitFor();
+  return page;
+}
+
+const textOf = (page: Page, selector: string) => page.locator(selector).innerText();
+
+describe.skipIf(skipReason !== '')(`the page in Chromium${skipReason}`, () => {
+  it('a pool without endpoints or requests says so in words', async () => {
+    const { url } = await serve(0);
+    const page = await open(url);
+    expect(await textOf(page, '#endpoints')).toContain('No endpoints. Discovery has found none yet');
+    expect(await textOf(page, '#decisions')).toContain('No decision yet');
+    expect(await textOf(page, '#queues')).toContain('Flow control is off');
+    await page.locator('#configuration-body', { hasText: 'file-discovery' }).waitFor({ state: 'attached' });
+  });
+
+  it('figures, cache and endpoints follow the requests', async () => {
+    const { client, url } = await serve(1);
+    const page = await open(url);
+    for (let i = 0; i < 5; i++) await answered(client, `page-${i}`);
+    await page.locator('#figures', { hasText: '64 %' }).waitFor();
+    expect(await textOf(page, '#endpoints-body')).toMatch(/server-0[\s\S]*unknown/);
+    expect(await textOf(page, '#cache-body')).toContain('new text, seen for the first time');
+    expect(await page.locator('#chart-hit').getAttribute('aria-label')).toBe(
+      'Prompt tokens served from cache: now 64 %',
+    );
+  });
+
+  it('the keyboard opens the reason of a decision, and the address keeps it', async () => {
+    const { client, url } = await serve(2);
+    await answered(client, 'asked-by-key');
+    const page = await open(url);
+    await page.locator('#decisions-body button').first().focus();
+    await page.keyboard.press('Enter');
+    await page.locator('dialog h3').waitFor();
+    const text = await textOf(page, 'dialog');
+    expect(text).toContain('Why request asked-by-key went there');
+    expect(text).toMatch(/prefix-cache-scorer ×3/);
+    expect(text).toContain('picked');
+    expect(page.url()).toBe(`${url}#why=asked-by-key`);
+    await page.keyboard.press('Escape');
+    expect(await page.locator('dialog[open]').count()).toBe(0);
+    const shared = await open(`${url}#why=asked-by-key`);
+    await shared.locator('dialog h3').waitFor();
+  });
+
+  it('an unknown request id gets the answer of the picker', async () => {
+    const { url } = await serve(1);
+    const page = await browser.newPage();
+    cleanups.push(() => page.close());
+    await page.goto(url);
+    await page.locator('#ask-id').fill('not-there');
+    await page.locator('#ask button').click();
+    await page.locator('dialog', { hasText: 'no decision about request not-there is kept' }).waitFor();
+  });
+
+  it('an endpoint that is ejected is marked with the word', async () => {
+    const { client, url } = await serve(2);
+    const page = await open(url);
+    for (let i = 0; i < 12; i++) await answered(client, `failing-${i}`, '503');
+    await page.locator('#endpoints-body .tag', { hasText: 'ejected' }).first().waitFor();
+    expect(await textOf(page, '#state')).toMatch(/endpoints? out/);
+    expect(await textOf(page, '#decisions-body')).toContain('failed');
+  });
+
+  it('a pool of 200 endpoints shows the busiest, and all of them on demand', async () => {
+    const { url } = await serve(200);
+    const page = await open(url);
+    expect(await page.locator('#endpoints-body tbody tr').count()).toBe(24);
+    expect(await page.locator('.cells i').count()).toBe(200);
+    await page.locator('button', { hasText: 'Show all 200' }).click();
+    expect(await page.locator('#endpoints-body tbody tr').count()).toBe(200);
+  });
+
+  it.each([
+    [360, 'light'],
+    [360, 'dark'],
+    [800, 'light'],
+    [1600, 'dark'],
+  ] as const)('a screen of %i px in %s colours has no part outside of it', async (width, scheme) => {
+    const { client, url } = await serve(30);
+    await answered(client, 'narrow');
+    const page = await open(url, width, scheme);
+    await page.locator('#decisions-body button').first().waitFor();
+    const root = 'document.documentElement';
+    expect(await page.evaluate(`${root}.scrollWidth - ${root}.clientWidth`)).toBe(0);
+    const styleOf = (name: string) => page.evaluate<string>(`getComputedStyle(${root}).${name}`);
+    const [paper, ink] = [await styleOf('backgroundColor'), await styleOf('color')];
+    expect(scheme === 'dark' ? paper : ink).toMatch(/^rgb\((\d|[1-3]\d), /);
+  });
+
+  it('every control has a name and every table heads', async () => {
+    const { client, url } = await serve(3);
+    await answered(client, 'named');
+    const page = await open(url);
+    await page.locator('#decisions-body button').first().waitFor();
+    for (const button of await page.getByRole('button').all()) {
+      expect((await button.getAttribute('aria-label')) ?? (await button.innerText())).not.toBe('');
+    }
+    expect(await page.locator('table:not(:has(thead th[scope=col]))').count()).toBe(0);
+    expect(await page.getByRole('heading', { level: 2 }).count()).toBeGreaterThanOrEqual(8);
+    expect(await page.getByLabel('Request id').count()).toBe(1);
+  });
+});
+
+describe('the page', () => {
+  it('the page may load and reach nothing but its own port', async () => {
+    const { url } = await serve(1);
+    const { headers, status } = await fetch(url);
+    expect(status).toBe(200);
+    expect(headers.get('content-security-policy')).toMatch(
+      /^default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'/,
+    );
+    const files = await Promise.all(['', 'page.js', 'page.css'].map(async (file) => (await fetch(url + file)).text()));
+    expect(files.reduce((sum, text) => sum + text.length, 0)).toBeLessThan(150_000);
+    expect(files.join('').match(/https?:\/\/(?!www\.w3\.org|github\.com\/leeoniya)[a-z]/g)).toBeNull();
+    expect((await fetch(`${url}../package.json`)).status).toBe(404);
+    expect((await fetch(`${url}%2e%2e/package.json`)).status).toBe(404);
+  });
+
+  it('--ui=false serves nothing of it', async () => {
+    const { url } = await serve(1, '--ui=false');
+    for (const path of ['', 'page.js', 'events', 'configuration']) expect((await fetch(url + path)).status).toBe(404);
+  });
+
+  it('a ninth viewer is told to come later, and one that leaves makes room', async () => {
+    const { url } = await serve(1);
+    const leaving = new AbortController();
+    const first = await fetch(`${url}events`, { signal: leaving.signal });
+    const others = await Promise.all(Array.from({ length: 7 }, () => fetch(`${url}events`)));
+    expect([first, ...others].every(({ status }) => status === 200)).toBe(true);
+    expect((await fetch(`${url}events`)).status).toBe(503);
+    leaving.abort();
+    await eventually('there is room', async () => {
+      const again = await fetch(`${url}events`);
+      await again.body?.cancel();
+      return again.status === 200;
+    });
+    for (const { body } of others) await body?.cancel();
+  });
+});

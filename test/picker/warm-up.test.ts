@@ -1,0 +1,57 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { decodeReply } from '../ingress/envoy-messages.ts';
+import { askAndEnd, metric, overConnection, runToEnd, Setting, startPicker, startServe } from './serving.ts';
+
+const ENDPOINTS = [{ name: 'server', port: 20_000 }];
+const TRACES = [
+  'pointsman_ledger_entries',
+  'llm_d_epp_request_total',
+  'inference_objective_request_total',
+  'pointsman_overload_rejections_total',
+];
+
+const cleanups: (() => unknown)[] = [];
+
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+async function setting(profile?: string): Promise<Setting> {
+  const made = await Setting.create(ENDPOINTS, profile);
+  cleanups.push(() => made.remove());
+  return made;
+}
+
+describe('--warm-up', () => {
+  it('--warm-up leaves no trace of its requests, and the first real one is served as ever', async () => {
+    const { flags } = await setting();
+    const { picker, ports } = await startPicker([...flags, '--warm-up=300ms', '--shards=2']);
+    cleanups.push(() => picker.stop(0));
+    for (const name of TRACES) expect([name, (await metric(ports.metricsPort, name)) ?? 0]).toEqual([name, 0]);
+    const decisions = await (await fetch(`http://127.0.0.1:${ports.metricsPort}/debug/decisions`)).json();
+    expect(decisions).toEqual({ decisions: [] });
+    const { replies } = await overConnection(ports.grpcPort, (client) => askAndEnd(client, 'hello'));
+    const reply = decodeReply(replies[0]!);
+    expect(reply.headers['x-gateway-destination-endpoint']).toBe('127.0.0.1:20000');
+  });
+
+  it('--warm-up plays whole exchanges before the picker is ready', async () => {
+    const { flags } = await setting();
+    const serve = await startServe([...flags, '--warm-up=300ms']);
+    cleanups.push(async () => {
+      serve.child.kill('SIGKILL');
+      await serve.ended;
+    });
+    const line = serve
+      .log()
+      .split('\n')
+      .find((text) => text.includes('--warm-up'))!;
+    expect(serve.log().indexOf(line)).toBeLessThan(serve.log().indexOf('pointsman is serving'));
+    expect((JSON.parse(line) as { exchanges: number }).exchanges).toBeGreaterThan(100);
+  });
+
+  it('--warm-up is bounded: more than 3 s is refused', async () => {
+    const { code, stderr } = await runToEnd(['serve', '--warm-up=4s']);
+    expect([code, stderr]).toEqual([1, expect.stringContaining('--warm-up: must be at most 3s')]);
+  });
+});
