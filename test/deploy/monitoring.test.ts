@@ -48,22 +48,20 @@ const dashboards = readdirSync(new URL('dashboards/', folder)).map((file) => {
 const TARGET = ['job', 'instance'];
 
 /** Labels by the name of the series, which for a histogram has an ending. */
-const known = new Map<string, readonly string[]>(
-  metricChapters().flatMap(({ metrics }) =>
-    metrics.flatMap(({ name, type, labels }) => {
-      const all = [...labels, ...TARGET];
-      if (type !== 'histogram') return [[name, all] as const];
-      return [
-        [`${name}_bucket`, [...all, 'le']] as const,
-        [`${name}_sum`, all] as const,
-        [`${name}_count`, all] as const,
-      ];
-    }),
-  ),
-);
+const known = new Map<string, readonly string[]>();
+for (const { name, type, labels } of metricChapters().flatMap(({ metrics }) => metrics)) {
+  const all = [...labels, ...TARGET];
+  if (type !== 'histogram') {
+    known.set(name, all);
+    continue;
+  }
+  known.set(`${name}_bucket`, [...all, 'le']);
+  known.set(`${name}_sum`, all);
+  known.set(`${name}_count`, all);
+}
 
 /** Labels of what an expression returns. */
-function resultLabels(expression: string): string[] {
+function resultLabels(expression: string): readonly string[] {
   const { metrics, grouped } = promqlNames(expression);
   return /\bby\s*\(/.test(expression) ? grouped : metrics.flatMap((name) => known.get(name) ?? []);
 }
@@ -223,7 +221,7 @@ describe.skipIf(!promtoolWanted)(`promtool${promtoolSkipReason}`, () => {
     return promtool(['test', 'rules'], { rule_files: rules, evaluation_interval: '30s', tests });
   }
 
-  it('every alert fires in its scenario, with its labels', PATIENCE_MS, async () => {
+  it('every alert fires in its scenario, with its labels', { timeout: PATIENCE_MS }, async () => {
     const tests = alerts.map(({ alert, labels: own }) => {
       const { fires, labels } = alertScenarios[alert!]!;
       const all = { alertname: alert!, alertstate: 'firing', ...own, ...labels };
@@ -233,18 +231,18 @@ describe.skipIf(!promtoolWanted)(`promtool${promtoolSkipReason}`, () => {
     expect(await play(tests)).toBe('');
   });
 
-  it('no alert fires just short of its condition', PATIENCE_MS, async () => {
+  it('no alert fires just short of its condition', { timeout: PATIENCE_MS }, async () => {
     expect(await play(alerts.map(({ alert }) => scenario(alert!, alertScenarios[alert!]!.quiet, [])))).toBe('');
   });
 
-  it('a scenario that expects an alert which does not fire fails', PATIENCE_MS, async () => {
+  it('a scenario that expects an alert which does not fire fails', { timeout: PATIENCE_MS }, async () => {
     const { quiet } = alertScenarios.PointsmanErrors!;
     expect(await play([scenario('PointsmanErrors', quiet, ['ALERTS{alertname="PointsmanErrors"}'])])).toContain(
       'FAILED',
     );
   });
 
-  it('promtool takes the expressions of every panel', PATIENCE_MS, async () => {
+  it('promtool takes the expressions of every panel', { timeout: PATIENCE_MS }, async () => {
     const rules = queries.map(({ expr }, index) => ({
       record: `panel:${index}`,
       expr: expr.replace(/\$__(rate_interval|range)/g, '5m'),
