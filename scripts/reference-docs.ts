@@ -57,7 +57,7 @@ with the labels of its time, for dashboards of earlier versions. Histograms have
 threads is on the page from its first value on.
 
 Labels that clients choose (\`model_name\`, \`target_model_name\`, \`fairness_id\`) take a bounded number of values; what is beyond counts
-as \`other\`. Alerts: [operations](../operations.md#metrics). Differences to llm-d-router: [compatibility](../compatibility.md#metrics).`;
+as \`other\`. Alerts: [monitoring](../guides/monitoring.md). Differences to llm-d-router: [compatibility](../compatibility.md#metrics).`;
 
 /** A metric of the page. */
 export interface ShownMetric {

@@ -1,6 +1,7 @@
 import { CORE, type CoreConstant } from '../../core/core-names.js';
 import type { EndpointReading } from '../../core/endpoint-table.js';
 import type { CoreInstance } from '../../core/memory.js';
+import { poolClockMs } from '../../core/pool-clock.js';
 import type { MetricsExposition } from '../telemetry/exposition.js';
 
 /** Training counts of the latency model. */
@@ -124,12 +125,18 @@ function addLatencyCounters(exposition: MetricsExposition, trainer: LatencyCount
   });
 }
 
-const endpointGauges: readonly (readonly [string, string, (reading: EndpointReading) => number])[] = [
+/** Without a value an endpoint has no series. */
+const endpointGauges: readonly (readonly [string, string, (reading: EndpointReading) => number | undefined])[] = [
   ['active_blocks', 'Unique blocks in use by running requests.', (r) => r.activeBlocks + r.outputBlocks],
   ['prefix_blocks', 'Blocks that the prefix index believes the endpoint to hold.', (r) => r.prefixBlocks],
   ['inflight_requests', 'Requests in flight from here.', (r) => r.inflight],
   ['inflight_tokens', 'Uncached prompt tokens in flight from here.', (r) => r.inflightTokens],
   ['ejection_state', '0 in, 1 out, 2 out with a probe under way.', (r) => r.ejection],
+  [
+    'signal_age_seconds',
+    'Time since the last good scrape; no series before the first one.',
+    ({ signalTimeMs }) => (signalTimeMs === 0 ? undefined : Math.max(0, poolClockMs() - signalTimeMs) / 1000),
+  ],
 ];
 
 function addEndpointGauges(exposition: MetricsExposition, sources: CoreMetricsSources): void {
@@ -139,7 +146,10 @@ function addEndpointGauges(exposition: MetricsExposition, sources: CoreMetricsSo
       help,
       labels: ['endpoint'],
       read: () =>
-        sources.endpoints().map(({ name: endpoint, reading }) => ({ labels: { endpoint }, value: pick(reading) })),
+        sources.endpoints().flatMap(({ name: endpoint, reading }) => {
+          const value = pick(reading);
+          return value === undefined ? [] : [{ labels: { endpoint }, value }];
+        }),
     });
   }
 }
