@@ -113,7 +113,7 @@ function options({ id, reads, format, max }: Line): UPlot.Options {
   const strokes = [colour('--accent'), soft];
   return {
     ...sizeOf(id),
-    padding: [8, 26, 0, 0],
+    padding: [8, 36, 0, 0],
     legend: { show: false },
     cursor: { show: false },
     scales: { y: { range: (_plot, _low, high) => [0, max ?? Math.max(1, high * 1.15)] } },

@@ -252,6 +252,7 @@ function withOlderNames(metrics: readonly ShownMetric[]): ShownMetric[] {
 /** Unit by the ending of the name; the help says the rest. */
 function unitOf({ name, type }: ShownMetric): string {
   const units: readonly (readonly [RegExp, string])[] = [
+    [/_utilization(_|$)/, 'share'],
     [/_seconds(_total)?$/, 'seconds'],
     [/_bytes(_total)?$/, 'bytes'],
     [/_tokens$/, 'tokens'],
