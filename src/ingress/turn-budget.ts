@@ -56,9 +56,9 @@ export class TurnBudget {
   #begun = 0;
   /** Milliseconds from one piece of work to the next while some waits; 0 = none has waited yet. */
   #costMs = 0;
-  /** When work would have waited for long, and when none would have for some time. */
-  #pressedAt = 0;
-  #calmAt = 0;
+  /** When work last would have waited for long, and since when such work has come without a pause of `standingWaitMs`. */
+  #pressedAt = Number.NEGATIVE_INFINITY;
+  #pressedSince = 0;
   /** New work is left in the sockets. */
   #behind = false;
   /** When waiting work last had its time. */
@@ -108,9 +108,13 @@ export class TurnBudget {
     const { waitingMax, waitMsMax, standingWaitMs } = this.#options;
     if (this.waiting >= waitingMax) return true;
     const wait = at - since + this.waiting * this.#costMs;
-    if (wait > standingWaitMs * CALM_SHARE) this.#pressedAt = at;
-    else if (at - this.#pressedAt > standingWaitMs) this.#calmAt = at;
-    return wait > (at - this.#calmAt > waitMsMax ? standingWaitMs : waitMsMax);
+    const isCalm = at - this.#pressedAt > standingWaitMs;
+    if (wait > standingWaitMs * CALM_SHARE) {
+      if (isCalm) this.#pressedSince = at;
+      this.#pressedAt = at;
+    }
+    const lasts = !isCalm && at - this.#pressedSince > waitMsMax;
+    return wait > (lasts ? standingWaitMs : waitMsMax);
   }
 
   #openTurn(at: number): void {

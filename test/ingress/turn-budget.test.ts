@@ -124,6 +124,14 @@ describe('the gate of new work', () => {
     expect(waits()).toEqual([true, true, true]);
   });
 
+  it('the turn budget takes idle time for calm: the first work, and the first after an hour, may be as old as in a burst', () => {
+    const loop = new Loop();
+    for (const clock of [1_000, 3_600_000]) {
+      loop.clock = clock;
+      expect([100, 100, 101].map((age) => loop.gate.refuses(loop.clock - age))).toEqual([false, false, true]);
+    }
+  });
+
   it('the turn budget has sockets with new work read before waiting work goes on, for a bounded time', () => {
     const loop = new Loop();
     const begun: string[] = [];
