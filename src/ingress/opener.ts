@@ -26,6 +26,8 @@ const WAIT_MS_MAX = 750;
 const READ_MS_MAX = 10;
 /** Wait of new requests while more of them come than the thread can serve. */
 const STANDING_WAIT_MS = 200;
+/** Requests that are taken in each 200 ms whatever their age: 80 a second are no overload, only a thread that was held up. */
+const LIGHT_MAX = 16;
 /** Streams beyond `maxStreams` that wait for the first message, to answer it with a 503. */
 const SILENT_MAX = 8_192;
 const GRPC_RESOURCE_EXHAUSTED = 8;
@@ -49,6 +51,7 @@ export function createStreamOpener(services: StreamServices): StreamOpener {
     waitingMax: WAITING_MAX,
     waitMsMax: WAIT_MS_MAX,
     standingWaitMs: STANDING_WAIT_MS,
+    lightMax: LIGHT_MAX,
     readMsMax: READ_MS_MAX,
   });
   const context = { services, load, gate, templates: new DestinationTemplates(TEMPLATE_CAPACITY) };

@@ -19,6 +19,8 @@ export interface TurnBudgetOptions {
   readonly waitMsMax: number;
   /** Bound on the wait while the wait has not been short for `waitMsMax`: it is no burst then, and a long wait helps nobody. */
   readonly standingWaitMs: number;
+  /** Work that is taken in each `standingWaitMs` whatever its age. */
+  readonly lightMax: number;
   /** Milliseconds that waiting work lets sockets be read which are behind. */
   readonly readMsMax: number;
 }
@@ -59,6 +61,9 @@ export class TurnBudget {
   /** When work last would have waited for long, and since when such work has come without a pause of `standingWaitMs`. */
   #pressedAt = Number.NEGATIVE_INFINITY;
   #pressedSince = 0;
+  /** Begin of the present `standingWaitMs`, and work that has come in it. */
+  #windowAt = Number.NEGATIVE_INFINITY;
+  #windowCount = 0;
   /** New work is left in the sockets. */
   #behind = false;
   /** When waiting work last had its time. */
@@ -100,21 +105,36 @@ export class TurnBudget {
     if (this.#turnStart < 0) this.#openTurn(at);
     if (this.#refuses(since, at)) return 'refused';
     if (this.waiting === 0 && at - this.#turnStart <= this.#slice) return 'now';
-    this.#waiting.push({ work, since });
+    this.#waiting.push({ work, since: this.#counted(since) });
     return 'later';
   }
 
   #refuses(since: number, at: number): boolean {
     const { waitingMax, waitMsMax, standingWaitMs } = this.#options;
     if (this.waiting >= waitingMax) return true;
-    const wait = at - since + this.waiting * this.#costMs;
+    const queueMs = this.waiting * this.#costMs;
     const isCalm = at - this.#pressedAt > standingWaitMs;
-    if (wait > standingWaitMs * CALM_SHARE) {
+    if (at - since + queueMs > standingWaitMs * CALM_SHARE) {
       if (isCalm) this.#pressedSince = at;
       this.#pressedAt = at;
     }
-    const lasts = !isCalm && at - this.#pressedSince > waitMsMax;
-    return wait > (lasts ? standingWaitMs : waitMsMax);
+    if (this.#isLight(at)) return false;
+    if (!isCalm && at - this.#pressedSince > waitMsMax) return at - since + queueMs > standingWaitMs;
+    return at - this.#counted(since) + queueMs > waitMsMax;
+  }
+
+  /** Age is counted from the beginning of the pressure: a stall of the thread makes old what came meanwhile, and is no overload. */
+  #counted(since: number): number {
+    return Math.max(since, this.#pressedSince);
+  }
+
+  /** So little has come lately that the thread can serve all of it, whatever has held it up. */
+  #isLight(at: number): boolean {
+    if (at - this.#windowAt > this.#options.standingWaitMs) {
+      this.#windowAt = at;
+      this.#windowCount = 0;
+    }
+    return ++this.#windowCount <= this.#options.lightMax;
   }
 
   #openTurn(at: number): void {
