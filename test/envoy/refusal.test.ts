@@ -46,12 +46,12 @@ describe.skipIf(skipReason !== '')(`refusals reach the client through Envoy${ski
     expect(ordinary.servers[0]!.received).toHaveLength(0);
   });
 
-  test('429 when the filters leave no endpoint', async () => {
+  test('503 that names the filter which leaves no endpoint', async () => {
     const bed = await startTestBed([await startBackend('s0')], { profile: NOBODY_FITS });
     beds.push(bed);
     const answer = await ask(bed.envoy.port, { body: chatBody('hi') });
-    expect(answer.status).toBe(429);
-    expect(answer.body.toString()).toMatch(/^inference error: ResourceExhausted - /);
+    expect(answer.status).toBe(503);
+    expect(answer.body.toString()).toMatch(/^inference error: ServiceUnavailable - .*: the filter ".+" leaves none$/);
   });
 
   test('503 when there are no endpoints', async () => {
