@@ -132,7 +132,7 @@ describe.skipIf(skipReason !== '')(`the pool as an API server has it${skipReason
     });
 
     it('Ready≠True for 60 s: none', async () => {
-      const lastTransitionTime = new Date(Date.now() - 59_000).toISOString().replace(/\.\d+Z/, 'Z');
+      const lastTransitionTime = new Date(Date.now() - 57_000).toISOString().replace(/\.\d+Z/, 'Z');
       const conditions = [{ type: 'Ready', status: 'False', lastTransitionTime }];
       const reference = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'a', namespace } };
       await cluster.mergePatch(reference, { status: { conditions } }, '/status');
