@@ -139,7 +139,7 @@ describe.skipIf(skipReason !== '')(`an overload through Envoy${skipReason}`, () 
     held.answer(2);
     expect((await interactive).status).toBe(200);
     const confirmed = 'llm_d_epp_flow_control_revocations_total';
-    expect(await pickerMetric(bed!.picker, confirmed)).toBe(1);
+    await eventually('it is counted', async () => (await pickerMetric(bed!.picker, confirmed)) === 1);
   });
 
   test('an answer that has begun cannot be taken back: it is cut off, and its place is free', async () => {
