@@ -1,8 +1,9 @@
 // Writes NOTICE: the licence of every package that the program's bundle contains. `npm run notice` renews it.
 
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { buildSync } from 'esbuild';
 import { bundledPackages } from './bundled-packages.ts';
 
 const root = fileURLToPath(new URL('../', import.meta.url));
@@ -11,31 +12,30 @@ interface Manifest {
   readonly name: string;
   readonly version: string;
   readonly license?: string;
-  readonly dependencies?: Readonly<Record<string, string>>;
 }
 
-/** Folder of a package as Node resolves it from another one; undefined when it is not installed (an optional package). */
-function folderOf(name: string, from: string): string | undefined {
-  for (let folder = from; folder.length >= root.length - 1; folder = join(folder, '..')) {
-    const found = join(folder, 'node_modules', name);
-    if (existsSync(join(found, 'package.json'))) return found;
-  }
-  return undefined;
-}
-
-/** The bundled packages and everything that they import, by name and version. */
+/** Folders of the packages whose files come into a bundle of the bundled packages, by name and version. */
 function reachable(): Map<string, string> {
+  const { metafile } = buildSync({
+    stdin: {
+      contents: bundledPackages.map((name, i) => `export * as p${i} from '${name}';`).join('\n'),
+      resolveDir: root,
+    },
+    absWorkingDir: root,
+    bundle: true,
+    write: false,
+    metafile: true,
+    format: 'esm',
+    platform: 'node',
+    logLevel: 'silent',
+  });
   const found = new Map<string, string>();
-  const visit = (name: string, from: string) => {
-    const folder = folderOf(name, from);
-    if (folder === undefined) return;
-    const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest;
-    const key = `${manifest.name} ${manifest.version}`;
-    if (found.has(key)) return;
-    found.set(key, folder);
-    for (const dependency of Object.keys(manifest.dependencies ?? {})) visit(dependency, folder);
-  };
-  for (const name of bundledPackages) visit(name, root.replace(/\/$/, ''));
+  for (const input of Object.keys(metafile.inputs)) {
+    const folder = /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/.exec(input)?.[0];
+    if (folder === undefined) continue;
+    const { name, version } = JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8')) as Manifest;
+    found.set(`${name} ${version}`, join(root, folder));
+  }
   return found;
 }
 
