@@ -21,6 +21,7 @@ export {
   storePick,
   threadCharges,
 } from '../scheduling/decide';
+export { decisionLogStride, keepColumnsEvery, logRefusal } from '../scheduling/decision-log';
 export {
   DECISION_BEST_MATCHED,
   DECISION_BEST_REMOVED,
@@ -87,18 +88,15 @@ export {
   DECISION_TOTAL,
   DECISION_UNCACHED_TOKENS,
   DECISION_WAITED,
-  decisionLogStride,
   END_ABANDONED,
   END_REFUSED,
-  keepColumnsEvery,
-  logRefusal,
   REMOVED_BY_GATE,
   REMOVED_NOT_ADMITTED,
   REMOVED_OUTSIDE_SUBSET,
   TRACE_COLUMNS,
   TRACE_ID,
   TRACE_LENGTH,
-} from '../scheduling/decision-log';
+} from '../scheduling/decision-record';
 export {
   COMPARE_EQUAL,
   COMPARE_GREATER,

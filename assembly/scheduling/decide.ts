@@ -59,15 +59,8 @@ import {
   request,
   wantedTimes,
 } from '../request-area';
-import {
-  logAdmitted,
-  logAllClosed,
-  logBegin,
-  logColumns,
-  logDecision,
-  logRemoved,
-  REMOVED_BY_GATE,
-} from './decision-log';
+import { logAdmitted, logAllClosed, logBegin, logColumns, logDecision, logRemoved } from './decision-log';
+import { REMOVED_BY_GATE } from './decision-record';
 import { filter } from './filters';
 import { fusedScores } from './fused-scorers';
 import { gateBegin, gateEmpty, gateLeftAll, gatePass, gateWait, mayServe } from './gate-pass';
