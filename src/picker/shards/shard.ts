@@ -13,7 +13,7 @@ import { TokenChain } from '../../core/token-chain.js';
 import { EvictableRequests } from '../../flow-control/evictable-requests.js';
 import { WaitingLine } from '../../flow-control/waiting-line.js';
 import type { StreamServices } from '../../ingress/exchange.js';
-import { createStreamOpener } from '../../ingress/opener.js';
+import { createStreamOpener, type StreamOpener } from '../../ingress/opener.js';
 import { rehearse } from '../../ingress/rehearsal.js';
 import type { ByteBudget, Transport, TransportOptions } from '../../ingress/transport.js';
 import { createTransport } from '../../ingress/transports/create.js';
@@ -43,7 +43,7 @@ const PLUGIN_SEED = 0x706c7567n;
  */
 export async function shard(start: ShardStart): Promise<void> {
   start.control.postMessage({ kind: 'started', threadId } satisfies FromShard);
-  const definitions = await shardDefinitions(start.settings.plugins.modules);
+  const definitions = await shardDefinitions(start.settings.plugins, start.settings.handler);
   if (start.rehearsal !== undefined) await warmUp(start, start.rehearsal, definitions);
   await new Shard(start, definitions, await createTransport(start.settings.transport)).run();
 }
@@ -67,7 +67,7 @@ async function warmUp(
   const transport = await createTransport(start.settings.transport);
   const shard = new Shard({ ...start, pool, settings, snapshot, control: port2 }, definitions, transport);
   const begin = performance.now();
-  const exchanges = await shard.rehearse(timeMs);
+  const exchanges = await rehearse(shard.opener(), timeMs);
   const log = createLogger(start.settings.log);
   log.info({ exchanges, ms: Math.round(performance.now() - begin) }, 'a shard has compiled its code (--warm-up)');
   port1.close();
@@ -76,7 +76,8 @@ async function warmUp(
 /** Handler for each kind of message. */
 type MessageTable = { readonly [Kind in ToShard['kind']]: (message: Extract<ToShard, { kind: Kind }>) => void };
 
-class Shard {
+/** A shard's state on its thread; `run` serves with it. */
+export class Shard {
   readonly #start: ShardStart;
   readonly #core: CoreInstance;
   readonly #directory = new EndpointDirectory();
@@ -142,9 +143,9 @@ class Shard {
     this.#line = this.#settings.current.flowControl && this.#waitingLine();
   }
 
-  /** Plays requests that nobody has sent. @returns their number */
-  rehearse(timeMs: number): Promise<number> {
-    return rehearse(createStreamOpener(this.#services(this.#scheduler(), undefined, undefined)), timeMs);
+  /** Takes streams without a transport, for rehearsals and benchmarks. Tokens and latency are asked of no server. */
+  opener(): StreamOpener {
+    return createStreamOpener(this.#services(this.#scheduler(), undefined, undefined));
   }
 
   /** Serves until the shard has drained. */
