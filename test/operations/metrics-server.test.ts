@@ -31,7 +31,7 @@ const start = (port = 0, headersTimeoutMs?: number) =>
   startMetricsServer({
     host: '127.0.0.1',
     port,
-    exposition,
+    exposition: async () => exposition,
     routes,
     headersTimeoutMs,
     report: (problem) => problems.push(problem),
