@@ -3,17 +3,18 @@
  * this thread. This is what a request costs without the kernel. CPU time of this thread would be the fairer figure on a busy
  * machine; the medians of many short runs come close to it.
  */
-import { MessageChannel } from 'node:worker_threads';
 import { builtinPlugins } from '../dist/config/builtin-plugins.js';
 import { type LoadedConfiguration, loadConfiguration } from '../dist/config/load.js';
 import { HeldBytes } from '../dist/ingress/byte-budget.js';
+import type { StreamServices } from '../dist/ingress/exchange.js';
+import { createStreamOpener } from '../dist/ingress/opener.js';
 import { PROCESS_PATH } from '../dist/ingress/transport.js';
 import { type ConnectionWire, Http2Connection } from '../dist/ingress/transports/http2/connection.js';
-import { LeanTransport } from '../dist/ingress/transports/http2/lean.js';
+import { createLogger } from '../dist/operations/log.js';
 import { rehearsalPool } from '../dist/picker/control/rehearsal-pool.js';
 import { configuredSettings } from '../dist/picker/control/shard-settings.js';
-import type { ShardSettings, ShardStart } from '../dist/picker/messages.js';
-import { Shard } from '../dist/picker/shards/shard.js';
+import type { PoolStart, ShardSettings } from '../dist/picker/messages.js';
+import { PoolStack } from '../dist/picker/shards/pool-stack.js';
 import { shardDefinitions } from '../dist/picker/shards/shard-plugins.js';
 import { requestBody, requestHeaders, responseBody, responseHeaders } from '../test/ingress/envoy-messages.ts';
 import {
@@ -65,27 +66,26 @@ function settingsOf(configuration: LoadedConfiguration): ShardSettings {
   };
 }
 
-/** A shard of the default configuration over eight endpoints. */
-async function makeShard(): Promise<{ readonly shard: Shard; readonly close: () => void }> {
+/** Services of a shard with the default configuration, over eight endpoints. */
+async function makeServices(): Promise<StreamServices> {
   const configuration = loadConfiguration({}, { allowExperimental: false, registry: builtinPlugins });
   const { pool, assignments } = rehearsalPool(configuration.scheduling, 1, 0);
-  const { port1, port2 } = new MessageChannel();
-  const start: ShardStart = {
-    thread: 1,
-    pool,
-    settings: settingsOf(configuration),
-    control: port2,
+  const shardSettings = settingsOf(configuration);
+  const start: PoolStart = {
+    pool: 0,
+    memory: pool,
+    settings: shardSettings,
     seed: '1',
     snapshot: {
       version: 1,
       assignments,
       rules: { objectives: [], rewrites: [], models: [] },
-      health: [],
       names: { models: new Set(['llama']), fairnessIds: new Set() },
     },
   };
-  const definitions = await shardDefinitions(start.settings.plugins, start.settings.handler);
-  return { shard: new Shard(start, definitions, new LeanTransport()), close: () => port1.close() };
+  const definitions = await shardDefinitions(shardSettings);
+  const log = createLogger(shardSettings.log);
+  return new PoolStack({ start, thread: 1, definitions, log, send: () => undefined }).rehearsalServices();
 }
 
 /** DATA frames of one message on stream 1. */
@@ -168,7 +168,7 @@ class Script {
 }
 
 async function memoryBench(shape: Shape): Promise<Prepared> {
-  const { shard, close } = await makeShard();
+  const open = createStreamOpener(await makeServices());
   let sent = 0;
   const wire: ConnectionWire = {
     write: (bytes) => {
@@ -178,7 +178,7 @@ async function memoryBench(shape: Shape): Promise<Prepared> {
     unsent: 0,
   };
   const connection = new Http2Connection(wire, {
-    methods: new Map([[PROCESS_PATH, { open: shard.opener() }]]),
+    methods: new Map([[PROCESS_PATH, { open }]]),
     budget: new HeldBytes(WINDOW_BYTES),
     heldBytesMax: WINDOW_BYTES,
     messageBytesMax: WINDOW_BYTES,
@@ -208,10 +208,7 @@ async function memoryBench(shape: Shape): Promise<Prepared> {
       while (connection.streamCount > 0);
       if (connection.isClosed || sent === 0) throw new Error('the exchanges were not answered');
     },
-    teardown: () => {
-      connection.destroy();
-      close();
-    },
+    teardown: () => connection.destroy(),
   };
 }
 

@@ -13,7 +13,7 @@ import type { ProfileHandler } from '../../scheduling/profile-handler.js';
 import { makeProfileHandler } from '../../scheduling/profile-handlers/make-profile-handler.js';
 import { SINGLE_PROFILE_HANDLER } from '../../scheduling/profile-handlers/single-profile.js';
 import type { HandlerSettings } from '../../scheduling/program.js';
-import type { PluginSettings } from '../messages.js';
+import type { PluginSettings, ShardSettings } from '../messages.js';
 import { PluginChannels } from './plugin-channel.js';
 
 export interface ShardPluginOptions {
@@ -29,14 +29,14 @@ export interface ShardPluginOptions {
 }
 
 /**
- * The definitions of all plugins that can run on a shard, by type. Without plugins of others, without hook plugins and with
+ * The definitions of all plugins that a pool can have on a shard, by type. Without plugins of others, without hook plugins and with
  * the default profile handler a shard needs none of them: they and their schemas are not loaded then.
  * @throws ConfigurationError as loadPluginModules
  */
-export async function shardDefinitions(
-  { modules, configured }: PluginSettings,
-  handler: HandlerSettings,
-): Promise<ReadonlyMap<string, PluginDefinition>> {
+export async function shardDefinitions({
+  plugins: { modules, configured },
+  handler,
+}: Pick<ShardSettings, 'plugins' | 'handler'>): Promise<ReadonlyMap<string, PluginDefinition>> {
   const isPlain = configured.length === 0 && handler.type === SINGLE_PROFILE_HANDLER;
   if (isPlain && modules.length === 0) return new Map();
   const [{ loadPluginModules }, { schedulingPlugins }] = await Promise.all([
