@@ -54,6 +54,11 @@ test('GET /metrics answers in the Prometheus text format, process metrics includ
   expect(text).toMatch(/^process_cpu_seconds_total [\d.e-]+$/m);
 });
 
+test('a page right behind another one has no sample without a value', async () => {
+  await (await get('/metrics')).text();
+  expect(await (await get('/metrics')).text()).not.toMatch(/ nan$/im);
+});
+
 test('other paths are 404, other methods 405, extra routes are served', async () => {
   expect((await get('/')).status).toBe(404);
   expect((await get('/metrics', { method: 'POST' })).status).toBe(405);
