@@ -11,7 +11,7 @@ import {
   requestRoute,
   wallClockMs,
 } from '../../operations/debug-pages.js';
-import { HEALTH_PATH, healthRoute } from '../../operations/health-report.js';
+import { healthRoute } from '../../operations/health-report.js';
 import { addFlowMetrics } from '../../operations/metrics/flow-control-metrics.js';
 import { addKvEventMetrics } from '../../operations/metrics/kv-event-metrics.js';
 import { addRolloutShares } from '../../operations/metrics/rollout-shares.js';
@@ -199,7 +199,7 @@ export class MetricsPage implements Part {
       ...this.#pageRoutes(),
       ['/debug/adaptation', adaptationRoute(() => this.#adaptation())],
       ['/debug/decisions', decisions],
-      [HEALTH_PATH, healthRoute(() => healthReport({ ...this.#sources, log, stories }))],
+      ['/debug/health', healthRoute(() => healthReport({ ...this.#sources, log, stories }))],
       [REQUESTS_PATH, requestRoute(stories)],
       ['/debug/plugins/state', pluginStateRoute(() => pluginStates(this.#sources))],
     ]);
