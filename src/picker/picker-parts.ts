@@ -13,6 +13,8 @@ import { AdaptationControl } from './control/adaptation-control.js';
 import { CertificateWatch } from './control/certificate-watch.js';
 import { ConfigurationReload } from './control/configuration-reload.js';
 import { FlowControl } from './control/flow-control.js';
+import { keptSeed, seedText } from './control/hash-seed.js';
+import { IndexKeeper } from './control/index-keeper.js';
 import { createInformers, type Informers } from './control/informers.js';
 import { EngineEvents } from './control/kv-events.js';
 import { LameDuck } from './control/lame-duck.js';
@@ -67,6 +69,7 @@ export class PickerParts {
   readonly #events: EngineEvents;
   readonly #learning: LatencyLearning | undefined;
   readonly #flow: FlowControl | undefined;
+  readonly #keeper: IndexKeeper | undefined;
   readonly #labels: VouchedLabels;
   readonly #reload: ConfigurationReload | undefined;
   #certificate: CertificateWatch | undefined;
@@ -78,7 +81,8 @@ export class PickerParts {
     this.#options = options;
     for (let shard = 1; shard <= options.shards; shard++) this.#counts.shardDeaths.set(shard, 0);
     this.#configuration = { current: options.configuration };
-    this.memory = poolMemory(options);
+    const hashSeed = hashSeedOf(options);
+    this.memory = poolMemory(options, hashSeed);
     this.#core = attachCore(this.memory, 0);
     this.#table = new EndpointTable(this.#core);
     if (!options.ejection) this.#table.disableEjection();
@@ -96,6 +100,7 @@ export class PickerParts {
     });
     this.#pool = this.#makePool(placed);
     this.#flow = this.#makeFlowControl();
+    this.#keeper = this.#makeKeeper(hashSeed);
     this.#labels = this.#makeLabels();
     this.#reload = this.#makeReload();
     this.metrics = this.#makeMetrics();
@@ -122,6 +127,7 @@ export class PickerParts {
       this.#labels,
       this.#events,
       this.#makeDiscovery(),
+      this.#keeper,
       this.#makeReturnWatch(),
       { start: () => void health.watch(() => this.shards.broadcast({ kind: 'health', statuses: statuses(health) })) },
       this.#learning,
@@ -156,9 +162,10 @@ export class PickerParts {
   }
 
   #makeAdaptation(): AdaptationControl {
-    const { configuration, seed, log } = this.#options;
+    const { configuration, seed, stateDir, log } = this.#options;
     return new AdaptationControl({
       core: this.#core,
+      stateDir,
       settings: configuration.adaptation,
       run: (variant) => this.#programs.run(variant),
       projected: () => this.#programs.projected,
@@ -215,6 +222,7 @@ export class PickerParts {
     this.#events.feed?.changeEndpoints(update);
     this.#adaptation.changeEndpoints(update);
     this.#flow?.controller.endpointsGone(update.removed.map(({ slot }) => slot));
+    if (update.set.length > 0) void this.#keeper?.endpointsChanged();
   }
 
   #makeFlowControl(): FlowControl | undefined {
@@ -228,6 +236,21 @@ export class PickerParts {
       signals: (slot) => this.#table.read(slot),
       evictRequest: ({ thread, ticket, ticketGeneration: generation }) =>
         this.shards.tell(thread, { kind: 'evictRequest', ticket, generation }),
+    });
+  }
+
+  /** An index that engines report themselves is not kept: what they would say of it meanwhile is unknown. */
+  #makeKeeper(hashSeed: bigint | undefined): IndexKeeper | undefined {
+    const { stateDir: folder, configuration, log } = this.#options;
+    const { prefix } = configuration.scheduling;
+    if (folder === undefined || hashSeed === undefined || prefix === undefined) return undefined;
+    if ((prefix.knownBy ?? 'decisions') !== 'decisions') return undefined;
+    return new IndexKeeper({
+      folder,
+      core: this.#core,
+      terms: { blockTokens: prefix.blockTokens, seed: seedText(hashSeed) },
+      assignments: () => this.#pool.known,
+      log,
     });
   }
 
@@ -381,8 +404,16 @@ export class PickerParts {
 /** Bytes for the columns of decisions, over all shards. Decisions about 8 endpoints take 1.2 KB, about 256 some 33 KB. */
 const DECISION_COLUMN_BYTES = 16 << 20;
 
-function poolMemory({ maxEndpoints, indexBlocks, shards, maxStreams, decisions }: PickerOptions): PoolMemory {
-  return createPoolMemory({
+/** Seed of the block hashes; undefined = a new one at every start, so that collisions cannot be constructed. */
+function hashSeedOf({ stateDir }: PickerOptions): bigint | undefined {
+  return stateDir === undefined ? undefined : keptSeed(stateDir);
+}
+
+function poolMemory(
+  { maxEndpoints, indexBlocks, shards, maxStreams, decisions }: PickerOptions,
+  hashSeed: bigint | undefined,
+): PoolMemory {
+  const sizes = {
     ...defaultPoolSizes,
     endpoints: maxEndpoints,
     indexBlocks,
@@ -391,7 +422,8 @@ function poolMemory({ maxEndpoints, indexBlocks, shards, maxStreams, decisions }
     decisions: Math.ceil(decisions / shards),
     decisionThreads: 1 + shards,
     decisionColumnBytes: decisions === 0 ? 0 : Math.ceil(DECISION_COLUMN_BYTES / shards),
-  });
+  };
+  return createPoolMemory(sizes, hashSeed === undefined ? {} : { hashSeed });
 }
 
 function statuses(health: HealthSource) {
