@@ -13,9 +13,9 @@ const PATIENCE: u32 = 100;
 /** Head of a piece. */
 @unmanaged
 class PieceHead {
-  /** Number of the segment that the next piece begins with, 0 = this is the last piece. */
+  /** Number of the segment that the next piece begins with, 0 = this is the last piece · exporting thread · none. */
   next: u32;
-  /** Bytes of the records behind this head. */
+  /** Bytes of the records behind this head · exporting thread · none. */
   bytes: u32;
 }
 
