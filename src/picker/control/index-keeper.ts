@@ -10,6 +10,8 @@ import { endpointKey } from '../../replication/endpoint-key.js';
 import { exportIndex, importSegments } from '../../replication/index-transfer.js';
 import { decodeKeptIndex, encodeKeptIndex, type IndexTerms, type KeptIndex } from '../../replication/kept-index.js';
 import type { Part } from '../part.js';
+import type { PickerOptions } from '../picker-options.js';
+import { seedText } from './hash-seed.js';
 import { StateFile } from './state-file.js';
 
 const FILE = 'prefix-index.bin';
@@ -140,6 +142,18 @@ export class IndexKeeper implements Part {
       this.#problems.problem(error);
     }
   }
+}
+
+/** The keeper of a pool. An index that engines report themselves is not kept: what they would say of it meanwhile is unknown. */
+export function createIndexKeeper(
+  { stateDir: folder, configuration, log }: Pick<PickerOptions, 'stateDir' | 'configuration' | 'log'>,
+  { hashSeed, ...pool }: Pick<IndexKeeperOptions, 'core' | 'assignments'> & { readonly hashSeed: bigint | undefined },
+): IndexKeeper | undefined {
+  const { prefix } = configuration.scheduling;
+  if (folder === undefined || hashSeed === undefined || prefix === undefined) return undefined;
+  if ((prefix.knownBy ?? 'decisions') !== 'decisions') return undefined;
+  const terms = { blockTokens: prefix.blockTokens, seed: seedText(hashSeed) };
+  return new IndexKeeper({ folder, terms, log, ...pool });
 }
 
 /** A segment with positions in the list of endpoints in the place of slots. */
