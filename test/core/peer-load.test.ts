@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CORE } from '../../dist/core/core-names.js';
+import { LoadTable } from '../../dist/core/load-table.js';
 import { makePool, pickMax, plainRequest, scorer } from './pool.ts';
 
 type Row = readonly [number, number, number, number, number, number];
@@ -68,16 +69,29 @@ describe('the load of other replicas', () => {
   });
 });
 
+describe('the own part of the load', () => {
+  it('own charges are told apart from what peers have told', () => {
+    const pool = makePool([pickMax], [{}]);
+    const loads = new LoadTable(pool.control);
+    pool.decider.decide({ ...plainRequest, promptTokens: 100 });
+    const peers = { requests: 3, tokens: 70, prefill: 60, prompt: 50, output: 4, pending: 2, held: 10 };
+    expect(loads.setPeers(0, 1, peers, 3)).toBe(true);
+    expect(loads.own(0)).toMatchObject({ requests: 1, tokens: 100, prefill: 100, prompt: 100, output: 0 });
+    expect(loads.peers(0)).toEqual({ requests: 3, tokens: 70, prefill: 60, prompt: 50, output: 4 });
+  });
+});
+
 describe('an ejection by another replica', () => {
-  it('takes the endpoint out, and its return takes it back', () => {
+  it('an ejection that a peer tells takes the endpoint out, and its return takes it back', () => {
     const pool = makePool([pickMax], [{}, {}]);
-    pool.control.call.peerEjection(1, 1, 1, 0);
-    expect([pool.table.read(1).ejection, pool.table.ejected]).toEqual([1, 1]);
-    pool.control.call.peerEjection(1, 1, 0, 0);
+    const loads = new LoadTable(pool.control);
+    loads.setEjection(1, 1, true, 0);
+    expect([loads.isEjected(1), pool.table.ejected]).toEqual([true, 1]);
+    loads.setEjection(1, 1, false, 0);
     expect([pool.table.read(1).ejection, pool.table.ejected]).toEqual([0, 0]);
   });
 
-  it('never takes out more than half of the pool', () => {
+  it('ejections that peers tell never take out more than half of the pool', () => {
     const pool = makePool([pickMax], [{}, {}, {}]);
     for (const slot of [0, 1, 2]) pool.control.call.peerEjection(slot, 1, 1, 0);
     expect(pool.table.ejected).toBe(1);

@@ -43,7 +43,7 @@ describe('the ring of placed prompts', () => {
     ]);
   });
 
-  it('of a prompt that is held already its last block is told, so that peers see the use', () => {
+  it('the last block of a prompt that is held already is told, so that peers see the use', () => {
     const { control, place } = pool(65_536);
     const prompts = new PlacedPrompts(control);
     place([1n, 2n, 3n]);

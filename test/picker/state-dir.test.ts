@@ -61,7 +61,7 @@ describe('--state-dir', () => {
     expect(after.log).toContain('goes on with the prefix index of an earlier run');
   });
 
-  it('without it a restarted picker knows nothing', async () => {
+  it('a restarted picker without --state-dir knows nothing', async () => {
     const { flags } = await setting();
     const [before, after] = [await run(flags), await run(flags)];
     expect(same(after.destinations, before.destinations)).toBeLessThan(0.6);

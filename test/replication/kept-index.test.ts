@@ -48,7 +48,7 @@ describe('a prefix index that is exported', () => {
     expect(match(to.index, chain).slice(0, 8)).toEqual([0, 0, 0, 0, 0, 0, 0, 2]);
   });
 
-  it('of more prompts than fit, those used last are found after the import', async () => {
+  it('prompts that were used last are found when not all of them fit', async () => {
     const from = openPool();
     const to = openPool({ indexBlocks: 2_000 });
     const chains = Array.from({ length: 100 }, (_, i) => Array.from({ length: 40 }, (_, j) => BigInt(1 + i * 40 + j)));
