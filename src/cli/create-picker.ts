@@ -19,6 +19,7 @@ import { type ServeFlags, sourceOfEndpoints } from './flags.js';
 import { packageVersion } from './package-version.js';
 import { pluginRegistry } from './plugin-registry.js';
 import { everyAddress } from './port.js';
+import { replicaSettings } from './replica-settings.js';
 
 /** What the reference transport lacks. */
 const GRPC_JS_BOUNDS =
@@ -65,6 +66,7 @@ export async function createPicker(
       picker: new Picker({
         ...given,
         metricsAccess: metricsAccess(flags, log),
+        replica: replicaSettings(flags, configuration.replication, poolNameOf(flags)),
         kubernetes,
         ...(kubernetes === undefined ? {} : { poolName: poolNameOf(flags) }),
         configuration,
@@ -124,6 +126,7 @@ function followedConfiguration(flags: ServeFlags, registry: LoadOptions['registr
 type FromFlags = Omit<
   PickerOptions,
   | 'kubernetes'
+  | 'replica'
   | 'metricsAccess'
   | 'configuration'
   | 'followed'
