@@ -1,6 +1,8 @@
 import type { SaturationSettings } from '../admission/settings.js';
 import type { PoolMemory } from '../core/memory.js';
 import type { UsageReport } from '../flow-control/waiting-line.js';
+import type { SamplerSettings } from '../ingress/tracing/request-tracer.js';
+import type { TraceRecord } from '../ingress/tracing/trace-record.js';
 import type { KeyPair, ServingStatus, SocketFile, TlsMaterial, TransportName } from '../ingress/transport.js';
 import type { LogOptions } from '../operations/log.js';
 import type { VouchedNames } from '../operations/telemetry/shown-names.js';
@@ -53,6 +55,8 @@ export interface ShardSettings {
   readonly allowExplain: boolean;
   /** One decision in so many keeps all columns; 0 = only refused and marked ones. */
   readonly columnsEvery: number;
+  /** Which requests are traced; undefined = none is. */
+  readonly tracing: SamplerSettings | undefined;
   /** Models that clients may ask for. */
   readonly models: ModelAccess;
   readonly saturation: SaturationSettings;
@@ -162,6 +166,8 @@ export type ToShard =
   | ({ readonly kind: 'evictRequest' } & Ticket)
   /** Asks whether the shard goes on; answered by `going`. */
   | { readonly kind: 'look' }
+  /** Answers `traces`: the shard may send the next ones. */
+  | { readonly kind: 'tracesTaken' }
   | { readonly kind: 'drain'; readonly timeoutMs: number };
 
 /** Shard → control thread. */
@@ -180,5 +186,7 @@ export type FromShard =
       readonly hashes: BigUint64Array;
     }
   | { readonly kind: 'ejected'; readonly endpoint: string }
+  /** Records of traced requests; answered by `tracesTaken`. */
+  | { readonly kind: 'traces'; readonly records: readonly TraceRecord[]; readonly dropped: number }
   /** Token usage and end of dispatched requests. */
   | ({ readonly kind: 'usage' } & UsageReport);

@@ -1,6 +1,7 @@
 import { stringify } from 'yaml';
 import type { LoadedConfiguration } from '../config/load.js';
 import type { CurrentSettings } from '../core/current-settings.js';
+import { DecisionLog } from '../core/decision-log.js';
 import { EndpointTable } from '../core/endpoint-table.js';
 import { attachCore, type CoreInstance, createPoolMemory, defaultPoolSizes, type PoolMemory } from '../core/memory.js';
 import { poolClockMs } from '../core/pool-clock.js';
@@ -22,8 +23,10 @@ import { PoolController } from './control/pool-controller.js';
 import { createDiscovery, PoolDiscovery } from './control/pool-discovery.js';
 import { type PlacedPrograms, ProgramPublisher } from './control/program-publisher.js';
 import { rehearsalPool } from './control/rehearsal-pool.js';
+import { requestStories } from './control/request-stories.js';
 import { ReturnWatch } from './control/return-watch.js';
 import { configuredSettings, shardSettings } from './control/shard-settings.js';
+import { Traces } from './control/traces.js';
 import { VouchedLabels } from './control/vouched-labels.js';
 import { JobPool } from './jobs/job-pool.js';
 import type { FromShard } from './messages.js';
@@ -68,6 +71,7 @@ export class PickerParts {
   readonly #learning: LatencyLearning | undefined;
   readonly #flow: FlowControl | undefined;
   readonly #labels: VouchedLabels;
+  readonly #traces: Traces | undefined;
   readonly #reload: ConfigurationReload | undefined;
   #certificate: CertificateWatch | undefined;
   readonly #health = new HealthState();
@@ -98,6 +102,7 @@ export class PickerParts {
     this.#flow = this.#makeFlowControl();
     this.#labels = this.#makeLabels();
     this.#reload = this.#makeReload();
+    this.#traces = this.#makeTraces();
     this.metrics = this.#makeMetrics();
     if (options.kubernetes?.elects === true) this.#health.update({ leader: false });
     this.list = this.#inOrder();
@@ -125,6 +130,7 @@ export class PickerParts {
       this.#makeReturnWatch(),
       { start: () => void health.watch(() => this.shards.broadcast({ kind: 'health', statuses: statuses(health) })) },
       this.#learning,
+      this.#traces,
       this.metrics,
       this.#makeHealthListener(),
       {
@@ -272,6 +278,14 @@ export class PickerParts {
     return new ReturnWatch({ table: this.#table, assignments, now: poolClockMs });
   }
 
+  #makeTraces(): Traces | undefined {
+    const { tracing: settings, poolName, version, log } = this.#options;
+    if (settings === undefined) return undefined;
+    const profiles = () => this.#configuration.current.scheduling.profiles;
+    const stories = requestStories({ core: this.#core, pool: this.#pool, profiles }, new DecisionLog(this.#core));
+    return new Traces({ settings, poolName, version, stories, log });
+  }
+
   #makeMetrics(): MetricsPage {
     const configuration: CurrentSettings<LoadedConfiguration> = this.#configuration;
     return new MetricsPage({
@@ -285,6 +299,7 @@ export class PickerParts {
       flow: this.#flow,
       names: () => this.#labels.names,
       learning: this.#learning,
+      traces: this.#traces,
       reload: this.#reload,
       counts: this.#counts,
       configured: () => configuration.current.plugins,
@@ -347,17 +362,20 @@ export class PickerParts {
         health: statuses(this.#health),
         names: this.#labels.names,
       }),
-      message: (_thread, message) => this.#receive(message),
+      message: (thread, message) => this.#receive(thread, message),
       died: (thread, reason, released) => this.#shardDied(thread, reason, released),
       failed,
     });
   }
 
-  #receive(message: FromShard): void {
+  #receive(thread: number, message: FromShard): void {
     if (message.kind === 'applied') this.#pool.acknowledged();
     else if (message.kind === 'listening') {
       this.#pool.acknowledged();
       this.#health.update({ shardsReady: this.shards.listening === this.#options.shards });
+    } else if (message.kind === 'traces') {
+      this.#traces?.take(thread, message.records, message.dropped);
+      this.shards.tell(thread, { kind: 'tracesTaken' });
     } else if (message.kind === 'usage') this.#flow?.controller.report(message);
     else if (message.kind === 'speculated') {
       this.#events.feed?.speculated(message.slot, message.generation, message.hashes);

@@ -9,20 +9,18 @@ import {
   pluginStateRoute,
   REQUESTS_PATH,
   requestRoute,
-  wallClockMs,
 } from '../../operations/debug-pages.js';
 import { addFlowMetrics } from '../../operations/metrics/flow-control-metrics.js';
 import { addKvEventMetrics } from '../../operations/metrics/kv-event-metrics.js';
 import { addRolloutShares } from '../../operations/metrics/rollout-shares.js';
 import { addServedModels } from '../../operations/metrics/served-models.js';
+import { addTraceMetrics } from '../../operations/metrics/trace-metrics.js';
 import { PageFeed } from '../../operations/page/page-feed.js';
 import { configurationRoute, pageFiles } from '../../operations/page/page-files.js';
 import type { ConfigurationShown } from '../../operations/page/snapshot.js';
 import type { MetricsExposition } from '../../operations/telemetry/exposition.js';
 import type { MetricsServer, Route } from '../../operations/telemetry/metrics-server.js';
 import type { VouchedNames } from '../../operations/telemetry/shown-names.js';
-import { RequestStories } from '../../operations/why/request-story.js';
-import { SeriesLabels } from '../../operations/why/series-labels.js';
 import type { CompiledProfile } from '../../scheduling/program.js';
 import type { Part } from '../part.js';
 import type { PickerOptions } from '../picker-options.js';
@@ -36,6 +34,8 @@ import { PageSnapshots } from './page-snapshots.js';
 import { partStates } from './part-states.js';
 import { pluginStates } from './plugin-states.js';
 import type { PoolController } from './pool-controller.js';
+import { requestStories } from './request-stories.js';
+import type { Traces } from './traces.js';
 
 /** Sources of the metrics page. */
 export interface MetricsPageSources {
@@ -50,6 +50,7 @@ export interface MetricsPageSources {
   /** Names that are label values for as long as they are vouched for. */
   readonly names: () => VouchedNames;
   readonly learning: LatencyLearning | undefined;
+  readonly traces: Traces | undefined;
   readonly reload: ConfigurationReload | undefined;
   readonly counts: { readonly shardDeaths: ReadonlyMap<number, number>; readonly ejections: number };
   /** The plugins that run, those added by default too. */
@@ -150,12 +151,13 @@ export class MetricsPage implements Part {
   }
 
   #addPoolMetrics(exposition: MetricsExposition): void {
-    const { options, pool, informers, flow, events } = this.#sources;
+    const { options, pool, informers, flow, events, traces } = this.#sources;
     const endpoints = () => pool.assignments.map(({ endpoint }) => endpoint);
     addServedModels(exposition, informers, endpoints);
     addRolloutShares(exposition, options.configuration.scheduling.host, endpoints);
     if (flow !== undefined) addFlowMetrics(exposition, flow, options.poolName);
     if (events.feed !== undefined) addKvEventMetrics(exposition, events.feed);
+    if (traces !== undefined) addTraceMetrics(exposition, () => traces.readings);
   }
 
   #adaptation() {
@@ -176,20 +178,9 @@ export class MetricsPage implements Part {
       ...this.#pageRoutes(),
       ['/debug/adaptation', adaptationRoute(() => this.#adaptation())],
       ['/debug/decisions', decisions],
-      [REQUESTS_PATH, requestRoute(this.#stories(log))],
+      [REQUESTS_PATH, requestRoute(requestStories(this.#sources, log))],
       ['/debug/plugins/state', pluginStateRoute(() => pluginStates(this.#sources))],
     ]);
-  }
-
-  #stories(log: DecisionLog): RequestStories {
-    const { core, pool, profiles } = this.#sources;
-    return new RequestStories({
-      log,
-      labels: new SeriesLabels(core),
-      endpointOf: (slot, generation) => pool.nameOf(slot, generation),
-      profiles,
-      wallMs: wallClockMs,
-    });
   }
 
   #pageRoutes(): (readonly [string, Route])[] {

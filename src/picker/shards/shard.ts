@@ -15,6 +15,7 @@ import { WaitingLine } from '../../flow-control/waiting-line.js';
 import type { StreamServices } from '../../ingress/exchange.js';
 import { createStreamOpener } from '../../ingress/opener.js';
 import { rehearse } from '../../ingress/rehearsal.js';
+import { RequestTracer } from '../../ingress/tracing/request-tracer.js';
 import type { ByteBudget, Transport, TransportOptions } from '../../ingress/transport.js';
 import { createTransport } from '../../ingress/transports/create.js';
 import { UnreadAnswers } from '../../ingress/unread-answers.js';
@@ -33,6 +34,7 @@ import { MirroredHealth } from './mirrored-health.js';
 import { ReplaceableSettings } from './replaceable-settings.js';
 import { type ShardPluginOptions, ShardPlugins, shardDefinitions } from './shard-plugins.js';
 import { createTokenSource } from './token-sources.js';
+import { TraceOutbox } from './trace-outbox.js';
 
 /** Seed of the plugins' random generator. It is apart from the generator of the picks, which plugins must not change. */
 const PLUGIN_SEED = 0x706c7567n;
@@ -62,7 +64,7 @@ async function warmUp(
 ): Promise<void> {
   if (start.settings.plugins.configured.length > 0) return;
   const { port1, port2 } = new MessageChannel();
-  const settings = { ...start.settings, flowControl: undefined, requireModelMatch: false };
+  const settings = { ...start.settings, flowControl: undefined, requireModelMatch: false, tracing: undefined };
   const snapshot = { ...start.snapshot, assignments };
   const transport = await createTransport(start.settings.transport);
   const shard = new Shard({ ...start, pool, settings, snapshot, control: port2 }, definitions, transport);
@@ -93,6 +95,7 @@ class Shard {
   readonly #decider: Decider;
   readonly #trail: DecisionTrail;
   readonly #reportedFilters = new Set<string>();
+  readonly #traces = new TraceOutbox((batch) => this.#send({ kind: 'traces', ...batch }));
   readonly #late = new LockRetry();
   /** Waiting requests; undefined while flow control is off, which only a restart changes. */
   readonly #line: WaitingLine | undefined;
@@ -111,6 +114,7 @@ class Shard {
     evictRequest: ({ ticket, generation }) => this.#evictable.evictRequest(ticket, generation),
     certificate: ({ pair }) => this.#transport.replaceCertificate(pair),
     look: () => this.#send({ kind: 'going' }),
+    tracesTaken: () => this.#traces.taken(),
     drain: ({ timeoutMs }) => this.#drain(timeoutMs).then(this.#drained.resolve, this.#drained.reject),
   };
 
@@ -167,6 +171,7 @@ class Shard {
       this.#line?.close();
       await tokens?.close();
       await latency?.close();
+      await this.#traces.close();
       control.close();
     }
   }
@@ -254,6 +259,7 @@ class Shard {
       evictable: this.#evictable,
       trail: this.#trail,
       allowExplain: settings.allowExplain,
+      tracer: this.#tracer(),
       unreadAnswers: new UnreadAnswers(this.#recorder, this.#log),
       tokens,
       latency,
@@ -268,6 +274,11 @@ class Shard {
       random: seededRandom(BigInt(seed)),
       log: this.#log,
     };
+  }
+
+  #tracer(): RequestTracer | undefined {
+    const { tracing } = this.#start.settings;
+    return tracing && new RequestTracer(tracing, this.#traces.add, () => performance.now());
   }
 
   #admission(): LegacyAdmission {
