@@ -70,3 +70,10 @@ export interface TracedRequest {
 }
 
 export type TraceRecord = TracedDecision | TracedRequest;
+
+/** Records on their way to the control thread. */
+export interface TraceBatch {
+  readonly records: readonly TraceRecord[];
+  /** Records that did not fit since the last batch. */
+  readonly dropped: number;
+}

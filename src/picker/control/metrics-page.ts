@@ -18,8 +18,9 @@ import { addTraceMetrics } from '../../operations/metrics/trace-metrics.js';
 import { PageFeed } from '../../operations/page/page-feed.js';
 import { configurationRoute, pageFiles } from '../../operations/page/page-files.js';
 import type { ConfigurationShown } from '../../operations/page/snapshot.js';
+import { CellFamilies } from '../../operations/telemetry/cell-families.js';
 import type { MetricsExposition } from '../../operations/telemetry/exposition.js';
-import type { MetricsServer, Route } from '../../operations/telemetry/metrics-server.js';
+import { type MetricsServer, type Route, startMetricsServer } from '../../operations/telemetry/metrics-server.js';
 import type { VouchedNames } from '../../operations/telemetry/shown-names.js';
 import type { CompiledProfile } from '../../scheduling/program.js';
 import type { Part } from '../part.js';
@@ -52,7 +53,10 @@ export interface MetricsPageSources {
   readonly learning: LatencyLearning | undefined;
   readonly traces: Traces | undefined;
   readonly reload: ConfigurationReload | undefined;
-  readonly counts: { readonly shardDeaths: ReadonlyMap<number, number>; readonly ejections: number };
+  /** Deaths of each shard by its thread. */
+  readonly shardDeaths: () => ReadonlyMap<number, number>;
+  /** Endpoints that were ejected since the start. */
+  readonly ejections: () => number;
   /** The plugins that run, those added by default too. */
   readonly configured: () => readonly { readonly name: string; readonly type: string }[];
   /** Reasons why the picker is not ready; empty = ready. */
@@ -67,7 +71,9 @@ export interface MetricsPageSources {
 export class MetricsPage implements Part {
   readonly #sources: MetricsPageSources;
   #server: MetricsServer | undefined;
-  #exposition: MetricsExposition | undefined;
+  /** From the first reader on. */
+  #exposition: Promise<MetricsExposition> | undefined;
+  #counts: CellFamilies | undefined;
   #feed: PageFeed | undefined;
 
   constructor(sources: MetricsPageSources) {
@@ -79,37 +85,30 @@ export class MetricsPage implements Part {
     return this.#server?.port ?? 0;
   }
 
-  /** Requests so far, answered and refused; 0 before the start. */
+  /** Requests so far, answered and refused. */
   get requests(): number {
-    return this.#exposition?.sum('llm_d_epp_request_total') ?? 0;
+    this.#counts ??= new CellFamilies(this.#sources.core, false);
+    return this.#counts.sum('llm_d_epp_request_total');
   }
 
   /** Replaces the names that are label values for as long as they are vouched for. */
   vouch(names: VouchedNames): void {
-    this.#exposition?.vouch(names);
+    // A page that cannot be made is reported to its readers.
+    this.#exposition?.then(
+      (exposition) => exposition.vouch(names),
+      () => undefined,
+    );
   }
 
   async start(): Promise<void> {
-    const { addresses, metricsPort, metricsTls, metricsAccess, kubernetes, log } = this.#sources.options;
-    // The page's library loads while the first shard starts.
-    const [{ MetricsExposition }, { startMetricsServer }, { addCoreMetrics }, { addAdaptationMetrics }] =
-      await Promise.all([
-        import('../../operations/telemetry/exposition.js'),
-        import('../../operations/telemetry/metrics-server.js'),
-        import('../../operations/metrics/core-metrics.js'),
-        import('../../operations/metrics/adaptation-metrics.js'),
-      ]);
-    const exposition = new MetricsExposition(this.#expositionOptions());
-    this.#exposition = exposition;
-    exposition.vouch(this.#sources.names());
-    addCoreMetrics(exposition, this.#sources.core, this.#coreSources());
-    this.#addPoolMetrics(exposition);
-    addAdaptationMetrics(exposition, () => this.#adaptation());
-    kubernetes?.addMetrics(exposition);
+    const { flow, options } = this.#sources;
+    const { addresses, metricsPort, metricsTls, metricsAccess, kubernetes, log } = options;
+    // Flow control tells the page what it observes; everything else is read for each page.
+    if (flow !== undefined) await this.#read();
     this.#server = await startMetricsServer({
       host: addresses.metrics,
       port: metricsPort,
-      exposition,
+      exposition: () => this.#read(),
       tls: metricsTls,
       routes: this.#routes(),
       mayRead: metricsAccess ?? kubernetes?.mayRead,
@@ -120,6 +119,27 @@ export class MetricsPage implements Part {
   async stop(): Promise<void> {
     this.#feed?.close();
     await this.#server?.close();
+  }
+
+  /** The page. It is made for its first reader, so that a start does not wait for its library. */
+  #read(): Promise<MetricsExposition> {
+    this.#exposition ??= this.#makeExposition();
+    return this.#exposition;
+  }
+
+  async #makeExposition(): Promise<MetricsExposition> {
+    const [{ MetricsExposition }, { addCoreMetrics }, { addAdaptationMetrics }] = await Promise.all([
+      import('../../operations/telemetry/exposition.js'),
+      import('../../operations/metrics/core-metrics.js'),
+      import('../../operations/metrics/adaptation-metrics.js'),
+    ]);
+    const exposition = new MetricsExposition(this.#expositionOptions());
+    exposition.vouch(this.#sources.names());
+    addCoreMetrics(exposition, this.#sources.core, this.#coreSources());
+    this.#addPoolMetrics(exposition);
+    addAdaptationMetrics(exposition, () => this.#adaptation());
+    this.#sources.options.kubernetes?.addMetrics(exposition);
+    return exposition;
   }
 
   #expositionOptions(): ConstructorParameters<typeof MetricsExposition>[0] {
@@ -135,10 +155,10 @@ export class MetricsPage implements Part {
   }
 
   #coreSources() {
-    const { counts, informers, reload, learning, pool, table } = this.#sources;
+    const { shardDeaths, ejections, informers, reload, learning, pool, table } = this.#sources;
     return {
-      shardDeaths: () => counts.shardDeaths,
-      ejections: () => counts.ejections,
+      shardDeaths,
+      ejections,
       leftOut: () => pool.leftOut,
       scrapeErrors: () => informers.failures,
       sourceErrors: () => informers.errors,

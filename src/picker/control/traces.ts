@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import type { TraceRecord } from '../../ingress/tracing/trace-record.js';
+import type { TraceBatch, TraceRecord } from '../../ingress/tracing/trace-record.js';
 import type { Logger } from '../../operations/log.js';
 import type { TraceReadings } from '../../operations/metrics/trace-metrics.js';
 import type { TracingSettings } from '../../operations/tracing/settings.js';
@@ -7,24 +7,26 @@ import type { SpanQueue } from '../../operations/tracing/span-queue.js';
 import type { RequestStories } from '../../operations/why/request-story.js';
 import type { Part } from '../part.js';
 
-export interface TracesOptions {
-  readonly settings: TracingSettings;
-  readonly poolName: string;
-  readonly version: string;
+/** A pool whose requests are traced. */
+export interface TracedPool {
+  readonly name: string;
   /** Decisions as the log has them. */
   readonly stories: RequestStories;
-  readonly log: Logger;
 }
 
-/** Makes spans of the records of traced requests and exports them, on the control thread. */
+/** Makes spans of the records of traced requests, of all pools, and exports them, on the control thread. */
 export class Traces implements Part {
-  readonly #options: TracesOptions;
+  readonly #settings: TracingSettings;
+  readonly #version: string;
+  readonly #log: Logger;
   #queue: SpanQueue | undefined;
   #make: typeof import('../../operations/tracing/request-spans.js') | undefined;
   #lastProblem: string | undefined;
 
-  constructor(options: TracesOptions) {
-    this.#options = options;
+  constructor(settings: TracingSettings, version: string, log: Logger) {
+    this.#settings = settings;
+    this.#version = version;
+    this.#log = log;
   }
 
   get readings(): TraceReadings {
@@ -34,22 +36,22 @@ export class Traces implements Part {
 
   /** Nothing of the exporters is loaded in a picker without traces. */
   async start(): Promise<void> {
-    const { settings } = this.#options;
+    const settings = this.#settings;
     const [{ SpanQueue }, { spanSink }, make] = await Promise.all([
       import('../../operations/tracing/span-queue.js'),
       import('../../operations/tracing/span-sink.js'),
       import('../../operations/tracing/request-spans.js'),
     ]);
     this.#make = make;
-    const report = (problem: string) => this.#report(problem);
-    this.#queue = new SpanQueue({ batch: settings.batch, report, ...(await spanSink(settings, this.#about())) });
+    const sink = await spanSink(settings, { version: this.#version, instance: randomUUID() });
+    this.#queue = new SpanQueue({ batch: settings.batch, report: (problem) => this.#report(problem), ...sink });
   }
 
-  /** @param dropped records that the shard could not keep */
-  take(thread: number, records: readonly TraceRecord[], dropped: number): void {
+  /** Takes what a shard has noted of requests of a pool. */
+  take(pool: TracedPool, thread: number, { records, dropped }: TraceBatch): void {
     const queue = this.#queue;
     if (queue === undefined) return;
-    for (const record of records) queue.add(this.#spansOf(thread, record));
+    for (const record of records) queue.add(this.#spansOf(pool, thread, record));
     queue.drop(dropped);
   }
 
@@ -57,22 +59,16 @@ export class Traces implements Part {
     await this.#queue?.close();
   }
 
-  #spansOf(thread: number, record: TraceRecord) {
+  #spansOf({ name, stories }: TracedPool, thread: number, record: TraceRecord) {
     const { requestSpans, decisionSpans } = this.#make!;
-    const { stories, poolName } = this.#options;
-    if (record.kind === 'request') return requestSpans(record, poolName, nextSpanId);
+    if (record.kind === 'request') return requestSpans(record, name, nextSpanId);
     return decisionSpans(record, stories.decisions(thread, record.first, record.count), nextSpanId);
-  }
-
-  #about() {
-    const { version } = this.#options;
-    return { version, instance: randomUUID() };
   }
 
   #report(problem: string): void {
     if (problem === this.#lastProblem) return;
     this.#lastProblem = problem;
-    this.#options.log.warn({ part: 'traces' }, problem);
+    this.#log.warn({ part: 'traces' }, problem);
   }
 }
 

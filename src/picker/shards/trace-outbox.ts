@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { TraceRecord } from '../../ingress/tracing/trace-record.js';
+import type { TraceBatch, TraceRecord } from '../../ingress/tracing/trace-record.js';
 
 /** Records that a shard keeps for the control thread. More are dropped and counted. */
 const RECORDS_MAX = 1_024;
@@ -9,12 +9,6 @@ const BATCH_MAX = 128;
 const SEND_MS = 100;
 const CLOSING_MS_MAX = 1_000;
 const CLOSING_LOOK_MS = 5;
-
-export interface TraceBatch {
-  readonly records: readonly TraceRecord[];
-  /** Records that did not fit since the last batch. */
-  readonly dropped: number;
-}
 
 /** Hands a shard's trace records to the control thread, one batch at a time: the next one waits until the last is taken. */
 export class TraceOutbox {
