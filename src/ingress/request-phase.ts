@@ -223,13 +223,13 @@ export class RequestPhase {
 
   // Placing.
 
-  #decisionInput(): DecisionInput {
+  #decisionInput(dispatch?: Dispatch): DecisionInput {
     const { headers, body, subset, requester } = this.#reader;
     const [tokens, predictions] = [this.#tokens, this.#predictions];
     const { hosted } = requester;
     const bodyBytes = body?.bytes ?? 0;
     const scan = body?.scan ?? -1;
-    return { request: this.#understood!, headers, scan, bodyBytes, tokens, predictions, subset, hosted };
+    return { request: this.#understood!, headers, scan, bodyBytes, tokens, predictions, subset, hosted, dispatch };
   }
 
   /** Decides the prepared request and answers it. */
@@ -260,7 +260,7 @@ export class RequestPhase {
     const startedAt = trace === undefined ? 0 : services.now();
     const waitedMs = this.#queued?.waitedMs ?? 0;
     const outcome = this.#trail.follow(this.#reader.headers, this.#series, waitedMs, trace !== undefined, () =>
-      decide(services, { ...this.#decisionInput(), dispatch }),
+      decide(services, this.#decisionInput(dispatch)),
     );
     trace?.decided(this.#trail.id ?? '', this.#trail.made, startedAt, services.now());
     return outcome;
