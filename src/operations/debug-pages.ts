@@ -55,7 +55,7 @@ export function wallClockMs(poolMs: number): number {
 const ID_CHARACTERS_MAX = 1024;
 
 /** `GET /debug/requests/{x-request-id}`: why the request went where it went, as JSON. Prompts appear by their size only. */
-export function requestRoute(stories: RequestStories): Route {
+export function requestRoute(stories: Pick<RequestStories, 'tell'>): Route {
   return (request, response) => {
     const path = new URL(request.url ?? '/', 'http://localhost').pathname;
     const id = decoded(path.slice(REQUESTS_PATH.length));
@@ -68,6 +68,11 @@ export function requestRoute(stories: RequestStories): Route {
     }
     answerJson(response, story);
   };
+}
+
+/** `GET /debug/pools`: the pools of the process, as JSON. */
+export function poolsRoute(read: () => unknown): Route {
+  return (_request, response) => answerJson(response, { pools: read() });
 }
 
 /** Path of the pages of single requests. */

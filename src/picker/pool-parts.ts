@@ -4,6 +4,7 @@ import type { CurrentSettings } from '../core/current-settings.js';
 import { EndpointTable } from '../core/endpoint-table.js';
 import { attachCore, type CoreInstance, createPoolMemory, defaultPoolSizes, type PoolMemory } from '../core/memory.js';
 import { poolClockMs } from '../core/pool-clock.js';
+import type { PoolRoute } from '../ingress/pool-choice.js';
 import type { HealthState } from '../operations/health.js';
 import type { SlotUpdate } from '../pool/endpoint.js';
 import { SlotTable } from '../pool/slots.js';
@@ -13,9 +14,9 @@ import { FlowControl } from './control/flow-control.js';
 import { createInformers, type Informers } from './control/informers.js';
 import { EngineEvents } from './control/kv-events.js';
 import { LatencyLearning } from './control/latency-learning.js';
-import type { MetricsPageSources } from './control/metrics-page.js';
 import { PoolController } from './control/pool-controller.js';
 import { createDiscovery, PoolDiscovery } from './control/pool-discovery.js';
+import type { PoolPageSources } from './control/pool-pages.js';
 import { type PlacedPrograms, ProgramPublisher } from './control/program-publisher.js';
 import { ReturnWatch } from './control/return-watch.js';
 import { configuredSettings, shardSettings } from './control/shard-settings.js';
@@ -42,6 +43,12 @@ export interface ProcessServices {
   readonly jobs: JobPool;
   /** Called with the facts of the pool that readiness needs. */
   readonly health: Pick<HealthState, 'update'>;
+  /** How requests find the pool; undefined = they do not. */
+  readonly route: PoolRoute | undefined;
+  /** Port of the pool's own; undefined = none. */
+  readonly port: number | undefined;
+  /** Called when a shard cannot serve the pool. */
+  readonly failed: (thread: number, reason: string) => void;
   /** The way to the shards; asked for after the constructor only. */
   readonly link: () => PoolLink;
   /** Names that metrics of the pool show as label values. */
@@ -100,7 +107,7 @@ export class PoolParts {
   }
 
   /** Sources of the pool's metrics and debug pages. @param others those of the process */
-  pageSources(others: Pick<MetricsPageSources, 'shardDeaths' | 'unready'>): MetricsPageSources {
+  pageSources(others: Pick<PoolPageSources, 'isProcess' | 'shardDeaths' | 'unready'>): PoolPageSources {
     const configuration: CurrentSettings<LoadedConfiguration> = this.#configuration;
     return {
       options: this.#options,
@@ -269,6 +276,9 @@ export class PoolParts {
         rules: this.#pool.rules,
         names: this.labels.names,
       }),
+      route: this.#process.route,
+      port: this.#process.port,
+      failed: this.#process.failed,
       message: (message) => this.#receive(message),
       shardListens: () => this.#pool.acknowledged(),
       shardDied: (thread) => this.flow?.controller.shardDied(thread),
@@ -291,11 +301,19 @@ export class PoolParts {
 /** Bytes for the columns of decisions, over all shards. Decisions about 8 endpoints take 1.2 KB, about 256 some 33 KB. */
 const DECISION_COLUMN_BYTES = 16 << 20;
 
-function poolMemory({ maxEndpoints, indexBlocks, shards, maxStreams, decisions }: PickerOptions): PoolMemory {
+function poolMemory({
+  maxEndpoints,
+  maxCharges,
+  indexBlocks,
+  shards,
+  maxStreams,
+  decisions,
+}: PickerOptions): PoolMemory {
   return createPoolMemory({
     ...defaultPoolSizes,
     endpoints: maxEndpoints,
     indexBlocks,
+    requests: maxCharges,
     threads: 1 + shards + JOB_THREADS,
     scans: scansOf(maxStreams, shards),
     decisions: Math.ceil(decisions / shards),
