@@ -4,6 +4,7 @@ import { parsedCommand } from './parsed-command.js';
 import { openPicker, type PickerAddressFlags, withPickerAddress } from './picker-pages.js';
 import { topText } from './top/top-text.js';
 
+const NO_PAGE = 'it serves no page: start it without --ui=false';
 /** Lines of a terminal that does not tell how many it has. */
 const ROWS = 40;
 /** Moves to the top left and clears what is below. */
@@ -11,12 +12,18 @@ const CLEAR = '\x1b[H\x1b[J';
 
 /** `pointsman top`: what the page shows, in a terminal, until Ctrl-C. @returns the exit code */
 export async function runTop(argv: readonly string[]): Promise<number> {
-  const parsed = parsedCommand<PickerAddressFlags & { readonly once: boolean }>(topCommand(), argv);
+  const parsed = parsedCommand<PickerAddressFlags & { readonly once: boolean; readonly pool?: string }>(
+    topCommand(),
+    argv,
+  );
   if (parsed === undefined) return 0;
   const { options } = parsed;
-  const answer = await openPicker(options, '/ui/events');
+  const answer = await openPicker(options, feedPath(options.pool));
   if (!answer.ok || answer.body === null) {
-    const reason = answer.status === 404 ? 'it serves no page: start it without --ui=false' : await answer.text();
+    const reason =
+      answer.status === 404
+        ? `${NO_PAGE}${options.pool === undefined ? '' : '; or --pool names none'}`
+        : await answer.text();
     throw new Error(`${options.picker.origin}: ${answer.status}: ${reason.trim()}`);
   }
   for await (const snapshot of snapshots(answer.body)) {
@@ -25,6 +32,10 @@ export async function runTop(argv: readonly string[]): Promise<number> {
     if (options.once) return 0;
   }
   throw new Error(`${options.picker.origin}: the picker has ended the stream`);
+}
+
+function feedPath(pool: string | undefined): string {
+  return pool === undefined ? '/ui/events' : `/ui/events?pool=${encodeURIComponent(pool)}`;
 }
 
 /** The snapshots of a stream of server-sent events. */
@@ -42,5 +53,6 @@ async function* snapshots(body: AsyncIterable<Uint8Array>): AsyncGenerator<Snaps
 function topCommand(): Command {
   return withPickerAddress(new Command('pointsman top'))
     .description('Endpoints, traffic, cache and last decisions of a running picker, once a second.')
+    .option('--pool <name>', 'the pool to show, of a picker that serves several')
     .option('--once', 'print one snapshot and end', false);
 }
