@@ -1,4 +1,4 @@
-import { dirname, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { ConfigurationDocument } from '../config/document.js';
 import { ConfigurationError } from '../config/error.js';
 import { type LoadedConfiguration, type LoadOptions, loadConfiguration, loadDocument } from '../config/load.js';
@@ -78,6 +78,7 @@ async function poolOptions(base: PoolBase, entry: PoolEntry, place: string): Pro
     followed: file === undefined ? undefined : { file, watched: flags.watchConfig, load },
     kubernetes: source && (await clusterOf(entry, source, poolLog)),
     socket: undefined,
+    stateDir: process.stateDir && join(process.stateDir, entry.name),
     maxEndpoints: entry.maxEndpoints,
     indexBlocks: entry.indexBlocks,
     maxCharges: Math.min(CHARGES_MAX, Math.max(CHARGES_MIN, CHARGES_PER_ENDPOINT * entry.maxEndpoints)),

@@ -1,10 +1,10 @@
-import { isControlHeader } from '../request/control-headers.js';
+import { CONTROL_HEADERS } from '../request/control-headers.js';
 import { writeModel } from '../request/model-edit.js';
 import { STATUS_OF_CODE } from '../request/rejections.js';
 import type { UnderstoodRequest } from '../request/understand.js';
 import type { Placement, Rejection } from '../scheduling/decision.js';
 import type { DestinationTemplates } from './codec/destination.js';
-import type { HeaderMap } from './codec/header-map.js';
+import { type HeaderMap, HeaderNames } from './codec/header-map.js';
 import {
   encodeBodyReplies,
   encodeImmediateReply,
@@ -24,6 +24,7 @@ const RESPONSE_MARKER = setHeader('x-went-into-resp-headers', 'true');
 const MARKER_ONLY = encodeResponseHeadersReply([RESPONSE_MARKER]);
 const MARKER_WITHOUT_LENGTH = encodeResponseHeadersReply([RESPONSE_MARKER, removeHeader('content-length')]);
 
+const CONTROL_NAMES = new HeaderNames(CONTROL_HEADERS);
 const DROP_REASON = 'x-llm-d-request-dropped-reason';
 
 /** Comma list of the picked endpoints, in order of preference. */
@@ -57,7 +58,7 @@ export function placedReply(
     if (value !== undefined) mutations.push(setHeader(name, value));
     else if (headers.get(name) !== undefined) mutations.push(removeHeader(name));
   }
-  for (const name of headers.extensionNames()) if (isControlHeader(name)) mutations.push(removeHeader(name));
+  for (const name of headers.namesOf(CONTROL_NAMES)) mutations.push(removeHeader(name));
   return encodeRequestHeadersReply(mutations, destination.metadata);
 }
 

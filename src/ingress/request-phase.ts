@@ -246,13 +246,13 @@ export class RequestPhase {
 
   // Placing.
 
-  #decisionInput(): DecisionInput {
+  #decisionInput(dispatch?: Dispatch): DecisionInput {
     const { headers, body, subset, requester } = this.#reader;
     const [tokens, predictions] = [this.#tokens, this.#predictions];
     const { hosted } = requester;
     const bodyBytes = body?.bytes ?? 0;
     const scan = body?.scan ?? -1;
-    return { request: this.#understood!, headers, scan, bodyBytes, tokens, predictions, subset, hosted };
+    return { request: this.#understood!, headers, scan, bodyBytes, tokens, predictions, subset, hosted, dispatch };
   }
 
   /** Decides the prepared request and answers it. */
@@ -261,7 +261,7 @@ export class RequestPhase {
     const request = this.#understood!;
     this.#series = this.#seriesOf(request);
     const outcome = this.#trail.follow(this.#reader.headers, this.#series, this.#queued?.waitedMs ?? 0, () =>
-      decide(services, { ...this.#decisionInput(), dispatch }),
+      decide(services, this.#decisionInput(dispatch)),
     );
     if (outcome.kind === 'waiting') return this.#enqueue(request, dispatch);
     this.#countPassage(outcome);

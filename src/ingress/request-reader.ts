@@ -151,9 +151,8 @@ export interface KnownRequester extends Requester {
 
 /** Priority and flow of a request; header processors of hook plugins run here. */
 export function identify(services: StreamServices, headers: RequestHeaders): KnownRequester {
-  const requester = requesterOf(headers, services.rules);
-  if (services.plugins === undefined) return { ...requester, hosted: undefined };
-  const { priority } = requester;
+  const { priority, fairnessId } = requesterOf(headers, services.rules);
+  if (services.plugins === undefined) return { priority, fairnessId, hosted: undefined };
   const hosted = services.plugins.begin(headers, requestPath(headers), priority, namedFairnessId(headers));
   return { priority, fairnessId: hosted.fairnessId || DEFAULT_FAIRNESS_ID, hosted };
 }

@@ -164,6 +164,7 @@ export class PoolSet implements Part {
       own.labels,
       own.events,
       own.discovery,
+      own.keeper,
       own.returnWatch,
       own.learning,
       pages,

@@ -11,6 +11,7 @@ import {
   requestRoute,
   wallClockMs,
 } from '../../operations/debug-pages.js';
+import { healthRoute } from '../../operations/health-report.js';
 import { addFlowMetrics } from '../../operations/metrics/flow-control-metrics.js';
 import { addKvEventMetrics } from '../../operations/metrics/kv-event-metrics.js';
 import { addRolloutShares } from '../../operations/metrics/rollout-shares.js';
@@ -30,6 +31,7 @@ import type { PickerOptions } from '../picker-options.js';
 import type { AdaptationControl } from './adaptation-control.js';
 import { type ConfigurationReload, NO_RELOADS } from './configuration-reload.js';
 import type { FlowControl } from './flow-control.js';
+import { healthReport } from './health-reports.js';
 import type { Informers } from './informers.js';
 import type { EngineEvents } from './kv-events.js';
 import type { LatencyLearning } from './latency-learning.js';
@@ -211,6 +213,7 @@ export class PoolPages implements Part {
       ...this.#pageRoutes(),
       ['/debug/adaptation', adaptationRoute(() => this.#adaptation())],
       ['/debug/decisions', decisions],
+      ['/debug/health', healthRoute(() => healthReport({ ...this.#sources, log, stories }))],
       [REQUESTS_PATH, requestRoute(stories)],
       ['/debug/plugins/state', pluginStateRoute(() => pluginStates(this.#sources))],
     ]);
