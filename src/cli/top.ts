@@ -18,7 +18,7 @@ export async function runTop(argv: readonly string[]): Promise<number> {
   );
   if (parsed === undefined) return 0;
   const { options } = parsed;
-  const answer = await openPicker(options, feedPath(options.pool));
+  const answer = await openPicker(options, '/ui/events');
   if (!answer.ok || answer.body === null) {
     const reason =
       answer.status === 404
@@ -32,10 +32,6 @@ export async function runTop(argv: readonly string[]): Promise<number> {
     if (options.once) return 0;
   }
   throw new Error(`${options.picker.origin}: the picker has ended the stream`);
-}
-
-function feedPath(pool: string | undefined): string {
-  return pool === undefined ? '/ui/events' : `/ui/events?pool=${encodeURIComponent(pool)}`;
 }
 
 /** The snapshots of a stream of server-sent events. */
@@ -53,6 +49,5 @@ async function* snapshots(body: AsyncIterable<Uint8Array>): AsyncGenerator<Snaps
 function topCommand(): Command {
   return withPickerAddress(new Command('pointsman top'))
     .description('Endpoints, traffic, cache and last decisions of a running picker, once a second.')
-    .option('--pool <name>', 'the pool to show, of a picker that serves several')
     .option('--once', 'print one snapshot and end', false);
 }

@@ -53,6 +53,7 @@ export class PickerParts {
     this.#pages = new PoolPages(
       this.#own.pageSources({
         isProcess: true,
+        pools: options.pools && (() => this.#poolNames()),
         shardDeaths: () => this.#shardDeaths,
         unready: () => this.#health.unreadyReasons(),
       }),
@@ -148,9 +149,15 @@ export class PickerParts {
     };
   }
 
+  #poolNames(): readonly string[] {
+    const { hasOwnPool, poolName } = this.#options;
+    return [...(hasOwnPool ? [poolName] : []), ...(this.#further?.pages.keys() ?? [])];
+  }
+
   #makeFurther(): PoolSet | undefined {
     const { pools, log, poolDrainMs: drainMs } = this.#options;
-    return pools && new PoolSet({ followed: pools, shards: this.shards, jobs: this.#jobs, log, drainMs });
+    const names = () => this.#poolNames();
+    return pools && new PoolSet({ followed: pools, shards: this.shards, jobs: this.#jobs, log, drainMs, names });
   }
 
   #makeShards(): ShardPool {

@@ -16,6 +16,8 @@ export interface PoolSetOptions {
   readonly shards: ShardPool;
   readonly jobs: JobPool;
   readonly log: Logger;
+  /** Names of all pools of the process. */
+  readonly names: () => readonly string[];
   /** Milliseconds that the streams of a removed pool get to end. */
   readonly drainMs: number;
 }
@@ -137,7 +139,7 @@ export class PoolSet implements Part {
   }
 
   async #open(definition: PoolDefinition): Promise<RunningPool> {
-    const { jobs, shards, log } = this.#options;
+    const { jobs, shards, log, names } = this.#options;
     const { route, port } = definition;
     const options = await definition.options();
     const health = new HealthState();
@@ -156,7 +158,12 @@ export class PoolSet implements Part {
     });
     const link: PoolLink = shards.link(own.served);
     const pages = new PoolPages(
-      own.pageSources({ isProcess: false, shardDeaths: () => NO_DEATHS, unready: () => health.unreadyReasons() }),
+      own.pageSources({
+        isProcess: false,
+        pools: names,
+        shardDeaths: () => NO_DEATHS,
+        unready: () => health.unreadyReasons(),
+      }),
     );
     const parts = new PartList([
       options.kubernetes,

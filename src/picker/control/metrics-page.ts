@@ -69,9 +69,9 @@ export class MetricsPage implements Part {
         response.end(pages === undefined ? `there is no such pool: see /debug/pools\n` : 'not found\n');
       };
     const anyStory = requestRoute({
-      tell(id) {
-        for (const pages of pools().values()) {
-          const story = pages.story(id);
+      tell(id, pool) {
+        for (const [name, pages] of pools()) {
+          const story = pool === undefined || pool === name ? pages.story(id) : undefined;
           if (story !== undefined) return story;
         }
         return undefined;

@@ -51,6 +51,8 @@ export interface PoolSummary {
 /** Sources of the metrics and debug pages of a pool. */
 export interface PoolPageSources {
   readonly options: PickerOptions;
+  /** Names of all pools of the process; undefined = there is one only. */
+  readonly pools: (() => readonly string[]) | undefined;
   /** Whether the metrics of the process stand on this page too. */
   readonly isProcess: boolean;
   readonly core: CoreInstance;
@@ -239,6 +241,7 @@ export class PoolPages implements Part {
       pool,
       flow,
       poolName: options.poolName,
+      pools: this.#sources.pools,
       version: options.version,
       adaptation: () => this.#adaptation(),
       unready,
