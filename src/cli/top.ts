@@ -12,10 +12,7 @@ const CLEAR = '\x1b[H\x1b[J';
 
 /** `pointsman top`: what the page shows, in a terminal, until Ctrl-C. @returns the exit code */
 export async function runTop(argv: readonly string[]): Promise<number> {
-  const parsed = parsedCommand<PickerAddressFlags & { readonly once: boolean; readonly pool?: string }>(
-    topCommand(),
-    argv,
-  );
+  const parsed = parsedCommand<PickerAddressFlags & { readonly once: boolean }>(topCommand(), argv);
   if (parsed === undefined) return 0;
   const { options } = parsed;
   const answer = await openPicker(options, '/ui/events');

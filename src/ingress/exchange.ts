@@ -33,7 +33,7 @@ export interface StreamContext {
   readonly gate: TurnBudget;
   readonly templates: DestinationTemplates;
   /** Chooses the pool; undefined = it has been chosen, or there is one only. */
-  readonly pools?: PoolChoice | undefined;
+  readonly pools?: PoolChoice<StreamContext> | undefined;
   /** Count of the pool's streams; undefined = the pool stays as long as the shard. */
   readonly use?: PoolUse | undefined;
 }

@@ -51,7 +51,7 @@ const DEAF: ProcessHandler = {
  * @param services of the process's own pool, which counts what concerns no pool
  * @param pools chooses the pool of each request; undefined = all are for the own one
  */
-export function createStreamOpener(services: StreamServices, pools?: PoolChoice): StreamOpener {
+export function createStreamOpener(services: StreamServices, pools?: PoolChoice<StreamContext>): StreamOpener {
   const load: SharedLoad = { openStreams: 0, held: new HeldBytes(services.limits.maxBufferedBytes), silentStreams: 0 };
   const gate = new TurnBudget({
     now: services.now,
@@ -106,7 +106,10 @@ export function createStreamOpener(services: StreamServices, pools?: PoolChoice)
 }
 
 /** Services of streams whose pool is not known: every body that can name a model is read for it. */
-function beforeChoice(services: StreamServices, { dialects }: PoolChoice): StreamServices {
+function beforeChoice(
+  services: StreamServices,
+  { dialects }: Pick<PoolChoice<StreamContext>, 'dialects'>,
+): StreamServices {
   const settings = {
     get current() {
       return { ...services.settings.current, dialects };

@@ -2,7 +2,6 @@ import { createDialects, type Dialect, type Dialects, MODEL_PARSERS } from '../r
 import { noPool, noPoolOfModel, unknownPool } from '../request/rejections.js';
 import type { Rejection } from '../scheduling/decision.js';
 import type { RequestHeaders } from '../scheduling/request-headers.js';
-import type { StreamContext } from './exchange.js';
 
 /** Header by which a proxy names the pool of a request. */
 export const POOL_HEADER = 'x-pointsman-pool';
@@ -22,29 +21,32 @@ export interface PoolHint {
   readonly pool: string | undefined;
 }
 
-interface Entry {
+interface Entry<Context> {
   readonly route: PoolRoute;
-  readonly context: StreamContext;
+  readonly context: Context;
 }
 
-/** Chooses the pool of each request in a shard that serves several: by metadata, by header, by model, else the default. */
-export class PoolChoice {
-  readonly #pools = new Map<string, Entry>();
-  #models = new Map<string, StreamContext>();
+/**
+ * Chooses the pool of each request in a shard that serves several: by metadata, by header, by model, else the default.
+ * `Context` is what the shard has for the streams of one pool.
+ */
+export class PoolChoice<Context extends object> {
+  readonly #pools = new Map<string, Entry<Context>>();
+  #models = new Map<string, Context>();
   /** Beginnings of names, longest first. */
-  #beginnings: { readonly text: string; readonly context: StreamContext }[] = [];
+  #beginnings: { readonly text: string; readonly context: Context }[] = [];
   #fallback: string | undefined;
   /** Dialects by which the model of a request is found before its pool is known. */
   readonly dialects: Dialects = createDialects(MODEL_PARSERS);
 
   /** Adds a pool, or replaces how requests find it. */
-  add(route: PoolRoute, context: StreamContext): void {
+  add(route: PoolRoute, context: Context): void {
     this.#pools.set(route.name, { route, context });
     this.#index();
   }
 
   /** Chooses the pool no more. @param context that the pool was added with: another one may have its name by now */
-  remove(name: string, context: StreamContext): void {
+  remove(name: string, context: Context): void {
     if (this.#pools.get(name)?.context === context) this.#pools.delete(name);
     this.#index();
   }
@@ -55,7 +57,7 @@ export class PoolChoice {
   }
 
   /** The pool that the proxy names, or a rejection when there is none of this name; undefined = it names none. */
-  ofProxy({ headers, pool }: PoolHint): StreamContext | Rejection | undefined {
+  ofProxy({ headers, pool }: PoolHint): Context | Rejection | undefined {
     const name = pool || headers.get(POOL_HEADER);
     if (!name) return undefined;
     return this.#pools.get(name)?.context ?? unknownPool(name);
@@ -73,18 +75,18 @@ export class PoolChoice {
   }
 
   /** The pool of a model, else the default. @param model undefined or empty = the request names none */
-  ofModel(model: string | undefined): StreamContext | Rejection {
+  ofModel(model: string | undefined): Context | Rejection {
     if (!model) return this.byDefault();
     const context = this.#models.get(model) ?? this.#beginnings.find(({ text }) => model.startsWith(text))?.context;
     return context ?? this.#default() ?? noPoolOfModel(model);
   }
 
   /** The default pool, or a rejection when there is none. */
-  byDefault(): StreamContext | Rejection {
+  byDefault(): Context | Rejection {
     return this.#default() ?? noPool();
   }
 
-  #default(): StreamContext | undefined {
+  #default(): Context | undefined {
     return this.#fallback === undefined ? undefined : this.#pools.get(this.#fallback)?.context;
   }
 

@@ -78,7 +78,7 @@ class Shard {
   readonly #own: PoolStack;
   readonly #pools = new Map<number, PoolStack>();
   readonly #further = new Map<number, FurtherPool>();
-  readonly #choice: PoolChoice | undefined;
+  readonly #choice: PoolChoice<StreamContext> | undefined;
   #opener: StreamOpener | undefined;
   /** Ends when the pools that were added so far are open, or have failed: they change one after the other. */
   #changes: Promise<void> = Promise.resolve();
