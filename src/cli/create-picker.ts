@@ -173,6 +173,7 @@ async function fromFlags(flags: ServeFlags): Promise<FromFlags> {
     maxBufferedBytes: flags.maxBufferedBytes,
     emitScores: flags.emitEndpointScores,
     ignoreSubset: flags.disableEndpointSubsetFilter,
+    tracing: flags.traces,
     models: { matchRequired: flags.requireModelMatch, clientsRewrite: flags.modelRewriteHeader },
     lameDuckMs: flags.lameDuck,
     warmUpMs: flags.warmUp,

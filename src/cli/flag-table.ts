@@ -354,6 +354,7 @@ export const SERVE_FLAGS = {
     'Format of the log.',
   ),
   'enable-grpc-stream-metrics': toggle(OBSERVING, false, 'Metrics of every gRPC stream.'),
+  tracing: toggle(OBSERVING, true, 'Write OpenTelemetry traces when the OTEL_* variables name an exporter.'),
   ui: toggle(OBSERVING, true, 'Serve the page /ui/ on the metrics port.'),
   'decision-columns-every': flag(
     OBSERVING,
@@ -376,7 +377,6 @@ export const SERVE_FLAGS = {
     true,
     'gRPC health is always served on the ext_proc port too',
   ),
-  tracing: inert(undefined, true, parseBoolean, false, 'no traces are written'),
   'enable-pprof': inert(undefined, true, parseBoolean, false, 'the metrics port serves no profiles of Go'),
   'refresh-prometheus-metrics-interval': inert(
     '<duration>',

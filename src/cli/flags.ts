@@ -1,4 +1,5 @@
 import { Command, CommanderError, Option } from 'commander';
+import { type TracingSettings, tracingSettings } from '../operations/tracing/settings.js';
 import type { EndpointSource } from '../pool/discovery/kubernetes/kubernetes.js';
 import { isAead } from './cipher-suites.js';
 import { FlagError, unexpectedArgument, unknownFlag } from './flag-error.js';
@@ -18,6 +19,8 @@ export interface ServeFlags extends ServeFlagValues {
   readonly logLevel: LogLevel;
   /** Environment variable POD_NAME. */
   readonly podName: string | undefined;
+  /** Traces by the OTEL_* variables; undefined = none. */
+  readonly traces: TracingSettings | undefined;
   /** One line each, to be logged once. */
   readonly warnings: readonly string[];
 }
@@ -41,14 +44,32 @@ export function parseServeFlags(argv: readonly string[], env: Environment): Serv
   }
   const values = read();
   refuseContradictions(values);
+  const traces = values.tracing ? tracingSettings(env) : NO_TRACES;
   return {
     ...values,
     poolNamespace: values.poolNamespace || env.NAMESPACE || '',
     refreshMetricsInterval: Math.max(REFRESH_MS_MIN, values.refreshMetricsInterval),
     logLevel: logLevel(values),
     podName: env.POD_NAME || undefined,
-    warnings: [...withoutEffect(given), ...withoutCompanion(given, values), ...warningsOf(values)],
+    traces: traces.settings,
+    warnings: [
+      ...withoutEffect(given),
+      ...withoutCompanion(given, values),
+      ...warningsOf(values),
+      ...traces.warnings,
+      ...(asksForTraces(given, values) && traces.settings === undefined ? [NO_EXPORTER] : []),
+    ],
   };
+}
+
+const NO_TRACES = { settings: undefined, warnings: [] };
+const NO_EXPORTER =
+  '--tracing: no traces are written, because no variable says where to: set OTEL_EXPORTER_OTLP_ENDPOINT, or ' +
+  'OTEL_TRACES_EXPORTER=console';
+
+/** Whether the flag was given, beyond its default. */
+function asksForTraces(given: readonly string[], { tracing }: ServeFlagValues): boolean {
+  return tracing && given.some((argument) => argument.startsWith('--tracing='));
 }
 
 const SOURCES =
@@ -160,7 +181,7 @@ export function serveHelp(): string {
   });
   command.addHelpText(
     'after',
-    '\nDurations: 50ms, 30s, 2m. Sizes: 64Mi, 20MB, 1048576. Environment: NAMESPACE, POD_NAME.\n',
+    '\nDurations: 50ms, 30s, 2m. Sizes: 64Mi, 20MB, 1048576. Environment: NAMESPACE, POD_NAME, OTEL_*.\n',
   );
   let text = '';
   command.configureOutput({ writeOut: (part) => (text += part) });

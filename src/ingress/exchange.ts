@@ -15,6 +15,7 @@ import type { EndpointPredictions } from '../scheduling/latency-outlook.js';
 import type { HeldBytes } from './byte-budget.js';
 import type { DestinationTemplates } from './codec/destination.js';
 import type { PoolChoice } from './pool-choice.js';
+import type { RequestTracer } from './tracing/request-tracer.js';
 import type { ProcessStream } from './transport.js';
 import type { TurnBudget } from './turn-budget.js';
 import type { UnreadAnswers } from './unread-answers.js';
@@ -128,6 +129,8 @@ export interface StreamServices {
   readonly evictable?: EvictableRequests | undefined;
   /** Log of the decisions; undefined = none is kept. */
   readonly trail?: DecisionTrail | undefined;
+  /** Chooses the requests that are traced; undefined = none is. */
+  readonly tracer?: RequestTracer | undefined;
   /** Whether requests with `x-pointsman-explain: 1` keep all columns of their decisions; absent = no. */
   readonly allowExplain?: boolean | undefined;
   /** Hook plugins; undefined when the configuration has none. */

@@ -6,12 +6,20 @@ import type { Exchange, StreamContext } from './exchange.js';
 import { MessageBacklog } from './message-backlog.js';
 import { RequestPhase } from './request-phase.js';
 import { ResponseRelay } from './response-relay.js';
+import type { TracedEnd } from './tracing/trace-record.js';
 import type { ProcessHandler, ProcessStream } from './transport.js';
 import type { BudgetedWork } from './turn-budget.js';
 
 /** gRPC status codes that a stream ends with. */
 const GRPC_INVALID_ARGUMENT = 3;
 const GRPC_INTERNAL = 13;
+
+/** Ends of traced requests by the code of their streams; a stream that ends with OK leaves it to the request. */
+const TRACED_ENDS: ReadonlyMap<string, TracedEnd> = new Map([
+  ['Canceled', 'cancelled'],
+  ['InvalidArgument', 'failed'],
+  ['Internal', 'failed'],
+]);
 
 /** More requests come than the thread can serve. */
 export const TOO_MANY_NEW = overloaded('too many new requests');
@@ -242,5 +250,6 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
     this.#request.giveUp();
     this.#response.close();
     this.#request.release();
+    this.#request.endTrace(TRACED_ENDS.get(this.#closeCode));
   }
 }

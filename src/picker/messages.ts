@@ -2,6 +2,8 @@ import type { SaturationSettings } from '../admission/settings.js';
 import type { PoolMemory } from '../core/memory.js';
 import type { UsageReport } from '../flow-control/waiting-line.js';
 import type { PoolRoute } from '../ingress/pool-choice.js';
+import type { SamplerSettings } from '../ingress/tracing/request-tracer.js';
+import type { TraceBatch } from '../ingress/tracing/trace-record.js';
 import type { KeyPair, ServingStatus, SocketFile, TlsMaterial, TransportName } from '../ingress/transport.js';
 import type { LogOptions } from '../operations/log.js';
 import type { VouchedNames } from '../operations/telemetry/shown-names.js';
@@ -54,6 +56,8 @@ export interface ShardSettings {
   readonly allowExplain: boolean;
   /** One decision in so many keeps all columns; 0 = only refused and marked ones. */
   readonly columnsEvery: number;
+  /** Which requests are traced; undefined = none is. */
+  readonly tracing?: SamplerSettings | undefined;
   /** Models that clients may ask for. */
   readonly models: ModelAccess;
   readonly saturation: SaturationSettings;
@@ -179,7 +183,9 @@ export type ToPool =
   /** New settings for the requests that begin after the message. */
   | { readonly kind: 'configured'; readonly settings: ConfiguredSettings }
   /** Evicts a running request for one of a higher band. */
-  | ({ readonly kind: 'evictRequest' } & Ticket);
+  | ({ readonly kind: 'evictRequest' } & Ticket)
+  /** Answers `traces`: the shard may send the next ones. */
+  | { readonly kind: 'tracesTaken' };
 
 /** Control thread → shard. */
 export type ToShard =
@@ -208,6 +214,8 @@ export type FromPool =
       readonly hashes: BigUint64Array;
     }
   | { readonly kind: 'ejected'; readonly endpoint: string }
+  /** Records of traced requests of a thread; answered by `tracesTaken`. */
+  | { readonly kind: 'traces'; readonly thread: number; readonly batch: TraceBatch }
   /** Token usage and end of dispatched requests. */
   | ({ readonly kind: 'usage' } & UsageReport);
 

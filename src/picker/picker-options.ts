@@ -5,6 +5,7 @@ import type { SocketFile, TlsMaterial, TransportName } from '../ingress/transpor
 import type { Logger, LogOptions } from '../operations/log.js';
 import type { MetricsServerOptions } from '../operations/telemetry/metrics-server.js';
 import type { MayRead } from '../operations/telemetry/page-access.js';
+import type { TracingSettings } from '../operations/tracing/settings.js';
 import type { FileWatchOptions } from '../pool/discovery/file-watch.js';
 import type { ModelAccess } from '../request/rules.js';
 import type { KubernetesCluster } from './control/kubernetes-cluster.js';
@@ -103,6 +104,8 @@ export interface PickerOptions {
   readonly columnsEvery: number;
   /** Whether requests with `x-pointsman-explain: 1` keep all columns of their decisions. */
   readonly allowExplain: boolean;
+  /** Traces of requests; undefined = none. */
+  readonly tracing?: TracingSettings | undefined;
   /** Models that clients may ask for. */
   readonly models: ModelAccess;
   /** Milliseconds that a drain goes on serving new requests at least; 0 = none. */

@@ -7,6 +7,7 @@ import { LameDuck } from './control/lame-duck.js';
 import { MetricsPage } from './control/metrics-page.js';
 import { PoolPages } from './control/pool-pages.js';
 import { rehearsalPool } from './control/rehearsal-pool.js';
+import { Traces } from './control/traces.js';
 import { JobPool } from './jobs/job-pool.js';
 import { type Part, PartList } from './part.js';
 import type { PickerOptions } from './picker-options.js';
@@ -32,6 +33,7 @@ export class PickerParts {
   readonly #pages: PoolPages;
   /** The other pools; undefined = there are none, and none will be. */
   readonly #further: PoolSet | undefined;
+  readonly #traces: Traces | undefined;
   #certificate: CertificateWatch | undefined;
   readonly #health = new HealthState();
   readonly #jobs = new JobPool();
@@ -40,6 +42,7 @@ export class PickerParts {
   constructor(options: PickerOptions) {
     this.#options = options;
     for (let shard = 1; shard <= options.shards; shard++) this.#shardDeaths.set(shard, 0);
+    this.#traces = options.tracing && new Traces(options.tracing, options.version, options.log);
     this.#own = new PoolParts(options, {
       jobs: this.#jobs,
       health: this.#health,
@@ -47,6 +50,7 @@ export class PickerParts {
       port: undefined,
       failed: () => undefined,
       link: () => this.shards.own,
+      traces: this.#traces,
       vouch: (names) => this.metrics.vouch(names),
     });
     this.shards = this.#makeShards();
@@ -100,6 +104,7 @@ export class PickerParts {
       own.returnWatch,
       { start: () => void health.watch(() => this.shards.broadcast({ kind: 'health', statuses: statuses(health) })) },
       own.learning,
+      this.#traces,
       this.#further,
       this.metrics,
       this.#makeHealthListener(),
@@ -157,7 +162,10 @@ export class PickerParts {
   #makeFurther(): PoolSet | undefined {
     const { pools, log, poolDrainMs: drainMs } = this.#options;
     const names = () => this.#poolNames();
-    return pools && new PoolSet({ followed: pools, shards: this.shards, jobs: this.#jobs, log, drainMs, names });
+    return (
+      pools &&
+      new PoolSet({ followed: pools, shards: this.shards, jobs: this.#jobs, traces: this.#traces, log, drainMs, names })
+    );
   }
 
   #makeShards(): ShardPool {

@@ -1,6 +1,7 @@
 import { stringify } from 'yaml';
 import type { LoadedConfiguration } from '../config/load.js';
 import type { CurrentSettings } from '../core/current-settings.js';
+import { DecisionLog } from '../core/decision-log.js';
 import { EndpointTable } from '../core/endpoint-table.js';
 import { attachCore, type CoreInstance, createPoolMemory, defaultPoolSizes, type PoolMemory } from '../core/memory.js';
 import { poolClockMs } from '../core/pool-clock.js';
@@ -20,8 +21,10 @@ import { PoolController } from './control/pool-controller.js';
 import { createDiscovery, PoolDiscovery } from './control/pool-discovery.js';
 import type { PoolPageSources } from './control/pool-pages.js';
 import { type PlacedPrograms, ProgramPublisher } from './control/program-publisher.js';
+import { requestStories } from './control/request-stories.js';
 import { ReturnWatch } from './control/return-watch.js';
 import { configuredSettings, shardSettings } from './control/shard-settings.js';
+import type { TracedPool, Traces } from './control/traces.js';
 import { VouchedLabels } from './control/vouched-labels.js';
 import type { JobPool } from './jobs/job-pool.js';
 import type { FromPool } from './messages.js';
@@ -53,6 +56,8 @@ export interface ProcessServices {
   readonly failed: (thread: number, reason: string) => void;
   /** The way to the shards; asked for after the constructor only. */
   readonly link: () => PoolLink;
+  /** Undefined = requests are not traced. */
+  readonly traces: Traces | undefined;
   /** Names that metrics of the pool show as label values. */
   readonly vouch: (names: VouchedLabels['names']) => void;
 }
@@ -79,6 +84,7 @@ export class PoolParts {
   readonly #table: EndpointTable;
   readonly #programs: ProgramPublisher;
   readonly #pool: PoolController;
+  readonly #traced: TracedPool | undefined;
   #ejections = 0;
 
   constructor(options: PickerOptions, process: ProcessServices) {
@@ -108,6 +114,7 @@ export class PoolParts {
     this.reload = this.#makeReload();
     this.discovery = this.#makeDiscovery();
     this.returnWatch = this.#makeReturnWatch();
+    this.#traced = this.#makeTraced();
     this.served = this.#makeServed();
   }
 
@@ -125,6 +132,7 @@ export class PoolParts {
       flow: this.flow,
       names: () => this.labels.names,
       learning: this.learning,
+      traces: this.#process.traces,
       reload: this.reload,
       ejections: () => this.#ejections,
       configured: () => configuration.current.plugins,
@@ -271,6 +279,13 @@ export class PoolParts {
     return new ReturnWatch({ table: this.#table, assignments, now: poolClockMs });
   }
 
+  #makeTraced(): TracedPool | undefined {
+    if (this.#process.traces === undefined) return undefined;
+    const profiles = () => this.#configuration.current.scheduling.profiles;
+    const stories = requestStories({ core: this.#core, pool: this.#pool, profiles }, new DecisionLog(this.#core));
+    return { name: this.#options.poolName, stories };
+  }
+
   #makeServed(): ServedPool {
     return {
       memory: this.memory,
@@ -292,9 +307,15 @@ export class PoolParts {
     };
   }
 
+  #trace({ thread, batch }: Extract<FromPool, { kind: 'traces' }>): void {
+    if (this.#traced !== undefined) this.#process.traces?.take(this.#traced, thread, batch);
+    this.#process.link().tell(thread, { kind: 'tracesTaken' });
+  }
+
   #receive(message: FromPool): void {
     if (message.kind === 'applied') this.#pool.acknowledged();
     else if (message.kind === 'usage') this.flow?.controller.report(message);
+    else if (message.kind === 'traces') this.#trace(message);
     else if (message.kind === 'speculated') {
       this.events.feed?.speculated(message.slot, message.generation, message.hashes);
     } else {

@@ -5,6 +5,7 @@ import type { Logger } from '../operations/log.js';
 import { FileWatch, readBoundedFile } from '../pool/discovery/file-watch.js';
 import type { ConfigurationReload } from './control/configuration-reload.js';
 import { PoolPages } from './control/pool-pages.js';
+import type { Traces } from './control/traces.js';
 import type { JobPool } from './jobs/job-pool.js';
 import { type Part, PartList } from './part.js';
 import type { FollowedPools, PoolDefinition } from './picker-options.js';
@@ -15,6 +16,8 @@ export interface PoolSetOptions {
   readonly followed: FollowedPools;
   readonly shards: ShardPool;
   readonly jobs: JobPool;
+  /** Undefined = requests are not traced. */
+  readonly traces: Traces | undefined;
   readonly log: Logger;
   /** Names of all pools of the process. */
   readonly names: () => readonly string[];
@@ -139,7 +142,7 @@ export class PoolSet implements Part {
   }
 
   async #open(definition: PoolDefinition): Promise<RunningPool> {
-    const { jobs, shards, log, names } = this.#options;
+    const { jobs, shards, traces, log, names } = this.#options;
     const { route, port } = definition;
     const options = await definition.options();
     const health = new HealthState();
@@ -149,6 +152,7 @@ export class PoolSet implements Part {
       health,
       route,
       port,
+      traces,
       link: () => link,
       vouch: (names) => pages.vouch(names),
       failed: (thread, reason) => {

@@ -9,13 +9,13 @@ import {
   pluginStateRoute,
   REQUESTS_PATH,
   requestRoute,
-  wallClockMs,
 } from '../../operations/debug-pages.js';
 import { healthRoute } from '../../operations/health-report.js';
 import { addFlowMetrics } from '../../operations/metrics/flow-control-metrics.js';
 import { addKvEventMetrics } from '../../operations/metrics/kv-event-metrics.js';
 import { addRolloutShares } from '../../operations/metrics/rollout-shares.js';
 import { addServedModels } from '../../operations/metrics/served-models.js';
+import { addTraceMetrics } from '../../operations/metrics/trace-metrics.js';
 import { PageFeed } from '../../operations/page/page-feed.js';
 import { configurationRoute, pageFiles } from '../../operations/page/page-files.js';
 import type { ConfigurationShown } from '../../operations/page/snapshot.js';
@@ -23,8 +23,7 @@ import { CellFamilies } from '../../operations/telemetry/cell-families.js';
 import type { MetricsExposition } from '../../operations/telemetry/exposition.js';
 import type { Route } from '../../operations/telemetry/metrics-server.js';
 import type { VouchedNames } from '../../operations/telemetry/shown-names.js';
-import { RequestStories, type RequestStory } from '../../operations/why/request-story.js';
-import { SeriesLabels } from '../../operations/why/series-labels.js';
+import type { RequestStories, RequestStory } from '../../operations/why/request-story.js';
 import type { CompiledProfile } from '../../scheduling/program.js';
 import type { Part } from '../part.js';
 import type { PickerOptions } from '../picker-options.js';
@@ -39,6 +38,8 @@ import { PageSnapshots } from './page-snapshots.js';
 import { partStates } from './part-states.js';
 import { pluginStates } from './plugin-states.js';
 import type { PoolController } from './pool-controller.js';
+import { requestStories } from './request-stories.js';
+import type { Traces } from './traces.js';
 
 /** A pool as a list of pools shows it. */
 export interface PoolSummary {
@@ -65,6 +66,7 @@ export interface PoolPageSources {
   /** Names that are label values for as long as they are vouched for. */
   readonly names: () => VouchedNames;
   readonly learning: LatencyLearning | undefined;
+  readonly traces: Traces | undefined;
   readonly reload: ConfigurationReload | undefined;
   /** Deaths of each shard by its thread. */
   readonly shardDeaths: () => ReadonlyMap<number, number>;
@@ -187,10 +189,11 @@ export class PoolPages implements Part {
   }
 
   #addPoolMetrics(exposition: MetricsExposition): void {
-    const { options, pool, informers, flow, events } = this.#sources;
+    const { options, pool, informers, flow, events, traces, isProcess } = this.#sources;
     const endpoints = () => pool.assignments.map(({ endpoint }) => endpoint);
     addServedModels(exposition, informers, endpoints);
     addRolloutShares(exposition, options.configuration.scheduling.host, endpoints);
+    if (traces !== undefined && isProcess) addTraceMetrics(exposition, () => traces.readings);
     if (flow !== undefined) addFlowMetrics(exposition, flow, options.poolName);
     if (events.feed !== undefined) addKvEventMetrics(exposition, events.feed);
   }
@@ -203,7 +206,7 @@ export class PoolPages implements Part {
   #makeRoutes(): ReadonlyMap<string, Route> {
     const { core, pool, profiles } = this.#sources;
     const log = new DecisionLog(core);
-    const stories = this.#makeStories(log);
+    const stories = requestStories(this.#sources, log);
     this.#stories = stories;
     const decisions = decisionsRoute(
       log,
@@ -219,17 +222,6 @@ export class PoolPages implements Part {
       [REQUESTS_PATH, requestRoute(stories)],
       ['/debug/plugins/state', pluginStateRoute(() => pluginStates(this.#sources))],
     ]);
-  }
-
-  #makeStories(log: DecisionLog): RequestStories {
-    const { core, pool, profiles } = this.#sources;
-    return new RequestStories({
-      log,
-      labels: new SeriesLabels(core),
-      endpointOf: (slot, generation) => pool.nameOf(slot, generation),
-      profiles,
-      wallMs: wallClockMs,
-    });
   }
 
   #pageRoutes(): (readonly [string, Route])[] {

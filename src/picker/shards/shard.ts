@@ -40,7 +40,7 @@ async function warmUp(
   const [own] = start.pools;
   if (own.settings.plugins.configured.length > 0) return;
   const { port1, port2 } = new MessageChannel();
-  const settings = { ...own.settings, flowControl: undefined, requireModelMatch: false };
+  const settings = { ...own.settings, flowControl: undefined, requireModelMatch: false, tracing: undefined };
   const snapshot = { ...own.snapshot, assignments };
   const transport = await createTransport(settings.transport);
   const shard = new Shard(
