@@ -25,6 +25,7 @@ import { ReplicationControl } from './control/replication-control.js';
 import { requestStories } from './control/request-stories.js';
 import { ReturnWatch } from './control/return-watch.js';
 import { configuredSettings, shardSettings } from './control/shard-settings.js';
+import { sharedState } from './control/shared-state.js';
 import type { TracedPool, Traces } from './control/traces.js';
 import { VouchedLabels } from './control/vouched-labels.js';
 import type { JobPool } from './jobs/job-pool.js';
@@ -253,13 +254,7 @@ export class PoolParts {
       assignments: () => this.#pool.known,
       hashSeed,
       sharesIndex: prefix !== undefined && (prefix.knownBy ?? 'decisions') === 'decisions',
-      state: {
-        spendings: () => [],
-        learned: () => undefined,
-        applySpent: () => undefined,
-        applyLearned: () => undefined,
-        peersChanged: () => undefined,
-      },
+      state: sharedState(this.adaptation, () => this.flow),
       log,
     });
   }
