@@ -121,7 +121,7 @@ export async function failure(run: TestRun): Promise<ProbeResult> {
   await exchange(run, {}).answer;
   const tries = [refused, reset].map(({ id }) => run.endpoint.seen(id)?.tries ?? 0);
   if (tries.some((count) => count > 1)) {
-    const text = `a request that failed was sent again to the same endpoint: ${tries[0]} times after 503, ${tries[1]} times after a reset`;
+    const text = `a request that failed was sent again to the same endpoint: tries with a 503 ${tries[0]}, with a reset ${tries[1]}`;
     return failed('failures', text, ['retry_policy']);
   }
   if (answer.status !== 503)

@@ -29,7 +29,7 @@ export function passed(probe: string, text: string): ProbeResult {
 }
 
 export function failed(probe: string, text: string, suspects: readonly string[]): ProbeResult {
-  return { probe, ok: false, text, suspects };
+  return { probe, ok: false, text, suspects: [...new Set(suspects)] };
 }
 
 let last = 0;
