@@ -20,7 +20,7 @@ import { packageVersion } from './package-version.js';
 import { pluginRegistry } from './plugin-registry.js';
 import { everyAddress } from './port.js';
 
-/** What the reference transport lacks. */
+/** Bounds that the transport for comparison lacks. */
 const GRPC_JS_BOUNDS =
   '--transport=grpc-js is for comparison: unfinished messages and the resets of a connection are not bounded, compressed ' +
   'messages are inflated before they are refused, and a connection may have every stream';

@@ -77,7 +77,7 @@ const SOURCES =
   'dataLayer.discovery of the configuration';
 
 /**
- * Where the endpoints come from. With a discovery plugin `--pool-name` names the pool in the metrics only, as llm-d-router has
+ * Source of the endpoints. With a discovery plugin `--pool-name` names the pool in the metrics only, as llm-d-router has
  * it. Throws FlagError unless there is exactly one source.
  */
 export function sourceOfEndpoints(

@@ -31,7 +31,7 @@ type State =
   | 'waiting'
   /** Messages are handled as they come. */
   | 'under way'
-  /** We ended the stream, or it is gone. */
+  /** The stream was ended from this side, or is gone. */
   | 'finished';
 
 /**
@@ -131,7 +131,7 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
     services.recorder.streamClosed(this.#closeCode, (services.now() - this.openedAt) / 1_000);
   }
 
-  // What the two halves ask for.
+  // Requests of the two halves.
 
   hold(bytes: number): boolean {
     const { load } = this.context;

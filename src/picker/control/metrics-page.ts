@@ -73,7 +73,7 @@ export interface MetricsPageSources {
 export class MetricsPage implements Part {
   readonly #sources: MetricsPageSources;
   #server: MetricsServer | undefined;
-  /** From the first reader on. */
+  /** Undefined before the first reader. */
   #exposition: Promise<MetricsExposition> | undefined;
   #counts: CellFamilies | undefined;
   #feed: PageFeed | undefined;
