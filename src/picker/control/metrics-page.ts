@@ -16,6 +16,7 @@ import { addKvEventMetrics } from '../../operations/metrics/kv-event-metrics.js'
 import { addRolloutShares } from '../../operations/metrics/rollout-shares.js';
 import { addServedModels } from '../../operations/metrics/served-models.js';
 import { addTraceMetrics } from '../../operations/metrics/trace-metrics.js';
+import { addUsageMetrics } from '../../operations/metrics/usage-metrics.js';
 import { PageFeed } from '../../operations/page/page-feed.js';
 import { configurationRoute, pageFiles } from '../../operations/page/page-files.js';
 import type { ConfigurationShown } from '../../operations/page/snapshot.js';
@@ -23,6 +24,7 @@ import { CellFamilies } from '../../operations/telemetry/cell-families.js';
 import type { MetricsExposition } from '../../operations/telemetry/exposition.js';
 import { type MetricsServer, type Route, startMetricsServer } from '../../operations/telemetry/metrics-server.js';
 import type { VouchedNames } from '../../operations/telemetry/shown-names.js';
+import type { TenantUsage } from '../../operations/usage/tenant-usage.js';
 import type { CompiledProfile } from '../../scheduling/program.js';
 import type { Part } from '../part.js';
 import type { PickerOptions } from '../picker-options.js';
@@ -54,6 +56,7 @@ export interface MetricsPageSources {
   readonly names: () => VouchedNames;
   readonly learning: LatencyLearning | undefined;
   readonly traces: Traces | undefined;
+  readonly usage: TenantUsage;
   readonly reload: ConfigurationReload | undefined;
   /** Deaths of each shard by its thread. */
   readonly shardDeaths: () => ReadonlyMap<number, number>;
@@ -164,6 +167,7 @@ export class MetricsPage implements Part {
       leftOut: () => pool.leftOut,
       scrapeErrors: () => informers.failures,
       sourceErrors: () => informers.errors,
+      freshness: () => informers.freshness,
       configReloads: () => reload?.counts ?? NO_RELOADS,
       latencyTrainer: learning?.trainer,
       samplesLost: learning?.samplesLost === undefined ? undefined : () => learning.samplesLost ?? 0,
@@ -173,8 +177,9 @@ export class MetricsPage implements Part {
   }
 
   #addPoolMetrics(exposition: MetricsExposition): void {
-    const { options, pool, informers, flow, events, traces } = this.#sources;
+    const { options, pool, informers, flow, events, traces, usage } = this.#sources;
     const endpoints = () => pool.assignments.map(({ endpoint }) => endpoint);
+    addUsageMetrics(exposition, usage);
     addServedModels(exposition, informers, endpoints);
     addRolloutShares(exposition, options.configuration.scheduling.host, endpoints);
     if (flow !== undefined) addFlowMetrics(exposition, flow, options.poolName);
