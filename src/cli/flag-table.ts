@@ -199,6 +199,8 @@ export const SERVE_FLAGS = {
     '<file>',
     'Endpoints in a file, followed when it changes; in place of dataLayer.discovery of the configuration.',
   ),
+  pools: optionalText(POOL, '<file>', 'Further pools that this process serves, followed when the file changes.'),
+  'max-pools': flag(POOL, '<number>', 256, '256', parseInteger(1, 1024), 'Pools of the file of --pools.'),
 
   'config-file': optionalText(CONFIGURATION, '<file>', 'EndpointPickerConfig, YAML or JSON.'),
   'config-text': optionalText(CONFIGURATION, '<text>', 'EndpointPickerConfig itself.'),

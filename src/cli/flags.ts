@@ -78,12 +78,14 @@ const SOURCES =
 
 /**
  * Where the endpoints come from. With a discovery plugin `--pool-name` names the pool in the metrics only, as llm-d-router has
- * it. Throws FlagError unless there is exactly one source.
+ * it. With `--pools` there may be none: the process has no pool of its own then. Throws FlagError otherwise unless there is exactly
+ * one source.
  */
 export function sourceOfEndpoints(
-  flags: Pick<ServeFlags, 'poolName' | 'poolGroup' | 'endpointSelector' | 'endpointTargetPorts'>,
+  flags: Pick<ServeFlags, 'poolName' | 'poolGroup' | 'endpointSelector' | 'endpointTargetPorts'> &
+    Partial<Pick<ServeFlags, 'pools'>>,
   configured: boolean,
-): EndpointSource | 'configuration' {
+): EndpointSource | 'configuration' | 'none' {
   const { poolName: name, poolGroup: group, endpointSelector: selector, endpointTargetPorts: ports } = flags;
   if (configured && selector) {
     throw new FlagError(
@@ -93,6 +95,7 @@ export function sourceOfEndpoints(
   if (configured) return 'configuration';
   if (selector) return { kind: 'selector', labels: selectedLabels(selector), ports };
   if (name) return { kind: 'pool', name, group };
+  if (flags.pools !== undefined) return 'none';
   throw new FlagError(`no source of endpoints: give one of ${SOURCES}`);
 }
 

@@ -5,7 +5,7 @@ import type { StreamServices } from './exchange.js';
 
 /** One request's trail in the decision log: its id, and the records that its decisions made. */
 export class RequestTrail {
-  readonly #services: StreamServices;
+  #services: StreamServices;
   #id: string | undefined;
   /** Given to a request that came without an id. */
   #generated: string | undefined;
@@ -13,6 +13,11 @@ export class RequestTrail {
   #made: { readonly first: number; readonly count: number } | undefined;
 
   constructor(services: StreamServices) {
+    this.#services = services;
+  }
+
+  /** Goes on in the log of another pool. To be called before the first decision. */
+  move(services: StreamServices): void {
     this.#services = services;
   }
 

@@ -1,5 +1,6 @@
 import type { Piscina } from 'piscina';
 import type { LoadedConfiguration, LoadOptions } from '../config/load.js';
+import type { PoolRoute } from '../ingress/pool-choice.js';
 import type { SocketFile, TlsMaterial, TransportName } from '../ingress/transport.js';
 import type { Logger, LogOptions } from '../operations/log.js';
 import type { MetricsServerOptions } from '../operations/telemetry/metrics-server.js';
@@ -14,6 +15,28 @@ export interface FollowedConfiguration extends FileWatchOptions {
   readonly file: string;
   readonly watched: boolean;
   readonly load: LoadOptions;
+}
+
+/** A pool beside the process's own. */
+export interface PoolDefinition {
+  readonly route: PoolRoute;
+  /** Port of the pool's own; undefined = none. */
+  readonly port: number | undefined;
+  /** Differs from that of another definition when the pool has to be opened anew. */
+  readonly identity: string;
+  /** Options of the pool; those of the process in it have no effect. Rejects with one line when its configuration cannot be used. */
+  options(): Promise<PickerOptions>;
+}
+
+/** The file with the pools beside the process's own, followed when it changes. */
+export interface FollowedPools extends FileWatchOptions {
+  readonly file: string;
+  readonly watched: boolean;
+  /** @throws ConfigurationError */
+  readonly read: (text: string) => {
+    readonly pools: readonly PoolDefinition[];
+    readonly defaultPool: string | undefined;
+  };
 }
 
 /** Addresses that the ports are opened on. */
@@ -49,6 +72,14 @@ export interface PickerOptions {
   readonly kubernetes: KubernetesCluster | undefined;
   /** Label `name` of the pool's gauges. */
   readonly poolName: string;
+  /** Whether the process has a pool of its own; without one it serves those of `pools` only. */
+  readonly hasOwnPool: boolean;
+  /** Further pools; undefined = the process serves its own one only. */
+  readonly pools: FollowedPools | undefined;
+  /** Bound on the requests in flight that are charged. */
+  readonly maxCharges: number;
+  /** Milliseconds that the streams of a removed pool get to end. */
+  readonly poolDrainMs: number;
   readonly shards: number;
   /** `startShardThreads(shards)`; the picker ends them. */
   readonly shardThreads: Piscina;

@@ -5,6 +5,7 @@ import { DecisionLog } from '../core/decision-log.js';
 import { EndpointTable } from '../core/endpoint-table.js';
 import { attachCore, type CoreInstance, createPoolMemory, defaultPoolSizes, type PoolMemory } from '../core/memory.js';
 import { poolClockMs } from '../core/pool-clock.js';
+import type { PoolRoute } from '../ingress/pool-choice.js';
 import type { HealthState } from '../operations/health.js';
 import { TenantUsage } from '../operations/usage/tenant-usage.js';
 import type { SlotUpdate } from '../pool/endpoint.js';
@@ -17,9 +18,9 @@ import { createIndexKeeper, type IndexKeeper } from './control/index-keeper.js';
 import { createInformers, type Informers } from './control/informers.js';
 import { EngineEvents } from './control/kv-events.js';
 import { LatencyLearning } from './control/latency-learning.js';
-import type { MetricsPageSources } from './control/metrics-page.js';
 import { PoolController } from './control/pool-controller.js';
 import { createDiscovery, PoolDiscovery } from './control/pool-discovery.js';
+import type { PoolPageSources } from './control/pool-pages.js';
 import { type PlacedPrograms, ProgramPublisher } from './control/program-publisher.js';
 import { requestStories } from './control/request-stories.js';
 import { ReturnWatch } from './control/return-watch.js';
@@ -49,6 +50,12 @@ export interface ProcessServices {
   readonly jobs: JobPool;
   /** Called with the facts of the pool that readiness needs. */
   readonly health: Pick<HealthState, 'update'>;
+  /** How requests find the pool; undefined = they do not. */
+  readonly route: PoolRoute | undefined;
+  /** Port of the pool's own; undefined = none. */
+  readonly port: number | undefined;
+  /** Called when a shard cannot serve the pool. */
+  readonly failed: (thread: number, reason: string) => void;
   /** The way to the shards; asked for after the constructor only. */
   readonly link: () => PoolLink;
   /** Undefined = requests are not traced. */
@@ -118,7 +125,7 @@ export class PoolParts {
   }
 
   /** Sources of the pool's metrics and debug pages. @param others those of the process */
-  pageSources(others: Pick<MetricsPageSources, 'shardDeaths' | 'unready'>): MetricsPageSources {
+  pageSources(others: Pick<PoolPageSources, 'isProcess' | 'pools' | 'shardDeaths' | 'unready'>): PoolPageSources {
     const configuration: CurrentSettings<LoadedConfiguration> = this.#configuration;
     return {
       options: this.#options,
@@ -304,6 +311,9 @@ export class PoolParts {
         rules: this.#pool.rules,
         names: this.labels.names,
       }),
+      route: this.#process.route,
+      port: this.#process.port,
+      failed: this.#process.failed,
       message: (message) => this.#receive(message),
       shardListens: () => this.#pool.acknowledged(),
       shardDied: (thread) => this.flow?.controller.shardDied(thread),
@@ -334,13 +344,14 @@ const DECISION_COLUMN_BYTES = 16 << 20;
 
 /** @param hashSeed undefined = a new one at every start, so that collisions cannot be constructed */
 function poolMemory(
-  { maxEndpoints, indexBlocks, shards, maxStreams, decisions }: PickerOptions,
+  { maxEndpoints, maxCharges, indexBlocks, shards, maxStreams, decisions }: PickerOptions,
   hashSeed: bigint | undefined,
 ): PoolMemory {
   const sizes = {
     ...defaultPoolSizes,
     endpoints: maxEndpoints,
     indexBlocks,
+    requests: maxCharges,
     threads: 1 + shards + JOB_THREADS,
     scans: scansOf(maxStreams, shards),
     decisions: Math.ceil(decisions / shards),
