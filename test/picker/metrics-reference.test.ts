@@ -111,7 +111,9 @@ describe('docs/reference/http.md and a running picker', () => {
   const paths = [...page.matchAll(/^\| `(\/[\w/-]*)` \|/gm)].map(([, path]) => path!);
 
   it('http.md has the paths that the metrics port routes, and no others', () => {
-    const routes = readFileSync(new URL('../../src/picker/control/metrics-page.ts', import.meta.url), 'utf8');
+    const control = new URL('../../src/picker/control/', import.meta.url);
+    const sources = ['metrics-page.ts', 'pool-pages.ts'].map((file) => readFileSync(new URL(file, control), 'utf8'));
+    const routes = sources.join('');
     const routed = [...routes.matchAll(/\['(\/[\w/-]*)', /g)].map(([, path]) => path!);
     expect(routed.length).toBeGreaterThan(2);
     expect([...paths].sort()).toEqual([...routed, '/metrics'].sort());
