@@ -22,6 +22,7 @@ import { packageVersion } from './package-version.js';
 import { pluginRegistry } from './plugin-registry.js';
 import { followedPools } from './pools.js';
 import { everyAddress } from './port.js';
+import { replicaSettings } from './replica-settings.js';
 
 /** What the reference transport lacks. */
 const GRPC_JS_BOUNDS =
@@ -69,6 +70,7 @@ export async function createPicker(
       ...given,
       hasOwnPool: isOwn,
       metricsAccess: metricsAccess(flags, log),
+      replica: replicaSettings(flags, configuration.replication, poolNameOf(flags)),
       kubernetes,
       ...(kubernetes === undefined ? {} : { poolName: poolNameOf(flags) }),
       configuration,
@@ -130,6 +132,7 @@ function followedConfiguration(flags: ServeFlags, registry: LoadOptions['registr
 type FromFlags = Omit<
   PickerOptions,
   | 'kubernetes'
+  | 'replica'
   | 'hasOwnPool'
   | 'pools'
   | 'metricsAccess'
