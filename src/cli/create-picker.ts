@@ -24,7 +24,7 @@ import { followedPools } from './pools.js';
 import { everyAddress } from './port.js';
 import { replicaSettings } from './replica-settings.js';
 
-/** What the reference transport lacks. */
+/** Bounds that the transport for comparison lacks. */
 const GRPC_JS_BOUNDS =
   '--transport=grpc-js is for comparison: unfinished messages and the resets of a connection are not bounded, compressed ' +
   'messages are inflated before they are refused, and a connection may have every stream';
