@@ -33,12 +33,14 @@ export function destinationOf(placement: Placement): string {
   return endpoints.length === 1 ? endpoints[0]!.address : endpoints.map((endpoint) => endpoint.address).join(',');
 }
 
-/** What the header reply says beside the destination. */
+/** Content of the header reply beside the destination. */
 export interface HeaderReplyDetails {
   /** Bytes of the outgoing body; 0 = none is announced. */
   readonly contentLength: number;
   /** Set when the request came without one. */
   readonly generatedRequestId: string | undefined;
+  /** Mutation with the request's trace context; undefined = the client's goes on, if there is one. */
+  readonly traceParent: Buffer | undefined;
   readonly emitScores: boolean;
 }
 
@@ -54,6 +56,7 @@ export function placedReply(
   const mutations = [destination.header];
   if (details.contentLength > 0) mutations.push(setContentLength(details.contentLength));
   if (details.generatedRequestId !== undefined) mutations.push(setHeader('x-request-id', details.generatedRequestId));
+  if (details.traceParent !== undefined) mutations.push(details.traceParent);
   for (const [name, value] of placement.headers) {
     if (value !== undefined) mutations.push(setHeader(name, value));
     else if (headers.get(name) !== undefined) mutations.push(removeHeader(name));
@@ -99,7 +102,7 @@ export function evictionReply(): Buffer {
 
 /**
  * Answers a placed request: header reply, body replies, trailers reply, whatever is owed, in this order and in one go.
- * @param generatedRequestId id of a request that came without one
+ * @param added what the picker adds to the request of its own
  * @returns bytes of the body that goes on
  */
 export function answerPlaced(
@@ -107,13 +110,13 @@ export function answerPlaced(
   { headers, body, endedBy }: RequestReader,
   request: UnderstoodRequest,
   placement: Placement,
-  generatedRequestId: string | undefined,
+  added: Pick<HeaderReplyDetails, 'generatedRequestId' | 'traceParent'>,
 ): number {
   const received = body?.chunks ?? [];
   const chunks = request.edit === undefined ? received : writeModel(received, request.edit, request.targetModel);
   let contentLength = 0;
   for (const chunk of chunks) contentLength += chunk.length;
-  const details = { contentLength, generatedRequestId, emitScores: services.emitScores };
+  const details = { contentLength, ...added, emitScores: services.emitScores };
   stream.send(placedReply(templates, placement, headers, details));
   if (endedBy === 'headers') return contentLength;
   const endsWithBody = endedBy === 'body';

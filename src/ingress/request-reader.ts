@@ -37,7 +37,7 @@ export class RequestReader {
   subset: readonly string[] | undefined;
   body: RequestBody | undefined;
   endedBy: EndOfRequest = 'headers';
-  readonly #services: StreamServices;
+  #services: StreamServices;
   #requester: KnownRequester | undefined;
   #state: 'expected' | 'body' | 'complete' = 'expected';
 
@@ -54,6 +54,21 @@ export class RequestReader {
     if (message.phase === Phase.requestHeaders) return this.#readHeaders(message);
     if (message.phase === Phase.requestBody) return this.#readBody(message);
     return this.#readTrailers(message);
+  }
+
+  /** Model that the body of a complete request names; undefined = it names none. */
+  model(): string | Rejection | undefined {
+    const scan = this.body?.finish();
+    return scan === undefined || 'kind' in scan ? scan : scan.model;
+  }
+
+  /** Goes on as a request of another pool. @returns the reason when that one refuses it */
+  move(services: StreamServices): Rejection | undefined {
+    this.#services = services;
+    this.#requester = undefined;
+    if (this.body === undefined) return undefined;
+    const dialect = services.settings.current.dialects.find(requestPath(this.headers));
+    return 'kind' in dialect ? dialect : this.body.move(dialect, services.scanner, services.blockBytes());
   }
 
   /** Further messages have no effect. */

@@ -1,26 +1,33 @@
 import { stringify } from 'yaml';
 import type { LoadedConfiguration } from '../config/load.js';
 import type { CurrentSettings } from '../core/current-settings.js';
+import { DecisionLog } from '../core/decision-log.js';
 import { EndpointTable } from '../core/endpoint-table.js';
 import { attachCore, type CoreInstance, createPoolMemory, defaultPoolSizes, type PoolMemory } from '../core/memory.js';
 import { poolClockMs } from '../core/pool-clock.js';
+import type { PoolRoute } from '../ingress/pool-choice.js';
 import type { HealthState } from '../operations/health.js';
+import { TenantUsage } from '../operations/usage/tenant-usage.js';
 import type { SlotUpdate } from '../pool/endpoint.js';
 import { SlotTable } from '../pool/slots.js';
 import { AdaptationControl } from './control/adaptation-control.js';
 import { ConfigurationReload } from './control/configuration-reload.js';
 import { FlowControl } from './control/flow-control.js';
-import { keptSeed } from './control/hash-seed.js';
+import { hashSeedOf } from './control/hash-seed.js';
 import { createIndexKeeper, type IndexKeeper } from './control/index-keeper.js';
 import { createInformers, type Informers } from './control/informers.js';
 import { EngineEvents } from './control/kv-events.js';
 import { LatencyLearning } from './control/latency-learning.js';
-import type { MetricsPageSources } from './control/metrics-page.js';
 import { PoolController } from './control/pool-controller.js';
 import { createDiscovery, PoolDiscovery } from './control/pool-discovery.js';
+import type { PoolPageSources } from './control/pool-pages.js';
 import { type PlacedPrograms, ProgramPublisher } from './control/program-publisher.js';
+import { ReplicationControl } from './control/replication-control.js';
+import { requestStories } from './control/request-stories.js';
 import { ReturnWatch } from './control/return-watch.js';
 import { configuredSettings, shardSettings } from './control/shard-settings.js';
+import type { TracedPool, Traces } from './control/traces.js';
+import { UsageFiles } from './control/usage-files.js';
 import { VouchedLabels } from './control/vouched-labels.js';
 import type { JobPool } from './jobs/job-pool.js';
 import type { FromPool } from './messages.js';
@@ -44,8 +51,16 @@ export interface ProcessServices {
   readonly jobs: JobPool;
   /** Called with the facts of the pool that readiness needs. */
   readonly health: Pick<HealthState, 'update'>;
+  /** How requests find the pool; undefined = they do not. */
+  readonly route: PoolRoute | undefined;
+  /** Port of the pool's own; undefined = none. */
+  readonly port: number | undefined;
+  /** Called when a shard cannot serve the pool. */
+  readonly failed: (thread: number, reason: string) => void;
   /** The way to the shards; asked for after the constructor only. */
   readonly link: () => PoolLink;
+  /** Undefined = requests are not traced. */
+  readonly traces: Traces | undefined;
   /** Names that metrics of the pool show as label values. */
   readonly vouch: (names: VouchedLabels['names']) => void;
 }
@@ -65,6 +80,7 @@ export class PoolParts {
   readonly reload: ConfigurationReload | undefined;
   readonly informers: Informers;
   readonly keeper: IndexKeeper | undefined;
+  readonly replication: ReplicationControl | undefined;
   readonly #options: PickerOptions;
   readonly #process: ProcessServices;
   readonly #configuration: { current: LoadedConfiguration };
@@ -72,13 +88,16 @@ export class PoolParts {
   readonly #table: EndpointTable;
   readonly #programs: ProgramPublisher;
   readonly #pool: PoolController;
+  readonly usageFiles: UsageFiles | undefined;
+  readonly #usage: TenantUsage;
+  readonly #traced: TracedPool | undefined;
   #ejections = 0;
 
   constructor(options: PickerOptions, process: ProcessServices) {
     this.#options = options;
     this.#process = process;
     this.#configuration = { current: options.configuration };
-    const hashSeed = options.stateDir === undefined ? undefined : keptSeed(options.stateDir);
+    const hashSeed = hashSeedOf(options);
     this.memory = poolMemory(options, hashSeed);
     this.#core = attachCore(this.memory, 0);
     this.#table = new EndpointTable(this.#core);
@@ -97,15 +116,19 @@ export class PoolParts {
     this.#pool = this.#makePool(placed);
     this.flow = this.#makeFlowControl();
     this.keeper = createIndexKeeper(options, { core: this.#core, hashSeed, assignments: () => this.#pool.known });
+    this.replication = this.#makeReplication(hashSeed);
     this.labels = this.#makeLabels();
     this.reload = this.#makeReload();
     this.discovery = this.#makeDiscovery();
     this.returnWatch = this.#makeReturnWatch();
+    this.#traced = this.#makeTraced();
+    this.#usage = new TenantUsage(this.#core);
+    this.usageFiles = this.#makeUsageFiles();
     this.served = this.#makeServed();
   }
 
   /** Sources of the pool's metrics and debug pages. @param others those of the process */
-  pageSources(others: Pick<MetricsPageSources, 'shardDeaths' | 'unready'>): MetricsPageSources {
+  pageSources(others: Pick<PoolPageSources, 'isProcess' | 'pools' | 'shardDeaths' | 'unready'>): PoolPageSources {
     const configuration: CurrentSettings<LoadedConfiguration> = this.#configuration;
     return {
       options: this.#options,
@@ -116,8 +139,11 @@ export class PoolParts {
       adaptation: this.adaptation,
       events: this.events,
       flow: this.flow,
+      replication: this.replication,
       names: () => this.labels.names,
       learning: this.learning,
+      traces: this.#process.traces,
+      usage: this.#usage,
       reload: this.reload,
       ejections: () => this.#ejections,
       configured: () => configuration.current.plugins,
@@ -206,6 +232,7 @@ export class PoolParts {
     this.events.feed?.changeEndpoints(update);
     this.adaptation.changeEndpoints(update);
     this.flow?.controller.endpointsGone(update.removed.map(({ slot }) => slot));
+    this.replication?.endpointsChanged();
     if (update.set.length > 0) void this.keeper?.endpointsChanged();
   }
 
@@ -220,6 +247,27 @@ export class PoolParts {
       signals: (slot) => this.#table.read(slot),
       evictRequest: ({ thread, ticket, ticketGeneration: generation }) =>
         this.#process.link().tell(thread, { kind: 'evictRequest', ticket, generation }),
+    });
+  }
+
+  #makeReplication(hashSeed: bigint | undefined): ReplicationControl | undefined {
+    const { replica: settings, configuration, log } = this.#options;
+    if (settings === undefined || hashSeed === undefined) return undefined;
+    const { prefix } = configuration.scheduling;
+    return new ReplicationControl({
+      settings,
+      core: this.#core,
+      assignments: () => this.#pool.known,
+      hashSeed,
+      sharesIndex: prefix !== undefined && (prefix.knownBy ?? 'decisions') === 'decisions',
+      state: {
+        spendings: () => [],
+        learned: () => undefined,
+        applySpent: () => undefined,
+        applyLearned: () => undefined,
+        peersChanged: () => undefined,
+      },
+      log,
     });
   }
 
@@ -264,6 +312,19 @@ export class PoolParts {
     return new ReturnWatch({ table: this.#table, assignments, now: poolClockMs });
   }
 
+  #makeUsageFiles(): UsageFiles | undefined {
+    const { usage, poolName, log } = this.#options;
+    if (usage === undefined) return undefined;
+    return new UsageFiles({ ...usage, poolName, read: () => this.#usage.read(), now: Date.now, log });
+  }
+
+  #makeTraced(): TracedPool | undefined {
+    if (this.#process.traces === undefined) return undefined;
+    const profiles = () => this.#configuration.current.scheduling.profiles;
+    const stories = requestStories({ core: this.#core, pool: this.#pool, profiles }, new DecisionLog(this.#core));
+    return { name: this.#options.poolName, stories };
+  }
+
   #makeServed(): ServedPool {
     return {
       memory: this.memory,
@@ -276,15 +337,24 @@ export class PoolParts {
         rules: this.#pool.rules,
         names: this.labels.names,
       }),
+      route: this.#process.route,
+      port: this.#process.port,
+      failed: this.#process.failed,
       message: (message) => this.#receive(message),
       shardListens: () => this.#pool.acknowledged(),
       shardDied: (thread) => this.flow?.controller.shardDied(thread),
     };
   }
 
+  #trace({ thread, batch }: Extract<FromPool, { kind: 'traces' }>): void {
+    if (this.#traced !== undefined) this.#process.traces?.take(this.#traced, thread, batch);
+    this.#process.link().tell(thread, { kind: 'tracesTaken' });
+  }
+
   #receive(message: FromPool): void {
     if (message.kind === 'applied') this.#pool.acknowledged();
     else if (message.kind === 'usage') this.flow?.controller.report(message);
+    else if (message.kind === 'traces') this.#trace(message);
     else if (message.kind === 'speculated') {
       this.events.feed?.speculated(message.slot, message.generation, message.hashes);
     } else {
@@ -298,19 +368,24 @@ export class PoolParts {
 /** Bytes for the columns of decisions, over all shards. Decisions about 8 endpoints take 1.2 KB, about 256 some 33 KB. */
 const DECISION_COLUMN_BYTES = 16 << 20;
 
+/** Ring of placed prompts of each shard: 10 ms of a million blocks per second, ten times over. */
+const CHANGE_BYTES = 1 << 20;
+
 /** @param hashSeed undefined = a new one at every start, so that collisions cannot be constructed */
 function poolMemory(
-  { maxEndpoints, indexBlocks, shards, maxStreams, decisions }: PickerOptions,
+  { maxEndpoints, maxCharges, indexBlocks, shards, maxStreams, decisions, replica }: PickerOptions,
   hashSeed: bigint | undefined,
 ): PoolMemory {
   const sizes = {
     ...defaultPoolSizes,
     endpoints: maxEndpoints,
     indexBlocks,
+    requests: maxCharges,
     threads: 1 + shards + JOB_THREADS,
     scans: scansOf(maxStreams, shards),
     decisions: Math.ceil(decisions / shards),
     decisionThreads: 1 + shards,
+    changeBytes: replica === undefined ? 0 : CHANGE_BYTES,
     decisionColumnBytes: decisions === 0 ? 0 : Math.ceil(DECISION_COLUMN_BYTES / shards),
   };
   return createPoolMemory(sizes, hashSeed === undefined ? {} : { hashSeed });
