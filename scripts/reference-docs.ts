@@ -13,6 +13,7 @@ import { EvictionCounts } from '../dist/operations/metrics/eviction-counts.js';
 import { addFlowMetrics, type FlowControlFigures } from '../dist/operations/metrics/flow-control-metrics.js';
 import { addKubernetesMetrics, RequestCounts } from '../dist/operations/metrics/kubernetes-metrics.js';
 import { addKvEventMetrics } from '../dist/operations/metrics/kv-event-metrics.js';
+import { addReplicationMetrics } from '../dist/operations/metrics/replication-metrics.js';
 import { addRolloutShares } from '../dist/operations/metrics/rollout-shares.js';
 import { addServedModels } from '../dist/operations/metrics/served-models.js';
 import { addTraceMetrics } from '../dist/operations/metrics/trace-metrics.js';
@@ -117,6 +118,11 @@ const REGISTRATIONS: readonly (readonly [string, string, (exposition: MetricsExp
     'With `precise-prefix-cache-producer`.',
     // Only its counters are taken at the registration, to be read for a page.
     (exposition) => addKvEventMetrics(exposition, {} as EventFeed),
+  ],
+  [
+    'Replication',
+    'With `replication` in the configuration or `--replication-url`.',
+    (exposition) => addReplicationMetrics(exposition, never),
   ],
   [
     'Models of the endpoints',

@@ -22,8 +22,9 @@ import { packageVersion } from './package-version.js';
 import { pluginRegistry } from './plugin-registry.js';
 import { followedPools } from './pools.js';
 import { everyAddress } from './port.js';
+import { replicaSettings } from './replica-settings.js';
 
-/** What the reference transport lacks. */
+/** Bounds that the transport for comparison lacks. */
 const GRPC_JS_BOUNDS =
   '--transport=grpc-js is for comparison: unfinished messages and the resets of a connection are not bounded, compressed ' +
   'messages are inflated before they are refused, and a connection may have every stream';
@@ -69,6 +70,7 @@ export async function createPicker(
       ...given,
       hasOwnPool: isOwn,
       metricsAccess: metricsAccess(flags, log),
+      replica: replicaSettings(flags, configuration.replication, poolNameOf(flags)),
       kubernetes,
       ...(kubernetes === undefined ? {} : { poolName: poolNameOf(flags) }),
       configuration,
@@ -130,6 +132,7 @@ function followedConfiguration(flags: ServeFlags, registry: LoadOptions['registr
 type FromFlags = Omit<
   PickerOptions,
   | 'kubernetes'
+  | 'replica'
   | 'hasOwnPool'
   | 'pools'
   | 'metricsAccess'

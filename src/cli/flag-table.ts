@@ -329,6 +329,11 @@ export const SERVE_FLAGS = {
     '<directory>',
     'Folder that keeps the prefix index and what was learned, so that a restart goes on from there.',
   ),
+  'replication-url': optionalText(
+    LIFE,
+    '<url>',
+    'NATS servers through which the replicas of the pool tell each other load and prompts, nats://[user:password@]host:4222.',
+  ),
   'ha-enable-leader-election': toggle(LIFE, false, 'Elect a leader among replicas through Kubernetes.'),
 
   'debug-core': toggle(

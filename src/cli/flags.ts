@@ -77,7 +77,7 @@ const SOURCES =
   'dataLayer.discovery of the configuration';
 
 /**
- * Where the endpoints come from. With a discovery plugin `--pool-name` names the pool in the metrics only, as llm-d-router has
+ * Source of the endpoints. With a discovery plugin `--pool-name` names the pool in the metrics only, as llm-d-router has
  * it. With `--pools` there may be none: the process has no pool of its own then. Throws FlagError otherwise unless there is exactly
  * one source.
  */

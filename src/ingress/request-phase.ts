@@ -424,7 +424,7 @@ export class RequestPhase {
     return wait === undefined ? added : new Map([...wait, ...(added ?? [])]);
   }
 
-  /** How the answer is read. Without a request phase nothing says that it is not one of the usual ones. */
+  /** Way to read the answer. Without a request phase nothing says that it is not one of the usual ones. */
   get #answerForm(): AnswerForm | undefined {
     const { body, headers } = this.#reader;
     if (body !== undefined) return body.dialect.answer;

@@ -101,6 +101,7 @@ export class PickerParts {
       own.events,
       own.discovery,
       own.keeper,
+      own.replication,
       own.returnWatch,
       { start: () => void health.watch(() => this.shards.broadcast({ kind: 'health', statuses: statuses(health) })) },
       own.learning,

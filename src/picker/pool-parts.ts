@@ -12,7 +12,7 @@ import { SlotTable } from '../pool/slots.js';
 import { AdaptationControl } from './control/adaptation-control.js';
 import { ConfigurationReload } from './control/configuration-reload.js';
 import { FlowControl } from './control/flow-control.js';
-import { keptSeed } from './control/hash-seed.js';
+import { hashSeedOf } from './control/hash-seed.js';
 import { createIndexKeeper, type IndexKeeper } from './control/index-keeper.js';
 import { createInformers, type Informers } from './control/informers.js';
 import { EngineEvents } from './control/kv-events.js';
@@ -21,6 +21,7 @@ import { PoolController } from './control/pool-controller.js';
 import { createDiscovery, PoolDiscovery } from './control/pool-discovery.js';
 import type { PoolPageSources } from './control/pool-pages.js';
 import { type PlacedPrograms, ProgramPublisher } from './control/program-publisher.js';
+import { ReplicationControl } from './control/replication-control.js';
 import { requestStories } from './control/request-stories.js';
 import { ReturnWatch } from './control/return-watch.js';
 import { configuredSettings, shardSettings } from './control/shard-settings.js';
@@ -77,6 +78,7 @@ export class PoolParts {
   readonly reload: ConfigurationReload | undefined;
   readonly informers: Informers;
   readonly keeper: IndexKeeper | undefined;
+  readonly replication: ReplicationControl | undefined;
   readonly #options: PickerOptions;
   readonly #process: ProcessServices;
   readonly #configuration: { current: LoadedConfiguration };
@@ -91,7 +93,7 @@ export class PoolParts {
     this.#options = options;
     this.#process = process;
     this.#configuration = { current: options.configuration };
-    const hashSeed = options.stateDir === undefined ? undefined : keptSeed(options.stateDir);
+    const hashSeed = hashSeedOf(options);
     this.memory = poolMemory(options, hashSeed);
     this.#core = attachCore(this.memory, 0);
     this.#table = new EndpointTable(this.#core);
@@ -110,6 +112,7 @@ export class PoolParts {
     this.#pool = this.#makePool(placed);
     this.flow = this.#makeFlowControl();
     this.keeper = createIndexKeeper(options, { core: this.#core, hashSeed, assignments: () => this.#pool.known });
+    this.replication = this.#makeReplication(hashSeed);
     this.labels = this.#makeLabels();
     this.reload = this.#makeReload();
     this.discovery = this.#makeDiscovery();
@@ -130,6 +133,7 @@ export class PoolParts {
       adaptation: this.adaptation,
       events: this.events,
       flow: this.flow,
+      replication: this.replication,
       names: () => this.labels.names,
       learning: this.learning,
       traces: this.#process.traces,
@@ -221,6 +225,7 @@ export class PoolParts {
     this.events.feed?.changeEndpoints(update);
     this.adaptation.changeEndpoints(update);
     this.flow?.controller.endpointsGone(update.removed.map(({ slot }) => slot));
+    this.replication?.endpointsChanged();
     if (update.set.length > 0) void this.keeper?.endpointsChanged();
   }
 
@@ -235,6 +240,27 @@ export class PoolParts {
       signals: (slot) => this.#table.read(slot),
       evictRequest: ({ thread, ticket, ticketGeneration: generation }) =>
         this.#process.link().tell(thread, { kind: 'evictRequest', ticket, generation }),
+    });
+  }
+
+  #makeReplication(hashSeed: bigint | undefined): ReplicationControl | undefined {
+    const { replica: settings, configuration, log } = this.#options;
+    if (settings === undefined || hashSeed === undefined) return undefined;
+    const { prefix } = configuration.scheduling;
+    return new ReplicationControl({
+      settings,
+      core: this.#core,
+      assignments: () => this.#pool.known,
+      hashSeed,
+      sharesIndex: prefix !== undefined && (prefix.knownBy ?? 'decisions') === 'decisions',
+      state: {
+        spendings: () => [],
+        learned: () => undefined,
+        applySpent: () => undefined,
+        applyLearned: () => undefined,
+        peersChanged: () => undefined,
+      },
+      log,
     });
   }
 
@@ -329,9 +355,12 @@ export class PoolParts {
 /** Bytes for the columns of decisions, over all shards. Decisions about 8 endpoints take 1.2 KB, about 256 some 33 KB. */
 const DECISION_COLUMN_BYTES = 16 << 20;
 
+/** Ring of placed prompts of each shard: 10 ms of a million blocks per second, ten times over. */
+const CHANGE_BYTES = 1 << 20;
+
 /** @param hashSeed undefined = a new one at every start, so that collisions cannot be constructed */
 function poolMemory(
-  { maxEndpoints, maxCharges, indexBlocks, shards, maxStreams, decisions }: PickerOptions,
+  { maxEndpoints, maxCharges, indexBlocks, shards, maxStreams, decisions, replica }: PickerOptions,
   hashSeed: bigint | undefined,
 ): PoolMemory {
   const sizes = {
@@ -343,6 +372,7 @@ function poolMemory(
     scans: scansOf(maxStreams, shards),
     decisions: Math.ceil(decisions / shards),
     decisionThreads: 1 + shards,
+    changeBytes: replica === undefined ? 0 : CHANGE_BYTES,
     decisionColumnBytes: decisions === 0 ? 0 : Math.ceil(DECISION_COLUMN_BYTES / shards),
   };
   return createPoolMemory(sizes, hashSeed === undefined ? {} : { hashSeed });

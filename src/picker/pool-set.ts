@@ -176,6 +176,7 @@ export class PoolSet implements Part {
       own.events,
       own.discovery,
       own.keeper,
+      own.replication,
       own.returnWatch,
       own.learning,
       pages,

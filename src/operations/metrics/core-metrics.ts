@@ -127,10 +127,15 @@ function addLatencyCounters(exposition: MetricsExposition, trainer: LatencyCount
 
 /** Without a value an endpoint has no series. */
 const endpointGauges: readonly (readonly [string, string, (reading: EndpointReading) => number | undefined])[] = [
-  ['active_blocks', 'Unique blocks in use by running requests.', (r) => r.activeBlocks + r.outputBlocks],
+  [
+    'active_blocks',
+    'Unique blocks in use by running requests.',
+    (r) => r.activeBlocks + r.outputBlocks - r.peerOutputBlocks,
+  ],
   ['prefix_blocks', 'Blocks that the prefix index believes the endpoint to hold.', (r) => r.prefixBlocks],
-  ['inflight_requests', 'Requests in flight from here.', (r) => r.inflight],
-  ['inflight_tokens', 'Uncached prompt tokens in flight from here.', (r) => r.inflightTokens],
+  ['inflight_requests', 'Requests in flight from here.', (r) => r.inflight - r.peerRequests],
+  ['inflight_tokens', 'Uncached prompt tokens in flight from here.', (r) => r.inflightTokens - r.peerTokens],
+  ['peer_requests', 'Requests in flight from other replicas, as they have told.', (r) => r.peerRequests],
   ['ejection_state', '0 in, 1 out, 2 out with a probe under way.', (r) => r.ejection],
   [
     'signal_age_seconds',

@@ -13,6 +13,7 @@ import {
 import { healthRoute } from '../../operations/health-report.js';
 import { addFlowMetrics } from '../../operations/metrics/flow-control-metrics.js';
 import { addKvEventMetrics } from '../../operations/metrics/kv-event-metrics.js';
+import { addReplicationMetrics } from '../../operations/metrics/replication-metrics.js';
 import { addRolloutShares } from '../../operations/metrics/rollout-shares.js';
 import { addServedModels } from '../../operations/metrics/served-models.js';
 import { addTraceMetrics } from '../../operations/metrics/trace-metrics.js';
@@ -38,6 +39,7 @@ import { PageSnapshots } from './page-snapshots.js';
 import { partStates } from './part-states.js';
 import { pluginStates } from './plugin-states.js';
 import type { PoolController } from './pool-controller.js';
+import type { ReplicationControl } from './replication-control.js';
 import { requestStories } from './request-stories.js';
 import type { Traces } from './traces.js';
 
@@ -63,6 +65,7 @@ export interface PoolPageSources {
   readonly adaptation: AdaptationControl;
   readonly events: EngineEvents;
   readonly flow: FlowControl | undefined;
+  readonly replication: ReplicationControl | undefined;
   /** Names that are label values for as long as they are vouched for. */
   readonly names: () => VouchedNames;
   readonly learning: LatencyLearning | undefined;
@@ -189,13 +192,14 @@ export class PoolPages implements Part {
   }
 
   #addPoolMetrics(exposition: MetricsExposition): void {
-    const { options, pool, informers, flow, events, traces, isProcess } = this.#sources;
+    const { options, pool, informers, flow, events, traces, replication, isProcess } = this.#sources;
     const endpoints = () => pool.assignments.map(({ endpoint }) => endpoint);
     addServedModels(exposition, informers, endpoints);
     addRolloutShares(exposition, options.configuration.scheduling.host, endpoints);
     if (traces !== undefined && isProcess) addTraceMetrics(exposition, () => traces.readings);
     if (flow !== undefined) addFlowMetrics(exposition, flow, options.poolName);
     if (events.feed !== undefined) addKvEventMetrics(exposition, events.feed);
+    if (replication !== undefined) addReplicationMetrics(exposition, () => replication.report());
   }
 
   #adaptation() {
