@@ -177,6 +177,7 @@ export class PoolSet implements Part {
       own.discovery,
       own.keeper,
       own.replication,
+      own.replication,
       own.returnWatch,
       own.learning,
       pages,
