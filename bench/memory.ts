@@ -51,9 +51,11 @@ interface Shape {
   readonly batch: number;
   /** The pools of the shard, and what chooses among them for each request; undefined = there is one. */
   readonly pools?: { readonly count: number; readonly by: 'header' | 'model' };
+  /** Share of the requests that are traced; absent = traces are off. */
+  readonly traced?: number;
 }
 
-function settingsOf(configuration: LoadedConfiguration): ShardSettings {
+function settingsOf(configuration: LoadedConfiguration, traced: number | undefined): ShardSettings {
   const { tokens, requestKeys, baseModels, prefixProducer, prediction, handler } = configuration.scheduling;
   return {
     ...configuredSettings(configuration),
@@ -63,6 +65,7 @@ function settingsOf(configuration: LoadedConfiguration): ShardSettings {
     ...{ maxStreams: 10_000, maxBufferedBytes: WINDOW_BYTES, maxConnections: 1, requestIdleMs: 60_000, shards: 1 },
     ...{ emitScores: false, ignoreSubset: false, allowProfileHeader: false, allowExplain: false, columnsEvery: 0 },
     plugins: { modules: [], configured: [], group: 'bench' },
+    tracing: traced === undefined ? undefined : { parentBased: true, ratio: traced, propagates: true },
     models: { matchRequired: false, clientsRewrite: true },
     log: { verbosity: 0 },
     poolName: 'bench',
@@ -70,10 +73,10 @@ function settingsOf(configuration: LoadedConfiguration): ShardSettings {
 }
 
 /** Services of a shard with the default configuration, over eight endpoints. */
-async function makeServices(pool = 0): Promise<StreamServices> {
+async function makeServices(traced?: number, pool = 0): Promise<StreamServices> {
   const configuration = loadConfiguration({}, { allowExperimental: false, registry: builtinPlugins });
   const { pool: memory, assignments } = rehearsalPool(configuration.scheduling, 1, 0);
-  const shardSettings = settingsOf(configuration);
+  const shardSettings = settingsOf(configuration, traced);
   const start: PoolStart = {
     pool,
     memory,
@@ -90,7 +93,16 @@ async function makeServices(pool = 0): Promise<StreamServices> {
   };
   const definitions = await shardDefinitions(shardSettings);
   const log = createLogger(shardSettings.log);
-  return new PoolStack({ start, thread: 1, definitions, log, send: () => undefined }).rehearsalServices();
+  const stack: PoolStack = new PoolStack({
+    ...{ start, thread: 1, definitions, log },
+    send: (message) => {
+      if (message.kind !== 'traces') return;
+      // What a message port does with it on this side.
+      structuredClone(message);
+      queueMicrotask(() => stack.receive({ kind: 'tracesTaken' }));
+    },
+  });
+  return stack.rehearsalServices();
 }
 
 /** DATA frames of one message on stream 1. */
@@ -182,20 +194,23 @@ class Script {
 }
 
 /** Entry of a shard that serves this many pools. */
-async function makeEntry(pools: Shape['pools']): Promise<StreamEntry> {
-  const own = await makeServices();
+async function makeEntry({ pools, traced }: Shape): Promise<StreamEntry> {
+  const own = await makeServices(traced);
   if (pools === undefined) return createStreamOpener(own);
   const choice = new PoolChoice<StreamContext>();
   const opener = createStreamOpener(own, choice);
   for (let pool = 0; pool < pools.count; pool++) {
     const use = { streams: 0, idle: undefined };
-    choice.add({ name: poolOf(pool), models: [modelOf(pool)] }, opener.contextOf(await makeServices(pool + 1), use));
+    choice.add(
+      { name: poolOf(pool), models: [modelOf(pool)] },
+      opener.contextOf(await makeServices(traced, pool + 1), use),
+    );
   }
   return opener;
 }
 
 async function memoryBench(shape: Shape): Promise<Prepared> {
-  const open = await makeEntry(shape.pools);
+  const open = await makeEntry(shape);
   let sent = 0;
   const wire: ConnectionWire = {
     write: (bytes) => {
@@ -241,6 +256,10 @@ async function memoryBench(shape: Shape): Promise<Prepared> {
 
 export const benches: readonly Bench[] = [
   { name: 'memory/chat-4k', setup: () => memoryBench({ promptBytes: 4_000, chunks: 1, batch: 16 }) },
+  {
+    name: 'memory/chat-4k-traced-1-percent',
+    setup: () => memoryBench({ promptBytes: 4_000, chunks: 1, batch: 16, traced: 0.01 }),
+  },
   { name: 'memory/chat-400k', setup: () => memoryBench({ promptBytes: 400_000, chunks: 1, batch: 2 }) },
   {
     name: 'memory/chat-4k-one-pool',
