@@ -65,6 +65,7 @@ describe.skipIf(skipReason !== '')(`the page in Chromium${skipReason}`, () => {
     const { url } = await serve(0);
     const page = await open(url);
     expect(await textOf(page, '#endpoints')).toContain('No endpoints. Discovery has found none yet');
+    expect(await textOf(page, '#figures')).toMatch(/Endpoints\s+0\s+none found/);
     expect(await textOf(page, '#decisions')).toContain('No decision yet');
     expect(await textOf(page, '#queues')).toContain('Flow control is off');
     await page.locator('#configuration-body', { hasText: 'file-discovery' }).waitFor({ state: 'attached' });
