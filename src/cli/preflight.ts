@@ -248,7 +248,7 @@ function whyNot(error: unknown, kind: Kind): string {
   return error.message;
 }
 
-/** Why a pod takes no requests; undefined = it does. */
+/** Reason why a pod takes no requests; undefined = it takes them. */
 function whyOut(pod: PodRecord, ports: readonly number[]): string | undefined {
   if (pod.ended) return 'it has ended';
   if (pod.ip === undefined) return 'it has no IP yet';

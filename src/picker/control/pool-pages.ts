@@ -17,6 +17,7 @@ import { addReplicationMetrics } from '../../operations/metrics/replication-metr
 import { addRolloutShares } from '../../operations/metrics/rollout-shares.js';
 import { addServedModels } from '../../operations/metrics/served-models.js';
 import { addTraceMetrics } from '../../operations/metrics/trace-metrics.js';
+import { addUsageMetrics } from '../../operations/metrics/usage-metrics.js';
 import { PageFeed } from '../../operations/page/page-feed.js';
 import { configurationRoute, pageFiles } from '../../operations/page/page-files.js';
 import type { ConfigurationShown } from '../../operations/page/snapshot.js';
@@ -24,6 +25,7 @@ import { CellFamilies } from '../../operations/telemetry/cell-families.js';
 import type { MetricsExposition } from '../../operations/telemetry/exposition.js';
 import type { Route } from '../../operations/telemetry/metrics-server.js';
 import type { VouchedNames } from '../../operations/telemetry/shown-names.js';
+import type { TenantUsage } from '../../operations/usage/tenant-usage.js';
 import type { RequestStories, RequestStory } from '../../operations/why/request-story.js';
 import type { CompiledProfile } from '../../scheduling/program.js';
 import type { Part } from '../part.js';
@@ -70,6 +72,7 @@ export interface PoolPageSources {
   readonly names: () => VouchedNames;
   readonly learning: LatencyLearning | undefined;
   readonly traces: Traces | undefined;
+  readonly usage: TenantUsage;
   readonly reload: ConfigurationReload | undefined;
   /** Deaths of each shard by its thread. */
   readonly shardDeaths: () => ReadonlyMap<number, number>;
@@ -183,6 +186,7 @@ export class PoolPages implements Part {
       leftOut: () => pool.leftOut,
       scrapeErrors: () => informers.failures,
       sourceErrors: () => informers.errors,
+      freshness: () => informers.freshness,
       configReloads: () => reload?.counts ?? NO_RELOADS,
       latencyTrainer: learning?.trainer,
       samplesLost: learning?.samplesLost === undefined ? undefined : () => learning.samplesLost ?? 0,
@@ -192,8 +196,9 @@ export class PoolPages implements Part {
   }
 
   #addPoolMetrics(exposition: MetricsExposition): void {
-    const { options, pool, informers, flow, events, traces, replication, isProcess } = this.#sources;
+    const { options, pool, informers, flow, events, traces, usage, replication, isProcess } = this.#sources;
     const endpoints = () => pool.assignments.map(({ endpoint }) => endpoint);
+    addUsageMetrics(exposition, usage);
     addServedModels(exposition, informers, endpoints);
     addRolloutShares(exposition, options.configuration.scheduling.host, endpoints);
     if (traces !== undefined && isProcess) addTraceMetrics(exposition, () => traces.readings);
