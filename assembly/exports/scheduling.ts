@@ -73,6 +73,7 @@ export {
   DECISION_MATCHED,
   DECISION_NUMBER,
   DECISION_OUTPUT_TOKENS,
+  DECISION_PICK_COST,
   DECISION_PRIORITY,
   DECISION_PROFILE,
   DECISION_PROMPT_TOKENS,
@@ -80,6 +81,8 @@ export {
   DECISION_SCORES,
   DECISION_SCORES_MAX,
   DECISION_SERIES,
+  DECISION_SHADOW,
+  DECISION_SHADOW_COST,
   DECISION_SLOT,
   DECISION_STATUS,
   DECISION_TAG,
@@ -96,6 +99,7 @@ export {
   TRACE_COLUMNS,
   TRACE_ID,
   TRACE_LENGTH,
+  TRACE_RECORDS,
 } from '../scheduling/decision-record';
 export {
   COMPARE_EQUAL,
@@ -117,6 +121,7 @@ export {
   COEFFICIENT_SLOTS,
   COEFFICIENT_STEP,
   COEFFICIENT_WAITING,
+  COEFFICIENTS_BYTES,
   coefficientsAddress,
   coefficientsWrite,
   endpointCost,
@@ -198,3 +203,13 @@ export {
   initialise,
   reclaimThread,
 } from '../scheduling/publish';
+export {
+  STATE_ADAPTER,
+  STATE_COEFFICIENTS,
+  STATE_COLUMNS,
+  STATE_MATCH,
+  STATE_OVERLAP,
+  STATE_REMOVED,
+  STATE_WORDS,
+} from '../scheduling/recorded-state';
+export { shadowEvery } from '../scheduling/shadow';

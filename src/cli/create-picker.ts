@@ -2,9 +2,18 @@ import { randomBytes, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Piscina } from 'piscina';
 import { stringify } from 'yaml';
-import { type ConfigurationSource, type LoadOptions, loadConfiguration } from '../config/load.js';
+import { candidateRefusals } from '../config/candidate.js';
+import { ConfigurationDocument } from '../config/document.js';
+import {
+  type ConfigurationSource,
+  type LoadedConfiguration,
+  type LoadOptions,
+  loadConfiguration,
+  loadDocument,
+} from '../config/load.js';
 import { needsInWords, proxyNeeds } from '../config/proxy-needs.js';
 import { errorMessage } from '../core/error-message.js';
+import { readProblem } from '../core/read-problem.js';
 import { readCertificate, selfSignedCertificate } from '../ingress/certificate.js';
 import type { TlsMaterial } from '../ingress/transport.js';
 import { createLogger, type Logger, type LogOptions } from '../operations/log.js';
@@ -69,6 +78,7 @@ export async function createPicker(
         ...(kubernetes === undefined ? {} : { poolName: poolNameOf(flags) }),
         configuration,
         followed: followedConfiguration(flags, registry),
+        candidate: candidateOf(flags, configuration, registry),
         pluginModules: modules,
         shardThreads,
         log,
@@ -121,12 +131,44 @@ function followedConfiguration(flags: ServeFlags, registry: LoadOptions['registr
   return { file: flags.configFile, watched: flags.watchConfig, load: loadOptions(flags, registry) };
 }
 
+/**
+ * The configuration of `--candidate-config`; undefined = none.
+ * @throws one line when it cannot be read, or cannot decide beside the running one
+ */
+function candidateOf(
+  flags: ServeFlags,
+  running: LoadedConfiguration,
+  registry: LoadOptions['registry'],
+): PickerOptions['candidate'] {
+  const { candidateConfig: file, candidateEvery: every } = flags;
+  if (file === undefined) return undefined;
+  const load = loadOptions(flags, registry);
+  const text = candidateText(file);
+  const configuration = loadDocument(ConfigurationDocument.ofFile(text, file), load);
+  const refusals = candidateRefusals(running, configuration);
+  if (refusals.length > 0) {
+    throw new Error(
+      `--candidate-config: ${file} cannot decide beside the running configuration: ${refusals.join('; ')}`,
+    );
+  }
+  return { configuration, text, every, followed: { file, watched: true, load } };
+}
+
+function candidateText(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new Error(`--candidate-config: ${file}: ${readProblem(error)}`);
+  }
+}
+
 type FromFlags = Omit<
   PickerOptions,
   | 'kubernetes'
   | 'metricsAccess'
   | 'configuration'
   | 'followed'
+  | 'candidate'
   | 'pluginModules'
   | 'shardThreads'
   | 'log'

@@ -15,6 +15,16 @@ export interface FollowedConfiguration extends FileWatchOptions {
   readonly load: LoadOptions;
 }
 
+/** A configuration that decides in shadow beside the running one (`--candidate-config`). */
+export interface CandidateOptions {
+  /** Its first version, which can run beside the configuration, and the text of it. */
+  readonly configuration: LoadedConfiguration;
+  readonly text: string;
+  readonly followed: FollowedConfiguration;
+  /** One request in so many is decided in shadow too. */
+  readonly every: number;
+}
+
 /** Addresses that the ports are opened on. */
 export interface ListenAddresses {
   readonly grpc: string;
@@ -27,6 +37,8 @@ export interface PickerOptions {
   readonly configuration: LoadedConfiguration;
   /** Undefined = the configuration is not from a file. */
   readonly followed: FollowedConfiguration | undefined;
+  /** Undefined = nothing decides in shadow. */
+  readonly candidate: CandidateOptions | undefined;
   /** Addresses of the modules of third-party plugins (resolvePluginModule). */
   readonly pluginModules: readonly string[];
   readonly addresses: ListenAddresses;

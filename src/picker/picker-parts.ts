@@ -23,6 +23,7 @@ import { createDiscovery, PoolDiscovery } from './control/pool-discovery.js';
 import { type PlacedPrograms, ProgramPublisher } from './control/program-publisher.js';
 import { rehearsalPool } from './control/rehearsal-pool.js';
 import { ReturnWatch } from './control/return-watch.js';
+import { ShadowControl } from './control/shadow-control.js';
 import { configuredSettings, shardSettings } from './control/shard-settings.js';
 import { VouchedLabels } from './control/vouched-labels.js';
 import { JobPool } from './jobs/job-pool.js';
@@ -62,6 +63,8 @@ export class PickerParts {
   readonly #table: EndpointTable;
   readonly #programs: ProgramPublisher;
   readonly #pool: PoolController;
+  /** Undefined = nothing decides in shadow. */
+  readonly #shadow: ShadowControl | undefined;
   readonly #adaptation: AdaptationControl;
   readonly #informers: Informers;
   readonly #events: EngineEvents;
@@ -95,6 +98,7 @@ export class PickerParts {
       report: (problem) => options.log.warn({ part: 'KV events' }, problem),
     });
     this.#pool = this.#makePool(placed);
+    this.#shadow = this.#makeShadow();
     this.#flow = this.#makeFlowControl();
     this.#labels = this.#makeLabels();
     this.#reload = this.#makeReload();
@@ -107,6 +111,7 @@ export class PickerParts {
   async reload(): Promise<void> {
     this.#certificate?.reload();
     await this.#reload?.reload();
+    await this.#shadow?.reload();
   }
 
   /** Each part starts after those that it shows or is fed by. The shards come late because they open the serving port. */
@@ -136,6 +141,7 @@ export class PickerParts {
       this.#adaptation,
       this.#makeCertificateWatch(),
       this.#reload,
+      this.#shadow,
       this.#informers,
     ]);
   }
@@ -153,6 +159,7 @@ export class PickerParts {
     this.#programs.publish(placed);
     this.#adaptation.configure(next.adaptation);
     this.#configuration.current = next;
+    this.#shadow?.check();
   }
 
   #makeAdaptation(): AdaptationControl {
@@ -256,6 +263,13 @@ export class PickerParts {
     return new ConfigurationReload({ followed, running: configuration, apply, log });
   }
 
+  #makeShadow(): ShadowControl | undefined {
+    const { candidate, log } = this.#options;
+    if (candidate === undefined) return undefined;
+    const running = () => this.#configuration.current;
+    return new ShadowControl({ candidate, running, programs: this.#programs, pool: this.#pool, log });
+  }
+
   #makeDiscovery(): PoolDiscovery {
     return new PoolDiscovery({
       discovery: createDiscovery(this.#options, this.#jobs),
@@ -286,6 +300,7 @@ export class PickerParts {
       names: () => this.#labels.names,
       learning: this.#learning,
       reload: this.#reload,
+      shadow: this.#shadow,
       counts: this.#counts,
       configured: () => configuration.current.plugins,
       unready: () => this.#health.unreadyReasons(),

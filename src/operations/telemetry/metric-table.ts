@@ -286,6 +286,30 @@ export const cacheLossKind = kind(22, ['cause'], {
   tokens: counter('pointsman_cache_loss_tokens_total', 'Prompt tokens that were computed anew, by cause.'),
 });
 
+/** Label of requests whose objective the pool does not have, or that name none. */
+export const NO_OBJECTIVE = 'none';
+
+export const shadowKind = kind(23, ['objective'], {
+  decisions: counter('pointsman_shadow_decisions_total', 'Decisions that the candidate configuration made too.'),
+  different: counter(
+    'pointsman_shadow_different_total',
+    'Decisions in which the candidate configuration would have picked another endpoint, or none.',
+  ),
+  none: counter('pointsman_shadow_unplaced_total', 'Decisions for which the candidate configuration had no endpoint.'),
+  runningCost: counter(
+    'pointsman_shadow_cost_targets_total',
+    'Predicted cost of the picks of both configurations, summed over the decisions in which both had one; 1 = the target of the request.',
+    undefined,
+    ['configuration', 'running'],
+  ),
+  candidateCost: counter(
+    'pointsman_shadow_cost_targets_total',
+    'Predicted cost of the picks of both configurations, summed over the decisions in which both had one; 1 = the target of the request.',
+    undefined,
+    ['configuration', 'candidate'],
+  ),
+});
+
 export const predictionServerKind = kind(21, ['outcome'], {
   requests: counter(
     'pointsman_prediction_server_requests_total',
@@ -477,6 +501,7 @@ export const seriesKinds: readonly SeriesKind[] = [
   streamEndKind,
   pluginKind,
   cacheLossKind,
+  shadowKind,
   queueKind,
   queueEndKind,
   queueTotalKind,

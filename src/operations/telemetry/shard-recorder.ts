@@ -1,4 +1,5 @@
 import type { CacheLoss, CacheLossCause } from '../../core/cache-loss.js';
+import type { ShadowPick } from '../../core/decider.js';
 import type { CoreInstance } from '../../core/memory.js';
 import type { Usage } from '../../core/types.js';
 import type { QueueOutcome } from '../../flow-control/queue-contract.js';
@@ -14,6 +15,7 @@ import {
   enqueueKind,
   errorKind,
   type Metric,
+  NO_OBJECTIVE,
   PREFIX_PRODUCER,
   pluginCounterKinds,
   pluginHistogramKinds,
@@ -29,6 +31,7 @@ import {
   requestKind,
   rewriteKind,
   seriesKinds,
+  shadowKind,
   stagesKind,
   streamEndKind,
   streamKind,
@@ -127,6 +130,8 @@ export class ShardRecorder implements RequestRecorder {
   readonly #attempts = new Map<string, { endpoint: Endpoint | undefined; base: number }[]>();
   readonly #names: ShownNames;
   readonly #losses = new Map<CacheLossCause, number>();
+  /** By objective. */
+  readonly #shadows = new Map<string, number>();
   /** By counter and label. */
   readonly #pluginLabels = new Map<string, ValueCap>();
   readonly #thread: number;
@@ -446,6 +451,29 @@ export class ShardRecorder implements RequestRecorder {
     }
     this.#cells[base + cacheLossKind.at.requests.offset]! += 1;
     this.#cells[base + cacheLossKind.at.tokens.offset]! += tokens;
+  }
+
+  /**
+   * Counts a decision that a shadow program made too.
+   * @param named objective that the pool has; undefined = none
+   */
+  shadowed(named: string | undefined, picked: number, shadow: Readonly<ShadowPick>): void {
+    const objective = named ?? NO_OBJECTIVE;
+    let base = this.#shadows.get(objective);
+    if (base === undefined) {
+      base = this.#series.resolve(shadowKind, [objective]);
+      this.#shadows.set(objective, base);
+    }
+    const cells = this.#cells;
+    const { at } = shadowKind;
+    cells[base + at.decisions.offset]! += 1;
+    if (shadow.slot !== picked) cells[base + at.different.offset]! += 1;
+    if (shadow.state === 'none') {
+      cells[base + at.none.offset]! += 1;
+      return;
+    }
+    cells[base + at.runningCost.offset]! += shadow.pickCost;
+    cells[base + at.candidateCost.offset]! += shadow.cost;
   }
 
   /** Counts a failed call of a hook plugin. Not on the hot path, because failures are rare. */

@@ -15,6 +15,7 @@ import { addFlowMetrics } from '../../operations/metrics/flow-control-metrics.js
 import { addKvEventMetrics } from '../../operations/metrics/kv-event-metrics.js';
 import { addRolloutShares } from '../../operations/metrics/rollout-shares.js';
 import { addServedModels } from '../../operations/metrics/served-models.js';
+import { addShadowMetrics } from '../../operations/metrics/shadow-metrics.js';
 import { PageFeed } from '../../operations/page/page-feed.js';
 import { configurationRoute, pageFiles } from '../../operations/page/page-files.js';
 import type { ConfigurationShown } from '../../operations/page/snapshot.js';
@@ -36,6 +37,7 @@ import { PageSnapshots } from './page-snapshots.js';
 import { partStates } from './part-states.js';
 import { pluginStates } from './plugin-states.js';
 import type { PoolController } from './pool-controller.js';
+import type { ShadowControl } from './shadow-control.js';
 
 /** Sources of the metrics page. */
 export interface MetricsPageSources {
@@ -51,6 +53,8 @@ export interface MetricsPageSources {
   readonly names: () => VouchedNames;
   readonly learning: LatencyLearning | undefined;
   readonly reload: ConfigurationReload | undefined;
+  /** Undefined = nothing decides in shadow. */
+  readonly shadow: ShadowControl | undefined;
   readonly counts: { readonly shardDeaths: ReadonlyMap<number, number>; readonly ejections: number };
   /** The plugins that run, those added by default too. */
   readonly configured: () => readonly { readonly name: string; readonly type: string }[];
@@ -150,11 +154,12 @@ export class MetricsPage implements Part {
   }
 
   #addPoolMetrics(exposition: MetricsExposition): void {
-    const { options, pool, informers, flow, events } = this.#sources;
+    const { options, pool, informers, flow, events, shadow } = this.#sources;
     const endpoints = () => pool.assignments.map(({ endpoint }) => endpoint);
     addServedModels(exposition, informers, endpoints);
     addRolloutShares(exposition, options.configuration.scheduling.host, endpoints);
     if (flow !== undefined) addFlowMetrics(exposition, flow, options.poolName);
+    if (shadow !== undefined) addShadowMetrics(exposition, () => shadow.state);
     if (events.feed !== undefined) addKvEventMetrics(exposition, events.feed);
   }
 
