@@ -15,6 +15,7 @@ import { addKubernetesMetrics, RequestCounts } from '../dist/operations/metrics/
 import { addKvEventMetrics } from '../dist/operations/metrics/kv-event-metrics.js';
 import { addRolloutShares } from '../dist/operations/metrics/rollout-shares.js';
 import { addServedModels } from '../dist/operations/metrics/served-models.js';
+import { addShadowMetrics } from '../dist/operations/metrics/shadow-metrics.js';
 import { MetricsExposition } from '../dist/operations/telemetry/exposition.js';
 import { type SeriesKind, seriesKinds, streamEndKind, streamKind } from '../dist/operations/telemetry/metric-table.js';
 import { disaggregatedsetRolloutScreener } from '../dist/scheduling/screeners/disaggregatedset-rollout-screener.js';
@@ -117,6 +118,7 @@ const REGISTRATIONS: readonly (readonly [string, string, (exposition: MetricsExp
     // Only its counters are taken at the registration, to be read for a page.
     (exposition) => addKvEventMetrics(exposition, {} as EventFeed),
   ],
+  ['Candidate configuration', 'With `--candidate-config`.', (exposition) => addShadowMetrics(exposition, never)],
   [
     'Models of the endpoints',
     'With `models-data-source`.',

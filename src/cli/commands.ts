@@ -25,11 +25,17 @@ export const COMMANDS: readonly CommandEntry[] = [
   {
     name: 'lint',
     usage: 'lint <file>',
-    summary: 'errors and warnings of a configuration',
-    run: async (argv) =>
-      argv.includes('--kubernetes')
-        ? (await import('./preflight.js')).runPreflight(argv.filter((argument) => argument !== '--kubernetes'))
-        : (await import('./lint.js')).runLint(argv),
+    summary: 'errors and warnings of a configuration, and of an Envoy configuration with --envoy',
+    run: async (argv) => {
+      if (argv.includes('--kubernetes')) {
+        const { runPreflight } = await import('./preflight.js');
+        return runPreflight(argv.filter((argument) => argument !== '--kubernetes'));
+      }
+      if (argv.some((argument) => /^--envoy(=|$)/.test(argument))) {
+        return (await import('./lint/envoy.js')).runEnvoyLint(argv);
+      }
+      return (await import('./lint.js')).runLint(argv);
+    },
   },
   {
     name: 'preflight',

@@ -31,6 +31,10 @@ const SLICES_MAX = 2;
 const CALM_SHARE = 0.25;
 /** Share of the latest turn in the mean cost of a piece of work. */
 const COST_SHARE = 0.2;
+/** Work that must have been begun from the queue before its cost counts: the first pieces run code that is not compiled yet. */
+const MEASURED_MIN = 256;
+/** Bound on the cost of a turn, in what its work costs by the mean: a stall is not the cost of the work that came in it. */
+const COST_GROWTH_MAX = 4;
 
 /**
  * Lets work in progress go before new work. New work runs at once until it has used its slice of the current turn of
@@ -58,6 +62,8 @@ export class TurnBudget {
   #begun = 0;
   /** Milliseconds from one piece of work to the next while some waits; 0 = none has waited yet. */
   #costMs = 0;
+  /** Work that was begun from the queue since the start, counted up to `MEASURED_MIN`. */
+  #measured = 0;
   /** When work last would have waited for long, and since when such work has come without a pause of `standingWaitMs`. */
   #pressedAt = Number.NEGATIVE_INFINITY;
   #pressedSince = 0;
@@ -112,7 +118,7 @@ export class TurnBudget {
   #refuses(since: number, at: number): boolean {
     const { waitingMax, waitMsMax, standingWaitMs } = this.#options;
     if (this.waiting >= waitingMax) return true;
-    const queueMs = this.waiting * this.#costMs;
+    const queueMs = this.#measured < MEASURED_MIN ? 0 : this.waiting * this.#costMs;
     const isCalm = at - this.#pressedAt > standingWaitMs;
     if (at - since + queueMs > standingWaitMs * CALM_SHARE) {
       if (isCalm) this.#pressedSince = at;
@@ -165,7 +171,10 @@ export class TurnBudget {
   }
 
   /** Time from one piece of work to the next while some waits: the mean over the latest turns, with all else that they did. */
-  #learnCost(ms: number): void {
+  #learnCost(turnMs: number): void {
+    const bound = COST_GROWTH_MAX * this.#begun * this.#costMs + this.#options.sliceMs;
+    const ms = this.#costMs === 0 ? turnMs : Math.min(turnMs, bound);
+    this.#measured = Math.min(MEASURED_MIN, this.#measured + this.#begun);
     this.#costTime += ms - COST_SHARE * this.#costTime;
     this.#costCount += this.#begun - COST_SHARE * this.#costCount;
     if (this.#costCount > 0) this.#costMs = this.#costTime / this.#costCount;

@@ -119,22 +119,32 @@ export interface RehearsalPool {
 /** Start data of a shard task. Its message port is transferred along. */
 export interface ShardStart {
   readonly thread: number;
-  readonly pool: PoolMemory;
-  readonly settings: ShardSettings;
   readonly control: import('node:worker_threads').MessagePort;
-  /** Seed of the thread's generator, as a decimal string (a bigint of 64 bits). */
-  readonly seed: string;
-  readonly snapshot: PoolSnapshot;
+  readonly health: HealthStatuses;
+  /** The process's own pool comes first: its settings say where the shard listens. */
+  readonly pools: readonly [PoolStart, ...PoolStart[]];
   /** Undefined = the shard begins at once. */
   readonly rehearsal?: RehearsalPool | undefined;
 }
+
+/** Start data of one pool in a shard. */
+export interface PoolStart {
+  /** Number of the pool; 0 = the process's own. A number is not given twice. */
+  readonly pool: number;
+  readonly memory: PoolMemory;
+  readonly settings: ShardSettings;
+  /** Seed of the pool's generators on the thread, as a decimal string (a bigint of 64 bits). */
+  readonly seed: string;
+  readonly snapshot: PoolSnapshot;
+}
+
+export type HealthStatuses = readonly (readonly [string, ServingStatus])[];
 
 /** The state of discovery as a shard needs it. */
 export interface PoolSnapshot {
   readonly version: number;
   readonly assignments: readonly SlotAssignment[];
   readonly rules: RulesMessage;
-  readonly health: readonly (readonly [string, ServingStatus])[];
   readonly names: VouchedNames;
 }
 
@@ -144,8 +154,8 @@ export interface RulesMessage {
   readonly models: readonly (readonly [string, LegacyModel])[];
 }
 
-/** Control thread → shard. */
-export type ToShard =
+/** Control thread → one pool of a shard. */
+export type ToPool =
   | {
       readonly kind: 'endpoints';
       readonly version: number;
@@ -155,25 +165,24 @@ export type ToShard =
   | ({ readonly kind: 'rules' } & RulesMessage)
   /** Names that metrics show as label values. */
   | { readonly kind: 'names'; readonly names: VouchedNames }
-  | { readonly kind: 'health'; readonly statuses: readonly (readonly [string, ServingStatus])[] }
   /** New settings for the requests that begin after the message. */
   | { readonly kind: 'configured'; readonly settings: ConfiguredSettings }
+  /** Evicts a running request for one of a higher band. */
+  | ({ readonly kind: 'evictRequest' } & Ticket);
+
+/** Control thread → shard. */
+export type ToShard =
+  | { readonly kind: 'pool'; readonly pool: number; readonly message: ToPool }
+  | { readonly kind: 'health'; readonly statuses: HealthStatuses }
   /** New certificate for the connections that begin after the message. */
   | { readonly kind: 'certificate'; readonly pair: KeyPair }
-  /** Evicts a running request for one of a higher band. */
-  | ({ readonly kind: 'evictRequest' } & Ticket)
   /** Asks whether the shard goes on; answered by `going`. */
   | { readonly kind: 'look' }
   | { readonly kind: 'drain'; readonly timeoutMs: number };
 
-/** Shard → control thread. */
-export type FromShard =
-  /** The task runs on this worker thread. */
-  | { readonly kind: 'started'; readonly threadId: number }
-  | { readonly kind: 'listening'; readonly port: number }
+/** One pool of a shard → control thread. */
+export type FromPool =
   | { readonly kind: 'applied'; readonly version: number }
-  /** Answers `look`. */
-  | { readonly kind: 'going' }
   /** Blocks of a prompt that its endpoint did not hold yet; sent only where they are counted. */
   | {
       readonly kind: 'speculated';
@@ -184,3 +193,12 @@ export type FromShard =
   | { readonly kind: 'ejected'; readonly endpoint: string }
   /** Token usage and end of dispatched requests. */
   | ({ readonly kind: 'usage' } & UsageReport);
+
+/** Shard → control thread. */
+export type FromShard =
+  /** The task runs on this worker thread. */
+  | { readonly kind: 'started'; readonly threadId: number }
+  | { readonly kind: 'listening'; readonly port: number }
+  /** Answers `look`. */
+  | { readonly kind: 'going' }
+  | { readonly kind: 'pool'; readonly pool: number; readonly message: FromPool };

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { CORE, type CoreInstance, CostTable, DecisionLog, type Operation } from '../../dist/core/index.js';
+import { type CoreInstance, CostTable, DecisionLog, type Operation } from '../../dist/core/index.js';
 import { makePool, pickMax, plainRequest, scorer, smallSizes } from './pool.ts';
 
 const QUEUE: readonly Operation[] = [scorer('OP_SCORE_QUEUE', 2), scorer('OP_SCORE_KV_USAGE', 1), pickMax];
@@ -20,8 +20,7 @@ function shadowed(operations: readonly Operation[], shadow: readonly Operation[]
   return pool;
 }
 
-const sampled = (core: CoreInstance) =>
-  core.f64[((core.call.sharesAddress(core.thread) >>> 0) + CORE.SHARE_SAMPLES) >>> 3]!;
+const sampled = (core: CoreInstance) => new CostTable(core).shares().samples;
 
 describe('a shadow program', () => {
   it('picks by its own operations in the state that the decision saw, before its charge', () => {

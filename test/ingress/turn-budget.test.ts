@@ -6,12 +6,12 @@ class Loop {
   deferred: (() => void)[] = [];
   readonly gate: TurnBudget;
 
-  constructor(lightMax = 0) {
+  constructor(lightMax = 0, waitingMax = 3) {
     this.gate = new TurnBudget({
       now: () => this.clock,
       defer: (run) => this.deferred.push(run),
       sliceMs: 5,
-      waitingMax: 3,
+      waitingMax,
       waitMsMax: 100,
       standingWaitMs: 20,
       lightMax,
@@ -49,6 +49,24 @@ const work = (begun: string[], name: string, cost: () => void = () => undefined)
     begun.push(`${name} expired`);
   },
 });
+
+/** Adds work to the queue. @param ms cost of each */
+function queue(loop: Loop, count: number, ms = 1): void {
+  loop.enter(work([], 'first'));
+  loop.clock += 11;
+  for (let i = 0; i < count; i++) loop.enter(work([], 'queued', () => (loop.clock += ms)));
+}
+
+/** A loop whose gate has measured 300 pieces of work, 1 ms each. */
+function measured(): Loop {
+  const loop = new Loop(0, 1_000);
+  for (let round = 0; round < 10; round++) {
+    queue(loop, 30);
+    while (loop.gate.waiting > 0) loop.turn();
+    loop.turn();
+  }
+  return loop;
+}
 
 describe('the gate of new work', () => {
   it('the turn budget lets work run at once while the slice lasts', () => {
@@ -122,14 +140,26 @@ describe('the gate of new work', () => {
   });
 
   it('the turn budget refuses what would have to wait too long behind the work that waits', () => {
-    const loop = new Loop();
-    loop.enter(work([], 'first'));
-    loop.clock = 6;
-    for (let i = 0; i < 3; i++) loop.enter(work([], 'slow', () => (loop.clock += 60)));
+    const loop = measured();
+    queue(loop, 120);
+    expect(loop.gate.waiting).toBeLessThan(120);
+    expect(loop.gate.enter(work([], 'next'), loop.clock)).toBe('refused');
+  });
+
+  it('the turn budget takes a burst in a new process, whose first pieces of work are slow', () => {
+    const loop = new Loop(0, 1_000);
+    queue(loop, 200, 20);
     loop.turn();
     loop.turn();
-    const answers = [50, 50].map((age) => loop.gate.enter(work([], 'next'), loop.clock - age));
-    expect(answers).toEqual(['later', 'refused']);
+    expect(loop.gate.enter(work([], 'next'), loop.clock)).toBe('later');
+  });
+
+  it('the turn budget does not take a stall of one turn for the cost of its work', () => {
+    const loop = measured();
+    queue(loop, 1, 90);
+    queue(loop, 40);
+    loop.turn();
+    expect(loop.gate.enter(work([], 'next'), loop.clock)).toBe('later');
   });
 
   it('the turn budget bounds the wait more tightly when there has been one for long', () => {

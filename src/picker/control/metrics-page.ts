@@ -55,7 +55,10 @@ export interface MetricsPageSources {
   readonly reload: ConfigurationReload | undefined;
   /** Undefined = nothing decides in shadow. */
   readonly shadow: ShadowControl | undefined;
-  readonly counts: { readonly shardDeaths: ReadonlyMap<number, number>; readonly ejections: number };
+  /** Deaths of each shard by its thread. */
+  readonly shardDeaths: () => ReadonlyMap<number, number>;
+  /** Endpoints that were ejected since the start. */
+  readonly ejections: () => number;
   /** The plugins that run, those added by default too. */
   readonly configured: () => readonly { readonly name: string; readonly type: string }[];
   /** Reasons why the picker is not ready; empty = ready. */
@@ -138,10 +141,10 @@ export class MetricsPage implements Part {
   }
 
   #coreSources() {
-    const { counts, informers, reload, learning, pool, table } = this.#sources;
+    const { shardDeaths, ejections, informers, reload, learning, pool, table } = this.#sources;
     return {
-      shardDeaths: () => counts.shardDeaths,
-      ejections: () => counts.ejections,
+      shardDeaths,
+      ejections,
       leftOut: () => pool.leftOut,
       scrapeErrors: () => informers.failures,
       sourceErrors: () => informers.errors,

@@ -18,6 +18,7 @@ import { Followed, type ValueChange } from './followed.js';
 import {
   type ModelRecord,
   type ObjectiveRecord,
+  POD_FIELDS,
   type PodRecord,
   type PoolRecord,
   type RewriteRecord,
@@ -164,7 +165,7 @@ export class KubernetesDiscovery implements Discovery {
 
   #followPods(labels: SelectedLabels): void {
     this.#selector = labels.selector;
-    this.#pods.follow({ ...this.#following(POD, readPod, BACKOFF_MS_MAX), labels });
+    this.#pods.follow({ ...this.#following(POD, readPod, BACKOFF_MS_MAX), labels, fields: POD_FIELDS });
   }
 
   #poolChanged(): void {

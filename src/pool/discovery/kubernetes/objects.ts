@@ -1,3 +1,4 @@
+import type { KeptFields } from '../../../kubernetes/kept-fields.js';
 import { POOL_GROUP } from '../../../kubernetes/kinds.js';
 import { ObjectProblem } from '../../../kubernetes/object-copy.js';
 import type { SelectedLabels } from '../../../kubernetes/reflector.js';
@@ -184,6 +185,20 @@ export const readLegacyPool = reader((object): PoolRecord => {
     pickerPort: typeof pickerPort === 'number' ? pickerPort : undefined,
   };
 });
+
+/** Fields that `readPod` looks at. */
+export const POD_FIELDS: KeptFields = {
+  metadata: {
+    ...{ name: true, namespace: true, uid: true, labels: true, creationTimestamp: true, deletionTimestamp: true },
+    annotations: Object.fromEntries([DRAIN_MARK, ...ACTIVE_PORTS].map((key) => [key, true])),
+  },
+  spec: { nodeName: true, containers: { name: true, ports: { containerPort: true } } },
+  status: {
+    ...{ phase: true, podIP: true, hostIP: true },
+    conditions: { type: true, status: true, lastTransitionTime: true },
+    containerStatuses: { name: true, containerID: true },
+  },
+};
 
 /** Reads no more than the projection needs, so that 10,000 pods stay small. Never finds a problem. */
 export function readPod(object: unknown): PodRecord {
