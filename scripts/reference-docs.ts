@@ -17,7 +17,8 @@ import { addRolloutShares } from '../dist/operations/metrics/rollout-shares.js';
 import { addServedModels } from '../dist/operations/metrics/served-models.js';
 import { addShadowMetrics } from '../dist/operations/metrics/shadow-metrics.js';
 import { MetricsExposition } from '../dist/operations/telemetry/exposition.js';
-import { type SeriesKind, seriesKinds, streamEndKind, streamKind } from '../dist/operations/telemetry/metric-table.js';
+import type { SeriesKind } from '../dist/operations/telemetry/metric-kind.js';
+import { seriesKinds, streamEndKind, streamKind } from '../dist/operations/telemetry/metric-table.js';
 import { disaggregatedsetRolloutScreener } from '../dist/scheduling/screeners/disaggregatedset-rollout-screener.js';
 
 // Flags

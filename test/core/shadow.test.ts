@@ -23,7 +23,7 @@ function shadowed(operations: readonly Operation[], shadow: readonly Operation[]
 const sampled = (core: CoreInstance) => new CostTable(core).shares().samples;
 
 describe('a shadow program', () => {
-  it('picks by its own operations in the state that the decision saw, before its charge', () => {
+  it('a shadow program picks by its own operations in the state that the decision saw, before its charge', () => {
     const { decider } = shadowed(QUEUE, KV);
     const { slots, shadow } = decider.decide(plainRequest);
     expect([slots, shadow.state, shadow.slot]).toEqual([[0], 'picked', 1]);
@@ -31,7 +31,7 @@ describe('a shadow program', () => {
     expect(shadow.pickCost).not.toBe(shadow.cost);
   });
 
-  it('that is the running program picks the same, ties and drawn picks too', () => {
+  it('a shadow program that is the running program picks the same, ties and drawn picks too', () => {
     for (const picker of [
       'OP_PICK_MAX_SCORE',
       'OP_PICK_RANDOM',
@@ -52,7 +52,7 @@ describe('a shadow program', () => {
     }
   });
 
-  it('has the costs of the learned coefficients', () => {
+  it('a shadow program has the costs of the learned coefficients', () => {
     const { decider, control } = shadowed(QUEUE, KV);
     const coefficients = {
       baseMs: 0,
@@ -71,7 +71,7 @@ describe('a shadow program', () => {
     expect([shadow.pickCost, shadow.cost].map((cost) => Math.round(cost * 1000))).toEqual([0, 400]);
   });
 
-  it('that leaves no endpoint says so, and costs nothing', () => {
+  it('a shadow program that leaves no endpoint says so, and costs nothing', () => {
     const pool = shadowed(QUEUE, [scorer('OP_FILTER_MASK', 1, 5), pickMax]);
     pool.table.setMask(5, []);
     const { status, shadow } = pool.decider.decide(plainRequest);
@@ -79,7 +79,7 @@ describe('a shadow program', () => {
     expect(shadow.cost).toBeNaN();
   });
 
-  it('runs for one request in so many', () => {
+  it('a shadow program runs for one request in so many', () => {
     const { decider } = shadowed(QUEUE, KV, SIGNALS, 4);
     const states = Array.from({ length: 12 }, () => decider.decide(plainRequest).shadow.state);
     expect(states.filter((state) => state === 'picked')).toHaveLength(3);
@@ -87,33 +87,33 @@ describe('a shadow program', () => {
     expect(decider.decide(plainRequest).shadow.state).toBe('unasked');
   });
 
-  it('keeps turns of its own', () => {
+  it('a shadow program keeps turns of its own', () => {
     const turns = [scorer('OP_PICK_ROUND_ROBIN', 1, 1)];
     const { decider } = shadowed(KV, turns);
     const picks = Array.from({ length: 6 }, () => decider.decide({ ...plainRequest, promptTokens: 0 }).shadow.slot);
     expect(picks).toEqual([0, 1, 2, 0, 1, 2]);
   });
 
-  it('that scores by marginal cost is no sample of what its terms decide', () => {
+  it('a shadow program that scores by marginal cost is no sample of what its terms decide', () => {
     const { decider, core } = shadowed(KV, [scorer('OP_SCORE_MARGINAL_COST', 1), pickMax]);
     for (let i = 0; i < 64; i++) expect(decider.decide(plainRequest).shadow.state).toBe('picked');
     expect(sampled(core)).toBe(0);
   });
 
-  it('is gone when it is cleared, and nothing is asked for', () => {
+  it('a shadow program is gone when it is cleared, and nothing is asked for', () => {
     const { decider, programs } = shadowed(QUEUE, KV);
     programs.clearShadows();
     expect(decider.decide(plainRequest).shadow.state).toBe('unasked');
   });
 
-  it('is logged with the decision', () => {
+  it('a shadow program is logged with the decision', () => {
     const { decider, control } = shadowed(QUEUE, KV);
     const { shadow } = decider.decide(plainRequest);
     const [record] = new DecisionLog(control).recent(1);
     expect(record!.shadow).toEqual({ slot: 1, cost: shadow.cost, pickCost: shadow.pickCost });
   });
 
-  it('changes nothing of the decisions that it watches', () => {
+  it('a shadow program changes nothing of the decisions that it watches', () => {
     const signal = fc.record({
       waiting: fc.integer({ min: 0, max: 9 }),
       running: fc.integer({ min: 0, max: 9 }),

@@ -61,7 +61,7 @@ async function serve(candidate: string, ...flags: string[]) {
 }
 
 describe.each([1, 2])('a candidate configuration beside %i shards', (shards) => {
-  it('decides every request too, and changes no destination', async () => {
+  it('a candidate configuration decides every request too, and changes no destination', async () => {
     const { decide, shadow } = await serve(tier('old'), `--shards=${shards}`);
     for (let i = 0; i < 5; i++) expect(await decide()).toMatch(/:21021$/);
     expect(await shadow('decisions_total')).toBe(5);
@@ -73,25 +73,25 @@ describe.each([1, 2])('a candidate configuration beside %i shards', (shards) => 
 });
 
 describe('a candidate configuration', () => {
-  it('that is the running one picks the same', async () => {
+  it('a candidate configuration that is the running one picks the same', async () => {
     const { decide, shadow } = await serve(tier('new'));
     for (let i = 0; i < 5; i++) await decide();
     expect([await shadow('decisions_total'), await shadow('different_total')]).toEqual([5, 0]);
   });
 
-  it('decides one request in --candidate-every', async () => {
+  it('a candidate configuration decides one request in --candidate-every', async () => {
     const { decide, shadow } = await serve(tier('old'), '--candidate-every=3', '--shards=1');
     for (let i = 0; i < 6; i++) await decide();
     expect([await shadow('decisions_total'), await shadow('every')]).toEqual([2, 3]);
   });
 
-  it('counts an endpoint that it does not find', async () => {
+  it('a candidate configuration counts an endpoint that it does not find', async () => {
     const { decide, shadow } = await serve(tier('nowhere'));
     await decide();
     expect([await shadow('different_total'), await shadow('unplaced_total')]).toEqual([1, 1]);
   });
 
-  it('shows what it would have picked beside the reason of a request', async () => {
+  it('a candidate configuration shows what it would have picked beside the reason of a request', async () => {
     const { decide, ports } = await serve(tier('old'));
     await decide({ 'x-request-id': 'shadowed' });
     const answer = await fetch(`http://127.0.0.1:${ports.metricsPort}/debug/requests/shadowed`);
@@ -100,7 +100,7 @@ describe('a candidate configuration', () => {
     });
   });
 
-  it('follows its file, and a version that cannot run leaves the one before in place', async () => {
+  it('a candidate configuration follows its file, and a version that cannot run leaves the one before in place', async () => {
     const { decide, shadow, file } = await serve(tier('new'));
     await writeFile(file, HEAD + tier('old'));
     await eventually(
@@ -130,19 +130,19 @@ describe('a candidate configuration that cannot run', () => {
     return runToEnd(['serve', ...made.flags, `--candidate-config=${file}`]);
   };
 
-  it('ends the start with the place of its mistake', async () => {
+  it('a candidate configuration ends the start with the place of its mistake', async () => {
     const { code, stderr } = await start('plugins: [{type: no-such-plugin}]\n');
     expect(code).toBe(1);
     expect(stderr).toMatch(/candidate\.yaml:3:\d+: .*no-such-plugin/);
   });
 
-  it('ends the start when it needs a prefix index that the running one does not keep', async () => {
+  it('a candidate configuration ends the start when it needs a prefix index that the running one does not keep', async () => {
     const { code, stderr } = await start(PREFIX);
     expect(code).toBe(1);
     expect(stderr).toContain('the running configuration keeps no prefix index: add its producer there');
   });
 
-  it('ends the start when its file is not there', async () => {
+  it('a candidate configuration ends the start when its file is not there', async () => {
     const { made } = await setting(tier('new'));
     const { code, stderr } = await runToEnd(['serve', ...made.flags, '--candidate-config=/nowhere.yaml']);
     expect([code, stderr]).toEqual([1, expect.stringContaining('--candidate-config: /nowhere.yaml: ')]);

@@ -104,7 +104,9 @@ export class PoolStack {
     this.#plugins = new ShardPlugins(settings.plugins, settings.handler, definitions, this.#pluginOptions());
     this.#decider = new Decider(this.#core, BigInt(start.seed));
     this.#decider.shadowEvery(settings.shadowEvery);
-    this.#trail = new DecisionTrail(this.#core, settings.columnsEvery, (loss) => this.#recorder.cacheLost(loss));
+    this.#trail = new DecisionTrail(this.#core, settings.columnsEvery, (loss) =>
+      this.#recorder.decisions.cacheLost(loss),
+    );
     this.#line = this.#settings.current.flowControl && this.#waitingLine();
   }
 
@@ -174,7 +176,8 @@ export class PoolStack {
       directory: this.#directory,
       handler: settings.allowProfileHeader ? requestedProfile(profileHandler) : profileHandler,
       hookColumns: this.#plugins.fillColumns,
-      shadowed: (input, picked, shadow) => this.#recorder.shadowed(this.#objectiveOf(input.headers), picked, shadow),
+      shadowed: (input, picked, shadow) =>
+        this.#recorder.decisions.shadowed(this.#objectiveOf(input.headers), picked, shadow),
       filteredOut: (filter) => this.#reportFilter(filter),
       staged: (stages, model) => this.#recorder.staged(settings.handler, stages, model),
       prompts: this.#scanner,
