@@ -267,7 +267,8 @@ export function isOverdue(index: u32, slot: u32, age: f64, now: f64): bool {
   return age > <f64>((2 * max(expectedFirstToken(index, slot), least) + 20) * slack);
 }
 
-function lowestPendingCount(slot: u32): u32 {
+/** Requests without a first token, of all bands. */
+export function lowestPendingCount(slot: u32): u32 {
   const bands = gateHead().bands;
   return bands == 0 ? 0 : room.u32(ROOM_PENDING_COUNT + bands - 1, slot);
 }

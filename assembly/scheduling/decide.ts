@@ -18,6 +18,7 @@ import {
 } from '../gate/capacity-gate';
 import { waitingOf } from '../gate/wait-slots';
 import { activeAddLocked, activeOverlapBegin, activeOverlapOf, activeRemoveLocked } from '../load/blocks';
+import { changeNote } from '../load/changes';
 import { beginProbe, endProbe, noteFailure, noteSuccess } from '../load/ejection';
 import { featuresNoteBest, featuresNoteWouldPick } from '../load/features';
 import {
@@ -36,7 +37,7 @@ import {
   setHandle,
 } from '../load/ledger';
 import { COMMIT_LOCK, INDEX_LOCK, lockAcquire, lockRelease } from '../lock';
-import { CANDIDATES, HASHES, MATCH, OVERLAP, REQUESTS, SCORE, SLOTS, THREAD } from '../memory';
+import { CANDIDATES, CHANGES, HASHES, MATCH, OVERLAP, REQUESTS, SCORE, SLOTS, THREAD } from '../memory';
 import { prefixMatch } from '../prefix/match';
 import { prefixInsertLocked } from '../prefix/store';
 import { tailInsertLocked, tailMatch } from '../prefix/tails';
@@ -162,19 +163,28 @@ function chargePick(slot: u32, program: Program, used: u32): void {
 }
 
 /**
- * Account the prompt's blocks on the picked endpoint and believe that it will hold them. Takes the index lock.
+ * Account the prompt's blocks on the picked endpoint and believe that it will hold them. Takes the index lock. Where there
+ * are replicas, they are told.
  * @param entry ledger entry of the pick, null = it is not charged
  */
 function storePrompt(slot: u32, entry: LedgerEntry | null, inserts: bool): void {
   const blocks = request().blocks;
   const tail = (request().flags & DECIDE_TAIL) != 0;
-  if ((blocks == 0 && !tail) || !lockAcquire(INDEX_LOCK, patience())) return;
+  const fresh = blocks == 0 && !tail ? 0 : storeBlocks(slot, entry, inserts, blocks, tail);
+  if (CHANGES != 0) changeNote(slot, inserts ? blocks : 0, fresh, inserts && tail);
+}
+
+/** @returns blocks that are new to the slot */
+function storeBlocks(slot: u32, entry: LedgerEntry | null, inserts: bool, blocks: u32, tail: bool): u32 {
+  let fresh: u32 = 0;
+  if (!lockAcquire(INDEX_LOCK, patience())) return fresh;
   if (inserts) {
-    if (blocks != 0) prefixInsertLocked(slot, blocks);
+    if (blocks != 0) fresh = prefixInsertLocked(slot, blocks);
     if (tail) tailInsertLocked(slot, HASHES + ((<usize>blocks) << 3));
   }
   if (entry != null && blocks != 0) setHandle(entry, activeAddLocked(slot, blocks), blocks);
   lockRelease(INDEX_LOCK);
+  return fresh;
 }
 
 /**

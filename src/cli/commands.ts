@@ -62,6 +62,12 @@ export const COMMANDS: readonly CommandEntry[] = [
     run: async (argv) => (await import('./top.js')).runTop(argv),
   },
   {
+    name: 'doctor',
+    usage: 'doctor',
+    summary: 'what is wrong or odd with a running picker',
+    run: async (argv) => (await import('./doctor.js')).runDoctor(argv),
+  },
+  {
     name: 'schema',
     usage: 'schema',
     summary: 'JSON Schema of configurations, for editors',

@@ -189,6 +189,7 @@ async function fromFlags(flags: ServeFlags): Promise<FromFlags> {
     certificate: flags.certPath ? { folder: flags.certPath, watched: flags.enableCertReload } : undefined,
     maxReceiveBytes: flags.grpcMaxRecvMsgSize ?? DEFAULT_MESSAGE_BYTES,
     maxSendBytes: flags.grpcMaxSendMsgSize ?? Number.MAX_SAFE_INTEGER,
+    stateDir: flags.stateDir,
     poolName: flags.poolName || 'default',
     shards: flags.shards,
     maxEndpoints: flags.maxEndpoints,

@@ -335,6 +335,11 @@ export const SERVE_FLAGS = {
     parseWarmUp,
     'Time, at most 3s, in which each shard compiles its code with made-up requests before it is ready.',
   ),
+  'state-dir': optionalText(
+    LIFE,
+    '<directory>',
+    'Folder that keeps the prefix index and what was learned, so that a restart goes on from there.',
+  ),
   'ha-enable-leader-election': toggle(LIFE, false, 'Elect a leader among replicas through Kubernetes.'),
 
   'debug-core': toggle(

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { duration } from '../scheduling/duration.js';
+import { duration } from '../scheduling/duration-schema.js';
 import { adaptationConfig } from './adaptation.js';
-import { quantity } from './quantity.js';
+import { quantity } from './quantity-schema.js';
 
 const name = z.string().min(1);
 const reference = z.strictObject({ pluginRef: name.describe('Name of a plugin from plugins.') });

@@ -139,18 +139,16 @@ export class KeptFieldsReader {
     return this.#at > start;
   }
 
+  /** From the opening bracket to behind the closing one. */
   #passNested(): boolean {
     const json = this.#json;
     let depth = 0;
-    for (; this.#at < json.length; this.#at++) {
-      const byte = json[this.#at]!;
-      if (byte === QUOTE) {
-        if (!this.#passString()) return false;
-        this.#at--;
-      } else if (byte === OBJECT_OPEN || byte === ARRAY_OPEN) depth++;
-      else if (byte === OBJECT_CLOSE || byte === ARRAY_CLOSE) {
-        if (--depth > 0) continue;
-        this.#at++;
+    for (let at = this.#at; at < json.length; at++) {
+      const byte = json[at]!;
+      if (byte === QUOTE) at = endOfString(json, at);
+      else if (byte === OBJECT_OPEN || byte === ARRAY_OPEN) depth++;
+      else if ((byte === OBJECT_CLOSE || byte === ARRAY_CLOSE) && --depth === 0) {
+        this.#at = at + 1;
         return true;
       }
     }
@@ -159,16 +157,9 @@ export class KeptFieldsReader {
 
   /** From the opening quote to behind the closing one. */
   #passString(): boolean {
-    const json = this.#json;
-    for (let at = this.#at + 1; at < json.length; at++) {
-      const byte = json[at]!;
-      if (byte === BACKSLASH) at++;
-      else if (byte === QUOTE) {
-        this.#at = at + 1;
-        return true;
-      }
-    }
-    return false;
+    const end = endOfString(this.#json, this.#at);
+    this.#at = end + 1;
+    return end < this.#json.length;
   }
 
   #put(byte: number): true {
@@ -189,6 +180,16 @@ export class KeptFieldsReader {
     this.#out.copy(larger, 0, 0, this.#outAt);
     this.#out = larger;
   }
+}
+
+/** Place of the closing quote; the length of the text when there is none. */
+function endOfString(json: Buffer, start: number): number {
+  for (let at = start + 1; at < json.length; at++) {
+    const byte = json[at];
+    if (byte === QUOTE) return at;
+    if (byte === BACKSLASH) at++;
+  }
+  return json.length;
 }
 
 function isEndOfWord(byte: number | undefined): boolean {

@@ -16,6 +16,11 @@ export interface ReflectorOptions<Value> {
   readonly labels?: SelectedLabels | undefined;
   /** Longest pause between two tries. */
   readonly backoffMsMax: number;
+  /**
+   * One page is asked for before a first state over the watch, and is the first state when it holds all objects. The API
+   * server ends a first state over the watch at its next tick, which comes once a second.
+   */
+  readonly pageFirst?: boolean;
   /** Time without a byte after which a watch counts as dead. Default 90 s: bookmarks come once a minute. */
   readonly silenceMs?: number;
   /** Pause before a kind that the cluster does not have is asked for again. Default 5 s. */
@@ -192,7 +197,7 @@ export class Reflector<Value> {
       await this.#listPages();
       return;
     }
-    await this.#watch(undefined);
+    if (this.#options.pageFirst !== true || !(await this.#listOnePage())) await this.#watch(undefined);
   }
 
   /**
@@ -290,20 +295,37 @@ export class Reflector<Value> {
 
   async #listPages(): Promise<void> {
     const first = new FirstState<Value>();
+    let page: ObjectList;
     let token = '';
-    let version: string | undefined;
     do {
-      const parameters = `limit=${PAGE_OBJECTS}${token === '' ? '' : `&continue=${encodeURIComponent(token)}`}`;
-      const fields = this.#fields && { items: this.#fields, metadata: true as const };
-      const page = (await this.#options.client.request('GET', this.#path(parameters), { fields })) as ObjectList;
-      this.#answered();
-      for (const object of page.items ?? []) if (this.#isSelected(object)) this.#copy.collect('ADDED', object, first);
+      page = await this.#page(token, first);
       token = page.metadata?.continue ?? '';
-      version = page.metadata?.resourceVersion;
     } while (token !== '');
+    this.#swapListed(first, page);
+  }
+
+  /** @returns whether one page holds all objects; nothing of a part counts */
+  async #listOnePage(): Promise<boolean> {
+    const first = new FirstState<Value>();
+    const page = await this.#page('', first);
+    if ((page.metadata?.continue ?? '') !== '') return false;
+    this.#swapListed(first, page);
+    return true;
+  }
+
+  async #page(token: string, first: FirstState<Value>): Promise<ObjectList> {
+    const parameters = `limit=${PAGE_OBJECTS}${token === '' ? '' : `&continue=${encodeURIComponent(token)}`}`;
+    const fields = this.#fields && { items: this.#fields, metadata: true as const };
+    const page = (await this.#options.client.request('GET', this.#path(parameters), { fields })) as ObjectList;
+    this.#answered();
+    for (const object of page.items ?? []) if (this.#isSelected(object)) this.#copy.collect('ADDED', object, first);
+    return page;
+  }
+
+  #swapListed(first: FirstState<Value>, { metadata }: ObjectList): void {
     const batch = new Batch<Value>();
     this.#swap(first, batch);
-    this.#version = version;
+    this.#version = metadata?.resourceVersion;
     this.#become('watching');
     this.#tell(batch);
   }

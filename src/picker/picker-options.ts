@@ -99,6 +99,8 @@ export interface PickerOptions {
   readonly commit: string;
   readonly log: Logger;
   readonly logOptions: LogOptions;
+  /** Folder that keeps the prefix index and what was learned; undefined = a restart begins anew. */
+  readonly stateDir: string | undefined;
   /** Called when no shard can be started any more; the process should end. */
   readonly failed: (error: Error) => void;
 }

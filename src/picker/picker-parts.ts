@@ -77,6 +77,7 @@ export class PickerParts {
       own.labels,
       own.events,
       own.discovery,
+      own.keeper,
       own.returnWatch,
       { start: () => void health.watch(() => this.shards.broadcast({ kind: 'health', statuses: statuses(health) })) },
       own.learning,

@@ -10,6 +10,8 @@ import { SlotTable } from '../pool/slots.js';
 import { AdaptationControl } from './control/adaptation-control.js';
 import { ConfigurationReload } from './control/configuration-reload.js';
 import { FlowControl } from './control/flow-control.js';
+import { keptSeed } from './control/hash-seed.js';
+import { createIndexKeeper, type IndexKeeper } from './control/index-keeper.js';
 import { createInformers, type Informers } from './control/informers.js';
 import { EngineEvents } from './control/kv-events.js';
 import { LatencyLearning } from './control/latency-learning.js';
@@ -65,6 +67,7 @@ export class PoolParts {
   /** Undefined = nothing decides in shadow. */
   readonly shadow: ShadowControl | undefined;
   readonly informers: Informers;
+  readonly keeper: IndexKeeper | undefined;
   readonly #options: PickerOptions;
   readonly #process: ProcessServices;
   readonly #configuration: { current: LoadedConfiguration };
@@ -78,7 +81,8 @@ export class PoolParts {
     this.#options = options;
     this.#process = process;
     this.#configuration = { current: options.configuration };
-    this.memory = poolMemory(options);
+    const hashSeed = options.stateDir === undefined ? undefined : keptSeed(options.stateDir);
+    this.memory = poolMemory(options, hashSeed);
     this.#core = attachCore(this.memory, 0);
     this.#table = new EndpointTable(this.#core);
     if (!options.ejection) this.#table.disableEjection();
@@ -96,6 +100,7 @@ export class PoolParts {
     this.#pool = this.#makePool(placed);
     this.shadow = this.#makeShadow();
     this.flow = this.#makeFlowControl();
+    this.keeper = createIndexKeeper(options, { core: this.#core, hashSeed, assignments: () => this.#pool.known });
     this.labels = this.#makeLabels();
     this.reload = this.#makeReload();
     this.discovery = this.#makeDiscovery();
@@ -147,9 +152,10 @@ export class PoolParts {
   }
 
   #makeAdaptation(): AdaptationControl {
-    const { configuration, seed, log } = this.#options;
+    const { configuration, seed, stateDir, log } = this.#options;
     return new AdaptationControl({
       core: this.#core,
+      stateDir,
       settings: configuration.adaptation,
       run: (variant) => this.#programs.run(variant),
       projected: () => this.#programs.projected,
@@ -206,6 +212,7 @@ export class PoolParts {
     this.events.feed?.changeEndpoints(update);
     this.adaptation.changeEndpoints(update);
     this.flow?.controller.endpointsGone(update.removed.map(({ slot }) => slot));
+    if (update.set.length > 0) void this.keeper?.endpointsChanged();
   }
 
   #makeFlowControl(): FlowControl | undefined {
@@ -304,8 +311,12 @@ export class PoolParts {
 /** Bytes for the columns of decisions, over all shards. Decisions about 8 endpoints take 1.2 KB, about 256 some 33 KB. */
 const DECISION_COLUMN_BYTES = 16 << 20;
 
-function poolMemory({ maxEndpoints, indexBlocks, shards, maxStreams, decisions }: PickerOptions): PoolMemory {
-  return createPoolMemory({
+/** @param hashSeed undefined = a new one at every start, so that collisions cannot be constructed */
+function poolMemory(
+  { maxEndpoints, indexBlocks, shards, maxStreams, decisions }: PickerOptions,
+  hashSeed: bigint | undefined,
+): PoolMemory {
+  const sizes = {
     ...defaultPoolSizes,
     endpoints: maxEndpoints,
     indexBlocks,
@@ -314,5 +325,6 @@ function poolMemory({ maxEndpoints, indexBlocks, shards, maxStreams, decisions }
     decisions: Math.ceil(decisions / shards),
     decisionThreads: 1 + shards,
     decisionColumnBytes: decisions === 0 ? 0 : Math.ceil(DECISION_COLUMN_BYTES / shards),
-  });
+  };
+  return createPoolMemory(sizes, hashSeed === undefined ? {} : { hashSeed });
 }

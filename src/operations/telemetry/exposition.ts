@@ -26,6 +26,9 @@ export interface ExpositionOptions {
   readonly now?: (() => number) | undefined;
 }
 
+/** Sample of a metric without a value: the event loop has no mean delay when nothing was sampled since the last page. */
+const VALUELESS_LINE = /^[^#\n].* Nan\n/gm;
+
 /** One value of a metric that is read for each page. */
 export interface Sample {
   readonly labels: Readonly<Record<string, string>>;
@@ -122,7 +125,7 @@ export class MetricsExposition {
   async *pieces(): AsyncGenerator<string> {
     yield* this.#cells.pieces();
     this.#pool = summarisePool(this.#core, this.#endpointOf);
-    yield await this.registry.metrics();
+    yield (await this.registry.metrics()).replaceAll(VALUELESS_LINE, '');
   }
 
   /** The whole page. */

@@ -11,6 +11,7 @@ import {
   requestRoute,
   wallClockMs,
 } from '../../operations/debug-pages.js';
+import { healthRoute } from '../../operations/health-report.js';
 import { addFlowMetrics } from '../../operations/metrics/flow-control-metrics.js';
 import { addKvEventMetrics } from '../../operations/metrics/kv-event-metrics.js';
 import { addRolloutShares } from '../../operations/metrics/rollout-shares.js';
@@ -19,8 +20,9 @@ import { addShadowMetrics } from '../../operations/metrics/shadow-metrics.js';
 import { PageFeed } from '../../operations/page/page-feed.js';
 import { configurationRoute, pageFiles } from '../../operations/page/page-files.js';
 import type { ConfigurationShown } from '../../operations/page/snapshot.js';
+import { CellFamilies } from '../../operations/telemetry/cell-families.js';
 import type { MetricsExposition } from '../../operations/telemetry/exposition.js';
-import type { MetricsServer, Route } from '../../operations/telemetry/metrics-server.js';
+import { type MetricsServer, type Route, startMetricsServer } from '../../operations/telemetry/metrics-server.js';
 import type { VouchedNames } from '../../operations/telemetry/shown-names.js';
 import { RequestStories } from '../../operations/why/request-story.js';
 import { SeriesLabels } from '../../operations/why/series-labels.js';
@@ -30,6 +32,7 @@ import type { PickerOptions } from '../picker-options.js';
 import type { AdaptationControl } from './adaptation-control.js';
 import { type ConfigurationReload, NO_RELOADS } from './configuration-reload.js';
 import type { FlowControl } from './flow-control.js';
+import { healthReport } from './health-reports.js';
 import type { Informers } from './informers.js';
 import type { EngineEvents } from './kv-events.js';
 import type { LatencyLearning } from './latency-learning.js';
@@ -73,7 +76,9 @@ export interface MetricsPageSources {
 export class MetricsPage implements Part {
   readonly #sources: MetricsPageSources;
   #server: MetricsServer | undefined;
-  #exposition: MetricsExposition | undefined;
+  /** From the first reader on. */
+  #exposition: Promise<MetricsExposition> | undefined;
+  #counts: CellFamilies | undefined;
   #feed: PageFeed | undefined;
 
   constructor(sources: MetricsPageSources) {
@@ -85,37 +90,30 @@ export class MetricsPage implements Part {
     return this.#server?.port ?? 0;
   }
 
-  /** Requests so far, answered and refused; 0 before the start. */
+  /** Requests so far, answered and refused. */
   get requests(): number {
-    return this.#exposition?.sum('llm_d_epp_request_total') ?? 0;
+    this.#counts ??= new CellFamilies(this.#sources.core, false);
+    return this.#counts.sum('llm_d_epp_request_total');
   }
 
   /** Replaces the names that are label values for as long as they are vouched for. */
   vouch(names: VouchedNames): void {
-    this.#exposition?.vouch(names);
+    // A page that cannot be made is reported to its readers.
+    this.#exposition?.then(
+      (exposition) => exposition.vouch(names),
+      () => undefined,
+    );
   }
 
   async start(): Promise<void> {
-    const { addresses, metricsPort, metricsTls, metricsAccess, kubernetes, log } = this.#sources.options;
-    // The page's library loads while the first shard starts.
-    const [{ MetricsExposition }, { startMetricsServer }, { addCoreMetrics }, { addAdaptationMetrics }] =
-      await Promise.all([
-        import('../../operations/telemetry/exposition.js'),
-        import('../../operations/telemetry/metrics-server.js'),
-        import('../../operations/metrics/core-metrics.js'),
-        import('../../operations/metrics/adaptation-metrics.js'),
-      ]);
-    const exposition = new MetricsExposition(this.#expositionOptions());
-    this.#exposition = exposition;
-    exposition.vouch(this.#sources.names());
-    addCoreMetrics(exposition, this.#sources.core, this.#coreSources());
-    this.#addPoolMetrics(exposition);
-    addAdaptationMetrics(exposition, () => this.#adaptation());
-    kubernetes?.addMetrics(exposition);
+    const { flow, options } = this.#sources;
+    const { addresses, metricsPort, metricsTls, metricsAccess, kubernetes, log } = options;
+    // Flow control tells the page what it observes; everything else is read for each page.
+    if (flow !== undefined) await this.#read();
     this.#server = await startMetricsServer({
       host: addresses.metrics,
       port: metricsPort,
-      exposition,
+      exposition: () => this.#read(),
       tls: metricsTls,
       routes: this.#routes(),
       mayRead: metricsAccess ?? kubernetes?.mayRead,
@@ -126,6 +124,27 @@ export class MetricsPage implements Part {
   async stop(): Promise<void> {
     this.#feed?.close();
     await this.#server?.close();
+  }
+
+  /** The page. It is made for its first reader, so that a start does not wait for its library. */
+  #read(): Promise<MetricsExposition> {
+    this.#exposition ??= this.#makeExposition();
+    return this.#exposition;
+  }
+
+  async #makeExposition(): Promise<MetricsExposition> {
+    const [{ MetricsExposition }, { addCoreMetrics }, { addAdaptationMetrics }] = await Promise.all([
+      import('../../operations/telemetry/exposition.js'),
+      import('../../operations/metrics/core-metrics.js'),
+      import('../../operations/metrics/adaptation-metrics.js'),
+    ]);
+    const exposition = new MetricsExposition(this.#expositionOptions());
+    exposition.vouch(this.#sources.names());
+    addCoreMetrics(exposition, this.#sources.core, this.#coreSources());
+    this.#addPoolMetrics(exposition);
+    addAdaptationMetrics(exposition, () => this.#adaptation());
+    this.#sources.options.kubernetes?.addMetrics(exposition);
+    return exposition;
   }
 
   #expositionOptions(): ConstructorParameters<typeof MetricsExposition>[0] {
@@ -174,6 +193,7 @@ export class MetricsPage implements Part {
   #routes(): ReadonlyMap<string, Route> {
     const { core, pool, profiles } = this.#sources;
     const log = new DecisionLog(core);
+    const stories = this.#stories(log);
     const decisions = decisionsRoute(
       log,
       (slot) => pool.endpointOf(slot),
@@ -184,7 +204,8 @@ export class MetricsPage implements Part {
       ...this.#pageRoutes(),
       ['/debug/adaptation', adaptationRoute(() => this.#adaptation())],
       ['/debug/decisions', decisions],
-      [REQUESTS_PATH, requestRoute(this.#stories(log))],
+      ['/debug/health', healthRoute(() => healthReport({ ...this.#sources, log, stories }))],
+      [REQUESTS_PATH, requestRoute(stories)],
       ['/debug/plugins/state', pluginStateRoute(() => pluginStates(this.#sources))],
     ]);
   }

@@ -17,7 +17,7 @@ import { shardDefinitions } from './shard-plugins.js';
 export async function shard(start: ShardStart): Promise<void> {
   start.control.postMessage({ kind: 'started', threadId } satisfies FromShard);
   const [{ settings }] = start.pools;
-  const definitions = await shardDefinitions(settings.plugins.modules);
+  const definitions = await shardDefinitions(settings);
   if (start.rehearsal !== undefined) await warmUp(start, start.rehearsal, definitions);
   await new Shard(start, definitions, await createTransport(settings.transport)).run();
 }
@@ -57,7 +57,6 @@ type MessageTable = { readonly [Kind in ToShard['kind']]: (message: Extract<ToSh
 
 class Shard {
   readonly #start: ShardStart;
-  readonly #definitions: ReadonlyMap<string, PluginDefinition>;
   readonly #health: MirroredHealth;
   readonly #transport: Transport;
   readonly #log: Logger;
@@ -77,20 +76,20 @@ class Shard {
   /** @throws with one line when a plugin does not start */
   constructor(start: ShardStart, definitions: ReadonlyMap<string, PluginDefinition>, transport: Transport) {
     this.#start = start;
-    this.#definitions = definitions;
     this.#transport = transport;
     this.#health = new MirroredHealth(start.health);
     const [own] = start.pools;
     this.#log = createLogger(own.settings.log);
-    this.#own = this.#stack(own);
+    this.#own = this.#stack(own, definitions);
   }
 
-  #stack(start: PoolStart): PoolStack {
+  /** @param definitions `shardDefinitions` of the pool's settings */
+  #stack(start: PoolStart, definitions: ReadonlyMap<string, PluginDefinition>): PoolStack {
     const { pool } = start;
     const stack = new PoolStack({
       start,
       thread: this.#start.thread,
-      definitions: this.#definitions,
+      definitions,
       log: this.#log,
       send: (message) => this.#send({ kind: 'pool', pool, message }),
     });
