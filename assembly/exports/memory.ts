@@ -107,8 +107,6 @@ export {
   POOL_LIVE,
   POOL_PROFILES,
   POOL_SHADOWS,
-  POOL_WORDS,
-  POOL_WORDS_BYTES,
   PROFILES_MAX,
 } from '../pool-words';
 export { attach, plan } from '../regions';
@@ -138,7 +136,6 @@ export {
   DECIDE_FILTERED,
   DECIDE_FURTHER,
   DECIDE_GATED,
-  DECIDE_GIVEN,
   DECIDE_NO_CANDIDATES,
   DECIDE_NO_PROGRAM,
   DECIDE_NO_WAIT_SLOT,

@@ -99,7 +99,6 @@ export {
   TRACE_COLUMNS,
   TRACE_ID,
   TRACE_LENGTH,
-  TRACE_RECORDS,
 } from '../scheduling/decision-record';
 export {
   COMPARE_EQUAL,
@@ -121,7 +120,6 @@ export {
   COEFFICIENT_SLOTS,
   COEFFICIENT_STEP,
   COEFFICIENT_WAITING,
-  COEFFICIENTS_BYTES,
   coefficientsAddress,
   coefficientsWrite,
   endpointCost,
@@ -203,13 +201,4 @@ export {
   initialise,
   reclaimThread,
 } from '../scheduling/publish';
-export {
-  STATE_ADAPTER,
-  STATE_COEFFICIENTS,
-  STATE_COLUMNS,
-  STATE_MATCH,
-  STATE_OVERLAP,
-  STATE_REMOVED,
-  STATE_WORDS,
-} from '../scheduling/recorded-state';
 export { shadowEvery } from '../scheduling/shadow';

@@ -60,6 +60,7 @@ async function livePage(): Promise<string> {
     ...setting.flags,
     '--enable-grpc-stream-metrics',
     '--allow-experimental-plugins',
+    `--candidate-config=${setting.configFile}`,
   ]);
   cleanups.push(() => picker.stop(0));
   const client = dialPicker(ports.grpcPort);
