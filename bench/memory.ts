@@ -89,6 +89,8 @@ async function makeServices(): Promise<StreamServices> {
       rules: { objectives: [], rewrites: [], models: [] },
       names: { models: new Set(['llama']), fairnessIds: new Set() },
     },
+    route: undefined,
+    port: undefined,
   };
   const definitions = await shardDefinitions(shardSettings);
   const log = createLogger(shardSettings.log);

@@ -16,6 +16,7 @@ import { addKvEventMetrics } from '../dist/operations/metrics/kv-event-metrics.j
 import { addRolloutShares } from '../dist/operations/metrics/rollout-shares.js';
 import { addServedModels } from '../dist/operations/metrics/served-models.js';
 import { addShadowMetrics } from '../dist/operations/metrics/shadow-metrics.js';
+import { addTraceMetrics } from '../dist/operations/metrics/trace-metrics.js';
 import { MetricsExposition } from '../dist/operations/telemetry/exposition.js';
 import type { SeriesKind } from '../dist/operations/telemetry/metric-kind.js';
 import { seriesKinds, streamEndKind, streamKind } from '../dist/operations/telemetry/metric-table.js';
@@ -30,7 +31,7 @@ that the program parses with; \`pointsman serve --help\` prints the same.
 
 Flags are written with one or two dashes, as \`--flag=value\` or \`--flag value\`; a flag without a value in its name is on when it
 is named and off with \`=false\`. Durations: \`50ms\`, \`30s\`, \`2m\`. Sizes: \`64Mi\`, \`20MB\`, \`1048576\`. Environment:
-\`NAMESPACE\` and \`POD_NAME\` stand in for flags that are not given. Refused values: [errors](../errors.md#errors-of-flags).`;
+\`NAMESPACE\` and \`POD_NAME\` stand in for flags that are not given, \`OTEL_*\` say where traces go ([tracing](../guides/tracing.md)). Refused values: [errors](../errors.md#errors-of-flags).`;
 
 /** The page of flags. */
 export function flagsPage(): string {
@@ -133,6 +134,11 @@ const REGISTRATIONS: readonly (readonly [string, string, (exposition: MetricsExp
       const columns = { filterColumn: undefined, scoreColumn: undefined, matchColumns: [], profiles: [] };
       addRolloutShares(exposition, [{ name: type, type, parameters: {}, ...columns }], never);
     },
+  ],
+  [
+    'Traces',
+    'With an exporter in the `OTEL_*` variables ([tracing](../guides/tracing.md)).',
+    (exposition) => addTraceMetrics(exposition, never),
   ],
   [
     'Kubernetes',

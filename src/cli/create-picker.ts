@@ -2,18 +2,10 @@ import { randomBytes, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Piscina } from 'piscina';
 import { stringify } from 'yaml';
-import { candidateRefusals } from '../config/candidate.js';
-import { ConfigurationDocument } from '../config/document.js';
-import {
-  type ConfigurationSource,
-  type LoadedConfiguration,
-  type LoadOptions,
-  loadConfiguration,
-  loadDocument,
-} from '../config/load.js';
+import { type ConfigurationSource, type LoadOptions, loadConfiguration } from '../config/load.js';
 import { needsInWords, proxyNeeds } from '../config/proxy-needs.js';
 import { errorMessage } from '../core/error-message.js';
-import { readProblem } from '../core/read-problem.js';
+import { defaultPoolSizes } from '../core/memory.js';
 import { readCertificate, selfSignedCertificate } from '../ingress/certificate.js';
 import type { TlsMaterial } from '../ingress/transport.js';
 import { createLogger, type Logger, type LogOptions } from '../operations/log.js';
@@ -23,10 +15,13 @@ import type { KubernetesCluster } from '../picker/control/kubernetes-cluster.js'
 import { Picker } from '../picker/picker.js';
 import type { ListenAddresses, PickerOptions } from '../picker/picker-options.js';
 import type { EndpointSource } from '../pool/discovery/kubernetes/kubernetes.js';
+import { candidateOf } from './candidate.js';
 import { AEAD_CIPHERS } from './cipher-suites.js';
 import { type ServeFlags, sourceOfEndpoints } from './flags.js';
+import { createCluster } from './kubernetes-cluster.js';
 import { packageVersion } from './package-version.js';
 import { pluginRegistry } from './plugin-registry.js';
+import { followedPools } from './pools.js';
 import { everyAddress } from './port.js';
 
 /** What the reference transport lacks. */
@@ -58,6 +53,7 @@ export async function createPicker(
     const { modules, registry } = await pluginRegistry(flags.plugin);
     const configuration = loadConfiguration(configurationSource(flags), loadOptions(flags, registry));
     const source = sourceOfEndpoints(flags, configuration.discovery !== undefined);
+    const isOwn = source !== 'none';
     const logOptions: LogOptions = { verbosity: flags.v, zapLogLevel: flags.zapLogLevel, zapEncoder: flags.zapEncoder };
     const log = createLogger(logOptions);
     if (flags.transport === 'grpc-js') log.warn(GRPC_JS_BOUNDS);
@@ -66,25 +62,28 @@ export async function createPicker(
       needsInWords(proxyNeeds(configuration)),
       'what decisions read of the proxy (docs/guides/processing-modes.md)',
     );
-    if (source === 'configuration' && asksKubernetes(flags) && !flags.metricsClientCaFile)
+    if (typeof source === 'string' && asksKubernetes(flags) && !flags.metricsClientCaFile)
       log.warn(OPEN_METRICS_WARNING);
-    const kubernetes = source === 'configuration' ? undefined : await clusterOf(flags, source, log);
+    const kubernetes = typeof source === 'string' ? undefined : await clusterOf(flags, source, log);
     const given = await fromFlags(flags);
+    const options: Omit<PickerOptions, 'pools'> = {
+      ...given,
+      hasOwnPool: isOwn,
+      metricsAccess: metricsAccess(flags, log),
+      kubernetes,
+      ...(kubernetes === undefined ? {} : { poolName: poolNameOf(flags) }),
+      configuration,
+      followed: followedConfiguration(flags, registry),
+      candidate: candidateOf(flags.candidateConfig, flags.candidateEvery, configuration, loadOptions(flags, registry)),
+      pluginModules: modules,
+      shardThreads,
+      log,
+      logOptions,
+      failed,
+    };
+    const base = { flags, load: loadOptions(flags, registry), log, options: () => options };
     return {
-      picker: new Picker({
-        ...given,
-        metricsAccess: metricsAccess(flags, log),
-        kubernetes,
-        ...(kubernetes === undefined ? {} : { poolName: poolNameOf(flags) }),
-        configuration,
-        followed: followedConfiguration(flags, registry),
-        candidate: candidateOf(flags, configuration, registry),
-        pluginModules: modules,
-        shardThreads,
-        log,
-        logOptions,
-        failed,
-      }),
+      picker: new Picker({ ...options, pools: followedPools(base, isOwn ? options.poolName : undefined) }),
       log,
     };
   } catch (error) {
@@ -95,7 +94,6 @@ export async function createPicker(
 
 /** The cluster that the endpoints come from. Nothing of it is loaded without. */
 async function clusterOf(flags: ServeFlags, source: EndpointSource, log: Logger): Promise<KubernetesCluster> {
-  const { KubernetesCluster: Cluster } = await import('../picker/control/kubernetes-cluster.js');
   if (source.kind === 'selector' && flags.podName === undefined) {
     log.warn('POD_NAME is not set: the pool is called "epp" in the metrics and in the lease');
   }
@@ -107,7 +105,7 @@ async function clusterOf(flags: ServeFlags, source: EndpointSource, log: Logger)
     reviews: asksKubernetes(flags),
     podName: flags.podName,
   };
-  return new Cluster(settings, log);
+  return createCluster(settings, log);
 }
 
 /** The pool's name, else that of the Deployment that the picker's own pod belongs to. */
@@ -131,40 +129,11 @@ function followedConfiguration(flags: ServeFlags, registry: LoadOptions['registr
   return { file: flags.configFile, watched: flags.watchConfig, load: loadOptions(flags, registry) };
 }
 
-/**
- * The configuration of `--candidate-config`; undefined = none.
- * @throws one line when it cannot be read, or cannot decide beside the running one
- */
-function candidateOf(
-  flags: ServeFlags,
-  running: LoadedConfiguration,
-  registry: LoadOptions['registry'],
-): PickerOptions['candidate'] {
-  const { candidateConfig: file, candidateEvery: every } = flags;
-  if (file === undefined) return undefined;
-  const load = loadOptions(flags, registry);
-  const text = candidateText(file);
-  const configuration = loadDocument(ConfigurationDocument.ofFile(text, file), load);
-  const refusals = candidateRefusals(running, configuration);
-  if (refusals.length > 0) {
-    throw new Error(
-      `--candidate-config: ${file} cannot decide beside the running configuration: ${refusals.join('; ')}`,
-    );
-  }
-  return { configuration, text, every, followed: { file, watched: true, load } };
-}
-
-function candidateText(file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch (error) {
-    throw new Error(`--candidate-config: ${file}: ${readProblem(error)}`);
-  }
-}
-
 type FromFlags = Omit<
   PickerOptions,
   | 'kubernetes'
+  | 'hasOwnPool'
+  | 'pools'
   | 'metricsAccess'
   | 'configuration'
   | 'followed'
@@ -193,6 +162,8 @@ async function fromFlags(flags: ServeFlags): Promise<FromFlags> {
     poolName: flags.poolName || 'default',
     shards: flags.shards,
     maxEndpoints: flags.maxEndpoints,
+    maxCharges: defaultPoolSizes.requests,
+    poolDrainMs: flags.drainTimeout,
     indexBlocks: flags.indexBlocks,
     ui: flags.ui,
     decisions: flags.decisionLogSize,
@@ -205,6 +176,7 @@ async function fromFlags(flags: ServeFlags): Promise<FromFlags> {
     maxBufferedBytes: flags.maxBufferedBytes,
     emitScores: flags.emitEndpointScores,
     ignoreSubset: flags.disableEndpointSubsetFilter,
+    tracing: flags.traces,
     models: { matchRequired: flags.requireModelMatch, clientsRewrite: flags.modelRewriteHeader },
     lameDuckMs: flags.lameDuck,
     warmUpMs: flags.warmUp,

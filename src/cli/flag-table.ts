@@ -199,6 +199,8 @@ export const SERVE_FLAGS = {
     '<file>',
     'Endpoints in a file, followed when it changes; in place of dataLayer.discovery of the configuration.',
   ),
+  pools: optionalText(POOL, '<file>', 'Further pools that this process serves, followed when the file changes.'),
+  'max-pools': flag(POOL, '<number>', 256, '256', parseInteger(1, 1024), 'Pools of the file of --pools.'),
 
   'config-file': optionalText(CONFIGURATION, '<file>', 'EndpointPickerConfig, YAML or JSON.'),
   'config-text': optionalText(CONFIGURATION, '<text>', 'EndpointPickerConfig itself.'),
@@ -365,6 +367,7 @@ export const SERVE_FLAGS = {
     'Format of the log.',
   ),
   'enable-grpc-stream-metrics': toggle(OBSERVING, false, 'Metrics of every gRPC stream.'),
+  tracing: toggle(OBSERVING, true, 'Write OpenTelemetry traces when the OTEL_* variables name an exporter.'),
   ui: toggle(OBSERVING, true, 'Serve the page /ui/ on the metrics port.'),
   'decision-columns-every': flag(
     OBSERVING,
@@ -387,7 +390,6 @@ export const SERVE_FLAGS = {
     true,
     'gRPC health is always served on the ext_proc port too',
   ),
-  tracing: inert(undefined, true, parseBoolean, false, 'no traces are written'),
   'enable-pprof': inert(undefined, true, parseBoolean, false, 'the metrics port serves no profiles of Go'),
   'refresh-prometheus-metrics-interval': inert(
     '<duration>',

@@ -14,16 +14,29 @@ import type { HookPlugins } from '../scheduling/hooks/hook-plugins.js';
 import type { EndpointPredictions } from '../scheduling/latency-outlook.js';
 import type { HeldBytes } from './byte-budget.js';
 import type { DestinationTemplates } from './codec/destination.js';
+import type { PoolChoice } from './pool-choice.js';
+import type { RequestTracer } from './tracing/request-tracer.js';
 import type { ProcessStream } from './transport.js';
 import type { TurnBudget } from './turn-budget.js';
 import type { UnreadAnswers } from './unread-answers.js';
 
-/** Services of a shard for its streams. */
+/** Streams of one pool of a shard. */
+export interface PoolUse {
+  streams: number;
+  /** Called when the last stream has ended; undefined = the pool stays. */
+  idle: (() => void) | undefined;
+}
+
+/** Services of a shard for the streams of one pool. */
 export interface StreamContext {
   readonly services: StreamServices;
   readonly load: SharedLoad;
   readonly gate: TurnBudget;
   readonly templates: DestinationTemplates;
+  /** Chooses the pool; undefined = it has been chosen, or there is one only. */
+  readonly pools?: PoolChoice<StreamContext> | undefined;
+  /** Count of the pool's streams; undefined = the pool stays as long as the shard. */
+  readonly use?: PoolUse | undefined;
 }
 
 /** One HTTP exchange, as its request and its response see it: where their answers go, and the ways in which it ends. */
@@ -36,6 +49,8 @@ export interface Exchange extends Evictable {
   readonly responseBodyMode: number;
   /** The proxy has half-closed: nothing more will come. */
   readonly isHalfClosed: boolean;
+  /** Goes on as an exchange of another pool. */
+  enter(context: StreamContext): void;
   /** Sets the exchange's share of the shard's held bytes. @returns false when the shard holds too much */
   hold(bytes: number): boolean;
   /** Nothing more is to be said. Whatever is held is released first: when the proxy hears of the end, nothing is. */
@@ -114,6 +129,8 @@ export interface StreamServices {
   readonly evictable?: EvictableRequests | undefined;
   /** Log of the decisions; undefined = none is kept. */
   readonly trail?: DecisionTrail | undefined;
+  /** Chooses the requests that are traced; undefined = none is. */
+  readonly tracer?: RequestTracer | undefined;
   /** Whether requests with `x-pointsman-explain: 1` keep all columns of their decisions; absent = no. */
   readonly allowExplain?: boolean | undefined;
   /** Hook plugins; undefined when the configuration has none. */

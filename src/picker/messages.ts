@@ -1,6 +1,9 @@
 import type { SaturationSettings } from '../admission/settings.js';
 import type { PoolMemory } from '../core/memory.js';
 import type { UsageReport } from '../flow-control/waiting-line.js';
+import type { PoolRoute } from '../ingress/pool-choice.js';
+import type { SamplerSettings } from '../ingress/tracing/request-tracer.js';
+import type { TraceBatch } from '../ingress/tracing/trace-record.js';
 import type { KeyPair, ServingStatus, SocketFile, TlsMaterial, TransportName } from '../ingress/transport.js';
 import type { LogOptions } from '../operations/log.js';
 import type { VouchedNames } from '../operations/telemetry/shown-names.js';
@@ -55,6 +58,8 @@ export interface ShardSettings {
   readonly columnsEvery: number;
   /** One request in so many is decided by the shadow programs too; 0 = none. */
   readonly shadowEvery: number;
+  /** Which requests are traced; undefined = none is. */
+  readonly tracing?: SamplerSettings | undefined;
   /** Models that clients may ask for. */
   readonly models: ModelAccess;
   readonly saturation: SaturationSettings;
@@ -123,8 +128,16 @@ export interface ShardStart {
   readonly health: HealthStatuses;
   /** The process's own pool comes first: its settings say where the shard listens. */
   readonly pools: readonly [PoolStart, ...PoolStart[]];
+  /** How requests find their pool; undefined = the process has its own pool only. */
+  readonly choice: ChoiceSettings | undefined;
   /** Undefined = the shard begins at once. */
   readonly rehearsal?: RehearsalPool | undefined;
+}
+
+/** Choice of the pool in a process that may serve several. */
+export interface ChoiceSettings {
+  /** Pool of the requests that nothing else says the pool of; undefined = they are refused. */
+  readonly defaultPool: string | undefined;
 }
 
 /** Start data of one pool in a shard. */
@@ -136,6 +149,10 @@ export interface PoolStart {
   /** Seed of the pool's generators on the thread, as a decimal string (a bigint of 64 bits). */
   readonly seed: string;
   readonly snapshot: PoolSnapshot;
+  /** How requests find the pool; undefined = they do not, because it has no source of endpoints. */
+  readonly route: PoolRoute | undefined;
+  /** Port whose requests are all for this pool; undefined = none. */
+  readonly port: number | undefined;
 }
 
 export type HealthStatuses = readonly (readonly [string, ServingStatus])[];
@@ -168,11 +185,19 @@ export type ToPool =
   /** New settings for the requests that begin after the message. */
   | { readonly kind: 'configured'; readonly settings: ConfiguredSettings }
   /** Evicts a running request for one of a higher band. */
-  | ({ readonly kind: 'evictRequest' } & Ticket);
+  | ({ readonly kind: 'evictRequest' } & Ticket)
+  /** Answers `traces`: the shard may send the next ones. */
+  | { readonly kind: 'tracesTaken' };
 
 /** Control thread → shard. */
 export type ToShard =
   | { readonly kind: 'pool'; readonly pool: number; readonly message: ToPool }
+  | { readonly kind: 'addPool'; readonly start: PoolStart }
+  /** Other models lead to the pool from now on. */
+  | { readonly kind: 'route'; readonly pool: number; readonly route: PoolRoute }
+  /** No new request comes to the pool. Its streams end; requests that wait after `timeoutMs` are answered. */
+  | { readonly kind: 'removePool'; readonly pool: number; readonly timeoutMs: number }
+  | { readonly kind: 'choice'; readonly choice: ChoiceSettings }
   | { readonly kind: 'health'; readonly statuses: HealthStatuses }
   /** New certificate for the connections that begin after the message. */
   | { readonly kind: 'certificate'; readonly pair: KeyPair }
@@ -191,6 +216,8 @@ export type FromPool =
       readonly hashes: BigUint64Array;
     }
   | { readonly kind: 'ejected'; readonly endpoint: string }
+  /** Records of traced requests of a thread; answered by `tracesTaken`. */
+  | { readonly kind: 'traces'; readonly thread: number; readonly batch: TraceBatch }
   /** Token usage and end of dispatched requests. */
   | ({ readonly kind: 'usage' } & UsageReport);
 
@@ -201,4 +228,8 @@ export type FromShard =
   | { readonly kind: 'listening'; readonly port: number }
   /** Answers `look`. */
   | { readonly kind: 'going' }
-  | { readonly kind: 'pool'; readonly pool: number; readonly message: FromPool };
+  | { readonly kind: 'pool'; readonly pool: number; readonly message: FromPool }
+  /** The shard cannot serve a pool. */
+  | { readonly kind: 'poolFailed'; readonly pool: number; readonly reason: string }
+  /** The streams of a removed pool have ended, or its time has. */
+  | { readonly kind: 'poolEnded'; readonly pool: number };

@@ -5,11 +5,14 @@ import { HealthState } from '../operations/health.js';
 import { CertificateWatch } from './control/certificate-watch.js';
 import { LameDuck } from './control/lame-duck.js';
 import { MetricsPage } from './control/metrics-page.js';
+import { PoolPages } from './control/pool-pages.js';
 import { rehearsalPool } from './control/rehearsal-pool.js';
+import { Traces } from './control/traces.js';
 import { JobPool } from './jobs/job-pool.js';
 import { type Part, PartList } from './part.js';
 import type { PickerOptions } from './picker-options.js';
 import { PoolParts } from './pool-parts.js';
+import { PoolSet } from './pool-set.js';
 import { ShardPool } from './shards/shard-pool.js';
 
 /** Ports that a picker listens on; 0 = not open yet. */
@@ -27,6 +30,10 @@ export class PickerParts {
   readonly list: PartList;
   readonly #options: PickerOptions;
   readonly #own: PoolParts;
+  readonly #pages: PoolPages;
+  /** The other pools; undefined = there are none, and none will be. */
+  readonly #further: PoolSet | undefined;
+  readonly #traces: Traces | undefined;
   #certificate: CertificateWatch | undefined;
   readonly #health = new HealthState();
   readonly #jobs = new JobPool();
@@ -35,19 +42,32 @@ export class PickerParts {
   constructor(options: PickerOptions) {
     this.#options = options;
     for (let shard = 1; shard <= options.shards; shard++) this.#shardDeaths.set(shard, 0);
+    this.#traces = options.tracing && new Traces(options.tracing, options.version, options.log);
     this.#own = new PoolParts(options, {
       jobs: this.#jobs,
       health: this.#health,
+      route: options.hasOwnPool ? { name: options.poolName, models: [] } : undefined,
+      port: undefined,
+      failed: () => undefined,
       link: () => this.shards.own,
+      traces: this.#traces,
       vouch: (names) => this.metrics.vouch(names),
     });
     this.shards = this.#makeShards();
-    this.metrics = new MetricsPage(
+    this.#pages = new PoolPages(
       this.#own.pageSources({
+        isProcess: true,
+        pools: options.pools && (() => this.#poolNames()),
         shardDeaths: () => this.#shardDeaths,
         unready: () => this.#health.unreadyReasons(),
       }),
     );
+    this.#further = this.#makeFurther();
+    this.metrics = new MetricsPage({
+      options,
+      own: this.#pages,
+      further: this.#further && (() => this.#further!.pages),
+    });
     if (options.kubernetes?.elects === true) this.#health.update({ leader: false });
     this.list = this.#inOrder();
   }
@@ -61,6 +81,7 @@ export class PickerParts {
     this.#certificate?.reload();
     await this.#own.reload?.reload();
     await this.#own.shadow?.reload();
+    await this.#further?.reload();
   }
 
   /** Each part starts after those that it shows or is fed by. The shards come late because they open the serving port. */
@@ -71,7 +92,10 @@ export class PickerParts {
       { drain: () => health.update({ draining: true }) },
       this.#options.kubernetes?.election((leader) => health.update({ leader })),
       this.#options.kubernetes,
-      new LameDuck({ timeMs: this.#options.lameDuckMs, requests: () => this.metrics.requests }),
+      new LameDuck({
+        timeMs: this.#options.lameDuckMs,
+        requests: () => this.#pages.requests + (this.#further?.requests ?? 0),
+      }),
       own.flow,
       this.#jobs,
       own.labels,
@@ -81,6 +105,8 @@ export class PickerParts {
       own.returnWatch,
       { start: () => void health.watch(() => this.shards.broadcast({ kind: 'health', statuses: statuses(health) })) },
       own.learning,
+      this.#traces,
+      this.#further,
       this.metrics,
       this.#makeHealthListener(),
       {
@@ -130,6 +156,20 @@ export class PickerParts {
     };
   }
 
+  #poolNames(): readonly string[] {
+    const { hasOwnPool, poolName } = this.#options;
+    return [...(hasOwnPool ? [poolName] : []), ...(this.#further?.pages.keys() ?? [])];
+  }
+
+  #makeFurther(): PoolSet | undefined {
+    const { pools, log, poolDrainMs: drainMs } = this.#options;
+    const names = () => this.#poolNames();
+    return (
+      pools &&
+      new PoolSet({ followed: pools, shards: this.shards, jobs: this.#jobs, traces: this.#traces, log, drainMs, names })
+    );
+  }
+
   #makeShards(): ShardPool {
     const { shards, shardThreads, failed, warmUpMs, configuration } = this.#options;
     return new ShardPool({
@@ -137,6 +177,7 @@ export class PickerParts {
       shards,
       workers: shardThreads,
       own: this.#own.served,
+      choice: this.#options.pools && { defaultPool: undefined },
       health: () => statuses(this.#health),
       listens: () => this.#health.update({ shardsReady: this.shards.listening === shards }),
       died: (thread, reason, released) => this.#shardDied(thread, reason, released),

@@ -1,9 +1,11 @@
 import { stringify } from 'yaml';
 import type { LoadedConfiguration } from '../config/load.js';
 import type { CurrentSettings } from '../core/current-settings.js';
+import { DecisionLog } from '../core/decision-log.js';
 import { EndpointTable } from '../core/endpoint-table.js';
 import { attachCore, type CoreInstance, createPoolMemory, defaultPoolSizes, type PoolMemory } from '../core/memory.js';
 import { poolClockMs } from '../core/pool-clock.js';
+import type { PoolRoute } from '../ingress/pool-choice.js';
 import type { HealthState } from '../operations/health.js';
 import type { SlotUpdate } from '../pool/endpoint.js';
 import { SlotTable } from '../pool/slots.js';
@@ -15,13 +17,15 @@ import { createIndexKeeper, type IndexKeeper } from './control/index-keeper.js';
 import { createInformers, type Informers } from './control/informers.js';
 import { EngineEvents } from './control/kv-events.js';
 import { LatencyLearning } from './control/latency-learning.js';
-import type { MetricsPageSources } from './control/metrics-page.js';
 import { PoolController } from './control/pool-controller.js';
 import { createDiscovery, PoolDiscovery } from './control/pool-discovery.js';
+import type { PoolPageSources } from './control/pool-pages.js';
 import { type PlacedPrograms, ProgramPublisher } from './control/program-publisher.js';
+import { requestStories } from './control/request-stories.js';
 import { ReturnWatch } from './control/return-watch.js';
 import { ShadowControl } from './control/shadow-control.js';
 import { configuredSettings, shardSettings } from './control/shard-settings.js';
+import type { TracedPool, Traces } from './control/traces.js';
 import { VouchedLabels } from './control/vouched-labels.js';
 import type { JobPool } from './jobs/job-pool.js';
 import type { FromPool } from './messages.js';
@@ -45,8 +49,16 @@ export interface ProcessServices {
   readonly jobs: JobPool;
   /** Called with the facts of the pool that readiness needs. */
   readonly health: Pick<HealthState, 'update'>;
+  /** How requests find the pool; undefined = they do not. */
+  readonly route: PoolRoute | undefined;
+  /** Port of the pool's own; undefined = none. */
+  readonly port: number | undefined;
+  /** Called when a shard cannot serve the pool. */
+  readonly failed: (thread: number, reason: string) => void;
   /** The way to the shards; asked for after the constructor only. */
   readonly link: () => PoolLink;
+  /** Undefined = requests are not traced. */
+  readonly traces: Traces | undefined;
   /** Names that metrics of the pool show as label values. */
   readonly vouch: (names: VouchedLabels['names']) => void;
 }
@@ -75,6 +87,7 @@ export class PoolParts {
   readonly #table: EndpointTable;
   readonly #programs: ProgramPublisher;
   readonly #pool: PoolController;
+  readonly #traced: TracedPool | undefined;
   #ejections = 0;
 
   constructor(options: PickerOptions, process: ProcessServices) {
@@ -105,11 +118,12 @@ export class PoolParts {
     this.reload = this.#makeReload();
     this.discovery = this.#makeDiscovery();
     this.returnWatch = this.#makeReturnWatch();
+    this.#traced = this.#makeTraced();
     this.served = this.#makeServed();
   }
 
   /** Sources of the pool's metrics and debug pages. @param others those of the process */
-  pageSources(others: Pick<MetricsPageSources, 'shardDeaths' | 'unready'>): MetricsPageSources {
+  pageSources(others: Pick<PoolPageSources, 'isProcess' | 'pools' | 'shardDeaths' | 'unready'>): PoolPageSources {
     const configuration: CurrentSettings<LoadedConfiguration> = this.#configuration;
     return {
       options: this.#options,
@@ -122,6 +136,7 @@ export class PoolParts {
       flow: this.flow,
       names: () => this.labels.names,
       learning: this.learning,
+      traces: this.#process.traces,
       reload: this.reload,
       shadow: this.shadow,
       ejections: () => this.#ejections,
@@ -277,6 +292,13 @@ export class PoolParts {
     return new ReturnWatch({ table: this.#table, assignments, now: poolClockMs });
   }
 
+  #makeTraced(): TracedPool | undefined {
+    if (this.#process.traces === undefined) return undefined;
+    const profiles = () => this.#configuration.current.scheduling.profiles;
+    const stories = requestStories({ core: this.#core, pool: this.#pool, profiles }, new DecisionLog(this.#core));
+    return { name: this.#options.poolName, stories };
+  }
+
   #makeServed(): ServedPool {
     return {
       memory: this.memory,
@@ -289,15 +311,24 @@ export class PoolParts {
         rules: this.#pool.rules,
         names: this.labels.names,
       }),
+      route: this.#process.route,
+      port: this.#process.port,
+      failed: this.#process.failed,
       message: (message) => this.#receive(message),
       shardListens: () => this.#pool.acknowledged(),
       shardDied: (thread) => this.flow?.controller.shardDied(thread),
     };
   }
 
+  #trace({ thread, batch }: Extract<FromPool, { kind: 'traces' }>): void {
+    if (this.#traced !== undefined) this.#process.traces?.take(this.#traced, thread, batch);
+    this.#process.link().tell(thread, { kind: 'tracesTaken' });
+  }
+
   #receive(message: FromPool): void {
     if (message.kind === 'applied') this.#pool.acknowledged();
     else if (message.kind === 'usage') this.flow?.controller.report(message);
+    else if (message.kind === 'traces') this.#trace(message);
     else if (message.kind === 'speculated') {
       this.events.feed?.speculated(message.slot, message.generation, message.hashes);
     } else {
@@ -313,13 +344,14 @@ const DECISION_COLUMN_BYTES = 16 << 20;
 
 /** @param hashSeed undefined = a new one at every start, so that collisions cannot be constructed */
 function poolMemory(
-  { maxEndpoints, indexBlocks, shards, maxStreams, decisions }: PickerOptions,
+  { maxEndpoints, maxCharges, indexBlocks, shards, maxStreams, decisions }: PickerOptions,
   hashSeed: bigint | undefined,
 ): PoolMemory {
   const sizes = {
     ...defaultPoolSizes,
     endpoints: maxEndpoints,
     indexBlocks,
+    requests: maxCharges,
     threads: 1 + shards + JOB_THREADS,
     scans: scansOf(maxStreams, shards),
     decisions: Math.ceil(decisions / shards),

@@ -134,7 +134,11 @@ export const DEFAULT_PARSERS: readonly ParserName[] = [
   'passthrough-parser',
 ];
 
-/** Whether a plugin type is a parser that the request path knows. */
+/** Parsers of all paths whose bodies are read: what finds the model of a request before its pool is known. */
+export const MODEL_PARSERS: readonly ParserName[] = (Object.keys(CLAIMS) as ParserName[]).filter(
+  (parser) => CLAIMS[parser].length > 0,
+);
+
 /** Parsers of bodies that only gRPC carries. */
 const GRPC_PARSERS: readonly string[] = ['vllmgrpc-parser', 'vertexai-parser'];
 
@@ -143,6 +147,7 @@ export function parsersFor(appProtocol: string, parsers: readonly string[]): rea
   return appProtocol === 'http' ? parsers.filter((parser) => !GRPC_PARSERS.includes(parser)) : parsers;
 }
 
+/** Whether a plugin type is a parser that the request path knows. */
 export function isParserName(type: string): type is ParserName {
   return Object.hasOwn(CLAIMS, type);
 }

@@ -29,7 +29,7 @@ describe('the help', () => {
 
   it('the help shows no default of a flag without effect, and says why it has none', () => {
     const [, compatible] = pointsman('serve', '--help').stdout.split('without effect:\n');
-    expect(compatible).toMatch(/--tracing\[=false\] +No traces are written\.\n/);
+    expect(compatible).toMatch(/--enable-pprof\[=false\] +The metrics port serves no profiles of Go\.\n/);
     expect(compatible).toMatch(/--zap-devel\[=false\] +The log has one form [a-z\s]+\.\n/);
   });
 });
@@ -87,7 +87,6 @@ describe('a flag without effect', () => {
   };
 
   it.each([
-    ['--tracing', '--tracing=true has no effect: no traces are written'],
     ['--enable-pprof=true', '--enable-pprof=true has no effect: the metrics port serves no profiles of Go'],
     ['--health-checking=false', '--health-checking=false has no effect: gRPC health is always served'],
     ['--refresh-prometheus-metrics-interval=1s', '--refresh-prometheus-metrics-interval=1s has no effect'],
@@ -96,6 +95,11 @@ describe('a flag without effect', () => {
     ['--zap-time-encoding=iso8601', '--zap-time-encoding=iso8601 has no effect'],
   ])('%s is warned of', (argument, warning) => {
     expect(warnings(argument)).toEqual([expect.stringContaining(warning)]);
+  });
+
+  it('--tracing is warned of where no variable says where traces go', () => {
+    expect(warnings('--tracing')).toEqual([expect.stringContaining('--tracing: no traces are written')]);
+    expect(warnings()).toEqual([]);
   });
 
   it('a flag without effect is not warned of where it asks for what the program does', () => {

@@ -56,12 +56,16 @@ async function livePage(): Promise<string> {
   cleanups.push(() => setting.remove());
   const configuration = readFileSync(setting.configFile, 'utf8');
   writeFileSync(setting.configFile, configuration.replace('dataLayer:\n', `dataLayer:\n  sources: ${SOURCES}\n`));
-  const { picker, ports } = await startPicker([
-    ...setting.flags,
-    '--enable-grpc-stream-metrics',
-    '--allow-experimental-plugins',
-    `--candidate-config=${setting.configFile}`,
-  ]);
+  const { picker, ports } = await startPicker(
+    [
+      ...setting.flags,
+      '--enable-grpc-stream-metrics',
+      '--allow-experimental-plugins',
+      `--candidate-config=${setting.configFile}`,
+    ],
+    undefined,
+    { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' },
+  );
   cleanups.push(() => picker.stop(0));
   const client = dialPicker(ports.grpcPort);
   cleanups.push(() => client.close());

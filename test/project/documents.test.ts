@@ -31,6 +31,13 @@ describe('documents', () => {
     expect(links.filter((link) => !existsSync(join(root, dirname(page), link)))).toEqual([]);
   });
 
+  test.each(['kubernetes', 'soundness'])('docs/internals/%s.md names tests that exist', (page) => {
+    const named = [...text(`docs/internals/${page}.md`).matchAll(/\]\(\.\.\/\.\.\/(test\/[^)]+)\) `([^`]+)`/g)];
+    const missing = named.filter(([, file, title]) => !text(file!).includes(title!)).map(([, ...names]) => names);
+    expect(named.length).toBeGreaterThan(50);
+    expect(missing).toEqual([]);
+  });
+
   test.each(pages)('%s names only npm scripts that exist', (page) => {
     const { scripts } = JSON.parse(text('package.json')) as { scripts: Record<string, string> };
     const named = [...text(page).matchAll(/npm run (?:-s )?([\w:-]+)/g)].map((match) => match[1]!);

@@ -59,6 +59,7 @@ export function decodeProcessRequest(bytes: Buffer, from = 0, to = bytes.length)
     responseBodyMode: BodyMode.unnamed,
     subset: undefined,
     served: undefined,
+    pool: undefined,
   };
   while (reader.at < reader.end) {
     const tag = reader.tag();

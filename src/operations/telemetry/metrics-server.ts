@@ -9,7 +9,7 @@ import {
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { errorMessage } from '../../core/error-message.js';
-import type { MetricsExposition } from './exposition.js';
+import type { MetricsText } from './merged-pages.js';
 import { localPages, type MayRead, readerOf } from './page-access.js';
 
 /** Answers one path of the metrics port. */
@@ -19,7 +19,7 @@ export interface MetricsServerOptions {
   readonly host: string;
   readonly port: number;
   /** The metrics page; asked for with every `GET /metrics`. */
-  readonly exposition: () => Promise<Pick<MetricsExposition, 'pieces'>>;
+  readonly exposition: () => Promise<MetricsText>;
   /** PEM; absent = plain text. `clientCa` asks every client for a certificate. */
   readonly tls?:
     | {

@@ -38,6 +38,7 @@ export function shardSettings(options: PickerOptions): ShardSettings {
     allowExplain: options.allowExplain,
     columnsEvery: options.columnsEvery,
     shadowEvery: options.candidate?.every ?? 0,
+    tracing: options.tracing?.sampler,
     models: options.models,
     log: options.logOptions,
     poolName: options.poolName,

@@ -12,6 +12,7 @@ import { TokenChain } from '../../core/token-chain.js';
 import { EvictableRequests } from '../../flow-control/evictable-requests.js';
 import { WaitingLine } from '../../flow-control/waiting-line.js';
 import type { StreamServices } from '../../ingress/exchange.js';
+import { RequestTracer } from '../../ingress/tracing/request-tracer.js';
 import { UnreadAnswers } from '../../ingress/unread-answers.js';
 import type { Logger } from '../../operations/log.js';
 import { ShardRecorder } from '../../operations/telemetry/shard-recorder.js';
@@ -29,6 +30,7 @@ import { createLatencySource, servedBy } from './latency-source.js';
 import { ReplaceableSettings } from './replaceable-settings.js';
 import { type ShardPluginOptions, ShardPlugins } from './shard-plugins.js';
 import { createTokenSource } from './token-sources.js';
+import { TraceOutbox } from './trace-outbox.js';
 
 /** Seed of the plugins' random generator. It is apart from the generator of the picks, which plugins must not change. */
 const PLUGIN_SEED = 0x706c7567n;
@@ -62,6 +64,7 @@ export class PoolStack {
   readonly #decider: Decider;
   readonly #trail: DecisionTrail;
   readonly #reportedFilters = new Set<string>();
+  readonly #traces: TraceOutbox;
   readonly #late = new LockRetry();
   /** Waiting requests; undefined while flow control is off, which only a restart changes. */
   readonly #line: WaitingLine | undefined;
@@ -78,6 +81,7 @@ export class PoolStack {
     names: ({ names }) => this.#recorder.vouch(names),
     configured: ({ settings }) => this.#settings.replace(settings),
     evictRequest: ({ ticket, generation }) => this.#evictable.evictRequest(ticket, generation),
+    tracesTaken: () => this.#traces.taken(),
   };
 
   /** @throws with one line when a plugin does not start */
@@ -108,6 +112,7 @@ export class PoolStack {
       this.#recorder.decisions.cacheLost(loss),
     );
     this.#line = this.#settings.current.flowControl && this.#waitingLine();
+    this.#traces = new TraceOutbox((batch) => send({ kind: 'traces', thread, batch }));
   }
 
   /** Services of the pool's streams, with nothing that asks other servers. */
@@ -148,6 +153,7 @@ export class PoolStack {
     this.#line?.close();
     await this.#tokens?.close();
     await this.#latency?.close();
+    await this.#traces.close();
   }
 
   #pluginOptions(): ShardPluginOptions {
@@ -225,6 +231,7 @@ export class PoolStack {
       evictable: this.#evictable,
       trail: this.#trail,
       allowExplain: settings.allowExplain,
+      tracer: settings.tracing && new RequestTracer(settings.tracing, this.#traces.add, () => performance.now()),
       unreadAnswers: new UnreadAnswers(this.#recorder, this.#log),
       tokens,
       latency,

@@ -2,9 +2,11 @@ import { MessageChannel, type MessagePort, type Worker } from 'node:worker_threa
 import type { Piscina } from 'piscina';
 import { LOCK_RETRY_MS, LockRetry } from '../../core/lock-retry.js';
 import type { CoreInstance, PoolMemory } from '../../core/memory.js';
+import type { PoolRoute } from '../../ingress/pool-choice.js';
 import type { KeyPair } from '../../ingress/transport.js';
 import { assertFree } from '../../ingress/transports/listener.js';
 import type {
+  ChoiceSettings,
   ConfiguredSettings,
   FromPool,
   FromShard,
@@ -27,6 +29,8 @@ export interface ShardPoolOptions {
   readonly own: ServedPool;
   /** What shards compile their code on before they listen for the first time; undefined = they begin at once. */
   readonly rehearsal?: RehearsalPool | undefined;
+  /** How requests find their pool; undefined = the own pool is the only one. */
+  readonly choice?: ChoiceSettings | undefined;
   /** Health of the process at the call. */
   readonly health: () => HealthStatuses;
   /** Called when a shard listens. */
@@ -45,6 +49,12 @@ export interface ServedPool {
   readonly seed: bigint;
   /** Discovery as a shard needs it, at the call. */
   readonly snapshot: () => PoolSnapshot;
+  /** How requests find the pool; undefined = they do not. */
+  readonly route: PoolRoute | undefined;
+  /** Port of the pool's own; undefined = none. */
+  readonly port: number | undefined;
+  /** Called when a shard cannot serve the pool. */
+  readonly failed: (thread: number, reason: string) => void;
   readonly message: (message: FromPool) => void;
   /** Called when a shard listens. */
   readonly shardListens: () => void;
@@ -61,12 +71,14 @@ export class PoolLink {
   readonly applied = new Map<number, number>();
   readonly #shards: ShardPool;
   #settings: ShardSettings;
+  #route: PoolRoute | undefined;
 
   constructor(number: number, pool: ServedPool, shards: ShardPool) {
     this.number = number;
     this.pool = pool;
     this.#shards = shards;
     this.#settings = pool.settings;
+    this.#route = pool.route;
   }
 
   /** Settings of the pool for shards that start from now on. */
@@ -94,15 +106,23 @@ export class PoolLink {
     this.broadcast({ kind: 'configured', settings });
   }
 
+  /** Replaces how requests find the pool. */
+  replaceRoute(route: PoolRoute): void {
+    this.#route = route;
+    this.#shards.broadcast({ kind: 'route', pool: this.number, route });
+  }
+
   /** Start data of the pool in a shard. */
   startOf(thread: number): PoolStart {
-    const { memory, seed, snapshot } = this.pool;
+    const { memory, seed, snapshot, port } = this.pool;
     return {
       pool: this.number,
       memory,
       settings: this.#settings,
       seed: String(BigInt.asUintN(64, seed + BigInt(thread))),
       snapshot: snapshot(),
+      route: this.#route,
+      port,
     };
   }
 
@@ -152,7 +172,12 @@ export class ShardPool {
   readonly #shards = new Map<number, Shard>();
   /** Link of the process's own pool. */
   readonly own: PoolLink;
+  /** Pools that shards serve, those too whose streams are ending. */
   readonly #pools = new Map<number, PoolLink>();
+  /** Threads on which the streams of a removed pool have not ended, and what is called then. */
+  readonly #removals = new Map<number, { readonly threads: Set<number>; readonly done: () => void }>();
+  #choice: ChoiceSettings | undefined;
+  #lastPool = 0;
   /** Port of the shards; 0 before the first one listens, where any will do. */
   #port: number;
   #tls: ShardSettings['tls'];
@@ -167,6 +192,7 @@ export class ShardPool {
     const { settings } = options.own;
     this.#port = settings.port;
     this.#tls = settings.tls;
+    this.#choice = options.choice;
     this.own = new PoolLink(0, options.own, this);
     this.#pools.set(0, this.own);
     options.workers.on('workerDestroy', () => setImmediate(() => this.#giveUpWaiting()));
@@ -206,10 +232,15 @@ export class ShardPool {
     const { health, workers } = this.#options;
     const { port1, port2 } = new MessageChannel();
     for (const { applied } of this.#pools.values()) applied.delete(thread);
+    const further = [...this.#pools.values()].filter(({ number }) => number !== 0 && !this.#removals.has(number));
     const own = this.own.startOf(thread);
     const start: ShardStart = {
       thread,
-      pools: [{ ...own, settings: { ...own.settings, port: this.#port, tls: this.#tls } }],
+      pools: [
+        { ...own, settings: { ...own.settings, port: this.#port, tls: this.#tls } },
+        ...further.map((pool) => pool.startOf(thread)),
+      ],
+      choice: this.#choice,
       health: health(),
       control: port2,
       // A shard that is started again is missed meanwhile.
@@ -233,7 +264,9 @@ export class ShardPool {
     if (message.kind === 'started') shard.worker = this.workers.threads.find((t) => t.threadId === message.threadId);
     else if (message.kind === 'listening') this.#listens(shard, message.port);
     else if (message.kind === 'going') shard.unanswered = 0;
-    else this.#pools.get(message.pool)?.take(shard.thread, message.message);
+    else if (message.kind === 'pool') this.#pools.get(message.pool)?.take(shard.thread, message.message);
+    else if (message.kind === 'poolFailed') this.#pools.get(message.pool)?.pool.failed(shard.thread, message.reason);
+    else this.#poolEnded(message.pool, shard.thread);
   }
 
   #listens(shard: Shard, port: number): void {
@@ -283,6 +316,7 @@ export class ShardPool {
       for (const { pool } of pools) released += pool.control.call.reclaimThread(thread) >>> 0;
       if (pools.some(({ pool }) => pool.control.call.threadCharges(thread) > 0)) return false;
       for (const { pool } of pools) pool.shardDied(thread);
+      for (const pool of [...this.#removals.keys()]) this.#poolEnded(pool, thread);
       this.#options.died(thread, reason.message, released);
       this.#restart(thread, reason);
       return true;
@@ -334,6 +368,47 @@ export class ShardPool {
 
   broadcast(message: ToShard): void {
     for (const shard of this.#shards.values()) shard.port.postMessage(message);
+  }
+
+  /** A pool beside the own one, with a number that no other has had. The shards do not serve it before `announce`. */
+  link(pool: ServedPool): PoolLink {
+    return new PoolLink(++this.#lastPool, pool, this);
+  }
+
+  /** Lets the shards serve a pool. */
+  announce(link: PoolLink): void {
+    this.#pools.set(link.number, link);
+    for (const { thread, port } of this.#shards.values()) {
+      port.postMessage({ kind: 'addPool', start: link.startOf(thread) } satisfies ToShard);
+    }
+  }
+
+  /** Lets no new request come to a pool. Resolves when its streams have ended in every shard, or `timeoutMs` has passed. */
+  remove(link: PoolLink, timeoutMs: number): Promise<void> {
+    const { number } = link;
+    const threads = new Set(this.#shards.keys());
+    return new Promise((resolve) => {
+      const done = () => {
+        this.#removals.delete(number);
+        this.#pools.delete(number);
+        resolve();
+      };
+      if (!this.#pools.has(number) || threads.size === 0) return done();
+      this.#removals.set(number, { threads, done });
+      this.broadcast({ kind: 'removePool', pool: number, timeoutMs });
+    });
+  }
+
+  #poolEnded(pool: number, thread: number): void {
+    const removal = this.#removals.get(pool);
+    removal?.threads.delete(thread);
+    if (removal?.threads.size === 0) removal.done();
+  }
+
+  /** Replaces the choice of the pool for later requests. */
+  replaceChoice(choice: ChoiceSettings): void {
+    this.#choice = choice;
+    this.broadcast({ kind: 'choice', choice });
   }
 
   /** Sends a message to one shard. A shard that is being restarted does not get it. */

@@ -1,5 +1,8 @@
 import { MessageChannel, threadId } from 'node:worker_threads';
-import { createStreamOpener } from '../../ingress/opener.js';
+import { errorMessage } from '../../core/error-message.js';
+import type { PoolUse, StreamContext } from '../../ingress/exchange.js';
+import { createStreamOpener, type StreamOpener } from '../../ingress/opener.js';
+import { PoolChoice, type PoolRoute } from '../../ingress/pool-choice.js';
 import { rehearse } from '../../ingress/rehearsal.js';
 import type { ByteBudget, Transport, TransportOptions } from '../../ingress/transport.js';
 import { createTransport } from '../../ingress/transports/create.js';
@@ -37,11 +40,11 @@ async function warmUp(
   const [own] = start.pools;
   if (own.settings.plugins.configured.length > 0) return;
   const { port1, port2 } = new MessageChannel();
-  const settings = { ...own.settings, flowControl: undefined, requireModelMatch: false };
+  const settings = { ...own.settings, flowControl: undefined, requireModelMatch: false, tracing: undefined };
   const snapshot = { ...own.snapshot, assignments };
   const transport = await createTransport(settings.transport);
   const shard = new Shard(
-    { ...start, pools: [{ ...own, memory, settings, snapshot }], control: port2 },
+    { ...start, pools: [{ ...own, memory, settings, snapshot }], choice: undefined, control: port2 },
     definitions,
     transport,
   );
@@ -55,6 +58,17 @@ async function warmUp(
 /** Handler for each kind of message. */
 type MessageTable = { readonly [Kind in ToShard['kind']]: (message: Extract<ToShard, { kind: Kind }>) => void };
 
+/** A pool beside the process's own, as the shard serves it. */
+interface FurtherPool {
+  readonly pool: number;
+  readonly stack: PoolStack;
+  readonly context: StreamContext;
+  readonly use: PoolUse;
+  /** Port of the pool; undefined = it has none. */
+  readonly transport: Transport | undefined;
+  route: PoolRoute;
+}
+
 class Shard {
   readonly #start: ShardStart;
   readonly #health: MirroredHealth;
@@ -63,12 +77,23 @@ class Shard {
   /** Stack of the process's own pool. */
   readonly #own: PoolStack;
   readonly #pools = new Map<number, PoolStack>();
+  readonly #further = new Map<number, FurtherPool>();
+  readonly #choice: PoolChoice<StreamContext> | undefined;
+  #opener: StreamOpener | undefined;
+  /** Ends when the pools that were added so far are open, or have failed: they change one after the other. */
+  #changes: Promise<void> = Promise.resolve();
   readonly #drained = Promise.withResolvers<void>();
 
   readonly #messages: MessageTable = {
     pool: ({ pool, message }) => this.#pools.get(pool)?.receive(message),
+    addPool: ({ start }) => this.#change(() => this.#add(start)),
+    route: ({ pool, route }) => this.#change(() => this.#replaceRoute(pool, route)),
+    removePool: ({ pool, timeoutMs }) => this.#change(() => this.#remove(pool, timeoutMs)),
+    choice: ({ choice }) => this.#choice?.setDefault(choice.defaultPool),
     health: ({ statuses }) => this.#health.replace(statuses),
-    certificate: ({ pair }) => this.#transport.replaceCertificate(pair),
+    certificate: ({ pair }) => {
+      for (const transport of this.#transports) transport.replaceCertificate(pair);
+    },
     look: () => this.#send({ kind: 'going' }),
     drain: ({ timeoutMs }) => this.#drain(timeoutMs).then(this.#drained.resolve, this.#drained.reject),
   };
@@ -81,6 +106,13 @@ class Shard {
     const [own] = start.pools;
     this.#log = createLogger(own.settings.log);
     this.#own = this.#stack(own, definitions);
+    if (start.choice !== undefined) this.#choice = new PoolChoice();
+    this.#choice?.setDefault(start.choice?.defaultPool);
+  }
+
+  get #transports(): readonly Transport[] {
+    const further = [...this.#further.values()].map(({ transport }) => transport);
+    return [this.#transport, ...further.filter((transport) => transport !== undefined)];
   }
 
   /** @param definitions `shardDefinitions` of the pool's settings */
@@ -104,8 +136,13 @@ class Shard {
 
   /** Serves until the shard has drained. */
   async run(): Promise<void> {
-    const { control } = this.#start;
-    const open = createStreamOpener(await this.#own.open());
+    const { control, pools } = this.#start;
+    const [own, ...further] = pools;
+    const services = await this.#own.open();
+    const open = createStreamOpener(services, this.#choice);
+    this.#opener = open;
+    if (own.route !== undefined) this.#choice?.add(own.route, open.contextOf(services, undefined));
+    for (const start of further) await this.#add(start);
     control.on('message', (message: ToShard) => this.#receive(message));
     const failure = uncaughtFailure();
     try {
@@ -114,7 +151,8 @@ class Shard {
       this.#send({ kind: 'listening', port: bound });
       await Promise.race([this.#drained.promise, failure]);
     } finally {
-      await this.#transport.close();
+      await this.#changes;
+      await Promise.all(this.#transports.map((transport) => transport.close()));
       for (const pool of this.#pools.values()) await pool.close();
       control.close();
     }
@@ -123,7 +161,77 @@ class Shard {
   /** Lets the streams end. Without time for that, requests in the queues are answered, and their answers leave. */
   async #drain(timeoutMs: number): Promise<void> {
     if (timeoutMs < FAREWELL_MS) for (const pool of this.#pools.values()) pool.turnAllAway();
-    await this.#transport.drain(Math.max(timeoutMs, FAREWELL_MS));
+    await Promise.all(this.#transports.map((transport) => transport.drain(Math.max(timeoutMs, FAREWELL_MS))));
+  }
+
+  #change(change: () => Promise<void> | void): void {
+    this.#changes = this.#changes.then(change);
+  }
+
+  /** Serves a pool beside the own one. A pool that cannot be served is reported, and nothing else changes. */
+  async #add(start: PoolStart): Promise<void> {
+    const { pool } = start;
+    let transport: Transport | undefined;
+    try {
+      const stack = this.#stack(start, await shardDefinitions(start.settings));
+      const use: PoolUse = { streams: 0, idle: undefined };
+      const context = this.#opener!.contextOf(await stack.open(), use);
+      if (start.port !== undefined) {
+        transport = await createTransport(start.settings.transport);
+        await transport.listen(
+          { ...transportOptions(this.#start, this.#opener!.held), ...portOf(start.port), socket: undefined },
+          this.#opener!.entryOf(context),
+          this.#health,
+        );
+      }
+      this.#further.set(pool, { pool, stack, context, use, transport, route: start.route! });
+      this.#choice?.add(start.route!, context);
+      stack.opened();
+    } catch (error) {
+      await transport?.close();
+      await this.#pools.get(pool)?.close();
+      this.#pools.delete(pool);
+      this.#send({ kind: 'poolFailed', pool, reason: errorMessage(error) });
+    }
+  }
+
+  #replaceRoute(pool: number, route: PoolRoute): void {
+    const further = this.#further.get(pool);
+    if (further === undefined) return;
+    further.route = route;
+    this.#choice?.add(route, further.context);
+  }
+
+  /** Takes a pool out of the choice. It ends with its last stream, which goes on as before. */
+  #remove(pool: number, timeoutMs: number): void {
+    const further = this.#further.get(pool);
+    if (further === undefined) {
+      this.#send({ kind: 'poolEnded', pool });
+      return;
+    }
+    const { route, context, use, stack, transport } = further;
+    this.#choice?.remove(route.name, context);
+    void transport?.drain(timeoutMs);
+    const late = setTimeout(() => {
+      stack.turnAllAway();
+      this.#send({ kind: 'poolEnded', pool });
+    }, timeoutMs).unref();
+    // The last stream ends inside a read of its connection, where nothing may be closed (nodejs/node#64850).
+    const end = () =>
+      setImmediate(() => {
+        clearTimeout(late);
+        this.#change(() => this.#end(further));
+      });
+    use.idle = end;
+    if (use.streams === 0) end();
+  }
+
+  async #end({ pool, stack, transport, use }: FurtherPool): Promise<void> {
+    if (use.streams > 0 || !this.#further.delete(pool)) return;
+    this.#pools.delete(pool);
+    await transport?.close();
+    await stack.close();
+    this.#send({ kind: 'poolEnded', pool });
   }
 
   #send(message: FromShard): void {
@@ -135,6 +243,11 @@ class Shard {
     const handle = this.#messages[message.kind] as (message: ToShard) => void;
     handle(message);
   }
+}
+
+/** A port of a pool is opened beside that of the pool which it replaces. */
+function portOf(port: number): Pick<TransportOptions, 'port' | 'flag' | 'reusePort'> {
+  return { port, flag: 'pools', reusePort: true };
 }
 
 function transportOptions({ pools: [{ settings }], thread }: ShardStart, budget: ByteBudget): TransportOptions {
