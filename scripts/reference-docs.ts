@@ -16,9 +16,11 @@ import { addKvEventMetrics } from '../dist/operations/metrics/kv-event-metrics.j
 import { addReplicationMetrics } from '../dist/operations/metrics/replication-metrics.js';
 import { addRolloutShares } from '../dist/operations/metrics/rollout-shares.js';
 import { addServedModels } from '../dist/operations/metrics/served-models.js';
+import { addShadowMetrics } from '../dist/operations/metrics/shadow-metrics.js';
 import { addTraceMetrics } from '../dist/operations/metrics/trace-metrics.js';
 import { MetricsExposition } from '../dist/operations/telemetry/exposition.js';
-import { type SeriesKind, seriesKinds, streamEndKind, streamKind } from '../dist/operations/telemetry/metric-table.js';
+import type { SeriesKind } from '../dist/operations/telemetry/metric-kind.js';
+import { seriesKinds, streamEndKind, streamKind } from '../dist/operations/telemetry/metric-table.js';
 import { disaggregatedsetRolloutScreener } from '../dist/scheduling/screeners/disaggregatedset-rollout-screener.js';
 
 // Flags
@@ -119,6 +121,7 @@ const REGISTRATIONS: readonly (readonly [string, string, (exposition: MetricsExp
     // Only its counters are taken at the registration, to be read for a page.
     (exposition) => addKvEventMetrics(exposition, {} as EventFeed),
   ],
+  ['Candidate configuration', 'With `--candidate-config`.', (exposition) => addShadowMetrics(exposition, never)],
   [
     'Replication',
     'With `replication` in the configuration or `--replication-url`.',

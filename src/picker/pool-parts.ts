@@ -24,6 +24,7 @@ import { type PlacedPrograms, ProgramPublisher } from './control/program-publish
 import { ReplicationControl } from './control/replication-control.js';
 import { requestStories } from './control/request-stories.js';
 import { ReturnWatch } from './control/return-watch.js';
+import { ShadowControl } from './control/shadow-control.js';
 import { configuredSettings, shardSettings } from './control/shard-settings.js';
 import type { TracedPool, Traces } from './control/traces.js';
 import { VouchedLabels } from './control/vouched-labels.js';
@@ -76,6 +77,8 @@ export class PoolParts {
   readonly returnWatch: Part | undefined;
   readonly adaptation: AdaptationControl;
   readonly reload: ConfigurationReload | undefined;
+  /** Undefined = nothing decides in shadow. */
+  readonly shadow: ShadowControl | undefined;
   readonly informers: Informers;
   readonly keeper: IndexKeeper | undefined;
   readonly replication: ReplicationControl | undefined;
@@ -110,6 +113,7 @@ export class PoolParts {
       report: (problem) => options.log.warn({ part: 'KV events' }, problem),
     });
     this.#pool = this.#makePool(placed);
+    this.shadow = this.#makeShadow();
     this.flow = this.#makeFlowControl();
     this.keeper = createIndexKeeper(options, { core: this.#core, hashSeed, assignments: () => this.#pool.known });
     this.replication = this.#makeReplication(hashSeed);
@@ -138,6 +142,7 @@ export class PoolParts {
       learning: this.learning,
       traces: this.#process.traces,
       reload: this.reload,
+      shadow: this.shadow,
       ejections: () => this.#ejections,
       configured: () => configuration.current.plugins,
       ...others,
@@ -162,6 +167,7 @@ export class PoolParts {
     this.#programs.publish(placed);
     this.adaptation.configure(next.adaptation);
     this.#configuration.current = next;
+    this.shadow?.check();
   }
 
   #makeAdaptation(): AdaptationControl {
@@ -287,6 +293,13 @@ export class PoolParts {
     if (followed === undefined) return undefined;
     const apply = (next: LoadedConfiguration) => this.#reconfigure(next);
     return new ConfigurationReload({ followed, running: configuration, apply, log });
+  }
+
+  #makeShadow(): ShadowControl | undefined {
+    const { candidate, log } = this.#options;
+    if (candidate === undefined) return undefined;
+    const running = () => this.#configuration.current;
+    return new ShadowControl({ candidate, running, programs: this.#programs, pool: this.#pool, log });
   }
 
   #makeDiscovery(): PoolDiscovery {
