@@ -48,9 +48,11 @@ interface Shape {
   readonly chunks: number;
   /** Exchanges of one run. */
   readonly batch: number;
+  /** Share of the requests that are traced; absent = traces are off. */
+  readonly traced?: number;
 }
 
-function settingsOf(configuration: LoadedConfiguration): ShardSettings {
+function settingsOf(configuration: LoadedConfiguration, traced: number | undefined): ShardSettings {
   const { tokens, requestKeys, baseModels, prefixProducer, prediction, handler } = configuration.scheduling;
   return {
     ...configuredSettings(configuration),
@@ -67,6 +69,7 @@ function settingsOf(configuration: LoadedConfiguration): ShardSettings {
       shadowEvery: 0,
     },
     plugins: { modules: [], configured: [], group: 'bench' },
+    tracing: traced === undefined ? undefined : { parentBased: true, ratio: traced, propagates: true },
     models: { matchRequired: false, clientsRewrite: true },
     log: { verbosity: 0 },
     poolName: 'bench',
@@ -74,10 +77,10 @@ function settingsOf(configuration: LoadedConfiguration): ShardSettings {
 }
 
 /** Services of a shard with the default configuration, over eight endpoints. */
-async function makeServices(): Promise<StreamServices> {
+async function makeServices(traced: number | undefined): Promise<StreamServices> {
   const configuration = loadConfiguration({}, { allowExperimental: false, registry: builtinPlugins });
   const { pool, assignments } = rehearsalPool(configuration.scheduling, 1, 0);
-  const shardSettings = settingsOf(configuration);
+  const shardSettings = settingsOf(configuration, traced);
   const start: PoolStart = {
     pool: 0,
     memory: pool,
@@ -94,7 +97,16 @@ async function makeServices(): Promise<StreamServices> {
   };
   const definitions = await shardDefinitions(shardSettings);
   const log = createLogger(shardSettings.log);
-  return new PoolStack({ start, thread: 1, definitions, log, send: () => undefined }).rehearsalServices();
+  const stack: PoolStack = new PoolStack({
+    ...{ start, thread: 1, definitions, log },
+    send: (message) => {
+      if (message.kind !== 'traces') return;
+      // What a message port does with it on this side.
+      structuredClone(message);
+      queueMicrotask(() => stack.receive({ kind: 'tracesTaken' }));
+    },
+  });
+  return stack.rehearsalServices();
 }
 
 /** DATA frames of one message on stream 1. */
@@ -177,7 +189,7 @@ class Script {
 }
 
 async function memoryBench(shape: Shape): Promise<Prepared> {
-  const open = createStreamOpener(await makeServices());
+  const open = createStreamOpener(await makeServices(shape.traced));
   let sent = 0;
   const wire: ConnectionWire = {
     write: (bytes) => {
@@ -223,6 +235,10 @@ async function memoryBench(shape: Shape): Promise<Prepared> {
 
 export const benches: readonly Bench[] = [
   { name: 'memory/chat-4k', setup: () => memoryBench({ promptBytes: 4_000, chunks: 1, batch: 16 }) },
+  {
+    name: 'memory/chat-4k-traced-1-percent',
+    setup: () => memoryBench({ promptBytes: 4_000, chunks: 1, batch: 16, traced: 0.01 }),
+  },
   { name: 'memory/chat-400k', setup: () => memoryBench({ promptBytes: 400_000, chunks: 1, batch: 2 }) },
   { name: 'memory/chat-4k-20-chunks', setup: () => memoryBench({ promptBytes: 4_000, chunks: 20, batch: 16 }) },
 ];

@@ -18,9 +18,11 @@ import { addRolloutShares } from '../dist/operations/metrics/rollout-shares.js';
 import { addServedModels } from '../dist/operations/metrics/served-models.js';
 import { addShadowMetrics } from '../dist/operations/metrics/shadow-metrics.js';
 import { addTraceMetrics } from '../dist/operations/metrics/trace-metrics.js';
+import { addUsageMetrics } from '../dist/operations/metrics/usage-metrics.js';
 import { MetricsExposition } from '../dist/operations/telemetry/exposition.js';
 import type { SeriesKind } from '../dist/operations/telemetry/metric-kind.js';
-import { seriesKinds, streamEndKind, streamKind } from '../dist/operations/telemetry/metric-table.js';
+import { type SeriesKind, seriesKinds, seriesKinds, streamEndKind, streamEndKind, streamKind, streamKind } from '../dist/operations/telemetry/metric-table.js';
+import type { TenantUsage } from '../dist/operations/usage/tenant-usage.js';
 import { disaggregatedsetRolloutScreener } from '../dist/scheduling/screeners/disaggregatedset-rollout-screener.js';
 
 // Flags
@@ -93,6 +95,7 @@ const CORE_SOURCES: CoreMetricsSources = {
   endpoints: never,
   scrapeErrors: never,
   sourceErrors: never,
+  freshness: never,
   configReloads: never,
   latencyTrainer: undefined,
   samplesLost: undefined,
@@ -141,6 +144,7 @@ const REGISTRATIONS: readonly (readonly [string, string, (exposition: MetricsExp
       addRolloutShares(exposition, [{ name: type, type, parameters: {}, ...columns }], never);
     },
   ],
+  ['Tenants', 'Always shown.', (exposition) => addUsageMetrics(exposition, { read: never } as unknown as TenantUsage)],
   [
     'Traces',
     'With an exporter in the `OTEL_*` variables ([tracing](../guides/tracing.md)).',

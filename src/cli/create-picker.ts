@@ -180,6 +180,7 @@ async function fromFlags(flags: ServeFlags): Promise<FromFlags> {
     emitScores: flags.emitEndpointScores,
     ignoreSubset: flags.disableEndpointSubsetFilter,
     tracing: flags.traces,
+    usage: flags.usageDir === undefined ? undefined : { folder: flags.usageDir, days: flags.usageDays },
     models: { matchRequired: flags.requireModelMatch, clientsRewrite: flags.modelRewriteHeader },
     lameDuckMs: flags.lameDuck,
     warmUpMs: flags.warmUp,

@@ -250,6 +250,7 @@ const COMPANIONS: readonly Companion[] = [
     others: '--secure-serving',
     acts: ({ secureServing }) => secureServing,
   },
+  { names: ['usage-days'], others: '--usage-dir', acts: ({ usageDir }) => Boolean(usageDir) },
   { names: ['enable-cert-reload'], others: '--cert-path', acts: ({ certPath }) => Boolean(certPath) },
   {
     names: ['grpc-socket-mode', 'grpc-socket-owner'],

@@ -82,6 +82,7 @@ async function poolOptions(base: PoolBase, entry: PoolEntry, place: string): Pro
     kubernetes: source && (await clusterOf(entry, source, poolLog)),
     socket: undefined,
     stateDir: process.stateDir && join(process.stateDir, entry.name),
+    usage: process.usage && { ...process.usage, folder: join(process.usage.folder, entry.name) },
     maxEndpoints: entry.maxEndpoints,
     indexBlocks: entry.indexBlocks,
     maxCharges: Math.min(CHARGES_MAX, Math.max(CHARGES_MIN, CHARGES_PER_ENDPOINT * entry.maxEndpoints)),

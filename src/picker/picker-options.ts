@@ -119,6 +119,8 @@ export interface PickerOptions {
   readonly allowExplain: boolean;
   /** Traces of requests; undefined = none. */
   readonly tracing?: TracingSettings | undefined;
+  /** Files with the usage of each tenant, and the days that they are kept; undefined = none. */
+  readonly usage?: { readonly folder: string; readonly days: number } | undefined;
   /** Models that clients may ask for. */
   readonly models: ModelAccess;
   /** Milliseconds that a drain goes on serving new requests at least; 0 = none. */

@@ -107,6 +107,7 @@ export class PickerParts {
       { start: () => void health.watch(() => this.shards.broadcast({ kind: 'health', statuses: statuses(health) })) },
       own.learning,
       this.#traces,
+      own.usageFiles,
       this.#further,
       this.metrics,
       this.#makeHealthListener(),

@@ -7,6 +7,7 @@ import { attachCore, type CoreInstance, createPoolMemory, defaultPoolSizes, type
 import { poolClockMs } from '../core/pool-clock.js';
 import type { PoolRoute } from '../ingress/pool-choice.js';
 import type { HealthState } from '../operations/health.js';
+import { TenantUsage } from '../operations/usage/tenant-usage.js';
 import type { SlotUpdate } from '../pool/endpoint.js';
 import { SlotTable } from '../pool/slots.js';
 import { AdaptationControl } from './control/adaptation-control.js';
@@ -27,6 +28,7 @@ import { ReturnWatch } from './control/return-watch.js';
 import { ShadowControl } from './control/shadow-control.js';
 import { configuredSettings, shardSettings } from './control/shard-settings.js';
 import type { TracedPool, Traces } from './control/traces.js';
+import { UsageFiles } from './control/usage-files.js';
 import { VouchedLabels } from './control/vouched-labels.js';
 import type { JobPool } from './jobs/job-pool.js';
 import type { FromPool } from './messages.js';
@@ -89,6 +91,8 @@ export class PoolParts {
   readonly #table: EndpointTable;
   readonly #programs: ProgramPublisher;
   readonly #pool: PoolController;
+  readonly usageFiles: UsageFiles | undefined;
+  readonly #usage: TenantUsage;
   readonly #traced: TracedPool | undefined;
   #ejections = 0;
 
@@ -122,6 +126,8 @@ export class PoolParts {
     this.discovery = this.#makeDiscovery();
     this.returnWatch = this.#makeReturnWatch();
     this.#traced = this.#makeTraced();
+    this.#usage = new TenantUsage(this.#core);
+    this.usageFiles = this.#makeUsageFiles();
     this.served = this.#makeServed();
   }
 
@@ -141,6 +147,7 @@ export class PoolParts {
       names: () => this.labels.names,
       learning: this.learning,
       traces: this.#process.traces,
+      usage: this.#usage,
       reload: this.reload,
       shadow: this.shadow,
       ejections: () => this.#ejections,
@@ -316,6 +323,12 @@ export class PoolParts {
     if (!this.#options.ejection) return undefined;
     const assignments = () => this.#pool.assignments;
     return new ReturnWatch({ table: this.#table, assignments, now: poolClockMs });
+  }
+
+  #makeUsageFiles(): UsageFiles | undefined {
+    const { usage, poolName, log } = this.#options;
+    if (usage === undefined) return undefined;
+    return new UsageFiles({ ...usage, poolName, read: () => this.#usage.read(), now: Date.now, log });
   }
 
   #makeTraced(): TracedPool | undefined {

@@ -179,6 +179,7 @@ export class PoolSet implements Part {
       own.replication,
       own.returnWatch,
       own.learning,
+      own.usageFiles,
       pages,
       own.adaptation,
       own.reload,

@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
 import { metricChapters } from '../../scripts/reference-docs.ts';
+import { eventually } from '../gateway/client.ts';
 import { dialPicker } from '../ingress/proxy-client.ts';
 import { askAndEnd, metricsPage, Setting, startPicker } from './serving.ts';
 
@@ -70,6 +71,8 @@ async function livePage(): Promise<string> {
   const client = dialPicker(ports.grpcPort);
   cleanups.push(() => client.close());
   await Promise.all(['a', 'b', 'c'].map((prompt) => askAndEnd(client, prompt)));
+  const counted = async () => (await metricsPage(ports.metricsPort)).includes('llm_d_epp_extproc_streams_total{');
+  await eventually('the ends of the streams are counted', counted);
   return metricsPage(ports.metricsPort);
 }
 
@@ -116,7 +119,9 @@ describe('docs/reference/http.md and a running picker', () => {
   const paths = [...page.matchAll(/^\| `(\/[\w/-]*)` \|/gm)].map(([, path]) => path!);
 
   it('http.md has the paths that the metrics port routes, and no others', () => {
-    const routes = readFileSync(new URL('../../src/picker/control/metrics-page.ts', import.meta.url), 'utf8');
+    const control = new URL('../../src/picker/control/', import.meta.url);
+    const sources = ['metrics-page.ts', 'pool-pages.ts'].map((file) => readFileSync(new URL(file, control), 'utf8'));
+    const routes = sources.join('');
     const routed = [...routes.matchAll(/\['(\/[\w/-]*)', /g)].map(([, path]) => path!);
     expect(routed.length).toBeGreaterThan(2);
     expect([...paths].sort()).toEqual([...routed, '/metrics'].sort());
@@ -128,7 +133,8 @@ describe('docs/reference/http.md and a running picker', () => {
     const { picker, ports } = await startPicker([...setting.flags, '--allow-experimental-plugins']);
     cleanups.push(() => picker.stop(0));
     const ask = (path: string, init?: RequestInit) => fetch(`http://127.0.0.1:${ports.metricsPort}${path}`, init);
-    for (const path of paths) {
+    // Its test is among those of several pools.
+    for (const path of paths.filter((each) => each !== '/debug/pools')) {
       const { status, headers, body } = await ask(path);
       await body?.cancel();
       const kind = CONTENT_TYPES[path] ?? 'application/json';

@@ -18,6 +18,7 @@ import { addRolloutShares } from '../../operations/metrics/rollout-shares.js';
 import { addServedModels } from '../../operations/metrics/served-models.js';
 import { addShadowMetrics } from '../../operations/metrics/shadow-metrics.js';
 import { addTraceMetrics } from '../../operations/metrics/trace-metrics.js';
+import { addUsageMetrics } from '../../operations/metrics/usage-metrics.js';
 import { PageFeed } from '../../operations/page/page-feed.js';
 import { configurationRoute, pageFiles } from '../../operations/page/page-files.js';
 import type { ConfigurationShown } from '../../operations/page/snapshot.js';
@@ -25,6 +26,7 @@ import { CellFamilies } from '../../operations/telemetry/cell-families.js';
 import type { MetricsExposition } from '../../operations/telemetry/exposition.js';
 import type { Route } from '../../operations/telemetry/metrics-server.js';
 import type { VouchedNames } from '../../operations/telemetry/shown-names.js';
+import type { TenantUsage } from '../../operations/usage/tenant-usage.js';
 import type { RequestStories, RequestStory } from '../../operations/why/request-story.js';
 import type { CompiledProfile } from '../../scheduling/program.js';
 import type { Part } from '../part.js';
@@ -72,6 +74,7 @@ export interface PoolPageSources {
   readonly names: () => VouchedNames;
   readonly learning: LatencyLearning | undefined;
   readonly traces: Traces | undefined;
+  readonly usage: TenantUsage;
   readonly reload: ConfigurationReload | undefined;
   /** Undefined = nothing decides in shadow. */
   readonly shadow: ShadowControl | undefined;
@@ -187,6 +190,7 @@ export class PoolPages implements Part {
       leftOut: () => pool.leftOut,
       scrapeErrors: () => informers.failures,
       sourceErrors: () => informers.errors,
+      freshness: () => informers.freshness,
       configReloads: () => reload?.counts ?? NO_RELOADS,
       latencyTrainer: learning?.trainer,
       samplesLost: learning?.samplesLost === undefined ? undefined : () => learning.samplesLost ?? 0,
@@ -196,8 +200,9 @@ export class PoolPages implements Part {
   }
 
   #addPoolMetrics(exposition: MetricsExposition): void {
-    const { options, pool, informers, flow, events, traces, replication, shadow, isProcess } = this.#sources;
+    const { options, pool, informers, flow, events, traces, shadow, usage, replication, isProcess } = this.#sources;
     const endpoints = () => pool.assignments.map(({ endpoint }) => endpoint);
+    addUsageMetrics(exposition, usage);
     addServedModels(exposition, informers, endpoints);
     addRolloutShares(exposition, options.configuration.scheduling.host, endpoints);
     if (traces !== undefined && isProcess) addTraceMetrics(exposition, () => traces.readings);
