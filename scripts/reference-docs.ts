@@ -21,7 +21,7 @@ import { addTraceMetrics } from '../dist/operations/metrics/trace-metrics.js';
 import { addUsageMetrics } from '../dist/operations/metrics/usage-metrics.js';
 import { MetricsExposition } from '../dist/operations/telemetry/exposition.js';
 import type { SeriesKind } from '../dist/operations/telemetry/metric-kind.js';
-import { type SeriesKind, seriesKinds, seriesKinds, streamEndKind, streamEndKind, streamKind, streamKind } from '../dist/operations/telemetry/metric-table.js';
+import { seriesKinds, streamEndKind, streamKind } from '../dist/operations/telemetry/metric-table.js';
 import type { TenantUsage } from '../dist/operations/usage/tenant-usage.js';
 import { disaggregatedsetRolloutScreener } from '../dist/scheduling/screeners/disaggregatedset-rollout-screener.js';
 
