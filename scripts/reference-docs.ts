@@ -124,12 +124,12 @@ const REGISTRATIONS: readonly (readonly [string, string, (exposition: MetricsExp
     // Only its counters are taken at the registration, to be read for a page.
     (exposition) => addKvEventMetrics(exposition, {} as EventFeed),
   ],
-  ['Candidate configuration', 'With `--candidate-config`.', (exposition) => addShadowMetrics(exposition, never)],
   [
     'Replication',
     'With `replication` in the configuration or `--replication-url`.',
     (exposition) => addReplicationMetrics(exposition, never),
   ],
+  ['Candidate configuration', 'With `--candidate-config`.', (exposition) => addShadowMetrics(exposition, never)],
   [
     'Models of the endpoints',
     'With `models-data-source`.',
