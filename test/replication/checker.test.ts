@@ -246,7 +246,7 @@ describe('replicas under faults', () => {
             else if (step.what === 'kill') node.kill();
             else if (step.what === 'restart') node.restart();
             else if (step.what === 'delay') network.delayMs = step.ms;
-            else network.loss = step.share;
+            else if (step.what === 'loss') network.loss = step.share;
             network.run(pauseMs, check);
             // Answers with an index are sent by promises.
             await Promise.resolve();
