@@ -70,7 +70,7 @@ export async function createPicker(
       ...given,
       hasOwnPool: isOwn,
       metricsAccess: metricsAccess(flags, log),
-      replica: replicaSettings(flags, configuration.replication, poolNameOf(flags)),
+      replica: isOwn ? replicaSettings(flags, configuration.replication, poolNameOf(flags)) : undefined,
       kubernetes,
       ...(kubernetes === undefined ? {} : { poolName: poolNameOf(flags) }),
       configuration,

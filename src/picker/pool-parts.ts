@@ -26,6 +26,7 @@ import { ReplicationControl } from './control/replication-control.js';
 import { requestStories } from './control/request-stories.js';
 import { ReturnWatch } from './control/return-watch.js';
 import { configuredSettings, shardSettings } from './control/shard-settings.js';
+import { sharedState } from './control/shared-state.js';
 import type { TracedPool, Traces } from './control/traces.js';
 import { UsageFiles } from './control/usage-files.js';
 import { VouchedLabels } from './control/vouched-labels.js';
@@ -260,13 +261,7 @@ export class PoolParts {
       assignments: () => this.#pool.known,
       hashSeed,
       sharesIndex: prefix !== undefined && (prefix.knownBy ?? 'decisions') === 'decisions',
-      state: {
-        spendings: () => [],
-        learned: () => undefined,
-        applySpent: () => undefined,
-        applyLearned: () => undefined,
-        peersChanged: () => undefined,
-      },
+      state: sharedState(this.adaptation, () => this.flow),
       log,
     });
   }
