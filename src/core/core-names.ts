@@ -21,8 +21,11 @@ export const CORE = {
   ANSWER_FILTER: 104,
   ANSWER_MATCHED: 76,
   ANSWER_PICKS: 256,
+  ANSWER_PICK_COST: 116,
   ANSWER_RECORD: 100,
   ANSWER_SCORE: 88,
+  ANSWER_SHADOW: 108,
+  ANSWER_SHADOW_COST: 112,
   ANSWER_TICKET: 68,
   ANSWER_TICKET_GENERATION: 72,
   ANSWER_TOTAL: 80,
@@ -152,6 +155,7 @@ export const CORE = {
   DECISION_MATCHED: 32,
   DECISION_NUMBER: 8,
   DECISION_OUTPUT_TOKENS: 112,
+  DECISION_PICK_COST: 140,
   DECISION_PRIORITY: 84,
   DECISION_PROFILE: 20,
   DECISION_PROMPT_TOKENS: 44,
@@ -159,6 +163,8 @@ export const CORE = {
   DECISION_SCORES: 80,
   DECISION_SCORES_MAX: 12,
   DECISION_SERIES: 92,
+  DECISION_SHADOW: 132,
+  DECISION_SHADOW_COST: 136,
   DECISION_SLOT: 24,
   DECISION_STATUS: 16,
   DECISION_TAG: 56,
@@ -321,6 +327,7 @@ export const CORE = {
   POOL_EJECTION_OFF: 140,
   POOL_LIVE: 132,
   POOL_PROFILES: 0,
+  POOL_SHADOWS: 384,
   PREDICTED_TPOT: 1,
   PREDICTED_TTFT: 0,
   PREDICTION_FEATURES: 7,
@@ -742,6 +749,7 @@ export interface CoreFunctions {
   scrapeBegin(query: U32): void;
   scrapeEnd(): void;
   scrapeFeed(length: U32): void;
+  shadowEvery(count: U32): void;
   shardDozes(): void;
   shardWakes(): void;
   sharesAddress(thread: U32): Usize;
