@@ -449,12 +449,8 @@ export class RequestPhase {
 
   #seriesOfUnplaced(): number {
     if (this.#reader.headers !== NO_HEADERS) return this.#seriesOf(this.#understood);
-    return this.#exchange.context.services.recorder.series({
-      model: '',
-      target: '',
-      fairness: DEFAULT_FAIRNESS_ID,
-      priority: 0,
-    });
+    const unread = { model: '', target: '', fairness: DEFAULT_FAIRNESS_ID, priority: 0 };
+    return this.#exchange.context.services.recorder.series(unread);
   }
 
   // The end.
