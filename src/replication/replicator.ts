@@ -37,8 +37,8 @@ export interface ReplicatedPool {
   ejections(): readonly EjectionNews[];
   /** Endpoints that are out now. */
   ejected(): readonly EjectionNews[];
-  /** Tokens of tenants that have changed since the last call; `all` = of every tenant. */
-  spendings(all: boolean): readonly Spending[];
+  /** Tokens of tenants that have used some since the last call. */
+  spendings(): readonly Spending[];
   /** What was learned, when it is time to tell it again. */
   learned(): Uint8Array | undefined;
   applyLoad(endpoint: bigint, load: LoadSum): void;
@@ -46,8 +46,8 @@ export interface ReplicatedPool {
   applyEjection(news: EjectionNews): void;
   applySpent(spent: readonly Spending[]): void;
   applyLearned(bytes: Uint8Array): void;
-  /** The number of live peers has changed. */
-  peersChanged(live: number): void;
+  /** The number of live peers has changed, or whether they can be heard. */
+  peersChanged(live: number, connected: boolean): void;
   /** Reads the prefix index; slots are positions in `endpoints`. */
   exportIndex(
     piece: (endpoints: readonly bigint[], segments: readonly ExportedSegment[]) => void | Promise<void>,
@@ -112,6 +112,7 @@ export class Replicator {
   #sentMs = Number.NEGATIVE_INFINITY;
   #fullMs = Number.NEGATIVE_INFINITY;
   #live = 0;
+  #wasConnected = false;
   #exporting = false;
   #otherSeed = new Set<string>();
 
@@ -171,7 +172,7 @@ export class Replicator {
     const placements = this.#takePlacements();
     const loads = this.#changedLoads(full);
     const ejections = pool.ejections();
-    const spendings = pool.spendings(full);
+    const spendings = pool.spendings();
     const learned = pool.learned();
     const first = { full, loads, ejections: full ? pool.ejected() : ejections, spendings, learned };
     const news = loads.length + ejections.length + spendings.length + placements.length > 0 || learned !== undefined;
@@ -298,9 +299,11 @@ export class Replicator {
     const { pool } = this.#options;
     for (const endpoint of this.#view.takeChanged()) pool.applyLoad(endpoint, this.#view.load(endpoint));
     const { live } = this.#view;
-    if (live === this.#live) return;
+    const { connected } = this.#options.link;
+    if (live === this.#live && connected === this.#wasConnected) return;
     this.#live = live;
-    pool.peersChanged(live);
+    this.#wasConnected = connected;
+    pool.peersChanged(live, connected);
   }
 
   /** Loads of peers on endpoints that have come into the pool. */
