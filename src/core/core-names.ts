@@ -918,6 +918,7 @@ export function uniformCalls(exports: CoreFunctions): CoreFunctions {
     scrapeBegin: exports.scrapeBegin,
     scrapeEnd: exports.scrapeEnd,
     scrapeFeed: exports.scrapeFeed,
+    shadowEvery: exports.shadowEvery,
     shardDozes: exports.shardDozes,
     shardWakes: exports.shardWakes,
     sharesAddress: exports.sharesAddress,
