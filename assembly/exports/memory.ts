@@ -23,6 +23,7 @@ export {
   COLUMN_PREFIX_BLOCKS,
   COLUMN_PROMPT_TOKENS,
   COLUMN_RUNNING,
+  COLUMN_EJECTED_UNTIL,
   COLUMN_SIGNAL_TIME,
   COLUMN_SINCE_SCRAPE,
   COLUMN_SLOTS_SEEN,
@@ -76,6 +77,7 @@ export {
   MAGIC,
   MASK_COUNT,
   matchAddress,
+  overlapAddress,
   outputAddress,
   PREDICTION_FEATURES,
   PROGRAM_BYTES,
@@ -107,6 +109,8 @@ export {
   POOL_LIVE,
   POOL_PROFILES,
   POOL_SHADOWS,
+  POOL_WORDS,
+  POOL_WORDS_BYTES,
   PROFILES_MAX,
 } from '../pool-words';
 export { attach, plan } from '../regions';
@@ -136,6 +140,7 @@ export {
   DECIDE_FILTERED,
   DECIDE_FURTHER,
   DECIDE_GATED,
+  DECIDE_GIVEN,
   DECIDE_NO_CANDIDATES,
   DECIDE_NO_PROGRAM,
   DECIDE_NO_WAIT_SLOT,

@@ -21,6 +21,7 @@ import { PoolController } from './control/pool-controller.js';
 import { createDiscovery, PoolDiscovery } from './control/pool-discovery.js';
 import type { PoolPageSources } from './control/pool-pages.js';
 import { type PlacedPrograms, ProgramPublisher } from './control/program-publisher.js';
+import { RecordingControl } from './control/recording-control.js';
 import { requestStories } from './control/request-stories.js';
 import { ReturnWatch } from './control/return-watch.js';
 import { ShadowControl } from './control/shadow-control.js';
@@ -76,6 +77,7 @@ export class PoolParts {
   readonly returnWatch: Part | undefined;
   readonly adaptation: AdaptationControl;
   readonly reload: ConfigurationReload | undefined;
+  readonly recording: RecordingControl;
   /** Undefined = nothing decides in shadow. */
   readonly shadow: ShadowControl | undefined;
   readonly informers: Informers;
@@ -112,6 +114,7 @@ export class PoolParts {
     });
     this.#pool = this.#makePool(placed);
     this.shadow = this.#makeShadow();
+    this.recording = this.#makeRecording();
     this.flow = this.#makeFlowControl();
     this.keeper = createIndexKeeper(options, { core: this.#core, hashSeed, assignments: () => this.#pool.known });
     this.labels = this.#makeLabels();
@@ -139,6 +142,7 @@ export class PoolParts {
       traces: this.#process.traces,
       reload: this.reload,
       shadow: this.shadow,
+      recording: this.recording,
       ejections: () => this.#ejections,
       configured: () => configuration.current.plugins,
       ...others,
@@ -224,6 +228,7 @@ export class PoolParts {
 
   #slotsChanged(update: SlotUpdate): void {
     this.informers.changeEndpoints(update);
+    this.recording.changeEndpoints(update);
     this.events.feed?.changeEndpoints(update);
     this.adaptation.changeEndpoints(update);
     this.flow?.controller.endpointsGone(update.removed.map(({ slot }) => slot));
@@ -274,6 +279,30 @@ export class PoolParts {
     if (candidate === undefined) return undefined;
     const running = () => this.#configuration.current;
     return new ShadowControl({ candidate, running, programs: this.#programs, pool: this.#pool, log });
+  }
+
+  #makeRecording(): RecordingControl {
+    const { version, poolName, shards, decisions, allowExperimental } = this.#options;
+    return new RecordingControl({
+      facts: () => {
+        const { effective, scheduling } = this.#configuration.current;
+        return {
+          version,
+          pool: poolName,
+          slots: this.#core.sizes.endpoints,
+          wallMs: Date.now(),
+          configuration: stringify(effective),
+          allowExperimental,
+          profiles: scheduling.profiles.map(({ name }) => name),
+          requestKeys: scheduling.requestKeys,
+        };
+      },
+      assignments: () => this.#pool.known,
+      shards,
+      broadcast: (message) => this.#process.link().broadcast(message),
+      logged: decisions > 0,
+      nowMs: poolClockMs,
+    });
   }
 
   #makeDiscovery(): PoolDiscovery {
@@ -327,6 +356,7 @@ export class PoolParts {
 
   #receive(message: FromPool): void {
     if (message.kind === 'applied') this.#pool.acknowledged();
+    else if (message.kind === 'recorded') this.recording.receive(message);
     else if (message.kind === 'usage') this.flow?.controller.report(message);
     else if (message.kind === 'traces') this.#trace(message);
     else if (message.kind === 'speculated') {

@@ -39,6 +39,7 @@ import { PageSnapshots } from './page-snapshots.js';
 import { partStates } from './part-states.js';
 import { pluginStates } from './plugin-states.js';
 import type { PoolController } from './pool-controller.js';
+import type { RecordingControl } from './recording-control.js';
 import { requestStories } from './request-stories.js';
 import type { ShadowControl } from './shadow-control.js';
 import type { Traces } from './traces.js';
@@ -70,6 +71,7 @@ export interface PoolPageSources {
   readonly learning: LatencyLearning | undefined;
   readonly traces: Traces | undefined;
   readonly reload: ConfigurationReload | undefined;
+  readonly recording: RecordingControl;
   /** Undefined = nothing decides in shadow. */
   readonly shadow: ShadowControl | undefined;
   /** Deaths of each shard by its thread. */
@@ -223,6 +225,7 @@ export class PoolPages implements Part {
       ...this.#pageRoutes(),
       ['/debug/adaptation', adaptationRoute(() => this.#adaptation())],
       ['/debug/decisions', decisions],
+      ['/debug/recording', this.#sources.recording.route],
       ['/debug/health', healthRoute(() => healthReport({ ...this.#sources, log, stories }))],
       [REQUESTS_PATH, requestRoute(stories)],
       ['/debug/plugins/state', pluginStateRoute(() => pluginStates(this.#sources))],
