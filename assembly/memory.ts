@@ -210,7 +210,7 @@ export function telemetryAddress(thread: u32): usize {
 }
 
 /**
- * Take the sizes in the header and the number of this thread.
+ * Takes the sizes in the header and the number of this thread.
  * @returns 0, or 1 when the memory carries another magic or layout version, 2 when the thread number is out of range.
  */
 export function bindSizes(thread: u32): u32 {

@@ -13,13 +13,16 @@ import { EvictionCounts } from '../dist/operations/metrics/eviction-counts.js';
 import { addFlowMetrics, type FlowControlFigures } from '../dist/operations/metrics/flow-control-metrics.js';
 import { addKubernetesMetrics, RequestCounts } from '../dist/operations/metrics/kubernetes-metrics.js';
 import { addKvEventMetrics } from '../dist/operations/metrics/kv-event-metrics.js';
+import { addReplicationMetrics } from '../dist/operations/metrics/replication-metrics.js';
 import { addRolloutShares } from '../dist/operations/metrics/rollout-shares.js';
 import { addServedModels } from '../dist/operations/metrics/served-models.js';
 import { addShadowMetrics } from '../dist/operations/metrics/shadow-metrics.js';
 import { addTraceMetrics } from '../dist/operations/metrics/trace-metrics.js';
+import { addUsageMetrics } from '../dist/operations/metrics/usage-metrics.js';
 import { MetricsExposition } from '../dist/operations/telemetry/exposition.js';
 import type { SeriesKind } from '../dist/operations/telemetry/metric-kind.js';
 import { seriesKinds, streamEndKind, streamKind } from '../dist/operations/telemetry/metric-table.js';
+import type { TenantUsage } from '../dist/operations/usage/tenant-usage.js';
 import { disaggregatedsetRolloutScreener } from '../dist/scheduling/screeners/disaggregatedset-rollout-screener.js';
 
 // Flags
@@ -92,6 +95,7 @@ const CORE_SOURCES: CoreMetricsSources = {
   endpoints: never,
   scrapeErrors: never,
   sourceErrors: never,
+  freshness: never,
   configReloads: never,
   latencyTrainer: undefined,
   samplesLost: undefined,
@@ -120,6 +124,11 @@ const REGISTRATIONS: readonly (readonly [string, string, (exposition: MetricsExp
     // Only its counters are taken at the registration, to be read for a page.
     (exposition) => addKvEventMetrics(exposition, {} as EventFeed),
   ],
+  [
+    'Replication',
+    'With `replication` in the configuration or `--replication-url`.',
+    (exposition) => addReplicationMetrics(exposition, never),
+  ],
   ['Candidate configuration', 'With `--candidate-config`.', (exposition) => addShadowMetrics(exposition, never)],
   [
     'Models of the endpoints',
@@ -135,6 +144,7 @@ const REGISTRATIONS: readonly (readonly [string, string, (exposition: MetricsExp
       addRolloutShares(exposition, [{ name: type, type, parameters: {}, ...columns }], never);
     },
   ],
+  ['Tenants', 'Always shown.', (exposition) => addUsageMetrics(exposition, { read: never } as unknown as TenantUsage)],
   [
     'Traces',
     'With an exporter in the `OTEL_*` variables ([tracing](../guides/tracing.md)).',

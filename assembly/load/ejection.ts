@@ -76,7 +76,7 @@ export function endProbe(slot: u32): void {
   if (column.u32(COLUMN_EJECTION, slot) == 2) column.setU32(COLUMN_EJECTION, slot, 1);
 }
 
-/** The endpoint answered. */
+/** Notes an answer of the endpoint. */
 export function noteSuccess(slot: u32): void {
   column.setU32(COLUMN_FAILURES, slot, 0);
   if (column.u32(COLUMN_EJECTION, slot) != 0) readmit(slot);

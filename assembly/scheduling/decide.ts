@@ -115,7 +115,7 @@ function matchPrompt(needs: u32, blocks: u32, tail: bool, used: u32, further: bo
   lockRelease(INDEX_LOCK);
 }
 
-/** Look up which endpoints hold what of a prompt, as the next decision will: fills MATCH. */
+/** Looks up which endpoints hold what of a prompt, as the next decision will: fills MATCH. */
 export function matchAhead(blocks: u32, tail: u32): void {
   matchPrompt(PROGRAM_NEEDS_MATCH, blocks, tail != 0, slotsUsed(), false);
 }
@@ -188,7 +188,7 @@ function storeBlocks(slot: u32, entry: LedgerEntry | null, inserts: bool, blocks
 }
 
 /**
- * Store what a pick of a DECIDE_UNSTORED decision left out. The prompt of that request is still the one in this thread's
+ * Stores what a pick of a DECIDE_UNSTORED decision left out. The prompt of that request is still the one in this thread's
  * REQUEST and HASHES areas.
  */
 export function storePick(profile: u32, slot: u32, ticket: u32, generation: u32): void {
@@ -243,7 +243,7 @@ export function decide(): u32 {
     answer().matched = load<u32>(MATCH + slotOffset(slot));
     answer().score = load<f32>(SCORE + slotOffset(slot));
   }
-  // What waits comes back, and is shown then.
+  // A waiting request comes back, and is shown then.
   if (shown || (!picked && status != DECIDE_WAITS)) logColumns(program, used, shown && picked);
   if (picked) {
     if (recorded) captureState(used);
@@ -260,7 +260,7 @@ export function decide(): u32 {
   return status;
 }
 
-/** Give back the active blocks of an entry. Takes the index lock. */
+/** Gives back the active blocks of an entry. Takes the index lock. */
 function releaseBlocks(entry: LedgerEntry): bool {
   if (entry.handle == 0) return true;
   if (!lockAcquire(INDEX_LOCK, patience())) return false;
@@ -274,7 +274,7 @@ function releaseBlocks(entry: LedgerEntry): bool {
 }
 
 /**
- * Release everything that a ticket holds; a ticket that is gone already is no error.
+ * Releases everything that a ticket holds; a ticket that is gone already is no error.
  * @returns 0 released, 1 not held, 2 a lock could not be had in time: call again
  */
 export function release(ticket: u32, generation: u32): u32 {
@@ -340,7 +340,7 @@ export function complete(ticket: u32, generation: u32, tokens: u32, now: f64): u
 }
 
 /**
- * How an endpoint answered, for its ejection.
+ * Takes the outcome of an answer, for the endpoint's ejection.
  * @returns 1 when this failure ejected it, else 0
  */
 export function noteOutcome(slot: u32, slotGeneration: u32, failed: u32, now: f64): u32 {
@@ -355,7 +355,7 @@ export function noteOutcome(slot: u32, slotGeneration: u32, failed: u32, now: f6
 }
 
 /**
- * Release every charge of a thread that died; its locks must have been repaired before.
+ * Releases every charge of a thread that died; its locks must have been repaired before.
  * @returns how many
  */
 export function releaseThread(thread: u32): u32 {

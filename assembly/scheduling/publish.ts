@@ -168,7 +168,7 @@ export function endpointSignals(
 }
 
 /**
- * How many requests an endpoint can run at once: what runs while others wait, and at least what ever ran with nothing
+ * Bound on the running requests of an endpoint: the number that runs while others wait, at least the largest number with nothing
  * waiting. The largest of the pool stands for endpoints that have not shown theirs.
  */
 function noteSlots(slot: u32, waiting: f32, running: f32): void {

@@ -40,8 +40,11 @@ export const COMMANDS: readonly CommandEntry[] = [
   {
     name: 'preflight',
     usage: 'preflight [flags]',
-    summary: 'what a picker would serve from its cluster',
-    run: async (argv) => (await import('./preflight.js')).runPreflight(argv),
+    summary: 'what a picker would serve from its cluster; with --gateway, which settings of a gateway limit it',
+    run: async (argv) =>
+      argv.some((argument) => /^--gateway(=|$)/.test(argument))
+        ? (await import('./preflight/gateway.js')).runGatewayPreflight(argv)
+        : (await import('./preflight.js')).runPreflight(argv),
   },
   {
     name: 'explain',

@@ -23,8 +23,9 @@ import { packageVersion } from './package-version.js';
 import { pluginRegistry } from './plugin-registry.js';
 import { followedPools } from './pools.js';
 import { everyAddress } from './port.js';
+import { replicaSettings } from './replica-settings.js';
 
-/** What the reference transport lacks. */
+/** Bounds that the transport for comparison lacks. */
 const GRPC_JS_BOUNDS =
   '--transport=grpc-js is for comparison: unfinished messages and the resets of a connection are not bounded, compressed ' +
   'messages are inflated before they are refused, and a connection may have every stream';
@@ -70,6 +71,7 @@ export async function createPicker(
       ...given,
       hasOwnPool: isOwn,
       metricsAccess: metricsAccess(flags, log),
+      replica: isOwn ? replicaSettings(flags, configuration.replication, poolNameOf(flags)) : undefined,
       kubernetes,
       ...(kubernetes === undefined ? {} : { poolName: poolNameOf(flags) }),
       configuration,
@@ -132,6 +134,7 @@ function followedConfiguration(flags: ServeFlags, registry: LoadOptions['registr
 type FromFlags = Omit<
   PickerOptions,
   | 'kubernetes'
+  | 'replica'
   | 'hasOwnPool'
   | 'pools'
   | 'metricsAccess'
@@ -178,6 +181,7 @@ async function fromFlags(flags: ServeFlags): Promise<FromFlags> {
     emitScores: flags.emitEndpointScores,
     ignoreSubset: flags.disableEndpointSubsetFilter,
     tracing: flags.traces,
+    usage: flags.usageDir === undefined ? undefined : { folder: flags.usageDir, days: flags.usageDays },
     models: { matchRequired: flags.requireModelMatch, clientsRewrite: flags.modelRewriteHeader },
     lameDuckMs: flags.lameDuck,
     warmUpMs: flags.warmUp,

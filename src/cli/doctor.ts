@@ -4,7 +4,7 @@ import { HEALTH_PATH, type HealthReport } from '../operations/health-report.js';
 import type { PickerReading } from './doctor/condition.js';
 import { diagnosis, exitCodeOf } from './doctor/diagnosis.js';
 import { doctorText } from './doctor/doctor-text.js';
-import { readSamples, type Samples } from './doctor/exposition.js';
+import { ofPool, readSamples, type Samples } from './doctor/exposition.js';
 import { parsedCommand } from './parsed-command.js';
 import { askPicker, type PickerAddressFlags, withPickerAddress } from './picker-pages.js';
 
@@ -52,14 +52,23 @@ async function readPicker(flags: DoctorFlags): Promise<PickerReading> {
   const { value: health, why } = await page<HealthReport>(flags, HEALTH_PATH);
   const answered = Date.now();
   const { value: queues } = await page<QueuePage>(flags, '/debug/flow-control');
+  const pools = (await page<PoolsPage>(flags, '/debug/pools')).value?.pools ?? [];
+  const pool = flags.pool ?? health?.pool ?? '';
+  const samples = await metrics(flags);
   return {
-    samples: await metrics(flags),
-    earlier,
+    samples: ofPool(samples, pool),
+    earlier: earlier && ofPool(earlier, pool),
+    otherPools: pools.filter(({ name, unready: reasons }) => name !== pool && reasons.length > 0),
     health,
     unreadable: why,
     waiting: queues?.whyTheHeadWaits === undefined ? undefined : { count: queues.waiting, why: queues.whyTheHeadWaits },
     clock: health && { skewMs: health.timeMs - (asked + answered) / 2, uncertainMs: (answered - asked) / 2 },
   };
+}
+
+/** `/debug/pools` of a picker that serves several. */
+interface PoolsPage {
+  readonly pools: readonly { readonly name: string; readonly unready: readonly string[] }[];
 }
 
 /** The part of `/debug/flow-control` that is read. */

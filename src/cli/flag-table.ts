@@ -342,6 +342,11 @@ export const SERVE_FLAGS = {
     '<directory>',
     'Folder that keeps the prefix index and what was learned, so that a restart goes on from there.',
   ),
+  'replication-url': optionalText(
+    LIFE,
+    '<url>',
+    'NATS servers through which the replicas of the pool tell each other load and prompts, nats://[user:password@]host:4222.',
+  ),
   'ha-enable-leader-election': toggle(LIFE, false, 'Elect a leader among replicas through Kubernetes.'),
 
   'debug-core': toggle(
@@ -368,6 +373,19 @@ export const SERVE_FLAGS = {
   ),
   'enable-grpc-stream-metrics': toggle(OBSERVING, false, 'Metrics of every gRPC stream.'),
   tracing: toggle(OBSERVING, true, 'Write OpenTelemetry traces when the OTEL_* variables name an exporter.'),
+  'usage-dir': optionalText(
+    OBSERVING,
+    '<directory>',
+    'Folder for the usage of each tenant: one file for each UTC day, renewed every minute.',
+  ),
+  'usage-days': flag(
+    OBSERVING,
+    '<number>',
+    31,
+    '31',
+    parseInteger(1, 3_660),
+    'Days that files of --usage-dir are kept.',
+  ),
   ui: toggle(OBSERVING, true, 'Serve the page /ui/ on the metrics port.'),
   'decision-columns-every': flag(
     OBSERVING,

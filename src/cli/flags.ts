@@ -77,7 +77,7 @@ const SOURCES =
   'dataLayer.discovery of the configuration';
 
 /**
- * Where the endpoints come from. With a discovery plugin `--pool-name` names the pool in the metrics only, as llm-d-router has
+ * Source of the endpoints. With a discovery plugin `--pool-name` names the pool in the metrics only, as llm-d-router has
  * it. With `--pools` there may be none: the process has no pool of its own then. Throws FlagError otherwise unless there is exactly
  * one source.
  */
@@ -250,6 +250,7 @@ const COMPANIONS: readonly Companion[] = [
     others: '--secure-serving',
     acts: ({ secureServing }) => secureServing,
   },
+  { names: ['usage-days'], others: '--usage-dir', acts: ({ usageDir }) => Boolean(usageDir) },
   { names: ['enable-cert-reload'], others: '--cert-path', acts: ({ certPath }) => Boolean(certPath) },
   {
     names: ['grpc-socket-mode', 'grpc-socket-owner'],

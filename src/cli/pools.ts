@@ -9,6 +9,7 @@ import type { EndpointSource } from '../pool/discovery/kubernetes/kubernetes.js'
 import { selectedLabels } from './flag-values.js';
 import type { ServeFlags } from './flags.js';
 import { createCluster } from './kubernetes-cluster.js';
+import { replicaSettings } from './replica-settings.js';
 
 /** Charges for each endpoint slot: more requests than an engine runs at once (vLLM's default is 256 of them on large GPUs). */
 const CHARGES_PER_ENDPOINT = 64;
@@ -74,12 +75,14 @@ async function poolOptions(base: PoolBase, entry: PoolEntry, place: string): Pro
     hasOwnPool: true,
     pools: undefined,
     poolName: entry.name,
+    replica: replicaSettings(flags, configuration.replication, entry.name),
     configuration,
     candidate: undefined,
     followed: file === undefined ? undefined : { file, watched: flags.watchConfig, load },
     kubernetes: source && (await clusterOf(entry, source, poolLog)),
     socket: undefined,
     stateDir: process.stateDir && join(process.stateDir, entry.name),
+    usage: process.usage && { ...process.usage, folder: join(process.usage.folder, entry.name) },
     maxEndpoints: entry.maxEndpoints,
     indexBlocks: entry.indexBlocks,
     maxCharges: Math.min(CHARGES_MAX, Math.max(CHARGES_MIN, CHARGES_PER_ENDPOINT * entry.maxEndpoints)),

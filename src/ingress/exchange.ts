@@ -43,9 +43,9 @@ export interface StreamContext {
 export interface Exchange extends Evictable {
   readonly context: StreamContext;
   readonly stream: ProcessStream;
-  /** When the first byte of the stream came, by the services' clock. */
+  /** Time at which the first byte of the stream came, by the services' clock. */
   readonly openedAt: number;
-  /** How the proxy sends bodies of answers: a BodyMode, or another number = they are sent. */
+  /** Mode in which the proxy sends bodies of answers: a BodyMode, or another number = they are sent. */
   readonly responseBodyMode: number;
   /** The proxy has half-closed: nothing more will come. */
   readonly isHalfClosed: boolean;
@@ -59,11 +59,11 @@ export interface Exchange extends Evictable {
   fail(why: string): void;
   /** Reports an unexpected exception: it ends this stream and no other. */
   broken(error: unknown): void;
-  /** The picker has too much to do: answer with a 503. */
+  /** Answers with a 503 because a bound of the picker is reached. */
   turnAway(why: string): void;
 }
 
-/** How much a shard's streams may hold together. */
+/** Bounds on what a shard's streams hold together. */
 export interface StreamLimits {
   /** Bytes of one request body. */
   readonly maxRequestBodyBytes: number;
@@ -98,7 +98,7 @@ export interface StreamLog {
 
 /** Predictions of servers for a request. */
 export interface LatencyAnswer {
-  /** How it went, for the metrics. */
+  /** Outcome, for the metrics. */
   readonly outcome: string;
   readonly predictions: EndpointPredictions | undefined;
 }
@@ -123,7 +123,7 @@ export interface StreamServices {
   readonly scanner: BodyScanner;
   readonly responses: ResponseScanner;
   readonly scheduler: GatedScheduler;
-  /** Where requests wait for an endpoint with room; undefined = flow control is off and nothing waits. */
+  /** Queues in which requests wait for an endpoint with room; undefined = flow control is off and nothing waits. */
   readonly line?: WaitingLine | undefined;
   /** Running requests that may be ended for others of a higher band, as long as `evicts` is set; undefined = none is. */
   readonly evictable?: EvictableRequests | undefined;
@@ -135,7 +135,7 @@ export interface StreamServices {
   readonly allowExplain?: boolean | undefined;
   /** Hook plugins; undefined when the configuration has none. */
   readonly plugins?: HookPlugins | undefined;
-  /** Where the tokens of prompts come from; undefined = they are estimated. */
+  /** Source of the tokens of prompts; undefined = they are estimated. */
   readonly tokens?: TokenSource | undefined;
   /** Asks prediction servers about a request; undefined = there are none. */
   readonly latency?: LatencySource | undefined;

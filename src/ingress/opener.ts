@@ -8,10 +8,10 @@ import { ExchangeStream, TOO_MANY_NEW } from './stream.js';
 import type { ProcessHandler, ProcessStream, StreamEntry } from './transport.js';
 import { TurnBudget } from './turn-budget.js';
 
-/** What a transport calls for every new stream, with a look at what the streams hold. */
+/** Function that a transport calls for every new stream, with a look at what the streams hold. */
 export interface StreamOpener extends StreamEntry {
   load(): StreamLoad;
-  /** What the streams hold; the transport's own bytes count here as well. */
+  /** Bytes that the streams hold; the transport counts its own here as well. */
   readonly held: HeldBytes;
   /** Context of another pool's streams: they share bounds and turns with all others of the shard. */
   contextOf(services: StreamServices, use: PoolUse | undefined): StreamContext;

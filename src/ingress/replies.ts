@@ -33,7 +33,7 @@ export function destinationOf(placement: Placement): string {
   return endpoints.length === 1 ? endpoints[0]!.address : endpoints.map((endpoint) => endpoint.address).join(',');
 }
 
-/** What the header reply says beside the destination. */
+/** Content of the header reply beside the destination. */
 export interface HeaderReplyDetails {
   /** Bytes of the outgoing body; 0 = none is announced. */
   readonly contentLength: number;

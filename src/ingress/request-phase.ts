@@ -424,7 +424,7 @@ export class RequestPhase {
     return wait === undefined ? added : new Map([...wait, ...(added ?? [])]);
   }
 
-  /** How the answer is read. Without a request phase nothing says that it is not one of the usual ones. */
+  /** Way to read the answer. Without a request phase nothing says that it is not one of the usual ones. */
   get #answerForm(): AnswerForm | undefined {
     const { body, headers } = this.#reader;
     if (body !== undefined) return body.dialect.answer;
@@ -449,12 +449,8 @@ export class RequestPhase {
 
   #seriesOfUnplaced(): number {
     if (this.#reader.headers !== NO_HEADERS) return this.#seriesOf(this.#understood);
-    return this.#exchange.context.services.recorder.series({
-      model: '',
-      target: '',
-      fairness: DEFAULT_FAIRNESS_ID,
-      priority: 0,
-    });
+    const unread = { model: '', target: '', fairness: DEFAULT_FAIRNESS_ID, priority: 0 };
+    return this.#exchange.context.services.recorder.series(unread);
   }
 
   // The end.

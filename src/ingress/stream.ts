@@ -31,7 +31,7 @@ type State =
   | 'waiting'
   /** Messages are handled as they come. */
   | 'under way'
-  /** We ended the stream, or it is gone. */
+  /** The stream was ended from this side, or is gone. */
   | 'finished';
 
 /**
@@ -136,7 +136,7 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
     this.#leave();
   }
 
-  // What the two halves ask for.
+  // Requests of the two halves.
 
   enter(context: StreamContext): void {
     this.#leave();

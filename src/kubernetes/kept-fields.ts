@@ -100,7 +100,7 @@ export class KeptFieldsReader {
     return this.#close(OBJECT_CLOSE);
   }
 
-  /** What is kept of the field with the name between these quotes; undefined = nothing. */
+  /** Kept fields of the field with the name between these quotes; undefined = nothing. */
   #ownFields(kept: KeptFields, start: number, end: number): KeptFields | true | undefined {
     const raw = this.#json.toString('utf8', start + 1, end - 1);
     const name = raw.includes('\\') ? unescaped(`"${raw}"`) : raw;

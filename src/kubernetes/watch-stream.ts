@@ -18,7 +18,7 @@ export interface WatchStreamOptions {
   readonly fields?: KeptFields | undefined;
 }
 
-/** Why a watch stream was given up. */
+/** Reason why a watch stream was given up. */
 export class BrokenStream extends Error {
   readonly kind: 'silence' | 'line too long' | 'not JSON' | 'connection';
 

@@ -97,7 +97,7 @@ function plain(response: ServerResponse, status: number, text: string): void {
   response.end(text);
 }
 
-/** What is known of a configured plugin. */
+/** State of a configured plugin. */
 export interface PluginState {
   readonly name: string;
   readonly type: string;

@@ -9,6 +9,7 @@ import type { TracingSettings } from '../operations/tracing/settings.js';
 import type { FileWatchOptions } from '../pool/discovery/file-watch.js';
 import type { ModelAccess } from '../request/rules.js';
 import type { KubernetesCluster } from './control/kubernetes-cluster.js';
+import type { ReplicaSettings } from './control/replication-control.js';
 
 /** A configuration file that is loaded again on SIGHUP, and when it changes if it is watched. */
 export interface FollowedConfiguration extends FileWatchOptions {
@@ -120,6 +121,8 @@ export interface PickerOptions {
   readonly allowExplain: boolean;
   /** Traces of requests; undefined = none. */
   readonly tracing?: TracingSettings | undefined;
+  /** Files with the usage of each tenant, and the days that they are kept; undefined = none. */
+  readonly usage?: { readonly folder: string; readonly days: number } | undefined;
   /** Models that clients may ask for. */
   readonly models: ModelAccess;
   /** Milliseconds that a drain goes on serving new requests at least; 0 = none. */
@@ -137,6 +140,8 @@ export interface PickerOptions {
   readonly logOptions: LogOptions;
   /** Folder that keeps the prefix index and what was learned; undefined = a restart begins anew. */
   readonly stateDir: string | undefined;
+  /** Replicas that share what they know; undefined = none. */
+  readonly replica: ReplicaSettings | undefined;
   /** Called when no shard can be started any more; the process should end. */
   readonly failed: (error: Error) => void;
 }

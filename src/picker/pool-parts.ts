@@ -7,12 +7,13 @@ import { attachCore, type CoreInstance, createPoolMemory, defaultPoolSizes, type
 import { poolClockMs } from '../core/pool-clock.js';
 import type { PoolRoute } from '../ingress/pool-choice.js';
 import type { HealthState } from '../operations/health.js';
+import { TenantUsage } from '../operations/usage/tenant-usage.js';
 import type { SlotUpdate } from '../pool/endpoint.js';
 import { SlotTable } from '../pool/slots.js';
 import { AdaptationControl } from './control/adaptation-control.js';
 import { ConfigurationReload } from './control/configuration-reload.js';
 import { FlowControl } from './control/flow-control.js';
-import { keptSeed } from './control/hash-seed.js';
+import { hashSeedOf } from './control/hash-seed.js';
 import { createIndexKeeper, type IndexKeeper } from './control/index-keeper.js';
 import { createInformers, type Informers } from './control/informers.js';
 import { EngineEvents } from './control/kv-events.js';
@@ -22,11 +23,14 @@ import { createDiscovery, PoolDiscovery } from './control/pool-discovery.js';
 import type { PoolPageSources } from './control/pool-pages.js';
 import { type PlacedPrograms, ProgramPublisher } from './control/program-publisher.js';
 import { RecordingControl } from './control/recording-control.js';
+import { ReplicationControl } from './control/replication-control.js';
 import { requestStories } from './control/request-stories.js';
 import { ReturnWatch } from './control/return-watch.js';
 import { ShadowControl } from './control/shadow-control.js';
 import { configuredSettings, shardSettings } from './control/shard-settings.js';
+import { sharedState } from './control/shared-state.js';
 import type { TracedPool, Traces } from './control/traces.js';
+import { UsageFiles } from './control/usage-files.js';
 import { VouchedLabels } from './control/vouched-labels.js';
 import type { JobPool } from './jobs/job-pool.js';
 import type { FromPool } from './messages.js';
@@ -82,6 +86,7 @@ export class PoolParts {
   readonly shadow: ShadowControl | undefined;
   readonly informers: Informers;
   readonly keeper: IndexKeeper | undefined;
+  readonly replication: ReplicationControl | undefined;
   readonly #options: PickerOptions;
   readonly #process: ProcessServices;
   readonly #configuration: { current: LoadedConfiguration };
@@ -89,6 +94,8 @@ export class PoolParts {
   readonly #table: EndpointTable;
   readonly #programs: ProgramPublisher;
   readonly #pool: PoolController;
+  readonly usageFiles: UsageFiles | undefined;
+  readonly #usage: TenantUsage;
   readonly #traced: TracedPool | undefined;
   #ejections = 0;
 
@@ -96,7 +103,7 @@ export class PoolParts {
     this.#options = options;
     this.#process = process;
     this.#configuration = { current: options.configuration };
-    const hashSeed = options.stateDir === undefined ? undefined : keptSeed(options.stateDir);
+    const hashSeed = hashSeedOf(options);
     this.memory = poolMemory(options, hashSeed);
     this.#core = attachCore(this.memory, 0);
     this.#table = new EndpointTable(this.#core);
@@ -117,11 +124,14 @@ export class PoolParts {
     this.recording = this.#makeRecording();
     this.flow = this.#makeFlowControl();
     this.keeper = createIndexKeeper(options, { core: this.#core, hashSeed, assignments: () => this.#pool.known });
+    this.replication = this.#makeReplication(hashSeed);
     this.labels = this.#makeLabels();
     this.reload = this.#makeReload();
     this.discovery = this.#makeDiscovery();
     this.returnWatch = this.#makeReturnWatch();
     this.#traced = this.#makeTraced();
+    this.#usage = new TenantUsage(this.#core);
+    this.usageFiles = this.#makeUsageFiles();
     this.served = this.#makeServed();
   }
 
@@ -137,9 +147,11 @@ export class PoolParts {
       adaptation: this.adaptation,
       events: this.events,
       flow: this.flow,
+      replication: this.replication,
       names: () => this.labels.names,
       learning: this.learning,
       traces: this.#process.traces,
+      usage: this.#usage,
       reload: this.reload,
       shadow: this.shadow,
       recording: this.recording,
@@ -232,6 +244,7 @@ export class PoolParts {
     this.events.feed?.changeEndpoints(update);
     this.adaptation.changeEndpoints(update);
     this.flow?.controller.endpointsGone(update.removed.map(({ slot }) => slot));
+    this.replication?.endpointsChanged();
     if (update.set.length > 0) void this.keeper?.endpointsChanged();
   }
 
@@ -246,6 +259,21 @@ export class PoolParts {
       signals: (slot) => this.#table.read(slot),
       evictRequest: ({ thread, ticket, ticketGeneration: generation }) =>
         this.#process.link().tell(thread, { kind: 'evictRequest', ticket, generation }),
+    });
+  }
+
+  #makeReplication(hashSeed: bigint | undefined): ReplicationControl | undefined {
+    const { replica: settings, configuration, log } = this.#options;
+    if (settings === undefined || hashSeed === undefined) return undefined;
+    const { prefix } = configuration.scheduling;
+    return new ReplicationControl({
+      settings,
+      core: this.#core,
+      assignments: () => this.#pool.known,
+      hashSeed,
+      sharesIndex: prefix !== undefined && (prefix.knownBy ?? 'decisions') === 'decisions',
+      state: sharedState(this.adaptation, () => this.flow),
+      log,
     });
   }
 
@@ -321,6 +349,12 @@ export class PoolParts {
     return new ReturnWatch({ table: this.#table, assignments, now: poolClockMs });
   }
 
+  #makeUsageFiles(): UsageFiles | undefined {
+    const { usage, poolName, log } = this.#options;
+    if (usage === undefined) return undefined;
+    return new UsageFiles({ ...usage, poolName, read: () => this.#usage.read(), now: Date.now, log });
+  }
+
   #makeTraced(): TracedPool | undefined {
     if (this.#process.traces === undefined) return undefined;
     const profiles = () => this.#configuration.current.scheduling.profiles;
@@ -372,9 +406,12 @@ export class PoolParts {
 /** Bytes for the columns of decisions, over all shards. Decisions about 8 endpoints take 1.2 KB, about 256 some 33 KB. */
 const DECISION_COLUMN_BYTES = 16 << 20;
 
+/** Ring of placed prompts of each shard: 10 ms of a million blocks per second, ten times over. */
+const CHANGE_BYTES = 1 << 20;
+
 /** @param hashSeed undefined = a new one at every start, so that collisions cannot be constructed */
 function poolMemory(
-  { maxEndpoints, maxCharges, indexBlocks, shards, maxStreams, decisions }: PickerOptions,
+  { maxEndpoints, maxCharges, indexBlocks, shards, maxStreams, decisions, replica }: PickerOptions,
   hashSeed: bigint | undefined,
 ): PoolMemory {
   const sizes = {
@@ -386,6 +423,7 @@ function poolMemory(
     scans: scansOf(maxStreams, shards),
     decisions: Math.ceil(decisions / shards),
     decisionThreads: 1 + shards,
+    changeBytes: replica === undefined ? 0 : CHANGE_BYTES,
     decisionColumnBytes: decisions === 0 ? 0 : Math.ceil(DECISION_COLUMN_BYTES / shards),
   };
   return createPoolMemory(sizes, hashSeed === undefined ? {} : { hashSeed });

@@ -77,8 +77,8 @@ export interface SnapshotRequest extends Omit<Origin, 'sequence'> {
   readonly index: boolean;
 }
 
-/** A part of the prefix index. */
-export interface IndexPiece extends Omit<Origin, 'sequence'> {
+/** A part of the prefix index, as it was at the update of the same sequence or later. */
+export interface IndexPiece extends Origin {
   readonly kind: 'piece';
   /** Counts the pieces of one answer, from 0. */
   readonly number: number;
@@ -154,7 +154,8 @@ function writePlacement(to: WireWriter, { endpoint, parent, hashes, tail }: Plac
   if (tail !== undefined) to.word(tail);
 }
 
-function writePiece(to: WireWriter, { number, last, endpoints, segments }: IndexPiece): void {
+function writePiece(to: WireWriter, { sequence, number, last, endpoints, segments }: IndexPiece): void {
+  to.number(sequence);
   to.number(number);
   to.byte(Number(last));
   to.number(endpoints.length);
@@ -228,7 +229,7 @@ function readPlacement(from: WireReader): Placement {
 }
 
 function readPiece(from: WireReader, origin: Omit<Origin, 'sequence'>): IndexPiece {
-  const [number, last] = [from.number(), from.byte() !== 0];
+  const [sequence, number, last] = [from.number(), from.number(), from.byte() !== 0];
   const endpoints = list(from, 8, () => from.word());
-  return { kind: 'piece', ...origin, number, last, endpoints, segments: from.raw(from.count(1)).slice() };
+  return { kind: 'piece', ...origin, sequence, number, last, endpoints, segments: from.raw(from.count(1)).slice() };
 }

@@ -3,7 +3,7 @@ import type { Rejection } from '../scheduling/decision.js';
 import { type DialectErrors, errorsOf } from './dialect-errors.js';
 import { badRequest } from './rejections.js';
 
-/** How the body of one kind of request is read, and how its answer is. */
+/** Way to read the body of one kind of request, and its answer. */
 interface Reading {
   /** Kind of the prompt; undefined = the body is opaque: no model, no scan, no rewrite. */
   readonly prompt: PromptKind | undefined;
@@ -37,7 +37,7 @@ export interface Dialects {
 interface Claim {
   readonly suffix: string;
   readonly reading: Reading;
-  /** Where the suffix must begin: anywhere, at a segment of the path, or at the start of the path. */
+  /** Place where the suffix must begin: anywhere, at a segment of the path, or at the start of the path. */
   readonly match: 'suffix' | 'segments' | 'whole path';
   /** Error text for a path that ends with the suffix but does not match. */
   readonly unsupported: string;

@@ -15,9 +15,9 @@ export interface UnderstoodRequest {
   readonly targetModel: string;
   /** The rule that chose the target; undefined when no rule matched. */
   readonly rewriteRule: string | undefined;
-  /** Where the target model is written in the body; undefined when the body is not changed. */
+  /** Place of the target model in the body that goes on; undefined when the body is not changed. */
   readonly edit: ModelEdit | undefined;
-  /** Where the model's name is in the body, changed or not; undefined for a dialect without one. */
+  /** Place of the model's name in the body, changed or not; undefined for a dialect without one. */
   readonly modelPlace: ModelEdit | undefined;
   readonly stream: boolean;
   readonly maxOutputTokens: number | undefined;

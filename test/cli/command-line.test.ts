@@ -61,7 +61,9 @@ describe('a command line that cannot be used', () => {
     [['demo', '--servers=0'], '--servers: expected a number from 1 to 10000, got "0"'],
     [['weights'], 'write pointsman weights export'],
     [['weights', 'exprt'], 'unexpected argument "exprt": write pointsman weights export'],
-    [['preflight'], 'preflight reads a cluster: give --pool-name or --endpoint-selector'],
+    [['preflight'], 'preflight reads a cluster or asks a gateway: give --pool-name, --endpoint-selector or --gateway'],
+    [['preflight', '--gateway=x'], '--gateway: expected a URL, as in http://127.0.0.1:8081, got "x"'],
+    [['preflight', '--gateway=http://x', '--pool-name=y'], 'unknown flag --pool-name; see pointsman preflight --help'],
     [
       ['explain', 'no.yaml', '--request', 'x'],
       'no.yaml: the configuration does not exist: create it or correct the path',

@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import type { PickerReading } from '../../dist/cli/doctor/condition.js';
 import { diagnosis, exitCodeOf } from '../../dist/cli/doctor/diagnosis.js';
 import { doctorText } from '../../dist/cli/doctor/doctor-text.js';
-import { readSamples } from '../../dist/cli/doctor/exposition.js';
+import { ofPool, readSamples } from '../../dist/cli/doctor/exposition.js';
 import type { HealthReport } from '../../dist/operations/health-report.js';
 import type { ShownDecision } from '../../dist/operations/why/request-story.js';
 import { scorerUse } from '../../dist/operations/why/scorer-use.js';
@@ -59,6 +59,7 @@ function reading({ page = PAGE, earlier = page, health = {}, rest = {} }: Given)
     health: { ...HEALTHY, ...health },
     unreadable: undefined,
     waiting: undefined,
+    otherPools: [],
     clock: { skewMs: 3, uncertainMs: 2 },
     ...rest,
   };
@@ -216,6 +217,32 @@ describe('the diagnosis', () => {
 
   it.each(CASES)('the diagnosis of %s is "%s" alone', (_what, expected, given) => {
     expect(lines(given)).toEqual([expected]);
+  });
+
+  it('the diagnosis of one of several pools counts its series and those of the process', () => {
+    const page = `process_open_fds 5
+pointsman_ledger_entries 1
+pointsman_ledger_entries{pool="b"} 7
+pointsman_left_out_endpoints 9
+pointsman_left_out_endpoints{pool="b"} 0
+`;
+    const shown = (pool: string) =>
+      [...ofPool(readSamples(page), pool)].map(([name, [sample]]) => [name, sample!.value]);
+    expect(shown('b')).toEqual([
+      ['process_open_fds', 5],
+      ['pointsman_ledger_entries', 7],
+      ['pointsman_left_out_endpoints', 0],
+    ]);
+    expect(shown('own')).toEqual([
+      ['process_open_fds', 5],
+      ['pointsman_ledger_entries', 1],
+      ['pointsman_left_out_endpoints', 9],
+    ]);
+  });
+
+  it('the diagnosis names other pools that are not ready', () => {
+    const rest = { otherPools: [{ name: 'code', unready: ['discovery has not loaded yet'] }] };
+    expect(lines({ rest })).toEqual(['warning pools: code is not ready: discovery has not loaded yet']);
   });
 
   it('the diagnosis leaves unread bodies out where decisions read them', () => {

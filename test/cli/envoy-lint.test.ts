@@ -77,7 +77,19 @@ describe('the shipped configurations of Envoy', () => {
 type Change = (parts: ReturnType<typeof partsOf>) => void;
 
 const CASES: readonly (readonly [string, string, Change])[] = [
-  ['a message timeout that is left out', 'error message_timeout', ({ processor }) => delete processor.message_timeout],
+  [
+    'a message timeout that is left out',
+    'warning message_timeout',
+    ({ processor }) => delete processor.message_timeout,
+  ],
+  [
+    'a message timeout that is left out with no bodies of requests',
+    'error message_timeout',
+    ({ processor }) => {
+      delete processor.message_timeout;
+      processor.processing_mode.request_body_mode = 'NONE';
+    },
+  ],
   [
     'a message timeout below the default wait',
     'warning message_timeout',
@@ -312,7 +324,11 @@ describe('lint --envoy', () => {
   it.each(CASES)('lint --envoy names %s: %s', (_what, expected, change) => {
     const alone = named(changed(change));
     expect(alone).toContain(expected);
-    expect(alone.filter((one) => one !== expected && !/_trailer_mode|buffer_limit_bytes$/.test(one))).toEqual([]);
+    expect(
+      alone.filter(
+        (one) => one !== expected && !/_trailer_mode|buffer_limit_bytes$|^warning request_body_mode/.test(one),
+      ),
+    ).toEqual([]);
   });
 
   it.each(['engines', 'picker'] as const)('lint --envoy names the default circuit breakers of the %s', (which) => {
@@ -350,7 +366,7 @@ describe('lint --envoy', () => {
       processor.messageTimeout = '0.2s';
       delete processor.message_timeout;
     });
-    expect(found(root)[0]).toMatchObject({ setting: 'message_timeout', severity: 'error' });
+    expect(found(root)[0]).toMatchObject({ setting: 'message_timeout', severity: 'warning' });
   });
 
   it('lint --envoy measures timeouts by the waits of the picker when its configuration is given', () => {

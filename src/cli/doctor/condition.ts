@@ -24,6 +24,8 @@ export interface PickerReading {
   readonly unreadable: string | undefined;
   /** What keeps waiting requests in the queues; undefined = none wait, or flow control is off. */
   readonly waiting: { readonly count: number; readonly why: string } | undefined;
+  /** Other pools of the process that are not ready, with the reasons. */
+  readonly otherPools: readonly { readonly name: string; readonly unready: readonly string[] }[];
   /** Clock of the picker minus the clock here, and the uncertainty, in milliseconds. */
   readonly clock: { readonly skewMs: number; readonly uncertainMs: number } | undefined;
 }

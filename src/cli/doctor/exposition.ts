@@ -31,3 +31,17 @@ export function sumOf(samples: Samples, name: string, labels: Readonly<Record<st
     .filter((sample) => Object.entries(labels).every(([label, value]) => sample.labels[label] === value))
     .reduce((sum, { value }) => sum + (Number.isFinite(value) ? value : 0), 0);
 }
+
+/**
+ * Samples of one pool of a picker with several, and those of the process: a metric that has series with the label `pool` counts by its
+ * series of that pool. The own pool of the process has series without the label.
+ */
+export function ofPool(samples: Samples, pool: string): Samples {
+  const isFurther = (samples.get('pointsman_ledger_entries') ?? []).some(({ labels }) => labels.pool === pool);
+  const kept = [...samples].map(([name, all]) => {
+    const labelled = all.some(({ labels }) => labels.pool !== undefined);
+    const wanted = isFurther && labelled ? pool : undefined;
+    return [name, all.filter(({ labels }) => labels.pool === wanted)] as const;
+  });
+  return new Map(kept.filter(([, all]) => all.length > 0));
+}

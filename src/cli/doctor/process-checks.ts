@@ -17,6 +17,9 @@ export function processConditions(reading: PickerReading): readonly Condition[] 
       : [...readiness(health), ...memory(health), ...configuration(health)]),
     ...boundsOf(reading).flatMap(boundCondition),
     ...clock(reading),
+    ...reading.otherPools.map(({ name, unready }) =>
+      condition('warning', 'pools', `${name} is not ready: ${unready.join('; ')}`, `pointsman doctor --pool ${name}`),
+    ),
   ];
 }
 

@@ -9,12 +9,12 @@ export interface EnvoyFinding {
   /** Name of the setting, as `max_requests`. */
   readonly setting: string;
   readonly path: Setting['path'];
-  /** What it limits, with the value that it has. */
+  /** Effect of the setting, with its value. */
   readonly limits: string;
   readonly remedy: string;
 }
 
-/** What the rules know of the picker. */
+/** Properties of the picker that the rules look at. */
 export interface PickerNeeds {
   /** Longest wait in the picker's queues in milliseconds; undefined = its configuration was not given. */
   readonly queueWaitMs: number | undefined;

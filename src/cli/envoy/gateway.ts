@@ -24,7 +24,7 @@ export interface EnvoyRoute {
   readonly clusters: readonly string[];
   /** The processor is turned off here. */
   readonly disabled: boolean;
-  /** What differs here from the processor's own settings. */
+  /** Differences from the processor's own settings. */
   readonly overrides: Setting | undefined;
 }
 

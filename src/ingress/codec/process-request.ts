@@ -28,7 +28,7 @@ export interface ProcessMessage extends ProxyMetadata {
   headers: HeaderMap;
   body: Buffer;
   endOfStream: boolean;
-  /** How bodies of the request and of the answer are sent; a BodyMode, or another number = they are sent. */
+  /** Modes in which bodies of the request and of the answer are sent; a BodyMode, or another number = they are sent. */
   requestBodyMode: number;
   responseBodyMode: number;
 }

@@ -2,6 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { errorMessage } from '../../core/error-message.js';
+import type { PickerOptions } from '../picker-options.js';
 
 const FILE = 'hash-seed';
 
@@ -10,7 +11,7 @@ const FILE = 'hash-seed';
  * start. Readable by the owner only: who knows the seed can construct collisions.
  * @throws with one line when the folder cannot be used
  */
-export function keptSeed(folder: string): bigint {
+function keptSeed(folder: string): bigint {
   const path = join(folder, FILE);
   try {
     mkdirSync(folder, { recursive: true });
@@ -37,8 +38,14 @@ function readSeed(path: string): bigint | undefined {
 }
 
 /** Seed of the block hashes of a group of replicas. Without a key of its own, anyone who knows the group's name knows it. */
-export function sharedSeed(group: string, hashKey: string): bigint {
+function sharedSeed(group: string, hashKey: string): bigint {
   return createHash('sha256').update(`pointsman block hashes\0${group}\0${hashKey}`).digest().readBigUInt64LE();
+}
+
+/** Seed of a picker's block hashes; undefined = a new one at every start, so that collisions cannot be constructed. */
+export function hashSeedOf({ replica, stateDir }: Pick<PickerOptions, 'replica' | 'stateDir'>): bigint | undefined {
+  if (replica !== undefined) return sharedSeed(replica.group, replica.hashKey);
+  return stateDir === undefined ? undefined : keptSeed(stateDir);
 }
 
 /** A seed as hexadecimal digits. */

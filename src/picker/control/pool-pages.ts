@@ -13,10 +13,12 @@ import {
 import { healthRoute } from '../../operations/health-report.js';
 import { addFlowMetrics } from '../../operations/metrics/flow-control-metrics.js';
 import { addKvEventMetrics } from '../../operations/metrics/kv-event-metrics.js';
+import { addReplicationMetrics } from '../../operations/metrics/replication-metrics.js';
 import { addRolloutShares } from '../../operations/metrics/rollout-shares.js';
 import { addServedModels } from '../../operations/metrics/served-models.js';
 import { addShadowMetrics } from '../../operations/metrics/shadow-metrics.js';
 import { addTraceMetrics } from '../../operations/metrics/trace-metrics.js';
+import { addUsageMetrics } from '../../operations/metrics/usage-metrics.js';
 import { PageFeed } from '../../operations/page/page-feed.js';
 import { configurationRoute, pageFiles } from '../../operations/page/page-files.js';
 import type { ConfigurationShown } from '../../operations/page/snapshot.js';
@@ -24,6 +26,7 @@ import { CellFamilies } from '../../operations/telemetry/cell-families.js';
 import type { MetricsExposition } from '../../operations/telemetry/exposition.js';
 import type { Route } from '../../operations/telemetry/metrics-server.js';
 import type { VouchedNames } from '../../operations/telemetry/shown-names.js';
+import type { TenantUsage } from '../../operations/usage/tenant-usage.js';
 import type { RequestStories, RequestStory } from '../../operations/why/request-story.js';
 import type { CompiledProfile } from '../../scheduling/program.js';
 import type { Part } from '../part.js';
@@ -40,6 +43,7 @@ import { partStates } from './part-states.js';
 import { pluginStates } from './plugin-states.js';
 import type { PoolController } from './pool-controller.js';
 import type { RecordingControl } from './recording-control.js';
+import type { ReplicationControl } from './replication-control.js';
 import { requestStories } from './request-stories.js';
 import type { ShadowControl } from './shadow-control.js';
 import type { Traces } from './traces.js';
@@ -66,10 +70,12 @@ export interface PoolPageSources {
   readonly adaptation: AdaptationControl;
   readonly events: EngineEvents;
   readonly flow: FlowControl | undefined;
+  readonly replication: ReplicationControl | undefined;
   /** Names that are label values for as long as they are vouched for. */
   readonly names: () => VouchedNames;
   readonly learning: LatencyLearning | undefined;
   readonly traces: Traces | undefined;
+  readonly usage: TenantUsage;
   readonly reload: ConfigurationReload | undefined;
   readonly recording: RecordingControl;
   /** Undefined = nothing decides in shadow. */
@@ -186,6 +192,7 @@ export class PoolPages implements Part {
       leftOut: () => pool.leftOut,
       scrapeErrors: () => informers.failures,
       sourceErrors: () => informers.errors,
+      freshness: () => informers.freshness,
       configReloads: () => reload?.counts ?? NO_RELOADS,
       latencyTrainer: learning?.trainer,
       samplesLost: learning?.samplesLost === undefined ? undefined : () => learning.samplesLost ?? 0,
@@ -195,14 +202,16 @@ export class PoolPages implements Part {
   }
 
   #addPoolMetrics(exposition: MetricsExposition): void {
-    const { options, pool, informers, flow, events, traces, shadow, isProcess } = this.#sources;
+    const { options, pool, informers, flow, events, traces, shadow, usage, replication, isProcess } = this.#sources;
     const endpoints = () => pool.assignments.map(({ endpoint }) => endpoint);
+    addUsageMetrics(exposition, usage);
     addServedModels(exposition, informers, endpoints);
     addRolloutShares(exposition, options.configuration.scheduling.host, endpoints);
     if (traces !== undefined && isProcess) addTraceMetrics(exposition, () => traces.readings);
     if (flow !== undefined) addFlowMetrics(exposition, flow, options.poolName);
     if (shadow !== undefined) addShadowMetrics(exposition, () => shadow.state);
     if (events.feed !== undefined) addKvEventMetrics(exposition, events.feed);
+    if (replication !== undefined) addReplicationMetrics(exposition, () => replication.report());
   }
 
   #adaptation() {

@@ -129,7 +129,7 @@ class Shard {
     return stack;
   }
 
-  /** Plays requests that nobody has sent. @returns their number */
+  /** Plays synthetic requests. @returns their number */
   rehearse(timeMs: number): Promise<number> {
     return rehearse(createStreamOpener(this.#own.rehearsalServices()), timeMs);
   }

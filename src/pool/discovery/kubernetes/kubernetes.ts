@@ -32,7 +32,7 @@ import {
 import { type EndpointChange, makePodEndpoints, type PodEndpoints, sameEndpoint } from './pod-endpoints.js';
 import { type ClusterView, project } from './projection.js';
 
-/** Where the endpoints of a picker come from in a cluster. */
+/** Source of a picker's endpoints in a cluster. */
 export type EndpointSource =
   | { readonly kind: 'pool'; readonly name: string; readonly group: string }
   | { readonly kind: 'selector'; readonly labels: SelectedLabels; readonly ports: readonly number[] };
@@ -47,7 +47,7 @@ export interface KubernetesDiscoveryOptions {
   readonly podsPerTurn?: number;
 }
 
-/** How one kind of object is followed, for metrics and reports. */
+/** One kind of object and the copy of its objects, for metrics and reports. */
 export interface FollowedKind {
   readonly kind: Kind;
   readonly reflector: Reflector<unknown>;

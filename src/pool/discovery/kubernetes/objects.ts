@@ -224,7 +224,7 @@ export function readPod(object: unknown): PodRecord {
   };
 }
 
-/** Where the pod runs, for plugins that ask its node; labels of the pod's own go before. */
+/** Node of the pod as labels, for plugins that ask the node; labels of the pod's own go before. */
 function withNode(labels: Readonly<Record<string, string>>, spec: Fields, status: Fields): Record<string, string> {
   const node: Record<string, string> = {};
   const [address, name] = [text(status.hostIP), text(spec.nodeName)];
