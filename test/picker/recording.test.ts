@@ -58,7 +58,8 @@ const SECRET = 'a prompt that must not be told ';
 /** A recording of some requests that share their beginning. */
 async function record(flags: readonly string[], requests = 12) {
   const { client, page, folder } = await serve(...flags);
-  const recording = fetch(`${page}?seconds=2`);
+  await answered(client, 'the first request, which compiles the code of the others');
+  const recording = fetch(`${page}?seconds=6`);
   await new Promise((resolve) => setTimeout(resolve, 300));
   for (let i = 0; i < requests; i++) await answered(client, `${SECRET.repeat(60)}${i % 3} ${'more '.repeat(80)}`);
   const file = join(folder, 'decisions.bin');
@@ -132,7 +133,10 @@ describe('pointsman replay', () => {
     const { file, folder } = await record([]);
     const trace = join(folder, 'trace.jsonl');
     await replay(file, '--trace', trace);
-    const lines = (await readFile(trace, 'utf8')).trimEnd().split('\n').map((line) => JSON.parse(line));
+    const lines = (await readFile(trace, 'utf8'))
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line));
     expect(lines).toHaveLength(12);
     expect(lines[3]!.block_ids).toEqual(lines[0]!.block_ids);
     expect(lines[1]!.block_ids[0]).toBe(lines[0]!.block_ids[0]);
