@@ -96,7 +96,7 @@ export function noCounts(): ReplicationCounts {
 }
 
 /**
- * One replica's side of the exchange. Its owner calls `tick` every 10 ms or so and passes on what the link reports. It keeps
+ * One replica's side of the exchange. Its owner calls `tick` every 5 ms or so and passes on what the link reports. It keeps
  * no request waiting: without a link the pool is as it was without peers.
  */
 export class Replicator {
@@ -319,6 +319,8 @@ export class Replicator {
     if (!this.#options.sharesIndex) return;
     const replica = this.#snapshots.next(this.#view.incomplete(), this.#nowMs);
     if (replica === undefined) return;
+    // What any peer had placed before is in the first index. A gap that opens from now on is one.
+    if (!this.#snapshots.joined) this.#view.completedAll();
     this.#send({ kind: 'request', ...this.#origin(), index: true }, replica);
   }
 
@@ -357,9 +359,8 @@ export class Replicator {
       if (!last) return;
       for (const part of this.#snapshots.take()) await pool.importIndex(part.endpoints, part.segments);
       this.counts.snapshotsTaken++;
-      const joined = this.#snapshots.finish(this.#nowMs);
-      if (joined) this.#view.completedAll();
-      else this.#view.completed(replica, epoch, sequence);
+      this.#snapshots.finish(this.#nowMs);
+      this.#view.completed(replica, epoch, sequence);
       log('info', 'the prefix index of a replica was taken over', { replica });
     } catch (error) {
       this.counts.badMessages++;
