@@ -233,13 +233,12 @@ export class PeerView {
   }
 }
 
-/** @returns whether a gap opens */
+/** @returns whether updates before this one are missing that were not missed before */
 function noteSequence(peer: Peer, sequence: number): boolean {
-  const wasWhole = peer.complete === peer.highest;
+  const gap = peer.highest > 0 && sequence > peer.highest + 1;
   peer.highest = Math.max(peer.highest, sequence);
   if (sequence > peer.complete && peer.beyond.size < BEYOND_MAX) peer.beyond.add(sequence);
   advance(peer);
-  const gap = wasWhole && peer.complete < peer.highest;
   if (gap) peer.gaps++;
   return gap;
 }

@@ -271,7 +271,7 @@ export class Replicator {
     const lagMs = wallMs() - update.sentAtMs;
     this.#view.noteLag(replica, lagMs);
     this.lag(lagMs);
-    if (gap) this.counts.gaps++;
+    if (gap) this.#missed(replica);
     if (appeared && !update.leaves) {
       log('info', 'a replica is heard', { replica, epoch });
       this.#snapshots.heard(replica);
@@ -285,6 +285,12 @@ export class Replicator {
     else if (update.seedCheck !== seedCheck) this.#reportSeed(replica);
     else if (update.placements.length > 0) pool.applyPlacements(update.placements);
     this.#applyLoads();
+  }
+
+  /** Loads may be old: the replica sends all of them at once, so that no charge outlives its request by long. */
+  #missed(replica: string): void {
+    this.counts.gaps++;
+    this.#send({ kind: 'request', ...this.#origin(), index: false }, replica);
   }
 
   #reportSeed(replica: string): void {
@@ -327,6 +333,7 @@ export class Replicator {
   /** Sends a full update, and the prefix index in pieces, to the one who asked. One index at a time. */
   async #answer({ replica, index }: SnapshotRequest): Promise<void> {
     const { pool, log } = this.#options;
+    this.#fullMs = Number.NEGATIVE_INFINITY;
     if (!index || this.#exporting || !this.#options.sharesIndex) return;
     this.#exporting = true;
     this.counts.snapshotsSent++;

@@ -8,6 +8,8 @@ import { stress } from '../core/index-pool.ts';
 const TICK_MS = 10;
 /** A charge may be known for so long after its request, and views are equal so long after the last change. */
 const BOUND_MS = 1_000;
+/** The same while single messages are lost, which a connection does not do: the next full update may be lost too. */
+const LOSSY_BOUND_MS = 6_000;
 const ENDPOINTS = [1n, 2n, 3n];
 
 /** Messages under way between replicas, in simulated time. Those of one sender to one receiver arrive in order. */
@@ -20,6 +22,7 @@ class Network {
   readonly #lastDue = new Map<string, number>();
   delayMs = 5;
   loss = 0;
+  lossyMs = Number.NEGATIVE_INFINITY;
 
   constructor(random: () => number) {
     this.#random = random;
@@ -37,6 +40,7 @@ class Network {
   run(ms: number, check: () => void): void {
     for (const end = this.nowMs + ms; this.nowMs < end; ) {
       this.nowMs += TICK_MS;
+      if (this.loss > 0) this.lossyMs = this.nowMs;
       const due = this.#queue.filter(({ dueMs }) => dueMs <= this.nowMs);
       this.#queue = this.#queue.filter(({ dueMs }) => dueMs > this.nowMs);
       for (const { to, bytes } of due) if (to.alive && to.connected) to.replicator.receive(bytes, this.nowMs);
@@ -52,7 +56,7 @@ class Node implements ReplicatedPool, ReplicaLink {
   connected = true;
   alive = true;
   readonly own = new Map<bigint, number>(ENDPOINTS.map((endpoint) => [endpoint, 0]));
-  /** Own load on every endpoint at each tick of the last second. */
+  /** Own load on every endpoint at each tick of the last seconds. */
   readonly history: { readonly atMs: number; readonly own: ReadonlyMap<bigint, number> }[] = [];
   readonly known = new Map<bigint, number>();
   readonly prompts = new Set<bigint>();
@@ -81,7 +85,7 @@ class Node implements ReplicatedPool, ReplicaLink {
 
   tick(): void {
     this.history.push({ atMs: this.#network.nowMs, own: new Map(this.own) });
-    while (this.history[0]!.atMs < this.#network.nowMs - BOUND_MS) this.history.shift();
+    while (this.history[0]!.atMs < this.#network.nowMs - LOSSY_BOUND_MS) this.history.shift();
     this.replicator.tick(this.#network.nowMs);
   }
 
@@ -201,13 +205,14 @@ const history = fc.array(
 
 /** No replica knows more load on an endpoint than its peers have had there within the last second. */
 function nothingOutlives(network: Network): void {
+  const bound = network.nowMs - network.lossyMs < LOSSY_BOUND_MS ? LOSSY_BOUND_MS : BOUND_MS;
   for (const node of network.replicas.values()) {
     if (!node.alive) continue;
     for (const [endpoint, known] of node.known) {
       let most = 0;
       for (const peer of network.replicas.values()) {
         if (peer === node) continue;
-        const recent = peer.history.filter(({ atMs }) => atMs >= network.nowMs - BOUND_MS - TICK_MS);
+        const recent = peer.history.filter(({ atMs }) => atMs >= network.nowMs - bound - TICK_MS);
         most += Math.max(0, ...recent.map(({ own }) => own.get(endpoint)!));
       }
       expect(known, `${node.name} on ${endpoint} at ${network.nowMs}`).toBeLessThanOrEqual(most);
@@ -226,44 +231,48 @@ function viewsAreEqual(network: Network): void {
 }
 
 describe('replicas under faults', () => {
-  it('no charge outlives its request by more than a second, none counts twice, and views are equal after a second', async () => {
-    await fc.assert(
-      fc.asyncProperty(
-        history,
-        fc.infiniteStream(fc.double({ min: 0, max: 0.999, noNaN: true })),
-        async (steps, random) => {
-          const network = new Network(() => random.next().value as number);
-          for (const name of ['a', 'b', 'c', 'd']) network.replicas.set(name, new Node(name, network));
-          const nodes = [...network.replicas.values()];
-          let block = 1n;
-          const check = () => nothingOutlives(network);
-          for (const { step, replica, endpoint, pauseMs } of steps) {
-            const node = nodes[replica]!;
-            if (step.what === 'charge' || step.what === 'release') node.charge(ENDPOINTS[endpoint]!, step.by);
-            else if (step.what === 'place') node.place(block++);
-            else if (step.what === 'partition') node.connect(false);
-            else if (step.what === 'heal') node.connect(true);
-            else if (step.what === 'kill') node.kill();
-            else if (step.what === 'restart') node.restart();
-            else if (step.what === 'delay') network.delayMs = step.ms;
-            else if (step.what === 'loss') network.loss = step.share;
-            network.run(pauseMs, check);
-            // Answers with an index are sent by promises.
-            await Promise.resolve();
-          }
-          network.delayMs = 5;
-          network.loss = 0;
-          for (const node of nodes) {
-            node.restart();
-            node.connect(true);
-          }
-          network.run(BOUND_MS + 200, check);
-          viewsAreEqual(network);
-        },
-      ),
-      { numRuns: 60 * stress },
-    );
-  });
+  it(
+    'no charge outlives its request by more than a second, none counts twice, and views are equal after a second',
+    async () => {
+      await fc.assert(
+        fc.asyncProperty(
+          history,
+          fc.infiniteStream(fc.double({ min: 0, max: 0.999, noNaN: true })),
+          async (steps, random) => {
+            const network = new Network(() => random.next().value as number);
+            for (const name of ['a', 'b', 'c', 'd']) network.replicas.set(name, new Node(name, network));
+            const nodes = [...network.replicas.values()];
+            let block = 1n;
+            const check = () => nothingOutlives(network);
+            for (const { step, replica, endpoint, pauseMs } of steps) {
+              const node = nodes[replica]!;
+              if (step.what === 'charge' || step.what === 'release') node.charge(ENDPOINTS[endpoint]!, step.by);
+              else if (step.what === 'place') node.place(block++);
+              else if (step.what === 'partition') node.connect(false);
+              else if (step.what === 'heal') node.connect(true);
+              else if (step.what === 'kill') node.kill();
+              else if (step.what === 'restart') node.restart();
+              else if (step.what === 'delay') network.delayMs = step.ms;
+              else if (step.what === 'loss') network.loss = step.share;
+              network.run(pauseMs, check);
+              // Answers with an index are sent by promises.
+              await Promise.resolve();
+            }
+            network.delayMs = 5;
+            network.loss = 0;
+            for (const node of nodes) {
+              node.restart();
+              node.connect(true);
+            }
+            network.run(BOUND_MS + 200, check);
+            viewsAreEqual(network);
+          },
+        ),
+        { numRuns: 60 * stress },
+      );
+    },
+    30_000 * stress,
+  );
 
   it('prompts that were placed behind a partition are known to all once it has healed', async () => {
     const network = new Network(() => 0.5);
