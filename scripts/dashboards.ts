@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs';
 
 /** Grafana's names of units; `suffix:` writes a word of ours behind the number. */
-type Unit = 'short' | 's' | 'percentunit' | 'bytes' | 'reqps' | 'ops' | 'none' | 'suffix:tokens';
+type Unit = 'short' | 's' | 'percentunit' | 'bytes' | 'reqps' | 'ops' | 'none' | 'suffix:tokens' | 'suffix:targets';
 
 interface Panel {
   readonly title: string;
@@ -298,6 +298,33 @@ const LEARNER: Row = {
   ],
 };
 
+const candidateCost = (configuration: string) =>
+  `sum by (objective) (rate(pointsman_shadow_cost_targets_total{configuration="${configuration}", $S}[$__rate_interval]))`;
+
+const CANDIDATE: Row = {
+  title: 'Candidate configuration',
+  panels: [
+    panel('Share of other picks', 'percentunit', 'Decisions in which the candidate picked another endpoint, or none.', {
+      '{{objective}}': `${perSecond('pointsman_shadow_different_total', 'objective')} / ${perSecond('pointsman_shadow_decisions_total', 'objective')}`,
+    }),
+    panel('Saved cost', 'percentunit', 'Share of the predicted cost that the candidate saves; below 0 it costs more.', {
+      '{{objective}}': `1 - ${candidateCost('candidate')} / ${candidateCost('running')}`,
+    }),
+    panel('Predicted cost of both', 'suffix:targets', 'Per second, of the requests that both have placed.', {
+      '{{configuration}}': perSecond('pointsman_shadow_cost_targets_total', 'configuration'),
+    }),
+    panel('Decisions of the candidate', 'reqps', 'Requests that it decided too, by objective.', {
+      '{{objective}}': perSecond('pointsman_shadow_decisions_total', 'objective'),
+    }),
+    panel('Unplaced by the candidate', 'reqps', 'Requests for which it had no endpoint.', {
+      '{{objective}}': perSecond('pointsman_shadow_unplaced_total', 'objective'),
+    }),
+    panel('Versions of the candidate', 'short', 'Versions of its file, by outcome.', {
+      '{{outcome}} {{instance}}': largest('pointsman_shadow_config_reloads_total', 'outcome', 'instance'),
+    }),
+  ],
+};
+
 const PROCESS: Row = {
   title: 'The picker itself',
   panels: [
@@ -355,8 +382,9 @@ export const DASHBOARDS: readonly Dashboard[] = [
     file: 'picker.json',
     uid: 'pointsman-picker',
     title: 'Pointsman: picker',
-    description: 'Queues by band, tenants, endpoints, prefix index, learner, and the picker itself.',
-    rows: [BANDS, TENANTS, ENDPOINTS, INDEX, LEARNER, PROCESS],
+    description:
+      'Queues by band, tenants, endpoints, prefix index, learner, candidate configuration, and the picker itself.',
+    rows: [BANDS, TENANTS, ENDPOINTS, INDEX, LEARNER, CANDIDATE, PROCESS],
   },
 ];
 

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { afterEach, describe, expect, it } from 'vitest';
 import { topText } from '../../dist/cli/top/top-text.js';
-import type { Snapshot } from '../../dist/operations/page/snapshot.js';
+import type { CandidateShown, Snapshot } from '../../dist/operations/page/snapshot.js';
 import { PROGRAM, Setting, startPicker } from '../picker/serving.ts';
 
 const run = promisify(execFile);
@@ -18,6 +18,15 @@ async function serve(...flags: string[]): Promise<string> {
   const { picker, ports } = await startPicker([...setting.flags, ...flags]);
   cleanups.push(() => picker.stop(0));
   return `http://127.0.0.1:${ports.metricsPort}`;
+}
+
+function emptySnapshot(candidate: CandidateShown | null): Snapshot {
+  const cache = { promptTokens: 0, matchedTokens: 0, hitRate: null, lost: {} };
+  return {
+    ...{ time: 0, pool: 'p', pools: null, version: '1', unready: [], windowSeconds: 60, inflight: 0, endpoints: [] },
+    adaptation: { mode: 'off', arm: 'static', inWords: [], shares: null },
+    ...{ priorities: [], cache, queues: null, candidate, decisions: [], parts: [], points: [] },
+  };
 }
 
 describe('pointsman top', () => {
@@ -43,6 +52,23 @@ describe('pointsman top', () => {
     });
   });
 
+  it('the line of a candidate configuration has its share of other picks and both costs, or why it stopped', () => {
+    const all = { decisions: 1204, different: 0.184, unplaced: 3, runningCost: 0.447, candidateCost: 0.412 };
+    const candidate = { file: '/etc/other.yaml', every: 1, seconds: 60, stopped: null, all, objectives: [] };
+    const lineOf = (shown: CandidateShown) =>
+      topText(emptySnapshot(shown), 16)
+        .split('\n')
+        .find((line) => line.startsWith('candidate'));
+    expect(lineOf(candidate)).toBe(
+      'candidate other.yaml: other picks for 18.4 % of 1204 requests, predicted cost 0.412 instead of 0.447 targets, unplaced 3',
+    );
+    expect(lineOf({ ...candidate, all: null })).toBe('candidate other.yaml: nothing decided yet');
+    expect(lineOf({ ...candidate, stopped: 'other profiles' })).toBe(
+      'candidate other.yaml decides no longer: other profiles',
+    );
+    expect(topText(emptySnapshot(null), 16)).not.toContain('candidate');
+  });
+
   it('a pool larger than the terminal shows the busiest and says how many are left out', () => {
     const endpoint = {
       state: 'live',
@@ -64,6 +90,7 @@ describe('pointsman top', () => {
       priorities: [],
       cache: { promptTokens: 10, matchedTokens: 5, hitRate: 0.5, lost: { 'by-load': 5 } },
       queues: null,
+      candidate: null,
       decisions: [],
     } as unknown as Snapshot;
     const text = topText(snapshot, 16);

@@ -1,4 +1,4 @@
-import type { EndpointShown, Snapshot } from '../../operations/page/snapshot.js';
+import type { CandidateShown, EndpointShown, Snapshot } from '../../operations/page/snapshot.js';
 import { columns } from '../program-text.js';
 
 /** Width of a bar, in characters. */
@@ -20,6 +20,7 @@ export function topText(snapshot: Snapshot, rows: number): string {
       `from cache ${percent(cache.hitRate)}  in flight ${snapshot.inflight}  waiting ${queues?.waiting ?? 0}  refused ${refused}  ` +
       `endpoints ${live}/${endpoints.length}`,
     lossText(snapshot),
+    ...(snapshot.candidate === null ? [] : [candidateText(snapshot.candidate)]),
   ];
   const listed = Math.max(3, Math.floor((rows - head.length - 6) / 2));
   return [...head, '', ...endpointLines(endpoints, listed), '', ...decisionLines(snapshot, listed)].join('\n');
@@ -29,6 +30,18 @@ function lossText({ cache }: Snapshot): string {
   const causes = Object.entries(cache.lost).sort(([, a], [, b]) => b - a);
   if (causes.length === 0) return 'computed anew: nothing';
   return `computed anew: ${causes.map(([cause, tokens]) => `${cause} ${tokens} tokens`).join(', ')}`;
+}
+
+function candidateText({ file, stopped, all }: CandidateShown): string {
+  const name = `candidate ${file.slice(file.lastIndexOf('/') + 1)}`;
+  if (stopped !== null) return `${name} decides no longer: ${stopped}`;
+  if (all === null) return `${name}: nothing decided yet`;
+  const { decisions, different, unplaced, runningCost, candidateCost } = all;
+  const cost =
+    runningCost === null || candidateCost === null
+      ? ''
+      : `, predicted cost ${candidateCost.toFixed(3)} instead of ${runningCost.toFixed(3)} targets`;
+  return `${name}: other picks for ${(different * 100).toFixed(1)} % of ${decisions} requests${cost}, unplaced ${unplaced}`;
 }
 
 function endpointLines(endpoints: readonly EndpointShown[], listed: number): string[] {
