@@ -1,22 +1,25 @@
 import UPlot from 'uplot';
-import type { Point } from '../src/operations/page/snapshot.ts';
+import type { Point, PredictedPoint } from '../src/operations/page/snapshot.ts';
 import { byId } from './dom.ts';
 import { count, ms, percent } from './text.ts';
 
 /** Points kept for the charts: five minutes. */
 const POINTS_MAX = 300;
 
-type Read = (point: Point) => number | null;
+/** What a chart shows at one time, in seconds since 1970. */
+interface Timed {
+  readonly time: number;
+}
 
-interface Line {
+interface Line<P extends Timed> {
   readonly id: string;
   readonly what: string;
   readonly format: (value: number) => string;
-  readonly reads: readonly Read[];
+  readonly reads: readonly ((point: P) => number | null)[];
   readonly max?: number;
 }
 
-const LINES: readonly Line[] = [
+const TRAFFIC: readonly Line<Point>[] = [
   {
     id: 'chart-rate',
     what: 'Requests per second',
@@ -38,24 +41,49 @@ const LINES: readonly Line[] = [
   },
 ];
 
-/** The line charts; they keep their own points. */
-export class Charts {
-  readonly #points: Point[] = [];
-  #plots: UPlot[] = [];
+const PREDICTED: readonly Line<PredictedPoint>[] = [
+  {
+    id: 'chart-predicted',
+    what: 'Time to first token, observed and predicted',
+    format: (value) => ms(value),
+    reads: [({ observedMs }) => observedMs, ({ predictedMs }) => predictedMs],
+  },
+];
 
-  constructor() {
-    this.#draw();
-    new ResizeObserver(() => {
-      for (const [i, { id }] of LINES.entries()) this.#plots[i]!.setSize(sizeOf(id));
-    }).observe(document.body);
-    matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.#draw());
-  }
+/** The charts of traffic; they keep their own points. */
+export class TrafficCharts {
+  readonly #charts = new Charts(TRAFFIC);
+  readonly #points: Point[] = [];
 
   add(points: readonly Point[]): void {
     const last = this.#points.at(-1)?.time ?? 0;
     this.#points.push(...points.filter(({ time }) => time > last));
     this.#points.splice(0, this.#points.length - POINTS_MAX);
-    for (const [i, line] of LINES.entries()) {
+    this.#charts.show(this.#points);
+  }
+}
+
+/** The chart of predicted and observed times. */
+export function predictedChart(): Charts<PredictedPoint> {
+  return new Charts(PREDICTED);
+}
+
+/** Line charts over the same points. */
+class Charts<P extends Timed> {
+  readonly #lines: readonly Line<P>[];
+  #points: readonly P[] = [];
+  #plots: UPlot[] = [];
+
+  constructor(lines: readonly Line<P>[]) {
+    this.#lines = lines;
+    this.#draw();
+    new ResizeObserver(() => this.#resize()).observe(document.body);
+    matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.#draw());
+  }
+
+  show(points: readonly P[]): void {
+    this.#points = points;
+    for (const [i, line] of this.#lines.entries()) {
       this.#plots[i]!.setData(this.#data(line));
       const values = this.#points.flatMap((point) => line.reads.map((read) => read(point)));
       const place = byId(line.id);
@@ -73,13 +101,17 @@ export class Charts {
     }
   }
 
-  #data({ reads }: Line): UPlot.AlignedData {
+  #resize(): void {
+    for (const [i, { id }] of this.#lines.entries()) this.#plots[i]!.setSize(sizeOf(id));
+  }
+
+  #data({ reads }: Line<P>): UPlot.AlignedData {
     return [this.#points.map(({ time }) => time), ...reads.map((read) => this.#points.map(read))] as UPlot.AlignedData;
   }
 
   #draw(): void {
     for (const plot of this.#plots) plot.destroy();
-    this.#plots = LINES.map((line) => {
+    this.#plots = this.#lines.map((line) => {
       const place = byId(line.id);
       place.setAttribute('role', 'img');
       return new UPlot(options(line), this.#data(line), place);
@@ -102,7 +134,7 @@ function colour(name: string): string {
   return color;
 }
 
-function options({ id, reads, format, max }: Line): UPlot.Options {
+function options<P extends Timed>({ id, reads, format, max }: Line<P>): UPlot.Options {
   const soft = colour('--soft');
   const axis = {
     stroke: soft,

@@ -1,6 +1,6 @@
 import type { ConfigurationShown, Snapshot } from '../src/operations/page/snapshot.ts';
 import { showCandidate } from './candidate.ts';
-import { Charts } from './charts.ts';
+import { predictedChart, TrafficCharts } from './charts.ts';
 import { byId, empty, h, show } from './dom.ts';
 import {
   showAdaptation,
@@ -15,7 +15,8 @@ import {
 import { plural } from './text.ts';
 import { openWhy } from './why.ts';
 
-const charts = new Charts();
+const charts = new TrafficCharts();
+const predicted = predictedChart();
 let last: Snapshot | undefined;
 
 function draw(snapshot: Snapshot): void {
@@ -25,6 +26,8 @@ function draw(snapshot: Snapshot): void {
   if (snapshot.unready.length > 0) setState('not ready', 'bad');
   else setState(away > 0 ? `${plural(away, 'endpoint')} out` : 'live', away > 0 ? 'bad' : 'good');
   charts.add(snapshot.points);
+  byId('predicted').hidden = snapshot.adaptation.mode === 'off';
+  predicted.show(snapshot.adaptation.times);
   showFigures(snapshot);
   showEndpoints(snapshot);
   showCache(snapshot);

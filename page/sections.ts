@@ -199,13 +199,19 @@ function cacheParts(cache: CacheShown, windowSeconds: number): HTMLElement[] {
   return [bar, rows];
 }
 
+/** A priority with the names of its objectives. */
+function priorityOf({ priority, objectives }: Pick<PriorityShown, 'priority' | 'objectives'>): HTMLElement {
+  const names = objectives.length === 0 ? null : h('span', { class: 'dim' }, ` ${objectives.join(', ')}`);
+  return h('span', {}, String(priority), names);
+}
+
 export function showTraffic({ priorities, windowSeconds }: Snapshot): void {
   if (priorities.length === 0) {
     show('traffic-body', empty(`No request in the last ${windowSeconds} s.`));
     return;
   }
   const columns: Column<PriorityShown>[] = [
-    { head: 'Priority', cell: ({ priority }) => String(priority) },
+    { head: 'Priority', cell: priorityOf },
     { head: 'Per second', number: true, cell: ({ decided }) => count(Math.round((decided / windowSeconds) * 10) / 10) },
     { head: 'First token', number: true, cell: ({ ttft }) => ms(ttft.p50) },
     { head: '95 %', number: true, cell: ({ ttft }) => ms(ttft.p95) },
@@ -228,7 +234,7 @@ export function showQueues({ queues }: Snapshot): void {
     return;
   }
   const columns: Column<BandShown>[] = [
-    { head: 'Band', cell: ({ priority }) => String(priority) },
+    { head: 'Band', cell: priorityOf },
     { head: 'Waiting', number: true, cell: ({ waiting }) => count(waiting) },
     { head: 'Running', number: true, cell: ({ running }) => count(running) },
     { head: 'Flows', number: true, cell: ({ flows }) => count(flows.length) },
@@ -256,12 +262,25 @@ export function showQueues({ queues }: Snapshot): void {
   );
 }
 
-export function showAdaptation({ adaptation }: Snapshot): void {
-  const { inWords, shares } = adaptation;
+export function showAdaptation({ adaptation, windowSeconds }: Snapshot): void {
+  const { inWords, shares, deciders } = adaptation;
   const named = Object.entries(shares ?? {}).filter(([, share]) => share > 0);
   show(
     'adaptation-body',
     h('ul', { class: 'words' }, ...inWords.map((sentence) => h('li', {}, sentence))),
+    deciders === null
+      ? null
+      : table<[string, number]>(
+          `Decisions of the last ${windowSeconds} s`,
+          [
+            { head: 'Made by', cell: ([name]) => name },
+            { head: 'Share', cell: ([, share]) => level(share, percent(share), 'share of the decisions') },
+          ],
+          [
+            ['learned costs', deciders.learned],
+            ['configured weights', deciders.configured],
+          ],
+        ),
     named.length === 0
       ? null
       : table<[string, number]>(

@@ -105,6 +105,8 @@ export class Adapter {
   readonly #learn: (sample: TrainingSample) => void;
   readonly #projection: Projection | undefined;
   readonly #rules: RuleChoice | undefined;
+  /** Arm of the last epochs, by the tag of their decisions. */
+  readonly #arms = new Map<number, Arm>();
   /** Rule of every epoch without a result. */
   readonly #ruleOf = new Map<number, number>();
   #rule = 0;
@@ -140,7 +142,13 @@ export class Adapter {
   start(nowMs: number): void {
     this.#nowMs = nowMs;
     this.#write();
+    this.#noteArm();
     this.#options.drive(this.drive);
+  }
+
+  /** Arm that made the decisions with this tag; undefined when that is longer ago than `EPOCHS_MAX` epochs. */
+  armOf(tag: number): Arm | undefined {
+    return this.#arms.get(tag);
   }
 
   get drive(): Drive {
@@ -159,7 +167,10 @@ export class Adapter {
     this.#watchOverload();
     const { epoch, transition, judged } = this.#guard.tick(nowMs, () => this.#freshEvidence());
     for (const { number, result } of judged) this.#rules?.note(this.#ruleOf.get(number) ?? 0, result);
-    if (epoch) this.#chooseRule();
+    if (epoch) {
+      this.#noteArm();
+      this.#chooseRule();
+    }
     if (transition?.to === 'fallback') this.#forgetAll();
     const due = nowMs - this.#wroteMs >= WRITE_EVERY_MS;
     if (epoch || due) this.#write();
@@ -207,6 +218,15 @@ export class Adapter {
     if (!(passedMs > 0)) return;
     this.#ratedMs = Math.min(RATE_MS, this.#ratedMs + passedMs);
     this.#rate += (count / passedMs - this.#rate) * Math.min(1, passedMs / this.#ratedMs);
+  }
+
+  #noteArm(): void {
+    const { arm, epoch } = this.#guard;
+    this.#arms.set(epoch, arm);
+    for (const number of this.#arms.keys()) {
+      if (this.#arms.size <= EPOCHS_MAX) break;
+      this.#arms.delete(number);
+    }
   }
 
   #chooseRule(): void {

@@ -5,6 +5,7 @@ import type { TrainingSample } from '../core/training-sample.js';
 import { ChangeDetector } from './change-detector.js';
 import type { EndpointModel } from './endpoint-model.js';
 import { EndpointSpeeds, type LiveEndpoint } from './endpoint-speeds.js';
+import { FitHistory } from './fit-history.js';
 import { AnchoredRidge, type RidgeState } from './ridge.js';
 import { rankCorrelation, Window } from './window.js';
 
@@ -79,6 +80,8 @@ export class CostModel {
   readonly #perToken: AnchoredRidge;
   readonly #changes = new ChangeDetector();
   readonly #endpoints = new EndpointSpeeds();
+  /** Of streamed answers. */
+  readonly history = new FitHistory();
   readonly #predicted = new Window(WINDOW);
   readonly #observed = new Window(WINDOW);
   readonly #bias = new Window(WINDOW);
@@ -248,7 +251,9 @@ export class CostModel {
   #learnStream(sample: TrainingSample, endpoint: EndpointModel, observedMs: number): void {
     const speed = this.speedOf(sample.slot);
     const x = this.#firstOutputInputs(sample, speed, this.#uncached(sample, endpoint.reliability));
-    this.#noteFit(this.#firstOutput.predict(x), observedMs);
+    const predictedMs = this.#firstOutput.predict(x);
+    this.#noteFit(predictedMs, observedMs);
+    this.history.note(sample.timeMs, predictedMs, observedMs);
     this.#firstOutput.learn(x, observedMs, this.#forget);
     this.#learnOutput(sample, endpoint);
   }

@@ -106,6 +106,14 @@ describe('the adapter', () => {
     expect(new Set(all.drives.map(({ tag }) => tag)).size).toBe(all.drives.length);
   });
 
+  it('the adapter knows which arm made the decisions of its last 64 epochs', () => {
+    const all = adapting({ mode: 'auto' });
+    live(all, 60, (arm) => (arm === 'learned' ? { ...world, baseMs: 30 } : world));
+    const last = all.drives.slice(-64);
+    expect(last.map(({ tag }) => all.adapter.armOf(tag))).toEqual(last.map(({ arm }) => arm));
+    expect(all.adapter.armOf(all.drives.at(-65)!.tag)).toBeUndefined();
+  });
+
   it('the adapter forgets everything when it falls back, the endpoints too', () => {
     const all = adapting({ mode: 'auto' });
     const uneven = { ...world, speeds: { 1: 2 } };

@@ -24,7 +24,7 @@ function emptySnapshot(candidate: CandidateShown | null): Snapshot {
   const cache = { promptTokens: 0, matchedTokens: 0, hitRate: null, lost: {} };
   return {
     ...{ time: 0, pool: 'p', pools: null, version: '1', unready: [], windowSeconds: 60, inflight: 0, endpoints: [] },
-    adaptation: { mode: 'off', arm: 'static', inWords: [], shares: null },
+    adaptation: { mode: 'off', arm: 'static', inWords: [], shares: null, deciders: null, times: [] },
     ...{ priorities: [], cache, queues: null, candidate, decisions: [], parts: [], points: [] },
   };
 }

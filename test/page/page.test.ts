@@ -111,6 +111,29 @@ describe.skipIf(skipReason !== '')(`the page in Chromium${skipReason}`, () => {
     );
   });
 
+  it('the chart of adaptation has observed times beside predicted ones, and the table who decided', async () => {
+    const { client, url } = await serve(1);
+    const page = await open(url);
+    for (let i = 0; i < 5; i++) await answered(client, `learned-${i}`);
+    await page.locator('#chart-predicted[aria-label*=" ms and "]').waitFor();
+    expect(await textOf(page, '#adaptation-body')).toMatch(/learned costs\s+0 %[\s\S]*configured weights\s+100 %/);
+  });
+
+  it('the names of objectives stand beside their priority', async () => {
+    const setting = await Setting.create([]);
+    cleanups.push(() => setting.remove());
+    await setting.writeEndpoints(endpoints(1), 'objectives: [{name: interactive, priority: 10}]\n');
+    const { picker, ports } = await startPicker([...setting.flags]);
+    cleanups.push(() => picker.stop(0));
+    const client = dialPicker(ports.grpcPort);
+    cleanups.push(() => client.close());
+    const page = await open(`http://127.0.0.1:${ports.metricsPort}/ui/`);
+    await page.locator('#endpoints-body', { hasText: 'server-0' }).waitFor();
+    const call = ask(client, 'a prompt', { 'x-gateway-inference-objective': 'interactive' });
+    await firstReply(call);
+    await page.locator('#traffic-body th', { hasText: '10 interactive' }).waitFor();
+  });
+
   it('the keyboard opens the reason of a decision, and the address keeps it', async () => {
     const { client, url } = await serve(2);
     await answered(client, 'asked-by-key');

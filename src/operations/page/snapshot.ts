@@ -27,6 +27,8 @@ export interface EndpointShown {
 /** Traffic of one priority in the window. */
 export interface PriorityShown {
   readonly priority: number;
+  /** Names of objectives with this priority. */
+  readonly objectives: readonly string[];
   readonly decided: number;
   readonly refused: number;
   readonly ttft: Times;
@@ -42,6 +44,15 @@ export interface Point {
   readonly hitRate: number | null;
 }
 
+/** Means over the requests that were decided in the 10 seconds from a time on. */
+export interface PredictedPoint {
+  /** Seconds since 1970. */
+  readonly time: number;
+  /** As predicted before they were learned from. */
+  readonly predictedMs: number;
+  readonly observedMs: number;
+}
+
 export interface CacheShown {
   readonly promptTokens: number;
   /** As the picker thought at the decision. */
@@ -54,6 +65,8 @@ export interface CacheShown {
 
 export interface BandShown {
   readonly priority: number;
+  /** Names of objectives with this priority. */
+  readonly objectives: readonly string[];
   readonly waiting: number;
   readonly running: number;
   readonly used: number;
@@ -136,6 +149,10 @@ export interface Snapshot {
     readonly inWords: readonly string[];
     /** Decisions in which each term of the cost made a difference; null = not sampled yet. */
     readonly shares: Readonly<Record<string, number>> | null;
+    /** Share of the decisions of the window by who made them; null = adaptation is off, or there were none. */
+    readonly deciders: { readonly configured: number; readonly learned: number } | null;
+    /** Times to first token of streamed answers in the last minutes, oldest first. */
+    readonly times: readonly PredictedPoint[];
   };
   /** Null = no candidate configuration runs. */
   readonly candidate: CandidateShown | null;

@@ -1,5 +1,6 @@
 import { cacheLossOfRecord, type DecisionRecord } from '../../core/decision-log.js';
-import type { CacheShown, Point, PriorityShown, Times } from './snapshot.js';
+import type { ObjectiveNames } from './objective-names.js';
+import type { CacheShown, Point, PriorityShown, Snapshot, Times } from './snapshot.js';
 
 /** Seconds of the answers behind one point of the charts. */
 const POINT_SECONDS = 5;
@@ -20,17 +21,33 @@ export class Traffic {
     this.#records = records.filter(({ further, status }) => !further && status !== 'waiting');
   }
 
-  priorities(): PriorityShown[] {
+  /** @param objectives names by priority */
+  priorities(objectives: ObjectiveNames): PriorityShown[] {
     const groups = Map.groupBy(this.#records, ({ priority }) => priority);
     return [...groups.entries()]
       .sort(([a], [b]) => b - a)
       .map(([priority, records]) => ({
         priority,
+        objectives: objectives.get(priority) ?? [],
         decided: records.filter(({ status }) => status === 'decided').length,
         refused: records.filter(({ end }) => end === 'rejected').length,
         ttft: timesOf(records.map(({ firstOutputMs }) => firstOutputMs)),
         tpot: timesOf(records.map(perTokenOf)),
       }));
+  }
+
+  /**
+   * Share of the decisions that configured weights and learned costs have made.
+   * @param armOf arm of the decisions with a tag; undefined = unknown
+   */
+  deciders(armOf: (tag: number) => 'static' | 'learned' | undefined): Snapshot['adaptation']['deciders'] {
+    const arms = this.#records
+      .filter(({ status }) => status === 'decided')
+      .map(({ tag }) => armOf(tag))
+      .filter((arm) => arm !== undefined);
+    if (arms.length === 0) return null;
+    const learned = arms.filter((arm) => arm === 'learned').length / arms.length;
+    return { configured: 1 - learned, learned };
   }
 
   cache(): CacheShown {

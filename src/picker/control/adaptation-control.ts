@@ -1,7 +1,9 @@
 import { join } from 'node:path';
 import { z } from 'zod';
 import { Adapter, type AdapterReport } from '../../adaptation/adapter.js';
+import type { Arm } from '../../adaptation/comparison.js';
 import { variantOfDrive } from '../../adaptation/driven-variant.js';
+import type { FitPoint } from '../../adaptation/fit-history.js';
 import type { Transition } from '../../adaptation/guard.js';
 import { believed, decodeState, encodeState } from '../../adaptation/saved-state.js';
 import type { AdaptationSettings } from '../../config/adaptation.js';
@@ -164,6 +166,16 @@ export class AdaptationControl {
 
   report(): AdapterReport {
     return this.#adapter.report();
+  }
+
+  /** Predicted and observed times to first output of the last minutes; the oldest first. */
+  get times(): readonly FitPoint[] {
+    return this.#adapter.model.history.points(this.#options.now());
+  }
+
+  /** Arm that made the decisions with this tag; undefined = unknown, or adaptation is off. */
+  armOf(tag: number): Arm | undefined {
+    return this.#settings.mode === 'off' ? undefined : this.#adapter.armOf(tag);
   }
 
   /** What was learned, for other replicas; undefined before anything was. */

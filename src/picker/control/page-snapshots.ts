@@ -5,8 +5,10 @@ import type { CoreInstance } from '../../core/memory.js';
 import { poolClockMs } from '../../core/pool-clock.js';
 import { wallClockMs } from '../../operations/debug-pages.js';
 import { candidateShown } from '../../operations/page/candidate.js';
+import { type ObjectiveNames, objectiveNames } from '../../operations/page/objective-names.js';
 import type { DecisionShown, EndpointShown, EndpointState, Point, Snapshot } from '../../operations/page/snapshot.js';
 import { type EndpointTraffic, matchedOf, Traffic } from '../../operations/page/traffic.js';
+import type { AdaptationControl } from './adaptation-control.js';
 import type { FlowControl } from './flow-control.js';
 import { FLOWS_SHOWN } from './flow-report.js';
 import type { PoolController } from './pool-controller.js';
@@ -39,6 +41,7 @@ export interface PageSources {
   readonly pools: (() => readonly string[]) | undefined;
   readonly version: string;
   readonly adaptation: () => ShownAdaptation;
+  readonly decided: Pick<AdaptationControl, 'times' | 'armOf'>;
   /** Undefined = nothing decides in shadow. */
   readonly shadow: ShadowControl | undefined;
   readonly unready: () => readonly string[];
@@ -63,6 +66,7 @@ export class PageSnapshots {
     const records = this.#log.recent(RECORDS_MAX).filter(({ timeMs }) => timeMs >= since);
     const recent = records.filter(({ timeMs }) => timeMs >= nowMs - WINDOW_SECONDS * 1000);
     const traffic = new Traffic(recent);
+    const objectives = objectiveNames(pool.rules.objectives);
     const byEndpoint = traffic.endpoints();
     const endpoints = pool.assignments.map(({ slot, endpoint }) =>
       this.#endpoint(slot, endpoint.id, nowMs, byEndpoint),
@@ -76,10 +80,10 @@ export class PageSnapshots {
       windowSeconds: Math.round(windowOf(recent, nowMs)),
       inflight: endpoints.reduce((sum, { inflight }) => sum + inflight, 0),
       endpoints,
-      priorities: traffic.priorities(),
+      priorities: traffic.priorities(objectives),
       cache: traffic.cache(),
-      queues: this.#queues(),
-      adaptation: this.#adaptation(),
+      queues: this.#queues(objectives),
+      adaptation: this.#adaptation(traffic),
       candidate: shadow === undefined ? null : candidateShown(shadow.state, shadow.totals.read(), nowMs),
       decisions: this.#log.recent(DECISIONS_SHOWN).map((record) => this.#decision(record)),
       parts: parts(),
@@ -124,7 +128,7 @@ export class PageSnapshots {
     };
   }
 
-  #queues(): Snapshot['queues'] {
+  #queues(objectives: ObjectiveNames): Snapshot['queues'] {
     const { flow } = this.#sources;
     if (flow === undefined) return null;
     const { waiting, bands } = flow.snapshot(FLOWS_SHOWN);
@@ -133,6 +137,7 @@ export class PageSnapshots {
       why: null,
       bands: bands.map((band) => ({
         priority: band.priority,
+        objectives: objectives.get(band.priority) ?? [],
         waiting: band.waiting,
         running: band.running,
         used: Math.max(band.requestsUsed, band.bytesUsed, band.tokensUsed),
@@ -146,9 +151,21 @@ export class PageSnapshots {
     };
   }
 
-  #adaptation(): Snapshot['adaptation'] {
+  #adaptation(traffic: Traffic): Snapshot['adaptation'] {
     const { mode, arm, inWords, shares } = this.#sources.adaptation();
-    return { mode, arm, inWords, shares: shares === undefined ? null : { ...shares } };
+    const { decided } = this.#sources;
+    return {
+      mode,
+      arm,
+      inWords,
+      shares: shares === undefined ? null : { ...shares },
+      deciders: traffic.deciders((tag) => decided.armOf(tag)),
+      times: decided.times.map(({ timeMs, predictedMs, observedMs }) => ({
+        time: Math.round(wallClockMs(timeMs) / 1000),
+        predictedMs: Math.round(predictedMs * 10) / 10,
+        observedMs: Math.round(observedMs * 10) / 10,
+      })),
+    };
   }
 }
 

@@ -253,6 +253,7 @@ export class PoolPages implements Part {
       pools: this.#sources.pools,
       version: options.version,
       adaptation: () => this.#adaptation(),
+      decided: this.#sources.adaptation,
       shadow,
       unready,
       parts: () => partStates(this.#sources),

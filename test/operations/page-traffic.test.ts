@@ -1,0 +1,41 @@
+import { describe, expect, it } from 'vitest';
+import type { DecisionRecord } from '../../dist/core/decision-log.js';
+import { objectiveNames } from '../../dist/operations/page/objective-names.js';
+import { Traffic } from '../../dist/operations/page/traffic.js';
+
+/** A decision with this tag and priority; the rest does not count here. */
+function decision(tag: number, priority = 0, status: DecisionRecord['status'] = 'decided'): DecisionRecord {
+  return { tag, priority, status, further: false, end: 'completed', firstOutputMs: 5, durationMs: 9 } as DecisionRecord;
+}
+
+describe('figures of traffic', () => {
+  it('decisions are shared out among configured weights and learned costs by the epoch that they were made in', () => {
+    const arms = new Map([
+      [7, 'static'],
+      [8, 'learned'],
+    ] as const);
+    const records = [decision(7), decision(8), decision(8), decision(8), decision(3), decision(7, 0, 'undecided')];
+    expect(new Traffic(records).deciders((tag) => arms.get(tag as 7 | 8))).toEqual({ configured: 0.25, learned: 0.75 });
+  });
+
+  it('decisions without a known epoch have no shares', () => {
+    expect(new Traffic([decision(3)]).deciders(() => undefined)).toBeNull();
+  });
+
+  it('priorities have the names of their objectives', () => {
+    const names = objectiveNames([
+      ['chat', 10],
+      ['batch', -10],
+    ]);
+    const shown = new Traffic([decision(1, 10), decision(1, 0)]).priorities(names);
+    expect(shown.map(({ priority, objectives }) => [priority, objectives])).toEqual([
+      [10, ['chat']],
+      [0, []],
+    ]);
+  });
+
+  it('a priority of many objectives has three names and the number of the others', () => {
+    const names = objectiveNames(['e', 'd', 'c', 'b', 'a'].map((name) => [name, 0] as const));
+    expect(names.get(0)).toEqual(['a', 'b', 'c', '2 more']);
+  });
+});
