@@ -154,7 +154,8 @@ function options<P extends Timed>({ id, reads, format, max }: Line<P>): UPlot.Op
       ...reads.map((_, i) => ({
         stroke: strokes[i]!,
         width: i === 0 ? 2 : 1.25,
-        points: { show: false },
+        // A line needs two points.
+        points: { show: (plot: UPlot) => plot.data[0].length < 2 },
         spanGaps: true,
         ...(i === 0 ? { fill: `color-mix(in oklab, ${strokes[0]} 10%, transparent)` } : {}),
       })),
